@@ -1,0 +1,62 @@
+# Language level, warnings, sanitizers and the compiler cache, for every target of the project.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# A cache hit in a fresh clone needs paths relative to the source folder.
+find_program(TENON_CCACHE ccache)
+if(TENON_CCACHE)
+  foreach(language IN ITEMS C CXX)
+    set(CMAKE_${language}_COMPILER_LAUNCHER
+        ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+        ${TENON_CCACHE})
+  endforeach()
+endif()
+
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -Wno-psabi)
+if(TENON_WARNINGS_AS_ERRORS)
+  add_compile_options(-Werror)
+endif()
+
+# x86-64-v2 is the floor of run-time dispatch: see kernels/dispatch.h.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_compile_options(-march=x86-64-v2)
+endif()
+
+# The same bits on every machine: the compiler may not contract a * b + c on its own.
+add_compile_options(-ffp-contract=off)
+add_compile_options(-ffunction-sections -fdata-sections)
+
+if(TENON_SANITIZE)
+  add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${TENON_SANITIZE})
+  if(TENON_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# tenon_room(<name> SOURCES ... DEPENDS ...): one folder of src/, one static library.
+function(tenon_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(tenon_${name} STATIC ${ROOM_SOURCES})
+  target_include_directories(tenon_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(tenon_${name} PUBLIC ${ROOM_DEPENDS})
+endfunction()
+
+# tenon_test(<name> SOURCES ... DEPENDS ...): one GoogleTest program, each test known to ctest.
+function(tenon_test name)
+  cmake_parse_arguments(TEST "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${TEST_DEPENDS} GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,54 @@
+# Libraries: the system's package where there is one, else a pinned release.
+# fmt, tl::expected, protozero and Highway are used as headers alone, so libtenon.so needs no
+# library at run time beyond the C and C++ ones.
+
+include(FetchContent)
+find_package(Threads REQUIRED)
+
+# tenon_headers(<target> HEADER <file> REPOSITORY <url> TAG <tag> INCLUDE <folder in the repository>)
+function(tenon_headers target)
+  cmake_parse_arguments(LIB "" "HEADER;REPOSITORY;TAG;INCLUDE" "" ${ARGN})
+  string(TOUPPER "TENON_${target}_INCLUDE_DIR" variable)
+  find_path(${variable} ${LIB_HEADER})
+  set(folder ${${variable}})
+  if(NOT folder)
+    FetchContent_Declare(${target} GIT_REPOSITORY ${LIB_REPOSITORY} GIT_TAG ${LIB_TAG}
+                         GIT_SHALLOW TRUE)
+    FetchContent_GetProperties(${target})
+    if(NOT ${target}_POPULATED)
+      FetchContent_Populate(${target})
+    endif()
+    set(folder ${${target}_SOURCE_DIR}/${LIB_INCLUDE})
+  endif()
+  add_library(lib_${target} INTERFACE)
+  target_include_directories(lib_${target} SYSTEM INTERFACE ${folder})
+endfunction()
+
+tenon_headers(fmt HEADER fmt/format-inl.h
+              REPOSITORY https://github.com/fmtlib/fmt.git TAG 9.1.0 INCLUDE include)
+tenon_headers(expected HEADER tl/expected.hpp
+              REPOSITORY https://github.com/TartanLlama/expected.git TAG v1.0.0 INCLUDE include)
+tenon_headers(protozero HEADER protozero/pbf_reader.hpp
+              REPOSITORY https://github.com/mapbox/protozero.git TAG v1.7.1 INCLUDE include)
+tenon_headers(highway HEADER hwy/highway.h
+              REPOSITORY https://github.com/google/highway.git TAG 1.0.3 INCLUDE .)
+
+if(TENON_BUILD_TESTS)
+  find_package(GTest QUIET)
+  if(NOT GTest_FOUND)
+    FetchContent_Declare(googletest GIT_REPOSITORY https://github.com/google/googletest.git
+                         GIT_TAG release-1.12.1 GIT_SHALLOW TRUE)
+    FetchContent_MakeAvailable(googletest)
+  endif()
+  include(GoogleTest)
+endif()
+
+if(TENON_BUILD_BENCHMARKS)
+  find_package(benchmark QUIET)
+  if(NOT benchmark_FOUND)
+    set(BENCHMARK_ENABLE_TESTING OFF)
+    FetchContent_Declare(benchmark GIT_REPOSITORY https://github.com/google/benchmark.git
+                         GIT_TAG v1.7.1 GIT_SHALLOW TRUE)
+    FetchContent_MakeAvailable(benchmark)
+  endif()
+endif()

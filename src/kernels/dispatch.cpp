@@ -1,0 +1,58 @@
+#include "kernels/dispatch.h"
+
+#include <atomic>
+
+namespace tenon::kernels {
+namespace {
+
+struct TargetList {
+  Target targets[3];
+  size_t count;
+};
+
+TargetList DetectTargets() {
+  TargetList list{{Target::kBaseline}, 1};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c")) {
+    list.targets[list.count++] = Target::kAvx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512cd")) {
+      list.targets[list.count++] = Target::kAvx512;
+    }
+  }
+#endif
+  return list;
+}
+
+const TargetList& Detected() {
+  static const TargetList list = DetectTargets();
+  return list;
+}
+
+std::atomic<Target>& Active() {
+  static std::atomic<Target> active{SupportedTargets().back()};
+  return active;
+}
+
+}  // namespace
+
+std::span<const Target> SupportedTargets() { return {Detected().targets, Detected().count}; }
+
+const char* TargetName(Target target) {
+  switch (target) {
+    case Target::kAvx2:
+      return "avx2";
+    case Target::kAvx512:
+      return "avx512";
+    default:
+      return "baseline";
+  }
+}
+
+Target ActiveTarget() { return Active().load(std::memory_order_relaxed); }
+void SetActiveTarget(Target target) { Active().store(target, std::memory_order_relaxed); }
+
+}  // namespace tenon::kernels

@@ -1,0 +1,71 @@
+// Run-time choice of the instruction set. A kernel file is compiled once per target by Highway's
+// foreach_target.h; each compilation defines a constexpr-like table of functions in its
+// HWY_NAMESPACE, and TENON_SELECT_TABLE picks one of these tables.
+//
+//   // sum.cpp
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "kernels/sum.cpp"
+//   #include <hwy/foreach_target.h>
+//   #include <hwy/highway.h>
+//   HWY_BEFORE_NAMESPACE();
+//   namespace tenon::kernels {
+//   namespace HWY_NAMESPACE {
+//   const SumTable kSumTable = {&SumF32};
+//   }
+//   #if HWY_ONCE
+//   const SumTable& Sum() { return TENON_SELECT_TABLE(SumTable, kSumTable); }
+//   #endif
+//   }
+//   HWY_AFTER_NAMESPACE();
+#pragma once
+
+#include <hwy/detect_targets.h>
+
+#include <cstdint>
+#include <span>
+
+namespace tenon::kernels {
+
+// Instruction sets that kernels are compiled for, weakest first.
+enum class Target : uint8_t { kBaseline, kAvx2, kAvx512 };
+
+// The targets that this machine can run, weakest first. Constant during the process.
+std::span<const Target> SupportedTargets();
+const char* TargetName(Target target);
+
+// The target in use: the best supported one, unless a test chose another.
+Target ActiveTarget();
+// For tests: makes later table look-ups use `target`, which must be supported. Not thread-safe.
+void SetActiveTarget(Target target);
+
+template <class Table>
+const Table& SelectTable(const Table* baseline, const Table* avx2, const Table* avx512) {
+  switch (ActiveTarget()) {
+    case Target::kAvx512:
+      if (avx512) return *avx512;
+      [[fallthrough]];
+    case Target::kAvx2:
+      if (avx2) return *avx2;
+      [[fallthrough]];
+    default:
+      return *baseline;
+  }
+}
+
+}  // namespace tenon::kernels
+
+#if HWY_TARGETS & HWY_AVX2
+#define TENON_TABLE_AVX2(name) &N_AVX2::name
+#else
+#define TENON_TABLE_AVX2(name) nullptr
+#endif
+#if HWY_TARGETS & HWY_AVX3
+#define TENON_TABLE_AVX512(name) &N_AVX3::name
+#else
+#define TENON_TABLE_AVX512(name) nullptr
+#endif
+
+// A `const Table&`; `name` is the table's name inside every HWY_NAMESPACE.
+#define TENON_SELECT_TABLE(Table, name)                                                    \
+  ::tenon::kernels::SelectTable<Table>(&HWY_STATIC_DISPATCH(name), TENON_TABLE_AVX2(name), \
+                                       TENON_TABLE_AVX512(name))
