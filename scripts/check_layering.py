@@ -1,0 +1,125 @@
+"""Checks who includes whom, and what nobody may include.
+
+The rooms of src/ form layers; docs/architecture.md draws them and ALLOWED below is that drawing as
+data. Folders outside src/ that users could have written (bindings, plugins, examples) see include/
+and themselves. Exits with status 1 after naming every line that breaks a rule.
+
+Usage: check_layering.py [ROOT]
+"""
+
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+
+# Room of src/ -> rooms that it may include beside itself; "include" stands for the public headers.
+ALLOWED = {
+    "base": set(),
+    "tensor": {"base", "include"},
+    "kernels": {"base"},
+    "ir": {"tensor", "base"},
+    "runtime": {"ir", "tensor", "base", "include"},
+    "ops": {"runtime", "kernels", "ir", "tensor", "base"},
+    "plugin": {"runtime", "ir", "tensor", "base", "include"},
+    "training": {"runtime", "ir", "tensor", "base", "include"},
+    "capi": {"training", "plugin", "ops", "runtime", "ir", "tensor", "base", "include"},
+}
+
+# Folders that stand on the public headers alone.
+PUBLIC_FOLDERS = ("include", "cli", "python", "web", "plugins", "examples")
+OTHER_FOLDERS = ("tests", "bench", "fuzz")
+
+# Streams and locales cost start-up time, size and the WebAssembly build.
+BANNED_HEADERS = {"iostream", "locale"}
+
+# Threads are base's affair: a build without them replaces one folder.
+THREAD_HOME = "base"
+THREADS = re.compile(
+    r"\bstd::(thread|jthread|async|future|promise|mutex|recursive_mutex|timed_mutex|shared_mutex"
+    r"|shared_timed_mutex|condition_variable|condition_variable_any|call_once)\b"
+)
+
+SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".cu"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
+COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
+
+def strip_comments(text: str) -> str:
+    """The text with its comments blanked, line numbers kept; strings protect `//` inside them."""
+
+    def blank(match: re.Match) -> str:
+        found = match.group()
+        return found if found.startswith('"') else "\n" * found.count("\n")
+
+    return COMMENT.sub(blank, text)
+
+
+def owner_of(path: pathlib.Path, root: pathlib.Path) -> str | None:
+    """The room of a file of src/, else its top folder; None for a file outside the project."""
+    if not path.is_relative_to(root):
+        return None
+    parts = path.relative_to(root).parts
+    if parts[0] == "src":
+        return parts[1] if len(parts) > 2 else "src"
+    return parts[0]
+
+
+def included_owner(file: pathlib.Path, header: str, root: pathlib.Path) -> str | None:
+    """Who owns the header that `file` includes; None for a library's."""
+    top = root / file.relative_to(root).parts[0]
+    for folder in (file.parent, top, root / "include", root / "src"):
+        candidate = (folder / header).resolve()
+        if candidate.is_file():
+            return owner_of(candidate, root)
+    first = header.partition("/")[0]
+    return first if first in ALLOWED else None  # a generated header of that room
+
+
+def check_file(file: pathlib.Path, root: pathlib.Path) -> Iterator[str]:
+    me = owner_of(file, root)
+    in_source = file.is_relative_to(root / "src")
+    if in_source and me not in ALLOWED:
+        yield f"{file.relative_to(root)}: '{me}' is no room of ALLOWED in scripts/check_layering.py"
+        return
+    lines = strip_comments(file.read_text(encoding="utf-8")).splitlines()
+    for number, line in enumerate(lines, start=1):
+        where = f"{file.relative_to(root)}:{number}"
+        if in_source and me != THREAD_HOME and (found := THREADS.search(line)):
+            yield f"{where}: std::{found.group(1)} outside src/{THREAD_HOME}"
+        include = INCLUDE.match(line)
+        if not include:
+            continue
+        header = include.group(1)
+        if header in BANNED_HEADERS:
+            yield f"{where}: <{header}> is banned"
+        owner = included_owner(file, header, root)
+        if owner is None or owner == me:
+            continue
+        if in_source and owner not in ALLOWED[me]:
+            yield f"{where}: {me} may not include {owner} ('{header}')"
+        elif me in PUBLIC_FOLDERS and owner != "include":
+            yield f"{where}: {me} sees include/ alone, not {owner} ('{header}')"
+
+
+def check_tree(root: pathlib.Path) -> list[str]:
+    """Every broken rule, as 'file:line: what'."""
+    root = root.resolve()
+    return [
+        problem
+        for folder in ("src", *PUBLIC_FOLDERS, *OTHER_FOLDERS)
+        for file in sorted((root / folder).rglob("*"))
+        if file.suffix in SUFFIXES and file.is_file()
+        for problem in check_file(file, root)
+    ]
+
+
+def main() -> int:
+    default = pathlib.Path(__file__).resolve().parent.parent
+    problems = check_tree(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default)
+    for problem in problems:
+        print(problem)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
