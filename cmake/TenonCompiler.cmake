@@ -30,6 +30,8 @@ endif()
 # x86-64-v2 is the floor of run-time dispatch: see kernels/dispatch.h.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options(-march=x86-64-v2)
+  # x86-64-v2 has no AES; Highway would fall back to SSSE3 and compile kernels once more.
+  add_compile_definitions(HWY_DISABLE_PCLMUL_AES)
 endif()
 
 # The same bits on every machine: the compiler may not contract a * b + c on its own.

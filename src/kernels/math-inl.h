@@ -1,0 +1,225 @@
+// Elementary functions on vectors of float, for use inside kernels: included once per target.
+//
+// Every function maps a lane to a lane: the result depends on the lane's value alone, never on its
+// position or on the other lanes. NaN gives NaN; infinities, both zeros, subnormal arguments and
+// subnormal results follow C's <math.h>. Errors are stated in units in the last place (ULP) of the
+// float result and hold on every target. Coefficients are minimax fits, rounded to float.
+#if defined(TENON_KERNELS_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_KERNELS_MATH_INL_H_
+#undef TENON_KERNELS_MATH_INL_H_
+#else
+#define TENON_KERNELS_MATH_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// c0 + c1 x + c2 x^2 + ...
+template <class D, class V>
+HWY_INLINE V Polynomial(D d, V /*x*/, float c0) {
+  return hn::Set(d, c0);
+}
+template <class D, class V, class... More>
+HWY_INLINE V Polynomial(D d, V x, float c0, More... more) {
+  return hn::MulAdd(Polynomial(d, x, more...), x, hn::Set(d, c0));
+}
+
+// min(max(x, low), high), but NaN for NaN: x86 instructions return the second operand then.
+template <class D, class V>
+HWY_INLINE V ClampKeepNan(D d, V x, float low, float high) {
+  return hn::Min(hn::Set(d, high), hn::Max(hn::Set(d, low), x));
+}
+
+// A power of two as float from an integer in [-126, 127].
+template <class D, class VI>
+HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI exponent) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(exponent, hn::Set(di, 127))));
+}
+
+// x = n ln2 + r with n the nearest integer and |r| <= ln2 / 2, for |x| < 2^20.
+template <class D>
+struct ExpReduction {
+  hn::Vec<D> r;
+  hn::Vec<hn::RebindToSigned<D>> n;
+};
+template <class D, class V>
+HWY_INLINE ExpReduction<D> ReduceForExp(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  // Adding 1.5 * 2^23 leaves the rounded integer in the lowest bits.
+  const V magic = hn::Set(d, 12582912.0f);
+  const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
+  const V n = hn::Sub(shifted, magic);
+  // ln2 in two parts; the first has 15 bits, so that its product with n is exact without FMA too.
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), r);
+  return {r, hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, magic))};
+}
+
+// exp(r) - 1 for |r| <= ln2 / 2.
+template <class D, class V>
+HWY_INLINE V Expm1Reduced(D d, V r) {
+  const V p = Polynomial(d, r, 0.5f, 1.666651219e-01f, 4.166618735e-02f, 8.369598538e-03f,
+                         1.395172440e-03f);
+  return hn::MulAdd(hn::Mul(r, r), p, r);
+}
+
+// exp(x) 2^kExponent without overflow or underflow of intermediate results. Max error: 1.2 ULP.
+template <int kExponent, class D, class V>
+HWY_INLINE V ExpTimesPowerOfTwo(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  // Beyond these limits the result is 0 or infinity anyway.
+  const auto reduced = ReduceForExp(d, ClampKeepNan(d, x, -104.0f, 90.0f));
+  const V p = hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, reduced.r));
+  const auto n = hn::Add(reduced.n, hn::Set(di, kExponent));
+  // Two factors: 2^n alone may be no float although the product is one.
+  const auto half = hn::ShiftRight<1>(n);
+  return hn::Mul(hn::Mul(p, PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(n, half)));
+}
+
+// Max error: 1.2 ULP.
+template <class D, class V>
+HWY_INLINE V Exp(D d, V x) {
+  return ExpTimesPowerOfTwo<0>(d, x);
+}
+
+// Max error: 2 ULP.
+template <class D, class V>
+HWY_INLINE V Expm1(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto reduced = ReduceForExp(d, ClampKeepNan(d, x, -25.0f, 90.0f));
+  const V p = Expm1Reduced(d, reduced.r);
+  // 2 (2^(n-1) (p + 1) - 1/2): 2^n itself is no float for n = 128.
+  const V scale = PowerOfTwo(d, hn::Min(hn::Sub(reduced.n, hn::Set(di, 1)), hn::Set(di, 127)));
+  const V half = hn::MulAdd(scale, p, hn::Sub(scale, hn::Set(d, 0.5f)));
+  const V y = hn::Add(half, half);
+  const auto large = hn::Gt(x, hn::Set(d, 88.8f));
+  const V huge = hn::IfThenElse(large, hn::Set(d, std::numeric_limits<float>::infinity()), y);
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, huge);
+}
+
+// u = 2^e m with m in [sqrt(1/2), sqrt(2)), for normal positive u.
+template <class D>
+struct LogReduction {
+  hn::Vec<D> m;
+  hn::Vec<hn::RebindToSigned<D>> e;
+};
+template <class D, class V>
+HWY_INLINE LogReduction<D> ReduceForLog(D d, V u) {
+  const hn::RebindToSigned<D> di;
+  const auto bits = hn::BitCast(di, u);
+  const auto e = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
+  return {hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(e))), e};
+}
+
+// log(2^e (1 + f)) for f in [sqrt(1/2) - 1, sqrt(2) - 1].
+template <class D, class V>
+HWY_INLINE V LogReduced(D d, V f, V e) {
+  const V p =
+      Polynomial(d, f, 3.333333135e-01f, -2.500081956e-01f, 2.000122666e-01f, -1.662335843e-01f,
+                 1.420175880e-01f, -1.316017956e-01f, 1.276157945e-01f, -7.634509355e-02f);
+  const V f2 = hn::Mul(f, f);
+  V y = hn::MulAdd(e, hn::Set(d, 1.428606765330187e-6f), hn::Mul(hn::Mul(f, f2), p));
+  y = hn::NegMulAdd(hn::Set(d, 0.5f), f2, y);
+  return hn::MulAdd(e, hn::Set(d, 0.693145751953125f), hn::Add(f, y));
+}
+
+// `y`, but -inf where u is 0, NaN where u is negative or NaN, +inf where u is.
+template <class D, class V>
+HWY_INLINE V LogSpecialCases(D d, V u, V y) {
+  const V zero = hn::Zero(d);
+  const V inf = hn::Set(d, std::numeric_limits<float>::infinity());
+  const V other =
+      hn::IfThenElse(hn::Lt(u, zero), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), u);
+  const V special = hn::IfThenElse(hn::Eq(u, zero), hn::Neg(inf), other);
+  return hn::IfThenElse(hn::And(hn::Gt(u, zero), hn::Lt(u, inf)), y, special);
+}
+
+// Max error: 1 ULP.
+template <class D, class V>
+HWY_INLINE V Log(D d, V x) {
+  const auto subnormal = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
+  const V scaled = hn::IfThenElse(subnormal, hn::Mul(x, hn::Set(d, 8388608.0f)), x);
+  const auto reduced = ReduceForLog(d, scaled);
+  const V e =
+      hn::Sub(hn::ConvertTo(d, reduced.e), hn::IfThenElseZero(subnormal, hn::Set(d, 23.0f)));
+  return LogSpecialCases(d, x, LogReduced(d, hn::Sub(reduced.m, hn::Set(d, 1.0f)), e));
+}
+
+// Max error: 2 ULP.
+template <class D, class V>
+HWY_INLINE V Log1p(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V one = hn::Set(d, 1.0f);
+  const V u = hn::Add(one, x);
+  // u + error == 1 + x exactly.
+  const V x_in_u = hn::Sub(u, one);
+  const V error = hn::Add(hn::Sub(one, hn::Sub(u, x_in_u)), hn::Sub(x, x_in_u));
+  const auto reduced = ReduceForLog(d, u);
+  const auto minus_e = hn::Max(hn::Sub(hn::Zero(di), reduced.e), hn::Set(di, -126));
+  const V scale = PowerOfTwo(d, minus_e);
+  const V f = hn::MulAdd(error, scale, hn::Sub(reduced.m, one));
+  const V y = LogSpecialCases(d, u, LogReduced(d, f, hn::ConvertTo(d, reduced.e)));
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, y);
+}
+
+// Max error: 7 ULP.
+template <class D, class V>
+HWY_INLINE V Tanh(D d, V x) {
+  // Beyond 9.02 the result rounds to 1.
+  const V c = ClampKeepNan(d, x, -9.02f, 9.02f);
+  const V t = hn::Mul(c, c);
+  const V p = Polynomial(d, t, 1.0f, 1.367991567e-01f, 3.868327709e-03f, 2.800745824e-05f,
+                         3.058501719e-08f, -1.220345613e-11f);
+  const V q = Polynomial(d, t, 1.0f, 4.701324701e-01f, 2.724583820e-02f, 3.938631271e-04f,
+                         1.287366445e-06f);
+  return ClampKeepNan(d, hn::Div(hn::Mul(c, p), q), -1.0f, 1.0f);
+}
+
+// Max error: 6 ULP.
+template <class D, class V>
+HWY_INLINE V Erf(D d, V x) {
+  // Beyond 3.925 the result rounds to 1.
+  const V c = ClampKeepNan(d, x, -3.925f, 3.925f);
+  const V t = hn::Mul(c, c);
+  const V p = Polynomial(d, t, 1.128379107e+00f, 1.905941367e-01f, 5.276933685e-02f,
+                         3.772562370e-03f, 2.848432341e-04f, 2.046017016e-06f);
+  const V q = Polynomial(d, t, 1.0f, 5.022423863e-01f, 1.141828671e-01f, 1.498322282e-02f,
+                         1.163859619e-03f, 3.804765220e-05f);
+  return ClampKeepNan(d, hn::Div(hn::Mul(c, p), q), -1.0f, 1.0f);
+}
+
+// 1 / (1 + exp(-x)), accurate where the result is tiny too. Max error: 3 ULP.
+template <class D, class V>
+HWY_INLINE V Sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V z = Exp(d, hn::Neg(hn::Abs(x)));
+  const V numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), z, one);
+  return hn::Div(numerator, hn::Add(one, z));
+}
+
+// log(1 + exp(x)). Max error: 2 ULP.
+template <class D, class V>
+HWY_INLINE V Softplus(D d, V x) {
+  const V z = Exp(d, hn::Neg(hn::Abs(x)));
+  return hn::Add(hn::Max(hn::Zero(d), x), Log1p(d, z));
+}
+
+// Correctly rounded.
+template <class D, class V>
+HWY_INLINE V Sqrt(D /*d*/, V x) {
+  return hn::Sqrt(x);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,57 @@
+// Whole-vector access to the last n < Lanes(d) elements of an array, for tails of loops: a tail
+// runs the very code of the loop's body, so an element's bits do not depend on its position.
+#if defined(TENON_KERNELS_PARTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_KERNELS_PARTIAL_INL_H_
+#undef TENON_KERNELS_PARTIAL_INL_H_
+#else
+#define TENON_KERNELS_PARTIAL_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Whether masked loads and stores of T touch the selected elements only.
+template <class T>
+constexpr bool HasExactMaskedAccess() {
+  return !HWY_MEM_OPS_MIGHT_FAULT && (sizeof(T) >= 4 || HWY_TARGET != HWY_AVX2);
+}
+
+// p[0, n) in the lowest lanes, `fill` in the others; n <= Lanes(d). Reads nothing else.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> LoadPartial(D d, const T* p, size_t n, T fill = {}) {
+  if constexpr (HasExactMaskedAccess<T>()) {
+    const auto mask = hn::FirstN(d, n);
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), hn::Set(d, fill));
+  } else {
+    HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(hn::Set(d, fill), d, lanes);
+    std::memcpy(lanes, p, n * sizeof(T));
+    return hn::Load(d, lanes);
+  }
+}
+
+// Writes the lowest n <= Lanes(d) lanes to p[0, n) and touches nothing else.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void StorePartial(hn::Vec<D> v, D d, T* p, size_t n) {
+  if constexpr (HasExactMaskedAccess<T>()) {
+    hn::BlendedStore(v, hn::FirstN(d, n), d, p);
+  } else {
+    HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(v, d, lanes);
+    std::memcpy(p, lanes, n * sizeof(T));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
