@@ -17,6 +17,17 @@ std::string Format(fmt::format_string<Args...> format, Args&&... args) {
   return FormatV(format, fmt::make_format_args(args...));
 }
 
+// A base for fmt::formatter<T> of any T with ToString(): "{}" prints that text.
+struct ToStringFormatter {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
+  template <class T>
+  auto format(const T& value, fmt::format_context& context) const {
+    auto out = context.out();
+    for (const char c : value.ToString()) *out++ = c;
+    return out;
+  }
+};
+
 // "a, b, c"; at most `limit` entries, then "... (n more)".
 std::string JoinNames(const std::vector<std::string>& names, size_t limit = 10);
 

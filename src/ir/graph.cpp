@@ -1,0 +1,310 @@
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <queue>
+
+namespace tenon {
+
+const Attribute* Node::FindAttribute(std::string_view attribute_name) const {
+  for (const Attribute& attribute : attributes) {
+    if (attribute.name == attribute_name) return &attribute;
+  }
+  return nullptr;
+}
+
+int64_t Node::GetInt(std::string_view attribute_name, int64_t fallback) const {
+  const Attribute* attribute = FindAttribute(attribute_name);
+  const int64_t* held = attribute ? attribute->get<int64_t>() : nullptr;
+  return held ? *held : fallback;
+}
+
+float Node::GetFloat(std::string_view attribute_name, float fallback) const {
+  const Attribute* attribute = FindAttribute(attribute_name);
+  const float* held = attribute ? attribute->get<float>() : nullptr;
+  return held ? *held : fallback;
+}
+
+std::string_view Node::GetString(std::string_view attribute_name, std::string_view fallback) const {
+  const Attribute* attribute = FindAttribute(attribute_name);
+  const std::string* held = attribute ? attribute->get<std::string>() : nullptr;
+  return held ? std::string_view(*held) : fallback;
+}
+
+std::vector<int64_t> Node::GetInts(std::string_view attribute_name) const {
+  const Attribute* attribute = FindAttribute(attribute_name);
+  const auto* held = attribute ? attribute->get<std::vector<int64_t>>() : nullptr;
+  return held ? *held : std::vector<int64_t>();
+}
+
+void Node::SetAttribute(std::string attribute_name, Attribute::Held held) {
+  RemoveAttribute(attribute_name);
+  attributes.emplace_back(std::move(attribute_name), std::move(held));
+}
+
+void Node::RemoveAttribute(std::string_view attribute_name) {
+  std::erase_if(attributes, [&](const Attribute& a) { return a.name == attribute_name; });
+}
+
+std::vector<Graph*> Node::Subgraphs() const {
+  std::vector<Graph*> graphs;
+  for (const Attribute& attribute : attributes) {
+    if (const auto* one = attribute.get<std::unique_ptr<Graph>>()) {
+      graphs.push_back(one->get());
+    } else if (const auto* many = attribute.get<std::vector<std::unique_ptr<Graph>>>()) {
+      for (const auto& graph : *many) graphs.push_back(graph.get());
+    }
+  }
+  return graphs;
+}
+
+std::string Node::Describe() const {
+  return name.empty() ? Format("{} node #{}", op_type, Index(id))
+                      : Format("{} node '{}'", op_type, name);
+}
+
+ValueId Graph::FindValue(std::string_view value_name) const {
+  const auto found = by_name_.find(std::string(value_name));
+  return found == by_name_.end() ? ValueId::kNone : found->second;
+}
+
+ValueId Graph::AddValue(std::string value_name, ValueType type) {
+  const auto id = static_cast<ValueId>(values_.size());
+  auto info = std::make_unique<ValueInfo>();
+  info->name = value_name;
+  info->type = std::move(type);
+  values_.push_back(std::move(info));
+  by_name_.emplace(std::move(value_name), id);
+  return id;
+}
+
+std::string Graph::UnusedName(std::string_view hint) const {
+  std::string candidate(hint);
+  for (size_t n = values_.size(); by_name_.count(candidate) != 0; ++n) {
+    candidate = Format("{}_{}", hint, n);
+  }
+  return candidate;
+}
+
+void Graph::AddInput(ValueId id) {
+  value(id).is_input = true;
+  inputs.push_back(id);
+}
+
+ValueId Graph::AddInitializer(std::string value_name, Tensor tensor) {
+  const ValueId id =
+      AddValue(std::move(value_name), ValueType::Tensor(tensor.type(), tensor.shape()));
+  value(id).initializer = Value(std::move(tensor));
+  return id;
+}
+
+const Tensor* Graph::ConstantOf(ValueId id) const {
+  if (id == ValueId::kNone) return nullptr;
+  const ValueInfo& info = value(id);
+  return !info.is_input && info.initializer.is_tensor() ? &info.initializer.tensor() : nullptr;
+}
+
+void Graph::SetInitializer(ValueId id, Value tensor) { value(id).initializer = std::move(tensor); }
+void Graph::RemoveInitializer(ValueId id) { value(id).initializer = Value(); }
+
+void Graph::AddOutput(std::string output_name, ValueId id) {
+  outputs_.push_back({std::move(output_name), id});
+  if (id != ValueId::kNone) ++value(id).output_uses;
+}
+
+void Graph::SetOutput(size_t i, ValueId id) {
+  if (outputs_[i].value != ValueId::kNone) --value(outputs_[i].value).output_uses;
+  outputs_[i].value = id;
+  if (id != ValueId::kNone) ++value(id).output_uses;
+}
+
+void Graph::AddUses(const Node& node) {
+  for (const ValueId input : node.inputs) {
+    if (input != ValueId::kNone) value(input).consumers.push_back(node.id);
+  }
+  for (const Graph* subgraph : node.Subgraphs()) {
+    for (const Capture& capture : subgraph->captures) {
+      value(capture.outer).consumers.push_back(node.id);
+    }
+  }
+}
+
+void Graph::RemoveUses(const Node& node) {
+  const auto remove = [&](ValueId used) {
+    if (used == ValueId::kNone) return;
+    std::erase(value(used).consumers, node.id);
+  };
+  for (const ValueId input : node.inputs) remove(input);
+  for (const Graph* subgraph : node.Subgraphs()) {
+    for (const Capture& capture : subgraph->captures) remove(capture.outer);
+  }
+}
+
+Node& Graph::AddNode(NodeSpec spec) {
+  auto node = std::make_unique<Node>();
+  node->id = static_cast<NodeId>(nodes_.size());
+  node->name = std::move(spec.name);
+  node->op_type = std::move(spec.op_type);
+  node->domain = std::move(spec.domain);
+  node->inputs = std::move(spec.inputs);
+  node->outputs = std::move(spec.outputs);
+  node->attributes = std::move(spec.attributes);
+  node->opset = spec.opset;
+  for (size_t i = 0; i < node->outputs.size(); ++i) {
+    if (node->outputs[i] == ValueId::kNone) continue;
+    value(node->outputs[i]).producer = node->id;
+    value(node->outputs[i]).output_index = static_cast<int32_t>(i);
+  }
+  AddUses(*node);
+  nodes_.push_back(std::move(node));
+  ++live_nodes_;
+  return *nodes_.back();
+}
+
+void Graph::RemoveNode(NodeId id) {
+  Node& removed = node(id);
+  RemoveUses(removed);
+  for (const ValueId output : removed.outputs) {
+    if (output != ValueId::kNone && value(output).producer == id) {
+      value(output).producer = NodeId::kNone;
+    }
+  }
+  nodes_[Index(id)].reset();
+  --live_nodes_;
+}
+
+void Graph::SetInput(NodeId id, size_t i, ValueId new_value) {
+  Node& edited = node(id);
+  RemoveUses(edited);
+  if (i >= edited.inputs.size()) edited.inputs.resize(i + 1, ValueId::kNone);
+  edited.inputs[i] = new_value;
+  AddUses(edited);
+}
+
+void Graph::SetOutputValue(NodeId id, size_t i, ValueId new_value) {
+  Node& edited = node(id);
+  if (i >= edited.outputs.size()) edited.outputs.resize(i + 1, ValueId::kNone);
+  if (edited.outputs[i] != ValueId::kNone) value(edited.outputs[i]).producer = NodeId::kNone;
+  edited.outputs[i] = new_value;
+  if (new_value != ValueId::kNone) {
+    value(new_value).producer = id;
+    value(new_value).output_index = static_cast<int32_t>(i);
+  }
+}
+
+void Graph::ReplaceUses(ValueId from, ValueId to) {
+  if (from == to) return;
+  std::vector<NodeId> consumers = std::move(value(from).consumers);
+  value(from).consumers.clear();
+  value(to).consumers.insert(value(to).consumers.end(), consumers.begin(), consumers.end());
+  for (const NodeId id : consumers) {
+    std::replace(node(id).inputs.begin(), node(id).inputs.end(), from, to);
+    for (Graph* subgraph : node(id).Subgraphs()) {
+      for (Capture& capture : subgraph->captures) {
+        if (capture.outer == from) capture.outer = to;
+      }
+    }
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].value == from) SetOutput(i, to);
+  }
+}
+
+void Graph::RefreshCaptures(NodeId id) {
+  for (const auto& info : values_) std::erase(info->consumers, id);
+  AddUses(node(id));
+}
+
+Result<std::vector<NodeId>> Graph::TopologicalOrder() const {
+  // Kahn's algorithm; the smallest ready id goes first, which keeps the file's order where it can.
+  std::vector<int32_t> missing(nodes_.size(), 0);
+  for (const auto& info : values_) {
+    if (info->producer == NodeId::kNone) continue;
+    for (const NodeId consumer : info->consumers) ++missing[Index(consumer)];
+  }
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (const auto& node : nodes_) {
+    if (node && missing[Index(node->id)] == 0) ready.push(node->id);
+  }
+  std::vector<NodeId> order;
+  order.reserve(live_nodes_);
+  while (!ready.empty()) {
+    const NodeId id = ready.top();
+    ready.pop();
+    order.push_back(id);
+    for (const ValueId output : node(id).outputs) {
+      if (output == ValueId::kNone) continue;
+      for (const NodeId consumer : value(output).consumers) {
+        if (--missing[Index(consumer)] == 0) ready.push(consumer);
+      }
+    }
+  }
+  if (order.size() == live_nodes_) return order;
+  std::vector<std::string> stuck;
+  for (const auto& node : nodes_) {
+    if (node && missing[Index(node->id)] > 0) stuck.push_back(node->Describe());
+  }
+  return InvalidGraph("the graph '{}' has a cycle through or before: {}", name,
+                      JoinNames(stuck, 5));
+}
+
+Attribute CloneAttribute(const Attribute& attribute) {
+  Attribute copy;
+  copy.name = attribute.name;
+  copy.reference = attribute.reference;
+  copy.referenced_type = attribute.referenced_type;
+  copy.doc_string = attribute.doc_string;
+  std::visit(
+      [&copy](const auto& held) {
+        using T = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<T, std::unique_ptr<Graph>>) {
+          copy.held = held->Clone();
+        } else if constexpr (std::is_same_v<T, std::vector<std::unique_ptr<Graph>>>) {
+          std::vector<std::unique_ptr<Graph>> graphs;
+          for (const auto& graph : held) graphs.push_back(graph->Clone());
+          copy.held = std::move(graphs);
+        } else {
+          copy.held = held;
+        }
+      },
+      attribute.held);
+  return copy;
+}
+
+std::unique_ptr<Graph> Graph::Clone() const {
+  auto copy = std::make_unique<Graph>();
+  copy->name = name;
+  copy->doc_string = doc_string;
+  copy->metadata = metadata;
+  copy->inputs = inputs;
+  copy->captures = captures;
+  copy->outputs_ = outputs_;
+  copy->by_name_ = by_name_;
+  copy->live_nodes_ = live_nodes_;
+  for (const auto& info : values_) copy->values_.push_back(std::make_unique<ValueInfo>(*info));
+  for (const auto& node : nodes_) {
+    if (!node) {
+      copy->nodes_.push_back(nullptr);
+      continue;
+    }
+    auto twin = std::make_unique<Node>();
+    twin->id = node->id;
+    twin->name = node->name;
+    twin->op_type = node->op_type;
+    twin->domain = node->domain;
+    twin->overload = node->overload;
+    twin->doc_string = node->doc_string;
+    twin->inputs = node->inputs;
+    twin->outputs = node->outputs;
+    for (const Attribute& attribute : node->attributes) {
+      twin->attributes.push_back(CloneAttribute(attribute));
+    }
+    twin->metadata = node->metadata;
+    twin->opset = node->opset;
+    twin->schema = node->schema;
+    twin->provider = node->provider;
+    copy->nodes_.push_back(std::move(twin));
+  }
+  return copy;
+}
+
+}  // namespace tenon

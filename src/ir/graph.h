@@ -1,0 +1,189 @@
+// The graph of a model: nodes and the values between them, made for editing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/attribute.h"
+#include "ir/type.h"
+#include "tensor/value.h"
+
+namespace tenon {
+
+struct OpSchema;
+
+// Handles, stable while the graph lives; a removed node's id is not used again.
+enum class ValueId : int32_t { kNone = -1 };
+enum class NodeId : int32_t { kNone = -1 };
+inline size_t Index(ValueId id) { return static_cast<size_t>(id); }
+inline size_t Index(NodeId id) { return static_cast<size_t>(id); }
+
+using Metadata = std::map<std::string, std::string>;
+
+// A named edge: what one node (or the caller, or the model file) produces and others consume.
+struct ValueInfo {
+  std::string name;  // unique in its graph and the graphs around it
+  ValueType type;
+  std::string doc_string;
+  NodeId producer = NodeId::kNone;  // none: a graph input, initializer or capture
+  int32_t output_index = 0;         // of the producer
+  // One entry per use, so a node that reads the value twice is there twice. A use inside a subgraph
+  // counts as a use by the node that owns the subgraph.
+  std::vector<NodeId> consumers;
+  // A tensor or sparse tensor if the value is an initializer.
+  Value initializer;
+  bool is_input = false;
+  int32_t output_uses = 0;  // how many graph outputs it is
+};
+
+// An operator instance.
+struct Node {
+  NodeId id = NodeId::kNone;
+  std::string name;  // may be empty
+  std::string op_type;
+  std::string domain;  // "" for ai.onnx
+  std::string overload;
+  std::string doc_string;
+  std::vector<ValueId> inputs;   // kNone for an optional input left out
+  std::vector<ValueId> outputs;  // kNone for an optional output left out
+  std::vector<Attribute> attributes;
+  Metadata metadata;
+  // The version of the domain that the model (or the function it came from) imports.
+  int32_t opset = 0;
+  // The schema that this version means; null if the operator is not in the schema table.
+  const OpSchema* schema = nullptr;
+  // Which of the session's providers runs it; -1 until partitioning.
+  int32_t provider = -1;
+
+  const Attribute* FindAttribute(std::string_view attribute_name) const;
+  // The attribute's value, or `fallback` if it is absent or of another type.
+  int64_t GetInt(std::string_view attribute_name, int64_t fallback) const;
+  float GetFloat(std::string_view attribute_name, float fallback) const;
+  std::string_view GetString(std::string_view attribute_name, std::string_view fallback) const;
+  std::vector<int64_t> GetInts(std::string_view attribute_name) const;
+  void SetAttribute(std::string attribute_name, Attribute::Held held);
+  void RemoveAttribute(std::string_view attribute_name);
+
+  // The graphs in the attributes, in order.
+  std::vector<Graph*> Subgraphs() const;
+  bool has_input(size_t i) const { return i < inputs.size() && inputs[i] != ValueId::kNone; }
+  bool has_output(size_t i) const { return i < outputs.size() && outputs[i] != ValueId::kNone; }
+  // "Conv node 'layer1/conv'" or "Conv node #12": how messages name it.
+  std::string Describe() const;
+};
+
+struct GraphOutput {
+  std::string name;
+  ValueId value = ValueId::kNone;
+};
+
+// A value of an outer graph that a subgraph reads under a value of its own.
+struct Capture {
+  ValueId outer = ValueId::kNone;  // in the graph that holds the node that owns the subgraph
+  ValueId inner = ValueId::kNone;  // in the subgraph
+};
+
+// What AddNode needs; everything else has a default.
+struct NodeSpec {
+  std::string op_type;
+  std::string domain;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::vector<Attribute> attributes = {};
+  std::string name = "";
+  int32_t opset = 0;
+};
+
+// Not thread-safe. Invariants, which every edit keeps: producers and consumers mirror the nodes'
+// inputs and outputs; a value has one producer at most.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  std::string name;
+  std::string doc_string;
+  Metadata metadata;
+  std::vector<ValueId> inputs;  // in declared order; initializers with a default value included
+  std::vector<Capture> captures;
+
+  // --- values ---
+  size_t value_count() const { return values_.size(); }
+  ValueInfo& value(ValueId id) { return *values_[Index(id)]; }
+  const ValueInfo& value(ValueId id) const { return *values_[Index(id)]; }
+  // kNone if there is no value of that name in this graph itself.
+  ValueId FindValue(std::string_view value_name) const;
+  // A new value. The name must be unused; Unused() makes one.
+  ValueId AddValue(std::string value_name, ValueType type = {});
+  // `hint`, with a number appended if some value has that name already.
+  std::string UnusedName(std::string_view hint) const;
+  void AddInput(ValueId id);
+  ValueId AddInitializer(std::string value_name, Tensor tensor);
+  // The tensor if the value is a dense initializer that no caller can override (not also an input).
+  const Tensor* ConstantOf(ValueId id) const;
+  void SetInitializer(ValueId id, Value tensor);
+  void RemoveInitializer(ValueId id);
+
+  // --- outputs ---
+  const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  void AddOutput(std::string output_name, ValueId id);
+  void SetOutput(size_t i, ValueId id);
+
+  // --- nodes ---
+  // Upper bound of node ids; some may be removed.
+  size_t node_capacity() const { return nodes_.size(); }
+  size_t node_count() const { return live_nodes_; }
+  // Null if the node was removed.
+  Node* FindNode(NodeId id) { return nodes_[Index(id)].get(); }
+  const Node* FindNode(NodeId id) const { return nodes_[Index(id)].get(); }
+  Node& node(NodeId id) { return *nodes_[Index(id)]; }
+  const Node& node(NodeId id) const { return *nodes_[Index(id)]; }
+  Node& AddNode(NodeSpec spec);
+  // The node's outputs must be unused or replaced by then; they keep their ids, without producer.
+  void RemoveNode(NodeId id);
+  void SetInput(NodeId id, size_t i, ValueId value);
+  // Drops trailing or optional input `i` by making it kNone.
+  void SetOutputValue(NodeId id, size_t i, ValueId value);
+  // Every use of `from`, by nodes, subgraphs and graph outputs, becomes a use of `to`.
+  void ReplaceUses(ValueId from, ValueId to);
+  // Recomputes who uses what inside the node's subgraphs; call after editing their captures.
+  void RefreshCaptures(NodeId id);
+
+  // Node ids such that producers come before consumers; ties keep the order of ids.
+  // Error: kInvalidGraph naming the nodes of a cycle.
+  Result<std::vector<NodeId>> TopologicalOrder() const;
+
+  // Whether nothing reads the value: no node, subgraph or graph output.
+  bool IsUnused(ValueId id) const {
+    return value(id).consumers.empty() && value(id).output_uses == 0;
+  }
+  // Whether exactly one node reads the value, once, and it is no graph output.
+  bool HasOneUse(ValueId id) const {
+    return value(id).consumers.size() == 1 && value(id).output_uses == 0;
+  }
+
+  // A deep copy; tensors share their memory.
+  std::unique_ptr<Graph> Clone() const;
+
+ private:
+  void AddUses(const Node& node);
+  void RemoveUses(const Node& node);
+
+  std::vector<std::unique_ptr<ValueInfo>> values_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<GraphOutput> outputs_;
+  std::unordered_map<std::string, ValueId> by_name_;
+  size_t live_nodes_ = 0;
+};
+
+Attribute CloneAttribute(const Attribute& attribute);
+
+}  // namespace tenon

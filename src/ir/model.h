@@ -1,0 +1,62 @@
+// A model as read from a file: its graph, functions and everything that a writer must give back.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tenon {
+
+// Domain -> version. The domain "ai.onnx" is written "".
+using OpsetImports = std::map<std::string, int32_t>;
+
+// A model-local function. In `body`, graph inputs and outputs are the function's, by position, and
+// attributes may refer to the function's attributes.
+struct Function {
+  std::string name;
+  std::string domain;
+  std::string overload;
+  std::string doc_string;
+  std::vector<std::string> required_attributes;
+  std::vector<Attribute> attributes;  // those with defaults
+  OpsetImports opsets;
+  Metadata metadata;
+  std::unique_ptr<Graph> body;
+};
+
+struct TrainingInfo {
+  std::unique_ptr<Graph> initialization;
+  std::unique_ptr<Graph> algorithm;
+  Metadata initialization_binding;
+  Metadata update_binding;
+};
+
+// quantization_annotation of a graph: the tensor's name and its scale and zero-point tensor names.
+struct QuantizationAnnotation {
+  std::string tensor_name;
+  Metadata quant_parameter_tensor_names;
+};
+
+struct Model {
+  int64_t ir_version = 0;
+  OpsetImports opsets;
+  std::string producer_name;
+  std::string producer_version;
+  std::string domain;
+  int64_t model_version = 0;
+  std::string doc_string;
+  Metadata metadata;
+  std::unique_ptr<Graph> graph;
+  std::vector<Function> functions;
+  std::vector<TrainingInfo> training_info;
+  std::vector<QuantizationAnnotation> quantization_annotations;
+  // Files and buffers that initializers point into are kept alive by the tensors themselves.
+
+  // The function that a node calls, or null.
+  const Function* FindFunction(const Node& node) const;
+};
+
+}  // namespace tenon

@@ -1,0 +1,99 @@
+#include "ir/type.h"
+
+#include <utility>
+
+namespace tenon {
+namespace {
+
+// The more specific of two dimensions; a named symbol wins over an expression nobody named.
+Result<Dim> MergeDims(const Dim& a, const Dim& b) {
+  if (a.is_number() && b.is_number() && a.value() != b.value()) {
+    return InvalidArgument("{} contradicts {}", a, b);
+  }
+  if (a.is_number()) return a;
+  if (b.is_number()) return b;
+  return a.is_unknown() ? b : a;
+}
+
+Result<SymbolicShape> MergeShapes(const SymbolicShape& a, const SymbolicShape& b) {
+  if (a.rank() != b.rank()) {
+    return InvalidArgument("shape {} contradicts shape {}", a, b);
+  }
+  SymbolicShape merged;
+  for (size_t i = 0; i < a.rank(); ++i) {
+    Result<Dim> dim = MergeDims(a[i], b[i]);
+    if (!dim) return InvalidArgument("shape {} contradicts shape {}", a, b);
+    merged.Append(*dim);
+  }
+  return merged;
+}
+
+}  // namespace
+
+ValueType ValueType::Tensor(DataType element_type, std::optional<SymbolicShape> shape) {
+  return {Value::Kind::kTensor, element_type, std::move(shape), nullptr, ""};
+}
+ValueType ValueType::Sequence(ValueType held) {
+  return {Value::Kind::kSequence, DataType::kUndefined, std::nullopt,
+          std::make_shared<const ValueType>(std::move(held)), ""};
+}
+ValueType ValueType::Optional(ValueType held) {
+  return {Value::Kind::kOptional, DataType::kUndefined, std::nullopt,
+          std::make_shared<const ValueType>(std::move(held)), ""};
+}
+ValueType ValueType::Map(DataType key, ValueType held) {
+  return {Value::Kind::kMap, key, std::nullopt, std::make_shared<const ValueType>(std::move(held)),
+          ""};
+}
+
+std::string ValueType::TypeName() const {
+  const std::string inner = held ? held->TypeName() : std::string("?");
+  switch (kind) {
+    case Value::Kind::kTensor:
+      return Format("tensor({})", DataTypeName(element_type));
+    case Value::Kind::kSparseTensor:
+      return Format("sparse_tensor({})", DataTypeName(element_type));
+    case Value::Kind::kSequence:
+      return Format("seq({})", inner);
+    case Value::Kind::kOptional:
+      return Format("optional({})", inner);
+    case Value::Kind::kMap:
+      return Format("map({},{})", DataTypeName(element_type), inner);
+    default:
+      return "unknown";
+  }
+}
+
+std::string ValueType::ToString() const {
+  return shape ? Format("{} {}", TypeName(), *shape) : TypeName();
+}
+
+Result<ValueType> MergeTypes(const ValueType& a, const ValueType& b) {
+  if (a.kind == Value::Kind::kNone) return b;
+  if (b.kind == Value::Kind::kNone) return a;
+  const auto contradiction = [&] {
+    return InvalidArgument("{} contradicts {}", a.ToString(), b.ToString());
+  };
+  if (a.kind != b.kind) return contradiction();
+  ValueType merged = a;
+  if (a.element_type == DataType::kUndefined) {
+    merged.element_type = b.element_type;
+  } else if (b.element_type != DataType::kUndefined && a.element_type != b.element_type) {
+    return contradiction();
+  }
+  if (a.shape && b.shape) {
+    TENON_ASSIGN_OR_RETURN(merged.shape, MergeShapes(*a.shape, *b.shape));
+  } else if (b.shape) {
+    merged.shape = b.shape;
+  }
+  if (a.held && b.held) {
+    TENON_ASSIGN_OR_RETURN(ValueType held, MergeTypes(*a.held, *b.held));
+    merged.held = std::make_shared<const ValueType>(std::move(held));
+  } else if (b.held) {
+    merged.held = b.held;
+  }
+  if (merged.denotation.empty()) merged.denotation = b.denotation;
+  return merged;
+}
+
+}  // namespace tenon

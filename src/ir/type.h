@@ -1,0 +1,40 @@
+// The type of a value in a graph, as ONNX's TypeProto describes it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ir/dim.h"
+#include "tensor/data_type.h"
+#include "tensor/value.h"
+
+namespace tenon {
+
+// kNone means that nothing is known yet. Copies are cheap enough to pass by value in passes.
+struct ValueType {
+  Value::Kind kind = Value::Kind::kNone;
+  // Of a tensor or sparse tensor: the element type. Of a map: the key type.
+  DataType element_type = DataType::kUndefined;
+  // Of a tensor or sparse tensor; empty if not even the rank is known.
+  std::optional<SymbolicShape> shape;
+  // Of a sequence, optional or map: the type of what it holds.
+  std::shared_ptr<const ValueType> held;
+  std::string denotation;
+
+  static ValueType Tensor(DataType element_type, std::optional<SymbolicShape> shape = std::nullopt);
+  static ValueType Sequence(ValueType held);
+  static ValueType Optional(ValueType held);
+  static ValueType Map(DataType key, ValueType held);
+
+  bool is_tensor() const { return kind == Value::Kind::kTensor; }
+  // ONNX's spelling: "tensor(float)", "seq(map(int64,tensor(float)))", "optional(tensor(int8))".
+  std::string TypeName() const;
+  // TypeName and the shape: "tensor(float) [batch, 3]".
+  std::string ToString() const;
+};
+
+// What is known when both `a` and `b` are true of a value. Fails where they contradict each other.
+Result<ValueType> MergeTypes(const ValueType& a, const ValueType& b);
+
+}  // namespace tenon

@@ -1,0 +1,36 @@
+#include "tensor/allocator.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tenon {
+namespace {
+
+class SystemAllocator final : public Allocator {
+ public:
+  void* Allocate(size_t bytes) override {
+    if (bytes > SIZE_MAX - kAlignment) return nullptr;
+    const size_t whole_lines = std::max<size_t>((bytes + kAlignment - 1) / kAlignment, 1);
+    return std::aligned_alloc(kAlignment, whole_lines * kAlignment);
+  }
+  void Free(void* block) override { std::free(block); }
+  const MemoryInfo& info() const override { return CpuMemory(); }
+};
+
+}  // namespace
+
+const MemoryInfo& CpuMemory() {
+  static const MemoryInfo* const info = new MemoryInfo();
+  return *info;
+}
+
+std::shared_ptr<Allocator> SharedCpuAllocator() {
+  // Never destroyed: tensors may outlive every other object of the library.
+  static const auto* const allocator =
+      new std::shared_ptr<Allocator>(std::make_shared<SystemAllocator>());
+  return *allocator;
+}
+
+Allocator& CpuAllocator() { return *SharedCpuAllocator(); }
+
+}  // namespace tenon

@@ -1,0 +1,43 @@
+// The one interface through which tensors get memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "tensor/memory_info.h"
+
+namespace tenon {
+
+// Counters of an allocator; zero where it does not count.
+struct AllocatorStats {
+  uint64_t allocations = 0;
+  uint64_t bytes_in_use = 0;
+  uint64_t peak_bytes_in_use = 0;
+  uint64_t bytes_reserved = 0;  // taken from the layer below, in use or cached
+  uint64_t bytes_limit = 0;     // 0: none
+};
+
+// Gives and takes back blocks of one memory. All calls are thread-safe.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  // At least `bytes` bytes aligned to kAlignment, or null if there is no such memory. Zero bytes
+  // give a pointer that must be freed like any other.
+  virtual void* Allocate(size_t bytes) = 0;
+  // Takes back what Allocate returned; null is ignored.
+  virtual void Free(void* block) = 0;
+  virtual const MemoryInfo& info() const = 0;
+  virtual AllocatorStats Stats() const { return {}; }
+  // Returns cached blocks to the layer below.
+  virtual void Shrink() {}
+
+  static constexpr size_t kAlignment = 64;
+};
+
+// Plain CPU memory from the C library. Lives as long as the process.
+Allocator& CpuAllocator();
+// The same, for those who share ownership of their allocator.
+std::shared_ptr<Allocator> SharedCpuAllocator();
+
+}  // namespace tenon

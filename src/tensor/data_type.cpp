@@ -1,0 +1,56 @@
+#include "tensor/data_type.h"
+
+#include <limits>
+#include <string>
+
+namespace tenon {
+namespace {
+
+struct TypeFacts {
+  std::string_view name;
+  size_t bits;
+};
+
+constexpr TypeFacts kFacts[kDataTypeCount] = {
+    {"undefined", 0},      {"float", 32},     {"uint8", 8},
+    {"int8", 8},           {"uint16", 16},    {"int16", 16},
+    {"int32", 32},         {"int64", 64},     {"string", 8 * sizeof(std::string)},
+    {"bool", 8},           {"float16", 16},   {"double", 64},
+    {"uint32", 32},        {"uint64", 64},    {"complex64", 64},
+    {"complex128", 128},   {"bfloat16", 16},  {"float8e4m3fn", 8},
+    {"float8e4m3fnuz", 8}, {"float8e5m2", 8}, {"float8e5m2fnuz", 8},
+    {"uint4", 4},          {"int4", 4},       {"float4e2m1", 4},
+    {"float8e8m0", 8},     {"uint2", 2},      {"int2", 2},
+};
+
+const TypeFacts& Facts(DataType type) {
+  const auto index = static_cast<int32_t>(type);
+  return kFacts[index > 0 && index < kDataTypeCount ? index : 0];
+}
+
+}  // namespace
+
+std::string_view DataTypeName(DataType type) { return Facts(type).name; }
+
+DataType DataTypeFromName(std::string_view name) {
+  for (int i = 1; i < kDataTypeCount; ++i) {
+    if (kFacts[i].name == name) return static_cast<DataType>(i);
+  }
+  return DataType::kUndefined;
+}
+
+bool IsDataType(int64_t value) { return value > 0 && value < kDataTypeCount; }
+
+size_t DataTypeBits(DataType type) { return Facts(type).bits; }
+
+Result<size_t> DataTypeBytes(DataType type, int64_t count) {
+  const size_t bits = DataTypeBits(type);
+  constexpr auto kMax = static_cast<size_t>(std::numeric_limits<int64_t>::max());
+  if (count < 0 || (bits > 0 && static_cast<size_t>(count) > (kMax - 7) / bits)) {
+    return InvalidArgument("{} elements of type {} do not fit into memory", count,
+                           DataTypeName(type));
+  }
+  return (static_cast<size_t>(count) * bits + 7) / 8;
+}
+
+}  // namespace tenon

@@ -1,0 +1,76 @@
+// What flows along an edge of a graph at run time: a tensor, sequence, map, optional or sparse
+// tensor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace tenon {
+
+class Value;
+
+// seq(T). Elements are shared between copies of the sequence, never changed in place once shared.
+struct Sequence {
+  DataType element_type = DataType::kUndefined;  // of tensor elements; kUndefined for maps
+  std::vector<Value> elements;
+};
+
+// map(K, V) with tensor(V) values held as one rank-1 tensor: keys[i] maps to values[i].
+struct Map {
+  Tensor keys;    // int64 or string, rank 1
+  Tensor values;  // rank 1, same length
+};
+
+// A sparse tensor as ONNX stores it: values [nnz], and linear indices [nnz] or coordinates
+// [nnz, rank], sorted ascending.
+struct SparseTensor {
+  Tensor values;
+  Tensor indices;
+  Shape dense_shape;
+};
+
+struct Optional;
+
+// Nothing, or one of the kinds above. Copies share what they hold.
+class Value {
+ public:
+  enum class Kind : uint8_t { kNone, kTensor, kSequence, kMap, kOptional, kSparseTensor };
+
+  Value() = default;
+  Value(Tensor tensor) : held_(std::move(tensor)) {}                         // NOLINT
+  Value(std::shared_ptr<Sequence> sequence) : held_(std::move(sequence)) {}  // NOLINT
+  Value(std::shared_ptr<Map> map) : held_(std::move(map)) {}                 // NOLINT
+  Value(std::shared_ptr<Optional> optional) : held_(std::move(optional)) {}  // NOLINT
+  Value(std::shared_ptr<SparseTensor> sparse) : held_(std::move(sparse)) {}  // NOLINT
+
+  Kind kind() const { return static_cast<Kind>(held_.index()); }
+  bool has_value() const { return kind() != Kind::kNone; }
+  bool is_tensor() const { return kind() == Kind::kTensor; }
+
+  // The held object; the kind must match.
+  Tensor& tensor() { return *std::get_if<Tensor>(&held_); }
+  const Tensor& tensor() const { return *std::get_if<Tensor>(&held_); }
+  Sequence& sequence() const { return **std::get_if<std::shared_ptr<Sequence>>(&held_); }
+  Map& map() const { return **std::get_if<std::shared_ptr<Map>>(&held_); }
+  Optional& optional() const { return **std::get_if<std::shared_ptr<Optional>>(&held_); }
+  SparseTensor& sparse() const { return **std::get_if<std::shared_ptr<SparseTensor>>(&held_); }
+
+ private:
+  std::variant<std::monostate, Tensor, std::shared_ptr<Sequence>, std::shared_ptr<Map>,
+               std::shared_ptr<Optional>, std::shared_ptr<SparseTensor>>
+      held_;
+};
+
+// optional(T): `value` is kNone when the optional is empty.
+struct Optional {
+  Value value;
+};
+
+// "tensor", "sequence", ...
+std::string_view ValueKindName(Value::Kind kind);
+
+}  // namespace tenon

@@ -1,0 +1,87 @@
+#include "ir/graph.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon {
+namespace {
+
+// y = Relu(Add(x, x)); the nodes are added in the wrong order.
+struct SmallGraph {
+  SmallGraph() {
+    x = graph.AddValue("x");
+    sum = graph.AddValue("sum");
+    y = graph.AddValue("y");
+    graph.AddInput(x);
+    relu = graph.AddNode({.op_type = "Relu", .inputs = {sum}, .outputs = {y}}).id;
+    add = graph.AddNode({.op_type = "Add", .inputs = {x, x}, .outputs = {sum}, .name = "plus"}).id;
+    graph.AddOutput("y", y);
+  }
+  Graph graph;
+  ValueId x, sum, y;
+  NodeId relu, add;
+};
+
+TEST(GraphTest, TracksProducersAndConsumers) {
+  SmallGraph g;
+  EXPECT_EQ(g.graph.value(g.sum).producer, g.add);
+  EXPECT_EQ(g.graph.value(g.x).consumers.size(), 2u);
+  EXPECT_FALSE(g.graph.HasOneUse(g.x));
+  EXPECT_TRUE(g.graph.HasOneUse(g.sum));
+  EXPECT_FALSE(g.graph.IsUnused(g.y));
+}
+
+TEST(GraphTest, OrdersTopologicallyAndNamesCycles) {
+  SmallGraph g;
+  EXPECT_EQ(g.graph.TopologicalOrder().value(), (std::vector<NodeId>{g.add, g.relu}));
+  g.graph.SetInput(g.add, 1, g.y);
+  const auto cyclic = g.graph.TopologicalOrder();
+  ASSERT_FALSE(cyclic);
+  EXPECT_EQ(cyclic.error().code(), StatusCode::kInvalidGraph);
+  EXPECT_NE(cyclic.error().message().find("Add node 'plus'"), std::string::npos);
+}
+
+TEST(GraphTest, ReplacesUsesEverywhere) {
+  SmallGraph g;
+  g.graph.ReplaceUses(g.y, g.sum);
+  g.graph.RemoveNode(g.relu);
+  EXPECT_EQ(g.graph.outputs()[0].value, g.sum);
+  EXPECT_EQ(g.graph.outputs()[0].name, "y");
+  EXPECT_EQ(g.graph.node_count(), 1u);
+  g.graph.ReplaceUses(g.sum, g.x);
+  EXPECT_TRUE(g.graph.IsUnused(g.sum));
+}
+
+TEST(GraphTest, CapturesCountAsUsesAndFollowReplacement) {
+  SmallGraph g;
+  auto body = std::make_unique<Graph>();
+  const ValueId inner = body->AddValue("sum_inside");
+  body->captures.push_back({g.sum, inner});
+  body->AddOutput("out", inner);
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("then_branch", std::move(body));
+  const ValueId z = g.graph.AddValue("z");
+  const NodeId branch = g.graph
+                            .AddNode({.op_type = "If",
+                                      .inputs = {g.x},
+                                      .outputs = {z},
+                                      .attributes = std::move(attributes)})
+                            .id;
+  EXPECT_EQ(g.graph.value(g.sum).consumers.size(), 2u);
+  const auto copy = g.graph.Clone();
+  g.graph.ReplaceUses(g.sum, g.x);
+  EXPECT_EQ(g.graph.node(branch).Subgraphs()[0]->captures[0].outer, g.x);
+  EXPECT_EQ(copy->node(branch).Subgraphs()[0]->captures[0].outer, g.sum);
+  EXPECT_TRUE(g.graph.IsUnused(g.sum));
+}
+
+TEST(GraphTest, ConstantsAreInitializersThatNobodyOverrides) {
+  Graph graph;
+  const ValueId w = graph.AddInitializer("w", Tensor::Of<float>({2}, {1, 2}));
+  EXPECT_NE(graph.ConstantOf(w), nullptr);
+  graph.AddInput(w);
+  EXPECT_EQ(graph.ConstantOf(w), nullptr);
+  EXPECT_EQ(graph.UnusedName("w"), "w_1");
+}
+
+}  // namespace
+}  // namespace tenon
