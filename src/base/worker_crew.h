@@ -1,0 +1,129 @@
+// The threads behind a ThreadPool, and how they share out loops.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+
+namespace tenon {
+
+// A loop in progress: a slot that callers use one after another and that is never freed while
+// workers live. A thread claims chunks by advancing one word that also holds the slot's generation,
+// so a claim cannot succeed for a loop other than the one that the thread read, and a caller waits
+// for claimed chunks only, never for threads that merely looked.
+class alignas(128) LoopSlot {
+ public:
+  struct Loop {
+    size_t n;
+    size_t grain;
+    ThreadPool::Body body;
+  };
+  static constexpr uint32_t kMaxChunks = 1u << 30;
+
+  // Called by callers: takes the slot if it is free; then opens it to workers for one loop.
+  bool TryAcquire();
+  void Open(const Loop& loop, uint32_t chunks);
+  // Works on the loop until no chunk is left, then waits for the chunks of others, spinning for at
+  // most `spin` before sleeping. Then frees the slot.
+  void FinishAndRelease(std::chrono::nanoseconds spin);
+
+  // Called by workers: claims and runs chunks until none is left. Returns the number of chunks run.
+  // Calls on_entry(chunks left unclaimed) after the first claim.
+  uint32_t Help(FunctionRef<void(uint32_t)> on_entry);
+
+ private:
+  static constexpr uint32_t kClosed = UINT32_MAX;      // a chunk index beyond every count
+  static constexpr uint32_t kCallerSleeps = 1u << 31;  // flag in unfinished_
+
+  uint32_t RunFrom(uint32_t chunk, uint32_t chunks, const Loop& loop);
+  void WaitForOthers(std::chrono::nanoseconds spin);
+
+  std::atomic<bool> taken_ = false;
+  // Generation in the upper half, next chunk to claim in the lower.
+  std::atomic<uint64_t> claim_ = kClosed;
+  // Written only while the slot is closed.
+  std::atomic<uint32_t> chunks_ = 0;
+  std::atomic<const Loop*> loop_ = nullptr;
+  // Chunks that nobody has reported as done; apart from what idle workers poll.
+  alignas(64) std::atomic<uint32_t> unfinished_ = 0;
+};
+
+// How long a thread spins before it sleeps: the full time while work has lately come within that
+// time, less and less while it has not.
+class SpinBudget {
+ public:
+  explicit SpinBudget(std::chrono::nanoseconds full) : full_(full), now_(full) {}
+  std::chrono::nanoseconds now() const { return now_; }
+  void Learn(std::chrono::nanoseconds waited) {
+    now_ = waited <= full_ ? full_ : std::max(now_ / 2, full_ / 16);
+  }
+
+ private:
+  std::chrono::nanoseconds full_;
+  std::chrono::nanoseconds now_;
+};
+
+// The workers of one pool in one process. Thread-safe.
+class WorkerCrew {
+ public:
+  // Starts nothing yet.
+  WorkerCrew(const ThreadPoolOptions& options, int workers);
+  // Stops and joins the workers.
+  ~WorkerCrew();
+
+  // Starts the workers, once; see ThreadPool::Start.
+  Status Start();
+
+  // Runs the loop with the help of the workers, starting them if need be. Returns false, with
+  // nothing done, where it cannot be divided: too many chunks, or too many loops at once.
+  bool Run(const LoopSlot::Loop& loop, size_t chunks) noexcept;
+
+  // False in a child of the process that made this crew.
+  bool BelongsToThisProcess() const;
+
+  // Whether the calling thread is in the body of a divided loop, of any crew.
+  static bool InsideLoop();
+
+ private:
+  static constexpr uint32_t kSlots = 16;
+  struct Worker {
+    WorkerCrew* crew = nullptr;
+    uint32_t index = 0;
+    std::thread thread;             // without client callbacks
+    void* client_thread = nullptr;  // with them
+  };
+
+  Status StartWorkers();
+  Status StartWorker(Worker& worker);
+  Status CheckAffinities() const;
+  void Prepare(const Worker& worker) const;
+  void WorkUntilStopped(const Worker& worker);
+  bool HelpAny(const Worker& worker, bool just_woken);
+  bool WaitForNews(uint32_t seen, SpinBudget& budget);
+  void WakeSleepers(uint32_t wanted);
+
+  const ThreadPoolOptions options_;
+  const uint32_t generation_;  // of the process: see BelongsToThisProcess
+  std::vector<Worker> workers_;
+  std::once_flag start_once_;
+  std::atomic<bool> started_ = false;
+  Status start_status_;
+
+  // Advances whenever workers have something to look at: a new loop, or the end.
+  alignas(64) std::atomic<uint32_t> news_ = 0;
+  std::atomic<bool> stopping_ = false;
+  alignas(64) std::atomic<uint32_t> spinning_ = 0;
+  std::atomic<uint32_t> sleeping_ = 0;
+  std::array<LoopSlot, kSlots> slots_;
+};
+
+}  // namespace tenon
