@@ -5,16 +5,42 @@
 #include <hwy/highway.h>
 
 #include "kernels/dispatch.h"
+#include "kernels/hyperbolic-inl.h"
 #include "kernels/math-inl.h"
 #include "kernels/partial-inl.h"
+#include "kernels/pow-inl.h"
+#include "kernels/trigonometry-inl.h"
 
 #ifndef TENON_TESTS_KERNELS_MATH_TEST_ONCE
 #define TENON_TESTS_KERNELS_MATH_TEST_ONCE
 namespace tenon::kernels {
 using VectorFunction = void (*)(const float* x, float* y, size_t n);
-enum MathFunction { kExp, kExpm1, kLog, kLog1p, kTanh, kErf, kSigmoid, kSoftplus, kSqrt, kCount };
+enum MathFunction {
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kTanh,
+  kErf,
+  kSigmoid,
+  kSoftplus,
+  kSqrt,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kCount
+};
 struct MathTestTable {
   VectorFunction functions[kCount];
+  void (*pow)(const float* x, const float* y, float* z, size_t n);
 };
 }  // namespace tenon::kernels
 #endif
@@ -43,10 +69,33 @@ TENON_MAP(Erf)
 TENON_MAP(Sigmoid)
 TENON_MAP(Softplus)
 TENON_MAP(Sqrt)
+TENON_MAP(Sin)
+TENON_MAP(Cos)
+TENON_MAP(Tan)
+TENON_MAP(Asin)
+TENON_MAP(Acos)
+TENON_MAP(Atan)
+TENON_MAP(Sinh)
+TENON_MAP(Cosh)
+TENON_MAP(Asinh)
+TENON_MAP(Acosh)
+TENON_MAP(Atanh)
 #undef TENON_MAP
 
+void MapPow(const float* x, const float* y, float* z, size_t n) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    const size_t m = HWY_MIN(lanes, n - i);
+    StorePartial(Pow(d, LoadPartial(d, x + i, m), LoadPartial(d, y + i, m)), d, z + i, m);
+  }
+}
+
 const MathTestTable kMathTestTable = {
-    {MapExp, MapExpm1, MapLog, MapLog1p, MapTanh, MapErf, MapSigmoid, MapSoftplus, MapSqrt}};
+    {MapExp,      MapExpm1, MapLog,  MapLog1p, MapTanh,  MapErf,  MapSigmoid,
+     MapSoftplus, MapSqrt,  MapSin,  MapCos,   MapTan,   MapAsin, MapAcos,
+     MapAtan,     MapSinh,  MapCosh, MapAsinh, MapAcosh, MapAtanh},
+    MapPow};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
@@ -92,17 +141,33 @@ const MathCase kMathCases[] = {
     {"Sigmoid", kSigmoid, SigmoidReference, 3},
     {"Softplus", kSoftplus, SoftplusReference, 2},
     {"Sqrt", kSqrt, std::sqrt, 0.5},
+    {"Sin", kSin, std::sin, 3},
+    {"Cos", kCos, std::cos, 3},
+    {"Tan", kTan, std::tan, 4},
+    {"Asin", kAsin, std::asin, 3},
+    {"Acos", kAcos, std::acos, 3},
+    {"Atan", kAtan, std::atan, 3},
+    {"Sinh", kSinh, std::sinh, 3},
+    {"Cosh", kCosh, std::cosh, 2},
+    {"Asinh", kAsinh, std::asinh, 3},
+    {"Acosh", kAcosh, std::acosh, 3},
+    {"Atanh", kAtanh, std::atanh, 3},
 };
 
 // |got - expected| in units of the last place of the float nearest to `expected`.
+// Zeros and infinities must have the right sign.
 double UlpError(float got, double expected) {
   const float nearest = static_cast<float>(expected);
   if (std::isnan(nearest)) return std::isnan(got) ? 0 : 1e30;
-  if (std::isinf(nearest) || nearest == 0) return got == nearest ? 0 : 1e30;
+  if (std::isinf(nearest) || nearest == 0) {
+    return got == nearest && std::signbit(got) == std::signbit(nearest) ? 0 : 1e30;
+  }
   if (std::isnan(got) || std::isinf(got)) return 1e30;
   const double ulp = std::ldexp(1.0, std::max(std::ilogb(expected), -126) - 23);
   return std::abs(got - expected) / ulp;
 }
+
+uint32_t Bits(float x) { return std::bit_cast<uint32_t>(x); }
 
 // Floats of every magnitude and both signs, evenly spread over the bit patterns, and special ones.
 std::vector<float> Samples() {
@@ -126,6 +191,7 @@ std::vector<float> Samples() {
   for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += kBitPatternStride) {
     samples.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   }
+  for (int i = -1; i <= 300; ++i) samples.push_back(static_cast<float>(i) * 1.57079632679f);
   // Where the functions are neither linear nor saturated.
   for (int i = -200000; i <= 200000; ++i) samples.push_back(static_cast<float>(i) * 5.3e-4f);
   return samples;
@@ -162,10 +228,51 @@ TEST_F(MathTest, ErrorIsWithinTheStatedUlpOnEveryTarget) {
   }
 }
 
+TEST_F(MathTest, PowMatchesTheReferenceOnEveryTarget) {
+  const float special[] = {0.0f,        -0.0f,        1.0f,     -1.0f,    2.0f,   -2.0f,
+                           0.5f,        -0.5f,        3.0f,     -3.0f,    kInf,   -kInf,
+                           kNan,        1e-40f,       -1e-40f,  3e38f,    -3e38f, 16777215.0f,
+                           16777217.0f, -16777215.0f, 1.00001f, 0.99999f, 1e20f,  -2.5f};
+  std::vector<float> x, y;
+  for (const float a : special) {
+    for (const float b : special) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  }
+  // Bases of every magnitude, with exponents that reach from underflow to overflow.
+  for (uint32_t bits = 1; bits < 0x7f800000u; bits += 40'009) {
+    const float base = std::bit_cast<float>(bits);
+    x.push_back(base);
+    y.push_back(static_cast<float>((static_cast<double>(bits % 1009) / 504 - 1) * 150 /
+                                   std::abs(std::log2(base))));
+    x.push_back(0.5f + static_cast<float>(bits % 100'003) / 100'003);
+    y.push_back(static_cast<float>(bits % 20'011) / 100 - 100);
+  }
+  std::vector<float> z(x.size());
+  for (const Target target : SupportedTargets()) {
+    SetActiveTarget(target);
+    Table().pow(x.data(), y.data(), z.data(), x.size());
+    double worst = 0;
+    size_t where = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double error = UlpError(z[i], std::pow(static_cast<double>(x[i]), y[i]));
+      if (error > worst) {
+        worst = error;
+        where = i;
+      }
+    }
+    EXPECT_LE(worst, 4) << TargetName(target) << ": " << x[where] << " ^ " << y[where] << ", got "
+                        << z[where];
+    RecordProperty("Pow", std::to_string(worst));
+  }
+}
+
 TEST_F(MathTest, KeepsTheSignOfZero) {
   for (const Target target : SupportedTargets()) {
     SetActiveTarget(target);
-    for (const MathFunction f : {kExpm1, kLog1p, kTanh, kErf, kSqrt}) {
+    for (const MathFunction f :
+         {kExpm1, kLog1p, kTanh, kErf, kSqrt, kSin, kTan, kAsin, kAtan, kSinh, kAsinh, kAtanh}) {
       const float x[2] = {-0.0f, 0.0f};
       float y[2] = {1, 1};
       Table().functions[f](x, y, 2);
@@ -188,7 +295,8 @@ TEST_F(MathTest, BitsDoNotDependOnThePosition) {
           std::vector<float> part(n + 1, -7.0f);
           Table().functions[test.function](x.data() + begin, part.data(), n);
           EXPECT_EQ(part[n], -7.0f) << test.name << " wrote past the end";
-          for (size_t i = 0; i < n; ++i) ASSERT_EQ(part[i], whole[begin + i]) << test.name;
+          for (size_t i = 0; i < n; ++i)
+            ASSERT_EQ(Bits(part[i]), Bits(whole[begin + i])) << test.name;
         }
       }
     }

@@ -1,0 +1,194 @@
+// Trigonometric functions on vectors of float; conventions as in math-inl.h.
+#if defined(TENON_KERNELS_TRIGONOMETRY_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_KERNELS_TRIGONOMETRY_INL_H_
+#undef TENON_KERNELS_TRIGONOMETRY_INL_H_
+#else
+#define TENON_KERNELS_TRIGONOMETRY_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cmath>
+
+#include "kernels/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// x = quadrant pi/2 + r with |r| <= pi/4, for |x| <= kMaxReducibleAngle.
+template <class D>
+struct AngleReduction {
+  hn::Vec<D> r;
+  hn::Vec<hn::RebindToSigned<D>> quadrant;  // any integer; its two lowest bits matter
+};
+
+// Keeps the quadrant below 2^13, so that its products with 11-bit parts of pi/2 are exact.
+constexpr float kMaxReducibleAngle = 12800.0f;
+
+template <class D, class V>
+HWY_INLINE AngleReduction<D> ReduceAngle(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V magic = hn::Set(d, 12582912.0f);
+  const V shifted = hn::MulAdd(x, hn::Set(d, 0.636619772f), magic);
+  const V n = hn::Sub(shifted, magic);
+  V r = hn::NegMulAdd(n, hn::Set(d, 1.5703125f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, 4.8351287841796875e-4f), r);
+  r = hn::NegMulAdd(n, hn::Set(d, 3.1385570764541626e-07f), r);
+  r = hn::NegMulAdd(n, hn::Set(d, 6.077100628276710e-11f), r);
+  return {r, hn::BitCast(di, shifted)};
+}
+
+// sin(r) for |r| <= pi/4.
+template <class D, class V>
+HWY_INLINE V SinReduced(D d, V r) {
+  const V t = hn::Mul(r, r);
+  const V p = Polynomial(d, t, -1.666665524e-01f, 8.332154714e-03f, -1.951408485e-04f);
+  return hn::MulAdd(hn::Mul(r, t), p, r);
+}
+
+// cos(r) for |r| <= pi/4.
+template <class D, class V>
+HWY_INLINE V CosReduced(D d, V r) {
+  const V t = hn::Mul(r, r);
+  const V p = Polynomial(d, t, 4.166664556e-02f, -1.388733741e-03f, 2.443484664e-05f);
+  const V y = hn::NegMulAdd(hn::Set(d, 0.5f), t, hn::Set(d, 1.0f));
+  return hn::MulAdd(hn::Mul(t, t), p, y);
+}
+
+// `y`, but function(x) where |x| is too large for ReduceAngle or infinite.
+template <class D, class V>
+HWY_INLINE V ReplaceLargeAngles(D d, V x, V y, double (*function)(double)) {
+  const auto large = hn::Gt(hn::Abs(x), hn::Set(d, kMaxReducibleAngle));
+  if (HWY_LIKELY(hn::AllFalse(d, large))) return y;
+  HWY_ALIGN float angles[HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN float results[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(x, d, angles);
+  hn::Store(y, d, results);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) {
+    if (std::abs(angles[i]) > kMaxReducibleAngle) {
+      results[i] = static_cast<float>(function(static_cast<double>(angles[i])));
+    }
+  }
+  return hn::Load(d, results);
+}
+
+// Where |x| < 1e-4: x, so that the sign of zero is kept; elsewhere y.
+template <class D, class V>
+HWY_INLINE V IdentityNearZero(D d, V x, V y) {
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-4f)), x, y);
+}
+
+// sin(r + quadrant pi/2).
+template <class D, class V, class VI>
+HWY_INLINE V SinOfQuadrant(D d, V r, VI quadrant) {
+  const hn::RebindToSigned<D> di;
+  const auto odd = hn::RebindMask(d, hn::TestBit(quadrant, hn::Set(di, 1)));
+  const V y = hn::IfThenElse(odd, CosReduced(d, r), SinReduced(d, r));
+  const auto sign = hn::ShiftLeft<30>(hn::And(quadrant, hn::Set(di, 2)));
+  return hn::Xor(y, hn::BitCast(d, sign));
+}
+
+// Max error: 3 ULP.
+template <class D, class V>
+HWY_INLINE V Sin(D d, V x) {
+  const auto reduced = ReduceAngle(d, x);
+  const V y = IdentityNearZero(d, x, SinOfQuadrant(d, reduced.r, reduced.quadrant));
+  return ReplaceLargeAngles(d, x, y, [](double a) { return std::sin(a); });
+}
+
+// Max error: 3 ULP.
+template <class D, class V>
+HWY_INLINE V Cos(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto reduced = ReduceAngle(d, x);
+  const V y = SinOfQuadrant(d, reduced.r, hn::Add(reduced.quadrant, hn::Set(di, 1)));
+  return ReplaceLargeAngles(d, x, y, [](double a) { return std::cos(a); });
+}
+
+// Max error: 4 ULP.
+template <class D, class V>
+HWY_INLINE V Tan(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto reduced = ReduceAngle(d, x);
+  const V sin = SinReduced(d, reduced.r);
+  const V cos = CosReduced(d, reduced.r);
+  const auto odd = hn::RebindMask(d, hn::TestBit(reduced.quadrant, hn::Set(di, 1)));
+  const V y = hn::Div(hn::IfThenElse(odd, hn::Neg(cos), sin), hn::IfThenElse(odd, sin, cos));
+  return ReplaceLargeAngles(d, x, IdentityNearZero(d, x, y), [](double a) { return std::tan(a); });
+}
+
+// asin(x) for |x| <= 1/2, given t = x^2.
+template <class D, class V>
+HWY_INLINE V AsinReduced(D d, V x, V t) {
+  const V p = Polynomial(d, t, 1.666675210e-01f, 7.495297492e-02f, 4.547037557e-02f,
+                         2.417950705e-02f, 4.216632247e-02f);
+  return hn::MulAdd(hn::Mul(x, t), p, x);
+}
+
+// asin(sqrt(t)) with t = (1 - |x|) / 2 where |x| > 1/2, else asin(|x|).
+template <class D>
+struct HalfAngle {
+  hn::Mask<D> large;
+  hn::Vec<D> asin;
+};
+template <class D, class V>
+HWY_INLINE HalfAngle<D> AsinOfHalfAngle(D d, V x) {
+  const V a = hn::Abs(x);
+  const V half = hn::Set(d, 0.5f);
+  const auto large = hn::Gt(a, half);
+  const V t = hn::IfThenElse(large, hn::NegMulAdd(half, a, half), hn::Mul(a, a));
+  return {large, AsinReduced(d, hn::IfThenElse(large, hn::Sqrt(t), a), t)};
+}
+
+// Max error: 3 ULP.
+template <class D, class V>
+HWY_INLINE V Asin(D d, V x) {
+  const auto part = AsinOfHalfAngle(d, x);
+  const V far = hn::NegMulAdd(hn::Set(d, 2.0f), part.asin, hn::Set(d, 1.57079637f));
+  return hn::CopySignToAbs(hn::IfThenElse(part.large, far, part.asin), x);
+}
+
+// Max error: 3 ULP.
+template <class D, class V>
+HWY_INLINE V Acos(D d, V x) {
+  const auto part = AsinOfHalfAngle(d, x);
+  const auto negative = hn::Lt(x, hn::Zero(d));
+  const V twice = hn::Add(part.asin, part.asin);
+  // pi and pi/2 less their float values: they matter where the difference is small.
+  const V above = hn::Sub(hn::Set(d, 3.14159274f), hn::Add(twice, hn::Set(d, 8.74227766e-8f)));
+  const V far = hn::IfThenElse(negative, above, twice);
+  const V rest = hn::Add(hn::CopySignToAbs(part.asin, x), hn::Set(d, 4.37113883e-8f));
+  const V near = hn::Sub(hn::Set(d, 1.57079637f), rest);
+  return hn::IfThenElse(part.large, far, near);
+}
+
+// Max error: 3 ULP.
+template <class D, class V>
+HWY_INLINE V Atan(D d, V x) {
+  const V a = hn::Abs(x);
+  const V one = hn::Set(d, 1.0f);
+  const auto above_first = hn::Gt(a, hn::Set(d, 0.414213562f));   // tan(pi / 8)
+  const auto above_second = hn::Gt(a, hn::Set(d, 2.414213562f));  // tan(3 pi / 8)
+  // atan(a) = base + atan(numerator / denominator) with a quotient in [-tan(pi/8), tan(pi/8)].
+  const V numerator = hn::IfThenElse(above_second, hn::Set(d, -1.0f),
+                                     hn::IfThenElse(above_first, hn::Sub(a, one), a));
+  const V denominator =
+      hn::IfThenElse(above_second, a, hn::IfThenElse(above_first, hn::Add(a, one), one));
+  const V base = hn::IfThenElse(above_second, hn::Set(d, 1.57079637f),
+                                hn::IfThenElseZero(above_first, hn::Set(d, 0.785398163f)));
+  const V q = hn::Div(numerator, denominator);
+  const V t = hn::Mul(q, q);
+  const V p = Polynomial(d, t, -3.333331645e-01f, 1.999847144e-01f, -1.424353421e-01f,
+                         1.059381515e-01f, -6.078225002e-02f);
+  const V y = hn::Add(base, hn::MulAdd(hn::Mul(q, t), p, q));
+  return hn::CopySignToAbs(y, x);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
