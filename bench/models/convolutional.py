@@ -1,0 +1,271 @@
+"""torchvision's convolutional networks in evaluation mode: batch normalization is folded."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from .graph import GraphBuilder
+
+# The last convolution of a residual branch is small, so that the sum does not grow with depth.
+BRANCH_GAIN = 0.4
+
+
+def _start(name: str, opset: int) -> tuple[GraphBuilder, str]:
+    g = GraphBuilder(name, opset)
+    return g, g.input("input", ["batch", 3, 224, 224])
+
+
+def _classify(g: GraphBuilder, x: str, width: int) -> onnx.ModelProto:
+    """Global average, then the classifier of 1000 classes."""
+    flat = g.op("Flatten", g.op("GlobalAveragePool", x), axis=1)
+    g.output("output", g.gemm(flat, width, 1000), ["batch", 1000])
+    return g.model()
+
+
+def _make_divisible(channels: float) -> int:
+    """The nearest multiple of 8 that is not below 90 % of `channels`."""
+    rounded = max(8, int(channels + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * channels else rounded
+
+
+# ---- ResNet ----
+
+
+def resnet(name: str, depths: tuple[int, ...], bottleneck: bool) -> onnx.ModelProto:
+    g, x = _start(name, 13)
+    x = g.op("Relu", g.conv(x, 3, 64, kernel=7, stride=2))
+    x = g.op("MaxPool", x, kernel_shape=[3, 3], pads=[1] * 4, strides=[2, 2], ceil_mode=0)
+    inputs = 64
+    for stage, depth in enumerate(depths):
+        width = 64 << stage
+        outputs = width * 4 if bottleneck else width
+        for block in range(depth):
+            stride = 2 if stage > 0 and block == 0 else 1
+            if bottleneck:
+                branch = g.op("Relu", g.conv(x, inputs, width, kernel=1))
+                branch = g.op("Relu", g.conv(branch, width, width, kernel=3, stride=stride))
+                branch = g.conv(branch, width, outputs, kernel=1, gain=BRANCH_GAIN)
+            else:
+                branch = g.op("Relu", g.conv(x, inputs, width, kernel=3, stride=stride))
+                branch = g.conv(branch, width, outputs, kernel=3, gain=BRANCH_GAIN)
+            if stride != 1 or inputs != outputs:
+                x = g.conv(x, inputs, outputs, kernel=1, stride=stride)
+            x = g.op("Relu", g.op("Add", branch, x))
+            inputs = outputs
+    return _classify(g, x, inputs)
+
+
+# ---- MobileNetV2 ----
+
+
+def mobilenet_v2(name: str) -> onnx.ModelProto:
+    g, x = _start(name, 13)
+
+    def relu6(value: str) -> str:
+        return g.op("Clip", value, g.constant(0), g.constant(6))
+
+    x = relu6(g.conv(x, 3, 32, kernel=3, stride=2))
+    inputs = 32
+    for expansion, outputs, repeats, first_stride in (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ):
+        for repeat in range(repeats):
+            stride = first_stride if repeat == 0 else 1
+            hidden = inputs * expansion
+            branch = x if expansion == 1 else relu6(g.conv(x, inputs, hidden, kernel=1))
+            branch = relu6(g.conv(branch, hidden, hidden, kernel=3, stride=stride, groups=hidden))
+            if stride == 1 and inputs == outputs:
+                x = g.op("Add", x, g.conv(branch, hidden, outputs, kernel=1, gain=BRANCH_GAIN))
+            else:
+                x = g.conv(branch, hidden, outputs, kernel=1)
+            inputs = outputs
+    x = relu6(g.conv(x, inputs, 1280, kernel=1))
+    return _classify(g, x, 1280)
+
+
+# ---- MobileNetV3 ----
+
+
+@dataclass(frozen=True)
+class V3Block:
+    kernel: int
+    hidden: int
+    outputs: int
+    squeeze: bool
+    hard_swish: bool
+    stride: int
+
+
+V3_SMALL = (
+    V3Block(3, 16, 16, True, False, 2),
+    V3Block(3, 72, 24, False, False, 2),
+    V3Block(3, 88, 24, False, False, 1),
+    V3Block(5, 96, 40, True, True, 2),
+    V3Block(5, 240, 40, True, True, 1),
+    V3Block(5, 240, 40, True, True, 1),
+    V3Block(5, 120, 48, True, True, 1),
+    V3Block(5, 144, 48, True, True, 1),
+    V3Block(5, 288, 96, True, True, 2),
+    V3Block(5, 576, 96, True, True, 1),
+    V3Block(5, 576, 96, True, True, 1),
+)
+V3_LARGE = (
+    V3Block(3, 16, 16, False, False, 1),
+    V3Block(3, 64, 24, False, False, 2),
+    V3Block(3, 72, 24, False, False, 1),
+    V3Block(5, 72, 40, True, False, 2),
+    V3Block(5, 120, 40, True, False, 1),
+    V3Block(5, 120, 40, True, False, 1),
+    V3Block(3, 240, 80, False, True, 2),
+    V3Block(3, 200, 80, False, True, 1),
+    V3Block(3, 184, 80, False, True, 1),
+    V3Block(3, 184, 80, False, True, 1),
+    V3Block(3, 480, 112, True, True, 1),
+    V3Block(3, 672, 112, True, True, 1),
+    V3Block(5, 672, 160, True, True, 2),
+    V3Block(5, 960, 160, True, True, 1),
+    V3Block(5, 960, 160, True, True, 1),
+)
+
+
+def mobilenet_v3(name: str, blocks: tuple[V3Block, ...], last: int) -> onnx.ModelProto:
+    """`last` is the width of the classifier's hidden layer."""
+    g, x = _start(name, 14)
+    x = g.op("HardSwish", g.conv(x, 3, 16, kernel=3, stride=2))
+    inputs = 16
+    for block in blocks:
+        x = _v3_block(g, x, inputs, block)
+        inputs = block.outputs
+    x = g.op("HardSwish", g.conv(x, inputs, 6 * inputs, kernel=1))
+    flat = g.op("Flatten", g.op("GlobalAveragePool", x), axis=1)
+    hidden = g.op("HardSwish", g.gemm(flat, 6 * inputs, last))
+    g.output("output", g.gemm(hidden, last, 1000), ["batch", 1000])
+    return g.model()
+
+
+def _v3_block(g: GraphBuilder, x: str, inputs: int, block: V3Block) -> str:
+    activation = "HardSwish" if block.hard_swish else "Relu"
+    branch = x
+    if block.hidden != inputs:
+        branch = g.op(activation, g.conv(x, inputs, block.hidden, kernel=1))
+    branch = g.conv(
+        branch, block.hidden, block.hidden, block.kernel, block.stride, groups=block.hidden
+    )
+    branch = g.op(activation, branch)
+    if block.squeeze:
+        squeezed = _make_divisible(block.hidden / 4)
+        pooled = g.op("GlobalAveragePool", branch)
+        gate = g.op("Relu", g.conv(pooled, block.hidden, squeezed, kernel=1))
+        gate = g.op("HardSigmoid", g.conv(gate, squeezed, block.hidden, kernel=1), alpha=1 / 6)
+        branch = g.op("Mul", gate, branch)
+    residual = block.stride == 1 and inputs == block.outputs
+    gain = BRANCH_GAIN if residual else 1.0
+    branch = g.conv(branch, block.hidden, block.outputs, kernel=1, gain=gain)
+    return g.op("Add", branch, x) if residual else branch
+
+
+# ---- EfficientNet-B0 ----
+
+
+def efficientnet_b0(name: str) -> onnx.ModelProto:
+    g, x = _start(name, 13)
+
+    def silu(value: str) -> str:
+        return g.op("Mul", value, g.op("Sigmoid", value))
+
+    x = silu(g.conv(x, 3, 32, kernel=3, stride=2))
+    inputs = 32
+    for expansion, kernel, first_stride, outputs, repeats in (
+        (1, 3, 1, 16, 1),
+        (6, 3, 2, 24, 2),
+        (6, 5, 2, 40, 2),
+        (6, 3, 2, 80, 3),
+        (6, 5, 1, 112, 3),
+        (6, 5, 2, 192, 4),
+        (6, 3, 1, 320, 1),
+    ):
+        for repeat in range(repeats):
+            stride = first_stride if repeat == 0 else 1
+            hidden = inputs * expansion
+            branch = x if expansion == 1 else silu(g.conv(x, inputs, hidden, kernel=1))
+            branch = silu(g.conv(branch, hidden, hidden, kernel, stride, groups=hidden))
+            squeezed = max(1, inputs // 4)
+            gate = silu(g.conv(g.op("GlobalAveragePool", branch), hidden, squeezed, kernel=1))
+            gate = g.op("Sigmoid", g.conv(gate, squeezed, hidden, kernel=1))
+            branch = g.op("Mul", gate, branch)
+            if stride == 1 and inputs == outputs:
+                x = g.op("Add", g.conv(branch, hidden, outputs, kernel=1, gain=BRANCH_GAIN), x)
+            else:
+                x = g.conv(branch, hidden, outputs, kernel=1)
+            inputs = outputs
+    x = silu(g.conv(x, inputs, 1280, kernel=1))
+    return _classify(g, x, 1280)
+
+
+# ---- ConvNeXt-Tiny ----
+
+
+def convnext_tiny(name: str) -> onnx.ModelProto:
+    g, x = _start(name, 17)
+
+    def norm_channels(value: str, width: int) -> str:
+        last = g.layer_norm(g.transpose(value, 0, 2, 3, 1), width, 1e-6)
+        return g.transpose(last, 0, 3, 1, 2)
+
+    def block(value: str, width: int) -> str:
+        branch = g.conv(value, width, width, kernel=7, groups=width)
+        branch = g.layer_norm(g.transpose(branch, 0, 2, 3, 1), width, 1e-6)
+        branch = g.gelu(g.linear(branch, width, 4 * width))
+        branch = g.transpose(g.linear(branch, 4 * width, width), 0, 3, 1, 2)
+        scale = g.initializer(np.full((width, 1, 1), 0.2, np.float32))
+        return g.op("Add", g.op("Mul", scale, branch), value)
+
+    x = norm_channels(g.conv(x, 3, 96, kernel=4, stride=4, padding=0), 96)
+    for stage, depth in enumerate((3, 3, 9, 3)):
+        width = 96 << stage
+        if stage > 0:
+            x = norm_channels(x, width // 2)
+            x = g.conv(x, width // 2, width, kernel=2, stride=2, padding=0)
+        for _ in range(depth):
+            x = block(x, width)
+    x = g.op("Flatten", norm_channels(g.op("GlobalAveragePool", x), 768), axis=1)
+    g.output("output", g.gemm(x, 768, 1000), ["batch", 1000])
+    return g.model()
+
+
+# ---- SqueezeNet 1.1 ----
+
+
+def squeezenet(name: str) -> onnx.ModelProto:
+    g, x = _start(name, 13)
+
+    def pool(value: str) -> str:
+        return g.op(
+            "MaxPool", value, kernel_shape=[3, 3], pads=[0] * 4, strides=[2, 2], ceil_mode=1
+        )
+
+    def fire(value: str, inputs: int, squeezed: int, expanded: int) -> str:
+        narrow = g.op("Relu", g.conv(value, inputs, squeezed, kernel=1))
+        small = g.op("Relu", g.conv(narrow, squeezed, expanded, kernel=1))
+        large = g.op("Relu", g.conv(narrow, squeezed, expanded, kernel=3))
+        return g.op("Concat", small, large, axis=1)
+
+    x = pool(g.op("Relu", g.conv(x, 3, 64, kernel=3, stride=2, padding=0)))
+    x = fire(fire(x, 64, 16, 64), 128, 16, 64)
+    x = pool(x)
+    x = fire(fire(x, 128, 32, 128), 256, 32, 128)
+    x = pool(x)
+    x = fire(fire(x, 256, 48, 192), 384, 48, 192)
+    x = fire(fire(x, 384, 64, 256), 512, 64, 256)
+    x = g.op("Relu", g.conv(x, 512, 1000, kernel=1, gain=math.sqrt(0.5)))
+    flat = g.op("Flatten", g.op("GlobalAveragePool", x), axis=1)
+    g.output("output", flat, ["batch", 1000])
+    return g.model()
