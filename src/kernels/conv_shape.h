@@ -1,0 +1,66 @@
+// Sizes of a two-dimensional convolution or pooling, and the channel-blocked layout.
+//
+// NCHW16c is [N, ceil(C / 16), H, W, 16]: channel c lies in block c / 16 at lane c % 16. The lanes
+// past C in the last block are zero, and every kernel that writes the layout keeps them zero. The
+// block is 16 on every target, so packed weights and activations do not depend on the machine.
+#pragma once
+
+#include <cstddef>
+
+namespace tenon::kernels {
+
+constexpr size_t kChannelBlock = 16;
+
+constexpr size_t CeilDiv(size_t a, size_t b) { return (a + b - 1) / b; }
+constexpr size_t ChannelBlocks(size_t channels) { return CeilDiv(channels, kChannelBlock); }
+
+// Floats in an NCHW16c tensor.
+constexpr size_t BlockedSize(size_t batch, size_t channels, size_t pixels) {
+  return batch * ChannelBlocks(channels) * pixels * kChannelBlock;
+}
+
+// Output pixel (y, x) and tap (r, s) read input pixel
+// (y * stride_height + r * dilation_height - pad_top, x * stride_width + s * dilation_width -
+// pad_left), or zero where that is outside the input. Padding at the bottom and right follows from
+// the output size.
+struct Conv2dShape {
+  size_t batch = 1;
+  size_t in_channels = 0;  // of all groups
+  size_t in_height = 0;
+  size_t in_width = 0;
+  size_t out_channels = 0;  // of all groups
+  size_t out_height = 0;
+  size_t out_width = 0;
+  size_t groups = 1;
+  size_t kernel_height = 1;
+  size_t kernel_width = 1;
+  size_t stride_height = 1;
+  size_t stride_width = 1;
+  size_t dilation_height = 1;
+  size_t dilation_width = 1;
+  size_t pad_top = 0;
+  size_t pad_left = 0;
+};
+
+// The range of taps r in [first, last) for which start + r * dilation lies in [0, size). `start`
+// may be negative or past the end; then the range may be empty (first == last).
+struct TapRange {
+  size_t first;
+  size_t last;
+};
+constexpr TapRange ValidTaps(ptrdiff_t start, size_t dilation, size_t taps, size_t size) {
+  const ptrdiff_t step = static_cast<ptrdiff_t>(dilation);
+  const ptrdiff_t end = static_cast<ptrdiff_t>(size) - start;  // taps stop before this offset
+  size_t first = start < 0 ? static_cast<size_t>((-start + step - 1) / step) : 0;
+  size_t last = end > 0 ? static_cast<size_t>((end + step - 1) / step) : 0;
+  if (last > taps) last = taps;
+  if (first > last) first = last;
+  return {first, last};
+}
+
+// Input coordinate of tap 0 for output coordinate `out`.
+constexpr ptrdiff_t FirstTap(size_t out, size_t stride, size_t pad) {
+  return static_cast<ptrdiff_t>(out * stride) - static_cast<ptrdiff_t>(pad);
+}
+
+}  // namespace tenon::kernels

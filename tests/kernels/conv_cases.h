@@ -1,0 +1,77 @@
+// Shapes and epilogues that the convolution tests run through.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+
+#include "conv_reference.h"
+#include "kernels/epilogue.h"
+
+namespace tenon::kernels {
+
+struct ConvCase {
+  std::string name;
+  Conv2dShape shape;
+  ConvActivation activation = ConvActivation::kNone;
+  bool residual = false;
+};
+
+inline void PrintTo(const ConvCase& c, std::ostream* os) { *os << c.name; }
+
+inline std::string ConvCaseName(const testing::TestParamInfo<ConvCase>& info) {
+  return info.param.name;
+}
+
+// Random operands of a case, in NCHW and OIHW, with the expected NCHW result.
+struct ConvData {
+  explicit ConvData(const ConvCase& c)
+      : in(RandomFloats(c.shape.batch * c.shape.in_channels * c.shape.in_height * c.shape.in_width,
+                        1)),
+        weights(RandomFloats(c.shape.out_channels * (c.shape.in_channels / c.shape.groups) *
+                                 c.shape.kernel_height * c.shape.kernel_width,
+                             2)),
+        bias(RandomFloats(c.shape.out_channels, 3)),
+        pixels(c.shape.out_height * c.shape.out_width),
+        residual(RandomFloats(c.residual ? c.shape.batch * c.shape.out_channels * pixels : 0, 4)),
+        expected(ReferenceConv(c.shape, in, weights)) {
+    // Float sums of n products in [-1, 1] err by about sqrt(n) roundings of the largest sum.
+    const double depth = static_cast<double>(c.shape.in_channels / c.shape.groups *
+                                             c.shape.kernel_height * c.shape.kernel_width);
+    tolerance = 1e-6 * (1 + depth / 8);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] += bias[i / pixels % c.shape.out_channels];
+      if (c.residual) expected[i] += residual[i];
+      expected[i] = Activate(c.activation, expected[i]);
+    }
+  }
+
+  // kClip clamps to [kClipLow, kClipHigh], which excludes 0 to show that idle lanes stay zero.
+  static constexpr float kClipLow = 0.25f;
+  static constexpr float kClipHigh = 1.5f;
+  static double Activate(ConvActivation activation, double x) {
+    switch (activation) {
+      case ConvActivation::kRelu:
+        return x < 0 ? 0 : x;
+      case ConvActivation::kClip:
+        return x < kClipLow ? kClipLow : x > kClipHigh ? kClipHigh : x;
+      default:
+        return x;
+    }
+  }
+
+  ConvEpilogue Epilogue(const ConvCase& c, const float* residual_data) const {
+    return {bias.data(), c.residual ? residual_data : nullptr, c.activation, kClipLow, kClipHigh};
+  }
+
+  std::vector<float> in;
+  std::vector<float> weights;
+  std::vector<float> bias;
+  size_t pixels;
+  std::vector<float> residual;
+  std::vector<double> expected;
+  double tolerance;
+};
+
+}  // namespace tenon::kernels
