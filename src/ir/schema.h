@@ -18,7 +18,7 @@ enum class FormalKind : uint8_t { kSingle, kOptional, kVariadic };
 // An input or output of an operator.
 struct OpFormal {
   std::string_view name;
-  // A type constraint's name, e.g. "T", or a type string, e.g. "tensor(int64)".
+  // A type constraint's name, e.g. "T", or a type as ValueType::TypeName() spells it.
   std::string_view type;
   FormalKind kind = FormalKind::kSingle;
   bool homogeneous = true;  // of a variadic formal
@@ -33,7 +33,8 @@ struct OpTypeConstraint {
   TypeSet optional_tensors;  // as optional(tensor(...))
   TypeSet optional_sequences;
   TypeSet sparse_tensors;
-  std::span<const std::string_view> others;  // any other type string, such as maps
+  // Any other type, such as maps, as ValueType::TypeName() spells it.
+  std::span<const std::string_view> others;
 };
 
 struct OpAttribute {
@@ -53,26 +54,37 @@ struct OpSchema {
   std::string_view name;
   std::string_view domain;  // "" for ai.onnx
   int32_t since = 1;
-  bool deprecated = false;
   // Formal lists follow ONNX: only the last may be variadic.
   int32_t min_inputs = 0, max_inputs = 0;  // max INT32_MAX for variadic
   int32_t min_outputs = 0, max_outputs = 0;
   std::span<const OpFormal> inputs;
   std::span<const OpFormal> outputs;
-  std::span<const OpAttribute> attributes;
+  std::span<const OpAttribute> attributes;  // sorted by name
   std::span<const OpTypeConstraint> constraints;
-  // A serialized FunctionProto, or empty. Context-dependent bodies have none.
+  // A serialized FunctionProto, or empty. Of several versions of a body, which mean the same, the
+  // newest; its opset import may be newer than the model's.
   std::string_view function_body;
+  bool deprecated = false;
+  // May give other outputs for the same inputs and attributes, e.g. RandomNormal; also set for
+  // operators whose subgraphs decide that.
+  bool non_deterministic = false;
+  // ONNX has a function body that depends on the node's types; function_body does not hold it.
+  bool has_context_dependent_function = false;
 
+  // Null if the operator has no such attribute or constraint.
   const OpAttribute* FindAttribute(std::string_view attribute_name) const;
+  const OpTypeConstraint* FindConstraint(std::string_view constraint_name) const;
 };
 
 // The schema of `name` in `domain` that opset version `version` means: the one with the greatest
-// since <= version. Null if there is none.
+// since <= version. Null if there is none; deprecated ones are returned like any other.
 const OpSchema* FindSchema(std::string_view domain, std::string_view name, int32_t version);
 
 // All schemas, sorted by domain, name, since. For coverage tests and tools.
 std::span<const OpSchema> AllSchemas();
+
+// The schemas of one operator, oldest first; empty if the table has none.
+std::span<const OpSchema> SchemasOf(std::string_view domain, std::string_view name);
 
 // The newest released version of a domain that the table knows; 0 for a domain that it does not.
 int32_t NewestOpset(std::string_view domain);
