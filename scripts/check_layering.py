@@ -76,7 +76,7 @@ def included_owner(file: pathlib.Path, header: str, root: pathlib.Path) -> str |
 
 
 def check_file(file: pathlib.Path, root: pathlib.Path) -> Iterator[str]:
-    me = owner_of(file, root)
+    me = owner_of(file, root) or ""
     in_source = file.is_relative_to(root / "src")
     if in_source and me not in ALLOWED:
         yield f"{file.relative_to(root)}: '{me}' is no room of ALLOWED in scripts/check_layering.py"

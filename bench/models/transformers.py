@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from .graph import BOOL, FLOAT, INT64, GraphBuilder
+from .graph import BOOL, FLOAT, INT64, Dim, GraphBuilder
 
 LOWEST = float(np.finfo(np.float32).min)
 
@@ -101,7 +101,7 @@ def gpt2(name: str) -> onnx.ModelProto:
     g = GraphBuilder(name, 13)
     ids = g.input("input_ids", ["batch", "sequence"], INT64)
     positions = g.input("position_ids", ["batch", "sequence"], INT64)
-    cache_dims = ["batch", GPT2_HEADS, "past", GPT2_HEAD]
+    cache_dims: list[Dim] = ["batch", GPT2_HEADS, "past", GPT2_HEAD]
     pasts = [
         [g.input(f"past_key_values.{i}.{kind}", cache_dims) for kind in ("key", "value")]
         for i in range(GPT2_LAYERS)
