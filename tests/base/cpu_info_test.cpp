@@ -3,31 +3,20 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <filesystem>
-#include <fstream>
 #include <vector>
+
+#include "base/temporary_folder.h"
 
 namespace tenon {
 namespace {
 
-namespace fs = std::filesystem;
-
 class CgroupTest : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::path(testing::TempDir()) /
-            testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-  void Write(const std::string& path, const std::string& text) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
+  void Write(const std::string& path, const std::string& text) { root_.Write(path, text); }
   std::optional<double> Quota(std::string_view proc_self_cgroup) const {
-    return CgroupCpuQuota(proc_self_cgroup, root_.string());
+    return CgroupCpuQuota(proc_self_cgroup, root_.path());
   }
-  fs::path root_;
+  TemporaryFolder root_;
 };
 
 TEST_F(CgroupTest, NoGroupsMeansNoLimit) {

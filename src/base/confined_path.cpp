@@ -1,0 +1,158 @@
+#include "base/confined_path.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+
+#if defined(__linux__) && __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#endif
+
+namespace tenon {
+namespace {
+
+// O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+constexpr int kFileFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+constexpr int kFolderFlags = O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW;
+
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Why the name cannot be accepted whatever the file system holds, or "".
+std::string_view Objection(std::string_view name) {
+  if (name.empty()) return "is empty";
+  if (name.find('\0') != std::string_view::npos) return "holds a NUL byte";
+  if (name.find('\\') != std::string_view::npos) return "holds a backslash; folders end in '/'";
+  if (name.front() == '/') return "is absolute";
+  if (name.size() >= 2 && IsLetter(name[0]) && name[1] == ':') return "begins with a drive letter";
+  int depth = 0;
+  while (!name.empty()) {
+    const size_t slash = name.find('/');
+    const std::string_view part = name.substr(0, slash);
+    if (part == "..") {
+      if (--depth < 0) return "leaves the model's folder";
+    } else if (!part.empty() && part != ".") {
+      ++depth;
+    }
+    name.remove_prefix(slash == std::string_view::npos ? name.size() : slash + 1);
+  }
+  return depth == 0 ? "names a folder" : "";
+}
+
+// The absolute path without links, or nullopt with errno set.
+std::optional<std::string> RealPath(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
+  if (!real) return std::nullopt;
+  return std::string(real.get());
+}
+
+// What follows `folder` in `path`, both real paths, or nullopt if path does not lie below folder.
+std::optional<std::string> PathBelow(const std::string& folder, const std::string& path) {
+  const std::string prefix = folder == "/" ? folder : folder + "/";
+  if (!path.starts_with(prefix) || path.size() == prefix.size()) return std::nullopt;
+  return path.substr(prefix.size());
+}
+
+Error NotConfined(std::string_view name, std::string_view objection) {
+  return InvalidArgument("external data '{}': the name {}", name, objection);
+}
+
+// Maps the file at a real path that must lie below one of the folders, also real paths. Opening
+// follows no link, so one that has appeared since the path was resolved makes it fail.
+Result<MappedFile> MapBelowAny(const std::vector<std::string>& real_folders,
+                               const std::string& real_path, std::string_view name) {
+  for (const std::string& folder : real_folders) {
+    const std::optional<std::string> rest = PathBelow(folder, real_path);
+    if (!rest) continue;
+    const FileDescriptor root(open(folder.c_str(), kFolderFlags));
+    if (!root.valid()) return Failure(FileError("open", folder, errno));
+    TENON_ASSIGN_OR_RETURN(const FileDescriptor file, OpenBeneath(root, *rest));
+    return MappedFile::FromDescriptor(file, real_path);
+  }
+  return NotConfined(name, "leads out of the model's folder through a symbolic link");
+}
+
+}  // namespace
+
+std::vector<std::string> ExternalDataFolders(const std::string& model_path) {
+  const auto folder_of = [](const std::string& path) {
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return std::string(".");
+    return path.substr(0, std::max<size_t>(slash, 1));
+  };
+  std::vector<std::string> folders = {folder_of(model_path)};
+  const std::optional<std::string> own = RealPath(folders[0]);
+  if (const std::optional<std::string> target = RealPath(model_path)) {
+    if (own != folder_of(*target)) folders.push_back(folder_of(*target));
+  }
+  return folders;
+}
+
+Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
+                               std::string_view name) {
+  if (const std::string_view objection = Objection(name); !objection.empty()) {
+    return NotConfined(name, objection);
+  }
+  std::vector<std::string> real_folders;
+  for (const std::string& folder : allowed_folders) {
+    if (std::optional<std::string> real = RealPath(folder)) {
+      real_folders.push_back(*std::move(real));
+    }
+  }
+  for (const std::string& folder : real_folders) {
+    const std::string path = Format("{}/{}", folder, name);
+    if (const std::optional<std::string> real = RealPath(path)) {
+      return MapBelowAny(real_folders, *real, name);
+    }
+    if (errno != ENOENT && errno != ENOTDIR) return Failure(FileError("open", path, errno));
+  }
+  return NoSuchFile("external data '{}' is not in {}", name, JoinNames(allowed_folders));
+}
+
+#if defined(SYS_openat2) && defined(RESOLVE_BENEATH)
+
+Result<FileDescriptor> OpenBeneath(const FileDescriptor& folder, const std::string& path) {
+  open_how how = {};
+  how.flags = kFileFlags;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  FileDescriptor file(
+      static_cast<int>(syscall(SYS_openat2, folder.number(), path.c_str(), &how, sizeof(how))));
+  if (file.valid()) return file;
+  // Kernels before 5.6 do not know the call, and some sandboxes forbid it.
+  if (errno == ENOSYS || errno == EPERM || errno == EAGAIN) {
+    return OpenBeneathStepwise(folder, path);
+  }
+  return Failure(FileError("open", path, errno));
+}
+
+#else
+
+Result<FileDescriptor> OpenBeneath(const FileDescriptor& folder, const std::string& path) {
+  return OpenBeneathStepwise(folder, path);
+}
+
+#endif
+
+Result<FileDescriptor> OpenBeneathStepwise(const FileDescriptor& folder, const std::string& path) {
+  FileDescriptor current;
+  int parent = folder.number();
+  for (size_t begin = 0;;) {
+    const size_t slash = path.find('/', begin);
+    const std::string part = path.substr(begin, slash - begin);
+    if (part == "..") return InvalidArgument("cannot open '{}': it leaves its folder", path);
+    const bool last = slash == std::string::npos;
+    FileDescriptor next(openat(parent, part.c_str(), last ? kFileFlags : kFolderFlags));
+    if (!next.valid()) return Failure(FileError("open", path, errno));
+    if (last) return next;
+    current = std::move(next);
+    parent = current.number();
+    begin = slash + 1;
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,37 @@
+// Opening the files that a model names, which may be hostile, inside the model's folder alone.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "base/mapped_file.h"
+#include "base/status.h"
+
+namespace tenon {
+
+// The folders in which the external data of the model at `model_path` may lie: the model's own, and
+// if the model is a symbolic link, the folder of the file that it finally leads to. The latter is
+// how the Hugging Face cache stores models: snapshots/ID/model.onnx -> ../../blobs/HASH.
+std::vector<std::string> ExternalDataFolders(const std::string& model_path);
+
+// Maps the external-data file that a model calls `name` (ONNX: TensorProto.external_data, key
+// "location"): a path relative to its folder, separated by '/'. The name is tried in each folder in
+// turn. The file that it leads to, after all symbolic links, must lie in or below one of the
+// folders. That holds also against links that change while it is opened.
+// errors  kInvalidArgument  the name is empty, absolute, has a NUL, a backslash or a drive letter,
+//                           leaves its folder by ".." or through a link, or leads to anything but a
+//                           regular file
+//         kNoSuchFile       no folder has it
+//         kFail             the system refused
+Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
+                               std::string_view name);
+
+// Opens `path`, relative and without links, below an open folder, following no symbolic link at
+// any component. OpenBeneath asks the kernel to do so in one call where it can;
+// OpenBeneathStepwise opens one component after the other.
+Result<FileDescriptor> OpenBeneath(const FileDescriptor& folder, const std::string& path);
+Result<FileDescriptor> OpenBeneathStepwise(const FileDescriptor& folder, const std::string& path);
+
+}  // namespace tenon

@@ -1,0 +1,154 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+namespace tenon {
+namespace {
+
+std::string_view KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "of an unknown kind";
+}
+
+// The size in bytes of an open file, if it is a regular one.
+Result<size_t> RegularFileSize(const FileDescriptor& file, std::string_view path) {
+  struct stat info;
+  if (fstat(file.number(), &info) != 0) return Failure(FileError("examine", path, errno));
+  if (!S_ISREG(info.st_mode)) {
+    return InvalidArgument("'{}': expected a regular file, got {}", path, KindOf(info.st_mode));
+  }
+  if (info.st_size < 0 || static_cast<uintmax_t>(info.st_size) > SIZE_MAX) {
+    return Fail("'{}': {} bytes are more than this process can address", path, info.st_size);
+  }
+  return static_cast<size_t>(info.st_size);
+}
+
+Result<FileDescriptor> OpenForReading(const std::string& path) {
+  if (path.find('\0') != std::string::npos) {
+    return InvalidArgument("a file name of {} bytes holds a NUL byte", path.size());
+  }
+  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.valid()) return Failure(FileError("open", path, errno));
+  return file;
+}
+
+Status WriteAll(const FileDescriptor& file, std::span<const std::byte> bytes,
+                std::string_view path) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file.number(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError("write", path, errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return OkStatus();
+}
+
+// A new file beside `path`; its name is stored in `name`.
+FileDescriptor CreateBeside(const std::string& path, std::string& name) {
+  static std::atomic<uint32_t> counter = 0;
+  constexpr int kAttempts = 100;
+  for (int i = 0; i < kAttempts; ++i) {
+    name = Format("{}.{}-{}.tmp", path, getpid(), counter.fetch_add(1));
+    FileDescriptor file(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.valid() || errno != EEXIST) return file;
+  }
+  return FileDescriptor();
+}
+
+Status WriteAndSync(const FileDescriptor& file, std::span<const std::span<const std::byte>> parts,
+                    std::string_view path) {
+  for (const std::span<const std::byte> part : parts) {
+    TENON_RETURN_IF_ERROR(WriteAll(file, part, path));
+  }
+  if (fsync(file.number()) != 0) return FileError("write", path, errno);
+  return OkStatus();
+}
+
+}  // namespace
+
+Status FileError(std::string_view verb, std::string_view path, int error_number) {
+  const std::string reason = std::generic_category().message(error_number);
+  const bool missing = error_number == ENOENT || error_number == ENOTDIR;
+  return Status(missing ? StatusCode::kNoSuchFile : StatusCode::kFail,
+                Format("cannot {} '{}': {}", verb, path, reason));
+}
+
+Result<MappedFile> MappedFile::Open(const std::string& path) {
+  TENON_ASSIGN_OR_RETURN(const FileDescriptor file, OpenForReading(path));
+  return FromDescriptor(file, path);
+}
+
+Result<MappedFile> MappedFile::FromDescriptor(const FileDescriptor& file, std::string path) {
+  TENON_ASSIGN_OR_RETURN(const size_t size_bytes, RegularFileSize(file, path));
+  if (size_bytes == 0) return MappedFile({}, std::move(path));  // mmap takes no empty range
+  void* const address = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
+  if (address == MAP_FAILED) return Failure(FileError("map", path, errno));
+  return MappedFile({static_cast<const std::byte*>(address), size_bytes}, std::move(path));
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    Unmap();
+    bytes_ = std::exchange(other.bytes_, {});
+    path_ = std::move(other.path_);
+  }
+  return *this;
+}
+
+MappedFile::~MappedFile() { Unmap(); }
+
+void MappedFile::Unmap() {
+  // munmap's parameter is not const, though it changes no byte.
+  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<std::vector<std::byte>> ReadFile(const std::string& path) {
+  TENON_ASSIGN_OR_RETURN(const FileDescriptor file, OpenForReading(path));
+  TENON_ASSIGN_OR_RETURN(const size_t size_bytes, RegularFileSize(file, path));
+  std::vector<std::byte> bytes(size_bytes);
+  size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = read(file.number(), bytes.data() + filled, bytes.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failure(FileError("read", path, errno));
+    if (got == 0) break;  // somebody has shortened it meanwhile
+    filled += static_cast<size_t>(got);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+Status WriteFileAtomically(const std::string& path,
+                           std::span<const std::span<const std::byte>> parts) {
+  if (path.find('\0') != std::string::npos) {
+    return InvalidArgument("a file name of {} bytes holds a NUL byte", path.size());
+  }
+  std::string temporary;
+  const FileDescriptor file = CreateBeside(path, temporary);
+  if (!file.valid()) return FileError("create", temporary, errno);
+  Status status = WriteAndSync(file, parts, temporary);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = FileError("replace", path, errno);
+  }
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace tenon

@@ -1,0 +1,60 @@
+// Files as a whole: mapped, read and written.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "base/status.h"
+
+namespace tenon {
+
+// A regular file, mapped whole and read-only. Pages are read from disk when they are first touched,
+// and are shared by all mappings of one file. Immutable; distinct threads may read. Whoever
+// truncates the file while it is mapped makes reads past the new end fail with SIGBUS.
+class MappedFile {
+ public:
+  // errors  kNoSuchFile       nothing has that name
+  //         kInvalidArgument  it is no regular file (a folder, pipe, device, ...), or the name
+  //         holds
+  //                           a NUL
+  //         kFail             the system refused; the text has its reason
+  static Result<MappedFile> Open(const std::string& path);
+
+  // Maps an open file. `path` is for messages only. Errors as above, except kNoSuchFile.
+  static Result<MappedFile> FromDescriptor(const FileDescriptor& file, std::string path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  // The content; starts at a page boundary. Valid as long as this object or the one it is moved to.
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MappedFile(std::span<const std::byte> bytes, std::string path)
+      : bytes_(bytes), path_(std::move(path)) {}
+  void Unmap();
+
+  std::span<const std::byte> bytes_;  // owned, unless empty
+  std::string path_;
+};
+
+// The content of a regular file. Errors as of MappedFile::Open.
+Result<std::vector<std::byte>> ReadFile(const std::string& path);
+
+// Replaces the file `path` by the concatenation of `parts`. The new content is written beside it
+// and put in its place in one step: other processes, and the next start after a crash, see the old
+// file or the new one, never a mixture. A symbolic link is replaced, not followed. On failure
+// (kFail with the system's reason) the old file is as it was.
+Status WriteFileAtomically(const std::string& path,
+                           std::span<const std::span<const std::byte>> parts);
+
+// "cannot VERB 'PATH': REASON" for a value of errno: kNoSuchFile or kFail.
+Status FileError(std::string_view verb, std::string_view path, int error_number);
+
+}  // namespace tenon
