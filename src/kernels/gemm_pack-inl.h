@@ -1,0 +1,145 @@
+// Copies of A and B in the layouts that the micro-kernels read. Included once per target.
+#if defined(TENON_KERNELS_GEMM_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_KERNELS_GEMM_PACK_INL_H_
+#undef TENON_KERNELS_GEMM_PACK_INL_H_
+#else
+#define TENON_KERNELS_GEMM_PACK_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "kernels/gemm.h"
+#include "kernels/gemm_grid.h"
+#include "kernels/gemm_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Columns of a panel in memory: nr, or as many whole vectors as the last panel's columns need.
+inline size_t PanelWidth(size_t columns) { return columns > kGemmLanes ? kGemmNr : kGemmLanes; }
+
+// Four rows of 4 * blocks elements, as rows of blocks: out[i] holds, for each block of four
+// columns, element i of the four columns' depth.
+template <class V>
+HWY_INLINE void TransposeBlocks(V& r0, V& r1, V& r2, V& r3) {
+  const GemmTag d;
+  const hn::RepartitionToWide<GemmTag> dw;
+  const V low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1);
+  const V low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
+  const auto wide = [dw](V v) HWY_ATTR { return hn::BitCast(dw, v); };
+  r0 = hn::BitCast(d, hn::InterleaveLower(dw, wide(low01), wide(low23)));
+  r1 = hn::BitCast(d, hn::InterleaveUpper(dw, wide(low01), wide(low23)));
+  r2 = hn::BitCast(d, hn::InterleaveLower(dw, wide(high01), wide(high23)));
+  r3 = hn::BitCast(d, hn::InterleaveUpper(dw, wide(high01), wide(high23)));
+}
+
+// p[0, 4), p[4 stride, 4 stride + 4), ...: one block of four elements from every fourth row.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadBlocks(D d, const float* p, size_t stride) {
+  if constexpr (hn::MaxLanes(d) <= 4) {
+    return hn::LoadU(d, p);
+  } else {
+    const hn::Half<D> half;
+    const size_t rows = hn::MaxLanes(d) / 2;
+    return hn::Combine(d, LoadBlocks(half, p + rows * stride, stride), LoadBlocks(half, p, stride));
+  }
+}
+
+// Packs one vector of columns that are contiguous in depth: out[i * width + j] = b[j * stride + i].
+inline void PackTransposedVector(const float* b, size_t stride, size_t depth, size_t width,
+                                 float* out) {
+  const GemmTag d;
+  size_t i = 0;
+  for (; i + 4 <= depth; i += 4, out += 4 * width) {
+    auto r0 = LoadBlocks(d, b + i, stride), r1 = LoadBlocks(d, b + i + stride, stride);
+    auto r2 = LoadBlocks(d, b + i + 2 * stride, stride);
+    auto r3 = LoadBlocks(d, b + i + 3 * stride, stride);
+    TransposeBlocks(r0, r1, r2, r3);
+    hn::StoreU(r0, d, out);
+    hn::StoreU(r1, d, out + width);
+    hn::StoreU(r2, d, out + 2 * width);
+    hn::StoreU(r3, d, out + 3 * width);
+  }
+  for (; i < depth; ++i, out += width) {
+    for (size_t j = 0; j < kGemmLanes; ++j) out[j] = b[j * stride + i];
+  }
+}
+
+inline void PackScalar(const GemmMatrix& b, size_t depth, size_t columns, size_t width,
+                       float* out) {
+  for (size_t i = 0; i < depth; ++i, out += width) {
+    const float* row = b.data + i * b.row_stride;
+    for (size_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
+    std::fill(out + columns, out + width, 0.0f);
+  }
+}
+
+inline void PackRows(const float* b, size_t stride, size_t depth, size_t columns, size_t width,
+                     float* out) {
+  const GemmTag d;
+  if (columns == kGemmNr) {
+    for (size_t i = 0; i < depth; ++i, b += stride, out += kGemmNr) {
+      hn::StoreU(hn::LoadU(d, b), d, out);
+      hn::StoreU(hn::LoadU(d, b + kGemmLanes), d, out + kGemmLanes);
+    }
+    return;
+  }
+  for (size_t i = 0; i < depth; ++i, b += stride, out += width) {
+    std::memcpy(out, b, columns * sizeof(float));
+    std::fill(out + columns, out + width, 0.0f);
+  }
+}
+
+// Writes one panel, [depth, PanelWidth(columns)], zero beyond `columns` <= nr. b is at its corner.
+inline void PackPanel(const GemmMatrix& b, size_t depth, size_t columns, float* out) {
+  const size_t width = PanelWidth(columns);
+  if (b.column_stride == 1) return PackRows(b.data, b.row_stride, depth, columns, width, out);
+  if (b.row_stride != 1 || columns % kGemmLanes != 0) {
+    return PackScalar(b, depth, columns, width, out);
+  }
+  for (size_t j = 0; j < columns; j += kGemmLanes) {
+    PackTransposedVector(b.data + j * b.column_stride, b.column_stride, depth, width, out + j);
+  }
+}
+
+// Whether the micro-kernels can read A where it lies. They walk `rows` lines at once: when these
+// share few sets of the L1 cache (64 sets of 8 lines of 16 elements), they evict each other.
+inline bool ReadsWell(const GemmMatrix& a, size_t rows) {
+  if (rows <= 4) return true;
+  if (a.column_stride != 1) return false;
+  return a.row_stride % 256 != 0;
+}
+
+// Copies rows x depth elements of A so that they read well.
+inline GemmMatrix CopyBlock(const GemmMatrix& a, size_t rows, size_t depth, float* out) {
+  if (a.row_stride == 1 && a.column_stride != 1) {
+    const size_t stride = RoundUp(rows, 16);
+    for (size_t i = 0; i < depth; ++i) {
+      std::memcpy(out + i * stride, a.data + i * a.column_stride, rows * sizeof(float));
+    }
+    return {out, 1, stride};
+  }
+  const size_t stride = GemmBlockStride(depth);
+  for (size_t r = 0; r < rows; ++r) {
+    const float* row = a.data + r * a.row_stride;
+    if (a.column_stride == 1) {
+      std::memcpy(out + r * stride, row, depth * sizeof(float));
+    } else {
+      for (size_t i = 0; i < depth; ++i) out[r * stride + i] = row[i * a.column_stride];
+    }
+  }
+  return {out, stride, 1};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
