@@ -1,0 +1,157 @@
+// GFLOP/s of the matrix product on one thread, and its share of the machine's peak.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <new>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "peak.h"
+
+namespace tenon::bench {
+namespace {
+
+using kernels::GemmArgs;
+using kernels::GemmSizes;
+
+// Floats at an address that is a multiple of 64.
+class Buffer {
+ public:
+  explicit Buffer(size_t count) : storage_(count + 16) {
+    const auto address = reinterpret_cast<uintptr_t>(storage_.data());
+    data_ = storage_.data() + (64 - address % 64) % 64 / sizeof(float);
+    uint32_t state = 1;
+    for (size_t i = 0; i < count; ++i) {
+      state = state * 1664525 + 1013904223;
+      data_[i] = static_cast<float>(state >> 8) / (1 << 23) - 1;
+    }
+  }
+  float* data() { return data_; }
+
+ private:
+  std::vector<float> storage_;
+  float* data_;
+};
+
+struct Operands {
+  explicit Operands(const GemmSizes& s, bool packed)
+      : a(s.m * s.k),
+        b(s.k * s.n),
+        c(s.m * s.n),
+        packed_b(packed ? kernels::PackedGemmBSize(s.n, s.k) / sizeof(float) : 0),
+        scratch(kernels::GemmScratchSize(s, packed) / sizeof(float)) {
+    args.sizes = s;
+    args.a = kernels::RowMajor(a.data(), s.k);
+    args.b = kernels::RowMajor(b.data(), s.n);
+    args.c = c.data();
+    args.ldc = s.n;
+    if (packed) {
+      kernels::PackGemmB(args.b, s.n, s.k, packed_b.data());
+      args.packed_b = packed_b.data();
+    }
+  }
+
+  Buffer a, b, c, packed_b, scratch;
+  GemmArgs args;
+};
+
+GemmSizes SizesOf(const benchmark::State& state) {
+  return {static_cast<size_t>(state.range(0)), static_cast<size_t>(state.range(1)),
+          static_cast<size_t>(state.range(2))};
+}
+
+void Measure(benchmark::State& state, Operands& operands) {
+  for (auto _ : state) {
+    kernels::Gemm(operands.args, operands.scratch.data());
+    benchmark::ClobberMemory();
+  }
+  const GemmSizes& s = operands.args.sizes;
+  const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) *
+                      static_cast<double>(s.k) * static_cast<double>(state.iterations());
+  using benchmark::Counter;
+  state.counters["GFLOP/s"] = Counter(flop / 1e9, Counter::kIsRate);
+  state.counters["%peak"] = Counter(flop / 1e7 / PeakGflops(), Counter::kIsRate);
+  const double bytes_of_b = 4.0 * static_cast<double>(s.n * s.k);
+  state.counters["B_GB/s"] =
+      Counter(bytes_of_b * static_cast<double>(state.iterations()) / 1e9, Counter::kIsRate);
+}
+
+void PackedGemm(benchmark::State& state) {
+  Operands operands(SizesOf(state), true);
+  Measure(state, operands);
+}
+
+void PlainGemm(benchmark::State& state) {
+  Operands operands(SizesOf(state), false);
+  Measure(state, operands);
+}
+
+void PlainGemmTransposedB(benchmark::State& state) {
+  Operands operands(SizesOf(state), false);
+  operands.args.b = kernels::Transposed(operands.b.data(), operands.args.sizes.k);
+  Measure(state, operands);
+}
+
+void PackedGemmTransposedA(benchmark::State& state) {
+  Operands operands(SizesOf(state), true);
+  operands.args.a = kernels::Transposed(operands.a.data(), operands.args.sizes.m);
+  Measure(state, operands);
+}
+
+// Every product here writes the bias and an activation with the sums.
+void PackedGemmEpilogue(benchmark::State& state) {
+  const GemmSizes sizes = SizesOf(state);
+  Operands operands(sizes, true);
+  Buffer bias(sizes.n);
+  operands.args.epilogue.bias_columns = bias.data();
+  operands.args.epilogue.activation.kind = static_cast<kernels::Activation>(state.range(3));
+  Measure(state, operands);
+}
+
+// m, n, k
+BENCHMARK(PackedGemm)
+    ->Args({64, 64, 64})
+    ->Args({128, 128, 128})
+    ->Args({256, 256, 256})
+    ->Args({512, 512, 512})
+    ->Args({1024, 1024, 1024})
+    ->Args({2048, 2048, 2048})
+    ->Args({128, 768, 768})
+    ->Args({128, 3072, 768})
+    ->Args({128, 768, 3072})
+    ->Args({32, 768, 768})
+    ->Args({197, 768, 768})
+    ->Args({16, 3072, 768})
+    ->Args({8, 3072, 768})
+    ->Args({4, 3072, 768})
+    ->Args({1, 3072, 768})
+    ->Args({1, 2048, 2048})
+    ->Args({1, 4096, 4096})
+    ->Args({4, 4096, 4096})
+    ->Args({8, 4096, 4096})
+    ->Args({16, 4096, 4096})
+    ->Args({32, 4096, 4096})
+    ->Args({3136, 64, 64})
+    ->Args({1, 1000, 1280});
+BENCHMARK(PlainGemm)
+    ->Args({64, 64, 64})
+    ->Args({512, 512, 512})
+    ->Args({1024, 1024, 1024})
+    ->Args({128, 64, 128})
+    ->Args({512, 64, 512})
+    ->Args({1, 64, 512})
+    ->Args({1, 4096, 4096})
+    ->Args({8, 4096, 4096});
+BENCHMARK(PlainGemmTransposedB)
+    ->Args({128, 128, 64})
+    ->Args({512, 512, 64})
+    ->Args({1, 512, 64})
+    ->Args({512, 512, 512})
+    ->Args({1, 4096, 4096});
+BENCHMARK(PackedGemmTransposedA)->Args({128, 768, 768})->Args({512, 512, 512});
+BENCHMARK(PackedGemmEpilogue)
+    ->Args({128, 3072, 768, static_cast<int>(kernels::Activation::kRelu)})
+    ->Args({128, 3072, 768, static_cast<int>(kernels::Activation::kGelu)});
+
+}  // namespace
+}  // namespace tenon::bench
