@@ -144,7 +144,8 @@ def machine() -> str:
     )
     processors = len(os.sched_getaffinity(0))
     python = platform.python_version()
-    return f"{model}, {processors} CPUs, {platform.system()}, Python {python}, {versions}"
+    system = f"{platform.system()}, Python {python}, {versions}"
+    return f"{model}, {processors} CPUs, load {os.getloadavg()[0]:.1f} at the start, {system}"
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -184,17 +185,18 @@ def main() -> int:
         if importlib.util.find_spec(module) is None:
             print(f"compare.py: Python finds no module '{module}'; build it first", file=sys.stderr)
             return 1
+    where = machine()
     results = []
     for case, folder in available_cases(arguments.models):
         for threads in arguments.threads:
             result = measure_case(case, folder, threads, plan)
             results.append(result)
             print(progress(result), flush=True)
-    text = markdown(results, plan.candidate, plan.reference, machine())
+    text = markdown(results, plan.candidate, plan.reference, where)
     FIGURES.parent.mkdir(parents=True, exist_ok=True)
     FIGURES.write_text(
         json.dumps(
-            {"machine": machine(), **dataclasses.asdict(plan)}
+            {"machine": where, **dataclasses.asdict(plan)}
             | {"results": [dataclasses.asdict(result) for result in results]},
             indent=1,
         )

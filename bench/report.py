@@ -23,11 +23,14 @@ class Round:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A figure of both runtimes; `ratio` is reference / candidate, above 1 where we are better."""
+    """A figure of both runtimes; `ratio` is reference / candidate, above 1 where we are better, and
+    `lowest` to `highest` its range over the rounds: what the machine's noise leaves uncertain."""
 
     candidate: float
     reference: float
     ratio: float
+    lowest: float
+    highest: float
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,11 @@ def compare(rounds: Sequence[Round], figure: str) -> Comparison:
     reference = [each.reference[figure] for each in rounds]
     ratios = [theirs / ours for ours, theirs in zip(candidate, reference, strict=True)]
     return Comparison(
-        statistics.median(candidate), statistics.median(reference), statistics.median(ratios)
+        statistics.median(candidate),
+        statistics.median(reference),
+        statistics.median(ratios),
+        min(ratios),
+        max(ratios),
     )
 
 
@@ -68,9 +75,10 @@ def three_digits(value: float) -> str:
 
 
 def cell(comparison: Comparison) -> str:
+    spread = f", {comparison.lowest:.2f}-{comparison.highest:.2f}"
     return (
         f"{three_digits(comparison.candidate)} / {three_digits(comparison.reference)} "
-        f"(**{comparison.ratio:.2f}**)"
+        f"(**{comparison.ratio:.2f}**{spread if comparison.lowest < comparison.highest else ''})"
     )
 
 
@@ -116,10 +124,10 @@ def summary(results: Sequence[Result]) -> list[str]:
 
 
 def markdown(results: Sequence[Result], candidate: str, reference: str, machine: str) -> str:
+    count = max((len(result.rounds) for result in results), default=0)
     introduction = (
-        f"{candidate} / {reference} (**ratio**, above 1 where {candidate} is better), "
-        f"medians over {max((len(result.rounds) for result in results), default=0)} rounds. "
-        f"Machine: {machine}."
+        f"{candidate} / {reference} (**ratio**, above 1 where {candidate} is better, and its range), "
+        f"medians over {count} round(s). Machine: {machine}."
     )
     return "\n\n".join([introduction, "\n".join(summary(results)), table(results)])
 

@@ -15,7 +15,7 @@ def rounds(figure: str, *pairs: tuple[float, float]) -> list[Round]:
 def test_ratio_is_taken_within_rounds():
     # The second round ran on a machine three times slower: it moves no ratio.
     measured = report.compare(rounds("x", (1, 2), (3, 6), (2, 4)), "x")
-    assert measured == Comparison(candidate=2, reference=4, ratio=2)
+    assert measured == Comparison(candidate=2, reference=4, ratio=2, lowest=2, highest=2)
 
 
 def test_ratio_is_above_one_where_the_candidate_is_better():
@@ -24,7 +24,9 @@ def test_ratio_is_above_one_where_the_candidate_is_better():
 
 
 def test_median_ignores_an_outlier():
-    assert report.compare(rounds("x", (1, 1), (1, 1), (1, 100)), "x").ratio == 1
+    measured = report.compare(rounds("x", (1, 1), (1, 1), (1, 100)), "x")
+    assert measured.ratio == 1
+    assert report.cell(measured) == "1.00 / 1.00 (**1.00**, 1.00-100.00)"
 
 
 def test_geometric_mean_balances_gains_and_losses():
