@@ -126,8 +126,8 @@ def summary(results: Sequence[Result]) -> list[str]:
 def markdown(results: Sequence[Result], candidate: str, reference: str, machine: str) -> str:
     count = max((len(result.rounds) for result in results), default=0)
     introduction = (
-        f"{candidate} / {reference} (**ratio**, above 1 where {candidate} is better, and its range), "
-        f"medians over {count} round(s). Machine: {machine}."
+        f"{candidate} / {reference} (**ratio**, above 1 where {candidate} is better, "
+        f"and its range), medians over {count} round(s). Machine: {machine}."
     )
     return "\n\n".join([introduction, "\n".join(summary(results)), table(results)])
 
