@@ -1,0 +1,15 @@
+// The function tables of the C ABI.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+namespace tenon::capi {
+
+// The table for clients of ORT_API_VERSION `version`: one for all versions that are known, since
+// tables only ever grow at the end. Null, with a line on the standard error stream, for another.
+const OrtApi* GetApi(uint32_t version) noexcept;
+
+// "1.30.0".
+const char* GetVersionString() noexcept;
+
+}  // namespace tenon::capi

@@ -1,0 +1,31 @@
+// Declares the function of every implemented slot: `CreateEnv` here is what the slot CreateEnv of
+// its table points to. A file that implements slots includes this, so that the compiler compares
+// the signatures; implemented_slots.inc lists them.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+namespace tenon::capi {
+
+// The function type of a slot. All implementations are noexcept, also where the slot's type leaves
+// it out, as for the release functions.
+template <class Pointer>
+struct SlotFunction;
+template <class R, class... Args>
+struct SlotFunction<R (*)(Args...)> {
+  using Type = R(Args...) noexcept;
+};
+template <class R, class... Args>
+struct SlotFunction<R (*)(Args...) noexcept> {
+  using Type = R(Args...) noexcept;
+};
+
+// A template argument keeps the type and drops the attribute "result must be used", which is fine.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"
+#define IMPLEMENTED(Table, Name) SlotFunction<decltype(Table::Name)>::Type Name;
+#include "capi/implemented_slots.inc"
+#undef IMPLEMENTED
+#pragma GCC diagnostic pop
+
+}  // namespace tenon::capi
