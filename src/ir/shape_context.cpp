@@ -1,0 +1,58 @@
+#include "ir/shape_context.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+// Not a code of the C ABI: never leaves the library.
+constexpr auto kUnknownShapeCode = static_cast<StatusCode>(1000);
+
+// One dimension of a broadcast: 1 gives way, equal sizes agree, a number beats a symbol (which must
+// then be that number or 1). Nothing if they contradict each other.
+std::optional<Dim> BroadcastDims(const Dim& a, const Dim& b) {
+  if (a == Dim(1)) return b;
+  if (b == Dim(1) || a == b) return a;
+  if (a.is_number() && b.is_number()) return std::nullopt;
+  if (a.is_number()) return a;
+  if (b.is_number()) return b;
+  return Dim::Unknown();
+}
+
+}  // namespace
+
+Status UnknownShape() { return Status(kUnknownShapeCode, "the shape is not known"); }
+bool IsUnknownShape(const Status& status) { return status.code() == kUnknownShapeCode; }
+
+Result<SymbolicShape> ShapeContext::InputOfRank(size_t i, size_t rank) const {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, Input(i));
+  if (shape.rank() != rank) {
+    return InvalidArgument("input {}: expected rank {}, got shape {}", i, rank, shape);
+  }
+  return shape;
+}
+
+Result<std::vector<int64_t>> ShapeContext::InputAsInts(size_t i) const {
+  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> dims, InputAsDims(i));
+  std::vector<int64_t> values;
+  for (const Dim& dim : dims) {
+    if (!dim.is_number()) return Error(UnknownShape());
+    values.push_back(dim.value());
+  }
+  return values;
+}
+
+Result<SymbolicShape> BroadcastShapes(const SymbolicShape& a, const SymbolicShape& b) {
+  const size_t rank = std::max(a.rank(), b.rank());
+  SymbolicShape result;
+  for (size_t i = 0; i < rank; ++i) {
+    const Dim left = i + a.rank() < rank ? Dim(1) : a[i + a.rank() - rank];
+    const Dim right = i + b.rank() < rank ? Dim(1) : b[i + b.rank() - rank];
+    std::optional<Dim> dim = BroadcastDims(left, right);
+    if (!dim) return InvalidArgument("shapes {} and {} cannot be broadcast together", a, b);
+    result.Append(*dim);
+  }
+  return result;
+}
+
+}  // namespace tenon

@@ -1,0 +1,14 @@
+// The operator families: each file of operators defines its span of rows, and registry.cpp joins
+// them.
+#pragma once
+
+#include <span>
+
+#include "ops/op_row.h"
+
+namespace tenon {
+
+extern const std::span<const OpRow> kReshapeFamily;
+extern const std::span<const OpRow> kShapeFamily;
+
+}  // namespace tenon

@@ -1,0 +1,75 @@
+#include "runtime/evaluate.h"
+
+#include <cstdlib>
+
+#include "runtime/concrete_shapes.h"
+
+namespace tenon {
+namespace {
+
+class LoneContext final : public KernelContext {
+ public:
+  LoneContext(const Node& node, std::span<const Value* const> inputs,
+              std::span<Value* const> outputs, ThreadPool& threads) {
+    node_ = &node;
+    inputs_ = inputs;
+    outputs_ = outputs;
+    threads_ = &threads;
+  }
+
+  Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
+    TENON_ASSIGN_OR_RETURN(*outputs_[i], Tensor::Allocate(type, shape));
+    return &outputs_[i]->tensor();
+  }
+
+  void* Scratch(size_t bytes) override {
+    Result<Tensor> memory =
+        Tensor::Allocate(DataType::kUint8, Shape({static_cast<int64_t>(bytes)}));
+    if (!memory) return nullptr;
+    scratch_ = std::move(*memory);
+    return scratch_.raw();
+  }
+
+  // Nodes with subgraphs are not evaluated alone.
+  SubgraphRunner& Subgraph(size_t) override { std::abort(); }
+
+ private:
+  Tensor scratch_;
+};
+
+}  // namespace
+
+Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, const Kernel& kernel,
+                                        std::span<const Value> inputs, ThreadPool& threads) {
+  if (!node.Subgraphs().empty()) return NotImplemented("a node with subgraphs cannot run alone");
+  std::vector<const Value*> input_pointers;
+  for (const Value& input : inputs) input_pointers.push_back(input.has_value() ? &input : nullptr);
+  std::vector<Value> outputs(node.outputs.size());
+  std::vector<Value*> output_pointers;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    output_pointers.push_back(node.has_output(i) ? &outputs[i] : nullptr);
+  }
+
+  const KernelTraits traits = kernel.traits();
+  if (!traits.allocates_outputs) {
+    ConcreteShapeContext shapes;
+    shapes.Begin(graph, node, input_pointers);
+    TENON_RETURN_IF_ERROR(kernel.InferShapes(shapes));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!node.has_output(i)) continue;
+      const auto& output = shapes.output(i);
+      if (!output.set) return Fail("the shape function did not set output {}", i);
+      if (i == 0 && traits.is_view) {
+        outputs[0] = inputs[0].tensor().Reshaped(output.shape);
+      } else {
+        TENON_ASSIGN_OR_RETURN(outputs[i], Tensor::Allocate(output.type, output.shape));
+      }
+    }
+    if (traits.is_view) return outputs;
+  }
+  LoneContext context(node, input_pointers, output_pointers, threads);
+  TENON_RETURN_IF_ERROR(kernel.Run(context));
+  return outputs;
+}
+
+}  // namespace tenon

@@ -1,0 +1,127 @@
+// What a provider runs for a node: a kernel, and what it sees when it is made and when it runs.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "ir/graph.h"
+#include "ir/shape_context.h"
+#include "tensor/value.h"
+
+namespace tenon {
+
+class SubgraphRunner;
+
+// How a kernel treats its outputs; the planner relies on it.
+struct KernelTraits {
+  // Output 0 has the elements of input 0 under another shape: the executor shares the memory and
+  // never calls Run.
+  bool is_view = false;
+  // Output 0 may be written over input `in_place_input` when both have the same size in bytes and
+  // nothing else reads the input afterwards; -1: none of them. `in_place_also` is a second
+  // candidate.
+  int in_place_input = -1;
+  int in_place_also = -1;
+  // The kernel finds the output shapes itself and calls AllocateOutput or SetOutput for each.
+  bool allocates_outputs = false;
+  // The elements of the outputs depend on the shapes of the inputs alone (Shape, Size).
+  bool reads_shapes_only = false;
+  // Equal inputs may give different outputs (random numbers) or have effects: never folded or
+  // cached.
+  bool is_stateful = false;
+};
+
+// One run of one kernel. Valid during Kernel::Run.
+class KernelContext {
+ public:
+  virtual ~KernelContext() = default;
+
+  const Node& node() const { return *node_; }
+  size_t input_count() const { return inputs_.size(); }
+  size_t output_count() const { return outputs_.size(); }
+  bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
+  bool HasOutput(size_t i) const { return i < outputs_.size() && outputs_[i] != nullptr; }
+
+  // Input `i`, which must be present; types have been checked against the schema.
+  const Value& InputValue(size_t i) const { return *inputs_[i]; }
+  const Tensor& Input(size_t i) const { return inputs_[i]->tensor(); }
+  // Output `i`, which must be present: allocated with the shape that the shape function gave.
+  Tensor& Output(size_t i) { return outputs_[i]->tensor(); }
+
+  // For kernels with traits.allocates_outputs, in any order, once per present output.
+  virtual Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) = 0;
+  void SetOutput(size_t i, Value value) { *outputs_[i] = std::move(value); }
+
+  // At least `bytes` bytes aligned to 64, valid until Run returns; one call per Run. Kept between
+  // runs, so a steady run allocates nothing. Null if there is no memory.
+  virtual void* Scratch(size_t bytes) = 0;
+
+  ThreadPool& threads() const { return *threads_; }
+  // True once the run should end early; long kernels look at it now and then.
+  bool cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
+
+  // The runner of the i-th subgraph of the node.
+  virtual SubgraphRunner& Subgraph(size_t i) = 0;
+
+ protected:
+  const Node* node_ = nullptr;
+  std::span<const Value* const> inputs_;
+  std::span<Value* const> outputs_;
+  ThreadPool* threads_ = nullptr;
+  const std::atomic<bool>* cancelled_ = nullptr;
+};
+
+// Runs a subgraph of a control-flow node; captured values are supplied by the executor.
+class SubgraphRunner {
+ public:
+  virtual ~SubgraphRunner() = default;
+  // `inputs` in the order of the subgraph's inputs. `outputs` receives one value per output.
+  virtual Status Run(std::span<const Value> inputs, std::vector<Value>& outputs) = 0;
+};
+
+// What a kernel sees when it is made.
+class KernelInfo {
+ public:
+  KernelInfo(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+
+  const Node& node() const { return node_; }
+  const Graph& graph() const { return graph_; }
+  size_t input_count() const { return node_.inputs.size(); }
+  size_t output_count() const { return node_.outputs.size(); }
+  bool HasInput(size_t i) const { return node_.has_input(i); }
+  bool HasOutput(size_t i) const { return node_.has_output(i); }
+  // Inferred types; shapes may be unknown. A default ValueType if absent.
+  const ValueType& InputType(size_t i) const;
+  const ValueType& OutputType(size_t i) const;
+  DataType ElementType(size_t i) const { return InputType(i).element_type; }
+  DataType OutputElementType(size_t i) const { return OutputType(i).element_type; }
+  // The tensor if input `i` is a constant, else null. Lives as long as the session unless every
+  // kernel that reads it said ReleaseConstant.
+  const Tensor* Constant(size_t i) const;
+  // The kernel keeps its own packed copy of constant input `i` and will never read Input(i).
+  void ReleaseConstant(size_t i) { released_constants.push_back(i); }
+
+  std::vector<size_t> released_constants;
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+};
+
+// Runs any number of times, from several threads at once, without changing.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual KernelTraits traits() const { return {}; }
+  // Shapes of the outputs; not called if traits().allocates_outputs.
+  virtual Status InferShapes(ShapeContext& context) const = 0;
+  // Errors say what the kernel knows; the executor adds node, operator and value names.
+  virtual Status Run(KernelContext& context) const = 0;
+};
+
+}  // namespace tenon

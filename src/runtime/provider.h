@@ -1,0 +1,76 @@
+// An execution provider: owns a device, claims nodes and makes kernels for them. Built-in providers
+// implement this interface; plugin providers reach it through one adapter.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/logging.h"
+#include "base/status.h"
+#include "ir/graph.h"
+#include "runtime/kernel.h"
+#include "tensor/allocator.h"
+
+namespace tenon {
+
+// Nodes that a provider wants: either one node with a kernel, or several to become one node.
+struct Claim {
+  std::vector<NodeId> nodes;
+  bool fuse = false;
+};
+
+// Options of one Run that providers are told about.
+struct RunInfo {
+  std::string tag;
+  std::map<std::string, std::string> config;
+};
+
+// One instance serves one session. Calls come from the thread that creates or destroys the session,
+// except the run hooks, which come from the threads that run. The order of calls is that of
+// provider-lifecycle: every hook of a start has its end, and OnSessionEnd comes exactly once.
+class ExecutionProvider {
+ public:
+  virtual ~ExecutionProvider() = default;
+
+  // E.g. "CPUExecutionProvider". Constant.
+  virtual const std::string& name() const = 0;
+  virtual std::map<std::string, std::string> options() const { return {}; }
+
+  // Which nodes of `graph` that nobody owns yet it wants, in any order. Subgraphs are asked about
+  // separately. Idempotent. An error is logged and counts as no claim.
+  virtual Result<std::vector<Claim>> GetCapability(const Graph& graph) = 0;
+
+  // Rewrites the nodes that this provider owns (node.provider == index), e.g. into fused nodes or
+  // another layout. New nodes must be owned by it too.
+  virtual Status Rewrite(Graph& graph, int32_t index) {
+    (void)graph, (void)index;
+    return OkStatus();
+  }
+
+  // Makes the kernel of a node that it claimed.
+  virtual Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) = 0;
+
+  // Whether runs of one session may overlap.
+  virtual bool SupportsConcurrentRuns() const { return true; }
+  // The memory that its kernels' outputs live in.
+  virtual std::shared_ptr<Allocator> allocator() const { return SharedCpuAllocator(); }
+
+  virtual Status OnSessionInitialized() { return OkStatus(); }
+  virtual Status OnRunStart(const RunInfo& run) {
+    (void)run;
+    return OkStatus();
+  }
+  virtual Status OnRunEnd(const RunInfo& run, bool synchronize) {
+    (void)run, (void)synchronize;
+    return OkStatus();
+  }
+  // Blocks until the device is idle.
+  virtual Status Synchronize() { return OkStatus(); }
+  // The session ends; everything that it owns is still alive. Called once, before anything is
+  // freed.
+  virtual Status OnSessionEnd() { return OkStatus(); }
+};
+
+}  // namespace tenon
