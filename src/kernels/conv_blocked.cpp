@@ -37,6 +37,7 @@ class Columns {
 
   void SetStrided(ConvTile& tile) const {
     tile.columns = shape_.kernel_width;
+    tile.column_weights = 0;
     tile.column_offset = start_ * static_cast<ptrdiff_t>(kChannelBlock);
     tile.column_stride = static_cast<ptrdiff_t>(shape_.dilation_width * kChannelBlock);
   }
@@ -48,7 +49,7 @@ class Columns {
     const size_t first = std::min(of_first.first, of_last.first);
     const size_t last = std::max(of_first.last, of_last.last);
     tile.columns = last - first;
-    tile.weights += first * kChannelBlock * kChannelBlock;
+    tile.column_weights = first * kChannelBlock * kChannelBlock;
     tile.pixel_offsets = offsets;
     for (size_t s = first; s < last; ++s) {
       for (size_t p = 0; p < pixels_; ++p) {
@@ -71,9 +72,9 @@ class Columns {
   ptrdiff_t reach_;
 };
 
-// `tile` is set up for the row but for the columns.
-void RunColumns(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t first, size_t pixels,
-                int32_t* offsets) {
+// Sets the columns of `tile`, which is set up for the row, and runs it.
+void RunColumns(const Conv2dShape& shape, ConvTile& tile, size_t blocks, size_t first,
+                size_t pixels, int32_t* offsets) {
   const Columns columns(shape, first, pixels);
   const bool strided = shape.stride_width <= 2 && columns.Inside();
   if (!strided) {
@@ -100,14 +101,15 @@ void RunRow(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t row,
   if (tile.rows > 0) tile.in += y * in_row + static_cast<ptrdiff_t>(taps.first) * tile.row_stride;
   tile.weights += taps.first * tile.weights_row_stride;
   const size_t tiles = CeilDiv(columns.size(), kTilePixels);
+  const size_t row_offset = row * shape.out_width * kChannelBlock;
+  float* const out = tile.out + row_offset;
+  const float* const addend = tile.addend ? tile.addend + row_offset : nullptr;
   for (size_t t = 0; t < tiles; ++t) {
     const Range part = PartOf(columns.size(), tiles, t);
     const size_t first = columns.first + part.first;
-    const size_t offset = (row * shape.out_width + first) * kChannelBlock;
-    ConvTile at = tile;
-    at.out += offset;
-    if (at.addend) at.addend += offset;
-    RunColumns(shape, at, blocks, first, part.size(), offsets);
+    tile.out = out + first * kChannelBlock;
+    if (addend) tile.addend = addend + first * kChannelBlock;
+    RunColumns(shape, tile, blocks, first, part.size(), offsets);
   }
 }
 

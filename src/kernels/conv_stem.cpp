@@ -37,6 +37,11 @@ struct StemPlan {
   size_t window_columns;
 };
 
+// Offsets of a tile's taps, rounded up so that what follows them stays aligned.
+size_t OffsetCount(const Conv2dShape& shape) {
+  return CeilDiv(shape.kernel_width * kMaxTilePixels, 16) * 16;
+}
+
 // Copies rows [first_row, first_row + rows) by columns [first_column, first_column + columns) of
 // one channel, zero outside the image.
 void CopyWindow(const Conv2dShape& shape, const float* in, ptrdiff_t first_row, size_t rows,
@@ -68,29 +73,28 @@ using ConvStemTask = void (*)(const ConvStemArgs&, size_t, void*);
 namespace HWY_NAMESPACE {
 namespace {
 
-void RunColumns(const Conv2dShape& shape, const ConvTile& tile, size_t blocks, size_t pixels) {
+void RunColumns(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t pixels,
+                int32_t* offsets) {
   switch (shape.stride_width) {
     case 1:
       return RunTileBlocks<StridedPixels<1>>(tile, blocks, pixels);
     case 2:
       return RunTileBlocks<StridedPixels<2>>(tile, blocks, pixels);
-    case 4:
-      return RunTileBlocks<StridedPixels<4>>(tile, blocks, pixels);
     default:
       break;
   }
-  for (size_t p = 0; p < pixels; ++p) {
-    ConvTile pixel = tile;
-    pixel.column_offset += static_cast<ptrdiff_t>(p * shape.stride_width);
-    pixel.out += p * kChannelBlock;
-    if (pixel.addend) pixel.addend += p * kChannelBlock;
-    RunTileBlocks<StridedPixels<1>>(pixel, blocks, 1);
+  tile.pixel_offsets = offsets;
+  for (size_t s = 0; s < tile.columns; ++s) {
+    for (size_t p = 0; p < pixels; ++p) {
+      *offsets++ = static_cast<int32_t>(s * shape.dilation_width + p * shape.stride_width);
+    }
   }
+  RunTileBlocks<TabulatedPixels>(tile, blocks, pixels);
 }
 
 // All pixels of a task for one pair of output blocks; `tile` lacks in, out and addend offsets.
 void RunBlocks(const Conv2dShape& shape, const StemPlan& plan, const ConvTile& tile, size_t blocks,
-               const Range& rows, const Range& columns) {
+               const Range& rows, const Range& columns, int32_t* offsets) {
   const size_t tiles = CeilDiv(columns.size(), kTilePixels);
   for (size_t row = 0; row < rows.size(); ++row) {
     for (size_t t = 0; t < tiles; ++t) {
@@ -101,7 +105,7 @@ void RunBlocks(const Conv2dShape& shape, const StemPlan& plan, const ConvTile& t
       at.in += row * shape.stride_height * plan.window_columns + part.first * shape.stride_width;
       at.out += offset;
       if (at.addend) at.addend += offset;
-      RunColumns(shape, at, blocks, part.size());
+      RunColumns(shape, at, blocks, part.size(), offsets);
     }
   }
 }
@@ -114,7 +118,8 @@ void RunTask(const ConvStemArgs& args, size_t task, void* scratch) {
   const Range rows = PartOf(shape.out_height, plan.split.row_parts, part / plan.split.column_parts);
   const Range columns =
       PartOf(shape.out_width, plan.split.column_parts, part % plan.split.column_parts);
-  float* window = static_cast<float*>(scratch);
+  int32_t* offsets = static_cast<int32_t*>(scratch);
+  float* window = static_cast<float*>(scratch) + OffsetCount(shape);
   const size_t window_plane = plan.window_rows * plan.window_columns;
   for (size_t c = 0; c < shape.in_channels; ++c) {
     const float* plane =
@@ -155,7 +160,7 @@ void RunTask(const ConvStemArgs& args, size_t task, void* scratch) {
     tile.masks = lanes.masks;
     tile.out = args.out + out_offset;
     tile.addend = args.epilogue.residual ? args.epilogue.residual + out_offset : nullptr;
-    RunBlocks(shape, plan, tile, blocks, rows, columns);
+    RunBlocks(shape, plan, tile, blocks, rows, columns, offsets);
   }
 }
 
@@ -172,7 +177,8 @@ size_t ConvStemTaskCount(const Conv2dShape& shape) {
 
 size_t ConvStemScratchSize(const Conv2dShape& shape) {
   const StemPlan plan(shape);
-  return shape.in_channels * plan.window_rows * plan.window_columns * sizeof(float);
+  return (OffsetCount(shape) + shape.in_channels * plan.window_rows * plan.window_columns) *
+         sizeof(float);
 }
 
 void RunConvStemTask(const ConvStemArgs& args, size_t task, void* scratch) {

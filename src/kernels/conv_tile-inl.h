@@ -103,8 +103,8 @@ void RunTile(const ConvTile& tile) {
     for (size_t r = 0; r < tile.rows; ++r) {
       const float* row = tile.in + static_cast<ptrdiff_t>(i) * tile.plane_stride +
                          static_cast<ptrdiff_t>(r) * tile.row_stride;
-      const float* weights =
-          tile.weights + i * tile.weights_plane_stride + r * tile.weights_row_stride;
+      const float* weights = tile.weights + i * tile.weights_plane_stride +
+                             r * tile.weights_row_stride + tile.column_weights;
       for (size_t s = 0; s < tile.columns; ++s) {
         const typename Pixels::template Row<kPixels> pixels(tile, row, s);
         for (size_t k = 0; k < depth; ++k) {
@@ -145,18 +145,19 @@ struct TileFunctions {
 
 // Runs `blocks` (1 or 2) output blocks of a tile of at most kTilePixels pixels.
 template <class Pixels>
-HWY_INLINE void RunTileBlocks(ConvTile tile, size_t blocks, size_t pixels) {
+HWY_INLINE void RunTileBlocks(const ConvTile& tile, size_t blocks, size_t pixels) {
   if (blocks <= kTileBlocks) {
     TileFunctions<Pixels>::kTable[blocks - 1][pixels - 1](tile);
     return;
   }
+  ConvTile one = tile;
   for (size_t b = 0; b < blocks; ++b) {
-    TileFunctions<Pixels>::kTable[0][pixels - 1](tile);
-    tile.weights += tile.weights_block_stride;
-    if (tile.bias) tile.bias += kChannelBlock;
-    if (tile.addend) tile.addend += tile.out_block_stride;
-    tile.out += tile.out_block_stride;
-    tile.masks += kChannelBlock;
+    TileFunctions<Pixels>::kTable[0][pixels - 1](one);
+    one.weights += one.weights_block_stride;
+    if (one.bias) one.bias += kChannelBlock;
+    if (one.addend) one.addend += one.out_block_stride;
+    one.out += one.out_block_stride;
+    one.masks += kChannelBlock;
   }
 }
 

@@ -36,11 +36,13 @@ struct ConvTile {
   size_t depth = 0;
   size_t last_depth = 0;  // depth of the last plane
 
-  // [blocks][planes][all rows][all columns][depth][16], at the first row and column in use.
+  // [blocks][planes][all rows][all columns][depth][16], at the first row in use; the first column
+  // in use is column_weights further.
   const float* weights = nullptr;
   size_t weights_block_stride = 0;
   size_t weights_plane_stride = 0;
   size_t weights_row_stride = 0;
+  size_t column_weights = 0;
 
   const float* bias = nullptr;    // [blocks][16], or null
   const float* addend = nullptr;  // as `out`, which it may equal; or null
