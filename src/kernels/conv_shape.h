@@ -63,4 +63,26 @@ constexpr ptrdiff_t FirstTap(size_t out, size_t stride, size_t pad) {
   return static_cast<ptrdiff_t>(out * stride) - static_cast<ptrdiff_t>(pad);
 }
 
+// Part of [0, size).
+struct Range {
+  size_t first;
+  size_t last;
+  size_t size() const { return last - first; }
+};
+// Part `index` of `parts` of [0, size); the parts differ in length by at most one.
+constexpr Range PartOf(size_t size, size_t parts, size_t index) {
+  return {size * index / parts, size * (index + 1) / parts};
+}
+
+// The output coordinates whose taps all lie in [0, in_size).
+constexpr Range InsideOutputs(size_t out_size, size_t in_size, size_t taps, size_t stride,
+                              size_t dilation, size_t pad) {
+  const size_t reach = (taps - 1) * dilation;
+  const size_t padded = in_size + pad;
+  const size_t first = CeilDiv(pad, stride) < out_size ? CeilDiv(pad, stride) : out_size;
+  const size_t last = padded > reach ? (padded - reach - 1) / stride + 1 : 0;
+  if (last <= first) return {first, first};
+  return {first, last < out_size ? last : out_size};
+}
+
 }  // namespace tenon::kernels

@@ -71,16 +71,6 @@ constexpr ClampRange kNoClamp = {-std::numeric_limits<float>::infinity(),
                                  std::numeric_limits<float>::infinity()};
 ClampRange EpilogueClamp(const ConvEpilogue& epilogue);
 
-// Part `index` of `parts` of [0, size), which differ in length by at most one.
-struct Range {
-  size_t first;
-  size_t last;
-  size_t size() const { return last - first; }
-};
-constexpr Range PartOf(size_t size, size_t parts, size_t index) {
-  return {size * index / parts, size * (index + 1) / parts};
-}
-
 // How the output pixels of a convolution are divided into tasks.
 struct PixelSplit {
   size_t row_parts;

@@ -1,0 +1,68 @@
+#include "kernels/conv_depthwise.h"
+
+#include "conv_cases.h"
+#include "kernels/conv_weights.h"
+
+namespace tenon::kernels {
+namespace {
+
+class ConvDepthwiseTest : public testing::TestWithParam<ConvCase> {};
+
+TEST_P(ConvDepthwiseTest, MatchesReferenceOnEveryTarget) {
+  const ConvCase& c = GetParam();
+  const ConvData data(c);
+  std::vector<float> packed(PackedDepthwiseWeightsSize(c.shape));
+  PackDepthwiseWeights(c.shape, data.weights.data(), packed.data());
+  ForEveryTarget([&] {
+    GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
+                               c.shape.in_height * c.shape.in_width, std::nanf("")));
+    GuardedBuffer weights(packed);
+    GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
+                                     c.shape.out_channels, data.pixels, 0));
+    GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
+    const ConvDepthwiseArgs args = {c.shape, in.data(), weights.data(), out.data(),
+                                    data.Epilogue(c, residual.data())};
+    for (size_t t = 0; t < ConvDepthwiseTaskCount(c.shape); ++t) RunConvDepthwiseTask(args, t);
+    ExpectBlockedNear(out.values(), data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
+                      data.tolerance);
+  });
+}
+
+constexpr Conv2dShape Depthwise(size_t batch, size_t channels, size_t height, size_t width,
+                                size_t kernel_height, size_t kernel_width, size_t stride,
+                                size_t dilation, size_t pad_top, size_t pad_left, size_t pad_bottom,
+                                size_t pad_right) {
+  const size_t out_height =
+      (height + pad_top + pad_bottom - (kernel_height - 1) * dilation - 1) / stride + 1;
+  const size_t out_width =
+      (width + pad_left + pad_right - (kernel_width - 1) * dilation - 1) / stride + 1;
+  return {batch,         channels,     height, width,  channels, out_height, out_width, channels,
+          kernel_height, kernel_width, stride, stride, dilation, dilation,   pad_top,   pad_left};
+}
+
+const ConvCase kDepthwiseCases[] = {
+    {"one_pixel", Depthwise(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)},
+    {"3x3", Depthwise(2, 32, 14, 14, 3, 3, 1, 1, 1, 1, 1, 1), ConvActivation::kRelu, true},
+    {"3x3_odd", Depthwise(1, 19, 9, 23, 3, 3, 1, 1, 1, 1, 1, 1), ConvActivation::kClip, true},
+    {"3x3_stride_2", Depthwise(1, 16, 15, 37, 3, 3, 2, 1, 1, 1, 1, 1), ConvActivation::kClip},
+    {"3x3_stride_2_even", Depthwise(1, 16, 16, 38, 3, 3, 2, 1, 0, 0, 1, 1)},
+    {"3x3_stride_3", Depthwise(1, 16, 16, 38, 3, 3, 3, 1, 1, 1, 1, 1)},
+    {"3x3_dilated", Depthwise(1, 20, 12, 33, 3, 3, 1, 3, 3, 3, 3, 3), ConvActivation::kRelu},
+    {"3x3_dilated_past_the_image", Depthwise(1, 16, 4, 4, 3, 3, 1, 6, 6, 6, 6, 6)},
+    {"5x5", Depthwise(1, 24, 12, 33, 5, 5, 1, 1, 2, 2, 2, 2), ConvActivation::kClip},
+    {"5x5_stride_2", Depthwise(1, 16, 12, 35, 5, 5, 2, 1, 2, 2, 2, 2), ConvActivation::kRelu},
+    {"7x7", Depthwise(1, 16, 9, 29, 7, 7, 1, 1, 3, 3, 3, 3)},
+    {"7x7_stride_2", Depthwise(1, 16, 9, 41, 7, 7, 2, 1, 3, 3, 3, 3)},
+    {"7x7_small_image", Depthwise(1, 16, 2, 2, 7, 7, 1, 1, 3, 3, 3, 3)},
+    {"2x2", Depthwise(1, 16, 5, 12, 2, 2, 1, 1, 0, 0, 1, 1)},
+    {"1x31", Depthwise(1, 35, 1, 300, 1, 31, 1, 1, 0, 15, 0, 15), ConvActivation::kRelu},
+    {"9x1", Depthwise(1, 16, 30, 3, 9, 1, 1, 1, 4, 0, 4, 0)},
+    {"pads_beyond_the_kernel", Depthwise(1, 16, 3, 3, 3, 3, 1, 1, 5, 5, 5, 5),
+     ConvActivation::kClip, true},
+    {"many_tasks", Depthwise(1, 17, 150, 150, 3, 3, 1, 1, 1, 1, 1, 1)},
+};
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvDepthwiseTest, testing::ValuesIn(kDepthwiseCases),
+                         ConvCaseName);
+
+}  // namespace
+}  // namespace tenon::kernels
