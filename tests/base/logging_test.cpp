@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -25,6 +24,17 @@ struct Recorder {
   }
 };
 
+// The text with '#' for every run of digits.
+std::string WithoutNumbers(const std::string& text) {
+  std::string masked;
+  for (char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) masked += c;
+    if (digit && !masked.ends_with('#')) masked += '#';
+  }
+  return masked;
+}
+
 TEST(LoggingTest, TheSinkGetsTheWholeMessage) {
   Recorder recorder;
   const Logger logger("session-1", Severity::kInfo, 0, recorder.sink());
@@ -35,9 +45,7 @@ TEST(LoggingTest, TheSinkGetsTheWholeMessage) {
   EXPECT_EQ(entry.category, "tenon");
   EXPECT_EQ(entry.log_id, "session-1");
   EXPECT_EQ(entry.message, "1 of two");
-  EXPECT_TRUE(
-      std::regex_match(entry.code_location, std::regex(R"(logging_test\.cpp:\d+ TestBody)")))
-      << entry.code_location;
+  EXPECT_EQ(WithoutNumbers(entry.code_location), "logging_test.cpp:# TestBody");
 }
 
 TEST(LoggingTest, BelowTheLevelNothingIsEvaluated) {
@@ -74,9 +82,8 @@ TEST(LoggingTest, StandardErrorGetsOneLineWithTheTime) {
   testing::internal::CaptureStderr();
   logger.Log(Severity::kError, "category", "file.cpp:7 F", "what happened");
   const std::string text = testing::internal::GetCapturedStderr();
-  const std::regex line(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} )"
-                        R"(\[E:category:id, file\.cpp:7 F\] what happened\n)");
-  EXPECT_TRUE(std::regex_match(text, line)) << text;
+  EXPECT_EQ(WithoutNumbers(text), "#-#-# #:#:#.# [E:category:id, file.cpp:# F] what happened\n");
+  EXPECT_EQ(text.find(" ["), std::string_view("2025-01-31 12:34:56.123456").size());
 }
 
 TEST(LoggingTest, LinesOfSeveralThreadsStayWhole) {
