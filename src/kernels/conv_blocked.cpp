@@ -92,7 +92,7 @@ void RunColumns(const Conv2dShape& shape, ConvTile& tile, size_t blocks, size_t 
 
 // `tile` is set up for the blocks of channels; row and columns are missing.
 void RunRow(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t row,
-            const Range& columns, int32_t* offsets) {
+            const Range& columns, const Finish& finish, int32_t* offsets) {
   const ptrdiff_t y = FirstTap(row, shape.stride_height, shape.pad_top);
   const TapRange taps = ValidTaps(y, shape.dilation_height, shape.kernel_height, shape.in_height);
   const ptrdiff_t in_row = static_cast<ptrdiff_t>(shape.in_width * kChannelBlock);
@@ -110,6 +110,7 @@ void RunRow(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t row,
     tile.out = out + first * kChannelBlock;
     if (addend) tile.addend = addend + first * kChannelBlock;
     RunColumns(shape, tile, blocks, first, part.size(), offsets);
+    finish(tile, blocks, part.size());
   }
 }
 
@@ -151,8 +152,9 @@ void RunTask(const ConvBlockedArgs& args, size_t task, void* scratch) {
       tile.addend = args.epilogue.residual ? args.epilogue.residual + out_offset : nullptr;
     tile.low = last ? clamp.low : kNoClamp.low;
     tile.high = last ? clamp.high : kNoClamp.high;
+    const Finish finish(args.epilogue.activation, last);
     for (size_t row = at.rows.first; row < at.rows.last; ++row) {
-      RunRow(shape, tile, at.blocks, row, at.columns, static_cast<int32_t*>(scratch));
+      RunRow(shape, tile, at.blocks, row, at.columns, finish, static_cast<int32_t*>(scratch));
     }
   }
 }

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
+#include "kernels/conv_epilogue.h"
 #include "kernels/conv_shape.h"
-#include "kernels/epilogue.h"
 
 namespace tenon::kernels {
 

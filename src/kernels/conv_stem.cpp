@@ -94,7 +94,7 @@ void RunColumns(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t p
 
 // All pixels of a task for one pair of output blocks; `tile` lacks in, out and addend offsets.
 void RunBlocks(const Conv2dShape& shape, const StemPlan& plan, const ConvTile& tile, size_t blocks,
-               const Range& rows, const Range& columns, int32_t* offsets) {
+               const Range& rows, const Range& columns, const Finish& finish, int32_t* offsets) {
   const size_t tiles = CeilDiv(columns.size(), kTilePixels);
   for (size_t row = 0; row < rows.size(); ++row) {
     for (size_t t = 0; t < tiles; ++t) {
@@ -106,6 +106,7 @@ void RunBlocks(const Conv2dShape& shape, const StemPlan& plan, const ConvTile& t
       at.out += offset;
       if (at.addend) at.addend += offset;
       RunColumns(shape, at, blocks, part.size(), offsets);
+      finish(at, blocks, part.size());
     }
   }
 }
@@ -149,6 +150,7 @@ void RunTask(const ConvStemArgs& args, size_t task, void* scratch) {
   tile.low = clamp.low;
   tile.high = clamp.high;
 
+  const Finish finish(args.epilogue.activation);
   const size_t out_blocks = ChannelBlocks(shape.out_channels);
   for (size_t o = 0; o < out_blocks; o += kMaxTileBlocks) {
     const size_t blocks = std::min(kMaxTileBlocks, out_blocks - o);
@@ -160,7 +162,7 @@ void RunTask(const ConvStemArgs& args, size_t task, void* scratch) {
     tile.masks = lanes.masks;
     tile.out = args.out + out_offset;
     tile.addend = args.epilogue.residual ? args.epilogue.residual + out_offset : nullptr;
-    RunBlocks(shape, plan, tile, blocks, rows, columns, offsets);
+    RunBlocks(shape, plan, tile, blocks, rows, columns, finish, offsets);
   }
 }
 

@@ -15,11 +15,11 @@ TileLanes MakeTileLanes(const float* bias, size_t out_channels, size_t first_cha
 }
 
 ClampRange EpilogueClamp(const ConvEpilogue& epilogue) {
-  switch (epilogue.activation) {
-    case ConvActivation::kRelu:
+  switch (epilogue.activation.kind) {
+    case Activation::kRelu:
       return {0, kNoClamp.high};
-    case ConvActivation::kClip:
-      return {epilogue.alpha, epilogue.beta};
+    case Activation::kClip:
+      return {epilogue.activation.alpha, epilogue.activation.beta};
     default:
       return kNoClamp;
   }

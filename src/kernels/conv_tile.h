@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/block_activation.h"
+#include "kernels/conv_epilogue.h"
 #include "kernels/conv_shape.h"
-#include "kernels/epilogue.h"
 
 namespace tenon::kernels {
 
@@ -70,6 +71,24 @@ struct ClampRange {
 constexpr ClampRange kNoClamp = {-std::numeric_limits<float>::infinity(),
                                  std::numeric_limits<float>::infinity()};
 ClampRange EpilogueClamp(const ConvEpilogue& epilogue);
+
+// The part of an activation that a tile's clamp does not do, applied to a tile that was run.
+class Finish {
+ public:
+  explicit Finish(const ActivationSpec& activation, bool enabled = true)
+      : activation_(activation), apply_(enabled ? SelectBlockActivation(activation) : nullptr) {}
+  void operator()(const ConvTile& tile, size_t blocks, size_t pixels) const {
+    if (!apply_) return;
+    for (size_t b = 0; b < blocks; ++b) {
+      apply_(activation_, tile.masks + b * kChannelBlock, pixels,
+             tile.out + b * tile.out_block_stride);
+    }
+  }
+
+ private:
+  ActivationSpec activation_;
+  BlockActivation apply_;
+};
 
 // How the output pixels of a convolution are divided into tasks.
 struct PixelSplit {

@@ -34,9 +34,10 @@ TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
   });
 }
 
-constexpr auto kNone = ConvActivation::kNone;
-constexpr auto kRelu = ConvActivation::kRelu;
-constexpr auto kClip = ConvActivation::kClip;
+constexpr auto kNone = Activation::kNone;
+constexpr auto kRelu = Activation::kRelu;
+constexpr auto kClip = Activation::kClip;
+constexpr auto kSigmoid = Activation::kSigmoid;
 
 // batch, in c h w, out c h w, groups, kernel, stride, dilation, pads top left
 const ConvCase kBlockedCases[] = {
@@ -59,6 +60,7 @@ const ConvCase kBlockedCases[] = {
     {"1x7", {1, 16, 4, 17, 16, 4, 17, 1, 1, 7, 1, 1, 1, 1, 0, 3}},
     {"7x1", {1, 16, 17, 4, 16, 17, 4, 1, 7, 1, 1, 1, 1, 1, 3, 0}},
     {"many_input_blocks", {1, 600, 4, 4, 18, 4, 4, 1, 3, 3, 1, 1, 1, 1, 1, 1}, kRelu, true},
+    {"sigmoid", {1, 600, 4, 4, 36, 4, 4, 1, 3, 3, 1, 1, 1, 1, 1, 1}, kSigmoid, true},
     {"groups", {2, 96, 7, 7, 48, 7, 7, 3, 3, 3, 1, 1, 1, 1, 1, 1}, kRelu, true},
     {"groups_pointwise", {1, 32, 6, 6, 96, 6, 6, 2}},
     {"many_tasks", {1, 64, 40, 40, 64, 40, 40, 1, 3, 3, 1, 1, 1, 1, 1, 1}},
@@ -92,7 +94,7 @@ TEST(ConvBlockedTest, NanReachesItsChannelsAndNotTheIdleLanes) {
     in[1] = std::nanf("");
     std::vector<float> out(16, 1.0f);
     GuardedBuffer scratch(ConvBlockedScratchSize(shape) / 4, true);
-    const ConvEpilogue relu = {.activation = ConvActivation::kRelu};
+    const ConvEpilogue relu = {.activation = {Activation::kRelu}};
     RunConvBlockedTask({shape, in.data(), packed.data(), out.data(), relu}, 0, scratch.data());
     EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[1]));
     for (size_t lane = 2; lane < 16; ++lane) EXPECT_EQ(out[lane], 0.0f) << lane;
@@ -134,6 +136,7 @@ const ConvCase kStemCases[] = {
     {"7x7_stride_2", {2, 3, 31, 33, 64, 16, 17, 1, 7, 7, 2, 2, 1, 1, 3, 3}, kRelu},
     {"3x3", {1, 3, 13, 30, 16, 13, 30, 1, 3, 3, 1, 1, 1, 1, 1, 1}, kClip, true},
     {"3x3_odd_channels", {1, 2, 8, 9, 35, 8, 9, 1, 3, 3, 1, 1, 1, 1, 1, 1}, kClip},
+    {"sigmoid", {1, 2, 8, 19, 35, 8, 19, 1, 3, 3, 1, 1, 1, 1, 1, 1}, kSigmoid, true},
     {"dilated", {1, 1, 20, 50, 16, 20, 50, 1, 3, 3, 1, 1, 2, 4, 2, 4}},
     {"dilated_stride_2", {1, 4, 20, 50, 20, 10, 25, 1, 3, 3, 2, 2, 2, 2, 2, 2}},
     {"patches", {1, 3, 32, 32, 40, 2, 2, 1, 16, 16, 16, 16}},

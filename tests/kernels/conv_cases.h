@@ -7,14 +7,14 @@
 #include <string>
 
 #include "conv_reference.h"
-#include "kernels/epilogue.h"
+#include "kernels/conv_epilogue.h"
 
 namespace tenon::kernels {
 
 struct ConvCase {
   std::string name;
   Conv2dShape shape;
-  ConvActivation activation = ConvActivation::kNone;
+  Activation activation = Activation::kNone;
   bool residual = false;
 };
 
@@ -50,19 +50,24 @@ struct ConvData {
   // kClip clamps to [kClipLow, kClipHigh], which excludes 0 to show that idle lanes stay zero.
   static constexpr float kClipLow = 0.25f;
   static constexpr float kClipHigh = 1.5f;
-  static double Activate(ConvActivation activation, double x) {
+  static double Activate(Activation activation, double x) {
     switch (activation) {
-      case ConvActivation::kRelu:
+      case Activation::kRelu:
         return x < 0 ? 0 : x;
-      case ConvActivation::kClip:
+      case Activation::kClip:
         return x < kClipLow ? kClipLow : x > kClipHigh ? kClipHigh : x;
+      case Activation::kSigmoid:
+        return 1 / (1 + std::exp(-x));
+      case Activation::kNone:
+        return x;
       default:
+        ADD_FAILURE() << "the reference lacks this activation";
         return x;
     }
   }
 
   ConvEpilogue Epilogue(const ConvCase& c, const float* residual_data) const {
-    return {bias.data(), c.residual ? residual_data : nullptr, c.activation, kClipLow, kClipHigh};
+    return {bias.data(), c.residual ? residual_data : nullptr, {c.activation, kClipLow, kClipHigh}};
   }
 
   std::vector<float> in;
