@@ -1,0 +1,183 @@
+// GFLOP/s of the convolution kernels on one thread, and their share of the machine's peak. FLOP are
+// those of the direct algorithm with all taps, padding included.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/conv_blocked.h"
+#include "kernels/conv_depthwise.h"
+#include "kernels/conv_stem.h"
+#include "kernels/conv_weights.h"
+#include "peak.h"
+
+namespace tenon::bench {
+namespace {
+
+using kernels::Conv2dShape;
+
+// Random floats at an address that is a multiple of 64.
+class Buffer {
+ public:
+  explicit Buffer(size_t count) : storage_(count + 16) {
+    const auto address = reinterpret_cast<uintptr_t>(storage_.data());
+    data_ = storage_.data() + (64 - address % 64) % 64 / sizeof(float);
+    uint32_t state = 1;
+    for (size_t i = 0; i < count; ++i) {
+      state = state * 1664525 + 1013904223;
+      data_[i] = static_cast<float>(state >> 8) / (1 << 23) - 1;
+    }
+  }
+  float* data() { return data_; }
+
+ private:
+  std::vector<float> storage_;
+  float* data_;
+};
+
+struct Layer {
+  const char* name;
+  Conv2dShape shape;
+};
+
+// A square layer with "same" padding.
+constexpr Conv2dShape Same(size_t in, size_t out, size_t size, size_t kernel, size_t stride = 1,
+                           size_t groups = 1, size_t dilation = 1) {
+  const size_t out_size = kernels::CeilDiv(size, stride);
+  const size_t pad = dilation * (kernel - 1) / 2;
+  return {1,      in,     size,   size,   out,      out_size, out_size, groups,
+          kernel, kernel, stride, stride, dilation, dilation, pad,      pad};
+}
+
+void SetCounters(benchmark::State& state, const Conv2dShape& s) {
+  const double flop =
+      2.0 *
+      static_cast<double>(s.batch * s.out_channels * s.out_height * s.out_width *
+                          (s.in_channels / s.groups) * s.kernel_height * s.kernel_width) *
+      static_cast<double>(state.iterations());
+  using benchmark::Counter;
+  state.counters["GFLOP/s"] = Counter(flop / 1e9, Counter::kIsRate);
+  state.counters["%peak"] = Counter(flop / 1e7 / PeakGflops(), Counter::kIsRate);
+}
+
+size_t OutputSize(const Conv2dShape& s) {
+  return kernels::BlockedSize(s.batch, s.out_channels, s.out_height * s.out_width);
+}
+
+void Blocked(benchmark::State& state, const Conv2dShape& s) {
+  Buffer in(kernels::BlockedSize(s.batch, s.in_channels, s.in_height * s.in_width));
+  Buffer weights(kernels::PackedConvWeightsSize(s));
+  Buffer out(OutputSize(s));
+  Buffer bias(s.out_channels);
+  Buffer scratch(kernels::ConvBlockedScratchSize(s) / sizeof(float));
+  const kernels::ConvBlockedArgs args = {
+      s,
+      in.data(),
+      weights.data(),
+      out.data(),
+      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  for (auto _ : state) {
+    for (size_t t = 0; t < kernels::ConvBlockedTaskCount(s); ++t) {
+      kernels::RunConvBlockedTask(args, t, scratch.data());
+    }
+  }
+  SetCounters(state, s);
+}
+
+void Stem(benchmark::State& state, const Conv2dShape& s) {
+  Buffer in(s.batch * s.in_channels * s.in_height * s.in_width);
+  Buffer weights(kernels::PackedStemWeightsSize(s));
+  Buffer out(OutputSize(s));
+  Buffer bias(s.out_channels);
+  Buffer scratch(kernels::ConvStemScratchSize(s) / sizeof(float));
+  const kernels::ConvStemArgs args = {
+      s,
+      in.data(),
+      weights.data(),
+      out.data(),
+      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  for (auto _ : state) {
+    for (size_t t = 0; t < kernels::ConvStemTaskCount(s); ++t) {
+      kernels::RunConvStemTask(args, t, scratch.data());
+    }
+  }
+  SetCounters(state, s);
+}
+
+void Depthwise(benchmark::State& state, const Conv2dShape& s) {
+  Buffer in(kernels::BlockedSize(s.batch, s.in_channels, s.in_height * s.in_width));
+  Buffer weights(kernels::PackedDepthwiseWeightsSize(s));
+  Buffer out(OutputSize(s));
+  Buffer bias(s.out_channels);
+  const kernels::ConvDepthwiseArgs args = {
+      s,
+      in.data(),
+      weights.data(),
+      out.data(),
+      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  for (auto _ : state) {
+    for (size_t t = 0; t < kernels::ConvDepthwiseTaskCount(s); ++t) {
+      kernels::RunConvDepthwiseTask(args, t);
+    }
+  }
+  SetCounters(state, s);
+}
+
+const Layer kBlockedLayers[] = {
+    {"1x1_64_256_56", Same(64, 256, 56, 1)},
+    {"1x1_256_64_56", Same(256, 64, 56, 1)},
+    {"1x1_512_128_28", Same(512, 128, 28, 1)},
+    {"1x1_1024_256_14", Same(1024, 256, 14, 1)},
+    {"1x1_2048_512_7", Same(2048, 512, 7, 1)},
+    {"1x1_24_144_56", Same(24, 144, 56, 1)},
+    {"1x1_144_24_56", Same(144, 24, 56, 1)},
+    {"1x1_16_96_112", Same(16, 96, 112, 1)},
+    {"1x1s2_256_512_56", Same(256, 512, 56, 1, 2)},
+    {"3x3_16_320", Same(16, 16, 320, 3)},
+    {"3x3_64_56", Same(64, 64, 56, 3)},
+    {"3x3_128_28", Same(128, 128, 28, 3)},
+    {"3x3_256_14", Same(256, 256, 14, 3)},
+    {"3x3_512_7", Same(512, 512, 7, 3)},
+    {"3x3s2_128_56", Same(128, 128, 56, 3, 2)},
+    {"dil2_3x3_256_28", Same(256, 256, 28, 3, 1, 1, 2)},
+};
+const Layer kStemLayers[] = {
+    {"7x7s2_3_64_224", Same(3, 64, 224, 7, 2)},
+    {"3x3s2_3_32_224", Same(3, 32, 224, 3, 2)},
+    {"3x3s2_3_16_224", Same(3, 16, 224, 3, 2)},
+    {"16x16s16_3_768_224", {1, 3, 224, 224, 768, 14, 14, 1, 16, 16, 16, 16}},
+};
+
+const Layer kDepthwiseLayers[] = {
+    {"dw3x3_32_112", Same(32, 32, 112, 3, 1, 32)},
+    {"dw3x3_144_56", Same(144, 144, 56, 3, 1, 144)},
+    {"dw3x3_576_14", Same(576, 576, 14, 3, 1, 576)},
+    {"dw3x3_960_7", Same(960, 960, 7, 3, 1, 960)},
+    {"dw3x3s2_96_112", Same(96, 96, 112, 3, 2, 96)},
+    {"dw5x5_240_28", Same(240, 240, 28, 5, 1, 240)},
+    {"dw5x5s2_240_28", Same(240, 240, 28, 5, 2, 240)},
+    {"dw7x7_96_56", Same(96, 96, 56, 7, 1, 96)},
+    {"dw1x31_512_200", {1, 512, 1, 200, 512, 1, 200, 512, 1, 31, 1, 1, 1, 1, 0, 15}},
+};
+
+template <class Function>
+void Register(const char* family, Function run, std::span<const Layer> layers) {
+  for (const Layer& layer : layers) {
+    benchmark::RegisterBenchmark(
+        (std::string(family) + "/" + layer.name).c_str(),
+        [run, &layer](benchmark::State& state) { run(state, layer.shape); })
+        ->Unit(benchmark::kMicrosecond);
+  }
+}
+
+const int kRegistered = [] {
+  Register("blocked", Blocked, kBlockedLayers);
+  Register("depthwise", Depthwise, kDepthwiseLayers);
+  Register("stem", Stem, kStemLayers);
+  return 0;
+}();
+
+}  // namespace
+}  // namespace tenon::bench
