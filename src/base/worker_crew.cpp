@@ -271,19 +271,21 @@ bool WorkerCrew::WaitForNews(uint32_t seen, SpinBudget& budget) {
   const auto arrived = [&] { return news_.load(std::memory_order_acquire) != seen; };
   const Clock::time_point start = Clock::now();
   spinning_.fetch_add(1, std::memory_order_relaxed);
-  const bool slept = !SpinUntil(budget.now(), arrived);
-  if (slept) {
-    // Announced before the last look at news_, as Run looks at sleeping_ after changing news_: one
-    // of the two sees the other.
-    sleeping_.fetch_add(1, std::memory_order_seq_cst);
+  if (SpinUntil(budget.now(), arrived)) {
     spinning_.fetch_sub(1, std::memory_order_relaxed);
-    while (news_.load(std::memory_order_seq_cst) == seen) FutexWait(news_, seen);
-    sleeping_.fetch_sub(1, std::memory_order_relaxed);
-  } else {
-    spinning_.fetch_sub(1, std::memory_order_relaxed);
+    budget.Learn(Clock::now() - start);
+    return false;
   }
-  budget.Learn(Clock::now() - start);
-  return slept;
+  // Announced before the last look at news_, as Run looks at sleeping_ after changing news_: one of
+  // the two sees the other.
+  sleeping_.fetch_add(1, std::memory_order_seq_cst);
+  spinning_.fetch_sub(1, std::memory_order_relaxed);
+  while (news_.load(std::memory_order_seq_cst) == seen) FutexWait(news_, seen);
+  sleeping_.fetch_sub(1, std::memory_order_relaxed);
+  // The time that waking takes says nothing about how soon the work came.
+  const Clock::time_point woken(Clock::duration(woken_at_.load(std::memory_order_relaxed)));
+  budget.Learn((woken > start ? woken : Clock::now()) - start);
+  return true;
 }
 
 // Wakes sleepers for `wanted` chunks, less the threads that spin and so need no waking.
@@ -291,6 +293,7 @@ void WorkerCrew::WakeSleepers(uint32_t wanted) {
   const uint32_t sleeping = sleeping_.load(std::memory_order_seq_cst);
   const uint32_t spinning = spinning_.load(std::memory_order_relaxed);
   if (sleeping == 0 || wanted <= spinning) return;
+  woken_at_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   FutexWake(news_, std::min({wanted - spinning, sleeping, kWakeFanOut}));
 }
 

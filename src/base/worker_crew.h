@@ -123,6 +123,7 @@ class WorkerCrew {
   std::atomic<bool> stopping_ = false;
   alignas(64) std::atomic<uint32_t> spinning_ = 0;
   std::atomic<uint32_t> sleeping_ = 0;
+  std::atomic<std::chrono::steady_clock::rep> woken_at_ = 0;  // when sleepers were last woken
   std::array<LoopSlot, kSlots> slots_;
 };
 
