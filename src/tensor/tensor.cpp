@@ -1,7 +1,10 @@
 #include "tensor/tensor.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include "tensor/arena.h"
 
 namespace tenon {
 namespace {
@@ -19,6 +22,31 @@ struct BlockOwner {
   std::shared_ptr<Allocator> allocator;
   void* block;
   int64_t strings = 0;
+};
+
+// Where the control blocks of tensors live, so that a steady run does not reach the heap. Never
+// destroyed: tensors may outlive every other object of the library.
+CachingArena& ControlBlocks() {
+  static auto* const arena = new CachingArena(SharedCpuAllocator());
+  return *arena;
+}
+
+template <class T>
+struct ControlBlockAllocator {
+  using value_type = T;
+  ControlBlockAllocator() = default;
+  template <class U>
+  ControlBlockAllocator(const ControlBlockAllocator<U>&) {}  // NOLINT(google-explicit-constructor)
+  T* allocate(size_t count) {
+    void* block = ControlBlocks().Allocate(count * sizeof(T));
+    if (block == nullptr) std::abort();  // not even a cache line is left
+    return static_cast<T*>(block);
+  }
+  void deallocate(T* block, size_t) { ControlBlocks().Free(block); }
+  template <class U>
+  bool operator==(const ControlBlockAllocator<U>&) const {
+    return true;
+  }
 };
 
 }  // namespace
@@ -43,7 +71,8 @@ Result<Tensor> Tensor::Allocate(DataType type, const Shape& shape,
                             DataTypeName(type), shape);
   }
   const MemoryInfo& memory = allocator->info();
-  auto owner = std::make_shared<BlockOwner>(std::move(allocator), block);
+  auto owner = std::allocate_shared<BlockOwner>(ControlBlockAllocator<BlockOwner>(),
+                                                std::move(allocator), block);
   if (type == DataType::kString) {
     for (int64_t i = 0; i < elements; ++i) new (static_cast<std::string*>(block) + i) std::string();
     owner->strings = elements;

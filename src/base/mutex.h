@@ -1,0 +1,11 @@
+// Locks, for rooms above base: the one place that would change on a platform without threads.
+#pragma once
+
+#include <mutex>
+
+namespace tenon {
+
+using Mutex = std::mutex;
+using MutexLock = std::lock_guard<std::mutex>;
+
+}  // namespace tenon
