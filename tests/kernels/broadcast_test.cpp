@@ -1,0 +1,143 @@
+#include "kernels/broadcast.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/target_test.h"
+
+namespace tenon::kernels {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+Result<BroadcastPlan> Plan(const std::vector<Shape>& shapes) {
+  std::vector<std::span<const int64_t>> spans(shapes.begin(), shapes.end());
+  return MakeBroadcastPlan(spans);
+}
+
+// Offsets of the inputs for every output element, the slow and obvious way.
+std::vector<std::vector<size_t>> ReferenceOffsets(const std::vector<Shape>& shapes) {
+  size_t rank = 0;
+  for (const Shape& s : shapes) rank = std::max(rank, s.size());
+  Shape out(rank, 1);
+  std::vector<Shape> padded;
+  for (Shape s : shapes) {
+    s.insert(s.begin(), rank - s.size(), 1);
+    for (size_t axis = 0; axis < rank; ++axis) {
+      if (s[axis] != 1) out[axis] = s[axis];
+    }
+    padded.push_back(s);
+  }
+  size_t total = 1;
+  for (const int64_t dim : out) total *= dim;
+  std::vector<std::vector<size_t>> offsets(total);
+  for (size_t element = 0; element < total; ++element) {
+    for (const Shape& s : padded) {
+      size_t rest = element, offset = 0, stride = 1;
+      for (size_t axis = rank; axis-- > 0;) {
+        const size_t index = rest % out[axis];
+        rest /= out[axis];
+        if (s[axis] != 1) offset += index * stride;
+        stride *= s[axis];
+      }
+      offsets[element].push_back(offset);
+    }
+  }
+  return offsets;
+}
+
+const std::vector<Shape> kShapeCases[] = {
+    {{}, {}},
+    {{1}, {1, 1}},
+    {{5}, {}},
+    {{2, 3, 4}, {2, 3, 4}},
+    {{2, 3, 4}, {4}},
+    {{4}, {2, 3, 4}},
+    {{2, 3, 4}, {3, 1}},
+    {{2, 3, 4}, {2, 1, 4}},
+    {{2, 1, 4}, {1, 3, 1}},
+    {{5, 1}, {1, 7}},
+    {{2, 1, 3, 1, 2}, {1, 4, 1, 5, 2}},
+    {{3, 0, 2}, {1, 1, 2}},
+    {{0}, {1}},
+    {{2, 3}, {3}, {2, 1}},
+    {{4, 1, 1}, {1, 3, 1}, {1, 1, 2}},
+    {{1}, {6, 5}, {5}},
+};
+
+TEST(BroadcastTest, VisitsEveryElementOnceWithTheRightInputs) {
+  for (const auto& shapes : kShapeCases) {
+    const auto plan = Plan(shapes);
+    ASSERT_TRUE(plan.has_value());
+    const auto reference = ReferenceOffsets(shapes);
+    ASSERT_EQ(plan->output_size(), reference.size());
+    for (const size_t grain : {1, 3, 64, 100000}) {
+      const BroadcastTasks tasks = SplitBroadcast(*plan, grain);
+      std::vector<int> seen(reference.size());
+      for (size_t task = 0; task < tasks.count; ++task) {
+        ForEachRunOfTask(*plan, tasks, task, [&](const auto& offsets, size_t output, size_t n) {
+          for (size_t j = 0; j < n; ++j) {
+            ASSERT_LT(output + j, reference.size());
+            ++seen[output + j];
+            for (size_t i = 0; i < shapes.size(); ++i) {
+              EXPECT_EQ(offsets[i] + j * plan->inner_stride[i], reference[output + j][i]);
+            }
+          }
+        });
+      }
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<long>(seen.size()));
+    }
+  }
+}
+
+TEST(BroadcastTest, MergesAxesOfOnePattern) {
+  const auto same = Plan({{2, 3, 4}, {2, 3, 4}});
+  EXPECT_EQ(same->inner, 24u);
+  EXPECT_EQ(same->outer, 1u);
+  const auto channel = Plan({{8, 16, 5, 6}, {16, 1, 1}});
+  EXPECT_EQ(channel->inner, 30u);
+  EXPECT_EQ(channel->inner_stride[1], 0u);
+  EXPECT_EQ(channel->outer_rank, 2u);
+  const auto row = Plan({{2, 3, 4}, {1, 1, 4}});
+  EXPECT_EQ(row->inner, 4u);
+  EXPECT_EQ(row->outer, 6u);
+  EXPECT_EQ(row->outer_rank, 1u);
+}
+
+TEST(BroadcastTest, RefusesShapesThatDoNotBroadcast) {
+  const auto mismatch = Plan({{2, 3}, {4}});
+  ASSERT_FALSE(mismatch.has_value());
+  EXPECT_NE(mismatch.error().message().find("input 1"), std::string::npos);
+  EXPECT_FALSE(Plan({{0}, {3}}).has_value());
+  EXPECT_FALSE(Plan({{-1}, {1}}).has_value());
+  EXPECT_FALSE(Plan({Shape(40, 1), {1}}).has_value());
+  const int64_t huge = int64_t{1} << 40;
+  EXPECT_FALSE(Plan({{huge, 1}, {1, huge}}).has_value());
+}
+
+TEST(BroadcastTest, RunsBinaryOperatorsAndWhere) {
+  const std::vector<Shape> shapes = {{3, 1, 5}, {4, 1}};
+  const auto plan = Plan(shapes);
+  std::vector<float> a(15), b(4), y(60);
+  std::iota(a.begin(), a.end(), 0.0f);
+  std::iota(b.begin(), b.end(), 100.0f);
+  const BroadcastBinary sub = {FindBinary(BinaryOp::kSub, ElementType::kFloat), 4, 4};
+  const BroadcastTasks tasks = SplitBroadcast(*plan, 7);
+  for (size_t t = 0; t < tasks.count; ++t) {
+    RunBroadcastBinary(*plan, tasks, t, sub, a.data(), b.data(), y.data());
+  }
+  for (size_t i = 0; i < 60; ++i) EXPECT_EQ(y[i], a[i / 20 * 5 + i % 5] - b[i / 5 % 4]);
+
+  const auto where = Plan({{3, 1, 1}, {3, 1, 5}, {4, 1}});
+  const uint8_t condition[] = {1, 0, 1};
+  const BroadcastTasks where_tasks = SplitBroadcast(*where, 7);
+  for (size_t t = 0; t < where_tasks.count; ++t) {
+    RunBroadcastWhere(*where, where_tasks, t, 4, condition, a.data(), b.data(), y.data());
+  }
+  for (size_t i = 0; i < 60; ++i) {
+    EXPECT_EQ(y[i], condition[i / 20] ? a[i / 20 * 5 + i % 5] : b[i / 5 % 4]);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::kernels
