@@ -84,18 +84,15 @@ HWY_INLINE TwoFloats<V> Log2Extended(D d, V x) {
 // 2^(x + x_low) for a small x_low.
 template <class D, class V>
 HWY_INLINE V Exp2Extended(D d, V x, V x_low) {
-  const hn::RebindToSigned<D> di;
   const V clamped = ClampKeepNan(d, x, -160.0f, 160.0f);
   const V low = hn::IfThenElseZero(hn::Lt(hn::Abs(x), hn::Set(d, 160.0f)), x_low);
   const V magic = hn::Set(d, 12582912.0f);
-  const V shifted = hn::Add(clamped, magic);
-  const V r = hn::Add(hn::Sub(clamped, hn::Sub(shifted, magic)), low);
+  const V n = hn::Sub(hn::Add(clamped, magic), magic);
+  const V r = hn::Add(hn::Sub(clamped, n), low);
   const V p = Polynomial(d, r, 6.931471825e-01f, 2.402265072e-01f, 5.550327897e-02f,
                          9.618003853e-03f, 1.340026967e-03f, 1.547630236e-04f);
   const V y = hn::MulAdd(r, p, hn::Set(d, 1.0f));
-  const auto n = hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, magic));
-  const auto half = hn::ShiftRight<1>(n);
-  return hn::Mul(hn::Mul(y, PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(n, half)));
+  return TimesPowerOfTwo(d, y, n);
 }
 
 // x^y with the special cases of C's pow. Max error: 4 ULP.
