@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/make_attributes.h"
 #include "ops/registry.h"
 
 namespace tenon {
@@ -26,17 +27,5 @@ Result<std::vector<Value>> RunOp(OpCall call, int threads = 2);
 // Same with one tensor output, which a test can use at once; a failure is reported to GoogleTest
 // and gives an undefined tensor.
 Tensor RunTensorOp(OpCall call);
-
-// Attributes for a call: MakeAttributes(Attr("axis", int64_t{1}), ...).
-template <class T>
-Attribute Attr(std::string name, T value) {
-  return Attribute(std::move(name), std::move(value));
-}
-template <class... A>
-std::vector<Attribute> MakeAttributes(A... attributes) {
-  std::vector<Attribute> list;
-  (list.push_back(std::move(attributes)), ...);
-  return list;
-}
 
 }  // namespace tenon

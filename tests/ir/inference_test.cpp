@@ -1,0 +1,224 @@
+#include "ir/inference.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "ir/graph_builder.h"
+
+namespace tenon {
+namespace {
+
+Status SameAsInput(const Node&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  return context.SetOutput(0, std::move(shape));
+}
+
+Status Broadcast(const Node&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape a, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape b, context.Input(1));
+  const auto left = context.KnownDims(0);
+  const auto right = context.KnownDims(1);
+  if (left && right && left->size() == right->size()) {
+    std::vector<Dim> products;
+    for (size_t i = 0; i < left->size(); ++i) products.push_back((*left)[i] * (*right)[i]);
+    context.SetOutputDims(0, std::move(products));
+  }
+  if (a.rank() == b.rank() && a[0].is_number() && b[0].is_number() && !(a[0] == b[0])) {
+    return InvalidArgument("input 1: expected {} as of input 0, got {}", a[0], b[0]);
+  }
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, BroadcastShapes(a, b));
+  return context.SetOutput(0, std::move(shape));
+}
+
+Status ShapeOf(const Node&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
+  context.SetOutputDims(0, input.dims());
+  return context.SetOutput(0, {Dim(static_cast<int64_t>(input.rank()))}, DataType::kInt64);
+}
+
+Status Expand(const Node&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(std::vector<Dim> dims, context.InputAsDims(1));
+  return context.SetOutput(0, SymbolicShape(std::move(dims)));
+}
+
+Status If(const Node&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<ValueType> types,
+                         context.InferSubgraph("then_branch", {}));
+  return context.SetOutputType(0, types[0]);
+}
+
+// Runs the body once with the types at hand and once more without shapes, as Loop does.
+Status Loop(const Node&, ShapeContext& context) {
+  ValueType carried = context.InputType(0);
+  TENON_RETURN_IF_ERROR(context.InferSubgraph("body", {carried}));
+  carried.shape.reset();
+  TENON_ASSIGN_OR_RETURN(const auto types, context.InferSubgraph("body", {carried}));
+  return context.SetOutputType(0, types[0]);
+}
+
+class Functions final : public ShapeFunctionTable {
+ public:
+  ShapeFunction Find(const Node& node) const override {
+    static const std::map<std::string, ShapeFunction> functions = {
+        {"Relu", SameAsInput}, {"Add", Broadcast}, {"Mul", Broadcast}, {"Shape", ShapeOf},
+        {"Expand", Expand},    {"If", If},         {"Loop", Loop}};
+    const auto found = functions.find(node.op_type);
+    return found == functions.end() ? nullptr : found->second;
+  }
+};
+
+std::string TypeText(const Graph& graph, ValueId id) { return graph.value(id).type.ToString(); }
+Status Infer(Graph& graph, bool strict = false) {
+  return InferTypes(graph, Functions(), {.strict = strict});
+}
+
+TEST(InferenceTest, FollowsSymbolsThroughTheGraph) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim::Symbol("n"), Dim(3)});
+  const ValueId y = b.Op("Add", {b.Op("Relu", {x}), b.Scalar(1)});
+  b.Output(y);
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [n, 3]");
+}
+
+TEST(InferenceTest, NamesUnknownDimensionsOfInputs) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim::Unknown(), Dim(3)});
+  const ValueId y = b.Op("Add", {x, b.Op("Relu", {x})});
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [x.0, 3]");
+}
+
+TEST(InferenceTest, FollowsElementsOfShapeComputations) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim::Symbol("n"), Dim(3)});
+  const ValueId shape = b.Op("Mul", {b.Op("Shape", {x}), b.Ints({2, 5})});
+  const ValueId y = b.Op("Expand", {x, shape});
+  KnownElements known;
+  ASSERT_TRUE(InferTypes(*b.graph, Functions(), {}, &known).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [2*n, 15]");
+  EXPECT_EQ(SymbolicShape(known[b.graph.get()][shape]).ToString(), "[2*n, 15]");
+}
+
+TEST(InferenceTest, KnowsTheRankThatAnUnknownShapeGives) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x");
+  const ValueId shape = b.Input("shape", DataType::kInt64, SymbolicShape{Dim(2)});
+  const ValueId y = b.Op("Expand", {x, shape});
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [?, ?]");
+}
+
+TEST(InferenceTest, ReadsConstantNodes) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x");
+  const ValueId shape =
+      b.Op("Constant", {}, MakeAttributes(Attr("value_ints", std::vector<int64_t>{4, 5})));
+  const ValueId y = b.Op("Expand", {x, shape});
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(*b.graph, shape), "tensor(int64) [2]");
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [4, 5]");
+}
+
+TEST(InferenceTest, OperatorsWithoutShapeFunctionKeepWhatIsDeclared) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim(2)});
+  const ValueId y = b.Op("Tanh", {x});
+  const ValueId z = b.Op("Sin", {x});
+  b.graph->value(z).type = ValueType::Tensor(DataType::kFloat, SymbolicShape{Dim(2)});
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float)");
+  EXPECT_EQ(TypeText(*b.graph, z), "tensor(float) [2]");
+}
+
+TEST(InferenceTest, DeclaredTypesFillGapsAndContradictionsDependOnStrictness) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim::Symbol("n"), Dim(3)});
+  const ValueId y = b.Op("Relu", {x});
+  const auto declare = [&](SymbolicShape shape) {
+    b.graph->value(y).type = ValueType::Tensor(DataType::kFloat, std::move(shape));
+  };
+  declare({Dim(7), Dim::Unknown()});
+  ASSERT_TRUE(Infer(*b.graph, true).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [7, 3]");
+  declare({Dim(7), Dim(4)});
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [n, 3]");
+  declare({Dim(7), Dim(4)});
+  const Status status = Infer(*b.graph, true);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidGraph);
+  EXPECT_EQ(status.message(),
+            "Relu-14 node 'Relu0': output 0 'v': inferred tensor(float) [n, 3], but the model "
+            "declares tensor(float) [7, 4]");
+}
+
+TEST(InferenceTest, FailuresNameNodeOperatorAndValues) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim(2)});
+  const ValueId w = b.Input("w_up", DataType::kFloat, SymbolicShape{Dim(3)});
+  b.Output(b.Op("Add", {x, w}));
+  const Status status = Infer(*b.graph);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidGraph);
+  EXPECT_EQ(status.message(),
+            "Add-14 node 'Add0': input 1 'w_up': expected 2 as of input 0 'x', got 3");
+}
+
+TEST(InferenceTest, CapturedTypesAndConstantsReachSubgraphs) {
+  GraphBuilder b;
+  const ValueId condition = b.Input("condition", DataType::kBool, SymbolicShape{});
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim::Symbol("n")});
+  const ValueId shape = b.Ints({6, 7});
+  GraphBuilder then_branch;
+  const ValueId inner = then_branch.Op(
+      "Expand", {then_branch.Capture(x, "inner_x"), then_branch.Capture(shape, "inner_shape")});
+  then_branch.Output(inner);
+  GraphBuilder else_branch;
+  const ValueId other = else_branch.Op("Relu", {else_branch.Capture(x, "other_x")});
+  else_branch.Output(other);
+  const Graph& then_graph = *then_branch.graph;
+  const Graph& else_graph = *else_branch.graph;
+  const ValueId y = b.Op("If", {condition},
+                         MakeAttributes(Attr("then_branch", std::move(then_branch.graph)),
+                                        Attr("else_branch", std::move(else_branch.graph))));
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(then_graph, inner), "tensor(float) [6, 7]");
+  EXPECT_EQ(TypeText(else_graph, other), "tensor(float) [n]") << "asked for by nobody";
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [6, 7]");
+}
+
+TEST(InferenceTest, ALaterRunOfASubgraphForgetsTheEarlierOne) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim(2)});
+  GraphBuilder body;
+  body.Output(body.Op("Relu", {body.Input("carried")}));
+  const ValueId y = b.Op("Loop", {x}, MakeAttributes(Attr("body", std::move(body.graph))));
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float)");
+  ASSERT_TRUE(Infer(*b.graph).ok());
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float)");
+}
+
+TEST(InferenceTest, DeeplyNestedLoopsEndInBoundedTime) {
+  auto inner = std::make_unique<Graph>();
+  for (int depth = 0; depth < 60; ++depth) {
+    GraphBuilder body;
+    const ValueId carried = body.Input("carried");
+    body.Output(depth == 0
+                    ? body.Op("Relu", {carried})
+                    : body.Op("Loop", {carried}, MakeAttributes(Attr("body", std::move(inner)))));
+    inner = std::move(body.graph);
+  }
+  EXPECT_EQ(Infer(*inner).code(), StatusCode::kInvalidGraph);
+}
+
+TEST(InferenceTest, CyclesAreRefused) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x");
+  const ValueId y = b.Op("Add", {x, x});
+  b.graph->SetInput(b.graph->value(y).producer, 1, y);
+  EXPECT_EQ(Infer(*b.graph).code(), StatusCode::kInvalidGraph);
+}
+
+}  // namespace
+}  // namespace tenon
