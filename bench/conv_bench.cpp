@@ -11,6 +11,7 @@
 #include "kernels/conv_depthwise.h"
 #include "kernels/conv_stem.h"
 #include "kernels/conv_weights.h"
+#include "kernels/pool_blocked.h"
 #include "peak.h"
 
 namespace tenon::bench {
@@ -125,6 +126,20 @@ void Depthwise(benchmark::State& state, const Conv2dShape& s) {
   SetCounters(state, s);
 }
 
+template <kernels::PoolKind kKind>
+void Pool(benchmark::State& state, const Conv2dShape& s) {
+  Buffer in(kernels::BlockedSize(s.batch, s.in_channels, s.in_height * s.in_width));
+  Buffer out(OutputSize(s));
+  const kernels::PoolBlockedArgs args = {
+      .shape = s, .kind = kKind, .in = in.data(), .out = out.data()};
+  for (auto _ : state) {
+    for (size_t t = 0; t < kernels::PoolBlockedTaskCount(s); ++t) {
+      kernels::RunPoolBlockedTask(args, t);
+    }
+  }
+  SetCounters(state, s);
+}
+
 const Layer kBlockedLayers[] = {
     {"1x1_64_256_56", Same(64, 256, 56, 1)},
     {"1x1_256_64_56", Same(256, 64, 56, 1)},
@@ -162,6 +177,13 @@ const Layer kDepthwiseLayers[] = {
     {"dw1x31_512_200", {1, 512, 1, 200, 512, 1, 200, 512, 1, 31, 1, 1, 1, 1, 0, 15}},
 };
 
+const Layer kPoolLayers[] = {
+    {"3x3s2_64_112", Same(64, 64, 112, 3, 2, 64)},
+    {"2x2s2_64_112", Same(64, 64, 112, 2, 2, 64)},
+    {"5x5_256_20", Same(256, 256, 20, 5, 1, 256)},
+    {"7x7_2048_global", {1, 2048, 7, 7, 2048, 1, 1, 2048, 7, 7}},
+};
+
 template <class Function>
 void Register(const char* family, Function run, std::span<const Layer> layers) {
   for (const Layer& layer : layers) {
@@ -175,6 +197,8 @@ void Register(const char* family, Function run, std::span<const Layer> layers) {
 const int kRegistered = [] {
   Register("blocked", Blocked, kBlockedLayers);
   Register("depthwise", Depthwise, kDepthwiseLayers);
+  Register("maxpool", Pool<kernels::PoolKind::kMax>, kPoolLayers);
+  Register("averagepool", Pool<kernels::PoolKind::kAverage>, kPoolLayers);
   Register("stem", Stem, kStemLayers);
   return 0;
 }();
