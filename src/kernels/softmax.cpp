@@ -1,0 +1,229 @@
+#include "kernels/softmax.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/softmax.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "kernels/dispatch.h"
+#include "kernels/math-inl.h"
+#include "kernels/partial-inl.h"
+
+#ifndef TENON_KERNELS_SOFTMAX_ONCE
+#define TENON_KERNELS_SOFTMAX_ONCE
+namespace tenon::kernels {
+struct SoftmaxTable {
+  void (*rows)(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options);
+  void (*middle)(const float* x, float* y, size_t n, size_t inner, bool log, size_t begin,
+                 size_t end);
+};
+// Columns that SoftmaxMiddle handles at a time: their maxima and sums, and a dozen rows of them,
+// stay in L1.
+inline constexpr size_t kColumnBlock = 256;
+}  // namespace tenon::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// max over x[0, n); NaN elements may be overlooked.
+float MaxOfRow(const float* x, size_t n) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V m0 = hn::Set(d, kMinusInfinity);
+  V m1 = m0;
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    m0 = hn::Max(m0, hn::LoadU(d, x + i));
+    m1 = hn::Max(m1, hn::LoadU(d, x + i + lanes));
+  }
+  for (; i + lanes <= n; i += lanes) m0 = hn::Max(m0, hn::LoadU(d, x + i));
+  if (i < n) m1 = hn::Max(m1, LoadPartial(d, x + i, n - i, kMinusInfinity));
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
+}
+
+// y = scale x + mask; returns its maximum.
+float ScaleAndMask(const float* x, float* y, size_t n, float scale, const float* mask) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  const V vscale = hn::Set(d, scale);
+  V max = hn::Set(d, kMinusInfinity);
+  for (size_t i = 0; i < n; i += lanes) {
+    const size_t count = std::min(lanes, n - i);
+    const V addend = mask ? LoadPartial(d, mask + i, count) : hn::Zero(d);
+    const V t = hn::MulAdd(LoadPartial(d, x + i, count), vscale, addend);
+    StorePartial(t, d, y + i, count);
+    max = hn::Max(max, hn::IfThenElse(hn::FirstN(d, count), t, hn::Set(d, kMinusInfinity)));
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, max));
+}
+
+// y = exp(x - max), unless y is null; returns the sum. Sums of 2048 elements each are added, so
+// that rounding errors do not grow with n.
+float ExpOfRow(const float* x, float* y, size_t n, float max) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  const V vmax = hn::Set(d, max);
+  V total = hn::Zero(d);
+  for (size_t block = 0; block < n; block += 2048) {
+    const size_t end = std::min(n, block + 2048);
+    V sum = hn::Zero(d);
+    size_t i = block;
+    for (; i + lanes <= end; i += lanes) {
+      const V e = Exp(d, hn::Sub(hn::LoadU(d, x + i), vmax));
+      if (y) hn::StoreU(e, d, y + i);
+      sum = hn::Add(sum, e);
+    }
+    if (i < end) {
+      const V e = Exp(d, hn::Sub(LoadPartial(d, x + i, end - i, kMinusInfinity), vmax));
+      if (y) StorePartial(e, d, y + i, end - i);
+      sum = hn::Add(sum, e);
+    }
+    total = hn::Add(total, sum);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, total));
+}
+
+// y = scale x + shift.
+void AffineRow(const float* x, float* y, size_t n, float scale, float shift) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  const V vscale = hn::Set(d, scale);
+  const V vshift = hn::Set(d, shift);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), vscale, vshift), d, y + i);
+  }
+  if (i < n) {
+    StorePartial(hn::MulAdd(LoadPartial(d, x + i, n - i), vscale, vshift), d, y + i, n - i);
+  }
+}
+
+float LogOf(float x) {
+  const D d;
+  return hn::GetLane(Log(d, hn::Set(d, x)));
+}
+
+void SoftmaxRow(const float* x, float* y, size_t n, const SoftmaxOptions& options,
+                const float* mask) {
+  float max;
+  if (options.scale != 1 || mask) {
+    max = ScaleAndMask(x, y, n, options.scale, mask);
+    x = y;
+  } else {
+    max = MaxOfRow(x, n);
+  }
+  if (options.log) {
+    const float log_sum = LogOf(ExpOfRow(x, nullptr, n, max));
+    // Two steps: max alone may be large, which would round log_sum away.
+    AffineRow(x, y, n, 1, -max);
+    AffineRow(y, y, n, 1, -log_sum);
+  } else {
+    const float sum = ExpOfRow(x, y, n, max);
+    AffineRow(y, y, n, 1 / sum, 0);
+  }
+}
+
+void Rows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options) {
+  for (size_t row = 0; row < rows; ++row) {
+    const float* mask = options.mask ? options.mask + row * options.mask_stride : nullptr;
+    SoftmaxRow(x + row * n, y + row * n, n, options, mask);
+  }
+}
+
+// One block of at most kColumnBlock columns: rows are walked in order, so memory is streamed.
+void ColumnBlock(const float* x, float* y, size_t n, size_t inner, size_t columns, bool log) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  const size_t vectors = (columns + lanes - 1) / lanes;
+  const size_t whole = columns / lanes;
+  HWY_ALIGN float max[kColumnBlock + HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN float sum[kColumnBlock + HWY_MAX_BYTES / sizeof(float)];
+  // f(vector of x, j) -> vector for y, for every vector of a row.
+  const auto for_row = [&](const float* from, float* to, const auto& f) HWY_ATTR {
+    size_t j = 0;
+    for (; j < whole * lanes; j += lanes) {
+      const V v = f(hn::LoadU(d, from + j), j);
+      if (to) hn::StoreU(v, d, to + j);
+    }
+    if (j < columns) {
+      const V v = f(LoadPartial(d, from + j, columns - j), j);
+      if (to) StorePartial(v, d, to + j, columns - j);
+    }
+  };
+  for (size_t j = 0; j < vectors * lanes; j += lanes) {
+    hn::Store(hn::Set(d, kMinusInfinity), d, max + j);
+    hn::Store(hn::Zero(d), d, sum + j);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for_row(x + i * inner, nullptr, [&](V v, size_t j) HWY_ATTR {
+      hn::Store(hn::Max(hn::Load(d, max + j), v), d, max + j);
+      return v;
+    });
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for_row(x + i * inner, log ? nullptr : y + i * inner, [&](V v, size_t j) HWY_ATTR {
+      const V e = Exp(d, hn::Sub(v, hn::Load(d, max + j)));
+      hn::Store(hn::Add(hn::Load(d, sum + j), e), d, sum + j);
+      return e;
+    });
+  }
+  for (size_t j = 0; j < vectors * lanes; j += lanes) {
+    const V s = hn::Load(d, sum + j);
+    hn::Store(log ? Log(d, s) : hn::Div(hn::Set(d, 1.0f), s), d, sum + j);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    if (log) {
+      for_row(x + i * inner, y + i * inner, [&](V v, size_t j) HWY_ATTR {
+        return hn::Sub(hn::Sub(v, hn::Load(d, max + j)), hn::Load(d, sum + j));
+      });
+    } else {
+      for_row(y + i * inner, y + i * inner,
+              [&](V v, size_t j) HWY_ATTR { return hn::Mul(v, hn::Load(d, sum + j)); });
+    }
+  }
+}
+
+void Middle(const float* x, float* y, size_t n, size_t inner, bool log, size_t begin, size_t end) {
+  const size_t blocks = (inner + kColumnBlock - 1) / kColumnBlock;
+  for (size_t task = begin; task < end; ++task) {
+    const size_t column = task % blocks * kColumnBlock;
+    const size_t offset = task / blocks * n * inner + column;
+    ColumnBlock(x + offset, y + offset, n, inner, std::min(kColumnBlock, inner - column), log);
+  }
+}
+
+const SoftmaxTable kSoftmaxTable = {&Rows, &Middle};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::kernels {
+
+void SoftmaxRows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options) {
+  TENON_SELECT_TABLE(SoftmaxTable, kSoftmaxTable).rows(x, y, rows, n, options);
+}
+
+size_t SoftmaxGrain(size_t n) { return n == 0 ? 1 : std::max<size_t>(1, 8192 / n); }
+
+size_t SoftmaxMiddleTasks(size_t outer, size_t inner) {
+  return outer * ((inner + kColumnBlock - 1) / kColumnBlock);
+}
+
+void SoftmaxMiddle(const float* x, float* y, size_t n, size_t inner, bool log, size_t begin,
+                   size_t end) {
+  TENON_SELECT_TABLE(SoftmaxTable, kSoftmaxTable).middle(x, y, n, inner, log, begin, end);
+}
+
+}  // namespace tenon::kernels
+#endif
