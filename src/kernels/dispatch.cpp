@@ -2,6 +2,10 @@
 
 #include <atomic>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace tenon::kernels {
 namespace {
 
@@ -10,12 +14,20 @@ struct TargetList {
   size_t count;
 };
 
+#if defined(__x86_64__)
+// Clang 14's __builtin_cpu_supports does not know "f16c".
+bool SupportsF16c() {
+  unsigned eax, ebx, ecx, edx;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+#endif
+
 TargetList DetectTargets() {
   TargetList list{{Target::kBaseline}, 1};
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c")) {
+      __builtin_cpu_supports("bmi2") && SupportsF16c()) {
     list.targets[list.count++] = Target::kAvx2;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
