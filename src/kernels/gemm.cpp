@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/dispatch.h"
+#include "kernels/gemm_flat-inl.h"
 #include "kernels/gemm_grid.h"
 #include "kernels/gemm_pack-inl.h"
 #include "kernels/gemm_tile-inl.h"
@@ -40,7 +41,8 @@ inline constexpr GemmShape kGemmShape = {kGemmLanes, kGemmMr, kGemmNr};
 struct PanelBlock {
   const float* data;
   size_t panel_stride;
-  size_t depth_stride;  // 0: each panel's own width
+  size_t row_stride;  // used when in_place; a packed panel's rows are as wide as it is
+  bool in_place;
   GemmRange panels;
 };
 
@@ -59,11 +61,10 @@ class GemmTask {
 
   void Run() {
     if (args_.packed_b) return RunPanels(panels_, Source::kPacked);
+    if (IsFlat(args_.sizes, a_, b_)) return RunFlat();
     GemmRange rest = panels_;
-    // A block of B that is read once or twice, or lies dense, is not worth a copy.
-    const bool direct =
-        b_.column_stride == 1 && (rows_.size() <= 2 * kGemmMr || b_.row_stride <= 4 * kGemmNr);
-    if (direct) {
+    // Rows of B are read in place: prefetching hides their distance, which a copy would not repay.
+    if (b_.column_stride == 1) {
       const size_t whole_panels = std::min(args_.sizes.n / kGemmNr, panels_.end);
       if (panels_.begin < whole_panels) {
         RunPanels({panels_.begin, whole_panels}, Source::kInPlace);
@@ -80,6 +81,20 @@ class GemmTask {
  private:
   enum class Source { kPacked, kInPlace, kScratch };
 
+  void RunFlat() const {
+    HWY_ALIGN float sums[kGemmFlatRows * kFlatColumns];
+    const GemmRange depth = {0, args_.sizes.k};
+    const size_t end = std::min(panels_.end * kGemmNr, args_.sizes.n);
+    for (size_t column = panels_.begin * kGemmNr; column < end; column += kFlatColumns) {
+      const size_t columns = std::min(kFlatColumns, end - column);
+      const GemmMatrix b = {b_.data + column * b_.column_stride, b_.row_stride, b_.column_stride};
+      FlatSums(args_.sizes.m, a_, b, depth.end, columns, sums);
+      const TileOutput output = OutputAt(0, column, depth);
+      StoreSums(output, sums, kFlatColumns, args_.sizes.m, columns);
+      Activate(output, args_.sizes.m, columns);
+    }
+  }
+
   size_t ColumnsOf(size_t panel) const {
     return std::min(kGemmNr, args_.sizes.n - panel * kGemmNr);
   }
@@ -90,11 +105,11 @@ class GemmTask {
       case Source::kPacked: {
         const float* data = args_.packed_b + panels.begin * kGemmNr * k;
         // Only the last panel can be narrower, and its rows are then narrower too.
-        return {data, k * kGemmNr, 0, panels};
+        return {data, k * kGemmNr, 0, false, panels};
       }
       case Source::kInPlace:
         return {b_.data + panels.begin * kGemmNr + depth.begin * b_.row_stride, kGemmNr,
-                b_.row_stride, panels};
+                b_.row_stride, true, panels};
       default:
         break;
     }
@@ -105,7 +120,7 @@ class GemmTask {
           b_.column_stride};
       PackPanel(corner, depth.size(), ColumnsOf(p), b_scratch_ + (p - panels.begin) * panel_stride);
     }
-    return {b_scratch_, panel_stride, 0, panels};
+    return {b_scratch_, panel_stride, 0, false, panels};
   }
 
   void RunPanels(GemmRange panels, Source source) {
@@ -124,23 +139,30 @@ class GemmTask {
   void RunBlock(GemmRange rows, GemmRange depth, const PanelBlock& b, size_t b_first_depth) {
     GemmMatrix a = a_;
     a.data += rows.begin * a.row_stride + depth.begin * a.column_stride;
-    if (depth.size() != 0 && !ReadsWell(a, rows.size()))
+    if (depth.size() != 0 && !ReadsWell(a, rows.size())) {
       a = CopyBlock(a, rows.size(), depth.size(), a_scratch_);
+    }
     const size_t tiles = DivideUp(rows.size(), kGemmMr);
     for (size_t p = b.panels.begin; p < b.panels.end; ++p) {
       const size_t columns = ColumnsOf(p);
-      const size_t depth_stride = b.depth_stride ? b.depth_stride : PanelWidth(columns);
+      const size_t depth_stride = b.in_place ? b.row_stride : PanelWidth(columns);
       const float* panel =
           b.data + (p - b.panels.begin) * b.panel_stride + b_first_depth * depth_stride;
+      const float* next_panel = panel + b.panel_stride;
+      // Only a packed panel is dense, so that tiles can share in prefetching it.
+      const bool alone = tiles == 1 || b.in_place;
       for (size_t t = 0; t < tiles; ++t) {
         const GemmRange part = GemmPart(rows.size(), tiles, t);
+        const size_t share = alone ? 0 : part.begin * depth.size() / rows.size();
         const Tile tile = {.a = a.data + part.begin * a.row_stride,
                            .a_row_stride = a.row_stride,
                            .a_depth_stride = a.column_stride,
                            .b = panel,
                            .b_depth_stride = depth_stride,
-                           .b_next = t + 1 < tiles ? panel : panel + b.panel_stride,
                            .depth = depth.size(),
+                           .next = next_panel + share * depth_stride,
+                           .next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles),
+                           .alone = alone,
                            .output = OutputAt(rows.begin + part.begin, p * kGemmNr, depth)};
         RunOne(tile, part.size(), columns, depth.end == args_.sizes.k);
       }
@@ -169,10 +191,13 @@ class GemmTask {
     } else {
       RunPartialTile(tile, rows, columns);
     }
+    if (last) Activate(tile.output, rows, columns);
+  }
+
+  void Activate(const TileOutput& output, size_t rows, size_t columns) const {
     const ActivationSpec& activation = args_.epilogue.activation;
-    if (last && activation.kind != Activation::kNone) {
-      ActivateTile(activation, tile.output.c, tile.output.ldc, rows, columns);
-    }
+    if (activation.kind == Activation::kNone) return;
+    ActivateTile(activation, output.c, output.ldc, rows, columns);
   }
 
   const GemmArgs& args_;

@@ -47,31 +47,44 @@ struct GemmGrid {
   size_t tasks() const { return row_tasks * column_tasks; }
 };
 
+// Products of so few rows read a plain B once, where it lies.
+inline constexpr size_t kGemmFlatRows = 4;
+
 // The number of tasks that the cost of a product is worth, before its shape limits it.
 inline size_t WantedGemmTasks(const GemmSizes& s) {
   // In multiply-adds; reading an element of B from memory costs as much as 8 of them.
   constexpr double kTaskCost = 0.75e6;
   const double tasks = (static_cast<double>(s.m) + 8) * static_cast<double>(s.n) *
                        static_cast<double>(s.k) / kTaskCost;
-  // Beyond 8, tasks grow too: each of them reads all of its rows of A again.
-  return tasks < 1 ? 1
-                   : static_cast<size_t>(tasks < 8 ? tasks : std::min(8 + (tasks - 8) / 4, 32.0));
+  if (tasks < 8) return std::max<size_t>(1, static_cast<size_t>(tasks));
+  // Beyond 8, tasks grow too: each of them reads its rows of A and its columns of B anew.
+  return static_cast<size_t>(std::min(8 + (tasks - 8) / 8, 32.0));
 }
 
 inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape& shape) {
   if (s.m == 0 || s.n == 0) return {0, 0, 0, 0};
+  // With so many tasks, 16 threads have work, and more are only made where they repeat none.
+  constexpr size_t kEnoughTasks = 16;
   const size_t panels = DivideUp(s.n, shape.nr);
   const size_t row_blocks = DivideUp(s.m, kGemmBlockRows);
   const size_t wanted = WantedGemmTasks(s);
   GemmGrid grid;
   grid.panels = panels;
   if (packed_b) {
-    grid.row_tasks = std::min(row_blocks, wanted);
-    grid.column_tasks = std::min(panels, DivideUp(wanted, grid.row_tasks));
+    // Cutting rows costs another read of B, which its prefetching hides while a task has a few
+    // tiles for each panel. Cutting columns costs another read and perhaps a copy of A, which 6
+    // panels repay.
+    const size_t wide_tasks = std::max<size_t>(1, panels / 6);
+    grid.row_tasks = std::clamp(DivideUp(wanted, wide_tasks), std::min(row_blocks, wanted),
+                                std::min(DivideUp(s.m, 32), wanted));
+    const size_t enough = std::max(wide_tasks, DivideUp(kEnoughTasks, grid.row_tasks));
+    grid.column_tasks = std::min({panels, DivideUp(wanted, grid.row_tasks), enough});
   } else {
-    // Every task packs its columns of B, so that cutting the rows repeats work.
-    grid.column_tasks = std::min(panels, wanted);
-    grid.row_tasks = std::min(row_blocks, DivideUp(wanted, grid.column_tasks));
+    // Cutting rows costs another packing of a transposed B. A flat product reads long runs of B.
+    const size_t wide_tasks = panels / (s.m <= kGemmFlatRows ? 8 : 3);
+    grid.column_tasks = std::min({panels, wanted, std::max<size_t>(8, wide_tasks)});
+    grid.row_tasks =
+        std::min(row_blocks, DivideUp(std::min(wanted, kEnoughTasks), grid.column_tasks));
   }
   const size_t depth = s.m <= shape.mr ? kGemmBlockDepthOneTile : kGemmBlockDepth;
   grid.depth_blocks = std::max<size_t>(1, DivideUp(s.k, depth));

@@ -109,12 +109,11 @@ inline void PackPanel(const GemmMatrix& b, size_t depth, size_t columns, float* 
   }
 }
 
-// Whether the micro-kernels can read A where it lies. They walk `rows` lines at once: when these
-// share few sets of the L1 cache (64 sets of 8 lines of 16 elements), they evict each other.
+// Whether the micro-kernels can read A where it lies. They walk `rows` lines at once; at strides of
+// 4 KiB these share one set of the L1 cache (64 sets of 8 lines of 64 bytes) and evict each other.
 inline bool ReadsWell(const GemmMatrix& a, size_t rows) {
   if (rows <= 4) return true;
-  if (a.column_stride != 1) return false;
-  return a.row_stride % 256 != 0;
+  return a.column_stride == 1 && a.row_stride % 1024 != 0;
 }
 
 // Copies rows x depth elements of A so that they read well.

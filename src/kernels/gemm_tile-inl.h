@@ -50,8 +50,13 @@ struct Tile {
   size_t a_depth_stride;
   const float* b;
   size_t b_depth_stride;
-  const float* b_next;  // what the next tiles will read: prefetched near this tile's end
   size_t depth;
+  // What the tiles of the next panel will read, prefetched at `next_stride` elements a step. Where
+  // several tiles read this panel, each prefetches its share of the next one meanwhile. A lone
+  // tile prefetches its own panel and, near its end, the next one.
+  const float* next;
+  size_t next_stride;
+  bool alone;
   TileOutput output;
 };
 
@@ -103,7 +108,7 @@ void RunTile(const Tile& tile) {
   static_assert(kUnroll % kSets == 0);
   // Three rows of A share a pointer: the address forms p, p + s and p + 2 s are free.
   constexpr size_t kGroups = (kRows + 2) / 3;
-  // Flat tiles consume B at memory speed: 8 KiB ahead. Taller ones leave more time.
+  // Flat tiles consume B at memory speed and look 8 KiB ahead. Taller ones leave more time.
   constexpr size_t kAheadBytes = kRows <= 6 ? 8192 : 2048;
   constexpr size_t kAheadDepth = kAheadBytes / (kVectors * kGemmLanes * sizeof(float));
 
@@ -124,10 +129,10 @@ void RunTile(const Tile& tile) {
   const float* HWY_RESTRICT b = tile.b;
   const size_t b_stride = tile.b_depth_stride;
 
-  // The first part prefetches this tile's B, the last kAheadDepth steps the next tile's.
-  const size_t last_part = tile.depth < kAheadDepth ? tile.depth : kAheadDepth;
-  size_t remaining = tile.depth - last_part;
+  const size_t next_part = tile.alone && tile.depth > kAheadDepth ? kAheadDepth : tile.depth;
+  size_t remaining = tile.depth - next_part;
   const float* ahead = b + kAheadDepth * b_stride;
+  size_t ahead_stride = b_stride;
   for (int part = 0; part < 2; ++part) {
 #define TENON_GEMM_STEP(set)                                                                \
   do {                                                                                      \
@@ -143,7 +148,7 @@ void RunTile(const Tile& tile) {
     }                                                                                       \
     _Pragma("GCC unroll 16") for (size_t g = 0; g < kGroups; ++g) { a[g] += depth_stride; } \
     b += b_stride;                                                                          \
-    ahead += b_stride;                                                                      \
+    ahead += ahead_stride;                                                                  \
   } while (false)
 
     for (; remaining >= kUnroll; remaining -= kUnroll) {
@@ -156,8 +161,9 @@ void RunTile(const Tile& tile) {
     }
     for (; remaining != 0; --remaining) TENON_GEMM_STEP(0);
 #undef TENON_GEMM_STEP
-    remaining = last_part;
-    ahead = tile.b_next;
+    remaining = next_part;
+    ahead = tile.next;
+    ahead_stride = tile.next_stride;
   }
 
 #pragma GCC unroll 16
@@ -184,24 +190,30 @@ constexpr auto TileFunctions(std::index_sequence<kRows...>) {
 // [rows - 1][vectors - 1]
 inline constexpr auto kTileFunctions = TileFunctions(std::make_index_sequence<kGemmMr>());
 
+// Stores rows x columns sums that lie in a buffer, `ld` apart; reads its rows in whole vectors.
+inline void StoreSums(const TileOutput& output, const float* sums, size_t ld, size_t rows,
+                      size_t columns) {
+  const GemmTag d;
+  for (size_t r = 0; r < rows; ++r) {
+    size_t column = 0;
+    for (; column + kGemmLanes <= columns; column += kGemmLanes) {
+      StoreSum(WholeVector{}, d, output, r, column, hn::LoadU(d, sums + r * ld + column));
+    }
+    if (column < columns) {
+      StoreSum(PartialVector{columns - column}, d, output, r, column,
+               hn::LoadU(d, sums + r * ld + column));
+    }
+  }
+}
+
 // A tile whose last vector is not whole, or not there: through a buffer of whole vectors, since
 // the micro-kernels store such.
 inline void RunPartialTile(const Tile& tile, size_t rows, size_t columns) {
-  const GemmTag d;
   HWY_ALIGN float sums[kGemmMr * kGemmNr];
   Tile raw = tile;
   raw.output = {.c = sums, .ldc = kGemmNr, .alpha = 1};
   kTileFunctions[rows - 1][columns > kGemmLanes ? 1 : 0](raw);
-  for (size_t r = 0; r < rows; ++r) {
-    size_t column = 0;
-    for (; column + kGemmLanes <= columns; column += kGemmLanes) {
-      StoreSum(WholeVector{}, d, tile.output, r, column, hn::Load(d, sums + r * kGemmNr + column));
-    }
-    if (column < columns) {
-      StoreSum(PartialVector{columns - column}, d, tile.output, r, column,
-               hn::Load(d, sums + r * kGemmNr + column));
-    }
-  }
+  StoreSums(tile.output, sums, kGemmNr, rows, columns);
 }
 
 // Applies an activation in place to rows x columns elements that are still in the L1 cache.

@@ -289,6 +289,24 @@ TEST_P(GemmTest, MatchesReferenceAcrossBlocksAndLayouts) {
   }
 }
 
+TEST_P(GemmTest, FewRowsTimesPlainB) {
+  for (const size_t m : {1, 2, 3, 4}) {
+    for (const size_t n : {1, 3, 4, 6, 130, 515, 1100}) {
+      for (const size_t k : {1, 3, 4, 7, 8, 16, 17, 33, 70}) {
+        for (const Layout b : {Layout::kRows, Layout::kTransposed}) {
+          ASSERT_NO_FATAL_FAILURE(Check({.sizes = {m, n, k},
+                                         .b_layout = b,
+                                         .packed = false,
+                                         .padding = 130,
+                                         .beta = 0.5f,
+                                         .bias_columns = true,
+                                         .activation = {Activation::kSilu}}));
+        }
+      }
+    }
+  }
+}
+
 TEST_P(GemmTest, ReadsEveryLayoutAtEdges) {
   for (const Layout a : kLayouts) {
     for (const Layout b : kLayouts) {
