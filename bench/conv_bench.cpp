@@ -11,6 +11,7 @@
 #include "kernels/conv_depthwise.h"
 #include "kernels/conv_stem.h"
 #include "kernels/conv_weights.h"
+#include "kernels/conv_winograd.h"
 #include "kernels/pool_blocked.h"
 #include "peak.h"
 
@@ -107,6 +108,25 @@ void Stem(benchmark::State& state, const Conv2dShape& s) {
   SetCounters(state, s);
 }
 
+template <kernels::WinogradTile kTile>
+void Winograd(benchmark::State& state, const Conv2dShape& s) {
+  Buffer in(kernels::BlockedSize(s.batch, s.in_channels, s.in_height * s.in_width));
+  Buffer weights(kernels::PackedWinogradWeightsSize(s, kTile));
+  Buffer out(OutputSize(s));
+  Buffer bias(s.out_channels);
+  Buffer scratch(kernels::ConvWinogradScratchSize(s, kTile) / sizeof(float));
+  const kernels::ConvWinogradArgs args = {
+      s,          kTile,
+      in.data(),  weights.data(),
+      out.data(), {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  for (auto _ : state) {
+    for (size_t t = 0; t < kernels::ConvWinogradTaskCount(s, kTile); ++t) {
+      kernels::RunConvWinogradTask(args, t, scratch.data());
+    }
+  }
+  SetCounters(state, s);
+}
+
 void Depthwise(benchmark::State& state, const Conv2dShape& s) {
   Buffer in(kernels::BlockedSize(s.batch, s.in_channels, s.in_height * s.in_width));
   Buffer weights(kernels::PackedDepthwiseWeightsSize(s));
@@ -177,6 +197,15 @@ const Layer kDepthwiseLayers[] = {
     {"dw1x31_512_200", {1, 512, 1, 200, 512, 1, 200, 512, 1, 31, 1, 1, 1, 1, 0, 15}},
 };
 
+const Layer kWinogradLayers[] = {
+    {"3x3_16_320", Same(16, 16, 320, 3)},  {"3x3_32_112", Same(32, 32, 112, 3)},
+    {"3x3_64_56", Same(64, 64, 56, 3)},    {"3x3_128_28", Same(128, 128, 28, 3)},
+    {"3x3_256_14", Same(256, 256, 14, 3)}, {"3x3_512_7", Same(512, 512, 7, 3)},
+    {"3x3_64_224", Same(64, 64, 224, 3)},  {"3x3_128_32_28", Same(128, 32, 28, 3)},
+    {"3x3_512_28", Same(512, 512, 28, 3)}, {"3x3_512_14", Same(512, 512, 14, 3)},
+    {"3x3_64_20", Same(64, 64, 20, 3)},
+};
+
 const Layer kPoolLayers[] = {
     {"3x3s2_64_112", Same(64, 64, 112, 3, 2, 64)},
     {"2x2s2_64_112", Same(64, 64, 112, 2, 2, 64)},
@@ -199,6 +228,9 @@ const int kRegistered = [] {
   Register("depthwise", Depthwise, kDepthwiseLayers);
   Register("maxpool", Pool<kernels::PoolKind::kMax>, kPoolLayers);
   Register("averagepool", Pool<kernels::PoolKind::kAverage>, kPoolLayers);
+  Register("direct", Blocked, kWinogradLayers);
+  Register("winograd2", Winograd<kernels::WinogradTile::k2x2>, kWinogradLayers);
+  Register("winograd4", Winograd<kernels::WinogradTile::k4x4>, kWinogradLayers);
   Register("stem", Stem, kStemLayers);
   return 0;
 }();
