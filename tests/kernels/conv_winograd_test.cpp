@@ -75,6 +75,15 @@ const ConvCase kWinogradCases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvWinogradTest, testing::ValuesIn(kWinogradCases), ConvCaseName);
 
+TEST(ConvWinogradTest, ChoosesTheTileByShape) {
+  EXPECT_EQ(ChooseWinogradTile(Shape(1, 64, 56, 56, 64)), WinogradTile::k4x4);
+  EXPECT_EQ(ChooseWinogradTile(Shape(1, 256, 14, 14, 256)), WinogradTile::k4x4);
+  EXPECT_EQ(ChooseWinogradTile(Shape(1, 512, 7, 7, 512)), WinogradTile::k2x2);
+  EXPECT_EQ(ChooseWinogradTile(Shape(8, 512, 7, 7, 512)), WinogradTile::k4x4);
+  EXPECT_EQ(ChooseWinogradTile(Shape(1, 512, 1, 1, 512)), WinogradTile::kNone);
+  EXPECT_EQ(ChooseWinogradTile(Shape(1, 3, 224, 224, 64)), WinogradTile::kNone);
+}
+
 TEST(ConvWinogradTest, RefusesOtherKernels) {
   Conv2dShape shape = Shape(1, 64, 56, 56, 64);
   EXPECT_TRUE(WinogradWorthwhile(shape));
