@@ -1,0 +1,117 @@
+// Patterns of nodes, for rewrite rules.
+//
+//   const Pattern x = Any("x");
+//   Op("Mul", {x, Op("Sigmoid", {x})})              // x * sigmoid(x), the factors in any order
+//   Op("Mul", {OpOf({"Add", "Sub"}, {x, Scalar(1)}).As("sum"), Constant("scale")})
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tenon {
+
+// What a value must look like. Immutable, copies share. Each function below makes one.
+class Pattern {
+ public:
+  // Refinements of a node pattern; each returns the refined copy.
+
+  // Binds the node to a name, by which a rule reads its attributes.
+  Pattern As(std::string node_name) const;
+  // The node's domain; ai.onnx unless said.
+  Pattern In(std::string domain) const;
+  // The attribute, or its default in the schema, has this value.
+  Pattern With(std::string attribute, int64_t value) const;
+  Pattern With(std::string attribute, std::string value) const;
+  Pattern Where(std::function<bool(const Node&)> condition) const;
+  // Inputs behind those of the pattern may be present. Without this, they must be left out.
+  Pattern WithMoreInputs() const;
+  // The node's outputs may have uses outside the match; the node then stays for them. Without this,
+  // a match with such a node inside is none.
+  Pattern Shared() const;
+  // The value is this output of the node, not the first.
+  Pattern Output(size_t index) const;
+
+ private:
+  friend Pattern Any(std::string);
+  friend Pattern Maybe(std::string);
+  friend Pattern Constant(std::string, std::function<bool(const Tensor&)>);
+  friend Pattern Scalar(double);
+  friend Pattern Scalar(std::string);
+  friend Pattern OneOf(std::vector<Pattern>);
+  friend Pattern OpOf(std::vector<std::string>, std::vector<Pattern>);
+  friend class Matcher;
+  friend class RuleSet;
+
+  enum class Kind { kAny, kMaybe, kConstant, kScalar, kOneOf, kNode };
+  struct Spec;
+  explicit Pattern(std::shared_ptr<const Spec> spec) : spec_(std::move(spec)) {}
+  template <class Edit>
+  Pattern Refined(Edit edit) const;
+
+  std::shared_ptr<const Spec> spec_;
+};
+
+// Any value, bound to a name. Where a name occurs twice, it is the same value twice.
+Pattern Any(std::string name);
+// The same, or an optional input that is left out.
+Pattern Maybe(std::string name);
+// A dense constant that fulfils the condition.
+Pattern Constant(std::string name, std::function<bool(const Tensor&)> condition = nullptr);
+// A constant with one element, which does not raise the rank of what it is combined with: near
+// `value` (see IsScalarNear), or any, bound to a name.
+Pattern Scalar(double value);
+Pattern Scalar(std::string name);
+// The first that fits.
+Pattern OneOf(std::vector<Pattern> alternatives);
+// A node of this operator with these inputs, at most 16. The two inputs of a commutative operator,
+// such as Add, are tried in both orders.
+Pattern Op(std::string op_type, std::vector<Pattern> inputs);
+// The same for any of several operators.
+Pattern OpOf(std::vector<std::string> op_types, std::vector<Pattern> inputs);
+
+// One place in a graph where a pattern fits.
+class Match {
+ public:
+  const Graph& graph() const { return *graph_; }
+  const Node& root() const { return graph_->node(nodes_.front()); }
+  // The value bound to `name`; kNone if none is.
+  ValueId operator[](std::string_view name) const;
+  // The node bound to `name`; null if none is, e.g. in an alternative that was not taken.
+  const Node* FindNode(std::string_view name) const;
+  // The same where one is.
+  const Node& node(std::string_view name) const { return *FindNode(name); }
+
+  // Of a bound value: its type, its shape if known (else null), its elements if constant (else
+  // null), its only element.
+  const ValueType& type(std::string_view name) const { return graph_->value((*this)[name]).type; }
+  const SymbolicShape* shape(std::string_view name) const;
+  const Tensor* constant(std::string_view name) const;
+  double scalar(std::string_view name) const;
+  // Of the root's first output.
+  const ValueType& output_type() const { return graph_->value(root().outputs[0]).type; }
+
+ protected:
+  friend class Matcher;
+  friend class Rewriting;
+  Match() = default;
+
+  const Graph* graph_ = nullptr;
+  std::vector<std::pair<std::string_view, ValueId>> values_;
+  std::vector<std::pair<std::string_view, NodeId>> named_nodes_;
+  std::vector<NodeId> nodes_;     // all that matched, the root first
+  std::vector<bool> may_remain_;  // per node: Shared()
+};
+
+// Fits `pattern`, a node pattern, at `root`. All nodes must belong to `provider` if it is given.
+// Nothing outside the match uses the outputs of the nodes inside it, but for Shared() ones.
+std::optional<Match> FindMatch(const Graph& graph, const Pattern& pattern, const Node& root,
+                               std::optional<int32_t> provider = std::nullopt);
+
+}  // namespace tenon

@@ -1,0 +1,25 @@
+// What a pattern consists of.
+#pragma once
+
+#include "ir/pattern.h"
+
+namespace tenon {
+
+struct Pattern::Spec {
+  Kind kind = Kind::kAny;
+  std::string name;  // of the value, or of the node
+  std::function<bool(const Tensor&)> tensor_condition;
+  std::optional<double> scalar;
+  std::vector<Pattern> alternatives;
+
+  std::vector<std::string> op_types;
+  std::string domain;
+  std::vector<Pattern> inputs;
+  std::vector<std::function<bool(const Node&)>> node_conditions;
+  bool is_commutative = false;
+  bool takes_more_inputs = false;
+  bool is_shared = false;
+  size_t output = 0;
+};
+
+}  // namespace tenon
