@@ -24,6 +24,7 @@ struct FloatBinaryTable {
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
 namespace HWY_NAMESPACE {
+namespace {
 
 #define TENON_BINARY_FUNCTOR(Name, expression)                      \
   struct Name##Functor {                                            \
@@ -133,6 +134,7 @@ const FloatBinaryTable kFloatBinaryTable = {{
     kScalarLoops<GreaterOrEqualOp, uint8_t>,
 }};
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
 HWY_AFTER_NAMESPACE();

@@ -21,6 +21,7 @@ struct UnaryTable {
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
 namespace HWY_NAMESPACE {
+namespace {
 
 template <class Functor>
 void MapUnary(const float* x, float* y, size_t n, float a, float b) {
@@ -57,6 +58,7 @@ const UnaryTable kUnaryTable = {{
     &MapUnary<MishFunctor>,     &MapUnary<ClipFunctor>,
 }};
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
 HWY_AFTER_NAMESPACE();

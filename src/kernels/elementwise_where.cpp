@@ -28,6 +28,7 @@ struct Bytes16 {
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
 namespace HWY_NAMESPACE {
+namespace {
 
 template <class T, size_t kStrideA, size_t kStrideB>
 void Select(const uint8_t* condition, const T* a, const T* b, T* y, size_t n) {
@@ -74,6 +75,7 @@ const WhereTable kWhereTable = {{&WhereOf<uint8_t>, &WhereOf<uint16_t>, &WhereOf
                                  &WhereOf<uint64_t>, &WhereOf<Bytes16>},
                                 &NotBytes};
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
 HWY_AFTER_NAMESPACE();

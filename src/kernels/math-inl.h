@@ -105,6 +105,13 @@ HWY_INLINE V Exp(D d, V x) {
   return ExpTimesPowerOfTwo<0>(d, x);
 }
 
+// exp(x) for x <= 0 or NaN, a little faster. Max error: 1.2 ULP.
+template <class D, class V>
+HWY_INLINE V ExpNonPositive(D d, V x) {
+  const auto reduced = ReduceForExp(d, hn::Max(hn::Set(d, -104.0f), x));
+  return TimesPowerOfTwo(d, hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, reduced.r)), reduced.n);
+}
+
 // Max error: 2 ULP.
 template <class D, class V>
 HWY_INLINE V Expm1(D d, V x) {
@@ -212,7 +219,7 @@ HWY_INLINE V Erf(D d, V x) {
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  const V z = Exp(d, hn::Neg(hn::Abs(x)));
+  const V z = ExpNonPositive(d, hn::Neg(hn::Abs(x)));
   const V numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), z, one);
   return hn::Div(numerator, hn::Add(one, z));
 }
@@ -220,7 +227,7 @@ HWY_INLINE V Sigmoid(D d, V x) {
 // log(1 + exp(x)). Max error: 2 ULP.
 template <class D, class V>
 HWY_INLINE V Softplus(D d, V x) {
-  const V z = Exp(d, hn::Neg(hn::Abs(x)));
+  const V z = ExpNonPositive(d, hn::Neg(hn::Abs(x)));
   return hn::Add(hn::Max(hn::Zero(d), x), Log1p(d, z));
 }
 

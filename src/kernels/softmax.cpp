@@ -28,6 +28,7 @@ inline constexpr size_t kColumnBlock = 256;
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
 namespace HWY_NAMESPACE {
+namespace {
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
@@ -78,12 +79,12 @@ float ExpOfRow(const float* x, float* y, size_t n, float max) {
     V sum = hn::Zero(d);
     size_t i = block;
     for (; i + lanes <= end; i += lanes) {
-      const V e = Exp(d, hn::Sub(hn::LoadU(d, x + i), vmax));
+      const V e = ExpNonPositive(d, hn::Sub(hn::LoadU(d, x + i), vmax));
       if (y) hn::StoreU(e, d, y + i);
       sum = hn::Add(sum, e);
     }
     if (i < end) {
-      const V e = Exp(d, hn::Sub(LoadPartial(d, x + i, end - i, kMinusInfinity), vmax));
+      const V e = ExpNonPositive(d, hn::Sub(LoadPartial(d, x + i, end - i, kMinusInfinity), vmax));
       if (y) StorePartial(e, d, y + i, end - i);
       sum = hn::Add(sum, e);
     }
@@ -171,7 +172,7 @@ void ColumnBlock(const float* x, float* y, size_t n, size_t inner, size_t column
   }
   for (size_t i = 0; i < n; ++i) {
     for_row(x + i * inner, log ? nullptr : y + i * inner, [&](V v, size_t j) HWY_ATTR {
-      const V e = Exp(d, hn::Sub(v, hn::Load(d, max + j)));
+      const V e = ExpNonPositive(d, hn::Sub(v, hn::Load(d, max + j)));
       hn::Store(hn::Add(hn::Load(d, sum + j), e), d, sum + j);
       return e;
     });
@@ -203,6 +204,7 @@ void Middle(const float* x, float* y, size_t n, size_t inner, bool log, size_t b
 
 const SoftmaxTable kSoftmaxTable = {&Rows, &Middle};
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
 HWY_AFTER_NAMESPACE();
