@@ -63,7 +63,7 @@ std::string Node::Describe() const {
 }
 
 ValueId Graph::FindValue(std::string_view value_name) const {
-  const auto found = by_name_.find(std::string(value_name));
+  const auto found = by_name_.find(value_name);
   return found == by_name_.end() ? ValueId::kNone : found->second;
 }
 
@@ -277,6 +277,7 @@ std::unique_ptr<Graph> Graph::Clone() const {
   copy->metadata = metadata;
   copy->inputs = inputs;
   copy->captures = captures;
+  copy->quantization_annotations = quantization_annotations;
   copy->outputs_ = outputs_;
   copy->by_name_ = by_name_;
   copy->live_nodes_ = live_nodes_;
@@ -299,6 +300,7 @@ std::unique_ptr<Graph> Graph::Clone() const {
       twin->attributes.push_back(CloneAttribute(attribute));
     }
     twin->metadata = node->metadata;
+    twin->device_configurations = node->device_configurations;
     twin->opset = node->opset;
     twin->schema = node->schema;
     twin->provider = node->provider;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -27,11 +28,18 @@ inline size_t Index(NodeId id) { return static_cast<size_t>(id); }
 
 using Metadata = std::map<std::string, std::string>;
 
+// quantization_annotation of a graph: the tensor's name and its scale and zero-point tensor names.
+struct QuantizationAnnotation {
+  std::string tensor_name;
+  Metadata quant_parameter_tensor_names;
+};
+
 // A named edge: what one node (or the caller, or the model file) produces and others consume.
 struct ValueInfo {
-  std::string name;  // unique in its graph and the graphs around it
+  std::string name;  // unique in its graph; a capture usually has the name of the outer value
   ValueType type;
   std::string doc_string;
+  Metadata metadata;
   NodeId producer = NodeId::kNone;  // none: a graph input, initializer or capture
   int32_t output_index = 0;         // of the producer
   // One entry per use, so a node that reads the value twice is there twice. A use inside a subgraph
@@ -39,6 +47,7 @@ struct ValueInfo {
   std::vector<NodeId> consumers;
   // A tensor or sparse tensor if the value is an initializer.
   Value initializer;
+  Metadata initializer_metadata;
   bool is_input = false;
   int32_t output_uses = 0;  // how many graph outputs it is
 };
@@ -55,6 +64,8 @@ struct Node {
   std::vector<ValueId> outputs;  // kNone for an optional output left out
   std::vector<Attribute> attributes;
   Metadata metadata;
+  // Serialized NodeDeviceConfigurationProto messages, kept for the writer.
+  std::vector<std::string> device_configurations;
   // The version of the domain that the model (or the function it came from) imports.
   int32_t opset = 0;
   // The schema that this version means; null if the operator is not in the schema table.
@@ -101,6 +112,12 @@ struct NodeSpec {
   int32_t opset = 0;
 };
 
+// Lets a map with std::string keys be searched for a std::string_view.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
 // Not thread-safe. Invariants, which every edit keeps: producers and consumers mirror the nodes'
 // inputs and outputs; a value has one producer at most.
 class Graph {
@@ -114,6 +131,7 @@ class Graph {
   Metadata metadata;
   std::vector<ValueId> inputs;  // in declared order; initializers with a default value included
   std::vector<Capture> captures;
+  std::vector<QuantizationAnnotation> quantization_annotations;
 
   // --- values ---
   size_t value_count() const { return values_.size(); }
@@ -180,7 +198,7 @@ class Graph {
   std::vector<std::unique_ptr<ValueInfo>> values_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<GraphOutput> outputs_;
-  std::unordered_map<std::string, ValueId> by_name_;
+  std::unordered_map<std::string, ValueId, TextHash, std::equal_to<>> by_name_;
   size_t live_nodes_ = 0;
 };
 

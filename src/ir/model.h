@@ -1,6 +1,7 @@
 // A model as read from a file: its graph, functions and everything that a writer must give back.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,7 +12,7 @@
 namespace tenon {
 
 // Domain -> version. The domain "ai.onnx" is written "".
-using OpsetImports = std::map<std::string, int32_t>;
+using OpsetImports = std::map<std::string, int32_t, std::less<>>;
 
 // A model-local function. In `body`, graph inputs and outputs are the function's, by position, and
 // attributes may refer to the function's attributes.
@@ -34,12 +35,6 @@ struct TrainingInfo {
   Metadata update_binding;
 };
 
-// quantization_annotation of a graph: the tensor's name and its scale and zero-point tensor names.
-struct QuantizationAnnotation {
-  std::string tensor_name;
-  Metadata quant_parameter_tensor_names;
-};
-
 struct Model {
   int64_t ir_version = 0;
   OpsetImports opsets;
@@ -52,7 +47,8 @@ struct Model {
   std::unique_ptr<Graph> graph;
   std::vector<Function> functions;
   std::vector<TrainingInfo> training_info;
-  std::vector<QuantizationAnnotation> quantization_annotations;
+  // Serialized DeviceConfigurationProto messages, kept for the writer.
+  std::vector<std::string> device_configurations;
   // Files and buffers that initializers point into are kept alive by the tensors themselves.
 
   // The function that a node calls, or null.

@@ -11,15 +11,22 @@
 namespace tenon {
 
 struct ReadOptions {
-  // Folder for external data of models given as bytes; "" forbids external data for them.
+  // Folder of external data. If empty, a file's is its own folder, and a model given as bytes may
+  // have no external data.
   std::string external_data_folder;
-  // Also used when the model came from a file: replaces the file's own folder if not empty.
 };
 
 // Maps the file and reads it. Initializers are views into the mapping where alignment allows, and
-// keep it alive. External data must lie in the model's folder (base/confined_path.h). Errors:
-// kNoSuchFile, kInvalidProtobuf with the byte offset, kInvalidGraph naming the node or value,
-// kInvalidArgument for external data outside its place. The model is checked as onnx.checker does.
+// keep it alive. External data must lie in the model's folder (base/confined_path.h). The graphs
+// are sound afterwards: every name is resolved, every value defined once, and there are no cycles.
+// Whether the nodes conform to their schemas is asked of CheckModel (ir/checker.h). Dropped:
+// denotations of dimensions, names and doc strings of tensors in attributes.
+// errors  kNoSuchFile       nothing has that name
+//         kInvalidProtobuf  with the byte offset
+//         kInvalidGraph     naming the node or value
+//         kFail             no opset import, no IR version, or one above 13
+//         kInvalidArgument  external data outside its place
+//         kNotImplemented   opaque types, tensors in segments
 Result<Model> ReadModel(const std::string& path, const ReadOptions& options = {});
 
 // The same from memory. `owner` keeps `bytes` alive as long as tensors point into them; if null,

@@ -85,6 +85,12 @@ Tensor Tensor::View(DataType type, Shape shape, void* data, std::shared_ptr<void
   return Tensor(type, std::move(shape), data, std::move(owner), memory);
 }
 
+Tensor Tensor::ReadOnlyView(DataType type, Shape shape, const void* data,
+                            std::shared_ptr<void> owner) {
+  // One class serves memory that may be written and memory that may not.
+  return View(type, std::move(shape), const_cast<void*>(data), std::move(owner));
+}
+
 Tensor Tensor::Reshaped(Shape shape) const {
   Tensor result = *this;
   result.shape_ = std::move(shape);

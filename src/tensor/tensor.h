@@ -53,6 +53,11 @@ class Tensor {
   static Tensor View(DataType type, Shape shape, void* data, std::shared_ptr<void> owner = nullptr,
                      const MemoryInfo& memory = CpuMemory());
 
+  // The same of CPU memory that nobody may write, such as a mapped file. Whoever holds the tensor
+  // uses its const members only.
+  static Tensor ReadOnlyView(DataType type, Shape shape, const void* data,
+                             std::shared_ptr<void> owner);
+
   // A CPU tensor of its own with a copy of `values`; shape.NumElements() == values.size().
   template <class T>
   static Tensor Of(Shape shape, std::span<const T> values);

@@ -1,0 +1,51 @@
+// Tensor elements that a model keeps in files beside itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "base/status.h"
+#include "ir/graph.h"
+
+namespace tenon {
+
+// TensorProto.external_data, understood.
+struct ExternalLocation {
+  std::string file;  // relative to the model's folder
+  uint64_t offset = 0;
+  std::optional<uint64_t> length;
+};
+
+// Keys "location", "offset" and "length"; others, such as "checksum", are ignored.
+// Errors: kInvalidGraph where a key is missing or no number.
+Result<ExternalLocation> ParseExternalLocation(const Metadata& entries);
+
+// Maps the files of one model's external data, each once. Not thread-safe.
+class ExternalData {
+ public:
+  // `folders` as of MapConfined; without folders, external data is an error.
+  explicit ExternalData(std::vector<std::string> folders) : folders_(std::move(folders)) {}
+
+  struct Region {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<void> owner;  // keeps `bytes` mapped
+  };
+  // The `size` bytes of a tensor. Errors: those of MapConfined, and kInvalidGraph where the
+  // location has another length or lies beyond the file's end.
+  Result<Region> Find(const ExternalLocation& location, uint64_t size);
+
+ private:
+  Result<std::shared_ptr<MappedFile>> Map(const std::string& file);
+
+  std::vector<std::string> folders_;
+  std::map<std::string, std::shared_ptr<MappedFile>> files_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,26 @@
+// What the readers of the messages of one model share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ir/external_data.h"
+#include "ir/graph.h"
+#include "ir/wire_reader.h"
+
+namespace tenon {
+
+struct ReadContext {
+  WireErrors errors;
+  // Keeps the bytes that are read alive; if null, tensors are copies.
+  std::shared_ptr<void> owner;
+  ExternalData external_data;
+  int64_t ir_version = 0;
+};
+
+// A StringStringEntryProto. On an error in the bytes, which `errors` then has, anything.
+std::pair<std::string, std::string> ReadEntry(std::string_view bytes, WireErrors& errors);
+
+}  // namespace tenon
