@@ -96,6 +96,54 @@ HWY_INLINE void StoreSum(Access access, D d, const TileOutput& out, size_t row, 
   access.Store(v, d, c);
 }
 
+// Where a micro-kernel stands in its operands.
+template <size_t kRows, size_t kVectors>
+struct TileCursor {
+  // Three rows of A share a pointer: the address forms p, p + s and p + 2 s are free.
+  static constexpr size_t kGroups = (kRows + 2) / 3;
+
+  HWY_INLINE explicit TileCursor(const Tile& tile)
+      : a_row_stride(tile.a_row_stride),
+        a_depth_stride(tile.a_depth_stride),
+        b(tile.b),
+        b_stride(tile.b_depth_stride) {
+#pragma GCC unroll 16
+    for (size_t g = 0; g < kGroups; ++g) a[g] = tile.a + 3 * g * a_row_stride;
+  }
+
+  HWY_INLINE void Prefetch() const {
+#pragma GCC unroll 2
+    for (size_t line = 0; line < kVectors * kGemmLanes; line += 16) hwy::Prefetch(ahead + line);
+  }
+
+  // Adds one outer product and moves one step down the depth.
+  HWY_INLINE void Step(hn::Vec<GemmTag> (&sums)[kRows][kVectors]) {
+    const GemmTag d;
+    hn::Vec<GemmTag> row_of_b[kVectors];
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) row_of_b[v] = hn::LoadU(d, b + v * kGemmLanes);
+#pragma GCC unroll 16
+    for (size_t r = 0; r < kRows; ++r) {
+      const hn::Vec<GemmTag> element = hn::Set(d, a[r / 3][(r % 3) * a_row_stride]);
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(element, row_of_b[v], sums[r][v]);
+      }
+    }
+#pragma GCC unroll 16
+    for (size_t g = 0; g < kGroups; ++g) a[g] += a_depth_stride;
+    b += b_stride;
+    ahead += ahead_stride;
+  }
+
+  const size_t a_row_stride, a_depth_stride;
+  const float* HWY_RESTRICT a[kGroups];
+  const float* HWY_RESTRICT b;
+  const size_t b_stride;
+  const float* ahead = nullptr;
+  size_t ahead_stride = 0;
+};
+
 template <size_t kRows, size_t kVectors>
 void RunTile(const Tile& tile) {
   const GemmTag d;
@@ -106,14 +154,12 @@ void RunTile(const Tile& tile) {
   constexpr size_t kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;
   constexpr size_t kUnroll = kRows <= 4 ? 4 : 2;
   static_assert(kUnroll % kSets == 0);
-  // Three rows of A share a pointer: the address forms p, p + s and p + 2 s are free.
-  constexpr size_t kGroups = (kRows + 2) / 3;
   // Flat tiles consume B at memory speed and look 8 KiB ahead. Taller ones leave more time.
   constexpr size_t kAheadBytes = kRows <= 6 ? 8192 : 2048;
   constexpr size_t kAheadDepth = kAheadBytes / (kVectors * kGemmLanes * sizeof(float));
 
   V sums[kSets][kRows][kVectors];
-#pragma GCC unroll 16
+#pragma GCC unroll 4
   for (size_t s = 0; s < kSets; ++s) {
 #pragma GCC unroll 16
     for (size_t r = 0; r < kRows; ++r) {
@@ -122,48 +168,23 @@ void RunTile(const Tile& tile) {
     }
   }
 
-  const size_t row_stride = tile.a_row_stride, depth_stride = tile.a_depth_stride;
-  const float* HWY_RESTRICT a[kGroups];
-#pragma GCC unroll 16
-  for (size_t g = 0; g < kGroups; ++g) a[g] = tile.a + 3 * g * row_stride;
-  const float* HWY_RESTRICT b = tile.b;
-  const size_t b_stride = tile.b_depth_stride;
-
+  TileCursor<kRows, kVectors> cursor(tile);
+  cursor.ahead = cursor.b + kAheadDepth * cursor.b_stride;
+  cursor.ahead_stride = cursor.b_stride;
   const size_t next_part = tile.alone && tile.depth > kAheadDepth ? kAheadDepth : tile.depth;
   size_t remaining = tile.depth - next_part;
-  const float* ahead = b + kAheadDepth * b_stride;
-  size_t ahead_stride = b_stride;
   for (int part = 0; part < 2; ++part) {
-#define TENON_GEMM_STEP(set)                                                                \
-  do {                                                                                      \
-    V row_of_b[kVectors];                                                                   \
-    _Pragma("GCC unroll 4") for (size_t v = 0; v < kVectors; ++v) {                         \
-      row_of_b[v] = hn::LoadU(d, b + v * kGemmLanes);                                       \
-    }                                                                                       \
-    _Pragma("GCC unroll 16") for (size_t r = 0; r < kRows; ++r) {                           \
-      const V element = hn::Set(d, a[r / 3][(r % 3) * row_stride]);                         \
-      _Pragma("GCC unroll 4") for (size_t v = 0; v < kVectors; ++v) {                       \
-        sums[set][r][v] = hn::MulAdd(element, row_of_b[v], sums[set][r][v]);                \
-      }                                                                                     \
-    }                                                                                       \
-    _Pragma("GCC unroll 16") for (size_t g = 0; g < kGroups; ++g) { a[g] += depth_stride; } \
-    b += b_stride;                                                                          \
-    ahead += ahead_stride;                                                                  \
-  } while (false)
-
     for (; remaining >= kUnroll; remaining -= kUnroll) {
 #pragma GCC unroll 4
       for (size_t u = 0; u < kUnroll; ++u) {
-#pragma GCC unroll 2
-        for (size_t line = 0; line < kVectors * kGemmLanes; line += 16) hwy::Prefetch(ahead + line);
-        TENON_GEMM_STEP(u % kSets);
+        cursor.Prefetch();
+        cursor.Step(sums[u % kSets]);
       }
     }
-    for (; remaining != 0; --remaining) TENON_GEMM_STEP(0);
-#undef TENON_GEMM_STEP
+    for (; remaining != 0; --remaining) cursor.Step(sums[0]);
     remaining = next_part;
-    ahead = tile.next;
-    ahead_stride = tile.next_stride;
+    cursor.ahead = tile.next;
+    cursor.ahead_stride = tile.next_stride;
   }
 
 #pragma GCC unroll 16
