@@ -1,10 +1,10 @@
-// GFLOP/s of the matrix product on one thread, and its share of the machine's peak.
+// GFLOP/s of the matrix product, and its share of the machine's peak.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
-#include <new>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "kernels/gemm.h"
 #include "peak.h"
 
@@ -17,7 +17,7 @@ using kernels::GemmSizes;
 // Floats at an address that is a multiple of 64.
 class Buffer {
  public:
-  explicit Buffer(size_t count) : storage_(count + 16) {
+  explicit Buffer(size_t count) : size_(count), storage_(count + 16) {
     const auto address = reinterpret_cast<uintptr_t>(storage_.data());
     data_ = storage_.data() + (64 - address % 64) % 64 / sizeof(float);
     uint32_t state = 1;
@@ -27,8 +27,10 @@ class Buffer {
     }
   }
   float* data() { return data_; }
+  size_t size() const { return size_; }
 
  private:
+  size_t size_;
   std::vector<float> storage_;
   float* data_;
 };
@@ -60,20 +62,44 @@ GemmSizes SizesOf(const benchmark::State& state) {
           static_cast<size_t>(state.range(2))};
 }
 
+// `threads`: whose peak the share is of.
+void CountFlop(benchmark::State& state, const GemmSizes& s, int threads) {
+  const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) *
+                      static_cast<double>(s.k) * static_cast<double>(state.iterations());
+  using benchmark::Counter;
+  state.counters["GFLOP/s"] = Counter(flop / 1e9, Counter::kIsRate);
+  state.counters["%peak"] = Counter(flop / 1e7 / (threads * PeakGflops()), Counter::kIsRate);
+  const double bytes_of_b = 4.0 * static_cast<double>(s.n * s.k);
+  state.counters["B_GB/s"] =
+      Counter(bytes_of_b * static_cast<double>(state.iterations()) / 1e9, Counter::kIsRate);
+}
+
 void Measure(benchmark::State& state, Operands& operands) {
   for (auto _ : state) {
     kernels::Gemm(operands.args, operands.scratch.data());
     benchmark::ClobberMemory();
   }
-  const GemmSizes& s = operands.args.sizes;
-  const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) *
-                      static_cast<double>(s.k) * static_cast<double>(state.iterations());
-  using benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(flop / 1e9, Counter::kIsRate);
-  state.counters["%peak"] = Counter(flop / 1e7 / PeakGflops(), Counter::kIsRate);
-  const double bytes_of_b = 4.0 * static_cast<double>(s.n * s.k);
-  state.counters["B_GB/s"] =
-      Counter(bytes_of_b * static_cast<double>(state.iterations()) / 1e9, Counter::kIsRate);
+  CountFlop(state, operands.args.sizes, 1);
+}
+
+// By the clock on the wall. Every thread keeps its own scratch memory, as a session's would.
+void PackedGemmOnTwoThreads(benchmark::State& state) {
+  const GemmSizes sizes = SizesOf(state);
+  Operands operands(sizes, true);
+  ThreadPool pool({.threads = 2});
+  const size_t tasks = kernels::GemmTaskCount(sizes, true);
+  const size_t scratch_floats = kernels::GemmScratchSize(sizes, true) / sizeof(float);
+  for (auto _ : state) {
+    pool.ParallelFor(tasks, 1, [&](size_t begin, size_t end) {
+      thread_local Buffer scratch(0);
+      if (scratch.size() < scratch_floats) scratch = Buffer(scratch_floats);
+      for (size_t task = begin; task < end; ++task) {
+        kernels::RunGemmTask(operands.args, task, scratch.data());
+      }
+    });
+    benchmark::ClobberMemory();
+  }
+  CountFlop(state, sizes, 2);
 }
 
 void PackedGemm(benchmark::State& state) {
@@ -133,6 +159,14 @@ BENCHMARK(PackedGemm)
     ->Args({32, 4096, 4096})
     ->Args({3136, 64, 64})
     ->Args({1, 1000, 1280});
+BENCHMARK(PackedGemmOnTwoThreads)
+    ->Args({512, 512, 512})
+    ->Args({1024, 1024, 1024})
+    ->Args({2048, 2048, 2048})
+    ->Args({128, 768, 768})
+    ->Args({128, 3072, 768})
+    ->Args({1, 4096, 4096})
+    ->UseRealTime();
 BENCHMARK(PlainGemm)
     ->Args({64, 64, 64})
     ->Args({512, 512, 512})
