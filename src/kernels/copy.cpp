@@ -1,0 +1,207 @@
+#include "kernels/copy.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/transpose_tiles.h"
+
+namespace tenon::kernels {
+namespace {
+
+constexpr size_t kUnitBytes = 64 << 10;
+constexpr size_t kTaskBytes = 128 << 10;
+
+using Axis = CopyPlan::Axis;
+
+// Axes in the order of dst's memory, those of size 1 left out, and those merged that one stride
+// serves on both sides.
+size_t SimplifyAxes(std::span<Axis> axes) {
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const Axis& a, const Axis& b) { return std::abs(a.dst) > std::abs(b.dst); });
+  size_t rank = 0;
+  for (const Axis& axis : axes) {
+    if (axis.size == 1) continue;
+    const auto size = static_cast<ptrdiff_t>(axis.size);
+    if (rank > 0 && axes[rank - 1].src == axis.src * size &&
+        axes[rank - 1].dst == axis.dst * size) {
+      axes[rank - 1] = {axes[rank - 1].size * axis.size, axis.src, axis.dst};
+    } else {
+      axes[rank++] = axis;
+    }
+  }
+  return rank;
+}
+
+bool IsElementSize(size_t bytes) { return std::has_single_bit(bytes) && bytes <= 16; }
+
+// The outer axis along which src is dense, or `rank` if there is none.
+size_t FindDenseSource(const CopyPlan& plan) {
+  for (size_t i = 0; i < plan.rank; ++i) {
+    if (plan.outer[i].src == static_cast<ptrdiff_t>(plan.element)) return i;
+  }
+  return plan.rank;
+}
+
+void ChooseMethod(CopyPlan& plan) {
+  // A dense innermost axis is part of the run.
+  while (plan.rank > 0 && plan.outer[plan.rank - 1].src == static_cast<ptrdiff_t>(plan.element) &&
+         plan.outer[plan.rank - 1].dst == static_cast<ptrdiff_t>(plan.element)) {
+    plan.element *= plan.outer[--plan.rank].size;
+  }
+  plan.piece = plan.element;
+  if (plan.rank == 0 || !IsElementSize(plan.element)) {
+    plan.method = CopyPlan::Method::kRuns;
+    if (plan.element >= 2 * kUnitBytes) plan.piece = kUnitBytes;
+    plan.pieces = (plan.element + plan.piece - 1) / plan.piece;
+    return;
+  }
+  plan.method = CopyPlan::Method::kElements;
+  plan.inner = plan.outer[--plan.rank];
+  plan.piece = plan.inner.size;
+  const size_t dense = FindDenseSource(plan);
+  if (dense < plan.rank && plan.inner.dst == static_cast<ptrdiff_t>(plan.element)) {
+    plan.method = CopyPlan::Method::kTiles;
+    plan.across = plan.outer[dense];
+    std::copy(plan.outer.begin() + dense + 1, plan.outer.begin() + plan.rank,
+              plan.outer.begin() + dense);
+    --plan.rank;
+    // Whole cache lines of src, some of them.
+    const size_t line = 64 / plan.element;
+    const size_t strip = kUnitBytes / plan.element / std::max<size_t>(plan.inner.size, 1);
+    plan.piece = std::max(line, strip / line * line);
+    plan.pieces = (plan.across.size + plan.piece - 1) / plan.piece;
+  } else if (plan.inner.size * plan.element >= 2 * kUnitBytes) {
+    plan.piece = kUnitBytes / plan.element;
+    plan.pieces = (plan.inner.size + plan.piece - 1) / plan.piece;
+  }
+}
+
+template <class T>
+void CopyElements(const uint8_t* src, uint8_t* dst, const Axis& axis, size_t n) {
+  if (axis.dst == static_cast<ptrdiff_t>(sizeof(T)) && axis.src == 0) {
+    return Fill(src, sizeof(T), dst, n);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    std::memcpy(dst + static_cast<ptrdiff_t>(i) * axis.dst,
+                src + static_cast<ptrdiff_t>(i) * axis.src, sizeof(T));
+  }
+}
+
+struct Bytes16 {
+  uint64_t low, high;
+};
+
+void CopyInner(const CopyPlan& plan, const uint8_t* src, uint8_t* dst, size_t n) {
+  switch (plan.element) {
+    case 1:
+      return CopyElements<uint8_t>(src, dst, plan.inner, n);
+    case 2:
+      return CopyElements<uint16_t>(src, dst, plan.inner, n);
+    case 4:
+      return CopyElements<uint32_t>(src, dst, plan.inner, n);
+    case 8:
+      return CopyElements<uint64_t>(src, dst, plan.inner, n);
+    default:
+      return CopyElements<Bytes16>(src, dst, plan.inner, n);
+  }
+}
+
+void RunUnit(const CopyPlan& plan, const uint8_t* src, uint8_t* dst, size_t piece) {
+  const size_t begin = piece * plan.piece;
+  const auto step = static_cast<ptrdiff_t>(begin);
+  switch (plan.method) {
+    case CopyPlan::Method::kRuns:
+      std::memcpy(dst + begin, src + begin, std::min(plan.piece, plan.element - begin));
+      return;
+    case CopyPlan::Method::kElements:
+      return CopyInner(plan, src + step * plan.inner.src, dst + step * plan.inner.dst,
+                       std::min(plan.piece, plan.inner.size - begin));
+    case CopyPlan::Method::kTiles:
+      return TransposeTiles({.rows = plan.inner.size,
+                             .columns = std::min(plan.piece, plan.across.size - begin),
+                             .src_stride = plan.inner.src,
+                             .dst_stride = plan.across.dst},
+                            plan.element, src + begin * plan.element, dst + step * plan.across.dst);
+  }
+}
+
+template <class T>
+void FillAs(const void* element, void* dst, size_t n) {
+  T value;
+  std::memcpy(&value, element, sizeof(T));
+  auto* bytes = static_cast<uint8_t*>(dst);
+  for (size_t i = 0; i < n; ++i) std::memcpy(bytes + i * sizeof(T), &value, sizeof(T));
+}
+
+}  // namespace
+
+Result<CopyPlan> MakeCopyPlan(std::span<const size_t> shape, std::span<const ptrdiff_t> src_strides,
+                              std::span<const ptrdiff_t> dst_strides, size_t element_size) {
+  if (shape.size() > kMaxCopyRank) {
+    return InvalidArgument("expected a rank of at most {}, got {}", kMaxCopyRank, shape.size());
+  }
+  CopyPlan plan;
+  plan.element = element_size;
+  const auto bytes = static_cast<ptrdiff_t>(element_size);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return plan;  // no units
+    plan.outer[i] = {shape[i], src_strides[i] * bytes, dst_strides[i] * bytes};
+  }
+  plan.rank = SimplifyAxes(std::span(plan.outer).first(shape.size()));
+  ChooseMethod(plan);
+  size_t steps = 1;
+  for (size_t i = 0; i < plan.rank; ++i) steps *= plan.outer[i].size;
+  plan.units = steps * plan.pieces;
+  const size_t unit_bytes = plan.method == CopyPlan::Method::kRuns ? plan.piece
+                            : plan.method == CopyPlan::Method::kElements
+                                ? plan.piece * plan.element
+                                : plan.piece * plan.element * plan.inner.size;
+  plan.grain = std::max<size_t>(1, kTaskBytes / unit_bytes);
+  return plan;
+}
+
+void RunCopy(const CopyPlan& plan, const void* src, void* dst, size_t begin, size_t end) {
+  const auto* from = static_cast<const uint8_t*>(src);
+  auto* to = static_cast<uint8_t*>(dst);
+  std::array<size_t, kMaxCopyRank> index{};
+  size_t rest = begin / plan.pieces;
+  size_t piece = begin % plan.pieces;
+  for (size_t i = plan.rank; i-- > 0;) {
+    index[i] = rest % plan.outer[i].size;
+    rest /= plan.outer[i].size;
+    from += static_cast<ptrdiff_t>(index[i]) * plan.outer[i].src;
+    to += static_cast<ptrdiff_t>(index[i]) * plan.outer[i].dst;
+  }
+  for (size_t unit = begin; unit < end; ++unit) {
+    RunUnit(plan, from, to, piece);
+    if (++piece < plan.pieces) continue;
+    piece = 0;
+    for (size_t i = plan.rank; i-- > 0;) {
+      const Axis& axis = plan.outer[i];
+      from += axis.src;
+      to += axis.dst;
+      if (++index[i] < axis.size) break;
+      index[i] = 0;
+      from -= static_cast<ptrdiff_t>(axis.size) * axis.src;
+      to -= static_cast<ptrdiff_t>(axis.size) * axis.dst;
+    }
+  }
+}
+
+void Fill(const void* element, size_t element_size, void* dst, size_t n) {
+  switch (element_size) {
+    case 1:
+      return FillAs<uint8_t>(element, dst, n);
+    case 2:
+      return FillAs<uint16_t>(element, dst, n);
+    case 4:
+      return FillAs<uint32_t>(element, dst, n);
+    case 8:
+      return FillAs<uint64_t>(element, dst, n);
+    default:
+      return FillAs<Bytes16>(element, dst, n);
+  }
+}
+
+}  // namespace tenon::kernels

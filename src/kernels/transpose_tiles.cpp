@@ -1,0 +1,117 @@
+#include "kernels/transpose_tiles.h"
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+
+// Vectors of 16 bytes do all the work, so one compilation serves every target of a machine.
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A block is a cache line of src in each of as many rows: every line is touched once.
+constexpr size_t kLine = 64;
+
+// Transposes L x L elements, L = 16 / sizeof(T), from rows of src to rows of dst.
+template <class T>
+HWY_INLINE void TransposeVectors(const uint8_t* src, ptrdiff_t src_stride, uint8_t* dst,
+                                 ptrdiff_t dst_stride) {
+  constexpr size_t kL = 16 / sizeof(T);
+  const hn::Full128<T> d;
+  const hn::Full128<uint8_t> d8;
+  hn::Vec<decltype(d)> v[kL], w[kL];
+  for (size_t i = 0; i < kL; ++i) {
+    v[i] = hn::BitCast(d, hn::LoadU(d8, src + static_cast<ptrdiff_t>(i) * src_stride));
+  }
+  // log2(L) perfect shuffles of the rows.
+  for (size_t step = 1; step < kL; step *= 2) {
+    for (size_t i = 0; i < kL / 2; ++i) {
+      w[2 * i] = hn::InterleaveLower(d, v[i], v[i + kL / 2]);
+      w[2 * i + 1] = hn::InterleaveUpper(d, v[i], v[i + kL / 2]);
+    }
+    std::copy(w, w + kL, v);
+  }
+  for (size_t i = 0; i < kL; ++i) {
+    hn::StoreU(hn::BitCast(d8, v[i]), d8, dst + static_cast<ptrdiff_t>(i) * dst_stride);
+  }
+}
+
+// A whole block, by way of a buffer: rows of dst may lie a power of two apart, where the cache
+// holds few lines, so each is written in one go.
+template <class T>
+void TransposeBlock(const uint8_t* src, ptrdiff_t src_stride, uint8_t* dst, ptrdiff_t dst_stride) {
+  constexpr size_t kSide = kLine / sizeof(T);
+  constexpr size_t kL = 16 / sizeof(T);
+  alignas(kLine) uint8_t buffer[kSide * kLine];
+  for (size_t r = 0; r < kSide; r += kL) {
+    for (size_t c = 0; c < kSide; c += kL) {
+      TransposeVectors<T>(src + static_cast<ptrdiff_t>(r) * src_stride + c * sizeof(T), src_stride,
+                          buffer + c * kLine + r * sizeof(T), kLine);
+    }
+  }
+  const hn::Full128<uint8_t> d8;
+  for (size_t c = 0; c < kSide; ++c) {
+    uint8_t* to = dst + static_cast<ptrdiff_t>(c) * dst_stride;
+    for (size_t i = 0; i < kLine; i += 16) {
+      hn::StoreU(hn::Load(d8, buffer + c * kLine + i), d8, to + i);
+    }
+  }
+}
+
+template <class T>
+void TransposeScalars(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) {
+  for (size_t c = 0; c < sizes.columns; ++c) {
+    const uint8_t* from = src + c * sizeof(T);
+    uint8_t* to = dst + static_cast<ptrdiff_t>(c) * sizes.dst_stride;
+    for (size_t r = 0; r < sizes.rows; ++r, from += sizes.src_stride) {
+      std::memcpy(to + r * sizeof(T), from, sizeof(T));
+    }
+  }
+}
+
+template <class T>
+void TransposeOf(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) {
+  constexpr size_t kSide = kLine / sizeof(T);
+  for (size_t c = 0; c < sizes.columns; c += kSide) {
+    for (size_t r = 0; r < sizes.rows; r += kSide) {
+      const uint8_t* from = src + static_cast<ptrdiff_t>(r) * sizes.src_stride + c * sizeof(T);
+      uint8_t* to = dst + static_cast<ptrdiff_t>(c) * sizes.dst_stride + r * sizeof(T);
+      const size_t rows = std::min(kSide, sizes.rows - r);
+      const size_t columns = std::min(kSide, sizes.columns - c);
+      if (rows == kSide && columns == kSide) {
+        TransposeBlock<T>(from, sizes.src_stride, to, sizes.dst_stride);
+      } else {
+        TransposeScalars<T>({rows, columns, sizes.src_stride, sizes.dst_stride}, from, to);
+      }
+    }
+  }
+}
+
+// Elements of 16 bytes need no shuffling.
+struct Bytes16 {
+  uint64_t low, high;
+};
+
+}  // namespace
+
+void TransposeTiles(const TransposeSizes& sizes, size_t element_size, const uint8_t* src,
+                    uint8_t* dst) {
+  switch (element_size) {
+    case 1:
+      return TransposeOf<uint8_t>(sizes, src, dst);
+    case 2:
+      return TransposeOf<uint16_t>(sizes, src, dst);
+    case 4:
+      return TransposeOf<uint32_t>(sizes, src, dst);
+    case 8:
+      return TransposeOf<uint64_t>(sizes, src, dst);
+    default:
+      return TransposeScalars<Bytes16>(sizes, src, dst);
+  }
+}
+
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
