@@ -9,6 +9,7 @@
 
 #include "kernels/conv_blocked.h"
 #include "kernels/conv_depthwise.h"
+#include "kernels/conv_general.h"
 #include "kernels/conv_stem.h"
 #include "kernels/conv_weights.h"
 #include "kernels/conv_winograd.h"
@@ -213,6 +214,71 @@ const Layer kPoolLayers[] = {
     {"7x7_2048_global", {1, 2048, 7, 7, 2048, 1, 1, 2048, 7, 7}},
 };
 
+struct GeneralLayer {
+  const char* name;
+  kernels::ConvGeneralShape shape;
+};
+
+// Each weight of a transposed convolution meets every input pixel, of others every output pixel.
+double GeneralFlop(const kernels::ConvGeneralShape& s, bool transposed) {
+  double flop = 2.0 * static_cast<double>(s.batch * s.out_channels * (s.in_channels / s.groups));
+  for (const kernels::ConvDim& dim : s.dims) {
+    flop *= static_cast<double>(dim.kernel * (transposed ? dim.in : dim.out));
+  }
+  return flop;
+}
+
+void General(benchmark::State& state, const kernels::ConvGeneralShape& s, bool transposed) {
+  size_t in_size = s.batch * s.in_channels;
+  size_t out_size = s.batch * s.out_channels;
+  size_t weights_size = s.in_channels / s.groups * s.out_channels;
+  for (const kernels::ConvDim& dim : s.dims) {
+    in_size *= dim.in;
+    out_size *= dim.out;
+    weights_size *= dim.kernel;
+  }
+  Buffer in(in_size), weights(weights_size), out(out_size), bias(s.out_channels);
+  Buffer scratch(
+      (transposed ? kernels::ConvTransposeScratchSize(s) : kernels::ConvGeneralScratchSize(s)) /
+      sizeof(float));
+  const kernels::ConvGeneralArgs args = {
+      s,
+      in.data(),
+      weights.data(),
+      out.data(),
+      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  const size_t tasks =
+      transposed ? kernels::ConvTransposeTaskCount(s) : kernels::ConvGeneralTaskCount(s);
+  for (auto _ : state) {
+    for (size_t t = 0; t < tasks; ++t) {
+      if (transposed) {
+        kernels::RunConvTransposeTask(args, t, scratch.data());
+      } else {
+        kernels::RunConvGeneralTask(args, t, scratch.data());
+      }
+    }
+  }
+  const double flop = GeneralFlop(s, transposed) * static_cast<double>(state.iterations());
+  using benchmark::Counter;
+  state.counters["GFLOP/s"] = Counter(flop / 1e9, Counter::kIsRate);
+  state.counters["%peak"] = Counter(flop / 1e7 / PeakGflops(), Counter::kIsRate);
+}
+
+const GeneralLayer kGeneralLayers[] = {
+    {"1d_k7_128_4000", {1, 128, 128, 1, {{}, {}, {4000, 4000, 7, 1, 1, 3}}}},
+    {"1d_k3d3_64_8000", {1, 64, 64, 1, {{}, {}, {8000, 8000, 3, 1, 3, 3}}}},
+    {"3d_3x3x3_32_16",
+     {1, 32, 32, 1, {{16, 16, 3, 1, 1, 1}, {32, 32, 3, 1, 1, 1}, {32, 32, 3, 1, 1, 1}}}},
+    {"3x3_64_56", {1, 64, 64, 1, {{}, {56, 56, 3, 1, 1, 1}, {56, 56, 3, 1, 1, 1}}}},
+    {"1x1_256_64_56", {1, 256, 64, 1, {{}, {56, 56}, {56, 56}}}},
+};
+const GeneralLayer kTransposeLayers[] = {
+    {"2x2s2_128_64_64", {1, 128, 64, 1, {{}, {64, 128, 2, 2}, {64, 128, 2, 2}}}},
+    {"4x4s2_64_32_64", {1, 64, 32, 1, {{}, {64, 128, 4, 2, 1, 1}, {64, 128, 4, 2, 1, 1}}}},
+    {"1d_k16s8_128_64_400", {1, 128, 64, 1, {{}, {}, {400, 3200, 16, 8, 1, 4}}}},
+    {"1d_k4s2_32_16_12800", {1, 32, 16, 1, {{}, {}, {12800, 25600, 4, 2, 1, 1}}}},
+};
+
 template <class Function>
 void Register(const char* family, Function run, std::span<const Layer> layers) {
   for (const Layer& layer : layers) {
@@ -223,7 +289,21 @@ void Register(const char* family, Function run, std::span<const Layer> layers) {
   }
 }
 
+void RegisterGeneral(const char* family, bool transposed, std::span<const GeneralLayer> layers) {
+  const auto run = [transposed](benchmark::State& state, const kernels::ConvGeneralShape& shape) {
+    General(state, shape, transposed);
+  };
+  for (const GeneralLayer& layer : layers) {
+    benchmark::RegisterBenchmark(
+        (std::string(family) + "/" + layer.name).c_str(),
+        [run, &layer](benchmark::State& state) { run(state, layer.shape); })
+        ->Unit(benchmark::kMicrosecond);
+  }
+}
+
 const int kRegistered = [] {
+  RegisterGeneral("general", false, kGeneralLayers);
+  RegisterGeneral("transpose", true, kTransposeLayers);
   Register("blocked", Blocked, kBlockedLayers);
   Register("depthwise", Depthwise, kDepthwiseLayers);
   Register("maxpool", Pool<kernels::PoolKind::kMax>, kPoolLayers);
