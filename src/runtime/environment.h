@@ -1,0 +1,34 @@
+// What all sessions of a process part share: the logger and the threads.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/logging.h"
+#include "base/thread_pool.h"
+
+namespace tenon {
+
+struct EnvironmentOptions {
+  std::string log_id = "tenon";
+  Severity severity = Severity::kWarning;
+  LogSink sink = StderrSink();
+  ThreadPoolOptions threads;
+};
+
+// Outlives its sessions. Thread-safe.
+class Environment {
+ public:
+  explicit Environment(EnvironmentOptions options = {})
+      : logger_(std::move(options.log_id), options.severity, 0, options.sink),
+        threads_(std::move(options.threads)) {}
+
+  Logger& logger() { return logger_; }
+  ThreadPool& threads() { return threads_; }
+
+ private:
+  Logger logger_;
+  ThreadPool threads_;
+};
+
+}  // namespace tenon

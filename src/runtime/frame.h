@@ -1,0 +1,57 @@
+// The values of one run of one plan. Frames are pooled: a run takes one, and concurrent runs take
+// different ones.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/concrete_shapes.h"
+#include "runtime/memory_plan.h"
+#include "runtime/plan.h"
+
+namespace tenon {
+
+// Used by one thread at a time.
+class Frame {
+ public:
+  // Intermediate values that no memory plan places come from `arena`.
+  Frame(const Plan& plan, std::shared_ptr<Allocator> arena);
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  // Prepares for runs by `memory` (null: a recorded run): slab, fixed values, views into the slab.
+  // Does nothing if the frame is bound to it already. Error: out of memory.
+  Status Bind(std::shared_ptr<const MemoryPlan> memory);
+  // Points the slots that lie in feeds' and outputs' memory to where it is now.
+  void BindMoving();
+  // Drops what the run leaves behind: feeds, outputs and dynamic values.
+  void Clear();
+
+  Value& value(Slot slot) { return values_[static_cast<size_t>(slot)]; }
+  std::span<const Value* const> InputsOf(const Step& step) const {
+    return {inputs_.data() + step.inputs_begin, step.inputs_end - step.inputs_begin};
+  }
+  std::span<Value* const> OutputsOf(const Step& step) const {
+    return {outputs_.data() + step.outputs_begin, step.outputs_end - step.outputs_begin};
+  }
+  const std::shared_ptr<Allocator>& arena() const { return arena_; }
+  const MemoryPlan* memory() const { return memory_.get(); }
+  ConcreteShapeContext& shapes() { return shapes_; }
+
+  // At least `bytes` bytes for the kernel that runs; null if there is no memory.
+  void* Scratch(size_t bytes);
+
+ private:
+  const Plan& plan_;
+  const std::shared_ptr<Allocator> arena_;
+  std::vector<Value> values_;  // by slot
+  // Parallel to Plan::slots: where each input and output is; null where left out.
+  std::vector<const Value*> inputs_;
+  std::vector<Value*> outputs_;
+  std::shared_ptr<const MemoryPlan> memory_;
+  Tensor slab_;
+  Tensor scratch_;
+  ConcreteShapeContext shapes_;
+};
+
+}  // namespace tenon

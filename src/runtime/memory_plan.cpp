@@ -1,0 +1,218 @@
+#include "runtime/memory_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/arithmetic.h"
+
+namespace tenon {
+namespace {
+
+using Place = MemoryPlan::Place;
+
+// One piece of memory and the values that share it: a value, its views and those written over it.
+struct Storage {
+  Place place = Place::kSlab;
+  Slot root = kNoSlot;
+  size_t bytes = 0;
+  int32_t first = 0, last = 0;  // steps
+  size_t offset = 0;
+};
+
+class MemoryPlanner {
+ public:
+  MemoryPlanner(const Plan& plan, const RunRecord& record)
+      : plan_(plan),
+        record_(record),
+        storage_of_(plan.slot_count, -1),
+        is_output_(plan.slot_count, false) {
+    for (const PlanOutput& output : plan.outputs)
+      is_output_[static_cast<size_t>(output.slot)] = true;
+    result_->bindings.resize(plan.slot_count);
+    result_->is_bound.assign(plan.steps.size(), false);
+  }
+
+  std::shared_ptr<const MemoryPlan> Build() {
+    for (const Slot slot : plan_.inputs) NewStorage(slot, Place::kFeed, -1);
+    for (const auto& [slot, value] : plan_.constants) {
+      if (StorageOf(slot) < 0) NewStorage(slot, Place::kConstant, -1);
+    }
+    for (size_t i = 0; i < plan_.steps.size(); ++i) PlaceStep(static_cast<uint32_t>(i));
+    ClaimOutputs();
+    AssignOffsets();
+    for (size_t slot = 0; slot < plan_.slot_count; ++slot) Bind(static_cast<Slot>(slot));
+    return result_;
+  }
+
+ private:
+  int32_t& StorageOf(Slot slot) { return storage_of_[static_cast<size_t>(slot)]; }
+  const SlotRecord& Record(Slot slot) const { return record_.slots[static_cast<size_t>(slot)]; }
+
+  void NewStorage(Slot slot, Place place, int32_t step) {
+    Storage storage;
+    storage.place = place;
+    storage.root = slot;
+    storage.bytes = BytesOf(slot);
+    storage.first = step;
+    storage.last = LastUse(slot);
+    StorageOf(slot) = static_cast<int32_t>(storages_.size());
+    storages_.push_back(storage);
+  }
+
+  size_t BytesOf(Slot slot) const {
+    const SlotRecord& record = Record(slot);
+    return DataTypeBytes(record.type, record.shape.NumElements()).value_or(0);
+  }
+
+  void Share(Slot slot, Slot with) {
+    StorageOf(slot) = StorageOf(with);
+    Storage& storage = storages_[static_cast<size_t>(StorageOf(slot))];
+    storage.last = std::max(storage.last, LastUse(slot));
+  }
+
+  // The caller uses the graph's outputs after the last step.
+  int32_t LastUse(Slot slot) const {
+    return is_output_[static_cast<size_t>(slot)] ? static_cast<int32_t>(plan_.steps.size())
+                                                 : plan_.last_use[static_cast<size_t>(slot)];
+  }
+
+  // Strings and other values that own memory live outside the slab.
+  bool CanBeBound(Slot slot) const {
+    const SlotRecord& record = Record(slot);
+    return record.is_tensor && record.shape_is_fixed && record.type != DataType::kString;
+  }
+
+  void PlaceStep(uint32_t index) {
+    const Step& step = plan_.steps[index];
+    const std::span<const Slot> outputs = plan_.OutputsOf(step);
+    const auto each = [&](auto condition) {
+      return std::all_of(outputs.begin(), outputs.end(),
+                         [&](Slot slot) { return slot == kNoSlot || condition(slot); });
+    };
+    if (each([&](Slot slot) { return Record(slot).data_is_fixed; })) {
+      for (const Slot slot : outputs) {
+        if (slot == kNoSlot) continue;
+        NewStorage(slot, Place::kConstant, static_cast<int32_t>(index));
+        result_->fixed_values.emplace_back(slot, Record(slot).value);
+      }
+      return;
+    }
+    result_->steps.push_back(index);
+    const bool can_be_bound = !step.traits.allocates_outputs && step.subgraphs.empty() &&
+                              each([&](Slot slot) { return CanBeBound(slot); }) &&
+                              ViewSourceIsBound(step);
+    if (!can_be_bound) return;
+    result_->is_bound[index] = true;
+    if (step.traits.is_view) result_->steps.pop_back();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] == kNoSlot) continue;
+      const Slot shared = i == 0 ? SharedInput(index) : kNoSlot;
+      if (shared != kNoSlot) {
+        Share(outputs[i], shared);
+      } else {
+        NewStorage(outputs[i], Place::kSlab, static_cast<int32_t>(index));
+      }
+    }
+  }
+
+  bool ViewSourceIsBound(const Step& step) {
+    return !step.traits.is_view || StorageOf(plan_.InputsOf(step)[0]) >= 0;
+  }
+
+  // The input whose memory output 0 takes over, or kNoSlot.
+  Slot SharedInput(uint32_t index) {
+    const Step& step = plan_.steps[index];
+    const std::span<const Slot> inputs = plan_.InputsOf(step);
+    if (step.traits.is_view) return inputs[0];
+    for (const int candidate : {step.traits.in_place_input, step.traits.in_place_also}) {
+      if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) continue;
+      const Slot slot = inputs[static_cast<size_t>(candidate)];
+      if (slot != kNoSlot && CanOverwrite(slot, plan_.OutputsOf(step)[0], index)) return slot;
+    }
+    return kNoSlot;
+  }
+
+  bool CanOverwrite(Slot input, Slot output, uint32_t index) {
+    if (StorageOf(input) < 0) return false;
+    const Storage& storage = storages_[static_cast<size_t>(StorageOf(input))];
+    return storage.place == Place::kSlab && storage.last == static_cast<int32_t>(index) &&
+           storage.bytes == BytesOf(output) && BytesOf(input) == storage.bytes &&
+           Reads(index, input) == 1;
+  }
+
+  // How many inputs of the step lie in the storage of `slot`.
+  int Reads(uint32_t index, Slot slot) {
+    int reads = 0;
+    for (const Slot input : plan_.InputsOf(plan_.steps[index])) {
+      reads += input != kNoSlot && StorageOf(input) == StorageOf(slot);
+    }
+    return reads;
+  }
+
+  // A storage that holds a graph output is that output's memory. Of two outputs in one storage the
+  // first claims it; the other is copied at the end.
+  void ClaimOutputs() {
+    for (const PlanOutput& output : plan_.outputs) {
+      const int32_t index = StorageOf(output.slot);
+      if (index < 0) continue;
+      Storage& storage = storages_[static_cast<size_t>(index)];
+      if (storage.place != Place::kSlab || storage.bytes != BytesOf(output.slot)) continue;
+      storage.place = Place::kOutput;
+      storage.root = output.slot;
+    }
+  }
+
+  // Largest first, each at the lowest offset that is free during its life.
+  void AssignOffsets() {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < storages_.size(); ++i) {
+      if (storages_[i].place == Place::kSlab) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return storages_[a].bytes > storages_[b].bytes; });
+    std::vector<size_t> placed;  // by offset
+    for (const size_t index : order) {
+      Storage& storage = storages_[index];
+      size_t offset = 0;
+      const size_t bytes = RoundUp(storage.bytes, Allocator::kAlignment);
+      for (const size_t other_index : placed) {
+        const Storage& other = storages_[other_index];
+        if (other.last < storage.first || storage.last < other.first) continue;
+        if (offset + bytes <= other.offset) break;
+        offset = std::max(offset, other.offset + RoundUp(other.bytes, Allocator::kAlignment));
+      }
+      storage.offset = offset;
+      result_->slab_bytes = std::max(result_->slab_bytes, offset + bytes);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
+                                     [&](size_t a, size_t b) {
+                                       return storages_[a].offset < storages_[b].offset;
+                                     }),
+                    index);
+    }
+  }
+
+  void Bind(Slot slot) {
+    if (StorageOf(slot) < 0) return;
+    const Storage& storage = storages_[static_cast<size_t>(StorageOf(slot))];
+    const SlotRecord& record = Record(slot);
+    result_->bindings[static_cast<size_t>(slot)] = {storage.place, record.type, record.shape,
+                                                    storage.offset, storage.root};
+    const bool moves = storage.place == Place::kFeed || storage.place == Place::kOutput;
+    if (moves && slot != storage.root) result_->moving.push_back(slot);
+  }
+
+  const Plan& plan_;
+  const RunRecord& record_;
+  std::shared_ptr<MemoryPlan> result_ = std::make_shared<MemoryPlan>();
+  std::vector<Storage> storages_;
+  std::vector<int32_t> storage_of_;  // by slot; -1: none
+  std::vector<bool> is_output_;      // by slot
+};
+
+}  // namespace
+
+std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const RunRecord& record) {
+  return MemoryPlanner(plan, record).Build();
+}
+
+}  // namespace tenon

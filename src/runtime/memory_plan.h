@@ -1,0 +1,69 @@
+// What a run with certain feed shapes looks like: the shape and place of every value that the feed
+// shapes determine.
+//
+// The first run with new feed shapes is recorded: each step finds its shapes and allocates its
+// outputs. From the record follows which shapes, and which elements, depend on the feed shapes
+// alone. Later runs with the same shapes skip the steps whose elements are so determined, find the
+// other determined values at fixed offsets of one slab, and treat only the rest as the first run
+// did.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/plan.h"
+#include "tensor/value.h"
+
+namespace tenon {
+
+// What the recorded run saw of one slot.
+struct SlotRecord {
+  DataType type = DataType::kUndefined;
+  Shape shape;
+  bool is_tensor = false;
+  // The shape, the elements: a function of the feed shapes and the constants.
+  bool shape_is_fixed = false;
+  bool data_is_fixed = false;
+  // The value, kept if its elements are fixed.
+  Value value;
+};
+
+struct RunRecord {
+  explicit RunRecord(size_t slots) : slots(slots) {}
+  std::vector<SlotRecord> slots;
+};
+
+// Immutable; shared by the frames that are bound to it.
+struct MemoryPlan {
+  enum class Place : uint8_t {
+    kDynamic,   // found and allocated by its step
+    kSlab,      // at `offset` of the slab
+    kFeed,      // in the memory of feed `root`
+    kOutput,    // in the memory of the graph output whose slot is `root`
+    kConstant,  // a constant of the plan, or fixed elements
+  };
+  struct Binding {
+    Place place = Place::kDynamic;
+    DataType type = DataType::kUndefined;
+    Shape shape;
+    size_t offset = 0;
+    Slot root = kNoSlot;
+  };
+
+  std::vector<Binding> bindings;  // by slot
+  // Steps to run, ascending.
+  std::vector<uint32_t> steps;
+  // By step: outputs are bound before the run, so the kernel is called at once.
+  std::vector<bool> is_bound;
+  std::vector<std::pair<Slot, Value>> fixed_values;
+  // Slots in the memory of feeds and outputs, which move from run to run.
+  std::vector<Slot> moving;
+  size_t slab_bytes = 0;
+};
+
+// The plan for later runs with the feed shapes of the recorded one.
+std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const RunRecord& record);
+
+}  // namespace tenon

@@ -1,0 +1,20 @@
+// From the model as read to the graph that is planned: inference, passes, partitioning and the
+// providers' own rewrites.
+#pragma once
+
+#include "base/logging.h"
+#include "base/thread_pool.h"
+#include "runtime/session.h"
+
+namespace tenon {
+
+struct OptimizeContext {
+  ThreadPool& threads;
+  const Logger& logger;
+};
+
+// After success every node of model.graph has a provider, and types are as known as they can be.
+Status OptimizeModel(Model& model, const SessionOptions& options, const SessionParts& parts,
+                     const OptimizeContext& context);
+
+}  // namespace tenon

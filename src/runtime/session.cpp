@@ -1,0 +1,276 @@
+#include "runtime/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/optimize.h"
+#include "runtime/partition.h"
+
+namespace tenon {
+namespace {
+
+template <class List>
+std::vector<std::string> NamesOf(const List& values) {
+  std::vector<std::string> names;
+  for (const auto& value : values) names.push_back(value.name);
+  return names;
+}
+
+// Ends every run that was started, in order, whatever happened in between.
+class RunHooks {
+ public:
+  RunHooks(std::span<const std::unique_ptr<ExecutionProvider>> providers, const RunInfo& run)
+      : providers_(providers), run_(run) {}
+
+  Status Start() {
+    for (const auto& provider : providers_) {
+      TENON_RETURN_IF_ERROR(provider->OnRunStart(run_));
+      ++started_;
+    }
+    return OkStatus();
+  }
+
+  // The first failure; all started providers hear of the end.
+  Status End() {
+    const auto entry = run_.config.find("disable_synchronize_execution_providers");
+    const bool synchronize = entry == run_.config.end() || entry->second != "1";
+    Status first;
+    for (size_t i = 0; i < started_; ++i) {
+      Status status = providers_[i]->OnRunEnd(run_, synchronize);
+      if (first.ok()) first = std::move(status);
+    }
+    return first;
+  }
+
+ private:
+  std::span<const std::unique_ptr<ExecutionProvider>> providers_;
+  const RunInfo& run_;
+  size_t started_ = 0;
+};
+
+std::unique_ptr<ThreadPool> MakeOwnThreads(const SessionOptions& options) {
+  if (options.intra_op_threads == 0) return nullptr;
+  ThreadPoolOptions threads;
+  threads.threads = options.intra_op_threads;
+  const auto spinning = options.config.find("session.intra_op.allow_spinning");
+  if (spinning != options.config.end() && spinning->second == "0") {
+    threads.spin = std::chrono::microseconds(0);
+  }
+  return std::make_unique<ThreadPool>(std::move(threads));
+}
+
+}  // namespace
+
+Session::Session(Environment& environment, Model model, SessionOptions options, SessionParts parts)
+    : environment_(environment),
+      model_(std::move(model)),
+      options_(std::move(options)),
+      parts_(std::move(parts)),
+      logger_(options_.log_id.empty() ? environment.logger().id() : options_.log_id,
+              options_.severity.value_or(environment.logger().severity()), 0,
+              environment.logger().sink()),
+      own_threads_(MakeOwnThreads(options_)) {
+  for (const auto& provider : parts_.providers) runs_overlap_ &= provider->SupportsConcurrentRuns();
+}
+
+Result<std::unique_ptr<Session>> Session::Create(Environment& environment, Model model,
+                                                 SessionOptions options, SessionParts parts) {
+  std::unique_ptr<Session> session(
+      new Session(environment, std::move(model), std::move(options), std::move(parts)));
+  TENON_RETURN_IF_ERROR(session->Initialize());
+  return session;
+}
+
+Session::~Session() {
+  for (const auto& provider : parts_.providers) {
+    const Status status = provider->OnSessionEnd();
+    if (!status.ok()) {
+      TENON_LOG(logger_, kError, "{} failed at the session's end: {}", provider->name(),
+                status.message());
+    }
+  }
+  executor_.reset();
+  while (!parts_.providers.empty()) parts_.providers.pop_back();
+}
+
+Status Session::Initialize() {
+  DescribeInterface();
+  TENON_RETURN_IF_ERROR(OptimizeAndPlan());
+  Status first;
+  for (const auto& provider : parts_.providers) {
+    Status status = provider->OnSessionInitialized();
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+void Session::DescribeInterface() {
+  const Graph& graph = *model_.graph;
+  for (const ValueId id : graph.inputs) {
+    const ValueInfo& info = graph.value(id);
+    graph_inputs_.push_back({info.name, info.type});
+    is_required_.push_back(!info.initializer.has_value() &&
+                           info.type.kind != Value::Kind::kOptional);
+    (info.initializer.has_value() ? overridables_ : inputs_).push_back({info.name, info.type});
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    outputs_.push_back({output.name, graph.value(output.value).type});
+  }
+}
+
+Status Session::OptimizeAndPlan() {
+  ThreadPool& threads = own_threads_ ? *own_threads_ : environment_.threads();
+  TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_, {threads, logger_}));
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const ValueType& inferred = model_.graph->value(model_.graph->outputs()[i].value).type;
+    if (Result<ValueType> merged = MergeTypes(outputs_[i].type, inferred)) {
+      outputs_[i].type = std::move(*merged);
+    }
+  }
+  std::vector<ExecutionProvider*> providers;
+  for (const auto& provider : parts_.providers) providers.push_back(provider.get());
+  TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, providers));
+  executor_ = std::make_unique<Executor>(std::move(plan));
+  return OkStatus();
+}
+
+Result<size_t> Session::FindInput(std::string_view name) const {
+  for (size_t i = 0; i < graph_inputs_.size(); ++i) {
+    if (graph_inputs_[i].name == name) return i;
+  }
+  return InvalidArgument("Invalid input name: '{}'{}; the model's inputs are: {}", name,
+                         DidYouMean(name, NamesOf(graph_inputs_)), JoinNames(NamesOf(inputs_)));
+}
+
+Result<size_t> Session::FindOutput(std::string_view name) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].name == name) return i;
+  }
+  return InvalidArgument("Invalid output name: '{}'{}; the model's outputs are: {}", name,
+                         DidYouMean(name, NamesOf(outputs_)), JoinNames(NamesOf(outputs_)));
+}
+
+Status Session::CheckFeed(const SessionValue& declared, const Value& feed,
+                          std::vector<std::pair<std::string_view, int64_t>>& symbols) const {
+  const ValueType& type = declared.type;
+  if (type.kind == Value::Kind::kNone || type.kind == Value::Kind::kOptional) return OkStatus();
+  if (feed.kind() != type.kind) {
+    return InvalidArgument("input '{}': expected {}, got a {}", declared.name, type.TypeName(),
+                           ValueKindName(feed.kind()));
+  }
+  if (!feed.is_tensor()) return OkStatus();
+  const Tensor& tensor = feed.tensor();
+  if (tensor.type() != type.element_type) {
+    return InvalidArgument("input '{}': unexpected data type; expected tensor({}), got tensor({})",
+                           declared.name, DataTypeName(type.element_type),
+                           DataTypeName(tensor.type()));
+  }
+  if (!type.shape) return OkStatus();
+  if (type.shape->rank() != tensor.rank()) {
+    return InvalidArgument("input '{}': expected rank {} {}, got rank {} {}", declared.name,
+                           type.shape->rank(), *type.shape, tensor.rank(), tensor.shape());
+  }
+  for (size_t axis = 0; axis < tensor.rank(); ++axis) {
+    const Dim& dim = (*type.shape)[axis];
+    const int64_t size = tensor.shape()[axis];
+    const auto mismatch = [&](int64_t expected) {
+      return InvalidArgument("input '{}': expected size {} at axis {} of {}, got {}", declared.name,
+                             expected, axis, *type.shape, tensor.shape());
+    };
+    if (dim.is_number()) {
+      if (dim.value() != size) return mismatch(dim.value());
+      continue;
+    }
+    const std::string_view symbol = dim.symbol_name();
+    if (symbol.empty()) continue;
+    const auto known = std::find_if(symbols.begin(), symbols.end(),
+                                    [&](const auto& entry) { return entry.first == symbol; });
+    if (known == symbols.end()) {
+      symbols.emplace_back(symbol, size);
+    } else if (known->second != size) {
+      return mismatch(known->second);
+    }
+  }
+  return OkStatus();
+}
+
+std::unique_ptr<Session::Call> Session::TakeCall() {
+  {
+    const MutexLock lock(mutex_);
+    if (!idle_calls_.empty()) {
+      std::unique_ptr<Call> call = std::move(idle_calls_.back());
+      idle_calls_.pop_back();
+      return call;
+    }
+  }
+  auto call = std::make_unique<Call>();
+  call->feeds.resize(graph_inputs_.size());
+  call->fetches.resize(outputs_.size());
+  return call;
+}
+
+void Session::ReturnCall(std::unique_ptr<Call> call) {
+  std::fill(call->feeds.begin(), call->feeds.end(), Value());
+  std::fill(call->fetches.begin(), call->fetches.end(), Value());
+  call->symbols.clear();
+  const MutexLock lock(mutex_);
+  idle_calls_.push_back(std::move(call));
+}
+
+Status Session::Run(const RunOptions& options, std::span<const std::string_view> feed_names,
+                    std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
+                    std::span<Value> fetches) {
+  std::unique_ptr<Call> call = TakeCall();
+  Status status = RunCall(*call, options, feed_names, feeds, fetch_names, fetches);
+  ReturnCall(std::move(call));
+  return status;
+}
+
+Status Session::RunCall(Call& call, const RunOptions& options,
+                        std::span<const std::string_view> feed_names, std::span<const Value> feeds,
+                        std::span<const std::string_view> fetch_names, std::span<Value> fetches) {
+  for (size_t i = 0; i < feed_names.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const size_t index, FindInput(feed_names[i]));
+    if (call.feeds[index].has_value()) {
+      return InvalidArgument("input '{}' is given twice", feed_names[i]);
+    }
+    TENON_RETURN_IF_ERROR(CheckFeed(graph_inputs_[index], feeds[i], call.symbols));
+    call.feeds[index] = feeds[i];
+  }
+  TENON_RETURN_IF_ERROR(CheckNothingMissing(call));
+  for (size_t i = 0; i < fetch_names.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const size_t index, FindOutput(fetch_names[i]));
+    call.fetches[index] = fetches[i];
+  }
+  TENON_RETURN_IF_ERROR(RunBetweenHooks(options, call.feeds, call.fetches));
+  for (size_t i = 0; i < fetch_names.size(); ++i) {
+    if (!fetches[i].has_value()) fetches[i] = call.fetches[*FindOutput(fetch_names[i])];
+  }
+  return OkStatus();
+}
+
+Status Session::CheckNothingMissing(const Call& call) const {
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < graph_inputs_.size(); ++i) {
+    if (!call.feeds[i].has_value() && is_required_[i]) missing.push_back(graph_inputs_[i].name);
+  }
+  if (missing.empty()) return OkStatus();
+  return InvalidArgument("Missing required inputs: {}", JoinNames(missing));
+}
+
+Status Session::RunBetweenHooks(const RunOptions& options, std::span<const Value> feeds,
+                                std::span<Value> fetches) {
+  DeferredLock serial(serial_runs_, std::defer_lock);
+  if (!runs_overlap_) serial.lock();
+  RunScope scope;
+  scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
+  scope.terminate = options.terminate;
+  if (options.timeout) scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
+  RunHooks hooks(parts_.providers, options.info);
+  Status status = hooks.Start();
+  if (status.ok()) status = executor_->Run(scope, feeds, fetches);
+  Status ended = hooks.End();
+  return status.ok() ? std::move(ended) : std::move(status);
+}
+
+}  // namespace tenon

@@ -1,0 +1,146 @@
+// A session: a model made ready to run.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/model.h"
+#include "ir/shape_context.h"
+#include "runtime/environment.h"
+#include "runtime/executor.h"
+#include "runtime/provider.h"
+
+namespace tenon {
+
+// Numbers of GraphOptimizationLevel.
+enum class OptimizationLevel : int32_t {
+  kNone = 0,
+  kBasic = 1,
+  kExtended = 2,
+  kLayout = 3,
+  kAll = 99
+};
+
+struct SessionOptions {
+  // 0: the environment's threads; else a pool of the session's own.
+  int intra_op_threads = 0;
+  OptimizationLevel optimization_level = OptimizationLevel::kAll;
+  // Sizes for symbolic dimensions of inputs, by name and by denotation.
+  std::map<std::string, int64_t> free_dimensions;
+  std::map<std::string, int64_t> free_dimensions_by_denotation;
+  // Where to write the optimized model; "" for nowhere.
+  std::string optimized_model_path;
+  std::string log_id;
+  std::optional<Severity> severity;  // the environment's if absent
+  // Session config entries by key, e.g. "session.intra_op.allow_spinning".
+  std::map<std::string, std::string> config;
+};
+
+struct RunOptions {
+  RunInfo info;
+  // Set from any thread to end the run early; may be null.
+  const std::atomic<bool>* terminate = nullptr;
+  std::optional<std::chrono::steady_clock::duration> timeout;
+};
+
+// A graph input, output or overridable initializer as the model declares it.
+struct SessionValue {
+  std::string name;
+  ValueType type;
+};
+
+// What a session is made of besides the model. Providers in order of preference; the last one
+// should take whatever the others leave.
+struct SessionParts {
+  std::vector<std::unique_ptr<ExecutionProvider>> providers;
+  const ShapeFunctionTable* shape_functions = nullptr;  // lives as long as the process
+};
+
+// Run may be called from several threads at once.
+class Session {
+ public:
+  // Prepares `model`. Errors name the node or value of the model that is at fault.
+  static Result<std::unique_ptr<Session>> Create(Environment& environment, Model model,
+                                                 SessionOptions options, SessionParts parts);
+  // Tells the providers that the session ends, then frees everything. No run may be in flight.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Required inputs, in the model's order.
+  const std::vector<SessionValue>& inputs() const { return inputs_; }
+  const std::vector<SessionValue>& outputs() const { return outputs_; }
+  // Initializers that a run may replace by feeding a value of that name.
+  const std::vector<SessionValue>& overridable_initializers() const { return overridables_; }
+  const Model& model() const { return model_; }
+  const SessionOptions& options() const { return options_; }
+  std::span<const std::unique_ptr<ExecutionProvider>> providers() const { return parts_.providers; }
+
+  // Runs the model once.
+  // feeds    one value per name, in any order: every entry of inputs() and any of
+  //          overridable_initializers(). All uses of one symbolic dimension have the same size.
+  // fetches  one per output name. kNone is filled; a tensor is written in place if type and shape
+  //          are the output's.
+  // errors   kInvalidArgument  unknown, duplicate or missing name, wrong type or shape, with the
+  // name
+  //          kFail             the run was terminated or passed its timeout
+  //          otherwise what the failing node reports; the text names it
+  //          After any error the session stays usable.
+  Status Run(const RunOptions& options, std::span<const std::string_view> feed_names,
+             std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
+             std::span<Value> fetches);
+
+  // Gives pooled memory back to the system.
+  void Trim() { executor_->Trim(); }
+
+ private:
+  // Feeds and fetches of one Run in the executor's order; reused, so that a steady run allocates
+  // nothing.
+  struct Call {
+    std::vector<Value> feeds;
+    std::vector<Value> fetches;
+    std::vector<std::pair<std::string_view, int64_t>> symbols;
+  };
+
+  Session(Environment& environment, Model model, SessionOptions options, SessionParts parts);
+  Status Initialize();
+  Status OptimizeAndPlan();
+  void DescribeInterface();
+  Status CheckFeed(const SessionValue& declared, const Value& feed,
+                   std::vector<std::pair<std::string_view, int64_t>>& symbols) const;
+  Result<size_t> FindInput(std::string_view name) const;
+  Result<size_t> FindOutput(std::string_view name) const;
+  std::unique_ptr<Call> TakeCall();
+  void ReturnCall(std::unique_ptr<Call> call);
+  Status RunCall(Call& call, const RunOptions& options,
+                 std::span<const std::string_view> feed_names, std::span<const Value> feeds,
+                 std::span<const std::string_view> fetch_names, std::span<Value> fetches);
+  Status CheckNothingMissing(const Call& call) const;
+  Status RunBetweenHooks(const RunOptions& options, std::span<const Value> feeds,
+                         std::span<Value> fetches);
+
+  Environment& environment_;
+  Model model_;
+  const SessionOptions options_;
+  SessionParts parts_;
+  Logger logger_;
+  std::unique_ptr<ThreadPool> own_threads_;
+  // All graph inputs in plan order; the interface lists are parts of it.
+  std::vector<SessionValue> graph_inputs_;
+  std::vector<bool> is_required_;
+  std::vector<SessionValue> inputs_, outputs_, overridables_;
+  std::unique_ptr<Executor> executor_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Call>> idle_calls_;
+  Mutex serial_runs_;  // held by a run if a provider cannot overlap runs
+  bool runs_overlap_ = true;
+};
+
+}  // namespace tenon

@@ -1,0 +1,302 @@
+#include "runtime/session.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/allocation_count.h"
+#include "runtime/test_provider.h"
+
+namespace tenon {
+namespace {
+
+using Floats = std::vector<float>;
+
+Tensor Row(const Floats& values) {
+  return Tensor::Of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
+}
+
+Floats ValuesOf(const Value& value) {
+  const auto values = value.tensor().values<float>();
+  return Floats(values.begin(), values.end());
+}
+
+class SessionTest : public ::testing::Test {
+ protected:
+  void Open(ModelBuilder& builder) {
+    ResetRuns();
+    auto session = MakeSession(environment_, builder.Build());
+    ASSERT_TRUE(session) << session.error().message();
+    session_ = std::move(*session);
+  }
+
+  Status Run(const std::vector<std::string_view>& names, const std::vector<Value>& feeds,
+             const std::vector<std::string_view>& outputs, std::vector<Value>& fetches,
+             const RunOptions& options = {}) {
+    fetches.resize(outputs.size());
+    return session_->Run(options, names, feeds, outputs, fetches);
+  }
+
+  // One input "x", one output "y".
+  Floats RunRow(const Floats& x) {
+    std::vector<Value> fetches;
+    const Status status = Run({"x"}, {Row(x)}, {"y"}, fetches);
+    if (!status.ok()) {
+      ADD_FAILURE() << status.message();
+      return {};
+    }
+    return ValuesOf(fetches[0]);
+  }
+
+  Environment environment_{{.threads = {.threads = 2}}};
+  std::unique_ptr<Session> session_;
+};
+
+const Dim n = Dim::Symbol("n");
+
+TEST_F(SessionTest, RepeatedRunsOverAnyMixOfShapesAgree) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"b"});
+  b.Node("Add", {"a", "b"}, {"c"}).Node("Add", {"c", "x"}, {"y"}).Output("y");
+  Open(b);
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(RunRow({1, 2, 3}), (Floats{7, 14, 21}));
+    EXPECT_EQ(RunRow({-1}), (Floats{-7}));
+    EXPECT_EQ(RunRow({}), (Floats{}));
+  }
+}
+
+TEST_F(SessionTest, OutputsOfEarlierRunsStayAsTheyWere) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"y"}).Output("y");
+  Open(b);
+  std::vector<Value> first, second;
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_TRUE(Run({"x"}, {Row({1, 2})}, {"y"}, first).ok());
+    second.clear();
+    ASSERT_TRUE(Run({"x"}, {Row({5, 6})}, {"y"}, second).ok());
+    EXPECT_EQ(ValuesOf(first[0]), (Floats{2, 4}));
+    EXPECT_EQ(ValuesOf(second[0]), (Floats{10, 12}));
+    first.clear();
+  }
+}
+
+TEST_F(SessionTest, OutputsNeverAliasFeedsConstantsOrEachOther) {
+  ModelBuilder b;
+  b.Input("x", {n}).Constant("k", Row({9})).Node("Scale", {"x"}, {"s"});
+  b.Node("Identity", {"x"}, {"view"}, "", 16).Node("Identity", {"s"}, {"s_view"}, "", 16);
+  b.Output("view").Output("k").Output("s").Output("s_view").Output("x");
+  Open(b);
+  for (int run = 0; run < 3; ++run) {
+    const Tensor x = Row({1, 2});
+    std::vector<Value> y;
+    ASSERT_TRUE(Run({"x"}, {x}, {"view", "k", "s", "s_view", "x"}, y).ok());
+    for (Value& value : y) {
+      for (int64_t i = 0; i < value.tensor().size(); ++i) value.tensor().data<float>()[i] += 100;
+    }
+    EXPECT_EQ(ValuesOf(x), (Floats{1, 2}));
+    EXPECT_EQ(ValuesOf(y[0]), (Floats{101, 102}));
+    EXPECT_EQ(ValuesOf(y[1]), (Floats{109}));
+    EXPECT_EQ(ValuesOf(y[2]), (Floats{102, 104}));
+    EXPECT_EQ(ValuesOf(y[3]), (Floats{102, 104}));
+    EXPECT_EQ(ValuesOf(y[4]), (Floats{101, 102}));
+  }
+}
+
+TEST_F(SessionTest, ValuesReadTwiceAreNotOverwritten) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"b"});
+  b.Node("Scale", {"a"}, {"c"}).Node("Add", {"b", "c"}, {"d"}).Node("Add", {"d", "a"}, {"y"});
+  b.Output("y").Output("a");
+  Open(b);
+  for (int run = 0; run < 3; ++run) EXPECT_EQ(RunRow({1, 3}), (Floats{10, 30}));
+}
+
+TEST_F(SessionTest, WhatDependsOnShapesAloneRunsOncePerShape) {
+  ModelBuilder b;
+  b.Input("x", {n, Dim(2)}).Constant("c", Row({1, 1, 1}));
+  b.Node("Scale", {"c"}, {"c2"}).Node("Shape", {"x"}, {"shape"}, "", 21);
+  b.Node("Reshape", {"x", "shape"}, {"r"}, "", 21).Node("Scale", {"r"}, {"y"});
+  b.Output("y").Output("c2");
+  Open(b);
+  for (int run = 0; run < 4; ++run) {
+    std::vector<Value> y;
+    const Tensor x = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
+    ASSERT_TRUE(Run({"x"}, {x}, {"y", "c2"}, y).ok());
+    EXPECT_EQ(ValuesOf(y[0]), (Floats{2, 4, 6, 8}));
+    EXPECT_EQ(y[0].tensor().shape(), Shape({2, 2}));
+    EXPECT_EQ(ValuesOf(y[1]), (Floats{2, 2, 2}));
+  }
+  EXPECT_EQ(RunsOf("Scale"), 5);  // four times for y, once for c2
+}
+
+TEST_F(SessionTest, SizesThatDependOnDataMayChangeFromRunToRun) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Positive", {"a"}, {"p"});
+  b.Node("Scale", {"p"}, {"q"}).Node("Scale", {"q"}, {"y"}).Output("y").Output("q");
+  Open(b);
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(RunRow({1, -1, 2}), (Floats{8, 16}));
+    EXPECT_EQ(RunRow({-1, -1, -1}), (Floats{}));
+    EXPECT_EQ(RunRow({1, 1, 1}), (Floats{8, 8, 8}));
+  }
+}
+
+TEST_F(SessionTest, WritesIntoTheCallersOutput) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"y"}).Output("y");
+  Open(b);
+  for (int run = 0; run < 3; ++run) {
+    std::vector<Value> y = {Row({0, 0})};
+    const void* memory = y[0].tensor().raw();
+    ASSERT_TRUE(Run({"x"}, {Row({1, 2})}, {"y"}, y).ok());
+    EXPECT_EQ(y[0].tensor().raw(), memory);
+    EXPECT_EQ(ValuesOf(y[0]), (Floats{2, 4}));
+    std::vector<Value> wrong = {Row({0})};
+    EXPECT_EQ(Run({"x"}, {Row({1, 2})}, {"y"}, wrong).message(),
+              "output 'y': the given tensor is float [1], but the result is float [2]");
+  }
+}
+
+TEST_F(SessionTest, AFailureNamesTheNodeAndTheSessionStaysUsable) {
+  ModelBuilder b;
+  b.Input("x", {n}).Input("z", {n}).Node("Scale", {"x"}, {"y"}).Node("Fail", {"z"}, {"w"});
+  b.Output("y").Output("w");
+  Open(b);
+  for (int run = 0; run < 2; ++run) {
+    std::vector<Value> fetches;
+    const Status status = Run({"x", "z"}, {Row({1}), Row({1})}, {"y", "w"}, fetches);
+    // TX-28
+    EXPECT_EQ(
+        status.message(),
+        "Non-zero status code returned while running Fail node. Name:'node_w' Status Message: "
+        "wanted to");
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_F(SessionTest, WrongFeedsAreNamed) {
+  ModelBuilder b;
+  b.Input("x", {n, Dim(2)}).Input("input_z", {n}).Node("Scale", {"x"}, {"y"}).Output("y");
+  b.Node("Scale", {"input_z"}, {"w"}).Output("w");
+  Open(b);
+  const Tensor x = Tensor::Of<float>({1, 2}, {1, 2});
+  const auto message = [&](std::vector<std::string_view> names, std::vector<Value> feeds,
+                           std::string_view output = "y") {
+    std::vector<Value> fetches;
+    return Run(names, feeds, {output}, fetches).message();
+  };
+  EXPECT_EQ(message({"x"}, {x}), "Missing required inputs: input_z");
+  EXPECT_EQ(message({"x", "input_y"}, {x, Row({1})}),
+            "Invalid input name: 'input_y' (did you mean 'input_z'?); the model's inputs are: x, "
+            "input_z");
+  EXPECT_EQ(message({"x", "x"}, {x, x}), "input 'x' is given twice");
+  EXPECT_EQ(message({"x", "input_z"}, {Tensor::Of<int64_t>({1, 2}, {1, 2}), Row({1})}),
+            "input 'x': unexpected data type; expected tensor(float), got tensor(int64)");
+  EXPECT_EQ(message({"x", "input_z"}, {Row({1}), Row({1})}),
+            "input 'x': expected rank 2 [n, 2], got rank 1 [1]");
+  EXPECT_EQ(message({"x", "input_z"}, {Tensor::Of<float>({1, 3}, {1, 2, 3}), Row({1})}),
+            "input 'x': expected size 2 at axis 1 of [n, 2], got [1, 3]");
+  EXPECT_EQ(message({"x", "input_z"}, {x, Row({1, 2})}),
+            "input 'input_z': expected size 1 at axis 0 of [n], got [2]");
+  EXPECT_EQ(message({"x", "input_z"}, {x, Row({1})}, "why"),
+            "Invalid output name: 'why' (did you mean 'y'?); the model's outputs are: y, w");
+  EXPECT_EQ(message({"x", "input_z"}, {x, Row({1})}), "");
+}
+
+TEST_F(SessionTest, AnInitializerThatIsAnInputMayBeReplaced) {
+  ModelBuilder b;
+  b.Input("x", {n}).Constant("k", Row({10, 20})).Node("Add", {"x", "k"}, {"y"}).Output("y");
+  b.graph().AddInput(b.graph().FindValue("k"));
+  Open(b);
+  EXPECT_EQ(session_->inputs().size(), 1u);
+  EXPECT_EQ(session_->overridable_initializers()[0].name, "k");
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(RunRow({1, 2}), (Floats{11, 22}));
+    std::vector<Value> y;
+    ASSERT_TRUE(Run({"x", "k"}, {Row({1, 2}), Row({0, 0})}, {"y"}, y).ok());
+    EXPECT_EQ(ValuesOf(y[0]), (Floats{1, 2}));
+  }
+}
+
+TEST_F(SessionTest, AnUnknownOperatorIsNamedWhenTheSessionIsMade) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Quux", {"x"}, {"y"}).Output("y");
+  const auto session = MakeSession(environment_, b.Build());
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().code(), StatusCode::kNotImplemented);
+  EXPECT_EQ(session.error().message(),
+            "test.Quux-1 node 'node_y': operator Quux of domain 'test' is not known at opset 1");
+}
+
+TEST_F(SessionTest, ARunEndsWhenItIsTold) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Wait", {"x"}, {"w"}).Node("Scale", {"w"}, {"y"}).Output("y");
+  Open(b);
+  std::atomic<bool> terminate = false;
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    terminate = true;
+  });
+  std::vector<Value> y;
+  RunOptions options;
+  options.terminate = &terminate;
+  EXPECT_EQ(Run({"x"}, {Row({1})}, {"y"}, y, options).message(),
+            "Exiting due to terminate flag being set to true.");
+  stopper.join();
+}
+
+TEST_F(SessionTest, ARunPastItsTimeoutEnds) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"y"}).Output("y");
+  Open(b);
+  RunOptions options;
+  options.timeout = std::chrono::nanoseconds(-1);
+  std::vector<Value> y;
+  EXPECT_EQ(Run({"x"}, {Row({1})}, {"y"}, y, options).message(), "the run passed its deadline");
+  options.timeout = std::chrono::hours(1);
+  EXPECT_TRUE(Run({"x"}, {Row({1})}, {"y"}, y, options).ok());
+}
+
+TEST_F(SessionTest, RunsOverlap) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"c"});
+  b.Node("Add", {"a", "c"}, {"y"}).Output("y");
+  Open(b);
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (int run = 0; run < 200; ++run) {
+        const auto size = static_cast<size_t>(t + run % 3);
+        EXPECT_EQ(RunRow(Floats(size, static_cast<float>(t))),
+                  Floats(size, static_cast<float>(6 * t)));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(SessionTest, ASteadyRunAllocatesNothing) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"c"});
+  b.Node("Shape", {"x"}, {"s"}, "", 21).Node("Reshape", {"c", "s"}, {"d"}, "", 21);
+  b.Node("Add", {"a", "d"}, {"y"}).Output("y");
+  Open(b);
+  const std::string_view names[] = {"x"}, outputs[] = {"y"};
+  const Value feeds[] = {Row({1, 2, 3})};
+  Value fetches[1];
+  const RunOptions options;
+  const auto run = [&] {
+    fetches[0] = Value();
+    EXPECT_TRUE(session_->Run(options, names, feeds, outputs, fetches).ok());
+  };
+  for (int i = 0; i < 3; ++i) run();
+  const size_t before = AllocationsOnThisThread();
+  for (int i = 0; i < 100; ++i) run();
+  EXPECT_EQ(AllocationsOnThisThread() - before, 0u);
+  EXPECT_EQ(ValuesOf(fetches[0]), (Floats{6, 12, 18}));
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,210 @@
+#include "runtime/test_provider.h"
+
+#include <map>
+#include <mutex>
+
+#include "ir/schema.h"
+#include "ops/cpu_provider.h"
+#include "ops/registry.h"
+
+namespace tenon {
+namespace {
+
+std::mutex runs_mutex;
+std::map<std::string, int>& Runs() {
+  static std::map<std::string, int> runs;
+  return runs;
+}
+
+Status SameShape(const Node&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  return context.SetOutput(0, std::move(x), DataType::kFloat);
+}
+
+Status AnyLength(const Node&, ShapeContext& context) {
+  return context.SetOutput(0, {Dim::Unknown()}, DataType::kFloat);
+}
+
+using RunFunction = Status (*)(KernelContext&);
+
+class TestKernel final : public Kernel {
+ public:
+  TestKernel(std::string op_type, RunFunction run, KernelTraits traits)
+      : op_type_(std::move(op_type)), run_(run), traits_(traits) {}
+  KernelTraits traits() const override { return traits_; }
+  Status InferShapes(ShapeContext& context) const override {
+    return SameShape(context.node(), context);
+  }
+  Status Run(KernelContext& context) const override {
+    {
+      const std::lock_guard<std::mutex> lock(runs_mutex);
+      ++Runs()[op_type_];
+    }
+    return run_(context);
+  }
+
+ private:
+  std::string op_type_;
+  RunFunction run_;
+  KernelTraits traits_;
+};
+
+Status RunAdd(KernelContext& context) {
+  const float* a = context.Input(0).data<float>();
+  const float* b = context.Input(1).data<float>();
+  float* y = context.Output(0).data<float>();
+  for (int64_t i = 0; i < context.Output(0).size(); ++i) y[i] = a[i] + b[i];
+  return OkStatus();
+}
+
+Status RunScale(KernelContext& context) {
+  const float* x = context.Input(0).data<float>();
+  float* y = context.Output(0).data<float>();
+  for (int64_t i = 0; i < context.Output(0).size(); ++i) y[i] = 2 * x[i];
+  return OkStatus();
+}
+
+Status RunPositive(KernelContext& context) {
+  std::vector<float> kept;
+  for (const float x : context.Input(0).values<float>()) {
+    if (x > 0) kept.push_back(x);
+  }
+  TENON_ASSIGN_OR_RETURN(
+      Tensor * y,
+      context.AllocateOutput(0, DataType::kFloat, Shape({static_cast<int64_t>(kept.size())})));
+  std::copy(kept.begin(), kept.end(), y->data<float>());
+  return OkStatus();
+}
+
+Status RunFail(KernelContext&) { return InvalidArgument("wanted to"); }
+
+Status RunWait(KernelContext& context) {
+  while (!context.cancelled()) {
+  }
+  return RunScale(context);
+}
+
+struct TestOp {
+  const char* name;
+  RunFunction run;
+  KernelTraits traits;
+  ShapeFunction infer;
+};
+
+constexpr TestOp kOps[] = {
+    {"Add", RunAdd, {.in_place_input = 0, .in_place_also = 1}, SameShape},
+    {"Scale", RunScale, {.in_place_input = 0}, SameShape},
+    {"Positive", RunPositive, {.allocates_outputs = true}, AnyLength},
+    {"Fail", RunFail, {}, SameShape},
+    {"Wait", RunWait, {}, SameShape},
+};
+
+const TestOp* FindOp(const Node& node) {
+  for (const TestOp& op : kOps) {
+    if (node.domain == "test" && node.op_type == op.name) return &op;
+  }
+  return nullptr;
+}
+
+class TestProvider final : public ExecutionProvider {
+ public:
+  const std::string& name() const override { return name_; }
+  Result<std::vector<Claim>> GetCapability(const Graph& graph) override {
+    std::vector<Claim> claims;
+    for (size_t i = 0; i < graph.node_capacity(); ++i) {
+      const Node* node = graph.FindNode(static_cast<NodeId>(i));
+      if (node && FindOp(*node)) claims.push_back({{node->id}});
+    }
+    return claims;
+  }
+  Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {
+    const TestOp* op = FindOp(info.node());
+    return std::make_unique<TestKernel>(op->name, op->run, op->traits);
+  }
+
+ private:
+  const std::string name_ = "TestExecutionProvider";
+};
+
+class TestShapes final : public ShapeFunctionTable {
+ public:
+  ShapeFunction Find(const Node& node) const override {
+    const TestOp* op = FindOp(node);
+    return op ? op->infer : OpShapeFunctions().Find(node);
+  }
+};
+
+}  // namespace
+
+int RunsOf(const std::string& op_type) {
+  const std::lock_guard<std::mutex> lock(runs_mutex);
+  return Runs()[op_type];
+}
+
+void ResetRuns() {
+  const std::lock_guard<std::mutex> lock(runs_mutex);
+  Runs().clear();
+}
+
+std::unique_ptr<ExecutionProvider> MakeTestProvider() { return std::make_unique<TestProvider>(); }
+
+const ShapeFunctionTable& TestShapeFunctions() {
+  static const TestShapes shapes;
+  return shapes;
+}
+
+ModelBuilder::ModelBuilder() {
+  model_.ir_version = 10;
+  model_.opsets = {{"", 21}, {"test", 1}};
+  model_.graph = std::make_unique<Graph>();
+  model_.graph->name = "graph";
+}
+
+ValueId ModelBuilder::ValueOf(const std::string& name) {
+  if (name.empty()) return ValueId::kNone;
+  const ValueId id = graph().FindValue(name);
+  return id != ValueId::kNone ? id : graph().AddValue(name);
+}
+
+ModelBuilder& ModelBuilder::Input(const std::string& name, std::vector<Dim> shape, DataType type) {
+  const ValueId id = ValueOf(name);
+  graph().value(id).type = ValueType::Tensor(type, SymbolicShape(std::move(shape)));
+  graph().AddInput(id);
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::Constant(const std::string& name, Tensor tensor) {
+  graph().AddInitializer(name, std::move(tensor));
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::Node(const std::string& op_type, std::vector<std::string> inputs,
+                                 std::vector<std::string> outputs, const std::string& domain,
+                                 int opset) {
+  NodeSpec spec;
+  spec.op_type = op_type;
+  spec.domain = domain;
+  spec.opset = opset;
+  spec.name = "node_" + outputs[0];
+  for (const std::string& input : inputs) spec.inputs.push_back(ValueOf(input));
+  for (const std::string& output : outputs) spec.outputs.push_back(ValueOf(output));
+  tenon::Node& node = graph().AddNode(std::move(spec));
+  node.schema = FindSchema(domain, op_type, opset);
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::Output(const std::string& name) {
+  graph().AddOutput(name, ValueOf(name));
+  return *this;
+}
+
+Result<std::unique_ptr<Session>> MakeSession(Environment& environment, Model model,
+                                             SessionOptions options) {
+  SessionParts parts;
+  parts.providers.push_back(MakeTestProvider());
+  parts.providers.push_back(MakeCpuProvider());
+  parts.shape_functions = &TestShapeFunctions();
+  return Session::Create(environment, std::move(model), std::move(options), std::move(parts));
+}
+
+}  // namespace tenon

@@ -1,0 +1,49 @@
+// A provider with a few operators of domain "test", each written in the plainest way, and a builder
+// for models that use them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace tenon {
+
+// How often kernels ran, by operator, since the last reset. Counts runs, not plans.
+int RunsOf(const std::string& op_type);
+void ResetRuns();
+
+// Operators, all on float tensors:
+//   Add(a, b)       a + b, same shapes; may work over either input
+//   Scale(x)        2 * x; works in place
+//   Positive(x)     the elements > 0, in order: the size depends on the data
+//   Fail(x)         fails with "wanted to"
+//   Wait(x)         copies x once the run is cancelled
+std::unique_ptr<ExecutionProvider> MakeTestProvider();
+const ShapeFunctionTable& TestShapeFunctions();
+
+// Builds a model by names: values come into being where they are first named.
+class ModelBuilder {
+ public:
+  ModelBuilder();
+  ModelBuilder& Input(const std::string& name, std::vector<Dim> shape,
+                      DataType type = DataType::kFloat);
+  ModelBuilder& Constant(const std::string& name, Tensor tensor);
+  ModelBuilder& Node(const std::string& op_type, std::vector<std::string> inputs,
+                     std::vector<std::string> outputs, const std::string& domain = "test",
+                     int opset = 1);
+  ModelBuilder& Output(const std::string& name);
+  Graph& graph() { return *model_.graph; }
+  Model Build() { return std::move(model_); }
+
+ private:
+  ValueId ValueOf(const std::string& name);
+  Model model_;
+};
+
+// A session of the test provider and the CPU provider.
+Result<std::unique_ptr<Session>> MakeSession(Environment& environment, Model model,
+                                             SessionOptions options = {});
+
+}  // namespace tenon
