@@ -1,0 +1,32 @@
+// Writes ONNX models.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/status.h"
+#include "ir/model.h"
+
+namespace tenon {
+
+// A serialized ModelProto with all tensors in it. Any model that ReadModel gave can be written, and
+// so can edited ones: nodes come in topological order, values whose names clash get others, an
+// Identity makes each output that its value cannot be, and domains that nodes use are imported.
+// Errors: kInvalidGraph for cycles and for nodes of a version that the model does not import;
+// kInvalidArgument for a model of 2 GiB or more, which no protobuf reader takes.
+Result<std::string> WriteModel(const Model& model);
+
+struct WriteOptions {
+  // A file beside the model that takes the elements of large initializers; "" for none.
+  std::string external_data_file;
+  // Initializers of at least this many bytes go there.
+  size_t external_data_threshold = 1024;
+};
+
+// Writes the model, and its external data before it, each replaced as a whole: a model may be
+// written over the files that it was read from. Errors: those of WriteModel, kInvalidArgument for
+// an external_data_file that is no plain file name, and what the system says.
+Status WriteModelFile(const Model& model, const std::string& path,
+                      const WriteOptions& options = {});
+
+}  // namespace tenon
