@@ -10,6 +10,7 @@
 #include "kernels/conv_blocked.h"
 #include "kernels/conv_depthwise.h"
 #include "kernels/conv_general.h"
+#include "kernels/conv_grouped.h"
 #include "kernels/conv_stem.h"
 #include "kernels/conv_weights.h"
 #include "kernels/conv_winograd.h"
@@ -147,6 +148,26 @@ void Depthwise(benchmark::State& state, const Conv2dShape& s) {
   SetCounters(state, s);
 }
 
+void Grouped(benchmark::State& state, const Conv2dShape& s) {
+  Buffer in(kernels::BlockedSize(s.batch, s.in_channels, s.in_height * s.in_width));
+  Buffer weights(kernels::PackedGroupedWeightsSize(s));
+  Buffer out(OutputSize(s));
+  Buffer bias(s.out_channels);
+  Buffer scratch(kernels::ConvGroupedScratchSize(s) / sizeof(float));
+  const kernels::ConvGroupedArgs args = {
+      s,
+      in.data(),
+      weights.data(),
+      out.data(),
+      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  for (auto _ : state) {
+    for (size_t t = 0; t < kernels::ConvGroupedTaskCount(s); ++t) {
+      kernels::RunConvGroupedTask(args, t, scratch.data());
+    }
+  }
+  SetCounters(state, s);
+}
+
 template <kernels::PoolKind kKind>
 void Pool(benchmark::State& state, const Conv2dShape& s) {
   Buffer in(kernels::BlockedSize(s.batch, s.in_channels, s.in_height * s.in_width));
@@ -205,6 +226,14 @@ const Layer kWinogradLayers[] = {
     {"3x3_64_224", Same(64, 64, 224, 3)},  {"3x3_128_32_28", Same(128, 32, 28, 3)},
     {"3x3_512_28", Same(512, 512, 28, 3)}, {"3x3_512_14", Same(512, 512, 14, 3)},
     {"3x3_64_20", Same(64, 64, 20, 3)},
+};
+
+const Layer kGroupedLayers[] = {
+    {"grp32_3x3_128_56", Same(128, 128, 56, 3, 1, 32)},
+    {"grp26_3x3_208_14", Same(208, 208, 14, 3, 1, 26)},
+    {"grp13_3x3_104_28", Same(104, 104, 28, 3, 1, 13)},
+    {"grp6_3x3s2_48_112", Same(48, 48, 112, 3, 2, 6)},
+    {"grp55_3x3_440_7", Same(440, 440, 7, 3, 1, 55)},
 };
 
 const Layer kPoolLayers[] = {
@@ -306,6 +335,7 @@ const int kRegistered = [] {
   RegisterGeneral("transpose", true, kTransposeLayers);
   Register("blocked", Blocked, kBlockedLayers);
   Register("depthwise", Depthwise, kDepthwiseLayers);
+  Register("grouped", Grouped, kGroupedLayers);
   Register("maxpool", Pool<kernels::PoolKind::kMax>, kPoolLayers);
   Register("averagepool", Pool<kernels::PoolKind::kAverage>, kPoolLayers);
   Register("direct", Blocked, kWinogradLayers);

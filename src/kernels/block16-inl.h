@@ -17,62 +17,69 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using DBlock = hn::CappedTag<float, kChannelBlock>;
-using VBlock = hn::Vec<DBlock>;
-constexpr size_t kBlockLanes = hn::MaxLanes(DBlock());
-constexpr size_t kBlockVectors = kChannelBlock / kBlockLanes;
-
-struct Block {
-  VBlock v[kBlockVectors];
+// kChannels neighbouring channels of one pixel, in registers.
+template <size_t kChannels>
+struct BlockOf {
+  using D = hn::CappedTag<float, kChannels>;
+  static constexpr size_t kLanes = hn::MaxLanes(D());
+  static constexpr size_t kVectors = kChannels / kLanes;
+  hn::Vec<D> v[kVectors];
 };
 
-// Applies f(vector index) to each vector of a block.
-#define TENON_FOR_BLOCK(i) HWY_UNROLL(4) for (size_t i = 0; i < kBlockVectors; ++i)
+using Block = BlockOf<kChannelBlock>;
+using DBlock = Block::D;
+using VBlock = hn::Vec<DBlock>;
+constexpr size_t kBlockLanes = Block::kLanes;
 
-HWY_INLINE Block LoadBlock(const float* HWY_RESTRICT from) {
-  Block block;
-  TENON_FOR_BLOCK(i) block.v[i] = hn::LoadU(DBlock(), from + i * kBlockLanes);
+#define TENON_FOR_BLOCK(i, block) HWY_UNROLL(4) for (size_t i = 0; i < block::kVectors; ++i)
+
+template <class B = Block>
+HWY_INLINE B LoadBlock(const float* HWY_RESTRICT from) {
+  B block;
+  TENON_FOR_BLOCK(i, B) block.v[i] = hn::LoadU(typename B::D(), from + i * B::kLanes);
   return block;
 }
-HWY_INLINE void StoreBlock(const Block& block, float* HWY_RESTRICT to) {
-  TENON_FOR_BLOCK(i) hn::StoreU(block.v[i], DBlock(), to + i * kBlockLanes);
+template <class B>
+HWY_INLINE void StoreBlock(const B& block, float* HWY_RESTRICT to) {
+  TENON_FOR_BLOCK(i, B) hn::StoreU(block.v[i], typename B::D(), to + i * B::kLanes);
 }
-HWY_INLINE Block SetBlock(float x) {
-  Block block;
-  TENON_FOR_BLOCK(i) block.v[i] = hn::Set(DBlock(), x);
+template <class B = Block>
+HWY_INLINE B SetBlock(float x) {
+  B block;
+  TENON_FOR_BLOCK(i, B) block.v[i] = hn::Set(typename B::D(), x);
   return block;
 }
-HWY_INLINE Block ZeroBlock() { return SetBlock(0.0f); }
-HWY_INLINE Block AddBlocks(Block a, const Block& b) {
-  TENON_FOR_BLOCK(i) a.v[i] = hn::Add(a.v[i], b.v[i]);
+template <class B>
+HWY_INLINE B AddBlocks(B a, const B& b) {
+  TENON_FOR_BLOCK(i, B) a.v[i] = hn::Add(a.v[i], b.v[i]);
   return a;
 }
-HWY_INLINE Block AndBlocks(Block a, const Block& b) {
-  TENON_FOR_BLOCK(i) a.v[i] = hn::And(a.v[i], b.v[i]);
+template <class B>
+HWY_INLINE B AndBlocks(B a, const B& b) {
+  TENON_FOR_BLOCK(i, B) a.v[i] = hn::And(a.v[i], b.v[i]);
   return a;
 }
 // sum += x * w for each lane; x is one vector that serves the whole block.
-HWY_INLINE void MulAddBlock(VBlock x, const Block& w, Block& sum) {
-  TENON_FOR_BLOCK(i) sum.v[i] = hn::MulAdd(x, w.v[i], sum.v[i]);
-}
-HWY_INLINE void MulAddBlocks(const Block& x, const Block& w, Block& sum) {
-  TENON_FOR_BLOCK(i) sum.v[i] = hn::MulAdd(x.v[i], w.v[i], sum.v[i]);
+template <class B>
+HWY_INLINE void MulAddBlock(hn::Vec<typename B::D> x, const B& w, B& sum) {
+  TENON_FOR_BLOCK(i, B) sum.v[i] = hn::MulAdd(x, w.v[i], sum.v[i]);
 }
 
 // Clamps to [low, high]. On x86 Max and Min return the second operand where one is NaN, so a NaN
 // stays.
+template <class B>
 class Clamp {
  public:
   HWY_INLINE Clamp(float low, float high)
-      : low_(hn::Set(DBlock(), low)), high_(hn::Set(DBlock(), high)) {}
-  HWY_INLINE Block operator()(Block x) const {
-    TENON_FOR_BLOCK(i) x.v[i] = hn::Min(high_, hn::Max(low_, x.v[i]));
+      : low_(hn::Set(typename B::D(), low)), high_(hn::Set(typename B::D(), high)) {}
+  HWY_INLINE B operator()(B x) const {
+    TENON_FOR_BLOCK(i, B) x.v[i] = hn::Min(high_, hn::Max(low_, x.v[i]));
     return x;
   }
 
  private:
-  VBlock low_;
-  VBlock high_;
+  hn::Vec<typename B::D> low_;
+  hn::Vec<typename B::D> high_;
 };
 
 }  // namespace HWY_NAMESPACE

@@ -19,7 +19,7 @@ void Activate(const ActivationSpec& activation, const float* mask, size_t pixels
     const Block lanes = LoadBlock(mask);
     for (size_t p = 0; p < pixels; ++p) {
       Block x = LoadBlock(data + p * kChannelBlock);
-      TENON_FOR_BLOCK(i) x.v[i] = hn::And(functor(DBlock(), x.v[i]), lanes.v[i]);
+      TENON_FOR_BLOCK(i, Block) x.v[i] = hn::And(functor(DBlock(), x.v[i]), lanes.v[i]);
       StoreBlock(x, data + p * kChannelBlock);
     }
   });

@@ -10,6 +10,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -25,13 +26,19 @@ namespace HWY_NAMESPACE {
 // for AVX-512, 12 + 2 + 1 of 16 for AVX2, and 12 of 16 for SSE4, which has no FMA and needs one for
 // the product.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-constexpr size_t kSumBlocks = 28 / kBlockVectors;
+constexpr size_t kSumVectors = 28;
 #else
-constexpr size_t kSumBlocks = 12 / kBlockVectors;
+constexpr size_t kSumVectors = 12;
 #endif
-constexpr size_t kTileBlocks = kSumBlocks >= 14 ? 2 : 1;
-constexpr size_t kTilePixels = kSumBlocks / kTileBlocks;
-static_assert(kTilePixels <= kMaxTilePixels && kTileBlocks <= kMaxTileBlocks);
+constexpr size_t kTileBlocks = kSumVectors / Block::kVectors >= 14 ? 2 : 1;
+
+// Pixels of a tile whose blocks have kChannels channels. A half block is run alone.
+template <size_t kChannels>
+constexpr size_t kTilePixelsOf = std::min(kMaxTilePixels,
+                                          kSumVectors / BlockOf<kChannels>::kVectors /
+                                              (kChannels == kChannelBlock ? kTileBlocks : 1));
+constexpr size_t kTilePixels = kTilePixelsOf<kChannelBlock>;
+static_assert(kTileBlocks <= kMaxTileBlocks);
 
 // Input of pixel p and tap column s, a constant distance apart.
 template <size_t kStride>
@@ -61,11 +68,11 @@ struct TabulatedPixels {
   };
 };
 
-template <size_t kBlocks, size_t kPixels>
-HWY_INLINE void InitSums(const ConvTile& tile, Block (&sums)[kBlocks][kPixels]) {
+template <class B, size_t kBlocks, size_t kPixels>
+HWY_INLINE void InitSums(const ConvTile& tile, B (&sums)[kBlocks][kPixels]) {
   HWY_UNROLL(2)
   for (size_t b = 0; b < kBlocks; ++b) {
-    const Block bias = tile.bias ? LoadBlock(tile.bias + b * kChannelBlock) : ZeroBlock();
+    const B bias = tile.bias ? LoadBlock<B>(tile.bias + b * kChannelBlock) : SetBlock<B>(0);
     HWY_UNROLL(16)
     for (size_t p = 0; p < kPixels; ++p) sums[b][p] = bias;
   }
@@ -75,18 +82,18 @@ HWY_INLINE void InitSums(const ConvTile& tile, Block (&sums)[kBlocks][kPixels]) 
     const float* addend = tile.addend + b * tile.out_block_stride;
     HWY_UNROLL(16)
     for (size_t p = 0; p < kPixels; ++p) {
-      sums[b][p] = AddBlocks(sums[b][p], LoadBlock(addend + p * kChannelBlock));
+      sums[b][p] = AddBlocks(sums[b][p], LoadBlock<B>(addend + p * kChannelBlock));
     }
   }
 }
 
-template <size_t kBlocks, size_t kPixels>
-HWY_INLINE void StoreSums(const ConvTile& tile, const Block (&sums)[kBlocks][kPixels]) {
-  const Clamp clamp(tile.low, tile.high);
+template <class B, size_t kBlocks, size_t kPixels>
+HWY_INLINE void StoreSums(const ConvTile& tile, const B (&sums)[kBlocks][kPixels]) {
+  const Clamp<B> clamp(tile.low, tile.high);
   HWY_UNROLL(2)
   for (size_t b = 0; b < kBlocks; ++b) {
     float* out = tile.out + b * tile.out_block_stride;
-    const Block mask = LoadBlock(tile.masks + b * kChannelBlock);
+    const B mask = LoadBlock<B>(tile.masks + b * kChannelBlock);
     HWY_UNROLL(16)
     for (size_t p = 0; p < kPixels; ++p) {
       StoreBlock(AndBlocks(clamp(sums[b][p]), mask), out + p * kChannelBlock);
@@ -94,9 +101,10 @@ HWY_INLINE void StoreSums(const ConvTile& tile, const Block (&sums)[kBlocks][kPi
   }
 }
 
-template <class Pixels, size_t kBlocks, size_t kPixels>
+template <class Pixels, size_t kChannels, size_t kBlocks, size_t kPixels>
 void RunTile(const ConvTile& tile) {
-  Block sums[kBlocks][kPixels];
+  using B = BlockOf<kChannels>;
+  B sums[kBlocks][kPixels];
   InitSums(tile, sums);
   for (size_t i = 0; i < tile.planes; ++i) {
     const size_t depth = i + 1 == tile.planes ? tile.last_depth : tile.depth;
@@ -108,19 +116,19 @@ void RunTile(const ConvTile& tile) {
       for (size_t s = 0; s < tile.columns; ++s) {
         const typename Pixels::template Row<kPixels> pixels(tile, row, s);
         for (size_t k = 0; k < depth; ++k) {
-          Block w[kBlocks];
+          B w[kBlocks];
           HWY_UNROLL(2)
           for (size_t b = 0; b < kBlocks; ++b) {
-            w[b] = LoadBlock(weights + b * tile.weights_block_stride + k * kChannelBlock);
+            w[b] = LoadBlock<B>(weights + b * tile.weights_block_stride + k * kChannels);
           }
           HWY_UNROLL(16)
           for (size_t p = 0; p < kPixels; ++p) {
-            const auto x = hn::Set(DBlock(), pixels.At(p)[k]);
+            const auto x = hn::Set(typename B::D(), pixels.At(p)[k]);
             HWY_UNROLL(2)
             for (size_t b = 0; b < kBlocks; ++b) MulAddBlock(x, w[b], sums[b][p]);
           }
         }
-        weights += tile.depth * kChannelBlock;
+        weights += tile.depth * kChannels;
       }
     }
   }
@@ -128,37 +136,39 @@ void RunTile(const ConvTile& tile) {
 }
 
 using TileFunction = void (*)(const ConvTile&);
-using TileRow = std::array<TileFunction, kTilePixels>;
+template <size_t kChannels>
+using TileRow = std::array<TileFunction, kTilePixelsOf<kChannels>>;
 
-template <class Pixels, size_t kBlocks, size_t... kIndex>
-constexpr TileRow MakeTileRow(std::index_sequence<kIndex...>) {
-  return {&RunTile<Pixels, kBlocks, kIndex + 1>...};
+template <class Pixels, size_t kChannels, size_t kBlocks, size_t... kIndex>
+constexpr TileRow<kChannels> MakeTileRow(std::index_sequence<kIndex...>) {
+  return {&RunTile<Pixels, kChannels, kBlocks, kIndex + 1>...};
 }
 
-// The tile functions for one way to address pixels, by blocks - 1 and pixels - 1.
-template <class Pixels>
-struct TileFunctions {
-  static constexpr std::array<TileRow, 2> kTable = {
-      MakeTileRow<Pixels, 1>(std::make_index_sequence<kTilePixels>()),
-      MakeTileRow<Pixels, kTileBlocks>(std::make_index_sequence<kTilePixels>())};
-};
+// The tile functions for one way to address pixels, by pixels - 1.
+template <class Pixels, size_t kChannels, size_t kBlocks>
+constexpr TileRow<kChannels> kTileRow =
+    MakeTileRow<Pixels, kChannels, kBlocks>(std::make_index_sequence<kTilePixelsOf<kChannels>>());
 
 // Runs `blocks` (1 or 2) output blocks of a tile of at most kTilePixels pixels.
 template <class Pixels>
 HWY_INLINE void RunTileBlocks(const ConvTile& tile, size_t blocks, size_t pixels) {
-  if (blocks <= kTileBlocks) {
-    TileFunctions<Pixels>::kTable[blocks - 1][pixels - 1](tile);
-    return;
-  }
+  if (blocks == kTileBlocks) return kTileRow<Pixels, kChannelBlock, kTileBlocks>[pixels - 1](tile);
+  if (blocks == 1) return kTileRow<Pixels, kChannelBlock, 1>[pixels - 1](tile);
   ConvTile one = tile;
   for (size_t b = 0; b < blocks; ++b) {
-    TileFunctions<Pixels>::kTable[0][pixels - 1](one);
+    kTileRow<Pixels, kChannelBlock, 1>[pixels - 1](one);
     one.weights += one.weights_block_stride;
     if (one.bias) one.bias += kChannelBlock;
     if (one.addend) one.addend += one.out_block_stride;
     one.out += one.out_block_stride;
     one.masks += kChannelBlock;
   }
+}
+
+// Runs one half block: 8 channels, of which the pixels are still kChannelBlock floats apart.
+template <class Pixels>
+HWY_INLINE void RunHalfTile(const ConvTile& tile, size_t pixels) {
+  kTileRow<Pixels, kChannelBlock / 2, 1>[pixels - 1](tile);
 }
 
 }  // namespace HWY_NAMESPACE

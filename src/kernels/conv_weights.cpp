@@ -5,6 +5,9 @@
 namespace tenon::kernels {
 namespace {
 
+// Channels of a half block.
+constexpr size_t kHalf = kChannelBlock / 2;
+
 size_t Taps(const Conv2dShape& shape) { return shape.kernel_height * shape.kernel_width; }
 
 // weights [out_channels][depth][taps] to [O / 16][D / block][taps][block][16].
@@ -50,6 +53,25 @@ size_t PackedDepthwiseWeightsSize(const Conv2dShape& shape) {
 
 void PackDepthwiseWeights(const Conv2dShape& shape, const float* weights, float* packed) {
   PackBlocks(weights, shape.out_channels, 1, Taps(shape), 1, packed);
+}
+
+size_t PackedGroupedWeightsSize(const Conv2dShape& shape) {
+  return ChannelBlocks(shape.out_channels) * 2 * Taps(shape) * kHalf * kHalf;
+}
+
+void PackGroupedWeights(const Conv2dShape& shape, const float* weights, float* packed) {
+  const size_t taps = Taps(shape);
+  const size_t group = shape.out_channels / shape.groups;
+  std::fill_n(packed, PackedGroupedWeightsSize(shape), 0.0f);
+  for (size_t o = 0; o < shape.out_channels; ++o) {
+    float* half = packed + o / kHalf * taps * kHalf * kHalf + o % kHalf;
+    const size_t first_in = o / group * group % kHalf;
+    for (size_t i = 0; i < group; ++i) {
+      for (size_t t = 0; t < taps; ++t) {
+        half[(t * kHalf + first_in + i) * kHalf] = weights[(o * group + i) * taps + t];
+      }
+    }
+  }
 }
 
 void PackChannels(const float* values, size_t channels, float* packed) {

@@ -23,6 +23,12 @@ void PackStemWeights(const Conv2dShape& shape, const float* weights, float* pack
 size_t PackedDepthwiseWeightsSize(const Conv2dShape& shape);
 void PackDepthwiseWeights(const Conv2dShape& shape, const float* weights, float* packed);
 
+// Weights OIHW with 2, 4 or 8 channels a group, as ConvGroupedSupports has it, to
+// [C / 8][kernel_height][kernel_width][8 i][8 o] with C rounded up to whole blocks of 16; zero
+// between different groups.
+size_t PackedGroupedWeightsSize(const Conv2dShape& shape);
+void PackGroupedWeights(const Conv2dShape& shape, const float* weights, float* packed);
+
 // `values`, one a channel, to whole blocks: [C / 16][16].
 void PackChannels(const float* values, size_t channels, float* packed);
 

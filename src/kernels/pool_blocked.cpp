@@ -50,7 +50,7 @@ namespace {
 struct MaxPool {
   static constexpr float kInitial = -std::numeric_limits<float>::infinity();
   HWY_INLINE Block operator()(Block a, const Block& x) const {
-    TENON_FOR_BLOCK(i) a.v[i] = hn::Max(a.v[i], x.v[i]);
+    TENON_FOR_BLOCK(i, Block) a.v[i] = hn::Max(a.v[i], x.v[i]);
     return a;
   }
 };
@@ -85,7 +85,7 @@ HWY_INLINE Block ReduceWindow(const float* in, size_t rows, size_t row_stride, s
 }
 
 HWY_INLINE void StoreScaled(Block x, float factor, const Block& mask, float* out) {
-  TENON_FOR_BLOCK(i) x.v[i] = hn::Mul(x.v[i], hn::Set(DBlock(), factor));
+  TENON_FOR_BLOCK(i, Block) x.v[i] = hn::Mul(x.v[i], hn::Set(DBlock(), factor));
   StoreBlock(AndBlocks(x, mask), out);
 }
 

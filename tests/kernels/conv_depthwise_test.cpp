@@ -1,6 +1,7 @@
 #include "kernels/conv_depthwise.h"
 
 #include "conv_cases.h"
+#include "kernels/conv_grouped.h"
 #include "kernels/conv_weights.h"
 
 namespace tenon::kernels {
@@ -64,6 +65,54 @@ const ConvCase kDepthwiseCases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvDepthwiseTest, testing::ValuesIn(kDepthwiseCases),
                          ConvCaseName);
+
+class ConvGroupedTest : public testing::TestWithParam<ConvCase> {};
+
+TEST_P(ConvGroupedTest, MatchesReferenceOnEveryTarget) {
+  const ConvCase& c = GetParam();
+  ASSERT_TRUE(ConvGroupedSupports(c.shape));
+  const ConvData data(c);
+  std::vector<float> packed(PackedGroupedWeightsSize(c.shape));
+  PackGroupedWeights(c.shape, data.weights.data(), packed.data());
+  ForEveryTarget([&] {
+    GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
+                               c.shape.in_height * c.shape.in_width, std::nanf("")));
+    GuardedBuffer weights(packed);
+    GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
+                                     c.shape.out_channels, data.pixels, 0));
+    GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
+    GuardedBuffer scratch(ConvGroupedScratchSize(c.shape) / 4, true);
+    const ConvGroupedArgs args = {c.shape, in.data(), weights.data(), out.data(),
+                                  data.Epilogue(c, residual.data())};
+    for (size_t t = 0; t < ConvGroupedTaskCount(c.shape); ++t) {
+      RunConvGroupedTask(args, t, scratch.data());
+    }
+    ExpectBlockedNear(out.values(), data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
+                      data.tolerance);
+  });
+}
+
+const ConvCase kGroupedCases[] = {
+    {"8_a_group", {2, 32, 14, 14, 32, 14, 14, 4, 3, 3, 1, 1, 1, 1, 1, 1}, Activation::kRelu, true},
+    {"8_in_half_a_block",
+     {1, 104, 7, 9, 104, 7, 9, 13, 3, 3, 1, 1, 1, 1, 1, 1},
+     Activation::kSigmoid,
+     true},
+    {"8_stride_2", {1, 24, 15, 33, 24, 8, 17, 3, 3, 3, 2, 2, 1, 1, 1, 1}, Activation::kClip},
+    {"8_dilated", {1, 8, 9, 40, 8, 9, 40, 1, 3, 3, 1, 1, 2, 3, 2, 3}},
+    {"4_a_group", {1, 36, 9, 15, 36, 9, 15, 9, 3, 3, 1, 1, 1, 1, 1, 1}, Activation::kClip, true},
+    {"2_a_group", {1, 22, 5, 20, 22, 5, 20, 11, 5, 5, 1, 1, 1, 1, 2, 2}},
+    {"pointwise", {1, 40, 5, 9, 40, 5, 9, 5}},
+    {"many_tasks", {1, 16, 120, 120, 16, 120, 120, 2, 3, 3, 1, 1, 1, 1, 1, 1}},
+};
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvGroupedTest, testing::ValuesIn(kGroupedCases), ConvCaseName);
+
+TEST(ConvGroupedTest, RefusesOtherGroups) {
+  EXPECT_FALSE(ConvGroupedSupports({1, 48, 4, 4, 48, 4, 4, 3}));   // 16 a group
+  EXPECT_FALSE(ConvGroupedSupports({1, 12, 4, 4, 12, 4, 4, 4}));   // 3 a group
+  EXPECT_FALSE(ConvGroupedSupports({1, 16, 4, 4, 32, 4, 4, 4}));   // more out than in
+  EXPECT_FALSE(ConvGroupedSupports({1, 16, 4, 4, 16, 4, 4, 16}));  // depthwise
+}
 
 }  // namespace
 }  // namespace tenon::kernels
