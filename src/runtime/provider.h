@@ -9,6 +9,7 @@
 
 #include "base/logging.h"
 #include "base/status.h"
+#include "base/string_map.h"
 #include "ir/graph.h"
 #include "runtime/kernel.h"
 #include "tensor/allocator.h"
@@ -24,7 +25,7 @@ struct Claim {
 // Options of one Run that providers are told about.
 struct RunInfo {
   std::string tag;
-  std::map<std::string, std::string> config;
+  StringMap config;
 };
 
 // One instance serves one session. Calls come from the thread that creates or destroys the session,
@@ -36,7 +37,7 @@ class ExecutionProvider {
 
   // E.g. "CPUExecutionProvider". Constant.
   virtual const std::string& name() const = 0;
-  virtual std::map<std::string, std::string> options() const { return {}; }
+  virtual StringMap options() const { return {}; }
 
   // Which nodes of `graph` that nobody owns yet it wants, in any order. Subgraphs are asked about
   // separately. Idempotent. An error is logged and counts as no claim.

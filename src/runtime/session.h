@@ -40,7 +40,7 @@ struct SessionOptions {
   std::string log_id;
   std::optional<Severity> severity;  // the environment's if absent
   // Session config entries by key, e.g. "session.intra_op.allow_spinning".
-  std::map<std::string, std::string> config;
+  StringMap config;
 };
 
 struct RunOptions {
