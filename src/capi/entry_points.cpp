@@ -54,26 +54,28 @@ OrtStatusPtr OrtSessionOptionsAppendExecutionProvider_Tensorrt(OrtSessionOptions
   return NotPartOfBuild("Tensorrt");
 }
 
-// A client that was linked against a release of ONNX Runtime asks for its symbols under that
-// release's version, such as OrtGetApiBase@VERS_1.22.0. Each version is an alias; new clients get
-// the newest one.
-#define TENON_ALIAS(Name, n)                                                \
-  ORT_EXPORT __attribute__((alias(#Name), used)) decltype(Name) Name##_##n; \
-  __asm__(".symver " #Name "_" #n ", " #Name "@VERS_1." #n ".0");
-// clang-format off
-#define TENON_ALL_VERSIONS(Name)                                                          \
-  TENON_ALIAS(Name, 17) TENON_ALIAS(Name, 18) TENON_ALIAS(Name, 19) TENON_ALIAS(Name, 20) \
-  TENON_ALIAS(Name, 21) TENON_ALIAS(Name, 22) TENON_ALIAS(Name, 23) TENON_ALIAS(Name, 24) \
-  TENON_ALIAS(Name, 25) TENON_ALIAS(Name, 26) TENON_ALIAS(Name, 27) TENON_ALIAS(Name, 28) \
-  TENON_ALIAS(Name, 29)                                                                   \
-  __asm__(".symver " #Name ", " #Name "@@@VERS_1.30.0");
-// clang-format on
-TENON_ALL_VERSIONS(OrtGetApiBase)
-TENON_ALL_VERSIONS(OrtSessionOptionsAppendExecutionProvider_CPU)
-TENON_ALL_VERSIONS(OrtSessionOptionsAppendExecutionProvider_CUDA)
-TENON_ALL_VERSIONS(OrtSessionOptionsAppendExecutionProvider_ROCM)
-TENON_ALL_VERSIONS(OrtSessionOptionsAppendExecutionProvider_MIGraphX)
-TENON_ALL_VERSIONS(OrtSessionOptionsAppendExecutionProvider_Dnnl)
-TENON_ALL_VERSIONS(OrtSessionOptionsAppendExecutionProvider_Tensorrt)
+// Every symbol of the C ABI again, as an alias, under the version of each older release; the newest
+// version is that of the function itself. releases.inc comes from CMakeLists.txt.
+#define TENON_ALIAS(Name, id, version)                                       \
+  ORT_EXPORT __attribute__((alias(#Name), used)) decltype(Name) Name##_##id; \
+  __asm__(".symver " #Name "_" #id ", " #Name "@" version);
+#define TENON_NEWEST(Name, version) __asm__(".symver " #Name ", " #Name "@@@" version);
+#define RELEASE(id, version)                                                  \
+  TENON_ALIAS(OrtGetApiBase, id, version)                                     \
+  TENON_ALIAS(OrtSessionOptionsAppendExecutionProvider_CPU, id, version)      \
+  TENON_ALIAS(OrtSessionOptionsAppendExecutionProvider_CUDA, id, version)     \
+  TENON_ALIAS(OrtSessionOptionsAppendExecutionProvider_ROCM, id, version)     \
+  TENON_ALIAS(OrtSessionOptionsAppendExecutionProvider_MIGraphX, id, version) \
+  TENON_ALIAS(OrtSessionOptionsAppendExecutionProvider_Dnnl, id, version)     \
+  TENON_ALIAS(OrtSessionOptionsAppendExecutionProvider_Tensorrt, id, version)
+#define NEWEST_RELEASE(version)                                            \
+  TENON_NEWEST(OrtGetApiBase, version)                                     \
+  TENON_NEWEST(OrtSessionOptionsAppendExecutionProvider_CPU, version)      \
+  TENON_NEWEST(OrtSessionOptionsAppendExecutionProvider_CUDA, version)     \
+  TENON_NEWEST(OrtSessionOptionsAppendExecutionProvider_ROCM, version)     \
+  TENON_NEWEST(OrtSessionOptionsAppendExecutionProvider_MIGraphX, version) \
+  TENON_NEWEST(OrtSessionOptionsAppendExecutionProvider_Dnnl, version)     \
+  TENON_NEWEST(OrtSessionOptionsAppendExecutionProvider_Tensorrt, version)
+#include "releases.inc"
 
 }  // extern "C"

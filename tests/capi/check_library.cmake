@@ -1,6 +1,14 @@
-# What a shared library exports and needs: cmake -DLIBRARY=... -DREADELF=... -P check_library.cmake
-# Every symbol of the C ABI stands under every version of a release from 1.17 to 1.30; beyond the C
-# and C++ runtimes nothing is needed.
+# What libtenon.so exports and needs:
+#   cmake -DLIBRARY=... -DREADELF=... -DOLDER_RELEASES=1.17.0,... -DNEWEST_RELEASE=... -P <this>
+# Every symbol of the C ABI stands under the version of every release; beyond the C and C++ runtimes
+# nothing is needed.
+cmake_minimum_required(VERSION 3.25)
+string(REPLACE "," ";" OLDER_RELEASES "${OLDER_RELEASES}")
+foreach(minor RANGE 17 29)  # of each minor version at least the first release
+  if(NOT 1.${minor}.0 IN_LIST OLDER_RELEASES)
+    message(FATAL_ERROR "release 1.${minor}.0 is not served")
+  endif()
+endforeach()
 function(expect_equal what got expected)
   list(SORT got)
   list(SORT expected)
@@ -15,9 +23,9 @@ foreach(name IN ITEMS OrtGetApiBase OrtSessionOptionsAppendExecutionProvider_CPU
         OrtSessionOptionsAppendExecutionProvider_MIGraphX
         OrtSessionOptionsAppendExecutionProvider_ROCM
         OrtSessionOptionsAppendExecutionProvider_Tensorrt)
-  list(APPEND expected ${name}@@VERS_1.30.0)
-  foreach(minor RANGE 17 29)
-    list(APPEND expected ${name}@VERS_1.${minor}.0)
+  list(APPEND expected ${name}@@VERS_${NEWEST_RELEASE})
+  foreach(release IN LISTS OLDER_RELEASES)
+    list(APPEND expected ${name}@VERS_${release})
   endforeach()
 endforeach()
 execute_process(COMMAND ${READELF} --dyn-syms --wide ${LIBRARY}
@@ -26,7 +34,7 @@ string(REGEX MATCHALL "FUNC +(GLOBAL|WEAK) +DEFAULT +[0-9]+ +[^ \n]+" exports "$
 list(TRANSFORM exports REPLACE ".* " "")
 expect_equal("exported functions" "${exports}" "${expected}")
 string(REGEX MATCHALL "OBJECT +(GLOBAL|WEAK|UNIQUE) +DEFAULT +[0-9]+ +[^ \n]+" objects "${symbols}")
-list(FILTER objects EXCLUDE REGEX "(VERS_1.[0-9]+.0|TENON_1)$")
+list(FILTER objects EXCLUDE REGEX "(VERS_[0-9.]+|TENON_1)$")
 expect_equal("exported objects" "${objects}" "")
 
 execute_process(COMMAND ${READELF} --dynamic --wide ${LIBRARY}
