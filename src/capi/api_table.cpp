@@ -10,8 +10,8 @@ namespace tenon::capi {
 namespace {
 
 template <class Table>
-constexpr Table Implemented() {
-  Table table = {};
+constexpr Table MakeTable() {
+  Table table = EmptyTable<Table>();
 #define IMPLEMENTED(Struct, Name) \
   if constexpr (std::is_same_v<Table, Struct>) table.Name = Name;
 #include "capi/implemented_slots.inc"
@@ -20,7 +20,7 @@ constexpr Table Implemented() {
 }
 
 template <class Table>
-constinit const Padded<Table> kTable = Pad(Complete(Implemented<Table>()));
+constinit const Padded<Table> kTable = Pad(MakeTable<Table>());
 
 }  // namespace
 

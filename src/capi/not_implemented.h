@@ -38,17 +38,16 @@ struct EmptySlot<kSlot, R (*)(Args...) noexcept> {
 template <Literal kSlot, class R, class... Args>
 struct EmptySlot<kSlot, R (*)(Args...)> : EmptySlot<kSlot, R (*)(Args...) noexcept> {};
 
-// `table` with EmptySlot::Call in every slot that is null. Table: one of the structs of
-// abi_slots.inc that hold slots alone.
+// A table with EmptySlot in every slot. Table: one of the structs of abi_slots.inc that hold slots
+// alone.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"  // "result must be used": see slots.h
 template <class Table>
-constexpr Table Complete(Table table) {
-#define ABI_SLOT(Struct, Name, slot, ...)                                     \
-  if constexpr (std::is_same_v<Table, Struct>) {                              \
-    if (table.Name == nullptr) {                                              \
-      table.Name = EmptySlot<#Struct "::" #Name, decltype(table.Name)>::Call; \
-    }                                                                         \
+constexpr Table EmptyTable() {
+  Table table = {};
+#define ABI_SLOT(Struct, Name, slot, ...)                                   \
+  if constexpr (std::is_same_v<Table, Struct>) {                            \
+    table.Name = EmptySlot<#Struct "::" #Name, decltype(table.Name)>::Call; \
   }
 #define ABI_MEMBER(Struct, Name, offset, ...)
 #define ABI_SIZE(Struct, bytes)
