@@ -18,7 +18,8 @@ namespace tenon::kernels {
 // What one target offers.
 struct GemmTable {
   GemmShape shape;
-  void (*pack_panel)(const GemmMatrix& b, size_t depth, size_t columns, float* out);
+  void (*pack_panels)(const GemmMatrix& b, size_t depth, size_t columns, size_t panel_stride,
+                      float* out);
   void (*run_task)(const GemmArgs& args, size_t task, float* scratch);
 };
 
@@ -114,12 +115,11 @@ class GemmTask {
         break;
     }
     const size_t panel_stride = depth.size() * kGemmNr;
-    for (size_t p = panels.begin; p < panels.end; ++p) {
-      const GemmMatrix corner = {
-          b_.data + depth.begin * b_.row_stride + p * kGemmNr * b_.column_stride, b_.row_stride,
-          b_.column_stride};
-      PackPanel(corner, depth.size(), ColumnsOf(p), b_scratch_ + (p - panels.begin) * panel_stride);
-    }
+    const size_t column = panels.begin * kGemmNr;
+    const GemmMatrix corner = {b_.data + depth.begin * b_.row_stride + column * b_.column_stride,
+                               b_.row_stride, b_.column_stride};
+    PackPanels(corner, depth.size(), std::min(panels.size() * kGemmNr, args_.sizes.n - column),
+               panel_stride, b_scratch_);
     return {b_scratch_, panel_stride, 0, false, panels};
   }
 
@@ -213,7 +213,7 @@ void RunGemmTaskOnTarget(const GemmArgs& args, size_t task, float* scratch) {
   GemmTask(args, task, scratch).Run();
 }
 
-const GemmTable kGemmTable = {kGemmShape, &PackPanel, &RunGemmTaskOnTarget};
+const GemmTable kGemmTable = {kGemmShape, &PackPanels, &RunGemmTaskOnTarget};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
@@ -223,7 +223,8 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::kernels {
 namespace {
 
-// Panels of B that one packing task writes.
+// Panels of B that one packing task writes: 512 bytes of a row at AVX-512's width. More streams at
+// once contend for the same sets of the cache and are slower.
 constexpr size_t kPanelsPerPackTask = 4;
 
 const GemmTable& Table() { return TENON_SELECT_TABLE(GemmTable, kGemmTable); }
@@ -242,11 +243,9 @@ void RunPackGemmBTask(const GemmMatrix& b, size_t n, size_t k, size_t task, floa
   const GemmTable& table = Table();
   const size_t nr = table.shape.nr;
   const size_t first = task * kPanelsPerPackTask * nr;
-  const size_t end = std::min(n, first + kPanelsPerPackTask * nr);
-  for (size_t column = first; column < end; column += nr) {
-    const GemmMatrix corner = {b.data + column * b.column_stride, b.row_stride, b.column_stride};
-    table.pack_panel(corner, k, std::min(nr, n - column), packed + column * k);
-  }
+  const size_t columns = std::min(n - first, kPanelsPerPackTask * nr);
+  const GemmMatrix corner = {b.data + first * b.column_stride, b.row_stride, b.column_stride};
+  table.pack_panels(corner, k, columns, k * nr, packed + first * k);
 }
 
 void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed) {

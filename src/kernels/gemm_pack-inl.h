@@ -6,6 +6,7 @@
 #define TENON_KERNELS_GEMM_PACK_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -25,8 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Columns of a panel in memory: nr, or as many whole vectors as the last panel's columns need.
 inline size_t PanelWidth(size_t columns) { return columns > kGemmLanes ? kGemmNr : kGemmLanes; }
 
-// Four rows of 4 * blocks elements, as rows of blocks: out[i] holds, for each block of four
-// columns, element i of the four columns' depth.
+// Transposes the 4 x 4 elements that four vectors have in each of their blocks of four lanes.
 template <class V>
 HWY_INLINE void TransposeBlocks(V& r0, V& r1, V& r2, V& r3) {
   const GemmTag d;
@@ -72,40 +72,63 @@ inline void PackTransposedVector(const float* b, size_t stride, size_t depth, si
   }
 }
 
-inline void PackScalar(const GemmMatrix& b, size_t depth, size_t columns, size_t width,
-                       float* out) {
+inline void PackElements(const GemmMatrix& b, size_t depth, size_t columns, size_t width,
+                         float* out) {
   for (size_t i = 0; i < depth; ++i, out += width) {
     const float* row = b.data + i * b.row_stride;
-    for (size_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
+    if (b.column_stride == 1) {
+      std::memcpy(out, row, columns * sizeof(float));
+    } else {
+      for (size_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
+    }
     std::fill(out + columns, out + width, 0.0f);
   }
 }
 
-inline void PackRows(const float* b, size_t stride, size_t depth, size_t columns, size_t width,
-                     float* out) {
+// Copies whole panels of a row-major B: a run of all their columns from each row, as memory likes.
+inline void PackWholePanels(const float* b, size_t stride, size_t depth, size_t panels,
+                            size_t panel_stride, float* out) {
   const GemmTag d;
-  if (columns == kGemmNr) {
-    for (size_t i = 0; i < depth; ++i, b += stride, out += kGemmNr) {
-      hn::StoreU(hn::LoadU(d, b), d, out);
-      hn::StoreU(hn::LoadU(d, b + kGemmLanes), d, out + kGemmLanes);
+  constexpr size_t kAhead = 8;  // rows, which may be pages apart, where no hardware looks ahead
+  for (size_t i = 0; i < depth; ++i, b += stride, out += kGemmNr) {
+    for (size_t p = 0; p < panels; ++p) {
+      const float* from = b + p * kGemmNr;
+      float* to = out + p * panel_stride;
+#pragma GCC unroll 2
+      for (size_t line = 0; line < kGemmNr; line += 16) {
+        hwy::Prefetch(from + kAhead * stride + line);
+      }
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kGemmNr; v += kGemmLanes) {
+        hn::StoreU(hn::LoadU(d, from + v), d, to + v);
+      }
     }
-    return;
-  }
-  for (size_t i = 0; i < depth; ++i, b += stride, out += width) {
-    std::memcpy(out, b, columns * sizeof(float));
-    std::fill(out + columns, out + width, 0.0f);
   }
 }
 
 // Writes one panel, [depth, PanelWidth(columns)], zero beyond `columns` <= nr. b is at its corner.
 inline void PackPanel(const GemmMatrix& b, size_t depth, size_t columns, float* out) {
   const size_t width = PanelWidth(columns);
-  if (b.column_stride == 1) return PackRows(b.data, b.row_stride, depth, columns, width, out);
-  if (b.row_stride != 1 || columns % kGemmLanes != 0) {
-    return PackScalar(b, depth, columns, width, out);
+  if (b.column_stride == 1 || b.row_stride != 1 || columns % kGemmLanes != 0) {
+    return PackElements(b, depth, columns, width, out);
   }
   for (size_t j = 0; j < columns; j += kGemmLanes) {
     PackTransposedVector(b.data + j * b.column_stride, b.column_stride, depth, width, out + j);
+  }
+}
+
+// Packs `columns` columns from b's corner on into panels that begin panel_stride elements apart.
+inline void PackPanels(const GemmMatrix& b, size_t depth, size_t columns, size_t panel_stride,
+                       float* out) {
+  size_t panel = 0;
+  if (b.column_stride == 1) {
+    panel = columns / kGemmNr;
+    PackWholePanels(b.data, b.row_stride, depth, panel, panel_stride, out);
+  }
+  for (; panel * kGemmNr < columns; ++panel) {
+    const size_t column = panel * kGemmNr;
+    const GemmMatrix corner = {b.data + column * b.column_stride, b.row_stride, b.column_stride};
+    PackPanel(corner, depth, std::min(kGemmNr, columns - column), out + panel * panel_stride);
   }
 }
 
