@@ -1,0 +1,64 @@
+// Reductions over any set of axes: the Reduce* operators of ONNX.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "kernels/elementwise.h"
+
+namespace tenon::kernels {
+
+// Max and Min give NaN where an element is NaN. Over nothing, sums are 0, the product is 1, Max is
+// the type's least value or -inf, Min its greatest or inf, and Mean of floats is NaN (of integers,
+// 0). Integers wrap around; L2, LogSum and LogSumExp of integers are rounded towards zero.
+enum class ReduceOp : uint8_t {
+  kSum,
+  kMean,
+  kMax,
+  kMin,
+  kProd,
+  kSumSquare,
+  kL1,
+  kL2,
+  kLogSum,
+  kLogSumExp,
+};
+
+inline constexpr size_t kMaxReduceRank = 32;
+
+// Loops over a dense input, with neighbouring axes merged that are all kept or all reduced. If the
+// innermost is reduced, rows of it are summed; if it is kept, rows of it are added up vertically.
+struct ReducePlan {
+  struct Axis {
+    size_t size;
+    size_t stride;  // elements
+  };
+  bool inner_reduced = false;
+  size_t inner = 1;
+  Axis rows{1, 0};  // where the innermost axis is kept: the reduced axis next to it
+  size_t kept_rank = 0;
+  std::array<Axis, kMaxReduceRank> kept{};  // other kept axes, the last fastest
+  size_t reduced_rank = 0;
+  std::array<Axis, kMaxReduceRank> reduced{};  // other reduced axes
+  size_t outputs = 0;  // elements of the result, in row-major order of the kept axes
+  size_t count = 0;    // elements that each output is made of
+  // Units of work, which are independent: outputs, or blocks of them in a row.
+  size_t block = 1;  // outputs of a unit; the last one in a row may have fewer
+  size_t blocks = 1;
+  size_t units = 0;
+  size_t grain = 1;  // units that are worth a task of their own
+};
+
+// reduced[i] says whether axis i is.
+// errors   kInvalidArgument  rank above kMaxReduceRank
+Result<ReducePlan> MakeReducePlan(std::span<const size_t> shape, std::span<const bool> reduced);
+
+// Runs the units [begin, end) of plan.units. Float sums are taken in blocks whose results are added
+// in double. May be called from several threads at once.
+void RunReduce(const ReducePlan& plan, ReduceOp op, ElementType type, const void* x, void* y,
+               size_t begin, size_t end);
+
+}  // namespace tenon::kernels

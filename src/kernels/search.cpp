@@ -1,0 +1,195 @@
+#include "kernels/search.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/argmax_float.h"
+#include "kernels/element_type_switch.h"
+
+namespace tenon::kernels {
+namespace {
+
+// a comes before b, or is the extreme as NaN is.
+template <class T>
+bool IsBetter(T a, T b, bool min) {
+  if (a != a) return b == b;
+  return b == b && (min ? a < b : a > b);
+}
+
+// Columns that are searched at a time, row by row.
+constexpr size_t kColumns = 256;
+
+template <class T>
+void ArgExtremeOfColumns(const ArgExtremeSizes& sizes, const T* x, int64_t* y, size_t columns) {
+  T best[kColumns];
+  std::copy_n(x, columns, best);
+  std::fill_n(y, columns, 0);
+  for (size_t i = 1; i < sizes.n; ++i) {
+    const T* row = x + i * sizes.inner;
+    for (size_t j = 0; j < columns; ++j) {
+      const bool better = sizes.select_last_index ? !IsBetter(best[j], row[j], sizes.min)
+                                                  : IsBetter(row[j], best[j], sizes.min);
+      best[j] = better ? row[j] : best[j];
+      y[j] = better ? static_cast<int64_t>(i) : y[j];
+    }
+  }
+}
+
+// Order-preserving unsigned keys: a greater element has a greater key.
+template <class T>
+uint64_t KeyOf(T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    constexpr Bits kSign = Bits{1} << (8 * sizeof(T) - 1);
+    if (value != value) return static_cast<Bits>(~Bits{0});
+    const Bits bits = std::bit_cast<Bits>(value + T{0});  // -0 becomes +0
+    return bits & kSign ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | kSign);
+  } else if constexpr (std::is_signed_v<T>) {
+    constexpr uint64_t kMask = ~uint64_t{0} >> (64 - 8 * sizeof(T));
+    return (static_cast<uint64_t>(value) & kMask) ^ (uint64_t{1} << (8 * sizeof(T) - 1));
+  } else {
+    return value;
+  }
+}
+
+// Key above, inverted index below: one comparison orders by value, then by lower index first.
+template <class T>
+using Candidate = std::conditional_t<sizeof(T) == 8, unsigned __int128, uint64_t>;
+
+size_t CandidateCapacity(size_t k) { return 2 * k + 64; }
+
+template <class T>
+void TopKOfColumn(const TopKSizes& sizes, const TopKOrder& order, const T* x, T* values,
+                  int64_t* indices, Candidate<T>* candidates) {
+  using C = Candidate<T>;
+  constexpr int kKeyShift = 32;
+  const uint64_t flip = order.largest ? 0 : ~uint64_t{0} >> (64 - 8 * sizeof(T));
+  const size_t capacity = CandidateCapacity(sizes.k);
+  size_t count = 0;
+  C threshold = 0;  // no candidate below it can be among the first k
+  for (size_t i = 0; i < sizes.n; ++i) {
+    const C candidate = static_cast<C>(KeyOf(x[i * sizes.inner]) ^ flip) << kKeyShift |
+                        (0xffffffffu - static_cast<uint32_t>(i));
+    if (candidate < threshold) continue;
+    candidates[count++] = candidate;
+    if (count == capacity) {
+      std::nth_element(candidates, candidates + sizes.k - 1, candidates + count, std::greater<>());
+      count = sizes.k;
+      threshold = candidates[sizes.k - 1];
+    }
+  }
+  if (count > sizes.k) {
+    std::nth_element(candidates, candidates + sizes.k - 1, candidates + count, std::greater<>());
+  }
+  if (order.sorted) std::sort(candidates, candidates + sizes.k, std::greater<>());
+  for (size_t i = 0; i < sizes.k; ++i) {
+    const size_t index = 0xffffffffu - static_cast<uint32_t>(candidates[i]);
+    values[i * sizes.inner] = x[index * sizes.inner];
+    indices[i * sizes.inner] = static_cast<int64_t>(index);
+  }
+}
+
+template <class T>
+T WrappingSum(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
+// kRows rows side by side: one alone would wait for every addition.
+template <size_t kRows, class T>
+void CumSumRows(const CumSumSizes& sizes, const T* x, T* y) {
+  T sums[kRows] = {};
+  for (size_t step = 0; step < sizes.n; ++step) {
+    const size_t i = sizes.reverse ? sizes.n - 1 - step : step;
+    for (size_t r = 0; r < kRows; ++r) {
+      const T sum = WrappingSum(sums[r], x[r * sizes.n + i]);
+      y[r * sizes.n + i] = sizes.exclusive ? sums[r] : sum;
+      sums[r] = sum;
+    }
+  }
+}
+
+template <class T>
+void CumSumColumns(const CumSumSizes& sizes, const T* x, T* y, size_t columns) {
+  T sums[kColumns] = {};
+  for (size_t step = 0; step < sizes.n; ++step) {
+    const size_t i = (sizes.reverse ? sizes.n - 1 - step : step) * sizes.inner;
+    for (size_t j = 0; j < columns; ++j) {
+      const T sum = WrappingSum(sums[j], x[i + j]);
+      y[i + j] = sizes.exclusive ? sums[j] : sum;
+      sums[j] = sum;
+    }
+  }
+}
+
+}  // namespace
+
+void ArgExtreme(const ArgExtremeSizes& sizes, ElementType type, const void* x, int64_t* y,
+                size_t begin, size_t end) {
+  WithElementType(type, [&]<class T>() {
+    for (size_t outer = begin; outer < end; ++outer) {
+      const T* from = static_cast<const T*>(x) + outer * sizes.n * sizes.inner;
+      int64_t* to = y + outer * sizes.inner;
+      if constexpr (std::is_same_v<T, float>) {
+        if (sizes.inner == 1) {
+          *to = static_cast<int64_t>(
+              ArgExtremeOfRow(from, sizes.n, sizes.min, sizes.select_last_index));
+          continue;
+        }
+      }
+      for (size_t j = 0; j < sizes.inner; j += kColumns) {
+        ArgExtremeOfColumns(sizes, from + j, to + j, std::min(kColumns, sizes.inner - j));
+      }
+    }
+  });
+}
+
+size_t TopKWorkspaceBytes(const TopKSizes& sizes) {
+  return CandidateCapacity(sizes.k) * sizeof(unsigned __int128);
+}
+
+void TopK(const TopKSizes& sizes, const TopKOrder& order, ElementType type, const void* x,
+          void* values, int64_t* indices, size_t begin, size_t end, void* workspace) {
+  if (sizes.k == 0) return;
+  WithElementType(type, [&]<class T>() {
+    for (size_t column = begin * sizes.inner; column < end * sizes.inner; ++column) {
+      const size_t outer = column / sizes.inner, j = column % sizes.inner;
+      const size_t result = outer * sizes.k * sizes.inner + j;
+      TopKOfColumn(sizes, order, static_cast<const T*>(x) + outer * sizes.n * sizes.inner + j,
+                   static_cast<T*>(values) + result, indices + result,
+                   static_cast<Candidate<T>*>(workspace));
+    }
+  });
+}
+
+void CumSum(const CumSumSizes& sizes, ElementType type, const void* x, void* y, size_t begin,
+            size_t end) {
+  WithElementType(type, [&]<class T>() {
+    const size_t size = sizes.n * sizes.inner;
+    const T* from = static_cast<const T*>(x) + begin * size;
+    T* to = static_cast<T*>(y) + begin * size;
+    for (size_t outer = begin; outer < end;) {
+      const size_t rows = sizes.inner == 1 && end - outer >= 4 ? 4 : 1;
+      if (rows == 4) {
+        CumSumRows<4>(sizes, from, to);
+      } else if (sizes.inner == 1) {
+        CumSumRows<1>(sizes, from, to);
+      } else {
+        for (size_t j = 0; j < sizes.inner; j += kColumns) {
+          CumSumColumns(sizes, from + j, to + j, std::min(kColumns, sizes.inner - j));
+        }
+      }
+      outer += rows;
+      from += rows * size;
+      to += rows * size;
+    }
+  });
+}
+
+}  // namespace tenon::kernels
