@@ -85,6 +85,9 @@ Pattern Scalar(std::string name) {
   return Pattern(std::make_shared<Pattern::Spec>(
       Pattern::Spec{.kind = Pattern::Kind::kScalar, .name = std::move(name)}));
 }
+Pattern ExactScalar(double value) {
+  return Scalar(value).Refined([](Pattern::Spec& spec) { spec.is_exact = true; });
+}
 Pattern OneOf(std::vector<Pattern> alternatives) {
   return Pattern(std::make_shared<Pattern::Spec>(
       Pattern::Spec{.kind = Pattern::Kind::kOneOf, .alternatives = std::move(alternatives)}));
@@ -222,6 +225,7 @@ bool Matcher::SolveValue(const Goal& goal) {
 bool Matcher::FitsScalar(const Pattern::Spec& pattern, const Goal& goal) const {
   const Tensor* tensor = graph().ConstantOf(goal.value);
   if (!tensor || !ScalarOf(*tensor)) return false;
+  if (pattern.scalar && pattern.is_exact && ScalarOf(*tensor) != pattern.scalar) return false;
   if (pattern.scalar && !IsScalarNear(*tensor, *pattern.scalar)) return false;
   if (tensor->rank() == 0) return true;
   return std::any_of(goal.consumer->inputs.begin(), goal.consumer->inputs.end(), [&](ValueId id) {

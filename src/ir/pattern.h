@@ -44,6 +44,7 @@ class Pattern {
   friend Pattern Constant(std::string, std::function<bool(const Tensor&)>);
   friend Pattern Scalar(double);
   friend Pattern Scalar(std::string);
+  friend Pattern ExactScalar(double);
   friend Pattern OneOf(std::vector<Pattern>);
   friend Pattern OpOf(std::vector<std::string>, std::vector<Pattern>);
   friend class Matcher;
@@ -68,6 +69,8 @@ Pattern Constant(std::string name, std::function<bool(const Tensor&)> condition 
 // `value` (see IsScalarNear), or any, bound to a name.
 Pattern Scalar(double value);
 Pattern Scalar(std::string name);
+// Exactly `value`, for rules that leave an operation out.
+Pattern ExactScalar(double value);
 // The first that fits.
 Pattern OneOf(std::vector<Pattern> alternatives);
 // A node of this operator with these inputs, at most 16. The two inputs of a commutative operator,

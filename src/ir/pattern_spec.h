@@ -10,6 +10,7 @@ struct Pattern::Spec {
   std::string name;  // of the value, or of the node
   std::function<bool(const Tensor&)> tensor_condition;
   std::optional<double> scalar;
+  bool is_exact = false;  // of `scalar`
   std::vector<Pattern> alternatives;
 
   std::vector<std::string> op_types;

@@ -87,8 +87,11 @@ class Rewriting {
     Replacement replacement(std::move(*match), graph_);
     const ValueId result = rule.replace(replacement);
     if (result == ValueId::kNone || result == root.outputs[0]) return false;
-    PutInPlace(root, result, first_new);
+    const bool is_new = IsNew(result, first_new);
+    if (!is_new && !MayStandFor(result, root.outputs[0])) return false;
+    PutInPlace(root, result, is_new);
     RemoveUnused(matched);
+    if (options_.applied) options_.applied->push_back(rule.name);
     return true;
   }
 
@@ -101,10 +104,21 @@ class Rewriting {
     });
   }
 
-  void PutInPlace(const Node& root, ValueId result, size_t first_new) {
+  bool IsNew(ValueId value, size_t first_new) const {
+    const NodeId producer = graph_.value(value).producer;
+    return producer != NodeId::kNone && Index(producer) >= first_new;
+  }
+
+  // An output of the graph keeps a producer of its own.
+  bool MayStandFor(ValueId existing, ValueId output) const {
+    return graph_.value(output).output_uses == 0 ||
+           (graph_.value(existing).producer != NodeId::kNone &&
+            graph_.value(existing).output_uses == 0);
+  }
+
+  void PutInPlace(const Node& root, ValueId result, bool is_new) {
     const ValueId output = root.outputs[0];
     const NodeId producer = graph_.value(result).producer;
-    const bool is_new = producer != NodeId::kNone && Index(producer) >= first_new;
     if (!is_new) {
       graph_.ReplaceUses(output, result);
       return;

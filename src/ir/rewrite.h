@@ -41,7 +41,9 @@ struct Rule {
   // Conditions that the pattern cannot say; none if null.
   std::function<bool(const Match&)> when = nullptr;
   // Returns the value that takes the place of the root's first output: the output of a new node, or
-  // any value that was there. kNone leaves the graph as it is; nothing may have been made then.
+  // any value that was there (which does nothing where an output of the graph would become an
+  // input, an initializer or another output). kNone leaves the graph as it is; nothing may have
+  // been made then.
   std::function<ValueId(Replacement&)> replace;
 };
 
@@ -62,6 +64,8 @@ class RuleSet {
 struct RewriteOptions {
   // Only nodes of this provider; all nodes if none is given.
   std::optional<int32_t> provider;
+  // Receives the name of each rule that was applied, in order; may be null.
+  std::vector<std::string_view>* applied = nullptr;
 };
 
 // Applies the rules to `graph`, without its subgraphs, until none fits or a bound is reached, and

@@ -41,6 +41,11 @@ std::vector<ValueId> GraphBuilder::OpN(std::string op_type, std::vector<ValueId>
   return results;
 }
 
+ValueId GraphBuilder::Shaped(ValueId id, SymbolicShape shape, DataType type) {
+  graph->value(id).type = ValueType::Tensor(type, std::move(shape));
+  return id;
+}
+
 void GraphBuilder::Output(ValueId id) { graph->AddOutput(graph->value(id).name, id); }
 
 ValueId GraphBuilder::Capture(ValueId outer, std::string name) {

@@ -24,6 +24,8 @@ class GraphBuilder {
              std::vector<Attribute> attributes = {}, std::string domain = "");
   std::vector<ValueId> OpN(std::string op_type, std::vector<ValueId> inputs, size_t outputs,
                            std::vector<Attribute> attributes = {}, std::string domain = "");
+  // Gives a value of a node its shape, as inference would.
+  ValueId Shaped(ValueId id, SymbolicShape shape, DataType type = DataType::kFloat);
   void Output(ValueId id);
   // The value in this graph, a subgraph, that stands for `outer`.
   ValueId Capture(ValueId outer, std::string name);

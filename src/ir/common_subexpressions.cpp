@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+
+#include "ir/passes.h"
+#include "ir/schema.h"
+
+namespace tenon {
+namespace {
+
+// Larger initializers are weights, which seldom repeat.
+constexpr size_t kMostBytesToCompare = 1024;
+
+// Collects what makes a node or constant what it is, as a string of bytes that equal ones share.
+class Key {
+ public:
+  template <class T>
+  void AddNumber(T number) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    AddBytes(&number, sizeof(number));
+  }
+  void AddText(std::string_view text) {
+    AddNumber(text.size());
+    bytes_.append(text);
+  }
+  // False if the tensor is too large to compare.
+  bool AddTensor(const Tensor& tensor) {
+    const bool is_comparable = tensor.bytes() <= kMostBytesToCompare &&
+                               tensor.type() != DataType::kString &&
+                               tensor.memory().IsHostAccessible();
+    if (!is_comparable) return false;
+    AddNumber(tensor.type());
+    AddList(tensor.shape().dims());
+    AddBytes(tensor.raw(), tensor.bytes());
+    return true;
+  }
+  template <class T>
+  void AddList(std::span<const T> list) {
+    AddNumber(list.size());
+    AddBytes(list.data(), list.size() * sizeof(T));
+  }
+  // False if the attribute cannot be compared.
+  bool AddAttribute(const Attribute& attribute);
+
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  void AddBytes(const void* data, size_t size) {
+    bytes_.append(static_cast<const char*>(data), size);
+  }
+  std::string bytes_;
+};
+
+bool Key::AddAttribute(const Attribute& attribute) {
+  if (!attribute.reference.empty()) return false;
+  AddText(attribute.name);
+  AddNumber(attribute.type());
+  if (const auto* number = attribute.get<float>()) return AddNumber(*number), true;
+  if (const auto* number = attribute.get<int64_t>()) return AddNumber(*number), true;
+  if (const auto* text = attribute.get<std::string>()) return AddText(*text), true;
+  if (const auto* tensor = attribute.get<Tensor>()) return AddTensor(*tensor);
+  if (const auto* list = attribute.get<std::vector<float>>()) {
+    return AddList(std::span<const float>(*list)), true;
+  }
+  if (const auto* list = attribute.get<std::vector<int64_t>>()) {
+    return AddList(std::span<const int64_t>(*list)), true;
+  }
+  if (const auto* list = attribute.get<std::vector<std::string>>()) {
+    AddNumber(list->size());
+    for (const std::string& text : *list) AddText(text);
+    return true;
+  }
+  return false;
+}
+
+// Nothing if no other node can stand for this one.
+std::optional<std::string> KeyOf(const Node& node) {
+  if (node.schema == nullptr || node.schema->non_deterministic || node.outputs.empty()) {
+    return std::nullopt;
+  }
+  Key key;
+  // The schema's address stands for domain, operator and version.
+  key.AddNumber(node.schema);
+  key.AddNumber(node.provider);
+  key.AddList(std::span<const ValueId>(node.inputs));
+  std::vector<const Attribute*> attributes;
+  for (const Attribute& attribute : node.attributes) attributes.push_back(&attribute);
+  std::sort(attributes.begin(), attributes.end(),
+            [](const Attribute* a, const Attribute* b) { return a->name < b->name; });
+  for (const Attribute* attribute : attributes) {
+    if (!key.AddAttribute(*attribute)) return std::nullopt;
+  }
+  return key.Take();
+}
+
+size_t JoinInitializers(Graph& graph) {
+  size_t changes = 0;
+  std::unordered_map<std::string, ValueId> first;
+  for (size_t i = 0; i < graph.value_count(); ++i) {
+    const auto id = static_cast<ValueId>(i);
+    const Tensor* constant = graph.ConstantOf(id);
+    if (!constant || graph.value(id).output_uses > 0) continue;
+    Key key;
+    if (!key.AddTensor(*constant)) continue;
+    const auto [kept, is_first] = first.emplace(key.Take(), id);
+    if (is_first || graph.IsUnused(id)) continue;
+    graph.ReplaceUses(id, kept->second);
+    ++changes;
+  }
+  return changes;
+}
+
+// Whether `kept` has every output that `node` has, and none of the latter is a graph output.
+bool CanStandFor(const Graph& graph, const Node& kept, const Node& node) {
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.has_output(i)) continue;
+    if (!kept.has_output(i) || graph.value(node.outputs[i]).output_uses > 0) return false;
+  }
+  return true;
+}
+
+size_t JoinNodes(Graph& graph) {
+  const auto order = graph.TopologicalOrder();
+  if (!order) return 0;
+  size_t changes = 0;
+  std::unordered_map<std::string, NodeId> first;
+  for (const NodeId id : *order) {
+    const Node& node = graph.node(id);
+    std::optional<std::string> key = KeyOf(node);
+    if (!key) continue;
+    const auto [found, is_first] = first.emplace(std::move(*key), id);
+    if (is_first || !CanStandFor(graph, graph.node(found->second), node)) continue;
+    const Node& kept = graph.node(found->second);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.has_output(i)) graph.ReplaceUses(node.outputs[i], kept.outputs[i]);
+    }
+    graph.RemoveNode(id);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+size_t JoinCommonSubexpressions(Graph& graph) {
+  size_t changes = JoinInitializers(graph);
+  changes += JoinNodes(graph);
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    for (Graph* subgraph : node->Subgraphs()) changes += JoinCommonSubexpressions(*subgraph);
+  }
+  return changes;
+}
+
+}  // namespace tenon

@@ -1,0 +1,124 @@
+#include <algorithm>
+
+#include "ir/passes.h"
+#include "ir/schema.h"
+
+namespace tenon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A dequantized weight is larger than the quantized one, which providers want to see.
+bool KeepsItsConstants(const Node& node) { return node.op_type == "DequantizeLinear"; }
+
+bool IsDeterministic(const Node& node) { return node.schema && !node.schema->non_deterministic; }
+
+class ConstantFolding {
+ public:
+  ConstantFolding(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget)
+      : graph_(graph), evaluator_(evaluator), budget_(budget) {}
+
+  size_t Run() {
+    const auto order = graph_.TopologicalOrder();
+    if (!order) return 0;
+    size_t changes = 0;
+    for (const NodeId id : *order) {
+      if (budget_.time <= Clock::duration::zero()) break;
+      const Node& node = graph_.node(id);
+      for (Graph* subgraph : node.Subgraphs()) {
+        changes += ConstantFolding(*subgraph, evaluator_, budget_).Run();
+      }
+      if (IsFoldable(node) && Fold(node)) ++changes;
+    }
+    return changes;
+  }
+
+ private:
+  bool IsFoldable(const Node& node) const {
+    if (!IsDeterministic(node) || KeepsItsConstants(node) || node.inputs.empty()) return false;
+    const bool has_constants = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id == ValueId::kNone || graph_.ConstantOf(id);
+    });
+    const bool is_graph_output = std::any_of(
+        node.outputs.begin(), node.outputs.end(),
+        [&](ValueId id) { return id != ValueId::kNone && graph_.value(id).output_uses > 0; });
+    return has_constants && !is_graph_output && node.Subgraphs().empty() &&
+           evaluator_.CanEvaluate(graph_, node);
+  }
+
+  size_t InputBytes(const Node& node) const {
+    size_t bytes = 0;
+    for (const ValueId id : node.inputs) {
+      if (const Tensor* constant = graph_.ConstantOf(id)) bytes += constant->bytes();
+    }
+    return bytes;
+  }
+
+  // As inference knows them, so that nothing is computed in vain; nothing if it does not.
+  std::optional<size_t> OutputBytes(const Node& node) const {
+    size_t bytes = 0;
+    for (const ValueId id : node.outputs) {
+      if (id == ValueId::kNone) continue;
+      const ValueType& type = graph_.value(id).type;
+      const std::optional<Shape> shape = type.shape ? type.shape->ToShape() : std::nullopt;
+      if (!type.is_tensor() || !shape) return std::nullopt;
+      const Result<int64_t> count = shape->CheckedNumElements();
+      const Result<size_t> size =
+          count ? DataTypeBytes(type.element_type, *count) : Result<size_t>(Failure(count.error()));
+      if (!size || __builtin_add_overflow(bytes, *size, &bytes)) return std::nullopt;
+    }
+    return bytes;
+  }
+
+  bool Fold(const Node& node) {
+    const std::optional<size_t> output_bytes = OutputBytes(node);
+    // What NonZero gives is bounded by its input, though its size is not known before.
+    if (!output_bytes && node.op_type != "NonZero") return false;
+    const size_t input_bytes = InputBytes(node);
+    const size_t growth = output_bytes.value_or(0) > input_bytes ? *output_bytes - input_bytes : 0;
+    if (growth > budget_.bytes) return false;
+    const Clock::time_point start = Clock::now();
+    std::vector<Value> inputs;
+    for (const ValueId id : node.inputs) {
+      const Tensor* constant = graph_.ConstantOf(id);
+      inputs.push_back(constant ? Value(*constant) : Value());
+    }
+    Result<std::vector<Value>> outputs = evaluator_.Evaluate(graph_, node, inputs);
+    budget_.time -= Clock::now() - start;
+    if (!outputs || !AllTensors(node, *outputs)) return false;
+    budget_.bytes -= growth;
+    Replace(node, std::move(*outputs));
+    return true;
+  }
+
+  static bool AllTensors(const Node& node, const std::vector<Value>& values) {
+    if (values.size() != node.outputs.size()) return false;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (node.has_output(i) && !values[i].is_tensor()) return false;
+    }
+    return true;
+  }
+
+  void Replace(const Node& node, std::vector<Value> values) {
+    const std::vector<ValueId> outputs = node.outputs;
+    graph_.RemoveNode(node.id);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] == ValueId::kNone) continue;
+      const Tensor& tensor = values[i].tensor();
+      graph_.value(outputs[i]).type = ValueType::Tensor(tensor.type(), tensor.shape());
+      graph_.SetInitializer(outputs[i], std::move(values[i]));
+    }
+  }
+
+  Graph& graph_;
+  NodeEvaluator& evaluator_;
+  FoldingBudget& budget_;
+};
+
+}  // namespace
+
+size_t FoldConstants(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget) {
+  return ConstantFolding(graph, evaluator, budget).Run();
+}
+
+}  // namespace tenon

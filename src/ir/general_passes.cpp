@@ -1,0 +1,29 @@
+#include "ir/passes.h"
+
+namespace tenon {
+namespace {
+
+// Each round opens few new ways after the first; models settle within two or three.
+constexpr int kMostRounds = 4;
+
+}  // namespace
+
+Status RunGeneralPasses(Graph& graph, PassOptions options) {
+  TENON_RETURN_IF_ERROR(GatherConstants(graph));
+  for (int round = 0; round < kMostRounds; ++round) {
+    KnownElements known;
+    TENON_RETURN_IF_ERROR(InferTypes(graph, *options.shape_functions, options.inference, &known));
+    size_t changes = FoldKnownElements(graph, known);
+    if (options.evaluator) changes += FoldConstants(graph, *options.evaluator, options.budget);
+    // Constants reach the subgraphs of what was folded around them.
+    TENON_ASSIGN_OR_RETURN(const size_t gathered, GatherConstants(graph));
+    TENON_RETURN_IF_ERROR(InlineConstantIfs(graph, &changes));
+    changes += gathered + Simplify(graph);
+    changes += JoinCommonSubexpressions(graph);
+    RemoveDeadCode(graph);
+    if (changes == 0) return OkStatus();
+  }
+  return InferTypes(graph, *options.shape_functions, options.inference);
+}
+
+}  // namespace tenon

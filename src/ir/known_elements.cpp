@@ -1,0 +1,131 @@
+// Shape computations whose results inference knows become constants.
+#include <algorithm>
+#include <limits>
+
+#include "ir/passes.h"
+
+namespace tenon {
+namespace {
+
+using Elements = std::unordered_map<ValueId, std::vector<Dim>>;
+
+template <class T>
+Tensor TensorOf(const std::vector<Dim>& elements, const Shape& shape) {
+  std::vector<T> numbers;
+  for (const Dim& element : elements) numbers.push_back(static_cast<T>(element.value()));
+  return Tensor::Of<T>(shape, std::span<const T>(numbers));
+}
+
+// The value as a tensor, if every element is a number that its type holds.
+std::optional<Tensor> KnownTensor(const ValueType& type, const std::vector<Dim>& elements) {
+  if (!type.is_tensor() || !type.shape) return std::nullopt;
+  const std::optional<Shape> shape = type.shape->ToShape();
+  if (!shape) return std::nullopt;
+  const Result<int64_t> count = shape->CheckedNumElements();
+  if (!count || *count != static_cast<int64_t>(elements.size())) return std::nullopt;
+  const bool is_int32 = type.element_type == DataType::kInt32;
+  if (!is_int32 && type.element_type != DataType::kInt64) return std::nullopt;
+  const bool fits = std::all_of(elements.begin(), elements.end(), [&](const Dim& element) {
+    return element.is_number() &&
+           (!is_int32 || (element.value() >= std::numeric_limits<int32_t>::min() &&
+                          element.value() <= std::numeric_limits<int32_t>::max()));
+  });
+  if (!fits) return std::nullopt;
+  return is_int32 ? TensorOf<int32_t>(elements, *shape) : TensorOf<int64_t>(elements, *shape);
+}
+
+// One constant per output, or nothing if any is not known or is a graph output.
+std::vector<Tensor> KnownOutputs(const Graph& graph, const Node& node, const Elements& known) {
+  std::vector<Tensor> tensors;
+  for (const ValueId output : node.outputs) {
+    if (output == ValueId::kNone) continue;
+    const auto elements = known.find(output);
+    if (elements == known.end() || graph.value(output).output_uses > 0) return {};
+    std::optional<Tensor> tensor = KnownTensor(graph.value(output).type, elements->second);
+    if (!tensor) return {};
+    tensors.push_back(std::move(*tensor));
+  }
+  return tensors;
+}
+
+size_t FoldNodes(Graph& graph, const Elements& known) {
+  size_t changes = 0;
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    std::vector<Tensor> tensors = KnownOutputs(graph, *node, known);
+    if (tensors.empty()) continue;
+    std::vector<ValueId> outputs = node->outputs;
+    std::erase(outputs, ValueId::kNone);
+    graph.RemoveNode(node->id);
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      graph.value(outputs[k]).type = ValueType::Tensor(tensors[k].type(), tensors[k].shape());
+      graph.SetInitializer(outputs[k], std::move(tensors[k]));
+    }
+    ++changes;
+  }
+  return changes;
+}
+
+// A constant shape that means the same as `requested` for this input, if there is one: 0 stands for
+// a dimension that is the input's, and one -1 for whatever remains.
+std::optional<std::vector<int64_t>> ConstantShape(const std::vector<Dim>& requested,
+                                                  const SymbolicShape& input) {
+  std::vector<int64_t> shape;
+  bool has_rest = false;
+  for (size_t i = 0; i < requested.size(); ++i) {
+    const Dim& dim = requested[i];
+    // A number below 1 has a meaning of its own, which the other entries would change.
+    if (dim.is_number() && dim.value() < 1) return std::nullopt;
+    if (dim.is_number()) {
+      shape.push_back(dim.value());
+    } else if (i < input.rank() && dim == input[i]) {
+      shape.push_back(0);
+    } else if (!has_rest && !dim.is_unknown()) {
+      shape.push_back(-1);
+      has_rest = true;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return shape;
+}
+
+size_t FoldReshapes(Graph& graph, const Elements& known) {
+  size_t changes = 0;
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    const bool is_reshape = node && node->op_type == "Reshape" && node->domain.empty() &&
+                            node->has_input(1) && node->GetInt("allowzero", 0) == 0;
+    if (!is_reshape) continue;
+    const auto requested = known.find(node->inputs[1]);
+    const std::optional<SymbolicShape>& input = graph.value(node->inputs[0]).type.shape;
+    if (requested == known.end() || !input || graph.ConstantOf(node->inputs[1])) continue;
+    const auto shape = ConstantShape(requested->second, *input);
+    if (!shape) continue;
+    const std::string hint = Format("{}/constant", graph.value(node->inputs[1]).name);
+    const ValueId constant = graph.AddInitializer(
+        graph.UnusedName(hint), Tensor::Of<int64_t>({static_cast<int64_t>(shape->size())},
+                                                    std::span<const int64_t>(*shape)));
+    graph.SetInput(node->id, 1, constant);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+size_t FoldKnownElements(Graph& graph, const KnownElements& known) {
+  size_t changes = 0;
+  if (const auto elements = known.find(&graph); elements != known.end()) {
+    changes = FoldNodes(graph, elements->second) + FoldReshapes(graph, elements->second);
+  }
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    for (Graph* subgraph : node->Subgraphs()) changes += FoldKnownElements(*subgraph, known);
+  }
+  return changes;
+}
+
+}  // namespace tenon

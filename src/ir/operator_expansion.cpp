@@ -1,0 +1,111 @@
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "ir/onnx_reader.h"
+#include "ir/passes.h"
+#include "ir/schema.h"
+#include "ir/splice.h"
+
+namespace tenon {
+namespace {
+
+// Bodies use operators with bodies of their own; ONNX's nest a few levels deep.
+constexpr size_t kMostNodesPerOperator = 10'000;
+
+Attribute DefaultOf(const OpAttribute& formal) {
+  Attribute attribute(std::string(formal.name), {});
+  switch (formal.type) {
+    case AttributeType::kFloat:
+      attribute.held = formal.default_float;
+      break;
+    case AttributeType::kInt:
+      attribute.held = formal.default_int;
+      break;
+    case AttributeType::kString:
+      attribute.held = std::string(formal.default_string);
+      break;
+    case AttributeType::kFloats:
+      attribute.held =
+          std::vector<float>(formal.default_floats.begin(), formal.default_floats.end());
+      break;
+    case AttributeType::kInts:
+      attribute.held = std::vector<int64_t>(formal.default_ints.begin(), formal.default_ints.end());
+      break;
+    case AttributeType::kStrings:
+      attribute.held =
+          std::vector<std::string>(formal.default_strings.begin(), formal.default_strings.end());
+      break;
+    default:
+      break;
+  }
+  return attribute;
+}
+
+class OperatorExpansion {
+ public:
+  explicit OperatorExpansion(const std::function<bool(const Graph&, const Node&)>& has_kernel)
+      : has_kernel_(has_kernel) {}
+
+  Status Run(Graph& graph) {
+    const size_t first_new = graph.node_capacity();
+    size_t most = 0;
+    for (size_t i = 0; i < graph.node_capacity(); ++i) {
+      const auto id = static_cast<NodeId>(i);
+      const Node* node = graph.FindNode(id);
+      if (!node) continue;
+      const bool has_body = node->schema && !node->schema->function_body.empty();
+      if (has_body && !has_kernel_(graph, *node)) {
+        // Each node of the model adds a bounded number at most.
+        if (i < first_new) most += kMostNodesPerOperator;
+        if (graph.node_capacity() - first_new > most) {
+          return InvalidGraph("expanding {} does not end", node->Describe());
+        }
+        TENON_RETURN_IF_ERROR(Expand(graph, *node));
+        continue;
+      }
+      for (Graph* subgraph : node->Subgraphs()) TENON_RETURN_IF_ERROR(Run(*subgraph));
+    }
+    return OkStatus();
+  }
+
+ private:
+  Result<const Function*> BodyOf(const OpSchema& schema) {
+    const auto known = bodies_.find(&schema);
+    if (known != bodies_.end()) return &known->second;
+    TENON_ASSIGN_OR_RETURN(Function body,
+                           ReadFunction(std::as_bytes(std::span(schema.function_body))));
+    return &bodies_.emplace(&schema, std::move(body)).first->second;
+  }
+
+  Status Expand(Graph& graph, const Node& node) {
+    TENON_ASSIGN_OR_RETURN(const Function* body, BodyOf(*node.schema));
+    std::map<std::string, Attribute> defaults;
+    SpliceOptions options;
+    options.prefix = Format(
+        "{}/", node.name.empty() ? Format("{}_{}", node.op_type, Index(node.id)) : node.name);
+    options.provider = node.provider;
+    options.resolve = [&](const std::string& name) -> const Attribute* {
+      if (const Attribute* given = node.FindAttribute(name)) return given;
+      for (const Attribute& fallback : body->attributes) {
+        if (fallback.name == name) return &fallback;
+      }
+      const OpAttribute* formal = node.schema->FindAttribute(name);
+      if (!formal || !formal->has_default) return nullptr;
+      return &defaults.try_emplace(name, DefaultOf(*formal)).first->second;
+    };
+    return ReplaceByBody(graph, node.id, *body->body, node.inputs, options);
+  }
+
+  const std::function<bool(const Graph&, const Node&)>& has_kernel_;
+  std::unordered_map<const OpSchema*, Function> bodies_;
+};
+
+}  // namespace
+
+Status ExpandOperators(Graph& graph,
+                       const std::function<bool(const Graph&, const Node&)>& has_kernel) {
+  return OperatorExpansion(has_kernel).Run(graph);
+}
+
+}  // namespace tenon

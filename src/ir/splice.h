@@ -1,0 +1,33 @@
+// Copies the nodes of one graph into another: inlining of functions, operators and branches.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tenon {
+
+// What stands for an attribute of the function in whose body a node refers to it; null: nothing.
+using ResolveAttribute = std::function<const Attribute*(const std::string& name)>;
+
+struct SpliceOptions {
+  // In front of the names of copied values and nodes.
+  std::string prefix;
+  // Null outside of functions.
+  ResolveAttribute resolve;
+  int32_t provider = -1;
+};
+
+// Replaces `call`, a node of `graph`, by the nodes of `body`. `inputs` stand for the inputs of
+// `body`, in order; those that it does not have are left out. Captures of `body`, if it is a
+// subgraph of `call`, stand for what they capture. The outputs of `call` become those of `body`.
+// Error: kInvalidGraph if the numbers of inputs or outputs do not fit, or a subgraph of a function
+// refers to an attribute that is a graph.
+Status ReplaceByBody(Graph& graph, NodeId call, const Graph& body, std::vector<ValueId> inputs,
+                     const SpliceOptions& options);
+
+}  // namespace tenon
