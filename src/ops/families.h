@@ -8,7 +8,9 @@
 
 namespace tenon {
 
+extern const std::span<const OpRow> kBinaryFamily;
 extern const std::span<const OpRow> kReshapeFamily;
 extern const std::span<const OpRow> kShapeFamily;
+extern const std::span<const OpRow> kUnaryFamily;
 
 }  // namespace tenon

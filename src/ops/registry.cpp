@@ -45,8 +45,10 @@ class RowShapeFunctions final : public ShapeFunctionTable {
 
 std::span<const std::span<const OpRow>> OpFamilies() {
   static const std::span<const OpRow> families[] = {
+      kBinaryFamily,
       kReshapeFamily,
       kShapeFamily,
+      kUnaryFamily,
   };
   return families;
 }

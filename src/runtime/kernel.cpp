@@ -1,7 +1,36 @@
 #include "runtime/kernel.h"
 
+#include <algorithm>
+#include <array>
+
+#include "base/arithmetic.h"
+
 namespace tenon {
 namespace {
+
+// Pieces of scratch memory, each used by one task at a time. There are as many as threads, so a
+// task that looks for one finds it.
+class ScratchPieces {
+ public:
+  static constexpr size_t kMost = 64;
+
+  ScratchPieces(std::byte* memory, size_t piece_bytes, size_t count)
+      : memory_(memory), piece_bytes_(piece_bytes), count_(count) {}
+
+  size_t Take() {
+    for (size_t i = 0;; i = (i + 1) % count_) {
+      if (!taken_[i].exchange(true, std::memory_order_acquire)) return i;
+    }
+  }
+  void GiveBack(size_t piece) { taken_[piece].store(false, std::memory_order_release); }
+  std::byte* At(size_t piece) const { return memory_ + piece * piece_bytes_; }
+
+ private:
+  std::byte* const memory_;
+  const size_t piece_bytes_;
+  const size_t count_;
+  std::array<std::atomic<bool>, kMost> taken_ = {};
+};
 
 const ValueType& TypeOf(const Graph& graph, const std::vector<ValueId>& ids, size_t i) {
   static const ValueType* const none = new ValueType();
@@ -9,6 +38,33 @@ const ValueType& TypeOf(const Graph& graph, const std::vector<ValueId>& ids, siz
 }
 
 }  // namespace
+
+Status KernelContext::ForEachTask(size_t count, size_t scratch_bytes,
+                                  FunctionRef<void(size_t task, std::byte* scratch)> body) {
+  if (scratch_bytes == 0) {
+    threads().ParallelFor(count, 1, [&](size_t begin, size_t end) {
+      for (size_t task = begin; task < end; ++task) body(task, nullptr);
+    });
+    return OkStatus();
+  }
+  const auto thread_count = static_cast<size_t>(threads().threads());
+  const size_t pieces = std::min({thread_count, std::max<size_t>(count, 1), ScratchPieces::kMost});
+  const std::optional<size_t> piece_bytes = CheckedRoundUp<size_t>(scratch_bytes, 64);
+  const std::optional<size_t> bytes =
+      piece_bytes ? CheckedMul<size_t>(*piece_bytes, pieces) : std::nullopt;
+  void* memory = bytes ? Scratch(*bytes) : nullptr;
+  if (memory == nullptr) {
+    return RuntimeException("out of memory: {} bytes of scratch for {} tasks", scratch_bytes,
+                            pieces);
+  }
+  ScratchPieces scratch(static_cast<std::byte*>(memory), *piece_bytes, pieces);
+  threads().ParallelFor(count, 1, [&](size_t begin, size_t end) {
+    const size_t piece = scratch.Take();
+    for (size_t task = begin; task < end; ++task) body(task, scratch.At(piece));
+    scratch.GiveBack(piece);
+  });
+  return OkStatus();
+}
 
 const ValueType& KernelInfo::InputType(size_t i) const { return TypeOf(graph_, node_.inputs, i); }
 const ValueType& KernelInfo::OutputType(size_t i) const { return TypeOf(graph_, node_.outputs, i); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "ir/graph.h"
@@ -62,6 +63,12 @@ class KernelContext {
   virtual void* Scratch(size_t bytes) = 0;
 
   ThreadPool& threads() const { return *threads_; }
+
+  // Calls body(task, scratch) once for every task in [0, count), divided among the threads.
+  // `scratch` has `scratch_bytes` bytes, aligned to 64, that no other task uses meanwhile. Uses up
+  // the one call of Scratch if scratch_bytes > 0. Error: out of memory.
+  Status ForEachTask(size_t count, size_t scratch_bytes,
+                     FunctionRef<void(size_t task, std::byte* scratch)> body);
   // True once the run should end early; long kernels look at it now and then.
   bool cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
 

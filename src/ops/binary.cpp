@@ -1,0 +1,330 @@
+// Element-wise operators with two inputs, and sums of many.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "kernels/broadcast.h"
+#include "ops/families.h"
+
+namespace tenon {
+namespace {
+
+using kernels::BinaryFunctions;
+using kernels::BinaryOp;
+using kernels::LogicalOp;
+
+std::optional<kernels::ElementType> ElementTypeOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return kernels::ElementType::kFloat;
+    case DataType::kDouble:
+      return kernels::ElementType::kDouble;
+    case DataType::kInt8:
+      return kernels::ElementType::kInt8;
+    case DataType::kInt16:
+      return kernels::ElementType::kInt16;
+    case DataType::kInt32:
+      return kernels::ElementType::kInt32;
+    case DataType::kInt64:
+      return kernels::ElementType::kInt64;
+    case DataType::kUint8:
+    case DataType::kBool:
+      return kernels::ElementType::kUint8;
+    case DataType::kUint16:
+      return kernels::ElementType::kUint16;
+    case DataType::kUint32:
+      return kernels::ElementType::kUint32;
+    case DataType::kUint64:
+      return kernels::ElementType::kUint64;
+    default:
+      return std::nullopt;
+  }
+}
+
+Result<SymbolicShape> BroadcastInputs(ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  for (size_t i = 1; i < context.input_count(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape next, context.Input(i));
+    TENON_ASSIGN_OR_RETURN(shape, BroadcastShapes(shape, next));
+  }
+  return shape;
+}
+
+// Follows arithmetic on dimensions, where both operands are known.
+template <BinaryOp op>
+void PropagateDims(ShapeContext& context) {
+  const auto a = context.KnownDims(0);
+  const auto b = context.KnownDims(1);
+  if (!a || !b || (a->size() != b->size() && a->size() != 1 && b->size() != 1)) return;
+  std::vector<Dim> result;
+  for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
+    const Dim& x = (*a)[a->size() == 1 ? 0 : i];
+    const Dim& y = (*b)[b->size() == 1 ? 0 : i];
+    switch (op) {
+      case BinaryOp::kAdd:
+        result.push_back(x + y);
+        break;
+      case BinaryOp::kSub:
+        result.push_back(x - y);
+        break;
+      case BinaryOp::kMul:
+        result.push_back(x * y);
+        break;
+      case BinaryOp::kMax:
+        result.push_back(Max(x, y));
+        break;
+      case BinaryOp::kMin:
+        result.push_back(Min(x, y));
+        break;
+      case BinaryOp::kDiv: {
+        // Integer division truncates; sizes are not negative, where that is the same as FloorDiv.
+        const bool is_negative =
+            (x.is_number() && x.value() < 0) || (y.is_number() && y.value() < 0);
+        if (is_negative) return;
+        result.push_back(FloorDiv(x, y));
+        break;
+      }
+      default:
+        return;
+    }
+  }
+  context.SetOutputDims(0, std::move(result));
+}
+
+template <BinaryOp op, class Attrs>
+Status InferBinary(const Attrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, BroadcastInputs(context));
+  PropagateDims<op>(context);
+  if (kernels::IsComparison(op)) return context.SetOutput(0, std::move(shape), DataType::kBool);
+  return context.SetOutput(0, std::move(shape));
+}
+
+Status RunBroadcast(KernelContext& context, const BinaryFunctions& functions, size_t grain,
+                    const Tensor& a, const Tensor& b, Tensor& y) {
+  const std::span<const int64_t> shapes[] = {a.shape().dims(), b.shape().dims()};
+  TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
+  const kernels::BroadcastTasks tasks = kernels::SplitBroadcast(plan, grain);
+  const kernels::BroadcastBinary op = {functions, DataTypeBits(a.type()) / 8,
+                                       DataTypeBits(y.type()) / 8};
+  context.threads().ParallelFor(tasks.count, 1, [&](size_t begin, size_t end) {
+    for (size_t task = begin; task < end; ++task) {
+      kernels::RunBroadcastBinary(plan, tasks, task, op, a.raw(), b.raw(), y.raw());
+    }
+  });
+  return OkStatus();
+}
+
+Result<BinaryFunctions> FunctionsFor(BinaryOp op, DataType type) {
+  const std::optional<kernels::ElementType> element = ElementTypeOf(type);
+  if (!element) return NotImplemented("element type {}", DataTypeName(type));
+  return kernels::FindBinary(op, *element);
+}
+
+template <BinaryOp op>
+Status RunBinary(const NoAttrs&, KernelContext& context) {
+  const Tensor& a = context.Input(0);
+  TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions, FunctionsFor(op, a.type()));
+  return RunBroadcast(context, functions, kernels::ElementwiseGrain(op), a, context.Input(1),
+                      context.Output(0));
+}
+
+// Mod-10: `fmod` gives the result the dividend's sign.
+struct ModAttrs {
+  bool fmod = false;
+  static constexpr auto Fields() { return std::tuple(Field("fmod", &ModAttrs::fmod)); }
+};
+
+Status RunMod(const ModAttrs& attrs, KernelContext& context) {
+  return attrs.fmod ? RunBinary<BinaryOp::kFmod>({}, context)
+                    : RunBinary<BinaryOp::kMod>({}, context);
+}
+
+// Pow-13: the exponent may have a type of its own.
+Status RunPow(const NoAttrs&, KernelContext& context) {
+  const Tensor& base = context.Input(0);
+  const Tensor& exponent = context.Input(1);
+  if (base.type() == exponent.type()) return RunBinary<BinaryOp::kPow>({}, context);
+  return NotImplemented("a base of type {} with an exponent of type {}", DataTypeName(base.type()),
+                        DataTypeName(exponent.type()));
+}
+
+// Before opset 7, `broadcast` lines b's axes up with a's from `axis` on.
+struct OldBroadcastAttrs {
+  bool broadcast = false;
+  std::optional<int64_t> axis;
+  static constexpr auto Fields() {
+    return std::tuple(Field("broadcast", &OldBroadcastAttrs::broadcast),
+                      Field("axis", &OldBroadcastAttrs::axis));
+  }
+};
+
+// The shape of b with trailing axes of size 1 so that NumPy's rules line it up with a as asked.
+Result<Shape> LinedUp(const OldBroadcastAttrs& attrs, const Shape& a, const Shape& b) {
+  if (!attrs.broadcast || !attrs.axis) return b;
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(*attrs.axis, a.rank()));
+  if (axis + b.rank() > a.rank()) {
+    return InvalidArgument("input 1 {} does not fit into input 0 {} from axis {} on", b, a, axis);
+  }
+  Shape shape = b;
+  while (axis + shape.rank() < a.rank()) shape.Append(1);
+  return shape;
+}
+
+template <BinaryOp op>
+Status InferOld(const OldBroadcastAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  if (kernels::IsComparison(op)) return context.SetOutput(0, std::move(shape), DataType::kBool);
+  return context.SetOutput(0, std::move(shape));
+}
+
+template <BinaryOp op>
+Status RunOld(const OldBroadcastAttrs& attrs, KernelContext& context) {
+  const Tensor& a = context.Input(0);
+  TENON_ASSIGN_OR_RETURN(Shape shape, LinedUp(attrs, a.shape(), context.Input(1).shape()));
+  const Tensor b = context.Input(1).Reshaped(std::move(shape));
+  TENON_ASSIGN_OR_RETURN(const auto broadcast,
+                         BroadcastShapes(SymbolicShape(a.shape()), SymbolicShape(b.shape())));
+  if (!(broadcast == SymbolicShape(a.shape()))) {
+    return InvalidArgument("input 1 {} does not broadcast to input 0 {}", b.shape(), a.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions, FunctionsFor(op, a.type()));
+  return RunBroadcast(context, functions, kernels::ElementwiseGrain(op), a, b, context.Output(0));
+}
+
+template <LogicalOp op>
+Status RunLogical(const NoAttrs&, KernelContext& context) {
+  return RunBroadcast(context, kernels::FindLogical(op),
+                      kernels::ElementwiseGrain(BinaryOp::kEqual), context.Input(0),
+                      context.Input(1), context.Output(0));
+}
+
+// y = x, broadcast.
+Status SpreadOver(const Tensor& x, Tensor& y) {
+  const std::span<const int64_t> shapes[] = {x.shape().dims(), y.shape().dims()};
+  TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
+  const kernels::BroadcastTasks tasks = kernels::SplitBroadcast(plan, plan.output_size());
+  const size_t size = DataTypeBits(x.type()) / 8;
+  for (size_t task = 0; task < tasks.count; ++task) {
+    kernels::ForEachRunOfTask(plan, tasks, task, [&](const auto& offsets, size_t to, size_t n) {
+      const std::byte* from = x.data<std::byte>() + offsets[0] * size;
+      std::byte* into = y.data<std::byte>() + to * size;
+      for (size_t i = 0; i < n; ++i, into += size) {
+        std::memcpy(into, from + i * plan.inner_stride[0] * size, size);
+      }
+    });
+  }
+  return OkStatus();
+}
+
+// Sum-8, Max-8, Min-8: one input or more, folded from the left.
+template <BinaryOp op>
+Status RunVariadic(const NoAttrs&, KernelContext& context) {
+  Tensor& y = context.Output(0);
+  TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions, FunctionsFor(op, y.type()));
+  const size_t grain = kernels::ElementwiseGrain(op);
+  if (context.input_count() == 1) {
+    std::copy_n(context.Input(0).data<std::byte>(), y.bytes(), y.data<std::byte>());
+    return OkStatus();
+  }
+  // The first partial result has the output's shape only if those two inputs broadcast to it; else
+  // it starts from the input spread over the whole output.
+  const Tensor& a = context.Input(0);
+  const Tensor& b = context.Input(1);
+  TENON_ASSIGN_OR_RETURN(const auto first,
+                         BroadcastShapes(SymbolicShape(a.shape()), SymbolicShape(b.shape())));
+  size_t next = 2;
+  if (first == SymbolicShape(y.shape())) {
+    TENON_RETURN_IF_ERROR(RunBroadcast(context, functions, grain, a, b, y));
+  } else {
+    TENON_RETURN_IF_ERROR(SpreadOver(a, y));
+    next = 1;
+  }
+  for (size_t i = next; i < context.input_count(); ++i) {
+    TENON_RETURN_IF_ERROR(RunBroadcast(context, functions, grain, y, context.Input(i), y));
+  }
+  return OkStatus();
+}
+
+// Mean-8.
+Status RunMean(const NoAttrs& attrs, KernelContext& context) {
+  TENON_RETURN_IF_ERROR(RunVariadic<BinaryOp::kAdd>(attrs, context));
+  Tensor& y = context.Output(0);
+  const auto count = static_cast<double>(context.input_count());
+  for (int64_t i = 0; i < y.size(); ++i) {
+    if (y.type() == DataType::kFloat) {
+      y.data<float>()[i] /= static_cast<float>(count);
+    } else {
+      y.data<double>()[i] /= count;
+    }
+  }
+  return OkStatus();
+}
+
+constexpr TypeSet kArithmetic = kInts | TypeSet{DataType::kFloat, DataType::kDouble};
+constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};
+constexpr KernelTraits kEither = {.in_place_input = 0, .in_place_also = 1};
+
+template <BinaryOp op>
+constexpr OpRow Binary(std::string_view name, int32_t since) {
+  return Op<InferBinary<op, NoAttrs>, RunBinary<op>>(
+      name, {.since = since, .types = kArithmetic, .traits = kEither});
+}
+
+template <BinaryOp op>
+constexpr OpRow Old(std::string_view name) {
+  return Op<InferOld<op>, RunOld<op>>(name, {.since = 1, .types = kArithmetic});
+}
+
+template <BinaryOp op>
+constexpr OpRow Compare(std::string_view name, int32_t since, TypeSet types = kArithmetic) {
+  return Op<InferBinary<op, NoAttrs>, RunBinary<op>>(name, {.since = since, .types = types});
+}
+
+template <LogicalOp op>
+constexpr OpRow Logical(std::string_view name) {
+  return Op<InferBinary<BinaryOp::kEqual, NoAttrs>, RunLogical<op>>(
+      name, {.since = 7, .types = {DataType::kBool}, .traits = kEither});
+}
+
+template <BinaryOp op>
+constexpr OpRow Variadic(std::string_view name) {
+  return Op<InferBinary<BinaryOp::kPow, NoAttrs>, RunVariadic<op>>(
+      name, {.since = 1, .types = kArithmetic});
+}
+
+constexpr OpRow kRows[] = {
+    Old<BinaryOp::kAdd>("Add"),
+    Old<BinaryOp::kSub>("Sub"),
+    Old<BinaryOp::kMul>("Mul"),
+    Old<BinaryOp::kDiv>("Div"),
+    Old<BinaryOp::kPow>("Pow"),
+    Old<BinaryOp::kEqual>("Equal"),
+    Old<BinaryOp::kLess>("Less"),
+    Old<BinaryOp::kGreater>("Greater"),
+    Binary<BinaryOp::kAdd>("Add", 7),
+    Binary<BinaryOp::kSub>("Sub", 7),
+    Binary<BinaryOp::kMul>("Mul", 7),
+    Binary<BinaryOp::kDiv>("Div", 7),
+    Binary<BinaryOp::kPRelu>("PRelu", 7),
+    Op<InferBinary<BinaryOp::kPow, NoAttrs>, RunPow>("Pow", {.since = 7, .types = kArithmetic}),
+    Op<InferBinary<BinaryOp::kMod, ModAttrs>, RunMod>("Mod", {.since = 10, .types = kArithmetic}),
+    Compare<BinaryOp::kEqual>("Equal", 7, kArithmetic | TypeSet{DataType::kBool}),
+    Compare<BinaryOp::kLess>("Less", 7),
+    Compare<BinaryOp::kGreater>("Greater", 7),
+    Compare<BinaryOp::kLessOrEqual>("LessOrEqual", 12),
+    Compare<BinaryOp::kGreaterOrEqual>("GreaterOrEqual", 12),
+    Logical<LogicalOp::kAnd>("And"),
+    Logical<LogicalOp::kOr>("Or"),
+    Logical<LogicalOp::kXor>("Xor"),
+    Variadic<BinaryOp::kAdd>("Sum"),
+    Variadic<BinaryOp::kMax>("Max"),
+    Variadic<BinaryOp::kMin>("Min"),
+    Op<InferBinary<BinaryOp::kPow, NoAttrs>, RunMean>("Mean",
+                                                      {.since = 1, .types = kFloatAndDouble}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kBinaryFamily = kRows;
+
+}  // namespace tenon

@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/run_op.h"
+
+namespace tenon {
+namespace {
+
+template <class T>
+Tensor Filled(Shape shape, int64_t start) {
+  Tensor x = Tensor::Allocate(DataTypeOf<T>(), shape).value();
+  for (int64_t i = 0; i < x.size(); ++i) x.data<T>()[i] = static_cast<T>((start + i * 7) % 11 + 1);
+  return x;
+}
+
+// The element of `x` that broadcasting puts at row-major position `i` of `shape`.
+template <class T>
+double At(const Tensor& x, const Shape& shape, int64_t i) {
+  int64_t offset = 0, stride = 1;
+  for (size_t back = 1; back <= shape.rank(); ++back) {
+    const int64_t index = i % shape[shape.rank() - back];
+    i /= shape[shape.rank() - back];
+    if (back > x.rank()) continue;
+    const int64_t dim = x.shape()[x.rank() - back];
+    if (dim != 1) offset += index * stride;
+    stride *= dim;
+  }
+  return static_cast<double>(x.data<T>()[offset]);
+}
+
+struct BinaryCase {
+  const char* name;
+  double (*reference)(double, double);
+};
+
+const BinaryCase kCases[] = {
+    {"Add", [](double a, double b) { return a + b; }},
+    {"Sub", [](double a, double b) { return a - b; }},
+    {"Mul", [](double a, double b) { return a * b; }},
+    {"Max", [](double a, double b) { return std::max(a, b); }},
+    {"Min", [](double a, double b) { return std::min(a, b); }},
+};
+const BinaryCase kComparisons[] = {
+    {"Equal", [](double a, double b) { return double(a == b); }},
+    {"Less", [](double a, double b) { return double(a < b); }},
+    {"LessOrEqual", [](double a, double b) { return double(a <= b); }},
+    {"Greater", [](double a, double b) { return double(a > b); }},
+    {"GreaterOrEqual", [](double a, double b) { return double(a >= b); }},
+};
+
+struct ShapeCase {
+  Shape a, b, y;
+};
+const ShapeCase kShapes[] = {
+    {{3, 4}, {3, 4}, {3, 4}},    {{3, 4}, {4}, {3, 4}},          {{3, 1}, {1, 5}, {3, 5}},
+    {{}, {2, 3}, {2, 3}},        {{2, 3, 4}, {3, 1}, {2, 3, 4}}, {{0, 3}, {1}, {0, 3}},
+    {{1}, {1, 1, 1}, {1, 1, 1}}, {{5, 1, 7}, {6, 1}, {5, 6, 7}},
+};
+
+template <class T, class Out>
+void CheckBinary(const BinaryCase& c) {
+  for (const ShapeCase& s : kShapes) {
+    const Tensor a = Filled<T>(s.a, 3), b = Filled<T>(s.b, 8);
+    const Tensor y = RunTensorOp({c.name, 0, {a, b}});
+    ASSERT_EQ(y.shape(), s.y) << c.name;
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const auto expected =
+          static_cast<Out>(static_cast<T>(c.reference(At<T>(a, s.y, i), At<T>(b, s.y, i))));
+      EXPECT_EQ(y.data<Out>()[i], expected) << c.name << " at " << i << " of " << s.y.ToString();
+    }
+  }
+}
+
+TEST(BinaryTest, BroadcastsEveryTypeOverEveryShape) {
+  for (const BinaryCase& c : kCases) {
+    CheckBinary<float, float>(c);
+    CheckBinary<double, double>(c);
+    CheckBinary<int64_t, int64_t>(c);
+    CheckBinary<int32_t, int32_t>(c);
+    CheckBinary<int8_t, int8_t>(c);
+    CheckBinary<uint8_t, uint8_t>(c);
+  }
+  for (const BinaryCase& c : kComparisons) {
+    CheckBinary<float, bool>(c);
+    CheckBinary<int64_t, bool>(c);
+  }
+}
+
+TEST(BinaryTest, RefusesShapesThatDoNotBroadcast) {
+  const auto failed = RunOp({"Add", 0, {Filled<float>({2, 3}, 0), Filled<float>({2}, 0)}});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message(), "shapes [2, 3] and [2] cannot be broadcast together");
+}
+
+TEST(BinaryTest, RemaindersFollowTheStandard) {
+  const Tensor a = Tensor::Of<int32_t>({4}, {-7, 7, -7, 7});
+  const Tensor b = Tensor::Of<int32_t>({4}, {3, -3, -3, 3});
+  const auto values = [&](int64_t fmod) {
+    const Tensor y = RunTensorOp({"Mod", 13, {a, b}, MakeAttributes(Attr("fmod", fmod))});
+    return std::vector<int>(y.data<int32_t>(), y.data<int32_t>() + 4);
+  };
+  EXPECT_EQ(values(0), (std::vector<int>{2, -2, -1, 1}));
+  EXPECT_EQ(values(1), (std::vector<int>{-1, 1, -1, 1}));
+}
+
+TEST(BinaryTest, OldBroadcastLinesUpFromAnAxis) {
+  const Tensor a = Filled<float>({2, 3, 4}, 0), b = Filled<float>({3}, 5);
+  const Tensor y = RunTensorOp(
+      {"Add", 6, {a, b}, MakeAttributes(Attr("broadcast", int64_t{1}), Attr("axis", int64_t{1}))});
+  for (int64_t i = 0; i < 24; ++i) {
+    EXPECT_EQ(y.data<float>()[i], a.data<float>()[i] + b.data<float>()[i / 4 % 3]);
+  }
+}
+
+TEST(BinaryTest, FoldsAnyNumberOfInputs) {
+  const Tensor a = Filled<float>({3, 1}, 0), b = Filled<float>({1}, 4),
+               c = Filled<float>({3, 5}, 9);
+  const Tensor sum = RunTensorOp({"Sum", 0, {a, b, c}});
+  const Tensor mean = RunTensorOp({"Mean", 0, {a, b, c}});
+  for (int64_t i = 0; i < 15; ++i) {
+    const float expected = a.data<float>()[i / 5] + b.data<float>()[0] + c.data<float>()[i];
+    EXPECT_FLOAT_EQ(sum.data<float>()[i], expected);
+    EXPECT_FLOAT_EQ(mean.data<float>()[i], expected / 3);
+  }
+  EXPECT_EQ(RunTensorOp({"Max", 0, {c}}).values<float>()[7], c.values<float>()[7]);
+}
+
+TEST(BinaryTest, LogicFollowsItsTables) {
+  const Tensor a = Tensor::Of<bool>({4}, {false, false, true, true});
+  const Tensor b = Tensor::Of<bool>({4}, {false, true, false, true});
+  const auto values = [&](const char* op) {
+    const Tensor y = RunTensorOp({op, 0, {a, b}});
+    return std::vector<bool>(y.data<bool>(), y.data<bool>() + 4);
+  };
+  EXPECT_EQ(values("And"), (std::vector<bool>{0, 0, 0, 1}));
+  EXPECT_EQ(values("Or"), (std::vector<bool>{0, 1, 1, 1}));
+  EXPECT_EQ(values("Xor"), (std::vector<bool>{0, 1, 1, 0}));
+}
+
+}  // namespace
+}  // namespace tenon
