@@ -69,12 +69,24 @@ ValueId Graph::FindValue(std::string_view value_name) const {
 
 ValueId Graph::AddValue(std::string value_name, ValueType type) {
   const auto id = static_cast<ValueId>(values_.size());
-  auto info = std::make_unique<ValueInfo>();
-  info->name = value_name;
-  info->type = std::move(type);
+  auto info = std::make_unique<ValueInfo>(std::move(value_name), std::move(type));
+  by_name_.emplace(info->name, id);
   values_.push_back(std::move(info));
-  by_name_.emplace(std::move(value_name), id);
   return id;
+}
+
+ValueId Graph::TryAddValue(std::string value_name, ValueType type) {
+  auto info = std::make_unique<ValueInfo>(std::move(value_name), std::move(type));
+  const auto id = static_cast<ValueId>(values_.size());
+  if (!by_name_.emplace(info->name, id).second) return ValueId::kNone;
+  values_.push_back(std::move(info));
+  return id;
+}
+
+void Graph::Reserve(size_t more_values, size_t more_nodes) {
+  values_.reserve(values_.size() + more_values);
+  by_name_.reserve(values_.size() + more_values);
+  nodes_.reserve(nodes_.size() + more_nodes);
 }
 
 std::string Graph::UnusedName(std::string_view hint) const {
@@ -279,9 +291,9 @@ std::unique_ptr<Graph> Graph::Clone() const {
   copy->captures = captures;
   copy->quantization_annotations = quantization_annotations;
   copy->outputs_ = outputs_;
-  copy->by_name_ = by_name_;
   copy->live_nodes_ = live_nodes_;
   for (const auto& info : values_) copy->values_.push_back(std::make_unique<ValueInfo>(*info));
+  for (const auto& [value_name, id] : by_name_) copy->by_name_.emplace(copy->value(id).name, id);
   for (const auto& node : nodes_) {
     if (!node) {
       copy->nodes_.push_back(nullptr);

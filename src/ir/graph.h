@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -36,7 +37,12 @@ struct QuantizationAnnotation {
 
 // A named edge: what one node (or the caller, or the model file) produces and others consume.
 struct ValueInfo {
-  std::string name;  // unique in its graph; a capture usually has the name of the outer value
+  ValueInfo(std::string value_name, ValueType value_type)
+      : name(std::move(value_name)), type(std::move(value_type)) {}
+
+  // Unique in its graph, which finds the value by it; a capture usually has the name of the outer
+  // value.
+  const std::string name;
   ValueType type;
   std::string doc_string;
   Metadata metadata;
@@ -112,12 +118,6 @@ struct NodeSpec {
   int32_t opset = 0;
 };
 
-// Lets a map with std::string keys be searched for a std::string_view.
-struct TextHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
-
 // Not thread-safe. Invariants, which every edit keeps: producers and consumers mirror the nodes'
 // inputs and outputs; a value has one producer at most.
 class Graph {
@@ -141,6 +141,10 @@ class Graph {
   ValueId FindValue(std::string_view value_name) const;
   // A new value. The name must be unused; Unused() makes one.
   ValueId AddValue(std::string value_name, ValueType type = {});
+  // The same, but kNone and no new value if there is one of that name.
+  ValueId TryAddValue(std::string value_name, ValueType type = {});
+  // Makes room for so many more values and nodes.
+  void Reserve(size_t more_values, size_t more_nodes);
   // `hint`, with a number appended if some value has that name already.
   std::string UnusedName(std::string_view hint) const;
   void AddInput(ValueId id);
@@ -198,7 +202,7 @@ class Graph {
   std::vector<std::unique_ptr<ValueInfo>> values_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<GraphOutput> outputs_;
-  std::unordered_map<std::string, ValueId, TextHash, std::equal_to<>> by_name_;
+  std::unordered_map<std::string_view, ValueId> by_name_;  // keys: ValueInfo::name
   size_t live_nodes_ = 0;
 };
 

@@ -81,7 +81,7 @@ Result<GraphFields> ReadGraphFields(std::string_view bytes, ReadContext& context
         TENON_RETURN_IF_ERROR(declare(fields.outputs));
         break;
       case GraphField::kValueInfo:
-        TENON_RETURN_IF_ERROR(declare(fields.value_infos));
+        fields.value_infos.push_back(reader.Bytes());
         break;
       case GraphField::kQuantizationAnnotation:
         fields.quantization_annotations.push_back(ReadAnnotation(reader.Bytes(), context.errors));

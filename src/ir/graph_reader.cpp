@@ -16,7 +16,8 @@ constexpr int kMaxGraphDepth = 34;
 // How many names are compared to find the one that an undefined name was meant to be.
 constexpr size_t kMaxCandidates = 10000;
 
-// A NodeProto; all views are into the file.
+// A NodeProto; all views are into the file. One object serves all nodes of a graph, so that its
+// lists are allocated once.
 struct NodeFields {
   std::vector<std::string_view> inputs;
   std::vector<std::string_view> outputs;
@@ -24,10 +25,16 @@ struct NodeFields {
   std::vector<std::string_view> device_configurations;
   std::string_view name, op_type, domain, overload, doc_string;
   Metadata metadata;
+
+  void Clear() {
+    for (auto* list : {&inputs, &outputs, &attributes, &device_configurations}) list->clear();
+    for (auto* text : {&name, &op_type, &domain, &overload, &doc_string}) *text = {};
+    metadata.clear();
+  }
 };
 
-NodeFields ReadNodeFields(std::string_view bytes, WireErrors& errors) {
-  NodeFields fields;
+void ReadNodeFields(std::string_view bytes, WireErrors& errors, NodeFields& fields) {
+  fields.Clear();
   WireReader reader("NodeProto", bytes, errors);
   while (reader.Next()) {
     switch (reader.field<NodeField>()) {
@@ -64,7 +71,6 @@ NodeFields ReadNodeFields(std::string_view bytes, WireErrors& errors) {
     }
   }
   if (fields.domain == "ai.onnx") fields.domain = "";
-  return fields;
 }
 
 // As Node::Describe() will call the node.
@@ -91,11 +97,13 @@ class GraphReader {
   Status AddSparseInitializers(const std::vector<std::string_view>& tensors);
   Status AddInitializer(std::string name, Value value, ValueType type, std::string doc_string,
                         Metadata metadata);
-  Status DeclareNodeOutputs(const std::vector<NodeFields>& nodes);
-  void ApplyValueInfos(std::vector<ValueDeclaration> values);
-  Status AddNodes(const std::vector<NodeFields>& nodes);
+  Status DeclareNodeOutputs(const std::vector<std::string_view>& nodes);
+  Status DeclareOutputsOf(const NodeFields& node);
+  Status ApplyValueInfos(const std::vector<std::string_view>& values);
+  Status AddNodes(const std::vector<std::string_view>& nodes);
+  Status AddNode(NodeFields& fields, size_t& next_output);
   Status AddOutputs(std::vector<ValueDeclaration> outputs);
-  Result<NodeSpec> ReadNode(const NodeFields& fields);
+  Result<NodeSpec> ReadNode(const NodeFields& fields, size_t& next_output);
   Result<std::vector<Attribute>> ReadAttributes(const std::vector<std::string_view>& attributes);
   Result<std::unique_ptr<Graph>> ReadSubgraph(std::string_view bytes);
 
@@ -109,13 +117,14 @@ class GraphReader {
   int depth_;
   ReadContext& context_;
   std::unique_ptr<Graph> graph_;
+  // The outputs of all nodes, those left out excepted, in the order of the file.
+  std::vector<ValueId> node_outputs_;
 };
 
 Result<ValueId> GraphReader::Define(std::string_view name, ValueType type) {
-  if (graph_->FindValue(name) != ValueId::kNone) {
-    return InvalidGraph("value '{}' is defined more than once", name);
-  }
-  return graph_->AddValue(std::string(name), std::move(type));
+  const ValueId id = graph_->TryAddValue(std::string(name), std::move(type));
+  if (id == ValueId::kNone) return InvalidGraph("value '{}' is defined more than once", name);
+  return id;
 }
 
 ValueId GraphReader::Resolve(std::string_view name) {
@@ -219,20 +228,30 @@ Status GraphReader::AddSparseInitializers(const std::vector<std::string_view>& t
   return OkStatus();
 }
 
-Status GraphReader::DeclareNodeOutputs(const std::vector<NodeFields>& nodes) {
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const std::string_view output : nodes[i].outputs) {
-      if (output.empty()) continue;
-      if (const Result<ValueId> id = Define(output); !id) {
-        return Error(Status(id.error()).WithContext(Describe(nodes[i], i)));
-      }
-    }
+Status GraphReader::DeclareOutputsOf(const NodeFields& node) {
+  for (const std::string_view output : node.outputs) {
+    if (output.empty()) continue;
+    TENON_ASSIGN_OR_RETURN(const ValueId id, Define(output));
+    node_outputs_.push_back(id);
   }
   return OkStatus();
 }
 
-void GraphReader::ApplyValueInfos(std::vector<ValueDeclaration> values) {
-  for (ValueDeclaration& declaration : values) {
+Status GraphReader::DeclareNodeOutputs(const std::vector<std::string_view>& nodes) {
+  NodeFields fields;
+  node_outputs_.reserve(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    ReadNodeFields(nodes[i], context_.errors, fields);
+    TENON_RETURN_IF_ERROR(context_.errors.status());
+    Status status = DeclareOutputsOf(fields);
+    if (!status.ok()) return std::move(status).WithContext(Describe(fields, i));
+  }
+  return OkStatus();
+}
+
+Status GraphReader::ApplyValueInfos(const std::vector<std::string_view>& values) {
+  for (const std::string_view bytes : values) {
+    TENON_ASSIGN_OR_RETURN(ValueDeclaration declaration, ReadValueInfo(bytes, context_.errors));
     const ValueId id = graph_->FindValue(declaration.name);
     if (id == ValueId::kNone) continue;
     ValueInfo& info = graph_->value(id);
@@ -241,27 +260,37 @@ void GraphReader::ApplyValueInfos(std::vector<ValueDeclaration> values) {
     if (info.doc_string.empty()) info.doc_string = std::move(declaration.doc_string);
     if (info.metadata.empty()) info.metadata = std::move(declaration.metadata);
   }
+  return OkStatus();
 }
 
-Status GraphReader::AddNodes(const std::vector<NodeFields>& nodes) {
+Status GraphReader::AddNodes(const std::vector<std::string_view>& nodes) {
+  NodeFields fields;
+  size_t next_output = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const NodeFields& fields = nodes[i];
-    Result<NodeSpec> spec = ReadNode(fields);
-    if (!spec) {
-      return Error(std::move(spec.error()).WithContext(Describe(fields, i)));
+    ReadNodeFields(nodes[i], context_.errors, fields);
+    Status status = AddNode(fields, next_output);
+    if (!status.ok()) {
+      // Wrong bytes are where they are, whatever node they belong to.
+      if (context_.errors.failed()) return context_.errors.status();
+      return std::move(status).WithContext(Describe(fields, i));
     }
-    Node& node = graph_->AddNode(std::move(*spec));
-    node.overload = fields.overload;
-    node.doc_string = fields.doc_string;
-    node.metadata = fields.metadata;
-    node.device_configurations.assign(fields.device_configurations.begin(),
-                                      fields.device_configurations.end());
-    node.schema = FindSchema(node.domain, node.op_type, node.opset);
   }
   return OkStatus();
 }
 
-Result<NodeSpec> GraphReader::ReadNode(const NodeFields& fields) {
+Status GraphReader::AddNode(NodeFields& fields, size_t& next_output) {
+  TENON_ASSIGN_OR_RETURN(NodeSpec spec, ReadNode(fields, next_output));
+  Node& node = graph_->AddNode(std::move(spec));
+  node.overload = fields.overload;
+  node.doc_string = fields.doc_string;
+  node.metadata = std::move(fields.metadata);
+  node.device_configurations.assign(fields.device_configurations.begin(),
+                                    fields.device_configurations.end());
+  node.schema = FindSchema(node.domain, node.op_type, node.opset);
+  return OkStatus();
+}
+
+Result<NodeSpec> GraphReader::ReadNode(const NodeFields& fields, size_t& next_output) {
   if (fields.op_type.empty()) return InvalidGraph("has no op_type");
   NodeSpec spec;
   spec.op_type = fields.op_type;
@@ -285,7 +314,7 @@ Result<NodeSpec> GraphReader::ReadNode(const NodeFields& fields) {
   }
   spec.outputs.reserve(fields.outputs.size());
   for (const std::string_view output : fields.outputs) {
-    spec.outputs.push_back(output.empty() ? ValueId::kNone : graph_->FindValue(output));
+    spec.outputs.push_back(output.empty() ? ValueId::kNone : node_outputs_[next_output++]);
   }
   TENON_ASSIGN_OR_RETURN(spec.attributes, ReadAttributes(fields.attributes));
   return spec;
@@ -329,18 +358,15 @@ Status GraphReader::AddOutputs(std::vector<ValueDeclaration> outputs) {
     info.type = type ? std::move(*type) : std::move(outputs[i].type);
     if (info.doc_string.empty()) info.doc_string = std::move(outputs[i].doc_string);
     if (info.metadata.empty()) info.metadata = std::move(outputs[i].metadata);
-    graph_->AddOutput(std::move(outputs[i].name), *id);
+    graph_->AddOutput(std::string(outputs[i].name), *id);
   }
   return OkStatus();
 }
 
 Result<std::unique_ptr<Graph>> GraphReader::Build(GraphFields fields) {
-  std::vector<NodeFields> nodes;
-  nodes.reserve(fields.nodes.size());
-  for (const std::string_view bytes : fields.nodes) {
-    nodes.push_back(ReadNodeFields(bytes, context_.errors));
-  }
-  TENON_RETURN_IF_ERROR(context_.errors.status());
+  // Nodes have one output, as a rule.
+  graph_->Reserve(fields.inputs.size() + fields.initializers.size() + fields.nodes.size(),
+                  fields.nodes.size());
   graph_->name = std::move(fields.name);
   graph_->doc_string = std::move(fields.doc_string);
   graph_->metadata = std::move(fields.metadata);
@@ -348,9 +374,9 @@ Result<std::unique_ptr<Graph>> GraphReader::Build(GraphFields fields) {
   TENON_RETURN_IF_ERROR(AddInputs(std::move(fields.inputs), fields));
   TENON_RETURN_IF_ERROR(AddInitializers(fields.initializers));
   TENON_RETURN_IF_ERROR(AddSparseInitializers(fields.sparse_initializers));
-  TENON_RETURN_IF_ERROR(DeclareNodeOutputs(nodes));
-  ApplyValueInfos(std::move(fields.value_infos));
-  TENON_RETURN_IF_ERROR(AddNodes(nodes));
+  TENON_RETURN_IF_ERROR(DeclareNodeOutputs(fields.nodes));
+  TENON_RETURN_IF_ERROR(ApplyValueInfos(fields.value_infos));
+  TENON_RETURN_IF_ERROR(AddNodes(fields.nodes));
   TENON_RETURN_IF_ERROR(AddOutputs(std::move(fields.outputs)));
   TENON_RETURN_IF_ERROR(graph_->TopologicalOrder());
   return std::move(graph_);

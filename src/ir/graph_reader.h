@@ -14,7 +14,7 @@ namespace tenon {
 
 // A ValueInfoProto, or the name alone of a function's input or output.
 struct ValueDeclaration {
-  std::string name;
+  std::string_view name;
   ValueType type;
   std::string doc_string;
   Metadata metadata;
@@ -30,7 +30,7 @@ struct GraphFields {
   std::vector<std::string_view> sparse_initializers;
   std::vector<ValueDeclaration> inputs;
   std::vector<ValueDeclaration> outputs;
-  std::vector<ValueDeclaration> value_infos;
+  std::vector<std::string_view> value_infos;
   std::vector<QuantizationAnnotation> quantization_annotations;
 };
 

@@ -55,15 +55,12 @@ Result<std::unique_ptr<Graph>> ReadGraph(std::string_view bytes, const GraphScop
 struct FunctionFields {
   GraphFields graph;
   std::vector<std::string_view> attributes;
-  std::vector<std::string_view> value_infos;
 };
 
 Result<FunctionFields> ReadFunctionFields(std::string_view bytes, ReadContext& context,
                                           Function& function) {
   FunctionFields fields;
-  const auto declaration = [](std::string_view name) {
-    return ValueDeclaration{std::string(name), {}, "", {}};
-  };
+  const auto declaration = [](std::string_view name) { return ValueDeclaration{name, {}, "", {}}; };
   WireReader reader("FunctionProto", bytes, context.errors);
   while (reader.Next()) {
     switch (reader.field<FunctionField>()) {
@@ -95,7 +92,7 @@ Result<FunctionFields> ReadFunctionFields(std::string_view bytes, ReadContext& c
         fields.attributes.push_back(reader.Bytes());
         break;
       case FunctionField::kValueInfo:
-        fields.value_infos.push_back(reader.Bytes());
+        fields.graph.value_infos.push_back(reader.Bytes());
         break;
       case FunctionField::kOverload:
         function.overload = reader.Bytes();
@@ -111,10 +108,6 @@ Result<FunctionFields> ReadFunctionFields(std::string_view bytes, ReadContext& c
 }
 
 Status BuildFunction(FunctionFields fields, ReadContext& context, Function& function) {
-  for (const std::string_view bytes : fields.value_infos) {
-    TENON_ASSIGN_OR_RETURN(ValueDeclaration value, ReadValueInfo(bytes, context.errors));
-    fields.graph.value_infos.push_back(std::move(value));
-  }
   const GraphScope scope = {
       .opsets = &function.opsets, .in_function = true, .importer = "function"};
   for (const std::string_view bytes : fields.attributes) {

@@ -44,12 +44,11 @@ TEST(RewriteTest, ReplacesAPatternAndKeepsTheRootsOutput) {
   const ValueId a = b.Input("a", DataType::kFloat, SymbolicShape{Dim(2)});
   const ValueId y = b.Op("Mul", {b.Op("Sigmoid", {a}), a});
   b.graph->value(y).type = ValueType::Tensor(DataType::kFloat, SymbolicShape{Dim(2)});
-  b.graph->value(y).name = "y";
   b.Output(b.Op("Relu", {y}));
   Node& root = b.graph->node(b.graph->value(y).producer);
   root.provider = 3;
   EXPECT_EQ(ApplyRules(*b.graph, One(Swish())), 1u);
-  EXPECT_EQ(GraphText(*b.graph), "y = Swish(a)\nv_3 = Relu(y)\nreturn v_3");
+  EXPECT_EQ(GraphText(*b.graph), "v_2 = Swish(a)\nv_3 = Relu(v_2)\nreturn v_3");
   const Node& swish = b.graph->node(b.graph->value(y).producer);
   EXPECT_EQ(swish.name, "Mul1");
   EXPECT_EQ(swish.provider, 3);
