@@ -1,10 +1,19 @@
 #include "runtime/optimize.h"
 
+#include <charconv>
+#include <unordered_map>
+
 #include "ir/inference.h"
+#include "ir/passes.h"
+#include "runtime/kernel_evaluator.h"
 #include "runtime/partition.h"
 
 namespace tenon {
 namespace {
+
+// What constant folding may add to a model by default. Models whose weights are made by nodes
+// (ConstantOfShape, DequantizeLinear) need room for the weights.
+constexpr size_t kFoldingBytes = size_t{1} << 30;
 
 // Replaces symbolic dimensions of the graph's inputs by the sizes that the caller knows.
 void FixFreeDimensions(Graph& graph, const SessionOptions& options) {
@@ -23,6 +32,45 @@ void FixFreeDimensions(Graph& graph, const SessionOptions& options) {
   }
 }
 
+// Operators that nobody claimed become their function bodies, one level at a time, and the nodes of
+// the bodies are offered again.
+Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, const OptimizeContext& context) {
+  constexpr int kDeepestBodies = 16;
+  for (int level = 0; level < kDeepestBodies; ++level) {
+    std::unordered_map<const Graph*, size_t> nodes_before;
+    bool is_changed = false;
+    const auto stays = [&](const Graph& owner, const Node& node) {
+      const size_t before = nodes_before.try_emplace(&owner, owner.node_capacity()).first->second;
+      const bool is_new = Index(node.id) >= before;
+      is_changed |= is_new;
+      return node.provider >= 0 || is_new;
+    };
+    TENON_RETURN_IF_ERROR(ExpandOperators(graph, stays));
+    if (!is_changed) return OkStatus();
+    TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
+    TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
+  }
+  return OkStatus();
+}
+
+bool ConfigFlag(const SessionOptions& options, std::string_view key) {
+  const auto entry = options.config.find(key);
+  return entry != options.config.end() && entry->second == "1";
+}
+
+Result<size_t> ConfigBytes(const SessionOptions& options, std::string_view key, size_t fallback) {
+  const auto entry = options.config.find(key);
+  if (entry == options.config.end()) return fallback;
+  size_t value = 0;
+  const char* const end = entry->second.data() + entry->second.size();
+  const auto [stop, error] = std::from_chars(entry->second.data(), end, value);
+  if (error != std::errc() || stop != end) {
+    return InvalidArgument("session config '{}': expected a number of bytes, got '{}'", key,
+                           entry->second);
+  }
+  return value;
+}
+
 Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
   for (size_t i = 0; i < parts.providers.size(); ++i) {
     TENON_RETURN_IF_ERROR(parts.providers[i]->Rewrite(graph, static_cast<int32_t>(i)));
@@ -35,16 +83,28 @@ Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
 Status OptimizeModel(Model& model, const SessionOptions& options, const SessionParts& parts,
                      const OptimizeContext& context) {
   Graph& graph = *model.graph;
-  const auto strict = options.config.find("session.strict_shape_type_inference");
-  const InferenceOptions inference = {.strict =
-                                          strict != options.config.end() && strict->second == "1"};
   FixFreeDimensions(graph, options);
-  TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions, inference));
+  TENON_RETURN_IF_ERROR(InlineFunctions(model));
+  KernelEvaluator evaluator(*parts.providers.back(), context.threads);
+  PassOptions passes;
+  passes.shape_functions = parts.shape_functions;
+  passes.evaluator = &evaluator;
+  passes.inference.strict = ConfigFlag(options, "session.strict_shape_type_inference");
+  TENON_ASSIGN_OR_RETURN(passes.budget.bytes,
+                         ConfigBytes(options, "tenon.constant_folding_bytes", kFoldingBytes));
+  if (options.optimization_level >= OptimizationLevel::kBasic) {
+    TENON_RETURN_IF_ERROR(RunGeneralPasses(graph, passes));
+  } else {
+    TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions, passes.inference));
+  }
   TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
-  if (options.optimization_level > OptimizationLevel::kBasic) {
+  TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, context));
+  if (options.optimization_level >= OptimizationLevel::kExtended) {
     TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts));
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
+    TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
   }
+  RemoveDeadCode(graph);
   return CheckAllAssigned(graph);
 }
 
