@@ -57,12 +57,19 @@ float ScaleAndMask(const float* x, float* y, size_t n, float scale, const float*
   const size_t lanes = hn::Lanes(d);
   const V vscale = hn::Set(d, scale);
   V max = hn::Set(d, kMinusInfinity);
-  for (size_t i = 0; i < n; i += lanes) {
-    const size_t count = std::min(lanes, n - i);
-    const V addend = mask ? LoadPartial(d, mask + i, count) : hn::Zero(d);
-    const V t = hn::MulAdd(LoadPartial(d, x + i, count), vscale, addend);
-    StorePartial(t, d, y + i, count);
-    max = hn::Max(max, hn::IfThenElse(hn::FirstN(d, count), t, hn::Set(d, kMinusInfinity)));
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const V addend = mask ? hn::LoadU(d, mask + i) : hn::Zero(d);
+    const V t = hn::MulAdd(hn::LoadU(d, x + i), vscale, addend);
+    hn::StoreU(t, d, y + i);
+    max = hn::Max(max, t);
+  }
+  if (i < n) {
+    const V addend = mask ? LoadPartial(d, mask + i, n - i) : hn::Zero(d);
+    const V t = hn::MulAdd(LoadPartial(d, x + i, n - i), vscale, addend);
+    StorePartial(t, d, y + i, n - i);
+    const V valid = hn::IfThenElse(hn::FirstN(d, n - i), t, hn::Set(d, kMinusInfinity));
+    max = hn::Max(max, valid);
   }
   return hn::GetLane(hn::MaxOfLanes(d, max));
 }
