@@ -35,6 +35,97 @@ uint32_t RepeatedInputs(std::span<const std::span<const int64_t>> shapes, size_t
   return repeated;
 }
 
+// Runs shorter than this are gathered into tiles, since calling an operator for each of them would
+// cost more than its work.
+constexpr size_t kShortRun = 16;
+constexpr size_t kTile = 512;
+
+// Whether an input has the output's shape.
+bool IsFull(const BroadcastPlan& plan, size_t input) {
+  size_t stride = plan.inner;
+  bool full = plan.inner_stride[input] == 1;
+  for (size_t axis = 0; axis < plan.outer_rank; ++axis) {
+    full = full && plan.outer_stride[axis][input] == stride;
+    stride *= plan.outer_dim[axis];
+  }
+  return full;
+}
+
+// Writes an input's elements for the runs that follow the cursor.
+template <class T>
+void GatherRuns(const BroadcastPlan& plan, BroadcastCursor cursor, size_t input, size_t runs,
+                const uint8_t* x, uint8_t* tile) {
+  const T* from = reinterpret_cast<const T*>(x);
+  T* to = reinterpret_cast<T*>(tile);
+  const size_t stride = plan.inner_stride[input];
+  for (size_t run = 0; run < runs; ++run, cursor.Next()) {
+    const T* start = from + cursor.offset(input);
+    for (size_t i = 0; i < plan.inner; ++i) *to++ = start[i * stride];
+  }
+}
+
+// One of two inputs, presented as a dense array for a tile of runs.
+class TileOperand {
+ public:
+  TileOperand(const BroadcastPlan& plan, size_t input, size_t size, const void* x)
+      : plan_(plan),
+        input_(input),
+        size_(size),
+        full_(IsFull(plan, input)),
+        x_(static_cast<const uint8_t*>(x)) {}
+
+  const void* Load(size_t run, size_t runs) {
+    if (full_) return x_ + run * plan_.inner * size_;
+    const BroadcastCursor cursor(plan_, run);
+    // Along the innermost outer axis an input may stay: the tile is the last one then.
+    const bool stays =
+        plan_.outer_stride[0][input_] == 0 && run % plan_.outer_dim[0] + runs <= plan_.outer_dim[0];
+    if (stays && held_runs_ >= runs && held_offset_ == cursor.offset(input_)) return tile_;
+    held_runs_ = stays ? runs : 0;
+    held_offset_ = cursor.offset(input_);
+    switch (size_) {
+      case 1:
+        GatherRuns<uint8_t>(plan_, cursor, input_, runs, x_, tile_);
+        break;
+      case 2:
+        GatherRuns<uint16_t>(plan_, cursor, input_, runs, x_, tile_);
+        break;
+      case 4:
+        GatherRuns<uint32_t>(plan_, cursor, input_, runs, x_, tile_);
+        break;
+      default:
+        GatherRuns<uint64_t>(plan_, cursor, input_, runs, x_, tile_);
+        break;
+    }
+    return tile_;
+  }
+
+ private:
+  const BroadcastPlan& plan_;
+  size_t input_;
+  size_t size_;
+  bool full_;
+  const uint8_t* x_;
+  size_t held_runs_ = 0;
+  size_t held_offset_ = 0;
+  alignas(64) uint8_t tile_[kTile * sizeof(uint64_t)];
+};
+
+void RunShortRuns(const BroadcastPlan& plan, const BroadcastTasks& tasks, size_t task,
+                  const BroadcastBinary& op, const void* a, const void* b, void* y) {
+  const size_t first = task * tasks.runs_per_task;
+  const size_t end = std::min(plan.outer, first + tasks.runs_per_task);
+  TileOperand tile_a(plan, 0, op.input_size, a);
+  TileOperand tile_b(plan, 1, op.input_size, b);
+  for (size_t run = first; run < end;) {
+    const size_t runs = std::min(kTile / plan.inner, end - run);
+    op.functions.vector_vector(tile_a.Load(run, runs), tile_b.Load(run, runs),
+                               static_cast<uint8_t*>(y) + run * plan.inner * op.output_size,
+                               runs * plan.inner);
+    run += runs;
+  }
+}
+
 }  // namespace
 
 Result<BroadcastPlan> MakeBroadcastPlan(std::span<const std::span<const int64_t>> shapes) {
@@ -113,6 +204,9 @@ BroadcastCursor::BroadcastCursor(const BroadcastPlan& plan, size_t run) : plan_(
 
 void RunBroadcastBinary(const BroadcastPlan& plan, const BroadcastTasks& tasks, size_t task,
                         const BroadcastBinary& op, const void* a, const void* b, void* y) {
+  if (plan.inner < kShortRun && plan.outer_rank > 0 && tasks.runs_per_task > 1) {
+    return RunShortRuns(plan, tasks, task, op, a, b, y);
+  }
   const BinaryFunction function = plan.inner_stride[0] == 0   ? op.functions.scalar_vector
                                   : plan.inner_stride[1] == 0 ? op.functions.vector_scalar
                                                               : op.functions.vector_vector;

@@ -115,6 +115,46 @@ TEST(BroadcastTest, RefusesShapesThatDoNotBroadcast) {
   EXPECT_FALSE(Plan({{huge, 1}, {1, huge}}).has_value());
 }
 
+template <class T>
+void CheckSub(ElementType type, const std::vector<Shape>& shapes) {
+  const auto plan = Plan(shapes);
+  const auto reference = ReferenceOffsets(shapes);
+  std::vector<T> a(5000), b(5000), y(reference.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<T>(i % 113);
+    b[i] = static_cast<T>(i % 13);
+  }
+  const BroadcastBinary sub = {FindBinary(BinaryOp::kSub, type), sizeof(T), sizeof(T)};
+  for (const size_t grain : {1, 100, 100000}) {
+    std::fill(y.begin(), y.end(), T{77});
+    const BroadcastTasks tasks = SplitBroadcast(*plan, grain);
+    for (size_t t = tasks.count; t-- > 0;) {
+      RunBroadcastBinary(*plan, tasks, t, sub, a.data(), b.data(), y.data());
+    }
+    for (size_t i = 0; i < y.size(); ++i) {
+      ASSERT_EQ(y[i], static_cast<T>(a[reference[i][0]] - b[reference[i][1]])) << i;
+    }
+  }
+}
+
+TEST(BroadcastTest, ShortRunsMatchReferenceForEveryElementSize) {
+  const std::vector<Shape> cases[] = {{{700, 3}, {3}},
+                                      {{3}, {700, 3}},
+                                      {{700, 1}, {700, 3}},
+                                      {{40, 2, 3}, {40, 1, 3}},
+                                      {{5, 300, 2}, {5, 1, 2}},
+                                      {{900, 1}, {1, 5}},
+                                      {{2, 3, 2, 3, 2}, {3, 1, 3, 1}},
+                                      {{1, 600, 1, 2}, {2, 1, 3, 1}},
+                                      {{}, {7}}};
+  for (const auto& shapes : cases) {
+    CheckSub<float>(ElementType::kFloat, shapes);
+    CheckSub<double>(ElementType::kDouble, shapes);
+    CheckSub<int8_t>(ElementType::kInt8, shapes);
+    CheckSub<int16_t>(ElementType::kInt16, shapes);
+  }
+}
+
 TEST(BroadcastTest, RunsBinaryOperatorsAndWhere) {
   const std::vector<Shape> shapes = {{3, 1, 5}, {4, 1}};
   const auto plan = Plan(shapes);
