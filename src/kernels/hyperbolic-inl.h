@@ -22,7 +22,7 @@ template <class D, class V>
 HWY_INLINE V Sinh(D d, V x) {
   const V a = hn::Abs(x);
   const V t = hn::Mul(x, x);
-  const V p = Polynomial(d, t, 1.666671634e-01f, 8.330283687e-03f, 2.037219383e-04f);
+  const V p = Polynomial(d, t, 1.666671783e-01f, 8.330211043e-03f, 2.037740487e-04f);
   const V near = hn::MulAdd(hn::Mul(x, t), p, x);
   const V half_exp = ExpTimesPowerOfTwo<-1>(d, a);
   const V far = hn::Sub(half_exp, hn::Div(hn::Set(d, 0.25f), half_exp));

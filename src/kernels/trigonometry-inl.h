@@ -123,8 +123,8 @@ HWY_INLINE V Tan(D d, V x) {
 // asin(x) for |x| <= 1/2, given t = x^2.
 template <class D, class V>
 HWY_INLINE V AsinReduced(D d, V x, V t) {
-  const V p = Polynomial(d, t, 1.666675210e-01f, 7.495297492e-02f, 4.547037557e-02f,
-                         2.417950705e-02f, 4.216632247e-02f);
+  const V p = Polynomial(d, t, 1.666675359e-01f, 7.495241612e-02f, 4.547709972e-02f,
+                         2.414760552e-02f, 4.221856222e-02f);
   return hn::MulAdd(hn::Mul(x, t), p, x);
 }
 
@@ -181,8 +181,8 @@ HWY_INLINE V Atan(D d, V x) {
                                 hn::IfThenElseZero(above_first, hn::Set(d, 0.785398163f)));
   const V q = hn::Div(numerator, denominator);
   const V t = hn::Mul(q, q);
-  const V p = Polynomial(d, t, -3.333331645e-01f, 1.999847144e-01f, -1.424353421e-01f,
-                         1.059381515e-01f, -6.078225002e-02f);
+  const V p = Polynomial(d, t, -3.333331645e-01f, 1.999848932e-01f, -1.424384862e-01f,
+                         1.059600264e-01f, -6.083455682e-02f);
   const V y = hn::Add(base, hn::MulAdd(hn::Mul(q, t), p, q));
   return hn::CopySignToAbs(y, x);
 }

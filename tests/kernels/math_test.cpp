@@ -137,7 +137,7 @@ const MathCase kMathCases[] = {
     {"Log", kLog, std::log, 1},
     {"Log1p", kLog1p, std::log1p, 2},
     {"Tanh", kTanh, std::tanh, 7},
-    {"Erf", kErf, std::erf, 6},
+    {"Erf", kErf, std::erf, 8},
     {"Sigmoid", kSigmoid, SigmoidReference, 3},
     {"Softplus", kSoftplus, SoftplusReference, 2},
     {"Sqrt", kSqrt, std::sqrt, 0.5},
