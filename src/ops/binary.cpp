@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/broadcast.h"
+#include "ops/element_type.h"
 #include "ops/families.h"
 
 namespace tenon {
@@ -12,34 +13,6 @@ namespace {
 using kernels::BinaryFunctions;
 using kernels::BinaryOp;
 using kernels::LogicalOp;
-
-std::optional<kernels::ElementType> ElementTypeOf(DataType type) {
-  switch (type) {
-    case DataType::kFloat:
-      return kernels::ElementType::kFloat;
-    case DataType::kDouble:
-      return kernels::ElementType::kDouble;
-    case DataType::kInt8:
-      return kernels::ElementType::kInt8;
-    case DataType::kInt16:
-      return kernels::ElementType::kInt16;
-    case DataType::kInt32:
-      return kernels::ElementType::kInt32;
-    case DataType::kInt64:
-      return kernels::ElementType::kInt64;
-    case DataType::kUint8:
-    case DataType::kBool:
-      return kernels::ElementType::kUint8;
-    case DataType::kUint16:
-      return kernels::ElementType::kUint16;
-    case DataType::kUint32:
-      return kernels::ElementType::kUint32;
-    case DataType::kUint64:
-      return kernels::ElementType::kUint64;
-    default:
-      return std::nullopt;
-  }
-}
 
 Result<SymbolicShape> BroadcastInputs(ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
@@ -115,9 +88,8 @@ Status RunBroadcast(KernelContext& context, const BinaryFunctions& functions, si
 }
 
 Result<BinaryFunctions> FunctionsFor(BinaryOp op, DataType type) {
-  const std::optional<kernels::ElementType> element = ElementTypeOf(type);
-  if (!element) return NotImplemented("element type {}", DataTypeName(type));
-  return kernels::FindBinary(op, *element);
+  TENON_ASSIGN_OR_RETURN(const kernels::ElementType element, ElementTypeOf(type));
+  return kernels::FindBinary(op, element);
 }
 
 template <BinaryOp op>

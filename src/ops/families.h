@@ -9,8 +9,13 @@
 namespace tenon {
 
 extern const std::span<const OpRow> kBinaryFamily;
+extern const std::span<const OpRow> kClipFamily;
+extern const std::span<const OpRow> kDropoutFamily;
+extern const std::span<const OpRow> kNormalizationFamily;
+extern const std::span<const OpRow> kReduceFamily;
 extern const std::span<const OpRow> kReshapeFamily;
 extern const std::span<const OpRow> kShapeFamily;
+extern const std::span<const OpRow> kSoftmaxFamily;
 extern const std::span<const OpRow> kUnaryFamily;
 
 }  // namespace tenon

@@ -45,10 +45,8 @@ class RowShapeFunctions final : public ShapeFunctionTable {
 
 std::span<const std::span<const OpRow>> OpFamilies() {
   static const std::span<const OpRow> families[] = {
-      kBinaryFamily,
-      kReshapeFamily,
-      kShapeFamily,
-      kUnaryFamily,
+      kBinaryFamily,  kClipFamily,  kDropoutFamily, kNormalizationFamily, kReduceFamily,
+      kReshapeFamily, kShapeFamily, kSoftmaxFamily, kUnaryFamily,
   };
   return families;
 }
