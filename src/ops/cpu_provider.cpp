@@ -1,5 +1,6 @@
 #include "ops/cpu_provider.h"
 
+#include "ops/fusion.h"
 #include "ops/registry.h"
 
 namespace tenon {
@@ -16,6 +17,11 @@ class CpuProvider final : public ExecutionProvider {
       if (node && node->provider < 0 && FindOpRow(graph, *node)) claims.push_back({{node->id}});
     }
     return claims;
+  }
+
+  Status Rewrite(Graph& graph, int32_t index) override {
+    FuseNodes(graph, index);
+    return OkStatus();
   }
 
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {

@@ -1,0 +1,166 @@
+// Scaled dot-product attention as exporters write it: softmax(scale Q K^T + mask) V.
+#include <algorithm>
+#include <array>
+
+#include "ops/fuse_epilogue.h"
+#include "ops/fusion.h"
+
+namespace tenon {
+namespace {
+
+using Permutation = std::array<int64_t, 4>;
+
+// [batch, heads, length, size] to the same with the last two exchanged.
+constexpr Permutation kSwapLast = {0, 1, 3, 2};
+// [batch, length, heads, size] to [batch, heads, size, length].
+constexpr Permutation kHeadsAndSwap = {0, 2, 3, 1};
+// [batch, length, heads, size] to [batch, heads, length, size], and back.
+constexpr Permutation kSwapHeads = {0, 2, 1, 3};
+
+bool Permutes(const Node& transpose, const Permutation& permutation) {
+  const std::vector<int64_t> actual = transpose.GetInts("perm");
+  return std::equal(actual.begin(), actual.end(), permutation.begin(), permutation.end());
+}
+bool SwapsHeads(const Node& transpose) { return Permutes(transpose, kSwapHeads); }
+
+const SymbolicShape* ShapeOf(const Match& match, ValueId id) {
+  const auto& shape = match.graph().value(id).type.shape;
+  return shape ? &*shape : nullptr;
+}
+const SymbolicShape* OutputShape(const Match& match, std::string_view node) {
+  return ShapeOf(match, match.node(node).outputs[0]);
+}
+bool HasRank(const SymbolicShape* shape, size_t rank) { return shape && shape->rank() == rank; }
+
+bool IsLastAxis(const Node& softmax) {
+  // Before opset 13, everything behind the axis is one axis, 1 by default.
+  const int64_t axis = softmax.GetInt("axis", softmax.opset < 13 ? 1 : -1);
+  return axis == -1 || axis == 3;
+}
+
+// Whether the mask is spread over the scores and does not spread them.
+bool MaskFits(const Match& match) {
+  if (match["mask"] == ValueId::kNone) return true;
+  const SymbolicShape* mask = match.shape("mask");
+  const SymbolicShape* scores = OutputShape(match, "scores");
+  const SymbolicShape* masked = OutputShape(match, "masked");
+  return mask && mask->rank() >= 2 && scores && masked && *scores == *masked;
+}
+
+bool IsAttention(const Match& match) {
+  const SymbolicShape* q = match.shape("Q");
+  const SymbolicShape* k = match.shape("K");
+  const SymbolicShape* v = match.shape("V");
+  if (!HasRank(q, 4) || !HasRank(k, 4) || !HasRank(v, 4)) return false;
+  const bool heads_first = Permutes(match.node("transpose"), kSwapLast);
+  if (!heads_first && !Permutes(match.node("transpose"), kHeadsAndSwap)) return false;
+  const size_t heads_axis = heads_first ? 1 : 2;
+  const bool same_batch = (*q)[0] == (*k)[0] && (*q)[0] == (*v)[0];
+  const bool same_heads = (*q)[1] == (*k)[heads_axis] && (*q)[1] == (*v)[1];
+  return same_batch && same_heads && IsLastAxis(match.node("softmax")) && MaskFits(match);
+}
+
+float ScaleOf(const Match& match) {
+  double scale = 1;
+  for (const char* factor : {"scale", "q_scale", "k_scale"}) {
+    if (match.constant(factor)) scale *= match.scalar(factor);
+  }
+  for (const char* divisor : {"divisor", "q_divisor"}) {
+    if (match.constant(divisor)) scale /= match.scalar(divisor);
+  }
+  return static_cast<float>(scale);
+}
+
+ValueId MakeAttention(Replacement& r) {
+  ValueId keys = r["K"];
+  if (Permutes(r.node("transpose"), kHeadsAndSwap)) {
+    std::vector<Attribute> attributes;
+    attributes.emplace_back("perm", std::vector<int64_t>(kSwapHeads.begin(), kSwapHeads.end()));
+    keys = r.Op("Transpose", {keys}, std::move(attributes));
+  }
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("scale", ScaleOf(r));
+  return r.Op("Attention", {r["Q"], keys, r["V"], r["mask"]}, std::move(attributes));
+}
+
+// `x`, or `x` times or divided by a scalar of one of these names.
+Pattern MaybeScaled(const Pattern& x, const char* factor, const char* divisor) {
+  return OneOf({Op("Mul", {x, Scalar(factor)}), Op("Div", {x, Scalar(divisor)}), x});
+}
+
+Fusion DotProductAttention() {
+  const Pattern keys = Op("Transpose", {Any("K")}).As("transpose");
+  const Pattern scores = Op("MatMul", {MaybeScaled(Any("Q"), "q_scale", "q_divisor"),
+                                       OneOf({Op("Mul", {keys, Scalar("k_scale")}), keys})})
+                             .As("scores");
+  const Pattern scaled = MaybeScaled(scores, "scale", "divisor");
+  const Pattern masked = OneOf({Op("Add", {scaled, Any("mask")}).As("masked"), scaled});
+  const Pattern weights = Op("Softmax", {masked}).As("softmax");
+  return {"",
+          "Attention",
+          {.name = "attention",
+           .pattern = Op("MatMul", {weights, Any("V")}),
+           .when = IsAttention,
+           .replace = MakeAttention}};
+}
+
+// --- The same on [batch, length, heads * size] ---
+
+Pattern SplitHeads(const char* x, const char* reshape) {
+  return Op("Transpose", {Op("Reshape", {Any(x)}).WithMoreInputs().As(reshape)}).Where(SwapsHeads);
+}
+
+// Whether the reshape splits the last axis of a [batch, length, heads * size] value; the heads.
+std::optional<int64_t> HeadsOf(const Match& match, std::string_view x, std::string_view reshape) {
+  const SymbolicShape* flat = match.shape(x);
+  const SymbolicShape* split = OutputShape(match, reshape);
+  if (!HasRank(flat, 3) || !HasRank(split, 4)) return std::nullopt;
+  const bool keeps = (*flat)[0] == (*split)[0] && (*flat)[1] == (*split)[1] &&
+                     (*flat)[2] == (*split)[2] * (*split)[3];
+  return keeps ? (*split)[2].number() : std::nullopt;
+}
+
+bool SplitsAndJoinsHeads(const Match& match) {
+  const auto heads = HeadsOf(match, "q", "q_reshape");
+  const SymbolicShape* q = match.shape("q");
+  const SymbolicShape* values = OutputShape(match, "v_reshape");
+  const auto& output = match.output_type().shape;
+  if (!heads || *heads < 1 || HeadsOf(match, "k", "k_reshape") != heads ||
+      HeadsOf(match, "v", "v_reshape") != heads) {
+    return false;
+  }
+  return output && output->rank() == 3 && (*output)[0] == (*q)[0] && (*output)[1] == (*q)[1] &&
+         (*output)[2] == (*values)[2] * (*values)[3];
+}
+
+Fusion JoinedHeadsAttention() {
+  const Pattern attention =
+      Op("Attention", {SplitHeads("q", "q_reshape"), SplitHeads("k", "k_reshape"),
+                       SplitHeads("v", "v_reshape"), Maybe("mask")})
+          .As("attention")
+          .Where([](const Node& node) { return node.FindAttribute("q_num_heads") == nullptr; });
+  const Pattern swapped = Op("Transpose", {attention}).Where(SwapsHeads);
+  return {"",
+          "Attention",
+          {.name = "attention of joined heads",
+           .pattern = Op("Reshape", {swapped}).WithMoreInputs(),
+           .when = SplitsAndJoinsHeads,
+           .replace = [](Replacement& r) {
+             const int64_t heads = *HeadsOf(r, "q", "q_reshape");
+             std::vector<Attribute> attributes = r.AttributesOf("attention");
+             SetAttribute(attributes, "q_num_heads", heads);
+             SetAttribute(attributes, "kv_num_heads", heads);
+             return r.Op("Attention", {r["q"], r["k"], r["v"], r["mask"]}, std::move(attributes));
+           }}};
+}
+
+}  // namespace
+
+std::vector<Fusion> AttentionFusions() {
+  std::vector<Fusion> fusions;
+  fusions.push_back(DotProductAttention());
+  fusions.push_back(JoinedHeadsAttention());
+  return fusions;
+}
+
+}  // namespace tenon

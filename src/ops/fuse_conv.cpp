@@ -1,0 +1,185 @@
+// Convolutions with what follows them: normalization, bias, residual, activation.
+#include <cmath>
+#include <optional>
+
+#include "ops/fuse_epilogue.h"
+#include "ops/fusion.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kMicrosoft = "com.microsoft";
+
+// y = scale x + shift per channel.
+struct ChannelAffine {
+  std::vector<double> scale, shift;
+};
+
+bool IsFloatVector(const Tensor* tensor, int64_t size) {
+  return tensor && tensor->type() == DataType::kFloat && tensor->rank() == 1 &&
+         tensor->size() == size;
+}
+
+// The constant operands of the convolution, if the affine map can be folded into them.
+bool HasFoldableWeights(const Match& match) {
+  const Tensor* weights = match.constant("W");
+  if (weights->type() != DataType::kFloat || weights->rank() < 3) return false;
+  return match["B"] == ValueId::kNone || IsFloatVector(match.constant("B"), weights->shape()[0]);
+}
+
+ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
+  const Tensor& weights = *r.constant("W");
+  const Tensor* bias = r.constant("B");
+  const auto channels = static_cast<size_t>(weights.shape()[0]);
+  Result<Tensor> scaled = Tensor::Allocate(DataType::kFloat, weights.shape());
+  Result<Tensor> shifted =
+      Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(channels)}));
+  if (!scaled || !shifted) return ValueId::kNone;
+  const size_t size = channels ? static_cast<size_t>(weights.size()) / channels : 0;
+  for (size_t c = 0; c < channels; ++c) {
+    const float* from = weights.data<float>() + c * size;
+    float* to = scaled->data<float>() + c * size;
+    for (size_t i = 0; i < size; ++i) to[i] = static_cast<float>(from[i] * affine.scale[c]);
+    const double before = bias ? bias->data<float>()[c] : 0;
+    shifted->data<float>()[c] = static_cast<float>(before * affine.scale[c] + affine.shift[c]);
+  }
+  return r.Op(
+      "Conv",
+      {r["X"], r.Constant("weights", std::move(*scaled)), r.Constant("bias", std::move(*shifted))},
+      r.AttributesOf("conv"));
+}
+
+// --- BatchNormalization ---
+
+bool IsFoldableNormalization(const Match& match) {
+  const Node& norm = match.node("norm");
+  const bool is_inference =
+      norm.opset >= 7 && norm.GetInt("training_mode", 0) == 0 && norm.GetInt("spatial", 1) == 1;
+  if (!is_inference || !HasFoldableWeights(match)) return false;
+  const int64_t channels = match.constant("W")->shape()[0];
+  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
+    if (!IsFloatVector(match.constant(name), channels)) return false;
+  }
+  return true;
+}
+
+ValueId FoldNormalization(Replacement& r) {
+  const double epsilon = r.node("norm").GetFloat("epsilon", 1e-5F);
+  ChannelAffine affine;
+  for (int64_t c = 0; c < r.constant("W")->shape()[0]; ++c) {
+    const auto at = [&](const char* name) -> double { return r.constant(name)->data<float>()[c]; };
+    const double scale = at("gamma") / std::sqrt(at("variance") + epsilon);
+    affine.scale.push_back(scale);
+    affine.shift.push_back(at("beta") - at("mean") * scale);
+  }
+  return FoldIntoConv(r, affine);
+}
+
+// --- Constants per channel ---
+
+// One number per channel from a constant that broadcasts along the channels alone, e.g. of shape
+// [channels, 1, 1].
+std::optional<std::vector<double>> PerChannel(const Tensor& constant, size_t rank,
+                                              int64_t channels) {
+  if (constant.type() != DataType::kFloat || constant.rank() > rank) return std::nullopt;
+  for (size_t i = 0; i < constant.rank(); ++i) {
+    const bool is_channel_axis = i + rank - constant.rank() == 1;
+    const int64_t size = constant.shape()[i];
+    if (size != 1 && !(is_channel_axis && size == channels)) return std::nullopt;
+  }
+  std::vector<double> values;
+  for (int64_t c = 0; c < channels; ++c) {
+    values.push_back(constant.data<float>()[constant.size() == 1 ? 0 : c]);
+  }
+  return values;
+}
+
+std::optional<std::vector<double>> PerChannelConstant(const Match& match) {
+  const Tensor& weights = *match.constant("W");
+  return PerChannel(*match.constant("c"), weights.rank(), weights.shape()[0]);
+}
+
+bool IsPerChannel(const Match& match) {
+  return HasFoldableWeights(match) && PerChannelConstant(match).has_value();
+}
+
+ValueId FoldScale(Replacement& r) {
+  const std::vector<double> scale = *PerChannelConstant(r);
+  return FoldIntoConv(r, {scale, std::vector<double>(scale.size(), 0)});
+}
+
+ValueId FoldShift(Replacement& r) {
+  const std::vector<double> shift = *PerChannelConstant(r);
+  return FoldIntoConv(r, {std::vector<double>(shift.size(), 1), shift});
+}
+
+// --- Epilogues ---
+
+// A convolution, fused or not, whose result can be added to.
+Pattern OpenConv(const Pattern& residual) {
+  const Pattern x = Any("X"), w = Any("W"), b = Maybe("B");
+  return OneOf(
+      {Op("Conv", {x, w, b}).As("conv"),
+       Op("FusedConv", {x, w, b, residual}).In(kMicrosoft).Where(HasNoActivation).As("conv")});
+}
+
+ValueId MakeFusedConv(Replacement& r, std::vector<Attribute> attributes) {
+  return r.Op("FusedConv", {r["X"], r["W"], r["B"], r["Z"]}, std::move(attributes), kMicrosoft);
+}
+
+ValueId AddResidual(Replacement& r) { return MakeFusedConv(r, r.AttributesOf("conv")); }
+
+ValueId AddConvActivation(Replacement& r) {
+  std::vector<Attribute> attributes = r.AttributesOf("conv");
+  AddActivation(r, attributes);
+  return MakeFusedConv(r, std::move(attributes));
+}
+
+}  // namespace
+
+std::vector<Fusion> ConvFusions() {
+  const Pattern conv = Op("Conv", {Any("X"), Constant("W"), Maybe("B")}).As("conv");
+  // Without a residual, of either kind.
+  const Pattern plain = OneOf({Op("Conv", {Any("X"), Any("W"), Maybe("B")}).As("conv"),
+                               Op("FusedConv", {Any("X"), Any("W"), Maybe("B")})
+                                   .In(kMicrosoft)
+                                   .Where(HasNoActivation)
+                                   .As("conv")});
+  std::vector<Fusion> fusions;
+  fusions.push_back(
+      {"",
+       "Conv",
+       {.name = "conv batch normalization",
+        .pattern = Op("BatchNormalization", {conv, Constant("gamma"), Constant("beta"),
+                                             Constant("mean"), Constant("variance")})
+                       .As("norm"),
+        .when = IsFoldableNormalization,
+        .replace = FoldNormalization}});
+  fusions.push_back({"",
+                     "Conv",
+                     {.name = "conv scale",
+                      .pattern = Op("Mul", {conv, Constant("c")}),
+                      .when = IsPerChannel,
+                      .replace = FoldScale}});
+  fusions.push_back({"",
+                     "Conv",
+                     {.name = "conv shift",
+                      .pattern = Op("Add", {conv, Constant("c")}),
+                      .when = IsPerChannel,
+                      .replace = FoldShift}});
+  fusions.push_back({kMicrosoft,
+                     "FusedConv",
+                     {.name = "conv residual",
+                      .pattern = Op("Add", {plain, Any("Z")}),
+                      .when = [](const Match& m) { return AddsItsOwnShape(m, "Z", "conv"); },
+                      .replace = AddResidual}});
+  fusions.push_back({kMicrosoft,
+                     "FusedConv",
+                     {.name = "conv activation",
+                      .pattern = ActivationOf(OpenConv(Maybe("Z"))),
+                      .when = HasKnownParameters,
+                      .replace = AddConvActivation}});
+  return fusions;
+}
+
+}  // namespace tenon

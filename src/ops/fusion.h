@@ -1,0 +1,48 @@
+// Fusions of the CPU provider: rules that turn several nodes into one that has a kernel.
+//
+// Besides operators of the standard they make
+//   com.microsoft FusedConv: Conv with inputs X, W, B (optional), Z (optional, of the output's
+//     shape) and attributes `activation` and `activation_params`: activation(Conv(X, W, B) + Z).
+//   com.microsoft SkipLayerNormalization: LayerNormalization(input + skip) over the last axis.
+//   com.tenon FusedMatMul: inputs A, B, bias [n] (optional), residual (optional, of the output's
+//     shape), attributes `alpha` (1), `transA`, `transB` (0; they swap the last two axes of A and
+//     B), `activation` and `activation_params`: activation(alpha A x B + bias + residual).
+// An activation is the name of its operator, and its parameters are in this order:
+//   Relu | Clip min max | LeakyRelu alpha | HardSigmoid alpha beta | HardSwish | Sigmoid | Tanh |
+//   Gelu | GeluTanh (Gelu with approximate=tanh) | Swish alpha
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "ir/rewrite.h"
+
+namespace tenon {
+
+// A rule, and the operator that it needs a kernel for.
+struct Fusion {
+  std::string_view domain;
+  std::string_view op_type;
+  Rule rule;
+};
+
+std::vector<Fusion> ActivationFusions();     // fuse_activations.cpp
+std::vector<Fusion> NormalizationFusions();  // fuse_normalizations.cpp
+std::vector<Fusion> AttentionFusions();      // fuse_attention.cpp
+std::vector<Fusion> ConvFusions();           // fuse_conv.cpp
+std::vector<Fusion> MatMulFusions();         // fuse_matmul.cpp
+
+// Whether there is a kernel of an operator for an element type; for any if it is kUndefined.
+using HasKernel =
+    std::function<bool(std::string_view domain, std::string_view op_type, DataType type)>;
+
+// The fusions that have a kernel, as rule sets to be applied one after the other. A rule fires only
+// where its operator has a kernel for the type of the output.
+std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel);
+
+// Applies all fusions for which the registry has a row to the nodes of `provider` in `graph` and
+// its subgraphs. Their types must have been inferred; those of new values inside are not.
+void FuseNodes(Graph& graph, int32_t provider);
+
+}  // namespace tenon
