@@ -1,7 +1,8 @@
 #include "ir/checker.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <tuple>
 
 #include "ir/node_error.h"
 #include "ir/onnx_fields.h"
@@ -110,18 +111,25 @@ Status UnknownOperator(const Node& node) {
                       DisplayName(node.domain), DidYouMean(node.op_type, names));
 }
 
+// Domain, name and overload.
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+
 class Checker {
  public:
-  Checker(const Model& model, const CheckOptions& options) : model_(model), options_(options) {}
+  explicit Checker(const CheckOptions& options) : options_(options) {}
+
+  // Makes the functions known and checks them. They must outlive the checker.
+  Status CheckFunctions(const std::vector<Function>& functions);
 
   Status CheckImports(const OpsetImports& opsets) const;
   Status CheckGraph(const Graph& graph) const;
 
  private:
   Status CheckNode(const Node& node) const;
+  Status CheckFunction(const Function& function) const;
 
-  const Model& model_;
   const CheckOptions& options_;
+  std::map<FunctionKey, const Function*> functions_;
 };
 
 Status Checker::CheckImports(const OpsetImports& opsets) const {
@@ -135,7 +143,8 @@ Status Checker::CheckImports(const OpsetImports& opsets) const {
 }
 
 Status Checker::CheckNode(const Node& node) const {
-  if (const Function* function = model_.FindFunction(node)) return CheckCall(node, *function);
+  const auto function = functions_.find({node.domain, node.op_type, node.overload});
+  if (function != functions_.end()) return CheckCall(node, *function->second);
   if (node.schema != nullptr) return CheckAgainstSchema(node, *node.schema);
   const bool may_be_unknown = NewestOpset(node.domain) == 0 || options_.allow_unknown_operators;
   return may_be_unknown ? OkStatus() : UnknownOperator(node);
@@ -157,6 +166,27 @@ Status Checker::CheckGraph(const Graph& graph) const {
   return OkStatus();
 }
 
+Status Checker::CheckFunction(const Function& function) const {
+  TENON_RETURN_IF_ERROR(CheckImports(function.opsets));
+  return CheckGraph(*function.body);
+}
+
+Status Checker::CheckFunctions(const std::vector<Function>& functions) {
+  for (const Function& function : functions) {
+    const FunctionKey key = {function.domain, function.name, function.overload};
+    if (functions_.emplace(key, &function).second) continue;
+    return InvalidGraph("function '{}' of domain '{}' is defined more than once", function.name,
+                        DisplayName(function.domain));
+  }
+  for (const Function& function : functions) {
+    Status status = CheckFunction(function);
+    if (!status.ok()) {
+      return std::move(status).WithContext(Format("function '{}'", function.name));
+    }
+  }
+  return OkStatus();
+}
+
 Status CheckInputTypes(const Graph& graph) {
   for (const ValueId id : graph.inputs) {
     const ValueInfo& input = graph.value(id);
@@ -169,26 +199,6 @@ Status CheckInputTypes(const Graph& graph) {
   return OkStatus();
 }
 
-Status CheckFunction(const Function& function, const Checker& checker) {
-  TENON_RETURN_IF_ERROR(checker.CheckImports(function.opsets));
-  return checker.CheckGraph(*function.body);
-}
-
-Status CheckFunctions(const Model& model, const Checker& checker) {
-  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> seen;
-  for (const Function& function : model.functions) {
-    if (!seen.emplace(function.domain, function.name, function.overload).second) {
-      return InvalidGraph("function '{}' of domain '{}' is defined more than once", function.name,
-                          DisplayName(function.domain));
-    }
-    Status status = CheckFunction(function, checker);
-    if (!status.ok()) {
-      return std::move(status).WithContext(Format("function '{}'", function.name));
-    }
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 Status CheckModel(const Model& model, const CheckOptions& options) {
@@ -196,9 +206,9 @@ Status CheckModel(const Model& model, const CheckOptions& options) {
     return Fail("IR version {} is not supported; the newest supported one is {}", model.ir_version,
                 kNewestIrVersion);
   }
-  const Checker checker(model, options);
+  Checker checker(options);
   TENON_RETURN_IF_ERROR(checker.CheckImports(model.opsets));
-  TENON_RETURN_IF_ERROR(CheckFunctions(model, checker));
+  TENON_RETURN_IF_ERROR(checker.CheckFunctions(model.functions));
   TENON_RETURN_IF_ERROR(CheckInputTypes(*model.graph));
   TENON_RETURN_IF_ERROR(checker.CheckGraph(*model.graph));
   for (const TrainingInfo& info : model.training_info) {

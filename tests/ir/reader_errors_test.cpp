@@ -116,6 +116,15 @@ TEST(ReaderErrorsTest, RefusesSubgraphsNestedTooDeep) {
   EXPECT_THAT(nested(300), HasSubstr("subgraphs are nested more than 34 levels deep"));
 }
 
+// Comparing each attribute with each other would take minutes.
+TEST(ReaderErrorsTest, ManyAttributesTakeLittleTime) {
+  Message node = NodeMessage("Relu", {"x"}, {"y"});
+  for (int i = 0; i < 300000; ++i) {
+    node.Add(NodeField::kAttribute, IntAttribute(Format("a{}", i), 1));
+  }
+  EXPECT_EQ(ErrorOfGraph(GraphOf({node})), "");
+}
+
 TEST(ReaderErrorsTest, NamesMistakesInInitializers) {
   const auto error = [](std::initializer_list<Message> tensors) {
     Message graph = GraphOf({NodeMessage("Relu", {"x"}, {"y"})});
