@@ -45,8 +45,8 @@ Status InferLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckPerChannel(context, 2, row));
   SymbolicShape statistics = x;
   for (size_t i = axis; i < x.rank(); ++i) statistics[i] = Dim(1);
-  TENON_RETURN_IF_ERROR(context.SetOutput(1, statistics));
-  TENON_RETURN_IF_ERROR(context.SetOutput(2, std::move(statistics)));
+  TENON_RETURN_IF_ERROR(context.SetOutput(1, statistics, DataType::kFloat));
+  TENON_RETURN_IF_ERROR(context.SetOutput(2, std::move(statistics), DataType::kFloat));
   return context.SetOutput(0, std::move(x));
 }
 
