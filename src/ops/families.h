@@ -11,6 +11,8 @@ namespace tenon {
 extern const std::span<const OpRow> kBinaryFamily;
 extern const std::span<const OpRow> kClipFamily;
 extern const std::span<const OpRow> kDropoutFamily;
+extern const std::span<const OpRow> kGemmFamily;
+extern const std::span<const OpRow> kMatMulFamily;
 extern const std::span<const OpRow> kNormalizationFamily;
 extern const std::span<const OpRow> kReduceFamily;
 extern const std::span<const OpRow> kReshapeFamily;

@@ -45,8 +45,9 @@ class RowShapeFunctions final : public ShapeFunctionTable {
 
 std::span<const std::span<const OpRow>> OpFamilies() {
   static const std::span<const OpRow> families[] = {
-      kBinaryFamily,  kClipFamily,  kDropoutFamily, kNormalizationFamily, kReduceFamily,
-      kReshapeFamily, kShapeFamily, kSoftmaxFamily, kUnaryFamily,
+      kBinaryFamily, kClipFamily,          kDropoutFamily, kGemmFamily,
+      kMatMulFamily, kNormalizationFamily, kReduceFamily,  kReshapeFamily,
+      kShapeFamily,  kSoftmaxFamily,       kUnaryFamily,
   };
   return families;
 }

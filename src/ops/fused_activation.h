@@ -1,0 +1,23 @@
+// The activation that a fused operator names in its attributes.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "kernels/activation.h"
+
+namespace tenon {
+
+// `name` is "" for none, or one of Relu, Clip, LeakyRelu, Sigmoid, Tanh, Gelu, GeluTanh, Swish (or
+// Silu), HardSigmoid, HardSwish. `parameters` are, where the activation has any,
+//   Clip         min, max       default: the limits of float
+//   LeakyRelu    alpha          0.01
+//   HardSigmoid  alpha, beta    0.2, 0.5
+//   Swish        alpha          1
+// and the ones left out have their defaults.
+// errors  kInvalidArgument  another name, or more parameters than the activation has
+Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
+                                                std::span<const float> parameters);
+
+}  // namespace tenon
