@@ -19,11 +19,6 @@ class SystemAllocator final : public Allocator {
 
 }  // namespace
 
-const MemoryInfo& CpuMemory() {
-  static const MemoryInfo* const info = new MemoryInfo();
-  return *info;
-}
-
 std::shared_ptr<Allocator> SharedCpuAllocator() {
   // Never destroyed: tensors may outlive every other object of the library.
   static const auto* const allocator =

@@ -8,12 +8,12 @@
 namespace tenon {
 
 // Numbers of OrtMemoryInfoDeviceType.
-enum class DeviceType : int8_t { kCpu = 0, kGpu = 1, kNpu = 2, kFpga = 3 };
+enum class DeviceType : int8_t { kCpu = 0, kGpu = 1, kFpga = 2, kNpu = 3 };
 // Numbers of OrtDeviceMemoryType.
 enum class MemoryType : int8_t { kDefault = 0, kHostAccessible = 5 };
 
 // A memory of a device. Two infos with equal device fields are interchangeable; the name says who
-// made it and takes no part in comparison.
+// made it and takes no part in SameDevice.
 struct MemoryInfo {
   std::string name = "Cpu";
   DeviceType device_type = DeviceType::kCpu;
@@ -30,6 +30,7 @@ struct MemoryInfo {
     return device_type == other.device_type && memory_type == other.memory_type &&
            vendor_id == other.vendor_id && device_id == other.device_id;
   }
+  bool operator==(const MemoryInfo&) const = default;
   // Whether the CPU can read and write through a pointer.
   bool IsHostAccessible() const {
     return device_type == DeviceType::kCpu || memory_type == MemoryType::kHostAccessible;
@@ -38,5 +39,9 @@ struct MemoryInfo {
 
 // The CPU's default memory. Lives as long as the process.
 const MemoryInfo& CpuMemory();
+
+// The one info of the process that equals `info` in every field. Lives as long as the process, so
+// that tensors can point to it. Thread-safe.
+const MemoryInfo& InternMemoryInfo(const MemoryInfo& info);
 
 }  // namespace tenon
