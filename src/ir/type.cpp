@@ -46,6 +46,32 @@ ValueType ValueType::Map(DataType key, ValueType held) {
           ""};
 }
 
+ValueType ValueType::Of(const tenon::Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::kTensor:
+      return Tensor(value.tensor().type(), SymbolicShape(value.tensor().shape()));
+    case Value::Kind::kSparseTensor: {
+      ValueType type = Tensor(value.sparse().values.type(), value.sparse().dense_shape);
+      type.kind = Value::Kind::kSparseTensor;
+      return type;
+    }
+    case Value::Kind::kSequence: {
+      const tenon::Sequence& sequence = value.sequence();
+      if (sequence.element_type != DataType::kUndefined || sequence.elements.empty()) {
+        return Sequence(Tensor(sequence.element_type));
+      }
+      return Sequence(Of(sequence.elements[0]));
+    }
+    case Value::Kind::kMap:
+      return Map(value.map().keys.type(), Tensor(value.map().values.type()));
+    case Value::Kind::kOptional:
+      return Optional(Of(value.optional().value));
+    case Value::Kind::kNone:
+      break;
+  }
+  return {};
+}
+
 std::string ValueType::TypeName() const {
   const std::string inner = held ? held->TypeName() : std::string("?");
   switch (kind) {

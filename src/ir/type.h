@@ -27,6 +27,9 @@ struct ValueType {
   static ValueType Optional(ValueType held);
   static ValueType Map(DataType key, ValueType held);
 
+  // The type of an existing value; kNone for none. Of sequences the elements' shapes are left out.
+  static ValueType Of(const tenon::Value& value);
+
   bool is_tensor() const { return kind == Value::Kind::kTensor; }
   // ONNX's spelling: "tensor(float)", "seq(map(int64,tensor(float)))", "optional(tensor(int8))".
   std::string TypeName() const;

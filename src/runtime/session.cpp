@@ -1,8 +1,10 @@
 #include "runtime/session.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
+#include "base/thread_affinity.h"
 #include "runtime/optimize.h"
 #include "runtime/partition.h"
 
@@ -48,15 +50,24 @@ class RunHooks {
   size_t started_ = 0;
 };
 
-std::unique_ptr<ThreadPool> MakeOwnThreads(const SessionOptions& options) {
-  if (options.intra_op_threads == 0) return nullptr;
-  ThreadPoolOptions threads;
-  threads.threads = options.intra_op_threads;
-  const auto spinning = options.config.find("session.intra_op.allow_spinning");
-  if (spinning != options.config.end() && spinning->second == "0") {
-    threads.spin = std::chrono::microseconds(0);
+// The value of a config entry, or null.
+const std::string* FindEntry(const StringMap& config, std::string_view key) {
+  const auto entry = config.find(key);
+  return entry == config.end() ? nullptr : &entry->second;
+}
+
+Result<std::chrono::microseconds> SpinOf(const StringMap& config) {
+  const std::string* const allow = FindEntry(config, "session.intra_op.allow_spinning");
+  if (allow != nullptr && *allow == "0") return std::chrono::microseconds(0);
+  constexpr const char* kDuration = "session.intra_op.spin_duration_us";
+  const std::string* const text = FindEntry(config, kDuration);
+  if (text == nullptr) return ThreadPoolOptions().spin;
+  int32_t count = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
+  if (error != std::errc() || end != text->data() + text->size() || count < 0) {
+    return InvalidArgument("{}: expected microseconds, got '{}'", kDuration, *text);
   }
-  return std::make_unique<ThreadPool>(std::move(threads));
+  return std::chrono::microseconds(count);
 }
 
 }  // namespace
@@ -67,9 +78,8 @@ Session::Session(Environment& environment, Model model, SessionOptions options, 
       options_(std::move(options)),
       parts_(std::move(parts)),
       logger_(options_.log_id.empty() ? environment.logger().id() : options_.log_id,
-              options_.severity.value_or(environment.logger().severity()), 0,
-              environment.logger().sink()),
-      own_threads_(MakeOwnThreads(options_)) {
+              options_.severity.value_or(environment.logger().severity()), options_.log_verbosity,
+              options_.log_sink.value_or(environment.logger().sink())) {
   for (const auto& provider : parts_.providers) runs_overlap_ &= provider->SupportsConcurrentRuns();
 }
 
@@ -93,7 +103,27 @@ Session::~Session() {
   while (!parts_.providers.empty()) parts_.providers.pop_back();
 }
 
+Status Session::StartOwnThreads() {
+  if (options_.intra_op_threads == 0 && options_.thread_callbacks.create == nullptr) {
+    return OkStatus();
+  }
+  ThreadPoolOptions threads;
+  threads.threads = options_.intra_op_threads;
+  threads.callbacks = options_.thread_callbacks;
+  TENON_ASSIGN_OR_RETURN(threads.spin, SpinOf(options_.config));
+  const std::string* const affinities =
+      FindEntry(options_.config, "session.intra_op_thread_affinities");
+  if (affinities != nullptr) {
+    TENON_ASSIGN_OR_RETURN(threads.affinities, ParseThreadAffinities(*affinities));
+  }
+  const std::string* const denormals = FindEntry(options_.config, "session.set_denormal_as_zero");
+  threads.denormals_as_zero = denormals != nullptr && *denormals == "1";
+  own_threads_ = std::make_unique<ThreadPool>(std::move(threads));
+  return OkStatus();
+}
+
 Status Session::Initialize() {
+  TENON_RETURN_IF_ERROR(StartOwnThreads());
   DescribeInterface();
   TENON_RETURN_IF_ERROR(OptimizeAndPlan());
   Status first;

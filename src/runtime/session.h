@@ -31,6 +31,8 @@ enum class OptimizationLevel : int32_t {
 struct SessionOptions {
   // 0: the environment's threads; else a pool of the session's own.
   int intra_op_threads = 0;
+  // How threads of the session's own are made; with callbacks it always has its own.
+  ThreadCallbacks thread_callbacks;
   OptimizationLevel optimization_level = OptimizationLevel::kAll;
   // Sizes for symbolic dimensions of inputs, by name and by denotation.
   std::map<std::string, int64_t> free_dimensions;
@@ -39,6 +41,8 @@ struct SessionOptions {
   std::string optimized_model_path;
   std::string log_id;
   std::optional<Severity> severity;  // the environment's if absent
+  int log_verbosity = 0;
+  std::optional<LogSink> log_sink;  // the environment's if absent; outlives the session
   // Session config entries by key, e.g. "session.intra_op.allow_spinning".
   StringMap config;
 };
@@ -111,6 +115,7 @@ class Session {
 
   Session(Environment& environment, Model model, SessionOptions options, SessionParts parts);
   Status Initialize();
+  Status StartOwnThreads();
   Status OptimizeAndPlan();
   void DescribeInterface();
   Status CheckFeed(const SessionValue& declared, const Value& feed,
