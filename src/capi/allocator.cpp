@@ -1,0 +1,149 @@
+#include "capi/allocator.h"
+
+#include <cstring>
+#include <utility>
+
+#include "capi/arguments.h"
+#include "capi/handles.h"
+#include "capi/key_value_pairs.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+namespace {
+
+// What clients get: a table whose functions go to `allocator`.
+struct OwnAllocator : OrtAllocator {
+  explicit OwnAllocator(std::shared_ptr<Allocator> behind)
+      : OrtAllocator{}, allocator(std::move(behind)) {
+    version = ORT_API_VERSION;
+    Alloc = AllocSlot;
+    Reserve = AllocSlot;
+    Free = [](OrtAllocator* self, void* block) { Of(self)->Free(block); };
+    Info = [](const OrtAllocator* self) -> const OrtMemoryInfo* {
+      return Wrap<OrtMemoryInfo>(&Of(self)->info());
+    };
+    GetStats = StatsSlot;
+    AllocOnStream = [](OrtAllocator* self, size_t size, OrtSyncStream*) {
+      return Of(self)->Allocate(size);
+    };
+    Shrink = [](OrtAllocator* self) -> OrtStatus* {
+      return AtBoundary([&] {
+        Of(self)->Shrink();
+        return OkStatus();
+      });
+    };
+  }
+
+  static const std::shared_ptr<Allocator>& Of(const OrtAllocator* self) {
+    return static_cast<const OwnAllocator*>(self)->allocator;
+  }
+  static void* AllocSlot(OrtAllocator* self, size_t size) { return Of(self)->Allocate(size); }
+  static OrtStatus* StatsSlot(const OrtAllocator* self, OrtKeyValuePairs** out) {
+    return AtBoundary([&]() -> Status {
+      TENON_RETURN_IF_NULL(out);
+      const AllocatorStats stats = Of(self)->Stats();
+      auto pairs = std::make_unique<OrtKeyValuePairs>();
+      pairs->Set("NumAllocs", std::to_string(stats.allocations));
+      pairs->Set("InUse", std::to_string(stats.bytes_in_use));
+      pairs->Set("MaxInUse", std::to_string(stats.peak_bytes_in_use));
+      pairs->Set("TotalAllocated", std::to_string(stats.bytes_reserved));
+      pairs->Set("Limit", std::to_string(stats.bytes_limit));
+      *out = pairs.release();
+      return OkStatus();
+    });
+  }
+
+  const std::shared_ptr<Allocator> allocator;
+};
+
+class ClientAllocator final : public Allocator {
+ public:
+  explicit ClientAllocator(OrtAllocator* client) : client_(client) {}
+  void* Allocate(size_t bytes) override { return client_->Alloc(client_, bytes); }
+  void Free(void* block) override { client_->Free(client_, block); }
+  const MemoryInfo& info() const override { return *Unwrap(client_->Info(client_)); }
+
+ private:
+  OrtAllocator* const client_;
+};
+
+}  // namespace
+
+std::shared_ptr<Allocator> FromClient(OrtAllocator* allocator) {
+  if (allocator->Alloc == OwnAllocator::AllocSlot) return OwnAllocator::Of(allocator);
+  return std::make_shared<ClientAllocator>(allocator);
+}
+
+OrtAllocator* NewClientAllocator(std::shared_ptr<Allocator> allocator) {
+  return new OwnAllocator(std::move(allocator));
+}
+
+Result<void*> AllocateFrom(OrtAllocator* allocator, size_t bytes) {
+  void* const block = allocator->Alloc(allocator, bytes);
+  if (block == nullptr) return Fail("the allocator has no {} bytes left", bytes);
+  return block;
+}
+
+Result<char*> CopyString(OrtAllocator* allocator, std::string_view text) {
+  TENON_ASSIGN_OR_RETURN(void* const block, AllocateFrom(allocator, text.size() + 1));
+  char* const copy = static_cast<char*>(block);
+  text.copy(copy, text.size());
+  copy[text.size()] = '\0';
+  return copy;
+}
+
+OrtStatus* GetAllocatorWithDefaultOptions(OrtAllocator** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(out);
+    // Never destroyed: clients may use it while the process ends.
+    static OrtAllocator* const allocator = NewClientAllocator(SharedCpuAllocator());
+    *out = allocator;
+    return OkStatus();
+  });
+}
+
+OrtStatus* AllocatorAlloc(OrtAllocator* ort_allocator, size_t size, void** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ort_allocator);
+    TENON_RETURN_IF_NULL(out);
+    void* const block = ort_allocator->Alloc(ort_allocator, size);
+    if (block == nullptr && size != 0) return Fail("the allocator has no {} bytes left", size);
+    *out = block;
+    return OkStatus();
+  });
+}
+
+OrtStatus* AllocatorFree(OrtAllocator* ort_allocator, void* p) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ort_allocator);
+    if (p != nullptr) ort_allocator->Free(ort_allocator, p);
+    return OkStatus();
+  });
+}
+
+OrtStatus* AllocatorGetInfo(const OrtAllocator* ort_allocator, const OrtMemoryInfo** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ort_allocator);
+    TENON_RETURN_IF_NULL(out);
+    *out = ort_allocator->Info(ort_allocator);
+    return OkStatus();
+  });
+}
+
+OrtStatus* AllocatorGetStats(const OrtAllocator* ort_allocator, OrtKeyValuePairs** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ort_allocator);
+    TENON_RETURN_IF_NULL(out);
+    constexpr uint32_t kFirstWithStats = 23;
+    if (ort_allocator->version < kFirstWithStats || ort_allocator->GetStats == nullptr) {
+      *out = new OrtKeyValuePairs();
+      return OkStatus();
+    }
+    return TakeOrtStatus(ort_allocator->GetStats(ort_allocator, out));
+  });
+}
+
+void ReleaseAllocator(OrtAllocator* input) noexcept { delete static_cast<OwnAllocator*>(input); }
+
+}  // namespace tenon::capi

@@ -1,0 +1,129 @@
+#include "capi/env.h"
+
+#include <string>
+#include <utility>
+
+#include "base/mutex.h"
+#include "capi/arguments.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+namespace {
+
+// All environments of a process are one: the first sets it up, the last release ends it.
+constinit Mutex env_mutex;
+constinit OrtEnv* process_env = nullptr;
+
+Status CheckSeverity(int level) {
+  if (level >= ORT_LOGGING_LEVEL_VERBOSE && level <= ORT_LOGGING_LEVEL_FATAL) return OkStatus();
+  return InvalidArgument("there is no logging level {}", level);
+}
+
+struct EnvSettings {
+  OrtLoggingLevel severity = ORT_LOGGING_LEVEL_WARNING;
+  const char* log_id = nullptr;
+  OrtLoggingFunction logging_function = nullptr;
+  void* logging_param = nullptr;
+  const OrtThreadingOptions* threads = nullptr;
+};
+
+std::unique_ptr<OrtEnv> MakeEnv(const EnvSettings& settings) {
+  std::unique_ptr<ClientLogger> client_logger;
+  EnvironmentOptions options;
+  options.log_id = settings.log_id;
+  options.severity = static_cast<Severity>(settings.severity);
+  if (settings.logging_function != nullptr) {
+    client_logger = std::make_unique<ClientLogger>(
+        ClientLogger{settings.logging_function, settings.logging_param});
+    options.sink = client_logger->Sink();
+  }
+  if (settings.threads != nullptr) options.threads = settings.threads->threads;
+  auto env = std::make_unique<OrtEnv>();
+  env->shared.reset(
+      new SharedEnvironment{std::move(client_logger), Environment(std::move(options))});
+  return env;
+}
+
+Status ReferEnv(const EnvSettings& settings, OrtEnv** out) {
+  TENON_RETURN_IF_NULL(out);
+  if (settings.log_id == nullptr) return InvalidArgument("logid must not be null");
+  TENON_RETURN_IF_ERROR(CheckSeverity(settings.severity));
+  const MutexLock lock(env_mutex);
+  if (process_env == nullptr) process_env = MakeEnv(settings).release();
+  ++process_env->references;
+  *out = process_env;
+  return OkStatus();
+}
+
+}  // namespace
+
+OrtStatus* CreateEnv(OrtLoggingLevel log_severity_level, const char* logid, OrtEnv** out) noexcept {
+  return AtBoundary(
+      [&] { return ReferEnv({.severity = log_severity_level, .log_id = logid}, out); });
+}
+
+OrtStatus* CreateEnvWithCustomLogger(OrtLoggingFunction logging_function, void* logger_param,
+                                     OrtLoggingLevel log_severity_level, const char* logid,
+                                     OrtEnv** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(logging_function);
+    return ReferEnv({log_severity_level, logid, logging_function, logger_param}, out);
+  });
+}
+
+OrtStatus* CreateEnvWithGlobalThreadPools(OrtLoggingLevel log_severity_level, const char* logid,
+                                          const OrtThreadingOptions* tp_options,
+                                          OrtEnv** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(tp_options);
+    return ReferEnv({.severity = log_severity_level, .log_id = logid, .threads = tp_options}, out);
+  });
+}
+
+OrtStatus* CreateEnvWithCustomLoggerAndGlobalThreadPools(
+    OrtLoggingFunction logging_function, void* logger_param, OrtLoggingLevel log_severity_level,
+    const char* logid, const OrtThreadingOptions* tp_options, OrtEnv** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(logging_function);
+    TENON_RETURN_IF_NULL(tp_options);
+    return ReferEnv({log_severity_level, logid, logging_function, logger_param, tp_options}, out);
+  });
+}
+
+OrtStatus* CreateEnvWithOptions(const OrtEnvCreationOptions* options, OrtEnv** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    return ReferEnv({static_cast<OrtLoggingLevel>(options->logging_severity_level), options->log_id,
+                     options->custom_logging_function, options->custom_logging_param,
+                     options->threading_options},
+                    out);
+  });
+}
+
+void ReleaseEnv(OrtEnv* input) noexcept {
+  if (input == nullptr) return;
+  std::unique_ptr<OrtEnv> last;
+  const MutexLock lock(env_mutex);
+  if (--input->references > 0) return;
+  process_env = nullptr;
+  last.reset(input);
+}
+
+OrtStatus* UpdateEnvWithCustomLogLevel(OrtEnv* ort_env,
+                                       OrtLoggingLevel log_severity_level) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ort_env);
+    TENON_RETURN_IF_ERROR(CheckSeverity(log_severity_level));
+    ort_env->shared->environment.logger().set_severity(static_cast<Severity>(log_severity_level));
+    return OkStatus();
+  });
+}
+
+OrtStatus* EnableTelemetryEvents(const OrtEnv*) noexcept { return nullptr; }
+
+OrtStatus* DisableTelemetryEvents(const OrtEnv*) noexcept { return nullptr; }
+
+OrtStatus* SetLanguageProjection(const OrtEnv*, OrtLanguageProjection) noexcept { return nullptr; }
+
+}  // namespace tenon::capi

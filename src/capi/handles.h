@@ -1,0 +1,74 @@
+// The opaque handles that are nothing but pointers to objects of the rooms below. The others are
+// structs of their own, in the file that makes them.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <type_traits>
+
+#include "ir/type.h"
+#include "tensor/memory_info.h"
+#include "tensor/value.h"
+
+namespace tenon::capi {
+
+// The class of the object behind a handle.
+template <class Handle>
+struct Behind;
+template <>
+struct Behind<OrtValue> {
+  using Type = Value;
+};
+// Interned (tensor/memory_info.h), so that tensors may point to them when clients have released
+// them.
+template <>
+struct Behind<OrtMemoryInfo> {
+  using Type = MemoryInfo;
+};
+// One description of a type serves all the views of it that the ABI has.
+template <>
+struct Behind<OrtTypeInfo> {
+  using Type = ValueType;
+};
+template <>
+struct Behind<OrtTensorTypeAndShapeInfo> {
+  using Type = ValueType;
+};
+template <>
+struct Behind<OrtSequenceTypeInfo> {
+  using Type = ValueType;
+};
+template <>
+struct Behind<OrtMapTypeInfo> {
+  using Type = ValueType;
+};
+template <>
+struct Behind<OrtOptionalTypeInfo> {
+  using Type = ValueType;
+};
+
+// The object behind a handle.
+template <class Handle>
+auto* Unwrap(Handle* handle) {
+  using Type = typename Behind<std::remove_const_t<Handle>>::Type;
+  using Object = std::conditional_t<std::is_const_v<Handle>, const Type, Type>;
+  return reinterpret_cast<Object*>(handle);
+}
+
+// The handle of an object.
+template <class Handle>
+Handle* Wrap(typename Behind<Handle>::Type* object) {
+  return reinterpret_cast<Handle*>(object);
+}
+template <class Handle>
+const Handle* Wrap(const typename Behind<Handle>::Type* object) {
+  return reinterpret_cast<const Handle*>(object);
+}
+
+// A handle of a new object, for a client to release.
+template <class Handle>
+Handle* NewHandle(typename Behind<Handle>::Type object) {
+  return Wrap<Handle>(new typename Behind<Handle>::Type(std::move(object)));
+}
+
+}  // namespace tenon::capi

@@ -1,0 +1,90 @@
+// Runs of a session.
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "base/inline_array.h"
+#include "capi/arguments.h"
+#include "capi/handles.h"
+#include "capi/run_options.h"
+#include "capi/session_handle.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+namespace {
+
+// Feeds or fetches up to this number need no allocation of their own.
+constexpr size_t kInlineValues = 8;
+
+Status CheckArrays(const char* const* input_names, const OrtValue* const* inputs, size_t input_len,
+                   const char* const* output_names, size_t output_names_len,
+                   OrtValue* const* outputs) {
+  TENON_RETURN_IF_NULL_ARRAY(input_names, input_len);
+  TENON_RETURN_IF_NULL_ARRAY(inputs, input_len);
+  TENON_RETURN_IF_NULL(output_names);
+  TENON_RETURN_IF_NULL(outputs);
+  for (size_t i = 0; i < input_len; ++i) {
+    if (input_names[i] == nullptr) return InvalidArgument("input_names[{}] must not be null", i);
+    if (inputs[i] == nullptr) {
+      return InvalidArgument("the value for input '{}' must not be null", input_names[i]);
+    }
+  }
+  for (size_t i = 0; i < output_names_len; ++i) {
+    if (output_names[i] == nullptr) return InvalidArgument("output_names[{}] must not be null", i);
+  }
+  return OkStatus();
+}
+
+// An optional that holds something leaves as what it holds.
+Value Unpacked(Value value) {
+  while (value.kind() == Value::Kind::kOptional && value.optional().value.has_value()) {
+    value = Value(value.optional().value);
+  }
+  return value;
+}
+
+// Gives the fetched values to the client: all of them, or none if memory runs out.
+void HandOver(std::span<Value> fetches, OrtValue** outputs) {
+  InlineArray<std::unique_ptr<Value>, kInlineValues> created(fetches.size());
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    if (outputs[i] == nullptr) created[i] = std::make_unique<Value>();
+  }
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    if (outputs[i] == nullptr) outputs[i] = Wrap<OrtValue>(created[i].release());
+    *Unwrap(outputs[i]) = Unpacked(std::move(fetches[i]));
+  }
+}
+
+}  // namespace
+
+OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
+               const char* const* input_names, const OrtValue* const* inputs, size_t input_len,
+               const char* const* output_names, size_t output_names_len,
+               OrtValue** outputs) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_ERROR(
+        CheckArrays(input_names, inputs, input_len, output_names, output_names_len, outputs));
+    InlineArray<std::string_view, kInlineValues> feed_names(input_len);
+    InlineArray<Value, kInlineValues> feeds(input_len);
+    for (size_t i = 0; i < input_len; ++i) {
+      feed_names[i] = input_names[i];
+      feeds[i] = *Unwrap(inputs[i]);
+    }
+    InlineArray<std::string_view, kInlineValues> fetch_names(output_names_len);
+    InlineArray<Value, kInlineValues> fetches(output_names_len);
+    for (size_t i = 0; i < output_names_len; ++i) {
+      fetch_names[i] = output_names[i];
+      if (outputs[i] != nullptr) fetches[i] = *Unwrap(outputs[i]);
+    }
+    const RunOptions defaults;
+    TENON_RETURN_IF_ERROR(
+        session->session->Run(run_options == nullptr ? defaults : run_options->run,
+                              feed_names.span(), feeds.span(), fetch_names.span(), fetches.span()));
+    HandOver(fetches.span(), outputs);
+    return OkStatus();
+  });
+}
+
+}  // namespace tenon::capi

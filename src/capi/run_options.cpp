@@ -1,0 +1,110 @@
+#include "capi/run_options.h"
+
+#include "capi/arguments.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+
+OrtStatus* CreateRunOptions(OrtRunOptions** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(out);
+    *out = new OrtRunOptions();
+    return OkStatus();
+  });
+}
+
+void ReleaseRunOptions(OrtRunOptions* input) noexcept { delete input; }
+
+OrtStatus* RunOptionsSetRunLogVerbosityLevel(OrtRunOptions* options,
+                                             int log_verbosity_level) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    options->log_verbosity = log_verbosity_level;
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunOptionsSetRunLogSeverityLevel(OrtRunOptions* options,
+                                            int log_severity_level) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    options->log_severity = log_severity_level;
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunOptionsSetRunTag(OrtRunOptions* options, const char* run_tag) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(run_tag);
+    options->run.info.tag = run_tag;
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunOptionsGetRunLogVerbosityLevel(const OrtRunOptions* options,
+                                             int* log_verbosity_level) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(log_verbosity_level);
+    *log_verbosity_level = options->log_verbosity;
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunOptionsGetRunLogSeverityLevel(const OrtRunOptions* options,
+                                            int* log_severity_level) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(log_severity_level);
+    *log_severity_level = options->log_severity;
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunOptionsGetRunTag(const OrtRunOptions* options, const char** run_tag) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(run_tag);
+    *run_tag = options->run.info.tag.c_str();
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunOptionsSetTerminate(OrtRunOptions* options) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    options->terminate = true;
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunOptionsUnsetTerminate(OrtRunOptions* options) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    options->terminate = false;
+    return OkStatus();
+  });
+}
+
+OrtStatus* AddRunConfigEntry(OrtRunOptions* options, const char* config_key,
+                             const char* config_value) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(config_key);
+    TENON_RETURN_IF_NULL(config_value);
+    if (*config_key == '\0') return InvalidArgument("config_key must not be empty");
+    options->run.info.config.insert_or_assign(config_key, config_value);
+    return OkStatus();
+  });
+}
+
+const char* GetRunConfigEntry(const OrtRunOptions* options, const char* config_key) noexcept {
+  if (options == nullptr || config_key == nullptr) return nullptr;
+  const StringMap& config = options->run.info.config;
+  const auto entry = config.find(std::string_view(config_key));
+  return entry == config.end() ? nullptr : entry->second.c_str();
+}
+
+}  // namespace tenon::capi

@@ -1,0 +1,19 @@
+// OrtRunOptions: settings of one run.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <atomic>
+
+#include "runtime/session.h"
+
+struct OrtRunOptions {
+  OrtRunOptions() { run.terminate = &terminate; }
+  OrtRunOptions(const OrtRunOptions&) = delete;
+  OrtRunOptions& operator=(const OrtRunOptions&) = delete;
+
+  tenon::RunOptions run;
+  std::atomic<bool> terminate = false;
+  int log_severity = -1;
+  int log_verbosity = 0;
+};

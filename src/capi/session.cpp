@@ -1,0 +1,224 @@
+// Sessions: making them and asking about their inputs and outputs.
+#include <string>
+#include <utility>
+
+#include "capi/allocator.h"
+#include "capi/arguments.h"
+#include "capi/handles.h"
+#include "capi/open_session.h"
+#include "capi/session_handle.h"
+#include "capi/session_options.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+namespace {
+
+// What the handle's options say to a session; `handle` keeps what they point to.
+SessionOptions OptionsFor(const OrtSessionOptions& options, OrtSession& handle) {
+  SessionOptions result = options.session;
+  if (options.use_env_threads) {
+    result.intra_op_threads = 0;
+    result.thread_callbacks = {};
+  }
+  if (options.client_logger.function != nullptr) {
+    handle.client_logger = std::make_unique<ClientLogger>(options.client_logger);
+    result.log_sink = handle.client_logger->Sink();
+  }
+  return result;
+}
+
+// `source` is a path or the bytes of a model.
+template <class Source>
+Status MakeSession(const OrtEnv* env, const Source& source, const OrtSessionOptions* options,
+                   OrtSession** out) {
+  TENON_RETURN_IF_NULL(env);
+  TENON_RETURN_IF_NULL(out);
+  auto handle = std::make_unique<OrtSession>();
+  handle->environment = env->shared;
+  const OrtSessionOptions defaults;
+  if (options == nullptr) options = &defaults;
+  const auto canceled = [&]() -> Status {
+    if (!*options->cancel_load) return OkStatus();
+    return Status(StatusCode::kModelLoadCanceled, "loading the model was canceled");
+  };
+  TENON_RETURN_IF_ERROR(canceled());
+  TENON_ASSIGN_OR_RETURN(handle->session, OpenSession(env->shared->environment, source,
+                                                      OptionsFor(*options, *handle)));
+  TENON_RETURN_IF_ERROR(canceled());
+  *out = handle.release();
+  return OkStatus();
+}
+
+using Values = const std::vector<SessionValue>& (Session::*)() const;
+
+OrtStatus* GetCount(const OrtSession* session, Values values, size_t* out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_NULL(out);
+    *out = (*session->session.*values)().size();
+    return OkStatus();
+  });
+}
+
+OrtStatus* GetName(const OrtSession* session, Values values, const char* what, size_t index,
+                   OrtAllocator* allocator, char** value) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_NULL(allocator);
+    TENON_RETURN_IF_NULL(value);
+    const auto& list = (*session->session.*values)();
+    TENON_RETURN_IF_ERROR(CheckIndex(index, list.size(), what));
+    TENON_ASSIGN_OR_RETURN(*value, CopyString(allocator, list[index].name));
+    return OkStatus();
+  });
+}
+
+OrtStatus* GetType(const OrtSession* session, Values values, const char* what, size_t index,
+                   OrtTypeInfo** type_info) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_NULL(type_info);
+    const auto& list = (*session->session.*values)();
+    TENON_RETURN_IF_ERROR(CheckIndex(index, list.size(), what));
+    *type_info = NewHandle<OrtTypeInfo>(list[index].type);
+    return OkStatus();
+  });
+}
+
+// All values lie in CPU memory.
+Status GetMemoryInfos(const OrtSession* session, Values values, const OrtMemoryInfo** infos,
+                      size_t count) {
+  TENON_RETURN_IF_NULL(session);
+  const size_t expected = (*session->session.*values)().size();
+  if (count != expected) return InvalidArgument("expected room for {}, got {}", expected, count);
+  TENON_RETURN_IF_NULL_ARRAY(infos, count);
+  std::fill_n(infos, count, Wrap<OrtMemoryInfo>(&CpuMemory()));
+  return OkStatus();
+}
+
+}  // namespace
+
+OrtStatus* CreateSession(const OrtEnv* env, const ORTCHAR_T* model_path,
+                         const OrtSessionOptions* options, OrtSession** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(model_path);
+    return MakeSession(env, std::string(model_path), options, out);
+  });
+}
+
+OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
+                                  size_t model_data_length, const OrtSessionOptions* options,
+                                  OrtSession** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(model_data);
+    const std::span bytes(static_cast<const std::byte*>(model_data), model_data_length);
+    return MakeSession(env, bytes, options, out);
+  });
+}
+
+void ReleaseSession(OrtSession* input) noexcept { delete input; }
+
+// Weights are packed for each session: the container stays empty.
+OrtStatus* CreatePrepackedWeightsContainer(OrtPrepackedWeightsContainer** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(out);
+    *out = reinterpret_cast<OrtPrepackedWeightsContainer*>(new char());
+    return OkStatus();
+  });
+}
+
+void ReleasePrepackedWeightsContainer(OrtPrepackedWeightsContainer* input) noexcept {
+  delete reinterpret_cast<char*>(input);
+}
+
+OrtStatus* CreateSessionWithPrepackedWeightsContainer(const OrtEnv* env,
+                                                      const ORTCHAR_T* model_path,
+                                                      const OrtSessionOptions* options,
+                                                      OrtPrepackedWeightsContainer*,
+                                                      OrtSession** out) noexcept {
+  return CreateSession(env, model_path, options, out);
+}
+
+OrtStatus* CreateSessionFromArrayWithPrepackedWeightsContainer(
+    const OrtEnv* env, const void* model_data, size_t model_data_length,
+    const OrtSessionOptions* options, OrtPrepackedWeightsContainer*, OrtSession** out) noexcept {
+  return CreateSessionFromArray(env, model_data, model_data_length, options, out);
+}
+
+OrtStatus* SessionGetInputCount(const OrtSession* session, size_t* out) noexcept {
+  return GetCount(session, &Session::inputs, out);
+}
+
+OrtStatus* SessionGetOutputCount(const OrtSession* session, size_t* out) noexcept {
+  return GetCount(session, &Session::outputs, out);
+}
+
+OrtStatus* SessionGetOverridableInitializerCount(const OrtSession* session, size_t* out) noexcept {
+  return GetCount(session, &Session::overridable_initializers, out);
+}
+
+OrtStatus* SessionGetInputTypeInfo(const OrtSession* session, size_t index,
+                                   OrtTypeInfo** type_info) noexcept {
+  return GetType(session, &Session::inputs, "inputs", index, type_info);
+}
+
+OrtStatus* SessionGetOutputTypeInfo(const OrtSession* session, size_t index,
+                                    OrtTypeInfo** type_info) noexcept {
+  return GetType(session, &Session::outputs, "outputs", index, type_info);
+}
+
+OrtStatus* SessionGetOverridableInitializerTypeInfo(const OrtSession* session, size_t index,
+                                                    OrtTypeInfo** type_info) noexcept {
+  return GetType(session, &Session::overridable_initializers, "overridable initializers", index,
+                 type_info);
+}
+
+OrtStatus* SessionGetInputName(const OrtSession* session, size_t index, OrtAllocator* allocator,
+                               char** value) noexcept {
+  return GetName(session, &Session::inputs, "inputs", index, allocator, value);
+}
+
+OrtStatus* SessionGetOutputName(const OrtSession* session, size_t index, OrtAllocator* allocator,
+                                char** value) noexcept {
+  return GetName(session, &Session::outputs, "outputs", index, allocator, value);
+}
+
+OrtStatus* SessionGetOverridableInitializerName(const OrtSession* session, size_t index,
+                                                OrtAllocator* allocator, char** value) noexcept {
+  return GetName(session, &Session::overridable_initializers, "overridable initializers", index,
+                 allocator, value);
+}
+
+OrtStatus* SessionGetMemoryInfoForInputs(const OrtSession* session,
+                                         const OrtMemoryInfo** inputs_memory_info,
+                                         size_t num_inputs) noexcept {
+  return AtBoundary(
+      [&] { return GetMemoryInfos(session, &Session::inputs, inputs_memory_info, num_inputs); });
+}
+
+OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession* session,
+                                          const OrtMemoryInfo** outputs_memory_info,
+                                          size_t num_outputs) noexcept {
+  return AtBoundary(
+      [&] { return GetMemoryInfos(session, &Session::outputs, outputs_memory_info, num_outputs); });
+}
+
+OrtStatus* CreateAllocator(const OrtSession* session, const OrtMemoryInfo* mem_info,
+                           OrtAllocator** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_NULL(mem_info);
+    TENON_RETURN_IF_NULL(out);
+    for (const auto& provider : session->session->providers()) {
+      std::shared_ptr<Allocator> allocator = provider->allocator();
+      if (!allocator->info().SameDevice(*Unwrap(mem_info))) continue;
+      *out = NewClientAllocator(std::move(allocator));
+      return OkStatus();
+    }
+    return InvalidArgument("no provider of the session allocates memory of '{}', device {}",
+                           Unwrap(mem_info)->name, Unwrap(mem_info)->device_id);
+  });
+}
+
+}  // namespace tenon::capi

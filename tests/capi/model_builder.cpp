@@ -1,0 +1,165 @@
+#include "capi/model_builder.h"
+
+namespace tenon::test {
+namespace {
+
+// Field numbers of onnx.proto.
+enum Field : protozero::pbf_tag_type {
+  kModelIrVersion = 1,
+  kModelProducerName = 2,
+  kModelProducerVersion = 3,
+  kModelDomain = 4,
+  kModelModelVersion = 5,
+  kModelDocString = 6,
+  kModelGraph = 7,
+  kModelOpsetImport = 8,
+  kModelMetadataProps = 14,
+  kOpsetVersion = 2,
+  kEntryKey = 1,
+  kEntryValue = 2,
+  kGraphNode = 1,
+  kGraphName = 2,
+  kGraphInitializer = 5,
+  kGraphDocString = 10,
+  kGraphInput = 11,
+  kGraphOutput = 12,
+  kNodeInput = 1,
+  kNodeOutput = 2,
+  kNodeName = 3,
+  kNodeOpType = 4,
+  kTensorDims = 1,
+  kTensorDataType = 2,
+  kTensorFloatData = 4,
+  kTensorName = 8,
+  kValueName = 1,
+  kValueType = 2,
+  kTypeTensor = 1,
+  kTypeSequence = 4,
+  kTensorTypeElemType = 1,
+  kTensorTypeShape = 2,
+  kSequenceElemType = 1,
+  kShapeDim = 1,
+  kDimValue = 1,
+  kDimParam = 2,
+};
+
+std::string Value(std::string_view name, const std::string& type) {
+  std::string bytes;
+  protozero::pbf_writer writer(bytes);
+  writer.add_string(kValueName, name.data(), name.size());
+  writer.add_message(kValueType, type);
+  return bytes;
+}
+
+std::string TypeWithShape(ONNXTensorElementDataType type, const std::string* shape) {
+  std::string tensor, bytes;
+  protozero::pbf_writer writer(tensor);
+  writer.add_int32(kTensorTypeElemType, type);
+  if (shape != nullptr) writer.add_message(kTensorTypeShape, *shape);
+  protozero::pbf_writer(bytes).add_message(kTypeTensor, tensor);
+  return bytes;
+}
+
+}  // namespace
+
+std::string TensorType(ONNXTensorElementDataType type, std::initializer_list<DeclaredDim> dims) {
+  std::string shape;
+  for (const DeclaredDim& dim : dims) {
+    std::string bytes;
+    protozero::pbf_writer writer(bytes);
+    if (dim.size >= 0) writer.add_int64(kDimValue, dim.size);
+    if (!dim.symbol.empty()) writer.add_string(kDimParam, dim.symbol);
+    protozero::pbf_writer(shape).add_message(kShapeDim, bytes);
+  }
+  return TypeWithShape(type, &shape);
+}
+
+std::string TensorTypeWithoutShape(ONNXTensorElementDataType type) {
+  return TypeWithShape(type, nullptr);
+}
+
+std::string SequenceType(const std::string& element_type) {
+  std::string sequence, bytes;
+  protozero::pbf_writer(sequence).add_message(kSequenceElemType, element_type);
+  protozero::pbf_writer(bytes).add_message(kTypeSequence, sequence);
+  return bytes;
+}
+
+ModelBuilder& ModelBuilder::Input(std::string_view name, const std::string& type) {
+  protozero::pbf_writer(graph_).add_message(kGraphInput, Value(name, type));
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::Output(std::string_view name, const std::string& type) {
+  protozero::pbf_writer(graph_).add_message(kGraphOutput, Value(name, type));
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::Node(std::string_view op_type,
+                                 std::initializer_list<std::string_view> inputs,
+                                 std::initializer_list<std::string_view> outputs) {
+  std::string bytes;
+  protozero::pbf_writer writer(bytes);
+  for (const std::string_view name : inputs) {
+    writer.add_string(kNodeInput, name.data(), name.size());
+  }
+  for (const std::string_view name : outputs) {
+    writer.add_string(kNodeOutput, name.data(), name.size());
+  }
+  writer.add_string(kNodeOpType, op_type.data(), op_type.size());
+  protozero::pbf_writer(graph_).add_message(kGraphNode, bytes);
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::Initializer(std::string_view name, const std::vector<float>& values) {
+  std::string bytes;
+  protozero::pbf_writer writer(bytes);
+  writer.add_int64(kTensorDims, static_cast<int64_t>(values.size()));
+  writer.add_int32(kTensorDataType, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+  writer.add_packed_float(kTensorFloatData, values.begin(), values.end());
+  writer.add_string(kTensorName, name.data(), name.size());
+  protozero::pbf_writer(graph_).add_message(kGraphInitializer, bytes);
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::Metadata(std::string_view key, std::string_view value) {
+  std::string bytes;
+  protozero::pbf_writer writer(bytes);
+  writer.add_string(kEntryKey, key.data(), key.size());
+  writer.add_string(kEntryValue, value.data(), value.size());
+  protozero::pbf_writer(metadata_).add_message(kModelMetadataProps, bytes);
+  return *this;
+}
+
+std::string ModelBuilder::Bytes() const {
+  std::string opset;
+  protozero::pbf_writer(opset).add_int64(kOpsetVersion, 17);
+  std::string graph = graph_;
+  protozero::pbf_writer graph_writer(graph);
+  graph_writer.add_string(kGraphName, "small");
+  graph_writer.add_string(kGraphDocString, "a small graph");
+  std::string bytes = metadata_;
+  protozero::pbf_writer writer(bytes);
+  writer.add_int64(kModelIrVersion, 8);
+  writer.add_string(kModelProducerName, "tests");
+  writer.add_string(kModelProducerVersion, "1");
+  writer.add_string(kModelDomain, "org.example");
+  writer.add_int64(kModelModelVersion, 7);
+  writer.add_string(kModelDocString, "a small model");
+  writer.add_message(kModelGraph, graph);
+  writer.add_message(kModelOpsetImport, opset);
+  return bytes;
+}
+
+std::string AddReluModel() {
+  const std::string batch_of_3 = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n", 3});
+  return ModelBuilder()
+      .Input("x", batch_of_3)
+      .Input("y", TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {3}))
+      .Node("Add", {"x", "y"}, {"sum"})
+      .Node("Relu", {"sum"}, {"z"})
+      .Output("z", batch_of_3)
+      .Bytes();
+}
+
+}  // namespace tenon::test

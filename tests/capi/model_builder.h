@@ -1,0 +1,48 @@
+// Small ONNX models as bytes, for tests that see nothing of the library but its ABI.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <initializer_list>
+#include <protozero/pbf_writer.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::test {
+
+// A dimension of a declared shape: a number, or a name, or "" for one that is unknown.
+struct DeclaredDim {
+  DeclaredDim(int64_t size) : size(size) {}                      // NOLINT
+  DeclaredDim(const char* symbol) : size(-1), symbol(symbol) {}  // NOLINT
+  int64_t size;
+  std::string symbol;
+};
+
+// A serialized TypeProto.
+std::string TensorType(ONNXTensorElementDataType type, std::initializer_list<DeclaredDim> dims);
+std::string TensorTypeWithoutShape(ONNXTensorElementDataType type);
+std::string SequenceType(const std::string& element_type);
+
+// A graph of ai.onnx operators without attributes but integers, in a model of IR version 8 with
+// opset 17.
+class ModelBuilder {
+ public:
+  ModelBuilder& Input(std::string_view name, const std::string& type);
+  ModelBuilder& Output(std::string_view name, const std::string& type);
+  ModelBuilder& Node(std::string_view op_type, std::initializer_list<std::string_view> inputs,
+                     std::initializer_list<std::string_view> outputs);
+  // A float tensor of rank 1.
+  ModelBuilder& Initializer(std::string_view name, const std::vector<float>& values);
+  ModelBuilder& Metadata(std::string_view key, std::string_view value);
+  std::string Bytes() const;
+
+ private:
+  std::string graph_;
+  std::string metadata_;
+};
+
+// z = Relu(x + y): x is float [n, 3], y is float [3].
+std::string AddReluModel();
+
+}  // namespace tenon::test
