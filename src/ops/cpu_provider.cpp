@@ -2,6 +2,7 @@
 
 #include "ops/fusion.h"
 #include "ops/registry.h"
+#include "ops/widen_half.h"
 
 namespace tenon {
 namespace {
@@ -18,6 +19,8 @@ class CpuProvider final : public ExecutionProvider {
     }
     return claims;
   }
+
+  Result<bool> AdaptUnclaimed(Graph& graph) override { return WidenHalf(graph) > 0; }
 
   Status Rewrite(Graph& graph, int32_t index) override {
     FuseNodes(graph, index);

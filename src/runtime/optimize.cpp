@@ -3,6 +3,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "ir/checker.h"
 #include "ir/inference.h"
 #include "ir/passes.h"
 #include "runtime/kernel_evaluator.h"
@@ -53,9 +54,30 @@ Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, const OptimizeCo
   return OkStatus();
 }
 
+Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, const OptimizeContext& context) {
+  if (CheckAllAssigned(graph).ok()) return OkStatus();
+  for (const auto& provider : parts.providers) {
+    TENON_ASSIGN_OR_RETURN(const bool is_changed, provider->AdaptUnclaimed(graph));
+    if (!is_changed) continue;
+    TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
+    TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
+  }
+  return OkStatus();
+}
+
 bool ConfigFlag(const SessionOptions& options, std::string_view key) {
   const auto entry = options.config.find(key);
   return entry != options.config.end() && entry->second == "1";
+}
+
+CheckOptions CheckOptionsOf(const SessionOptions& options) {
+  const auto entry = options.config.find("session.allow_released_opsets_only");
+  CheckOptions check;
+  check.allow_newer_opsets = entry != options.config.end() && entry->second == "0";
+  // ONNX Runtime's operators in the default domain (SimplifiedLayerNormalization) are no errors;
+  // an operator that nobody can run is one when the nodes are assigned.
+  check.allow_unknown_operators = true;
+  return check;
 }
 
 Result<size_t> ConfigBytes(const SessionOptions& options, std::string_view key, size_t fallback) {
@@ -83,6 +105,7 @@ Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
 Status OptimizeModel(Model& model, const SessionOptions& options, const SessionParts& parts,
                      const OptimizeContext& context) {
   Graph& graph = *model.graph;
+  TENON_RETURN_IF_ERROR(CheckModel(model, CheckOptionsOf(options)));
   FixFreeDimensions(graph, options);
   TENON_RETURN_IF_ERROR(InlineFunctions(model));
   KernelEvaluator evaluator(*parts.providers.back(), context.threads);
@@ -99,6 +122,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   }
   TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
   TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, context));
+  TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, context));
   if (options.optimization_level >= OptimizationLevel::kExtended) {
     TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts));
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));

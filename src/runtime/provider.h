@@ -43,6 +43,13 @@ class ExecutionProvider {
   // separately. Idempotent. An error is logged and counts as no claim.
   virtual Result<std::vector<Claim>> GetCapability(const Graph& graph) = 0;
 
+  // Rewrites nodes that no provider wanted into such that this one will, if it can. Called after
+  // everybody was asked; all are asked again if it returns true.
+  virtual Result<bool> AdaptUnclaimed(Graph& graph) {
+    (void)graph;
+    return false;
+  }
+
   // Rewrites the nodes that this provider owns (node.provider == index), e.g. into fused nodes or
   // another layout. New nodes must be owned by it too.
   virtual Status Rewrite(Graph& graph, int32_t index) {
