@@ -8,16 +8,33 @@
 
 namespace tenon {
 
+extern const std::span<const OpRow> kArgReduceFamily;
 extern const std::span<const OpRow> kBinaryFamily;
+extern const std::span<const OpRow> kCastFamily;
 extern const std::span<const OpRow> kClipFamily;
+extern const std::span<const OpRow> kConcatFamily;
+extern const std::span<const OpRow> kConstantFamily;
+extern const std::span<const OpRow> kControlFlowFamily;
 extern const std::span<const OpRow> kDropoutFamily;
+extern const std::span<const OpRow> kExpandFamily;
+extern const std::span<const OpRow> kGatherFamily;
 extern const std::span<const OpRow> kGemmFamily;
 extern const std::span<const OpRow> kMatMulFamily;
+extern const std::span<const OpRow> kMlLinearFamily;
+extern const std::span<const OpRow> kMlNormalizerFamily;
+extern const std::span<const OpRow> kMlTreeFamily;
+extern const std::span<const OpRow> kMlZipmapFamily;
 extern const std::span<const OpRow> kNormalizationFamily;
+extern const std::span<const OpRow> kOneHotFamily;
+extern const std::span<const OpRow> kPadFamily;
 extern const std::span<const OpRow> kReduceFamily;
 extern const std::span<const OpRow> kReshapeFamily;
 extern const std::span<const OpRow> kShapeFamily;
+extern const std::span<const OpRow> kSliceFamily;
 extern const std::span<const OpRow> kSoftmaxFamily;
+extern const std::span<const OpRow> kSplitFamily;
+extern const std::span<const OpRow> kTransposeFamily;
 extern const std::span<const OpRow> kUnaryFamily;
+extern const std::span<const OpRow> kWhereFamily;
 
 }  // namespace tenon

@@ -45,9 +45,34 @@ class RowShapeFunctions final : public ShapeFunctionTable {
 
 std::span<const std::span<const OpRow>> OpFamilies() {
   static const std::span<const OpRow> families[] = {
-      kBinaryFamily, kClipFamily,          kDropoutFamily, kGemmFamily,
-      kMatMulFamily, kNormalizationFamily, kReduceFamily,  kReshapeFamily,
-      kShapeFamily,  kSoftmaxFamily,       kUnaryFamily,
+      kArgReduceFamily,
+      kBinaryFamily,
+      kCastFamily,
+      kClipFamily,
+      kConcatFamily,
+      kConstantFamily,
+      kControlFlowFamily,
+      kDropoutFamily,
+      kExpandFamily,
+      kGatherFamily,
+      kGemmFamily,
+      kMatMulFamily,
+      kMlLinearFamily,
+      kMlNormalizerFamily,
+      kMlTreeFamily,
+      kMlZipmapFamily,
+      kNormalizationFamily,
+      kOneHotFamily,
+      kPadFamily,
+      kReduceFamily,
+      kReshapeFamily,
+      kShapeFamily,
+      kSliceFamily,
+      kSoftmaxFamily,
+      kSplitFamily,
+      kTransposeFamily,
+      kUnaryFamily,
+      kWhereFamily,
   };
   return families;
 }

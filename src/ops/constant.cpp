@@ -1,0 +1,134 @@
+// Constant and ConstantOfShape: tensors that the model writes out.
+#include <algorithm>
+
+#include "ops/element.h"
+#include "ops/families.h"
+
+namespace tenon {
+namespace {
+
+// Constant-25: one attribute, of several names, holds the value. Graph passes turn most of these
+// nodes into initializers; this kernel serves those that remain.
+struct ConstantAttrs {
+  std::optional<Tensor> value;
+  std::optional<float> value_float;
+  std::optional<std::vector<float>> value_floats;
+  std::optional<int64_t> value_int;
+  std::optional<std::vector<int64_t>> value_ints;
+  std::optional<std::string> value_string;
+  std::optional<std::vector<std::string>> value_strings;
+  static constexpr auto Fields() {
+    return std::tuple(Field("value", &ConstantAttrs::value),
+                      Field("value_float", &ConstantAttrs::value_float),
+                      Field("value_floats", &ConstantAttrs::value_floats),
+                      Field("value_int", &ConstantAttrs::value_int),
+                      Field("value_ints", &ConstantAttrs::value_ints),
+                      Field("value_string", &ConstantAttrs::value_string),
+                      Field("value_strings", &ConstantAttrs::value_strings));
+  }
+};
+
+template <class T>
+Tensor VectorOf(const std::vector<T>& values) {
+  return Tensor::Of<T>({static_cast<int64_t>(values.size())}, std::span<const T>(values));
+}
+
+Result<Tensor> ValueOf(const ConstantAttrs& attrs) {
+  if (attrs.value) return *attrs.value;
+  if (attrs.value_float) return Tensor::Of<float>({}, {*attrs.value_float});
+  if (attrs.value_floats) return VectorOf(*attrs.value_floats);
+  if (attrs.value_int) return Tensor::Of<int64_t>({}, {*attrs.value_int});
+  if (attrs.value_ints) return VectorOf(*attrs.value_ints);
+  if (attrs.value_string) return Tensor::Of<std::string>({}, {*attrs.value_string});
+  if (attrs.value_strings) return VectorOf(*attrs.value_strings);
+  return InvalidArgument("expected an attribute with the value");
+}
+
+Status InferConstant(const ConstantAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const Tensor value, ValueOf(attrs));
+  constexpr int64_t kMostKnown = 64;
+  if (value.size() <= kMostKnown && value.rank() <= 1) {
+    if (const Result<Shape> integers = IntegersOf(value)) {
+      context.SetOutputDims(0, std::vector<Dim>(integers->begin(), integers->end()));
+    }
+  }
+  return context.SetOutput(0, value.shape(), value.type());
+}
+
+// Keeps the tensor so that a run only shares it.
+class ConstantKernel final : public StatefulKernel<InferConstant> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_ASSIGN_OR_RETURN(value_, ValueOf(attrs_));
+    return OkStatus();
+  }
+  Status Run(KernelContext& context) const override {
+    context.SetOutput(0, value_);
+    return OkStatus();
+  }
+
+ private:
+  Tensor value_;
+};
+
+// ConstantOfShape-9: one element, float 0 unless `value` says otherwise, everywhere.
+struct ConstantOfShapeAttrs {
+  std::optional<Tensor> value;
+  static constexpr auto Fields() {
+    return std::tuple(Field("value", &ConstantOfShapeAttrs::value));
+  }
+};
+
+Status InferConstantOfShape(const ConstantOfShapeAttrs& attrs, ShapeContext& context) {
+  if (attrs.value && attrs.value->size() != 1) {
+    return InvalidArgument("attribute 'value': expected one element, got shape {}",
+                           attrs.value->shape());
+  }
+  const DataType type = attrs.value ? attrs.value->type() : DataType::kFloat;
+  if (!kWholeByteTypes.Contains(type)) {
+    return NotImplemented("attribute 'value' of type {}", DataTypeName(type));
+  }
+  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> dims, context.InputAsDims(0));
+  for (const Dim& dim : dims) {
+    if (dim.is_number() && dim.value() < 0) {
+      return InvalidArgument("expected shape entries >= 0, got {}", SymbolicShape(dims));
+    }
+  }
+  constexpr int64_t kMostKnown = 64;
+  if (attrs.value && dims.size() <= 1) {
+    const Dim count = SymbolicShape(dims).NumElements();
+    const Result<Shape> element = IntegersOf(*attrs.value);
+    if (element && count.is_number() && count.value() <= kMostKnown) {
+      context.SetOutputDims(
+          0, std::vector<Dim>(static_cast<size_t>(count.value()), Dim((*element)[0])));
+    }
+  }
+  return context.SetOutput(0, SymbolicShape(dims), type);
+}
+
+Status RunConstantOfShape(const ConstantOfShapeAttrs& attrs, KernelContext& context) {
+  Tensor& output = context.Output(0);
+  const float zero = 0;
+  const void* element = attrs.value ? attrs.value->raw() : &zero;
+  VisitElement(output.type(), [&](auto sample) {
+    using T = decltype(sample);
+    context.threads().ParallelFor(static_cast<size_t>(output.size()), CopyGrain(sizeof(T)),
+                                  [&](size_t begin, size_t end) {
+                                    std::fill(output.data<T>() + begin, output.data<T>() + end,
+                                              *static_cast<const T*>(element));
+                                  });
+  });
+  return OkStatus();
+}
+
+constexpr OpRow kRows[] = {
+    OpClass<ConstantKernel>("Constant", {.since = 1, .traits = {.allocates_outputs = true}}),
+    Op<InferConstantOfShape, RunConstantOfShape>("ConstantOfShape", {.since = 9}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kConstantFamily = kRows;
+
+}  // namespace tenon

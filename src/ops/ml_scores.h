@@ -1,0 +1,52 @@
+// What the classifiers and regressors of ai.onnx.ml do with a row of scores.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/kernel.h"
+
+namespace tenon {
+
+enum class PostTransform : uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
+
+Result<PostTransform> PostTransformFromName(std::string_view name);
+
+// Transforms `n` scores in place. A lone score is left as it is but for kProbit, as ONNX Runtime
+// does; kProbit is its approximation too, within 2e-4.
+void ApplyPostTransform(PostTransform transform, float* scores, size_t n);
+
+// Makes the scores of two classes from `scores[0]`, that of the second class, and transforms them:
+// (-s, s) if `symmetric`, else (1 - s, s).
+void ApplyToBinaryScore(PostTransform transform, bool symmetric, float* scores);
+
+// The labels of a classifier: strings or integers.
+struct ClassLabels {
+  std::vector<int64_t> integers;
+  std::vector<std::string> strings;
+
+  size_t size() const { return strings.empty() ? integers.size() : strings.size(); }
+  DataType type() const { return strings.empty() ? DataType::kInt64 : DataType::kString; }
+  // Sets element `i` of `labels` to the label of `class_index`, which must be below size().
+  void Write(size_t class_index, size_t i, Tensor& labels) const;
+};
+
+// The matrix that an ai.onnx.ml operator sees in its input: a vector is one row.
+struct MatrixSizes {
+  size_t rows = 0;
+  size_t columns = 0;
+};
+Result<MatrixSizes> MatrixSizesOf(const Shape& shape);
+// The rows of the same for shape inference. Error: kInvalidArgument for a rank that is not 1 or 2.
+Result<Dim> MatrixRows(const SymbolicShape& shape);
+
+// Input 0 as T, float or double: itself or a converted copy in the scratch memory of `context`,
+// after `reserved` bytes that the caller has for itself at `*scratch`.
+template <class T>
+Result<const T*> InputAs(KernelContext& context, size_t reserved, void** scratch);
+
+}  // namespace tenon

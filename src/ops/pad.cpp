@@ -1,0 +1,257 @@
+// Pad: elements added around, or with negative pads taken from, a tensor.
+#include <algorithm>
+#include <array>
+
+#include "ops/element.h"
+#include "ops/families.h"
+
+namespace tenon {
+namespace {
+
+enum class PadMode : uint8_t { kConstant, kReflect, kEdge, kWrap };
+
+Result<PadMode> ModeFromName(std::string_view name) {
+  if (name == "constant") return PadMode::kConstant;
+  if (name == "reflect") return PadMode::kReflect;
+  if (name == "edge") return PadMode::kEdge;
+  if (name == "wrap") return PadMode::kWrap;
+  return InvalidArgument("attribute 'mode': expected constant, reflect, edge or wrap, got '{}'",
+                         name);
+}
+
+// The padding of one axis: [crop_begin, crop_end) of the input is kept, `before` elements go before
+// it.
+struct PadAxis {
+  int64_t before = 0;
+  int64_t first = 0;
+  int64_t kept = 0;
+
+  // The input's index at output index `o`, or -1 for a constant.
+  int64_t SourceOf(int64_t o, PadMode mode) const {
+    int64_t i = o - before;
+    if (i >= 0 && i < kept) return first + i;
+    switch (mode) {
+      case PadMode::kConstant:
+        return -1;
+      case PadMode::kEdge:
+        return first + std::clamp<int64_t>(i, 0, kept - 1);
+      case PadMode::kWrap:
+        i %= kept;
+        return first + (i < 0 ? i + kept : i);
+      case PadMode::kReflect:
+        break;
+    }
+    if (kept == 1) return first;
+    const int64_t period = 2 * (kept - 1);
+    i = (i % period + period) % period;
+    return first + (i < kept ? i : period - i);
+  }
+};
+
+Result<PadAxis> MakePadAxis(int64_t dim, int64_t begin, int64_t end, size_t axis) {
+  PadAxis result;
+  result.before = std::max<int64_t>(begin, 0);
+  // Checked against dim before negation: INT64_MIN has no negative.
+  if (begin < -dim || end < -dim || (begin < 0 && end < 0 && begin + end < -dim)) {
+    return InvalidArgument("pads {} and {} take more than the {} elements of axis {}", begin, end,
+                           dim, axis);
+  }
+  result.first = begin < 0 ? -begin : 0;
+  result.kept = dim - result.first - (end < 0 ? -end : 0);
+  return result;
+}
+
+Status InferPads(const std::vector<Dim>& pads, const std::optional<std::vector<int64_t>>& axes,
+                 PadMode mode, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  const size_t count = axes ? axes->size() : shape.rank();
+  if (pads.size() != 2 * count) {
+    return InvalidArgument("expected {} pads, two for each of {} axes, got {}", 2 * count, count,
+                           pads.size());
+  }
+  std::vector<bool> padded(shape.rank(), false);
+  for (size_t i = 0; i < count; ++i) {
+    size_t axis = i;
+    if (axes) {
+      TENON_ASSIGN_OR_RETURN(axis, NormalizeAxis((*axes)[i], shape.rank()));
+    }
+    if (padded[axis]) return InvalidArgument("axis {} is given twice", axis);
+    padded[axis] = true;
+    const Dim begin = pads[i];
+    const Dim end = pads[i + count];
+    if (shape[axis].is_number() && begin.is_number() && end.is_number()) {
+      TENON_ASSIGN_OR_RETURN(const PadAxis pad,
+                             MakePadAxis(shape[axis].value(), begin.value(), end.value(), axis));
+      const bool adds = begin.value() > 0 || end.value() > 0;
+      if (mode != PadMode::kConstant && pad.kept == 0 && adds) {
+        return InvalidArgument("axis {} has no elements to pad with", axis);
+      }
+    }
+    shape[axis] = shape[axis] + begin + end;
+  }
+  return context.SetOutput(0, std::move(shape));
+}
+
+// Output rows are copied one by one: padding before, the middle in one piece, padding after.
+template <class T>
+class Padding {
+ public:
+  Padding(const Tensor& input, Tensor& output, const PadAxis* axes, PadMode mode, T value)
+      : input_(input), output_(output), axes_(axes), mode_(mode), value_(std::move(value)) {}
+
+  void Run(ThreadPool& threads) const {
+    const size_t rank = output_.rank();
+    if (rank == 0) {
+      *output_.data<T>() = *input_.data<T>();
+      return;
+    }
+    const int64_t width = output_.shape()[rank - 1];
+    const auto rows = static_cast<size_t>(output_.shape().Product(0, rank - 1));
+    threads.ParallelFor(rows, CopyGrain(static_cast<size_t>(width) * sizeof(T)),
+                        [&](size_t begin, size_t end) {
+                          for (size_t row = begin; row < end; ++row) CopyRow(row);
+                        });
+  }
+
+ private:
+  void CopyRow(size_t row) const {
+    const size_t last = output_.rank() - 1;
+    const int64_t width = output_.shape()[last];
+    T* target = output_.data<T>() + static_cast<int64_t>(row) * width;
+    int64_t source_row = 0;
+    int64_t stride = 1;
+    auto rest = static_cast<int64_t>(row);
+    for (size_t axis = last; axis-- > 0;) {
+      const int64_t size = output_.shape()[axis];
+      const int64_t source = axes_[axis].SourceOf(rest % size, mode_);
+      if (source < 0) {
+        std::fill_n(target, width, value_);
+        return;
+      }
+      source_row += source * stride;
+      stride *= input_.shape()[axis];
+      rest /= size;
+    }
+    const T* source = input_.data<T>() + source_row * input_.shape()[last];
+    const PadAxis& pad = axes_[last];
+    FillFromEnds(source, target, 0, pad.before);
+    std::copy_n(source + pad.first, pad.kept, target + pad.before);
+    FillFromEnds(source, target, pad.before + pad.kept, width);
+  }
+
+  void FillFromEnds(const T* source, T* target, int64_t begin, int64_t end) const {
+    if (mode_ == PadMode::kConstant) {
+      std::fill(target + begin, target + end, value_);
+    } else {
+      for (int64_t i = begin; i < end; ++i) {
+        target[i] = source[axes_[output_.rank() - 1].SourceOf(i, mode_)];
+      }
+    }
+  }
+
+  const Tensor& input_;
+  Tensor& output_;
+  const PadAxis* axes_;
+  PadMode mode_;
+  T value_;
+};
+
+// `value` points to an element of the input's type, or is null for the type's zero.
+Status RunPads(const Shape& pads, const std::optional<Shape>& axes, PadMode mode, const void* value,
+               KernelContext& context) {
+  constexpr size_t kMaxRank = 32;
+  const Tensor& input = context.Input(0);
+  Tensor& output = context.Output(0);
+  if (output.size() == 0) return OkStatus();
+  if (input.rank() > kMaxRank) return NotImplemented("tensors of more than {} axes", kMaxRank);
+  std::array<PadAxis, kMaxRank> pad_axes;
+  for (size_t i = 0; i < input.rank(); ++i) pad_axes[i].kept = input.shape()[i];
+  const size_t count = axes ? axes->rank() : input.rank();
+  for (size_t i = 0; i < count; ++i) {
+    size_t axis = i;
+    if (axes) {
+      TENON_ASSIGN_OR_RETURN(axis, NormalizeAxis((*axes)[i], input.rank()));
+    }
+    TENON_ASSIGN_OR_RETURN(pad_axes[axis],
+                           MakePadAxis(input.shape()[axis], pads[i], pads[i + count], axis));
+  }
+  VisitElement(input.type(), [&](auto element) {
+    using T = decltype(element);
+    const T constant = value ? *static_cast<const T*>(value) : T();
+    Padding<T>(input, output, pad_axes.data(), mode, constant).Run(context.threads());
+  });
+  return OkStatus();
+}
+
+// Pad-18; Pad-11 and 13 lack the axes.
+struct PadAttrs {
+  std::string mode;
+  static constexpr auto Fields() { return std::tuple(Field("mode", &PadAttrs::mode)); }
+};
+
+Status InferPad(const PadAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const PadMode mode, ModeFromName(attrs.mode));
+  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> pads, context.InputAsDims(1));
+  std::optional<std::vector<int64_t>> axes;
+  if (context.HasInput(3)) {
+    TENON_ASSIGN_OR_RETURN(axes, context.InputAsInts(3));
+  }
+  return InferPads(pads, axes, mode, context);
+}
+
+Status RunPad(const PadAttrs& attrs, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const PadMode mode, ModeFromName(attrs.mode));
+  TENON_ASSIGN_OR_RETURN(const Shape pads, IntegersOf(context.Input(1)));
+  std::optional<Shape> axes;
+  if (context.HasInput(3)) {
+    TENON_ASSIGN_OR_RETURN(axes, IntegersOf(context.Input(3)));
+  }
+  const void* value = nullptr;
+  if (context.HasInput(2)) {
+    const Tensor& constant = context.Input(2);
+    if (constant.size() != 1 || constant.type() != context.Input(0).type()) {
+      return InvalidArgument("input 2: expected one element of type {}, got {} {}",
+                             DataTypeName(context.Input(0).type()), DataTypeName(constant.type()),
+                             constant.shape());
+    }
+    value = constant.raw();
+  }
+  return RunPads(pads, axes, mode, value, context);
+}
+
+// Pad-2: pads and value are attributes. Pad-1 spells the first `paddings`.
+struct Pad2Attrs {
+  std::string mode;
+  std::vector<int64_t> pads, paddings;
+  float value = 0;
+  static constexpr auto Fields() {
+    return std::tuple(Field("mode", &Pad2Attrs::mode), Field("pads", &Pad2Attrs::pads),
+                      Field("paddings", &Pad2Attrs::paddings), Field("value", &Pad2Attrs::value));
+  }
+  const std::vector<int64_t>& any_pads() const { return pads.empty() ? paddings : pads; }
+};
+
+Status InferPad2(const Pad2Attrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const PadMode mode, ModeFromName(attrs.mode));
+  const std::vector<int64_t>& pads = attrs.any_pads();
+  return InferPads(std::vector<Dim>(pads.begin(), pads.end()), std::nullopt, mode, context);
+}
+
+Status RunPad2(const Pad2Attrs& attrs, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const PadMode mode, ModeFromName(attrs.mode));
+  return VisitNumber(context.Input(0).type(), [&](auto number) {
+    const auto value = static_cast<decltype(number)>(attrs.value);
+    return RunPads(Shape(attrs.any_pads()), std::nullopt, mode, &value, context);
+  });
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferPad2, RunPad2>("Pad", {.since = 1, .types = kFloats}),
+    Op<InferPad, RunPad>("Pad", {.since = 11, .types = kWholeByteTypes}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kPadFamily = kRows;
+
+}  // namespace tenon
