@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "tensor/arena.h"
-
 namespace tenon {
 namespace {
 
@@ -89,8 +87,9 @@ class Executor::Runner final : public SubgraphRunner {
 
 class Executor::StepContext final : public KernelContext {
  public:
-  StepContext(const RunScope& scope, Frame& frame, const Step& step)
-      : scope_(scope), frame_(frame), step_(step) {
+  StepContext(const RunScope& scope, Frame& frame, const Step& step,
+              const std::shared_ptr<Allocator>& memory)
+      : scope_(scope), frame_(frame), step_(step), memory_(memory) {
     node_ = step.node;
     inputs_ = frame.InputsOf(step);
     outputs_ = frame.OutputsOf(step);
@@ -99,7 +98,7 @@ class Executor::StepContext final : public KernelContext {
   }
 
   Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
-    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type, shape, frame_.arena()));
+    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type, shape, memory_));
     *outputs_[i] = std::move(tensor);
     return &outputs_[i]->tensor();
   }
@@ -115,11 +114,11 @@ class Executor::StepContext final : public KernelContext {
   const RunScope& scope_;
   Frame& frame_;
   const Step& step_;
+  const std::shared_ptr<Allocator>& memory_;
   Runner runner_;
 };
 
-Executor::Executor(Plan plan)
-    : plan_(std::move(plan)), arena_(std::make_shared<CachingArena>(SharedCpuAllocator())) {}
+Executor::Executor(Plan plan) : plan_(std::move(plan)) {}
 
 Executor::~Executor() = default;
 
@@ -132,7 +131,7 @@ std::unique_ptr<Frame> Executor::TakeFrame() {
       return frame;
     }
   }
-  return std::make_unique<Frame>(plan_, arena_);
+  return std::make_unique<Frame>(plan_);
 }
 
 void Executor::ReturnFrame(std::unique_ptr<Frame> frame) {
@@ -170,7 +169,7 @@ void Executor::Trim() {
     frames.swap(idle_frames_);
   }
   frames.clear();
-  arena_->Shrink();
+  plan_.memory->Shrink();
   for (const Step& step : plan_.steps) {
     for (const auto& subgraph : step.subgraphs) subgraph->Trim();
   }
@@ -230,7 +229,8 @@ Status Executor::PrepareOutputs(Frame& frame, std::span<Value> fetches) {
     if (is_given) {
       frame.value(slot) = fetches[i];
     } else {
-      TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(binding.type, binding.shape, arena_));
+      TENON_ASSIGN_OR_RETURN(Tensor tensor,
+                             Tensor::Allocate(binding.type, binding.shape, plan_.memory));
       frame.value(slot) = std::move(tensor);
     }
   }
@@ -285,7 +285,7 @@ Status Executor::TakeOutputs(const RunScope& scope, Frame& frame, std::span<Valu
 }
 
 Status Executor::RunStep(const RunScope& scope, Frame& frame, const Step& step) {
-  StepContext context(scope, frame, step);
+  StepContext context(scope, frame, step, plan_.memory);
   Status status = step.kernel->Run(context);
   if (!status.ok()) return NodeFailure(*step.node, std::move(status));
   return OkStatus();
@@ -395,7 +395,8 @@ Status Executor::AllocateOutputs(Frame& frame, const Step& step, bool* is_done) 
     } else if (i == 0 && TakeOverInput(frame, step, output)) {
       continue;
     } else {
-      TENON_ASSIGN_OR_RETURN(*outputs[i], Tensor::Allocate(output.type, output.shape, arena_));
+      TENON_ASSIGN_OR_RETURN(*outputs[i],
+                             Tensor::Allocate(output.type, output.shape, plan_.memory));
     }
   }
   return OkStatus();

@@ -74,7 +74,6 @@ class Executor {
   void RecordStep(Frame& frame, const Step& step, RunRecord& record);
 
   const Plan plan_;
-  const std::shared_ptr<Allocator> arena_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_frames_;
   std::vector<KnownShapes> known_shapes_;  // most recent first

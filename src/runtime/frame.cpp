@@ -5,14 +5,13 @@
 namespace tenon {
 namespace {
 
-Result<Tensor> Bytes(size_t bytes) {
-  return Tensor::Allocate(DataType::kUint8, Shape({static_cast<int64_t>(bytes)}));
+Result<Tensor> Bytes(size_t bytes, const std::shared_ptr<Allocator>& memory) {
+  return Tensor::Allocate(DataType::kUint8, Shape({static_cast<int64_t>(bytes)}), memory);
 }
 
 }  // namespace
 
-Frame::Frame(const Plan& plan, std::shared_ptr<Allocator> arena)
-    : plan_(plan), arena_(std::move(arena)), values_(plan.slot_count) {
+Frame::Frame(const Plan& plan) : plan_(plan), values_(plan.slot_count) {
   for (const Slot slot : plan.slots) {
     Value* value = slot == kNoSlot ? nullptr : &values_[static_cast<size_t>(slot)];
     inputs_.push_back(value);
@@ -33,7 +32,7 @@ Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
   if (!memory_) return OkStatus();
   if (slab_.bytes() < memory_->slab_bytes) {
     slab_ = Tensor();
-    TENON_ASSIGN_OR_RETURN(slab_, Bytes(memory_->slab_bytes));
+    TENON_ASSIGN_OR_RETURN(slab_, Bytes(memory_->slab_bytes, plan_.memory));
   }
   for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = fixed;
   for (size_t i = 0; i < memory_->bindings.size(); ++i) {
@@ -70,7 +69,7 @@ void Frame::Clear() {
 void* Frame::Scratch(size_t bytes) {
   if (scratch_.bytes() < bytes) {
     scratch_ = Tensor();
-    Result<Tensor> larger = Bytes(bytes);
+    Result<Tensor> larger = Bytes(bytes, plan_.memory);
     if (!larger) return nullptr;
     scratch_ = std::move(*larger);
   }

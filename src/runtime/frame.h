@@ -14,8 +14,7 @@ namespace tenon {
 // Used by one thread at a time.
 class Frame {
  public:
-  // Intermediate values that no memory plan places come from `arena`.
-  Frame(const Plan& plan, std::shared_ptr<Allocator> arena);
+  explicit Frame(const Plan& plan);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
@@ -34,7 +33,6 @@ class Frame {
   std::span<Value* const> OutputsOf(const Step& step) const {
     return {outputs_.data() + step.outputs_begin, step.outputs_end - step.outputs_begin};
   }
-  const std::shared_ptr<Allocator>& arena() const { return arena_; }
   const MemoryPlan* memory() const { return memory_.get(); }
   ConcreteShapeContext& shapes() { return shapes_; }
 
@@ -43,7 +41,6 @@ class Frame {
 
  private:
   const Plan& plan_;
-  const std::shared_ptr<Allocator> arena_;
   std::vector<Value> values_;  // by slot
   // Parallel to Plan::slots: where each input and output is; null where left out.
   std::vector<const Value*> inputs_;

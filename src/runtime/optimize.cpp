@@ -1,11 +1,11 @@
 #include "runtime/optimize.h"
 
-#include <charconv>
 #include <unordered_map>
 
 #include "ir/checker.h"
 #include "ir/inference.h"
 #include "ir/passes.h"
+#include "runtime/config.h"
 #include "runtime/kernel_evaluator.h"
 #include "runtime/partition.h"
 
@@ -65,32 +65,14 @@ Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, const OptimizeCon
   return OkStatus();
 }
 
-bool ConfigFlag(const SessionOptions& options, std::string_view key) {
-  const auto entry = options.config.find(key);
-  return entry != options.config.end() && entry->second == "1";
-}
-
 CheckOptions CheckOptionsOf(const SessionOptions& options) {
-  const auto entry = options.config.find("session.allow_released_opsets_only");
   CheckOptions check;
-  check.allow_newer_opsets = entry != options.config.end() && entry->second == "0";
+  check.allow_newer_opsets =
+      !ConfigFlag(options.config, "session.allow_released_opsets_only", true);
   // ONNX Runtime's operators in the default domain (SimplifiedLayerNormalization) are no errors;
   // an operator that nobody can run is one when the nodes are assigned.
   check.allow_unknown_operators = true;
   return check;
-}
-
-Result<size_t> ConfigBytes(const SessionOptions& options, std::string_view key, size_t fallback) {
-  const auto entry = options.config.find(key);
-  if (entry == options.config.end()) return fallback;
-  size_t value = 0;
-  const char* const end = entry->second.data() + entry->second.size();
-  const auto [stop, error] = std::from_chars(entry->second.data(), end, value);
-  if (error != std::errc() || stop != end) {
-    return InvalidArgument("session config '{}': expected a number of bytes, got '{}'", key,
-                           entry->second);
-  }
-  return value;
 }
 
 Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
@@ -112,9 +94,11 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   PassOptions passes;
   passes.shape_functions = parts.shape_functions;
   passes.evaluator = &evaluator;
-  passes.inference.strict = ConfigFlag(options, "session.strict_shape_type_inference");
-  TENON_ASSIGN_OR_RETURN(passes.budget.bytes,
-                         ConfigBytes(options, "tenon.constant_folding_bytes", kFoldingBytes));
+  passes.inference.strict =
+      ConfigFlag(options.config, "session.strict_shape_type_inference", false);
+  TENON_ASSIGN_OR_RETURN(
+      passes.budget.bytes,
+      ConfigBytes(options.config, "tenon.constant_folding_bytes", kFoldingBytes));
   if (options.optimization_level >= OptimizationLevel::kBasic) {
     TENON_RETURN_IF_ERROR(RunGeneralPasses(graph, passes));
   } else {

@@ -11,9 +11,11 @@ namespace {
 
 class PlanBuilder {
  public:
-  PlanBuilder(Graph& graph, std::span<ExecutionProvider* const> providers)
+  PlanBuilder(Graph& graph, std::span<ExecutionProvider* const> providers,
+              std::shared_ptr<Allocator> memory)
       : graph_(graph), providers_(providers), slot_of_(graph.value_count(), kNoSlot) {
     plan_.graph = &graph;
+    plan_.memory = std::move(memory);
   }
 
   Result<Plan> Build() {
@@ -55,7 +57,7 @@ class PlanBuilder {
     AppendSlots(node.inputs, &step.inputs_begin, &step.inputs_end);
     AppendSlots(node.outputs, &step.outputs_begin, &step.outputs_end);
     for (Graph* subgraph : node.Subgraphs()) {
-      TENON_ASSIGN_OR_RETURN(Plan subplan, BuildPlan(*subgraph, providers_));
+      TENON_ASSIGN_OR_RETURN(Plan subplan, BuildPlan(*subgraph, providers_, plan_.memory));
       step.subgraphs.push_back(std::make_unique<Executor>(std::move(subplan)));
       std::vector<Slot>& captured = step.captures.emplace_back();
       for (const Capture& capture : subgraph->captures) captured.push_back(SlotOf(capture.outer));
@@ -136,8 +138,9 @@ class PlanBuilder {
 
 }  // namespace
 
-Result<Plan> BuildPlan(Graph& graph, std::span<ExecutionProvider* const> providers) {
-  return PlanBuilder(graph, providers).Build();
+Result<Plan> BuildPlan(Graph& graph, std::span<ExecutionProvider* const> providers,
+                       std::shared_ptr<Allocator> memory) {
+  return PlanBuilder(graph, providers, std::move(memory)).Build();
 }
 
 std::string DescribeWithVersion(const Node& node) {

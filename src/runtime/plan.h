@@ -52,6 +52,8 @@ struct Plan {
   std::vector<std::pair<Slot, Value>> constants;
   // Those of `constants` that a feed may replace.
   std::vector<std::pair<Slot, Value>> default_inputs;
+  // Where intermediate values, outputs and scratch memory of runs come from.
+  std::shared_ptr<Allocator> memory;
   // Last step that reads the slot; -1 if none does.
   std::vector<int32_t> last_use;
 
@@ -68,9 +70,10 @@ struct Plan {
 
 // Makes every node's kernel through the provider that owns it and lays out the steps.
 // `providers` by Node::provider. Constants that every reader packed for itself are dropped from
-// `graph`. Errors: kNotImplemented naming the node that no kernel takes; whatever a kernel's
-// preparation finds wrong, with the node in front.
-Result<Plan> BuildPlan(Graph& graph, std::span<ExecutionProvider* const> providers);
+// `graph`. Runs take their memory from `memory`. Errors: kNotImplemented naming the node that no
+// kernel takes; whatever a kernel's preparation finds wrong, with the node in front.
+Result<Plan> BuildPlan(Graph& graph, std::span<ExecutionProvider* const> providers,
+                       std::shared_ptr<Allocator> memory);
 
 // "Softmax-13 node 'head/probs'": how failures of this node begin.
 std::string DescribeWithVersion(const Node& node);

@@ -5,8 +5,11 @@
 #include <utility>
 
 #include "base/thread_affinity.h"
+#include "ir/onnx_writer.h"
+#include "runtime/config.h"
 #include "runtime/optimize.h"
 #include "runtime/partition.h"
+#include "tensor/arena.h"
 
 namespace tenon {
 namespace {
@@ -34,8 +37,8 @@ class RunHooks {
 
   // The first failure; all started providers hear of the end.
   Status End() {
-    const auto entry = run_.config.find("disable_synchronize_execution_providers");
-    const bool synchronize = entry == run_.config.end() || entry->second != "1";
+    const bool synchronize =
+        !ConfigFlag(run_.config, "disable_synchronize_execution_providers", false);
     Status first;
     for (size_t i = 0; i < started_; ++i) {
       Status status = providers_[i]->OnRunEnd(run_, synchronize);
@@ -159,7 +162,13 @@ Status Session::OptimizeAndPlan() {
   }
   std::vector<ExecutionProvider*> providers;
   for (const auto& provider : parts_.providers) providers.push_back(provider.get());
-  TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, providers));
+  if (!options_.optimized_model_path.empty()) {
+    TENON_RETURN_IF_ERROR(WriteModelFile(model_, options_.optimized_model_path));
+  }
+  TENON_ASSIGN_OR_RETURN(const size_t limit,
+                         ConfigBytes(options_.config, "session.memory_limit", 0));
+  auto memory = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);
+  TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, providers, std::move(memory)));
   executor_ = std::make_unique<Executor>(std::move(plan));
   return OkStatus();
 }

@@ -259,6 +259,29 @@ TEST_F(SessionTest, ARunPastItsTimeoutEnds) {
   EXPECT_TRUE(Run({"x"}, {Row({1})}, {"y"}, y, options).ok());
 }
 
+TEST_F(SessionTest, KeepsToItsMemoryLimit) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Add", {"a", "x"}, {"y"}).Output("y");
+  SessionOptions options;
+  options.config["session.memory_limit"] = "100000";
+  auto session = MakeSession(environment_, b.Build(), options);
+  ASSERT_TRUE(session) << session.error().message();
+  session_ = std::move(*session);
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(RunRow({1, 2}), (Floats{3, 6}));
+    std::vector<Value> y;
+    const Status status = Run({"x"}, {Row(Floats(100000, 1.0f))}, {"y"}, y);
+    EXPECT_EQ(status.message(),
+              "Non-zero status code returned while running Scale node. Name:'node_a' Status "
+              "Message: out of memory: 400000 bytes for a float tensor of shape [100000]");
+  }
+  ModelBuilder wrong;
+  wrong.Input("x", {n}).Node("Scale", {"x"}, {"y"}).Output("y");
+  options.config["session.memory_limit"] = "1 GB";
+  EXPECT_EQ(MakeSession(environment_, wrong.Build(), options).error().message(),
+            "config entry 'session.memory_limit': expected a number of bytes, got '1 GB'");
+}
+
 TEST_F(SessionTest, RunsOverlap) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"c"});

@@ -1,0 +1,17 @@
+// Reading the config entries of sessions and runs.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "base/string_map.h"
+
+namespace tenon {
+
+// "1" is true, "0" false; anything else, or no entry, is `fallback`.
+bool ConfigFlag(const StringMap& config, std::string_view key, bool fallback);
+
+// A number of bytes in decimal. Error: kInvalidArgument naming key and value.
+Result<size_t> ConfigBytes(const StringMap& config, std::string_view key, size_t fallback);
+
+}  // namespace tenon
