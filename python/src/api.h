@@ -1,0 +1,77 @@
+// The C table of Tenon as C++ uses it here: handles that release themselves, statuses that become
+// Python exceptions. The package stands on this table alone.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <onnxruntime_c_api.h>
+
+#include <memory>
+#include <string>
+
+namespace nb = nanobind;
+
+namespace tenon::python {
+
+// The function table; never null once the module is imported.
+const OrtApi& Api();
+
+template <auto kRelease>
+struct Releaser {
+  template <class T>
+  void operator()(T* object) const {
+    (Api().*kRelease)(object);
+  }
+};
+
+template <class T, auto kRelease>
+using Handle = std::unique_ptr<T, Releaser<kRelease>>;
+
+using EnvHandle = Handle<OrtEnv, &OrtApi::ReleaseEnv>;
+using MemoryInfoHandle = Handle<OrtMemoryInfo, &OrtApi::ReleaseMemoryInfo>;
+using ModelMetadataHandle = Handle<OrtModelMetadata, &OrtApi::ReleaseModelMetadata>;
+using RunOptionsHandle = Handle<OrtRunOptions, &OrtApi::ReleaseRunOptions>;
+using SessionHandle = Handle<OrtSession, &OrtApi::ReleaseSession>;
+using SessionOptionsHandle = Handle<OrtSessionOptions, &OrtApi::ReleaseSessionOptions>;
+using TensorInfoHandle = Handle<OrtTensorTypeAndShapeInfo, &OrtApi::ReleaseTensorTypeAndShapeInfo>;
+using TypeInfoHandle = Handle<OrtTypeInfo, &OrtApi::ReleaseTypeInfo>;
+using ValueHandle = Handle<OrtValue, &OrtApi::ReleaseValue>;
+
+// Makes the exception classes and adds them to the module.
+void AddExceptions(nb::module_& module);
+
+// Releases the status and raises the exception of its code; does nothing for null. Needs the GIL.
+void Check(OrtStatus* status);
+
+// Calls a slot whose last parameter is `T** out` and takes what it made.
+template <class HandleType, class Slot, class... Arguments>
+HandleType Make(Slot slot, Arguments... arguments) {
+  typename HandleType::pointer out = nullptr;
+  Check(slot(arguments..., &out));
+  return HandleType(out);
+}
+
+// Calls a slot whose last parameter is `T* out` and returns what it wrote.
+template <class T, class Slot, class... Arguments>
+T Get(Slot slot, Arguments... arguments) {
+  T out{};
+  Check(slot(arguments..., &out));
+  return out;
+}
+
+// The text that a slot allocated with the default allocator, which is freed; "" for null.
+std::string TakeString(char* text);
+
+// The allocator of the process; never released.
+OrtAllocator* DefaultAllocator();
+
+// Names CPU memory; never released.
+const OrtMemoryInfo* CpuMemory();
+
+// The environment of the process, made when first asked for. Sessions share it, so that it outlives
+// them at the end of the process too.
+std::shared_ptr<OrtEnv> Environment();
+
+// Least severe level that is logged from now on, also by an environment that exists.
+void SetLogSeverity(int level);
+
+}  // namespace tenon::python

@@ -1,0 +1,236 @@
+// Conversions between Python objects and values.
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <string>
+
+#include "element_types.h"
+#include "value.h"
+
+namespace tenon::python {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+nb::object NumPy(const char* name) { return nb::module_::import_("numpy").attr(name); }
+
+// The conversions that are written in Python; most programs never load them.
+nb::object Arrays(const char* name) { return nb::module_::import_("tenon._arrays").attr(name); }
+
+bool IsArray(nb::handle object) {
+  static const nb::handle array_class = NumPy("ndarray").release();
+  return Py_TYPE(object.ptr()) == reinterpret_cast<PyTypeObject*>(array_class.ptr()) ||
+         PyObject_IsInstance(object.ptr(), array_class.ptr()) == 1;
+}
+
+// A tensor of strings from `count` Python objects. Bytes are taken as they are, other objects as
+// str() writes them.
+Value StringTensor(PyObject* const* objects, size_t count, const Shape& shape) {
+  auto value = Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), shape.data(),
+                                 shape.size(), ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING);
+  for (size_t i = 0; i < count; ++i) {
+    const char* text = nullptr;
+    Py_ssize_t size = 0;
+    nb::object kept;
+    PyObject* const object = objects[i] != nullptr ? objects[i] : Py_None;
+    if (PyBytes_Check(object)) {
+      text = PyBytes_AsString(object);
+      size = PyBytes_Size(object);
+    } else {
+      kept = nb::str(nb::handle(object));
+      text = PyUnicode_AsUTF8AndSize(kept.ptr(), &size);
+    }
+    if (text == nullptr) throw nb::python_error();
+    char* out = nullptr;
+    const auto length = static_cast<size_t>(size);
+    Check(Api().GetResizedStringTensorElementBuffer(value.get(), i, length, &out));
+    if (length > 0) std::memcpy(out, text, length);
+  }
+  return Value(std::move(value));
+}
+
+// A tensor over the memory of `buffer`.
+Value NumericTensor(Buffer buffer, ONNXTensorElementDataType type, const Shape& shape) {
+  static char nothing[16];  // an empty buffer may have no address
+  const Py_buffer& view = buffer.view();
+  void* const data = view.buf != nullptr ? view.buf : nothing;
+  auto value = Make<ValueHandle>(Api().CreateTensorWithDataAsOrtValue, CpuMemory(), data,
+                                 static_cast<size_t>(view.len), shape.data(), shape.size(), type);
+  return Value(std::move(value), std::move(buffer));
+}
+
+Shape ShapeOf(const Py_buffer& view) {
+  return view.shape == nullptr ? Shape() : Shape(view.shape, view.shape + view.ndim);
+}
+
+bool IsAligned(const Py_buffer& view) {
+  const auto address = reinterpret_cast<uintptr_t>(view.buf);
+  const auto item = static_cast<uintptr_t>(view.itemsize);
+  const uintptr_t alignment = item > alignof(double) ? alignof(double) : item;
+  return alignment == 0 || address % alignment == 0;
+}
+
+// Uses an array as it is. Returns false if it has to be converted first.
+bool FromArray(nb::handle array, Value& out) {
+  Buffer buffer;
+  if (!buffer.Borrow(array)) return false;
+  const Py_buffer& view = buffer.view();
+  if (!IsAligned(view)) return false;
+  const Shape shape = ShapeOf(view);
+  if (std::strcmp(view.format, "O") == 0) {
+    out = StringTensor(static_cast<PyObject**>(view.buf),
+                       static_cast<size_t>(view.len / view.itemsize), shape);
+    return true;
+  }
+  const ONNXTensorElementDataType type = ElementTypeByFormat(view.format);
+  if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED) return false;
+  out = NumericTensor(std::move(buffer), type, shape);
+  return true;
+}
+
+Value ToTensor(nb::handle object, ONNXTensorElementDataType expected) {
+  Value value;
+  if (IsArray(object) && FromArray(object, value)) return value;
+  const nb::tuple prepared =
+      nb::cast<nb::tuple>(Arrays("prepare")(object, nb::str(Describe(expected).name)));
+  const auto name = nb::cast<std::string>(prepared[1]);
+  if (name == "string") {
+    if (FromArray(prepared[0], value)) return value;
+    throw nb::type_error("expected strings");
+  }
+  Shape shape;
+  for (const nb::handle size : nb::cast<nb::tuple>(prepared[2])) {
+    shape.push_back(nb::cast<int64_t>(size));
+  }
+  Buffer buffer;
+  if (!buffer.Borrow(prepared[0])) throw nb::type_error("expected an array of numbers");
+  return NumericTensor(std::move(buffer), ElementTypeByName(name), shape);
+}
+
+// A sequence of values, or a map of keys and values. The parts may go when it is made.
+Value Combine(const std::vector<Value>& parts, ONNXType kind) {
+  std::vector<const OrtValue*> pointers;
+  for (const Value& part : parts) pointers.push_back(part.get());
+  return Value(Make<ValueHandle>(Api().CreateValue, pointers.data(), pointers.size(), kind));
+}
+
+Value ToSequence(nb::handle object, const TypeDescription& item) {
+  std::vector<Value> parts;
+  for (const nb::handle element : object) parts.push_back(ToValue(element, item));
+  return Combine(parts, ONNX_TYPE_SEQUENCE);
+}
+
+Value ToMap(nb::handle object, const TypeDescription& type) {
+  const nb::dict map = nb::cast<nb::dict>(object);
+  std::vector<Value> parts;
+  parts.push_back(ToTensor(map.keys(), type.element_type));
+  parts.push_back(ToTensor(map.values(), type.item->element_type));
+  return Combine(parts, ONNX_TYPE_MAP);
+}
+
+std::vector<std::string> ReadStrings(const OrtValue* value, size_t count) {
+  const auto size = Get<size_t>(Api().GetStringTensorDataLength, value);
+  std::string content(size, '\0');
+  std::vector<size_t> offsets(count + 1, size);
+  Check(Api().GetStringTensorContent(value, content.data(), size, offsets.data(), count));
+  std::vector<std::string> strings;
+  for (size_t i = 0; i < count; ++i) {
+    strings.push_back(content.substr(offsets[i], offsets[i + 1] - offsets[i]));
+  }
+  return strings;
+}
+
+nb::tuple ShapeTuple(const TensorView& view) {
+  nb::list shape;
+  for (size_t i = 0; i < view.rank; ++i) shape.append(view.shape[i]);
+  return nb::tuple(shape);
+}
+
+nb::object StringsToPython(const OrtValue* value, const TensorView& view) {
+  nb::list list;
+  for (const std::string& text : ReadStrings(value, view.element_count)) {
+    list.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                               "surrogateescape")));
+  }
+  return Arrays("strings")(list, ShapeTuple(view));
+}
+
+Value Element(const OrtValue* value, size_t index) {
+  return Value(
+      Make<ValueHandle>(Api().GetValue, value, static_cast<int>(index), DefaultAllocator()));
+}
+
+nb::object SequenceToPython(const OrtValue* value) {
+  const auto count = Get<size_t>(Api().GetValueCount, value);
+  nb::list list;
+  for (size_t i = 0; i < count; ++i) list.append(ToPython(Element(value, i)));
+  return list;
+}
+
+nb::object MapToPython(const OrtValue* value) {
+  const nb::object keys = ToPython(Element(value, 0)).attr("tolist")();
+  const nb::object values = ToPython(Element(value, 1)).attr("tolist")();
+  nb::dict map;
+  for (size_t i = 0; i < nb::len(keys); ++i) map[keys[i]] = values[i];
+  return map;
+}
+
+}  // namespace
+
+bool Buffer::Borrow(nb::handle object) {
+  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) == 0) {
+    return true;
+  }
+  PyErr_Clear();
+  view_ = {};
+  return false;
+}
+
+TensorView ViewTensor(const OrtValue* value) {
+  TensorView view{};
+  Check(
+      Api().GetTensorElementTypeAndShapeDataReference(value, &view.type, &view.shape, &view.rank));
+  view.element_count = 1;
+  for (size_t i = 0; i < view.rank; ++i) {
+    view.element_count *= static_cast<size_t>(view.shape[i]);
+  }
+  return view;
+}
+
+Value ToValue(nb::handle object, const TypeDescription& expected) {
+  if (expected.kind == ONNX_TYPE_OPTIONAL) return ToValue(object, *expected.item);
+  if (expected.kind == ONNX_TYPE_SEQUENCE) return ToSequence(object, *expected.item);
+  if (expected.kind == ONNX_TYPE_MAP) return ToMap(object, expected);
+  return ToTensor(object, expected.element_type);
+}
+
+nb::object ArrayOf(nb::handle object, const Value& value) {
+  static const nb::handle as_array = NumPy("asarray").release();
+  const TensorView view = ViewTensor(value.get());
+  if (view.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
+    return StringsToPython(value.get(), view);
+  }
+  const ElementType& type = Describe(view.type);
+  const nb::object array = as_array(object);
+  if (type.is_native) return array;
+  return Arrays("typed")(array, nb::str(type.name), ShapeTuple(view));
+}
+
+nb::object ToPython(Value value) {
+  if (value.get() == nullptr || !Get<int>(Api().HasValue, value.get())) return nb::none();
+  switch (Get<ONNXType>(Api().GetValueType, value.get())) {
+    case ONNX_TYPE_TENSOR: {
+      const nb::object object = nb::cast(std::move(value));
+      return ArrayOf(object, nb::cast<const Value&>(object));
+    }
+    case ONNX_TYPE_SEQUENCE:
+      return SequenceToPython(value.get());
+    case ONNX_TYPE_MAP:
+      return MapToPython(value.get());
+    default:
+      PyErr_SetString(PyExc_TypeError, "expected a tensor, a sequence or a map to convert");
+      throw nb::python_error();
+  }
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,236 @@
+#include "options.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+
+#include "value.h"
+
+namespace tenon::python {
+namespace {
+
+using Options = SessionOptions;
+using OptionsClass = nb::class_<Options>;
+
+// Raised for a key that was never set, as by onnxruntime.
+[[noreturn]] void RaiseMissingKey(const char* owner, const std::string& key) {
+  PyErr_Format(PyExc_RuntimeError, "%s does not have configuration with key: %s", owner,
+               key.c_str());
+  throw nb::python_error();
+}
+
+// A property that `setter(options.handle, value)` passes on.
+template <auto kMember, auto kSetter, class T>
+void Property(OptionsClass& options, const char* name, T Options::*) {
+  options.def_prop_rw(
+      name, [](const Options& self) { return self.*kMember; },
+      [](Options& self, T value) {
+        Check((Api().*kSetter)(self.handle.get(), value));
+        self.*kMember = value;
+      });
+}
+
+template <auto kMember, auto kSetter>
+void TextProperty(OptionsClass& options, const char* name) {
+  options.def_prop_rw(
+      name, [](const Options& self) { return self.*kMember; },
+      [](Options& self, const std::string& value) {
+        Check((Api().*kSetter)(self.handle.get(), value.c_str()));
+        self.*kMember = value;
+      });
+}
+
+// A switch with a slot for each position.
+template <auto kMember, auto kEnable, auto kDisable>
+void Switch(OptionsClass& options, const char* name) {
+  options.def_prop_rw(
+      name, [](const Options& self) { return self.*kMember; },
+      [](Options& self, bool value) {
+        Check(value ? (Api().*kEnable)(self.handle.get()) : (Api().*kDisable)(self.handle.get()));
+        self.*kMember = value;
+      });
+}
+
+void ApplyProfiling(const Options& self) {
+  Check(self.enable_profiling
+            ? Api().EnableProfiling(self.handle.get(), self.profile_file_prefix.c_str())
+            : Api().DisableProfiling(self.handle.get()));
+}
+
+std::string GetConfigEntry(const Options& self, const std::string& key) {
+  if (!Get<int>(Api().HasSessionConfigEntry, self.handle.get(), key.c_str())) {
+    RaiseMissingKey("SessionOptions", key);
+  }
+  size_t size = 0;
+  Check(Api().GetSessionConfigEntry(self.handle.get(), key.c_str(), nullptr, &size));
+  std::string value(size, '\0');
+  Check(Api().GetSessionConfigEntry(self.handle.get(), key.c_str(), value.data(), &size));
+  value.resize(size - 1);  // without the terminator
+  return value;
+}
+
+void AddInitializer(Options& self, const std::string& name, nb::handle value) {
+  Check(Api().AddInitializer(self.handle.get(), name.c_str(), nb::cast<Value&>(value).get()));
+  self.kept_values.append(value);
+}
+
+void Append(OrtSessionOptions* options, const ProviderChoice& provider) {
+  std::vector<const char*> keys, values;
+  for (const auto& [key, value] : provider.options) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
+  Check(Api().SessionOptionsAppendExecutionProvider(options, provider.name.c_str(), keys.data(),
+                                                    values.data(), keys.size()));
+}
+
+void BindThreadsAndGraph(OptionsClass& options) {
+  Property<&Options::intra_op_num_threads, &OrtApi::SetIntraOpNumThreads>(
+      options, "intra_op_num_threads", &Options::intra_op_num_threads);
+  Property<&Options::inter_op_num_threads, &OrtApi::SetInterOpNumThreads>(
+      options, "inter_op_num_threads", &Options::inter_op_num_threads);
+  Property<&Options::graph_optimization_level, &OrtApi::SetSessionGraphOptimizationLevel>(
+      options, "graph_optimization_level", &Options::graph_optimization_level);
+  Property<&Options::execution_mode, &OrtApi::SetSessionExecutionMode>(options, "execution_mode",
+                                                                       &Options::execution_mode);
+  TextProperty<&Options::optimized_model_filepath, &OrtApi::SetOptimizedModelFilePath>(
+      options, "optimized_model_filepath");
+  Switch<&Options::enable_mem_pattern, &OrtApi::EnableMemPattern, &OrtApi::DisableMemPattern>(
+      options, "enable_mem_pattern");
+  Switch<&Options::enable_cpu_mem_arena, &OrtApi::EnableCpuMemArena, &OrtApi::DisableCpuMemArena>(
+      options, "enable_cpu_mem_arena");
+  Property<&Options::use_deterministic_compute, &OrtApi::SetDeterministicCompute>(
+      options, "use_deterministic_compute", &Options::use_deterministic_compute);
+  options.def_rw("enable_mem_reuse", &Options::enable_mem_reuse)
+      .def_rw("use_per_session_threads", &Options::use_per_session_threads);
+}
+
+void BindLoggingAndProfiling(OptionsClass& options) {
+  TextProperty<&Options::logid, &OrtApi::SetSessionLogId>(options, "logid");
+  Property<&Options::log_severity_level, &OrtApi::SetSessionLogSeverityLevel>(
+      options, "log_severity_level", &Options::log_severity_level);
+  Property<&Options::log_verbosity_level, &OrtApi::SetSessionLogVerbosityLevel>(
+      options, "log_verbosity_level", &Options::log_verbosity_level);
+  options.def_prop_rw(
+      "enable_profiling", [](const Options& self) { return self.enable_profiling; },
+      [](Options& self, bool value) {
+        self.enable_profiling = value;
+        ApplyProfiling(self);
+      });
+  options.def_prop_rw(
+      "profile_file_prefix", [](const Options& self) { return self.profile_file_prefix; },
+      [](Options& self, const std::string& value) {
+        self.profile_file_prefix = value;
+        if (self.enable_profiling) ApplyProfiling(self);
+      });
+}
+
+void BindSessionOptions(nb::module_& module) {
+  OptionsClass options(module, "SessionOptions");
+  options.def(nb::init<>());
+  BindThreadsAndGraph(options);
+  BindLoggingAndProfiling(options);
+  options
+      .def("add_session_config_entry",
+           [](Options& self, const std::string& key, const std::string& value) {
+             Check(Api().AddSessionConfigEntry(self.handle.get(), key.c_str(), value.c_str()));
+           })
+      .def("get_session_config_entry", &GetConfigEntry)
+      .def("add_free_dimension_override_by_name",
+           [](Options& self, const std::string& name, int64_t size) {
+             Check(Api().AddFreeDimensionOverrideByName(self.handle.get(), name.c_str(), size));
+           })
+      .def("add_free_dimension_override_by_denotation",
+           [](Options& self, const std::string& denotation, int64_t size) {
+             Check(Api().AddFreeDimensionOverride(self.handle.get(), denotation.c_str(), size));
+           })
+      .def("add_initializer", &AddInitializer)
+      .def("add_provider",
+           [](Options& self, std::string name, std::map<std::string, std::string> entries) {
+             self.providers.push_back({std::move(name), std::move(entries)});
+           })
+      .def("has_providers", [](const Options& self) { return !self.providers.empty(); })
+      .def("register_custom_ops_library",
+           [](Options& self, const std::string& path) {
+             Check(Api().RegisterCustomOpsLibrary_V2(self.handle.get(), path.c_str()));
+           })
+      .def("set_load_cancellation_flag", [](Options& self, bool cancel) {
+        Check(Api().SessionOptionsSetLoadCancellationFlag(self.handle.get(), cancel));
+      });
+}
+
+template <auto kGetter, auto kSetter>
+void RunLevel(nb::class_<RunOptions>& options, const char* name) {
+  options.def_prop_rw(
+      name, [](const RunOptions& self) { return Get<int>(Api().*kGetter, self.handle.get()); },
+      [](RunOptions& self, int level) { Check((Api().*kSetter)(self.handle.get(), level)); });
+}
+
+std::string GetRunEntry(const RunOptions& self, const std::string& key) {
+  const char* value = Api().GetRunConfigEntry(self.handle.get(), key.c_str());
+  if (value == nullptr) RaiseMissingKey("RunOptions", key);
+  return value;
+}
+
+void SetTerminate(RunOptions& self, bool terminate) {
+  Check(terminate ? Api().RunOptionsSetTerminate(self.handle.get())
+                  : Api().RunOptionsUnsetTerminate(self.handle.get()));
+  self.terminate = terminate;
+}
+
+void BindRunOptions(nb::module_& module) {
+  nb::class_<RunOptions> options(module, "RunOptions");
+  options.def(nb::init<>());
+  RunLevel<&OrtApi::RunOptionsGetRunLogSeverityLevel, &OrtApi::RunOptionsSetRunLogSeverityLevel>(
+      options, "log_severity_level");
+  RunLevel<&OrtApi::RunOptionsGetRunLogVerbosityLevel, &OrtApi::RunOptionsSetRunLogVerbosityLevel>(
+      options, "log_verbosity_level");
+  options
+      .def_prop_rw(
+          "logid",
+          [](const RunOptions& self) {
+            const auto* tag = Get<const char*>(Api().RunOptionsGetRunTag, self.handle.get());
+            return std::string(tag == nullptr ? "" : tag);
+          },
+          [](RunOptions& self, const std::string& tag) {
+            Check(Api().RunOptionsSetRunTag(self.handle.get(), tag.c_str()));
+          })
+      .def_prop_rw(
+          "terminate", [](const RunOptions& self) { return self.terminate; }, &SetTerminate)
+      .def_rw("only_execute_path_to_fetches", &RunOptions::only_execute_path_to_fetches)
+      .def("add_run_config_entry",
+           [](RunOptions& self, const std::string& key, const std::string& value) {
+             Check(Api().AddRunConfigEntry(self.handle.get(), key.c_str(), value.c_str()));
+           })
+      .def("get_run_config_entry", &GetRunEntry);
+}
+
+}  // namespace
+
+SessionOptions::SessionOptions() : handle(Make<SessionOptionsHandle>(Api().CreateSessionOptions)) {}
+
+SessionOptionsHandle SessionOptions::CloneWith(const std::vector<ProviderChoice>& chosen) const {
+  auto clone = Make<SessionOptionsHandle>(Api().CloneSessionOptions, handle.get());
+  if (!use_per_session_threads) Check(Api().DisablePerSessionThreads(clone.get()));
+  for (const std::vector<ProviderChoice>* list : {&chosen, &providers}) {
+    for (const ProviderChoice& provider : *list) Append(clone.get(), provider);
+  }
+  return clone;
+}
+
+RunOptions::RunOptions() : handle(Make<RunOptionsHandle>(Api().CreateRunOptions)) {}
+
+void BindOptions(nb::module_& module) {
+  nb::enum_<GraphOptimizationLevel>(module, "GraphOptimizationLevel")
+      .value("ORT_DISABLE_ALL", ORT_DISABLE_ALL)
+      .value("ORT_ENABLE_BASIC", ORT_ENABLE_BASIC)
+      .value("ORT_ENABLE_EXTENDED", ORT_ENABLE_EXTENDED)
+      .value("ORT_ENABLE_LAYOUT", ORT_ENABLE_LAYOUT)
+      .value("ORT_ENABLE_ALL", ORT_ENABLE_ALL);
+  nb::enum_<ExecutionMode>(module, "ExecutionMode")
+      .value("ORT_SEQUENTIAL", ORT_SEQUENTIAL)
+      .value("ORT_PARALLEL", ORT_PARALLEL);
+  BindSessionOptions(module);
+  BindRunOptions(module);
+}
+
+}  // namespace tenon::python

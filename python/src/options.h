@@ -1,0 +1,59 @@
+// SessionOptions and RunOptions of the Python package.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api.h"
+
+namespace tenon::python {
+
+// A provider's name and its options.
+struct ProviderChoice {
+  std::string name;
+  std::map<std::string, std::string> options;
+};
+
+// The C table has setters alone, so that what Python reads is kept here.
+struct SessionOptions {
+  SessionOptions();
+  SessionOptions(const SessionOptions&) = delete;
+  SessionOptions& operator=(const SessionOptions&) = delete;
+
+  // Independent options for one session, with these providers besides the CPU's.
+  SessionOptionsHandle CloneWith(const std::vector<ProviderChoice>& providers) const;
+
+  SessionOptionsHandle handle;
+  int intra_op_num_threads = 0;
+  int inter_op_num_threads = 0;
+  GraphOptimizationLevel graph_optimization_level = ORT_ENABLE_ALL;
+  ExecutionMode execution_mode = ORT_SEQUENTIAL;
+  std::string optimized_model_filepath;
+  bool enable_profiling = false;
+  std::string profile_file_prefix = "onnxruntime_profile_";
+  std::string logid;
+  int log_severity_level = -1;
+  int log_verbosity_level = 0;
+  bool enable_mem_pattern = true;
+  bool enable_cpu_mem_arena = true;
+  bool enable_mem_reuse = true;  // without effect: memory is always planned
+  bool use_deterministic_compute = false;
+  bool use_per_session_threads = true;
+  std::vector<ProviderChoice> providers;  // from add_provider
+  nb::list kept_values;                   // that initializers of the session refer to
+};
+
+struct RunOptions {
+  RunOptions();
+  RunOptions(const RunOptions&) = delete;
+  RunOptions& operator=(const RunOptions&) = delete;
+
+  RunOptionsHandle handle;
+  bool terminate = false;
+  bool only_execute_path_to_fetches = false;  // without effect: nothing else is executed
+};
+
+void BindOptions(nb::module_& module);
+
+}  // namespace tenon::python

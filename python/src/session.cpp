@@ -1,0 +1,295 @@
+#include "session.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace tenon::python {
+namespace {
+
+using CountSlot = decltype(OrtApi::SessionGetInputCount);
+using NameSlot = decltype(OrtApi::SessionGetInputName);
+using TypeSlot = decltype(OrtApi::SessionGetInputTypeInfo);
+
+std::vector<NodeArg> ReadArgs(const OrtSession* session, CountSlot count_slot, NameSlot name_slot,
+                              TypeSlot type_slot) {
+  const auto count = Get<size_t>(count_slot, session);
+  std::vector<NodeArg> args(count);
+  for (size_t i = 0; i < count; ++i) {
+    args[i].name = TakeString(Get<char*>(name_slot, session, i, DefaultAllocator()));
+    args[i].type = Describe(*Make<TypeInfoHandle>(type_slot, session, i));
+  }
+  return args;
+}
+
+SessionHandle OpenFile(const OrtEnv* env, const std::string& path,
+                       const OrtSessionOptions* options) {
+  OrtSession* session = nullptr;
+  OrtStatus* status = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    status = Api().CreateSession(env, path.c_str(), options, &session);
+  }
+  Check(status);
+  return SessionHandle(session);
+}
+
+SessionHandle OpenBytes(const OrtEnv* env, nb::handle model, const OrtSessionOptions* options) {
+  Buffer buffer;
+  if (!buffer.Borrow(model)) throw nb::type_error("expected a path or the bytes of a model");
+  const Py_buffer& view = buffer.view();
+  OrtSession* session = nullptr;
+  OrtStatus* status = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    status = Api().CreateSessionFromArray(env, view.buf, static_cast<size_t>(view.len), options,
+                                          &session);
+  }
+  Check(status);
+  return SessionHandle(session);
+}
+
+// Bytes of a path as the file system has them.
+std::string PathBytes(nb::handle path) {
+  PyObject* bytes = nullptr;
+  if (!PyUnicode_FSConverter(path.ptr(), &bytes)) throw nb::python_error();
+  const nb::bytes kept = nb::steal<nb::bytes>(bytes);
+  return std::string(kept.c_str(), kept.size());
+}
+
+bool IsPath(nb::handle model) {
+  return PyUnicode_Check(model.ptr()) || nb::hasattr(model, "__fspath__");
+}
+
+nb::dict CopyMapping(nb::handle mapping) {
+  const nb::handle dict_class(reinterpret_cast<PyObject*>(&PyDict_Type));
+  return nb::cast<nb::dict>(dict_class(mapping));
+}
+
+// Values that a run has made, released unless they are taken.
+class Results {
+ public:
+  explicit Results(size_t count) : values_(count) {}
+  ~Results() {
+    for (OrtValue* value : values_) {
+      if (value != nullptr) Api().ReleaseValue(value);
+    }
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+
+  std::vector<OrtValue*>& values() { return values_; }
+  Value Take(size_t index) { return Value(ValueHandle(std::exchange(values_[index], nullptr))); }
+
+ private:
+  std::vector<OrtValue*> values_;
+};
+
+}  // namespace
+
+// What a run is fed. `kept` owns names and objects, `made` the values made of them.
+struct Session::Feeds {
+  std::vector<nb::object> kept;
+  std::vector<Value> made;
+  std::vector<const char*> names;
+  std::vector<const OrtValue*> values;
+};
+
+Session::Session(nb::handle model, const SessionOptions& options,
+                 const std::vector<ProviderChoice>& providers)
+    : environment_(Environment()), kept_values_(options.kept_values) {
+  const SessionOptionsHandle clone = options.CloneWith(providers);
+  handle_ = IsPath(model) ? OpenFile(environment_.get(), PathBytes(model), clone.get())
+                          : OpenBytes(environment_.get(), model, clone.get());
+  inputs_ = ReadArgs(get(), Api().SessionGetInputCount, Api().SessionGetInputName,
+                     Api().SessionGetInputTypeInfo);
+  outputs_ = ReadArgs(get(), Api().SessionGetOutputCount, Api().SessionGetOutputName,
+                      Api().SessionGetOutputTypeInfo);
+  overridable_ = ReadArgs(get(), Api().SessionGetOverridableInitializerCount,
+                          Api().SessionGetOverridableInitializerName,
+                          Api().SessionGetOverridableInitializerTypeInfo);
+}
+
+const TypeDescription* Session::FindInput(const std::string& name) const {
+  for (const std::vector<NodeArg>* args : {&inputs_, &overridable_}) {
+    for (const NodeArg& arg : *args) {
+      if (arg.name == name) return &arg.type;
+    }
+  }
+  return nullptr;
+}
+
+Session::Feeds Session::ReadFeeds(nb::handle feed) const {
+  static const TypeDescription any_tensor{.kind = ONNX_TYPE_TENSOR};
+  // The items are held: converting one may run Python code that changes the dictionary.
+  const nb::dict map = PyDict_Check(feed.ptr()) ? nb::borrow<nb::dict>(feed) : CopyMapping(feed);
+  Feeds feeds;
+  feeds.kept.reserve(2 * map.size());
+  for (const auto [name, object] : map) {
+    feeds.kept.push_back(nb::borrow(name));
+    feeds.kept.push_back(nb::borrow(object));
+  }
+  feeds.made.reserve(map.size());
+  for (size_t i = 0; i < feeds.kept.size(); i += 2) {
+    const char* name = PyUnicode_AsUTF8(feeds.kept[i].ptr());
+    if (name == nullptr) throw nb::python_error();
+    feeds.names.push_back(name);
+  }
+  RequireInputs(feeds);
+  for (size_t i = 0; i < feeds.names.size(); ++i) {
+    const nb::object& object = feeds.kept[2 * i + 1];
+    const Value* value = nullptr;
+    if (!nb::try_cast(object, value) || value == nullptr) {
+      const TypeDescription* const type = FindInput(feeds.names[i]);
+      feeds.made.push_back(ToValue(object, type != nullptr ? *type : any_tensor));
+      value = &feeds.made.back();
+    }
+    feeds.values.push_back(value->get());
+  }
+  return feeds;
+}
+
+void Session::RequireInputs(const Feeds& feeds) const {
+  nb::list missing;
+  for (const NodeArg& input : inputs_) {
+    bool found = input.type.kind == ONNX_TYPE_OPTIONAL;
+    for (const char* name : feeds.names) found = found || input.name == name;
+    if (!found) missing.append(input.name);
+  }
+  if (missing.size() == 0) return;
+  nb::list given;
+  for (const char* name : feeds.names) given.append(name);
+  const nb::object text =
+      nb::str("Required inputs ({}) are missing from input feed ({}).").format(missing, given);
+  PyErr_SetObject(PyExc_ValueError, text.ptr());
+  throw nb::python_error();
+}
+
+std::vector<const char*> Session::ReadOutputNames(nb::handle names) const {
+  std::vector<const char*> result;
+  if (!names.is_none()) {
+    for (const nb::handle name : names) {
+      const char* text = PyUnicode_AsUTF8(name.ptr());  // lives as long as its string
+      if (text == nullptr) throw nb::python_error();
+      result.push_back(text);
+    }
+  }
+  if (result.empty()) {
+    for (const NodeArg& output : outputs_) result.push_back(output.name.c_str());
+  }
+  return result;
+}
+
+void Session::RunNames(const Feeds& feeds, const std::vector<const char*>& output_names,
+                       const RunOptions* options, std::vector<OrtValue*>& outputs) const {
+  const OrtRunOptions* const run_options = options != nullptr ? options->handle.get() : nullptr;
+  OrtStatus* status = nullptr;
+  {
+    const nb::gil_scoped_release release;
+    status =
+        Api().Run(get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
+                  output_names.data(), output_names.size(), outputs.data());
+  }
+  Check(status);
+}
+
+nb::list Session::Run(nb::handle output_names, nb::handle feed, const RunOptions* options) const {
+  const nb::object kept_names =
+      output_names.is_none() ? nb::object(nb::none()) : nb::tuple(output_names);
+  const std::vector<const char*> names = ReadOutputNames(kept_names);
+  const Feeds feeds = ReadFeeds(feed);
+  Results results(names.size());
+  RunNames(feeds, names, options, results.values());
+  nb::list list;
+  for (size_t i = 0; i < names.size(); ++i) list.append(ToPython(results.Take(i)));
+  return list;
+}
+
+nb::list Session::RunWithValues(const std::vector<std::string>& output_names, nb::handle feed,
+                                const RunOptions* options, nb::handle outputs) const {
+  std::vector<const char*> names;
+  for (const std::string& name : output_names) names.push_back(name.c_str());
+  const Feeds feeds = ReadFeeds(feed);
+  const nb::list given = nb::cast<nb::list>(outputs);
+  nb::list list;
+  for (size_t i = 0; i < names.size(); ++i) {
+    list.append(i < given.size() ? nb::object(given[i]) : nb::none());
+  }
+  std::vector<OrtValue*> written(names.size());
+  std::vector<bool> is_given(names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    is_given[i] = !list[i].is_none();
+    if (is_given[i]) written[i] = nb::cast<Value&>(list[i]).get();
+  }
+  RunNames(feeds, names, options, written);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!is_given[i]) list[i] = nb::cast(Value(ValueHandle(written[i])));
+  }
+  return list;
+}
+
+namespace {
+
+// The metadata as a tuple of producer, graph name, domain, description, graph description, version
+// and the model's own entries.
+nb::tuple ReadMetadata(const Session& session) {
+  const auto metadata = Make<ModelMetadataHandle>(Api().SessionGetModelMetadata, session.get());
+  const auto text = [&](auto slot) {
+    return TakeString(Get<char*>(slot, metadata.get(), DefaultAllocator()));
+  };
+  char** keys = nullptr;
+  int64_t count = 0;
+  Check(Api().ModelMetadataGetCustomMetadataMapKeys(metadata.get(), DefaultAllocator(), &keys,
+                                                    &count));
+  nb::dict entries;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string key = TakeString(keys[i]);
+    entries[key.c_str()] = TakeString(Get<char*>(Api().ModelMetadataLookupCustomMetadataMap,
+                                                 metadata.get(), DefaultAllocator(), key.c_str()));
+  }
+  Check(Api().AllocatorFree(DefaultAllocator(), keys));
+  return nb::make_tuple(text(Api().ModelMetadataGetProducerName),
+                        text(Api().ModelMetadataGetGraphName), text(Api().ModelMetadataGetDomain),
+                        text(Api().ModelMetadataGetDescription),
+                        text(Api().ModelMetadataGetGraphDescription),
+                        Get<int64_t>(Api().ModelMetadataGetVersion, metadata.get()), entries);
+}
+
+std::vector<ProviderChoice> ReadProviders(
+    const std::vector<std::pair<std::string, std::map<std::string, std::string>>>& pairs) {
+  std::vector<ProviderChoice> providers;
+  for (const auto& [name, options] : pairs) providers.push_back({name, options});
+  return providers;
+}
+
+}  // namespace
+
+void BindSession(nb::module_& module) {
+  using Pairs = std::vector<std::pair<std::string, std::map<std::string, std::string>>>;
+  nb::class_<Session>(module, "Session")
+      .def(
+          "__init__",
+          [](Session* self, nb::handle model, const SessionOptions& options, const Pairs& pairs) {
+            new (self) Session(model, options, ReadProviders(pairs));
+          },
+          nb::arg("model"), nb::arg("options"), nb::arg("providers"))
+      .def("run", &Session::Run, nb::arg("output_names").none(), nb::arg("input_feed"),
+           nb::arg("run_options").none() = nb::none())
+      .def("_run_with_values", &Session::RunWithValues, nb::arg("output_names"),
+           nb::arg("input_feed"), nb::arg("run_options").none(), nb::arg("outputs"))
+      .def("get_inputs", &Session::inputs)
+      .def("get_outputs", &Session::outputs)
+      .def("get_overridable_initializers", &Session::overridable)
+      .def("_metadata", &ReadMetadata)
+      .def("end_profiling",
+           [](const Session& self) {
+             return TakeString(
+                 Get<char*>(Api().SessionEndProfiling, self.get(), DefaultAllocator()));
+           })
+      .def("get_profiling_start_time_ns", [](const Session& self) {
+        return Get<uint64_t>(Api().SessionGetProfilingStartTimeNs, self.get());
+      });
+}
+
+}  // namespace tenon::python

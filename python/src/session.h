@@ -1,0 +1,54 @@
+// InferenceSession of the native module.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api.h"
+#include "options.h"
+#include "type_info.h"
+#include "value.h"
+
+namespace tenon::python {
+
+class Session {
+ public:
+  // `model` is a path, or the model's bytes in anything with the buffer protocol.
+  Session(nb::handle model, const SessionOptions& options,
+          const std::vector<ProviderChoice>& providers);
+
+  // Runs the model. No names means all outputs. Several threads may run at once.
+  nb::list Run(nb::handle output_names, nb::handle feed, const RunOptions* options) const;
+
+  // As Run, with values in and out. A value in `outputs`, which is empty or as long as
+  // `output_names`, is written in place.
+  nb::list RunWithValues(const std::vector<std::string>& output_names, nb::handle feed,
+                         const RunOptions* options, nb::handle outputs) const;
+
+  const std::vector<NodeArg>& inputs() const { return inputs_; }
+  const std::vector<NodeArg>& outputs() const { return outputs_; }
+  const std::vector<NodeArg>& overridable() const { return overridable_; }
+  OrtSession* get() const { return handle_.get(); }
+
+ private:
+  struct Feeds;
+
+  const TypeDescription* FindInput(const std::string& name) const;
+  Feeds ReadFeeds(nb::handle feed) const;
+  void RequireInputs(const Feeds& feeds) const;
+  std::vector<const char*> ReadOutputNames(nb::handle names) const;
+  void RunNames(const Feeds& feeds, const std::vector<const char*>& output_names,
+                const RunOptions* options, std::vector<OrtValue*>& outputs) const;
+
+  std::shared_ptr<OrtEnv> environment_;
+  nb::list kept_values_;
+  SessionHandle handle_;
+  std::vector<NodeArg> inputs_;
+  std::vector<NodeArg> outputs_;
+  std::vector<NodeArg> overridable_;
+};
+
+void BindSession(nb::module_& module);
+
+}  // namespace tenon::python

@@ -1,0 +1,137 @@
+"""Conversions that the native module leaves to Python: rare types, and what is no array."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+# ONNX element type -> type of NumPy. Those of ml_dtypes are spelled another way there.
+NUMPY_TYPES = {
+    "float": "float32",
+    "double": "float64",
+    "string": "object",
+    **{
+        name: name
+        for name in (
+            "bool",
+            "complex128",
+            "complex64",
+            "float16",
+            "int16",
+            "int32",
+            "int64",
+            "int8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "uint8",
+        )
+    },
+}
+ML_DTYPES = {
+    "bfloat16": "bfloat16",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e8m0": "float8_e8m0fnu",
+    "float4e2m1": "float4_e2m1fn",
+    "int4": "int4",
+    "uint4": "uint4",
+    "int2": "int2",
+    "uint2": "uint2",
+}
+# Elements in a byte, the first in the lowest bits.
+PACKED = {"float4e2m1": 2, "int4": 2, "uint4": 2, "int2": 4, "uint2": 4}
+ONNX_TYPES = {name: onnx for onnx, name in (NUMPY_TYPES | ML_DTYPES).items()}
+
+
+def element_type(dtype: Any) -> str:
+    """The ONNX element type of anything that NumPy takes as a dtype."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "USO":
+        return "string"
+    if dtype.name not in ONNX_TYPES:
+        raise TypeError(f"expected a type that ONNX has, got '{dtype}'")
+    return ONNX_TYPES[dtype.name]
+
+
+def numpy_type(onnx_type: str) -> np.dtype | None:
+    """The dtype of an ONNX element type; None if it takes ml_dtypes, which is not installed."""
+    if onnx_type in NUMPY_TYPES:
+        return np.dtype(NUMPY_TYPES[onnx_type])
+    try:
+        import ml_dtypes  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    return np.dtype(getattr(ml_dtypes, ML_DTYPES[onnx_type]))
+
+
+def prepare(value: Any, expected: str) -> tuple[np.ndarray, str, tuple[int, ...]]:
+    """Anything as a row-major array that lends its memory, with its ONNX element type and shape.
+
+    Arrays keep their type; lists, scalars and the like take the type `expected`, if it is known.
+    """
+    if isinstance(value, np.ndarray):
+        array = value
+    else:
+        if not isinstance(value, list | tuple | np.generic | int | float | complex | str | bytes):
+            value = list(value) if hasattr(value, "__iter__") else value
+        array = np.asarray(value, numpy_type(expected) if expected != "undefined" else None)
+    onnx_type = element_type(array.dtype)
+    if onnx_type == "string":
+        return np.ascontiguousarray(array, object), onnx_type, array.shape
+    shape = array.shape
+    array = np.require(array.astype(array.dtype.newbyteorder("="), copy=False), None, ["C", "A"])
+    if onnx_type in PACKED:
+        array = pack(array.view(np.uint8).reshape(-1), PACKED[onnx_type])
+    elif onnx_type in ML_DTYPES:
+        array = array.reshape(shape).view(f"u{array.itemsize}")
+    return array.reshape(-1), onnx_type, shape
+
+
+def pack(elements: np.ndarray, per_byte: int) -> np.ndarray:
+    """Joins elements, one in each byte, to `per_byte` in each byte."""
+    bits = 8 // per_byte
+    padded = np.zeros(-(-elements.size // per_byte) * per_byte, np.uint8)
+    padded[: elements.size] = elements & ((1 << bits) - 1)
+    shifts = np.arange(per_byte, dtype=np.uint8) * bits
+    return np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1, dtype=np.uint8)
+
+
+def unpack(packed: np.ndarray, per_byte: int, count: int, is_signed: bool) -> np.ndarray:
+    """Undoes pack: `count` elements, one in each byte, with their sign extended."""
+    bits = 8 // per_byte
+    shifts = np.arange(per_byte, dtype=np.uint8) * bits
+    elements = (packed[:, None] >> shifts).reshape(-1)[:count] & ((1 << bits) - 1)
+    if is_signed:
+        elements = ((elements << (8 - bits)).view(np.int8) >> (8 - bits)).view(np.uint8)
+    return elements.astype(np.uint8, copy=False)
+
+
+def typed(memory: np.ndarray, onnx_type: str, shape: tuple[int, ...]) -> np.ndarray:
+    """A tensor's memory as an array of ml_dtypes, or as it is where that is not installed."""
+    if onnx_type in PACKED:
+        count = int(np.prod(shape, dtype=np.int64))
+        is_signed = onnx_type.startswith("int")
+        memory = unpack(memory, PACKED[onnx_type], count, is_signed).reshape(shape)
+    dtype = numpy_type(onnx_type)
+    return memory if dtype is None else memory.view(dtype)
+
+
+def strings(texts: list[str], shape: tuple[int, ...]) -> np.ndarray:
+    """An array of str objects."""
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array.reshape(shape)
+
+
+def array_at(address: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """An array over memory that somebody else owns."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(tuple(shape), dtype=np.int64)) * dtype.itemsize
+    memory = (ctypes.c_char * size).from_address(address)
+    return np.frombuffer(memory, dtype).reshape(tuple(shape))

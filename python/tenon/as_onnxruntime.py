@@ -1,0 +1,75 @@
+"""Lets programs that say `import onnxruntime` run on Tenon, without a change to them.
+
+In a program:        import tenon.as_onnxruntime; tenon.as_onnxruntime.install()
+On a command line:   python -m tenon.as_onnxruntime script.py [ARGUMENT...]
+                     python -m tenon.as_onnxruntime -m module [ARGUMENT...]
+"""
+
+import importlib
+import importlib.machinery
+import runpy
+import sys
+import types
+
+# The module of Tenon that answers for each module of onnxruntime.
+STAND_INS = {
+    "onnxruntime": "tenon",
+    "onnxruntime.capi": "tenon.capi",
+    "onnxruntime.capi._pybind_state": "tenon.capi._pybind_state",
+    "onnxruntime.capi.onnxruntime_inference_collection": (
+        "tenon.capi.onnxruntime_inference_collection"
+    ),
+    "onnxruntime.capi.onnxruntime_pybind11_state": "tenon.capi.onnxruntime_pybind11_state",
+}
+
+
+def stand_in(name: str) -> types.ModuleType:
+    """A module named `name` with all that its counterpart in Tenon has."""
+    module = types.ModuleType(name)
+    counterpart = importlib.import_module(STAND_INS[name])
+    contents = {key: value for key, value in vars(counterpart).items() if key[:2] != "__"}
+    vars(module).update(contents, __doc__=counterpart.__doc__)
+    is_package = hasattr(counterpart, "__path__")
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=is_package)
+    if is_package:
+        module.__path__ = []
+    return module
+
+
+def install() -> None:
+    """From now on, `import onnxruntime` means Tenon.
+
+    Raises RuntimeError if the process has already imported the real one.
+    """
+    present = sys.modules.get("onnxruntime")
+    if present is not None:
+        if getattr(present, "is_tenon", False):
+            return
+        raise RuntimeError("onnxruntime is already imported: call install() before that")
+    for name in STAND_INS:
+        module = stand_in(name)
+        sys.modules[name] = module
+        parent, _, child = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], child, module)
+    onnxruntime = sys.modules["onnxruntime"]
+    onnxruntime.is_tenon = True  # type: ignore[attr-defined]
+    # Programs ask for the release of onnxruntime whose API they need.
+    onnxruntime.__version__ = importlib.import_module("tenon").get_version_string()  # type: ignore[attr-defined]
+
+
+def main(arguments: list[str]) -> None:
+    """Runs a script or a module as Python would."""
+    if not arguments or (arguments[0] == "-m" and len(arguments) == 1):
+        sys.exit(f"usage: {__doc__}")
+    install()
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Modules at the places where onnxruntime's users look for them."""
