@@ -1,0 +1,29 @@
+// Runs tasks beside their caller.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+namespace tenon {
+
+// Runs tasks on threads of its own, which start when the first tasks come: at most `threads` of
+// them, asleep while there is nothing to do. Where there are no threads, Post runs the task.
+// Thread-safe.
+class TaskRunner {
+ public:
+  // 0: UsableCpuCount().
+  explicit TaskRunner(int threads = 0);
+  // Returns when every task has run. Must not be called by a task.
+  ~TaskRunner();
+  TaskRunner(const TaskRunner&) = delete;
+  TaskRunner& operator=(const TaskRunner&) = delete;
+
+  // Tasks start in the order of their posting. `task` must not throw.
+  void Post(std::function<void()> task);
+
+ private:
+  class Crew;
+  std::unique_ptr<Crew> crew_;
+};
+
+}  // namespace tenon

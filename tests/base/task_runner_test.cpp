@@ -1,0 +1,53 @@
+#include "base/task_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+TEST(TaskRunnerTest, EveryTaskHasRunAtTheEnd) {
+  for (const int threads : {0, 1, 3}) {
+    std::atomic<int> runs = 0;
+    {
+      TaskRunner runner(threads);
+      for (int i = 0; i < 100; ++i) runner.Post([&] { ++runs; });
+    }
+    EXPECT_EQ(runs, 100) << threads;
+  }
+}
+
+TEST(TaskRunnerTest, OneThreadKeepsTheOrder) {
+  std::vector<int> order;
+  {
+    TaskRunner runner(1);
+    for (int i = 0; i < 20; ++i) runner.Post([&order, i] { order.push_back(i); });
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(order[i], i);
+}
+
+TEST(TaskRunnerTest, TasksRunBesideTheCallerAndEachOther) {
+  TaskRunner runner(2);
+  std::promise<std::thread::id> first, second;
+  std::promise<void> both;
+  const std::shared_future<void> go = both.get_future().share();
+  const auto wait_for_both = [&](std::promise<std::thread::id>& promise) {
+    promise.set_value(std::this_thread::get_id());
+    go.wait();
+  };
+  runner.Post([&] { wait_for_both(first); });
+  runner.Post([&] { wait_for_both(second); });
+  const std::thread::id one = first.get_future().get();
+  const std::thread::id other = second.get_future().get();
+  both.set_value();
+  EXPECT_NE(one, other);
+  EXPECT_NE(one, std::this_thread::get_id());
+}
+
+}  // namespace
+}  // namespace tenon
