@@ -93,6 +93,22 @@ Result<char*> CopyString(OrtAllocator* allocator, std::string_view text) {
   return copy;
 }
 
+Result<char**> CopyStrings(OrtAllocator* allocator, std::span<const std::string_view> texts) {
+  if (texts.empty()) return nullptr;
+  TENON_ASSIGN_OR_RETURN(void* const block, AllocateFrom(allocator, texts.size() * sizeof(char*)));
+  char** const copies = static_cast<char**>(block);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Result<char*> copy = CopyString(allocator, texts[i]);
+    if (!copy) {
+      while (i > 0) allocator->Free(allocator, copies[--i]);
+      allocator->Free(allocator, block);
+      return Error(std::move(copy.error()));
+    }
+    copies[i] = *copy;
+  }
+  return copies;
+}
+
 OrtStatus* GetAllocatorWithDefaultOptions(OrtAllocator** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(out);

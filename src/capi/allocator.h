@@ -4,6 +4,7 @@
 #include <onnxruntime_c_api.h>
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "base/status.h"
@@ -23,5 +24,9 @@ Result<void*> AllocateFrom(OrtAllocator* allocator, size_t bytes);
 
 // A null-terminated copy in memory of `allocator`.
 Result<char*> CopyString(OrtAllocator* allocator, std::string_view text);
+
+// An array of such copies, each and the array itself to be freed through `allocator`; null for
+// none.
+Result<char**> CopyStrings(OrtAllocator* allocator, std::span<const std::string_view> texts);
 
 }  // namespace tenon::capi

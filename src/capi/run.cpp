@@ -56,6 +56,29 @@ void HandOver(std::span<Value> fetches, OrtValue** outputs) {
   }
 }
 
+Status RunNow(Session& session, const OrtRunOptions* run_options, const char* const* input_names,
+              const OrtValue* const* inputs, size_t input_len, const char* const* output_names,
+              size_t output_names_len, OrtValue** outputs) {
+  InlineArray<std::string_view, kInlineValues> feed_names(input_len);
+  InlineArray<Value, kInlineValues> feeds(input_len);
+  for (size_t i = 0; i < input_len; ++i) {
+    feed_names[i] = input_names[i];
+    feeds[i] = *Unwrap(inputs[i]);
+  }
+  InlineArray<std::string_view, kInlineValues> fetch_names(output_names_len);
+  InlineArray<Value, kInlineValues> fetches(output_names_len);
+  for (size_t i = 0; i < output_names_len; ++i) {
+    fetch_names[i] = output_names[i];
+    if (outputs[i] != nullptr) fetches[i] = *Unwrap(outputs[i]);
+  }
+  const RunOptions defaults;
+  TENON_RETURN_IF_ERROR(session.Run(run_options == nullptr ? defaults : run_options->run,
+                                    feed_names.span(), feeds.span(), fetch_names.span(),
+                                    fetches.span()));
+  HandOver(fetches.span(), outputs);
+  return OkStatus();
+}
+
 }  // namespace
 
 OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
@@ -66,23 +89,27 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
     TENON_RETURN_IF_NULL(session);
     TENON_RETURN_IF_ERROR(
         CheckArrays(input_names, inputs, input_len, output_names, output_names_len, outputs));
-    InlineArray<std::string_view, kInlineValues> feed_names(input_len);
-    InlineArray<Value, kInlineValues> feeds(input_len);
-    for (size_t i = 0; i < input_len; ++i) {
-      feed_names[i] = input_names[i];
-      feeds[i] = *Unwrap(inputs[i]);
-    }
-    InlineArray<std::string_view, kInlineValues> fetch_names(output_names_len);
-    InlineArray<Value, kInlineValues> fetches(output_names_len);
-    for (size_t i = 0; i < output_names_len; ++i) {
-      fetch_names[i] = output_names[i];
-      if (outputs[i] != nullptr) fetches[i] = *Unwrap(outputs[i]);
-    }
-    const RunOptions defaults;
+    return RunNow(*session->session, run_options, input_names, inputs, input_len, output_names,
+                  output_names_len, outputs);
+  });
+}
+
+OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* run_options,
+                    const char* const* input_names, const OrtValue* const* input, size_t input_len,
+                    const char* const* output_names, size_t output_names_len, OrtValue** output,
+                    RunAsyncCallbackFn run_async_callback, void* user_data) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_NULL(run_async_callback);
     TENON_RETURN_IF_ERROR(
-        session->session->Run(run_options == nullptr ? defaults : run_options->run,
-                              feed_names.span(), feeds.span(), fetch_names.span(), fetches.span()));
-    HandOver(fetches.span(), outputs);
+        CheckArrays(input_names, input, input_len, output_names, output_names_len, output));
+    session->tasks.Post([=] {
+      OrtStatus* const status = AtBoundary([&] {
+        return RunNow(*session->session, run_options, input_names, input, input_len, output_names,
+                      output_names_len, output);
+      });
+      run_async_callback(user_data, output, output_names_len, status);
+    });
     return OkStatus();
   });
 }

@@ -233,6 +233,16 @@ Status Session::CheckFeed(const SessionValue& declared, const Value& feed,
   return OkStatus();
 }
 
+Result<std::string_view> Session::FindInputName(std::string_view name) const {
+  TENON_ASSIGN_OR_RETURN(const size_t index, FindInput(name));
+  return std::string_view(graph_inputs_[index].name);
+}
+
+Result<std::string_view> Session::FindOutputName(std::string_view name) const {
+  TENON_ASSIGN_OR_RETURN(const size_t index, FindOutput(name));
+  return std::string_view(outputs_[index].name);
+}
+
 std::unique_ptr<Session::Call> Session::TakeCall() {
   {
     const MutexLock lock(mutex_);

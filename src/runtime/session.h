@@ -83,6 +83,10 @@ class Session {
   const std::vector<SessionValue>& outputs() const { return outputs_; }
   // Initializers that a run may replace by feeding a value of that name.
   const std::vector<SessionValue>& overridable_initializers() const { return overridables_; }
+  // The session's own text of the name of an input, required or not, or of an output. Error:
+  // kInvalidArgument, with the names that there are.
+  Result<std::string_view> FindInputName(std::string_view name) const;
+  Result<std::string_view> FindOutputName(std::string_view name) const;
   const Model& model() const { return model_; }
   const SessionOptions& options() const { return options_; }
   std::span<const std::unique_ptr<ExecutionProvider>> providers() const { return parts_.providers; }

@@ -1,0 +1,50 @@
+// Inputs and outputs that are set once and used by many runs.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace tenon {
+
+// Belongs to one session, which must outlive it. Not thread-safe; no run with it may be in flight
+// when it changes.
+class IoBinding {
+ public:
+  explicit IoBinding(Session& session) : session_(session) {}
+
+  // Names are bound anew or get another value. Errors: kInvalidArgument for a name that the session
+  // does not have.
+  Status BindInput(std::string_view name, Value value);
+  // The value is written in place if it is a tensor; kNone: every run makes a new value.
+  Status BindOutput(std::string_view name, Value value);
+  void ClearInputs() { inputs_.Clear(); }
+  void ClearOutputs();
+
+  // Names of the bound outputs in the order of their binding, and what the last run put there:
+  // kNone before the first.
+  std::span<const std::string_view> output_names() const { return outputs_.names; }
+  std::span<const Value> results() const { return results_; }
+
+  // Runs the session; errors are those of Session::Run. Allocates nothing of its own after the
+  // first run.
+  Status Run(const RunOptions& options);
+
+ private:
+  struct Bindings {
+    std::vector<std::string_view> names;  // the session's own texts
+    std::vector<Value> values;
+    void Set(std::string_view name, Value value);
+    void Clear();
+  };
+
+  Session& session_;
+  Bindings inputs_;
+  Bindings outputs_;
+  std::vector<Value> results_;
+};
+
+}  // namespace tenon
