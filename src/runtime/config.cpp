@@ -3,6 +3,25 @@
 #include <charconv>
 
 namespace tenon {
+namespace {
+
+// `what` says what is counted.
+template <class T>
+Result<T> ConfigNumber(const StringMap& config, std::string_view key, const char* what,
+                       T fallback) {
+  const auto entry = config.find(key);
+  if (entry == config.end()) return fallback;
+  T value = 0;
+  const char* const end = entry->second.data() + entry->second.size();
+  const auto [stop, error] = std::from_chars(entry->second.data(), end, value);
+  if (error != std::errc() || stop != end) {
+    return InvalidArgument("config entry '{}': expected a number of {}, got '{}'", key, what,
+                           entry->second);
+  }
+  return value;
+}
+
+}  // namespace
 
 bool ConfigFlag(const StringMap& config, std::string_view key, bool fallback) {
   const auto entry = config.find(key);
@@ -12,16 +31,15 @@ bool ConfigFlag(const StringMap& config, std::string_view key, bool fallback) {
 }
 
 Result<size_t> ConfigBytes(const StringMap& config, std::string_view key, size_t fallback) {
-  const auto entry = config.find(key);
-  if (entry == config.end()) return fallback;
-  size_t value = 0;
-  const char* const end = entry->second.data() + entry->second.size();
-  const auto [stop, error] = std::from_chars(entry->second.data(), end, value);
-  if (error != std::errc() || stop != end || entry->second.empty()) {
-    return InvalidArgument("config entry '{}': expected a number of bytes, got '{}'", key,
-                           entry->second);
-  }
-  return value;
+  return ConfigNumber<size_t>(config, key, "bytes", fallback);
+}
+
+Result<std::chrono::microseconds> ConfigMicroseconds(const StringMap& config, std::string_view key,
+                                                     std::chrono::microseconds fallback) {
+  TENON_ASSIGN_OR_RETURN(
+      const uint32_t count,
+      ConfigNumber<uint32_t>(config, key, "microseconds", static_cast<uint32_t>(fallback.count())));
+  return std::chrono::microseconds(count);
 }
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Reading the config entries of sessions and runs.
 #pragma once
 
+#include <chrono>
 #include <string_view>
 
 #include "base/status.h"
@@ -13,5 +14,9 @@ bool ConfigFlag(const StringMap& config, std::string_view key, bool fallback);
 
 // A number of bytes in decimal. Error: kInvalidArgument naming key and value.
 Result<size_t> ConfigBytes(const StringMap& config, std::string_view key, size_t fallback);
+
+// A number of microseconds in decimal. Error: kInvalidArgument naming key and value.
+Result<std::chrono::microseconds> ConfigMicroseconds(const StringMap& config, std::string_view key,
+                                                     std::chrono::microseconds fallback);
 
 }  // namespace tenon

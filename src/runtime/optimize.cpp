@@ -16,23 +16,6 @@ namespace {
 // (ConstantOfShape, DequantizeLinear) need room for the weights.
 constexpr size_t kFoldingBytes = size_t{1} << 30;
 
-// Replaces symbolic dimensions of the graph's inputs by the sizes that the caller knows.
-void FixFreeDimensions(Graph& graph, const SessionOptions& options) {
-  if (options.free_dimensions.empty()) return;
-  const auto size_of = [&](std::string_view name) -> std::optional<int64_t> {
-    const auto found = options.free_dimensions.find(std::string(name));
-    if (found == options.free_dimensions.end()) return std::nullopt;
-    return found->second;
-  };
-  for (size_t i = 0; i < graph.value_count(); ++i) {
-    std::optional<SymbolicShape>& shape = graph.value(static_cast<ValueId>(i)).type.shape;
-    if (!shape) continue;
-    for (size_t axis = 0; axis < shape->rank(); ++axis) {
-      (*shape)[axis] = (*shape)[axis].Substitute(size_of);
-    }
-  }
-}
-
 // Operators that nobody claimed become their function bodies, one level at a time, and the nodes of
 // the bodies are offered again.
 Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, const OptimizeContext& context) {
@@ -84,11 +67,22 @@ Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
 
 }  // namespace
 
+void FixFreeDimensions(Graph& graph, const SessionOptions& options) {
+  if (options.free_dimensions.empty()) return;
+  for (size_t i = 0; i < graph.value_count(); ++i) {
+    std::optional<SymbolicShape>& shape = graph.value(static_cast<ValueId>(i)).type.shape;
+    if (!shape) continue;
+    for (size_t axis = 0; axis < shape->rank(); ++axis) {
+      const auto size = options.free_dimensions.find(std::string((*shape)[axis].symbol_name()));
+      if (size != options.free_dimensions.end()) (*shape)[axis] = size->second;
+    }
+  }
+}
+
 Status OptimizeModel(Model& model, const SessionOptions& options, const SessionParts& parts,
                      const OptimizeContext& context) {
   Graph& graph = *model.graph;
   TENON_RETURN_IF_ERROR(CheckModel(model, CheckOptionsOf(options)));
-  FixFreeDimensions(graph, options);
   TENON_RETURN_IF_ERROR(InlineFunctions(model));
   KernelEvaluator evaluator(*parts.providers.back(), context.threads);
   PassOptions passes;

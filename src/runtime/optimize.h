@@ -13,6 +13,9 @@ struct OptimizeContext {
   const Logger& logger;
 };
 
+// Replaces symbolic dimensions of the graph's values by the sizes that the caller knows.
+void FixFreeDimensions(Graph& graph, const SessionOptions& options);
+
 // After success every node of model.graph has a provider, and types are as known as they can be.
 Status OptimizeModel(Model& model, const SessionOptions& options, const SessionParts& parts,
                      const OptimizeContext& context);

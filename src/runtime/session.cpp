@@ -1,7 +1,6 @@
 #include "runtime/session.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/thread_affinity.h"
@@ -53,26 +52,6 @@ class RunHooks {
   size_t started_ = 0;
 };
 
-// The value of a config entry, or null.
-const std::string* FindEntry(const StringMap& config, std::string_view key) {
-  const auto entry = config.find(key);
-  return entry == config.end() ? nullptr : &entry->second;
-}
-
-Result<std::chrono::microseconds> SpinOf(const StringMap& config) {
-  const std::string* const allow = FindEntry(config, "session.intra_op.allow_spinning");
-  if (allow != nullptr && *allow == "0") return std::chrono::microseconds(0);
-  constexpr const char* kDuration = "session.intra_op.spin_duration_us";
-  const std::string* const text = FindEntry(config, kDuration);
-  if (text == nullptr) return ThreadPoolOptions().spin;
-  int32_t count = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
-  if (error != std::errc() || end != text->data() + text->size() || count < 0) {
-    return InvalidArgument("{}: expected microseconds, got '{}'", kDuration, *text);
-  }
-  return std::chrono::microseconds(count);
-}
-
 }  // namespace
 
 Session::Session(Environment& environment, Model model, SessionOptions options, SessionParts parts)
@@ -110,23 +89,27 @@ Status Session::StartOwnThreads() {
   if (options_.intra_op_threads == 0 && options_.thread_callbacks.create == nullptr) {
     return OkStatus();
   }
+  const StringMap& config = options_.config;
   ThreadPoolOptions threads;
   threads.threads = options_.intra_op_threads;
   threads.callbacks = options_.thread_callbacks;
-  TENON_ASSIGN_OR_RETURN(threads.spin, SpinOf(options_.config));
-  const std::string* const affinities =
-      FindEntry(options_.config, "session.intra_op_thread_affinities");
-  if (affinities != nullptr) {
-    TENON_ASSIGN_OR_RETURN(threads.affinities, ParseThreadAffinities(*affinities));
+  TENON_ASSIGN_OR_RETURN(
+      threads.spin, ConfigMicroseconds(config, "session.intra_op.spin_duration_us", threads.spin));
+  if (!ConfigFlag(config, "session.intra_op.allow_spinning", true)) {
+    threads.spin = std::chrono::microseconds(0);
   }
-  const std::string* const denormals = FindEntry(options_.config, "session.set_denormal_as_zero");
-  threads.denormals_as_zero = denormals != nullptr && *denormals == "1";
+  const auto affinities = config.find(std::string_view("session.intra_op_thread_affinities"));
+  if (affinities != config.end()) {
+    TENON_ASSIGN_OR_RETURN(threads.affinities, ParseThreadAffinities(affinities->second));
+  }
+  threads.denormals_as_zero = ConfigFlag(config, "session.set_denormal_as_zero", false);
   own_threads_ = std::make_unique<ThreadPool>(std::move(threads));
   return OkStatus();
 }
 
 Status Session::Initialize() {
   TENON_RETURN_IF_ERROR(StartOwnThreads());
+  FixFreeDimensions(*model_.graph, options_);
   DescribeInterface();
   TENON_RETURN_IF_ERROR(OptimizeAndPlan());
   Status first;
@@ -169,6 +152,7 @@ Status Session::OptimizeAndPlan() {
                          ConfigBytes(options_.config, "session.memory_limit", 0));
   auto memory = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, providers, std::move(memory)));
+  TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));
   return OkStatus();
 }

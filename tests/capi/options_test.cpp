@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <thread>
 
 #include "capi/client.h"
@@ -102,26 +101,37 @@ TEST(SessionOptionsTest, ConfigEntriesAreKeptAndCloned) {
   EXPECT_EQ(size, 6u);
 }
 
-TEST(SessionOptionsTest, FreeDimensionsBecomeFixed) {
+TEST(SessionOptionsTest, FreeDimensionsBecomeFixedAndOthersKeepTheirNames) {
   Ort::SessionOptions options;
   Ort::ThrowOnError(Ort::GetApi().AddFreeDimensionOverrideByName(options, "n", 4));
-  const Ort::Session session = Open(AddReluModel(), options);
-  EXPECT_THAT(session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape(),
-              ElementsAre(4, 3));
+  const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n", "m"});
+  const Ort::Session session =
+      Open(ModelBuilder().Input("x", type).Node("Relu", {"x"}, {"y"}).Output("y", type).Bytes(),
+           options);
+  for (const Ort::TypeInfo& info : {session.GetInputTypeInfo(0), session.GetOutputTypeInfo(0)}) {
+    const auto tensor = info.GetTensorTypeAndShapeInfo();
+    EXPECT_THAT(tensor.GetShape(), ElementsAre(4, -1));
+    EXPECT_STREQ(tensor.GetSymbolicDimensions()[1], "m");
+  }
 }
 
 TEST(SessionOptionsTest, LogLinesReachTheClientsFunction) {
-  static std::atomic<int> lines = 0;
+  std::vector<std::string> lines;
   Ort::SessionOptions options;
-  options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_VERBOSE).SetLogId("mine");
+  options.SetLogId("mine");
   Ort::ThrowOnError(Ort::GetApi().SetUserLoggingFunction(
       options,
-      [](void* param, OrtLoggingLevel, const char*, const char* log_id, const char*, const char*) {
-        if (std::string(log_id) == "mine") ++*static_cast<std::atomic<int>*>(param);
+      [](void* param, OrtLoggingLevel, const char*, const char* log_id, const char*,
+         const char* message) {
+        static_cast<std::vector<std::string>*>(param)->push_back(std::string(log_id) + message);
       },
       &lines));
+  options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_ERROR);
   Open(AddReluModel(), options);
-  SUCCEED() << lines;
+  EXPECT_THAT(lines, testing::IsEmpty());
+  options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_INFO);
+  Open(AddReluModel(), options);
+  EXPECT_THAT(lines, testing::Contains(AllOf(StartsWith("mine"), HasSubstr("'small'"))));
 }
 
 TEST(SessionOptionsTest, ClientsThreadsDoTheWork) {
