@@ -87,6 +87,24 @@ Dim Dim::Opaque(std::string_view operation, const Dim& a, const Dim& b) {
   return FromForm(std::move(form));
 }
 
+// The same for operations whose operands may change places: equal texts for equal results.
+Dim Dim::Commutative(std::string_view operation, const Dim& a, const Dim& b) {
+  const bool in_order = a.is_number() || (!b.is_number() && a.ToString() <= b.ToString());
+  return in_order ? Opaque(operation, a, b) : Opaque(operation, b, a);
+}
+
+// Whether this is min(k, other) with a number k > 0: a range of `other` elements cut off at k.
+bool Dim::IsAtMost(const Dim& other) const {
+  const std::string text = ToString();
+  const std::string end = Format(", {})", other);
+  constexpr std::string_view kStart = "min(";
+  if (!text.starts_with(kStart) || text.size() <= kStart.size() + end.size()) return false;
+  const auto number =
+      std::string_view(text).substr(kStart.size(), text.size() - kStart.size() - end.size());
+  return text.ends_with(end) && number[0] != '0' &&
+         number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 Dim operator+(const Dim& a, const Dim& b) {
   if (a.is_number() && b.is_number()) {
     int64_t sum;
@@ -169,13 +187,26 @@ Dim CeilDiv(const Dim& a, const Dim& b) { return Dim(0) - FloorDiv(Dim(0) - a, b
 Dim Max(const Dim& a, const Dim& b) {
   if (a.is_number() && b.is_number()) return Dim(std::max(a.value_, b.value_));
   if (a == b) return a;
-  return Dim::Opaque("max", a, b);
+  return Dim::Commutative("max", a, b);
 }
 
 Dim Min(const Dim& a, const Dim& b) {
   if (a.is_number() && b.is_number()) return Dim(std::min(a.value_, b.value_));
   if (a == b) return a;
-  return Dim::Opaque("min", a, b);
+  return Dim::Commutative("min", a, b);
+}
+
+Dim Broadcast(const Dim& a, const Dim& b) {
+  if (a == Dim(1) || a == b) return b;
+  if (b == Dim(1)) return a;
+  // A number other than 1 leaves the other side nothing but to be that number or 1.
+  if (a.is_number()) return a;
+  if (b.is_number()) return b;
+  // min(k, a) is a, or k < a, which only broadcasts if it is 1.
+  if (a.is_unknown() || b.is_unknown()) return Dim::Unknown();
+  if (b.IsAtMost(a)) return a;
+  if (a.IsAtMost(b)) return b;
+  return Dim::Commutative("broadcast", a, b);
 }
 
 Dim Dim::Substitute(const std::function<std::optional<int64_t>(std::string_view)>& value_of) const {

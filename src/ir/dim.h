@@ -44,6 +44,8 @@ class Dim {
   friend Dim CeilDiv(const Dim& a, const Dim& b);
   friend Dim Max(const Dim& a, const Dim& b);
   friend Dim Min(const Dim& a, const Dim& b);
+  // The size of an axis that a and b are broadcast to, where one of them is 1 or they are equal.
+  friend Dim Broadcast(const Dim& a, const Dim& b);
   // Provably equal for every value of the symbols.
   friend bool operator==(const Dim& a, const Dim& b);
 
@@ -59,6 +61,8 @@ class Dim {
   static Dim FromForm(Form form);
   static Form FormOf(const Dim& dim);
   static Dim Opaque(std::string_view operation, const Dim& a, const Dim& b);
+  static Dim Commutative(std::string_view operation, const Dim& a, const Dim& b);
+  bool IsAtMost(const Dim& other) const;
 
   int64_t value_;
   std::shared_ptr<const Form> form_;
@@ -71,6 +75,7 @@ Dim FloorDiv(const Dim& a, const Dim& b);
 Dim CeilDiv(const Dim& a, const Dim& b);
 Dim Max(const Dim& a, const Dim& b);
 Dim Min(const Dim& a, const Dim& b);
+Dim Broadcast(const Dim& a, const Dim& b);
 bool operator==(const Dim& a, const Dim& b);
 
 // A shape of known rank whose dimensions may be symbols.

@@ -47,6 +47,7 @@ class GraphInference {
  private:
   friend class StaticShapeContext;
 
+  void NameUnknownDims(ValueId id);
   void ReadConstants();
   void BeginAsSubgraph(std::vector<ValueType> inputs);
   Status InferNode(Node& node);
@@ -159,13 +160,15 @@ class StaticShapeContext final : public ShapeContext {
 };
 
 void GraphInference::NameUnknownInputDims() {
-  for (const ValueId id : graph_.inputs) {
-    ValueInfo& input = graph_.value(id);
-    if (!input.type.shape) continue;
-    for (size_t axis = 0; axis < input.type.shape->rank(); ++axis) {
-      Dim& dim = (*input.type.shape)[axis];
-      if (dim.is_unknown()) dim = Dim::Symbol(Format("{}.{}", input.name, axis));
-    }
+  for (const ValueId id : graph_.inputs) NameUnknownDims(id);
+}
+
+void GraphInference::NameUnknownDims(ValueId id) {
+  ValueInfo& info = graph_.value(id);
+  if (!info.type.shape) return;
+  for (size_t axis = 0; axis < info.type.shape->rank(); ++axis) {
+    Dim& dim = (*info.type.shape)[axis];
+    if (dim.is_unknown()) dim = Dim::Symbol(Format("{}.{}", info.name, axis));
   }
 }
 
@@ -285,6 +288,8 @@ Status GraphInference::MergeDeclared(const Node& node, std::vector<ValueType> de
       return InvalidArgument("output {}: inferred {}, but the model declares {}", i,
                              type.ToString(), declared[i].ToString());
     }
+    // In a body that runs several times, a value has a new size each time.
+    if (outer_ == nullptr) NameUnknownDims(node.outputs[i]);
   }
   return OkStatus();
 }

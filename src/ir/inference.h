@@ -22,7 +22,8 @@ struct InferenceOptions {
 
 // Fills ValueInfo::type of every value that can be known from the graph's inputs, initializers and
 // declared types, following the elements of small integer tensors through shape computations. A
-// dimension of a graph input that has neither number nor name becomes the symbol "<input>.<axis>".
+// dimension of a value of `graph` itself that has neither number nor name becomes the symbol
+// "<value>.<axis>", so that it can be compared with others.
 // `known`, if not null, receives the elements found. Idempotent. Errors: kInvalidGraph naming the
 // node, from a shape function that found the node wrong, whatever `strict` is.
 Status InferTypes(Graph& graph, const ShapeFunctionTable& functions,

@@ -11,12 +11,10 @@ constexpr auto kUnknownShapeCode = static_cast<StatusCode>(1000);
 // One dimension of a broadcast: 1 gives way, equal sizes agree, a number beats a symbol (which must
 // then be that number or 1). Nothing if they contradict each other.
 std::optional<Dim> BroadcastDims(const Dim& a, const Dim& b) {
-  if (a == Dim(1)) return b;
-  if (b == Dim(1) || a == b) return a;
-  if (a.is_number() && b.is_number()) return std::nullopt;
-  if (a.is_number()) return a;
-  if (b.is_number()) return b;
-  return Dim::Unknown();
+  const bool is_contradiction =
+      a.is_number() && b.is_number() && !(a == b) && !(a == Dim(1)) && !(b == Dim(1));
+  if (is_contradiction) return std::nullopt;
+  return Broadcast(a, b);
 }
 
 }  // namespace

@@ -36,6 +36,22 @@ TEST(DimTest, DividesWhereTheQuotientIsExact) {
   EXPECT_FALSE(FloorDiv(n, Dim(2)) == FloorDiv(n, Dim(3)));
 }
 
+TEST(DimTest, BroadcastsToWhatBothSidesAllow) {
+  EXPECT_EQ(Broadcast(Dim(1), n), n);
+  EXPECT_EQ(Broadcast(n, Dim(1)), n);
+  EXPECT_EQ(Broadcast(n, n), n);
+  EXPECT_EQ(Broadcast(n, Dim(7)), Dim(7));
+  EXPECT_EQ(Broadcast(Dim(0), n), Dim(0));
+  EXPECT_EQ(Broadcast(n, m), Broadcast(m, n));
+  EXPECT_FALSE(Broadcast(n, m) == n);
+  // Positions [0, min(512, n)) added to n tokens.
+  EXPECT_EQ(Broadcast(n, Min(n, Dim(512))), n);
+  EXPECT_EQ(Broadcast(Min(Dim(512), n), n), n);
+  EXPECT_FALSE(Broadcast(n, Min(Dim(0), n)) == n);
+  EXPECT_FALSE(Broadcast(m, Min(Dim(512), n)) == m);
+  EXPECT_TRUE(Broadcast(n, Dim::Unknown()).is_unknown());
+}
+
 TEST(DimTest, PrintsAsAReaderWouldWriteIt) {
   EXPECT_EQ((n * Dim(2) + Dim(1)).ToString(), "2*n + 1");
   EXPECT_EQ((n * m - Dim(3)).ToString(), "m*n - 3");

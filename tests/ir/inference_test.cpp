@@ -107,7 +107,7 @@ TEST(InferenceTest, KnowsTheRankThatAnUnknownShapeGives) {
   const ValueId shape = b.Input("shape", DataType::kInt64, SymbolicShape{Dim(2)});
   const ValueId y = b.Op("Expand", {x, shape});
   ASSERT_TRUE(Infer(*b.graph).ok());
-  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [?, ?]");
+  EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [v.0, v.1]");
 }
 
 TEST(InferenceTest, ReadsConstantNodes) {
