@@ -60,7 +60,8 @@ OrtStatus* CreateMemoryInfo(const char* name, OrtAllocatorType type, int id, Ort
     info.device_type = known->device;
     info.memory_type = known->memory;
     info.vendor_id = known->vendor_id;
-    info.device_id = id;
+    // The CPU is one device, whatever number it is given.
+    info.device_id = known->device == DeviceType::kCpu ? 0 : id;
     info.allocator_type = type;
     info.mem_type = mem_type;
     *out = HandleOf(info);

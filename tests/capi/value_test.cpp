@@ -258,6 +258,12 @@ TEST(MemoryInfoTest, SaysWhatItWasMadeOf) {
   EXPECT_EQ(npu.GetVendorId(), 7u);
 }
 
+TEST(MemoryInfoTest, TheCpuIsOneDevice) {
+  const Ort::MemoryInfo first("Cpu", OrtArenaAllocator, 0, OrtMemTypeDefault);
+  EXPECT_TRUE(first == Ort::MemoryInfo("Cpu", OrtArenaAllocator, 1, OrtMemTypeDefault));
+  EXPECT_TRUE(first != Ort::MemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault));
+}
+
 TEST(AllocatorTest, DefaultIsOne) {
   OrtAllocator *first = nullptr, *second = nullptr;
   const OrtApi& api = Ort::GetApi();
