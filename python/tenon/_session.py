@@ -43,9 +43,10 @@ def choose_providers(
         providers = list(zip(names, provider_options, strict=True))
     available = _tenon.get_available_providers() if providers else []
     for provider in providers:
-        name, options = (provider, {}) if isinstance(provider, str) else provider
-        if not isinstance(name, str) or not isinstance(options, Mapping):
+        pair = (provider, {}) if isinstance(provider, str) else provider
+        if not is_provider(pair):
             raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+        name, options = pair
         if name not in available:
             warnings.warn(
                 f"Specified provider '{name}' is not in available provider names. "
@@ -55,6 +56,14 @@ def choose_providers(
         elif name not in (earlier for earlier, _ in chosen):
             chosen.append((name, {str(key): str(value) for key, value in options.items()}))
     return chosen
+
+
+def is_provider(pair: object) -> bool:
+    """Whether it is a name with options."""
+    match pair:
+        case (str(), Mapping()):
+            return True
+    return False
 
 
 class InferenceSession(_tenon.Session):

@@ -1,0 +1,44 @@
+"""Small models for the tests."""
+
+import onnx
+from onnx import TensorProto, helper
+
+Dimensions = list[int | str | None] | None
+
+
+def model(nodes: list[onnx.NodeProto], inputs: list, outputs: list, **fields: object) -> bytes:
+    """A model of opset 19."""
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, fields.pop("initializers", None))
+    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(
+        graph, opset_imports=opsets, ir_version=9, **fields
+    ).SerializeToString()
+
+
+def tensor(name: str, element_type: int = TensorProto.FLOAT, shape: Dimensions = None):
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def identity(element_type: int = TensorProto.FLOAT, shape: Dimensions = None) -> bytes:
+    """y = x."""
+    return model(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        [tensor("x", element_type, shape)],
+        [tensor("y", element_type, shape)],
+    )
+
+
+def double(shape: Dimensions = None) -> bytes:
+    """y = x + x."""
+    return model(
+        [helper.make_node("Add", ["x", "x"], ["y"])],
+        [tensor("x", shape=shape)],
+        [tensor("y", shape=shape)],
+    )
+
+
+def product_chain(size: int, length: int) -> bytes:
+    """y = x * x * ... * x, matrix products that take a while."""
+    names = ["x", *(f"t{i}" for i in range(length - 1)), "y"]
+    nodes = [helper.make_node("MatMul", [names[i], "x"], [names[i + 1]]) for i in range(length)]
+    return model(nodes, [tensor("x", shape=[size, size])], [tensor("y", shape=[size, size])])

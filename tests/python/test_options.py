@@ -1,0 +1,93 @@
+"""SessionOptions and RunOptions."""
+
+import pathlib
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+import tenon
+from tenon.capi import onnxruntime_pybind11_state as state
+
+X = np.ones((2, 3), np.float32)
+
+# Property of SessionOptions, its default, another value.
+SESSION_PROPERTIES = (
+    ("enable_cpu_mem_arena", True, False),
+    ("enable_mem_pattern", True, False),
+    ("enable_mem_reuse", True, False),
+    ("enable_profiling", False, False),
+    ("execution_mode", tenon.ExecutionMode.ORT_SEQUENTIAL, tenon.ExecutionMode.ORT_PARALLEL),
+    (
+        "graph_optimization_level",
+        tenon.GraphOptimizationLevel.ORT_ENABLE_ALL,
+        tenon.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    ),
+    ("inter_op_num_threads", 0, 2),
+    ("intra_op_num_threads", 0, 2),
+    ("log_severity_level", -1, 3),
+    ("log_verbosity_level", 0, 1),
+    ("logid", "", "name"),
+    ("profile_file_prefix", "onnxruntime_profile_", "trace_"),
+    ("use_deterministic_compute", False, True),
+)
+
+
+@pytest.mark.parametrize(("name", "default", "other"), SESSION_PROPERTIES)
+def test_session_options_keep_what_is_set(name: str, default: object, other: object) -> None:
+    options = tenon.SessionOptions()
+    assert getattr(options, name) == default
+    setattr(options, name, other)
+    assert getattr(options, name) == other
+    session = tenon.InferenceSession(graphs.double(), options)
+    assert session.get_session_options() is options
+    (y,) = session.run(None, {"x": X})
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_config_entries_are_kept_and_missing_ones_raise() -> None:
+    for options, suffix in ((tenon.SessionOptions(), "session"), (tenon.RunOptions(), "run")):
+        getattr(options, f"add_{suffix}_config_entry")("some.key", "1")
+        assert getattr(options, f"get_{suffix}_config_entry")("some.key") == "1"
+        with pytest.raises(RuntimeError, match=r"does not have configuration with key: no\.key"):
+            getattr(options, f"get_{suffix}_config_entry")("no.key")
+
+
+def test_free_dimensions_are_overridden() -> None:
+    options = tenon.SessionOptions()
+    options.add_free_dimension_override_by_name("batch", 2)
+    session = tenon.InferenceSession(graphs.double(["batch", 3]), options)
+    assert session.get_inputs()[0].shape == [2, 3]
+
+
+def test_writes_the_optimized_model(tmp_path: pathlib.Path) -> None:
+    options = tenon.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    tenon.InferenceSession(graphs.double(), options)
+    assert onnx.load(tmp_path / "optimized.onnx").graph.output[0].name == "y"
+
+
+def test_run_options_keep_what_is_set() -> None:
+    options = tenon.RunOptions()
+    for name, default, other in (
+        ("log_severity_level", -1, 3),
+        ("log_verbosity_level", 0, 1),
+        ("logid", "", "tag"),
+        ("only_execute_path_to_fetches", False, True),
+    ):
+        assert getattr(options, name) == default
+        setattr(options, name, other)
+        assert getattr(options, name) == other
+    (y,) = tenon.InferenceSession(graphs.double()).run(None, {"x": X}, options)
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_terminate_ends_runs_until_it_is_taken_back() -> None:
+    session = tenon.InferenceSession(graphs.double())
+    options = tenon.RunOptions()
+    options.terminate = True
+    with pytest.raises(state.Fail, match="terminate"):
+        session.run(None, {"x": X}, run_options=options)
+    options.terminate = False
+    (y,) = session.run(None, {"x": X}, run_options=options)
+    np.testing.assert_array_equal(y, 2 * X)

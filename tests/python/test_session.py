@@ -1,0 +1,199 @@
+"""InferenceSession: creation, what it says of the model, runs, wrong feeds."""
+
+import os
+import pathlib
+import re
+
+import graphs
+import numpy as np
+import pytest
+import tenon
+from onnx import TensorProto, helper
+from tenon.capi import onnxruntime_pybind11_state as state
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize("kind", [str, pathlib.Path, bytes, bytearray, memoryview])
+def test_loads_files_and_bytes(kind: type, tmp_path: pathlib.Path) -> None:
+    content = graphs.double()
+    source: object = tmp_path / "model.onnx"
+    if kind in (str, pathlib.Path):
+        (tmp_path / "model.onnx").write_bytes(content)
+        source = kind(source)
+    else:
+        source = kind(content)
+    (y,) = tenon.InferenceSession(source).run(None, {"x": X})
+    np.testing.assert_array_equal(y, X + X)
+
+
+def test_says_what_the_model_takes_and_gives() -> None:
+    session = tenon.InferenceSession(graphs.double(["batch", None, 3]))
+    (x,) = session.get_inputs()
+    assert (x.name, x.type, x.shape) == ("x", "tensor(float)", ["batch", None, 3])
+    assert repr(x) == "NodeArg(name='x', type='tensor(float)', shape=['batch', None, 3])"
+    (y,) = session.get_outputs()
+    assert (y.name, y.type) == ("y", "tensor(float)")
+    assert session.get_overridable_initializers() == []
+
+
+def test_takes_overridable_initializers() -> None:
+    content = graphs.model(
+        [helper.make_node("Add", ["x", "b"], ["y"])],
+        [graphs.tensor("x"), graphs.tensor("b", shape=[1])],
+        [graphs.tensor("y")],
+        initializers=[helper.make_tensor("b", TensorProto.FLOAT, [1], [10])],
+    )
+    session = tenon.InferenceSession(content)
+    assert [arg.name for arg in session.get_inputs()] == ["x"]
+    assert [arg.name for arg in session.get_overridable_initializers()] == ["b"]
+    (y,) = session.run(None, {"x": X})
+    np.testing.assert_array_equal(y, X + 10)
+    (y,) = session.run(None, {"x": X, "b": np.array([1], np.float32)})
+    np.testing.assert_array_equal(y, X + 1)
+
+
+def test_gives_the_metadata() -> None:
+    content = graphs.model(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        [graphs.tensor("x")],
+        [graphs.tensor("y")],
+        producer_name="maker",
+        domain="org.example",
+        doc_string="doubles",
+        model_version=7,
+    )
+    meta = tenon.InferenceSession(content).get_modelmeta()
+    assert (meta.producer_name, meta.domain, meta.description) == (
+        "maker",
+        "org.example",
+        "doubles",
+    )
+    assert (meta.graph_name, meta.version, meta.custom_metadata_map) == ("graph", 7, {})
+
+
+def test_chooses_outputs_by_name() -> None:
+    content = graphs.model(
+        [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Abs", ["n"], ["a"])],
+        [graphs.tensor("x")],
+        [graphs.tensor("n"), graphs.tensor("a")],
+    )
+    session = tenon.InferenceSession(content)
+    a, n = session.run(["a", "n"], {"x": X})
+    np.testing.assert_array_equal(a, X)
+    np.testing.assert_array_equal(n, -X)
+    assert len(session.run([], {"x": X})) == 2
+    (n,) = session.run(("n",), {"x": X})
+    np.testing.assert_array_equal(n, -X)
+
+
+def test_asks_for_missing_inputs_as_onnxruntime_does() -> None:
+    session = tenon.InferenceSession(graphs.double())
+    text = re.escape("Required inputs (['x']) are missing from input feed (['z']).")
+    with pytest.raises(ValueError, match=text):
+        session.run(None, {"z": X})
+
+
+# Feeds, output names, words of the error.
+WRONG_RUNS = (
+    ({"x": X, "z": X}, None, "z"),
+    ({"x": X}, ["q"], "q"),
+    ({"x": X.astype(np.float64)}, None, r"expected tensor\(float\), got tensor\(double\)"),
+    ({"x": X[0]}, None, "x"),
+    ({"x": np.zeros((2, 4), np.float32)}, None, "4"),
+)
+
+
+@pytest.mark.parametrize(("feeds", "names", "words"), WRONG_RUNS)
+def test_says_what_is_wrong_with_a_run(feeds: dict, names: list | None, words: str) -> None:
+    session = tenon.InferenceSession(graphs.double([2, 3]))
+    with pytest.raises(state.InvalidArgument, match=words) as raised:
+        session.run(names, feeds)
+    assert str(raised.value).startswith("[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : ")
+    (y,) = session.run(None, {"x": X})  # still usable
+    np.testing.assert_array_equal(y, X + X)
+
+
+# What InferenceSession is given, the exception, words of it.
+WRONG_MODELS = (
+    ("no/such/file.onnx", state.NoSuchFile, "no/such/file.onnx"),
+    (b"\xff\xff\xff\xff", state.InvalidProtobuf, "INVALID_PROTOBUF"),
+    (3, TypeError, "int"),
+)
+
+
+@pytest.mark.parametrize(("model", "exception", "words"), WRONG_MODELS)
+def test_says_what_is_wrong_with_a_model(model: object, exception: type, words: str) -> None:
+    with pytest.raises(exception, match=words):
+        tenon.InferenceSession(model)
+
+
+def test_names_the_operator_that_is_unknown() -> None:
+    content = graphs.model(
+        [helper.make_node("NoSuchOperator", ["x"], ["y"])],
+        [graphs.tensor("x")],
+        [graphs.tensor("y")],
+    )
+    with pytest.raises(Exception, match="NoSuchOperator"):
+        tenon.InferenceSession(content)
+
+
+def test_warns_of_unknown_providers_and_runs_on_the_cpu() -> None:
+    with pytest.warns(UserWarning, match="NoSuchExecutionProvider"):
+        session = tenon.InferenceSession(
+            graphs.double(), providers=["NoSuchExecutionProvider", ("CPUExecutionProvider", {})]
+        )
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    assert session.get_provider_options() == {"CPUExecutionProvider": {}}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"providers": [3]},
+        {"providers": ["CPUExecutionProvider"], "provider_options": []},
+        {"providers": [("CPUExecutionProvider", {})], "provider_options": [{}]},
+    ],
+)
+def test_refuses_wrong_providers(arguments: dict) -> None:
+    with pytest.raises(ValueError, match="provider"):
+        tenon.InferenceSession(graphs.double(), **arguments)
+
+
+def test_runs_with_values() -> None:
+    session = tenon.InferenceSession(graphs.double())
+    x = tenon.OrtValue.ortvalue_from_numpy(X)
+    (y,) = session.run_with_ort_values(None, {"x": x})
+    np.testing.assert_array_equal(y.numpy(), X + X)
+    (z,) = session.run_with_ort_values(["y"], {"x": y})
+    np.testing.assert_array_equal(z.numpy(), 4 * X)
+    (array,) = session.run(None, {"x": z})
+    np.testing.assert_array_equal(array, 8 * X)
+
+
+def test_runs_with_a_binding() -> None:
+    session = tenon.InferenceSession(graphs.double())
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", X)
+    out = np.zeros_like(X)
+    binding.bind_ortvalue_output("y", tenon.OrtValue.ortvalue_from_numpy(out))
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(out, X + X)  # written in place
+    binding.clear_binding_outputs()
+    binding.bind_output("y")
+    session.run_with_iobinding(binding)
+    (y,) = binding.copy_outputs_to_cpu()
+    np.testing.assert_array_equal(y, X + X)
+    binding.bind_input("x", "cpu", 0, np.float32, X.shape, out.ctypes.data)
+    session.run_with_iobinding(binding)
+    (y,) = binding.get_outputs()
+    np.testing.assert_array_equal(y.numpy(), 4 * X)
+
+
+def test_session_outlives_the_bytes_and_file_it_came_from(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(graphs.double())
+    session = tenon.InferenceSession(path)
+    os.remove(path)
+    (y,) = session.run(None, {"x": X})
+    np.testing.assert_array_equal(y, X + X)
