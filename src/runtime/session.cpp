@@ -1,6 +1,7 @@
 #include "runtime/session.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/thread_affinity.h"
@@ -51,6 +52,25 @@ class RunHooks {
   const RunInfo& run_;
   size_t started_ = 0;
 };
+
+// Names of dimensions that a model declares.
+using DimNames = std::set<std::string, std::less<>>;
+
+void CollectNames(const std::vector<SessionValue>& values, DimNames& names) {
+  for (const SessionValue& value : values) {
+    if (!value.type.shape) continue;
+    for (const Dim& dim : *value.type.shape) names.emplace(dim.symbol_name());
+  }
+}
+
+// Sizes that inference gave a name of its own are unknown to who wrote the model.
+void ForgetOtherNames(ValueType& type, const DimNames& names) {
+  if (!type.shape) return;
+  for (size_t axis = 0; axis < type.shape->rank(); ++axis) {
+    Dim& dim = (*type.shape)[axis];
+    if (!dim.is_number() && !names.contains(dim.symbol_name())) dim = Dim::Unknown();
+  }
+}
 
 }  // namespace
 
@@ -134,15 +154,22 @@ void Session::DescribeInterface() {
   }
 }
 
+void Session::DescribeOutputs() {
+  DimNames declared;
+  CollectNames(graph_inputs_, declared);
+  CollectNames(outputs_, declared);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    ValueType& type = outputs_[i].type;
+    const ValueType& inferred = model_.graph->value(model_.graph->outputs()[i].value).type;
+    if (Result<ValueType> merged = MergeTypes(type, inferred)) type = std::move(*merged);
+    ForgetOtherNames(type, declared);
+  }
+}
+
 Status Session::OptimizeAndPlan() {
   ThreadPool& threads = own_threads_ ? *own_threads_ : environment_.threads();
   TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_, {threads, logger_}));
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const ValueType& inferred = model_.graph->value(model_.graph->outputs()[i].value).type;
-    if (Result<ValueType> merged = MergeTypes(outputs_[i].type, inferred)) {
-      outputs_[i].type = std::move(*merged);
-    }
-  }
+  DescribeOutputs();
   std::vector<ExecutionProvider*> providers;
   for (const auto& provider : parts_.providers) providers.push_back(provider.get());
   if (!options_.optimized_model_path.empty()) {

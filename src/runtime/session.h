@@ -122,6 +122,8 @@ class Session {
   Status StartOwnThreads();
   Status OptimizeAndPlan();
   void DescribeInterface();
+  // What inference found out about the outputs, in the model's own names.
+  void DescribeOutputs();
   Status CheckFeed(const SessionValue& declared, const Value& feed,
                    std::vector<std::pair<std::string_view, int64_t>>& symbols) const;
   Result<size_t> FindInput(std::string_view name) const;

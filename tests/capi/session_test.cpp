@@ -72,6 +72,20 @@ TEST(SessionTest, DescribesSequencesAndUnknownShapes) {
   EXPECT_EQ(unknown.GetTensorTypeAndShapeInfo().GetDimensionsCount(), 0u);
 }
 
+TEST(SessionTest, OutputsAreDescribedInTheModelsOwnNames) {
+  const Ort::Session session = Open(ModelBuilder()
+                                        .Input("x", TensorType(kFloat, {"n", "", 4}))
+                                        .Node("Relu", {"x"}, {"y"})
+                                        .Output("y", TensorTypeWithoutShape(kFloat))
+                                        .Bytes());
+  const Ort::TypeInfo type = session.GetOutputTypeInfo(0);
+  const auto tensor = type.GetTensorTypeAndShapeInfo();
+  EXPECT_THAT(tensor.GetShape(), ElementsAre(-1, -1, 4));
+  const std::vector<const char*> symbols = tensor.GetSymbolicDimensions();
+  EXPECT_STREQ(symbols[0], "n");
+  EXPECT_STREQ(symbols[1], "");
+}
+
 TEST(SessionTest, OverridableInitializersAreNoInputs) {
   const std::string vector = TensorType(kFloat, {2});
   Ort::Session session = Open(ModelBuilder()
