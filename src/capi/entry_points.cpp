@@ -4,13 +4,15 @@
 #include <tenon_c_api.h>
 
 #include "capi/api_table.h"
+#include "capi/describe_model.h"
 #include "capi/status.h"
 
 namespace {
 
 constexpr OrtApiBase kApiBase = {tenon::capi::GetApi, tenon::capi::GetVersionString};
 
-constexpr TenonApi kTenonApi = {[]() noexcept -> const char* { return TENON_VERSION; }};
+constexpr TenonApi kTenonApi = {[]() noexcept -> const char* { return TENON_VERSION; },
+                                tenon::capi::DescribeModel};
 
 OrtStatus* NotPartOfBuild(const char* provider) noexcept {
   return tenon::capi::AtBoundary([&]() -> tenon::Status {
