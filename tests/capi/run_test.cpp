@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "base/allocation_count.h"
 #include "capi/client.h"
 #include "capi/model_builder.h"
 
@@ -143,6 +144,38 @@ TEST_F(RunTest, TerminatedRunsFailUntilTheFlagIsTakenBack) {
               StartsWith("1: "));
   options.UnsetTerminate();
   EXPECT_EQ(session_.Run(options, inputs_, feeds_, 2, &output_, 1).size(), 1u);
+}
+
+TEST_F(RunTest, ASteadyRunAllocatesNothingButTheValuesItMakes) {
+  std::vector<float> z(6);
+  const OrtValue* const values[] = {feeds_[0], feeds_[1]};
+  const Ort::Value fetch = TensorOver(z, {2, 3});
+  Ort::IoBinding binding(session_);
+  binding.BindInput("x", feeds_[0]);
+  binding.BindInput("y", feeds_[1]);
+  binding.BindOutput("z", fetch);
+  const OrtApi& api = Ort::GetApi();
+  const auto run_in_place = [&] {
+    OrtValue* output = const_cast<OrtValue*>(static_cast<const OrtValue*>(fetch));
+    ASSERT_EQ(api.Run(session_, nullptr, inputs_, values, 2, &output_, 1, &output), nullptr);
+  };
+  const auto run_anew = [&] {
+    OrtValue* output = nullptr;
+    ASSERT_EQ(api.Run(session_, nullptr, inputs_, values, 2, &output_, 1, &output), nullptr);
+    api.ReleaseValue(output);
+  };
+  const auto run_bound = [&] {
+    ASSERT_EQ(api.RunWithBinding(session_, nullptr, binding), nullptr);
+  };
+  const auto allocations_of = [](const auto& run) {
+    for (int i = 0; i < 3; ++i) run();
+    const size_t before = AllocationsOnThisThread();
+    for (int i = 0; i < 100; ++i) run();
+    return AllocationsOnThisThread() - before;
+  };
+  EXPECT_EQ(allocations_of(run_in_place), 0u);
+  EXPECT_EQ(allocations_of(run_anew), 100u);
+  EXPECT_EQ(allocations_of(run_bound), 0u);
 }
 
 TEST_F(RunTest, ThreadsShareASession) {
