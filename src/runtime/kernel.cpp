@@ -32,6 +32,11 @@ class ScratchPieces {
   std::array<std::atomic<bool>, kMost> taken_ = {};
 };
 
+size_t PieceCount(const ThreadPool& threads, size_t tasks) {
+  const auto thread_count = static_cast<size_t>(threads.threads());
+  return std::min({thread_count, std::max<size_t>(tasks, 1), ScratchPieces::kMost});
+}
+
 const ValueType& TypeOf(const Graph& graph, const std::vector<ValueId>& ids, size_t i) {
   static const ValueType* const none = new ValueType();
   return i < ids.size() && ids[i] != ValueId::kNone ? graph.value(ids[i]).type : *none;
@@ -39,30 +44,40 @@ const ValueType& TypeOf(const Graph& graph, const std::vector<ValueId>& ids, siz
 
 }  // namespace
 
-Status KernelContext::ForEachTask(size_t count, size_t scratch_bytes,
-                                  FunctionRef<void(size_t task, std::byte* scratch)> body) {
-  if (scratch_bytes == 0) {
-    threads().ParallelFor(count, 1, [&](size_t begin, size_t end) {
-      for (size_t task = begin; task < end; ++task) body(task, nullptr);
-    });
-    return OkStatus();
-  }
-  const auto thread_count = static_cast<size_t>(threads().threads());
-  const size_t pieces = std::min({thread_count, std::max<size_t>(count, 1), ScratchPieces::kMost});
-  const std::optional<size_t> piece_bytes = CheckedRoundUp<size_t>(scratch_bytes, 64);
+size_t KernelContext::TaskScratchBytes(size_t count, size_t scratch_bytes) const {
+  const std::optional<size_t> piece = CheckedRoundUp<size_t>(scratch_bytes, 64);
   const std::optional<size_t> bytes =
-      piece_bytes ? CheckedMul<size_t>(*piece_bytes, pieces) : std::nullopt;
-  void* memory = bytes ? Scratch(*bytes) : nullptr;
-  if (memory == nullptr) {
-    return RuntimeException("out of memory: {} bytes of scratch for {} tasks", scratch_bytes,
-                            pieces);
+      piece ? CheckedMul<size_t>(*piece, PieceCount(*threads_, count)) : std::nullopt;
+  return bytes.value_or(SIZE_MAX);
+}
+
+void KernelContext::ForEachTaskIn(std::byte* memory, size_t count, size_t scratch_bytes,
+                                  FunctionRef<void(size_t task, std::byte* scratch)> body) {
+  if (scratch_bytes == 0 || count == 1) {
+    threads().ParallelFor(count, 1, [&](size_t begin, size_t end) {
+      for (size_t task = begin; task < end; ++task) body(task, memory);
+    });
+    return;
   }
-  ScratchPieces scratch(static_cast<std::byte*>(memory), *piece_bytes, pieces);
+  ScratchPieces scratch(memory, RoundUp<size_t>(scratch_bytes, 64), PieceCount(*threads_, count));
   threads().ParallelFor(count, 1, [&](size_t begin, size_t end) {
     const size_t piece = scratch.Take();
     for (size_t task = begin; task < end; ++task) body(task, scratch.At(piece));
     scratch.GiveBack(piece);
   });
+}
+
+Status KernelContext::ForEachTask(size_t count, size_t scratch_bytes,
+                                  FunctionRef<void(size_t task, std::byte* scratch)> body) {
+  std::byte* memory = nullptr;
+  if (scratch_bytes > 0) {
+    memory = static_cast<std::byte*>(Scratch(TaskScratchBytes(count, scratch_bytes)));
+    if (memory == nullptr) {
+      return RuntimeException("out of memory: {} bytes of scratch for {} tasks", scratch_bytes,
+                              PieceCount(*threads_, count));
+    }
+  }
+  ForEachTaskIn(memory, count, scratch_bytes, body);
   return OkStatus();
 }
 

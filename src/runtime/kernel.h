@@ -69,6 +69,11 @@ class KernelContext {
   // the one call of Scratch if scratch_bytes > 0. Error: out of memory.
   Status ForEachTask(size_t count, size_t scratch_bytes,
                      FunctionRef<void(size_t task, std::byte* scratch)> body);
+  // The same for kernels with several loops, which divide memory of one call of Scratch themselves:
+  // `memory` is aligned to 64 and has TaskScratchBytes(count, scratch_bytes) bytes.
+  size_t TaskScratchBytes(size_t count, size_t scratch_bytes) const;
+  void ForEachTaskIn(std::byte* memory, size_t count, size_t scratch_bytes,
+                     FunctionRef<void(size_t task, std::byte* scratch)> body);
   // True once the run should end early; long kernels look at it now and then.
   bool cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
 
