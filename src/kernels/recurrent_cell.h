@@ -1,0 +1,63 @@
+// The element-wise part of a step of LSTM-22, GRU-22 and RNN-22, for one row of the batch, after
+// the matrix products. All arrays are of `hidden` floats, or as many times that as they have gates.
+// Functions may be called from several threads at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace tenon::kernels {
+
+enum class CellFunction : uint8_t {
+  kSigmoid,
+  kTanh,
+  kRelu,
+  kAffine,           // alpha x + beta
+  kLeakyRelu,        // alpha x below 0
+  kThresholdedRelu,  // x above alpha, else 0
+  kScaledTanh,       // alpha tanh(beta x)
+  kHardSigmoid,      // min(max(alpha x + beta, 0), 1)
+  kElu,              // alpha (exp(x) - 1) below 0
+  kSoftsign,
+  kSoftplus,
+};
+
+// A cell's activation. Its argument is first clamped to [-clip, clip].
+struct CellActivation {
+  CellFunction function = CellFunction::kTanh;
+  float alpha = 0;
+  float beta = 0;
+  float clip = std::numeric_limits<float>::infinity();
+};
+
+struct LstmActivations {
+  CellActivation f, g, h;
+  bool input_forget = false;  // the forget gate is 1 minus the input gate
+};
+
+// gates: [4, hidden] in the order i, o, f, c. peepholes: [3, hidden] in the order i, o, f; or null.
+// c is the cell state before and after; h receives the output.
+void LstmCell(const LstmActivations& activations, size_t hidden, const float* gates,
+              const float* peepholes, float* c, float* h);
+
+struct GruActivations {
+  CellActivation f, g;
+};
+
+// linear_before_reset != 0: inputs and recurrences are [3, hidden] in the order z, r, h; h is the
+// state before and after.
+void GruCellLinear(const GruActivations& activations, size_t hidden, const float* inputs,
+                   const float* recurrences, float* h);
+
+// linear_before_reset == 0, in two halves: z_r, [2, hidden], becomes the gates, and reset = r * h;
+// then candidate, the product with `reset` added, and z give the state.
+void GruCellGates(const GruActivations& activations, size_t hidden, float* z_r, const float* h,
+                  float* reset);
+void GruCellOutput(const GruActivations& activations, size_t hidden, const float* z,
+                   const float* candidate, float* h);
+
+// h = f(gate).
+void RnnCell(const CellActivation& f, size_t hidden, const float* gate, float* h);
+
+}  // namespace tenon::kernels

@@ -1,0 +1,68 @@
+#include "ops/families.h"
+#include "ops/recurrent.h"
+
+namespace tenon {
+namespace {
+
+constexpr size_t kGates = 4;  // i, o, f, c
+
+Status InferLstm(const RecurrentAttrs& attrs, ShapeContext& context) {
+  return InferRecurrent(attrs, kGates, context);
+}
+
+// LSTM-22. `clip` bounds the arguments of the gates' activations and not those of the output's.
+class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
+ public:
+  Status Prepare(KernelInfo& info) {
+    using enum kernels::CellFunction;
+    constexpr kernels::CellFunction kDefaults[] = {kSigmoid, kTanh, kTanh};
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_RETURN_IF_ERROR(layer_.Prepare(info, attrs_, kGates));
+    TENON_ASSIGN_OR_RETURN(const auto activations,
+                           CellActivationsOf(attrs_, layer_.directions(), kDefaults));
+    for (size_t first = 0; first < activations.size(); first += 3) {
+      activations_.push_back({activations[first], activations[first + 1], activations[first + 2],
+                              attrs_.input_forget});
+      activations_.back().h.clip = kernels::CellActivation().clip;
+    }
+    TENON_RETURN_IF_ERROR(weights_.Prepare(info, kInputR, 0, 1, 1));
+    if (info.Constant(kInputR)) info.ReleaseConstant(kInputR);
+    return OkStatus();
+  }
+
+  Status Run(KernelContext& context) const override { return layer_.Run(context, *this); }
+
+ private:
+  size_t WorkFloats(const RecurrentSizes&) const override { return 0; }
+  size_t TaskBytes(const KernelContext& context, const RecurrentSizes& sizes) const override {
+    return ProductTaskBytes(context, weights_.Product(context, 0, sizes.batch));
+  }
+  size_t GatesWithJointBias() const override { return kGates; }
+
+  void Step(const RecurrentStep& step) const override {
+    const size_t hidden = step.sizes.hidden;
+    step.Multiply(weights_, step.h, step.gates, step.gates_stride, 1);
+    const float* peepholes = nullptr;
+    if (step.context.HasInput(kInputP)) {
+      peepholes = step.context.Input(kInputP).data<float>() + step.direction * 3 * hidden;
+    }
+    step.ForEachActiveRow([&](size_t row) {
+      kernels::LstmCell(activations_[step.direction], hidden, step.gates + row * step.gates_stride,
+                        peepholes, step.c + row * hidden, step.h + row * hidden);
+    });
+  }
+
+  RecurrentLayer layer_;
+  RecurrentWeights weights_;
+  std::vector<kernels::LstmActivations> activations_;  // one for each direction
+};
+
+constexpr OpRow kRows[] = {
+    OpClass<Lstm>("LSTM", {.types = kFloat32Only}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kLstmFamily = kRows;
+
+}  // namespace tenon
