@@ -45,13 +45,21 @@ class RowShapeFunctions final : public ShapeFunctionTable {
 
 std::span<const std::span<const OpRow>> OpFamilies() {
   static const std::span<const OpRow> families[] = {
+      kArgReduceFamily,     kBinaryFamily,   kCastFamily,          kClipFamily,
       kArgReduceFamily, kBinaryFamily,   kCastFamily,          kClipFamily,
+      kConcatFamily,        kConstantFamily, kControlFlowFamily,   kConvFamily,
       kConcatFamily,    kConstantFamily, kControlFlowFamily,   kDropoutFamily,
+      kConvTransposeFamily, kDropoutFamily,  kExpandFamily,        kGatherFamily,
       kExpandFamily,    kGatherFamily,   kGemmFamily,          kGruFamily,
+      kGemmFamily,          kMatMulFamily,   kMlLinearFamily,      kMlNormalizerFamily,
       kLstmFamily,      kMatMulFamily,   kMlLinearFamily,      kMlNormalizerFamily,
+      kMlTreeFamily,        kMlZipmapFamily, kNormalizationFamily, kOneHotFamily,
       kMlTreeFamily,    kMlZipmapFamily, kNormalizationFamily, kOneHotFamily,
+      kPadFamily,           kPoolFamily,     kReduceFamily,        kReshapeFamily,
       kPadFamily,       kReduceFamily,   kReshapeFamily,       kRnnFamily,
+      kShapeFamily,         kSliceFamily,    kSoftmaxFamily,       kSplitFamily,
       kShapeFamily,     kSliceFamily,    kSoftmaxFamily,       kSplitFamily,
+      kTransposeFamily,     kUnaryFamily,    kWhereFamily,
       kTransposeFamily, kUnaryFamily,    kWhereFamily,
   };
   return families;

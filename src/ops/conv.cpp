@@ -1,0 +1,75 @@
+// Conv and FusedConv in the plain layout.
+#include "kernels/conv_general.h"
+#include "ops/conv_shapes.h"
+#include "ops/families.h"
+#include "ops/fused_activation.h"
+
+namespace tenon {
+namespace {
+
+Status InferConv(const ConvAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ConvOutput(attrs, x, context));
+  TENON_RETURN_IF_ERROR(CheckConvResidual(context, y));
+  return context.SetOutput(0, std::move(y));
+}
+
+kernels::ConvGeneralShape GeneralShape(const Window& window, const Shape& x, const Shape& y,
+                                       int64_t group) {
+  kernels::ConvGeneralShape shape;
+  shape.batch = static_cast<size_t>(x[0]);
+  shape.in_channels = static_cast<size_t>(x[1]);
+  shape.out_channels = static_cast<size_t>(y[1]);
+  shape.groups = static_cast<size_t>(group);
+  for (size_t i = 0; i < window.rank; ++i) {
+    const WindowDim dim = PaddedDim(window, i, x[i + 2]);
+    shape.dims[kMaxWindowRank - window.rank + i] = {
+        static_cast<size_t>(x[i + 2]),     static_cast<size_t>(y[i + 2]),
+        static_cast<size_t>(dim.kernel),   static_cast<size_t>(dim.stride),
+        static_cast<size_t>(dim.dilation), static_cast<size_t>(dim.pad_begin)};
+  }
+  return shape;
+}
+
+class Conv final : public StatefulKernel<InferConv> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_ASSIGN_OR_RETURN(activation_,
+                           FusedActivation(attrs_.activation, attrs_.activation_params));
+    return OkStatus();
+  }
+
+  Status Run(KernelContext& context) const override {
+    const Tensor& x = context.Input(0);
+    const Tensor& w = context.Input(1);
+    Tensor& y = context.Output(0);
+    if (y.size() == 0) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs_, w.shape().dims().subspan(2)));
+    kernels::ConvGeneralArgs args = {GeneralShape(window, x.shape(), y.shape(), attrs_.group),
+                                     x.data<float>(),
+                                     w.data<float>(),
+                                     y.data<float>(),
+                                     {}};
+    if (context.HasInput(2)) args.epilogue.bias = context.Input(2).data<float>();
+    if (context.HasInput(3)) args.epilogue.residual = context.Input(3).data<float>();
+    args.epilogue.activation = activation_;
+    return context.ForEachTask(
+        kernels::ConvGeneralTaskCount(args.shape), kernels::ConvGeneralScratchSize(args.shape),
+        [&](size_t task, std::byte* scratch) { RunConvGeneralTask(args, task, scratch); });
+  }
+
+ private:
+  kernels::ActivationSpec activation_;
+};
+
+constexpr OpRow kRows[] = {
+    OpClass<Conv>("Conv", {.types = kFloat32Only}),
+    OpClass<Conv>("FusedConv", {.domain = "com.microsoft", .types = kFloat32Only}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kConvFamily = kRows;
+
+}  // namespace tenon

@@ -1,0 +1,137 @@
+// ConvTranspose in the plain layout.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/conv_general.h"
+#include "ops/conv_shapes.h"
+#include "ops/families.h"
+
+namespace tenon {
+namespace {
+
+// ConvTranspose-11.
+struct ConvTransposeAttrs : WindowAttrs {
+  int64_t group = 1;
+  std::vector<int64_t> output_padding, output_shape;
+  static constexpr auto Fields() {
+    using A = ConvTransposeAttrs;
+    return std::tuple_cat(
+        WindowAttrs::Fields(),
+        std::tuple(Field("group", &A::group), Field("output_padding", &A::output_padding),
+                   Field("output_shape", &A::output_shape)));
+  }
+};
+
+Status CheckOutputAttrs(const ConvTransposeAttrs& attrs, size_t rank) {
+  constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+  if (!attrs.output_padding.empty() && attrs.output_padding.size() != rank) {
+    return InvalidArgument("expected {} output_padding, got {}", rank, attrs.output_padding.size());
+  }
+  for (const int64_t padding : attrs.output_padding) {
+    if (padding < 0 || padding > kLargest) {
+      return InvalidArgument("expected output_padding in [0, {}], got {}", kLargest, padding);
+    }
+  }
+  // Some exporters write the batch and channel sizes too.
+  const size_t sizes = attrs.output_shape.size();
+  if (sizes != 0 && sizes != rank && sizes != rank + 2) {
+    return InvalidArgument("expected {} sizes in output_shape, got {}", rank, sizes);
+  }
+  for (const int64_t size : attrs.output_shape) {
+    if (size < 0) return InvalidArgument("expected output_shape >= 0, got {}", size);
+  }
+  return OkStatus();
+}
+
+// The size of the output along spatial axis `i`, with the pads that it has.
+struct OutputDim {
+  Dim out;
+  WindowDim window;
+};
+
+Result<OutputDim> TransposedDim(const ConvTransposeAttrs& attrs, const Window& window, size_t i,
+                                const Dim& in) {
+  WindowDim dim = window.dims[i];
+  const int64_t output_padding = attrs.output_padding.empty() ? 0 : attrs.output_padding[i];
+  const Dim full = (in - Dim(1)) * Dim(dim.stride) + Dim(dim.extent() + output_padding);
+  const bool same =
+      window.auto_pad == AutoPad::kSameUpper || window.auto_pad == AutoPad::kSameLower;
+  if (!attrs.output_shape.empty() || same) {
+    const Dim out = attrs.output_shape.empty()
+                        ? in * Dim(dim.stride)
+                        : Dim(attrs.output_shape[attrs.output_shape.size() - window.rank + i]);
+    const Dim total = full - out;
+    if (total.is_number()) {
+      DistributePads(std::max<int64_t>(0, total.value()), window.auto_pad, &dim);
+    }
+    return OutputDim{out, dim};
+  }
+  const Dim out = full - Dim(dim.pad_begin + dim.pad_end);
+  if (out.is_number() && out.value() < 0) {
+    return InvalidArgument("spatial axis {}: the pads {} and {} leave nothing of {} elements", i,
+                           dim.pad_begin, dim.pad_end, full);
+  }
+  return OutputDim{out, dim};
+}
+
+Status InferConvTranspose(const ConvTransposeAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.Input(1));
+  if (x.rank() < 3) return InvalidArgument("input 0: expected [N, C, spatial...], got {}", x);
+  if (w.rank() != x.rank()) {
+    return InvalidArgument("input 1: expected rank {} to match input 0 {}, got {}", x.rank(), x, w);
+  }
+  TENON_RETURN_IF_ERROR(CheckGroup(attrs.group, w[0], 1));
+  if (x[1].is_number() && w[0].is_number() && !(x[1] == w[0])) {
+    return InvalidArgument("input 0: expected {} channels for the weights {}, got {}", w[0], w, x);
+  }
+  const Dim channels = w[1] * Dim(attrs.group);
+  TENON_RETURN_IF_ERROR(CheckConvBias(context, channels));
+  TENON_ASSIGN_OR_RETURN(const Shape kernel, KernelShapeOf(attrs, w));
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, kernel.dims()));
+  TENON_RETURN_IF_ERROR(CheckOutputAttrs(attrs, window.rank));
+  SymbolicShape y = {x[0], channels};
+  for (size_t i = 0; i < window.rank; ++i) {
+    TENON_ASSIGN_OR_RETURN(OutputDim dim, TransposedDim(attrs, window, i, x[i + 2]));
+    y.Append(std::move(dim.out));
+  }
+  return context.SetOutput(0, std::move(y));
+}
+
+Status RunConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& w = context.Input(1);
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.shape().dims().subspan(2)));
+  kernels::ConvGeneralArgs args;
+  args.shape.batch = static_cast<size_t>(x.shape()[0]);
+  args.shape.in_channels = static_cast<size_t>(x.shape()[1]);
+  args.shape.out_channels = static_cast<size_t>(y.shape()[1]);
+  args.shape.groups = static_cast<size_t>(attrs.group);
+  for (size_t i = 0; i < window.rank; ++i) {
+    TENON_ASSIGN_OR_RETURN(const OutputDim dim,
+                           TransposedDim(attrs, window, i, Dim(x.shape()[i + 2])));
+    args.shape.dims[kMaxWindowRank - window.rank + i] = {
+        static_cast<size_t>(x.shape()[i + 2]),    static_cast<size_t>(y.shape()[i + 2]),
+        static_cast<size_t>(dim.window.kernel),   static_cast<size_t>(dim.window.stride),
+        static_cast<size_t>(dim.window.dilation), static_cast<size_t>(dim.window.pad_begin)};
+  }
+  args.in = x.data<float>();
+  args.weights = w.data<float>();
+  args.out = y.data<float>();
+  if (context.HasInput(2)) args.epilogue.bias = context.Input(2).data<float>();
+  return context.ForEachTask(
+      kernels::ConvTransposeTaskCount(args.shape), kernels::ConvTransposeScratchSize(args.shape),
+      [&](size_t task, std::byte* scratch) { RunConvTransposeTask(args, task, scratch); });
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferConvTranspose, RunConvTranspose>("ConvTranspose", {.types = kFloat32Only}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kConvTransposeFamily = kRows;
+
+}  // namespace tenon
