@@ -134,6 +134,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
   Status Run(KernelContext& context) const override {
     const size_t scores = attrs_.intercepts.size();
     const size_t width = scores == 1 ? 2 : scores;
+    if (!context.HasOutput(1)) return NotImplemented("LinearClassifier without scores");
     float* output = context.Output(1).data<float>();
     return ForEachRow(
         context, attrs_.coefficients.size(), scores,
