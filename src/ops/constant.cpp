@@ -46,6 +46,9 @@ Result<Tensor> ValueOf(const ConstantAttrs& attrs) {
 
 Status InferConstant(const ConstantAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Tensor value, ValueOf(attrs));
+  if (!kWholeByteTypes.Contains(value.type())) {
+    return NotImplemented("a constant of type {}", DataTypeName(value.type()));
+  }
   constexpr int64_t kMostKnown = 64;
   if (value.size() <= kMostKnown && value.rank() <= 1) {
     if (const Result<Shape> integers = IntegersOf(value)) {
@@ -55,22 +58,15 @@ Status InferConstant(const ConstantAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, value.shape(), value.type());
 }
 
-// Keeps the tensor so that a run only shares it.
-class ConstantKernel final : public StatefulKernel<InferConstant> {
- public:
-  Status Prepare(KernelInfo& info) {
-    TENON_RETURN_IF_ERROR(Bind(info));
-    TENON_ASSIGN_OR_RETURN(value_, ValueOf(attrs_));
-    return OkStatus();
-  }
-  Status Run(KernelContext& context) const override {
-    context.SetOutput(0, value_);
-    return OkStatus();
-  }
-
- private:
-  Tensor value_;
-};
+Status RunConstant(const ConstantAttrs& attrs, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const Tensor value, ValueOf(attrs));
+  Tensor& output = context.Output(0);
+  VisitElement(value.type(), [&](auto element) {
+    using T = decltype(element);
+    std::copy_n(value.data<T>(), value.size(), output.data<T>());
+  });
+  return OkStatus();
+}
 
 // ConstantOfShape-9: one element, float 0 unless `value` says otherwise, everywhere.
 struct ConstantOfShapeAttrs {
@@ -123,7 +119,7 @@ Status RunConstantOfShape(const ConstantOfShapeAttrs& attrs, KernelContext& cont
 }
 
 constexpr OpRow kRows[] = {
-    OpClass<ConstantKernel>("Constant", {.since = 1, .traits = {.allocates_outputs = true}}),
+    Op<InferConstant, RunConstant>("Constant", {.since = 1}),
     Op<InferConstantOfShape, RunConstantOfShape>("ConstantOfShape", {.since = 9}),
 };
 
