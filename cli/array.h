@@ -1,0 +1,48 @@
+// Tensors as the command holds them between files and sessions.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+struct ElementType {
+  ONNXTensorElementDataType id;
+  const char* name;   // ONNX's: "float", "int64"
+  size_t bytes;       // 0: not addressable one by one (strings, packed types)
+  const char* descr;  // NumPy's, as in .npy files; null if .npy has none
+};
+
+// Of any number that a library may answer; unknown ones have the name "undefined".
+const ElementType& ElementTypeOf(ONNXTensorElementDataType id);
+
+// The type whose .npy description, without byte order, is this; null if there is none.
+const ElementType* FindElementType(const std::string& descr);
+
+bool IsFloatingPoint(ONNXTensorElementDataType id);
+// Whether ReadNumber and WriteNumber know the type: real numbers of up to 64 bits and booleans.
+bool IsNumber(ONNXTensorElementDataType id);
+
+// Element `i` of an array of `type`, which IsNumber.
+double ReadNumber(ONNXTensorElementDataType type, const void* data, size_t i);
+// Stores the nearest number that the type has; integers are clamped.
+void WriteNumber(ONNXTensorElementDataType type, void* data, size_t i, double value);
+
+struct Array {
+  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> bytes;      // row-major, native byte order
+  std::vector<std::string> strings;  // instead of bytes for strings
+};
+
+// The number of elements. Throws Error if it does not fit.
+size_t ElementCount(const std::vector<int64_t>& shape);
+
+// Zeros of a type that IsNumber.
+Array MakeArray(ONNXTensorElementDataType type, std::vector<int64_t> shape);
+
+}  // namespace tenon::cli

@@ -1,0 +1,46 @@
+// The subcommands; each returns the exit code, or throws Error or Ort::Exception.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model.h"
+#include "values.h"
+
+namespace tenon::cli {
+
+struct RunCommand {
+  SessionSettings session;
+  FeedSettings feeds;
+  std::vector<std::string> outputs;  // folder, archive .npz, or NAME=FILE.npy
+  int top_k = 0;                     // 0: no ranking, unless labels are given
+  std::string labels;                // file with one label per line
+  bool json = false;
+};
+int Run(const RunCommand& command);
+
+struct InspectCommand {
+  std::string model;
+  std::vector<std::string> dims;
+  bool json = false;
+};
+int Inspect(const InspectCommand& command);
+
+// Exit code 1 if one of the models is not valid.
+struct CheckCommand {
+  std::vector<std::string> models;
+  bool json = false;
+};
+int Check(const CheckCommand& command);
+
+struct BenchCommand {
+  SessionSettings session;
+  FeedSettings feeds;
+  int runs = 0;  // 0: as many as fit into `seconds`
+  double seconds = 2;
+  int warmup = 3;  // runs between the first one and those that count
+  bool json = false;
+};
+int Bench(const BenchCommand& command);
+
+}  // namespace tenon::cli

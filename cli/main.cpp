@@ -1,0 +1,163 @@
+// The command `tenon`: its options, and its exit codes.
+#include <tenon_c_api.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <functional>
+
+#include "commands.h"
+#include "text.h"
+
+namespace tenon::cli {
+namespace {
+
+void AddModel(CLI::App& app, std::string& model) {
+  app.add_option("MODEL", model, "ONNX model file")->required();
+}
+
+void AddJson(CLI::App& app, bool& json) {
+  app.add_flag("--json", json, "Print one JSON object instead of text");
+}
+
+void AddDims(CLI::App& app, std::vector<std::string>& dims) {
+  app.add_option("--dim", dims, "Size of a free dimension; one without a name is called INPUT.AXIS")
+      ->type_name("NAME=SIZE")
+      ->allow_extra_args(false);
+}
+
+void AddSession(CLI::App& app, SessionSettings& settings) {
+  AddModel(app, settings.model);
+  AddDims(app, settings.dims);
+  app.add_option("--threads", settings.threads, "Threads to compute with; 0: as many as cores")
+      ->check(CLI::Range(0, 1024));
+}
+
+void AddFeeds(CLI::App& app, FeedSettings& settings) {
+  app.add_option("--input", settings.inputs,
+                 "Value of an input. SOURCE: .npy, .npz, PNG, JPEG or WAV file, 'random', 'zeros' "
+                 "or a number. NAME= may be left out for an only input, for an .npz with the "
+                 "inputs' names, and to mean all other inputs with 'random' or 'zeros'")
+      ->type_name("[NAME=]SOURCE")
+      ->allow_extra_args(false);
+  app.add_option("--seed", settings.seed, "Of 'random'")->capture_default_str();
+  const auto picture = [&](const char* name, auto& value, const char* what) {
+    return app.add_option(name, value, what)->group("Pictures");
+  };
+  ImageSettings& image = settings.image;
+  picture("--resize", image.resize, "Size; else what the input fixes, else the picture's own")
+      ->type_name("WxH");
+  picture("--scale", image.scale,
+          "Factor of pixels in [0, 255]; else 1/255 for floating point and 1 for integers")
+      ->type_name("NUMBER");
+  picture("--mean", image.mean, "Taken off after scaling: one number or one per channel")
+      ->type_name("A,B,C")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  picture("--std", image.stddev, "Divided by last: one number or one per channel")
+      ->type_name("A,B,C")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  picture("--layout", image.layout, "Order of the axes; else by which one holds 1 or 3")
+      ->check(CLI::IsMember({"nchw", "nhwc"}));
+  picture("--color", image.color, "Channels; else by their number")
+      ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
+}
+
+void AddRun(CLI::App& app, RunCommand& command) {
+  AddSession(app, command.session);
+  AddFeeds(app, command.feeds);
+  app.add_option("--output", command.outputs,
+                 "Save outputs: each as DIR/NAME.npy, all in one .npz, or one as NAME=FILE.npy")
+      ->type_name("DIR|FILE.npz|NAME=FILE")
+      ->allow_extra_args(false);
+  app.add_option("--top-k", command.top_k, "Show the K largest elements along the last axis")
+      ->type_name("K")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--labels", command.labels, "Text file with a label per line; implies --top-k 5")
+      ->type_name("FILE");
+  AddJson(app, command.json);
+}
+
+void AddBench(CLI::App& app, BenchCommand& command) {
+  AddSession(app, command.session);
+  AddFeeds(app, command.feeds);
+  CLI::Option* const runs =
+      app.add_option("--runs", command.runs, "How many runs")->check(CLI::Range(1, 1 << 30));
+  app.add_option("--seconds", command.seconds, "As many runs as fit into this time")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str()
+      ->excludes(runs);
+  app.add_option("--warmup", command.warmup, "Runs before those that count, beside the first")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  AddJson(app, command.json);
+}
+
+// CLI11 would only say that a subcommand is required.
+void CheckSubcommand(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> names;
+  for (const CLI::App* subcommand : app.get_subcommands(nullptr)) {
+    names.push_back(subcommand->get_name());
+  }
+  if (name.starts_with('-') || std::find(names.begin(), names.end(), name) != names.end()) return;
+  FailUsage("there is no command '{}'{}; the commands are: {}", name, DidYouMean(name, names),
+            Join(names, ", "));
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Runs, inspects, checks and measures ONNX models.", "tenon");
+  app.set_version_flag("--version",
+                       Format("tenon {}", TenonGetApi(TENON_API_VERSION)->GetVersionString()));
+  app.require_subcommand(1);
+  std::function<int()> chosen;
+
+  RunCommand run;
+  CLI::App* const run_app = app.add_subcommand("run", "Run a model once and show its outputs");
+  AddRun(*run_app, run);
+  run_app->final_callback([&] { chosen = [&] { return Run(run); }; });
+
+  InspectCommand inspect;
+  CLI::App* const inspect_app =
+      app.add_subcommand("inspect", "Show operators, shapes, parameters and memory of a model");
+  AddModel(*inspect_app, inspect.model);
+  AddDims(*inspect_app, inspect.dims);
+  AddJson(*inspect_app, inspect.json);
+  inspect_app->final_callback([&] { chosen = [&] { return Inspect(inspect); }; });
+
+  CheckCommand check;
+  CLI::App* const check_app = app.add_subcommand("check", "Say whether models can be run");
+  check_app->add_option("MODEL", check.models, "ONNX model files")->required();
+  AddJson(*check_app, check.json);
+  check_app->final_callback([&] { chosen = [&] { return Check(check); }; });
+
+  BenchCommand bench;
+  CLI::App* const bench_app =
+      app.add_subcommand("bench", "Measure latency, throughput and memory of a model");
+  AddBench(*bench_app, bench);
+  bench_app->final_callback([&] { chosen = [&] { return Bench(bench); }; });
+
+  if (argc > 1) CheckSubcommand(app, argv[1]);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace tenon::cli
+
+int main(int argc, char** argv) {
+  try {
+    return tenon::cli::Main(argc, argv);
+  } catch (const tenon::cli::Error& error) {
+    std::fprintf(stderr, "tenon: %s\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tenon: %s\n", error.what());
+    return tenon::cli::kExitFailure;
+  }
+}

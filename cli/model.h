@@ -1,0 +1,64 @@
+// A session over a model file, and what the model declares.
+#pragma once
+
+#include <onnxruntime_cxx_api.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+struct DimSpec {
+  int64_t size = -1;  // -1: free
+  std::string name;   // of a free dimension; "<input>.<axis>" if the model gives none
+};
+
+// An input or output.
+struct ValueSpec {
+  std::string name;
+  ONNXType kind = ONNX_TYPE_TENSOR;
+  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;  // of a tensor
+  std::optional<std::vector<DimSpec>> shape;  // nothing if the rank is free
+  // "float [batch, 3]"
+  std::string Text() const;
+};
+
+using DimSizes = std::map<std::string, int64_t>;
+
+struct SessionSettings {
+  std::string model;
+  int threads = 0;                // 0: the library's choice
+  std::vector<std::string> dims;  // NAME=SIZE
+  bool optimize = true;
+};
+
+// Throws Error for what is not NAME=SIZE.
+DimSizes ParseDims(const std::vector<std::string>& dims);
+
+struct Model {
+  explicit Model(const SessionSettings& settings);
+
+  // The names of free dimensions of inputs.
+  std::vector<std::string> FreeDims() const;
+
+  std::string path;
+  Ort::Env env;
+  Ort::Session session{nullptr};
+  double load_ms = 0;  // time to create the session
+  std::vector<ValueSpec> inputs;
+  std::vector<ValueSpec> outputs;
+  DimSizes dims;  // as given; each is a free dimension of an input
+};
+
+// Runs the model once: `feeds` are the inputs in order, the results the outputs in order.
+std::vector<Ort::Value> RunOnce(Model& model, const std::vector<Ort::Value>& feeds);
+
+// "'PATH': TEXT", or the text alone if it names the path already.
+std::string WithPath(const std::string& path, const std::string& text);
+
+// Milliseconds since some moment.
+double NowMs();
+
+}  // namespace tenon::cli

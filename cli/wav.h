@@ -1,0 +1,30 @@
+// Sound as model inputs.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "array.h"
+#include "model.h"
+
+namespace tenon::cli {
+
+bool IsWav(std::span<const std::byte> bytes);
+
+struct Sound {
+  int sample_rate = 0;         // in Hz
+  std::vector<float> samples;  // in [-1, 1]; several channels are averaged
+};
+
+// RIFF WAVE with 16-bit integers or 32-bit floats. Throws Error, its text starting with `name`.
+Sound DecodeWav(std::span<const std::byte> bytes, const std::string& name);
+
+// Samples along the last axis of the input that is not 1; the other axes have size 1. Where the
+// input fixes the number of samples, the sound is cut or continued with silence, and a note says
+// so. Throws Error for an input that takes no sound.
+Array ReadWav(std::span<const std::byte> bytes, const std::string& name, const ValueSpec& input,
+              const DimSizes& dims);
+
+}  // namespace tenon::cli

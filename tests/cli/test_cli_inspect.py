@@ -1,0 +1,78 @@
+"""tenon inspect, check and bench."""
+
+import cli_models
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+
+def test_inspect_counts_what_the_onnx_package_counts(tenon, tmp_path):
+    weights = numpy_helper.from_array(np.zeros((8, 5), np.float32), "w")
+    path = cli_models.save(
+        tmp_path / "m.onnx",
+        [
+            helper.make_node("MatMul", ["x", "w"], ["a"]),
+            helper.make_node("Relu", ["a"], ["b"]),
+            helper.make_node("Add", ["a", "b"], ["c"]),
+            helper.make_node("Relu", ["c"], ["y"]),
+        ],
+        [cli_models.value("x", ["batch", 8])],
+        [cli_models.value("y", ["batch", 5])],
+        [weights],
+    )
+    report = tenon.json("inspect", path, "--dim", "batch=4")
+    model = onnx.load(path)
+    assert report["ir_version"] == model.ir_version
+    assert report["opsets"] == [{"domain": "", "version": 20}]
+    assert (report["producer_name"], report["producer_version"]) == ("tests", "1.0")
+    assert report["inputs"] == [{"name": "x", "type": "tensor(float)", "shape": [4, 8]}]
+    assert report["outputs"] == [{"name": "y", "type": "tensor(float)", "shape": [4, 5]}]
+    assert report["nodes"] == len(model.graph.node)
+    assert [(op["op_type"], op["count"]) for op in report["operators"]] == [
+        ("Relu", 2),
+        ("Add", 1),
+        ("MatMul", 1),
+    ]
+    assert report["parameters"] == {"tensors": 1, "elements": 40, "bytes": 160}
+    # a, b and c are alive while c is made.
+    assert report["activations"]["peak_bytes"] == 3 * 4 * 5 * 4
+    assert report["problem"] is None
+    text = tenon.ok("inspect", path)
+    assert "batch = 1" in text and "MatMul" in text and "[batch, 8]" in text
+
+
+def test_inspect_shows_invalid_models_with_their_problem(tenon, tmp_path):
+    path = cli_models.save(
+        tmp_path / "m.onnx",
+        [helper.make_node("Rellu", ["x"], ["y"])],
+        [cli_models.value("x", [1])],
+        [cli_models.value("y", [1])],
+    )
+    assert "problem: " in tenon.ok("inspect", path)
+    assert "Rellu" in tenon.json("inspect", path)["problem"]
+
+
+def test_check_judges_each_model(tenon, tmp_path):
+    good = cli_models.identity(tmp_path / "good.onnx", [1])
+    (tmp_path / "bad.onnx").write_bytes(good.read_bytes()[:-5])
+    assert tenon.ok("check", "good.onnx") == "'good.onnx': OK\n"
+    result = tenon("check", "good.onnx", "bad.onnx", "none.onnx")
+    assert result.returncode == 1
+    assert [line.count("OK") for line in result.stdout.splitlines()] == [1, 0, 0]
+    assert "bad.onnx" in result.stdout and "none.onnx" in result.stdout
+
+
+def test_bench_reports_ordered_figures(tenon, tmp_path):
+    model = cli_models.add(tmp_path / "m.onnx", ["n", 64])
+    options = ["--dim", "n=32", "--warmup", "2", "--threads", "1"]
+    report = tenon.json("bench", model, "--runs", "50", *options)
+    assert report["runs"] == 50
+    assert report["inputs"][0] == {"name": "left", "type": "float", "shape": [32, 64]}
+    latency = [report["latency_ms"][key] for key in ("min", "p50", "p90", "p99", "max")]
+    assert latency == sorted(latency) and latency[0] > 0
+    assert report["runs_per_second"] == pytest.approx(1e3 / report["latency_ms"]["mean"])
+    assert report["session_ms"] > 0 and report["first_run_ms"] > 0
+    assert report["peak_memory_bytes"] > 1 << 20
+    assert tenon.json("bench", model, "--seconds", "0.05", *options)["runs"] > 1
+    assert "p99" in tenon.ok("bench", model, "--runs", "1", *options)
