@@ -9,6 +9,7 @@
 namespace tenon {
 
 extern const std::span<const OpRow> kArgReduceFamily;
+extern const std::span<const OpRow> kAttentionFamily;
 extern const std::span<const OpRow> kBinaryFamily;
 extern const std::span<const OpRow> kCastFamily;
 extern const std::span<const OpRow> kClipFamily;

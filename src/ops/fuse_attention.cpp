@@ -38,13 +38,15 @@ bool IsLastAxis(const Node& softmax) {
   return axis == -1 || axis == 3;
 }
 
-// Whether the mask is spread over the scores and does not spread them.
+// Whether the mask is spread over the scores and does not spread them; not along the keys, where
+// Attention takes a shorter mask to hide the rest of them.
 bool MaskFits(const Match& match) {
   if (match["mask"] == ValueId::kNone) return true;
   const SymbolicShape* mask = match.shape("mask");
   const SymbolicShape* scores = OutputShape(match, "scores");
   const SymbolicShape* masked = OutputShape(match, "masked");
-  return mask && mask->rank() >= 2 && scores && masked && *scores == *masked;
+  return mask && mask->rank() >= 2 && scores && masked && *scores == *masked &&
+         mask->dims().back() == scores->dims().back();
 }
 
 bool IsAttention(const Match& match) {

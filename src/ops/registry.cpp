@@ -48,6 +48,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
   // clang-format off
   static const std::span<const OpRow> families[] = {
       kArgReduceFamily,
+      kAttentionFamily,
       kBinaryFamily,
       kCastFamily,
       kClipFamily,
