@@ -133,20 +133,32 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
   const MatrixStack b = StackOf(constant->shape(), options.b, Side::kRight);
   if (b.columns == 1) return OkStatus();  // read as a vector
   const size_t bytes = kernels::PackedGemmBSize(b.columns, b.rows);
-  const std::optional<size_t> all_bytes = CheckedMul(bytes, b.count());
-  const std::optional<size_t> floats =
-      all_bytes ? std::optional(*all_bytes / sizeof(float)) : std::nullopt;
-  if (!floats) return RuntimeException("out of memory for packing input 1 {}", constant->shape());
-  TENON_ASSIGN_OR_RETURN(
-      packed_, Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(*floats)})));
-  packed_stride_ = bytes / sizeof(float);
-  for (size_t i = 0; i < b.count(); ++i) {
-    kernels::PackGemmB(
-        {constant->data<float>() + i * b.matrix_stride, b.row_stride, b.column_stride}, b.columns,
-        b.rows, packed_.data<float>() + i * packed_stride_);
+  if (!CheckedMul(bytes, b.count())) {
+    return RuntimeException("out of memory for packing input 1 {}", constant->shape());
   }
+  packed_stride_ = bytes / sizeof(float);
+  packed_.Keep(*constant);
   info.ReleaseConstant(1);
   return OkStatus();
+}
+
+// The packed matrices of `b`, or null if they are not packed.
+Result<const float*> MatrixProduct::PackedB(KernelContext& context, const MatrixStack& b) const {
+  if (!packed_.is_kept()) return nullptr;
+  return packed_.Get([&](const Tensor& constant) -> Result<Tensor> {
+    const auto floats = static_cast<int64_t>(packed_stride_ * b.count());
+    TENON_ASSIGN_OR_RETURN(Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats})));
+    const size_t tasks = kernels::PackGemmBTaskCount(b.columns, b.rows);
+    context.threads().ParallelFor(tasks * b.count(), 1, [&](size_t begin, size_t end) {
+      for (size_t task = begin; task < end; ++task) {
+        const size_t i = task / tasks;
+        kernels::RunPackGemmBTask(
+            {constant.data<float>() + i * b.matrix_stride, b.row_stride, b.column_stride},
+            b.columns, b.rows, task % tasks, packed.data<float>() + i * packed_stride_);
+      }
+    });
+    return packed;
+  });
 }
 
 Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends) const {
@@ -160,6 +172,7 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
     a.stack.rows *= a.stack.count();
     a.stack.batch = Shape();
   }
+  TENON_ASSIGN_OR_RETURN(const float* packed_b, PackedB(context, b.stack));
   GemmArgs args;
   args.alpha = options_.alpha;
   args.beta = addends.beta;
@@ -177,7 +190,7 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
   args.sizes = {a.stack.rows, b.stack.columns, a.stack.columns};
   args.a = a.first();
   args.b = b.first();
-  args.packed_b = packed_.defined() ? packed_.data<float>() : nullptr;
+  args.packed_b = packed_b;
   args.c = y.data<float>();
   args.ldc = args.epilogue.ldr = b.stack.columns;
   const Products products = {args,

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/gemm.h"
+#include "ops/lazy_weights.h"
 #include "ops/matrix_stack.h"
 #include "runtime/kernel.h"
 
@@ -35,17 +36,19 @@ void AddMatrix(const Tensor& c, float beta, size_t rows, size_t columns, Tensor&
 // Multiplies input 0 by input 1 into output 0. Immutable once prepared.
 class MatrixProduct {
  public:
-  // Packs input 1 of the node and releases it, if it is a constant of floats that gains from it.
-  // Error: out of memory.
+  // Takes over input 1 of the node if it is a constant of floats that gains from packing; the first
+  // run packs it. Error: too large.
   Status Prepare(KernelInfo& info, const ProductOptions& options);
 
   // Y = activation(alpha * A x B + addends) on floats.
   Status Run(KernelContext& context, const ProductAddends& addends) const;
 
  private:
+  Result<const float*> PackedB(KernelContext& context, const MatrixStack& b) const;
+
   ProductOptions options_;
   // The constant's matrices one after the other, as PackGemmB writes them.
-  Tensor packed_;
+  LazyWeights packed_;
   size_t packed_stride_ = 0;  // in floats
 };
 

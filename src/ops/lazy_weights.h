@@ -1,0 +1,41 @@
+// Weights in a form of a kernel's own, made from a constant at the first run: creating a session
+// then costs no copy of the model's weights.
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+#include "base/function_ref.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+namespace tenon {
+
+// Thread-safe.
+class LazyWeights {
+ public:
+  // Takes the constant that the weights will be made from.
+  void Keep(Tensor constant) { constant_ = std::move(constant); }
+  bool is_kept() const { return ready_.load(std::memory_order_relaxed) || constant_.defined(); }
+
+  // The weights. The first call makes them by make(constant), while others wait, and lets the
+  // constant go. Errors: what make returns; a later call tries again.
+  Result<const float*> Get(FunctionRef<Result<Tensor>(const Tensor& constant)> make) const {
+    if (const float* weights = ready_.load(std::memory_order_acquire)) return weights;
+    const MutexLock lock(mutex_);
+    if (const float* weights = ready_.load(std::memory_order_relaxed)) return weights;
+    TENON_ASSIGN_OR_RETURN(weights_, make(constant_));
+    ready_.store(weights_.data<float>(), std::memory_order_release);
+    constant_ = Tensor();
+    return ready_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  mutable std::atomic<const float*> ready_ = nullptr;
+  mutable Tensor constant_;
+  mutable Tensor weights_;
+};
+
+}  // namespace tenon
