@@ -1119,7 +1119,7 @@ struct OrtApi {
   ORT_API2_STATUS(ModelMetadataLookupCustomMetadataMap, const OrtModelMetadata* model_metadata,
                   OrtAllocator* allocator, const char* key, char** value);
 
-  // The model's version number.
+  // The model's version number, INT64_MAX if it has none.
   ORT_API2_STATUS(ModelMetadataGetVersion, const OrtModelMetadata* model_metadata, int64_t* value);
 
   // Releases the metadata.

@@ -21,7 +21,7 @@ void WriteHead(const Model& model, JsonWriter& json) {
   json.Key("producer_name").Text(model.producer_name);
   json.Key("producer_version").Text(model.producer_version);
   json.Key("domain").Text(model.domain);
-  json.Key("model_version").Integer(model.model_version);
+  json.Key("model_version").Integer(model.model_version.value_or(0));
   json.Key("doc_string").Text(model.doc_string);
   json.Key("graph_name").Text(model.graph->name);
   json.Key("opsets").BeginArray();

@@ -1,5 +1,6 @@
 // OrtModelMetadata: what a model says about itself.
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,9 @@ struct OrtModelMetadata {
 namespace tenon::capi {
 namespace {
 
+// What clients of ONNX Runtime see for a model that has no version number.
+constexpr int64_t kNoVersion = std::numeric_limits<int64_t>::max();
+
 OrtStatus* GetText(const OrtModelMetadata* model_metadata, std::string OrtModelMetadata::*field,
                    OrtAllocator* allocator, char** value) noexcept {
   return AtBoundary([&]() -> Status {
@@ -41,9 +45,10 @@ OrtStatus* SessionGetModelMetadata(const OrtSession* session, OrtModelMetadata**
     TENON_RETURN_IF_NULL(session);
     TENON_RETURN_IF_NULL(out);
     const Model& model = session->session->model();
-    *out = new OrtModelMetadata{model.producer_name, model.graph->name,       model.domain,
-                                model.doc_string,    model.graph->doc_string, model.model_version,
-                                model.metadata};
+    *out = new OrtModelMetadata{
+        model.producer_name, model.graph->name,       model.domain,
+        model.doc_string,    model.graph->doc_string, model.model_version.value_or(kNoVersion),
+        model.metadata};
     return OkStatus();
   });
 }

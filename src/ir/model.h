@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct Model {
   std::string producer_name;
   std::string producer_version;
   std::string domain;
-  int64_t model_version = 0;
+  std::optional<int64_t> model_version;
   std::string doc_string;
   Metadata metadata;
   std::unique_ptr<Graph> graph;

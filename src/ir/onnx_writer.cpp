@@ -48,7 +48,7 @@ Result<std::string> Serialize(const Model& model, ExternalDataFile* external_dat
   WriteText(model.producer_name, message, ModelField::kProducerName);
   WriteText(model.producer_version, message, ModelField::kProducerVersion);
   WriteText(model.domain, message, ModelField::kDomain);
-  if (model.model_version != 0) message.add_int64(ModelField::kModelVersion, model.model_version);
+  if (model.model_version) message.add_int64(ModelField::kModelVersion, *model.model_version);
   WriteText(model.doc_string, message, ModelField::kDocString);
   OpsetImports opsets = model.opsets;
   WriteContext context = {.ir_version = model.ir_version, .external_data = external_data};

@@ -198,6 +198,17 @@ STREAM_CASES = (
 )
 
 
+METADATA_FIELDS = (
+    "custom_metadata_map",
+    "description",
+    "domain",
+    "graph_description",
+    "graph_name",
+    "producer_name",
+    "version",
+)
+
+
 def sessions(path: pathlib.Path) -> tuple[tenon.InferenceSession, onnxruntime.InferenceSession]:
     if not path.exists():
         pytest.skip(f"no {path}")
@@ -251,6 +262,18 @@ def test_streams_as_onnxruntime_does(case: StreamCase, models: pathlib.Path) -> 
         expected = reference.run(None, feeds | {case.state: reference_state})
         expect_all_close(session, actual, expected, case.atol, case.rtol)
         state, reference_state = actual[-1], expected[-1]
+
+
+@pytest.mark.parametrize("case", (*CASES, *STREAM_CASES), ids=label)
+def test_describes_itself_as_in_onnxruntime(case: Case | StreamCase, models: pathlib.Path) -> None:
+    session, reference = sessions(models / case.path)
+    for method in ("get_inputs", "get_outputs", "get_overridable_initializers"):
+        actual = [(arg.name, arg.type, arg.shape) for arg in getattr(session, method)()]
+        expected = [(arg.name, arg.type, arg.shape) for arg in getattr(reference, method)()]
+        assert actual == expected
+    actual_meta, expected_meta = session.get_modelmeta(), reference.get_modelmeta()
+    for field in METADATA_FIELDS:
+        assert getattr(actual_meta, field) == getattr(expected_meta, field), field
 
 
 @pytest.mark.parametrize("case", LIGHT_CASES, ids=label)
