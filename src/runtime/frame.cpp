@@ -20,20 +20,24 @@ Frame::Frame(const Plan& plan) : plan_(plan), values_(plan.slot_count) {
   for (const auto& [slot, constant] : plan.constants) value(slot) = constant;
 }
 
+void Frame::Unbind() {
+  if (memory_ == nullptr) return;
+  for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = Value();
+  for (size_t i = 0; i < memory_->bindings.size(); ++i) {
+    if (memory_->bindings[i].place == MemoryPlan::Place::kSlab) values_[i] = Value();
+  }
+  memory_ = nullptr;
+}
+
 Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
-  if (memory_ == memory && memory) return OkStatus();
-  if (memory_) {
-    for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = Value();
-    for (size_t i = 0; i < memory_->bindings.size(); ++i) {
-      if (memory_->bindings[i].place == MemoryPlan::Place::kSlab) values_[i] = Value();
-    }
+  if (memory_ == memory) return OkStatus();
+  Unbind();
+  if (memory == nullptr) return OkStatus();
+  if (slab_.bytes() < memory->slab_bytes) {
+    slab_ = Tensor();
+    TENON_ASSIGN_OR_RETURN(slab_, Bytes(memory->slab_bytes, plan_.memory));
   }
   memory_ = std::move(memory);
-  if (!memory_) return OkStatus();
-  if (slab_.bytes() < memory_->slab_bytes) {
-    slab_ = Tensor();
-    TENON_ASSIGN_OR_RETURN(slab_, Bytes(memory_->slab_bytes, plan_.memory));
-  }
   for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = fixed;
   for (size_t i = 0; i < memory_->bindings.size(); ++i) {
     const MemoryPlan::Binding& binding = memory_->bindings[i];

@@ -40,6 +40,8 @@ class Frame {
   void* Scratch(size_t bytes);
 
  private:
+  void Unbind();
+
   const Plan& plan_;
   std::vector<Value> values_;  // by slot
   // Parallel to Plan::slots: where each input and output is; null where left out.

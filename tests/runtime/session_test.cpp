@@ -282,6 +282,31 @@ TEST_F(SessionTest, KeepsToItsMemoryLimit) {
             "config entry 'session.memory_limit': expected a number of bytes, got '1 GB'");
 }
 
+TEST_F(SessionTest, ARunThatFindsNoRoomForItsSlabFailsEachTime) {
+  // Recorded, values die one by one; the slab of four values that live at once does not fit.
+  ModelBuilder b;
+  b.Input("x", {n}).Input("y", {n});
+  b.Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"b"}).Node("Add", {"a", "b"}, {"z"});
+  b.Output("z");
+  SessionOptions options;
+  options.config["session.memory_limit"] = "300000";
+  auto session = MakeSession(environment_, b.Build(), options);
+  ASSERT_TRUE(session) << session.error().message();
+  session_ = std::move(*session);
+  std::vector<Value> z;
+  const Floats small(10000, 1.0f), large(30000, 1.0f);
+  // The slab grows with the shapes until it meets the limit; either way the session answers.
+  for (int run = 0; run < 6; ++run) {
+    const Floats& x = run % 2 == 0 ? small : large;
+    z.clear();
+    const Status status = Run({"x", "y"}, {Row(x), Row(x)}, {"z"}, z);
+    EXPECT_TRUE(status.ok() || run % 2 == 1) << status.message();
+    if (status.ok()) {
+      EXPECT_EQ(ValuesOf(z[0])[0], 6);
+    }
+  }
+}
+
 TEST_F(SessionTest, RunsOverlap) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"c"});
