@@ -1,6 +1,7 @@
 #include "ops/cpu_provider.h"
 
 #include "ops/fusion.h"
+#include "ops/nchwc_layout.h"
 #include "ops/registry.h"
 #include "ops/widen_half.h"
 
@@ -24,6 +25,7 @@ class CpuProvider final : public ExecutionProvider {
 
   Status Rewrite(Graph& graph, int32_t index) override {
     FuseNodes(graph, index);
+    UseNchwcLayout(graph, index);
     return OkStatus();
   }
 

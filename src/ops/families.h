@@ -30,6 +30,8 @@ extern const std::span<const OpRow> kMlLinearFamily;
 extern const std::span<const OpRow> kMlNormalizerFamily;
 extern const std::span<const OpRow> kMlTreeFamily;
 extern const std::span<const OpRow> kMlZipmapFamily;
+extern const std::span<const OpRow> kNchwcConvFamily;
+extern const std::span<const OpRow> kNchwcPoolFamily;
 extern const std::span<const OpRow> kNormalizationFamily;
 extern const std::span<const OpRow> kOneHotFamily;
 extern const std::span<const OpRow> kPadFamily;

@@ -69,6 +69,8 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kMlNormalizerFamily,
       kMlTreeFamily,
       kMlZipmapFamily,
+      kNchwcConvFamily,
+      kNchwcPoolFamily,
       kNormalizationFamily,
       kOneHotFamily,
       kPadFamily,

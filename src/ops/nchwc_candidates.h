@@ -1,0 +1,30 @@
+// Which nodes can work on blocked values, and what that is worth.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tenon {
+
+enum class NchwcRole { kConv, kMaxPool, kAveragePool, kGlobalAveragePool, kAsItIs, kConcat };
+
+struct NchwcCandidate {
+  NchwcRole role = NchwcRole::kAsItIs;
+  std::vector<size_t> inputs;  // those that must be blocked; the others stay
+  double gain = 0;             // estimated, in nanoseconds of one run
+};
+
+// What `node` would be in the blocked layout, or nothing if it has to stay. `is_blocked` says of a
+// value whether it will be there in the blocked layout; nodes other than convolutions follow only
+// if all their inputs are.
+std::optional<NchwcCandidate> FindNchwcCandidate(const Graph& graph, const Node& node,
+                                                 const std::function<bool(ValueId)>& is_blocked);
+
+// Estimated nanoseconds to change the layout of a value once.
+double ReorderCost(const ValueType& type);
+
+}  // namespace tenon

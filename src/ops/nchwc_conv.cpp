@@ -1,0 +1,216 @@
+// NchwcConv: Conv and FusedConv in the blocked layout.
+#include "ops/nchwc_conv.h"
+
+#include "kernels/conv_blocked.h"
+#include "kernels/conv_depthwise.h"
+#include "kernels/conv_grouped.h"
+#include "kernels/conv_stem.h"
+#include "kernels/conv_weights.h"
+#include "kernels/conv_winograd.h"
+#include "ops/families.h"
+#include "ops/fused_activation.h"
+#include "ops/nchwc.h"
+
+namespace tenon {
+
+using kernels::Conv2dShape;
+
+std::optional<NchwcMethod> ChooseNchwcMethod(const Conv2dShape& shape, bool is_planar) {
+  if (is_planar) {
+    return shape.groups == 1 ? std::optional(NchwcMethod::kStem) : std::nullopt;
+  }
+  const bool depthwise =
+      shape.groups > 1 && shape.groups == shape.in_channels && shape.groups == shape.out_channels;
+  if (depthwise) return NchwcMethod::kDepthwise;
+  if (kernels::ConvGroupedSupports(shape)) return NchwcMethod::kGrouped;
+  if (kernels::ConvWinogradSupports(shape) && kernels::WinogradWorthwhile(shape)) {
+    return NchwcMethod::kWinograd;
+  }
+  if (kernels::ConvBlockedSupports(shape)) return NchwcMethod::kDirect;
+  return std::nullopt;
+}
+
+std::optional<Conv2dShape> TypicalConvShape(const ConvAttrs& attrs, const SymbolicShape& x,
+                                            const Shape& w) {
+  constexpr int64_t kTypicalBatch = 1, kTypicalSide = 56;
+  if (x.rank() != 4 || w.rank() != 4 || !x[1].is_number()) return std::nullopt;
+  const Shape in = {x[0].number().value_or(kTypicalBatch), x[1].value(),
+                    x[2].number().value_or(kTypicalSide), x[3].number().value_or(kTypicalSide)};
+  const bool fits = attrs.group >= 1 && w[0] % attrs.group == 0 && in[1] == w[1] * attrs.group;
+  const Result<Window> window = MakeWindow(attrs, w.dims().subspan(2));
+  if (!fits || !window) return std::nullopt;
+  Shape out = {in[0], w[0]};
+  for (size_t i = 0; i < 2; ++i) {
+    const Result<Dim> steps = WindowSteps(*window, i, in[i + 2], false);
+    if (!steps || !steps->is_number()) return std::nullopt;
+    out.Append(steps->value());
+  }
+  Conv2dShape shape = WindowShape2d(*window, in, out);
+  shape.groups = static_cast<size_t>(attrs.group);
+  return shape;
+}
+
+namespace {
+
+// Input 0 as [N, C, H, W].
+Result<SymbolicShape> PlainInput(const ConvAttrs& attrs, const ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  if (x.rank() == 4) return x;
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.InputOfRank(1, 4));
+  return PlainShape(x, w[1] * Dim(attrs.group));
+}
+
+Status InferNchwcConv(const ConvAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, PlainInput(attrs, context));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape y, ConvOutput(attrs, x, context));
+  SymbolicShape blocked = BlockedShape(y);
+  TENON_RETURN_IF_ERROR(CheckConvResidual(context, blocked));
+  return context.SetOutput(0, std::move(blocked));
+}
+
+using PackedSize = size_t (*)(const Conv2dShape& shape);
+using PackWeights = void (*)(const Conv2dShape& shape, const float* weights, float* packed);
+
+Result<Tensor> Pack(PackedSize size, PackWeights pack, const Conv2dShape& shape,
+                    const Tensor& weights) {
+  TENON_ASSIGN_OR_RETURN(
+      Tensor packed,
+      Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(size(shape))})));
+  pack(shape, weights.data<float>(), packed.data<float>());
+  return packed;
+}
+
+class NchwcConv final : public StatefulKernel<InferNchwcConv> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_ASSIGN_OR_RETURN(activation_,
+                           FusedActivation(attrs_.activation, attrs_.activation_params));
+    const Tensor* weights = info.Constant(1);
+    if (weights == nullptr || weights->rank() != 4) {
+      return NotImplemented("weights that are no constant of four dimensions");
+    }
+    const std::optional<SymbolicShape>& x = info.InputType(0).shape;
+    if (!x) return NotImplemented("input 0 of unknown rank");
+    const bool is_planar = x->rank() == 4;
+    const Dim channels = Dim(weights->shape()[1]) * Dim(attrs_.group);
+    SymbolicShape plain = *x;
+    if (!is_planar) {
+      TENON_ASSIGN_OR_RETURN(plain, PlainShape(*x, channels));
+    }
+    const std::optional<Conv2dShape> shape = TypicalConvShape(attrs_, plain, weights->shape());
+    const auto method = shape ? ChooseNchwcMethod(*shape, is_planar) : std::nullopt;
+    if (!method) {
+      return NotImplemented("a convolution of {} with weights {} and group = {}", plain,
+                            weights->shape(), attrs_.group);
+    }
+    method_ = *method;
+    weights_shape_ = weights->shape();
+    TENON_ASSIGN_OR_RETURN(packed_, PackFor(*shape, *weights));
+    info.ReleaseConstant(1);
+    return OkStatus();
+  }
+
+  Status Run(KernelContext& context) const override {
+    Tensor& y = context.Output(0);
+    if (y.size() == 0) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const Conv2dShape shape, ShapeOf(context.Input(0).shape(), y.shape()));
+    const float* in = context.Input(0).data<float>();
+    const float* weights = packed_.data<float>();
+    float* out = y.data<float>();
+    kernels::ConvEpilogue epilogue;
+    if (context.HasInput(2)) epilogue.bias = context.Input(2).data<float>();
+    if (context.HasInput(3)) epilogue.residual = context.Input(3).data<float>();
+    epilogue.activation = activation_;
+    using namespace kernels;  // NOLINT(google-build-using-namespace)
+    switch (method_) {
+      case NchwcMethod::kDirect: {
+        const ConvBlockedArgs args = {shape, in, weights, out, epilogue};
+        return context.ForEachTask(
+            ConvBlockedTaskCount(shape), ConvBlockedScratchSize(shape),
+            [&](size_t task, std::byte* scratch) { RunConvBlockedTask(args, task, scratch); });
+      }
+      case NchwcMethod::kWinograd: {
+        const ConvWinogradArgs args = {shape, tile_, in, weights, out, epilogue};
+        return context.ForEachTask(
+            ConvWinogradTaskCount(shape, tile_), ConvWinogradScratchSize(shape, tile_),
+            [&](size_t task, std::byte* scratch) { RunConvWinogradTask(args, task, scratch); });
+      }
+      case NchwcMethod::kDepthwise: {
+        const ConvDepthwiseArgs args = {shape, in, weights, out, epilogue};
+        return context.ForEachTask(ConvDepthwiseTaskCount(shape), 0, [&](size_t task, std::byte*) {
+          RunConvDepthwiseTask(args, task);
+        });
+      }
+      case NchwcMethod::kGrouped: {
+        const ConvGroupedArgs args = {shape, in, weights, out, epilogue};
+        return context.ForEachTask(
+            ConvGroupedTaskCount(shape), ConvGroupedScratchSize(shape),
+            [&](size_t task, std::byte* scratch) { RunConvGroupedTask(args, task, scratch); });
+      }
+      case NchwcMethod::kStem:
+        break;
+    }
+    const ConvStemArgs args = {shape, in, weights, out, epilogue};
+    return context.ForEachTask(
+        ConvStemTaskCount(shape), ConvStemScratchSize(shape),
+        [&](size_t task, std::byte* scratch) { RunConvStemTask(args, task, scratch); });
+  }
+
+ private:
+  Result<Tensor> PackFor(const Conv2dShape& shape, const Tensor& weights) {
+    switch (method_) {
+      case NchwcMethod::kWinograd: {
+        tile_ = kernels::ChooseWinogradTile(shape);
+        const size_t size = kernels::PackedWinogradWeightsSize(shape, tile_);
+        TENON_ASSIGN_OR_RETURN(
+            Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(size)})));
+        kernels::PackWinogradWeights(shape, tile_, weights.data<float>(), packed.data<float>());
+        return packed;
+      }
+      case NchwcMethod::kDepthwise:
+        return Pack(kernels::PackedDepthwiseWeightsSize, kernels::PackDepthwiseWeights, shape,
+                    weights);
+      case NchwcMethod::kGrouped:
+        return Pack(kernels::PackedGroupedWeightsSize, kernels::PackGroupedWeights, shape, weights);
+      case NchwcMethod::kStem:
+        return Pack(kernels::PackedStemWeightsSize, kernels::PackStemWeights, shape, weights);
+      case NchwcMethod::kDirect:
+        break;
+    }
+    return Pack(kernels::PackedConvWeightsSize, kernels::PackConvWeights, shape, weights);
+  }
+
+  // The sizes of one run; `y` is blocked, `x` unless the method is kStem.
+  Result<Conv2dShape> ShapeOf(const Shape& x, const Shape& y) const {
+    const int64_t channels = weights_shape_[1] * attrs_.group;
+    TENON_ASSIGN_OR_RETURN(const Window window,
+                           MakeWindow(attrs_, weights_shape_.dims().subspan(2)));
+    Conv2dShape shape = WindowShape2d(window, Shape({x[0], channels, x[2], x[3]}),
+                                      Shape({y[0], weights_shape_[0], y[2], y[3]}));
+    shape.groups = static_cast<size_t>(attrs_.group);
+    if (method_ == NchwcMethod::kDirect && !kernels::ConvBlockedSupports(shape)) {
+      return NotImplemented("rows of {} pixels", x[3]);
+    }
+    return shape;
+  }
+
+  kernels::ActivationSpec activation_;
+  NchwcMethod method_ = NchwcMethod::kDirect;
+  kernels::WinogradTile tile_ = kernels::WinogradTile::kNone;
+  Shape weights_shape_;
+  Tensor packed_;
+};
+
+constexpr OpRow kRows[] = {
+    // The residual may become the output.
+    OpClass<NchwcConv>(
+        "NchwcConv",
+        {.domain = kNchwcDomain, .types = kFloat32Only, .traits = {.in_place_input = 3}}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kNchwcConvFamily = kRows;
+
+}  // namespace tenon

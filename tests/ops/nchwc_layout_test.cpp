@@ -1,0 +1,233 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "ir/make_attributes.h"
+#include "ir/schema.h"
+#include "ops/cpu_provider.h"
+#include "ops/reference.h"
+#include "ops/registry.h"
+#include "runtime/session.h"
+
+namespace tenon {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// Builds a model whose nodes name their values.
+class Builder {
+ public:
+  Builder() {
+    model_.graph = std::make_unique<Graph>();
+    model_.ir_version = 8;
+    model_.opsets = {{"", 17}, {"com.microsoft", 1}};
+  }
+
+  ValueId Input(const std::string& name, std::vector<Dim> shape) {
+    const ValueId id = graph().AddValue(
+        name, ValueType::Tensor(DataType::kFloat, SymbolicShape(std::move(shape))));
+    graph().AddInput(id);
+    return id;
+  }
+  ValueId Weights(Shape shape) {
+    Tensor tensor = Scattered(shape, ++seed_);
+    // Near one product of unit variance, so that deep graphs stay in range.
+    const double scale = 1 / std::sqrt(static_cast<double>(shape.Product(1, shape.rank())));
+    for (float& v : std::span(tensor.data<float>(), static_cast<size_t>(tensor.size()))) {
+      v = static_cast<float>(v * scale);
+    }
+    return graph().AddInitializer(graph().UnusedName("weights"), std::move(tensor));
+  }
+  ValueId Op(const std::string& op_type, std::vector<ValueId> inputs,
+             std::vector<Attribute> attributes = {}) {
+    NodeSpec spec;
+    spec.op_type = op_type;
+    spec.inputs = std::move(inputs);
+    spec.outputs = {graph().AddValue(graph().UnusedName(op_type))};
+    spec.attributes = std::move(attributes);
+    spec.opset = 17;
+    Node& node = graph().AddNode(std::move(spec));
+    node.schema = FindSchema("", op_type, 17);
+    return node.outputs[0];
+  }
+  // A convolution that keeps H and W for odd kernels and stride 1.
+  ValueId Conv(ValueId x, int64_t in, int64_t out, int64_t kernel, int64_t stride = 1,
+               int64_t group = 1) {
+    const int64_t pad = kernel / 2;
+    return Op("Conv", {x, Weights({out, in / group, kernel, kernel}), Weights({out})},
+              MakeAttributes(Attr("pads", Ints{pad, pad, pad, pad}),
+                             Attr("strides", Ints{stride, stride}), Attr("group", group)));
+  }
+  void Output(ValueId id) { graph().AddOutput(Format("output{}", graph().outputs().size()), id); }
+  Graph& graph() { return *model_.graph; }
+  Model Build() { return std::move(model_); }
+
+ private:
+  Model model_;
+  uint32_t seed_ = 10;
+};
+
+struct Outcome {
+  std::vector<Tensor> outputs;
+  std::map<std::string, int> operators;  // of the optimised graph
+};
+
+Outcome RunModel(Model model, OptimizationLevel level, const Shape& input, int threads) {
+  Environment environment({.threads = {.threads = threads}});
+  SessionParts parts;
+  parts.providers.push_back(MakeCpuProvider());
+  parts.shape_functions = &OpShapeFunctions();
+  SessionOptions options;
+  options.optimization_level = level;
+  auto session =
+      Session::Create(environment, std::move(model), std::move(options), std::move(parts));
+  Outcome outcome;
+  if (!session) {
+    ADD_FAILURE() << session.error().message();
+    return outcome;
+  }
+  const Graph& graph = *(*session)->model().graph;
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    if (const Node* node = graph.FindNode(static_cast<NodeId>(i)))
+      ++outcome.operators[node->op_type];
+  }
+  std::vector<std::string_view> names;
+  for (const SessionValue& output : (*session)->outputs()) names.push_back(output.name);
+  // The second run takes the planned path.
+  for (int run = 0; run < 2; ++run) {
+    std::vector<Value> fetches(names.size());
+    const std::string_view feed_names[] = {(*session)->inputs()[0].name};
+    const Value feeds[] = {Scattered(input)};
+    const Status status = (*session)->Run({}, feed_names, feeds, names, fetches);
+    if (!status.ok()) {
+      ADD_FAILURE() << status.message();
+      return outcome;
+    }
+    outcome.outputs.clear();
+    for (const Value& value : fetches) outcome.outputs.push_back(value.tensor());
+  }
+  return outcome;
+}
+
+struct LayoutCase {
+  std::string name;
+  std::vector<Dim> declared;
+  Shape input;
+  void (*build)(Builder& b, ValueId x);
+  std::map<std::string, int> expected;  // how often operators are there afterwards
+};
+
+void BuildResidualNetwork(Builder& b, ValueId x) {
+  const ValueId stem = b.Op("Relu", {b.Conv(x, 3, 32, 3, 2)});
+  const ValueId pool =
+      b.Op("MaxPool", {stem},
+           MakeAttributes(Attr("kernel_shape", Ints{3, 3}), Attr("strides", Ints{2, 2}),
+                          Attr("pads", Ints{1, 1, 1, 1})));
+  const ValueId a = b.Op("Relu", {b.Conv(pool, 32, 48, 3)});
+  const ValueId sum = b.Op("Relu", {b.Op("Add", {b.Conv(a, 48, 32, 1), pool})});
+  const ValueId joined = b.Op("Concat", {sum, a, pool}, MakeAttributes(Attr("axis", int64_t{1})));
+  const ValueId mean = b.Op("GlobalAveragePool", {b.Conv(joined, 112, 40, 3)});
+  const ValueId flat = b.Op("Flatten", {mean});
+  b.Output(b.Op("Gemm", {flat, b.Weights({40, 10})}));
+}
+
+// Channel counts that are no multiples of 16, a gate per channel, depthwise and grouped.
+void BuildGatedNetwork(Builder& b, ValueId x) {
+  const ValueId wide = b.Op("HardSwish", {b.Conv(x, 3, 24, 3)});
+  const ValueId deep = b.Op("Relu", {b.Conv(wide, 24, 24, 5, 2, 24)});
+  const ValueId mean = b.Op("ReduceMean", {deep},
+                            MakeAttributes(Attr("axes", Ints{2, 3}), Attr("keepdims", int64_t{1})));
+  const ValueId gate =
+      b.Op("HardSigmoid", {b.Conv(b.Op("Relu", {b.Conv(mean, 24, 8, 1)}), 8, 24, 1)});
+  const ValueId gated = b.Op("Mul", {deep, gate});
+  const ValueId grouped = b.Op("Sigmoid", {b.Conv(gated, 24, 24, 3, 1, 6)});
+  b.Output(
+      b.Op("AveragePool", {grouped},
+           MakeAttributes(Attr("kernel_shape", Ints{3, 3}), Attr("ceil_mode", int64_t{0}),
+                          Attr("pads", Ints{1, 1, 1, 1}), Attr("count_include_pad", int64_t{1}))));
+}
+
+// The plain form of blocked values is asked for in the middle and by an operator without a blocked
+// form.
+void BuildMixedNetwork(Builder& b, ValueId x) {
+  const ValueId a = b.Op("Relu", {b.Conv(x, 20, 40, 3)});
+  b.Output(a);
+  const ValueId c = b.Conv(a, 40, 33, 3);
+  b.Output(b.Op("Softmax", {c}, MakeAttributes(Attr("axis", int64_t{1}))));
+  b.Output(b.Conv(c, 33, 40, 3));
+}
+
+void BuildTinyConvolution(Builder& b, ValueId x) { b.Output(b.Conv(b.Op("Exp", {x}), 20, 4, 1)); }
+
+const LayoutCase kCases[] = {
+    {"residual",
+     {2, 3, 33, 29},
+     {2, 3, 33, 29},
+     BuildResidualNetwork,
+     {{"NchwcConv", 4},
+      {"NchwcMaxPool", 1},
+      {"NchwcGlobalAveragePool", 1},
+      {"Concat", 1},
+      {"NchwcReorderOutput", 1},
+      {"NchwcReorderInput", 0},
+      {"Relu", 0},
+      {"Conv", 0}}},
+    {"residual with symbols",
+     {Dim::Symbol("n"), 3, Dim::Symbol("h"), Dim::Symbol("w")},
+     {1, 3, 40, 41},
+     BuildResidualNetwork,
+     {{"NchwcConv", 4}, {"NchwcReorderOutput", 1}, {"NchwcReorderInput", 0}}},
+    {"gated",
+     {1, 3, 34, 30},
+     {1, 3, 34, 30},
+     BuildGatedNetwork,
+     {{"NchwcConv", 5},
+      {"NchwcGlobalAveragePool", 1},
+      {"NchwcAveragePool", 1},
+      {"ReduceMean", 0},
+      {"NchwcReorderOutput", 1},
+      {"NchwcReorderInput", 0}}},
+    {"mixed",
+     {1, 20, 28, 28},
+     {1, 20, 28, 28},
+     BuildMixedNetwork,
+     {{"NchwcConv", 3}, {"NchwcReorderInput", 1}, {"NchwcReorderOutput", 3}}},
+    {"tiny",
+     {1, 20, 28, 28},
+     {1, 20, 28, 28},
+     BuildTinyConvolution,
+     {{"NchwcConv", 0}, {"NchwcReorderInput", 0}, {"NchwcReorderOutput", 0}, {"Conv", 1}}},
+};
+
+TEST(NchwcLayoutTest, ComputesWhatThePlainLayoutDoes) {
+  for (const LayoutCase& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const auto run = [&](OptimizationLevel level, int threads) {
+      Builder builder;
+      c.build(builder, builder.Input("x", c.declared));
+      return RunModel(builder.Build(), level, c.input, threads);
+    };
+    const Outcome plain = run(OptimizationLevel::kBasic, 1);
+    const Outcome blocked = run(OptimizationLevel::kAll, 1);
+    const Outcome threaded = run(OptimizationLevel::kAll, 2);
+    EXPECT_EQ(plain.operators.count("NchwcConv"), 0u);
+    for (const auto& [op_type, count] : c.expected) {
+      const auto found = blocked.operators.find(op_type);
+      EXPECT_EQ(found == blocked.operators.end() ? 0 : found->second, count) << op_type;
+    }
+    ASSERT_EQ(blocked.outputs.size(), plain.outputs.size());
+    ASSERT_EQ(threaded.outputs.size(), plain.outputs.size());
+    for (size_t i = 0; i < plain.outputs.size(); ++i) {
+      const float* expected = plain.outputs[i].data<float>();
+      ExpectElements(blocked.outputs[i], plain.outputs[i].shape(), 1e-4,
+                     [&](int64_t k) { return static_cast<double>(expected[k]); });
+      const float* same = blocked.outputs[i].data<float>();
+      ExpectElements(threaded.outputs[i], plain.outputs[i].shape(), 0,
+                     [&](int64_t k) { return static_cast<double>(same[k]); });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
