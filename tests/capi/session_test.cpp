@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
+#include "base/temporary_folder.h"
 #include "capi/client.h"
 #include "capi/model_builder.h"
 
@@ -19,14 +18,11 @@ constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
 
 class ModelFile {
  public:
-  explicit ModelFile(const std::string& bytes)
-      : path_(testing::TempDir() + "tenon_session_test.onnx") {
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
-  ~ModelFile() { std::remove(path_.c_str()); }
+  explicit ModelFile(const std::string& bytes) : path_(folder_.Write("model.onnx", bytes)) {}
   const std::string& path() const { return path_; }
 
  private:
+  const tenon::TemporaryFolder folder_;
   const std::string path_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/temporary_folder.h"
 #include "ir/onnx_reader.h"
 #include "ir/proto_message.h"
 #include "ir/schema.h"
@@ -305,9 +306,8 @@ TEST(OnnxWriterTest, ImportsDomainsAndRefusesOtherVersions) {
 
 class OnnxWriterFileTest : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  const std::string folder_ = ::testing::TempDir() + "tenon_writer";
+  const TemporaryFolder own_folder_;
+  const std::string folder_ = own_folder_.path();
 };
 
 TEST_F(OnnxWriterFileTest, LargeInitializersGoToTheExternalFile) {
