@@ -9,6 +9,7 @@
 #include "kernels/conv_winograd.h"
 #include "ops/families.h"
 #include "ops/fused_activation.h"
+#include "ops/lazy_weights.h"
 #include "ops/nchwc.h"
 
 namespace tenon {
@@ -71,8 +72,8 @@ Status InferNchwcConv(const ConvAttrs& attrs, ShapeContext& context) {
 using PackedSize = size_t (*)(const Conv2dShape& shape);
 using PackWeights = void (*)(const Conv2dShape& shape, const float* weights, float* packed);
 
-Result<Tensor> Pack(PackedSize size, PackWeights pack, const Conv2dShape& shape,
-                    const Tensor& weights) {
+Result<Tensor> PackBy(PackedSize size, PackWeights pack, const Conv2dShape& shape,
+                      const Tensor& weights) {
   TENON_ASSIGN_OR_RETURN(
       Tensor packed,
       Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(size(shape))})));
@@ -106,7 +107,9 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     }
     method_ = *method;
     weights_shape_ = weights->shape();
-    TENON_ASSIGN_OR_RETURN(packed_, PackFor(*shape, *weights));
+    typical_shape_ = *shape;
+    if (method_ == NchwcMethod::kWinograd) tile_ = kernels::ChooseWinogradTile(*shape);
+    packed_.Keep(*weights);
     info.ReleaseConstant(1);
     return OkStatus();
   }
@@ -116,7 +119,8 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     if (y.size() == 0) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const Conv2dShape shape, ShapeOf(context.Input(0).shape(), y.shape()));
     const float* in = context.Input(0).data<float>();
-    const float* weights = packed_.data<float>();
+    TENON_ASSIGN_OR_RETURN(const float* weights,
+                           packed_.Get([this](const Tensor& constant) { return Pack(constant); }));
     float* out = y.data<float>();
     kernels::ConvEpilogue epilogue;
     if (context.HasInput(2)) epilogue.bias = context.Input(2).data<float>();
@@ -158,10 +162,11 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   }
 
  private:
-  Result<Tensor> PackFor(const Conv2dShape& shape, const Tensor& weights) {
+  // The weights as the method wants them; they do not depend on the size of the picture.
+  Result<Tensor> Pack(const Tensor& weights) const {
+    const Conv2dShape& shape = typical_shape_;
     switch (method_) {
       case NchwcMethod::kWinograd: {
-        tile_ = kernels::ChooseWinogradTile(shape);
         const size_t size = kernels::PackedWinogradWeightsSize(shape, tile_);
         TENON_ASSIGN_OR_RETURN(
             Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(size)})));
@@ -169,16 +174,17 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
         return packed;
       }
       case NchwcMethod::kDepthwise:
-        return Pack(kernels::PackedDepthwiseWeightsSize, kernels::PackDepthwiseWeights, shape,
-                    weights);
+        return PackBy(kernels::PackedDepthwiseWeightsSize, kernels::PackDepthwiseWeights, shape,
+                      weights);
       case NchwcMethod::kGrouped:
-        return Pack(kernels::PackedGroupedWeightsSize, kernels::PackGroupedWeights, shape, weights);
+        return PackBy(kernels::PackedGroupedWeightsSize, kernels::PackGroupedWeights, shape,
+                      weights);
       case NchwcMethod::kStem:
-        return Pack(kernels::PackedStemWeightsSize, kernels::PackStemWeights, shape, weights);
+        return PackBy(kernels::PackedStemWeightsSize, kernels::PackStemWeights, shape, weights);
       case NchwcMethod::kDirect:
         break;
     }
-    return Pack(kernels::PackedConvWeightsSize, kernels::PackConvWeights, shape, weights);
+    return PackBy(kernels::PackedConvWeightsSize, kernels::PackConvWeights, shape, weights);
   }
 
   // The sizes of one run; `y` is blocked, `x` unless the method is kStem.
@@ -199,7 +205,8 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   NchwcMethod method_ = NchwcMethod::kDirect;
   kernels::WinogradTile tile_ = kernels::WinogradTile::kNone;
   Shape weights_shape_;
-  Tensor packed_;
+  Conv2dShape typical_shape_;
+  LazyWeights packed_;
 };
 
 constexpr OpRow kRows[] = {
