@@ -1,4 +1,7 @@
 // Conv and FusedConv in the plain layout.
+#include <algorithm>
+#include <iterator>
+
 #include "kernels/conv_general.h"
 #include "ops/conv_shapes.h"
 #include "ops/families.h"
@@ -27,6 +30,15 @@ kernels::ConvGeneralShape GeneralShape(const Window& window, const Shape& x, con
         static_cast<size_t>(x[i + 2]),     static_cast<size_t>(y[i + 2]),
         static_cast<size_t>(dim.kernel),   static_cast<size_t>(dim.stride),
         static_cast<size_t>(dim.dilation), static_cast<size_t>(dim.pad_begin)};
+  }
+  // The kernel runs along the last axis. Where that has one element, as in a sequence written as a
+  // picture of width 1, the axis before it takes its place; the elements lie as before.
+  const auto is_trivial = [](const auto& dim) {
+    return dim.in == 1 && dim.out == 1 && dim.kernel == 1;
+  };
+  for (size_t turn = 1; turn < kMaxWindowRank && is_trivial(shape.dims[kMaxWindowRank - 1]);
+       ++turn) {
+    std::rotate(std::begin(shape.dims), std::end(shape.dims) - 1, std::end(shape.dims));
   }
   return shape;
 }

@@ -4,6 +4,7 @@
 
 #include "ir/checker.h"
 #include "ir/inference.h"
+#include "ir/onnx_writer.h"
 #include "ir/passes.h"
 #include "runtime/config.h"
 #include "runtime/kernel_evaluator.h"
@@ -97,6 +98,11 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
     TENON_RETURN_IF_ERROR(RunGeneralPasses(graph, passes));
   } else {
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions, passes.inference));
+  }
+  // Before providers put operators of their own into it, the graph is still plain ONNX of the
+  // versions that the model imports, which any runtime can read.
+  if (!options.optimized_model_path.empty()) {
+    TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path));
   }
   TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
   TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, context));

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/thread_affinity.h"
-#include "ir/onnx_writer.h"
 #include "runtime/config.h"
 #include "runtime/optimize.h"
 #include "runtime/partition.h"
@@ -172,9 +171,6 @@ Status Session::OptimizeAndPlan() {
   DescribeOutputs();
   std::vector<ExecutionProvider*> providers;
   for (const auto& provider : parts_.providers) providers.push_back(provider.get());
-  if (!options_.optimized_model_path.empty()) {
-    TENON_RETURN_IF_ERROR(WriteModelFile(model_, options_.optimized_model_path));
-  }
   TENON_ASSIGN_OR_RETURN(const size_t limit,
                          ConfigBytes(options_.config, "session.memory_limit", 0));
   auto memory = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);

@@ -37,7 +37,8 @@ struct SessionOptions {
   // Sizes for symbolic dimensions of inputs, by name and by denotation.
   std::map<std::string, int64_t> free_dimensions;
   std::map<std::string, int64_t> free_dimensions_by_denotation;
-  // Where to write the optimized model; "" for nowhere.
+  // Where to write the model as the general passes leave it, before any provider's fusions and
+  // layouts; "" for nowhere.
   std::string optimized_model_path;
   std::string log_id;
   std::optional<Severity> severity;  // the environment's if absent

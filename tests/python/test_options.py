@@ -67,6 +67,38 @@ def test_writes_the_optimized_model(tmp_path: pathlib.Path) -> None:
     assert onnx.load(tmp_path / "optimized.onnx").graph.output[0].name == "y"
 
 
+def test_the_optimized_model_is_plain_onnx(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((4, 5), np.float32)
+    bias = rng.standard_normal(5, np.float32)
+    graph = onnx.parser.parse_graph(
+        """agraph (float[n, 4] x, float[4, 5] w, float[5] b) => (float[n, 5] y) {
+             product = MatMul (x, w)
+             sum = Add (product, b)
+             same = Identity (sum)
+             y = Relu (same)
+           }"""
+    )
+    for name, value in (("w", weights), ("b", bias)):
+        graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    del graph.input[1:]
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)])
+    options = tenon.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    x = rng.standard_normal((3, 4), np.float32)
+    (y,) = tenon.InferenceSession(model.SerializeToString(), options).run(None, {"x": x})
+    saved = onnx.load(tmp_path / "optimized.onnx")
+    onnx.checker.check_model(saved)
+    assert [(node.domain, node.op_type) for node in saved.graph.node] == [
+        ("", "MatMul"),
+        ("", "Add"),
+        ("", "Relu"),
+    ]
+    (again,) = tenon.InferenceSession(saved.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_array_equal(y, again)
+    np.testing.assert_allclose(y, np.maximum(x @ weights + bias, 0), rtol=1e-5, atol=1e-6)
+
+
 def test_run_options_keep_what_is_set() -> None:
     options = tenon.RunOptions()
     for name, default, other in (
