@@ -5,6 +5,7 @@
 #include <onnxruntime_c_api.h>
 
 #include "base/status.h"
+#include "capi/arguments.h"
 #include "tensor/data_type.h"
 
 namespace tenon::capi {
@@ -23,8 +24,9 @@ inline ONNXTensorElementDataType ToElementType(DataType type) {
 }
 
 // kUndefined for ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED. Error: a number that is none.
-inline Result<DataType> FromElementType(ONNXTensorElementDataType type) {
-  switch (type) {
+inline Result<DataType> FromElementType(const ONNXTensorElementDataType& type) {
+  const int number = NumberOf(type);
+  switch (number) {
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0:
       return DataType::kFloat8e8m0;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2:
@@ -34,7 +36,6 @@ inline Result<DataType> FromElementType(ONNXTensorElementDataType type) {
     default:
       break;
   }
-  const auto number = static_cast<int32_t>(type);
   if (number < 0 || number >= kDataTypeCount) {
     return InvalidArgument("there is no element type {}", number);
   }

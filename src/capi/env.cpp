@@ -21,7 +21,7 @@ Status CheckSeverity(int level) {
 }
 
 struct EnvSettings {
-  OrtLoggingLevel severity = ORT_LOGGING_LEVEL_WARNING;
+  int severity = ORT_LOGGING_LEVEL_WARNING;
   const char* log_id = nullptr;
   OrtLoggingFunction logging_function = nullptr;
   void* logging_param = nullptr;
@@ -60,7 +60,7 @@ Status ReferEnv(const EnvSettings& settings, OrtEnv** out) {
 
 OrtStatus* CreateEnv(OrtLoggingLevel log_severity_level, const char* logid, OrtEnv** out) noexcept {
   return AtBoundary(
-      [&] { return ReferEnv({.severity = log_severity_level, .log_id = logid}, out); });
+      [&] { return ReferEnv({.severity = NumberOf(log_severity_level), .log_id = logid}, out); });
 }
 
 OrtStatus* CreateEnvWithCustomLogger(OrtLoggingFunction logging_function, void* logger_param,
@@ -68,7 +68,7 @@ OrtStatus* CreateEnvWithCustomLogger(OrtLoggingFunction logging_function, void* 
                                      OrtEnv** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(logging_function);
-    return ReferEnv({log_severity_level, logid, logging_function, logger_param}, out);
+    return ReferEnv({NumberOf(log_severity_level), logid, logging_function, logger_param}, out);
   });
 }
 
@@ -77,7 +77,8 @@ OrtStatus* CreateEnvWithGlobalThreadPools(OrtLoggingLevel log_severity_level, co
                                           OrtEnv** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(tp_options);
-    return ReferEnv({.severity = log_severity_level, .log_id = logid, .threads = tp_options}, out);
+    return ReferEnv(
+        {.severity = NumberOf(log_severity_level), .log_id = logid, .threads = tp_options}, out);
   });
 }
 
@@ -87,17 +88,18 @@ OrtStatus* CreateEnvWithCustomLoggerAndGlobalThreadPools(
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(logging_function);
     TENON_RETURN_IF_NULL(tp_options);
-    return ReferEnv({log_severity_level, logid, logging_function, logger_param, tp_options}, out);
+    return ReferEnv(
+        {NumberOf(log_severity_level), logid, logging_function, logger_param, tp_options}, out);
   });
 }
 
 OrtStatus* CreateEnvWithOptions(const OrtEnvCreationOptions* options, OrtEnv** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
-    return ReferEnv({static_cast<OrtLoggingLevel>(options->logging_severity_level), options->log_id,
-                     options->custom_logging_function, options->custom_logging_param,
-                     options->threading_options},
-                    out);
+    return ReferEnv(
+        {options->logging_severity_level, options->log_id, options->custom_logging_function,
+         options->custom_logging_param, options->threading_options},
+        out);
   });
 }
 
@@ -114,7 +116,7 @@ OrtStatus* UpdateEnvWithCustomLogLevel(OrtEnv* ort_env,
                                        OrtLoggingLevel log_severity_level) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(ort_env);
-    TENON_RETURN_IF_ERROR(CheckSeverity(log_severity_level));
+    TENON_RETURN_IF_ERROR(CheckSeverity(NumberOf(log_severity_level)));
     ort_env->shared->environment.logger().set_severity(static_cast<Severity>(log_severity_level));
     return OkStatus();
   });

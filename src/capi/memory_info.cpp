@@ -62,8 +62,8 @@ OrtStatus* CreateMemoryInfo(const char* name, OrtAllocatorType type, int id, Ort
     info.vendor_id = known->vendor_id;
     // The CPU is one device, whatever number it is given.
     info.device_id = known->device == DeviceType::kCpu ? 0 : id;
-    info.allocator_type = type;
-    info.mem_type = mem_type;
+    info.allocator_type = NumberOf(type);
+    info.mem_type = NumberOf(mem_type);
     *out = HandleOf(info);
     return OkStatus();
   });
@@ -76,20 +76,20 @@ OrtStatus* CreateMemoryInfo_V2(const char* name, OrtMemoryInfoDeviceType device_
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(name);
     TENON_RETURN_IF_NULL(out);
-    if (device_type < OrtMemoryInfoDeviceType_CPU || device_type > OrtMemoryInfoDeviceType_NPU) {
-      return InvalidArgument("there is no device type {}", static_cast<int>(device_type));
+    const int device = NumberOf(device_type), memory = NumberOf(mem_type);
+    if (device < OrtMemoryInfoDeviceType_CPU || device > OrtMemoryInfoDeviceType_NPU) {
+      return InvalidArgument("there is no device type {}", device);
     }
-    if (mem_type != OrtDeviceMemoryType_DEFAULT &&
-        mem_type != OrtDeviceMemoryType_HOST_ACCESSIBLE) {
-      return InvalidArgument("there is no memory type {}", static_cast<int>(mem_type));
+    if (memory != OrtDeviceMemoryType_DEFAULT && memory != OrtDeviceMemoryType_HOST_ACCESSIBLE) {
+      return InvalidArgument("there is no memory type {}", memory);
     }
     MemoryInfo info;
     info.name = name;
-    info.device_type = static_cast<DeviceType>(device_type);
-    info.memory_type = static_cast<MemoryType>(mem_type);
+    info.device_type = static_cast<DeviceType>(device);
+    info.memory_type = static_cast<MemoryType>(memory);
     info.vendor_id = vendor_id;
     info.device_id = device_id;
-    info.allocator_type = allocator_type;
+    info.allocator_type = NumberOf(allocator_type);
     info.alignment = alignment;
     *out = HandleOf(info);
     return OkStatus();

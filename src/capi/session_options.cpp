@@ -68,8 +68,9 @@ OrtStatus* SetOptimizedModelFilePath(OrtSessionOptions* options,
 OrtStatus* SetSessionExecutionMode(OrtSessionOptions* options,
                                    ExecutionMode execution_mode) noexcept {
   return Change(options, [&](OrtSessionOptions& o) -> Status {
-    if (execution_mode != ORT_SEQUENTIAL && execution_mode != ORT_PARALLEL) {
-      return InvalidArgument("there is no execution mode {}", static_cast<int>(execution_mode));
+    const int mode = NumberOf(execution_mode);
+    if (mode != ORT_SEQUENTIAL && mode != ORT_PARALLEL) {
+      return InvalidArgument("there is no execution mode {}", mode);
     }
     o.execution_mode = execution_mode;
     return OkStatus();
@@ -163,17 +164,17 @@ OrtStatus* SetUserLoggingFunction(OrtSessionOptions* options,
 OrtStatus* SetSessionGraphOptimizationLevel(
     OrtSessionOptions* options, GraphOptimizationLevel graph_optimization_level) noexcept {
   return Change(options, [&](OrtSessionOptions& o) -> Status {
-    switch (graph_optimization_level) {
+    const int level = NumberOf(graph_optimization_level);
+    switch (level) {
       case ORT_DISABLE_ALL:
       case ORT_ENABLE_BASIC:
       case ORT_ENABLE_EXTENDED:
       case ORT_ENABLE_LAYOUT:
       case ORT_ENABLE_ALL:
-        o.session.optimization_level = static_cast<OptimizationLevel>(graph_optimization_level);
+        o.session.optimization_level = static_cast<OptimizationLevel>(level);
         return OkStatus();
     }
-    return InvalidArgument("there is no graph optimization level {}",
-                           static_cast<int>(graph_optimization_level));
+    return InvalidArgument("there is no graph optimization level {}", level);
   });
 }
 

@@ -34,7 +34,7 @@ ONNXType KindOf(const Value& value) {
 
 // A tensor over memory of the client.
 Result<Tensor> ViewOf(const MemoryInfo& memory, void* data, size_t size_bytes, const int64_t* dims,
-                      size_t rank, ONNXTensorElementDataType element_type,
+                      size_t rank, const ONNXTensorElementDataType& element_type,
                       std::shared_ptr<void> owner) {
   TENON_RETURN_IF_NULL_ARRAY(dims, rank);
   TENON_ASSIGN_OR_RETURN(const DataType type, FromElementType(element_type));
@@ -340,15 +340,15 @@ OrtStatus* CreateValue(const OrtValue* const* in, size_t num_values, ONNXType va
       if (in[i] == nullptr) return InvalidArgument("in[{}] must not be null", i);
     }
     const std::span values(in, num_values);
-    if (value_type == ONNX_TYPE_SEQUENCE) {
+    const int kind = NumberOf(value_type);
+    if (kind == ONNX_TYPE_SEQUENCE) {
       TENON_ASSIGN_OR_RETURN(Value sequence, MakeSequence(values));
       *out = NewHandle<OrtValue>(std::move(sequence));
-    } else if (value_type == ONNX_TYPE_MAP) {
+    } else if (kind == ONNX_TYPE_MAP) {
       TENON_ASSIGN_OR_RETURN(Value map, MakeMap(values));
       *out = NewHandle<OrtValue>(std::move(map));
     } else {
-      return InvalidArgument("a value of kind {} cannot be made of others",
-                             static_cast<int>(value_type));
+      return InvalidArgument("a value of kind {} cannot be made of others", kind);
     }
     return OkStatus();
   });
