@@ -82,7 +82,8 @@ def test_the_optimized_model_is_plain_onnx(tmp_path: pathlib.Path) -> None:
     for name, value in (("w", weights), ("b", bias)):
         graph.initializer.append(onnx.numpy_helper.from_array(value, name))
     del graph.input[1:]
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)])
+    opset = onnx.helper.make_opsetid("", 13)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
     options = tenon.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
     x = rng.standard_normal((3, 4), np.float32)
