@@ -411,6 +411,8 @@ bool Executor::TakeOverInput(Frame& frame, const Step& step,
     if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) continue;
     const Slot slot = inputs[static_cast<size_t>(candidate)];
     if (slot == kNoSlot || std::find(dying.begin(), dying.end(), slot) == dying.end()) continue;
+    // A kernel may write over one operand while it reads another, not while it reads the same.
+    if (std::count(inputs.begin(), inputs.end(), slot) != 1) continue;
     const Value& value = frame.value(slot);
     if (!value.is_tensor() || value.tensor().owner().use_count() != 1) continue;
     const Tensor& input = value.tensor();

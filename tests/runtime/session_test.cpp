@@ -113,6 +113,13 @@ TEST_F(SessionTest, ValuesReadTwiceAreNotOverwritten) {
   for (int run = 0; run < 3; ++run) EXPECT_EQ(RunRow({1, 3}), (Floats{10, 30}));
 }
 
+TEST_F(SessionTest, AnOperandThatAStepReadsTwiceIsNotOverwritten) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Fold", {"a", "a"}, {"y"}).Output("y");
+  Open(b);
+  for (int run = 0; run < 3; ++run) EXPECT_EQ(RunRow({1, 2, 4}), (Floats{10, 8, 10}));
+}
+
 TEST_F(SessionTest, WhatDependsOnShapesAloneRunsOncePerShape) {
   ModelBuilder b;
   b.Input("x", {n, Dim(2)}).Constant("c", Row({1, 1, 1}));

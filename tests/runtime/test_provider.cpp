@@ -76,6 +76,15 @@ Status RunPositive(KernelContext& context) {
   return OkStatus();
 }
 
+Status RunFold(KernelContext& context) {
+  const float* x = context.Input(0).data<float>();
+  const float* z = context.Input(1).data<float>();
+  float* y = context.Output(0).data<float>();
+  const int64_t n = context.Output(0).size();
+  for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i] + z[i];
+  return OkStatus();
+}
+
 Status RunFail(KernelContext&) { return InvalidArgument("wanted to"); }
 
 Status RunWait(KernelContext& context) {
@@ -95,6 +104,7 @@ constexpr TestOp kOps[] = {
     {"Add", RunAdd, {.in_place_input = 0, .in_place_also = 1}, SameShape},
     {"Scale", RunScale, {.in_place_input = 0}, SameShape},
     {"Positive", RunPositive, {.allocates_outputs = true}, AnyLength},
+    {"Fold", RunFold, {.in_place_input = 1}, SameShape},
     {"Fail", RunFail, {}, SameShape},
     {"Wait", RunWait, {}, SameShape},
 };

@@ -18,6 +18,7 @@ void ResetRuns();
 //   Add(a, b)       a + b, same shapes; may work over either input
 //   Scale(x)        2 * x; works in place
 //   Positive(x)     the elements > 0, in order: the size depends on the data
+//   Fold(x, z)      x backwards + z; may work over z while it reads x
 //   Fail(x)         fails with "wanted to"
 //   Wait(x)         copies x once the run is cancelled
 std::unique_ptr<ExecutionProvider> MakeTestProvider();
