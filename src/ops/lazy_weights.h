@@ -16,8 +16,12 @@ namespace tenon {
 class LazyWeights {
  public:
   // Takes the constant that the weights will be made from.
-  void Keep(Tensor constant) { constant_ = std::move(constant); }
-  bool is_kept() const { return ready_.load(std::memory_order_relaxed) || constant_.defined(); }
+  void Keep(Tensor constant) {
+    constant_ = std::move(constant);
+    is_kept_ = true;
+  }
+  // Whether Keep was called; unlike the constant, this does not change while others run.
+  bool is_kept() const { return is_kept_; }
 
   // The weights. The first call makes them by make(constant), while others wait, and lets the
   // constant go. Errors: what make returns; a later call tries again.
@@ -32,6 +36,7 @@ class LazyWeights {
   }
 
  private:
+  bool is_kept_ = false;
   mutable Mutex mutex_;
   mutable std::atomic<const float*> ready_ = nullptr;
   mutable Tensor constant_;
