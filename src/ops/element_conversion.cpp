@@ -223,6 +223,15 @@ void ConvertBlocks(const Tensor& source, size_t begin, size_t end, const Convers
 
 }  // namespace
 
+void LoadElements(const Tensor& source, size_t first, size_t n, double* values) {
+  Load(source, first, n, values);
+}
+
+void StoreElements(const double* values, size_t first, size_t n, const ConversionOptions& options,
+                   Tensor& target) {
+  Store(values, first, n, options, target);
+}
+
 Status ConvertElements(const Tensor& source, Tensor& target, const ConversionOptions& options,
                        ThreadPool& threads) {
   const auto n = static_cast<size_t>(source.size());

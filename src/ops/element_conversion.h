@@ -31,4 +31,12 @@ struct ConversionOptions {
 Status ConvertElements(const Tensor& source, Tensor& target, const ConversionOptions& options,
                        ThreadPool& threads);
 
+// Elements [first, first + n) of `source`, of kConvertibleTypes but no strings, as doubles.
+void LoadElements(const Tensor& source, size_t first, size_t n, double* values);
+
+// Sets elements [first, first + n) of `target`, of kConvertibleTypes but no strings. Neighbouring
+// elements of packed types share a byte: ranges that two threads store begin at multiples of 8.
+void StoreElements(const double* values, size_t first, size_t n, const ConversionOptions& options,
+                   Tensor& target);
+
 }  // namespace tenon

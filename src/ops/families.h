@@ -37,6 +37,7 @@ extern const std::span<const OpRow> kOneHotFamily;
 extern const std::span<const OpRow> kPadFamily;
 extern const std::span<const OpRow> kPoolFamily;
 extern const std::span<const OpRow> kPositionsFamily;
+extern const std::span<const OpRow> kQuantizeLinearFamily;
 extern const std::span<const OpRow> kReduceFamily;
 extern const std::span<const OpRow> kReshapeFamily;
 extern const std::span<const OpRow> kRnnFamily;

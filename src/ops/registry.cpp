@@ -76,6 +76,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kPadFamily,
       kPoolFamily,
       kPositionsFamily,
+      kQuantizeLinearFamily,
       kReduceFamily,
       kReshapeFamily,
       kRnnFamily,

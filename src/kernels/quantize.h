@@ -1,0 +1,35 @@
+// Linear quantization of dense arrays: QuantizeLinear and DequantizeLinear between float and
+// integers of 8 and 16 bits. All functions may be called from several threads at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tenon::kernels {
+
+enum class QuantizedType : uint8_t { kUint8, kInt8, kUint16, kInt16, kInt32 };
+
+// How a run of elements is scaled: all by one scale and zero point, or each by its own.
+struct QuantizationRun {
+  const float* scales;
+  const int32_t* zero_points;  // null: 0. In the range of the quantized type
+  bool per_element;
+};
+
+// y[i] = saturate(round(x[i] / scale) + zero_point), ties to even. NaN becomes the least value.
+// `type` is of 8 or 16 bits.
+void Quantize(const float* x, size_t n, const QuantizationRun& run, QuantizedType type, void* y);
+
+// y[i] = (x[i] - zero_point) * scale, the difference in 32 bits.
+void Dequantize(const void* x, size_t n, const QuantizationRun& run, QuantizedType type, float* y);
+
+struct FloatRange {
+  float min, max;
+};
+// The least and the greatest of 0 and x[0], ..., x[n - 1].
+FloatRange RangeWithZero(const float* x, size_t n);
+
+// Elements that are worth a task of their own; a multiple of 8.
+inline constexpr size_t kQuantizeGrain = 32768;
+
+}  // namespace tenon::kernels

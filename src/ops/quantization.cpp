@@ -1,0 +1,92 @@
+#include "ops/quantization.h"
+
+namespace tenon {
+namespace {
+
+// The quantized axis. A vector has but one, whatever the attribute's default says.
+Result<size_t> QuantizedAxis(int64_t axis, size_t rank) {
+  if (rank == 1 && axis == 1) return size_t{0};
+  return NormalizeAxis(axis, rank);
+}
+
+bool IsOneElement(const SymbolicShape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim == Dim(1); });
+}
+
+bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
+
+}  // namespace
+
+std::optional<kernels::QuantizedType> QuantizedTypeOf(DataType type) {
+  switch (type) {
+    case DataType::kUint8:
+      return kernels::QuantizedType::kUint8;
+    case DataType::kInt8:
+      return kernels::QuantizedType::kInt8;
+    case DataType::kUint16:
+      return kernels::QuantizedType::kUint16;
+    case DataType::kInt16:
+      return kernels::QuantizedType::kInt16;
+    case DataType::kInt32:
+      return kernels::QuantizedType::kInt32;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<IntegerRange> IntegerRangeOf(DataType type) {
+  constexpr TypeSet kSigned = {DataType::kInt2, DataType::kInt4, DataType::kInt8, DataType::kInt16,
+                               DataType::kInt32};
+  constexpr TypeSet kUnsigned = {DataType::kUint2, DataType::kUint4, DataType::kUint8,
+                                 DataType::kUint16, DataType::kUint32};
+  const auto bits = static_cast<int>(DataTypeBits(type));
+  if (kSigned.Contains(type)) {
+    const int64_t half = int64_t{1} << (bits - 1);
+    return IntegerRange{-half, half - 1};
+  }
+  if (kUnsigned.Contains(type)) return IntegerRange{0, (int64_t{1} << bits) - 1};
+  return std::nullopt;
+}
+
+Status ScaleLayout::Check(const SymbolicShape& x, const SymbolicShape& scales, int64_t axis,
+                          int64_t block_size) {
+  if (block_size < 0) return InvalidArgument("expected block_size >= 0, got {}", block_size);
+  if (block_size == 0 && IsOneElement(scales)) return OkStatus();
+  if (scales.rank() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const size_t at, QuantizedAxis(axis, x.rank()));
+  bool fits = true;
+  if (block_size == 0) {
+    fits = scales.rank() == 1 && MayBeEqual(scales[0], x[at]);
+  } else {
+    fits = scales.rank() == x.rank();
+    for (size_t i = 0; fits && i < x.rank(); ++i) {
+      fits = MayBeEqual(scales[i], i == at ? CeilDiv(x[i], Dim(block_size)) : x[i]);
+    }
+  }
+  if (fits) return OkStatus();
+  return InvalidArgument("input 1: scales {} do not fit input 0 {} with axis {} and block_size {}",
+                         scales, x, axis, block_size);
+}
+
+Result<ScaleLayout> ScaleLayout::Make(const Shape& x, const Shape& scales, int64_t axis,
+                                      int64_t block_size) {
+  ScaleLayout layout;
+  const bool is_blocked = block_size > 0 && scales.rank() > 0;
+  if (!is_blocked && scales.NumElements() == 1) {
+    layout.inner_ = static_cast<size_t>(std::max<int64_t>(x.NumElements(), 1));
+    return layout;
+  }
+  TENON_ASSIGN_OR_RETURN(const size_t at, QuantizedAxis(axis, x.rank()));
+  layout.dim_ = static_cast<size_t>(x[at]);
+  layout.inner_ = static_cast<size_t>(x.Product(at + 1, x.rank()));
+  layout.axis_stride_ = 1;
+  if (is_blocked) {
+    layout.block_ = static_cast<size_t>(block_size);
+    layout.axis_stride_ = layout.inner_;
+    layout.outer_stride_ = static_cast<size_t>(scales.Product(at, scales.rank()));
+    layout.inner_stride_ = 1;
+  }
+  return layout;
+}
+
+}  // namespace tenon
