@@ -6,6 +6,7 @@
 
 #include "base/logging.h"
 #include "base/thread_pool.h"
+#include "runtime/data_transfer.h"
 
 namespace tenon {
 
@@ -25,10 +26,13 @@ class Environment {
 
   Logger& logger() { return logger_; }
   ThreadPool& threads() { return threads_; }
+  // Copies between memories for all sessions, and for callers without one.
+  DataTransfers& transfers() { return transfers_; }
 
  private:
   Logger logger_;
   ThreadPool threads_;
+  DataTransfers transfers_;
 };
 
 }  // namespace tenon

@@ -1,124 +1,36 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
+
+#include "runtime/step_runner.h"
 
 namespace tenon {
 namespace {
 
-// How many sets of feed shapes an executor remembers.
-constexpr size_t kMostMemoryPlans = 64;
 // How many frames wait for the next run; more are made when more runs overlap.
 constexpr size_t kMostIdleFrames = 4;
+// How many different parts an executor remembers.
+constexpr size_t kMostParts = 64;
 
-Status NodeFailure(const Node& node, Status status) {
-  std::string text =
-      Format("Non-zero status code returned while running {} node. Name:'{}' Status Message: {}",
-             node.op_type, node.name, status.message());
-  return Status(status.code(), std::move(text));
-}
-
-Status CheckStop(const RunScope& scope) {
-  if (scope.terminate && scope.terminate->load(std::memory_order_relaxed)) {
-    return Fail("Exiting due to terminate flag being set to true.");
-  }
-  if (scope.deadline && std::chrono::steady_clock::now() > *scope.deadline) {
-    return Fail("the run passed its deadline");
-  }
-  return OkStatus();
-}
-
-// Deterministic kernels without subgraphs give what their inputs say.
-bool OutputsFollowInputs(const Step& step) {
-  return !step.traits.is_stateful && step.subgraphs.empty();
+// The streams of the run, which are the outermost plan's.
+RunScope WithStreams(const RunScope& scope, Frame& frame) {
+  RunScope result = scope;
+  if (result.streams == nullptr) result.streams = &frame.streams();
+  return result;
 }
 
 }  // namespace
 
-// The kinds and shapes of the feeds that a memory plan is for.
-struct Executor::KnownShapes {
-  struct Feed {
-    Value::Kind kind;
-    Shape shape;
-  };
-  std::vector<Feed> feeds;
-  std::shared_ptr<const MemoryPlan> memory;
+ExecutionState::ExecutionState(Executor& executor)
+    : executor_(executor), frame_(executor.TakeFrame()) {}
 
-  bool Matches(std::span<const Value> values) const {
-    if (values.size() != feeds.size()) return false;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i].kind() != feeds[i].kind) return false;
-      if (values[i].is_tensor() && !(values[i].tensor().shape() == feeds[i].shape)) return false;
-    }
-    return true;
-  }
-};
+ExecutionState::~ExecutionState() {
+  if (is_in_parts_) frame_->streams().Clear();
+  executor_.ReturnFrame(std::move(frame_));
+}
 
-// Runs the i-th subgraph of a step with the values that it captures.
-class Executor::Runner final : public SubgraphRunner {
- public:
-  Runner() = default;
-  void Begin(const RunScope& scope, Frame& frame, Executor& executor,
-             const std::vector<Slot>& captures) {
-    scope_ = scope;
-    ++scope_.depth;
-    frame_ = &frame;
-    executor_ = &executor;
-    captures_ = &captures;
-  }
-
-  Status Run(std::span<const Value> inputs, std::vector<Value>& outputs) override {
-    feeds_.assign(inputs.begin(), inputs.end());
-    for (const Slot slot : *captures_) feeds_.push_back(frame_->value(slot));
-    outputs.assign(executor_->plan().outputs.size(), Value());
-    const Status status = executor_->Run(scope_, feeds_, outputs);
-    feeds_.clear();
-    return status;
-  }
-
- private:
-  RunScope scope_;
-  Frame* frame_ = nullptr;
-  Executor* executor_ = nullptr;
-  const std::vector<Slot>* captures_ = nullptr;
-  std::vector<Value> feeds_;
-};
-
-class Executor::StepContext final : public KernelContext {
- public:
-  StepContext(const RunScope& scope, Frame& frame, const Step& step,
-              const std::shared_ptr<Allocator>& memory)
-      : scope_(scope), frame_(frame), step_(step), memory_(memory) {
-    node_ = step.node;
-    inputs_ = frame.InputsOf(step);
-    outputs_ = frame.OutputsOf(step);
-    threads_ = scope.threads;
-    cancelled_ = scope.terminate;
-  }
-
-  Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
-    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type, shape, memory_));
-    *outputs_[i] = std::move(tensor);
-    return &outputs_[i]->tensor();
-  }
-
-  void* Scratch(size_t bytes) override { return frame_.Scratch(bytes); }
-
-  SubgraphRunner& Subgraph(size_t i) override {
-    runner_.Begin(scope_, frame_, *step_.subgraphs[i], step_.captures[i]);
-    return runner_;
-  }
-
- private:
-  const RunScope& scope_;
-  Frame& frame_;
-  const Step& step_;
-  const std::shared_ptr<Allocator>& memory_;
-  Runner runner_;
-};
-
-Executor::Executor(Plan plan) : plan_(std::move(plan)) {}
+Executor::Executor(Plan plan) : plan_(std::move(plan)), whole_(WholePlan(plan_)) {}
 
 Executor::~Executor() = default;
 
@@ -140,28 +52,6 @@ void Executor::ReturnFrame(std::unique_ptr<Frame> frame) {
   if (idle_frames_.size() < kMostIdleFrames) idle_frames_.push_back(std::move(frame));
 }
 
-std::shared_ptr<const MemoryPlan> Executor::FindMemoryPlan(std::span<const Value> feeds) {
-  const MutexLock lock(mutex_);
-  for (auto known = known_shapes_.begin(); known != known_shapes_.end(); ++known) {
-    if (!known->Matches(feeds)) continue;
-    std::rotate(known_shapes_.begin(), known, known + 1);
-    return known_shapes_.front().memory;
-  }
-  return nullptr;
-}
-
-void Executor::KeepMemoryPlan(std::span<const Value> feeds,
-                              std::shared_ptr<const MemoryPlan> memory) {
-  KnownShapes known;
-  for (const Value& feed : feeds) {
-    known.feeds.push_back({feed.kind(), feed.is_tensor() ? feed.tensor().shape() : Shape()});
-  }
-  known.memory = std::move(memory);
-  const MutexLock lock(mutex_);
-  if (known_shapes_.size() == kMostMemoryPlans) known_shapes_.pop_back();
-  known_shapes_.insert(known_shapes_.begin(), std::move(known));
-}
-
 void Executor::Trim() {
   std::vector<std::unique_ptr<Frame>> frames;
   {
@@ -169,7 +59,7 @@ void Executor::Trim() {
     frames.swap(idle_frames_);
   }
   frames.clear();
-  plan_.memory->Shrink();
+  for (const Location& location : plan_.locations) location.allocator->Shrink();
   for (const Step& step : plan_.steps) {
     for (const auto& subgraph : step.subgraphs) subgraph->Trim();
   }
@@ -178,252 +68,243 @@ void Executor::Trim() {
 Status Executor::Run(const RunScope& scope, std::span<const Value> feeds,
                      std::span<Value> fetches) {
   std::unique_ptr<Frame> frame = TakeFrame();
-  const Status status = RunInFrame(scope, *frame, feeds, fetches);
+  const Status status = RunWhole(scope, *frame, feeds, fetches);
   ReturnFrame(std::move(frame));
   return status;
 }
 
-Status Executor::RunInFrame(const RunScope& scope, Frame& frame, std::span<const Value> feeds,
-                            std::span<Value> fetches) {
-  std::shared_ptr<const MemoryPlan> memory = FindMemoryPlan(feeds);
-  const bool is_planned = memory != nullptr;
-  TENON_RETURN_IF_ERROR(frame.Bind(std::move(memory)));
-  TENON_RETURN_IF_ERROR(SetFeeds(frame, feeds));
-  if (is_planned) {
-    TENON_RETURN_IF_ERROR(PrepareOutputs(frame, fetches));
-    frame.BindMoving();
-    TENON_RETURN_IF_ERROR(RunPlanned(scope, frame));
-  } else {
-    RunRecord record(plan_.slot_count);
-    TENON_RETURN_IF_ERROR(RunRecorded(scope, frame, record));
-    KeepMemoryPlan(feeds, PlanMemory(plan_, record));
-  }
-  return TakeOutputs(scope, frame, fetches);
+Status Executor::Run(const RunScope& scope, ExecutionState& state, std::span<const Value> feeds,
+                     std::span<Value> fetches) {
+  const Status status = RunWhole(scope, *state.frame_, feeds, fetches);
+  state.frame_->Clear();
+  return status;
 }
 
-Status Executor::SetFeeds(Frame& frame, std::span<const Value> feeds) {
+Status Executor::RunWhole(const RunScope& scope, Frame& frame, std::span<const Value> feeds,
+                          std::span<Value> fetches) {
   if (feeds.size() != plan_.inputs.size()) {
     return InvalidArgument("expected {} feeds, got {}", plan_.inputs.size(), feeds.size());
   }
+  return RunRegion(scope, whole_, frame, feeds, fetches);
+}
+
+Status Executor::RunPart(const RunScope& scope, ExecutionState& state, const PartialRun& part) {
+  if (state.is_running_.exchange(true)) return Fail("the execution state is in use");
+  const Status status = RunPartLocked(scope, state, part);
+  state.is_running_ = false;
+  return status;
+}
+
+Status Executor::RunPartLocked(const RunScope& scope, ExecutionState& state,
+                               const PartialRun& part) {
+  TENON_RETURN_IF_ERROR(CheckPart(state, part));
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPlanCache> plans, FindRegion(part));
+  state.is_in_parts_ = true;
+  const Status status = RunRegion(scope, *plans, *state.frame_, part.feeds, part.fetches);
+  state.has_failed_ = !status.ok();
+  if (!status.ok()) return status;
+  state.frame_->Settle(plans->region());
+  state.position_ = part.end;
+  return OkStatus();
+}
+
+Status Executor::CheckPart(const ExecutionState& state, const PartialRun& part) const {
+  if (state.has_failed_) return Fail("an earlier part of this execution failed");
+  if (part.begin != state.position_) {
+    return InvalidArgument("expected a part that begins at step {}, got [{}, {})", state.position_,
+                           part.begin, part.end);
+  }
+  if (part.feed_slots.size() != part.feeds.size()) {
+    return InvalidArgument("expected {} feeds, got {}", part.feed_slots.size(), part.feeds.size());
+  }
+  if (part.fetch_slots.size() != part.fetches.size()) {
+    return InvalidArgument("expected {} fetches, got {}", part.fetch_slots.size(),
+                           part.fetches.size());
+  }
+  return OkStatus();
+}
+
+Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PartialRun& part) {
+  const auto matches = [&](const std::shared_ptr<MemoryPlanCache>& known) {
+    const Region& region = known->region();
+    return region.begin == part.begin && region.end == part.end &&
+           std::ranges::equal(region.feeds, part.feed_slots) &&
+           std::ranges::equal(region.fetches, part.fetch_slots);
+  };
+  const MutexLock lock(mutex_);
+  const auto known = std::find_if(parts_.begin(), parts_.end(), matches);
+  if (known != parts_.end()) {
+    std::rotate(parts_.begin(), known, known + 1);
+    return parts_.front();
+  }
+  TENON_ASSIGN_OR_RETURN(
+      Region region, ResolveRegion(plan_, part.begin, part.end, part.feed_slots, part.fetch_slots));
+  if (parts_.size() == kMostParts) parts_.pop_back();
+  parts_.insert(parts_.begin(), std::make_shared<MemoryPlanCache>(std::move(region)));
+  return parts_.front();
+}
+
+Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame& frame,
+                           std::span<const Value> feeds, std::span<Value> fetches) {
+  const RunScope scope = WithStreams(outer, frame);
+  const Region& region = plans.region();
+  std::shared_ptr<const MemoryPlan> memory = plans.Find(feeds, frame);
+  const bool is_planned = memory != nullptr;
+  TENON_RETURN_IF_ERROR(frame.Bind(std::move(memory)));
+  TENON_RETURN_IF_ERROR(SetFeeds(frame, region.feeds, feeds));
+  TENON_RETURN_IF_ERROR(CheckNeeded(region, frame));
+  StepRunner steps(plan_, region, scope, frame);
+  if (is_planned) {
+    TENON_RETURN_IF_ERROR(PrepareOutputs(scope, region, frame, fetches));
+    frame.BindMoving();
+    TENON_RETURN_IF_ERROR(steps.RunPlanned());
+  } else {
+    RunRecord record(plan_.slot_count);
+    TENON_RETURN_IF_ERROR(steps.RunRecorded(record));
+    plans.Keep(feeds, frame, PlanMemory(plan_, region, record));
+  }
+  return TakeOutputs(scope, region, frame, fetches);
+}
+
+Status Executor::SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<const Value> feeds) {
+  const bool is_whole = slots.data() == whole_.region().feeds.data();
   for (size_t i = 0; i < feeds.size(); ++i) {
-    Value& value = frame.value(plan_.inputs[i]);
-    if (feeds[i].has_value()) {
+    Value& value = frame.value(slots[i]);
+    if (!feeds[i].has_value()) {
+      if (is_whole && !value.has_value()) return InvalidArgument("input {} is missing", i);
+      continue;
+    }
+    if (!is_whole && value.has_value() && !plan_.IsDefaultInput(slots[i])) {
+      return InvalidArgument("value '{}' is set already", NameOf(slots[i]));
+    }
+    const Location& location = plan_.LocationOf(slots[i]);
+    const bool is_there =
+        !feeds[i].is_tensor() || feeds[i].tensor().memory().SameDevice(*location.memory);
+    if (is_there) {
       value = feeds[i];
-    } else if (!value.has_value()) {
-      return InvalidArgument("input {} is missing", i);
+      continue;
+    }
+    const Tensor& feed = feeds[i].tensor();
+    TENON_ASSIGN_OR_RETURN(Tensor copy, frame.Buffer(slots[i], feed.type(), feed.shape()));
+    TENON_RETURN_IF_ERROR(plan_.transfers->CopyTensor(feed, copy));
+    value = std::move(copy);
+  }
+  return OkStatus();
+}
+
+// A part finds there what its steps read. (A whole plan does if all its inputs are fed.)
+Status Executor::CheckNeeded(const Region& region, Frame& frame) const {
+  for (const Slot slot : region.needed) {
+    const ValueInfo& info = plan_.graph->value(plan_.value_of[static_cast<size_t>(slot)]);
+    if (!frame.value(slot).has_value() && info.type.kind != Value::Kind::kOptional) {
+      return InvalidArgument("value '{}' is needed from step {} on, and was neither made nor fed",
+                             info.name, region.begin);
     }
   }
   return OkStatus();
 }
 
-// Gives outputs that have memory of their own that memory: the caller's or new.
-Status Executor::PrepareOutputs(Frame& frame, std::span<Value> fetches) {
+std::string Executor::NameOf(Slot slot) const {
+  return plan_.graph->value(plan_.value_of[static_cast<size_t>(slot)]).name;
+}
+
+Result<Tensor> Executor::AllocateIn(const MemoryInfo& memory, DataType type,
+                                    const Shape& shape) const {
+  for (const Location& location : plan_.locations) {
+    if (location.memory->SameDevice(memory)) {
+      return Tensor::Allocate(type, shape, location.allocator);
+    }
+  }
+  return InvalidArgument("no provider of the session has memory '{}'", memory.name);
+}
+
+// Where the caller wants the i-th fetch.
+const MemoryInfo& Executor::WantedMemory(const RunScope& scope, size_t i, const Value& fetch) {
+  if (fetch.is_tensor()) return fetch.tensor().memory();
+  const bool is_said = i < scope.fetch_memory.size() && scope.fetch_memory[i] != nullptr;
+  return is_said ? *scope.fetch_memory[i] : CpuMemory();
+}
+
+// Gives outputs that have memory of their own that memory: the caller's, or new, or, for those that
+// go elsewhere afterwards, the frame's.
+Status Executor::PrepareOutputs(const RunScope& scope, const Region& region, Frame& frame,
+                                std::span<Value> fetches) {
   const MemoryPlan& memory = *frame.memory();
-  for (size_t i = 0; i < plan_.outputs.size(); ++i) {
-    const Slot slot = plan_.outputs[i].slot;
+  for (size_t i = 0; i < region.fetches.size(); ++i) {
+    const Slot slot = region.fetches[i];
     const MemoryPlan::Binding& binding = memory.bindings[static_cast<size_t>(slot)];
     if (binding.place != MemoryPlan::Place::kOutput || binding.root != slot) continue;
     if (frame.value(slot).has_value()) continue;  // the same value is an output twice
-    const bool is_given = fetches[i].is_tensor() && fetches[i].tensor().type() == binding.type &&
+    const Location& location = plan_.LocationOf(slot);
+    const bool stays = WantedMemory(scope, i, fetches[i]).SameDevice(*location.memory);
+    const bool is_given = stays && fetches[i].is_tensor() &&
+                          fetches[i].tensor().type() == binding.type &&
                           fetches[i].tensor().shape() == binding.shape;
     if (is_given) {
       frame.value(slot) = fetches[i];
-    } else {
-      TENON_ASSIGN_OR_RETURN(Tensor tensor,
-                             Tensor::Allocate(binding.type, binding.shape, plan_.memory));
-      frame.value(slot) = std::move(tensor);
-    }
-  }
-  return OkStatus();
-}
-
-namespace {
-
-// Copies a finished output into the caller's tensor.
-Status CopyInto(const PlanOutput& output, const Tensor& from, Tensor& into) {
-  if (from.type() != into.type() || !(from.shape() == into.shape())) {
-    return InvalidArgument("output '{}': the given tensor is {} {}, but the result is {} {}",
-                           output.name, DataTypeName(into.type()), into.shape(),
-                           DataTypeName(from.type()), from.shape());
-  }
-  if (from.type() == DataType::kString) {
-    std::copy_n(from.data<std::string>(), from.size(), into.data<std::string>());
-  } else if (from.bytes() > 0 && from.raw() != into.raw()) {
-    std::memcpy(into.raw(), from.raw(), from.bytes());
-  }
-  return OkStatus();
-}
-
-}  // namespace
-
-Status Executor::TakeOutputs(const RunScope& scope, Frame& frame, std::span<Value> fetches) {
-  for (size_t i = 0; i < plan_.outputs.size(); ++i) {
-    const PlanOutput& output = plan_.outputs[i];
-    const Value& value = frame.value(output.slot);
-    if (!value.has_value()) return Fail("output '{}' was not produced", output.name);
-    if (fetches[i].is_tensor()) {
-      if (!value.is_tensor()) {
-        return InvalidArgument("output '{}' is a {}, not a tensor", output.name,
-                               ValueKindName(value.kind()));
-      }
-      TENON_RETURN_IF_ERROR(CopyInto(output, value.tensor(), fetches[i].tensor()));
       continue;
     }
+    TENON_ASSIGN_OR_RETURN(Tensor tensor,
+                           stays ? Tensor::Allocate(binding.type, binding.shape, location.allocator)
+                                 : frame.Buffer(slot, binding.type, binding.shape));
+    frame.value(slot) = std::move(tensor);
+  }
+  return OkStatus();
+}
+
+Status Executor::TakeOutputs(const RunScope& scope, const Region& region, Frame& frame,
+                             std::span<Value> fetches) {
+  const bool is_whole = &region == &whole_.region();
+  for (size_t i = 0; i < region.fetches.size(); ++i) {
+    const Slot slot = region.fetches[i];
+    if (!frame.value(slot).has_value()) return Fail("output '{}' was not produced", NameOf(slot));
     // The caller of a session may keep and change what it gets, so it gets memory that nobody else
-    // refers to. Control flow shares what it does not own; only the slab's memory must not leave.
-    const bool may_hand_over =
-        !value.is_tensor() || (value.tensor().owner() != nullptr &&
-                               (value.tensor().owner().use_count() == 1 || scope.depth > 0));
-    if (may_hand_over) {
-      fetches[i] = value;
-    } else {
-      TENON_ASSIGN_OR_RETURN(Tensor copy, value.tensor().Clone());
-      fetches[i] = std::move(copy);
-    }
+    // refers to. Control flow and parts share what is no constant.
+    const bool may_share = scope.depth > 0 || (!is_whole && !plan_.IsConstant(slot));
+    TENON_RETURN_IF_ERROR(
+        TakeOutput(scope, frame, slot, WantedMemory(scope, i, fetches[i]), may_share, fetches[i]));
   }
   return OkStatus();
 }
 
-Status Executor::RunStep(const RunScope& scope, Frame& frame, const Step& step) {
-  StepContext context(scope, frame, step, plan_.memory);
-  Status status = step.kernel->Run(context);
-  if (!status.ok()) return NodeFailure(*step.node, std::move(status));
-  return OkStatus();
-}
-
-Status Executor::RunPlanned(const RunScope& scope, Frame& frame) {
-  const MemoryPlan& memory = *frame.memory();
-  for (const uint32_t index : memory.steps) {
-    TENON_RETURN_IF_ERROR(CheckStop(scope));
-    const Step& step = plan_.steps[index];
-    if (memory.is_bound[index]) {
-      TENON_RETURN_IF_ERROR(RunStep(scope, frame, step));
-      continue;
-    }
-    TENON_RETURN_IF_ERROR(RunUnboundStep(scope, frame, step));
-    // Dynamic values give their memory back as soon as nobody needs it.
-    for (const Slot slot : plan_.ReleasesOf(step)) {
-      const auto place = memory.bindings[static_cast<size_t>(slot)].place;
-      if (place == MemoryPlan::Place::kDynamic) frame.value(slot) = Value();
-    }
+Status Executor::TakeOutput(const RunScope& scope, Frame& frame, Slot slot,
+                            const MemoryInfo& wanted, bool may_share, Value& fetch) {
+  const Value& value = frame.value(slot);
+  if (fetch.is_tensor() && !value.is_tensor()) {
+    return InvalidArgument("output '{}' is a {}, not a tensor", NameOf(slot),
+                           ValueKindName(value.kind()));
   }
-  return OkStatus();
-}
-
-Status Executor::RunRecorded(const RunScope& scope, Frame& frame, RunRecord& record) {
-  const auto at = [&](Slot slot) -> SlotRecord& { return record.slots[static_cast<size_t>(slot)]; };
-  for (const auto& [slot, constant] : plan_.constants) {
-    at(slot).shape_is_fixed = at(slot).data_is_fixed = true;
-  }
-  for (const Slot slot : plan_.inputs) {
-    const Value& feed = frame.value(slot);
-    at(slot).shape_is_fixed = feed.is_tensor();
-    at(slot).data_is_fixed = false;
-    RecordShape(feed, at(slot));
-  }
-  for (const Step& step : plan_.steps) {
-    TENON_RETURN_IF_ERROR(CheckStop(scope));
-    TENON_RETURN_IF_ERROR(RunUnboundStep(scope, frame, step));
-    RecordStep(frame, step, record);
-    for (const Slot slot : plan_.ReleasesOf(step)) frame.value(slot) = Value();
-  }
-  return OkStatus();
-}
-
-void Executor::RecordShape(const Value& value, SlotRecord& slot) {
-  slot.is_tensor = value.is_tensor();
-  if (!slot.is_tensor) return;
-  slot.type = value.tensor().type();
-  slot.shape = value.tensor().shape();
-}
-
-// What the feed shapes determine of a step's outputs, given what they determine of its inputs.
-void Executor::RecordStep(Frame& frame, const Step& step, RunRecord& record) {
-  const auto at = [&](Slot slot) -> SlotRecord& { return record.slots[static_cast<size_t>(slot)]; };
-  const std::span<const Slot> inputs = plan_.InputsOf(step);
-  bool shapes_fixed = true, data_fixed = OutputsFollowInputs(step), data_read_fixed = true;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] == kNoSlot) continue;
-    shapes_fixed &= at(inputs[i]).shape_is_fixed;
-    data_fixed &= at(inputs[i]).data_is_fixed;
-    if (!step.traits.allocates_outputs && frame.shapes().ReadData(i)) {
-      data_read_fixed &= at(inputs[i]).data_is_fixed;
-    }
-  }
-  if (step.traits.reads_shapes_only) data_fixed = shapes_fixed;
-  const bool output_shapes_fixed =
-      data_fixed || (!step.traits.allocates_outputs && shapes_fixed && data_read_fixed);
-  for (const Slot slot : plan_.OutputsOf(step)) {
-    if (slot == kNoSlot) continue;
-    const Value& value = frame.value(slot);
-    RecordShape(value, at(slot));
-    at(slot).shape_is_fixed = output_shapes_fixed;
-    at(slot).data_is_fixed = data_fixed;
-    if (data_fixed) at(slot).value = value;
-  }
-}
-
-Status Executor::RunUnboundStep(const RunScope& scope, Frame& frame, const Step& step) {
-  if (!step.traits.allocates_outputs && step.subgraphs.empty()) {
-    bool is_done = false;
-    Status status = AllocateOutputs(frame, step, &is_done);
-    if (!status.ok()) return NodeFailure(*step.node, std::move(status));
-    if (is_done) return OkStatus();
-  }
-  return RunStep(scope, frame, step);
-}
-
-// Finds the outputs' shapes and gives them memory. `*is_done` if there is nothing to run: a view.
-Status Executor::AllocateOutputs(Frame& frame, const Step& step, bool* is_done) {
-  const std::span<const Value* const> inputs = frame.InputsOf(step);
-  const std::span<Value* const> outputs = frame.OutputsOf(step);
-  ConcreteShapeContext& shapes = frame.shapes();
-  shapes.Begin(*plan_.graph, *step.node, inputs);
-  if (step.traits.is_view && !inputs[0]->is_tensor()) {
-    *outputs[0] = *inputs[0];
-    *is_done = true;
+  if (!value.is_tensor()) {
+    fetch = value;
     return OkStatus();
   }
-  TENON_RETURN_IF_ERROR(step.kernel->InferShapes(shapes));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i] == nullptr) continue;
-    const ConcreteShapeContext::OutputShape& output = shapes.output(i);
-    if (!output.set) return Fail("the shape function did not set output {}", i);
-    if (i == 0 && step.traits.is_view) {
-      *outputs[0] = inputs[0]->tensor().Reshaped(output.shape);
-      *is_done = true;
-    } else if (i == 0 && TakeOverInput(frame, step, output)) {
-      continue;
-    } else {
-      TENON_ASSIGN_OR_RETURN(*outputs[i],
-                             Tensor::Allocate(output.type, output.shape, plan_.memory));
+  const Tensor& from = value.tensor();
+  if (fetch.is_tensor()) {
+    const Tensor& into = fetch.tensor();
+    if (from.type() != into.type() || !(from.shape() == into.shape())) {
+      return InvalidArgument("output '{}': the given tensor is {} {}, but the result is {} {}",
+                             NameOf(slot), DataTypeName(into.type()), into.shape(),
+                             DataTypeName(from.type()), from.shape());
     }
+    if (from.raw() == into.raw()) return OkStatus();
   }
-  return OkStatus();
-}
-
-// Puts output 0 where an input is that nobody needs afterwards, if the kernel can work in place.
-bool Executor::TakeOverInput(Frame& frame, const Step& step,
-                             const ConcreteShapeContext::OutputShape& output) {
-  const std::span<const Slot> inputs = plan_.InputsOf(step);
-  const std::span<const Slot> dying = plan_.ReleasesOf(step);
-  for (const int candidate : {step.traits.in_place_input, step.traits.in_place_also}) {
-    if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) continue;
-    const Slot slot = inputs[static_cast<size_t>(candidate)];
-    if (slot == kNoSlot || std::find(dying.begin(), dying.end(), slot) == dying.end()) continue;
-    // A kernel may write over one operand while it reads another, not while it reads the same.
-    if (std::count(inputs.begin(), inputs.end(), slot) != 1) continue;
-    const Value& value = frame.value(slot);
-    if (!value.is_tensor() || value.tensor().owner().use_count() != 1) continue;
-    const Tensor& input = value.tensor();
-    const bool fits = input.type() != DataType::kString && output.type != DataType::kString &&
-                      DataTypeBytes(output.type, output.shape.NumElements()) == input.bytes();
-    if (!fits) continue;
-    Value& into = frame.value(plan_.OutputsOf(step)[0]);
-    into = Tensor::View(output.type, output.shape, const_cast<void*>(input.raw()), input.owner());
-    return true;
+  // Only the slab's memory, which has no owner, must never leave.
+  const bool is_there = !fetch.is_tensor() && from.memory().SameDevice(wanted) &&
+                        from.owner() != nullptr && (from.owner().use_count() == 1 || may_share);
+  if (is_there) {
+    fetch = value;
+    return OkStatus();
   }
-  return false;
+  const int32_t producer = plan_.stream_of[static_cast<size_t>(slot)];
+  if (producer >= 0) {
+    TENON_ASSIGN_OR_RETURN(Stream * stream, scope.streams->Of(producer));
+    TENON_RETURN_IF_ERROR(WaitFor(*stream, nullptr));
+  }
+  if (!fetch.is_tensor()) {
+    TENON_ASSIGN_OR_RETURN(Tensor copy, AllocateIn(wanted, from.type(), from.shape()));
+    fetch = std::move(copy);
+  }
+  return plan_.transfers->CopyTensor(from, fetch.tensor());
 }
 
 }  // namespace tenon

@@ -3,28 +3,58 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/logging.h"
 #include "base/mutex.h"
 #include "runtime/frame.h"
-#include "runtime/memory_plan.h"
+#include "runtime/memory_plan_cache.h"
 #include "runtime/plan.h"
+#include "runtime/run_scope.h"
 
 namespace tenon {
 
-// What all steps of one run share, subgraphs included.
-struct RunScope {
-  ThreadPool* threads = nullptr;
-  // The run ends with an error soon after this becomes true; may be null.
-  const std::atomic<bool>* terminate = nullptr;
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  // Depth of control flow around this plan.
-  int depth = 0;
+class Executor;
+
+// One execution of a plan: the frame of its values and streams, and how far it came. Runs the whole
+// plan any number of times, or once in parts. Used by one thread at a time. The executor outlives
+// it.
+class ExecutionState {
+ public:
+  explicit ExecutionState(Executor& executor);
+  // Frees every value that it still holds.
+  ~ExecutionState();
+  ExecutionState(const ExecutionState&) = delete;
+  ExecutionState& operator=(const ExecutionState&) = delete;
+
+  // The step at which the next part begins.
+  uint32_t position() const { return position_; }
+  // Tells the streams that a run is over, after waiting for them if `synchronize`.
+  Status EndRun(bool synchronize) { return frame_->streams().EndRun(synchronize); }
+
+ private:
+  friend class Executor;
+
+  Executor& executor_;
+  std::unique_ptr<Frame> frame_;
+  uint32_t position_ = 0;
+  bool is_in_parts_ = false;
+  bool has_failed_ = false;
+  std::atomic<bool> is_running_ = false;
+};
+
+// Which steps to run next, what goes into them and what comes out.
+struct PartialRun {
+  uint32_t begin = 0, end = 0;
+  // Values by slot. Fed slots must be empty, or inputs with a default. A step whose outputs are all
+  // fed is skipped.
+  std::span<const Slot> feed_slots;
+  std::span<const Value> feeds;
+  // Anything made in these steps, an output of the graph made in earlier ones, or a constant (of
+  // which the caller gets a copy). As for Run, fetches[i] may be a tensor to write into.
+  std::span<const Slot> fetch_slots;
+  std::span<Value> fetches;
 };
 
 // Thread-safe.
@@ -39,44 +69,58 @@ class Executor {
 
   // Runs the whole plan. `feeds` follow Plan::inputs; kNone takes the default of an input that is
   // also an initializer. `fetches` has one value per output: kNone is filled with a new value, a
-  // tensor is written in place and must have the output's type and shape.
+  // tensor is written in place and must have the output's type and shape. Feeds and fetches may lie
+  // in any memory that a data transfer reaches.
   // Errors: what a step reports, as "Non-zero status code returned while running <op> node.
   // Name:'<node>' Status Message: <text>"; termination; out of memory. The executor stays usable.
   Status Run(const RunScope& scope, std::span<const Value> feeds, std::span<Value> fetches);
+  // The same with the frame and the streams of `state`.
+  Status Run(const RunScope& scope, ExecutionState& state, std::span<const Value> feeds,
+             std::span<Value> fetches);
+
+  // Runs a part of the plan. Parts of one state follow each other: each begins where the one before
+  // ended, the first at 0. Values that later parts read stay in the state.
+  // Errors: kInvalidArgument for a range that does not follow or is not in the plan, a slot that is
+  // set already, a value that a step needs and nobody made, a fetch that was not made; kFail if the
+  // state is in use or one of its parts failed; otherwise as Run.
+  Status RunPart(const RunScope& scope, ExecutionState& state, const PartialRun& part);
 
   // Frees pooled frames and cached blocks of memory.
   void Trim();
 
  private:
-  class StepContext;
-  class Runner;
-  struct KnownShapes;
+  friend class ExecutionState;
 
   std::unique_ptr<Frame> TakeFrame();
   void ReturnFrame(std::unique_ptr<Frame> frame);
-  std::shared_ptr<const MemoryPlan> FindMemoryPlan(std::span<const Value> feeds);
-  void KeepMemoryPlan(std::span<const Value> feeds, std::shared_ptr<const MemoryPlan> memory);
+  Result<std::shared_ptr<MemoryPlanCache>> FindRegion(const PartialRun& part);
 
-  Status RunInFrame(const RunScope& scope, Frame& frame, std::span<const Value> feeds,
-                    std::span<Value> fetches);
-  Status SetFeeds(Frame& frame, std::span<const Value> feeds);
-  Status PrepareOutputs(Frame& frame, std::span<Value> fetches);
-  Status TakeOutputs(const RunScope& scope, Frame& frame, std::span<Value> fetches);
-  Status RunRecorded(const RunScope& scope, Frame& frame, RunRecord& record);
-  Status RunPlanned(const RunScope& scope, Frame& frame);
-  Status RunStep(const RunScope& scope, Frame& frame, const Step& step);
-  // A step whose outputs are not bound: finds their shapes and memory first.
-  Status RunUnboundStep(const RunScope& scope, Frame& frame, const Step& step);
-  Status AllocateOutputs(Frame& frame, const Step& step, bool* is_done);
-  bool TakeOverInput(Frame& frame, const Step& step,
-                     const ConcreteShapeContext::OutputShape& output);
-  static void RecordShape(const Value& value, SlotRecord& slot);
-  void RecordStep(Frame& frame, const Step& step, RunRecord& record);
+  // Everything between the values set and the values taken.
+  Status RunRegion(const RunScope& scope, MemoryPlanCache& plans, Frame& frame,
+                   std::span<const Value> feeds, std::span<Value> fetches);
+  Status RunWhole(const RunScope& scope, Frame& frame, std::span<const Value> feeds,
+                  std::span<Value> fetches);
+  Status RunPartLocked(const RunScope& scope, ExecutionState& state, const PartialRun& part);
+  Status CheckPart(const ExecutionState& state, const PartialRun& part) const;
+
+  Status SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<const Value> feeds);
+  Status CheckNeeded(const Region& region, Frame& frame) const;
+  static const MemoryInfo& WantedMemory(const RunScope& scope, size_t i, const Value& fetch);
+  Status PrepareOutputs(const RunScope& scope, const Region& region, Frame& frame,
+                        std::span<Value> fetches);
+  Status TakeOutputs(const RunScope& scope, const Region& region, Frame& frame,
+                     std::span<Value> fetches);
+  Status TakeOutput(const RunScope& scope, Frame& frame, Slot slot, const MemoryInfo& wanted,
+                    bool may_share, Value& fetch);
+  // A tensor for a value of the plan in `memory`. Error: no allocator, or out of memory.
+  Result<Tensor> AllocateIn(const MemoryInfo& memory, DataType type, const Shape& shape) const;
+  std::string NameOf(Slot slot) const;
 
   const Plan plan_;
+  MemoryPlanCache whole_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_frames_;
-  std::vector<KnownShapes> known_shapes_;  // most recent first
+  std::vector<std::shared_ptr<MemoryPlanCache>> parts_;  // most recent first
 };
 
 }  // namespace tenon

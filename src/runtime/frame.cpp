@@ -1,5 +1,6 @@
 #include "runtime/frame.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tenon {
@@ -11,7 +12,11 @@ Result<Tensor> Bytes(size_t bytes, const std::shared_ptr<Allocator>& memory) {
 
 }  // namespace
 
-Frame::Frame(const Plan& plan) : plan_(plan), values_(plan.slot_count) {
+Frame::Frame(const Plan& plan)
+    : plan_(plan),
+      values_(plan.slot_count),
+      slabs_(plan.locations.size()),
+      streams_(plan.providers) {
   for (const Slot slot : plan.slots) {
     Value* value = slot == kNoSlot ? nullptr : &values_[static_cast<size_t>(slot)];
     inputs_.push_back(value);
@@ -33,26 +38,65 @@ Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
   if (memory_ == memory) return OkStatus();
   Unbind();
   if (memory == nullptr) return OkStatus();
-  if (slab_.bytes() < memory->slab_bytes) {
-    slab_ = Tensor();
-    TENON_ASSIGN_OR_RETURN(slab_, Bytes(memory->slab_bytes, plan_.memory));
+  for (size_t i = 0; i < slabs_.size(); ++i) {
+    if (slabs_[i].bytes() >= memory->slab_bytes[i]) continue;
+    slabs_[i] = Tensor();
+    TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], plan_.locations[i].allocator));
   }
   memory_ = std::move(memory);
   for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = fixed;
   for (size_t i = 0; i < memory_->bindings.size(); ++i) {
     const MemoryPlan::Binding& binding = memory_->bindings[i];
-    if (binding.place != MemoryPlan::Place::kSlab) continue;
-    values_[i] =
-        Tensor::View(binding.type, binding.shape, slab_.data<std::byte>() + binding.offset);
+    if (binding.place == MemoryPlan::Place::kSlab) values_[i] = InSlab(i, nullptr);
   }
   return OkStatus();
+}
+
+Tensor Frame::InSlab(size_t slot, std::shared_ptr<void> owner) {
+  const MemoryPlan::Binding& binding = memory_->bindings[slot];
+  Tensor& slab = slabs_[plan_.location_of[slot]];
+  return Tensor::View(binding.type, binding.shape, slab.data<std::byte>() + binding.offset,
+                      std::move(owner), slab.memory());
 }
 
 void Frame::BindMoving() {
   for (const Slot slot : memory_->moving) {
     const MemoryPlan::Binding& binding = memory_->bindings[static_cast<size_t>(slot)];
     Tensor& root = value(binding.root).tensor();
-    value(slot) = Tensor::View(binding.type, binding.shape, root.raw());
+    value(slot) = Tensor::View(binding.type, binding.shape, root.raw(), nullptr, root.memory());
+  }
+}
+
+void Frame::Settle(const Region& region) {
+  std::vector<bool> stays(values_.size(), false);
+  for (const Slot slot : region.live_out) stays[static_cast<size_t>(slot)] = true;
+  for (const auto& [slot, constant] : plan_.constants) stays[static_cast<size_t>(slot)] = true;
+  std::vector<bool> is_slab_held(slabs_.size(), false);
+  for (size_t i = 0; memory_ != nullptr && i < values_.size(); ++i) {
+    if (stays[i]) Keep(i, is_slab_held);
+  }
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (!stays[i]) values_[i] = Value();
+  }
+  for (size_t i = 0; i < slabs_.size(); ++i) {
+    if (is_slab_held[i]) slabs_[i] = Tensor();
+  }
+  memory_ = nullptr;
+}
+
+// Makes a value of the planned region own what it points to.
+void Frame::Keep(size_t slot, std::vector<bool>& is_slab_held) {
+  const MemoryPlan::Binding& binding = memory_->bindings[slot];
+  const bool is_view_of_other = binding.root != static_cast<Slot>(slot);
+  if (binding.place == MemoryPlan::Place::kSlab) {
+    const size_t location = plan_.location_of[slot];
+    values_[slot] = InSlab(slot, slabs_[location].owner());
+    is_slab_held[location] = true;
+  } else if (is_view_of_other && (binding.place == MemoryPlan::Place::kFeed ||
+                                  binding.place == MemoryPlan::Place::kOutput)) {
+    Tensor& view = values_[slot].tensor();
+    const Tensor& root = value(binding.root).tensor();
+    view = Tensor::View(view.type(), view.shape(), view.raw(), root.owner(), root.memory());
   }
 }
 
@@ -73,11 +117,23 @@ void Frame::Clear() {
 void* Frame::Scratch(size_t bytes) {
   if (scratch_.bytes() < bytes) {
     scratch_ = Tensor();
-    Result<Tensor> larger = Bytes(bytes, plan_.memory);
+    Result<Tensor> larger = Bytes(bytes, plan_.locations[0].allocator);
     if (!larger) return nullptr;
     scratch_ = std::move(*larger);
   }
   return scratch_.raw();
+}
+
+Result<Tensor> Frame::Buffer(Slot slot, DataType type, const Shape& shape) {
+  const auto known = std::find_if(buffers_.begin(), buffers_.end(),
+                                  [&](const auto& entry) { return entry.first == slot; });
+  if (known != buffers_.end()) {
+    if (known->second.type() == type && known->second.shape() == shape) return known->second;
+    buffers_.erase(known);
+  }
+  const Location& location = plan_.locations[plan_.location_of[static_cast<size_t>(slot)]];
+  TENON_ASSIGN_OR_RETURN(Tensor buffer, Tensor::Allocate(type, shape, location.allocator));
+  return buffers_.emplace_back(slot, std::move(buffer)).second;
 }
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include "runtime/concrete_shapes.h"
 #include "runtime/memory_plan.h"
 #include "runtime/plan.h"
+#include "runtime/stream_set.h"
 
 namespace tenon {
 
@@ -18,11 +19,14 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  // Prepares for runs by `memory` (null: a recorded run): slab, fixed values, views into the slab.
-  // Does nothing if the frame is bound to it already. Error: out of memory.
+  // Prepares for runs by `memory` (null: a recorded run): slabs, fixed values, views into the
+  // slabs. Does nothing if the frame is bound to it already. Error: out of memory.
   Status Bind(std::shared_ptr<const MemoryPlan> memory);
   // Points the slots that lie in feeds' and outputs' memory to where it is now.
   void BindMoving();
+  // Ends a region of which others follow: keeps what they read, which holds on to its memory from
+  // now on, and drops the rest.
+  void Settle(const Region& region);
   // Drops what the run leaves behind: feeds, outputs and dynamic values.
   void Clear();
 
@@ -36,11 +40,20 @@ class Frame {
   const MemoryPlan* memory() const { return memory_.get(); }
   ConcreteShapeContext& shapes() { return shapes_; }
 
+  // The streams of the run, if this is the outermost plan.
+  StreamSet& streams() { return streams_; }
+
   // At least `bytes` bytes for the kernel that runs; null if there is no memory.
   void* Scratch(size_t bytes);
+  // A tensor in the slot's memory that keeps its place from run to run while type and shape stay:
+  // for a value that enters or leaves through a copy. Error: out of memory.
+  Result<Tensor> Buffer(Slot slot, DataType type, const Shape& shape);
 
  private:
   void Unbind();
+  // The planned place of `slot` in its slab.
+  Tensor InSlab(size_t slot, std::shared_ptr<void> owner);
+  void Keep(size_t slot, std::vector<bool>& is_slab_held);
 
   const Plan& plan_;
   std::vector<Value> values_;  // by slot
@@ -48,8 +61,10 @@ class Frame {
   std::vector<const Value*> inputs_;
   std::vector<Value*> outputs_;
   std::shared_ptr<const MemoryPlan> memory_;
-  Tensor slab_;
+  std::vector<Tensor> slabs_;  // by location
+  std::vector<std::pair<Slot, Tensor>> buffers_;
   Tensor scratch_;
+  StreamSet streams_;
   ConcreteShapeContext shapes_;
 };
 

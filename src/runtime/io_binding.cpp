@@ -5,14 +5,16 @@
 
 namespace tenon {
 
-void IoBinding::Bindings::Set(std::string_view name, Value value) {
+size_t IoBinding::Bindings::Set(std::string_view name, Value value) {
   const auto bound = std::find(names.begin(), names.end(), name);
+  const auto index = static_cast<size_t>(bound - names.begin());
   if (bound != names.end()) {
-    values[bound - names.begin()] = std::move(value);
-    return;
+    values[index] = std::move(value);
+  } else {
+    names.push_back(name);
+    values.push_back(std::move(value));
   }
-  names.push_back(name);
-  values.push_back(std::move(value));
+  return index;
 }
 
 void IoBinding::Bindings::Clear() {
@@ -26,21 +28,25 @@ Status IoBinding::BindInput(std::string_view name, Value value) {
   return OkStatus();
 }
 
-Status IoBinding::BindOutput(std::string_view name, Value value) {
+Status IoBinding::BindOutputTo(std::string_view name, const MemoryInfo& memory, Value value) {
   TENON_ASSIGN_OR_RETURN(const std::string_view own_name, session_.FindOutputName(name));
-  outputs_.Set(own_name, std::move(value));
+  const size_t index = outputs_.Set(own_name, std::move(value));
+  output_memory_.resize(outputs_.values.size());
+  output_memory_[index] = &memory;
   results_.assign(outputs_.values.size(), Value());
   return OkStatus();
 }
 
 void IoBinding::ClearOutputs() {
   outputs_.Clear();
+  output_memory_.clear();
   results_.clear();
 }
 
 Status IoBinding::Run(const RunOptions& options) {
   std::copy(outputs_.values.begin(), outputs_.values.end(), results_.begin());
-  return session_.Run(options, inputs_.names, inputs_.values, outputs_.names, results_);
+  return session_.Run(options, inputs_.names, inputs_.values, outputs_.names, results_,
+                      output_memory_);
 }
 
 }  // namespace tenon

@@ -20,7 +20,11 @@ class IoBinding {
   // does not have.
   Status BindInput(std::string_view name, Value value);
   // The value is written in place if it is a tensor; kNone: every run makes a new value.
-  Status BindOutput(std::string_view name, Value value);
+  Status BindOutput(std::string_view name, Value value) {
+    return BindOutputTo(name, CpuMemory(), std::move(value));
+  }
+  // The same, but a new value is made in `memory`, which lives as long as the binding.
+  Status BindOutputTo(std::string_view name, const MemoryInfo& memory, Value value = {});
   void ClearInputs() { inputs_.Clear(); }
   void ClearOutputs();
 
@@ -37,13 +41,14 @@ class IoBinding {
   struct Bindings {
     std::vector<std::string_view> names;  // the session's own texts
     std::vector<Value> values;
-    void Set(std::string_view name, Value value);
+    size_t Set(std::string_view name, Value value);  // index of the name
     void Clear();
   };
 
   Session& session_;
   Bindings inputs_;
   Bindings outputs_;
+  std::vector<const MemoryInfo*> output_memory_;
   std::vector<Value> results_;
 };
 

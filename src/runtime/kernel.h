@@ -16,7 +16,14 @@
 
 namespace tenon {
 
+class Stream;
 class SubgraphRunner;
+
+// Where a kernel wants an input or leaves an output.
+enum class Residence : uint8_t {
+  kProvider,  // the memory of the provider that owns the node
+  kHost,      // the CPU's memory: shapes, axes, conditions
+};
 
 // How a kernel treats its outputs; the planner relies on it.
 struct KernelTraits {
@@ -63,6 +70,8 @@ class KernelContext {
   virtual void* Scratch(size_t bytes) = 0;
 
   ThreadPool& threads() const { return *threads_; }
+  // The stream to hand the work to; null if the provider has none.
+  Stream* stream() const { return stream_; }
 
   // Calls body(task, scratch) once for every task in [0, count), divided among the threads.
   // `scratch` has `scratch_bytes` bytes, aligned to 64, that no other task uses meanwhile. Uses up
@@ -86,6 +95,7 @@ class KernelContext {
   std::span<Value* const> outputs_;
   ThreadPool* threads_ = nullptr;
   const std::atomic<bool>* cancelled_ = nullptr;
+  Stream* stream_ = nullptr;
 };
 
 // Runs a subgraph of a control-flow node; captured values are supplied by the executor.
@@ -130,6 +140,14 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual KernelTraits traits() const { return {}; }
+  virtual Residence InputResidence(size_t i) const {
+    (void)i;
+    return Residence::kProvider;
+  }
+  virtual Residence OutputResidence(size_t i) const {
+    (void)i;
+    return Residence::kProvider;
+  }
   // Shapes of the outputs; not called if traits().allocates_outputs.
   virtual Status InferShapes(ShapeContext& context) const = 0;
   // Errors say what the kernel knows; the executor adds node, operator and value names.

@@ -14,6 +14,7 @@ using Place = MemoryPlan::Place;
 struct Storage {
   Place place = Place::kSlab;
   Slot root = kNoSlot;
+  size_t location = 0;
   size_t bytes = 0;
   int32_t first = 0, last = 0;  // steps
   size_t offset = 0;
@@ -21,25 +22,28 @@ struct Storage {
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Plan& plan, const RunRecord& record)
+  MemoryPlanner(const Plan& plan, const Region& region, const RunRecord& record)
       : plan_(plan),
+        region_(region),
         record_(record),
         storage_of_(plan.slot_count, -1),
-        is_output_(plan.slot_count, false) {
-    for (const PlanOutput& output : plan.outputs)
-      is_output_[static_cast<size_t>(output.slot)] = true;
+        stays_(plan.slot_count, false) {
+    for (const Slot slot : region.fetches) stays_[static_cast<size_t>(slot)] = true;
+    for (const Slot slot : region.live_out) stays_[static_cast<size_t>(slot)] = true;
+    result_->slab_bytes.resize(plan.locations.size());
     result_->bindings.resize(plan.slot_count);
     result_->is_bound.assign(plan.steps.size(), false);
   }
 
   std::shared_ptr<const MemoryPlan> Build() {
-    for (const Slot slot : plan_.inputs) NewStorage(slot, Place::kFeed, -1);
+    for (const Slot slot : region_.feeds) NewStorage(slot, Place::kFeed, -1);
+    for (const Slot slot : region_.live_in) NewStorage(slot, Place::kFeed, -1);
     for (const auto& [slot, value] : plan_.constants) {
       if (StorageOf(slot) < 0) NewStorage(slot, Place::kConstant, -1);
     }
-    for (size_t i = 0; i < plan_.steps.size(); ++i) PlaceStep(static_cast<uint32_t>(i));
+    for (const uint32_t step : region_.steps) PlaceStep(step);
     ClaimOutputs();
-    AssignOffsets();
+    for (size_t i = 0; i < plan_.locations.size(); ++i) AssignOffsets(i);
     for (size_t slot = 0; slot < plan_.slot_count; ++slot) Bind(static_cast<Slot>(slot));
     return result_;
   }
@@ -52,6 +56,7 @@ class MemoryPlanner {
     Storage storage;
     storage.place = place;
     storage.root = slot;
+    storage.location = plan_.location_of[static_cast<size_t>(slot)];
     storage.bytes = BytesOf(slot);
     storage.first = step;
     storage.last = LastUse(slot);
@@ -70,10 +75,10 @@ class MemoryPlanner {
     storage.last = std::max(storage.last, LastUse(slot));
   }
 
-  // The caller uses the graph's outputs after the last step.
+  // The caller uses what it fetches after the last step, and so do later regions what they read.
   int32_t LastUse(Slot slot) const {
-    return is_output_[static_cast<size_t>(slot)] ? static_cast<int32_t>(plan_.steps.size())
-                                                 : plan_.last_use[static_cast<size_t>(slot)];
+    return stays_[static_cast<size_t>(slot)] ? static_cast<int32_t>(plan_.steps.size())
+                                             : plan_.last_use[static_cast<size_t>(slot)];
   }
 
   // Strings and other values that own memory live outside the slab.
@@ -135,9 +140,10 @@ class MemoryPlanner {
   bool CanOverwrite(Slot input, Slot output, uint32_t index) {
     if (StorageOf(input) < 0) return false;
     const Storage& storage = storages_[static_cast<size_t>(StorageOf(input))];
-    return storage.place == Place::kSlab && storage.last == static_cast<int32_t>(index) &&
-           storage.bytes == BytesOf(output) && BytesOf(input) == storage.bytes &&
-           Reads(index, input) == 1;
+    return storage.place == Place::kSlab &&
+           storage.location == plan_.location_of[static_cast<size_t>(output)] &&
+           storage.last == static_cast<int32_t>(index) && storage.bytes == BytesOf(output) &&
+           BytesOf(input) == storage.bytes && Reads(index, input) == 1;
   }
 
   // How many inputs of the step lie in the storage of `slot`.
@@ -149,24 +155,27 @@ class MemoryPlanner {
     return reads;
   }
 
-  // A storage that holds a graph output is that output's memory. Of two outputs in one storage the
-  // first claims it; the other is copied at the end.
+  // A storage that holds a fetched value is that value's memory. Of two in one storage the first
+  // claims it; the other is copied at the end.
   void ClaimOutputs() {
-    for (const PlanOutput& output : plan_.outputs) {
-      const int32_t index = StorageOf(output.slot);
+    for (const Slot slot : region_.fetches) {
+      const int32_t index = StorageOf(slot);
       if (index < 0) continue;
       Storage& storage = storages_[static_cast<size_t>(index)];
-      if (storage.place != Place::kSlab || storage.bytes != BytesOf(output.slot)) continue;
+      if (storage.place != Place::kSlab || storage.bytes != BytesOf(slot)) continue;
       storage.place = Place::kOutput;
-      storage.root = output.slot;
+      storage.root = slot;
     }
   }
 
   // Largest first, each at the lowest offset that is free during its life.
-  void AssignOffsets() {
+  void AssignOffsets(size_t location) {
+    const size_t alignment = plan_.locations[location].SlabAlignment();
     std::vector<size_t> order;
     for (size_t i = 0; i < storages_.size(); ++i) {
-      if (storages_[i].place == Place::kSlab) order.push_back(i);
+      if (storages_[i].place == Place::kSlab && storages_[i].location == location) {
+        order.push_back(i);
+      }
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return storages_[a].bytes > storages_[b].bytes; });
@@ -174,15 +183,16 @@ class MemoryPlanner {
     for (const size_t index : order) {
       Storage& storage = storages_[index];
       size_t offset = 0;
-      const size_t bytes = RoundUp(storage.bytes, Allocator::kAlignment);
+      const size_t bytes = RoundUp(storage.bytes, alignment);
       for (const size_t other_index : placed) {
         const Storage& other = storages_[other_index];
         if (other.last < storage.first || storage.last < other.first) continue;
         if (offset + bytes <= other.offset) break;
-        offset = std::max(offset, other.offset + RoundUp(other.bytes, Allocator::kAlignment));
+        offset = std::max(offset, other.offset + RoundUp(other.bytes, alignment));
       }
       storage.offset = offset;
-      result_->slab_bytes = std::max(result_->slab_bytes, offset + bytes);
+      size_t& slab_bytes = result_->slab_bytes[location];
+      slab_bytes = std::max(slab_bytes, offset + bytes);
       placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
                                      [&](size_t a, size_t b) {
                                        return storages_[a].offset < storages_[b].offset;
@@ -202,17 +212,19 @@ class MemoryPlanner {
   }
 
   const Plan& plan_;
+  const Region& region_;
   const RunRecord& record_;
   std::shared_ptr<MemoryPlan> result_ = std::make_shared<MemoryPlan>();
   std::vector<Storage> storages_;
   std::vector<int32_t> storage_of_;  // by slot; -1: none
-  std::vector<bool> is_output_;      // by slot
+  std::vector<bool> stays_;          // by slot: fetched, or read by a later region
 };
 
 }  // namespace
 
-std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const RunRecord& record) {
-  return MemoryPlanner(plan, record).Build();
+std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const Region& region,
+                                             const RunRecord& record) {
+  return MemoryPlanner(plan, region, record).Build();
 }
 
 }  // namespace tenon

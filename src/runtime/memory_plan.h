@@ -1,5 +1,5 @@
-// What a run with certain feed shapes looks like: the shape and place of every value that the feed
-// shapes determine.
+// What a run of a region with certain feed shapes looks like: the shape and place of every value
+// that the feed shapes determine.
 //
 // The first run with new feed shapes is recorded: each step finds its shapes and allocates its
 // outputs. From the record follows which shapes, and which elements, depend on the feed shapes
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/plan.h"
+#include "runtime/region.h"
 #include "tensor/value.h"
 
 namespace tenon {
@@ -39,9 +40,9 @@ struct RunRecord {
 struct MemoryPlan {
   enum class Place : uint8_t {
     kDynamic,   // found and allocated by its step
-    kSlab,      // at `offset` of the slab
-    kFeed,      // in the memory of feed `root`
-    kOutput,    // in the memory of the graph output whose slot is `root`
+    kSlab,      // at `offset` of its location's slab
+    kFeed,      // in the memory of `root`: fed, or left by an earlier region
+    kOutput,    // in the memory of the fetched value whose slot is `root`
     kConstant,  // a constant of the plan, or fixed elements
   };
   struct Binding {
@@ -60,10 +61,11 @@ struct MemoryPlan {
   std::vector<std::pair<Slot, Value>> fixed_values;
   // Slots in the memory of feeds and outputs, which move from run to run.
   std::vector<Slot> moving;
-  size_t slab_bytes = 0;
+  std::vector<size_t> slab_bytes;  // by location
 };
 
-// The plan for later runs with the feed shapes of the recorded one.
-std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const RunRecord& record);
+// The plan for later runs of `region` with the shapes of the recorded one.
+std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const Region& region,
+                                             const RunRecord& record);
 
 }  // namespace tenon

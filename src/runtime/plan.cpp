@@ -4,90 +4,306 @@
 #include <map>
 
 #include "ir/schema.h"
+#include "runtime/copy_kernel.h"
 #include "runtime/executor.h"
 
 namespace tenon {
 namespace {
 
+constexpr size_t kHost = 0;  // index of the CPU's location
+
+// A node with its kernel, before it is a step.
+struct Prepared {
+  const Node* node = nullptr;
+  std::unique_ptr<Kernel> kernel;
+  KernelTraits traits;
+};
+
 class PlanBuilder {
  public:
-  PlanBuilder(Graph& graph, std::span<ExecutionProvider* const> providers,
-              std::shared_ptr<Allocator> memory)
-      : graph_(graph), providers_(providers), slot_of_(graph.value_count(), kNoSlot) {
+  PlanBuilder(Graph& graph, const PlanParts& parts)
+      : graph_(graph), parts_(parts), slot_of_(graph.value_count(), kNoSlot) {
     plan_.graph = &graph;
-    plan_.memory = std::move(memory);
+    plan_.providers = parts.providers;
+    plan_.transfers = parts.transfers;
   }
 
   Result<Plan> Build() {
     TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
-    for (const ValueId input : graph_.inputs) plan_.inputs.push_back(SlotOf(input));
-    for (const Capture& capture : graph_.captures) plan_.inputs.push_back(SlotOf(capture.inner));
-    plan_.capture_count = graph_.captures.size();
-    plan_.steps.reserve(order.size());
+    TENON_RETURN_IF_ERROR(FindLocations());
+    std::vector<Prepared> nodes;
+    nodes.reserve(order.size());
     for (const NodeId id : order) {
-      TENON_RETURN_IF_ERROR(AddStep(graph_.node(id)));
+      TENON_ASSIGN_OR_RETURN(nodes.emplace_back(), Prepare(graph_.node(id)));
     }
+    PlaceInputs(nodes);
+    plan_.steps.reserve(order.size());
+    for (Prepared& node : nodes) TENON_RETURN_IF_ERROR(AddStep(std::move(node)));
     for (const GraphOutput& output : graph_.outputs()) {
-      plan_.outputs.push_back({output.name, SlotOf(output.value)});
+      plan_.outputs.push_back({output.name, HomeSlot(output.value)});
     }
-    DropPackedConstants();
+    DropUnreadConstants();
     CollectConstants();
-    plan_.slot_count = slot_count_;
+    plan_.slot_count = plan_.value_of.size();
     FindLastUses();
     return std::move(plan_);
   }
 
  private:
-  Slot SlotOf(ValueId id) {
+  // --- locations ---
+
+  Status FindLocations() {
+    plan_.locations.push_back({&CpuMemory(), parts_.memory, parts_.memory});
+    for (ExecutionProvider* provider : parts_.providers) {
+      const MemoryInfo& memory = provider->memory();
+      size_t location = 0;
+      while (location < plan_.locations.size() &&
+             !plan_.locations[location].memory->SameDevice(memory)) {
+        ++location;
+      }
+      if (location > UINT8_MAX) return Fail("more than {} memories in one session", UINT8_MAX);
+      location_of_provider_.push_back(static_cast<uint8_t>(location));
+      if (location < plan_.locations.size()) continue;
+      plan_.locations.push_back({&memory, provider->allocator(), provider->constant_allocator()});
+    }
+    return OkStatus();
+  }
+
+  uint8_t LocationOf(const Node& node, Residence residence) const {
+    return residence == Residence::kHost
+               ? kHost
+               : location_of_provider_[static_cast<size_t>(node.provider)];
+  }
+
+  // Whether what lies in one location can be read where another is wanted.
+  bool CanRead(size_t from, size_t wanted) const {
+    return from == wanted || (wanted == kHost && plan_.locations[from].memory->IsHostAccessible());
+  }
+
+  // An input goes to where all its readers want it, else to the CPU.
+  void PlaceInputs(const std::vector<Prepared>& nodes) {
+    std::vector<int> wanted(graph_.value_count(), kNowhere);
+    const bool has_choice = plan_.locations.size() > 1;
+    for (const Prepared& prepared : has_choice ? std::span(nodes) : std::span<const Prepared>()) {
+      const Node& node = *prepared.node;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == ValueId::kNone || prepared.traits.is_view) continue;
+        int& place = wanted[Index(node.inputs[i])];
+        const int here = LocationOf(node, prepared.kernel->InputResidence(i));
+        place = place == kNowhere || place == here ? here : static_cast<int>(kHost);
+      }
+    }
+    const auto add = [&](ValueId id) {
+      const ValueInfo& info = graph_.value(id);
+      int place = wanted[Index(id)];
+      if (place == kNowhere || info.initializer.has_value() || !info.type.is_tensor())
+        place = kHost;
+      slot_of_[Index(id)] = NewSlot(id, static_cast<uint8_t>(place));
+      plan_.inputs.push_back(slot_of_[Index(id)]);
+    };
+    for (const ValueId input : graph_.inputs) add(input);
+    for (const Capture& capture : graph_.captures) add(capture.inner);
+    plan_.capture_count = graph_.captures.size();
+  }
+
+  // --- slots ---
+
+  Slot NewSlot(ValueId id, uint8_t location) {
+    plan_.value_of.push_back(id);
+    plan_.location_of.push_back(location);
+    plan_.stream_of.push_back(-1);
+    made_at_.push_back(-1);
+    return static_cast<Slot>(plan_.value_of.size() - 1);
+  }
+
+  // The slot of the value itself, where it was made.
+  Slot HomeSlot(ValueId id) {
     if (id == ValueId::kNone) return kNoSlot;
     Slot& slot = slot_of_[Index(id)];
-    if (slot == kNoSlot) slot = static_cast<Slot>(slot_count_++);
+    if (slot == kNoSlot) slot = NewSlot(id, kHost);
     return slot;
   }
 
-  Status AddStep(const Node& node) {
-    Step step;
-    step.node = &node;
+  // The slot of the value, or of a copy of it, that can be read in `location`.
+  Result<Slot> SlotIn(ValueId id, uint8_t location) {
+    const bool is_constant = graph_.ConstantOf(id) != nullptr;
+    const size_t home = is_constant ? kHost : LocationOf(HomeSlot(id));
+    if (CanRead(home, location)) return HomeSlot(id);
+    const auto [known, is_new] = copies_.try_emplace({id, location}, kNoSlot);
+    if (is_new) {
+      TENON_ASSIGN_OR_RETURN(known->second,
+                             is_constant ? CopyConstant(id, location) : AddCopyStep(id, location));
+    }
+    return known->second;
+  }
+
+  uint8_t LocationOf(Slot slot) const { return plan_.location_of[static_cast<size_t>(slot)]; }
+  int32_t& StreamOf(Slot slot) { return plan_.stream_of[static_cast<size_t>(slot)]; }
+
+  Result<Slot> CopyConstant(ValueId id, uint8_t location) {
+    const Tensor& constant = *graph_.ConstantOf(id);
+    Result<Tensor> copy = Tensor::Allocate(constant.type(), constant.shape(),
+                                           plan_.locations[location].constant_allocator);
+    Status status = copy ? parts_.transfers->CopyTensor(constant, *copy) : copy.error();
+    if (!status.ok()) {
+      return Failure(
+          std::move(status).WithContext(Format("initializer '{}'", graph_.value(id).name)));
+    }
+    const Slot slot = NewSlot(id, location);
+    plan_.constants.emplace_back(slot, std::move(*copy));
+    return slot;
+  }
+
+  // --- steps ---
+
+  Result<Prepared> Prepare(const Node& node) {
     KernelInfo info(graph_, node);
     Result<std::unique_ptr<Kernel>> kernel = MakeKernel(node, info);
-    if (!kernel) return std::move(kernel.error()).WithContext(DescribeWithVersion(node));
-    step.kernel = std::move(*kernel);
-    step.traits = step.kernel->traits();
+    if (!kernel) return Failure(std::move(kernel.error()).WithContext(DescribeWithVersion(node)));
     for (const size_t input : info.released_constants) ++packed_reads_[node.inputs[input]];
-    AppendSlots(node.inputs, &step.inputs_begin, &step.inputs_end);
-    AppendSlots(node.outputs, &step.outputs_begin, &step.outputs_end);
-    for (Graph* subgraph : node.Subgraphs()) {
-      TENON_ASSIGN_OR_RETURN(Plan subplan, BuildPlan(*subgraph, providers_, plan_.memory));
-      step.subgraphs.push_back(std::make_unique<Executor>(std::move(subplan)));
-      std::vector<Slot>& captured = step.captures.emplace_back();
-      for (const Capture& capture : subgraph->captures) captured.push_back(SlotOf(capture.outer));
-    }
-    plan_.steps.push_back(std::move(step));
-    return OkStatus();
+    Prepared prepared{&node, std::move(*kernel), {}};
+    prepared.traits = prepared.kernel->traits();
+    return prepared;
   }
 
   Result<std::unique_ptr<Kernel>> MakeKernel(const Node& node, KernelInfo& info) {
     const auto provider = static_cast<size_t>(node.provider);
-    if (provider >= providers_.size()) return NotImplemented("no provider has a kernel for it");
-    return providers_[provider]->CreateKernel(info);
+    if (provider >= parts_.providers.size()) {
+      return NotImplemented("no provider has a kernel for it");
+    }
+    return parts_.providers[provider]->CreateKernel(info);
   }
 
-  void AppendSlots(const std::vector<ValueId>& ids, uint32_t* begin, uint32_t* end) {
+  Status AddStep(Prepared prepared) {
+    const Node& node = *prepared.node;
+    const Kernel& kernel = *prepared.kernel;
+    std::vector<Slot> inputs, outputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      Slot slot = kNoSlot;
+      if (node.inputs[i] != ValueId::kNone && prepared.traits.is_view && i == 0) {
+        slot = HomeSlot(node.inputs[0]);
+      } else if (node.inputs[i] != ValueId::kNone) {
+        const uint8_t location = LocationOf(node, kernel.InputResidence(i));
+        TENON_ASSIGN_OR_RETURN(slot, SlotIn(node.inputs[i], location));
+      }
+      inputs.push_back(slot);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId id = node.outputs[i];
+      if (id == ValueId::kNone) {
+        outputs.push_back(kNoSlot);
+        continue;
+      }
+      const uint8_t location = prepared.traits.is_view && i == 0
+                                   ? LocationOf(inputs[0])
+                                   : LocationOf(node, kernel.OutputResidence(i));
+      outputs.push_back(slot_of_[Index(id)] = NewSlot(id, location));
+    }
+    Step step;
+    step.node = &node;
+    step.traits = prepared.traits;
+    step.kernel = std::move(prepared.kernel);
+    const auto provider = static_cast<size_t>(node.provider);
+    if (parts_.providers[provider]->HasStreams()) step.stream = node.provider;
+    TENON_RETURN_IF_ERROR(AddSubgraphs(node, step));
+    LayOut(std::move(step), inputs, outputs);
+    return OkStatus();
+  }
+
+  Status AddSubgraphs(const Node& node, Step& step) {
+    for (Graph* subgraph : node.Subgraphs()) {
+      TENON_ASSIGN_OR_RETURN(Plan subplan, BuildPlan(*subgraph, parts_));
+      step.subgraphs.push_back(std::make_unique<Executor>(std::move(subplan)));
+      std::vector<Slot>& captured = step.captures.emplace_back();
+      for (const Capture& capture : subgraph->captures) {
+        captured.push_back(HomeSlot(capture.outer));
+      }
+    }
+    return OkStatus();
+  }
+
+  Result<Slot> AddCopyStep(ValueId id, uint8_t location) {
+    const Slot from = HomeSlot(id);
+    const Slot into = NewSlot(id, location);
+    plan_.own_nodes.push_back(MakeCopyNode(id, graph_.value(id).name,
+                                           *plan_.locations[LocationOf(from)].memory,
+                                           *plan_.locations[location].memory));
+    Step step;
+    step.node = plan_.own_nodes.back().get();
+    step.kernel = std::make_unique<CopyKernel>(*parts_.transfers);
+    step.stream = StreamInto(location == kHost ? LocationOf(from) : location);
+    // The host may write over the source before the stream has read it.
+    step.drains = step.stream >= 0 && LocationOf(from) == kHost;
+    LayOut(std::move(step), {&from, 1}, {&into, 1});
+    return into;
+  }
+
+  // The provider whose stream copies to and from the location; -1: none has streams.
+  int32_t StreamInto(uint8_t location) const {
+    for (size_t i = 0; i < location_of_provider_.size(); ++i) {
+      if (location_of_provider_[i] == location && parts_.providers[i]->HasStreams()) {
+        return static_cast<int32_t>(i);
+      }
+    }
+    return -1;
+  }
+
+  void LayOut(Step step, std::span<const Slot> inputs, std::span<const Slot> outputs) {
+    const auto index = static_cast<int32_t>(plan_.steps.size());
+    for (const Slot slot : inputs) AddWait(step, slot);
+    for (const auto& captures : step.captures) {
+      for (const Slot slot : captures) AddWait(step, slot);
+    }
+    for (const Slot slot : outputs) {
+      if (slot == kNoSlot) continue;
+      // A view is there as soon as what it shows.
+      StreamOf(slot) = step.traits.is_view ? StreamOf(inputs[0]) : step.stream;
+      made_at_[static_cast<size_t>(slot)] =
+          step.traits.is_view ? made_at_[static_cast<size_t>(inputs[0])] : index;
+    }
+    AppendSlots(inputs, &step.inputs_begin, &step.inputs_end);
+    AppendSlots(outputs, &step.outputs_begin, &step.outputs_end);
+    plan_.steps.push_back(std::move(step));
+  }
+
+  // Makes the step wait for the stream that makes `slot`, if it does not know yet that it is done.
+  void AddWait(Step& step, Slot slot) {
+    if (slot == kNoSlot || StreamOf(slot) < 0 || step.traits.is_view) return;
+    const int32_t producer = StreamOf(slot);
+    if (producer == step.stream) return;
+    const int32_t made_at = made_at_[static_cast<size_t>(slot)];
+    const auto [known, is_new] = waited_.try_emplace({step.stream, producer}, -1);
+    if (!is_new && known->second >= made_at) return;
+    known->second = static_cast<int32_t>(plan_.steps.size()) - 1;
+    step.waits.push_back(producer);
+    // The producer's stream may write over the value while this step's stream still reads it.
+    if (step.stream >= 0) step.drains = true;
+  }
+
+  void AppendSlots(std::span<const Slot> slots, uint32_t* begin, uint32_t* end) {
     *begin = static_cast<uint32_t>(plan_.slots.size());
-    for (const ValueId id : ids) plan_.slots.push_back(SlotOf(id));
+    plan_.slots.insert(plan_.slots.end(), slots.begin(), slots.end());
     *end = static_cast<uint32_t>(plan_.slots.size());
   }
 
-  // Frees the elements of constants that all their readers have packed into a form of their own;
-  // their shapes stay, since shape functions read them.
-  void DropPackedConstants() {
+  // --- constants ---
+
+  // Frees the elements of constants that all their readers have packed into a form of their own, or
+  // read in another memory; their shapes stay, since shape functions read them.
+  void DropUnreadConstants() {
     for (const auto& [id, reads] : packed_reads_) {
       const ValueInfo& info = graph_.value(id);
-      if (info.output_uses == 0 && reads == info.consumers.size() && graph_.ConstantOf(id)) {
-        const Tensor& constant = info.initializer.tensor();
-        graph_.SetInitializer(id, Tensor::View(constant.type(), constant.shape(), nullptr));
-      }
+      if (info.output_uses == 0 && reads == info.consumers.size()) Drop(id);
     }
+    for (const auto& [key, slot] : copies_) {
+      if (slot_of_[Index(key.first)] == kNoSlot) Drop(key.first);
+    }
+  }
+
+  void Drop(ValueId id) {
+    const Tensor* constant = graph_.ConstantOf(id);
+    if (constant == nullptr) return;
+    graph_.SetInitializer(id, Tensor::View(constant->type(), constant->shape(), nullptr));
   }
 
   void CollectConstants() {
@@ -100,8 +316,8 @@ class PlanBuilder {
   }
 
   void FindLastUses() {
-    plan_.last_use.assign(slot_count_, -1);
-    std::vector<bool> kept(slot_count_, false);
+    plan_.last_use.assign(plan_.slot_count, -1);
+    std::vector<bool> kept(plan_.slot_count, false);
     for (const auto& [slot, value] : plan_.constants) kept[static_cast<size_t>(slot)] = true;
     for (const Slot slot : plan_.inputs) kept[static_cast<size_t>(slot)] = true;
     for (const PlanOutput& output : plan_.outputs) kept[static_cast<size_t>(output.slot)] = true;
@@ -116,31 +332,49 @@ class PlanBuilder {
       for (const Slot slot : plan_.OutputsOf(step)) use(slot);  // unused outputs die at once
     }
     std::vector<std::vector<Slot>> releases(plan_.steps.size());
-    for (size_t slot = 0; slot < slot_count_; ++slot) {
+    for (size_t slot = 0; slot < plan_.slot_count; ++slot) {
       if (!kept[slot] && plan_.last_use[slot] >= 0) {
         releases[static_cast<size_t>(plan_.last_use[slot])].push_back(static_cast<Slot>(slot));
       }
     }
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      plan_.steps[i].releases_begin = static_cast<uint32_t>(plan_.slots.size());
-      plan_.slots.insert(plan_.slots.end(), releases[i].begin(), releases[i].end());
-      plan_.steps[i].releases_end = static_cast<uint32_t>(plan_.slots.size());
+      AppendSlots(releases[i], &plan_.steps[i].releases_begin, &plan_.steps[i].releases_end);
     }
   }
 
+  static constexpr int kNowhere = -1;
+
   Graph& graph_;
-  std::span<ExecutionProvider* const> providers_;
+  const PlanParts& parts_;
   Plan plan_;
-  std::vector<Slot> slot_of_;
-  size_t slot_count_ = 0;
+  std::vector<uint8_t> location_of_provider_;
+  std::vector<Slot> slot_of_;                              // by value: where it was made
+  std::map<std::pair<ValueId, uint8_t>, Slot> copies_;     // by value and location
+  std::vector<int32_t> made_at_;                           // by slot: step; -1: before the run
+  std::map<std::pair<int32_t, int32_t>, int32_t> waited_;  // (waiting stream, stream): up to step
   std::map<ValueId, size_t> packed_reads_;
 };
 
 }  // namespace
 
-Result<Plan> BuildPlan(Graph& graph, std::span<ExecutionProvider* const> providers,
-                       std::shared_ptr<Allocator> memory) {
-  return PlanBuilder(graph, providers, std::move(memory)).Build();
+bool Plan::IsAmong(const std::vector<std::pair<Slot, Value>>& values, Slot slot) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](const auto& entry) { return entry.first == slot; });
+}
+
+Result<Slot> Plan::FindSlot(std::string_view name) const {
+  const ValueId id = graph->FindValue(name);
+  for (size_t i = 0; id != ValueId::kNone && i < value_of.size(); ++i) {
+    if (value_of[i] == id) return static_cast<Slot>(i);
+  }
+  for (const PlanOutput& output : outputs) {
+    if (output.name == name) return output.slot;
+  }
+  return InvalidArgument("no step of graph '{}' makes or reads a value '{}'", graph->name, name);
+}
+
+Result<Plan> BuildPlan(Graph& graph, const PlanParts& parts) {
+  return PlanBuilder(graph, parts).Build();
 }
 
 std::string DescribeWithVersion(const Node& node) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data_transfer.h"
 #include "runtime/kernel.h"
 #include "runtime/provider.h"
 
@@ -18,6 +19,18 @@ class Executor;
 // Index of a value in a frame. -1: an optional input or output left out.
 using Slot = int32_t;
 inline constexpr Slot kNoSlot = -1;
+
+// A memory that values of a plan live in. Location 0 is the CPU's.
+struct Location {
+  const MemoryInfo* memory = &CpuMemory();
+  std::shared_ptr<Allocator> allocator;
+  std::shared_ptr<Allocator> constant_allocator;
+
+  // What offsets of values in a slab are multiples of. Devices bind buffers at such offsets.
+  size_t SlabAlignment() const {
+    return memory->device_type == DeviceType::kCpu ? Allocator::kAlignment : 256;
+  }
+};
 
 // One kernel call. Slot lists are ranges of Plan::slots.
 struct Step {
@@ -31,6 +44,13 @@ struct Step {
   // One per subgraph, with the slots of the values that it captures.
   std::vector<std::unique_ptr<Executor>> subgraphs;
   std::vector<std::vector<Slot>> captures;
+  // Index of the provider whose stream the work goes to; -1 for work that is done on return.
+  int32_t stream = -1;
+  // Providers whose streams the step's stream (the host, if it has none) waits for before it.
+  std::vector<int32_t> waits;
+  // Whether the host waits for the step's stream after it: the step reads memory whose next user
+  // does not know of the stream.
+  bool drains = false;
 };
 
 struct PlanOutput {
@@ -53,9 +73,27 @@ struct Plan {
   // Those of `constants` that a feed may replace.
   std::vector<std::pair<Slot, Value>> default_inputs;
   // Where intermediate values, outputs and scratch memory of runs come from.
-  std::shared_ptr<Allocator> memory;
+  std::vector<Location> locations;
+  std::vector<uint8_t> location_of;  // by slot
+  std::vector<int32_t> stream_of;    // by slot: provider whose stream makes it, or -1
+  std::span<ExecutionProvider* const> providers;
+  const DataTransfers* transfers = nullptr;
   // Last step that reads the slot; -1 if none does.
   std::vector<int32_t> last_use;
+  // The value of the graph that each slot holds, itself or a copy in another memory.
+  std::vector<ValueId> value_of;
+  // Nodes of steps that no node of the graph asked for: copies between memories.
+  std::vector<std::unique_ptr<Node>> own_nodes;
+
+  bool IsConstant(Slot slot) const { return IsAmong(constants, slot); }
+  // Whether the slot is an input that has a value already, which a feed may replace.
+  bool IsDefaultInput(Slot slot) const { return IsAmong(default_inputs, slot); }
+  static bool IsAmong(const std::vector<std::pair<Slot, Value>>& values, Slot slot);
+  const Location& LocationOf(Slot slot) const {
+    return locations[location_of[static_cast<size_t>(slot)]];
+  }
+  // The slot of a value by name. Error: kInvalidArgument naming it.
+  Result<Slot> FindSlot(std::string_view name) const;
 
   std::span<const Slot> InputsOf(const Step& step) const {
     return {slots.data() + step.inputs_begin, slots.data() + step.inputs_end};
@@ -68,12 +106,20 @@ struct Plan {
   }
 };
 
-// Makes every node's kernel through the provider that owns it and lays out the steps.
-// `providers` by Node::provider. Constants that every reader packed for itself are dropped from
-// `graph`. Runs take their memory from `memory`. Errors: kNotImplemented naming the node that no
-// kernel takes; whatever a kernel's preparation finds wrong, with the node in front.
-Result<Plan> BuildPlan(Graph& graph, std::span<ExecutionProvider* const> providers,
-                       std::shared_ptr<Allocator> memory);
+// What a plan is made with; all of it outlives the plan.
+struct PlanParts {
+  std::span<ExecutionProvider* const> providers;  // by Node::provider
+  // Where values on the CPU get their memory.
+  std::shared_ptr<Allocator> memory;
+  const DataTransfers* transfers = nullptr;
+};
+
+// Makes every node's kernel through the provider that owns it and lays out the steps. A value that
+// is made in one memory and read in another is copied by a step of its own, once; constants are
+// copied here. Constants that every reader packed for itself are dropped from `graph`.
+// Errors: kNotImplemented naming the node that no kernel takes; whatever a kernel's preparation
+// finds wrong, with the node in front.
+Result<Plan> BuildPlan(Graph& graph, const PlanParts& parts);
 
 // "Softmax-13 node 'head/probs'": how failures of this node begin.
 std::string DescribeWithVersion(const Node& node);

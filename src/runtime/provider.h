@@ -11,7 +11,9 @@
 #include "base/status.h"
 #include "base/string_map.h"
 #include "ir/graph.h"
+#include "runtime/data_transfer.h"
 #include "runtime/kernel.h"
+#include "runtime/stream.h"
 #include "tensor/allocator.h"
 
 namespace tenon {
@@ -62,8 +64,26 @@ class ExecutionProvider {
 
   // Whether runs of one session may overlap.
   virtual bool SupportsConcurrentRuns() const { return true; }
-  // The memory that its kernels' outputs live in.
-  virtual std::shared_ptr<Allocator> allocator() const { return SharedCpuAllocator(); }
+
+  // --- memory ---
+  // Where its kernels' inputs and outputs live, unless a kernel says that one is the host's.
+  virtual const MemoryInfo& memory() const { return CpuMemory(); }
+  // Gives memory of memory(); asked only if that is not the CPU's. Lives as long as its blocks. A
+  // block may be freed before the stream that uses it has come so far: it then goes to nobody but
+  // later work of that stream.
+  virtual std::shared_ptr<Allocator> allocator() { return SharedCpuAllocator(); }
+  // The same for constants, which are written once.
+  virtual std::shared_ptr<Allocator> constant_allocator() { return allocator(); }
+  // What copies between memory() and the CPU's memory; null if the host can reach it.
+  virtual std::shared_ptr<DataTransfer> data_transfer() { return nullptr; }
+  // Whether its kernels hand their work to a stream and return before it is done.
+  virtual bool HasStreams() const { return false; }
+  // A stream for one run at a time. Called only if HasStreams().
+  virtual Result<std::unique_ptr<Stream>> CreateStream() {
+    return NotImplemented("{} has no streams", name());
+  }
+
+  // --- life of the session ---
 
   virtual Status OnSessionInitialized() { return OkStatus(); }
   virtual Status OnRunStart(const RunInfo& run) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/exception_barrier.h"
 #include "base/thread_affinity.h"
 #include "runtime/config.h"
 #include "runtime/optimize.h"
@@ -28,19 +29,17 @@ class RunHooks {
 
   Status Start() {
     for (const auto& provider : providers_) {
-      TENON_RETURN_IF_ERROR(provider->OnRunStart(run_));
+      TENON_RETURN_IF_ERROR(CatchExceptions([&] { return provider->OnRunStart(run_); }));
       ++started_;
     }
     return OkStatus();
   }
 
   // The first failure; all started providers hear of the end.
-  Status End() {
-    const bool synchronize =
-        !ConfigFlag(run_.config, "disable_synchronize_execution_providers", false);
+  Status End(bool synchronize) {
     Status first;
     for (size_t i = 0; i < started_; ++i) {
-      Status status = providers_[i]->OnRunEnd(run_, synchronize);
+      Status status = CatchExceptions([&] { return providers_[i]->OnRunEnd(run_, synchronize); });
       if (first.ok()) first = std::move(status);
     }
     return first;
@@ -78,10 +77,15 @@ Session::Session(Environment& environment, Model model, SessionOptions options, 
       model_(std::move(model)),
       options_(std::move(options)),
       parts_(std::move(parts)),
+      transfers_(&environment.transfers()),
       logger_(options_.log_id.empty() ? environment.logger().id() : options_.log_id,
               options_.severity.value_or(environment.logger().severity()), options_.log_verbosity,
               options_.log_sink.value_or(environment.logger().sink())) {
-  for (const auto& provider : parts_.providers) runs_overlap_ &= provider->SupportsConcurrentRuns();
+  for (const auto& provider : parts_.providers) {
+    providers_.push_back(provider.get());
+    runs_overlap_ &= provider->SupportsConcurrentRuns();
+    if (auto transfer = provider->data_transfer()) transfers_.Add(std::move(transfer));
+  }
 }
 
 Result<std::unique_ptr<Session>> Session::Create(Environment& environment, Model model,
@@ -169,12 +173,11 @@ Status Session::OptimizeAndPlan() {
   ThreadPool& threads = own_threads_ ? *own_threads_ : environment_.threads();
   TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_, {threads, logger_}));
   DescribeOutputs();
-  std::vector<ExecutionProvider*> providers;
-  for (const auto& provider : parts_.providers) providers.push_back(provider.get());
   TENON_ASSIGN_OR_RETURN(const size_t limit,
                          ConfigBytes(options_.config, "session.memory_limit", 0));
   auto memory = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);
-  TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, providers, std::move(memory)));
+  TENON_ASSIGN_OR_RETURN(Plan plan,
+                         BuildPlan(*model_.graph, {providers_, std::move(memory), &transfers_}));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));
   return OkStatus();
@@ -262,12 +265,14 @@ std::unique_ptr<Session::Call> Session::TakeCall() {
   auto call = std::make_unique<Call>();
   call->feeds.resize(graph_inputs_.size());
   call->fetches.resize(outputs_.size());
+  call->fetch_memory.resize(outputs_.size());
   return call;
 }
 
 void Session::ReturnCall(std::unique_ptr<Call> call) {
   std::fill(call->feeds.begin(), call->feeds.end(), Value());
   std::fill(call->fetches.begin(), call->fetches.end(), Value());
+  std::fill(call->fetch_memory.begin(), call->fetch_memory.end(), nullptr);
   call->symbols.clear();
   const MutexLock lock(mutex_);
   idle_calls_.push_back(std::move(call));
@@ -275,16 +280,17 @@ void Session::ReturnCall(std::unique_ptr<Call> call) {
 
 Status Session::Run(const RunOptions& options, std::span<const std::string_view> feed_names,
                     std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
-                    std::span<Value> fetches) {
+                    std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory) {
   std::unique_ptr<Call> call = TakeCall();
-  Status status = RunCall(*call, options, feed_names, feeds, fetch_names, fetches);
+  Status status = RunCall(*call, options, feed_names, feeds, fetch_names, fetches, fetch_memory);
   ReturnCall(std::move(call));
   return status;
 }
 
 Status Session::RunCall(Call& call, const RunOptions& options,
                         std::span<const std::string_view> feed_names, std::span<const Value> feeds,
-                        std::span<const std::string_view> fetch_names, std::span<Value> fetches) {
+                        std::span<const std::string_view> fetch_names, std::span<Value> fetches,
+                        std::span<const MemoryInfo* const> fetch_memory) {
   for (size_t i = 0; i < feed_names.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(const size_t index, FindInput(feed_names[i]));
     if (call.feeds[index].has_value()) {
@@ -297,8 +303,9 @@ Status Session::RunCall(Call& call, const RunOptions& options,
   for (size_t i = 0; i < fetch_names.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(const size_t index, FindOutput(fetch_names[i]));
     call.fetches[index] = fetches[i];
+    if (i < fetch_memory.size()) call.fetch_memory[index] = fetch_memory[i];
   }
-  TENON_RETURN_IF_ERROR(RunBetweenHooks(options, call.feeds, call.fetches));
+  TENON_RETURN_IF_ERROR(RunBetweenHooks(options, call));
   for (size_t i = 0; i < fetch_names.size(); ++i) {
     if (!fetches[i].has_value()) fetches[i] = call.fetches[*FindOutput(fetch_names[i])];
   }
@@ -314,19 +321,27 @@ Status Session::CheckNothingMissing(const Call& call) const {
   return InvalidArgument("Missing required inputs: {}", JoinNames(missing));
 }
 
-Status Session::RunBetweenHooks(const RunOptions& options, std::span<const Value> feeds,
-                                std::span<Value> fetches) {
+Status Session::RunBetweenHooks(const RunOptions& options, Call& call) {
   DeferredLock serial(serial_runs_, std::defer_lock);
   if (!runs_overlap_) serial.lock();
   RunScope scope;
+  scope.fetch_memory = call.fetch_memory;
   scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
   scope.terminate = options.terminate;
   if (options.timeout) scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
+  const bool synchronize =
+      !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
+  ExecutionState state(*executor_);
   RunHooks hooks(parts_.providers, options.info);
-  Status status = hooks.Start();
-  if (status.ok()) status = executor_->Run(scope, feeds, fetches);
-  Status ended = hooks.End();
-  return status.ok() ? std::move(ended) : std::move(status);
+  Status first = hooks.Start();
+  const auto keep = [&](Status status) {
+    if (first.ok()) first = std::move(status);
+  };
+  if (first.ok())
+    first = CatchExceptions([&] { return executor_->Run(scope, state, call.feeds, call.fetches); });
+  keep(hooks.End(synchronize));
+  keep(state.EndRun(synchronize));
+  return first;
 }
 
 }  // namespace tenon

@@ -97,6 +97,8 @@ class Session {
   //          overridable_initializers(). All uses of one symbolic dimension have the same size.
   // fetches  one per output name. kNone is filled; a tensor is written in place if type and shape
   //          are the output's.
+  // fetch_memory  where fetches that are kNone shall lie, one per output name; null entries, and
+  //          all if it is empty: in the CPU's memory.
   // errors   kInvalidArgument  unknown, duplicate or missing name, wrong type or shape, with the
   // name
   //          kFail             the run was terminated or passed its timeout
@@ -104,7 +106,7 @@ class Session {
   //          After any error the session stays usable.
   Status Run(const RunOptions& options, std::span<const std::string_view> feed_names,
              std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
-             std::span<Value> fetches);
+             std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {});
 
   // Gives pooled memory back to the system.
   void Trim() { executor_->Trim(); }
@@ -115,6 +117,7 @@ class Session {
   struct Call {
     std::vector<Value> feeds;
     std::vector<Value> fetches;
+    std::vector<const MemoryInfo*> fetch_memory;
     std::vector<std::pair<std::string_view, int64_t>> symbols;
   };
 
@@ -133,15 +136,17 @@ class Session {
   void ReturnCall(std::unique_ptr<Call> call);
   Status RunCall(Call& call, const RunOptions& options,
                  std::span<const std::string_view> feed_names, std::span<const Value> feeds,
-                 std::span<const std::string_view> fetch_names, std::span<Value> fetches);
+                 std::span<const std::string_view> fetch_names, std::span<Value> fetches,
+                 std::span<const MemoryInfo* const> fetch_memory);
   Status CheckNothingMissing(const Call& call) const;
-  Status RunBetweenHooks(const RunOptions& options, std::span<const Value> feeds,
-                         std::span<Value> fetches);
+  Status RunBetweenHooks(const RunOptions& options, Call& call);
 
   Environment& environment_;
   Model model_;
   const SessionOptions options_;
   SessionParts parts_;
+  std::vector<ExecutionProvider*> providers_;  // parts_.providers
+  DataTransfers transfers_;
   Logger logger_;
   std::unique_ptr<ThreadPool> own_threads_;
   // All graph inputs in plan order; the interface lists are parts of it.

@@ -25,6 +25,15 @@ Status AnyLength(const Node&, ShapeContext& context) {
   return context.SetOutput(0, {Dim::Unknown()}, DataType::kFloat);
 }
 
+Status TimesAsLong(const Node&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
+  const Tensor* times = context.InputData(1);
+  if (times == nullptr || !x[0].is_number()) {
+    return context.SetOutput(0, {Dim::Unknown()}, DataType::kFloat);
+  }
+  return context.SetOutput(0, {x[0].value() * times->data<int64_t>()[0]}, DataType::kFloat);
+}
+
 using RunFunction = Status (*)(KernelContext&);
 
 class TestKernel final : public Kernel {
@@ -33,7 +42,7 @@ class TestKernel final : public Kernel {
       : op_type_(std::move(op_type)), run_(run), traits_(traits) {}
   KernelTraits traits() const override { return traits_; }
   Status InferShapes(ShapeContext& context) const override {
-    return SameShape(context.node(), context);
+    return TestShapeFunctions().Find(context.node())(context.node(), context);
   }
   Status Run(KernelContext& context) const override {
     {
@@ -85,6 +94,13 @@ Status RunFold(KernelContext& context) {
   return OkStatus();
 }
 
+Status RunRepeat(KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  float* y = context.Output(0).data<float>();
+  for (int64_t i = 0; i < context.Output(0).size(); ++i) y[i] = x.data<float>()[i % x.size()];
+  return OkStatus();
+}
+
 Status RunFail(KernelContext&) { return InvalidArgument("wanted to"); }
 
 Status RunWait(KernelContext& context) {
@@ -105,6 +121,7 @@ constexpr TestOp kOps[] = {
     {"Scale", RunScale, {.in_place_input = 0}, SameShape},
     {"Positive", RunPositive, {.allocates_outputs = true}, AnyLength},
     {"Fold", RunFold, {.in_place_input = 1}, SameShape},
+    {"Repeat", RunRepeat, {}, TimesAsLong},
     {"Fail", RunFail, {}, SameShape},
     {"Wait", RunWait, {}, SameShape},
 };
@@ -208,9 +225,11 @@ ModelBuilder& ModelBuilder::Output(const std::string& name) {
   return *this;
 }
 
-Result<std::unique_ptr<Session>> MakeSession(Environment& environment, Model model,
-                                             SessionOptions options) {
+Result<std::unique_ptr<Session>> MakeSession(
+    Environment& environment, Model model, SessionOptions options,
+    std::vector<std::unique_ptr<ExecutionProvider>> preferred) {
   SessionParts parts;
+  parts.providers = std::move(preferred);
   parts.providers.push_back(MakeTestProvider());
   parts.providers.push_back(MakeCpuProvider());
   parts.shape_functions = &TestShapeFunctions();

@@ -19,6 +19,7 @@ void ResetRuns();
 //   Scale(x)        2 * x; works in place
 //   Positive(x)     the elements > 0, in order: the size depends on the data
 //   Fold(x, z)      x backwards + z; may work over z while it reads x
+//   Repeat(x, n)    the elements of x n times over; n is one int64
 //   Fail(x)         fails with "wanted to"
 //   Wait(x)         copies x once the run is cancelled
 std::unique_ptr<ExecutionProvider> MakeTestProvider();
@@ -43,8 +44,9 @@ class ModelBuilder {
   Model model_;
 };
 
-// A session of the test provider and the CPU provider.
-Result<std::unique_ptr<Session>> MakeSession(Environment& environment, Model model,
-                                             SessionOptions options = {});
+// A session of the `preferred` providers, the test provider and the CPU provider.
+Result<std::unique_ptr<Session>> MakeSession(
+    Environment& environment, Model model, SessionOptions options = {},
+    std::vector<std::unique_ptr<ExecutionProvider>> preferred = {});
 
 }  // namespace tenon

@@ -1,0 +1,36 @@
+// A part of a plan: which steps, and which values cross its borders.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "runtime/plan.h"
+
+namespace tenon {
+
+// Resolved once, run any number of times.
+struct Region {
+  uint32_t begin = 0, end = 0;
+  // Indices of the steps of [begin, end) to run. A step whose outputs are all fed is not run: its
+  // results are there already (YieldOp, cached values).
+  std::vector<uint32_t> steps;
+  // What the caller sets before the steps run and gets after them.
+  std::vector<Slot> feeds;
+  std::vector<Slot> fetches;
+  // What earlier regions left in the frame and this one or a later one reads.
+  std::vector<Slot> live_in;
+  // What stays in the frame for later regions, besides constants.
+  std::vector<Slot> live_out;
+  // Slots that the steps read and do not make, besides constants.
+  std::vector<Slot> needed;
+};
+
+// All steps; the feeds are Plan::inputs, the fetches Plan::outputs.
+Region WholePlan(const Plan& plan);
+
+// The steps [begin, end). Slots may be any of the plan's. Errors: kInvalidArgument for a range that
+// is not in the plan, or a slot that is not.
+Result<Region> ResolveRegion(const Plan& plan, uint32_t begin, uint32_t end,
+                             std::span<const Slot> feeds, std::span<const Slot> fetches);
+
+}  // namespace tenon

@@ -1,0 +1,34 @@
+// What all steps of one run share, subgraphs included.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <span>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "tensor/memory_info.h"
+
+namespace tenon {
+
+class StreamSet;
+
+struct RunScope {
+  ThreadPool* threads = nullptr;
+  // The run ends with an error soon after this becomes true; may be null.
+  const std::atomic<bool>* terminate = nullptr;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  // Where the caller wants fetches that it gives no tensor for, one per fetch; null entries, and
+  // all if it is empty: the CPU's memory.
+  std::span<const MemoryInfo* const> fetch_memory;
+  // Depth of control flow around the plan.
+  int depth = 0;
+  // The streams of the run; null: those of the outermost plan's frame.
+  StreamSet* streams = nullptr;
+
+  // Ok while the run may go on.
+  Status CheckStop() const;
+};
+
+}  // namespace tenon

@@ -1,0 +1,274 @@
+#include "runtime/step_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/exception_barrier.h"
+#include "runtime/executor.h"
+
+namespace tenon {
+namespace {
+
+Status NodeFailure(const Node& node, Status status) {
+  std::string text =
+      Format("Non-zero status code returned while running {} node. Name:'{}' Status Message: {}",
+             node.op_type, node.name, status.message());
+  return Status(status.code(), std::move(text));
+}
+
+// Deterministic kernels without subgraphs give what their inputs say.
+bool OutputsFollowInputs(const Step& step) {
+  return !step.traits.is_stateful && step.subgraphs.empty();
+}
+
+// Runs the i-th subgraph of a step with the values that it captures.
+class Runner final : public SubgraphRunner {
+ public:
+  void Begin(const RunScope& scope, Frame& frame, Executor& executor,
+             const std::vector<Slot>& captures) {
+    scope_ = scope;
+    scope_.fetch_memory = {};
+    ++scope_.depth;
+    frame_ = &frame;
+    executor_ = &executor;
+    captures_ = &captures;
+  }
+
+  Status Run(std::span<const Value> inputs, std::vector<Value>& outputs) override {
+    feeds_.assign(inputs.begin(), inputs.end());
+    for (const Slot slot : *captures_) feeds_.push_back(frame_->value(slot));
+    outputs.assign(executor_->plan().outputs.size(), Value());
+    const Status status = executor_->Run(scope_, feeds_, outputs);
+    feeds_.clear();
+    return status;
+  }
+
+ private:
+  RunScope scope_;
+  Frame* frame_ = nullptr;
+  Executor* executor_ = nullptr;
+  const std::vector<Slot>* captures_ = nullptr;
+  std::vector<Value> feeds_;
+};
+
+class StepContext final : public KernelContext {
+ public:
+  StepContext(const Plan& plan, const RunScope& scope, Frame& frame, const Step& step,
+              Stream* stream)
+      : plan_(plan), scope_(scope), frame_(frame), step_(step) {
+    node_ = step.node;
+    inputs_ = frame.InputsOf(step);
+    outputs_ = frame.OutputsOf(step);
+    threads_ = scope.threads;
+    cancelled_ = scope.terminate;
+    stream_ = stream;
+  }
+
+  Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
+    const Slot slot = plan_.OutputsOf(step_)[i];
+    TENON_ASSIGN_OR_RETURN(Tensor tensor,
+                           Tensor::Allocate(type, shape, plan_.LocationOf(slot).allocator));
+    *outputs_[i] = std::move(tensor);
+    return &outputs_[i]->tensor();
+  }
+
+  void* Scratch(size_t bytes) override { return frame_.Scratch(bytes); }
+
+  SubgraphRunner& Subgraph(size_t i) override {
+    runner_.Begin(scope_, frame_, *step_.subgraphs[i], step_.captures[i]);
+    return runner_;
+  }
+
+ private:
+  const Plan& plan_;
+  const RunScope& scope_;
+  Frame& frame_;
+  const Step& step_;
+  Runner runner_;
+};
+
+void RecordShape(const Value& value, SlotRecord& slot) {
+  slot.is_tensor = value.is_tensor();
+  if (!slot.is_tensor) return;
+  slot.type = value.tensor().type();
+  slot.shape = value.tensor().shape();
+}
+
+}  // namespace
+
+Status RunScope::CheckStop() const {
+  if (terminate && terminate->load(std::memory_order_relaxed)) {
+    return Fail("Exiting due to terminate flag being set to true.");
+  }
+  if (deadline && std::chrono::steady_clock::now() > *deadline) {
+    return Fail("the run passed its deadline");
+  }
+  return OkStatus();
+}
+
+// The stream of the step, which then knows that the inputs are done; null if the step has none.
+Result<Stream*> StepRunner::WaitForInputs(const Step& step) {
+  Stream* stream = nullptr;
+  if (step.stream >= 0) {
+    TENON_ASSIGN_OR_RETURN(stream, scope_.streams->Of(step.stream));
+  }
+  for (const int32_t producer : step.waits) {
+    TENON_ASSIGN_OR_RETURN(Stream * other, scope_.streams->Of(producer));
+    TENON_RETURN_IF_ERROR(WaitFor(*other, stream));
+  }
+  return stream;
+}
+
+Status StepRunner::RunStep(const Step& step) {
+  Result<Stream*> stream = nullptr;
+  if (step.stream >= 0 || !step.waits.empty()) stream = WaitForInputs(step);
+  if (!stream) return NodeFailure(*step.node, std::move(stream.error()));
+  StepContext context(plan_, scope_, frame_, step, *stream);
+  Status status =
+      CatchExceptions([&] { return step.kernel->Run(context); }, StatusCode::kRuntimeException);
+  if (status.ok() && step.drains) status = WaitFor(**stream, nullptr);
+  if (!status.ok()) return NodeFailure(*step.node, std::move(status));
+  return OkStatus();
+}
+
+Status StepRunner::RunPlanned() {
+  const MemoryPlan& memory = *frame_.memory();
+  for (const uint32_t index : memory.steps) {
+    TENON_RETURN_IF_ERROR(scope_.CheckStop());
+    const Step& step = plan_.steps[index];
+    if (memory.is_bound[index]) {
+      TENON_RETURN_IF_ERROR(RunStep(step));
+      continue;
+    }
+    TENON_RETURN_IF_ERROR(RunUnboundStep(step));
+    // Dynamic values give their memory back as soon as nobody needs it.
+    for (const Slot slot : plan_.ReleasesOf(step)) {
+      const auto place = memory.bindings[static_cast<size_t>(slot)].place;
+      if (place == MemoryPlan::Place::kDynamic) frame_.value(slot) = Value();
+    }
+  }
+  return OkStatus();
+}
+
+Status StepRunner::RunRecorded(RunRecord& record) {
+  const auto at = [&](Slot slot) -> SlotRecord& { return record.slots[static_cast<size_t>(slot)]; };
+  for (const auto& [slot, constant] : plan_.constants) {
+    at(slot).shape_is_fixed = at(slot).data_is_fixed = true;
+  }
+  for (const std::vector<Slot>* there : {&region_.feeds, &region_.live_in}) {
+    for (const Slot slot : *there) {
+      const Value& value = frame_.value(slot);
+      at(slot).shape_is_fixed = value.is_tensor();
+      at(slot).data_is_fixed = false;
+      RecordShape(value, at(slot));
+    }
+  }
+  std::vector<bool> is_fetched(plan_.slot_count, false);
+  for (const Slot slot : region_.fetches) is_fetched[static_cast<size_t>(slot)] = true;
+  for (const uint32_t index : region_.steps) {
+    const Step& step = plan_.steps[index];
+    TENON_RETURN_IF_ERROR(scope_.CheckStop());
+    TENON_RETURN_IF_ERROR(RunUnboundStep(step));
+    RecordStep(step, record);
+    for (const Slot slot : plan_.ReleasesOf(step)) {
+      if (!is_fetched[static_cast<size_t>(slot)]) frame_.value(slot) = Value();
+    }
+  }
+  return OkStatus();
+}
+
+// What the feed shapes determine of a step's outputs, given what they determine of its inputs.
+void StepRunner::RecordStep(const Step& step, RunRecord& record) {
+  const auto at = [&](Slot slot) -> SlotRecord& { return record.slots[static_cast<size_t>(slot)]; };
+  const std::span<const Slot> inputs = plan_.InputsOf(step);
+  bool shapes_fixed = true, data_fixed = OutputsFollowInputs(step), data_read_fixed = true;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == kNoSlot) continue;
+    shapes_fixed &= at(inputs[i]).shape_is_fixed;
+    data_fixed &= at(inputs[i]).data_is_fixed;
+    if (!step.traits.allocates_outputs && frame_.shapes().ReadData(i)) {
+      data_read_fixed &= at(inputs[i]).data_is_fixed;
+    }
+  }
+  if (step.traits.reads_shapes_only) data_fixed = shapes_fixed;
+  const bool output_shapes_fixed =
+      data_fixed || (!step.traits.allocates_outputs && shapes_fixed && data_read_fixed);
+  for (const Slot slot : plan_.OutputsOf(step)) {
+    if (slot == kNoSlot) continue;
+    const Value& value = frame_.value(slot);
+    RecordShape(value, at(slot));
+    at(slot).shape_is_fixed = output_shapes_fixed;
+    at(slot).data_is_fixed = data_fixed;
+    if (data_fixed) at(slot).value = value;
+  }
+}
+
+Status StepRunner::RunUnboundStep(const Step& step) {
+  if (!step.traits.allocates_outputs && step.subgraphs.empty()) {
+    bool is_done = false;
+    Status status = AllocateOutputs(step, &is_done);
+    if (!status.ok()) return NodeFailure(*step.node, std::move(status));
+    if (is_done) return OkStatus();
+  }
+  return RunStep(step);
+}
+
+// Finds the outputs' shapes and gives them memory. `*is_done` if there is nothing to run: a view.
+Status StepRunner::AllocateOutputs(const Step& step, bool* is_done) {
+  const std::span<const Value* const> inputs = frame_.InputsOf(step);
+  const std::span<Value* const> outputs = frame_.OutputsOf(step);
+  ConcreteShapeContext& shapes = frame_.shapes();
+  shapes.Begin(*plan_.graph, *step.node, inputs);
+  if (step.traits.is_view && !inputs[0]->is_tensor()) {
+    *outputs[0] = *inputs[0];
+    *is_done = true;
+    return OkStatus();
+  }
+  TENON_RETURN_IF_ERROR(step.kernel->InferShapes(shapes));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] == nullptr) continue;
+    const ConcreteShapeContext::OutputShape& output = shapes.output(i);
+    if (!output.set) return Fail("the shape function did not set output {}", i);
+    if (i == 0 && step.traits.is_view) {
+      *outputs[0] = inputs[0]->tensor().Reshaped(output.shape);
+      *is_done = true;
+    } else if (i == 0 && TakeOverInput(step, output)) {
+      continue;
+    } else {
+      const Location& location = plan_.LocationOf(plan_.OutputsOf(step)[i]);
+      TENON_ASSIGN_OR_RETURN(*outputs[i],
+                             Tensor::Allocate(output.type, output.shape, location.allocator));
+    }
+  }
+  return OkStatus();
+}
+
+// Puts output 0 where an input is that nobody needs afterwards, if the kernel can work in place.
+bool StepRunner::TakeOverInput(const Step& step, const ConcreteShapeContext::OutputShape& output) {
+  const std::span<const Slot> inputs = plan_.InputsOf(step);
+  const std::span<const Slot> dying = plan_.ReleasesOf(step);
+  const Slot made = plan_.OutputsOf(step)[0];
+  for (const int candidate : {step.traits.in_place_input, step.traits.in_place_also}) {
+    if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) continue;
+    const Slot slot = inputs[static_cast<size_t>(candidate)];
+    if (slot == kNoSlot || std::find(dying.begin(), dying.end(), slot) == dying.end()) continue;
+    if (std::find(region_.fetches.begin(), region_.fetches.end(), slot) != region_.fetches.end()) {
+      continue;
+    }
+    // A kernel may write over one operand while it reads another, not while it reads the same.
+    if (std::count(inputs.begin(), inputs.end(), slot) != 1) continue;
+    if (&plan_.LocationOf(slot) != &plan_.LocationOf(made)) continue;
+    const Value& value = frame_.value(slot);
+    if (!value.is_tensor() || value.tensor().owner().use_count() != 1) continue;
+    const Tensor& input = value.tensor();
+    const bool fits = input.type() != DataType::kString && output.type != DataType::kString &&
+                      DataTypeBytes(output.type, output.shape.NumElements()) == input.bytes();
+    if (!fits) continue;
+    frame_.value(made) = Tensor::View(output.type, output.shape, const_cast<void*>(input.raw()),
+                                      input.owner(), input.memory());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tenon

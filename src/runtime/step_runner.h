@@ -1,0 +1,41 @@
+// Runs the steps of a region over a frame.
+#pragma once
+
+#include "runtime/frame.h"
+#include "runtime/memory_plan.h"
+#include "runtime/plan.h"
+#include "runtime/region.h"
+#include "runtime/run_scope.h"
+
+namespace tenon {
+
+// Serves one run of one region. Errors of a step read "Non-zero status code returned while running
+// <op> node. Name:'<node>' Status Message: <text>".
+class StepRunner {
+ public:
+  // `scope.streams` is set.
+  StepRunner(const Plan& plan, const Region& region, const RunScope& scope, Frame& frame)
+      : plan_(plan), region_(region), scope_(scope), frame_(frame) {}
+
+  // By the memory plan that the frame is bound to.
+  Status RunPlanned();
+  // Without one: each step finds shapes and memory, and `record` says what the shapes of the feeds
+  // determined.
+  Status RunRecorded(RunRecord& record);
+
+ private:
+  Status RunStep(const Step& step);
+  // A step whose outputs are not bound: finds their shapes and memory first.
+  Status RunUnboundStep(const Step& step);
+  Result<Stream*> WaitForInputs(const Step& step);
+  Status AllocateOutputs(const Step& step, bool* is_done);
+  bool TakeOverInput(const Step& step, const ConcreteShapeContext::OutputShape& output);
+  void RecordStep(const Step& step, RunRecord& record);
+
+  const Plan& plan_;
+  const Region& region_;
+  const RunScope& scope_;
+  Frame& frame_;
+};
+
+}  // namespace tenon

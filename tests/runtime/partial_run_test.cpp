@@ -1,0 +1,278 @@
+// Partial execution: a plan run in parts over one state. Requirements: partial-execution.
+#include <gtest/gtest.h>
+
+#include "ir/inference.h"
+#include "runtime/executor.h"
+#include "runtime/partition.h"
+#include "runtime/test_provider.h"
+#include "tensor/arena.h"
+
+namespace tenon {
+namespace {
+
+using Floats = std::vector<float>;
+
+Tensor Row(const Floats& values) {
+  return Tensor::Of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
+}
+
+Floats ValuesOf(const Value& value) {
+  const auto values = value.tensor().values<float>();
+  return Floats(values.begin(), values.end());
+}
+
+const Dim n = Dim::Symbol("n");
+
+class PartialRunTest : public ::testing::Test {
+ protected:
+  void Plan(ModelBuilder& builder) {
+    ResetRuns();
+    model_ = builder.Build();
+    providers_.push_back(MakeTestProvider());
+    Logger logger("test", Severity::kWarning, 0, StderrSink());
+    ASSERT_TRUE(InferTypes(*model_.graph, TestShapeFunctions()).ok());
+    ASSERT_TRUE(AssignNodes(*model_.graph, providers_, logger).ok());
+    for (const auto& provider : providers_) provider_pointers_.push_back(provider.get());
+    memory_ = std::make_shared<CachingArena>(SharedCpuAllocator());
+    auto plan = BuildPlan(*model_.graph, {provider_pointers_, memory_, &transfers_});
+    ASSERT_TRUE(plan) << plan.error().message();
+    executor_ = std::make_unique<Executor>(std::move(*plan));
+    scope_.threads = &threads_;
+  }
+
+  // s = 2x, t = 2s, u = s + t, y = 2u: every step feeds a later one, s skips one.
+  void PlanChain() {
+    ModelBuilder b;
+    b.Input("x", {n}).Node("Scale", {"x"}, {"s"}).Node("Scale", {"s"}, {"t"});
+    b.Node("Add", {"s", "t"}, {"u"}).Node("Scale", {"u"}, {"y"}).Output("y");
+    Plan(b);
+  }
+
+  Slot SlotOf(const std::string& name) { return executor_->plan().FindSlot(name).value(); }
+
+  Status RunPart(ExecutionState& state, uint32_t begin, uint32_t end,
+                 const std::vector<std::pair<std::string, Value>>& feeds,
+                 const std::vector<std::string>& fetch_names = {},
+                 std::vector<Value>* fetches = nullptr) {
+    std::vector<Slot> feed_slots, fetch_slots;
+    std::vector<Value> values;
+    for (const auto& [name, value] : feeds) {
+      feed_slots.push_back(SlotOf(name));
+      values.push_back(value);
+    }
+    for (const std::string& name : fetch_names) fetch_slots.push_back(SlotOf(name));
+    std::vector<Value> none;
+    std::vector<Value>& out = fetches ? *fetches : none;
+    out.assign(fetch_names.size(), Value());
+    return executor_->RunPart(scope_, state, {begin, end, feed_slots, values, fetch_slots, out});
+  }
+
+  ThreadPool threads_{ThreadPoolOptions{.threads = 1}};
+  Model model_;
+  std::vector<std::unique_ptr<ExecutionProvider>> providers_;
+  std::vector<ExecutionProvider*> provider_pointers_;
+  DataTransfers transfers_;
+  std::shared_ptr<CachingArena> memory_;
+  std::unique_ptr<Executor> executor_;
+  RunScope scope_;
+};
+
+// TX-17, TX-18, TX-21: any split gives what a whole run gives, recorded and planned.
+TEST_F(PartialRunTest, AnyTwoPartsGiveWhatTheWholeGives) {
+  PlanChain();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (uint32_t split = 0; split <= 4; ++split) {
+      ExecutionState state(*executor_);
+      std::vector<Value> fetches;
+      ASSERT_TRUE(RunPart(state, 0, split, {{"x", Row({1, 2, 3})}}).ok());
+      EXPECT_EQ(state.position(), split);
+      const Status status = RunPart(state, split, 4, {}, {"y"}, &fetches);
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_EQ(ValuesOf(fetches[0]), (Floats{12, 24, 36})) << split;
+    }
+  }
+}
+
+TEST_F(PartialRunTest, OneStepAtATimeIsAWholeRun) {
+  PlanChain();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    ExecutionState state(*executor_);
+    std::vector<Value> fetches;
+    ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({1, -1})}}).ok());
+    ASSERT_TRUE(RunPart(state, 1, 2, {}).ok());
+    ASSERT_TRUE(RunPart(state, 2, 3, {}).ok());
+    ASSERT_TRUE(RunPart(state, 3, 4, {}, {"y"}, &fetches).ok());
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{12, -12}));
+  }
+}
+
+// TX-21, TX-22
+TEST_F(PartialRunTest, PartsAreInThePlanAndFollowEachOther) {
+  PlanChain();
+  ExecutionState state(*executor_);
+  EXPECT_EQ(RunPart(state, 1, 2, {}).message(),
+            "expected a part that begins at step 0, got [1, 2)");
+  EXPECT_EQ(RunPart(state, 0, 5, {}).message(),
+            "expected a range of steps within [0, 4), got [0, 5)");
+  ASSERT_TRUE(RunPart(state, 0, 2, {{"x", Row({1})}}).ok());
+  EXPECT_EQ(RunPart(state, 2, 1, {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunPart(state, 0, 2, {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(RunPart(state, 2, 2, {}).ok());  // an empty region
+  EXPECT_TRUE(RunPart(state, 2, 4, {}).ok());
+}
+
+// TX-6, TX-7: the step in the middle is never run; what it would make is fed.
+TEST_F(PartialRunTest, AStepWhoseOutputsAreFedIsNotRun) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"forward"}).Node("Fail", {"forward"}, {"gradient"});
+  b.Node("Add", {"gradient", "x"}, {"y"}).Output("y");
+  Plan(b);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    ExecutionState state(*executor_);
+    std::vector<Value> fetches;
+    ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({5, 6})}}, {"forward"}, &fetches).ok());
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{10, 12}));
+    ASSERT_TRUE(RunPart(state, 1, 3, {{"gradient", Row({100, 200})}}, {"y"}, &fetches).ok());
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{105, 206}));
+  }
+  ExecutionState state(*executor_);
+  const Status status = RunPart(state, 0, 3, {{"x", Row({5, 6})}});
+  EXPECT_NE(status.message().find("Non-zero status code returned while running Fail node."),
+            std::string::npos);
+}
+
+// TX-38, TX-39: cached values take the place of steps.
+TEST_F(PartialRunTest, ACachedValueTakesThePlaceOfItsStep) {
+  PlanChain();
+  ExecutionState state(*executor_);
+  std::vector<Value> fetches;
+  ASSERT_TRUE(RunPart(state, 0, 4, {{"x", Row({1})}, {"t", Row({50})}}, {"y"}, &fetches).ok());
+  EXPECT_EQ(ValuesOf(fetches[0]), (Floats{104}));
+  EXPECT_EQ(RunsOf("Scale"), 2);
+}
+
+// TX-14
+TEST_F(PartialRunTest, AFeedDoesNotOverwriteAValue) {
+  PlanChain();
+  ExecutionState state(*executor_);
+  ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({1})}}).ok());
+  EXPECT_EQ(RunPart(state, 1, 2, {{"s", Row({1})}}).message(), "value 's' is set already");
+}
+
+TEST_F(PartialRunTest, AValueThatNobodyMadeIsNamed) {
+  PlanChain();
+  ExecutionState state(*executor_);
+  EXPECT_EQ(RunPart(state, 0, 2, {}).message(),
+            "value 'x' is needed from step 0 on, and was neither made nor fed");
+}
+
+// TX-15, TX-25
+TEST_F(PartialRunTest, FetchesWhatIsThereAndNamesWhatIsNot) {
+  ModelBuilder b;
+  b.Input("x", {n}).Constant("c", Row({7, 7})).Node("Add", {"x", "c"}, {"a"});
+  b.Node("Scale", {"a"}, {"b"}).Output("a").Output("b");
+  Plan(b);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    ExecutionState state(*executor_);
+    std::vector<Value> early, late;
+    ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({1, 2})}}, {"c"}, &early).ok());
+    early[0].tensor().data<float>()[0] = 1000;  // a copy: the initializer stays
+    ASSERT_TRUE(RunPart(state, 1, 2, {}, {"a", "b", "c"}, &late).ok());
+    EXPECT_EQ(ValuesOf(late[0]), (Floats{8, 9}));
+    EXPECT_EQ(ValuesOf(late[1]), (Floats{16, 18}));
+    EXPECT_EQ(ValuesOf(late[2]), (Floats{7, 7}));
+  }
+  ExecutionState state(*executor_);
+  std::vector<Value> fetches;
+  EXPECT_EQ(RunPart(state, 0, 1, {{"x", Row({1, 2})}}, {"b"}, &fetches).message(),
+            "output 'b' was not produced");
+}
+
+// TX-23
+TEST_F(PartialRunTest, AfterAFailureTheStateIsOfNoUse) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Fail", {"a"}, {"y"}).Output("y");
+  Plan(b);
+  ExecutionState state(*executor_);
+  EXPECT_FALSE(RunPart(state, 0, 2, {{"x", Row({1})}}).ok());
+  const Status again = RunPart(state, 0, 1, {});
+  EXPECT_EQ(again.code(), StatusCode::kFail);
+  EXPECT_EQ(again.message(), "an earlier part of this execution failed");
+}
+
+// TX-50
+TEST_F(PartialRunTest, StatesDoNotDisturbEachOther) {
+  PlanChain();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    ExecutionState first(*executor_), second(*executor_);
+    std::vector<Value> fetches;
+    ASSERT_TRUE(RunPart(first, 0, 2, {{"x", Row({1, 1})}}).ok());
+    ASSERT_TRUE(RunPart(second, 0, 2, {{"x", Row({3, 3, 3})}}).ok());
+    ASSERT_TRUE(RunPart(first, 2, 4, {}, {"y"}, &fetches).ok());
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{12, 12}));
+    ASSERT_TRUE(RunPart(second, 2, 4, {}, {"y"}, &fetches).ok());
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{36, 36, 36}));
+  }
+}
+
+// TX-20, TX-57
+TEST_F(PartialRunTest, AStateFreesWhatItHolds) {
+  PlanChain();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    {
+      ExecutionState state(*executor_);
+      ASSERT_TRUE(RunPart(state, 0, 2, {{"x", Row(Floats(1000, 1))}}).ok());
+      EXPECT_GT(memory_->Stats().bytes_in_use, 0u);
+    }
+    EXPECT_EQ(memory_->Stats().bytes_in_use, 0u);
+  }
+}
+
+// TX-34, TX-35: one allocation holds all that a part makes.
+TEST_F(PartialRunTest, APlannedPartAllocatesOnce) {
+  PlanChain();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    ExecutionState state(*executor_);
+    const uint64_t before = memory_->Stats().allocations;
+    ASSERT_TRUE(RunPart(state, 0, 2, {{"x", Row(Floats(100, 1))}}).ok());
+    const uint64_t after_one = memory_->Stats().allocations;
+    ASSERT_TRUE(RunPart(state, 2, 4, {}).ok());
+    if (repeat == 0) continue;
+    EXPECT_LE(after_one - before, 1u);
+    EXPECT_LE(memory_->Stats().allocations - after_one, 1u);
+  }
+}
+
+// TX-8: what the caller fetched outlives the state.
+TEST_F(PartialRunTest, FetchedValuesOutliveTheState) {
+  PlanChain();
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    std::vector<Value> fetches;
+    {
+      ExecutionState state(*executor_);
+      ASSERT_TRUE(RunPart(state, 0, 2, {{"x", Row({1, 2})}}, {"s", "t"}, &fetches).ok());
+      ASSERT_TRUE(RunPart(state, 2, 4, {}).ok());
+    }
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{2, 4}));
+    EXPECT_EQ(ValuesOf(fetches[1]), (Floats{4, 8}));
+  }
+}
+
+// TX-33: 2 x 3 elements and 3 x 2 elements do not share a memory plan.
+TEST_F(PartialRunTest, EveryListOfShapesHasAPlanOfItsOwn) {
+  ModelBuilder b;
+  b.Input("x", {n, Dim::Symbol("m")}).Node("Scale", {"x"}, {"y"}).Output("y");
+  Plan(b);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    for (const Shape& shape : {Shape({2, 3}), Shape({3, 2})}) {
+      ExecutionState state(*executor_);
+      std::vector<Value> fetches;
+      const Tensor x = Tensor::Of<float>(shape, {1, 2, 3, 4, 5, 6});
+      ASSERT_TRUE(RunPart(state, 0, 1, {{"x", x}}, {"y"}, &fetches).ok());
+      EXPECT_EQ(fetches[0].tensor().shape(), shape);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
