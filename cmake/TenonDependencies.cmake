@@ -40,6 +40,8 @@ tenon_headers(protozero HEADER protozero/pbf_reader.hpp
               REPOSITORY https://github.com/mapbox/protozero.git TAG v1.7.1 INCLUDE include)
 tenon_headers(highway HEADER hwy/highway.h
               REPOSITORY https://github.com/google/highway.git TAG 1.0.3 INCLUDE .)
+tenon_headers(json HEADER nlohmann/json.hpp
+              REPOSITORY https://github.com/nlohmann/json.git TAG v3.11.2 INCLUDE include)
 
 if(TENON_BUILD_TESTS)
   find_package(GTest QUIET)

@@ -38,6 +38,8 @@ class JsonWriter {
   void Number(double value);
   void Bool(bool value) { Literal(value ? "true" : "false"); }
   void Null() { Literal("null"); }
+  // A value that is JSON text already.
+  void Json(std::string_view value) { Literal(value); }
 
   const std::string& text() const { return text_; }
 

@@ -34,6 +34,10 @@ Result<size_t> ConfigBytes(const StringMap& config, std::string_view key, size_t
   return ConfigNumber<size_t>(config, key, "bytes", fallback);
 }
 
+Result<size_t> ConfigCount(const StringMap& config, std::string_view key, size_t fallback) {
+  return ConfigNumber<size_t>(config, key, "items", fallback);
+}
+
 Result<std::chrono::microseconds> ConfigMicroseconds(const StringMap& config, std::string_view key,
                                                      std::chrono::microseconds fallback) {
   TENON_ASSIGN_OR_RETURN(

@@ -15,6 +15,9 @@ bool ConfigFlag(const StringMap& config, std::string_view key, bool fallback);
 // A number of bytes in decimal. Error: kInvalidArgument naming key and value.
 Result<size_t> ConfigBytes(const StringMap& config, std::string_view key, size_t fallback);
 
+// A count in decimal. Error: kInvalidArgument naming key and value.
+Result<size_t> ConfigCount(const StringMap& config, std::string_view key, size_t fallback);
+
 // A number of microseconds in decimal. Error: kInvalidArgument naming key and value.
 Result<std::chrono::microseconds> ConfigMicroseconds(const StringMap& config, std::string_view key,
                                                      std::chrono::microseconds fallback);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/profiler.h"
 #include "runtime/step_runner.h"
 
 namespace tenon {
@@ -147,6 +148,7 @@ Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PartialRun& 
 Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame& frame,
                            std::span<const Value> feeds, std::span<Value> fetches) {
   const RunScope scope = WithStreams(outer, frame);
+  const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
   const Region& region = plans.region();
   std::shared_ptr<const MemoryPlan> memory = plans.Find(feeds, frame);
   const bool is_planned = memory != nullptr;

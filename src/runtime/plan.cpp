@@ -43,8 +43,8 @@ class PlanBuilder {
       plan_.outputs.push_back({output.name, HomeSlot(output.value)});
     }
     DropUnreadConstants();
-    CollectConstants();
     plan_.slot_count = plan_.value_of.size();
+    CollectConstants();
     FindLastUses();
     return std::move(plan_);
   }
@@ -54,17 +54,14 @@ class PlanBuilder {
 
   Status FindLocations() {
     plan_.locations.push_back({&CpuMemory(), parts_.memory, parts_.memory});
-    for (ExecutionProvider* provider : parts_.providers) {
-      const MemoryInfo& memory = provider->memory();
-      size_t location = 0;
-      while (location < plan_.locations.size() &&
-             !plan_.locations[location].memory->SameDevice(memory)) {
-        ++location;
-      }
+    for (const Location& memory : parts_.memories) {
+      const auto same = std::find_if(
+          plan_.locations.begin(), plan_.locations.end(),
+          [&](const Location& known) { return known.memory->SameDevice(*memory.memory); });
+      const auto location = same - plan_.locations.begin();
       if (location > UINT8_MAX) return Fail("more than {} memories in one session", UINT8_MAX);
       location_of_provider_.push_back(static_cast<uint8_t>(location));
-      if (location < plan_.locations.size()) continue;
-      plan_.locations.push_back({&memory, provider->allocator(), provider->constant_allocator()});
+      if (same == plan_.locations.end()) plan_.locations.push_back(memory);
     }
     return OkStatus();
   }
@@ -225,27 +222,28 @@ class PlanBuilder {
   Result<Slot> AddCopyStep(ValueId id, uint8_t location) {
     const Slot from = HomeSlot(id);
     const Slot into = NewSlot(id, location);
+    const uint8_t device = location == kHost ? LocationOf(from) : location;
     plan_.own_nodes.push_back(MakeCopyNode(id, graph_.value(id).name,
                                            *plan_.locations[LocationOf(from)].memory,
                                            *plan_.locations[location].memory));
     Step step;
+    plan_.own_nodes.back()->provider = ProviderOf(device);
     step.node = plan_.own_nodes.back().get();
     step.kernel = std::make_unique<CopyKernel>(*parts_.transfers);
-    step.stream = StreamInto(location == kHost ? LocationOf(from) : location);
+    if (parts_.providers[static_cast<size_t>(step.node->provider)]->HasStreams()) {
+      step.stream = step.node->provider;
+    }
     // The host may write over the source before the stream has read it.
     step.drains = step.stream >= 0 && LocationOf(from) == kHost;
     LayOut(std::move(step), {&from, 1}, {&into, 1});
     return into;
   }
 
-  // The provider whose stream copies to and from the location; -1: none has streams.
-  int32_t StreamInto(uint8_t location) const {
-    for (size_t i = 0; i < location_of_provider_.size(); ++i) {
-      if (location_of_provider_[i] == location && parts_.providers[i]->HasStreams()) {
-        return static_cast<int32_t>(i);
-      }
-    }
-    return -1;
+  // The provider whose streams copy to and from the location: the first that works there.
+  int32_t ProviderOf(uint8_t location) const {
+    const auto first =
+        std::find(location_of_provider_.begin(), location_of_provider_.end(), location);
+    return static_cast<int32_t>(first - location_of_provider_.begin());
   }
 
   void LayOut(Step step, std::span<const Slot> inputs, std::span<const Slot> outputs) {
@@ -313,12 +311,15 @@ class PlanBuilder {
       plan_.constants.emplace_back(slot_of_[i], info.initializer);
       if (info.is_input) plan_.default_inputs.emplace_back(slot_of_[i], info.initializer);
     }
+    plan_.is_constant.resize(plan_.slot_count, false);
+    for (const auto& [slot, value] : plan_.constants) {
+      plan_.is_constant[static_cast<size_t>(slot)] = true;
+    }
   }
 
   void FindLastUses() {
     plan_.last_use.assign(plan_.slot_count, -1);
-    std::vector<bool> kept(plan_.slot_count, false);
-    for (const auto& [slot, value] : plan_.constants) kept[static_cast<size_t>(slot)] = true;
+    std::vector<bool> kept = plan_.is_constant;
     for (const Slot slot : plan_.inputs) kept[static_cast<size_t>(slot)] = true;
     for (const PlanOutput& output : plan_.outputs) kept[static_cast<size_t>(output.slot)] = true;
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -357,8 +358,12 @@ class PlanBuilder {
 
 }  // namespace
 
-bool Plan::IsAmong(const std::vector<std::pair<Slot, Value>>& values, Slot slot) {
-  return std::any_of(values.begin(), values.end(),
+Location MemoryOf(ExecutionProvider& provider) {
+  return {&provider.memory(), provider.allocator(), provider.constant_allocator()};
+}
+
+bool Plan::IsDefaultInput(Slot slot) const {
+  return std::any_of(default_inputs.begin(), default_inputs.end(),
                      [&](const auto& entry) { return entry.first == slot; });
 }
 

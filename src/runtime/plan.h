@@ -70,6 +70,7 @@ struct Plan {
   std::vector<PlanOutput> outputs;
   // Initializers, by slot; graph inputs with a default value included.
   std::vector<std::pair<Slot, Value>> constants;
+  std::vector<bool> is_constant;  // by slot
   // Those of `constants` that a feed may replace.
   std::vector<std::pair<Slot, Value>> default_inputs;
   // Where intermediate values, outputs and scratch memory of runs come from.
@@ -85,10 +86,9 @@ struct Plan {
   // Nodes of steps that no node of the graph asked for: copies between memories.
   std::vector<std::unique_ptr<Node>> own_nodes;
 
-  bool IsConstant(Slot slot) const { return IsAmong(constants, slot); }
+  bool IsConstant(Slot slot) const { return is_constant[static_cast<size_t>(slot)]; }
   // Whether the slot is an input that has a value already, which a feed may replace.
-  bool IsDefaultInput(Slot slot) const { return IsAmong(default_inputs, slot); }
-  static bool IsAmong(const std::vector<std::pair<Slot, Value>>& values, Slot slot);
+  bool IsDefaultInput(Slot slot) const;
   const Location& LocationOf(Slot slot) const {
     return locations[location_of[static_cast<size_t>(slot)]];
   }
@@ -106,9 +106,13 @@ struct Plan {
   }
 };
 
+// The memory that a provider works in.
+Location MemoryOf(ExecutionProvider& provider);
+
 // What a plan is made with; all of it outlives the plan.
 struct PlanParts {
   std::span<ExecutionProvider* const> providers;  // by Node::provider
+  std::span<const Location> memories;             // of the providers
   // Where values on the CPU get their memory.
   std::shared_ptr<Allocator> memory;
   const DataTransfers* transfers = nullptr;

@@ -30,6 +30,23 @@ struct RunInfo {
   StringMap config;
 };
 
+// Numbers of TenonSessionEndInfo.
+enum class SessionEndReason : uint32_t {
+  kReleased = 0,
+  kInitFailed = 1,
+  kReplacedByFallback = 2,
+  kAgentClosed = 3,
+};
+
+struct SessionEndInfo {
+  SessionEndReason reason = SessionEndReason::kReleased;
+  uint32_t session_id = 0;
+  bool is_profiling = false;
+  uint64_t completed_runs = 0;
+};
+
+class ProviderProfiler;
+
 // One instance serves one session. Calls come from the thread that creates or destroys the session,
 // except the run hooks, which come from the threads that run. The order of calls is that of
 // provider-lifecycle: every hook of a start has its end, and OnSessionEnd comes exactly once.
@@ -96,9 +113,14 @@ class ExecutionProvider {
   }
   // Blocks until the device is idle.
   virtual Status Synchronize() { return OkStatus(); }
+  // A profiler of the device for one session or one run; null if it has none.
+  virtual std::unique_ptr<ProviderProfiler> CreateProfiler();
   // The session ends; everything that it owns is still alive. Called once, before anything is
-  // freed.
-  virtual Status OnSessionEnd() { return OkStatus(); }
+  // freed, when no run is in flight. A failure is logged and changes nothing.
+  virtual Status OnSessionEnd(const SessionEndInfo& info) {
+    (void)info;
+    return OkStatus();
+  }
 };
 
 }  // namespace tenon

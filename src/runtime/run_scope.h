@@ -12,6 +12,7 @@
 
 namespace tenon {
 
+class Profiler;
 class StreamSet;
 
 struct RunScope {
@@ -26,6 +27,9 @@ struct RunScope {
   int depth = 0;
   // The streams of the run; null: those of the outermost plan's frame.
   StreamSet* streams = nullptr;
+
+  // Records what the steps do; null: nobody does.
+  Profiler* profiler = nullptr;
 
   // Ok while the run may go on.
   Status CheckStop() const;

@@ -9,6 +9,8 @@
 #include "runtime/config.h"
 #include "runtime/optimize.h"
 #include "runtime/partition.h"
+#include "runtime/run_hooks.h"
+#include "runtime/traced_allocator.h"
 #include "tensor/arena.h"
 
 namespace tenon {
@@ -21,35 +23,7 @@ std::vector<std::string> NamesOf(const List& values) {
   return names;
 }
 
-// Ends every run that was started, in order, whatever happened in between.
-class RunHooks {
- public:
-  RunHooks(std::span<const std::unique_ptr<ExecutionProvider>> providers, const RunInfo& run)
-      : providers_(providers), run_(run) {}
-
-  Status Start() {
-    for (const auto& provider : providers_) {
-      TENON_RETURN_IF_ERROR(CatchExceptions([&] { return provider->OnRunStart(run_); }));
-      ++started_;
-    }
-    return OkStatus();
-  }
-
-  // The first failure; all started providers hear of the end.
-  Status End(bool synchronize) {
-    Status first;
-    for (size_t i = 0; i < started_; ++i) {
-      Status status = CatchExceptions([&] { return providers_[i]->OnRunEnd(run_, synchronize); });
-      if (first.ok()) first = std::move(status);
-    }
-    return first;
-  }
-
- private:
-  std::span<const std::unique_ptr<ExecutionProvider>> providers_;
-  const RunInfo& run_;
-  size_t started_ = 0;
-};
+std::atomic<uint32_t> last_session_id = 0;
 
 // Names of dimensions that a model declares.
 using DimNames = std::set<std::string, std::less<>>;
@@ -78,6 +52,8 @@ Session::Session(Environment& environment, Model model, SessionOptions options, 
       options_(std::move(options)),
       parts_(std::move(parts)),
       transfers_(&environment.transfers()),
+      profiler_(parts_.profiler),
+      id_(++last_session_id),
       logger_(options_.log_id.empty() ? environment.logger().id() : options_.log_id,
               options_.severity.value_or(environment.logger().severity()), options_.log_verbosity,
               options_.log_sink.value_or(environment.logger().sink())) {
@@ -85,27 +61,23 @@ Session::Session(Environment& environment, Model model, SessionOptions options, 
     providers_.push_back(provider.get());
     runs_overlap_ &= provider->SupportsConcurrentRuns();
     if (auto transfer = provider->data_transfer()) transfers_.Add(std::move(transfer));
+    if (profiler_) AddProfilerOf(*provider, *profiler_);
   }
+}
+
+void Session::AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) {
+  if (auto own = provider.CreateProfiler()) profiler.AddProvider(provider.name(), std::move(own));
 }
 
 Result<std::unique_ptr<Session>> Session::Create(Environment& environment, Model model,
                                                  SessionOptions options, SessionParts parts) {
   std::unique_ptr<Session> session(
       new Session(environment, std::move(model), std::move(options), std::move(parts)));
-  TENON_RETURN_IF_ERROR(session->Initialize());
-  return session;
-}
-
-Session::~Session() {
-  for (const auto& provider : parts_.providers) {
-    const Status status = provider->OnSessionEnd();
-    if (!status.ok()) {
-      TENON_LOG(logger_, kError, "{} failed at the session's end: {}", provider->name(),
-                status.message());
-    }
-  }
-  executor_.reset();
-  while (!parts_.providers.empty()) parts_.providers.pop_back();
+  Status status = CatchExceptions([&] { return session->Initialize(); });
+  if (status.ok()) status = session->TellInitialized();
+  if (status.ok()) return session;
+  session->end_reason_ = SessionEndReason::kInitFailed;
+  return Failure(std::move(status));
 }
 
 Status Session::StartOwnThreads() {
@@ -131,13 +103,20 @@ Status Session::StartOwnThreads() {
 }
 
 Status Session::Initialize() {
+  const TraceScope context(profiler_.get(), "init");
+  const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_initialization");
   TENON_RETURN_IF_ERROR(StartOwnThreads());
   FixFreeDimensions(*model_.graph, options_);
   DescribeInterface();
-  TENON_RETURN_IF_ERROR(OptimizeAndPlan());
+  return OptimizeAndPlan();
+}
+
+// All providers hear of it; the first failure is the session's.
+Status Session::TellInitialized() {
+  const TraceScope context(profiler_.get(), "init");
   Status first;
-  for (const auto& provider : parts_.providers) {
-    Status status = provider->OnSessionInitialized();
+  for (ExecutionProvider* provider : providers_) {
+    Status status = CatchExceptions([&] { return provider->OnSessionInitialized(); });
     if (first.ok()) first = std::move(status);
   }
   return first;
@@ -175,9 +154,24 @@ Status Session::OptimizeAndPlan() {
   DescribeOutputs();
   TENON_ASSIGN_OR_RETURN(const size_t limit,
                          ConfigBytes(options_.config, "session.memory_limit", 0));
-  auto memory = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);
-  TENON_ASSIGN_OR_RETURN(Plan plan,
-                         BuildPlan(*model_.graph, {providers_, std::move(memory), &transfers_}));
+  const auto traced = [&](std::shared_ptr<Allocator> memory, const std::string& provider,
+                          MemoryEvents level, bool feeds_arena) {
+    return std::make_shared<TracedAllocator>(std::move(memory), provider, level, feeds_arena,
+                                             profiler_);
+  };
+  for (ExecutionProvider* provider : providers_) {
+    Location memory = MemoryOf(*provider);
+    memory.allocator =
+        traced(std::move(memory.allocator), provider->name(), MemoryEvents::kDevice, false);
+    memories_.push_back(std::move(memory));
+  }
+  const std::string& host = providers_.back()->name();
+  auto arena = std::make_shared<CachingArena>(
+      traced(SharedCpuAllocator(), host, MemoryEvents::kDevice, true), limit);
+  const PlanParts plan_parts{providers_, memories_,
+                             traced(std::move(arena), host, MemoryEvents::kAll, false),
+                             &transfers_};
+  TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));
   return OkStatus();
@@ -281,9 +275,12 @@ void Session::ReturnCall(std::unique_ptr<Call> call) {
 Status Session::Run(const RunOptions& options, std::span<const std::string_view> feed_names,
                     std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
                     std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory) {
+  if (!gate_.Enter()) return Fail("the session is being released");
   std::unique_ptr<Call> call = TakeCall();
   Status status = RunCall(*call, options, feed_names, feeds, fetch_names, fetches, fetch_memory);
   ReturnCall(std::move(call));
+  completed_runs_.fetch_add(status.ok(), std::memory_order_relaxed);
+  gate_.Leave();
   return status;
 }
 
@@ -321,27 +318,68 @@ Status Session::CheckNothingMissing(const Call& call) const {
   return InvalidArgument("Missing required inputs: {}", JoinNames(missing));
 }
 
+// The profiler that records a run: the session's, or one that the run asks for. May be null.
+Result<std::shared_ptr<Profiler>> Session::ProfilerOf(const RunOptions& options) {
+  if (profiler_ && !profiler_->is_over()) {
+    if (options.profile_prefix) {
+      TENON_LOG(logger_, kWarning, "the session is profiled already; the run gets no file");
+    }
+    return profiler_;
+  }
+  if (!options.profile_prefix) return nullptr;
+  TENON_ASSIGN_OR_RETURN(auto profiler,
+                         Profiler::Open(*options.profile_prefix, options.info.config, logger_));
+  for (ExecutionProvider* provider : providers_) {
+    if (profiler) AddProfilerOf(*provider, *profiler);
+  }
+  return profiler;
+}
+
 Status Session::RunBetweenHooks(const RunOptions& options, Call& call) {
   DeferredLock serial(serial_runs_, std::defer_lock);
   if (!runs_overlap_) serial.lock();
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Profiler> profiler, ProfilerOf(options));
+  const Status status = RunTraced(options, call, profiler.get());
+  if (profiler == nullptr) return status;
+  profiler->EndRun();
+  if (profiler == profiler_) return status;
+  const Result<std::string> path = profiler->End();
+  if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
+  return status;
+}
+
+Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profiler) {
+  const uint64_t run_id = profiler ? last_run_id_.fetch_add(1) + 1 : 0;
+  const TraceScope context(profiler, "run", run_id);
+  TraceSpan span(profiler, TraceCategory::kSession, "model_run");
   RunScope scope;
   scope.fetch_memory = call.fetch_memory;
+  scope.profiler = profiler;
   scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
   scope.terminate = options.terminate;
   if (options.timeout) scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
   const bool synchronize =
       !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
   ExecutionState state(*executor_);
-  RunHooks hooks(parts_.providers, options.info);
+  RunHooks hooks(providers_, options.info);
   Status first = hooks.Start();
   const auto keep = [&](Status status) {
     if (first.ok()) first = std::move(status);
   };
-  if (first.ok())
+  if (first.ok()) {
     first = CatchExceptions([&] { return executor_->Run(scope, state, call.feeds, call.fetches); });
+  }
   keep(hooks.End(synchronize));
   keep(state.EndRun(synchronize));
+  if (!options.info.tag.empty()) span.AddArg("run_tag", options.info.tag);
+  span.AddArg("run_id", std::to_string(run_id));
+  span.AddArg("status", first.ok() ? "ok" : std::to_string(static_cast<int>(first.code())));
   return first;
+}
+
+Result<std::string> Session::EndProfiling() {
+  if (profiler_ == nullptr) return std::string();
+  return profiler_->End();
 }
 
 }  // namespace tenon

@@ -15,7 +15,9 @@
 #include "ir/shape_context.h"
 #include "runtime/environment.h"
 #include "runtime/executor.h"
+#include "runtime/profiler.h"
 #include "runtime/provider.h"
+#include "runtime/run_gate.h"
 
 namespace tenon {
 
@@ -53,6 +55,9 @@ struct RunOptions {
   // Set from any thread to end the run early; may be null.
   const std::atomic<bool>* terminate = nullptr;
   std::optional<std::chrono::steady_clock::duration> timeout;
+  // How the name of a trace of this run alone begins; none is written without it, or while the
+  // session has a trace of its own.
+  std::optional<std::string> profile_prefix;
 };
 
 // A graph input, output or overridable initializer as the model declares it.
@@ -66,6 +71,8 @@ struct SessionValue {
 struct SessionParts {
   std::vector<std::unique_ptr<ExecutionProvider>> providers;
   const ShapeFunctionTable* shape_functions = nullptr;  // lives as long as the process
+  // Records the session until EndProfiling, or until it is gone; may be null.
+  std::shared_ptr<Profiler> profiler;
 };
 
 // Run may be called from several threads at once.
@@ -74,7 +81,8 @@ class Session {
   // Prepares `model`. Errors name the node or value of the model that is at fault.
   static Result<std::unique_ptr<Session>> Create(Environment& environment, Model model,
                                                  SessionOptions options, SessionParts parts);
-  // Tells the providers that the session ends, then frees everything. No run may be in flight.
+  // Refuses new runs, waits for those in flight, tells the providers that the session ends, frees
+  // everything, and closes the trace.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -108,6 +116,14 @@ class Session {
              std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
              std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {});
 
+  // Writes and closes the session's trace. Its path; "" if there is none, or none any more.
+  // Error: kFail if it could not be written.
+  Result<std::string> EndProfiling();
+  // The session's profiler; null if it never had one.
+  const Profiler* profiler() const { return profiler_.get(); }
+  // Why the session will end, if not because its owner released it.
+  void set_end_reason(SessionEndReason reason) { end_reason_ = reason; }
+
   // Gives pooled memory back to the system.
   void Trim() { executor_->Trim(); }
 
@@ -123,6 +139,12 @@ class Session {
 
   Session(Environment& environment, Model model, SessionOptions options, SessionParts parts);
   Status Initialize();
+  Status TellInitialized();
+  void TellEnd(ExecutionProvider& provider);
+  void ReleaseState();
+  static void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler);
+  Result<std::shared_ptr<Profiler>> ProfilerOf(const RunOptions& options);
+  Status RunTraced(const RunOptions& options, Call& call, Profiler* profiler);
   Status StartOwnThreads();
   Status OptimizeAndPlan();
   void DescribeInterface();
@@ -147,6 +169,9 @@ class Session {
   SessionParts parts_;
   std::vector<ExecutionProvider*> providers_;  // parts_.providers
   DataTransfers transfers_;
+  const std::shared_ptr<Profiler> profiler_;
+  const uint32_t id_;
+  std::vector<Location> memories_;  // of the providers
   Logger logger_;
   std::unique_ptr<ThreadPool> own_threads_;
   // All graph inputs in plan order; the interface lists are parts of it.
@@ -158,6 +183,10 @@ class Session {
   std::vector<std::unique_ptr<Call>> idle_calls_;
   Mutex serial_runs_;  // held by a run if a provider cannot overlap runs
   bool runs_overlap_ = true;
+  RunGate gate_;
+  std::atomic<uint64_t> completed_runs_ = 0;
+  std::atomic<uint64_t> last_run_id_ = 0;
+  SessionEndReason end_reason_ = SessionEndReason::kReleased;
 };
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 
 #include "base/exception_barrier.h"
 #include "runtime/executor.h"
+#include "runtime/step_trace.h"
 
 namespace tenon {
 namespace {
@@ -119,15 +120,30 @@ Result<Stream*> StepRunner::WaitForInputs(const Step& step) {
   return stream;
 }
 
-Status StepRunner::RunStep(const Step& step) {
-  Result<Stream*> stream = nullptr;
-  if (step.stream >= 0 || !step.waits.empty()) stream = WaitForInputs(step);
-  if (!stream) return NodeFailure(*step.node, std::move(stream.error()));
-  StepContext context(plan_, scope_, frame_, step, *stream);
+Status StepRunner::RunKernel(const Step& step, Stream* stream) {
+  StepContext context(plan_, scope_, frame_, step, stream);
   Status status =
       CatchExceptions([&] { return step.kernel->Run(context); }, StatusCode::kRuntimeException);
-  if (status.ok() && step.drains) status = WaitFor(**stream, nullptr);
+  if (status.ok() && step.drains) status = WaitFor(*stream, nullptr);
+  return status;
+}
+
+Status StepRunner::RunStep(const Step& step) {
+  if (scope_.profiler != nullptr) return RunTraced(step);
+  Result<Stream*> stream = nullptr;
+  if (step.stream >= 0 || !step.waits.empty()) stream = WaitForInputs(step);
+  Status status = stream ? RunKernel(step, *stream) : std::move(stream.error());
   if (!status.ok()) return NodeFailure(*step.node, std::move(status));
+  return OkStatus();
+}
+
+Status StepRunner::RunTraced(const Step& step) {
+  StepTrace trace(*scope_.profiler, plan_, step);
+  Result<Stream*> stream = WaitForInputs(step);
+  trace.StartKernel(frame_);
+  Status status = stream ? RunKernel(step, *stream) : std::move(stream.error());
+  if (!status.ok()) return NodeFailure(*step.node, std::move(status));
+  trace.EndKernel(frame_);
   return OkStatus();
 }
 

@@ -25,6 +25,9 @@ class StepRunner {
 
  private:
   Status RunStep(const Step& step);
+  Status RunKernel(const Step& step, Stream* stream);
+  // RunStep for a profiler.
+  Status RunTraced(const Step& step);
   // A step whose outputs are not bound: finds their shapes and memory first.
   Status RunUnboundStep(const Step& step);
   Result<Stream*> WaitForInputs(const Step& step);

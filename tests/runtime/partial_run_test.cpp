@@ -32,9 +32,12 @@ class PartialRunTest : public ::testing::Test {
     Logger logger("test", Severity::kWarning, 0, StderrSink());
     ASSERT_TRUE(InferTypes(*model_.graph, TestShapeFunctions()).ok());
     ASSERT_TRUE(AssignNodes(*model_.graph, providers_, logger).ok());
-    for (const auto& provider : providers_) provider_pointers_.push_back(provider.get());
+    for (const auto& provider : providers_) {
+      provider_pointers_.push_back(provider.get());
+      memories_.push_back(MemoryOf(*provider));
+    }
     memory_ = std::make_shared<CachingArena>(SharedCpuAllocator());
-    auto plan = BuildPlan(*model_.graph, {provider_pointers_, memory_, &transfers_});
+    auto plan = BuildPlan(*model_.graph, {provider_pointers_, memories_, memory_, &transfers_});
     ASSERT_TRUE(plan) << plan.error().message();
     executor_ = std::make_unique<Executor>(std::move(*plan));
     scope_.threads = &threads_;
@@ -71,6 +74,7 @@ class PartialRunTest : public ::testing::Test {
   Model model_;
   std::vector<std::unique_ptr<ExecutionProvider>> providers_;
   std::vector<ExecutionProvider*> provider_pointers_;
+  std::vector<Location> memories_;
   DataTransfers transfers_;
   std::shared_ptr<CachingArena> memory_;
   std::unique_ptr<Executor> executor_;

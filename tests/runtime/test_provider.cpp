@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <stdexcept>
 
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
@@ -103,6 +104,8 @@ Status RunRepeat(KernelContext& context) {
 
 Status RunFail(KernelContext&) { return InvalidArgument("wanted to"); }
 
+Status RunThrow(KernelContext&) { throw std::runtime_error("thrown by a kernel"); }
+
 Status RunWait(KernelContext& context) {
   while (!context.cancelled()) {
   }
@@ -123,6 +126,7 @@ constexpr TestOp kOps[] = {
     {"Fold", RunFold, {.in_place_input = 1}, SameShape},
     {"Repeat", RunRepeat, {}, TimesAsLong},
     {"Fail", RunFail, {}, SameShape},
+    {"Throw", RunThrow, {}, SameShape},
     {"Wait", RunWait, {}, SameShape},
 };
 

@@ -21,6 +21,7 @@ void ResetRuns();
 //   Fold(x, z)      x backwards + z; may work over z while it reads x
 //   Repeat(x, n)    the elements of x n times over; n is one int64
 //   Fail(x)         fails with "wanted to"
+//   Throw(x)        throws a std::runtime_error
 //   Wait(x)         copies x once the run is cancelled
 std::unique_ptr<ExecutionProvider> MakeTestProvider();
 const ShapeFunctionTable& TestShapeFunctions();

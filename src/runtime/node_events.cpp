@@ -1,0 +1,67 @@
+#include "runtime/node_events.h"
+
+#include "base/json_writer.h"
+#include "tensor/data_type.h"
+
+namespace tenon {
+namespace {
+
+// [{"float":[1,1024]},...] of `tensors` entries from `*at` on, which is moved past them.
+std::string TypesAndShapes(const std::vector<int64_t>& shapes, size_t tensors, size_t* at) {
+  JsonWriter json;
+  json.BeginArray();
+  for (size_t tensor = 0; tensor < tensors; ++tensor) {
+    const auto type = static_cast<DataType>(shapes[(*at)++]);
+    const auto rank = static_cast<size_t>(shapes[(*at)++]);
+    json.BeginObject();
+    json.Key(DataTypeName(type)).BeginArray();
+    for (size_t axis = 0; axis < rank; ++axis) json.Integer(shapes[(*at)++]);
+    json.EndArray();
+    json.EndObject();
+  }
+  json.EndArray();
+  return json.text();
+}
+
+size_t TensorsFrom(const std::vector<int64_t>& shapes, size_t at) {
+  size_t tensors = 0;
+  for (; at < shapes.size(); ++tensors) at += 2 + static_cast<size_t>(shapes[at + 1]);
+  return tensors;
+}
+
+}  // namespace
+
+void AppendNodeEvents(const NodeTrace& trace, int64_t process, std::vector<TraceEvent>& events) {
+  const TracedNode& node = *trace.node;
+  const auto add = [&](const char* suffix, int64_t start, int64_t end) -> TraceEvent& {
+    TraceEvent& event = events.emplace_back();
+    event.category = TraceCategory::kNode;
+    event.name = node.name + suffix;
+    event.start = start;
+    event.duration = end - start;
+    event.process = process;
+    event.thread = trace.thread;
+    event.args.push_back({"op_name", node.op_type});
+    return event;
+  };
+  add("_fence_before", trace.fence_before, trace.kernel_start);
+  size_t at = 0;
+  const std::string inputs = TypesAndShapes(trace.shapes, trace.input_tensors, &at);
+  const std::string outputs = TypesAndShapes(trace.shapes, TensorsFrom(trace.shapes, at), &at);
+  const std::string index = std::to_string(node.index);
+  TraceEvent& kernel = add("_kernel_time", trace.kernel_start, trace.kernel_end);
+  kernel.args.insert(kernel.args.end(),
+                     {{"provider", node.provider},
+                      {"graph_index", index},
+                      {"exec_plan_index", index},
+                      {"node_index", index},
+                      {"activation_size", std::to_string(trace.activation_bytes)},
+                      {"parameter_size", std::to_string(trace.parameter_bytes)},
+                      {"output_size", std::to_string(trace.output_bytes)},
+                      {"input_type_shape", inputs, true},
+                      {"output_type_shape", outputs, true},
+                      {"program_counter", std::to_string(node.counter)}});
+  add("_fence_after", trace.kernel_end, trace.fence_after);
+}
+
+}  // namespace tenon

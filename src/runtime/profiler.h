@@ -1,0 +1,180 @@
+// Records what a session, or one run, does, and writes it as a trace.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/logging.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "base/string_map.h"
+#include "runtime/trace_event.h"
+#include "runtime/trace_file.h"
+
+namespace tenon {
+
+// What a provider reports of its device to one profiler. Calls come from the threads that run.
+class ProviderProfiler {
+ public:
+  virtual ~ProviderProfiler() = default;
+  // `offset` is the time since the profiling start.
+  virtual Status Start(std::chrono::nanoseconds offset) = 0;
+  // Around every event of a node or a session: paired, nested within a thread. `id` is the absolute
+  // time of the event's start in microseconds since the epoch.
+  virtual Status StartEvent(uint64_t id) { return (void)id, OkStatus(); }
+  virtual Status StopEvent(uint64_t id, const TraceEvent& event) {
+    return (void)id, (void)event, OkStatus();
+  }
+  // Called once, at the end: adds the device's events, with times since the profiling start.
+  virtual Status End(std::vector<TraceEvent>& events) = 0;
+};
+
+// Which actions of allocators are recorded (tenon.profiling.memory_events).
+enum class MemoryEvents : uint8_t { kNone = 0, kDevice = 1, kAll = 2 };
+
+// What is known of a step before it runs; recorded once per profiler.
+struct TracedNode {
+  std::string name;  // of the node, or <OpType>_<index>
+  std::string op_type;
+  std::string provider;
+  uint32_t index = 0;    // of the node in its graph
+  uint32_t counter = 0;  // of the step in its plan
+};
+
+// One run of one step. Times in microseconds since the profiling start.
+struct NodeTrace {
+  const TracedNode* node = nullptr;
+  int64_t fence_before = 0, kernel_start = 0, kernel_end = 0, fence_after = 0;
+  int64_t thread = 0;
+  uint64_t activation_bytes = 0, parameter_bytes = 0, output_bytes = 0;
+  // For each tensor: element type, rank, dimensions; first all inputs, then all outputs.
+  std::vector<int64_t> shapes;
+  uint32_t input_tensors = 0;
+};
+
+// Thread-safe. Events that come after End are dropped.
+class Profiler {
+ public:
+  // A profiler whose file <prefix>_<time>.json exists already. Null, with a warning, if it cannot
+  // be made. Config: tenon.profiling.max_events (0: no limit), .memory_events, .memory_counters,
+  // .streaming. Error: kInvalidArgument for a bad value of one of these.
+  static Result<std::shared_ptr<Profiler>> Open(const std::string& prefix, const StringMap& config,
+                                                const Logger& logger);
+  // Events go to `sink` as they end, and no file is made.
+  static std::shared_ptr<Profiler> ToSink(std::function<void(const TraceEvent&)> sink,
+                                          const Logger& logger);
+  ~Profiler();
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+  // The profiling start on the monotonic clock, in nanoseconds.
+  int64_t start_ns() const { return start_.time_since_epoch().count(); }
+  // Microseconds since the profiling start.
+  int64_t Now() const;
+  MemoryEvents memory_events() const { return memory_events_; }
+  bool has_memory_counters() const { return has_memory_counters_; }
+
+  // Thread and process are filled in where they are 0.
+  void Add(TraceEvent event);
+  void Add(NodeTrace trace);
+  // The node's description, made by `describe` when it is first asked for. Lives as long as this.
+  const TracedNode* Describe(const void* step, const std::function<TracedNode()>& describe);
+
+  // Starts the provider's profiler and keeps it; one that fails to start is dropped with an error
+  // in the log.
+  void AddProvider(std::string name, std::unique_ptr<ProviderProfiler> provider);
+  bool has_providers() const { return has_providers_.load(std::memory_order_relaxed); }
+  // Tells the providers of an event that starts, or ends, on this thread.
+  void StartEvent(int64_t start);
+  void StopEvent(const TraceEvent& event);
+  // Takes the events of the providers, which are gone afterwards. Idempotent.
+  void EndProviders();
+  // A run is over: what streaming has kept back is written.
+  void EndRun();
+
+  bool is_over() const { return is_over_.load(std::memory_order_relaxed); }
+  // Writes and closes the file. Its path; "" if ended before, or if there is no file. Error: kFail
+  // if it could not be written.
+  Result<std::string> End();
+
+ private:
+  struct Shard;
+  struct NamedProvider {
+    std::string name;
+    std::unique_ptr<ProviderProfiler> profiler;
+  };
+
+  Profiler(std::optional<TraceFile> file, const Logger& logger);
+  Shard& ShardOfThread();
+  bool TakeRoom(size_t events);
+  void Deliver(const TraceEvent& event);
+  std::vector<TraceEvent> CollectSorted();
+
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const uint64_t start_of_epoch_;  // microseconds
+  const Logger& logger_;
+  std::optional<TraceFile> file_;
+  std::function<void(const TraceEvent&)> sink_;
+  size_t most_events_ = 1'000'000;
+  MemoryEvents memory_events_ = MemoryEvents::kDevice;
+  bool has_memory_counters_ = false;
+  bool is_streaming_ = false;
+
+  std::unique_ptr<Shard[]> shards_;
+  std::atomic<size_t> events_ = 0;
+  std::atomic<size_t> dropped_ = 0;
+  std::atomic<bool> is_over_ = false;
+  std::atomic<bool> has_providers_ = false;
+  Mutex mutex_;  // file, sink, nodes, providers
+  std::chrono::steady_clock::time_point last_flush_ = start_;
+  std::unordered_map<const void*, std::unique_ptr<TracedNode>> nodes_;
+  std::vector<NamedProvider> providers_;
+};
+
+// Records the time from its construction to its destruction as an event; does nothing if
+// `profiler` is null.
+class TraceSpan {
+ public:
+  TraceSpan(Profiler* profiler, TraceCategory category, std::string_view name);
+  ~TraceSpan();
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+  void AddArg(std::string key, std::string value);
+
+ private:
+  Profiler* const profiler_;
+  TraceEvent event_;
+};
+
+// What the calling thread is doing, for the events of allocators. Set by those who run sessions.
+struct TraceContext {
+  Profiler* profiler = nullptr;
+  const char* phase = "idle";  // load, init, run, idle, teardown
+  const std::string* node = nullptr;
+  uint64_t run_id = 0;
+
+  // Of this thread; null outside any session's work.
+  static TraceContext* Current();
+};
+
+// Makes a context the thread's own for a while. Costs nothing if `profiler` is null.
+class TraceScope {
+ public:
+  TraceScope(Profiler* profiler, const char* phase, uint64_t run_id = 0);
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  TraceContext context_;
+  TraceContext* previous_ = nullptr;
+};
+
+}  // namespace tenon

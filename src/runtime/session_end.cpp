@@ -1,0 +1,69 @@
+// How a session ends: provider-lifecycle, steps T1 to T9.
+#include <optional>
+
+#include "base/exception_barrier.h"
+#include "runtime/session.h"
+
+namespace tenon {
+namespace {
+
+const char* ReasonName(SessionEndReason reason) {
+  switch (reason) {
+    case SessionEndReason::kReleased:
+      return "RELEASED";
+    case SessionEndReason::kInitFailed:
+      return "INIT_FAILED";
+    case SessionEndReason::kReplacedByFallback:
+      return "REPLACED_BY_FALLBACK";
+    case SessionEndReason::kAgentClosed:
+      return "AGENT_CLOSED";
+  }
+  return "RELEASED";
+}
+
+}  // namespace
+
+Session::~Session() {
+  gate_.Close();
+  {
+    const TraceScope context(profiler_.get(), "teardown");
+    const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown");
+    for (ExecutionProvider* provider : providers_) TellEnd(*provider);
+    ReleaseState();
+    if (profiler_) profiler_->EndProviders();
+    while (!parts_.providers.empty()) {
+      TraceSpan release(profiler_.get(), TraceCategory::kSession, "provider_release");
+      release.AddArg("provider", parts_.providers.back()->name());
+      parts_.providers.pop_back();
+    }
+    own_threads_.reset();
+    model_ = Model();
+  }
+  if (profiler_ == nullptr) return;
+  const Result<std::string> path = profiler_->End();
+  if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
+}
+
+// One provider's failure is its own: it is logged, and the others still hear of the end.
+void Session::TellEnd(ExecutionProvider& provider) {
+  TraceSpan span(profiler_.get(), TraceCategory::kSession, "ep_session_end");
+  const SessionEndInfo info{end_reason_, id_, profiler_ != nullptr && !profiler_->is_over(),
+                            completed_runs_.load()};
+  const Status status = CatchExceptions([&] { return provider.OnSessionEnd(info); });
+  span.AddArg("provider", provider.name());
+  span.AddArg("reason", ReasonName(end_reason_));
+  span.AddArg("status", status.ok() ? "ok" : std::to_string(static_cast<int>(status.code())));
+  if (status.ok()) return;
+  TENON_LOG(logger_, kError, "{} failed at the session's end (code {}): {}", provider.name(),
+            static_cast<int>(status.code()), status.message());
+}
+
+// Kernels, packed weights, pooled frames and streams, constants, then the arenas.
+void Session::ReleaseState() {
+  const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_state_release");
+  executor_.reset();
+  model_.graph.reset();
+  memories_.clear();
+}
+
+}  // namespace tenon

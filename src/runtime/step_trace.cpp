@@ -1,0 +1,77 @@
+#include "runtime/step_trace.h"
+
+namespace tenon {
+namespace {
+
+TracedNode Describe(const Plan& plan, const Step& step) {
+  const Node& node = *step.node;
+  const auto index = static_cast<uint32_t>(Index(node.id));
+  TracedNode traced;
+  traced.name = node.name.empty() ? Format("{}_{}", node.op_type, index) : node.name;
+  traced.op_type = node.op_type;
+  traced.provider = plan.providers[static_cast<size_t>(node.provider)]->name();
+  traced.index = index;
+  traced.counter = static_cast<uint32_t>(&step - plan.steps.data());
+  return traced;
+}
+
+}  // namespace
+
+StepTrace::StepTrace(Profiler& profiler, const Plan& plan, const Step& step)
+    : profiler_(profiler), plan_(plan), step_(step) {
+  trace_.node = profiler.Describe(&step, [&] { return Describe(plan, step); });
+  trace_.fence_before = profiler.Now();
+  if (TraceContext* context = TraceContext::Current()) {
+    outer_node_ = context->node;
+    context->node = &trace_.node->name;
+  }
+}
+
+StepTrace::~StepTrace() {
+  if (TraceContext* context = TraceContext::Current()) context->node = outer_node_;
+  if (told_providers_) {
+    TraceEvent event;
+    event.category = TraceCategory::kNode;
+    event.name = trace_.node->name + "_kernel_time";
+    event.start = trace_.kernel_start;
+    event.duration = profiler_.Now() - trace_.kernel_start;
+    event.args = {{"op_name", trace_.node->op_type}, {"provider", trace_.node->provider}};
+    profiler_.StopEvent(event);
+  }
+  if (!is_done_) return;
+  trace_.fence_after = profiler_.Now();
+  profiler_.Add(std::move(trace_));
+}
+
+void StepTrace::Measure(const Value* value, uint64_t* bytes) {
+  if (value == nullptr || !value->is_tensor()) return;
+  const Tensor& tensor = value->tensor();
+  *bytes += tensor.bytes();
+  trace_.shapes.push_back(static_cast<int64_t>(tensor.type()));
+  trace_.shapes.push_back(static_cast<int64_t>(tensor.rank()));
+  for (const int64_t size : tensor.shape()) trace_.shapes.push_back(size);
+}
+
+void StepTrace::StartKernel(const Frame& frame) {
+  trace_.kernel_start = profiler_.Now();
+  if (profiler_.has_providers()) {
+    profiler_.StartEvent(trace_.kernel_start);
+    told_providers_ = true;
+  }
+  const std::span<const Value* const> inputs = frame.InputsOf(step_);
+  const std::span<const Slot> slots = plan_.InputsOf(step_);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
+    const bool is_parameter = plan_.IsConstant(slots[i]);
+    trace_.input_tensors += inputs[i]->is_tensor();
+    Measure(inputs[i], is_parameter ? &trace_.parameter_bytes : &trace_.activation_bytes);
+  }
+}
+
+void StepTrace::EndKernel(const Frame& frame) {
+  for (const Value* output : frame.OutputsOf(step_)) Measure(output, &trace_.output_bytes);
+  trace_.kernel_end = profiler_.Now();
+  is_done_ = true;
+}
+
+}  // namespace tenon

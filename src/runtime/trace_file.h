@@ -1,0 +1,40 @@
+// The file that a trace goes to.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace tenon {
+
+// A JSON array with one object per line. Not thread-safe.
+class TraceFile {
+ public:
+  // Makes <prefix>_<YYYY-MM-DD>_<HH-MM-SS>.json, in local time, with _1, _2, ... before the dot
+  // until no such file exists. Error: kFail naming the path.
+  static Result<TraceFile> Create(const std::string& prefix);
+
+  const std::string& path() const { return path_; }
+  // Writes one object; what cannot be written shows when the file is closed.
+  void Write(std::string_view line);
+  // Hands what was written to the system.
+  void Flush() { std::fflush(file_.get()); }
+  // Ends the array. Error: kFail naming the path if anything could not be written.
+  Status Close();
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  TraceFile(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+
+  std::string path_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  bool is_empty_ = true;
+};
+
+}  // namespace tenon

@@ -1,0 +1,44 @@
+// An allocator whose actions appear in traces.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/profiler.h"
+#include "tensor/allocator.h"
+
+namespace tenon {
+
+// Passes everything on to `base`. Actions are recorded by the profiler of the session whose work
+// the thread does, else by `profiler`, if that records at `level`.
+class TracedAllocator final : public Allocator {
+ public:
+  // `provider` owns the memory; `profiler` is the session's, or null. An arena asks this allocator
+  // for its regions if `feeds_arena`, so the actions are called arena_extend and arena_shrink.
+  TracedAllocator(std::shared_ptr<Allocator> base, std::string provider, MemoryEvents level,
+                  bool feeds_arena, std::shared_ptr<Profiler> profiler);
+
+  void* Allocate(size_t bytes) override;
+  void Free(void* block) override;
+  const MemoryInfo& info() const override { return base_->info(); }
+  AllocatorStats Stats() const override { return base_->Stats(); }
+  void Shrink() override { base_->Shrink(); }
+
+ private:
+  Profiler* FindProfiler() const;
+  void Record(Profiler& profiler, const char* action, int64_t start, const void* block,
+              size_t bytes);
+
+  const std::shared_ptr<Allocator> base_;
+  const std::string provider_;
+  const MemoryEvents level_;
+  const bool feeds_arena_;
+  const std::shared_ptr<Profiler> profiler_;
+  // Bytes of the blocks that were allocated while somebody recorded.
+  Mutex mutex_;
+  std::unordered_map<const void*, size_t> sizes_;
+  std::atomic<size_t> known_ = 0;  // size of sizes_
+  std::atomic<uint64_t> in_use_ = 0, total_ = 0;
+};
+
+}  // namespace tenon

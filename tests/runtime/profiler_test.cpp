@@ -1,0 +1,412 @@
+// Traces of sessions and runs. Requirements: profiling.
+#include "runtime/profiler.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+
+#include "base/temporary_folder.h"
+#include "runtime/test_provider.h"
+
+namespace tenon {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> FilesIn(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Json ReadTrace(const std::string& path) {
+  std::ifstream file(path);
+  return Json::parse(file);
+}
+
+std::vector<Json> Named(const Json& trace, const std::string& name) {
+  std::vector<Json> events;
+  std::copy_if(trace.begin(), trace.end(), std::back_inserter(events),
+               [&](const Json& event) { return event["name"] == name; });
+  return events;
+}
+
+class ProfilerTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Profiler> OpenProfiler(const StringMap& config = {}) {
+    auto profiler = Profiler::Open(folder_ / "trace", config, environment_.logger());
+    EXPECT_TRUE(profiler) << profiler.error().message();
+    return profiler ? *profiler : nullptr;
+  }
+
+  std::unique_ptr<Session> Open(std::shared_ptr<Profiler> profiler,
+                                const std::string& last_op = "Scale") {
+    ModelBuilder b;
+    b.Input("x", {Dim::Symbol("n")}).Constant("c", Tensor::Of<float>({2}, {1, 1}));
+    b.Node("Add", {"x", "c"}, {"a"}).Node(last_op, {"a"}, {"y"}).Output("y");
+    SessionParts parts;
+    parts.providers.push_back(MakeTestProvider());
+    parts.shape_functions = &TestShapeFunctions();
+    parts.profiler = std::move(profiler);
+    auto session = Session::Create(environment_, b.Build(), {}, std::move(parts));
+    EXPECT_TRUE(session) << session.error().message();
+    return std::move(*session);
+  }
+
+  Status Run(Session& session, const RunOptions& options = {}) {
+    const std::string_view in = "x", out = "y";
+    const Value x = Tensor::Of<float>({2}, {1, 2});
+    Value y;
+    return session.Run(options, {&in, 1}, {&x, 1}, {&out, 1}, {&y, 1});
+  }
+
+  TemporaryFolder folder_;
+  Environment environment_{{.severity = Severity::kFatal, .threads = {.threads = 1}}};
+};
+
+// PR-2: <prefix>_<date>_<time>.json, and a number where that exists.
+TEST_F(ProfilerTest, FilesOfOneSecondDoNotDestroyEachOther) {
+  std::vector<std::shared_ptr<Profiler>> profilers;
+  for (int i = 0; i < 5; ++i) profilers.push_back(OpenProfiler());
+  const std::vector<std::string> files = FilesIn(folder_.path());
+  ASSERT_EQ(files.size(), 5u);
+  for (const std::string& file : files) {
+    EXPECT_TRUE(
+        std::regex_match(std::filesystem::path(file).filename().string(),
+                         std::regex(R"(trace_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(_\d+)?\.json)")))
+        << file;
+  }
+}
+
+// PR-3
+TEST_F(ProfilerTest, WithoutAFolderThereIsNoProfiler) {
+  const auto profiler = Profiler::Open(folder_ / "no/such/trace", {}, environment_.logger());
+  ASSERT_TRUE(profiler);
+  EXPECT_EQ(*profiler, nullptr);
+}
+
+TEST_F(ProfilerTest, BadSettingsAreNamed) {
+  const auto wrong = Profiler::Open(folder_ / "t", {{"tenon.profiling.memory_events", "3"}},
+                                    environment_.logger());
+  EXPECT_EQ(wrong.error().message(),
+            "config entry 'tenon.profiling.memory_events': expected 0, 1 or 2, got '3'");
+  const auto text = Profiler::Open(folder_ / "t", {{"tenon.profiling.max_events", "many"}},
+                                   environment_.logger());
+  EXPECT_EQ(text.error().code(), StatusCode::kInvalidArgument);
+}
+
+// PR-19 to PR-24: the format
+TEST_F(ProfilerTest, WritesEscapedSortedEventsInOneArray) {
+  const auto profiler = OpenProfiler();
+  TraceEvent late;
+  late.name = "quote \" backslash \\ line\nbreak \xc3\xa4 \xff";
+  late.start = 50;
+  late.args = {{"object", R"({"a":[1]})", true}, {"text", "{not json"}};
+  profiler->Add(late);
+  TraceEvent early;
+  early.category = TraceCategory::kKernel;
+  early.name = "early";
+  early.start = 10;
+  early.duration = -3;
+  early.process = early.thread = -1;
+  profiler->Add(early);
+  const std::string path = profiler->End().value();
+  const Json trace = ReadTrace(path);
+  ASSERT_EQ(trace.size(), 2u);
+  EXPECT_EQ(trace[0]["name"], "early");
+  EXPECT_EQ(trace[0]["cat"], "Kernel");
+  EXPECT_EQ(trace[0]["dur"], 0);
+  EXPECT_EQ(trace[0]["pid"], -1);
+  EXPECT_EQ(trace[1]["name"], "quote \" backslash \\ line\nbreak \xc3\xa4 \xef\xbf\xbd");
+  EXPECT_EQ(trace[1]["args"]["object"]["a"][0], 1);
+  EXPECT_EQ(trace[1]["args"]["text"], "{not json");
+  EXPECT_EQ(trace[1]["ph"], "X");
+  EXPECT_GT(trace[1]["pid"], 0);
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  std::getline(file, line);
+  EXPECT_EQ(line.substr(0, 7), R"({"cat":)");
+  const std::vector<std::string> keys = {"cat", "pid", "tid", "dur", "ts", "ph", "name", "args"};
+  size_t at = 0;
+  for (const std::string& key : keys) {
+    const size_t next = line.find("\"" + key + "\":");
+    ASSERT_NE(next, std::string::npos) << key;
+    EXPECT_GE(next, at);
+    at = next;
+  }
+}
+
+// PR-6, PR-8
+TEST_F(ProfilerTest, WhatComesAfterTheEndIsDropped) {
+  const auto profiler = OpenProfiler();
+  EXPECT_NE(profiler->End().value(), "");
+  profiler->Add(TraceEvent{});
+  EXPECT_EQ(profiler->End().value(), "");
+}
+
+// PR-18, PR-48
+TEST_F(ProfilerTest, KeepsToItsNumberOfEvents) {
+  const auto profiler = OpenProfiler({{"tenon.profiling.max_events", "3"}});
+  for (int i = 0; i < 10; ++i) profiler->Add(TraceEvent{});
+  const Json trace = ReadTrace(profiler->End().value());
+  EXPECT_EQ(trace.size(), 4u);
+  EXPECT_EQ(trace[3]["name"], "events_dropped");
+  EXPECT_EQ(trace[3]["args"]["count"], "7");
+}
+
+// PR-16
+TEST_F(ProfilerTest, ASinkGetsEachEventAsItEnds) {
+  std::vector<std::string> names;
+  auto session = Open(Profiler::ToSink(
+      [&](const TraceEvent& event) { names.push_back(event.name); }, environment_.logger()));
+  EXPECT_EQ(names.back(), "session_initialization");
+  ASSERT_TRUE(Run(*session).ok());
+  EXPECT_EQ(names.back(), "model_run");
+  session.reset();
+  EXPECT_EQ(names.back(), "session_teardown");
+  EXPECT_TRUE(FilesIn(folder_.path()).empty());
+}
+
+// PR-25 to PR-28; TX-27, TX-63 to TX-65
+TEST_F(ProfilerTest, EveryNodeOfEveryRunIsThere) {
+  auto session = Open(OpenProfiler());
+  RunOptions tagged;
+  tagged.info.tag = "first";
+  ASSERT_TRUE(Run(*session, tagged).ok());
+  ASSERT_TRUE(Run(*session).ok());
+  ASSERT_TRUE(Run(*session).ok());
+  const Json trace = ReadTrace(session->EndProfiling().value());
+  const auto runs = Named(trace, "model_run");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0]["args"]["run_tag"], "first");
+  EXPECT_EQ(runs[0]["args"]["run_id"], "1");
+  EXPECT_EQ(runs[2]["args"]["run_id"], "3");
+  EXPECT_EQ(runs[2]["args"]["status"], "ok");
+  EXPECT_EQ(Named(trace, "SequentialExecutor::Execute").size(), 3u);
+  EXPECT_EQ(Named(trace, "node_a_fence_before").size(), 3u);
+  EXPECT_EQ(Named(trace, "node_a_fence_after").size(), 3u);
+  const auto kernels = Named(trace, "node_a_kernel_time");
+  ASSERT_EQ(kernels.size(), 3u);
+  for (const Json& kernel : kernels) {
+    const Json& args = kernel["args"];
+    EXPECT_EQ(kernel["cat"], "Node");
+    EXPECT_EQ(args["op_name"], "Add");
+    EXPECT_EQ(args["provider"], "TestExecutionProvider");
+    EXPECT_EQ(args["node_index"], args["exec_plan_index"]);
+    EXPECT_EQ(args["program_counter"], "0");
+    EXPECT_EQ(args["activation_size"], "8");
+    EXPECT_EQ(args["parameter_size"], "8");
+    EXPECT_EQ(args["output_size"], "8");
+    EXPECT_EQ(args["input_type_shape"], Json::parse(R"([{"float":[2]},{"float":[2]}])"));
+    EXPECT_EQ(args["output_type_shape"], Json::parse(R"([{"float":[2]}])"));
+  }
+}
+
+// PR-27: a node that failed has no events, the run has its own.
+TEST_F(ProfilerTest, AFailedNodeLeavesNoEvents) {
+  auto session = Open(OpenProfiler(), "Fail");
+  ASSERT_FALSE(Run(*session).ok());
+  const Json trace = ReadTrace(session->EndProfiling().value());
+  EXPECT_EQ(Named(trace, "node_a_kernel_time").size(), 1u);
+  EXPECT_TRUE(Named(trace, "node_y_kernel_time").empty());
+  EXPECT_TRUE(Named(trace, "node_y_fence_after").empty());
+  EXPECT_EQ(Named(trace, "model_run")[0]["args"]["status"], "2");
+}
+
+// PR-11 to PR-13: a run's own file
+TEST_F(ProfilerTest, ARunMayHaveAFileOfItsOwn) {
+  auto session = Open(nullptr);
+  RunOptions options;
+  options.profile_prefix = folder_ / "run";
+  ASSERT_TRUE(Run(*session).ok());
+  EXPECT_TRUE(FilesIn(folder_.path()).empty());
+  ASSERT_TRUE(Run(*session, options).ok());
+  ASSERT_TRUE(Run(*session, options).ok());
+  const auto files = FilesIn(folder_.path());
+  ASSERT_EQ(files.size(), 2u);
+  for (const std::string& file : files) {
+    const Json trace = ReadTrace(file);
+    EXPECT_EQ(Named(trace, "model_run").size(), 1u);
+    EXPECT_EQ(Named(trace, "node_y_kernel_time").size(), 1u);
+  }
+}
+
+// PR-11: written also when the run fails. PR-12: ignored while the session has its own.
+TEST_F(ProfilerTest, ARunsFileIsWrittenWhenItFailsAndOnlyIfTheSessionHasNone) {
+  auto failing = Open(nullptr, "Fail");
+  RunOptions options;
+  options.profile_prefix = folder_ / "run";
+  EXPECT_FALSE(Run(*failing, options).ok());
+  EXPECT_EQ(FilesIn(folder_.path()).size(), 1u);
+  auto profiled = Open(OpenProfiler());
+  EXPECT_TRUE(Run(*profiled, options).ok());
+  EXPECT_EQ(FilesIn(folder_.path()).size(), 2u);
+}
+
+// PR-7, PL-33, PL-35, PL-36: the trace covers the teardown.
+TEST_F(ProfilerTest, TheTeardownIsInTheTrace) {
+  auto session = Open(OpenProfiler({{"tenon.profiling.memory_events", "2"}}));
+  ASSERT_TRUE(Run(*session).ok());
+  session.reset();
+  const Json trace = ReadTrace(FilesIn(folder_.path()).at(0));
+  const auto ends = Named(trace, "ep_session_end");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0]["args"]["provider"], "TestExecutionProvider");
+  EXPECT_EQ(ends[0]["args"]["reason"], "RELEASED");
+  EXPECT_EQ(ends[0]["args"]["status"], "ok");
+  EXPECT_EQ(Named(trace, "session_state_release").size(), 1u);
+  EXPECT_EQ(Named(trace, "provider_release").size(), 1u);
+  const Json teardown = Named(trace, "session_teardown").at(0);
+  int freed = 0;
+  for (const Json& event : trace) {
+    if (event["cat"] != "Memory" || event["args"]["phase"] != "teardown") continue;
+    ++freed;
+    EXPECT_GE(event["ts"], teardown["ts"]);
+  }
+  EXPECT_GT(freed, 0);
+}
+
+// PR-43, PR-44, PR-46: level 1 knows what reaches the device, level 2 everything, and in balance.
+TEST_F(ProfilerTest, MemoryEventsBalance) {
+  for (const char* level : {"0", "1", "2"}) {
+    TemporaryFolder folder;
+    auto profiler = Profiler::Open(folder / "m", {{"tenon.profiling.memory_events", level}},
+                                   environment_.logger());
+    auto session = Open(std::move(*profiler));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(Run(*session).ok());
+    session.reset();
+    const Json trace = ReadTrace(FilesIn(folder.path()).at(0));
+    std::map<std::string, int> balance;
+    int actions = 0;
+    for (const Json& event : trace) {
+      if (event["cat"] != "Memory") continue;
+      const Json& args = event["args"];
+      ++actions;
+      const bool takes = event["name"] == "alloc" || event["name"] == "arena_extend";
+      const std::string block = args["ptr"].get<std::string>() +
+                                (event["name"].get<std::string>().starts_with("arena") ? "a" : "");
+      balance[block] += takes ? 1 : -1;
+      EXPECT_EQ(args["device"], "CPU:0");
+      EXPECT_EQ(args["memory_type"], "default");
+    }
+    EXPECT_EQ(actions > 0, *level != '0');
+    EXPECT_EQ(!Named(trace, "alloc").empty(), *level == '2');
+    for (const auto& [block, count] : balance) EXPECT_EQ(count, 0) << block;
+  }
+}
+
+// PR-47
+TEST_F(ProfilerTest, CountersDrawCurves) {
+  auto session = Open(OpenProfiler({{"tenon.profiling.memory_counters", "1"}}));
+  ASSERT_TRUE(Run(*session).ok());
+  const Json trace = ReadTrace(session->EndProfiling().value());
+  const auto counters = Named(trace, "Cpu bytes");
+  ASSERT_FALSE(counters.empty());
+  EXPECT_EQ(counters[0]["ph"], "C");
+  EXPECT_TRUE(counters[0]["args"]["in_use"].is_number());
+}
+
+// PR-49, PR-50: what has ended is in the file before the end, and the array lacks its bracket only.
+TEST_F(ProfilerTest, StreamingWritesAsEventsEnd) {
+  auto session = Open(OpenProfiler({{"tenon.profiling.streaming", "1"}}));
+  ASSERT_TRUE(Run(*session).ok());
+  std::ifstream file(FilesIn(folder_.path()).at(0));
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const Json trace = Json::parse(text + "]");
+  EXPECT_EQ(Named(trace, "model_run").size(), 1u);
+  EXPECT_EQ(Named(trace, "node_y_kernel_time").size(), 1u);
+  session.reset();
+  EXPECT_EQ(Named(ReadTrace(FilesIn(folder_.path()).at(0)), "session_teardown").size(), 1u);
+}
+
+// Records what it is told.
+class ProbeProfiler final : public ProviderProfiler {
+ public:
+  explicit ProbeProfiler(std::vector<std::string>& calls) : calls_(calls) {}
+  ~ProbeProfiler() override { calls_.push_back("release"); }
+  Status Start(std::chrono::nanoseconds offset) override {
+    EXPECT_GE(offset.count(), 0);
+    calls_.push_back("start");
+    return OkStatus();
+  }
+  Status StartEvent(uint64_t id) override {
+    open_.push_back(id);
+    return OkStatus();
+  }
+  Status StopEvent(uint64_t id, const TraceEvent& event) override {
+    EXPECT_EQ(open_.back(), id);  // nested
+    open_.pop_back();
+    calls_.push_back(event.name);
+    return OkStatus();
+  }
+  Status End(std::vector<TraceEvent>& events) override {
+    EXPECT_TRUE(open_.size() <= 1);  // the teardown's own
+    calls_.push_back("end");
+    TraceEvent kernel;
+    kernel.category = TraceCategory::kKernel;
+    kernel.name = "device kernel";
+    events.push_back(kernel);
+    return OkStatus();
+  }
+
+ private:
+  std::vector<std::string>& calls_;
+  std::vector<uint64_t> open_;
+};
+
+// PR-33 to PR-35, PR-38
+TEST_F(ProfilerTest, ProvidersAreToldOfEventsAndAddTheirOwn) {
+  std::vector<std::string> calls;
+  auto profiler = OpenProfiler();
+  profiler->AddProvider("Probe", std::make_unique<ProbeProfiler>(calls));
+  auto session = Open(std::move(profiler));
+  ASSERT_TRUE(Run(*session).ok());
+  session.reset();
+  const std::vector<std::string> expected = {"start",
+                                             "session_initialization",
+                                             "node_a_kernel_time",
+                                             "node_y_kernel_time",
+                                             "SequentialExecutor::Execute",
+                                             "model_run",
+                                             "ep_session_end",
+                                             "session_state_release",
+                                             "end",
+                                             "release"};
+  EXPECT_EQ(calls, expected);
+  EXPECT_EQ(Named(ReadTrace(FilesIn(folder_.path()).at(0)), "device kernel").size(), 1u);
+}
+
+// PR-13: events of concurrent runs stay apart.
+TEST_F(ProfilerTest, ConcurrentRunsHaveFilesOfTheirOwn) {
+  auto session = Open(nullptr);
+  const auto work = [&](const std::string& prefix) {
+    RunOptions options;
+    options.profile_prefix = folder_ / prefix;
+    options.info.tag = prefix;
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(Run(*session, options).ok());
+  };
+  std::thread first(work, "a"), second(work, "b");
+  first.join();
+  second.join();
+  const auto files = FilesIn(folder_.path());
+  ASSERT_EQ(files.size(), 40u);
+  for (const std::string& file : files) {
+    const Json trace = ReadTrace(file);
+    const auto runs = Named(trace, "model_run");
+    ASSERT_EQ(runs.size(), 1u);
+    const std::string prefix = std::filesystem::path(file).filename().string().substr(0, 1);
+    EXPECT_EQ(runs[0]["args"]["run_tag"], prefix);
+    EXPECT_EQ(Named(trace, "node_a_kernel_time").size(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace tenon
