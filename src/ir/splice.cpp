@@ -18,7 +18,11 @@ class Splicer {
   // Adds copies of the nodes and initializers of `from` that `map` has not already.
   Status Copy(const Graph& from, Graph& to, ValueMap& map, bool is_nested) {
     TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, from.TopologicalOrder());
-    for (const NodeId id : order) {
+    return Copy(from, order, to, map, is_nested);
+  }
+  Status Copy(const Graph& from, std::span<const NodeId> nodes, Graph& to, ValueMap& map,
+              bool is_nested) {
+    for (const NodeId id : nodes) {
       TENON_RETURN_IF_ERROR(CopyNode(from.node(id), from, to, map, is_nested));
     }
     return OkStatus();
@@ -173,6 +177,17 @@ Status ReplaceByBody(Graph& graph, NodeId call, const Graph& body, std::vector<V
   }
   graph.RemoveNode(call);
   return OkStatus();
+}
+
+Result<std::vector<ValueId>> CopyNodes(const Graph& from, std::span<const NodeId> nodes,
+                                       Graph& to) {
+  const SpliceOptions as_they_are;
+  ValueMap map(from.value_count());
+  TENON_RETURN_IF_ERROR(Splicer(as_they_are).Copy(from, nodes, to, map, false));
+  std::vector<ValueId> copies;
+  copies.reserve(map.size());
+  for (const std::optional<ValueId>& copy : map) copies.push_back(copy.value_or(ValueId::kNone));
+  return copies;
 }
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,5 +30,10 @@ struct SpliceOptions {
 // refers to an attribute that is a graph.
 Status ReplaceByBody(Graph& graph, NodeId call, const Graph& body, std::vector<ValueId> inputs,
                      const SpliceOptions& options);
+
+// Copies nodes, given so that producers come before consumers, into a graph that has none of their
+// values. Values keep their names and types, initializers share their memory; subgraphs capture the
+// copies. Gives the copy of each value of `from`, kNone for those that the nodes do not touch.
+Result<std::vector<ValueId>> CopyNodes(const Graph& from, std::span<const NodeId> nodes, Graph& to);
 
 }  // namespace tenon

@@ -19,7 +19,7 @@ constexpr size_t kFoldingBytes = size_t{1} << 30;
 
 // Operators that nobody claimed become their function bodies, one level at a time, and the nodes of
 // the bodies are offered again.
-Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, const OptimizeContext& context) {
+Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
   constexpr int kDeepestBodies = 16;
   for (int level = 0; level < kDeepestBodies; ++level) {
     std::unordered_map<const Graph*, size_t> nodes_before;
@@ -33,18 +33,18 @@ Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, const OptimizeCo
     TENON_RETURN_IF_ERROR(ExpandOperators(graph, stays));
     if (!is_changed) return OkStatus();
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
-    TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
+    TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   }
   return OkStatus();
 }
 
-Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, const OptimizeContext& context) {
+Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
   if (CheckAllAssigned(graph).ok()) return OkStatus();
   for (const auto& provider : parts.providers) {
     TENON_ASSIGN_OR_RETURN(const bool is_changed, provider->AdaptUnclaimed(graph));
     if (!is_changed) continue;
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
-    TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
+    TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   }
   return OkStatus();
 }
@@ -104,13 +104,14 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   if (!options.optimized_model_path.empty()) {
     TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path));
   }
-  TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
-  TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, context));
-  TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, context));
+  Partitioner partitioner(graph, parts.providers, context.logger);
+  TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
+  TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, partitioner));
+  TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, partitioner));
   if (options.optimization_level >= OptimizationLevel::kExtended) {
     TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts));
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
-    TENON_RETURN_IF_ERROR(AssignNodes(graph, parts.providers, context.logger));
+    TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   }
   RemoveDeadCode(graph);
   return CheckAllAssigned(graph);

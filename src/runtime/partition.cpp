@@ -1,23 +1,39 @@
 #include "runtime/partition.h"
 
+#include <algorithm>
+
+#include "ir/extraction.h"
 #include "ir/schema.h"
 #include "runtime/plan.h"
 
 namespace tenon {
 namespace {
 
-Status Assign(Graph& graph, ExecutionProvider& provider, int32_t index, const Logger& logger) {
-  Result<std::vector<Claim>> claims = provider.GetCapability(graph);
-  if (!claims) {
-    TENON_LOG(logger, kError, "{} could not say what it runs of graph '{}': {}", provider.name(),
-              graph.name, claims.error().message());
-    return OkStatus();
+// FNV-1a over what a model's nodes are and are called: the same for the same model.
+uint64_t HashOf(const Graph& graph) {
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+    hash = (hash ^ 0xff) * 0x100000001b3;
+  };
+  add(graph.name);
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr) continue;
+    add(node->op_type);
+    add(node->name);
+    for (const ValueId output : node->outputs) {
+      if (output != ValueId::kNone) add(graph.value(output).name);
+    }
   }
-  for (const Claim& claim : *claims) {
-    if (claim.fuse) return NotImplemented("{} wants to fuse nodes", provider.name());
-    for (const NodeId id : claim.nodes) {
-      Node* node = Index(id) < graph.node_capacity() ? graph.FindNode(id) : nullptr;
-      if (node && node->provider < 0) node->provider = index;
+  return hash;
+}
+
+Status CheckNobodyOwns(const Graph& graph, const Claim& claim) {
+  for (const NodeId id : claim.nodes) {
+    const Node* node = Index(id) < graph.node_capacity() ? graph.FindNode(id) : nullptr;
+    if (node && node->provider >= 0) {
+      return InvalidGraph("{} belongs to another provider", node->Describe());
     }
   }
   return OkStatus();
@@ -39,19 +55,76 @@ std::string WhyNobody(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Status AssignNodes(Graph& graph, std::span<const std::unique_ptr<ExecutionProvider>> providers,
-                   const Logger& logger) {
-  for (size_t i = 0; i < providers.size(); ++i) {
-    TENON_RETURN_IF_ERROR(Assign(graph, *providers[i], static_cast<int32_t>(i), logger));
-  }
+Partitioner::Partitioner(const Graph& graph,
+                         std::span<const std::unique_ptr<ExecutionProvider>> providers,
+                         const Logger& logger)
+    : providers_(providers), logger_(logger), model_(graph) {}
+
+Status Partitioner::Assign(Graph& graph) {
+  for (size_t i = 0; i < providers_.size(); ++i) TENON_RETURN_IF_ERROR(AssignTo(i, graph));
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (node == nullptr) continue;
-    for (Graph* subgraph : node->Subgraphs()) {
-      TENON_RETURN_IF_ERROR(AssignNodes(*subgraph, providers, logger));
-    }
+    for (Graph* subgraph : node->Subgraphs()) TENON_RETURN_IF_ERROR(Assign(*subgraph));
   }
   return OkStatus();
+}
+
+Status Partitioner::AssignTo(size_t index, Graph& graph) {
+  ExecutionProvider& provider = *providers_[index];
+  Result<std::vector<Claim>> claims = provider.GetCapability(graph);
+  Result<std::vector<FusedNode>> fused =
+      claims ? Fuse(index, graph, *claims) : Failure(std::move(claims.error()));
+  if (!fused) {
+    TENON_LOG(logger_, kError, "{} could not say what it runs of graph '{}': {}", provider.name(),
+              graph.name, fused.error().message());
+    return OkStatus();
+  }
+  for (const Claim& claim : *claims) {
+    for (const NodeId id : claim.nodes) {
+      Node* node = Index(id) < graph.node_capacity() ? graph.FindNode(id) : nullptr;
+      if (node && node->provider < 0) node->provider = static_cast<int32_t>(index);
+    }
+  }
+  return fused->empty() ? OkStatus() : provider.Compile(graph, std::move(*fused));
+}
+
+// All groups, or none: those that were fused are put back if another one cannot be.
+Result<std::vector<FusedNode>> Partitioner::Fuse(size_t index, Graph& graph,
+                                                 std::span<const Claim> claims) {
+  const auto fuses = [](const Claim& claim) { return claim.fuse; };
+  if (std::none_of(claims.begin(), claims.end(), fuses)) return std::vector<FusedNode>();
+  const std::string& provider = providers_[index]->name();
+  const uint64_t model = HashOf(model_);
+  std::vector<Extraction> done;
+  Status status;
+  for (const Claim& claim : claims) {
+    if (!claim.fuse) continue;
+    status = CheckNobodyOwns(graph, claim);
+    if (!status.ok()) break;
+    const std::string name = Format("{}_{}_{}", provider, model, fused_nodes_ + done.size());
+    Result<Extraction> extraction = ExtractNodes(graph, claim.nodes,
+                                                 {.op_type = name,
+                                                  .domain = provider,
+                                                  .name = name,
+                                                  .provider = static_cast<int32_t>(index),
+                                                  .constants_are_inputs = !claim.drop_constants});
+    if (!extraction) {
+      status = std::move(extraction.error());
+      break;
+    }
+    done.push_back(std::move(*extraction));
+  }
+  std::vector<FusedNode> fused;
+  if (status.ok()) {
+    fused_nodes_ += static_cast<int>(done.size());
+    for (Extraction& one : done) fused.push_back({one.call, std::move(one.body)});
+    return fused;
+  }
+  for (auto one = done.rbegin(); one != done.rend(); ++one) {
+    TENON_RETURN_IF_ERROR(PutBack(graph, *one));
+  }
+  return Failure(std::move(status));
 }
 
 Status CheckAllAssigned(const Graph& graph) {

@@ -3,19 +3,37 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/logging.h"
 #include "runtime/provider.h"
 
 namespace tenon {
 
-// Asks each provider in turn which of the nodes that nobody owns it wants, subgraphs included, and
-// sets Node::provider. A node that nobody wants keeps -1.
-// A provider whose GetCapability fails is logged and gets nothing of that graph.
-Status AssignNodes(Graph& graph, std::span<const std::unique_ptr<ExecutionProvider>> providers,
-                   const Logger& logger);
+// Divides the nodes of one model among the providers of its session.
+class Partitioner {
+ public:
+  // Providers in order of preference; `graph` is the model's. All outlive the partitioner.
+  Partitioner(const Graph& graph, std::span<const std::unique_ptr<ExecutionProvider>> providers,
+              const Logger& logger);
 
-// Error kNotImplemented naming the first node without an owner, and why nobody could take it.
+  // Asks the providers, each in turn, what they want of the nodes that nobody owns yet, in `graph`
+  // and its subgraphs, and fuses what they want fused. A provider that fails, or wants a group that
+  // cannot be fused, gets nothing of that graph; an error in the log says why.
+  // Error: what a provider reports of the nodes that it compiles.
+  Status Assign(Graph& graph);
+
+ private:
+  Status AssignTo(size_t provider, Graph& graph);
+  Result<std::vector<FusedNode>> Fuse(size_t provider, Graph& graph, std::span<const Claim> claims);
+
+  const std::span<const std::unique_ptr<ExecutionProvider>> providers_;
+  const Logger& logger_;
+  const Graph& model_;
+  int fused_nodes_ = 0;
+};
+
+// Error: kNotImplemented naming the first node that nobody owns, with the types of its inputs.
 Status CheckAllAssigned(const Graph& graph);
 
 }  // namespace tenon

@@ -18,10 +18,19 @@
 
 namespace tenon {
 
-// Nodes that a provider wants: either one node with a kernel, or several to become one node.
+// Nodes that a provider wants: either one node with a kernel, or some to become one node.
 struct Claim {
   std::vector<NodeId> nodes;
   bool fuse = false;
+  // The constants that fused nodes read go with the body and are no inputs of the new node.
+  bool drop_constants = false;
+};
+
+// Nodes that became one. The inputs of `body` are the first of the node's; constants that it kept
+// follow them. The outputs are the same.
+struct FusedNode {
+  NodeId id = NodeId::kNone;
+  std::unique_ptr<Graph> body;
 };
 
 // Options of one Run that providers are told about.
@@ -61,6 +70,13 @@ class ExecutionProvider {
   // Which nodes of `graph` that nobody owns yet it wants, in any order. Subgraphs are asked about
   // separately. Idempotent. An error is logged and counts as no claim.
   virtual Result<std::vector<Claim>> GetCapability(const Graph& graph) = 0;
+
+  // Takes the groups of one graph that it claimed, as nodes of `graph` that it owns now, named
+  // <provider>_<model>_<number>. CreateKernel will be called for each. An error fails the session.
+  virtual Status Compile(const Graph& graph, std::vector<FusedNode> nodes) {
+    (void)graph, (void)nodes;
+    return NotImplemented("{} cannot compile nodes that it fuses", name());
+  }
 
   // Rewrites nodes that no provider wanted into such that this one will, if it can. Called after
   // everybody was asked; all are asked again if it returns true.

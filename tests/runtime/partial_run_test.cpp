@@ -31,7 +31,7 @@ class PartialRunTest : public ::testing::Test {
     providers_.push_back(MakeTestProvider());
     Logger logger("test", Severity::kWarning, 0, StderrSink());
     ASSERT_TRUE(InferTypes(*model_.graph, TestShapeFunctions()).ok());
-    ASSERT_TRUE(AssignNodes(*model_.graph, providers_, logger).ok());
+    ASSERT_TRUE(Partitioner(*model_.graph, providers_, logger).Assign(*model_.graph).ok());
     for (const auto& provider : providers_) {
       provider_pointers_.push_back(provider.get());
       memories_.push_back(MemoryOf(*provider));
