@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/arithmetic.h"
+
 namespace tenon {
 namespace {
 
@@ -424,7 +426,9 @@ size_t TreeEnsemble<T>::RowGrain() const {
   constexpr size_t kStepsPerTask = 8 * 1024;  // some ten microseconds
   size_t steps = 1;
   for (const uint32_t depth : depths_) steps += depth + 1;
-  return std::max<size_t>(1, kStepsPerTask / steps);
+  const size_t rows = std::max<size_t>(1, kStepsPerTask / steps);
+  // Lanes that have no row cost as much as the others.
+  return rows < kLanes / 2 ? rows : RoundUp(rows, kLanes);
 }
 
 template class TreeEnsemble<float>;
