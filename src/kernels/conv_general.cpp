@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "kernels/conv_dims.h"
 #include "kernels/gemm.h"
@@ -104,6 +105,9 @@ size_t ConvGeneralScratchSize(const ConvGeneralShape& shape) {
   for (const size_t pixels : {plan.part_pixels, plan.part_pixels - (plan.part_pixels > 0)}) {
     product = std::max(product, GemmScratchSize({plan.group_out, pixels, plan.depth}, false));
   }
+  if (plan.pixels == 1) {
+    product = std::max(product, GemmScratchSize({1, plan.group_out, plan.depth}, false));
+  }
   return plan.gathered_floats * sizeof(float) + product;
 }
 
@@ -135,6 +139,14 @@ void RunConvGeneralTask(const ConvGeneralArgs& args, size_t task, void* scratch)
   if (args.epilogue.residual) product.epilogue.residual = args.epilogue.residual + out_offset;
   product.epilogue.ldr = plan.pixels;
   product.epilogue.activation = args.epilogue.activation;
+  if (plan.pixels == 1) {
+    // A single column W x is computed as the row x' W': whole vectors of outputs.
+    product.sizes = {1, plan.group_out, plan.depth};
+    product.a = RowMajor(product.b.data, plan.depth);
+    product.b = Transposed(args.weights + first_out * plan.depth, plan.depth);
+    product.ldc = product.epilogue.ldr = plan.group_out;
+    std::swap(product.epilogue.bias_rows, product.epilogue.bias_columns);
+  }
   Gemm(product, gathered + plan.gathered_floats);
 }
 

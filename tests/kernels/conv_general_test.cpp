@@ -160,6 +160,8 @@ const GeneralCase kConvCases[] = {
      true},
     {"pads_beyond_the_kernel", {1, 2, 3, 1, {{}, {3, 11, 3, 1, 1, 5}, {3, 11, 3, 1, 1, 5}}}},
     {"many_tasks", {1, 64, 40, 1, {{}, {40, 40, 3, 1, 1, 1}, {40, 40, 3, 1, 1, 1}}}},
+    {"one_pixel", {3, 50, 37, 1, {}}, Activation::kRelu, true},
+    {"one_pixel_of_groups", {2, 12, 40, 2, {{}, {3, 1, 3}, {5, 1, 5}}}, Activation::kTanh, true},
     {"no_images", {0, 3, 3, 1, {{}, {4, 4}, {4, 4}}}},
     {"no_pixels", {1, 3, 3, 1, {{}, {0, 0}, {4, 4}}}},
 };
