@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/arithmetic.h"
+
 namespace tenon {
 namespace {
 
@@ -57,6 +59,11 @@ Status WriteAll(const FileDescriptor& file, std::span<const std::byte> bytes,
   return OkStatus();
 }
 
+// Tells a shared file from every other owner of memory.
+struct SharedFileDeleter {
+  void operator()(MappedFile* file) const { delete file; }
+};
+
 // A new file beside `path`; its name is stored in `name`.
 FileDescriptor CreateBeside(const std::string& path, std::string& name) {
   static std::atomic<uint32_t> counter = 0;
@@ -98,6 +105,21 @@ Result<MappedFile> MappedFile::FromDescriptor(const FileDescriptor& file, std::s
   void* const address = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (address == MAP_FAILED) return Failure(FileError("map", path, errno));
   return MappedFile({static_cast<const std::byte*>(address), size_bytes}, std::move(path));
+}
+
+std::shared_ptr<MappedFile> MappedFile::Share(MappedFile file) {
+  return std::shared_ptr<MappedFile>(new MappedFile(std::move(file)), SharedFileDeleter());
+}
+
+void MappedFile::ReleasePages(const std::shared_ptr<void>& owner,
+                              std::span<const std::byte> bytes) {
+  // Only of a file's pages is the content anywhere else.
+  if (!std::get_deleter<SharedFileDeleter>(owner)) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = RoundUp(address, page);
+  const uintptr_t end = (address + bytes.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

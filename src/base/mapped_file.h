@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,13 @@ class MappedFile {
 
   // Maps an open file. `path` is for messages only. Errors as above, except kNoSuchFile.
   static Result<MappedFile> FromDescriptor(const FileDescriptor& file, std::string path);
+
+  // A file for tensors to own together.
+  static std::shared_ptr<MappedFile> Share(MappedFile file);
+
+  // Lets go of the memory behind the pages that lie wholly in `bytes`, if `owner` is a file that
+  // Share returned; else does nothing. Whoever touches such a page again reads it from the file.
+  static void ReleasePages(const std::shared_ptr<void>& owner, std::span<const std::byte> bytes);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

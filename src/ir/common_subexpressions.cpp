@@ -99,7 +99,7 @@ size_t JoinInitializers(Graph& graph) {
   std::unordered_map<std::string, ValueId> first;
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const auto id = static_cast<ValueId>(i);
-    const Tensor* constant = graph.ConstantOf(id);
+    const Tensor* constant = graph.StoredConstantOf(id);
     if (!constant || graph.value(id).output_uses > 0) continue;
     Key key;
     if (!key.AddTensor(*constant)) continue;

@@ -37,7 +37,7 @@ class ConstantFolding {
   bool IsFoldable(const Node& node) const {
     if (!IsDeterministic(node) || KeepsItsConstants(node) || node.inputs.empty()) return false;
     const bool has_constants = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      return id == ValueId::kNone || graph_.ConstantOf(id);
+      return id == ValueId::kNone || graph_.StoredConstantOf(id);
     });
     const bool is_graph_output = std::any_of(
         node.outputs.begin(), node.outputs.end(),
@@ -49,7 +49,7 @@ class ConstantFolding {
   size_t InputBytes(const Node& node) const {
     size_t bytes = 0;
     for (const ValueId id : node.inputs) {
-      if (const Tensor* constant = graph_.ConstantOf(id)) bytes += constant->bytes();
+      if (const Tensor* constant = graph_.StoredConstantOf(id)) bytes += constant->bytes();
     }
     return bytes;
   }

@@ -56,7 +56,7 @@ Result<std::shared_ptr<MappedFile>> ExternalData::Map(const std::string& file) {
         file);
   }
   TENON_ASSIGN_OR_RETURN(MappedFile mapped, MapConfined(folders_, file));
-  const auto shared = std::make_shared<MappedFile>(std::move(mapped));
+  const auto shared = MappedFile::Share(std::move(mapped));
   files_.emplace(file, shared);
   return shared;
 }

@@ -31,7 +31,7 @@ size_t SinkConstants(Graph& graph, const Node& node) {
   size_t changes = 0;
   for (Graph* subgraph : node.Subgraphs()) {
     changes += std::erase_if(subgraph->captures, [&](const Capture& capture) {
-      const Tensor* constant = graph.ConstantOf(capture.outer);
+      const Tensor* constant = graph.StoredConstantOf(capture.outer);
       if (!constant || subgraph->value(capture.inner).output_uses > 0) return false;
       subgraph->SetInitializer(capture.inner, *constant);
       subgraph->value(capture.inner).type = graph.value(capture.outer).type;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "base/mapped_file.h"
+
 namespace tenon {
 
 const Attribute* Node::FindAttribute(std::string_view attribute_name) const {
@@ -109,10 +111,26 @@ ValueId Graph::AddInitializer(std::string value_name, Tensor tensor) {
   return id;
 }
 
-const Tensor* Graph::ConstantOf(ValueId id) const {
+const Tensor* Graph::StoredConstantOf(ValueId id) const {
   if (id == ValueId::kNone) return nullptr;
   const ValueInfo& info = value(id);
   return !info.is_input && info.initializer.is_tensor() ? &info.initializer.tensor() : nullptr;
+}
+
+const Tensor* Graph::ConstantOf(ValueId id) const {
+  const Tensor* stored = StoredConstantOf(id);
+  return stored && AlignInitializer(id).ok() ? stored : nullptr;
+}
+
+Status Graph::AlignInitializer(ValueId id) const {
+  // Where the elements lie is no part of what the graph says.
+  Value& initializer = values_[Index(id)]->initializer;
+  if (!initializer.is_tensor() || initializer.tensor().is_aligned()) return OkStatus();
+  const Tensor stored = initializer.tensor();
+  TENON_ASSIGN_OR_RETURN(initializer.tensor(), stored.Clone());
+  MappedFile::ReleasePages(stored.owner(),
+                           {static_cast<const std::byte*>(stored.raw()), stored.bytes()});
+  return OkStatus();
 }
 
 void Graph::SetInitializer(ValueId id, Value tensor) { value(id).initializer = std::move(tensor); }

@@ -150,7 +150,13 @@ class Graph {
   void AddInput(ValueId id);
   ValueId AddInitializer(std::string value_name, Tensor tensor);
   // The tensor if the value is a dense initializer that no caller can override (not also an input).
+  // An initializer whose elements are not aligned is made so first, by a copy that replaces it;
+  // where there is no memory for it, the value is no constant.
   const Tensor* ConstantOf(ValueId id) const;
+  // The same tensor as it is stored, perhaps not aligned: for its type, shape and bytes.
+  const Tensor* StoredConstantOf(ValueId id) const;
+  // Makes the elements of an initializer aligned. Error: out of memory.
+  Status AlignInitializer(ValueId id) const;
   void SetInitializer(ValueId id, Value tensor);
   void RemoveInitializer(ValueId id);
 

@@ -175,7 +175,7 @@ void GraphInference::NameUnknownDims(ValueId id) {
 void GraphInference::ReadConstants() {
   for (size_t i = 0; i < graph_.value_count(); ++i) {
     const auto id = static_cast<ValueId>(i);
-    if (const Tensor* tensor = graph_.ConstantOf(id)) {
+    if (const Tensor* tensor = graph_.StoredConstantOf(id)) {
       graph_.value(id).type = ValueType::Tensor(tensor->type(), tensor->shape());
     }
   }

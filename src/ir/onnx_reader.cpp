@@ -260,7 +260,7 @@ std::vector<std::string> FoldersOf(const std::string& model_path, const ReadOpti
 
 Result<Model> ReadModel(const std::string& path, const ReadOptions& options) {
   TENON_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
-  const auto file = std::make_shared<MappedFile>(std::move(mapped));
+  const auto file = MappedFile::Share(std::move(mapped));
   const std::string_view bytes = TextOf(file->bytes());
   ReadContext context = MakeContext(bytes, file, FoldersOf(path, options));
   Result<Model> model = ReadModelProto(bytes, context);

@@ -210,8 +210,11 @@ bool Matcher::SolveValue(const Goal& goal) {
     return pattern.kind == Pattern::Kind::kMaybe && Solve(goal.next);
   }
   if (pattern.kind == Pattern::Kind::kConstant) {
-    const Tensor* tensor = graph().ConstantOf(goal.value);
-    if (!tensor || (pattern.tensor_condition && !pattern.tensor_condition(*tensor))) return false;
+    if (!graph().StoredConstantOf(goal.value)) return false;
+    if (pattern.tensor_condition) {
+      const Tensor* tensor = graph().ConstantOf(goal.value);
+      if (!tensor || !pattern.tensor_condition(*tensor)) return false;
+    }
   }
   if (pattern.kind == Pattern::Kind::kScalar && !FitsScalar(pattern, goal)) return false;
   if (pattern.name.empty()) return Solve(goal.next);

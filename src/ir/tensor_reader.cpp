@@ -18,6 +18,9 @@ struct TensorFields {
   // The typed field in use, with the number of its entries; kName if there is none.
   TensorField typed = TensorField::kName;
   uint64_t typed_entries = 0;
+  // The typed field's bytes where all its entries are in one packed list of floats or doubles: they
+  // are the elements as raw_data would have them.
+  std::string_view packed;
   bool mixes_typed_fields = false;
   bool is_external = false;
   Metadata external_data;
@@ -79,13 +82,24 @@ size_t BytesPerEntry(DataType type) {
 void CountEntries(WireReader& reader, TensorFields& fields) {
   const auto field = reader.field<TensorField>();
   uint64_t entries = 0;
+  std::string_view packed;
   const auto count = [&](auto) { ++entries; };
   switch (field) {
     case TensorField::kFloatData:
-      reader.Floats(count);
+      if (reader.is_packed()) {
+        packed = reader.PackedFloats();
+        entries = packed.size() / sizeof(float);
+      } else {
+        reader.Floats(count);
+      }
       break;
     case TensorField::kDoubleData:
-      reader.Doubles(count);
+      if (reader.is_packed()) {
+        packed = reader.PackedDoubles();
+        entries = packed.size() / sizeof(double);
+      } else {
+        reader.Doubles(count);
+      }
       break;
     case TensorField::kStringData:
       reader.Bytes();
@@ -96,6 +110,7 @@ void CountEntries(WireReader& reader, TensorFields& fields) {
   }
   if (entries == 0) return;
   fields.mixes_typed_fields |= fields.typed != TensorField::kName && fields.typed != field;
+  fields.packed = fields.typed_entries == 0 ? packed : std::string_view();
   fields.typed = field;
   fields.typed_entries += entries;
 }
@@ -145,10 +160,9 @@ TensorFields ReadFields(std::string_view bytes, ReadContext& context, NamedTenso
   return fields;
 }
 
-bool IsAligned(const void* data, DataType type) {
-  const size_t alignment = std::clamp<size_t>(DataTypeBits(type) / 8, 1, alignof(double));
-  return reinterpret_cast<uintptr_t>(data) % alignment == 0;
-}
+// Smaller tensors are copied rather than left unaligned: whoever reads them need not care, and it
+// costs next to nothing.
+constexpr size_t kLeastUnalignedBytes = 16 << 10;
 
 // Whether the bytes are elements of `type` as they are: any bytes but booleans, which are 0 or 1.
 bool AreElements(std::string_view bytes, DataType type) {
@@ -163,9 +177,12 @@ void NormalizeBooleans(Tensor& tensor) {
 
 // A tensor whose elements are `bytes`, which are as many as it needs.
 Result<Tensor> FromRaw(DataType type, Shape shape, std::string_view bytes,
-                       std::shared_ptr<void> owner) {
-  if (owner != nullptr && IsAligned(bytes.data(), type) && AreElements(bytes, type)) {
-    return Tensor::ReadOnlyView(type, std::move(shape), bytes.data(), std::move(owner));
+                       std::shared_ptr<void> owner, ViewAlignment alignment) {
+  if (owner != nullptr && AreElements(bytes, type)) {
+    Tensor view = Tensor::ReadOnlyView(type, shape, bytes.data(), std::move(owner));
+    const bool may_be_anywhere =
+        alignment == ViewAlignment::kAny && bytes.size() >= kLeastUnalignedBytes;
+    if (may_be_anywhere || view.is_aligned()) return view;
   }
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type, shape));
   if (!bytes.empty()) std::memcpy(tensor.raw(), bytes.data(), bytes.size());
@@ -216,7 +233,7 @@ void FillStrings(std::string_view bytes, ReadContext& context, Tensor& tensor) {
 
 // A tensor from the typed field; the entries were counted before anything is allocated.
 Result<Tensor> FromTyped(DataType type, const Shape& shape, const TensorFields& fields,
-                         std::string_view bytes, ReadContext& context) {
+                         std::string_view bytes, ReadContext& context, ViewAlignment alignment) {
   TENON_ASSIGN_OR_RETURN(const int64_t elements, shape.CheckedNumElements());
   TENON_ASSIGN_OR_RETURN(const size_t size, DataTypeBytes(type, elements));
   const size_t entries = size / BytesPerEntry(type);
@@ -229,6 +246,9 @@ Result<Tensor> FromTyped(DataType type, const Shape& shape, const TensorFields& 
     return InvalidGraph("expected {} entries in {} for {} elements of shape {}, got {}", entries,
                         FieldName(typed), DataTypeName(type), shape, fields.typed_entries);
   }
+  if (!fields.packed.empty()) {
+    return FromRaw(type, shape, fields.packed, context.owner, alignment);
+  }
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type, shape));
   if (type == DataType::kString) {
     FillStrings(bytes, context, tensor);
@@ -238,8 +258,8 @@ Result<Tensor> FromTyped(DataType type, const Shape& shape, const TensorFields& 
   return tensor;
 }
 
-Result<Tensor> BuildTensor(const TensorFields& fields, std::string_view bytes,
-                           ReadContext& context) {
+Result<Tensor> BuildTensor(const TensorFields& fields, std::string_view bytes, ReadContext& context,
+                           ViewAlignment alignment) {
   if (!IsDataType(fields.data_type)) {
     return InvalidGraph("{} is not the number of an element type", fields.data_type);
   }
@@ -250,7 +270,7 @@ Result<Tensor> BuildTensor(const TensorFields& fields, std::string_view bytes,
   TENON_ASSIGN_OR_RETURN(const size_t size, DataTypeBytes(type, elements));
   const bool has_typed = fields.typed_entries > 0;
   if (!fields.is_external && !fields.raw_data.has_value()) {
-    return FromTyped(type, shape, fields, bytes, context);
+    return FromTyped(type, shape, fields, bytes, context, alignment);
   }
   if (has_typed || (fields.is_external && fields.raw_data && !fields.raw_data->empty())) {
     return InvalidGraph("the elements are given more than once");
@@ -263,13 +283,13 @@ Result<Tensor> BuildTensor(const TensorFields& fields, std::string_view bytes,
                            ParseExternalLocation(fields.external_data));
     TENON_ASSIGN_OR_RETURN(ExternalData::Region region, context.external_data.Find(location, size));
     const std::string_view data(reinterpret_cast<const char*>(region.bytes.data()), size);
-    return FromRaw(type, std::move(shape), data, std::move(region.owner));
+    return FromRaw(type, std::move(shape), data, std::move(region.owner), alignment);
   }
   if (fields.raw_data->size() != size) {
     return InvalidGraph("expected {} bytes of raw_data for {} elements of shape {}, got {}", size,
                         DataTypeName(type), shape, fields.raw_data->size());
   }
-  return FromRaw(type, std::move(shape), *fields.raw_data, context.owner);
+  return FromRaw(type, std::move(shape), *fields.raw_data, context.owner, alignment);
 }
 
 // Whether the indices ascend strictly and lie inside the shape. `rank_of_index` is 1 for linear
@@ -315,11 +335,12 @@ Status CheckSparse(const SparseTensor& sparse) {
 
 }  // namespace
 
-Result<NamedTensor> ReadTensorProto(std::string_view bytes, ReadContext& context) {
+Result<NamedTensor> ReadTensorProto(std::string_view bytes, ReadContext& context,
+                                    ViewAlignment alignment) {
   NamedTensor result;
   const TensorFields fields = ReadFields(bytes, context, result);
   TENON_RETURN_IF_ERROR(context.errors.status());
-  Result<Tensor> tensor = BuildTensor(fields, bytes, context);
+  Result<Tensor> tensor = BuildTensor(fields, bytes, context, alignment);
   if (!tensor) {
     return Error(std::move(tensor.error()).WithContext(Format("tensor '{}'", result.name)));
   }

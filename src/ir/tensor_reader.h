@@ -17,11 +17,16 @@ struct NamedTensor {
   Tensor tensor;
 };
 
+// Whether a tensor may be a view of bytes that are not aligned for its elements.
+enum class ViewAlignment : uint8_t { kOfElements, kAny };
+
 // The elements are a view of `bytes` or of a mapped file where they lie there as the tensor needs
-// them and the context has an owner; else a copy. Errors: kInvalidProtobuf; kInvalidGraph where
-// type, shape and elements do not fit together; those of ExternalData; kNotImplemented for
+// them and the context has an owner; else a copy. With kAny, large tensors need no alignment, which
+// protobuf does not give them: Tensor::is_aligned tells. Errors: kInvalidProtobuf; kInvalidGraph
+// where type, shape and elements do not fit together; those of ExternalData; kNotImplemented for
 // segments.
-Result<NamedTensor> ReadTensorProto(std::string_view bytes, ReadContext& context);
+Result<NamedTensor> ReadTensorProto(std::string_view bytes, ReadContext& context,
+                                    ViewAlignment alignment = ViewAlignment::kOfElements);
 
 struct NamedSparseTensor {
   std::string name;

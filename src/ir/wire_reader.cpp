@@ -65,6 +65,13 @@ uint64_t WireReader::Varint() {
   return 0;
 }
 
+std::string_view WireReader::Packed(size_t number_bytes) {
+  const std::string_view packed = Bytes();
+  if (packed.size() % number_bytes == 0) return packed;
+  Fail("a packed list ends inside a number");
+  return {};
+}
+
 std::string_view WireReader::Raw(uint64_t size) {
   const auto left = static_cast<uint64_t>(end_ - position_);
   if (size > left) {

@@ -83,6 +83,10 @@ class WireReader {
     Fixeds<double>(protozero::pbf_wire_type::fixed64, sink);
   }
 
+  // The numbers of a packed list as they lie in the message.
+  std::string_view PackedFloats() { return Packed(sizeof(float)); }
+  std::string_view PackedDoubles() { return Packed(sizeof(double)); }
+
   // Whether the field is length-delimited: a packed list, where numbers are expected.
   bool is_packed() const { return type_ == protozero::pbf_wire_type::length_delimited; }
 
@@ -95,6 +99,8 @@ class WireReader {
   void Skip();
   template <class T>
   T Fixed(protozero::pbf_wire_type type);
+  // The bytes of a packed list of numbers of so many bytes.
+  std::string_view Packed(size_t number_bytes);
   template <class T, class Sink>
   void Fixeds(protozero::pbf_wire_type type, Sink sink);
 
@@ -123,8 +129,7 @@ void WireReader::Fixeds(protozero::pbf_wire_type type, Sink sink) {
     if (!errors_.failed()) sink(value);
     return;
   }
-  const std::string_view packed = Bytes();
-  if (packed.size() % sizeof(T) != 0) return Fail("a packed list ends inside a number");
+  const std::string_view packed = Packed(sizeof(T));
   for (size_t i = 0; i < packed.size(); i += sizeof(T)) {
     T value;
     std::memcpy(&value, packed.data() + i, sizeof(T));

@@ -25,10 +25,11 @@ inline bool WinogradWorthwhile(const Conv2dShape& shape) {
   return ChooseWinogradTile(shape) != WinogradTile::kNone;
 }
 
-// Weights OIHW to [O / 16][positions][I / 16][16 i][16 o], in floats. `tile` is not kNone.
+// Weights OIHW to [O / 16][positions][I / 16][16 i][16 o], in floats. `tile` is not kNone. Packed
+// block by block and from anywhere, as in conv_weights.h.
 size_t PackedWinogradWeightsSize(const Conv2dShape& shape, WinogradTile tile);
 void PackWinogradWeights(const Conv2dShape& shape, WinogradTile tile, const float* weights,
-                         float* packed);
+                         size_t block, float* packed);
 
 // Buffers as of ConvBlockedArgs, but for the weights.
 struct ConvWinogradArgs {

@@ -65,6 +65,7 @@ struct GemmArgs {
 size_t PackedGemmBSize(size_t n, size_t k);
 // Packing is divided into tasks like a product: any order, any threads.
 size_t PackGemmBTaskCount(size_t n, size_t k);
+// The elements of `b` need not be aligned.
 // packed: PackedGemmBSize(n, k) bytes, aligned to 64. `task` < PackGemmBTaskCount(n, k).
 void RunPackGemmBTask(const GemmMatrix& b, size_t n, size_t k, size_t task, float* packed);
 // All the tasks, on this thread.

@@ -16,6 +16,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_grid.h"
 #include "kernels/gemm_tile-inl.h"
+#include "kernels/unaligned.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
@@ -68,7 +69,7 @@ inline void PackTransposedVector(const float* b, size_t stride, size_t depth, si
     hn::StoreU(r3, d, out + 3 * width);
   }
   for (; i < depth; ++i, out += width) {
-    for (size_t j = 0; j < kGemmLanes; ++j) out[j] = b[j * stride + i];
+    for (size_t j = 0; j < kGemmLanes; ++j) out[j] = LoadUnaligned(b + j * stride + i);
   }
 }
 
@@ -77,9 +78,9 @@ inline void PackElements(const GemmMatrix& b, size_t depth, size_t columns, size
   for (size_t i = 0; i < depth; ++i, out += width) {
     const float* row = b.data + i * b.row_stride;
     if (b.column_stride == 1) {
-      std::memcpy(out, row, columns * sizeof(float));
+      std::memcpy(out, static_cast<const void*>(row), columns * sizeof(float));
     } else {
-      for (size_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
+      for (size_t j = 0; j < columns; ++j) out[j] = LoadUnaligned(row + j * b.column_stride);
     }
     std::fill(out + columns, out + width, 0.0f);
   }

@@ -1,68 +1,120 @@
 #include <algorithm>
-#include <array>
 
 #include "kernels/conv_winograd.h"
+#include "kernels/dispatch.h"
+#include "kernels/transpose_tiles.h"
 #include "kernels/winograd_points.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/winograd_weights.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
+using PackWinogradFunction = void (*)(const Conv2dShape& shape, const float* weights, size_t block,
+                                      float* packed);
+namespace HWY_NAMESPACE {
 namespace {
 
-constexpr size_t kMaxSide = 6;
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Transforms are computed in double: what they lose would be multiplied by the transforms of the
+// data.
+using DoubleTag = hn::CappedTag<double, 8>;
+using FloatTag = hn::Rebind<float, DoubleTag>;
+using V = hn::Vec<DoubleTag>;
+constexpr size_t kLanes = hn::MaxLanes(DoubleTag());
 
 // The values of the filter's polynomial at the interpolation points, scaled: G g.
-void TransformFilter(WinogradTile tile, const std::array<double, 3>& g, double* y) {
-  if (tile == WinogradTile::k2x2) {
-    y[0] = g[0];
-    y[1] = (g[0] + g[1] + g[2]) / 2;
-    y[2] = (g[0] - g[1] + g[2]) / 2;
-    y[3] = g[2];
-    return;
-  }
+HWY_INLINE void TransformFilter2(V g0, V g1, V g2, V* y) {
+  const DoubleTag d;
+  const V half = hn::Set(d, 0.5);
+  const V even = hn::Mul(hn::Add(g0, g2), half), odd = hn::Mul(g1, half);
+  y[0] = g0;
+  y[1] = hn::Add(even, odd);
+  y[2] = hn::Sub(even, odd);
+  y[3] = g2;
+}
+HWY_INLINE void TransformFilter4(V g0, V g1, V g2, V* y) {
   constexpr double kA2 = kWinogradA * kWinogradA;
   constexpr double kB2 = kWinogradB * kWinogradB;
-  const double even_a = (g[0] + kA2 * g[2]) / (2 * kA2 * (kA2 - kB2));
-  const double odd_a = kWinogradA * g[1] / (2 * kA2 * (kA2 - kB2));
-  const double even_b = (g[0] + kB2 * g[2]) / (2 * kB2 * (kB2 - kA2));
-  const double odd_b = kWinogradB * g[1] / (2 * kB2 * (kB2 - kA2));
-  y[0] = g[0] / (kA2 * kB2);
-  y[1] = even_a + odd_a;
-  y[2] = even_a - odd_a;
-  y[3] = even_b + odd_b;
-  y[4] = even_b - odd_b;
-  y[5] = g[2];
+  constexpr double kScaleA = 1 / (2 * kA2 * (kA2 - kB2));
+  constexpr double kScaleB = 1 / (2 * kB2 * (kB2 - kA2));
+  const DoubleTag d;
+  const V even_a = hn::Mul(hn::MulAdd(hn::Set(d, kA2), g2, g0), hn::Set(d, kScaleA));
+  const V odd_a = hn::Mul(g1, hn::Set(d, kWinogradA * kScaleA));
+  const V even_b = hn::Mul(hn::MulAdd(hn::Set(d, kB2), g2, g0), hn::Set(d, kScaleB));
+  const V odd_b = hn::Mul(g1, hn::Set(d, kWinogradB * kScaleB));
+  y[0] = hn::Mul(g0, hn::Set(d, 1 / (kA2 * kB2)));
+  y[1] = hn::Add(even_a, odd_a);
+  y[2] = hn::Sub(even_a, odd_a);
+  y[3] = hn::Add(even_b, odd_b);
+  y[4] = hn::Sub(even_b, odd_b);
+  y[5] = g2;
+}
+template <size_t kSide>
+HWY_INLINE void TransformFilter(V g0, V g1, V g2, V* y) {
+  if constexpr (kSide == 4) {
+    TransformFilter2(g0, g1, g2, y);
+  } else {
+    TransformFilter4(g0, g1, g2, y);
+  }
 }
 
-// Costs are multiply-adds per pair of channels. Their constants were fitted to an EPYC 9004, 1 to
-// 512 channels at 1x1 to 320x320.
-
-// Reading a weight costs as much as using it for this many pixels or tiles.
-constexpr double kWeightCost = 4;
-// The same for weights that no shared cache holds.
-constexpr double kDistantWeightCost = 7;
-constexpr double kDistantBytes = 24 << 20;
-
-double DirectCost(const Conv2dShape& shape) {
-  const double pixels = static_cast<double>(shape.batch * shape.out_height * shape.out_width);
-  return 9 * (pixels + kWeightCost);
+// G g G' of kLanes filters; tap t of them begins at g[16 t], position p goes to out[p * stride].
+template <size_t kSide>
+HWY_INLINE void TransformFilters(const float* g, size_t stride, float* out) {
+  const DoubleTag d;
+  const FloatTag df;
+  const auto tap = [=](size_t t)
+                       HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(df, g + t * kChannelBlock)); };
+  V rows[3][kSide];
+  for (size_t r = 0; r < 3; ++r) {
+    TransformFilter<kSide>(tap(3 * r), tap(3 * r + 1), tap(3 * r + 2), rows[r]);
+  }
+  for (size_t c = 0; c < kSide; ++c) {
+    V column[kSide];
+    TransformFilter<kSide>(rows[0][c], rows[1][c], rows[2][c], column);
+    for (size_t r = 0; r < kSide; ++r) {
+      hn::StoreU(hn::DemoteTo(df, column[r]), df, out + (r * kSide + c) * stride);
+    }
+  }
 }
 
-double WinogradCost(const Conv2dShape& shape, WinogradTile tile) {
-  const size_t side = static_cast<size_t>(tile);
-  const double tiles = static_cast<double>(shape.batch * CeilDiv(shape.out_height, side) *
-                                           CeilDiv(shape.out_width, side));
-  const double positions = static_cast<double>((side + 2) * (side + 2));
-  const double pairs = static_cast<double>(shape.in_channels * shape.out_channels);
-  const double blocks =
-      static_cast<double>(ChannelBlocks(shape.in_channels) + ChannelBlocks(shape.out_channels));
-  // Transforming a block of one tile: some 8 vector operations and accesses a position.
-  const double transforms = 8 * positions * blocks * kChannelBlock / pairs;
-  const double bytes = positions * pairs * sizeof(float);
-  const double weights = bytes > kDistantBytes ? kDistantWeightCost : kWeightCost;
-  return positions * (tiles + weights) + tiles * transforms;
+template <size_t kSide>
+void PackBlock(const Conv2dShape& shape, const float* weights, size_t block, float* packed) {
+  constexpr size_t kTaps = 9, kFilters = 7;  // at a time, so that they stay in L1
+  const size_t stride = ChannelBlocks(shape.in_channels) * kChannelBlock * kChannelBlock;
+  const size_t depth = shape.in_channels * kTaps;
+  const size_t rows = std::min(kChannelBlock, shape.out_channels - block * kChannelBlock);
+  const float* from = weights + block * kChannelBlock * depth;
+  float* to = packed + block * kSide * kSide * stride;
+  if (shape.in_channels % kChannelBlock != 0) std::fill_n(to, kSide * kSide * stride, 0.0f);
+  float tile[kFilters * kTaps][kChannelBlock] = {};
+  for (size_t first = 0; first < shape.in_channels; first += kFilters) {
+    const size_t count = std::min(kFilters, shape.in_channels - first);
+    TransposeTiles(
+        {rows, count * kTaps, static_cast<ptrdiff_t>(depth * sizeof(float)), sizeof(tile[0])},
+        sizeof(float), reinterpret_cast<const uint8_t*>(from + first * kTaps),
+        reinterpret_cast<uint8_t*>(tile));
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t lane = 0; lane < kChannelBlock; lane += kLanes) {
+        TransformFilters<kSide>(tile[i * kTaps] + lane, stride,
+                                to + (first + i) * kChannelBlock + lane);
+      }
+    }
+  }
 }
 
 }  // namespace
 
+const PackWinogradFunction kPackWinograd2 = &PackBlock<4>;
+const PackWinogradFunction kPackWinograd4 = &PackBlock<6>;
+
+}  // namespace HWY_NAMESPACE
+
+#if HWY_ONCE
 size_t PackedWinogradWeightsSize(const Conv2dShape& shape, WinogradTile tile) {
   const size_t side = static_cast<size_t>(tile) + 2;
   return ChannelBlocks(shape.out_channels) * ChannelBlocks(shape.in_channels) * side * side *
@@ -70,52 +122,13 @@ size_t PackedWinogradWeightsSize(const Conv2dShape& shape, WinogradTile tile) {
 }
 
 void PackWinogradWeights(const Conv2dShape& shape, WinogradTile tile, const float* weights,
-                         float* packed) {
-  const size_t side = static_cast<size_t>(tile) + 2;
-  const size_t in_blocks = ChannelBlocks(shape.in_channels);
-  const size_t position_stride = in_blocks * kChannelBlock * kChannelBlock;
-  std::fill_n(packed, PackedWinogradWeightsSize(shape, tile), 0.0f);
-  for (size_t o = 0; o < shape.out_channels; ++o) {
-    float* filters = packed + o / kChannelBlock * side * side * position_stride + o % kChannelBlock;
-    for (size_t i = 0; i < shape.in_channels; ++i) {
-      const float* g = weights + (o * shape.in_channels + i) * 9;
-      double half[3][kMaxSide];
-      for (size_t r = 0; r < 3; ++r)
-        TransformFilter(tile, {g[3 * r], g[3 * r + 1], g[3 * r + 2]}, half[r]);
-      for (size_t c = 0; c < side; ++c) {
-        double column[kMaxSide];
-        TransformFilter(tile, {half[0][c], half[1][c], half[2][c]}, column);
-        for (size_t r = 0; r < side; ++r) {
-          filters[(r * side + c) * position_stride + i * kChannelBlock] =
-              static_cast<float>(column[r]);
-        }
-      }
-    }
-  }
+                         size_t block, float* packed) {
+  const PackWinogradFunction pack = tile == WinogradTile::k2x2
+                                        ? TENON_SELECT_TABLE(PackWinogradFunction, kPackWinograd2)
+                                        : TENON_SELECT_TABLE(PackWinogradFunction, kPackWinograd4);
+  pack(shape, weights, block, packed);
 }
-
-bool ConvWinogradSupports(const Conv2dShape& shape) {
-  return shape.groups == 1 && shape.kernel_height == 3 && shape.kernel_width == 3 &&
-         shape.stride_height == 1 && shape.stride_width == 1 && shape.dilation_height == 1 &&
-         shape.dilation_width == 1;
-}
-
-WinogradTile ChooseWinogradTile(const Conv2dShape& shape) {
-  if (!ConvWinogradSupports(shape)) return WinogradTile::kNone;
-  // Fewer channels than a block belong to the stem's kernel, or leave the products half empty.
-  if (shape.in_channels < kChannelBlock / 2 || shape.out_channels < kChannelBlock / 2) {
-    return WinogradTile::kNone;
-  }
-  WinogradTile best = WinogradTile::kNone;
-  double least = DirectCost(shape);
-  for (const WinogradTile tile : {WinogradTile::k2x2, WinogradTile::k4x4}) {
-    const double cost = WinogradCost(shape, tile);
-    if (cost < least) {
-      least = cost;
-      best = tile;
-    }
-  }
-  return best;
-}
+#endif
 
 }  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();

@@ -1,5 +1,6 @@
 // Convolutions with what follows them: normalization, bias, residual, activation.
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 #include "ops/fuse_epilogue.h"
@@ -20,15 +21,19 @@ bool IsFloatVector(const Tensor* tensor, int64_t size) {
          tensor->size() == size;
 }
 
+const Shape& WeightsShape(const Match& match) {
+  return match.graph().StoredConstantOf(match["W"])->shape();
+}
+
 // The constant operands of the convolution, if the affine map can be folded into them.
 bool HasFoldableWeights(const Match& match) {
-  const Tensor* weights = match.constant("W");
+  const Tensor* weights = match.graph().StoredConstantOf(match["W"]);
   if (weights->type() != DataType::kFloat || weights->rank() < 3) return false;
   return match["B"] == ValueId::kNone || IsFloatVector(match.constant("B"), weights->shape()[0]);
 }
 
 ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
-  const Tensor& weights = *r.constant("W");
+  const Tensor& weights = *r.graph().StoredConstantOf(r["W"]);
   const Tensor* bias = r.constant("B");
   const auto channels = static_cast<size_t>(weights.shape()[0]);
   Result<Tensor> scaled = Tensor::Allocate(DataType::kFloat, weights.shape());
@@ -37,9 +42,11 @@ ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
   if (!scaled || !shifted) return ValueId::kNone;
   const size_t size = channels ? static_cast<size_t>(weights.size()) / channels : 0;
   for (size_t c = 0; c < channels; ++c) {
-    const float* from = weights.data<float>() + c * size;
     float* to = scaled->data<float>() + c * size;
-    for (size_t i = 0; i < size; ++i) to[i] = static_cast<float>(from[i] * affine.scale[c]);
+    // Copied first: as stored, the weights may be unaligned.
+    std::memcpy(to, static_cast<const char*>(weights.raw()) + c * size * sizeof(float),
+                size * sizeof(float));
+    for (size_t i = 0; i < size; ++i) to[i] = static_cast<float>(to[i] * affine.scale[c]);
     const double before = bias ? bias->data<float>()[c] : 0;
     shifted->data<float>()[c] = static_cast<float>(before * affine.scale[c] + affine.shift[c]);
   }
@@ -56,7 +63,7 @@ bool IsFoldableNormalization(const Match& match) {
   const bool is_inference =
       norm.opset >= 7 && norm.GetInt("training_mode", 0) == 0 && norm.GetInt("spatial", 1) == 1;
   if (!is_inference || !HasFoldableWeights(match)) return false;
-  const int64_t channels = match.constant("W")->shape()[0];
+  const int64_t channels = WeightsShape(match)[0];
   for (const char* name : {"gamma", "beta", "mean", "variance"}) {
     if (!IsFloatVector(match.constant(name), channels)) return false;
   }
@@ -66,7 +73,7 @@ bool IsFoldableNormalization(const Match& match) {
 ValueId FoldNormalization(Replacement& r) {
   const double epsilon = r.node("norm").GetFloat("epsilon", 1e-5F);
   ChannelAffine affine;
-  for (int64_t c = 0; c < r.constant("W")->shape()[0]; ++c) {
+  for (int64_t c = 0; c < WeightsShape(r)[0]; ++c) {
     const auto at = [&](const char* name) -> double { return r.constant(name)->data<float>()[c]; };
     const double scale = at("gamma") / std::sqrt(at("variance") + epsilon);
     affine.scale.push_back(scale);
@@ -95,8 +102,8 @@ std::optional<std::vector<double>> PerChannel(const Tensor& constant, size_t ran
 }
 
 std::optional<std::vector<double>> PerChannelConstant(const Match& match) {
-  const Tensor& weights = *match.constant("W");
-  return PerChannel(*match.constant("c"), weights.rank(), weights.shape()[0]);
+  const Shape& weights = WeightsShape(match);
+  return PerChannel(*match.constant("c"), weights.rank(), weights[0]);
 }
 
 bool IsPerChannel(const Match& match) {

@@ -1,6 +1,7 @@
 // Gather, GatherElements, GatherND: elements picked by indices.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "ops/element.h"
 #include "ops/families.h"
@@ -51,6 +52,16 @@ struct GatherSizes {
   size_t count;
 };
 
+// Elements from memory that need not be aligned for them.
+template <class T>
+void CopyElements(const T* from, size_t count, T* to) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    std::memcpy(to, static_cast<const void*>(from), count * sizeof(T));
+  } else {
+    std::copy_n(from, count, to);
+  }
+}
+
 // Rows [begin, end) of the [outer * count, inner] output.
 template <class T, class I>
 void CopyRows(const GatherSizes& sizes, const T* data, const I* indices, T* output, size_t begin,
@@ -61,9 +72,9 @@ void CopyRows(const GatherSizes& sizes, const T* data, const I* indices, T* outp
   for (size_t row = begin; row < end; ++row) {
     const size_t index = WrapIndex(indices[k], sizes.dim);
     if (sizes.inner == 1) {
-      output[row] = base[index];
+      CopyElements(base + index, 1, output + row);
     } else {
-      std::copy_n(base + index * sizes.inner, sizes.inner, output + row * sizes.inner);
+      CopyElements(base + index * sizes.inner, sizes.inner, output + row * sizes.inner);
     }
     if (++k == sizes.count) {
       k = 0;
@@ -185,7 +196,9 @@ Status RunGatherND(const GatherNDAttrs& attrs, KernelContext& context) {
 }
 
 constexpr OpRow kRows[] = {
-    Op<InferGather, RunGather>("Gather", {.since = 1, .types = kWholeByteTypes}),
+    // Tables of embeddings are large, and few of their rows are read.
+    Op<InferGather, RunGather>(
+        "Gather", {.since = 1, .types = kWholeByteTypes, .traits = {.unaligned_input = 0}}),
     Op<InferGatherElements, RunGatherElements>("GatherElements",
                                                {.since = 11, .types = kWholeByteTypes}),
     Op<InferGatherND, RunGatherND>("GatherND", {.since = 11, .types = kWholeByteTypes}),

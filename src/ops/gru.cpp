@@ -32,7 +32,7 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
       TENON_RETURN_IF_ERROR(weights_.Prepare(info, kInputR, 0, 2, 3));
       TENON_RETURN_IF_ERROR(candidate_weights_.Prepare(info, kInputR, 2, 3, 3));
     }
-    if (info.Constant(kInputR)) info.ReleaseConstant(kInputR);
+    if (info.StoredConstant(kInputR)) info.ReleaseConstant(kInputR);
     return OkStatus();
   }
 

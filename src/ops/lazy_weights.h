@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/function_ref.h"
+#include "base/mapped_file.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "tensor/tensor.h"
@@ -24,13 +25,17 @@ class LazyWeights {
   bool is_kept() const { return is_kept_; }
 
   // The weights. The first call makes them by make(constant), while others wait, and lets the
-  // constant go. Errors: what make returns; a later call tries again.
+  // constant go, with the memory behind it if it lies in a mapped file. Errors: what make returns;
+  // a later call tries again.
   Result<const float*> Get(FunctionRef<Result<Tensor>(const Tensor& constant)> make) const {
     if (const float* weights = ready_.load(std::memory_order_acquire)) return weights;
     const MutexLock lock(mutex_);
     if (const float* weights = ready_.load(std::memory_order_relaxed)) return weights;
     TENON_ASSIGN_OR_RETURN(weights_, make(constant_));
     ready_.store(weights_.data<float>(), std::memory_order_release);
+    MappedFile::ReleasePages(
+        constant_.owner(),
+        {static_cast<const std::byte*>(std::as_const(constant_).raw()), constant_.bytes()});
     constant_ = Tensor();
     return ready_.load(std::memory_order_relaxed);
   }

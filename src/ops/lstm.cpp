@@ -26,7 +26,7 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
       activations_.back().h.clip = kernels::CellActivation().clip;
     }
     TENON_RETURN_IF_ERROR(weights_.Prepare(info, kInputR, 0, 1, 1));
-    if (info.Constant(kInputR)) info.ReleaseConstant(kInputR);
+    if (info.StoredConstant(kInputR)) info.ReleaseConstant(kInputR);
     return OkStatus();
   }
 

@@ -125,7 +125,7 @@ void AddMatrix(const Tensor& c, float beta, size_t rows, size_t columns, Tensor&
 
 Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
   options_ = options;
-  const Tensor* constant = info.Constant(1);
+  const Tensor* constant = info.StoredConstant(1);
   if (constant == nullptr || constant->type() != DataType::kFloat || constant->size() == 0 ||
       constant->rank() < 2) {
     return OkStatus();

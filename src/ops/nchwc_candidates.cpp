@@ -74,7 +74,7 @@ bool IsConv(const Node& node) {
 std::optional<NchwcCandidate> ConvCandidate(const Graph& graph, const Node& node,
                                             const std::function<bool(ValueId)>& is_blocked) {
   const SymbolicShape* x = ImageShape(graph, node.inputs[0]);
-  const Tensor* weights = node.has_input(1) ? graph.ConstantOf(node.inputs[1]) : nullptr;
+  const Tensor* weights = node.has_input(1) ? graph.StoredConstantOf(node.inputs[1]) : nullptr;
   const Result<ConvAttrs> attrs = BindAttributes<ConvAttrs>(node);
   if (!x || !weights || !attrs || !ImageShape(graph, node.outputs[0])) return std::nullopt;
   const std::optional<Conv2dShape> shape = TypicalConvShape(*attrs, *x, weights->shape());
@@ -104,7 +104,7 @@ bool IsBinary(std::string_view op_type) {
 }
 
 bool IsScalar(const Graph& graph, ValueId id) {
-  const Tensor* constant = graph.ConstantOf(id);
+  const Tensor* constant = graph.StoredConstantOf(id);
   return constant && constant->size() == 1 && constant->rank() <= 4;
 }
 

@@ -69,25 +69,13 @@ Status InferNchwcConv(const ConvAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(blocked));
 }
 
-using PackedSize = size_t (*)(const Conv2dShape& shape);
-using PackWeights = void (*)(const Conv2dShape& shape, const float* weights, float* packed);
-
-Result<Tensor> PackBy(PackedSize size, PackWeights pack, const Conv2dShape& shape,
-                      const Tensor& weights) {
-  TENON_ASSIGN_OR_RETURN(
-      Tensor packed,
-      Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(size(shape))})));
-  pack(shape, weights.data<float>(), packed.data<float>());
-  return packed;
-}
-
 class NchwcConv final : public StatefulKernel<InferNchwcConv> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
     TENON_ASSIGN_OR_RETURN(activation_,
                            FusedActivation(attrs_.activation, attrs_.activation_params));
-    const Tensor* weights = info.Constant(1);
+    const Tensor* weights = info.StoredConstant(1);
     if (weights == nullptr || weights->rank() != 4) {
       return NotImplemented("weights that are no constant of four dimensions");
     }
@@ -119,8 +107,9 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     if (y.size() == 0) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const Conv2dShape shape, ShapeOf(context.Input(0).shape(), y.shape()));
     const float* in = context.Input(0).data<float>();
-    TENON_ASSIGN_OR_RETURN(const float* weights,
-                           packed_.Get([this](const Tensor& constant) { return Pack(constant); }));
+    TENON_ASSIGN_OR_RETURN(const float* weights, packed_.Get([&](const Tensor& constant) {
+      return Pack(constant, context.threads());
+    }));
     float* out = y.data<float>();
     kernels::ConvEpilogue epilogue;
     if (context.HasInput(2)) epilogue.bias = context.Input(2).data<float>();
@@ -162,29 +151,52 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   }
 
  private:
-  // The weights as the method wants them; they do not depend on the size of the picture.
-  Result<Tensor> Pack(const Tensor& weights) const {
-    const Conv2dShape& shape = typical_shape_;
+  size_t PackedSize() const {
+    using namespace kernels;  // NOLINT(google-build-using-namespace)
     switch (method_) {
-      case NchwcMethod::kWinograd: {
-        const size_t size = kernels::PackedWinogradWeightsSize(shape, tile_);
-        TENON_ASSIGN_OR_RETURN(
-            Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(size)})));
-        kernels::PackWinogradWeights(shape, tile_, weights.data<float>(), packed.data<float>());
-        return packed;
-      }
+      case NchwcMethod::kWinograd:
+        return PackedWinogradWeightsSize(typical_shape_, tile_);
       case NchwcMethod::kDepthwise:
-        return PackBy(kernels::PackedDepthwiseWeightsSize, kernels::PackDepthwiseWeights, shape,
-                      weights);
+        return PackedDepthwiseWeightsSize(typical_shape_);
       case NchwcMethod::kGrouped:
-        return PackBy(kernels::PackedGroupedWeightsSize, kernels::PackGroupedWeights, shape,
-                      weights);
+        return PackedGroupedWeightsSize(typical_shape_);
       case NchwcMethod::kStem:
-        return PackBy(kernels::PackedStemWeightsSize, kernels::PackStemWeights, shape, weights);
+        return PackedStemWeightsSize(typical_shape_);
       case NchwcMethod::kDirect:
         break;
     }
-    return PackBy(kernels::PackedConvWeightsSize, kernels::PackConvWeights, shape, weights);
+    return PackedConvWeightsSize(typical_shape_);
+  }
+
+  void PackBlock(const float* weights, size_t block, float* packed) const {
+    using namespace kernels;  // NOLINT(google-build-using-namespace)
+    switch (method_) {
+      case NchwcMethod::kWinograd:
+        return PackWinogradWeights(typical_shape_, tile_, weights, block, packed);
+      case NchwcMethod::kDepthwise:
+        return PackDepthwiseWeights(typical_shape_, weights, block, packed);
+      case NchwcMethod::kGrouped:
+        return PackGroupedWeights(typical_shape_, weights, block, packed);
+      case NchwcMethod::kStem:
+        return PackStemWeights(typical_shape_, weights, block, packed);
+      case NchwcMethod::kDirect:
+        break;
+    }
+    PackConvWeights(typical_shape_, weights, block, packed);
+  }
+
+  // The weights as the method wants them; they do not depend on the size of the picture.
+  Result<Tensor> Pack(const Tensor& weights, ThreadPool& threads) const {
+    TENON_ASSIGN_OR_RETURN(
+        Tensor packed,
+        Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(PackedSize())})));
+    const size_t blocks = kernels::ChannelBlocks(typical_shape_.out_channels);
+    threads.ParallelFor(blocks, 1, [&](size_t begin, size_t end) {
+      for (size_t block = begin; block < end; ++block) {
+        PackBlock(weights.data<float>(), block, packed.data<float>());
+      }
+    });
+    return packed;
   }
 
   // The sizes of one run; `y` is blocked, `x` unless the method is kStem.

@@ -139,7 +139,7 @@ Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& c
 Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first, size_t last,
                                  size_t parts) {
   input_ = i, first_ = first, last_ = last, parts_ = parts;
-  const Tensor* w = info.Constant(i);
+  const Tensor* w = info.StoredConstant(i);
   if (w == nullptr || w->rank() != 3 || w->size() == 0) return OkStatus();
   const auto directions = static_cast<size_t>(w->shape()[0]);
   const auto rows = static_cast<size_t>(w->shape()[1]);
@@ -221,7 +221,7 @@ Status RecurrentLayer::Prepare(KernelInfo& info, const RecurrentAttrs& attrs, si
   starts_reversed_ = attrs.direction == "reverse";
   batch_first_ = attrs.batch_first;
   TENON_RETURN_IF_ERROR(input_weights_.Prepare(info, kInputW, 0, 1, 1));
-  if (info.Constant(kInputW)) info.ReleaseConstant(kInputW);
+  if (info.StoredConstant(kInputW)) info.ReleaseConstant(kInputW);
   return OkStatus();
 }
 

@@ -17,7 +17,7 @@ class Rnn final : public StatefulKernel<InferRnn>, private RecurrentCell {
     TENON_RETURN_IF_ERROR(layer_.Prepare(info, attrs_, 1));
     TENON_ASSIGN_OR_RETURN(activations_, CellActivationsOf(attrs_, layer_.directions(), kDefaults));
     TENON_RETURN_IF_ERROR(weights_.Prepare(info, kInputR, 0, 1, 1));
-    if (info.Constant(kInputR)) info.ReleaseConstant(kInputR);
+    if (info.StoredConstant(kInputR)) info.ReleaseConstant(kInputR);
     return OkStatus();
   }
 

@@ -88,4 +88,8 @@ const Tensor* KernelInfo::Constant(size_t i) const {
   return HasInput(i) ? graph_.ConstantOf(node_.inputs[i]) : nullptr;
 }
 
+const Tensor* KernelInfo::StoredConstant(size_t i) const {
+  return HasInput(i) ? graph_.StoredConstantOf(node_.inputs[i]) : nullptr;
+}
+
 }  // namespace tenon

@@ -30,6 +30,9 @@ struct KernelTraits {
   // Output 0 has the elements of input 0 under another shape: the executor shares the memory and
   // never calls Run.
   bool is_view = false;
+  // Run reads input `unaligned_input` by its bytes, so that a constant there need not be aligned;
+  // -1: none.
+  int unaligned_input = -1;
   // Output 0 may be written over input `in_place_input` when both have the same size in bytes and
   // nothing else reads the input afterwards; -1: none of them. `in_place_also` is a second
   // candidate.
@@ -125,6 +128,9 @@ class KernelInfo {
   // The tensor if input `i` is a constant, else null. Lives as long as the session unless every
   // kernel that reads it said ReleaseConstant.
   const Tensor* Constant(size_t i) const;
+  // The same, but its elements may not be aligned (Tensor::is_aligned): for kernels that copy them
+  // into a form of their own.
+  const Tensor* StoredConstant(size_t i) const;
   // The kernel keeps its own packed copy of constant input `i` and will never read Input(i).
   void ReleaseConstant(size_t i) { released_constants.push_back(i); }
 

@@ -44,7 +44,7 @@ class PlanBuilder {
     }
     DropUnreadConstants();
     plan_.slot_count = plan_.value_of.size();
-    CollectConstants();
+    TENON_RETURN_IF_ERROR(CollectConstants());
     FindLastUses();
     return std::move(plan_);
   }
@@ -123,7 +123,7 @@ class PlanBuilder {
 
   // The slot of the value, or of a copy of it, that can be read in `location`.
   Result<Slot> SlotIn(ValueId id, uint8_t location) {
-    const bool is_constant = graph_.ConstantOf(id) != nullptr;
+    const bool is_constant = graph_.StoredConstantOf(id) != nullptr;
     const size_t home = is_constant ? kHost : LocationOf(HomeSlot(id));
     if (CanRead(home, location)) return HomeSlot(id);
     const auto [known, is_new] = copies_.try_emplace({id, location}, kNoSlot);
@@ -138,7 +138,8 @@ class PlanBuilder {
   int32_t& StreamOf(Slot slot) { return plan_.stream_of[static_cast<size_t>(slot)]; }
 
   Result<Slot> CopyConstant(ValueId id, uint8_t location) {
-    const Tensor& constant = *graph_.ConstantOf(id);
+    TENON_RETURN_IF_ERROR(graph_.AlignInitializer(id));
+    const Tensor& constant = *graph_.StoredConstantOf(id);
     Result<Tensor> copy = Tensor::Allocate(constant.type(), constant.shape(),
                                            plan_.locations[location].constant_allocator);
     Status status = copy ? parts_.transfers->CopyTensor(constant, *copy) : copy.error();
@@ -160,6 +161,10 @@ class PlanBuilder {
     for (const size_t input : info.released_constants) ++packed_reads_[node.inputs[input]];
     Prepared prepared{&node, std::move(*kernel), {}};
     prepared.traits = prepared.kernel->traits();
+    const int unaligned = prepared.traits.unaligned_input;
+    if (unaligned >= 0 && node.has_input(static_cast<size_t>(unaligned))) {
+      ++unaligned_reads_[node.inputs[static_cast<size_t>(unaligned)]];
+    }
     return prepared;
   }
 
@@ -299,15 +304,29 @@ class PlanBuilder {
   }
 
   void Drop(ValueId id) {
-    const Tensor* constant = graph_.ConstantOf(id);
+    const Tensor* constant = graph_.StoredConstantOf(id);
     if (constant == nullptr) return;
     graph_.SetInitializer(id, Tensor::View(constant->type(), constant->shape(), nullptr));
   }
 
-  void CollectConstants() {
+  // Whether all readers take the constant as it is stored.
+  bool MayBeUnaligned(ValueId id) const {
+    const auto reads = unaligned_reads_.find(id);
+    if (reads == unaligned_reads_.end()) return false;
+    const auto packed = packed_reads_.find(id);
+    const ValueInfo& info = graph_.value(id);
+    return info.output_uses == 0 &&
+           reads->second + (packed == packed_reads_.end() ? 0 : packed->second) ==
+               info.consumers.size();
+  }
+
+  Status CollectConstants() {
     for (size_t i = 0; i < slot_of_.size(); ++i) {
       const ValueInfo& info = graph_.value(static_cast<ValueId>(i));
       if (slot_of_[i] == kNoSlot || !info.initializer.has_value()) continue;
+      if (const auto id = static_cast<ValueId>(i); !MayBeUnaligned(id)) {
+        TENON_RETURN_IF_ERROR(graph_.AlignInitializer(id));
+      }
       plan_.constants.emplace_back(slot_of_[i], info.initializer);
       if (info.is_input) plan_.default_inputs.emplace_back(slot_of_[i], info.initializer);
     }
@@ -315,6 +334,7 @@ class PlanBuilder {
     for (const auto& [slot, value] : plan_.constants) {
       plan_.is_constant[static_cast<size_t>(slot)] = true;
     }
+    return OkStatus();
   }
 
   void FindLastUses() {
@@ -353,7 +373,8 @@ class PlanBuilder {
   std::map<std::pair<ValueId, uint8_t>, Slot> copies_;     // by value and location
   std::vector<int32_t> made_at_;                           // by slot: step; -1: before the run
   std::map<std::pair<int32_t, int32_t>, int32_t> waited_;  // (waiting stream, stream): up to step
-  std::map<ValueId, size_t> packed_reads_;
+  std::map<ValueId, size_t> packed_reads_;                 // by kernels that packed the constant
+  std::map<ValueId, size_t> unaligned_reads_;  // by kernels that take it as it is stored
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tensor/tensor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -89,6 +90,11 @@ Tensor Tensor::ReadOnlyView(DataType type, Shape shape, const void* data,
                             std::shared_ptr<void> owner) {
   // One class serves memory that may be written and memory that may not.
   return View(type, std::move(shape), const_cast<void*>(data), std::move(owner));
+}
+
+bool Tensor::is_aligned() const {
+  const size_t alignment = std::clamp<size_t>(DataTypeBits(type_) / 8, 1, alignof(double));
+  return reinterpret_cast<uintptr_t>(data_) % alignment == 0;
 }
 
 Tensor Tensor::Reshaped(Shape shape) const {

@@ -54,7 +54,7 @@ class Tensor {
                      const MemoryInfo& memory = CpuMemory());
 
   // The same of CPU memory that nobody may write, such as a mapped file. Whoever holds the tensor
-  // uses its const members only.
+  // uses its const members only. Where `data` may lie anywhere, is_aligned() tells how it lies.
   static Tensor ReadOnlyView(DataType type, Shape shape, const void* data,
                              std::shared_ptr<void> owner);
 
@@ -73,6 +73,8 @@ class Tensor {
   size_t bytes() const { return bytes_; }
   const MemoryInfo& memory() const { return *memory_; }
   bool defined() const { return type_ != DataType::kUndefined; }
+  // Whether the elements may be read as their type; if not, only their bytes may.
+  bool is_aligned() const;
   const std::shared_ptr<void>& owner() const { return owner_; }
 
   void* raw() { return data_; }

@@ -50,6 +50,25 @@ TEST(MappedFileTest, OutlivesItsName) {
   EXPECT_EQ(Text(file.bytes()), "text");
 }
 
+TEST(MappedFileTest, ReleasedPagesAreReadAgain) {
+  const TemporaryFolder folder;
+  const std::string text(100000, 'x');
+  const auto file = MappedFile::Share(MappedFile::Open(folder.Write("file", text)).value());
+  for (const size_t begin : {0, 1, 4096}) {
+    for (const size_t size : {0, 1, 4096, 90000}) {
+      MappedFile::ReleasePages(file, file->bytes().subspan(begin, size));
+      EXPECT_EQ(Text(file->bytes()), text);
+    }
+  }
+}
+
+TEST(MappedFileTest, PagesOfOtherOwnersStay) {
+  const auto text = std::make_shared<std::string>(100000, 'x');
+  MappedFile::ReleasePages(text, Bytes(*text));
+  MappedFile::ReleasePages(nullptr, Bytes(*text));
+  EXPECT_EQ(*text, std::string(100000, 'x'));
+}
+
 TEST(MappedFileTest, OnlyRegularFilesAreOpened) {
   const TemporaryFolder folder;
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);

@@ -30,6 +30,21 @@ TEST(GraphTest, TracksProducersAndConsumers) {
   EXPECT_FALSE(g.graph.IsUnused(g.y));
 }
 
+TEST(GraphTest, ConstantsAreAlignedForWhoeverReadsThem) {
+  const auto bytes = std::make_shared<std::string>(9, '\0');
+  Graph graph;
+  const ValueId id = graph.AddInitializer(
+      "w", Tensor::ReadOnlyView(DataType::kFloat, {2}, bytes->data() + 1, bytes));
+  const Tensor* stored = graph.StoredConstantOf(id);
+  ASSERT_TRUE(stored);
+  EXPECT_FALSE(stored->is_aligned());
+  const Tensor* constant = graph.ConstantOf(id);
+  ASSERT_TRUE(constant);
+  EXPECT_TRUE(constant->is_aligned());
+  EXPECT_EQ(constant->data<float>()[1], 0);
+  EXPECT_EQ(graph.StoredConstantOf(id)->raw(), constant->raw());
+}
+
 TEST(GraphTest, OrdersTopologicallyAndNamesCycles) {
   SmallGraph g;
   EXPECT_EQ(g.graph.TopologicalOrder().value(), (std::vector<NodeId>{g.add, g.relu}));

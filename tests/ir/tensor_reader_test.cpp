@@ -127,6 +127,34 @@ TEST(TensorReaderTest, BooleansOfRawDataAreZeroOrOne) {
   EXPECT_EQ(static_cast<const uint8_t*>(named->tensor.raw())[2], 1);
 }
 
+// A large float tensor as raw_data or as float_data, at every offset from an aligned address.
+TEST(TensorReaderTest, LargeTensorsAreViewsAtAnyAddressIfTheReaderAllows) {
+  std::vector<float> values(5000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 4;
+  const std::string raw(reinterpret_cast<const char*>(values.data()),
+                        values.size() * sizeof(float));
+  size_t unaligned = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    Message message =
+        TensorOf(DataType::kFloat, {5000}).Bytes(TensorField::kDocString, std::string(i / 2, 'd'));
+    message = i % 2 ? message.Bytes(TensorField::kRawData, raw)
+                    : message.Bytes(TensorField::kFloatData, raw);
+    const auto bytes = std::make_shared<std::string>(message.bytes());
+    ReadContext context{WireErrors(bytes->data()), bytes, ExternalData({}), 10};
+    const Result<NamedTensor> any = ReadTensorProto(*bytes, context, ViewAlignment::kAny);
+    ASSERT_TRUE(any) << any.error().message();
+    const auto* begin = static_cast<const char*>(any->tensor.raw());
+    EXPECT_TRUE(begin > bytes->data() && begin < bytes->data() + bytes->size());
+    EXPECT_EQ(std::string_view(begin, any->tensor.bytes()), raw);
+    unaligned += any->tensor.is_aligned() ? 0 : 1;
+    const Result<NamedTensor> aligned = ReadTensorProto(*bytes, context);
+    ASSERT_TRUE(aligned) << aligned.error().message();
+    EXPECT_TRUE(aligned->tensor.is_aligned());
+    EXPECT_EQ(aligned->tensor.data<float>()[4999], values[4999]);
+  }
+  EXPECT_EQ(unaligned, 6u);
+}
+
 TEST(TensorReaderTest, NamesWhatDoesNotFit) {
   const int64_t huge = int64_t{1} << 62;
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kFloat, {4})),

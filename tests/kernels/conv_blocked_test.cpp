@@ -14,7 +14,9 @@ TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
   ASSERT_TRUE(ConvBlockedSupports(c.shape));
   const ConvData data(c);
   std::vector<float> packed(PackedConvWeightsSize(c.shape));
-  PackConvWeights(c.shape, data.weights.data(), packed.data());
+  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
+    PackConvWeights(c.shape, data.weights.data(), block, packed.data());
+  }
   ForEveryTarget([&] {
     // NaN in the idle lanes of the input shows any use of them.
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
@@ -72,7 +74,9 @@ TEST(ConvBlockedTest, ResidualMayBeTheOutput) {
   const ConvCase c = {"", {1, 40, 6, 6, 20, 6, 6, 1, 3, 3, 1, 1, 1, 1, 1, 1}, kRelu, true};
   const ConvData data(c);
   std::vector<float> packed(PackedConvWeightsSize(c.shape));
-  PackConvWeights(c.shape, data.weights.data(), packed.data());
+  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
+    PackConvWeights(c.shape, data.weights.data(), block, packed.data());
+  }
   const std::vector<float> in = ToBlocked(data.in, 1, 40, 36, 0);
   std::vector<float> out = ToBlocked(data.residual, 1, 20, 36, 0);
   GuardedBuffer scratch(ConvBlockedScratchSize(c.shape) / 4, true);
@@ -89,7 +93,9 @@ TEST(ConvBlockedTest, NanReachesItsChannelsAndNotTheIdleLanes) {
   ForEveryTarget([&] {
     std::vector<float> packed(PackedConvWeightsSize(shape));
     const std::vector<float> weights(6, 1.0f);
-    PackConvWeights(shape, weights.data(), packed.data());
+    for (size_t block = 0; block < ChannelBlocks(shape.out_channels); ++block) {
+      PackConvWeights(shape, weights.data(), block, packed.data());
+    }
     std::vector<float> in(16, 0.0f);
     in[1] = std::nanf("");
     std::vector<float> out(16, 1.0f);
@@ -113,7 +119,9 @@ TEST_P(ConvStemTest, MatchesReferenceOnEveryTarget) {
   const ConvCase& c = GetParam();
   const ConvData data(c);
   std::vector<float> packed(PackedStemWeightsSize(c.shape));
-  PackStemWeights(c.shape, data.weights.data(), packed.data());
+  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
+    PackStemWeights(c.shape, data.weights.data(), block, packed.data());
+  }
   ForEveryTarget([&] {
     GuardedBuffer in(data.in);
     GuardedBuffer weights(packed);

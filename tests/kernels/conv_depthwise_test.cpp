@@ -13,7 +13,9 @@ TEST_P(ConvDepthwiseTest, MatchesReferenceOnEveryTarget) {
   const ConvCase& c = GetParam();
   const ConvData data(c);
   std::vector<float> packed(PackedDepthwiseWeightsSize(c.shape));
-  PackDepthwiseWeights(c.shape, data.weights.data(), packed.data());
+  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
+    PackDepthwiseWeights(c.shape, data.weights.data(), block, packed.data());
+  }
   ForEveryTarget([&] {
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
                                c.shape.in_height * c.shape.in_width, std::nanf("")));
@@ -73,7 +75,9 @@ TEST_P(ConvGroupedTest, MatchesReferenceOnEveryTarget) {
   ASSERT_TRUE(ConvGroupedSupports(c.shape));
   const ConvData data(c);
   std::vector<float> packed(PackedGroupedWeightsSize(c.shape));
-  PackGroupedWeights(c.shape, data.weights.data(), packed.data());
+  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
+    PackGroupedWeights(c.shape, data.weights.data(), block, packed.data());
+  }
   ForEveryTarget([&] {
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
                                c.shape.in_height * c.shape.in_width, std::nanf("")));

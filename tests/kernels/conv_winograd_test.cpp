@@ -9,9 +9,11 @@ class ConvWinogradTest : public testing::TestWithParam<ConvCase> {};
 
 void CheckTile(const ConvCase& c, const ConvData& data, WinogradTile tile, double tolerance) {
   SCOPED_TRACE(testing::Message() << "tile " << static_cast<int>(tile));
-  std::vector<float> packed(PackedWinogradWeightsSize(c.shape, tile));
-  PackWinogradWeights(c.shape, tile, data.weights.data(), packed.data());
   ForEveryTarget([&] {
+    std::vector<float> packed(PackedWinogradWeightsSize(c.shape, tile));
+    for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
+      PackWinogradWeights(c.shape, tile, data.weights.data(), block, packed.data());
+    }
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
                                c.shape.in_height * c.shape.in_width, std::nanf("")));
     GuardedBuffer weights(packed);
