@@ -10,6 +10,7 @@ namespace tenon {
 
 extern const std::span<const OpRow> kArgReduceFamily;
 extern const std::span<const OpRow> kAttentionFamily;
+extern const std::span<const OpRow> kBiasActivationFamily;
 extern const std::span<const OpRow> kBinaryFamily;
 extern const std::span<const OpRow> kBitwiseFamily;
 extern const std::span<const OpRow> kCastFamily;
@@ -51,6 +52,7 @@ extern const std::span<const OpRow> kRnnFamily;
 extern const std::span<const OpRow> kScatterFamily;
 extern const std::span<const OpRow> kShapeFamily;
 extern const std::span<const OpRow> kShrinkFamily;
+extern const std::span<const OpRow> kSkipNormalizationFamily;
 extern const std::span<const OpRow> kSliceFamily;
 extern const std::span<const OpRow> kSoftmaxFamily;
 extern const std::span<const OpRow> kSplitFamily;

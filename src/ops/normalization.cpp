@@ -50,6 +50,18 @@ Status InferLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
+// SimplifiedLayerNormalization-1, ONNX Runtime's name of RMSNormalization.
+Status InferSimplifiedLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
+  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 1, x.Product(axis, x.rank())));
+  SymbolicShape statistics = x;
+  for (size_t i = axis; i < x.rank(); ++i) statistics[i] = Dim(1);
+  TENON_RETURN_IF_ERROR(context.SetOutput(1, std::move(statistics), DataType::kFloat));
+  return context.SetOutput(0, std::move(x));
+}
+
+// With a mean, output 1 is the mean and 2 the inverse deviation; without, 1 is the latter.
 template <bool subtract_mean>
 Status RunLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
@@ -57,8 +69,10 @@ Status RunLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
   const auto rows = static_cast<size_t>(x.shape().Product(0, axis));
   const auto n = static_cast<size_t>(x.shape().Product(axis, x.rank()));
   float* y = context.Output(0).data<float>();
-  float* mean = OptionalFloats(context.HasOutput(1) ? &context.Output(1) : nullptr);
-  float* inv_std = OptionalFloats(context.HasOutput(2) ? &context.Output(2) : nullptr);
+  float* first = OptionalFloats(context.HasOutput(1) ? &context.Output(1) : nullptr);
+  float* second = OptionalFloats(context.HasOutput(2) ? &context.Output(2) : nullptr);
+  float* mean = subtract_mean ? first : nullptr;
+  float* inv_std = subtract_mean ? second : first;
   const float* gamma = OptionalFloats(context, 1);
   const float* beta = OptionalFloats(context, 2);
   context.threads().ParallelFor(
@@ -222,8 +236,7 @@ constexpr OpRow kRows[] = {
                                            {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferLayerNorm, RunLayerNorm<false>>(
         "RMSNormalization", {.since = 23, .types = kFloat32Only, .traits = kInPlace}),
-    // ONNX Runtime's name for it, in the default domain.
-    Op<InferLayerNorm, RunLayerNorm<false>>(
+    Op<InferSimplifiedLayerNorm, RunLayerNorm<false>>(
         "SimplifiedLayerNormalization", {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferBatchNorm, RunBatchNorm>("BatchNormalization",
                                      {.since = 1, .types = kFloat32Only, .traits = kInPlace}),

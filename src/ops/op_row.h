@@ -24,8 +24,9 @@ namespace tenon {
 struct OpOptions {
   std::string_view domain = "";
   int32_t since = 1;           // first opset; the row holds until a later row of the same name
-  TypeSet types = kAnyTensor;  // element types of input 0 (of output 0 if there are no inputs)
+  TypeSet types = kAnyTensor;  // element types of one input (of output 0 if that is left out)
   KernelTraits traits = {};
+  size_t typed_input = 0;  // which input; the same for all rows of a version
 };
 
 using MakeKernel = Result<std::unique_ptr<Kernel>> (*)(KernelInfo& info,

@@ -27,8 +27,11 @@ const std::vector<const OpRow*>& SortedRows() {
   return *sorted;
 }
 
-DataType PrimaryType(const Graph& graph, const Node& node) {
-  if (node.has_input(0)) return graph.value(node.inputs[0]).type.element_type;
+// The element type that decides which row an operator has.
+DataType PrimaryType(const Graph& graph, const Node& node, size_t typed_input) {
+  if (node.has_input(typed_input)) {
+    return graph.value(node.inputs[typed_input]).type.element_type;
+  }
   if (node.has_output(0)) return graph.value(node.outputs[0]).type.element_type;
   return DataType::kUndefined;
 }
@@ -49,6 +52,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
   static const std::span<const OpRow> families[] = {
       kArgReduceFamily,
       kAttentionFamily,
+      kBiasActivationFamily,
       kBinaryFamily,
       kBitwiseFamily,
       kCastFamily,
@@ -90,6 +94,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kScatterFamily,
       kShapeFamily,
       kShrinkFamily,
+      kSkipNormalizationFamily,
       kSliceFamily,
       kSoftmaxFamily,
       kSplitFamily,
@@ -128,7 +133,10 @@ const OpRow* FindOpRow(std::string_view domain, std::string_view op_type, int32_
 }
 
 const OpRow* FindOpRow(const Graph& graph, const Node& node) {
-  return FindOpRow(node.domain, node.op_type, node.opset, PrimaryType(graph, node));
+  const OpRow* any = FindOpRow(node.domain, node.op_type, node.opset, DataType::kUndefined);
+  if (any == nullptr) return nullptr;
+  return FindOpRow(node.domain, node.op_type, node.opset,
+                   PrimaryType(graph, node, any->options.typed_input));
 }
 
 const ShapeFunctionTable& OpShapeFunctions() {
