@@ -1,0 +1,434 @@
+// GroupQueryAttention of com.microsoft: causal attention of many query heads to few key heads, with
+// rotary embedding and a cache that may be one buffer for past and present.
+#include <cmath>
+
+#include "base/arithmetic.h"
+#include "kernels/normalization.h"
+#include "ops/families.h"
+#include "ops/head_rows.h"
+
+namespace tenon {
+namespace {
+
+enum Input : size_t {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kLastPositions,  // of each sequence: its length, new tokens included, less one
+  kTotalLength,    // the longest of them
+  kCos,
+  kSin,
+  kPositions,
+  kScoreBias,
+  kSinks,
+  kKeyScale,
+  kValueScale,
+  kQueryNorm,
+  kKeyNorm
+};
+enum Output : size_t { kY, kPresentKey, kPresentValue, kScores };
+
+struct GroupQueryAttrs {
+  int64_t heads = 1, kv_heads = 1;
+  std::optional<float> scale;
+  float softcap = 0;
+  int64_t local_window = -1;
+  bool is_causal = true;
+  bool do_rotary = false, rotary_interleaved = false;
+  int64_t smooth_softmax = -1;
+  int64_t scores = 0;  // 0: none, 1: before the softmax, 2: behind
+  bool sliding_cache = false;
+  float norm_epsilon = 1e-6f;
+  std::string key_type = "NONE", value_type = "NONE";
+  static constexpr auto Fields() {
+    using A = GroupQueryAttrs;
+    return std::tuple(Field("num_heads", &A::heads), Field("kv_num_heads", &A::kv_heads),
+                      Field("scale", &A::scale), Field("softcap", &A::softcap),
+                      Field("local_window_size", &A::local_window), Field("causal", &A::is_causal),
+                      Field("do_rotary", &A::do_rotary),
+                      Field("rotary_interleaved", &A::rotary_interleaved),
+                      Field("smooth_softmax", &A::smooth_softmax), Field("qk_output", &A::scores),
+                      Field("sliding_window_cache", &A::sliding_cache),
+                      Field("qk_norm_epsilon", &A::norm_epsilon),
+                      Field("k_quant_type", &A::key_type), Field("v_quant_type", &A::value_type));
+  }
+};
+
+// --- Shapes ---
+
+Status CheckAttrs(const GroupQueryAttrs& attrs) {
+  if (attrs.kv_heads < 1 || attrs.heads < 1 || attrs.heads % attrs.kv_heads != 0) {
+    return InvalidArgument("expected num_heads to be a multiple of kv_num_heads, got {} and {}",
+                           attrs.heads, attrs.kv_heads);
+  }
+  if (attrs.scores < 0 || attrs.scores > 2) {
+    return InvalidArgument("expected qk_output in [0, 2], got {}", attrs.scores);
+  }
+  if (attrs.key_type != "NONE" || attrs.value_type != "NONE") {
+    return NotImplemented("a quantized cache: k_quant_type '{}', v_quant_type '{}'", attrs.key_type,
+                          attrs.value_type);
+  }
+  if (attrs.sliding_cache) return NotImplemented("sliding_window_cache = 1");
+  return OkStatus();
+}
+
+// Elements of a head; key and value fit to it.
+Result<Dim> HeadSize(const GroupQueryAttrs& attrs, const SymbolicShape& q,
+                     const ShapeContext& context) {
+  const bool has_keys = context.HasInput(kKey);
+  if (has_keys != context.HasInput(kValue)) {
+    return InvalidArgument("key and value are given together or not at all");
+  }
+  const auto kv = CheckedMul<int64_t>(attrs.kv_heads, has_keys ? 0 : 2);
+  const auto heads = kv ? CheckedAdd(attrs.heads, *kv) : std::nullopt;
+  if (!heads || (q[2].is_number() && q[2].value() % *heads != 0)) {
+    return InvalidArgument("input 0: expected heads of one size, got {}", q);
+  }
+  const Dim size = FloorDiv(q[2], Dim(*heads));
+  for (const size_t i : {kKey, kValue}) {
+    if (!has_keys) break;
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(i, 3));
+    if (MayEqual(x[0], q[0]) && MayEqual(x[1], q[1]) &&
+        MayEqual(x[2], Dim(attrs.kv_heads) * size)) {
+      continue;
+    }
+    return InvalidArgument("input {}: expected [{}, {}, {}], got {}", i, q[0], q[1],
+                           Dim(attrs.kv_heads) * size, x);
+  }
+  return size;
+}
+
+Status CheckRotary(const GroupQueryAttrs& attrs, const Dim& size, const ShapeContext& context) {
+  if (!attrs.do_rotary) return OkStatus();
+  for (const size_t i : {kCos, kSin}) {
+    if (!context.HasInput(i)) {
+      return InvalidArgument("do_rotary needs the inputs cos_cache and sin_cache");
+    }
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape table, context.InputOfRank(i, 2));
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape cos, context.InputOfRank(kCos, 2));
+    const bool fits =
+        MayEqual(table[1], cos[1]) && MayEqual(table[0], cos[0]) &&
+        (!table[1].is_number() || !size.is_number() || table[1].value() <= size.value() / 2);
+    if (!fits) {
+      return InvalidArgument("input {}: expected angles for heads of {} elements, got {}", i, size,
+                             table);
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckVectorOf(const ShapeContext& context, size_t i, const Dim& size) {
+  if (!context.HasInput(i)) return OkStatus();
+  const Result<SymbolicShape> shape = context.Input(i);
+  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
+  if (MayEqual(shape->NumElements(), size)) return OkStatus();
+  return InvalidArgument("input {}: expected {} elements, got {}", i, size, *shape);
+}
+
+// The sequence lengths at most `total`, if they are known.
+Result<Dim> TotalLength(const ShapeContext& context) {
+  const Tensor* total = context.InputData(kTotalLength);
+  if (total == nullptr) return Dim::Unknown();
+  if (total->size() != 1) {
+    return InvalidArgument("input 6: expected one element, got {}", total->shape());
+  }
+  const int32_t length = total->data<int32_t>()[0];
+  if (length < 0) return InvalidArgument("input 6: expected a length, got {}", length);
+  return Dim(length);
+}
+
+Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckAttrs(attrs));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
+  TENON_ASSIGN_OR_RETURN(const Dim size, HeadSize(attrs, q, context));
+  TENON_RETURN_IF_ERROR(CheckRotary(attrs, size, context));
+  const bool has_past = context.HasInput(kPastKey);
+  if (has_past != context.HasInput(kPastValue)) {
+    return InvalidArgument("past_key and past_value are used together or not at all");
+  }
+  const Dim heads(attrs.heads), kv_heads(attrs.kv_heads);
+  Dim past(0), past_values(0);
+  TENON_RETURN_IF_ERROR(CheckCache(context, kPastKey, q[0], kv_heads, size, &past));
+  TENON_RETURN_IF_ERROR(CheckCache(context, kPastValue, q[0], kv_heads, size, &past_values));
+  if (!MayEqual(past, past_values)) {
+    return InvalidArgument("past_key has {} rows and past_value {}", past, past_values);
+  }
+  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kLastPositions, q[0]));
+  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kSinks, heads));
+  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kQueryNorm, size));
+  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kKeyNorm, size));
+  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kPositions, q[0] * q[1]));
+  TENON_ASSIGN_OR_RETURN(const Dim total, TotalLength(context));
+  TENON_RETURN_IF_ERROR(CheckScoreBias(context, kScoreBias, q[0], heads, q[1], total));
+  const Dim present = Max(past, total);
+  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentKey, {q[0], kv_heads, present, size}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentValue, {q[0], kv_heads, present, size}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kScores, {q[0], heads, q[1], total}));
+  return context.SetOutput(kY, {q[0], q[1], heads * size});
+}
+
+// --- Running ---
+
+class GroupQueryRun {
+ public:
+  GroupQueryRun(const GroupQueryAttrs& attrs, KernelContext& context)
+      : attrs_(attrs),
+        context_(context),
+        heads_(static_cast<size_t>(attrs.heads)),
+        kv_heads_(static_cast<size_t>(attrs.kv_heads)) {
+    const Shape& q = context.Input(kQuery).shape();
+    batch_ = static_cast<size_t>(q[0]);
+    queries_ = static_cast<size_t>(q[1]);
+    const bool has_keys = context.HasInput(kKey);
+    const size_t all_heads = heads_ + (has_keys ? 0 : 2 * kv_heads_);
+    size_ = static_cast<size_t>(q[2]) / all_heads;
+    if (has_keys) {
+      q_ = {HeadsLast(batch_, queries_, heads_, size_), context.Input(kQuery).data<float>()};
+      k_ = {HeadsLast(batch_, queries_, kv_heads_, size_), context.Input(kKey).data<float>()};
+      v_ = {k_.matrices, context.Input(kValue).data<float>()};
+    } else {
+      HeadMatrices m = HeadsLast(batch_, queries_, all_heads, size_);
+      m.heads = heads_;
+      q_ = {m, context.Input(kQuery).data<float>()};
+      m.heads = kv_heads_;
+      k_ = {m, q_.data + heads_ * size_};
+      v_ = {m, k_.data + kv_heads_ * size_};
+    }
+    total_ = static_cast<size_t>(context.Input(kTotalLength).data<int32_t>()[0]);
+    if (context.HasInput(kPastKey)) {
+      capacity_ = static_cast<size_t>(context.Input(kPastKey).shape()[2]);
+    }
+    rotation_.half = attrs.do_rotary ? static_cast<size_t>(context.Input(kCos).shape()[1]) : 0;
+    rotation_.interleaved = attrs.rotary_interleaved;
+    if (attrs.do_rotary) {
+      rotation_.cos = context.Input(kCos).data<float>();
+      rotation_.sin = context.Input(kSin).data<float>();
+    }
+  }
+
+  Status Run() {
+    TENON_RETURN_IF_ERROR(CheckLengths());
+    const size_t present = std::max(capacity_, total_);
+    const HeadMatrices cache = HeadsFirst(batch_, kv_heads_, present, size_);
+    FloatPieces pieces;
+    const bool edits = attrs_.do_rotary || context_.HasInput(kQueryNorm);
+    const size_t q_piece = edits ? pieces.Add(batch_ * queries_ * heads_ * size_) : 0;
+    const size_t k_piece = CachePiece(kPresentKey, cache, &pieces);
+    const size_t v_piece = CachePiece(kPresentValue, cache, &pieces);
+    const bool is_smooth = attrs_.smooth_softmax == 1;
+    const size_t sink_piece = is_smooth ? pieces.Add(heads_) : 0;
+    ScoreAddends addends(nullptr,
+                         context_.HasInput(kScoreBias) ? &context_.Input(kScoreBias) : nullptr, 0,
+                         {batch_, heads_, queries_, total_, 0});
+    // With one query a sequence, the heads that share keys are the rows of one product.
+    const size_t group = heads_ / kv_heads_;
+    const bool is_folded = queries_ == 1 && !context_.HasInput(kSinks) && !is_smooth;
+    const auto visible = [&](size_t b, size_t query) {
+      return VisibleKeys(b, is_folded ? 0 : query);
+    };
+    const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
+      return is_folded ? addends.Row(b, h * group + query, 0, buffer)
+                       : addends.Row(b, h, query, buffer);
+    };
+    AttentionOperands in = {
+        .q = edits ? HeadsLast(batch_, queries_, heads_, size_) : q_.matrices,
+        .k = cache,
+        .v = cache,
+        .y = HeadsLast(batch_, queries_, heads_, size_),
+        .q_data = q_.data,
+        .y_data = context_.Output(kY).data<float>(),
+        .softcap = attrs_.softcap,
+        .visible = visible,
+        .addends = row,
+        .scores_mode = attrs_.scores == 2 ? ScoresMode::kWeights : ScoresMode::kMasked};
+    in.k.length = in.v.length = total_;
+    in.scale = attrs_.scale.value_or(0);
+    if (in.scale == 0) in.scale = 1 / std::sqrt(static_cast<float>(size_));
+    if (attrs_.scores != 0 && context_.HasOutput(kScores)) {
+      in.scores = context_.Output(kScores).data<float>();
+    }
+    if (is_folded) {
+      Fold(group, &in.q);
+      Fold(group, &in.y);
+    }
+    const DotProductAttention attention(in);
+    const size_t tasks = attention.task_count(), scratch = attention.scratch_bytes();
+    auto* memory = static_cast<std::byte*>(
+        context_.Scratch(pieces.bytes() + context_.TaskScratchBytes(tasks, scratch)));
+    if (memory == nullptr) return RuntimeException("out of memory for {} keys", total_);
+    auto* floats = reinterpret_cast<float*>(memory);
+    if (edits) {
+      CopyQueries(in.q, floats + q_piece);
+      in.q_data = floats + q_piece;
+    }
+    in.k_data = FillCache(kPastKey, kPresentKey, k_, cache, floats + k_piece);
+    in.v_data = FillCache(kPastValue, kPresentValue, v_, cache, floats + v_piece);
+    if (context_.HasInput(kSinks)) in.sinks = context_.Input(kSinks).data<float>();
+    if (is_smooth) {
+      std::fill_n(floats + sink_piece, heads_, 0.0f);
+      if (!in.sinks) in.sinks = floats + sink_piece;
+    }
+    context_.ForEachTaskIn(memory + pieces.bytes(), tasks, scratch,
+                           [&](size_t task, std::byte* piece) {
+                             attention.RunTask(task, reinterpret_cast<float*>(piece));
+                           });
+    return OkStatus();
+  }
+
+ private:
+  Status CheckLengths() const {
+    const bool has_past = context_.HasInput(kPastKey);
+    const int32_t* last = context_.Input(kLastPositions).data<int32_t>();
+    if (total_ < queries_) {
+      return InvalidArgument("input 6: expected a total length of at least {}, got {}", queries_,
+                             total_);
+    }
+    for (size_t b = 0; b < batch_; ++b) {
+      const int64_t length = int64_t{last[b]} + 1;
+      // A first run may have fewer tokens in a sequence than the others: padding follows them.
+      const auto least = static_cast<int64_t>(is_first() ? 0 : queries_);
+      if (length < least || length > static_cast<int64_t>(total_)) {
+        return InvalidArgument("input 5: expected lengths in [{}, {}], less one, got {}", least,
+                               total_, last[b]);
+      }
+      if (!has_past && length > static_cast<int64_t>(queries_)) {
+        return InvalidArgument("input 5: {} keys of sequence {} need past_key", length, b);
+      }
+      if (Past(b) > capacity_) {
+        return InvalidArgument("input 5: {} past keys of sequence {}, past_key has {}", Past(b), b,
+                               capacity_);
+      }
+    }
+    if (!attrs_.do_rotary) return OkStatus();
+    const int64_t angles = context_.Input(kCos).shape()[0];
+    const bool has_positions = context_.HasInput(kPositions);
+    for (size_t b = 0; b < batch_; ++b) {
+      for (size_t i = 0; i < queries_; ++i) {
+        const int64_t position =
+            has_positions ? PositionInput(b, i) : static_cast<int64_t>(Past(b) + i);
+        if (position >= 0 && position < angles) continue;
+        return InvalidArgument("cos_cache: expected positions in [0, {}), got {}", angles,
+                               position);
+      }
+    }
+    return OkStatus();
+  }
+
+  bool is_first() const { return queries_ == total_; }
+  int64_t PositionInput(size_t b, size_t i) const {
+    return context_.Input(kPositions).data<int64_t>()[b * queries_ + i];
+  }
+  // Keys of a sequence that are in the cache already.
+  size_t Past(size_t b) const {
+    if (is_first()) return 0;
+    return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b]) + 1 - queries_;
+  }
+  size_t Position(size_t b, size_t i) const {
+    return context_.HasInput(kPositions) ? static_cast<size_t>(PositionInput(b, i)) : Past(b) + i;
+  }
+
+  KeyRange VisibleKeys(size_t b, size_t query) const {
+    const size_t past = Past(b);
+    if (!attrs_.is_causal) {
+      const auto length =
+          static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1);
+      return {0, length};
+    }
+    const size_t end = past + query + 1;
+    const bool is_local =
+        attrs_.local_window >= 0 && end > static_cast<size_t>(attrs_.local_window);
+    return {is_local ? end - static_cast<size_t>(attrs_.local_window) : 0, end};
+  }
+
+  // [batch, heads, 1, size] as [batch, heads / group, group, size].
+  static void Fold(size_t group, HeadMatrices* m) {
+    m->row_stride = m->head_stride;
+    m->head_stride *= group;
+    m->heads /= group;
+    m->length = group;
+  }
+
+  size_t CachePiece(Output present, const HeadMatrices& cache, FloatPieces* pieces) const {
+    return context_.HasOutput(present) ? 0 : pieces->Add(cache.batch * cache.batch_stride);
+  }
+
+  void Normalize(size_t norm, float* row) const {
+    if (!context_.HasInput(norm)) return;
+    kernels::RmsNorm({row}, row, 1, size_,
+                     {attrs_.norm_epsilon, context_.Input(norm).data<float>()});
+  }
+
+  void CopyQueries(const HeadMatrices&, float* into) {
+    const auto edit = [&](size_t b, size_t, size_t i, float* row) {
+      Normalize(kQueryNorm, row);
+      if (attrs_.do_rotary) Rotate(rotation_, Position(b, i), row);
+    };
+    const RowEdit row_edit = edit;
+    CopyRows(
+        context_.threads(), q_, HeadsLast(batch_, queries_, heads_, size_), into,
+        [](size_t) { return 0; }, &row_edit);
+  }
+
+  // Past and new rows; the past stays where it is if both share one buffer.
+  const float* FillCache(Input past, Output present, const HeadSource& source,
+                         const HeadMatrices& cache, float* piece) {
+    float* into = context_.HasOutput(present) ? context_.Output(present).data<float>() : piece;
+    if (context_.HasInput(past)) {
+      const HeadMatrices old = HeadsFirst(batch_, kv_heads_, capacity_, size_);
+      CopyCache(context_.threads(), old, context_.Input(past).data<float>(), cache, into,
+                [&](size_t b) { return Past(b); });
+    }
+    const auto edit = [&](size_t b, size_t, size_t i, float* row) {
+      Normalize(kKeyNorm, row);
+      if (attrs_.do_rotary) Rotate(rotation_, Position(b, i), row);
+    };
+    const RowEdit row_edit = edit;
+    const bool edits = present == kPresentKey && (attrs_.do_rotary || context_.HasInput(kKeyNorm));
+    CopyRows(
+        context_.threads(), source, cache, into, [&](size_t b) { return Past(b); },
+        edits ? &row_edit : nullptr);
+    ClearRest(present, cache, into);
+    return into;
+  }
+
+  // What nothing was written to: no old memory leaves.
+  void ClearRest(Output present, const HeadMatrices& cache, float* into) {
+    const bool is_shared =
+        context_.HasOutput(present) &&
+        context_.HasInput(present == kPresentKey ? kPastKey : kPastValue) &&
+        context_.Input(present == kPresentKey ? kPastKey : kPastValue).raw() == into;
+    if (is_shared) return;
+    for (size_t b = 0; b < batch_; ++b) {
+      const size_t used = Past(b) + queries_;
+      for (size_t h = 0; h < kv_heads_; ++h) {
+        float* matrix = into + cache.Offset(b, h);
+        std::fill(matrix + used * size_, matrix + cache.length * size_, 0.0f);
+      }
+    }
+  }
+
+  const GroupQueryAttrs& attrs_;
+  KernelContext& context_;
+  const size_t heads_, kv_heads_;
+  size_t batch_ = 0, queries_ = 0, size_ = 0;
+  size_t total_ = 0, capacity_ = 0;  // keys; rows of the past's buffer
+  HeadSource q_, k_, v_;
+  Rotation rotation_;
+};
+
+Status RunGroupQuery(const GroupQueryAttrs& attrs, KernelContext& context) {
+  return GroupQueryRun(attrs, context).Run();
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferGroupQuery, RunGroupQuery>("GroupQueryAttention",
+                                       {.domain = "com.microsoft", .types = kFloat32Only}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kGroupQueryAttentionFamily = kRows;
+
+}  // namespace tenon

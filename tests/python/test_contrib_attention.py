@@ -1,0 +1,403 @@
+"""Operators of attention in com.microsoft, compared with onnxruntime."""
+
+import contrib
+import numpy as np
+import onnxruntime
+import pytest
+import tenon
+from contrib import check, floats
+
+HEADS, SIZE, VALUE_SIZE = 4, 8, 6
+MHA_OUTPUTS = {"y": np.float32, "present_key": np.float32, "present_value": np.float32}
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+def seen(*shape: int) -> np.ndarray:
+    """A mask in which each query sees its own key at least."""
+    mask = np.random.default_rng(0).integers(0, 2, shape)
+    return (mask | np.eye(*shape[-2:], dtype=np.int64)).astype(np.int32)
+
+
+def mha_inputs(queries: int = 5, keys: int = 7, value_size: int = VALUE_SIZE) -> list:
+    """Query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value."""
+    return [
+        floats(2, queries, HEADS * SIZE),
+        floats(2, keys, HEADS * SIZE, seed=1),
+        floats(2, keys, HEADS * value_size, seed=2),
+        *([None] * 5),
+    ]
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 7), (1, 40), (33, 33)])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_multi_head_attention(queries: int, keys: int, with_bias: bool) -> None:
+    inputs = mha_inputs(queries, keys)
+    if with_bias:
+        inputs[3] = floats(HEADS * (2 * SIZE + VALUE_SIZE), seed=3)
+    check("MultiHeadAttention", inputs, num_heads=HEADS)
+    check("MultiHeadAttention", inputs, num_heads=HEADS, scale=0.1)
+    check("MultiHeadAttention", inputs, MHA_OUTPUTS, num_heads=HEADS)
+
+
+@pytest.mark.parametrize("length", [1, 6])
+def test_multi_head_attention_is_causal(length: int) -> None:
+    inputs = mha_inputs(length, length)
+    check("MultiHeadAttention", inputs, num_heads=HEADS, unidirectional=1)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        ints(3, 7),
+        np.array([[1] * 5 + [0] * 2, [0] + [1] * 6], np.int32),
+        seen(2, 5, 7),
+    ],
+    ids=["lengths", "keys", "scores"],
+)
+@pytest.mark.parametrize("bias_shape", [None, (2, HEADS, 5, 7), (1, HEADS, 5, 7), (1, 1, 5, 7)])
+def test_multi_head_attention_masks(mask: np.ndarray, bias_shape: tuple | None) -> None:
+    inputs = mha_inputs()
+    inputs[4] = mask
+    if bias_shape:
+        inputs[5] = floats(*bias_shape, seed=9)
+    check("MultiHeadAttention", inputs, num_heads=HEADS, mask_filter_value=-50.0)
+
+
+def test_multi_head_attention_packed() -> None:
+    qkv = floats(2, 5, HEADS, 3, SIZE)
+    parts = [np.ascontiguousarray(qkv[:, :, :, i]).reshape(2, 5, HEADS * SIZE) for i in range(3)]
+    (expected,) = check("MultiHeadAttention", parts, num_heads=HEADS)
+    check("MultiHeadAttention", [qkv], expected=[expected], num_heads=HEADS)
+    kv = np.ascontiguousarray(qkv[:, :, :, 1:])
+    check("MultiHeadAttention", [parts[0], kv], expected=[expected], num_heads=HEADS)
+    heads_first = [x.reshape(2, 5, HEADS, SIZE).transpose(0, 2, 1, 3).copy() for x in parts]
+    check("MultiHeadAttention", [parts[0], *heads_first[1:]], num_heads=HEADS)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_multi_head_attention_with_past(with_bias: bool, causal: int) -> None:
+    inputs = mha_inputs(3, 3, SIZE)
+    if with_bias:
+        inputs[3] = floats(3 * HEADS * SIZE, seed=3)
+    inputs[6] = floats(2, HEADS, 4, SIZE, seed=4)
+    inputs[7] = floats(2, HEADS, 4, SIZE, seed=5)
+    check("MultiHeadAttention", inputs, MHA_OUTPUTS, num_heads=HEADS, unidirectional=causal)
+    content = contrib.model("MultiHeadAttention", inputs, {"y": np.float32}, num_heads=HEADS)
+    contrib.run_tenon(content, inputs)
+
+
+def test_multi_head_attention_gives_scores() -> None:
+    outputs = {**MHA_OUTPUTS, "qk": np.float32}
+    check("MultiHeadAttention", mha_inputs(), outputs, num_heads=HEADS)
+
+
+def test_multi_head_attention_in_half() -> None:
+    inputs = [x if x is None else x.astype(np.float16) for x in mha_inputs()]
+    (y,) = check("MultiHeadAttention", mha_inputs(), num_heads=HEADS)
+    expected = [y.astype(np.float16)]
+    check(
+        "MultiHeadAttention",
+        inputs,
+        {"y": np.float16},
+        expected=expected,
+        num_heads=HEADS,
+        rtol=2e-2,
+        atol=5e-3,
+    )
+
+
+@pytest.mark.parametrize("with_indirection", [False, True])
+def test_decoder_masked_multi_head_attention(with_indirection: bool) -> None:
+    batch, room, past = 4, 9, 5
+    hidden = HEADS * SIZE
+    inputs = [
+        floats(batch, 1, hidden),
+        floats(batch, 1, hidden, seed=1),
+        floats(batch, 1, hidden, seed=2),
+        None,
+        None,
+        floats(batch, HEADS, room, SIZE, seed=3),
+        floats(batch, HEADS, room, SIZE, seed=4),
+        ints(past),
+    ]
+    if with_indirection:
+        beams = np.random.default_rng(0).integers(0, 2, (2, 2, room)).astype(np.int32)
+        inputs += [ints(2), beams]
+    content = contrib.model(
+        "DecoderMaskedMultiHeadAttention",
+        inputs,
+        MHA_OUTPUTS,
+        num_heads=HEADS,
+        past_present_share_buffer=1,
+    )
+    y, key, value = contrib.run_tenon(content, inputs)
+    key_in, value_in = inputs[5].copy(), inputs[6].copy()
+    for cache, new in ((key_in, inputs[1]), (value_in, inputs[2])):
+        cache[:, :, past] = new.reshape(batch, HEADS, SIZE)
+    np.testing.assert_array_equal(key, key_in)
+    np.testing.assert_array_equal(value, value_in)
+    for b in range(batch):
+        for h in range(HEADS):
+            source = [b] * (past + 1)
+            if with_indirection:
+                source[:past] = [b // 2 * 2 + inputs[9][b // 2, b % 2, i] for i in range(past)]
+            keys = np.stack([key_in[source[i], h, i] for i in range(past + 1)])
+            values = np.stack([value_in[source[i], h, i] for i in range(past + 1)])
+            query = inputs[0][b, 0].reshape(HEADS, SIZE)[h]
+            scores = keys @ query / np.sqrt(SIZE)
+            weights = np.exp(scores - scores.max())
+            expected = weights / weights.sum() @ values
+            np.testing.assert_allclose(
+                y[b, 0].reshape(HEADS, SIZE)[h], expected, rtol=1e-4, atol=1e-5
+            )
+
+
+# --- Attention ---
+
+
+def attention_inputs(batch: int = 2, length: int = 5, hidden: int = 12, columns: int = 0) -> list:
+    columns = columns or 3 * HEADS * SIZE
+    return [floats(batch, length, hidden), floats(hidden, columns, seed=1), floats(columns, seed=2)]
+
+
+@pytest.mark.parametrize("constants", [(), (1, 2)])
+@pytest.mark.parametrize("length", [1, 5, 40])
+def test_attention(length: int, constants: tuple) -> None:
+    inputs = attention_inputs(length=length)
+    check("Attention", inputs, constants=constants, num_heads=HEADS)
+    # onnxruntime 1.31.1 crashes without a bias.
+    zeros = [*inputs[:2], np.zeros_like(inputs[2])]
+    expected = check("Attention", zeros, constants=constants, num_heads=HEADS, scale=0.2)
+    check(
+        "Attention",
+        inputs[:2],
+        constants=constants[:1],
+        num_heads=HEADS,
+        scale=0.2,
+        expected=expected,
+    )
+    check("Attention", inputs, constants=constants, num_heads=HEADS, unidirectional=1)
+    hidden = {"qkv_hidden_sizes": [HEADS * SIZE, HEADS * SIZE, HEADS * VALUE_SIZE]}
+    inputs = attention_inputs(length=length, columns=HEADS * (2 * SIZE + VALUE_SIZE))
+    check("Attention", inputs, constants=constants, num_heads=HEADS, **hidden)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        ints(3, 5),
+        ints(3, 5, 1, 0),
+        np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]], np.int32),
+        seen(2, 5, 5),
+    ],
+    ids=["ends", "ends and beginnings", "keys", "scores"],
+)
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_attention_masks(mask: np.ndarray, causal: int, with_bias: bool) -> None:
+    bias = floats(2, HEADS, 5, 5, seed=7) if with_bias else None
+    inputs = [*attention_inputs(), mask, None, bias]
+    check("Attention", inputs, num_heads=HEADS, unidirectional=causal)
+
+
+def test_attention_takes_a_square_mask() -> None:
+    mask = seen(2, 1, 8, 8)
+    inputs = [*attention_inputs(), np.ascontiguousarray(mask[:, 0, :5, :5])]
+    expected = check("Attention", inputs, num_heads=HEADS)
+    check("Attention", [*inputs[:3], mask], expected=expected, num_heads=HEADS)
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("with_present", [False, True])
+def test_attention_with_past(causal: int, with_present: bool) -> None:
+    past = floats(2, 2, HEADS, 4, SIZE, seed=5)
+    inputs = [*attention_inputs(), None, past]
+    outputs = {"y": np.float32, "present": np.float32}
+    expected = check("Attention", inputs, outputs, num_heads=HEADS, unidirectional=causal)
+    if not with_present:
+        check("Attention", inputs, num_heads=HEADS, unidirectional=causal, expected=expected[:1])
+
+
+def test_attention_gives_the_present() -> None:
+    outputs = {"y": np.float32, "present": np.float32}
+    check("Attention", attention_inputs(), outputs, num_heads=HEADS, unidirectional=1)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "attributes"),
+    [
+        ([(2, 5, 12), (11, 96)], {}),
+        ([(2, 5, 12), (12, 95)], {}),
+        ([(2, 5, 12), (12, 96), (95,)], {}),
+        ([(5, 12), (12, 96)], {}),
+        ([(2, 5, 12), (12, 96)], {"qkv_hidden_sizes": [32, 32]}),
+        ([(2, 5, 12), (12, 96)], {"qkv_hidden_sizes": [-32, -32, 160]}),
+        ([(2, 5, 12), (12, 96)], {"qkv_hidden_sizes": [2**62, 2**62, 96 - 2**63]}),
+        ([(2, 5, 12), (12, 96)], {"num_heads": 0}),
+        ([(2, 5, 12), (12, 96)], {"num_heads": -(2**63)}),
+    ],
+)
+def test_attention_rejects(shapes: list, attributes: dict) -> None:
+    inputs = [floats(*shape) for shape in shapes]
+    attributes = {"num_heads": HEADS, **attributes}
+    content = contrib.model("Attention", inputs, {"y": np.float32}, **attributes)
+    with pytest.raises(Exception, match="expected"):
+        contrib.run_tenon(content, inputs)
+
+
+# --- GroupQueryAttention ---
+
+KV_HEADS, GQA_SIZE = 2, 16  # onnxruntime turns heads of multiples of 16 alone
+GQA_OUTPUTS = MHA_OUTPUTS
+
+
+def angles(rows: int, half: int) -> list[np.ndarray]:
+    table = np.arange(rows)[:, None] * 0.3 ** np.arange(half)[None]
+    return [np.cos(table).astype(np.float32), np.sin(table).astype(np.float32)]
+
+
+def gqa_inputs(batch: int, queries: int, past: int, last: list[int], total: int) -> list:
+    return [
+        floats(batch, queries, HEADS * GQA_SIZE),
+        floats(batch, queries, KV_HEADS * GQA_SIZE, seed=1),
+        floats(batch, queries, KV_HEADS * GQA_SIZE, seed=2),
+        floats(batch, KV_HEADS, past, GQA_SIZE, seed=3),
+        floats(batch, KV_HEADS, past, GQA_SIZE, seed=4),
+        ints(*last),
+        ints(total),
+    ]
+
+
+def check_gqa(inputs: list, **attributes: object) -> list[np.ndarray]:
+    """Compares what the operator defines: rows of the cache behind the keys it does not."""
+    attributes = {"num_heads": HEADS, "kv_num_heads": KV_HEADS, **attributes}
+    content = contrib.model("GroupQueryAttention", inputs, GQA_OUTPUTS, **attributes)
+    y, key, value = contrib.run_tenon(content, inputs)
+    expected = contrib.run_onnxruntime(content, inputs)
+    np.testing.assert_allclose(y, expected[0], rtol=1e-4, atol=2e-5)
+    assert key.shape == expected[1].shape
+    for b, last in enumerate(inputs[5]):
+        for actual, other in ((key, expected[1]), (value, expected[2])):
+            np.testing.assert_allclose(
+                actual[b, :, : last + 1], other[b, :, : last + 1], rtol=1e-5, atol=1e-6
+            )
+    return [y, key, value]
+
+
+@pytest.mark.parametrize("rotary", [None, 0, 1])
+@pytest.mark.parametrize(
+    ("batch", "queries", "past", "last", "total"),
+    [
+        (2, 5, 0, [4, 4], 5),
+        (2, 1, 6, [4, 6], 7),
+        (1, 3, 9, [6], 7),
+        (1, 1, 16, [9], 10),
+        (2, 1, 64, [60, 33], 61),
+    ],
+)
+def test_group_query_attention(
+    rotary: int | None, batch: int, queries: int, past: int, last: list[int], total: int
+) -> None:
+    inputs = gqa_inputs(batch, queries, past, last, total)
+    attributes = {}
+    if rotary is not None:
+        inputs += angles(80, GQA_SIZE // 2)
+        attributes = {"do_rotary": 1, "rotary_interleaved": rotary}
+    check_gqa(inputs, **attributes)
+    packed = [np.concatenate(inputs[:3], axis=2), None, None, *inputs[3:]]
+    check_gqa(packed, **attributes)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"local_window_size": 2},
+        {"local_window_size": 4},
+        {"softcap": 1.5},
+        {"smooth_softmax": 1},
+        {"scale": 0.3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("queries", "past", "total"), [(6, 0, 6), (1, 9, 8), (3, 9, 8)])
+def test_group_query_attention_attributes(
+    attributes: dict, queries: int, past: int, total: int
+) -> None:
+    check_gqa(gqa_inputs(1, queries, past, [total - 1], total), **attributes)
+
+
+@pytest.mark.parametrize(("queries", "past", "total"), [(6, 0, 6), (1, 9, 8)])
+def test_group_query_attention_bias_and_sinks(queries: int, past: int, total: int) -> None:
+    inputs = gqa_inputs(1, queries, past, [total - 1], total) + [None] * 3
+    bias = floats(1, HEADS, queries, total, seed=8)
+    check_gqa([*inputs, bias])
+    check_gqa([*inputs, bias[:, :1].copy()])
+    check_gqa([*inputs, None, floats(HEADS, seed=9)])
+
+
+def test_group_query_attention_may_share_its_cache() -> None:
+    inputs = gqa_inputs(1, 1, 16, [9], 10)
+    content = contrib.model(
+        "GroupQueryAttention", inputs, GQA_OUTPUTS, num_heads=HEADS, kv_num_heads=KV_HEADS
+    )
+    expected = contrib.run_tenon(content, inputs)
+    session = tenon.InferenceSession(content)
+    caches = [tenon.OrtValue.ortvalue_from_numpy(inputs[i].copy()) for i in (3, 4)]
+    binding = session.io_binding()
+    for i in (0, 1, 2, 5, 6):
+        binding.bind_cpu_input(f"x{i}", inputs[i])
+    for i, name in ((0, "present_key"), (1, "present_value")):
+        binding.bind_ortvalue_input(f"x{i + 3}", caches[i])
+        binding.bind_ortvalue_output(name, caches[i])
+    binding.bind_output("y")
+    session.run_with_iobinding(binding)
+    (y,) = (x for x in binding.copy_outputs_to_cpu() if x.shape == expected[0].shape)
+    np.testing.assert_allclose(y, expected[0], rtol=1e-5)
+    np.testing.assert_allclose(caches[0].numpy()[:, :, :10], expected[1][:, :, :10], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("last", "total"),
+    [([7], 7), ([-2], 7), ([2**31 - 1], 7), ([6], -1), ([6], 2**31 - 1), ([0], 7), ([6], 0)],
+)
+def test_group_query_attention_rejects_lengths(last: list[int], total: int) -> None:
+    inputs = gqa_inputs(1, 2, 6, last, total)
+    content = contrib.model(
+        "GroupQueryAttention", inputs, GQA_OUTPUTS, num_heads=HEADS, kv_num_heads=KV_HEADS
+    )
+    with pytest.raises(Exception, match=r"expected|past|memory"):
+        contrib.run_tenon(content, inputs)
+
+
+# --- RotaryEmbedding ---
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("form", ["last", "first", "partial"])
+@pytest.mark.parametrize("positions", ["offset", "each"])
+def test_rotary_embedding(interleaved: int, form: str, positions: str) -> None:
+    x = floats(2, HEADS, 5, SIZE) if form == "first" else floats(2, 5, HEADS * SIZE)
+    ids = (
+        np.array([3]) if positions == "offset" else np.random.default_rng(0).integers(0, 9, (2, 5))
+    )
+    half = SIZE // 4 if form == "partial" else SIZE // 2
+    attributes = {"interleaved": interleaved}
+    if form == "partial":
+        attributes |= {"num_heads": HEADS, "rotary_embedding_dim": 2 * half}
+    check("RotaryEmbedding", [x, ids, *angles(9, half)], **attributes)
+
+
+@pytest.mark.parametrize("position", [-1, 5, 9, 2**63 - 1, -(2**63)])
+def test_rotary_embedding_rejects_positions(position: int) -> None:
+    inputs = [floats(2, 5, HEADS * SIZE), np.array([position]), *angles(9, SIZE // 2)]
+    content = contrib.model("RotaryEmbedding", inputs, {"y": np.float32})
+    with pytest.raises(Exception, match=r"expected positions in \[0, 9\)"):
+        contrib.run_tenon(content, inputs)
+
+
+def test_onnxruntime_is_the_reference() -> None:
+    assert onnxruntime.__version__ == "1.31.1"
