@@ -6,6 +6,10 @@
 // The newest table that this header declares.
 #define TENON_API_VERSION 1
 
+// Element types that ONNXTensorElementDataType lacks, as numbers of it.
+#define TENON_TENSOR_ELEMENT_DATA_TYPE_FLOAT6E2M3 27
+#define TENON_TENSOR_ELEMENT_DATA_TYPE_FLOAT6E3M2 28
+
 #ifdef __cplusplus
 extern "C" {
 #endif

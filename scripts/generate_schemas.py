@@ -30,6 +30,8 @@ ELEMENT_TYPES = {
     "float8e5m2fnuz": "kFloat8e5m2fnuz",
     "float4e2m1": "kFloat4e2m1",
     "float8e8m0": "kFloat8e8m0",
+    "float6e2m3": "kFloat6e2m3",
+    "float6e3m2": "kFloat6e3m2",
 }
 FORMS = (
     "tensor({})",

@@ -6,7 +6,7 @@
 namespace tenon::python {
 namespace {
 
-// In the order of ONNXTensorElementDataType.
+// In the order of ONNXTensorElementDataType, then those of tenon_c_api.h.
 constexpr ElementType kElementTypes[] = {
     {"undefined", nullptr, 0, false, 0},  {"float", "f", 4, true, 32},
     {"uint8", "B", 1, true, 8},           {"int8", "b", 1, true, 8},
@@ -21,9 +21,10 @@ constexpr ElementType kElementTypes[] = {
     {"float8e5m2fnuz", "B", 1, false, 8}, {"uint4", "B", 1, false, 4},
     {"int4", "B", 1, false, 4},           {"float4e2m1", "B", 1, false, 4},
     {"uint2", "B", 1, false, 2},          {"int2", "B", 1, false, 2},
-    {"float8e8m0", "B", 1, false, 8},
+    {"float8e8m0", "B", 1, false, 8},     {"float6e2m3", "B", 1, false, 6},
+    {"float6e3m2", "B", 1, false, 6},
 };
-static_assert(std::size(kElementTypes) == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0 + 1);
+static_assert(std::size(kElementTypes) == TENON_TENSOR_ELEMENT_DATA_TYPE_FLOAT6E3M2 + 1);
 static_assert(sizeof(long) == 4 || sizeof(long) == 8);
 
 constexpr auto kLong =

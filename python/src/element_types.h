@@ -1,7 +1,7 @@
 // The element types of ONNX as Python sees them.
 #pragma once
 
-#include <onnxruntime_c_api.h>
+#include <tenon_c_api.h>
 
 #include <string_view>
 

@@ -39,13 +39,23 @@ ML_DTYPES = {
     "float8e5m2fnuz": "float8_e5m2fnuz",
     "float8e8m0": "float8_e8m0fnu",
     "float4e2m1": "float4_e2m1fn",
+    "float6e2m3": "float6_e2m3fn",
+    "float6e3m2": "float6_e3m2fn",
     "int4": "int4",
     "uint4": "uint4",
     "int2": "int2",
     "uint2": "uint2",
 }
-# Elements in a byte, the first in the lowest bits.
-PACKED = {"float4e2m1": 2, "int4": 2, "uint4": 2, "int2": 4, "uint2": 4}
+# Bits of an element; the first element lies in the lowest bits of the first byte.
+PACKED = {
+    "float4e2m1": 4,
+    "float6e2m3": 6,
+    "float6e3m2": 6,
+    "int4": 4,
+    "uint4": 4,
+    "int2": 2,
+    "uint2": 2,
+}
 ONNX_TYPES = {name: onnx for onnx, name in (NUMPY_TYPES | ML_DTYPES).items()}
 
 
@@ -93,23 +103,19 @@ def prepare(value: Any, expected: str) -> tuple[np.ndarray, str, tuple[int, ...]
     return array.reshape(-1), onnx_type, shape
 
 
-def pack(elements: np.ndarray, per_byte: int) -> np.ndarray:
-    """Joins elements, one in each byte, to `per_byte` in each byte."""
-    bits = 8 // per_byte
-    padded = np.zeros(-(-elements.size // per_byte) * per_byte, np.uint8)
-    padded[: elements.size] = elements & ((1 << bits) - 1)
-    shifts = np.arange(per_byte, dtype=np.uint8) * bits
-    return np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1, dtype=np.uint8)
+def pack(elements: np.ndarray, bits: int) -> np.ndarray:
+    """Joins elements, one in each byte, to a stream of `bits` bits each."""
+    stream = np.unpackbits(elements[:, None], axis=1, count=bits, bitorder="little")
+    return np.packbits(stream, bitorder="little")
 
 
-def unpack(packed: np.ndarray, per_byte: int, count: int, is_signed: bool) -> np.ndarray:
+def unpack(packed: np.ndarray, bits: int, count: int, is_signed: bool) -> np.ndarray:
     """Undoes pack: `count` elements, one in each byte, with their sign extended."""
-    bits = 8 // per_byte
-    shifts = np.arange(per_byte, dtype=np.uint8) * bits
-    elements = (packed[:, None] >> shifts).reshape(-1)[:count] & ((1 << bits) - 1)
+    stream = np.unpackbits(packed, count=count * bits, bitorder="little")
+    elements = np.packbits(stream.reshape(count, bits), axis=1, bitorder="little").reshape(count)
     if is_signed:
         elements = ((elements << (8 - bits)).view(np.int8) >> (8 - bits)).view(np.uint8)
-    return elements.astype(np.uint8, copy=False)
+    return elements
 
 
 def typed(memory: np.ndarray, onnx_type: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,5 +1,5 @@
 // ONNXTensorElementDataType and DataType. The ABI numbers the three newest types in another order
-// than ONNX does.
+// than ONNX does; float6, which the ABI lacks, keeps ONNX's numbers (tenon_c_api.h).
 #pragma once
 
 #include <onnxruntime_c_api.h>

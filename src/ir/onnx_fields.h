@@ -1,4 +1,4 @@
-// Field numbers of the messages of onnx-ml.proto (IR version 13), for the reader and the writer.
+// Field numbers of the messages of onnx-ml.proto (IR version 14), for the reader and the writer.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace tenon {
 
 // ModelProto up to this version is read; later ones may hold what this reader does not know.
-inline constexpr int64_t kNewestIrVersion = 13;
+inline constexpr int64_t kNewestIrVersion = 14;
 // From this version on, an initializer that is not also an input cannot be overridden, and need
 // not be listed among the inputs.
 inline constexpr int64_t kInitializersNeedNoInput = 4;

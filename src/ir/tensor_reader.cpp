@@ -66,6 +66,9 @@ TensorField TypedFieldOf(DataType type) {
   }
 }
 
+// Elements of this size have an entry each, though their bytes are packed.
+constexpr size_t kUnpackedEntryBits = 6;
+
 // Bytes of the tensor that one entry of the typed field fills.
 size_t BytesPerEntry(DataType type) {
   switch (TypedFieldOf(type)) {
@@ -76,6 +79,12 @@ size_t BytesPerEntry(DataType type) {
     default:
       return std::max<size_t>(1, DataTypeBits(type) / 8);
   }
+}
+
+// Entries of the typed field that hold `elements`, which fill `size` bytes.
+size_t EntryCount(DataType type, int64_t elements, size_t size) {
+  return DataTypeBits(type) == kUnpackedEntryBits ? static_cast<size_t>(elements)
+                                                  : size / BytesPerEntry(type);
 }
 
 // Adds the entries of the current field, a typed one, to the count.
@@ -206,6 +215,39 @@ class EntryWriter {
   size_t bytes_per_entry_;
 };
 
+// Joins the low bits of entries, the first in the lowest bits of the first byte.
+class BitWriter {
+ public:
+  explicit BitWriter(void* out) : out_(static_cast<uint8_t*>(out)) {}
+  void operator()(uint64_t value) {
+    pending_ |= static_cast<unsigned>(value & ((1u << kUnpackedEntryBits) - 1)) << count_;
+    count_ += kUnpackedEntryBits;
+    if (count_ >= 8) Flush();
+  }
+  // Writes a byte of what is pending, if there is anything.
+  void Flush() {
+    if (count_ == 0) return;
+    *out_++ = static_cast<uint8_t>(pending_);
+    pending_ >>= 8;
+    count_ -= std::min<size_t>(count_, 8);
+  }
+
+ private:
+  uint8_t* out_;
+  unsigned pending_ = 0;
+  size_t count_ = 0;
+};
+
+void FillPacked(std::string_view bytes, ReadContext& context, Tensor& tensor) {
+  BitWriter write(tensor.raw());
+  WireReader reader("TensorProto", bytes, context.errors);
+  while (reader.Next()) {
+    if (reader.field<TensorField>() != TensorField::kInt32Data) continue;
+    reader.Unsigneds([&](uint64_t value) { write(value); });
+  }
+  write.Flush();
+}
+
 void FillNumbers(std::string_view bytes, ReadContext& context, Tensor& tensor) {
   const TensorField typed = TypedFieldOf(tensor.type());
   EntryWriter write(tensor.raw(), BytesPerEntry(tensor.type()));
@@ -236,7 +278,7 @@ Result<Tensor> FromTyped(DataType type, const Shape& shape, const TensorFields& 
                          std::string_view bytes, ReadContext& context, ViewAlignment alignment) {
   TENON_ASSIGN_OR_RETURN(const int64_t elements, shape.CheckedNumElements());
   TENON_ASSIGN_OR_RETURN(const size_t size, DataTypeBytes(type, elements));
-  const size_t entries = size / BytesPerEntry(type);
+  const size_t entries = EntryCount(type, elements, size);
   const TensorField typed = TypedFieldOf(type);
   if (fields.mixes_typed_fields || (fields.typed != typed && fields.typed_entries > 0)) {
     return InvalidGraph("expected the elements of a {} tensor in {}, got some in {}",
@@ -252,6 +294,8 @@ Result<Tensor> FromTyped(DataType type, const Shape& shape, const TensorFields& 
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type, shape));
   if (type == DataType::kString) {
     FillStrings(bytes, context, tensor);
+  } else if (DataTypeBits(type) == kUnpackedEntryBits) {
+    FillPacked(bytes, context, tensor);
   } else {
     FillNumbers(bytes, context, tensor);
   }

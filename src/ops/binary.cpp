@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/broadcast.h"
+#include "ops/element_conversion.h"
 #include "ops/element_type.h"
 #include "ops/families.h"
 
@@ -111,13 +112,70 @@ Status RunMod(const ModAttrs& attrs, KernelContext& context) {
                     : RunBinary<BinaryOp::kMod>({}, context);
 }
 
-// Pow-13: the exponent may have a type of its own.
-Status RunPow(const NoAttrs&, KernelContext& context) {
+// The type in which a base and an exponent of different types meet. An integer exponent of a float
+// base is exact in the base's type unless the power overflows anyway.
+DataType PowType(DataType base, DataType exponent) {
+  if (!kInts.Contains(base)) return kInts.Contains(exponent) ? base : DataType::kDouble;
+  return kInts.Contains(exponent) ? DataType::kInt64 : DataType::kDouble;
+}
+
+// Memory for `x` as elements of another type; none if it is of that type.
+size_t BytesAs(DataType type, const Tensor& x) {
+  const size_t bytes = static_cast<size_t>(x.size()) * DataTypeBits(type) / 8;
+  return x.type() == type ? 0 : (bytes + 63) / 64 * 64;
+}
+
+// `x` as elements of `type`: itself, or a view of `memory`, which is moved past it.
+Tensor ViewAs(DataType type, const Tensor& x, std::byte*& memory) {
+  if (x.type() == type) return x.Reshaped(x.shape());
+  Tensor view = Tensor::View(type, x.shape(), memory);
+  memory += BytesAs(type, x);
+  return view;
+}
+
+Status RunMixedPow(KernelContext& context) {
   const Tensor& base = context.Input(0);
   const Tensor& exponent = context.Input(1);
-  if (base.type() == exponent.type()) return RunBinary<BinaryOp::kPow>({}, context);
-  return NotImplemented("a base of type {} with an exponent of type {}", DataTypeName(base.type()),
-                        DataTypeName(exponent.type()));
+  Tensor& y = context.Output(0);
+  const DataType type = PowType(base.type(), exponent.type());
+  const size_t bytes = BytesAs(type, base) + BytesAs(type, exponent) + BytesAs(type, y);
+  auto* memory = static_cast<std::byte*>(context.Scratch(bytes));
+  if (memory == nullptr) return RuntimeException("out of memory for {} bytes", bytes);
+  Tensor wide_base = ViewAs(type, base, memory);
+  Tensor wide_exponent = ViewAs(type, exponent, memory);
+  Tensor wide_y = ViewAs(type, y, memory);
+  TENON_RETURN_IF_ERROR(ConvertElements(base, wide_base, {}, context.threads()));
+  TENON_RETURN_IF_ERROR(ConvertElements(exponent, wide_exponent, {}, context.threads()));
+  TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions, FunctionsFor(BinaryOp::kPow, type));
+  TENON_RETURN_IF_ERROR(RunBroadcast(context, functions, kernels::ElementwiseGrain(BinaryOp::kPow),
+                                     wide_base, wide_exponent, wide_y));
+  return ConvertElements(wide_y, y, {}, context.threads());
+}
+
+// Pow-13: the exponent may have a type of its own.
+Status RunPow(const NoAttrs&, KernelContext& context) {
+  const bool is_mixed = context.Input(0).type() != context.Input(1).type();
+  return is_mixed ? RunMixedPow(context) : RunBinary<BinaryOp::kPow>({}, context);
+}
+
+// Equal-19 of strings.
+Status RunEqualStrings(const NoAttrs&, KernelContext& context) {
+  const auto* a = context.Input(0).data<std::string>();
+  const auto* b = context.Input(1).data<std::string>();
+  bool* y = context.Output(0).data<bool>();
+  const std::span<const int64_t> shapes[] = {context.Input(0).shape().dims(),
+                                             context.Input(1).shape().dims()};
+  TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
+  const kernels::BroadcastTasks tasks = kernels::SplitBroadcast(plan, plan.output_size());
+  for (size_t task = 0; task < tasks.count; ++task) {
+    kernels::ForEachRunOfTask(plan, tasks, task, [&](const auto& offsets, size_t to, size_t n) {
+      for (size_t i = 0; i < n; ++i) {
+        y[to + i] =
+            a[offsets[0] + i * plan.inner_stride[0]] == b[offsets[1] + i * plan.inner_stride[1]];
+      }
+    });
+  }
+  return OkStatus();
 }
 
 // Before opset 7, `broadcast` lines b's axes up with a's from `axis` on.
@@ -149,8 +207,8 @@ Status InferOld(const OldBroadcastAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(shape));
 }
 
-template <BinaryOp op>
-Status RunOld(const OldBroadcastAttrs& attrs, KernelContext& context) {
+Status RunOldBroadcast(const OldBroadcastAttrs& attrs, const BinaryFunctions& functions,
+                       size_t grain, KernelContext& context) {
   const Tensor& a = context.Input(0);
   TENON_ASSIGN_OR_RETURN(Shape shape, LinedUp(attrs, a.shape(), context.Input(1).shape()));
   const Tensor b = context.Input(1).Reshaped(std::move(shape));
@@ -159,8 +217,32 @@ Status RunOld(const OldBroadcastAttrs& attrs, KernelContext& context) {
   if (!(broadcast == SymbolicShape(a.shape()))) {
     return InvalidArgument("input 1 {} does not broadcast to input 0 {}", b.shape(), a.shape());
   }
-  TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions, FunctionsFor(op, a.type()));
-  return RunBroadcast(context, functions, kernels::ElementwiseGrain(op), a, b, context.Output(0));
+  return RunBroadcast(context, functions, grain, a, b, context.Output(0));
+}
+
+template <BinaryOp op>
+Status RunOld(const OldBroadcastAttrs& attrs, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions,
+                         FunctionsFor(op, context.Input(0).type()));
+  return RunOldBroadcast(attrs, functions, kernels::ElementwiseGrain(op), context);
+}
+
+template <LogicalOp op>
+Status RunOldLogical(const OldBroadcastAttrs& attrs, KernelContext& context) {
+  return RunOldBroadcast(attrs, kernels::FindLogical(op),
+                         kernels::ElementwiseGrain(BinaryOp::kEqual), context);
+}
+
+// PRelu-6: one slope, or one for each channel, which is axis 1.
+Status InferOldPRelu(const NoAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  return context.SetOutput(0, std::move(shape));
+}
+
+Status RunOldPRelu(const NoAttrs&, KernelContext& context) {
+  const bool is_per_channel = context.Input(1).size() != 1 && context.Input(0).rank() > 1;
+  return RunOld<BinaryOp::kPRelu>({true, is_per_channel ? std::optional<int64_t>(1) : std::nullopt},
+                                  context);
 }
 
 template <LogicalOp op>
@@ -243,8 +325,8 @@ constexpr OpRow Binary(std::string_view name, int32_t since) {
 }
 
 template <BinaryOp op>
-constexpr OpRow Old(std::string_view name) {
-  return Op<InferOld<op>, RunOld<op>>(name, {.since = 1, .types = kArithmetic});
+constexpr OpRow Old(std::string_view name, TypeSet types = kArithmetic) {
+  return Op<InferOld<op>, RunOld<op>>(name, {.since = 1, .types = types});
 }
 
 template <BinaryOp op>
@@ -256,6 +338,11 @@ template <LogicalOp op>
 constexpr OpRow Logical(std::string_view name) {
   return Op<InferBinary<BinaryOp::kEqual, NoAttrs>, RunLogical<op>>(
       name, {.since = 7, .types = {DataType::kBool}, .traits = kEither});
+}
+
+template <LogicalOp op>
+constexpr OpRow OldLogical(std::string_view name) {
+  return Op<InferOld<BinaryOp::kEqual>, RunOldLogical<op>>(name, {.types = {DataType::kBool}});
 }
 
 template <BinaryOp op>
@@ -270,9 +357,13 @@ constexpr OpRow kRows[] = {
     Old<BinaryOp::kMul>("Mul"),
     Old<BinaryOp::kDiv>("Div"),
     Old<BinaryOp::kPow>("Pow"),
-    Old<BinaryOp::kEqual>("Equal"),
+    Old<BinaryOp::kEqual>("Equal", kArithmetic | TypeSet{DataType::kBool}),
     Old<BinaryOp::kLess>("Less"),
     Old<BinaryOp::kGreater>("Greater"),
+    OldLogical<LogicalOp::kAnd>("And"),
+    OldLogical<LogicalOp::kOr>("Or"),
+    OldLogical<LogicalOp::kXor>("Xor"),
+    Op<InferOldPRelu, RunOldPRelu>("PRelu", {.types = kFloatAndDouble}),
     Binary<BinaryOp::kAdd>("Add", 7),
     Binary<BinaryOp::kSub>("Sub", 7),
     Binary<BinaryOp::kMul>("Mul", 7),
@@ -281,6 +372,8 @@ constexpr OpRow kRows[] = {
     Op<InferBinary<BinaryOp::kPow, NoAttrs>, RunPow>("Pow", {.since = 7, .types = kArithmetic}),
     Op<InferBinary<BinaryOp::kMod, ModAttrs>, RunMod>("Mod", {.since = 10, .types = kArithmetic}),
     Compare<BinaryOp::kEqual>("Equal", 7, kArithmetic | TypeSet{DataType::kBool}),
+    Op<InferBinary<BinaryOp::kEqual, NoAttrs>, RunEqualStrings>(
+        "Equal", {.since = 7, .types = {DataType::kString}}),
     Compare<BinaryOp::kLess>("Less", 7),
     Compare<BinaryOp::kGreater>("Greater", 7),
     Compare<BinaryOp::kLessOrEqual>("LessOrEqual", 12),

@@ -15,7 +15,8 @@ inline constexpr TypeSet kConvertibleTypes =
     kNumbers | TypeSet{DataType::kBool,           DataType::kString,     DataType::kFloat8e4m3fn,
                        DataType::kFloat8e4m3fnuz, DataType::kFloat8e5m2, DataType::kFloat8e5m2fnuz,
                        DataType::kUint4,          DataType::kInt4,       DataType::kFloat4e2m1,
-                       DataType::kFloat8e8m0,     DataType::kUint2,      DataType::kInt2};
+                       DataType::kFloat8e8m0,     DataType::kUint2,      DataType::kInt2,
+                       DataType::kFloat6e2m3,     DataType::kFloat6e3m2};
 
 struct ConversionOptions {
   bool saturate = true;  // to float8 types

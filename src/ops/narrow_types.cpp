@@ -27,6 +27,10 @@ FloatFormat FormatOf(DataType type) {
       return {5, 2, 15, 0x7b, 0x7c, 0x7e, true};
     case DataType::kFloat8e5m2fnuz:
       return {5, 2, 16, 0x7f, 0, 0x80, false};
+    case DataType::kFloat6e2m3:
+      return {2, 3, 1, 0x1f, 0, 0, true};
+    case DataType::kFloat6e3m2:
+      return {3, 2, 3, 0x1f, 0, 0, true};
     default:  // float4e2m1
       return {2, 1, 1, 0x7, 0, 0, true};
   }
@@ -65,6 +69,8 @@ bool IsNarrowFloat(DataType type) {
     case DataType::kFloat8e5m2fnuz:
     case DataType::kFloat8e8m0:
     case DataType::kFloat4e2m1:
+    case DataType::kFloat6e2m3:
+    case DataType::kFloat6e3m2:
       return true;
     default:
       return false;
@@ -97,7 +103,7 @@ uint8_t EncodeNarrowFloat(DataType type, double value, bool saturate, ScaleRound
   const FloatFormat format = FormatOf(type);
   const auto sign =
       static_cast<uint8_t>(std::signbit(value) << (format.exponent_bits + format.mantissa_bits));
-  const bool saturates = saturate || type == DataType::kFloat4e2m1;
+  const bool saturates = saturate || IsSubByte(type);
   if (std::isnan(value)) return format.signed_zero ? format.nan | sign : format.nan;
   const double magnitude = std::abs(value);
   int code = format.largest + 1;

@@ -21,6 +21,7 @@ constexpr TypeFacts kFacts[kDataTypeCount] = {
     {"float8e4m3fnuz", 8}, {"float8e5m2", 8}, {"float8e5m2fnuz", 8},
     {"uint4", 4},          {"int4", 4},       {"float4e2m1", 4},
     {"float8e8m0", 8},     {"uint2", 2},      {"int2", 2},
+    {"float6e2m3", 6},     {"float6e3m2", 6},
 };
 
 const TypeFacts& Facts(DataType type) {

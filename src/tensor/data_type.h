@@ -39,8 +39,10 @@ enum class DataType : int32_t {
   kFloat8e8m0 = 24,
   kUint2 = 25,
   kInt2 = 26,
+  kFloat6e2m3 = 27,
+  kFloat6e3m2 = 28,
 };
-inline constexpr int kDataTypeCount = 27;
+inline constexpr int kDataTypeCount = 29;
 
 // The name in ONNX type strings, e.g. "float" or "int64"; "undefined" for anything unknown.
 std::string_view DataTypeName(DataType type);
@@ -49,7 +51,7 @@ DataType DataTypeFromName(std::string_view name);
 // Whether `value`, a number from a file, is one of the element types above (kUndefined is not).
 bool IsDataType(int64_t value);
 
-// Bits per element: 2 and 4 for the packed types, 8 * sizeof(std::string) for strings.
+// Bits per element: 2, 4 and 6 for the packed types, 8 * sizeof(std::string) for strings.
 size_t DataTypeBits(DataType type);
 // Bytes of `count` elements; packed types are padded to whole bytes at the end of the tensor.
 // Fails if the number does not fit, or count is negative.
@@ -87,16 +89,12 @@ inline constexpr TypeSet kNumbers = kFloats | kInts;
 inline constexpr TypeSet kIndices = {DataType::kInt32, DataType::kInt64};
 inline constexpr TypeSet kFixedSize =
     kNumbers | TypeSet{DataType::kBool, DataType::kComplex64, DataType::kComplex128};
-inline constexpr TypeSet kAnyTensor = kFixedSize | TypeSet{DataType::kString,
-                                                           DataType::kFloat8e4m3fn,
-                                                           DataType::kFloat8e4m3fnuz,
-                                                           DataType::kFloat8e5m2,
-                                                           DataType::kFloat8e5m2fnuz,
-                                                           DataType::kUint4,
-                                                           DataType::kInt4,
-                                                           DataType::kFloat4e2m1,
-                                                           DataType::kFloat8e8m0,
-                                                           DataType::kUint2,
-                                                           DataType::kInt2};
+inline constexpr TypeSet kAnyTensor =
+    kFixedSize |
+    TypeSet{DataType::kString,     DataType::kFloat8e4m3fn,   DataType::kFloat8e4m3fnuz,
+            DataType::kFloat8e5m2, DataType::kFloat8e5m2fnuz, DataType::kUint4,
+            DataType::kInt4,       DataType::kFloat4e2m1,     DataType::kFloat8e8m0,
+            DataType::kUint2,      DataType::kInt2,           DataType::kFloat6e2m3,
+            DataType::kFloat6e3m2};
 
 }  // namespace tenon

@@ -123,8 +123,8 @@ TEST(CheckerTest, RefusesVersionsThatItDoesNotKnow) {
   EXPECT_THAT(status.message(), HasSubstr("opset 1000 of domain 'ai.onnx' is not known"));
   EXPECT_TRUE(Check(ModelWith(node, 1000), {.allow_newer_opsets = true}).ok());
   Model model = Parse(ModelWith(node)).value();
-  model.ir_version = 14;
-  EXPECT_THAT(CheckModel(model).message(), HasSubstr("IR version 14 is not supported"));
+  model.ir_version = 15;
+  EXPECT_THAT(CheckModel(model).message(), HasSubstr("IR version 15 is not supported"));
 }
 
 TEST(CheckerTest, MayAllowUnknownOperators) {

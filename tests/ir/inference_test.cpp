@@ -220,5 +220,20 @@ TEST(InferenceTest, CyclesAreRefused) {
   EXPECT_EQ(Infer(*b.graph).code(), StatusCode::kInvalidGraph);
 }
 
+TEST(InferenceTest, BranchesThatMayNeverRunMayHoldShapesThatDoNotFit) {
+  GraphBuilder b;
+  const ValueId condition = b.Input("condition", DataType::kBool, SymbolicShape());
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim(2)});
+  GraphBuilder then_branch;
+  const ValueId weights = then_branch.Constant(Tensor::Of<float>({3}, {1, 2, 3}));
+  then_branch.Output(then_branch.Op("Add", {then_branch.Capture(x, "inner_x"), weights}));
+  GraphBuilder else_branch;
+  else_branch.Output(else_branch.Op("Relu", {else_branch.Capture(x, "other_x")}));
+  b.Op("If", {condition},
+       MakeAttributes(Attr("then_branch", std::move(then_branch.graph)),
+                      Attr("else_branch", std::move(else_branch.graph))));
+  EXPECT_TRUE(Infer(*b.graph).ok());
+}
+
 }  // namespace
 }  // namespace tenon

@@ -74,8 +74,8 @@ TEST(ReaderErrorsTest, NamesMistakesInModels) {
   const Message no_opset = Message().Int(ModelField::kIrVersion, 1).Add(ModelField::kGraph, graph);
   EXPECT_EQ(code(no_opset), StatusCode::kFail);
   EXPECT_THAT(ErrorOf(no_opset), HasSubstr("the model has no opset import"));
-  EXPECT_THAT(ErrorOf(ModelMessage(graph).Int(ModelField::kIrVersion, 14)),
-              HasSubstr("the model has IR version 14; the newest supported one is 13"));
+  EXPECT_THAT(ErrorOf(ModelMessage(graph).Int(ModelField::kIrVersion, 15)),
+              HasSubstr("the model has IR version 15; the newest supported one is 14"));
   EXPECT_THAT(ErrorOf(ModelMessage(graph).Add(ModelField::kOpsetImport, Opset("", 20))),
               HasSubstr("both version 21 and 20"));
   EXPECT_THAT(

@@ -51,6 +51,12 @@ const std::vector<TypedCase>& TypedCases() {
       {DataType::kFloat4e2m1, TensorField::kInt32Data, {1}, {0x05}, {0x05}},
       {DataType::kInt2, TensorField::kInt32Data, {5}, {0xe4, 0x02}, {0xe4, 0x02}},
       {DataType::kUint2, TensorField::kInt32Data, {4}, {0x1b}, {0x1b}},
+      {DataType::kFloat6e2m3,
+       TensorField::kInt32Data,
+       {5},
+       {0x3f, 0x01, 0x20, 0x15, 0x0a},
+       {0x7f, 0x00, 0x56, 0x0a}},
+      {DataType::kFloat6e3m2, TensorField::kInt32Data, {0}, {}, {}},
       {DataType::kInt64,
        TensorField::kInt64Data,
        {1},
@@ -179,8 +185,8 @@ TEST(TensorReaderTest, NamesWhatDoesNotFit) {
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kFloat, {huge / 64})), HasSubstr("got 0"));
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kString, {1}).Bytes(TensorField::kRawData, "a")),
               HasSubstr("string_data, got raw bytes"));
-  EXPECT_THAT(TensorErrorOf(TensorOf(DataType{27}, {1})),
-              HasSubstr("27 is not the number of an element type"));
+  EXPECT_THAT(TensorErrorOf(TensorOf(DataType{29}, {1})),
+              HasSubstr("29 is not the number of an element type"));
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kFloat, {}).Bytes(TensorField::kSegment, "")),
               HasSubstr("segments"));
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kFloat, {1}).Bytes(TensorField::kFloatData, "abc")),

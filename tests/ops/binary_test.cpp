@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/op_cases.h"
 #include "ops/run_op.h"
 
 namespace tenon {
@@ -136,6 +137,46 @@ TEST(BinaryTest, LogicFollowsItsTables) {
   EXPECT_EQ(values("And"), (std::vector<bool>{0, 0, 0, 1}));
   EXPECT_EQ(values("Or"), (std::vector<bool>{0, 1, 1, 1}));
   EXPECT_EQ(values("Xor"), (std::vector<bool>{0, 1, 1, 0}));
+}
+
+TEST(BinaryTest, OldLogicAndSlopesLineUpToo) {
+  const Tensor a = Tensor::Of<bool>({2, 2}, {false, true, true, false});
+  const Tensor b = Tensor::Of<bool>({2}, {true, false});
+  const Tensor y = RunTensorOp(
+      {"Xor", 1, {a, b}, MakeAttributes(Attr("broadcast", int64_t{1}), Attr("axis", int64_t{0}))});
+  EXPECT_EQ(std::vector<bool>(y.data<bool>(), y.data<bool>() + 4), (std::vector<bool>{1, 0, 1, 0}));
+  const Tensor x = Tensor::Of<float>({1, 2, 2}, {-1, 2, -3, -4});
+  for (const int opset : {1, 6}) {
+    EXPECT_EQ(ElementsOf<float>(RunTensorOp({"PRelu", opset, {x, Tensor::Of<float>({2}, {2, 3})}})),
+              (std::vector<float>{-2, 2, -9, -12}));
+    EXPECT_EQ(ElementsOf<float>(RunTensorOp({"PRelu", opset, {x, Tensor::Of<float>({1}, {2})}})),
+              (std::vector<float>{-2, 2, -6, -8}));
+  }
+}
+
+TEST(BinaryTest, PowersMayHaveExponentsOfAnotherType) {
+  const Tensor floats = Tensor::Of<float>({3}, {1.5f, -2, 0.5f});
+  const Tensor ints = Tensor::Of<int32_t>({3}, {2, -3, 7});
+  const auto pow = [](const Tensor& a, const Tensor& b) {
+    return RunTensorOp({"Pow", 13, {a, b}});
+  };
+  EXPECT_EQ(ElementsOf<float>(pow(floats, Tensor::Of<int64_t>({3}, {2, 3, -1}))),
+            (std::vector<float>{2.25f, -8, 2}));
+  EXPECT_EQ(ElementsOf<float>(pow(floats, Tensor::Of<double>({}, {2}))),
+            (std::vector<float>{2.25f, 4, 0.25f}));
+  EXPECT_EQ(ElementsOf<int32_t>(pow(ints, Tensor::Of<float>({3}, {0.5f, 2, 2}))),
+            (std::vector<int32_t>{1, 9, 49}));
+  EXPECT_EQ(ElementsOf<int32_t>(pow(ints, Tensor::Of<uint8_t>({1}, {3}))),
+            (std::vector<int32_t>{8, -27, 343}));
+}
+
+TEST(BinaryTest, ComparesStrings) {
+  const Tensor a = Tensor::Of<std::string>({2, 1}, {"tenon", ""});
+  const Tensor b = Tensor::Of<std::string>({3}, {"", "tenon", "Tenon"});
+  const Tensor y = RunTensorOp({"Equal", 19, {a, b}});
+  EXPECT_EQ(y.shape(), (Shape{2, 3}));
+  EXPECT_EQ(std::vector<bool>(y.data<bool>(), y.data<bool>() + 6),
+            (std::vector<bool>{0, 1, 0, 1, 0, 0}));
 }
 
 }  // namespace

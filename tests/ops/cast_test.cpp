@@ -10,7 +10,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 OpCall CastCall(Tensor x, DataType to) {
-  return {"Cast", 25, {std::move(x)}, MakeAttributes(Attr("to", static_cast<int64_t>(to)))};
+  return {"Cast", 28, {std::move(x)}, MakeAttributes(Attr("to", static_cast<int64_t>(to)))};
 }
 
 template <class To, class From>
@@ -148,6 +148,22 @@ TEST(CastTest, PacksSmallIntegers) {
   const Tensor fours = RunTensorOp(CastCall(floats, DataType::kFloat4e2m1));
   EXPECT_EQ(ElementsOf<float>(RunTensorOp(CastCall(fours, DataType::kFloat))),
             (std::vector<float>{0.5f, -1.5f, 6, 6, 2}));
+}
+
+// The values of the OCP microscaling formats: 1 sign bit, no infinity, no NaN.
+TEST(CastTest, PacksSixBitFloats) {
+  const Tensor x = Tensor::Of<float>({6}, {0.125f, -7.5f, 28, 1000, -0.0f, 1});
+  const Tensor e2m3 = RunTensorOp(CastCall(x, DataType::kFloat6e2m3));
+  ASSERT_EQ(e2m3.bytes(), 5u);
+  const auto* bytes = static_cast<const uint8_t*>(e2m3.raw());
+  // Codes 0x01, 0x3f, 0x1f, 0x1f, 0x20, 0x08, six bits each.
+  EXPECT_EQ(std::vector<uint8_t>(bytes, bytes + 5),
+            (std::vector<uint8_t>{0xc1, 0xff, 0x7d, 0x20, 0x02}));
+  EXPECT_EQ(ElementsOf<float>(RunTensorOp(CastCall(e2m3, DataType::kFloat))),
+            (std::vector<float>{0.125f, -7.5f, 7.5f, 7.5f, 0, 1}));
+  const Tensor e3m2 = RunTensorOp(CastCall(x, DataType::kFloat6e3m2));
+  EXPECT_EQ(ElementsOf<float>(RunTensorOp(CastCall(e3m2, DataType::kFloat))),
+            (std::vector<float>{0.125f, -8, 28, 28, 0, 1}));
 }
 
 TEST(CastTest, ConvertsLongTensorsOnSeveralThreads) {

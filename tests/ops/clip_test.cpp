@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "ops/op_cases.h"
 #include "ops/reference.h"
 #include "ops/run_op.h"
 
@@ -54,6 +55,22 @@ TEST(DropoutTest, KeepsEverythingInInference) {
   const auto outputs = RunOp({"Dropout", 13, {x}, {}, 2});
   ASSERT_TRUE(outputs);
   EXPECT_TRUE((*outputs)[1].tensor().data<bool>()[5]);
+}
+
+// The first numbers of NumPy's RandomState(0).uniform() are 0.549, 0.715, 0.603, 0.545, 0.424.
+TEST(DropoutTest, DropsWhatTheSeedSaysInTraining) {
+  const Tensor x = Tensor::Of<float>({5}, {1, 2, 3, 4, 5});
+  const auto outputs = RunOp({"Dropout",
+                              13,
+                              {x, Tensor::Of<float>({}, {0.5f}), Tensor::Of<bool>({}, {true})},
+                              MakeAttributes(Attr("seed", int64_t{0})),
+                              2});
+  ASSERT_TRUE(outputs);
+  EXPECT_EQ(ElementsOf<float>((*outputs)[0].tensor()), (std::vector<float>{2, 4, 6, 8, 0}));
+  const bool* mask = (*outputs)[1].tensor().data<bool>();
+  EXPECT_EQ(std::vector<bool>(mask, mask + 5), (std::vector<bool>{1, 1, 1, 1, 0}));
+  EXPECT_EQ(ErrorOf({"Dropout", 13, {x, Tensor::Of<float>({}, {1}), Tensor::Of<bool>({}, {true})}}),
+            "input 1: expected a ratio in [0, 1), got 1");
 }
 
 }  // namespace

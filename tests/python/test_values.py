@@ -35,11 +35,13 @@ TYPES = (
 )
 # Sub-byte types, of values that OrtValue alone has to carry: Identity has them from opset 21 on.
 PACKED_TYPES = (
-    ("int4", ml_dtypes.int4, [-8, -1, 7]),
-    ("uint4", ml_dtypes.uint4, [0, 9, 15]),
-    ("float4e2m1", ml_dtypes.float4_e2m1fn, [0, -0.5, 6]),
-    ("int2", ml_dtypes.int2, [-2, -1, 1]),
-    ("uint2", ml_dtypes.uint2, [0, 2, 3]),
+    ("int4", 4, ml_dtypes.int4, [-8, -1, 7]),
+    ("uint4", 4, ml_dtypes.uint4, [0, 9, 15]),
+    ("float4e2m1", 4, ml_dtypes.float4_e2m1fn, [0, -0.5, 6]),
+    ("int2", 2, ml_dtypes.int2, [-2, -1, 1]),
+    ("uint2", 2, ml_dtypes.uint2, [0, 2, 3]),
+    ("float6e2m3", 6, ml_dtypes.float6_e2m3fn, [0, -0.125, 7.5]),
+    ("float6e3m2", 6, ml_dtypes.float6_e3m2fn, [0, -0.0625, 28]),
 )
 SHAPES = ((3,), (1, 3, 1), (0,), (2, 0, 3), ())
 
@@ -64,13 +66,14 @@ def test_carries_every_type(name: str, dtype: type, values: list, shape: tuple[i
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("name", "dtype", "values"), PACKED_TYPES)
-def test_packs_small_types(name: str, dtype: type, values: list, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("name", "bits", "dtype", "values"), PACKED_TYPES)
+def test_packs_small_types(
+    name: str, bits: int, dtype: type, values: list, shape: tuple[int, ...]
+) -> None:
     x = array_of(values, dtype, shape)
     value = tenon.OrtValue.ortvalue_from_numpy(x)
     assert value.data_type() == f"tensor({name})"
-    per_byte = 4 if name.endswith("2") else 2
-    assert value.tensor_size_in_bytes() == -(-x.size // per_byte)
+    assert value.tensor_size_in_bytes() == -(-x.size * bits // 8)
     expect_same(value.numpy(), x)
 
 

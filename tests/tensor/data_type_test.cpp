@@ -22,6 +22,7 @@ TEST(DataTypeTest, PacksSubByteTypes) {
   EXPECT_EQ(DataTypeBytes(DataType::kInt4, 5).value(), 3u);
   EXPECT_EQ(DataTypeBytes(DataType::kUint2, 5).value(), 2u);
   EXPECT_EQ(DataTypeBytes(DataType::kFloat4e2m1, 0).value(), 0u);
+  EXPECT_EQ(DataTypeBytes(DataType::kFloat6e3m2, 5).value(), 4u);
   EXPECT_EQ(DataTypeBytes(DataType::kComplex128, 3).value(), 48u);
 }
 

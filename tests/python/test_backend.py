@@ -1,0 +1,48 @@
+"""tenon.backend: the interface of onnx.backend.base."""
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+import tenon.backend
+from onnx import helper
+
+
+def test_runs_a_model() -> None:
+    model = onnx.load_from_string(graphs.double([3]))
+    x = np.array([1, -2, 3], np.float32)
+    (y,) = tenon.backend.run_model(model, [x])
+    np.testing.assert_array_equal(y, x + x)
+
+
+@pytest.mark.parametrize("form", [lambda x: [x], lambda x: {"x": x}, lambda x: x])
+def test_takes_inputs_in_any_form(form) -> None:
+    model = tenon.backend.prepare(graphs.double([2]))
+    x = np.ones(2, np.float32)
+    assert model.run(form(x)).y.tolist() == [2, 2]
+
+
+def test_refuses_too_many_inputs() -> None:
+    model = tenon.backend.prepare(graphs.double([2]))
+    with pytest.raises(ValueError, match="expected 1 inputs, got 2"):
+        model.run([np.ones(2, np.float32)] * 2)
+
+
+def test_runs_a_node() -> None:
+    node = helper.make_node("Clip", ["x", "", "top"], ["y"])
+    x = np.array([1, 5], np.int32)
+    (y,) = tenon.backend.run_node(node, [x, np.array(3, np.int32)])
+    assert y.tolist() == [1, 3]
+
+
+def test_runs_a_node_of_an_old_version() -> None:
+    node = helper.make_node("Squeeze", ["x"], ["y"], axes=[0])
+    (y,) = tenon.backend.run_node(node, [np.ones((1, 2), np.float32)], opset_version=11)
+    assert y.shape == (2,)
+
+
+def test_knows_its_devices() -> None:
+    assert tenon.backend.supports_device("CPU")
+    assert not tenon.backend.supports_device("CUDA")
+    with pytest.raises(ValueError, match="expected the device CPU, got CUDA"):
+        tenon.backend.prepare(graphs.double(), "CUDA")
