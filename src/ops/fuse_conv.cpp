@@ -1,4 +1,5 @@
 // Convolutions with what follows them: normalization, bias, residual, activation.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -32,28 +33,38 @@ bool HasFoldableWeights(const Match& match) {
   return match["B"] == ValueId::kNone || IsFloatVector(match.constant("B"), weights->shape()[0]);
 }
 
-ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
+// The weights times the scale of their output channel; kNone: no memory.
+ValueId ScaleWeights(Replacement& r, const std::vector<double>& scale) {
+  const bool is_one = std::all_of(scale.begin(), scale.end(), [](double s) { return s == 1; });
+  if (is_one) return r["W"];
   const Tensor& weights = *r.graph().StoredConstantOf(r["W"]);
-  const Tensor* bias = r.constant("B");
-  const auto channels = static_cast<size_t>(weights.shape()[0]);
   Result<Tensor> scaled = Tensor::Allocate(DataType::kFloat, weights.shape());
-  Result<Tensor> shifted =
-      Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(channels)}));
-  if (!scaled || !shifted) return ValueId::kNone;
-  const size_t size = channels ? static_cast<size_t>(weights.size()) / channels : 0;
-  for (size_t c = 0; c < channels; ++c) {
+  if (!scaled) return ValueId::kNone;
+  const size_t size = scale.empty() ? 0 : static_cast<size_t>(weights.size()) / scale.size();
+  for (size_t c = 0; c < scale.size(); ++c) {
     float* to = scaled->data<float>() + c * size;
     // Copied first: as stored, the weights may be unaligned.
     std::memcpy(to, static_cast<const char*>(weights.raw()) + c * size * sizeof(float),
                 size * sizeof(float));
-    for (size_t i = 0; i < size; ++i) to[i] = static_cast<float>(to[i] * affine.scale[c]);
+    for (size_t i = 0; i < size; ++i) to[i] = static_cast<float>(to[i] * scale[c]);
+  }
+  return r.Constant("weights", std::move(*scaled));
+}
+
+ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
+  const Tensor* bias = r.constant("B");
+  const size_t channels = affine.scale.size();
+  Result<Tensor> shifted =
+      Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(channels)}));
+  if (!shifted) return ValueId::kNone;
+  for (size_t c = 0; c < channels; ++c) {
     const double before = bias ? bias->data<float>()[c] : 0;
     shifted->data<float>()[c] = static_cast<float>(before * affine.scale[c] + affine.shift[c]);
   }
-  return r.Op(
-      "Conv",
-      {r["X"], r.Constant("weights", std::move(*scaled)), r.Constant("bias", std::move(*shifted))},
-      r.AttributesOf("conv"));
+  const ValueId weights = ScaleWeights(r, affine.scale);
+  if (weights == ValueId::kNone) return ValueId::kNone;
+  return r.Op("Conv", {r["X"], weights, r.Constant("bias", std::move(*shifted))},
+              r.AttributesOf("conv"));
 }
 
 // --- BatchNormalization ---

@@ -151,11 +151,25 @@ Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first,
   if (!floats) return RuntimeException("out of memory for packing input {} {}", i, w->shape());
   TENON_ASSIGN_OR_RETURN(
       packed_, Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(*floats)})));
-  for (size_t d = 0; d < directions; ++d) {
-    kernels::PackGemmB(kernels::Transposed(w->data<float>() + (d * rows + first * part) * k, k), n,
-                       k, packed_.data<float>() + d * packed_stride_);
-  }
+  lazy_.Keep(*w);
   return OkStatus();
+}
+
+// Into memory that is there already, so it cannot fail.
+const float* RecurrentWeights::Packed() const {
+  return *lazy_.Get([&](const Tensor& w) -> Result<Tensor> {
+    Tensor packed = packed_;
+    const auto directions = static_cast<size_t>(w.shape()[0]);
+    const auto rows = static_cast<size_t>(w.shape()[1]);
+    const auto k = static_cast<size_t>(w.shape()[2]);
+    const size_t part = rows / parts_;
+    for (size_t d = 0; d < directions; ++d) {
+      const float* from = w.data<float>() + (d * rows + first_ * part) * k;
+      kernels::PackGemmB(kernels::Transposed(from, k), part * (last_ - first_), k,
+                         packed.data<float>() + d * packed_stride_);
+    }
+    return packed;
+  });
 }
 
 kernels::GemmArgs RecurrentWeights::Product(const KernelContext& context, size_t direction,
@@ -167,7 +181,7 @@ kernels::GemmArgs RecurrentWeights::Product(const KernelContext& context, size_t
   kernels::GemmArgs args;
   args.sizes = {m, part * (last_ - first_), k};
   if (packed_.defined()) {
-    args.packed_b = packed_.data<float>() + direction * packed_stride_;
+    args.packed_b = Packed() + direction * packed_stride_;
   } else {
     args.b = kernels::Transposed(w.data<float>() + (direction * rows + first_ * part) * k, k);
   }

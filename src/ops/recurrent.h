@@ -9,6 +9,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/recurrent_cell.h"
+#include "ops/lazy_weights.h"
 #include "ops/op_row.h"
 
 namespace tenon {
@@ -62,7 +63,8 @@ struct RecurrentSizes {
 // Some rows of the weights of each direction, W [directions, rows, columns]: y = x W'.
 class RecurrentWeights {
  public:
-  // Packs the rows [first_row, last_row) / parts of constant input `i`, counted in rows / parts.
+  // Makes room for the rows [first, last) of constant input `i`, counted in rows / parts; they are
+  // packed at the first run.
   // E.g. first 2, last 3, parts 3: the last third of the rows. Error: out of memory.
   Status Prepare(const KernelInfo& info, size_t i, size_t first, size_t last, size_t parts);
 
@@ -70,8 +72,11 @@ class RecurrentWeights {
   kernels::GemmArgs Product(const KernelContext& context, size_t direction, size_t m) const;
 
  private:
+  const float* Packed() const;
+
   size_t input_ = 0, first_ = 0, last_ = 0, parts_ = 1;
-  Tensor packed_;
+  Tensor packed_;  // memory; filled by lazy_ at the first run
+  LazyWeights lazy_;
   size_t packed_stride_ = 0;  // in floats
 };
 
