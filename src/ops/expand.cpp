@@ -2,6 +2,7 @@
 #include "base/arithmetic.h"
 #include "ops/element.h"
 #include "ops/families.h"
+#include "ops/indices.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -47,7 +48,7 @@ Status RunExpand(const NoAttrs&, KernelContext& context) {
   return copy.Run(input.raw(), output.raw(), context.threads());
 }
 
-// Tile-6: each axis repeated. Tile-1 names one axis and a count.
+// Tile-6: each axis repeated.
 Status InferTile(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const std::vector<Dim> repeats, context.InputAsDims(1));
@@ -82,8 +83,29 @@ Status RunTile(const NoAttrs&, KernelContext& context) {
   return copy.Run(input.raw(), output.raw(), context.threads());
 }
 
+// Tile-1: one axis, and how often it is repeated.
+Status InferTile1(const NoAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  int64_t numbers[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const Tensor* input = context.InputData(i + 1);
+    if (input == nullptr) {
+      for (size_t k = 0; k < shape.rank(); ++k) shape[k] = Dim::Unknown();
+      return context.SetOutput(0, std::move(shape));
+    }
+    TENON_ASSIGN_OR_RETURN(const Shape values, WholeNumbersOf(*input));
+    if (values.rank() != 1) return InvalidArgument("input {}: expected one number", i + 1);
+    numbers[i] = values[0];
+  }
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(numbers[1], shape.rank()));
+  if (numbers[0] < 0) return InvalidArgument("expected repeats >= 0, got {}", numbers[0]);
+  shape[axis] = shape[axis] * Dim(numbers[0]);
+  return context.SetOutput(0, std::move(shape));
+}
+
 constexpr OpRow kRows[] = {
     Op<InferExpand, RunExpand>("Expand", {.since = 8, .types = kWholeByteTypes}),
+    Op<InferTile1, RunTile>("Tile", {.since = 1, .types = kWholeByteTypes}),
     Op<InferTile, RunTile>("Tile", {.since = 6, .types = kWholeByteTypes}),
 };
 

@@ -1,6 +1,9 @@
 #include "ops/indices.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "ops/element.h"
 
 namespace tenon {
 namespace {
@@ -30,6 +33,23 @@ Status CheckIndices(const Tensor& indices, int64_t dim, size_t axis) {
     return InvalidArgument("index {} at position {} is out of range [{}, {}] of axis {}",
                            values[bad], bad, -dim, dim - 1, axis);
   });
+}
+
+Result<Shape> WholeNumbersOf(const Tensor& tensor) {
+  if (tensor.type() == DataType::kInt64 || tensor.type() == DataType::kInt32) {
+    return IntegersOf(tensor);
+  }
+  constexpr double kMost = 1e15;  // a double holds every whole number below
+  Shape numbers;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const double number = VisitNumber(
+        tensor.type(), [&]<class T>(T) { return static_cast<double>(Widen(tensor.data<T>()[i])); });
+    if (!(std::abs(number) < kMost) || number != std::floor(number)) {
+      return InvalidArgument("expected whole numbers, got {} at {}", number, i);
+    }
+    numbers.Append(static_cast<int64_t>(number));
+  }
+  return numbers;
 }
 
 Status CheckIndicesFit(const SymbolicShape& data, const SymbolicShape& indices, size_t axis) {

@@ -28,6 +28,10 @@ size_t WrapIndex(I index, size_t dim) {
 // kInvalidArgument naming the first that is not, and the axis that it indexes.
 Status CheckIndices(const Tensor& indices, int64_t dim, size_t axis);
 
+// Elements of a tensor of numbers, which must be whole: operators of opset 1 take sizes and axes as
+// floats. Error: kInvalidArgument naming the first that is not whole, or too large.
+Result<Shape> WholeNumbersOf(const Tensor& tensor);
+
 // What GatherElements and ScatterElements demand: equal ranks, and no axis of the indices but
 // `axis` longer than that of the data.
 Status CheckIndicesFit(const SymbolicShape& data, const SymbolicShape& indices, size_t axis);

@@ -1,6 +1,7 @@
 // Normalizations: of layers, batches, instances, groups and local responses.
 #include "kernels/normalization.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/lrn.h"
@@ -215,11 +216,33 @@ Status InferLrn(const LrnAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
+// The plain formula, for double.
+void LrnInDouble(const LrnAttrs& attrs, const double* x, double* y, size_t channels, size_t n) {
+  const auto size = static_cast<size_t>(attrs.size);
+  const size_t before = (size - 1) / 2, after = size - 1 - before;
+  const double scale = static_cast<double>(attrs.alpha) / static_cast<double>(attrs.size);
+  for (size_t i = 0; i < channels * n; ++i) {
+    const size_t c = i / n, first = c < before ? 0 : c - before;
+    const size_t last = std::min(channels - 1, c + std::min(after, channels));
+    double sum = 0;
+    for (size_t k = first; k <= last; ++k) sum += x[k * n + i % n] * x[k * n + i % n];
+    y[i] = x[i] /
+           std::pow(static_cast<double>(attrs.bias) + scale * sum, static_cast<double>(attrs.beta));
+  }
+}
+
 Status RunLrn(const LrnAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const auto batch = static_cast<size_t>(x.shape()[0]);
   const auto channels = static_cast<size_t>(x.shape()[1]);
   const auto n = static_cast<size_t>(x.shape().Product(2, x.rank()));
+  if (x.type() == DataType::kDouble) {
+    return context.ForEachTask(batch, 0, [&](size_t image, std::byte*) {
+      const size_t start = image * channels * n;
+      LrnInDouble(attrs, x.data<double>() + start, context.Output(0).data<double>() + start,
+                  channels, n);
+    });
+  }
   const kernels::LrnParameters parameters = {static_cast<size_t>(attrs.size), attrs.alpha,
                                              attrs.beta, attrs.bias};
   context.threads().ParallelFor(kernels::LrnTasks(batch, n), 1, [&](size_t begin, size_t end) {
@@ -244,7 +267,7 @@ constexpr OpRow kRows[] = {
                                            {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferGroupNorm, RunGroupNorm>("GroupNormalization",
                                      {.since = 21, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferLrn, RunLrn>("LRN", {.since = 1, .types = kFloat32Only}),
+    Op<InferLrn, RunLrn>("LRN", {.since = 1, .types = {DataType::kFloat, DataType::kDouble}}),
 };
 
 }  // namespace

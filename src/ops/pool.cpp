@@ -3,6 +3,7 @@
 
 #include "kernels/pool_planar.h"
 #include "ops/families.h"
+#include "ops/pool_plain.h"
 
 namespace tenon {
 
@@ -63,11 +64,21 @@ Status InferGlobalPool(const Attrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(y));
 }
 
+template <class T>
+Status RunPlain(KernelContext& context, const kernels::PoolPlanarArgs& args) {
+  return context.ForEachTask(args.planes, 0, [&](size_t plane, std::byte*) {
+    PoolPlainPlane(args, context.Input(0).data<T>(), context.Output(0).data<T>(), plane);
+  });
+}
+
 Status RunPlanes(KernelContext& context, kernels::PoolPlanarArgs& args) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   args.planes = static_cast<size_t>(x.shape()[0] * x.shape()[1]);
+  if (x.type() == DataType::kDouble) return RunPlain<double>(context, args);
+  if (x.type() == DataType::kInt8) return RunPlain<int8_t>(context, args);
+  if (x.type() == DataType::kUint8) return RunPlain<uint8_t>(context, args);
   args.in = x.data<float>();
   args.out = y.data<float>();
   return context.ForEachTask(kernels::PoolPlanarTaskCount(args), 0, [&](size_t task, std::byte*) {
@@ -142,20 +153,23 @@ Status RunGlobalLpPool(const GlobalLpPoolAttrs<P>& attrs, KernelContext& context
 
 using kernels::PlanarPoolKind;
 
+constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};
+constexpr TypeSet kBytes = {DataType::kInt8, DataType::kUint8};  // of MaxPool-12
+
 constexpr OpRow kRows[] = {
-    Op<InferPool<MaxPoolAttrs>, RunMaxPool>("MaxPool", {.types = kFloat32Only}),
-    Op<InferPool<AveragePoolAttrs>, RunAveragePool>("AveragePool", {.types = kFloat32Only}),
-    Op<InferPool<LpPoolAttrs<float>>, RunLpPool<float>>("LpPool", {.types = kFloat32Only}),
+    Op<InferPool<MaxPoolAttrs>, RunMaxPool>("MaxPool", {.types = kFloatAndDouble | kBytes}),
+    Op<InferPool<AveragePoolAttrs>, RunAveragePool>("AveragePool", {.types = kFloatAndDouble}),
+    Op<InferPool<LpPoolAttrs<float>>, RunLpPool<float>>("LpPool", {.types = kFloatAndDouble}),
     Op<InferPool<LpPoolAttrs<int64_t>>, RunLpPool<int64_t>>("LpPool",
-                                                            {.since = 2, .types = kFloat32Only}),
+                                                            {.since = 2, .types = kFloatAndDouble}),
     Op<InferGlobalPool<NoAttrs>, RunGlobalPool<PlanarPoolKind::kMax>>("GlobalMaxPool",
-                                                                      {.types = kFloat32Only}),
-    Op<InferGlobalPool<NoAttrs>, RunGlobalPool<PlanarPoolKind::kAverage>>("GlobalAveragePool",
-                                                                          {.types = kFloat32Only}),
-    Op<InferGlobalPool<GlobalLpPoolAttrs<float>>, RunGlobalLpPool<float>>("GlobalLpPool",
-                                                                          {.types = kFloat32Only}),
+                                                                      {.types = kFloatAndDouble}),
+    Op<InferGlobalPool<NoAttrs>, RunGlobalPool<PlanarPoolKind::kAverage>>(
+        "GlobalAveragePool", {.types = kFloatAndDouble}),
+    Op<InferGlobalPool<GlobalLpPoolAttrs<float>>, RunGlobalLpPool<float>>(
+        "GlobalLpPool", {.types = kFloatAndDouble}),
     Op<InferGlobalPool<GlobalLpPoolAttrs<int64_t>>, RunGlobalLpPool<int64_t>>(
-        "GlobalLpPool", {.since = 2, .types = kFloat32Only}),
+        "GlobalLpPool", {.since = 2, .types = kFloatAndDouble}),
 };
 
 }  // namespace

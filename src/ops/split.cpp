@@ -2,12 +2,13 @@
 #include "base/arithmetic.h"
 #include "ops/element.h"
 #include "ops/families.h"
+#include "ops/indices.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
 namespace {
 
-// Split-2, and Split-1 as far as it has the attribute.
+// Split-1 and 2; the former may have the sizes as input 1.
 struct Split2Attrs {
   int64_t axis = 0;
   std::vector<int64_t> split;
@@ -78,8 +79,10 @@ Status InferPieces(int64_t requested_axis, std::optional<std::span<const int64_t
 
 Status InferSplit2(const Split2Attrs& attrs, ShapeContext& context) {
   if (context.HasInput(1)) {
-    TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, context.InputAsInts(1));
-    return InferPieces(attrs.axis, sizes, false, context);
+    const Tensor* data = context.InputData(1);
+    if (data == nullptr) TENON_RETURN_IF_ERROR(UnknownShape());
+    TENON_ASSIGN_OR_RETURN(const Shape sizes, WholeNumbersOf(*data));
+    return InferPieces(attrs.axis, sizes.dims(), false, context);
   }
   if (!attrs.split.empty()) return InferPieces(attrs.axis, attrs.split, false, context);
   return InferPieces(attrs.axis, std::nullopt, false, context);
@@ -133,7 +136,7 @@ Status CopyPieces(int64_t requested_axis, const Shape& sizes, KernelContext& con
 Status CopyPiecesOfInput(int64_t axis, const std::vector<int64_t>& split, KernelContext& context) {
   Shape sizes(split);
   if (context.HasInput(1)) {
-    TENON_ASSIGN_OR_RETURN(sizes, IntegersOf(context.Input(1)));
+    TENON_ASSIGN_OR_RETURN(sizes, WholeNumbersOf(context.Input(1)));
   }
   return CopyPieces(axis, sizes, context);
 }

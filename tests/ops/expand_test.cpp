@@ -62,5 +62,15 @@ TEST(TileTest, RefusesBadRepeats) {
   EXPECT_NE(ErrorOf({"Tile", 13, {x, Ints({INT64_MAX, 1})}}), "no error");
 }
 
+TEST(TileTest, RepeatsOneAxisInOpset1) {
+  const auto number = [](float value) { return Tensor::Of<float>({1}, {value}); };
+  const Tensor y = RunTensorOp({"Tile", 1, {Iota<float>({2, 2}), number(3), number(1)}});
+  EXPECT_EQ(y.shape(), Shape({2, 6}));
+  EXPECT_EQ(ElementsOf<float>(y), (std::vector<float>{0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3}));
+  for (const float axis : {2.0f, -3.0f, 0.5f, 1e30f}) {
+    EXPECT_NE(ErrorOf({"Tile", 1, {Iota<float>({2, 2}), number(3), number(axis)}}), "no error");
+  }
+}
+
 }  // namespace
 }  // namespace tenon

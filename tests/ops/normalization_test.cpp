@@ -107,21 +107,27 @@ TEST(GroupNormalizationTest, InstancesAndGroupsShareOneFormula) {
                       MakeAttributes(Attr("num_groups", int64_t{0}))}));
 }
 
-TEST(LrnTest, SumsSquaresOverNeighbouringChannels) {
-  const Tensor x = Scattered({2, 7, 3, 5});
+template <class T>
+void ExpectLrn() {
+  const Tensor x = Scattered<T>({2, 7, 3, 5});
   const Tensor y = RunTensorOp({"LRN",
                                 13,
                                 {x},
                                 MakeAttributes(Attr("size", int64_t{3}), Attr("alpha", 0.5f),
                                                Attr("beta", 0.75f), Attr("bias", 2.0f))});
-  ExpectElements(y, x.shape(), 1e-5, [&](int64_t i) {
+  ExpectElements<T>(y, x.shape(), 1e-5, [&](int64_t i) {
     const int64_t c = i / 15 % 7;
     double sum = 0;
     for (int64_t k = std::max<int64_t>(c - 1, 0); k <= std::min<int64_t>(c + 1, 6); ++k) {
-      sum += std::pow(double(x.data<float>()[i + (k - c) * 15]), 2);
+      sum += std::pow(double(x.data<T>()[i + (k - c) * 15]), 2);
     }
-    return double(x.data<float>()[i]) / std::pow(2 + 0.5 / 3 * sum, 0.75);
+    return double(x.data<T>()[i]) / std::pow(2 + 0.5 / 3 * sum, 0.75);
   });
+}
+
+TEST(LrnTest, SumsSquaresOverNeighbouringChannels) {
+  ExpectLrn<float>();
+  ExpectLrn<double>();
 }
 
 }  // namespace

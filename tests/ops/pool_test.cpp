@@ -175,6 +175,53 @@ TEST(GlobalPoolTest, ReducesPlanes) {
   }
 }
 
+// The elements of `x`, which every type holds, as T.
+template <class T>
+Tensor As(const Tensor& x) {
+  Tensor y = Tensor::Allocate(DataTypeOf<T>(), x.shape()).value();
+  for (int64_t i = 0; i < x.size(); ++i) y.data<T>()[i] = static_cast<T>(x.data<float>()[i]);
+  return y;
+}
+
+template <class T>
+void ExpectSameAsFloat(const std::string& op, const PoolCase& c, std::vector<Attribute> attributes,
+                       std::vector<Attribute> same, size_t outputs) {
+  Tensor x = Scattered(c.x);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    x.data<float>()[i] = std::floor(20 * std::abs(x.data<float>()[i]));
+  }
+  const auto expected = RunOp({op, 19, {x}, std::move(attributes), outputs}).value();
+  const auto got = RunOp({op, 19, {As<T>(x)}, std::move(same), outputs});
+  ASSERT_TRUE(got) << got.error().message();
+  const Tensor& y = expected[0].tensor();
+  ExpectElements<T>((*got)[0].tensor(), c.y, 1e-5,
+                    [&](int64_t i) { return static_cast<double>(y.data<float>()[i]); });
+  if (outputs == 1) return;
+  ExpectElements<int64_t>((*got)[1].tensor(), c.y, 0, [&](int64_t i) {
+    return static_cast<double>(expected[1].tensor().data<int64_t>()[i]);
+  });
+}
+
+TEST(PoolTest, ServesTheOtherTypes) {
+  for (const PoolCase& c : kCases) {
+    SCOPED_TRACE(c.x.ToString());
+    for (const int64_t flag : {0, 1}) {
+      const auto with = [&](const char* name, int64_t value) {
+        auto attributes = PoolAttributes(c);
+        attributes.push_back(Attr(name, value));
+        return attributes;
+      };
+      const auto max = [&] { return with("storage_order", flag); };
+      ExpectSameAsFloat<double>("MaxPool", c, max(), max(), 2);
+      ExpectSameAsFloat<int8_t>("MaxPool", c, max(), max(), 2);
+      ExpectSameAsFloat<uint8_t>("MaxPool", c, max(), max(), 1);
+      const auto average = [&] { return with("count_include_pad", flag); };
+      ExpectSameAsFloat<double>("AveragePool", c, average(), average(), 1);
+      ExpectSameAsFloat<double>("LpPool", c, with("p", 1 + flag), with("p", 1 + flag), 1);
+    }
+  }
+}
+
 TEST(PoolTest, SaysWhatIsWrong) {
   const Tensor x = Scattered({1, 2, 4, 4});
   const auto failure = [&](std::string op, std::vector<Attribute> attributes) {

@@ -53,5 +53,21 @@ TEST(SplitTest, RefusesSizesThatDoNotFit) {
             "an axis of size 6 cannot be split into 5 parts");
 }
 
+TEST(SplitTest, TakesSizesAsFloatsInOpset1) {
+  const auto outputs = RunOp({"Split",
+                              1,
+                              {Iota<float>({5}), Tensor::Of<float>({2}, {2, 3})},
+                              MakeAttributes(Attr("axis", int64_t{0})),
+                              2});
+  ASSERT_TRUE(outputs) << outputs.error().message();
+  EXPECT_EQ(ElementsOf<float>((*outputs)[1].tensor()), (std::vector<float>{2, 3, 4}));
+  EXPECT_NE(ErrorOf({"Split",
+                     1,
+                     {Iota<float>({5}), Tensor::Of<float>({2}, {2.5f, 2.5f})},
+                     MakeAttributes(Attr("axis", int64_t{0})),
+                     2}),
+            "no error");
+}
+
 }  // namespace
 }  // namespace tenon
