@@ -1,0 +1,201 @@
+#include "kernels/resize.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/resize.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "kernels/dispatch.h"
+
+#ifndef TENON_KERNELS_RESIZE_ONCE
+#define TENON_KERNELS_RESIZE_ONCE
+namespace tenon::kernels {
+template <class T>
+struct ResizeTable {
+  void (*row)(const ResizeTaps<T>& taps, const T* x, T* y);
+  void (*sample)(const ResizeTaps<T>& taps, const T* x, T* y);
+  void (*blend)(const T* const* rows, const T* weights, size_t weight_stride, size_t count, T* y,
+                size_t n);
+};
+}  // namespace tenon::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+HWY_INLINE T TapSum(const ResizeTaps<T>& taps, const T* x, size_t o) {
+  T sum = 0;
+  for (size_t k = 0; k < taps.count; ++k) {
+    sum += taps.weights[k * taps.out + o] * x[taps.indices[k * taps.out + o]];
+  }
+  return sum;
+}
+
+// Both results between two neighbours at once, without the indices.
+void DoubleRow(const ResizeTaps<float>& taps, const float* x, float* y) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const float* even = taps.weights + 2;
+  const float* odd = taps.weights + 1;
+  const auto even_0 = hn::Set(d, even[0]), even_1 = hn::Set(d, even[taps.out]);
+  const auto odd_0 = hn::Set(d, odd[0]), odd_1 = hn::Set(d, odd[taps.out]);
+  size_t i = 1;
+  for (; i + lanes < taps.in; i += lanes) {
+    const auto x_1 = hn::LoadU(d, x + i);
+    const auto at_even = hn::MulAdd(hn::LoadU(d, x + i - 1), even_0, hn::Mul(x_1, even_1));
+    const auto at_odd = hn::MulAdd(x_1, odd_0, hn::Mul(hn::LoadU(d, x + i + 1), odd_1));
+    hn::StoreInterleaved2(at_even, at_odd, d, y + 2 * i);
+  }
+  y[0] = TapSum(taps, x, 0);
+  y[1] = TapSum(taps, x, 1);
+  for (size_t o = 2 * i; o < taps.out; ++o) y[o] = TapSum(taps, x, o);
+}
+
+void RowOfFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
+  if (taps.doubles) return DoubleRow(taps, x, y);
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const size_t lanes = hn::Lanes(d);
+  size_t o = 0;
+  for (; o + lanes <= taps.out; o += lanes) {
+    auto sum = hn::Zero(d);
+    for (size_t k = 0; k < taps.count; ++k) {
+      const auto indices = hn::LoadU(di, taps.indices + k * taps.out + o);
+      const auto weights = hn::LoadU(d, taps.weights + k * taps.out + o);
+      sum = hn::MulAdd(hn::GatherIndex(d, x, indices), weights, sum);
+    }
+    hn::StoreU(sum, d, y + o);
+  }
+  for (; o < taps.out; ++o) y[o] = TapSum(taps, x, o);
+}
+
+void RowOfDoubles(const ResizeTaps<double>& taps, const double* x, double* y) {
+  for (size_t o = 0; o < taps.out; ++o) y[o] = TapSum(taps, x, o);
+}
+
+template <class T>
+HWY_INLINE T SampleSum(const ResizeTaps<T>& taps, const T* x, size_t o) {
+  T sum = 0;
+  for (size_t k = 0; k < taps.count; ++k) {
+    const int32_t index = taps.indices[k * taps.out + o];
+    if (index >= 0) sum += taps.weights[k * taps.out + o] * x[index];
+  }
+  return sum;
+}
+
+void SampleFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const size_t lanes = hn::Lanes(d);
+  const auto zero = hn::Zero(di);
+  size_t o = 0;
+  for (; o + lanes <= taps.out; o += lanes) {
+    auto sum = hn::Zero(d);
+    for (size_t k = 0; k < taps.count; ++k) {
+      const auto indices = hn::LoadU(di, taps.indices + k * taps.out + o);
+      const auto weights = hn::LoadU(d, taps.weights + k * taps.out + o);
+      const auto elements = hn::GatherIndex(d, x, hn::Max(indices, zero));
+      const auto outside = hn::RebindMask(d, hn::Lt(indices, zero));
+      sum = hn::MulAdd(hn::IfThenZeroElse(outside, elements), weights, sum);
+    }
+    hn::StoreU(sum, d, y + o);
+  }
+  for (; o < taps.out; ++o) y[o] = SampleSum(taps, x, o);
+}
+
+void SampleDoubles(const ResizeTaps<double>& taps, const double* x, double* y) {
+  for (size_t o = 0; o < taps.out; ++o) y[o] = SampleSum(taps, x, o);
+}
+
+template <class T>
+void Blend(const T* const* rows, const T* weights, size_t weight_stride, size_t count, T* y,
+           size_t n) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  if (count == 2) {
+    const auto w_0 = hn::Set(d, weights[0]), w_1 = hn::Set(d, weights[weight_stride]);
+    const T *x_0 = rows[0], *x_1 = rows[1];
+    for (; i + lanes <= n; i += lanes) {
+      const auto sum = hn::Mul(hn::LoadU(d, x_0 + i), w_0);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, x_1 + i), w_1, sum), d, y + i);
+    }
+  } else {
+    for (; i + lanes <= n; i += lanes) {
+      auto sum = hn::Zero(d);
+      for (size_t k = 0; k < count; ++k) {
+        sum = hn::MulAdd(hn::LoadU(d, rows[k] + i), hn::Set(d, weights[k * weight_stride]), sum);
+      }
+      hn::StoreU(sum, d, y + i);
+    }
+  }
+  for (; i < n; ++i) {
+    T sum = 0;
+    for (size_t k = 0; k < count; ++k) sum += rows[k][i] * weights[k * weight_stride];
+    y[i] = sum;
+  }
+}
+
+const ResizeTable<float> kFloatTable = {&RowOfFloats, &SampleFloats, &Blend<float>};
+const ResizeTable<double> kDoubleTable = {&RowOfDoubles, &SampleDoubles, &Blend<double>};
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::kernels {
+
+bool DoublesHalfPixels(const ResizeTaps<float>& taps) {
+  if (taps.count != 2 || taps.out != 2 * taps.in || taps.in < 2) return false;
+  const auto last = static_cast<int32_t>(taps.in) - 1;
+  for (size_t o = 0; o < taps.out; ++o) {
+    const auto second = static_cast<int32_t>((o + 1) / 2);
+    const size_t like = o == 0 ? 2 : o == taps.out - 1 ? 1 : 2 - o % 2;
+    const bool fits = taps.indices[o] == std::max(second - 1, 0) &&
+                      taps.indices[taps.out + o] == std::min(second, last) &&
+                      taps.weights[o] == taps.weights[like] &&
+                      taps.weights[taps.out + o] == taps.weights[taps.out + like];
+    if (!fits) return false;
+  }
+  return true;
+}
+
+void ResizeRow(const ResizeTaps<float>& taps, const float* x, float* y) {
+  TENON_SELECT_TABLE(ResizeTable<float>, kFloatTable).row(taps, x, y);
+}
+
+void ResizeRow(const ResizeTaps<double>& taps, const double* x, double* y) {
+  TENON_SELECT_TABLE(ResizeTable<double>, kDoubleTable).row(taps, x, y);
+}
+
+void SampleElements(const ResizeTaps<float>& taps, const float* x, float* y) {
+  TENON_SELECT_TABLE(ResizeTable<float>, kFloatTable).sample(taps, x, y);
+}
+
+void SampleElements(const ResizeTaps<double>& taps, const double* x, double* y) {
+  TENON_SELECT_TABLE(ResizeTable<double>, kDoubleTable).sample(taps, x, y);
+}
+
+void BlendRows(const float* const* rows, const float* weights, size_t weight_stride, size_t count,
+               float* y, size_t n) {
+  TENON_SELECT_TABLE(ResizeTable<float>, kFloatTable)
+      .blend(rows, weights, weight_stride, count, y, n);
+}
+
+void BlendRows(const double* const* rows, const double* weights, size_t weight_stride, size_t count,
+               double* y, size_t n) {
+  TENON_SELECT_TABLE(ResizeTable<double>, kDoubleTable)
+      .blend(rows, weights, weight_stride, count, y, n);
+}
+
+}  // namespace tenon::kernels
+#endif

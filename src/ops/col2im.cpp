@@ -1,0 +1,210 @@
+// Col2Im: overlapping blocks, added up into an image.
+#include <algorithm>
+#include <array>
+
+#include "base/arithmetic.h"
+#include "ops/element.h"
+#include "ops/families.h"
+
+namespace tenon {
+namespace {
+
+constexpr size_t kMaxSpatialRank = 8;
+
+// Col2Im-18.
+struct Col2ImAttrs {
+  std::vector<int64_t> dilations, pads, strides;
+  static constexpr auto Fields() {
+    return std::tuple(Field("dilations", &Col2ImAttrs::dilations),
+                      Field("pads", &Col2ImAttrs::pads), Field("strides", &Col2ImAttrs::strides));
+  }
+};
+
+// One spatial axis: `steps` blocks of `block` elements each.
+struct BlockAxis {
+  int64_t image = 1, block = 1, steps = 1, dilation = 1, stride = 1, pad = 0;
+  // Where element k of the first block lies in the image.
+  int64_t First(int64_t k) const { return k * dilation - pad; }
+};
+
+struct BlockAxes {
+  size_t rank = 0;
+  std::array<BlockAxis, kMaxSpatialRank> axes;
+  int64_t block = 1;  // elements of a block
+  int64_t steps = 1;  // blocks
+};
+
+// Attribute number `i` of a list that may be left out. Bounded, so that sums of products fit.
+Result<int64_t> NumberOf(std::string_view name, const std::vector<int64_t>& list, size_t count,
+                         size_t i, int64_t least, int64_t fallback) {
+  if (list.empty()) return fallback;
+  if (list.size() != count) {
+    return InvalidArgument("attribute '{}': expected {} numbers, got {}", name, count, list.size());
+  }
+  if (list[i] < least || list[i] > INT32_MAX) {
+    return InvalidArgument("attribute '{}': expected numbers in [{}, {}], got {}", name, least,
+                           INT32_MAX, list[i]);
+  }
+  return list[i];
+}
+
+Result<BlockAxes> AxesOf(const Col2ImAttrs& attrs, std::span<const int64_t> image,
+                         std::span<const int64_t> block) {
+  BlockAxes result;
+  result.rank = image.size();
+  if (result.rank != block.size()) {
+    return InvalidArgument("expected as many sizes of the image as of a block, got {} and {}",
+                           result.rank, block.size());
+  }
+  if (result.rank > kMaxSpatialRank) {
+    return NotImplemented("{} spatial axes; at most {} are served", result.rank, kMaxSpatialRank);
+  }
+  for (size_t i = 0; i < result.rank; ++i) {
+    BlockAxis& axis = result.axes[i];
+    if (image[i] < 0 || image[i] > INT32_MAX || block[i] < 1 || block[i] > INT32_MAX) {
+      return InvalidArgument("expected blocks of at least 1 in an image, got {} in {}", block[i],
+                             image[i]);
+    }
+    axis.image = image[i];
+    axis.block = block[i];
+    TENON_ASSIGN_OR_RETURN(axis.dilation,
+                           NumberOf("dilations", attrs.dilations, result.rank, i, 1, 1));
+    TENON_ASSIGN_OR_RETURN(axis.stride, NumberOf("strides", attrs.strides, result.rank, i, 1, 1));
+    TENON_ASSIGN_OR_RETURN(axis.pad, NumberOf("pads", attrs.pads, 2 * result.rank, i, 0, 0));
+    TENON_ASSIGN_OR_RETURN(const int64_t pad_end,
+                           NumberOf("pads", attrs.pads, 2 * result.rank, result.rank + i, 0, 0));
+    const int64_t free = axis.image + axis.pad + pad_end - ((axis.block - 1) * axis.dilation + 1);
+    if (free < 0) {
+      return InvalidArgument("axis {}: a block of {} does not fit into the padded image of {}", i,
+                             axis.block, axis.image + axis.pad + pad_end);
+    }
+    axis.steps = free / axis.stride + 1;
+    const auto blocks = CheckedMul(result.steps, axis.steps);
+    const auto elements = CheckedMul(result.block, axis.block);
+    if (!blocks || !elements) return InvalidArgument("expected blocks that memory can hold");
+    result.steps = *blocks;
+    result.block = *elements;
+  }
+  return result;
+}
+
+Status InferCol2Im(const Col2ImAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(0, 3));
+  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> image, context.InputAsInts(1));
+  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> block, context.InputAsInts(2));
+  TENON_ASSIGN_OR_RETURN(const BlockAxes axes, AxesOf(attrs, image, block));
+  if (x[1].is_number() && x[1].value() % axes.block != 0) {
+    return InvalidArgument("input 0: expected a multiple of the block's {} elements, got {}",
+                           axes.block, x);
+  }
+  if (x[2].is_number() && x[2].value() != axes.steps) {
+    return InvalidArgument("input 0: expected {} blocks, got {}", axes.steps, x);
+  }
+  SymbolicShape y = {x[0], FloorDiv(x[1], Dim(axes.block))};
+  for (const int64_t size : image) y.Append(Dim(size));
+  return context.SetOutput(0, std::move(y));
+}
+
+template <class T>
+void Accumulate(T& sum, const T& x) {
+  if constexpr (std::is_same_v<T, bool>) {
+    sum = sum || x;
+  } else if constexpr (std::is_integral_v<T>) {
+    sum = static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(x));
+  } else {
+    sum = static_cast<T>(Widen(sum) + Widen(x));
+  }
+}
+
+// The steps along an axis whose element k lies inside the image: [begin, end).
+struct StepRange {
+  int64_t begin, end;
+};
+StepRange StepsInside(const BlockAxis& axis, int64_t k) {
+  const int64_t first = axis.First(k);
+  const int64_t begin = first >= 0 ? 0 : CeilDiv(-first, axis.stride);
+  const int64_t end = first >= axis.image ? 0 : (axis.image - 1 - first) / axis.stride + 1;
+  return {begin, std::max(begin, std::min(end, axis.steps))};
+}
+
+// Adds element `k` of all blocks, at x, to the image y. Elements have `parts` numbers.
+template <class T>
+void AddElement(const BlockAxes& axes, int64_t k, const T* x, T* y, int64_t parts) {
+  std::array<int64_t, kMaxSpatialRank> element{};
+  for (size_t i = axes.rank; i-- > 0; k /= axes.axes[i].block) element[i] = k % axes.axes[i].block;
+  const BlockAxis& last = axes.axes[axes.rank - 1];
+  const StepRange inside = StepsInside(last, element[axes.rank - 1]);
+  for (int64_t row = 0; row < axes.steps / last.steps; ++row) {
+    int64_t rest = row, position = 0, stride = last.image;
+    bool is_inside = true;
+    for (size_t i = axes.rank - 1; i-- > 0;) {
+      const BlockAxis& axis = axes.axes[i];
+      const int64_t at = axis.First(element[i]) + rest % axis.steps * axis.stride;
+      is_inside = is_inside && at >= 0 && at < axis.image;
+      position += at * stride;
+      stride *= axis.image;
+      rest /= axis.steps;
+    }
+    if (!is_inside) continue;
+    const T* from = x + row * last.steps * parts;
+    T* to = y + (position + last.First(element[axes.rank - 1])) * parts;
+    for (int64_t step = inside.begin * parts; step < inside.end * parts; ++step) {
+      Accumulate(to[step / parts * last.stride * parts + step % parts], from[step]);
+    }
+  }
+}
+
+template <class T>
+Status AddBlocks(const BlockAxes& axes, int64_t parts, KernelContext& context) {
+  Tensor& output = context.Output(0);
+  const T* x = static_cast<const T*>(context.Input(0).raw());
+  T* y = static_cast<T*>(output.raw());
+  const int64_t images = output.shape()[0] * output.shape()[1];
+  const int64_t size = output.size() / images * parts;
+  const int64_t columns = axes.block * axes.steps * parts;
+  context.threads().ParallelFor(
+      static_cast<size_t>(images), CopyGrain(static_cast<size_t>(columns) * sizeof(T)),
+      [&](size_t begin, size_t end) {
+        for (auto image = static_cast<int64_t>(begin); image < static_cast<int64_t>(end); ++image) {
+          std::fill_n(y + image * size, size, T());
+          for (int64_t k = 0; k < axes.block; ++k) {
+            AddElement(axes, k, x + image * columns + k * axes.steps * parts, y + image * size,
+                       parts);
+          }
+        }
+      });
+  return OkStatus();
+}
+
+Status RunCol2Im(const Col2ImAttrs& attrs, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const Shape image, IntegersOf(context.Input(1)));
+  TENON_ASSIGN_OR_RETURN(const Shape block, IntegersOf(context.Input(2)));
+  TENON_ASSIGN_OR_RETURN(const BlockAxes axes, AxesOf(attrs, image.dims(), block.dims()));
+  if (context.Output(0).size() == 0) return OkStatus();
+  switch (context.Input(0).type()) {
+    case DataType::kString:
+      return InvalidArgument("input 0: expected what can be added, got strings");
+    case DataType::kComplex64:
+      return AddBlocks<float>(axes, 2, context);
+    case DataType::kComplex128:
+      return AddBlocks<double>(axes, 2, context);
+    default:
+      return VisitNumber(context.Input(0).type(),
+                         [&]<class T>(T) { return AddBlocks<T>(axes, 1, context); });
+  }
+}
+
+// Sums of 16-bit floats are formed in float32.
+constexpr TypeSet kTypes =
+    kInts | TypeSet{DataType::kFloat,     DataType::kDouble,     DataType::kBool,
+                    DataType::kComplex64, DataType::kComplex128, DataType::kString};
+
+constexpr OpRow kRows[] = {
+    Op<InferCol2Im, RunCol2Im>("Col2Im", {.since = 18, .types = kTypes}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kCol2ImFamily = kRows;
+
+}  // namespace tenon
