@@ -1,5 +1,5 @@
 # Libraries: the system's package where there is one, else a pinned release.
-# fmt, tl::expected, protozero and Highway are used as headers alone, so libtenon.so needs no
+# fmt, tl::expected, protozero, Highway and stb are used as headers alone, so libtenon.so needs no
 # library at run time beyond the C and C++ ones.
 
 include(FetchContent)
@@ -42,6 +42,9 @@ tenon_headers(highway HEADER hwy/highway.h
               REPOSITORY https://github.com/google/highway.git TAG 1.0.3 INCLUDE .)
 tenon_headers(json HEADER nlohmann/json.hpp
               REPOSITORY https://github.com/nlohmann/json.git TAG v3.11.2 INCLUDE include)
+tenon_headers(stb HEADER stb_image.h
+              REPOSITORY https://github.com/nothings/stb.git
+              TAG 8b5f1f37b5b75829fc72d38e7b5d4bcbf8a26d55 INCLUDE .)
 
 if(TENON_BUILD_TESTS)
   find_package(GTest QUIET)

@@ -35,6 +35,7 @@ extern const std::span<const OpRow> kGridSampleFamily;
 extern const std::span<const OpRow> kGroupQueryAttentionFamily;
 extern const std::span<const OpRow> kGruFamily;
 extern const std::span<const OpRow> kHardmaxFamily;
+extern const std::span<const OpRow> kImageDecoderFamily;
 extern const std::span<const OpRow> kLpNormalizationFamily;
 extern const std::span<const OpRow> kLstmFamily;
 extern const std::span<const OpRow> kMatMulFamily;

@@ -77,6 +77,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kGroupQueryAttentionFamily,
       kGruFamily,
       kHardmaxFamily,
+      kImageDecoderFamily,
       kLpNormalizationFamily,
       kLstmFamily,
       kMatMulFamily,

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <cstring>
+
+#include "ops/op_cases.h"
+
+namespace tenon {
+namespace {
+
+#include "ops/image_files.inc"
+
+OpCall Call(std::span<const uint8_t> file, std::string format = "RGB") {
+  return {"ImageDecoder",
+          20,
+          {Tensor::Of<uint8_t>({static_cast<int64_t>(file.size())}, file)},
+          MakeAttributes(Attr("pixel_format", std::move(format)))};
+}
+
+std::vector<uint8_t> Bytes(std::string_view text) { return {text.begin(), text.end()}; }
+
+const std::vector<uint8_t> kExpected(std::begin(kPixels), std::end(kPixels));
+
+TEST(ImageDecoderTest, ReadsEveryFormat) {
+  const std::span<const uint8_t> files[] = {kBmp,     kPng,         kTiff,
+                                            kTiffLzw, kTiffDeflate, kTiffPackBits};
+  for (const auto& file : files) {
+    const Tensor y = RunTensorOp(Call(file));
+    EXPECT_EQ(y.shape(), Shape({4, 6, 3}));
+    EXPECT_EQ(ElementsOf<uint8_t>(y), kExpected);
+  }
+}
+
+// Those that need a library are read where it is, and name it where it is not.
+TEST(ImageDecoderTest, ReadsOrNamesTheLibrary) {
+  const std::pair<std::span<const uint8_t>, std::string> files[] = {
+      {kWebp, "WebP pictures need the library libwebp.so.7"},
+      {kJpeg2000, "JPEG 2000 pictures need the library libopenjp2.so.7"}};
+  for (const auto& [file, missing] : files) {
+    const auto outputs = RunOp(Call(file));
+    if (outputs) {
+      EXPECT_EQ(ElementsOf<uint8_t>((*outputs)[0].tensor()), kExpected);
+    } else {
+      EXPECT_EQ(outputs.error().message().substr(0, missing.size()), missing);
+    }
+  }
+}
+
+TEST(ImageDecoderTest, OrdersChannels) {
+  const std::vector<uint8_t> bgr = ElementsOf<uint8_t>(RunTensorOp(Call(kPng, "BGR")));
+  const Tensor gray = RunTensorOp(Call(kPng, "Grayscale"));
+  EXPECT_EQ(gray.shape(), Shape({4, 6, 1}));
+  for (size_t i = 0; i < 24; ++i) {
+    const uint8_t* rgb = kPixels + 3 * i;
+    EXPECT_EQ(bgr[3 * i], rgb[2]);
+    EXPECT_EQ(bgr[3 * i + 2], rgb[0]);
+    const double luma = 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2];
+    EXPECT_NEAR(gray.data<uint8_t>()[i], luma, 0.51);
+  }
+  EXPECT_EQ(ElementsOf<uint8_t>(RunTensorOp(Call(kTiffGray, "Grayscale"))),
+            ElementsOf<uint8_t>(gray));
+}
+
+TEST(ImageDecoderTest, ReadsPortableFormats) {
+  const auto gray = [](std::string_view file) {
+    return ElementsOf<uint8_t>(RunTensorOp(Call(Bytes(file), "Grayscale")));
+  };
+  const std::vector<uint8_t> bits = {0, 255, 255, 0};
+  EXPECT_EQ(gray("P1\n# a comment\n2 2\n1 0\n01\n"), bits);
+  EXPECT_EQ(gray("P4 2 2\n\x80\x40"), bits);
+  EXPECT_EQ(gray("P2 2 1 15 0 15"), (std::vector<uint8_t>{0, 255}));
+  EXPECT_EQ(gray(std::string_view("P5 1 1 65535\n\x80\x00", 15)), std::vector<uint8_t>{128});
+  EXPECT_EQ(ElementsOf<uint8_t>(RunTensorOp(Call(Bytes("P3 1 1 255 1 2 3")))),
+            (std::vector<uint8_t>{1, 2, 3}));
+  EXPECT_EQ(ElementsOf<uint8_t>(RunTensorOp(Call(Bytes("P6 1 1 255 abc")))),
+            (std::vector<uint8_t>{'a', 'b', 'c'}));
+}
+
+// Cut short or changed, a file gives some picture, none, or an error, but no fault.
+TEST(ImageDecoderTest, SurvivesDamage) {
+  const std::span<const uint8_t> files[] = {kBmp,         kPng,          kTiff,    kTiffLzw,
+                                            kTiffDeflate, kTiffPackBits, kTiffGray};
+  for (const auto& file : files) {
+    for (size_t size = 0; size < file.size(); size += 7) {
+      const auto outputs = RunOp(Call(file.first(size)));
+      if (outputs) {
+        EXPECT_EQ((*outputs)[0].tensor().rank(), 3u);
+      }
+    }
+    uint32_t state = 1;
+    for (size_t i = 0; i < 60; ++i) {
+      std::vector<uint8_t> changed(file.begin(), file.end());
+      for (int k = 0; k < 3; ++k) {
+        state = state * 1664525u + 1013904223u;
+        changed[(state >> 8) % std::min<size_t>(changed.size(), 400)] =
+            static_cast<uint8_t>(state >> 4);
+      }
+      const auto outputs = RunOp(Call(changed));
+      if (outputs) {
+        EXPECT_EQ((*outputs)[0].tensor().rank(), 3u);
+      }
+    }
+  }
+}
+
+TEST(ImageDecoderTest, GivesNoPixelsForOtherFiles) {
+  for (const char* file : {"", "P", "P6", "P6 99999999 99999999 255\n", "GIF89a", "BM", "II*"}) {
+    EXPECT_EQ(RunTensorOp(Call(Bytes(file))).shape(), Shape({0, 0, 3})) << file;
+  }
+  EXPECT_EQ(ErrorOf(Call(kPng, "CMYK")),
+            "attribute 'pixel_format': expected RGB, BGR or Grayscale, got 'CMYK'");
+}
+
+}  // namespace
+}  // namespace tenon
