@@ -146,7 +146,7 @@ Result<BroadcastPlan> MakeBroadcastPlan(std::span<const std::span<const int64_t>
     TENON_ASSIGN_OR_RETURN(const int64_t signed_dim, BroadcastDim(shapes, axis));
     const size_t dim = static_cast<size_t>(signed_dim);
     if (dim == 1) continue;
-    if (__builtin_mul_overflow(total, dim, &total)) {
+    if (__builtin_mul_overflow(total, signed_dim, &total)) {
       return InvalidArgument("the result of broadcasting has too many elements");
     }
     const uint32_t repeated = RepeatedInputs(shapes, axis);

@@ -45,13 +45,17 @@ bool IsDataType(int64_t value) { return value > 0 && value < kDataTypeCount; }
 size_t DataTypeBits(DataType type) { return Facts(type).bits; }
 
 Result<size_t> DataTypeBytes(DataType type, int64_t count) {
-  const size_t bits = DataTypeBits(type);
-  constexpr auto kMax = static_cast<size_t>(std::numeric_limits<int64_t>::max());
-  if (count < 0 || (bits > 0 && static_cast<size_t>(count) > (kMax - 7) / bits)) {
+  // In 64 bits, since size_t may have 32.
+  const uint64_t bits = DataTypeBits(type);
+  constexpr auto kMaxBits = static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) - 7;
+  constexpr auto kMaxBytes = static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max());
+  const bool fits = count >= 0 && (bits == 0 || static_cast<uint64_t>(count) <= kMaxBits / bits);
+  const uint64_t bytes = fits ? (static_cast<uint64_t>(count) * bits + 7) / 8 : 0;
+  if (!fits || bytes > kMaxBytes) {
     return InvalidArgument("{} elements of type {} do not fit into memory", count,
                            DataTypeName(type));
   }
-  return (static_cast<size_t>(count) * bits + 7) / 8;
+  return static_cast<size_t>(bytes);
 }
 
 }  // namespace tenon

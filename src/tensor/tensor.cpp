@@ -57,7 +57,7 @@ Tensor::Tensor(DataType type, Shape shape, void* data, std::shared_ptr<void> own
     : type_(type),
       shape_(std::move(shape)),
       elements_(shape_.NumElements()),
-      bytes_((static_cast<size_t>(elements_) * DataTypeBits(type) + 7) / 8),
+      bytes_(static_cast<size_t>((static_cast<uint64_t>(elements_) * DataTypeBits(type) + 7) / 8)),
       data_(data),
       owner_(std::move(owner)),
       memory_(&memory) {}

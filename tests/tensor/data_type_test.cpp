@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 
 namespace tenon {
 namespace {
@@ -29,6 +30,9 @@ TEST(DataTypeTest, PacksSubByteTypes) {
 TEST(DataTypeTest, RejectsSizesThatOverflow) {
   EXPECT_FALSE(DataTypeBytes(DataType::kDouble, INT64_MAX / 4));
   EXPECT_FALSE(DataTypeBytes(DataType::kUint8, -1));
+  // What size_t could count on a machine with 32 bits, but no object there can have.
+  constexpr int64_t kLargestObject = std::numeric_limits<ptrdiff_t>::max();
+  EXPECT_FALSE(DataTypeBytes(DataType::kDouble, kLargestObject / 8 + 1));
 }
 
 }  // namespace

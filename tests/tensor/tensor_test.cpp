@@ -31,7 +31,7 @@ TEST(TensorTest, RefusesShapesThatCannotBe) {
   EXPECT_FALSE(Tensor::Allocate(DataType::kFloat, {INT64_MAX / 2}));
   const auto huge = Tensor::Allocate(DataType::kUint8, {int64_t{1} << 52});
   ASSERT_FALSE(huge);
-  EXPECT_NE(huge.error().message().find("out of memory"), std::string::npos);
+  EXPECT_NE(huge.error().message().find("memory"), std::string::npos);
 }
 
 TEST(TensorTest, ReadsIntegersOfBothWidths) {
