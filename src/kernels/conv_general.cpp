@@ -50,7 +50,8 @@ struct GeneralPlan {
 // The inputs that one tap meets at output pixels `pixels`, zero outside the image.
 void GatherTap(const ConvGeneralShape& shape, const float* plane, const Range& pixels, size_t kz,
                size_t ky, size_t kx, float* out) {
-  const auto& [depth, height, width] = shape.dims;
+  // Not a structured binding: Clang 14 captures none.
+  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
   const ptrdiff_t shift = TapShift(width, kx);
   ForEachRowPiece(pixels, width.out, [&](size_t row, const Range& columns, size_t offset) {
     float* to = out + offset;

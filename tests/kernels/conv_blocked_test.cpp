@@ -36,7 +36,6 @@ TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
   });
 }
 
-constexpr auto kNone = Activation::kNone;
 constexpr auto kRelu = Activation::kRelu;
 constexpr auto kClip = Activation::kClip;
 constexpr auto kSigmoid = Activation::kSigmoid;

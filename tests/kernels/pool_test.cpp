@@ -144,13 +144,14 @@ TEST_P(PoolTest, PlanarMatchesReferenceOnEveryTarget) {
     PlanarPoolKind kind;
     double p;
   };
-  for (const auto [kind, p] :
+  for (const Kind& k :
        {Kind{PlanarPoolKind::kMax, 0}, Kind{PlanarPoolKind::kAverage, 0},
         Kind{PlanarPoolKind::kAverageIncludingPads, 0}, Kind{PlanarPoolKind::kLp, 1},
         Kind{PlanarPoolKind::kLp, 2}, Kind{PlanarPoolKind::kLp, 3}}) {
-    SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << " p " << p);
-    const Pooled expected = Reference(c, kind, p, in);
-    ForEveryTarget([&] { ExpectNear(RunPlanar(c, kind, p, in, nullptr, false), expected.values); });
+    SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(k.kind) << " p " << k.p);
+    const Pooled expected = Reference(c, k.kind, k.p, in);
+    ForEveryTarget(
+        [&] { ExpectNear(RunPlanar(c, k.kind, k.p, in, nullptr, false), expected.values); });
   }
 }
 
@@ -186,7 +187,7 @@ class PoolBlockedTest : public PoolTest {};
 
 TEST_P(PoolBlockedTest, MatchesReferenceOnEveryTarget) {
   const PoolCase& c = GetParam();
-  const auto& [depth, height, width] = c.dims;
+  const PoolDim &height = c.dims[1], &width = c.dims[2];
   ASSERT_EQ(c.planes % 2, 0u);
   const size_t channels = c.planes / 2;
   const Conv2dShape shape = {2,
@@ -210,14 +211,14 @@ TEST_P(PoolBlockedTest, MatchesReferenceOnEveryTarget) {
       {PoolKind::kMax, PlanarPoolKind::kMax},
       {PoolKind::kAverage, PlanarPoolKind::kAverage},
       {PoolKind::kAverageIncludingPads, PlanarPoolKind::kAverageIncludingPads}};
-  for (const auto& [kind, planar_kind] : kinds) {
-    SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind));
-    const std::vector<double> expected = Reference(c, planar_kind, 0, values).values;
+  for (const auto& kind : kinds) {
+    SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind.first));
+    const std::vector<double> expected = Reference(c, kind.second, 0, values).values;
     ForEveryTarget([&] {
       GuardedBuffer in(ToBlocked(values, 2, channels, height.in * width.in, std::nanf("")));
       GuardedBuffer out(BlockedSize(2, channels, height.out * width.out));
-      const PoolBlockedArgs args = {shape, height.pad_end, width.pad_end,
-                                    kind,  in.data(),      out.data()};
+      const PoolBlockedArgs args = {shape,      height.pad_end, width.pad_end,
+                                    kind.first, in.data(),      out.data()};
       for (size_t t = 0; t < PoolBlockedTaskCount(shape); ++t) RunPoolBlockedTask(args, t);
       std::vector<float> planar;
       const std::vector<float> got = out.values();
