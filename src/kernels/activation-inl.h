@@ -10,6 +10,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/math-inl.h"
+#include "kernels/min_max-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
@@ -28,7 +29,7 @@ struct IdentityActivation {
 struct ReluActivation {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return hn::Max(hn::Zero(d), x);  // this order keeps NaN on x86
+    return MaxOrSecond(hn::Zero(d), x);  // keeps NaN
   }
 };
 

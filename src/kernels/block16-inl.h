@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/conv_shape.h"
+#include "kernels/min_max-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
@@ -65,15 +66,14 @@ HWY_INLINE void MulAddBlock(hn::Vec<typename B::D> x, const B& w, B& sum) {
   TENON_FOR_BLOCK(i, B) sum.v[i] = hn::MulAdd(x, w.v[i], sum.v[i]);
 }
 
-// Clamps to [low, high]. On x86 Max and Min return the second operand where one is NaN, so a NaN
-// stays.
+// Clamps to [low, high]; NaN stays.
 template <class B>
 class Clamp {
  public:
   HWY_INLINE Clamp(float low, float high)
       : low_(hn::Set(typename B::D(), low)), high_(hn::Set(typename B::D(), high)) {}
   HWY_INLINE B operator()(B x) const {
-    TENON_FOR_BLOCK(i, B) x.v[i] = hn::Min(high_, hn::Max(low_, x.v[i]));
+    TENON_FOR_BLOCK(i, B) x.v[i] = MinOrSecond(high_, MaxOrSecond(low_, x.v[i]));
     return x;
   }
 

@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 
 #include "kernels/block16-inl.h"
+#include "kernels/min_max-inl.h"
 
 #ifndef TENON_KERNELS_CONV_DEPTHWISE_PLAN_
 #define TENON_KERNELS_CONV_DEPTHWISE_PLAN_
@@ -79,7 +80,7 @@ HWY_INLINE void StoreSums(const Row& row, size_t first, const VBlock (&sums)[kPi
   float* out = row.out + first * kChannelBlock;
   HWY_UNROLL(8)
   for (size_t p = 0; p < kPixels; ++p) {
-    const VBlock y = hn::Min(high, hn::Max(low, sums[p]));
+    const VBlock y = MinOrSecond(high, MaxOrSecond(low, sums[p]));
     hn::StoreU(hn::And(y, mask), d, out + p * kChannelBlock);
   }
 }

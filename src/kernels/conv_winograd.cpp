@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 
 #include "kernels/conv_tile-inl.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/winograd_transform-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -121,7 +122,7 @@ HWY_INLINE void StorePatch(const Group& group, const Patch& patch, const float* 
       const size_t at = row + c * kChannelBlock;
       VBlock y = hn::Add(sums[r][c], bias_lanes);
       if (residual) y = hn::Add(y, hn::LoadU(d, residual + at));
-      y = hn::Min(high, hn::Max(low, y));
+      y = MinOrSecond(high, MaxOrSecond(low, y));
       hn::StoreU(hn::And(y, mask_lanes), d, group.args.out + at);
     }
   }

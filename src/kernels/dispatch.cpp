@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace tenon::kernels {
@@ -35,6 +37,9 @@ TargetList DetectTargets() {
       list.targets[list.count++] = Target::kAvx512;
     }
   }
+#elif defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long kSveBit = 1ul << 22;  // HWCAP_SVE of asm/hwcap.h
+  if (getauxval(AT_HWCAP) & kSveBit) list.targets[list.count++] = Target::kSve;
 #endif
   return list;
 }
@@ -59,6 +64,8 @@ const char* TargetName(Target target) {
       return "avx2";
     case Target::kAvx512:
       return "avx512";
+    case Target::kSve:
+      return "sve";
     default:
       return "baseline";
   }

@@ -26,8 +26,9 @@
 
 namespace tenon::kernels {
 
-// Instruction sets that kernels are compiled for, weakest first.
-enum class Target : uint8_t { kBaseline, kAvx2, kAvx512 };
+// Instruction sets that kernels are compiled for, those of one processor family weakest first. The
+// baseline is SSE4.2 on x86-64, NEON on 64-bit ARM, SIMD128 on WebAssembly.
+enum class Target : uint8_t { kBaseline, kAvx2, kAvx512, kSve };
 
 // The targets that this machine can run, weakest first. Constant during the process.
 std::span<const Target> SupportedTargets();
@@ -38,9 +39,13 @@ Target ActiveTarget();
 // For tests: makes later table look-ups use `target`, which must be supported. Not thread-safe.
 void SetActiveTarget(Target target);
 
+// The active target's table, or the next weaker one that is not null.
 template <class Table>
-const Table& SelectTable(const Table* baseline, const Table* avx2, const Table* avx512) {
+const Table& SelectTable(const Table* baseline, const Table* avx2, const Table* avx512,
+                         const Table* sve) {
   switch (ActiveTarget()) {
+    case Target::kSve:
+      return sve ? *sve : *baseline;
     case Target::kAvx512:
       if (avx512) return *avx512;
       [[fallthrough]];
@@ -64,8 +69,13 @@ const Table& SelectTable(const Table* baseline, const Table* avx2, const Table* 
 #else
 #define TENON_TABLE_AVX512(name) nullptr
 #endif
+#if HWY_TARGETS & HWY_SVE
+#define TENON_TABLE_SVE(name) &N_SVE::name
+#else
+#define TENON_TABLE_SVE(name) nullptr
+#endif
 
 // A `const Table&`; `name` is the table's name inside every HWY_NAMESPACE.
 #define TENON_SELECT_TABLE(Table, name)                                                    \
   ::tenon::kernels::SelectTable<Table>(&HWY_STATIC_DISPATCH(name), TENON_TABLE_AVX2(name), \
-                                       TENON_TABLE_AVX512(name))
+                                       TENON_TABLE_AVX512(name), TENON_TABLE_SVE(name))

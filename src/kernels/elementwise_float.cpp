@@ -9,6 +9,7 @@
 
 #include "kernels/binary_loops-inl.h"
 #include "kernels/dispatch.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/partial-inl.h"
 #include "kernels/pow-inl.h"
 
@@ -39,8 +40,8 @@ TENON_BINARY_FUNCTOR(Mul, hn::Mul(a, b))
 TENON_BINARY_FUNCTOR(Div, hn::Div(a, b))
 TENON_BINARY_FUNCTOR(Pow, Pow(d, a, b))
 // x86 gives b if either is NaN.
-TENON_BINARY_FUNCTOR(Max, hn::IfThenElse(hn::IsNaN(a), a, hn::Max(a, b)))
-TENON_BINARY_FUNCTOR(Min, hn::IfThenElse(hn::IsNaN(a), a, hn::Min(a, b)))
+TENON_BINARY_FUNCTOR(Max, hn::IfThenElse(hn::IsNaN(a), a, MaxOrSecond(a, b)))
+TENON_BINARY_FUNCTOR(Min, hn::IfThenElse(hn::IsNaN(a), a, MinOrSecond(a, b)))
 TENON_BINARY_FUNCTOR(PRelu, hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Mul(a, b), a))
 #undef TENON_BINARY_FUNCTOR
 
@@ -53,9 +54,9 @@ struct ArrayOperand {
 };
 template <class D>
 struct ScalarOperand {
-  hn::Vec<D> v;
-  hn::Vec<D> Load(D, size_t) const { return v; }
-  hn::Vec<D> LoadTail(D, size_t, size_t) const { return v; }
+  float value;
+  hn::Vec<D> Load(D d, size_t) const { return hn::Set(d, value); }
+  hn::Vec<D> LoadTail(D d, size_t, size_t) const { return hn::Set(d, value); }
 };
 
 template <class Functor, class D, class A, class B>
@@ -87,9 +88,7 @@ struct FloatLoops {
 
  private:
   static ArrayOperand<FloatTag> Array(const void* p) { return {static_cast<const float*>(p)}; }
-  static ScalarOperand<FloatTag> Scalar(const void* p) {
-    return {hn::Set(FloatTag(), *static_cast<const float*>(p))};
-  }
+  static ScalarOperand<FloatTag> Scalar(const void* p) { return {*static_cast<const float*>(p)}; }
 };
 
 void PowVectorScalar(const void* a, const void* b, void* y, size_t n) {

@@ -23,9 +23,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 14 x 2 sums, two vectors of B and one element of A fill 31 of AVX-512's 32 registers; 6 x 2 sums
-// fill 15 of the 16 that AVX2 and SSE have.
-inline constexpr size_t kGemmMr = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
+// 14 x 2 sums, two vectors of B and one element of A fill 31 of the 32 registers of AVX-512 and
+// NEON; 6 x 2 sums fill 15 of the 16 that AVX2 and SSE have.
+inline constexpr size_t kGemmMr = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 14 : 6;
 inline constexpr size_t kGemmPanelVectors = 2;
 using GemmTag = hn::ScalableTag<float>;
 inline constexpr size_t kGemmLanes = HWY_MAX_BYTES / sizeof(float);

@@ -31,8 +31,9 @@ namespace {
 // x base^-beta for a normal positive base.
 template <class D, class V>
 HWY_INLINE V TimesPower(D d, V x, V base, float beta) {
-  const auto reduced = ReduceForLog(d, base);
-  const V log = LogReduced(d, hn::Sub(reduced.m, hn::Set(d, 1.0f)), hn::ConvertTo(d, reduced.e));
+  hn::Vec<hn::RebindToSigned<D>> e;
+  const V m = ReduceForLog(d, base, e);
+  const V log = LogReduced(d, hn::Sub(m, hn::Set(d, 1.0f)), hn::ConvertTo(d, e));
   return hn::Mul(x, Exp(d, hn::Mul(log, hn::Set(d, -beta))));
 }
 

@@ -4,7 +4,8 @@
 // position or on the other lanes. NaN gives NaN; infinities, both zeros, subnormal arguments and
 // subnormal results follow C's <math.h>. Errors are stated in units in the last place (ULP) of the
 // float result and hold on every target. Coefficients are minimax fits, rounded to float, that
-// scripts/minimax.py computes.
+// scripts/minimax.py computes. Where a function has two results, the second goes to a reference:
+// SVE's vectors cannot be members of a struct.
 #if defined(TENON_KERNELS_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_KERNELS_MATH_INL_H_
 #undef TENON_KERNELS_MATH_INL_H_
@@ -15,6 +16,8 @@
 #include <hwy/highway.h>
 
 #include <limits>
+
+#include "kernels/min_max-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
@@ -32,10 +35,10 @@ HWY_INLINE V Polynomial(D d, V x, float c0, More... more) {
   return hn::MulAdd(Polynomial(d, x, more...), x, hn::Set(d, c0));
 }
 
-// min(max(x, low), high), but NaN for NaN: x86 instructions return the second operand then.
+// min(max(x, low), high), but NaN for NaN.
 template <class D, class V>
 HWY_INLINE V ClampKeepNan(D d, V x, float low, float high) {
-  return hn::Min(hn::Set(d, high), hn::Max(hn::Set(d, low), x));
+  return MinOrSecond(hn::Set(d, high), MaxOrSecond(hn::Set(d, low), x));
 }
 
 // A power of two as float from an integer in [-126, 127].
@@ -67,20 +70,15 @@ HWY_INLINE V TimesPowerOfTwo(D d, V p, V n) {
 #endif
 }
 
-// x = n ln2 + r with n the nearest integer and |r| <= ln2 / 2, for |x| < 2^20.
-template <class V>
-struct ExpReduction {
-  V r;
-  V n;
-};
+// Returns r where x = n ln2 + r with n the nearest integer and |r| <= ln2 / 2, for |x| < 2^20.
 template <class D, class V>
-HWY_INLINE ExpReduction<V> ReduceForExp(D d, V x) {
+HWY_INLINE V ReduceForExp(D d, V x, V& n) {
   // Adding and subtracting 1.5 * 2^23 rounds to an integer.
   const V magic = hn::Set(d, 12582912.0f);
-  const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, 1.44269504f), magic), magic);
+  n = hn::Sub(hn::MulAdd(x, hn::Set(d, 1.44269504f), magic), magic);
   // ln2 in two parts; the first has 15 bits, so that its product with n is exact without FMA too.
   const V r = hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x);
-  return {hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), r), n};
+  return hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), r);
 }
 
 // exp(r) - 1 for |r| <= ln2 / 2.
@@ -95,9 +93,10 @@ HWY_INLINE V Expm1Reduced(D d, V r) {
 template <int kExponent, class D, class V>
 HWY_INLINE V ExpTimesPowerOfTwo(D d, V x) {
   // Beyond these limits the result is 0 or infinity anyway.
-  const auto reduced = ReduceForExp(d, ClampKeepNan(d, x, -104.0f, 90.0f));
-  const V p = hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, reduced.r));
-  return TimesPowerOfTwo(d, p, hn::Add(reduced.n, hn::Set(d, float{kExponent})));
+  V n;
+  const V r = ReduceForExp(d, ClampKeepNan(d, x, -104.0f, 90.0f), n);
+  const V p = hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, r));
+  return TimesPowerOfTwo(d, p, hn::Add(n, hn::Set(d, float{kExponent})));
 }
 
 // Max error: 1.2 ULP.
@@ -109,34 +108,30 @@ HWY_INLINE V Exp(D d, V x) {
 // exp(x) for x <= 0 or NaN, a little faster. Max error: 1.2 ULP.
 template <class D, class V>
 HWY_INLINE V ExpNonPositive(D d, V x) {
-  const auto reduced = ReduceForExp(d, hn::Max(hn::Set(d, -104.0f), x));
-  return TimesPowerOfTwo(d, hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, reduced.r)), reduced.n);
+  V n;
+  const V r = ReduceForExp(d, MaxOrSecond(hn::Set(d, -104.0f), x), n);
+  return TimesPowerOfTwo(d, hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, r)), n);
 }
 
 // Max error: 2 ULP.
 template <class D, class V>
 HWY_INLINE V Expm1(D d, V x) {
-  const auto reduced = ReduceForExp(d, ClampKeepNan(d, x, -25.0f, 88.8f));
-  const V p = Expm1Reduced(d, reduced.r);
+  V n;
+  const V p = Expm1Reduced(d, ReduceForExp(d, ClampKeepNan(d, x, -25.0f, 88.8f), n));
   // 2 (2^(n-1) (p + 1) - 1/2): 2^n itself is no float for n = 128.
-  const V scale = TimesPowerOfTwo(d, hn::Set(d, 0.5f), reduced.n);
+  const V scale = TimesPowerOfTwo(d, hn::Set(d, 0.5f), n);
   const V half = hn::MulAdd(scale, p, hn::Sub(scale, hn::Set(d, 0.5f)));
   const V y = hn::Add(half, half);
   return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, y);
 }
 
-// u = 2^e m with m in [sqrt(1/2), sqrt(2)), for normal positive u.
-template <class D>
-struct LogReduction {
-  hn::Vec<D> m;
-  hn::Vec<hn::RebindToSigned<D>> e;
-};
+// Returns m where u = 2^e m with m in [sqrt(1/2), sqrt(2)), for normal positive u.
 template <class D, class V>
-HWY_INLINE LogReduction<D> ReduceForLog(D d, V u) {
+HWY_INLINE V ReduceForLog(D d, V u, hn::Vec<hn::RebindToSigned<D>>& e) {
   const hn::RebindToSigned<D> di;
   const auto bits = hn::BitCast(di, u);
-  const auto e = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
-  return {hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(e))), e};
+  e = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
+  return hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(e)));
 }
 
 // log(2^e (1 + f)) for f in [sqrt(1/2) - 1, sqrt(2) - 1].
@@ -167,10 +162,10 @@ template <class D, class V>
 HWY_INLINE V Log(D d, V x) {
   const auto subnormal = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
   const V scaled = hn::IfThenElse(subnormal, hn::Mul(x, hn::Set(d, 8388608.0f)), x);
-  const auto reduced = ReduceForLog(d, scaled);
-  const V e =
-      hn::Sub(hn::ConvertTo(d, reduced.e), hn::IfThenElseZero(subnormal, hn::Set(d, 23.0f)));
-  return LogSpecialCases(d, x, LogReduced(d, hn::Sub(reduced.m, hn::Set(d, 1.0f)), e));
+  hn::Vec<hn::RebindToSigned<D>> exponent;
+  const V m = ReduceForLog(d, scaled, exponent);
+  const V e = hn::Sub(hn::ConvertTo(d, exponent), hn::IfThenElseZero(subnormal, hn::Set(d, 23.0f)));
+  return LogSpecialCases(d, x, LogReduced(d, hn::Sub(m, hn::Set(d, 1.0f)), e));
 }
 
 // Max error: 2 ULP.
@@ -182,11 +177,12 @@ HWY_INLINE V Log1p(D d, V x) {
   // u + error == 1 + x exactly.
   const V x_in_u = hn::Sub(u, one);
   const V error = hn::Add(hn::Sub(one, hn::Sub(u, x_in_u)), hn::Sub(x, x_in_u));
-  const auto reduced = ReduceForLog(d, u);
-  const auto minus_e = hn::Max(hn::Sub(hn::Zero(di), reduced.e), hn::Set(di, -126));
+  hn::Vec<decltype(di)> e;
+  const V m = ReduceForLog(d, u, e);
+  const auto minus_e = hn::Max(hn::Sub(hn::Zero(di), e), hn::Set(di, -126));
   const V scale = PowerOfTwo(d, minus_e);
-  const V f = hn::MulAdd(error, scale, hn::Sub(reduced.m, one));
-  const V y = LogSpecialCases(d, u, LogReduced(d, f, hn::ConvertTo(d, reduced.e)));
+  const V f = hn::MulAdd(error, scale, hn::Sub(m, one));
+  const V y = LogSpecialCases(d, u, LogReduced(d, f, hn::ConvertTo(d, e)));
   return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, y);
 }
 
@@ -242,7 +238,7 @@ HWY_INLINE V Log1pOfUnit(D d, V z) {
 template <class D, class V>
 HWY_INLINE V Softplus(D d, V x) {
   const V z = ExpNonPositive(d, hn::Neg(hn::Abs(x)));
-  return hn::Add(hn::Max(hn::Zero(d), x), Log1pOfUnit(d, z));
+  return hn::Add(MaxOrSecond(hn::Zero(d), x), Log1pOfUnit(d, z));
 }
 
 // Correctly rounded.

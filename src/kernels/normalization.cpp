@@ -45,7 +45,7 @@ float MeanOf(const float* x, size_t n) {
 // The mean of (x - center)^2.
 float MeanSquareOf(const float* x, size_t n, float center) {
   const V c = hn::Set(D(), center);
-  const V sum = SumOfTerms(D(), x, n, [c](V v, size_t) HWY_ATTR {
+  const V sum = SumOfTerms(D(), x, n, [&](V v, size_t) HWY_ATTR {
     const V difference = hn::Sub(v, c);
     return hn::Mul(difference, difference);
   });
@@ -96,19 +96,19 @@ void NormalizeRow(const float* t, float* y, size_t n, float mean, float inv_std,
   const V m = hn::Set(d, mean);
   const V s = hn::Set(d, inv_std);
   if (gamma && beta) {
-    StoreEach(y, n, [=](const auto& load) HWY_ATTR {
+    StoreEach(y, n, [&](const auto& load) HWY_ATTR {
       return hn::MulAdd(hn::Mul(hn::Sub(load(t), m), s), load(gamma), load(beta));
     });
   } else if (gamma) {
-    StoreEach(y, n, [=](const auto& load) HWY_ATTR {
+    StoreEach(y, n, [&](const auto& load) HWY_ATTR {
       return hn::Mul(hn::Mul(hn::Sub(load(t), m), s), load(gamma));
     });
   } else if (beta) {
-    StoreEach(y, n, [=](const auto& load) HWY_ATTR {
+    StoreEach(y, n, [&](const auto& load) HWY_ATTR {
       return hn::MulAdd(hn::Sub(load(t), m), s, load(beta));
     });
   } else {
-    StoreEach(y, n, [=](const auto& load) HWY_ATTR { return hn::Mul(hn::Sub(load(t), m), s); });
+    StoreEach(y, n, [&](const auto& load) HWY_ATTR { return hn::Mul(hn::Sub(load(t), m), s); });
   }
 }
 
@@ -144,7 +144,7 @@ void Statistics(const float* x, size_t rows, size_t n, float epsilon, float* mea
 void AffineRow(const float* x, float* y, size_t n, float scale, float shift) {
   const V vscale = hn::Set(D(), scale);
   const V vshift = hn::Set(D(), shift);
-  StoreEach(y, n, [=](const auto& load) HWY_ATTR { return hn::MulAdd(load(x), vscale, vshift); });
+  StoreEach(y, n, [&](const auto& load) HWY_ATTR { return hn::MulAdd(load(x), vscale, vshift); });
 }
 
 void AffineColumns(const float* x, float* y, size_t n, const float* scale, const float* shift) {

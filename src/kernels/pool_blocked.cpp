@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 
 #include "kernels/block16-inl.h"
+#include "kernels/min_max-inl.h"
 
 #ifndef TENON_KERNELS_POOL_BLOCKED_PLAN_
 #define TENON_KERNELS_POOL_BLOCKED_PLAN_
@@ -50,7 +51,7 @@ namespace {
 struct MaxPool {
   static constexpr float kInitial = -std::numeric_limits<float>::infinity();
   HWY_INLINE Block operator()(Block a, const Block& x) const {
-    TENON_FOR_BLOCK(i, Block) a.v[i] = hn::Max(a.v[i], x.v[i]);
+    TENON_FOR_BLOCK(i, Block) a.v[i] = MaxOrSecond(a.v[i], x.v[i]);
     return a;
   }
 };

@@ -38,32 +38,24 @@ HWY_INLINE V ProductError(D d, V a, V b, V product) {
 #endif
 }
 
-// A number as the unevaluated sum high + low.
-template <class V>
-struct TwoFloats {
-  V high;
-  V low;
-};
-
-// log2(x) to about 2^-32, for finite x > 0.
+// log2(x) to about 2^-32 as the sum of the result and `rest`, for finite x > 0.
 template <class D, class V>
-HWY_INLINE TwoFloats<V> Log2Extended(D d, V x) {
+HWY_INLINE V Log2Extended(D d, V x, V& rest) {
   const V one = hn::Set(d, 1.0f);
   const auto subnormal = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
   const V scaled = hn::IfThenElse(subnormal, hn::Mul(x, hn::Set(d, 8388608.0f)), x);
-  const auto reduced = ReduceForLog(d, scaled);
-  const V e =
-      hn::Sub(hn::ConvertTo(d, reduced.e), hn::IfThenElseZero(subnormal, hn::Set(d, 23.0f)));
+  hn::Vec<hn::RebindToSigned<D>> exponent;
+  const V m = ReduceForLog(d, scaled, exponent);
+  const V e = hn::Sub(hn::ConvertTo(d, exponent), hn::IfThenElseZero(subnormal, hn::Set(d, 23.0f)));
   // s = (m - 1) / (m + 1), so that log(m) = 2 atanh(s); |s| < 0.172.
-  const V f = hn::Sub(reduced.m, one);
-  const V sum = hn::Add(reduced.m, one);
-  const V sum_low = hn::Sub(reduced.m, hn::Sub(sum, one));
+  const V f = hn::Sub(m, one);
+  const V sum = hn::Add(m, one);
+  const V sum_low = hn::Sub(m, hn::Sub(sum, one));
   const V inverse = hn::Div(one, sum);
   const V s = hn::Mul(f, inverse);
   const V back = hn::Mul(s, sum);
-  V rest = hn::Sub(hn::Sub(f, back), ProductError(d, s, sum, back));
-  rest = hn::NegMulAdd(s, sum_low, rest);
-  const V s_low = hn::Mul(rest, inverse);
+  const V s_error = hn::Sub(hn::Sub(f, back), ProductError(d, s, sum, back));
+  const V s_low = hn::Mul(hn::NegMulAdd(s, sum_low, s_error), inverse);
   // 2 / ln2 in two parts.
   const V c = hn::Set(d, 2.88539004f);
   const V c_low = hn::Set(d, 3.851925e-8f);
@@ -78,7 +70,8 @@ HWY_INLINE TwoFloats<V> Log2Extended(D d, V x) {
   const V sum_high = hn::Add(e, high);
   low = hn::Add(hn::Sub(high, hn::Sub(sum_high, e)), low);
   const V total = hn::Add(sum_high, low);
-  return {total, hn::Sub(low, hn::Sub(total, sum_high))};
+  rest = hn::Sub(low, hn::Sub(total, sum_high));
+  return total;
 }
 
 // 2^(x + x_low) for a small x_low.
@@ -105,9 +98,10 @@ HWY_INLINE V Pow(D d, V x, V y) {
   const V a = hn::Abs(x);
   // Beyond 2^34 only a == 1 has a result other than 0 and infinity.
   const V c = ClampKeepNan(d, y, -17179869184.0f, 17179869184.0f);
-  const auto log2 = Log2Extended(d, a);
-  const V product = hn::Mul(c, log2.high);
-  const V product_low = hn::MulAdd(c, log2.low, ProductError(d, c, log2.high, product));
+  V log2_low;
+  const V log2 = Log2Extended(d, a, log2_low);
+  const V product = hn::Mul(c, log2);
+  const V product_low = hn::MulAdd(c, log2_low, ProductError(d, c, log2, product));
   V power = Exp2Extended(d, product, product_low);
 
   const auto negative_y = hn::Lt(y, zero);

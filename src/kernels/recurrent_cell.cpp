@@ -7,6 +7,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/math-inl.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/partial-inl.h"
 
 #ifndef TENON_KERNELS_RECURRENT_CELL_CPP_
@@ -44,7 +45,7 @@ HWY_INLINE V Apply(const CellActivation& a, V x) {
     case CellFunction::kTanh:
       return Tanh(d, x);
     case CellFunction::kRelu:
-      return hn::Max(hn::Zero(d), x);
+      return MaxOrSecond(hn::Zero(d), x);
     case CellFunction::kAffine:
       return hn::MulAdd(alpha, x, beta);
     case CellFunction::kLeakyRelu:

@@ -8,6 +8,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/math-inl.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/partial-inl.h"
 #include "kernels/reduce_kernels.h"
 #include "kernels/row_sums-inl.h"
@@ -77,7 +78,7 @@ struct Sums {
     const D d;
     const V s = shift ? FiniteShift(hn::Set(d, *static_cast<const float*>(shift))) : hn::Zero(d);
     const V sum = SumOfTerms(d, static_cast<const float*>(x), n,
-                             [s](V v, size_t) HWY_ATTR { return Term()(v, s); });
+                             [&](V v, size_t) HWY_ATTR { return Term()(v, s); });
     *static_cast<double*>(accumulator) += static_cast<double>(hn::GetLane(sum));
   }
 
@@ -127,11 +128,15 @@ struct Product {
 // NaN stays: x86 gives the second operand if one is NaN.
 struct Maximum {
   static constexpr float kIdentity = -std::numeric_limits<float>::infinity();
-  HWY_INLINE V operator()(V a, V b) const { return hn::IfThenElse(hn::IsNaN(a), a, hn::Max(a, b)); }
+  HWY_INLINE V operator()(V a, V b) const {
+    return hn::IfThenElse(hn::IsNaN(a), a, MaxOrSecond(a, b));
+  }
 };
 struct Minimum {
   static constexpr float kIdentity = std::numeric_limits<float>::infinity();
-  HWY_INLINE V operator()(V a, V b) const { return hn::IfThenElse(hn::IsNaN(a), a, hn::Min(a, b)); }
+  HWY_INLINE V operator()(V a, V b) const {
+    return hn::IfThenElse(hn::IsNaN(a), a, MinOrSecond(a, b));
+  }
 };
 
 // Accumulators of the other operators are floats.

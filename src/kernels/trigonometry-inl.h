@@ -18,18 +18,13 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// x = quadrant pi/2 + r with |r| <= pi/4, for |x| <= kMaxReducibleAngle.
-template <class D>
-struct AngleReduction {
-  hn::Vec<D> r;
-  hn::Vec<hn::RebindToSigned<D>> quadrant;  // any integer; its two lowest bits matter
-};
-
 // Keeps the quadrant below 2^13, so that its products with 11-bit parts of pi/2 are exact.
 constexpr float kMaxReducibleAngle = 12800.0f;
 
+// Returns r where x = quadrant pi/2 + r with |r| <= pi/4, for |x| <= kMaxReducibleAngle. The
+// quadrant is any integer; its two lowest bits matter.
 template <class D, class V>
-HWY_INLINE AngleReduction<D> ReduceAngle(D d, V x) {
+HWY_INLINE V ReduceAngle(D d, V x, hn::Vec<hn::RebindToSigned<D>>& quadrant) {
   const hn::RebindToSigned<D> di;
   const V magic = hn::Set(d, 12582912.0f);
   const V shifted = hn::MulAdd(x, hn::Set(d, 0.636619772f), magic);
@@ -37,8 +32,8 @@ HWY_INLINE AngleReduction<D> ReduceAngle(D d, V x) {
   V r = hn::NegMulAdd(n, hn::Set(d, 1.5703125f), x);
   r = hn::NegMulAdd(n, hn::Set(d, 4.8351287841796875e-4f), r);
   r = hn::NegMulAdd(n, hn::Set(d, 3.1385570764541626e-07f), r);
-  r = hn::NegMulAdd(n, hn::Set(d, 6.077100628276710e-11f), r);
-  return {r, hn::BitCast(di, shifted)};
+  quadrant = hn::BitCast(di, shifted);
+  return hn::NegMulAdd(n, hn::Set(d, 6.077100628276710e-11f), r);
 }
 
 // sin(r) for |r| <= pi/4.
@@ -94,8 +89,9 @@ HWY_INLINE V SinOfQuadrant(D d, V r, VI quadrant) {
 // Max error: 3 ULP.
 template <class D, class V>
 HWY_INLINE V Sin(D d, V x) {
-  const auto reduced = ReduceAngle(d, x);
-  const V y = IdentityNearZero(d, x, SinOfQuadrant(d, reduced.r, reduced.quadrant));
+  hn::Vec<hn::RebindToSigned<D>> quadrant;
+  const V r = ReduceAngle(d, x, quadrant);
+  const V y = IdentityNearZero(d, x, SinOfQuadrant(d, r, quadrant));
   return ReplaceLargeAngles(d, x, y, [](double a) { return std::sin(a); });
 }
 
@@ -103,8 +99,9 @@ HWY_INLINE V Sin(D d, V x) {
 template <class D, class V>
 HWY_INLINE V Cos(D d, V x) {
   const hn::RebindToSigned<D> di;
-  const auto reduced = ReduceAngle(d, x);
-  const V y = SinOfQuadrant(d, reduced.r, hn::Add(reduced.quadrant, hn::Set(di, 1)));
+  hn::Vec<decltype(di)> quadrant;
+  const V r = ReduceAngle(d, x, quadrant);
+  const V y = SinOfQuadrant(d, r, hn::Add(quadrant, hn::Set(di, 1)));
   return ReplaceLargeAngles(d, x, y, [](double a) { return std::cos(a); });
 }
 
@@ -112,10 +109,11 @@ HWY_INLINE V Cos(D d, V x) {
 template <class D, class V>
 HWY_INLINE V Tan(D d, V x) {
   const hn::RebindToSigned<D> di;
-  const auto reduced = ReduceAngle(d, x);
-  const V sin = SinReduced(d, reduced.r);
-  const V cos = CosReduced(d, reduced.r);
-  const auto odd = hn::RebindMask(d, hn::TestBit(reduced.quadrant, hn::Set(di, 1)));
+  hn::Vec<decltype(di)> quadrant;
+  const V r = ReduceAngle(d, x, quadrant);
+  const V sin = SinReduced(d, r);
+  const V cos = CosReduced(d, r);
+  const auto odd = hn::RebindMask(d, hn::TestBit(quadrant, hn::Set(di, 1)));
   const V y = hn::Div(hn::IfThenElse(odd, hn::Neg(cos), sin), hn::IfThenElse(odd, sin, cos));
   return ReplaceLargeAngles(d, x, IdentityNearZero(d, x, y), [](double a) { return std::tan(a); });
 }
@@ -128,41 +126,38 @@ HWY_INLINE V AsinReduced(D d, V x, V t) {
   return hn::MulAdd(hn::Mul(x, t), p, x);
 }
 
-// asin(sqrt(t)) with t = (1 - |x|) / 2 where |x| > 1/2, else asin(|x|).
-template <class D>
-struct HalfAngle {
-  hn::Mask<D> large;
-  hn::Vec<D> asin;
-};
+// asin(sqrt(t)) with t = (1 - |x|) / 2 where |x| > 1/2, which is `large`; else asin(|x|).
 template <class D, class V>
-HWY_INLINE HalfAngle<D> AsinOfHalfAngle(D d, V x) {
+HWY_INLINE V AsinOfHalfAngle(D d, V x, hn::Mask<D>& large) {
   const V a = hn::Abs(x);
   const V half = hn::Set(d, 0.5f);
-  const auto large = hn::Gt(a, half);
+  large = hn::Gt(a, half);
   const V t = hn::IfThenElse(large, hn::NegMulAdd(half, a, half), hn::Mul(a, a));
-  return {large, AsinReduced(d, hn::IfThenElse(large, hn::Sqrt(t), a), t)};
+  return AsinReduced(d, hn::IfThenElse(large, hn::Sqrt(t), a), t);
 }
 
 // Max error: 3 ULP.
 template <class D, class V>
 HWY_INLINE V Asin(D d, V x) {
-  const auto part = AsinOfHalfAngle(d, x);
-  const V far = hn::NegMulAdd(hn::Set(d, 2.0f), part.asin, hn::Set(d, 1.57079637f));
-  return hn::CopySignToAbs(hn::IfThenElse(part.large, far, part.asin), x);
+  hn::Mask<D> large;
+  const V asin = AsinOfHalfAngle(d, x, large);
+  const V far = hn::NegMulAdd(hn::Set(d, 2.0f), asin, hn::Set(d, 1.57079637f));
+  return hn::CopySignToAbs(hn::IfThenElse(large, far, asin), x);
 }
 
 // Max error: 3 ULP.
 template <class D, class V>
 HWY_INLINE V Acos(D d, V x) {
-  const auto part = AsinOfHalfAngle(d, x);
+  hn::Mask<D> large;
+  const V asin = AsinOfHalfAngle(d, x, large);
   const auto negative = hn::Lt(x, hn::Zero(d));
-  const V twice = hn::Add(part.asin, part.asin);
+  const V twice = hn::Add(asin, asin);
   // pi and pi/2 less their float values: they matter where the difference is small.
   const V above = hn::Sub(hn::Set(d, 3.14159274f), hn::Add(twice, hn::Set(d, 8.74227766e-8f)));
   const V far = hn::IfThenElse(negative, above, twice);
-  const V rest = hn::Add(hn::CopySignToAbs(part.asin, x), hn::Set(d, 4.37113883e-8f));
+  const V rest = hn::Add(hn::CopySignToAbs(asin, x), hn::Set(d, 4.37113883e-8f));
   const V near = hn::Sub(hn::Set(d, 1.57079637f), rest);
-  return hn::IfThenElse(part.large, far, near);
+  return hn::IfThenElse(large, far, near);
 }
 
 // Max error: 3 ULP.

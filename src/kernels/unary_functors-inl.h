@@ -11,6 +11,7 @@
 
 #include "kernels/hyperbolic-inl.h"
 #include "kernels/math-inl.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/trigonometry-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -46,7 +47,7 @@ template <class D, class V>
 HWY_INLINE V Mish(D d, V x) {
   const V two = hn::Set(d, 2.0f);
   // Beyond 20 the quotient rounds to 1.
-  const V e = Exp(d, hn::Min(hn::Set(d, 20.0f), x));
+  const V e = Exp(d, MinOrSecond(hn::Set(d, 20.0f), x));
   const V q = hn::Mul(e, hn::Add(e, two));
   return hn::Mul(x, hn::Div(q, hn::Add(q, two)));
 }
@@ -91,7 +92,7 @@ TENON_UNARY_FUNCTOR(HardSigmoid, ClampKeepNan(d, hn::MulAdd(a, x, b), 0.0f, 1.0f
 TENON_UNARY_FUNCTOR(
     HardSwish,
     hn::Mul(x, ClampKeepNan(d, hn::MulAdd(x, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f)), 0.0f, 1.0f)))
-TENON_UNARY_FUNCTOR(Relu, hn::Max(hn::Zero(d), x))
+TENON_UNARY_FUNCTOR(Relu, MaxOrSecond(hn::Zero(d), x))
 TENON_UNARY_FUNCTOR(LeakyRelu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(a, x), x))
 TENON_UNARY_FUNCTOR(ThresholdedRelu, hn::IfThenElseZero(hn::Gt(x, a), x))
 TENON_UNARY_FUNCTOR(Elu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(a, Expm1(d, x)), x))
@@ -106,7 +107,7 @@ TENON_UNARY_FUNCTOR(GeluTanh, GeluTanh(d, x))
 TENON_UNARY_FUNCTOR(Silu, hn::Mul(x, Sigmoid(d, x)))
 TENON_UNARY_FUNCTOR(Swish, hn::Mul(x, Sigmoid(d, hn::Mul(a, x))))
 TENON_UNARY_FUNCTOR(Mish, Mish(d, x))
-TENON_UNARY_FUNCTOR(Clip, hn::Min(b, hn::Max(a, x)))
+TENON_UNARY_FUNCTOR(Clip, MinOrSecond(b, MaxOrSecond(a, x)))
 #undef TENON_UNARY_FUNCTOR
 
 }  // namespace HWY_NAMESPACE

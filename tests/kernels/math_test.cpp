@@ -127,6 +127,8 @@ struct MathCase {
 };
 
 double SigmoidReference(double x) { return 1 / (1 + std::exp(-x)); }
+// Not every C library gives NaN everywhere below 1.
+double AcoshReference(double x) { return x < 1 ? kNan : std::acosh(x); }
 double SoftplusReference(double x) {
   return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
 }
@@ -150,7 +152,7 @@ const MathCase kMathCases[] = {
     {"Sinh", kSinh, std::sinh, 3},
     {"Cosh", kCosh, std::cosh, 2},
     {"Asinh", kAsinh, std::asinh, 3},
-    {"Acosh", kAcosh, std::acosh, 3},
+    {"Acosh", kAcosh, AcoshReference, 3},
     {"Atanh", kAtanh, std::atanh, 3},
 };
 
