@@ -34,6 +34,16 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_definitions(HWY_DISABLE_PCLMUL_AES)
 endif()
 
+# NEON, and SVE of any width. Highway's forms of SVE for one width, and SVE2, would compile kernels
+# three times more.
+set(TENON_OTHER_SVE "HWY_SVE_256|HWY_SVE2|HWY_SVE2_128")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  # Highway compiles for NEON with the crypto extension, which no kernel uses. With it everywhere,
+  # implicit constructors, which are outside of Highway's regions, can inline its functions.
+  add_compile_options(-march=armv8-a+crypto)
+  add_compile_definitions("HWY_DISABLED_TARGETS=(${TENON_OTHER_SVE})")
+endif()
+
 # The same bits on every machine: the compiler may not contract a * b + c on its own.
 add_compile_options(-ffp-contract=off)
 add_compile_options(-ffunction-sections -fdata-sections)

@@ -3,7 +3,11 @@
 # library at run time beyond the C and C++ ones.
 
 include(FetchContent)
-find_package(Threads REQUIRED)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
+  add_library(Threads::Threads INTERFACE IMPORTED)  # there are none, nor functions for them
+else()
+  find_package(Threads REQUIRED)
+endif()
 
 # tenon_headers(<target> HEADER <file> REPOSITORY <url> TAG <tag> INCLUDE <folder in the repository>)
 # The system may have the header in a folder named like the target.
@@ -28,6 +32,14 @@ function(tenon_headers target)
     endif()
     set(folder ${${target}_SOURCE_DIR}/${LIB_INCLUDE})
   endif()
+  # The other headers beside it may fit this machine alone, so a cross build sees it by itself.
+  get_filename_component(top ${LIB_HEADER} DIRECTORY)
+  if(CMAKE_CROSSCOMPILING AND top)
+    set(alone ${CMAKE_BINARY_DIR}/include/${target})
+    file(MAKE_DIRECTORY ${alone})
+    file(CREATE_LINK ${folder}/${top} ${alone}/${top} SYMBOLIC)
+    set(folder ${alone})
+  endif()
   add_library(lib_${target} INTERFACE)
   target_include_directories(lib_${target} SYSTEM INTERFACE ${folder})
 endfunction()
@@ -49,9 +61,18 @@ tenon_headers(stb HEADER stb_image.h
 if(TENON_BUILD_TESTS)
   find_package(GTest QUIET)
   if(NOT GTest_FOUND)
+    # Debian has GoogleTest's sources too, for compilers that it has no binaries for.
+    if(CMAKE_CROSSCOMPILING AND EXISTS /usr/src/googletest)
+      set(FETCHCONTENT_SOURCE_DIR_GOOGLETEST /usr/src/googletest)
+    endif()
+    set(INSTALL_GTEST OFF)
     FetchContent_Declare(googletest GIT_REPOSITORY https://github.com/google/googletest.git
                          GIT_TAG release-1.12.1 GIT_SHALLOW TRUE)
     FetchContent_MakeAvailable(googletest)
+    target_compile_options(gtest PRIVATE -w)  # its warnings are not ours to mend
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
+      target_compile_definitions(gtest PUBLIC GTEST_HAS_STREAM_REDIRECTION=0)  # no dup there
+    endif()
   endif()
   include(GoogleTest)
 endif()

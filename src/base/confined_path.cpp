@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,11 +46,20 @@ std::string_view Objection(std::string_view name) {
 }
 
 // The absolute path without links, or nullopt with errno set.
+#if defined(__wasi__)
+// There is no realpath, and the host lets no path lead out of the folders that it has opened.
+std::optional<std::string> RealPath(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return std::nullopt;
+  return path;
+}
+#else
 std::optional<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
   if (!real) return std::nullopt;
   return std::string(real.get());
 }
+#endif
 
 // What follows `folder` in `path`, both real paths, or nullopt if path does not lie below folder.
 std::optional<std::string> PathBelow(const std::string& folder, const std::string& path) {

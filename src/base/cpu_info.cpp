@@ -83,6 +83,8 @@ bool HasController(std::string_view controllers, std::string_view wanted) {
   return false;
 }
 
+#if defined(CPU_ALLOC_SIZE)
+
 int AffinityCount() {
   // Machines with more CPUs than cpu_set_t has bits are asked again with a larger set.
   for (int cpus = CPU_SETSIZE; cpus <= (1 << 16); cpus *= 2) {
@@ -94,6 +96,12 @@ int AffinityCount() {
   }
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
+
+#else
+
+int AffinityCount() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
+
+#endif
 
 // The value of the first "key: value" line of /proc text whose key is `key`.
 std::string_view ProcField(std::string_view text, std::string_view key) {

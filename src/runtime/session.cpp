@@ -336,7 +336,7 @@ Result<std::shared_ptr<Profiler>> Session::ProfilerOf(const RunOptions& options)
 }
 
 Status Session::RunBetweenHooks(const RunOptions& options, Call& call) {
-  DeferredLock serial(serial_runs_, std::defer_lock);
+  DeferredLock serial(serial_runs_, defer_lock);
   if (!runs_overlap_) serial.lock();
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Profiler> profiler, ProfilerOf(options));
   const Status status = RunTraced(options, call, profiler.get());

@@ -32,8 +32,10 @@ TEST(ArithmeticTest, SumsAndProductsAreExactOrAbsent) {
 TEST(ArithmeticTest, UnsignedSizesDoNotWrap) {
   EXPECT_EQ(CheckedAdd(kMaxSize, size_t{1}), std::nullopt);
   EXPECT_EQ(CheckedAdd(kMaxSize, size_t{0}), kMaxSize);
-  EXPECT_EQ(CheckedMul(size_t{1} << 32, size_t{1} << 32), std::nullopt);
-  EXPECT_EQ(CheckedMul(size_t{1} << 32, size_t{1} << 31), size_t{1} << 63);
+  constexpr int kBits = std::numeric_limits<size_t>::digits;
+  constexpr size_t kRoot = size_t{1} << (kBits / 2);
+  EXPECT_EQ(CheckedMul(kRoot, kRoot), std::nullopt);
+  EXPECT_EQ(CheckedMul(kRoot, kRoot / 2), size_t{1} << (kBits - 1));
   static_assert(!CheckedAdd<uint8_t>(200, 100).has_value());
 }
 

@@ -1,7 +1,6 @@
 // The pool without threads divides loops as the one with threads does.
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <utility>
 #include <vector>
 

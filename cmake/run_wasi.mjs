@@ -1,0 +1,15 @@
+// Runs a WebAssembly program for WASI as if it were a native one: node run_wasi.mjs PROGRAM [ARG...]
+import { readFile } from 'node:fs/promises';
+import { WASI } from 'node:wasi';
+
+const [program, ...rest] = process.argv.slice(2);
+const wasi = new WASI({
+  version: 'preview1',
+  args: [program, ...rest],
+  env: process.env,
+  preopens: { '/': '/' },
+  returnOnExit: true,
+});
+const module = await WebAssembly.compile(await readFile(program));
+const instance = await WebAssembly.instantiate(module, wasi.getImportObject());
+process.exitCode = wasi.start(instance);

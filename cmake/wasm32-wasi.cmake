@@ -1,0 +1,26 @@
+# Cross build for WebAssembly with 128-bit SIMD and without threads, with Debian's Clang and C and
+# C++ libraries; tests run in Node.js. See docs/building.md.
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR wasm32)
+set(CMAKE_C_COMPILER clang-14)
+set(CMAKE_CXX_COMPILER clang++-14)
+set(CMAKE_C_COMPILER_TARGET wasm32-wasi)
+set(CMAKE_CXX_COMPILER_TARGET wasm32-wasi)
+set(CMAKE_AR llvm-ar-14)
+set(CMAKE_RANLIB llvm-ranlib-14)
+# Maps of files are copies of them, signals are never sent, and the process has number 42.
+set(emulated -D_WASI_EMULATED_MMAN -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_GETPID)
+list(JOIN emulated " " emulated)
+set(CMAKE_C_FLAGS_INIT "-msimd128 ${emulated}")
+set(CMAKE_CXX_FLAGS_INIT "-msimd128 ${emulated}")
+set(CMAKE_EXE_LINKER_FLAGS_INIT
+    "-lwasi-emulated-mman -lwasi-emulated-signal -lwasi-emulated-getpid -Wl,-z,stack-size=1048576")
+set(CMAKE_CROSSCOMPILING_EMULATOR node --no-warnings ${CMAKE_CURRENT_LIST_DIR}/run_wasi.mjs)
+
+# Programs and the headers of header-only libraries come from the machine that builds.
+set(CMAKE_FIND_ROOT_PATH /usr/lib/wasm32-wasi)
+set(CMAKE_INCLUDE_PATH /usr/include)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
