@@ -1,5 +1,6 @@
 #include "ops/cpu_provider.h"
 
+#include "ops/channels_last.h"
 #include "ops/fusion.h"
 #include "ops/nchwc_layout.h"
 #include "ops/registry.h"
@@ -21,7 +22,10 @@ class CpuProvider final : public ExecutionProvider {
     return claims;
   }
 
-  Result<bool> AdaptUnclaimed(Graph& graph) override { return WidenHalf(graph) > 0; }
+  Result<bool> AdaptUnclaimed(Graph& graph) override {
+    // Widening needs the types of all values, which lowering leaves open.
+    return LowerChannelsLast(graph) > 0 || WidenHalf(graph) > 0;
+  }
 
   Status Rewrite(Graph& graph, int32_t index) override {
     FuseNodes(graph, index);

@@ -138,11 +138,48 @@ class MsFusedMatMul final : public StatefulKernel<InferMsFusedMatMul> {
   MatrixProduct product_;
 };
 
+// com.microsoft FusedMatMulActivation-1: the same, then an activation.
+struct MatMulActivationAttrs : MsFusedMatMulAttrs {
+  std::string activation;
+  std::optional<float> activation_alpha, activation_beta;
+  static constexpr auto Fields() {
+    using A = MatMulActivationAttrs;
+    return std::tuple_cat(MsFusedMatMulAttrs::Fields(),
+                          std::tuple(Field("activation", &A::activation),
+                                     Field("activation_alpha", &A::activation_alpha),
+                                     Field("activation_beta", &A::activation_beta)));
+  }
+};
+
+Status InferMatMulActivation(const MatMulActivationAttrs& attrs, ShapeContext& context) {
+  return InferMsFusedMatMul(attrs, context);
+}
+
+class MatMulActivation final : public StatefulKernel<InferMatMulActivation> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    std::vector<float> parameters;
+    if (attrs_.activation_alpha) parameters.push_back(*attrs_.activation_alpha);
+    if (attrs_.activation_beta) parameters.push_back(*attrs_.activation_beta);
+    ProductOptions options = {attrs_.a(), attrs_.b(), attrs_.alpha, {}};
+    TENON_ASSIGN_OR_RETURN(options.activation, FusedActivation(attrs_.activation, parameters));
+    return product_.Prepare(info, options);
+  }
+  Status Run(KernelContext& context) const override { return product_.Run(context, {}); }
+
+ private:
+  MatrixProduct product_;
+};
+
 constexpr OpRow kRows[] = {
     OpClass<MatMul>("MatMul", {.types = kFloat32Only}),
     Op<InferMatMul, RunPlainMatMul>("MatMul", {.types = kPlainProductTypes}),
     OpClass<FusedMatMul>("FusedMatMul", {.domain = "com.tenon", .types = kFloat32Only}),
     OpClass<MsFusedMatMul>("FusedMatMul", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<MsFusedMatMul>("TransposeMatMul", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<MatMulActivation>("FusedMatMulActivation",
+                              {.domain = "com.microsoft", .types = kFloat32Only}),
 };
 
 }  // namespace

@@ -248,6 +248,7 @@ Status RunPad2(const Pad2Attrs& attrs, KernelContext& context) {
 constexpr OpRow kRows[] = {
     Op<InferPad2, RunPad2>("Pad", {.since = 1, .types = kFloats}),
     Op<InferPad, RunPad>("Pad", {.since = 11, .types = kWholeByteTypes}),
+    Op<InferPad, RunPad>("Pad", {.domain = "com.microsoft", .types = kWholeByteTypes}),
 };
 
 }  // namespace

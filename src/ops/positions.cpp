@@ -74,8 +74,9 @@ bool FollowRange(ShapeContext& context) {
 
 Status InferRange(const NoAttrs&, ShapeContext& context) {
   if (FollowRange(context)) return OkStatus();
-  const Tensor* inputs[3];
-  for (size_t i = 0; i < 3; ++i) {
+  const Tensor* inputs[3] = {};
+  // com.microsoft Range-1 may leave out the step of 1.
+  for (size_t i = 0; i < (context.HasInput(2) ? 3 : 2); ++i) {
     inputs[i] = context.InputData(i);
     if (inputs[i] == nullptr) return context.SetOutput(0, {Dim::Unknown()});
     if (inputs[i]->size() != 1 || inputs[i]->type() != inputs[0]->type()) {
@@ -87,7 +88,7 @@ Status InferRange(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const int64_t count, VisitRangeType(inputs[0]->type(), [&](auto number) {
                            using T = decltype(number);
                            return CountOf<T>(*inputs[0]->data<T>(), *inputs[1]->data<T>(),
-                                             *inputs[2]->data<T>());
+                                             inputs[2] ? *inputs[2]->data<T>() : T{1});
                          }));
   return context.SetOutput(0, {Dim(count)});
 }
@@ -97,7 +98,7 @@ Status RunRange(const NoAttrs&, KernelContext& context) {
   VisitRangeType(output.type(), [&](auto number) {
     using T = decltype(number);
     const T start = *context.Input(0).data<T>();
-    const T delta = *context.Input(2).data<T>();
+    const T delta = context.HasInput(2) ? *context.Input(2).data<T>() : T{1};
     T* y = output.data<T>();
     for (int64_t i = 0; i < output.size(); ++i) {
       if constexpr (std::is_integral_v<T>) {
@@ -237,11 +238,15 @@ constexpr TypeSet kRangeTypes = {DataType::kFloat, DataType::kDouble, DataType::
 
 constexpr OpRow kRows[] = {
     Op<InferRange, RunRange>("Range", {.since = 11, .types = kRangeTypes}),
+    Op<InferRange, RunRange>("Range", {.domain = "com.microsoft", .types = kRangeTypes}),
     Op<InferNonZero, RunNonZero>("NonZero", {.since = 9,
                                              .types = kNumbers | TypeSet{DataType::kBool},
                                              .traits = {.allocates_outputs = true}}),
     Op<InferTrilu, RunTrilu>(
         "Trilu", {.since = 14, .types = kWholeByteTypes, .traits = {.in_place_input = 0}}),
+    Op<InferTrilu, RunTrilu>(
+        "Trilu",
+        {.domain = "com.microsoft", .types = kWholeByteTypes, .traits = {.in_place_input = 0}}),
     Op<InferEyeLike, RunEyeLike>("EyeLike", {.since = 9}),
 };
 

@@ -39,12 +39,19 @@ Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& par
 }
 
 Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
-  if (CheckAllAssigned(graph).ok()) return OkStatus();
-  for (const auto& provider : parts.providers) {
-    TENON_ASSIGN_OR_RETURN(const bool is_changed, provider->AdaptUnclaimed(graph));
-    if (!is_changed) continue;
-    TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
-    TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
+  // What a provider makes of a node may need another step.
+  constexpr int kMostRounds = 4;
+  bool is_changed = true;
+  for (int round = 0; round < kMostRounds && is_changed; ++round) {
+    if (CheckAllAssigned(graph).ok()) return OkStatus();
+    is_changed = false;
+    for (const auto& provider : parts.providers) {
+      TENON_ASSIGN_OR_RETURN(const bool has_adapted, provider->AdaptUnclaimed(graph));
+      if (!has_adapted) continue;
+      is_changed = true;
+      TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
+      TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
+    }
   }
   return OkStatus();
 }

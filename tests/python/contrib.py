@@ -1,9 +1,10 @@
 """One-node models of com.microsoft, run by Tenon and by onnxruntime."""
 
 import numpy as np
+import onnx
 import onnxruntime
 import tenon
-from onnx import TensorProto, helper
+from onnx import helper
 
 Arrays = list[np.ndarray | None]
 
@@ -57,6 +58,15 @@ def model(
     return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
 
 
+def onnx_with_version(content: bytes, domain: str, version: int) -> bytes:
+    """The model with another version of one of its operator sets."""
+    changed = onnx.load_from_string(content)
+    for opset in changed.opset_import:
+        if opset.domain == domain:
+            opset.version = version
+    return changed.SerializeToString()
+
+
 def run_tenon(content: bytes, inputs: Arrays) -> list[np.ndarray]:
     session = tenon.InferenceSession(content)
     wanted = {x.name for x in session.get_inputs()}
@@ -101,4 +111,4 @@ def check(
     return actual
 
 
-__all__ = ["TensorProto", "check", "floats", "model", "run_onnxruntime", "run_tenon"]
+__all__ = ["check", "floats", "model", "onnx_with_version", "run_onnxruntime", "run_tenon"]

@@ -1,0 +1,86 @@
+#include "ops/channels_last.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/rewrite.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kMicrosoft = "com.microsoft";
+constexpr const char* kInternalNhwc = "com.ms.internal.nhwc";
+
+// [0, rank - 1, 1, ...]: channels last to channels first; or the way back.
+std::vector<int64_t> Permutation(size_t rank, bool to_first) {
+  std::vector<int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (to_first) {
+    std::rotate(axes.begin() + 1, axes.end() - 1, axes.end());
+  } else {
+    std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
+  }
+  return axes;
+}
+
+ValueId Turned(Replacement& r, ValueId value, size_t rank, bool to_first) {
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("perm", Permutation(rank, to_first));
+  return r.Op("Transpose", {value}, std::move(attributes));
+}
+
+bool HasRank(const Match& match) {
+  const SymbolicShape* x = match.shape("x");
+  return x && x->rank() >= 3;
+}
+
+// A node of `op_type` in `domain` as `target_type` in `target_domain`.
+Rule LowerRule(const char* op_type, const char* domain, const char* target_type,
+               const char* target_domain) {
+  // The residual of a fused convolution lies as the output does.
+  constexpr size_t kResidual = 3;
+  return {.name = "channels last",
+          .pattern = Op(op_type, {Any("x")}).In(domain).WithMoreInputs().As("node"),
+          .when = HasRank,
+          .replace = [=](Replacement& r) {
+            const size_t rank = r.shape("x")->rank();
+            std::vector<ValueId> inputs = r.node("node").inputs;
+            inputs[0] = Turned(r, inputs[0], rank, true);
+            const bool is_fused = std::string_view(target_type) == "FusedConv";
+            if (is_fused && inputs.size() > kResidual && inputs[kResidual] != ValueId::kNone) {
+              inputs[kResidual] = Turned(r, inputs[kResidual], rank, true);
+            }
+            const ValueId y =
+                r.Op(target_type, std::move(inputs), r.AttributesOf("node"), target_domain);
+            return Turned(r, y, rank, false);
+          }};
+}
+
+RuleSet MakeRules() {
+  std::vector<Rule> rules;
+  rules.push_back(LowerRule("NhwcConv", kMicrosoft, "Conv", ""));
+  rules.push_back(LowerRule("NhwcFusedConv", kMicrosoft, "FusedConv", kMicrosoft));
+  for (const char* op_type :
+       {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "DepthToSpace",
+        "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample", "InstanceNormalization",
+        "LRN", "LpPool", "MaxPool", "QLinearConv", "SpaceToDepth"}) {
+    rules.push_back(LowerRule(op_type, kInternalNhwc, op_type, ""));
+  }
+  return RuleSet(std::move(rules));
+}
+
+}  // namespace
+
+size_t LowerChannelsLast(Graph& graph) {
+  static const auto* const rules = new RuleSet(MakeRules());
+  constexpr int32_t kNobody = -1;
+  size_t lowered = ApplyRules(graph, *rules, {.provider = kNobody});
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    for (Graph* subgraph : node->Subgraphs()) lowered += LowerChannelsLast(*subgraph);
+  }
+  return lowered;
+}
+
+}  // namespace tenon

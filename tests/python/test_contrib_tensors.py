@@ -1,0 +1,438 @@
+"""Operators of com.microsoft on tensors, tokens and sequences, compared with onnxruntime."""
+
+import math
+
+import contrib
+import numpy as np
+import pytest
+from contrib import check, floats, run_tenon
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+# --- Matrix products ---
+
+
+@pytest.mark.parametrize("op_type", ["FusedMatMul", "TransposeMatMul"])
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_fused_matmul(op_type: str, left: int, right: int) -> None:
+    a = floats(2, 6, 5) if left else floats(2, 5, 6)
+    b = floats(7, 6, seed=1) if right else floats(6, 7, seed=1)
+    check(op_type, [a, b], transA=left, transB=right, alpha=0.5)
+    check(op_type, [a, b], constants=(1,), transA=left, transB=right)
+
+
+@pytest.mark.parametrize(
+    ("activation", "parameters"),
+    [
+        ("Relu", {}),
+        ("Tanh", {}),
+        ("Sigmoid", {}),
+        ("LeakyRelu", {"activation_alpha": 0.2}),
+        ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4}),
+    ],
+)
+def test_matmul_with_activation(activation: str, parameters: dict) -> None:
+    a, b, c = floats(3, 6), floats(6, 7, seed=1), floats(7, seed=2)
+    check("FusedGemm", [a, b, c], activation=activation, **parameters)
+    (product,) = check("FusedMatMul", [a, b], alpha=0.5)
+    (expected,) = check("FusedGemm", [a, b], activation=activation, alpha=0.5, **parameters)
+    assert product.shape == expected.shape
+    options = {"activation": activation, "alpha": 0.5, **parameters}
+    check("FusedMatMulActivation", [a, b], expected=[expected], **options)
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid"])
+def test_fused_conv(activation: str) -> None:
+    x, w, b = floats(1, 4, 7, 7), floats(6, 4, 3, 3, seed=1), floats(6, seed=2)
+    parameters = {"LeakyRelu": [0.2], "HardSigmoid": [0.3, 0.4]}.get(activation)
+    options = {"activation_params": parameters} if parameters else {}
+    check("FusedConv", [x, w, b], activation=activation, kernel_shape=[3, 3], **options)
+    z = floats(1, 6, 5, 5, seed=3)
+    check("FusedConv", [x, w, b, z], activation="Relu", kernel_shape=[3, 3])
+
+
+# --- Tensors ---
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
+def test_expand_dims(axis: int) -> None:
+    check("ExpandDims", [floats(2, 3), np.array(axis, np.int32)])
+
+
+@pytest.mark.parametrize("axis", [3, -4, 2**31 - 1, -(2**31)])
+def test_expand_dims_rejects_axes(axis: int) -> None:
+    inputs = [floats(2, 3), np.array(axis, np.int32)]
+    with pytest.raises(Exception, match=str(axis)):
+        run_tenon(contrib.model("ExpandDims", inputs, {"y": np.float32}), inputs)
+
+
+def test_sample_op() -> None:
+    check("SampleOp", [floats(2, 3)])
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cdist(metric: str, dtype: type) -> None:
+    a, b = floats(4, 5, dtype=dtype), floats(3, 5, seed=1, dtype=dtype)
+    check("CDist", [a, b], {"y": dtype}, metric=metric)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inverse(dtype: type) -> None:
+    x = floats(2, 3, 6, 6, dtype=dtype) + 3 * np.eye(6, dtype=dtype)
+    check("Inverse", [x], {"y": dtype}, rtol=1e-3)
+
+
+def test_inverse_rejects_singular_matrices() -> None:
+    x = np.ones((2, 2), np.float32)
+    with pytest.raises(Exception, match="has no inverse"):
+        run_tenon(contrib.model("Inverse", [x], {"y": np.float32}), [x])
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), (9, 2)])
+def test_crop_and_resize(mode: str, size: tuple) -> None:
+    boxes = np.array(
+        [[0, 0, 1, 1], [0.1, 0.2, 0.72, 0.91], [0.8, 0.9, 0.2, 0.1], [-0.5, 0, 1.5, 1]], np.float32
+    )
+    inputs = [floats(2, 3, 6, 7), boxes, ints(0, 1, 1, 0), ints(*size)]
+    check("CropAndResize", inputs, mode=mode, extrapolation_value=-3.0)
+
+
+@pytest.mark.parametrize(
+    ("images", "size", "message"),
+    [
+        ([0, 2], [3, 3], r"\[0, 2\), got 2"),
+        ([-1, 0], [3, 3], "got -1"),
+        ([0, 0], [0, 3], "got 0"),
+        ([0, 0], [-(2**31), 3], "got -2147483648"),
+    ],
+)
+def test_crop_and_resize_rejects(images: list, size: list, message: str) -> None:
+    inputs = [floats(2, 1, 4, 4), floats(2, 4), ints(*images), ints(*size)]
+    with pytest.raises(Exception, match=message):
+        run_tenon(contrib.model("CropAndResize", inputs, {"y": np.float32}), inputs)
+
+
+# --- Sequences ---
+
+
+def test_padding_is_removed_and_restored() -> None:
+    x, counts = floats(3, 4, 5), ints(2, 0, 4)
+    outputs = {"y": np.float32, "offset": np.int32, "sums": np.int32, "longest": np.int32}
+    content = contrib.model("RemovePadding", [x, counts], outputs)
+    y, offset, sums, longest = run_tenon(content, [x, counts])
+    rows = x.reshape(12, 5)
+    np.testing.assert_array_equal(y, rows[[0, 1, 8, 9, 10, 11]])
+    np.testing.assert_array_equal(offset.ravel(), [0, 1, 8, 9, 10, 11, 2, 3, 4, 5, 6, 7])
+    np.testing.assert_array_equal(sums, [0, 2, 2, 6])
+    assert longest == [4]
+    content = contrib.model("RestorePadding", [y, offset], {"y": np.float32})
+    (restored,) = run_tenon(content, [y, offset])
+    expected = x.copy()
+    expected[0, 2:] = 0
+    expected[1] = 0
+    np.testing.assert_array_equal(restored, expected)
+
+
+@pytest.mark.parametrize("count", [-1, 5, 2**31 - 1, -(2**31)])
+def test_remove_padding_rejects_counts(count: int) -> None:
+    inputs = [floats(1, 4, 5), ints(count)]
+    outputs = {"y": np.float32, "offset": np.int32, "sums": np.int32, "longest": np.int32}
+    with pytest.raises(Exception, match=f"got {count}"):
+        run_tenon(contrib.model("RemovePadding", inputs, outputs), inputs)
+
+
+@pytest.mark.parametrize("bidirectional", [0, 1])
+@pytest.mark.parametrize("length", [1, 7, 40])
+@pytest.mark.parametrize("max_distance", [18, 20])
+def test_relative_position_bias(bidirectional: int, length: int, max_distance: int) -> None:
+    inputs = [floats(16, 3), np.array([length]), np.array([length])]
+    distance = np.arange(length)[None] - np.arange(length)[:, None]
+    buckets = 16
+    first = np.zeros_like(distance)
+    if bidirectional:
+        buckets //= 2
+        first = np.where(distance > 0, buckets, 0)
+        far = np.abs(distance)
+    else:
+        far = np.maximum(-distance, 0)
+    exact = buckets // 2
+    octaves = np.log(np.maximum(far, 1) / exact) / np.log(max_distance / exact)
+    wide = np.minimum(exact + (octaves * (buckets - exact)).astype(int), buckets - 1)
+    bucket = first + np.where(far < exact, far, wide)
+    expected = inputs[0][bucket].transpose(2, 0, 1)[None]
+    options = {"max_distance": max_distance, "is_bidirectional": bidirectional}
+    check("RelativePositionBias", inputs, expected=[expected], **options)
+
+
+def test_gated_relative_position_bias() -> None:
+    batch, length, heads, size, columns = 2, 5, 3, 4, 8
+    inputs = [
+        floats(batch, length, heads * size),
+        floats(heads * size, seed=1),
+        floats(1, heads, length, length, seed=2),
+        floats(size, columns, seed=3),
+        floats(columns, seed=4),
+        floats(1, heads, 1, 1, seed=5),
+    ]
+    q = (inputs[0] + inputs[1]).reshape(batch, length, heads, size).transpose(0, 2, 1, 3)
+    gates = (q @ inputs[3] + inputs[4]).reshape(batch, heads, length, 2, columns // 2).sum(-1)
+    gates = 1 / (1 + np.exp(-gates))
+    gate = gates[..., :1] * (gates[..., 1:] * inputs[5] - 1) + 2
+    check(
+        "GatedRelativePositionBias", inputs, expected=[gate * inputs[2]], num_heads=heads, rtol=1e-4
+    )
+
+
+# --- Tokens ---
+
+
+@pytest.mark.parametrize("seed", [0, 42])
+@pytest.mark.parametrize("positive", [0, 1])
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array([0, 1, -1, 2**31 - 1], np.int32),
+        np.array([0, 1, 2**40], np.int64),
+        np.array([0.5, -1], np.float32),
+        np.array([0.5, -1], np.float64),
+    ],
+    ids=lambda x: x.dtype.name,
+)
+def test_murmur_hash(x: np.ndarray, seed: int, positive: int) -> None:
+    outputs = {"y": np.uint32 if positive else np.int32}
+    check("MurmurHash3", [x], outputs, seed=seed, positive=positive)
+
+
+def test_ngram_repeat_block() -> None:
+    ids = np.array([[1, 2, 3, 1, 2, 3], [4, 4, 4, 4, 4, 4], [0, 1, 2, 3, 4, 5]])
+    for size in (1, 2, 3, 6, 7):
+        check("NGramRepeatBlock", [ids, floats(3, 6)], {"y": np.float32}, ngram_size=size)
+
+
+@pytest.mark.parametrize("token", [6, -1, 2**63 - 1, -(2**63)])
+def test_ngram_repeat_block_rejects_tokens(token: int) -> None:
+    inputs = [np.array([[1, 2, token, 1, 2]]), floats(1, 6)]
+    content = contrib.model("NGramRepeatBlock", inputs, {"y": np.float32}, ngram_size=3)
+    with pytest.raises(Exception, match=f"got {token}"):
+        run_tenon(content, inputs)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_word_conv_embedding(width: int) -> None:
+    words = np.random.default_rng(0).integers(1, 9, (4, 6)).astype(np.int32)
+    words[0, 3:] = 0
+    words[2, 5:] = 0
+    inputs = [words, floats(5, 1, width, 4), floats(5, seed=1), floats(9, 4, seed=2)]
+    check("WordConvEmbedding", inputs)
+
+
+# --- Recurrences ---
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+@pytest.mark.parametrize(("q_heads", "kv_heads"), [(2, 2), (4, 2)])
+@pytest.mark.parametrize("length", [1, 5])
+def test_linear_attention(rule: str, q_heads: int, kv_heads: int, length: int) -> None:
+    size, value_size = 4, 3
+    decay, beta = None, None
+    if "gated" in rule:
+        decay = -np.abs(floats(2, length, kv_heads * size, seed=3))
+    if "delta" in rule:
+        beta = np.abs(floats(2, length, kv_heads, seed=4))
+    inputs = [
+        floats(2, length, q_heads * size),
+        floats(2, length, kv_heads * size, seed=1) / 2,
+        floats(2, length, kv_heads * value_size, seed=2),
+        floats(2, kv_heads, size, value_size, seed=5),
+        decay,
+        beta,
+    ]
+    outputs = {"y": np.float32, "state": np.float32}
+    options = {"q_num_heads": q_heads, "kv_num_heads": kv_heads, "update_rule": rule}
+    check("LinearAttention", inputs, outputs, rtol=1e-3, **options)
+    if "gated" in rule:
+        inputs[4] = -np.abs(floats(2, length, kv_heads, seed=6))
+        check("LinearAttention", inputs, outputs, rtol=1e-3, **options)
+
+
+@pytest.mark.parametrize("activation", ["none", "silu"])
+@pytest.mark.parametrize("with_past", [False, True])
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_causal_conv_with_state(activation: str, with_past: bool, length: int) -> None:
+    past = floats(2, 5, 3, seed=3) if with_past else None
+    inputs = [floats(2, 5, length), floats(5, 1, 4, seed=1), floats(5, seed=2), past]
+    outputs = {"y": np.float32, "state": np.float32}
+    check("CausalConvWithState", inputs, outputs, activation=activation)
+
+
+# --- Experts and groups ---
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "identity"])
+@pytest.mark.parametrize(("chosen", "normalize"), [(1, 0), (2, 0), (2, 1)])
+def test_mixture_of_experts(activation: str, chosen: int, normalize: int) -> None:
+    tokens, hidden, inner, experts = 6, 8, 12, 4
+    inputs = [
+        floats(tokens, hidden),
+        floats(tokens, experts, seed=1),
+        floats(experts, inner, hidden, seed=2),
+        floats(experts, inner, seed=3),
+        floats(experts, hidden, inner, seed=4),
+        floats(experts, hidden, seed=5),
+    ]
+    options = {"k": chosen, "normalize_routing_weights": normalize, "activation_type": activation}
+    probabilities = np.exp(inputs[1]) / np.exp(inputs[1]).sum(-1, keepdims=True)
+    expected = np.zeros_like(inputs[0])
+    for t in range(tokens):
+        best = np.argsort(-probabilities[t])[:chosen]
+        weights = probabilities[t][best]
+        if normalize:
+            weights = weights / weights.sum()
+        for weight, e in zip(weights, best, strict=True):
+            h = inputs[2][e] @ inputs[0][t] + inputs[3][e]
+            h = {
+                "relu": np.maximum(h, 0),
+                "gelu": contrib_gelu(h),
+                "silu": h / (1 + np.exp(-h)),
+                "identity": h,
+            }[activation]
+            expected[t] += weight * (inputs[4][e] @ h + inputs[5][e])
+    check("MoE", inputs, expected=[expected], rtol=1e-3, atol=1e-4, **options)
+
+
+def contrib_gelu(x: np.ndarray) -> np.ndarray:
+    return (x / 2 * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))).astype(np.float32)
+
+
+@pytest.mark.parametrize("fusion", [1, 2])
+def test_mixture_of_experts_with_swiglu(fusion: int) -> None:
+    tokens, hidden, inner, experts = 5, 8, 12, 3
+    inputs = [
+        floats(tokens, hidden),
+        floats(tokens, experts, seed=1),
+        floats(experts, 2 * inner, hidden, seed=2),
+        floats(experts, 2 * inner, seed=3),
+        floats(experts, hidden, inner, seed=4),
+        None,
+    ]
+    alpha, beta, limit = 1.7, 1.0, 2.0
+    probabilities = np.exp(inputs[1]) / np.exp(inputs[1]).sum(-1, keepdims=True)
+    expected = np.zeros_like(inputs[0])
+    for t in range(tokens):
+        e = int(np.argmax(probabilities[t]))
+        h = inputs[2][e] @ inputs[0][t] + inputs[3][e]
+        gate, linear = (h[::2], h[1::2]) if fusion == 1 else (h[:inner], h[inner:])
+        gate, linear = np.minimum(gate, limit), np.clip(linear, -limit, limit)
+        h = gate / (1 + np.exp(-alpha * gate)) * (linear + beta)
+        expected[t] = probabilities[t, e] * (inputs[4][e] @ h)
+    options = {
+        "k": 1,
+        "activation_type": "swiglu",
+        "swiglu_fusion": fusion,
+        "activation_alpha": alpha,
+        "activation_beta": beta,
+        "swiglu_limit": limit,
+    }
+    check("MoE", inputs, expected=[expected], rtol=1e-3, atol=1e-4, **options)
+
+
+@pytest.mark.parametrize("channels_last", [0, 1])
+@pytest.mark.parametrize("activation", [0, 1])
+@pytest.mark.parametrize("skip", [None, "same", "channel", "matrix"])
+def test_group_norm(channels_last: int, activation: int, skip: str | None) -> None:
+    n, h, w, c, groups = 2, 3, 4, 6, 2
+    x = floats(n, h, w, c)
+    gamma, beta, bias = floats(c, seed=1), floats(c, seed=2), floats(c, seed=3)
+    shapes = {"same": (n, h, w, c), "channel": (n, 1, 1, c), "matrix": (n, c)}
+    s = floats(*shapes[skip], seed=4) if skip else None
+    t = x if s is None else x + (s[:, None, None] if s.ndim == 2 else s) + bias
+    split = t.reshape(n, h * w, groups, c // groups)
+    mean = split.mean((1, 3), keepdims=True)
+    variance = split.var((1, 3), keepdims=True)
+    y = ((split - mean) / np.sqrt(variance + 1e-5)).reshape(x.shape) * gamma + beta
+    if activation:
+        y = y / (1 + np.exp(-y))
+
+    def laid_out(a: np.ndarray) -> np.ndarray:
+        return a if channels_last or a.ndim != 4 else np.ascontiguousarray(a.transpose(0, 3, 1, 2))
+
+    options = {"groups": groups, "activation": activation, "channels_last": channels_last}
+    if s is None:
+        check("GroupNorm", [laid_out(x), gamma, beta], expected=[laid_out(y)], **options)
+        return
+    inputs = [laid_out(x), gamma, beta, laid_out(s), bias]
+    outputs = {"y": np.float32, "sum": np.float32}
+    expected = [laid_out(y), laid_out(t)]
+    check("SkipGroupNorm", inputs, outputs, expected=expected, **options)
+
+
+# --- Names of their own for operators of the standard ---
+
+
+@pytest.mark.parametrize("delta", [None, 2])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
+def test_range(delta: int | None, dtype: type) -> None:
+    step = None if delta is None else np.array([delta], dtype)
+    check("Range", [np.array([1], dtype), np.array([9], dtype), step], {"y": dtype})
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("k", [None, -1, 2])
+def test_trilu(upper: int, k: int | None) -> None:
+    check("Trilu", [floats(2, 4, 5), None if k is None else np.array(k)], upper=upper)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+def test_pad(mode: str) -> None:
+    check("Pad", [floats(3, 4), np.array([1, 0, 2, 1])], mode=mode)
+
+
+# --- Channels last ---
+
+
+def last(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("Conv", [(2, 4, 7, 6), (6, 4, 3, 3), (6,)], {"pads": [1, 1, 1, 1]}),
+        ("Conv", [(2, 4, 9), (6, 2, 3)], {"group": 2}),
+        ("ConvTranspose", [(2, 4, 5, 6), (4, 3, 3, 3)], {"strides": [2, 2]}),
+        ("MaxPool", [(2, 4, 7, 6)], {"kernel_shape": [3, 2]}),
+        ("AveragePool", [(2, 4, 7, 6)], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("GlobalAveragePool", [(2, 4, 7, 6)], {}),
+        ("LRN", [(2, 4, 7, 6)], {"size": 3}),
+        ("DepthToSpace", [(2, 8, 3, 2)], {"blocksize": 2}),
+    ],
+)
+def test_internal_channels_last(op_type: str, inputs: list, attributes: dict) -> None:
+    arrays = [floats(*shape, seed=i) for i, shape in enumerate(inputs)]
+    (expected,) = check(op_type, arrays, domain="", **attributes)
+    arrays[0] = last(arrays[0])
+    content = contrib.model(
+        op_type, arrays, {"y": np.float32}, domain="com.ms.internal.nhwc", **attributes
+    )
+    model = contrib.onnx_with_version(content, "com.ms.internal.nhwc", 17)
+    (y,) = run_tenon(model, arrays)
+    np.testing.assert_allclose(y, last(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_nhwc_conv(dtype: type) -> None:
+    tolerance = {} if dtype is np.float32 else {"rtol": 2e-2, "atol": 5e-2}
+    x, w, b = floats(1, 4, 7, 7), floats(6, 4, 3, 3, seed=1), floats(6, seed=2)
+    z = floats(1, 6, 5, 5, seed=3)
+    (plain,) = check("Conv", [x, w, b], domain="")
+    (fused,) = check("FusedConv", [x, w, b, z], activation="Relu")
+    x, w, b, z = (a.astype(dtype) for a in (last(x), w, b, last(z)))
+    outputs = {"y": dtype}
+    check("NhwcConv", [x, w, b], outputs, expected=[last(plain).astype(dtype)], **tolerance)
+    expected = [last(fused).astype(dtype)]
+    check("NhwcFusedConv", [x, w, b, z], outputs, expected, activation="Relu", **tolerance)
