@@ -1,0 +1,227 @@
+#include "kernels/conv_bytes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "kernels/conv_dims.h"
+#include "kernels/gemm_bytes_tile.h"
+
+namespace tenon::kernels {
+namespace {
+
+size_t DivideUp(size_t x, size_t y) { return (x + y - 1) / y; }
+size_t RoundUp64(size_t x) { return (x + 63) / 64 * 64; }
+
+size_t Depth(const ConvGeneralShape& shape) {
+  return shape.in_channels / shape.groups * KernelTaps(shape);
+}
+
+// The weights of a group: packed rows, then their sums.
+size_t GroupRowsBytes(const ConvGeneralShape& shape, const ByteTileShape& tile) {
+  return RoundUp64(shape.out_channels / shape.groups * tile.RowBytes(Depth(shape)));
+}
+size_t GroupStride(const ConvGeneralShape& shape, const ByteTileShape& tile) {
+  return GroupRowsBytes(shape, tile) +
+         RoundUp64(shape.out_channels / shape.groups * sizeof(int32_t));
+}
+
+// Panels of pixels that one task computes.
+size_t TaskPanels(const ConvGeneralShape& shape, const ByteTileShape& tile) {
+  constexpr size_t kTaskCost = 1'000'000;  // multiply-adds
+  const size_t panel_cost =
+      (shape.out_channels / shape.groups + 8) * std::max<size_t>(1, Depth(shape)) * tile.nr;
+  return std::max<size_t>(1, kTaskCost / panel_cost);
+}
+
+size_t PixelTasks(const ConvGeneralShape& shape, const ByteTileShape& tile) {
+  return DivideUp(DivideUp(OutPixels(shape), tile.nr), TaskPanels(shape, tile));
+}
+
+// Whether the inputs are the matrix themselves.
+bool IsPointwise(const ConvGeneralShape& shape) {
+  return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
+    return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;
+  });
+}
+
+// Output pixels next to each other in one row.
+struct Run {
+  size_t z, y, x, count;
+  size_t position;  // in the panel
+};
+
+// The bytes that one tap meets along a run of pixels.
+void GatherRun(const ConvGeneralShape& shape, const uint8_t* channel, const size_t (&tap)[3],
+               const Run& run, uint8_t zero, uint8_t* into) {
+  const ConvDim& depth = shape.dims[0];
+  const ConvDim& height = shape.dims[1];
+  const ConvDim& width = shape.dims[2];
+  const ptrdiff_t z = static_cast<ptrdiff_t>(run.z * depth.stride) + TapShift(depth, tap[0]);
+  const ptrdiff_t y = static_cast<ptrdiff_t>(run.y * height.stride) + TapShift(height, tap[1]);
+  if (z < 0 || z >= static_cast<ptrdiff_t>(depth.in) || y < 0 ||
+      y >= static_cast<ptrdiff_t>(height.in)) {
+    std::fill_n(into, run.count, zero);
+    return;
+  }
+  const uint8_t* row =
+      channel + (static_cast<size_t>(z) * height.in + static_cast<size_t>(y)) * width.in;
+  const ptrdiff_t shift = TapShift(width, tap[2]) + static_cast<ptrdiff_t>(run.x * width.stride);
+  const Range inside = StridedInside(run.count, width.stride, shift, width.in);
+  std::fill_n(into, inside.first, zero);
+  if (inside.first < inside.last) {
+    const uint8_t* from = row + (static_cast<ptrdiff_t>(inside.first * width.stride) + shift);
+    if (width.stride == 1) {
+      std::memcpy(into + inside.first, from, inside.last - inside.first);
+    } else {
+      for (size_t i = inside.first; i < inside.last; ++i, from += width.stride) into[i] = *from;
+    }
+  }
+  std::fill(into + inside.last, into + run.count, zero);
+}
+
+// Rows of `nr` bytes, one for each channel and tap: what the pixels from `first` on meet.
+void GatherPixels(const ConvGeneralShape& shape, const uint8_t* in, size_t first, size_t count,
+                  uint8_t zero, size_t nr, uint8_t* rows) {
+  const size_t width = shape.dims[2].out, height = shape.dims[1].out;
+  const size_t channels = shape.in_channels / shape.groups;
+  for (size_t done = 0; done < count;) {
+    const size_t pixel = first + done;
+    Run run = {pixel / width / height, pixel / width % height, pixel % width, 0, done};
+    run.count = std::min(width - run.x, count - done);
+    uint8_t* into = rows + done;
+    for (size_t c = 0; c < channels; ++c) {
+      const uint8_t* channel = in + c * InPixels(shape);
+      ForEachTap(shape, [&](size_t tap_z, size_t tap_y, size_t tap_x) {
+        GatherRun(shape, channel, {tap_z, tap_y, tap_x}, run, zero, into);
+        into += nr;
+      });
+    }
+    done += run.count;
+  }
+}
+
+size_t ElementBytes(ByteOutput type) {
+  return type == ByteOutput::kInt32 || type == ByteOutput::kFloat ? 4 : 1;
+}
+
+// One group of one picture.
+class GroupConv {
+ public:
+  GroupConv(const ByteConvArgs& args, size_t picture, size_t group, std::byte* scratch)
+      : args_(args),
+        table_(ActiveByteGemm()),
+        tile_(table_.shape),
+        depth_(Depth(args.shape)),
+        channels_(args.shape.out_channels / args.shape.groups),
+        first_channel_(group * channels_),
+        picture_(picture),
+        in_(args.in + (picture * args.shape.in_channels +
+                       group * (args.shape.in_channels / args.shape.groups)) *
+                          InPixels(args.shape)),
+        weights_(args.packed_weights + group * GroupStride(args.shape, tile_)),
+        panel_(reinterpret_cast<uint8_t*>(scratch)),
+        rows_(panel_ + tile_.PanelBytes(depth_)) {
+    row_sums_ = reinterpret_cast<const int32_t*>(weights_ + GroupRowsBytes(args.shape, tile_));
+    std::fill_n(b_zero_, tile_.nr, PackedZeroOfB(args.in_is_signed, args.in_zero));
+  }
+
+  void RunPanel(size_t panel) {
+    const size_t pixels = OutPixels(args_.shape);
+    const size_t first = panel * tile_.nr, count = std::min(tile_.nr, pixels - first);
+    ByteMatrix b = {in_ + first, args_.in_is_signed, InPixels(args_.shape), 1};
+    if (!IsPointwise(args_.shape)) {
+      GatherPixels(args_.shape, in_, first, count, static_cast<uint8_t>(args_.in_zero), tile_.nr,
+                   rows_);
+      b.data = rows_;
+      b.row_stride = tile_.nr;
+    }
+    table_.pack_panel(tile_, b, count, depth_, panel_, column_sums_);
+    for (size_t c = 0; c < channels_; c += tile_.mr) {
+      RunTile(c, std::min(tile_.mr, channels_ - c), first, count);
+    }
+  }
+
+ private:
+  void RunTile(size_t first_row, size_t rows, size_t pixel, size_t count) {
+    alignas(64) int32_t sums[kMaxByteTileRows * kMaxByteTileColumns];
+    table_.run_tile(weights_ + first_row * tile_.RowBytes(depth_), panel_, tile_.Depth(depth_),
+                    rows, sums);
+    const size_t pixels = OutPixels(args_.shape);
+    const size_t element = ElementBytes(args_.epilogue.type);
+    for (size_t i = 0; i < rows; ++i) {
+      const size_t channel = first_channel_ + first_row + i;
+      const int32_t zero = PackedZeroOfA(args_.weights_are_signed, WeightZero(channel));
+      const uint32_t term = static_cast<uint32_t>(depth_) * static_cast<uint32_t>(zero) -
+                            static_cast<uint32_t>(row_sums_[first_row + i]);
+      const size_t at = (picture_ * args_.shape.out_channels + channel) * pixels + pixel;
+      table_.store_row({.count = count,
+                        .sums = sums + i * tile_.nr,
+                        .column_sums = column_sums_,
+                        .b_zero = b_zero_,
+                        .a_zero = zero,
+                        .row_term = static_cast<int32_t>(term),
+                        .row = channel,
+                        .column = 0,
+                        .c = static_cast<std::byte*>(args_.out) + at * element},
+                       args_.epilogue);
+    }
+  }
+
+  int32_t WeightZero(size_t channel) const {
+    if (args_.weight_zero == nullptr) return 0;
+    return args_.weight_zero[args_.weight_zero_per_channel ? channel : 0];
+  }
+
+  const ByteConvArgs& args_;
+  const ByteGemmTable& table_;
+  const ByteTileShape& tile_;
+  const size_t depth_, channels_, first_channel_, picture_;
+  const uint8_t* const in_;
+  const std::byte* const weights_;
+  uint8_t* const panel_;
+  uint8_t* const rows_;
+  const int32_t* row_sums_;
+  int32_t column_sums_[kMaxByteTileColumns];
+  int32_t b_zero_[kMaxByteTileColumns];
+};
+
+}  // namespace
+
+size_t PackedByteConvWeightsSize(const ConvGeneralShape& shape) {
+  return shape.groups * GroupStride(shape, ActiveByteGemm().shape);
+}
+
+void PackByteConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
+                         std::byte* packed) {
+  const ByteGemmTable& table = ActiveByteGemm();
+  const size_t depth = Depth(shape), channels = shape.out_channels / shape.groups;
+  for (size_t group = 0; group < shape.groups; ++group) {
+    table.pack_rows(table.shape, {weights, is_signed, depth, 1}, channels, depth, packed,
+                    reinterpret_cast<int32_t*>(packed + GroupRowsBytes(shape, table.shape)));
+    weights += channels * depth;
+    packed += GroupStride(shape, table.shape);
+  }
+}
+
+size_t ByteConvTaskCount(const ConvGeneralShape& shape) {
+  return shape.batch * shape.groups * PixelTasks(shape, ActiveByteGemm().shape);
+}
+
+size_t ByteConvScratchSize(const ConvGeneralShape& shape) {
+  const ByteTileShape& tile = ActiveByteGemm().shape;
+  const size_t depth = Depth(shape);
+  return tile.PanelBytes(depth) + (IsPointwise(shape) ? 0 : RoundUp64(depth * tile.nr));
+}
+
+void RunByteConvTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {
+  const ByteTileShape& tile = ActiveByteGemm().shape;
+  const size_t tasks = PixelTasks(args.shape, tile);
+  const size_t panels = DivideUp(OutPixels(args.shape), tile.nr);
+  const size_t begin = task % tasks * TaskPanels(args.shape, tile);
+  const size_t end = std::min(panels, begin + TaskPanels(args.shape, tile));
+  GroupConv conv(args, task / tasks / args.shape.groups, task / tasks % args.shape.groups, scratch);
+  for (size_t panel = begin; panel < end; ++panel) conv.RunPanel(panel);
+}
+
+}  // namespace tenon::kernels

@@ -1,0 +1,64 @@
+// The parts that products and convolutions of bytes are made of, for the active target.
+//
+// Packed rows hold A in `group`s along the depth, brought to [-128, 127]; a packed panel holds `nr`
+// columns of B, brought to [0, 255], the elements of a group next to each other. Both are padded
+// with zeros to whole groups.
+#pragma once
+
+#include "kernels/gemm_bytes.h"
+
+namespace tenon::kernels {
+
+struct ByteTileShape {
+  size_t mr, nr;   // rows and columns of a tile
+  size_t group;    // elements of the depth that one instruction adds up
+  size_t a_bytes;  // of an element of packed rows
+
+  size_t Depth(size_t k) const { return (k + group - 1) / group * group; }
+  size_t RowBytes(size_t k) const { return Depth(k) * a_bytes; }
+  size_t PanelBytes(size_t k) const { return (Depth(k) * nr + 63) / 64 * 64; }
+};
+inline constexpr size_t kMaxByteTileRows = 14;
+inline constexpr size_t kMaxByteTileColumns = 32;
+
+// A row of sums on its way to the output. With raw sums r of the packed values,
+// S = r - a_zero * column_sum + row_term * b_zero + bias.
+struct ByteRowOutput {
+  size_t count;                // columns, at most nr
+  const int32_t* sums;         // [nr]
+  const int32_t* column_sums;  // [nr]
+  const int32_t* b_zero;       // [nr], of the packed values
+  int32_t a_zero;              // of the packed values
+  int32_t row_term;            // k * a_zero - the row's sum
+  size_t row;                  // in the output, for the epilogue's rows
+  size_t column;               // of the first, for its columns
+  void* c;
+};
+
+struct ByteGemmTable {
+  ByteTileShape shape;
+  // sums[i * nr + j] of `rows` packed rows and a panel.
+  void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows, int32_t* sums);
+  // row_sums: [rows], of the packed values.
+  void (*pack_rows)(const ByteTileShape& shape, const ByteMatrix& a, size_t rows, size_t k,
+                    void* out, int32_t* row_sums);
+  // column_sums: [nr], of the packed values.
+  void (*pack_panel)(const ByteTileShape& shape, const ByteMatrix& b, size_t columns, size_t k,
+                     uint8_t* out, int32_t* column_sums);
+  void (*store_row)(const ByteRowOutput& row, const ByteEpilogue& epilogue);
+};
+
+// That of the active target.
+const ByteGemmTable& ActiveByteGemm();
+
+// A zero point as the packed values have it.
+inline int32_t PackedZeroOfA(bool is_signed, int32_t zero) { return is_signed ? zero : zero - 128; }
+inline int32_t PackedZeroOfB(bool is_signed, int32_t zero) { return is_signed ? zero + 128 : zero; }
+
+// Products with the instruction vpdpbusd of AVX-512, or null where the machine lacks it. `shape`
+// receives what it needs.
+using RunByteTile = void (*)(const void* a, const uint8_t* panel, size_t depth, size_t rows,
+                             int32_t* sums);
+RunByteTile FindVnniTile(ByteTileShape* shape);
+
+}  // namespace tenon::kernels
