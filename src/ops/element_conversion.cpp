@@ -258,6 +258,10 @@ Status ConvertElements(const Tensor& source, Tensor& target, const ConversionOpt
     });
     return OkStatus();
   }
+  // The bits behind the last packed element are zero.
+  if (DataTypeBits(target.type()) % 8 != 0 && target.bytes() > 0) {
+    static_cast<uint8_t*>(target.raw())[target.bytes() - 1] = 0;
+  }
   // A multiple of 8, so that no two tasks write to one byte of packed elements.
   constexpr size_t kGrain = 32 * kBlock;
   threads.ParallelFor(n, kGrain, [&](size_t begin, size_t end) {
