@@ -54,6 +54,7 @@ extern const std::span<const OpRow> kNchwcPoolFamily;
 extern const std::span<const OpRow> kNonMaxSuppressionFamily;
 extern const std::span<const OpRow> kNormalizationFamily;
 extern const std::span<const OpRow> kOneHotFamily;
+extern const std::span<const OpRow> kPackedAttentionFamily;
 extern const std::span<const OpRow> kPadFamily;
 extern const std::span<const OpRow> kPoolFamily;
 extern const std::span<const OpRow> kPositionBiasFamily;

@@ -169,16 +169,22 @@ const float* ScoreAddends::Row(size_t b, size_t h, size_t query, float* buffer) 
 }
 
 void Rotate(const Rotation& rotation, size_t position, float* row) {
-  const float* cos = rotation.cos + position * rotation.half;
-  const float* sin = rotation.sin + position * rotation.half;
-  const size_t step = rotation.interleaved ? 2 : 1;
-  float* second = row + (rotation.interleaved ? 1 : rotation.half);
-  for (size_t i = 0; i < rotation.half; ++i) {
-    float& a = row[i * step];
-    float& b = second[i * step];
-    const float x = a, y = b;
-    a = x * cos[i] - y * sin[i];
-    b = x * sin[i] + y * cos[i];
+  const size_t half = rotation.half;
+  const float* cos = rotation.cos + position * half;
+  const float* sin = rotation.sin + position * half;
+  if (rotation.interleaved) {
+    for (size_t i = 0; i < half; ++i) {
+      const float x = row[2 * i], y = row[2 * i + 1];
+      row[2 * i] = x * cos[i] - y * sin[i];
+      row[2 * i + 1] = x * sin[i] + y * cos[i];
+    }
+    return;
+  }
+  float* second = row + half;
+  for (size_t i = 0; i < half; ++i) {
+    const float x = row[i], y = second[i];
+    row[i] = x * cos[i] - y * sin[i];
+    second[i] = x * sin[i] + y * cos[i];
   }
 }
 

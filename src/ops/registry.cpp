@@ -96,6 +96,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kNonMaxSuppressionFamily,
       kNormalizationFamily,
       kOneHotFamily,
+      kPackedAttentionFamily,
       kPadFamily,
       kPoolFamily,
       kPositionBiasFamily,

@@ -249,6 +249,56 @@ def test_attention_rejects(shapes: list, attributes: dict) -> None:
         contrib.run_tenon(content, inputs)
 
 
+# --- PackedAttention, PackedMultiHeadAttention ---
+
+
+def packed(lengths: list[int], longest: int) -> tuple[np.ndarray, np.ndarray]:
+    """token_offset and cumulative_sequence_length."""
+    places = np.arange(len(lengths) * longest).reshape(-1, longest)
+    used = [row[:n] for row, n in zip(places, lengths, strict=True)]
+    padding = [row[n:] for row, n in zip(places, lengths, strict=True)]
+    offsets = np.concatenate(used + padding).reshape(-1, longest).astype(np.int32)
+    return offsets, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+
+
+@pytest.mark.parametrize("lengths", [[3, 5], [1, 0, 4], [5]])
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("constants", [(), (1, 2)])
+def test_packed_attention(lengths: list[int], with_bias: bool, constants: tuple) -> None:
+    longest, hidden = 5, HEADS * SIZE
+    if 0 in lengths:
+        with_bias = False  # next to -10000, the reference rounds the bias of padding
+    offsets, sums = packed(lengths, longest)
+    x, weights, bias = attention_inputs(len(lengths), longest)
+    score_bias = floats(1, HEADS, longest, longest, seed=6) if with_bias else None
+    padded = [x, weights, bias, ints(*lengths), None, score_bias]
+    (expected,) = check("Attention", padded, num_heads=HEADS)
+    used = offsets.ravel()[: sums[-1]]
+    expected = expected.reshape(-1, hidden)[used]
+    tokens = x.reshape(-1, x.shape[-1])[used]
+    inputs = [tokens, weights, bias, offsets, sums, score_bias]
+    check("PackedAttention", inputs, expected=[expected], num_heads=HEADS, constants=constants)
+    projected = (tokens @ weights + bias).astype(np.float32)
+    heads = [np.ascontiguousarray(part) for part in np.split(projected, 3, axis=1)]
+    rest = [None, offsets, sums, score_bias]
+    check("PackedMultiHeadAttention", [*heads, *rest], expected=[expected], num_heads=HEADS)
+    together = np.stack([part.reshape(-1, HEADS, SIZE) for part in heads], axis=2)
+    inputs = [together, None, None, *rest]
+    check("PackedMultiHeadAttention", inputs, expected=[expected], num_heads=HEADS)
+
+
+@pytest.mark.parametrize(
+    "sums", [[0, 3, 9], [0, 3, 7], [1, 3, 8], [0, 9, 8], [0, -1, 8], [0, 2**31 - 1, 8]]
+)
+def test_packed_attention_rejects_sums(sums: list[int]) -> None:
+    offsets, _ = packed([3, 5], 5)
+    inputs = [*attention_inputs()[1:], offsets, ints(*sums)]
+    inputs.insert(0, floats(8, 12))
+    content = contrib.model("PackedAttention", inputs, {"y": np.float32}, num_heads=HEADS)
+    with pytest.raises(Exception, match="cumulative_sequence_length: expected"):
+        contrib.run_tenon(content, inputs)
+
+
 # --- GroupQueryAttention ---
 
 KV_HEADS, GQA_SIZE = 2, 16  # onnxruntime turns heads of multiples of 16 alone
