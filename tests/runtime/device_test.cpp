@@ -3,21 +3,11 @@
 
 #include "runtime/device_provider.h"
 #include "runtime/io_binding.h"
+#include "runtime/rows.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {
 namespace {
-
-using Floats = std::vector<float>;
-
-Tensor Row(const Floats& values) {
-  return Tensor::Of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
-}
-
-Floats ValuesOf(const Value& value) {
-  const auto values = value.tensor().values<float>();
-  return Floats(values.begin(), values.end());
-}
 
 const Dim n = Dim::Symbol("n");
 

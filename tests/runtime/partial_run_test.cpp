@@ -4,22 +4,12 @@
 #include "ir/inference.h"
 #include "runtime/executor.h"
 #include "runtime/partition.h"
+#include "runtime/rows.h"
 #include "runtime/test_provider.h"
 #include "tensor/arena.h"
 
 namespace tenon {
 namespace {
-
-using Floats = std::vector<float>;
-
-Tensor Row(const Floats& values) {
-  return Tensor::Of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
-}
-
-Floats ValuesOf(const Value& value) {
-  const auto values = value.tensor().values<float>();
-  return Floats(values.begin(), values.end());
-}
 
 const Dim n = Dim::Symbol("n");
 

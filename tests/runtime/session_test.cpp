@@ -6,21 +6,11 @@
 #include <thread>
 
 #include "base/allocation_count.h"
+#include "runtime/rows.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {
 namespace {
-
-using Floats = std::vector<float>;
-
-Tensor Row(const Floats& values) {
-  return Tensor::Of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
-}
-
-Floats ValuesOf(const Value& value) {
-  const auto values = value.tensor().values<float>();
-  return Floats(values.begin(), values.end());
-}
 
 class SessionTest : public ::testing::Test {
  protected:
