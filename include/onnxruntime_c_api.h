@@ -994,8 +994,9 @@ struct OrtApi {
   // Number of elements of a sequence; 2 for a map.
   ORT_API2_STATUS(GetValueCount, const OrtValue* value, size_t* out);
 
-  // Makes a sequence of `num_values` values, or a map of a tensor of keys and one of values. The
-  // inputs may be released afterwards.
+  // Makes a sequence of `num_values` values (of no type yet if there are none), a map of a tensor
+  // of keys and one of values, or an optional that holds one value or none. The inputs may be
+  // released afterwards.
   ORT_API2_STATUS(CreateValue, const OrtValue* const* in, size_t num_values, ONNXType value_type,
                   OrtValue** out);
 

@@ -198,7 +198,9 @@ TensorView ViewTensor(const OrtValue* value) {
 }
 
 Value ToValue(nb::handle object, const TypeDescription& expected) {
-  if (expected.kind == ONNX_TYPE_OPTIONAL) return ToValue(object, *expected.item);
+  if (expected.kind == ONNX_TYPE_OPTIONAL) {
+    return object.is_none() ? Combine({}, ONNX_TYPE_OPTIONAL) : ToValue(object, *expected.item);
+  }
   if (expected.kind == ONNX_TYPE_SEQUENCE) return ToSequence(object, *expected.item);
   if (expected.kind == ONNX_TYPE_MAP) return ToMap(object, expected);
   return ToTensor(object, expected.element_type);

@@ -75,9 +75,10 @@ Result<Value> CopyTensor(const Tensor& tensor, OrtAllocator* allocator) {
   return Value(std::move(copy));
 }
 
+// Without values, a sequence that is of whatever type it is used as.
 Result<Value> MakeSequence(std::span<const OrtValue* const> in) {
   auto sequence = std::make_shared<Sequence>();
-  if (in.empty()) return InvalidArgument("a sequence needs at least one value to have a type");
+  if (in.empty()) return Value(std::move(sequence));
   const Value::Kind kind = Unwrap(in[0])->kind();
   if (kind != Value::Kind::kTensor && kind != Value::Kind::kMap) {
     return InvalidArgument("a sequence holds tensors or maps, got a {}", ValueKindName(kind));
@@ -347,6 +348,10 @@ OrtStatus* CreateValue(const OrtValue* const* in, size_t num_values, ONNXType va
     } else if (kind == ONNX_TYPE_MAP) {
       TENON_ASSIGN_OR_RETURN(Value map, MakeMap(values));
       *out = NewHandle<OrtValue>(std::move(map));
+    } else if (kind == ONNX_TYPE_OPTIONAL && values.size() <= 1) {
+      // One that holds a value is that value.
+      *out = NewHandle<OrtValue>(values.empty() ? Value(std::make_shared<Optional>())
+                                                : *Unwrap(values[0]));
     } else {
       return InvalidArgument("a value of kind {} cannot be made of others", kind);
     }

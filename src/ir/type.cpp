@@ -122,4 +122,21 @@ Result<ValueType> MergeTypes(const ValueType& a, const ValueType& b) {
   return merged;
 }
 
+ValueType CommonType(const ValueType& a, const ValueType& b) {
+  if (a.kind != b.kind) return {};
+  ValueType common;
+  common.kind = a.kind;
+  if (a.element_type == b.element_type) common.element_type = a.element_type;
+  if (a.shape && b.shape && a.shape->rank() == b.shape->rank()) {
+    common.shape = a.shape;
+    for (size_t i = 0; i < a.shape->rank(); ++i) {
+      if (!((*a.shape)[i] == (*b.shape)[i])) (*common.shape)[i] = Dim::Unknown();
+    }
+  }
+  if (a.held && b.held) {
+    common.held = std::make_shared<const ValueType>(CommonType(*a.held, *b.held));
+  }
+  return common;
+}
+
 }  // namespace tenon

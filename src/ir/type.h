@@ -40,4 +40,7 @@ struct ValueType {
 // What is known when both `a` and `b` are true of a value. Fails where they contradict each other.
 Result<ValueType> MergeTypes(const ValueType& a, const ValueType& b);
 
+// What is known of a value that is of type `a` or of type `b`.
+ValueType CommonType(const ValueType& a, const ValueType& b);
+
 }  // namespace tenon

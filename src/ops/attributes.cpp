@@ -90,6 +90,13 @@ Status BindField(const Node& node, std::string_view name, const Graph** into) {
   return OkStatus();
 }
 
+Status BindField(const Node& node, std::string_view name, ValueType* into) {
+  const OpAttribute* formal;
+  TENON_ASSIGN_OR_RETURN(const auto* held, Find<ValueType>(node, name, &formal));
+  if (held) *into = *held;
+  return OkStatus();
+}
+
 Status BindField(const Node& node, std::string_view name, std::vector<int64_t>* into) {
   const OpAttribute* formal;
   TENON_ASSIGN_OR_RETURN(const auto* held, Find<std::vector<int64_t>>(node, name, &formal));

@@ -22,6 +22,7 @@ struct AttributeField {
 
 // One entry of a struct's Fields(). T is one of
 //   int64_t, bool, float, std::string, DataType (an int attribute), Tensor, const Graph*,
+//   ValueType,
 //   std::vector of int64_t, float or std::string, or std::optional of these for attributes without
 //   a default.
 template <class Struct, class T>
@@ -44,6 +45,7 @@ Status BindField(const Node& node, std::string_view name, DataType* into);
 Status BindField(const Node& node, std::string_view name, std::string* into);
 Status BindField(const Node& node, std::string_view name, Tensor* into);
 Status BindField(const Node& node, std::string_view name, const Graph** into);
+Status BindField(const Node& node, std::string_view name, ValueType* into);
 Status BindField(const Node& node, std::string_view name, std::vector<int64_t>* into);
 Status BindField(const Node& node, std::string_view name, std::vector<float>* into);
 Status BindField(const Node& node, std::string_view name, std::vector<std::string>* into);

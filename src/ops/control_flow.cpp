@@ -1,43 +1,12 @@
 // If and Loop: subgraphs run on a condition.
 #include <algorithm>
+#include <utility>
 
 #include "ops/families.h"
+#include "ops/subgraphs.h"
 
 namespace tenon {
 namespace {
-
-// Which of Node::Subgraphs() the attribute holds.
-Result<size_t> SubgraphIndex(const Node& node, std::string_view attribute) {
-  size_t index = 0;
-  for (const Attribute& held : node.attributes) {
-    if (held.name == attribute && held.type() == AttributeType::kGraph) return index;
-    if (held.type() == AttributeType::kGraph) ++index;
-    if (const auto* graphs = held.get<std::vector<std::unique_ptr<Graph>>>()) {
-      index += graphs->size();
-    }
-  }
-  return InvalidArgument("attribute '{}' is required and missing", attribute);
-}
-
-Result<bool> ConditionOf(const Tensor& condition) {
-  if (condition.type() != DataType::kBool || condition.size() != 1) {
-    return InvalidArgument("expected a condition of one bool, got {} {}",
-                           DataTypeName(condition.type()), condition.shape());
-  }
-  return *static_cast<const uint8_t*>(condition.raw()) != 0;
-}
-
-// What is known of a value that may come from either of two graphs.
-ValueType CommonType(const ValueType& a, const ValueType& b) {
-  if (!a.is_tensor() || !b.is_tensor()) return a.kind == b.kind ? a : ValueType();
-  const DataType element = a.element_type == b.element_type ? a.element_type : DataType::kUndefined;
-  if (!a.shape || !b.shape || a.shape->rank() != b.shape->rank()) return ValueType::Tensor(element);
-  SymbolicShape shape = *a.shape;
-  for (size_t i = 0; i < shape.rank(); ++i) {
-    if (!(shape[i] == (*b.shape)[i])) shape[i] = Dim::Unknown();
-  }
-  return ValueType::Tensor(element, std::move(shape));
-}
 
 // If-1 to If-25: the outputs may differ in shape.
 Status InferIf(const NoAttrs&, ShapeContext& context) {
@@ -94,9 +63,7 @@ Status InferLoop(const NoAttrs&, ShapeContext& context) {
   std::vector<ValueType> inputs = {ValueType::Tensor(DataType::kInt64, SymbolicShape()),
                                    ValueType::Tensor(DataType::kBool, SymbolicShape())};
   for (size_t i = 0; i < carried; ++i) {
-    ValueType type = context.InputType(i + 2);
-    type.shape.reset();
-    inputs.push_back(std::move(type));
+    inputs.push_back(WithoutShapes(context.InputType(i + 2)));
   }
   TENON_ASSIGN_OR_RETURN(const std::vector<ValueType> outputs,
                          context.InferSubgraph("body", std::move(inputs)));
@@ -120,27 +87,32 @@ Status InferLoop(const NoAttrs&, ShapeContext& context) {
 }
 
 // Joins tensors of one type and shape along a new first axis.
-Result<Tensor*> Stack(std::span<const Tensor> parts, size_t output, KernelContext& context) {
+Status Stack(std::span<const Value> parts, size_t output, KernelContext& context) {
+  const Tensor& first = parts[0].tensor();
   Shape shape({static_cast<int64_t>(parts.size())});
-  for (const int64_t dim : parts[0].shape()) shape.Append(dim);
-  TENON_ASSIGN_OR_RETURN(Tensor * stacked, context.AllocateOutput(output, parts[0].type(), shape));
-  auto* target = static_cast<char*>(stacked->raw());
+  for (const int64_t dim : first.shape()) shape.Append(dim);
+  TENON_ASSIGN_OR_RETURN(Tensor * stacked, context.AllocateOutput(output, first.type(), shape));
   for (size_t i = 0; i < parts.size(); ++i) {
-    const Tensor& part = parts[i];
-    if (part.type() != parts[0].type() || !(part.shape() == parts[0].shape())) {
-      return InvalidArgument("output {}: expected {} {} from each iteration, got {} {}", output,
-                             DataTypeName(parts[0].type()), parts[0].shape(),
-                             DataTypeName(part.type()), part.shape());
-    }
-    if (part.type() == DataType::kString) {
-      std::copy_n(part.data<std::string>(), part.size(),
-                  stacked->data<std::string>() + static_cast<int64_t>(i) * part.size());
-    } else {
-      std::copy_n(static_cast<const char*>(part.raw()), part.bytes(), target + i * part.bytes());
-    }
+    CopyElements(parts[i].tensor(), static_cast<int64_t>(i) * first.size(), *stacked);
   }
-  return stacked;
+  return OkStatus();
 }
+
+// Counts the iterations of a loop in a tensor that it shares with the body, unless the body keeps
+// it.
+class IterationNumber {
+ public:
+  Result<Value> At(int64_t iteration) {
+    if (value_.is_shared() || !value_.has_value()) {
+      TENON_ASSIGN_OR_RETURN(value_, Tensor::Allocate(DataType::kInt64, Shape()));
+    }
+    *value_.tensor().data<int64_t>() = iteration;
+    return value_;
+  }
+
+ private:
+  Value value_;
+};
 
 class LoopKernel final : public StatefulKernel<InferLoop> {
  public:
@@ -168,78 +140,74 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     if (context.HasInput(1)) {
       TENON_ASSIGN_OR_RETURN(goes_on, ConditionOf(context.Input(1)));
     }
-    std::vector<Value> state(carried_);
+    State state;
+    state.inputs.resize(2 + carried_);
+    state.outputs.resize(1 + carried_);
     for (size_t i = 0; i < carried_; ++i) {
-      if (context.HasInput(i + 2)) state[i] = context.InputValue(i + 2);
+      if (context.HasInput(i + 2)) state.outputs[i + 1] = context.InputValue(i + 2);
     }
-    std::vector<std::vector<Tensor>> collected(context.output_count() - carried_);
+    state.collected.resize(context.output_count() - carried_);
+    SubgraphRunner& body = context.Subgraph(body_);
     for (int64_t trip = 0; trip < trips && goes_on; ++trip) {
-      if (context.cancelled()) return Fail("the run was terminated");
-      TENON_ASSIGN_OR_RETURN(goes_on, RunBody(trip, state, collected, context));
+      TENON_ASSIGN_OR_RETURN(goes_on, RunBody(trip, state, body));
     }
     for (size_t i = 0; i < carried_; ++i) {
       if (!context.HasOutput(i)) continue;
-      TENON_RETURN_IF_ERROR(SetCarried(i, state[i], context));
+      TENON_ASSIGN_OR_RETURN(Value value, Retain(state.outputs[i + 1]));
+      context.SetOutput(i, std::move(value));
     }
-    return StackCollected(collected, context);
+    return StackCollected(state.collected, context);
   }
 
  private:
-  Result<bool> RunBody(int64_t trip, std::vector<Value>& state,
-                       std::vector<std::vector<Tensor>>& collected, KernelContext& context) const {
-    std::vector<Value> inputs = {Tensor::Of<int64_t>({}, {trip}), Tensor::Of<bool>({}, {true})};
-    inputs.insert(inputs.end(), state.begin(), state.end());
-    std::vector<Value> outputs;
-    TENON_RETURN_IF_ERROR(context.Subgraph(body_).Run(inputs, outputs));
-    if (outputs.size() != 1 + carried_ + collected.size() || !outputs[0].is_tensor()) {
-      return InvalidArgument("expected a condition and {} outputs of the body, got {} outputs",
-                             carried_ + collected.size(), outputs.size());
+  struct State {
+    IterationNumber number;
+    Value condition = Tensor::Of<bool>({}, {true});
+    std::vector<Value> inputs;   // of the body: number, condition, values carried
+    std::vector<Value> outputs;  // of the body: condition, values carried, values collected
+    std::vector<std::vector<Value>> collected;
+  };
+
+  // A false condition ends the loop also where the node has no condition as an input. The standard's
+  // text would ignore it; models are made for engines that do not.
+  Result<bool> RunBody(int64_t trip, State& state, SubgraphRunner& body) const {
+    TENON_ASSIGN_OR_RETURN(state.inputs[0], state.number.At(trip));
+    state.inputs[1] = state.condition;
+    for (size_t i = 0; i < carried_; ++i) {
+      state.inputs[i + 2] = std::move(state.outputs[i + 1]);
     }
-    for (size_t i = 0; i < carried_; ++i) state[i] = std::move(outputs[i + 1]);
-    for (size_t i = 0; i < collected.size(); ++i) {
-      const Value& value = outputs[1 + carried_ + i];
+    TENON_RETURN_IF_ERROR(body.Run(state.inputs, state.outputs));
+    std::vector<Value>& outputs = state.outputs;
+    if (outputs.size() != 1 + carried_ + state.collected.size() || !outputs[0].is_tensor()) {
+      return InvalidArgument("expected a condition and {} outputs of the body, got {} outputs",
+                             carried_ + state.collected.size(), outputs.size());
+    }
+    for (size_t i = 0; i < state.collected.size(); ++i) {
+      std::vector<Value>& collected = state.collected[i];
+      Value& value = outputs[1 + carried_ + i];
       if (!value.is_tensor()) return InvalidArgument("output {}: expected tensors", carried_ + i);
-      collected[i].push_back(value.tensor());
+      if (!collected.empty()) {
+        TENON_RETURN_IF_ERROR(CheckSameAs(collected[0].tensor(), value, carried_ + i));
+      }
+      collected.push_back(std::move(value));
     }
     return ConditionOf(outputs[0].tensor());
   }
 
-  // A value that was only handed through is an input, whose memory is not this node's to give.
-  Status SetCarried(size_t i, Value& value, KernelContext& context) const {
-    const bool is_input = context.HasInput(i + 2) && value.is_tensor() &&
-                          context.InputValue(i + 2).is_tensor() &&
-                          value.tensor().raw() == context.Input(i + 2).raw();
-    if (!is_input) {
-      context.SetOutput(i, std::move(value));
-      return OkStatus();
-    }
-    TENON_ASSIGN_OR_RETURN(Tensor copy, value.tensor().Clone());
-    context.SetOutput(i, std::move(copy));
-    return OkStatus();
-  }
-
-  Status StackCollected(std::vector<std::vector<Tensor>>& collected, KernelContext& context) const {
+  Status StackCollected(const std::vector<std::vector<Value>>& collected,
+                        KernelContext& context) const {
     for (size_t i = 0; i < collected.size(); ++i) {
       const size_t output = carried_ + i;
       if (!context.HasOutput(output)) continue;
-      if (collected[i].empty()) {
-        TENON_RETURN_IF_ERROR(AllocateEmpty(empty_types_[i], output, context));
-      } else {
+      if (!collected[i].empty()) {
         TENON_RETURN_IF_ERROR(Stack(collected[i], output, context));
+        continue;
       }
+      const ValueType& type = empty_types_[i];
+      const DataType element =
+          type.element_type == DataType::kUndefined ? DataType::kFloat : type.element_type;
+      TENON_RETURN_IF_ERROR(context.AllocateOutput(output, element, EmptyShape(type, 0)));
     }
-    return OkStatus();
-  }
-
-  // After no iteration: unknown dimensions are 0 too.
-  static Status AllocateEmpty(const ValueType& type, size_t output, KernelContext& context) {
-    Shape shape({0});
-    for (size_t i = 1; type.shape && i < type.shape->rank(); ++i) {
-      shape.Append((*type.shape)[i].number().value_or(0));
-    }
-    const DataType element =
-        type.element_type == DataType::kUndefined ? DataType::kFloat : type.element_type;
-    TENON_RETURN_IF_ERROR(context.AllocateOutput(output, element, shape));
     return OkStatus();
   }
 

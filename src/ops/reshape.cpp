@@ -12,7 +12,8 @@ Status InferIdentity(const NoAttrs&, ShapeContext& context) {
   if (!type.is_tensor()) return context.SetOutputType(0, type);
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
   if (auto dims = context.KnownDims(0)) context.SetOutputDims(0, std::move(*dims));
-  return context.SetOutput(0, std::move(shape));
+  // Of the input's own type: an optional that holds a tensor is a tensor at run time.
+  return context.SetOutput(0, std::move(shape), type.element_type);
 }
 
 // Reshape-14: 0 copies the input's dimension unless `allowzero`, -1 is whatever remains.

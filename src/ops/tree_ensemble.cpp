@@ -79,6 +79,7 @@ class TreeEnsemble<T>::Builder {
     TENON_RETURN_IF_ERROR(SortIds());
     TENON_RETURN_IF_ERROR(SortWeights());
     placed_.assign(lists_.node_ids.size(), false);
+    if (lists_.shares_nodes) place_of_.assign(lists_.node_ids.size(), 0);
     out_.nodes_.reserve(lists_.node_ids.size());
     out_.leaves_have_one_weight_ = true;
     for (const uint32_t root : FindRoots()) TENON_RETURN_IF_ERROR(PlaceTree(root));
@@ -181,20 +182,25 @@ class TreeEnsemble<T>::Builder {
     };
     out_.roots_.push_back(static_cast<uint32_t>(out_.nodes_.size()));
     Reserve();
-    uint32_t deepest = 0;
+    uint32_t deepest = 0, branches = 0;
     const size_t first_node = out_.roots_.back();
     leaves_.clear();
     std::vector<Pending> pending = {{root, out_.roots_.back(), 0}};
     while (!pending.empty()) {
       const Pending next = pending.back();
       pending.pop_back();
+      const bool is_leaf = lists_.modes[next.source] == "LEAF";
+      if (placed_[next.source] && lists_.shares_nodes) {
+        PlaceAgain(next.source, next.target, is_leaf);
+        continue;
+      }
       if (placed_[next.source]) {
         return InvalidArgument("node {} of tree {} is reached twice", lists_.node_ids[next.source],
                                lists_.tree_ids[next.source]);
       }
       placed_[next.source] = true;
       deepest = std::max(deepest, next.depth);
-      if (lists_.modes[next.source] == "LEAF") {
+      if (is_leaf) {
         leaves_.push_back({next.source, next.target});
         continue;
       }
@@ -202,15 +208,27 @@ class TreeEnsemble<T>::Builder {
       Reserve();
       Reserve();
       TENON_RETURN_IF_ERROR(PlaceBranch(next.source, next.target, child));
+      ++branches;
+      if (lists_.shares_nodes) place_of_[next.source] = next.target;
       const int64_t tree = lists_.tree_ids[next.source];
       TENON_ASSIGN_OR_RETURN(const uint32_t on_true, Find(tree, lists_.true_ids[next.source]));
       TENON_ASSIGN_OR_RETURN(const uint32_t on_false, Find(tree, lists_.false_ids[next.source]));
       pending.push_back({on_false, child + 1, next.depth + 1});
       pending.push_back({on_true, child, next.depth + 1});
     }
-    out_.depths_.push_back(deepest);
+    // A shared node may be reached first on the shorter way.
+    out_.depths_.push_back(lists_.shares_nodes ? branches : deepest);
     PlaceWeights(first_node);
     return OkStatus();
+  }
+
+  // Another branch goes to a node that has a place: a branch is copied, children and all.
+  void PlaceAgain(size_t source, uint32_t target, bool is_leaf) {
+    if (is_leaf) {
+      leaves_.push_back({source, target});
+    } else {
+      out_.nodes_[target] = out_.nodes_[place_of_[source]];
+    }
   }
 
   Status PlaceBranch(size_t source, uint32_t target, uint32_t child) {
@@ -267,6 +285,7 @@ class TreeEnsemble<T>::Builder {
   TreeEnsemble& out_;
   std::vector<uint32_t> by_id_, weights_by_id_;
   std::vector<bool> placed_;
+  std::vector<uint32_t> place_of_;  // of branches that may be shared, by index in the lists
   std::vector<Leaf> leaves_;
   bool seen_branch_ = false;
 };

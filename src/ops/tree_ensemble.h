@@ -25,6 +25,8 @@ struct TreeLists {
   // One entry per weight: the leaf, which of the scores it adds to, and the weight.
   std::vector<int64_t> weight_tree_ids, weight_node_ids, score_ids;
   std::vector<T> weights;
+  // Several branches of one tree may go to one node; the lists hold no cycle.
+  bool shares_nodes = false;
 };
 
 // T, float or double, is the type of features, thresholds and scores.

@@ -277,7 +277,7 @@ Status Executor::TakeOutput(const RunScope& scope, Frame& frame, Slot slot,
                            ValueKindName(value.kind()));
   }
   if (!value.is_tensor()) {
-    fetch = value;
+    TENON_ASSIGN_OR_RETURN(fetch, may_share ? Retain(value) : Detach(value));
     return OkStatus();
   }
   const Tensor& from = value.tensor();

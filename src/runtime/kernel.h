@@ -92,6 +92,10 @@ class KernelContext {
   // The runner of the i-th subgraph of the node.
   virtual SubgraphRunner& Subgraph(size_t i) = 0;
 
+  // Input `i` to move from, if neither this run nor anybody else reads it after this kernel; null
+  // otherwise.
+  virtual Value* InputToConsume(size_t) { return nullptr; }
+
  protected:
   const Node* node_ = nullptr;
   std::span<const Value* const> inputs_;
@@ -105,8 +109,10 @@ class KernelContext {
 class SubgraphRunner {
  public:
   virtual ~SubgraphRunner() = default;
-  // `inputs` in the order of the subgraph's inputs. `outputs` receives one value per output.
-  virtual Status Run(std::span<const Value> inputs, std::vector<Value>& outputs) = 0;
+  // `inputs` in the order of the subgraph's inputs; they are moved from, so that the subgraph may
+  // change in place what nobody else holds. `outputs` receives one value per output, in memory of
+  // its own or shared with values that the caller can see.
+  virtual Status Run(std::span<Value> inputs, std::vector<Value>& outputs) = 0;
 };
 
 // What a kernel sees when it is made.

@@ -193,15 +193,44 @@ Result<size_t> Session::FindOutput(std::string_view name) const {
                          DidYouMean(name, NamesOf(outputs_)), JoinNames(NamesOf(outputs_)));
 }
 
+namespace {
+
+// That what a sequence or map holds is of the declared types.
+Status CheckContent(const std::string& name, const ValueType& type, const Value& feed) {
+  const auto mismatch = [&](const ValueType& expected, const Value& value) {
+    return InvalidArgument("input '{}': unexpected data type; expected {} in it, got {}", name,
+                           expected.TypeName(), ValueType::Of(value).TypeName());
+  };
+  if (!type.held) return OkStatus();
+  if (feed.kind() == Value::Kind::kMap) {
+    const Map& map = feed.map();
+    const bool fits =
+        map.keys.type() == type.element_type && map.values.type() == type.held->element_type;
+    return fits ? OkStatus() : mismatch(type, feed);
+  }
+  if (feed.kind() != Value::Kind::kSequence) return OkStatus();
+  for (const Value& element : feed.sequence().elements) {
+    const bool fits = element.kind() == type.held->kind &&
+                      (!element.is_tensor() || element.tensor().type() == type.held->element_type);
+    if (!fits) return mismatch(*type.held, element);
+    TENON_RETURN_IF_ERROR(CheckContent(name, *type.held, element));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 Status Session::CheckFeed(const SessionValue& declared, const Value& feed,
                           std::vector<std::pair<std::string_view, int64_t>>& symbols) const {
-  const ValueType& type = declared.type;
+  const bool is_in_optional = declared.type.kind == Value::Kind::kOptional &&
+                              feed.kind() != Value::Kind::kOptional && declared.type.held;
+  const ValueType& type = is_in_optional ? *declared.type.held : declared.type;
   if (type.kind == Value::Kind::kNone || type.kind == Value::Kind::kOptional) return OkStatus();
   if (feed.kind() != type.kind) {
     return InvalidArgument("input '{}': expected {}, got a {}", declared.name, type.TypeName(),
                            ValueKindName(feed.kind()));
   }
-  if (!feed.is_tensor()) return OkStatus();
+  if (!feed.is_tensor()) return CheckContent(declared.name, type, feed);
   const Tensor& tensor = feed.tensor();
   if (tensor.type() != type.element_type) {
     return InvalidArgument("input '{}': unexpected data type; expected tensor({}), got tensor({})",

@@ -1,6 +1,7 @@
 #include "runtime/step_runner.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/exception_barrier.h"
@@ -35,8 +36,9 @@ class Runner final : public SubgraphRunner {
     captures_ = &captures;
   }
 
-  Status Run(std::span<const Value> inputs, std::vector<Value>& outputs) override {
-    feeds_.assign(inputs.begin(), inputs.end());
+  Status Run(std::span<Value> inputs, std::vector<Value>& outputs) override {
+    TENON_RETURN_IF_ERROR(scope_.CheckStop());  // the subgraph may have no steps at all
+    feeds_.assign(std::make_move_iterator(inputs.begin()), std::make_move_iterator(inputs.end()));
     for (const Slot slot : *captures_) feeds_.push_back(frame_->value(slot));
     outputs.assign(executor_->plan().outputs.size(), Value());
     const Status status = executor_->Run(scope_, feeds_, outputs);
@@ -54,9 +56,9 @@ class Runner final : public SubgraphRunner {
 
 class StepContext final : public KernelContext {
  public:
-  StepContext(const Plan& plan, const RunScope& scope, Frame& frame, const Step& step,
-              Stream* stream)
-      : plan_(plan), scope_(scope), frame_(frame), step_(step) {
+  StepContext(const Plan& plan, const Region& region, const RunScope& scope, Frame& frame,
+              const Step& step, Stream* stream)
+      : plan_(plan), region_(region), scope_(scope), frame_(frame), step_(step) {
     node_ = step.node;
     inputs_ = frame.InputsOf(step);
     outputs_ = frame.OutputsOf(step);
@@ -73,6 +75,17 @@ class StepContext final : public KernelContext {
     return &outputs_[i]->tensor();
   }
 
+  Value* InputToConsume(size_t i) override {
+    const std::span<const Slot> inputs = plan_.InputsOf(step_);
+    const Slot slot = inputs[i];
+    const bool is_last_use =
+        plan_.last_use[static_cast<size_t>(slot)] == &step_ - plan_.steps.data() &&
+        std::count(inputs.begin(), inputs.end(), slot) == 1 && !plan_.IsConstant(slot) &&
+        std::find(region_.fetches.begin(), region_.fetches.end(), slot) == region_.fetches.end();
+    Value& value = frame_.value(slot);
+    return is_last_use && !value.is_shared() ? &value : nullptr;
+  }
+
   void* Scratch(size_t bytes) override { return frame_.Scratch(bytes); }
 
   SubgraphRunner& Subgraph(size_t i) override {
@@ -82,6 +95,7 @@ class StepContext final : public KernelContext {
 
  private:
   const Plan& plan_;
+  const Region& region_;
   const RunScope& scope_;
   Frame& frame_;
   const Step& step_;
@@ -121,7 +135,7 @@ Result<Stream*> StepRunner::WaitForInputs(const Step& step) {
 }
 
 Status StepRunner::RunKernel(const Step& step, Stream* stream) {
-  StepContext context(plan_, scope_, frame_, step, stream);
+  StepContext context(plan_, region_, scope_, frame_, step, stream);
   Status status =
       CatchExceptions([&] { return step.kernel->Run(context); }, StatusCode::kRuntimeException);
   if (status.ok() && step.drains) status = WaitFor(*stream, nullptr);

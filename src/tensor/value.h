@@ -59,6 +59,15 @@ class Value {
   Optional& optional() const { return **std::get_if<std::shared_ptr<Optional>>(&held_); }
   SparseTensor& sparse() const { return **std::get_if<std::shared_ptr<SparseTensor>>(&held_); }
 
+  // The sequence, which the value no longer holds afterwards.
+  std::shared_ptr<Sequence> TakeSequence() {
+    auto taken = std::move(*std::get_if<std::shared_ptr<Sequence>>(&held_));
+    held_ = std::monostate();
+    return taken;
+  }
+  // Whether another value refers to the same memory or object, or may: borrowed memory counts.
+  bool is_shared() const;
+
  private:
   std::variant<std::monostate, Tensor, std::shared_ptr<Sequence>, std::shared_ptr<Map>,
                std::shared_ptr<Optional>, std::shared_ptr<SparseTensor>>
@@ -72,5 +81,13 @@ struct Optional {
 
 // "tensor", "sequence", ...
 std::string_view ValueKindName(Value::Kind kind);
+
+// The value in memory that lasts as long as somebody holds it: itself, or a copy of a tensor that
+// borrows its memory, such as one in a run's slab. Error: out of memory.
+Result<Value> Retain(const Value& value);
+
+// The value such that nobody else refers to the memory of its tensors: itself, or a copy where
+// somebody does. What the caller of a session gets, who may change it. Error: out of memory.
+Result<Value> Detach(const Value& value);
 
 }  // namespace tenon

@@ -105,5 +105,95 @@ TEST_F(ControlFlowTest, LoopCarriesValuesAndCollectsOthers) {
   }
 }
 
+// A loop that nothing ends but the run's timeout or its terminate flag.
+TEST_F(ControlFlowTest, LoopWithoutEndIsStopped) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape());
+  GraphBuilder body;
+  body.Input("trip", DataType::kInt64, SymbolicShape());
+  const ValueId condition = body.Input("go_on", DataType::kBool, SymbolicShape());
+  const ValueId state = body.Input("state", DataType::kFloat, SymbolicShape());
+  body.Output(condition);
+  body.Output(state);
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("body", std::move(body.graph));
+  b.Output(b.Op("Loop", {ValueId::kNone, ValueId::kNone, x}, std::move(attributes)));
+  Open(b);
+  const std::string_view input = session_->inputs()[0].name, output = session_->outputs()[0].name;
+  const Value feed = Tensor::Of<float>({}, {1});
+  Value fetch;
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(20);
+  const Status late = session_->Run(options, {&input, 1}, {&feed, 1}, {&output, 1}, {&fetch, 1});
+  EXPECT_NE(late.message().find("the run passed its deadline"), std::string::npos);
+  const std::atomic<bool> terminate = true;
+  options = {};
+  options.terminate = &terminate;
+  EXPECT_FALSE(session_->Run(options, {&input, 1}, {&feed, 1}, {&output, 1}, {&fetch, 1}).ok());
+}
+
+// A loop that appends to a sequence gives what it appended, whoever else holds the sequence.
+TEST_F(ControlFlowTest, LoopCarriesSequences) {
+  GraphBuilder b;
+  const ValueId trips = b.Input("trips", DataType::kInt64, SymbolicShape());
+  const ValueId x = b.Input("x", DataType::kFloat, kVector);
+  const ValueId start = b.Op("SequenceConstruct", {x});
+  GraphBuilder body;
+  body.Input("trip", DataType::kInt64, SymbolicShape());
+  const ValueId condition = body.Input("go_on", DataType::kBool, SymbolicShape());
+  const ValueId state = body.Input("state");
+  body.graph->value(state).type = ValueType::Sequence(ValueType::Tensor(DataType::kFloat));
+  body.Output(body.Op("Identity", {condition}));
+  body.Output(body.Op("SequenceInsert", {state, body.Capture(x, "x_body")}));
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("body", std::move(body.graph));
+  b.Output(b.Op("Loop", {trips, ValueId::kNone, start}, std::move(attributes)));
+  b.Output(start);
+  Open(b);
+  for (const int64_t count : {0, 1, 5, 2}) {
+    const Tensor feed = Tensor::Of<float>({2}, {3, 4});
+    const auto y = Run({Tensor::Of<int64_t>({}, {count}), feed});
+    ASSERT_EQ(y[0].sequence().elements.size(), static_cast<size_t>(count) + 1);
+    EXPECT_EQ(y[1].sequence().elements.size(), 1u);
+    for (const Value& element : y[0].sequence().elements) {
+      EXPECT_EQ(ValuesOf(element), (Floats{3, 4}));
+      EXPECT_NE(element.tensor().raw(), feed.raw());
+    }
+  }
+}
+
+// Sums of the columns so far, from the last column to the first, put in the order of the columns.
+TEST_F(ControlFlowTest, ScanRunsOverAnyAxisInAnyDirection) {
+  GraphBuilder b;
+  const ValueId zero = b.Input("zero", DataType::kFloat, SymbolicShape({Dim(2)}));
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape({Dim(2), Dim::Symbol("n")}));
+  GraphBuilder body;
+  const ValueId sum = body.Input("sum", DataType::kFloat, SymbolicShape({Dim(2)}));
+  const ValueId column = body.Input("column", DataType::kFloat, SymbolicShape({Dim(2)}));
+  const ValueId next = body.Op("Add", {sum, column});
+  body.Output(next);
+  body.Output(body.Op("Identity", {next}));
+  const auto one = [](int64_t value) { return std::vector<int64_t>{value}; };
+  std::vector<Attribute> attributes =
+      MakeAttributes(Attr("num_scan_inputs", int64_t{1}), Attr("scan_input_axes", one(-1)),
+                     Attr("scan_input_directions", one(1)), Attr("scan_output_axes", one(1)),
+                     Attr("scan_output_directions", one(1)));
+  attributes.emplace_back("body", std::move(body.graph));
+  const auto outputs = b.OpN("Scan", {zero, x}, 2, std::move(attributes));
+  b.Output(outputs[0]);
+  b.Output(outputs[1]);
+  Open(b);
+  const Tensor start = Tensor::Of<float>({2}, {0, 100});
+  for (int run = 0; run < 2; ++run) {
+    const auto y = Run({start, Tensor::Of<float>({2, 3}, {1, 2, 3, 10, 20, 30})});
+    EXPECT_EQ(ValuesOf(y[0]), (Floats{6, 160}));
+    EXPECT_EQ(y[1].tensor().shape(), Shape({2, 3}));
+    EXPECT_EQ(ValuesOf(y[1]), (Floats{6, 5, 3, 160, 150, 130}));
+    const auto none = Run({start, Tensor::Of<float>({2, 0}, {})});
+    EXPECT_EQ(ValuesOf(none[0]), (Floats{0, 100}));
+    EXPECT_EQ(none[1].tensor().shape(), Shape({2, 0}));
+  }
+}
+
 }  // namespace
 }  // namespace tenon

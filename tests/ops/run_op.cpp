@@ -7,16 +7,6 @@
 #include "runtime/evaluate.h"
 
 namespace tenon {
-namespace {
-
-ValueType TypeOf(const Value& value) {
-  if (value.is_tensor()) return ValueType::Tensor(value.tensor().type(), value.tensor().shape());
-  ValueType type;
-  type.kind = value.kind();
-  return type;
-}
-
-}  // namespace
 
 Result<std::vector<Value>> RunOp(OpCall call, int threads) {
   Graph graph;
@@ -31,7 +21,7 @@ Result<std::vector<Value>> RunOp(OpCall call, int threads) {
       spec.inputs.push_back(ValueId::kNone);
       continue;
     }
-    const ValueId id = graph.AddValue(Format("input{}", i), TypeOf(input));
+    const ValueId id = graph.AddValue(Format("input{}", i), ValueType::Of(input));
     if (i >= call.first_constant) graph.SetInitializer(id, input);
     spec.inputs.push_back(id);
   }

@@ -213,3 +213,63 @@ def test_gives_sequences_of_maps_as_lists_of_dicts() -> None:
     (result,) = session.run(None, {"x": np.array([[1, 2], [3, 4]], np.float32)})
     assert result == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
     assert session.get_outputs()[0].type == "seq(map(string,tensor(float)))"
+
+
+def optional_model(held: onnx.TypeProto) -> bytes:
+    """y = x, an optional; y2 = whether x holds something."""
+    optional = helper.make_optional_type_proto(held)
+    return graphs.model(
+        [
+            helper.make_node("Identity", ["x"], ["y"]),
+            helper.make_node("OptionalHasElement", ["x"], ["y2"]),
+        ],
+        [helper.make_value_info("x", optional)],
+        [helper.make_value_info("y", optional), graphs.tensor("y2", TensorProto.BOOL, [])],
+    )
+
+
+def test_optionals_hold_values_or_none() -> None:
+    held = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    for item, value in ((held, X), (helper.make_sequence_type_proto(held), [X, X[0]])):
+        session = tenon.InferenceSession(optional_model(item))
+        result, has_element = session.run(None, {"x": value})
+        assert has_element
+        for actual, expected in zip(result, value, strict=True):
+            expect_same(np.asarray(actual), np.asarray(expected))
+        assert session.run(None, {"x": None}) == [None, False]
+
+
+def test_takes_empty_sequences() -> None:
+    sequence = helper.make_sequence_type_proto(
+        helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    )
+    content = graphs.model(
+        [
+            helper.make_node("SequenceInsert", ["x", "t"], ["y"]),
+            helper.make_node("SequenceLength", ["x"], ["n"]),
+        ],
+        [helper.make_value_info("x", sequence), graphs.tensor("t")],
+        [helper.make_value_info("y", sequence), graphs.tensor("n", TensorProto.INT64, [])],
+    )
+    session = tenon.InferenceSession(content)
+    result, count = session.run(None, {"x": [], "t": X})
+    assert count == 0
+    expect_same(result[0], X)
+    with pytest.raises(Exception, match="unexpected data type"):
+        session.run(None, {"x": [np.array([1, 2])], "t": X})
+
+
+def test_takes_maps() -> None:
+    maps = onnx.TypeProto(
+        map_type=onnx.TypeProto.Map(
+            key_type=TensorProto.INT64,
+            value_type=helper.make_tensor_type_proto(TensorProto.FLOAT, []),
+        )
+    )
+    content = graphs.model(
+        [helper.make_node("CastMap", ["x"], ["y"], domain="ai.onnx.ml")],
+        [helper.make_value_info("x", maps)],
+        [graphs.tensor("y", shape=None)],
+    )
+    (result,) = tenon.InferenceSession(content).run(None, {"x": {7: 0.5, -1: 2.0}})
+    expect_same(result, np.array([[2.0, 0.5]], np.float32))

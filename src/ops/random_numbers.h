@@ -1,0 +1,45 @@
+// Random numbers that depend on a seed and a position alone, so that loops over positions can be
+// divided among threads. The generator is Philox-4x32-10 (Salmon et al., "Parallel random numbers:
+// as easy as 1, 2, 3", 2011).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+namespace tenon {
+
+// The numbers of one run. Copies give the same numbers.
+class RandomNumbers {
+ public:
+  explicit RandomNumbers(uint64_t seed) : seed_(seed) {}
+
+  // Two independent numbers, uniform in [0, 1), of 53 bits.
+  std::array<double, 2> UniformPair(uint64_t position) const;
+  // Two independent numbers of the standard normal distribution.
+  std::array<double, 2> NormalPair(uint64_t position) const;
+  // Number `position` of a row of uniform ones.
+  double Uniform(uint64_t position) const { return UniformPair(position / 2)[position % 2]; }
+  double Normal(uint64_t position) const { return NormalPair(position / 2)[position % 2]; }
+
+ private:
+  uint64_t seed_;
+};
+
+// Where the runs of a kernel get their numbers: the same for each with a seed, others without.
+class RandomSource {
+ public:
+  RandomSource() = default;
+  // `seed` as the attribute of the operators has it. Without one, the system gives a first seed.
+  void SetSeed(std::optional<float> seed);
+  // Thread-safe.
+  RandomNumbers ForRun() const;
+
+ private:
+  bool is_fixed_ = false;
+  uint64_t seed_ = 0;
+  mutable std::atomic<uint64_t> runs_{0};
+};
+
+}  // namespace tenon

@@ -1,0 +1,23 @@
+// What the operators on sequences share.
+#pragma once
+
+#include <memory>
+
+#include "runtime/kernel.h"
+
+namespace tenon {
+
+// The one element of input `i`, an int32 or int64 tensor.
+Result<int64_t> IntegerOf(KernelContext& context, size_t i);
+
+// A position counted from the front, in a sequence of `size` elements: [-size, size) becomes
+// [0, size); with `may_be_end` size is a position too. Error: kInvalidArgument for any other.
+Result<size_t> NormalizePosition(int64_t position, size_t size, bool may_be_end);
+
+// That `element`, input `i`, is a tensor of the type of the sequence's elements.
+Status CheckElement(const Sequence& sequence, const Value& element, size_t i);
+
+// Input `i`, a sequence, to be changed: itself if nobody else reads it, else a copy.
+std::shared_ptr<Sequence> SequenceToChange(KernelContext& context, size_t i);
+
+}  // namespace tenon

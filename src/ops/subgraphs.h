@@ -1,0 +1,30 @@
+// What the operators with subgraphs share.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "runtime/kernel.h"
+
+namespace tenon {
+
+// Which of Node::Subgraphs() the attribute holds. Error: kInvalidArgument if it is missing.
+Result<size_t> SubgraphIndex(const Node& node, std::string_view attribute);
+
+// The one bool in a tensor.
+Result<bool> ConditionOf(const Tensor& condition);
+
+// The type without what is known of shapes, also of those of held elements.
+ValueType WithoutShapes(const ValueType& type);
+
+// Copies `from` to the elements of `into`, of the same type, from element `first` on. Packed
+// elements too.
+void CopyElements(const Tensor& from, int64_t first, Tensor& into);
+
+// Error: kInvalidArgument unless `part` is a tensor like `first`, which an earlier iteration gave.
+Status CheckSameAs(const Tensor& first, const Value& part, size_t output);
+
+// The shape of output `i` when there was no iteration: 0 along `axis`, and where it is unknown.
+Shape EmptyShape(const ValueType& type, size_t axis);
+
+}  // namespace tenon

@@ -1,0 +1,49 @@
+// What the operators on strings know of Unicode, from tables of our own: the same bytes on every
+// platform and in every locale. Strings are UTF-8.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tenon {
+
+inline constexpr uint32_t kLastCodePoint = 0x10FFFF;
+
+// A code point and the bytes that it takes. A byte that begins no valid sequence stands for itself
+// alone, with the value kInvalidByte + byte, which no code point has.
+struct CodePoint {
+  uint32_t value = 0;
+  uint32_t bytes = 0;
+};
+inline constexpr uint32_t kInvalidByte = 0x110000;
+
+// The first code point of `text`, which is not empty.
+CodePoint DecodeUtf8(std::string_view text);
+// Appends a code point, or the byte that DecodeUtf8 found invalid.
+void AppendUtf8(uint32_t code_point, std::string& text);
+
+// `text` in lower or upper case by Unicode's full mappings, which do not depend on the language or
+// on the letters around; "ss" in upper case has as many letters as "SS" has, so the text may grow.
+std::string ToLower(std::string_view text);
+std::string ToUpper(std::string_view text);
+
+// One code point in the other case; itself if it has none, or more than one code point there.
+uint32_t LowerOf(uint32_t code_point);
+uint32_t UpperOf(uint32_t code_point);
+
+// Unicode's White_Space, and the four separators 0x1C to 0x1F.
+bool IsWhiteSpace(uint32_t code_point);
+
+// Both ends belong to the range.
+struct CodePointRange {
+  uint32_t first, last;
+};
+
+// The code points of a general category such as "Lu", sorted; of one letter such as "L", in several
+// groups. Empty if there is no such category.
+std::span<const CodePointRange> CategoryRanges(std::string_view two_letters);
+
+}  // namespace tenon
