@@ -1,0 +1,25 @@
+"""The guides say what is: their Python blocks run, in order, from the root of the project."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GUIDES = ["README.md", "docs/python.md"]
+
+
+def blocks_of(guide: pathlib.Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", guide.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_python_blocks_run(guide):
+    blocks = blocks_of(ROOT / guide)
+    assert blocks
+    result = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
