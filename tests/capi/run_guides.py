@@ -1,6 +1,6 @@
 """Compiles and runs the C++ programs of the guides, from the root of the project.
 
-Usage: test_guides.py COMPILER LIBRARY
+Usage: run_guides.py COMPILER LIBRARY
 """
 
 import pathlib
