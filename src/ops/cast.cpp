@@ -22,11 +22,16 @@ Status InferCastTo(DataType to, ShapeContext& context) {
   if (!kConvertibleTypes.Contains(to)) {
     return InvalidArgument("elements cannot be cast to {}", DataTypeName(to));
   }
-  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  Result<SymbolicShape> shape = context.Input(0);
+  if (!shape) {
+    // The type is known even where the shape is not.
+    TENON_RETURN_IF_ERROR(context.SetOutputType(0, ValueType::Tensor(to)));
+    return shape.error();
+  }
   if (kIndices.Contains(to)) {
     if (auto dims = context.KnownDims(0)) context.SetOutputDims(0, std::move(*dims));
   }
-  return context.SetOutput(0, std::move(shape), to);
+  return context.SetOutput(0, std::move(*shape), to);
 }
 
 Status RunCastWith(bool saturate, std::string_view round_mode, KernelContext& context) {

@@ -3,6 +3,7 @@
 
 #include "ops/element.h"
 #include "ops/families.h"
+#include "ops/narrow_types.h"
 
 namespace tenon {
 namespace {
@@ -46,9 +47,6 @@ Result<Tensor> ValueOf(const ConstantAttrs& attrs) {
 
 Status InferConstant(const ConstantAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Tensor value, ValueOf(attrs));
-  if (!kWholeByteTypes.Contains(value.type())) {
-    return NotImplemented("a constant of type {}", DataTypeName(value.type()));
-  }
   constexpr int64_t kMostKnown = 64;
   if (value.size() <= kMostKnown && value.rank() <= 1) {
     if (const Result<Shape> integers = IntegersOf(value)) {
@@ -61,10 +59,12 @@ Status InferConstant(const ConstantAttrs& attrs, ShapeContext& context) {
 Status RunConstant(const ConstantAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const Tensor value, ValueOf(attrs));
   Tensor& output = context.Output(0);
-  VisitElement(value.type(), [&](auto element) {
-    using T = decltype(element);
-    std::copy_n(value.data<T>(), value.size(), output.data<T>());
-  });
+  if (value.type() == DataType::kString) {
+    std::copy_n(value.data<std::string>(), value.size(), output.data<std::string>());
+  } else {
+    std::copy_n(static_cast<const std::byte*>(value.raw()), value.bytes(),
+                static_cast<std::byte*>(output.raw()));
+  }
   return OkStatus();
 }
 
@@ -82,10 +82,12 @@ Status InferConstantOfShape(const ConstantOfShapeAttrs& attrs, ShapeContext& con
                            attrs.value->shape());
   }
   const DataType type = attrs.value ? attrs.value->type() : DataType::kFloat;
-  if (!kWholeByteTypes.Contains(type)) {
-    return NotImplemented("attribute 'value' of type {}", DataTypeName(type));
+  const Result<std::vector<Dim>> known = context.InputAsDims(0);
+  if (!known) {
+    TENON_RETURN_IF_ERROR(context.SetOutputType(0, ValueType::Tensor(type)));
+    return known.error();
   }
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> dims, context.InputAsDims(0));
+  const std::vector<Dim>& dims = *known;
   for (const Dim& dim : dims) {
     if (dim.is_number() && dim.value() < 0) {
       return InvalidArgument("expected shape entries >= 0, got {}", SymbolicShape(dims));
@@ -103,8 +105,21 @@ Status InferConstantOfShape(const ConstantOfShapeAttrs& attrs, ShapeContext& con
   return context.SetOutput(0, SymbolicShape(dims), type);
 }
 
+// All elements of a packed tensor are `code`.
+void FillPacked(uint8_t code, Tensor& output) {
+  const size_t bits = DataTypeBits(output.type());
+  auto* bytes = static_cast<uint8_t*>(output.raw());
+  for (size_t i = 0; i < static_cast<size_t>(output.size()); ++i) PackBits(bytes, i, bits, code);
+}
+
 Status RunConstantOfShape(const ConstantOfShapeAttrs& attrs, KernelContext& context) {
   Tensor& output = context.Output(0);
+  if (!kWholeByteTypes.Contains(output.type())) {
+    FillPacked(
+        UnpackBits(static_cast<const uint8_t*>(attrs.value->raw()), 0, DataTypeBits(output.type())),
+        output);
+    return OkStatus();
+  }
   const float zero = 0;
   const void* element = attrs.value ? attrs.value->raw() : &zero;
   VisitElement(output.type(), [&](auto sample) {

@@ -6,6 +6,7 @@
 #include "ops/conv_shapes.h"
 #include "ops/families.h"
 #include "ops/fused_activation.h"
+#include "ops/plain_conv.h"
 
 namespace tenon {
 namespace {
@@ -75,8 +76,23 @@ class Conv final : public StatefulKernel<InferConv> {
   kernels::ActivationSpec activation_;
 };
 
+Status RunDoubleConv(const ConvAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& w = context.Input(1);
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.shape().dims().subspan(2)));
+  const PlainConvArgs args = {
+      GeneralShape(window, x.shape(), y.shape(), attrs.group), x.data<double>(), w.data<double>(),
+      context.HasInput(2) ? context.Input(2).data<double>() : nullptr, y.data<double>()};
+  const size_t planes = args.shape.batch * args.shape.out_channels;
+  return context.ForEachTask(planes, 0,
+                             [&](size_t plane, std::byte*) { PlainConvPlane(args, plane); });
+}
+
 constexpr OpRow kRows[] = {
     OpClass<Conv>("Conv", {.types = kFloat32Only}),
+    Op<InferConv, RunDoubleConv>("Conv", {.types = {DataType::kDouble}}),
     OpClass<Conv>("FusedConv", {.domain = "com.microsoft", .types = kFloat32Only}),
 };
 

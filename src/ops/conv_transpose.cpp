@@ -5,6 +5,7 @@
 #include "kernels/conv_general.h"
 #include "ops/conv_shapes.h"
 #include "ops/families.h"
+#include "ops/plain_conv.h"
 
 namespace tenon {
 namespace {
@@ -98,25 +99,33 @@ Status InferConvTranspose(const ConvTransposeAttrs& attrs, ShapeContext& context
   return context.SetOutput(0, std::move(y));
 }
 
+Result<kernels::ConvGeneralShape> TransposedShape(const ConvTransposeAttrs& attrs, const Shape& x,
+                                                  const Shape& w, const Shape& y) {
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.dims().subspan(2)));
+  kernels::ConvGeneralShape shape;
+  shape.batch = static_cast<size_t>(x[0]);
+  shape.in_channels = static_cast<size_t>(x[1]);
+  shape.out_channels = static_cast<size_t>(y[1]);
+  shape.groups = static_cast<size_t>(attrs.group);
+  for (size_t i = 0; i < window.rank; ++i) {
+    TENON_ASSIGN_OR_RETURN(const OutputDim dim, TransposedDim(attrs, window, i, Dim(x[i + 2])));
+    shape.dims[kMaxWindowRank - window.rank + i] = {static_cast<size_t>(x[i + 2]),
+                                                    static_cast<size_t>(y[i + 2]),
+                                                    static_cast<size_t>(dim.window.kernel),
+                                                    static_cast<size_t>(dim.window.stride),
+                                                    static_cast<size_t>(dim.window.dilation),
+                                                    static_cast<size_t>(dim.window.pad_begin)};
+  }
+  return shape;
+}
+
 Status RunConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const Tensor& w = context.Input(1);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.shape().dims().subspan(2)));
   kernels::ConvGeneralArgs args;
-  args.shape.batch = static_cast<size_t>(x.shape()[0]);
-  args.shape.in_channels = static_cast<size_t>(x.shape()[1]);
-  args.shape.out_channels = static_cast<size_t>(y.shape()[1]);
-  args.shape.groups = static_cast<size_t>(attrs.group);
-  for (size_t i = 0; i < window.rank; ++i) {
-    TENON_ASSIGN_OR_RETURN(const OutputDim dim,
-                           TransposedDim(attrs, window, i, Dim(x.shape()[i + 2])));
-    args.shape.dims[kMaxWindowRank - window.rank + i] = {
-        static_cast<size_t>(x.shape()[i + 2]),    static_cast<size_t>(y.shape()[i + 2]),
-        static_cast<size_t>(dim.window.kernel),   static_cast<size_t>(dim.window.stride),
-        static_cast<size_t>(dim.window.dilation), static_cast<size_t>(dim.window.pad_begin)};
-  }
+  TENON_ASSIGN_OR_RETURN(args.shape, TransposedShape(attrs, x.shape(), w.shape(), y.shape()));
   args.in = x.data<float>();
   args.weights = w.data<float>();
   args.out = y.data<float>();
@@ -126,8 +135,23 @@ Status RunConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context)
       [&](size_t task, std::byte* scratch) { RunConvTransposeTask(args, task, scratch); });
 }
 
+Status RunDoubleConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& w = context.Input(1);
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const kernels::ConvGeneralShape shape,
+                         TransposedShape(attrs, x.shape(), w.shape(), y.shape()));
+  const double* bias = context.HasInput(2) ? context.Input(2).data<double>() : nullptr;
+  const PlainConvArgs args = {shape, x.data<double>(), w.data<double>(), bias, y.data<double>()};
+  return context.ForEachTask(shape.batch * shape.out_channels, 0, [&](size_t plane, std::byte*) {
+    PlainConvTransposePlane(args, plane);
+  });
+}
+
 constexpr OpRow kRows[] = {
     Op<InferConvTranspose, RunConvTranspose>("ConvTranspose", {.types = kFloat32Only}),
+    Op<InferConvTranspose, RunDoubleConvTranspose>("ConvTranspose", {.types = {DataType::kDouble}}),
 };
 
 }  // namespace

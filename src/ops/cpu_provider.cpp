@@ -4,7 +4,7 @@
 #include "ops/fusion.h"
 #include "ops/nchwc_layout.h"
 #include "ops/registry.h"
-#include "ops/widen_half.h"
+#include "ops/widen_narrow.h"
 
 namespace tenon {
 namespace {
@@ -17,14 +17,15 @@ class CpuProvider final : public ExecutionProvider {
     std::vector<Claim> claims;
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       const Node* node = graph.FindNode(static_cast<NodeId>(i));
-      if (node && node->provider < 0 && FindOpRow(graph, *node)) claims.push_back({{node->id}});
+      if (!node || node->provider >= 0 || IsBetterWide(graph, *node)) continue;
+      if (FindOpRow(graph, *node)) claims.push_back({{node->id}});
     }
     return claims;
   }
 
   Result<bool> AdaptUnclaimed(Graph& graph) override {
     // Widening needs the types of all values, which lowering leaves open.
-    return LowerChannelsLast(graph) > 0 || WidenHalf(graph) > 0;
+    return LowerChannelsLast(graph) > 0 || WidenNarrow(graph) > 0;
   }
 
   Status Rewrite(Graph& graph, int32_t index) override {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/double_recurrent.h"
 #include "ops/families.h"
 #include "ops/recurrent.h"
 
@@ -98,6 +99,7 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
 
 constexpr OpRow kRows[] = {
     OpClass<Gru>("GRU", {.types = kFloat32Only}),
+    OpClass<DoubleRecurrent<InferGru, RecurrentKind::kGru>>("GRU", {.types = {DataType::kDouble}}),
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "ops/double_recurrent.h"
 #include "ops/families.h"
 #include "ops/recurrent.h"
 
@@ -59,6 +60,8 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
 
 constexpr OpRow kRows[] = {
     OpClass<Lstm>("LSTM", {.types = kFloat32Only}),
+    OpClass<DoubleRecurrent<InferLstm, RecurrentKind::kLstm>>("LSTM",
+                                                              {.types = {DataType::kDouble}}),
 };
 
 }  // namespace

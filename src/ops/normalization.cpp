@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/lrn.h"
+#include "ops/element.h"
 #include "ops/families.h"
 
 namespace tenon {
@@ -88,29 +89,117 @@ Status RunLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// BatchNormalization-15 in inference; the statistics outputs of old versions are not computed.
+// BatchNormalization-15. Before version 14, training is asked for by the outputs it has.
 struct BatchNormAttrs {
   float epsilon = 1e-5f;
+  float momentum = 0.9f;
   bool training_mode = false;
   static constexpr auto Fields() {
     return std::tuple(Field("epsilon", &BatchNormAttrs::epsilon),
+                      Field("momentum", &BatchNormAttrs::momentum),
                       Field("training_mode", &BatchNormAttrs::training_mode));
   }
 };
 
 Status InferBatchNorm(const BatchNormAttrs& attrs, ShapeContext& context) {
-  if (attrs.training_mode) return NotImplemented("training_mode = 1");
+  if (attrs.epsilon < 0) return InvalidArgument("expected epsilon >= 0, got {}", attrs.epsilon);
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   if (x.rank() < 1) return InvalidArgument("input 0: expected rank >= 1, got a scalar");
   const Dim channels = x.rank() < 2 ? Dim(1) : x[1];
   for (size_t i = 1; i < 5; ++i) TENON_RETURN_IF_ERROR(CheckPerChannel(context, i, channels));
   for (size_t i = 1; i < context.output_count(); ++i) {
-    if (context.HasOutput(i)) return NotImplemented("output {}, which training uses", i);
+    TENON_RETURN_IF_ERROR(context.SetOutput(i, {channels}));
   }
   return context.SetOutput(0, std::move(x));
 }
 
+bool Trains(const BatchNormAttrs& attrs, const KernelContext& context) {
+  for (size_t i = 1; i < context.output_count(); ++i) {
+    if (context.HasOutput(i)) return true;
+  }
+  return attrs.training_mode;
+}
+
+// Element `i` of a tensor of floats.
+double NumberAt(const Tensor& x, size_t i) {
+  return VisitNumber(x.type(), [&](auto number) {
+    return static_cast<double>(Widen(x.data<decltype(number)>()[i]));
+  });
+}
+
+void SetNumberAt(Tensor& y, size_t i, double value) {
+  if (y.type() == DataType::kDouble) {
+    y.data<double>()[i] = value;
+  } else {
+    y.data<float>()[i] = static_cast<float>(value);
+  }
+}
+
+struct Statistics {
+  double mean = 0, variance = 0;
+};
+
+// Of `rows` rows of `n` elements that are `stride` apart.
+template <class T>
+Statistics StatisticsOf(const T* x, size_t rows, size_t n, size_t stride) {
+  const auto count = static_cast<double>(rows * n);
+  Statistics result;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t i = 0; i < n; ++i) result.mean += static_cast<double>(x[row * stride + i]);
+  }
+  result.mean /= count;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t i = 0; i < n; ++i) {
+      const double distance = static_cast<double>(x[row * stride + i]) - result.mean;
+      result.variance += distance * distance;
+    }
+  }
+  result.variance /= count;
+  return result;
+}
+
+// y = x * scale + shift.
+template <class T>
+void ScaleAndShift(const T* x, T* y, size_t n, double scale, double shift) {
+  for (size_t i = 0; i < n; ++i) {
+    y[i] = static_cast<T>(static_cast<double>(x[i]) * scale + shift);
+  }
+}
+
+// In training, and in double precision: sums are made in double.
+template <class T>
+Status RunPlainBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  T* y = context.Output(0).data<T>();
+  const size_t batch = static_cast<size_t>(x.shape()[0]);
+  const size_t channels = x.rank() < 2 ? 1 : static_cast<size_t>(x.shape()[1]);
+  const size_t n = x.rank() < 3 ? 1 : static_cast<size_t>(x.shape().Product(2, x.rank()));
+  const bool trains = Trains(attrs, context);
+  return context.ForEachTask(channels, 0, [&](size_t c, std::byte*) {
+    const Statistics running = {NumberAt(context.Input(3), c), NumberAt(context.Input(4), c)};
+    Statistics used = running;
+    if (trains) {
+      used = StatisticsOf(x.data<T>() + c * n, batch, n, channels * n);
+      const double momentum = attrs.momentum;
+      const double results[] = {running.mean * momentum + used.mean * (1 - momentum),
+                                running.variance * momentum + used.variance * (1 - momentum),
+                                used.mean, used.variance};
+      for (size_t i = 1; i < context.output_count(); ++i) {
+        if (context.HasOutput(i)) SetNumberAt(context.Output(i), c, results[i - 1]);
+      }
+    }
+    const double scale = NumberAt(context.Input(1), c) /
+                         std::sqrt(used.variance + static_cast<double>(attrs.epsilon));
+    const double shift = NumberAt(context.Input(2), c) - used.mean * scale;
+    for (size_t b = 0; b < batch; ++b) {
+      const size_t row = (b * channels + c) * n;
+      ScaleAndShift(x.data<T>() + row, y + row, n, scale, shift);
+    }
+  });
+}
+
 Status RunBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
+  if (Trains(attrs, context)) return RunPlainBatchNorm<float>(attrs, context);
   const Tensor& x = context.Input(0);
   float* y = context.Output(0).data<float>();
   const size_t batch = static_cast<size_t>(x.shape()[0]);
@@ -160,11 +249,12 @@ Status RunGroups(const kernels::GroupNormSizes& sizes, float epsilon, KernelCont
   return OkStatus();
 }
 
+kernels::GroupNormSizes InstanceSizes(const Shape& shape) {
+  return {static_cast<size_t>(shape[1]), 1, static_cast<size_t>(shape.Product(2, shape.rank()))};
+}
+
 Status RunInstanceNorm(const EpsilonAttrs& attrs, KernelContext& context) {
-  const Shape& shape = context.Input(0).shape();
-  return RunGroups(
-      {static_cast<size_t>(shape[1]), 1, static_cast<size_t>(shape.Product(2, shape.rank()))},
-      attrs.epsilon, context);
+  return RunGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon, context);
 }
 
 // GroupNormalization-21.
@@ -191,12 +281,13 @@ Status InferGroupNorm(const GroupNormAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
+kernels::GroupNormSizes GroupSizes(const GroupNormAttrs& attrs, const Shape& shape) {
+  return {static_cast<size_t>(attrs.num_groups), static_cast<size_t>(shape[1] / attrs.num_groups),
+          static_cast<size_t>(shape.Product(2, shape.rank()))};
+}
+
 Status RunGroupNorm(const GroupNormAttrs& attrs, KernelContext& context) {
-  const Shape& shape = context.Input(0).shape();
-  return RunGroups(
-      {static_cast<size_t>(attrs.num_groups), static_cast<size_t>(shape[1] / attrs.num_groups),
-       static_cast<size_t>(shape.Product(2, shape.rank()))},
-      attrs.epsilon, context);
+  return RunGroups(GroupSizes(attrs, context.Input(0).shape()), attrs.epsilon, context);
 }
 
 // LRN-13: across neighbouring channels.
@@ -252,6 +343,61 @@ Status RunLrn(const LrnAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
+// --- In double precision ---
+
+template <bool subtract_mean>
+Status RunDoubleLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
+  const auto rows = static_cast<size_t>(x.shape().Product(0, axis));
+  const auto n = static_cast<size_t>(x.shape().Product(axis, x.rank()));
+  const double* gamma = context.HasInput(1) ? context.Input(1).data<double>() : nullptr;
+  const double* beta = context.HasInput(2) ? context.Input(2).data<double>() : nullptr;
+  return context.ForEachTask(rows, 0, [&](size_t row, std::byte*) {
+    const double* in = x.data<double>() + row * n;
+    double* out = context.Output(0).data<double>() + row * n;
+    Statistics statistics = StatisticsOf(in, 1, n, n);
+    if constexpr (!subtract_mean) {
+      statistics.variance += statistics.mean * statistics.mean;  // the mean square
+      statistics.mean = 0;
+    }
+    const double inv_std = 1 / std::sqrt(statistics.variance + static_cast<double>(attrs.epsilon));
+    for (size_t i = 0; i < n; ++i) {
+      out[i] = (in[i] - statistics.mean) * inv_std * (gamma ? gamma[i] : 1) + (beta ? beta[i] : 0);
+    }
+    if (context.HasOutput(1)) SetNumberAt(context.Output(1), row, statistics.mean);
+    if (context.HasOutput(2)) SetNumberAt(context.Output(2), row, inv_std);
+  });
+}
+
+Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon,
+                       KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const size_t width = sizes.channels_per_group * sizes.n;
+  const auto groups = static_cast<size_t>(x.shape()[0]) * sizes.groups;
+  return context.ForEachTask(groups, 0, [&](size_t group, std::byte*) {
+    const double* in = x.data<double>() + group * width;
+    double* out = context.Output(0).data<double>() + group * width;
+    const Statistics statistics = StatisticsOf(in, 1, width, width);
+    const double inv_std = 1 / std::sqrt(statistics.variance + static_cast<double>(epsilon));
+    for (size_t i = 0; i < sizes.channels_per_group; ++i) {
+      const size_t channel = group % sizes.groups * sizes.channels_per_group + i;
+      const double scale = context.Input(1).data<double>()[channel] * inv_std;
+      const double shift = context.Input(2).data<double>()[channel] - statistics.mean * scale;
+      ScaleAndShift(in + i * sizes.n, out + i * sizes.n, sizes.n, scale, shift);
+    }
+  });
+}
+
+Status RunDoubleInstanceNorm(const EpsilonAttrs& attrs, KernelContext& context) {
+  return RunDoubleGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon, context);
+}
+
+Status RunDoubleGroupNorm(const GroupNormAttrs& attrs, KernelContext& context) {
+  return RunDoubleGroups(GroupSizes(attrs, context.Input(0).shape()), attrs.epsilon, context);
+}
+
+constexpr TypeSet kDoubleOnly = {DataType::kDouble};
 constexpr KernelTraits kInPlace = {.in_place_input = 0};
 
 constexpr OpRow kRows[] = {
@@ -268,6 +414,16 @@ constexpr OpRow kRows[] = {
     Op<InferGroupNorm, RunGroupNorm>("GroupNormalization",
                                      {.since = 21, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferLrn, RunLrn>("LRN", {.since = 1, .types = {DataType::kFloat, DataType::kDouble}}),
+    Op<InferLayerNorm, RunDoubleLayerNorm<true>>("LayerNormalization",
+                                                 {.types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferLayerNorm, RunDoubleLayerNorm<false>>(
+        "RMSNormalization", {.since = 23, .types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferBatchNorm, RunPlainBatchNorm<double>>("BatchNormalization",
+                                                  {.types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferInstanceNorm, RunDoubleInstanceNorm>("InstanceNormalization",
+                                                 {.types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferGroupNorm, RunDoubleGroupNorm>("GroupNormalization",
+                                           {.since = 21, .types = kDoubleOnly, .traits = kInPlace}),
 };
 
 }  // namespace

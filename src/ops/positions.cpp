@@ -1,6 +1,7 @@
 // Range, NonZero, Trilu, EyeLike: tensors made of positions.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 
 #include "ops/element.h"
 #include "ops/families.h"
@@ -119,11 +120,22 @@ Status InferNonZero(const NoAttrs&, ShapeContext& context) {
                            DataType::kInt64);
 }
 
+// Whether an element is other than 0; strings are if they hold anything.
+template <class T>
+bool IsNonZero(const T& element) {
+  return Widen(element) != 0;
+}
+bool IsNonZero(const std::string& element) { return !element.empty(); }
+template <class T>
+bool IsNonZero(const std::complex<T>& element) {
+  return element != std::complex<T>();
+}
+
 template <class T>
 Status WriteNonZero(const Tensor& input, KernelContext& context) {
   const T* x = input.data<T>();
   const Shape& shape = input.shape();
-  const int64_t count = std::count_if(x, x + input.size(), [](T e) { return Widen(e) != 0; });
+  const int64_t count = std::count_if(x, x + input.size(), [](const T& e) { return IsNonZero(e); });
   const auto rank = static_cast<int64_t>(shape.rank());
   TENON_ASSIGN_OR_RETURN(Tensor * output,
                          context.AllocateOutput(0, DataType::kInt64, {rank, count}));
@@ -131,7 +143,7 @@ Status WriteNonZero(const Tensor& input, KernelContext& context) {
   Shape at(shape.rank(), 0);
   int64_t column = 0;
   for (int64_t i = 0; i < input.size(); ++i) {
-    if (Widen(x[i]) != 0) {
+    if (IsNonZero(x[i])) {
       for (int64_t axis = 0; axis < rank; ++axis) {
         y[axis * count + column] = at[static_cast<size_t>(axis)];
       }
@@ -147,6 +159,13 @@ Status WriteNonZero(const Tensor& input, KernelContext& context) {
 
 Status RunNonZero(const NoAttrs&, KernelContext& context) {
   const Tensor& input = context.Input(0);
+  if (input.type() == DataType::kString) return WriteNonZero<std::string>(input, context);
+  if (input.type() == DataType::kComplex64) {
+    return WriteNonZero<std::complex<float>>(input, context);
+  }
+  if (input.type() == DataType::kComplex128) {
+    return WriteNonZero<std::complex<double>>(input, context);
+  }
   return VisitNumber(input.type(),
                      [&](auto number) { return WriteNonZero<decltype(number)>(input, context); });
 }
@@ -209,12 +228,16 @@ struct EyeLikeAttrs {
 };
 
 Status InferEyeLike(const EyeLikeAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(SymbolicShape input, context.InputOfRank(0, 2));
   const DataType type = attrs.dtype.value_or(context.ElementType(0));
+  Result<SymbolicShape> input = context.InputOfRank(0, 2);
+  if (!input && IsUnknownShape(input.error())) {
+    TENON_RETURN_IF_ERROR(context.SetOutputType(0, ValueType::Tensor(type)));
+  }
+  if (!input) return input.error();
   if (!(kNumbers | TypeSet{DataType::kBool}).Contains(type)) {
     return InvalidArgument("attribute 'dtype': expected a number type, got {}", DataTypeName(type));
   }
-  return context.SetOutput(0, std::move(input), type);
+  return context.SetOutput(0, std::move(*input), type);
 }
 
 Status RunEyeLike(const EyeLikeAttrs& attrs, KernelContext& context) {
@@ -240,7 +263,7 @@ constexpr OpRow kRows[] = {
     Op<InferRange, RunRange>("Range", {.since = 11, .types = kRangeTypes}),
     Op<InferRange, RunRange>("Range", {.domain = "com.microsoft", .types = kRangeTypes}),
     Op<InferNonZero, RunNonZero>("NonZero", {.since = 9,
-                                             .types = kNumbers | TypeSet{DataType::kBool},
+                                             .types = kFixedSize | TypeSet{DataType::kString},
                                              .traits = {.allocates_outputs = true}}),
     Op<InferTrilu, RunTrilu>(
         "Trilu", {.since = 14, .types = kWholeByteTypes, .traits = {.in_place_input = 0}}),

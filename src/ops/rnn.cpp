@@ -1,3 +1,4 @@
+#include "ops/double_recurrent.h"
 #include "ops/families.h"
 #include "ops/recurrent.h"
 
@@ -46,6 +47,7 @@ class Rnn final : public StatefulKernel<InferRnn>, private RecurrentCell {
 
 constexpr OpRow kRows[] = {
     OpClass<Rnn>("RNN", {.types = kFloat32Only}),
+    OpClass<DoubleRecurrent<InferRnn, RecurrentKind::kRnn>>("RNN", {.types = {DataType::kDouble}}),
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/elementwise.h"
+#include "ops/element.h"
 #include "ops/families.h"
 
 namespace tenon {
@@ -207,6 +208,19 @@ Status RunInteger(const UnaryAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
+// Erf of integers, which the standard allows: -1, 0 and 1, as the value is truncated.
+Status RunIntegerErf(const UnaryAttrs&, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  Tensor& y = context.Output(0);
+  VisitNumber(x.type(), [&](auto number) {
+    using T = decltype(number);
+    for (int64_t i = 0; i < x.size(); ++i) {
+      y.data<T>()[i] = static_cast<T>(std::erf(static_cast<double>(Widen(x.data<T>()[i]))));
+    }
+  });
+  return OkStatus();
+}
+
 Status RunIntegerRelu(const UnaryAttrs&, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
@@ -308,6 +322,7 @@ constexpr OpRow kRows[] = {
     Unary<UnaryOp::kExp>("Exp"),
     Unary<UnaryOp::kLog>("Log"),
     Unary<UnaryOp::kErf>("Erf"),
+    Op<InferSame, RunIntegerErf>("Erf", {.types = kInts, .traits = kInPlace}),
     Unary<UnaryOp::kSin>("Sin"),
     Unary<UnaryOp::kCos>("Cos"),
     Unary<UnaryOp::kTan>("Tan"),

@@ -1,4 +1,4 @@
-#include "ops/widen_half.h"
+#include "ops/widen_narrow.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ Tensor Halves(const std::vector<float>& values) {
                              std::span<const Float16>(halves));
 }
 
-TEST(WidenHalfTest, OperatorsWithoutHalfKernelsRunInFloat) {
+TEST(WidenNarrowTest, OperatorsWithoutHalfKernelsRunInFloat) {
   ModelBuilder b;
   b.Input("x", {Dim::Symbol("n")}, DataType::kFloat16).Constant("k", Halves({0.5f}));
   b.Node("Exp", {"x"}, {"e"}, "", 13).Node("Mul", {"e", "k"}, {"y"}, "", 14).Output("y");
@@ -38,7 +38,7 @@ TEST(WidenHalfTest, OperatorsWithoutHalfKernelsRunInFloat) {
   }
 }
 
-TEST(WidenHalfTest, LeavesOwnedNodesAndOtherTypesAlone) {
+TEST(WidenNarrowTest, LeavesOwnedNodesAndOtherTypesAlone) {
   ModelBuilder b;
   b.Input("x", {Dim(2)}, DataType::kFloat16).Node("Exp", {"x"}, {"y"}, "", 13).Output("y");
   b.Input("z", {Dim(2)}).Node("Exp", {"z"}, {"w"}, "", 13).Output("w");
@@ -46,9 +46,9 @@ TEST(WidenHalfTest, LeavesOwnedNodesAndOtherTypesAlone) {
   Graph& graph = *model.graph;
   graph.value(graph.FindValue("y")).type = ValueType::Tensor(DataType::kFloat16);
   graph.node(graph.value(graph.FindValue("y")).producer).provider = 0;
-  EXPECT_EQ(WidenHalf(graph), 0u);
+  EXPECT_EQ(WidenNarrow(graph), 0u);
   graph.node(graph.value(graph.FindValue("y")).producer).provider = -1;
-  EXPECT_EQ(WidenHalf(graph), 1u);
+  EXPECT_EQ(WidenNarrow(graph), 1u);
   EXPECT_EQ(graph.node_count(), 4u);
 }
 
