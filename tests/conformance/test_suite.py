@@ -6,7 +6,7 @@ import cases
 import tenon.backend
 
 # How many of the cases passed when this was last raised; it is never lowered.
-FLOOR = 1658
+FLOOR = 1761
 
 
 def test_no_case_is_lost(monkeypatch, tmp_path) -> None:

@@ -1,0 +1,128 @@
+"""Calls of operators with values, lists and ranks that a hostile model may hold.
+
+As a program: hostile.py FIRST runs the cases from position FIRST on and writes one line for each:
+"start POSITION NAME", then "end OUTCOME". The process may die; its reader then knows where.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+import warnings
+from collections.abc import Iterator
+
+import generated
+import numpy as np
+import recipes
+
+INT32, INT64 = 2**31, 2**63
+VALUES = (-1, 0, -INT32, INT32 - 1, -INT64, INT64 - 1)
+MEMORY_BYTES = 4 << 30
+
+
+def hostile_numbers(shape: tuple[int, ...]) -> list[int]:
+    """Also just outside of the dimensions."""
+    dims = [value for dim in set(shape) for value in (dim, -dim - 1)]
+    return list(dict.fromkeys([*VALUES, *dims]))
+
+
+def changed_inputs(call: recipes.Call) -> Iterator[list]:
+    """Inputs with one whole number replaced, of inputs that hold indices, sizes and the like."""
+    for i, value in enumerate(call.inputs):
+        if i == 0 or value is None or value.dtype not in (np.int32, np.int64):
+            continue
+        for number in hostile_numbers(call.inputs[0].shape if call.inputs[0] is not None else ()):
+            if not np.iinfo(value.dtype).min <= number <= np.iinfo(value.dtype).max:
+                continue
+            for at in range(min(value.size, 2)):
+                array = value.copy()
+                array.reshape(-1)[at] = number
+                yield [*call.inputs[:i], array, *call.inputs[i + 1 :]]
+        for array in (value[..., :0] if value.ndim else value[None], np.tile(value, 3)):
+            yield [*call.inputs[:i], array, *call.inputs[i + 1 :]]
+
+
+def changed_ranks(call: recipes.Call) -> Iterator[list]:
+    """Inputs of which one has a rank more, or is a scalar, or has no elements."""
+    for i, value in enumerate(call.inputs):
+        if value is None:
+            continue
+        arrays = [value[None]]
+        if value.ndim > 0:
+            arrays.append(value[..., :0])
+            if value.size > 0:
+                arrays.append(value.reshape(-1)[0:1].reshape(()))
+        for array in arrays:
+            yield [*call.inputs[:i], array, *call.inputs[i + 1 :]]
+
+
+def changed_attributes(call: recipes.Call, schema) -> Iterator[dict]:
+    """Attributes with one number replaced, and lists of other lengths."""
+    kinds = {name: attribute.type.name for name, attribute in schema.attributes.items()}
+    shape = call.inputs[0].shape if call.inputs and call.inputs[0] is not None else ()
+    for name, kind in kinds.items():
+        if kind == "INT":
+            for number in hostile_numbers(shape):
+                yield {**call.attributes, name: number}
+        if kind == "INTS":
+            given = list(call.attributes.get(name, [1, 1]))
+            for number in hostile_numbers(shape):
+                yield {**call.attributes, name: [number, *given[1:]]}
+            for numbers in ([1], given * 3, [INT64 - 1] * 3):
+                yield {**call.attributes, name: numbers}
+
+
+def cases() -> Iterator[generated.Case]:
+    """Those of the newest version of every operator."""
+    newest = {schema.name: schema for schema in generated.schemas()}
+    for schema in newest.values():
+        names = generated.type_names(schema)
+        if not generated.has_recipe(schema) or not names:
+            continue
+        call = generated.calls_of(schema, "float" if "float" in names else names[0])[-1]
+        variants = [
+            recipes.Call(inputs, call.attributes, call.outputs)
+            for change in (changed_inputs, changed_ranks)
+            for inputs in change(call)
+        ]
+        variants += [
+            recipes.Call(call.inputs, attributes, call.outputs)
+            for attributes in changed_attributes(call, schema)
+        ]
+        for i, variant in enumerate(variants):
+            name = f"{schema.name} {i}"
+            try:
+                made = generated.model_of(schema, variant)
+            except (ValueError, TypeError):  # protobuf has no such number
+                continue
+            yield generated.Case(name, *made)
+
+
+def run(case: generated.Case) -> str:
+    """ "runs", or what is wrong with the error; empty if nothing is.
+
+    An operator that runs by its function body fails at a node of that.
+    """
+    import tenon  # noqa: PLC0415
+
+    try:
+        tenon.InferenceSession(case.model.SerializeToString()).run(None, case.feeds)
+    except Exception as error:
+        return "" if re.search(r"\w+(-\d+)? node", str(error)) else f"names no node: {error}"[:300]
+    return "runs"
+
+
+def main() -> None:
+    warnings.filterwarnings("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    first = int(sys.argv[1])
+    for position, case in enumerate(cases()):
+        if position < first:
+            continue
+        print(f"start {position} {case.name}", flush=True)
+        print(f"end {run(case)}".replace("\n", " "), flush=True)
+
+
+if __name__ == "__main__":
+    main()
