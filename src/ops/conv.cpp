@@ -1,7 +1,4 @@
 // Conv and FusedConv in the plain layout.
-#include <algorithm>
-#include <iterator>
-
 #include "kernels/conv_general.h"
 #include "ops/conv_shapes.h"
 #include "ops/families.h"
@@ -16,32 +13,6 @@ Status InferConv(const ConvAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, ConvOutput(attrs, x, context));
   TENON_RETURN_IF_ERROR(CheckConvResidual(context, y));
   return context.SetOutput(0, std::move(y));
-}
-
-kernels::ConvGeneralShape GeneralShape(const Window& window, const Shape& x, const Shape& y,
-                                       int64_t group) {
-  kernels::ConvGeneralShape shape;
-  shape.batch = static_cast<size_t>(x[0]);
-  shape.in_channels = static_cast<size_t>(x[1]);
-  shape.out_channels = static_cast<size_t>(y[1]);
-  shape.groups = static_cast<size_t>(group);
-  for (size_t i = 0; i < window.rank; ++i) {
-    const WindowDim dim = PaddedDim(window, i, x[i + 2]);
-    shape.dims[kMaxWindowRank - window.rank + i] = {
-        static_cast<size_t>(x[i + 2]),     static_cast<size_t>(y[i + 2]),
-        static_cast<size_t>(dim.kernel),   static_cast<size_t>(dim.stride),
-        static_cast<size_t>(dim.dilation), static_cast<size_t>(dim.pad_begin)};
-  }
-  // The kernel runs along the last axis. Where that has one element, as in a sequence written as a
-  // picture of width 1, the axis before it takes its place; the elements lie as before.
-  const auto is_trivial = [](const auto& dim) {
-    return dim.in == 1 && dim.out == 1 && dim.kernel == 1;
-  };
-  for (size_t turn = 1; turn < kMaxWindowRank && is_trivial(shape.dims[kMaxWindowRank - 1]);
-       ++turn) {
-    std::rotate(std::begin(shape.dims), std::end(shape.dims) - 1, std::end(shape.dims));
-  }
-  return shape;
 }
 
 class Conv final : public StatefulKernel<InferConv> {
@@ -59,7 +30,7 @@ class Conv final : public StatefulKernel<InferConv> {
     Tensor& y = context.Output(0);
     if (y.size() == 0) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs_, w.shape().dims().subspan(2)));
-    kernels::ConvGeneralArgs args = {GeneralShape(window, x.shape(), y.shape(), attrs_.group),
+    kernels::ConvGeneralArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs_.group),
                                      x.data<float>(),
                                      w.data<float>(),
                                      y.data<float>(),
@@ -82,9 +53,10 @@ Status RunDoubleConv(const ConvAttrs& attrs, KernelContext& context) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.shape().dims().subspan(2)));
-  const PlainConvArgs args = {
-      GeneralShape(window, x.shape(), y.shape(), attrs.group), x.data<double>(), w.data<double>(),
-      context.HasInput(2) ? context.Input(2).data<double>() : nullptr, y.data<double>()};
+  const PlainConvArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs.group),
+                              x.data<double>(), w.data<double>(),
+                              context.HasInput(2) ? context.Input(2).data<double>() : nullptr,
+                              y.data<double>()};
   const size_t planes = args.shape.batch * args.shape.out_channels;
   return context.ForEachTask(planes, 0,
                              [&](size_t plane, std::byte*) { PlainConvPlane(args, plane); });

@@ -1,5 +1,8 @@
 #include "ops/conv_shapes.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace tenon {
 
 Result<Shape> KernelShapeOf(const WindowAttrs& attrs, const SymbolicShape& weights) {
@@ -48,6 +51,12 @@ Status CheckConvBias(const ShapeContext& context, const Dim& channels) {
 Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
                                  const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.Input(1));
+  if (w.rank() > 0) TENON_RETURN_IF_ERROR(CheckConvBias(context, w[0]));
+  return ConvOutput(attrs, x, w);
+}
+
+Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
+                                 const SymbolicShape& w) {
   if (x.rank() < 3) {
     return InvalidArgument("input 0: expected [N, C, spatial...], got {}", x);
   }
@@ -61,7 +70,6 @@ Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
         "input 0: expected {} channels for the weights {} and group = {}, got {}", channels, w,
         attrs.group, x);
   }
-  TENON_RETURN_IF_ERROR(CheckConvBias(context, w[0]));
   TENON_ASSIGN_OR_RETURN(const Shape kernel, KernelShapeOf(attrs, w));
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, kernel.dims()));
   SymbolicShape y = {x[0], w[0]};
@@ -82,6 +90,32 @@ Status CheckConvResidual(const ShapeContext& context, const SymbolicShape& y) {
   }
   if (fits) return OkStatus();
   return InvalidArgument("input 3: expected the output's shape {}, got {}", y, *z);
+}
+
+kernels::ConvGeneralShape GeneralConvShape(const Window& window, const Shape& x, const Shape& y,
+                                           int64_t group) {
+  kernels::ConvGeneralShape shape;
+  shape.batch = static_cast<size_t>(x[0]);
+  shape.in_channels = static_cast<size_t>(x[1]);
+  shape.out_channels = static_cast<size_t>(y[1]);
+  shape.groups = static_cast<size_t>(group);
+  for (size_t i = 0; i < window.rank; ++i) {
+    const WindowDim dim = PaddedDim(window, i, x[i + 2]);
+    shape.dims[kMaxWindowRank - window.rank + i] = {
+        static_cast<size_t>(x[i + 2]),     static_cast<size_t>(y[i + 2]),
+        static_cast<size_t>(dim.kernel),   static_cast<size_t>(dim.stride),
+        static_cast<size_t>(dim.dilation), static_cast<size_t>(dim.pad_begin)};
+  }
+  // The kernel runs along the last axis. Where that has one element, as in a sequence written as a
+  // picture of width 1, the axis before it takes its place; the elements lie as before.
+  const auto is_trivial = [](const auto& dim) {
+    return dim.in == 1 && dim.out == 1 && dim.kernel == 1;
+  };
+  for (size_t turn = 1; turn < kMaxWindowRank && is_trivial(shape.dims[kMaxWindowRank - 1]);
+       ++turn) {
+    std::rotate(std::begin(shape.dims), std::end(shape.dims) - 1, std::end(shape.dims));
+  }
+  return shape;
 }
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include "ir/shape_context.h"
 #include "kernels/activation.h"
+#include "kernels/conv_general.h"
 #include "ops/window.h"
 #include "tensor/tensor.h"
 
@@ -36,6 +37,14 @@ Status CheckConvBias(const ShapeContext& context, const Dim& channels);
 // but Z. Errors: UnknownShape(), kInvalidArgument, kNotImplemented.
 Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
                                  const ShapeContext& context);
+
+// The same of weights `w`, which are in any input; looks at no other.
+Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
+                                 const SymbolicShape& w);
+
+// The kernels' form of a convolution of `x`, [N, C, spatial...], into `y`.
+kernels::ConvGeneralShape GeneralConvShape(const Window& window, const Shape& x, const Shape& y,
+                                           int64_t group);
 
 // Fails if input 3, the residual, is present and contradicts `y`.
 Status CheckConvResidual(const ShapeContext& context, const SymbolicShape& y);

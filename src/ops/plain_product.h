@@ -39,14 +39,15 @@ struct PlainMatrix {
   size_t row_stride, column_stride;  // in elements
 };
 
-// What sums of T are made in: unsigned for integers, which wrap around.
+// What sums of T are made in: for integers an unsigned type, which wraps around, and no narrower
+// than int, so that products do not overflow one.
 template <class T, bool = std::is_integral_v<T>>
 struct PlainSum {
   using Type = T;
 };
 template <class T>
 struct PlainSum<T, true> {
-  using Type = std::make_unsigned_t<T>;
+  using Type = std::conditional_t<(sizeof(T) > sizeof(uint32_t)), uint64_t, uint32_t>;
 };
 
 // The rows x n elements of `y` = a x b; `y` is row-major and dense. Each sum runs over p = 0, 1,

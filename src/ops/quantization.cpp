@@ -1,5 +1,9 @@
 #include "ops/quantization.h"
 
+#include <cmath>
+
+#include "base/arithmetic.h"
+
 namespace tenon {
 namespace {
 
@@ -46,6 +50,38 @@ std::optional<IntegerRange> IntegerRangeOf(DataType type) {
   }
   if (kUnsigned.Contains(type)) return IntegerRange{0, (int64_t{1} << bits) - 1};
   return std::nullopt;
+}
+
+size_t DynamicRangeBytes(size_t n) {
+  return std::max<size_t>(1, CeilDiv(n, kernels::kQuantizeGrain)) * sizeof(kernels::FloatRange);
+}
+
+DynamicQuantization FindDynamicQuantization(std::span<const float> x, void* memory,
+                                            ThreadPool& threads) {
+  auto* const ranges = static_cast<kernels::FloatRange*>(memory);
+  ranges[0] = {0, 0};
+  threads.ParallelFor(x.size(), kernels::kQuantizeGrain, [&](size_t begin, size_t end) {
+    ranges[begin / kernels::kQuantizeGrain] = kernels::RangeWithZero(x.data() + begin, end - begin);
+  });
+  kernels::FloatRange range = ranges[0];
+  for (size_t i = 1; i < CeilDiv(x.size(), kernels::kQuantizeGrain); ++i) {
+    range = {std::min(range.min, ranges[i].min), std::max(range.max, ranges[i].max)};
+  }
+  DynamicQuantization found;
+  if (range.min != range.max) found.scale = (range.max - range.min) / 255.0f;
+  // fmax takes 0 where the quotient is NaN.
+  const float zero_point = std::fmin(255.0f, std::fmax(0.0f, 0.0f - range.min / found.scale));
+  found.zero_point = static_cast<uint8_t>(std::nearbyint(zero_point));
+  return found;
+}
+
+void QuantizeDynamically(std::span<const float> x, const DynamicQuantization& found, uint8_t* y,
+                         ThreadPool& threads) {
+  const int32_t zero_point = found.zero_point;
+  threads.ParallelFor(x.size(), kernels::kQuantizeGrain, [&](size_t begin, size_t end) {
+    kernels::Quantize(x.data() + begin, end - begin, {&found.scale, &zero_point, false},
+                      kernels::QuantizedType::kUint8, y + begin);
+  });
 }
 
 Status ScaleLayout::Check(const SymbolicShape& x, const SymbolicShape& scales, int64_t axis,

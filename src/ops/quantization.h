@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "ir/shape_context.h"
 #include "kernels/quantize.h"
 #include "tensor/tensor.h"
@@ -21,6 +23,20 @@ struct IntegerRange {
   int64_t min, max;
 };
 std::optional<IntegerRange> IntegerRangeOf(DataType type);
+
+// What DynamicQuantizeLinear-11 finds for floats: uint8 with a range that holds 0. Zeros alone have
+// the scale 1.
+struct DynamicQuantization {
+  float scale = 1;
+  uint8_t zero_point = 0;
+};
+// Bytes of memory, aligned for floats, that finding it takes.
+size_t DynamicRangeBytes(size_t n);
+DynamicQuantization FindDynamicQuantization(std::span<const float> x, void* memory,
+                                            ThreadPool& threads);
+// y[i] = saturate(round(x[i] / scale) + zero_point).
+void QuantizeDynamically(std::span<const float> x, const DynamicQuantization& found, uint8_t* y,
+                         ThreadPool& threads);
 
 // Where the scale of an element lies. A tensor is seen as [outer, dim, inner], `dim` the size of
 // the quantized axis.

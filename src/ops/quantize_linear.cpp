@@ -1,7 +1,6 @@
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
 #include <cmath>
 
-#include "base/arithmetic.h"
 #include "ops/element_conversion.h"
 #include "ops/families.h"
 #include "ops/quantization.h"
@@ -271,7 +270,7 @@ Status RunDequantize(const DequantizeAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// DynamicQuantizeLinear-11, to uint8. Zeros alone have the scale 1.
+// DynamicQuantizeLinear-11.
 Status InferDynamicQuantize(const NoAttrs&, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(context.SetOutput(1, {}, DataType::kFloat));
   TENON_RETURN_IF_ERROR(context.SetOutput(2, {}, DataType::kUint8));
@@ -280,34 +279,15 @@ Status InferDynamicQuantize(const NoAttrs&, ShapeContext& context) {
 }
 
 Status RunDynamicQuantize(const NoAttrs&, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  const auto n = static_cast<size_t>(x.size());
-  const size_t parts = std::max<size_t>(1, CeilDiv(n, kernels::kQuantizeGrain));
-  auto* ranges =
-      static_cast<kernels::FloatRange*>(context.Scratch(parts * sizeof(kernels::FloatRange)));
-  if (ranges == nullptr) return RuntimeException("out of memory");
-  ranges[0] = {0, 0};
-  context.threads().ParallelFor(n, kernels::kQuantizeGrain, [&](size_t begin, size_t end) {
-    ranges[begin / kernels::kQuantizeGrain] =
-        kernels::RangeWithZero(x.data<float>() + begin, end - begin);
-  });
-  kernels::FloatRange range = ranges[0];
-  for (size_t i = 1; i < parts; ++i) {
-    range = {std::min(range.min, ranges[i].min), std::max(range.max, ranges[i].max)};
+  const std::span<const float> x = context.Input(0).values<float>();
+  void* memory = context.Scratch(DynamicRangeBytes(x.size()));
+  if (memory == nullptr) return RuntimeException("out of memory");
+  const DynamicQuantization found = FindDynamicQuantization(x, memory, context.threads());
+  if (context.HasOutput(1)) *context.Output(1).data<float>() = found.scale;
+  if (context.HasOutput(2)) *context.Output(2).data<uint8_t>() = found.zero_point;
+  if (context.HasOutput(0)) {
+    QuantizeDynamically(x, found, context.Output(0).data<uint8_t>(), context.threads());
   }
-  const float scale = range.min == range.max ? 1.0f : (range.max - range.min) / 255.0f;
-  // fmax takes 0 where the quotient is NaN.
-  const float zero_point =
-      std::nearbyint(std::fmin(255.0f, std::fmax(0.0f, 0.0f - range.min / scale)));
-  if (context.HasOutput(1)) *context.Output(1).data<float>() = scale;
-  if (context.HasOutput(2)) *context.Output(2).data<uint8_t>() = static_cast<uint8_t>(zero_point);
-  if (!context.HasOutput(0)) return OkStatus();
-  const auto offset = static_cast<int32_t>(zero_point);
-  auto* y = context.Output(0).data<uint8_t>();
-  context.threads().ParallelFor(n, kernels::kQuantizeGrain, [&](size_t begin, size_t end) {
-    kernels::Quantize(x.data<float>() + begin, end - begin, {&scale, &offset, false},
-                      kernels::QuantizedType::kUint8, y + begin);
-  });
   return OkStatus();
 }
 

@@ -1,0 +1,270 @@
+// Products with weights of few bits: MatMulNBits and MatMulBnb4 of com.microsoft.
+#include <algorithm>
+
+#include "base/arithmetic.h"
+#include "kernels/gemm.h"
+#include "ops/element_conversion.h"
+#include "ops/families.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+
+// Columns of the product that one task computes: their weights, as floats, stay in the L2 cache.
+constexpr size_t kTaskColumns = 32;
+
+// y = a x w' + bias, where fill_row(j, floats) gives row j of w, [n, k].
+template <class FillRow>
+Status MultiplyByRows(KernelContext& context, size_t n, size_t k, const float* bias,
+                      FillRow&& fill_row) {
+  const Tensor& a = context.Input(0);
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  const size_t m = static_cast<size_t>(y.size()) / n;
+  const size_t row_bytes = RoundUp<size_t>(kTaskColumns * k * sizeof(float), 64);
+  const size_t gemm_bytes = kernels::GemmScratchSize({m, kTaskColumns, k}, false);
+  const size_t rest = n % kTaskColumns;
+  const size_t rest_bytes = rest ? kernels::GemmScratchSize({m, rest, k}, false) : 0;
+  return context.ForEachTask(CeilDiv(n, kTaskColumns), row_bytes + std::max(gemm_bytes, rest_bytes),
+                             [&](size_t task, std::byte* scratch) {
+                               const size_t first = task * kTaskColumns,
+                                            count = std::min(kTaskColumns, n - first);
+                               auto* rows = reinterpret_cast<float*>(scratch);
+                               for (size_t j = 0; j < count; ++j) fill_row(first + j, rows + j * k);
+                               kernels::GemmArgs args;
+                               args.sizes = {m, count, k};
+                               args.a = kernels::RowMajor(a.data<float>(), k);
+                               args.b = kernels::Transposed(rows, k);
+                               args.c = y.data<float>() + first;
+                               args.ldc = n;
+                               if (bias) args.epilogue.bias_columns = bias + first;
+                               kernels::Gemm(args, reinterpret_cast<float*>(scratch + row_bytes));
+                             });
+}
+
+// [..., K] x [N, K]' is [..., N].
+Result<SymbolicShape> ProductShape(const ShapeContext& context, int64_t n, int64_t k) {
+  if (n < 1 || k < 1) return InvalidArgument("expected K and N of at least 1, got {} and {}", k, n);
+  TENON_ASSIGN_OR_RETURN(SymbolicShape a, context.Input(0));
+  if (a.rank() < 1) return InvalidArgument("input 0: expected a vector or matrices, got {}", a);
+  Dim& last = a[a.rank() - 1];
+  if (last.is_number() && !(last == Dim(k))) {
+    return InvalidArgument("input 0: expected rows of K = {}, got {}", k, a);
+  }
+  last = Dim(n);
+  return a;
+}
+
+// That input `i`, if it is there, has `count` elements.
+Status CheckElements(const ShapeContext& context, size_t i, std::optional<int64_t> count) {
+  if (!count) return InvalidArgument("input {}: expected more elements than there can be", i);
+  if (!context.HasInput(i)) return OkStatus();
+  const Result<SymbolicShape> shape = context.Input(i);
+  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
+  const Dim elements = shape->NumElements();
+  if (!elements.is_number() || elements == Dim(*count)) return OkStatus();
+  return InvalidArgument("input {}: expected {} elements, got {}", i, *count, *shape);
+}
+
+// MatMulNBits-1. B is [N, blocks, block_size * bits / 8], the first element in the lowest bits.
+enum NBitsInput : size_t { kA, kB, kScales, kZeroPoints, kGroups, kBias };
+
+struct NBitsAttrs {
+  int64_t k = 0, n = 0, bits = 4, block_size = 0;
+  static constexpr auto Fields() {
+    using A = NBitsAttrs;
+    return std::tuple(Field("K", &A::k), Field("N", &A::n), Field("bits", &A::bits),
+                      Field("block_size", &A::block_size));
+  }
+  int64_t blocks() const { return CeilDiv(k, block_size); }
+  // Bytes of a row's zero points, where these are packed.
+  int64_t zero_bytes() const { return CeilDiv(blocks() * bits, int64_t{8}); }
+};
+
+Status InferNBits(const NBitsAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ProductShape(context, attrs.n, attrs.k));
+  if (attrs.bits != 2 && attrs.bits != 4 && attrs.bits != 8) {
+    return InvalidArgument("attribute 'bits': expected 2, 4 or 8, got {}", attrs.bits);
+  }
+  if (attrs.block_size < 16 || attrs.block_size > 65536 ||
+      (attrs.block_size & (attrs.block_size - 1)) != 0) {
+    return InvalidArgument("attribute 'block_size': expected a power of 2 in [16, 65536], got {}",
+                           attrs.block_size);
+  }
+  if (attrs.k > INT32_MAX || attrs.n > INT32_MAX) {
+    return InvalidArgument("expected K and N below 2^31, got {} and {}", attrs.k, attrs.n);
+  }
+  const int64_t scales = attrs.n * attrs.blocks();
+  TENON_RETURN_IF_ERROR(
+      CheckElements(context, kB, CheckedMul(scales, attrs.block_size * attrs.bits / 8)));
+  TENON_RETURN_IF_ERROR(CheckElements(context, kScales, scales));
+  if (context.HasInput(kZeroPoints)) {
+    const bool is_packed = context.ElementType(kZeroPoints) == DataType::kUint8;
+    TENON_RETURN_IF_ERROR(
+        CheckElements(context, kZeroPoints, is_packed ? attrs.n * attrs.zero_bytes() : scales));
+  }
+  // Each element's block, as exporters write it: one for each of K, perhaps padded to whole blocks.
+  if (context.HasInput(kGroups)) {
+    const Result<SymbolicShape> groups = context.Input(kGroups);
+    if (groups && groups->NumElements().is_number() && groups->NumElements().value() < attrs.k) {
+      return InvalidArgument("input 4: expected {} elements, got {}", attrs.k, *groups);
+    }
+  }
+  TENON_RETURN_IF_ERROR(CheckElements(context, kBias, attrs.n));
+  return context.SetOutput(0, std::move(y));
+}
+
+class NBitsWeights {
+ public:
+  NBitsWeights(const NBitsAttrs& attrs, const KernelContext& context)
+      : k_(static_cast<size_t>(attrs.k)),
+        bits_(static_cast<size_t>(attrs.bits)),
+        block_size_(static_cast<size_t>(attrs.block_size)),
+        blocks_(static_cast<size_t>(attrs.blocks())),
+        zero_bytes_(static_cast<size_t>(attrs.zero_bytes())),
+        b_(context.Input(kB).data<uint8_t>()),
+        scales_(context.Input(kScales).data<float>()) {
+    if (context.HasInput(kZeroPoints)) zero_points_ = &context.Input(kZeroPoints);
+    if (context.HasInput(kGroups)) groups_ = context.Input(kGroups).data<int32_t>();
+  }
+
+  void FillRow(size_t row, float* out) const {
+    const uint8_t* packed = b_ + row * blocks_ * (block_size_ * bits_ / 8);
+    if (groups_) {
+      for (size_t i = 0; i < k_; ++i) {
+        const auto block = static_cast<size_t>(groups_[i]);
+        out[i] = (static_cast<float>(UnpackBits(packed, i, bits_)) - ZeroPoint(row, block)) *
+                 scales_[row * blocks_ + block];
+      }
+      return;
+    }
+    for (size_t block = 0; block < blocks_; ++block) {
+      const size_t first = block * block_size_, n = std::min(block_size_, k_ - first);
+      FillBlock(packed + first * bits_ / 8, n, ZeroPoint(row, block),
+                scales_[row * blocks_ + block], out + first);
+    }
+  }
+
+ private:
+  float ZeroPoint(size_t row, size_t block) const {
+    if (zero_points_ == nullptr) return static_cast<float>(1 << (bits_ - 1));
+    if (zero_points_->type() == DataType::kUint8) {
+      return UnpackBits(zero_points_->data<uint8_t>() + row * zero_bytes_, block, bits_);
+    }
+    return zero_points_->data<float>()[row * blocks_ + block];
+  }
+
+  void FillBlock(const uint8_t* packed, size_t n, float zero_point, float scale, float* out) const {
+    if (bits_ == 4) {
+      for (size_t i = 0; i + 1 < n; i += 2) {
+        out[i] = (static_cast<float>(packed[i / 2] & 15) - zero_point) * scale;
+        out[i + 1] = (static_cast<float>(packed[i / 2] >> 4) - zero_point) * scale;
+      }
+      if (n % 2) out[n - 1] = (static_cast<float>(packed[n / 2] & 15) - zero_point) * scale;
+      return;
+    }
+    for (size_t i = 0; i < n; ++i) {
+      out[i] = (static_cast<float>(UnpackBits(packed, i, bits_)) - zero_point) * scale;
+    }
+  }
+
+  const size_t k_, bits_, block_size_, blocks_, zero_bytes_;
+  const uint8_t* const b_;
+  const float* const scales_;
+  const Tensor* zero_points_ = nullptr;
+  const int32_t* groups_ = nullptr;
+};
+
+Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
+  if (context.HasInput(kGroups)) {
+    for (int64_t i = 0; i < attrs.k; ++i) {
+      const int32_t block = context.Input(kGroups).data<int32_t>()[i];
+      if (block < 0 || block >= attrs.blocks()) {
+        return InvalidArgument("input 4: expected blocks in [0, {}), got {}", attrs.blocks(),
+                               block);
+      }
+    }
+  }
+  const NBitsWeights weights(attrs, context);
+  return MultiplyByRows(context, static_cast<size_t>(attrs.n), static_cast<size_t>(attrs.k),
+                        context.HasInput(kBias) ? context.Input(kBias).data<float>() : nullptr,
+                        [&](size_t row, float* out) { weights.FillRow(row, out); });
+}
+
+// MatMulBnb4-1: the weights, [N, K], are one run of blocks, each with its largest magnitude; the
+// first element is in the highest bits.
+struct Bnb4Attrs {
+  int64_t k = 0, n = 0, block_size = 0, quant_type = 0;
+  bool transposed = true;
+  static constexpr auto Fields() {
+    using A = Bnb4Attrs;
+    return std::tuple(Field("K", &A::k), Field("N", &A::n), Field("block_size", &A::block_size),
+                      Field("quant_type", &A::quant_type), Field("transB", &A::transposed));
+  }
+};
+
+enum QuantType : int64_t { kFp4, kNf4 };
+
+Status InferBnb4(const Bnb4Attrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ProductShape(context, attrs.n, attrs.k));
+  if (attrs.quant_type != kFp4 && attrs.quant_type != kNf4) {
+    return InvalidArgument("attribute 'quant_type': expected 0 or 1, got {}", attrs.quant_type);
+  }
+  if (attrs.block_size < 1) {
+    return InvalidArgument("attribute 'block_size': expected at least 1, got {}", attrs.block_size);
+  }
+  if (!attrs.transposed) return NotImplemented("MatMulBnb4 with transB = 0");
+  const auto elements = CheckedMul(attrs.n, attrs.k);
+  if (!elements) return InvalidArgument("expected fewer weights, got {} x {}", attrs.n, attrs.k);
+  TENON_RETURN_IF_ERROR(CheckElements(context, 1, CeilDiv(*elements, int64_t{2})));
+  TENON_RETURN_IF_ERROR(CheckElements(context, 2, CeilDiv(*elements, attrs.block_size)));
+  return context.SetOutput(0, std::move(y));
+}
+
+// The values of the codes, as the library bitsandbytes defines them.
+constexpr float kFp4Values[16] = {
+    0.0f, 5.208333333e-03f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
+    0.0f, -5.208333333e-03f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f};
+constexpr float kNf4Values[16] = {-1.0f,
+                                  -0.6961928009986877f,
+                                  -0.5250730514526367f,
+                                  -0.39491748809814453f,
+                                  -0.28444138169288635f,
+                                  -0.18477343022823334f,
+                                  -0.09105003625154495f,
+                                  0.0f,
+                                  0.07958029955625534f,
+                                  0.16093020141124725f,
+                                  0.24611230194568634f,
+                                  0.33791524171829224f,
+                                  0.44070982933044434f,
+                                  0.5626170039176941f,
+                                  0.7229568362236023f,
+                                  1.0f};
+
+Status RunBnb4(const Bnb4Attrs& attrs, KernelContext& context) {
+  const float* values = attrs.quant_type == kFp4 ? kFp4Values : kNf4Values;
+  const auto* packed = context.Input(1).data<uint8_t>();
+  const auto* largest = context.Input(2).data<float>();
+  const auto k = static_cast<size_t>(attrs.k), block_size = static_cast<size_t>(attrs.block_size);
+  return MultiplyByRows(
+      context, static_cast<size_t>(attrs.n), k, nullptr, [&](size_t row, float* out) {
+        for (size_t i = 0; i < k; ++i) {
+          const size_t at = row * k + i;
+          const int shift = at % 2 ? 0 : 4;
+          out[i] = values[packed[at / 2] >> shift & 15] * largest[at / block_size];
+        }
+      });
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferNBits, RunNBits>("MatMulNBits", {.domain = kMicrosoft, .types = kFloat32Only}),
+    Op<InferBnb4, RunBnb4>("MatMulBnb4", {.domain = kMicrosoft, .types = kFloat32Only}),
+};
+
+}  // namespace
+
+const std::span<const OpRow> kMatMulNBitsFamily = kRows;
+
+}  // namespace tenon
