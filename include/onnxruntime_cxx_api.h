@@ -158,13 +158,17 @@ ORT_CXX_RELEASE(Allocator)
 ORT_CXX_RELEASE(ArenaCfg)
 ORT_CXX_RELEASE(CustomOpDomain)
 ORT_CXX_RELEASE(Env)
+ORT_CXX_RELEASE(ExternalInitializerInfo)
+ORT_CXX_RELEASE(Graph)
 ORT_CXX_RELEASE(IoBinding)
 ORT_CXX_RELEASE(KernelInfo)
 ORT_CXX_RELEASE(KeyValuePairs)
 ORT_CXX_RELEASE(LoraAdapter)
 ORT_CXX_RELEASE(MapTypeInfo)
 ORT_CXX_RELEASE(MemoryInfo)
+ORT_CXX_RELEASE(Model)
 ORT_CXX_RELEASE(ModelMetadata)
+ORT_CXX_RELEASE(Node)
 ORT_CXX_RELEASE(Op)
 ORT_CXX_RELEASE(OpAttr)
 ORT_CXX_RELEASE(PrepackedWeightsContainer)
@@ -178,7 +182,11 @@ ORT_CXX_RELEASE(TensorTypeAndShapeInfo)
 ORT_CXX_RELEASE(ThreadingOptions)
 ORT_CXX_RELEASE(TypeInfo)
 ORT_CXX_RELEASE(Value)
+ORT_CXX_RELEASE(ValueInfo)
 #undef ORT_CXX_RELEASE
+inline void OrtRelease(OrtModelCompilationOptions* object) noexcept {
+  GetCompileApi().ReleaseModelCompilationOptions(object);
+}
 
 // Base<T> owns a T, Base<Unowned<T>> refers to one.
 template <class T>
@@ -835,6 +843,7 @@ struct ArenaCfg : detail::Base<OrtArenaCfg> {
 };
 
 struct IoBinding;
+struct Model;
 namespace detail {
 template <class T>
 struct ConstSessionImpl : Base<T> {
@@ -881,6 +890,9 @@ struct SessionImpl : ConstSessionImpl<T> {
   // Ends profiling and returns the name of the trace's file.
   AllocatedStringPtr EndProfilingAllocated(OrtAllocator* allocator);
   void SetEpDynamicOptions(const char* const* keys, const char* const* values, size_t count);
+  // Adds `model` to that of a session of CreateModelEditorSession, and makes the session ready.
+  void FinalizeModelEditorSession(const Model& model, const SessionOptions& options,
+                                  OrtPrepackedWeightsContainer* container = nullptr);
 };
 }  // namespace detail
 using ConstSession = detail::ConstSessionImpl<detail::Unowned<const OrtSession>>;
@@ -896,6 +908,12 @@ struct Session : detail::SessionImpl<OrtSession> {
   Session(const Env& env, const void* model, size_t size, const SessionOptions& options);
   Session(const Env& env, const void* model, size_t size, const SessionOptions& options,
           OrtPrepackedWeightsContainer* container);
+  Session(const Env& env, const Model& model, const SessionOptions& options);
+  // Sessions that run once FinalizeModelEditorSession has given their models what is missing.
+  static Session CreateModelEditorSession(const Env& env, const ORTCHAR_T* path,
+                                          const SessionOptions& options);
+  static Session CreateModelEditorSession(const Env& env, const void* model, size_t size,
+                                          const SessionOptions& options);
   ConstSession GetConst() const { return ConstSession(p_); }
   UnownedSession GetUnowned() const { return UnownedSession(p_); }
 };
@@ -947,4 +965,5 @@ struct IoBinding : detail::IoBindingImpl<OrtIoBinding> {
 #include "onnxruntime_cxx_inline.h"        // IWYU pragma: export
 #include "onnxruntime_cxx_value_inline.h"  // IWYU pragma: export
 #include "onnxruntime_cxx_custom_op.h"     // IWYU pragma: export
+#include "onnxruntime_cxx_model_editor.h"  // IWYU pragma: export
 // clang-format on

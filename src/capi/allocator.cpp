@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/arithmetic.h"
 #include "capi/arguments.h"
 #include "capi/handles.h"
 #include "capi/key_value_pairs.h"
@@ -68,7 +69,36 @@ class ClientAllocator final : public Allocator {
   OrtAllocator* const client_;
 };
 
+// Keeps the address of the client's block in front of the aligned one.
+class AligningAllocator final : public Allocator {
+ public:
+  explicit AligningAllocator(OrtAllocator* client) : client_(client) {}
+
+  void* Allocate(size_t bytes) override {
+    constexpr size_t kExtra = kAlignment + sizeof(void*);
+    if (bytes > SIZE_MAX - kExtra) return nullptr;
+    void* const block = client_.Allocate(bytes + kExtra);
+    if (block == nullptr) return nullptr;
+    const auto address = reinterpret_cast<uintptr_t>(block) + sizeof(void*);
+    void* const aligned = reinterpret_cast<void*>(RoundUp<uintptr_t>(address, kAlignment));
+    static_cast<void**>(aligned)[-1] = block;
+    return aligned;
+  }
+  void Free(void* block) override {
+    if (block != nullptr) client_.Free(static_cast<void**>(block)[-1]);
+  }
+  const MemoryInfo& info() const override { return client_.info(); }
+
+ private:
+  ClientAllocator client_;
+};
+
 }  // namespace
+
+std::shared_ptr<Allocator> AlignedFromClient(OrtAllocator* allocator) {
+  if (allocator->Alloc == OwnAllocator::AllocSlot) return OwnAllocator::Of(allocator);
+  return std::make_shared<AligningAllocator>(allocator);
+}
 
 std::shared_ptr<Allocator> FromClient(OrtAllocator* allocator) {
   if (allocator->Alloc == OwnAllocator::AllocSlot) return OwnAllocator::Of(allocator);

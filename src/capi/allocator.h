@@ -16,6 +16,10 @@ namespace tenon::capi {
 // library made gives what is behind it.
 std::shared_ptr<Allocator> FromClient(OrtAllocator* allocator);
 
+// The same with blocks that are aligned as Allocator promises, whatever the client's are; blocks of
+// the one are not those of the other.
+std::shared_ptr<Allocator> AlignedFromClient(OrtAllocator* allocator);
+
 // A new allocator for a client, released with ReleaseAllocator.
 OrtAllocator* NewClientAllocator(std::shared_ptr<Allocator> allocator);
 

@@ -39,6 +39,8 @@ const char* GetBuildInfoString() noexcept {
   return "Tenon " TENON_VERSION ", C ABI of ONNX Runtime 1." TENON_STRINGIZE(ORT_API_VERSION);
 }
 
+constinit const OrtApiBase kApiBase = {GetApi, GetVersionString};
+
 const OrtModelEditorApi* GetModelEditorApi() noexcept { return &kTable<OrtModelEditorApi>.table; }
 const OrtCompileApi* GetCompileApi() noexcept { return &kTable<OrtCompileApi>.table; }
 const OrtInteropApi* GetInteropApi() noexcept { return &kTable<OrtInteropApi>.table; }

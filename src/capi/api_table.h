@@ -9,6 +9,9 @@ namespace tenon::capi {
 // tables only ever grow at the end. Null, with a line on the standard error stream, for another.
 const OrtApi* GetApi(uint32_t version) noexcept;
 
+// Where clients begin: the two functions here.
+extern const OrtApiBase kApiBase;
+
 // "1.30.0".
 const char* GetVersionString() noexcept;
 

@@ -9,8 +9,6 @@
 
 namespace {
 
-constexpr OrtApiBase kApiBase = {tenon::capi::GetApi, tenon::capi::GetVersionString};
-
 constexpr TenonApi kTenonApi = {[]() noexcept -> const char* { return TENON_VERSION; },
                                 tenon::capi::DescribeModel};
 
@@ -24,7 +22,7 @@ OrtStatus* NotPartOfBuild(const char* provider) noexcept {
 
 extern "C" {
 
-const OrtApiBase* OrtGetApiBase() noexcept { return &kApiBase; }
+const OrtApiBase* OrtGetApiBase() noexcept { return &tenon::capi::kApiBase; }
 
 const TenonApi* TenonGetApi(uint32_t version) noexcept {
   return version >= 1 && version <= TENON_API_VERSION ? &kTenonApi : nullptr;

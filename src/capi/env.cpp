@@ -41,7 +41,7 @@ std::unique_ptr<OrtEnv> MakeEnv(const EnvSettings& settings) {
   if (settings.threads != nullptr) options.threads = settings.threads->threads;
   auto env = std::make_unique<OrtEnv>();
   env->shared.reset(
-      new SharedEnvironment{std::move(client_logger), Environment(std::move(options))});
+      new SharedEnvironment{std::move(client_logger), {}, Environment(std::move(options))});
   return env;
 }
 

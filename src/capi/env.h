@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "capi/client_logger.h"
+#include "capi/shared_allocators.h"
 #include "runtime/environment.h"
 
 namespace tenon::capi {
@@ -14,6 +15,7 @@ namespace tenon::capi {
 // its handles in any order.
 struct SharedEnvironment {
   std::unique_ptr<ClientLogger> client_logger;
+  SharedAllocators allocators;
   Environment environment;
 };
 

@@ -6,6 +6,8 @@
 
 #include <type_traits>
 
+#include "base/logging.h"
+#include "ir/attribute.h"
 #include "ir/type.h"
 #include "tensor/memory_info.h"
 #include "tensor/value.h"
@@ -37,6 +39,14 @@ struct Behind<OrtTensorTypeAndShapeInfo> {
 template <>
 struct Behind<OrtSequenceTypeInfo> {
   using Type = ValueType;
+};
+template <>
+struct Behind<OrtOpAttr> {
+  using Type = Attribute;
+};
+template <>
+struct Behind<OrtLogger> {
+  using Type = Logger;
 };
 template <>
 struct Behind<OrtMapTypeInfo> {

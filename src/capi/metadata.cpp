@@ -1,25 +1,15 @@
 // OrtModelMetadata: what a model says about itself.
+#include "capi/metadata.h"
+
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <string>
 
 #include "capi/allocator.h"
 #include "capi/arguments.h"
 #include "capi/session_handle.h"
 #include "capi/slots.h"
 #include "capi/status.h"
-
-// A copy, so that it may outlive the session.
-struct OrtModelMetadata {
-  std::string producer_name;
-  std::string graph_name;
-  std::string domain;
-  std::string description;
-  std::string graph_description;
-  int64_t version = 0;
-  tenon::Metadata custom;
-};
 
 namespace tenon::capi {
 namespace {
@@ -40,15 +30,18 @@ OrtStatus* GetText(const OrtModelMetadata* model_metadata, std::string OrtModelM
 
 }  // namespace
 
+OrtModelMetadata* NewModelMetadata(const Model& model) {
+  return new OrtModelMetadata{
+      model.producer_name, model.graph->name,       model.domain,
+      model.doc_string,    model.graph->doc_string, model.model_version.value_or(kNoVersion),
+      model.metadata};
+}
+
 OrtStatus* SessionGetModelMetadata(const OrtSession* session, OrtModelMetadata** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(session);
     TENON_RETURN_IF_NULL(out);
-    const Model& model = session->session->model();
-    *out = new OrtModelMetadata{
-        model.producer_name, model.graph->name,       model.domain,
-        model.doc_string,    model.graph->doc_string, model.model_version.value_or(kNoVersion),
-        model.metadata};
+    *out = NewModelMetadata(session->model());
     return OkStatus();
   });
 }

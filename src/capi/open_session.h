@@ -1,22 +1,22 @@
-// Sessions from models: the place where the rooms below come together.
+// Makes sessions with the providers and operators of this library.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <span>
 #include <string>
 
-#include "runtime/session.h"
+#include "capi/session_handle.h"
+#include "capi/session_options.h"
+#include "ir/model.h"
 
 namespace tenon::capi {
 
-// A session over the model in a file, run by the CPU provider. Errors: those of ReadModel and
-// Session::Create.
-Result<std::unique_ptr<Session>> OpenSession(Environment& environment, const std::string& path,
-                                             SessionOptions options);
+// Reads a model with the initializers and files that the options give.
+Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& options);
+// `bytes` may go away afterwards.
+Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options);
 
-// The same over a model in memory, of which nothing is needed afterwards.
-Result<std::unique_ptr<Session>> OpenSession(Environment& environment,
-                                             std::span<const std::byte> bytes,
-                                             SessionOptions options);
+// Makes the session of a handle that has its environment.
+Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& options);
 
 }  // namespace tenon::capi

@@ -1,5 +1,6 @@
 // Which execution providers there are, and the slots of those that ONNX Runtime builds in and this
 // library does not.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -14,11 +15,71 @@ namespace {
 
 constexpr std::string_view kCpuProvider = "CPUExecutionProvider";
 
-OrtStatus* NotPartOfBuild(const char* provider) noexcept {
+// Providers that ONNX Runtime can build in, under their short and their full name.
+struct AbsentProvider {
+  const char* name;
+  std::string_view needs;
+};
+constexpr AbsentProvider kAbsentProviders[] = {
+    {"ACL", "the Arm Compute Library"},
+    {"ArmNN", "Arm NN"},
+    {"AZURE", "an Azure endpoint"},
+    {"CANN", "an Ascend device and Huawei's CANN toolkit"},
+    {"CoreML", "macOS or iOS"},
+    {"CUDA", "an NVIDIA GPU with CUDA and cuDNN"},
+    {"Dml", "Windows with DirectX 12"},
+    {"Dnnl", "oneDNN"},
+    {"JS", "a browser"},
+    {"MIGraphX", "an AMD GPU with ROCm and MIGraphX"},
+    {"NNAPI", "Android"},
+    {"NvTensorRtRtx", "an NVIDIA RTX GPU with TensorRT for RTX"},
+    {"OpenVINO", "Intel's OpenVINO"},
+    {"QNN", "a Qualcomm device with the QNN SDK"},
+    {"ROCM", "an AMD GPU with ROCm"},
+    {"SNPE", "a Qualcomm device with the SNPE SDK"},
+    {"TensorRT", "an NVIDIA GPU with CUDA and TensorRT"},
+    {"VitisAI", "an AMD NPU with Vitis AI"},
+    {"VSINPU", "a VeriSilicon NPU"},
+    {"WebGPU", "a GPU with WebGPU"},
+    {"WebNN", "a browser with WebNN"},
+    {"XNNPACK", "XNNPACK"},
+};
+
+Status AbsentStatus(const AbsentProvider& provider) {
+  return Fail(
+      "the {} execution provider is not part of this build; available: {}. It needs {}, and comes "
+      "as a plugin library: RegisterExecutionProviderLibrary loads it, and "
+      "SessionOptionsAppendExecutionProvider_V2 adds its devices",
+      provider.name, kCpuProvider, provider.needs);
+}
+
+OrtStatus* NotPartOfBuild(std::string_view name) noexcept {
   return AtBoundary([&]() -> Status {
-    return Fail("the {} execution provider is not part of this build; available: {}", provider,
-                kCpuProvider);
+    for (const AbsentProvider& provider : kAbsentProviders) {
+      if (provider.name == name) return AbsentStatus(provider);
+    }
+    return Fail("the {} execution provider is not part of this build", name);
   });
+}
+
+// "CUDA" and "CUDAExecutionProvider", in any case.
+bool IsNamed(const AbsentProvider& provider, std::string_view name) {
+  constexpr std::string_view kSuffix = "ExecutionProvider";
+  if (name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
+  const std::string_view known = provider.name;
+  const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
+  return std::equal(name.begin(), name.end(), known.begin(), known.end(), same);
+}
+
+// A plain struct of options must be there.
+OrtStatus* Append(const char* provider, const OrtSessionOptions* options,
+                  const void* provider_options) noexcept {
+  OrtStatus* const status = AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(provider_options);
+    return OkStatus();
+  });
+  return status != nullptr ? status : NotPartOfBuild(provider);
 }
 
 }  // namespace
@@ -53,37 +114,32 @@ OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
     if (provider_name == kCpuProvider || provider_name == std::string_view("CPU")) {
       return OkStatus();
     }
+    for (const AbsentProvider& provider : kAbsentProviders) {
+      if (IsNamed(provider, provider_name)) return AbsentStatus(provider);
+    }
     return InvalidArgument("there is no execution provider '{}'; available: {}", provider_name,
                            kCpuProvider);
   });
 }
 
-OrtStatus* SessionOptionsAppendExecutionProvider_CUDA(OrtSessionOptions*,
-                                                      const OrtCUDAProviderOptions*) noexcept {
-  return NotPartOfBuild("CUDA");
+OrtStatus* SessionOptionsAppendExecutionProvider_CUDA(
+    OrtSessionOptions* options, const OrtCUDAProviderOptions* provider_options) noexcept {
+  return Append("CUDA", options, provider_options);
 }
 
-OrtStatus* SessionOptionsAppendExecutionProvider_CUDA_V2(OrtSessionOptions*,
-                                                         const OrtCUDAProviderOptionsV2*) noexcept {
-  return NotPartOfBuild("CUDA");
+OrtStatus* SessionOptionsAppendExecutionProvider_CUDA_V2(
+    OrtSessionOptions* options, const OrtCUDAProviderOptionsV2* provider_options) noexcept {
+  return Append("CUDA", options, provider_options);
 }
 
-OrtStatus* CreateCUDAProviderOptions(OrtCUDAProviderOptionsV2**) noexcept {
-  return NotPartOfBuild("CUDA");
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_ROCM(OrtSessionOptions*,
-                                                      const OrtROCMProviderOptions*) noexcept {
-  return NotPartOfBuild("ROCM");
-}
-
-OrtStatus* CreateROCMProviderOptions(OrtROCMProviderOptions**) noexcept {
-  return NotPartOfBuild("ROCM");
+OrtStatus* SessionOptionsAppendExecutionProvider_ROCM(
+    OrtSessionOptions* options, const OrtROCMProviderOptions* provider_options) noexcept {
+  return Append("ROCM", options, provider_options);
 }
 
 OrtStatus* SessionOptionsAppendExecutionProvider_OpenVINO(
-    OrtSessionOptions*, const OrtOpenVINOProviderOptions*) noexcept {
-  return NotPartOfBuild("OpenVINO");
+    OrtSessionOptions* options, const OrtOpenVINOProviderOptions* provider_options) noexcept {
+  return Append("OpenVINO", options, provider_options);
 }
 
 OrtStatus* SessionOptionsAppendExecutionProvider_OpenVINO_V2(OrtSessionOptions*, const char* const*,
@@ -92,40 +148,28 @@ OrtStatus* SessionOptionsAppendExecutionProvider_OpenVINO_V2(OrtSessionOptions*,
 }
 
 OrtStatus* SessionOptionsAppendExecutionProvider_TensorRT(
-    OrtSessionOptions*, const OrtTensorRTProviderOptions*) noexcept {
-  return NotPartOfBuild("TensorRT");
+    OrtSessionOptions* options, const OrtTensorRTProviderOptions* provider_options) noexcept {
+  return Append("TensorRT", options, provider_options);
 }
 
 OrtStatus* SessionOptionsAppendExecutionProvider_TensorRT_V2(
-    OrtSessionOptions*, const OrtTensorRTProviderOptionsV2*) noexcept {
-  return NotPartOfBuild("TensorRT");
-}
-
-OrtStatus* CreateTensorRTProviderOptions(OrtTensorRTProviderOptionsV2**) noexcept {
-  return NotPartOfBuild("TensorRT");
+    OrtSessionOptions* options, const OrtTensorRTProviderOptionsV2* provider_options) noexcept {
+  return Append("TensorRT", options, provider_options);
 }
 
 OrtStatus* SessionOptionsAppendExecutionProvider_MIGraphX(
-    OrtSessionOptions*, const OrtMIGraphXProviderOptions*) noexcept {
-  return NotPartOfBuild("MIGraphX");
+    OrtSessionOptions* options, const OrtMIGraphXProviderOptions* provider_options) noexcept {
+  return Append("MIGraphX", options, provider_options);
 }
 
-OrtStatus* SessionOptionsAppendExecutionProvider_CANN(OrtSessionOptions*,
-                                                      const OrtCANNProviderOptions*) noexcept {
-  return NotPartOfBuild("CANN");
+OrtStatus* SessionOptionsAppendExecutionProvider_CANN(
+    OrtSessionOptions* options, const OrtCANNProviderOptions* provider_options) noexcept {
+  return Append("CANN", options, provider_options);
 }
 
-OrtStatus* CreateCANNProviderOptions(OrtCANNProviderOptions**) noexcept {
-  return NotPartOfBuild("CANN");
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_Dnnl(OrtSessionOptions*,
-                                                      const OrtDnnlProviderOptions*) noexcept {
-  return NotPartOfBuild("Dnnl");
-}
-
-OrtStatus* CreateDnnlProviderOptions(OrtDnnlProviderOptions**) noexcept {
-  return NotPartOfBuild("Dnnl");
+OrtStatus* SessionOptionsAppendExecutionProvider_Dnnl(
+    OrtSessionOptions* options, const OrtDnnlProviderOptions* provider_options) noexcept {
+  return Append("Dnnl", options, provider_options);
 }
 
 OrtStatus* SessionOptionsAppendExecutionProvider_VitisAI(OrtSessionOptions*, const char* const*,

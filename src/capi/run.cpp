@@ -6,6 +6,7 @@
 #include "base/inline_array.h"
 #include "capi/arguments.h"
 #include "capi/handles.h"
+#include "capi/lora.h"
 #include "capi/run_options.h"
 #include "capi/session_handle.h"
 #include "capi/slots.h"
@@ -56,14 +57,40 @@ void HandOver(std::span<Value> fetches, OrtValue** outputs) {
   }
 }
 
+size_t CountLoraParameters(const OrtRunOptions* options) {
+  size_t count = 0;
+  if (options == nullptr) return count;
+  for (const OrtLoraAdapter* adapter : options->adapters) {
+    count += adapter->adapter.parameters.size();
+  }
+  return count;
+}
+
+void AddLoraParameters(const OrtRunOptions& options, std::span<std::string_view> names,
+                       std::span<Value> feeds) {
+  size_t i = 0;
+  for (const OrtLoraAdapter* adapter : options.adapters) {
+    for (const LoraParameter& parameter : adapter->adapter.parameters) {
+      names[i] = parameter.name;
+      feeds[i] = parameter.tensor;
+      ++i;
+    }
+  }
+}
+
 Status RunNow(Session& session, const OrtRunOptions* run_options, const char* const* input_names,
               const OrtValue* const* inputs, size_t input_len, const char* const* output_names,
               size_t output_names_len, OrtValue** outputs) {
-  InlineArray<std::string_view, kInlineValues> feed_names(input_len);
-  InlineArray<Value, kInlineValues> feeds(input_len);
+  const size_t feed_count = input_len + CountLoraParameters(run_options);
+  InlineArray<std::string_view, kInlineValues> feed_names(feed_count);
+  InlineArray<Value, kInlineValues> feeds(feed_count);
   for (size_t i = 0; i < input_len; ++i) {
     feed_names[i] = input_names[i];
     feeds[i] = *Unwrap(inputs[i]);
+  }
+  if (feed_count > input_len) {
+    AddLoraParameters(*run_options, feed_names.span().subspan(input_len),
+                      feeds.span().subspan(input_len));
   }
   InlineArray<std::string_view, kInlineValues> fetch_names(output_names_len);
   InlineArray<Value, kInlineValues> fetches(output_names_len);
@@ -86,7 +113,7 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* run_options,
                const char* const* output_names, size_t output_names_len,
                OrtValue** outputs) noexcept {
   return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_ERROR(CheckReady(session));
     TENON_RETURN_IF_ERROR(
         CheckArrays(input_names, inputs, input_len, output_names, output_names_len, outputs));
     return RunNow(*session->session, run_options, input_names, inputs, input_len, output_names,
@@ -99,7 +126,7 @@ OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* run_options,
                     const char* const* output_names, size_t output_names_len, OrtValue** output,
                     RunAsyncCallbackFn run_async_callback, void* user_data) noexcept {
   return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_ERROR(CheckReady(session));
     TENON_RETURN_IF_NULL(run_async_callback);
     TENON_RETURN_IF_ERROR(
         CheckArrays(input_names, input, input_len, output_names, output_names_len, output));

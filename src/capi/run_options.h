@@ -4,6 +4,7 @@
 #include <onnxruntime_c_api.h>
 
 #include <atomic>
+#include <vector>
 
 #include "runtime/session.h"
 
@@ -16,4 +17,6 @@ struct OrtRunOptions {
   std::atomic<bool> terminate = false;
   int log_severity = -1;
   int log_verbosity = 0;
+  OrtSyncStream* sync_stream = nullptr;
+  std::vector<const OrtLoraAdapter*> adapters;
 };

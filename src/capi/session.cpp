@@ -1,5 +1,6 @@
 // Sessions: making them and asking about their inputs and outputs.
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "capi/allocator.h"
@@ -14,20 +15,6 @@
 namespace tenon::capi {
 namespace {
 
-// What the handle's options say to a session; `handle` keeps what they point to.
-SessionOptions OptionsFor(const OrtSessionOptions& options, OrtSession& handle) {
-  SessionOptions result = options.session;
-  if (options.use_env_threads) {
-    result.intra_op_threads = 0;
-    result.thread_callbacks = {};
-  }
-  if (options.client_logger.function != nullptr) {
-    handle.client_logger = std::make_unique<ClientLogger>(options.client_logger);
-    result.log_sink = handle.client_logger->Sink();
-  }
-  return result;
-}
-
 // `source` is a path or the bytes of a model.
 template <class Source>
 Status MakeSession(const OrtEnv* env, const Source& source, const OrtSessionOptions* options,
@@ -38,25 +25,19 @@ Status MakeSession(const OrtEnv* env, const Source& source, const OrtSessionOpti
   handle->environment = env->shared;
   const OrtSessionOptions defaults;
   if (options == nullptr) options = &defaults;
-  const auto canceled = [&]() -> Status {
-    if (!*options->cancel_load) return OkStatus();
-    return Status(StatusCode::kModelLoadCanceled, "loading the model was canceled");
-  };
-  TENON_RETURN_IF_ERROR(canceled());
-  TENON_ASSIGN_OR_RETURN(handle->session, OpenSession(env->shared->environment, source,
-                                                      OptionsFor(*options, *handle)));
-  TENON_RETURN_IF_ERROR(canceled());
+  TENON_ASSIGN_OR_RETURN(Model model, LoadModel(source, *options));
+  TENON_RETURN_IF_ERROR(StartSession(*handle, std::move(model), *options));
   *out = handle.release();
   return OkStatus();
 }
 
-using Values = const std::vector<SessionValue>& (Session::*)() const;
+using Values = const std::vector<SessionValue>& (OrtSession::*)() const;
 
 OrtStatus* GetCount(const OrtSession* session, Values values, size_t* out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(session);
     TENON_RETURN_IF_NULL(out);
-    *out = (*session->session.*values)().size();
+    *out = (session->*values)().size();
     return OkStatus();
   });
 }
@@ -67,7 +48,7 @@ OrtStatus* GetName(const OrtSession* session, Values values, const char* what, s
     TENON_RETURN_IF_NULL(session);
     TENON_RETURN_IF_NULL(allocator);
     TENON_RETURN_IF_NULL(value);
-    const auto& list = (*session->session.*values)();
+    const auto& list = (session->*values)();
     TENON_RETURN_IF_ERROR(CheckIndex(index, list.size(), what));
     TENON_ASSIGN_OR_RETURN(*value, CopyString(allocator, list[index].name));
     return OkStatus();
@@ -79,7 +60,7 @@ OrtStatus* GetType(const OrtSession* session, Values values, const char* what, s
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(session);
     TENON_RETURN_IF_NULL(type_info);
-    const auto& list = (*session->session.*values)();
+    const auto& list = (session->*values)();
     TENON_RETURN_IF_ERROR(CheckIndex(index, list.size(), what));
     *type_info = NewHandle<OrtTypeInfo>(list[index].type);
     return OkStatus();
@@ -90,7 +71,7 @@ OrtStatus* GetType(const OrtSession* session, Values values, const char* what, s
 Status GetMemoryInfos(const OrtSession* session, Values values, const OrtMemoryInfo** infos,
                       size_t count) {
   TENON_RETURN_IF_NULL(session);
-  const size_t expected = (*session->session.*values)().size();
+  const size_t expected = (session->*values)().size();
   if (count != expected) return InvalidArgument("expected room for {}, got {}", expected, count);
   TENON_RETURN_IF_NULL_ARRAY(infos, count);
   std::fill_n(infos, count, Wrap<OrtMemoryInfo>(&CpuMemory()));
@@ -98,6 +79,30 @@ Status GetMemoryInfos(const OrtSession* session, Values values, const OrtMemoryI
 }
 
 }  // namespace
+
+EditedModel::EditedModel(Model read) : model(std::move(read)) { Describe(); }
+
+void EditedModel::Describe() {
+  inputs.clear();
+  outputs.clear();
+  overridable_initializers.clear();
+  for (const ValueId id : model.graph->inputs) {
+    const ValueInfo& info = model.graph->value(id);
+    auto& list = info.initializer.has_value() ? overridable_initializers : inputs;
+    list.push_back({info.name, info.type});
+  }
+  for (const GraphOutput& output : model.graph->outputs()) {
+    outputs.push_back({output.name, model.graph->value(output.value).type});
+  }
+}
+
+Status CheckReady(const OrtSession* session) {
+  TENON_RETURN_IF_NULL(session);
+  if (session->session == nullptr) {
+    return InvalidArgument("the session is still edited; call FinalizeModelEditorSession first");
+  }
+  return OkStatus();
+}
 
 OrtStatus* CreateSession(const OrtEnv* env, const ORTCHAR_T* model_path,
                          const OrtSessionOptions* options, OrtSession** out) noexcept {
@@ -147,46 +152,46 @@ OrtStatus* CreateSessionFromArrayWithPrepackedWeightsContainer(
 }
 
 OrtStatus* SessionGetInputCount(const OrtSession* session, size_t* out) noexcept {
-  return GetCount(session, &Session::inputs, out);
+  return GetCount(session, &OrtSession::inputs, out);
 }
 
 OrtStatus* SessionGetOutputCount(const OrtSession* session, size_t* out) noexcept {
-  return GetCount(session, &Session::outputs, out);
+  return GetCount(session, &OrtSession::outputs, out);
 }
 
 OrtStatus* SessionGetOverridableInitializerCount(const OrtSession* session, size_t* out) noexcept {
-  return GetCount(session, &Session::overridable_initializers, out);
+  return GetCount(session, &OrtSession::overridable_initializers, out);
 }
 
 OrtStatus* SessionGetInputTypeInfo(const OrtSession* session, size_t index,
                                    OrtTypeInfo** type_info) noexcept {
-  return GetType(session, &Session::inputs, "inputs", index, type_info);
+  return GetType(session, &OrtSession::inputs, "inputs", index, type_info);
 }
 
 OrtStatus* SessionGetOutputTypeInfo(const OrtSession* session, size_t index,
                                     OrtTypeInfo** type_info) noexcept {
-  return GetType(session, &Session::outputs, "outputs", index, type_info);
+  return GetType(session, &OrtSession::outputs, "outputs", index, type_info);
 }
 
 OrtStatus* SessionGetOverridableInitializerTypeInfo(const OrtSession* session, size_t index,
                                                     OrtTypeInfo** type_info) noexcept {
-  return GetType(session, &Session::overridable_initializers, "overridable initializers", index,
+  return GetType(session, &OrtSession::overridable_initializers, "overridable initializers", index,
                  type_info);
 }
 
 OrtStatus* SessionGetInputName(const OrtSession* session, size_t index, OrtAllocator* allocator,
                                char** value) noexcept {
-  return GetName(session, &Session::inputs, "inputs", index, allocator, value);
+  return GetName(session, &OrtSession::inputs, "inputs", index, allocator, value);
 }
 
 OrtStatus* SessionGetOutputName(const OrtSession* session, size_t index, OrtAllocator* allocator,
                                 char** value) noexcept {
-  return GetName(session, &Session::outputs, "outputs", index, allocator, value);
+  return GetName(session, &OrtSession::outputs, "outputs", index, allocator, value);
 }
 
 OrtStatus* SessionGetOverridableInitializerName(const OrtSession* session, size_t index,
                                                 OrtAllocator* allocator, char** value) noexcept {
-  return GetName(session, &Session::overridable_initializers, "overridable initializers", index,
+  return GetName(session, &OrtSession::overridable_initializers, "overridable initializers", index,
                  allocator, value);
 }
 
@@ -194,20 +199,45 @@ OrtStatus* SessionGetMemoryInfoForInputs(const OrtSession* session,
                                          const OrtMemoryInfo** inputs_memory_info,
                                          size_t num_inputs) noexcept {
   return AtBoundary(
-      [&] { return GetMemoryInfos(session, &Session::inputs, inputs_memory_info, num_inputs); });
+      [&] { return GetMemoryInfos(session, &OrtSession::inputs, inputs_memory_info, num_inputs); });
 }
 
 OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession* session,
                                           const OrtMemoryInfo** outputs_memory_info,
                                           size_t num_outputs) noexcept {
-  return AtBoundary(
-      [&] { return GetMemoryInfos(session, &Session::outputs, outputs_memory_info, num_outputs); });
+  return AtBoundary([&] {
+    return GetMemoryInfos(session, &OrtSession::outputs, outputs_memory_info, num_outputs);
+  });
+}
+
+OrtStatus* SetEpDynamicOptions(OrtSession* sess, const char* const* keys, const char* const* values,
+                               size_t kv_len) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckReady(sess));
+    TENON_RETURN_IF_NULL(keys);
+    TENON_RETURN_IF_NULL(values);
+    if (kv_len == 0) return InvalidArgument("there are no options");
+    for (size_t i = 0; i < kv_len; ++i) {
+      if (keys[i] == nullptr || values[i] == nullptr) {
+        return InvalidArgument("key and value of option {} must not be null", i);
+      }
+      const std::string_view key = keys[i], value = values[i];
+      if (key != "ep.dynamic.workload_type") {
+        return InvalidArgument("no provider of the session has a dynamic option '{}'", key);
+      }
+      // A hint for schedulers of devices, of which the CPU's is the system's.
+      if (value != "Default" && value != "Efficient") {
+        return InvalidArgument("option '{}' is 'Default' or 'Efficient', got '{}'", key, value);
+      }
+    }
+    return OkStatus();
+  });
 }
 
 OrtStatus* CreateAllocator(const OrtSession* session, const OrtMemoryInfo* mem_info,
                            OrtAllocator** out) noexcept {
   return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(session);
+    TENON_RETURN_IF_ERROR(CheckReady(session));
     TENON_RETURN_IF_NULL(mem_info);
     TENON_RETURN_IF_NULL(out);
     for (const auto& provider : session->session->providers()) {

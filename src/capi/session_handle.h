@@ -4,15 +4,53 @@
 #include <onnxruntime_c_api.h>
 
 #include <memory>
+#include <vector>
 
 #include "base/task_runner.h"
+#include "capi/assigned_nodes.h"
+#include "capi/custom_ops.h"
 #include "capi/env.h"
 #include "runtime/session.h"
+
+namespace tenon::capi {
+
+// What a session will be made of that clients still edit (OrtModelEditorApi).
+struct EditedModel {
+  explicit EditedModel(Model read);
+  // Lists inputs and outputs anew.
+  void Describe();
+
+  Model model;
+  std::vector<SessionValue> inputs, outputs, overridable_initializers;
+};
+
+}  // namespace tenon::capi
 
 struct OrtSession {
   // They go in the opposite order: asynchronous runs end before the session does.
   std::shared_ptr<tenon::capi::SharedEnvironment> environment;
   std::unique_ptr<tenon::capi::ClientLogger> client_logger;
+  std::unique_ptr<tenon::capi::CustomOps> custom_ops;
+  std::unique_ptr<tenon::capi::EditedModel> edited;  // until the session is made
   std::unique_ptr<tenon::Session> session;
+  tenon::capi::AssignedNodes assigned_nodes;
   tenon::TaskRunner tasks;
+
+  const tenon::Model& model() const { return edited ? edited->model : session->model(); }
+  const std::vector<tenon::SessionValue>& inputs() const {
+    return edited ? edited->inputs : session->inputs();
+  }
+  const std::vector<tenon::SessionValue>& outputs() const {
+    return edited ? edited->outputs : session->outputs();
+  }
+  const std::vector<tenon::SessionValue>& overridable_initializers() const {
+    return edited ? edited->overridable_initializers : session->overridable_initializers();
+  }
 };
+
+namespace tenon::capi {
+
+// kInvalidArgument for null and for a session that is still edited.
+Status CheckReady(const OrtSession* session);
+
+}  // namespace tenon::capi

@@ -4,9 +4,14 @@
 #include <onnxruntime_c_api.h>
 
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "base/dynamic_library.h"
 #include "capi/client_logger.h"
 #include "runtime/session.h"
 
@@ -16,6 +21,21 @@ struct OrtSessionOptions {
   bool use_env_threads = false;
   tenon::capi::ClientLogger client_logger;  // without a function: the environment's
 
+  // Tensors that stand for initializers of the model, and those of them that it must have.
+  std::map<std::string, tenon::Tensor, std::less<>> initializers;
+  std::vector<std::string> expected_initializers;
+  // External data in memory of the client, by file name.
+  std::map<std::string, std::span<const std::byte>> external_files;
+
+  // The client's; they outlive the sessions. The libraries are kept loaded for their operators.
+  std::vector<const OrtCustomOpDomain*> custom_op_domains;
+  std::vector<std::shared_ptr<tenon::DynamicLibrary>> custom_op_libraries;
+
+  // What the client wants of the automatic choice of devices; a function makes it itself.
+  OrtExecutionProviderDevicePolicy device_policy = OrtExecutionProviderDevicePolicy_DEFAULT;
+  EpSelectionDelegate select_devices = nullptr;
+  void* select_devices_state = nullptr;
+
   // Accepted, and given back where the ABI can ask.
   ExecutionMode execution_mode = ORT_SEQUENTIAL;
   int inter_op_threads = 0;
@@ -23,6 +43,7 @@ struct OrtSessionOptions {
   bool use_cpu_arena = true;
   bool is_deterministic = false;
   std::string profile_prefix;  // "": no profiling
+  std::span<const std::byte> weightless_source;
 
   // Set from any thread to give up the creation of sessions; shared by clones.
   std::shared_ptr<std::atomic<bool>> cancel_load = std::make_shared<std::atomic<bool>>(false);

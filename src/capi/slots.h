@@ -1,9 +1,10 @@
-// Declares the function of every implemented slot: `CreateEnv` here is what the slot CreateEnv of
-// its table points to. A file that implements slots includes this, so that the compiler compares
-// the signatures; implemented_slots.inc lists them.
+// Declares a function for every slot: `CreateEnv` here is what the slot CreateEnv of its table
+// points to. A file that implements slots includes this, so that the compiler compares the
+// signatures; implemented_slots.inc lists those that are implemented.
 #pragma once
 
 #include <onnxruntime_c_api.h>
+#include <onnxruntime_ep_c_api.h>
 
 namespace tenon::capi {
 
@@ -23,9 +24,13 @@ struct SlotFunction<R (*)(Args...) noexcept> {
 // A template argument keeps the type and drops the attribute "result must be used", which is fine.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"
-#define IMPLEMENTED(Table, Name) SlotFunction<decltype(Table::Name)>::Type Name;
-#include "capi/implemented_slots.inc"
-#undef IMPLEMENTED
+#define ABI_SLOT(Table, Name, slot, ...) SlotFunction<decltype(Table::Name)>::Type Name;
+#define ABI_MEMBER(Struct, Name, offset, ...)
+#define ABI_SIZE(Struct, bytes)
+#include "capi/abi_slots.inc"
+#undef ABI_SLOT
+#undef ABI_MEMBER
+#undef ABI_SIZE
 #pragma GCC diagnostic pop
 
 }  // namespace tenon::capi

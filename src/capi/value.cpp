@@ -10,6 +10,7 @@
 #include "capi/handles.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "capi/tensor_arguments.h"
 
 namespace tenon::capi {
 namespace {
@@ -30,49 +31,6 @@ ONNXType KindOf(const Value& value) {
       break;
   }
   return ONNX_TYPE_UNKNOWN;
-}
-
-// A tensor over memory of the client.
-Result<Tensor> ViewOf(const MemoryInfo& memory, void* data, size_t size_bytes, const int64_t* dims,
-                      size_t rank, const ONNXTensorElementDataType& element_type,
-                      std::shared_ptr<void> owner) {
-  TENON_RETURN_IF_NULL_ARRAY(dims, rank);
-  TENON_ASSIGN_OR_RETURN(const DataType type, FromElementType(element_type));
-  if (type == DataType::kUndefined || type == DataType::kString) {
-    return InvalidArgument("a tensor of {} cannot lie in the caller's memory", DataTypeName(type));
-  }
-  Shape shape(std::span(dims, rank));
-  TENON_ASSIGN_OR_RETURN(const int64_t elements, shape.CheckedNumElements());
-  TENON_ASSIGN_OR_RETURN(const size_t needed, DataTypeBytes(type, elements));
-  if (needed > size_bytes) {
-    return InvalidArgument("not enough space: a {} tensor of shape {} needs {} bytes, got {}",
-                           DataTypeName(type), shape, needed, size_bytes);
-  }
-  if (data == nullptr && needed != 0) return InvalidArgument("p_data must not be null");
-  return Tensor::View(type, std::move(shape), data, std::move(owner), memory);
-}
-
-// The tensor in a value from a client.
-template <class Handle>
-auto TensorOf(Handle* value) -> Result<decltype(&Unwrap(value)->tensor())> {
-  TENON_RETURN_IF_NULL(value);
-  auto* const object = Unwrap(value);
-  if (!object->is_tensor()) {
-    return InvalidArgument("expected a tensor, got a {}", ValueKindName(object->kind()));
-  }
-  return &object->tensor();
-}
-
-// A copy of a tensor in memory of `allocator`.
-Result<Value> CopyTensor(const Tensor& tensor, OrtAllocator* allocator) {
-  TENON_ASSIGN_OR_RETURN(Tensor copy,
-                         Tensor::Allocate(tensor.type(), tensor.shape(), FromClient(allocator)));
-  if (tensor.type() == DataType::kString) {
-    std::copy_n(tensor.data<std::string>(), tensor.size(), copy.data<std::string>());
-  } else if (tensor.bytes() != 0) {
-    std::memcpy(copy.raw(), tensor.raw(), tensor.bytes());
-  }
-  return Value(std::move(copy));
 }
 
 // Without values, a sequence that is of whatever type it is used as.
@@ -242,6 +200,12 @@ OrtStatus* GetTensorSizeInBytes(const OrtValue* ort_value, size_t* size) noexcep
 OrtStatus* GetTensorMemoryInfo(const OrtValue* value, const OrtMemoryInfo** mem_info) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(mem_info);
+    TENON_RETURN_IF_NULL(value);
+    const Value& object = *Unwrap(value);
+    if (object.kind() == Value::Kind::kSparseTensor) {
+      *mem_info = Wrap<OrtMemoryInfo>(&object.sparse().values.memory());
+      return OkStatus();
+    }
     TENON_ASSIGN_OR_RETURN(const Tensor* const tensor, TensorOf(value));
     *mem_info = Wrap<OrtMemoryInfo>(&tensor->memory());
     return OkStatus();
@@ -326,7 +290,7 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator* allocator,
       *out = NewHandle<OrtValue>(element);
       return OkStatus();
     }
-    TENON_ASSIGN_OR_RETURN(Value copy, CopyTensor(element.tensor(), allocator));
+    TENON_ASSIGN_OR_RETURN(Tensor copy, CopyTensor(element.tensor(), allocator));
     *out = NewHandle<OrtValue>(std::move(copy));
     return OkStatus();
   });

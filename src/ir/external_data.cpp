@@ -39,13 +39,20 @@ Result<ExternalData::Region> ExternalData::Find(const ExternalLocation& location
     return InvalidGraph("external data in '{}': the tensor has {} bytes, got a length of {}",
                         location.file, size, *location.length);
   }
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file, Map(location.file));
-  const std::span<const std::byte> bytes = file->bytes();
+  Region region;
+  if (const auto held = in_memory_.find(location.file); held != in_memory_.end()) {
+    region.bytes = held->second;
+  } else {
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file, Map(location.file));
+    region = {file->bytes(), file};
+  }
+  const std::span<const std::byte> bytes = region.bytes;
   if (location.offset > bytes.size() || size > bytes.size() - location.offset) {
     return InvalidGraph("external data in '{}': {} bytes at offset {} exceed the file's {} bytes",
                         location.file, size, location.offset, bytes.size());
   }
-  return Region{bytes.subspan(location.offset, size), file};
+  region.bytes = bytes.subspan(location.offset, size);
+  return region;
 }
 
 Result<std::shared_ptr<MappedFile>> ExternalData::Map(const std::string& file) {

@@ -31,11 +31,14 @@ Result<ExternalLocation> ParseExternalLocation(const Metadata& entries);
 class ExternalData {
  public:
   // `folders` as of MapConfined; without folders, external data is an error.
-  explicit ExternalData(std::vector<std::string> folders) : folders_(std::move(folders)) {}
+  // `in_memory` has the content of files that are not looked for in a folder.
+  explicit ExternalData(std::vector<std::string> folders,
+                        std::map<std::string, std::span<const std::byte>> in_memory = {})
+      : folders_(std::move(folders)), in_memory_(std::move(in_memory)) {}
 
   struct Region {
     std::span<const std::byte> bytes;
-    std::shared_ptr<void> owner;  // keeps `bytes` mapped
+    std::shared_ptr<void> owner;  // keeps `bytes` mapped; null for a file in memory
   };
   // The `size` bytes of a tensor. Errors: those of MapConfined, and kInvalidGraph where the
   // location has another length or lies beyond the file's end.
@@ -45,6 +48,7 @@ class ExternalData {
   Result<std::shared_ptr<MappedFile>> Map(const std::string& file);
 
   std::vector<std::string> folders_;
+  std::map<std::string, std::span<const std::byte>> in_memory_;
   std::map<std::string, std::shared_ptr<MappedFile>> files_;
 };
 

@@ -217,7 +217,9 @@ Status GraphReader::AddInitializer(std::string name, Value value, ValueType type
 Status GraphReader::AddInitializers(const std::vector<std::string_view>& tensors) {
   for (const std::string_view bytes : tensors) {
     TENON_ASSIGN_OR_RETURN(NamedTensor named,
-                           ReadTensorProto(bytes, context_, ViewAlignment::kAny));
+                           scope_.is_main && outer_ == nullptr
+                               ? ReadInitializer(bytes, context_)
+                               : ReadTensorProto(bytes, context_, ViewAlignment::kAny));
     ValueType type = ValueType::Tensor(named.tensor.type(), named.tensor.shape());
     TENON_RETURN_IF_ERROR(AddInitializer(std::move(named.name), Value(std::move(named.tensor)),
                                          std::move(type), std::move(named.doc_string),

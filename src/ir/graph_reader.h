@@ -45,6 +45,8 @@ struct GraphScope {
   // Whether names that are defined nowhere become values without producer: a training graph uses
   // those of the model's main graph.
   bool may_use_others_values = false;
+  // Whether it is the model's main graph.
+  bool is_main = false;
   // The function or model that names the opset imports, for messages.
   std::string_view importer = "model";
 };

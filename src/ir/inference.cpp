@@ -4,6 +4,7 @@
 
 #include "ir/constant_node.h"
 #include "ir/node_error.h"
+#include "ir/other_shapes.h"
 #include "ir/output_types.h"
 
 namespace tenon {
@@ -57,6 +58,7 @@ class GraphInference {
 
   Graph& graph_;
   const ShapeFunctionTable& functions_;
+  const OtherShapes* const others_ = dynamic_cast<const OtherShapes*>(&functions_);
   const InferenceOptions& options_;
   KnownElements& known_;
   std::unordered_map<ValueId, std::vector<Dim>>& elements_;
@@ -263,9 +265,10 @@ Status GraphInference::InferOutputs(Node& node, std::vector<ValueType>& declared
   }
   SetOutputTypes(graph_, node);
   const ShapeFunction function = functions_.Find(node);
-  if (function == nullptr) return OkStatus();
+  if (function == nullptr && others_ == nullptr) return OkStatus();
   StaticShapeContext context(*this, node, declared);
-  Status status = function(node, context);
+  Status status =
+      function != nullptr ? function(node, context) : others_->InferOther(node, context);
   // What a subgraph holds may never run: shapes that do not fit are an error of the run then.
   const bool may_never_run = outer_ != nullptr && node.Subgraphs().empty();
   return IsUnknownShape(status) || may_never_run ? OkStatus() : std::move(status);

@@ -56,6 +56,15 @@ void WriteTypeAndShape(const std::string& name, const Tensor& tensor,
   WriteText(name, message, TensorField::kName);
 }
 
+void WriteLocation(const ExternalLocation& location, size_t bytes,
+                   MessageBuilder<TensorField>& message) {
+  WriteEntries({{"location", location.file},
+                {"offset", Format("{}", location.offset)},
+                {"length", Format("{}", location.length.value_or(bytes))}},
+               message, TensorField::kExternalData);
+  message.add_enum(TensorField::kDataLocation, kExternalLocation);
+}
+
 Status CountBytes(uint64_t bytes, WriteContext& context) {
   context.tensor_bytes += bytes;
   if (context.tensor_bytes <= kMaxMessageBytes) return OkStatus();
@@ -118,6 +127,14 @@ Status WriteTensor(const std::string& name, const Tensor& tensor, WriteContext& 
 
 Status WriteInitializer(const std::string& name, const Tensor& tensor, WriteContext& context,
                         MessageBuilder<TensorField>& message) {
+  if (context.place != nullptr && *context.place) {
+    TENON_ASSIGN_OR_RETURN(const std::optional<ExternalLocation> location,
+                           (*context.place)(name, tensor));
+    if (!location) return WriteTensor(name, tensor, context, message);
+    WriteTypeAndShape(name, tensor, message);
+    WriteLocation(*location, tensor.bytes(), message);
+    return OkStatus();
+  }
   ExternalDataFile* file = context.external_data;
   const bool is_external =
       file != nullptr && tensor.bytes() >= file->threshold && tensor.type() != DataType::kString;
@@ -125,11 +142,7 @@ Status WriteInitializer(const std::string& name, const Tensor& tensor, WriteCont
   WriteTypeAndShape(name, tensor, message);
   const uint64_t offset =
       file->Append({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
-  WriteEntries({{"location", file->name},
-                {"offset", Format("{}", offset)},
-                {"length", Format("{}", tensor.bytes())}},
-               message, TensorField::kExternalData);
-  message.add_enum(TensorField::kDataLocation, kExternalLocation);
+  WriteLocation({file->name, offset, std::nullopt}, tensor.bytes(), message);
   return OkStatus();
 }
 

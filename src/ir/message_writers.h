@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <protozero/pbf_builder.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "ir/external_data.h"
 #include "ir/graph.h"
 #include "ir/onnx_fields.h"
 
@@ -28,10 +31,15 @@ struct ExternalDataFile {
   uint64_t Append(std::span<const std::byte> bytes);
 };
 
+// Where the elements of an initializer are, if not in the model; see WriteOptions.
+using InitializerPlacer = std::function<Result<std::optional<ExternalLocation>>(
+    const std::string& name, const Tensor& tensor)>;
+
 // What the writers of one model share.
 struct WriteContext {
   int64_t ir_version = 0;
   ExternalDataFile* external_data = nullptr;  // null: all tensors are in the model
+  const InitializerPlacer* place = nullptr;   // null or empty: the file alone decides
   // Bytes of tensors in the model so far.
   uint64_t tensor_bytes = 0;
 };

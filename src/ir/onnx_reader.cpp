@@ -16,9 +16,11 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 }
 
 ReadContext MakeContext(std::string_view bytes, std::shared_ptr<void> owner,
-                        std::vector<std::string> external_data_folders) {
+                        std::vector<std::string> external_data_folders,
+                        const ReadOptions& options = {}) {
   return {WireErrors(bytes.data()), std::move(owner),
-          ExternalData(std::move(external_data_folders)), kNewestIrVersion};
+          ExternalData(std::move(external_data_folders), options.external_files), kNewestIrVersion,
+          options.initializers.empty() ? nullptr : &options.initializers};
 }
 
 Status ReadOpsetImport(std::string_view bytes, WireErrors& errors, OpsetImports& opsets) {
@@ -242,8 +244,9 @@ Result<Model> ReadModelProto(std::string_view bytes, ReadContext& context) {
     }
     return InvalidGraph("function '{}' has no opset import", function.name);
   }
-  TENON_ASSIGN_OR_RETURN(model.graph,
-                         ReadGraph(fields.graphs[0], {.opsets = &model.opsets}, context));
+  TENON_ASSIGN_OR_RETURN(
+      model.graph,
+      ReadGraph(fields.graphs[0], {.opsets = &model.opsets, .is_main = true}, context));
   for (const std::string_view info_bytes : fields.training_info) {
     TENON_ASSIGN_OR_RETURN(TrainingInfo info, ReadTrainingInfo(info_bytes, model.opsets, context));
     model.training_info.push_back(std::move(info));
@@ -262,7 +265,7 @@ Result<Model> ReadModel(const std::string& path, const ReadOptions& options) {
   TENON_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
   const auto file = MappedFile::Share(std::move(mapped));
   const std::string_view bytes = TextOf(file->bytes());
-  ReadContext context = MakeContext(bytes, file, FoldersOf(path, options));
+  ReadContext context = MakeContext(bytes, file, FoldersOf(path, options), options);
   Result<Model> model = ReadModelProto(bytes, context);
   if (!model) return Error(std::move(model.error()).WithContext(Format("model '{}'", path)));
   return model;
@@ -272,7 +275,7 @@ Result<Model> ReadModel(std::span<const std::byte> bytes, std::shared_ptr<void> 
                         const ReadOptions& options) {
   std::vector<std::string> folders;
   if (!options.external_data_folder.empty()) folders = {options.external_data_folder};
-  ReadContext context = MakeContext(TextOf(bytes), std::move(owner), std::move(folders));
+  ReadContext context = MakeContext(TextOf(bytes), std::move(owner), std::move(folders), options);
   return ReadModelProto(TextOf(bytes), context);
 }
 

@@ -1,6 +1,8 @@
 // Reads ONNX models: the wire format of ModelProto up to IR version 13.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +16,11 @@ struct ReadOptions {
   // Folder of external data. If empty, a file's is its own folder, and a model given as bytes may
   // have no external data.
   std::string external_data_folder;
+  // Files of external data by name that are read from here instead; copied while reading.
+  std::map<std::string, std::span<const std::byte>> external_files = {};
+  // Initializers of the main graph whose tensors are these instead of those in the file, wherever
+  // it says that they are. Element type and shape must be the same.
+  std::map<std::string, Tensor, std::less<>> initializers = {};
 };
 
 // Maps the file and reads it. Initializers are views into the mapping where alignment allows, and

@@ -41,7 +41,8 @@ Status WriteGraphs(const Model& model, const WriteScope& scope,
   return OkStatus();
 }
 
-Result<std::string> Serialize(const Model& model, ExternalDataFile* external_data) {
+Result<std::string> Serialize(const Model& model, const WriteOptions& options,
+                              ExternalDataFile* external_data) {
   std::string bytes;
   MessageBuilder<ModelField> message(bytes);
   message.add_int64(ModelField::kIrVersion, model.ir_version);
@@ -51,7 +52,9 @@ Result<std::string> Serialize(const Model& model, ExternalDataFile* external_dat
   if (model.model_version) message.add_int64(ModelField::kModelVersion, *model.model_version);
   WriteText(model.doc_string, message, ModelField::kDocString);
   OpsetImports opsets = model.opsets;
-  WriteContext context = {.ir_version = model.ir_version, .external_data = external_data};
+  WriteContext context = {.ir_version = model.ir_version,
+                          .external_data = external_data,
+                          .place = &options.place_initializer};
   TENON_RETURN_IF_ERROR(WriteGraphs(model, {&opsets, &context}, message));
   for (const auto& [domain, version] : opsets) {
     MessageBuilder<OpsetField> import(message, ModelField::kOpsetImport);
@@ -79,21 +82,23 @@ std::span<const std::byte> BytesOf(const std::string& text) {
 
 }  // namespace
 
-Result<std::string> WriteModel(const Model& model) { return Serialize(model, nullptr); }
-
-Status WriteModelFile(const Model& model, const std::string& path, const WriteOptions& options) {
+Result<std::string> WriteModel(const Model& model, const WriteOptions& options,
+                               const std::string& folder) {
+  if (options.external_data_file.empty()) return Serialize(model, options, nullptr);
   if (!IsPlainFileName(options.external_data_file)) {
     return InvalidArgument(
         "expected the name of a file beside the model for external data, got '{}'",
         options.external_data_file);
   }
   ExternalDataFile file = {options.external_data_file, options.external_data_threshold, {}, 0};
-  const bool is_external = !options.external_data_file.empty();
-  TENON_ASSIGN_OR_RETURN(const std::string bytes, Serialize(model, is_external ? &file : nullptr));
-  if (is_external) {
-    const std::string folder = path.substr(0, path.find_last_of('/') + 1);
-    TENON_RETURN_IF_ERROR(WriteFileAtomically(folder + file.name, file.parts));
-  }
+  TENON_ASSIGN_OR_RETURN(std::string bytes, Serialize(model, options, &file));
+  TENON_RETURN_IF_ERROR(WriteFileAtomically(folder + file.name, file.parts));
+  return bytes;
+}
+
+Status WriteModelFile(const Model& model, const std::string& path, const WriteOptions& options) {
+  const std::string folder = path.substr(0, path.find_last_of('/') + 1);
+  TENON_ASSIGN_OR_RETURN(const std::string bytes, WriteModel(model, options, folder));
   const std::span<const std::byte> parts[] = {BytesOf(bytes)};
   return WriteFileAtomically(path, parts);
 }

@@ -1,6 +1,8 @@
 // What the readers of the messages of one model share.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +20,8 @@ struct ReadContext {
   std::shared_ptr<void> owner;
   ExternalData external_data;
   int64_t ir_version = 0;
+  // Tensors that stand for initializers of the main graph; null: none.
+  const std::map<std::string, Tensor, std::less<>>* initializers = nullptr;
 };
 
 // A StringStringEntryProto. On an error in the bytes, which `errors` then has, anything.

@@ -392,6 +392,27 @@ Result<NamedTensor> ReadTensorProto(std::string_view bytes, ReadContext& context
   return result;
 }
 
+Result<NamedTensor> ReadInitializer(std::string_view bytes, ReadContext& context) {
+  if (context.initializers == nullptr) return ReadTensorProto(bytes, context, ViewAlignment::kAny);
+  NamedTensor result;
+  const TensorFields fields = ReadFields(bytes, context, result);
+  TENON_RETURN_IF_ERROR(context.errors.status());
+  const auto given = context.initializers->find(result.name);
+  if (given == context.initializers->end())
+    return ReadTensorProto(bytes, context, ViewAlignment::kAny);
+  const Tensor& tensor = given->second;
+  const Shape shape{std::span<const int64_t>(fields.dims)};
+  if (fields.data_type != static_cast<int64_t>(tensor.type()) || !(shape == tensor.shape())) {
+    return InvalidArgument(
+        "initializer '{}': the model has {} of shape {}, got {} of shape {}", result.name,
+        IsDataType(fields.data_type) ? DataTypeName(static_cast<DataType>(fields.data_type))
+                                     : std::string_view("no type"),
+        shape, DataTypeName(tensor.type()), tensor.shape());
+  }
+  result.tensor = tensor;
+  return result;
+}
+
 Result<NamedSparseTensor> ReadSparseTensorProto(std::string_view bytes, ReadContext& context) {
   std::string_view values;
   std::string_view indices;

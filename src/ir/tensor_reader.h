@@ -28,6 +28,10 @@ enum class ViewAlignment : uint8_t { kOfElements, kAny };
 Result<NamedTensor> ReadTensorProto(std::string_view bytes, ReadContext& context,
                                     ViewAlignment alignment = ViewAlignment::kOfElements);
 
+// The same for an initializer of the main graph, which `context.initializers` may give another
+// tensor. Error: kInvalidArgument where that has another type or shape.
+Result<NamedTensor> ReadInitializer(std::string_view bytes, ReadContext& context);
+
 struct NamedSparseTensor {
   std::string name;
   std::string doc_string;

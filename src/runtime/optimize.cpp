@@ -66,6 +66,19 @@ CheckOptions CheckOptionsOf(const SessionOptions& options) {
   return check;
 }
 
+// Where the initializers of the optimized model go.
+Result<WriteOptions> WriteOptionsOf(const SessionOptions& options) {
+  constexpr std::string_view kFile = "session.optimized_model_external_initializers_file_name";
+  WriteOptions write;
+  const auto file = options.config.find(kFile);
+  if (file != options.config.end()) write.external_data_file = file->second;
+  TENON_ASSIGN_OR_RETURN(
+      write.external_data_threshold,
+      ConfigBytes(options.config, "session.optimized_model_external_initializers_min_size_in_bytes",
+                  write.external_data_threshold));
+  return write;
+}
+
 Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
   for (size_t i = 0; i < parts.providers.size(); ++i) {
     TENON_RETURN_IF_ERROR(parts.providers[i]->Rewrite(graph, static_cast<int32_t>(i)));
@@ -109,8 +122,10 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   // Before providers put operators of their own into it, the graph is still plain ONNX of the
   // versions that the model imports, which any runtime can read.
   if (!options.optimized_model_path.empty()) {
-    TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path));
+    TENON_ASSIGN_OR_RETURN(const WriteOptions write, WriteOptionsOf(options));
+    TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path, write));
   }
+  if (options.on_optimized_model) TENON_RETURN_IF_ERROR(options.on_optimized_model(model));
   Partitioner partitioner(graph, parts.providers, context.logger);
   TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, partitioner));

@@ -166,11 +166,13 @@ Status Session::OptimizeAndPlan() {
     memories_.push_back(std::move(memory));
   }
   const std::string& host = providers_.back()->name();
-  auto arena = std::make_shared<CachingArena>(
-      traced(SharedCpuAllocator(), host, MemoryEvents::kDevice, true), limit);
+  std::shared_ptr<Allocator> pool = parts_.memory;
+  if (!pool) {
+    pool = std::make_shared<CachingArena>(
+        traced(SharedCpuAllocator(), host, MemoryEvents::kDevice, true), limit);
+  }
   const PlanParts plan_parts{providers_, memories_,
-                             traced(std::move(arena), host, MemoryEvents::kAll, false),
-                             &transfers_};
+                             traced(std::move(pool), host, MemoryEvents::kAll, false), &transfers_};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));

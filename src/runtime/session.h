@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,6 +43,8 @@ struct SessionOptions {
   // Where to write the model as the general passes leave it, before any provider's fusions and
   // layouts; "" for nowhere.
   std::string optimized_model_path;
+  // Gets the same model; may be null. Its failure is that of creating the session.
+  std::function<Status(const Model&)> on_optimized_model = {};
   std::string log_id;
   std::optional<Severity> severity;  // the environment's if absent
   int log_verbosity = 0;
@@ -70,9 +73,11 @@ struct SessionValue {
 // should take whatever the others leave.
 struct SessionParts {
   std::vector<std::unique_ptr<ExecutionProvider>> providers;
-  const ShapeFunctionTable* shape_functions = nullptr;  // lives as long as the process
+  const ShapeFunctionTable* shape_functions = nullptr;  // outlives the session
   // Records the session until EndProfiling, or until it is gone; may be null.
   std::shared_ptr<Profiler> profiler;
+  // Where intermediate values come from; null: an arena of the session's own.
+  std::shared_ptr<Allocator> memory = nullptr;
 };
 
 // Run may be called from several threads at once.

@@ -84,12 +84,13 @@ TEST(ApiTableTest, SlotBehindTheEndAnswersNotImplemented) {
 }
 
 TEST(ApiTableTest, UnimplementedSlotNamesItself) {
-  const Outcome main_table(Api().SetCurrentGpuDeviceId(0));
+  const Outcome main_table(Api().UnregisterExecutionProviderLibrary(nullptr, nullptr));
   EXPECT_EQ(main_table.code, ORT_NOT_IMPLEMENTED);
-  EXPECT_THAT(main_table.text, HasSubstr("OrtApi::SetCurrentGpuDeviceId"));
-  const Outcome sub_table(Api().GetCompileApi()->CompileModel(nullptr, nullptr));
+  EXPECT_THAT(main_table.text, HasSubstr("OrtApi::UnregisterExecutionProviderLibrary"));
+  const Outcome sub_table(
+      Api().GetEpApi()->CreateEpDevice(nullptr, nullptr, nullptr, nullptr, nullptr));
   EXPECT_EQ(sub_table.code, ORT_NOT_IMPLEMENTED);
-  EXPECT_THAT(sub_table.text, HasSubstr("OrtCompileApi::CompileModel"));
+  EXPECT_THAT(sub_table.text, HasSubstr("OrtEpApi::CreateEpDevice"));
 }
 
 TEST(ApiTableTest, UnimplementedSlotWithoutStatusReturnsNothing) {

@@ -14,6 +14,7 @@ enum Field : protozero::pbf_tag_type {
   kModelGraph = 7,
   kModelOpsetImport = 8,
   kModelMetadataProps = 14,
+  kOpsetDomain = 1,
   kOpsetVersion = 2,
   kEntryKey = 1,
   kEntryValue = 2,
@@ -27,10 +28,17 @@ enum Field : protozero::pbf_tag_type {
   kNodeOutput = 2,
   kNodeName = 3,
   kNodeOpType = 4,
+  kNodeAttribute = 5,
+  kNodeDomain = 7,
+  kAttributeName = 1,
+  kAttributeInt = 3,
+  kAttributeType = 20,
   kTensorDims = 1,
   kTensorDataType = 2,
   kTensorFloatData = 4,
   kTensorName = 8,
+  kTensorExternalData = 13,
+  kTensorDataLocation = 14,
   kValueName = 1,
   kValueType = 2,
   kTypeTensor = 1,
@@ -57,6 +65,20 @@ std::string TypeWithShape(ONNXTensorElementDataType type, const std::string* sha
   writer.add_int32(kTensorTypeElemType, type);
   if (shape != nullptr) writer.add_message(kTensorTypeShape, *shape);
   protozero::pbf_writer(bytes).add_message(kTypeTensor, tensor);
+  return bytes;
+}
+
+std::string NodeBytes(std::string_view op_type, std::initializer_list<std::string_view> inputs,
+                      std::initializer_list<std::string_view> outputs) {
+  std::string bytes;
+  protozero::pbf_writer writer(bytes);
+  for (const std::string_view name : inputs) {
+    writer.add_string(kNodeInput, name.data(), name.size());
+  }
+  for (const std::string_view name : outputs) {
+    writer.add_string(kNodeOutput, name.data(), name.size());
+  }
+  writer.add_string(kNodeOpType, op_type.data(), op_type.size());
   return bytes;
 }
 
@@ -98,16 +120,50 @@ ModelBuilder& ModelBuilder::Output(std::string_view name, const std::string& typ
 ModelBuilder& ModelBuilder::Node(std::string_view op_type,
                                  std::initializer_list<std::string_view> inputs,
                                  std::initializer_list<std::string_view> outputs) {
+  protozero::pbf_writer(graph_).add_message(kGraphNode, NodeBytes(op_type, inputs, outputs));
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::CustomNode(std::string_view domain, std::string_view op_type,
+                                       std::initializer_list<std::string_view> inputs,
+                                       std::initializer_list<std::string_view> outputs,
+                                       std::initializer_list<IntAttribute> attributes) {
+  constexpr int kIntType = 2;
+  std::string bytes = NodeBytes(op_type, inputs, outputs);
+  protozero::pbf_writer writer(bytes);
+  writer.add_string(kNodeDomain, domain.data(), domain.size());
+  for (const auto& [name, value] : attributes) {
+    std::string attribute;
+    protozero::pbf_writer attribute_writer(attribute);
+    attribute_writer.add_string(kAttributeName, name.data(), name.size());
+    attribute_writer.add_int64(kAttributeInt, value);
+    attribute_writer.add_int32(kAttributeType, kIntType);
+    writer.add_message(kNodeAttribute, attribute);
+  }
+  protozero::pbf_writer(graph_).add_message(kGraphNode, bytes);
+  if (!domain.empty()) domains_.emplace(domain);
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::ExternalInitializer(std::string_view name, int64_t size,
+                                                std::string_view file, int64_t offset) {
+  constexpr int kExternal = 1;
   std::string bytes;
   protozero::pbf_writer writer(bytes);
-  for (const std::string_view name : inputs) {
-    writer.add_string(kNodeInput, name.data(), name.size());
+  writer.add_int64(kTensorDims, size);
+  writer.add_int32(kTensorDataType, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+  writer.add_string(kTensorName, name.data(), name.size());
+  const std::pair<std::string, std::string> entries[] = {{"location", std::string(file)},
+                                                         {"offset", std::to_string(offset)}};
+  for (const auto& [key, value] : entries) {
+    std::string entry;
+    protozero::pbf_writer entry_writer(entry);
+    entry_writer.add_string(kEntryKey, key);
+    entry_writer.add_string(kEntryValue, value);
+    writer.add_message(kTensorExternalData, entry);
   }
-  for (const std::string_view name : outputs) {
-    writer.add_string(kNodeOutput, name.data(), name.size());
-  }
-  writer.add_string(kNodeOpType, op_type.data(), op_type.size());
-  protozero::pbf_writer(graph_).add_message(kGraphNode, bytes);
+  writer.add_int32(kTensorDataLocation, kExternal);
+  protozero::pbf_writer(graph_).add_message(kGraphInitializer, bytes);
   return *this;
 }
 
@@ -148,6 +204,13 @@ std::string ModelBuilder::Bytes() const {
   writer.add_string(kModelDocString, "a small model");
   writer.add_message(kModelGraph, graph);
   writer.add_message(kModelOpsetImport, opset);
+  for (const std::string& domain : domains_) {
+    std::string import;
+    protozero::pbf_writer import_writer(import);
+    import_writer.add_string(kOpsetDomain, domain);
+    import_writer.add_int64(kOpsetVersion, 1);
+    writer.add_message(kModelOpsetImport, import);
+  }
   return bytes;
 }
 

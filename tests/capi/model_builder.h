@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <protozero/pbf_writer.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,12 @@ struct DeclaredDim {
   DeclaredDim(const char* symbol) : size(-1), symbol(symbol) {}  // NOLINT
   int64_t size;
   std::string symbol;
+};
+
+// An integer attribute of a node.
+struct IntAttribute {
+  std::string_view name;
+  int64_t value;
 };
 
 // A serialized TypeProto.
@@ -32,6 +39,14 @@ class ModelBuilder {
   ModelBuilder& Output(std::string_view name, const std::string& type);
   ModelBuilder& Node(std::string_view op_type, std::initializer_list<std::string_view> inputs,
                      std::initializer_list<std::string_view> outputs);
+  // A node of another domain, which the model imports in version 1.
+  ModelBuilder& CustomNode(std::string_view domain, std::string_view op_type,
+                           std::initializer_list<std::string_view> inputs,
+                           std::initializer_list<std::string_view> outputs,
+                           std::initializer_list<IntAttribute> attributes = {});
+  // A float tensor of rank 1 with `size` elements that lie in `file`, from `offset`.
+  ModelBuilder& ExternalInitializer(std::string_view name, int64_t size, std::string_view file,
+                                    int64_t offset);
   // A float tensor of rank 1.
   ModelBuilder& Initializer(std::string_view name, const std::vector<float>& values);
   ModelBuilder& Metadata(std::string_view key, std::string_view value);
@@ -40,6 +55,7 @@ class ModelBuilder {
  private:
   std::string graph_;
   std::string metadata_;
+  std::set<std::string, std::less<>> domains_;
 };
 
 // z = Relu(x + y): x is float [n, 3], y is float [3].

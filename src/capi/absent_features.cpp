@@ -1,0 +1,48 @@
+// Slots of what this build does not have. They say so.
+#include "capi/arguments.h"
+#include "capi/session_handle.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+namespace {
+
+Status NoGpu() {
+  return Fail("there is no GPU execution provider, which alone has a current device");
+}
+
+}  // namespace
+
+OrtStatus* SetCurrentGpuDeviceId(int) noexcept {
+  return AtBoundary([] { return NoGpu(); });
+}
+
+OrtStatus* GetCurrentGpuDeviceId(int* device_id) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(device_id);
+    return NoGpu();
+  });
+}
+
+OrtStatus* GetExecutionProviderApi(const char* provider_name, uint32_t,
+                                   const void** provider_api) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(provider_name);
+    TENON_RETURN_IF_NULL(provider_api);
+    *provider_api = nullptr;
+    return InvalidArgument("execution provider '{}' has no functions of its own", provider_name);
+  });
+}
+
+OrtStatus* SessionReleaseCapturedGraph(OrtSession* session, int graph_annotation_id) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckReady(session));
+    return InvalidArgument("no provider of the session captured a graph {}", graph_annotation_id);
+  });
+}
+
+const OrtTrainingApi* GetTrainingApi(uint32_t) noexcept { return nullptr; }
+
+OrtExperimentalFnPtr GetExperimentalFunction(const char*) noexcept { return nullptr; }
+
+}  // namespace tenon::capi

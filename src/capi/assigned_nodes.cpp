@@ -1,0 +1,94 @@
+#include "capi/assigned_nodes.h"
+
+#include "capi/arguments.h"
+#include "capi/session_handle.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+namespace {
+
+OrtStatus* GetText(const OrtEpAssignedNode* node, std::string OrtEpAssignedNode::*field,
+                   const char** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(node);
+    TENON_RETURN_IF_NULL(out);
+    *out = (node->*field).c_str();
+    return OkStatus();
+  });
+}
+
+}  // namespace
+
+void AssignedNodes::Record(const Session& session) {
+  is_recorded_ = true;
+  std::vector<OrtEpAssignedSubgraph> by_provider(session.providers().size());
+  const Graph& graph = *session.model().graph;
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr || node->provider < 0) continue;
+    by_provider[static_cast<size_t>(node->provider)].nodes.push_back(
+        {node->name, node->domain, node->op_type});
+  }
+  for (size_t i = 0; i < by_provider.size(); ++i) {
+    if (by_provider[i].nodes.empty()) continue;
+    by_provider[i].ep_name = session.providers()[i]->name();
+    OrtEpAssignedSubgraph& subgraph = subgraphs_.emplace_back(std::move(by_provider[i]));
+    for (const OrtEpAssignedNode& node : subgraph.nodes) subgraph.node_handles.push_back(&node);
+    handles_.push_back(&subgraph);
+  }
+}
+
+OrtStatus* Session_GetEpGraphAssignmentInfo(const OrtSession* session,
+                                            const OrtEpAssignedSubgraph* const** ep_subgraphs,
+                                            size_t* num_ep_subgraphs) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ep_subgraphs);
+    TENON_RETURN_IF_NULL(num_ep_subgraphs);
+    TENON_RETURN_IF_ERROR(CheckReady(session));
+    if (!session->assigned_nodes.is_recorded()) {
+      return Fail("session option 'session.record_ep_graph_assignment_info' was not set to \"1\"");
+    }
+    *ep_subgraphs = session->assigned_nodes.subgraphs().data();
+    *num_ep_subgraphs = session->assigned_nodes.subgraphs().size();
+    return OkStatus();
+  });
+}
+
+OrtStatus* EpAssignedSubgraph_GetEpName(const OrtEpAssignedSubgraph* ep_subgraph,
+                                        const char** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ep_subgraph);
+    TENON_RETURN_IF_NULL(out);
+    *out = ep_subgraph->ep_name.c_str();
+    return OkStatus();
+  });
+}
+
+OrtStatus* EpAssignedSubgraph_GetNodes(const OrtEpAssignedSubgraph* ep_subgraph,
+                                       const OrtEpAssignedNode* const** ep_nodes,
+                                       size_t* num_ep_nodes) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ep_subgraph);
+    TENON_RETURN_IF_NULL(ep_nodes);
+    TENON_RETURN_IF_NULL(num_ep_nodes);
+    *ep_nodes = ep_subgraph->node_handles.data();
+    *num_ep_nodes = ep_subgraph->node_handles.size();
+    return OkStatus();
+  });
+}
+
+OrtStatus* EpAssignedNode_GetName(const OrtEpAssignedNode* ep_node, const char** out) noexcept {
+  return GetText(ep_node, &OrtEpAssignedNode::name, out);
+}
+
+OrtStatus* EpAssignedNode_GetDomain(const OrtEpAssignedNode* ep_node, const char** out) noexcept {
+  return GetText(ep_node, &OrtEpAssignedNode::domain, out);
+}
+
+OrtStatus* EpAssignedNode_GetOperatorType(const OrtEpAssignedNode* ep_node,
+                                          const char** out) noexcept {
+  return GetText(ep_node, &OrtEpAssignedNode::op_type, out);
+}
+
+}  // namespace tenon::capi

@@ -1,0 +1,39 @@
+// Which nodes went to which provider, as the ABI tells it.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "runtime/session.h"
+
+struct OrtEpAssignedNode {
+  std::string name;
+  std::string domain;
+  std::string op_type;
+};
+
+struct OrtEpAssignedSubgraph {
+  std::string ep_name;
+  std::deque<OrtEpAssignedNode> nodes;
+  std::vector<const OrtEpAssignedNode*> node_handles;
+};
+
+namespace tenon::capi {
+
+// One subgraph for each provider that runs nodes.
+class AssignedNodes {
+ public:
+  void Record(const Session& session);
+  bool is_recorded() const { return is_recorded_; }
+  const std::vector<const OrtEpAssignedSubgraph*>& subgraphs() const { return handles_; }
+
+ private:
+  bool is_recorded_ = false;
+  std::deque<OrtEpAssignedSubgraph> subgraphs_;
+  std::vector<const OrtEpAssignedSubgraph*> handles_;
+};
+
+}  // namespace tenon::capi

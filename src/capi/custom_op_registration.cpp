@@ -1,0 +1,128 @@
+// Domains of custom operators, and the libraries that register them.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "capi/api_table.h"
+#include "capi/arguments.h"
+#include "capi/custom_ops.h"
+#include "capi/session_options.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+namespace {
+
+using RegisterFunction = OrtStatus*(OrtSessionOptions*, const OrtApiBase*);
+
+constexpr const char* kRegisterName = "RegisterCustomOps";
+
+// Loads the library and has it register its operators with `options`.
+Result<DynamicLibrary> LoadAndRegister(OrtSessionOptions& options, const char* path) {
+  TENON_ASSIGN_OR_RETURN(DynamicLibrary library, DynamicLibrary::Load(path));
+  TENON_ASSIGN_OR_RETURN(RegisterFunction* const add,
+                         library.Function<RegisterFunction>(kRegisterName));
+  TENON_RETURN_IF_ERROR(TakeOrtStatus(add(&options, &kApiBase)));
+  return library;
+}
+
+Status CheckOp(const OrtCustomOp& op) {
+  if (op.version == 0 || op.version > ORT_API_VERSION) {
+    return InvalidArgument("a custom operator of version {}; 1 to {} are known", op.version,
+                           ORT_API_VERSION);
+  }
+  constexpr uint32_t kFirstWithStatus = 16;
+  const bool can_create = op.CreateKernel != nullptr ||
+                          (op.version >= kFirstWithStatus && op.CreateKernelV2 != nullptr);
+  const bool can_run = op.KernelCompute != nullptr ||
+                       (op.version >= kFirstWithStatus && op.KernelComputeV2 != nullptr);
+  const bool is_complete = can_create && can_run && op.GetName && op.KernelDestroy &&
+                           op.GetInputType && op.GetInputTypeCount && op.GetOutputType &&
+                           op.GetOutputTypeCount;
+  if (!is_complete) return InvalidArgument("a custom operator lacks functions");
+  if (op.GetName(&op) == nullptr) return InvalidArgument("a custom operator has no name");
+  return OkStatus();
+}
+
+}  // namespace
+
+OrtStatus* CreateCustomOpDomain(const char* domain, OrtCustomOpDomain** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(domain);
+    TENON_RETURN_IF_NULL(out);
+    const std::string name = domain;
+    *out = new OrtCustomOpDomain{name == "ai.onnx" ? "" : name, {}};
+    return OkStatus();
+  });
+}
+
+OrtStatus* CustomOpDomain_Add(OrtCustomOpDomain* custom_op_domain, const OrtCustomOp* op) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(custom_op_domain);
+    TENON_RETURN_IF_NULL(op);
+    TENON_RETURN_IF_ERROR(CheckOp(*op));
+    custom_op_domain->ops.push_back(op);
+    return OkStatus();
+  });
+}
+
+OrtStatus* AddCustomOpDomain(OrtSessionOptions* options,
+                             OrtCustomOpDomain* custom_op_domain) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(custom_op_domain);
+    options->custom_op_domains.push_back(custom_op_domain);
+    return OkStatus();
+  });
+}
+
+void ReleaseCustomOpDomain(OrtCustomOpDomain* input) noexcept { delete input; }
+
+OrtStatus* RegisterCustomOpsLibrary(OrtSessionOptions* options, const char* library_path,
+                                    void** library_handle) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(library_path);
+    TENON_RETURN_IF_NULL(library_handle);
+    TENON_ASSIGN_OR_RETURN(DynamicLibrary library, LoadAndRegister(*options, library_path));
+    *library_handle = std::move(library).Release();
+    return OkStatus();
+  });
+}
+
+OrtStatus* RegisterCustomOpsLibrary_V2(OrtSessionOptions* options,
+                                       const ORTCHAR_T* library_name) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(library_name);
+    TENON_ASSIGN_OR_RETURN(DynamicLibrary library, LoadAndRegister(*options, library_name));
+    options->custom_op_libraries.push_back(std::make_shared<DynamicLibrary>(std::move(library)));
+    return OkStatus();
+  });
+}
+
+OrtStatus* RegisterCustomOpsUsingFunction(OrtSessionOptions* options,
+                                          const char* registration_func_name) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(registration_func_name);
+    void* const symbol = dlsym(RTLD_DEFAULT, registration_func_name);
+    if (symbol == nullptr) {
+      return NotFound("the process has no function '{}'", registration_func_name);
+    }
+    return TakeOrtStatus(reinterpret_cast<RegisterFunction*>(symbol)(options, &kApiBase));
+  });
+}
+
+OrtStatus* EnableOrtCustomOps(OrtSessionOptions* options) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    return Fail(
+        "the operators of onnxruntime-extensions are not built in: register the library of that "
+        "package with RegisterCustomOpsLibrary_V2");
+  });
+}
+
+}  // namespace tenon::capi

@@ -1,0 +1,316 @@
+#include "capi/custom_ops.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "capi/api_table.h"
+#include "capi/element_type.h"
+#include "capi/env.h"
+#include "capi/kernel_context.h"
+#include "capi/session_options.h"
+#include "capi/shape_infer_context.h"
+#include "capi/status.h"
+#include "ops/registry.h"
+
+namespace tenon::capi {
+namespace {
+
+constexpr std::string_view kCpuProvider = "CPUExecutionProvider";
+
+// The table as far as its version has slots.
+OrtCustomOp Supported(const OrtCustomOp& op) {
+  struct Extent {
+    uint32_t first_version;  // that has more slots than this
+    size_t bytes;
+  };
+  constexpr Extent kExtents[] = {
+      {8, offsetof(OrtCustomOp, GetInputCharacteristic)},
+      {13, offsetof(OrtCustomOp, GetInputMemoryType)},
+      {14, offsetof(OrtCustomOp, GetVariadicInputMinArity)},
+      {16, offsetof(OrtCustomOp, CreateKernelV2)},
+      {17, offsetof(OrtCustomOp, InferOutputShapeFn)},
+      {18, offsetof(OrtCustomOp, GetMayInplace)},
+  };
+  size_t bytes = sizeof(OrtCustomOp);
+  for (const Extent& extent : kExtents) {
+    if (op.version < extent.first_version) bytes = std::min(bytes, extent.bytes);
+  }
+  OrtCustomOp supported = {};
+  std::memcpy(&supported, &op, bytes);
+  return supported;
+}
+
+DataType TypeOrUndefined(const ONNXTensorElementDataType& type) {
+  const Result<DataType> known = FromElementType(type);
+  return known ? *known : DataType::kUndefined;
+}
+
+// Which input each output begins with, -1 for none.
+std::vector<int> AliasesOf(const OrtCustomOp& op, size_t outputs) {
+  std::vector<int> aliases(outputs, -1);
+  if (op.GetAliasMap == nullptr) return aliases;
+  int* inputs = nullptr;
+  int* of_outputs = nullptr;
+  const size_t count = op.GetAliasMap(&inputs, &of_outputs);
+  for (size_t i = 0; i < count; ++i) {
+    const auto output = static_cast<size_t>(of_outputs[i]);
+    if (of_outputs[i] >= 0 && output < outputs) aliases[output] = inputs[i];
+  }
+  if (count > 0 && op.ReleaseAliasMap != nullptr) op.ReleaseAliasMap(inputs, of_outputs);
+  return aliases;
+}
+
+// A kernel of a client's.
+class CustomKernel final : public Kernel {
+ public:
+  static Result<std::unique_ptr<Kernel>> Make(const CustomOp& op, const KernelInfo& info,
+                                              const CustomOps& ops) {
+    std::unique_ptr<CustomKernel> kernel(new CustomKernel(op));
+    const int since =
+        info.node().schema != nullptr ? info.node().schema->since : op.start_version();
+    kernel->info_.node =
+        std::make_shared<const NodeDescription>(info, since, ops.logger(), ops.config());
+    for (size_t i = 0; i < info.output_count(); ++i) {
+      kernel->output_types_.push_back(info.OutputElementType(i));
+    }
+    kernel->aliases_ = AliasesOf(op.table(), info.output_count());
+    TENON_RETURN_IF_ERROR(kernel->Create());
+    return kernel;
+  }
+
+  ~CustomKernel() override {
+    if (kernel_ != nullptr) op_.table().KernelDestroy(kernel_);
+  }
+
+  KernelTraits traits() const override { return {.allocates_outputs = true, .is_stateful = true}; }
+
+  Status InferShapes(ShapeContext&) const override { return OkStatus(); }
+
+  Status Run(KernelContext& context) const override {
+    return TakeOrtStatus(AtBoundary([&]() -> Status {
+      OrtKernelContext call = {context, *info_.node, output_types_, aliases_, {}, {}};
+      call.outputs.resize(context.output_count());
+      if (op_.table().KernelComputeV2 != nullptr) {
+        return TakeOrtStatus(op_.table().KernelComputeV2(kernel_, &call));
+      }
+      op_.table().KernelCompute(kernel_, &call);
+      return OkStatus();
+    }));
+  }
+
+ private:
+  explicit CustomKernel(const CustomOp& op) : op_(op) {}
+
+  Status Create() {
+    return TakeOrtStatus(AtBoundary([&]() -> Status {
+      const OrtApi* const api = GetApi(ORT_API_VERSION);
+      if (op_.table().CreateKernelV2 != nullptr) {
+        return TakeOrtStatus(op_.table().CreateKernelV2(op_.client(), api, &info_, &kernel_));
+      }
+      kernel_ = op_.table().CreateKernel(op_.client(), api, &info_);
+      return OkStatus();
+    }));
+  }
+
+  const CustomOp& op_;
+  OrtKernelInfo info_;
+  std::vector<DataType> output_types_;
+  std::vector<int> aliases_;
+  void* kernel_ = nullptr;
+};
+
+auto TypesOf(const Graph& graph, const Node& node) {
+  return [&graph, &node](size_t input) {
+    return node.has_input(input) ? graph.value(node.inputs[input]).type.element_type
+                                 : DataType::kUndefined;
+  };
+}
+
+// Runs custom operators on the CPU.
+class CustomOpProvider final : public ExecutionProvider {
+ public:
+  explicit CustomOpProvider(const CustomOps& ops) : ops_(ops) {}
+
+  const std::string& name() const override { return name_; }
+
+  Result<std::vector<Claim>> GetCapability(const Graph& graph) override {
+    std::vector<Claim> claims;
+    for (size_t i = 0; i < graph.node_capacity(); ++i) {
+      const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+      if (node == nullptr || node->provider >= 0) continue;
+      if (ops_.Find(*node, TypesOf(graph, *node)) != nullptr) claims.push_back({{node->id}});
+    }
+    return claims;
+  }
+
+  Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {
+    const auto types = TypesOf(info.graph(), info.node());
+    const CustomOp* const op = ops_.Find(info.node(), types);
+    if (op == nullptr) return NotImplemented("there is no such custom operator");
+    TENON_RETURN_IF_ERROR(op->CheckNode(info.node(), types));
+    return CustomKernel::Make(*op, info, ops_);
+  }
+
+ private:
+  const CustomOps& ops_;
+  const std::string name_{kCpuProvider};
+};
+
+size_t UsedEntries(const std::vector<ValueId>& values) {
+  size_t used = values.size();
+  while (used > 0 && values[used - 1] == ValueId::kNone) --used;
+  return used;
+}
+
+}  // namespace
+
+CustomOp::CustomOp(std::string domain, const OrtCustomOp& op)
+    : op_(Supported(op)), client_(&op), domain_(std::move(domain)), name_(op_.GetName(client_)) {
+  for (size_t i = 0; i < op_.GetInputTypeCount(client_); ++i) {
+    Formal& formal = inputs_.emplace_back();
+    formal.type = TypeOrUndefined(op_.GetInputType(client_, i));
+    if (op_.GetInputCharacteristic) formal.kind = op_.GetInputCharacteristic(client_, i);
+  }
+  for (size_t i = 0; i < op_.GetOutputTypeCount(client_); ++i) {
+    Formal& formal = outputs_.emplace_back();
+    formal.type = TypeOrUndefined(op_.GetOutputType(client_, i));
+    if (op_.GetOutputCharacteristic) formal.kind = op_.GetOutputCharacteristic(client_, i);
+  }
+  if (op_.GetVariadicInputMinArity) min_variadic_inputs_ = op_.GetVariadicInputMinArity(client_);
+  if (op_.GetVariadicOutputMinArity) min_variadic_outputs_ = op_.GetVariadicOutputMinArity(client_);
+  if (op_.GetVariadicInputHomogeneity) {
+    variadic_inputs_are_alike_ = op_.GetVariadicInputHomogeneity(client_) != 0;
+  }
+  if (op_.GetVariadicOutputHomogeneity) {
+    variadic_outputs_are_alike_ = op_.GetVariadicOutputHomogeneity(client_) != 0;
+  }
+  if (op_.GetStartVersion) start_version_ = op_.GetStartVersion(client_);
+  if (op_.GetEndVersion) end_version_ = op_.GetEndVersion(client_);
+}
+
+bool CustomOp::Implements(const Node& node) const {
+  return node.op_type == name_ && node.domain == domain_ && node.opset >= start_version_ &&
+         node.opset <= end_version_;
+}
+
+Status CustomOp::CheckCount(std::span<const Formal> formals, int min_variadic,
+                            const std::vector<ValueId>& values, std::string_view word) {
+  const size_t used = UsedEntries(values);
+  const bool is_variadic = !formals.empty() && formals.back().kind == INPUT_OUTPUT_VARIADIC;
+  if (is_variadic) {
+    const size_t least = formals.size() - 1 + static_cast<size_t>(std::max(min_variadic, 0));
+    if (used >= least) return OkStatus();
+    return InvalidGraph("expected at least {} {}s, got {}", least, word, used);
+  }
+  if (used > formals.size()) {
+    return InvalidGraph("expected at most {} {}s, got {}", formals.size(), word, used);
+  }
+  for (size_t i = 0; i < formals.size(); ++i) {
+    const bool is_there = i < values.size() && values[i] != ValueId::kNone;
+    if (formals[i].kind == INPUT_OUTPUT_REQUIRED && !is_there) {
+      return InvalidGraph("{} {} is required", word, i);
+    }
+  }
+  return OkStatus();
+}
+
+Status CustomOp::CheckNode(const Node& node,
+                           FunctionRef<DataType(size_t input)> type_of_input) const {
+  TENON_RETURN_IF_ERROR(CheckCount(inputs_, min_variadic_inputs_, node.inputs, "input"));
+  TENON_RETURN_IF_ERROR(CheckCount(outputs_, min_variadic_outputs_, node.outputs, "output"));
+  DataType of_variadic = DataType::kUndefined;
+  for (size_t i = 0; i < node.inputs.size() && !inputs_.empty(); ++i) {
+    const Formal& formal = inputs_[std::min(i, inputs_.size() - 1)];
+    const DataType type = type_of_input(i);
+    if (type == DataType::kUndefined) continue;
+    const bool must_be_alike = formal.kind == INPUT_OUTPUT_VARIADIC && variadic_inputs_are_alike_;
+    const DataType expected =
+        must_be_alike && formal.type == DataType::kUndefined ? of_variadic : formal.type;
+    if (must_be_alike && of_variadic == DataType::kUndefined) of_variadic = type;
+    if (expected == DataType::kUndefined || expected == type) continue;
+    return InvalidGraph("input {}: expected tensor({}), got tensor({})", i, DataTypeName(expected),
+                        DataTypeName(type));
+  }
+  return OkStatus();
+}
+
+DataType CustomOp::OutputType(size_t output, size_t output_count,
+                              FunctionRef<DataType(size_t input)> type_of_input) const {
+  if (output >= output_count || outputs_.empty()) return DataType::kUndefined;
+  const Formal& formal = outputs_[std::min(output, outputs_.size() - 1)];
+  if (formal.type != DataType::kUndefined) return formal.type;
+  // The type of the first input that may be anything.
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].type == DataType::kUndefined) return type_of_input(i);
+  }
+  return DataType::kUndefined;
+}
+
+CustomOps::CustomOps(const SessionOptions& options, const Logger& fallback)
+    : logger_(options.log_id.empty() ? fallback.id() : options.log_id,
+              options.severity.value_or(fallback.severity()), options.log_verbosity,
+              options.log_sink.value_or(fallback.sink())),
+      config_(options.config) {}
+
+std::unique_ptr<CustomOps> CustomOps::For(const OrtSessionOptions& options,
+                                          const SessionOptions& session_options,
+                                          Environment& environment) {
+  if (options.custom_op_domains.empty()) return nullptr;
+  std::unique_ptr<CustomOps> ops(new CustomOps(session_options, environment.logger()));
+  ops->libraries_ = options.custom_op_libraries;
+  for (const OrtCustomOpDomain* const domain : options.custom_op_domains) {
+    for (const OrtCustomOp* const op : domain->ops) {
+      const char* const provider =
+          op->GetExecutionProviderType ? op->GetExecutionProviderType(op) : nullptr;
+      if (provider != nullptr && provider != kCpuProvider) {
+        TENON_LOG(ops->logger_, kWarning, "custom operator '{}' is for {}, which is not here",
+                  op->GetName(op), provider);
+        continue;
+      }
+      ops->ops_.emplace_back(domain->name, *op);
+    }
+  }
+  return ops;
+}
+
+std::unique_ptr<ExecutionProvider> CustomOps::MakeProvider() const {
+  return std::make_unique<CustomOpProvider>(*this);
+}
+
+const CustomOp* CustomOps::Find(const Node& node,
+                                FunctionRef<DataType(size_t input)> type_of_input) const {
+  const CustomOp* by_name = nullptr;
+  for (const CustomOp& op : ops_) {
+    if (!op.Implements(node)) continue;
+    if (op.CheckNode(node, type_of_input).ok()) return &op;
+    if (by_name == nullptr) by_name = &op;
+  }
+  return by_name;
+}
+
+ShapeFunction CustomOps::Find(const Node& node) const {
+  const bool is_custom = std::any_of(ops_.begin(), ops_.end(),
+                                     [&](const CustomOp& op) { return op.Implements(node); });
+  return is_custom ? nullptr : OpShapeFunctions().Find(node);
+}
+
+Status CustomOps::InferOther(const Node& node, ShapeContext& context) const {
+  const auto type_of_input = [&](size_t i) {
+    return i < node.inputs.size() && context.HasInput(i) ? context.InputType(i).element_type
+                                                         : DataType::kUndefined;
+  };
+  const CustomOp* const op = Find(node, type_of_input);
+  if (op == nullptr) return OkStatus();
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const DataType type = op->OutputType(i, node.outputs.size(), type_of_input);
+    TENON_RETURN_IF_ERROR(context.SetOutputType(i, ValueType::Tensor(type)));
+  }
+  if (op->table().InferOutputShapeFn == nullptr) return OkStatus();
+  OrtShapeInferContext call(context, *op);
+  return TakeOrtStatus(AtBoundary(
+      [&] { return TakeOrtStatus(op->table().InferOutputShapeFn(op->client(), &call)); }));
+}
+
+}  // namespace tenon::capi

@@ -1,0 +1,230 @@
+#include "capi/ep_device.h"
+
+#include <memory>
+
+#include "base/cpu_info.h"
+#include "capi/arguments.h"
+#include "capi/handles.h"
+#include "capi/session_handle.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+// Why a provider cannot use a device.
+struct OrtDeviceEpIncompatibilityDetails {
+  uint32_t reasons = OrtDeviceEpIncompatibility_NONE;
+  int32_t error_code = 0;
+  std::string notes;
+};
+
+namespace tenon::capi {
+namespace {
+
+struct Vendor {
+  std::string_view in_model_name;
+  const char* name;
+  uint32_t pci_id;
+};
+constexpr Vendor kCpuVendors[] = {
+    {"AMD", "AMD", 0x1022},
+    {"Intel", "Intel", 0x8086},
+    {"ARM", "ARM", 0x13B5},
+};
+
+std::unique_ptr<OrtHardwareDevice> DescribeCpu() {
+  auto cpu = std::make_unique<OrtHardwareDevice>();
+  const std::string model = CpuModelName();
+  for (const Vendor& vendor : kCpuVendors) {
+    if (model.find(vendor.in_model_name) == std::string::npos) continue;
+    cpu->vendor = vendor.name;
+    cpu->vendor_id = vendor.pci_id;
+    break;
+  }
+  if (!model.empty()) cpu->metadata.Set("Description", model);
+  return cpu;
+}
+
+// Never null, for clients that write it without a look.
+const OrtKeyValuePairs& NoPairs() {
+  static const auto* const none = new OrtKeyValuePairs();
+  return *none;
+}
+
+Status ListCpuDevices(const OrtSession* session, size_t values, const OrtEpDevice** devices,
+                      size_t count) {
+  TENON_RETURN_IF_NULL(session);
+  if (count != values) return InvalidArgument("expected room for {}, got {}", values, count);
+  TENON_RETURN_IF_NULL_ARRAY(devices, count);
+  std::fill_n(devices, count, &CpuEpDevice());
+  return OkStatus();
+}
+
+}  // namespace
+
+const OrtHardwareDevice& CpuHardware() {
+  static const OrtHardwareDevice* const cpu = DescribeCpu().release();
+  return *cpu;
+}
+
+const OrtEpDevice& CpuEpDevice() {
+  static const OrtEpDevice* const device = [] {
+    auto cpu = std::make_unique<OrtEpDevice>();
+    cpu->ep_name = "CPUExecutionProvider";
+    cpu->ep_vendor = "Tenon";
+    cpu->ep_metadata.Set("version", TENON_VERSION);
+    cpu->device = &CpuHardware();
+    cpu->memory = &CpuMemory();
+    return cpu.release();
+  }();
+  return *device;
+}
+
+const MemoryInfo* MemoryOf(const OrtEpDevice& device, int memory_type) {
+  return memory_type == OrtDeviceMemoryType_DEFAULT ? device.memory : nullptr;
+}
+
+OrtStatus* GetEpDevices(const OrtEnv* env, const OrtEpDevice* const** ep_devices,
+                        size_t* num_ep_devices) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(ep_devices);
+    TENON_RETURN_IF_NULL(num_ep_devices);
+    static const OrtEpDevice* const devices[] = {&CpuEpDevice()};
+    *ep_devices = devices;
+    *num_ep_devices = std::size(devices);
+    return OkStatus();
+  });
+}
+
+OrtStatus* GetNumHardwareDevices(const OrtEnv* env, size_t* num_devices) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(num_devices);
+    *num_devices = 1;
+    return OkStatus();
+  });
+}
+
+OrtStatus* GetHardwareDevices(const OrtEnv* env, const OrtHardwareDevice** devices,
+                              size_t num_devices) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(devices);
+    if (num_devices != 1) return InvalidArgument("there is 1 device, got room for {}", num_devices);
+    devices[0] = &CpuHardware();
+    return OkStatus();
+  });
+}
+
+// These have no way to report a null pointer.
+OrtHardwareDeviceType HardwareDevice_Type(const OrtHardwareDevice* device) noexcept {
+  return device == nullptr ? OrtHardwareDeviceType_CPU : device->type;
+}
+uint32_t HardwareDevice_VendorId(const OrtHardwareDevice* device) noexcept {
+  return device == nullptr ? 0 : device->vendor_id;
+}
+const char* HardwareDevice_Vendor(const OrtHardwareDevice* device) noexcept {
+  return device == nullptr ? "" : device->vendor.c_str();
+}
+uint32_t HardwareDevice_DeviceId(const OrtHardwareDevice* device) noexcept {
+  return device == nullptr ? 0 : device->device_id;
+}
+const OrtKeyValuePairs* HardwareDevice_Metadata(const OrtHardwareDevice* device) noexcept {
+  return device == nullptr ? &NoPairs() : &device->metadata;
+}
+const char* EpDevice_EpName(const OrtEpDevice* ep_device) noexcept {
+  return ep_device == nullptr ? "" : ep_device->ep_name.c_str();
+}
+const char* EpDevice_EpVendor(const OrtEpDevice* ep_device) noexcept {
+  return ep_device == nullptr ? "" : ep_device->ep_vendor.c_str();
+}
+const OrtKeyValuePairs* EpDevice_EpMetadata(const OrtEpDevice* ep_device) noexcept {
+  return ep_device == nullptr ? &NoPairs() : &ep_device->ep_metadata;
+}
+const OrtKeyValuePairs* EpDevice_EpOptions(const OrtEpDevice* ep_device) noexcept {
+  return ep_device == nullptr ? &NoPairs() : &ep_device->ep_options;
+}
+const OrtHardwareDevice* EpDevice_Device(const OrtEpDevice* ep_device) noexcept {
+  return ep_device == nullptr ? nullptr : ep_device->device;
+}
+const OrtMemoryInfo* EpDevice_MemoryInfo(const OrtEpDevice* ep_device,
+                                         OrtDeviceMemoryType memory_type) noexcept {
+  if (ep_device == nullptr) return nullptr;
+  const MemoryInfo* const memory = MemoryOf(*ep_device, NumberOf(memory_type));
+  return memory == nullptr ? nullptr : Wrap<OrtMemoryInfo>(memory);
+}
+
+OrtStatus* SessionGetEpDeviceForInputs(const OrtSession* session,
+                                       const OrtEpDevice** inputs_ep_devices,
+                                       size_t num_inputs) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(session);
+    return ListCpuDevices(session, session->inputs().size(), inputs_ep_devices, num_inputs);
+  });
+}
+
+OrtStatus* SessionGetEpDeviceForOutputs(const OrtSession* session,
+                                        const OrtEpDevice** outputs_ep_devices,
+                                        size_t num_outputs) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(session);
+    return ListCpuDevices(session, session->outputs().size(), outputs_ep_devices, num_outputs);
+  });
+}
+
+OrtStatus* GetHardwareDeviceEpIncompatibilityDetails(
+    const OrtEnv* env, const char* ep_name, const OrtHardwareDevice* hw,
+    OrtDeviceEpIncompatibilityDetails** details) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(ep_name);
+    TENON_RETURN_IF_NULL(hw);
+    TENON_RETURN_IF_NULL(details);
+    if (ep_name != CpuEpDevice().ep_name) {
+      return InvalidArgument("there is no execution provider '{}'; available: {}", ep_name,
+                             CpuEpDevice().ep_name);
+    }
+    auto result = std::make_unique<OrtDeviceEpIncompatibilityDetails>();
+    if (hw->type != OrtHardwareDeviceType_CPU) {
+      result->reasons = OrtDeviceEpIncompatibility_DEVICE_INCOMPATIBLE;
+      result->notes = "the provider runs on CPUs";
+    }
+    *details = result.release();
+    return OkStatus();
+  });
+}
+
+OrtStatus* DeviceEpIncompatibilityDetails_GetReasonsBitmask(
+    const OrtDeviceEpIncompatibilityDetails* details, uint32_t* reasons_bitmask) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(details);
+    TENON_RETURN_IF_NULL(reasons_bitmask);
+    *reasons_bitmask = details->reasons;
+    return OkStatus();
+  });
+}
+
+OrtStatus* DeviceEpIncompatibilityDetails_GetNotes(const OrtDeviceEpIncompatibilityDetails* details,
+                                                   const char** notes) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(details);
+    TENON_RETURN_IF_NULL(notes);
+    *notes = details->notes.empty() ? nullptr : details->notes.c_str();
+    return OkStatus();
+  });
+}
+
+OrtStatus* DeviceEpIncompatibilityDetails_GetErrorCode(
+    const OrtDeviceEpIncompatibilityDetails* details, int32_t* error_code) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(details);
+    TENON_RETURN_IF_NULL(error_code);
+    *error_code = details->error_code;
+    return OkStatus();
+  });
+}
+
+void ReleaseDeviceEpIncompatibilityDetails(OrtDeviceEpIncompatibilityDetails* input) noexcept {
+  delete input;
+}
+
+}  // namespace tenon::capi

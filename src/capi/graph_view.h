@@ -1,0 +1,123 @@
+// OrtGraph, OrtNode and OrtValueInfo: graphs that clients look at, and graphs that they make.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/model.h"
+
+namespace tenon::capi {
+class GraphView;
+}  // namespace tenon::capi
+
+struct OrtValueInfo {
+  std::string name;
+  tenon::ValueType type;
+  // Of a value in a graph that is looked at.
+  const tenon::capi::GraphView* view = nullptr;
+  tenon::ValueId id = tenon::ValueId::kNone;
+};
+
+struct OrtNode {
+  const tenon::Node* node = nullptr;
+  // Of a node in a graph that is looked at.
+  const tenon::capi::GraphView* view = nullptr;
+  // Of a node that a client makes, which has names for its inputs and outputs.
+  std::unique_ptr<tenon::Node> made;
+  std::vector<std::string> input_names, output_names;
+};
+
+namespace tenon::capi {
+
+// A graph that a client makes: lists of what it added.
+struct MadeGraph {
+  std::vector<std::unique_ptr<OrtValueInfo>> inputs, outputs;
+  bool has_inputs = false, has_outputs = false;
+  std::vector<std::pair<std::string, Tensor>> initializers;
+  std::vector<std::unique_ptr<OrtNode>> nodes;
+};
+
+}  // namespace tenon::capi
+
+// Either made by a client or a view.
+struct OrtGraph {
+  OrtGraph();
+  ~OrtGraph();
+
+  std::unique_ptr<tenon::capi::MadeGraph> made;
+  // Of a made graph: what clients see of it, until it changes again.
+  mutable std::unique_ptr<tenon::Model> model;
+  mutable std::unique_ptr<tenon::capi::GraphView> view;
+};
+
+struct OrtModel {
+  tenon::OpsetImports opsets;
+  std::unique_ptr<OrtGraph> graph;
+};
+
+namespace tenon::capi {
+
+// The handles of a graph, all of it or some of its nodes. The graph must not change meanwhile.
+class GraphView {
+ public:
+  // `nodes`: those that are seen, all if it is null. `parent`: the node that has the graph as its
+  // subgraph, or null.
+  GraphView(const OrtGraph& handle, const Graph& graph, const Model& model, const OrtNode* parent,
+            const std::vector<NodeId>* nodes = nullptr);
+  ~GraphView();
+
+  struct Use {
+    const OrtNode* node;
+    int64_t input;  // -1: by a subgraph
+  };
+  struct Subgraph {
+    const char* attribute;
+    const OrtGraph* graph;
+  };
+
+  const OrtGraph& handle() const { return handle_; }
+  const Graph& graph() const { return graph_; }
+  const Model& model() const { return model_; }
+  const OrtNode* parent() const { return parent_; }
+  const std::vector<const OrtValueInfo*>& inputs() const { return inputs_; }
+  const std::vector<const OrtValueInfo*>& outputs() const { return outputs_; }
+  const std::vector<const OrtValueInfo*>& initializers() const { return initializers_; }
+  // In topological order.
+  const std::vector<const OrtNode*>& nodes() const { return node_list_; }
+
+  // Null for kNone.
+  const OrtValueInfo* value(ValueId id) const;
+  // Null for nodes that are not seen.
+  const OrtNode* node(NodeId id) const;
+  std::vector<Use> UsesOf(ValueId id) const;
+  // Outer values that the node's subgraphs read.
+  std::vector<const OrtValueInfo*> ImplicitInputsOf(const Node& node) const;
+  std::vector<Subgraph> SubgraphsOf(const Node& node) const;
+
+ private:
+  void SeeNodes(const std::vector<NodeId>* nodes);
+  void SeeWholeInterface();
+  void SeePartialInterface();
+
+  const OrtGraph& handle_;
+  const Graph& graph_;
+  const Model& model_;
+  const OrtNode* const parent_;
+  std::deque<OrtValueInfo> values_;  // by ValueId
+  std::map<NodeId, OrtNode> nodes_;
+  std::map<const Graph*, std::unique_ptr<OrtGraph>> subgraphs_;
+  std::vector<const OrtValueInfo*> inputs_, outputs_, initializers_;
+  std::vector<const OrtNode*> node_list_;
+};
+
+// The view of a graph; of one that a client makes, of what it is now. Error: what makes it no
+// graph.
+Result<const GraphView*> ViewOfGraph(const OrtGraph* graph);
+
+}  // namespace tenon::capi

@@ -1,0 +1,40 @@
+// OrtKernelInfo: what a kernel sees of its node when it is made, and afterwards.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/logging.h"
+#include "base/string_map.h"
+#include "runtime/kernel.h"
+
+namespace tenon::capi {
+
+// Copied from the node, so that a copy of the info may outlive the graph. The logger and the
+// config belong to the session.
+struct NodeDescription {
+  NodeDescription(const KernelInfo& info, int since, const Logger& session_logger,
+                  const StringMap& session_config);
+
+  struct Edge {
+    std::string name;  // "" if it is left out
+    ValueType type;
+  };
+
+  std::string name, op_type, domain;
+  int since_version;
+  std::vector<Attribute> attributes;
+  std::vector<Edge> inputs, outputs;
+  std::vector<Value> constants;  // by input; kNone for those that are none
+  const Logger& logger;
+  const StringMap& config;
+};
+
+}  // namespace tenon::capi
+
+struct OrtKernelInfo {
+  std::shared_ptr<const tenon::capi::NodeDescription> node;
+};

@@ -1,0 +1,196 @@
+#include "capi/shared_allocators.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "capi/allocator.h"
+#include "capi/arena_config.h"
+#include "capi/arguments.h"
+#include "capi/env.h"
+#include "capi/ep_device.h"
+#include "capi/handles.h"
+#include "capi/key_value_pairs.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+#include "tensor/arena.h"
+
+namespace tenon::capi {
+
+SharedAllocators::~SharedAllocators() {
+  for (const Entry& entry : entries_) {
+    if (entry.is_ours) ReleaseAllocator(entry.handle);
+  }
+}
+
+std::vector<SharedAllocators::Entry>::const_iterator SharedAllocators::FindEntry(
+    const MemoryInfo& memory) const {
+  return std::find_if(entries_.begin(), entries_.end(),
+                      [&](const Entry& entry) { return entry.memory->SameDevice(memory); });
+}
+
+Status SharedAllocators::Register(OrtAllocator* client) {
+  const MemoryInfo& memory = InternMemoryInfo(*Unwrap(client->Info(client)));
+  const MutexLock lock(mutex_);
+  if (FindEntry(memory) != entries_.end()) {
+    return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
+  }
+  entries_.push_back({&memory, client, false, AlignedFromClient(client)});
+  return OkStatus();
+}
+
+Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> allocator, bool replace) {
+  const MemoryInfo& memory = InternMemoryInfo(allocator->info());
+  const MutexLock lock(mutex_);
+  const auto known = FindEntry(memory);
+  if (known != entries_.end() && !replace) {
+    return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
+  }
+  if (known != entries_.end()) {
+    if (known->is_ours) ReleaseAllocator(known->handle);
+    entries_.erase(known);
+  }
+  entries_.push_back({&memory, NewClientAllocator(allocator), true, allocator});
+  return entries_.back().handle;
+}
+
+Status SharedAllocators::Remove(const MemoryInfo& memory) {
+  const MutexLock lock(mutex_);
+  const auto known = FindEntry(memory);
+  if (known == entries_.end()) {
+    return InvalidArgument("memory of '{}' has no shared allocator", memory.name);
+  }
+  if (known->is_ours) ReleaseAllocator(known->handle);
+  entries_.erase(known);
+  return OkStatus();
+}
+
+OrtAllocator* SharedAllocators::Find(const MemoryInfo& memory) const {
+  const MutexLock lock(mutex_);
+  const auto known = FindEntry(memory);
+  return known == entries_.end() ? nullptr : known->handle;
+}
+
+std::shared_ptr<Allocator> SharedAllocators::FindForSessions(const MemoryInfo& memory) const {
+  const MutexLock lock(mutex_);
+  const auto known = FindEntry(memory);
+  return known == entries_.end() ? nullptr : known->allocator;
+}
+
+namespace {
+
+Status CheckCpu(const MemoryInfo& memory) {
+  if (memory.SameDevice(CpuMemory())) return OkStatus();
+  return InvalidArgument("no provider allocates memory of '{}', device {}", memory.name,
+                         memory.device_id);
+}
+
+// The number in option `name`, or 0. Error: another text.
+Result<size_t> BytesOption(const OrtKeyValuePairs* options, std::string_view name) {
+  if (options == nullptr) return 0;
+  const auto entry = options->entries().find(name);
+  if (entry == options->entries().end()) return 0;
+  const std::string& text = entry->second;
+  size_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error == std::errc() && end == text.data() + text.size()) return bytes;
+  return InvalidArgument("allocator option '{}': expected a number of bytes, got '{}'", name, text);
+}
+
+}  // namespace
+
+OrtStatus* CreateAndRegisterAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info,
+                                      const OrtArenaCfg* arena_cfg) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(mem_info);
+    TENON_RETURN_IF_ERROR(CheckCpu(*Unwrap(mem_info)));
+    const size_t limit = arena_cfg == nullptr ? 0 : arena_cfg->max_bytes;
+    auto arena = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);
+    TENON_RETURN_IF_ERROR(env->shared->allocators.Create(std::move(arena), false));
+    return OkStatus();
+  });
+}
+
+OrtStatus* CreateAndRegisterAllocatorV2(OrtEnv* env, const char* provider_type,
+                                        const OrtMemoryInfo* mem_info, const OrtArenaCfg* arena_cfg,
+                                        const char* const*, const char* const*, size_t) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(provider_type);
+    if (provider_type != std::string_view("CPUExecutionProvider")) {
+      return InvalidArgument("there is no execution provider '{}'", provider_type);
+    }
+    return TakeOrtStatus(CreateAndRegisterAllocator(env, mem_info, arena_cfg));
+  });
+}
+
+OrtStatus* RegisterAllocator(OrtEnv* env, OrtAllocator* allocator) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(allocator);
+    return env->shared->allocators.Register(allocator);
+  });
+}
+
+OrtStatus* UnregisterAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(mem_info);
+    return env->shared->allocators.Remove(*Unwrap(mem_info));
+  });
+}
+
+OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
+                                 OrtDeviceMemoryType mem_type, OrtAllocatorType allocator_type,
+                                 const OrtKeyValuePairs* allocator_options,
+                                 OrtAllocator** allocator) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(ep_device);
+    const MemoryInfo* const memory = MemoryOf(*ep_device, NumberOf(mem_type));
+    if (memory == nullptr) {
+      return InvalidArgument("the device has no memory of type {}", NumberOf(mem_type));
+    }
+    TENON_RETURN_IF_ERROR(CheckCpu(*memory));
+    TENON_ASSIGN_OR_RETURN(const size_t limit, BytesOption(allocator_options, "arena.max_mem"));
+    std::shared_ptr<Allocator> created = SharedCpuAllocator();
+    if (NumberOf(allocator_type) == OrtArenaAllocator) {
+      created = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);
+    } else if (NumberOf(allocator_type) != OrtDeviceAllocator) {
+      return InvalidArgument("a shared allocator is a device's own or an arena, got type {}",
+                             NumberOf(allocator_type));
+    }
+    TENON_ASSIGN_OR_RETURN(OrtAllocator* const handle,
+                           env->shared->allocators.Create(std::move(created), true));
+    if (allocator != nullptr) *allocator = handle;
+    return OkStatus();
+  });
+}
+
+OrtStatus* GetSharedAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info,
+                              OrtAllocator** allocator) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(mem_info);
+    TENON_RETURN_IF_NULL(allocator);
+    *allocator = env->shared->allocators.Find(*Unwrap(mem_info));
+    if (*allocator != nullptr || !Unwrap(mem_info)->SameDevice(CpuMemory())) return OkStatus();
+    return TakeOrtStatus(GetAllocatorWithDefaultOptions(allocator));
+  });
+}
+
+OrtStatus* ReleaseSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
+                                  OrtDeviceMemoryType mem_type) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(ep_device);
+    const MemoryInfo* const memory = MemoryOf(*ep_device, NumberOf(mem_type));
+    if (memory == nullptr) {
+      return InvalidArgument("the device has no memory of type {}", NumberOf(mem_type));
+    }
+    return env->shared->allocators.Remove(*memory);
+  });
+}
+
+}  // namespace tenon::capi

@@ -1,0 +1,37 @@
+// Tensors among the arguments of slots.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <memory>
+
+#include "capi/arguments.h"
+#include "capi/handles.h"
+
+namespace tenon::capi {
+
+// A tensor over memory of the client, kept alive by `owner` or, if that is null, by the client.
+// Error: kInvalidArgument where type, shape and size do not fit together.
+Result<Tensor> ViewOf(const MemoryInfo& memory, void* data, size_t size_bytes, const int64_t* dims,
+                      size_t rank, const ONNXTensorElementDataType& element_type,
+                      std::shared_ptr<void> owner);
+
+// The tensor in a value from a client.
+template <class Handle>
+auto TensorOf(Handle* value) -> Result<decltype(&Unwrap(value)->tensor())> {
+  TENON_RETURN_IF_NULL(value);
+  auto* const object = Unwrap(value);
+  if (!object->is_tensor()) {
+    return InvalidArgument("expected a tensor, got a {}", ValueKindName(object->kind()));
+  }
+  return &object->tensor();
+}
+
+// A copy of a tensor in memory of `allocator`.
+Result<Tensor> CopyTensor(const Tensor& tensor, OrtAllocator* allocator);
+
+// Copies the elements of a tensor into another of the same type and shape. Error: kInvalidArgument
+// if they differ; kNotImplemented for memory that the CPU cannot reach.
+Status CopyElements(const Tensor& from, Tensor& into);
+
+}  // namespace tenon::capi

@@ -1,0 +1,172 @@
+// Initializers from clients, external data, free dimensions, and where optimized models go.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/temporary_folder.h"
+#include "capi/client.h"
+#include "capi/model_builder.h"
+
+namespace tenon::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+
+// z = x + w; w is {10, 20, 30}, or lies in a file.
+std::string AddModel(bool is_external) {
+  ModelBuilder builder;
+  builder.Input("x", TensorType(kFloat, {"n", 3}));
+  if (is_external) {
+    builder.ExternalInitializer("w", 3, "weights.bin", 4);
+  } else {
+    builder.Initializer("w", {10, 20, 30});
+  }
+  return builder.Node("Add", {"x", "w"}, {"z"}).Output("z", TensorTypeWithoutShape(kFloat)).Bytes();
+}
+
+std::vector<float> RunOnOnes(Ort::Session& session) {
+  std::vector<float> ones = {1, 1, 1};
+  const Ort::Value x = TensorOver(ones, {1, 3});
+  const char* const inputs[] = {"x"};
+  const char* const outputs[] = {"z"};
+  return ElementsOf<float>(session.Run(Ort::RunOptions(), inputs, &x, 1, outputs, 1)[0]);
+}
+
+TEST(InitializerTest, AddedOnesReplaceThoseOfTheModel) {
+  std::vector<float> weights = {1, 2, 3};
+  const Ort::Value w = TensorOver(weights, {3});
+  Ort::SessionOptions options;
+  options.AddInitializer("w", w);
+  options.AddInitializer("unknown", w);
+  Ort::Session session = Open(AddModel(false), options);
+  EXPECT_THAT(RunOnOnes(session), ElementsAre(2, 3, 4));
+  EXPECT_THAT(ErrorOf([&] { options.AddInitializer("w", w); }), HasSubstr("already"));
+  EXPECT_THAT(ErrorOf([&] { options.AddInitializer("v", nullptr); }), HasSubstr("null"));
+}
+
+TEST(InitializerTest, TypeAndShapeMustBeTheModels) {
+  std::vector<float> weights = {1, 2};
+  const Ort::Value w = TensorOver(weights, {2});
+  Ort::SessionOptions options;
+  options.AddInitializer("w", w);
+  EXPECT_THAT(ErrorOf([&] { Open(AddModel(false), options); }),
+              HasSubstr("initializer 'w': the model has float of shape [3], got float of shape"));
+}
+
+TEST(InitializerTest, ExternalOnesComeFromTheCaller) {
+  const OrtApi& api = Ort::GetApi();
+  EXPECT_THAT(ErrorOf([&] { Open(AddModel(true)); }), HasSubstr("weights.bin"));
+  std::vector<float> weights = {4, 5, 6};
+  const Ort::Value w = TensorOver(weights, {3});
+  const OrtValue* const values[] = {w};
+  const char* const names[] = {"w"};
+  Ort::SessionOptions options;
+  ASSERT_EQ(Outcome(api.AddExternalInitializers(options, names, values, 1)), "");
+  Ort::Session session = Open(AddModel(true), options);
+  EXPECT_THAT(RunOnOnes(session), ElementsAre(5, 6, 7));
+  const char* const unknown[] = {"unknown"};
+  ASSERT_EQ(Outcome(api.AddExternalInitializers(options, unknown, values, 1)), "");
+  EXPECT_THAT(ErrorOf([&] { Open(AddModel(true), options); }), HasSubstr("'unknown'"));
+}
+
+TEST(InitializerTest, ExternalFilesComeFromMemory) {
+  float file[] = {0, 7, 8, 9};
+  const char* const names[] = {"weights.bin"};
+  char* const buffers[] = {reinterpret_cast<char*>(file)};
+  const size_t sizes[] = {sizeof(file)};
+  Ort::SessionOptions options;
+  ASSERT_EQ(Outcome(Ort::GetApi().AddExternalInitializersFromFilesInMemory(options, names, buffers,
+                                                                           sizes, 1)),
+            "");
+  Ort::Session session = Open(AddModel(true), options);
+  std::fill(std::begin(file), std::end(file), 0.f);
+  EXPECT_THAT(RunOnOnes(session), ElementsAre(8, 9, 10));
+  const size_t too_short[] = {8};
+  ASSERT_EQ(Outcome(Ort::GetApi().AddExternalInitializersFromFilesInMemory(options, names, buffers,
+                                                                           too_short, 1)),
+            "");
+  EXPECT_THAT(ErrorOf([&] { Open(AddModel(true), options); }), HasSubstr("exceed"));
+}
+
+TEST(InitializerTest, OptimizedModelsKeepLargeOnesBesideThem) {
+  const tenon::TemporaryFolder folder;
+  const std::string path = folder.path() + "/optimized.onnx";
+  Ort::SessionOptions options;
+  options.SetOptimizedModelFilePath(path.c_str());
+  options.AddConfigEntry("session.optimized_model_external_initializers_file_name", "side.bin");
+  options.AddConfigEntry("session.optimized_model_external_initializers_min_size_in_bytes", "12");
+  Open(AddModel(false), options);
+  EXPECT_EQ(std::filesystem::file_size(folder.path() + "/side.bin"), 12u);
+  Ort::Session session(Env(), path.c_str(), Ort::SessionOptions());
+  EXPECT_THAT(RunOnOnes(session), ElementsAre(11, 21, 31));
+}
+
+// A file that ONNX Runtime wrote: one parameter "w" of 3 floats, {4, 5, 6}, adapter version 2 for
+// model version 3. Little-endian words.
+constexpr uint32_t kAdapter[] = {
+    0x00000008, 0x54524f54, 0xffffffe4, 0x00000001, 0x00000002, 0x00000003, 0x00000004,
+    0x00000001, 0x00000010, 0x0014000c, 0x00080004, 0x0010000c, 0x0000000c, 0x0000002c,
+    0x0000001c, 0x00000001, 0x00000004, 0x0000000c, 0x40800000, 0x40a00000, 0x40c00000,
+    0x00000001, 0x00000003, 0x00000000, 0x00000001, 0x00000077};
+
+// The model, whose `w` may be fed.
+std::string AdaptedModel() {
+  return ModelBuilder()
+      .Input("x", TensorType(kFloat, {"n", 3}))
+      .Input("w", TensorType(kFloat, {3}))
+      .Initializer("w", {10, 20, 30})
+      .Node("Add", {"x", "w"}, {"z"})
+      .Output("z", TensorTypeWithoutShape(kFloat))
+      .Bytes();
+}
+
+TEST(LoraTest, AdapterFeedsItsParameters) {
+  const tenon::TemporaryFolder folder;
+  const std::string path = folder.Write(
+      "w.onnx_adapter", std::string(reinterpret_cast<const char*>(kAdapter), sizeof(kAdapter)));
+  Ort::Session session = Open(AdaptedModel());
+  EXPECT_THAT(RunOnOnes(session), ElementsAre(11, 21, 31));
+  const Ort::LoraAdapter adapters[] = {
+      Ort::LoraAdapter::CreateLoraAdapter(path, nullptr),
+      Ort::LoraAdapter::CreateLoraAdapterFromArray(kAdapter, sizeof(kAdapter),
+                                                   Ort::AllocatorWithDefaultOptions())};
+  for (const Ort::LoraAdapter& adapter : adapters) {
+    Ort::RunOptions options;
+    options.AddActiveLoraAdapter(adapter);
+    std::vector<float> ones = {1, 1, 1};
+    const Ort::Value x = TensorOver(ones, {1, 3});
+    const char* const inputs[] = {"x"};
+    const char* const outputs[] = {"z"};
+    const auto results = session.Run(options, inputs, &x, 1, outputs, 1);
+    EXPECT_THAT(ElementsOf<float>(results[0]), ElementsAre(5, 6, 7));
+  }
+}
+
+TEST(LoraTest, DamagedAdaptersAreErrors) {
+  // Every word changed in turn, and every length: an error or another adapter, never a fault.
+  std::vector<uint32_t> words(std::begin(kAdapter), std::end(kAdapter));
+  const auto read = [&](size_t bytes) {
+    return ErrorOf(
+        [&] { Ort::LoraAdapter::CreateLoraAdapterFromArray(words.data(), bytes, nullptr); });
+  };
+  for (size_t bytes = 0; bytes < sizeof(kAdapter) - 8; ++bytes) EXPECT_NE(read(bytes), "") << bytes;
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (const uint32_t wrong : {0u, 1u, 0x7fffffffu, 0x80000000u, 0xffffffffu, 0xffffff00u}) {
+      words[i] = wrong;
+      read(sizeof(kAdapter));
+    }
+    words[i] = kAdapter[i];
+  }
+  words[3] = 2;
+  EXPECT_THAT(read(sizeof(kAdapter)), HasSubstr("format version 2"));
+  EXPECT_THAT(ErrorOf([] { Ort::LoraAdapter::CreateLoraAdapter("/no/such/file", nullptr); }),
+              HasSubstr("/no/such/file"));
+}
+
+}  // namespace
+}  // namespace tenon::test
