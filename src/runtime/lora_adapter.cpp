@@ -51,6 +51,15 @@ class FlatBuffer {
     return has_field ? std::optional(table + *in_table) : std::nullopt;
   }
 
+  // Whether the vtable of a table is whole; a field that lies behind its end would seem left out.
+  bool IsWhole(size_t table) const {
+    const auto distance = At<int32_t>(table);
+    if (!distance) return false;
+    const int64_t vtable = static_cast<int64_t>(table) - *distance;
+    const auto size = vtable < 0 ? std::nullopt : At<uint16_t>(static_cast<size_t>(vtable));
+    return size && *size <= bytes_.size() - static_cast<size_t>(vtable);
+  }
+
   int32_t Int(size_t table, size_t index) const {
     const auto field = Field(table, index);
     return field ? At<int32_t>(*field).value_or(0) : 0;
@@ -103,6 +112,7 @@ Result<Tensor> TensorOf(int32_t type_number, Shape shape, std::span<const std::b
 
 Result<LoraParameter> ReadParameter(const FlatBuffer& buffer, size_t table,
                                     const std::shared_ptr<void>& owner) {
+  if (!buffer.IsWhole(table)) return NoAdapter();
   const auto name = buffer.Vector(table, 0, 1);
   const auto dims = buffer.Vector(table, 1, sizeof(int64_t));
   const auto data = buffer.Vector(table, 3, 1);
@@ -141,7 +151,7 @@ Result<LoraAdapter> ReadLoraAdapter(std::span<const std::byte> bytes, std::share
       std::memcmp(bytes.data() + kIdentifierAt, kIdentifier, sizeof(kIdentifier)) == 0;
   const FlatBuffer buffer(bytes);
   const auto root = is_adapter ? buffer.Follow(0) : std::nullopt;
-  if (!root) return NoAdapter();
+  if (!root || !buffer.IsWhole(*root)) return NoAdapter();
   if (const int32_t version = buffer.Int(*root, 0); version != kFormatVersion) {
     return InvalidArgument("a LoRA adapter of format version {}; {} is known", version,
                            kFormatVersion);

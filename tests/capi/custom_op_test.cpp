@@ -122,7 +122,8 @@ TEST(CustomOpTest, KernelInfoDescribesTheNode) {
             std::vector<int64_t>{3});
   EXPECT_EQ(op.last_kernel->is_constant, 1);
   EXPECT_STREQ(info.GetConfigEntries().GetValue("test.key"), "value");
-  EXPECT_THAT(ErrorOf([&] { info.GetAttribute<float>("bias"); }), HasSubstr("INT"));
+  EXPECT_THAT(ErrorOf([&] { info.GetAttribute<float>("bias"); }),
+              HasSubstr("'bias' is of type int, not float"));
   EXPECT_THAT(ErrorOf([&] { info.GetAttribute<float>("none"); }), HasSubstr("'none'"));
   EXPECT_THAT(ErrorOf([&] { info.GetInputName(2); }), HasSubstr("2"));
 }
