@@ -18,8 +18,8 @@ import sys
 import threading
 import warnings
 
-import cases
 import engines
+import suite_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"
@@ -94,7 +94,7 @@ def report(names: list[tuple[str, str]], results: dict[str, list[Result]]) -> st
         for engine, of_engine in results.items()
     }
     rows: list[list[object]] = []
-    for category in cases.CATEGORIES:
+    for category in suite_cases.CATEGORIES:
         total = totals[category]
         rows.append([category, total, *(share(passed[e][category], total) for e in results)])
     everything = [share(passed[engine].total(), len(names)) for engine in results]
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print Tenon's cases that do not pass")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")  # of the suite's own arithmetic
-    names = [(case.name, case.category) for case in cases.load(engines.OnnxRuntimeBackend)]
+    names = [(case.name, case.category) for case in suite_cases.load(engines.OnnxRuntimeBackend)]
     results = {engine: run_engine(engine, len(names)) for engine in engines.ENGINES}
     DOCUMENT.write_text(report(names, results))
     for engine, of_engine in results.items():

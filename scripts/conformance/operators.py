@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "operators.md"
 sys.path.insert(0, str(ROOT / "tests" / "conformance"))
 
-import compare  # noqa: E402
+import agreement  # noqa: E402
 import generated  # noqa: E402
 from onnx import defs  # noqa: E402
 
@@ -28,7 +28,7 @@ def run_tenon(case: generated.Case) -> None:
     tenon.InferenceSession(case.model.SerializeToString()).run(None, case.feeds)
 
 
-ENGINES = {"tenon": run_tenon, "onnxruntime": compare.run_onnxruntime}
+ENGINES = {"tenon": run_tenon, "onnxruntime": agreement.run_onnxruntime}
 
 
 def runs(engine: str, schema: defs.OpSchema, type_name: str) -> bool:

@@ -14,8 +14,8 @@ import tempfile
 import unittest
 import warnings
 
-import cases
 import engines
+import suite_cases
 
 
 class Stage:
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def run_cases(backend: type, first: int, lines) -> None:
-    for position, case in enumerate(cases.load(backend)):
+    for position, case in enumerate(suite_cases.load(backend)):
         if position < first:
             continue
         print(json.dumps({"start": position}), file=lines, flush=True)

@@ -168,8 +168,8 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     std::vector<std::vector<Value>> collected;
   };
 
-  // A false condition ends the loop also where the node has no condition as an input. The standard's
-  // text would ignore it; models are made for engines that do not.
+  // A false condition ends the loop also where the node has no condition as an input. The
+  // standard's text would ignore it; models are made for engines that do not.
   Result<bool> RunBody(int64_t trip, State& state, SubgraphRunner& body) const {
     TENON_ASSIGN_OR_RETURN(state.inputs[0], state.number.At(trip));
     state.inputs[1] = state.condition;

@@ -2,7 +2,7 @@
 
 import warnings
 
-import compare
+import agreement
 import generated
 import pytest
 import tenon
@@ -25,9 +25,9 @@ def check(case: generated.Case) -> str:
     """What is wrong with Tenon's outputs, if anything."""
     session = tenon.InferenceSession(case.model.SerializeToString())
     actual = session.run(None, case.feeds)
-    expected = compare.references(case)
-    differences = [compare.difference(actual, outputs) for outputs in expected]
-    agrees = not differences or "" in differences or compare.is_known_wrong(case)
+    expected = agreement.references(case)
+    differences = [agreement.difference(actual, outputs) for outputs in expected]
+    agrees = not differences or "" in differences or agreement.is_known_wrong(case)
     return "" if agrees else differences[0]
 
 
