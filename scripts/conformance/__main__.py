@@ -38,7 +38,7 @@ def run_engine(engine: str, count: int) -> list[Result]:
 
 def run_worker(engine: str, first: int) -> list[Result]:
     """Results from case `first` on, up to the one at which the process ended."""
-    worker = pathlib.Path(__file__).with_name("worker.py")
+    worker = pathlib.Path(__file__).with_name("suite_worker.py")
     command = [sys.executable, str(worker), engine, str(first)]
     results: list[Result] = []
     started = first - 1

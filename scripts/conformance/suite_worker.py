@@ -1,4 +1,4 @@
-"""Runs cases of the suite on one engine: worker.py ENGINE FIRST
+"""Runs cases of the suite on one engine: suite_worker.py ENGINE FIRST
 
 FIRST is the position of the first case to run. Writes one JSON object a line: {"start": position}
 before a case, then {"outcome": ..., "detail": ...}. A process that dies so says where.
