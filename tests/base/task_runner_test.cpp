@@ -32,7 +32,6 @@ TEST(TaskRunnerTest, OneThreadKeepsTheOrder) {
 }
 
 TEST(TaskRunnerTest, TasksRunBesideTheCallerAndEachOther) {
-  TaskRunner runner(2);
   std::promise<std::thread::id> first, second;
   std::promise<void> both;
   const std::shared_future<void> go = both.get_future().share();
@@ -40,6 +39,7 @@ TEST(TaskRunnerTest, TasksRunBesideTheCallerAndEachOther) {
     promise.set_value(std::this_thread::get_id());
     go.wait();
   };
+  TaskRunner runner(2);  // ends before what its tasks use
   runner.Post([&] { wait_for_both(first); });
   runner.Post([&] { wait_for_both(second); });
   const std::thread::id one = first.get_future().get();
