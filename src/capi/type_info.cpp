@@ -91,6 +91,9 @@ OrtStatus* GetOnnxTypeFromTypeInfo(const OrtTypeInfo* type_info, ONNXType* out) 
       case Value::Kind::kSparseTensor:
         *out = ONNX_TYPE_SPARSETENSOR;
         break;
+      case Value::Kind::kOpaque:
+        *out = ONNX_TYPE_OPAQUE;
+        break;
     }
     return OkStatus();
   });

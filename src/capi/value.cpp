@@ -27,6 +27,8 @@ ONNXType KindOf(const Value& value) {
       return ONNX_TYPE_OPTIONAL;
     case Value::Kind::kSparseTensor:
       return ONNX_TYPE_SPARSETENSOR;
+    case Value::Kind::kOpaque:
+      return ONNX_TYPE_OPAQUE;
     case Value::Kind::kNone:
       break;
   }

@@ -8,7 +8,7 @@ namespace {
 
 // Messages in this file are built bottom-up as strings where they may be empty: a builder drops an
 // empty message, but a dimension about which nothing is known is one, and so is a scalar's shape.
-std::string DimMessage(const Dim& dim) {
+std::string DimMessage(const Dim& dim, const std::string& denotation) {
   std::string bytes;
   MessageBuilder<DimField> message(bytes);
   if (dim.is_number()) {
@@ -16,13 +16,19 @@ std::string DimMessage(const Dim& dim) {
   } else if (!dim.is_unknown()) {
     message.add_string(DimField::kParam, dim.ToString());
   }
+  WriteText(denotation, message, DimField::kDenotation);
   return bytes;
 }
 
-std::string ShapeMessage(const SymbolicShape& shape) {
+std::string ShapeMessage(const ValueType& type) {
   std::string bytes;
   MessageBuilder<ShapeField> message(bytes);
-  for (const Dim& dim : shape) message.add_message(ShapeField::kDim, DimMessage(dim));
+  const SymbolicShape& shape = *type.shape;
+  for (size_t axis = 0; axis < shape.rank(); ++axis) {
+    const bool has_denotation = axis < type.dim_denotations.size();
+    message.add_message(ShapeField::kDim,
+                        DimMessage(shape[axis], has_denotation ? type.dim_denotations[axis] : ""));
+  }
   return bytes;
 }
 
@@ -30,7 +36,7 @@ std::string TensorTypeMessage(const ValueType& type) {
   std::string bytes;
   MessageBuilder<TensorTypeField> message(bytes);
   message.add_enum(TensorTypeField::kElementType, static_cast<int32_t>(type.element_type));
-  if (type.shape) message.add_message(TensorTypeField::kShape, ShapeMessage(*type.shape));
+  if (type.shape) message.add_message(TensorTypeField::kShape, ShapeMessage(type));
   return bytes;
 }
 
@@ -102,6 +108,7 @@ std::string TypeMessage(const ValueType& type) {
     case Value::Kind::kMap:
       message.add_message(TypeField::kMap, MapTypeMessage(type));
       break;
+    case Value::Kind::kOpaque:
     case Value::Kind::kNone:
       break;
   }

@@ -26,8 +26,8 @@ struct ReadOptions {
 // Maps the file and reads it. Initializers are views into the mapping where alignment allows, and
 // keep it alive. External data must lie in the model's folder (base/confined_path.h). The graphs
 // are sound afterwards: every name is resolved, every value defined once, and there are no cycles.
-// Whether the nodes conform to their schemas is asked of CheckModel (ir/checker.h). Dropped:
-// denotations of dimensions, names and doc strings of tensors in attributes.
+// Whether the nodes conform to their schemas is asked of CheckModel (ir/checker.h). Dropped: names
+// and doc strings of tensors in attributes.
 // errors  kNoSuchFile       nothing has that name
 //         kInvalidProtobuf  with the byte offset
 //         kInvalidGraph     naming the node or value

@@ -50,6 +50,7 @@ ValueType DerivedType(const Graph& graph, const Node& node, const OpFormal& outp
     ValueType type = graph.value(node.inputs[i]).type;
     type.shape.reset();
     type.denotation.clear();
+    type.dim_denotations.clear();
     if (type.kind != Value::Kind::kNone) return type;
   }
   ValueType literal = ParseTypeName(output.type);

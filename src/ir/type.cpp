@@ -66,6 +66,11 @@ ValueType ValueType::Of(const tenon::Value& value) {
       return Map(value.map().keys.type(), Tensor(value.map().values.type()));
     case Value::Kind::kOptional:
       return Optional(Of(value.optional().value));
+    case Value::Kind::kOpaque: {
+      ValueType type;
+      type.kind = Value::Kind::kOpaque;
+      return type;
+    }
     case Value::Kind::kNone:
       break;
   }
@@ -85,6 +90,8 @@ std::string ValueType::TypeName() const {
       return Format("optional({})", inner);
     case Value::Kind::kMap:
       return Format("map({},{})", DataTypeName(element_type), inner);
+    case Value::Kind::kOpaque:
+      return "opaque";
     default:
       return "unknown";
   }
@@ -119,6 +126,7 @@ Result<ValueType> MergeTypes(const ValueType& a, const ValueType& b) {
     merged.held = b.held;
   }
   if (merged.denotation.empty()) merged.denotation = b.denotation;
+  if (merged.dim_denotations.empty()) merged.dim_denotations = b.dim_denotations;
   return merged;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/dim.h"
 #include "tensor/data_type.h"
@@ -21,6 +22,8 @@ struct ValueType {
   // Of a sequence, optional or map: the type of what it holds.
   std::shared_ptr<const ValueType> held;
   std::string denotation;
+  // Of a tensor with a shape: what each axis means, e.g. "DATA_BATCH"; empty if no axis says.
+  std::vector<std::string> dim_denotations = {};
 
   static ValueType Tensor(DataType element_type, std::optional<SymbolicShape> shape = std::nullopt);
   static ValueType Sequence(ValueType held);

@@ -16,7 +16,7 @@ Result<DataType> ElementType(int64_t number) {
   return static_cast<DataType>(number);
 }
 
-Dim ReadDim(std::string_view bytes, WireErrors& errors) {
+Dim ReadDim(std::string_view bytes, WireErrors& errors, std::string& denotation) {
   Dim dim = Dim::Unknown();
   WireReader reader("TensorShapeProto.Dimension", bytes, errors);
   while (reader.Next()) {
@@ -26,36 +26,47 @@ Dim ReadDim(std::string_view bytes, WireErrors& errors) {
     } else if (reader.field<DimField>() == DimField::kParam) {
       const std::string_view name = reader.Bytes();
       dim = name.empty() ? Dim::Unknown() : Dim::Symbol(std::string(name));
+    } else if (reader.field<DimField>() == DimField::kDenotation) {
+      denotation = reader.Bytes();
     }
   }
   return dim;
 }
 
-SymbolicShape ReadShape(std::string_view bytes, WireErrors& errors) {
+SymbolicShape ReadShape(std::string_view bytes, WireErrors& errors,
+                        std::vector<std::string>& denotations) {
   SymbolicShape shape;
+  denotations.clear();
   WireReader reader("TensorShapeProto", bytes, errors);
   while (reader.Next()) {
     if (reader.field<ShapeField>() == ShapeField::kDim) {
-      shape.Append(ReadDim(reader.Bytes(), errors));
+      std::string denotation;
+      shape.Append(ReadDim(reader.Bytes(), errors, denotation));
+      if (denotation.empty() && denotations.empty()) continue;
+      denotations.resize(shape.rank() - 1);
+      denotations.push_back(std::move(denotation));
     }
   }
+  if (!denotations.empty()) denotations.resize(shape.rank());
   return shape;
 }
 
 Result<ValueType> ReadTensorType(Value::Kind kind, std::string_view bytes, WireErrors& errors) {
   int64_t number = 0;
   std::optional<SymbolicShape> shape;
+  std::vector<std::string> denotations;
   WireReader reader("TypeProto.Tensor", bytes, errors);
   while (reader.Next()) {
     if (reader.field<TensorTypeField>() == TensorTypeField::kElementType) {
       number = reader.Int();
     } else if (reader.field<TensorTypeField>() == TensorTypeField::kShape) {
-      shape = ReadShape(reader.Bytes(), errors);
+      shape = ReadShape(reader.Bytes(), errors, denotations);
     }
   }
   TENON_ASSIGN_OR_RETURN(const DataType element_type, ElementType(number));
   ValueType type = ValueType::Tensor(element_type, std::move(shape));
   type.kind = kind;
+  type.dim_denotations = std::move(denotations);
   return type;
 }
 

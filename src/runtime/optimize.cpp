@@ -86,16 +86,35 @@ Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
   return OkStatus();
 }
 
+// Gives the inputs' axes whose meaning has a size that size, and their names with it.
+void FixDenotedDimensions(Graph& graph, const std::map<std::string, int64_t>& by_denotation,
+                          std::map<std::string, int64_t>& by_name) {
+  if (by_denotation.empty()) return;
+  for (const ValueId id : graph.inputs) {
+    ValueType& type = graph.value(id).type;
+    if (!type.shape) continue;
+    for (size_t axis = 0; axis < type.dim_denotations.size(); ++axis) {
+      const auto size = by_denotation.find(type.dim_denotations[axis]);
+      Dim& dim = (*type.shape)[axis];
+      if (size == by_denotation.end() || dim.is_number()) continue;
+      if (!dim.symbol_name().empty()) by_name.emplace(dim.symbol_name(), size->second);
+      dim = size->second;
+    }
+  }
+}
+
 }  // namespace
 
 void FixFreeDimensions(Graph& graph, const SessionOptions& options) {
-  if (options.free_dimensions.empty()) return;
+  std::map<std::string, int64_t> sizes = options.free_dimensions;
+  FixDenotedDimensions(graph, options.free_dimensions_by_denotation, sizes);
+  if (sizes.empty()) return;
   for (size_t i = 0; i < graph.value_count(); ++i) {
     std::optional<SymbolicShape>& shape = graph.value(static_cast<ValueId>(i)).type.shape;
     if (!shape) continue;
     for (size_t axis = 0; axis < shape->rank(); ++axis) {
-      const auto size = options.free_dimensions.find(std::string((*shape)[axis].symbol_name()));
-      if (size != options.free_dimensions.end()) (*shape)[axis] = size->second;
+      const auto size = sizes.find(std::string((*shape)[axis].symbol_name()));
+      if (size != sizes.end()) (*shape)[axis] = size->second;
     }
   }
 }

@@ -26,8 +26,8 @@ bool Value::is_shared() const {
 }
 
 std::string_view ValueKindName(Value::Kind kind) {
-  constexpr std::string_view kNames[] = {"nothing", "tensor",   "sequence",
-                                         "map",     "optional", "sparse tensor"};
+  constexpr std::string_view kNames[] = {"nothing",  "tensor",        "sequence",    "map",
+                                         "optional", "sparse tensor", "opaque value"};
   return kNames[static_cast<size_t>(kind)];
 }
 

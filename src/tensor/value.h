@@ -1,5 +1,5 @@
-// What flows along an edge of a graph at run time: a tensor, sequence, map, optional or sparse
-// tensor.
+// What flows along an edge of a graph at run time: a tensor, sequence, map, optional, sparse
+// tensor or opaque value.
 #pragma once
 
 #include <memory>
@@ -25,12 +25,28 @@ struct Map {
   Tensor values;  // rank 1, same length
 };
 
-// A sparse tensor as ONNX stores it: values [nnz], and linear indices [nnz] or coordinates
-// [nnz, rank], sorted ascending.
+// How the indices of a sparse tensor say where its values are.
+enum class SparseFormat : uint8_t {
+  kNone,   // there are no values yet
+  kCoo,    // int64 linear indices [nnz] or coordinates [nnz, rank], sorted ascending, as in ONNX
+  kCsr,    // of a matrix: int64 columns [nnz], and int64 starts of rows [rows + 1] among them
+  kBlock,  // int32 coordinates [rank, blocks] of values [blocks, block rows, block columns]
+};
+
+// A sparse tensor; models have kCoo alone.
 struct SparseTensor {
   Tensor values;
   Tensor indices;
   Shape dense_shape;
+  SparseFormat format = SparseFormat::kCoo;
+  Tensor outer_indices = {};  // of kCsr: the starts of rows
+};
+
+// Bytes of a type that only the client knows, by its domain and name.
+struct Opaque {
+  std::string domain;
+  std::string name;
+  std::vector<std::byte> bytes;
 };
 
 struct Optional;
@@ -38,7 +54,7 @@ struct Optional;
 // Nothing, or one of the kinds above. Copies share what they hold.
 class Value {
  public:
-  enum class Kind : uint8_t { kNone, kTensor, kSequence, kMap, kOptional, kSparseTensor };
+  enum class Kind : uint8_t { kNone, kTensor, kSequence, kMap, kOptional, kSparseTensor, kOpaque };
 
   Value() = default;
   Value(Tensor tensor) : held_(std::move(tensor)) {}                         // NOLINT
@@ -46,6 +62,7 @@ class Value {
   Value(std::shared_ptr<Map> map) : held_(std::move(map)) {}                 // NOLINT
   Value(std::shared_ptr<Optional> optional) : held_(std::move(optional)) {}  // NOLINT
   Value(std::shared_ptr<SparseTensor> sparse) : held_(std::move(sparse)) {}  // NOLINT
+  Value(std::shared_ptr<Opaque> opaque) : held_(std::move(opaque)) {}        // NOLINT
 
   Kind kind() const { return static_cast<Kind>(held_.index()); }
   bool has_value() const { return kind() != Kind::kNone; }
@@ -58,6 +75,7 @@ class Value {
   Map& map() const { return **std::get_if<std::shared_ptr<Map>>(&held_); }
   Optional& optional() const { return **std::get_if<std::shared_ptr<Optional>>(&held_); }
   SparseTensor& sparse() const { return **std::get_if<std::shared_ptr<SparseTensor>>(&held_); }
+  Opaque& opaque() const { return **std::get_if<std::shared_ptr<Opaque>>(&held_); }
 
   // The sequence, which the value no longer holds afterwards.
   std::shared_ptr<Sequence> TakeSequence() {
@@ -70,7 +88,7 @@ class Value {
 
  private:
   std::variant<std::monostate, Tensor, std::shared_ptr<Sequence>, std::shared_ptr<Map>,
-               std::shared_ptr<Optional>, std::shared_ptr<SparseTensor>>
+               std::shared_ptr<Optional>, std::shared_ptr<SparseTensor>, std::shared_ptr<Opaque>>
       held_;
 };
 

@@ -20,7 +20,7 @@ constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
 // z = x + w; w is {10, 20, 30}, or lies in a file.
 std::string AddModel(bool is_external) {
   ModelBuilder builder;
-  builder.Input("x", TensorType(kFloat, {"n", 3}));
+  builder.Input("x", TensorType(kFloat, {DeclaredDim("n", "DATA_BATCH"), 3}));
   if (is_external) {
     builder.ExternalInitializer("w", 3, "weights.bin", 4);
   } else {
@@ -104,6 +104,26 @@ TEST(InitializerTest, OptimizedModelsKeepLargeOnesBesideThem) {
   EXPECT_EQ(std::filesystem::file_size(folder.path() + "/side.bin"), 12u);
   Ort::Session session(Env(), path.c_str(), Ort::SessionOptions());
   EXPECT_THAT(RunOnOnes(session), ElementsAre(11, 21, 31));
+}
+
+TEST(FreeDimensionTest, IsFixedByNameAndByDenotation) {
+  const struct {
+    const char* denotation;
+    const char* name;
+    int64_t expected;
+  } kCases[] = {{"DATA_BATCH", nullptr, 5}, {nullptr, "n", 5}, {"OTHER", "other", -1}};
+  for (const auto& [denotation, name, expected] : kCases) {
+    Ort::SessionOptions options;
+    if (denotation != nullptr) {
+      Ort::ThrowOnError(Ort::GetApi().AddFreeDimensionOverride(options, denotation, 5));
+    }
+    if (name != nullptr) {
+      Ort::ThrowOnError(Ort::GetApi().AddFreeDimensionOverrideByName(options, name, 5));
+    }
+    const Ort::Session session = Open(AddModel(false), options);
+    EXPECT_THAT(session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape(),
+                ElementsAre(expected, 3));
+  }
 }
 
 // A file that ONNX Runtime wrote: one parameter "w" of 3 floats, {4, 5, 6}, adapter version 2 for

@@ -49,6 +49,7 @@ enum Field : protozero::pbf_tag_type {
   kShapeDim = 1,
   kDimValue = 1,
   kDimParam = 2,
+  kDimDenotation = 3,
 };
 
 std::string Value(std::string_view name, const std::string& type) {
@@ -91,6 +92,7 @@ std::string TensorType(ONNXTensorElementDataType type, std::initializer_list<Dec
     protozero::pbf_writer writer(bytes);
     if (dim.size >= 0) writer.add_int64(kDimValue, dim.size);
     if (!dim.symbol.empty()) writer.add_string(kDimParam, dim.symbol);
+    if (!dim.denotation.empty()) writer.add_string(kDimDenotation, dim.denotation);
     protozero::pbf_writer(shape).add_message(kShapeDim, bytes);
   }
   return TypeWithShape(type, &shape);

@@ -16,8 +16,11 @@ namespace tenon::test {
 struct DeclaredDim {
   DeclaredDim(int64_t size) : size(size) {}                      // NOLINT
   DeclaredDim(const char* symbol) : size(-1), symbol(symbol) {}  // NOLINT
+  DeclaredDim(const char* symbol, const char* denotation)
+      : size(-1), symbol(symbol), denotation(denotation) {}
   int64_t size;
   std::string symbol;
+  std::string denotation;
 };
 
 // An integer attribute of a node.

@@ -69,11 +69,18 @@ std::string FullModel() {
         .Add(SparseTensorField::kIndices, indices)
         .Ints(SparseTensorField::kDims, {3, 2});
   };
+  const Message shape =
+      Message()
+          .Add(ShapeField::kDim, Message().Int(DimField::kValue, 3))
+          .Add(ShapeField::kDim,
+               Message().Bytes(DimField::kParam, "n").Bytes(DimField::kDenotation, "DATA_TIME"));
   const Message type = Message().Add(
       TypeField::kSequence,
       Message().Add(HolderTypeField::kElementType,
                     Message()
-                        .Add(TypeField::kTensor, Message().Int(TensorTypeField::kElementType, 1))
+                        .Add(TypeField::kTensor, Message()
+                                                     .Int(TensorTypeField::kElementType, 1)
+                                                     .Add(TensorTypeField::kShape, shape))
                         .Bytes(TypeField::kDenotation, "IMAGE")));
   const Message body = Message()
                            .Bytes(GraphField::kName, "body")
@@ -175,6 +182,7 @@ TEST(OnnxWriterTest, WritesAllThatWasRead) {
   const Result<Model> again = ReadModel(std::as_bytes(std::span(*first)), nullptr);
   ASSERT_TRUE(again) << again.error().message();
   EXPECT_EQ(WriteModel(*again).value(), *first);
+  EXPECT_NE(first->find("DATA_TIME"), std::string::npos);
 
   EXPECT_EQ(TextOf(*again->graph), TextOf(*model->graph));
   EXPECT_EQ(again->opsets, model->opsets);
