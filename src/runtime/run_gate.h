@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 namespace tenon {
 
@@ -16,14 +18,13 @@ class RunGate {
     Leave();
     return false;
   }
-  void Leave() {
-    runs_.fetch_sub(1);
-    if (is_closed_.load()) runs_.notify_all();
-  }
-  // Lets nobody in any more and blocks until everybody has left.
+  // The last thing that a run does to the gate, which may be gone afterwards.
+  void Leave() { runs_.fetch_sub(1); }
+  // Lets nobody in any more and blocks until everybody has left. Looks again and again: a run that
+  // woke it up would touch a gate that the end may have freed by then.
   void Close() {
     is_closed_.store(true);
-    for (int64_t runs = runs_.load(); runs != 0; runs = runs_.load()) runs_.wait(runs);
+    while (runs_.load() != 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 
  private:
