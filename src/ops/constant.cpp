@@ -124,10 +124,11 @@ Status RunConstantOfShape(const ConstantOfShapeAttrs& attrs, KernelContext& cont
   const void* element = attrs.value ? attrs.value->raw() : &zero;
   VisitElement(output.type(), [&](auto sample) {
     using T = decltype(sample);
+    const T value = *static_cast<const T*>(element);
     context.threads().ParallelFor(static_cast<size_t>(output.size()), CopyGrain(sizeof(T)),
                                   [&](size_t begin, size_t end) {
-                                    std::fill(output.data<T>() + begin, output.data<T>() + end,
-                                              *static_cast<const T*>(element));
+                                    T* const first = output.data<T>();
+                                    std::fill(first + begin, first + end, value);
                                   });
   });
   return OkStatus();

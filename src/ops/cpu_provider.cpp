@@ -4,6 +4,7 @@
 #include "ops/fusion.h"
 #include "ops/nchwc_layout.h"
 #include "ops/registry.h"
+#include "ops/weights_scale.h"
 #include "ops/widen_narrow.h"
 
 namespace tenon {
@@ -31,7 +32,7 @@ class CpuProvider final : public ExecutionProvider {
   Status Rewrite(Graph& graph, int32_t index) override {
     FuseNodes(graph, index);
     UseNchwcLayout(graph, index);
-    return OkStatus();
+    return FoldWeightScales(graph);
   }
 
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {

@@ -1,11 +1,11 @@
 // Convolutions with what follows them: normalization, bias, residual, activation.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 
 #include "ops/fuse_epilogue.h"
 #include "ops/fusion.h"
+#include "ops/weights_scale.h"
 
 namespace tenon {
 namespace {
@@ -33,22 +33,18 @@ bool HasFoldableWeights(const Match& match) {
   return match["B"] == ValueId::kNone || IsFloatVector(match.constant("B"), weights->shape()[0]);
 }
 
-// The weights times the scale of their output channel; kNone: no memory.
-ValueId ScaleWeights(Replacement& r, const std::vector<double>& scale) {
-  const bool is_one = std::all_of(scale.begin(), scale.end(), [](double s) { return s == 1; });
-  if (is_one) return r["W"];
-  const Tensor& weights = *r.graph().StoredConstantOf(r["W"]);
-  Result<Tensor> scaled = Tensor::Allocate(DataType::kFloat, weights.shape());
-  if (!scaled) return ValueId::kNone;
-  const size_t size = scale.empty() ? 0 : static_cast<size_t>(weights.size()) / scale.size();
-  for (size_t c = 0; c < scale.size(); ++c) {
-    float* to = scaled->data<float>() + c * size;
-    // Copied first: as stored, the weights may be unaligned.
-    std::memcpy(to, static_cast<const char*>(weights.raw()) + c * size * sizeof(float),
-                size * sizeof(float));
-    for (size_t i = 0; i < size; ++i) to[i] = static_cast<float>(to[i] * scale[c]);
+// Multiplies the factors of the convolution's weights by those of `scale`.
+void AddWeightsScale(const std::vector<double>& scale, std::vector<Attribute>& attributes) {
+  if (std::all_of(scale.begin(), scale.end(), [](double s) { return s == 1; })) return;
+  std::vector<float> factors(scale.begin(), scale.end());
+  for (const Attribute& attribute : attributes) {
+    if (attribute.name != kWeightsScale) continue;
+    const auto& before = *attribute.get<std::vector<float>>();
+    for (size_t c = 0; c < factors.size(); ++c) {
+      factors[c] = static_cast<float>(before[c] * scale[c]);
+    }
   }
-  return r.Constant("weights", std::move(*scaled));
+  SetAttribute(attributes, std::string(kWeightsScale), std::move(factors));
 }
 
 ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
@@ -61,10 +57,10 @@ ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
     const double before = bias ? bias->data<float>()[c] : 0;
     shifted->data<float>()[c] = static_cast<float>(before * affine.scale[c] + affine.shift[c]);
   }
-  const ValueId weights = ScaleWeights(r, affine.scale);
-  if (weights == ValueId::kNone) return ValueId::kNone;
-  return r.Op("Conv", {r["X"], weights, r.Constant("bias", std::move(*shifted))},
-              r.AttributesOf("conv"));
+  std::vector<Attribute> attributes = r.AttributesOf("conv");
+  AddWeightsScale(affine.scale, attributes);
+  return r.Op("Conv", {r["X"], r["W"], r.Constant("bias", std::move(*shifted))},
+              std::move(attributes));
 }
 
 // --- BatchNormalization ---
@@ -83,12 +79,14 @@ bool IsFoldableNormalization(const Match& match) {
 
 ValueId FoldNormalization(Replacement& r) {
   const double epsilon = r.node("norm").GetFloat("epsilon", 1e-5F);
+  const auto values = [&](const char* name) { return r.constant(name)->values<float>(); };
+  const auto gamma = values("gamma"), beta = values("beta");
+  const auto mean = values("mean"), variance = values("variance");
   ChannelAffine affine;
-  for (int64_t c = 0; c < WeightsShape(r)[0]; ++c) {
-    const auto at = [&](const char* name) -> double { return r.constant(name)->data<float>()[c]; };
-    const double scale = at("gamma") / std::sqrt(at("variance") + epsilon);
+  for (size_t c = 0; c < gamma.size(); ++c) {
+    const double scale = gamma[c] / std::sqrt(double{variance[c]} + epsilon);
     affine.scale.push_back(scale);
-    affine.shift.push_back(at("beta") - at("mean") * scale);
+    affine.shift.push_back(beta[c] - mean[c] * scale);
   }
   return FoldIntoConv(r, affine);
 }

@@ -6,7 +6,7 @@
 //   NchwcReorderInput(X)    [N, C, H, W] to blocked
 //   NchwcReorderOutput(X)   back; attribute `channels`
 //   NchwcConv(X, W, B, Z)   FusedConv with X and Z blocked; X may also be [N, C, H, W]; W is a
-//                           constant as Conv has it
+//                           constant as Conv has it, without the factors of ops/weights_scale.h
 //   NchwcMaxPool(X), NchwcAveragePool(X), NchwcGlobalAveragePool(X)   with `channels`
 // Element-wise operators and Concat along axis 1 work on blocked values as they are. The lanes past
 // C may hold anything but infinities and NaN.

@@ -11,6 +11,7 @@
 #include "ops/fused_activation.h"
 #include "ops/lazy_weights.h"
 #include "ops/nchwc.h"
+#include "ops/weights_scale.h"
 
 namespace tenon {
 
@@ -53,6 +54,14 @@ std::optional<Conv2dShape> TypicalConvShape(const ConvAttrs& attrs, const Symbol
 
 namespace {
 
+struct NchwcConvAttrs : ConvAttrs {
+  std::vector<float> weights_scale;  // see ops/weights_scale.h
+  static constexpr auto Fields() {
+    return std::tuple_cat(ConvAttrs::Fields(),
+                          std::tuple(Field("weights_scale", &NchwcConvAttrs::weights_scale)));
+  }
+};
+
 // Input 0 as [N, C, H, W].
 Result<SymbolicShape> PlainInput(const ConvAttrs& attrs, const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
@@ -61,7 +70,7 @@ Result<SymbolicShape> PlainInput(const ConvAttrs& attrs, const ShapeContext& con
   return PlainShape(x, w[1] * Dim(attrs.group));
 }
 
-Status InferNchwcConv(const ConvAttrs& attrs, ShapeContext& context) {
+Status InferNchwcConv(const NchwcConvAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, PlainInput(attrs, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape y, ConvOutput(attrs, x, context));
   SymbolicShape blocked = BlockedShape(y);
@@ -92,6 +101,11 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     if (!method) {
       return NotImplemented("a convolution of {} with weights {} and group = {}", plain,
                             weights->shape(), attrs_.group);
+    }
+    const size_t factors = attrs_.weights_scale.size();
+    if (factors != 0 && factors != shape->out_channels) {
+      return InvalidArgument("attribute 'weights_scale': expected {} factors, got {}",
+                             shape->out_channels, factors);
     }
     method_ = *method;
     weights_shape_ = weights->shape();
@@ -185,8 +199,20 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     PackConvWeights(typical_shape_, weights, block, packed);
   }
 
+  // The weights times their factors.
+  Result<Tensor> Scale(const Tensor& weights, ThreadPool& threads) const {
+    const std::vector<float>& factors = attrs_.weights_scale;
+    if (factors.empty()) return weights;
+    TENON_ASSIGN_OR_RETURN(Tensor scaled, Tensor::Allocate(DataType::kFloat, weights.shape()));
+    threads.ParallelFor(factors.size(), kernels::kChannelBlock, [&](size_t begin, size_t end) {
+      ScaleChannels(weights, factors, begin, end, scaled.data<float>());
+    });
+    return scaled;
+  }
+
   // The weights as the method wants them; they do not depend on the size of the picture.
-  Result<Tensor> Pack(const Tensor& weights, ThreadPool& threads) const {
+  Result<Tensor> Pack(const Tensor& constant, ThreadPool& threads) const {
+    TENON_ASSIGN_OR_RETURN(const Tensor weights, Scale(constant, threads));
     TENON_ASSIGN_OR_RETURN(
         Tensor packed,
         Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(PackedSize())})));

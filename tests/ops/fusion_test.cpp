@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/fusion_cases.h"
+#include "ops/weights_scale.h"
 
 namespace tenon {
 namespace {
@@ -319,6 +320,10 @@ TEST(ConvFusionTest, FoldedWeightsComputeTheSame) {
   ASSERT_EQ(b.graph->node_count(), 1u);
   const Node& conv = b.graph->node(b.graph->value(b.graph->outputs()[0].value).producer);
   EXPECT_EQ(conv.op_type, "Conv");
+  ASSERT_NE(conv.FindAttribute(kWeightsScale), nullptr);
+  EXPECT_EQ(b.graph->ConstantOf(conv.inputs[1])->values<float>()[2], 3) << "scaled too early";
+  ASSERT_TRUE(FoldWeightScales(*b.graph).ok());
+  EXPECT_EQ(conv.FindAttribute(kWeightsScale), nullptr);
   const auto weights = b.graph->ConstantOf(conv.inputs[1])->values<float>();
   const auto bias = b.graph->ConstantOf(conv.inputs[2])->values<float>();
   const double gamma[] = {1, 2, 3}, beta[] = {4, 5, 6}, mean[] = {7, 8, 9}, var[] = {1, 4, 9};

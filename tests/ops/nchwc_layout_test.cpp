@@ -59,6 +59,16 @@ class Builder {
               MakeAttributes(Attr("pads", Ints{pad, pad, pad, pad}),
                              Attr("strides", Ints{stride, stride}), Attr("group", group)));
   }
+  // BatchNormalization, and a scale and shift per channel.
+  ValueId Normalize(ValueId x, int64_t channels) {
+    const auto all_channels = [&] { return Weights({channels, 1, 1}); };
+    const ValueId variance = Op("Abs", {Weights({channels})});
+    const ValueId y =
+        Op("BatchNormalization",
+           {x, Weights({channels}), Weights({channels}), Weights({channels}), variance},
+           MakeAttributes(Attr("epsilon", 0.1F)));
+    return Op("Add", {Op("Mul", {y, all_channels()}), all_channels()});
+  }
   void Output(ValueId id) { graph().AddOutput(Format("output{}", graph().outputs().size()), id); }
   Graph& graph() { return *model_.graph; }
   Model Build() { return std::move(model_); }
@@ -160,6 +170,16 @@ void BuildMixedNetwork(Builder& b, ValueId x) {
 
 void BuildTinyConvolution(Builder& b, ValueId x) { b.Output(b.Conv(b.Op("Exp", {x}), 20, 4, 1)); }
 
+// Every method, and a plain convolution, with factors for its weights.
+void BuildNormalizedNetwork(Builder& b, ValueId x) {
+  const ValueId stem = b.Normalize(b.Conv(x, 3, 32, 3, 2), 32);
+  const ValueId direct = b.Normalize(b.Conv(stem, 32, 56, 1), 56);
+  const ValueId winograd = b.Normalize(b.Conv(direct, 56, 48, 3), 48);
+  const ValueId grouped = b.Normalize(b.Conv(winograd, 48, 48, 3, 1, 3), 48);
+  const ValueId depthwise = b.Normalize(b.Conv(grouped, 48, 48, 3, 1, 48), 48);
+  b.Output(b.Normalize(b.Conv(b.Op("Sin", {depthwise}), 48, 4, 1), 4));
+}
+
 const LayoutCase kCases[] = {
     {"residual",
      {2, 3, 33, 29},
@@ -193,6 +213,11 @@ const LayoutCase kCases[] = {
      {1, 20, 28, 28},
      BuildMixedNetwork,
      {{"NchwcConv", 3}, {"NchwcReorderInput", 1}, {"NchwcReorderOutput", 3}}},
+    {"normalized",
+     {1, 3, 56, 56},
+     {1, 3, 56, 56},
+     BuildNormalizedNetwork,
+     {{"NchwcConv", 5}, {"Conv", 1}, {"BatchNormalization", 0}, {"Mul", 0}, {"Add", 0}}},
     {"tiny",
      {1, 20, 28, 28},
      {1, 20, 28, 28},

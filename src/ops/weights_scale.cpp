@@ -1,0 +1,47 @@
+#include "ops/weights_scale.h"
+
+#include <cstring>
+#include <string>
+
+namespace tenon {
+namespace {
+
+Status FoldInto(Graph& graph, Node& node, std::span<const float> factors) {
+  const Tensor& weights = *graph.StoredConstantOf(node.inputs[1]);
+  TENON_ASSIGN_OR_RETURN(Tensor scaled, Tensor::Allocate(DataType::kFloat, weights.shape()));
+  ScaleChannels(weights, factors, 0, factors.size(), scaled.data<float>());
+  const std::string& output = graph.value(node.outputs[0]).name;
+  const ValueId constant =
+      graph.AddInitializer(graph.UnusedName(output + "/weights"), std::move(scaled));
+  graph.SetInput(node.id, 1, constant);
+  return OkStatus();
+}
+
+}  // namespace
+
+void ScaleChannels(const Tensor& weights, std::span<const float> factors, size_t begin, size_t end,
+                   float* scaled) {
+  const size_t size = factors.empty() ? 0 : static_cast<size_t>(weights.size()) / factors.size();
+  const auto* from = static_cast<const char*>(weights.raw());
+  for (size_t c = begin; c < end; ++c) {
+    float* to = scaled + c * size;
+    // Copied first: as stored, the weights may be unaligned.
+    std::memcpy(to, from + c * size * sizeof(float), size * sizeof(float));
+    for (size_t i = 0; i < size; ++i) to[i] *= factors[c];
+  }
+}
+
+Status FoldWeightScales(Graph& graph) {
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    for (Graph* subgraph : node->Subgraphs()) TENON_RETURN_IF_ERROR(FoldWeightScales(*subgraph));
+    const Attribute* factors = node->FindAttribute(kWeightsScale);
+    if (!factors || (node->op_type != "Conv" && node->op_type != "FusedConv")) continue;
+    TENON_RETURN_IF_ERROR(FoldInto(graph, *node, *factors->get<std::vector<float>>()));
+    node->RemoveAttribute(kWeightsScale);
+  }
+  return OkStatus();
+}
+
+}  // namespace tenon
