@@ -177,6 +177,9 @@ bool IsInferenceDropout(const Match& match) {
 
 // --- Arithmetic ---
 
+// From this version on Sum broadcasts, as Add does by then.
+constexpr int64_t kBroadcastingSum = 8;
+
 // Whether c and 1 / c are both powers of two, so that multiplying by 1 / c is as exact as dividing.
 bool HasExactReciprocal(const Match& match) {
   const Tensor* constant = match.constant("c");
@@ -233,6 +236,13 @@ std::vector<Rule> MakeRules() {
                .WithMoreInputs()),
 
       Drop("add zero", Op("Add", {x, ExactScalar(0)})),
+      {.name = "sum of two",
+       .pattern = Op("Sum", {x, Any("y")}),
+       .when = [](const Match& match) { return match.root().opset >= kBroadcastingSum; },
+       .replace =
+           [](Replacement& r) {
+             return r.Op("Add", {r["x"], r["y"]});
+           }},
       Drop("subtract zero", Op("Sub", {x, ExactScalar(0)})),
       Drop("multiply by one", Op("Mul", {x, ExactScalar(1)})),
       Drop("divide by one", Op("Div", {x, ExactScalar(1)})),

@@ -54,7 +54,16 @@ TEST(SimplifyTest, EachRuleFiresWhereItMayAndNowhereElse) {
       {"one of one", true, Unary("Sum")},
       {"one of one", false,
        [](GraphBuilder& b, ValueId x) {
-         return b.Op("Sum", {x, x});
+         return b.Op("Max", {x, x});
+       }},
+      {"sum of two", true,
+       [](GraphBuilder& b, ValueId x) {
+         return b.Op("Sum", {x, b.Input("z")});
+       },
+       "v = Add(x, z)\nv_3 = Abs(v)\nreturn v_3"},
+      {"sum of two", false,
+       [](GraphBuilder& b, ValueId x) {
+         return b.Op("Sum", {x, x, x});
        }},
       {"not not", true,
        [](GraphBuilder& b, ValueId) {
