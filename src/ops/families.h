@@ -83,6 +83,7 @@ extern const std::span<const OpRow> kQuantizedMatMulFamily;
 extern const std::span<const OpRow> kQuantizedProductsFamily;
 extern const std::span<const OpRow> kRandomFamily;
 extern const std::span<const OpRow> kReduceFamily;
+extern const std::span<const OpRow> kRegexMatchFamily;
 extern const std::span<const OpRow> kReshapeFamily;
 extern const std::span<const OpRow> kResizeFamily;
 extern const std::span<const OpRow> kReverseSequenceFamily;

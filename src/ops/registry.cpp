@@ -125,6 +125,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kQuantizedProductsFamily,
       kRandomFamily,
       kReduceFamily,
+      kRegexMatchFamily,
       kReshapeFamily,
       kResizeFamily,
       kReverseSequenceFamily,

@@ -1,6 +1,7 @@
 #include "ops/unicode.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace tenon {
 namespace {
@@ -17,11 +18,13 @@ struct CaseExpansion {
   uint32_t to[3];
 };
 
-struct Category {
+// A category or a script.
+struct NamedRanges {
   std::string_view name;
   std::span<const CodePointRange> ranges;
 };
 
+#include "ops/unicode_scripts.inc"
 #include "ops/unicode_tables.inc"
 
 uint32_t Convert(uint32_t code_point, std::span<const CaseRun> runs) {
@@ -52,6 +55,36 @@ std::string ConvertText(std::string_view text, std::span<const CaseRun> runs,
     text.remove_prefix(next.bytes);
   }
   return result;
+}
+
+std::span<const CodePointRange> Find(std::span<const NamedRanges> all, std::string_view name) {
+  for (const NamedRanges& named : all) {
+    if (named.name == name) return named.ranges;
+  }
+  return {};
+}
+
+// Whether the languages with a dotless i fold it otherwise than the others: those stand alone.
+bool IsTurkicI(uint32_t code_point) { return code_point == 0x130 || code_point == 0x131; }
+
+std::vector<CaseVariant> MakeCaseVariants() {
+  std::vector<CaseVariant> all;
+  const auto add = [&](uint32_t code_point) {
+    const uint32_t folded = FoldCase(code_point);
+    all.push_back({folded, code_point});
+    all.push_back({folded, folded});
+  };
+  for (const std::span<const CaseRun> runs :
+       {std::span<const CaseRun>(kToLower), std::span<const CaseRun>(kToUpper)}) {
+    for (const CaseRun& run : runs) {
+      for (uint32_t c = run.first; c <= run.last; c += static_cast<uint32_t>(run.step)) add(c);
+    }
+  }
+  const auto key = [](const CaseVariant& v) { return uint64_t{v.folded} << 32 | v.code_point; };
+  std::sort(all.begin(), all.end(), [&](auto& a, auto& b) { return key(a) < key(b); });
+  const auto equal = [&](auto& a, auto& b) { return key(a) == key(b); };
+  all.erase(std::unique(all.begin(), all.end(), equal), all.end());
+  return all;
 }
 
 // The bytes of a sequence that begins with `lead`, and the bits of the code point in `lead`; 0 for
@@ -108,6 +141,15 @@ std::string ToUpper(std::string_view text) { return ConvertText(text, kToUpper, 
 uint32_t LowerOf(uint32_t code_point) { return Convert(code_point, kToLower); }
 uint32_t UpperOf(uint32_t code_point) { return Convert(code_point, kToUpper); }
 
+uint32_t FoldCase(uint32_t code_point) {
+  return IsTurkicI(code_point) ? code_point : LowerOf(UpperOf(code_point));
+}
+
+std::span<const CaseVariant> CaseVariants() {
+  static const auto* const variants = new std::vector<CaseVariant>(MakeCaseVariants());
+  return *variants;
+}
+
 bool IsWhiteSpace(uint32_t code_point) {
   if (code_point <= 0x20)
     return code_point == 0x20 || (code_point >= 0x1C) || (code_point >= 0x09 && code_point <= 0x0D);
@@ -128,10 +170,9 @@ bool IsWhiteSpace(uint32_t code_point) {
 }
 
 std::span<const CodePointRange> CategoryRanges(std::string_view two_letters) {
-  for (const Category& category : kCategories) {
-    if (category.name == two_letters) return category.ranges;
-  }
-  return {};
+  return Find(kCategories, two_letters);
 }
+
+std::span<const CodePointRange> ScriptRanges(std::string_view name) { return Find(kScripts, name); }
 
 }  // namespace tenon

@@ -34,6 +34,16 @@ std::string ToUpper(std::string_view text);
 uint32_t LowerOf(uint32_t code_point);
 uint32_t UpperOf(uint32_t code_point);
 
+// A code point and what it becomes where case does not matter.
+struct CaseVariant {
+  uint32_t folded = 0, code_point = 0;
+};
+
+// `code_point` by Unicode's simple case folding: equal for those that differ only in case.
+uint32_t FoldCase(uint32_t code_point);
+// All code points that others equal but for case, sorted; what have `folded` in common are equal.
+std::span<const CaseVariant> CaseVariants();
+
 // Unicode's White_Space, and the four separators 0x1C to 0x1F.
 bool IsWhiteSpace(uint32_t code_point);
 
@@ -45,5 +55,7 @@ struct CodePointRange {
 // The code points of a general category such as "Lu", sorted; of one letter such as "L", in several
 // groups. Empty if there is no such category.
 std::span<const CodePointRange> CategoryRanges(std::string_view two_letters);
+// The code points of a script such as "Greek", sorted. Empty if there is no such script.
+std::span<const CodePointRange> ScriptRanges(std::string_view name);
 
 }  // namespace tenon

@@ -6,7 +6,7 @@ import suite_cases
 import tenon.backend
 
 # How many of the cases passed when this was last raised; it is never lowered.
-FLOOR = 2021
+FLOOR = 2024
 
 
 def test_no_case_is_lost(monkeypatch, tmp_path) -> None:
