@@ -85,6 +85,7 @@ def cell(comparison: Comparison) -> str:
 COLUMNS = {
     "create_ms": "create, ms",
     "first_ms": "first run, ms",
+    "ready_ms": "both, ms",
     "steady_ms": "steady run, ms",
     "peak_mb": "peak memory, MB",
 }

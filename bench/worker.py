@@ -93,6 +93,7 @@ def measure(
         "import_ms": import_ms,
         "create_ms": create_ms,
         "first_ms": first_ms,
+        "ready_ms": create_ms + first_ms,
         "steady_ms": statistics.median(times),
         "steady_min_ms": min(times),
         "runs": len(times),

@@ -1,6 +1,7 @@
 // Runs through the C++ classes: feeds and fetches, bindings, threads, termination, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <future>
 #include <thread>
@@ -176,6 +177,23 @@ TEST_F(RunTest, ASteadyRunAllocatesNothingButTheValuesItMakes) {
   EXPECT_EQ(allocations_of(run_in_place), 0u);
   EXPECT_EQ(allocations_of(run_anew), 100u);
   EXPECT_EQ(allocations_of(run_bound), 0u);
+}
+
+TEST_F(RunTest, TenThousandRunsLeaveTheHeapAsItWas) {
+  const auto run = [&](int i) {
+    const int64_t rows = 1 + i % 3;
+    std::vector<float> x(static_cast<size_t>(rows) * 3, 1.5F);
+    const Ort::Value feed = TensorOver(x, {rows, 3});
+    const OrtValue* const values[] = {feed, feeds_[1]};
+    OrtValue* output = nullptr;
+    ASSERT_EQ(Ort::GetApi().Run(session_, nullptr, inputs_, values, 2, &output_, 1, &output),
+              nullptr);
+    Ort::GetApi().ReleaseValue(output);
+  };
+  for (int i = 0; i < 100; ++i) run(i);
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 10000; ++i) run(i);
+  EXPECT_EQ(mallinfo2().uordblks, before);
 }
 
 TEST_F(RunTest, ThreadsShareASession) {
