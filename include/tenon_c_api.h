@@ -14,6 +14,49 @@
 extern "C" {
 #endif
 
+// What ends a session: see TenonSessionEndInfo.
+typedef enum TenonSessionEndReason {
+  TENON_SESSION_END_RELEASED = 0,
+  TENON_SESSION_END_INIT_FAILED = 1,
+  TENON_SESSION_END_REPLACED_BY_FALLBACK = 2,
+  TENON_SESSION_END_AGENT_CLOSED = 3,
+} TenonSessionEndReason;
+
+// What a provider is told when its session ends. Fields are only ever added at the end: read those
+// that lie within struct_size.
+typedef struct TenonSessionEndInfo {
+  uint32_t struct_size;
+  uint32_t reason;  // TenonSessionEndReason; take unknown ones for RELEASED
+  uint32_t session_id;
+  uint32_t profiling_active;  // 0 or 1
+  uint64_t completed_runs;
+} TenonSessionEndInfo;
+
+// The provider's profiler is collected after ReleaseEp, so that it sees that too.
+#define TENON_EP_EXTENSION_PROFILER_OUTLIVES_EP (UINT64_C(1) << 0)
+// OrtEp::Sync is not called in place of a null OnSessionEnd.
+#define TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC (UINT64_C(1) << 1)
+
+// What a plugin provider may offer beyond OrtEp and OrtEpFactory. Owned by the plugin, valid until
+// ReleaseEpFactory returns, read as far as struct_size says.
+typedef struct TenonEpExtension {
+  uint32_t struct_size;        // sizeof(TenonEpExtension)
+  uint32_t extension_version;  // 1
+  uint64_t flags;              // TENON_EP_EXTENSION_*
+  // The session of this provider ends. Called exactly once for each OrtEp, while all providers of
+  // the session are alive and nothing of it has been released; afterwards nothing runs any more,
+  // but memory, compute states and the provider itself are still released. An error is logged. May
+  // be null.
+  ORT_API2_STATUS(OnSessionEnd, OrtEp* ep, const TenonSessionEndInfo* info);
+} TenonEpExtension;
+
+// Function that a plugin library may export as "TenonGetEpExtension". Called once for each factory,
+// between CreateEpFactories and GetSupportedDevices; null in `out` if the factory has none. ONNX
+// Runtime does not look for it, so the same library loads there.
+typedef OrtStatus*(ORT_API_CALL* TenonGetEpExtensionFn)(const OrtEpFactory* factory,
+                                                        uint32_t host_extension_version,
+                                                        const TenonEpExtension** out);
+
 // New versions add slots at the end and change none.
 typedef struct TenonApi {
   // Version of the library, as in "0.1.0". Static.
