@@ -173,7 +173,8 @@ class Interpolation {
   // Units of a step: rows of the output, of which a task does some neighbours.
   size_t UnitsOf(size_t step) const {
     const Pass<T>& pass = passes_[step];
-    return pass.inner == 1 ? pass.outer : pass.outer * pass.taps.out;
+    // A joined step over an axis with one element behind it makes rows all the same.
+    return pass.inner == 1 && !IsJoined(step) ? pass.outer : pass.outer * pass.taps.out;
   }
   size_t UnitsPerTask(size_t step) const {
     const Pass<T>& pass = passes_[step];

@@ -166,6 +166,9 @@ TEST(ResizeTest, ResizesAnyAxes) {
   ExpectResized({.mode = "nearest"}, {2, 5, 6, 3}, {1, 1.5f, 2, 1});
   ExpectResized({.mode = "nearest", .coordinates = "asymmetric"}, {1, 1, 3, 33}, {1, 1, 4, 4});
   ExpectResized({}, {1, 1, 40, 70}, {1, 1, 2, 2});
+  ExpectResized({}, {2, 3, 1, 1}, {1, 1, 8, 8});
+  ExpectResized({}, {2, 3, 5, 1}, {1, 1, 1.5f, 3});
+  ExpectResized({.mode = "cubic"}, {2, 3, 1, 5}, {1, 1, 2, 2});
 }
 
 TEST(ResizeTest, CropsAndExtrapolates) {
