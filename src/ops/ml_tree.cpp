@@ -74,19 +74,27 @@ struct WeightLists {
 template <class T>
 Result<Model<T>> MakeModel(const NodeAttrs& attrs, const WeightLists& weights, size_t score_count,
                            TreeAggregate aggregate) {
-  TreeLists<T> lists;
-  lists.tree_ids = attrs.tree_ids;
-  lists.node_ids = attrs.node_ids;
-  lists.feature_ids = attrs.feature_ids;
-  lists.true_ids = attrs.true_ids;
-  lists.false_ids = attrs.false_ids;
-  lists.missing_tracks_true = attrs.missing_tracks_true;
-  lists.modes = attrs.modes;
-  TENON_ASSIGN_OR_RETURN(lists.values, NumbersOf<T>(attrs.values, attrs.values_as_tensor));
-  lists.weight_tree_ids = weights.tree_ids;
-  lists.weight_node_ids = weights.node_ids;
-  lists.score_ids = weights.score_ids;
-  TENON_ASSIGN_OR_RETURN(lists.weights, NumbersOf<T>(weights.list, weights.tensor));
+  std::vector<TreeMode> modes;
+  modes.reserve(attrs.modes.size());
+  for (const std::string& name : attrs.modes) {
+    TENON_ASSIGN_OR_RETURN(modes.emplace_back(), TreeModeFromName(name));
+  }
+  TENON_ASSIGN_OR_RETURN(const std::vector<T> values,
+                         NumbersOf<T>(attrs.values, attrs.values_as_tensor));
+  TENON_ASSIGN_OR_RETURN(const std::vector<T> leaf_weights,
+                         NumbersOf<T>(weights.list, weights.tensor));
+  const TreeLists<T> lists = {.tree_ids = attrs.tree_ids,
+                              .node_ids = attrs.node_ids,
+                              .feature_ids = attrs.feature_ids,
+                              .true_ids = attrs.true_ids,
+                              .false_ids = attrs.false_ids,
+                              .missing_tracks_true = attrs.missing_tracks_true,
+                              .modes = modes,
+                              .values = values,
+                              .weight_tree_ids = weights.tree_ids,
+                              .weight_node_ids = weights.node_ids,
+                              .score_ids = weights.score_ids,
+                              .weights = leaf_weights};
   TENON_ASSIGN_OR_RETURN(TreeEnsemble<T> trees,
                          TreeEnsemble<T>::Make(lists, score_count, aggregate));
   TENON_ASSIGN_OR_RETURN(std::vector<T> base_values,

@@ -57,6 +57,7 @@ class ListWriter {
  public:
   explicit ListWriter(const EnsembleAttrs& attrs) : attrs_(attrs) {}
 
+  // The lists lie in the writer.
   Result<TreeLists<T>> Write() {
     TENON_RETURN_IF_ERROR(CheckLengths());
     TENON_ASSIGN_OR_RETURN(splits_, NumbersOf(attrs_.splits));
@@ -69,7 +70,18 @@ class ListWriter {
     for (size_t tree = 0; tree < attrs_.roots.size(); ++tree) {
       TENON_RETURN_IF_ERROR(WriteTree(static_cast<int64_t>(tree), attrs_.roots[tree]));
     }
-    return std::move(lists_);
+    return TreeLists<T>{.tree_ids = lists_.tree_ids,
+                        .node_ids = lists_.node_ids,
+                        .feature_ids = lists_.feature_ids,
+                        .true_ids = lists_.true_ids,
+                        .false_ids = lists_.false_ids,
+                        .missing_tracks_true = lists_.missing_tracks_true,
+                        .modes = lists_.modes,
+                        .values = lists_.values,
+                        .weight_tree_ids = lists_.weight_tree_ids,
+                        .weight_node_ids = lists_.weight_node_ids,
+                        .score_ids = lists_.score_ids,
+                        .weights = lists_.weights};
   }
 
  private:
@@ -121,11 +133,11 @@ class ListWriter {
   }
 
   // Appends a node of the list form, whose id is its position.
-  int64_t Append(int64_t tree, std::string_view mode, int64_t feature, T value, bool missing) {
+  int64_t Append(int64_t tree, TreeMode mode, int64_t feature, T value, bool missing) {
     lists_.tree_ids.push_back(tree);
     lists_.node_ids.push_back(static_cast<int64_t>(lists_.node_ids.size()));
     lists_.feature_ids.push_back(feature);
-    lists_.modes.emplace_back(mode);
+    lists_.modes.push_back(mode);
     lists_.values.push_back(value);
     lists_.missing_tracks_true.push_back(missing ? 1 : 0);
     lists_.true_ids.push_back(0);
@@ -173,7 +185,7 @@ class ListWriter {
     if (leaf < 0 || static_cast<uint64_t>(leaf) >= weights_.size()) {
       return InvalidArgument("leaf {} does not exist", leaf);
     }
-    const int64_t node = Append(tree, "LEAF", 0, T(0), false);
+    const int64_t node = Append(tree, TreeMode::kLeaf, 0, T(0), false);
     lists_.weight_tree_ids.push_back(tree);
     lists_.weight_node_ids.push_back(node);
     lists_.score_ids.push_back(attrs_.leaf_targets[static_cast<size_t>(leaf)]);
@@ -196,12 +208,11 @@ class ListWriter {
     if (ModeOf(source) == kMember) {
       AppendMembers(tree, source, missing, place, on_true, on_false);
     } else {
-      constexpr std::string_view kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
-                                             "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
-      if (ModeOf(source) >= std::size(kModes)) {
+      if (ModeOf(source) > kMember) {
         return InvalidArgument("attribute 'nodes_modes': expected 0 to 6, got {}", ModeOf(source));
       }
-      const int64_t node = Append(tree, kModes[ModeOf(source)], feature, splits_[source], missing);
+      const auto mode = static_cast<TreeMode>(ModeOf(source));
+      const int64_t node = Append(tree, mode, feature, splits_[source], missing);
       Refer(place, node);
       on_true.true_of = {node};
       on_false.false_of = {node};
@@ -216,12 +227,11 @@ class ListWriter {
     const int64_t feature = attrs_.feature_ids[source];
     size_t member = first_member_[source];
     // NaN, which ends the list, equals nothing: it stands for an empty set.
-    int64_t node = Append(tree, "BRANCH_EQ", feature, members_[member], missing);
+    int64_t node = Append(tree, TreeMode::kEqual, feature, members_[member], missing);
     Refer(place, node);
     on_true.true_of.push_back(node);
-    lists_.shares_nodes = true;
     while (members_[member] == members_[member] && members_[member + 1] == members_[member + 1]) {
-      const int64_t next = Append(tree, "BRANCH_EQ", feature, members_[++member], false);
+      const int64_t next = Append(tree, TreeMode::kEqual, feature, members_[++member], false);
       lists_.false_ids[static_cast<size_t>(node)] = next;
       on_true.true_of.push_back(next);
       node = next;
@@ -230,7 +240,14 @@ class ListWriter {
   }
 
   const EnsembleAttrs& attrs_;
-  TreeLists<T> lists_;
+  struct Lists {
+    std::vector<int64_t> tree_ids, node_ids, feature_ids, true_ids, false_ids, missing_tracks_true;
+    std::vector<TreeMode> modes;
+    std::vector<T> values;
+    std::vector<int64_t> weight_tree_ids, weight_node_ids, score_ids;
+    std::vector<T> weights;
+  };
+  Lists lists_;
   std::vector<T> splits_, weights_, members_;
   std::vector<size_t> first_member_;  // by node
   std::vector<bool> reached_;
@@ -287,7 +304,8 @@ class EnsembleKernel final : public StatefulKernel<InferEnsemble> {
       return InvalidArgument("attribute 'n_targets': expected at least 1, got {}", targets);
     }
     TENON_ASSIGN_OR_RETURN(const TreeAggregate aggregate, AggregateOf(attrs_.aggregate_function));
-    TENON_ASSIGN_OR_RETURN(const TreeLists<T> lists, ListWriter<T>(attrs_).Write());
+    ListWriter<T> writer(attrs_);
+    TENON_ASSIGN_OR_RETURN(const TreeLists<T> lists, writer.Write());
     TENON_ASSIGN_OR_RETURN(TreeEnsemble<T> trees,
                            TreeEnsemble<T>::Make(lists, static_cast<size_t>(targets), aggregate));
     return AnyTrees(std::move(trees));

@@ -3,6 +3,7 @@
 #include <limits>
 #include <random>
 
+#include "kernels/dispatch.h"
 #include "ops/op_cases.h"
 
 namespace tenon {
@@ -132,19 +133,20 @@ std::vector<double> ReferenceScores(const std::vector<ReferenceTree>& trees, con
 
 template <class X>
 void ExpectRegression(const std::vector<std::string>& modes, bool missing, size_t targets,
-                      const std::string& aggregate) {
+                      const std::string& aggregate, int most_depth = 9) {
   std::mt19937 random(7);
   constexpr int64_t kFeatures = 5;
   std::vector<ReferenceTree> trees;
   for (const int depth : {0, 1, 3, 6, 6, 9, 2, 4, 5, 7, 3}) {
-    trees.push_back(
-        RandomTree(random, modes, depth, kFeatures, static_cast<int64_t>(targets), missing));
+    trees.push_back(RandomTree(random, modes, std::min(depth, most_depth), kFeatures,
+                               static_cast<int64_t>(targets), missing));
   }
   for (const int64_t rows : {1, 7, 8, 65, 700}) {
     Tensor x = Tensor::Allocate(DataTypeOf<X>(), {rows, kFeatures}).value();
     for (int64_t i = 0; i < x.size(); ++i) {
       x.data<X>()[i] = static_cast<X>((static_cast<double>(random() % 13) - 6) / 2);
-      if (std::is_floating_point_v<X> && random() % 5 == 0) x.data<X>()[i] = static_cast<X>(kNaN);
+      const bool is_nan = std::is_floating_point_v<X> && rows != 65 && random() % 5 == 0;
+      if (is_nan) x.data<X>()[i] = static_cast<X>(kNaN);
     }
     OpCall call = RegressorCall(x, trees, static_cast<int64_t>(targets));
     call.attributes.push_back(Attr("aggregate_function", aggregate));
@@ -184,6 +186,37 @@ TEST(TreeEnsembleRegressorTest, AggregatesSeveralTargets) {
     ExpectRegression<float>({"BRANCH_LEQ"}, false, 1, aggregate);
     ExpectRegression<float>({"BRANCH_LEQ"}, true, 3, aggregate);
   }
+}
+
+// Trees of at most 64 leaves have a way of their own, which depends on the number of leaves.
+TEST(TreeEnsembleRegressorTest, GoesDownSmallTreesOnEveryTarget) {
+  for (const kernels::Target target : kernels::SupportedTargets()) {
+    kernels::SetActiveTarget(target);
+    for (const int most_depth : {0, 3, 4, 5, 6, 7}) {
+      for (const bool missing : {false, true}) {
+        ExpectRegression<float>({"BRANCH_LEQ"}, missing, 1, "SUM", most_depth);
+        ExpectRegression<float>({"BRANCH_LT"}, missing, 3, "AVERAGE", most_depth);
+        ExpectRegression<double>({"BRANCH_LEQ"}, missing, 2, "SUM", most_depth);
+      }
+    }
+  }
+  kernels::SetActiveTarget(kernels::SupportedTargets().back());
+}
+
+// As converters of LightGBM write a test for several categories.
+TEST(TreeEnsembleRegressorTest, GoesDownTreesThatShareNodes) {
+  ReferenceTree tree(6);
+  tree[0] = {"BRANCH_EQ", 0, 1.0, false, 1, 2, {}};
+  tree[1] = {"BRANCH_LEQ", 1, 0.5, false, 4, 5, {}};
+  tree[2] = {"BRANCH_EQ", 0, 3.0, false, 1, 3, {}};
+  tree[3] = {"BRANCH_EQ", 0, 5.0, false, 1, 5, {}};
+  tree[4].weights = {{0, 1.0}};
+  tree[5].weights = {{0, 2.0}};
+  const Tensor x = Tensor::Of<float>({5, 2}, {1, 0, 3, 1, 5, 0, 2, 0, 5, 1});
+  const Tensor y = RunTensorOp(RegressorCall(x, {tree}, 1));
+  EXPECT_TRUE(std::ranges::equal(y.values<float>(), std::vector<float>{1, 2, 1, 2, 2}));
+  tree[3].on_true = 2;
+  EXPECT_EQ(ErrorOf(RegressorCall(x, {tree}, 1)), "node 2 of tree 1 is below itself");
 }
 
 // One branch on feature 0 at 0, with a leaf on each side.
@@ -284,9 +317,7 @@ TEST(TreeEnsembleRegressorTest, RefusesBrokenTrees) {
   tree[0].on_false = 9;
   EXPECT_EQ(error(tree), "node 9 of tree 1 does not exist");
   tree[0].on_false = 0;
-  EXPECT_EQ(error(tree), "node 0 of tree 1 is reached twice");
-  tree[0].on_false = 1;
-  EXPECT_EQ(error(tree), "node 1 of tree 1 is reached twice");
+  EXPECT_EQ(error(tree), "node 0 of tree 1 is below itself");
   tree = Stump({{0, 1}}, {{5, 2}});
   EXPECT_EQ(error(tree), "weight 1: expected a class or target in [0, 0], got 5");
   tree = Stump({{0, 1}}, {{0, 2}});
