@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// Larger initializers are weights, which seldom repeat.
+// Larger initializers are weights, and larger attributes whole models; they seldom repeat.
 constexpr size_t kMostBytesToCompare = 1024;
 
 // Collects what makes a node or constant what it is, as a string of bytes that equal ones share.
@@ -40,6 +40,13 @@ class Key {
     AddNumber(list.size());
     AddBytes(list.data(), list.size() * sizeof(T));
   }
+  // False if the list is too long to compare.
+  template <class T>
+  bool AddShortList(std::span<const T> list) {
+    if (list.size_bytes() > kMostBytesToCompare) return false;
+    AddList(list);
+    return true;
+  }
   // False if the attribute cannot be compared.
   bool AddAttribute(const Attribute& attribute);
 
@@ -61,12 +68,13 @@ bool Key::AddAttribute(const Attribute& attribute) {
   if (const auto* text = attribute.get<std::string>()) return AddText(*text), true;
   if (const auto* tensor = attribute.get<Tensor>()) return AddTensor(*tensor);
   if (const auto* list = attribute.get<std::vector<float>>()) {
-    return AddList(std::span<const float>(*list)), true;
+    return AddShortList(std::span<const float>(*list));
   }
   if (const auto* list = attribute.get<std::vector<int64_t>>()) {
-    return AddList(std::span<const int64_t>(*list)), true;
+    return AddShortList(std::span<const int64_t>(*list));
   }
   if (const auto* list = attribute.get<std::vector<std::string>>()) {
+    if (list->size() > kMostBytesToCompare / sizeof(std::string)) return false;
     AddNumber(list->size());
     for (const std::string& text : *list) AddText(text);
     return true;

@@ -42,6 +42,7 @@ bool WireReader::Next() {
     return false;
   }
   field_ = static_cast<uint32_t>(key >> 3);
+  key_ = key < 0x80 ? static_cast<uint16_t>(key) : kLongKey;
   pending_ = true;
   return true;
 }
@@ -54,7 +55,7 @@ bool WireReader::Take(pbf_wire_type type) {
   return false;
 }
 
-uint64_t WireReader::Varint() {
+uint64_t WireReader::LongVarint() {
   try {
     return protozero::decode_varint(&position_, end_);
   } catch (const protozero::end_of_buffer_exception&) {

@@ -91,10 +91,25 @@ class WireReader {
   bool is_packed() const { return type_ == protozero::pbf_wire_type::length_delimited; }
 
  private:
+  static constexpr uint16_t kLongKey = 256;
+
   void Fail(std::string_view problem) { errors_.Fail(message_name_, position_, problem); }
   // Whether the field is of `type`; fails if not.
   bool Take(protozero::pbf_wire_type type);
-  uint64_t Varint();
+  uint64_t Varint() {
+    // Most integers in models, and nearly all keys, have one byte.
+    if (position_ != end_ && static_cast<signed char>(*position_) >= 0) {
+      return static_cast<uint64_t>(*position_++);
+    }
+    return LongVarint();
+  }
+  uint64_t LongVarint();
+  // Moves to the next field if it has the number and type of this one, whose value is taken.
+  bool NextAlike() {
+    if (position_ == end_ || static_cast<uint8_t>(*position_) != key_) return false;
+    ++position_;
+    return true;
+  }
   std::string_view Raw(uint64_t size);
   void Skip();
   template <class T>
@@ -109,6 +124,7 @@ class WireReader {
   const char* end_;
   WireErrors& errors_;
   uint32_t field_ = 0;
+  uint16_t key_ = kLongKey;  // as the file has it, if it is one byte
   protozero::pbf_wire_type type_ = protozero::pbf_wire_type::unknown;
   bool pending_ = false;  // the field's value has not been taken
 };
@@ -125,8 +141,12 @@ T WireReader::Fixed(protozero::pbf_wire_type type) {
 template <class T, class Sink>
 void WireReader::Fixeds(protozero::pbf_wire_type type, Sink sink) {
   if (!is_packed()) {
-    const T value = Fixed<T>(type);
-    if (!errors_.failed()) sink(value);
+    T value = Fixed<T>(type);
+    while (!errors_.failed()) {
+      sink(value);
+      if (!NextAlike()) return;
+      value = Fixed<T>(type);
+    }
     return;
   }
   const std::string_view packed = Packed(sizeof(T));
@@ -140,8 +160,12 @@ void WireReader::Fixeds(protozero::pbf_wire_type type, Sink sink) {
 template <class Sink>
 void WireReader::Unsigneds(Sink sink) {
   if (!is_packed()) {
-    const uint64_t value = Unsigned();
-    if (!errors_.failed()) sink(value);
+    uint64_t value = Unsigned();
+    while (!errors_.failed()) {
+      sink(value);
+      if (!NextAlike()) return;
+      value = Varint();
+    }
     return;
   }
   const std::string_view packed = Bytes();

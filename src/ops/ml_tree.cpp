@@ -131,12 +131,17 @@ Status ScoreRows(const Model<T>& model, KernelContext& context, const Finish& fi
   return OkStatus();
 }
 
+struct TargetAttrs {
+  int64_t n_targets = 1;
+  static constexpr auto Fields() { return std::tuple(Field("n_targets", &TargetAttrs::n_targets)); }
+};
+
+// The lists are bound when the trees are made, and not kept.
 struct RegressorAttrs : NodeAttrs {
   std::vector<int64_t> target_tree_ids, target_node_ids, target_ids;
   std::vector<float> target_weights;
   std::optional<Tensor> target_weights_as_tensor;
   std::string aggregate_function;
-  int64_t n_targets = 1;
   static constexpr auto Fields() {
     return std::tuple_cat(
         NodeFields<RegressorAttrs>(),
@@ -145,8 +150,7 @@ struct RegressorAttrs : NodeAttrs {
                    Field("target_ids", &RegressorAttrs::target_ids),
                    Field("target_weights", &RegressorAttrs::target_weights),
                    Field("target_weights_as_tensor", &RegressorAttrs::target_weights_as_tensor),
-                   Field("aggregate_function", &RegressorAttrs::aggregate_function),
-                   Field("n_targets", &RegressorAttrs::n_targets)));
+                   Field("aggregate_function", &RegressorAttrs::aggregate_function)));
   }
 };
 
@@ -159,7 +163,7 @@ Result<TreeAggregate> AggregateFromName(std::string_view name) {
       "attribute 'aggregate_function': expected SUM, AVERAGE, MIN or MAX, got '{}'", name);
 }
 
-Status InferRegressor(const RegressorAttrs& attrs, ShapeContext& context) {
+Status InferRegressor(const TargetAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const Dim rows, MatrixRows(input));
   return context.SetOutput(0, {rows, Dim(attrs.n_targets)}, DataType::kFloat);
@@ -170,18 +174,19 @@ class RegressorKernel final : public StatefulKernel<InferRegressor> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
-    TENON_ASSIGN_OR_RETURN(transform_, PostTransformFromName(attrs_.post_transform));
+    TENON_ASSIGN_OR_RETURN(const auto lists, BindAttributes<RegressorAttrs>(info.node()));
+    TENON_ASSIGN_OR_RETURN(transform_, PostTransformFromName(lists.post_transform));
     TENON_ASSIGN_OR_RETURN(const TreeAggregate aggregate,
-                           AggregateFromName(attrs_.aggregate_function));
+                           AggregateFromName(lists.aggregate_function));
     if (attrs_.n_targets < 1 || attrs_.n_targets > INT32_MAX) {
       return InvalidArgument("attribute 'n_targets': expected at least 1, got {}",
                              attrs_.n_targets);
     }
     const auto targets = static_cast<size_t>(attrs_.n_targets);
-    const WeightLists weights = {attrs_.target_tree_ids, attrs_.target_node_ids, attrs_.target_ids,
-                                 attrs_.target_weights, attrs_.target_weights_as_tensor};
+    const WeightLists weights = {lists.target_tree_ids, lists.target_node_ids, lists.target_ids,
+                                 lists.target_weights, lists.target_weights_as_tensor};
     TENON_ASSIGN_OR_RETURN(model_,
-                           MakeAnyModel(attrs_, weights, targets, aggregate, info.ElementType(0)));
+                           MakeAnyModel(lists, weights, targets, aggregate, info.ElementType(0)));
     const size_t base = std::visit([](const auto& m) { return m.base_values.size(); }, model_);
     if (base != 0 && base != targets) {
       return InvalidArgument("expected a base value for each of {} targets, got {}", targets, base);
@@ -211,9 +216,19 @@ class RegressorKernel final : public StatefulKernel<InferRegressor> {
   PostTransform transform_ = PostTransform::kNone;
 };
 
-struct ClassifierAttrs : NodeAttrs {
-  std::vector<int64_t> class_tree_ids, class_node_ids, class_ids, labels_ints;
+struct LabelAttrs {
+  std::vector<int64_t> labels_ints;
   std::vector<std::string> labels_strings;
+  static constexpr auto Fields() {
+    return std::tuple(Field("classlabels_int64s", &LabelAttrs::labels_ints),
+                      Field("classlabels_strings", &LabelAttrs::labels_strings));
+  }
+  ClassLabels labels() const { return {labels_ints, labels_strings}; }
+};
+
+// The lists are bound when the trees are made, and not kept.
+struct ClassifierAttrs : NodeAttrs {
+  std::vector<int64_t> class_tree_ids, class_node_ids, class_ids;
   std::vector<float> class_weights;
   std::optional<Tensor> class_weights_as_tensor;
   static constexpr auto Fields() {
@@ -223,14 +238,11 @@ struct ClassifierAttrs : NodeAttrs {
                    Field("class_nodeids", &ClassifierAttrs::class_node_ids),
                    Field("class_ids", &ClassifierAttrs::class_ids),
                    Field("class_weights", &ClassifierAttrs::class_weights),
-                   Field("class_weights_as_tensor", &ClassifierAttrs::class_weights_as_tensor),
-                   Field("classlabels_int64s", &ClassifierAttrs::labels_ints),
-                   Field("classlabels_strings", &ClassifierAttrs::labels_strings)));
+                   Field("class_weights_as_tensor", &ClassifierAttrs::class_weights_as_tensor)));
   }
-  ClassLabels labels() const { return {labels_ints, labels_strings}; }
 };
 
-Status InferClassifier(const ClassifierAttrs& attrs, ShapeContext& context) {
+Status InferClassifier(const LabelAttrs& attrs, ShapeContext& context) {
   const ClassLabels labels = attrs.labels();
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const Dim rows, MatrixRows(input));
@@ -248,23 +260,24 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
     labels_ = attrs_.labels();
     const size_t classes = labels_.size();
     if (classes == 0) return InvalidArgument("expected class labels, got none");
-    TENON_ASSIGN_OR_RETURN(transform_, PostTransformFromName(attrs_.post_transform));
-    const WeightLists weights = {attrs_.class_tree_ids, attrs_.class_node_ids, attrs_.class_ids,
-                                 attrs_.class_weights, attrs_.class_weights_as_tensor};
+    TENON_ASSIGN_OR_RETURN(const auto lists, BindAttributes<ClassifierAttrs>(info.node()));
+    TENON_ASSIGN_OR_RETURN(transform_, PostTransformFromName(lists.post_transform));
+    const WeightLists weights = {lists.class_tree_ids, lists.class_node_ids, lists.class_ids,
+                                 lists.class_weights, lists.class_weights_as_tensor};
     TENON_ASSIGN_OR_RETURN(
-        model_, MakeAnyModel(attrs_, weights, classes, TreeAggregate::kSum, info.ElementType(0)));
+        model_, MakeAnyModel(lists, weights, classes, TreeAggregate::kSum, info.ElementType(0)));
     const size_t base = std::visit([](const auto& m) { return m.base_values.size(); }, model_);
-    decides_alone_ = classes <= 2 && !attrs_.class_ids.empty();
-    for (const int64_t id : attrs_.class_ids) {
-      decides_alone_ = decides_alone_ && id == attrs_.class_ids[0];
+    decides_alone_ = classes <= 2 && !lists.class_ids.empty();
+    for (const int64_t id : lists.class_ids) {
+      decides_alone_ = decides_alone_ && id == lists.class_ids[0];
     }
-    deciding_ = decides_alone_ ? static_cast<size_t>(attrs_.class_ids[0]) : 0;
+    deciding_ = decides_alone_ ? static_cast<size_t>(lists.class_ids[0]) : 0;
     if (base != 0 && base != classes && !(base == 1 && decides_alone_)) {
       return InvalidArgument("expected a base value for each of {} classes, got {}", classes, base);
     }
     complements_ = classes == 2 && decides_alone_ && deciding_ == 0 && base <= 1;
     TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers,
-                           NumbersOf<double>(attrs_.class_weights, attrs_.class_weights_as_tensor));
+                           NumbersOf<double>(lists.class_weights, lists.class_weights_as_tensor));
     has_negative_ = std::any_of(numbers.begin(), numbers.end(), [](double w) { return w < 0; });
     return OkStatus();
   }
