@@ -3,6 +3,7 @@
 
 #include "base/arithmetic.h"
 #include "kernels/gemm.h"
+#include "kernels/gemv_nbits.h"
 #include "ops/element_conversion.h"
 #include "ops/families.h"
 
@@ -176,7 +177,56 @@ class NBitsWeights {
   const int32_t* groups_ = nullptr;
 };
 
+// Rows of A up to which each is multiplied by the packed weights: for more, unpacking them once
+// pays.
+constexpr size_t kMostVectors = 6;
+
+Status MultiplyVectors(const NBitsAttrs& attrs, KernelContext& context) {
+  Tensor& y = context.Output(0);
+  kernels::NBitsMatrix w;
+  w.k = static_cast<size_t>(attrs.k);
+  w.bits = static_cast<size_t>(attrs.bits);
+  w.block_size = static_cast<size_t>(attrs.block_size);
+  w.data = context.Input(kB).data<uint8_t>();
+  w.scales = context.Input(kScales).data<float>();
+  w.zero_stride = static_cast<size_t>(attrs.zero_bytes());
+  if (context.HasInput(kZeroPoints)) {
+    const Tensor& zeros = context.Input(kZeroPoints);
+    if (zeros.type() == DataType::kUint8) {
+      w.zero_points = zeros.data<uint8_t>();
+    } else {
+      w.float_zero_points = zeros.data<float>();
+    }
+  }
+  const float* bias = context.HasInput(kBias) ? context.Input(kBias).data<float>() : nullptr;
+  const auto n = static_cast<size_t>(attrs.n), m = static_cast<size_t>(y.size()) / n;
+  const size_t arranged_size = RoundUp<size_t>(kernels::ArrangedNBitsSize(w), 16);
+  auto* arranged = static_cast<float*>(context.Scratch(m * arranged_size * sizeof(float)));
+  if (arranged == nullptr) return RuntimeException("out of memory for {} rows of {}", m, w.k);
+  for (size_t i = 0; i < m; ++i) {
+    kernels::ArrangeNBitsVector(w, context.Input(kA).data<float>() + i * w.k,
+                                arranged + i * arranged_size);
+  }
+  // Weights that are worth a task; they stay in the L1 cache for all rows of A.
+  constexpr size_t kTaskWeights = 65536;
+  const size_t step = std::max<size_t>(1, kTaskWeights / w.k / 4) * 4;
+  const size_t tasks = CeilDiv(n, step);
+  context.threads().ParallelFor(tasks, 1, [&](size_t begin, size_t end) {
+    for (size_t task = begin; task < end; ++task) {
+      const size_t first = task * step, count = std::min(step, n - first);
+      for (size_t i = 0; i < m; ++i) {
+        kernels::RunNBitsGemv(w, arranged + i * arranged_size, bias, first, count,
+                              y.data<float>() + i * n);
+      }
+    }
+  });
+  return OkStatus();
+}
+
 Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
+  const auto rows = static_cast<size_t>(context.Output(0).size() / attrs.n);
+  if (rows == 0) return OkStatus();
+  if (rows <= kMostVectors && !context.HasInput(kGroups)) return MultiplyVectors(attrs, context);
   if (context.HasInput(kGroups)) {
     for (int64_t i = 0; i < attrs.k; ++i) {
       const int32_t block = context.Input(kGroups).data<int32_t>()[i];

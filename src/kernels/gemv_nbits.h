@@ -1,0 +1,39 @@
+// Vectors times matrices whose elements have 2, 4 or 8 bits in blocks with scales and zero points:
+// the core of com.microsoft MatMulNBits-1 for few rows.
+//
+//   y[j] = sum over k of x[k] * (w[j][k] - zero[j][k / block]) * scale[j][k / block] + bias[j]
+//
+// No function here allocates, locks, or starts a thread; all are thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tenon::kernels {
+
+struct NBitsMatrix {
+  size_t k = 0;           // elements of a row
+  size_t bits = 4;        // 2, 4 or 8
+  size_t block_size = 0;  // a power of two of at least 16; a row's last block is whole in memory
+  // [n][blocks][block_size * bits / 8], the first element in the lowest bits.
+  const uint8_t* data = nullptr;
+  const float* scales = nullptr;  // [n][blocks]
+  // [n][zero_stride], packed as the elements are; or floats, [n][blocks]; or, if both are null,
+  // half the range of the elements.
+  const uint8_t* zero_points = nullptr;
+  size_t zero_stride = 0;  // in bytes
+  const float* float_zero_points = nullptr;
+
+  size_t blocks() const { return (k + block_size - 1) / block_size; }
+};
+
+// Floats that ArrangeNBitsVector writes.
+size_t ArrangedNBitsSize(const NBitsMatrix& w);
+// Puts x, [k], into the order in which the elements of a row are unpacked, under ActiveTarget().
+void ArrangeNBitsVector(const NBitsMatrix& w, const float* x, float* arranged);
+
+// Elements [first, first + count) of y. bias: [n] or null.
+void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias, size_t first,
+                  size_t count, float* y);
+
+}  // namespace tenon::kernels
