@@ -34,6 +34,31 @@ bool HasRank(const Match& match) {
   return x && x->rank() >= 3;
 }
 
+// com.microsoft's QLinearConv is the standard's where its channels are not last.
+Rule QLinearConvRule(bool channels_last) {
+  return {.name = "quantized convolution",
+          .pattern = Op("QLinearConv", {Any("x")})
+                         .In(kMicrosoft)
+                         .With("channels_last", int64_t{channels_last})
+                         .WithMoreInputs()
+                         .As("node"),
+          .when = channels_last ? HasRank : nullptr,
+          .replace = [=](Replacement& r) {
+            std::vector<ValueId> inputs = r.node("node").inputs;
+            std::vector<Attribute> attributes = r.AttributesOf("node");
+            std::erase_if(attributes, [](const Attribute& attribute) {
+              return attribute.name == "channels_last";
+            });
+            if (!channels_last) {
+              return r.Op("QLinearConv", std::move(inputs), std::move(attributes));
+            }
+            const size_t rank = r.shape("x")->rank();
+            inputs[0] = Turned(r, inputs[0], rank, true);
+            const ValueId y = r.Op("QLinearConv", std::move(inputs), std::move(attributes));
+            return Turned(r, y, rank, false);
+          }};
+}
+
 // A node of `op_type` in `domain` as `target_type` in `target_domain`.
 Rule LowerRule(const char* op_type, const char* domain, const char* target_type,
                const char* target_domain) {
@@ -60,6 +85,8 @@ RuleSet MakeRules() {
   std::vector<Rule> rules;
   rules.push_back(LowerRule("NhwcConv", kMicrosoft, "Conv", ""));
   rules.push_back(LowerRule("NhwcFusedConv", kMicrosoft, "FusedConv", kMicrosoft));
+  rules.push_back(QLinearConvRule(false));
+  rules.push_back(QLinearConvRule(true));
   for (const char* op_type :
        {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "DepthToSpace",
         "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample", "InstanceNormalization",

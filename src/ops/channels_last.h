@@ -6,9 +6,9 @@
 namespace tenon {
 
 // Nodes of `graph` and its subgraphs that nobody owns and that are com.microsoft's NhwcConv and
-// NhwcFusedConv or of domain com.ms.internal.nhwc become the standard's operator (or FusedConv)
-// between transposes; those whose rank is not known stay. The types of new values are not inferred.
-// Returns how many changed.
+// NhwcFusedConv, its QLinearConv, or of domain com.ms.internal.nhwc become the standard's operator
+// (or FusedConv) between transposes; those whose rank is not known stay. The types of new values
+// are not inferred. Returns how many changed.
 size_t LowerChannelsLast(Graph& graph);
 
 }  // namespace tenon

@@ -37,15 +37,15 @@ Status CheckGroup(int64_t group, const Dim& channels, size_t input) {
   return OkStatus();
 }
 
-Status CheckConvBias(const ShapeContext& context, const Dim& channels) {
-  if (!context.HasInput(2)) return OkStatus();
-  const Result<SymbolicShape> bias = context.Input(2);
+Status CheckConvBias(const ShapeContext& context, const Dim& channels, size_t input) {
+  if (!context.HasInput(input)) return OkStatus();
+  const Result<SymbolicShape> bias = context.Input(input);
   if (!bias) return IsUnknownShape(bias.error()) ? OkStatus() : bias.error();
   const bool fits = bias->rank() == 1 &&
                     (!(*bias)[0].is_number() || !channels.is_number() || (*bias)[0] == channels);
   if (fits) return OkStatus();
-  return InvalidArgument("input 2: expected one bias per output channel, [{}], got {}", channels,
-                         *bias);
+  return InvalidArgument("input {}: expected one bias per output channel, [{}], got {}", input,
+                         channels, *bias);
 }
 
 Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,

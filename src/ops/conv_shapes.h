@@ -30,8 +30,8 @@ Result<Shape> KernelShapeOf(const WindowAttrs& attrs, const SymbolicShape& weigh
 // Fails unless the group count divides the channels.
 Status CheckGroup(int64_t group, const Dim& channels, size_t input);
 
-// Fails if input 2, the bias, is present and not of shape [channels].
-Status CheckConvBias(const ShapeContext& context, const Dim& channels);
+// Fails if the bias, input `input`, is present and not of shape [channels].
+Status CheckConvBias(const ShapeContext& context, const Dim& channels, size_t input = 2);
 
 // [N, M, spatial...] of a convolution of `x`, [N, C, spatial...], with input 1. Checks all inputs
 // but Z. Errors: UnknownShape(), kInvalidArgument, kNotImplemented.

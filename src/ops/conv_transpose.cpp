@@ -1,4 +1,4 @@
-// ConvTranspose in the plain layout.
+// ConvTranspose, and ConvTransposeWithDynamicPads of com.microsoft, in the plain layout.
 #include <algorithm>
 #include <limits>
 
@@ -75,7 +75,7 @@ Result<OutputDim> TransposedDim(const ConvTransposeAttrs& attrs, const Window& w
   return OutputDim{out, dim};
 }
 
-Status InferConvTranspose(const ConvTransposeAttrs& attrs, ShapeContext& context) {
+Status InferTransposed(const ConvTransposeAttrs& attrs, ShapeContext& context, size_t bias) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.Input(1));
   if (x.rank() < 3) return InvalidArgument("input 0: expected [N, C, spatial...], got {}", x);
@@ -87,7 +87,7 @@ Status InferConvTranspose(const ConvTransposeAttrs& attrs, ShapeContext& context
     return InvalidArgument("input 0: expected {} channels for the weights {}, got {}", w[0], w, x);
   }
   const Dim channels = w[1] * Dim(attrs.group);
-  TENON_RETURN_IF_ERROR(CheckConvBias(context, channels));
+  TENON_RETURN_IF_ERROR(CheckConvBias(context, channels, bias));
   TENON_ASSIGN_OR_RETURN(const Shape kernel, KernelShapeOf(attrs, w));
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, kernel.dims()));
   TENON_RETURN_IF_ERROR(CheckOutputAttrs(attrs, window.rank));
@@ -97,6 +97,23 @@ Status InferConvTranspose(const ConvTransposeAttrs& attrs, ShapeContext& context
     y.Append(std::move(dim.out));
   }
   return context.SetOutput(0, std::move(y));
+}
+
+constexpr size_t kBias = 2;
+
+Status InferConvTranspose(const ConvTransposeAttrs& attrs, ShapeContext& context) {
+  return InferTransposed(attrs, context, kBias);
+}
+
+// ConvTransposeWithDynamicPads-1: the pads are an input, the bias stands behind it.
+enum DynamicInput : size_t { kPads = 2, kDynamicBias };
+
+Status InferDynamic(const ConvTransposeAttrs& attrs, ShapeContext& context) {
+  ConvTransposeAttrs padded = attrs;
+  if (context.HasInput(kPads)) {
+    TENON_ASSIGN_OR_RETURN(padded.pads, context.InputAsInts(kPads));
+  }
+  return InferTransposed(padded, context, kDynamicBias);
 }
 
 Result<kernels::ConvGeneralShape> TransposedShape(const ConvTransposeAttrs& attrs, const Shape& x,
@@ -119,7 +136,7 @@ Result<kernels::ConvGeneralShape> TransposedShape(const ConvTransposeAttrs& attr
   return shape;
 }
 
-Status RunConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context) {
+Status RunFloats(const ConvTransposeAttrs& attrs, size_t bias, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const Tensor& w = context.Input(1);
   Tensor& y = context.Output(0);
@@ -129,29 +146,48 @@ Status RunConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context)
   args.in = x.data<float>();
   args.weights = w.data<float>();
   args.out = y.data<float>();
-  if (context.HasInput(2)) args.epilogue.bias = context.Input(2).data<float>();
+  if (context.HasInput(bias)) args.epilogue.bias = context.Input(bias).data<float>();
   return context.ForEachTask(
       kernels::ConvTransposeTaskCount(args.shape), kernels::ConvTransposeScratchSize(args.shape),
       [&](size_t task, std::byte* scratch) { RunConvTransposeTask(args, task, scratch); });
 }
 
-Status RunDoubleConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context) {
+Status RunDoubles(const ConvTransposeAttrs& attrs, size_t bias_input, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const Tensor& w = context.Input(1);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const kernels::ConvGeneralShape shape,
                          TransposedShape(attrs, x.shape(), w.shape(), y.shape()));
-  const double* bias = context.HasInput(2) ? context.Input(2).data<double>() : nullptr;
+  const double* bias =
+      context.HasInput(bias_input) ? context.Input(bias_input).data<double>() : nullptr;
   const PlainConvArgs args = {shape, x.data<double>(), w.data<double>(), bias, y.data<double>()};
   return context.ForEachTask(shape.batch * shape.out_channels, 0, [&](size_t plane, std::byte*) {
     PlainConvTransposePlane(args, plane);
   });
 }
 
+Status RunConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context) {
+  return context.Input(0).type() == DataType::kDouble ? RunDoubles(attrs, kBias, context)
+                                                      : RunFloats(attrs, kBias, context);
+}
+
+Status RunDynamic(const ConvTransposeAttrs& attrs, KernelContext& context) {
+  ConvTransposeAttrs padded = attrs;
+  if (context.HasInput(kPads)) {
+    const auto pads = context.Input(kPads).values<int64_t>();
+    padded.pads.assign(pads.begin(), pads.end());
+  }
+  return context.Input(0).type() == DataType::kDouble ? RunDoubles(padded, kDynamicBias, context)
+                                                      : RunFloats(padded, kDynamicBias, context);
+}
+
+constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};
+
 constexpr OpRow kRows[] = {
-    Op<InferConvTranspose, RunConvTranspose>("ConvTranspose", {.types = kFloat32Only}),
-    Op<InferConvTranspose, RunDoubleConvTranspose>("ConvTranspose", {.types = {DataType::kDouble}}),
+    Op<InferConvTranspose, RunConvTranspose>("ConvTranspose", {.types = kFloatAndDouble}),
+    Op<InferDynamic, RunDynamic>("ConvTransposeWithDynamicPads",
+                                 {.domain = "com.microsoft", .types = kFloatAndDouble}),
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// DFT and STFT.
+// DFT and STFT, and Rfft and Irfft of com.microsoft.
 #include <algorithm>
 
 #include "base/arithmetic.h"
@@ -121,17 +121,9 @@ void StoreSignal(const Complex<C>* line, const DftSizes& sizes, T* y) {
 
 // T is the signal's type, C what the transform computes in.
 template <class T, class C>
-Status RunDftOf(const DftAttrs& attrs, size_t axis, size_t n, KernelContext& context) {
+Status Transform(const DftAttrs& attrs, const DftSizes& sizes, size_t n, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
-  if (y.size() == 0) return OkStatus();
-  const Shape& shape = x.shape();
-  const DftSizes sizes = {static_cast<size_t>(shape.Product(0, axis)),
-                          static_cast<size_t>(shape[axis]),
-                          static_cast<size_t>(y.shape()[axis]),
-                          static_cast<size_t>(shape.Product(axis + 1, shape.rank() - 1)),
-                          static_cast<size_t>(shape.back()),
-                          static_cast<size_t>(y.shape().back())};
   const size_t table_bytes = kernels::Fft<C>::TableBytes(n);
   // Work memory is at most the tables', plus the line.
   const size_t task_bytes = table_bytes == SIZE_MAX ? SIZE_MAX / 4 : 2 * table_bytes;
@@ -152,6 +144,20 @@ Status RunDftOf(const DftAttrs& attrs, size_t axis, size_t n, KernelContext& con
                     y.data<T>() + (outer * sizes.out * sizes.inner + inner) * sizes.out_parts);
       });
   return OkStatus();
+}
+
+template <class T, class C>
+Status RunDftOf(const DftAttrs& attrs, size_t axis, size_t n, KernelContext& context) {
+  const Shape& shape = context.Input(0).shape();
+  const Shape& y = context.Output(0).shape();
+  if (context.Output(0).size() == 0) return OkStatus();
+  const DftSizes sizes = {static_cast<size_t>(shape.Product(0, axis)),
+                          static_cast<size_t>(shape[axis]),
+                          static_cast<size_t>(y[axis]),
+                          static_cast<size_t>(shape.Product(axis + 1, shape.rank() - 1)),
+                          static_cast<size_t>(shape.back()),
+                          static_cast<size_t>(y.back())};
+  return Transform<T, C>(attrs, sizes, n, context);
 }
 
 Status RunDftAlong(const DftAttrs& attrs, int64_t axis_given, KernelContext& context) {
@@ -287,12 +293,83 @@ Status RunStft(const StftAttrs& attrs, KernelContext& context) {
              : RunStftOf<float, double>(attrs, context);
 }
 
+// --- Rfft and Irfft ---
+
+// Of the last axis: [..., n] to half a spectrum, [..., n / 2 + 1, 2], and back.
+struct RfftAttrs {
+  bool is_normalized = false;
+  bool onesided = true;
+  int64_t signal_rank = 1;
+  static constexpr auto Fields() {
+    using A = RfftAttrs;
+    return std::tuple(Field("normalized", &A::is_normalized), Field("onesided", &A::onesided),
+                      Field("signal_ndim", &A::signal_rank));
+  }
+};
+
+Status CheckRfft(const RfftAttrs& attrs) {
+  if (attrs.is_normalized) return InvalidArgument("expected normalized = 0, got 1");
+  if (!attrs.onesided) return InvalidArgument("expected onesided = 1, got 0");
+  if (attrs.signal_rank == 1) return OkStatus();
+  return InvalidArgument("expected signal_ndim = 1, got {}", attrs.signal_rank);
+}
+
+Status InferRfft(const RfftAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckRfft(attrs));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  if (shape.rank() < 1) return InvalidArgument("input 0: expected a signal, got a scalar");
+  Dim& n = shape[shape.rank() - 1];
+  if (n.is_number() && n.value() < 1) {
+    return InvalidArgument("input 0: expected a signal of at least one element, got {}", shape);
+  }
+  n = FloorDiv(n, Dim(2)) + Dim(1);
+  shape.Append(Dim(2));
+  return context.SetOutput(0, std::move(shape));
+}
+
+Status InferIrfft(const RfftAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckRfft(attrs));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape shape, context.Input(0));
+  const bool is_complex = shape.rank() >= 2 && (!shape[shape.rank() - 1].is_number() ||
+                                                shape[shape.rank() - 1] == Dim(2));
+  if (!is_complex) return InvalidArgument("input 0: expected [..., n / 2 + 1, 2], got {}", shape);
+  SymbolicShape y;
+  for (size_t i = 0; i + 1 < shape.rank(); ++i) y.Append(shape[i]);
+  Dim& n = y[y.rank() - 1];
+  if (n.is_number() && n.value() < 2) {
+    return InvalidArgument("input 0: expected at least two frequencies, got {}", shape);
+  }
+  n = Dim(2) * (n - Dim(1));
+  return context.SetOutput(0, std::move(y));
+}
+
+template <bool kInverse>
+Status RunRfft(const RfftAttrs&, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  const Shape& signals = kInverse ? y.shape() : x.shape();
+  const auto n = static_cast<size_t>(signals.back());
+  DftSizes sizes = {
+      static_cast<size_t>(signals.Product(0, signals.rank() - 1)), n, n / 2 + 1, 1, 1, 2};
+  if (kInverse) {
+    std::swap(sizes.in, sizes.out);
+    std::swap(sizes.in_parts, sizes.out_parts);
+  }
+  const DftAttrs attrs = {.inverse = kInverse, .onesided = true};
+  return x.type() == DataType::kDouble ? Transform<double, double>(attrs, sizes, n, context)
+                                       : Transform<float, double>(attrs, sizes, n, context);
+}
+
 constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};
+constexpr OpOptions kMicrosoft = {.domain = "com.microsoft", .types = kFloatAndDouble};
 
 constexpr OpRow kRows[] = {
     Op<InferDft17, RunDft17>("DFT", {.since = 17, .types = kFloatAndDouble}),
     Op<InferDft, RunDft>("DFT", {.since = 20, .types = kFloatAndDouble}),
     Op<InferStft, RunStft>("STFT", {.since = 17, .types = kFloatAndDouble}),
+    Op<InferRfft, RunRfft<false>>("Rfft", kMicrosoft),
+    Op<InferIrfft, RunRfft<true>>("Irfft", kMicrosoft),
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
-// MaxPool, AveragePool, LpPool and their global forms in the plain layout.
+// MaxPool, AveragePool, LpPool and their global forms in the plain layout, and MaxpoolWithMask of
+// com.microsoft.
 #include "ops/pool.h"
+
+#include <limits>
 
 #include "kernels/pool_planar.h"
 #include "ops/families.h"
@@ -86,7 +89,7 @@ Status RunPlanes(KernelContext& context, kernels::PoolPlanarArgs& args) {
   });
 }
 
-Status RunWindows(const WindowAttrs& attrs, KernelContext& context, kernels::PoolPlanarArgs& args) {
+Status FillDims(const WindowAttrs& attrs, KernelContext& context, kernels::PoolPlanarArgs& args) {
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, attrs.kernel_shape));
   const Shape& x = context.Input(0).shape();
   const Shape& y = context.Output(0).shape();
@@ -98,6 +101,11 @@ Status RunWindows(const WindowAttrs& attrs, KernelContext& context, kernels::Poo
         static_cast<size_t>(dim.dilation), static_cast<size_t>(dim.pad_begin),
         static_cast<size_t>(dim.pad_end)};
   }
+  return OkStatus();
+}
+
+Status RunWindows(const WindowAttrs& attrs, KernelContext& context, kernels::PoolPlanarArgs& args) {
+  TENON_RETURN_IF_ERROR(FillDims(attrs, context, args));
   return RunPlanes(context, args);
 }
 
@@ -116,6 +124,68 @@ Status RunMaxPool(const MaxPoolAttrs& attrs, KernelContext& context) {
   if (context.HasOutput(1)) args.indices = context.Output(1).data<int64_t>();
   args.column_major_indices = attrs.storage_order;
   return RunWindows(attrs, context, args);
+}
+
+// MaxpoolWithMask-1: a row of a window ends where the mask has 0. The mask holds one plane, or more
+// that take turns. As in onnxruntime, the first element of a plane of rank 2 or 3 always counts.
+Status InferMaskedMaxPool(const MaxPoolAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, PoolOutput(attrs, false, x));
+  const Result<SymbolicShape> mask = context.Input(1);
+  if (!mask && !IsUnknownShape(mask.error())) return mask.error();
+  bool fits = !mask || mask->rank() == x.rank();
+  for (size_t i = 0; mask && fits && i < x.rank(); ++i) {
+    const Dim& dim = (*mask)[i];
+    fits = i < 2 ? !(dim == Dim(0)) : !dim.is_number() || !x[i].is_number() || dim == x[i];
+  }
+  if (!fits) return InvalidArgument("input 1: expected a mask for planes of {}, got {}", x, *mask);
+  return context.SetOutput(0, std::move(y));
+}
+
+float MaskedMaximum(const kernels::PoolPlanarArgs& args, const float* in, const int32_t* mask,
+                    bool counts_first, const size_t (&at)[kMaxWindowRank]) {
+  const auto& [depth, height, width] = args.dims;
+  // Beyond the input where it lies in the pads.
+  const auto position = [](const kernels::PoolDim& dim, size_t out, size_t tap) {
+    return out * dim.stride + tap * dim.dilation - dim.pad_begin;
+  };
+  float most = std::numeric_limits<float>::lowest();
+  for (size_t d = 0; d < depth.kernel; ++d) {
+    const size_t z = position(depth, at[0], d);
+    for (size_t h = 0; h < height.kernel && z < depth.in; ++h) {
+      const size_t y = position(height, at[1], h);
+      for (size_t w = 0; w < width.kernel && y < height.in; ++w) {
+        const size_t x = position(width, at[2], w);
+        if (x >= width.in) continue;
+        const size_t i = (z * height.in + y) * width.in + x;
+        if (mask[i] == 0 && !(counts_first && i == 0)) break;
+        if (in[i] > most) most = in[i];
+      }
+    }
+  }
+  return most;
+}
+
+Status RunMaskedMaxPool(const MaxPoolAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& mask = context.Input(1);
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  kernels::PoolPlanarArgs args = {.kind = kernels::PlanarPoolKind::kMax};
+  TENON_RETURN_IF_ERROR(FillDims(attrs, context, args));
+  const auto planes = static_cast<size_t>(x.shape()[0] * x.shape()[1]);
+  const size_t in = static_cast<size_t>(x.size()) / planes;
+  const size_t out = static_cast<size_t>(y.size()) / planes;
+  const size_t mask_planes = static_cast<size_t>(mask.shape()[0] * mask.shape()[1]);
+  return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
+    for (size_t i = 0; i < out; ++i) {
+      const size_t at[] = {i / args.dims[2].out / args.dims[1].out,
+                           i / args.dims[2].out % args.dims[1].out, i % args.dims[2].out};
+      y.data<float>()[plane * out + i] =
+          MaskedMaximum(args, x.data<float>() + plane * in,
+                        mask.data<int32_t>() + plane % mask_planes * in, x.rank() > 3, at);
+    }
+  });
 }
 
 Status RunAveragePool(const AveragePoolAttrs& attrs, KernelContext& context) {
@@ -158,6 +228,8 @@ constexpr TypeSet kBytes = {DataType::kInt8, DataType::kUint8};  // of MaxPool-1
 
 constexpr OpRow kRows[] = {
     Op<InferPool<MaxPoolAttrs>, RunMaxPool>("MaxPool", {.types = kFloatAndDouble | kBytes}),
+    Op<InferMaskedMaxPool, RunMaskedMaxPool>("MaxpoolWithMask",
+                                             {.domain = "com.microsoft", .types = kFloat32Only}),
     Op<InferPool<AveragePoolAttrs>, RunAveragePool>("AveragePool", {.types = kFloatAndDouble}),
     Op<InferPool<LpPoolAttrs<float>>, RunLpPool<float>>("LpPool", {.types = kFloatAndDouble}),
     Op<InferPool<LpPoolAttrs<int64_t>>, RunLpPool<int64_t>>("LpPool",

@@ -1,7 +1,9 @@
-// Attention of com.microsoft: the projections of its input, then attention among their heads.
+// Attention and QAttention of com.microsoft: the projections of the input, then attention among
+// their heads.
 #include <cmath>
 
 #include "base/arithmetic.h"
+#include "ops/byte_product.h"
 #include "ops/families.h"
 #include "ops/head_rows.h"
 #include "ops/input_projection.h"
@@ -9,7 +11,18 @@
 namespace tenon {
 namespace {
 
-enum Input : size_t { kX, kWeights, kBias, kPadding, kPast, kScoreBias, kPastLength };
+enum Input : size_t { kX, kWeights, kBias };
+
+// Where the other inputs are; absent ones lie beyond the inputs.
+struct InputSlots {
+  static constexpr size_t kNone = 99;
+  size_t padding = 3, past = 4, score_bias = 5, past_length = 6;
+};
+constexpr InputSlots kFloatSlots = {};
+constexpr InputSlots kByteSlots = {
+    .padding = 5, .past = 8, .score_bias = InputSlots::kNone, .past_length = InputSlots::kNone};
+enum ByteInput : size_t { kXScale = 3, kWeightScale, kXZero = 6, kWeightZero };
+
 enum Output : size_t { kY, kPresent };
 
 struct AttentionAttrs {
@@ -32,23 +45,23 @@ struct PastRows {
   Dim rows = Dim(0), used = Dim(0);
 };
 
-Result<PastRows> CheckPast(const ShapeContext& context, const Dim& batch, int64_t heads,
-                           const std::optional<QkvColumns>& columns) {
-  if (!context.HasInput(kPast)) return PastRows();
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape past, context.InputOfRank(kPast, 5));
+Result<PastRows> CheckPast(const ShapeContext& context, const InputSlots& in, const Dim& batch,
+                           int64_t heads, const std::optional<QkvColumns>& columns) {
+  if (!context.HasInput(in.past)) return PastRows();
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape past, context.InputOfRank(in.past, 5));
   bool fits =
       MayEqual(past[0], Dim(2)) && MayEqual(past[1], batch) && MayEqual(past[2], Dim(heads));
   if (columns) {
     fits = fits && columns->key == columns->value && MayEqual(past[4], Dim(columns->key / heads));
   }
   if (!fits) {
-    return InvalidArgument("input 4: expected a past of {} sequences with {} heads, got {}", batch,
-                           heads, past);
+    return InvalidArgument("input {}: expected a past of {} sequences with {} heads, got {}",
+                           in.past, batch, heads, past);
   }
   PastRows rows = {past[3], past[3]};
-  if (!context.HasInput(kPastLength)) return rows;
+  if (!context.HasInput(in.past_length)) return rows;
   rows.used = Dim::Unknown();
-  const Tensor* length = context.InputData(kPastLength);
+  const Tensor* length = context.InputData(in.past_length);
   if (length == nullptr || !past[3].is_number()) return rows;
   const int64_t used = length->size() > 0 ? length->data<int32_t>()[0] : -1;
   if (used < 0 || used > past[3].value()) {
@@ -58,20 +71,20 @@ Result<PastRows> CheckPast(const ShapeContext& context, const Dim& batch, int64_
   return rows;
 }
 
-Status InferAttention(const AttentionAttrs& attrs, ShapeContext& context) {
+Status InferProjected(const AttentionAttrs& attrs, const InputSlots& in, ShapeContext& context) {
   if (attrs.do_rotary) return NotImplemented("do_rotary = 1");
   if (attrs.heads < 1) return InvalidArgument("expected num_heads >= 1, got {}", attrs.heads);
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kX, 3));
   TENON_ASSIGN_OR_RETURN(const auto columns,
                          CheckProjection(context, x[2], attrs.hidden, attrs.heads));
-  TENON_ASSIGN_OR_RETURN(const PastRows past, CheckPast(context, x[0], attrs.heads, columns));
+  TENON_ASSIGN_OR_RETURN(const PastRows past, CheckPast(context, in, x[0], attrs.heads, columns));
   const Dim keys = past.used + x[1];
-  const bool is_shared = context.HasInput(kPastLength) && context.HasInput(kPast);
+  const bool is_shared = context.HasInput(in.past_length) && context.HasInput(in.past);
   if (is_shared && keys.is_number() && past.rows.is_number() && keys.value() > past.rows.value()) {
     return InvalidArgument("{} keys do not fit into a cache of {}", keys, past.rows);
   }
-  TENON_RETURN_IF_ERROR(CheckPaddingMask(context, kPadding, x[0], x[1], keys, true));
-  TENON_RETURN_IF_ERROR(CheckScoreBias(context, kScoreBias, x[0], Dim(attrs.heads), x[1], keys));
+  TENON_RETURN_IF_ERROR(CheckPaddingMask(context, in.padding, x[0], x[1], keys, true));
+  TENON_RETURN_IF_ERROR(CheckScoreBias(context, in.score_bias, x[0], Dim(attrs.heads), x[1], keys));
   const Dim size = columns ? Dim(columns->key / attrs.heads) : Dim::Unknown();
   if (columns && columns->key != columns->value && context.HasOutput(kPresent)) {
     return InvalidArgument("present needs keys and values of one size, got {} and {}", columns->key,
@@ -82,40 +95,117 @@ Status InferAttention(const AttentionAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(kY, {x[0], x[1], columns ? Dim(columns->value) : Dim::Unknown()});
 }
 
-class ProjectedAttention final : public StatefulKernel<InferAttention> {
+Status InferAttention(const AttentionAttrs& attrs, ShapeContext& context) {
+  return InferProjected(attrs, kFloatSlots, context);
+}
+
+Status InferQAttention(const AttentionAttrs& attrs, ShapeContext& context) {
+  const Result<SymbolicShape> weights = context.Input(kWeights);
+  if (weights && weights->rank() == 2) {
+    const SymbolicShape columns = {(*weights)[1]};
+    TENON_RETURN_IF_ERROR(CheckLineValues(context, kWeightScale, columns, columns[0]));
+    TENON_RETURN_IF_ERROR(CheckLineValues(context, kWeightZero, columns, columns[0]));
+  }
+  TENON_RETURN_IF_ERROR(CheckLineValues(context, kXScale, {}, Dim(1)));
+  TENON_RETURN_IF_ERROR(CheckLineValues(context, kXZero, {}, Dim(1)));
+  return InferProjected(attrs, kByteSlots, context);
+}
+
+const Tensor* OptionalInput(const KernelContext& context, size_t i) {
+  return context.HasInput(i) ? &context.Input(i) : nullptr;
+}
+
+// Where queries, keys and values come from, [rows, columns]: products of floats ...
+class FloatProjection {
  public:
+  static constexpr const InputSlots& kSlots = kFloatSlots;
   Status Prepare(KernelInfo& info) {
-    TENON_RETURN_IF_ERROR(Bind(info));
     projection_.Prepare(info);
     return OkStatus();
+  }
+
+  // The scratch memory that Run needs.
+  Result<size_t> ScratchBytes(KernelContext& context) const {
+    TENON_ASSIGN_OR_RETURN(const kernels::GemmArgs product, projection_.Product(context, nullptr));
+    return context.TaskScratchBytes(ProductTasks(product), ProductScratch(product));
+  }
+  Status Run(KernelContext& context, std::byte* memory, float* output) const {
+    TENON_ASSIGN_OR_RETURN(const kernels::GemmArgs product, projection_.Product(context, output));
+    context.ForEachTaskIn(memory, ProductTasks(product), ProductScratch(product),
+                          [&](size_t task, std::byte* scratch) {
+                            kernels::RunGemmTask(product, task, reinterpret_cast<float*>(scratch));
+                          });
+    return OkStatus();
+  }
+
+ private:
+  InputProjection projection_;
+};
+
+// ... or of bytes.
+class ByteProjection {
+ public:
+  static constexpr const InputSlots& kSlots = kByteSlots;
+  Status Prepare(KernelInfo& info) { return product_.Prepare(info, kWeights); }
+
+  Result<size_t> ScratchBytes(KernelContext& context) const {
+    return product_.ScratchBytes(context, CallOf(context, nullptr));
+  }
+  Status Run(KernelContext& context, std::byte* memory, float* output) const {
+    return product_.RunIn(memory, context, CallOf(context, output));
+  }
+
+ private:
+  static ByteProductCall CallOf(const KernelContext& context, float* output) {
+    return {.a = &context.Input(kX),
+            .b = &context.Input(kWeights),
+            .a_zero = OptionalInput(context, kXZero),
+            .b_zero = OptionalInput(context, kWeightZero),
+            .a_scale = &context.Input(kXScale),
+            .b_scale = &context.Input(kWeightScale),
+            .float_bias = context.Input(kBias).data<float>(),
+            .type = kernels::ByteOutput::kFloat,
+            .y = output};
+  }
+
+  ByteProduct product_;
+};
+
+template <auto Infer, class Projection>
+class ProjectedAttention final : public StatefulKernel<Infer> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(this->Bind(info));
+    return projection_.Prepare(info);
   }
 
   Status Run(KernelContext& context) const override {
     const Shape& x = context.Input(kX).shape();
     TENON_ASSIGN_OR_RETURN(
         const QkvColumns columns,
-        SplitColumns(attrs_.hidden, context.Input(kWeights).shape()[1], attrs_.heads));
+        SplitColumns(this->attrs_.hidden, context.Input(kWeights).shape()[1], this->attrs_.heads));
     const Heads heads = HeadsOf(x, columns);
     size_t past = 0;
-    if (context.HasInput(kPast)) {
-      past = static_cast<size_t>(context.HasInput(kPastLength)
-                                     ? context.Input(kPastLength).data<int32_t>()[0]
-                                     : context.Input(kPast).shape()[3]);
+    if (context.HasInput(kSlots.past)) {
+      past = static_cast<size_t>(context.HasInput(kSlots.past_length)
+                                     ? context.Input(kSlots.past_length).data<int32_t>()[0]
+                                     : context.Input(kSlots.past).shape()[3]);
     }
     const size_t keys = past + heads.q.length;
     FloatPieces pieces;
     const size_t width = static_cast<size_t>(columns.query + columns.key + columns.value);
     const size_t product_piece = pieces.Add(heads.q.batch * heads.q.length * width);
-    const bool is_joined = context.HasInput(kPast) || context.HasOutput(kPresent);
+    const bool is_joined = context.HasInput(kSlots.past) || context.HasOutput(kPresent);
     const HeadMatrices cache = CacheOf(context, heads, keys);
     const size_t cache_piece = is_joined && !context.HasOutput(kPresent)
                                    ? pieces.Add(2 * cache.batch * cache.batch_stride)
                                    : 0;
-    ScoreAddends addends(OptionalInput(context, kPadding), OptionalInput(context, kScoreBias),
-                         attrs_.filter, {heads.q.batch, heads.q.heads, heads.q.length, keys, past});
+    ScoreAddends addends(OptionalInput(context, kSlots.padding),
+                         OptionalInput(context, kSlots.score_bias), this->attrs_.filter,
+                         {heads.q.batch, heads.q.heads, heads.q.length, keys, past});
     const size_t table = pieces.Add(addends.table_floats());
     const auto visible = [&](size_t, size_t query) {
-      return KeyRange{0, attrs_.is_causal ? std::min(keys, past + query + 1) : keys};
+      return KeyRange{0, this->attrs_.is_causal ? std::min(keys, past + query + 1) : keys};
     };
     const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
       return addends.Row(b, h, query, buffer);
@@ -129,24 +219,20 @@ class ProjectedAttention final : public StatefulKernel<InferAttention> {
         .visible = visible,
         .addends = row};
     in.k.length = in.v.length = keys;
-    in.scale = attrs_.scale.value_or(1 / std::sqrt(static_cast<float>(heads.q.size)));
+    in.scale = this->attrs_.scale.value_or(1 / std::sqrt(static_cast<float>(heads.q.size)));
     const DotProductAttention attention(in);
-    TENON_ASSIGN_OR_RETURN(kernels::GemmArgs product, projection_.Product(context, nullptr));
-    const size_t task_bytes =
-        std::max(context.TaskScratchBytes(attention.task_count(), attention.scratch_bytes()),
-                 context.TaskScratchBytes(ProductTasks(product), ProductScratch(product)));
+    TENON_ASSIGN_OR_RETURN(const size_t product_bytes, projection_.ScratchBytes(context));
+    const size_t task_bytes = std::max(
+        context.TaskScratchBytes(attention.task_count(), attention.scratch_bytes()), product_bytes);
     const auto bytes = CheckedAdd(pieces.bytes(), task_bytes);
     auto* memory = bytes ? static_cast<std::byte*>(context.Scratch(*bytes)) : nullptr;
     if (memory == nullptr) return RuntimeException("out of memory for {} keys", keys);
     auto* floats = reinterpret_cast<float*>(memory);
     std::byte* task_memory = memory + pieces.bytes();
-    product.c = floats + product_piece;
-    context.ForEachTaskIn(task_memory, ProductTasks(product), ProductScratch(product),
-                          [&](size_t task, std::byte* scratch) {
-                            kernels::RunGemmTask(product, task, reinterpret_cast<float*>(scratch));
-                          });
-    in.q_data = product.c;
-    in.k_data = product.c + columns.query;
+    float* product = floats + product_piece;
+    TENON_RETURN_IF_ERROR(projection_.Run(context, task_memory, product));
+    in.q_data = product;
+    in.k_data = product + columns.query;
     in.v_data = in.k_data + columns.key;
     if (is_joined) {
       float* joined = context.HasOutput(kPresent) ? context.Output(kPresent).data<float>()
@@ -167,12 +253,10 @@ class ProjectedAttention final : public StatefulKernel<InferAttention> {
     HeadMatrices q, k, v;
   };
 
-  static const Tensor* OptionalInput(const KernelContext& context, size_t i) {
-    return context.HasInput(i) ? &context.Input(i) : nullptr;
-  }
+  static constexpr const InputSlots& kSlots = Projection::kSlots;
 
   Heads HeadsOf(const Shape& x, const QkvColumns& columns) const {
-    const auto heads = static_cast<size_t>(attrs_.heads);
+    const auto heads = static_cast<size_t>(this->attrs_.heads);
     const auto width = static_cast<size_t>(columns.query + columns.key + columns.value);
     const auto part = [&](int64_t size) {
       HeadMatrices m = HeadsLast(static_cast<size_t>(x[0]), static_cast<size_t>(x[1]), heads,
@@ -195,8 +279,8 @@ class ProjectedAttention final : public StatefulKernel<InferAttention> {
   static void Join(KernelContext& context, const Heads& heads, const HeadMatrices& cache,
                    size_t past, AttentionOperands* in, float* joined) {
     const size_t half = cache.batch * cache.batch_stride;
-    if (context.HasInput(kPast)) {
-      const Tensor& old = context.Input(kPast);
+    if (context.HasInput(kSlots.past)) {
+      const Tensor& old = context.Input(kSlots.past);
       const HeadMatrices m =
           HeadsFirst(cache.batch, cache.heads, static_cast<size_t>(old.shape()[3]), cache.size);
       const float* from = old.data<float>();
@@ -212,11 +296,14 @@ class ProjectedAttention final : public StatefulKernel<InferAttention> {
     in->v_data = joined + half;
   }
 
-  InputProjection projection_;
+  Projection projection_;
 };
 
 constexpr OpRow kRows[] = {
-    OpClass<ProjectedAttention>("Attention", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<ProjectedAttention<InferAttention, FloatProjection>>(
+        "Attention", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<ProjectedAttention<InferQAttention, ByteProjection>>(
+        "QAttention", {.domain = "com.microsoft", .types = kByteTypes}),
 };
 
 }  // namespace

@@ -7,69 +7,18 @@
 #include "ops/byte_product.h"
 #include "ops/element.h"
 #include "ops/families.h"
+#include "ops/quantized_bytes.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
 
-// Bytes of one tensor with the numbers that they stand for.
-struct Quantization {
-  bool is_signed = false;
-  float scale = 1;
-  int zero_point = 0;
-
-  float ValueOf(uint8_t byte) const {
-    const int stored = is_signed ? static_cast<int8_t>(byte) : byte;
-    return static_cast<float>(stored - zero_point) * scale;
-  }
-  // Ties to even. NaN becomes the least value.
-  uint8_t ByteOf(float value) const {
-    const float least = is_signed ? -128 : 0;
-    const float shift = static_cast<float>(zero_point);
-    const float rounded = std::nearbyint(value / scale) + shift;
-    const float kept = std::fmin(std::fmax(rounded, least), least + 255);
-    return static_cast<uint8_t>(static_cast<int>(kept));
-  }
-};
-
-int ByteAt(const Tensor& tensor) {
-  const uint8_t byte = *static_cast<const uint8_t*>(tensor.raw());
-  return tensor.type() == DataType::kInt8 ? static_cast<int8_t>(byte) : byte;
-}
-
-// Of a scale and a zero point, which may be left out, in two inputs.
-Quantization QuantizationIn(const KernelContext& context, size_t scale, size_t zero_point,
-                            DataType type) {
-  Quantization q;
-  q.is_signed = type == DataType::kInt8;
-  q.scale = *context.Input(scale).data<float>();
-  if (context.HasInput(zero_point)) q.zero_point = ByteAt(context.Input(zero_point));
-  return q;
-}
-
-// That each of the inputs that is there holds one element.
-Status CheckScalars(const ShapeContext& context, std::initializer_list<size_t> inputs) {
-  for (const size_t i : inputs) {
-    if (!context.HasInput(i)) continue;
-    const Result<SymbolicShape> shape = context.Input(i);
-    if (!shape) {
-      if (!IsUnknownShape(shape.error())) return shape.error();
-      continue;
-    }
-    const Dim count = shape->NumElements();
-    if (count.is_number() && !(count == Dim(1))) {
-      return InvalidArgument("input {}: expected one element, got {}", i, *shape);
-    }
-  }
-  return OkStatus();
-}
-
 // What every byte becomes.
 using Table = std::array<uint8_t, 256>;
 
 template <class F>
-Table TableOf(const Quantization& from, const Quantization& to, F&& f) {
+Table TableOf(const ByteQuantization& from, const ByteQuantization& to, F&& f) {
   Table table;
   for (int byte = 0; byte < 256; ++byte) {
     table[static_cast<size_t>(byte)] = to.ByteOf(f(from.ValueOf(static_cast<uint8_t>(byte))));
@@ -96,7 +45,7 @@ struct UnaryAttrs {
 };
 
 Status InferUnary(const UnaryAttrs&, ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckScalars(context, {1, 2, 3, 4}));
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 3, 4}));
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   return context.SetOutput(0, std::move(x));
 }
@@ -121,7 +70,7 @@ Status RunSigmoid(const UnaryAttrs&, KernelContext& context) {
 // --- Two inputs that broadcast ---
 
 Status InferBinary(const NoAttrs&, ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckScalars(context, {1, 2, 4, 5, 6, 7}));
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 4, 5, 6, 7}));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape a, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape b, context.Input(3));
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, BroadcastShapes(a, b));
@@ -161,9 +110,9 @@ Status RunBinary(KernelContext& context, F&& f) {
   const Tensor& b = context.Input(3);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  const Quantization of_a = QuantizationIn(context, 1, 2, a.type());
-  const Quantization of_b = QuantizationIn(context, 4, 5, b.type());
-  const Quantization of_y = QuantizationIn(context, 6, 7, y.type());
+  const ByteQuantization of_a = QuantizationIn(context, 1, 2, a.type());
+  const ByteQuantization of_b = QuantizationIn(context, 4, 5, b.type());
+  const ByteQuantization of_y = QuantizationIn(context, 6, 7, y.type());
   std::array<float, 256> a_values, b_values;
   for (size_t byte = 0; byte < 256; ++byte) {
     a_values[byte] = of_a.ValueOf(static_cast<uint8_t>(byte));
@@ -198,7 +147,8 @@ Status RunMul(const NoAttrs&, KernelContext& context) {
 enum WhereInput : size_t { kCondition, kX, kXScale, kXZero, kY, kYScale, kYZero, kZScale, kZZero };
 
 Status InferWhere(const NoAttrs&, ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckScalars(context, {kXScale, kXZero, kYScale, kYZero, kZScale, kZZero}));
+  TENON_RETURN_IF_ERROR(
+      CheckOneElementEach(context, {kXScale, kXZero, kYScale, kYZero, kZScale, kZZero}));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape condition, context.Input(kCondition));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(kX));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape y, context.Input(kY));
@@ -212,7 +162,7 @@ Status RunWhere(const NoAttrs&, KernelContext& context) {
   const Tensor& y = context.Input(kY);
   Tensor& z = context.Output(0);
   if (z.size() == 0) return OkStatus();
-  const Quantization of_z = QuantizationIn(context, kZScale, kZZero, z.type());
+  const ByteQuantization of_z = QuantizationIn(context, kZScale, kZZero, z.type());
   const auto same = [](float value) { return value; };
   const Table of_x = TableOf(QuantizationIn(context, kXScale, kXZero, x.type()), of_z, same);
   const Table of_y = TableOf(QuantizationIn(context, kYScale, kYZero, y.type()), of_z, same);
@@ -250,9 +200,9 @@ Status InferConcat(const ConcatAttrs& attrs, ShapeContext& context) {
   }
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, context.Input(2));
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, y.rank()));
-  TENON_RETURN_IF_ERROR(CheckScalars(context, {0, 1}));
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {0, 1}));
   for (size_t i = 2; i < count; i += 3) {
-    TENON_RETURN_IF_ERROR(CheckScalars(context, {i + 1, i + 2}));
+    TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {i + 1, i + 2}));
     if (!context.HasInput(i) || !context.HasInput(i + 1) || !context.HasInput(i + 2)) {
       return InvalidArgument("input {}: expected a tensor with a scale and a zero point", i);
     }
@@ -278,7 +228,7 @@ Status RunConcat(const ConcatAttrs& attrs, KernelContext& context) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, y.rank()));
-  const Quantization of_y = QuantizationIn(context, 0, 1, y.type());
+  const ByteQuantization of_y = QuantizationIn(context, 0, 1, y.type());
   const auto outer = static_cast<size_t>(y.shape().Product(0, axis));
   const size_t y_stride = static_cast<size_t>(y.size()) / outer;
   auto* into = static_cast<uint8_t*>(y.raw());
@@ -310,7 +260,7 @@ struct SoftmaxAttrs {
 };
 
 Status InferSoftmax(const SoftmaxAttrs& attrs, ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckScalars(context, {1, 2, 3, 4}));
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 3, 4}));
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   TENON_RETURN_IF_ERROR(NormalizeAxis(attrs.axis, x.rank()));
   return context.SetOutput(0, std::move(x));
@@ -324,8 +274,8 @@ Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
   const size_t end_axis = attrs.opset < 13 ? x.rank() : axis + 1;
   const auto n = static_cast<size_t>(x.shape().Product(axis, end_axis));
   const auto inner = static_cast<size_t>(x.shape().Product(end_axis, x.rank()));
-  const Quantization of_x = QuantizationIn(context, 1, 2, x.type());
-  const Quantization of_y = QuantizationIn(context, 3, 4, y.type());
+  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
+  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
   const int flip = of_x.is_signed ? 0x80 : 0;  // makes the bytes' order that of their values
   // exp of the distances below the greatest element.
   std::array<float, 256> powers;

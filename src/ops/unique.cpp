@@ -1,4 +1,5 @@
-// Unique: the distinct elements, or slices along an axis, of a tensor.
+// Unique, of ONNX and of com.microsoft: the distinct elements, or slices along an axis, of a
+// tensor.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,6 +19,13 @@ struct UniqueAttrs {
   }
 };
 
+// Where an operator's outputs of numbers are; one that it does not have lies beyond its outputs.
+struct UniqueOutputs {
+  size_t first = 1, inverse = 2, counts = 3;
+};
+constexpr UniqueOutputs kStandardOutputs = {};
+constexpr UniqueOutputs kMicrosoftOutputs = {.first = 3, .inverse = 1, .counts = 2};
+
 Status InferUnique(const UniqueAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
   const Dim count = Dim::Unknown();
@@ -31,6 +39,15 @@ Status InferUnique(const UniqueAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(context.SetOutput(2, {shape[axis]}, DataType::kInt64));
   shape[axis] = count;
   return context.SetOutput(0, std::move(shape));
+}
+
+// com.microsoft Unique-1: of a vector, in the order in which they occur.
+Status InferMicrosoftUnique(const NoAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(0, 1));
+  const Dim count = Dim::Unknown();
+  TENON_RETURN_IF_ERROR(context.SetOutput(0, {count}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(1, x, DataType::kInt64));
+  return context.SetOutput(2, {count}, DataType::kInt64);
 }
 
 // -1, 0 or 1. A NaN equals another and is greater than all numbers, as NumPy sorts them.
@@ -112,7 +129,8 @@ void FindGroups(const T* x, const SliceSizes& sizes, Groups& groups) {
   }
 }
 
-Status WriteIndices(const Groups& groups, const SliceSizes& sizes, KernelContext& context) {
+Status WriteIndices(const Groups& groups, const SliceSizes& sizes, const UniqueOutputs& outputs,
+                    KernelContext& context) {
   // Output i has one number per group, or per slice; `order` lists the groups as they come out.
   const auto write = [&](size_t i, int64_t count, auto value) -> Status {
     if (!context.HasOutput(i)) return OkStatus();
@@ -121,19 +139,20 @@ Status WriteIndices(const Groups& groups, const SliceSizes& sizes, KernelContext
     return OkStatus();
   };
   const auto first = [&](int64_t k) { return groups.first[groups.order[k]]; };
-  TENON_RETURN_IF_ERROR(write(1, groups.count, first));
+  TENON_RETURN_IF_ERROR(write(outputs.first, groups.count, first));
   const auto size = [&](int64_t k) { return groups.size[groups.order[k]]; };
-  TENON_RETURN_IF_ERROR(write(3, groups.count, size));
+  TENON_RETURN_IF_ERROR(write(outputs.counts, groups.count, size));
   // From group to its place; the sizes are not needed any more.
   for (int64_t k = 0; k < groups.count; ++k) groups.size[groups.order[k]] = k;
-  return write(2, sizes.n, [&](int64_t slice) { return groups.size[groups.group[slice]]; });
+  return write(outputs.inverse, sizes.n,
+               [&](int64_t slice) { return groups.size[groups.group[slice]]; });
 }
 
 template <class T>
-Status WriteUnique(const UniqueAttrs& attrs, const SliceSizes& sizes, Shape shape, size_t axis,
-                   KernelContext& context) {
-  auto* memory =
-      static_cast<int64_t*>(context.Scratch(static_cast<size_t>(sizes.n) * 4 * sizeof(int64_t)));
+Status WriteUnique(const UniqueAttrs& attrs, const UniqueOutputs& outputs, const SliceSizes& sizes,
+                   Shape shape, size_t axis, KernelContext& context) {
+  auto* memory = static_cast<int64_t*>(
+      context.Scratch(static_cast<size_t>(sizes.n + 1) * 4 * sizeof(int64_t)));
   if (memory == nullptr) return RuntimeException("out of memory for {} elements", sizes.n);
   Groups groups(memory, sizes.n);
   const T* x = static_cast<const T*>(context.Input(0).raw());
@@ -153,10 +172,10 @@ Status WriteUnique(const UniqueAttrs& attrs, const SliceSizes& sizes, Shape shap
       y = std::copy_n(x + (o * sizes.n + slice) * sizes.inner, sizes.inner, y);
     }
   }
-  return WriteIndices(groups, sizes, context);
+  return WriteIndices(groups, sizes, outputs, context);
 }
 
-Status RunUnique(const UniqueAttrs& attrs, KernelContext& context) {
+Status FindUnique(const UniqueAttrs& attrs, const UniqueOutputs& outputs, KernelContext& context) {
   const Tensor& input = context.Input(0);
   SliceSizes sizes = {1, input.size(), 1};
   Shape shape = {0};
@@ -168,22 +187,37 @@ Status RunUnique(const UniqueAttrs& attrs, KernelContext& context) {
   }
   switch (input.type()) {
     case DataType::kString:
-      return WriteUnique<std::string>(attrs, sizes, shape, axis, context);
+      return WriteUnique<std::string>(attrs, outputs, sizes, shape, axis, context);
     case DataType::kComplex64:
-      return WriteUnique<Complex<float>>(attrs, sizes, shape, axis, context);
+      return WriteUnique<Complex<float>>(attrs, outputs, sizes, shape, axis, context);
     case DataType::kComplex128:
-      return WriteUnique<Complex<double>>(attrs, sizes, shape, axis, context);
+      return WriteUnique<Complex<double>>(attrs, outputs, sizes, shape, axis, context);
     default:
       return VisitNumber(input.type(), [&]<class T>(T) {
-        return WriteUnique<T>(attrs, sizes, shape, axis, context);
+        return WriteUnique<T>(attrs, outputs, sizes, shape, axis, context);
       });
   }
 }
 
+Status RunUnique(const UniqueAttrs& attrs, KernelContext& context) {
+  return FindUnique(attrs, kStandardOutputs, context);
+}
+
+Status RunMicrosoftUnique(const NoAttrs&, KernelContext& context) {
+  if (context.Input(0).rank() != 1) {
+    return InvalidArgument("input 0: expected rank 1, got {}", context.Input(0).shape());
+  }
+  return FindUnique({.sorted = false}, kMicrosoftOutputs, context);
+}
+
+constexpr TypeSet kAnyElements = kFixedSize | TypeSet{DataType::kString};
+
 constexpr OpRow kRows[] = {
-    Op<InferUnique, RunUnique>("Unique", {.since = 11,
-                                          .types = kFixedSize | TypeSet{DataType::kString},
-                                          .traits = {.allocates_outputs = true}}),
+    Op<InferUnique, RunUnique>(
+        "Unique", {.since = 11, .types = kAnyElements, .traits = {.allocates_outputs = true}}),
+    Op<InferMicrosoftUnique, RunMicrosoftUnique>(
+        "Unique",
+        {.domain = "com.microsoft", .types = kAnyElements, .traits = {.allocates_outputs = true}}),
 };
 
 }  // namespace

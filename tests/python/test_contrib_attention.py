@@ -451,3 +451,99 @@ def test_rotary_embedding_rejects_positions(position: int) -> None:
 
 def test_onnxruntime_is_the_reference() -> None:
     assert onnxruntime.__version__ == "1.31.1"
+
+
+# --- Sparse attention ---
+
+
+def sparse_layouts(layouts: int, blocks: int) -> tuple[np.ndarray, np.ndarray]:
+    """Compressed rows and columns of random lower triangles of blocks, with the diagonal."""
+    generator = np.random.default_rng(0)
+    masks = np.tril(generator.random((layouts, blocks, blocks)) < 0.5) | np.eye(blocks, dtype=bool)
+    rows = np.cumsum(np.pad(masks.sum(-1), ((0, 0), (1, 0))), -1).astype(np.int32)
+    columns = np.full((layouts, rows[:, -1].max()), -1, np.int32)
+    for mask, row in zip(masks, columns, strict=True):
+        found = np.nonzero(mask)[1]
+        row[: len(found)] = found
+    return rows, columns
+
+
+def sparse_inputs(batch: int, length: int, past: int, is_packed: bool, layouts: int) -> list:
+    heads, kv_heads, size, block, capacity = 4, 2, 16, 16, 64
+    q = floats(batch, length, heads * size)
+    k, v = floats(batch, length, kv_heads * size, seed=1), floats(batch, length, kv_heads * size)
+    past_key = floats(batch, kv_heads, capacity, size, seed=3)
+    past_value = floats(batch, kv_heads, capacity, size, seed=4)
+    if is_packed:
+        q, k, v = np.concatenate([q, k, v], -1), None, None
+    total = past + length
+    lengths = [np.array([total], np.int32), np.full(batch, total, np.int32)]
+    angles = [floats(capacity, size // 2, seed=7), floats(capacity, size // 2, seed=8)]
+    layout = sparse_layouts(layouts, capacity // block)
+    return [q, k, v, past_key, past_value, *layout, *lengths, *angles]
+
+
+SPARSE = {"num_heads": 4, "kv_num_heads": 2, "sparse_block_size": 16}
+
+
+@pytest.mark.parametrize(("batch", "length", "past"), [(2, 20, 0), (2, 1, 30), (1, 3, 40)])
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("layouts", [1, 2, 4])
+@pytest.mark.parametrize("do_rotary", [0, 1])
+def test_sparse_attention(
+    batch: int, length: int, past: int, is_packed: bool, layouts: int, do_rotary: int
+) -> None:
+    inputs = sparse_inputs(batch, length, past, is_packed, layouts)
+    if not do_rotary:
+        inputs[9:] = [None, None]
+    outputs = dict.fromkeys(("y", "key", "value"), np.float32)
+    options = {**SPARSE, "do_rotary": do_rotary}
+    content = contrib.model("SparseAttention", inputs, outputs, **options)
+    # onnxruntime writes the caches where they are.
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    values = {
+        f"x{i}": onnxruntime.OrtValue.ortvalue_from_numpy(x.copy())
+        for i, x in enumerate(inputs)
+        if x is not None
+    }
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    binding.bind_output("y")
+    binding.bind_ortvalue_output("key", values["x3"])
+    binding.bind_ortvalue_output("value", values["x4"])
+    session.run_with_iobinding(binding)
+    expected = [binding.get_outputs()[0].numpy(), values["x3"].numpy(), values["x4"].numpy()]
+    for actual, wanted in zip(contrib.run_tenon(content, inputs), expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("i", "value"),
+    [
+        (5, np.array([[0, 1, 2**31 - 1, 3, 4]], np.int32)),
+        (5, np.array([[0, 2, 1, 3, 4]], np.int32)),
+        (5, np.array([[0, -1, 1, 3, 4]], np.int32)),
+        (7, np.array([65], np.int32)),
+        (7, np.array([-1], np.int32)),
+        (7, np.array([0], np.int32)),
+        (8, np.array([32, 31], np.int32)),
+        (8, np.array([0, 31], np.int32)),
+        (8, np.array([31], np.int32)),
+    ],
+)
+def test_sparse_attention_rejects(i: int, value: np.ndarray) -> None:
+    inputs = sparse_inputs(2, 1, 30, False, 1)
+    inputs[i] = value
+    outputs = dict.fromkeys(("y", "key", "value"), np.float32)
+    content = contrib.model("SparseAttention", inputs, outputs, **SPARSE)
+    with pytest.raises(Exception, match="SparseAttention"):
+        contrib.run_tenon(content, inputs)
+
+
+def test_sparse_attention_ignores_strange_columns() -> None:
+    inputs = sparse_inputs(1, 3, 30, False, 1)
+    inputs[6] = np.where(np.arange(inputs[6].size) == 1, -(2**31), inputs[6]).astype(np.int32)
+    outputs = dict.fromkeys(("y", "key", "value"), np.float32)
+    content = contrib.model("SparseAttention", inputs, outputs, **SPARSE)
+    assert np.isfinite(contrib.run_tenon(content, inputs)[0]).all()

@@ -176,3 +176,206 @@ def test_quantize_and_dequantize_of_microsoft(dtype: type) -> None:
     check("QuantizeLinear", [x, scales, zeros], dtype, axis=1)
     check("QuantizeLinear", [x, scalar(0.02), scalar(3, dtype)], dtype)
     contrib.check("DequantizeLinear", [integers(dtype, 3, 4, 5), scales, zeros], axis=1)
+
+
+# --- Networks of quantized images ---
+
+
+def last(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+
+
+POOLS = [
+    ((2, 3, 7, 6), {"kernel_shape": [3, 2], "strides": [2, 1]}),
+    ((1, 5, 6, 7), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}),
+    ((1, 2, 8, 8), {"kernel_shape": [3, 3], "pads": [1, 0, 1, 2], "strides": [2, 2]}),
+    ((1, 4, 9), {"kernel_shape": [4], "strides": [3]}),
+    ((1, 2, 4, 5, 3), {"kernel_shape": [2, 2, 2]}),
+    ((1, 3, 7, 7), {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}),
+]
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+@pytest.mark.parametrize(("shape", "attributes"), POOLS)
+def test_average_pool(dtype: type, shape: tuple, attributes: dict) -> None:
+    quantization = [scalar(0.03), scalar(5, dtype), scalar(0.04), scalar(9, dtype)]
+    x = integers(dtype, *shape)
+    check("QLinearAveragePool", [x, *quantization], dtype, most=1, **attributes)
+    inputs = [last(x), *quantization]
+    check("QLinearAveragePool", inputs, dtype, most=1, channels_last=1, **attributes)
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+@pytest.mark.parametrize("shape", [(2, 3, 7, 6), (1, 40, 9), (1, 2, 3, 4, 5)])
+def test_global_average_pool(dtype: type, shape: tuple) -> None:
+    quantization = [scalar(0.03), scalar(5, dtype), scalar(0.002), scalar(9, dtype)]
+    x = integers(dtype, *shape)
+    check("QLinearGlobalAveragePool", [x, *quantization], dtype)
+    check("QLinearGlobalAveragePool", [last(x), *quantization], dtype, channels_last=1)
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_nhwc_max_pool(dtype: type) -> None:
+    for shape, attributes in [
+        ((2, 7, 6, 5), {"kernel_shape": [3, 2], "strides": [2, 1]}),
+        ((1, 6, 7, 33), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "dilations": [2, 1]}),
+        ((1, 9, 4), {"kernel_shape": [2], "strides": [2], "ceil_mode": 1}),
+    ]:
+        check("NhwcMaxPool", [integers(dtype, *shape)], dtype, **attributes)
+
+
+@pytest.mark.parametrize(("x", "w"), PAIRS)
+@pytest.mark.parametrize("channels_last", [0, 1])
+def test_qlinear_conv_of_microsoft(x: type, w: type, channels_last: int) -> None:
+    for shape, weights, attributes in [
+        ((1, 16, 9, 8), (24, 16, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 1]}),
+        ((2, 16, 11), (8, 4, 3), {"group": 4}),
+    ]:
+        channels = weights[0]
+        pixels = integers(x, *shape)
+        w_scale = np.abs(floats(channels)) / 50 + np.float32(0.01)
+        inputs = [
+            *(last(pixels) if channels_last else pixels, scalar(0.02), scalar(5, x)),
+            *(integers(w, *weights), w_scale, np.full(channels, 7, w)),
+            *(scalar(1.5), scalar(10, x), np.arange(channels, dtype=np.int32)),
+        ]
+        constants = tuple(range(1, 9))
+        options = {"constants": constants, "channels_last": channels_last, **attributes}
+        check("QLinearConv", inputs, x, **options)
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+@pytest.mark.parametrize(("axes", "keepdims"), [([1], 1), ([0, 2], 0), ([-1], 0), ([0, 1, 2], 1)])
+def test_reductions(dtype: type, axes: list, keepdims: int) -> None:
+    # onnxruntime has no kernel for these.
+    x = integers(dtype, 3, 4, 5)
+    options = {"axes": axes, "keepdims": keepdims}
+    total = x.astype(np.int32).sum(tuple(axes), keepdims=bool(keepdims))
+    sum_type = np.int32 if dtype is np.int8 else np.uint32
+    expected = [np.asarray(total, sum_type)]
+    contrib.check("ReduceSumInteger", [x], {"y": sum_type}, expected=expected, **options)
+    mean = (x.astype(np.float64) - 5).mean(tuple(axes), keepdims=bool(keepdims)) * 0.03
+    limits = np.iinfo(dtype)
+    mean = np.clip(np.round(mean / 0.0217) + 9, limits.min, limits.max).astype(dtype)
+    inputs = [x, scalar(0.03), scalar(5, dtype), scalar(0.0217), scalar(9, dtype)]
+    contrib.check("QLinearReduceMean", inputs, {"y": dtype}, expected=[np.asarray(mean)], **options)
+
+
+# --- Products ---
+
+
+# Shapes of the addend to a product of [5, 20].
+@pytest.mark.parametrize("addend", [None, (20,), (1, 20), (5, 20), (5, 1), (1, 1), ()])
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_qgemm(addend: tuple | None, left: int, right: int) -> None:
+    for a, b in PAIRS:
+        x = integers(a, 33, 5) if left else integers(a, 5, 33)
+        w = integers(b, 20, 33) if right else integers(b, 33, 20)
+        c = None if addend is None else np.asarray(floats(*addend) * 1000).astype(np.int32)
+        w_scale = np.abs(floats(20)) / 50 + np.float32(0.01)
+        inputs = [x, scalar(0.02), scalar(5, a), w, w_scale, np.full(20, 7, b), c]
+        options = {"transA": left, "transB": right, "alpha": 0.5}
+        # onnxruntime takes rows of C alone, or a whole matrix.
+        expected = None
+        if addend in ((5, 1), (1, 1), ()):
+            wide = [*inputs[:6], np.ascontiguousarray(np.broadcast_to(c, (5, 20)))]
+            expected = contrib.run_onnxruntime(
+                contrib.model("QGemm", wide, {"y": np.float32}, **options), wide
+            )
+        contrib.check("QGemm", inputs, expected=expected, **options)
+        contrib.check("QGemm", inputs, expected=expected, constants=(3, 4, 5), **options)
+        if expected is None:
+            check("QGemm", [*inputs, scalar(1.5), scalar(10, a)], a, most=1, **options)
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 6])
+@pytest.mark.parametrize(("bits", "zero_points"), NBITS[:-1])
+@pytest.mark.parametrize("block", [16, 32, 128])
+def test_matmul_nbits_of_few_rows(m: int, bits: int, zero_points: str, block: int) -> None:
+    k, n = 2 * block + 9, 37
+    blocks = 3
+    zeros = {
+        "none": None,
+        "packed": integers(np.uint8, n * ((blocks * bits + 7) // 8)),
+        "floats": floats(n * blocks, seed=3),
+    }[zero_points]
+    weights = integers(np.uint8, n, blocks, block * bits // 8)
+    inputs = [floats(m, k), weights, floats(n * blocks, seed=1), zeros, None, floats(n, seed=4)]
+    options = {"K": k, "N": n, "bits": bits, "block_size": block}
+    magnitude = 2.0 ** (bits - 4)
+    contrib.check("MatMulNBits", inputs, atol=2e-3 * max(1, magnitude), **options)
+
+
+# --- Attention ---
+
+
+@pytest.mark.parametrize(("x", "w"), PAIRS[:2])
+@pytest.mark.parametrize("mask", [None, "lengths", "matrix"])
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("per_column", [False, True])
+def test_qattention(x: type, w: type, mask: str | None, causal: int, per_column: bool) -> None:
+    batch, length, hidden, heads = 2, 4, 16, 2
+    columns = (3 * hidden,) if per_column else ()
+    w_scale = np.asarray(np.abs(floats(*columns)) / 500 + np.float32(0.001), np.float32)
+    masks = {
+        None: None,
+        "lengths": np.array([3, 4], np.int32),
+        "matrix": np.array([[1, 1, 0, 1], [1, 1, 1, 0]], np.int32),
+    }
+    inputs = [
+        *(integers(x, batch, length, hidden), integers(w, hidden, 3 * hidden)),
+        *(floats(3 * hidden), scalar(0.02), w_scale, masks[mask]),
+        *(scalar(5, x), np.asarray(np.full(columns, 7, w))),
+    ]
+    options = {"num_heads": heads, "unidirectional": causal}
+    contrib.check("QAttention", inputs, **options)
+    contrib.check("QAttention", inputs, constants=(1, 2, 4), **options)
+    past = floats(2, batch, heads, 3, hidden // heads, seed=5)
+    if mask is None:
+        outputs = {"y": np.float32, "present": np.float32}
+        contrib.check("QAttention", [*inputs, past], outputs, **options)
+
+
+# --- The orders of cuBLASLt ---
+
+
+def ordered(x: np.ndarray, order: int) -> np.ndarray:
+    """The elements of a matrix, a multiple of 32 each way, as they lie in memory."""
+    rows, columns = x.shape
+    if order == 0:
+        return x.T.ravel()
+    if order == 1:
+        return x.ravel()
+    if order == 2:
+        return x.reshape(rows, columns // 32, 32).transpose(1, 0, 2).ravel()
+    if order == 3:
+        tiles = x.reshape(rows // 8, 4, 2, columns // 32, 4, 2, 4)
+        return tiles.transpose(3, 0, 2, 4, 5, 1, 6).ravel()
+    tiles = x.reshape(rows // 32, 4, 4, 2, columns // 32, 32)
+    return tiles.transpose(4, 0, 2, 1, 3, 5).ravel()
+
+
+@pytest.mark.parametrize("source", range(5))
+@pytest.mark.parametrize("target", range(5))
+def test_quantize_and_dequantize_with_order(source: int, target: int) -> None:
+    rows, scale = floats(32, 64), scalar(0.02)
+    given = ordered(rows, source).reshape(1, 32, 64)
+    quantized = np.clip(np.round(rows / scale), -128, 127).astype(np.int8)
+    options = {"order_input": source, "order_output": target}
+    expected = [ordered(quantized, target).reshape(1, 32, 64)]
+    contrib.check("QuantizeWithOrder", [given, scale], {"y": np.int8}, expected, **options)
+    for dtype, number in [(np.float32, 1), (np.float16, 10)]:
+        bytes_given = ordered(quantized, source).reshape(1, 32, 64)
+        expected = [ordered(quantized * scale, target).reshape(1, 32, 64).astype(dtype)]
+        outputs = {"y": dtype}
+        inputs = [bytes_given, scale]
+        contrib.check("DequantizeWithOrder", inputs, outputs, expected, to=number, **options)
+
+
+@pytest.mark.parametrize(("order", "shape"), [(2, (4, 31)), (3, (7, 32)), (4, (8, 32)), (5, (1,))])
+def test_quantize_with_order_rejects(order: int, shape: tuple) -> None:
+    inputs = [floats(*shape), scalar(0.02)]
+    options = {"order_input": 1, "order_output": order}
+    content = contrib.model("QuantizeWithOrder", inputs, {"y": np.int8}, **options)
+    with pytest.raises(Exception, match="QuantizeWithOrder"):
+        contrib.run_tenon(content, inputs)

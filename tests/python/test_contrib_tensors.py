@@ -436,3 +436,92 @@ def test_nhwc_conv(dtype: type) -> None:
     check("NhwcConv", [x, w, b], outputs, expected=[last(plain).astype(dtype)], **tolerance)
     expected = [last(fused).astype(dtype)]
     check("NhwcFusedConv", [x, w, b, z], outputs, expected, activation="Relu", **tolerance)
+
+
+# --- Spectra, sets, windows ---
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 15, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_rfft_and_irfft(n: int, dtype: type) -> None:
+    # onnxruntime's CPU provider has neither.
+    x = floats(3, 2, n).astype(dtype)
+    spectrum = np.fft.rfft(x.astype(np.float64))
+    expected = np.stack([spectrum.real, spectrum.imag], -1).astype(dtype)
+    tolerance = {"rtol": 1e-2, "atol": 2e-2} if dtype is np.float16 else {}
+    check("Rfft", [x], {"y": dtype}, expected=[expected], signal_ndim=1, **tolerance)
+    if n % 2 == 0:
+        given = expected.copy()
+        expected = np.fft.irfft(spectrum).astype(dtype)
+        check("Irfft", [given], {"y": dtype}, expected=[expected], signal_ndim=1, **tolerance)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shape", "attributes"),
+    [
+        ("Rfft", (4,), {"signal_ndim": 2}),
+        ("Rfft", (4,), {"normalized": 1}),
+        ("Rfft", (4,), {"onesided": 0}),
+        ("Rfft", (3, 0), {}),
+        ("Irfft", (4, 3), {"signal_ndim": 1}),
+        ("Irfft", (1, 2), {"signal_ndim": 1}),
+        ("Irfft", (2,), {"signal_ndim": 1}),
+    ],
+)
+def test_rfft_rejects(op_type: str, shape: tuple, attributes: dict) -> None:
+    x = floats(*shape)
+    with pytest.raises(Exception, match=op_type):
+        run_tenon(contrib.model(op_type, [x], {"y": np.float32}, **attributes), [x])
+
+
+def test_unique_of_microsoft() -> None:
+    outputs = {"y": np.float32, "idx": np.int64, "counts": np.int64}
+    check("Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], outputs)
+    check("Unique", [np.array([7], np.float32)], outputs)
+    # onnxruntime takes floats alone.
+    outputs["y"] = np.int64
+    expected = [np.array([5, -1, 2]), np.array([0, 1, 0, 2, 1]), np.array([2, 2, 1])]
+    check("Unique", [np.array([5, -1, 5, 2, -1])], outputs, expected=expected)
+    expected = [np.array([], np.int64)] * 3
+    check("Unique", [np.array([], np.int64)], outputs, expected=expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [
+        ((2, 3, 8), {"kernel_shape": [3]}),
+        ((2, 3, 8), {"kernel_shape": [3], "pads": [1, 1], "strides": [2]}),
+        ((1, 2, 6, 7), {"kernel_shape": [2, 3], "pads": [1, 0, 1, 1]}),
+        ((1, 2, 6, 7), {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ((1, 1, 4, 4, 5), {"kernel_shape": [2, 2, 2]}),
+    ],
+)
+def test_max_pool_with_mask(shape: tuple, attributes: dict) -> None:
+    mask = (np.abs(floats(1, 1, *shape[2:], seed=1)) > 0.5).astype(np.int32)
+    check("MaxpoolWithMask", [floats(*shape), mask], **attributes)
+    check("MaxpoolWithMask", [floats(*shape), np.zeros_like(mask)], **attributes)
+
+
+def test_max_pool_with_mask_rejects_other_planes() -> None:
+    x, mask = floats(1, 1, 4, 4), np.ones((1, 1, 4, 3), np.int32)
+    content = contrib.model("MaxpoolWithMask", [x, mask], {"y": np.float32}, kernel_shape=[2, 2])
+    with pytest.raises(Exception, match="MaxpoolWithMask"):
+        run_tenon(content, [x, mask])
+
+
+@pytest.mark.parametrize("constants", [(), (1, 2)])
+def test_conv_transpose_with_dynamic_pads(constants: tuple) -> None:
+    x, w, b = floats(2, 4, 5, 6), floats(4, 3, 3, 3, seed=1), floats(3, seed=2)
+    for pads in ([0, 0, 0, 0], [1, 2, 0, 1]):
+        given = np.array(pads, np.int64)
+        options = {"strides": [2, 2], "output_padding": [1, 0], "constants": constants}
+        check("ConvTransposeWithDynamicPads", [x, w, given, b], **options)
+        check("ConvTransposeWithDynamicPads", [x, w, given], **options)
+
+
+@pytest.mark.parametrize("pads", [[-1, 0, 0, 0], [0, 0, 0], [2**62] * 4, [2**31] * 4])
+def test_conv_transpose_rejects_pads(pads: list) -> None:
+    inputs = [floats(1, 2, 3, 3), floats(2, 1, 2, 2), np.array(pads, np.int64)]
+    content = contrib.model("ConvTransposeWithDynamicPads", inputs, {"y": np.float32})
+    with pytest.raises(Exception, match="ConvTransposeWithDynamicPads"):
+        run_tenon(content, inputs)
