@@ -10,6 +10,28 @@
 #define TENON_TENSOR_ELEMENT_DATA_TYPE_FLOAT6E2M3 27
 #define TENON_TENSOR_ELEMENT_DATA_TYPE_FLOAT6E3M2 28
 
+// Names for OrtApi::GetExperimentalFunction, with the types of the functions. `json` receives one
+// JSON object as null-terminated UTF-8, to be freed with `allocator`.
+//
+// What became of a session's fallback (session config "tenon.ep_fail_fallback"):
+//   state         "off", "armed", "used" or "failed" (the second session could not be made)
+//   from, to      names of providers, most preferred first; `to` is empty until a fallback
+//   provider, node, op_type, code, message   the failure behind it
+//   rebuild_ms    how long making the second session took
+//   replays       runs that were repeated on it
+//   not_replayed  [{run_id, reason}]; reasons: alias, binding, no_model, not_rebuilt,
+//                 same_providers, stateful, sync_stream, terminate
+#define TENON_SESSION_GET_FALLBACK_REPORT "OrtApi_TenonSessionGetFallbackReport_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonSessionGetFallbackReport)(const OrtSession* session,
+                                                                OrtAllocator* allocator,
+                                                                char** json);
+
+// The last run with these options, whose run config "tenon.run_report" is "1": run_id, duration_us,
+// attempts, fallback, reason (why the run was not repeated, or "").
+#define TENON_RUN_GET_REPORT "OrtApi_TenonRunGetReport_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonRunGetReport)(const OrtRunOptions* options,
+                                                    OrtAllocator* allocator, char** json);
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -43,6 +43,4 @@ OrtStatus* SessionReleaseCapturedGraph(OrtSession* session, int graph_annotation
 
 const OrtTrainingApi* GetTrainingApi(uint32_t) noexcept { return nullptr; }
 
-OrtExperimentalFnPtr GetExperimentalFunction(const char*) noexcept { return nullptr; }
-
 }  // namespace tenon::capi

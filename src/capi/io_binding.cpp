@@ -35,7 +35,7 @@ Result<OrtValue**> CopyValues(std::span<const Value> values, OrtAllocator* alloc
   return handles;
 }
 
-bool HasMemory(const Session& session, const MemoryInfo& memory) {
+bool HasMemory(const FallbackSession& session, const MemoryInfo& memory) {
   const auto providers = session.providers();
   return std::any_of(providers.begin(), providers.end(), [&](const auto& provider) {
     return provider->allocator()->info().SameDevice(memory);
@@ -48,7 +48,7 @@ OrtStatus* CreateIoBinding(OrtSession* session, OrtIoBinding** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(session);
     TENON_RETURN_IF_NULL(out);
-    *out = new OrtIoBinding{session, IoBinding(*session->session)};
+    *out = new OrtIoBinding{session, IoBinding(session->session->first())};
     return OkStatus();
   });
 }
@@ -152,7 +152,8 @@ OrtStatus* RunWithBinding(OrtSession* session, const OrtRunOptions* run_options,
       return InvalidArgument("the binding belongs to another session");
     }
     const RunOptions defaults;
-    return binding_ptr->binding.Run(run_options == nullptr ? defaults : run_options->run);
+    return binding_ptr->binding.RunOn(*session->session,
+                                      run_options == nullptr ? defaults : run_options->run);
   });
 }
 

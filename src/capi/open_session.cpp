@@ -1,8 +1,10 @@
 #include "capi/open_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "capi/assigned_nodes.h"
+#include "capi/built_in_providers.h"
 #include "capi/select_devices.h"
 #include "ir/onnx_reader.h"
 #include "ops/cpu_provider.h"
@@ -50,25 +52,111 @@ SessionOptions OptionsFor(const OrtSessionOptions& options, OrtSession& handle) 
     result.thread_callbacks = {};
   }
   if (options.client_logger.function != nullptr) {
-    handle.client_logger = std::make_unique<ClientLogger>(options.client_logger);
+    if (handle.client_logger == nullptr) {
+      handle.client_logger = std::make_unique<ClientLogger>(options.client_logger);
+    }
     result.log_sink = handle.client_logger->Sink();
   }
   return result;
 }
 
-SessionParts PartsFor(OrtSession& handle, const SessionOptions& options) {
+const ProviderChoice* FindChoice(const OrtSessionOptions& options, const std::string& name) {
+  const auto found =
+      std::find_if(options.providers.begin(), options.providers.end(),
+                   [&](const ProviderChoice& choice) { return choice.name == name; });
+  return found == options.providers.end() ? nullptr : &*found;
+}
+
+Result<SessionParts> PartsFor(OrtSession& handle, const OrtSessionOptions& options,
+                              const std::vector<std::string>& providers) {
   SessionParts parts;
   parts.shape_functions = &OpShapeFunctions();
   if (handle.custom_ops) {
     parts.providers.push_back(handle.custom_ops->MakeProvider());
     parts.shape_functions = handle.custom_ops.get();
   }
+  for (const std::string& name : providers) {
+    const BuiltInProvider* const built_in = FindBuiltInProvider(name);
+    if (built_in == nullptr) continue;
+    const ProviderChoice* const choice = FindChoice(options, name);
+    TENON_ASSIGN_OR_RETURN(auto provider,
+                           built_in->make(choice == nullptr ? StringMap() : choice->options));
+    parts.providers.push_back(std::move(provider));
+  }
   parts.providers.push_back(MakeCpuProvider());
-  if (ConfigFlag(options.config, "session.use_env_allocators", false)) {
+  if (ConfigFlag(options.session.config, "session.use_env_allocators", false)) {
     parts.memory = handle.environment->allocators.FindForSessions(CpuMemory());
   }
   return parts;
 }
+
+std::vector<std::string> ProviderNames(const OrtSessionOptions& options) {
+  std::vector<std::string> names;
+  for (const ProviderChoice& choice : options.providers) names.push_back(choice.name);
+  names.emplace_back(kCpuProviderName);
+  return names;
+}
+
+Status CheckFallback(const FallbackOptions& options) {
+  for (const std::string& name : options.providers) {
+    if (name == kCpuProviderName || FindBuiltInProvider(name) != nullptr) continue;
+    return InvalidArgument("tenon.ep_fail_fallback.providers: expected some of {}, got '{}'",
+                           AvailableProviderNames(), name);
+  }
+  return OkStatus();
+}
+
+// Makes the sessions of a handle: the first of `model`, the second of what `reload` reads.
+struct Builder {
+  Result<std::unique_ptr<Session>> operator()(const SessionRequest& request) const {
+    if (*model == nullptr) {
+      TENON_ASSIGN_OR_RETURN(*model, Reload());
+    }
+    const std::unique_ptr<Model> taken = std::move(*model);
+    SessionOptions session_options = OptionsFor(*options, handle);
+    TENON_ASSIGN_OR_RETURN(SessionParts parts, PartsFor(handle, *options, request.providers));
+    Environment& environment = handle.environment->environment;
+    parts.failed = request.failed;
+    parts.profiler = request.profiler;
+    if (parts.profiler == nullptr && !options->profile_prefix.empty()) {
+      TENON_ASSIGN_OR_RETURN(
+          parts.profiler,
+          Profiler::Open(options->profile_prefix, session_options.config, environment.logger()));
+    }
+    return Session::Create(environment, std::move(*taken), std::move(session_options),
+                           std::move(parts));
+  }
+
+  Result<std::unique_ptr<Model>> Reload() const {
+    TENON_ASSIGN_OR_RETURN(Model again, reload());
+    return std::make_unique<Model>(std::move(again));
+  }
+
+  OrtSession& handle;
+  std::shared_ptr<const OrtSessionOptions> options;
+  std::shared_ptr<std::unique_ptr<Model>> model;
+  ModelLoader reload;
+};
+
+bool WantsReload(const OrtSessionOptions& options) {
+  return FallbackOptions::From(options.session.config).is_on;
+}
+
+std::shared_ptr<std::vector<std::byte>> CopyBytes(std::span<const std::byte> bytes) {
+  return std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+}
+
+// The options, and the files in memory that they refer to.
+struct KeptOptions {
+  explicit KeptOptions(const OrtSessionOptions& wanted) : options(wanted) {
+    for (auto& [name, bytes] : options.external_files) {
+      bytes = *files.emplace_back(CopyBytes(bytes));
+    }
+  }
+
+  OrtSessionOptions options;
+  std::vector<std::shared_ptr<std::vector<std::byte>>> files;
+};
 
 }  // namespace
 
@@ -80,24 +168,44 @@ Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOption
   return Load([&](const ReadOptions& read) { return ReadModel(bytes, nullptr, read); }, options);
 }
 
-Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& options) {
+ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options) {
+  if (!WantsReload(options)) return nullptr;
+  return [path, kept = std::make_shared<KeptOptions>(options)] {
+    return LoadModel(path, kept->options);
+  };
+}
+
+ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options) {
+  const bool keeps_model =
+      ConfigFlag(options.session.config, "tenon.ep_fail_fallback.keep_model", true);
+  if (!WantsReload(options) || !keeps_model) return nullptr;
+  return [content = CopyBytes(bytes), kept = std::make_shared<KeptOptions>(options)] {
+    return Load([&](const ReadOptions& read) { return ReadModel(*content, content, read); },
+                kept->options);
+  };
+}
+
+Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& options,
+                    ModelLoader reload) {
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
   TENON_RETURN_IF_ERROR(SelectDevices(options, model));
-  Environment& environment = handle.environment->environment;
-  SessionOptions session_options = OptionsFor(options, handle);
-  handle.custom_ops = CustomOps::For(options, session_options, environment);
-  SessionParts parts = PartsFor(handle, session_options);
-  if (!options.profile_prefix.empty()) {
-    TENON_ASSIGN_OR_RETURN(
-        parts.profiler,
-        Profiler::Open(options.profile_prefix, session_options.config, environment.logger()));
-  }
-  const bool records_assignment =
-      ConfigFlag(session_options.config, "session.record_ep_graph_assignment_info", false);
+  FallbackOptions fallback = FallbackOptions::From(options.session.config);
+  fallback.has_model = reload != nullptr;
+  TENON_RETURN_IF_ERROR(CheckFallback(fallback));
+  handle.custom_ops =
+      CustomOps::For(options, OptionsFor(options, handle), handle.environment->environment);
+  // A session without a fallback is made at once, so that the caller's options live long enough.
+  const auto kept =
+      fallback.is_on ? std::make_shared<const OrtSessionOptions>(options)
+                     : std::shared_ptr<const OrtSessionOptions>(std::shared_ptr<void>(), &options);
+  auto first = std::make_shared<std::unique_ptr<Model>>(std::make_unique<Model>(std::move(model)));
   TENON_ASSIGN_OR_RETURN(
       handle.session,
-      Session::Create(environment, std::move(model), std::move(session_options), std::move(parts)));
-  if (records_assignment) handle.assigned_nodes.Record(*handle.session);
+      FallbackSession::Create(std::move(fallback), ProviderNames(options),
+                              Builder{handle, kept, std::move(first), std::move(reload)}));
+  const bool records_assignment =
+      ConfigFlag(options.session.config, "session.record_ep_graph_assignment_info", false);
+  if (records_assignment) handle.assigned_nodes.Record(handle.session->first());
   return CheckNotCanceled(options);
 }
 

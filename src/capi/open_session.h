@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -16,7 +17,16 @@ Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& option
 // `bytes` may go away afterwards.
 Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options);
 
-// Makes the session of a handle that has its environment.
-Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& options);
+// Reads a session's model again.
+using ModelLoader = std::function<Result<Model>()>;
+
+// What reads the model again for a fallback; null if the options want none, or the model's bytes
+// are not to be kept. The loader keeps whatever it reads from.
+ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options);
+ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options);
+
+// Makes the session of a handle that has its environment. Without `reload` it has no fallback.
+Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& options,
+                    ModelLoader reload = nullptr);
 
 }  // namespace tenon::capi

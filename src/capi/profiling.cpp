@@ -13,7 +13,7 @@ OrtStatus* SessionEndProfiling(OrtSession* session, OrtAllocator* allocator, cha
     TENON_RETURN_IF_ERROR(CheckReady(session));
     TENON_RETURN_IF_NULL(allocator);
     TENON_RETURN_IF_NULL(out);
-    TENON_ASSIGN_OR_RETURN(const std::string path, session->session->EndProfiling());
+    TENON_ASSIGN_OR_RETURN(const std::string path, session->session->current().EndProfiling());
     TENON_ASSIGN_OR_RETURN(*out, CopyString(allocator, path));
     return OkStatus();
   });
@@ -23,7 +23,7 @@ OrtStatus* SessionGetProfilingStartTimeNs(const OrtSession* session, uint64_t* o
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_ERROR(CheckReady(session));
     TENON_RETURN_IF_NULL(out);
-    const Profiler* const profiler = session->session->profiler();
+    const Profiler* const profiler = session->session->current().profiler().get();
     *out = profiler == nullptr ? 0 : static_cast<uint64_t>(profiler->start_ns());
     return OkStatus();
   });

@@ -4,16 +4,16 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "capi/arguments.h"
+#include "capi/built_in_providers.h"
 #include "capi/session_options.h"
 #include "capi/slots.h"
 #include "capi/status.h"
 
 namespace tenon::capi {
 namespace {
-
-constexpr std::string_view kCpuProvider = "CPUExecutionProvider";
 
 // Providers that ONNX Runtime can build in, under their short and their full name.
 struct AbsentProvider {
@@ -50,7 +50,7 @@ Status AbsentStatus(const AbsentProvider& provider) {
       "the {} execution provider is not part of this build; available: {}. It needs {}, and comes "
       "as a plugin library: RegisterExecutionProviderLibrary loads it, and "
       "SessionOptionsAppendExecutionProvider_V2 adds its devices",
-      provider.name, kCpuProvider, provider.needs);
+      provider.name, AvailableProviderNames(), provider.needs);
 }
 
 OrtStatus* NotPartOfBuild(std::string_view name) noexcept {
@@ -84,15 +84,33 @@ OrtStatus* Append(const char* provider, const OrtSessionOptions* options,
 
 }  // namespace
 
+const BuiltInProvider* FindBuiltInProvider(std::string_view name) {
+  const auto providers = BuiltInProviders();
+  const auto found = std::find_if(providers.begin(), providers.end(),
+                                  [&](const BuiltInProvider& one) { return one.name == name; });
+  return found == providers.end() ? nullptr : &*found;
+}
+
+std::string AvailableProviderNames() {
+  std::string names;
+  for (const BuiltInProvider& provider : BuiltInProviders()) names += Format("{}, ", provider.name);
+  return names.append(kCpuProviderName);
+}
+
 OrtStatus* GetAvailableProviders(char*** out_ptr, int* provider_length) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(out_ptr);
     TENON_RETURN_IF_NULL(provider_length);
-    auto name = std::make_unique<char[]>(kCpuProvider.size() + 1);
-    kCpuProvider.copy(name.get(), kCpuProvider.size());
-    *out_ptr = new char* [1] { name.get() };
-    name.release();
-    *provider_length = 1;
+    std::vector<std::unique_ptr<char[]>> names;
+    const auto add = [&](std::string_view name) {
+      names.push_back(std::make_unique<char[]>(name.size() + 1));
+      name.copy(names.back().get(), name.size());
+    };
+    for (const BuiltInProvider& provider : BuiltInProviders()) add(provider.name);
+    add(kCpuProviderName);
+    *out_ptr = new char*[names.size()];
+    std::transform(names.begin(), names.end(), *out_ptr, [](auto& name) { return name.release(); });
+    *provider_length = static_cast<int>(names.size());
     return OkStatus();
   });
 }
@@ -105,20 +123,32 @@ OrtStatus* ReleaseAvailableProviders(char** ptr, int providers_length) noexcept 
 }
 
 OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
-                                                 const char* provider_name, const char* const*,
-                                                 const char* const*, size_t) noexcept {
+                                                 const char* provider_name,
+                                                 const char* const* provider_options_keys,
+                                                 const char* const* provider_options_values,
+                                                 size_t num_keys) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(provider_name);
     // Every session ends with the CPU, and it has no options.
-    if (provider_name == kCpuProvider || provider_name == std::string_view("CPU")) {
+    if (provider_name == kCpuProviderName || provider_name == std::string_view("CPU")) {
+      return OkStatus();
+    }
+    if (FindBuiltInProvider(provider_name) != nullptr) {
+      TENON_RETURN_IF_NULL_ARRAY(provider_options_keys, num_keys);
+      TENON_RETURN_IF_NULL_ARRAY(provider_options_values, num_keys);
+      ProviderChoice& choice = options->providers.emplace_back();
+      choice.name = provider_name;
+      for (size_t i = 0; i < num_keys; ++i) {
+        choice.options.insert_or_assign(provider_options_keys[i], provider_options_values[i]);
+      }
       return OkStatus();
     }
     for (const AbsentProvider& provider : kAbsentProviders) {
       if (IsNamed(provider, provider_name)) return AbsentStatus(provider);
     }
     return InvalidArgument("there is no execution provider '{}'; available: {}", provider_name,
-                           kCpuProvider);
+                           AvailableProviderNames());
   });
 }
 

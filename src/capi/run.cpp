@@ -78,9 +78,9 @@ void AddLoraParameters(const OrtRunOptions& options, std::span<std::string_view>
   }
 }
 
-Status RunNow(Session& session, const OrtRunOptions* run_options, const char* const* input_names,
-              const OrtValue* const* inputs, size_t input_len, const char* const* output_names,
-              size_t output_names_len, OrtValue** outputs) {
+Status RunNow(FallbackSession& session, const OrtRunOptions* run_options,
+              const char* const* input_names, const OrtValue* const* inputs, size_t input_len,
+              const char* const* output_names, size_t output_names_len, OrtValue** outputs) {
   const size_t feed_count = input_len + CountLoraParameters(run_options);
   InlineArray<std::string_view, kInlineValues> feed_names(feed_count);
   InlineArray<Value, kInlineValues> feeds(feed_count);

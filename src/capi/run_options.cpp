@@ -3,6 +3,7 @@
 #include "capi/arguments.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "runtime/config.h"
 
 namespace tenon::capi {
 
@@ -96,6 +97,8 @@ OrtStatus* AddRunConfigEntry(OrtRunOptions* options, const char* config_key,
     TENON_RETURN_IF_NULL(config_value);
     if (*config_key == '\0') return InvalidArgument("config_key must not be empty");
     options->run.info.config.insert_or_assign(config_key, config_value);
+    const bool wants_report = ConfigFlag(options->run.info.config, "tenon.run_report", false);
+    options->run.reports = wants_report ? &options->reports : nullptr;
     return OkStatus();
   });
 }

@@ -15,6 +15,7 @@ struct OrtRunOptions {
 
   tenon::RunOptions run;
   std::atomic<bool> terminate = false;
+  tenon::RunReports reports;  // used if the client asked for them
   int log_severity = -1;
   int log_verbosity = 0;
   OrtSyncStream* sync_stream = nullptr;

@@ -10,7 +10,7 @@
 #include "capi/assigned_nodes.h"
 #include "capi/custom_ops.h"
 #include "capi/env.h"
-#include "runtime/session.h"
+#include "runtime/fallback_session.h"
 
 namespace tenon::capi {
 
@@ -32,7 +32,7 @@ struct OrtSession {
   std::unique_ptr<tenon::capi::ClientLogger> client_logger;
   std::unique_ptr<tenon::capi::CustomOps> custom_ops;
   std::unique_ptr<tenon::capi::EditedModel> edited;  // until the session is made
-  std::unique_ptr<tenon::Session> session;
+  std::unique_ptr<tenon::FallbackSession> session;
   tenon::capi::AssignedNodes assigned_nodes;
   tenon::TaskRunner tasks;
 

@@ -15,6 +15,16 @@
 #include "capi/client_logger.h"
 #include "runtime/session.h"
 
+namespace tenon::capi {
+
+// A provider of this library, and its options.
+struct ProviderChoice {
+  std::string name;
+  StringMap options;
+};
+
+}  // namespace tenon::capi
+
 struct OrtSessionOptions {
   tenon::SessionOptions session;
   // Whether the session shares the environment's threads whatever else is said about threads.
@@ -30,6 +40,9 @@ struct OrtSessionOptions {
   // The client's; they outlive the sessions. The libraries are kept loaded for their operators.
   std::vector<const OrtCustomOpDomain*> custom_op_domains;
   std::vector<std::shared_ptr<tenon::DynamicLibrary>> custom_op_libraries;
+
+  // Besides the CPU's, most preferred first.
+  std::vector<tenon::capi::ProviderChoice> providers;
 
   // What the client wants of the automatic choice of devices; a function makes it itself.
   OrtExecutionProviderDevicePolicy device_policy = OrtExecutionProviderDevicePolicy_DEFAULT;

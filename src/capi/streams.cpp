@@ -36,7 +36,10 @@ void* SyncStream_GetHandle(OrtSyncStream*) noexcept { return nullptr; }
 void ReleaseSyncStream(OrtSyncStream*) noexcept {}
 
 void RunOptionsSetSyncStream(OrtRunOptions* options, OrtSyncStream* sync_stream) noexcept {
-  if (options != nullptr) options->sync_stream = sync_stream;
+  if (options == nullptr) return;
+  options->sync_stream = sync_stream;
+  // What the caller's stream waits for must not happen twice.
+  options->run.not_repeatable = sync_stream == nullptr ? nullptr : "sync_stream";
 }
 
 OrtStatus* CopyTensors(const OrtEnv* env, const OrtValue* const* src_tensors,

@@ -43,10 +43,4 @@ void IoBinding::ClearOutputs() {
   results_.clear();
 }
 
-Status IoBinding::Run(const RunOptions& options) {
-  std::copy(outputs_.values.begin(), outputs_.values.end(), results_.begin());
-  return session_.Run(options, inputs_.names, inputs_.values, outputs_.names, results_,
-                      output_memory_);
-}
-
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Inputs and outputs that are set once and used by many runs.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +36,14 @@ class IoBinding {
 
   // Runs the session; errors are those of Session::Run. Allocates nothing of its own after the
   // first run.
-  Status Run(const RunOptions& options);
+  Status Run(const RunOptions& options) { return RunOn(session_, options); }
+  // The same on what stands for the session, such as a FallbackSession.
+  template <class AnySession>
+  Status RunOn(AnySession& session, const RunOptions& options) {
+    std::copy(outputs_.values.begin(), outputs_.values.end(), results_.begin());
+    return session.Run(options, inputs_.names, inputs_.values, outputs_.names, results_,
+                       output_memory_);
+  }
 
  private:
   struct Bindings {

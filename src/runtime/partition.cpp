@@ -57,8 +57,8 @@ std::string WhyNobody(const Graph& graph, const Node& node) {
 
 Partitioner::Partitioner(const Graph& graph,
                          std::span<const std::unique_ptr<ExecutionProvider>> providers,
-                         const Logger& logger)
-    : providers_(providers), logger_(logger), model_(graph) {}
+                         const Logger& logger, FailedNode* failed)
+    : providers_(providers), logger_(logger), model_(graph), failed_(failed) {}
 
 Status Partitioner::Assign(Graph& graph) {
   for (size_t i = 0; i < providers_.size(); ++i) TENON_RETURN_IF_ERROR(AssignTo(i, graph));
@@ -86,7 +86,19 @@ Status Partitioner::AssignTo(size_t index, Graph& graph) {
       if (node && node->provider < 0) node->provider = static_cast<int32_t>(index);
     }
   }
-  return fused->empty() ? OkStatus() : provider.Compile(graph, std::move(*fused));
+  return fused->empty() ? OkStatus() : Compile(index, graph, std::move(*fused));
+}
+
+Status Partitioner::Compile(size_t index, const Graph& graph, std::vector<FusedNode> nodes) {
+  const NodeId first = nodes.front().id;
+  Status status = providers_[index]->Compile(graph, std::move(nodes));
+  if (status.ok() || failed_ == nullptr) return status;
+  const Node& node = *graph.FindNode(first);
+  *failed_ = {.provider = static_cast<int32_t>(index),
+              .provider_name = providers_[index]->name(),
+              .node = node.name,
+              .op_type = node.op_type};
+  return status;
 }
 
 // All groups, or none: those that were fused are put back if another one cannot be.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/logging.h"
+#include "runtime/failed_node.h"
 #include "runtime/provider.h"
 
 namespace tenon {
@@ -14,8 +15,9 @@ namespace tenon {
 class Partitioner {
  public:
   // Providers in order of preference; `graph` is the model's. All outlive the partitioner.
+  // `failed` learns which provider could not compile its nodes; may be null.
   Partitioner(const Graph& graph, std::span<const std::unique_ptr<ExecutionProvider>> providers,
-              const Logger& logger);
+              const Logger& logger, FailedNode* failed = nullptr);
 
   // Asks the providers, each in turn, what they want of the nodes that nobody owns yet, in `graph`
   // and its subgraphs, and fuses what they want fused. A provider that fails, or wants a group that
@@ -25,11 +27,13 @@ class Partitioner {
 
  private:
   Status AssignTo(size_t provider, Graph& graph);
+  Status Compile(size_t provider, const Graph& graph, std::vector<FusedNode> nodes);
   Result<std::vector<FusedNode>> Fuse(size_t provider, Graph& graph, std::span<const Claim> claims);
 
   const std::span<const std::unique_ptr<ExecutionProvider>> providers_;
   const Logger& logger_;
   const Graph& model_;
+  FailedNode* const failed_;
   int fused_nodes_ = 0;
 };
 

@@ -157,7 +157,10 @@ class PlanBuilder {
   Result<Prepared> Prepare(const Node& node) {
     KernelInfo info(graph_, node);
     Result<std::unique_ptr<Kernel>> kernel = MakeKernel(node, info);
-    if (!kernel) return Failure(std::move(kernel.error()).WithContext(DescribeWithVersion(node)));
+    if (!kernel) {
+      NoteFailed(node);
+      return Failure(std::move(kernel.error()).WithContext(DescribeWithVersion(node)));
+    }
     for (const size_t input : info.released_constants) ++packed_reads_[node.inputs[input]];
     Prepared prepared{&node, std::move(*kernel), {}};
     prepared.traits = prepared.kernel->traits();
@@ -174,6 +177,15 @@ class PlanBuilder {
       return NotImplemented("no provider has a kernel for it");
     }
     return parts_.providers[provider]->CreateKernel(info);
+  }
+
+  void NoteFailed(const Node& node) const {
+    const auto provider = static_cast<size_t>(node.provider);
+    if (parts_.failed == nullptr || provider >= parts_.providers.size()) return;
+    *parts_.failed = {.provider = node.provider,
+                      .provider_name = parts_.providers[provider]->name(),
+                      .node = node.name,
+                      .op_type = node.op_type};
   }
 
   Status AddStep(Prepared prepared) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/data_transfer.h"
+#include "runtime/failed_node.h"
 #include "runtime/kernel.h"
 #include "runtime/provider.h"
 
@@ -116,6 +117,8 @@ struct PlanParts {
   // Where values on the CPU get their memory.
   std::shared_ptr<Allocator> memory;
   const DataTransfers* transfers = nullptr;
+  // Learns whose kernel could not be made; may be null.
+  FailedNode* failed = nullptr;
 };
 
 // Makes every node's kernel through the provider that owns it and lays out the steps. A value that

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "runtime/config.h"
 #include "runtime/node_events.h"
@@ -145,14 +146,15 @@ const TracedNode* Profiler::Describe(const void* step,
   return node.get();
 }
 
-void Profiler::AddProvider(std::string name, std::unique_ptr<ProviderProfiler> provider) {
+void Profiler::AddProvider(std::string name, std::unique_ptr<ProviderProfiler> provider,
+                           const void* session) {
   const Status status = provider->Start(std::chrono::steady_clock::now() - start_);
   if (!status.ok()) {
     TENON_LOG(logger_, kError, "{} could not start profiling: {}", name, status.message());
     return;
   }
   const MutexLock lock(mutex_);
-  providers_.push_back({std::move(name), std::move(provider)});
+  providers_.push_back({std::move(name), std::move(provider), session});
   has_providers_ = true;
 }
 
@@ -178,12 +180,17 @@ void Profiler::StopEvent(const TraceEvent& event) {
   }
 }
 
-void Profiler::EndProviders() {
+void Profiler::EndProviders(const void* session) {
   std::vector<NamedProvider> providers;
   {
     const MutexLock lock(mutex_);
-    providers.swap(providers_);
-    has_providers_ = false;
+    const auto stays = [&](const NamedProvider& one) {
+      return session != nullptr && one.session != session;
+    };
+    const auto ending = std::stable_partition(providers_.begin(), providers_.end(), stays);
+    std::move(ending, providers_.end(), std::back_inserter(providers));
+    providers_.erase(ending, providers_.end());
+    has_providers_ = !providers_.empty();
   }
   for (NamedProvider& provider : providers) {
     std::vector<TraceEvent> events;
@@ -247,7 +254,7 @@ TraceSpan::~TraceSpan() {
   if (profiler_ == nullptr) return;
   event_.duration = profiler_->Now() - event_.start;
   if (profiler_->has_providers()) profiler_->StopEvent(event_);
-  profiler_->Add(std::move(event_));
+  if (!is_dropped_) profiler_->Add(std::move(event_));
 }
 
 void TraceSpan::AddArg(std::string key, std::string value) {

@@ -89,13 +89,16 @@ class Profiler {
 
   // Starts the provider's profiler and keeps it; one that fails to start is dropped with an error
   // in the log.
-  void AddProvider(std::string name, std::unique_ptr<ProviderProfiler> provider);
+  // `session` is who may end it alone.
+  void AddProvider(std::string name, std::unique_ptr<ProviderProfiler> provider,
+                   const void* session = nullptr);
   bool has_providers() const { return has_providers_.load(std::memory_order_relaxed); }
   // Tells the providers of an event that starts, or ends, on this thread.
   void StartEvent(int64_t start);
   void StopEvent(const TraceEvent& event);
-  // Takes the events of the providers, which are gone afterwards. Idempotent.
-  void EndProviders();
+  // Takes the events of the providers, of all or of one session's, which are gone afterwards.
+  // Idempotent.
+  void EndProviders(const void* session = nullptr);
   // A run is over: what streaming has kept back is written.
   void EndRun();
 
@@ -109,6 +112,7 @@ class Profiler {
   struct NamedProvider {
     std::string name;
     std::unique_ptr<ProviderProfiler> profiler;
+    const void* session;
   };
 
   Profiler(std::optional<TraceFile> file, const Logger& logger);
@@ -147,10 +151,16 @@ class TraceSpan {
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
   void AddArg(std::string key, std::string value);
+  // When it began, in microseconds since the profiling start; may be set to an earlier time.
+  int64_t start() const { return event_.start; }
+  void set_start(int64_t start) { event_.start = start; }
+  // Nothing is recorded after all.
+  void Drop() { is_dropped_ = true; }
 
  private:
   Profiler* const profiler_;
   TraceEvent event_;
+  bool is_dropped_ = false;
 };
 
 // What the calling thread is doing, for the events of allocators. Set by those who run sessions.

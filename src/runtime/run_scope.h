@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "runtime/failed_node.h"
 #include "tensor/memory_info.h"
 
 namespace tenon {
@@ -30,6 +31,9 @@ struct RunScope {
 
   // Records what the steps do; null: nobody does.
   Profiler* profiler = nullptr;
+
+  // Learns which node failed; may be null.
+  FailedNode* failed = nullptr;
 
   // Ok while the run may go on.
   Status CheckStop() const;

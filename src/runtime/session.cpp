@@ -65,8 +65,9 @@ Session::Session(Environment& environment, Model model, SessionOptions options, 
   }
 }
 
-void Session::AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) {
-  if (auto own = provider.CreateProfiler()) profiler.AddProvider(provider.name(), std::move(own));
+void Session::AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const {
+  auto own = provider.CreateProfiler();
+  if (own) profiler.AddProvider(provider.name(), std::move(own), this);
 }
 
 Result<std::unique_ptr<Session>> Session::Create(Environment& environment, Model model,
@@ -74,6 +75,7 @@ Result<std::unique_ptr<Session>> Session::Create(Environment& environment, Model
   std::unique_ptr<Session> session(
       new Session(environment, std::move(model), std::move(options), std::move(parts)));
   Status status = CatchExceptions([&] { return session->Initialize(); });
+  session->parts_.failed = nullptr;
   if (status.ok()) status = session->TellInitialized();
   if (status.ok()) return session;
   session->end_reason_ = SessionEndReason::kInitFailed;
@@ -172,7 +174,8 @@ Status Session::OptimizeAndPlan() {
         traced(SharedCpuAllocator(), host, MemoryEvents::kDevice, true), limit);
   }
   const PlanParts plan_parts{providers_, memories_,
-                             traced(std::move(pool), host, MemoryEvents::kAll, false), &transfers_};
+                             traced(std::move(pool), host, MemoryEvents::kAll, false), &transfers_,
+                             parts_.failed};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));
@@ -298,6 +301,7 @@ void Session::ReturnCall(std::unique_ptr<Call> call) {
   std::fill(call->feeds.begin(), call->feeds.end(), Value());
   std::fill(call->fetches.begin(), call->fetches.end(), Value());
   std::fill(call->fetch_memory.begin(), call->fetch_memory.end(), nullptr);
+  call->attempt = nullptr;
   call->symbols.clear();
   const MutexLock lock(mutex_);
   idle_calls_.push_back(std::move(call));
@@ -305,9 +309,11 @@ void Session::ReturnCall(std::unique_ptr<Call> call) {
 
 Status Session::Run(const RunOptions& options, std::span<const std::string_view> feed_names,
                     std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
-                    std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory) {
+                    std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory,
+                    RunAttempt* attempt) {
   if (!gate_.Enter()) return Fail("the session is being released");
   std::unique_ptr<Call> call = TakeCall();
+  call->attempt = attempt;
   Status status = RunCall(*call, options, feed_names, feeds, fetch_names, fetches, fetch_memory);
   ReturnCall(std::move(call));
   completed_runs_.fetch_add(status.ok(), std::memory_order_relaxed);
@@ -388,6 +394,11 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
   scope.profiler = profiler;
   scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
   scope.terminate = options.terminate;
+  RunAttempt* const attempt = call.attempt;
+  if (attempt != nullptr) {
+    scope.failed = &attempt->failed;
+    if (attempt->trace_start) span.set_start(*attempt->trace_start);
+  }
   if (options.timeout) scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
   const bool synchronize =
       !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
@@ -405,7 +416,27 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
   if (!options.info.tag.empty()) span.AddArg("run_tag", options.info.tag);
   span.AddArg("run_id", std::to_string(run_id));
   span.AddArg("status", first.ok() ? "ok" : std::to_string(static_cast<int>(first.code())));
+  if (attempt != nullptr) EndAttempt(first, *attempt, profiler, span);
   return first;
+}
+
+void Session::EndAttempt(const Status& status, RunAttempt& attempt, const Profiler* profiler,
+                         TraceSpan& span) const {
+  span.AddArg("attempts", std::to_string(attempt.number));
+  if (attempt.failed.provider < 0) return;
+  attempt.failed.provider_name = providers_[static_cast<size_t>(attempt.failed.provider)]->name();
+  if (!attempt.may_be_repeated || status.code() != StatusCode::kEpFail) return;
+  if (profiler != nullptr) attempt.trace_start = span.start();
+  span.Drop();
+}
+
+bool Session::HasRunBefore(uint32_t step, const std::set<std::string, std::less<>>& domains) const {
+  const std::vector<Step>& steps = executor_->plan().steps;
+  const auto is_in = [&](const Step& one) { return domains.contains(one.node->domain); };
+  // Of a step with subgraphs that failed, nobody knows how far these came.
+  const bool has_subgraphs = step < steps.size() && !steps[step].subgraphs.empty();
+  return std::any_of(steps.begin(), steps.begin() + std::min<size_t>(step, steps.size()), is_in) ||
+         (has_subgraphs && !domains.empty());
 }
 
 Result<std::string> Session::EndProfiling() {

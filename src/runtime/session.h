@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "runtime/profiler.h"
 #include "runtime/provider.h"
 #include "runtime/run_gate.h"
+#include "runtime/run_report.h"
 
 namespace tenon {
 
@@ -61,6 +63,10 @@ struct RunOptions {
   // How the name of a trace of this run alone begins; none is written without it, or while the
   // session has a trace of its own.
   std::optional<std::string> profile_prefix;
+  // Why the run must not be tried again on another session; null: it may be.
+  const char* not_repeatable = nullptr;
+  // Gets a report of the run; may be null.
+  RunReports* reports = nullptr;
 };
 
 // A graph input, output or overridable initializer as the model declares it.
@@ -78,6 +84,18 @@ struct SessionParts {
   std::shared_ptr<Profiler> profiler;
   // Where intermediate values come from; null: an arena of the session's own.
   std::shared_ptr<Allocator> memory = nullptr;
+  // Learns whose nodes could not be compiled if making the session fails so; may be null.
+  FailedNode* failed = nullptr;
+};
+
+// One try of a run that may be tried again on another session.
+struct RunAttempt {
+  uint32_t number = 1;
+  // Whether another try may follow: then the trace gets no "model_run" for a failing provider.
+  bool may_be_repeated = false;
+  // Set by the run: the node that failed, and when the first try began, if that was not traced.
+  FailedNode failed;
+  std::optional<int64_t> trace_start;
 };
 
 // Run may be called from several threads at once.
@@ -119,16 +137,24 @@ class Session {
   //          After any error the session stays usable.
   Status Run(const RunOptions& options, std::span<const std::string_view> feed_names,
              std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
-             std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {});
+             std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {},
+             RunAttempt* attempt = nullptr);
+
+  // Tells the providers that the session ends and frees everything but the description: names,
+  // types and metadata. Refuses new runs and waits for those in flight. The trace is closed unless
+  // another session goes on with it: kReplacedByFallback. Called once at most.
+  void End(SessionEndReason reason);
+  bool has_ended() const { return has_ended_.load(); }
+
+  // Whether a node of one of these domains has run before that step failed.
+  bool HasRunBefore(uint32_t step, const std::set<std::string, std::less<>>& domains) const;
 
   // Writes and closes the session's trace. Its path; "" if there is none, or none any more.
   // Error: kFail if it could not be written.
   Result<std::string> EndProfiling();
   // The session's profiler; null if it never had one.
-  const Profiler* profiler() const { return profiler_.get(); }
-  // Why the session will end, if not because its owner released it.
-  void set_end_reason(SessionEndReason reason) { end_reason_ = reason; }
-
+  const std::shared_ptr<Profiler>& profiler() const { return profiler_; }
+  const Logger& logger() const { return logger_; }
   // Gives pooled memory back to the system.
   void Trim() { executor_->Trim(); }
 
@@ -140,6 +166,7 @@ class Session {
     std::vector<Value> fetches;
     std::vector<const MemoryInfo*> fetch_memory;
     std::vector<std::pair<std::string_view, int64_t>> symbols;
+    RunAttempt* attempt = nullptr;
   };
 
   Session(Environment& environment, Model model, SessionOptions options, SessionParts parts);
@@ -147,9 +174,11 @@ class Session {
   Status TellInitialized();
   void TellEnd(ExecutionProvider& provider);
   void ReleaseState();
-  static void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler);
+  void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const;
   Result<std::shared_ptr<Profiler>> ProfilerOf(const RunOptions& options);
   Status RunTraced(const RunOptions& options, Call& call, Profiler* profiler);
+  void EndAttempt(const Status& status, RunAttempt& attempt, const Profiler* profiler,
+                  TraceSpan& span) const;
   Status StartOwnThreads();
   Status OptimizeAndPlan();
   void DescribeInterface();
@@ -192,6 +221,7 @@ class Session {
   std::atomic<uint64_t> completed_runs_ = 0;
   std::atomic<uint64_t> last_run_id_ = 0;
   SessionEndReason end_reason_ = SessionEndReason::kReleased;
+  std::atomic<bool> has_ended_ = false;
 };
 
 }  // namespace tenon

@@ -24,24 +24,33 @@ const char* ReasonName(SessionEndReason reason) {
 }  // namespace
 
 Session::~Session() {
+  if (!has_ended_) End(end_reason_);
+}
+
+void Session::End(SessionEndReason reason) {
+  end_reason_ = reason;
+  const bool is_replaced = reason == SessionEndReason::kReplacedByFallback;
   gate_.Close();
   {
     const TraceScope context(profiler_.get(), "teardown");
     const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown");
     for (ExecutionProvider* provider : providers_) TellEnd(*provider);
     ReleaseState();
-    if (profiler_) profiler_->EndProviders();
+    if (profiler_) profiler_->EndProviders(is_replaced ? this : nullptr);
     while (!parts_.providers.empty()) {
       TraceSpan release(profiler_.get(), TraceCategory::kSession, "provider_release");
       release.AddArg("provider", parts_.providers.back()->name());
       parts_.providers.pop_back();
     }
     own_threads_.reset();
-    model_ = Model();
+    // Others may still read the description of a session that was replaced.
+    if (!is_replaced) model_ = Model();
   }
-  if (profiler_ == nullptr) return;
-  const Result<std::string> path = profiler_->End();
-  if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
+  if (profiler_ != nullptr && !is_replaced) {
+    const Result<std::string> path = profiler_->End();
+    if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
+  }
+  has_ended_ = true;
 }
 
 // One provider's failure is its own: it is logged, and the others still hear of the end.
@@ -62,7 +71,7 @@ void Session::TellEnd(ExecutionProvider& provider) {
 void Session::ReleaseState() {
   const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_state_release");
   executor_.reset();
-  model_.graph.reset();
+  if (end_reason_ != SessionEndReason::kReplacedByFallback) model_.graph.reset();
   memories_.clear();
 }
 

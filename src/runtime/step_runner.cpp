@@ -142,12 +142,24 @@ Status StepRunner::RunKernel(const Step& step, Stream* stream) {
   return status;
 }
 
+Status StepRunner::Failed(const Step& step, Status status) {
+  if (FailedNode* const failed = scope_.failed) {
+    if (failed->provider < 0) {
+      failed->provider = step.node->provider;
+      failed->node = step.node->name;
+      failed->op_type = step.node->op_type;
+    }
+    if (scope_.depth == 0) failed->step = static_cast<uint32_t>(&step - plan_.steps.data());
+  }
+  return NodeFailure(*step.node, std::move(status));
+}
+
 Status StepRunner::RunStep(const Step& step) {
   if (scope_.profiler != nullptr) return RunTraced(step);
   Result<Stream*> stream = nullptr;
   if (step.stream >= 0 || !step.waits.empty()) stream = WaitForInputs(step);
   Status status = stream ? RunKernel(step, *stream) : std::move(stream.error());
-  if (!status.ok()) return NodeFailure(*step.node, std::move(status));
+  if (!status.ok()) return Failed(step, std::move(status));
   return OkStatus();
 }
 
@@ -156,7 +168,7 @@ Status StepRunner::RunTraced(const Step& step) {
   Result<Stream*> stream = WaitForInputs(step);
   trace.StartKernel(frame_);
   Status status = stream ? RunKernel(step, *stream) : std::move(stream.error());
-  if (!status.ok()) return NodeFailure(*step.node, std::move(status));
+  if (!status.ok()) return Failed(step, std::move(status));
   trace.EndKernel(frame_);
   return OkStatus();
 }
@@ -237,7 +249,7 @@ Status StepRunner::RunUnboundStep(const Step& step) {
   if (!step.traits.allocates_outputs && step.subgraphs.empty()) {
     bool is_done = false;
     Status status = AllocateOutputs(step, &is_done);
-    if (!status.ok()) return NodeFailure(*step.node, std::move(status));
+    if (!status.ok()) return Failed(step, std::move(status));
     if (is_done) return OkStatus();
   }
   return RunStep(step);

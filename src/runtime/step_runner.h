@@ -24,6 +24,8 @@ class StepRunner {
   Status RunRecorded(RunRecord& record);
 
  private:
+  // What the run ends with: the kernel's failure, with the node that is recorded in the scope.
+  Status Failed(const Step& step, Status status);
   Status RunStep(const Step& step);
   Status RunKernel(const Step& step, Stream* stream);
   // RunStep for a profiler.

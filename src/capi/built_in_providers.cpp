@@ -1,0 +1,8 @@
+#include "capi/built_in_providers.h"
+
+namespace tenon::capi {
+
+// Alone in this file, so that a library with providers of its own links without it.
+std::span<const BuiltInProvider> BuiltInProviders() { return {}; }
+
+}  // namespace tenon::capi

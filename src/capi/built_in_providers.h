@@ -1,0 +1,30 @@
+// The execution providers that this library is built with, besides the CPU's.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/string_map.h"
+#include "runtime/provider.h"
+
+namespace tenon::capi {
+
+inline constexpr std::string_view kCpuProviderName = "CPUExecutionProvider";
+
+struct BuiltInProvider {
+  std::string_view name;
+  // A provider for one session. Error: kInvalidArgument for options that it does not take.
+  Result<std::unique_ptr<ExecutionProvider>> (*make)(const StringMap& options);
+};
+
+// Most preferred first. A build that has more of them defines this function itself.
+std::span<const BuiltInProvider> BuiltInProviders();
+
+// Null for a name that none of them has.
+const BuiltInProvider* FindBuiltInProvider(std::string_view name);
+
+// All names, the CPU's last, joined by ", ".
+std::string AvailableProviderNames();
+
+}  // namespace tenon::capi

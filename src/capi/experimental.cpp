@@ -1,0 +1,56 @@
+// Functions beyond the tables, which clients ask for by name.
+#include <string_view>
+
+#include "capi/allocator.h"
+#include "capi/arguments.h"
+#include "capi/run_options.h"
+#include "capi/session_handle.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+#include "tenon_c_api.h"
+
+namespace tenon::capi {
+namespace {
+
+OrtStatus* SessionGetFallbackReport(const OrtSession* session, OrtAllocator* allocator,
+                                    char** json) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckReady(session));
+    TENON_RETURN_IF_NULL(allocator);
+    TENON_RETURN_IF_NULL(json);
+    TENON_ASSIGN_OR_RETURN(*json, CopyString(allocator, session->session->report().ToJson()));
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunGetReport(const OrtRunOptions* options, OrtAllocator* allocator,
+                        char** json) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    TENON_RETURN_IF_NULL(allocator);
+    TENON_RETURN_IF_NULL(json);
+    if (options->run.reports == nullptr) {
+      return InvalidArgument("run config 'tenon.run_report' was not set to \"1\"");
+    }
+    TENON_ASSIGN_OR_RETURN(*json, CopyString(allocator, options->reports.last().ToJson()));
+    return OkStatus();
+  });
+}
+
+// Of one signature each, which constexpr tables of a common type cannot hold.
+template <class Function>
+OrtExperimentalFnPtr Untyped(Function* function) {
+  return reinterpret_cast<OrtExperimentalFnPtr>(function);
+}
+
+}  // namespace
+
+OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
+  if (name == nullptr) return nullptr;
+  const std::string_view wanted = name;
+  if (wanted == TENON_SESSION_GET_FALLBACK_REPORT) return Untyped(&SessionGetFallbackReport);
+  if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
+  return nullptr;
+}
+
+}  // namespace tenon::capi

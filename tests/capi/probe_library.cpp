@@ -1,0 +1,21 @@
+// Providers of the library that the tests of fallbacks link: what a plugin library would add.
+#include "capi/built_in_providers.h"
+#include "runtime/probe_provider.h"
+
+namespace tenon::capi {
+
+std::span<const BuiltInProvider> BuiltInProviders() {
+  static constexpr BuiltInProvider kProviders[] = {
+      {"ProbeExecutionProvider",
+       [](const StringMap& options) -> Result<std::unique_ptr<ExecutionProvider>> {
+         return MakeProbeProvider(ProbeOptions::From("ProbeExecutionProvider", options));
+       }},
+      {"SecondProbeExecutionProvider",
+       [](const StringMap& options) -> Result<std::unique_ptr<ExecutionProvider>> {
+         return MakeProbeProvider(ProbeOptions::From("SecondProbeExecutionProvider", options));
+       }},
+  };
+  return kProviders;
+}
+
+}  // namespace tenon::capi
