@@ -212,17 +212,6 @@ Status RunOptimizer(const Optimizer& optimizer, KernelContext& context) {
   return OkStatus();
 }
 
-// Gradient-1 asks for a graph to be differentiated, which is not a matter of running it.
-Status InferGradient(const NoAttrs&, ShapeContext&) { return UnknownShape(); }
-
-class GradientKernel final : public StatefulKernel<InferGradient> {
- public:
-  Status Prepare(KernelInfo&) {
-    return NotImplemented("the gradient of a graph, which needs Tenon's build for training");
-  }
-  Status Run(KernelContext&) const override { return OkStatus(); }
-};
-
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 template <class Optimizer>
@@ -235,7 +224,6 @@ constexpr OpRow kRows[] = {
     Row<Adagrad>("Adagrad"),
     Row<Adam>("Adam"),
     Row<Momentum>("Momentum"),
-    OpClass<GradientKernel>("Gradient", {.domain = kTraining, .since = 1}),
 };
 
 }  // namespace

@@ -128,10 +128,6 @@ TEST(OptimizersTest, RejectInputsThatDoNotFit) {
             "expected 2 inputs and a multiple of 3 more, got 4");
   EXPECT_EQ(error({r, t, Iota<float>({2}), Iota<float>({3}), Iota<float>({2})}),
             "input 3: expected float [2] as of input 2, got float [3]");
-  OpCall gradient{"Gradient", 1, {r}};
-  gradient.domain = "ai.onnx.preview.training";
-  EXPECT_EQ(ErrorOf(std::move(gradient)),
-            "the gradient of a graph, which needs Tenon's build for training");
 }
 
 }  // namespace

@@ -1,0 +1,333 @@
+#include "ir/gradient.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/inference.h"
+#include "ir/output_types.h"
+#include "ir/schema.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kTraining = "ai.onnx.preview.training";
+
+bool IsGradient(const Node& node) { return node.domain == kTraining && node.op_type == "Gradient"; }
+
+// The first version of an operator with axes as an input, or of any; used where the model imports
+// an older one.
+int32_t FirstOpset(std::string_view op_type) {
+  struct First {
+    std::string_view op_type;
+    int32_t opset;
+  };
+  constexpr First kFirst[] = {{"CastLike", 15}, {"Einsum", 12},  {"Equal", 7},   {"Expand", 8},
+                              {"Greater", 9},   {"MatMul", 9},   {"NonZero", 9}, {"ReduceSum", 13},
+                              {"Reshape", 5},   {"Squeeze", 13}, {"Where", 9},   {"Unsqueeze", 13}};
+  for (const First& first : kFirst) {
+    if (first.op_type == op_type) return first.opset;
+  }
+  return 7;  // which brought broadcasting as it is now
+}
+
+// Reverse-mode differentiation for one Gradient node.
+class Differentiation {
+ public:
+  Differentiation(Graph& graph, NodeId id) : graph_(graph), id_(id) {}
+
+  // False, and nothing is done, if another Gradient must be expanded before this one.
+  Result<bool> Run() {
+    TENON_RETURN_IF_ERROR(FindArguments());
+    TENON_RETURN_IF_ERROR(FindForwardNodes());
+    if (std::any_of(forward_.begin(), forward_.end(),
+                    [&](NodeId id) { return IsGradient(graph_.node(id)); })) {
+      return false;
+    }
+    GradientBuilder builder(graph_, Prefix(), Opset());
+    CopyForward(builder);
+    TENON_RETURN_IF_ERROR(GoBackward(builder));
+    ReplaceOutputs(builder);
+    return true;
+  }
+
+ private:
+  const Node& node() const { return graph_.node(id_); }
+
+  std::string Prefix() const {
+    return Format("{}/", node().name.empty() ? Format("Gradient_{}", Index(id_)) : node().name);
+  }
+
+  // That of ai.onnx, of which this node knows nothing.
+  int32_t Opset() const {
+    int32_t opset = 1;
+    for (const NodeId forward : forward_) {
+      if (graph_.node(forward).domain.empty()) {
+        opset = std::max(opset, graph_.node(forward).opset);
+      }
+    }
+    return opset;
+  }
+
+  Result<ValueId> Named(const std::string& name) const {
+    const ValueId id = graph_.FindValue(name);
+    if (id == ValueId::kNone) return InvalidGraph("{}: no value '{}'", node().Describe(), name);
+    return id;
+  }
+
+  Status FindArguments() {
+    for (const std::string_view list : {"xs", "zs"}) {
+      const Attribute* attribute = node().FindAttribute(list);
+      const auto* names = attribute ? attribute->get<std::vector<std::string>>() : nullptr;
+      if (names == nullptr) continue;
+      for (const std::string& name : *names) {
+        TENON_ASSIGN_OR_RETURN(const ValueId id, Named(name));
+        arguments_.push_back(id);
+      }
+      if (list == "xs") differentiated_ = arguments_.size();
+    }
+    if (node().inputs.size() != arguments_.size() || node().outputs.size() > differentiated_) {
+      return InvalidGraph("{}: expected {} inputs and at most {} outputs, got {} and {}",
+                          node().Describe(), arguments_.size(), differentiated_,
+                          node().inputs.size(), node().outputs.size());
+    }
+    TENON_ASSIGN_OR_RETURN(y_, Named(std::string(node().GetString("y", ""))));
+    return OkStatus();
+  }
+
+  // The nodes on the ways from the arguments to y, producers first.
+  Status FindForwardNodes() {
+    std::unordered_set<ValueId> above = {y_};
+    std::unordered_set<ValueId> ends(arguments_.begin(), arguments_.end());
+    TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
+    for (size_t i = order.size(); i-- > 0;) {
+      const Node& candidate = graph_.node(order[i]);
+      const bool is_above =
+          std::any_of(candidate.outputs.begin(), candidate.outputs.end(),
+                      [&](ValueId id) { return above.count(id) > 0 && ends.count(id) == 0; });
+      if (!is_above) continue;
+      above.insert(candidate.inputs.begin(), candidate.inputs.end());
+      forward_.push_back(candidate.id);
+    }
+    std::reverse(forward_.begin(), forward_.end());
+    dependent_.insert(arguments_.begin(), arguments_.end());
+    const auto is_independent = [&](NodeId id) {
+      const Node& candidate = graph_.node(id);
+      if (!std::any_of(candidate.inputs.begin(), candidate.inputs.end(),
+                       [&](ValueId input) { return dependent_.count(input) > 0; })) {
+        return true;
+      }
+      dependent_.insert(candidate.outputs.begin(), candidate.outputs.end());
+      return false;
+    };
+    forward_.erase(std::remove_if(forward_.begin(), forward_.end(), is_independent),
+                   forward_.end());
+    dependent_.erase(ValueId::kNone);
+    return OkStatus();
+  }
+
+  // The same nodes for other values of the arguments, if the node is given such.
+  void CopyForward(GradientBuilder& builder) {
+    if (node().inputs == arguments_) return;
+    std::unordered_map<ValueId, ValueId> copy_of;
+    for (size_t i = 0; i < arguments_.size(); ++i) copy_of[arguments_[i]] = node().inputs[i];
+    const auto copy = [&](ValueId id) { return copy_of.count(id) > 0 ? copy_of[id] : id; };
+    for (NodeId& forward : forward_) {
+      NodeSpec spec;
+      const Node& original = graph_.node(forward);
+      spec.op_type = original.op_type;
+      spec.domain = original.domain;
+      spec.opset = original.opset;
+      spec.name = builder.prefix() + original.name;
+      for (const Attribute& attribute : original.attributes) {
+        spec.attributes.push_back(CloneAttribute(attribute));
+      }
+      for (const ValueId input : original.inputs) spec.inputs.push_back(copy(input));
+      for (const ValueId output : original.outputs) {
+        if (output != ValueId::kNone) {
+          const std::string name = builder.prefix() + graph_.value(output).name;
+          const ValueId copied =
+              graph_.AddValue(graph_.UnusedName(name), graph_.value(output).type);
+          copy_of[output] = copied;
+        }
+        spec.outputs.push_back(copy(output));
+      }
+      const OpSchema* schema = original.schema;
+      Node& added = graph_.AddNode(std::move(spec));
+      added.schema = schema;
+      forward = added.id;
+    }
+    for (ValueId& argument : arguments_) argument = copy(argument);
+    y_ = copy(y_);
+    std::unordered_set<ValueId> dependent;
+    for (const ValueId id : dependent_) dependent.insert(copy(id));
+    dependent_ = std::move(dependent);
+  }
+
+  Status GoBackward(GradientBuilder& builder) {
+    gradient_[y_] = builder.Filled(1, y_);
+    for (size_t i = forward_.size(); i-- > 0;) {
+      const NodeId id = forward_[i];
+      std::vector<ValueId> gradients;
+      bool has_any = false;
+      for (const ValueId output : graph_.node(id).outputs) {
+        const auto known = gradient_.find(output);
+        gradients.push_back(known == gradient_.end() ? ValueId::kNone : known->second);
+        has_any = has_any || gradients.back() != ValueId::kNone;
+      }
+      if (!has_any) continue;
+      const Node& forward = graph_.node(id);
+      const GradientRule rule = FindGradientRule(forward);
+      if (rule == nullptr) {
+        return NotImplemented("{}: {}-{} ({}) has no gradient yet", node().Describe(),
+                              forward.op_type, forward.opset, forward.Describe());
+      }
+      auto inputs = rule(builder, {forward, gradients});
+      if (!inputs) return Error(std::move(inputs.error()).WithContext(node().Describe()));
+      for (size_t k = 0; k < inputs->size(); ++k) {
+        AddGradient(builder, graph_.node(id).inputs[k], (*inputs)[k]);
+      }
+    }
+    return OkStatus();
+  }
+
+  void AddGradient(GradientBuilder& builder, ValueId value, ValueId gradient) {
+    if (gradient == ValueId::kNone || dependent_.count(value) == 0) return;
+    const auto [entry, is_first] = gradient_.emplace(value, gradient);
+    if (!is_first) entry->second = builder.Op("Add", {entry->second, gradient});
+  }
+
+  void ReplaceOutputs(GradientBuilder& builder) {
+    const std::vector<ValueId> outputs = node().outputs;
+    graph_.RemoveNode(id_);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] == ValueId::kNone) continue;
+      const auto found = gradient_.find(arguments_[i]);
+      const ValueId result =
+          found == gradient_.end() ? builder.Filled(0, arguments_[i]) : found->second;
+      NodeSpec spec;
+      spec.op_type = "Identity";
+      spec.opset = 14;
+      spec.name = Format("{}output_{}", builder.prefix(), i);
+      spec.inputs = {result};
+      spec.outputs = {outputs[i]};
+      graph_.AddNode(std::move(spec)).schema = FindSchema("", "Identity", 14);
+    }
+  }
+
+  Graph& graph_;
+  NodeId id_;
+  std::vector<ValueId> arguments_;  // what `xs` names, then what `zs` does
+  size_t differentiated_ = 0;       // how many are of `xs`
+  ValueId y_ = ValueId::kNone;
+  std::vector<NodeId> forward_;
+  std::unordered_set<ValueId> dependent_;  // on the arguments
+  std::unordered_map<ValueId, ValueId> gradient_;
+};
+
+// The first Gradient of the graph and its subgraphs.
+const Node* FindGradient(const Graph& graph) {
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr) continue;
+    if (IsGradient(*node)) return node;
+    for (const Graph* subgraph : node->Subgraphs()) {
+      if (const Node* found = FindGradient(*subgraph)) return found;
+    }
+  }
+  return nullptr;
+}
+
+// Expands a Gradient node of the graph or its subgraphs; false if none can be. A gradient's
+// gradient comes after it.
+Result<bool> ExpandOne(Graph& graph) {
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const auto id = static_cast<NodeId>(i);
+    const Node* node = graph.FindNode(id);
+    if (node == nullptr) continue;
+    bool is_changed = false;
+    if (IsGradient(*node)) {
+      TENON_ASSIGN_OR_RETURN(is_changed, Differentiation(graph, id).Run());
+      if (is_changed) return true;
+      continue;
+    }
+    for (Graph* subgraph : node->Subgraphs()) {
+      TENON_ASSIGN_OR_RETURN(is_changed, ExpandOne(*subgraph));
+      if (is_changed) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Status ExpandGradients(Graph& graph, const ShapeFunctionTable& functions) {
+  while (const Node* gradient = FindGradient(graph)) {
+    TENON_RETURN_IF_ERROR(InferTypes(graph, functions));
+    TENON_ASSIGN_OR_RETURN(const bool is_changed, ExpandOne(graph));
+    if (!is_changed) {
+      return InvalidGraph("{} differentiates its own outputs", gradient->Describe());
+    }
+  }
+  return OkStatus();
+}
+
+ValueId GradientBuilder::Op(std::string op_type, std::vector<ValueId> inputs,
+                            std::vector<Attribute> attributes) {
+  NodeSpec spec;
+  spec.opset = std::max(opset_, FirstOpset(op_type));
+  spec.name = graph_.UnusedName(Format("{}{}", prefix_, op_type));
+  spec.op_type = std::move(op_type);
+  spec.inputs = std::move(inputs);
+  spec.attributes = std::move(attributes);
+  const ValueId output = graph_.AddValue(spec.name);
+  spec.outputs = {output};
+  Node& node = graph_.AddNode(std::move(spec));
+  node.schema = FindSchema("", node.op_type, node.opset);
+  SetOutputTypes(graph_, node);
+  return output;
+}
+
+ValueId GradientBuilder::Scalar(float value, ValueId like) {
+  const ValueId constant = graph_.AddInitializer(graph_.UnusedName(prefix_ + "constant"),
+                                                 Tensor::Of<float>({}, {value}));
+  return Op("CastLike", {constant, like});
+}
+
+ValueId GradientBuilder::Integers(std::span<const int64_t> values) {
+  const auto count = static_cast<int64_t>(values.size());
+  return graph_.AddInitializer(graph_.UnusedName(prefix_ + "integers"),
+                               Tensor::Of<int64_t>({count}, values));
+}
+
+ValueId GradientBuilder::Filled(float value, ValueId like) {
+  return Op("Expand", {Scalar(value, like), Op("Shape", {like})});
+}
+
+const SymbolicShape* GradientBuilder::ShapeOf(ValueId id) const {
+  const std::optional<SymbolicShape>& shape = graph_.value(id).type.shape;
+  return shape ? &*shape : nullptr;
+}
+
+// Where shapes are not known, the axes are found when the graph runs: those along which the
+// operand's shape, with ones in front, is another than the gradient's.
+ValueId GradientBuilder::SumTo(ValueId gradient, ValueId operand, const SymbolicShape* whole) {
+  const SymbolicShape* part = ShapeOf(operand);
+  if (whole && part && *whole == *part) return gradient;
+  const ValueId shape = Op("Shape", {operand});
+  const ValueId from = Op("Shape", {gradient});
+  const ValueId missing = Op("Sub", {Op("Shape", {from}), Op("Shape", {shape})});
+  const ValueId ones = Op("Expand", {Integers(std::array<int64_t, 1>{1}), missing});
+  std::vector<Attribute> axis;
+  axis.emplace_back("axis", int64_t{0});
+  const ValueId aligned = Op("Concat", {ones, shape}, std::move(axis));
+  const ValueId differs = Op("Not", {Op("Equal", {aligned, from})});
+  const ValueId axes =
+      Op("Squeeze", {Op("NonZero", {differs}), Integers(std::array<int64_t, 1>{0})});
+  std::vector<Attribute> noop;
+  noop.emplace_back("noop_with_empty_axes", int64_t{1});
+  return Op("Reshape", {Op("ReduceSum", {gradient, axes}, std::move(noop)), shape});
+}
+
+}  // namespace tenon

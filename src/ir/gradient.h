@@ -1,0 +1,69 @@
+// Gradient-1 of ai.onnx.preview.training: nodes that compute derivatives, put into the graph.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/model.h"
+#include "ir/shape_context.h"
+
+namespace tenon {
+
+// Replaces each Gradient node of `graph` and its subgraphs by the nodes of reverse-mode
+// differentiation. Where its inputs are the very values that `xs` and `zs` name, the values in
+// between are used as they are; else the nodes in between are copied for the inputs that it has.
+// Functions must have been inlined; types are inferred if there is any Gradient.
+// Errors: kInvalidGraph for names that are no values of the graph, kNotImplemented for an operator
+// on the way from `xs` to `y` that has no gradient here, by name.
+Status ExpandGradients(Graph& graph, const ShapeFunctionTable& functions);
+
+// Adds nodes to the backward part of a graph. All have names in front of which `prefix` stands, and
+// the opset that the model imports, or the first that has the meaning that is wanted if that is
+// later.
+class GradientBuilder {
+ public:
+  GradientBuilder(Graph& graph, std::string prefix, int32_t opset)
+      : graph_(graph), prefix_(std::move(prefix)), opset_(opset) {}
+
+  Graph& graph() { return graph_; }
+  const std::string& prefix() const { return prefix_; }
+
+  // A new node of ai.onnx, and its only output.
+  ValueId Op(std::string op_type, std::vector<ValueId> inputs,
+             std::vector<Attribute> attributes = {});
+  // A scalar of the type of `like`.
+  ValueId Scalar(float value, ValueId like);
+  // A one-dimensional constant.
+  ValueId Integers(std::span<const int64_t> values);
+  // `value` in each element of the shape of `like`, in its type.
+  ValueId Filled(float value, ValueId like);
+  // The gradient of an operand that was broadcast: `gradient`, of shape `whole` if that is known,
+  // summed over the axes along which `operand` was repeated.
+  ValueId SumTo(ValueId gradient, ValueId operand, const SymbolicShape* whole);
+  // The shape of a value if it is known.
+  const SymbolicShape* ShapeOf(ValueId id) const;
+
+ private:
+  Graph& graph_;
+  std::string prefix_;
+  int32_t opset_;
+};
+
+// A node of the forward part with what is known about it.
+struct GradientInputs {
+  const Node& node;
+  std::span<const ValueId> output_gradients;  // kNone where nothing depends on the output
+  ValueId x(size_t i) const { return node.has_input(i) ? node.inputs[i] : ValueId::kNone; }
+  ValueId y() const { return node.outputs[0]; }
+  ValueId dy() const { return output_gradients[0]; }
+};
+
+// Gives the gradients of the inputs in order; kNone, or nothing at the end, for inputs that have
+// none. Gradients that nobody needs are removed later.
+using GradientRule = Result<std::vector<ValueId>> (*)(GradientBuilder& b, const GradientInputs& in);
+
+// Null if there is none for the operator.
+GradientRule FindGradientRule(const Node& node);
+
+}  // namespace tenon

@@ -1,0 +1,173 @@
+"""Gradient of ai.onnx.preview.training beside the differences of the function itself."""
+
+import numpy as np
+import pytest
+import tenon
+from onnx import parser
+
+TRAINING = "ai.onnx.preview.training"
+HEADER = '<ir_version: 8, opset_import: ["": {opset}, "ai.onnx.preview.training": 1]>\n'
+
+# A function of a and b in ONNX's text form, and their shapes.
+CASES = {
+    "Abs": ("y = Abs (a)", [2, 3], [1]),
+    "Add broadcasts both": ("y = Add (a, b)", [3, 1], [2, 1, 4]),
+    "Add to a scalar": ("y = Add (a, b)", [2, 3], []),
+    "Sub": ("y = Sub (a, b)", [3], [2, 3]),
+    "Mul": ("y = Mul (a, b)", [2, 1, 3], [4, 1]),
+    "Mul by itself": ("y = Mul (a, a)", [3], [1]),
+    "Div": ("y = Div (a, b)", [2, 3], [3]),
+    "Pow": ("y = Pow (a, b)", [2, 3], [3]),
+    "Neg, Exp": ("c = Neg (a)\n y = Exp (c)", [2, 3], [1]),
+    "Log, Sqrt": ("c = Log (a)\n d = Sqrt (b)\n y = Mul (c, d)", [2, 3], [2, 3]),
+    "Reciprocal": ("y = Reciprocal (a)", [4], [1]),
+    "Sin, Cos": ("c = Sin (a)\n d = Cos (b)\n y = Mul (c, d)", [4], [4]),
+    "Relu": ("c = Sub (a, b)\n y = Relu (c)", [5], [5]),
+    "Sigmoid, Tanh": ("c = Sigmoid (a)\n d = Tanh (c)\n y = Mul (d, b)", [5], [5]),
+    "Sum": ("y = Sum (a, b, a)", [2, 3], [3]),
+    "Identity": ("c = Identity (a)\n y = Mul (c, b)", [2], [2]),
+    "Where": ("c = Greater (a, b)\n y = Where (c, a, b)", [2, 3], [3]),
+    "Cast": ("c = Cast <to=11> (a)\n y = Mul (c, b)", [2, 3], [3]),
+    "Reshape": (
+        "s = Constant <value_ints=[3, 2]> ()\n c = Reshape (a, s)\n y = Mul (c, b)",
+        [2, 3],
+        [2],
+    ),
+    "Flatten": ("c = Flatten (a)\n y = Mul (c, b)", [2, 3, 2], [6]),
+    "Transpose": ("c = Transpose <perm=[2, 0, 1]> (a)\n y = Mul (c, b)", [2, 3, 4], [2, 3]),
+    "Transpose all": ("c = Transpose (a)\n y = Mul (c, b)", [2, 3], [2]),
+    "Squeeze, Unsqueeze": (
+        "s = Constant <value_ints=[1]> ()\n c = Squeeze (a, s)\n"
+        "d = Unsqueeze (c, s)\n y = Mul (d, b)",
+        [2, 1, 3],
+        [2, 2, 3],
+    ),
+    "Expand": (
+        "s = Constant <value_ints=[4, 2, 3]> ()\n c = Expand (a, s)\n y = Mul (c, b)",
+        [2, 1],
+        [3],
+    ),
+    "ReduceSum": (
+        "s = Constant <value_ints=[-1]> ()\n c = ReduceSum (a, s)\n y = Mul (c, b)",
+        [2, 3],
+        [2, 1],
+    ),
+    "ReduceSum drops": (
+        "s = Constant <value_ints=[0, 2]> ()\nc = ReduceSum <keepdims=0> (a, s)\n y = Mul (c, b)",
+        [2, 3, 4],
+        [3],
+    ),
+    "ReduceSum of all": ("c = ReduceSum <keepdims=0> (a)\n y = Mul (c, b)", [2, 3], [3]),
+    "ReduceMean": ("c = ReduceMean <axes=[1]> (a)\n y = Mul (c, b)", [2, 3], [2, 1]),
+    "ReduceMean drops": ("c = ReduceMean <axes=[0], keepdims=0> (a)\n y = Mul (c, b)", [2, 3], [3]),
+    "Softmax": ("c = Softmax (a)\n y = Mul (c, b)", [2, 3], [2, 3]),
+    "LogSoftmax": ("c = LogSoftmax <axis=0> (a)\n y = Mul (c, b)", [2, 3], [2, 3]),
+    "MatMul": ("y = MatMul (a, b)", [2, 3], [3, 4]),
+    "MatMul in batches": ("y = MatMul (a, b)", [5, 1, 2, 3], [4, 3, 2]),
+    "MatMul of vectors": ("y = MatMul (a, b)", [3], [3]),
+    "MatMul of a row": ("y = MatMul (a, b)", [3], [2, 3, 4]),
+    "MatMul by a column": ("y = MatMul (a, b)", [2, 2, 3], [3]),
+    "Gemm": ("y = Gemm <alpha=0.5, beta=2.0> (a, b, a)", [3, 3], [3, 3]),
+    "Gemm with bias": ("w = Exp (a)\n c = Gemm (a, w, b)\n y = Mul (c, c)", [3, 3], [3]),
+    "Gemm of a'": ("y = Gemm <transA=1> (a, b)", [3, 2], [3, 4]),
+    "Gemm of b'": ("y = Gemm <transB=1> (a, b)", [2, 3], [4, 3]),
+    "Gemm of both": ("y = Gemm <transA=1, transB=1> (a, b)", [3, 2], [4, 3]),
+    "no way from b": ("y = Exp (a)", [2], [3]),
+    "no way through integers": ("c = Shape (b)\n d = Cast <to=11> (c)\n y = Mul (a, d)", [2], [2]),
+}
+GRADIENT = f'da, db = {TRAINING}.Gradient <xs=["a", "b"], y="y"> (a, b)'
+
+
+def make_model(nodes: str, shapes: list, outputs: list[str], opset: int):
+    def text(name: str, shape: list) -> str:
+        dims = f"[{', '.join(map(str, shape))}]" if shape else ""
+        return f"double{dims} {name}"
+
+    inputs = ", ".join(text(name, shape) for name, shape in zip("ab", shapes, strict=False))
+    signature = f"g ({inputs}) => ({', '.join(f'double {name}' for name in outputs)})"
+    model = parser.parse_model(HEADER.format(opset=opset) + signature + " {\n" + nodes + "\n}")
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return tenon.InferenceSession(model.SerializeToString())
+
+
+def differences(run, values: list[np.ndarray]) -> list[np.ndarray]:
+    """The derivatives of the sum of what `run` gives, by central differences."""
+    step = 1e-5
+    found = []
+    for i, value in enumerate(values):
+        slopes = np.zeros(value.size)
+        for k in range(value.size):
+            moved = []
+            for sign in (1, -1):
+                changed = [v.copy() for v in values]
+                changed[i].reshape(-1)[k] += sign * step
+                moved.append(run(changed).sum())
+            slopes[k] = (moved[0] - moved[1]) / (2 * step)
+        found.append(slopes.reshape(value.shape))
+    return found
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_first_derivatives(name: str, is_dynamic: bool) -> None:
+    nodes, *shapes = CASES[name]
+    numbers = np.random.default_rng(5)
+    values = [numbers.uniform(0.5, 2, shape) for shape in shapes]
+    declared = [[f"{n}{i}" for i in range(len(s))] for n, s in zip("ab", shapes, strict=True)]
+    session = make_model(
+        f"{nodes}\n{GRADIENT}", declared if is_dynamic else shapes, ["y", "da", "db"], 15
+    )
+
+    def run(arguments: list[np.ndarray]) -> list[np.ndarray]:
+        return session.run(None, dict(zip("ab", arguments, strict=True)))
+
+    expected = differences(lambda arguments: run(arguments)[0], values)
+    for actual, wanted in zip(run(values)[1:], expected, strict=True):
+        assert actual.shape == wanted.shape
+        np.testing.assert_allclose(actual, wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_second_derivatives() -> None:
+    nodes = f"""c = Mul (a, a)
+        d = MatMul (c, b)
+        y = Tanh (d)
+        da = {TRAINING}.Gradient <xs=["a"], zs=["b"], y="y"> (a, b)
+        daa, dab = {TRAINING}.Gradient <xs=["a", "b"], y="da"> (a, b)"""
+    session = make_model(nodes, [[2, 3], [3, 2]], ["da", "daa", "dab"], 15)
+    numbers = np.random.default_rng(5)
+    values = [numbers.uniform(0.2, 1, shape) for shape in ([2, 3], [3, 2])]
+
+    def run(arguments: list[np.ndarray]) -> list[np.ndarray]:
+        return session.run(None, dict(zip("ab", arguments, strict=True)))
+
+    expected = differences(lambda arguments: run(arguments)[0], values)
+    for actual, wanted in zip(run(values)[1:], expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_at_another_place_than_the_graph_was_run() -> None:
+    nodes = f"""c = Exp (a)
+        y = Mul (c, c)
+        dc = {TRAINING}.Gradient <xs=["c"], y="y"> (c)
+        db = {TRAINING}.Gradient <xs=["a"], y="y"> (b)"""
+    session = make_model(nodes, [[2], [3]], ["y", "dc", "db"], 12)
+    a, b = np.array([0.0, 1.0]), np.array([0.5, 0.25, 2.0])
+    y, dc, db = session.run(None, {"a": a, "b": b})
+    np.testing.assert_allclose(y, np.exp(2 * a))
+    np.testing.assert_allclose(dc, 2 * np.exp(a))
+    np.testing.assert_allclose(db, 2 * np.exp(2 * b))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ("y = Erf (a)", "Erf-15 (Erf node #0) has no gradient yet"),
+        ("z = Exp (a)", "no value 'y'"),
+        ("y = Exp (da)", "differentiates its own outputs"),
+    ],
+)
+def test_errors_name_the_operator(nodes: str, text: str) -> None:
+    with pytest.raises(Exception, match="Gradient") as caught:
+        make_model(f"{nodes}\n{GRADIENT}", [[2], [3]], ["da"], 15)
+    assert text in str(caught.value)
