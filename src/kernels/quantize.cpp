@@ -167,10 +167,12 @@ const QuantizeTable& Table() { return TENON_SELECT_TABLE(QuantizeTable, kQuantiz
 }  // namespace
 
 void Quantize(const float* x, size_t n, const QuantizationRun& run, QuantizedType type, void* y) {
+  if (n == 0) return;  // with no element there may be no scale, nor an array to read it from
   Table().quantize(x, n, run, type, y);
 }
 
 void Dequantize(const void* x, size_t n, const QuantizationRun& run, QuantizedType type, float* y) {
+  if (n == 0) return;
   Table().dequantize(x, n, run, type, y);
 }
 
