@@ -26,6 +26,11 @@ typedef OrtStatus*(ORT_API_CALL* TenonSessionGetFallbackReport)(const OrtSession
                                                                 OrtAllocator* allocator,
                                                                 char** json);
 
+// For a binding that makes a session anew after a provider failed: the release of this session
+// tells its providers so.
+#define TENON_SESSION_SET_REPLACED "OrtApi_TenonSessionSetReplaced_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonSessionSetReplaced)(OrtSession* session);
+
 // The last run with these options, whose run config "tenon.run_report" is "1": run_id, duration_us,
 // attempts, fallback, reason (why the run was not repeated, or "").
 #define TENON_RUN_GET_REPORT "OrtApi_TenonRunGetReport_SinceV29"

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 #include <onnxruntime_c_api.h>
+#include <tenon_c_api.h>
 
 #include <memory>
 #include <string>
@@ -56,6 +57,12 @@ T Get(Slot slot, Arguments... arguments) {
   T out{};
   Check(slot(arguments..., &out));
   return out;
+}
+
+// A function of tenon_c_api.h by its name.
+template <class Function>
+Function Experimental(const char* name) {
+  return reinterpret_cast<Function>(Api().GetExperimentalFunction(name));
 }
 
 // The text that a slot allocated with the default allocator, which is freed; "" for null.

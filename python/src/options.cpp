@@ -149,6 +149,20 @@ void BindSessionOptions(nb::module_& module) {
              self.providers.push_back({std::move(name), std::move(entries)});
            })
       .def("has_providers", [](const Options& self) { return !self.providers.empty(); })
+      .def("_has_core_fallback",
+           [](const Options& self) {
+             constexpr const char* kKey = "tenon.ep_fail_fallback";
+             return Get<int>(Api().HasSessionConfigEntry, self.handle.get(), kKey) != 0 &&
+                    GetConfigEntry(self, kKey) == "1";
+           })
+      .def("_provider_list",
+           [](const Options& self) {
+             nb::list list;
+             for (const ProviderChoice& provider : self.providers) {
+               list.append(nb::make_tuple(provider.name, provider.options));
+             }
+             return list;
+           })
       .def("register_custom_ops_library",
            [](Options& self, const std::string& path) {
              Check(Api().RegisterCustomOpsLibrary_V2(self.handle.get(), path.c_str()));
@@ -201,18 +215,23 @@ void BindRunOptions(nb::module_& module) {
            [](RunOptions& self, const std::string& key, const std::string& value) {
              Check(Api().AddRunConfigEntry(self.handle.get(), key.c_str(), value.c_str()));
            })
-      .def("get_run_config_entry", &GetRunEntry);
+      .def("get_run_config_entry", &GetRunEntry)
+      .def("get_run_report", [](const RunOptions& self) {
+        static const auto get = Experimental<TenonRunGetReport>(TENON_RUN_GET_REPORT);
+        const std::string json = TakeString(Get<char*>(get, self.handle.get(), DefaultAllocator()));
+        return nb::module_::import_("json").attr("loads")(json);
+      });
 }
 
 }  // namespace
 
 SessionOptions::SessionOptions() : handle(Make<SessionOptionsHandle>(Api().CreateSessionOptions)) {}
 
-SessionOptionsHandle SessionOptions::CloneWith(const std::vector<ProviderChoice>& chosen) const {
+SessionOptionsHandle SessionOptions::CloneWith(const std::vector<ProviderChoice>* chosen) const {
   auto clone = Make<SessionOptionsHandle>(Api().CloneSessionOptions, handle.get());
   if (!use_per_session_threads) Check(Api().DisablePerSessionThreads(clone.get()));
-  for (const std::vector<ProviderChoice>* list : {&chosen, &providers}) {
-    for (const ProviderChoice& provider : *list) Append(clone.get(), provider);
+  for (const ProviderChoice& provider : chosen != nullptr ? *chosen : providers) {
+    Append(clone.get(), provider);
   }
   return clone;
 }

@@ -21,8 +21,9 @@ struct SessionOptions {
   SessionOptions(const SessionOptions&) = delete;
   SessionOptions& operator=(const SessionOptions&) = delete;
 
-  // Independent options for one session, with these providers besides the CPU's.
-  SessionOptionsHandle CloneWith(const std::vector<ProviderChoice>& providers) const;
+  // Independent options for one session, with these providers besides the CPU's, or, if it is null,
+  // those of add_provider.
+  SessionOptionsHandle CloneWith(const std::vector<ProviderChoice>* providers) const;
 
   SessionOptionsHandle handle;
   int intra_op_num_threads = 0;

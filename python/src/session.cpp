@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -97,7 +98,7 @@ struct Session::Feeds {
 };
 
 Session::Session(nb::handle model, const SessionOptions& options,
-                 const std::vector<ProviderChoice>& providers)
+                 const std::vector<ProviderChoice>* providers)
     : environment_(Environment()), kept_values_(options.kept_values) {
   const SessionOptionsHandle clone = options.CloneWith(providers);
   handle_ = IsPath(model) ? OpenFile(environment_.get(), PathBytes(model), clone.get())
@@ -270,10 +271,13 @@ void BindSession(nb::module_& module) {
   nb::class_<Session>(module, "Session")
       .def(
           "__init__",
-          [](Session* self, nb::handle model, const SessionOptions& options, const Pairs& pairs) {
-            new (self) Session(model, options, ReadProviders(pairs));
+          [](Session* self, nb::handle model, const SessionOptions& options,
+             const std::optional<Pairs>& pairs) {
+            std::vector<ProviderChoice> providers;
+            if (pairs) providers = ReadProviders(*pairs);
+            new (self) Session(model, options, pairs ? &providers : nullptr);
           },
-          nb::arg("model"), nb::arg("options"), nb::arg("providers"))
+          nb::arg("model"), nb::arg("options"), nb::arg("providers").none())
       .def("run", &Session::Run, nb::arg("output_names").none(), nb::arg("input_feed"),
            nb::arg("run_options").none() = nb::none())
       .def("_run_with_values", &Session::RunWithValues, nb::arg("output_names"),
@@ -282,6 +286,18 @@ void BindSession(nb::module_& module) {
       .def("get_outputs", &Session::outputs)
       .def("get_overridable_initializers", &Session::overridable)
       .def("_metadata", &ReadMetadata)
+      .def("_fallback_report",
+           [](const Session& self) {
+             static const auto get =
+                 Experimental<TenonSessionGetFallbackReport>(TENON_SESSION_GET_FALLBACK_REPORT);
+             return TakeString(Get<char*>(get, self.get(), DefaultAllocator()));
+           })
+      .def("_set_replaced",
+           [](const Session& self) {
+             static const auto set =
+                 Experimental<TenonSessionSetReplaced>(TENON_SESSION_SET_REPLACED);
+             Check(set(self.get()));
+           })
       .def("end_profiling",
            [](const Session& self) {
              return TakeString(

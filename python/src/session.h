@@ -15,8 +15,9 @@ namespace tenon::python {
 class Session {
  public:
   // `model` is a path, or the model's bytes in anything with the buffer protocol.
+  // Without `providers`, those of the options are used.
   Session(nb::handle model, const SessionOptions& options,
-          const std::vector<ProviderChoice>& providers);
+          const std::vector<ProviderChoice>* providers);
 
   // Runs the model. No names means all outputs. Several threads may run at once.
   nb::list Run(nb::handle output_names, nb::handle feed, const RunOptions* options) const;

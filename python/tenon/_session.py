@@ -1,4 +1,4 @@
-"""InferenceSession: providers and options in front of the native session."""
+"""InferenceSession: providers, options and the fallback in front of the native session."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any
 from . import _tenon
 
 if TYPE_CHECKING:
+    import asyncio
+
     import numpy as np
     from numpy.typing import ArrayLike
 
     Provider = str | tuple[str, Mapping[str, Any]]
 
 CPU_PROVIDER = "CPUExecutionProvider"
+# Requested with an accelerator that may fail, the provider that goes with it is kept.
+COMPANIONS = {
+    "TensorrtExecutionProvider": "CUDAExecutionProvider",
+    "MIGraphXExecutionProvider": "ROCMExecutionProvider",
+}
 
 
 class ModelMetadata:
@@ -28,34 +35,51 @@ class ModelMetadata:
         self.custom_metadata_map = fields[6]
 
 
-def choose_providers(
-    providers: Sequence[Provider] | None, provider_options: Sequence[Mapping[str, Any]] | None
-) -> list[tuple[str, dict[str, str]]]:
-    """Names with options, most preferred first; what this build lacks is warned of and left out."""
-    chosen: list[tuple[str, dict[str, str]]] = []
-    providers = list(providers or ())
+def check_and_normalize_provider_args(
+    providers: Sequence[Provider] | None,
+    provider_options: Sequence[Mapping[str, Any]] | None,
+    available_provider_names: Sequence[str],
+) -> tuple[list[str], list[dict[str, str]]]:
+    """Names and options, most preferred first.
+
+    What is not available, and what is there twice, is warned of and left out. Raises ValueError for
+    anything but names, or pairs of names and options.
+    """
+    if providers is None:
+        return [], []
+    if isinstance(providers, str) or not isinstance(providers, Sequence):
+        raise ValueError("'providers' should be a sequence.")
     if provider_options is not None:
+        if not isinstance(provider_options, Sequence):
+            raise ValueError("'provider_options' should be a sequence.")
         if len(providers) != len(provider_options):
-            raise ValueError("'providers' and 'provider_options' should be the same length")
-        names = [provider for provider in providers if isinstance(provider, str)]
-        if len(names) != len(providers):
-            raise ValueError("'provider_options' goes with names alone in 'providers'")
-        providers = list(zip(names, provider_options, strict=True))
-    available = _tenon.get_available_providers() if providers else []
+            raise ValueError(
+                "'providers' and 'provider_options' should be the same length if both are given."
+            )
+        if not all(isinstance(provider, str) for provider in providers):
+            raise ValueError(
+                "Only string values for 'providers' are supported if 'provider_options' are given."
+            )
+        if not all(isinstance(options, Mapping) for options in provider_options):
+            raise ValueError("'provider_options' values must be dicts.")
+        providers = list(zip(providers, provider_options, strict=True))  # type: ignore[arg-type]
+    chosen: dict[str, dict[str, str]] = {}
     for provider in providers:
         pair = (provider, {}) if isinstance(provider, str) else provider
         if not is_provider(pair):
             raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
         name, options = pair
-        if name not in available:
+        if name not in available_provider_names:
             warnings.warn(
                 f"Specified provider '{name}' is not in available provider names. "
-                f"Available providers: '{', '.join(available)}'",
-                stacklevel=4,
+                f"Available providers: '{', '.join(available_provider_names)}'",
+                stacklevel=5,
             )
-        elif name not in (earlier for earlier, _ in chosen):
-            chosen.append((name, {str(key): str(value) for key, value in options.items()}))
-    return chosen
+        elif name in chosen:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=5)
+        else:
+            chosen[name] = {str(key): str(value) for key, value in options.items()}
+    return list(chosen), list(chosen.values())
 
 
 def is_provider(pair: object) -> bool:
@@ -66,47 +90,96 @@ def is_provider(pair: object) -> bool:
     return False
 
 
-class InferenceSession(_tenon.Session):
-    """A loaded, optimized model. Several threads may run it at once."""
+def choose_fallback(providers: object, available: Sequence[str]) -> list[str]:
+    """The providers of a session that is made anew after one of `providers` failed."""
+    names = []
+    if isinstance(providers, Sequence) and not isinstance(providers, str):
+        names = [one[0] if is_provider(one) else one for one in providers]
+    for accelerator, companion in COMPANIONS.items():
+        if accelerator in available:
+            if accelerator in names and companion in names:
+                return [companion, CPU_PROVIDER]
+            break
+    return [CPU_PROVIDER]
 
-    def __init__(
-        self,
-        path_or_bytes: str | os.PathLike[str] | bytes,
-        sess_options: _tenon.SessionOptions | None = None,
-        providers: Sequence[Provider] | None = None,
-        provider_options: Sequence[Mapping[str, Any]] | None = None,
-        **_: Any,
-    ) -> None:
-        """Loads the model.
 
-        path_or_bytes     a file, or a model's bytes
-        providers         names, or (name, options) pairs, most preferred first; the CPU takes what
-                          the others leave
-        provider_options  options for each of `providers`, where these are names alone
-        """
-        if not isinstance(path_or_bytes, str | os.PathLike | bytes | bytearray | memoryview):
-            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
-        self._options = sess_options or _tenon.SessionOptions()
-        chosen = choose_providers(providers, provider_options)
-        others = [provider for provider in chosen if provider[0] != CPU_PROVIDER]
-        self._providers = dict([*others, (CPU_PROVIDER, {})])
-        super().__init__(path_or_bytes, self._options, others)
+class Session:
+    """What sessions of any kind have: runs, queries, and the fallback of a provider that fails."""
+
+    def __init__(self, enable_fallback: bool = True) -> None:
+        self._sess: _tenon.Session = None  # type: ignore[assignment]
+        self._sess_options: _tenon.SessionOptions = None  # type: ignore[assignment]
+        self._providers: dict[str, dict[str, str]] = {}
+        self._fallback_providers = [CPU_PROVIDER]
+        self._enable_fallback = enable_fallback
+        self._core_falls_back = False
+        self._report: dict[str, Any] | None = None
 
     def get_session_options(self) -> _tenon.SessionOptions:
         """The options that the session was made with."""
-        return self._options
+        return self._sess_options
+
+    def get_inputs(self) -> list[_tenon.NodeArg]:
+        """What the model has to be given."""
+        return self._sess.get_inputs()
+
+    def get_outputs(self) -> list[_tenon.NodeArg]:
+        """What the model gives."""
+        return self._sess.get_outputs()
+
+    def get_overridable_initializers(self) -> list[_tenon.NodeArg]:
+        """Constants that a run may be given other values for."""
+        return self._sess.get_overridable_initializers()
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the model says of itself."""
+        return ModelMetadata(self._sess._metadata())
 
     def get_providers(self) -> list[str]:
         """Names of the session's providers, most preferred first."""
+        if self._core_falls_back and (to := self.get_fallback_report()["to"]):
+            return list(to)
         return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Options of each of the session's providers."""
-        return {name: dict(options) for name, options in self._providers.items()}
+        return {name: dict(self._providers.get(name, {})) for name in self.get_providers()}
 
-    def get_modelmeta(self) -> ModelMetadata:
-        """What the model says of itself."""
-        return ModelMetadata(self._metadata())
+    def enable_fallback(self) -> None:
+        """Lets the next failure of a provider make the session anew, also after one has."""
+        self._enable_fallback = True
+
+    def disable_fallback(self) -> None:
+        """Lets failures of providers reach the caller."""
+        self._enable_fallback = False
+
+    def get_fallback_report(self) -> dict[str, Any]:
+        """What became of the fallback: state, from, to, provider, node, code, message and so on."""
+        import json  # noqa: PLC0415 - most programs never need it
+
+        report: dict[str, Any] = self._report or json.loads(self._sess._fallback_report())
+        if not self._core_falls_back and self._report is None:
+            report["state"] = "armed" if self._enable_fallback else "off"
+        return report
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: _tenon.RunOptions | None = None,
+    ) -> list[Any]:
+        """Runs the model.
+
+        output_names  the outputs wanted; None or empty: all
+        input_feed    an array, list, dict or OrtValue for each input
+        """
+        try:
+            return self._sess.run(output_names, input_feed, run_options)
+        except _tenon.EPFail as error:
+            if not self._may_fall_back():
+                raise
+            self._fall_back(error)
+            return self._sess.run(output_names, input_feed, run_options)
 
     def run_with_ort_values(
         self,
@@ -116,31 +189,49 @@ class InferenceSession(_tenon.Session):
     ) -> list[_tenon.OrtValue]:
         """As run, with values in and out."""
         names = list(output_names or (output.name for output in self.get_outputs()))
-        return self._run_with_values(names, input_dict_ort_values, run_options, [])
+        try:
+            return self._sess._run_with_values(names, input_dict_ort_values, run_options, [])
+        except _tenon.EPFail as error:
+            if not self._may_fall_back():
+                raise
+            self._fall_back(error)
+            return self._sess._run_with_values(names, input_dict_ort_values, run_options, [])
+
+    def run_with_ortvaluevector(
+        self,
+        run_options: _tenon.RunOptions | None,
+        feed_names: Sequence[str],
+        feeds: Sequence[_tenon.OrtValue],
+        fetch_names: Sequence[str],
+        fetches: Any,
+        fetch_devices: Sequence[Any],
+    ) -> None:
+        """As run, with values by position; `fetches`, a list or vector, takes the results."""
+        feed = dict(zip(feed_names, feeds, strict=True))
+        for value in self._sess._run_with_values(list(fetch_names), feed, run_options, []):
+            fetches.append(value)
 
     def run_async(
         self,
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, ArrayLike],
-        callback: Callable[[list[Any], Any, str], None],
-        user_data: Any,
+        callback: Callable[[list[Any], Any, str], None] | None = None,
+        user_data: Any = None,
         run_options: _tenon.RunOptions | None = None,
-    ) -> None:
+    ) -> asyncio.Future[list[Any]] | None:
         """Runs on another thread, which calls `callback(outputs, user_data, error)` at the end.
 
-        `error` is "" on success; else `outputs` is empty.
+        `error` is "" on success; else `outputs` is empty. Without a callback the result is to be
+        awaited: `outputs = await session.run_async(None, feed)`. Cancelling it ends the run.
         """
-        import threading  # noqa: PLC0415 - most programs never need it
+        from . import _asynchronous  # noqa: PLC0415 - most programs never need it
 
-        def run_and_tell() -> None:
-            outputs, error = [], ""
-            try:
-                outputs = self.run(output_names, input_feed, run_options)
-            except Exception as exception:  # the callback is told of whatever went wrong
-                error = str(exception)
-            callback(outputs, user_data, error)
-
-        threading.Thread(target=run_and_tell).start()
+        if callback is None:
+            return _asynchronous.awaitable(self._sess, output_names, input_feed, run_options)
+        _asynchronous.with_callback(
+            self._sess, output_names, input_feed, callback, user_data, run_options
+        )
+        return None
 
     def io_binding(self) -> IOBinding:
         """An empty binding for this session."""
@@ -150,20 +241,185 @@ class InferenceSession(_tenon.Session):
         self, iobinding: IOBinding, run_options: _tenon.RunOptions | None = None
     ) -> None:
         """As run, with inputs and outputs taken from a binding."""
-        iobinding.run(run_options)
+        iobinding._run(run_options)
 
-    def enable_fallback(self) -> None:
-        """Accepted for compatibility: the core falls back by itself."""
+    def end_profiling(self) -> str:
+        """Ends the trace of the session. Its path."""
+        return self._sess.end_profiling()
 
-    def disable_fallback(self) -> None:
-        """Accepted for compatibility: the core falls back by itself."""
+    def get_profiling_start_time_ns(self) -> int:
+        """When the trace began, on the monotonic clock."""
+        return self._sess.get_profiling_start_time_ns()
+
+    def set_providers(
+        self,
+        providers: Sequence[Provider] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Makes the session anew with other providers, from the same model and options."""
+        self._close(is_replaced=False)
+        self._open(providers, provider_options)
+
+    def _close(self, is_replaced: bool) -> None:
+        """Lets go of the native session. A binding may still hold it."""
+        if is_replaced and isinstance(self._sess, _tenon.Session):
+            self._sess._set_replaced()
+        self._sess = None  # type: ignore[assignment]
+
+    def _open(
+        self,
+        providers: Sequence[Provider] | None,
+        provider_options: Sequence[Mapping[str, Any]] | None,
+    ) -> None:
+        """Makes the native session."""
+        raise NotImplementedError
+
+    def _may_fall_back(self) -> bool:
+        """Whether a failing provider is to be replaced, and by others than those there are."""
+        is_on = self._enable_fallback and not self._core_falls_back
+        return is_on and self._fallback_providers != list(self._providers)
+
+    def _fall_back(self, error: Exception) -> None:
+        """Makes the session anew, once, with providers that are safe."""
+        import time  # noqa: PLC0415 - most programs never fall back
+
+        report = self.get_fallback_report()
+        tell(
+            [
+                f"EP Error: {error!s} using {list(self._providers)}",
+                f"Falling back to {self._fallback_providers} and retrying.",
+            ]
+        )
+        report["from"] = list(self._providers)
+        begin = time.perf_counter()
+        self._close(is_replaced=True)
+        self._open(self._fallback_providers, None)
+        self.disable_fallback()  # once
+        report |= {"state": "used", "to": list(self._providers), "replays": 1}
+        report["rebuild_ms"] = round(1000 * (time.perf_counter() - begin))
+        self._report = report
+
+
+def tell(lines: Sequence[str]) -> None:
+    """Says it where onnxruntime does, and in the log."""
+    import logging  # noqa: PLC0415 - most programs never fall back
+
+    for line in lines:
+        print(line)
+        logging.getLogger("tenon").warning(line)
+
+
+class FailedSession:
+    """Stands for a session that could not be made anew."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"the session could not be made anew: {self._error}")
+
+
+class InferenceSession(Session):
+    """A loaded, optimized model. Several threads may run it at once."""
+
+    def __init__(
+        self,
+        path_or_bytes: str | os.PathLike[str] | bytes,
+        sess_options: _tenon.SessionOptions | None = None,
+        providers: Sequence[Provider] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Loads the model.
+
+        path_or_bytes     a file, a model's bytes, or an onnx.ModelProto
+        providers         names, or (name, options) pairs, most preferred first; the CPU takes what
+                          the others leave
+        provider_options  options for each of `providers`, where these are names alone
+        enable_fallback   whether a provider that fails is replaced by safe ones, once
+        """
+        super().__init__(bool(kwargs.get("enable_fallback", True)))
+        if hasattr(path_or_bytes, "SerializeToString"):
+            path_or_bytes = path_or_bytes.SerializeToString()
+        if not isinstance(path_or_bytes, str | os.PathLike | bytes | bytearray | memoryview):
+            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        self._model = path_or_bytes
+        self._sess_options = sess_options or _tenon.SessionOptions()
+        self._disabled_optimizers = kwargs.get("disabled_optimizers")
+        self._core_falls_back = self._sess_options._has_core_fallback()
+        try:
+            self._open(providers, provider_options)
+        except (ValueError, RuntimeError) as error:
+            if not self._enable_fallback or self._core_falls_back:
+                raise
+            self._open_safely(error, providers)
+
+    def _open_safely(self, error: Exception, providers: Sequence[Provider] | None) -> None:
+        """After creation has failed: creation with the fallback providers."""
+        tell(
+            [
+                "*************** EP Error ***************",
+                f"EP Error {error} when using {providers}",
+                f"Falling back to {self._fallback_providers} and retrying.",
+                "****************************************",
+            ]
+        )
+        try:
+            self._open(self._fallback_providers, None)
+        except Exception as second:
+            raise second from error
+        self.disable_fallback()  # once
+        self._report = {
+            **self.get_fallback_report(),
+            "state": "used",
+            "from": [one if isinstance(one, str) else str(one) for one in providers or ()],
+            "to": list(self._providers),
+            "message": str(error),
+        }
+
+    def _open(
+        self,
+        providers: Sequence[Provider] | None,
+        provider_options: Sequence[Mapping[str, Any]] | None,
+    ) -> None:
+        available = _tenon.get_available_providers()
+        self._fallback_providers = choose_fallback(providers, available)
+        names, options = check_and_normalize_provider_args(providers, provider_options, available)
+        if not names and self._sess_options.has_providers():
+            chosen = dict(self._sess_options._provider_list())
+            others = None
+        else:
+            chosen = dict(zip(names, options, strict=True))
+            others = [(name, chosen[name]) for name in names if name != CPU_PROVIDER]
+        chosen.setdefault(CPU_PROVIDER, {})
+        try:
+            self._sess = _tenon.Session(self._model, self._sess_options, others)
+        except Exception as error:
+            self._sess = FailedSession(error)  # type: ignore[assignment]
+            raise
+        self._providers = chosen
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self._model, self._sess_options, list(self._providers.items()))
+        return (_remake, (type(self), *arguments, self._enable_fallback))
+
+
+def _remake(
+    cls: type[InferenceSession],
+    model: Any,
+    options: _tenon.SessionOptions,
+    providers: Sequence[Provider],
+    enable_fallback: bool,
+) -> InferenceSession:
+    """A session from what pickle kept of one."""
+    return cls(model, options, providers, enable_fallback=enable_fallback)
 
 
 class IOBinding:
     """Inputs and outputs that are bound once and used by many runs."""
 
-    def __init__(self, session: InferenceSession) -> None:
-        self._session = session
+    def __init__(self, session: Session) -> None:
+        self._session = session._sess  # which lives as long as this
         self._inputs: dict[str, _tenon.OrtValue] = {}
         self._bound: dict[str, _tenon.OrtValue | None] = {}
         self._outputs: list[_tenon.OrtValue] = []
@@ -214,7 +470,7 @@ class IOBinding:
         """Has an output written into a value."""
         self._bound[name] = ortvalue
 
-    def run(self, run_options: _tenon.RunOptions | None = None) -> None:
+    def _run(self, run_options: _tenon.RunOptions | None = None) -> None:
         """Runs the session with what is bound."""
         names = list(self._bound)
         self._outputs = self._session._run_with_values(

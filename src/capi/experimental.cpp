@@ -37,6 +37,14 @@ OrtStatus* RunGetReport(const OrtRunOptions* options, OrtAllocator* allocator,
   });
 }
 
+OrtStatus* SessionSetReplaced(OrtSession* session) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckReady(session));
+    session->session->current().set_end_reason(SessionEndReason::kReplacedByFallback);
+    return OkStatus();
+  });
+}
+
 // Of one signature each, which constexpr tables of a common type cannot hold.
 template <class Function>
 OrtExperimentalFnPtr Untyped(Function* function) {
@@ -50,6 +58,7 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   const std::string_view wanted = name;
   if (wanted == TENON_SESSION_GET_FALLBACK_REPORT) return Untyped(&SessionGetFallbackReport);
   if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
+  if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
   return nullptr;
 }
 

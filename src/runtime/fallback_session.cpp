@@ -73,7 +73,7 @@ struct FallbackSession::Lease {
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   ~Lease() {
-    if (is_replaced) session.End(SessionEndReason::kReplacedByFallback);
+    if (is_replaced) session.End(SessionEndReason::kReplacedByFallback, true);
   }
 
   Session& session;
@@ -160,7 +160,11 @@ Status FallbackSession::Run(const RunOptions& options, std::span<const std::stri
                             std::span<const std::string_view> fetch_names, std::span<Value> fetches,
                             std::span<const MemoryInfo* const> fetch_memory) {
   if (!options_.is_on && options.reports == nullptr) {
-    return first_->Run(options, feed_names, feeds, fetch_names, fetches, fetch_memory);
+    RunAttempt attempt;
+    Status status =
+        first_->Run(options, feed_names, feeds, fetch_names, fetches, fetch_memory, &attempt);
+    if (status.code() == StatusCode::kEpFail) NoteFailure(status, attempt.failed);
+    return status;
   }
   return RunWatched({options, feed_names, feeds, fetch_names, fetches, fetch_memory});
 }
@@ -193,6 +197,7 @@ Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report
   Status status = arguments.RunOn(lease->session, attempt);
   const bool has_provider_failed =
       status.code() == StatusCode::kEpFail && attempt.failed.provider >= 0;
+  if (has_provider_failed && !options_.is_on) NoteFailure(status, attempt.failed);
   if (!attempt.may_be_repeated || !has_provider_failed) return status;
 
   const char* why_not = WhyNotRepeated(arguments, lease->session, attempt.failed);
@@ -355,6 +360,12 @@ void FallbackSession::Announce(const FallbackReport& report, const Session& sess
   span.AddArg("node", report.failed.node);
   span.AddArg("code", code);
   span.AddArg("to", Join(report.to));
+}
+
+void FallbackSession::NoteFailure(const Status& cause, const FailedNode& failed) {
+  const MutexLock lock(mutex_);
+  report_.failed = failed;
+  report_.cause = cause;
 }
 
 void FallbackSession::NoteNotReplayed(uint64_t run_id, const char* reason) {

@@ -71,6 +71,7 @@ class FallbackSession {
     return current().providers();
   }
 
+  // What became of the fallback; while it is off, the last failure of a provider.
   FallbackReport report() const;
 
  private:
@@ -98,6 +99,8 @@ class FallbackSession {
   std::vector<std::string> ChooseProviders(const FailedNode& failed, const Session* session) const;
   // Tells log and trace.
   static void Announce(const FallbackReport& report, const Session& session, int64_t begin);
+  // For those who fall back by other means.
+  void NoteFailure(const Status& cause, const FailedNode& failed);
   void NoteNotReplayed(uint64_t run_id, const char* reason);
 
   const FallbackOptions options_;

@@ -422,7 +422,7 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
 
 void Session::EndAttempt(const Status& status, RunAttempt& attempt, const Profiler* profiler,
                          TraceSpan& span) const {
-  span.AddArg("attempts", std::to_string(attempt.number));
+  if (attempt.number > 1) span.AddArg("attempts", std::to_string(attempt.number));
   if (attempt.failed.provider < 0) return;
   attempt.failed.provider_name = providers_[static_cast<size_t>(attempt.failed.provider)]->name();
   if (!attempt.may_be_repeated || status.code() != StatusCode::kEpFail) return;

@@ -142,8 +142,10 @@ class Session {
 
   // Tells the providers that the session ends and frees everything but the description: names,
   // types and metadata. Refuses new runs and waits for those in flight. The trace is closed unless
-  // another session goes on with it: kReplacedByFallback. Called once at most.
-  void End(SessionEndReason reason);
+  // another session goes on with it. Called once at most; by the destructor at the latest.
+  void End(SessionEndReason reason, bool trace_goes_on = false);
+  // Why the destructor ends the session, if not because its owner released it.
+  void set_end_reason(SessionEndReason reason) { end_reason_ = reason; }
   bool has_ended() const { return has_ended_.load(); }
 
   // Whether a node of one of these domains has run before that step failed.
@@ -173,7 +175,7 @@ class Session {
   Status Initialize();
   Status TellInitialized();
   void TellEnd(ExecutionProvider& provider);
-  void ReleaseState();
+  void ReleaseState(bool keeps_graph);
   void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const;
   Result<std::shared_ptr<Profiler>> ProfilerOf(const RunOptions& options);
   Status RunTraced(const RunOptions& options, Call& call, Profiler* profiler);

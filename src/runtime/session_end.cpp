@@ -27,26 +27,24 @@ Session::~Session() {
   if (!has_ended_) End(end_reason_);
 }
 
-void Session::End(SessionEndReason reason) {
+void Session::End(SessionEndReason reason, bool trace_goes_on) {
   end_reason_ = reason;
-  const bool is_replaced = reason == SessionEndReason::kReplacedByFallback;
   gate_.Close();
   {
     const TraceScope context(profiler_.get(), "teardown");
     const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown");
     for (ExecutionProvider* provider : providers_) TellEnd(*provider);
-    ReleaseState();
-    if (profiler_) profiler_->EndProviders(is_replaced ? this : nullptr);
+    ReleaseState(trace_goes_on);
+    if (profiler_) profiler_->EndProviders(trace_goes_on ? this : nullptr);
     while (!parts_.providers.empty()) {
       TraceSpan release(profiler_.get(), TraceCategory::kSession, "provider_release");
       release.AddArg("provider", parts_.providers.back()->name());
       parts_.providers.pop_back();
     }
     own_threads_.reset();
-    // Others may still read the description of a session that was replaced.
-    if (!is_replaced) model_ = Model();
+    if (!trace_goes_on) model_ = Model();
   }
-  if (profiler_ != nullptr && !is_replaced) {
+  if (profiler_ != nullptr && !trace_goes_on) {
     const Result<std::string> path = profiler_->End();
     if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
   }
@@ -68,10 +66,11 @@ void Session::TellEnd(ExecutionProvider& provider) {
 }
 
 // Kernels, packed weights, pooled frames and streams, constants, then the arenas.
-void Session::ReleaseState() {
+void Session::ReleaseState(bool keeps_graph) {
   const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_state_release");
   executor_.reset();
-  if (end_reason_ != SessionEndReason::kReplacedByFallback) model_.graph.reset();
+  // Others may still read the description of a session that another one goes on with.
+  if (!keeps_graph) model_.graph.reset();
   memories_.clear();
 }
 

@@ -157,7 +157,7 @@ def test_warns_of_unknown_providers_and_runs_on_the_cpu() -> None:
 )
 def test_refuses_wrong_providers(arguments: dict) -> None:
     with pytest.raises(ValueError, match="provider"):
-        tenon.InferenceSession(graphs.double(), **arguments)
+        tenon.InferenceSession(graphs.double(), **arguments, enable_fallback=False)
 
 
 def test_runs_with_values() -> None:

@@ -1,0 +1,70 @@
+"""Runs on other threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _tenon
+
+
+def with_callback(
+    session: _tenon.Session,
+    output_names: Sequence[str] | None,
+    feed: Mapping[str, Any],
+    callback: Callable[[list[Any], Any, str], None],
+    user_data: Any,
+    options: _tenon.RunOptions | None,
+) -> None:
+    """Calls back once, with the outputs or with an error."""
+
+    def run() -> None:
+        outputs, error = [], ""
+        try:
+            outputs = session.run(output_names, feed, options)
+        except Exception as exception:  # the callback is told of whatever went wrong
+            error = str(exception)
+        callback(outputs, user_data, error)
+
+    threading.Thread(target=run).start()
+
+
+def awaitable(
+    session: _tenon.Session,
+    output_names: Sequence[str] | None,
+    feed: Mapping[str, Any],
+    options: _tenon.RunOptions | None,
+) -> asyncio.Future[list[Any]]:
+    """A future of the running loop. The run is terminated when it is cancelled."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[list[Any]] = loop.create_future()
+    options = options or _tenon.RunOptions()
+
+    def settle(outputs: list[Any] | None, error: Exception | None) -> None:
+        if future.cancelled():
+            options.terminate = False  # the caller's options serve for other runs
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(outputs)  # type: ignore[arg-type]
+
+    def run() -> None:
+        outcome: tuple[list[Any] | None, Exception | None]
+        try:
+            outcome = session.run(output_names, feed, options), None
+        except Exception as exception:  # whoever awaits is told of whatever went wrong
+            outcome = None, exception
+        try:
+            loop.call_soon_threadsafe(settle, *outcome)
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits any more
+
+    def stop(done: asyncio.Future[list[Any]]) -> None:
+        if done.cancelled():
+            options.terminate = True
+
+    future.add_done_callback(stop)
+    threading.Thread(target=run).start()
+    return future
