@@ -131,7 +131,7 @@ The others, by what happened:
 
 Seven cases can pass on no engine. What `test_bernoulli`, `test_bernoulli_double` and
 `test_bernoulli_seed` and their expanded forms expect was drawn from NumPy's global generator, right
-after the input was, which the models do not say: the operator's definition leaves the numbers to the
+after the input was, which the models do not say: the operator leaves the numbers to the
 engine even where it has a seed. In `test_loop16_seq_none` the runner takes the length of the first
 element of a sequence, which is a scalar, and fails; `tests/conformance/test_suite.py` compares what
 the runner cannot.

@@ -112,6 +112,7 @@ extern const std::span<const OpRow> kStringsFamily;
 extern const std::span<const OpRow> kTensorScatterFamily;
 extern const std::span<const OpRow> kTextHashFamily;
 extern const std::span<const OpRow> kTfidfVectorizerFamily;
+extern const std::span<const OpRow> kTokenizerFamily;
 extern const std::span<const OpRow> kTopKFamily;
 extern const std::span<const OpRow> kTransposeFamily;
 extern const std::span<const OpRow> kUnaryFamily;

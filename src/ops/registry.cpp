@@ -154,6 +154,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kTensorScatterFamily,
       kTextHashFamily,
       kTfidfVectorizerFamily,
+      kTokenizerFamily,
       kTopKFamily,
       kTransposeFamily,
       kUnaryFamily,
