@@ -143,6 +143,7 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     State state;
     state.inputs.resize(2 + carried_);
     state.outputs.resize(1 + carried_);
+    state.spare.resize(carried_);
     for (size_t i = 0; i < carried_; ++i) {
       if (context.HasInput(i + 2)) state.outputs[i + 1] = context.InputValue(i + 2);
     }
@@ -165,6 +166,8 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     Value condition = Tensor::Of<bool>({}, {true});
     std::vector<Value> inputs;   // of the body: number, condition, values carried
     std::vector<Value> outputs;  // of the body: condition, values carried, values collected
+    // Tensors that the last iteration took in: the next one can write where they are.
+    std::vector<Value> spare;
     std::vector<std::vector<Value>> collected;
   };
 
@@ -174,7 +177,8 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     TENON_ASSIGN_OR_RETURN(state.inputs[0], state.number.At(trip));
     state.inputs[1] = state.condition;
     for (size_t i = 0; i < carried_; ++i) {
-      state.inputs[i + 2] = std::move(state.outputs[i + 1]);
+      state.inputs[i + 2] = std::exchange(state.outputs[i + 1], std::move(state.spare[i]));
+      if (state.inputs[i + 2].is_tensor()) state.spare[i] = state.inputs[i + 2];
     }
     TENON_RETURN_IF_ERROR(body.Run(state.inputs, state.outputs));
     std::vector<Value>& outputs = state.outputs;

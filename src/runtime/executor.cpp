@@ -145,30 +145,8 @@ Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PartialRun& 
   return parts_.front();
 }
 
-Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame& frame,
-                           std::span<const Value> feeds, std::span<Value> fetches) {
-  const RunScope scope = WithStreams(outer, frame);
-  const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
-  const Region& region = plans.region();
-  std::shared_ptr<const MemoryPlan> memory = plans.Find(feeds, frame);
-  const bool is_planned = memory != nullptr;
-  TENON_RETURN_IF_ERROR(frame.Bind(std::move(memory)));
-  TENON_RETURN_IF_ERROR(SetFeeds(frame, region.feeds, feeds));
-  TENON_RETURN_IF_ERROR(CheckNeeded(region, frame));
-  StepRunner steps(plan_, region, scope, frame);
-  if (is_planned) {
-    TENON_RETURN_IF_ERROR(PrepareOutputs(scope, region, frame, fetches));
-    frame.BindMoving();
-    TENON_RETURN_IF_ERROR(steps.RunPlanned());
-  } else {
-    RunRecord record(plan_.slot_count);
-    TENON_RETURN_IF_ERROR(steps.RunRecorded(record));
-    plans.Keep(feeds, frame, PlanMemory(plan_, region, record));
-  }
-  return TakeOutputs(scope, region, frame, fetches);
-}
-
-Status Executor::SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<const Value> feeds) {
+template <class Feed>
+Status Executor::SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<Feed> feeds) {
   const bool is_whole = slots.data() == whole_.region().feeds.data();
   for (size_t i = 0; i < feeds.size(); ++i) {
     Value& value = frame.value(slots[i]);
@@ -183,7 +161,7 @@ Status Executor::SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<c
     const bool is_there =
         !feeds[i].is_tensor() || feeds[i].tensor().memory().SameDevice(*location.memory);
     if (is_there) {
-      value = feeds[i];
+      value = std::move(feeds[i]);  // a copy of what is const
       continue;
     }
     const Tensor& feed = feeds[i].tensor();
@@ -192,6 +170,64 @@ Status Executor::SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<c
     value = std::move(copy);
   }
   return OkStatus();
+}
+
+template <class Feed>
+Status Executor::BindAndFeed(const MemoryPlanCache& plans, const MemoryPlanCache::Entry& entry,
+                             Frame& frame, std::span<Feed> feeds) {
+  const Region& region = plans.region();
+  TENON_RETURN_IF_ERROR(frame.Bind(entry.memory()));
+  TENON_RETURN_IF_ERROR(SetFeeds<Feed>(frame, region.feeds, feeds));
+  return CheckNeeded(region, frame);
+}
+
+Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame& frame,
+                           std::span<const Value> feeds, std::span<Value> fetches) {
+  const RunScope scope = WithStreams(outer, frame);
+  const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
+  const std::shared_ptr<MemoryPlanCache::Entry> entry = plans.Find(feeds, frame);
+  TENON_RETURN_IF_ERROR(BindAndFeed(plans, *entry, frame, feeds));
+  return RunSteps(scope, plans, entry, frame, fetches, false);
+}
+
+Status Executor::RunBody(const RunScope& outer, ExecutionState& state, std::span<Value> feeds,
+                         std::span<Value> results) {
+  if (feeds.size() != plan_.inputs.size()) {
+    return InvalidArgument("expected {} feeds, got {}", plan_.inputs.size(), feeds.size());
+  }
+  Frame& frame = *state.frame_;
+  const RunScope scope = WithStreams(outer, frame);
+  const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
+  state.planned_ = whole_.FindAgain(feeds, frame, std::move(state.planned_));
+  Status status = BindAndFeed(whole_, *state.planned_, frame, feeds);
+  std::fill(feeds.begin(), feeds.end(), Value());  // moved from, or copied to another device
+  if (status.ok()) status = RunSteps(scope, whole_, state.planned_, frame, results, true);
+  frame.Clear();
+  return status;
+}
+
+Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
+                          const std::shared_ptr<MemoryPlanCache::Entry>& entry, Frame& frame,
+                          std::span<Value> fetches, bool lends) {
+  const Region& region = plans.region();
+  const bool is_planned = entry->memory() != nullptr;
+  if (lends) {
+    for (Value& fetch : fetches) {
+      if (!is_planned || !fetch.is_tensor() || fetch.is_shared()) fetch = Value();
+    }
+  }
+  StepRunner steps(plan_, region, scope, frame);
+  if (is_planned) {
+    TENON_RETURN_IF_ERROR(PrepareOutputs(scope, region, frame, fetches));
+    if (lends) std::fill(fetches.begin(), fetches.end(), Value());
+    frame.BindMoving();
+    TENON_RETURN_IF_ERROR(steps.RunPlanned());
+  } else {
+    RunRecord record(plan_.slot_count);
+    TENON_RETURN_IF_ERROR(steps.RunRecorded(record));
+    plans.Keep(entry, PlanMemory(plan_, region, record));
+  }
+  return TakeOutputs(scope, region, frame, fetches);
 }
 
 // A part finds there what its steps read. (A whole plan does if all its inputs are fed.)

@@ -38,6 +38,7 @@ class ExecutionState {
 
   Executor& executor_;
   std::unique_ptr<Frame> frame_;
+  std::shared_ptr<MemoryPlanCache::Entry> planned_;  // of the last RunBody
   uint32_t position_ = 0;
   bool is_in_parts_ = false;
   bool has_failed_ = false;
@@ -78,6 +79,12 @@ class Executor {
   Status Run(const RunScope& scope, ExecutionState& state, std::span<const Value> feeds,
              std::span<Value> fetches);
 
+  // Runs the whole plan as the body of a control-flow node, again and again with one state. `feeds`
+  // are moved from. Each of `results` becomes a new value, and lends its old memory to it where
+  // that fits and nobody else refers to it.
+  Status RunBody(const RunScope& scope, ExecutionState& state, std::span<Value> feeds,
+                 std::span<Value> results);
+
   // Runs a part of the plan. Parts of one state follow each other: each begins where the one before
   // ended, the first at 0. Values that later parts read stay in the state.
   // Errors: kInvalidArgument for a range that does not follow or is not in the plan, a slot that is
@@ -103,7 +110,16 @@ class Executor {
   Status RunPartLocked(const RunScope& scope, ExecutionState& state, const PartialRun& part);
   Status CheckPart(const ExecutionState& state, const PartialRun& part) const;
 
-  Status SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<const Value> feeds);
+  // Feed is const Value, or Value to move from.
+  template <class Feed>
+  Status BindAndFeed(const MemoryPlanCache& plans, const MemoryPlanCache::Entry& entry,
+                     Frame& frame, std::span<Feed> feeds);
+  // Steps and fetches. With `lends`, fetches lend their memory and become new values.
+  Status RunSteps(const RunScope& scope, MemoryPlanCache& plans,
+                  const std::shared_ptr<MemoryPlanCache::Entry>& entry, Frame& frame,
+                  std::span<Value> fetches, bool lends);
+  template <class Feed>
+  Status SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<Feed> feeds);
   Status CheckNeeded(const Region& region, Frame& frame) const;
   static const MemoryInfo& WantedMemory(const RunScope& scope, size_t i, const Value& fetch);
   Status PrepareOutputs(const RunScope& scope, const Region& region, Frame& frame,

@@ -63,7 +63,11 @@ void Frame::BindMoving() {
   for (const Slot slot : memory_->moving) {
     const MemoryPlan::Binding& binding = memory_->bindings[static_cast<size_t>(slot)];
     Tensor& root = value(binding.root).tensor();
-    value(slot) = Tensor::View(binding.type, binding.shape, root.raw(), nullptr, root.memory());
+    // What is fed may be shared, so that a fetch that is a view of it needs no copy. An output
+    // would no longer be alone in its memory.
+    const bool is_fed = binding.place == MemoryPlan::Place::kFeed;
+    value(slot) = Tensor::View(binding.type, binding.shape, root.raw(),
+                               is_fed ? root.owner() : nullptr, root.memory());
   }
 }
 

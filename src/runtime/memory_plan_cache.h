@@ -17,9 +17,15 @@ class MemoryPlanCache {
   explicit MemoryPlanCache(Region region) : region_(std::move(region)) {}
 
   const Region& region() const { return region_; }
-  // The plan for the kinds and shapes of `feeds` and of the live values in `frame`, or null.
-  std::shared_ptr<const MemoryPlan> Find(std::span<const Value> feeds, Frame& frame);
-  void Keep(std::span<const Value> feeds, Frame& frame, std::shared_ptr<const MemoryPlan> memory);
+  // What is known of the kinds and shapes of `feeds` and of the live values in `frame`.
+  class Entry;
+  std::shared_ptr<Entry> Find(std::span<const Value> feeds, Frame& frame);
+  // The same for a caller that often asks again for the same shapes: `last`, or null, is what it
+  // found last, and takes no lock if it fits.
+  std::shared_ptr<Entry> FindAgain(std::span<const Value> feeds, Frame& frame,
+                                   std::shared_ptr<Entry> last);
+  // Adds the plan to an entry that has none.
+  void Keep(const std::shared_ptr<Entry>& entry, std::shared_ptr<const MemoryPlan> memory);
 
   static constexpr size_t kMostPlans = 64;
 
@@ -30,17 +36,25 @@ class MemoryPlanCache {
 
     bool Matches(const Value& value) const;
   };
-  struct Entry {
-    std::vector<Known> feeds;
-    std::vector<Known> live_in;
-    std::shared_ptr<const MemoryPlan> memory;
-  };
-
   bool Matches(const Entry& entry, std::span<const Value> feeds, Frame& frame) const;
 
   const Region region_;
   Mutex mutex_;
-  std::vector<Entry> entries_;  // most recent first
+  std::vector<std::shared_ptr<Entry>> entries_;  // most recent first
+};
+
+// Shapes and the plan for them.
+class MemoryPlanCache::Entry {
+ public:
+  // Null until there is one.
+  const std::shared_ptr<const MemoryPlan>& memory() const { return memory_; }
+
+ private:
+  friend class MemoryPlanCache;
+
+  std::vector<Known> feeds_;
+  std::vector<Known> live_in_;
+  std::shared_ptr<const MemoryPlan> memory_;
 };
 
 }  // namespace tenon

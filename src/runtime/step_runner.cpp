@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/exception_barrier.h"
@@ -26,12 +27,14 @@ bool OutputsFollowInputs(const Step& step) {
 // Runs the i-th subgraph of a step with the values that it captures.
 class Runner final : public SubgraphRunner {
  public:
-  void Begin(const RunScope& scope, Frame& frame, Executor& executor,
-             const std::vector<Slot>& captures) {
-    scope_ = scope;
+  Runner(const RunScope& scope, Frame& frame) : scope_(scope), frame_(frame) {
     scope_.fetch_memory = {};
     ++scope_.depth;
-    frame_ = &frame;
+  }
+
+  // Further runs are of this subgraph, with one frame.
+  void Begin(Executor& executor, const std::vector<Slot>& captures) {
+    if (executor_ != &executor) state_.emplace(executor);
     executor_ = &executor;
     captures_ = &captures;
   }
@@ -39,18 +42,17 @@ class Runner final : public SubgraphRunner {
   Status Run(std::span<Value> inputs, std::vector<Value>& outputs) override {
     TENON_RETURN_IF_ERROR(scope_.CheckStop());  // the subgraph may have no steps at all
     feeds_.assign(std::make_move_iterator(inputs.begin()), std::make_move_iterator(inputs.end()));
-    for (const Slot slot : *captures_) feeds_.push_back(frame_->value(slot));
-    outputs.assign(executor_->plan().outputs.size(), Value());
-    const Status status = executor_->Run(scope_, feeds_, outputs);
-    feeds_.clear();
-    return status;
+    for (const Slot slot : *captures_) feeds_.push_back(frame_.value(slot));
+    outputs.resize(executor_->plan().outputs.size());
+    return executor_->RunBody(scope_, *state_, feeds_, outputs);
   }
 
  private:
   RunScope scope_;
-  Frame* frame_ = nullptr;
+  Frame& frame_;
   Executor* executor_ = nullptr;
   const std::vector<Slot>* captures_ = nullptr;
+  std::optional<ExecutionState> state_;
   std::vector<Value> feeds_;
 };
 
@@ -89,8 +91,9 @@ class StepContext final : public KernelContext {
   void* Scratch(size_t bytes) override { return frame_.Scratch(bytes); }
 
   SubgraphRunner& Subgraph(size_t i) override {
-    runner_.Begin(scope_, frame_, *step_.subgraphs[i], step_.captures[i]);
-    return runner_;
+    if (!runner_) runner_.emplace(scope_, frame_);
+    runner_->Begin(*step_.subgraphs[i], step_.captures[i]);
+    return *runner_;
   }
 
  private:
@@ -99,7 +102,7 @@ class StepContext final : public KernelContext {
   const RunScope& scope_;
   Frame& frame_;
   const Step& step_;
-  Runner runner_;
+  std::optional<Runner> runner_;
 };
 
 void RecordShape(const Value& value, SlotRecord& slot) {

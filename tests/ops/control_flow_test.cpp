@@ -105,6 +105,40 @@ TEST_F(ControlFlowTest, LoopCarriesValuesAndCollectsOthers) {
   }
 }
 
+// (a, b) -> (b, a + b): what an iteration takes in leaves it, and lends its memory to the next but
+// one; a third value is what it was outside.
+TEST_F(ControlFlowTest, LoopPassesValuesOn) {
+  GraphBuilder b;
+  const ValueId trips = b.Input("trips", DataType::kInt64, SymbolicShape());
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape({Dim(2)}));
+  const ValueId y = b.Input("y", DataType::kFloat, SymbolicShape({Dim(2)}));
+  GraphBuilder body;
+  body.Input("trip", DataType::kInt64, SymbolicShape());
+  const ValueId condition = body.Input("go_on", DataType::kBool, SymbolicShape());
+  const ValueId first = body.Input("a", DataType::kFloat);
+  const ValueId second = body.Input("b", DataType::kFloat);
+  body.Input("c", DataType::kFloat);
+  body.Output(body.Op("Identity", {condition}));
+  body.Output(body.Op("Identity", {second}));
+  body.Output(body.Op("Add", {first, second}));
+  body.Output(body.Op("Identity", {body.Capture(x, "x_body")}));
+  body.Output(second);
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("body", std::move(body.graph));
+  const auto outputs = b.OpN("Loop", {trips, ValueId::kNone, x, y, y}, 4, std::move(attributes));
+  for (const ValueId output : outputs) b.Output(output);
+  Open(b);
+  for (int run = 0; run < 3; ++run) {
+    const auto z = Run({Tensor::Of<int64_t>({}, {10}), Tensor::Of<float>({2}, {0, 1}),
+                        Tensor::Of<float>({2}, {1, 1})});
+    EXPECT_EQ(ValuesOf(z[0]), (Floats{55, 89}));
+    EXPECT_EQ(ValuesOf(z[1]), (Floats{89, 144}));
+    EXPECT_EQ(ValuesOf(z[2]), (Floats{0, 1}));
+    const Floats first_elements = {1, 1, 2, 3, 5, 8, 13, 21, 34, 55};
+    for (size_t i = 0; i < 10; ++i) EXPECT_EQ(ValuesOf(z[3])[2 * i], first_elements[i]);
+  }
+}
+
 // A loop that nothing ends but the run's timeout or its terminate flag.
 TEST_F(ControlFlowTest, LoopWithoutEndIsStopped) {
   GraphBuilder b;
