@@ -40,6 +40,9 @@ constexpr size_t kErrorKindCount = std::size(kErrorKinds);
 PyObject* exception_classes[kErrorKindCount] = {};
 
 int log_severity = ORT_LOGGING_LEVEL_WARNING;
+int global_threads = 0;  // 0: as many as the process may use
+
+using ThreadingOptionsHandle = Handle<OrtThreadingOptions, &OrtApi::ReleaseThreadingOptions>;
 
 // Held until the process ends: the next session finds the threads and the logger ready.
 std::shared_ptr<OrtEnv>& KeptEnvironment() {
@@ -100,9 +103,25 @@ std::shared_ptr<OrtEnv> Environment() {
   std::shared_ptr<OrtEnv>& environment = KeptEnvironment();
   if (environment == nullptr) {
     const auto level = static_cast<OrtLoggingLevel>(log_severity);
-    environment = Make<EnvHandle>(Api().CreateEnv, level, "tenon");
+    if (global_threads == 0) {
+      environment = Make<EnvHandle>(Api().CreateEnv, level, "tenon");
+    } else {
+      const auto threads = Make<ThreadingOptionsHandle>(Api().CreateThreadingOptions);
+      Check(Api().SetGlobalIntraOpNumThreads(threads.get(), global_threads));
+      environment =
+          Make<EnvHandle>(Api().CreateEnvWithGlobalThreadPools, level, "tenon", threads.get());
+    }
   }
   return environment;
+}
+
+void SetGlobalThreads(int threads) {
+  if (threads < 0) throw nb::value_error("expected a number of threads, 0 for the default");
+  if (KeptEnvironment() != nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, "the threads are to be set before anything uses them");
+    throw nb::python_error();
+  }
+  global_threads = threads;
 }
 
 void SetLogSeverity(int level) {

@@ -78,6 +78,9 @@ const OrtMemoryInfo* CpuMemory();
 // them at the end of the process too.
 std::shared_ptr<OrtEnv> Environment();
 
+// Size of the pool of an environment that is still to be made; 0: the default.
+void SetGlobalThreads(int threads);
+
 // Least severe level that is logged from now on, also by an environment that exists.
 void SetLogSeverity(int level);
 

@@ -225,6 +225,8 @@ nb::object ToPython(Value value) {
       const nb::object object = nb::cast(std::move(value));
       return ArrayOf(object, nb::cast<const Value&>(object));
     }
+    case ONNX_TYPE_SPARSETENSOR:
+      return nb::module_::import_("tenon._sparse").attr("SparseTensor")(nb::cast(std::move(value)));
     case ONNX_TYPE_SEQUENCE:
       return SequenceToPython(value.get());
     case ONNX_TYPE_MAP:

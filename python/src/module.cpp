@@ -5,8 +5,11 @@
 #include <tenon_c_api.h>
 
 #include "api.h"
+#include "compile.h"
+#include "devices.h"
 #include "options.h"
 #include "session.h"
+#include "sparse.h"
 #include "type_info.h"
 #include "value.h"
 
@@ -30,14 +33,19 @@ NB_MODULE(_tenon, module) {
   }
   module.attr("__version__") = TenonGetApi(1)->GetVersionString();
   AddExceptions(module);
+  BindEnumerations(module);
+  BindDevices(module);
   BindOptions(module);
   BindNodeArg(module);
   BindValue(module);
+  BindSparse(module);
+  BindCompile(module);
   BindSession(module);
   module.def("get_available_providers", &AvailableProviders);
   module.def("get_version_string", [] { return OrtGetApiBase()->GetVersionString(); });
   module.def("get_build_info", [] { return Api().GetBuildInfoString(); });
   module.def("set_default_logger_severity", &SetLogSeverity);
+  module.def("_set_global_threads", &SetGlobalThreads);
 }
 
 }  // namespace tenon::python

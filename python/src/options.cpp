@@ -2,7 +2,11 @@
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
+#include "devices.h"
 #include "value.h"
 
 namespace tenon::python {
@@ -73,6 +77,93 @@ void AddInitializer(Options& self, const std::string& name, nb::handle value) {
   self.kept_values.append(value);
 }
 
+// Values stand for initializers that lie in other files.
+void AddExternalInitializers(Options& self, const std::vector<std::string>& names,
+                             const std::vector<nb::object>& values) {
+  if (names.size() != values.size()) throw nb::value_error("expected as many names as values");
+  std::vector<const char*> texts;
+  std::vector<const OrtValue*> handles;
+  for (size_t i = 0; i < names.size(); ++i) {
+    texts.push_back(names[i].c_str());
+    handles.push_back(nb::cast<Value&>(values[i]).get());
+    self.kept_values.append(values[i]);
+  }
+  Check(
+      Api().AddExternalInitializers(self.handle.get(), texts.data(), handles.data(), texts.size()));
+}
+
+void AddFilesInMemory(Options& self, const std::vector<std::string>& names,
+                      const std::vector<nb::object>& buffers, const std::vector<size_t>& sizes) {
+  if (names.size() != buffers.size() || names.size() != sizes.size()) {
+    throw nb::value_error("expected as many names as buffers and sizes");
+  }
+  std::vector<const char*> texts;
+  std::vector<char*> contents;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Buffer buffer;
+    const bool fits =
+        buffer.Borrow(buffers[i]) && sizes[i] <= static_cast<size_t>(buffer.view().len);
+    if (!fits) throw nb::value_error("expected bytes, at least as many as the size says");
+    texts.push_back(names[i].c_str());
+    contents.push_back(static_cast<char*>(buffer.view().buf));
+    self.kept_values.append(buffers[i]);
+  }
+  Check(Api().AddExternalInitializersFromFilesInMemory(
+      self.handle.get(), texts.data(), contents.data(), sizes.data(), sizes.size()));
+}
+
+void AddProviderForDevices(Options& self, nb::handle devices,
+                           const std::map<std::string, std::string>& entries) {
+  const std::vector<const OrtEpDevice*> list = ReadDevices(devices);
+  std::vector<const char*> keys, values;
+  for (const auto& [key, value] : entries) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
+  Check(Api().SessionOptionsAppendExecutionProvider_V2(self.handle.get(), Environment().get(),
+                                                       list.data(), list.size(), keys.data(),
+                                                       values.data(), keys.size()));
+}
+
+std::map<std::string, std::string> ReadPairs(const OrtKeyValuePairs* pairs) {
+  std::map<std::string, std::string> entries;
+  if (pairs == nullptr) return entries;
+  const char* const* keys = nullptr;
+  const char* const* values = nullptr;
+  size_t count = 0;
+  Api().GetKeyValuePairs(pairs, &keys, &values, &count);
+  for (size_t i = 0; i < count; ++i) entries[keys[i]] = values[i];
+  return entries;
+}
+
+// Asks a Python function which devices a session is to have.
+OrtStatus* Select(const OrtEpDevice** devices, size_t count, const OrtKeyValuePairs* model,
+                  const OrtKeyValuePairs* runtime, const OrtEpDevice** selected, size_t most,
+                  size_t* selected_count, void* state) noexcept {
+  const nb::gil_scoped_acquire acquire;
+  try {
+    nb::list offered;
+    for (size_t i = 0; i < count; ++i) offered.append(nb::cast(EpDevice{devices[i]}));
+    const nb::handle function(static_cast<PyObject*>(state));
+    const nb::object chosen = function(offered, ReadPairs(model), ReadPairs(runtime), most);
+    const std::vector<const OrtEpDevice*> list = ReadDevices(chosen);
+    *selected_count = list.size();
+    if (list.size() > most) {
+      return Api().CreateStatus(ORT_INVALID_ARGUMENT, "more devices were selected than allowed");
+    }
+    std::copy(list.begin(), list.end(), selected);
+    return nullptr;
+  } catch (const std::exception& error) {
+    return Api().CreateStatus(ORT_FAIL, error.what());
+  }
+}
+
+void SetSelection(Options& self, nb::object function) {
+  self.kept_values.append(function);
+  Check(
+      Api().SessionOptionsSetEpSelectionPolicyDelegate(self.handle.get(), &Select, function.ptr()));
+}
+
 void Append(OrtSessionOptions* options, const ProviderChoice& provider) {
   std::vector<const char*> keys, values;
   for (const auto& [key, value] : provider.options) {
@@ -133,22 +224,32 @@ void BindSessionOptions(nb::module_& module) {
       .def("add_session_config_entry",
            [](Options& self, const std::string& key, const std::string& value) {
              Check(Api().AddSessionConfigEntry(self.handle.get(), key.c_str(), value.c_str()));
+             self.calls.append(nb::make_tuple("add_session_config_entry", key, value));
            })
       .def("get_session_config_entry", &GetConfigEntry)
       .def("add_free_dimension_override_by_name",
            [](Options& self, const std::string& name, int64_t size) {
              Check(Api().AddFreeDimensionOverrideByName(self.handle.get(), name.c_str(), size));
+             self.calls.append(nb::make_tuple("add_free_dimension_override_by_name", name, size));
            })
       .def("add_free_dimension_override_by_denotation",
            [](Options& self, const std::string& denotation, int64_t size) {
              Check(Api().AddFreeDimensionOverride(self.handle.get(), denotation.c_str(), size));
+             self.calls.append(
+                 nb::make_tuple("add_free_dimension_override_by_denotation", denotation, size));
            })
       .def("add_initializer", &AddInitializer)
       .def("add_provider",
            [](Options& self, std::string name, std::map<std::string, std::string> entries) {
+             self.calls.append(nb::make_tuple("add_provider", name, entries));
              self.providers.push_back({std::move(name), std::move(entries)});
            })
       .def("has_providers", [](const Options& self) { return !self.providers.empty(); })
+      .def("_calls", [](const Options& self) { return self.calls; })
+      .def("__reduce__",
+           [](nb::handle self) {
+             return nb::module_::import_("tenon._pickling").attr("reduce_options")(self);
+           })
       .def("_has_core_fallback",
            [](const Options& self) {
              constexpr const char* kKey = "tenon.ep_fail_fallback";
@@ -166,7 +267,20 @@ void BindSessionOptions(nb::module_& module) {
       .def("register_custom_ops_library",
            [](Options& self, const std::string& path) {
              Check(Api().RegisterCustomOpsLibrary_V2(self.handle.get(), path.c_str()));
+             self.calls.append(nb::make_tuple("register_custom_ops_library", path));
            })
+      .def("add_external_initializers", &AddExternalInitializers)
+      .def("add_external_initializers_from_files_in_memory", &AddFilesInMemory)
+      .def("add_provider_for_devices", &AddProviderForDevices)
+      .def("set_provider_selection_policy",
+           [](Options& self, int policy) {
+             Check(Api().SessionOptionsSetEpSelectionPolicy(
+                 self.handle.get(), static_cast<OrtExecutionProviderDevicePolicy>(policy)));
+           })
+      .def("set_provider_selection_policy_delegate", &SetSelection)
+      .def("set_ep_context_data_read_func", [](Options&, nb::handle, size_t) {})
+      .def("clear_ep_context_data_read_func", [](Options&) {})
+      .def_rw("execution_order", &Options::execution_order)
       .def("set_load_cancellation_flag", [](Options& self, bool cancel) {
         Check(Api().SessionOptionsSetLoadCancellationFlag(self.handle.get(), cancel));
       });
@@ -192,6 +306,11 @@ void SetTerminate(RunOptions& self, bool terminate) {
 }
 
 void BindRunOptions(nb::module_& module) {
+  nb::class_<LoraAdapter>(module, "LoraAdapter")
+      .def(nb::init<>())
+      .def("Load", [](LoraAdapter& self, const std::string& path) {
+        self.handle = Make<LoraHandle>(Api().CreateLoraAdapter, path.c_str(), nullptr);
+      });
   nb::class_<RunOptions> options(module, "RunOptions");
   options.def(nb::init<>());
   RunLevel<&OrtApi::RunOptionsGetRunLogSeverityLevel, &OrtApi::RunOptionsSetRunLogSeverityLevel>(
@@ -216,6 +335,12 @@ void BindRunOptions(nb::module_& module) {
              Check(Api().AddRunConfigEntry(self.handle.get(), key.c_str(), value.c_str()));
            })
       .def("get_run_config_entry", &GetRunEntry)
+      .def("add_active_adapter",
+           [](RunOptions& self, nb::handle adapter) {
+             const auto& lora = nb::cast<LoraAdapter&>(adapter);
+             Check(Api().RunOptionsAddActiveLoraAdapter(self.handle.get(), lora.handle.get()));
+             self.adapters.append(adapter);
+           })
       .def("get_run_report", [](const RunOptions& self) {
         static const auto get = Experimental<TenonRunGetReport>(TENON_RUN_GET_REPORT);
         const std::string json = TakeString(Get<char*>(get, self.handle.get(), DefaultAllocator()));

@@ -41,8 +41,17 @@ struct SessionOptions {
   bool enable_mem_reuse = true;  // without effect: memory is always planned
   bool use_deterministic_compute = false;
   bool use_per_session_threads = true;
-  std::vector<ProviderChoice> providers;  // from add_provider
-  nb::list kept_values;                   // that initializers of the session refer to
+  nb::object execution_order = nb::int_(0);  // without effect: memory decides
+  std::vector<ProviderChoice> providers;     // from add_provider
+  nb::list calls;                            // of methods that add something, for copies
+  nb::list kept_values;                      // that initializers of the session refer to
+};
+
+using LoraHandle = Handle<OrtLoraAdapter, &OrtApi::ReleaseLoraAdapter>;
+
+// Values for the adapted parameters of a model.
+struct LoraAdapter {
+  LoraHandle handle;  // null until something is loaded
 };
 
 struct RunOptions {
@@ -52,6 +61,7 @@ struct RunOptions {
 
   RunOptionsHandle handle;
   bool terminate = false;
+  nb::list adapters;                          // outlive the runs
   bool only_execute_path_to_fetches = false;  // without effect: nothing else is executed
 };
 

@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "devices.h"
+
 namespace tenon::python {
 namespace {
 
@@ -257,6 +259,59 @@ nb::tuple ReadMetadata(const Session& session) {
                         Get<int64_t>(Api().ModelMetadataGetVersion, metadata.get()), entries);
 }
 
+// Of the inputs, or of the outputs.
+nb::list MemoryInfos(const Session& session, bool is_input) {
+  const auto slot =
+      is_input ? Api().SessionGetMemoryInfoForInputs : Api().SessionGetMemoryInfoForOutputs;
+  std::vector<const OrtMemoryInfo*> infos((is_input ? session.inputs() : session.outputs()).size());
+  Check(slot(session.get(), infos.data(), infos.size()));
+  nb::list list;
+  for (const OrtMemoryInfo* info : infos) list.append(nb::cast(MemoryPlace{nullptr, info}));
+  return list;
+}
+
+nb::list EpDevices(const Session& session) {
+  std::vector<const OrtEpDevice*> devices(session.inputs().size());
+  Check(Api().SessionGetEpDeviceForInputs(session.get(), devices.data(), devices.size()));
+  nb::list list;
+  for (const OrtEpDevice* device : devices) {
+    list.append(device == nullptr ? nb::none() : nb::cast(EpDevice{device}));
+  }
+  return list;
+}
+
+// For each provider its name and its nodes: name, domain, operator.
+nb::list Assignment(const Session& session) {
+  const OrtEpAssignedSubgraph* const* subgraphs = nullptr;
+  size_t count = 0;
+  Check(Api().Session_GetEpGraphAssignmentInfo(session.get(), &subgraphs, &count));
+  nb::list list;
+  for (size_t i = 0; i < count; ++i) {
+    const OrtEpAssignedNode* const* nodes = nullptr;
+    size_t node_count = 0;
+    Check(Api().EpAssignedSubgraph_GetNodes(subgraphs[i], &nodes, &node_count));
+    nb::list described;
+    for (size_t j = 0; j < node_count; ++j) {
+      described.append(
+          nb::make_tuple(Get<const char*>(Api().EpAssignedNode_GetName, nodes[j]),
+                         Get<const char*>(Api().EpAssignedNode_GetDomain, nodes[j]),
+                         Get<const char*>(Api().EpAssignedNode_GetOperatorType, nodes[j])));
+    }
+    list.append(nb::make_tuple(Get<const char*>(Api().EpAssignedSubgraph_GetEpName, subgraphs[i]),
+                               described));
+  }
+  return list;
+}
+
+void SetDynamicOptions(const Session& session, const std::map<std::string, std::string>& options) {
+  std::vector<const char*> keys, values;
+  for (const auto& [key, value] : options) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
+  Check(Api().SetEpDynamicOptions(session.get(), keys.data(), values.data(), keys.size()));
+}
+
 std::vector<ProviderChoice> ReadProviders(
     const std::vector<std::pair<std::string, std::map<std::string, std::string>>>& pairs) {
   std::vector<ProviderChoice> providers;
@@ -286,6 +341,14 @@ void BindSession(nb::module_& module) {
       .def("get_outputs", &Session::outputs)
       .def("get_overridable_initializers", &Session::overridable)
       .def("_metadata", &ReadMetadata)
+      .def("_memory_infos", &MemoryInfos)
+      .def("_ep_devices", &EpDevices)
+      .def("_assignment", &Assignment)
+      .def("set_ep_dynamic_options", &SetDynamicOptions)
+      .def("release_captured_graph",
+           [](const Session& self, int id) {
+             Check(Api().SessionReleaseCapturedGraph(self.get(), id));
+           })
       .def("_fallback_report",
            [](const Session& self) {
              static const auto get =

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "dlpack.h"
 #include "element_types.h"
 
 namespace tenon::python {
@@ -87,12 +88,12 @@ TypeDescription TypeOf(const Value& value) {
 ONNXType KindOf(const Value& value) { return Get<ONNXType>(Api().GetValueType, value.get()); }
 
 void RequireCpu(const std::string& device) {
-  if (device == "cpu") return;
+  if (device == "cpu" || device == "CPU") return;
   PyErr_Format(PyExc_RuntimeError, "expected the device 'cpu', got '%s'", device.c_str());
   throw nb::python_error();
 }
 
-Value FromNumPy(nb::handle array, const std::string& device, int) {
+Value FromNumPy(nb::handle array, const std::string& device, int, nb::handle) {
   RequireCpu(device);
   return ToValue(array, {.kind = ONNX_TYPE_TENSOR});
 }
@@ -110,8 +111,8 @@ Value FromNumPyAs(nb::handle array, int onnx_type) {
 }
 
 // `type` is the number of an ONNX type, or anything that NumPy takes as a dtype.
-Value FromShape(const std::vector<int64_t>& shape, nb::handle type, const std::string& device,
-                int) {
+Value FromShape(const std::vector<int64_t>& shape, nb::handle type, const std::string& device, int,
+                nb::handle, nb::handle) {
   RequireCpu(device);
   int number = 0;
   if (!nb::try_cast(type, number)) {
@@ -149,14 +150,40 @@ nb::object AsNumPy(nb::handle object) { return ArrayOf(object, nb::cast<const Va
 
 void BindValue(nb::module_& module) {
   nb::class_<Value>(module, "OrtValue", nb::type_slots(value_slots))
+      .def(nb::new_([](nb::object value, nb::handle, nb::handle) {
+             nb::cast<Value&>(value);  // nothing else is taken
+             return value;
+           }),
+           nb::arg("ortvalue"), nb::arg("numpy_obj") = nb::none(), nb::arg("session") = nb::none())
       .def_static("ortvalue_from_numpy", &FromNumPy, nb::arg("numpy_obj"),
-                  nb::arg("device_type") = "cpu", nb::arg("device_id") = 0)
+                  nb::arg("device_type") = "cpu", nb::arg("device_id") = 0,
+                  nb::arg("vendor_id") = -1)
+      .def_static("from_dlpack", &FromDlpack, nb::arg("data"), nb::arg("is_bool_tensor") = false)
+      .def("__dlpack__",
+           [](nb::handle self, nb::kwargs) { return ToDlpack(self, nb::cast<Value&>(self)); })
+      .def("__dlpack_device__", [](const Value&) { return nb::make_tuple(1, 0); })
+      .def("to_dlpack", [](nb::handle self) { return ToDlpack(self, nb::cast<Value&>(self)); })
+      .def(
+          "__array__",
+          [](nb::handle self, nb::handle dtype, nb::handle copy) {
+            return nb::module_::import_("tenon._arrays")
+                .attr("as_array")(AsNumPy(self), nb::borrow(dtype), nb::borrow(copy));
+          },
+          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
+      .def_static(
+          "ort_value_from_sparse_tensor", [](nb::handle sparse) { return sparse.attr("_value"); },
+          nb::arg("sparse_tensor"))
+      .def("as_sparse_tensor",
+           [](nb::handle self) {
+             return nb::module_::import_("tenon._sparse").attr("SparseTensor")(self);
+           })
       .def_static("ortvalue_from_numpy_with_onnx_type", &FromNumPyAs, nb::arg("data"),
                   nb::arg("onnx_element_type"))
       .def_static("ortvalue_from_shape_and_type", &FromShape, nb::arg("shape"),
-                  nb::arg("element_type"), nb::arg("device_type") = "cpu", nb::arg("device_id") = 0)
+                  nb::arg("element_type"), nb::arg("device_type") = "cpu", nb::arg("device_id") = 0,
+                  nb::arg("vendor_id") = -1, nb::arg("memory_info") = nb::none())
       .def("numpy", &AsNumPy)
-      .def("update_inplace", &Update)
+      .def("update_inplace", &Update, nb::arg("data"))
       .def(
           "data_ptr",
           [](const Value& value) {
@@ -178,6 +205,7 @@ void BindValue(nb::module_& module) {
            [](const Value& value) { return Get<size_t>(Api().GetTensorSizeInBytes, value.get()); })
       .def_prop_ro("_ortvalue", [](nb::handle self) { return self; })
       .def("_get_c_value", [](nb::handle self) { return self; });
+  module.def("is_dlpack_uint8_tensor", &IsDlpackOfBytes);
 }
 
 }  // namespace tenon::python

@@ -40,10 +40,16 @@ class Value {
   Value(ValueHandle handle, Buffer memory)
       : memory_(std::move(memory)), handle_(std::move(handle)) {}
 
+  Value(ValueHandle handle, nb::object owner)
+      : owner_(std::move(owner)), handle_(std::move(handle)) {}
+
   OrtValue* get() const { return handle_.get(); }
+  // Keeps what the memory belongs to.
+  void Keep(nb::object owner) { owner_ = std::move(owner); }
 
  private:
-  Buffer memory_;  // outlives the handle
+  Buffer memory_;  // outlives the handle, as does this:
+  nb::object owner_;
   ValueHandle handle_;
 };
 

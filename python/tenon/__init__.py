@@ -1,42 +1,139 @@
 """ONNX inference with the API of onnxruntime: InferenceSession(model).run(outputs, feeds)."""
 
-from ._session import InferenceSession, IOBinding, ModelMetadata
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._session import InferenceSession, IOBinding, ModelMetadata, SessionIOBinding
 from ._tenon import (
     ExecutionMode,
+    ExecutionOrder,
     GraphOptimizationLevel,
+    LoraAdapter,
     NodeArg,
+    OrtAllocatorType,
+    OrtArenaCfg,
+    OrtCompileApiFlags,
+    OrtDeviceMemoryType,
+    OrtEpDevice,
+    OrtExecutionProviderDevicePolicy,
+    OrtExternalInitializerInfo,
+    OrtHardwareDevice,
+    OrtHardwareDeviceType,
+    OrtMemoryInfo,
+    OrtMemoryInfoDeviceType,
+    OrtMemType,
+    OrtSparseFormat,
+    OrtSyncStream,
     OrtValue,
     RunOptions,
     SessionOptions,
     __version__,
+    copy_tensors,
+    create_and_register_allocator,
+    create_and_register_allocator_v2,
     get_available_providers,
     get_build_info,
+    get_ep_devices,
     get_version_string,
+    register_execution_provider_library,
     set_default_logger_severity,
+    unregister_execution_provider_library,
 )
 
+if TYPE_CHECKING:
+    from ._adapter import AdapterFormat
+    from ._compiler import ModelCompiler
+    from ._devices import (
+        OrtDevice,
+        OrtDeviceVendorId,
+        OrtEpAssignedNode,
+        OrtEpAssignedSubgraph,
+        OrtEpContextData,
+        OrtEpContextDataBuffer,
+    )
+    from ._sparse import SparseTensor
+
+# Loaded when first asked for, so that `import tenon` is quick.
+LAZY = {
+    "AdapterFormat": "._adapter",
+    "ModelCompiler": "._compiler",
+    "OrtDevice": "._devices",
+    "OrtDeviceVendorId": "._devices",
+    "OrtEpAssignedNode": "._devices",
+    "OrtEpAssignedSubgraph": "._devices",
+    "OrtEpContextData": "._devices",
+    "OrtEpContextDataBuffer": "._devices",
+    "SparseTensor": "._sparse",
+}
+
 __all__ = [
+    "AdapterFormat",
     "ExecutionMode",
+    "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
+    "LoraAdapter",
+    "ModelCompiler",
     "ModelMetadata",
     "NodeArg",
+    "OrtAllocatorType",
+    "OrtArenaCfg",
+    "OrtCompileApiFlags",
+    "OrtDevice",
+    "OrtDeviceMemoryType",
+    "OrtDeviceVendorId",
+    "OrtEpAssignedNode",
+    "OrtEpAssignedSubgraph",
+    "OrtEpContextData",
+    "OrtEpContextDataBuffer",
+    "OrtEpDevice",
+    "OrtExecutionProviderDevicePolicy",
+    "OrtExternalInitializerInfo",
+    "OrtHardwareDevice",
+    "OrtHardwareDeviceType",
+    "OrtMemType",
+    "OrtMemoryInfo",
+    "OrtMemoryInfoDeviceType",
+    "OrtSparseFormat",
+    "OrtSyncStream",
     "OrtValue",
     "RunOptions",
+    "SessionIOBinding",
     "SessionOptions",
+    "SparseTensor",
     "__version__",
+    "copy_tensors",
+    "create_and_register_allocator",
+    "create_and_register_allocator_v2",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
     "get_build_info",
     "get_device",
+    "get_ep_devices",
     "get_version_string",
+    "has_collective_ops",
+    "preload_dlls",
+    "print_debug_info",
+    "register_execution_provider_library",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
     "set_seed",
+    "unregister_execution_provider_library",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LAZY:
+        raise AttributeError(f"module 'tenon' has no attribute '{name}'")
+    value = getattr(importlib.import_module(LAZY[name], __name__), name)
+    globals()[name] = value
+    return value
 
 
 def get_all_providers() -> list[str]:
@@ -47,6 +144,37 @@ def get_all_providers() -> list[str]:
 def get_device() -> str:
     """The kind of device that sessions run on by default."""
     return "CPU"
+
+
+def has_collective_ops() -> bool:
+    """Whether operators can work across machines."""
+    return False
+
+
+def preload_dlls(
+    cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None
+) -> None:
+    """Accepted for compatibility: this build needs no other libraries."""
+
+
+def print_debug_info() -> None:
+    """Prints what a report of a problem should say."""
+    import platform  # noqa: PLC0415 - most programs never need it
+    import sys  # noqa: PLC0415
+
+    print(f"tenon {__version__}, as onnxruntime {get_version_string()}: {get_build_info()}")
+    print(f"Python {sys.version}")
+    print(f"{platform.platform()} {platform.machine()}")
+    print(f"providers: {', '.join(get_available_providers())}")
+
+
+def set_global_thread_pool_sizes(
+    intra_op_num_threads: int = 0, inter_op_num_threads: int = 0
+) -> None:
+    """Sizes of the pool that sessions share. To be called before anything makes a session."""
+    from . import _tenon  # noqa: PLC0415
+
+    _tenon._set_global_threads(intra_op_num_threads)
 
 
 def set_default_logger_verbosity(level: int) -> None:

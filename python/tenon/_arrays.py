@@ -141,3 +141,29 @@ def array_at(address: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
     size = int(np.prod(tuple(shape), dtype=np.int64)) * dtype.itemsize
     memory = (ctypes.c_char * size).from_address(address)
     return np.frombuffer(memory, dtype).reshape(tuple(shape))
+
+
+def value_at(address: int, shape: Sequence[int], element_type: Any) -> Any:
+    """A tensor over memory that somebody else owns; the type is NumPy's or a number of ONNX's."""
+    from . import _tenon  # noqa: PLC0415 - which uses this module
+
+    if not isinstance(element_type, int):
+        return _tenon.OrtValue.ortvalue_from_numpy(array_at(address, shape, element_type))
+    item = _tenon.OrtValue.ortvalue_from_shape_and_type([1], element_type)
+    array = array_at(address, shape, f"u{item.tensor_size_in_bytes()}")
+    return _tenon.OrtValue.ortvalue_from_numpy_with_onnx_type(array, element_type)
+
+
+def as_array(array: np.ndarray, dtype: Any, copy: bool | None) -> np.ndarray:
+    """What __array__ gives of an array."""
+    if dtype is not None and np.dtype(dtype) != array.dtype:
+        if copy is False:
+            raise ValueError("expected no other type where no copy is to be made")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def memory_of(value: Any) -> memoryview:
+    """The bytes of a tensor of numbers."""
+    memory: Any = np.asarray(memoryview(value)).reshape(-1).view(np.uint8)
+    return memoryview(memory)

@@ -28,6 +28,16 @@ COMPANIONS = {
 class ModelMetadata:
     """What a model says of itself."""
 
+    __slots__ = (
+        "custom_metadata_map",
+        "description",
+        "domain",
+        "graph_description",
+        "graph_name",
+        "producer_name",
+        "version",
+    )
+
     def __init__(self, fields: tuple[str, str, str, str, str, int, dict[str, str]]) -> None:
         self.producer_name, self.graph_name, self.domain = fields[:3]
         self.description, self.graph_description = fields[3:5]
@@ -251,6 +261,57 @@ class Session:
         """When the trace began, on the monotonic clock."""
         return self._sess.get_profiling_start_time_ns()
 
+    def create_ortvalue_from_shape_and_type(
+        self,
+        shape: Sequence[int],
+        element_type: Any,
+        device_type: str,
+        device_id: int = 0,
+        vendor_id: int = -1,
+    ) -> _tenon.OrtValue:
+        """A tensor in memory that the session can use, to be filled."""
+        return _tenon.OrtValue.ortvalue_from_shape_and_type(
+            shape, element_type, device_type, device_id, vendor_id
+        )
+
+    def get_input_memory_infos(self) -> list[_tenon.OrtMemoryInfo]:
+        """Where each input is best placed."""
+        return self._sess._memory_infos(True)
+
+    def get_output_memory_infos(self) -> list[_tenon.OrtMemoryInfo]:
+        """Where each output will lie."""
+        return self._sess._memory_infos(False)
+
+    def get_input_epdevices(self) -> list[_tenon.OrtEpDevice | None]:
+        """The device that uses each input."""
+        return self._sess._ep_devices()
+
+    def get_provider_graph_assignment_info(self) -> list[Any]:
+        """What each provider runs; needs "session.record_ep_graph_assignment_info"."""
+        from ._devices import describe_assignment  # noqa: PLC0415
+
+        return describe_assignment(self._sess)
+
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Changes options of the session's providers while it lives."""
+        self._sess.set_ep_dynamic_options(dict(options))
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Raises: no provider of this build captures graphs."""
+        self._sess.release_captured_graph(graph_annotation_id)
+
+    def get_tuning_results(self) -> list[dict[str, Any]]:
+        """What providers found out by tuning: nothing, for those of this build."""
+        return []
+
+    def set_tuning_results(
+        self, results: Sequence[Mapping[str, Any]], *, error_on_invalid: bool = False
+    ) -> None:
+        """Accepted for compatibility; raises, if asked, for a provider that is not there."""
+        for result in results:
+            if error_on_invalid and result.get("ep") not in self._providers:
+                raise RuntimeError(f"Cannot find execution provider {result.get('ep')}")
+
     def set_providers(
         self,
         providers: Sequence[Provider] | None = None,
@@ -415,66 +476,51 @@ def _remake(
     return cls(model, options, providers, enable_fallback=enable_fallback)
 
 
-class IOBinding:
-    """Inputs and outputs that are bound once and used by many runs."""
+class SessionIOBinding:
+    """Inputs and outputs that are bound once and used by many runs, as values."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session._sess  # which lives as long as this
+    def __init__(self, session: _tenon.Session) -> None:
+        self._session = session  # which lives as long as this
         self._inputs: dict[str, _tenon.OrtValue] = {}
         self._bound: dict[str, _tenon.OrtValue | None] = {}
         self._outputs: list[_tenon.OrtValue] = []
 
-    def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
-        """Binds an array, which is not copied, to an input."""
-        self._inputs[name] = _tenon.OrtValue.ortvalue_from_numpy(arr_on_cpu)
-
     def bind_ortvalue_input(self, name: str, ortvalue: _tenon.OrtValue) -> None:
         """Binds a value to an input."""
-        self._inputs[name] = ortvalue
+        self._inputs[self._known(name, self._session.get_inputs)] = ortvalue
 
-    def bind_input(
-        self,
-        name: str,
-        device_type: str,
-        device_id: int,
-        element_type: Any,
-        shape: Sequence[int],
-        buffer_ptr: int,
-    ) -> None:
-        """Binds memory, which must outlive the binding's runs, to an input."""
-        from . import _arrays  # noqa: PLC0415
+    def bind_ortvalue_output(self, name: str, ortvalue: _tenon.OrtValue | None) -> None:
+        """Has an output written into a value, or into a new one by each run."""
+        self._bound[self._known(name, self._session.get_outputs)] = ortvalue
 
-        require_cpu(device_type)
-        array = _arrays.array_at(buffer_ptr, shape, element_type)
-        self._inputs[name] = _tenon.OrtValue.ortvalue_from_numpy(array)
+    def bind_input(self, name: str, *arguments: Any) -> None:
+        """Binds an array; or, by device, type, shape and address, memory that somebody owns."""
+        if len(arguments) == 1:
+            self.bind_ortvalue_input(name, _tenon.OrtValue.ortvalue_from_numpy(arguments[0]))
+            return
+        _, element_type, shape, address = arguments
+        self.bind_ortvalue_input(name, value_at(address, shape, element_type))
 
-    def bind_output(
-        self,
-        name: str,
-        device_type: str = "cpu",
-        device_id: int = 0,
-        element_type: Any = None,
-        shape: Sequence[int] | None = None,
-        buffer_ptr: int | None = None,
-    ) -> None:
-        """Asks for an output, in the given memory if there is any."""
-        from . import _arrays  # noqa: PLC0415
+    def bind_output(self, name: str, *arguments: Any) -> None:
+        """Asks for an output; with device, type, shape and address, in that memory."""
+        value = None
+        if len(arguments) == 4:
+            _, element_type, shape, address = arguments
+            value = value_at(address, shape, element_type)
+        self.bind_ortvalue_output(name, value)
 
-        require_cpu(device_type)
-        self._bound[name] = None
-        if buffer_ptr is not None and shape is not None:
-            array = _arrays.array_at(buffer_ptr, shape, element_type)
-            self._bound[name] = _tenon.OrtValue.ortvalue_from_numpy(array)
+    def _known(self, name: str, values: Callable[[], list[_tenon.NodeArg]]) -> str:
+        """The name, if the session has it."""
+        names = [value.name for value in values()]
+        names += [value.name for value in self._session.get_overridable_initializers()]
+        if name not in names:
+            raise RuntimeError(f"expected one of {names}, got '{name}'")
+        return name
 
-    def bind_ortvalue_output(self, name: str, ortvalue: _tenon.OrtValue) -> None:
-        """Has an output written into a value."""
-        self._bound[name] = ortvalue
-
-    def _run(self, run_options: _tenon.RunOptions | None = None) -> None:
+    def run(self, run_options: _tenon.RunOptions | None = None) -> None:
         """Runs the session with what is bound."""
-        names = list(self._bound)
         self._outputs = self._session._run_with_values(
-            names, self._inputs, run_options, list(self._bound.values())
+            list(self._bound), self._inputs, run_options, list(self._bound.values())
         )
 
     def get_outputs(self) -> list[_tenon.OrtValue]:
@@ -490,8 +536,9 @@ class IOBinding:
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Forgets the bound outputs."""
+        """Forgets the bound outputs, and what the last run put there."""
         self._bound.clear()
+        self._outputs.clear()
 
     def synchronize_inputs(self) -> None:
         """Without effect: inputs on the CPU are ready."""
@@ -500,7 +547,93 @@ class IOBinding:
         """Without effect: outputs on the CPU are ready when the run ends."""
 
 
+class IOBinding:
+    """Inputs and outputs that are bound once and used by many runs."""
+
+    def __init__(self, session: Session) -> None:
+        self._iobinding = SessionIOBinding(session._sess)
+
+    def _run(self, run_options: _tenon.RunOptions | None) -> None:
+        self._iobinding.run(run_options)
+
+    def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
+        """Binds an array, which is not copied, to an input."""
+        self.bind_ortvalue_input(name, _tenon.OrtValue.ortvalue_from_numpy(arr_on_cpu))
+
+    def bind_ortvalue_input(self, name: str, ortvalue: _tenon.OrtValue) -> None:
+        """Binds a value to an input."""
+        self._iobinding.bind_ortvalue_input(name, ortvalue)
+
+    def bind_input(
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: Any,
+        shape: Sequence[int],
+        buffer_ptr: int,
+    ) -> None:
+        """Binds memory, which must outlive the binding's runs, to an input."""
+        require_cpu(device_type)
+        self.bind_ortvalue_input(name, value_at(buffer_ptr, shape, element_type))
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
+        """Asks for an output, in the given memory if there is any."""
+        require_cpu(device_type)
+        value = None
+        if buffer_ptr is not None and shape is not None:
+            value = value_at(buffer_ptr, shape, element_type)
+        self._iobinding.bind_ortvalue_output(name, value)
+
+    def bind_ortvalue_output(self, name: str, ortvalue: _tenon.OrtValue) -> None:
+        """Has an output written into a value."""
+        self._iobinding.bind_ortvalue_output(name, ortvalue)
+
+    def get_outputs(self) -> list[_tenon.OrtValue]:
+        """The outputs of the last run, in the order in which they were bound."""
+        return self._iobinding.get_outputs()
+
+    def get_outputs_as_ortvaluevector(self) -> list[_tenon.OrtValue]:
+        """The same as a vector."""
+        from ._vector import OrtValueVector  # noqa: PLC0415
+
+        return OrtValueVector(self.get_outputs())
+
+    def copy_outputs_to_cpu(self) -> list[np.ndarray]:
+        """The outputs of the last run as arrays."""
+        return self._iobinding.copy_outputs_to_cpu()
+
+    def clear_binding_inputs(self) -> None:
+        """Forgets the bound inputs."""
+        self._iobinding.clear_binding_inputs()
+
+    def clear_binding_outputs(self) -> None:
+        """Forgets the bound outputs, and what the last run put there."""
+        self._iobinding.clear_binding_outputs()
+
+    def synchronize_inputs(self) -> None:
+        """Without effect: inputs on the CPU are ready."""
+
+    def synchronize_outputs(self) -> None:
+        """Without effect: outputs on the CPU are ready when the run ends."""
+
+
+def value_at(address: int, shape: Sequence[int], element_type: Any) -> _tenon.OrtValue:
+    """A tensor over memory that somebody else owns."""
+    from . import _arrays  # noqa: PLC0415 - most programs never need it
+
+    return _arrays.value_at(address, shape, element_type)
+
+
 def require_cpu(device_type: str) -> None:
     """Raises for a device that this build does not have."""
-    if device_type != "cpu":
+    if device_type.lower() != "cpu":
         raise ValueError(f"expected the device 'cpu', got '{device_type}'")

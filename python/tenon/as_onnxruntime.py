@@ -27,6 +27,8 @@ def stand_in(name: str) -> types.ModuleType:
     """A module named `name` with all that its counterpart in Tenon has."""
     module = types.ModuleType(name)
     counterpart = importlib.import_module(STAND_INS[name])
+    if hasattr(counterpart, "__getattr__"):  # of what is loaded when it is first asked for
+        module.__getattr__ = counterpart.__getattr__  # type: ignore[method-assign]
     contents = {key: value for key, value in vars(counterpart).items() if key[:2] != "__"}
     vars(module).update(contents, __doc__=counterpart.__doc__)
     is_package = hasattr(counterpart, "__path__")

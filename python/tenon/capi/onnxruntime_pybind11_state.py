@@ -1,4 +1,27 @@
 """The native classes, functions and exceptions, at the place where onnxruntime has them."""
 
+from .._adapter import AdapterFormat  # noqa: F401
+from .._compiler import ModelCompiler  # noqa: F401
+from .._devices import (  # noqa: F401
+    OrtDevice,
+    OrtEpAssignedNode,
+    OrtEpAssignedSubgraph,
+    OrtEpContextData,
+    OrtEpContextDataBuffer,
+)
+from .._session import ModelMetadata, SessionIOBinding  # noqa: F401
+from .._sparse import (  # noqa: F401
+    SparseBlockSparseView,
+    SparseCooView,
+    SparseCsrView,
+    SparseTensor,
+)
 from .._tenon import *  # noqa: F403
 from .._tenon import Session as InferenceSession  # noqa: F401
+from .._tenon import SessionOptions
+from .._vector import OrtValueVector  # noqa: F401
+
+
+def get_default_session_options() -> SessionOptions:
+    """Options as they are for sessions that are given none."""
+    return SessionOptions()

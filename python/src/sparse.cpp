@@ -1,0 +1,114 @@
+#include "sparse.h"
+
+#include <nanobind/stl/vector.h>
+
+#include <vector>
+
+#include "element_types.h"
+#include "value.h"
+
+namespace tenon::python {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+Shape ShapeOf(const OrtTensorTypeAndShapeInfo* info) {
+  Shape shape(Get<size_t>(Api().GetDimensionsCount, info));
+  Check(Api().GetDimensions(info, shape.data(), shape.size()));
+  return shape;
+}
+
+// Bytes, name of the element type, shape.
+nb::tuple Part(const void* data, ONNXTensorElementDataType type, const Shape& shape) {
+  size_t bytes = static_cast<size_t>(Describe(type).size_bytes);
+  for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
+  return nb::make_tuple(nb::bytes(static_cast<const char*>(data), bytes), Describe(type).name,
+                        shape);
+}
+
+// A copy: the tensor is read and written by its format alone.
+nb::tuple Values(const Value& value) {
+  const auto info = Make<TensorInfoHandle>(Api().GetSparseTensorValuesTypeAndShape, value.get());
+  const auto type = Get<ONNXTensorElementDataType>(Api().GetTensorElementType, info.get());
+  if (Describe(type).format == nullptr) throw nb::type_error("sparse strings have no array");
+  return Part(Get<const void*>(Api().GetSparseTensorValues, value.get()), type,
+              ShapeOf(info.get()));
+}
+
+nb::tuple Indices(const Value& value, int format) {
+  const auto kind = static_cast<OrtSparseIndicesFormat>(format);
+  const auto info =
+      Make<TensorInfoHandle>(Api().GetSparseTensorIndicesTypeShape, value.get(), kind);
+  size_t count = 0;
+  const void* data = nullptr;
+  Check(Api().GetSparseTensorIndices(value.get(), kind, &count, &data));
+  return Part(data, Get<ONNXTensorElementDataType>(Api().GetTensorElementType, info.get()),
+              ShapeOf(info.get()));
+}
+
+Shape DenseShape(const Value& value) {
+  return ShapeOf(Make<TensorInfoHandle>(Api().GetTensorTypeAndShape, value.get()).get());
+}
+
+struct Array {
+  explicit Array(nb::handle object) {
+    if (!buffer.Borrow(object)) throw nb::type_error("expected a contiguous array of numbers");
+    shape.assign(buffer.view().shape, buffer.view().shape + buffer.view().ndim);
+  }
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(buffer.view().buf);
+  }
+  size_t size() const { return static_cast<size_t>(buffer.view().len / buffer.view().itemsize); }
+  Buffer buffer;
+  Shape shape;
+};
+
+ValueHandle Empty(const Shape& dense, const Array& values) {
+  const auto type = ElementTypeByFormat(values.buffer.view().format);
+  return Make<ValueHandle>(Api().CreateSparseTensorAsOrtValue, DefaultAllocator(), dense.data(),
+                           dense.size(), type);
+}
+
+Value MakeCoo(const Shape& dense, nb::handle values, nb::handle indices) {
+  const Array stored(values), places(indices);
+  ValueHandle handle = Empty(dense, stored);
+  Check(Api().FillSparseTensorCoo(handle.get(), CpuMemory(), stored.shape.data(),
+                                  stored.shape.size(), stored.data<void>(), places.data<int64_t>(),
+                                  places.size()));
+  return Value(std::move(handle));
+}
+
+Value MakeCsr(const Shape& dense, nb::handle values, nb::handle inner, nb::handle outer) {
+  const Array stored(values), columns(inner), rows(outer);
+  ValueHandle handle = Empty(dense, stored);
+  Check(Api().FillSparseTensorCsr(handle.get(), CpuMemory(), stored.shape.data(),
+                                  stored.shape.size(), stored.data<void>(), columns.data<int64_t>(),
+                                  columns.size(), rows.data<int64_t>(), rows.size()));
+  return Value(std::move(handle));
+}
+
+Value MakeBlocks(const Shape& dense, nb::handle values, nb::handle indices) {
+  const Array stored(values), places(indices);
+  ValueHandle handle = Empty(dense, stored);
+  Check(Api().FillSparseTensorBlockSparse(
+      handle.get(), CpuMemory(), stored.shape.data(), stored.shape.size(), stored.data<void>(),
+      places.shape.data(), places.shape.size(), places.data<int32_t>()));
+  return Value(std::move(handle));
+}
+
+}  // namespace
+
+void BindSparse(nb::module_& module) {
+  module.def("_sparse_coo", &MakeCoo);
+  module.def("_sparse_csr", &MakeCsr);
+  module.def("_sparse_blocks", &MakeBlocks);
+  module.def("_sparse_values", &Values);
+  module.def("_sparse_indices", &Indices);
+  module.def("_sparse_dense_shape", &DenseShape);
+  module.def("_sparse_format", [](const Value& value) {
+    return Get<OrtSparseFormat>(Api().GetSparseTensorFormat, value.get());
+  });
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,154 @@
+"""Devices by name, as programs for onnxruntime name them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from . import _tenon
+
+# Kinds of devices, and whose they are if nothing else is said.
+KINDS = {"cpu": 0, "cuda": 1, "gpu": 1, "dml": 1, "webgpu": 1, "fpga": 2, "cann": 3, "npu": 3}
+
+
+class OrtDeviceVendorId(IntEnum):
+    """PCI numbers of vendors."""
+
+    NONE = 0x0000
+    AMD = 0x1002
+    NVIDIA = 0x10DE
+    ARM = 0x13B5
+    MICROSOFT = 0x1414
+    HUAWEI = 0x19E5
+    QUALCOMM = 0x5143
+    INTEL = 0x8086
+
+
+VENDORS = {
+    "cuda": OrtDeviceVendorId.NVIDIA,
+    "dml": OrtDeviceVendorId.MICROSOFT,
+    "cann": OrtDeviceVendorId.HUAWEI,
+}
+
+
+def get_ort_device_type(device: str) -> int:
+    """The number of a kind of device."""
+    if device.lower() not in KINDS:
+        raise ValueError(f"Unsupported device type: '{device}'; there are {', '.join(KINDS)}")
+    return KINDS[device.lower()]
+
+
+class OrtDevice:
+    """A place for values. This build has the CPU's alone."""
+
+    def __init__(self, c_ort_device: tuple[int, int, int, int]) -> None:
+        """`c_ort_device` is kind, kind of memory, vendor and number."""
+        self._parts = c_ort_device
+
+    def _get_c_device(self) -> OrtDevice:
+        return self
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        """The device of that kind and number."""
+        kind = get_ort_device_type(ort_device_name)
+        if vendor_id < 0:
+            vendor_id = VENDORS.get(ort_device_name.lower(), OrtDeviceVendorId.NONE)
+        return OrtDevice((kind, 0, int(vendor_id), device_id))
+
+    def device_id(self) -> int:
+        """The number among devices of its kind."""
+        return self._parts[3]
+
+    def device_type(self) -> int:
+        """The number of its kind."""
+        return self._parts[0]
+
+    def device_vendor_id(self) -> int:
+        """Who made it."""
+        return self._parts[2]
+
+    def device_mem_type(self) -> int:
+        """The kind of memory."""
+        return self._parts[1]
+
+
+class OrtEpAssignedNode:
+    """A node, as the model has it."""
+
+    __slots__ = ("domain", "name", "op_type")
+
+    def __init__(self, name: str, domain: str, op_type: str) -> None:
+        self.name, self.domain, self.op_type = name, domain, op_type
+
+
+class OrtEpAssignedSubgraph:
+    """The nodes that one provider runs."""
+
+    __slots__ = ("_nodes", "ep_name")
+
+    def __init__(self, ep_name: str, nodes: list[OrtEpAssignedNode]) -> None:
+        self.ep_name = ep_name
+        self._nodes = nodes
+
+    def get_nodes(self) -> list[OrtEpAssignedNode]:
+        """All of them."""
+        return list(self._nodes)
+
+
+class OrtEpContextData:
+    """Data of a compiled part of a model. No provider of this build compiles parts."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self._content = content
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return len(self._content)
+
+    def read(self, offset: int = 0, length: int | None = None) -> bytes:
+        """Some of the bytes, or all."""
+        end = None if length is None else offset + length
+        return self._content[offset:end]
+
+
+class OrtEpContextDataBuffer:
+    """Room for the data of a compiled part of a model."""
+
+    __slots__ = ("_content", "max_size")
+
+    def __init__(self, max_size: int = 0) -> None:
+        self.max_size = max_size
+        self._content: bytearray | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return len(self._content or b"")
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether allocate was called."""
+        return self._content is not None
+
+    def allocate(self, size: int) -> None:
+        """Makes room for that many bytes."""
+        if size > self.max_size:
+            raise ValueError(f"expected at most {self.max_size} bytes, got {size}")
+        self._content = bytearray(size)
+
+    def write(self, data: bytes, offset: int = 0) -> None:
+        """Writes into the room."""
+        if self._content is None or offset + len(data) > len(self._content):
+            raise ValueError("expected data that fits into what was allocated")
+        self._content[offset : offset + len(data)] = data
+
+
+def describe_assignment(
+    session: _tenon.Session,
+) -> list[OrtEpAssignedSubgraph]:
+    """What each provider of a session runs."""
+    return [
+        OrtEpAssignedSubgraph(name, [OrtEpAssignedNode(*node) for node in nodes])
+        for name, nodes in session._assignment()
+    ]
