@@ -21,15 +21,8 @@ struct NBitsGemvTable {
   size_t (*lanes)(size_t block_bytes);
   void (*run)(const NBitsMatrix& w, const float* arranged, const float* bias, size_t first,
               size_t count, float* y);
+  void (*unpack)(const NBitsMatrix& w, size_t row, float* out);
 };
-
-inline float NBitsZeroPoint(const NBitsMatrix& w, size_t row, size_t block) {
-  if (w.float_zero_points) return w.float_zero_points[row * w.blocks() + block];
-  if (w.zero_points == nullptr) return static_cast<float>(1u << (w.bits - 1));
-  const size_t bit = block * w.bits;
-  const unsigned byte = w.zero_points[row * w.zero_stride + bit / 8];
-  return static_cast<float>(byte >> (bit % 8) & ((1u << w.bits) - 1));
-}
 
 }  // namespace tenon::kernels
 #endif
@@ -81,7 +74,7 @@ void RunRows(const NBitsMatrix& w, const float* HWY_RESTRICT arranged, size_t ro
     V sum[kRows];
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
-      sum[r] = hn::Mul(x_sum, hn::Set(d, -NBitsZeroPoint(w, row + r, block)));
+      sum[r] = hn::Mul(x_sum, hn::Set(d, -w.ZeroPoint(row + r, block)));
     }
     for (size_t i = 0; i < block_bytes; i += kLanes) {
 #pragma GCC unroll 4
@@ -139,9 +132,65 @@ void Run(const NBitsMatrix& w, const float* arranged, const float* bias, size_t 
   }
 }
 
+template <size_t kBits, size_t kPart, class D, class Bytes>
+HWY_INLINE hn::Vec<D> UnpackPart(D d, Bytes bytes, hn::Vec<D> zero, hn::Vec<D> scale) {
+  const hn::RebindToSigned<D> di;
+  const auto element = hn::And(hn::ShiftRight<kPart * kBits>(bytes), hn::Set(di, (1 << kBits) - 1));
+  return hn::Mul(hn::Sub(hn::ConvertTo(d, element), zero), scale);
+}
+
+template <size_t kBits, size_t kLanes>
+void UnpackRow(const NBitsMatrix& w, size_t row, float* HWY_RESTRICT out) {
+  const hn::CappedTag<float, kLanes> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<uint8_t, decltype(d)> db;
+  const size_t blocks = w.blocks(), block_bytes = w.block_size * kBits / 8;
+  const uint8_t* HWY_RESTRICT bytes = w.data + row * blocks * block_bytes;
+  for (size_t block = 0; block < blocks; ++block, bytes += block_bytes) {
+    const auto zero = hn::Set(d, w.ZeroPoint(row, block));
+    const auto scale = hn::Set(d, w.scales[row * blocks + block]);
+    for (size_t i = 0; i < block_bytes; i += kLanes, out += kLanes * 8 / kBits) {
+      const auto unit = hn::PromoteTo(di, hn::LoadU(db, bytes + i));
+      const auto v0 = UnpackPart<kBits, 0>(d, unit, zero, scale);
+      if constexpr (kBits == 8) {
+        hn::StoreU(v0, d, out);
+      } else if constexpr (kBits == 4) {
+        hn::StoreInterleaved2(v0, UnpackPart<kBits, 1>(d, unit, zero, scale), d, out);
+      } else {
+        hn::StoreInterleaved4(v0, UnpackPart<kBits, 1>(d, unit, zero, scale),
+                              UnpackPart<kBits, 2>(d, unit, zero, scale),
+                              UnpackPart<kBits, 3>(d, unit, zero, scale), d, out);
+      }
+    }
+  }
+}
+
+template <size_t kLanes>
+void UnpackBits(const NBitsMatrix& w, size_t row, float* out) {
+  switch (w.bits) {
+    case 2:
+      return UnpackRow<2, kLanes>(w, row, out);
+    case 4:
+      return UnpackRow<4, kLanes>(w, row, out);
+    default:
+      return UnpackRow<8, kLanes>(w, row, out);
+  }
+}
+
+void Unpack(const NBitsMatrix& w, size_t row, float* out) {
+  switch (LanesFor(w.block_size * w.bits / 8)) {
+    case 4:
+      return UnpackBits<4>(w, row, out);
+    case 8:
+      return UnpackBits<std::min<size_t>(8, kMostLanes)>(w, row, out);
+    default:
+      return UnpackBits<kMostLanes>(w, row, out);
+  }
+}
+
 }  // namespace
 
-const NBitsGemvTable kNBitsGemvTable = {&LanesFor, &Run};
+const NBitsGemvTable kNBitsGemvTable = {&LanesFor, &Run, &Unpack};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
@@ -182,6 +231,8 @@ void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias
                   size_t count, float* y) {
   Active().run(w, arranged, bias, first, count, y);
 }
+
+void UnpackNBitsRow(const NBitsMatrix& w, size_t row, float* out) { Active().unpack(w, row, out); }
 
 }  // namespace tenon::kernels
 #endif

@@ -25,6 +25,13 @@ struct NBitsMatrix {
   const float* float_zero_points = nullptr;
 
   size_t blocks() const { return (k + block_size - 1) / block_size; }
+  float ZeroPoint(size_t row, size_t block) const {
+    if (float_zero_points) return float_zero_points[row * blocks() + block];
+    if (zero_points == nullptr) return static_cast<float>(1u << (bits - 1));
+    const size_t bit = block * bits;
+    const unsigned byte = zero_points[row * zero_stride + bit / 8];
+    return static_cast<float>(byte >> (bit % 8) & ((1u << bits) - 1));
+  }
 };
 
 // Floats that ArrangeNBitsVector writes.
@@ -35,5 +42,17 @@ void ArrangeNBitsVector(const NBitsMatrix& w, const float* x, float* arranged);
 // Elements [first, first + count) of y. bias: [n] or null.
 void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias, size_t first,
                   size_t count, float* y);
+
+// The same with x rounded to 8 bits in each block: for a matrix of 4 bits where the machine has
+// dot products of bytes, some three times as fast.
+bool HasByteNBitsGemv(const NBitsMatrix& w);
+// Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64.
+size_t ArrangedNBitsBytes(const NBitsMatrix& w);
+void ArrangeNBitsBytes(const NBitsMatrix& w, const float* x, std::byte* arranged);
+void RunByteNBitsGemv(const NBitsMatrix& w, const std::byte* arranged, const float* bias,
+                      size_t first, size_t count, float* y);
+
+// Row `row` as floats; writes whole blocks, blocks() * block_size elements.
+void UnpackNBitsRow(const NBitsMatrix& w, size_t row, float* out);
 
 }  // namespace tenon::kernels

@@ -15,15 +15,16 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 // Columns of the product that one task computes: their weights, as floats, stay in the L2 cache.
 constexpr size_t kTaskColumns = 32;
 
-// y = a x w' + bias, where fill_row(j, floats) gives row j of w, [n, k].
+// y = a x w' + bias, where fill_row(j, floats) gives row j of w, [n, k], and may write `stride`
+// floats.
 template <class FillRow>
-Status MultiplyByRows(KernelContext& context, size_t n, size_t k, const float* bias,
+Status MultiplyByRows(KernelContext& context, size_t n, size_t k, size_t stride, const float* bias,
                       FillRow&& fill_row) {
   const Tensor& a = context.Input(0);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   const size_t m = static_cast<size_t>(y.size()) / n;
-  const size_t row_bytes = RoundUp<size_t>(kTaskColumns * k * sizeof(float), 64);
+  const size_t row_bytes = RoundUp<size_t>(kTaskColumns * stride * sizeof(float), 64);
   const size_t gemm_bytes = kernels::GemmScratchSize({m, kTaskColumns, k}, false);
   const size_t rest = n % kTaskColumns;
   const size_t rest_bytes = rest ? kernels::GemmScratchSize({m, rest, k}, false) : 0;
@@ -32,11 +33,12 @@ Status MultiplyByRows(KernelContext& context, size_t n, size_t k, const float* b
                                const size_t first = task * kTaskColumns,
                                             count = std::min(kTaskColumns, n - first);
                                auto* rows = reinterpret_cast<float*>(scratch);
-                               for (size_t j = 0; j < count; ++j) fill_row(first + j, rows + j * k);
+                               for (size_t j = 0; j < count; ++j)
+                                 fill_row(first + j, rows + j * stride);
                                kernels::GemmArgs args;
                                args.sizes = {m, count, k};
                                args.a = kernels::RowMajor(a.data<float>(), k);
-                               args.b = kernels::Transposed(rows, k);
+                               args.b = kernels::Transposed(rows, stride);
                                args.c = y.data<float>() + first;
                                args.ldc = n;
                                if (bias) args.epilogue.bias_columns = bias + first;
@@ -72,11 +74,12 @@ Status CheckElements(const ShapeContext& context, size_t i, std::optional<int64_
 enum NBitsInput : size_t { kA, kB, kScales, kZeroPoints, kGroups, kBias };
 
 struct NBitsAttrs {
-  int64_t k = 0, n = 0, bits = 4, block_size = 0;
+  int64_t k = 0, n = 0, bits = 4, block_size = 0, accuracy_level = 0;
   static constexpr auto Fields() {
     using A = NBitsAttrs;
     return std::tuple(Field("K", &A::k), Field("N", &A::n), Field("bits", &A::bits),
-                      Field("block_size", &A::block_size));
+                      Field("block_size", &A::block_size),
+                      Field("accuracy_level", &A::accuracy_level));
   }
   int64_t blocks() const { return CeilDiv(k, block_size); }
   // Bytes of a row's zero points, where these are packed.
@@ -116,73 +119,7 @@ Status InferNBits(const NBitsAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(y));
 }
 
-class NBitsWeights {
- public:
-  NBitsWeights(const NBitsAttrs& attrs, const KernelContext& context)
-      : k_(static_cast<size_t>(attrs.k)),
-        bits_(static_cast<size_t>(attrs.bits)),
-        block_size_(static_cast<size_t>(attrs.block_size)),
-        blocks_(static_cast<size_t>(attrs.blocks())),
-        zero_bytes_(static_cast<size_t>(attrs.zero_bytes())),
-        b_(context.Input(kB).data<uint8_t>()),
-        scales_(context.Input(kScales).data<float>()) {
-    if (context.HasInput(kZeroPoints)) zero_points_ = &context.Input(kZeroPoints);
-    if (context.HasInput(kGroups)) groups_ = context.Input(kGroups).data<int32_t>();
-  }
-
-  void FillRow(size_t row, float* out) const {
-    const uint8_t* packed = b_ + row * blocks_ * (block_size_ * bits_ / 8);
-    if (groups_) {
-      for (size_t i = 0; i < k_; ++i) {
-        const auto block = static_cast<size_t>(groups_[i]);
-        out[i] = (static_cast<float>(UnpackBits(packed, i, bits_)) - ZeroPoint(row, block)) *
-                 scales_[row * blocks_ + block];
-      }
-      return;
-    }
-    for (size_t block = 0; block < blocks_; ++block) {
-      const size_t first = block * block_size_, n = std::min(block_size_, k_ - first);
-      FillBlock(packed + first * bits_ / 8, n, ZeroPoint(row, block),
-                scales_[row * blocks_ + block], out + first);
-    }
-  }
-
- private:
-  float ZeroPoint(size_t row, size_t block) const {
-    if (zero_points_ == nullptr) return static_cast<float>(1 << (bits_ - 1));
-    if (zero_points_->type() == DataType::kUint8) {
-      return UnpackBits(zero_points_->data<uint8_t>() + row * zero_bytes_, block, bits_);
-    }
-    return zero_points_->data<float>()[row * blocks_ + block];
-  }
-
-  void FillBlock(const uint8_t* packed, size_t n, float zero_point, float scale, float* out) const {
-    if (bits_ == 4) {
-      for (size_t i = 0; i + 1 < n; i += 2) {
-        out[i] = (static_cast<float>(packed[i / 2] & 15) - zero_point) * scale;
-        out[i + 1] = (static_cast<float>(packed[i / 2] >> 4) - zero_point) * scale;
-      }
-      if (n % 2) out[n - 1] = (static_cast<float>(packed[n / 2] & 15) - zero_point) * scale;
-      return;
-    }
-    for (size_t i = 0; i < n; ++i) {
-      out[i] = (static_cast<float>(UnpackBits(packed, i, bits_)) - zero_point) * scale;
-    }
-  }
-
-  const size_t k_, bits_, block_size_, blocks_, zero_bytes_;
-  const uint8_t* const b_;
-  const float* const scales_;
-  const Tensor* zero_points_ = nullptr;
-  const int32_t* groups_ = nullptr;
-};
-
-// Rows of A up to which each is multiplied by the packed weights: for more, unpacking them once
-// pays.
-constexpr size_t kMostVectors = 6;
-
-Status MultiplyVectors(const NBitsAttrs& attrs, KernelContext& context) {
-  Tensor& y = context.Output(0);
+kernels::NBitsMatrix WeightsOf(const NBitsAttrs& attrs, const KernelContext& context) {
   kernels::NBitsMatrix w;
   w.k = static_cast<size_t>(attrs.k);
   w.bits = static_cast<size_t>(attrs.bits);
@@ -198,25 +135,43 @@ Status MultiplyVectors(const NBitsAttrs& attrs, KernelContext& context) {
       w.float_zero_points = zeros.data<float>();
     }
   }
-  const float* bias = context.HasInput(kBias) ? context.Input(kBias).data<float>() : nullptr;
-  const auto n = static_cast<size_t>(attrs.n), m = static_cast<size_t>(y.size()) / n;
-  const size_t arranged_size = RoundUp<size_t>(kernels::ArrangedNBitsSize(w), 16);
-  auto* arranged = static_cast<float*>(context.Scratch(m * arranged_size * sizeof(float)));
-  if (arranged == nullptr) return RuntimeException("out of memory for {} rows of {}", m, w.k);
-  for (size_t i = 0; i < m; ++i) {
-    kernels::ArrangeNBitsVector(w, context.Input(kA).data<float>() + i * w.k,
-                                arranged + i * arranged_size);
+  return w;
+}
+
+// Row `row`, where element i belongs to block groups[i].
+void FillGroupedRow(const kernels::NBitsMatrix& w, const int32_t* groups, size_t row, float* out) {
+  const uint8_t* packed = w.data + row * w.blocks() * (w.block_size * w.bits / 8);
+  for (size_t i = 0; i < w.k; ++i) {
+    const auto block = static_cast<size_t>(groups[i]);
+    out[i] = (static_cast<float>(UnpackBits(packed, i, w.bits)) - w.ZeroPoint(row, block)) *
+             w.scales[row * w.blocks() + block];
   }
+}
+
+// Rows of A up to which each is multiplied by the packed weights: for more, unpacking them once
+// pays.
+constexpr size_t kMostVectors = 5, kMostByteVectors = 20;
+
+// Each row of A in the order of the packed weights, `bytes` apart: arrange(row, memory); then
+// run(arranged, first column, columns, row of y).
+template <class Arrange, class Multiply>
+Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, size_t bytes,
+                       Arrange&& arrange, Multiply&& multiply) {
+  const Tensor& a = context.Input(kA);
+  Tensor& y = context.Output(0);
+  const auto m = static_cast<size_t>(a.size()) / w.k, n = static_cast<size_t>(y.shape().back());
+  bytes = RoundUp<size_t>(bytes, 64);
+  auto* arranged = static_cast<std::byte*>(context.Scratch(m * bytes));
+  if (arranged == nullptr) return RuntimeException("out of memory for {} rows of {}", m, w.k);
+  for (size_t i = 0; i < m; ++i) arrange(a.data<float>() + i * w.k, arranged + i * bytes);
   // Weights that are worth a task; they stay in the L1 cache for all rows of A.
   constexpr size_t kTaskWeights = 65536;
   const size_t step = std::max<size_t>(1, kTaskWeights / w.k / 4) * 4;
-  const size_t tasks = CeilDiv(n, step);
-  context.threads().ParallelFor(tasks, 1, [&](size_t begin, size_t end) {
+  context.threads().ParallelFor(CeilDiv(n, step), 1, [&](size_t begin, size_t end) {
     for (size_t task = begin; task < end; ++task) {
       const size_t first = task * step, count = std::min(step, n - first);
       for (size_t i = 0; i < m; ++i) {
-        kernels::RunNBitsGemv(w, arranged + i * arranged_size, bias, first, count,
-                              y.data<float>() + i * n);
+        multiply(arranged + i * bytes, first, count, y.data<float>() + i * n);
       }
     }
   });
@@ -226,20 +181,40 @@ Status MultiplyVectors(const NBitsAttrs& attrs, KernelContext& context) {
 Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   const auto rows = static_cast<size_t>(context.Output(0).size() / attrs.n);
   if (rows == 0) return OkStatus();
-  if (rows <= kMostVectors && !context.HasInput(kGroups)) return MultiplyVectors(attrs, context);
+  const kernels::NBitsMatrix w = WeightsOf(attrs, context);
+  const float* bias = context.HasInput(kBias) ? context.Input(kBias).data<float>() : nullptr;
+  const auto n = static_cast<size_t>(attrs.n);
   if (context.HasInput(kGroups)) {
+    const int32_t* groups = context.Input(kGroups).data<int32_t>();
     for (int64_t i = 0; i < attrs.k; ++i) {
-      const int32_t block = context.Input(kGroups).data<int32_t>()[i];
-      if (block < 0 || block >= attrs.blocks()) {
-        return InvalidArgument("input 4: expected blocks in [0, {}), got {}", attrs.blocks(),
-                               block);
-      }
+      if (groups[i] >= 0 && groups[i] < attrs.blocks()) continue;
+      return InvalidArgument("input 4: expected blocks in [0, {}), got {}", attrs.blocks(),
+                             groups[i]);
     }
+    return MultiplyByRows(context, n, w.k, w.k, bias,
+                          [&](size_t row, float* out) { FillGroupedRow(w, groups, row, out); });
   }
-  const NBitsWeights weights(attrs, context);
-  return MultiplyByRows(context, static_cast<size_t>(attrs.n), static_cast<size_t>(attrs.k),
-                        context.HasInput(kBias) ? context.Input(kBias).data<float>() : nullptr,
-                        [&](size_t row, float* out) { weights.FillRow(row, out); });
+  // Level 4 allows to round A to 8 bits.
+  if (attrs.accuracy_level == 4 && rows <= kMostByteVectors && kernels::HasByteNBitsGemv(w)) {
+    return MultiplyVectors(
+        w, context, kernels::ArrangedNBitsBytes(w),
+        [&](const float* x, std::byte* into) { kernels::ArrangeNBitsBytes(w, x, into); },
+        [&](const std::byte* x, size_t first, size_t count, float* y) {
+          kernels::RunByteNBitsGemv(w, x, bias, first, count, y);
+        });
+  }
+  if (rows <= kMostVectors) {
+    return MultiplyVectors(
+        w, context, kernels::ArrangedNBitsSize(w) * sizeof(float),
+        [&](const float* x, std::byte* into) {
+          kernels::ArrangeNBitsVector(w, x, reinterpret_cast<float*>(into));
+        },
+        [&](const std::byte* x, size_t first, size_t count, float* y) {
+          kernels::RunNBitsGemv(w, reinterpret_cast<const float*>(x), bias, first, count, y);
+        });
+  }
+  return MultiplyByRows(context, n, w.k, w.blocks() * w.block_size, bias,
+                        [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); });
 }
 
 // MatMulBnb4-1: the weights, [N, K], are one run of blocks, each with its largest magnitude; the
@@ -299,7 +274,7 @@ Status RunBnb4(const Bnb4Attrs& attrs, KernelContext& context) {
   const auto* largest = context.Input(2).data<float>();
   const auto k = static_cast<size_t>(attrs.k), block_size = static_cast<size_t>(attrs.block_size);
   return MultiplyByRows(
-      context, static_cast<size_t>(attrs.n), k, nullptr, [&](size_t row, float* out) {
+      context, static_cast<size_t>(attrs.n), k, k, nullptr, [&](size_t row, float* out) {
         for (size_t i = 0; i < k; ++i) {
           const size_t at = row * k + i;
           const int shift = at % 2 ? 0 : 4;

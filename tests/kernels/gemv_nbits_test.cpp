@@ -74,7 +74,89 @@ void CheckCase(const NBitsCase& c, bool with_bias) {
   }
 }
 
+// Against the matrix unpacked and x rounded to 8 bits in each block, in double.
+void CheckBytesCase(const NBitsCase& c) {
+  SCOPED_TRACE(std::to_string(c.n) + " x " + std::to_string(c.k) + " in blocks of " +
+               std::to_string(c.block_size));
+  Random random(c.n * 17 + c.k);
+  NBitsMatrix w;
+  w.k = c.k;
+  w.bits = c.bits;
+  w.block_size = c.block_size;
+  const size_t blocks = w.blocks(), padded = blocks * c.block_size;
+  w.zero_stride = (blocks * c.bits + 7) / 8;
+  std::vector<uint8_t> data(c.n * padded * c.bits / 8), zeros(c.n * w.zero_stride);
+  for (uint8_t& byte : data) byte = static_cast<uint8_t>(random.Next());
+  for (uint8_t& byte : zeros) byte = static_cast<uint8_t>(random.Next());
+  const std::vector<float> scales = random.Floats(c.n * blocks, -1, 1),
+                           x = random.Floats(c.k, -1, 1), bias = random.Floats(c.n, -1, 1);
+  w.data = data.data();
+  w.scales = scales.data();
+  if (c.zeros == Zeros::kPacked) w.zero_points = zeros.data();
+  std::vector<float> row(padded), y(c.n);
+  for (size_t j = 0; j < c.n; ++j) {
+    UnpackNBitsRow(w, j, row.data());
+    for (size_t p = 0; p < c.k; ++p) {
+      const size_t block = p / c.block_size;
+      double zero = 1u << (c.bits - 1);
+      if (w.zero_points) zero = ElementAt(zeros.data() + j * w.zero_stride, block, c.bits);
+      const double element = ElementAt(data.data() + j * padded * c.bits / 8, p, c.bits);
+      ASSERT_NEAR(row[p], (element - zero) * scales[j * blocks + block], 1e-5);
+    }
+  }
+  if (!HasByteNBitsGemv(w)) return;
+  std::vector<std::byte> memory(ArrangedNBitsBytes(w) + 64);
+  std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
+  ArrangeNBitsBytes(w, x.data(), arranged);
+  RunByteNBitsGemv(w, arranged, bias.data(), 0, c.n, y.data());
+  for (size_t j = 0; j < c.n; ++j) {
+    UnpackNBitsRow(w, j, row.data());
+    double sum = bias[j], slack = 1e-5;
+    for (size_t p = 0; p < c.k; ++p) {
+      sum += double{x[p]} * row[p];
+      slack += std::abs(row[p]) * 0.5 / 127 * 1.01;  // half a step of x, at most 1
+    }
+    EXPECT_NEAR(y[j], sum, slack) << "element " << j;
+  }
+}
+
 class GemvNBitsTest : public TargetTest {};
+
+TEST_F(GemvNBitsTest, UnpacksAndRoundsToBytesOnEveryTarget) {
+  OnEveryTarget([] {
+    for (const NBitsCase& c : kCases) {
+      if (c.zeros != Zeros::kFloats) CheckBytesCase(c);
+    }
+    for (const size_t k : {1, 31, 32, 33, 64, 96, 127, 500, 1024}) {
+      for (const size_t block : {32, 64, 256}) {
+        CheckBytesCase({5, k, 4, block, Zeros::kNone});
+        CheckBytesCase({4, k, 4, block, Zeros::kPacked});
+      }
+    }
+  });
+}
+
+TEST_F(GemvNBitsTest, RoundsWhatBytesHoldWithoutLoss) {
+  NBitsMatrix w;
+  w.k = w.block_size = 32;
+  const std::vector<uint8_t> data(16, 0x9a);  // elements 10, 9, 10, 9, ...
+  const float scale = 2;
+  w.data = data.data();
+  w.scales = &scale;
+  if (!HasByteNBitsGemv(w)) GTEST_SKIP() << "no dot products of bytes here";
+  std::vector<float> x(32);
+  double expected = 0;
+  for (size_t i = 0; i < 32; ++i) {
+    x[i] = static_cast<float>(static_cast<int>(i * 8) - 121);  // up to 127
+    expected += x[i] * (i % 2 ? 1 : 2) * scale;
+  }
+  std::vector<std::byte> memory(ArrangedNBitsBytes(w) + 64);
+  std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
+  ArrangeNBitsBytes(w, x.data(), arranged);
+  float y = 0;
+  RunByteNBitsGemv(w, arranged, nullptr, 0, 1, &y);
+  EXPECT_NEAR(y, expected, 1e-3 * std::abs(expected));
+}
 
 TEST_F(GemvNBitsTest, MatchesReferenceAtEveryWidthOnEveryTarget) {
   OnEveryTarget([] {
