@@ -1,6 +1,7 @@
 #include "kernels/conv_bytes.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 
@@ -101,6 +102,97 @@ void GatherPixels(const ConvGeneralShape& shape, const uint8_t* in, size_t first
   }
 }
 
+// The bytes that a panel's pixels meet, for small kernels: where the runs of each tap lie is found
+// once for all channels.
+class PanelGather {
+ public:
+  // Bytes that Run may write, and read, behind the last row and run.
+  static constexpr size_t kSlack = 32;
+
+  // Whether the table of runs has room for these pixels.
+  bool Prepare(const ConvGeneralShape& shape, size_t first, size_t count) {
+    const size_t width = shape.dims[2].out, height = shape.dims[1].out;
+    const size_t runs = (first + count - 1) / width - first / width + 1;
+    stride_ = shape.dims[2].stride;
+    if (runs * KernelTaps(shape) > kMostPieces || stride_ > 2) return false;
+    ForEachTap(shape, [&](size_t tap_z, size_t tap_y, size_t tap_x) {
+      for (size_t done = 0; done < count;) {
+        const size_t pixel = first + done;
+        Run run = {pixel / width / height, pixel / width % height, pixel % width, 0, done};
+        run.count = std::min(width - run.x, count - done);
+        pieces_[piece_count_++] = PieceOf(shape, {tap_z, tap_y, tap_x}, run);
+        done += run.count;
+      }
+    });
+    runs_ = runs;
+    return true;
+  }
+
+  // Rows of `nr` bytes, kSlack bytes at most, for all taps of the plane `channel`; `end` is that of
+  // all memory that may be read.
+  uint8_t* GatherChannel(const uint8_t* channel, const uint8_t* end, uint8_t zero, size_t nr,
+                         uint8_t* into) const {
+    const Piece* piece = pieces_.data();
+    for (const Piece* last = piece + piece_count_; piece < last; into += nr) {
+      for (size_t i = 0; i < runs_; ++i, ++piece) Copy(*piece, channel, end, zero, into);
+    }
+    return into;
+  }
+
+ private:
+  static constexpr size_t kMostPieces = 512;
+
+  // Of a row: `zeros` zeros, `copied` bytes from offset `from`, and zeros up to `count`.
+  struct Piece {
+    uint8_t position, zeros, copied, count;
+    ptrdiff_t from;
+  };
+
+  static Piece PieceOf(const ConvGeneralShape& shape, const size_t (&tap)[3], const Run& run) {
+    const auto position = static_cast<uint8_t>(run.position);
+    const auto count = static_cast<uint8_t>(run.count);
+    const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+    const ptrdiff_t z = static_cast<ptrdiff_t>(run.z * depth.stride) + TapShift(depth, tap[0]);
+    const ptrdiff_t y = static_cast<ptrdiff_t>(run.y * height.stride) + TapShift(height, tap[1]);
+    if (z < 0 || z >= static_cast<ptrdiff_t>(depth.in) || y < 0 ||
+        y >= static_cast<ptrdiff_t>(height.in)) {
+      return {position, count, 0, count, 0};
+    }
+    const ptrdiff_t shift = TapShift(width, tap[2]) + static_cast<ptrdiff_t>(run.x * width.stride);
+    const Range inside = StridedInside(run.count, width.stride, shift, width.in);
+    const auto row = static_cast<ptrdiff_t>(
+        (static_cast<size_t>(z) * height.in + static_cast<size_t>(y)) * width.in);
+    return {position, static_cast<uint8_t>(inside.first),
+            static_cast<uint8_t>(inside.last - inside.first), count,
+            row + static_cast<ptrdiff_t>(inside.first * width.stride) + shift};
+  }
+
+  void Copy(const Piece& piece, const uint8_t* channel, const uint8_t* end, uint8_t zero,
+            uint8_t* row) const {
+    uint8_t* into = row + piece.position;
+    for (size_t i = 0; i < piece.zeros; ++i) into[i] = zero;
+    if (piece.copied > 0) CopyInside(piece, channel + piece.from, end, into + piece.zeros);
+    for (size_t i = piece.zeros + piece.copied; i < piece.count; ++i) into[i] = zero;
+  }
+
+  // Whole vectors where they stay inside; what they write too much is written again later.
+  void CopyInside(const Piece& piece, const uint8_t* from, const uint8_t* end,
+                  uint8_t* into) const {
+    if (static_cast<size_t>(end - from) < kSlack * stride_) {
+      for (size_t i = 0; i < piece.copied; ++i) into[i] = from[i * stride_];
+    } else if (stride_ == 1) {
+      std::memcpy(into, from, kSlack);
+    } else {
+      uint8_t even[kSlack];
+      for (size_t i = 0; i < kSlack; ++i) even[i] = from[2 * i];
+      std::memcpy(into, even, kSlack);
+    }
+  }
+
+  size_t stride_ = 1, runs_ = 0, piece_count_ = 0;
+  std::array<Piece, kMostPieces> pieces_;
+};
+
 size_t ElementBytes(ByteOutput type) {
   return type == ByteOutput::kInt32 || type == ByteOutput::kFloat ? 4 : 1;
 }
@@ -131,18 +223,32 @@ class GroupConv {
     const size_t first = panel * tile_.nr, count = std::min(tile_.nr, pixels - first);
     ByteMatrix b = {in_ + first, args_.in_is_signed, InPixels(args_.shape), 1};
     if (!IsPointwise(args_.shape)) {
-      GatherPixels(args_.shape, in_, first, count, static_cast<uint8_t>(args_.in_zero), tile_.nr,
-                   rows_);
+      Gather(first, count);
       b.data = rows_;
       b.row_stride = tile_.nr;
     }
-    table_.pack_panel(tile_, b, count, depth_, panel_, column_sums_);
+    table_.PackPanel(b, count, depth_, panel_, column_sums_);
     for (size_t c = 0; c < channels_; c += tile_.mr) {
       RunTile(c, std::min(tile_.mr, channels_ - c), first, count);
     }
   }
 
  private:
+  void Gather(size_t first, size_t count) {
+    const auto zero = static_cast<uint8_t>(args_.in_zero);
+    PanelGather gather;
+    if (!gather.Prepare(args_.shape, first, count)) {
+      GatherPixels(args_.shape, in_, first, count, zero, tile_.nr, rows_);
+      return;
+    }
+    const size_t pixels = InPixels(args_.shape);
+    const uint8_t* end = args_.in + args_.shape.batch * args_.shape.in_channels * pixels;
+    uint8_t* into = rows_;
+    for (size_t c = 0; c < args_.shape.in_channels / args_.shape.groups; ++c) {
+      into = gather.GatherChannel(in_ + c * pixels, end, zero, tile_.nr, into);
+    }
+  }
+
   void RunTile(size_t first_row, size_t rows, size_t pixel, size_t count) {
     alignas(64) int32_t sums[kMaxByteTileRows * kMaxByteTileColumns];
     table_.run_tile(weights_ + first_row * tile_.RowBytes(depth_), panel_, tile_.Depth(depth_),
@@ -197,8 +303,8 @@ void PackByteConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, 
   const ByteGemmTable& table = ActiveByteGemm();
   const size_t depth = Depth(shape), channels = shape.out_channels / shape.groups;
   for (size_t group = 0; group < shape.groups; ++group) {
-    table.pack_rows(table.shape, {weights, is_signed, depth, 1}, channels, depth, packed,
-                    reinterpret_cast<int32_t*>(packed + GroupRowsBytes(shape, table.shape)));
+    table.PackRows({weights, is_signed, depth, 1}, channels, depth, packed,
+                   reinterpret_cast<int32_t*>(packed + GroupRowsBytes(shape, table.shape)));
     weights += channels * depth;
     packed += GroupStride(shape, table.shape);
   }
@@ -211,7 +317,8 @@ size_t ByteConvTaskCount(const ConvGeneralShape& shape) {
 size_t ByteConvScratchSize(const ConvGeneralShape& shape) {
   const ByteTileShape& tile = ActiveByteGemm().shape;
   const size_t depth = Depth(shape);
-  return tile.PanelBytes(depth) + (IsPointwise(shape) ? 0 : RoundUp64(depth * tile.nr));
+  return tile.PanelBytes(depth) +
+         (IsPointwise(shape) ? 0 : RoundUp64(depth * tile.nr + PanelGather::kSlack));
 }
 
 void RunByteConvTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {

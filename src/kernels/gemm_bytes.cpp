@@ -241,7 +241,9 @@ const ByteGemmTable kByteGemmTable = {{.mr = kMr, .nr = kNr, .group = 2, .a_byte
                                       &RunAnyTile,
                                       &PackRows,
                                       &PackPanel,
-                                      &StoreRow};
+                                      &StoreRow,
+                                      nullptr,
+                                      nullptr};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
@@ -258,9 +260,12 @@ const ByteGemmTable* DotProductTable() {
 #if HWY_TARGETS & HWY_AVX3
   static const std::pair<bool, ByteGemmTable> found = [] {
     ByteGemmTable table = N_AVX3::kByteGemmTable;
-    const RunByteTile tile = FindVnniTile(&table.shape);
-    if (tile != nullptr) table.run_tile = tile;
-    return std::pair(tile != nullptr, table);
+    const VnniFunctions functions = FindVnni(&table.shape);
+    if (functions.run_tile == nullptr) return std::pair(false, table);
+    table.run_tile = functions.run_tile;
+    table.pack_whole_rows = functions.pack_whole_rows;
+    table.pack_whole_panel = functions.pack_whole_panel;
+    return std::pair(true, table);
   }();
   return found.first ? &found.second : nullptr;
 #else
@@ -283,7 +288,7 @@ struct ByteGemmGrid {
 
   ByteGemmGrid(const ByteGemmArgs& args, const ByteTileShape& shape) {
     constexpr size_t kBlockBytes = 128 * 1024;
-    constexpr size_t kTaskCost = 2'000'000;  // multiply-adds
+    constexpr size_t kTaskCost = 8'000'000;  // multiply-adds
     const size_t row_bytes = std::max<size_t>(1, shape.RowBytes(args.k));
     const size_t tiles = std::clamp<size_t>(kBlockBytes / row_bytes / shape.mr, 1, 8);
     block_rows = std::min(tiles * shape.mr, std::max<size_t>(1, args.m));
@@ -370,8 +375,8 @@ void PackByteGemmB(const ByteMatrix& b, size_t n, size_t k, uint8_t* packed) {
   for (size_t column = 0; column < n; column += nr, packed += PanelStride(table.shape, k)) {
     ByteMatrix corner = b;
     corner.data += column * b.column_stride;
-    table.pack_panel(table.shape, corner, std::min(nr, n - column), k, packed,
-                     reinterpret_cast<int32_t*>(packed + table.shape.PanelBytes(k)));
+    table.PackPanel(corner, std::min(nr, n - column), k, packed,
+                    reinterpret_cast<int32_t*>(packed + table.shape.PanelBytes(k)));
   }
 }
 
@@ -401,7 +406,7 @@ void RunByteGemmTask(const ByteGemmArgs& args, size_t task, std::byte* scratch) 
   scratch += RoundUp(grid.block_rows * sizeof(int32_t), 64);
   ByteMatrix a = args.a;
   a.data += first * a.row_stride;
-  table.pack_rows(shape, a, count, args.k, packed_rows, row_sums);
+  table.PackRows(a, count, args.k, packed_rows, row_sums);
 
   const size_t begin = task / grid.row_tasks * grid.task_panels;
   const size_t end = std::min(begin + grid.task_panels, DivideUp(args.n, shape.nr));
@@ -411,8 +416,8 @@ void RunByteGemmTask(const ByteGemmArgs& args, size_t task, std::byte* scratch) 
       ByteMatrix corner = args.b;
       corner.data += panel * shape.nr * corner.column_stride;
       auto* const into = reinterpret_cast<uint8_t*>(scratch);
-      table.pack_panel(shape, corner, std::min(shape.nr, args.n - panel * shape.nr), args.k, into,
-                       reinterpret_cast<int32_t*>(into + shape.PanelBytes(args.k)));
+      table.PackPanel(corner, std::min(shape.nr, args.n - panel * shape.nr), args.k, into,
+                      reinterpret_cast<int32_t*>(into + shape.PanelBytes(args.k)));
       packed = into;
     }
     const auto* column_sums = reinterpret_cast<const int32_t*>(packed + shape.PanelBytes(args.k));

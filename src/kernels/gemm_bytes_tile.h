@@ -46,6 +46,28 @@ struct ByteGemmTable {
   void (*pack_panel)(const ByteTileShape& shape, const ByteMatrix& b, size_t columns, size_t k,
                      uint8_t* out, int32_t* column_sums);
   void (*store_row)(const ByteRowOutput& row, const ByteEpilogue& epilogue);
+  // Faster than pack_rows and pack_panel for rows of elements next to each other in memory, and nr
+  // of them in a panel; may be null.
+  void (*pack_whole_rows)(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
+                          int32_t* row_sums);
+  void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out, int32_t* column_sums);
+
+  void PackRows(const ByteMatrix& a, size_t rows, size_t k, void* out, int32_t* row_sums) const {
+    if (pack_whole_rows && a.column_stride == 1) {
+      pack_whole_rows(a, rows, k, shape.Depth(k), out, row_sums);
+    } else {
+      pack_rows(shape, a, rows, k, out, row_sums);
+    }
+  }
+
+  void PackPanel(const ByteMatrix& b, size_t columns, size_t k, uint8_t* out,
+                 int32_t* column_sums) const {
+    if (pack_whole_panel && columns == shape.nr && b.column_stride == 1) {
+      pack_whole_panel(b, k, out, column_sums);
+    } else {
+      pack_panel(shape, b, columns, k, out, column_sums);
+    }
+  }
 };
 
 // That of the active target.
@@ -55,10 +77,17 @@ const ByteGemmTable& ActiveByteGemm();
 inline int32_t PackedZeroOfA(bool is_signed, int32_t zero) { return is_signed ? zero : zero - 128; }
 inline int32_t PackedZeroOfB(bool is_signed, int32_t zero) { return is_signed ? zero + 128 : zero; }
 
-// Products with the instruction vpdpbusd of AVX-512, or null where the machine lacks it. `shape`
-// receives what it needs.
-using RunByteTile = void (*)(const void* a, const uint8_t* panel, size_t depth, size_t rows,
-                             int32_t* sums);
-RunByteTile FindVnniTile(ByteTileShape* shape);
+// What the instruction vpdpbusd of AVX-512 does faster; null where the machine lacks it.
+struct VnniFunctions {
+  void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows,
+                   int32_t* sums) = nullptr;
+  // Of ByteGemmTable.
+  void (*pack_whole_rows)(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
+                          int32_t* row_sums) = nullptr;
+  void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out,
+                           int32_t* column_sums) = nullptr;
+};
+// `shape` receives what they need.
+VnniFunctions FindVnni(ByteTileShape* shape);
 
 }  // namespace tenon::kernels

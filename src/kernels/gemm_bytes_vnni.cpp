@@ -41,6 +41,78 @@ TENON_VNNI void RunTile(const int8_t* a, const uint8_t* panel, size_t depth, int
   }
 }
 
+// One whole group of rows: 32 columns of four rows each, element by element, and their sums.
+TENON_VNNI void PackGroup(const __m256i (&rows)[4], uint8_t* out, __m256i (&sums)[4]) {
+  const __m256i low01 = _mm256_unpacklo_epi8(rows[0], rows[1]);
+  const __m256i high01 = _mm256_unpackhi_epi8(rows[0], rows[1]);
+  const __m256i low23 = _mm256_unpacklo_epi8(rows[2], rows[3]);
+  const __m256i high23 = _mm256_unpackhi_epi8(rows[2], rows[3]);
+  // Columns 0-3 and 16-19, 4-7 and 20-23, ...
+  const __m256i fours[4] = {
+      _mm256_unpacklo_epi16(low01, low23), _mm256_unpackhi_epi16(low01, low23),
+      _mm256_unpacklo_epi16(high01, high23), _mm256_unpackhi_epi16(high01, high23)};
+  const __m256i packed[4] = {_mm256_permute2x128_si256(fours[0], fours[1], 0x20),
+                             _mm256_permute2x128_si256(fours[2], fours[3], 0x20),
+                             _mm256_permute2x128_si256(fours[0], fours[1], 0x31),
+                             _mm256_permute2x128_si256(fours[2], fours[3], 0x31)};
+  const __m256i ones = _mm256_set1_epi8(1);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out) + i, packed[i]);
+    sums[i] = _mm256_dpbusd_epi32(sums[i], packed[i], ones);
+  }
+}
+
+// One row of a matrix with neighbouring elements, and its sum.
+TENON_VNNI int32_t PackWholeRow(const uint8_t* row, bool is_signed, size_t k, size_t depth,
+                                int8_t* out) {
+  // Bytes in [0, 255] less 128 are those with the highest bit turned.
+  const __m512i flip = _mm512_set1_epi8(is_signed ? 0 : static_cast<char>(0x80));
+  const __m512i ones = _mm512_set1_epi8(1);
+  __m512i sum = _mm512_setzero_si512();
+  for (size_t p = 0; p < depth; p += 64) {
+    const auto first = [p](size_t n) {
+      return n >= p + 64 ? ~uint64_t{0} : n <= p ? 0 : (uint64_t{1} << (n - p)) - 1;
+    };
+    const __mmask64 read = first(k), written = first(depth);
+    const __m512i bytes =
+        _mm512_maskz_mov_epi8(read, _mm512_xor_si512(_mm512_maskz_loadu_epi8(read, row + p), flip));
+    sum = _mm512_dpbusd_epi32(sum, ones, bytes);
+    _mm512_mask_storeu_epi8(out + p, written, bytes);
+  }
+  alignas(64) int32_t lanes[16];
+  _mm512_store_si512(lanes, sum);
+  int32_t total = 0;
+  for (const int32_t lane : lanes) total += lane;
+  return total;
+}
+
+void PackWholeRows(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
+                   int32_t* row_sums) {
+  for (size_t i = 0; i < rows; ++i) {
+    row_sums[i] = PackWholeRow(a.data + i * a.row_stride, a.is_signed, k, depth,
+                               static_cast<int8_t*>(out) + i * depth);
+  }
+}
+
+TENON_VNNI void PackWholePanel(const ByteMatrix& b, size_t k, uint8_t* out, int32_t* column_sums) {
+  const __m256i flip = _mm256_set1_epi8(b.is_signed ? static_cast<char>(0x80) : 0);
+  __m256i sums[4] = {};
+  for (size_t p = 0; p < k; p += 4, out += 128) {
+    __m256i rows[4] = {};
+#pragma GCC unroll 4
+    for (size_t g = 0; g < 4; ++g) {
+      if (p + g >= k) continue;
+      const auto* row = reinterpret_cast<const __m256i*>(b.data + (p + g) * b.row_stride);
+      rows[g] = _mm256_xor_si256(_mm256_loadu_si256(row), flip);
+    }
+    PackGroup(rows, out, sums);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(column_sums) + i, sums[i]);
+  }
+}
+
 #undef TENON_VNNI
 
 template <size_t... kRows>
@@ -55,15 +127,15 @@ void RunAnyTile(const void* a, const uint8_t* panel, size_t depth, size_t rows, 
 
 }  // namespace
 
-RunByteTile FindVnniTile(ByteTileShape* shape) {
-  if (!__builtin_cpu_supports("avx512vnni")) return nullptr;
+VnniFunctions FindVnni(ByteTileShape* shape) {
+  if (!__builtin_cpu_supports("avx512vnni")) return {};
   *shape = {.mr = kMaxByteTileRows, .nr = 32, .group = 4, .a_bytes = 1};
-  return &RunAnyTile;
+  return {&RunAnyTile, &PackWholeRows, &PackWholePanel};
 }
 
 #else
 
-RunByteTile FindVnniTile(ByteTileShape*) { return nullptr; }
+VnniFunctions FindVnni(ByteTileShape*) { return {}; }
 
 #endif
 
