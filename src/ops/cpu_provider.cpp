@@ -1,6 +1,7 @@
 #include "ops/cpu_provider.h"
 
 #include "ops/channels_last.h"
+#include "ops/composites.h"
 #include "ops/fusion.h"
 #include "ops/nchwc_layout.h"
 #include "ops/registry.h"
@@ -26,7 +27,7 @@ class CpuProvider final : public ExecutionProvider {
 
   Result<bool> AdaptUnclaimed(Graph& graph) override {
     // Widening needs the types of all values, which lowering leaves open.
-    return LowerChannelsLast(graph) > 0 || WidenNarrow(graph) > 0;
+    return LowerChannelsLast(graph) + ExpandComposites(graph) > 0 || WidenNarrow(graph) > 0;
   }
 
   Status Rewrite(Graph& graph, int32_t index) override {

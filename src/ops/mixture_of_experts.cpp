@@ -1,5 +1,5 @@
-// MoE of com.microsoft: each token goes through the feed-forward networks of the experts that its
-// router prefers.
+// MoE and QMoE of com.microsoft: each token goes through the feed-forward networks of the experts
+// that its router prefers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,12 +7,27 @@
 #include "base/arithmetic.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include "ops/expert_weights.h"
 #include "ops/families.h"
 
 namespace tenon {
 namespace {
 
-enum Input : size_t { kX, kRouter, kFc1, kFc1Bias, kFc2, kFc2Bias, kFc3, kFc3Bias };
+enum Input : size_t { kX, kRouter };
+
+// Where the inputs of the three layers are; absent ones lie beyond the inputs.
+struct ExpertInputs {
+  LayerInputs fc1, fc2, fc3;
+  size_t router_weights = LayerInputs::kNone;
+};
+constexpr ExpertInputs kFloatInputs = {.fc1 = {.weights = 2, .bias = 3},
+                                       .fc2 = {.weights = 4, .bias = 5},
+                                       .fc3 = {.weights = 6, .bias = 7}};
+constexpr ExpertInputs kQuantizedInputs = {
+    .fc1 = {.weights = 2, .bias = 4, .scales = 3, .zero_points = 11, .global_scale = 15},
+    .fc2 = {.weights = 5, .bias = 7, .scales = 6, .zero_points = 12, .global_scale = 16},
+    .fc3 = {.weights = 8, .bias = 10, .scales = 9, .zero_points = 13},
+    .router_weights = 14};
 
 struct ExpertsAttrs {
   std::string activation = "relu";
@@ -36,7 +51,7 @@ struct ExpertsAttrs {
 
 bool MayEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
-Status CheckAttrs(const ExpertsAttrs& attrs, const ShapeContext& context) {
+Status CheckAttrs(const ExpertsAttrs& attrs, const ExpertInputs& in, const ShapeContext& context) {
   const bool is_known = attrs.activation == "relu" || attrs.activation == "gelu" ||
                         attrs.activation == "silu" || attrs.activation == "swiglu" ||
                         attrs.activation == "identity";
@@ -53,7 +68,7 @@ Status CheckAttrs(const ExpertsAttrs& attrs, const ShapeContext& context) {
   }
   if (attrs.is_sparse_mixer) return NotImplemented("use_sparse_mixer = 1");
   const bool needs_fc3 = attrs.activation == "swiglu" && attrs.fusion == 0;
-  if (needs_fc3 && !context.HasInput(kFc3)) {
+  if (needs_fc3 && !context.HasInput(in.fc3.weights)) {
     return InvalidArgument("swiglu without swiglu_fusion needs the input fc3_experts_weights");
   }
   return OkStatus();
@@ -71,31 +86,69 @@ Status CheckWeights(const ShapeContext& context, size_t i, const SymbolicShape& 
   return OkStatus();
 }
 
-Status InferExperts(const ExpertsAttrs& attrs, ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckAttrs(attrs, context));
+// What the layers have in common.
+struct ExpertDims {
+  Dim experts, hidden;
+};
+
+Result<ExpertDims> InferRouting(const ExpertsAttrs& attrs, const ExpertInputs& in,
+                                ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckAttrs(attrs, in, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(kX));
   if (x.rank() != 2 && x.rank() != 3) {
     return InvalidArgument("input 0: expected rank 2 or 3, got {}", x);
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape router, context.InputOfRank(kRouter, 2));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape fc1, context.InputOfRank(kFc1, 3));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape fc2, context.InputOfRank(kFc2, 3));
   const Dim tokens = x.Product(0, x.rank() - 1), hidden = x[x.rank() - 1];
   if (!MayEqual(router[0], tokens)) {
     return InvalidArgument("input 1: expected a row for each of {} tokens, got {}", tokens, router);
   }
+  TENON_RETURN_IF_ERROR(CheckWeights(context, in.router_weights, router));
   const Dim& experts = router[1];
   if (attrs.chosen < 1 || (experts.is_number() && attrs.chosen > experts.value())) {
     return InvalidArgument("expected k in [1, {}], got {}", experts, attrs.chosen);
   }
+  TENON_RETURN_IF_ERROR(context.SetOutput(0, x));
+  return ExpertDims{experts, hidden};
+}
+
+Status InferExperts(const ExpertsAttrs& attrs, ShapeContext& context) {
+  const ExpertInputs& in = kFloatInputs;
+  TENON_ASSIGN_OR_RETURN(const ExpertDims dims, InferRouting(attrs, in, context));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape fc2, context.InputOfRank(in.fc2.weights, 3));
+  const auto& [experts, hidden] = dims;
   const Dim inner = fc2[2], wide = inner * Dim(attrs.parts());
-  TENON_RETURN_IF_ERROR(CheckWeights(context, kFc1, {experts, wide, hidden}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, kFc1Bias, {experts, wide}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, kFc2, {experts, hidden, inner}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, kFc2Bias, {experts, hidden}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, kFc3, {experts, inner, hidden}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, kFc3Bias, {experts, inner}));
-  return context.SetOutput(0, x);
+  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc1.weights, {experts, wide, hidden}));
+  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc1.bias, {experts, wide}));
+  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc2.weights, {experts, hidden, inner}));
+  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc2.bias, {experts, hidden}));
+  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc3.weights, {experts, inner, hidden}));
+  return CheckWeights(context, in.fc3.bias, {experts, inner});
+}
+
+// QMoE-1.
+struct QuantizedExpertsAttrs : ExpertsAttrs, ExpertQuantization {
+  static constexpr auto Fields() {
+    return std::tuple_cat(ExpertsAttrs::Fields(), ExpertQuantization::Fields());
+  }
+};
+
+Status InferQuantizedExperts(const QuantizedExpertsAttrs& attrs, ShapeContext& context) {
+  const ExpertInputs& in = kQuantizedInputs;
+  TENON_RETURN_IF_ERROR(attrs.Check());
+  TENON_ASSIGN_OR_RETURN(const ExpertDims dims, InferRouting(attrs, in, context));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape fc2, context.InputOfRank(in.fc2.weights, 3));
+  const auto& [experts, hidden] = dims;
+  const Dim inner = fc2[2] * Dim(attrs.PerElement(attrs.fc2_bits));
+  const Dim wide = inner * Dim(attrs.parts());
+  TENON_RETURN_IF_ERROR(attrs.CheckLayer(context, in.fc1, attrs.fc1_bits, {experts, wide, hidden}));
+  TENON_RETURN_IF_ERROR(
+      attrs.CheckLayer(context, in.fc2, attrs.fc2_bits, {experts, hidden, inner}));
+  TENON_RETURN_IF_ERROR(
+      attrs.CheckLayer(context, in.fc3, attrs.fc3_bits, {experts, inner, hidden}));
+  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc1.bias, {experts, wide}));
+  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc2.bias, {experts, hidden}));
+  return CheckWeights(context, in.fc3.bias, {experts, inner});
 }
 
 // A token that goes to an expert, and the weight of what comes out.
@@ -106,12 +159,18 @@ struct Choice {
 
 class ExpertsRun {
  public:
-  ExpertsRun(const ExpertsAttrs& attrs, KernelContext& context) : attrs_(attrs), context_(context) {
+  // `quantization` is null for weights of floats.
+  ExpertsRun(const ExpertsAttrs& attrs, const ExpertInputs& in,
+             const ExpertQuantization* quantization, KernelContext& context)
+      : attrs_(attrs), in_(in), quantization_(quantization), context_(context) {
     const Shape& router = context.Input(kRouter).shape();
     tokens_ = static_cast<size_t>(router[0]);
     experts_ = static_cast<size_t>(router[1]);
     hidden_ = static_cast<size_t>(context.Input(kX).shape().back());
-    inner_ = static_cast<size_t>(context.Input(kFc2).shape()[2]);
+    inner_ = static_cast<size_t>(context.Input(in.fc2.weights).shape()[2]);
+    if (quantization_) {
+      inner_ *= static_cast<size_t>(quantization_->PerElement(quantization_->fc2_bits));
+    }
     wide_ = inner_ * static_cast<size_t>(attrs.parts());
   }
 
@@ -129,6 +188,7 @@ class ExpertsRun {
                               kernels::GemmScratchSize({count, inner_, hidden_}, false),
                               kernels::GemmScratchSize({count, hidden_, inner_}, false)});
     }
+    if (quantization_) task_bytes_ = QuantizedTaskBytes();
     const size_t most_tasks = std::numeric_limits<size_t>::max();
     auto* memory = static_cast<std::byte*>(
         context_.Scratch(choice_bytes + floats * sizeof(float) +
@@ -158,6 +218,10 @@ class ExpertsRun {
       double all = 0;
       for (size_t e = 0; e < experts_; ++e) all += std::exp(double{logits[e]} - most);
       Choice* own = choices + token * chosen;
+      const float* weights =
+          context_.HasInput(in_.router_weights)
+              ? context_.Input(in_.router_weights).data<float>() + token * experts_
+              : nullptr;
       double taken = 0;
       for (size_t i = 0; i < chosen; ++i) {
         size_t best = experts_;
@@ -166,11 +230,14 @@ class ExpertsRun {
               std::any_of(own, own + i, [e](const Choice& c) { return c.expert == e; });
           if (!is_taken && (best == experts_ || logits[e] > logits[best])) best = e;
         }
-        const double weight = std::exp(double{logits[best]} - most) / all;
+        const double weight =
+            weights ? double{weights[best]} : std::exp(double{logits[best]} - most) / all;
         taken += weight;
         own[i] = {best, token, static_cast<float>(weight)};
       }
-      for (size_t i = 0; attrs_.normalizes && i < chosen; ++i) {
+      // QMoE takes the softmax of the chosen alone, as onnxruntime does.
+      const bool normalizes = attrs_.normalizes || (quantization_ && !weights);
+      for (size_t i = 0; normalizes && i < chosen; ++i) {
         own[i].weight = static_cast<float>(own[i].weight / taken);
       }
     }
@@ -179,23 +246,55 @@ class ExpertsRun {
     });
   }
 
-  // y = x W' + bias with the weights of one expert.
-  void Multiply(const float* x, size_t rows, size_t weights, size_t bias, size_t expert, float* y) {
-    const Shape& s = context_.Input(weights).shape();
-    const auto n = static_cast<size_t>(s[1]), k = static_cast<size_t>(s[2]);
+  // Columns of a product with quantized weights that one task computes: their weights, as floats,
+  // stay in the L2 cache.
+  static constexpr size_t kTaskColumns = 32;
+
+  size_t QuantizedTaskBytes() const {
+    const size_t depth = std::max(hidden_, inner_);
+    size_t bytes = 0;
+    for (size_t count = 1; count <= tokens_; ++count) {
+      for (const size_t n :
+           {kTaskColumns, wide_ % kTaskColumns, inner_ % kTaskColumns, hidden_ % kTaskColumns}) {
+        bytes = std::max({bytes, kernels::GemmScratchSize({count, n, hidden_}, false),
+                          kernels::GemmScratchSize({count, n, inner_}, false)});
+      }
+    }
+    return RoundUp<size_t>(kTaskColumns * depth * sizeof(float), 64) + bytes;
+  }
+
+  // y = x W' + bias with the weights of one expert, [n, k].
+  void Multiply(const float* x, size_t rows, const LayerInputs& layer, std::optional<int64_t> bits,
+                size_t n, size_t k, size_t expert, float* y) {
     kernels::GemmArgs args;
     args.sizes = {rows, n, k};
     args.a = kernels::RowMajor(x, k);
-    args.b = kernels::Transposed(context_.Input(weights).data<float>() + expert * n * k, k);
     args.c = y;
     args.ldc = n;
-    if (context_.HasInput(bias)) {
-      args.epilogue.bias_columns = context_.Input(bias).data<float>() + expert * n;
+    if (context_.HasInput(layer.bias)) {
+      args.epilogue.bias_columns = context_.Input(layer.bias).data<float>() + expert * n;
     }
-    context_.ForEachTaskIn(task_memory_, kernels::GemmTaskCount(args.sizes, false), task_bytes_,
-                           [&](size_t task, std::byte* piece) {
-                             kernels::RunGemmTask(args, task, reinterpret_cast<float*>(piece));
-                           });
+    if (!quantization_) {
+      args.b = kernels::Transposed(context_.Input(layer.weights).data<float>() + expert * n * k, k);
+      context_.ForEachTaskIn(task_memory_, kernels::GemmTaskCount(args.sizes, false), task_bytes_,
+                             [&](size_t task, std::byte* piece) {
+                               kernels::RunGemmTask(args, task, reinterpret_cast<float*>(piece));
+                             });
+      return;
+    }
+    const ExpertWeights weights(*quantization_, context_, layer, bits, n, k);
+    context_.ForEachTaskIn(
+        task_memory_, CeilDiv(n, kTaskColumns), task_bytes_, [&](size_t task, std::byte* piece) {
+          const size_t first = task * kTaskColumns, count = std::min(kTaskColumns, n - first);
+          auto* floats = reinterpret_cast<float*>(piece);
+          for (size_t j = 0; j < count; ++j) weights.FillRow(expert, first + j, floats + j * k);
+          kernels::GemmArgs part = args;
+          part.sizes.n = count;
+          part.b = kernels::Transposed(floats, k);
+          part.c += first;
+          if (part.epilogue.bias_columns) part.epilogue.bias_columns += first;
+          kernels::Gemm(part, floats + RoundUp<size_t>(kTaskColumns * k, 16));
+        });
   }
 
   void RunExpert(std::span<const Choice> choices) {
@@ -208,11 +307,14 @@ class ExpertsRun {
       std::copy_n(context_.Input(kX).data<float>() + choices[i].token * hidden_, hidden_,
                   x + i * hidden_);
     }
-    Multiply(x, rows, kFc1, kFc1Bias, expert, first);
-    const bool has_gate = context_.HasInput(kFc3);
-    if (has_gate) Multiply(x, rows, kFc3, kFc3Bias, expert, second);
+    const ExpertQuantization widths = quantization_ ? *quantization_ : ExpertQuantization();
+    Multiply(x, rows, in_.fc1, widths.fc1_bits, wide_, hidden_, expert, first);
+    const bool has_gate = context_.HasInput(in_.fc3.weights);
+    if (has_gate) {
+      Multiply(x, rows, in_.fc3, widths.fc3_bits, inner_, hidden_, expert, second);
+    }
     Activate(rows, first, has_gate ? second : nullptr);
-    Multiply(first, rows, kFc2, kFc2Bias, expert, y);
+    Multiply(first, rows, in_.fc2, widths.fc2_bits, hidden_, inner_, expert, y);
     for (size_t i = 0; i < rows; ++i) {
       float* into = context_.Output(0).data<float>() + choices[i].token * hidden_;
       for (size_t p = 0; p < hidden_; ++p) into[p] += choices[i].weight * y[i * hidden_ + p];
@@ -248,8 +350,9 @@ class ExpertsRun {
     using kernels::UnaryOp;
     const size_t n = rows * inner_;
     if (attrs_.activation != "identity") {
+      const UnaryOp gelu = quantization_ ? UnaryOp::kGeluTanh : UnaryOp::kGelu;
       const UnaryOp op = attrs_.activation == "relu"   ? UnaryOp::kRelu
-                         : attrs_.activation == "gelu" ? UnaryOp::kGelu
+                         : attrs_.activation == "gelu" ? gelu
                                                        : UnaryOp::kSilu;
       kernels::FindUnary(op)(first, first, n, 1, 0);
     }
@@ -257,6 +360,8 @@ class ExpertsRun {
   }
 
   const ExpertsAttrs& attrs_;
+  const ExpertInputs& in_;
+  const ExpertQuantization* const quantization_;
   KernelContext& context_;
   size_t tokens_, experts_, hidden_, inner_, wide_;
   float* buffers_ = nullptr;
@@ -265,11 +370,17 @@ class ExpertsRun {
 };
 
 Status RunExperts(const ExpertsAttrs& attrs, KernelContext& context) {
-  return ExpertsRun(attrs, context).Run();
+  return ExpertsRun(attrs, kFloatInputs, nullptr, context).Run();
+}
+
+Status RunQuantizedExperts(const QuantizedExpertsAttrs& attrs, KernelContext& context) {
+  return ExpertsRun(attrs, kQuantizedInputs, &attrs, context).Run();
 }
 
 constexpr OpRow kRows[] = {
     Op<InferExperts, RunExperts>("MoE", {.domain = "com.microsoft", .types = kFloat32Only}),
+    Op<InferQuantizedExperts, RunQuantizedExperts>(
+        "QMoE", {.domain = "com.microsoft", .types = kFloat32Only}),
 };
 
 }  // namespace

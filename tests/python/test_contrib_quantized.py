@@ -1,5 +1,7 @@
 """Quantized operators, of com.microsoft and ONNX, compared with onnxruntime."""
 
+import math
+
 import contrib
 import numpy as np
 import onnx
@@ -379,3 +381,52 @@ def test_quantize_with_order_rejects(order: int, shape: tuple) -> None:
     content = contrib.model("QuantizeWithOrder", inputs, {"y": np.int8}, **options)
     with pytest.raises(Exception, match="QuantizeWithOrder"):
         contrib.run_tenon(content, inputs)
+
+
+# --- Graphs of simpler operators ---
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_mul_integer(dtype: type, has_zeros: bool) -> None:
+    a, b = integers(dtype, 3, 4, 5), integers(dtype, 4, 1, seed=1)
+    zeros = [scalar(7, dtype), scalar(9, dtype)] if has_zeros else [None, None]
+    shifted = [
+        x.astype(np.int32) - (0 if z is None else np.int32(z))
+        for x, z in zip((a, b), zeros, strict=True)
+    ]
+    expected = [shifted[0] * shifted[1]]
+    contrib.check("MulInteger", [a, zeros[0], b, zeros[1]], {"y": np.int32}, expected)
+
+
+def to_int8(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    return np.clip(np.round(x / scale), -128, 127).astype(np.int8)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_ordered_gelu_and_layer_normalization(order: int, dtype: type) -> None:
+    x, x_scale, y_scale = integers(np.int8, 6, 64), scalar(0.031), scalar(0.017)
+    values = x * x_scale
+    gelu = values / 2 * (1 + np.vectorize(math.erf)(values / np.sqrt(2)))
+    orders = {"order_X": order, "order_Y": order}
+    expected = [to_int8(gelu, y_scale)]
+    contrib.check("QOrderedGelu", [x, x_scale, y_scale], {"y": np.int8}, expected, **orders)
+    gamma, beta = floats(64, dtype=dtype), floats(64, seed=1, dtype=dtype)
+    y = (values - values.mean(-1, keepdims=True)) / np.sqrt(values.var(-1, keepdims=True) + 1e-5)
+    for b in (beta, None):
+        shifted = y * gamma + (0 if b is None else b)
+        expected = [ordered(to_int8(shifted, y_scale), order).reshape(x.shape)]
+        inputs = [ordered(x, order).reshape(x.shape), x_scale, gamma, b, y_scale]
+        contrib.check("QOrderedLayerNormalization", inputs, {"y": np.int8}, expected, **orders)
+
+
+def test_gemm_fast_gelu_gather_and_embedding() -> None:
+    x, w, bias = floats(2, 3, 8), floats(8, 6, seed=1), floats(6, seed=2)
+    z = x @ w + bias
+    y = 0.5 * z * (1 + np.tanh(0.7978845608 * (z + 0.044715 * z**3)))
+    contrib.check("GemmFastGelu", [x, w, bias], expected=[y.astype(np.float32)])
+    indices = np.array([[1, 2], [0, -1]], np.int32)
+    contrib.check("GatherND", [x, indices], expected=[x[[1, 0], [2, -1]]])
+    rows = np.array([[3, 0], [7, 7]])
+    contrib.check("TorchEmbedding", [w, rows, np.array(3)], expected=[w[rows]])

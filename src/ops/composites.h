@@ -1,0 +1,12 @@
+// Operators of com.microsoft that are graphs of simpler ones.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace tenon {
+
+// Nodes of `graph` and its subgraphs that nobody owns and that have a composition here become its
+// operators. The types of new values are not inferred. Returns how many changed.
+size_t ExpandComposites(Graph& graph);
+
+}  // namespace tenon
