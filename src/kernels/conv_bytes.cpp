@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "kernels/conv_bytes_depthwise.h"
 #include "kernels/conv_dims.h"
 #include "kernels/gemm_bytes_tile.h"
 
@@ -292,6 +293,27 @@ class GroupConv {
   int32_t b_zero_[kMaxByteTileColumns];
 };
 
+// A plane of a convolution whose groups have one input channel.
+void RunDepthwiseTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {
+  const ByteTileShape& tile = ActiveByteGemm().shape;
+  const size_t channel = task % args.shape.out_channels;
+  const size_t in_group = args.shape.out_channels / args.shape.groups;
+  const size_t taps = Depth(args.shape);
+  const std::byte* row = args.packed_weights + channel / in_group * GroupStride(args.shape, tile) +
+                         channel % in_group * tile.RowBytes(taps);
+  int32_t zero = 0;
+  if (args.weight_zero) zero = args.weight_zero[args.weight_zero_per_channel ? channel : 0];
+  zero = PackedZeroOfA(args.weights_are_signed, zero);
+  auto* weights = reinterpret_cast<float*>(scratch);
+  for (size_t tap = 0; tap < taps; ++tap) {
+    const int32_t packed = tile.a_bytes == 1 ? reinterpret_cast<const int8_t*>(row)[tap]
+                                             : reinterpret_cast<const int16_t*>(row)[tap];
+    weights[tap] = static_cast<float>(packed - zero);
+  }
+  RunByteDepthwisePlane(args, task / args.shape.out_channels, channel, weights,
+                        scratch + RoundUp64(taps * sizeof(float)));
+}
+
 }  // namespace
 
 size_t PackedByteConvWeightsSize(const ConvGeneralShape& shape) {
@@ -311,10 +333,14 @@ void PackByteConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, 
 }
 
 size_t ByteConvTaskCount(const ConvGeneralShape& shape) {
+  if (IsByteDepthwise(shape)) return shape.batch * shape.out_channels;
   return shape.batch * shape.groups * PixelTasks(shape, ActiveByteGemm().shape);
 }
 
 size_t ByteConvScratchSize(const ConvGeneralShape& shape) {
+  if (IsByteDepthwise(shape)) {
+    return RoundUp64(Depth(shape) * sizeof(float)) + ByteDepthwiseScratchSize(shape);
+  }
   const ByteTileShape& tile = ActiveByteGemm().shape;
   const size_t depth = Depth(shape);
   return tile.PanelBytes(depth) +
@@ -322,6 +348,7 @@ size_t ByteConvScratchSize(const ConvGeneralShape& shape) {
 }
 
 void RunByteConvTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {
+  if (IsByteDepthwise(args.shape)) return RunDepthwiseTask(args, task, scratch);
   const ByteTileShape& tile = ActiveByteGemm().shape;
   const size_t tasks = PixelTasks(args.shape, tile);
   const size_t panels = DivideUp(OutPixels(args.shape), tile.nr);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/dispatch.h"
 #include "ops/op_cases.h"
 #include "ops/reference.h"
 
@@ -29,6 +30,9 @@ const ConvCase kCases[] = {
     {{1, 4, 8, 8}, {6, 2, 3, 3}, 2, 2, 1, 1},    {{1, 8, 7, 7}, {8, 1, 3, 3}, 8, 1, 1, 1},
     {{1, 16, 7, 7}, {40, 16, 1, 1}, 1, 1, 1, 0}, {{1, 3, 12, 12}, {4, 3, 3, 3}, 1, 1, 2, 2},
     {{1, 2, 5, 40}, {3, 2, 1, 5}, 1, 3, 1, 4},   {{0, 2, 5, 5}, {3, 2, 3, 3}, 1, 1, 1, 0},
+    {{1, 3, 20, 40}, {5, 3, 3, 3}, 1, 2, 1, 1},  {{2, 2, 33, 3}, {3, 2, 3, 3}, 1, 1, 1, 2},
+    {{2, 4, 9, 40}, {8, 1, 3, 5}, 4, 2, 1, 2},   {{1, 3, 20, 70}, {3, 1, 3, 3}, 3, 3, 2, 3},
+    {{1, 2, 1, 17}, {2, 1, 1, 4}, 2, 1, 1, 0},   {{1, 2, 20, 20}, {2, 1, 17, 17}, 2, 1, 1, 8},
 };
 
 template <class X, class W>
@@ -96,12 +100,16 @@ void CheckConv(bool constant, bool per_channel) {
   }
 }
 
-TEST(QuantizedConvTest, FollowsTheFormula) {
-  for (const bool constant : {false, true}) {
-    for (const bool per_channel : {false, true}) {
-      CheckConv<uint8_t, uint8_t>(constant, per_channel);
-      CheckConv<uint8_t, int8_t>(constant, per_channel);
-      CheckConv<int8_t, int8_t>(constant, per_channel);
+TEST(QuantizedConvTest, FollowsTheFormulaOnEveryTarget) {
+  for (const kernels::Target target : kernels::SupportedTargets()) {
+    kernels::SetActiveTarget(target);
+    SCOPED_TRACE(kernels::TargetName(target));
+    for (const bool constant : {false, true}) {
+      for (const bool per_channel : {false, true}) {
+        CheckConv<uint8_t, uint8_t>(constant, per_channel);
+        CheckConv<uint8_t, int8_t>(constant, per_channel);
+        CheckConv<int8_t, int8_t>(constant, per_channel);
+      }
     }
   }
 }
