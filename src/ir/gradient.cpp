@@ -208,11 +208,11 @@ class Differentiation {
           found == gradient_.end() ? builder.Filled(0, arguments_[i]) : found->second;
       NodeSpec spec;
       spec.op_type = "Identity";
-      spec.opset = 14;
+      spec.opset = builder.opset();
       spec.name = Format("{}output_{}", builder.prefix(), i);
       spec.inputs = {result};
       spec.outputs = {outputs[i]};
-      graph_.AddNode(std::move(spec)).schema = FindSchema("", "Identity", 14);
+      graph_.AddNode(std::move(spec)).schema = FindSchema("", "Identity", builder.opset());
     }
   }
 
@@ -292,7 +292,11 @@ ValueId GradientBuilder::Op(std::string op_type, std::vector<ValueId> inputs,
 ValueId GradientBuilder::Scalar(float value, ValueId like) {
   const ValueId constant = graph_.AddInitializer(graph_.UnusedName(prefix_ + "constant"),
                                                  Tensor::Of<float>({}, {value}));
-  return Op("CastLike", {constant, like});
+  const DataType type = graph_.value(like).type.element_type;
+  if (type == DataType::kUndefined) return Op("CastLike", {constant, like});
+  std::vector<Attribute> to;
+  to.emplace_back("to", static_cast<int64_t>(type));
+  return Op("Cast", {constant}, std::move(to));
 }
 
 ValueId GradientBuilder::Integers(std::span<const int64_t> values) {

@@ -28,6 +28,7 @@ class GradientBuilder {
 
   Graph& graph() { return graph_; }
   const std::string& prefix() const { return prefix_; }
+  int32_t opset() const { return opset_; }
 
   // A new node of ai.onnx, and its only output.
   ValueId Op(std::string op_type, std::vector<ValueId> inputs,

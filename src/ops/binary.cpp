@@ -58,6 +58,10 @@ void PropagateDims(ShapeContext& context) {
         result.push_back(FloorDiv(x, y));
         break;
       }
+      case BinaryOp::kEqual:
+        if (!x.is_number() || !y.is_number()) return;
+        result.push_back(x == y ? 1 : 0);
+        break;
       default:
         return;
     }

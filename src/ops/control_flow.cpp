@@ -15,12 +15,17 @@ Status InferIf(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const std::vector<ValueType> on_false,
                          context.InferSubgraph("else_branch", {}));
   const size_t outputs = context.output_count();
+  const auto condition = context.KnownDims(0);
   if (on_true.size() < outputs || on_false.size() < outputs) {
     return InvalidArgument("expected {} outputs of both branches, got {} and {}", outputs,
                            on_true.size(), on_false.size());
   }
   for (size_t i = 0; i < outputs; ++i) {
-    TENON_RETURN_IF_ERROR(context.SetOutputType(i, CommonType(on_true[i], on_false[i])));
+    ValueType type = CommonType(on_true[i], on_false[i]);
+    if (condition && condition->size() == 1 && (*condition)[0].is_number()) {
+      type = (*condition)[0].value() != 0 ? on_true[i] : on_false[i];
+    }
+    TENON_RETURN_IF_ERROR(context.SetOutputType(i, std::move(type)));
   }
   return OkStatus();
 }

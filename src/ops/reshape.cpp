@@ -63,10 +63,22 @@ Result<SymbolicShape> ReshapeTo(const SymbolicShape& input, const std::vector<Di
   return output;
 }
 
+// What a requested shape says of the output where nothing is known of the input.
+SymbolicShape RequestedShape(std::vector<Dim> requested) {
+  for (Dim& dim : requested) {
+    if (!dim.is_number() || dim.value() <= 0) dim = Dim::Unknown();
+  }
+  return SymbolicShape(std::move(requested));
+}
+
 Status InferReshape(const ReshapeAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const std::vector<Dim> requested, context.InputAsDims(1));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(SymbolicShape output, ReshapeTo(input, requested, attrs.allowzero));
+  const Result<SymbolicShape> input = context.Input(0);
+  if (!input && IsUnknownShape(input.error())) {
+    return context.SetOutput(0, RequestedShape(requested));
+  }
+  TENON_RETURN_IF_ERROR(input);
+  TENON_ASSIGN_OR_RETURN(SymbolicShape output, ReshapeTo(*input, requested, attrs.allowzero));
   if (auto dims = context.KnownDims(0)) context.SetOutputDims(0, std::move(*dims));
   return context.SetOutput(0, std::move(output));
 }

@@ -27,9 +27,9 @@ Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& par
     bool is_changed = false;
     const auto stays = [&](const Graph& owner, const Node& node) {
       const size_t before = nodes_before.try_emplace(&owner, owner.node_capacity()).first->second;
-      const bool is_new = Index(node.id) >= before;
-      is_changed |= is_new;
-      return node.provider >= 0 || is_new;
+      const bool is_kept = node.provider >= 0 || Index(node.id) >= before;
+      is_changed |= !is_kept;
+      return is_kept;
     };
     TENON_RETURN_IF_ERROR(ExpandOperators(graph, stays));
     if (!is_changed) return OkStatus();
