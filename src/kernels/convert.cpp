@@ -31,8 +31,9 @@ auto TypeOf() {
   if constexpr (type == CastType::kBool) return Bool{};
 }
 
+// A number that does not fit may become any, so that casting stays one instruction of the machine.
 template <class To, class From>
-To Convert(From x) {
+[[gnu::no_sanitize("float-cast-overflow")]] To Convert(From x) {
   if constexpr (std::is_same_v<From, Bool>) {
     return Convert<To>(x.value);
   } else if constexpr (std::is_same_v<To, Bool>) {
