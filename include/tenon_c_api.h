@@ -84,6 +84,16 @@ typedef OrtStatus*(ORT_API_CALL* TenonGetEpExtensionFn)(const OrtEpFactory* fact
                                                         uint32_t host_extension_version,
                                                         const TenonEpExtension** out);
 
+// The version of TenonEpExtension that this header declares.
+#define TENON_EP_EXTENSION_VERSION 1
+
+// The same for plugins that cannot export functions, to be asked for by this name from
+// OrtApi::GetExperimentalFunction and called until the factory's GetSupportedDevices returns. Wins
+// over the exported function. Error: ORT_FAIL when it is too late.
+#define TENON_SET_EP_EXTENSION "OrtEpApi_TenonSetEpExtension_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonSetEpExtension)(OrtEpFactory* factory,
+                                                      const TenonEpExtension* extension);
+
 // New versions add slots at the end and change none.
 typedef struct TenonApi {
   // Version of the library, as in "0.1.0". Static.

@@ -20,9 +20,9 @@ ALLOWED = {
     "ir": {"tensor", "base"},
     "runtime": {"ir", "tensor", "base", "include"},
     "ops": {"runtime", "kernels", "ir", "tensor", "base"},
-    "plugin": {"runtime", "ir", "tensor", "base", "include"},
     "training": {"runtime", "ir", "tensor", "base", "include"},
-    "capi": {"training", "plugin", "ops", "runtime", "ir", "tensor", "base", "include"},
+    "capi": {"training", "ops", "runtime", "ir", "tensor", "base", "include"},
+    "plugin": {"capi", "runtime", "ir", "tensor", "base", "include"},
 }
 
 # Folders that stand on the public headers alone.

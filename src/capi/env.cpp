@@ -5,6 +5,7 @@
 
 #include "base/mutex.h"
 #include "capi/arguments.h"
+#include "capi/key_value_pairs.h"
 #include "capi/slots.h"
 #include "capi/status.h"
 
@@ -26,6 +27,7 @@ struct EnvSettings {
   OrtLoggingFunction logging_function = nullptr;
   void* logging_param = nullptr;
   const OrtThreadingOptions* threads = nullptr;
+  const OrtKeyValuePairs* config = nullptr;
 };
 
 std::unique_ptr<OrtEnv> MakeEnv(const EnvSettings& settings) {
@@ -40,8 +42,10 @@ std::unique_ptr<OrtEnv> MakeEnv(const EnvSettings& settings) {
   }
   if (settings.threads != nullptr) options.threads = settings.threads->threads;
   auto env = std::make_unique<OrtEnv>();
-  env->shared.reset(
-      new SharedEnvironment{std::move(client_logger), {}, Environment(std::move(options))});
+  StringMap config;
+  if (settings.config != nullptr) config = settings.config->entries();
+  env->shared = std::make_shared<SharedEnvironment>(std::move(client_logger), std::move(config),
+                                                    std::move(options));
   return env;
 }
 
@@ -57,6 +61,34 @@ Status ReferEnv(const EnvSettings& settings, OrtEnv** out) {
 }
 
 }  // namespace
+
+Status SharedEnvironment::UnregisterLibrary(std::string_view name) {
+  std::weak_ptr<void> code;
+  {
+    TENON_ASSIGN_OR_RETURN(const RegisteredLibrary taken, eps.Take(name));
+    for (const MemoryInfo* const memory : taken.shared_memories) allocators.RemoveDefault(*memory);
+    for (const auto& transfer : taken.transfers) environment.transfers().Remove(transfer.get());
+    code = taken.library;
+  }
+  if (const long uses = code.use_count(); uses > 0) {
+    TENON_LOG(environment.logger(), kWarning,
+              "library '{}' is still used by {} object(s), such as sessions or values; it is "
+              "unloaded when the last one goes",
+              name, uses);
+  }
+  return OkStatus();
+}
+
+SharedEnvironment::~SharedEnvironment() {
+  for (std::string name = eps.LastName(); !name.empty(); name = eps.LastName()) {
+    (void)UnregisterLibrary(name);  // there is one of this name
+  }
+}
+
+StringMap EnvironmentConfig() {
+  const MutexLock lock(env_mutex);
+  return process_env == nullptr ? StringMap() : process_env->shared->config;
+}
 
 OrtStatus* CreateEnv(OrtLoggingLevel log_severity_level, const char* logid, OrtEnv** out) noexcept {
   return AtBoundary(
@@ -98,7 +130,7 @@ OrtStatus* CreateEnvWithOptions(const OrtEnvCreationOptions* options, OrtEnv** o
     TENON_RETURN_IF_NULL(options);
     return ReferEnv(
         {options->logging_severity_level, options->log_id, options->custom_logging_function,
-         options->custom_logging_param, options->threading_options},
+         options->custom_logging_param, options->threading_options, options->config_entries},
         out);
   });
 }

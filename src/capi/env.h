@@ -5,7 +5,9 @@
 
 #include <memory>
 
+#include "base/string_map.h"
 #include "capi/client_logger.h"
+#include "capi/ep_registry.h"
 #include "capi/shared_allocators.h"
 #include "runtime/environment.h"
 
@@ -14,10 +16,26 @@ namespace tenon::capi {
 // An environment with what its logger needs. Shared with the sessions, so that a client may release
 // its handles in any order.
 struct SharedEnvironment {
+  SharedEnvironment(std::unique_ptr<ClientLogger> logger, StringMap entries,
+                    EnvironmentOptions options)
+      : client_logger(std::move(logger)),
+        config(std::move(entries)),
+        environment(std::move(options)) {}
+
   std::unique_ptr<ClientLogger> client_logger;
+  StringMap config;  // of onnxruntime_env_config_keys.h
   SharedAllocators allocators;
   Environment environment;
+  EpRegistry eps;
+
+  // Takes back what came with a library: its devices, shared allocators and transfers. Code that is
+  // still in use is unloaded later, with a warning. Error: kFail if there is no such library.
+  Status UnregisterLibrary(std::string_view name);
+  ~SharedEnvironment();
 };
+
+// The entries of the process's environment; none if there is no environment.
+StringMap EnvironmentConfig();
 
 }  // namespace tenon::capi
 

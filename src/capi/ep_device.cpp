@@ -1,20 +1,15 @@
 #include "capi/ep_device.h"
 
 #include <memory>
+#include <tuple>
 
 #include "base/cpu_info.h"
 #include "capi/arguments.h"
+#include "capi/ep_source.h"
 #include "capi/handles.h"
 #include "capi/session_handle.h"
 #include "capi/slots.h"
 #include "capi/status.h"
-
-// Why a provider cannot use a device.
-struct OrtDeviceEpIncompatibilityDetails {
-  uint32_t reasons = OrtDeviceEpIncompatibility_NONE;
-  int32_t error_code = 0;
-  std::string notes;
-};
 
 namespace tenon::capi {
 namespace {
@@ -78,8 +73,16 @@ const OrtEpDevice& CpuEpDevice() {
   return *device;
 }
 
+std::string EpOptionPrefix(std::string_view ep_name) {
+  std::string prefix = "ep.";
+  for (const char c : ep_name) prefix += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return prefix + ".";
+}
+
 const MemoryInfo* MemoryOf(const OrtEpDevice& device, int memory_type) {
-  return memory_type == OrtDeviceMemoryType_DEFAULT ? device.memory : nullptr;
+  if (memory_type == OrtDeviceMemoryType_DEFAULT) return device.memory;
+  return memory_type == OrtDeviceMemoryType_HOST_ACCESSIBLE ? device.host_accessible_memory
+                                                            : nullptr;
 }
 
 OrtStatus* GetEpDevices(const OrtEnv* env, const OrtEpDevice* const** ep_devices,
@@ -88,9 +91,7 @@ OrtStatus* GetEpDevices(const OrtEnv* env, const OrtEpDevice* const** ep_devices
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(ep_devices);
     TENON_RETURN_IF_NULL(num_ep_devices);
-    static const OrtEpDevice* const devices[] = {&CpuEpDevice()};
-    *ep_devices = devices;
-    *num_ep_devices = std::size(devices);
+    std::tie(*ep_devices, *num_ep_devices) = env->shared->eps.Devices();
     return OkStatus();
   });
 }
@@ -179,12 +180,11 @@ OrtStatus* GetHardwareDeviceEpIncompatibilityDetails(
     TENON_RETURN_IF_NULL(ep_name);
     TENON_RETURN_IF_NULL(hw);
     TENON_RETURN_IF_NULL(details);
-    if (ep_name != CpuEpDevice().ep_name) {
-      return InvalidArgument("there is no execution provider '{}'; available: {}", ep_name,
-                             CpuEpDevice().ep_name);
-    }
     auto result = std::make_unique<OrtDeviceEpIncompatibilityDetails>();
-    if (hw->type != OrtHardwareDeviceType_CPU) {
+    if (ep_name != CpuEpDevice().ep_name) {
+      TENON_ASSIGN_OR_RETURN(const auto source, env->shared->eps.FindSource(ep_name));
+      TENON_RETURN_IF_ERROR(source->Explain(*hw, *result));
+    } else if (hw->type != OrtHardwareDeviceType_CPU) {
       result->reasons = OrtDeviceEpIncompatibility_DEVICE_INCOMPATIBLE;
       result->notes = "the provider runs on CPUs";
     }

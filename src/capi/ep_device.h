@@ -1,12 +1,18 @@
 // OrtEpDevice and OrtHardwareDevice: devices, and what providers make of them.
 #pragma once
 
-#include <onnxruntime_c_api.h>
+#include <onnxruntime_ep_c_api.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "capi/key_value_pairs.h"
 #include "tensor/memory_info.h"
+
+namespace tenon::capi {
+class EpSource;
+}  // namespace tenon::capi
 
 struct OrtHardwareDevice {
   OrtHardwareDeviceType type = OrtHardwareDeviceType_CPU;
@@ -22,7 +28,20 @@ struct OrtEpDevice {
   OrtKeyValuePairs ep_metadata;
   OrtKeyValuePairs ep_options;
   const OrtHardwareDevice* device = nullptr;
+  // Null where it has none. Constants go into the read-only memory if there is one.
   const tenon::MemoryInfo* memory = nullptr;
+  const tenon::MemoryInfo* host_accessible_memory = nullptr;
+  const tenon::MemoryInfo* read_only_memory = nullptr;
+  // Of plugins. The factory is what made the pair; `source` is set once it is registered.
+  OrtEpFactory* factory = nullptr;
+  std::shared_ptr<tenon::capi::EpSource> source;
+};
+
+// Why a provider cannot use a device.
+struct OrtDeviceEpIncompatibilityDetails {
+  uint32_t reasons = OrtDeviceEpIncompatibility_NONE;
+  int32_t error_code = 0;
+  std::string notes;
 };
 
 namespace tenon::capi {
@@ -30,6 +49,9 @@ namespace tenon::capi {
 // The CPU of this machine and the built-in provider on it. Live as long as the process.
 const OrtHardwareDevice& CpuHardware();
 const OrtEpDevice& CpuEpDevice();
+
+// How the session config entries of a provider's options begin: "ep.<name in lower case>.".
+std::string EpOptionPrefix(std::string_view ep_name);
 
 // The device's memory of an OrtDeviceMemoryType, null if it has none.
 const MemoryInfo* MemoryOf(const OrtEpDevice& device, int memory_type);

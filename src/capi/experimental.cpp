@@ -1,4 +1,6 @@
 // Functions beyond the tables, which clients ask for by name.
+#include "capi/experimental.h"
+
 #include <string_view>
 
 #include "capi/allocator.h"
@@ -58,6 +60,7 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   const std::string_view wanted = name;
   if (wanted == TENON_SESSION_GET_FALLBACK_REPORT) return Untyped(&SessionGetFallbackReport);
   if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
+  if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
   return nullptr;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <onnxruntime_c_api.h>
+#include <onnxruntime_ep_c_api.h>
 
 #include <type_traits>
 
@@ -25,6 +26,11 @@ struct Behind<OrtValue> {
 // them.
 template <>
 struct Behind<OrtMemoryInfo> {
+  using Type = MemoryInfo;
+};
+// The same: the device that the memory is of.
+template <>
+struct Behind<OrtMemoryDevice> {
   using Type = MemoryInfo;
 };
 // One description of a type serves all the views of it that the ABI has.

@@ -9,6 +9,7 @@
 #include "capi/handles.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "capi/sync_stream.h"
 #include "capi/tensor_arguments.h"
 
 namespace tenon::capi {
@@ -99,7 +100,8 @@ OrtStatus* KernelContext_GetGPUComputeStream(const OrtKernelContext* context, vo
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(context);
     TENON_RETURN_IF_NULL(out);
-    *out = nullptr;
+    const Stream* const stream = context->context.stream();
+    *out = stream == nullptr ? nullptr : stream->handle();
     return OkStatus();
   });
 }
@@ -109,7 +111,7 @@ OrtStatus* KernelContext_GetSyncStream(const OrtKernelContext* context,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(context);
     TENON_RETURN_IF_NULL(out);
-    *out = nullptr;
+    *out = dynamic_cast<OrtSyncStream*>(context->context.stream());
     return OkStatus();
   });
 }

@@ -1,7 +1,7 @@
 // OrtKernelInfo: what a kernel sees of its node when it is made, and afterwards.
 #pragma once
 
-#include <onnxruntime_c_api.h>
+#include <onnxruntime_ep_c_api.h>
 
 #include <memory>
 #include <string>
@@ -37,4 +37,5 @@ struct NodeDescription {
 
 struct OrtKernelInfo {
   std::shared_ptr<const tenon::capi::NodeDescription> node;
+  const OrtEp* ep = nullptr;  // null if the kernel is no plugin's
 };

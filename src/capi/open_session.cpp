@@ -5,6 +5,8 @@
 
 #include "capi/assigned_nodes.h"
 #include "capi/built_in_providers.h"
+#include "capi/ep_device.h"
+#include "capi/ep_source.h"
 #include "capi/select_devices.h"
 #include "ir/onnx_reader.h"
 #include "ops/cpu_provider.h"
@@ -67,8 +69,32 @@ const ProviderChoice* FindChoice(const OrtSessionOptions& options, const std::st
   return found == options.providers.end() ? nullptr : &*found;
 }
 
+Result<std::unique_ptr<ExecutionProvider>> MakeProvider(const std::string& name, OrtSession& handle,
+                                                        const OrtSessionOptions& options,
+                                                        const Model& model) {
+  const ProviderChoice* const choice = FindChoice(options, name);
+  if (choice != nullptr && !choice->devices.empty()) {
+    const std::vector<const OrtEpDevice*>& devices = choice->devices;
+    return devices.front()->source->MakeProvider(devices, options, model, *handle.logger);
+  }
+  const BuiltInProvider* const built_in = FindBuiltInProvider(name);
+  if (built_in == nullptr) return nullptr;
+  return built_in->make(choice == nullptr ? StringMap() : choice->options);
+}
+
+// There will be no session for providers that were made for it.
+void TellNoSession(std::vector<std::unique_ptr<ExecutionProvider>>& providers,
+                   const Logger& logger) {
+  for (; !providers.empty(); providers.pop_back()) {
+    const Status status = providers.back()->OnSessionEnd({.reason = SessionEndReason::kInitFailed});
+    if (status.ok()) continue;
+    TENON_LOG(logger, kError, "{} failed at the end of its session: {}", providers.back()->name(),
+              status.message());
+  }
+}
+
 Result<SessionParts> PartsFor(OrtSession& handle, const OrtSessionOptions& options,
-                              const std::vector<std::string>& providers) {
+                              const Model& model, const std::vector<std::string>& providers) {
   SessionParts parts;
   parts.shape_functions = &OpShapeFunctions();
   if (handle.custom_ops) {
@@ -76,12 +102,13 @@ Result<SessionParts> PartsFor(OrtSession& handle, const OrtSessionOptions& optio
     parts.shape_functions = handle.custom_ops.get();
   }
   for (const std::string& name : providers) {
-    const BuiltInProvider* const built_in = FindBuiltInProvider(name);
-    if (built_in == nullptr) continue;
-    const ProviderChoice* const choice = FindChoice(options, name);
-    TENON_ASSIGN_OR_RETURN(auto provider,
-                           built_in->make(choice == nullptr ? StringMap() : choice->options));
-    parts.providers.push_back(std::move(provider));
+    Result<std::unique_ptr<ExecutionProvider>> provider =
+        MakeProvider(name, handle, options, model);
+    if (!provider) {
+      TellNoSession(parts.providers, *handle.logger);
+      return Failure(std::move(provider.error()));
+    }
+    if (*provider != nullptr) parts.providers.push_back(std::move(*provider));
   }
   parts.providers.push_back(MakeCpuProvider());
   if (ConfigFlag(options.session.config, "session.use_env_allocators", false)) {
@@ -97,9 +124,10 @@ std::vector<std::string> ProviderNames(const OrtSessionOptions& options) {
   return names;
 }
 
-Status CheckFallback(const FallbackOptions& options) {
-  for (const std::string& name : options.providers) {
+Status CheckFallback(const FallbackOptions& fallback, const OrtSessionOptions& options) {
+  for (const std::string& name : fallback.providers) {
     if (name == kCpuProviderName || FindBuiltInProvider(name) != nullptr) continue;
+    if (FindChoice(options, name) != nullptr) continue;
     return InvalidArgument("tenon.ep_fail_fallback.providers: expected some of {}, got '{}'",
                            AvailableProviderNames(), name);
   }
@@ -114,7 +142,8 @@ struct Builder {
     }
     const std::unique_ptr<Model> taken = std::move(*model);
     SessionOptions session_options = OptionsFor(*options, handle);
-    TENON_ASSIGN_OR_RETURN(SessionParts parts, PartsFor(handle, *options, request.providers));
+    TENON_ASSIGN_OR_RETURN(SessionParts parts,
+                           PartsFor(handle, *options, *taken, request.providers));
     Environment& environment = handle.environment->environment;
     parts.failed = request.failed;
     parts.profiler = request.profiler;
@@ -158,6 +187,27 @@ struct KeptOptions {
   std::vector<std::shared_ptr<std::vector<std::byte>>> files;
 };
 
+// The options that a session is made with: the client's, and the devices that are chosen for it. A
+// session without a fallback is made at once, so that the client's own live long enough.
+Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOptions& options,
+                                                             const Model& model,
+                                                             const FallbackOptions& fallback,
+                                                             const OrtSession& handle) {
+  TENON_ASSIGN_OR_RETURN(std::vector<ProviderChoice> chosen,
+                         SelectDevices(options, model, *handle.environment));
+  if (chosen.empty() && !fallback.is_on) {
+    return std::shared_ptr<const OrtSessionOptions>(std::shared_ptr<void>(), &options);
+  }
+  auto kept = std::make_shared<OrtSessionOptions>(options);
+  for (ProviderChoice& choice : chosen) {
+    for (const OrtEpDevice* const device : choice.devices) {
+      AddDeviceOptions(*device, false, kept->session.config);
+    }
+    kept->providers.push_back(std::move(choice));
+  }
+  return kept;
+}
+
 }  // namespace
 
 Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& options) {
@@ -188,20 +238,21 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
 Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& options,
                     ModelLoader reload) {
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
-  TENON_RETURN_IF_ERROR(SelectDevices(options, model));
   FallbackOptions fallback = FallbackOptions::From(options.session.config);
   fallback.has_model = reload != nullptr;
-  TENON_RETURN_IF_ERROR(CheckFallback(fallback));
-  handle.custom_ops =
-      CustomOps::For(options, OptionsFor(options, handle), handle.environment->environment);
-  // A session without a fallback is made at once, so that the caller's options live long enough.
-  const auto kept =
-      fallback.is_on ? std::make_shared<const OrtSessionOptions>(options)
-                     : std::shared_ptr<const OrtSessionOptions>(std::shared_ptr<void>(), &options);
+  TENON_ASSIGN_OR_RETURN(const auto kept, KeepOptions(options, model, fallback, handle));
+  TENON_RETURN_IF_ERROR(CheckFallback(fallback, *kept));
+  const SessionOptions session_options = OptionsFor(*kept, handle);
+  const Logger& logger = handle.environment->environment.logger();
+  handle.logger = std::make_unique<Logger>(
+      session_options.log_id.empty() ? logger.id() : session_options.log_id,
+      session_options.severity.value_or(logger.severity()), session_options.log_verbosity,
+      session_options.log_sink.value_or(logger.sink()));
+  handle.custom_ops = CustomOps::For(*kept, session_options, handle.environment->environment);
   auto first = std::make_shared<std::unique_ptr<Model>>(std::make_unique<Model>(std::move(model)));
   TENON_ASSIGN_OR_RETURN(
       handle.session,
-      FallbackSession::Create(std::move(fallback), ProviderNames(options),
+      FallbackSession::Create(std::move(fallback), ProviderNames(*kept),
                               Builder{handle, kept, std::move(first), std::move(reload)}));
   const bool records_assignment =
       ConfigFlag(options.session.config, "session.record_ep_graph_assignment_info", false);

@@ -1,11 +1,14 @@
 #include "capi/select_devices.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <tuple>
 
 #include "capi/allocator.h"
 #include "capi/arguments.h"
 #include "capi/ep_device.h"
+#include "capi/ep_source.h"
 #include "capi/key_value_pairs.h"
 #include "capi/session_handle.h"
 #include "capi/slots.h"
@@ -38,27 +41,139 @@ Status CopyCompatibility(const Model& model, const char* ep_type, OrtAllocator* 
 
 }  // namespace
 
-Status SelectDevices(const OrtSessionOptions& options, const Model& model) {
-  if (options.select_devices == nullptr) return OkStatus();
-  constexpr size_t kMostSelected = 8;
-  const OrtEpDevice* offered[] = {&CpuEpDevice()};
+namespace {
+
+constexpr size_t kMostSelected = 8;
+
+int RankOfType(const OrtEpDevice& device) {
+  switch (device.device->type) {
+    case OrtHardwareDeviceType_NPU:
+      return 0;
+    case OrtHardwareDeviceType_GPU:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+bool IsDiscrete(const OrtEpDevice& device) {
+  const StringMap& metadata = device.device->metadata.entries();
+  const auto entry = metadata.find("Discrete");
+  return entry != metadata.end() && entry->second == "1";
+}
+
+// Whether the provider is the one of the hardware's vendor.
+bool IsOfVendor(const OrtEpDevice& device) {
+  return device.source != nullptr && device.source->IsOfVendor(*device.device);
+}
+
+// The order in which devices are chosen. The built-in CPU provider comes last.
+bool ComesBefore(const OrtEpDevice* a, const OrtEpDevice* b) {
+  const auto key = [](const OrtEpDevice& device) {
+    return std::tuple(device.source == nullptr, RankOfType(device), !IsDiscrete(device),
+                      !IsOfVendor(device), std::string_view(device.ep_name));
+  };
+  return key(*a) < key(*b);
+}
+
+std::vector<const OrtEpDevice*> SortedDevices(const SharedEnvironment& environment) {
+  const auto [devices, count] = environment.eps.Devices();
+  std::vector<const OrtEpDevice*> sorted(devices, devices + count);
+  std::stable_sort(sorted.begin(), sorted.end(), ComesBefore);
+  return sorted;
+}
+
+Result<std::vector<const OrtEpDevice*>> AskClient(const OrtSessionOptions& options,
+                                                  const Model& model,
+                                                  std::vector<const OrtEpDevice*> offered) {
   std::array<const OrtEpDevice*, kMostSelected> selected = {};
   size_t count = 0;
   const OrtKeyValuePairs metadata = MetadataOf(model);
-  TENON_RETURN_IF_ERROR(TakeOrtStatus(
-      options.select_devices(offered, std::size(offered), &metadata, nullptr, selected.data(),
-                             kMostSelected, &count, options.select_devices_state)));
+  const Status status = TakeOrtStatus(
+      options.select_devices(offered.data(), offered.size(), &metadata, nullptr, selected.data(),
+                             kMostSelected, &count, options.select_devices_state));
+  if (!status.ok()) return Fail("the function that selects devices: {}", status.message());
   if (count == 0) return Fail("the function that selects devices selected none");
   if (count > kMostSelected) {
-    return InvalidArgument("the function that selects devices selected {} of at most {}", count,
-                           kMostSelected);
+    return Fail("the function that selects devices selected {} of at most {}", count,
+                kMostSelected);
   }
   for (size_t i = 0; i < count; ++i) {
-    if (selected[i] != &CpuEpDevice()) {
-      return InvalidArgument("the function that selects devices selected one that is none of them");
+    if (std::find(offered.begin(), offered.end(), selected[i]) == offered.end()) {
+      return Fail("the function that selects devices selected one that is none of them");
     }
   }
-  return OkStatus();
+  return std::vector<const OrtEpDevice*>(selected.begin(), selected.begin() + count);
+}
+
+// What a policy makes of sorted devices: the first of the type that it prefers, and the first CPU.
+std::vector<const OrtEpDevice*> ApplyPolicy(OrtExecutionProviderDevicePolicy policy,
+                                            const std::vector<const OrtEpDevice*>& sorted) {
+  std::vector<const OrtEpDevice*> chosen;
+  const auto take_first = [&](OrtHardwareDeviceType type) {
+    const auto first = std::find_if(sorted.begin(), sorted.end(), [&](const OrtEpDevice* device) {
+      return device->device->type == type;
+    });
+    if (first != sorted.end()) chosen.push_back(*first);
+  };
+  switch (policy) {
+    case OrtExecutionProviderDevicePolicy_PREFER_NPU:
+    case OrtExecutionProviderDevicePolicy_MAX_EFFICIENCY:
+    case OrtExecutionProviderDevicePolicy_MIN_OVERALL_POWER:
+      take_first(OrtHardwareDeviceType_NPU);
+      break;
+    case OrtExecutionProviderDevicePolicy_PREFER_GPU:
+    case OrtExecutionProviderDevicePolicy_MAX_PERFORMANCE:
+      take_first(OrtHardwareDeviceType_GPU);
+      break;
+    default:
+      break;
+  }
+  take_first(OrtHardwareDeviceType_CPU);
+  return chosen;
+}
+
+// One choice for each provider, in the order of its first device.
+std::vector<ProviderChoice> GroupByProvider(const std::vector<const OrtEpDevice*>& devices) {
+  std::vector<ProviderChoice> choices;
+  for (const OrtEpDevice* const device : devices) {
+    if (device->source == nullptr) continue;
+    const auto known =
+        std::find_if(choices.begin(), choices.end(),
+                     [&](const ProviderChoice& choice) { return choice.name == device->ep_name; });
+    if (known == choices.end()) {
+      choices.push_back({device->ep_name, {}, {device}});
+    } else {
+      known->devices.push_back(device);
+    }
+  }
+  return choices;
+}
+
+}  // namespace
+
+Result<std::vector<ProviderChoice>> SelectDevices(const OrtSessionOptions& options,
+                                                  const Model& model,
+                                                  const SharedEnvironment& environment) {
+  std::vector<const OrtEpDevice*> chosen;
+  if (!options.providers.empty()) return std::vector<ProviderChoice>();
+  if (options.select_devices != nullptr) {
+    TENON_ASSIGN_OR_RETURN(chosen, AskClient(options, model, SortedDevices(environment)));
+  } else if (options.device_policy) {
+    chosen = ApplyPolicy(*options.device_policy, SortedDevices(environment));
+  }
+  return GroupByProvider(chosen);
+}
+
+void AddDeviceOptions(const OrtEpDevice& device, bool replace, StringMap& config) {
+  const std::string prefix = EpOptionPrefix(device.ep_name);
+  for (const auto& [key, value] : device.ep_options.entries()) {
+    if (replace) {
+      config.insert_or_assign(prefix + key, value);
+    } else {
+      config.emplace(prefix + key, value);
+    }
+  }
 }
 
 OrtStatus* SessionOptionsSetEpSelectionPolicy(OrtSessionOptions* session_options,
@@ -100,12 +215,36 @@ OrtStatus* SessionOptionsAppendExecutionProvider_V2(OrtSessionOptions* session_o
     if (num_ep_devices == 0) return InvalidArgument("at least one device is needed");
     TENON_RETURN_IF_NULL_ARRAY(ep_option_keys, num_ep_options);
     TENON_RETURN_IF_NULL_ARRAY(ep_option_vals, num_ep_options);
-    for (size_t i = 0; i < num_ep_devices; ++i) {
-      // Every session ends with the CPU, which has no options.
-      if (ep_devices[i] != &CpuEpDevice()) {
-        return InvalidArgument("ep_devices[{}] is none of the environment's", i);
+    const std::vector<const OrtEpDevice*> group(ep_devices, ep_devices + num_ep_devices);
+    for (size_t i = 0; i < group.size(); ++i) {
+      TENON_RETURN_IF_ERROR(env->shared->eps.CheckDevice(group[i]));
+      if (group[i]->ep_name != group[0]->ep_name || group[i]->source != group[0]->source) {
+        return InvalidArgument(
+            "all devices must be of one execution provider; ep_devices[{}] is "
+            "of {}, ep_devices[0] of {}",
+            i, group[i]->ep_name, group[0]->ep_name);
       }
     }
+    // Every session ends with the CPU, which has no options.
+    if (group[0]->source == nullptr) return OkStatus();
+    for (const ProviderChoice& choice : session_options->providers) {
+      if (choice.name != group[0]->ep_name) continue;
+      return Fail("{} is already registered with the session options", choice.name);
+    }
+    StringMap& config = session_options->session.config;
+    for (const OrtEpDevice* const device : group) AddDeviceOptions(*device, true, config);
+    const std::string prefix = EpOptionPrefix(group[0]->ep_name);
+    for (size_t i = 0; i < num_ep_options; ++i) {
+      if (ep_option_keys[i] == nullptr) continue;
+      config.insert_or_assign(prefix + ep_option_keys[i],
+                              ep_option_vals[i] == nullptr ? "" : ep_option_vals[i]);
+    }
+    TENON_ASSIGN_OR_RETURN(const auto domains, group[0]->source->CustomOpDomains());
+    for (const OrtCustomOpDomain* const domain : domains) {
+      auto& known = session_options->custom_op_domains;
+      if (std::find(known.begin(), known.end(), domain) == known.end()) known.push_back(domain);
+    }
+    session_options->providers.push_back({group[0]->ep_name, {}, group});
     return OkStatus();
   });
 }
@@ -123,6 +262,10 @@ OrtStatus* GetModelCompatibilityForEpDevices(const OrtEpDevice* const* ep_device
     }
     // The CPU compiles nothing ahead of time.
     *out_status = OrtCompiledModelCompatibility_EP_NOT_APPLICABLE;
+    if (ep_devices[0]->source == nullptr) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(*out_status,
+                           ep_devices[0]->source->CheckCompatibility(
+                               std::span(ep_devices, num_ep_devices), compatibility_info));
     return OkStatus();
   });
 }

@@ -30,6 +30,7 @@ struct OrtSession {
   // They go in the opposite order: asynchronous runs end before the session does.
   std::shared_ptr<tenon::capi::SharedEnvironment> environment;
   std::unique_ptr<tenon::capi::ClientLogger> client_logger;
+  std::unique_ptr<tenon::Logger> logger;  // what plugins log to
   std::unique_ptr<tenon::capi::CustomOps> custom_ops;
   std::unique_ptr<tenon::capi::EditedModel> edited;  // until the session is made
   std::unique_ptr<tenon::FallbackSession> session;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,10 +18,12 @@
 
 namespace tenon::capi {
 
-// A provider of this library, and its options.
+// A provider of this library and its options, or one of a plugin, for which there are devices; its
+// options are entries of the session's config.
 struct ProviderChoice {
   std::string name;
   StringMap options;
+  std::vector<const OrtEpDevice*> devices;
 };
 
 }  // namespace tenon::capi
@@ -44,8 +47,9 @@ struct OrtSessionOptions {
   // Besides the CPU's, most preferred first.
   std::vector<tenon::capi::ProviderChoice> providers;
 
-  // What the client wants of the automatic choice of devices; a function makes it itself.
-  OrtExecutionProviderDevicePolicy device_policy = OrtExecutionProviderDevicePolicy_DEFAULT;
+  // What the client wants of the automatic choice of devices, which such providers rule out; a
+  // function makes it itself.
+  std::optional<OrtExecutionProviderDevicePolicy> device_policy;
   EpSelectionDelegate select_devices = nullptr;
   void* select_devices_state = nullptr;
 

@@ -10,6 +10,7 @@
 #include "capi/arguments.h"
 #include "capi/env.h"
 #include "capi/ep_device.h"
+#include "capi/ep_source.h"
 #include "capi/handles.h"
 #include "capi/key_value_pairs.h"
 #include "capi/slots.h"
@@ -32,12 +33,39 @@ std::vector<SharedAllocators::Entry>::const_iterator SharedAllocators::FindEntry
 
 Status SharedAllocators::Register(OrtAllocator* client) {
   const MemoryInfo& memory = InternMemoryInfo(*Unwrap(client->Info(client)));
+  if (memory.allocator_type == OrtArenaAllocator) {
+    return InvalidArgument("the allocator of '{}' is of type arena, which cannot be registered",
+                           memory.name);
+  }
   const MutexLock lock(mutex_);
-  if (FindEntry(memory) != entries_.end()) {
+  const auto known = FindEntry(memory);
+  if (known != entries_.end() && !known->is_default) {
     return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
   }
-  entries_.push_back({&memory, client, false, AlignedFromClient(client)});
+  if (known != entries_.end()) Erase(known);
+  // Aligning writes in front of a block, which only the host's memory allows.
+  auto allocator = memory.IsHostAccessible() ? AlignedFromClient(client) : FromClient(client);
+  entries_.push_back({&memory, client, false, false, std::move(allocator)});
   return OkStatus();
+}
+
+void SharedAllocators::Erase(std::vector<Entry>::const_iterator entry) {
+  if (entry->is_ours) ReleaseAllocator(entry->handle);
+  entries_.erase(entry);
+}
+
+void SharedAllocators::AddDefault(std::shared_ptr<Allocator> allocator) {
+  const MemoryInfo& memory = InternMemoryInfo(allocator->info());
+  const MutexLock lock(mutex_);
+  if (FindEntry(memory) != entries_.end()) return;
+  OrtAllocator* const handle = NewClientAllocator(allocator);
+  entries_.push_back({&memory, handle, true, true, std::move(allocator)});
+}
+
+void SharedAllocators::RemoveDefault(const MemoryInfo& memory) {
+  const MutexLock lock(mutex_);
+  const auto known = FindEntry(memory);
+  if (known != entries_.end() && known->is_default) Erase(known);
 }
 
 Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> allocator, bool replace) {
@@ -47,11 +75,8 @@ Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> alloca
   if (known != entries_.end() && !replace) {
     return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
   }
-  if (known != entries_.end()) {
-    if (known->is_ours) ReleaseAllocator(known->handle);
-    entries_.erase(known);
-  }
-  entries_.push_back({&memory, NewClientAllocator(allocator), true, allocator});
+  if (known != entries_.end()) Erase(known);
+  entries_.push_back({&memory, NewClientAllocator(allocator), true, false, allocator});
   return entries_.back().handle;
 }
 
@@ -61,8 +86,7 @@ Status SharedAllocators::Remove(const MemoryInfo& memory) {
   if (known == entries_.end()) {
     return InvalidArgument("memory of '{}' has no shared allocator", memory.name);
   }
-  if (known->is_ours) ReleaseAllocator(known->handle);
-  entries_.erase(known);
+  Erase(known);
   return OkStatus();
 }
 
@@ -152,14 +176,19 @@ OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
     if (memory == nullptr) {
       return InvalidArgument("the device has no memory of type {}", NumberOf(mem_type));
     }
-    TENON_RETURN_IF_ERROR(CheckCpu(*memory));
-    TENON_ASSIGN_OR_RETURN(const size_t limit, BytesOption(allocator_options, "arena.max_mem"));
+    const int type = NumberOf(allocator_type);
+    if (type != OrtArenaAllocator && type != OrtDeviceAllocator) {
+      return InvalidArgument("a shared allocator is a device's own or an arena, got type {}", type);
+    }
     std::shared_ptr<Allocator> created = SharedCpuAllocator();
-    if (NumberOf(allocator_type) == OrtArenaAllocator) {
-      created = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);
-    } else if (NumberOf(allocator_type) != OrtDeviceAllocator) {
-      return InvalidArgument("a shared allocator is a device's own or an arena, got type {}",
-                             NumberOf(allocator_type));
+    if (ep_device->source != nullptr) {
+      TENON_ASSIGN_OR_RETURN(created, ep_device->source->MakeAllocator(*memory, allocator_options));
+    } else {
+      TENON_RETURN_IF_ERROR(CheckCpu(*memory));
+    }
+    if (type == OrtArenaAllocator) {
+      TENON_ASSIGN_OR_RETURN(const size_t limit, BytesOption(allocator_options, "arena.max_mem"));
+      created = std::make_shared<CachingArena>(std::move(created), limit);
     }
     TENON_ASSIGN_OR_RETURN(OrtAllocator* const handle,
                            env->shared->allocators.Create(std::move(created), true));
@@ -189,6 +218,8 @@ OrtStatus* ReleaseSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
     if (memory == nullptr) {
       return InvalidArgument("the device has no memory of type {}", NumberOf(mem_type));
     }
+    // Nothing registered is as good.
+    if (env->shared->allocators.Find(*memory) == nullptr) return OkStatus();
     return env->shared->allocators.Remove(*memory);
   });
 }

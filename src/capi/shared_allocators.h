@@ -21,12 +21,16 @@ class SharedAllocators {
   SharedAllocators(const SharedAllocators&) = delete;
   SharedAllocators& operator=(const SharedAllocators&) = delete;
 
-  // Registers a client's allocator, which outlives its registration. Error: kInvalidArgument if
-  // its memory has one.
+  // Registers a client's allocator, which outlives its registration, in place of one that came with
+  // a library. Error: kInvalidArgument if its memory has another, or if it is an arena.
   Status Register(OrtAllocator* client);
   // Registers an allocator of ours, and returns its handle, which the registry owns; one that the
   // memory has is replaced if `replace`, else an error.
   Result<OrtAllocator*> Create(std::shared_ptr<Allocator> allocator, bool replace);
+  // Registers an allocator that comes with a library, unless the memory has one.
+  void AddDefault(std::shared_ptr<Allocator> allocator);
+  // Takes back what AddDefault registered; leaves any other.
+  void RemoveDefault(const MemoryInfo& memory);
   // Error: kInvalidArgument if the memory has none.
   Status Remove(const MemoryInfo& memory);
   // Null if the memory has none.
@@ -39,9 +43,11 @@ class SharedAllocators {
     const MemoryInfo* memory;
     OrtAllocator* handle;
     bool is_ours;
+    bool is_default;
     std::shared_ptr<Allocator> allocator;
   };
   std::vector<Entry>::const_iterator FindEntry(const MemoryInfo& memory) const;
+  void Erase(std::vector<Entry>::const_iterator entry);
 
   mutable Mutex mutex_;
   std::vector<Entry> entries_;

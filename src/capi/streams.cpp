@@ -1,10 +1,11 @@
-// OrtSyncStream, copies between devices, and resources of other APIs. The CPU has no streams and
-// imports nothing.
+// OrtSyncStream, copies between devices, and resources of other APIs.
 #include <string_view>
+#include <vector>
 
 #include "capi/arguments.h"
 #include "capi/env.h"
 #include "capi/ep_device.h"
+#include "capi/ep_source.h"
 #include "capi/handles.h"
 #include "capi/run_options.h"
 #include "capi/slots.h"
@@ -21,19 +22,27 @@ Status NoImporter(const OrtExternalResourceImporter* importer) {
 
 }  // namespace
 
-OrtStatus* CreateSyncStreamForEpDevice(const OrtEpDevice* ep_device, const OrtKeyValuePairs*,
+OrtStatus* CreateSyncStreamForEpDevice(const OrtEpDevice* ep_device,
+                                       const OrtKeyValuePairs* stream_options,
                                        OrtSyncStream** stream) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(ep_device);
     TENON_RETURN_IF_NULL(stream);
     *stream = nullptr;
-    return NotImplemented("{} has no streams", ep_device->ep_name);
+    if (ep_device->source == nullptr) {
+      return NotImplemented("{} has no streams", ep_device->ep_name);
+    }
+    TENON_ASSIGN_OR_RETURN(auto made, ep_device->source->MakeStream(*ep_device, stream_options));
+    *stream = made.release();
+    return OkStatus();
   });
 }
 
-void* SyncStream_GetHandle(OrtSyncStream*) noexcept { return nullptr; }
+void* SyncStream_GetHandle(OrtSyncStream* stream) noexcept {
+  return stream == nullptr ? nullptr : stream->handle();
+}
 
-void ReleaseSyncStream(OrtSyncStream*) noexcept {}
+void ReleaseSyncStream(OrtSyncStream* input) noexcept { delete input; }
 
 void RunOptionsSetSyncStream(OrtRunOptions* options, OrtSyncStream* sync_stream) noexcept {
   if (options == nullptr) return;
@@ -43,18 +52,24 @@ void RunOptionsSetSyncStream(OrtRunOptions* options, OrtSyncStream* sync_stream)
 }
 
 OrtStatus* CopyTensors(const OrtEnv* env, const OrtValue* const* src_tensors,
-                       OrtValue* const* dst_tensors, OrtSyncStream*, size_t num_tensors) noexcept {
+                       OrtValue* const* dst_tensors, OrtSyncStream* stream,
+                       size_t num_tensors) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(env);
-    TENON_RETURN_IF_NULL_ARRAY(src_tensors, num_tensors);
-    TENON_RETURN_IF_NULL_ARRAY(dst_tensors, num_tensors);
+    TENON_RETURN_IF_NULL(src_tensors);
+    TENON_RETURN_IF_NULL(dst_tensors);
+    if (num_tensors == 0) return InvalidArgument("there are no tensors to copy");
+    std::vector<TensorCopy> copies;
+    bool are_host = true;
     for (size_t i = 0; i < num_tensors; ++i) {
-      TENON_ASSIGN_OR_RETURN(const Tensor* const from, TensorOf(src_tensors[i]));
-      TENON_ASSIGN_OR_RETURN(Tensor* const into, TensorOf(dst_tensors[i]));
-      const bool is_host = from->memory().IsHostAccessible() && into->memory().IsHostAccessible();
-      TENON_RETURN_IF_ERROR(is_host
-                                ? CopyElements(*from, *into)
-                                : env->shared->environment.transfers().CopyTensor(*from, *into));
+      TensorCopy& copy = copies.emplace_back();
+      TENON_ASSIGN_OR_RETURN(copy.from, TensorOf(src_tensors[i]));
+      TENON_ASSIGN_OR_RETURN(copy.into, TensorOf(dst_tensors[i]));
+      are_host &= copy.from->memory().IsHostAccessible() && copy.into->memory().IsHostAccessible();
+    }
+    if (!are_host) return env->shared->environment.transfers().Copy(copies, stream);
+    for (const TensorCopy& copy : copies) {
+      TENON_RETURN_IF_ERROR(CopyElements(*copy.from, *copy.into));
     }
     return OkStatus();
   });

@@ -1,0 +1,76 @@
+#include "capi/ep_registry.h"
+
+#include <algorithm>
+
+namespace tenon::capi {
+
+EpRegistry::EpRegistry() { ListDevices(); }
+
+EpRegistry::~EpRegistry() {
+  while (!libraries_.empty()) libraries_.pop_back();
+}
+
+void EpRegistry::ListDevices() {
+  devices_.assign(1, &CpuEpDevice());
+  for (const RegisteredLibrary& library : libraries_) {
+    for (const auto& device : library.devices) devices_.push_back(device.get());
+  }
+}
+
+Status EpRegistry::CheckFree(std::string_view name) const {
+  const MutexLock lock(mutex_);
+  const bool is_used = std::any_of(libraries_.begin(), libraries_.end(),
+                                   [&](const auto& library) { return library.name == name; });
+  if (!is_used) return OkStatus();
+  return Fail("a library of execution providers is registered as '{}' already", name);
+}
+
+Status EpRegistry::Add(RegisteredLibrary library) {
+  TENON_RETURN_IF_ERROR(CheckFree(library.name));
+  const MutexLock lock(mutex_);
+  libraries_.push_back(std::move(library));
+  ListDevices();
+  return OkStatus();
+}
+
+Result<RegisteredLibrary> EpRegistry::Take(std::string_view name) {
+  const MutexLock lock(mutex_);
+  const auto found = std::find_if(libraries_.begin(), libraries_.end(),
+                                  [&](const auto& library) { return library.name == name; });
+  if (found == libraries_.end()) {
+    return Fail("no library of execution providers is registered as '{}'", name);
+  }
+  RegisteredLibrary taken = std::move(*found);
+  libraries_.erase(found);
+  ListDevices();
+  return taken;
+}
+
+std::string EpRegistry::LastName() const {
+  const MutexLock lock(mutex_);
+  return libraries_.empty() ? "" : libraries_.back().name;
+}
+
+std::pair<const OrtEpDevice* const*, size_t> EpRegistry::Devices() const {
+  const MutexLock lock(mutex_);
+  return {devices_.data(), devices_.size()};
+}
+
+Status EpRegistry::CheckDevice(const OrtEpDevice* device) const {
+  const MutexLock lock(mutex_);
+  if (std::find(devices_.begin(), devices_.end(), device) != devices_.end()) return OkStatus();
+  return InvalidArgument("the device is none of the environment's");
+}
+
+Result<std::shared_ptr<EpSource>> EpRegistry::FindSource(std::string_view ep_name) const {
+  const MutexLock lock(mutex_);
+  std::vector<std::string> names;
+  for (const OrtEpDevice* const device : devices_) {
+    if (device->source != nullptr && device->ep_name == ep_name) return device->source;
+    if (names.empty() || names.back() != device->ep_name) names.push_back(device->ep_name);
+  }
+  return InvalidArgument("there is no execution provider '{}'; available: {}", ep_name,
+                         JoinNames(names));
+}
+
+}  // namespace tenon::capi

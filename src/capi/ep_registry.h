@@ -1,0 +1,60 @@
+// The libraries with execution providers that an environment has, and all the devices.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "capi/ep_device.h"
+#include "runtime/data_transfer.h"
+
+namespace tenon::capi {
+
+// A registered library: what the environment took from it.
+struct RegisteredLibrary {
+  std::string name;
+  std::shared_ptr<void> library;  // goes last
+  std::vector<std::unique_ptr<OrtEpDevice>> devices;
+  std::vector<std::shared_ptr<DataTransfer>> transfers;
+  // Memories whose shared allocators came with it.
+  std::vector<const MemoryInfo*> shared_memories;
+};
+
+// Thread-safe. Devices live until their library is taken out.
+class EpRegistry {
+ public:
+  EpRegistry();
+  // Libraries go in the opposite order of their registration.
+  ~EpRegistry();
+  EpRegistry(const EpRegistry&) = delete;
+  EpRegistry& operator=(const EpRegistry&) = delete;
+
+  // Errors: kFail if the name is in use, which CheckFree tells beforehand.
+  Status CheckFree(std::string_view name) const;
+  Status Add(RegisteredLibrary library);
+  // Error: kFail if there is none of that name.
+  Result<RegisteredLibrary> Take(std::string_view name);
+  // The name of the library that was registered last; "" if there is none.
+  std::string LastName() const;
+
+  // All devices, the built-in ones first, then in the order of registration. The array is valid
+  // until a library is added or taken.
+  std::pair<const OrtEpDevice* const*, size_t> Devices() const;
+  // Error: kInvalidArgument if the device is none of these.
+  Status CheckDevice(const OrtEpDevice* device) const;
+  // What makes the providers of a name. Error: kInvalidArgument with the names that there are.
+  Result<std::shared_ptr<EpSource>> FindSource(std::string_view ep_name) const;
+
+ private:
+  void ListDevices();
+
+  mutable Mutex mutex_;
+  std::vector<RegisteredLibrary> libraries_;
+  std::vector<const OrtEpDevice*> devices_;
+};
+
+}  // namespace tenon::capi

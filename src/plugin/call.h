@@ -1,0 +1,46 @@
+// Calls into plugins: which slots they have, and what comes back.
+#pragma once
+
+#include <onnxruntime_ep_c_api.h>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "base/exception_barrier.h"
+#include "capi/status.h"
+
+namespace tenon::plugin {
+
+// Up to which byte a table of a plugin is read if the plugin is older than a version.
+struct Extent {
+  uint32_t first_version;
+  size_t bytes;
+};
+
+// A copy of a plugin's table in which the slots that the plugin cannot know are null. What lies
+// behind them is not read.
+template <class Table>
+Table Supported(const Table& given, std::span<const Extent> extents) {
+  size_t bytes = sizeof(Table);
+  for (const Extent& extent : extents) {
+    if (given.ort_version_supported < extent.first_version && extent.bytes < bytes) {
+      bytes = extent.bytes;
+    }
+  }
+  Table supported = {};
+  std::memcpy(static_cast<void*>(&supported), static_cast<const void*>(&given), bytes);
+  return supported;
+}
+
+OrtEp Supported(const OrtEp& ep);
+OrtEpFactory Supported(const OrtEpFactory& factory);
+
+// The result of body(), a call into a plugin that returns an OrtStatus*. Nothing that the plugin
+// throws gets past it.
+template <class Body>
+Status Call(Body&& body) {
+  return CatchExceptions([&] { return capi::TakeOrtStatus(body()); });
+}
+
+}  // namespace tenon::plugin

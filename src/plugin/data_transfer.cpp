@@ -1,0 +1,60 @@
+#include "plugin/data_transfer.h"
+
+#include <vector>
+
+#include "capi/handles.h"
+#include "capi/sync_stream.h"
+#include "plugin/call.h"
+
+namespace tenon::plugin {
+namespace {
+
+class PluginDataTransfer final : public DataTransfer {
+ public:
+  PluginDataTransfer(OrtDataTransferImpl* impl, std::shared_ptr<void> owner)
+      : impl_(impl), owner_(std::move(owner)) {}
+  ~PluginDataTransfer() override {
+    if (impl_->Release != nullptr) impl_->Release(impl_);
+  }
+
+  bool CanCopy(const MemoryInfo& from, const MemoryInfo& into) const override {
+    bool can = false;
+    const Status status = CatchExceptions([&] {
+      can = impl_->CanCopy(impl_, capi::Wrap<OrtMemoryDevice>(&from),
+                           capi::Wrap<OrtMemoryDevice>(&into));
+      return OkStatus();
+    });
+    return status.ok() && can;
+  }
+
+  // One call for all; the wrappers of the tensors are valid during it.
+  Status Copy(std::span<const TensorCopy> copies, Stream* stream) override {
+    std::vector<Value> values;
+    values.reserve(2 * copies.size());
+    std::vector<const OrtValue*> from;
+    std::vector<OrtValue*> into;
+    for (const TensorCopy& copy : copies) {
+      from.push_back(capi::Wrap<OrtValue>(&values.emplace_back(*copy.from)));
+      into.push_back(capi::Wrap<OrtValue>(&values.emplace_back(*copy.into)));
+    }
+    auto* const client = dynamic_cast<OrtSyncStream*>(stream);
+    std::vector<OrtSyncStream*> streams(client != nullptr ? copies.size() : 0, client);
+    return Call([&] {
+      return impl_->CopyTensors(impl_, from.data(), into.data(),
+                                streams.empty() ? nullptr : streams.data(), copies.size());
+    });
+  }
+
+ private:
+  OrtDataTransferImpl* const impl_;
+  const std::shared_ptr<void> owner_;
+};
+
+}  // namespace
+
+std::shared_ptr<DataTransfer> AdoptDataTransfer(OrtDataTransferImpl* impl,
+                                                std::shared_ptr<void> owner) {
+  return std::make_shared<PluginDataTransfer>(impl, std::move(owner));
+}
+
+}  // namespace tenon::plugin

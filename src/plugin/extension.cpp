@@ -1,0 +1,42 @@
+#include "plugin/extension.h"
+
+#include "capi/arguments.h"
+#include "capi/experimental.h"
+#include "capi/status.h"
+
+namespace tenon::plugin {
+namespace {
+
+// The innermost registration of this thread: a plugin's GetSupportedDevices is called by it.
+constinit thread_local Extensions::Registration* current = nullptr;
+
+}  // namespace
+
+Extensions::Registration::Registration(OrtEpFactory* factory)
+    : factory_(factory), previous_(current) {
+  current = this;
+}
+
+Extensions::Registration::~Registration() { current = previous_; }
+
+Status Extensions::Set(OrtEpFactory* factory, const TenonEpExtension* extension) {
+  TENON_RETURN_IF_NULL(factory);
+  if (current == nullptr || current->factory_ != factory) {
+    return Fail("the extension of a factory can be set until its GetSupportedDevices returns");
+  }
+  if (extension != nullptr && extension->extension_version == 0) {
+    return Fail("an extension of version 0 is none");
+  }
+  current->given_ = extension;
+  return OkStatus();
+}
+
+}  // namespace tenon::plugin
+
+namespace tenon::capi {
+
+OrtStatus* SetEpExtension(OrtEpFactory* factory, const TenonEpExtension* extension) noexcept {
+  return AtBoundary([&] { return plugin::Extensions::Set(factory, extension); });
+}
+
+}  // namespace tenon::capi

@@ -1,0 +1,34 @@
+// The second way for a plugin to give its extension: a function of the host, for plugins that
+// cannot export one.
+#pragma once
+
+#include <tenon_c_api.h>
+
+#include "base/status.h"
+
+namespace tenon::plugin {
+
+class Extensions {
+ public:
+  // While it lives, the extension of `factory` may be given. Made by the thread that registers.
+  class Registration {
+   public:
+    explicit Registration(OrtEpFactory* factory);
+    ~Registration();
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+
+    const TenonEpExtension* given() const { return given_; }
+
+   private:
+    friend class Extensions;
+    OrtEpFactory* const factory_;
+    const TenonEpExtension* given_ = nullptr;
+    Registration* const previous_;
+  };
+
+  // Error: kFail if the factory is not being registered, or the extension's version is 0.
+  static Status Set(OrtEpFactory* factory, const TenonEpExtension* extension);
+};
+
+}  // namespace tenon::plugin

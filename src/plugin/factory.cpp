@@ -1,0 +1,228 @@
+#include "plugin/factory.h"
+
+#include <utility>
+
+#include "capi/ep_device.h"
+#include "capi/handles.h"
+#include "capi/session_options.h"
+#include "capi/slots.h"
+#include "plugin/call.h"
+#include "plugin/data_transfer.h"
+#include "plugin/provider.h"
+#include "plugin/stream.h"
+
+namespace tenon::plugin {
+namespace {
+
+constexpr size_t kMostDevices = 8;
+
+class PluginAllocator final : public Allocator {
+ public:
+  PluginAllocator(OrtAllocator* client, const MemoryInfo& memory,
+                  std::shared_ptr<const EpFactory> factory)
+      : client_(client), memory_(memory), factory_(std::move(factory)) {}
+  ~PluginAllocator() override {
+    const OrtEpFactory& table = factory_->table();
+    if (table.ReleaseAllocator == nullptr) return;
+    (void)CatchExceptions([&] {
+      table.ReleaseAllocator(factory_->client(), client_);
+      return OkStatus();
+    });
+  }
+
+  void* Allocate(size_t bytes) override { return client_->Alloc(client_, bytes); }
+  void Free(void* block) override {
+    if (block != nullptr) client_->Free(client_, block);
+  }
+  const MemoryInfo& info() const override { return memory_; }
+  void Shrink() override {
+    constexpr uint32_t kFirstWithShrink = 25;
+    if (client_->version < kFirstWithShrink || client_->Shrink == nullptr) return;
+    (void)Call([&] { return client_->Shrink(client_); });
+  }
+
+ private:
+  OrtAllocator* const client_;
+  const MemoryInfo& memory_;
+  const std::shared_ptr<const EpFactory> factory_;
+};
+
+std::vector<const OrtHardwareDevice*> HardwareOf(std::span<const OrtEpDevice* const> devices) {
+  std::vector<const OrtHardwareDevice*> hardware;
+  for (const OrtEpDevice* const device : devices) hardware.push_back(device->device);
+  return hardware;
+}
+
+}  // namespace
+
+EpFactory::EpFactory(std::shared_ptr<EpLibrary> library, OrtEpFactory* factory,
+                     const TenonEpExtension* extension)
+    : library_(std::move(library)),
+      client_(factory),
+      table_(Supported(*factory)),
+      extension_(extension),
+      name_(table_.GetName(client_)) {}
+
+bool EpFactory::IsStreamAware() const {
+  return table_.IsStreamAware != nullptr && table_.IsStreamAware(client_);
+}
+
+Result<std::vector<std::unique_ptr<OrtEpDevice>>> EpFactory::FindDevices(
+    std::span<const OrtHardwareDevice* const> hardware) {
+  OrtEpDevice* made[kMostDevices] = {};
+  size_t count = 0;
+  const Status status = Call([&] {
+    return table_.GetSupportedDevices(client_, hardware.data(), hardware.size(), made, kMostDevices,
+                                      &count);
+  });
+  std::vector<std::unique_ptr<OrtEpDevice>> devices;
+  for (OrtEpDevice* const device : made) {
+    if (device != nullptr) devices.emplace_back(device);
+  }
+  if (!status.ok()) return Failure(status);
+  if (count > kMostDevices) {
+    return Fail("{} pairs itself with {} devices, at most {} are possible", name_, count,
+                kMostDevices);
+  }
+  for (const auto& device : devices) {
+    device->source = shared_from_this();
+    device->ep_metadata.Set("library_path", library_->path());
+  }
+  return devices;
+}
+
+Result<std::unique_ptr<ExecutionProvider>> EpFactory::MakeProvider(
+    std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
+    const Model& model, const Logger& logger) {
+  const std::vector<const OrtHardwareDevice*> hardware = HardwareOf(devices);
+  std::vector<const OrtKeyValuePairs*> metadata;
+  for (const OrtEpDevice* const device : devices) metadata.push_back(&device->ep_metadata);
+  OrtEp* made = nullptr;
+  const Status status = Call([&] {
+    return table_.CreateEp(client_, hardware.data(), metadata.data(), devices.size(), &options,
+                           capi::Wrap<OrtLogger>(&logger), &made);
+  });
+  if (!status.ok()) {
+    return Failure(Status(status.code(), Format("{} could not be made for the session: {}", name_,
+                                                status.message())));
+  }
+  if (made == nullptr) return Fail("{} made no execution provider for the session", name_);
+  return PluginProvider::Make(shared_from_this(), made, devices, options.session.config, model,
+                              logger);
+}
+
+bool EpFactory::IsOfVendor(const OrtHardwareDevice& hardware) const {
+  if (table_.GetVendorId != nullptr && table_.GetVendorId(client_) == hardware.vendor_id) {
+    return true;
+  }
+  return table_.GetVendor != nullptr && table_.GetVendor(client_) == hardware.vendor;
+}
+
+Result<std::shared_ptr<Allocator>> EpFactory::AdoptAllocator(OrtAllocator* made,
+                                                             const MemoryInfo& memory) {
+  if (made == nullptr) return SharedCpuAllocator();
+  const OrtMemoryInfo* const info = made->Info != nullptr ? made->Info(made) : nullptr;
+  auto allocator = std::make_shared<PluginAllocator>(made, memory, shared_from_this());
+  if (info == nullptr || !capi::Unwrap(info)->SameDevice(memory)) {
+    return InvalidArgument("{} made an allocator of '{}' for the memory '{}'", name_,
+                           info == nullptr ? "nothing" : capi::Unwrap(info)->name, memory.name);
+  }
+  if (capi::Unwrap(info)->allocator_type == OrtArenaAllocator) {
+    return InvalidArgument(
+        "{} made an allocator of type arena for the memory '{}'; an arena of "
+        "its own must call itself a device allocator",
+        name_, memory.name);
+  }
+  return allocator;
+}
+
+Result<std::shared_ptr<Allocator>> EpFactory::MakeAllocator(const MemoryInfo& memory,
+                                                            const OrtKeyValuePairs* options) {
+  if (table_.CreateAllocator == nullptr) {
+    return NotImplemented("{} has no allocator of the memory '{}'", name_, memory.name);
+  }
+  OrtAllocator* made = nullptr;
+  TENON_RETURN_IF_ERROR(Call([&] {
+    return table_.CreateAllocator(client_, capi::Wrap<OrtMemoryInfo>(&memory), options, &made);
+  }));
+  return AdoptAllocator(made, memory);
+}
+
+Result<std::shared_ptr<DataTransfer>> EpFactory::MakeDataTransfer() {
+  if (table_.CreateDataTransfer == nullptr) return nullptr;
+  OrtDataTransferImpl* made = nullptr;
+  TENON_RETURN_IF_ERROR(Call([&] { return table_.CreateDataTransfer(client_, &made); }));
+  if (made == nullptr) return nullptr;
+  return AdoptDataTransfer(made, shared_from_this());
+}
+
+Result<std::unique_ptr<OrtSyncStream>> EpFactory::MakeStream(const OrtEpDevice& device,
+                                                             const OrtKeyValuePairs* options) {
+  if (!IsStreamAware() || table_.CreateSyncStreamForDevice == nullptr) {
+    return NotImplemented("{} has no streams", name_);
+  }
+  if (device.memory == nullptr || device.memory->device_type == DeviceType::kCpu) {
+    return InvalidArgument("{}: the device has no memory of its own, so it has no streams", name_);
+  }
+  OrtSyncStreamImpl* made = nullptr;
+  TENON_RETURN_IF_ERROR(Call([&] {
+    return table_.CreateSyncStreamForDevice(client_, capi::Wrap<OrtMemoryDevice>(device.memory),
+                                            options, &made);
+  }));
+  if (made == nullptr) return Fail("{} made no stream", name_);
+  return AdoptStream(made, *device.memory, shared_from_this());
+}
+
+Status EpFactory::Explain(const OrtHardwareDevice& hardware,
+                          OrtDeviceEpIncompatibilityDetails& details) {
+  if (table_.GetHardwareDeviceIncompatibilityDetails == nullptr) return OkStatus();
+  return Call(
+      [&] { return table_.GetHardwareDeviceIncompatibilityDetails(client_, &hardware, &details); });
+}
+
+Result<OrtCompiledModelCompatibility> EpFactory::CheckCompatibility(
+    std::span<const OrtEpDevice* const> devices, const char* info) {
+  OrtCompiledModelCompatibility result = OrtCompiledModelCompatibility_EP_NOT_APPLICABLE;
+  if (table_.ValidateCompiledModelCompatibilityInfo == nullptr) return result;
+  const std::vector<const OrtHardwareDevice*> hardware = HardwareOf(devices);
+  TENON_RETURN_IF_ERROR(Call([&] {
+    return table_.ValidateCompiledModelCompatibilityInfo(client_, hardware.data(), hardware.size(),
+                                                         info, &result);
+  }));
+  return result;
+}
+
+Result<std::vector<const OrtCustomOpDomain*>> EpFactory::CustomOpDomains() {
+  if (table_.GetNumCustomOpDomains == nullptr || table_.GetCustomOpDomains == nullptr) {
+    return std::vector<const OrtCustomOpDomain*>();
+  }
+  size_t count = 0;
+  TENON_RETURN_IF_ERROR(Call([&] { return table_.GetNumCustomOpDomains(client_, &count); }));
+  std::vector<OrtCustomOpDomain*> domains(count);
+  TENON_RETURN_IF_ERROR(
+      Call([&] { return table_.GetCustomOpDomains(client_, domains.data(), count); }));
+  return std::vector<const OrtCustomOpDomain*>(domains.begin(), domains.end());
+}
+
+Result<OrtExternalResourceImporterImpl*> EpFactory::MakeImporter(const OrtEpDevice& device) {
+  if (table_.CreateExternalResourceImporterForDevice == nullptr) return nullptr;
+  OrtExternalResourceImporterImpl* made = nullptr;
+  const Status status =
+      Call([&] { return table_.CreateExternalResourceImporterForDevice(client_, &device, &made); });
+  if (status.code() == StatusCode::kNotImplemented) return nullptr;
+  if (!status.ok()) return Failure(status);
+  return made;
+}
+
+Status EpFactory::SetGraphicsInterop(const OrtEpDevice& device,
+                                     const OrtGraphicsInteropConfig* config) {
+  const bool has_slot = config != nullptr ? table_.InitGraphicsInterop != nullptr
+                                          : table_.DeinitGraphicsInterop != nullptr;
+  if (!has_slot) return NotImplemented("{} works with no graphics API", name_);
+  return Call([&] {
+    return config != nullptr ? table_.InitGraphicsInterop(client_, &device, config)
+                             : table_.DeinitGraphicsInterop(client_, &device);
+  });
+}
+
+}  // namespace tenon::plugin

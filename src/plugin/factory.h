@@ -1,0 +1,62 @@
+// A plugin's factory of execution providers, as the rest of the library uses it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/ep_source.h"
+#include "plugin/library.h"
+
+namespace tenon::plugin {
+
+// Thread-safe as far as the plugin's factory is.
+class EpFactory final : public capi::EpSource, public std::enable_shared_from_this<EpFactory> {
+ public:
+  EpFactory(std::shared_ptr<EpLibrary> library, OrtEpFactory* factory,
+            const TenonEpExtension* extension);
+
+  // Copied once.
+  const std::string& name() const { return name_; }
+  OrtEpFactory* client() const { return client_; }
+  const OrtEpFactory& table() const { return table_; }
+  const TenonEpExtension* extension() const { return extension_; }
+  // Before the factory is used.
+  void set_extension(const TenonEpExtension* extension) { extension_ = extension; }
+  bool IsStreamAware() const;
+
+  // The devices among `hardware` that the provider can use. Error: the plugin's, or kFail if it
+  // made more than there was room for.
+  Result<std::vector<std::unique_ptr<OrtEpDevice>>> FindDevices(
+      std::span<const OrtHardwareDevice* const> hardware);
+
+  Result<std::unique_ptr<ExecutionProvider>> MakeProvider(
+      std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
+      const Model& model, const Logger& logger) override;
+  bool IsOfVendor(const OrtHardwareDevice& hardware) const override;
+  Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory,
+                                                   const OrtKeyValuePairs* options) override;
+  // The allocator that `create` made for `memory`, which the factory releases in the end. The CPU's
+  // allocator if that is null.
+  Result<std::shared_ptr<Allocator>> AdoptAllocator(OrtAllocator* made, const MemoryInfo& memory);
+  Result<std::shared_ptr<DataTransfer>> MakeDataTransfer() override;
+  Result<std::unique_ptr<OrtSyncStream>> MakeStream(const OrtEpDevice& device,
+                                                    const OrtKeyValuePairs* options) override;
+  Status Explain(const OrtHardwareDevice& hardware,
+                 OrtDeviceEpIncompatibilityDetails& details) override;
+  Result<OrtCompiledModelCompatibility> CheckCompatibility(
+      std::span<const OrtEpDevice* const> devices, const char* info) override;
+  Result<std::vector<const OrtCustomOpDomain*>> CustomOpDomains() override;
+  Result<OrtExternalResourceImporterImpl*> MakeImporter(const OrtEpDevice& device) override;
+  Status SetGraphicsInterop(const OrtEpDevice& device,
+                            const OrtGraphicsInteropConfig* config) override;
+
+ private:
+  const std::shared_ptr<EpLibrary> library_;
+  OrtEpFactory* const client_;
+  const OrtEpFactory table_;  // the slots that it has
+  const TenonEpExtension* extension_;
+  const std::string name_;
+};
+
+}  // namespace tenon::plugin

@@ -1,0 +1,86 @@
+#include "plugin/library.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "capi/api_table.h"
+#include "capi/handles.h"
+#include "plugin/call.h"
+
+namespace tenon::plugin {
+namespace {
+
+constexpr size_t kMostFactories = 4;
+
+// Where a path that is not absolute begins: next to this library.
+std::string Resolve(const std::string& path) {
+  if (std::filesystem::path(path).is_absolute()) return path;
+  static const char anchor = 0;
+  Dl_info info = {};
+  if (dladdr(&anchor, &info) == 0 || info.dli_fname == nullptr) return path;
+  return (std::filesystem::path(info.dli_fname).parent_path() / path).string();
+}
+
+template <class Function>
+Result<Function> Export(const DynamicLibrary& library, const char* name) {
+  const Result<void*> symbol = library.Symbol(name);
+  if (symbol) return reinterpret_cast<Function>(*symbol);
+  return Fail("'{}' is no library of execution providers: it does not export {}", library.path(),
+              name);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<EpLibrary>> EpLibrary::Open(const std::string& registered_name,
+                                                   const std::string& path, const Logger& logger) {
+  TENON_ASSIGN_OR_RETURN(DynamicLibrary loaded, DynamicLibrary::Load(Resolve(path)));
+  std::shared_ptr<EpLibrary> library(new EpLibrary(std::move(loaded)));
+  TENON_ASSIGN_OR_RETURN(const auto create,
+                         Export<CreateEpApiFactoriesFn>(library->library_, "CreateEpFactories"));
+  TENON_ASSIGN_OR_RETURN(library->release_,
+                         Export<ReleaseEpApiFactoryFn>(library->library_, "ReleaseEpFactory"));
+  OrtEpFactory* made[kMostFactories] = {};
+  size_t count = 0;
+  TENON_RETURN_IF_ERROR(Call([&] {
+    return create(registered_name.c_str(), &capi::kApiBase, capi::Wrap<OrtLogger>(&logger), made,
+                  kMostFactories, &count);
+  }));
+  // What was made is released whatever else is wrong.
+  for (size_t i = 0; i < std::min(count, kMostFactories); ++i) {
+    if (made[i] != nullptr) library->factories_.push_back(made[i]);
+  }
+  if (count == 0 || count > kMostFactories || library->factories_.size() != count) {
+    return Fail("'{}' made {} factories of execution providers, {} of them null; expected 1 to {}",
+                library->path(), count,
+                std::min(count, kMostFactories) - library->factories_.size(), kMostFactories);
+  }
+  return library;
+}
+
+EpLibrary::~EpLibrary() {
+  for (OrtEpFactory* const factory : factories_) {
+    // A factory that fails to go counts as gone, and there is no logger left to tell.
+    (void)Call([&] { return release_(factory); });
+  }
+}
+
+const TenonEpExtension* EpLibrary::FindExtension(OrtEpFactory* factory,
+                                                 const Logger& logger) const {
+  const Result<void*> symbol = library_.Symbol("TenonGetEpExtension");
+  if (!symbol) return nullptr;
+  const auto get = reinterpret_cast<TenonGetEpExtensionFn>(*symbol);
+  const TenonEpExtension* extension = nullptr;
+  const Status status = Call([&] { return get(factory, TENON_EP_EXTENSION_VERSION, &extension); });
+  if (!status.ok()) {
+    TENON_LOG(logger, kWarning, "'{}' gave no extension: {}", path(), status.message());
+    return nullptr;
+  }
+  if (extension != nullptr && extension->extension_version == 0) {
+    TENON_LOG(logger, kWarning, "'{}' gave an extension of version 0, which is none", path());
+    return nullptr;
+  }
+  return extension;
+}
+
+}  // namespace tenon::plugin

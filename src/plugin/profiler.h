@@ -1,0 +1,31 @@
+// Profilers of plugins, and the events that they report.
+#pragma once
+
+#include <onnxruntime_ep_c_api.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/logging.h"
+#include "runtime/profiler.h"
+#include "runtime/trace_event.h"
+
+struct OrtProfilingEvent {
+  tenon::TraceEvent event;
+};
+
+// Passed to EndProfiling; valid during the call.
+struct OrtProfilingEventsContainer {
+  std::vector<tenon::TraceEvent>& events;
+};
+
+namespace tenon::plugin {
+
+// Takes the plugin's profiler over; null, with a warning, if it cannot be used. `owner` keeps the
+// plugin loaded.
+std::unique_ptr<ProviderProfiler> AdoptProfiler(OrtEpProfilerImpl* impl,
+                                                std::shared_ptr<void> owner,
+                                                const std::string& provider, const Logger& logger);
+
+}  // namespace tenon::plugin

@@ -1,0 +1,287 @@
+#include "plugin/provider.h"
+
+#include <utility>
+
+#include "capi/ep_device.h"
+#include "capi/handles.h"
+#include "capi/run_options.h"
+#include "plugin/call.h"
+#include "plugin/capability.h"
+#include "plugin/compute_kernel.h"
+#include "plugin/profiler.h"
+#include "plugin/stream.h"
+#include "runtime/config.h"
+
+namespace tenon::plugin {
+namespace {
+
+Model WithoutGraph(const Model& model) {
+  Model copy;
+  copy.ir_version = model.ir_version;
+  copy.opsets = model.opsets;
+  copy.producer_name = model.producer_name;
+  copy.producer_version = model.producer_version;
+  copy.domain = model.domain;
+  copy.model_version = model.model_version;
+  copy.doc_string = model.doc_string;
+  copy.metadata = model.metadata;
+  return copy;
+}
+
+// `run` as the plugin sees it.
+std::unique_ptr<OrtRunOptions> RunOptionsFor(const RunInfo& run) {
+  auto options = std::make_unique<OrtRunOptions>();
+  options->run.info = run;
+  return options;
+}
+
+}  // namespace
+
+PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
+                               const StringMap& config, const Model& model, const Logger& logger)
+    : factory_(std::move(factory)),
+      client_(ep),
+      table_(Supported(*ep)),
+      name_(table_.GetName != nullptr ? table_.GetName(ep) : factory_->name()),
+      config_(config),
+      model_(WithoutGraph(model)),
+      logger_(logger) {}
+
+PluginProvider::~PluginProvider() {
+  (void)CatchExceptions([&] {
+    for (Compiled& compiled : compiled_) {
+      if (table_.ReleaseNodeComputeInfos == nullptr) break;
+      table_.ReleaseNodeComputeInfos(client_, compiled.infos.data(), compiled.infos.size());
+    }
+    const OrtEpFactory& factory = factory_->table();
+    if (factory.ReleaseEp != nullptr) factory.ReleaseEp(factory_->client(), client_);
+    return OkStatus();
+  });
+}
+
+Result<std::unique_ptr<ExecutionProvider>> PluginProvider::Make(
+    std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
+    const StringMap& config, const Model& model, const Logger& logger) {
+  std::unique_ptr<PluginProvider> provider(
+      new PluginProvider(std::move(factory), ep, config, model, logger));
+  TENON_RETURN_IF_ERROR(provider->FindMemory(devices));
+  TENON_RETURN_IF_ERROR(provider->FindKernels());
+  return provider;
+}
+
+StringMap PluginProvider::options() const {
+  const std::string prefix = capi::EpOptionPrefix(name_);
+  StringMap options;
+  for (const auto& [key, value] : config_) {
+    if (key.starts_with(prefix)) options.emplace(key.substr(prefix.size()), value);
+  }
+  return options;
+}
+
+// --- memory ---
+
+Status PluginProvider::FindMemory(std::span<const OrtEpDevice* const> devices) {
+  const OrtEpDevice& first = *devices.front();
+  const MemoryInfo* memory = first.memory;
+  const MemoryInfo* constants = first.read_only_memory;
+  if (table_.GetDefaultMemoryDevice != nullptr) {
+    const OrtMemoryDevice* chosen = nullptr;
+    TENON_RETURN_IF_ERROR(Call([&] { return table_.GetDefaultMemoryDevice(client_, &chosen); }));
+    for (const OrtEpDevice* const device : devices) {
+      const bool is_it = chosen != nullptr && device->memory != nullptr &&
+                         capi::Unwrap(chosen)->SameDevice(*device->memory);
+      if (!is_it) continue;
+      memory = device->memory;
+      constants = device->read_only_memory;
+      break;
+    }
+  }
+  TENON_ASSIGN_OR_RETURN(transfer_, factory_->MakeDataTransfer());
+  if (memory == nullptr) return OkStatus();
+  memory_ = memory;
+  TENON_ASSIGN_OR_RETURN(allocator_, MakeAllocator(*memory));
+  constant_allocator_ = allocator_;
+  if (constants != nullptr) {
+    TENON_ASSIGN_OR_RETURN(constant_allocator_, MakeAllocator(*constants));
+  }
+  return OkStatus();
+}
+
+Result<std::shared_ptr<Allocator>> PluginProvider::MakeAllocator(const MemoryInfo& memory) {
+  if (table_.CreateAllocator == nullptr) return factory_->MakeAllocator(memory, nullptr);
+  OrtAllocator* made = nullptr;
+  TENON_RETURN_IF_ERROR(Call(
+      [&] { return table_.CreateAllocator(client_, capi::Wrap<OrtMemoryInfo>(&memory), &made); }));
+  return factory_->AdoptAllocator(made, memory);
+}
+
+bool PluginProvider::HasStreams() const {
+  return factory_->IsStreamAware() && memory_->device_type != DeviceType::kCpu;
+}
+
+Result<std::unique_ptr<Stream>> PluginProvider::CreateStream() {
+  const auto* const device = capi::Wrap<OrtMemoryDevice>(memory_);
+  const OrtEpFactory& factory = factory_->table();
+  OrtSyncStreamImpl* made = nullptr;
+  if (table_.CreateSyncStreamForDevice != nullptr) {
+    TENON_RETURN_IF_ERROR(
+        Call([&] { return table_.CreateSyncStreamForDevice(client_, device, &made); }));
+  } else if (factory.CreateSyncStreamForDevice != nullptr) {
+    TENON_RETURN_IF_ERROR(Call([&] {
+      return factory.CreateSyncStreamForDevice(factory_->client(), device, nullptr, &made);
+    }));
+  } else {
+    return Fail("{} is aware of streams but makes none", name_);
+  }
+  if (made == nullptr) return Fail("{} made no stream", name_);
+  return AdoptStream(made, *memory_, factory_);
+}
+
+// --- graphs ---
+
+std::unique_ptr<OrtGraph> PluginProvider::View(const Graph& graph,
+                                               const std::vector<NodeId>* nodes) const {
+  auto handle = std::make_unique<OrtGraph>();
+  handle->view = std::make_unique<capi::GraphView>(*handle, graph, model_, nullptr, nodes);
+  return handle;
+}
+
+Result<std::vector<Claim>> PluginProvider::GetCapability(const Graph& graph) {
+  if (table_.GetCapability == nullptr) return std::vector<Claim>();
+  std::vector<NodeId> unowned;
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (node != nullptr && node->provider < 0) unowned.push_back(node->id);
+  }
+  if (unowned.empty()) return std::vector<Claim>();
+  const bool is_whole = unowned.size() == graph.node_count();
+  const std::unique_ptr<OrtGraph> handle = View(graph, is_whole ? nullptr : &unowned);
+  OrtEpGraphSupportInfo info = {*handle->view,
+                                [&](const Node& node) {
+                                  return kernels_ == nullptr ? nullptr
+                                                             : kernels_->Find(graph, node, name_);
+                                },
+                                {}};
+  TENON_RETURN_IF_ERROR(Call([&] { return table_.GetCapability(client_, handle.get(), &info); }));
+  return std::move(info.claims);
+}
+
+Status PluginProvider::Compile(const Graph& graph, std::vector<FusedNode> nodes) {
+  if (table_.Compile == nullptr) {
+    return NotImplemented("{} cannot compile the nodes that it wants to fuse", name_);
+  }
+  std::vector<NodeId> ids;
+  std::vector<std::unique_ptr<OrtGraph>> bodies;
+  std::vector<const OrtGraph*> graphs;
+  for (const FusedNode& node : nodes) {
+    ids.push_back(node.id);
+    bodies.push_back(View(*node.body, nullptr));
+    graphs.push_back(bodies.back().get());
+  }
+  fused_views_.push_back(View(graph, &ids));
+  const capi::GraphView& view = *fused_views_.back()->view;
+  std::vector<const OrtNode*> fused;
+  for (const NodeId id : ids) fused.push_back(view.node(id));
+  Compiled& compiled = compiled_.emplace_back();
+  compiled.infos.resize(nodes.size());
+  std::vector<OrtNode*> context_nodes(nodes.size());
+  TENON_RETURN_IF_ERROR(Call([&] {
+    return table_.Compile(client_, graphs.data(), fused.data(), nodes.size(), compiled.infos.data(),
+                          context_nodes.data());
+  }));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (compiled.infos[i] == nullptr) {
+      return Fail("{} compiled nothing for fused node {} of {}", name_, i, nodes.size());
+    }
+    infos_by_node_[graph.node(ids[i]).name] = compiled.infos[i];
+  }
+  return OkStatus();
+}
+
+Status PluginProvider::FindKernels() {
+  if (table_.GetKernelRegistry == nullptr) return OkStatus();
+  return Call([&] { return table_.GetKernelRegistry(client_, &kernels_); });
+}
+
+Result<std::unique_ptr<Kernel>> PluginProvider::CreateKernel(KernelInfo& info) {
+  const auto compiled = infos_by_node_.find(info.node().name);
+  if (compiled != infos_by_node_.end() && info.node().domain == name_) {
+    return MakeComputeKernel(compiled->second, info, logger_, config_);
+  }
+  if (kernels_ == nullptr) {
+    return NotImplemented("{} claimed the node but has neither compiled it nor a kernel for it",
+                          name_);
+  }
+  return kernels_->MakeKernel(info, name_, client_, logger_, config_);
+}
+
+bool PluginProvider::SupportsConcurrentRuns() const {
+  if (table_.IsConcurrentRunSupported == nullptr) return true;
+  bool are_supported = true;
+  const Status status =
+      Call([&] { return table_.IsConcurrentRunSupported(client_, &are_supported); });
+  return status.ok() && are_supported;
+}
+
+// --- life ---
+
+Status PluginProvider::OnSessionInitialized() {
+  if (table_.OnSessionInitializationEnd == nullptr) return OkStatus();
+  return Call([&] { return table_.OnSessionInitializationEnd(client_); });
+}
+
+Status PluginProvider::OnRunStart(const RunInfo& run) {
+  if (table_.OnRunStart == nullptr) return OkStatus();
+  const auto options = RunOptionsFor(run);
+  return Call([&] { return table_.OnRunStart(client_, options.get()); });
+}
+
+Status PluginProvider::OnRunEnd(const RunInfo& run, bool synchronize) {
+  if (table_.OnRunEnd == nullptr) return OkStatus();
+  const auto options = RunOptionsFor(run);
+  return Call([&] { return table_.OnRunEnd(client_, options.get(), synchronize); });
+}
+
+Status PluginProvider::Synchronize() {
+  if (table_.Sync == nullptr) return OkStatus();
+  return Call([&] { return table_.Sync(client_); });
+}
+
+std::unique_ptr<ProviderProfiler> PluginProvider::CreateProfiler() {
+  if (table_.CreateProfiler == nullptr) return nullptr;
+  OrtEpProfilerImpl* made = nullptr;
+  const Status status = Call([&] { return table_.CreateProfiler(client_, &made); });
+  if (!status.ok()) {
+    TENON_LOG(logger_, kWarning, "{} made no profiler: {}", name_, status.message());
+    return nullptr;
+  }
+  return made == nullptr ? nullptr : AdoptProfiler(made, factory_, name_, logger_);
+}
+
+Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {
+  const TenonEpExtension* const extension = factory_->extension();
+  const auto has = [&](size_t end) {
+    return extension != nullptr && extension->struct_size >= end;
+  };
+  constexpr size_t kHookEnd =
+      offsetof(TenonEpExtension, OnSessionEnd) + sizeof(TenonEpExtension::OnSessionEnd);
+  if (!has(kHookEnd) || extension->OnSessionEnd == nullptr) {
+    const bool skips = has(offsetof(TenonEpExtension, OnSessionEnd)) &&
+                       (extension->flags & TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC) != 0;
+    return skips ? OkStatus() : Synchronize();
+  }
+  const TenonSessionEndInfo told = {sizeof(TenonSessionEndInfo), static_cast<uint32_t>(info.reason),
+                                    info.session_id, info.is_profiling ? 1U : 0U,
+                                    info.completed_runs};
+  return Call([&] { return extension->OnSessionEnd(client_, &told); });
+}
+
+Status PluginProvider::SetDynamicOptions(const char* const* keys, const char* const* values,
+                                         size_t count) {
+  if (table_.SetDynamicOptions == nullptr) {
+    return NotImplemented("{} has no options that can change while a session lives", name_);
+  }
+  return Call([&] { return table_.SetDynamicOptions(client_, keys, values, count); });
+}
+
+}  // namespace tenon::plugin

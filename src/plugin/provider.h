@@ -1,0 +1,82 @@
+// OrtEp as the runtime's execution provider.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/graph_view.h"
+#include "plugin/factory.h"
+#include "plugin/kernel_registry.h"
+#include "runtime/provider.h"
+
+namespace tenon::plugin {
+
+class PluginProvider final : public ExecutionProvider {
+ public:
+  // Takes `ep` over, also if it fails. `config` are the session's entries, `model` what the session
+  // was given; `logger` outlives the provider.
+  static Result<std::unique_ptr<ExecutionProvider>> Make(
+      std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
+      const StringMap& config, const Model& model, const Logger& logger);
+  ~PluginProvider() override;
+
+  const std::string& name() const override { return name_; }
+  StringMap options() const override;
+
+  Result<std::vector<Claim>> GetCapability(const Graph& graph) override;
+  Status Compile(const Graph& graph, std::vector<FusedNode> nodes) override;
+  Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override;
+  bool SupportsConcurrentRuns() const override;
+
+  const MemoryInfo& memory() const override { return *memory_; }
+  std::shared_ptr<Allocator> allocator() override { return allocator_; }
+  std::shared_ptr<Allocator> constant_allocator() override { return constant_allocator_; }
+  std::shared_ptr<DataTransfer> data_transfer() override { return transfer_; }
+  bool HasStreams() const override;
+  Result<std::unique_ptr<Stream>> CreateStream() override;
+
+  Status OnSessionInitialized() override;
+  Status OnRunStart(const RunInfo& run) override;
+  Status OnRunEnd(const RunInfo& run, bool synchronize) override;
+  Status Synchronize() override;
+  std::unique_ptr<ProviderProfiler> CreateProfiler() override;
+  Status OnSessionEnd(const SessionEndInfo& info) override;
+
+  // Changes options while the session lives. Error: kNotImplemented without such a slot.
+  Status SetDynamicOptions(const char* const* keys, const char* const* values, size_t count);
+
+ private:
+  PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep, const StringMap& config,
+                 const Model& model, const Logger& logger);
+  // What Compile made in one call.
+  struct Compiled {
+    std::vector<OrtNodeComputeInfo*> infos;
+  };
+
+  Status FindMemory(std::span<const OrtEpDevice* const> devices);
+  Status FindKernels();
+  Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory);
+  // A handle of the graph that lives as long as it.
+  std::unique_ptr<OrtGraph> View(const Graph& graph, const std::vector<NodeId>* nodes) const;
+
+  const std::shared_ptr<EpFactory> factory_;
+  OrtEp* const client_;
+  const OrtEp table_;  // the slots that it has
+  const std::string name_;
+  const StringMap config_;
+  const Model model_;  // without its graph
+  const Logger& logger_;
+  const MemoryInfo* memory_ = &CpuMemory();
+  std::shared_ptr<Allocator> allocator_ = SharedCpuAllocator();
+  std::shared_ptr<Allocator> constant_allocator_ = SharedCpuAllocator();
+  std::shared_ptr<DataTransfer> transfer_;
+  const OrtKernelRegistry* kernels_ = nullptr;
+  std::vector<Compiled> compiled_;
+  std::map<std::string, OrtNodeComputeInfo*> infos_by_node_;
+  // The graphs with the fused nodes, which the plugin may look at as long as the session lives.
+  std::vector<std::unique_ptr<OrtGraph>> fused_views_;
+};
+
+}  // namespace tenon::plugin

@@ -1,0 +1,131 @@
+// Libraries of execution providers: registering them with an environment, and taking them back.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/arguments.h"
+#include "capi/env.h"
+#include "capi/ep_device.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+#include "plugin/extension.h"
+#include "plugin/factory.h"
+#include "plugin/library.h"
+#include "runtime/config.h"
+
+namespace tenon::plugin {
+namespace {
+
+// Devices that a plugin made up need leave.
+void DropVirtual(std::vector<std::unique_ptr<OrtEpDevice>>& devices, bool are_allowed,
+                 const Logger& logger) {
+  if (are_allowed) return;
+  std::erase_if(devices, [&](const std::unique_ptr<OrtEpDevice>& device) {
+    const StringMap& metadata = device->device->metadata.entries();
+    const auto entry = metadata.find("is_virtual");
+    if (entry == metadata.end() || entry->second != "1") return false;
+    TENON_LOG(logger, kWarning,
+              "a virtual device of {} is not used: allow_virtual_devices is not 1",
+              device->ep_name);
+    return true;
+  });
+}
+
+// What a factory offers, taken into `registered`.
+Status TakeFrom(const std::shared_ptr<EpFactory>& factory, const capi::SharedEnvironment& shared,
+                const Logger& logger, capi::RegisteredLibrary& registered) {
+  const OrtHardwareDevice* const hardware[] = {&capi::CpuHardware()};
+  TENON_ASSIGN_OR_RETURN(auto devices, factory->FindDevices(hardware));
+  DropVirtual(devices, ConfigFlag(shared.config, "allow_virtual_devices", false), logger);
+  TENON_ASSIGN_OR_RETURN(auto transfer, factory->MakeDataTransfer());
+  if (transfer != nullptr) registered.transfers.push_back(std::move(transfer));
+  for (auto& device : devices) registered.devices.push_back(std::move(device));
+  return OkStatus();
+}
+
+// The allocators of the devices' memories that the environment has none for.
+Result<std::vector<std::shared_ptr<Allocator>>> MakeDefaultAllocators(
+    const capi::RegisteredLibrary& registered, const capi::SharedAllocators& known) {
+  std::vector<std::shared_ptr<Allocator>> made;
+  for (const auto& device : registered.devices) {
+    for (const MemoryInfo* const memory : {device->memory, device->host_accessible_memory}) {
+      if (memory == nullptr || known.Find(*memory) != nullptr) continue;
+      const bool is_made = std::any_of(made.begin(), made.end(), [&](const auto& allocator) {
+        return allocator->info().SameDevice(*memory);
+      });
+      if (is_made) continue;
+      Result<std::shared_ptr<Allocator>> allocator =
+          device->source->MakeAllocator(*memory, nullptr);
+      // The provider's own allocators, one for each session, may be all there are.
+      if (!allocator && allocator.error().code() == StatusCode::kNotImplemented) continue;
+      if (!allocator) return Failure(std::move(allocator.error()));
+      if (&(*allocator)->info() != &CpuMemory()) made.push_back(std::move(*allocator));
+    }
+  }
+  return made;
+}
+
+// Leaves no trace if it fails.
+Status Register(capi::SharedEnvironment& shared, const std::string& name, const std::string& path) {
+  TENON_RETURN_IF_ERROR(shared.eps.CheckFree(name));
+  const Logger& logger = shared.environment.logger();
+  TENON_ASSIGN_OR_RETURN(auto library, EpLibrary::Open(name, path, logger));
+  capi::RegisteredLibrary registered;
+  registered.name = name;
+  registered.library = library;
+  for (OrtEpFactory* const client : library->factories()) {
+    const Extensions::Registration extensions(client);
+    const TenonEpExtension* extension = library->FindExtension(client, logger);
+    auto factory = std::make_shared<EpFactory>(library, client, extension);
+    TENON_RETURN_IF_ERROR(TakeFrom(factory, shared, logger, registered));
+    if (const TenonEpExtension* const given = extensions.given()) {
+      if (extension != nullptr) {
+        TENON_LOG(logger, kInfo, "{} gave its extension in two ways; the function's counts",
+                  factory->name());
+      }
+      factory->set_extension(given);
+    }
+  }
+  TENON_ASSIGN_OR_RETURN(auto allocators, MakeDefaultAllocators(registered, shared.allocators));
+  for (const auto& allocator : allocators) registered.shared_memories.push_back(&allocator->info());
+  const auto transfers = registered.transfers;
+  TENON_RETURN_IF_ERROR(shared.eps.Add(std::move(registered)));
+  for (auto& allocator : allocators) shared.allocators.AddDefault(std::move(allocator));
+  for (const auto& transfer : transfers) shared.environment.transfers().Add(transfer);
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace tenon::plugin
+
+namespace tenon::capi {
+
+OrtStatus* RegisterExecutionProviderLibrary(OrtEnv* env, const char* registration_name,
+                                            const ORTCHAR_T* path) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(registration_name);
+    TENON_RETURN_IF_NULL(path);
+    return plugin::Register(*env->shared, registration_name, path);
+  });
+}
+
+OrtStatus* UnregisterExecutionProviderLibrary(OrtEnv* env, const char* registration_name) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(registration_name);
+    return env->shared->UnregisterLibrary(registration_name);
+  });
+}
+
+OrtStatus* GetEnvConfigEntries(OrtKeyValuePairs** config_entries) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(config_entries);
+    *config_entries = new OrtKeyValuePairs(EnvironmentConfig());
+    return OkStatus();
+  });
+}
+
+}  // namespace tenon::capi
