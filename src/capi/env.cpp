@@ -66,7 +66,7 @@ Status SharedEnvironment::UnregisterLibrary(std::string_view name) {
   std::weak_ptr<void> code;
   {
     TENON_ASSIGN_OR_RETURN(const RegisteredLibrary taken, eps.Take(name));
-    for (const MemoryInfo* const memory : taken.shared_memories) allocators.RemoveDefault(*memory);
+    for (const auto& device : taken.devices) allocators.RemoveOf(*device->source);
     for (const auto& transfer : taken.transfers) environment.transfers().Remove(transfer.get());
     code = taken.library;
   }

@@ -20,8 +20,6 @@ struct RegisteredLibrary {
   std::shared_ptr<void> library;  // goes last
   std::vector<std::unique_ptr<OrtEpDevice>> devices;
   std::vector<std::shared_ptr<DataTransfer>> transfers;
-  // Memories whose shared allocators came with it.
-  std::vector<const MemoryInfo*> shared_memories;
 };
 
 // Thread-safe. Devices live until their library is taken out.

@@ -218,11 +218,22 @@ OrtStatus* SetEpDynamicOptions(OrtSession* sess, const char* const* keys, const 
     TENON_RETURN_IF_NULL(keys);
     TENON_RETURN_IF_NULL(values);
     if (kv_len == 0) return InvalidArgument("there are no options");
+    StringMap changed;
     for (size_t i = 0; i < kv_len; ++i) {
       if (keys[i] == nullptr || values[i] == nullptr) {
         return InvalidArgument("key and value of option {} must not be null", i);
       }
-      const std::string_view key = keys[i], value = values[i];
+      changed.insert_or_assign(keys[i], values[i]);
+    }
+    bool is_taken = false;
+    for (const auto& provider : sess->session->providers()) {
+      const Status status = provider->SetDynamicOptions(changed);
+      if (status.code() == StatusCode::kNotImplemented) continue;
+      TENON_RETURN_IF_ERROR(status);
+      is_taken = true;
+    }
+    if (is_taken) return OkStatus();
+    for (const auto& [key, value] : changed) {
       if (key != "ep.dynamic.workload_type") {
         return InvalidArgument("no provider of the session has a dynamic option '{}'", key);
       }

@@ -39,13 +39,13 @@ Status SharedAllocators::Register(OrtAllocator* client) {
   }
   const MutexLock lock(mutex_);
   const auto known = FindEntry(memory);
-  if (known != entries_.end() && !known->is_default) {
+  if (known != entries_.end() && known->source == nullptr) {
     return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
   }
   if (known != entries_.end()) Erase(known);
   // Aligning writes in front of a block, which only the host's memory allows.
   auto allocator = memory.IsHostAccessible() ? AlignedFromClient(client) : FromClient(client);
-  entries_.push_back({&memory, client, false, false, std::move(allocator)});
+  entries_.push_back({&memory, client, false, nullptr, std::move(allocator)});
   return OkStatus();
 }
 
@@ -54,21 +54,23 @@ void SharedAllocators::Erase(std::vector<Entry>::const_iterator entry) {
   entries_.erase(entry);
 }
 
-void SharedAllocators::AddDefault(std::shared_ptr<Allocator> allocator) {
+void SharedAllocators::AddDefault(std::shared_ptr<Allocator> allocator, const EpSource* source) {
   const MemoryInfo& memory = InternMemoryInfo(allocator->info());
   const MutexLock lock(mutex_);
   if (FindEntry(memory) != entries_.end()) return;
   OrtAllocator* const handle = NewClientAllocator(allocator);
-  entries_.push_back({&memory, handle, true, true, std::move(allocator)});
+  entries_.push_back({&memory, handle, true, source, std::move(allocator)});
 }
 
-void SharedAllocators::RemoveDefault(const MemoryInfo& memory) {
+void SharedAllocators::RemoveOf(const EpSource& source) {
   const MutexLock lock(mutex_);
-  const auto known = FindEntry(memory);
-  if (known != entries_.end() && known->is_default) Erase(known);
+  for (size_t i = entries_.size(); i > 0; --i) {
+    if (entries_[i - 1].source == &source) Erase(entries_.begin() + static_cast<ptrdiff_t>(i - 1));
+  }
 }
 
-Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> allocator, bool replace) {
+Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> allocator, bool replace,
+                                               const EpSource* source) {
   const MemoryInfo& memory = InternMemoryInfo(allocator->info());
   const MutexLock lock(mutex_);
   const auto known = FindEntry(memory);
@@ -76,7 +78,7 @@ Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> alloca
     return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
   }
   if (known != entries_.end()) Erase(known);
-  entries_.push_back({&memory, NewClientAllocator(allocator), true, false, allocator});
+  entries_.push_back({&memory, NewClientAllocator(allocator), true, source, allocator});
   return entries_.back().handle;
 }
 
@@ -190,8 +192,9 @@ OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
       TENON_ASSIGN_OR_RETURN(const size_t limit, BytesOption(allocator_options, "arena.max_mem"));
       created = std::make_shared<CachingArena>(std::move(created), limit);
     }
-    TENON_ASSIGN_OR_RETURN(OrtAllocator* const handle,
-                           env->shared->allocators.Create(std::move(created), true));
+    TENON_ASSIGN_OR_RETURN(
+        OrtAllocator* const handle,
+        env->shared->allocators.Create(std::move(created), true, ep_device->source.get()));
     if (allocator != nullptr) *allocator = handle;
     return OkStatus();
   });

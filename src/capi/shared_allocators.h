@@ -13,6 +13,8 @@
 
 namespace tenon::capi {
 
+class EpSource;
+
 // Thread-safe.
 class SharedAllocators {
  public:
@@ -26,11 +28,12 @@ class SharedAllocators {
   Status Register(OrtAllocator* client);
   // Registers an allocator of ours, and returns its handle, which the registry owns; one that the
   // memory has is replaced if `replace`, else an error.
-  Result<OrtAllocator*> Create(std::shared_ptr<Allocator> allocator, bool replace);
+  Result<OrtAllocator*> Create(std::shared_ptr<Allocator> allocator, bool replace,
+                               const EpSource* source = nullptr);
   // Registers an allocator that comes with a library, unless the memory has one.
-  void AddDefault(std::shared_ptr<Allocator> allocator);
-  // Takes back what AddDefault registered; leaves any other.
-  void RemoveDefault(const MemoryInfo& memory);
+  void AddDefault(std::shared_ptr<Allocator> allocator, const EpSource* source);
+  // Takes back all that `source` made.
+  void RemoveOf(const EpSource& source);
   // Error: kInvalidArgument if the memory has none.
   Status Remove(const MemoryInfo& memory);
   // Null if the memory has none.
@@ -43,7 +46,7 @@ class SharedAllocators {
     const MemoryInfo* memory;
     OrtAllocator* handle;
     bool is_ours;
-    bool is_default;
+    const EpSource* source;  // of a plugin's; such may be replaced by a client's
     std::shared_ptr<Allocator> allocator;
   };
   std::vector<Entry>::const_iterator FindEntry(const MemoryInfo& memory) const;

@@ -276,12 +276,13 @@ Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {
   return Call([&] { return extension->OnSessionEnd(client_, &told); });
 }
 
-Status PluginProvider::SetDynamicOptions(const char* const* keys, const char* const* values,
-                                         size_t count) {
-  if (table_.SetDynamicOptions == nullptr) {
-    return NotImplemented("{} has no options that can change while a session lives", name_);
-  }
-  return Call([&] { return table_.SetDynamicOptions(client_, keys, values, count); });
+Status PluginProvider::SetDynamicOptions(const StringMap& changed) {
+  if (table_.SetDynamicOptions == nullptr) return ExecutionProvider::SetDynamicOptions(changed);
+  const OrtKeyValuePairs pairs(changed);
+  return Call([&] {
+    return table_.SetDynamicOptions(client_, pairs.keys().data(), pairs.values().data(),
+                                    pairs.keys().size());
+  });
 }
 
 }  // namespace tenon::plugin

@@ -42,10 +42,8 @@ class PluginProvider final : public ExecutionProvider {
   Status OnRunEnd(const RunInfo& run, bool synchronize) override;
   Status Synchronize() override;
   std::unique_ptr<ProviderProfiler> CreateProfiler() override;
+  Status SetDynamicOptions(const StringMap& changed) override;
   Status OnSessionEnd(const SessionEndInfo& info) override;
-
-  // Changes options while the session lives. Error: kNotImplemented without such a slot.
-  Status SetDynamicOptions(const char* const* keys, const char* const* values, size_t count);
 
  private:
   PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep, const StringMap& config,

@@ -45,23 +45,30 @@ Status TakeFrom(const std::shared_ptr<EpFactory>& factory, const capi::SharedEnv
   return OkStatus();
 }
 
+struct DefaultAllocator {
+  std::shared_ptr<Allocator> allocator;
+  const capi::EpSource* source;
+};
+
 // The allocators of the devices' memories that the environment has none for.
-Result<std::vector<std::shared_ptr<Allocator>>> MakeDefaultAllocators(
+Result<std::vector<DefaultAllocator>> MakeDefaultAllocators(
     const capi::RegisteredLibrary& registered, const capi::SharedAllocators& known) {
-  std::vector<std::shared_ptr<Allocator>> made;
+  std::vector<DefaultAllocator> made;
   for (const auto& device : registered.devices) {
     for (const MemoryInfo* const memory : {device->memory, device->host_accessible_memory}) {
       if (memory == nullptr || known.Find(*memory) != nullptr) continue;
-      const bool is_made = std::any_of(made.begin(), made.end(), [&](const auto& allocator) {
-        return allocator->info().SameDevice(*memory);
-      });
+      const bool is_made =
+          std::any_of(made.begin(), made.end(), [&](const DefaultAllocator& known) {
+            return known.allocator->info().SameDevice(*memory);
+          });
       if (is_made) continue;
       Result<std::shared_ptr<Allocator>> allocator =
           device->source->MakeAllocator(*memory, nullptr);
       // The provider's own allocators, one for each session, may be all there are.
       if (!allocator && allocator.error().code() == StatusCode::kNotImplemented) continue;
       if (!allocator) return Failure(std::move(allocator.error()));
-      if (&(*allocator)->info() != &CpuMemory()) made.push_back(std::move(*allocator));
+      if (&(*allocator)->info() == &CpuMemory()) continue;
+      made.push_back({std::move(*allocator), device->source.get()});
     }
   }
   return made;
@@ -89,10 +96,11 @@ Status Register(capi::SharedEnvironment& shared, const std::string& name, const 
     }
   }
   TENON_ASSIGN_OR_RETURN(auto allocators, MakeDefaultAllocators(registered, shared.allocators));
-  for (const auto& allocator : allocators) registered.shared_memories.push_back(&allocator->info());
   const auto transfers = registered.transfers;
   TENON_RETURN_IF_ERROR(shared.eps.Add(std::move(registered)));
-  for (auto& allocator : allocators) shared.allocators.AddDefault(std::move(allocator));
+  for (DefaultAllocator& made : allocators) {
+    shared.allocators.AddDefault(std::move(made.allocator), made.source);
+  }
   for (const auto& transfer : transfers) shared.environment.transfers().Add(transfer);
   return OkStatus();
 }

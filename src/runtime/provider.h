@@ -131,6 +131,11 @@ class ExecutionProvider {
   virtual Status Synchronize() { return OkStatus(); }
   // A profiler of the device for one session or one run; null if it has none.
   virtual std::unique_ptr<ProviderProfiler> CreateProfiler();
+  // Changes options while runs may be in flight. Error: kNotImplemented if none can change.
+  virtual Status SetDynamicOptions(const StringMap& changed) {
+    (void)changed;
+    return NotImplemented("{} has no options that can change while a session lives", name());
+  }
   // The session ends; everything that it owns is still alive. Called once, before anything is
   // freed, when no run is in flight. A failure is logged and changes nothing.
   virtual Status OnSessionEnd(const SessionEndInfo& info) {

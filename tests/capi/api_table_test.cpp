@@ -84,13 +84,12 @@ TEST(ApiTableTest, SlotBehindTheEndAnswersNotImplemented) {
 }
 
 TEST(ApiTableTest, UnimplementedSlotNamesItself) {
-  const Outcome main_table(Api().UnregisterExecutionProviderLibrary(nullptr, nullptr));
+  const Outcome main_table(Api().SetPerSessionThreadPoolCallbacks(nullptr, nullptr));
   EXPECT_EQ(main_table.code, ORT_NOT_IMPLEMENTED);
-  EXPECT_THAT(main_table.text, HasSubstr("OrtApi::UnregisterExecutionProviderLibrary"));
-  const Outcome sub_table(
-      Api().GetEpApi()->CreateEpDevice(nullptr, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_THAT(main_table.text, HasSubstr("OrtApi::SetPerSessionThreadPoolCallbacks"));
+  const Outcome sub_table(Api().GetEpApi()->CreateIfKernel(nullptr, nullptr));
   EXPECT_EQ(sub_table.code, ORT_NOT_IMPLEMENTED);
-  EXPECT_THAT(sub_table.text, HasSubstr("OrtEpApi::CreateEpDevice"));
+  EXPECT_THAT(sub_table.text, HasSubstr("OrtEpApi::CreateIfKernel"));
 }
 
 TEST(ApiTableTest, UnimplementedSlotWithoutStatusReturnsNothing) {

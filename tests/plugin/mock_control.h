@@ -1,0 +1,67 @@
+// What tests tell the mock plugin, and what it tells them. Shared by both as plain data.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tenon::test {
+
+// How the mock claims nodes.
+enum class MockClaims { kNothing, kFused, kKernels, kUnfusable };
+
+struct MockControl {
+  // The slots that fail, by name, with an ORT_EP_FAIL "<slot> was told to fail"; those in `throws`
+  // throw that text instead.
+  std::vector<std::string> fails, throws;
+  MockClaims claims = MockClaims::kFused;
+  // What the factory and its providers say that they are.
+  uint32_t api_version = 29;
+  std::string version = "1.2.3";
+  size_t factories = 1, devices = 1;
+  bool has_device_memory = true, has_host_memory = false, has_streams = true;
+  bool is_virtual = false;
+  bool runs_overlap = true;
+  bool returns_null_infos = false;
+  std::string wrong_memory;  // the name of the memory that allocators say they are of
+
+  // "<slot>" in the order of the calls; slots of memory and copies have counts instead.
+  std::vector<std::string> calls;
+  std::mutex mutex;
+  std::atomic<int> allocations = 0, live_blocks = 0, copies = 0, copy_calls = 0;
+  std::atomic<int> live_objects = 0;  // providers, allocators, transfers, streams, states, kernels
+  uint64_t end_reason = ~uint64_t{0};
+  uint64_t completed_runs = 0;
+  std::string last_option;  // value of the provider's option "color"
+
+  void Log(const char* slot) {
+    const std::lock_guard lock(mutex);
+    calls.emplace_back(slot);
+  }
+  int Count(const std::string& slot) {
+    const std::lock_guard lock(mutex);
+    int count = 0;
+    for (const std::string& call : calls) count += call == slot ? 1 : 0;
+    return count;
+  }
+  void Reset() {
+    fails.clear();
+    throws.clear();
+    claims = MockClaims::kFused;
+    api_version = 29;
+    version = "1.2.3";
+    factories = devices = 1;
+    has_device_memory = has_streams = runs_overlap = true;
+    has_host_memory = is_virtual = returns_null_infos = false;
+    wrong_memory.clear();
+    calls.clear();
+    allocations = copies = copy_calls = 0;
+    end_reason = ~uint64_t{0};
+    completed_runs = 0;
+    last_option.clear();
+  }
+};
+
+}  // namespace tenon::test

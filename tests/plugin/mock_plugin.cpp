@@ -1,0 +1,509 @@
+// A provider for tests: a made-up GPU whose memory is the host's, so that it can be watched, and
+// whose every slot can be told to fail.
+#include <onnxruntime_c_api.h>
+#include <onnxruntime_ep_c_api.h>
+#include <tenon_c_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "plugin/mock_control.h"
+
+namespace tenon::test {
+namespace {
+
+constexpr const char* kName = "MockProvider";
+constexpr uint32_t kVendor = 0xBE57;
+
+MockControl control;
+const OrtApi* api = nullptr;
+const OrtEpApi* ep_api = nullptr;
+
+// Logs the call of a slot; a status if it was told to fail.
+OrtStatus* Enter(const char* slot) {
+  control.Log(slot);
+  const auto has = [&](const std::vector<std::string>& list) {
+    return std::find(list.begin(), list.end(), slot) != list.end();
+  };
+  const std::string text = std::string(slot) + " was told to fail";
+  if (has(control.throws)) throw std::runtime_error(text);
+  return has(control.fails) ? api->CreateStatus(ORT_EP_FAIL, text.c_str()) : nullptr;
+}
+
+#define ENTER(slot)                                           \
+  do {                                                        \
+    if (OrtStatus* const failed = Enter(slot)) return failed; \
+  } while (false)
+#define CHECK_OK(call)                                   \
+  do {                                                   \
+    if (OrtStatus* const failed = (call)) return failed; \
+  } while (false)
+
+struct Counted {
+  Counted() { ++control.live_objects; }
+  ~Counted() { --control.live_objects; }
+  Counted(const Counted&) = delete;
+};
+
+// --- memory ---
+
+struct Allocator : OrtAllocator, Counted {
+  explicit Allocator(const OrtMemoryInfo* of) : OrtAllocator{}, memory(of) {
+    version = control.api_version;
+    Alloc = [](OrtAllocator*, size_t size) -> void* {
+      ++control.allocations;
+      ++control.live_blocks;
+      return std::malloc(std::max<size_t>(size, 1));
+    };
+    Reserve = Alloc;
+    Free = [](OrtAllocator*, void* block) {
+      if (block == nullptr) return;
+      --control.live_blocks;
+      std::free(block);
+    };
+    Info = [](const OrtAllocator* self) { return static_cast<const Allocator*>(self)->memory; };
+  }
+  const OrtMemoryInfo* memory;
+};
+
+struct Transfer : OrtDataTransferImpl, Counted {
+  Transfer() : OrtDataTransferImpl{} {
+    ort_version_supported = control.api_version;
+    Release = [](OrtDataTransferImpl* self) noexcept { delete static_cast<Transfer*>(self); };
+    CanCopy = [](const OrtDataTransferImpl*, const OrtMemoryDevice* from,
+                 const OrtMemoryDevice* into) noexcept {
+      const auto is_ours = [](const OrtMemoryDevice* device) {
+        return ep_api->MemoryDevice_GetVendorId(device) == kVendor;
+      };
+      const auto is_cpu = [](const OrtMemoryDevice* device) {
+        return ep_api->MemoryDevice_GetDeviceType(device) == OrtMemoryInfoDeviceType_CPU;
+      };
+      return (is_ours(from) && (is_ours(into) || is_cpu(into))) || (is_cpu(from) && is_ours(into));
+    };
+    CopyTensors = [](OrtDataTransferImpl*, const OrtValue** from, OrtValue** into, OrtSyncStream**,
+                     size_t count) noexcept -> OrtStatus* {
+      ENTER("CopyTensors");
+      ++control.copy_calls;
+      for (size_t i = 0; i < count; ++i) {
+        const void* source = nullptr;
+        void* target = nullptr;
+        size_t bytes = 0;
+        CHECK_OK(api->GetTensorData(from[i], &source));
+        CHECK_OK(api->GetTensorMutableData(into[i], &target));
+        CHECK_OK(api->GetTensorSizeInBytes(from[i], &bytes));
+        std::memcpy(target, source, bytes);
+        ++control.copies;
+      }
+      return nullptr;
+    };
+  }
+};
+
+struct Mark : OrtSyncNotificationImpl, Counted {
+  Mark() : OrtSyncNotificationImpl{} {
+    ort_version_supported = control.api_version;
+    Release = [](OrtSyncNotificationImpl* self) noexcept { delete static_cast<Mark*>(self); };
+    Activate = [](OrtSyncNotificationImpl*) noexcept -> OrtStatus* {
+      ENTER("Activate");
+      return nullptr;
+    };
+    WaitOnDevice = [](OrtSyncNotificationImpl*, OrtSyncStream*) noexcept -> OrtStatus* {
+      ENTER("WaitOnDevice");
+      return nullptr;
+    };
+    WaitOnHost = [](OrtSyncNotificationImpl*) noexcept -> OrtStatus* {
+      ENTER("WaitOnHost");
+      return nullptr;
+    };
+  }
+};
+
+struct Stream : OrtSyncStreamImpl, Counted {
+  Stream() : OrtSyncStreamImpl{} {
+    ort_version_supported = control.api_version;
+    Release = [](OrtSyncStreamImpl* self) noexcept { delete static_cast<Stream*>(self); };
+    GetHandle = [](OrtSyncStreamImpl* self) noexcept -> void* { return self; };
+    CreateNotification = [](OrtSyncStreamImpl*,
+                            OrtSyncNotificationImpl** out) noexcept -> OrtStatus* {
+      ENTER("CreateNotification");
+      *out = new Mark();
+      return nullptr;
+    };
+    Flush = [](OrtSyncStreamImpl*) noexcept -> OrtStatus* {
+      ENTER("Flush");
+      return nullptr;
+    };
+    OnSessionRunEnd = [](OrtSyncStreamImpl*) noexcept -> OrtStatus* {
+      ENTER("OnSessionRunEnd");
+      return nullptr;
+    };
+  }
+};
+
+// --- work: y = x * x of floats, as a fused node and as a kernel of Mul ---
+
+OrtStatus* Square(OrtKernelContext* context) {
+  const OrtValue* input = nullptr;
+  CHECK_OK(api->KernelContext_GetInput(context, 0, &input));
+  OrtTensorTypeAndShapeInfo* info = nullptr;
+  CHECK_OK(api->GetTensorTypeAndShape(input, &info));
+  size_t rank = 0, size = 0;
+  CHECK_OK(api->GetDimensionsCount(info, &rank));
+  std::vector<int64_t> shape(rank);
+  CHECK_OK(api->GetDimensions(info, shape.data(), rank));
+  CHECK_OK(api->GetTensorShapeElementCount(info, &size));
+  api->ReleaseTensorTypeAndShapeInfo(info);
+  OrtValue* output = nullptr;
+  CHECK_OK(api->KernelContext_GetOutput(context, 0, shape.data(), rank, &output));
+  const void* from = nullptr;
+  void* into = nullptr;
+  CHECK_OK(api->GetTensorData(input, &from));
+  CHECK_OK(api->GetTensorMutableData(output, &into));
+  for (size_t i = 0; i < size; ++i) {
+    const float x = static_cast<const float*>(from)[i];
+    static_cast<float*>(into)[i] = x * x;
+  }
+  return nullptr;
+}
+
+struct FusedSquare : OrtNodeComputeInfo {
+  FusedSquare() : OrtNodeComputeInfo{} {
+    ort_version_supported = control.api_version;
+    CreateState = [](OrtNodeComputeInfo*, OrtNodeComputeContext* context,
+                     void** state) -> OrtStatus* {
+      ENTER("CreateState");
+      const std::string name = ep_api->NodeComputeContext_NodeName(context);
+      if (name.rfind(kName, 0) != 0) return api->CreateStatus(ORT_FAIL, name.c_str());
+      *state = new Counted();
+      return nullptr;
+    };
+    Compute = [](OrtNodeComputeInfo*, void*, OrtKernelContext* context) -> OrtStatus* {
+      ENTER("Compute");
+      return Square(context);
+    };
+    ReleaseState = [](OrtNodeComputeInfo*, void* state) {
+      control.Log("ReleaseState");
+      delete static_cast<Counted*>(state);
+    };
+  }
+};
+
+struct MulKernel : OrtKernelImpl, Counted {
+  MulKernel() : OrtKernelImpl{} {
+    ort_version_supported = control.api_version;
+    OrtKernelImpl::Compute = [](OrtKernelImpl*, OrtKernelContext* context) noexcept {
+      if (OrtStatus* const failed = Enter("Compute")) return failed;
+      return Square(context);
+    };
+    Release = [](OrtKernelImpl* self) noexcept { delete static_cast<MulKernel*>(self); };
+  }
+};
+
+// --- the provider ---
+
+struct Profiler : OrtEpProfilerImpl, Counted {
+  Profiler() : OrtEpProfilerImpl{} {
+    ort_version_supported = control.api_version;
+    Release = [](OrtEpProfilerImpl* self) noexcept { delete static_cast<Profiler*>(self); };
+    StartProfiling = [](OrtEpProfilerImpl*, int64_t) noexcept -> OrtStatus* {
+      ENTER("StartProfiling");
+      return nullptr;
+    };
+    EndProfiling = [](OrtEpProfilerImpl*,
+                      OrtProfilingEventsContainer* container) noexcept -> OrtStatus* {
+      ENTER("EndProfiling");
+      const char* const key = "queue";
+      const char* const value = "7";
+      OrtProfilingEvent* event = nullptr;
+      CHECK_OK(ep_api->CreateProfilingEvent(OrtProfilingEventCategory_KERNEL, -1, -1, "mock_kernel",
+                                            10, 20, &key, &value, 1, &event));
+      OrtStatus* const status = ep_api->ProfilingEventsContainer_AddEvents(container, &event, 1);
+      ep_api->ReleaseProfilingEvent(event);
+      return status;
+    };
+  }
+};
+
+struct Provider : OrtEp, Counted {
+  explicit Provider(OrtKernelRegistry* registered) : OrtEp{}, kernels(registered) {
+    ort_version_supported = control.api_version;
+    GetName = [](const OrtEp*) noexcept { return kName; };
+    OrtEp::GetCapability = &Provider::Claim;
+    OrtEp::Compile = [](OrtEp*, const OrtGraph** graphs, const OrtNode** nodes, size_t count,
+                        OrtNodeComputeInfo** infos, OrtNode**) noexcept -> OrtStatus* {
+      ENTER("Compile");
+      for (size_t i = 0; i < count; ++i) {
+        size_t inner = 0;
+        CHECK_OK(api->Graph_GetNumNodes(graphs[i], &inner));
+        const char* name = nullptr;
+        CHECK_OK(api->Node_GetName(nodes[i], &name));
+        if (inner == 0 || name == nullptr) return api->CreateStatus(ORT_FAIL, "an empty group");
+        infos[i] = control.returns_null_infos ? nullptr : new FusedSquare();
+      }
+      return nullptr;
+    };
+    ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
+      control.Log("ReleaseNodeComputeInfos");
+      for (size_t i = 0; i < count; ++i) delete static_cast<FusedSquare*>(infos[i]);
+    };
+    OnRunStart = [](OrtEp*, const OrtRunOptions*) noexcept -> OrtStatus* {
+      ENTER("OnRunStart");
+      return nullptr;
+    };
+    OnRunEnd = [](OrtEp*, const OrtRunOptions*, bool) noexcept -> OrtStatus* {
+      ENTER("OnRunEnd");
+      return nullptr;
+    };
+    GetKernelRegistry = [](OrtEp* self, const OrtKernelRegistry** out) noexcept -> OrtStatus* {
+      *out = static_cast<Provider*>(self)->kernels;
+      return nullptr;
+    };
+    IsConcurrentRunSupported = [](OrtEp*, bool* is_supported) noexcept -> OrtStatus* {
+      *is_supported = control.runs_overlap;
+      return nullptr;
+    };
+    Sync = [](OrtEp*) noexcept -> OrtStatus* {
+      ENTER("Sync");
+      return nullptr;
+    };
+    CreateProfiler = [](OrtEp*, OrtEpProfilerImpl** out) noexcept -> OrtStatus* {
+      ENTER("CreateProfiler");
+      *out = new Profiler();
+      return nullptr;
+    };
+    OnSessionInitializationEnd = [](OrtEp*) noexcept -> OrtStatus* {
+      ENTER("OnSessionInitializationEnd");
+      return nullptr;
+    };
+    SetDynamicOptions = [](OrtEp*, const char* const*, const char* const* values,
+                           size_t) noexcept -> OrtStatus* {
+      ENTER("SetDynamicOptions");
+      control.last_option = values[0];
+      return nullptr;
+    };
+  }
+
+  static OrtStatus* ORT_API_CALL Claim(OrtEp*, const OrtGraph* graph,
+                                       OrtEpGraphSupportInfo* support) noexcept {
+    ENTER("GetCapability");
+    size_t count = 0;
+    CHECK_OK(api->Graph_GetNumNodes(graph, &count));
+    std::vector<const OrtNode*> nodes(count), wanted;
+    CHECK_OK(api->Graph_GetNodes(graph, nodes.data(), count));
+    for (const OrtNode* const node : nodes) {
+      const char* op_type = nullptr;
+      CHECK_OK(api->Node_GetOperatorType(node, &op_type));
+      if (std::string(op_type) == "Mul") wanted.push_back(node);
+    }
+    if (control.claims == MockClaims::kUnfusable) wanted = {nodes.front(), nodes.back()};
+    if (wanted.empty() || control.claims == MockClaims::kNothing) return nullptr;
+    if (control.claims != MockClaims::kKernels) {
+      if (control.claims == MockClaims::kUnfusable) {
+        return ep_api->EpGraphSupportInfo_AddNodesToFuse(support, wanted.data(), wanted.size(),
+                                                         nullptr);
+      }
+      for (const OrtNode* const node : wanted) {
+        CHECK_OK(ep_api->EpGraphSupportInfo_AddNodesToFuse(support, &node, 1, nullptr));
+      }
+      return nullptr;
+    }
+    for (const OrtNode* const node : wanted) {
+      const OrtKernelDef* kernel = nullptr;
+      CHECK_OK(ep_api->EpGraphSupportInfo_LookUpKernel(support, node, &kernel));
+      if (kernel != nullptr) CHECK_OK(ep_api->EpGraphSupportInfo_AddSingleNode(support, node));
+    }
+    return nullptr;
+  }
+
+  OrtKernelRegistry* const kernels;
+};
+
+// --- the factory ---
+
+struct Factory : OrtEpFactory {
+  Factory() : OrtEpFactory{} {
+    ort_version_supported = control.api_version;
+    GetName = [](const OrtEpFactory*) noexcept { return kName; };
+    GetVendor = [](const OrtEpFactory*) noexcept { return "Mock"; };
+    GetVendorId = [](const OrtEpFactory*) noexcept { return kVendor; };
+    GetVersion = [](const OrtEpFactory*) noexcept { return control.version.c_str(); };
+    GetSupportedDevices = &Factory::Pair;
+    CreateEp = [](OrtEpFactory* self, const OrtHardwareDevice* const*,
+                  const OrtKeyValuePairs* const*, size_t, const OrtSessionOptions* options,
+                  const OrtLogger*, OrtEp** ep) noexcept -> OrtStatus* {
+      ENTER("CreateEp");
+      char color[32] = "";
+      size_t size = sizeof(color);
+      OrtStatus* const status =
+          api->GetSessionConfigEntry(options, "ep.mockprovider.color", color, &size);
+      if (status == nullptr) control.last_option = color;
+      api->ReleaseStatus(status);
+      *ep = new Provider(static_cast<Factory*>(self)->kernels);
+      return nullptr;
+    };
+    ReleaseEp = [](OrtEpFactory*, OrtEp* ep) {
+      control.Log("ReleaseEp");
+      delete static_cast<Provider*>(ep);
+    };
+    CreateAllocator = [](OrtEpFactory* self, const OrtMemoryInfo* memory, const OrtKeyValuePairs*,
+                         OrtAllocator** out) noexcept -> OrtStatus* {
+      ENTER("CreateAllocator");
+      const auto* const factory = static_cast<Factory*>(self);
+      *out = new Allocator(control.wrong_memory.empty() ? memory : factory->wrong);
+      return nullptr;
+    };
+    ReleaseAllocator = [](OrtEpFactory*, OrtAllocator* allocator) {
+      control.Log("ReleaseAllocator");
+      delete static_cast<Allocator*>(allocator);
+    };
+    CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** out) noexcept -> OrtStatus* {
+      ENTER("CreateDataTransfer");
+      *out = new Transfer();
+      return nullptr;
+    };
+    IsStreamAware = [](const OrtEpFactory*) noexcept { return control.has_streams; };
+    CreateSyncStreamForDevice = [](OrtEpFactory*, const OrtMemoryDevice*, const OrtKeyValuePairs*,
+                                   OrtSyncStreamImpl** out) noexcept -> OrtStatus* {
+      ENTER("CreateSyncStreamForDevice");
+      *out = new Stream();
+      return nullptr;
+    };
+  }
+
+  OrtStatus* Prepare() {
+    CHECK_OK(api->CreateMemoryInfo_V2("Mock", OrtMemoryInfoDeviceType_GPU, kVendor, 0,
+                                      OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &device));
+    CHECK_OK(api->CreateMemoryInfo_V2("MockShared", OrtMemoryInfoDeviceType_GPU, kVendor, 0,
+                                      OrtDeviceMemoryType_HOST_ACCESSIBLE, 0, OrtDeviceAllocator,
+                                      &host));
+    CHECK_OK(api->CreateMemoryInfo_V2("Wrong", OrtMemoryInfoDeviceType_NPU, kVendor, 3,
+                                      OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &wrong));
+    CHECK_OK(ep_api->CreateKernelRegistry(&kernels));
+    OrtKernelDefBuilder* builder = nullptr;
+    CHECK_OK(ep_api->CreateKernelDefBuilder(&builder));
+    CHECK_OK(ep_api->KernelDefBuilder_SetOperatorType(builder, "Mul"));
+    CHECK_OK(ep_api->KernelDefBuilder_SetDomain(builder, ""));
+    CHECK_OK(ep_api->KernelDefBuilder_SetSinceVersion(builder, 7, 100));
+    CHECK_OK(ep_api->KernelDefBuilder_SetExecutionProvider(builder, kName));
+    const OrtDataType* type = nullptr;
+    CHECK_OK(ep_api->GetTensorDataType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &type));
+    CHECK_OK(ep_api->KernelDefBuilder_AddTypeConstraint(builder, "T", &type, 1));
+    OrtKernelDef* def = nullptr;
+    CHECK_OK(ep_api->KernelDefBuilder_Build(builder, &def));
+    const OrtKernelCreateFunc create = [](void*, const OrtKernelInfo* info,
+                                          OrtKernelImpl** out) -> OrtStatus* {
+      ENTER("CreateKernel");
+      const OrtEp* ep = nullptr;
+      CHECK_OK(ep_api->KernelInfo_GetEp(info, &ep));
+      *out = new MulKernel();
+      return nullptr;
+    };
+    CHECK_OK(ep_api->KernelRegistry_AddKernel(kernels, def, create, nullptr));
+    ep_api->ReleaseKernelDef(def);
+    ep_api->ReleaseKernelDefBuilder(builder);
+    return nullptr;
+  }
+
+  ~Factory() {
+    if (kernels != nullptr) ep_api->ReleaseKernelRegistry(kernels);
+    for (OrtMemoryInfo* const info : {device, host, wrong}) {
+      if (info != nullptr) api->ReleaseMemoryInfo(info);
+    }
+    if (hardware != nullptr) ep_api->ReleaseHardwareDevice(hardware);
+  }
+
+  static OrtStatus* ORT_API_CALL Pair(OrtEpFactory* base, const OrtHardwareDevice* const* devices,
+                                      size_t count, OrtEpDevice** out, size_t,
+                                      size_t* made) noexcept {
+    ENTER("GetSupportedDevices");
+    auto* const self = static_cast<Factory*>(base);
+    if (count == 0) return nullptr;
+    const OrtHardwareDevice* paired = devices[count - 1];
+    if (control.is_virtual) {
+      OrtKeyValuePairs* metadata = nullptr;
+      api->CreateKeyValuePairs(&metadata);
+      api->AddKeyValuePair(metadata, "is_virtual", "1");
+      OrtStatus* const status = ep_api->CreateHardwareDevice(OrtHardwareDeviceType_NPU, kVendor, 1,
+                                                             "Mock", metadata, &self->hardware);
+      api->ReleaseKeyValuePairs(metadata);
+      if (status != nullptr) return status;
+      paired = self->hardware;
+    }
+    OrtKeyValuePairs* options = nullptr;
+    api->CreateKeyValuePairs(&options);
+    api->AddKeyValuePair(options, "color", "grey");
+    const size_t writable = std::min<size_t>(control.devices, 8);
+    OrtStatus* status = nullptr;
+    for (size_t i = 0; i < writable && status == nullptr; ++i) {
+      status = ep_api->CreateEpDevice(self, paired, nullptr, options, &out[i]);
+      if (status == nullptr && control.has_device_memory) {
+        status = ep_api->EpDevice_AddAllocatorInfo(out[i], self->device);
+      }
+      if (status == nullptr && control.has_host_memory) {
+        status = ep_api->EpDevice_AddAllocatorInfo(out[i], self->host);
+      }
+    }
+    api->ReleaseKeyValuePairs(options);
+    *made = control.devices;
+    return status;
+  }
+
+  OrtMemoryInfo *device = nullptr, *host = nullptr, *wrong = nullptr;
+  OrtHardwareDevice* hardware = nullptr;
+  OrtKernelRegistry* kernels = nullptr;
+};
+
+OrtStatus* ORT_API_CALL OnEnd(OrtEp*, const TenonSessionEndInfo* info) noexcept {
+  ENTER("OnSessionEnd");
+  control.end_reason = info->reason;
+  control.completed_runs = info->completed_runs;
+  return nullptr;
+}
+
+constexpr TenonEpExtension kExtension = {sizeof(TenonEpExtension), 1, 0, OnEnd};
+
+}  // namespace
+}  // namespace tenon::test
+
+#if defined(MOCK_PLUGIN_WITHOUT_EXPORTS)
+extern "C" ORT_EXPORT int NothingOfInterest() { return 1; }
+#else
+extern "C" {
+
+ORT_EXPORT tenon::test::MockControl* GetMockControl() { return &tenon::test::control; }
+
+ORT_EXPORT OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*,
+                                        OrtEpFactory** factories, size_t max_factories,
+                                        size_t* num_factories) {
+  using namespace tenon::test;  // NOLINT(google-build-using-namespace)
+  api = base->GetApi(29);
+  ep_api = api->GetEpApi();
+  if (OrtStatus* const failed = Enter("CreateEpFactories")) return failed;
+  *num_factories = control.factories;
+  for (size_t i = 0; i < std::min(max_factories, control.factories); ++i) {
+    auto factory = std::make_unique<Factory>();
+    if (OrtStatus* const failed = factory->Prepare()) return failed;
+    factories[i] = factory.release();
+  }
+  return nullptr;
+}
+
+ORT_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
+  using namespace tenon::test;  // NOLINT(google-build-using-namespace)
+  delete static_cast<Factory*>(factory);
+  return Enter("ReleaseEpFactory");
+}
+
+ORT_EXPORT OrtStatus* TenonGetEpExtension(const OrtEpFactory*, uint32_t,
+                                          const TenonEpExtension** out) {
+  *out = &tenon::test::kExtension;
+  return nullptr;
+}
+
+}  // extern "C"
+#endif

@@ -1,0 +1,95 @@
+// Streams of plugins and copies between devices (plugin-ep sections 8 and 9).
+#include "plugin/mock.h"
+
+namespace tenon::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class PluginStreamTest : public MockTest {
+ protected:
+  void SetUp() override { ASSERT_EQ(Register(), ""); }
+
+  // A tensor of `size` floats in the mock's memory.
+  static Ort::Value OnDevice(int64_t size) {
+    OrtAllocator* shared = nullptr;
+    const OrtMemoryInfo* const memory =
+        Api().EpDevice_MemoryInfo(MockDevices()[0], OrtDeviceMemoryType_DEFAULT);
+    EXPECT_EQ(Outcome(Api().GetSharedAllocator(Env(), memory, &shared)), "");
+    OrtValue* value = nullptr;
+    EXPECT_EQ(Outcome(Api().CreateTensorAsOrtValue(shared, &size, 1,
+                                                   ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &value)),
+              "");
+    return Ort::Value(value);
+  }
+};
+
+// PE-97, PE-98: three tensors, one call.
+TEST_F(PluginStreamTest, CopiesABatchInOneCall) {
+  std::vector<float> data[3] = {{1, 2}, {3, 4, 5}, {6}}, back[3] = {{0, 0}, {0, 0, 0}, {0}};
+  std::vector<Ort::Value> host, device, returned;
+  for (int i = 0; i < 3; ++i) {
+    const auto size = static_cast<int64_t>(data[i].size());
+    host.push_back(TensorOver(data[i], {size}));
+    returned.push_back(TensorOver(back[i], {size}));
+    device.push_back(OnDevice(size));
+  }
+  const auto pointers = [](const std::vector<Ort::Value>& values) {
+    std::vector<OrtValue*> list;
+    for (const Ort::Value& value : values) {
+      list.push_back(const_cast<OrtValue*>(static_cast<const OrtValue*>(value)));
+    }
+    return list;
+  };
+  const auto from = pointers(host), over = pointers(device), into = pointers(returned);
+  OrtSyncStream* stream = nullptr;
+  ASSERT_EQ(Outcome(Api().CreateSyncStreamForEpDevice(MockDevices()[0], nullptr, &stream)), "");
+  EXPECT_NE(Api().SyncStream_GetHandle(stream), nullptr) << "PE-103";
+  ASSERT_EQ(Outcome(Api().CopyTensors(Env(), from.data(), over.data(), stream, 3)), "");
+  EXPECT_EQ(Mock().copy_calls, 1);
+  ASSERT_EQ(Outcome(Api().CopyTensors(Env(), over.data(), into.data(), nullptr, 3)), "");
+  EXPECT_EQ(Mock().copy_calls, 2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(back[i], data[i]);
+  Api().ReleaseSyncStream(stream);
+}
+
+// PE-98
+TEST_F(PluginStreamTest, RefusesCopiesThatMakeNoSense) {
+  std::vector<float> data = {1, 2};
+  const Ort::Value host = TensorOver(data, {2});
+  const Ort::Value device = OnDevice(3);
+  const OrtValue* const from[] = {host};
+  OrtValue* const into[] = {const_cast<OrtValue*>(static_cast<const OrtValue*>(device))};
+  EXPECT_THAT(Outcome(Api().CopyTensors(Env(), from, into, nullptr, 1)), StartsWith("2: "));
+  EXPECT_THAT(Outcome(Api().CopyTensors(Env(), from, into, nullptr, 0)), StartsWith("2: "));
+  EXPECT_THAT(Outcome(Api().CopyTensors(Env(), nullptr, into, nullptr, 1)), StartsWith("2: "));
+}
+
+// PE-102
+TEST_F(PluginStreamTest, SaysWhyThereIsNoStream) {
+  OrtSyncStream* stream = nullptr;
+  const OrtEpDevice* const* devices = nullptr;
+  size_t count = 0;
+  ASSERT_EQ(Outcome(Api().GetEpDevices(Env(), &devices, &count)), "");
+  EXPECT_THAT(Outcome(Api().CreateSyncStreamForEpDevice(devices[0], nullptr, &stream)),
+              AllOf(StartsWith("9: "), HasSubstr("CPUExecutionProvider")));
+  Mock().has_streams = false;
+  EXPECT_THAT(Outcome(Api().CreateSyncStreamForEpDevice(MockDevices()[0], nullptr, &stream)),
+              AllOf(StartsWith("9: "), HasSubstr(kMock)));
+}
+
+// PE-105
+TEST_F(PluginStreamTest, EndsWithEachRun) {
+  Ort::Session session = Open(SquareModel(), OptionsForMock());
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_THAT(Run(session, {2}), ElementsAre(4));
+    EXPECT_EQ(Mock().Count("OnSessionRunEnd"), i);
+  }
+  EXPECT_EQ(Mock().Count("CreateSyncStreamForDevice"), 1) << "kept from run to run";
+  EXPECT_GT(Mock().Count("Activate"), 0) << "the CPU waits for the device";
+}
+
+}  // namespace
+}  // namespace tenon::test
