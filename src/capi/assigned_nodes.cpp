@@ -27,8 +27,15 @@ void AssignedNodes::Record(const Session& session) {
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* const node = graph.FindNode(static_cast<NodeId>(i));
     if (node == nullptr || node->provider < 0) continue;
-    by_provider[static_cast<size_t>(node->provider)].nodes.push_back(
-        {node->name, node->domain, node->op_type});
+    auto& nodes = by_provider[static_cast<size_t>(node->provider)].nodes;
+    const auto fused = session.fused_nodes().find(node->name);
+    if (fused == session.fused_nodes().end()) {
+      nodes.push_back({node->name, node->domain, node->op_type});
+      continue;
+    }
+    for (const NodeLabel& label : fused->second) {
+      nodes.push_back({label.name, label.domain, label.op_type});
+    }
   }
   for (size_t i = 0; i < by_provider.size(); ++i) {
     if (by_provider[i].nodes.empty()) continue;

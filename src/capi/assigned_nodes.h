@@ -23,7 +23,8 @@ struct OrtEpAssignedSubgraph {
 
 namespace tenon::capi {
 
-// One subgraph for each provider that runs nodes.
+// One subgraph for each provider that runs nodes: those of the model where a provider fused them,
+// else those that optimization left.
 class AssignedNodes {
  public:
   void Record(const Session& session);

@@ -148,7 +148,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
     TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path, write));
   }
   if (options.on_optimized_model) TENON_RETURN_IF_ERROR(options.on_optimized_model(model));
-  Partitioner partitioner(graph, parts.providers, context.logger, parts.failed);
+  Partitioner partitioner(graph, parts.providers, context.logger, parts.failed, &context.fused);
   TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, partitioner));
   TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, partitioner));

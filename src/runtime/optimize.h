@@ -11,6 +11,7 @@ namespace tenon {
 struct OptimizeContext {
   ThreadPool& threads;
   const Logger& logger;
+  FusedNodes& fused;  // receives what providers fused
 };
 
 // Replaces symbolic dimensions of the graph's values by the sizes that the caller knows.

@@ -39,6 +39,15 @@ Status CheckNobodyOwns(const Graph& graph, const Claim& claim) {
   return OkStatus();
 }
 
+std::vector<NodeLabel> LabelsOf(const Graph& graph) {
+  std::vector<NodeLabel> labels;
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (node) labels.push_back({node->name, node->domain, node->op_type});
+  }
+  return labels;
+}
+
 std::string WhyNobody(const Graph& graph, const Node& node) {
   const std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
   if (node.schema == nullptr) {
@@ -57,8 +66,8 @@ std::string WhyNobody(const Graph& graph, const Node& node) {
 
 Partitioner::Partitioner(const Graph& graph,
                          std::span<const std::unique_ptr<ExecutionProvider>> providers,
-                         const Logger& logger, FailedNode* failed)
-    : providers_(providers), logger_(logger), model_(graph), failed_(failed) {}
+                         const Logger& logger, FailedNode* failed, FusedNodes* fused)
+    : providers_(providers), logger_(logger), model_(graph), failed_(failed), fused_(fused) {}
 
 Status Partitioner::Assign(Graph& graph) {
   for (size_t i = 0; i < providers_.size(); ++i) TENON_RETURN_IF_ERROR(AssignTo(i, graph));
@@ -91,6 +100,9 @@ Status Partitioner::AssignTo(size_t index, Graph& graph) {
 
 Status Partitioner::Compile(size_t index, const Graph& graph, std::vector<FusedNode> nodes) {
   const NodeId first = nodes.front().id;
+  for (const FusedNode& node : nodes) {
+    if (fused_ != nullptr) (*fused_)[graph.node(node.id).name] = LabelsOf(*node.body);
+  }
   Status status = providers_[index]->Compile(graph, std::move(nodes));
   if (status.ok() || failed_ == nullptr) return status;
   const Node& node = *graph.FindNode(first);

@@ -15,9 +15,10 @@ namespace tenon {
 class Partitioner {
  public:
   // Providers in order of preference; `graph` is the model's. All outlive the partitioner.
-  // `failed` learns which provider could not compile its nodes; may be null.
+  // `failed` learns which provider could not compile its nodes, `fused` which nodes were fused;
+  // both may be null.
   Partitioner(const Graph& graph, std::span<const std::unique_ptr<ExecutionProvider>> providers,
-              const Logger& logger, FailedNode* failed = nullptr);
+              const Logger& logger, FailedNode* failed = nullptr, FusedNodes* fused = nullptr);
 
   // Asks the providers, each in turn, what they want of the nodes that nobody owns yet, in `graph`
   // and its subgraphs, and fuses what they want fused. A provider that fails, or wants a group that
@@ -34,6 +35,7 @@ class Partitioner {
   const Logger& logger_;
   const Graph& model_;
   FailedNode* const failed_;
+  FusedNodes* const fused_;
   int fused_nodes_ = 0;
 };
 

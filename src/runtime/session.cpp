@@ -152,7 +152,7 @@ void Session::DescribeOutputs() {
 
 Status Session::OptimizeAndPlan() {
   ThreadPool& threads = own_threads_ ? *own_threads_ : environment_.threads();
-  TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_, {threads, logger_}));
+  TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_, {threads, logger_, fused_nodes_}));
   DescribeOutputs();
   TENON_ASSIGN_OR_RETURN(const size_t limit,
                          ConfigBytes(options_.config, "session.memory_limit", 0));

@@ -123,6 +123,9 @@ class Session {
   const SessionOptions& options() const { return options_; }
   std::span<const std::unique_ptr<ExecutionProvider>> providers() const { return parts_.providers; }
 
+  // The nodes of the model that providers fused.
+  const FusedNodes& fused_nodes() const { return fused_nodes_; }
+
   // Runs the model once.
   // feeds    one value per name, in any order: every entry of inputs() and any of
   //          overridable_initializers(). All uses of one symbolic dimension have the same size.
@@ -207,6 +210,7 @@ class Session {
   DataTransfers transfers_;
   const std::shared_ptr<Profiler> profiler_;
   const uint32_t id_;
+  FusedNodes fused_nodes_;
   std::vector<Location> memories_;  // of the providers
   Logger logger_;
   std::unique_ptr<ThreadPool> own_threads_;
