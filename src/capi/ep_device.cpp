@@ -44,15 +44,6 @@ const OrtKeyValuePairs& NoPairs() {
   return *none;
 }
 
-Status ListCpuDevices(const OrtSession* session, size_t values, const OrtEpDevice** devices,
-                      size_t count) {
-  TENON_RETURN_IF_NULL(session);
-  if (count != values) return InvalidArgument("expected room for {}, got {}", values, count);
-  TENON_RETURN_IF_NULL_ARRAY(devices, count);
-  std::fill_n(devices, count, &CpuEpDevice());
-  return OkStatus();
-}
-
 }  // namespace
 
 const OrtHardwareDevice& CpuHardware() {
@@ -152,24 +143,6 @@ const OrtMemoryInfo* EpDevice_MemoryInfo(const OrtEpDevice* ep_device,
   if (ep_device == nullptr) return nullptr;
   const MemoryInfo* const memory = MemoryOf(*ep_device, NumberOf(memory_type));
   return memory == nullptr ? nullptr : Wrap<OrtMemoryInfo>(memory);
-}
-
-OrtStatus* SessionGetEpDeviceForInputs(const OrtSession* session,
-                                       const OrtEpDevice** inputs_ep_devices,
-                                       size_t num_inputs) noexcept {
-  return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(session);
-    return ListCpuDevices(session, session->inputs().size(), inputs_ep_devices, num_inputs);
-  });
-}
-
-OrtStatus* SessionGetEpDeviceForOutputs(const OrtSession* session,
-                                        const OrtEpDevice** outputs_ep_devices,
-                                        size_t num_outputs) noexcept {
-  return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(session);
-    return ListCpuDevices(session, session->outputs().size(), outputs_ep_devices, num_outputs);
-  });
 }
 
 OrtStatus* GetHardwareDeviceEpIncompatibilityDetails(

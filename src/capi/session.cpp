@@ -68,17 +68,6 @@ OrtStatus* GetType(const OrtSession* session, Values values, const char* what, s
   });
 }
 
-// All values lie in CPU memory.
-Status GetMemoryInfos(const OrtSession* session, Values values, const OrtMemoryInfo** infos,
-                      size_t count) {
-  TENON_RETURN_IF_NULL(session);
-  const size_t expected = (session->*values)().size();
-  if (count != expected) return InvalidArgument("expected room for {}, got {}", expected, count);
-  TENON_RETURN_IF_NULL_ARRAY(infos, count);
-  std::fill_n(infos, count, Wrap<OrtMemoryInfo>(&CpuMemory()));
-  return OkStatus();
-}
-
 }  // namespace
 
 EditedModel::EditedModel(Model read) : model(std::move(read)) { Describe(); }
@@ -194,21 +183,6 @@ OrtStatus* SessionGetOverridableInitializerName(const OrtSession* session, size_
                                                 OrtAllocator* allocator, char** value) noexcept {
   return GetName(session, &OrtSession::overridable_initializers, "overridable initializers", index,
                  allocator, value);
-}
-
-OrtStatus* SessionGetMemoryInfoForInputs(const OrtSession* session,
-                                         const OrtMemoryInfo** inputs_memory_info,
-                                         size_t num_inputs) noexcept {
-  return AtBoundary(
-      [&] { return GetMemoryInfos(session, &OrtSession::inputs, inputs_memory_info, num_inputs); });
-}
-
-OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession* session,
-                                          const OrtMemoryInfo** outputs_memory_info,
-                                          size_t num_outputs) noexcept {
-  return AtBoundary([&] {
-    return GetMemoryInfos(session, &OrtSession::outputs, outputs_memory_info, num_outputs);
-  });
 }
 
 OrtStatus* SetEpDynamicOptions(OrtSession* sess, const char* const* keys, const char* const* values,

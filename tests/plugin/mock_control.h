@@ -25,6 +25,11 @@ struct MockControl {
   bool is_virtual = false;
   bool runs_overlap = true;
   bool returns_null_infos = false;
+  bool has_compile = true;
+  // The extension, and how it is given.
+  enum class Extension { kNone, kExported, kSet, kSetTooLate } extension = Extension::kExported;
+  uint32_t extension_size = ~0u, extension_version = 1;
+  uint64_t extension_flags = 0;
   std::string wrong_memory;  // the name of the memory that allocators say they are of
 
   // "<slot>" in the order of the calls; slots of memory and copies have counts instead.
@@ -34,7 +39,9 @@ struct MockControl {
   std::atomic<int> live_objects = 0;  // providers, allocators, transfers, streams, states, kernels
   uint64_t end_reason = ~uint64_t{0};
   uint64_t completed_runs = 0;
-  std::string last_option;  // value of the provider's option "color"
+  std::vector<std::string> node_names;                 // of CreateState
+  std::atomic<int> computing = 0, most_computing = 0;  // calls of Compute at once
+  std::string last_option;                             // value of the provider's option "color"
 
   void Log(const char* slot) {
     const std::lock_guard lock(mutex);
@@ -55,6 +62,13 @@ struct MockControl {
     factories = devices = 1;
     has_device_memory = has_streams = runs_overlap = true;
     has_host_memory = is_virtual = returns_null_infos = false;
+    has_compile = true;
+    extension = Extension::kExported;
+    extension_size = ~0u;
+    extension_version = 1;
+    extension_flags = 0;
+    node_names.clear();
+    most_computing = 0;
     wrong_memory.clear();
     calls.clear();
     allocations = copies = copy_calls = 0;

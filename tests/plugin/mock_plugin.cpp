@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "plugin/mock_control.h"
@@ -74,7 +75,10 @@ struct Allocator : OrtAllocator, Counted {
 struct Transfer : OrtDataTransferImpl, Counted {
   Transfer() : OrtDataTransferImpl{} {
     ort_version_supported = control.api_version;
-    Release = [](OrtDataTransferImpl* self) noexcept { delete static_cast<Transfer*>(self); };
+    Release = [](OrtDataTransferImpl* self) noexcept {
+      control.Log("ReleaseTransfer");
+      delete static_cast<Transfer*>(self);
+    };
     CanCopy = [](const OrtDataTransferImpl*, const OrtMemoryDevice* from,
                  const OrtMemoryDevice* into) noexcept {
       const auto is_ours = [](const OrtMemoryDevice* device) {
@@ -147,7 +151,19 @@ struct Stream : OrtSyncStreamImpl, Counted {
 
 // --- work: y = x * x of floats, as a fused node and as a kernel of Mul ---
 
+struct Computing {
+  Computing() {
+    const int now = ++control.computing;
+    int most = control.most_computing;
+    while (now > most && !control.most_computing.compare_exchange_weak(most, now)) {
+    }
+    std::this_thread::yield();
+  }
+  ~Computing() { --control.computing; }
+};
+
 OrtStatus* Square(OrtKernelContext* context) {
+  const Computing computing;
   const OrtValue* input = nullptr;
   CHECK_OK(api->KernelContext_GetInput(context, 0, &input));
   OrtTensorTypeAndShapeInfo* info = nullptr;
@@ -179,6 +195,7 @@ struct FusedSquare : OrtNodeComputeInfo {
       ENTER("CreateState");
       const std::string name = ep_api->NodeComputeContext_NodeName(context);
       if (name.rfind(kName, 0) != 0) return api->CreateStatus(ORT_FAIL, name.c_str());
+      control.node_names.push_back(name);
       *state = new Counted();
       return nullptr;
     };
@@ -247,6 +264,7 @@ struct Provider : OrtEp, Counted {
       }
       return nullptr;
     };
+    if (!control.has_compile) OrtEp::Compile = nullptr;
     ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
       control.Log("ReleaseNodeComputeInfos");
       for (size_t i = 0; i < count; ++i) delete static_cast<FusedSquare*>(infos[i]);
@@ -325,6 +343,8 @@ struct Provider : OrtEp, Counted {
 
 // --- the factory ---
 
+OrtStatus* SetExtension(OrtEpFactory* factory);
+
 struct Factory : OrtEpFactory {
   Factory() : OrtEpFactory{} {
     ort_version_supported = control.api_version;
@@ -333,10 +353,15 @@ struct Factory : OrtEpFactory {
     GetVendorId = [](const OrtEpFactory*) noexcept { return kVendor; };
     GetVersion = [](const OrtEpFactory*) noexcept { return control.version.c_str(); };
     GetSupportedDevices = &Factory::Pair;
-    CreateEp = [](OrtEpFactory* self, const OrtHardwareDevice* const*,
-                  const OrtKeyValuePairs* const*, size_t, const OrtSessionOptions* options,
-                  const OrtLogger*, OrtEp** ep) noexcept -> OrtStatus* {
+    CreateEp = [](OrtEpFactory* self, const OrtHardwareDevice* const* hardware,
+                  const OrtKeyValuePairs* const* metadata, size_t count,
+                  const OrtSessionOptions* options, const OrtLogger* logger,
+                  OrtEp** ep) noexcept -> OrtStatus* {
       ENTER("CreateEp");
+      if (control.extension == MockControl::Extension::kSetTooLate) CHECK_OK(SetExtension(self));
+      const bool is_complete = count > 0 && logger != nullptr && hardware[0] != nullptr &&
+                               api->GetKeyValue(metadata[0], "version") != nullptr;
+      if (!is_complete) return api->CreateStatus(ORT_FAIL, "CreateEp lacks an argument");
       char color[32] = "";
       size_t size = sizeof(color);
       OrtStatus* const status =
@@ -367,6 +392,13 @@ struct Factory : OrtEpFactory {
       return nullptr;
     };
     IsStreamAware = [](const OrtEpFactory*) noexcept { return control.has_streams; };
+    GetHardwareDeviceIncompatibilityDetails =
+        [](OrtEpFactory*, const OrtHardwareDevice* hardware,
+           OrtDeviceEpIncompatibilityDetails* details) noexcept -> OrtStatus* {
+      ENTER("GetHardwareDeviceIncompatibilityDetails");
+      if (api->HardwareDevice_Type(hardware) != OrtHardwareDeviceType_CPU) return nullptr;
+      return ep_api->DeviceEpIncompatibilityDetails_SetDetails(details, 5, 42, "no driver");
+    };
     CreateSyncStreamForDevice = [](OrtEpFactory*, const OrtMemoryDevice*, const OrtKeyValuePairs*,
                                    OrtSyncStreamImpl** out) noexcept -> OrtStatus* {
       ENTER("CreateSyncStreamForDevice");
@@ -421,6 +453,7 @@ struct Factory : OrtEpFactory {
                                       size_t count, OrtEpDevice** out, size_t,
                                       size_t* made) noexcept {
     ENTER("GetSupportedDevices");
+    if (control.extension == MockControl::Extension::kSet) CHECK_OK(SetExtension(base));
     auto* const self = static_cast<Factory*>(base);
     if (count == 0) return nullptr;
     const OrtHardwareDevice* paired = devices[count - 1];
@@ -465,7 +498,20 @@ OrtStatus* ORT_API_CALL OnEnd(OrtEp*, const TenonSessionEndInfo* info) noexcept 
   return nullptr;
 }
 
-constexpr TenonEpExtension kExtension = {sizeof(TenonEpExtension), 1, 0, OnEnd};
+TenonEpExtension extension = {};
+
+const TenonEpExtension* PrepareExtension() {
+  extension = {std::min<uint32_t>(control.extension_size, sizeof(TenonEpExtension)),
+               control.extension_version, control.extension_flags, OnEnd};
+  return &extension;
+}
+
+// Gives the extension by the host's function.
+OrtStatus* SetExtension(OrtEpFactory* factory) {
+  const auto set =
+      reinterpret_cast<TenonSetEpExtension>(api->GetExperimentalFunction(TENON_SET_EP_EXTENSION));
+  return set(factory, PrepareExtension());
+}
 
 }  // namespace
 }  // namespace tenon::test
@@ -501,8 +547,9 @@ ORT_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
 
 ORT_EXPORT OrtStatus* TenonGetEpExtension(const OrtEpFactory*, uint32_t,
                                           const TenonEpExtension** out) {
-  *out = &tenon::test::kExtension;
-  return nullptr;
+  using namespace tenon::test;  // NOLINT(google-build-using-namespace)
+  if (control.extension == MockControl::Extension::kExported) *out = PrepareExtension();
+  return Enter("TenonGetEpExtension");
 }
 
 }  // extern "C"

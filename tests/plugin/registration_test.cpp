@@ -160,5 +160,45 @@ TEST_F(RegistrationTest, AThousandTimesInSeveralThreads) {
   EXPECT_EQ(Mock().Count("ReleaseEpFactory"), kThreads * kTimes);
 }
 
+// PE-7: relative to the folder of libtenon.so.
+TEST_F(RegistrationTest, RelativePathsBeginAtTheRuntime) {
+  Dl_info info = {};
+  ASSERT_NE(dladdr(reinterpret_cast<const void*>(&OrtGetApiBase), &info), 0);
+  const auto folder = std::filesystem::canonical(info.dli_fname).parent_path();
+  const std::string relative = std::filesystem::relative(MOCK_PLUGIN, folder);
+  ASSERT_EQ(relative.find('/') == 0, false);
+  EXPECT_EQ(Register(relative.c_str()), "");
+}
+
+// PE-19
+TEST_F(RegistrationTest, TakesThingsBackInOrder) {
+  ASSERT_EQ(Register(), "");
+  Mock().calls.clear();
+  ASSERT_EQ(Unregister(), "");
+  EXPECT_THAT(Mock().calls,
+              testing::ElementsAre("ReleaseAllocator", "ReleaseTransfer", "ReleaseEpFactory"));
+}
+
+// PE-27
+TEST_F(RegistrationTest, SaysWhyADeviceCannotBeUsed) {
+  ASSERT_EQ(Register(), "");
+  const OrtHardwareDevice* const cpu = Api().EpDevice_Device(MockDevices()[0]);
+  OrtDeviceEpIncompatibilityDetails* details = nullptr;
+  ASSERT_EQ(Outcome(Api().GetHardwareDeviceEpIncompatibilityDetails(Env(), kMock, cpu, &details)),
+            "");
+  uint32_t reasons = 0;
+  int32_t code = 0;
+  const char* notes = nullptr;
+  EXPECT_EQ(Outcome(Api().DeviceEpIncompatibilityDetails_GetReasonsBitmask(details, &reasons)), "");
+  EXPECT_EQ(Outcome(Api().DeviceEpIncompatibilityDetails_GetErrorCode(details, &code)), "");
+  EXPECT_EQ(Outcome(Api().DeviceEpIncompatibilityDetails_GetNotes(details, &notes)), "");
+  EXPECT_EQ(std::pair(reasons, code), std::pair(5u, 42));
+  EXPECT_STREQ(notes, "no driver");
+  Api().ReleaseDeviceEpIncompatibilityDetails(details);
+  EXPECT_THAT(
+      Outcome(Api().GetHardwareDeviceEpIncompatibilityDetails(Env(), "Nobody", cpu, &details)),
+      AllOf(StartsWith("2: "), HasSubstr(kMock)));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -1,7 +1,11 @@
 // Sessions with plugin providers: claims, compiling, kernels, the life of a session (plugin-ep
 // section 5, provider-lifecycle).
+#include <tenon_c_api.h>
+
+#include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/temporary_folder.h"
 #include "plugin/mock.h"
@@ -199,6 +203,114 @@ TEST_F(PluginSessionTest, ItsEventsAreInTheTrace) {
   EXPECT_THAT(text.str(), HasSubstr("\"queue\""));
   EXPECT_EQ(Mock().Count("StartProfiling"), 1);
   EXPECT_EQ(Mock().Count("EndProfiling"), 1);
+}
+
+// PE-44: the same model gives the same names.
+TEST_F(PluginSessionTest, FusedNodesHaveStableNames) {
+  for (int i = 0; i < 2; ++i) Open(SquareModel(), OptionsForMock());
+  ASSERT_EQ(Mock().node_names.size(), 2u);
+  EXPECT_EQ(Mock().node_names[0], Mock().node_names[1]);
+  EXPECT_THAT(Mock().node_names[0], testing::MatchesRegex("MockProvider_[0-9]+_0"));
+}
+
+// PE-48
+TEST_F(PluginSessionTest, FusingNeedsCompile) {
+  Mock().has_compile = false;
+  EXPECT_THAT(Try(), AllOf(StartsWith("9: "), HasSubstr(kMock)));
+  Mock().claims = MockClaims::kKernels;
+  EXPECT_EQ(Try(), "") << "kernels need none";
+}
+
+// PE-39
+TEST_F(PluginSessionTest, TellsWhereInputsAndOutputsAre) {
+  const Ort::Session session = Open(SquareModel(), OptionsForMock());
+  const OrtEpDevice* device = nullptr;
+  const OrtMemoryInfo* memory = nullptr;
+  EXPECT_EQ(Outcome(Api().SessionGetEpDeviceForInputs(session, &device, 1)), "");
+  EXPECT_EQ(device, MockDevices()[0]) << "the mock squares x";
+  EXPECT_EQ(Outcome(Api().SessionGetMemoryInfoForInputs(session, &memory, 1)), "");
+  EXPECT_EQ(memory, Api().EpDevice_MemoryInfo(device, OrtDeviceMemoryType_DEFAULT));
+  EXPECT_EQ(Outcome(Api().SessionGetEpDeviceForOutputs(session, &device, 1)), "");
+  EXPECT_STREQ(Api().EpDevice_EpName(device), "CPUExecutionProvider") << "Relu is the CPU's";
+  EXPECT_THAT(Outcome(Api().SessionGetEpDeviceForInputs(session, &device, 2)), StartsWith("2: "));
+  EXPECT_EQ(Unregister(), "");
+  EXPECT_EQ(Outcome(Api().SessionGetEpDeviceForInputs(session, &device, 1)), "");
+  EXPECT_EQ(device, nullptr) << "its library was unregistered";
+}
+
+// PL-5
+TEST_F(PluginSessionTest, RunsOverlapOnlyWhereTheProviderAllowsIt) {
+  Mock().runs_overlap = false;
+  Ort::Session session = Open(SquareModel(), OptionsForMock());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) EXPECT_THAT(Run(session, {3}), ElementsAre(9));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Mock().most_computing, 1);
+  EXPECT_EQ(Mock().Count("Compute"), 200);
+}
+
+// PL-17
+TEST_F(PluginSessionTest, StreamsEndAfterTheProvidersRun) {
+  Ort::Session session = Open(SquareModel(), OptionsForMock());
+  Mock().calls.clear();
+  Run(session, {1});
+  const std::vector<std::string>& calls = Mock().calls;
+  const auto at = [&](const char* slot) {
+    return std::find(calls.begin(), calls.end(), slot) - calls.begin();
+  };
+  EXPECT_LT(at("OnRunStart"), at("Compute"));
+  EXPECT_LT(at("Compute"), at("OnRunEnd"));
+  EXPECT_LT(at("OnRunEnd"), at("OnSessionRunEnd"));
+}
+
+// PL-44, PL-45: by the host's function, which the exported one does not rule out.
+TEST_F(PluginSessionTest, TheExtensionMayBeSet) {
+  ASSERT_EQ(Unregister(), "");
+  Mock().extension = MockControl::Extension::kSet;
+  ASSERT_EQ(Register(), "");
+  EXPECT_EQ(Try(), "");
+  EXPECT_EQ(Mock().Count("OnSessionEnd"), 1);
+  Mock().extension = MockControl::Extension::kSetTooLate;
+  EXPECT_THAT(Try(), AllOf(StartsWith("1: "), HasSubstr("GetSupportedDevices")));
+}
+
+// PL-47, PL-51: what is not inside the struct, or of no version, is not read; Sync takes its place.
+TEST_F(PluginSessionTest, AnExtensionIsReadAsFarAsItGoes) {
+  const struct {
+    MockControl::Extension extension;
+    uint32_t size, version;
+    uint64_t flags;
+    int ends, syncs;
+  } cases[] = {
+      {MockControl::Extension::kExported, ~0u, 1, 0, 1, 0},
+      {MockControl::Extension::kExported, ~0u, 1, uint64_t{1} << 63, 1, 0},
+      {MockControl::Extension::kExported, offsetof(TenonEpExtension, OnSessionEnd), 1, 0, 0, 1},
+      {MockControl::Extension::kExported, offsetof(TenonEpExtension, OnSessionEnd), 1,
+       TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC, 0, 0},
+      {MockControl::Extension::kExported, 8, 1, TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC, 0, 1},
+      {MockControl::Extension::kExported, ~0u, 0, 0, 0, 1},
+      {MockControl::Extension::kNone, ~0u, 1, 0, 0, 1},
+  };
+  for (const auto& c : cases) {
+    ASSERT_EQ(Unregister(), "");
+    Mock().Reset();
+    Mock().extension = c.extension;
+    Mock().extension_size = c.size;
+    Mock().extension_version = c.version;
+    Mock().extension_flags = c.flags;
+    ASSERT_EQ(Register(), "");
+    EXPECT_EQ(Try(), "");
+    EXPECT_EQ(Mock().Count("OnSessionEnd"), c.ends) << c.size << " " << c.version;
+    EXPECT_EQ(Mock().Count("Sync"), c.syncs) << c.size << " " << c.version;
+  }
+  ASSERT_EQ(Unregister(), "");
+  Mock().Reset();
+  Mock().fails = {"TenonGetEpExtension"};
+  EXPECT_EQ(Register(), "") << "an error counts as no extension (PL-43)";
 }
 
 }  // namespace

@@ -1,0 +1,104 @@
+// Where the inputs and outputs of a session are used and made: devices and memories.
+#include <algorithm>
+
+#include "capi/arguments.h"
+#include "capi/ep_device.h"
+#include "capi/handles.h"
+#include "capi/session_handle.h"
+#include "capi/slots.h"
+#include "capi/status.h"
+
+namespace tenon::capi {
+namespace {
+
+// The provider that owns a node; null if there is none.
+const ExecutionProvider* OwnerOf(const Session& session, NodeId id) {
+  if (id == NodeId::kNone) return nullptr;
+  const Node* const node = session.model().graph->FindNode(id);
+  if (node == nullptr || node->provider < 0) return nullptr;
+  return session.providers()[static_cast<size_t>(node->provider)].get();
+}
+
+// Who first reads an input; null if nobody does.
+const ExecutionProvider* ReaderOf(const Session& session, const std::string& name) {
+  const Graph& graph = *session.model().graph;
+  const ValueId id = graph.FindValue(name);
+  if (id == ValueId::kNone || graph.value(id).consumers.empty()) return nullptr;
+  return OwnerOf(session, graph.value(id).consumers.front());
+}
+
+// Who makes an output; null for an input that is an output, and for a constant.
+const ExecutionProvider* MakerOf(const Session& session, const std::string& name) {
+  const Graph& graph = *session.model().graph;
+  const auto output =
+      std::find_if(graph.outputs().begin(), graph.outputs().end(),
+                   [&](const GraphOutput& candidate) { return candidate.name == name; });
+  if (output == graph.outputs().end()) return nullptr;
+  return OwnerOf(session, graph.value(output->value).producer);
+}
+
+// The first device of the provider, null if its library has gone; the CPU's for no provider.
+const OrtEpDevice* DeviceOf(const OrtSession& session, const ExecutionProvider* provider) {
+  if (provider == nullptr || provider->name() == CpuEpDevice().ep_name) return &CpuEpDevice();
+  const auto [devices, count] = session.environment->eps.Devices();
+  const auto* const found = std::find_if(devices, devices + count, [&](const OrtEpDevice* device) {
+    return device->ep_name == provider->name();
+  });
+  return found == devices + count ? nullptr : *found;
+}
+
+const OrtMemoryInfo* MemoryOfProvider(const OrtSession&, const ExecutionProvider* provider) {
+  return Wrap<OrtMemoryInfo>(provider == nullptr ? &CpuMemory() : &provider->memory());
+}
+
+// One entry for each of the values, as `describe` says of the provider that `find` finds.
+template <class Entry>
+OrtStatus* List(const OrtSession* session,
+                const std::vector<SessionValue>& (OrtSession::*values)() const,
+                const ExecutionProvider* (*find)(const Session&, const std::string&),
+                const Entry* (*describe)(const OrtSession&, const ExecutionProvider*),
+                const Entry** entries, size_t count) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckReady(session));
+    TENON_RETURN_IF_NULL_ARRAY(entries, count);
+    const std::vector<SessionValue>& listed = (session->*values)();
+    if (count != listed.size()) {
+      return InvalidArgument("expected room for {}, got {}", listed.size(), count);
+    }
+    const Session& current = session->session->current();
+    for (size_t i = 0; i < count; ++i) {
+      entries[i] = describe(*session, find(current, listed[i].name));
+    }
+    return OkStatus();
+  });
+}
+
+}  // namespace
+
+OrtStatus* SessionGetEpDeviceForInputs(const OrtSession* session,
+                                       const OrtEpDevice** inputs_ep_devices,
+                                       size_t num_inputs) noexcept {
+  return List(session, &OrtSession::inputs, ReaderOf, DeviceOf, inputs_ep_devices, num_inputs);
+}
+
+OrtStatus* SessionGetEpDeviceForOutputs(const OrtSession* session,
+                                        const OrtEpDevice** outputs_ep_devices,
+                                        size_t num_outputs) noexcept {
+  return List(session, &OrtSession::outputs, MakerOf, DeviceOf, outputs_ep_devices, num_outputs);
+}
+
+OrtStatus* SessionGetMemoryInfoForInputs(const OrtSession* session,
+                                         const OrtMemoryInfo** inputs_memory_info,
+                                         size_t num_inputs) noexcept {
+  return List(session, &OrtSession::inputs, ReaderOf, MemoryOfProvider, inputs_memory_info,
+              num_inputs);
+}
+
+OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession* session,
+                                          const OrtMemoryInfo** outputs_memory_info,
+                                          size_t num_outputs) noexcept {
+  return List(session, &OrtSession::outputs, MakerOf, MemoryOfProvider, outputs_memory_info,
+              num_outputs);
+}
+
+}  // namespace tenon::capi
