@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ops/dot_product_attention.h"
 #include "ops/families.h"
@@ -129,7 +130,8 @@ HeadMatrices MatricesOf(const Shape& shape, int64_t head_count) {
   return HeadsLast(dim(0), dim(1), heads, dim(2) / heads);
 }
 
-// The mask's rows, by broadcasting.
+// The mask's rows, by broadcasting. T: float or double.
+template <class T>
 class Mask {
  public:
   Mask() = default;
@@ -147,13 +149,13 @@ class Mask {
   // Keys beyond it are invisible.
   size_t length() const { return length_; }
   // The addends of keys [0, length()) for a query: in place, or written to `buffer`; null: none.
-  const float* Row(size_t b, size_t h, size_t query, float* buffer) const {
+  const T* Row(size_t b, size_t h, size_t query, T* buffer) const {
     if (data_ == nullptr) return nullptr;
     const size_t offset = b * strides_[0] + h * strides_[1] + query * strides_[2];
-    if (!is_bool_) return static_cast<const float*>(data_) + offset;
+    if (!is_bool_) return static_cast<const T*>(data_) + offset;
     const bool* keep = static_cast<const bool*>(data_) + offset;
     for (size_t i = 0; i < length_; ++i) {
-      buffer[i] = keep[i] ? 0 : -std::numeric_limits<float>::infinity();
+      buffer[i] = keep[i] ? 0 : -std::numeric_limits<T>::infinity();
     }
     return buffer;
   }
@@ -167,6 +169,7 @@ class Mask {
 
 // --- The product ---
 
+template <class T>
 class AttentionRun {
  public:
   AttentionRun(const AttentionAttrs& attrs, KernelContext& context)
@@ -175,9 +178,9 @@ class AttentionRun {
         q_(MatricesOf(context.Input(kQ).shape(), attrs.q_heads)),
         k_(MatricesOf(context.Input(kK).shape(), attrs.kv_heads)),
         v_(MatricesOf(context.Input(kV).shape(), attrs.kv_heads)),
-        key_data_(context.Input(kK).data<float>()),
-        value_data_(context.Input(kV).data<float>()) {
-    if (context.HasInput(kMask)) mask_ = Mask(context.Input(kMask));
+        key_data_(context.Input(kK).data<T>()),
+        value_data_(context.Input(kV).data<T>()) {
+    if (context.HasInput(kMask)) mask_ = Mask<T>(context.Input(kMask));
     if (context.HasInput(kPastKey)) past_ = static_cast<size_t>(context.Input(kPastKey).shape()[2]);
   }
 
@@ -185,6 +188,15 @@ class AttentionRun {
     TENON_RETURN_IF_ERROR(CheckTypes());
     MakePresent(kPresentKey, kPastKey, &k_, &key_data_);
     MakePresent(kPresentValue, kPastValue, &v_, &value_data_);
+    if constexpr (std::is_same_v<T, float>) {
+      return MultiplyFloats();
+    } else {
+      return MultiplyPlainly();
+    }
+  }
+
+ private:
+  Status MultiplyFloats() {
     const auto visible = [this](size_t b, size_t query) { return VisibleKeys(b, query); };
     const auto addends = [this](size_t b, size_t h, size_t query, float* buffer) {
       return mask_.Row(b, h, query, buffer);
@@ -193,16 +205,16 @@ class AttentionRun {
                             .k = k_,
                             .v = v_,
                             .y = MatricesOf(context_.Output(kY).shape(), attrs_.q_heads),
-                            .q_data = context_.Input(kQ).data<float>(),
+                            .q_data = context_.Input(kQ).data<T>(),
                             .k_data = key_data_,
                             .v_data = value_data_,
-                            .y_data = context_.Output(kY).data<float>(),
+                            .y_data = context_.Output(kY).data<T>(),
                             .softcap = attrs_.softcap,
                             .visible = visible,
                             .addends = addends,
                             .scores_mode = static_cast<ScoresMode>(attrs_.scores_mode)};
     in.scale = attrs_.scale.value_or(1 / std::sqrt(static_cast<float>(q_.size)));
-    if (context_.HasOutput(kScores)) in.scores = context_.Output(kScores).data<float>();
+    if (context_.HasOutput(kScores)) in.scores = context_.Output(kScores).data<T>();
     const DotProductAttention attention(in);
     if (attention.task_count() == 0) return OkStatus();
     return context_.ForEachTask(attention.task_count(), attention.scratch_bytes(),
@@ -211,13 +223,84 @@ class AttentionRun {
                                 });
   }
 
- private:
+  // One query after the other, in T.
+  Status MultiplyPlainly() {
+    const HeadMatrices y = MatricesOf(context_.Output(kY).shape(), attrs_.q_heads);
+    const size_t queries = q_.batch * q_.heads * q_.length;
+    return context_.ForEachTask(
+        queries, 2 * k_.length * sizeof(T),
+        [&](size_t task, std::byte* scratch) { RunQuery(task, y, reinterpret_cast<T*>(scratch)); });
+  }
+
+  void RunQuery(size_t task, const HeadMatrices& y, T* weights) {
+    const size_t query = task % q_.length, head = task / q_.length;
+    const size_t b = head / q_.heads, h = head % q_.heads, kv_head = h / (q_.heads / k_.heads);
+    const T* q = context_.Input(kQ).data<T>() + q_.Offset(b, h) + query * q_.row_stride;
+    const T* k = key_data_ + k_.Offset(b, kv_head);
+    const T* v = value_data_ + v_.Offset(b, kv_head);
+    const T scale = attrs_.scale ? T(*attrs_.scale) : 1 / std::sqrt(static_cast<T>(q_.size));
+    for (size_t i = 0; i < k_.length; ++i) {
+      weights[i] = scale * std::inner_product(q, q + q_.size, k + i * k_.row_stride, T(0));
+    }
+    Store(ScoresMode::kProduct, task, weights);
+    if (const T cap = attrs_.softcap; cap > 0) {
+      for (size_t i = 0; i < k_.length; ++i) weights[i] = cap * std::tanh(weights[i] / cap);
+    }
+    Store(ScoresMode::kSoftcapped, task, weights);
+    Hide(b, h, query, weights);
+    Store(ScoresMode::kMasked, task, weights);
+    TakeSoftmax(weights);
+    Store(ScoresMode::kWeights, task, weights);
+    T* out = context_.Output(kY).data<T>() + y.Offset(b, h) + query * y.row_stride;
+    std::fill_n(out, v_.size, T(0));
+    for (size_t i = 0; i < k_.length; ++i) {
+      if (weights[i] == 0) continue;  // not seen, whatever its value is
+      for (size_t c = 0; c < v_.size; ++c) out[c] += weights[i] * v[i * v_.row_stride + c];
+    }
+  }
+
+  // Adds the mask, and -infinity for keys that the query does not see.
+  void Hide(size_t b, size_t h, size_t query, T* scores) const {
+    const KeyRange keys = VisibleKeys(b, query);
+    const T* mask = mask_.Row(b, h, query, scores + k_.length);
+    for (size_t i = 0; i < k_.length; ++i) {
+      const bool is_seen = i >= keys.begin && i < keys.end;
+      if (is_seen && mask) scores[i] += mask[i];
+      if (!is_seen) scores[i] = -std::numeric_limits<T>::infinity();
+    }
+  }
+
+  // A query that sees no key has no weights.
+  void TakeSoftmax(T* scores) const {
+    T* const end = scores + k_.length;
+    const T most = k_.length == 0 ? 0 : *std::max_element(scores, end);
+    if (most == -std::numeric_limits<T>::infinity()) {
+      std::fill(scores, end, T(0));
+      return;
+    }
+    T sum = 0;
+    for (T* score = scores; score < end; ++score) sum += * score = std::exp(*score - most);
+    for (T* score = scores; score < end; ++score) *score /= sum;
+  }
+
+  void Store(ScoresMode mode, size_t task, const T* scores) {
+    if (!context_.HasOutput(kScores) || attrs_.scores_mode != static_cast<int64_t>(mode)) return;
+    std::copy_n(scores, k_.length, context_.Output(kScores).data<T>() + task * k_.length);
+  }
+
   Status CheckTypes() const {
     for (const size_t i : {kK, kV}) {
-      if (context_.Input(i).type() != DataType::kFloat) {
-        return NotImplemented("input {} of type {} with a Q of float", i,
-                              DataTypeName(context_.Input(i).type()));
+      if (context_.Input(i).type() != context_.Input(kQ).type()) {
+        return NotImplemented("input {} of type {} with a Q of {}", i,
+                              DataTypeName(context_.Input(i).type()),
+                              DataTypeName(context_.Input(kQ).type()));
       }
+    }
+    if (context_.HasInput(kMask) && context_.Input(kMask).type() != DataType::kBool &&
+        context_.Input(kMask).type() != context_.Input(kQ).type()) {
+      return NotImplemented("a mask of {} with a Q of {}",
+                            DataTypeName(context_.Input(kMask).type()),
+                            DataTypeName(context_.Input(kQ).type()));
     }
     if (attrs_.scores_mode < 0 || attrs_.scores_mode > 3) {
       return InvalidArgument("expected qk_matmul_output_mode in [0, 3], got {}",
@@ -227,27 +310,27 @@ class AttentionRun {
   }
 
   // Past and new rows one after the other, where that output is there; they are then what is read.
-  void MakePresent(Output present, Input past, HeadMatrices* matrices, const float** data) {
+  void MakePresent(Output present, Input past, HeadMatrices* matrices, const T** data) {
     if (!context_.HasOutput(present)) return;
     Tensor& y = context_.Output(present);
     const HeadMatrices all = MatricesOf(y.shape(), 0);
     const size_t old_rows = all.length - matrices->length;
     for (size_t b = 0; b < all.batch; ++b) {
       for (size_t h = 0; h < all.heads; ++h) {
-        float* into = y.data<float>() + all.Offset(b, h);
+        T* into = y.data<T>() + all.Offset(b, h);
         if (old_rows > 0) {
-          const size_t floats = old_rows * all.size;
-          into = std::copy_n(context_.Input(past).data<float>() + (b * all.heads + h) * floats,
-                             floats, into);
+          const size_t old_elements = old_rows * all.size;
+          into = std::copy_n(context_.Input(past).data<T>() + (b * all.heads + h) * old_elements,
+                             old_elements, into);
         }
-        const float* from = *data + matrices->Offset(b, h);
+        const T* from = *data + matrices->Offset(b, h);
         for (size_t i = 0; i < matrices->length; ++i) {
           into = std::copy_n(from + i * matrices->row_stride, all.size, into);
         }
       }
     }
     *matrices = all;
-    *data = y.data<float>();
+    *data = y.data<T>();
   }
 
   // The keys that a query may see, before the mask.
@@ -275,18 +358,20 @@ class AttentionRun {
   KernelContext& context_;
   const HeadMatrices q_;
   HeadMatrices k_, v_;  // with the past
-  const float* key_data_;
-  const float* value_data_;
-  Mask mask_;
+  const T* key_data_;
+  const T* value_data_;
+  Mask<T> mask_;
   size_t past_ = 0;
 };
 
 Status RunAttention(const AttentionAttrs& attrs, KernelContext& context) {
-  return AttentionRun(attrs, context).Run();
+  return context.Input(kQ).type() == DataType::kDouble ? AttentionRun<double>(attrs, context).Run()
+                                                       : AttentionRun<float>(attrs, context).Run();
 }
 
 constexpr OpRow kRows[] = {
-    Op<InferAttention, RunAttention>("Attention", {.since = 23, .types = kFloat32Only}),
+    Op<InferAttention, RunAttention>("Attention",
+                                     {.since = 23, .types = {DataType::kFloat, DataType::kDouble}}),
 };
 
 }  // namespace

@@ -109,6 +109,8 @@ template <class T>
 void Accumulate(T& sum, const T& x) {
   if constexpr (std::is_same_v<T, bool>) {
     sum = sum || x;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    sum += x;
   } else if constexpr (std::is_integral_v<T>) {
     sum = static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(x));
   } else {
@@ -183,7 +185,7 @@ Status RunCol2Im(const Col2ImAttrs& attrs, KernelContext& context) {
   if (context.Output(0).size() == 0) return OkStatus();
   switch (context.Input(0).type()) {
     case DataType::kString:
-      return InvalidArgument("input 0: expected what can be added, got strings");
+      return AddBlocks<std::string>(axes, 1, context);
     case DataType::kComplex64:
       return AddBlocks<float>(axes, 2, context);
     case DataType::kComplex128:
@@ -194,7 +196,7 @@ Status RunCol2Im(const Col2ImAttrs& attrs, KernelContext& context) {
   }
 }
 
-// Sums of 16-bit floats are formed in float32.
+// Sums of 16-bit floats are formed in float32; strings are joined in the order of the blocks.
 constexpr TypeSet kTypes =
     kInts | TypeSet{DataType::kFloat,     DataType::kDouble,     DataType::kBool,
                     DataType::kComplex64, DataType::kComplex128, DataType::kString};

@@ -298,7 +298,8 @@ constexpr TypeSet kDequantizable = {
     DataType::kUint16,         DataType::kInt32,      DataType::kFloat8e4m3fn,
     DataType::kFloat8e4m3fnuz, DataType::kFloat8e5m2, DataType::kFloat8e5m2fnuz,
     DataType::kUint4,          DataType::kInt4,       DataType::kFloat4e2m1,
-    DataType::kUint2,          DataType::kInt2};
+    DataType::kUint2,          DataType::kInt2,       DataType::kFloat6e2m3,
+    DataType::kFloat6e3m2};
 
 constexpr OpRow kRows[] = {
     Op<InferQuantize, RunQuantize>("QuantizeLinear", {.since = 10, .types = kQuantizable}),

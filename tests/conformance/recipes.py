@@ -275,6 +275,22 @@ def dequantize(t: Maker) -> list[Call]:
     return calls
 
 
+def grid_sample(t: Maker) -> list[Call]:
+    x = t(1, 2, 3, 5)
+    # On elements, where integers and strings have values; then between them.
+    whole = np.array([[[-1, -1], [0.5, 0]], [[1, 1], [0, -1]], [[-0.5, 1], [-1.5, 0]]], np.float32)
+    if t.is_string:  # onnx.reference pads with the number 0
+        whole = whole.clip(-1, 1)
+    calls = [Call([x, whole[np.newaxis]], {"mode": "nearest", "align_corners": 1})]
+    if not t.is_string:
+        calls.append(Call([x, whole[np.newaxis]], {"align_corners": 1}))
+    if t.is_float or np.issubdtype(t.dtype, np.complexfloating):
+        # Eighths, so that positions are exact in float32, in which onnx.reference computes them.
+        between = np.random.default_rng(7).integers(-8, 9, (1, 2, 3, 2)) / 8
+        calls.append(Call([x, between.astype(np.float32)]))
+    return calls
+
+
 def resize(t: Maker) -> list[Call]:
     x, scales = t(1, 1, 2, 3), np.array([1, 1, 2, 2], np.float32)
     if t.version < 11:
@@ -340,10 +356,11 @@ RECIPES: dict[str, Callable[[Maker], Call | list[Call]]] = {
     "Det": lambda t: [Call([t(3, 3)]), Call([t(2, 2, 2)])],
     "DynamicQuantizeLinear": lambda t: Call([t(3, 4)], {}, 3),
     "Einsum": lambda t: Call([t(2, 3), t(3, 4)], {"equation": "ij,jk->ik"}),
-    "GridSample": lambda t: Call([t(1, 2, 4, 5), t(1, 2, 3, 2, low=-1, high=1)]),
+    "GridSample": grid_sample,
     "LpNormalization": lambda t: Call([t(3, 4, low=1)], {"axis": 1}),
     "MeanVarianceNormalization": lambda t: Call([t(2, 3, 2, 2)]),
     "QuantizeLinear": quantize,
+    "RegexFullMatch": lambda t: Call([t(2, 3)], {"pattern": "Z?a[a-z]*|.{2}"}),
     "Resize": resize,
     "ReverseSequence": lambda t: Call([t(4, 2), ints(2, 3)]),
     "RoiAlign": lambda t: Call(

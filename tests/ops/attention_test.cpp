@@ -34,12 +34,16 @@ struct Expected {
   std::vector<double> scores[4];  // [batch, heads, queries, past + keys] in each mode
 };
 
+double Element(const Tensor& x, int64_t at) {
+  return x.type() == DataType::kDouble ? x.data<double>()[at] : x.data<float>()[at];
+}
+
 // Element [b, h, i, p] of a tensor of rank 4, or of rank 3 with its heads in the last axis.
 double At(const Tensor& x, int64_t heads, int64_t b, int64_t h, int64_t i, int64_t p) {
   const Shape& s = x.shape();
   const int64_t at = s.rank() == 4 ? ((b * s[1] + h) * s[2] + i) * s[3] + p
                                    : (b * s[1] + i) * s[2] + h * (s[2] / heads) + p;
-  return x.data<float>()[at];
+  return Element(x, at);
 }
 
 class Reference {
@@ -148,6 +152,13 @@ Inputs MakeInputs(const AttentionCase& c) {
   return in;
 }
 
+Tensor ToDouble(const Tensor& x) {
+  if (x.type() != DataType::kFloat) return x;
+  Tensor wide = Tensor::Allocate(DataType::kDouble, x.shape()).value();
+  std::copy_n(x.data<float>(), x.size(), wide.data<double>());
+  return wide;
+}
+
 OpCall MakeCall(const AttentionCase& c, const Inputs& in, int64_t mode) {
   OpCall call = {.op_type = "Attention", .opset = c.opset, .output_count = 4};
   call.inputs = {in.q,
@@ -174,7 +185,8 @@ OpCall MakeCall(const AttentionCase& c, const Inputs& in, int64_t mode) {
 }
 
 // y is compared element by element, since rank 3 has another order than the reference.
-void ExpectY(const AttentionCase& c, const Tensor& y, const std::vector<double>& expected) {
+void ExpectY(const AttentionCase& c, const Tensor& y, const std::vector<double>& expected,
+             double tolerance) {
   ASSERT_EQ(y.shape(), c.is_rank_3 ? Shape({c.batch, c.queries, c.heads * c.value_size})
                                    : Shape({c.batch, c.heads, c.queries, c.value_size}));
   size_t at = 0;
@@ -182,7 +194,7 @@ void ExpectY(const AttentionCase& c, const Tensor& y, const std::vector<double>&
     for (int64_t h = 0; h < c.heads; ++h) {
       for (int64_t i = 0; i < c.queries; ++i) {
         for (int64_t p = 0; p < c.value_size; ++p, ++at) {
-          ASSERT_NEAR(At(y, c.heads, b, h, i, p), expected[at], 1e-5)
+          ASSERT_NEAR(At(y, c.heads, b, h, i, p), expected[at], tolerance)
               << "batch " << b << " head " << h << " query " << i;
         }
       }
@@ -190,21 +202,27 @@ void ExpectY(const AttentionCase& c, const Tensor& y, const std::vector<double>&
   }
 }
 
-void CheckAttention(const AttentionCase& c) {
+void CheckAttention(const AttentionCase& c, DataType type) {
   SCOPED_TRACE(c.name);
+  const bool is_double = type == DataType::kDouble;
+  const double tolerance = is_double ? 1e-12 : 1e-5;
   const Inputs in = MakeInputs(c);
   const Expected expected = Reference(c, in).Compute();
   for (int64_t mode = 0; mode < 4; ++mode) {
     SCOPED_TRACE(mode);
-    const auto outputs = RunOp(MakeCall(c, in, mode));
+    OpCall call = MakeCall(c, in, mode);
+    for (Value& input : call.inputs) {
+      if (is_double && input.is_tensor()) input = ToDouble(input.tensor());
+    }
+    const auto outputs = RunOp(std::move(call));
     ASSERT_TRUE(outputs) << outputs.error().message();
-    ExpectY(c, (*outputs)[0].tensor(), expected.y);
+    ExpectY(c, (*outputs)[0].tensor(), expected.y, tolerance);
     const Tensor& scores = (*outputs)[3].tensor();
     ASSERT_EQ(scores.shape(), Shape({c.batch, c.heads, c.queries, c.past + c.keys}));
     for (int64_t i = 0; i < scores.size(); ++i) {
       const double wanted = expected.scores[mode][static_cast<size_t>(i)];
-      const double got = scores.data<float>()[i];
-      ASSERT_TRUE(got == wanted || std::abs(got - wanted) < 1e-5) << got << " and " << wanted;
+      const double got = Element(scores, i);
+      ASSERT_TRUE(got == wanted || std::abs(got - wanted) < tolerance) << got << " and " << wanted;
     }
     const Tensor& keys = (*outputs)[1].tensor();
     ASSERT_EQ(keys.shape(), Shape({c.batch, c.kv_heads, c.past + c.keys, c.size}));
@@ -215,6 +233,10 @@ void CheckAttention(const AttentionCase& c) {
       ASSERT_EQ(static_cast<float>(At(keys, 0, c.batch - 1, 0, j, 1)), wanted);
     }
   }
+}
+
+void CheckAttention(const AttentionCase& c) {
+  for (const DataType type : {DataType::kFloat, DataType::kDouble}) CheckAttention(c, type);
 }
 
 TEST(AttentionTest, MatchesItsFormula) {

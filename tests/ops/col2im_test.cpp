@@ -83,5 +83,18 @@ TEST(Col2ImTest, RefusesWhatDoesNotFit) {
   EXPECT_NE(error({1, 4, 4}, Ints({3, 3}), Ints({2, 2}), {0, 1}), "no error");
 }
 
+TEST(Col2ImTest, JoinsStrings) {
+  const Tensor blocks = Tensor::Of<std::string>({1, 2, 2}, {"a", "b", "c", "d"});
+  const Tensor y =
+      RunTensorOp({"Col2Im",
+                   18,
+                   {blocks, Tensor::Of<int64_t>({2}, {1, 4}), Tensor::Of<int64_t>({2}, {1, 2})},
+                   MakeAttributes(Attr("dilations", std::vector<int64_t>{1, 2}))});
+  EXPECT_EQ(ElementsOf<std::string>(y), (std::vector<std::string>{"a", "b", "c", "d"}));
+  const Tensor overlapping = RunTensorOp(
+      {"Col2Im", 18, {blocks, Tensor::Of<int64_t>({2}, {1, 3}), Tensor::Of<int64_t>({2}, {1, 2})}});
+  EXPECT_EQ(ElementsOf<std::string>(overlapping), (std::vector<std::string>{"a", "bc", "d"}));
+}
+
 }  // namespace
 }  // namespace tenon
