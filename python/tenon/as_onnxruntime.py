@@ -6,7 +6,9 @@ On a command line:   python -m tenon.as_onnxruntime script.py [ARGUMENT...]
 """
 
 import importlib
+import importlib.abc
 import importlib.machinery
+import importlib.util
 import runpy
 import sys
 import types
@@ -21,6 +23,30 @@ STAND_INS = {
     ),
     "onnxruntime.capi.onnxruntime_pybind11_state": "tenon.capi.onnxruntime_pybind11_state",
 }
+# Loaded when a program imports them: they need the package onnx.
+LAZY_PARTS = ("backend", "quantization", "tools")
+
+
+class LazyParts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds onnxruntime.quantization and the like: the module of Tenon itself answers."""
+
+    def find_spec(
+        self, name: str, path: object = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Names those that Tenon has."""
+        package, _, rest = name.partition(".")
+        if package != "onnxruntime" or rest.split(".")[0] not in LAZY_PARTS:
+            return None
+        if importlib.util.find_spec(f"tenon.{rest}") is None:
+            return None
+        return importlib.machinery.ModuleSpec(name, self)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """The module that answers."""
+        return importlib.import_module("tenon." + spec.name.partition(".")[2])
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """It has run already."""
 
 
 def stand_in(name: str) -> types.ModuleType:
@@ -54,6 +80,7 @@ def install() -> None:
         parent, _, child = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], child, module)
+    sys.meta_path.insert(0, LazyParts())
     onnxruntime = sys.modules["onnxruntime"]
     onnxruntime.is_tenon = True  # type: ignore[attr-defined]
     # Programs ask for the release of onnxruntime whose API they need.

@@ -19,6 +19,9 @@ NOT_API = {
     "import_capi_exception",
     "onnxruntime_validation",
     "package_name",
+    "quantization",  # shown if a program has imported it
+    "tools",
+    "transformers",
     "version",
 }
 # Parts of their internals that no program outside their own tree uses.

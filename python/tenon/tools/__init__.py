@@ -1,0 +1,1 @@
+"""Tools for models, at the places where onnxruntime has them."""
