@@ -32,7 +32,9 @@ constexpr NamedMemory kNamedMemories[] = {
     {"OpenVINO_GPU", DeviceType::kGpu, MemoryType::kDefault, kIntel},
     {"OpenVINO_RT_NPU", DeviceType::kNpu, MemoryType::kDefault, kIntel},
     {"QnnHtpShared", DeviceType::kCpu, MemoryType::kHostAccessible, kQualcomm},
+    {"WebGPU_Buf", DeviceType::kGpu, MemoryType::kDefault, 0},
     {"WebGPU_Buffer", DeviceType::kGpu, MemoryType::kDefault, 0},
+    {"WebNN_Ten", DeviceType::kGpu, MemoryType::kDefault, 0},
     {"WebNN_Tensor", DeviceType::kGpu, MemoryType::kDefault, 0},
 };
 
