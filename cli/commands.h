@@ -43,4 +43,16 @@ struct BenchCommand {
 };
 int Bench(const BenchCommand& command);
 
+struct EpsCommand {
+  std::vector<std::string> plugins;
+  bool json = false;
+};
+int Eps(const EpsCommand& command);
+
+struct PlacementCommand {
+  SessionSettings session;
+  bool json = false;
+};
+int Placement(const PlacementCommand& command);
+
 }  // namespace tenon::cli

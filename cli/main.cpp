@@ -27,11 +27,18 @@ void AddDims(CLI::App& app, std::vector<std::string>& dims) {
       ->allow_extra_args(false);
 }
 
+void AddPlugins(CLI::App& app, std::vector<std::string>& plugins) {
+  app.add_option("--ep", plugins, "Library with execution providers, to be preferred to the CPU")
+      ->type_name("LIBRARY")
+      ->allow_extra_args(false);
+}
+
 void AddSession(CLI::App& app, SessionSettings& settings) {
   AddModel(app, settings.model);
   AddDims(app, settings.dims);
   app.add_option("--threads", settings.threads, "Threads to compute with; 0: as many as cores")
       ->check(CLI::Range(0, 1024));
+  AddPlugins(app, settings.plugins);
 }
 
 void AddFeeds(CLI::App& app, FeedSettings& settings) {
@@ -137,6 +144,20 @@ int Main(int argc, char** argv) {
       app.add_subcommand("bench", "Measure latency, throughput and memory of a model");
   AddBench(*bench_app, bench);
   bench_app->final_callback([&] { chosen = [&] { return Bench(bench); }; });
+
+  EpsCommand eps;
+  CLI::App* const eps_app =
+      app.add_subcommand("eps", "List execution providers and the devices that they use");
+  AddPlugins(*eps_app, eps.plugins);
+  AddJson(*eps_app, eps.json);
+  eps_app->final_callback([&] { chosen = [&] { return Eps(eps); }; });
+
+  PlacementCommand placement;
+  CLI::App* const placement_app =
+      app.add_subcommand("placement", "Say which execution provider takes which nodes of a model");
+  AddSession(*placement_app, placement.session);
+  AddJson(*placement_app, placement.json);
+  placement_app->final_callback([&] { chosen = [&] { return Placement(placement); }; });
 
   if (argc > 1) CheckSubcommand(app, argv[1]);
   try {

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "array.h"
+#include "plugins.h"
 #include "progress.h"
 #include "text.h"
 
@@ -45,8 +46,12 @@ ValueSpec Describe(std::string name, const Ort::TypeInfo& type) {
   return spec;
 }
 
-Ort::SessionOptions OptionsOf(const SessionSettings& settings) {
+Ort::SessionOptions OptionsOf(const SessionSettings& settings, Ort::Env& env) {
   Ort::SessionOptions options;
+  if (settings.records_placement) {
+    options.AddConfigEntry("session.record_ep_graph_assignment_info", "1");
+  }
+  UsePlugins(env, settings.plugins, options);
   if (settings.threads > 0) options.SetIntraOpNumThreads(settings.threads);
   if (!settings.optimize) options.SetGraphOptimizationLevel(ORT_DISABLE_ALL);
   return options;
@@ -83,10 +88,11 @@ DimSizes ParseDims(const std::vector<std::string>& dims) {
 
 Model::Model(const SessionSettings& settings)
     : path(settings.model), env(ORT_LOGGING_LEVEL_ERROR, "tenon"), dims(ParseDims(settings.dims)) {
+  RegisterPlugins(env, settings.plugins);
   try {
     const Progress progress("loading " + path);
     const double start = NowMs();
-    session = Ort::Session(env, path.c_str(), OptionsOf(settings));
+    session = Ort::Session(env, path.c_str(), OptionsOf(settings, env));
     load_ms = NowMs() - start;
   } catch (const Ort::Exception& exception) {
     throw Error(kExitFailure, WithPath(path, exception.what()));

@@ -1,0 +1,53 @@
+#include "plugins.h"
+
+#include <filesystem>
+#include <map>
+
+#include "text.h"
+
+namespace tenon::cli {
+namespace {
+
+// The library would look next to itself for a relative one.
+std::string AbsolutePath(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+// The devices that a library brought.
+std::vector<Ort::ConstEpDevice> DevicesOf(const Ort::Env& env, const std::string& library) {
+  std::vector<Ort::ConstEpDevice> found;
+  for (const Ort::ConstEpDevice& device : env.GetEpDevices()) {
+    const char* const path = device.EpMetadata().GetValue("library_path");
+    if (path != nullptr && path == library) found.push_back(device);
+  }
+  return found;
+}
+
+}  // namespace
+
+void RegisterPlugins(Ort::Env& env, const std::vector<std::string>& libraries) {
+  for (const std::string& library : libraries) {
+    const std::string path = AbsolutePath(library);
+    try {
+      env.RegisterExecutionProviderLibrary(path.c_str(), path);
+    } catch (const Ort::Exception& exception) {
+      Fail("--ep: {}", exception.what());
+    }
+    if (DevicesOf(env, path).empty()) Fail("--ep: '{}' finds no device that it can use", library);
+  }
+}
+
+void UsePlugins(Ort::Env& env, const std::vector<std::string>& libraries,
+                Ort::SessionOptions& options) {
+  for (const std::string& library : libraries) {
+    std::map<std::string, std::vector<Ort::ConstEpDevice>> by_provider;
+    for (const Ort::ConstEpDevice& device : DevicesOf(env, AbsolutePath(library))) {
+      by_provider[device.EpName()].push_back(device);
+    }
+    for (const auto& [provider, devices] : by_provider) {
+      options.AppendExecutionProvider_V2(env, devices, Ort::KeyValuePairs());
+    }
+  }
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,71 @@
+"""tenon eps, tenon placement, and --ep."""
+
+import cli_models
+import numpy as np
+import pytest
+from conftest import COMMAND
+from onnx import helper
+
+SAMPLE = COMMAND.parent.parent / "examples" / "plugin-ep" / "libsample_provider.so"
+
+
+@pytest.fixture
+def sample() -> str:
+    if not SAMPLE.exists():
+        pytest.skip("the sample provider is not built")
+    return str(SAMPLE)
+
+
+@pytest.fixture
+def model(tmp_path) -> str:
+    return cli_models.save(
+        tmp_path / "m.onnx",
+        [
+            helper.make_node("Mul", ["x", "x"], ["a"]),
+            helper.make_node("Relu", ["a"], ["b"]),
+            helper.make_node("Sin", ["b"], ["y"]),
+        ],
+        [cli_models.value("x", [2, 3])],
+        [cli_models.value("y", [2, 3])],
+    )
+
+
+def test_eps_lists_the_cpu_first(tenon):
+    (cpu,) = tenon.json("eps")
+    assert (cpu["ep"], cpu["device"], cpu["ep_vendor"]) == ("CPUExecutionProvider", "CPU", "Tenon")
+    assert "CPUExecutionProvider" in tenon.ok("eps")
+
+
+def test_eps_lists_what_a_library_offers(tenon, sample):
+    cpu, device = tenon.json("eps", "--ep", sample)
+    assert cpu["ep"] == "CPUExecutionProvider"
+    assert (device["ep"], device["ep_metadata"]["version"]) == ("SampleProvider", "1.0.0")
+    assert device["ep_metadata"]["library_path"] == sample
+
+
+def test_placement_tells_who_takes_what(tenon, sample, model):
+    alone = tenon.json("placement", model)
+    assert {node["ep"] for node in alone} == {"CPUExecutionProvider"}
+    shared = tenon.json("placement", model, "--ep", sample)
+    assert {(node["ep"], node["op_type"]) for node in shared} == {
+        ("SampleProvider", "Mul"),
+        ("SampleProvider", "Relu"),
+        ("CPUExecutionProvider", "Sin"),
+    }
+    assert "SampleProvider" in tenon.ok("placement", model, "--ep", sample)
+
+
+def test_a_run_uses_the_provider(tenon, tmp_path, sample, model):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.save(tmp_path / "x.npy", x)
+    arguments = ["run", model, "--input", "x=x.npy", "--ep", sample, "--output", "y=y.npy"]
+    tenon.ok(*arguments)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.sin(x * x), rtol=1e-6)
+
+
+def test_a_library_that_is_none_is_named(tenon, tmp_path, model):
+    (tmp_path / "empty.so").write_bytes(b"")
+    for library in ("empty.so", "missing.so"):
+        result = tenon("run", model, "--ep", library)
+        assert result.returncode == 1
+        assert library in result.stderr
