@@ -38,7 +38,18 @@ Result<OrtValue**> CopyValues(std::span<const Value> values, OrtAllocator* alloc
 bool HasMemory(const FallbackSession& session, const MemoryInfo& memory) {
   const auto providers = session.providers();
   return std::any_of(providers.begin(), providers.end(), [&](const auto& provider) {
-    return provider->allocator()->info().SameDevice(memory);
+    return provider->memory().SameDevice(memory);
+  });
+}
+
+// Waits until the session's devices are idle: what was copied or computed is then complete.
+OrtStatus* AwaitDevices(const OrtIoBinding* binding) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(binding);
+    for (const auto& provider : binding->session->session->providers()) {
+      TENON_RETURN_IF_ERROR(provider->Synchronize());
+    }
+    return OkStatus();
   });
 }
 
@@ -81,13 +92,13 @@ OrtStatus* BindOutputToDevice(OrtIoBinding* binding_ptr, const char* name,
     TENON_RETURN_IF_NULL(binding_ptr);
     TENON_RETURN_IF_NULL(name);
     TENON_RETURN_IF_NULL(mem_info_ptr);
-    const MemoryInfo& memory = *Unwrap(mem_info_ptr);
+    const MemoryInfo& memory = InternMemoryInfo(*Unwrap(mem_info_ptr));
     if (!HasMemory(*binding_ptr->session->session, memory)) {
       return InvalidArgument(
           "output '{}': no provider of the session has memory of '{}', device {}", name,
           memory.name, memory.device_id);
     }
-    return binding_ptr->binding.BindOutput(name, Value());
+    return binding_ptr->binding.BindOutputTo(name, memory);
   });
 }
 
@@ -139,9 +150,12 @@ void ClearBoundInputs(OrtIoBinding* binding_ptr) noexcept { binding_ptr->binding
 
 void ClearBoundOutputs(OrtIoBinding* binding_ptr) noexcept { binding_ptr->binding.ClearOutputs(); }
 
-// Values on the CPU are there at once, and a run returns when its outputs are complete.
-OrtStatus* SynchronizeBoundInputs(OrtIoBinding*) noexcept { return nullptr; }
-OrtStatus* SynchronizeBoundOutputs(OrtIoBinding*) noexcept { return nullptr; }
+OrtStatus* SynchronizeBoundInputs(OrtIoBinding* binding_ptr) noexcept {
+  return AwaitDevices(binding_ptr);
+}
+OrtStatus* SynchronizeBoundOutputs(OrtIoBinding* binding_ptr) noexcept {
+  return AwaitDevices(binding_ptr);
+}
 
 OrtStatus* RunWithBinding(OrtSession* session, const OrtRunOptions* run_options,
                           const OrtIoBinding* binding_ptr) noexcept {

@@ -313,5 +313,45 @@ TEST_F(PluginSessionTest, AnExtensionIsReadAsFarAsItGoes) {
   EXPECT_EQ(Register(), "") << "an error counts as no extension (PL-43)";
 }
 
+// PE-22, PE-72: a value in device memory outlives its session and its library.
+TEST_F(PluginSessionTest, AValueKeepsItsAllocatorAndItsLibrary) {
+  const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
+  const std::string model =
+      ModelBuilder().Input("x", type).Node("Mul", {"x", "x"}, {"y"}).Output("y", type).Bytes();
+  OrtValue* kept = nullptr;
+  {
+    Ort::Session session = Open(model, OptionsForMock());
+    std::vector<float> x = {3, 4};
+    const Ort::Value feed = TensorOver(x, {2});
+    Ort::IoBinding binding(session);
+    binding.BindInput("x", feed);
+    const OrtMemoryInfo* const memory =
+        Api().EpDevice_MemoryInfo(MockDevices()[0], OrtDeviceMemoryType_DEFAULT);
+    ASSERT_EQ(Outcome(Api().BindOutputToDevice(binding, "y", memory)), "");
+    session.Run({}, binding);
+    EXPECT_EQ(Outcome(Api().SynchronizeBoundOutputs(binding)), "");
+    EXPECT_EQ(Mock().Count("Sync"), 1);
+    OrtValue** outputs = nullptr;
+    size_t count = 0;
+    Ort::AllocatorWithDefaultOptions allocator;
+    ASSERT_EQ(Outcome(Api().GetBoundOutputValues(binding, allocator, &outputs, &count)), "");
+    ASSERT_EQ(count, 1u);
+    kept = outputs[0];
+    allocator.Free(outputs);
+    const OrtMemoryInfo* where = nullptr;
+    ASSERT_EQ(Outcome(Api().GetTensorMemoryInfo(kept, &where)), "");
+    EXPECT_EQ(where, memory);
+  }
+  ASSERT_EQ(Unregister(), "");
+  EXPECT_EQ(Mock().Count("ReleaseEpFactory"), 0);
+  const float* data = nullptr;
+  ASSERT_EQ(Outcome(Api().GetTensorMutableData(
+                kept, reinterpret_cast<void**>(const_cast<float**>(&data)))),
+            "");
+  EXPECT_THAT(std::vector<float>(data, data + 2), ElementsAre(9, 16)) << "the mock's is the host's";
+  Api().ReleaseValue(kept);
+  EXPECT_EQ(Mock().Count("ReleaseEpFactory"), 1);
+}
+
 }  // namespace
 }  // namespace tenon::test
