@@ -37,9 +37,8 @@ Result<OrtValue**> CopyValues(std::span<const Value> values, OrtAllocator* alloc
 
 bool HasMemory(const FallbackSession& session, const MemoryInfo& memory) {
   const auto providers = session.providers();
-  return std::any_of(providers.begin(), providers.end(), [&](const auto& provider) {
-    return provider->memory().SameDevice(memory);
-  });
+  return std::any_of(providers.begin(), providers.end(),
+                     [&](const auto& provider) { return provider->memory().SameDevice(memory); });
 }
 
 // Waits until the session's devices are idle: what was copied or computed is then complete.

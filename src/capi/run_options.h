@@ -18,6 +18,5 @@ struct OrtRunOptions {
   tenon::RunReports reports;  // used if the client asked for them
   int log_severity = -1;
   int log_verbosity = 0;
-  OrtSyncStream* sync_stream = nullptr;
   std::vector<const OrtLoraAdapter*> adapters;
 };

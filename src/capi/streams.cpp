@@ -46,7 +46,7 @@ void ReleaseSyncStream(OrtSyncStream* input) noexcept { delete input; }
 
 void RunOptionsSetSyncStream(OrtRunOptions* options, OrtSyncStream* sync_stream) noexcept {
   if (options == nullptr) return;
-  options->sync_stream = sync_stream;
+  options->run.stream = sync_stream;
   // What the caller's stream waits for must not happen twice.
   options->run.not_repeatable = sync_stream == nullptr ? nullptr : "sync_stream";
 }

@@ -30,6 +30,8 @@ class ExecutionState {
 
   // The step at which the next part begins.
   uint32_t position() const { return position_; }
+  // See StreamSet.
+  Status UseStream(Stream& given) { return frame_->streams().Use(given); }
   // Tells the streams that a run is over, after waiting for them if `synchronize`.
   Status EndRun(bool synchronize) { return frame_->streams().EndRun(synchronize); }
 

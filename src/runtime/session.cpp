@@ -403,6 +403,7 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
   const bool synchronize =
       !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
   ExecutionState state(*executor_);
+  if (options.stream != nullptr) TENON_RETURN_IF_ERROR(state.UseStream(*options.stream));
   RunHooks hooks(providers_, options.info);
   Status first = hooks.Start();
   const auto keep = [&](Status status) {

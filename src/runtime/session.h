@@ -67,6 +67,8 @@ struct RunOptions {
   const char* not_repeatable = nullptr;
   // Gets a report of the run; may be null.
   RunReports* reports = nullptr;
+  // Takes the place of its device's stream; outlives the run. May be null.
+  Stream* stream = nullptr;
 };
 
 // A graph input, output or overridable initializer as the model declares it.

@@ -1,5 +1,8 @@
 #include "runtime/stream_set.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace tenon {
 
 Status WaitFor(Stream& producer, Stream* consumer) {
@@ -8,8 +11,23 @@ Status WaitFor(Stream& producer, Stream* consumer) {
   return consumer ? mark->WaitOnDevice(*consumer) : mark->WaitOnHost();
 }
 
+Status StreamSet::Use(Stream& given) {
+  const bool is_used = std::any_of(providers_.begin(), providers_.end(), [&](const auto* provider) {
+    return provider->HasStreams() && provider->memory().SameDevice(given.device());
+  });
+  if (!is_used) {
+    return InvalidArgument(
+        "the run's stream is of the device of '{}', which no provider of the "
+        "session uses",
+        given.device().name);
+  }
+  given_ = &given;
+  return OkStatus();
+}
+
 Result<Stream*> StreamSet::Of(int32_t provider) {
   const auto index = static_cast<size_t>(provider);
+  if (given_ != nullptr && providers_[index]->memory().SameDevice(given_->device())) return given_;
   if (streams_.empty()) streams_.resize(providers_.size());
   if (streams_[index] == nullptr) {
     TENON_ASSIGN_OR_RETURN(streams_[index], providers_[index]->CreateStream());
@@ -22,11 +40,13 @@ Status StreamSet::EndRun(bool synchronize) {
   const auto keep = [&](Status status) {
     if (first.ok()) first = std::move(status);
   };
-  for (const auto& stream : streams_) {
-    if (stream == nullptr) continue;
+  const auto end = [&](Stream* stream) {
+    if (stream == nullptr) return;
     if (synchronize) keep(stream->Flush());
     keep(stream->OnRunEnd());
-  }
+  };
+  for (const auto& stream : streams_) end(stream.get());
+  end(std::exchange(given_, nullptr));
   return first;
 }
 

@@ -183,17 +183,6 @@ TEST_F(FallbackTest, CallsBackOnce) {
   EXPECT_THAT(calls.z, ElementsAre(11, 0, 0, 14, 6, 0));
 }
 
-// FB-29: what a caller's stream waits for.
-TEST_F(FallbackTest, DoesNotRepeatRunsWithAStream) {
-  Ort::Session session = Open(AddReluModel(), Options());
-  Ort::RunOptions options;
-  int stream = 0;  // nobody looks into it
-  Ort::GetApi().RunOptionsSetSyncStream(options, reinterpret_cast<OrtSyncStream*>(&stream));
-  EXPECT_THAT(ErrorOf([&] { session.Run(options, inputs_, feeds_, 2, &output_, 1); }),
-              StartsWith("11: "));
-  EXPECT_EQ(ReportOf(session)["not_replayed"][0]["reason"], "sync_stream");
-}
-
 // FB-40
 TEST_F(FallbackTest, ReportsOfARun) {
   Ort::Session session = Open(AddReluModel(), Options());

@@ -91,5 +91,65 @@ TEST_F(PluginStreamTest, EndsWithEachRun) {
   EXPECT_GT(Mock().Count("Activate"), 0) << "the CPU waits for the device";
 }
 
+// PE-106
+TEST_F(PluginStreamTest, ARunMayUseTheCallersStream) {
+  Ort::Session session = Open(SquareModel(), OptionsForMock());
+  OrtSyncStream* stream = nullptr;
+  ASSERT_EQ(Outcome(Api().CreateSyncStreamForEpDevice(MockDevices()[0], nullptr, &stream)), "");
+  Mock().calls.clear();
+  Ort::RunOptions options;
+  Api().RunOptionsSetSyncStream(options, stream);
+  std::vector<float> x = {5};
+  const Ort::Value feed = TensorOver(x, {1});
+  const char* const input = "x";
+  const char* const output = "y";
+  for (int i = 1; i <= 2; ++i) {
+    const auto outputs = session.Run(options, &input, &feed, 1, &output, 1);
+    EXPECT_THAT(ElementsOf<float>(outputs[0]), ElementsAre(25));
+    EXPECT_EQ(Mock().Count("OnSessionRunEnd"), i);
+  }
+  EXPECT_EQ(Mock().Count("CreateSyncStreamForDevice"), 0);
+  Api().RunOptionsSetSyncStream(options, nullptr);
+  session.Run(options, &input, &feed, 1, &output, 1);
+  EXPECT_EQ(Mock().Count("CreateSyncStreamForDevice"), 1) << "the session's own again";
+  Api().RunOptionsSetSyncStream(options, stream);
+  Ort::Session other = Open(SquareModel());
+  EXPECT_THAT(ErrorOf([&] { other.Run(options, &input, &feed, 1, &output, 1); }),
+              AllOf(StartsWith("2: "), HasSubstr("Mock")));
+  Api().ReleaseSyncStream(stream);
+}
+
+// FB-29: a provider that fails is replaced (python-fallback, section 3), but a run with a stream,
+// whose work the caller may have begun, is not repeated.
+TEST_F(PluginStreamTest, ARunWithAStreamIsNotRepeated) {
+  Ort::SessionOptions options = OptionsForMock();
+  options.AddConfigEntry("tenon.ep_fail_fallback", "1");
+  Ort::Session session = Open(SquareModel(), options);
+  OrtSyncStream* stream = nullptr;
+  ASSERT_EQ(Outcome(Api().CreateSyncStreamForEpDevice(MockDevices()[0], nullptr, &stream)), "");
+  Ort::RunOptions run_options;
+  Api().RunOptionsSetSyncStream(run_options, stream);
+  std::vector<float> x = {5};
+  const Ort::Value feed = TensorOver(x, {1});
+  const char* const input = "x";
+  const char* const output = "y";
+  Mock().fails = {"Compute"};
+  EXPECT_THAT(ErrorOf([&] { session.Run(run_options, &input, &feed, 1, &output, 1); }),
+              AllOf(StartsWith("11: "), HasSubstr("Compute was told to fail")));
+  EXPECT_THAT(Run(session, {5}), ElementsAre(25)) << "the CPU has taken over";
+  Api().ReleaseSyncStream(stream);
+}
+
+// The same without a stream: nobody notices.
+TEST_F(PluginStreamTest, APluginThatFailsIsReplaced) {
+  Ort::SessionOptions options = OptionsForMock();
+  options.AddConfigEntry("tenon.ep_fail_fallback", "1");
+  Ort::Session session = Open(SquareModel(), options);
+  Mock().fails = {"Compute"};
+  EXPECT_THAT(Run(session, {5}), ElementsAre(25));
+  EXPECT_EQ(Mock().Count("OnSessionEnd"), 1);
+  EXPECT_EQ(Mock().end_reason, 2u) << "REPLACED_BY_FALLBACK";
+}
+
 }  // namespace
 }  // namespace tenon::test
