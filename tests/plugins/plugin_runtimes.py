@@ -1,6 +1,7 @@
 """The runtimes that plugins are tested in: Tenon, and onnxruntime from PyPI where it is."""
 
 import importlib
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 BUILD = Path(
     os.environ.get("TENON_BUILD") or Path(__file__).resolve().parents[2] / "build" / "release"
 )
+NUMBERS = itertools.count()
 RUNTIMES = ("onnxruntime", "tenon")
 
 
@@ -25,13 +27,15 @@ def runtime(name: str) -> ModuleType:
 
 @contextmanager
 def registered(module: ModuleType, library: Path, provider: str) -> Iterator[list]:
-    """Registers a library of the build; yields the devices of its provider."""
+    """Registers a library of the build; yields the devices that this adds."""
     if not library.exists():
         pytest.skip(f"{library.name} is not built")
-    name = f"{provider} for a test"
+    known = sum(device.ep_name == provider for device in module.get_ep_devices())
+    name = f"{provider} for test {next(NUMBERS)}"
     module.register_execution_provider_library(name, str(library))
     try:
-        yield [device for device in module.get_ep_devices() if device.ep_name == provider]
+        found = [device for device in module.get_ep_devices() if device.ep_name == provider]
+        yield found[known:]
     finally:
         module.unregister_execution_provider_library(name)
 

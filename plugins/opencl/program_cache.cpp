@@ -1,0 +1,126 @@
+#include "program_cache.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+namespace opencl {
+namespace {
+
+// Results must not depend on the device more than its arithmetic does.
+constexpr const char* kOptions = "-cl-std=CL1.2";
+
+// FNV-1a, 64 bits: stable between processes, unlike std::hash.
+uint64_t HashOf(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
+std::string BuildLog(cl_program program, cl_device_id device) {
+  size_t size = 0;
+  Cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+  std::string log(size, '\0');
+  Cl().clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+  return log;
+}
+
+}  // namespace
+
+ProgramCache::~ProgramCache() {
+  for (const auto& [source, program] : programs_) Cl().clReleaseProgram(program);
+}
+
+void ProgramCache::SetFolder(const std::filesystem::path& folder) {
+  std::error_code error;  // a folder that cannot be made costs compile time only
+  std::filesystem::create_directories(folder, error);
+  const std::lock_guard lock(mutex_);
+  folder_ = folder;
+}
+
+size_t ProgramCache::compiled() const {
+  const std::lock_guard lock(mutex_);
+  return compiled_;
+}
+
+Result<cl_kernel> ProgramCache::CreateKernel(const std::string& source, const char* kernel_name) {
+  const std::lock_guard lock(mutex_);
+  auto it = programs_.find(source);
+  if (it == programs_.end()) {
+    OPENCL_ASSIGN_OR_RETURN(const cl_program program, Build(source));
+    it = programs_.emplace(source, program).first;
+  }
+  cl_int error = CL_SUCCESS;
+  const cl_kernel kernel = Cl().clCreateKernel(it->second, kernel_name, &error);
+  OPENCL_RETURN_IF_ERROR(Check(error, "clCreateKernel"));
+  return kernel;
+}
+
+Result<cl_program> ProgramCache::Build(const std::string& source) {
+  std::filesystem::path file;
+  if (!folder_.empty()) {
+    file =
+        folder_ / fmt::format("{:016x}{:016x}.clbin", HashOf(identity_ + kOptions), HashOf(source));
+    if (const cl_program program = BuildFromFile(file)) return program;
+  }
+  const char* text = source.data();
+  const size_t length = source.size();
+  cl_int error = CL_SUCCESS;
+  const cl_program program = Cl().clCreateProgramWithSource(context_, 1, &text, &length, &error);
+  OPENCL_RETURN_IF_ERROR(Check(error, "clCreateProgramWithSource"));
+  error = Cl().clBuildProgram(program, 1, &device_, kOptions, nullptr, nullptr);
+  if (error != CL_SUCCESS) {
+    const std::string log = BuildLog(program, device_);
+    Cl().clReleaseProgram(program);
+    return Failure("clBuildProgram: OpenCL error {}: {}\n{}", error, log, source);
+  }
+  ++compiled_;
+  if (!file.empty()) WriteFile(program, file);
+  return program;
+}
+
+cl_program ProgramCache::BuildFromFile(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return nullptr;
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  const size_t size = bytes.size();
+  cl_int error = CL_SUCCESS;
+  const cl_program program =
+      Cl().clCreateProgramWithBinary(context_, 1, &device_, &size, &data, nullptr, &error);
+  if (error != CL_SUCCESS) return nullptr;  // of another version: built anew
+  if (Cl().clBuildProgram(program, 1, &device_, kOptions, nullptr, nullptr) != CL_SUCCESS) {
+    Cl().clReleaseProgram(program);
+    return nullptr;
+  }
+  return program;
+}
+
+void ProgramCache::WriteFile(cl_program program, const std::filesystem::path& file) const {
+  size_t size = 0;
+  if (Cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr) !=
+          CL_SUCCESS ||
+      size == 0) {
+    return;
+  }
+  std::vector<unsigned char> bytes(size);
+  unsigned char* data = bytes.data();
+  if (Cl().clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr) !=
+      CL_SUCCESS) {
+    return;
+  }
+  // Other processes see the whole file or none.
+  const std::filesystem::path partial = fmt::format("{}.{}", file.string(), getpid());
+  {
+    std::ofstream stream(partial, std::ios::binary);
+    stream.write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+    if (!stream) return;
+  }
+  std::error_code error;
+  std::filesystem::rename(partial, file, error);
+}
+
+}  // namespace opencl

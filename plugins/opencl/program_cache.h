@@ -1,0 +1,45 @@
+// Programs by their source: built once for a device, in memory and, where a folder is named, on
+// disk.
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "library.h"
+
+namespace opencl {
+
+// Thread-safe.
+class ProgramCache {
+ public:
+  // `identity` tells devices and driver versions apart in files.
+  ProgramCache(cl_context context, cl_device_id device, std::string identity)
+      : context_(context), device_(device), identity_(std::move(identity)) {}
+  ~ProgramCache();
+  ProgramCache(const ProgramCache&) = delete;
+  ProgramCache& operator=(const ProgramCache&) = delete;
+
+  // Binaries are read from and written to this folder from now on; it is created.
+  void SetFolder(const std::filesystem::path& folder);
+  // A kernel of the program with this source, released by the caller.
+  Result<cl_kernel> CreateKernel(const std::string& source, const char* kernel_name);
+  // How many programs were compiled from source.
+  size_t compiled() const;
+
+ private:
+  Result<cl_program> Build(const std::string& source);
+  cl_program BuildFromFile(const std::filesystem::path& file);
+  void WriteFile(cl_program program, const std::filesystem::path& file) const;
+
+  cl_context context_;
+  cl_device_id device_;
+  std::string identity_;
+  mutable std::mutex mutex_;
+  std::filesystem::path folder_;
+  std::unordered_map<std::string, cl_program> programs_;  // by source
+  size_t compiled_ = 0;
+};
+
+}  // namespace opencl
