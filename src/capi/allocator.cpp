@@ -9,9 +9,24 @@
 #include "capi/key_value_pairs.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "tensor/best_fit_arena.h"
 
 namespace tenon::capi {
 namespace {
+
+void SetArenaStats(const BestFitArena& arena, OrtKeyValuePairs& pairs) {
+  const ArenaStats stats = arena.arena_stats();
+  const bool is_limited = arena.limit() != SIZE_MAX;
+  pairs.Set("Limit", is_limited ? std::to_string(arena.limit()) : "-1");
+  pairs.Set("InUse", std::to_string(stats.in_use));
+  pairs.Set("TotalAllocated", std::to_string(stats.total_allocated));
+  pairs.Set("MaxInUse", std::to_string(stats.max_in_use));
+  pairs.Set("NumAllocs", std::to_string(stats.allocs));
+  pairs.Set("NumReserves", std::to_string(stats.reserves));
+  pairs.Set("NumArenaExtensions", std::to_string(stats.extensions));
+  pairs.Set("NumArenaShrinkages", std::to_string(stats.shrinkages));
+  pairs.Set("MaxAllocSize", std::to_string(stats.max_alloc_size));
+}
 
 // What clients get: a table whose functions go to `allocator`.
 struct OwnAllocator : OrtAllocator {
@@ -19,14 +34,17 @@ struct OwnAllocator : OrtAllocator {
       : OrtAllocator{}, allocator(std::move(behind)) {
     version = ORT_API_VERSION;
     Alloc = AllocSlot;
-    Reserve = AllocSlot;
+    Reserve = [](OrtAllocator* self, size_t size) -> void* {
+      if (BestFitArena* const arena = ArenaOf(self)) return arena->Reserve(size).value_or(nullptr);
+      return Of(self)->Allocate(size);
+    };
     Free = [](OrtAllocator* self, void* block) { Of(self)->Free(block); };
     Info = [](const OrtAllocator* self) -> const OrtMemoryInfo* {
       return Wrap<OrtMemoryInfo>(&Of(self)->info());
     };
     GetStats = StatsSlot;
     AllocOnStream = [](OrtAllocator* self, size_t size, OrtSyncStream*) {
-      return Of(self)->Allocate(size);
+      return AllocSlot(self, size);
     };
     Shrink = [](OrtAllocator* self) -> OrtStatus* {
       return AtBoundary([&] {
@@ -39,12 +57,24 @@ struct OwnAllocator : OrtAllocator {
   static const std::shared_ptr<Allocator>& Of(const OrtAllocator* self) {
     return static_cast<const OwnAllocator*>(self)->allocator;
   }
-  static void* AllocSlot(OrtAllocator* self, size_t size) { return Of(self)->Allocate(size); }
+  // Null if it is none.
+  static BestFitArena* ArenaOf(const OrtAllocator* self) {
+    return dynamic_cast<BestFitArena*>(Of(self).get());
+  }
+  static void* AllocSlot(OrtAllocator* self, size_t size) {
+    if (size == 0 && ArenaOf(self) != nullptr) return nullptr;
+    return Of(self)->Allocate(size);
+  }
   static OrtStatus* StatsSlot(const OrtAllocator* self, OrtKeyValuePairs** out) {
     return AtBoundary([&]() -> Status {
       TENON_RETURN_IF_NULL(out);
-      const AllocatorStats stats = Of(self)->Stats();
       auto pairs = std::make_unique<OrtKeyValuePairs>();
+      if (const BestFitArena* const arena = ArenaOf(self)) {
+        SetArenaStats(*arena, *pairs);
+        *out = pairs.release();
+        return OkStatus();
+      }
+      const AllocatorStats stats = Of(self)->Stats();
       pairs->Set("NumAllocs", std::to_string(stats.allocations));
       pairs->Set("InUse", std::to_string(stats.bytes_in_use));
       pairs->Set("MaxInUse", std::to_string(stats.peak_bytes_in_use));

@@ -11,15 +11,29 @@
 namespace tenon::capi {
 namespace {
 
-// Settings of other arenas, which have no meaning for size classes.
-constexpr std::string_view kOtherSettings[] = {
-    "arena_extend_strategy", "initial_chunk_size_bytes", "initial_growth_chunk_size_bytes",
-    "max_dead_bytes_per_chunk", "max_power_of_two_extend_bytes"};
+// A setting of CreateArenaCfgV2, and the option that says the same.
+struct Setting {
+  std::string_view name;
+  const char* option;
+};
+constexpr Setting kSettings[] = {
+    {"max_mem", "arena.max_mem"},
+    {"arena_extend_strategy", "arena.extend_strategy"},
+    {"initial_chunk_size_bytes", "arena.initial_chunk_size_bytes"},
+    {"max_dead_bytes_per_chunk", "arena.max_dead_bytes_per_chunk"},
+    {"initial_growth_chunk_size_bytes", "arena.initial_growth_chunk_size_bytes"},
+    {"max_power_of_two_extend_bytes", "arena.max_power_of_two_extend_bytes"},
+    // Of CUDA's own pools, which take the place of an arena there.
+    {"use_cuda_mempool", "arena.use_cuda_mempool"},
+    {"cuda_mempool_release_threshold", "arena.cuda_mempool_release_threshold"},
+    {"cuda_mempool_bytes_to_keep_on_shrink", "arena.cuda_mempool_bytes_to_keep_on_shrink"},
+};
 
-Status CheckSetting(const char* name, int value, int most) {
-  if (value >= -1 && value <= most) return OkStatus();
-  return InvalidArgument("{} is at least 0, or -1 for the default, and at most {}, got {}", name,
-                         most, value);
+// One check for all ways to say it.
+Status Make(const StringMap& options, OrtArenaCfg** out) {
+  TENON_ASSIGN_OR_RETURN(const ArenaConfig config, ArenaConfigOf(options));
+  *out = new OrtArenaCfg{config};
+  return OkStatus();
 }
 
 }  // namespace
@@ -28,13 +42,11 @@ OrtStatus* CreateArenaCfg(size_t max_mem, int arena_extend_strategy, int initial
                           int max_dead_bytes_per_chunk, OrtArenaCfg** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(out);
-    TENON_RETURN_IF_ERROR(CheckSetting("arena_extend_strategy", arena_extend_strategy, 1));
-    TENON_RETURN_IF_ERROR(
-        CheckSetting("initial_chunk_size_bytes", initial_chunk_size_bytes, INT32_MAX));
-    TENON_RETURN_IF_ERROR(
-        CheckSetting("max_dead_bytes_per_chunk", max_dead_bytes_per_chunk, INT32_MAX));
-    *out = new OrtArenaCfg{max_mem == SIZE_MAX ? 0 : max_mem};
-    return OkStatus();
+    return Make({{"arena.max_mem", std::to_string(max_mem == SIZE_MAX ? 0 : max_mem)},
+                 {"arena.extend_strategy", std::to_string(arena_extend_strategy)},
+                 {"arena.initial_chunk_size_bytes", std::to_string(initial_chunk_size_bytes)},
+                 {"arena.max_dead_bytes_per_chunk", std::to_string(max_dead_bytes_per_chunk)}},
+                out);
   });
 }
 
@@ -44,21 +56,22 @@ OrtStatus* CreateArenaCfgV2(const char* const* arena_config_keys, const size_t* 
     TENON_RETURN_IF_NULL_ARRAY(arena_config_keys, num_keys);
     TENON_RETURN_IF_NULL_ARRAY(arena_config_values, num_keys);
     TENON_RETURN_IF_NULL(out);
-    OrtArenaCfg config;
+    StringMap options;
     for (size_t i = 0; i < num_keys; ++i) {
       if (arena_config_keys[i] == nullptr) {
         return InvalidArgument("arena_config_keys[{}] must not be null", i);
       }
-      const std::string_view key = arena_config_keys[i];
-      if (key == "max_mem") {
-        config.max_bytes = arena_config_values[i] == SIZE_MAX ? 0 : arena_config_values[i];
-      } else if (std::find(std::begin(kOtherSettings), std::end(kOtherSettings), key) ==
-                 std::end(kOtherSettings)) {
-        return InvalidArgument("there is no setting '{}' of arenas", key);
+      const auto* const setting =
+          std::find_if(std::begin(kSettings), std::end(kSettings),
+                       [&](const Setting& known) { return known.name == arena_config_keys[i]; });
+      if (setting == std::end(kSettings)) {
+        return InvalidArgument("there is no setting '{}' of arenas", arena_config_keys[i]);
       }
+      // All bits set is what becomes of -1, the default.
+      if (arena_config_values[i] == SIZE_MAX) continue;
+      options.insert_or_assign(setting->option, std::to_string(arena_config_values[i]));
     }
-    *out = new OrtArenaCfg(config);
-    return OkStatus();
+    return Make(options, out);
   });
 }
 

@@ -3,8 +3,8 @@
 
 #include <onnxruntime_c_api.h>
 
-#include <cstddef>
+#include "tensor/arena_config.h"
 
 struct OrtArenaCfg {
-  size_t max_bytes = 0;  // 0: no limit
+  tenon::ArenaConfig config;
 };

@@ -1,7 +1,6 @@
 #include "capi/shared_allocators.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -15,7 +14,7 @@
 #include "capi/key_value_pairs.h"
 #include "capi/slots.h"
 #include "capi/status.h"
-#include "tensor/arena.h"
+#include "tensor/best_fit_arena.h"
 
 namespace tenon::capi {
 
@@ -112,18 +111,6 @@ Status CheckCpu(const MemoryInfo& memory) {
                          memory.device_id);
 }
 
-// The number in option `name`, or 0. Error: another text.
-Result<size_t> BytesOption(const OrtKeyValuePairs* options, std::string_view name) {
-  if (options == nullptr) return 0;
-  const auto entry = options->entries().find(name);
-  if (entry == options->entries().end()) return 0;
-  const std::string& text = entry->second;
-  size_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error == std::errc() && end == text.data() + text.size()) return bytes;
-  return InvalidArgument("allocator option '{}': expected a number of bytes, got '{}'", name, text);
-}
-
 }  // namespace
 
 OrtStatus* CreateAndRegisterAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info,
@@ -132,9 +119,12 @@ OrtStatus* CreateAndRegisterAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(mem_info);
     TENON_RETURN_IF_ERROR(CheckCpu(*Unwrap(mem_info)));
-    const size_t limit = arena_cfg == nullptr ? 0 : arena_cfg->max_bytes;
-    auto arena = std::make_shared<CachingArena>(SharedCpuAllocator(), limit);
-    TENON_RETURN_IF_ERROR(env->shared->allocators.Create(std::move(arena), false));
+    std::shared_ptr<Allocator> created = SharedCpuAllocator();
+    if (Unwrap(mem_info)->allocator_type == OrtArenaAllocator) {
+      const ArenaConfig config = arena_cfg == nullptr ? ArenaConfig() : arena_cfg->config;
+      created = std::make_shared<BestFitArena>(std::move(created), config);
+    }
+    TENON_RETURN_IF_ERROR(env->shared->allocators.Create(std::move(created), false));
     return OkStatus();
   });
 }
@@ -189,8 +179,10 @@ OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
       TENON_RETURN_IF_ERROR(CheckCpu(*memory));
     }
     if (type == OrtArenaAllocator) {
-      TENON_ASSIGN_OR_RETURN(const size_t limit, BytesOption(allocator_options, "arena.max_mem"));
-      created = std::make_shared<CachingArena>(std::move(created), limit);
+      TENON_ASSIGN_OR_RETURN(
+          const ArenaConfig config,
+          ArenaConfigOf(allocator_options == nullptr ? StringMap() : allocator_options->entries()));
+      created = std::make_shared<BestFitArena>(std::move(created), config);
     }
     TENON_ASSIGN_OR_RETURN(
         OrtAllocator* const handle,

@@ -1,6 +1,7 @@
 // An arena over any allocator, whose memory it never touches: best fit with coalescing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -52,7 +53,9 @@ class BestFitArena final : public Allocator {
   // Work on the stream is over: its chunks are anybody's.
   void ReleaseStream(const StreamOrder& stream);
 
-  void* Allocate(size_t bytes) override { return TryAllocate(bytes).value_or(nullptr); }
+  void* Allocate(size_t bytes) override {
+    return TryAllocate(std::max<size_t>(bytes, 1)).value_or(nullptr);
+  }
   void Free(void* block) override;
   const MemoryInfo& info() const override { return device_->info(); }
   AllocatorStats Stats() const override;

@@ -73,16 +73,77 @@ TEST_F(PluginAllocatorTest, IsReplacedAsAWhole) {
               StartsWith("2: "));
 }
 
-// PE-69: an arena of the host's around it.
+std::string StatOf(OrtAllocator* allocator, const char* key) {
+  OrtKeyValuePairs* stats = nullptr;
+  EXPECT_EQ(Outcome(Api().AllocatorGetStats(allocator, &stats)), "");
+  const std::string value = Api().GetKeyValue(stats, key);
+  Api().ReleaseKeyValuePairs(stats);
+  return value;
+}
+
+// PE-69, PE-84, PE-89, PE-91, PE-92: an arena of the host's around it, configured by options.
 TEST_F(PluginAllocatorTest, MayBeWrappedInAnArena) {
   ASSERT_EQ(Register(), "");
+  Ort::KeyValuePairs options;
+  options.Add("arena.initial_chunk_size_bytes", "4096");
+  options.Add("arena.max_mem", "1000000");
   OrtAllocator* arena = nullptr;
-  ASSERT_EQ(
-      Outcome(Api().CreateSharedAllocator(Env(), MockDevices()[0], OrtDeviceMemoryType_DEFAULT,
-                                          OrtArenaAllocator, nullptr, &arena)),
-      "");
+  const auto create = [&] {
+    return Outcome(Api().CreateSharedAllocator(Env(), MockDevices()[0], OrtDeviceMemoryType_DEFAULT,
+                                               OrtArenaAllocator, options, &arena));
+  };
+  ASSERT_EQ(create(), "");
+  EXPECT_EQ(Mock().allocations, 0) << "nothing before the first request";
+  EXPECT_EQ(arena->Alloc(arena, 0), nullptr);
   for (int i = 0; i < 10; ++i) arena->Free(arena, arena->Alloc(arena, 1000));
-  EXPECT_LT(Mock().allocations, 3) << "blocks are kept";
+  EXPECT_EQ(Mock().allocations, 1) << "one region for all";
+  EXPECT_EQ(StatOf(arena, "NumAllocs"), "10");
+  EXPECT_EQ(StatOf(arena, "TotalAllocated"), "4096");
+  EXPECT_EQ(StatOf(arena, "Limit"), "1000000");
+  EXPECT_EQ(arena->Alloc(arena, 1000001), nullptr);
+  void* const reserved = arena->Reserve(arena, 5000);
+  EXPECT_EQ(StatOf(arena, "NumReserves"), "1");
+  arena->Free(arena, reserved);
+  arena->Free(arena, arena->Alloc(arena, 100000));
+  EXPECT_EQ(StatOf(arena, "NumArenaExtensions"), "2");
+  EXPECT_EQ(Outcome(arena->Shrink(arena)), "");
+  EXPECT_EQ(StatOf(arena, "NumArenaExtensions"), "1") << "the first region stays";
+  EXPECT_EQ(StatOf(arena, "NumArenaShrinkages"), "1");
+  // PE-80
+  for (const char* const wrong : {"-2", "x", "", "99999999999999999999", "1,5", "1.5"}) {
+    options.Add("arena.max_dead_bytes_per_chunk", wrong);
+    EXPECT_THAT(create(), AllOf(StartsWith("2: "), HasSubstr("arena.max_dead_bytes_per_chunk")))
+        << wrong;
+  }
+  EXPECT_EQ(Find(MockMemory()), arena) << "a failure changes nothing";
+}
+
+// PE-75: of the CPU's memory.
+TEST_F(PluginAllocatorTest, TheCpuMayHaveAnArenaToo) {
+  const auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+  OrtArenaCfg* config = nullptr;
+  const char* const keys[] = {"initial_chunk_size_bytes", "max_mem"};
+  const size_t values[] = {8192, SIZE_MAX};
+  ASSERT_EQ(Outcome(Api().CreateArenaCfgV2(keys, values, 2, &config)), "");
+  ASSERT_EQ(Outcome(Api().CreateAndRegisterAllocator(Env(), memory, config)), "");
+  Api().ReleaseArenaCfg(config);
+  OrtAllocator* const arena = Find(memory);
+  arena->Free(arena, arena->Alloc(arena, 100));
+  EXPECT_EQ(StatOf(arena, "TotalAllocated"), "8192");
+  EXPECT_EQ(StatOf(arena, "Limit"), "-1") << "all bits set is the default (PE-82)";
+  {
+    Ort::SessionOptions options;
+    options.AddConfigEntry("session.use_env_allocators", "1");
+    Ort::Session session = Open(SquareModel(), options);
+    EXPECT_THAT(Run(session, {3}), testing::ElementsAre(9));
+    EXPECT_THAT(Run(session, {}), testing::ElementsAre()) << "no bytes at all";
+    EXPECT_NE(StatOf(arena, "NumAllocs"), "1") << "the session takes from it (PE-76)";
+  }
+  EXPECT_EQ(StatOf(arena, "InUse"), "0");
+  EXPECT_EQ(Outcome(Api().UnregisterAllocator(Env(), memory)), "");
+  ASSERT_EQ(Register(), "");
+  const OrtMemoryInfo* const device = MockMemory();
+  EXPECT_THAT(Outcome(Api().CreateAndRegisterAllocator(Env(), device, nullptr)), StartsWith("2: "));
 }
 
 struct ClientAllocator : OrtAllocator {
