@@ -5,6 +5,7 @@
 #include <tenon_c_api.h>
 
 #include "api.h"
+#include "binding.h"
 #include "compile.h"
 #include "devices.h"
 #include "options.h"
@@ -41,6 +42,7 @@ NB_MODULE(_tenon, module) {
   BindSparse(module);
   BindCompile(module);
   BindSession(module);
+  BindBinding(module);
   module.def("get_available_providers", &AvailableProviders);
   module.def("get_version_string", [] { return OrtGetApiBase()->GetVersionString(); });
   module.def("get_build_info", [] { return Api().GetBuildInfoString(); });

@@ -481,17 +481,16 @@ class SessionIOBinding:
 
     def __init__(self, session: _tenon.Session) -> None:
         self._session = session  # which lives as long as this
-        self._inputs: dict[str, _tenon.OrtValue] = {}
-        self._bound: dict[str, _tenon.OrtValue | None] = {}
-        self._outputs: list[_tenon.OrtValue] = []
+        self._binding = _tenon._Binding(session)
+        self.run = self._binding.run
 
     def bind_ortvalue_input(self, name: str, ortvalue: _tenon.OrtValue) -> None:
         """Binds a value to an input."""
-        self._inputs[self._known(name, self._session.get_inputs)] = ortvalue
+        self._binding.bind_input(self._known(name, self._session.get_inputs), ortvalue)
 
     def bind_ortvalue_output(self, name: str, ortvalue: _tenon.OrtValue | None) -> None:
         """Has an output written into a value, or into a new one by each run."""
-        self._bound[self._known(name, self._session.get_outputs)] = ortvalue
+        self._binding.bind_output(self._known(name, self._session.get_outputs), ortvalue)
 
     def bind_input(self, name: str, *arguments: Any) -> None:
         """Binds an array; or, by device, type, shape and address, memory that somebody owns."""
@@ -517,28 +516,21 @@ class SessionIOBinding:
             raise RuntimeError(f"expected one of {names}, got '{name}'")
         return name
 
-    def run(self, run_options: _tenon.RunOptions | None = None) -> None:
-        """Runs the session with what is bound."""
-        self._outputs = self._session._run_with_values(
-            list(self._bound), self._inputs, run_options, list(self._bound.values())
-        )
-
     def get_outputs(self) -> list[_tenon.OrtValue]:
         """The outputs of the last run, in the order in which they were bound."""
-        return list(self._outputs)
+        return self._binding.get_outputs()
 
     def copy_outputs_to_cpu(self) -> list[np.ndarray]:
         """The outputs of the last run as arrays."""
-        return [value.numpy() for value in self._outputs]
+        return [value.numpy() for value in self.get_outputs()]
 
     def clear_binding_inputs(self) -> None:
         """Forgets the bound inputs."""
-        self._inputs.clear()
+        self._binding.clear_inputs()
 
     def clear_binding_outputs(self) -> None:
         """Forgets the bound outputs, and what the last run put there."""
-        self._bound.clear()
-        self._outputs.clear()
+        self._binding.clear_outputs()
 
     def synchronize_inputs(self) -> None:
         """Without effect: inputs on the CPU are ready."""

@@ -1,0 +1,102 @@
+#include "binding.h"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "options.h"
+#include "session.h"
+#include "value.h"
+
+namespace tenon::python {
+namespace {
+
+using BindingHandle = Handle<OrtIoBinding, &OrtApi::ReleaseIoBinding>;
+
+// The binding with the Python values that it refers to.
+class Binding {
+ public:
+  explicit Binding(nb::object session)
+      : session_(std::move(session)),
+        handle_(Make<BindingHandle>(Api().CreateIoBinding, OrtSessionOf())) {}
+
+  void BindInput(const std::string& name, nb::handle value) {
+    Check(Api().BindInput(handle_.get(), name.c_str(), nb::cast<Value&>(value).get()));
+    inputs_[name.c_str()] = value;
+  }
+
+  // None: every run makes a new value.
+  void BindOutput(const std::string& name, nb::handle value) {
+    if (value.is_none()) {
+      Check(Api().BindOutputToDevice(handle_.get(), name.c_str(), CpuMemory()));
+    } else {
+      Check(Api().BindOutput(handle_.get(), name.c_str(), nb::cast<Value&>(value).get()));
+    }
+    outputs_[name.c_str()] = value;
+    has_run_ = false;
+  }
+
+  void Run(const RunOptions* options) {
+    const OrtRunOptions* const run_options = options != nullptr ? options->handle.get() : nullptr;
+    OrtStatus* status = nullptr;
+    {
+      const nb::gil_scoped_release release;
+      status = Api().RunWithBinding(OrtSessionOf(), run_options, handle_.get());
+    }
+    Check(status);
+    has_run_ = true;
+  }
+
+  // What the last run put there; a value that was bound is itself.
+  nb::list Outputs() const {
+    nb::list list;
+    if (!has_run_) return list;
+    OrtValue** values = nullptr;
+    size_t count = 0;
+    Check(Api().GetBoundOutputValues(handle_.get(), DefaultAllocator(), &values, &count));
+    std::vector<Value> made;
+    for (size_t i = 0; i < count; ++i) made.emplace_back(ValueHandle(values[i]));
+    if (values != nullptr) Check(Api().AllocatorFree(DefaultAllocator(), values));
+    size_t i = 0;
+    for (const auto [name, bound] : outputs_) {
+      list.append(bound.is_none() ? nb::cast(std::move(made[i])) : nb::borrow(bound));
+      ++i;
+    }
+    return list;
+  }
+
+  void ClearInputs() {
+    Api().ClearBoundInputs(handle_.get());
+    inputs_.clear();
+  }
+  void ClearOutputs() {
+    Api().ClearBoundOutputs(handle_.get());
+    outputs_.clear();
+    has_run_ = false;
+  }
+
+ private:
+  OrtSession* OrtSessionOf() const { return nb::cast<const Session&>(session_).get(); }
+
+  nb::object session_;
+  nb::dict inputs_, outputs_;  // of values by name, in the order of their binding
+  BindingHandle handle_;
+  bool has_run_ = false;
+};
+
+}  // namespace
+
+void BindBinding(nb::module_& module) {
+  nb::class_<Binding>(module, "_Binding")
+      .def(nb::init<nb::object>())
+      .def("bind_input", &Binding::BindInput)
+      .def("bind_output", &Binding::BindOutput, nb::arg("name"), nb::arg("value").none())
+      .def("run", &Binding::Run, nb::arg("run_options").none())
+      .def("get_outputs", &Binding::Outputs)
+      .def("clear_inputs", &Binding::ClearInputs)
+      .def("clear_outputs", &Binding::ClearOutputs);
+}
+
+}  // namespace tenon::python
