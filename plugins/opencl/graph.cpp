@@ -156,6 +156,14 @@ Status ReadAttribute(const OrtOpAttr* attribute, Node& node) {
   return Status();
 }
 
+// `count` objects of `owner`. Some runtimes refuse an array of none.
+template <class T, class Owner, class Get>
+Result<std::vector<const T*>> ReadArray(const Owner* owner, size_t count, Get get) {
+  std::vector<const T*> objects(count);
+  if (count > 0) OPENCL_RETURN_IF_ERROR(FromOrt(get(owner, objects.data(), count)));
+  return objects;
+}
+
 // Reads one graph; values are told apart by name.
 class GraphReader {
  public:
@@ -164,12 +172,12 @@ class GraphReader {
   Status Read(const OrtGraph* source) {
     size_t count = 0;
     OPENCL_RETURN_IF_ERROR(FromOrt(ort->Graph_GetNumNodes(source, &count)));
-    std::vector<const OrtNode*> nodes(count);
-    OPENCL_RETURN_IF_ERROR(FromOrt(ort->Graph_GetNodes(source, nodes.data(), count)));
+    OPENCL_ASSIGN_OR_RETURN(const auto nodes,
+                            ReadArray<OrtNode>(source, count, ort->Graph_GetNodes));
     for (const OrtNode* node : nodes) OPENCL_RETURN_IF_ERROR(ReadNode(node));
     OPENCL_RETURN_IF_ERROR(FromOrt(ort->Graph_GetNumOutputs(source, &count)));
-    std::vector<const OrtValueInfo*> outputs(count);
-    OPENCL_RETURN_IF_ERROR(FromOrt(ort->Graph_GetOutputs(source, outputs.data(), count)));
+    OPENCL_ASSIGN_OR_RETURN(const auto outputs,
+                            ReadArray<OrtValueInfo>(source, count, ort->Graph_GetOutputs));
     for (const OrtValueInfo* output : outputs) {
       OPENCL_ASSIGN_OR_RETURN(const int id, ValueOf(output));
       graph.outputs.push_back(id);
@@ -194,24 +202,24 @@ class GraphReader {
     OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetNumSubgraphs(source, &count)));
     node.has_subgraphs = count > 0;
     OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetNumInputs(source, &count)));
-    std::vector<const OrtValueInfo*> values(count);
-    OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetInputs(source, values.data(), count)));
+    OPENCL_ASSIGN_OR_RETURN(const auto values,
+                            ReadArray<OrtValueInfo>(source, count, ort->Node_GetInputs));
     for (const OrtValueInfo* value : values) {
       OPENCL_ASSIGN_OR_RETURN(const int id, ValueOf(value));
       node.inputs.push_back(id);
       if (id >= 0) ++graph.values[static_cast<size_t>(id)].consumers;
     }
     OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetNumOutputs(source, &count)));
-    values.resize(count);
-    OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetOutputs(source, values.data(), count)));
-    for (const OrtValueInfo* value : values) {
+    OPENCL_ASSIGN_OR_RETURN(const auto results,
+                            ReadArray<OrtValueInfo>(source, count, ort->Node_GetOutputs));
+    for (const OrtValueInfo* value : results) {
       OPENCL_ASSIGN_OR_RETURN(const int id, ValueOf(value));
       node.outputs.push_back(id);
     }
     if (!node.has_subgraphs) {
       OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetNumAttributes(source, &count)));
-      std::vector<const OrtOpAttr*> attributes(count);
-      OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetAttributes(source, attributes.data(), count)));
+      OPENCL_ASSIGN_OR_RETURN(const auto attributes,
+                              ReadArray<OrtOpAttr>(source, count, ort->Node_GetAttributes));
       for (const OrtOpAttr* attribute : attributes) {
         if (attribute) OPENCL_RETURN_IF_ERROR(ReadAttribute(attribute, node));
       }
@@ -308,16 +316,16 @@ Result<Graph> ReadGraph(const OrtGraph* graph, bool with_constants) {
 Result<std::vector<std::string>> InputNames(const OrtNode* node) {
   size_t count = 0;
   OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetNumInputs(node, &count)));
-  std::vector<const OrtValueInfo*> values(count);
-  OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetInputs(node, values.data(), count)));
+  OPENCL_ASSIGN_OR_RETURN(const auto values,
+                          ReadArray<OrtValueInfo>(node, count, ort->Node_GetInputs));
   return Names(values);
 }
 
 Result<std::vector<std::string>> OutputNames(const OrtNode* node) {
   size_t count = 0;
   OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetNumOutputs(node, &count)));
-  std::vector<const OrtValueInfo*> values(count);
-  OPENCL_RETURN_IF_ERROR(FromOrt(ort->Node_GetOutputs(node, values.data(), count)));
+  OPENCL_ASSIGN_OR_RETURN(const auto values,
+                          ReadArray<OrtValueInfo>(node, count, ort->Node_GetOutputs));
   return Names(values);
 }
 

@@ -83,7 +83,7 @@ TensorRef InputOrNull(Planner& planner, const Node& node, size_t index) {
 Result<TensorRef> NormalizeFrom(Planner& planner, const TensorRef& x, size_t axis, bool centered,
                                 float epsilon) {
   OPENCL_ASSIGN_OR_RETURN(const Rows rows, MakeRows(planner, x, AxesFrom(axis, x->shape.size())));
-  return FromRows(planner, x->shape, rows, "normalize", NormalizingCode(centered, epsilon));
+  return FromRows(planner, x->shape, rows, "normalization", NormalizingCode(centered, epsilon));
 }
 
 // LayerNormalization-17, RMSNormalization-23 and com.microsoft's SimplifiedLayerNormalization.

@@ -19,7 +19,7 @@ using TensorRef = std::shared_ptr<Tensor>;
 // The inside of a kernel that computes a tensor. `code` calls STORE(i, v) once for each element
 // i of the tensor, with its value: element-wise operators that follow are applied there.
 struct KernelBody {
-  std::string name;
+  std::string name;  // no built-in function's of OpenCL C
   std::string code;
   std::array<size_t, 3> global = {1, 1, 1};
   std::array<size_t, 3> local = {1, 1, 1};
