@@ -33,7 +33,7 @@ auto TypeOf() {
 
 // A number that does not fit may become any, so that casting stays one instruction of the machine.
 template <class To, class From>
-[[gnu::no_sanitize("float-cast-overflow")]] To Convert(From x) {
+__attribute__((no_sanitize("float-cast-overflow"))) To Convert(From x) {
   if constexpr (std::is_same_v<From, Bool>) {
     return Convert<To>(x.value);
   } else if constexpr (std::is_same_v<To, Bool>) {
