@@ -1,8 +1,12 @@
 // Conv and FusedConv in the plain layout.
+#include <cmath>
+#include <numbers>
+
 #include "kernels/conv_general.h"
 #include "ops/conv_shapes.h"
 #include "ops/families.h"
 #include "ops/fused_activation.h"
+#include "ops/general_window.h"
 #include "ops/plain_conv.h"
 
 namespace tenon {
@@ -10,9 +14,80 @@ namespace {
 
 Status InferConv(const ConvAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ConvOutput(attrs, x, context));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ConvOutput(attrs, x, context, kMostWindowRank));
   TENON_RETURN_IF_ERROR(CheckConvResidual(context, y));
   return context.SetOutput(0, std::move(y));
+}
+
+double Activated(const kernels::ActivationSpec& spec, double x) {
+  const double alpha = spec.alpha, beta = spec.beta;
+  // Clamps that keep NaN, as the kernels' do.
+  const auto clamp = [](double value, double least, double most) {
+    return value < least ? least : value > most ? most : value;
+  };
+  switch (spec.kind) {
+    case kernels::Activation::kNone:
+      return x;
+    case kernels::Activation::kRelu:
+      return x < 0 ? 0 : x;
+    case kernels::Activation::kClip:
+      return clamp(x, alpha, beta);
+    case kernels::Activation::kLeakyRelu:
+      return x < 0 ? alpha * x : x;
+    case kernels::Activation::kHardSigmoid:
+      return clamp(alpha * x + beta, 0, 1);
+    case kernels::Activation::kHardSwish:
+      return x * clamp(x / 6 + 0.5, 0, 1);
+    case kernels::Activation::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case kernels::Activation::kTanh:
+      return std::tanh(x);
+    case kernels::Activation::kGelu:
+      return x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
+    case kernels::Activation::kGeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case kernels::Activation::kSilu:
+      return x / (1 + std::exp(-alpha * x));
+  }
+  return x;
+}
+
+// A convolution with more axes than the kernels serve. T: float or double.
+template <class T>
+Status RunGeneralConv(const ConvAttrs& attrs, const kernels::ActivationSpec& activation,
+                      KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& w = context.Input(1);
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const Window window,
+                         MakeWindow(attrs, w.shape().dims().subspan(2), kMostWindowRank));
+  const GeneralWindow general = GeneralWindow::Over(window, x.shape(), y.shape());
+  const auto channels = static_cast<size_t>(y.shape()[1]);
+  const auto depth = static_cast<size_t>(w.shape()[1]);  // of one group
+  const size_t group_channels = channels / static_cast<size_t>(attrs.group);
+  const size_t in = general.input_size(), out = general.output_size();
+  const size_t taps = general.kernel_size();
+  const T* bias = context.HasInput(2) ? context.Input(2).data<T>() : nullptr;
+  const T* residual = context.HasInput(3) ? context.Input(3).data<T>() : nullptr;
+  const auto planes = static_cast<size_t>(y.shape()[0]) * channels;
+  return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
+    const size_t image = plane / channels, channel = plane % channels;
+    const size_t first =
+        image * static_cast<size_t>(x.shape()[1]) + channel / group_channels * depth;
+    const T* from = x.data<T>() + first * in;
+    const T* weights = w.data<T>() + channel * depth * taps;
+    for (size_t i = plane * out; i < (plane + 1) * out; ++i) {
+      double sum = bias ? bias[channel] : 0;
+      general.ForEachTap(i - plane * out, [&](const GeneralWindow::Tap& tap) {
+        for (size_t c = 0; tap.is_inside && c < depth; ++c) {
+          sum += static_cast<double>(from[c * in + tap.offset]) * weights[c * taps + tap.index];
+        }
+      });
+      if (residual) sum += residual[i];
+      y.data<T>()[i] = static_cast<T>(Activated(activation, sum));
+    }
+  });
 }
 
 class Conv final : public StatefulKernel<InferConv> {
@@ -29,6 +104,7 @@ class Conv final : public StatefulKernel<InferConv> {
     const Tensor& w = context.Input(1);
     Tensor& y = context.Output(0);
     if (y.size() == 0) return OkStatus();
+    if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<float>(attrs_, activation_, context);
     TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs_, w.shape().dims().subspan(2)));
     kernels::ConvGeneralArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs_.group),
                                      x.data<float>(),
@@ -52,6 +128,7 @@ Status RunDoubleConv(const ConvAttrs& attrs, KernelContext& context) {
   const Tensor& w = context.Input(1);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
+  if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<double>(attrs, {}, context);
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.shape().dims().subspan(2)));
   const PlainConvArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs.group),
                               x.data<double>(), w.data<double>(),

@@ -49,14 +49,14 @@ Status CheckConvBias(const ShapeContext& context, const Dim& channels, size_t in
 }
 
 Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
-                                 const ShapeContext& context) {
+                                 const ShapeContext& context, size_t most) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.Input(1));
   if (w.rank() > 0) TENON_RETURN_IF_ERROR(CheckConvBias(context, w[0]));
-  return ConvOutput(attrs, x, w);
+  return ConvOutput(attrs, x, w, most);
 }
 
 Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
-                                 const SymbolicShape& w) {
+                                 const SymbolicShape& w, size_t most) {
   if (x.rank() < 3) {
     return InvalidArgument("input 0: expected [N, C, spatial...], got {}", x);
   }
@@ -71,7 +71,7 @@ Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
         attrs.group, x);
   }
   TENON_ASSIGN_OR_RETURN(const Shape kernel, KernelShapeOf(attrs, w));
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, kernel.dims()));
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, kernel.dims(), most));
   SymbolicShape y = {x[0], w[0]};
   for (size_t i = 0; i < window.rank; ++i) {
     TENON_ASSIGN_OR_RETURN(Dim steps, WindowSteps(window, i, x[i + 2], false));

@@ -35,12 +35,13 @@ Status CheckConvBias(const ShapeContext& context, const Dim& channels, size_t in
 
 // [N, M, spatial...] of a convolution of `x`, [N, C, spatial...], with input 1. Checks all inputs
 // but Z. Errors: UnknownShape(), kInvalidArgument, kNotImplemented.
+// `most`: of spatial axes.
 Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
-                                 const ShapeContext& context);
+                                 const ShapeContext& context, size_t most = kMaxWindowRank);
 
 // The same of weights `w`, which are in any input; looks at no other.
 Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
-                                 const SymbolicShape& w);
+                                 const SymbolicShape& w, size_t most = kMaxWindowRank);
 
 // The kernels' form of a convolution of `x`, [N, C, spatial...], into `y`.
 kernels::ConvGeneralShape GeneralConvShape(const Window& window, const Shape& x, const Shape& y,

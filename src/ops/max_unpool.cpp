@@ -25,7 +25,8 @@ Result<SymbolicShape> PooledFrom(const MaxUnpoolAttrs& attrs, SymbolicShape x) {
                            attrs.kernel_shape.size());
   }
   const WindowAttrs window_attrs = {"NOTSET", attrs.kernel_shape, attrs.strides, {}, attrs.pads};
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(window_attrs, attrs.kernel_shape));
+  TENON_ASSIGN_OR_RETURN(const Window window,
+                         MakeWindow(window_attrs, attrs.kernel_shape, kMostWindowRank));
   for (size_t i = 0; i < window.rank; ++i) {
     const WindowDim& dim = window.dims[i];
     x[i + 2] =

@@ -6,17 +6,19 @@
 
 #include "kernels/pool_planar.h"
 #include "ops/families.h"
+#include "ops/general_window.h"
 #include "ops/pool_plain.h"
 
 namespace tenon {
 
-Result<SymbolicShape> PoolOutput(const WindowAttrs& attrs, bool ceil_mode, const SymbolicShape& x) {
+Result<SymbolicShape> PoolOutput(const WindowAttrs& attrs, bool ceil_mode, const SymbolicShape& x,
+                                 size_t most) {
   if (x.rank() < 3) return InvalidArgument("input 0: expected [N, C, spatial...], got {}", x);
   if (attrs.kernel_shape.size() != x.rank() - 2) {
     return InvalidArgument("expected {} kernel sizes for input 0 {}, got {}", x.rank() - 2, x,
                            attrs.kernel_shape.size());
   }
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, attrs.kernel_shape));
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, attrs.kernel_shape, most));
   SymbolicShape y = {x[0], x[1]};
   for (size_t i = 0; i < window.rank; ++i) {
     TENON_ASSIGN_OR_RETURN(Dim steps, WindowSteps(window, i, x[i + 2], ceil_mode));
@@ -48,7 +50,7 @@ struct GlobalLpPoolAttrs {
 template <class Attrs>
 Status InferPool(const Attrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(SymbolicShape y, PoolOutput(attrs, attrs.ceil_mode, x));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, PoolOutput(attrs, attrs.ceil_mode, x, kMostWindowRank));
   if constexpr (std::is_same_v<Attrs, MaxPoolAttrs>) {
     TENON_RETURN_IF_ERROR(context.SetOutput(1, y, DataType::kInt64));
   }
@@ -59,9 +61,9 @@ template <class Attrs>
 Status InferGlobalPool(const Attrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, context.Input(0));
   if (y.rank() < 3) return InvalidArgument("input 0: expected [N, C, spatial...], got {}", y);
-  if (y.rank() - 2 > kMaxWindowRank) {
+  if (y.rank() - 2 > kMostWindowRank) {
     return NotImplemented("{} spatial dimensions; at most {} are served", y.rank() - 2,
-                          kMaxWindowRank);
+                          kMostWindowRank);
   }
   for (size_t i = 2; i < y.rank(); ++i) y[i] = Dim(1);
   return context.SetOutput(0, std::move(y));
@@ -89,6 +91,31 @@ Status RunPlanes(KernelContext& context, kernels::PoolPlanarArgs& args) {
   });
 }
 
+template <class T>
+Status RunGeneralPlanes(KernelContext& context, const GeneralWindow& window,
+                        const kernels::PoolPlanarArgs& args) {
+  const Shape& x = context.Input(0).shape();
+  return context.ForEachTask(static_cast<size_t>(x[0] * x[1]), 0, [&](size_t plane, std::byte*) {
+    PoolGeneralPlane(window, args, context.Input(0).data<T>(), context.Output(0).data<T>(), plane);
+  });
+}
+
+// Pools with more axes than the kernels serve.
+Status RunGeneral(KernelContext& context, const GeneralWindow& window,
+                  const kernels::PoolPlanarArgs& args) {
+  if (context.Output(0).size() == 0) return OkStatus();
+  switch (context.Input(0).type()) {
+    case DataType::kDouble:
+      return RunGeneralPlanes<double>(context, window, args);
+    case DataType::kInt8:
+      return RunGeneralPlanes<int8_t>(context, window, args);
+    case DataType::kUint8:
+      return RunGeneralPlanes<uint8_t>(context, window, args);
+    default:
+      return RunGeneralPlanes<float>(context, window, args);
+  }
+}
+
 Status FillDims(const WindowAttrs& attrs, KernelContext& context, kernels::PoolPlanarArgs& args) {
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, attrs.kernel_shape));
   const Shape& x = context.Input(0).shape();
@@ -105,6 +132,13 @@ Status FillDims(const WindowAttrs& attrs, KernelContext& context, kernels::PoolP
 }
 
 Status RunWindows(const WindowAttrs& attrs, KernelContext& context, kernels::PoolPlanarArgs& args) {
+  if (attrs.kernel_shape.size() > kMaxWindowRank) {
+    TENON_ASSIGN_OR_RETURN(const Window window,
+                           MakeWindow(attrs, attrs.kernel_shape, kMostWindowRank));
+    return RunGeneral(
+        context, GeneralWindow::Over(window, context.Input(0).shape(), context.Output(0).shape()),
+        args);
+  }
   TENON_RETURN_IF_ERROR(FillDims(attrs, context, args));
   return RunPlanes(context, args);
 }
@@ -112,6 +146,14 @@ Status RunWindows(const WindowAttrs& attrs, KernelContext& context, kernels::Poo
 // One window over each whole plane.
 Status RunWholePlanes(KernelContext& context, kernels::PoolPlanarArgs& args) {
   const Shape& x = context.Input(0).shape();
+  if (x.rank() - 2 > kMaxWindowRank) {
+    GeneralWindow window;
+    window.rank = x.rank() - 2;
+    for (size_t i = 0; i < window.rank; ++i) {
+      window.dims[i].in = window.dims[i].kernel = static_cast<size_t>(x[i + 2]);
+    }
+    return RunGeneral(context, window, args);
+  }
   for (size_t i = 2; i < x.rank(); ++i) {
     kernels::PoolDim& dim = args.dims[kMaxWindowRank - x.rank() + i];
     dim.in = dim.kernel = static_cast<size_t>(x[i]);

@@ -30,7 +30,8 @@ struct AveragePoolAttrs : WindowAttrs {
   }
 };
 
-// [N, C, spatial...] of a pool of `x`, [N, C, spatial...].
-Result<SymbolicShape> PoolOutput(const WindowAttrs& attrs, bool ceil_mode, const SymbolicShape& x);
+// [N, C, spatial...] of a pool of `x`, [N, C, spatial...], with `most` spatial axes at most.
+Result<SymbolicShape> PoolOutput(const WindowAttrs& attrs, bool ceil_mode, const SymbolicShape& x,
+                                 size_t most = kMaxWindowRank);
 
 }  // namespace tenon

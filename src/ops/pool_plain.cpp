@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace tenon {
 namespace {
@@ -76,6 +77,46 @@ double Reduced(const PoolPlanarArgs& args, const double* in, size_t z, size_t y,
   return sum / static_cast<double>(count);
 }
 
+// Where an element of a plane lies, counting the first axis fastest.
+size_t ColumnMajor(const GeneralWindow& window, size_t offset) {
+  std::array<size_t, kMostWindowRank> at{};
+  for (size_t i = window.rank; i-- > 0; offset /= window.dims[i].in) {
+    at[i] = offset % window.dims[i].in;
+  }
+  size_t result = 0;
+  for (size_t i = window.rank; i-- > 0;) result = result * window.dims[i].in + at[i];
+  return result;
+}
+
+template <class T>
+T GeneralMaximum(const GeneralWindow& window, const T* in, size_t out,
+                 std::optional<size_t>* where) {
+  window.ForEachTap(out, [&](const GeneralWindow::Tap& tap) {
+    if (!tap.is_inside) return;
+    if (!*where || in[tap.offset] > in[**where]) *where = tap.offset;
+  });
+  if (*where) return in[**where];
+  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                              : std::numeric_limits<T>::lowest();
+}
+
+template <class T>
+double GeneralReduced(const GeneralWindow& window, const PoolPlanarArgs& args, const T* in,
+                      size_t out) {
+  double sum = 0;
+  size_t inside = 0, counted = 0;
+  window.ForEachTap(out, [&](const GeneralWindow::Tap& tap) {
+    counted += tap.is_counted ? 1 : 0;
+    if (!tap.is_inside) return;
+    ++inside;
+    const auto x = static_cast<double>(in[tap.offset]);
+    sum += args.kind == PlanarPoolKind::kLp ? std::pow(std::abs(x), args.p) : x;
+  });
+  if (args.kind == PlanarPoolKind::kLp) return std::pow(sum, 1 / args.p);
+  const bool counts_pads = args.kind == PlanarPoolKind::kAverageIncludingPads;
+  return sum / static_cast<double>(counts_pads ? counted : inside);
+}
+
 }  // namespace
 
 template <class T>
@@ -97,5 +138,33 @@ void PoolPlainPlane(const PoolPlanarArgs& args, const T* in, T* out, size_t plan
 template void PoolPlainPlane(const PoolPlanarArgs&, const double*, double*, size_t);
 template void PoolPlainPlane(const PoolPlanarArgs&, const int8_t*, int8_t*, size_t);
 template void PoolPlainPlane(const PoolPlanarArgs&, const uint8_t*, uint8_t*, size_t);
+
+template <class T>
+void PoolGeneralPlane(const GeneralWindow& window, const PoolPlanarArgs& args, const T* in, T* out,
+                      size_t plane) {
+  const size_t in_size = window.input_size(), out_size = window.output_size();
+  in += plane * in_size;
+  for (size_t i = 0; i < out_size; ++i) {
+    const size_t at = plane * out_size + i;
+    if (args.kind != PlanarPoolKind::kMax) {
+      out[at] = static_cast<T>(GeneralReduced(window, args, in, i));
+      continue;
+    }
+    std::optional<size_t> where;
+    out[at] = GeneralMaximum(window, in, i, &where);
+    if (args.indices == nullptr) continue;
+    if (where && args.column_major_indices) where = ColumnMajor(window, *where);
+    args.indices[at] = where ? static_cast<int64_t>(plane * in_size + *where) : -1;
+  }
+}
+
+template void PoolGeneralPlane(const GeneralWindow&, const PoolPlanarArgs&, const float*, float*,
+                               size_t);
+template void PoolGeneralPlane(const GeneralWindow&, const PoolPlanarArgs&, const double*, double*,
+                               size_t);
+template void PoolGeneralPlane(const GeneralWindow&, const PoolPlanarArgs&, const int8_t*, int8_t*,
+                               size_t);
+template void PoolGeneralPlane(const GeneralWindow&, const PoolPlanarArgs&, const uint8_t*,
+                               uint8_t*, size_t);
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/pool_planar.h"
+#include "ops/general_window.h"
 
 namespace tenon {
 
@@ -9,5 +10,10 @@ namespace tenon {
 // are not used. T is double, or int8_t or uint8_t for kMax alone.
 template <class T>
 void PoolPlainPlane(const kernels::PoolPlanarArgs& args, const T* in, T* out, size_t plane);
+
+// The same over any number of axes, for float too; the dimensions are those of `window`.
+template <class T>
+void PoolGeneralPlane(const GeneralWindow& window, const kernels::PoolPlanarArgs& args, const T* in,
+                      T* out, size_t plane);
 
 }  // namespace tenon

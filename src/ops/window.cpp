@@ -34,12 +34,11 @@ Status CheckNumbers(std::string_view name, std::span<const int64_t> numbers, siz
 
 }  // namespace
 
-Result<Window> MakeWindow(const WindowAttrs& attrs, std::span<const int64_t> kernel) {
+Result<Window> MakeWindow(const WindowAttrs& attrs, std::span<const int64_t> kernel, size_t most) {
   Window window;
   window.rank = kernel.size();
-  if (window.rank > kMaxWindowRank) {
-    return NotImplemented("{} spatial dimensions; at most {} are served", window.rank,
-                          kMaxWindowRank);
+  if (window.rank > most) {
+    return NotImplemented("{} spatial dimensions; at most {} are served", window.rank, most);
   }
   TENON_ASSIGN_OR_RETURN(window.auto_pad, ParseAutoPad(attrs.auto_pad));
   TENON_RETURN_IF_ERROR(CheckNumbers("kernel sizes", kernel, window.rank, 1));

@@ -26,8 +26,9 @@ struct WindowAttrs {
   }
 };
 
-// Most spatial dimensions that the kernels serve.
+// Most spatial dimensions that the kernels serve, and that anything does.
 constexpr size_t kMaxWindowRank = 3;
+constexpr size_t kMostWindowRank = 8;
 
 // One spatial dimension.
 struct WindowDim {
@@ -47,12 +48,13 @@ struct Window {
   size_t rank = 0;
   AutoPad auto_pad = AutoPad::kNotSet;
   // The first `rank`. Pads are zero unless auto_pad is kNotSet.
-  std::array<WindowDim, kMaxWindowRank> dims;
+  std::array<WindowDim, kMostWindowRank> dims;
 };
 
 // The window of a kernel with these sizes. Errors: kInvalidArgument naming the attribute;
-// kNotImplemented for more than kMaxWindowRank dimensions.
-Result<Window> MakeWindow(const WindowAttrs& attrs, std::span<const int64_t> kernel);
+// kNotImplemented for more than `most` dimensions, which are at most kMostWindowRank.
+Result<Window> MakeWindow(const WindowAttrs& attrs, std::span<const int64_t> kernel,
+                          size_t most = kMaxWindowRank);
 
 // The window's steps over dimension `axis` of size `in`; with ceil_mode the last may reach beyond
 // the pads, if it begins inside. Error: kInvalidArgument if the kernel is larger than the padded
