@@ -129,12 +129,11 @@ The others, by what happened:
 - *run failed*: an error of the run; *other values*, *other type or shape*: a result that is not the
   expected one.
 
-Seven cases can pass on no engine. What `test_bernoulli`, `test_bernoulli_double` and
-`test_bernoulli_seed` and their expanded forms expect was drawn from NumPy's global generator, right
-after the input was, which the models do not say: the operator leaves the numbers to the
-engine even where it has a seed. In `test_loop16_seq_none` the runner takes the length of the first
-element of a sequence, which is a scalar, and fails; `tests/conformance/test_suite.py` compares what
-the runner cannot.
+Seven cases no engine can pass but by chance. What `test_bernoulli`, `test_bernoulli_double` and
+`test_bernoulli_seed` and their expanded forms expect was drawn from NumPy's global generator right
+after the input was, of which the models say nothing: the operator leaves the numbers to the engine,
+with a seed too. In `test_loop16_seq_none` the runner takes the length of a sequence's first
+element, a scalar, and fails; `tests/conformance/test_suite.py` compares what the runner cannot.
 """
 
 
