@@ -20,6 +20,12 @@ Status NoImporter(const OrtExternalResourceImporter* importer) {
   return InvalidArgument("the importer is none of this library's");
 }
 
+// `config` is null to take it back.
+Status SetGraphicsInterop(const OrtEpDevice& device, const OrtGraphicsInteropConfig* config) {
+  if (device.source != nullptr) return device.source->SetGraphicsInterop(device, config);
+  return NotImplemented("{} works with no graphics API", device.ep_name);
+}
+
 }  // namespace
 
 OrtStatus* CreateSyncStreamForEpDevice(const OrtEpDevice* ep_device,
@@ -133,14 +139,14 @@ OrtStatus* InitGraphicsInteropForEpDevice(const OrtEpDevice* ep_device,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(ep_device);
     TENON_RETURN_IF_NULL(config);
-    return NotImplemented("{} works with no graphics API", ep_device->ep_name);
+    return SetGraphicsInterop(*ep_device, config);
   });
 }
 
 OrtStatus* DeinitGraphicsInteropForEpDevice(const OrtEpDevice* ep_device) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(ep_device);
-    return NotImplemented("{} works with no graphics API", ep_device->ep_name);
+    return SetGraphicsInterop(*ep_device, nullptr);
   });
 }
 

@@ -241,19 +241,21 @@ Result<std::string> Profiler::End() {
   return path;
 }
 
-TraceSpan::TraceSpan(Profiler* profiler, TraceCategory category, std::string_view name)
+TraceSpan::TraceSpan(Profiler* profiler, TraceCategory category, std::string_view name,
+                     bool outlives_providers)
     : profiler_(profiler) {
   if (profiler_ == nullptr) return;
   event_.category = category;
   event_.name = name;
   event_.start = profiler_->Now();
-  if (profiler_->has_providers()) profiler_->StartEvent(event_.start);
+  is_told_ = !outlives_providers && profiler_->has_providers();
+  if (is_told_) profiler_->StartEvent(event_.start);
 }
 
 TraceSpan::~TraceSpan() {
   if (profiler_ == nullptr) return;
   event_.duration = profiler_->Now() - event_.start;
-  if (profiler_->has_providers()) profiler_->StopEvent(event_);
+  if (is_told_) profiler_->StopEvent(event_);
   if (!is_dropped_) profiler_->Add(std::move(event_));
 }
 

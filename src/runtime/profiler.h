@@ -146,7 +146,9 @@ class Profiler {
 // `profiler` is null.
 class TraceSpan {
  public:
-  TraceSpan(Profiler* profiler, TraceCategory category, std::string_view name);
+  // The providers' profilers are told of its start and its end, unless it `outlives_providers`.
+  TraceSpan(Profiler* profiler, TraceCategory category, std::string_view name,
+            bool outlives_providers = false);
   ~TraceSpan();
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
@@ -160,6 +162,7 @@ class TraceSpan {
  private:
   Profiler* const profiler_;
   TraceEvent event_;
+  bool is_told_ = false;
   bool is_dropped_ = false;
 };
 

@@ -32,7 +32,7 @@ void Session::End(SessionEndReason reason, bool trace_goes_on) {
   gate_.Close();
   {
     const TraceScope context(profiler_.get(), "teardown");
-    const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown");
+    const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown", true);
     for (ExecutionProvider* provider : providers_) TellEnd(*provider);
     ReleaseState(trace_goes_on);
     if (profiler_) profiler_->EndProviders(trace_goes_on ? this : nullptr);

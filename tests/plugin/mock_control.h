@@ -26,6 +26,7 @@ struct MockControl {
   bool runs_overlap = true;
   bool returns_null_infos = false;
   bool has_compile = true;
+  bool has_read_only_memory = false, provider_allocates = false;
   // The extension, and how it is given.
   enum class Extension { kNone, kExported, kSet, kSetTooLate } extension = Extension::kExported;
   uint32_t extension_size = ~0u, extension_version = 1;
@@ -63,6 +64,7 @@ struct MockControl {
     has_device_memory = has_streams = runs_overlap = true;
     has_host_memory = is_virtual = returns_null_infos = false;
     has_compile = true;
+    has_read_only_memory = provider_allocates = false;
     extension = Extension::kExported;
     extension_size = ~0u;
     extension_version = 1;

@@ -226,10 +226,23 @@ struct MulKernel : OrtKernelImpl, Counted {
 struct Profiler : OrtEpProfilerImpl, Counted {
   Profiler() : OrtEpProfilerImpl{} {
     ort_version_supported = control.api_version;
-    Release = [](OrtEpProfilerImpl* self) noexcept { delete static_cast<Profiler*>(self); };
+    Release = [](OrtEpProfilerImpl* self) noexcept {
+      control.Log("ReleaseProfiler");
+      delete static_cast<Profiler*>(self);
+    };
     StartProfiling = [](OrtEpProfilerImpl*, int64_t) noexcept -> OrtStatus* {
       ENTER("StartProfiling");
       return nullptr;
+    };
+    StartEvent = [](OrtEpProfilerImpl*, uint64_t) noexcept -> OrtStatus* {
+      ENTER("StartEvent");
+      return nullptr;
+    };
+    StopEvent = [](OrtEpProfilerImpl*, uint64_t,
+                   const OrtProfilingEvent* event) noexcept -> OrtStatus* {
+      ENTER("StopEvent");
+      const char* name = nullptr;
+      return ep_api->ProfilingEvent_GetName(event, &name);
     };
     EndProfiling = [](OrtEpProfilerImpl*,
                       OrtProfilingEventsContainer* container) noexcept -> OrtStatus* {
@@ -289,6 +302,14 @@ struct Provider : OrtEp, Counted {
       ENTER("Sync");
       return nullptr;
     };
+    if (control.provider_allocates) {
+      CreateAllocator = [](OrtEp*, const OrtMemoryInfo* memory,
+                           OrtAllocator** out) noexcept -> OrtStatus* {
+        ENTER("OrtEp::CreateAllocator");
+        *out = new Allocator(memory);
+        return nullptr;
+      };
+    }
     CreateProfiler = [](OrtEp*, OrtEpProfilerImpl** out) noexcept -> OrtStatus* {
       ENTER("CreateProfiler");
       *out = new Profiler();
@@ -415,6 +436,9 @@ struct Factory : OrtEpFactory {
                                       &host));
     CHECK_OK(api->CreateMemoryInfo_V2("Wrong", OrtMemoryInfoDeviceType_NPU, kVendor, 3,
                                       OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &wrong));
+    CHECK_OK(api->CreateMemoryInfo_V2("MockConstants", OrtMemoryInfoDeviceType_GPU, kVendor, 0,
+                                      OrtDeviceMemoryType_DEFAULT, 0, OrtReadOnlyAllocator,
+                                      &constants));
     CHECK_OK(ep_api->CreateKernelRegistry(&kernels));
     OrtKernelDefBuilder* builder = nullptr;
     CHECK_OK(ep_api->CreateKernelDefBuilder(&builder));
@@ -443,7 +467,7 @@ struct Factory : OrtEpFactory {
 
   ~Factory() {
     if (kernels != nullptr) ep_api->ReleaseKernelRegistry(kernels);
-    for (OrtMemoryInfo* const info : {device, host, wrong}) {
+    for (OrtMemoryInfo* const info : {device, host, wrong, constants}) {
       if (info != nullptr) api->ReleaseMemoryInfo(info);
     }
     if (hardware != nullptr) ep_api->ReleaseHardwareDevice(hardware);
@@ -477,6 +501,9 @@ struct Factory : OrtEpFactory {
       if (status == nullptr && control.has_device_memory) {
         status = ep_api->EpDevice_AddAllocatorInfo(out[i], self->device);
       }
+      if (status == nullptr && control.has_read_only_memory) {
+        status = ep_api->EpDevice_AddAllocatorInfo(out[i], self->constants);
+      }
       if (status == nullptr && control.has_host_memory) {
         status = ep_api->EpDevice_AddAllocatorInfo(out[i], self->host);
       }
@@ -486,7 +513,7 @@ struct Factory : OrtEpFactory {
     return status;
   }
 
-  OrtMemoryInfo *device = nullptr, *host = nullptr, *wrong = nullptr;
+  OrtMemoryInfo *device = nullptr, *host = nullptr, *wrong = nullptr, *constants = nullptr;
   OrtHardwareDevice* hardware = nullptr;
   OrtKernelRegistry* kernels = nullptr;
 };

@@ -353,5 +353,81 @@ TEST_F(PluginSessionTest, AValueKeepsItsAllocatorAndItsLibrary) {
   EXPECT_EQ(Mock().Count("ReleaseEpFactory"), 1);
 }
 
+// PR-34, PR-35, PR-38: the profiler of the provider.
+TEST_F(PluginSessionTest, ItsProfilerSeesPairsAndEndsOnce) {
+  const TemporaryFolder folder;
+  {
+    Ort::SessionOptions options = OptionsForMock();
+    options.EnableProfiling((folder.path() + "/trace").c_str());
+    Ort::Session session = Open(SquareModel(), options);
+    Run(session, {1});
+  }
+  EXPECT_GT(Mock().Count("StartEvent"), 0);
+  EXPECT_EQ(Mock().Count("StartEvent"), Mock().Count("StopEvent"));
+  EXPECT_EQ(Mock().Count("EndProfiling"), 1);
+  EXPECT_EQ(Mock().Count("ReleaseProfiler"), 1);
+  const std::vector<std::string>& calls = Mock().calls;
+  const auto at = [&](const char* slot) {
+    return std::find(calls.begin(), calls.end(), slot) - calls.begin();
+  };
+  EXPECT_LT(at("EndProfiling"), at("ReleaseProfiler"));
+  EXPECT_LT(at("ReleaseProfiler"), at("ReleaseEp"));
+}
+
+// PR-37: what its profiler fails at affects no run.
+TEST_F(PluginSessionTest, AProfilerThatFailsHurtsNobody) {
+  const TemporaryFolder folder;
+  for (const char* const slot :
+       {"CreateProfiler", "StartProfiling", "StartEvent", "StopEvent", "EndProfiling"}) {
+    Mock().fails = {slot};
+    Ort::SessionOptions options = OptionsForMock();
+    options.EnableProfiling((folder.path() + "/trace").c_str());
+    Ort::Session session = Open(SquareModel(), options);
+    EXPECT_THAT(Run(session, {3}), ElementsAre(9)) << slot;
+  }
+}
+
+// PE-77, PE-78: allocators of the provider's own go back through the factory.
+TEST_F(PluginSessionTest, TheProvidersOwnAllocatorComesFirst) {
+  Mock().provider_allocates = true;
+  Mock().calls.clear();
+  EXPECT_EQ(Try(), "");
+  EXPECT_EQ(Mock().Count("OrtEp::CreateAllocator"), 1);
+  EXPECT_EQ(Mock().Count("CreateAllocator"), 0);
+  EXPECT_EQ(Mock().Count("ReleaseAllocator"), 1);
+}
+
+// PE-63, PE-64: constants have a memory of their own where the device has such.
+TEST_F(PluginSessionTest, ConstantsGoIntoReadOnlyMemory) {
+  ASSERT_EQ(Unregister(), "");
+  Mock().has_read_only_memory = true;
+  ASSERT_EQ(Register(), "");
+  Mock().calls.clear();
+  EXPECT_EQ(Try(), "");
+  EXPECT_EQ(Mock().Count("CreateAllocator"), 2) << "for values, and for constants";
+}
+
+// PE-104, PE-108: the order of waits, and what becomes of their failures.
+TEST_F(PluginSessionTest, WaitsAreMarkedFirstAndTheirFailuresAreTheRuns) {
+  {
+    Ort::Session session = Open(SquareModel(), OptionsForMock());
+    Mock().calls.clear();
+    Run(session, {1});
+    const std::vector<std::string>& calls = Mock().calls;
+    const auto at = [&](const char* slot) {
+      return std::find(calls.begin(), calls.end(), slot) - calls.begin();
+    };
+    EXPECT_LT(at("Compute"), at("CreateNotification"));
+    EXPECT_LT(at("CreateNotification"), at("Activate"));
+    EXPECT_LT(at("Activate"), at("WaitOnHost"));
+  }
+  for (const char* const slot :
+       {"CreateNotification", "Activate", "WaitOnHost", "Flush", "OnSessionRunEnd"}) {
+    Mock().fails = {slot};
+    EXPECT_THAT(Try(), AllOf(StartsWith("11: "), HasSubstr(std::string(slot) + " was told")))
+        << slot;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test

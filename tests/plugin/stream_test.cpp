@@ -151,5 +151,16 @@ TEST_F(PluginStreamTest, APluginThatFailsIsReplaced) {
   EXPECT_EQ(Mock().end_reason, 2u) << "REPLACED_BY_FALLBACK";
 }
 
+// PE-111, PE-112: what the mock's factory lacks.
+TEST_F(PluginStreamTest, SaysThatNothingIsImportedAndNothingDrawn) {
+  OrtExternalResourceImporter* importer = nullptr;
+  EXPECT_EQ(Outcome(Api().GetInteropApi()->CreateExternalResourceImporterForDevice(MockDevices()[0],
+                                                                                   &importer)),
+            "");
+  EXPECT_EQ(importer, nullptr);
+  EXPECT_THAT(Outcome(Api().GetInteropApi()->DeinitGraphicsInteropForEpDevice(MockDevices()[0])),
+              StartsWith("9: "));
+}
+
 }  // namespace
 }  // namespace tenon::test
