@@ -121,7 +121,9 @@ class PanelGather {
         const size_t pixel = first + done;
         Run run = {pixel / width / height, pixel / width % height, pixel % width, 0, done};
         run.count = std::min(width - run.x, count - done);
-        pieces_[piece_count_++] = PieceOf(shape, {tap_z, tap_y, tap_x}, run);
+        const Piece piece = PieceOf(shape, {tap_z, tap_y, tap_x}, run);
+        reach_ = std::max(reach_, piece.from + static_cast<ptrdiff_t>(kSlack * stride_));
+        pieces_[piece_count_++] = piece;
         done += run.count;
       }
     });
@@ -133,9 +135,18 @@ class PanelGather {
   // all memory that may be read.
   uint8_t* GatherChannel(const uint8_t* channel, const uint8_t* end, uint8_t zero, size_t nr,
                          uint8_t* into) const {
+    if (end - channel >= reach_) {
+      return stride_ == 1 ? GatherWhole<1>(channel, zero, nr, into)
+                          : GatherWhole<2>(channel, zero, nr, into);
+    }
     const Piece* piece = pieces_.data();
     for (const Piece* last = piece + piece_count_; piece < last; into += nr) {
-      for (size_t i = 0; i < runs_; ++i, ++piece) Copy(*piece, channel, end, zero, into);
+      for (size_t i = 0; i < runs_; ++i, ++piece) {
+        Copy(*piece, zero, into, [&](uint8_t* to) {
+          const uint8_t* from = channel + piece->from;
+          for (size_t k = 0; k < piece->copied; ++k) to[k] = from[k * stride_];
+        });
+      }
     }
     return into;
   }
@@ -168,29 +179,38 @@ class PanelGather {
             row + static_cast<ptrdiff_t>(inside.first * width.stride) + shift};
   }
 
-  void Copy(const Piece& piece, const uint8_t* channel, const uint8_t* end, uint8_t zero,
-            uint8_t* row) const {
+  // Whole vectors; what they write too much is written again later.
+  template <size_t kStride>
+  uint8_t* GatherWhole(const uint8_t* channel, uint8_t zero, size_t nr, uint8_t* into) const {
+    const Piece* piece = pieces_.data();
+    for (const Piece* last = piece + piece_count_; piece < last; into += nr) {
+      for (size_t i = 0; i < runs_; ++i, ++piece) {
+        const uint8_t* from = channel + piece->from;
+        Copy(*piece, zero, into, [from](uint8_t* to) {
+          if constexpr (kStride == 1) {
+            std::memcpy(to, from, kSlack);
+          } else {
+            uint8_t even[kSlack];
+            for (size_t k = 0; k < kSlack; ++k) even[k] = from[kStride * k];
+            std::memcpy(to, even, kSlack);
+          }
+        });
+      }
+    }
+    return into;
+  }
+
+  // Zeros, what `copy` copies, and zeros.
+  template <class CopyInside>
+  static void Copy(const Piece& piece, uint8_t zero, uint8_t* row, CopyInside&& copy) {
     uint8_t* into = row + piece.position;
     for (size_t i = 0; i < piece.zeros; ++i) into[i] = zero;
-    if (piece.copied > 0) CopyInside(piece, channel + piece.from, end, into + piece.zeros);
+    if (piece.copied > 0) copy(into + piece.zeros);
     for (size_t i = piece.zeros + piece.copied; i < piece.count; ++i) into[i] = zero;
   }
 
-  // Whole vectors where they stay inside; what they write too much is written again later.
-  void CopyInside(const Piece& piece, const uint8_t* from, const uint8_t* end,
-                  uint8_t* into) const {
-    if (static_cast<size_t>(end - from) < kSlack * stride_) {
-      for (size_t i = 0; i < piece.copied; ++i) into[i] = from[i * stride_];
-    } else if (stride_ == 1) {
-      std::memcpy(into, from, kSlack);
-    } else {
-      uint8_t even[kSlack];
-      for (size_t i = 0; i < kSlack; ++i) even[i] = from[2 * i];
-      std::memcpy(into, even, kSlack);
-    }
-  }
-
   size_t stride_ = 1, runs_ = 0, piece_count_ = 0;
+  ptrdiff_t reach_ = 0;  // behind the last byte that whole vectors read, from a channel on
   std::array<Piece, kMostPieces> pieces_;
 };
 
