@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "ir/rewrite.h"
+#include "ir/schema.h"
 
 namespace tenon {
 namespace {
 
 constexpr const char* kMicrosoft = "com.microsoft";
+constexpr int64_t kRowOrder = 1;  // of cuBLASLt
 
 std::vector<Attribute> One(const char* name, int64_t value) {
   std::vector<Attribute> attributes;
@@ -70,22 +73,91 @@ std::vector<Attribute> Orders(int64_t from, int64_t to) {
   return attributes;
 }
 
+int64_t IntegerOf(const Node& node, std::string_view name, int64_t otherwise) {
+  const Attribute* attribute = node.FindAttribute(name);
+  const auto* value = attribute ? attribute->get<int64_t>() : nullptr;
+  return value ? *value : otherwise;
+}
+
+// int8 elements in an order of cuBLASLt as floats, by rows.
+ValueId DequantizedRows(Replacement& r, ValueId x, ValueId scale, int64_t order) {
+  std::vector<Attribute> attributes = Orders(order, kRowOrder);
+  attributes.emplace_back("to", static_cast<int64_t>(DataType::kFloat));
+  return r.Op("DequantizeWithOrder", {x, scale}, std::move(attributes), kMicrosoft);
+}
+
 // QOrderedLayerNormalization-1, in rows.
 ValueId ExpandOrderedLayerNormalization(Replacement& r) {
-  constexpr int64_t kRows = 1;
-  const auto order = [&](const char* name) {
-    const Attribute* attribute = r.node("node").FindAttribute(name);
-    const auto* value = attribute ? attribute->get<int64_t>() : nullptr;
-    return value ? *value : kRows;
-  };
-  std::vector<Attribute> to_rows = Orders(order("order_X"), kRows);
-  to_rows.emplace_back("to", static_cast<int64_t>(DataType::kFloat));
-  const ValueId x =
-      r.Op("DequantizeWithOrder", {r["x"], r["x_scale"]}, std::move(to_rows), kMicrosoft);
-  std::vector<ValueId> inputs = {x, CastTo(r, r["gamma"], DataType::kFloat)};
+  const int64_t from = IntegerOf(r.node("node"), "order_X", kRowOrder);
+  const int64_t to = IntegerOf(r.node("node"), "order_Y", kRowOrder);
+  std::vector<Attribute> attributes = Kept(r, {"axis", "epsilon"});
+  std::vector<ValueId> inputs = {DequantizedRows(r, r["x"], r["x_scale"], from),
+                                 CastTo(r, r["gamma"], DataType::kFloat)};
   if (r["beta"] != ValueId::kNone) inputs.push_back(CastTo(r, r["beta"], DataType::kFloat));
-  const ValueId y = r.Op("LayerNormalization", std::move(inputs), Kept(r, {"axis", "epsilon"}));
-  return r.Op("QuantizeWithOrder", {y, r["y_scale"]}, Orders(kRows, order("order_Y")), kMicrosoft);
+  const ValueId y = r.Op("LayerNormalization", std::move(inputs), std::move(attributes));
+  return r.Op("QuantizeWithOrder", {y, r["y_scale"]}, Orders(kRowOrder, to), kMicrosoft);
+}
+
+// Weights by rows, [k, n], with one scale or one for each column.
+ValueId DequantizedMatrix(Replacement& r, ValueId weights, ValueId scale, int64_t order) {
+  Result<Tensor> one = Tensor::Allocate(DataType::kFloat, Shape());
+  if (!one) return ValueId::kNone;
+  *one->data<float>() = 1;
+  const ValueId whole = DequantizedRows(r, weights, r.Constant("one", *std::move(one)), order);
+  return r.Op("Mul", {whole, scale});
+}
+
+// QOrderedAttention-1. Queries, keys, values and scores are not rounded to bytes on the way.
+ValueId ExpandOrderedAttention(Replacement& r) {
+  enum Input : size_t { kX, kXScale, kWeights = 5, kWeightScales = 8, kBiases = 11, kYScale = 16 };
+  enum MoreInput : size_t { kMask = 17, kPast, kScoreBias };
+  const Node& node = r.node("node");
+  const std::vector<ValueId> in = node.inputs;
+  if (node.has_input(kPast) || in.size() <= kYScale) return ValueId::kNone;
+  const int64_t weight_order = IntegerOf(node, "order_weight", 0);
+  std::vector<Attribute> attributes = Kept(r, {"num_heads", "unidirectional", "qkv_hidden_sizes"});
+  const int64_t from = IntegerOf(node, "order_input", kRowOrder);
+  const int64_t to = IntegerOf(node, "order_output", kRowOrder);
+  std::vector<ValueId> weights, biases;
+  for (size_t i = 0; i < 3; ++i) {
+    weights.push_back(DequantizedMatrix(r, in[kWeights + i], in[kWeightScales + i], weight_order));
+    biases.push_back(in[kBiases + i]);
+  }
+  std::vector<ValueId> inputs = {DequantizedRows(r, in[kX], in[kXScale], from),
+                                 r.Op("Concat", std::move(weights), One("axis", 1)),
+                                 r.Op("Concat", std::move(biases), One("axis", 0))};
+  inputs.push_back(in.size() > kMask ? in[kMask] : ValueId::kNone);
+  inputs.push_back(ValueId::kNone);
+  inputs.push_back(in.size() > kScoreBias ? in[kScoreBias] : ValueId::kNone);
+  const ValueId y = r.Op("Attention", std::move(inputs), std::move(attributes), kMicrosoft);
+  return r.Op("QuantizeWithOrder", {y, in[kYScale]}, Orders(kRowOrder, to), kMicrosoft);
+}
+
+// QOrderedLongformerAttention-1. What its products give is not rounded to bytes.
+ValueId ExpandOrderedLongformerAttention(Replacement& r) {
+  const Node& node = r.node("node");
+  const std::vector<ValueId> in = node.inputs;
+  const int64_t order = IntegerOf(node, "order_weight", 0);
+  const int64_t global_order = IntegerOf(node, "order_global_weight", 0);
+  const int64_t from = IntegerOf(node, "order_input", kRowOrder);
+  const int64_t to = IntegerOf(node, "order_output", kRowOrder);
+  std::vector<Attribute> attributes = Kept(r, {"num_heads", "window"});
+  std::vector<ValueId> inputs = {DequantizedRows(r, in[0], in[1], from),
+                                 DequantizedMatrix(r, in[2], in[3], order),
+                                 in[4],
+                                 CastTo(r, in[7], DataType::kFloat),
+                                 DequantizedMatrix(r, in[8], in[9], global_order),
+                                 in[10],
+                                 in[12]};
+  const ValueId y =
+      r.Op("LongformerAttention", std::move(inputs), std::move(attributes), kMicrosoft);
+  return r.Op("QuantizeWithOrder", {y, in[13]}, Orders(kRowOrder, to), kMicrosoft);
+}
+
+Rule CompositeOfNode(const char* op_type, std::function<ValueId(Replacement&)> replace) {
+  return {.name = op_type,
+          .pattern = Op(op_type, {Any("x")}).In(kMicrosoft).WithMoreInputs().As("node"),
+          .replace = std::move(replace)};
 }
 
 // GemmFastGelu-1.
@@ -93,6 +165,33 @@ ValueId ExpandGemmFastGelu(Replacement& r) {
   std::vector<ValueId> inputs = {r.Op("MatMul", {r["x"], r["w"]})};
   if (r["bias"] != ValueId::kNone) inputs.push_back(r["bias"]);
   return r.Op("FastGelu", std::move(inputs), {}, kMicrosoft);
+}
+
+// GemmFloat8-1: A, B and the product times their scales.
+ValueId ExpandGemmFloat8(Replacement& r) {
+  enum Input : size_t { kA, kB, kC, kAScale, kBScale, kYScale };
+  const Node& node = r.node("node");
+  const std::vector<ValueId> in = node.inputs;
+  const Attribute* activation = node.FindAttribute("activation");
+  const auto* text = activation ? activation->get<std::string>() : nullptr;
+  const std::string name = text ? *text : "NONE";
+  if (name != "NONE" && name != "RELU" && name != "GELU" && !name.empty()) return ValueId::kNone;
+  const auto present = [&](size_t i) { return i < in.size() && in[i] != ValueId::kNone; };
+  const auto scaled = [&](ValueId x, size_t scale) {
+    return present(scale) ? r.Op("Mul", {x, in[scale]}) : x;
+  };
+  const auto type = static_cast<DataType>(IntegerOf(node, "dtype", 1));
+  std::vector<Attribute> attributes = Kept(r, {"alpha", "transA", "transB"});
+  // The schema's default of beta is 0.
+  const Attribute* beta = node.FindAttribute("beta");
+  attributes.emplace_back("beta", beta && beta->get<float>() ? *beta->get<float>() : 0.0f);
+  std::vector<ValueId> inputs = {scaled(CastTo(r, in[kA], DataType::kFloat), kAScale),
+                                 scaled(CastTo(r, in[kB], DataType::kFloat), kBScale)};
+  if (present(kC)) inputs.push_back(CastTo(r, in[kC], DataType::kFloat));
+  ValueId y = r.Op("Gemm", std::move(inputs), std::move(attributes));
+  if (name == "RELU") y = r.Op("Relu", {y});
+  if (name == "GELU") y = r.Op("Gelu", {y}, {}, kMicrosoft);
+  return CastTo(r, scaled(y, kYScale), type);
 }
 
 // GatherND-1 is the standard's without batch dimensions.
@@ -112,6 +211,9 @@ RuleSet MakeRules() {
   rules.push_back(Composite("QOrderedLayerNormalization",
                             {Any("x"), Any("x_scale"), Any("gamma"), Maybe("beta"), Any("y_scale")},
                             ExpandOrderedLayerNormalization));
+  rules.push_back(CompositeOfNode("GemmFloat8", ExpandGemmFloat8));
+  rules.push_back(CompositeOfNode("QOrderedAttention", ExpandOrderedAttention));
+  rules.push_back(CompositeOfNode("QOrderedLongformerAttention", ExpandOrderedLongformerAttention));
   rules.push_back(
       Composite("GemmFastGelu", {Any("x"), Any("w"), Maybe("bias")}, ExpandGemmFastGelu));
   rules.push_back(Composite("GatherND", {Any("data"), Any("indices")}, ExpandGatherNd));
@@ -120,6 +222,77 @@ RuleSet MakeRules() {
                 {Any("weight"), Any("indices"), Maybe("padding_idx"), Maybe("scale_grad_by_freq")},
                 ExpandTorchEmbedding));
   return RuleSet(std::move(rules));
+}
+
+// Adds nodes of the standard's domain to a graph.
+class NodeBuilder {
+ public:
+  NodeBuilder(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
+
+  ValueId Op(std::string op_type, std::vector<ValueId> inputs,
+             std::vector<Attribute> attributes = {}) {
+    const ValueId output = graph_.AddValue(graph_.UnusedName(Format("{}/{}", name_, op_type)));
+    Add(std::move(op_type), std::move(inputs), {output}, std::move(attributes));
+    return output;
+  }
+
+  void Add(std::string op_type, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
+           std::vector<Attribute> attributes) {
+    constexpr int32_t kOpset = 14;
+    NodeSpec spec;
+    spec.name = Format("{}/{}", name_, op_type);
+    spec.op_type = std::move(op_type);
+    spec.inputs = std::move(inputs);
+    spec.outputs = std::move(outputs);
+    spec.attributes = std::move(attributes);
+    spec.opset = kOpset;
+    Node& node = graph_.AddNode(std::move(spec));
+    node.schema = FindSchema("", node.op_type, kOpset);
+  }
+
+ private:
+  Graph& graph_;
+  const std::string name_;
+};
+
+// Weights of DynamicQuantizeLSTM, [directions, k, n], as floats, [directions, n, k]. Scales and
+// zero points are those of each direction, or of each column in it.
+ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, ValueId zero,
+                           ValueId column_shape) {
+  const auto as_float = [&](ValueId value) {
+    return build.Op("Cast", {value}, One("to", static_cast<int64_t>(DataType::kFloat)));
+  };
+  const ValueId zeros = build.Op("Reshape", {as_float(zero), column_shape});
+  const ValueId scales = build.Op("Reshape", {scale, column_shape});
+  const ValueId values = build.Op("Mul", {build.Op("Sub", {as_float(weights), zeros}), scales});
+  std::vector<Attribute> turned;
+  turned.emplace_back("perm", std::vector<int64_t>{0, 2, 1});
+  return build.Op("Transpose", {values}, std::move(turned));
+}
+
+// DynamicQuantizeLSTM-1 is LSTM with the weights' values. Its inputs are not rounded to bytes.
+bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
+  enum Input : size_t { kW = 1, kR, kOfLstm = 8, kWScale = 8, kWZero, kRScale, kRZero, kAll };
+  const Node& node = graph.node(id);
+  if (node.inputs.size() != kAll) return false;
+  Result<Tensor> shape = Tensor::Allocate(DataType::kInt64, Shape({3}));
+  if (!shape) return false;
+  const int64_t columns[] = {0, 1, -1};
+  std::copy_n(columns, 3, shape->data<int64_t>());
+  std::vector<ValueId> inputs = node.inputs, outputs = node.outputs;
+  std::vector<Attribute> attributes;
+  for (const Attribute& attribute : node.attributes) {
+    attributes.push_back(CloneAttribute(attribute));
+  }
+  NodeBuilder build(graph, node.name.empty() ? node.op_type : node.name);
+  graph.RemoveNode(id);
+  const ValueId column_shape =
+      graph.AddInitializer(graph.UnusedName("column_shape"), *std::move(shape));
+  inputs[kW] = DequantizedWeights(build, inputs[kW], inputs[kWScale], inputs[kWZero], column_shape);
+  inputs[kR] = DequantizedWeights(build, inputs[kR], inputs[kRScale], inputs[kRZero], column_shape);
+  inputs.resize(kOfLstm);
+  build.Add("LSTM", std::move(inputs), std::move(outputs), std::move(attributes));
+  return true;
 }
 
 }  // namespace
@@ -131,6 +304,11 @@ size_t ExpandComposites(Graph& graph) {
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
+    if (node->op_type == "DynamicQuantizeLSTM" && node->domain == kMicrosoft &&
+        node->provider == kNobody) {
+      expanded += ExpandDynamicQuantizeLstm(graph, node->id) ? 1 : 0;
+      continue;
+    }
     for (Graph* subgraph : node->Subgraphs()) expanded += ExpandComposites(*subgraph);
   }
   return expanded;

@@ -430,3 +430,146 @@ def test_gemm_fast_gelu_gather_and_embedding() -> None:
     contrib.check("GatherND", [x, indices], expected=[x[[1, 0], [2, -1]]])
     rows = np.array([[3, 0], [7, 7]])
     contrib.check("TorchEmbedding", [w, rows, np.array(3)], expected=[w[rows]])
+
+
+@pytest.mark.parametrize("orders", [(1, 0, 1), (2, 3, 2), (2, 4, 2)])
+@pytest.mark.parametrize("per_column", [False, True])
+@pytest.mark.parametrize("addend", [None, "one", "each"])
+def test_ordered_matmul(orders: tuple, per_column: bool, addend: str | None) -> None:
+    order_a, order_b, order_y = orders
+    a, b = integers(np.int8, 2, 32, 64), integers(np.int8, 64, 96, seed=1)
+    a_scale, y_scale, c_scale = scalar(0.02), scalar(0.71), scalar(0.3)
+    b_scale = np.abs(floats(96)) / 50 + np.float32(0.01) if per_column else scalar(0.03)
+    bias = floats(96, seed=3) if order_b == 0 else None
+    y = (a.astype(np.int32) @ b.astype(np.int32)) * (a_scale * b_scale).astype(np.float32)
+    y = y + (0 if bias is None else bias)
+    c = None
+    if addend:
+        c = integers(np.int8, 1 if addend == "one" else 2, 32, 96, seed=4)
+        y = y + c * c_scale
+
+    def laid_out(x: np.ndarray, order: int) -> np.ndarray:
+        return np.stack([ordered(m, order) for m in x]).reshape(x.shape)
+
+    given_b = ordered(b, 0) if order_b == 0 else ordered(np.ascontiguousarray(b.T), order_b)
+    inputs = [
+        *(laid_out(a, order_a), a_scale, given_b.reshape(b.shape), b_scale, y_scale, bias),
+        *([] if c is None else [laid_out(c, order_y), c_scale]),
+    ]
+    expected = laid_out(to_int8(y, y_scale), order_y)
+    options = {"order_A": order_a, "order_B": order_b, "order_Y": order_y}
+    content = contrib.model("QOrderedMatMul", inputs, {"y": np.int8}, **options)
+    (actual,) = contrib.run_tenon(content, inputs)
+    # Where the reference is a tie but for its rounding.
+    assert np.abs(actual.astype(int) - expected.astype(int)).max() <= 1
+    assert (actual != expected).mean() < 1e-3
+
+
+@pytest.mark.parametrize("orders", [(1, 1, 1), (0, 0, 0), (1, 0, 2), (2, 3, 1), (-1, 0, 1)])
+def test_ordered_matmul_rejects_orders(orders: tuple) -> None:
+    inputs = [integers(np.int8, 32, 32), scalar(1), integers(np.int8, 32, 32), scalar(1), scalar(1)]
+    options = dict(zip(("order_A", "order_B", "order_Y"), orders, strict=True))
+    content = contrib.model("QOrderedMatMul", inputs, {"y": np.int8}, **options)
+    with pytest.raises(Exception, match="QOrderedMatMul"):
+        contrib.run_tenon(content, inputs)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("per_column", [False, True])
+@pytest.mark.parametrize("dtype", BYTES)
+def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) -> None:
+    directions = 2 if direction == "bidirectional" else 1
+    length, batch, size, hidden = 5, 3, 8, 6
+    columns = (directions, 4 * hidden) if per_column else (directions,)
+
+    def quantized(k: int, seed: int) -> list:
+        weights = integers(dtype, directions, k, 4 * hidden, seed=seed)
+        scales = np.abs(floats(*columns, seed=seed)) / 400 + np.float32(0.002)
+        # onnxruntime takes columns of int8 with zero points 0 alone.
+        zero = np.full(columns, 0 if per_column and dtype is np.int8 else 7, dtype)
+        return [weights, np.float32(scales), zero]
+
+    w, w_scale, w_zero = quantized(size, 1)
+    r, r_scale, r_zero = quantized(hidden, 2)
+    state = floats(directions, batch, hidden, seed=5) / 4
+    inputs = [
+        *(floats(length, batch, size), w, r, floats(directions, 8 * hidden, seed=3) / 4),
+        *(np.array([5, 3, 4], np.int32), state, state, None),
+        *(w_scale, w_zero, r_scale, r_zero),
+    ]
+    outputs = dict.fromkeys(("y", "h", "c"), np.float32)
+    options = {"direction": direction, "hidden_size": hidden, "constants": (1, 2, 8, 9, 10, 11)}
+    # onnxruntime rounds inputs and states to bytes, Tenon does not.
+    contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=3e-2, **options)
+
+
+def test_ordered_attention() -> None:
+    batch, length, hidden, heads = 2, 5, 16, 2
+    x, x_scale, y_scale = integers(np.int8, batch, length, hidden), scalar(0.02), scalar(0.015)
+    weights = [integers(np.int8, hidden, hidden, seed=s) for s in (1, 2, 3)]
+    scales = [scalar(0.01), np.abs(floats(hidden)) / 100 + np.float32(0.001), scalar(0.002)]
+    scales = [np.asarray(s, np.float32) for s in scales]
+    biases = [floats(hidden, seed=s) for s in (4, 5, 6)]
+    mask = np.array([[1, 1, 1, 0, 1], [1, 1, 1, 1, 0]], np.int32)
+    by_columns = [ordered(w, 0).reshape(w.shape) for w in weights]
+    gemm = [scalar(0.1)] * 3
+    inputs = [x, x_scale, *gemm, *by_columns, *scales, *biases, scalar(0.1), scalar(0.01)]
+    inputs += [y_scale, mask]
+    options = {"num_heads": heads, "unidirectional": 1}
+    merged = np.concatenate([w * s for w, s in zip(weights, scales, strict=True)], -1)
+    attended = [x * x_scale, merged.astype(np.float32), np.concatenate(biases), mask]
+    plain = contrib.model("Attention", attended, {"y": np.float32}, **options)
+    expected = to_int8(contrib.run_onnxruntime(plain, attended)[0], y_scale)
+    orders = {"order_input": 1, "order_weight": 0, "order_output": 1}
+    content = contrib.model("QOrderedAttention", inputs, {"y": np.int8}, **options, **orders)
+    (actual,) = contrib.run_tenon(content, inputs)
+    assert np.abs(actual.astype(int) - expected.astype(int)).max() <= 1
+    assert (actual != expected).mean() < 0.02
+
+
+def test_ordered_longformer_attention() -> None:
+    batch, length, hidden = 2, 12, 16
+    x, x_scale, y_scale = integers(np.int8, batch, length, hidden), scalar(0.02), scalar(0.015)
+    weights = [integers(np.int8, hidden, 3 * hidden, seed=s) for s in (1, 2)]
+    w_scale, biases = scalar(0.004), [floats(3 * hidden, seed=s) for s in (3, 4)]
+    mask = np.zeros((batch, length), np.float16)
+    mask[:, -1] = -10000
+    flags = np.zeros((batch, length), np.int32)
+    flags[:, 0] = 1
+    by_columns = [ordered(w, 0).reshape(w.shape) for w in weights]
+    inputs = [
+        *(x, x_scale, by_columns[0], w_scale, biases[0], scalar(1), scalar(0.1), mask),
+        *(by_columns[1], w_scale, biases[1], scalar(0.1), flags, y_scale),
+    ]
+    options = {"num_heads": 2, "window": 3}
+    floats_in = [x * x_scale, *(w * w_scale for w in weights)]
+    plain_inputs = [floats_in[0], floats_in[1], biases[0], mask.astype(np.float32)]
+    plain_inputs += [floats_in[2], biases[1], flags]
+    plain = contrib.model("LongformerAttention", plain_inputs, {"y": np.float32}, **options)
+    expected = to_int8(contrib.run_tenon(plain, plain_inputs)[0], y_scale)
+    orders = {"order_input": 1, "order_weight": 0, "order_global_weight": 0, "order_output": 1}
+    content = contrib.model(
+        "QOrderedLongformerAttention", inputs, {"y": np.int8}, **options, **orders
+    )
+    (actual,) = contrib.run_tenon(content, inputs)
+    assert np.abs(actual.astype(int) - expected.astype(int)).max() <= 1
+    assert (actual != expected).mean() < 0.02
+
+
+@pytest.mark.parametrize("activation", ["NONE", "RELU", "GELU"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_gemm_float8(activation: str, dtype: type) -> None:
+    float8 = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.FLOAT8E4M3FN)
+    a, b = (floats(*shape, seed=1).astype(float8) for shape in ((5, 8), (6, 8)))
+    c = floats(5, 6, seed=2).astype(dtype)
+    scales = [np.array([s], np.float32) for s in (0.5, 3.0, 0.25)]
+    y = 0.7 * (a.astype(np.float32) * 0.5) @ (b.astype(np.float32).T * 3) + 0.3 * c
+    if activation == "RELU":
+        y = np.maximum(y, 0)
+    if activation == "GELU":
+        y = y / 2 * (1 + np.vectorize(math.erf)(y / np.sqrt(2)))
+    options = {"transB": 1, "alpha": 0.7, "beta": 0.3, "activation": activation}
+    options["dtype"] = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    inputs = [a.astype(np.float16), b.astype(np.float16), c, *scales]
+    expected = [(y * 0.25).astype(dtype)]
+    contrib.check("GemmFloat8", inputs, {"y": dtype}, expected, rtol=1e-2, atol=1e-2, **options)
