@@ -3,7 +3,7 @@
     python scripts/conformance/operators.py
 
 What stands there was tried: the generated cases of tests/conformance, in the newest version of each
-operator.
+operator. Of the operators of com.microsoft, a session over one node says whether there is a kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ sys.path.insert(0, str(ROOT / "tests" / "conformance"))
 
 import agreement  # noqa: E402
 import generated  # noqa: E402
-from onnx import defs  # noqa: E402
+import onnx  # noqa: E402
+from onnx import defs, helper  # noqa: E402
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_state  # noqa: E402
 
 
 def run_tenon(case: generated.Case) -> None:
@@ -69,6 +71,62 @@ def rows() -> list[str]:
     return lines
 
 
+# Of an attribute that a schema requires, by its type's name.
+SOME_ATTRIBUTE = {"INT": 1, "FLOAT": 1.0, "STRING": "x", "INTS": [1], "FLOATS": [1.0]}
+
+
+def contrib_model(schema: ort_state.schemadef.OpSchema) -> bytes:
+    """One node, with values of rank 4 of the first type that the schema allows each."""
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    number = {name.lower(): value for name, value in onnx.TensorProto.DataType.items()}
+
+    def value(formal: object, name: str) -> onnx.ValueInfoProto:
+        type_name = allowed.get(formal.typeStr, [formal.typeStr])[0]
+        element = type_name.removeprefix("tensor(").removesuffix(")")
+        return helper.make_tensor_value_info(name, number.get(element, 1), ["a", "b", "c", "d"])
+
+    needed = [not str(x.option).endswith("Optional") for x in schema.inputs]
+    inputs = [value(x, f"x{i}") for i, x in enumerate(schema.inputs) if needed[i]]
+    outputs = [value(y, f"y{i}") for i, y in enumerate(schema.outputs)][: max(1, schema.min_output)]
+    attributes = {
+        name: SOME_ATTRIBUTE[str(attribute.type).rpartition(".")[2]]
+        for name, attribute in schema.attributes.items()
+        if attribute.required and str(attribute.type).rpartition(".")[2] in SOME_ATTRIBUTE
+    }
+    names = [f"x{i}" if is_needed else "" for i, is_needed in enumerate(needed)]
+    results = [y.name for y in outputs]
+    node = helper.make_node(schema.name, names, results, domain=schema.domain, **attributes)
+    graph = helper.make_graph([node], "graph", inputs, outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(schema.domain, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
+def has_kernel(model: bytes) -> bool:
+    import tenon  # noqa: PLC0415
+
+    try:
+        tenon.InferenceSession(model)
+    except Exception as error:
+        return "no provider has a kernel" not in str(error)
+    return True
+
+
+def contrib_rows() -> list[str]:
+    kernels = {
+        kernel.op_name
+        for kernel in ort_state.get_all_opkernel_def()
+        if kernel.domain == "com.microsoft" and kernel.provider == "CPUExecutionProvider"
+    }
+    schemas = {
+        x.name: x for x in ort_state.get_all_operator_schema() if x.domain == "com.microsoft"
+    }
+    lines = []
+    for name, schema in sorted(schemas.items()):
+        cells = [has_kernel(contrib_model(schema)), name in kernels]
+        lines.append("| " + " | ".join([name, *("yes" if cell else "" for cell in cells)]) + " |")
+    return lines
+
+
 def main() -> None:
     warnings.filterwarnings("ignore")
     onnx, ort = importlib.metadata.version("onnx"), importlib.metadata.version("onnxruntime")
@@ -82,7 +140,17 @@ the schemas of onnx {onnx}; an empty cell means that there is no such case.
 | operator | versions | types | tenon | onnxruntime |
 | --- | --- | ---: | --- | --- |
 """
-    DOCUMENT.write_text(header + "\n".join(rows()) + "\n")
+    contrib = f"""
+
+## com.microsoft
+
+Which operators of this domain have a kernel in Tenon, and in the CPU provider of onnxruntime {ort}.
+
+| operator | tenon | onnxruntime |
+| --- | --- | --- |
+"""
+    table = header + "\n".join(rows())
+    DOCUMENT.write_text(table + contrib + "\n".join(contrib_rows()) + "\n")
 
 
 if __name__ == "__main__":
