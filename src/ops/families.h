@@ -11,6 +11,7 @@ namespace tenon {
 extern const std::span<const OpRow> kAffineGridFamily;
 extern const std::span<const OpRow> kArgReduceFamily;
 extern const std::span<const OpRow> kAttentionFamily;
+extern const std::span<const OpRow> kBeamSearchFamily;
 extern const std::span<const OpRow> kBiasActivationFamily;
 extern const std::span<const OpRow> kBinaryFamily;
 extern const std::span<const OpRow> kBitwiseFamily;
@@ -39,6 +40,7 @@ extern const std::span<const OpRow> kExpandFamily;
 extern const std::span<const OpRow> kFlexAttentionFamily;
 extern const std::span<const OpRow> kGatherFamily;
 extern const std::span<const OpRow> kGemmFamily;
+extern const std::span<const OpRow> kGreedySearchFamily;
 extern const std::span<const OpRow> kGridSampleFamily;
 extern const std::span<const OpRow> kGroupNormFamily;
 extern const std::span<const OpRow> kGroupQueryAttentionFamily;

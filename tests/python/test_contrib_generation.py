@@ -1,0 +1,443 @@
+"""Generation operators of com.microsoft with small models in their attributes, beside onnxruntime:
+BeamSearch, GreedySearch, Sampling."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import tenon
+from onnx import GraphProto, TensorProto, helper, numpy_helper
+
+VOCABULARY, HIDDEN, HEADS, SIZE = 23, 16, 2, 8
+END, PAD, START = 21, 22, 20
+PROMPT = 5
+MICROSOFT = "com.microsoft"
+FLOAT, INT32 = TensorProto.FLOAT, TensorProto.INT32
+
+Inputs = dict[str, np.ndarray]
+
+
+def weights(seed: int, **shapes: tuple[int, ...]) -> list[TensorProto]:
+    rng = np.random.default_rng(seed)
+    return [
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+        for name, shape in shapes.items()
+    ]
+
+
+def value(name: str, element_type: int, *shape: int | str) -> Any:
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def gpt(seed: int = 0, name: str = "decoder") -> GraphProto:
+    """One layer with the attention of com.microsoft, as GPT-2 has it."""
+    nodes = [
+        helper.make_node("Gather", ["tokens", "input_ids"], ["token"]),
+        helper.make_node("Gather", ["places", "position_ids"], ["place"]),
+        helper.make_node("Add", ["token", "place"], ["x"]),
+        helper.make_node(
+            "Attention",
+            ["x", "qkv", "bias", "attention_mask", "past_0"],
+            ["attended", "present_0"],
+            domain=MICROSOFT,
+            num_heads=HEADS,
+            unidirectional=1,
+        ),
+        helper.make_node("Add", ["x", "attended"], ["y"]),
+        helper.make_node("MatMul", ["y", "head"], ["logits"]),
+    ]
+    past = ["batch", HEADS]
+    return helper.make_graph(
+        nodes,
+        name,
+        [
+            value("input_ids", INT32, "batch", "length"),
+            value("position_ids", INT32, "batch", "length"),
+            value("attention_mask", INT32, "batch", "total"),
+            value("past_0", FLOAT, 2, *past, "past", SIZE),
+        ],
+        [
+            value("logits", FLOAT, "batch", "length", VOCABULARY),
+            value("present_0", FLOAT, 2, *past, "total", SIZE),
+        ],
+        weights(
+            seed,
+            tokens=(VOCABULARY, HIDDEN),
+            places=(64, HIDDEN),
+            qkv=(HIDDEN, 3 * HIDDEN),
+            bias=(3 * HIDDEN,),
+            head=(HIDDEN, VOCABULARY),
+        ),
+    )
+
+
+def split_heads(x: str, y: str) -> list:
+    return [
+        helper.make_node("Reshape", [x, "by_head"], [f"{y}_r"]),
+        helper.make_node("Transpose", [f"{y}_r"], [y], perm=[0, 2, 1, 3]),
+    ]
+
+
+def attend(q: str, k: str, v: str, y: str, mask: str = "") -> list:
+    """softmax(q k + mask) v over heads, [batch, length, hidden]."""
+    nodes = [
+        helper.make_node("Transpose", [k], [f"{y}_kt"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", [q, f"{y}_kt"], [f"{y}_qk"]),
+    ]
+    if mask:
+        nodes.append(helper.make_node("Add", [f"{y}_qk", mask], [f"{y}_masked"]))
+    nodes += [
+        helper.make_node("Softmax", [nodes[-1].output[0]], [f"{y}_p"], axis=-1),
+        helper.make_node("MatMul", [f"{y}_p", v], [f"{y}_pv"]),
+        helper.make_node("Transpose", [f"{y}_pv"], [f"{y}_t"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", [f"{y}_t", "joined"], [y]),
+    ]
+    return nodes
+
+
+def decoder_nodes(past: bool) -> list:
+    """A T5-like decoder layer over input `tokens_in`; cross_k and cross_v are the encoder's."""
+    nodes = [helper.make_node("Gather", ["tokens", "tokens_in"], ["x"])]
+    for part in "qkv":
+        nodes.append(helper.make_node("MatMul", ["x", f"self_{part}"], [f"s{part}_m"]))
+        nodes += split_heads(f"s{part}_m", f"s{part}")
+    if past:
+        for part, name in (("k", "key"), ("v", "value")):
+            pair = [f"past_{name}_self_0", f"s{part}"]
+            nodes.append(helper.make_node("Concat", pair, [f"present_{name}_self_0"], axis=2))
+    else:
+        for part, name in (("k", "key"), ("v", "value")):
+            nodes.append(helper.make_node("Identity", [f"s{part}"], [f"present_{name}_self_0"]))
+    nodes += attend("sq", "present_key_self_0", "present_value_self_0", "self_y")
+    nodes.append(helper.make_node("Add", ["x", "self_y"], ["x2"]))
+    nodes.append(helper.make_node("MatMul", ["x2", "cross_q"], ["cq_m"]))
+    nodes += split_heads("cq_m", "cq")
+    nodes += [
+        helper.make_node("Cast", ["encoder_attention_mask"], ["mask_f"], to=FLOAT),
+        helper.make_node("Sub", ["mask_f", "one"], ["mask_1"]),
+        helper.make_node("Mul", ["mask_1", "large"], ["mask_2"]),
+        helper.make_node("Unsqueeze", ["mask_2", "axes"], ["mask_4"]),
+    ]
+    nodes += attend("cq", "cross_k", "cross_v", "cross_y", "mask_4")
+    nodes.append(helper.make_node("Add", ["x2", "cross_y"], ["x3"]))
+    nodes.append(helper.make_node("MatMul", ["x3", "head"], ["logits"]))
+    return nodes
+
+
+SQUARE = (HIDDEN, HIDDEN)
+
+
+def t5_weights() -> list[TensorProto]:
+    return [
+        *weights(
+            3,
+            tokens=(VOCABULARY, HIDDEN),
+            encode=SQUARE,
+            self_q=SQUARE,
+            self_k=SQUARE,
+            self_v=SQUARE,
+            cross_q=SQUARE,
+            cross_wk=SQUARE,
+            cross_wv=SQUARE,
+            head=(HIDDEN, VOCABULARY),
+        ),
+        numpy_helper.from_array(np.array([0, 0, HEADS, SIZE]), "by_head"),
+        numpy_helper.from_array(np.array([0, 0, HIDDEN]), "joined"),
+        numpy_helper.from_array(np.array([1, 2]), "axes"),
+        numpy_helper.from_array(np.float32(1), "one"),
+        numpy_helper.from_array(np.float32(10000), "large"),
+    ]
+
+
+def cache(kind: str, *, past: bool) -> list:
+    """Keys and values of the decoder itself or of the encoder."""
+    length = "past" if past else "length"
+    prefix = "past" if past else "present"
+    return [
+        value(f"{prefix}_{name}_{kind}_0", FLOAT, "batch", HEADS, length, SIZE)
+        for name in ("key", "value")
+    ]
+
+
+def t5_encoder() -> GraphProto:
+    nodes = [
+        helper.make_node("Gather", ["tokens", "encoder_input_ids"], ["e0"]),
+        helper.make_node("MatMul", ["e0", "encode"], ["e1"]),
+        helper.make_node("Tanh", ["e1"], ["encoder_hidden_states"]),
+        helper.make_node("MatMul", ["encoder_hidden_states", "cross_wk"], ["ck_m"]),
+        helper.make_node("MatMul", ["encoder_hidden_states", "cross_wv"], ["cv_m"]),
+        *split_heads("ck_m", "cross_k"),
+        *split_heads("cv_m", "cross_v"),
+        helper.make_node("Identity", ["cross_k"], ["present_key_cross_0"]),
+        helper.make_node("Identity", ["cross_v"], ["present_value_cross_0"]),
+        helper.make_node("Identity", ["decoder_input_ids"], ["tokens_in"]),
+        *decoder_nodes(past=False),
+    ]
+    return helper.make_graph(
+        nodes,
+        "encoder",
+        [
+            value("encoder_input_ids", INT32, "batch", "source"),
+            value("encoder_attention_mask", INT32, "batch", "source"),
+            value("decoder_input_ids", INT32, "batch", 1),
+        ],
+        [
+            value("logits", FLOAT, "batch", 1, VOCABULARY),
+            value("encoder_hidden_states", FLOAT, "batch", "source", HIDDEN),
+            *cache("self", past=False),
+            *cache("cross", past=False),
+        ],
+        t5_weights(),
+    )
+
+
+def t5_decoder() -> GraphProto:
+    nodes = [
+        helper.make_node("Identity", ["input_ids"], ["tokens_in"]),
+        helper.make_node("Identity", ["past_key_cross_0"], ["cross_k"]),
+        helper.make_node("Identity", ["past_value_cross_0"], ["cross_v"]),
+        *decoder_nodes(past=True),
+    ]
+    return helper.make_graph(
+        nodes,
+        "decoder",
+        [
+            value("input_ids", INT32, "batch", 1),
+            value("encoder_attention_mask", INT32, "batch", "source"),
+            value("encoder_hidden_states", FLOAT, "batch", "source", HIDDEN),
+            *cache("self", past=True),
+            *cache("cross", past=True),
+        ],
+        [value("logits", FLOAT, "batch", 1, VOCABULARY), *cache("self", past=False)],
+        t5_weights(),
+    )
+
+
+def model(op: str, inputs: Inputs, formals: list[str], outputs: int, **attributes: Any) -> bytes:
+    types = {np.dtype(np.int32): INT32, np.dtype(np.float32): FLOAT}
+    names = [f"{name}_" if name in inputs else "" for name in formals]
+    while not names[-1]:
+        names.pop()
+    made = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(
+        op, names, made, domain=MICROSOFT, eos_token_id=END, pad_token_id=PAD, **attributes
+    )
+    graph = helper.make_graph(
+        [node],
+        "graph",
+        [value(f"{name}_", types[x.dtype], *x.shape) for name, x in inputs.items()],
+        [value(name, INT32 if i == 0 else FLOAT) for i, name in enumerate(made)],
+    )
+    for output in graph.output:
+        output.type.tensor_type.ClearField("shape")
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+def feeds_of(inputs: Inputs) -> Inputs:
+    """By the names in the model, which differ from those in the subgraphs."""
+    return {f"{name}_": x for name, x in inputs.items()}
+
+
+def check(content: bytes, inputs: Inputs) -> list[np.ndarray]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    feeds = feeds_of(inputs)
+    expected = onnxruntime.InferenceSession(content, options).run(None, feeds)
+    session = tenon.InferenceSession(content)
+    for _ in range(2):
+        actual = session.run(None, feeds)
+        for a, e in zip(actual, expected, strict=True):
+            assert a.dtype == e.dtype
+            if a.ndim == 2 and a.dtype == np.int32:
+                # onnxruntime leaves what follows the end of all sequences as it was in memory.
+                ended = [i for i in range(PROMPT, a.shape[1]) if (a[:, i:] == PAD).all()]
+                end = ended[0] + 1 if ended else a.shape[1]
+                np.testing.assert_array_equal(a[:, :end], e[:, :end])
+            elif a.dtype == np.int32:
+                np.testing.assert_array_equal(a, e)
+            else:
+                np.testing.assert_allclose(a, e, 1e-4, 1e-4)
+    return expected
+
+
+def number(x: float, dtype: type = np.int32) -> np.ndarray:
+    return np.array([x], dtype)
+
+
+def prompts(batch: int = 3, padded: bool = True, seed: int = 1) -> np.ndarray:
+    ids = np.random.default_rng(seed).integers(0, START, (batch, PROMPT)).astype(np.int32)
+    if padded and batch > 1:
+        ids[0, :2] = PAD
+    return ids
+
+
+def masks(batch: int = 3) -> Inputs:
+    rng = np.random.default_rng(8)
+    allowed = (rng.random(VOCABULARY) < 0.7).astype(np.int32)
+    allowed[END] = 1
+    first = (rng.random((batch, VOCABULARY)) < 0.5).astype(np.int32)
+    first[:, END] = 1
+    return {"vocab_mask": allowed, "prefix_vocab_mask": first}
+
+
+BEAM = [
+    "input_ids",
+    "max_length",
+    "min_length",
+    "num_beams",
+    "num_return_sequences",
+    "length_penalty",
+    "repetition_penalty",
+    "vocab_mask",
+    "prefix_vocab_mask",
+    "attention_mask",
+]
+GREEDY = [
+    "input_ids",
+    "max_length",
+    "min_length",
+    "repetition_penalty",
+    "vocab_mask",
+    "prefix_vocab_mask",
+    "attention_mask",
+    "presence_mask",
+    "seed",
+]
+
+# Inputs and attributes besides the defaults.
+BEAM_CASES: dict[str, tuple[Inputs, dict[str, int]]] = {
+    "plain": ({}, {}),
+    "two_beams": ({"num_beams": number(2)}, {}),
+    "one_beam": ({"num_beams": number(1), "num_return_sequences": number(1)}, {}),
+    "five_beams": ({"num_beams": number(5), "num_return_sequences": number(4)}, {}),
+    "short_is_good": ({"length_penalty": number(0.2, np.float32)}, {}),
+    "long_is_good": ({"length_penalty": number(2.5, np.float32)}, {}),
+    "penalty": ({"repetition_penalty": number(1.7, np.float32)}, {}),
+    "min_length": ({"min_length": number(12)}, {}),
+    "ngrams": ({}, {"no_repeat_ngram_size": 2}),
+    "no_token_twice": ({}, {"no_repeat_ngram_size": 1}),
+    "stops_early": ({}, {"early_stopping": 1}),
+    "masks": (masks(), {}),
+    "vocabulary": ({}, {"vocab_size": VOCABULARY}),
+}
+
+
+def beam_inputs(ids: np.ndarray, more: Inputs) -> Inputs:
+    defaults = {
+        "input_ids": ids,
+        "max_length": number(16),
+        "min_length": number(0),  # onnxruntime fails without
+        "num_beams": number(3),
+        "num_return_sequences": number(2),
+        "length_penalty": number(1, np.float32),
+        "repetition_penalty": number(1, np.float32),
+    }
+    if int(more.get("num_beams", number(3))[0]) == 1:
+        more = {**more, "num_return_sequences": number(1)}
+    return {**defaults, **more}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", BEAM_CASES)
+def test_beam_search(name: str, seed: int) -> None:
+    more, attributes = BEAM_CASES[name]
+    inputs = beam_inputs(prompts(seed=seed), more)
+    content = model("BeamSearch", inputs, BEAM, 2, decoder=gpt(seed), **attributes)
+    check(content, inputs)
+
+
+def test_beam_search_with_all_scores() -> None:
+    inputs = beam_inputs(prompts(2), {})
+    check(model("BeamSearch", inputs, BEAM, 3, decoder=gpt(2)), inputs)
+
+
+def test_beam_search_with_mask_and_first_decoder() -> None:
+    ids = prompts(padded=False)
+    mask = np.ones_like(ids)
+    mask[1, :3] = 0
+    inputs = beam_inputs(ids, {"attention_mask": mask})
+    graphs = {"decoder": gpt(1), "init_decoder": gpt(1, "first")}
+    check(model("BeamSearch", inputs, BEAM, 1, **graphs), inputs)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", BEAM_CASES)
+def test_beam_search_of_t5(name: str, seed: int) -> None:
+    more, attributes = BEAM_CASES[name]
+    inputs = beam_inputs(prompts(seed=seed), more)
+    content = model(
+        "BeamSearch",
+        inputs,
+        BEAM,
+        2,
+        encoder=t5_encoder(),
+        decoder=t5_decoder(),
+        model_type=1,
+        decoder_start_token_id=START,
+        **attributes,
+    )
+    check(content, inputs)
+
+
+GREEDY_CASES: dict[str, tuple[Inputs, dict[str, int]]] = {
+    "plain": ({}, {}),
+    "penalty": ({"repetition_penalty": number(1.7, np.float32)}, {}),
+    "min_length": ({"min_length": number(12)}, {}),
+    "ngrams": ({}, {"no_repeat_ngram_size": 2}),
+    "no_token_twice": ({}, {"no_repeat_ngram_size": 1}),
+    "masks": (masks(), {}),
+}
+
+
+@functools.cache
+def greedy_inputs(seed: int) -> Inputs:
+    return {
+        "input_ids": prompts(seed=seed),
+        "max_length": number(18),
+        "min_length": number(0),
+        "repetition_penalty": number(1, np.float32),
+    }
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", GREEDY_CASES)
+def test_greedy_search(name: str, seed: int) -> None:
+    more, attributes = GREEDY_CASES[name]
+    inputs = {**greedy_inputs(seed), **more}
+    content = model("GreedySearch", inputs, GREEDY[:7], 1, decoder=gpt(seed), **attributes)
+    check(content, inputs)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("custom", [0, 1])
+@pytest.mark.parametrize("top_p", [0.3, 0.8])
+@pytest.mark.parametrize("temperature", [0.7, 3.0])
+def test_sampling(seed: int, custom: int, top_p: float, temperature: float) -> None:
+    inputs = {**greedy_inputs(seed), "seed": number(seed)}
+    content = model(
+        "Sampling",
+        inputs,
+        GREEDY,
+        1,
+        decoder=gpt(seed),
+        custom=custom,
+        top_p=top_p,
+        temperature=temperature,
+        min_tokens_to_keep=1,
+    )
+    check(content, inputs)
+
+
+def test_refuses_what_it_cannot_search() -> None:
+    inputs = beam_inputs(prompts(), {})
+    session = tenon.InferenceSession(model("BeamSearch", inputs, BEAM, 1, decoder=gpt()))
+    for name, wrong in {"max_length": 5, "num_beams": 0, "num_return_sequences": 4}.items():
+        with pytest.raises(Exception, match="expected a number in"):
+            session.run(None, feeds_of({**inputs, name: number(wrong)}))
+    with pytest.raises(Exception, match="expected a penalty above 0"):
+        session.run(None, feeds_of({**inputs, "repetition_penalty": number(0, np.float32)}))
