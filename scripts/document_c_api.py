@@ -1,0 +1,137 @@
+"""Writes docs/c-api.md: every slot of the C tables, whether it is implemented, and a test that
+calls it.
+
+Runs each test of the given programs with tests/capi/call_recorder.cpp preloaded, which notes the
+slots that are called. With --check nothing is written: the exit status is 1, and the differences
+are named, if a slot's status in the file is not that of the sources.
+
+Usage: document_c_api.py RECORDER PROGRAM...
+       document_c_api.py --check
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/c-api.md"
+# In the order of the recorder.
+TABLES = ("OrtApi", "OrtModelEditorApi", "OrtCompileApi", "OrtEpApi", "OrtInteropApi")
+HEAD = """# The C interface, slot by slot
+
+`include/onnxruntime_c_api.h` declares the tables; what a slot does is said there. This page is
+written by `./dev document`: it runs every test of the interface and notes the slots that it
+calls. Not noted is what plugin libraries, custom operators and other processes call: the Python
+tests, onnxruntime-node, the transcripts.
+
+"""
+
+
+def slots() -> dict[str, list[str]]:
+    """Names of the slots of each table, in order."""
+    pattern = re.compile(r"^ABI_SLOT\((\w+), (\w+), (\d+),", re.MULTILINE)
+    text = (ROOT / "src/capi/abi_slots.inc").read_text()
+    names: dict[str, list[str]] = {table: [] for table in TABLES}
+    for table, name, _ in sorted(pattern.findall(text), key=lambda row: int(row[2])):
+        if table in names:
+            names[table].append(name)
+    return names
+
+
+def implemented() -> set[tuple[str, str]]:
+    """Table and name of the slots behind which there is a function."""
+    text = (ROOT / "src/capi/implemented_slots.inc").read_text()
+    return set(re.findall(r"^IMPLEMENTED\((\w+), (\w+)\)", text, re.MULTILINE))
+
+
+def tests_of(program: str) -> list[str]:
+    """Names of a program's tests. Those that read the tables themselves are left out."""
+    listing = subprocess.run(
+        [program, "--gtest_list_tests"], check=True, capture_output=True, text=True
+    ).stdout
+    names, suite = [], ""
+    for line in listing.splitlines():
+        if not line.startswith(" "):
+            suite = line.split("#")[0].strip()
+        else:
+            names.append(suite + line.split("#")[0].strip())
+    return [name for name in names if not name.startswith("ApiTableTest.")]
+
+
+def record(recorder: str, programs: list[str]) -> dict[tuple[int, int], str]:
+    """For each slot that is called, by table and number, the first test that does."""
+    callers: dict[tuple[int, int], str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        calls = pathlib.Path(folder) / "calls"
+        environment = {**os.environ, "LD_PRELOAD": recorder, "TENON_CALLS": str(calls)}
+        for program in programs:
+            for test in tests_of(program):
+                calls.unlink(missing_ok=True)
+                subprocess.run(
+                    [program, f"--gtest_filter={test}"],
+                    env=environment,
+                    check=False,  # some look for files beside the library, which the recorder is
+                    stdout=subprocess.DEVNULL,
+                )
+                if not calls.exists():
+                    continue
+                for line in calls.read_text().splitlines():
+                    table, slot = map(int, line.split())
+                    callers.setdefault((table, slot), test)
+    return callers
+
+
+def status_of(table: str, name: str, present: set[tuple[str, str]]) -> str:
+    """What the page says of a slot."""
+    return "implemented" if (table, name) in present else "not implemented"
+
+
+def write(callers: dict[tuple[int, int], str]) -> None:
+    """Writes the page."""
+    present = implemented()
+    text = HEAD
+    for number, (table, names) in enumerate(slots().items()):
+        done = sum((table, name) in present for name in names)
+        called = sum((number, i) in callers for i in range(len(names)))
+        text += (
+            f"## {table}\n\n{len(names)} slots, {done} implemented, {called} called by a test.\n\n"
+        )
+        text += "| slot | name | status | called by |\n| ---: | --- | --- | --- |\n"
+        for i, name in enumerate(names):
+            test = callers.get((number, i), "-")
+            text += f"| {i} | `{name}` | {status_of(table, name, present)} | {test} |\n"
+        text += "\n"
+    PAGE.write_text(text.rstrip() + "\n")
+
+
+def check() -> int:
+    """Compares the page with the sources."""
+    sections = re.split(r"^## (\w+)$", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    pages = dict(zip(sections[::2], sections[1::2], strict=True))
+    present = implemented()
+    problems = 0
+    for table, names in slots().items():
+        pattern = re.compile(r"^\| \d+ \| `(\w+)` \| ([a-z ]+) \|", re.MULTILINE)
+        rows = dict(pattern.findall(pages.get(table, "")))
+        for name in names:
+            status = status_of(table, name, present)
+            if rows.get(name) != status:
+                print(f"docs/c-api.md: {name} is {rows.get(name, 'missing')}, expected {status}")
+                problems += 1
+    return min(problems, 1)
+
+
+def main() -> int:
+    """The exit status."""
+    if sys.argv[1:] == ["--check"]:
+        return check()
+    recorder, *programs = sys.argv[1:]
+    write(record(recorder, programs))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
