@@ -5,6 +5,7 @@
 #include "kernels/conv_general.h"
 #include "ops/conv_shapes.h"
 #include "ops/families.h"
+#include "ops/general_window.h"
 #include "ops/plain_conv.h"
 
 namespace tenon {
@@ -89,7 +90,7 @@ Status InferTransposed(const ConvTransposeAttrs& attrs, ShapeContext& context, s
   const Dim channels = w[1] * Dim(attrs.group);
   TENON_RETURN_IF_ERROR(CheckConvBias(context, channels, bias));
   TENON_ASSIGN_OR_RETURN(const Shape kernel, KernelShapeOf(attrs, w));
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, kernel.dims()));
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, kernel.dims(), kMostWindowRank));
   TENON_RETURN_IF_ERROR(CheckOutputAttrs(attrs, window.rank));
   SymbolicShape y = {x[0], channels};
   for (size_t i = 0; i < window.rank; ++i) {
@@ -136,11 +137,59 @@ Result<kernels::ConvGeneralShape> TransposedShape(const ConvTransposeAttrs& attr
   return shape;
 }
 
+// Over more axes than the kernels serve: every input element adds its window to the output. T:
+// float or double.
+template <class T>
+Status RunGeneral(const ConvTransposeAttrs& attrs, size_t bias_input, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& w = context.Input(1);
+  Tensor& y = context.Output(0);
+  TENON_ASSIGN_OR_RETURN(const Window window,
+                         MakeWindow(attrs, w.shape().dims().subspan(2), kMostWindowRank));
+  // Seen from its output, the window walks over it as that of a Conv does over its input.
+  GeneralWindow general;
+  general.rank = window.rank;
+  for (size_t i = 0; i < window.rank; ++i) {
+    const int64_t in = x.shape()[i + 2];
+    TENON_ASSIGN_OR_RETURN(const OutputDim dim, TransposedDim(attrs, window, i, Dim(in)));
+    general.dims[i] = {
+        static_cast<size_t>(y.shape()[i + 2]),    static_cast<size_t>(in),
+        static_cast<size_t>(dim.window.kernel),   static_cast<size_t>(dim.window.stride),
+        static_cast<size_t>(dim.window.dilation), static_cast<size_t>(dim.window.pad_begin)};
+  }
+  const auto channels = static_cast<size_t>(y.shape()[1]);
+  const auto width = static_cast<size_t>(w.shape()[1]);  // output channels of a group
+  const auto in_channels = static_cast<size_t>(x.shape()[1]);
+  const size_t depth = in_channels / static_cast<size_t>(attrs.group);
+  const size_t in = general.output_size(), out = general.input_size();
+  const size_t taps = general.kernel_size();
+  const T* bias = context.HasInput(bias_input) ? context.Input(bias_input).data<T>() : nullptr;
+  const auto planes = static_cast<size_t>(y.shape()[0]) * channels;
+  return context.ForEachTask(planes, out * sizeof(double), [&](size_t plane, std::byte* scratch) {
+    const size_t image = plane / channels, channel = plane % channels;
+    auto* const sums = reinterpret_cast<double*>(scratch);
+    std::fill_n(sums, out, bias ? bias[channel] : 0);
+    for (size_t c = channel / width * depth; c < (channel / width + 1) * depth; ++c) {
+      const T* values = x.data<T>() + (image * in_channels + c) * in;
+      const T* weights = w.data<T>() + (c * width + channel % width) * taps;
+      for (size_t i = 0; i < in; ++i) {
+        general.ForEachTap(i, [&](const GeneralWindow::Tap& tap) {
+          if (!tap.is_inside) return;
+          sums[tap.offset] += static_cast<double>(values[i]) * weights[tap.index];
+        });
+      }
+    }
+    std::transform(sums, sums + out, y.data<T>() + plane * out,
+                   [](double sum) { return static_cast<T>(sum); });
+  });
+}
+
 Status RunFloats(const ConvTransposeAttrs& attrs, size_t bias, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const Tensor& w = context.Input(1);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
+  if (x.rank() > kMaxWindowRank + 2) return RunGeneral<float>(attrs, bias, context);
   kernels::ConvGeneralArgs args;
   TENON_ASSIGN_OR_RETURN(args.shape, TransposedShape(attrs, x.shape(), w.shape(), y.shape()));
   args.in = x.data<float>();
@@ -157,6 +206,7 @@ Status RunDoubles(const ConvTransposeAttrs& attrs, size_t bias_input, KernelCont
   const Tensor& w = context.Input(1);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
+  if (x.rank() > kMaxWindowRank + 2) return RunGeneral<double>(attrs, bias_input, context);
   TENON_ASSIGN_OR_RETURN(const kernels::ConvGeneralShape shape,
                          TransposedShape(attrs, x.shape(), w.shape(), y.shape()));
   const double* bias =

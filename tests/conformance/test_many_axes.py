@@ -126,6 +126,30 @@ def test_conv(window: dict, group: int, dtype: type) -> None:
     np.testing.assert_allclose(y, product + bias.reshape(-1, *[1] * (x.ndim - 2)), **near)
 
 
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_conv_transpose(window: dict, group: int, dtype: type) -> None:
+    """It is the transpose of Conv: for all x and y, <Conv(x), y> = <x, ConvTranspose(y)>."""
+    x = input_of(window, 4, dtype)
+    w = numbers(6, 4 // group, *window["kernel_shape"], seed=4, dtype=dtype)
+    (y,) = run("Conv", [x, w], group=group, **window)
+    other = numbers(*y.shape, seed=6, dtype=dtype)
+    bias = numbers(4, seed=5, dtype=dtype)
+    # Its own output may be smaller than x, whose last elements no window reached.
+    (back,) = run("ConvTranspose", [other, w], group=group, **window)
+    reached = tuple(slice(0, size) for size in back.shape)
+    np.testing.assert_allclose(
+        np.vdot(y.astype(np.float64), other),
+        np.vdot(x[reached].astype(np.float64), back),
+        rtol=1e-3 if dtype == np.float32 else 1e-9,
+    )
+    (shifted,) = run("ConvTranspose", [other, w, bias], group=group, **window)
+    near = 1e-2 if dtype == np.float32 else 1e-9
+    shift = np.broadcast_to(bias.reshape(-1, *[1] * (x.ndim - 2)), back.shape)
+    np.testing.assert_allclose(shifted - back, shift, atol=near)
+
+
 @pytest.mark.parametrize(
     ("activation", "formula"),
     [
