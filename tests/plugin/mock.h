@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <onnxruntime_cxx_api.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,12 @@ class MockTest : public testing::Test {
       takers.emplace_back(name);
     }
     return takers;
+  }
+
+  // Where the mock's record has the slot for the first time.
+  static size_t FirstCall(const char* slot) {
+    const std::vector<std::string>& calls = Mock().calls;
+    return static_cast<size_t>(std::find(calls.begin(), calls.end(), slot) - calls.begin());
   }
 
   static std::vector<float> Run(Ort::Session& session, std::vector<float> x) {

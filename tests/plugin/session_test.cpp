@@ -2,7 +2,6 @@
 // section 5, provider-lifecycle).
 #include <tenon_c_api.h>
 
-#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -125,13 +124,9 @@ TEST_F(PluginSessionTest, IsToldOfRunsAndOfTheEnd) {
   EXPECT_EQ(Mock().Count("Sync"), 0) << "the extension takes its place";
   EXPECT_EQ(Mock().end_reason, 0u);
   EXPECT_EQ(Mock().completed_runs, 2u);
-  const std::vector<std::string>& calls = Mock().calls;
-  const auto at = [&](const char* slot) {
-    return std::find(calls.begin(), calls.end(), slot) - calls.begin();
-  };
-  EXPECT_LT(at("OnSessionEnd"), at("ReleaseState"));
-  EXPECT_LT(at("ReleaseState"), at("ReleaseNodeComputeInfos"));
-  EXPECT_LT(at("ReleaseNodeComputeInfos"), at("ReleaseEp"));
+  EXPECT_LT(FirstCall("OnSessionEnd"), FirstCall("ReleaseState"));
+  EXPECT_LT(FirstCall("ReleaseState"), FirstCall("ReleaseNodeComputeInfos"));
+  EXPECT_LT(FirstCall("ReleaseNodeComputeInfos"), FirstCall("ReleaseEp"));
 }
 
 // PL-37: a failure at the end changes nothing.
@@ -258,13 +253,9 @@ TEST_F(PluginSessionTest, StreamsEndAfterTheProvidersRun) {
   Ort::Session session = Open(SquareModel(), OptionsForMock());
   Mock().calls.clear();
   Run(session, {1});
-  const std::vector<std::string>& calls = Mock().calls;
-  const auto at = [&](const char* slot) {
-    return std::find(calls.begin(), calls.end(), slot) - calls.begin();
-  };
-  EXPECT_LT(at("OnRunStart"), at("Compute"));
-  EXPECT_LT(at("Compute"), at("OnRunEnd"));
-  EXPECT_LT(at("OnRunEnd"), at("OnSessionRunEnd"));
+  EXPECT_LT(FirstCall("OnRunStart"), FirstCall("Compute"));
+  EXPECT_LT(FirstCall("Compute"), FirstCall("OnRunEnd"));
+  EXPECT_LT(FirstCall("OnRunEnd"), FirstCall("OnSessionRunEnd"));
 }
 
 // PL-44, PL-45: by the host's function, which the exported one does not rule out.
@@ -366,12 +357,8 @@ TEST_F(PluginSessionTest, ItsProfilerSeesPairsAndEndsOnce) {
   EXPECT_EQ(Mock().Count("StartEvent"), Mock().Count("StopEvent"));
   EXPECT_EQ(Mock().Count("EndProfiling"), 1);
   EXPECT_EQ(Mock().Count("ReleaseProfiler"), 1);
-  const std::vector<std::string>& calls = Mock().calls;
-  const auto at = [&](const char* slot) {
-    return std::find(calls.begin(), calls.end(), slot) - calls.begin();
-  };
-  EXPECT_LT(at("EndProfiling"), at("ReleaseProfiler"));
-  EXPECT_LT(at("ReleaseProfiler"), at("ReleaseEp"));
+  EXPECT_LT(FirstCall("EndProfiling"), FirstCall("ReleaseProfiler"));
+  EXPECT_LT(FirstCall("ReleaseProfiler"), FirstCall("ReleaseEp"));
 }
 
 // PR-37: what its profiler fails at affects no run.
@@ -413,13 +400,9 @@ TEST_F(PluginSessionTest, WaitsAreMarkedFirstAndTheirFailuresAreTheRuns) {
     Ort::Session session = Open(SquareModel(), OptionsForMock());
     Mock().calls.clear();
     Run(session, {1});
-    const std::vector<std::string>& calls = Mock().calls;
-    const auto at = [&](const char* slot) {
-      return std::find(calls.begin(), calls.end(), slot) - calls.begin();
-    };
-    EXPECT_LT(at("Compute"), at("CreateNotification"));
-    EXPECT_LT(at("CreateNotification"), at("Activate"));
-    EXPECT_LT(at("Activate"), at("WaitOnHost"));
+    EXPECT_LT(FirstCall("Compute"), FirstCall("CreateNotification"));
+    EXPECT_LT(FirstCall("CreateNotification"), FirstCall("Activate"));
+    EXPECT_LT(FirstCall("Activate"), FirstCall("WaitOnHost"));
   }
   for (const char* const slot :
        {"CreateNotification", "Activate", "WaitOnHost", "Flush", "OnSessionRunEnd"}) {
