@@ -7,6 +7,7 @@
 #include "capi/arguments.h"
 #include "capi/ep_source.h"
 #include "capi/handles.h"
+#include "capi/hardware.h"
 #include "capi/session_handle.h"
 #include "capi/slots.h"
 #include "capi/status.h"
@@ -91,7 +92,7 @@ OrtStatus* GetNumHardwareDevices(const OrtEnv* env, size_t* num_devices) noexcep
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(num_devices);
-    *num_devices = 1;
+    *num_devices = Hardware().size();
     return OkStatus();
   });
 }
@@ -101,8 +102,11 @@ OrtStatus* GetHardwareDevices(const OrtEnv* env, const OrtHardwareDevice** devic
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(devices);
-    if (num_devices != 1) return InvalidArgument("there is 1 device, got room for {}", num_devices);
-    devices[0] = &CpuHardware();
+    const auto all = Hardware();
+    if (num_devices != all.size()) {
+      return InvalidArgument("there are {} devices, got room for {}", all.size(), num_devices);
+    }
+    std::copy(all.begin(), all.end(), devices);
     return OkStatus();
   });
 }

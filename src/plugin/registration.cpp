@@ -8,6 +8,7 @@
 #include "capi/arguments.h"
 #include "capi/env.h"
 #include "capi/ep_device.h"
+#include "capi/hardware.h"
 #include "capi/slots.h"
 #include "capi/status.h"
 #include "plugin/extension.h"
@@ -36,8 +37,7 @@ void DropVirtual(std::vector<std::unique_ptr<OrtEpDevice>>& devices, bool are_al
 // What a factory offers, taken into `registered`.
 Status TakeFrom(const std::shared_ptr<EpFactory>& factory, const capi::SharedEnvironment& shared,
                 const Logger& logger, capi::RegisteredLibrary& registered) {
-  const OrtHardwareDevice* const hardware[] = {&capi::CpuHardware()};
-  TENON_ASSIGN_OR_RETURN(auto devices, factory->FindDevices(hardware));
+  TENON_ASSIGN_OR_RETURN(auto devices, factory->FindDevices(capi::Hardware()));
   DropVirtual(devices, ConfigFlag(shared.config, "allow_virtual_devices", false), logger);
   TENON_ASSIGN_OR_RETURN(auto transfer, factory->MakeDataTransfer());
   if (transfer != nullptr) registered.transfers.push_back(std::move(transfer));

@@ -1,0 +1,100 @@
+#include "capi/hardware.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+namespace tenon::capi {
+namespace {
+
+struct Vendor {
+  uint32_t pci_id;
+  const char* name;
+};
+constexpr Vendor kVendors[] = {{0x1002, "AMD"},    {0x10DE, "NVIDIA"},    {0x8086, "Intel"},
+                               {0x13B5, "ARM"},    {0x1414, "Microsoft"}, {0x5143, "Qualcomm"},
+                               {0x19E5, "Huawei"}, {0x106B, "Apple"}};
+
+const char* VendorName(uint32_t pci_id) {
+  const auto* const known = std::find_if(std::begin(kVendors), std::end(kVendors),
+                                         [&](const Vendor& v) { return v.pci_id == pci_id; });
+  return known == std::end(kVendors) ? "" : known->name;
+}
+
+// The number in a file such as "0x10de".
+std::optional<uint32_t> ReadHex(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string text;
+  if (!(stream >> text) || !text.starts_with("0x")) return std::nullopt;
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), number, 16);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// By base class and subclass of PCI.
+std::optional<OrtHardwareDeviceType> TypeOf(uint32_t pci_class) {
+  constexpr uint32_t kDisplay = 0x03, kAccelerator = 0x12;
+  switch (pci_class >> 16) {
+    case kDisplay:
+      return OrtHardwareDeviceType_GPU;
+    case kAccelerator:
+      return OrtHardwareDeviceType_NPU;
+    default:
+      return std::nullopt;
+  }
+}
+
+// "0000:01:00.0" is behind a bridge, as cards are; what is part of the processor is on bus 0.
+bool IsOnFirstBus(std::string_view pci_bus_id) {
+  const size_t bus = pci_bus_id.find(':');
+  return bus != std::string_view::npos && pci_bus_id.substr(bus + 1, 3) == "00:";
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<OrtHardwareDevice>> FindPciAccelerators(const std::string& folder) {
+  std::vector<std::unique_ptr<OrtHardwareDevice>> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::filesystem::path& path = entry.path();
+    const auto pci_class = ReadHex(path / "class"), vendor = ReadHex(path / "vendor"),
+               device = ReadHex(path / "device");
+    const auto type = pci_class ? TypeOf(*pci_class) : std::nullopt;
+    if (!type || !vendor || !device) continue;
+    OrtHardwareDevice& hardware = *found.emplace_back(std::make_unique<OrtHardwareDevice>());
+    const std::string bus_id = path.filename().string();
+    hardware.type = *type;
+    hardware.vendor_id = *vendor;
+    hardware.vendor = VendorName(*vendor);
+    hardware.device_id = *device;
+    hardware.metadata.Set("pci_bus_id", bus_id);
+    if (*type == OrtHardwareDeviceType_GPU) {
+      hardware.metadata.Set("Discrete", IsOnFirstBus(bus_id) ? "0" : "1");
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    const bool a_is_npu = a->type == OrtHardwareDeviceType_NPU;
+    const bool b_is_npu = b->type == OrtHardwareDeviceType_NPU;
+    if (a_is_npu != b_is_npu) return a_is_npu;
+    return a->metadata.entries().at("pci_bus_id") < b->metadata.entries().at("pci_bus_id");
+  });
+  return found;
+}
+
+std::span<const OrtHardwareDevice* const> Hardware() {
+  static const auto* const devices = [] {
+    auto* const all = new std::vector<const OrtHardwareDevice*>();
+    for (auto& accelerator : FindPciAccelerators("/sys/bus/pci/devices")) {
+      all->push_back(accelerator.release());
+    }
+    all->push_back(&CpuHardware());
+    return all;
+  }();
+  return *devices;
+}
+
+}  // namespace tenon::capi
