@@ -108,8 +108,9 @@ template <class From>
 float ToFloat(From x) {
   return static_cast<float>(x);
 }
+// What does not fit may become any number: see convert.cpp.
 template <class To>
-To Truncate(float x) {
+__attribute__((no_sanitize("float-cast-overflow"))) To Truncate(float x) {
   if constexpr (sizeof(To) < 4) {
     return static_cast<To>(static_cast<int32_t>(x));
   } else {
