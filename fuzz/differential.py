@@ -1,0 +1,443 @@
+"""Random valid graphs on Tenon, optimized and not, and on onnxruntime.
+
+    python fuzz/differential.py [--seconds 60] [--seed 0] [--keep FOLDER]
+
+Each graph is made node by node; onnxruntime runs each node alone as it is added, which says whether
+the node is valid and what it gives. Tenon then runs the whole graph. A difference is printed with
+its seed, which makes the same graph again, and its model kept in FOLDER. Exit status 1 if there
+was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import onnxruntime
+import tenon
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+OPSET = 20
+LARGEST = 1e3
+# Beyond this a difference is no rounding; values are of the order of 1 to LARGEST.
+TOLERANCE = 2e-3
+
+UNARY = """Abs Neg Relu Sigmoid Tanh Exp Erf Softplus Softsign HardSwish HardSigmoid LeakyRelu Elu
+Selu Celu Mish Gelu Sin Cos Atan Sign Identity ThresholdedRelu""".split()
+BINARY = "Add Sub Mul Max Min Sum Mean".split()
+REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare".split()
+
+
+class Graph:
+    """What was made so far: nodes, constants, and every value with what onnxruntime gives."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.nodes: list[NodeProto] = []
+        self.constants: dict[str, np.ndarray] = {}
+        self.values: dict[str, np.ndarray] = {}
+        self.inputs: list[str] = []
+
+    def below(self, n: int) -> int:
+        return int(self.rng.integers(n))
+
+    def chance(self, p: float = 0.5) -> bool:
+        return bool(self.rng.random() < p)
+
+    def any(self, ranks: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> str | None:
+        """A value of one of the ranks, the later ones more often."""
+        names = [name for name, x in self.values.items() if x.ndim in ranks]
+        return names[max(self.below(len(names)), self.below(len(names)))] if names else None
+
+    def constant(self, x: np.ndarray) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants[name] = x
+        return name
+
+    def floats(self, *shape: int) -> str:
+        scale = 1 / np.sqrt(max(1, np.prod(shape[1:], dtype=int)))
+        return self.constant((self.rng.standard_normal(shape) * scale).astype(np.float32))
+
+    def ints(self, *numbers: int) -> str:
+        return self.constant(np.array(numbers, np.int64))
+
+    def add(self, op: str, inputs: list[str], outputs: int = 1, **attributes: object) -> None:
+        names = [f"v{len(self.values) + i}" for i in range(outputs)]
+        node = helper.make_node(op, inputs, names, **attributes)
+        made = run_node(node, {n: self.values.get(n, self.constants.get(n)) for n in inputs if n})
+        if made is None or any(not is_tame(x) for x in made):
+            return
+        self.nodes.append(node)
+        self.values.update(zip(names, made, strict=True))
+
+
+def is_tame(x: np.ndarray) -> bool:
+    is_small = x.dtype == np.float32 and 0 < x.size <= 20000
+    return is_small and bool(np.isfinite(x).all() and (np.abs(x) < LARGEST).all())
+
+
+def info(name: str, x: np.ndarray) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+
+
+def model_of(nodes: list[NodeProto], inputs: dict, outputs: list[str], constants: dict) -> bytes:
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [info(name, x) for name, x in inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(x, name) for name, x in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+
+
+def run_node(node: NodeProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray] | None:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        content = model_of([node], inputs, list(node.output), {})
+        return onnxruntime.InferenceSession(content, options).run(None, inputs)
+    except Exception:
+        return None
+
+
+# ---- what can be added --------------------------------------------------------------------------
+
+
+def unary(g: Graph) -> None:
+    g.add(UNARY[g.below(len(UNARY))], [g.any()])
+
+
+def binary(g: Graph) -> None:
+    x = g.any()
+    shape = list(g.values[x].shape)
+    other = g.any() if g.chance(0.6) else None
+    if other is None or g.chance(0.3):
+        shape = [1 if g.chance(0.3) else d for d in shape][g.below(len(shape) + 1) :]
+        other = g.floats(*shape)
+    pair = [x, other] if g.chance() else [other, x]
+    g.add(BINARY[g.below(len(BINARY))], pair)
+
+
+def where(g: Graph) -> None:
+    x, y = g.any(), g.any()
+    mask = g.constant(g.rng.random(g.values[x].shape) < 0.5)
+    g.add("Where", [mask, x, y] if g.chance() else [mask, y, x])
+
+
+def transpose(g: Graph) -> None:
+    x = g.any((2, 3, 4, 5))
+    if x:
+        g.add("Transpose", [x], perm=[int(i) for i in g.rng.permutation(g.values[x].ndim)])
+
+
+def reshape(g: Graph) -> None:
+    x = g.any((1, 2, 3, 4))
+    if x is None:
+        return
+    shape = list(g.values[x].shape)
+    at = g.below(len(shape))
+    if g.chance() and len(shape) > 1:
+        at = g.below(len(shape) - 1)
+        shape[at : at + 2] = [shape[at] * shape[at + 1]]
+    elif shape[at] % 2 == 0:
+        shape[at : at + 1] = [2, shape[at] // 2]
+    if g.chance() and 0 not in shape:
+        shape[g.below(len(shape))] = -1
+    g.add("Reshape", [x, g.ints(*shape)])
+
+
+def squeeze(g: Graph) -> None:
+    x = g.any((0, 1, 2, 3, 4))
+    ones = [i for i, d in enumerate(g.values[x].shape) if d == 1]
+    if ones and g.chance():
+        g.add("Squeeze", [x, g.ints(ones[g.below(len(ones))])])
+    else:
+        g.add("Unsqueeze", [x, g.ints(g.below(g.values[x].ndim + 1))])
+
+
+def concat(g: Graph) -> None:
+    x = g.any((1, 2, 3, 4))
+    if x:
+        names = [x, *(n for n, y in g.values.items() if y.shape == g.values[x].shape)][:3]
+        g.add("Concat", names, axis=g.below(g.values[x].ndim))
+
+
+def slice_part(g: Graph) -> None:
+    x = g.any((1, 2, 3, 4))
+    if x is None:
+        return
+    axis = g.below(g.values[x].ndim)
+    n = g.values[x].shape[axis]
+    step = [1, 1, 2, -1][g.below(4)]
+    start, end = (g.below(n + 1), n + 2) if step > 0 else (n, -n - 1 + g.below(n + 1))
+    g.add("Slice", [x, g.ints(start), g.ints(end), g.ints(axis), g.ints(step)])
+
+
+def split(g: Graph) -> None:
+    x = g.any((1, 2, 3, 4))
+    if x and g.values[x].shape[-1] % 2 == 0:
+        g.add("Split", [x], 2, axis=-1, num_outputs=2)
+
+
+def pad(g: Graph) -> None:
+    x = g.any((1, 2, 3, 4))
+    if x:
+        pads = [g.below(3) for _ in range(2 * g.values[x].ndim)]
+        mode = ["constant", "reflect", "edge", "wrap"][g.below(4)]
+        g.add("Pad", [x, g.ints(*pads)], mode=mode)
+
+
+def reduce(g: Graph) -> None:
+    x = g.any((1, 2, 3, 4))
+    if x:
+        axes = [i for i in range(g.values[x].ndim) if g.chance()] or [-1]
+        op = REDUCTIONS[g.below(len(REDUCTIONS))]
+        g.add(op, [x, g.ints(*axes)], keepdims=g.below(2))
+
+
+def softmax(g: Graph) -> None:
+    x = g.any((1, 2, 3, 4))
+    if x:
+        op = "Softmax" if g.chance() else "LogSoftmax"
+        g.add(op, [x], axis=g.below(g.values[x].ndim))
+
+
+def product(g: Graph) -> None:
+    x = g.any((2, 3, 4))
+    if x is None:
+        return
+    k = g.values[x].shape[-1]
+    if g.values[x].ndim == 2 and g.chance():
+        n = 1 + g.below(20)
+        inputs = [x, g.floats(n, k), g.floats(n)]
+        g.add("Gemm", inputs, transB=1, alpha=0.5 + g.below(2), beta=1.0)
+    else:
+        g.add("MatMul", [x, g.floats(k, 1 + g.below(20))])
+
+
+def attention(g: Graph) -> None:
+    x = g.any((3, 4))
+    if x:
+        perm = [*range(g.values[x].ndim - 2), g.values[x].ndim - 1, g.values[x].ndim - 2]
+        count = len(g.values)
+        g.add("Transpose", [x], perm=perm)
+        if len(g.values) > count:
+            g.add("MatMul", [x, list(g.values)[-1]])
+            softmax(g)
+
+
+def conv(g: Graph) -> None:
+    x = g.any((3, 4))
+    if x is None:
+        return
+    channels, dims = g.values[x].shape[1], g.values[x].ndim - 2
+    group = channels if g.chance(0.3) else 1
+    out = channels if group > 1 else 1 + g.below(20)
+    kernel = [1 + g.below(3) for _ in range(dims)]
+    inputs = [x, g.floats(out, channels // group, *kernel)]
+    if g.chance():
+        inputs.append(g.floats(out))
+    more = {"pads": [g.below(2) for _ in range(2 * dims)]} if g.chance() else {}
+    strides = [1 + g.below(2) for _ in range(dims)]
+    if g.chance(0.2) and group == 1:
+        inputs[1] = g.floats(channels, out, *kernel)
+        g.add("ConvTranspose", inputs, kernel_shape=kernel, strides=strides, **more)
+    else:
+        dilations = [1 + g.below(2) for _ in range(dims)]
+        more["dilations"] = dilations
+        g.add("Conv", inputs, kernel_shape=kernel, strides=strides, group=group, **more)
+
+
+def pool(g: Graph) -> None:
+    x = g.any((3, 4))
+    if x is None:
+        return
+    dims = g.values[x].ndim - 2
+    op = ["MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"][g.below(4)]
+    if op.startswith("Global"):
+        g.add(op, [x])
+        return
+    # Windows inside the input: beyond it, the standard's formula and its text say different things.
+    kernel = [1 + g.below(min(3, d)) for d in g.values[x].shape[2:]]
+    strides = [1 + g.below(2) for _ in range(dims)]
+    g.add(op, [x], kernel_shape=kernel, strides=strides, ceil_mode=g.below(2))
+
+
+def normalize(g: Graph) -> None:
+    x = g.any((3, 4))
+    if x is None:
+        return
+    shape = g.values[x].shape
+    kind = g.below(4)
+    if kind == 0:
+        variance = g.constant(g.rng.random(shape[1]).astype(np.float32) + 0.5)
+        parts = [g.floats(shape[1]) for _ in range(3)]
+        g.add("BatchNormalization", [x, *parts, variance])
+    elif kind == 1:
+        g.add("InstanceNormalization", [x, g.floats(shape[1]), g.floats(shape[1])])
+    else:
+        inputs = [x, g.floats(shape[-1])] + ([g.floats(shape[-1])] if g.chance() else [])
+        g.add("LayerNormalization", inputs, axis=-1)
+
+
+def gather(g: Graph) -> None:
+    x = g.any((1, 2, 3, 4))
+    if x is None:
+        return
+    axis = g.below(g.values[x].ndim)
+    n = g.values[x].shape[axis]
+    if n:
+        rank = g.below(3)
+        indices = g.constant(g.rng.integers(-n, n, [2] * rank).astype(np.int64))
+        g.add("Gather", [x, indices], axis=axis)
+
+
+def expand(g: Graph) -> None:
+    x = g.any((1, 2, 3))
+    if x and g.chance():
+        g.add("Expand", [x, g.ints(2, *g.values[x].shape)])
+    elif x:
+        g.add("Tile", [x, g.ints(*(1 + g.below(2) for _ in g.values[x].shape))])
+
+
+def cumsum(g: Graph) -> None:
+    x = g.any((1, 2, 3))
+    if x:
+        axis = g.constant(np.array(g.below(g.values[x].ndim), np.int64))
+        g.add("CumSum", [x, axis], exclusive=g.below(2), reverse=g.below(2))
+
+
+def resize(g: Graph) -> None:
+    x = g.any((4,))
+    if x:
+        shape = g.values[x].shape
+        sizes = g.ints(*shape[:2], *(1 + g.below(2 * d + 1) for d in shape[2:]))
+        mode = ["nearest", "linear", "cubic"][g.below(3)]
+        if mode == "nearest":  # other scales meet ties, which rounding decides
+            sizes = g.ints(*shape[:2], *(d * (1 + g.below(3)) for d in shape[2:]))
+        g.add("Resize", [x, "", "", sizes], mode=mode)
+
+
+def clip(g: Graph) -> None:
+    low = g.constant(np.float32(-0.5))
+    high = g.constant(np.float32(1 + g.below(6)))
+    inputs = [g.any(), *([low, high] if g.chance() else ["", high] if g.chance() else [low])]
+    g.add("Clip", inputs)
+
+
+MAKERS: list[Callable[[Graph], None]] = [
+    *[unary] * 4,
+    *[binary] * 5,
+    *[conv] * 3,
+    *[product] * 3,
+    where,
+    transpose,
+    transpose,
+    reshape,
+    reshape,
+    squeeze,
+    concat,
+    slice_part,
+    split,
+    pad,
+    reduce,
+    softmax,
+    attention,
+    pool,
+    normalize,
+    gather,
+    expand,
+    cumsum,
+    resize,
+    clip,
+]
+
+
+def make_graph(seed: int) -> Graph:
+    g = Graph(seed)
+    for _ in range(1 + g.below(2)):
+        name = f"x{len(g.inputs)}"
+        shape = [1 + g.below(9 if i > 1 else 4) for i in range(1 + g.below(4))]
+        g.inputs.append(name)
+        g.values[name] = g.rng.standard_normal(shape).astype(np.float32)
+    for _ in range(3 + g.below(16)):
+        MAKERS[g.below(len(MAKERS))](g)
+    return g
+
+
+# ---- comparison ---------------------------------------------------------------------------------
+
+
+def run_tenon(content: bytes, feeds: dict, optimized: bool, threads: int) -> list[np.ndarray]:
+    options = tenon.SessionOptions()
+    options.intra_op_num_threads = threads
+    if not optimized:
+        options.graph_optimization_level = tenon.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = tenon.InferenceSession(content, options)
+    session.run(None, feeds)  # the second run goes by the memory plan of the first
+    return session.run(None, feeds)
+
+
+def difference(actual: np.ndarray, expected: np.ndarray) -> str:
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return f"expected {expected.dtype} {expected.shape}, got {actual.dtype} {actual.shape}"
+    error = np.abs(actual - expected) / (1 + np.abs(expected))
+    if not np.isfinite(actual).all() or error.max(initial=0) > TOLERANCE:
+        return f"error {error.max(initial=0):.3g}"
+    return ""
+
+
+def try_seed(seed: int) -> tuple[str, bytes]:
+    """What differs, if anything, and the model."""
+    g = make_graph(seed)
+    used = {name for node in g.nodes for name in node.input}
+    made = [name for node in g.nodes for name in node.output]
+    outputs = [name for name in made if name not in used or g.chance(0.1)]
+    if not outputs:
+        return "", b""
+    feeds = {name: g.values[name] for name in g.inputs}
+    constants = {name: x for name, x in g.constants.items() if name in used}
+    content = model_of(g.nodes, feeds, outputs, constants)
+    for optimized in (False, True):
+        label = "optimized" if optimized else "not optimized"
+        try:
+            actual = run_tenon(content, feeds, optimized, 1 + seed % 2)
+        except Exception as error:
+            return f"{label}: {error}", content
+        for name, x in zip(outputs, actual, strict=True):
+            if problem := difference(x, g.values[name]):
+                return f"{label}, output {name}: {problem}", content
+    return "", content
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="of the first graph")
+    parser.add_argument("--keep", type=pathlib.Path, help="where models that differ are written")
+    arguments = parser.parse_args()
+    end = time.monotonic() + arguments.seconds
+    seed, differences = arguments.seed, 0
+    while time.monotonic() < end:
+        problem, content = try_seed(seed)
+        if problem:
+            differences += 1
+            print(f"seed {seed}: {problem}", flush=True)
+            if arguments.keep:
+                (arguments.keep / f"{seed}.onnx").write_bytes(content)
+        seed += 1
+    print(f"{seed - arguments.seed} graphs, {differences} differ")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
