@@ -411,8 +411,10 @@ void RunByteGemmTask(const ByteGemmArgs& args, size_t task, std::byte* scratch) 
   const size_t begin = task / grid.row_tasks * grid.task_panels;
   const size_t end = std::min(begin + grid.task_panels, DivideUp(args.n, shape.nr));
   for (size_t panel = begin; panel < end; ++panel) {
-    const uint8_t* packed = args.packed_b + panel * PanelStride(shape, args.k);
-    if (!args.packed_b) {
+    const uint8_t* packed;
+    if (args.packed_b) {
+      packed = args.packed_b + panel * PanelStride(shape, args.k);
+    } else {
       ByteMatrix corner = args.b;
       corner.data += panel * shape.nr * corner.column_stride;
       auto* const into = reinterpret_cast<uint8_t*>(scratch);
