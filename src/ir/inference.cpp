@@ -263,6 +263,12 @@ Status GraphInference::InferOutputs(Node& node, std::vector<ValueType>& declared
     constant_nodes_[node.outputs[0]] = tensor;
     return OkStatus();
   }
+  if (node.schema == nullptr) {
+    // Without a schema the types are a guess, which must not stand against what is declared.
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.has_output(i)) graph_.value(node.outputs[i]).type = declared[i];
+    }
+  }
   SetOutputTypes(graph_, node);
   const ShapeFunction function = functions_.Find(node);
   if (function == nullptr && others_ == nullptr) return OkStatus();

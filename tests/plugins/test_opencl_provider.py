@@ -272,6 +272,18 @@ def test_one_compiled_graph_runs_at_every_shape(module, devices: list) -> None:
         np.testing.assert_allclose(got, reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
 
 
+def test_a_fused_node_may_have_outputs_of_another_type_than_its_inputs(module, devices) -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["a"], to=TensorProto.FLOAT),
+        helper.make_node("Exp", ["a"], ["y"]),
+    ]
+    x = integers(0, 1, 2)
+    session = session_on(module, devices, graph(nodes, {"x": x}, ["y"], []))
+    got = session.run(None, {"x": x})[0]
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, np.exp(x.astype(np.float32)), rtol=1e-6)
+
+
 def residual() -> tuple[bytes, dict]:
     nodes = [
         helper.make_node("Conv", ["x", "w", "b"], ["a"], pads=[1, 1, 1, 1]),
