@@ -1,6 +1,6 @@
 #include "ops/regex.h"
 
-#include <chrono>
+#include <ctime>
 
 #include "ops/op_cases.h"
 
@@ -122,7 +122,7 @@ TEST(RegexTest, NamesThePlaceOfAnError) {
 // Each takes a matcher that tries one way after the other longer than the universe is old, or more
 // memory than there is.
 TEST(RegexTest, HostilePatternsEndSoon) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process: the machine may be busy
   const std::string text(5000, 'a');
   for (const char* pattern :
        {"(a*)*b", "(a+)+b", "(a|a)*b", "(a|aa)+b", "(.*)*x(.*)*y", "((a?){500}){2}b",
@@ -144,8 +144,7 @@ TEST(RegexTest, HostilePatternsEndSoon) {
   EXPECT_TRUE(Regex::Compile(repeated("(", 900) + "a" + repeated(")*", 900)));
   EXPECT_TRUE(Regex::Compile(repeated("\\pL", 1 << 16)));
   EXPECT_TRUE(Regex::Compile(repeated("a|", 1 << 16)));
-  const auto seconds = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(std::chrono::duration<double>(seconds).count(), 60);
+  EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 60);
 }
 
 TEST(RegexFullMatchTest, KeepsTheShape) {
