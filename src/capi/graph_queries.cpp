@@ -55,6 +55,12 @@ OrtStatus* OfPlacedValue(const OrtValueInfo* value, const void* out, Body&& body
   });
 }
 
+// What stands for an array of `count` entries in the checks above: without entries it may be null.
+const void* Room(const void* array, size_t count) {
+  static constexpr char kNoEntries = 0;
+  return count == 0 ? &kNoEntries : array;
+}
+
 // Copies a list of handles into the client's room, which is just as large.
 template <class List, class Out>
 Status CopyHandles(const List& list, Out* out, size_t count) {
@@ -76,7 +82,7 @@ OrtStatus* GetCount(const OrtGraph* graph, ValueList values, size_t* out) noexce
 
 OrtStatus* GetList(const OrtGraph* graph, ValueList values, const OrtValueInfo** out,
                    size_t count) noexcept {
-  return OfGraph(graph, out, [&](const GraphView& view) -> Status {
+  return OfGraph(graph, Room(out, count), [&](const GraphView& view) -> Status {
     return CopyHandles((view.*values)(), out, count);
   });
 }
@@ -138,18 +144,20 @@ OrtStatus* ValueInfo_GetValueNumConsumers(const OrtValueInfo* value_info,
 
 OrtStatus* ValueInfo_GetValueConsumers(const OrtValueInfo* value_info, const OrtNode** nodes,
                                        int64_t* input_indices, size_t num_consumers) noexcept {
-  return OfPlacedValue(value_info, nodes, [&](const ValueInfo&, const GraphView& view) -> Status {
-    TENON_RETURN_IF_NULL(input_indices);
-    const std::vector<GraphView::Use> uses = view.UsesOf(value_info->id);
-    if (num_consumers != uses.size()) {
-      return InvalidArgument("there are {} consumers, got room for {}", uses.size(), num_consumers);
-    }
-    for (size_t i = 0; i < uses.size(); ++i) {
-      nodes[i] = uses[i].node;
-      input_indices[i] = uses[i].input;
-    }
-    return OkStatus();
-  });
+  return OfPlacedValue(value_info, Room(nodes, num_consumers),
+                       [&](const ValueInfo&, const GraphView& view) -> Status {
+                         TENON_RETURN_IF_NULL_ARRAY(input_indices, num_consumers);
+                         const std::vector<GraphView::Use> uses = view.UsesOf(value_info->id);
+                         if (num_consumers != uses.size()) {
+                           return InvalidArgument("there are {} consumers, got room for {}",
+                                                  uses.size(), num_consumers);
+                         }
+                         for (size_t i = 0; i < uses.size(); ++i) {
+                           nodes[i] = uses[i].node;
+                           input_indices[i] = uses[i].input;
+                         }
+                         return OkStatus();
+                       });
 }
 
 OrtStatus* ValueInfo_GetInitializerValue(const OrtValueInfo* value_info,
@@ -255,8 +263,8 @@ OrtStatus* Graph_GetNumOperatorSets(const OrtGraph* graph, size_t* num_operator_
 
 OrtStatus* Graph_GetOperatorSets(const OrtGraph* graph, const char** domains,
                                  int64_t* opset_versions, size_t num_operator_sets) noexcept {
-  return OfGraph(graph, domains, [&](const GraphView& view) -> Status {
-    TENON_RETURN_IF_NULL(opset_versions);
+  return OfGraph(graph, Room(domains, num_operator_sets), [&](const GraphView& view) -> Status {
+    TENON_RETURN_IF_NULL_ARRAY(opset_versions, num_operator_sets);
     const OpsetImports& opsets = view.model().opsets;
     if (num_operator_sets != opsets.size()) {
       return InvalidArgument("there are {} operator sets, got room for {}", opsets.size(),
@@ -301,7 +309,7 @@ OrtStatus* Graph_GetNumNodes(const OrtGraph* graph, size_t* num_nodes) noexcept 
 }
 
 OrtStatus* Graph_GetNodes(const OrtGraph* graph, const OrtNode** nodes, size_t num_nodes) noexcept {
-  return OfGraph(graph, nodes, [&](const GraphView& view) -> Status {
+  return OfGraph(graph, Room(nodes, num_nodes), [&](const GraphView& view) -> Status {
     return CopyHandles(view.nodes(), nodes, num_nodes);
   });
 }
@@ -365,9 +373,10 @@ OrtStatus* Node_GetNumInputs(const OrtNode* node, size_t* num_inputs) noexcept {
 
 OrtStatus* Node_GetInputs(const OrtNode* node, const OrtValueInfo** inputs,
                           size_t num_inputs) noexcept {
-  return OfPlacedNode(node, inputs, [&](const Node& held, const GraphView& view) -> Status {
-    return CopyHandles(HandlesOf(view, held.inputs), inputs, num_inputs);
-  });
+  return OfPlacedNode(node, Room(inputs, num_inputs),
+                      [&](const Node& held, const GraphView& view) -> Status {
+                        return CopyHandles(HandlesOf(view, held.inputs), inputs, num_inputs);
+                      });
 }
 
 OrtStatus* Node_GetNumOutputs(const OrtNode* node, size_t* num_outputs) noexcept {
@@ -379,9 +388,10 @@ OrtStatus* Node_GetNumOutputs(const OrtNode* node, size_t* num_outputs) noexcept
 
 OrtStatus* Node_GetOutputs(const OrtNode* node, const OrtValueInfo** outputs,
                            size_t num_outputs) noexcept {
-  return OfPlacedNode(node, outputs, [&](const Node& held, const GraphView& view) -> Status {
-    return CopyHandles(HandlesOf(view, held.outputs), outputs, num_outputs);
-  });
+  return OfPlacedNode(node, Room(outputs, num_outputs),
+                      [&](const Node& held, const GraphView& view) -> Status {
+                        return CopyHandles(HandlesOf(view, held.outputs), outputs, num_outputs);
+                      });
 }
 
 OrtStatus* Node_GetNumImplicitInputs(const OrtNode* node, size_t* num_implicit_inputs) noexcept {
@@ -394,10 +404,11 @@ OrtStatus* Node_GetNumImplicitInputs(const OrtNode* node, size_t* num_implicit_i
 
 OrtStatus* Node_GetImplicitInputs(const OrtNode* node, const OrtValueInfo** implicit_inputs,
                                   size_t num_implicit_inputs) noexcept {
-  return OfPlacedNode(
-      node, implicit_inputs, [&](const Node& held, const GraphView& view) -> Status {
-        return CopyHandles(view.ImplicitInputsOf(held), implicit_inputs, num_implicit_inputs);
-      });
+  return OfPlacedNode(node, Room(implicit_inputs, num_implicit_inputs),
+                      [&](const Node& held, const GraphView& view) -> Status {
+                        return CopyHandles(view.ImplicitInputsOf(held), implicit_inputs,
+                                           num_implicit_inputs);
+                      });
 }
 
 OrtStatus* Node_GetNumAttributes(const OrtNode* node, size_t* num_attributes) noexcept {
@@ -409,7 +420,7 @@ OrtStatus* Node_GetNumAttributes(const OrtNode* node, size_t* num_attributes) no
 
 OrtStatus* Node_GetAttributes(const OrtNode* node, const OrtOpAttr** attributes,
                               size_t num_attributes) noexcept {
-  return OfNode(node, attributes, [&](const Node& held) -> Status {
+  return OfNode(node, Room(attributes, num_attributes), [&](const Node& held) -> Status {
     std::vector<const OrtOpAttr*> handles;
     for (const Attribute& attribute : held.attributes) {
       handles.push_back(Wrap<OrtOpAttr>(&attribute));
@@ -442,17 +453,19 @@ OrtStatus* Node_GetNumSubgraphs(const OrtNode* node, size_t* num_subgraphs) noex
 
 OrtStatus* Node_GetSubgraphs(const OrtNode* node, const OrtGraph** subgraphs, size_t num_subgraphs,
                              const char** attribute_names) noexcept {
-  return OfPlacedNode(node, subgraphs, [&](const Node& held, const GraphView& view) -> Status {
-    const std::vector<GraphView::Subgraph> all = view.SubgraphsOf(held);
-    if (num_subgraphs != all.size()) {
-      return InvalidArgument("there are {} subgraphs, got room for {}", all.size(), num_subgraphs);
-    }
-    for (size_t i = 0; i < all.size(); ++i) {
-      subgraphs[i] = all[i].graph;
-      if (attribute_names != nullptr) attribute_names[i] = all[i].attribute;
-    }
-    return OkStatus();
-  });
+  return OfPlacedNode(node, Room(subgraphs, num_subgraphs),
+                      [&](const Node& held, const GraphView& view) -> Status {
+                        const std::vector<GraphView::Subgraph> all = view.SubgraphsOf(held);
+                        if (num_subgraphs != all.size()) {
+                          return InvalidArgument("there are {} subgraphs, got room for {}",
+                                                 all.size(), num_subgraphs);
+                        }
+                        for (size_t i = 0; i < all.size(); ++i) {
+                          subgraphs[i] = all[i].graph;
+                          if (attribute_names != nullptr) attribute_names[i] = all[i].attribute;
+                        }
+                        return OkStatus();
+                      });
 }
 
 OrtStatus* Node_GetGraph(const OrtNode* node, const OrtGraph** graph) noexcept {

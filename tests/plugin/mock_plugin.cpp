@@ -338,6 +338,9 @@ struct Provider : OrtEp, Counted {
       const char* op_type = nullptr;
       CHECK_OK(api->Node_GetOperatorType(node, &op_type));
       if (std::string(op_type) == "Mul") wanted.push_back(node);
+      // Where there is nothing to write, there need be no room.
+      CHECK_OK(api->Node_GetImplicitInputs(node, nullptr, 0));
+      CHECK_OK(api->Node_GetSubgraphs(node, nullptr, 0, nullptr));
     }
     if (control.claims == MockClaims::kUnfusable) wanted = {nodes.front(), nodes.back()};
     if (wanted.empty() || control.claims == MockClaims::kNothing) return nullptr;
