@@ -12,6 +12,8 @@ COMMAND = Path(os.environ.get("TENON_COMMAND") or ROOT / "build" / "release" / "
 
 
 class Tenon:
+    command = COMMAND
+
     def __init__(self, folder: Path):
         self.folder = folder
 

@@ -3,17 +3,16 @@
 import cli_models
 import numpy as np
 import pytest
-from conftest import COMMAND
 from onnx import helper
-
-SAMPLE = COMMAND.parent.parent / "examples" / "plugin-ep" / "libsample_provider.so"
 
 
 @pytest.fixture
-def sample() -> str:
-    if not SAMPLE.exists():
+def sample(tenon) -> str:
+    build = tenon.command.parent.parent
+    library = build / "examples" / "plugin-ep" / "libsample_provider.so"
+    if not library.exists():
         pytest.skip("the sample provider is not built")
-    return str(SAMPLE)
+    return str(library)
 
 
 @pytest.fixture

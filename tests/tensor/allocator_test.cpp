@@ -11,9 +11,8 @@ namespace tenon {
 namespace {
 
 TEST(CpuAllocatorTest, BlocksOfAllSizesAreAlignedAndWritable) {
-  for (const size_t bytes :
-       {size_t{0}, size_t{1}, size_t{64}, size_t{4097}, kHugePageBytes - 1, kHugePageBytes,
-        kHugePageBytes + 1, 3 * kHugePageBytes + 12345}) {
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{64}, size_t{4097}, kHugePageBytes - 1,
+                             kHugePageBytes, kHugePageBytes + 1, 3 * kHugePageBytes + 12345}) {
     SCOPED_TRACE(bytes);
     void* const block = CpuAllocator().Allocate(bytes);
     ASSERT_NE(block, nullptr);
