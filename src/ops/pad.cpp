@@ -234,7 +234,8 @@ struct Pad2Attrs {
 Status InferPad2(const Pad2Attrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const PadMode mode, ModeFromName(attrs.mode));
   const std::vector<int64_t>& pads = attrs.any_pads();
-  return InferPads(std::vector<Dim>(pads.begin(), pads.end()), std::nullopt, mode, context);
+  const std::optional<std::vector<int64_t>> all_axes;
+  return InferPads(std::vector<Dim>(pads.begin(), pads.end()), all_axes, mode, context);
 }
 
 Status RunPad2(const Pad2Attrs& attrs, KernelContext& context) {

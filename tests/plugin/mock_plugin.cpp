@@ -531,8 +531,12 @@ OrtStatus* ORT_API_CALL OnEnd(OrtEp*, const TenonSessionEndInfo* info) noexcept 
 TenonEpExtension extension = {};
 
 const TenonEpExtension* PrepareExtension() {
-  extension = {std::min<uint32_t>(control.extension_size, sizeof(TenonEpExtension)),
-               control.extension_version, control.extension_flags, OnEnd};
+  const TenonEpExtension wanted = {
+      std::min<uint32_t>(control.extension_size, sizeof(TenonEpExtension)),
+      control.extension_version, control.extension_flags, OnEnd};
+  // Unchanged while other threads may read it.
+  const std::lock_guard lock(control.mutex);
+  if (std::memcmp(&extension, &wanted, sizeof(wanted)) != 0) extension = wanted;
   return &extension;
 }
 
@@ -557,8 +561,11 @@ ORT_EXPORT OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, con
                                         OrtEpFactory** factories, size_t max_factories,
                                         size_t* num_factories) {
   using namespace tenon::test;  // NOLINT(google-build-using-namespace)
-  api = base->GetApi(29);
-  ep_api = api->GetEpApi();
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    api = base->GetApi(29);
+    ep_api = api->GetEpApi();
+  });
   if (OrtStatus* const failed = Enter("CreateEpFactories")) return failed;
   *num_factories = control.factories;
   for (size_t i = 0; i < std::min(max_factories, control.factories); ++i) {

@@ -231,9 +231,13 @@ TEST_F(LifecycleTest, TheEndWaitsForRuns) {
   Status status;
   std::thread run([&] { status = Run(**session, options); });
   while (RunsOf("Wait") == 0) std::this_thread::yield();
-  std::thread end([&] { session->reset(); });
+  std::atomic<bool> has_ended = false;
+  std::thread end([&] {
+    session->reset();
+    has_ended = true;
+  });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(ends_.size(), 0u);
+  EXPECT_FALSE(has_ended);
   terminate = true;
   run.join();
   end.join();
