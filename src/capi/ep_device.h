@@ -32,8 +32,7 @@ struct OrtEpDevice {
   const tenon::MemoryInfo* memory = nullptr;
   const tenon::MemoryInfo* host_accessible_memory = nullptr;
   const tenon::MemoryInfo* read_only_memory = nullptr;
-  // Of plugins. The factory is what made the pair; `source` is set once it is registered.
-  OrtEpFactory* factory = nullptr;
+  // Of plugins; set once the pair is registered.
   std::shared_ptr<tenon::capi::EpSource> source;
 };
 

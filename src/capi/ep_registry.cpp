@@ -6,10 +6,6 @@ namespace tenon::capi {
 
 EpRegistry::EpRegistry() { ListDevices(); }
 
-EpRegistry::~EpRegistry() {
-  while (!libraries_.empty()) libraries_.pop_back();
-}
-
 void EpRegistry::ListDevices() {
   devices_.assign(1, &CpuEpDevice());
   for (const RegisteredLibrary& library : libraries_) {

@@ -26,8 +26,6 @@ struct RegisteredLibrary {
 class EpRegistry {
  public:
   EpRegistry();
-  // Libraries go in the opposite order of their registration.
-  ~EpRegistry();
   EpRegistry(const EpRegistry&) = delete;
   EpRegistry& operator=(const EpRegistry&) = delete;
 

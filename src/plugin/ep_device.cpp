@@ -31,7 +31,6 @@ OrtStatus* CreateEpDevice(OrtEpFactory* ep_factory, const OrtHardwareDevice* har
     device->ep_name = table.GetName(ep_factory);
     device->ep_vendor = table.GetVendor(ep_factory);
     device->device = hardware_device;
-    device->factory = ep_factory;
     if (ep_metadata != nullptr) {
       for (const auto& [key, value] : ep_metadata->entries()) device->ep_metadata.Set(key, value);
     }

@@ -11,7 +11,6 @@
 
 #include "base/dynamic_library.h"
 #include "base/logging.h"
-#include "base/mutex.h"
 
 namespace tenon::plugin {
 
