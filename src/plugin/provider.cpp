@@ -1,10 +1,12 @@
 #include "plugin/provider.h"
 
 #include <utility>
+#include <vector>
 
 #include "capi/ep_device.h"
 #include "capi/handles.h"
 #include "capi/run_options.h"
+#include "capi/slots.h"
 #include "plugin/call.h"
 #include "plugin/capability.h"
 #include "plugin/compute_kernel.h"
@@ -50,7 +52,9 @@ PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
 PluginProvider::~PluginProvider() {
   (void)CatchExceptions([&] {
     for (Compiled& compiled : compiled_) {
-      if (table_.ReleaseNodeComputeInfos == nullptr) break;
+      // A Compile that failed may have left some out.
+      std::erase(compiled.infos, nullptr);
+      if (table_.ReleaseNodeComputeInfos == nullptr || compiled.infos.empty()) continue;
       table_.ReleaseNodeComputeInfos(client_, compiled.infos.data(), compiled.infos.size());
     }
     const OrtEpFactory& factory = factory_->table();
@@ -185,10 +189,13 @@ Status PluginProvider::Compile(const Graph& graph, std::vector<FusedNode> nodes)
   Compiled& compiled = compiled_.emplace_back();
   compiled.infos.resize(nodes.size());
   std::vector<OrtNode*> context_nodes(nodes.size());
-  TENON_RETURN_IF_ERROR(Call([&] {
+  const Status status = Call([&] {
     return table_.Compile(client_, graphs.data(), fused.data(), nodes.size(), compiled.infos.data(),
                           context_nodes.data());
-  }));
+  });
+  // Nobody asked for these, but they are the host's.
+  for (OrtNode* const node : context_nodes) capi::ReleaseNode(node);
+  TENON_RETURN_IF_ERROR(status);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (compiled.infos[i] == nullptr) {
       return Fail("{} compiled nothing for fused node {} of {}", name_, i, nodes.size());

@@ -280,7 +280,10 @@ struct Provider : OrtEp, Counted {
     if (!control.has_compile) OrtEp::Compile = nullptr;
     ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
       control.Log("ReleaseNodeComputeInfos");
-      for (size_t i = 0; i < count; ++i) delete static_cast<FusedSquare*>(infos[i]);
+      for (size_t i = 0; i < count; ++i) {
+        if (infos[i] == nullptr) control.Log("a null among the infos");
+        delete static_cast<FusedSquare*>(infos[i]);
+      }
     };
     OnRunStart = [](OrtEp*, const OrtRunOptions*) noexcept -> OrtStatus* {
       ENTER("OnRunStart");

@@ -83,6 +83,7 @@ TEST_F(PluginSessionTest, AProviderThatCannotSayWhatItRunsRunsNothing) {
 TEST_F(PluginSessionTest, EveryFusedNodeMustBeCompiled) {
   Mock().returns_null_infos = true;
   EXPECT_THAT(Try(), AllOf(StartsWith("1: "), HasSubstr("fused node 0 of 1")));
+  EXPECT_EQ(Mock().Count("a null among the infos"), 0);
 }
 
 // PL-8, PE-46, PE-47: who fails, and with which code.
