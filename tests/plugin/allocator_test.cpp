@@ -81,7 +81,7 @@ std::string StatOf(OrtAllocator* allocator, const char* key) {
   return value;
 }
 
-// PE-69, PE-84, PE-89, PE-91, PE-92: an arena of the host's around it, configured by options.
+// PE-84, PE-89, PE-91, PE-92: an arena of the host's around it, configured by options.
 TEST_F(PluginAllocatorTest, MayBeWrappedInAnArena) {
   ASSERT_EQ(Register(), "");
   Ort::KeyValuePairs options;
@@ -137,7 +137,7 @@ TEST_F(PluginAllocatorTest, TheCpuMayHaveAnArenaToo) {
     Ort::Session session = Open(SquareModel(), options);
     EXPECT_THAT(Run(session, {3}), testing::ElementsAre(9));
     EXPECT_THAT(Run(session, {}), testing::ElementsAre()) << "no bytes at all";
-    EXPECT_NE(StatOf(arena, "NumAllocs"), "1") << "the session takes from it (PE-76)";
+    EXPECT_NE(StatOf(arena, "NumAllocs"), "1") << "the session takes from it";
   }
   EXPECT_EQ(StatOf(arena, "InUse"), "0");
   EXPECT_EQ(Outcome(Api().UnregisterAllocator(Env(), memory)), "");

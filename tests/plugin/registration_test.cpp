@@ -129,7 +129,7 @@ TEST_F(RegistrationTest, UnloadsWhatItLoaded) {
   }
 }
 
-// PE-22: the code stays as long as somebody uses it.
+// The code stays as long as somebody uses it.
 TEST_F(RegistrationTest, ASessionKeepsItsLibrary) {
   ASSERT_EQ(Register(), "");
   const std::string model = SquareModel();

@@ -68,7 +68,7 @@ TEST_F(SelectionTest, ListsRuleOutPolicies) {
   EXPECT_THAT(Takers(Open(SquareModel(), options)), Contains(kMock));
 }
 
-// PE-34, PE-35
+// PE-34
 TEST_F(SelectionTest, FunctionsChooseAmongWhatTheyAreOffered) {
   static enum { kMockDevice, kError, kNothing, kNine, kForeign } wish;
   const auto choose = [](const OrtEpDevice** devices, size_t count, const OrtKeyValuePairs*,

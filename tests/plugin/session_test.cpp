@@ -305,7 +305,7 @@ TEST_F(PluginSessionTest, AnExtensionIsReadAsFarAsItGoes) {
   EXPECT_EQ(Register(), "") << "an error counts as no extension (PL-43)";
 }
 
-// PE-22, PE-72: a value in device memory outlives its session and its library.
+// A value in device memory outlives its session and its library.
 TEST_F(PluginSessionTest, AValueKeepsItsAllocatorAndItsLibrary) {
   const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
   const std::string model =
