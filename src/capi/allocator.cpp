@@ -47,10 +47,7 @@ struct OwnAllocator : OrtAllocator {
       return AllocSlot(self, size);
     };
     Shrink = [](OrtAllocator* self) -> OrtStatus* {
-      return AtBoundary([&] {
-        Of(self)->Shrink();
-        return OkStatus();
-      });
+      return AtBoundary([&] { return Of(self)->Shrink(); });
     };
   }
 

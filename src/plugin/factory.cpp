@@ -35,10 +35,13 @@ class PluginAllocator final : public Allocator {
     if (block != nullptr) client_->Free(client_, block);
   }
   const MemoryInfo& info() const override { return memory_; }
-  void Shrink() override {
+  bool CanShrink() const override {
     constexpr uint32_t kFirstWithShrink = 25;
-    if (client_->version < kFirstWithShrink || client_->Shrink == nullptr) return;
-    (void)Call([&] { return client_->Shrink(client_); });
+    return client_->version >= kFirstWithShrink && client_->Shrink != nullptr;
+  }
+  Status Shrink() override {
+    if (!CanShrink()) return OkStatus();
+    return Call([&] { return client_->Shrink(client_); });
   }
 
  private:

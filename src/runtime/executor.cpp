@@ -60,7 +60,7 @@ void Executor::Trim() {
     frames.swap(idle_frames_);
   }
   frames.clear();
-  for (const Location& location : plan_.locations) location.allocator->Shrink();
+  for (const Location& location : plan_.locations) (void)location.allocator->Shrink();
   for (const Step& step : plan_.steps) {
     for (const auto& subgraph : step.subgraphs) subgraph->Trim();
   }

@@ -22,7 +22,8 @@ class TracedAllocator final : public Allocator {
   void Free(void* block) override;
   const MemoryInfo& info() const override { return base_->info(); }
   AllocatorStats Stats() const override { return base_->Stats(); }
-  void Shrink() override { base_->Shrink(); }
+  bool CanShrink() const override { return base_->CanShrink(); }
+  Status Shrink() override { return base_->Shrink(); }
 
  private:
   Profiler* FindProfiler() const;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/status.h"
 #include "tensor/memory_info.h"
 
 namespace tenon {
@@ -29,8 +30,11 @@ class Allocator {
   virtual void Free(void* block) = 0;
   virtual const MemoryInfo& info() const = 0;
   virtual AllocatorStats Stats() const { return {}; }
-  // Returns cached blocks to the layer below.
-  virtual void Shrink() {}
+  // Whether it caches blocks that Shrink can return.
+  virtual bool CanShrink() const { return false; }
+  // Returns cached blocks to the layer below. Errors: what that layer answers; never without
+  // CanShrink.
+  virtual Status Shrink() { return OkStatus(); }
 
   static constexpr size_t kAlignment = 64;
 };

@@ -37,7 +37,7 @@ CachingArena::CachingArena(std::shared_ptr<Allocator> base, size_t limit_bytes)
   stats_.bytes_limit = limit_bytes;
 }
 
-CachingArena::~CachingArena() { Shrink(); }
+CachingArena::~CachingArena() { ShrinkLocked(); }
 
 void* CachingArena::Allocate(size_t bytes) {
   if (bytes > SIZE_MAX / 4) return nullptr;
@@ -82,9 +82,10 @@ AllocatorStats CachingArena::Stats() const {
   return stats_;
 }
 
-void CachingArena::Shrink() {
+Status CachingArena::Shrink() {
   const MutexLock lock(mutex_);
   ShrinkLocked();
+  return OkStatus();
 }
 
 void CachingArena::ShrinkLocked() {

@@ -25,7 +25,8 @@ class CachingArena final : public Allocator {
   void Free(void* block) override;
   const MemoryInfo& info() const override { return base_->info(); }
   AllocatorStats Stats() const override;
-  void Shrink() override;
+  bool CanShrink() const override { return true; }
+  Status Shrink() override;
 
  private:
   static constexpr size_t kClasses = 256;

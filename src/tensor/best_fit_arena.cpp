@@ -228,7 +228,7 @@ void BestFitArena::ReleaseStream(const StreamOrder& stream) {
   }
 }
 
-void BestFitArena::Shrink() {
+Status BestFitArena::Shrink() {
   const MutexLock lock(mutex_);
   const bool grows = config_.extend == ArenaConfig::Extend::kNextPowerOfTwo;
   bool gave_back = false;
@@ -252,6 +252,7 @@ void BestFitArena::Shrink() {
   }
   if (gave_back) ++stats_.shrinkages;
   next_region_ = config_.initial_growth_chunk;
+  return OkStatus();
 }
 
 ArenaStats BestFitArena::arena_stats() const {

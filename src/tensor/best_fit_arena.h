@@ -60,7 +60,8 @@ class BestFitArena final : public Allocator {
   const MemoryInfo& info() const override { return device_->info(); }
   AllocatorStats Stats() const override;
   // Gives regions without used chunks back; with growing regions the first one stays.
-  void Shrink() override;
+  bool CanShrink() const override { return true; }
+  Status Shrink() override;
 
   ArenaStats arena_stats() const;
   size_t limit() const { return config_.max_bytes; }
