@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/arithmetic.h"
+#include "base/mutex.h"
 
 namespace tenon {
 namespace {
@@ -25,8 +26,8 @@ std::string_view KindOf(mode_t mode) {
   return "of an unknown kind";
 }
 
-// The size in bytes of an open file, if it is a regular one.
-Result<size_t> RegularFileSize(const FileDescriptor& file, std::string_view path) {
+// What the system says of an open file, if it is a regular one that fits into memory.
+Result<struct stat> ExamineRegularFile(const FileDescriptor& file, std::string_view path) {
   struct stat info;
   if (fstat(file.number(), &info) != 0) return Failure(FileError("examine", path, errno));
   if (!S_ISREG(info.st_mode)) {
@@ -35,7 +36,7 @@ Result<size_t> RegularFileSize(const FileDescriptor& file, std::string_view path
   if (info.st_size < 0 || static_cast<uintmax_t>(info.st_size) > SIZE_MAX) {
     return Fail("'{}': {} bytes are more than this process can address", path, info.st_size);
   }
-  return static_cast<size_t>(info.st_size);
+  return info;
 }
 
 Result<FileDescriptor> OpenForReading(const std::string& path) {
@@ -63,6 +64,17 @@ Status WriteAll(const FileDescriptor& file, std::span<const std::byte> bytes,
 struct SharedFileDeleter {
   void operator()(MappedFile* file) const { delete file; }
 };
+
+struct SharedFiles {
+  Mutex mutex;
+  std::vector<std::weak_ptr<MappedFile>> known;
+};
+
+// Never destroyed: sessions may outlive static objects.
+SharedFiles& TheSharedFiles() {
+  static auto* const files = new SharedFiles;
+  return *files;
+}
 
 // A new file beside `path`; its name is stored in `name`.
 FileDescriptor CreateBeside(const std::string& path, std::string& name) {
@@ -100,21 +112,40 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
 }
 
 Result<MappedFile> MappedFile::FromDescriptor(const FileDescriptor& file, std::string path) {
-  TENON_ASSIGN_OR_RETURN(const size_t size_bytes, RegularFileSize(file, path));
-  if (size_bytes == 0) return MappedFile({}, std::move(path));  // mmap takes no empty range
+  TENON_ASSIGN_OR_RETURN(const struct stat info, ExamineRegularFile(file, path));
+  const auto size_bytes = static_cast<size_t>(info.st_size);
+  const Identity identity = {static_cast<int64_t>(info.st_dev), static_cast<int64_t>(info.st_ino),
+                             info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+  if (size_bytes == 0) return MappedFile({}, std::move(path), identity);  // mmap takes no less
   void* const address = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (address == MAP_FAILED) return Failure(FileError("map", path, errno));
-  return MappedFile({static_cast<const std::byte*>(address), size_bytes}, std::move(path));
+  return MappedFile({static_cast<const std::byte*>(address), size_bytes}, std::move(path),
+                    identity);
 }
 
 std::shared_ptr<MappedFile> MappedFile::Share(MappedFile file) {
-  return std::shared_ptr<MappedFile>(new MappedFile(std::move(file)), SharedFileDeleter());
+  SharedFiles& files = TheSharedFiles();
+  const MutexLock lock(files.mutex);
+  std::erase_if(files.known, [](const auto& known) { return known.expired(); });
+  for (const std::weak_ptr<MappedFile>& known : files.known) {
+    std::shared_ptr<MappedFile> other = known.lock();
+    const bool is_same =
+        other && other->identity_ == file.identity_ && other->bytes_.size() == file.bytes_.size();
+    if (is_same) return other;
+  }
+  std::shared_ptr<MappedFile> shared(new MappedFile(std::move(file)), SharedFileDeleter());
+  files.known.push_back(shared);
+  return shared;
+}
+
+bool MappedFile::IsShared(const std::shared_ptr<void>& owner) {
+  return std::get_deleter<SharedFileDeleter>(owner) != nullptr;
 }
 
 void MappedFile::ReleasePages(const std::shared_ptr<void>& owner,
                               std::span<const std::byte> bytes) {
   // Only of a file's pages is the content anywhere else.
-  if (!std::get_deleter<SharedFileDeleter>(owner)) return;
+  if (!IsShared(owner)) return;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
   const uintptr_t begin = RoundUp(address, page);
@@ -123,13 +154,16 @@ void MappedFile::ReleasePages(const std::shared_ptr<void>& owner,
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)) {}
+    : bytes_(std::exchange(other.bytes_, {})),
+      path_(std::move(other.path_)),
+      identity_(other.identity_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this != &other) {
     Unmap();
     bytes_ = std::exchange(other.bytes_, {});
     path_ = std::move(other.path_);
+    identity_ = other.identity_;
   }
   return *this;
 }
@@ -143,7 +177,8 @@ void MappedFile::Unmap() {
 
 Result<std::vector<std::byte>> ReadFile(const std::string& path) {
   TENON_ASSIGN_OR_RETURN(const FileDescriptor file, OpenForReading(path));
-  TENON_ASSIGN_OR_RETURN(const size_t size_bytes, RegularFileSize(file, path));
+  TENON_ASSIGN_OR_RETURN(const struct stat info, ExamineRegularFile(file, path));
+  const auto size_bytes = static_cast<size_t>(info.st_size);
   std::vector<std::byte> bytes(size_bytes);
   size_t filled = 0;
   while (filled < bytes.size()) {

@@ -1,7 +1,9 @@
 // Files as a whole: mapped, read and written.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,11 +30,14 @@ class MappedFile {
   // Maps an open file. `path` is for messages only. Errors as above, except kNoSuchFile.
   static Result<MappedFile> FromDescriptor(const FileDescriptor& file, std::string path);
 
-  // A file for tensors to own together.
+  // A file for tensors to own together: the one that is mapped already if somebody shares the same
+  // content of the same file. Its path may be another then.
   static std::shared_ptr<MappedFile> Share(MappedFile file);
+  // Whether `owner` is a file that Share returned.
+  static bool IsShared(const std::shared_ptr<void>& owner);
 
-  // Lets go of the memory behind the pages that lie wholly in `bytes`, if `owner` is a file that
-  // Share returned; else does nothing. Whoever touches such a page again reads it from the file.
+  // Lets go of the memory behind the pages that lie wholly in `bytes`, if IsShared(owner); else
+  // does nothing. Whoever touches such a page again reads it from the file.
   static void ReleasePages(const std::shared_ptr<void>& owner, std::span<const std::byte> bytes);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -44,12 +49,17 @@ class MappedFile {
   const std::string& path() const { return path_; }
 
  private:
-  MappedFile(std::span<const std::byte> bytes, std::string path)
-      : bytes_(bytes), path_(std::move(path)) {}
+  // What tells one content of one file from every other: device, inode, seconds and nanoseconds of
+  // its last change.
+  using Identity = std::array<int64_t, 4>;
+
+  MappedFile(std::span<const std::byte> bytes, std::string path, const Identity& identity)
+      : bytes_(bytes), path_(std::move(path)), identity_(identity) {}
   void Unmap();
 
   std::span<const std::byte> bytes_;  // owned, unless empty
   std::string path_;
+  Identity identity_;
 };
 
 // The content of a regular file. Errors as of MappedFile::Open.

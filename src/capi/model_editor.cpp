@@ -321,12 +321,13 @@ OrtStatus* ApplyModelToModelEditorSession(OrtSession* session, OrtModel* model) 
 }
 
 OrtStatus* FinalizeModelEditorSession(OrtSession* session, const OrtSessionOptions* options,
-                                      OrtPrepackedWeightsContainer*) noexcept {
+                                      OrtPrepackedWeightsContainer* container) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(session);
     if (session->edited == nullptr) {
       return InvalidArgument("the session is not one of CreateModelEditorSession, or is finalized");
     }
+    if (container != nullptr) session->shared_weights = container->weights;
     const OrtSessionOptions defaults;
     Model model = std::move(session->edited->model);
     // Whatever comes of it, the model is gone.

@@ -97,6 +97,7 @@ Result<SessionParts> PartsFor(OrtSession& handle, const OrtSessionOptions& optio
                               const Model& model, const std::vector<std::string>& providers) {
   SessionParts parts;
   parts.shape_functions = &OpShapeFunctions();
+  parts.shared_weights = handle.shared_weights;
   if (handle.custom_ops) {
     parts.providers.push_back(handle.custom_ops->MakeProvider());
     parts.shape_functions = handle.custom_ops.get();

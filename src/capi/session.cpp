@@ -15,14 +15,15 @@
 namespace tenon::capi {
 namespace {
 
-// `source` is a path or the bytes of a model.
+// `source` is a path or the bytes of a model; `container` may be null.
 template <class Source>
 Status MakeSession(const OrtEnv* env, const Source& source, const OrtSessionOptions* options,
-                   OrtSession** out) {
+                   const OrtPrepackedWeightsContainer* container, OrtSession** out) {
   TENON_RETURN_IF_NULL(env);
   TENON_RETURN_IF_NULL(out);
   auto handle = std::make_unique<OrtSession>();
   handle->environment = env->shared;
+  if (container != nullptr) handle->shared_weights = container->weights;
   const OrtSessionOptions defaults;
   if (options == nullptr) options = &defaults;
   TENON_ASSIGN_OR_RETURN(Model model, LoadModel(source, *options));
@@ -98,7 +99,7 @@ OrtStatus* CreateSession(const OrtEnv* env, const ORTCHAR_T* model_path,
                          const OrtSessionOptions* options, OrtSession** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(model_path);
-    return MakeSession(env, std::string(model_path), options, out);
+    return MakeSession(env, std::string(model_path), options, nullptr, out);
   });
 }
 
@@ -108,37 +109,44 @@ OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(model_data);
     const std::span bytes(static_cast<const std::byte*>(model_data), model_data_length);
-    return MakeSession(env, bytes, options, out);
+    return MakeSession(env, bytes, options, nullptr, out);
   });
 }
 
 void ReleaseSession(OrtSession* input) noexcept { delete input; }
 
-// Weights are packed for each session: the container stays empty.
 OrtStatus* CreatePrepackedWeightsContainer(OrtPrepackedWeightsContainer** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(out);
-    *out = reinterpret_cast<OrtPrepackedWeightsContainer*>(new char());
+    *out = new OrtPrepackedWeightsContainer;
     return OkStatus();
   });
 }
 
 void ReleasePrepackedWeightsContainer(OrtPrepackedWeightsContainer* input) noexcept {
-  delete reinterpret_cast<char*>(input);
+  delete input;
 }
 
 OrtStatus* CreateSessionWithPrepackedWeightsContainer(const OrtEnv* env,
                                                       const ORTCHAR_T* model_path,
                                                       const OrtSessionOptions* options,
-                                                      OrtPrepackedWeightsContainer*,
+                                                      OrtPrepackedWeightsContainer* container,
                                                       OrtSession** out) noexcept {
-  return CreateSession(env, model_path, options, out);
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(model_path);
+    return MakeSession(env, std::string(model_path), options, container, out);
+  });
 }
 
 OrtStatus* CreateSessionFromArrayWithPrepackedWeightsContainer(
     const OrtEnv* env, const void* model_data, size_t model_data_length,
-    const OrtSessionOptions* options, OrtPrepackedWeightsContainer*, OrtSession** out) noexcept {
-  return CreateSessionFromArray(env, model_data, model_data_length, options, out);
+    const OrtSessionOptions* options, OrtPrepackedWeightsContainer* container,
+    OrtSession** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(model_data);
+    const std::span bytes(static_cast<const std::byte*>(model_data), model_data_length);
+    return MakeSession(env, bytes, options, container, out);
+  });
 }
 
 OrtStatus* SessionGetInputCount(const OrtSession* session, size_t* out) noexcept {

@@ -11,6 +11,7 @@
 #include "capi/custom_ops.h"
 #include "capi/env.h"
 #include "runtime/fallback_session.h"
+#include "runtime/shared_weights.h"
 
 namespace tenon::capi {
 
@@ -26,13 +27,21 @@ struct EditedModel {
 
 }  // namespace tenon::capi
 
+// Shares packed weights also of initializers in the clients' memory among the sessions made with
+// it. Holds none itself: it may be released before them.
+struct OrtPrepackedWeightsContainer {
+  std::shared_ptr<tenon::SharedWeights> weights =
+      std::make_shared<tenon::SharedWeights>(tenon::SharedWeights::Memory::kFilesAndCallers);
+};
+
 struct OrtSession {
   // They go in the opposite order: asynchronous runs end before the session does.
   std::shared_ptr<tenon::capi::SharedEnvironment> environment;
   std::unique_ptr<tenon::capi::ClientLogger> client_logger;
   std::unique_ptr<tenon::Logger> logger;  // what plugins log to
   std::unique_ptr<tenon::capi::CustomOps> custom_ops;
-  std::unique_ptr<tenon::capi::EditedModel> edited;  // until the session is made
+  std::shared_ptr<tenon::SharedWeights> shared_weights;  // null: the environment's
+  std::unique_ptr<tenon::capi::EditedModel> edited;      // until the session is made
   std::unique_ptr<tenon::FallbackSession> session;
   tenon::capi::AssignedNodes assigned_nodes;
   tenon::TaskRunner tasks;

@@ -140,7 +140,11 @@ Status ByteProduct::Prepare(KernelInfo& info, size_t b_input, OperandForm a_form
       constant->rank() < 2) {
     return OkStatus();
   }
-  packed_.Keep(*constant);
+  const MatrixStack b = StackOf(constant->shape(), b_form, Side::kRight);
+  packed_.Keep(*constant,
+               Format("byte gemm b {} x {}, strides {} {} {}", b.rows, b.columns, b.row_stride,
+                      b.column_stride, b.matrix_stride),
+               info.shared_weights());
   info.ReleaseConstant(b_input);
   return OkStatus();
 }

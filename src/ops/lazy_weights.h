@@ -1,14 +1,19 @@
 // Weights in a form of a kernel's own, made from a constant at the first run: creating a session
-// then costs no copy of the model's weights.
+// then costs no copy of the model's weights, and sessions on the same weights share one.
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/function_ref.h"
 #include "base/mapped_file.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/text.h"
+#include "runtime/shared_weights.h"
 #include "tensor/tensor.h"
 
 namespace tenon {
@@ -16,9 +21,13 @@ namespace tenon {
 // Thread-safe.
 class LazyWeights {
  public:
-  // Takes the constant that the weights will be made from.
-  void Keep(Tensor constant) {
+  // Takes the constant that the weights will be made from. `form` says, besides the constant, all
+  // that decides about them: kernels with equal ones share them through `shared`, unless it is
+  // null.
+  void Keep(Tensor constant, std::string_view form, std::shared_ptr<SharedWeights> shared) {
     constant_ = std::move(constant);
+    form_ = Format("{} of {} {}", form, DataTypeName(constant_.type()), constant_.shape());
+    shared_ = std::move(shared);
     is_kept_ = true;
   }
   // Whether Keep was called; unlike the constant, this does not change while others run.
@@ -31,8 +40,8 @@ class LazyWeights {
     if (const float* weights = ready_.load(std::memory_order_acquire)) return weights;
     const MutexLock lock(mutex_);
     if (const float* weights = ready_.load(std::memory_order_relaxed)) return weights;
-    TENON_ASSIGN_OR_RETURN(weights_, make(constant_));
-    ready_.store(weights_.data<float>(), std::memory_order_release);
+    TENON_ASSIGN_OR_RETURN(weights_, Make(make));
+    ready_.store(weights_->data<float>(), std::memory_order_release);
     MappedFile::ReleasePages(
         constant_.owner(),
         {static_cast<const std::byte*>(std::as_const(constant_).raw()), constant_.bytes()});
@@ -41,11 +50,20 @@ class LazyWeights {
   }
 
  private:
+  Result<std::shared_ptr<const Tensor>> Make(
+      FunctionRef<Result<Tensor>(const Tensor& constant)> make) const {
+    if (shared_ != nullptr) return shared_->Get(constant_, form_, make);
+    TENON_ASSIGN_OR_RETURN(Tensor made, make(constant_));
+    return std::make_shared<const Tensor>(std::move(made));
+  }
+
   bool is_kept_ = false;
+  std::string form_;
+  std::shared_ptr<SharedWeights> shared_;
   mutable Mutex mutex_;
   mutable std::atomic<const float*> ready_ = nullptr;
   mutable Tensor constant_;
-  mutable Tensor weights_;
+  mutable std::shared_ptr<const Tensor> weights_;
 };
 
 }  // namespace tenon

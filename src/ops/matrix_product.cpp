@@ -137,7 +137,10 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
     return RuntimeException("out of memory for packing input 1 {}", constant->shape());
   }
   packed_stride_ = bytes / sizeof(float);
-  packed_.Keep(*constant);
+  packed_.Keep(*constant,
+               Format("gemm b {} x {}, strides {} {} {}", b.rows, b.columns, b.row_stride,
+                      b.column_stride, b.matrix_stride),
+               info.shared_weights());
   info.ReleaseConstant(1);
   return OkStatus();
 }

@@ -111,7 +111,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     weights_shape_ = weights->shape();
     typical_shape_ = *shape;
     if (method_ == NchwcMethod::kWinograd) tile_ = kernels::ChooseWinogradTile(*shape);
-    packed_.Keep(*weights);
+    packed_.Keep(*weights, Form(), info.shared_weights());
     info.ReleaseConstant(1);
     return OkStatus();
   }
@@ -165,6 +165,21 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   }
 
  private:
+  // What the packed weights depend on besides the weights. The sizes of the typical picture are
+  // part of what the kernels are told when they pack.
+  std::string Form() const {
+    const Conv2dShape& s = typical_shape_;
+    std::string form = Format(
+        "convolution {} {} of {} {} {} {}, {} {}, strides {} {}, dilations {} {}, pads {} {}, {} "
+        "groups, factors ",
+        static_cast<int>(method_), static_cast<int>(tile_), s.batch, s.in_height, s.in_width,
+        s.out_channels, s.out_height, s.out_width, s.stride_height, s.stride_width,
+        s.dilation_height, s.dilation_width, s.pad_top, s.pad_left, s.groups);
+    const std::span<const float> factors = attrs_.weights_scale;
+    form.append(reinterpret_cast<const char*>(factors.data()), factors.size_bytes());
+    return form;
+  }
+
   size_t PackedSize() const {
     using namespace kernels;  // NOLINT(google-build-using-namespace)
     switch (method_) {

@@ -86,7 +86,8 @@ class ByteConv final : public StatefulKernel<Infer> {
     if (constant == nullptr || !kByteTypes.Contains(constant->type()) || constant->size() == 0) {
       return OkStatus();
     }
-    weights_.Keep(*constant);
+    weights_.Keep(*constant, Format("byte convolution, {} groups", this->attrs_.group),
+                  info.shared_weights());
     info.ReleaseConstant(kInputs.w);
     return OkStatus();
   }

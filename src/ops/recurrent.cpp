@@ -151,7 +151,8 @@ Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first,
   if (!floats) return RuntimeException("out of memory for packing input {} {}", i, w->shape());
   TENON_ASSIGN_OR_RETURN(
       packed_, Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(*floats)})));
-  lazy_.Keep(*w);
+  lazy_.Keep(*w, Format("recurrent, parts {} to {} of {}", first, last, parts),
+             info.shared_weights());
   return OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// What all sessions of a process part share: the logger and the threads.
+// What all sessions of a process part share: the logger, the threads, packed weights.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include "base/logging.h"
 #include "base/thread_pool.h"
 #include "runtime/data_transfer.h"
+#include "runtime/shared_weights.h"
 
 namespace tenon {
 
@@ -28,11 +29,14 @@ class Environment {
   ThreadPool& threads() { return threads_; }
   // Copies between memories for all sessions, and for callers without one.
   DataTransfers& transfers() { return transfers_; }
+  // Packed weights of all sessions that name no other place for theirs.
+  const std::shared_ptr<SharedWeights>& shared_weights() const { return shared_weights_; }
 
  private:
   Logger logger_;
   ThreadPool threads_;
   DataTransfers transfers_;
+  const std::shared_ptr<SharedWeights> shared_weights_ = std::make_shared<SharedWeights>();
 };
 
 }  // namespace tenon

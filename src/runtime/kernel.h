@@ -16,6 +16,7 @@
 
 namespace tenon {
 
+class SharedWeights;
 class Stream;
 class SubgraphRunner;
 
@@ -111,14 +112,18 @@ class SubgraphRunner {
   virtual ~SubgraphRunner() = default;
   // `inputs` in the order of the subgraph's inputs; they are moved from, so that the subgraph may
   // change in place what nobody else holds. `outputs` receives one value per output, in memory of
-  // its own or shared with values that the caller can see.
+  // its own or shared with values that the caller can see; tensors that it held before and that
+  // nobody else holds may be written again for them.
   virtual Status Run(std::span<Value> inputs, std::vector<Value>& outputs) = 0;
 };
 
 // What a kernel sees when it is made.
 class KernelInfo {
  public:
-  KernelInfo(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  // `shared_weights` is null where nothing is shared.
+  KernelInfo(const Graph& graph, const Node& node,
+             std::shared_ptr<SharedWeights> shared_weights = nullptr)
+      : graph_(graph), node_(node), shared_weights_(std::move(shared_weights)) {}
 
   const Node& node() const { return node_; }
   const Graph& graph() const { return graph_; }
@@ -140,11 +145,15 @@ class KernelInfo {
   // The kernel keeps its own packed copy of constant input `i` and will never read Input(i).
   void ReleaseConstant(size_t i) { released_constants.push_back(i); }
 
+  // Where sessions that agreed on it share the packed forms of their constants; null without one.
+  const std::shared_ptr<SharedWeights>& shared_weights() const { return shared_weights_; }
+
   std::vector<size_t> released_constants;
 
  private:
   const Graph& graph_;
   const Node& node_;
+  const std::shared_ptr<SharedWeights> shared_weights_;
 };
 
 // Runs any number of times, from several threads at once, without changing.

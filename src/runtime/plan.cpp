@@ -155,7 +155,7 @@ class PlanBuilder {
   // --- steps ---
 
   Result<Prepared> Prepare(const Node& node) {
-    KernelInfo info(graph_, node);
+    KernelInfo info(graph_, node, parts_.shared_weights);
     Result<std::unique_ptr<Kernel>> kernel = MakeKernel(node, info);
     if (!kernel) {
       NoteFailed(node);

@@ -16,6 +16,7 @@
 namespace tenon {
 
 class Executor;
+class SharedWeights;
 
 // Index of a value in a frame. -1: an optional input or output left out.
 using Slot = int32_t;
@@ -117,6 +118,8 @@ struct PlanParts {
   // Where values on the CPU get their memory.
   std::shared_ptr<Allocator> memory;
   const DataTransfers* transfers = nullptr;
+  // Where packed weights are shared; null: nowhere.
+  std::shared_ptr<SharedWeights> shared_weights;
   // Learns whose kernel could not be made; may be null.
   FailedNode* failed = nullptr;
 };

@@ -173,9 +173,13 @@ Status Session::OptimizeAndPlan() {
     pool = std::make_shared<CachingArena>(
         traced(SharedCpuAllocator(), host, MemoryEvents::kDevice, true), limit);
   }
-  const PlanParts plan_parts{providers_, memories_,
-                             traced(std::move(pool), host, MemoryEvents::kAll, false), &transfers_,
-                             parts_.failed};
+  const PlanParts plan_parts{
+      providers_,
+      memories_,
+      traced(std::move(pool), host, MemoryEvents::kAll, false),
+      &transfers_,
+      parts_.shared_weights ? parts_.shared_weights : environment_.shared_weights(),
+      parts_.failed};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));

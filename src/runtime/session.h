@@ -86,6 +86,8 @@ struct SessionParts {
   std::shared_ptr<Profiler> profiler;
   // Where intermediate values come from; null: an arena of the session's own.
   std::shared_ptr<Allocator> memory = nullptr;
+  // Where packed weights are shared; null: the environment's.
+  std::shared_ptr<SharedWeights> shared_weights = nullptr;
   // Learns whose nodes could not be compiled if making the session fails so; may be null.
   FailedNode* failed = nullptr;
 };

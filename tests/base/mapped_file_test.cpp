@@ -31,6 +31,25 @@ TEST(MappedFileTest, ShowsTheWholeFile) {
   }
 }
 
+TEST(MappedFileTest, SharedFilesAreMappedOnce) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("file", "text");
+  const auto open = [](const std::string& name) {
+    return MappedFile::Share(MappedFile::Open(name).value());
+  };
+  const auto first = open(path);
+  EXPECT_EQ(open(path), first);
+  EXPECT_NE(open(folder.Write("other", "text")), first);
+  EXPECT_TRUE(MappedFile::IsShared(first));
+  EXPECT_FALSE(MappedFile::IsShared(std::make_shared<int>(1)));
+  EXPECT_FALSE(MappedFile::IsShared(nullptr));
+  const std::span<const std::byte> text = Bytes("TEXT");
+  ASSERT_TRUE(WriteFileAtomically(path, {&text, 1}).ok());
+  const auto second = open(path);
+  EXPECT_EQ(Text(second->bytes()), "TEXT");
+  EXPECT_EQ(Text(first->bytes()), "text");
+}
+
 TEST(MappedFileTest, MovesWithoutMoving) {
   const TemporaryFolder folder;
   MappedFile first = MappedFile::Open(folder.Write("1", "first")).value();

@@ -13,7 +13,7 @@ TEST(LazyWeightsTest, AreMadeOnceHoweverManyAsk) {
   for (int round = 0; round < 50; ++round) {
     LazyWeights weights;
     EXPECT_FALSE(weights.is_kept());
-    weights.Keep(Tensor::Of<float>({2}, {1, 2}));
+    weights.Keep(Tensor::Of<float>({2}, {1, 2}), "copy", nullptr);
     std::atomic<int> made = 0;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -35,9 +35,26 @@ TEST(LazyWeightsTest, AreMadeOnceHoweverManyAsk) {
 
 TEST(LazyWeightsTest, AFailureIsTriedAgain) {
   LazyWeights weights;
-  weights.Keep(Tensor::Of<float>({1}, {7}));
+  weights.Keep(Tensor::Of<float>({1}, {7}), "copy", nullptr);
   EXPECT_FALSE(weights.Get([](const Tensor&) -> Result<Tensor> { return Fail("no room"); }));
   EXPECT_EQ(*weights.Get([](const Tensor& constant) { return constant.Clone(); }).value(), 7);
+}
+
+TEST(LazyWeightsTest, KernelsOnTheSameBytesInTheSameFormShareThem) {
+  const std::vector<float> memory = {1, 2};
+  const Tensor constant =
+      Tensor::View(DataType::kFloat, Shape({2}), const_cast<float*>(memory.data()), nullptr);
+  const auto shared = std::make_shared<SharedWeights>(SharedWeights::Memory::kFilesAndCallers);
+  const auto copy = [](const Tensor& from) { return from.Clone(); };
+  LazyWeights first, second, other_form, alone;
+  first.Keep(constant, "copy", shared);
+  second.Keep(constant, "copy", shared);
+  other_form.Keep(constant, "other", shared);
+  alone.Keep(constant, "copy", nullptr);
+  const float* const weights = first.Get(copy).value();
+  EXPECT_EQ(second.Get(copy).value(), weights);
+  EXPECT_NE(other_form.Get(copy).value(), weights);
+  EXPECT_NE(alone.Get(copy).value(), weights);
 }
 
 }  // namespace
