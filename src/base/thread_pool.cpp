@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/cpu_info.h"
+#include "base/loop_stats.h"
 #include "base/worker_crew.h"
 
 namespace tenon {
@@ -20,7 +21,7 @@ Status ThreadPool::Start() { return threads_ > 1 ? Crew().Start() : OkStatus(); 
 
 void ThreadPool::RunDivided(size_t n, size_t grain, Body body) noexcept {
   const size_t chunks = n / grain + (n % grain != 0);
-  if (WorkerCrew::InsideLoop() || !Crew().Run({n, grain, body}, chunks)) {
+  if (WorkerCrew::InsideLoop() || !Crew().Run({n, grain, body, LoopStats::Current()}, chunks)) {
     RunInline(n, grain, body);
   }
 }

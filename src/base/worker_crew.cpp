@@ -95,20 +95,23 @@ uint32_t LoopSlot::Help(FunctionRef<void(uint32_t)> on_entry) {
                                          std::memory_order_acquire));
   on_entry(chunks - chunk - 1);
   const uint32_t done = RunFrom(chunk, chunks, *loop);
+  if (loop->stats != nullptr) loop->stats->AddHelp(done);
   // From here on the slot may serve another loop; waking its caller in vain does no harm.
   const uint32_t before = unfinished_.fetch_sub(done, std::memory_order_acq_rel);
   if (before == (kCallerSleeps | done)) FutexWake(unfinished_, 1);
   return done;
 }
 
-void LoopSlot::FinishAndRelease(std::chrono::nanoseconds spin) {
+void LoopSlot::FinishAndRelease(std::chrono::nanoseconds spin, LoopClock& clock) {
   const uint32_t chunks = chunks_.load(std::memory_order_relaxed);
   const uint32_t first = static_cast<uint32_t>(claim_.fetch_add(1, std::memory_order_relaxed));
   if (first < chunks) {
     const uint32_t done = RunFrom(first, chunks, *loop_.load(std::memory_order_relaxed));
     unfinished_.fetch_sub(done, std::memory_order_acq_rel);
   }
+  clock.Lap(&LoopStats::Times::run);
   WaitForOthers(spin);
+  clock.Lap(&LoopStats::Times::wait);
   const uint64_t generation = claim_.load(std::memory_order_relaxed) >> 32;
   claim_.store((generation + 1) << 32 | kClosed, std::memory_order_release);
   taken_.store(false, std::memory_order_release);
@@ -300,15 +303,22 @@ void WorkerCrew::WakeSleepers(uint32_t wanted) {
 bool WorkerCrew::Run(const LoopSlot::Loop& loop, size_t chunks) noexcept {
   if (chunks > LoopSlot::kMaxChunks) return false;
   if (!started_.load(std::memory_order_acquire)) (void)Start();
+  LoopClock clock(loop.stats);
   const auto slot = std::find_if(slots_.begin(), slots_.end(),
                                  [](LoopSlot& candidate) { return candidate.TryAcquire(); });
   if (slot == slots_.end()) return false;
   slot->Open(loop, static_cast<uint32_t>(chunks));
+  clock.Lap(&LoopStats::Times::distribution);
   news_.fetch_add(1, std::memory_order_seq_cst);
   WakeSleepers(static_cast<uint32_t>(chunks - 1));
+  clock.Lap(&LoopStats::Times::enqueue);
   inside_loop = true;
-  slot->FinishAndRelease(options_.spin);
+  slot->FinishAndRelease(options_.spin, clock);
   inside_loop = false;
+  if (loop.stats != nullptr) {
+    loop.stats->AddBlockSize(loop.grain);
+    clock.Lap(&LoopStats::Times::revoke);
+  }
   return true;
 }
 

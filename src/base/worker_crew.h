@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/loop_stats.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 
@@ -26,6 +27,7 @@ class alignas(128) LoopSlot {
     size_t n;
     size_t grain;
     ThreadPool::Body body;
+    LoopStats* stats = nullptr;  // collects the loop; may be null
   };
   static constexpr uint32_t kMaxChunks = 1u << 30;
 
@@ -34,7 +36,7 @@ class alignas(128) LoopSlot {
   void Open(const Loop& loop, uint32_t chunks);
   // Works on the loop until no chunk is left, then waits for the chunks of others, spinning for at
   // most `spin` before sleeping. Then frees the slot.
-  void FinishAndRelease(std::chrono::nanoseconds spin);
+  void FinishAndRelease(std::chrono::nanoseconds spin, LoopClock& clock);
 
   // Called by workers: claims and runs chunks until none is left. Returns the number of chunks run.
   // Calls on_entry(chunks left unclaimed) after the first claim.

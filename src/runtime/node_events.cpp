@@ -29,6 +29,43 @@ size_t TensorsFrom(const std::vector<int64_t>& shapes, size_t at) {
   return tensors;
 }
 
+int64_t Microseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+}
+
+// What the node's thread, and those that helped it, did in the thread pool.
+std::string ThreadStats(const NodeTrace& trace) {
+  JsonWriter json;
+  json.BeginObject();
+  if (!trace.node->threads.empty()) {
+    const LoopStats::Record none;
+    const LoopStats::Record& loops = trace.loops ? *trace.loops : none;
+    json.Key("main_thread").BeginObject();
+    json.Key("thread_pool_name").Text(trace.node->threads);
+    json.Key("thread_id").Text(std::to_string(trace.thread));
+    json.Key("block_size").BeginArray();
+    for (const size_t size : loops.block_sizes) json.Integer(size);
+    json.EndArray();
+    json.Key("core").Integer(trace.core);
+    json.Key("Distribution").Integer(Microseconds(loops.times.distribution));
+    json.Key("DistributionEnqueue").Integer(Microseconds(loops.times.enqueue));
+    json.Key("Run").Integer(Microseconds(loops.times.run));
+    json.Key("Wait").Integer(Microseconds(loops.times.wait));
+    json.Key("WaitRevoke").Integer(Microseconds(loops.times.revoke));
+    json.EndObject();
+    json.Key("sub_threads").BeginObject();
+    for (const LoopStats::Helper& helper : loops.helpers) {
+      json.Key(std::to_string(helper.thread)).BeginObject();
+      json.Key("num_run").Integer(helper.blocks);
+      json.Key("core").Integer(helper.core);
+      json.EndObject();
+    }
+    json.EndObject();
+  }
+  json.EndObject();
+  return json.text();
+}
+
 }  // namespace
 
 void AppendNodeEvents(const NodeTrace& trace, int64_t process, std::vector<TraceEvent>& events) {
@@ -60,6 +97,7 @@ void AppendNodeEvents(const NodeTrace& trace, int64_t process, std::vector<Trace
                       {"output_size", std::to_string(trace.output_bytes)},
                       {"input_type_shape", inputs, true},
                       {"output_type_shape", outputs, true},
+                      {"thread_scheduling_stats", ThreadStats(trace), true},
                       {"program_counter", std::to_string(node.counter)}});
   add("_fence_after", trace.kernel_end, trace.fence_after);
 }

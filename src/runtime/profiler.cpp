@@ -1,11 +1,11 @@
 #include "runtime/profiler.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "base/thread_id.h"
 #include "runtime/config.h"
 #include "runtime/node_events.h"
 
@@ -13,11 +13,6 @@ namespace tenon {
 namespace {
 
 constexpr size_t kShards = 16;
-
-int64_t ThreadId() {
-  thread_local const auto id = static_cast<int64_t>(syscall(SYS_gettid));
-  return id;
-}
 
 uint64_t MicrosecondsOfEpoch() {
   using std::chrono::duration_cast, std::chrono::microseconds, std::chrono::system_clock;

@@ -31,6 +31,8 @@ struct RunScope {
 
   // Records what the steps do; null: nobody does.
   Profiler* profiler = nullptr;
+  // Of the session, for the profiler.
+  uint32_t session_id = 0;
 
   // Learns which node failed; may be null.
   FailedNode* failed = nullptr;

@@ -396,6 +396,7 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
   RunScope scope;
   scope.fetch_memory = call.fetch_memory;
   scope.profiler = profiler;
+  scope.session_id = id_;
   scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
   scope.terminate = options.terminate;
   RunAttempt* const attempt = call.attempt;

@@ -167,7 +167,7 @@ Status StepRunner::RunStep(const Step& step) {
 }
 
 Status StepRunner::RunTraced(const Step& step) {
-  StepTrace trace(*scope_.profiler, plan_, step);
+  StepTrace trace(scope_, plan_, step);
   Result<Stream*> stream = WaitForInputs(step);
   trace.StartKernel(frame_);
   Status status = stream ? RunKernel(step, *stream) : std::move(stream.error());
@@ -249,6 +249,7 @@ void StepRunner::RecordStep(const Step& step, RunRecord& record) {
 }
 
 Status StepRunner::RunUnboundStep(const Step& step) {
+  const NodeInTrace allocating(scope_, plan_, step);
   if (!step.traits.allocates_outputs && step.subgraphs.empty()) {
     bool is_done = false;
     Status status = AllocateOutputs(step, &is_done);

@@ -1,9 +1,13 @@
 #include "runtime/step_trace.h"
 
+#include <sched.h>
+
+#include "base/thread_pool.h"
+
 namespace tenon {
 namespace {
 
-TracedNode Describe(const Plan& plan, const Step& step) {
+TracedNode Describe(const RunScope& scope, const Plan& plan, const Step& step) {
   const Node& node = *step.node;
   const auto index = static_cast<uint32_t>(Index(node.id));
   TracedNode traced;
@@ -12,23 +16,36 @@ TracedNode Describe(const Plan& plan, const Step& step) {
   traced.provider = plan.providers[static_cast<size_t>(node.provider)]->name();
   traced.index = index;
   traced.counter = static_cast<uint32_t>(&step - plan.steps.data());
+  const bool has_pool = scope.threads != nullptr && scope.threads->threads() > 1;
+  if (has_pool) traced.threads = Format("session-{}-intra-op", scope.session_id);
   return traced;
+}
+
+const TracedNode* Find(const RunScope& scope, const Plan& plan, const Step& step) {
+  if (scope.profiler == nullptr) return nullptr;
+  return scope.profiler->Describe(&step, [&] { return Describe(scope, plan, step); });
 }
 
 }  // namespace
 
-StepTrace::StepTrace(Profiler& profiler, const Plan& plan, const Step& step)
-    : profiler_(profiler), plan_(plan), step_(step) {
-  trace_.node = profiler.Describe(&step, [&] { return Describe(plan, step); });
-  trace_.fence_before = profiler.Now();
-  if (TraceContext* context = TraceContext::Current()) {
-    outer_node_ = context->node;
-    context->node = &trace_.node->name;
-  }
+NodeInTrace::NodeInTrace(const RunScope& scope, const Plan& plan, const Step& step)
+    : node_(Find(scope, plan, step)),
+      context_(node_ == nullptr ? nullptr : TraceContext::Current()),
+      outer_(context_ == nullptr ? nullptr : context_->node) {
+  if (context_ != nullptr) context_->node = &node_->name;
+}
+
+NodeInTrace::~NodeInTrace() {
+  if (context_ != nullptr) context_->node = outer_;
+}
+
+StepTrace::StepTrace(const RunScope& scope, const Plan& plan, const Step& step)
+    : profiler_(*scope.profiler), plan_(plan), step_(step), node_(scope, plan, step) {
+  trace_.node = node_.node();
+  trace_.fence_before = profiler_.Now();
 }
 
 StepTrace::~StepTrace() {
-  if (TraceContext* context = TraceContext::Current()) context->node = outer_node_;
   if (told_providers_) {
     TraceEvent event;
     event.category = TraceCategory::kNode;
@@ -58,6 +75,7 @@ void StepTrace::StartKernel(const Frame& frame) {
     profiler_.StartEvent(trace_.kernel_start);
     told_providers_ = true;
   }
+  collecting_.emplace(&loops_);
   const std::span<const Value* const> inputs = frame.InputsOf(step_);
   const std::span<const Slot> slots = plan_.InputsOf(step_);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -69,6 +87,9 @@ void StepTrace::StartKernel(const Frame& frame) {
 }
 
 void StepTrace::EndKernel(const Frame& frame) {
+  collecting_.reset();
+  trace_.core = sched_getcpu();
+  if (loops_.has_loops()) trace_.loops = std::make_unique<LoopStats::Record>(loops_.Take());
   for (const Value* output : frame.OutputsOf(step_)) Measure(output, &trace_.output_bytes);
   trace_.kernel_end = profiler_.Now();
   is_done_ = true;

@@ -1,17 +1,38 @@
 // What a profiler learns of one run of one step.
 #pragma once
 
+#include <optional>
+
+#include "base/loop_stats.h"
 #include "runtime/frame.h"
 #include "runtime/plan.h"
 #include "runtime/profiler.h"
+#include "runtime/run_scope.h"
 
 namespace tenon {
 
+// While it lives, the memory events of this thread name the node of the step. Does nothing without
+// a profiler.
+class NodeInTrace {
+ public:
+  NodeInTrace(const RunScope& scope, const Plan& plan, const Step& step);
+  ~NodeInTrace();
+  NodeInTrace(const NodeInTrace&) = delete;
+  NodeInTrace& operator=(const NodeInTrace&) = delete;
+  const TracedNode* node() const { return node_; }
+
+ private:
+  const TracedNode* const node_;
+  TraceContext* const context_;
+  const std::string* const outer_;
+};
+
 // Made before the step waits for its inputs. Records the step when EndKernel was called; a step
-// that failed leaves nothing. Meanwhile the memory events of this thread name the node.
+// that failed leaves nothing.
 class StepTrace {
  public:
-  StepTrace(Profiler& profiler, const Plan& plan, const Step& step);
+  // `scope.profiler` is set.
+  StepTrace(const RunScope& scope, const Plan& plan, const Step& step);
   ~StepTrace();
   StepTrace(const StepTrace&) = delete;
   StepTrace& operator=(const StepTrace&) = delete;
@@ -25,8 +46,10 @@ class StepTrace {
   Profiler& profiler_;
   const Plan& plan_;
   const Step& step_;
+  const NodeInTrace node_;
   NodeTrace trace_;
-  const std::string* outer_node_ = nullptr;
+  LoopStats loops_;
+  std::optional<LoopStatsScope> collecting_;
   bool told_providers_ = false;
   bool is_done_ = false;
 };

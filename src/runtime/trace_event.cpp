@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "base/json_writer.h"
 
 namespace tenon {
@@ -40,6 +41,8 @@ std::string TraceLine(const TraceEvent& event) {
     json.Key(arg.key);
     if (arg.is_json) {
       json.Json(arg.value);
+    } else if (const auto nested = CompactJson(arg.value)) {
+      json.Json(*nested);
     } else {
       json.Text(arg.value);
     }

@@ -12,8 +12,9 @@ enum class TraceCategory : uint8_t { kSession, kNode, kKernel, kApi, kMemory };
 
 struct TraceArg {
   std::string key;
+  // A text, unless it is a JSON object or array, which is embedded as such.
   std::string value;
-  // The value is JSON text, to be embedded as it is.
+  // The value is known to be JSON text on one line, of any kind.
   bool is_json = false;
 };
 

@@ -4,6 +4,7 @@
 #include "ir/inference.h"
 #include "runtime/executor.h"
 #include "runtime/partition.h"
+#include "runtime/profiler.h"
 #include "runtime/rows.h"
 #include "runtime/test_provider.h"
 #include "tensor/arena.h"
@@ -97,6 +98,43 @@ TEST_F(PartialRunTest, OneStepAtATimeIsAWholeRun) {
     ASSERT_TRUE(RunPart(state, 2, 3, {}).ok());
     ASSERT_TRUE(RunPart(state, 3, 4, {}, {"y"}, &fetches).ok());
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{12, -12}));
+  }
+}
+
+// PR-26: what runs in parts is traced as what runs as a whole.
+TEST_F(PartialRunTest, StepsOfPartsAreTracedAsThoseOfAWholeRun) {
+  PlanChain();
+  std::vector<TraceEvent> events;
+  Logger logger("test", Severity::kWarning, 0, StderrSink());
+  const auto profiler =
+      Profiler::ToSink([&](const TraceEvent& event) { events.push_back(event); }, logger);
+  scope_.profiler = profiler.get();
+  const auto take = [&] {
+    std::vector<std::string> described;
+    for (const TraceEvent& event : std::exchange(events, {})) {
+      if (event.category != TraceCategory::kNode) continue;
+      std::string keys = event.name;
+      for (const TraceArg& arg : event.args) keys += " " + arg.key;
+      described.push_back(keys);
+    }
+    return described;
+  };
+  const Value x = Row({1, 2});
+  std::vector<Value> fetches(1);
+  ASSERT_TRUE(executor_->Run(scope_, {&x, 1}, fetches).ok());
+  const std::vector<std::string> whole = take();
+  ASSERT_EQ(whole.size(), 12u);
+  EXPECT_EQ(whole[0], "node_s_fence_before op_name");
+  EXPECT_EQ(whole[1],
+            "node_s_kernel_time op_name provider graph_index exec_plan_index node_index "
+            "activation_size parameter_size output_size input_type_shape output_type_shape "
+            "thread_scheduling_stats program_counter");
+  EXPECT_EQ(whole[2], "node_s_fence_after op_name");
+  for (const uint32_t split : {1u, 3u}) {
+    ExecutionState state(*executor_);
+    ASSERT_TRUE(RunPart(state, 0, split, {{"x", Row({1, 2})}}).ok());
+    ASSERT_TRUE(RunPart(state, split, 4, {}, {"y"}, &fetches).ok());
+    EXPECT_EQ(take(), whole);
   }
 }
 

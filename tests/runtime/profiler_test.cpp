@@ -9,6 +9,7 @@
 #include <regex>
 #include <thread>
 
+#include "base/loop_stats.h"
 #include "base/temporary_folder.h"
 #include "runtime/test_provider.h"
 
@@ -47,10 +48,15 @@ class ProfilerTest : public ::testing::Test {
   }
 
   std::unique_ptr<Session> Open(std::shared_ptr<Profiler> profiler,
-                                const std::string& last_op = "Scale") {
+                                const std::string& last_op = "Scale",
+                                const std::string& last_name = "node_y") {
     ModelBuilder b;
     b.Input("x", {Dim::Symbol("n")}).Constant("c", Tensor::Of<float>({2}, {1, 1}));
     b.Node("Add", {"x", "c"}, {"a"}).Node(last_op, {"a"}, {"y"}).Output("y");
+    for (size_t i = 0; i < b.graph().node_capacity(); ++i) {
+      Node* const node = b.graph().FindNode(static_cast<NodeId>(i));
+      if (node->op_type == last_op) node->name = last_name;
+    }
     SessionParts parts;
     parts.providers.push_back(MakeTestProvider());
     parts.shape_functions = &TestShapeFunctions();
@@ -142,6 +148,106 @@ TEST_F(ProfilerTest, WritesEscapedSortedEventsInOneArray) {
     EXPECT_GE(next, at);
     at = next;
   }
+}
+
+// PR-20, PR-21: what is JSON is embedded, on one line; what only looks so is a string.
+TEST_F(ProfilerTest, ArgumentsThatAreJsonAreEmbedded) {
+  const auto profiler = OpenProfiler();
+  const std::vector<std::pair<std::string, Json>> cases = {
+      {R"({"a" : [1, {"b": null}]})", Json::parse(R"({"a":[1,{"b":null}]})")},
+      {"[ 1,\n 2 ]", Json::parse("[1,2]")},
+      {"{}", Json::object()},
+      {"7", "7"},
+      {"true", "true"},
+      {"\"text\"", "\"text\""},
+      {"{not json}", "{not json}"},
+      {"[1,]", "[1,]"},
+      {"[1", "[1"},
+      {"{\"a\": \"\\ud800\"}", "{\"a\": \"\\ud800\"}"},
+      {"", ""},
+  };
+  for (const auto& [text, expected] : cases) {
+    TraceEvent event;
+    event.name = text;
+    event.args = {{"value", text}, {"quote \" in a key\n", "x"}};
+    profiler->Add(event);
+  }
+  const std::string path = profiler->End().value();
+  const Json trace = ReadTrace(path);
+  ASSERT_EQ(trace.size(), cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(trace[i]["name"], cases[i].first);
+    EXPECT_EQ(trace[i]["args"]["value"], cases[i].second) << cases[i].first;
+    EXPECT_EQ(trace[i]["args"]["quote \" in a key\n"], "x");
+  }
+  std::ifstream file(path);
+  std::string line;
+  size_t objects = 0;
+  while (std::getline(file, line)) objects += line.starts_with("{\"cat\"");
+  EXPECT_EQ(objects, cases.size()) << "one on each line";
+}
+
+// PR-21: names of nodes may be anything.
+TEST_F(ProfilerTest, NodesOfAnyNameLeaveAValidTrace) {
+  const std::string name = "a\"b\\c\n\t\x01 {} [] \xc3\xa9 \xe6\xbc\xa2";
+  auto session = Open(OpenProfiler(), "Scale", name);
+  ASSERT_TRUE(Run(*session).ok());
+  const Json trace = ReadTrace(session->EndProfiling().value());
+  EXPECT_EQ(Named(trace, name + "_kernel_time").size(), 1u);
+}
+
+// PR-22: by time of their start; those of one time stay in the order of their recording.
+TEST_F(ProfilerTest, EventsAreSortedAndThoseOfProvidersToo) {
+  class Late final : public ProviderProfiler {
+   public:
+    Status Start(std::chrono::nanoseconds) override { return OkStatus(); }
+    Status End(std::vector<TraceEvent>& events) override {
+      for (const int64_t start : {30, 10, 20, 10}) {
+        TraceEvent& event = events.emplace_back();
+        event.category = TraceCategory::kKernel;
+        event.name = "device " + std::to_string(events.size());
+        event.start = start;
+        event.duration = -5;
+      }
+      return OkStatus();
+    }
+  };
+  const auto profiler = OpenProfiler();
+  profiler->AddProvider("Late", std::make_unique<Late>());
+  for (const int64_t start : {25, 10, 5, 10}) {
+    TraceEvent event;
+    event.name = "host at " + std::to_string(start);
+    event.start = start;
+    profiler->Add(event);
+  }
+  std::vector<std::string> names;
+  for (const Json& event : ReadTrace(profiler->End().value())) {
+    names.push_back(event["name"]);
+    EXPECT_GE(event["dur"], 0);
+  }
+  const std::vector<std::string> expected = {"host at 5", "host at 10", "host at 10", "device 2",
+                                             "device 4",  "device 3",   "host at 25", "device 1"};
+  EXPECT_EQ(names, expected);
+}
+
+// PR-9: a session is profiled once; runs of it may be afterwards.
+TEST_F(ProfilerTest, ASecondFileIsARunsOwn) {
+  auto session = Open(OpenProfiler());
+  const int64_t start = session->profiler()->start_ns();
+  const std::string path = session->EndProfiling().value();
+  const auto size = std::filesystem::file_size(path);
+  ASSERT_TRUE(Run(*session).ok());
+  EXPECT_EQ(session->EndProfiling().value(), "");
+  EXPECT_EQ(session->profiler()->start_ns(), start);
+  EXPECT_EQ(FilesIn(folder_.path()).size(), 1u);
+  RunOptions options;
+  options.profile_prefix = folder_ / "run";
+  ASSERT_TRUE(Run(*session, options).ok());
+  const auto files = FilesIn(folder_.path());
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(Named(ReadTrace(files[0]), "node_y_kernel_time").size(), 1u);
+  session.reset();
+  EXPECT_EQ(std::filesystem::file_size(path), size);
 }
 
 // PR-6, PR-8
@@ -303,6 +409,19 @@ TEST_F(ProfilerTest, MemoryEventsBalance) {
   }
 }
 
+// PR-44: memory belongs to the node that wanted it.
+TEST_F(ProfilerTest, OutputsAreAllocatedForTheirNodes) {
+  auto session = Open(OpenProfiler({{"tenon.profiling.memory_events", "2"}}), "Positive");
+  ASSERT_TRUE(Run(*session).ok());
+  const Json trace = ReadTrace(session->EndProfiling().value());
+  std::set<std::string> nodes;
+  for (const Json& event : Named(trace, "alloc")) {
+    EXPECT_EQ(event["args"]["phase"], "run");
+    if (event["args"].contains("node")) nodes.insert(event["args"]["node"]);
+  }
+  EXPECT_EQ(nodes, (std::set<std::string>{"node_a", "node_y"}));
+}
+
 // PR-47
 TEST_F(ProfilerTest, CountersDrawCurves) {
   auto session = Open(OpenProfiler({{"tenon.profiling.memory_counters", "1"}}));
@@ -382,6 +501,107 @@ TEST_F(ProfilerTest, ProvidersAreToldOfEventsAndAddTheirOwn) {
                                              "release"};
   EXPECT_EQ(calls, expected);
   EXPECT_EQ(Named(ReadTrace(FilesIn(folder_.path()).at(0)), "device kernel").size(), 1u);
+}
+
+// A session of two threads over y = <op>(2x).
+class ThreadStatsTest : public ProfilerTest {
+ protected:
+  Json Trace(const std::string& op, int threads, int runs = 1) {
+    Environment environment{{.severity = Severity::kFatal, .threads = {.threads = threads}}};
+    auto profiler = Profiler::Open(folder_ / "trace", {}, environment.logger());
+    ModelBuilder b;
+    b.Input("x", {Dim::Symbol("n")}).Node("Scale", {"x"}, {"a"}).Node(op, {"a"}, {"y"});
+    b.Node("Scale", {"y"}, {"z"}).Output("z");
+    SessionParts parts;
+    parts.providers.push_back(MakeTestProvider());
+    parts.shape_functions = &TestShapeFunctions();
+    parts.profiler = *profiler;
+    auto session = Session::Create(environment, b.Build(), {}, std::move(parts));
+    EXPECT_TRUE(session);
+    const std::string_view in = "x", out = "z";
+    const Value x = Tensor::Of<float>({4}, {1, 2, 3, 4});
+    for (int i = 0; i < runs; ++i) {
+      Value z;
+      (void)(*session)->Run({}, {&in, 1}, {&x, 1}, {&out, 1}, {&z, 1});
+      if (z.has_value()) last_ = z.tensor().data<float>()[0];
+    }
+    EXPECT_EQ(LoopStats::Current(), nullptr);
+    return ReadTrace((*session)->EndProfiling().value());
+  }
+
+  float last_ = -1;  // of the last run's output
+};
+
+// PR-40
+TEST_F(ThreadStatsTest, SayWhatEachThreadDid) {
+  const Json trace = Trace("Spread", 2);
+  const Json kernel = Named(trace, "node_y_kernel_time").at(0);
+  const Json& stats = kernel["args"]["thread_scheduling_stats"];
+  const Json& main = stats["main_thread"];
+  EXPECT_TRUE(std::regex_match(main["thread_pool_name"].get<std::string>(),
+                               std::regex(R"(session-\d+-intra-op)")));
+  EXPECT_EQ(main["thread_id"], std::to_string(kernel["tid"].get<int64_t>()));
+  EXPECT_EQ(main["block_size"], Json::parse("[1]"));
+  EXPECT_GE(main["core"], 0);
+  for (const char* const time :
+       {"Distribution", "DistributionEnqueue", "Run", "Wait", "WaitRevoke"}) {
+    EXPECT_GE(main.at(time).get<int64_t>(), 0) << time;
+    EXPECT_LE(main.at(time), kernel["dur"].get<int64_t>() + 1) << time;
+  }
+  EXPECT_EQ(main.size(), 9u);
+  ASSERT_EQ(stats["sub_threads"].size(), 1u);
+  const auto& [thread, helper] = *stats["sub_threads"].items().begin();
+  EXPECT_NE(thread, main["thread_id"]);
+  EXPECT_GE(helper["num_run"], 1);
+  EXPECT_LE(helper["num_run"], 3);
+  EXPECT_GE(helper["core"], 0);
+  EXPECT_EQ(helper.size(), 2u);
+  EXPECT_EQ(stats.size(), 2u);
+}
+
+// PR-41: each node begins anew.
+TEST_F(ThreadStatsTest, ANodeWithoutLoopsHasNone) {
+  const Json trace = Trace("Spread", 2, 2);
+  for (const char* const name : {"node_a_kernel_time", "node_z_kernel_time"}) {
+    for (const Json& kernel : Named(trace, name)) {
+      const Json& stats = kernel["args"]["thread_scheduling_stats"];
+      EXPECT_EQ(stats["main_thread"]["block_size"], Json::array());
+      for (const char* const time :
+           {"Distribution", "DistributionEnqueue", "Run", "Wait", "WaitRevoke"}) {
+        EXPECT_EQ(stats["main_thread"][time], 0);
+      }
+      EXPECT_EQ(stats["sub_threads"], Json::object());
+    }
+  }
+  for (const Json& kernel : Named(trace, "node_y_kernel_time")) {
+    const Json& stats = kernel["args"]["thread_scheduling_stats"];
+    EXPECT_EQ(stats["main_thread"]["block_size"].size(), 1u) << "of this run alone";
+  }
+}
+
+// PR-41
+TEST_F(ThreadStatsTest, WithoutAPoolThereAreNone) {
+  for (const Json& kernel : Named(Trace("Spread", 1), "node_y_kernel_time")) {
+    EXPECT_EQ(kernel["args"]["thread_scheduling_stats"], Json::object());
+  }
+}
+
+// PR-42: (Trace looks after every run, failing ones included.)
+TEST_F(ThreadStatsTest, LoopsAreCollectedOnlyWhileANodeIsProfiled) {
+  Trace("Watch", 2);
+  EXPECT_EQ(last_, 2) << "collected";
+  for (const char* const op : {"Fail", "Throw"}) Trace(op, 2, 2);
+  Environment environment{{.severity = Severity::kFatal, .threads = {.threads = 2}}};
+  auto profiler = Profiler::Open(folder_ / "trace", {}, environment.logger());
+  auto session = Open(*profiler, "Watch");
+  const std::string_view in = "x", out = "y";
+  const Value x = Tensor::Of<float>({2}, {1, 2});
+  for (const float expected : {1.0f, 0.0f}) {
+    Value y;
+    ASSERT_TRUE(session->Run({}, {&in, 1}, {&x, 1}, {&out, 1}, {&y, 1}).ok());
+    EXPECT_EQ(y.tensor().data<float>()[0], expected);
+    EXPECT_NE(session->EndProfiling().value() == "", expected == 1.0f);
+  }
 }
 
 // PR-13: events of concurrent runs stay apart.

@@ -1,9 +1,14 @@
 #include "runtime/test_provider.h"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
+#include "base/loop_stats.h"
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
 #include "ops/registry.h"
@@ -112,6 +117,28 @@ Status RunWait(KernelContext& context) {
   return RunScale(context);
 }
 
+Status RunSpread(KernelContext& context) {
+  const float* x = context.Input(0).data<float>();
+  float* y = context.Output(0).data<float>();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const int wanted = context.threads().threads();
+  std::atomic<int> here = 0;
+  context.threads().ParallelFor(static_cast<size_t>(context.Output(0).size()), 1,
+                                [&](size_t begin, size_t) {
+                                  ++here;
+                                  while (here < wanted && std::chrono::steady_clock::now() < end)
+                                    std::this_thread::yield();
+                                  y[begin] = 2 * x[begin];
+                                });
+  return OkStatus();
+}
+
+Status RunWatch(KernelContext& context) {
+  float* y = context.Output(0).data<float>();
+  std::fill_n(y, context.Output(0).size(), LoopStats::Current() != nullptr ? 1.0f : 0.0f);
+  return OkStatus();
+}
+
 struct TestOp {
   const char* name;
   RunFunction run;
@@ -128,6 +155,8 @@ constexpr TestOp kOps[] = {
     {"Fail", RunFail, {}, SameShape},
     {"Throw", RunThrow, {}, SameShape},
     {"Wait", RunWait, {}, SameShape},
+    {"Spread", RunSpread, {}, SameShape},
+    {"Watch", RunWatch, {}, SameShape},
 };
 
 const TestOp* FindOp(const Node& node) {

@@ -23,6 +23,8 @@ void ResetRuns();
 //   Fail(x)         fails with "wanted to"
 //   Throw(x)        throws a std::runtime_error
 //   Wait(x)         copies x once the run is cancelled
+//   Spread(x)       2 * x, an element a block; all threads of the pool take part
+//   Watch(x)        1 for each element if somebody collects the loops of this thread, else 0
 std::unique_ptr<ExecutionProvider> MakeTestProvider();
 const ShapeFunctionTable& TestShapeFunctions();
 
