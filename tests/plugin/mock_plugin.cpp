@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "plugin/mock_control.h"
@@ -238,25 +240,39 @@ struct Profiler : OrtEpProfilerImpl, Counted {
       ENTER("StartEvent");
       return nullptr;
     };
-    StopEvent = [](OrtEpProfilerImpl*, uint64_t,
+    StopEvent = [](OrtEpProfilerImpl* self, uint64_t,
                    const OrtProfilingEvent* event) noexcept -> OrtStatus* {
       ENTER("StopEvent");
       const char* name = nullptr;
-      return ep_api->ProfilingEvent_GetName(event, &name);
+      CHECK_OK(ep_api->ProfilingEvent_GetName(event, &name));
+      auto* const me = static_cast<Profiler*>(self);
+      const std::lock_guard lock(me->mutex);
+      // Its own nodes have its name in theirs.
+      if (std::strstr(name, kName) != nullptr) me->parent = name;
+      return nullptr;
     };
-    EndProfiling = [](OrtEpProfilerImpl*,
+    // A kernel that belongs to the node that ran last, and the call that launched it.
+    EndProfiling = [](OrtEpProfilerImpl* self,
                       OrtProfilingEventsContainer* container) noexcept -> OrtStatus* {
       ENTER("EndProfiling");
-      const char* const key = "queue";
-      const char* const value = "7";
-      OrtProfilingEvent* event = nullptr;
-      CHECK_OK(ep_api->CreateProfilingEvent(OrtProfilingEventCategory_KERNEL, -1, -1, "mock_kernel",
-                                            10, 20, &key, &value, 1, &event));
-      OrtStatus* const status = ep_api->ProfilingEventsContainer_AddEvents(container, &event, 1);
-      ep_api->ReleaseProfilingEvent(event);
-      return status;
+      const std::string& parent = static_cast<Profiler*>(self)->parent;
+      const char* const keys[] = {"queue", "provider", "parent"};
+      const char* const values[] = {"7", kName, parent.c_str()};
+      for (const auto& [category, name] :
+           {std::pair(OrtProfilingEventCategory_KERNEL, "mock_kernel"),
+            std::pair(OrtProfilingEventCategory_API, "mock_launch")}) {
+        OrtProfilingEvent* event = nullptr;
+        CHECK_OK(ep_api->CreateProfilingEvent(category, -1, -1, name, 10, 20, keys, values,
+                                              parent.empty() ? 2 : 3, &event));
+        OrtStatus* const status = ep_api->ProfilingEventsContainer_AddEvents(container, &event, 1);
+        ep_api->ReleaseProfilingEvent(event);
+        if (status != nullptr) return status;
+      }
+      return nullptr;
     };
   }
+  std::mutex mutex;
+  std::string parent;  // the event of the node that ran last
 };
 
 struct Provider : OrtEp, Counted {

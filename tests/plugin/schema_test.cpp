@@ -120,9 +120,34 @@ TEST(ProfilingEventTest, HoldsWhatItIsGiven) {
   EXPECT_EQ(Outcome(EpApi().ProfilingEvent_GetArgValue(event, "c", &text)), "");
   EXPECT_EQ(text, nullptr);
   EpApi().ReleaseProfilingEvent(event);
-  EXPECT_THAT(Outcome(EpApi().CreateProfilingEvent(static_cast<OrtProfilingEventCategory>(9), 0, 0,
-                                                   "x", 0, 0, nullptr, nullptr, 0, &event)),
-              StartsWith("2: "));
+}
+
+// PR-36
+TEST(ProfilingEventTest, SaysWhatIsWrongWithIt) {
+  const char* const texts[] = {"a", "b"};
+  const char* const half[] = {"a", nullptr};
+  OrtProfilingEvent* event = nullptr;
+  const auto make = [&](int category, const char* name, const char* const* keys,
+                        const char* const* values, size_t args) {
+    event = nullptr;
+    const std::string outcome =
+        Outcome(EpApi().CreateProfilingEvent(static_cast<OrtProfilingEventCategory>(category), 0, 0,
+                                             name, 0, 0, keys, values, args, &event));
+    EpApi().ReleaseProfilingEvent(event);
+    return outcome;
+  };
+  for (int category = 0; category <= 3; ++category) {
+    EXPECT_EQ(make(category, "x", nullptr, nullptr, 0), "");
+    EXPECT_EQ(make(category, "", texts, texts, 2), "");
+  }
+  for (const int category : {-1, 4, 9}) {
+    EXPECT_THAT(make(category, "x", nullptr, nullptr, 0), StartsWith("2: "));
+  }
+  EXPECT_THAT(make(1, nullptr, nullptr, nullptr, 0), StartsWith("2: "));
+  EXPECT_THAT(make(1, "x", nullptr, texts, 2), StartsWith("2: "));
+  EXPECT_THAT(make(1, "x", texts, nullptr, 2), StartsWith("2: "));
+  EXPECT_THAT(make(1, "x", half, texts, 2), StartsWith("2: "));
+  EXPECT_THAT(make(1, "x", texts, half, 2), StartsWith("2: "));
 }
 
 }  // namespace
