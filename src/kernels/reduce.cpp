@@ -1,6 +1,7 @@
 #include "kernels/reduce.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/reduce_kernels.h"
 
@@ -8,6 +9,11 @@ namespace tenon::kernels {
 namespace {
 
 constexpr size_t kTaskElements = 32768;
+
+// Rows up to this long are not worth calls of their own: as many as fit in L1 are transposed and
+// added up vertically.
+constexpr size_t kShortRow = 16;
+constexpr size_t kShortRowBlock = 64;
 
 // The offsets of a nest of loops, the last axis fastest.
 class Cursor {
@@ -43,10 +49,34 @@ struct Unit {
   size_t n;
 };
 
+// Elements of kSize bytes.
+template <size_t kSize>
+void Transpose(const uint8_t* rows, size_t count, size_t length, uint8_t* columns) {
+  for (size_t i = 0; i < length; ++i) {
+    for (size_t row = 0; row < count; ++row) {
+      std::memcpy(columns + (i * count + row) * kSize, rows + (row * length + i) * kSize, kSize);
+    }
+  }
+}
+
+void TransposeRows(size_t size, const uint8_t* rows, size_t count, size_t length,
+                   uint8_t* columns) {
+  if (size == 1) return Transpose<1>(rows, count, length, columns);
+  if (size == 2) return Transpose<2>(rows, count, length, columns);
+  if (size == 4) return Transpose<4>(rows, count, length, columns);
+  Transpose<8>(rows, count, length, columns);
+}
+
 void Accumulate(const ReducePlan& plan, const ReduceKernels& kernels, size_t size, const Unit& unit,
                 const void* shift, void* accumulators) {
   kernels.initialize(accumulators, unit.n);
   if (plan.count == 0) return;
+  if (plan.has_short_rows) {
+    alignas(64) uint8_t columns[kShortRow * kShortRowBlock * sizeof(uint64_t)];
+    TransposeRows(size, unit.x, unit.n, plan.inner, columns);
+    kernels.add_columns(columns, unit.n, plan.inner, unit.n, shift, accumulators);
+    return;
+  }
   Cursor cursor(std::span(plan.reduced).first(plan.reduced_rank), 0);
   do {
     const uint8_t* x = unit.x + cursor.offset() * size;
@@ -102,6 +132,11 @@ Result<ReducePlan> MakeReducePlan(std::span<const size_t> shape, std::span<const
     plan.block = std::min(plan.inner, kReduceBlock);
     plan.blocks = (plan.inner + plan.block - 1) / plan.block;
     plan.units = plan.outputs / plan.inner * plan.blocks;
+  } else if (plan.reduced_rank == 0 && plan.inner <= kShortRow && plan.outputs > 1) {
+    plan.has_short_rows = true;
+    plan.kept_rank = 0;
+    plan.block = std::min(plan.outputs, kShortRowBlock);
+    plan.blocks = plan.units = (plan.outputs + plan.block - 1) / plan.block;
   } else {
     plan.units = plan.outputs;
   }
@@ -118,11 +153,13 @@ void RunReduce(const ReducePlan& plan, ReduceOp op, ElementType type, const void
   alignas(64) uint8_t shift[kReduceBlock * kMaxAccumulatorBytes];
   const bool shifted = op == ReduceOp::kLogSumExp;
   size_t block = begin % plan.blocks;
+  // The outputs that blocks divide.
+  const size_t row = plan.has_short_rows ? plan.outputs : plan.inner_reduced ? 1 : plan.inner;
   Cursor kept(std::span(plan.kept).first(plan.kept_rank), begin / plan.blocks);
   for (size_t unit = begin; unit < end; ++unit) {
     const size_t first = block * plan.block;
-    const size_t row = plan.inner_reduced ? 1 : plan.inner;
-    const Unit work = {static_cast<const uint8_t*>(x) + (kept.offset() + first) * size,
+    const size_t offset = plan.has_short_rows ? first * plan.inner : kept.offset() + first;
+    const Unit work = {static_cast<const uint8_t*>(x) + offset * size,
                        std::min(plan.block, row - first)};
     if (shifted) {
       Accumulate(plan, max, size, work, nullptr, accumulators);

@@ -30,13 +30,15 @@ enum class ReduceOp : uint8_t {
 inline constexpr size_t kMaxReduceRank = 32;
 
 // Loops over a dense input, with neighbouring axes merged that are all kept or all reduced. If the
-// innermost is reduced, rows of it are summed; if it is kept, rows of it are added up vertically.
+// innermost is reduced, rows of it are summed, short ones many at a time; if it is kept, rows of it
+// are added up vertically.
 struct ReducePlan {
   struct Axis {
     size_t size;
     size_t stride;  // elements
   };
   bool inner_reduced = false;
+  bool has_short_rows = false;  // the innermost axis alone is reduced, and it is short
   size_t inner = 1;
   Axis rows{1, 0};  // where the innermost axis is kept: the reduced axis next to it
   size_t kept_rank = 0;
