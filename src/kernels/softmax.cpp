@@ -22,6 +22,9 @@ struct SoftmaxTable {
 // Columns that SoftmaxMiddle handles at a time: their maxima and sums, and a dozen rows of them,
 // stay in L1.
 inline constexpr size_t kColumnBlock = 256;
+// Rows up to this long are handled as columns, so many at a time.
+inline constexpr size_t kShortRow = 8;
+inline constexpr size_t kShortRowBlock = 128;
 }  // namespace tenon::kernels
 #endif
 
@@ -140,13 +143,6 @@ void SoftmaxRow(const float* x, float* y, size_t n, const SoftmaxOptions& option
   }
 }
 
-void Rows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options) {
-  for (size_t row = 0; row < rows; ++row) {
-    const float* mask = options.mask ? options.mask + row * options.mask_stride : nullptr;
-    SoftmaxRow(x + row * n, y + row * n, n, options, mask);
-  }
-}
-
 // One block of at most kColumnBlock columns: rows are walked in order, so memory is streamed.
 void ColumnBlock(const float* x, float* y, size_t n, size_t inner, size_t columns, bool log) {
   const D d;
@@ -197,6 +193,33 @@ void ColumnBlock(const float* x, float* y, size_t n, size_t inner, size_t column
       for_row(y + i * inner, y + i * inner,
               [&](V v, size_t j) HWY_ATTR { return hn::Mul(v, hn::Load(d, sum + j)); });
     }
+  }
+}
+
+// Rows that do not fill a vector: many at a time, as columns.
+void ShortRows(const float* x, float* y, size_t rows, size_t n, bool log) {
+  HWY_ALIGN float columns[kShortRow * kShortRowBlock];
+  for (size_t first = 0; first < rows; first += kShortRowBlock) {
+    const size_t count = std::min(kShortRowBlock, rows - first);
+    const float* from = x + first * n;
+    float* to = y + first * n;
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t row = 0; row < count; ++row) columns[i * count + row] = from[row * n + i];
+    }
+    ColumnBlock(columns, columns, n, count, count, log);
+    for (size_t row = 0; row < count; ++row) {
+      for (size_t i = 0; i < n; ++i) to[row * n + i] = columns[i * count + row];
+    }
+  }
+}
+
+void Rows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options) {
+  if (n <= kShortRow && options.scale == 1 && !options.mask) {
+    return ShortRows(x, y, rows, n, options.log);
+  }
+  for (size_t row = 0; row < rows; ++row) {
+    const float* mask = options.mask ? options.mask + row * options.mask_stride : nullptr;
+    SoftmaxRow(x + row * n, y + row * n, n, options, mask);
   }
 }
 

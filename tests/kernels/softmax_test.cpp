@@ -57,6 +57,25 @@ TEST_F(SoftmaxTest, RowsMatchReferenceAtEveryLength) {
   });
 }
 
+TEST_F(SoftmaxTest, ManyShortRowsMatchReference) {
+  OnEveryTarget([] {
+    for (const size_t n : {1, 2, 3, 8, 9}) {
+      for (const bool log : {false, true}) {
+        constexpr size_t kRows = 300;
+        const std::vector<float> x = Random(n).Floats(kRows * n, -30, 30);
+        std::vector<float> y(kRows * n + 1, -5);
+        SoftmaxRows(x.data(), y.data(), kRows, n, {.log = log});
+        EXPECT_EQ(y.back(), -5);
+        ExpectClose(y, Reference({x.begin(), x.end()}, kRows, n, 1, log), log);
+        // A row's bits do not depend on those beside it.
+        std::vector<float> alone(n);
+        SoftmaxRows(x.data() + 5 * n, alone.data(), 1, n, {.log = log});
+        EXPECT_TRUE(std::equal(alone.begin(), alone.end(), y.begin() + 5 * n));
+      }
+    }
+  });
+}
+
 TEST_F(SoftmaxTest, ScalesAndMasks) {
   OnEveryTarget([] {
     for (const size_t n : kLengths) {
