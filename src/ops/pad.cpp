@@ -1,6 +1,7 @@
 // Pad: elements added around, or with negative pads taken from, a tensor.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "ops/element.h"
 #include "ops/families.h"
@@ -25,6 +26,11 @@ struct PadAxis {
   int64_t before = 0;
   int64_t first = 0;
   int64_t kept = 0;
+  // Elements of the axis in the input and in the output.
+  int64_t in = 0;
+  int64_t out = 0;
+
+  bool is_whole() const { return kept == in && kept == out; }
 
   // The input's index at output index `o`, or -1 for a constant.
   int64_t SourceOf(int64_t o, PadMode mode) const {
@@ -92,22 +98,42 @@ Status InferPads(const std::vector<Dim>& pads, const std::optional<std::vector<i
   return context.SetOutput(0, std::move(shape));
 }
 
+// Merges axes of which one can take in the other: an outer one of a single element, or an inner one
+// that is whole below one that is whole too or is padded with a constant. Returns how many are
+// left.
+size_t MergeAxes(PadAxis* axes, size_t rank, PadMode mode) {
+  constexpr int64_t kLongRow = 1024;  // elements that are worth a copy of their own
+  size_t merged = 0;
+  for (size_t i = 0; i < rank; ++i) {
+    const PadAxis& inner = axes[i];
+    PadAxis* outer = merged == 0 ? nullptr : &axes[merged - 1];
+    const int64_t size = inner.in;
+    if (outer && outer->is_whole() && outer->in == 1) {
+      *outer = inner;
+    } else if (outer && inner.is_whole() &&
+               (size == 1 || outer->is_whole() ||
+                (mode == PadMode::kConstant && size < kLongRow))) {
+      *outer = {outer->before * size, outer->first * size, outer->kept * size, outer->in * size,
+                outer->out * size};
+    } else {
+      axes[merged++] = inner;
+    }
+  }
+  return merged;
+}
+
 // Output rows are copied one by one: padding before, the middle in one piece, padding after.
 template <class T>
 class Padding {
  public:
-  Padding(const Tensor& input, Tensor& output, const PadAxis* axes, PadMode mode, T value)
+  // There is an axis at least.
+  Padding(const T* input, T* output, std::span<const PadAxis> axes, PadMode mode, T value)
       : input_(input), output_(output), axes_(axes), mode_(mode), value_(std::move(value)) {}
 
   void Run(ThreadPool& threads) const {
-    const size_t rank = output_.rank();
-    if (rank == 0) {
-      *output_.data<T>() = *input_.data<T>();
-      return;
-    }
-    const int64_t width = output_.shape()[rank - 1];
-    const auto rows = static_cast<size_t>(output_.shape().Product(0, rank - 1));
-    threads.ParallelFor(rows, CopyGrain(static_cast<size_t>(width) * sizeof(T)),
+    size_t rows = 1;
+    for (const PadAxis& axis : axes_.first(axes_.size() - 1)) rows *= static_cast<size_t>(axis.out);
+    threads.ParallelFor(rows, CopyGrain(static_cast<size_t>(axes_.back().out) * sizeof(T)),
                         [&](size_t begin, size_t end) {
                           for (size_t row = begin; row < end; ++row) CopyRow(row);
                         });
@@ -115,43 +141,39 @@ class Padding {
 
  private:
   void CopyRow(size_t row) const {
-    const size_t last = output_.rank() - 1;
-    const int64_t width = output_.shape()[last];
-    T* target = output_.data<T>() + static_cast<int64_t>(row) * width;
+    const PadAxis& last = axes_.back();
+    T* target = output_ + static_cast<int64_t>(row) * last.out;
     int64_t source_row = 0;
     int64_t stride = 1;
     auto rest = static_cast<int64_t>(row);
-    for (size_t axis = last; axis-- > 0;) {
-      const int64_t size = output_.shape()[axis];
-      const int64_t source = axes_[axis].SourceOf(rest % size, mode_);
+    for (size_t i = axes_.size() - 1; i-- > 0;) {
+      const PadAxis& axis = axes_[i];
+      const int64_t source = axis.SourceOf(rest % axis.out, mode_);
       if (source < 0) {
-        std::fill_n(target, width, value_);
+        std::fill_n(target, last.out, value_);
         return;
       }
       source_row += source * stride;
-      stride *= input_.shape()[axis];
-      rest /= size;
+      stride *= axis.in;
+      rest /= axis.out;
     }
-    const T* source = input_.data<T>() + source_row * input_.shape()[last];
-    const PadAxis& pad = axes_[last];
-    FillFromEnds(source, target, 0, pad.before);
-    std::copy_n(source + pad.first, pad.kept, target + pad.before);
-    FillFromEnds(source, target, pad.before + pad.kept, width);
+    const T* source = input_ + source_row * last.in;
+    FillFromEnds(source, target, 0, last.before);
+    std::copy_n(source + last.first, last.kept, target + last.before);
+    FillFromEnds(source, target, last.before + last.kept, last.out);
   }
 
   void FillFromEnds(const T* source, T* target, int64_t begin, int64_t end) const {
     if (mode_ == PadMode::kConstant) {
       std::fill(target + begin, target + end, value_);
     } else {
-      for (int64_t i = begin; i < end; ++i) {
-        target[i] = source[axes_[output_.rank() - 1].SourceOf(i, mode_)];
-      }
+      for (int64_t i = begin; i < end; ++i) target[i] = source[axes_.back().SourceOf(i, mode_)];
     }
   }
 
-  const Tensor& input_;
-  Tensor& output_;
-  const PadAxis* axes_;
+  const T* input_;
+  T* output_;
+  std::span<const PadAxis> axes_;
   PadMode mode_;
   T value_;
 };
@@ -166,6 +188,7 @@ Status RunPads(const Shape& pads, const std::optional<Shape>& axes, PadMode mode
   if (input.rank() > kMaxRank) return NotImplemented("tensors of more than {} axes", kMaxRank);
   std::array<PadAxis, kMaxRank> pad_axes;
   for (size_t i = 0; i < input.rank(); ++i) pad_axes[i].kept = input.shape()[i];
+  if (input.rank() == 0) pad_axes[0].kept = pad_axes[0].in = pad_axes[0].out = 1;
   const size_t count = axes ? axes->rank() : input.rank();
   for (size_t i = 0; i < count; ++i) {
     size_t axis = i;
@@ -175,10 +198,16 @@ Status RunPads(const Shape& pads, const std::optional<Shape>& axes, PadMode mode
     TENON_ASSIGN_OR_RETURN(pad_axes[axis],
                            MakePadAxis(input.shape()[axis], pads[i], pads[i + count], axis));
   }
+  for (size_t i = 0; i < input.rank(); ++i) {
+    pad_axes[i].in = input.shape()[i];
+    pad_axes[i].out = output.shape()[i];
+  }
+  const size_t rank = MergeAxes(pad_axes.data(), std::max<size_t>(1, input.rank()), mode);
   VisitElement(input.type(), [&](auto element) {
     using T = decltype(element);
     const T constant = value ? *static_cast<const T*>(value) : T();
-    Padding<T>(input, output, pad_axes.data(), mode, constant).Run(context.threads());
+    Padding<T>(input.data<T>(), output.data<T>(), std::span(pad_axes).first(rank), mode, constant)
+        .Run(context.threads());
   });
   return OkStatus();
 }

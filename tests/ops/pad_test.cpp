@@ -45,6 +45,32 @@ TEST(PadTest, PadsInEveryMode) {
   });
 }
 
+// Whole axes and axes of one element around the padded one, in every place.
+TEST(PadTest, PadsOneAxisAmongOthers) {
+  for (const std::string mode : {"constant", "edge", "reflect", "wrap"}) {
+    for (const Shape& shape : {Shape({1, 3, 4, 1}), Shape({4, 1, 3, 2}), Shape({2, 3, 1, 5})}) {
+      for (size_t axis = 0; axis < shape.rank(); ++axis) {
+        const Tensor x = Iota<float>(shape);
+        std::vector<int64_t> pads(2 * shape.rank(), 0);
+        pads[axis] = 2;
+        pads[axis + shape.rank()] = 1;
+        const Tensor y = RunTensorOp({"Pad",
+                                      19,
+                                      {x, Tensor::Of<int64_t>({8}, std::span<const int64_t>(pads))},
+                                      MakeAttributes(Attr("mode", mode))});
+        const auto sources = PaddedSources(shape[axis], 2, 1, mode);
+        ASSERT_EQ(y.size(), x.size() / shape[axis] * (shape[axis] + 3));
+        for (int64_t i = 0; i < y.size(); ++i) {
+          auto at = CoordinatesOf(i, y.shape());
+          at[axis] = sources[static_cast<size_t>(at[axis])];
+          const float expected = at[axis] < 0 ? 0 : x.data<float>()[PositionOf(at, x.shape())];
+          ASSERT_EQ(y.data<float>()[i], expected) << mode << " axis " << axis << " at " << i;
+        }
+      }
+    }
+  }
+}
+
 std::vector<float> PaddedVector(int64_t before, int64_t after, const std::string& mode) {
   return ElementsOf<float>(RunTensorOp(
       {"Pad", 19, {Iota<float>({4}), Ints({before, after})}, MakeAttributes(Attr("mode", mode))}));
