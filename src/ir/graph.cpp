@@ -244,6 +244,48 @@ void Graph::RefreshCaptures(NodeId id) {
   AddUses(node(id));
 }
 
+std::vector<bool> Graph::KeptValues() const {
+  std::vector<bool> kept(values_.size());
+  for (size_t i = 0; i < values_.size(); ++i) {
+    kept[i] = !IsUnused(static_cast<ValueId>(i)) || values_[i]->producer != NodeId::kNone;
+  }
+  for (const ValueId input : inputs) kept[Index(input)] = true;
+  for (const Capture& capture : captures) kept[Index(capture.inner)] = true;
+  return kept;
+}
+
+void Graph::DropUnusedValues() {
+  const std::vector<bool> kept = KeptValues();
+  std::vector<ValueId> renamed(values_.size(), ValueId::kNone);
+  size_t count = 0;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (kept[i]) {
+      renamed[i] = static_cast<ValueId>(count);
+      by_name_.find(values_[i]->name)->second = renamed[i];
+      values_[count++] = std::move(values_[i]);
+    } else {
+      by_name_.erase(values_[i]->name);
+      values_[i].reset();
+    }
+  }
+  values_.resize(count);
+  const auto rename = [&](ValueId& id) {
+    if (id != ValueId::kNone) id = renamed[Index(id)];
+  };
+  for (ValueId& input : inputs) rename(input);
+  for (Capture& capture : captures) rename(capture.inner);
+  for (GraphOutput& output : outputs_) rename(output.value);
+  for (const auto& node : nodes_) {
+    if (!node) continue;
+    std::ranges::for_each(node->inputs, rename);
+    std::ranges::for_each(node->outputs, rename);
+    for (Graph* subgraph : node->Subgraphs()) {
+      for (Capture& capture : subgraph->captures) rename(capture.outer);
+      subgraph->DropUnusedValues();
+    }
+  }
+}
+
 Result<std::vector<NodeId>> Graph::TopologicalOrder() const {
   // Kahn's algorithm; the smallest ready id goes first, which keeps the file's order where it can.
   std::vector<int32_t> missing(nodes_.size(), 0);

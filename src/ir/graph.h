@@ -198,12 +198,18 @@ class Graph {
     return value(id).consumers.size() == 1 && value(id).output_uses == 0;
   }
 
+  // Forgets values, also of subgraphs, that are no input, output or capture, and that no node makes
+  // or reads. The others get new ids; nodes keep theirs.
+  void DropUnusedValues();
+
   // A deep copy; tensors share their memory.
   std::unique_ptr<Graph> Clone() const;
 
  private:
   void AddUses(const Node& node);
   void RemoveUses(const Node& node);
+  // Whether DropUnusedValues keeps it.
+  std::vector<bool> KeptValues() const;
 
   std::vector<std::unique_ptr<ValueInfo>> values_;
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -227,7 +227,11 @@ const Tensor* GraphInference::ConstantOf(ValueId id) const {
 
 std::optional<std::vector<Dim>> GraphInference::KnownDims(ValueId id) const {
   if (const auto found = elements_.find(id); found != elements_.end()) return found->second;
-  if (const Tensor* tensor = graph_.ConstantOf(id)) return SmallIntegersOf(*tensor);
+  if (const Tensor* stored = graph_.StoredConstantOf(id)) {
+    // Aligning copies: not for what is too large to be read.
+    const bool is_small = stored->size() <= kMostKnownElements;
+    return is_small && graph_.AlignInitializer(id).ok() ? SmallIntegersOf(*stored) : std::nullopt;
+  }
   const auto constant = constant_nodes_.find(id);
   if (constant != constant_nodes_.end()) return SmallIntegersOf(constant->second);
   const auto captured = outer_of_.find(id);

@@ -171,7 +171,7 @@ TensorFields ReadFields(std::string_view bytes, ReadContext& context, NamedTenso
 
 // Smaller tensors are copied rather than left unaligned: whoever reads them need not care, and it
 // costs next to nothing.
-constexpr size_t kLeastUnalignedBytes = 16 << 10;
+constexpr size_t kLeastUnalignedBytes = 1 << 10;
 
 // Whether the bytes are elements of `type` as they are: any bytes but booleans, which are 0 or 1.
 bool AreElements(std::string_view bytes, DataType type) {

@@ -103,7 +103,7 @@ bool IsColumnVector(const Match& match) {
 bool AddsBias(const Match& match) { return AreMatrices(match) && IsColumnVector(match); }
 
 ValueId BiasVector(Replacement& r) {
-  const Tensor* constant = r.constant("bias");
+  const Tensor* constant = r.graph().StoredConstantOf(r["bias"]);
   if (!constant || constant->rank() == 1) return r["bias"];
   return r.Constant("bias", constant->Reshaped(Shape({constant->size()})));
 }

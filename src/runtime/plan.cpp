@@ -6,6 +6,7 @@
 #include "ir/schema.h"
 #include "runtime/copy_kernel.h"
 #include "runtime/executor.h"
+#include "runtime/shared_weights.h"
 
 namespace tenon {
 namespace {
@@ -138,7 +139,7 @@ class PlanBuilder {
   int32_t& StreamOf(Slot slot) { return plan_.stream_of[static_cast<size_t>(slot)]; }
 
   Result<Slot> CopyConstant(ValueId id, uint8_t location) {
-    TENON_RETURN_IF_ERROR(graph_.AlignInitializer(id));
+    TENON_RETURN_IF_ERROR(Align(id));
     const Tensor& constant = *graph_.StoredConstantOf(id);
     Result<Tensor> copy = Tensor::Allocate(constant.type(), constant.shape(),
                                            plan_.locations[location].constant_allocator);
@@ -332,12 +333,27 @@ class PlanBuilder {
                info.consumers.size();
   }
 
+  // Aligns the elements of a constant, by a copy that sessions on the same file share.
+  Status Align(ValueId id) {
+    const Tensor* const stored = graph_.StoredConstantOf(id);
+    if (stored != nullptr && !stored->is_aligned() && parts_.shared_weights != nullptr) {
+      TENON_ASSIGN_OR_RETURN(
+          const std::shared_ptr<const Tensor> aligned,
+          parts_.shared_weights->Get(*stored, "aligned",
+                                     [](const Tensor& constant) { return constant.Clone(); }));
+      graph_.SetInitializer(id,
+                            Tensor::ReadOnlyView(stored->type(), stored->shape(), aligned->raw(),
+                                                 std::const_pointer_cast<Tensor>(aligned)));
+    }
+    return graph_.AlignInitializer(id);
+  }
+
   Status CollectConstants() {
     for (size_t i = 0; i < slot_of_.size(); ++i) {
       const ValueInfo& info = graph_.value(static_cast<ValueId>(i));
       if (slot_of_[i] == kNoSlot || !info.initializer.has_value()) continue;
       if (const auto id = static_cast<ValueId>(i); !MayBeUnaligned(id)) {
-        TENON_RETURN_IF_ERROR(graph_.AlignInitializer(id));
+        TENON_RETURN_IF_ERROR(Align(id));
       }
       plan_.constants.emplace_back(slot_of_[i], info.initializer);
       if (info.is_input) plan_.default_inputs.emplace_back(slot_of_[i], info.initializer);

@@ -154,6 +154,7 @@ Status Session::OptimizeAndPlan() {
   ThreadPool& threads = own_threads_ ? *own_threads_ : environment_.threads();
   TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_, {threads, logger_, fused_nodes_}));
   DescribeOutputs();
+  model_.graph->DropUnusedValues();
   TENON_ASSIGN_OR_RETURN(const size_t limit,
                          ConfigBytes(options_.config, "session.memory_limit", 0));
   const auto traced = [&](std::shared_ptr<Allocator> memory, const std::string& provider,

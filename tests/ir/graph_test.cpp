@@ -89,6 +89,51 @@ TEST(GraphTest, CapturesCountAsUsesAndFollowReplacement) {
   EXPECT_TRUE(g.graph.IsUnused(g.sum));
 }
 
+TEST(GraphTest, DropsValuesThatNobodyUses) {
+  SmallGraph g;
+  auto body = std::make_unique<Graph>();
+  body->AddValue("left over");
+  const ValueId inner = body->AddValue("sum_inside");
+  body->captures.push_back({g.sum, inner});
+  body->AddOutput("out", inner);
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("then_branch", std::move(body));
+  g.graph.AddInitializer("weights of nobody", Tensor::Of<float>({1}, {1}));
+  const ValueId unread_input = g.graph.AddValue("unread input");
+  g.graph.AddInput(unread_input);
+  const ValueId z = g.graph.AddValue("z");  // made by the branch, read by nobody
+  const NodeId branch = g.graph
+                            .AddNode({.op_type = "If",
+                                      .inputs = {g.x},
+                                      .outputs = {z},
+                                      .attributes = std::move(attributes)})
+                            .id;
+  g.graph.ReplaceUses(g.x, g.y);
+  g.graph.SetInput(g.add, 0, g.sum);
+  g.graph.ReplaceUses(g.y, g.sum);
+  g.graph.RemoveNode(g.relu);
+
+  g.graph.DropUnusedValues();
+  EXPECT_EQ(g.graph.value_count(), 4u);  // x and the unread input, sum, z
+  for (const char* name : {"y", "weights of nobody"}) {
+    EXPECT_EQ(g.graph.FindValue(name), ValueId::kNone) << name;
+  }
+  ASSERT_EQ(g.graph.inputs.size(), 2u);
+  EXPECT_EQ(g.graph.inputs[0], g.graph.FindValue("x"));
+  EXPECT_EQ(g.graph.inputs[1], g.graph.FindValue("unread input"));
+  const ValueId sum = g.graph.FindValue("sum");
+  EXPECT_EQ(g.graph.outputs()[0].value, sum);
+  EXPECT_EQ(g.graph.value(sum).producer, g.add);
+  EXPECT_EQ(g.graph.node(g.add).outputs[0], sum);
+  EXPECT_EQ(g.graph.node(g.add).inputs[0], sum);
+  EXPECT_EQ(g.graph.node(branch).outputs[0], g.graph.FindValue("z"));
+  const Graph& subgraph = *g.graph.node(branch).Subgraphs()[0];
+  EXPECT_EQ(subgraph.value_count(), 1u);
+  EXPECT_EQ(subgraph.captures[0].outer, sum);
+  EXPECT_EQ(subgraph.captures[0].inner, subgraph.FindValue("sum_inside"));
+  EXPECT_EQ(subgraph.outputs()[0].value, subgraph.captures[0].inner);
+}
+
 TEST(GraphTest, ConstantsAreInitializersThatNobodyOverrides) {
   Graph graph;
   const ValueId w = graph.AddInitializer("w", Tensor::Of<float>({2}, {1, 2}));

@@ -1,7 +1,8 @@
 """Small models for the tests."""
 
+import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 Dimensions = list[int | str | None] | None
 
@@ -34,6 +35,20 @@ def double(shape: Dimensions = None) -> bytes:
         [helper.make_node("Add", ["x", "x"], ["y"])],
         [tensor("x", shape=shape)],
         [tensor("y", shape=shape)],
+    )
+
+
+def weighted_chain(size: int, length: int) -> bytes:
+    """y = x * W1 * W2 * ..., products with constant [size, size] matrices."""
+    names = ["x", *(f"t{i}" for i in range(length - 1)), "y"]
+    nodes = [helper.make_node("MatMul", [names[i], f"W{i}"], [names[i + 1]]) for i in range(length)]
+    weights = [
+        numpy_helper.from_array(np.full((size, size), (i + 1) / size, np.float32), f"W{i}")
+        for i in range(length)
+    ]
+    shape = [1, size]
+    return model(
+        nodes, [tensor("x", shape=shape)], [tensor("y", shape=shape)], initializers=weights
     )
 
 

@@ -2,6 +2,8 @@
 
 import gc
 import pathlib
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -65,3 +67,45 @@ def test_sessions_give_their_memory_back() -> None:
     before = resident()
     make_and_run(500)
     assert resident() - before <= 8
+
+
+# Prints what each of some sessions on the file argv[1] adds to the process, in MiB.
+COSTS_OF_SESSIONS = """
+import pathlib, sys
+import numpy as np, tenon
+
+def anonymous():
+    lines = pathlib.Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("Anonymous:")).split()[1]) / 1024
+
+x, sessions = np.ones((1, 1024), np.float32), []
+for _ in range(4):
+    before = anonymous()
+    sessions.append(tenon.InferenceSession(sys.argv[1]))
+    (y,) = sessions[-1].run(None, {"x": x})
+    print(anonymous() - before)
+    np.testing.assert_allclose(y, 24, rtol=1e-5)
+"""
+
+
+def test_further_sessions_on_a_file_share_its_weights(tmp_path: pathlib.Path) -> None:
+    """A second one costs a MiB at most, though the weights of the model are 16 MiB."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(graphs.weighted_chain(1024, 4))
+    # A process of its own: memory that others freed would hide what the first session takes.
+    command = [sys.executable, "-c", COSTS_OF_SESSIONS, str(path)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    costs = [float(line) for line in output.split()]
+    assert costs[0] > 15
+    assert max(costs[1:]) <= 1, costs
+
+
+def test_another_file_of_the_same_name_has_its_own_weights(tmp_path: pathlib.Path) -> None:
+    path, x = tmp_path / "model.onnx", np.ones((1, 64), np.float32)
+    sessions = []
+    for length in (1, 2):
+        path.write_bytes(graphs.weighted_chain(64, length))
+        sessions.append(tenon.InferenceSession(path))
+        path.rename(tmp_path / f"{length}.onnx")
+    for session, expected in zip(sessions, (1, 2), strict=True):
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, rtol=1e-6)
