@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/temporary_folder.h"
 #include "capi/client.h"
@@ -56,6 +57,42 @@ TEST(InitializerTest, TypeAndShapeMustBeTheModels) {
   options.AddInitializer("w", w);
   EXPECT_THAT(ErrorOf([&] { Open(AddModel(false), options); }),
               HasSubstr("initializer 'w': the model has float of shape [3], got float of shape"));
+}
+
+// z of z = x * w for x = {1, 1, 1}, in a session of its own with the client's w.
+struct ProductSession {
+  ProductSession(std::vector<float>& weights, OrtPrepackedWeightsContainer* container) {
+    static const std::string model = ModelBuilder()
+                                         .Input("x", TensorType(kFloat, {1, 3}))
+                                         .Initializer("w", std::vector<float>(6), 2)
+                                         .Node("MatMul", {"x", "w"}, {"z"})
+                                         .Output("z", TensorTypeWithoutShape(kFloat))
+                                         .Bytes();
+    const Ort::Value w = TensorOver(weights, {3, 2});
+    Ort::SessionOptions options;
+    options.AddInitializer("w", w);
+    session = container == nullptr
+                  ? Ort::Session(Env(), model.data(), model.size(), options)
+                  : Ort::Session(Env(), model.data(), model.size(), options, container);
+    z = RunOnOnes(session);
+  }
+  Ort::Session session{nullptr};
+  std::vector<float> z;
+};
+
+TEST(InitializerTest, SessionsOfOneContainerShareWhatTheFirstPacked) {
+  std::vector<float> weights = {1, 2, 3, 4, 5, 6};
+  OrtPrepackedWeightsContainer* container = nullptr;
+  Ort::ThrowOnError(Ort::GetApi().CreatePrepackedWeightsContainer(&container));
+  std::optional<ProductSession> first(std::in_place, weights, container);
+  EXPECT_THAT(first->z, ElementsAre(9, 12));
+  // Clients may not do so; here it shows who packed the weights anew.
+  weights = {1, 1, 1, 1, 1, 1};
+  EXPECT_THAT(ProductSession(weights, container).z, ElementsAre(9, 12));
+  EXPECT_THAT(ProductSession(weights, nullptr).z, ElementsAre(3, 3));
+  first.reset();
+  EXPECT_THAT(ProductSession(weights, container).z, ElementsAre(3, 3));
+  Ort::GetApi().ReleasePrepackedWeightsContainer(container);
 }
 
 TEST(InitializerTest, ExternalOnesComeFromTheCaller) {

@@ -169,10 +169,13 @@ ModelBuilder& ModelBuilder::ExternalInitializer(std::string_view name, int64_t s
   return *this;
 }
 
-ModelBuilder& ModelBuilder::Initializer(std::string_view name, const std::vector<float>& values) {
+ModelBuilder& ModelBuilder::Initializer(std::string_view name, const std::vector<float>& values,
+                                        size_t columns) {
   std::string bytes;
   protozero::pbf_writer writer(bytes);
-  writer.add_int64(kTensorDims, static_cast<int64_t>(values.size()));
+  const size_t rows = columns == 0 ? values.size() : values.size() / columns;
+  writer.add_int64(kTensorDims, static_cast<int64_t>(rows));
+  if (columns > 0) writer.add_int64(kTensorDims, static_cast<int64_t>(columns));
   writer.add_int32(kTensorDataType, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
   writer.add_packed_float(kTensorFloatData, values.begin(), values.end());
   writer.add_string(kTensorName, name.data(), name.size());

@@ -50,8 +50,9 @@ class ModelBuilder {
   // A float tensor of rank 1 with `size` elements that lie in `file`, from `offset`.
   ModelBuilder& ExternalInitializer(std::string_view name, int64_t size, std::string_view file,
                                     int64_t offset);
-  // A float tensor of rank 1.
-  ModelBuilder& Initializer(std::string_view name, const std::vector<float>& values);
+  // A float tensor of rank 1, or of rank 2 with so many columns.
+  ModelBuilder& Initializer(std::string_view name, const std::vector<float>& values,
+                            size_t columns = 0);
   ModelBuilder& Metadata(std::string_view key, std::string_view value);
   std::string Bytes() const;
 
