@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/conv_dims.h"
+#include "kernels/conv_planar.h"
 #include "kernels/gemm.h"
 
 namespace tenon::kernels {
@@ -96,10 +97,12 @@ void Gather(const ConvGeneralShape& shape, const float* in, const Range& pixels,
 }  // namespace
 
 size_t ConvGeneralTaskCount(const ConvGeneralShape& shape) {
+  if (ConvPlanarSupports(shape)) return ConvPlanarTaskCount(shape);
   return shape.batch * shape.groups * GeneralPlan(shape).parts;
 }
 
 size_t ConvGeneralScratchSize(const ConvGeneralShape& shape) {
+  if (ConvPlanarSupports(shape)) return ConvPlanarScratchSize(shape);
   const GeneralPlan plan(shape);
   size_t product = 0;
   // Parts have at most two different sizes.
@@ -113,6 +116,7 @@ size_t ConvGeneralScratchSize(const ConvGeneralShape& shape) {
 }
 
 void RunConvGeneralTask(const ConvGeneralArgs& args, size_t task, void* scratch) {
+  if (ConvPlanarSupports(args.shape)) return RunConvPlanarTask(args, task, scratch);
   const ConvGeneralShape& shape = args.shape;
   const GeneralPlan plan(shape);
   const size_t part = task % plan.parts;
