@@ -167,9 +167,37 @@ nb::object SequenceToPython(const OrtValue* value) {
   return list;
 }
 
+template <class T, class Convert>
+nb::list ListOf(const OrtValue* value, size_t count, Convert convert) {
+  const T* data = static_cast<const T*>(Get<const void*>(Api().GetTensorData, value));
+  nb::list list;
+  for (size_t i = 0; i < count; ++i) {
+    const nb::object element = nb::steal(convert(data[i]));
+    if (!element) throw nb::python_error();
+    list.append(element);
+  }
+  return list;
+}
+
+// The elements of a tensor of rank 1 as Python's own numbers and strings. The commonest types need
+// no array, which takes longer to make than a short list.
+nb::list ElementsOf(Value value) {
+  const TensorView view = ViewTensor(value.get());
+  switch (view.type) {
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
+      return ListOf<float>(value.get(), view.element_count,
+                           [](float x) { return PyFloat_FromDouble(x); });
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
+      return ListOf<int64_t>(value.get(), view.element_count,
+                             [](int64_t x) { return PyLong_FromLongLong(x); });
+    default:
+      return nb::cast<nb::list>(ToPython(std::move(value)).attr("tolist")());
+  }
+}
+
 nb::object MapToPython(const OrtValue* value) {
-  const nb::object keys = ToPython(Element(value, 0)).attr("tolist")();
-  const nb::object values = ToPython(Element(value, 1)).attr("tolist")();
+  const nb::list keys = ElementsOf(Element(value, 0));
+  const nb::list values = ElementsOf(Element(value, 1));
   nb::dict map;
   for (size_t i = 0; i < nb::len(keys); ++i) map[keys[i]] = values[i];
   return map;
