@@ -214,6 +214,78 @@ class PanelGather {
   std::array<Piece, kMostPieces> pieces_;
 };
 
+// The bytes that a panel's pixels meet, as pieces that vectors hold.
+class PanelPieces {
+ public:
+  // Whether there is a function for such pieces, and the table has room for these pixels.
+  bool Prepare(const ByteGemmTable& table, const ConvGeneralShape& shape, size_t first,
+               size_t count) {
+    if (table.pack_pixels == nullptr) return false;
+    if (IsPointwise(shape)) {
+      pieces_[0] = PieceAt(0, count, static_cast<ptrdiff_t>(first), 1);
+      pixels_.taps = pixels_.pieces_per_tap = pixels_.stride = 1;
+      return true;
+    }
+    const size_t width = shape.dims[2].out, height = shape.dims[1].out;
+    const size_t runs = (first + count - 1) / width - first / width + 1;
+    pixels_.taps = KernelTaps(shape);
+    pixels_.pieces_per_tap = runs;
+    pixels_.stride = shape.dims[2].stride;
+    if (pixels_.stride > 2 || runs * pixels_.taps > kMostPieces) return false;
+    size_t piece = 0;
+    ForEachTap(shape, [&](size_t tap_z, size_t tap_y, size_t tap_x) {
+      for (size_t done = 0; done < count; ++piece) {
+        const size_t pixel = first + done;
+        Run run = {pixel / width / height, pixel / width % height, pixel % width, 0, done};
+        run.count = std::min(width - run.x, count - done);
+        pieces_[piece] = PieceOf(shape, {tap_z, tap_y, tap_x}, run);
+        done += run.count;
+      }
+    });
+    return true;
+  }
+
+  // Of the planes of a group, from `planes` on.
+  const BytePixels& Of(const uint8_t* planes, const ByteConvArgs& args) {
+    pixels_.planes = planes;
+    pixels_.plane_size = InPixels(args.shape);
+    pixels_.channels = args.shape.in_channels / args.shape.groups;
+    pixels_.pieces = pieces_.data();
+    pixels_.zero = static_cast<uint8_t>(args.in_zero);
+    pixels_.is_signed = args.in_is_signed;
+    return pixels_;
+  }
+
+ private:
+  static constexpr size_t kMostPieces = 512;
+
+  // The columns from `position` on, as many as `inside` has, from offset `from` of the plane on.
+  static BytePiece PieceAt(size_t position, size_t count, ptrdiff_t from, size_t stride) {
+    if (count == 0) return {0, 0};
+    const uint32_t ones = count >= 32 ? ~uint32_t{0} : (uint32_t{1} << count) - 1;
+    return {ones << position, from - static_cast<ptrdiff_t>(position * stride)};
+  }
+
+  static BytePiece PieceOf(const ConvGeneralShape& shape, const size_t (&tap)[3], const Run& run) {
+    const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+    const ptrdiff_t z = static_cast<ptrdiff_t>(run.z * depth.stride) + TapShift(depth, tap[0]);
+    const ptrdiff_t y = static_cast<ptrdiff_t>(run.y * height.stride) + TapShift(height, tap[1]);
+    if (z < 0 || z >= static_cast<ptrdiff_t>(depth.in) || y < 0 ||
+        y >= static_cast<ptrdiff_t>(height.in)) {
+      return {0, 0};
+    }
+    const ptrdiff_t shift = TapShift(width, tap[2]) + static_cast<ptrdiff_t>(run.x * width.stride);
+    const Range inside = StridedInside(run.count, width.stride, shift, width.in);
+    const auto row = static_cast<ptrdiff_t>(
+        (static_cast<size_t>(z) * height.in + static_cast<size_t>(y)) * width.in);
+    return PieceAt(run.position + inside.first, inside.last - inside.first,
+                   row + static_cast<ptrdiff_t>(inside.first * width.stride) + shift, width.stride);
+  }
+
+  BytePixels pixels_ = {};
+  std::array<BytePiece, kMostPieces> pieces_;
+};
+
 size_t ElementBytes(ByteOutput type) {
   return type == ByteOutput::kInt32 || type == ByteOutput::kFloat ? 4 : 1;
 }
@@ -242,6 +314,19 @@ class GroupConv {
   void RunPanel(size_t panel) {
     const size_t pixels = OutPixels(args_.shape);
     const size_t first = panel * tile_.nr, count = std::min(tile_.nr, pixels - first);
+    PackPanel(first, count);
+    for (size_t c = 0; c < channels_; c += tile_.mr) {
+      RunTile(c, std::min(tile_.mr, channels_ - c), first, count);
+    }
+  }
+
+ private:
+  void PackPanel(size_t first, size_t count) {
+    PanelPieces pieces;
+    if (pieces.Prepare(table_, args_.shape, first, count)) {
+      table_.pack_pixels(pieces.Of(in_, args_), panel_, column_sums_);
+      return;
+    }
     ByteMatrix b = {in_ + first, args_.in_is_signed, InPixels(args_.shape), 1};
     if (!IsPointwise(args_.shape)) {
       Gather(first, count);
@@ -249,12 +334,8 @@ class GroupConv {
       b.row_stride = tile_.nr;
     }
     table_.PackPanel(b, count, depth_, panel_, column_sums_);
-    for (size_t c = 0; c < channels_; c += tile_.mr) {
-      RunTile(c, std::min(tile_.mr, channels_ - c), first, count);
-    }
   }
 
- private:
   void Gather(size_t first, size_t count) {
     const auto zero = static_cast<uint8_t>(args_.in_zero);
     PanelGather gather;
@@ -274,6 +355,7 @@ class GroupConv {
     alignas(64) int32_t sums[kMaxByteTileRows * kMaxByteTileColumns];
     table_.run_tile(weights_ + first_row * tile_.RowBytes(depth_), panel_, tile_.Depth(depth_),
                     rows, sums);
+    if (StoreTile(sums, first_row, rows, pixel, count)) return;
     const size_t pixels = OutPixels(args_.shape);
     const size_t element = ElementBytes(args_.epilogue.type);
     for (size_t i = 0; i < rows; ++i) {
@@ -295,6 +377,44 @@ class GroupConv {
     }
   }
 
+  // False if the tile is to be stored row by row.
+  bool StoreTile(const int32_t* sums, size_t first_row, size_t rows, size_t pixel, size_t count) {
+    const ByteEpilogue& epilogue = args_.epilogue;
+    const bool is_signed = epilogue.type == ByteOutput::kInt8;
+    if (table_.store_tile == nullptr || !(is_signed || epilogue.type == ByteOutput::kUint8)) {
+      return false;
+    }
+    static constexpr int32_t kNoTerms[kMaxByteTileColumns] = {};
+    const size_t first_channel = first_channel_ + first_row;
+    int32_t terms[kMaxByteTileRows];
+    float scales[kMaxByteTileRows];
+    for (size_t i = 0; i < rows; ++i) {
+      const size_t channel = first_channel + i;
+      if (PackedZeroOfA(args_.weights_are_signed, WeightZero(channel)) != 0) return false;
+      // The weights' sum times the zero point of the input.
+      uint32_t term = 0u - static_cast<uint32_t>(row_sums_[first_row + i]);
+      term *= static_cast<uint32_t>(b_zero_[0]);
+      if (epilogue.bias_rows) term += static_cast<uint32_t>(epilogue.bias_rows[channel]);
+      terms[i] = static_cast<int32_t>(term);
+      scales[i] =
+          epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[channel] : epilogue.scale;
+    }
+    const size_t pixels = OutPixels(args_.shape);
+    const size_t at = (picture_ * args_.shape.out_channels + first_channel) * pixels + pixel;
+    table_.store_tile({.rows = rows,
+                       .columns = count,
+                       .sums = sums,
+                       .row_terms = terms,
+                       .column_terms = kNoTerms,
+                       .row_scales = scales,
+                       .column_scales = nullptr,
+                       .zero_point = epilogue.zero_point,
+                       .is_signed = is_signed,
+                       .c = static_cast<std::byte*>(args_.out) + at,
+                       .ldc = pixels});
+    return true;
+  }
+
   int32_t WeightZero(size_t channel) const {
     if (args_.weight_zero == nullptr) return 0;
     return args_.weight_zero[args_.weight_zero_per_channel ? channel : 0];
@@ -313,10 +433,18 @@ class GroupConv {
   int32_t b_zero_[kMaxByteTileColumns];
 };
 
-// A plane of a convolution whose groups have one input channel.
-void RunDepthwiseTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {
+// Planes of a convolution whose groups have one input channel, one for each output channel of each
+// picture.
+size_t DepthwisePlanes(const ConvGeneralShape& shape) { return shape.batch * shape.out_channels; }
+size_t DepthwiseTaskPlanes(const ConvGeneralShape& shape) {
+  constexpr size_t kTaskCost = 200'000;
+  const size_t plane_cost = (OutPixels(shape) + 64) * (KernelTaps(shape) + 8);
+  return std::max<size_t>(1, kTaskCost / plane_cost);
+}
+
+// [kernel taps], less their zero point.
+void FillDepthwiseWeights(const ByteConvArgs& args, size_t channel, int32_t* weights) {
   const ByteTileShape& tile = ActiveByteGemm().shape;
-  const size_t channel = task % args.shape.out_channels;
   const size_t in_group = args.shape.out_channels / args.shape.groups;
   const size_t taps = Depth(args.shape);
   const std::byte* row = args.packed_weights + channel / in_group * GroupStride(args.shape, tile) +
@@ -324,14 +452,26 @@ void RunDepthwiseTask(const ByteConvArgs& args, size_t task, std::byte* scratch)
   int32_t zero = 0;
   if (args.weight_zero) zero = args.weight_zero[args.weight_zero_per_channel ? channel : 0];
   zero = PackedZeroOfA(args.weights_are_signed, zero);
-  auto* weights = reinterpret_cast<float*>(scratch);
   for (size_t tap = 0; tap < taps; ++tap) {
     const int32_t packed = tile.a_bytes == 1 ? reinterpret_cast<const int8_t*>(row)[tap]
                                              : reinterpret_cast<const int16_t*>(row)[tap];
-    weights[tap] = static_cast<float>(packed - zero);
+    weights[tap] = packed - zero;
   }
-  RunByteDepthwisePlane(args, task / args.shape.out_channels, channel, weights,
-                        scratch + RoundUp64(taps * sizeof(float)));
+}
+
+void RunDepthwiseTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {
+  auto* weights = reinterpret_cast<int32_t*>(scratch);
+  scratch += RoundUp64(Depth(args.shape) * sizeof(int32_t));
+  ByteDepthwiseRows rows(args);
+  const size_t step = DepthwiseTaskPlanes(args.shape), begin = task * step;
+  const size_t end = std::min(begin + step, DepthwisePlanes(args.shape));
+  for (size_t plane = begin; plane < end; ++plane) {
+    const size_t picture = plane / args.shape.out_channels,
+                 channel = plane % args.shape.out_channels;
+    FillDepthwiseWeights(args, channel, weights);
+    if (rows.RunPlane(picture, channel, weights, scratch)) continue;
+    RunByteDepthwisePlane(args, picture, channel, weights, scratch);
+  }
 }
 
 }  // namespace
@@ -353,13 +493,15 @@ void PackByteConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, 
 }
 
 size_t ByteConvTaskCount(const ConvGeneralShape& shape) {
-  if (IsByteDepthwise(shape)) return shape.batch * shape.out_channels;
+  if (IsByteDepthwise(shape)) {
+    return DivideUp(DepthwisePlanes(shape), DepthwiseTaskPlanes(shape));
+  }
   return shape.batch * shape.groups * PixelTasks(shape, ActiveByteGemm().shape);
 }
 
 size_t ByteConvScratchSize(const ConvGeneralShape& shape) {
   if (IsByteDepthwise(shape)) {
-    return RoundUp64(Depth(shape) * sizeof(float)) + ByteDepthwiseScratchSize(shape);
+    return RoundUp64(Depth(shape) * sizeof(int32_t)) + ByteDepthwiseScratchSize(shape);
   }
   const ByteTileShape& tile = ActiveByteGemm().shape;
   const size_t depth = Depth(shape);

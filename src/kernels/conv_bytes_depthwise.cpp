@@ -156,7 +156,7 @@ void WidenRow(const ByteDepthwiseTable& table, const ByteConvArgs& args, const P
 
 // The taps that meet the plane along row `y` of the output.
 size_t FindTaps(const ConvGeneralShape& shape, const PlaneLayout& layout, const float* plane,
-                const float* weights, size_t y, RowTap* taps) {
+                const int32_t* weights, size_t y, RowTap* taps) {
   const ConvDim &height = shape.dims[1], &width = shape.dims[2];
   size_t count = 0;
   for (size_t ky = 0; ky < height.kernel; ++ky) {
@@ -166,7 +166,7 @@ size_t FindTaps(const ConvGeneralShape& shape, const PlaneLayout& layout, const 
       const size_t column = kx * width.dilation;
       taps[count++] = {plane + static_cast<size_t>(row) * layout.row_stride +
                            column % width.stride * layout.phase_stride + column / width.stride,
-                       weights[ky * width.kernel + kx]};
+                       static_cast<float>(weights[ky * width.kernel + kx])};
     }
   }
   return count;
@@ -182,12 +182,12 @@ bool IsByteDepthwise(const ConvGeneralShape& shape) {
 
 size_t ByteDepthwiseScratchSize(const ConvGeneralShape& shape) {
   const PlaneLayout layout(shape);
-  return (shape.dims[1].in * layout.row_stride + layout.line_size() + SumsSize(shape)) *
-         sizeof(float);
+  const size_t floats = shape.dims[1].in * layout.row_stride + layout.line_size() + SumsSize(shape);
+  return std::max(floats * sizeof(float), ByteDepthwiseRowsScratchSize(shape));
 }
 
 void RunByteDepthwisePlane(const ByteConvArgs& args, size_t picture, size_t channel,
-                           const float* weights, std::byte* scratch) {
+                           const int32_t* weights, std::byte* scratch) {
   const ByteDepthwiseTable& table = TENON_SELECT_TABLE(ByteDepthwiseTable, kByteDepthwiseTable);
   const ByteGemmTable& products = ActiveByteGemm();
   const ConvGeneralShape& shape = args.shape;

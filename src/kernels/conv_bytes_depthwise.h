@@ -13,6 +13,45 @@ size_t ByteDepthwiseScratchSize(const ConvGeneralShape& shape);
 
 // Output channel `channel` of one picture. weights: [kernel taps], less their zero point.
 void RunByteDepthwisePlane(const ByteConvArgs& args, size_t picture, size_t channel,
-                           const float* weights, std::byte* scratch);
+                           const int32_t* weights, std::byte* scratch);
+
+// A convolution along a row, with bytes for outputs. Taps come in quads.
+struct ByteRowConv {
+  static constexpr size_t kMostQuads = 64;
+  static constexpr size_t kReach = 64;  // bytes that are read from a quad's first one on
+
+  size_t stride = 1;
+  size_t quads = 0;
+  uint8_t order[64] = {};              // where output i meets tap t, at 4 i + t
+  ptrdiff_t offsets[kMostQuads] = {};  // of the quads' first taps
+  int32_t weights[kMostQuads] = {};    // four of int8 each
+  int32_t start = 0;                   // added to all sums
+  float scale = 1;
+  int32_t zero_point = 0;
+  bool is_signed = false;
+};
+
+// Outputs [0, n) from bytes in [0, 255]; reads kReach bytes behind each quad's first one.
+using ByteRowFunction = void (*)(const ByteRowConv& conv, const uint8_t* in, size_t n, void* out);
+// Null where the machine lacks the instructions.
+ByteRowFunction FindByteRow();
+
+// The same as RunByteDepthwisePlane by ByteRowFunction, for many planes of one convolution.
+class ByteDepthwiseRows {
+ public:
+  explicit ByteDepthwiseRows(const ByteConvArgs& args);
+
+  // False if the machine, the shape or the weights do not allow it; nothing is written then.
+  bool RunPlane(size_t picture, size_t channel, const int32_t* weights, std::byte* scratch);
+
+ private:
+  bool SetWeights(size_t channel, const int32_t* weights);
+
+  const ByteConvArgs& args_;
+  ByteRowFunction run_ = nullptr;  // null: does not serve the convolution
+  ByteRowConv conv_;
+};
+// Bytes of scratch memory for a plane; a multiple of 64.
+size_t ByteDepthwiseRowsScratchSize(const ConvGeneralShape& shape);
 
 }  // namespace tenon::kernels

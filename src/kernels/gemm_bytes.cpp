@@ -243,6 +243,8 @@ const ByteGemmTable kByteGemmTable = {{.mr = kMr, .nr = kNr, .group = 2, .a_byte
                                       &PackPanel,
                                       &StoreRow,
                                       nullptr,
+                                      nullptr,
+                                      nullptr,
                                       nullptr};
 
 }  // namespace HWY_NAMESPACE
@@ -265,6 +267,8 @@ const ByteGemmTable* DotProductTable() {
     table.run_tile = functions.run_tile;
     table.pack_whole_rows = functions.pack_whole_rows;
     table.pack_whole_panel = functions.pack_whole_panel;
+    table.store_tile = functions.store_tile;
+    table.pack_pixels = functions.pack_pixels;
     return std::pair(true, table);
   }();
   return found.first ? &found.second : nullptr;
@@ -319,37 +323,110 @@ struct PackedRows {
   size_t first, count;
 };
 
+// The sums of a panel's columns on their way to the output.
+class PanelOutput {
+ public:
+  PanelOutput(const ByteGemmArgs& args, const ByteGemmTable& table, size_t panel,
+              const int32_t* column_sums)
+      : args_(args),
+        table_(table),
+        column_sums_(column_sums),
+        column_(panel * table.shape.nr),
+        count_(std::min(table.shape.nr, args.n - column_)),
+        stores_tiles_(
+            table.store_tile && !args.a_zero_per_row && !args.b_zero_per_column &&
+            (args.epilogue.type == ByteOutput::kUint8 || args.epilogue.type == ByteOutput::kInt8)) {
+    FillZeros(args, column_, count_, zeros_);
+    if (stores_tiles_) PrepareTiles();
+  }
+
+  // The rows from `first` of the block on, as many as a tile at most.
+  void Store(const PackedRows& rows, size_t first, size_t count, const int32_t* sums) const {
+    if (stores_tiles_) return StoreTile(rows, first, count, sums);
+    for (size_t i = 0; i < count; ++i) {
+      const size_t row = rows.first + first + i;
+      table_.store_row({.count = count_,
+                        .sums = sums + i * table_.shape.nr,
+                        .column_sums = column_sums_,
+                        .b_zero = zeros_,
+                        .a_zero = ZeroOf(row),
+                        .row_term = static_cast<int32_t>(RowTerm(rows, first + i)),
+                        .row = row,
+                        .column = column_,
+                        .c = At(row)},
+                       args_.epilogue);
+    }
+  }
+
+ private:
+  int32_t ZeroOf(size_t row) const {
+    return PackedZeroOfA(args_.a.is_signed,
+                         args_.a_zero ? args_.a_zero[args_.a_zero_per_row ? row : 0] : 0);
+  }
+  uint32_t RowTerm(const PackedRows& rows, size_t i) const {
+    return static_cast<uint32_t>(args_.k) * static_cast<uint32_t>(ZeroOf(rows.first + i)) -
+           static_cast<uint32_t>(rows.sums[i]);
+  }
+  std::byte* At(size_t row) const {
+    return static_cast<std::byte*>(args_.c) +
+           (row * args_.ldc + column_) * ElementBytes(args_.epilogue.type);
+  }
+
+  void PrepareTiles() {
+    const ByteEpilogue& epilogue = args_.epilogue;
+    const auto a_zero = static_cast<uint32_t>(ZeroOf(0));
+    for (size_t j = 0; j < count_; ++j) {
+      uint32_t term = 0u - a_zero * static_cast<uint32_t>(column_sums_[j]);
+      if (epilogue.bias_columns) term += static_cast<uint32_t>(epilogue.bias_columns[column_ + j]);
+      column_terms_[j] = static_cast<int32_t>(term);
+      if (epilogue.scale_columns) column_scales_[j] = epilogue.scale_columns[column_ + j];
+    }
+  }
+
+  void StoreTile(const PackedRows& rows, size_t first, size_t count, const int32_t* sums) const {
+    const ByteEpilogue& epilogue = args_.epilogue;
+    int32_t terms[kMaxByteTileRows];
+    float scales[kMaxByteTileRows];
+    for (size_t i = 0; i < count; ++i) {
+      const size_t row = rows.first + first + i;
+      uint32_t term = RowTerm(rows, first + i) * static_cast<uint32_t>(zeros_[0]);
+      if (epilogue.bias_rows) term += static_cast<uint32_t>(epilogue.bias_rows[row]);
+      terms[i] = static_cast<int32_t>(term);
+      scales[i] = epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[row] : epilogue.scale;
+    }
+    table_.store_tile({.rows = count,
+                       .columns = count_,
+                       .sums = sums,
+                       .row_terms = terms,
+                       .column_terms = column_terms_,
+                       .row_scales = scales,
+                       .column_scales = epilogue.scale_columns ? column_scales_ : nullptr,
+                       .zero_point = epilogue.zero_point,
+                       .is_signed = epilogue.type == ByteOutput::kInt8,
+                       .c = At(rows.first + first),
+                       .ldc = args_.ldc});
+  }
+
+  const ByteGemmArgs& args_;
+  const ByteGemmTable& table_;
+  const int32_t* const column_sums_;
+  const size_t column_, count_;
+  const bool stores_tiles_;
+  int32_t zeros_[kMaxByteTileColumns] = {};
+  int32_t column_terms_[kMaxByteTileColumns] = {};
+  float column_scales_[kMaxByteTileColumns] = {};
+};
+
 void RunPanel(const ByteGemmArgs& args, const ByteGemmTable& table, const PackedRows& rows,
               size_t panel, const uint8_t* packed, const int32_t* column_sums) {
   const ByteTileShape& shape = table.shape;
   alignas(64) int32_t sums[kMaxByteTileRows * kMaxByteTileColumns];
-  int32_t zeros[kMaxByteTileColumns] = {};
-  const size_t column = panel * shape.nr;
-  const size_t count = std::min(shape.nr, args.n - column);
-  FillZeros(args, column, count, zeros);
-  const size_t element = ElementBytes(args.epilogue.type);
-  const auto depth = static_cast<uint32_t>(args.k);
+  const PanelOutput output(args, table, panel, column_sums);
   for (size_t first = 0; first < rows.count; first += shape.mr) {
     const size_t tile_rows = std::min(shape.mr, rows.count - first);
     table.run_tile(rows.data + first * shape.RowBytes(args.k), packed, shape.Depth(args.k),
                    tile_rows, sums);
-    for (size_t i = 0; i < tile_rows; ++i) {
-      const size_t row = rows.first + first + i;
-      const int32_t zero = PackedZeroOfA(
-          args.a.is_signed, args.a_zero ? args.a_zero[args.a_zero_per_row ? row : 0] : 0);
-      const uint32_t term =
-          depth * static_cast<uint32_t>(zero) - static_cast<uint32_t>(rows.sums[first + i]);
-      table.store_row({.count = count,
-                       .sums = sums + i * shape.nr,
-                       .column_sums = column_sums,
-                       .b_zero = zeros,
-                       .a_zero = zero,
-                       .row_term = static_cast<int32_t>(term),
-                       .row = row,
-                       .column = column,
-                       .c = static_cast<std::byte*>(args.c) + (row * args.ldc + column) * element},
-                      args.epilogue);
-    }
+    output.Store(rows, first, tile_rows, sums);
   }
 }
 

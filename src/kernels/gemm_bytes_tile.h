@@ -35,6 +35,39 @@ struct ByteRowOutput {
   void* c;
 };
 
+// A tile of sums on its way to bytes. Where the zero point of A is 0 or the same for all rows,
+// S = r + column_term + row_term.
+struct ByteTileOutput {
+  size_t rows, columns;
+  const int32_t* sums;          // [rows][nr]
+  const int32_t* row_terms;     // [rows]
+  const int32_t* column_terms;  // [nr]
+  const float* row_scales;      // [rows]
+  const float* column_scales;   // [nr]; null: 1
+  int32_t zero_point;
+  bool is_signed;
+  void* c;  // bytes, rows ldc apart
+  size_t ldc;
+};
+
+// Of a row of a panel that is gathered from a plane: column i, if its bit is set, is
+// plane[from + i * stride].
+struct BytePiece {
+  uint32_t columns;
+  ptrdiff_t from;
+};
+
+// The columns of a panel as pixels of a convolution: row (channel, tap) holds what the tap meets.
+struct BytePixels {
+  const uint8_t* planes;  // one for each channel
+  size_t plane_size, channels;
+  size_t stride;            // 1 or 2
+  const BytePiece* pieces;  // [taps][pieces_per_tap]
+  size_t taps, pieces_per_tap;
+  uint8_t zero;  // where no piece is
+  bool is_signed;
+};
+
 struct ByteGemmTable {
   ByteTileShape shape;
   // sums[i * nr + j] of `rows` packed rows and a panel.
@@ -51,6 +84,9 @@ struct ByteGemmTable {
   void (*pack_whole_rows)(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums);
   void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out, int32_t* column_sums);
+  // Null where there is nothing better than store_row, and than gathering rows for pack_panel.
+  void (*store_tile)(const ByteTileOutput& output);
+  void (*pack_pixels)(const BytePixels& pixels, uint8_t* out, int32_t* column_sums);
 
   void PackRows(const ByteMatrix& a, size_t rows, size_t k, void* out, int32_t* row_sums) const {
     if (pack_whole_rows && a.column_stride == 1) {
@@ -86,6 +122,8 @@ struct VnniFunctions {
                           int32_t* row_sums) = nullptr;
   void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out,
                            int32_t* column_sums) = nullptr;
+  void (*store_tile)(const ByteTileOutput& output) = nullptr;
+  void (*pack_pixels)(const BytePixels& pixels, uint8_t* out, int32_t* column_sums) = nullptr;
 };
 // `shape` receives what they need.
 VnniFunctions FindVnni(ByteTileShape* shape);

@@ -4,7 +4,7 @@
 #include "kernels/gemm_bytes_tile.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "kernels/requantize_avx512.h"
 #endif
 
 namespace tenon::kernels {
@@ -13,7 +13,7 @@ namespace tenon::kernels {
 
 namespace {
 
-#define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+#define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,bmi2")))
 
 // Broadcasts of four bytes of A are an operand of the instruction in memory, so 14 x 2 sums and two
 // vectors of B fill 30 registers.
@@ -113,6 +113,78 @@ TENON_VNNI void PackWholePanel(const ByteMatrix& b, size_t k, uint8_t* out, int3
   }
 }
 
+TENON_VNNI void StoreTile(const ByteTileOutput& output) {
+  const __m512i columns[2] = {_mm512_loadu_si512(output.column_terms),
+                              _mm512_loadu_si512(output.column_terms + 16)};
+  const ByteRounding rounding = MakeByteRounding(output.zero_point, output.is_signed);
+  const bool has_scales = output.column_scales != nullptr;
+  const __m512 ones = _mm512_set1_ps(1);
+  const __m512 scales[2] = {has_scales ? _mm512_loadu_ps(output.column_scales) : ones,
+                            has_scales ? _mm512_loadu_ps(output.column_scales + 16) : ones};
+  const uint32_t written =
+      output.columns >= 32 ? ~uint32_t{0} : (uint32_t{1} << output.columns) - 1;
+  auto* c = static_cast<uint8_t*>(output.c);
+  for (size_t i = 0; i < output.rows; ++i, c += output.ldc) {
+    const __m512i row_term = _mm512_set1_epi32(output.row_terms[i]);
+    const __m512 row_scale = _mm512_set1_ps(output.row_scales[i]);
+    __m128i bytes[2];
+#pragma GCC unroll 2
+    for (size_t half = 0; half < 2; ++half) {
+      const __m512i raw = _mm512_loadu_si512(output.sums + i * 32 + half * 16);
+      const __m512i sums = _mm512_add_epi32(_mm512_add_epi32(raw, columns[half]), row_term);
+      bytes[half] = RoundToBytes(sums, _mm512_mul_ps(row_scale, scales[half]), rounding);
+    }
+    _mm256_mask_storeu_epi8(c, written,
+                            _mm256_inserti128_si256(_mm256_castsi128_si256(bytes[0]), bytes[1], 1));
+  }
+}
+
+// The columns of a piece, others from `row`. Masked loads do not touch what they leave out.
+template <size_t kStride>
+TENON_VNNI __m256i LoadPiece(const BytePiece& piece, const uint8_t* plane, __m256i row) {
+  const uint8_t* from = plane + piece.from;
+  if constexpr (kStride == 1) return _mm256_mask_loadu_epi8(row, piece.columns, from);
+  const uint64_t spread = _pdep_u64(piece.columns, 0x5555555555555555);
+  const __m512i both = _mm512_maskz_loadu_epi8(spread, from);
+  return _mm256_mask_mov_epi8(row, piece.columns, _mm512_maskz_cvtepi16_epi8(~__mmask32{0}, both));
+}
+
+template <size_t kStride>
+TENON_VNNI void PackPixelsOf(const BytePixels& pixels, uint8_t* out, int32_t* column_sums) {
+  const __m256i flip = _mm256_set1_epi8(pixels.is_signed ? static_cast<char>(0x80) : 0);
+  const __m256i zero = _mm256_set1_epi8(static_cast<char>(pixels.zero));
+  __m256i sums[4] = {};
+  __m256i rows[4] = {};
+  size_t filled = 0;
+  const uint8_t* plane = pixels.planes;
+  for (size_t channel = 0; channel < pixels.channels; ++channel, plane += pixels.plane_size) {
+    const BytePiece* piece = pixels.pieces;
+    for (size_t tap = 0; tap < pixels.taps; ++tap) {
+      __m256i row = zero;
+      for (size_t i = 0; i < pixels.pieces_per_tap; ++i, ++piece) {
+        row = LoadPiece<kStride>(*piece, plane, row);
+      }
+      rows[filled++] = _mm256_xor_si256(row, flip);
+      if (filled < 4) continue;
+      PackGroup(rows, out, sums);
+      out += 128;
+      filled = 0;
+    }
+  }
+  if (filled > 0) {
+    for (; filled < 4; ++filled) rows[filled] = _mm256_setzero_si256();
+    PackGroup(rows, out, sums);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(column_sums) + i, sums[i]);
+  }
+}
+
+void PackPixels(const BytePixels& pixels, uint8_t* out, int32_t* column_sums) {
+  const auto pack = pixels.stride == 1 ? &PackPixelsOf<1> : &PackPixelsOf<2>;
+  pack(pixels, out, column_sums);
+}
+
 #undef TENON_VNNI
 
 template <size_t... kRows>
@@ -128,9 +200,9 @@ void RunAnyTile(const void* a, const uint8_t* panel, size_t depth, size_t rows, 
 }  // namespace
 
 VnniFunctions FindVnni(ByteTileShape* shape) {
-  if (!__builtin_cpu_supports("avx512vnni")) return {};
+  if (!__builtin_cpu_supports("avx512vnni") || !__builtin_cpu_supports("bmi2")) return {};
   *shape = {.mr = kMaxByteTileRows, .nr = 32, .group = 4, .a_bytes = 1};
-  return {&RunAnyTile, &PackWholeRows, &PackWholePanel};
+  return {&RunAnyTile, &PackWholeRows, &PackWholePanel, &StoreTile, &PackPixels};
 }
 
 #else

@@ -33,7 +33,12 @@ const ConvCase kCases[] = {
     {{1, 3, 20, 40}, {5, 3, 3, 3}, 1, 2, 1, 1},  {{2, 2, 33, 3}, {3, 2, 3, 3}, 1, 1, 1, 2},
     {{2, 4, 9, 40}, {8, 1, 3, 5}, 4, 2, 1, 2},   {{1, 3, 20, 70}, {3, 1, 3, 3}, 3, 3, 2, 3},
     {{1, 2, 1, 17}, {2, 1, 1, 4}, 2, 1, 1, 0},   {{1, 2, 20, 20}, {2, 1, 17, 17}, 2, 1, 1, 8},
+    {{1, 3, 7, 7}, {6, 1, 5, 5}, 3, 1, 1, 2},    {{1, 2, 9, 90}, {2, 1, 3, 3}, 2, 4, 1, 1},
+    {{2, 2, 4, 61}, {2, 1, 3, 3}, 2, 1, 3, 3},   {{1, 2, 9, 9}, {2, 1, 1, 1}, 2, 1, 1, 0},
+    {{1, 2, 3, 50}, {2, 1, 2, 9}, 2, 5, 1, 4},   {{1, 5, 3, 3}, {20, 5, 3, 3}, 1, 2, 1, 1},
 };
+
+enum class WeightZero { kAny, kMiddle };
 
 template <class X, class W>
 double SumAt(const ConvCase& c, const Tensor& x, const Tensor& w, double x_zero,
@@ -57,7 +62,7 @@ double SumAt(const ConvCase& c, const Tensor& x, const Tensor& w, double x_zero,
 }
 
 template <class X, class W>
-void CheckConv(bool constant, bool per_channel) {
+void CheckConv(bool constant, bool per_channel, WeightZero weight_zero) {
   for (const ConvCase& c : kCases) {
     SCOPED_TRACE(c.x.ToString() + c.w.ToString());
     const auto attributes = [&] {
@@ -70,7 +75,11 @@ void CheckConv(bool constant, bool per_channel) {
     const Shape values = per_channel ? Shape({channels}) : Shape();
     const Tensor x = Bytes<X>(c.x, 1), w = Bytes<W>(c.w, 2);
     const Tensor x_zero = Tensor::Of<X>({}, {static_cast<X>(77)});
-    const Tensor w_zero = Bytes<W>(values, 3);
+    Tensor w_zero = Bytes<W>(values, 3);
+    if (weight_zero == WeightZero::kMiddle) {
+      // The middle of the type, as quantizers choose it: what is left of the weights fits into it.
+      std::fill_n(w_zero.data<W>(), w_zero.size(), std::is_signed_v<W> ? W(0) : W(128));
+    }
     OpCall call{"ConvInteger", 10, {x, w, x_zero, w_zero}, attributes()};
     call.first_constant = constant ? 1 : SIZE_MAX;
     const Tensor y = RunTensorOp(std::move(call));
@@ -106,9 +115,11 @@ TEST(QuantizedConvTest, FollowsTheFormulaOnEveryTarget) {
     SCOPED_TRACE(kernels::TargetName(target));
     for (const bool constant : {false, true}) {
       for (const bool per_channel : {false, true}) {
-        CheckConv<uint8_t, uint8_t>(constant, per_channel);
-        CheckConv<uint8_t, int8_t>(constant, per_channel);
-        CheckConv<int8_t, int8_t>(constant, per_channel);
+        for (const WeightZero zero : {WeightZero::kAny, WeightZero::kMiddle}) {
+          CheckConv<uint8_t, uint8_t>(constant, per_channel, zero);
+          CheckConv<uint8_t, int8_t>(constant, per_channel, zero);
+          CheckConv<int8_t, int8_t>(constant, per_channel, zero);
+        }
       }
     }
   }
