@@ -43,14 +43,15 @@ void ArrangeNBitsVector(const NBitsMatrix& w, const float* x, float* arranged);
 void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias, size_t first,
                   size_t count, float* y);
 
-// The same with x rounded to 8 bits in each block: for a matrix of 4 bits where the machine has
-// dot products of bytes, some three times as fast.
-bool HasByteNBitsGemv(const NBitsMatrix& w);
-// Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64.
+// The same for m vectors, rounded to 8 bits in each block: for a matrix of 4 bits where the machine
+// has dot products of bytes, some four times as fast.
+bool HasByteNBitsGemm(const NBitsMatrix& w);
+// Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64; a multiple of 64.
 size_t ArrangedNBitsBytes(const NBitsMatrix& w);
 void ArrangeNBitsBytes(const NBitsMatrix& w, const float* x, std::byte* arranged);
-void RunByteNBitsGemv(const NBitsMatrix& w, const std::byte* arranged, const float* bias,
-                      size_t first, size_t count, float* y);
+// Columns [first, first + count) of y, [m, n], from m arranged vectors one after the other.
+void RunByteNBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
+                      size_t first, size_t count, float* y, size_t n);
 
 // Row `row` as floats; writes whole blocks, blocks() * block_size elements.
 void UnpackNBitsRow(const NBitsMatrix& w, size_t row, float* out);

@@ -11,34 +11,35 @@
 namespace tenon::kernels {
 namespace {
 
-// A unit of 64 elements is 32 bytes of the matrix: bytes of x that meet the low halves of these,
-// then those that meet the high halves. A block of 32 elements is half a unit, one of 64 or more is
-// whole ones.
-constexpr size_t kUnit = 64;
+// A unit of 128 elements is 64 bytes of the matrix. x is arranged alike: the bytes that meet the
+// low halves of these, the even ones, then those that meet the high halves. 16 bytes of a vector
+// belong to one block, as the smallest has 32 elements.
+constexpr size_t kUnit = 128;
+constexpr size_t kUnitBytes = kUnit / 2;
+constexpr size_t kLanes = 16;  // of 32 bits
 
+size_t UnitsOf(const NBitsMatrix& w) { return (w.blocks() * w.block_size + kUnit - 1) / kUnit; }
 size_t PaddedBlocks(const NBitsMatrix& w) { return (w.blocks() + 15) / 16 * 16; }
-size_t PaddedElements(const NBitsMatrix& w) {
-  return (w.blocks() * w.block_size + kUnit - 1) / kUnit * kUnit;
-}
 
-// x as it is arranged: units of bytes; for each block a scale, and the scale times the bytes' sum.
+// x as it is arranged: units of bytes; for each block the sum of its bytes times their scale; for
+// each unit the scale that belongs to each lane of a vector of sums.
 struct ByteVector {
   int8_t* bytes;
-  float* scales;
   float* sums;
+  float* scales;
 };
 
 template <class Byte>
 ByteVector VectorIn(const NBitsMatrix& w, Byte* arranged) {
   auto* bytes = reinterpret_cast<int8_t*>(const_cast<std::byte*>(arranged));
-  auto* floats = reinterpret_cast<float*>(bytes + PaddedElements(w));
+  auto* floats = reinterpret_cast<float*>(bytes + UnitsOf(w) * kUnit);
   return {bytes, floats, floats + PaddedBlocks(w)};
 }
 
 }  // namespace
 
 size_t ArrangedNBitsBytes(const NBitsMatrix& w) {
-  return PaddedElements(w) + 2 * PaddedBlocks(w) * sizeof(float);
+  return UnitsOf(w) * kUnit + (PaddedBlocks(w) + UnitsOf(w) * kLanes) * sizeof(float);
 }
 
 #if defined(__x86_64__)
@@ -60,14 +61,7 @@ TENON_VNNI inline float SumOf(__m512 x) {
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
-// The halves of 32 bytes, low ones first.
-TENON_VNNI inline __m512i Halves(__m256i packed) {
-  const __m512i both = _mm512_maskz_inserti64x4(kAll64, _mm512_castsi256_si512(packed),
-                                                _mm256_srli_epi16(packed, 4), 1);
-  return _mm512_and_si512(both, _mm512_set1_epi8(15));
-}
-
-// 64 elements of a unit in the order of the halves: even ones, then odd ones.
+// Of 64 elements the even ones, then the odd ones.
 TENON_VNNI inline __m512i EvenThenOdd(__m512i bytes) {
   const __m512i even_odd_of_eight =
       _mm512_set_epi8(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0, 15, 13, 11, 9, 7, 5, 3,
@@ -104,15 +98,18 @@ TENON_VNNI float QuantizeBlock(const float* x, size_t n, int8_t* bytes) {
 TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, const float* x, const ByteVector& v) {
   for (size_t block = 0; block < w.blocks(); ++block) {
     const size_t first = block * w.block_size;
-    v.scales[block] =
+    const float scale =
         QuantizeBlock(x + first, std::min(w.block_size, w.k - first), v.bytes + first);
     int32_t sum = 0;
     for (size_t i = 0; i < w.block_size; ++i) sum += v.bytes[first + i];
-    v.sums[block] = v.scales[block] * static_cast<float>(sum);
+    v.sums[block] = scale * static_cast<float>(sum);
+    std::fill_n(v.scales + first / 8, w.block_size / 8, scale);
   }
-  for (size_t unit = 0; unit < PaddedElements(w); unit += kUnit) {
-    int8_t* at = v.bytes + unit;
-    _mm512_storeu_si512(at, EvenThenOdd(_mm512_loadu_si512(at)));
+  for (int8_t* at = v.bytes; at < v.bytes + UnitsOf(w) * kUnit; at += kUnit) {
+    const __m512i first = EvenThenOdd(_mm512_loadu_si512(at));
+    const __m512i second = EvenThenOdd(_mm512_loadu_si512(at + 64));
+    _mm512_storeu_si512(at, _mm512_maskz_shuffle_i64x2(kAll64, first, second, 0x44));
+    _mm512_storeu_si512(at + 64, _mm512_maskz_shuffle_i64x2(kAll64, first, second, 0xee));
   }
 }
 
@@ -134,91 +131,114 @@ TENON_VNNI inline float WithoutZeroPoints(const NBitsMatrix& w, const ByteVector
   return SumOf(_mm512_fnmadd_ps(sum, _mm512_set1_ps(8), total));
 }
 
-// Blocks of 32: two in a unit.
-template <size_t kRows>
-TENON_VNNI void RunHalfUnits(const NBitsMatrix& w, const ByteVector& x, size_t row, float* y) {
-  const size_t blocks = w.blocks(), row_bytes = blocks * 16;
-  const uint8_t* data = w.data + row * row_bytes;
-  const __m512i spread = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
-  __m512 total[kRows];
-#pragma GCC unroll 4
-  for (size_t r = 0; r < kRows; ++r) total[r] = _mm512_setzero_ps();
-  for (size_t first = 0; first < blocks; first += 16) {
-    const size_t count = std::min<size_t>(16, blocks - first);
-    const auto mask = static_cast<__mmask16>((1u << count) - 1);
-    alignas(64) float scales[kRows][16];
-#pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) {
-      _mm512_store_ps(scales[r], _mm512_mul_ps(_mm512_maskz_loadu_ps(
-                                                   mask, w.scales + (row + r) * blocks + first),
-                                               _mm512_loadu_ps(x.scales + first)));
-    }
-    for (size_t b = 0; b < count; b += 2) {
-      const __m512i bytes = _mm512_loadu_si512(x.bytes + (first + b) * 32);
-#pragma GCC unroll 4
-      for (size_t r = 0; r < kRows; ++r) {
-        const uint8_t* at = data + r * row_bytes + (first + b) * 16;
-        _mm_prefetch(at + kRows * row_bytes, _MM_HINT_T0);  // of the next rows
-        // The last block may be alone.
-        const __m256i packed =
-            b + 1 < count
-                ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))
-                : _mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
-        const __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), Halves(packed), bytes);
-        double two;
-        std::memcpy(&two, scales[r] + b, sizeof(two));
-        const __m512 pair = _mm512_castpd_ps(_mm512_set1_pd(two));
-        total[r] = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(kAll32, sums),
-                                   _mm512_maskz_permutexvar_ps(kAll32, spread, pair), total[r]);
-      }
-    }
+// The scales of a unit, each for the lanes of its block. kBlocks is how many blocks a unit has.
+template <size_t kBlocks>
+TENON_VNNI inline __m512 SpreadScales(const float* scales) {
+  if constexpr (kBlocks == 1) return _mm512_set1_ps(*scales);
+  const __m512i four_each = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  const __m512i eight_each = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  __m128 some;
+  if constexpr (kBlocks == 4) {
+    some = _mm_loadu_ps(scales);
+  } else {
+    double two;
+    std::memcpy(&two, scales, sizeof(two));
+    some = _mm_castpd_ps(_mm_set_sd(two));
   }
-#pragma GCC unroll 4
-  for (size_t r = 0; r < kRows; ++r) y[r] = WithoutZeroPoints(w, x, row + r, total[r]);
+  return _mm512_maskz_permutexvar_ps(kAll32, kBlocks == 4 ? four_each : eight_each,
+                                     _mm512_castps128_ps512(some));
 }
 
-// Blocks of whole units.
-template <size_t kRows>
-TENON_VNNI void RunUnits(const NBitsMatrix& w, const ByteVector& x, size_t row, float* y) {
-  const size_t blocks = w.blocks(), block_bytes = w.block_size / 2,
-               row_bytes = blocks * block_bytes;
+// The elements of a unit of a row, as vectors of sums meet them.
+struct UnitOfRow {
+  __m512i low, high;
+  __m512 scales;
+
+  TENON_VNNI UnitOfRow(__m512i packed, __m512 unit_scales)
+      : low(_mm512_and_si512(packed, _mm512_set1_epi8(15))),
+        high(_mm512_and_si512(_mm512_srli_epi16(packed, 4), _mm512_set1_epi8(15))),
+        scales(unit_scales) {}
+
+  // The total, with the products with a vector's bytes added.
+  TENON_VNNI __m512 AddTo(__m512 total, const ByteVector& x, size_t unit) const {
+    const int8_t* bytes = x.bytes + unit * kUnit;
+    __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, _mm512_loadu_si512(bytes));
+    sums = _mm512_dpbusd_epi32(sums, high, _mm512_loadu_si512(bytes + kUnitBytes));
+    const __m512 scaled = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, sums), scales);
+    return _mm512_fmadd_ps(scaled, _mm512_loadu_ps(x.scales + unit * kLanes), total);
+  }
+};
+
+// A row's last unit where it is not whole.
+template <size_t kBlocks>
+TENON_VNNI UnitOfRow LastUnit(const NBitsMatrix& w, const uint8_t* data, const float* scales) {
+  const size_t present = w.blocks() * w.block_size % kUnit;
+  float some[kBlocks] = {};
+  std::copy_n(scales, std::min(kBlocks, present / w.block_size), some);
+  return {_mm512_maskz_loadu_epi8((uint64_t{1} << (present / 2)) - 1, data),
+          SpreadScales<kBlocks>(some)};
+}
+
+// Rows of the matrix times vectors: y[v * stride + r].
+template <size_t kRows, size_t kVectors, size_t kBlocks>
+TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, float* y,
+                        size_t stride) {
+  const size_t blocks = w.blocks(), row_bytes = blocks * w.block_size / 2;
   const uint8_t* data = w.data + row * row_bytes;
-  const int8_t* bytes = x.bytes;
-  __m512 total[kRows];
+  const float* scales = w.scales + row * blocks;
+  const auto scales_of = [&](size_t r, size_t unit) {
+    return scales + r * blocks + unit * kUnit / w.block_size;
+  };
+  __m512 total[kRows][kVectors];
 #pragma GCC unroll 4
-  for (size_t r = 0; r < kRows; ++r) total[r] = _mm512_setzero_ps();
-  for (size_t b = 0; b < blocks; ++b, data += block_bytes, bytes += w.block_size) {
-    __m512i sums[kRows];
+  for (size_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) sums[r] = _mm512_setzero_si512();
-    for (size_t i = 0; i < block_bytes; i += 32) {
-      const __m512i of_x = _mm512_loadu_si512(bytes + 2 * i);
-#pragma GCC unroll 4
-      for (size_t r = 0; r < kRows; ++r) {
-        const auto* at = reinterpret_cast<const __m256i*>(data + r * row_bytes + i);
-        _mm_prefetch(data + (kRows + r) * row_bytes + i, _MM_HINT_T0);  // of the next rows
-        sums[r] = _mm512_dpbusd_epi32(sums[r], Halves(_mm256_loadu_si256(at)), of_x);
-      }
-    }
+    for (size_t v = 0; v < kVectors; ++v) total[r][v] = _mm512_setzero_ps();
+  }
+  const size_t whole = row_bytes / kUnitBytes;
+  for (size_t unit = 0; unit < whole; ++unit) {
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
-      const __m512 scale = _mm512_set1_ps(w.scales[(row + r) * blocks + b] * x.scales[b]);
-      total[r] = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(kAll32, sums[r]), scale, total[r]);
+      const uint8_t* at = data + r * row_bytes + unit * kUnitBytes;
+      _mm_prefetch(at + kRows * row_bytes, _MM_HINT_T0);  // of the next rows
+      const UnitOfRow elements(_mm512_loadu_si512(at), SpreadScales<kBlocks>(scales_of(r, unit)));
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) total[r][v] = elements.AddTo(total[r][v], x[v], unit);
     }
   }
 #pragma GCC unroll 4
-  for (size_t r = 0; r < kRows; ++r) y[r] = WithoutZeroPoints(w, x, row + r, total[r]);
+  for (size_t r = 0; r < kRows; ++r) {
+    if (whole < UnitsOf(w)) {
+      const UnitOfRow elements =
+          LastUnit<kBlocks>(w, data + r * row_bytes + whole * kUnitBytes, scales_of(r, whole));
+      for (size_t v = 0; v < kVectors; ++v) total[r][v] = elements.AddTo(total[r][v], x[v], whole);
+    }
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      y[v * stride + r] = WithoutZeroPoints(w, x[v], row + r, total[r][v]);
+    }
+  }
 }
 
 #undef TENON_VNNI
 
-template <size_t kRows>
-void RunRows(const NBitsMatrix& w, const ByteVector& x, size_t row, float* y) {
-  if (w.block_size == 32) {
-    RunHalfUnits<kRows>(w, x, row, y);
-  } else {
-    RunUnits<kRows>(w, x, row, y);
+// Rows [first, first + count) of the matrix times kVectors vectors.
+template <size_t kVectors, size_t kBlocks>
+void RunVectors(const NBitsMatrix& w, const ByteVector* x, size_t first, size_t count, float* y,
+                size_t stride) {
+  constexpr size_t kRows = 4;
+  size_t row = first;
+  for (; row + kRows <= first + count; row += kRows) {
+    RunRows<kRows, kVectors, kBlocks>(w, x, row, y + row, stride);
   }
+  for (; row < first + count; ++row) RunRows<1, kVectors, kBlocks>(w, x, row, y + row, stride);
+}
+
+template <size_t kVectors>
+auto FindRun(const NBitsMatrix& w) {
+  return w.block_size == 32   ? &RunVectors<kVectors, 4>
+         : w.block_size == 64 ? &RunVectors<kVectors, 2>
+                              : &RunVectors<kVectors, 1>;
 }
 
 }  // namespace
@@ -228,26 +248,35 @@ void ArrangeNBitsBytes(const NBitsMatrix& w, const float* x, std::byte* arranged
   ArrangeBytes(w, x, VectorIn(w, arranged));
 }
 
-bool HasByteNBitsGemv(const NBitsMatrix& w) {
+bool HasByteNBitsGemm(const NBitsMatrix& w) {
   return w.bits == 4 && w.block_size >= 32 && ActiveTarget() == Target::kAvx512 &&
          __builtin_cpu_supports("avx512vnni");
 }
 
-void RunByteNBitsGemv(const NBitsMatrix& w, const std::byte* arranged, const float* bias,
-                      size_t first, size_t count, float* y) {
-  constexpr size_t kRows = 4;
-  const ByteVector x = VectorIn(w, arranged);
-  size_t row = first;
-  for (; row + kRows <= first + count; row += kRows) RunRows<kRows>(w, x, row, y + row);
-  for (; row < first + count; ++row) RunRows<1>(w, x, row, y + row);
-  for (size_t j = first; bias && j < first + count; ++j) y[j] += bias[j];
+void RunByteNBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
+                      size_t first, size_t count, float* y, size_t n) {
+  constexpr size_t kVectors = 4;
+  const size_t bytes = ArrangedNBitsBytes(w);
+  for (size_t i = 0; i < m;) {
+    ByteVector x[kVectors];
+    const size_t vectors = m - i >= kVectors ? kVectors : 1;
+    for (size_t v = 0; v < vectors; ++v) x[v] = VectorIn(w, arranged + (i + v) * bytes);
+    const auto run = vectors == kVectors ? FindRun<kVectors>(w) : FindRun<1>(w);
+    run(w, x, first, count, y + i * n, n);
+    i += vectors;
+  }
+  if (bias == nullptr) return;
+  for (size_t i = 0; i < m; ++i) {
+    for (size_t j = first; j < first + count; ++j) y[i * n + j] += bias[j];
+  }
 }
 
 #else
 
-bool HasByteNBitsGemv(const NBitsMatrix&) { return false; }
+bool HasByteNBitsGemm(const NBitsMatrix&) { return false; }
 void ArrangeNBitsBytes(const NBitsMatrix&, const float*, std::byte*) {}
-void RunByteNBitsGemv(const NBitsMatrix&, const std::byte*, const float*, size_t, size_t, float*) {}
+void RunByteNBitsGemm(const NBitsMatrix&, const std::byte*, size_t, const float*, size_t, size_t,
+                      float*, size_t) {}
 
 #endif
 

@@ -1,5 +1,6 @@
-// Products with weights of few bits: MatMulNBits and MatMulBnb4 of com.microsoft.
+// Products with weights of few bits: MatMulNBits, MatMulBnb4 and MatMulFpQ4 of com.microsoft.
 #include <algorithm>
+#include <cstring>
 
 #include "base/arithmetic.h"
 #include "kernels/gemm.h"
@@ -150,29 +151,28 @@ void FillGroupedRow(const kernels::NBitsMatrix& w, const int32_t* groups, size_t
 
 // Rows of A up to which each is multiplied by the packed weights: for more, unpacking them once
 // pays.
-constexpr size_t kMostVectors = 5, kMostByteVectors = 20;
+constexpr size_t kMostVectors = 5;
 
-// Each row of A in the order of the packed weights, `bytes` apart: arrange(row, memory); then
-// run(arranged, first column, columns, row of y).
+// All rows of A in the order of the packed weights, `bytes` apart: arrange(row, memory); then
+// run(arranged rows, first column, columns).
 template <class Arrange, class Multiply>
 Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, size_t bytes,
                        Arrange&& arrange, Multiply&& multiply) {
   const Tensor& a = context.Input(kA);
-  Tensor& y = context.Output(0);
-  const auto m = static_cast<size_t>(a.size()) / w.k, n = static_cast<size_t>(y.shape().back());
-  bytes = RoundUp<size_t>(bytes, 64);
+  const auto m = static_cast<size_t>(a.size()) / w.k;
+  const auto n = static_cast<size_t>(context.Output(0).shape().back());
   auto* arranged = static_cast<std::byte*>(context.Scratch(m * bytes));
   if (arranged == nullptr) return RuntimeException("out of memory for {} rows of {}", m, w.k);
-  for (size_t i = 0; i < m; ++i) arrange(a.data<float>() + i * w.k, arranged + i * bytes);
+  context.threads().ParallelFor(m, 8192 / w.k + 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) arrange(a.data<float>() + i * w.k, arranged + i * bytes);
+  });
   // Weights that are worth a task; they stay in the L1 cache for all rows of A.
   constexpr size_t kTaskWeights = 65536;
   const size_t step = std::max<size_t>(1, kTaskWeights / w.k / 4) * 4;
   context.threads().ParallelFor(CeilDiv(n, step), 1, [&](size_t begin, size_t end) {
     for (size_t task = begin; task < end; ++task) {
-      const size_t first = task * step, count = std::min(step, n - first);
-      for (size_t i = 0; i < m; ++i) {
-        multiply(arranged + i * bytes, first, count, y.data<float>() + i * n);
-      }
+      const size_t first = task * step;
+      multiply(arranged, first, std::min(step, n - first));
     }
   });
   return OkStatus();
@@ -194,23 +194,28 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
     return MultiplyByRows(context, n, w.k, w.k, bias,
                           [&](size_t row, float* out) { FillGroupedRow(w, groups, row, out); });
   }
+  float* y = context.Output(0).data<float>();
   // Level 4 allows to round A to 8 bits.
-  if (attrs.accuracy_level == 4 && rows <= kMostByteVectors && kernels::HasByteNBitsGemv(w)) {
+  if (attrs.accuracy_level == 4 && kernels::HasByteNBitsGemm(w)) {
     return MultiplyVectors(
         w, context, kernels::ArrangedNBitsBytes(w),
         [&](const float* x, std::byte* into) { kernels::ArrangeNBitsBytes(w, x, into); },
-        [&](const std::byte* x, size_t first, size_t count, float* y) {
-          kernels::RunByteNBitsGemv(w, x, bias, first, count, y);
+        [&](const std::byte* x, size_t first, size_t count) {
+          kernels::RunByteNBitsGemm(w, x, rows, bias, first, count, y, n);
         });
   }
   if (rows <= kMostVectors) {
+    const size_t bytes = RoundUp<size_t>(kernels::ArrangedNBitsSize(w) * sizeof(float), 64);
     return MultiplyVectors(
-        w, context, kernels::ArrangedNBitsSize(w) * sizeof(float),
+        w, context, bytes,
         [&](const float* x, std::byte* into) {
           kernels::ArrangeNBitsVector(w, x, reinterpret_cast<float*>(into));
         },
-        [&](const std::byte* x, size_t first, size_t count, float* y) {
-          kernels::RunNBitsGemv(w, reinterpret_cast<const float*>(x), bias, first, count, y);
+        [&](const std::byte* x, size_t first, size_t count) {
+          for (size_t i = 0; i < rows; ++i) {
+            kernels::RunNBitsGemv(w, reinterpret_cast<const float*>(x + i * bytes), bias, first,
+                                  count, y + i * n);
+          }
         });
   }
   return MultiplyByRows(context, n, w.k, w.blocks() * w.block_size, bias,
@@ -283,9 +288,56 @@ Status RunBnb4(const Bnb4Attrs& attrs, KernelContext& context) {
       });
 }
 
+// MatMulFpQ4-1: blocks of 32 weights of a column, one after the other. A block is its scale, its
+// zero point if there is one, and 16 bytes: weights 0 to 15 in the lower bits, 16 to 31 above them.
+struct FpQ4Attrs {
+  int64_t type = 1;  // 0: the zero point is 8; others, as in onnxruntime: each block has its own
+  static constexpr auto Fields() { return std::tuple(Field("blk_quant_type", &FpQ4Attrs::type)); }
+  size_t header_bytes() const { return sizeof(float) + (type == 0 ? 0 : 1); }
+};
+
+constexpr size_t kQ4Block = 32;
+
+Status InferFpQ4(const FpQ4Attrs& attrs, ShapeContext& context) {
+  const Result<std::vector<int64_t>> sizes = context.InputAsInts(2);
+  if (!sizes) return sizes.error();
+  if (sizes->size() != 2) {
+    return InvalidArgument("input 2: expected K and N, got {} numbers", sizes->size());
+  }
+  const int64_t k = (*sizes)[0], n = (*sizes)[1];
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ProductShape(context, n, k));
+  const auto blocks = CheckedMul(n, CeilDiv(k, int64_t{kQ4Block}));
+  const auto block_bytes = static_cast<int64_t>(attrs.header_bytes() + kQ4Block / 2);
+  TENON_RETURN_IF_ERROR(
+      CheckElements(context, 1, blocks ? CheckedMul(*blocks, block_bytes) : std::nullopt));
+  return context.SetOutput(0, std::move(y));
+}
+
+Status RunFpQ4(const FpQ4Attrs& attrs, KernelContext& context) {
+  const auto k = static_cast<size_t>(context.Input(2).data<int64_t>()[0]);
+  const auto n = static_cast<size_t>(context.Input(2).data<int64_t>()[1]);
+  const size_t blocks = CeilDiv(k, kQ4Block), header = attrs.header_bytes();
+  const auto* packed = context.Input(1).data<uint8_t>();
+  return MultiplyByRows(context, n, k, blocks * kQ4Block, nullptr, [&](size_t row, float* out) {
+    const uint8_t* block = packed + row * blocks * (header + kQ4Block / 2);
+    for (size_t b = 0; b < blocks; ++b, block += header + kQ4Block / 2) {
+      float scale;
+      std::memcpy(&scale, block, sizeof(scale));
+      const int zero_point = attrs.type == 0 ? 8 : block[sizeof(scale)];
+      for (size_t i = 0; i < kQ4Block / 2; ++i) {
+        const int both = block[header + i];
+        *out++ = static_cast<float>((both & 15) - zero_point) * scale;
+        out[kQ4Block / 2 - 1] = static_cast<float>((both >> 4) - zero_point) * scale;
+      }
+      out += kQ4Block / 2;
+    }
+  });
+}
+
 constexpr OpRow kRows[] = {
     Op<InferNBits, RunNBits>("MatMulNBits", {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferBnb4, RunBnb4>("MatMulBnb4", {.domain = kMicrosoft, .types = kFloat32Only}),
+    Op<InferFpQ4, RunFpQ4>("MatMulFpQ4", {.domain = kMicrosoft, .types = kFloat32Only}),
 };
 
 }  // namespace

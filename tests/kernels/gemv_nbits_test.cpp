@@ -88,12 +88,15 @@ void CheckBytesCase(const NBitsCase& c) {
   std::vector<uint8_t> data(c.n * padded * c.bits / 8), zeros(c.n * w.zero_stride);
   for (uint8_t& byte : data) byte = static_cast<uint8_t>(random.Next());
   for (uint8_t& byte : zeros) byte = static_cast<uint8_t>(random.Next());
+  // Some vectors are multiplied together, and one alone.
+  constexpr size_t kVectors = 5;
   const std::vector<float> scales = random.Floats(c.n * blocks, -1, 1),
-                           x = random.Floats(c.k, -1, 1), bias = random.Floats(c.n, -1, 1);
+                           x = random.Floats(kVectors * c.k, -1, 1),
+                           bias = random.Floats(c.n, -1, 1);
   w.data = data.data();
   w.scales = scales.data();
   if (c.zeros == Zeros::kPacked) w.zero_points = zeros.data();
-  std::vector<float> row(padded), y(c.n);
+  std::vector<float> row(padded), y(kVectors * c.n);
   for (size_t j = 0; j < c.n; ++j) {
     UnpackNBitsRow(w, j, row.data());
     for (size_t p = 0; p < c.k; ++p) {
@@ -104,19 +107,26 @@ void CheckBytesCase(const NBitsCase& c) {
       ASSERT_NEAR(row[p], (element - zero) * scales[j * blocks + block], 1e-5);
     }
   }
-  if (!HasByteNBitsGemv(w)) return;
-  std::vector<std::byte> memory(ArrangedNBitsBytes(w) + 64);
+  if (!HasByteNBitsGemm(w)) return;
+  const size_t bytes = ArrangedNBitsBytes(w);
+  std::vector<std::byte> memory(kVectors * bytes + 64);
   std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-  ArrangeNBitsBytes(w, x.data(), arranged);
-  RunByteNBitsGemv(w, arranged, bias.data(), 0, c.n, y.data());
+  for (size_t i = 0; i < kVectors; ++i) {
+    ArrangeNBitsBytes(w, x.data() + i * c.k, arranged + i * bytes);
+  }
+  const size_t middle = c.n / 2;
+  RunByteNBitsGemm(w, arranged, kVectors, bias.data(), 0, middle, y.data(), c.n);
+  RunByteNBitsGemm(w, arranged, kVectors, bias.data(), middle, c.n - middle, y.data(), c.n);
   for (size_t j = 0; j < c.n; ++j) {
     UnpackNBitsRow(w, j, row.data());
-    double sum = bias[j], slack = 1e-5;
-    for (size_t p = 0; p < c.k; ++p) {
-      sum += double{x[p]} * row[p];
-      slack += std::abs(row[p]) * 0.5 / 127 * 1.01;  // half a step of x, at most 1
+    for (size_t i = 0; i < kVectors; ++i) {
+      double sum = bias[j], slack = 1e-5;
+      for (size_t p = 0; p < c.k; ++p) {
+        sum += double{x[i * c.k + p]} * row[p];
+        slack += std::abs(row[p]) * 0.5 / 127 * 1.01;  // half a step of x, at most 1
+      }
+      EXPECT_NEAR(y[i * c.n + j], sum, slack) << "vector " << i << ", element " << j;
     }
-    EXPECT_NEAR(y[j], sum, slack) << "element " << j;
   }
 }
 
@@ -143,7 +153,7 @@ TEST_F(GemvNBitsTest, RoundsWhatBytesHoldWithoutLoss) {
   const float scale = 2;
   w.data = data.data();
   w.scales = &scale;
-  if (!HasByteNBitsGemv(w)) GTEST_SKIP() << "no dot products of bytes here";
+  if (!HasByteNBitsGemm(w)) GTEST_SKIP() << "no dot products of bytes here";
   std::vector<float> x(32);
   double expected = 0;
   for (size_t i = 0; i < 32; ++i) {
@@ -154,7 +164,7 @@ TEST_F(GemvNBitsTest, RoundsWhatBytesHoldWithoutLoss) {
   std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
   ArrangeNBitsBytes(w, x.data(), arranged);
   float y = 0;
-  RunByteNBitsGemv(w, arranged, nullptr, 0, 1, &y);
+  RunByteNBitsGemm(w, arranged, 1, nullptr, 0, 1, &y, 1);
   EXPECT_NEAR(y, expected, 1e-3 * std::abs(expected));
 }
 
