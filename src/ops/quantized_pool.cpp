@@ -5,6 +5,7 @@
 #include "ops/byte_product.h"
 #include "ops/element.h"
 #include "ops/families.h"
+#include "ops/general_window.h"
 #include "ops/pool.h"
 #include "ops/quantized_bytes.h"
 
@@ -46,10 +47,11 @@ Status InferWindowed(const WindowAttrs& attrs, bool ceil_mode, bool channels_las
                      ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
   if (!channels_last || x.rank() < 3) {
-    TENON_ASSIGN_OR_RETURN(SymbolicShape y, PoolOutput(attrs, ceil_mode, x));
+    TENON_ASSIGN_OR_RETURN(SymbolicShape y, PoolOutput(attrs, ceil_mode, x, kMostWindowRank));
     return context.SetOutput(0, std::move(y));
   }
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape y, PoolOutput(attrs, ceil_mode, ChannelsFirst(x)));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape y,
+                         PoolOutput(attrs, ceil_mode, ChannelsFirst(x), kMostWindowRank));
   return context.SetOutput(0, ChannelsLast(y));
 }
 
@@ -76,7 +78,17 @@ struct Pictures {
   size_t count, inner, in_pixels, out_pixels;
   WindowDim dims[kMaxWindowRank];
   size_t in[kMaxWindowRank] = {1, 1, 1}, out[kMaxWindowRank] = {1, 1, 1};
+  GeneralWindow general = {};  // instead of these, if it has a rank
 };
+
+// The shape, with the channels in front of the spatial dimensions.
+Shape PlanarShape(const Shape& shape, bool channels_last) {
+  Shape planar = shape;
+  if (!channels_last) return planar;
+  planar[1] = shape.back();
+  for (size_t i = 2; i < shape.rank(); ++i) planar[i] = shape[i - 1];
+  return planar;
+}
 
 Pictures PicturesOf(const Shape& x, const Shape& y, bool channels_last, const Window* window) {
   Pictures p;
@@ -85,6 +97,11 @@ Pictures PicturesOf(const Shape& x, const Shape& y, bool channels_last, const Wi
   p.inner = static_cast<size_t>(channels_last ? x.back() : 1);
   p.in_pixels = static_cast<size_t>(x.Product(first, first + rank));
   p.out_pixels = static_cast<size_t>(y.Product(first, first + rank));
+  if (window && rank > kMaxWindowRank) {
+    p.general =
+        GeneralWindow::Over(*window, PlanarShape(x, channels_last), PlanarShape(y, channels_last));
+    return p;
+  }
   for (size_t i = 0; window && i < rank; ++i) {
     const size_t at = kMaxWindowRank - rank + i;
     p.dims[at] = PaddedDim(*window, i, x[first + i]);
@@ -116,6 +133,14 @@ Taps TapsOf(const Pictures& p, size_t axis, size_t position) {
 // size of the window with the pads.
 template <class Visit>
 size_t ForEachPixel(const Pictures& p, size_t pixel, Visit&& visit) {
+  if (p.general.rank > 0) {
+    size_t padded = 0;
+    p.general.ForEachTap(pixel, [&](const GeneralWindow::Tap& tap) {
+      padded += tap.is_counted;
+      if (tap.is_inside) visit(tap.offset);
+    });
+    return padded;
+  }
   Taps taps[kMaxWindowRank];
   for (size_t axis = kMaxWindowRank; axis-- > 0;) {
     taps[axis] = TapsOf(p, axis, pixel % p.out[axis]);
@@ -140,6 +165,7 @@ size_t PixelsOfTask(const Pictures& p, size_t taps) {
 }
 
 size_t TapCount(const Pictures& p) {
+  if (p.general.rank > 0) return p.general.kernel_size();
   size_t taps = 1;
   for (const WindowDim& dim : p.dims) taps *= static_cast<size_t>(dim.kernel);
   return taps;
@@ -154,7 +180,8 @@ template <class T>
 Status AveragePictures(const QLinearPoolAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, attrs.kernel_shape));
+  TENON_ASSIGN_OR_RETURN(const Window window,
+                         MakeWindow(attrs, attrs.kernel_shape, kMostWindowRank));
   const Pictures p = PicturesOf(x.shape(), y.shape(), attrs.channels_last, &window);
   const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
   const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
@@ -236,7 +263,8 @@ template <class T>
 Status MaxPictures(const MaxPoolAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, attrs.kernel_shape));
+  TENON_ASSIGN_OR_RETURN(const Window window,
+                         MakeWindow(attrs, attrs.kernel_shape, kMostWindowRank));
   const Pictures p = PicturesOf(x.shape(), y.shape(), true, &window);
   const size_t step = PixelsOfTask(p, TapCount(p)), pixels = p.count * p.out_pixels;
   return context.ForEachTask(CeilDiv(pixels, step), 0, [&](size_t task, std::byte*) {

@@ -71,7 +71,10 @@ Result<Dim> WindowSteps(const Window& window, size_t axis, const Dim& in, bool c
       window.auto_pad == AutoPad::kSameUpper || window.auto_pad == AutoPad::kSameLower;
   if (same) return CeilDiv(in, dim.stride);
   const Dim free = in + Dim(dim.pad_begin + dim.pad_end - dim.extent());
-  if (free.is_number() && free.value() < 0) {
+  // With ceil_mode, a window that reaches beyond the pads is one step too.
+  const bool reaches_too_far =
+      free.is_number() && (ceil_mode ? CeilDiv(free, dim.stride).value() < -1 : free.value() < 0);
+  if (reaches_too_far) {
     return InvalidArgument(
         "spatial axis {}: the kernel spans {} elements, more than the padded "
         "input's {}",

@@ -58,7 +58,7 @@ Result<Window> MakeWindow(const WindowAttrs& attrs, std::span<const int64_t> ker
 
 // The window's steps over dimension `axis` of size `in`; with ceil_mode the last may reach beyond
 // the pads, if it begins inside. Error: kInvalidArgument if the kernel is larger than the padded
-// input.
+// input, with ceil_mode by more than two strides.
 Result<Dim> WindowSteps(const Window& window, size_t axis, const Dim& in, bool ceil_mode);
 
 // Dimension `axis` of the window with the pads that auto_pad gives it on an input of size `in`.

@@ -49,9 +49,12 @@ def windows_of(x: np.ndarray, window: dict, fill: float) -> np.ndarray:
     return np.stack(taps, axis=-1)
 
 
-def run(op_type: str, inputs: list[np.ndarray], outputs: int = 1, **attributes) -> list:
+def run(
+    op_type: str, inputs: list[np.ndarray], outputs: int = 1, domain: str = "", **attributes
+) -> list:
     names = [f"x{i}" for i in range(len(inputs))]
-    node = helper.make_node(op_type, names, [f"y{i}" for i in range(outputs)], **attributes)
+    results = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op_type, names, results, domain=domain, **attributes)
     graph = helper.make_graph(
         [node],
         "graph",
@@ -61,7 +64,8 @@ def run(op_type: str, inputs: list[np.ndarray], outputs: int = 1, **attributes) 
         ],
         [helper.make_empty_tensor_value_info(name) for name in node.output],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    opsets = [helper.make_opsetid("", 22), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     session = tenon.InferenceSession(model.SerializeToString())
     return session.run(None, dict(zip(names, inputs, strict=True)))
 
@@ -188,3 +192,73 @@ def test_max_unpool_undoes_a_pool() -> None:
     expected = np.zeros_like(x)
     expected.reshape(-1)[indices] = y
     np.testing.assert_array_equal(back, expected)
+
+
+# --- Quantized ---
+
+
+def bytes_of(*shape: int, dtype: type, seed: int = 5) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+def byte_sums(x: np.ndarray, w: np.ndarray, window: dict, x_zero: int, w_zero: int) -> np.ndarray:
+    """Of a convolution in two groups: x has 4 channels, w has 2."""
+    windows = windows_of(x.astype(np.int64) - x_zero, window, 0)
+    weights = (w.astype(np.int64) - w_zero).reshape(*w.shape[:2], -1)
+    halves = [
+        np.einsum("nc...t,mct->nm...", windows[:, 2 * g : 2 * g + 2], weights[3 * g : 3 * g + 3])
+        for g in range(2)
+    ]
+    return np.concatenate(halves, axis=1)
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_convolution_of_bytes(window: dict, dtype: type) -> None:
+    x = bytes_of(*input_of(window, 4).shape, dtype=dtype)
+    w = bytes_of(6, 2, *window["kernel_shape"], dtype=dtype, seed=6)
+    zeros = [np.array(77, dtype), np.array(3, dtype)]
+    sums = byte_sums(x, w, window, 77, 3)
+    (y,) = run("ConvInteger", [x, w, *zeros], group=2, **window)
+    np.testing.assert_array_equal(y, sums)
+    x_scale, w_scale, y_scale = (np.array(s, np.float32) for s in (0.05, 0.02, 0.6))
+    bias = np.arange(6, dtype=np.int32) * 1000
+    inputs = [x, x_scale, zeros[0], w, w_scale, zeros[1], y_scale, np.array(9, dtype), bias]
+    (y,) = run("QLinearConv", inputs, group=2, **window)
+    scaled = (sums + bias.reshape(6, *[1] * (x.ndim - 2))) * float(x_scale * w_scale / y_scale)
+    limits = np.iinfo(dtype)
+    expected = np.clip(np.rint(scaled) + 9, limits.min, limits.max)
+    assert np.abs(y.astype(int) - expected).max() <= 1
+    assert (y == expected).mean() > 0.99
+
+
+def pool_of_bytes(op_type: str, x: np.ndarray, *more: np.ndarray, **attributes) -> np.ndarray:
+    return run(op_type, [x, *more], domain="com.microsoft", **attributes)[0]
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("last", [False, True])
+def test_pools_of_bytes(window: dict, dtype: type, last: bool) -> None:
+    x = bytes_of(*input_of(window).shape, dtype=dtype)
+    given = np.moveaxis(x, 1, -1) if last else x
+    scale, zero = np.array(0.5, np.float32), np.array(7, dtype)
+
+    def turned(y: np.ndarray) -> np.ndarray:
+        return np.moveaxis(y, 1, -1) if last else y
+
+    if last:
+        expected = windows_of(x, window, np.iinfo(dtype).min).max(-1)
+        y = pool_of_bytes("NhwcMaxPool", np.ascontiguousarray(given), **window)
+        np.testing.assert_array_equal(y, turned(expected))
+    window = {name: value for name, value in window.items() if name != "dilations"}
+    mean = np.nanmean(windows_of(x, window, np.nan), axis=-1)
+    y = pool_of_bytes(
+        "QLinearAveragePool",
+        np.ascontiguousarray(given),
+        *(scale, zero, scale, zero),
+        channels_last=int(last),
+        **window,
+    )
+    assert np.abs(y - turned(mean)).max() <= 0.5 + 1e-4
