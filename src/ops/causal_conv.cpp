@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/elementwise.h"
+#include "ops/expected_shape.h"
 #include "ops/families.h"
 
 namespace tenon {
@@ -17,21 +18,6 @@ struct CausalConvAttrs {
   }
 };
 
-bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
-
-// That input `i`, if it is there, has this shape.
-Status CheckShape(const ShapeContext& context, size_t i, const SymbolicShape& expected) {
-  if (!context.HasInput(i)) return OkStatus();
-  const Result<SymbolicShape> shape = context.Input(i);
-  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
-  bool fits = shape->rank() == expected.rank();
-  for (size_t axis = 0; fits && axis < expected.rank(); ++axis) {
-    fits = MayBeEqual((*shape)[axis], expected[axis]);
-  }
-  if (fits) return OkStatus();
-  return InvalidArgument("input {}: expected {}, got {}", i, expected, *shape);
-}
-
 Status InferCausalConv(const CausalConvAttrs& attrs, ShapeContext& context) {
   if (attrs.activation != "none" && attrs.activation != "silu" && attrs.activation != "swish") {
     return InvalidArgument("attribute 'activation': expected none, silu or swish, got '{}'",
@@ -39,13 +25,13 @@ Status InferCausalConv(const CausalConvAttrs& attrs, ShapeContext& context) {
   }
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.InputOfRank(kX, 3));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape weight, context.InputOfRank(kWeight, 3));
-  TENON_RETURN_IF_ERROR(CheckShape(context, kWeight, {x[1], Dim(1), weight[2]}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kWeight, {x[1], Dim(1), weight[2]}));
   if (weight[2].is_number() && weight[2].value() < 1) {
     return InvalidArgument("input 1: expected a kernel of at least one element, got {}", weight);
   }
   const SymbolicShape state = {x[0], x[1], weight[2] - Dim(1)};
-  TENON_RETURN_IF_ERROR(CheckShape(context, kBias, {x[1]}));
-  TENON_RETURN_IF_ERROR(CheckShape(context, kPast, state));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kBias, {x[1]}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kPast, state));
   TENON_RETURN_IF_ERROR(context.SetOutput(0, std::move(x)));
   return context.SetOutput(1, state);
 }

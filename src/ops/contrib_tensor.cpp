@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/arithmetic.h"
+#include "ops/expected_shape.h"
 #include "ops/families.h"
 
 namespace tenon {
@@ -17,8 +18,6 @@ Status VisitFloat(DataType type, Visit&& visit) {
 }
 
 constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};
-
-bool MayEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
 // --- ExpandDims-1: Unsqueeze with one axis; SampleOp-1: Identity ---
 

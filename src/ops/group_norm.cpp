@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/expected_shape.h"
 #include "ops/families.h"
 
 namespace tenon {
@@ -22,8 +23,6 @@ struct GroupNormAttrs {
                       Field("channels_last", &A::channels_last), Field("epsilon", &A::epsilon));
   }
 };
-
-bool MayEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
 Status CheckChannels(const ShapeContext& context, size_t i, const Dim& channels) {
   if (!context.HasInput(i)) return OkStatus();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/dot_product_attention.h"
+#include "ops/expected_shape.h"
 #include "runtime/kernel.h"
 
 namespace tenon {
@@ -91,11 +92,6 @@ Status CheckScoreBias(const ShapeContext& context, size_t i, const Dim& batch, c
 // shape is known.
 Status CheckCache(const ShapeContext& context, size_t i, const Dim& batch, const Dim& heads,
                   const Dim& size, Dim* length);
-
-// Whether two dimensions may be the same.
-inline bool MayEqual(const Dim& a, const Dim& b) {
-  return !a.is_number() || !b.is_number() || a == b;
-}
 
 // A rotary embedding of pairs of elements; [max, half] tables.
 struct Rotation {

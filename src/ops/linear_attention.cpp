@@ -5,14 +5,13 @@
 #include <cstring>
 
 #include "base/arithmetic.h"
+#include "ops/expected_shape.h"
 #include "ops/families.h"
 
 namespace tenon {
 namespace {
 
 constexpr const char* kMicrosoft = "com.microsoft";
-
-bool MayEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
 constexpr int64_t kMostWindow = 8;
 

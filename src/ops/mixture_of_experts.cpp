@@ -8,6 +8,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "ops/expert_weights.h"
+#include "ops/expected_shape.h"
 #include "ops/families.h"
 
 namespace tenon {
@@ -48,8 +49,6 @@ struct ExpertsAttrs {
   }
   int64_t parts() const { return fusion != 0 && activation == "swiglu" ? 2 : 1; }
 };
-
-bool MayEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
 Status CheckAttrs(const ExpertsAttrs& attrs, const ExpertInputs& in, const ShapeContext& context) {
   const bool is_known = attrs.activation == "relu" || attrs.activation == "gelu" ||

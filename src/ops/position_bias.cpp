@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/expected_shape.h"
 #include "ops/families.h"
 
 namespace tenon {
@@ -102,8 +103,6 @@ struct HeadsAttrs {
   int64_t heads = 1;
   static constexpr auto Fields() { return std::tuple(Field("num_heads", &HeadsAttrs::heads)); }
 };
-
-bool MayEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
 Status InferGated(const HeadsAttrs& attrs, ShapeContext& context) {
   if (attrs.heads < 1) return InvalidArgument("expected num_heads >= 1, got {}", attrs.heads);

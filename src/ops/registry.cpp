@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/families.h"
+#include "ops/contrib_families.h"
 
 namespace tenon {
 namespace {
@@ -55,6 +55,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kAttentionFamily,
       kBeamSearchFamily,
       kBiasActivationFamily,
+      kBifurcationDetectorFamily,
       kBinaryFamily,
       kBitwiseFamily,
       kBlockQuantizedGatherFamily,
@@ -77,9 +78,11 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kDetFamily,
       kDftFamily,
       kDropoutFamily,
+      kDynamicTimeWarpingFamily,
       kEinsumFamily,
       kExpandFamily,
       kFlexAttentionFamily,
+      kGatedRowsFamily,
       kGatherFamily,
       kGemmFamily,
       kGreedySearchFamily,
@@ -88,6 +91,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kGroupQueryAttentionFamily,
       kGruFamily,
       kHardmaxFamily,
+      kHyperConnectionFamily,
       kImageDecoderFamily,
       kLinearAttentionFamily,
       kLinearRecurrenceFamily,
@@ -109,6 +113,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kMlTreeFamily,
       kMlZipmapFamily,
       kMultiHeadAttentionFamily,
+      kNGramHashFamily,
       kNchwcConvFamily,
       kNchwcPoolFamily,
       kNonMaxSuppressionFamily,
@@ -127,6 +132,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kQLinearElementwiseFamily,
       kQuantizeLinearFamily,
       kQuantizedConvFamily,
+      kQuantizedEmbeddingFamily,
       kQuantizedMatMulFamily,
       kQuantizedPoolFamily,
       kQuantizedProductsFamily,
@@ -163,6 +169,7 @@ std::span<const std::span<const OpRow>> OpFamilies() {
       kTopKFamily,
       kTransposeFamily,
       kUnaryFamily,
+      kUnfoldTensorFamily,
       kUniqueFamily,
       kWhereFamily,
   };

@@ -1,4 +1,5 @@
-// RotaryEmbedding: pairs of elements of each head, turned by angles of the position.
+// RotaryEmbedding and MRotaryEmbedding: pairs of elements of each head, turned by angles of the
+// position.
 #include "base/arithmetic.h"
 #include "ops/families.h"
 #include "ops/head_rows.h"
@@ -126,33 +127,127 @@ class Angles {
   const size_t length_;
 };
 
+// The heads of a tensor that has some elements.
+HeadMatrices MatricesOf(const RotaryAttrs& attrs, const Tensor& x, size_t half) {
+  const auto dim = [&](size_t axis) { return static_cast<size_t>(x.shape()[axis]); };
+  if (x.rank() == 4) return HeadsFirst(dim(0), dim(1), dim(2), dim(3));
+  const size_t heads = attrs.heads > 0 ? static_cast<size_t>(attrs.heads) : dim(2) / (2 * half);
+  return HeadsLast(dim(0), dim(1), heads, dim(2) / heads);
+}
+
+// Turns every head at (b, i) by the angles in row row_of(b, i).
+void RotateHeads(KernelContext& context, const HeadMatrices& m, const Rotation& rotation,
+                 FunctionRef<size_t(size_t b, size_t i)> row_of) {
+  const auto edit = [&](size_t b, size_t, size_t i, float* row) {
+    Rotate(rotation, row_of(b, i), row);
+  };
+  const RowEdit row_edit = edit;
+  CopyRows(
+      context.threads(), {m, context.Input(0).data<float>()}, m, context.Output(0).data<float>(),
+      [](size_t) { return 0; }, &row_edit);
+}
+
 template <const InputOrder& order>
 Status RunRotary(const RotaryAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   if (x.size() == 0) return OkStatus();
   const Tensor& cos = context.Input(order.cos);
-  const auto dim = [&](size_t axis) { return static_cast<size_t>(x.shape()[axis]); };
-  Rotation rotation = {cos.data<float>(), context.Input(order.sin).template data<float>(),
-                       static_cast<size_t>(cos.shape().back()), attrs.interleaved};
-  HeadMatrices m;
-  if (x.rank() == 4) {
-    m = HeadsFirst(dim(0), dim(1), dim(2), dim(3));
-  } else {
-    const size_t heads =
-        attrs.heads > 0 ? static_cast<size_t>(attrs.heads) : dim(2) / (2 * rotation.half);
-    m = HeadsLast(dim(0), dim(1), heads, dim(2) / heads);
-  }
+  const Rotation rotation = {cos.data<float>(), context.Input(order.sin).template data<float>(),
+                             static_cast<size_t>(cos.shape().back()), attrs.interleaved};
+  const HeadMatrices m = MatricesOf(attrs, x, rotation.half);
   const Tensor* positions =
       context.HasInput(order.positions) ? &context.Input(order.positions) : nullptr;
   const Angles angles(cos, positions, m.length);
   TENON_RETURN_IF_ERROR(angles.Check(m.batch));
-  const auto edit = [&](size_t b, size_t, size_t i, float* row) {
-    Rotate(rotation, static_cast<size_t>(angles.RowOf(b, i)), row);
-  };
-  const RowEdit row_edit = edit;
-  CopyRows(
-      context.threads(), {m, x.data<float>()}, m, context.Output(0).data<float>(),
-      [](size_t) { return 0; }, &row_edit);
+  RotateHeads(context, m, rotation,
+              [&](size_t b, size_t i) { return static_cast<size_t>(angles.RowOf(b, i)); });
+  return OkStatus();
+}
+
+// --- MRotaryEmbedding-1: a token has three positions, each for its own section of the angles ---
+
+constexpr size_t kStreams = 3;  // time, height, width
+
+struct SectionedAttrs : RotaryAttrs {
+  std::vector<int64_t> sections;
+  int64_t layout = 0;
+  static constexpr auto Fields() {
+    return std::tuple_cat(RotaryAttrs::Fields(),
+                          std::tuple(Field("mrope_section", &SectionedAttrs::sections),
+                                     Field("mrope_layout", &SectionedAttrs::layout)));
+  }
+};
+
+// Each angle's stream. Layout 0: sections one after the other. Layout 1: height and width take
+// turns with time as long as their sections last. Error: sections that do not make up `half`
+// angles.
+Result<std::vector<uint8_t>> StreamsOf(const SectionedAttrs& attrs, int64_t half) {
+  const auto& sections = attrs.sections;
+  bool fits = sections.size() == kStreams;
+  int64_t rest = half;
+  for (size_t s = 0; fits && s < kStreams; ++s) {
+    fits = sections[s] >= 0 && sections[s] <= rest;
+    rest -= sections[s];
+  }
+  if (!fits || rest != 0) {
+    return InvalidArgument("attribute 'mrope_section': expected 3 lengths that make up {}, got {}",
+                           half, Shape(sections));
+  }
+  std::vector<uint8_t> streams(static_cast<size_t>(half), 0);
+  for (int64_t i = 0; i < half; ++i) {
+    uint8_t& stream = streams[static_cast<size_t>(i)];
+    if (attrs.layout == 0) {
+      stream = i < sections[0] ? 0 : i < sections[0] + sections[1] ? 1 : 2;
+    } else if (i % 3 != 0 && i / 3 < sections[static_cast<size_t>(i % 3)]) {
+      stream = static_cast<uint8_t>(i % 3);
+    }
+  }
+  return streams;
+}
+
+Status InferSectioned(const SectionedAttrs& attrs, ShapeContext& context) {
+  if (attrs.layout != 0 && attrs.layout != 1) {
+    return InvalidArgument("attribute 'mrope_layout': expected 0 or 1, got {}", attrs.layout);
+  }
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  TENON_RETURN_IF_ERROR(context.SetOutput(0, x));
+  TENON_ASSIGN_OR_RETURN(const Layout layout, LayoutOf<kMicrosoftOrder>(attrs, x, context));
+  TENON_RETURN_IF_ERROR(CheckTables(attrs, layout, context, kMicrosoftOrder));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kMicrosoftOrder.positions,
+                                        {Dim(int64_t{kStreams}), layout.batch, layout.length}));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape cos, context.Input(kMicrosoftOrder.cos));
+  if (!cos[1].is_number()) return OkStatus();
+  const auto streams = StreamsOf(attrs, cos[1].value());
+  return streams ? OkStatus() : streams.error();
+}
+
+Status RunSectioned(const SectionedAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  if (x.size() == 0) return OkStatus();
+  const Tensor& cos = context.Input(kMicrosoftOrder.cos);
+  const Tensor& sin = context.Input(kMicrosoftOrder.sin);
+  const auto half = static_cast<size_t>(cos.shape()[1]);
+  TENON_ASSIGN_OR_RETURN(const std::vector<uint8_t> streams,
+                         StreamsOf(attrs, static_cast<int64_t>(half)));
+  const auto positions = context.Input(kMicrosoftOrder.positions).values<int64_t>();
+  for (const int64_t position : positions) {
+    if (position >= 0 && position < cos.shape()[0]) continue;
+    return InvalidArgument("position_ids: expected positions in [0, {}), got {}", cos.shape()[0],
+                           position);
+  }
+  const HeadMatrices m = MatricesOf(attrs, x, half);
+  const size_t tokens = m.batch * m.length;
+  auto* tables = static_cast<float*>(context.Scratch(2 * tokens * half * sizeof(float)));
+  if (tables == nullptr) return RuntimeException("out of memory for {} angles", tokens * half);
+  const Rotation rotation = {tables, tables + tokens * half, half, attrs.interleaved};
+  for (size_t token = 0; token < tokens; ++token) {
+    for (size_t i = 0; i < half; ++i) {
+      const auto row = static_cast<size_t>(positions[streams[i] * tokens + token]);
+      tables[token * half + i] = cos.data<float>()[row * half + i];
+      tables[(tokens + token) * half + i] = sin.data<float>()[row * half + i];
+    }
+  }
+  RotateHeads(context, m, rotation, [&](size_t b, size_t i) { return b * m.length + i; });
   return OkStatus();
 }
 
@@ -161,6 +256,8 @@ constexpr OpRow kRows[] = {
         "RotaryEmbedding", {.since = 23, .types = kFloat32Only}),
     Op<InferRotary<kMicrosoftOrder>, RunRotary<kMicrosoftOrder>>(
         "RotaryEmbedding", {.domain = "com.microsoft", .types = kFloat32Only}),
+    Op<InferSectioned, RunSectioned>("MRotaryEmbedding",
+                                     {.domain = "com.microsoft", .types = kFloat32Only}),
 };
 
 }  // namespace
