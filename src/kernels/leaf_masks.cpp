@@ -1,5 +1,7 @@
 #include "kernels/leaf_masks.h"
 
+#include <bit>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/leaf_masks.cpp"
 #include <hwy/foreach_target.h>
@@ -158,10 +160,37 @@ void AddTreesOfWords(const LeafMaskTrees<T>& trees, const T* features, size_t fe
                  : AddTrees<Kind<kWords, false, false>>(trees, features, rows, scores);
 }
 
+// Row by row, for elements that the target has no vectors of.
+template <class T>
+void AddTreesOfRows(const LeafMaskTrees<T>& trees, const T* features, size_t rows, T* scores) {
+  using Word = typename LeafMaskTrees<T>::Word;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t tree = 0; tree < trees.tree_count; ++tree) {
+      Word alive[] = {static_cast<Word>(-1), static_cast<Word>(-1)};
+      for (uint32_t test = trees.first_test[tree]; test < trees.first_test[tree + 1]; ++test) {
+        const T x = features[size_t{trees.features[test]} * kLeafMaskBlock + row];
+        const T threshold = trees.thresholds[test];
+        const bool nan_fails = x != x && trees.nan_passes[test] == 0;
+        if (!nan_fails && !(trees.is_strict ? x >= threshold : x > threshold)) continue;
+        for (size_t w = 0; w < trees.words; ++w) alive[w] &= trees.kept[test * trees.words + w];
+      }
+      const size_t leaf = alive[0] != 0 ? std::countr_zero(alive[0])
+                                        : LeafMaskTrees<T>::kWordBits + std::countr_zero(alive[1]);
+      for (uint32_t t = trees.first_table[tree]; t < trees.first_table[tree + 1]; ++t) {
+        scores[trees.table_scores[t] * kLeafMaskBlock + row] +=
+            trees.weights[trees.table_offsets[t] + leaf];
+      }
+    }
+  }
+}
+
 template <class T>
 void AddAnyTrees(const LeafMaskTrees<T>& trees, const T* features, size_t feature_count,
                  size_t rows, T* scores) {
-  if (trees.words == 1) {
+  constexpr bool kHasVectors = sizeof(T) == 4 || HWY_HAVE_FLOAT64;
+  if constexpr (!kHasVectors) {
+    AddTreesOfRows(trees, features, rows, scores);
+  } else if (trees.words == 1) {
     AddTreesOfWords<1>(trees, features, feature_count, rows, scores);
   } else {
     AddTreesOfWords<2>(trees, features, feature_count, rows, scores);

@@ -21,19 +21,39 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Transforms are computed in double: what they lose would be multiplied by the transforms of the
 // data.
+#if HWY_HAVE_FLOAT64
 using DoubleTag = hn::CappedTag<double, 8>;
 using FloatTag = hn::Rebind<float, DoubleTag>;
 using V = hn::Vec<DoubleTag>;
 constexpr size_t kLanes = hn::MaxLanes(DoubleTag());
 
+HWY_INLINE V Load(const float* from) {
+  return hn::PromoteTo(DoubleTag(), hn::LoadU(FloatTag(), from));
+}
+HWY_INLINE void Store(V x, float* to) { hn::StoreU(hn::DemoteTo(FloatTag(), x), FloatTag(), to); }
+HWY_INLINE V Add(V a, V b) { return hn::Add(a, b); }
+HWY_INLINE V Sub(V a, V b) { return hn::Sub(a, b); }
+HWY_INLINE V Scale(V a, double by) { return hn::Mul(a, hn::Set(DoubleTag(), by)); }
+// a * by + b
+HWY_INLINE V ScaleAdd(V a, double by, V b) { return hn::MulAdd(hn::Set(DoubleTag(), by), a, b); }
+#else
+using V = double;
+constexpr size_t kLanes = 1;
+
+HWY_INLINE V Load(const float* from) { return *from; }
+HWY_INLINE void Store(V x, float* to) { *to = static_cast<float>(x); }
+HWY_INLINE V Add(V a, V b) { return a + b; }
+HWY_INLINE V Sub(V a, V b) { return a - b; }
+HWY_INLINE V Scale(V a, double by) { return a * by; }
+HWY_INLINE V ScaleAdd(V a, double by, V b) { return a * by + b; }
+#endif
+
 // The values of the filter's polynomial at the interpolation points, scaled: G g.
 HWY_INLINE void TransformFilter2(V g0, V g1, V g2, V* y) {
-  const DoubleTag d;
-  const V half = hn::Set(d, 0.5);
-  const V even = hn::Mul(hn::Add(g0, g2), half), odd = hn::Mul(g1, half);
+  const V even = Scale(Add(g0, g2), 0.5), odd = Scale(g1, 0.5);
   y[0] = g0;
-  y[1] = hn::Add(even, odd);
-  y[2] = hn::Sub(even, odd);
+  y[1] = Add(even, odd);
+  y[2] = Sub(even, odd);
   y[3] = g2;
 }
 HWY_INLINE void TransformFilter4(V g0, V g1, V g2, V* y) {
@@ -41,16 +61,15 @@ HWY_INLINE void TransformFilter4(V g0, V g1, V g2, V* y) {
   constexpr double kB2 = kWinogradB * kWinogradB;
   constexpr double kScaleA = 1 / (2 * kA2 * (kA2 - kB2));
   constexpr double kScaleB = 1 / (2 * kB2 * (kB2 - kA2));
-  const DoubleTag d;
-  const V even_a = hn::Mul(hn::MulAdd(hn::Set(d, kA2), g2, g0), hn::Set(d, kScaleA));
-  const V odd_a = hn::Mul(g1, hn::Set(d, kWinogradA * kScaleA));
-  const V even_b = hn::Mul(hn::MulAdd(hn::Set(d, kB2), g2, g0), hn::Set(d, kScaleB));
-  const V odd_b = hn::Mul(g1, hn::Set(d, kWinogradB * kScaleB));
-  y[0] = hn::Mul(g0, hn::Set(d, 1 / (kA2 * kB2)));
-  y[1] = hn::Add(even_a, odd_a);
-  y[2] = hn::Sub(even_a, odd_a);
-  y[3] = hn::Add(even_b, odd_b);
-  y[4] = hn::Sub(even_b, odd_b);
+  const V even_a = Scale(ScaleAdd(g2, kA2, g0), kScaleA);
+  const V odd_a = Scale(g1, kWinogradA * kScaleA);
+  const V even_b = Scale(ScaleAdd(g2, kB2, g0), kScaleB);
+  const V odd_b = Scale(g1, kWinogradB * kScaleB);
+  y[0] = Scale(g0, 1 / (kA2 * kB2));
+  y[1] = Add(even_a, odd_a);
+  y[2] = Sub(even_a, odd_a);
+  y[3] = Add(even_b, odd_b);
+  y[4] = Sub(even_b, odd_b);
   y[5] = g2;
 }
 template <size_t kSide>
@@ -65,10 +84,7 @@ HWY_INLINE void TransformFilter(V g0, V g1, V g2, V* y) {
 // G g G' of kLanes filters; tap t of them begins at g[16 t], position p goes to out[p * stride].
 template <size_t kSide>
 HWY_INLINE void TransformFilters(const float* g, size_t stride, float* out) {
-  const DoubleTag d;
-  const FloatTag df;
-  const auto tap = [=](size_t t)
-                       HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(df, g + t * kChannelBlock)); };
+  const auto tap = [=](size_t t) HWY_ATTR { return Load(g + t * kChannelBlock); };
   V rows[3][kSide];
   for (size_t r = 0; r < 3; ++r) {
     TransformFilter<kSide>(tap(3 * r), tap(3 * r + 1), tap(3 * r + 2), rows[r]);
@@ -76,9 +92,7 @@ HWY_INLINE void TransformFilters(const float* g, size_t stride, float* out) {
   for (size_t c = 0; c < kSide; ++c) {
     V column[kSide];
     TransformFilter<kSide>(rows[0][c], rows[1][c], rows[2][c], column);
-    for (size_t r = 0; r < kSide; ++r) {
-      hn::StoreU(hn::DemoteTo(df, column[r]), df, out + (r * kSide + c) * stride);
-    }
+    for (size_t r = 0; r < kSide; ++r) Store(column[r], out + (r * kSide + c) * stride);
   }
 }
 

@@ -24,7 +24,8 @@ TEST(CpuAllocatorTest, BlocksOfAllSizesAreAlignedAndWritable) {
 }
 
 TEST(CpuAllocatorTest, SizesThatNoMachineHasGiveNull) {
-  for (const size_t bytes : {SIZE_MAX, SIZE_MAX - kHugePageBytes, SIZE_MAX / 2}) {
+  constexpr size_t kMost = SIZE_MAX;
+  for (const size_t bytes : {kMost, kMost - kHugePageBytes, kMost / 2}) {
     EXPECT_EQ(CpuAllocator().Allocate(bytes), nullptr) << bytes;
   }
 }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <thread>
 
 namespace tenon {
 namespace {
@@ -261,35 +260,6 @@ TEST_F(BestFitArenaTest, ChunksJoinWhenTheirStreamsAreReleased) {
   EXPECT_EQ(Take(kMiB), first);
   EXPECT_EQ(device_->sizes.size(), 1u);
   arena.Free(first);
-}
-
-// PE-95; a random walk keeps blocks apart and the books straight.
-TEST_F(BestFitArenaTest, ManyThreadsDoNotDisturbEachOther) {
-  BestFitArena& arena = Make({.initial_chunk = 64 * kKiB, .max_dead_bytes = 4 * kKiB});
-  const auto walk = [&](uint32_t seed) {
-    std::vector<std::pair<std::byte*, size_t>> held;
-    for (int i = 0; i < 2000; ++i) {
-      seed = seed * 1664525 + 1013904223;
-      if (held.size() < 20 && (seed >> 16) % 3 != 0) {
-        const size_t bytes = 1 + (seed >> 8) % 20000;
-        auto* block = static_cast<std::byte*>(arena.Allocate(bytes));
-        std::fill_n(block, bytes, static_cast<std::byte>(seed));
-        held.emplace_back(block, bytes);
-      } else if (!held.empty()) {
-        const auto [block, bytes] = held[(seed >> 8) % held.size()];
-        ASSERT_TRUE(std::all_of(block, block + bytes, [&](std::byte b) { return b == *block; }));
-        std::erase(held, std::pair(block, bytes));
-        arena.Free(block);
-      }
-    }
-    for (const auto& [block, bytes] : held) arena.Free(block);
-  };
-  std::thread first(walk, 1u), second(walk, 2u);
-  first.join();
-  second.join();
-  EXPECT_EQ(arena.arena_stats().in_use, 0u);
-  EXPECT_TRUE(arena.Shrink().ok());
-  EXPECT_EQ(device_->live(), 1u);
 }
 
 // PE-80, PE-81
