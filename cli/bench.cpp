@@ -69,15 +69,9 @@ Figures Measure(const BenchCommand& command, Model& model, const std::vector<Ort
 
 Json ToJson(const BenchCommand& command, const Model& model, const std::vector<Array>& feeds,
             const Figures& figures) {
-  Json inputs = Json::array();
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    inputs.push_back({{"name", model.inputs[i].name},
-                      {"type", ElementTypeOf(feeds[i].type).name},
-                      {"shape", feeds[i].shape}});
-  }
   return {{"model", model.path},
           {"threads", command.session.threads},
-          {"inputs", inputs},
+          {"inputs", DescribeFeeds(model, feeds)},
           {"session_ms", figures.session_ms},
           {"first_run_ms", figures.first_run_ms},
           {"warmup", command.warmup},

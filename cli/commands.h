@@ -43,6 +43,16 @@ struct BenchCommand {
 };
 int Bench(const BenchCommand& command);
 
+struct ProfileCommand {
+  SessionSettings session;
+  FeedSettings feeds;
+  int runs = 5;
+  std::string trace;   // file; "": <name of the model>.trace.json in the current folder
+  std::string report;  // file; "": <name of the model>.profile.html
+  bool json = false;
+};
+int Profile(const ProfileCommand& command);
+
 struct EpsCommand {
   std::vector<std::string> plugins;
   bool json = false;

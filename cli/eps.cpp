@@ -1,5 +1,4 @@
-// tenon eps and tenon placement: which execution providers there are, and what they take.
-#include <map>
+// tenon eps: which execution providers there are.
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
@@ -44,39 +43,6 @@ Json Describe(const Ort::ConstEpDevice& device) {
           {"device_metadata", Pairs(device.Device().Metadata())}};
 }
 
-// Provider -> operator -> how many nodes.
-using Counts = std::map<std::string, std::map<std::string, int>>;
-
-struct Assignment {
-  Counts counts;
-  Json nodes = Json::array();
-};
-
-Assignment AssignmentOf(const Ort::Session& session) {
-  const OrtApi& api = Ort::GetApi();
-  const OrtEpAssignedSubgraph* const* subgraphs = nullptr;
-  size_t count = 0;
-  Ort::ThrowOnError(api.Session_GetEpGraphAssignmentInfo(session, &subgraphs, &count));
-  Assignment assignment;
-  for (size_t i = 0; i < count; ++i) {
-    const char* provider = nullptr;
-    const OrtEpAssignedNode* const* nodes = nullptr;
-    size_t node_count = 0;
-    Ort::ThrowOnError(api.EpAssignedSubgraph_GetEpName(subgraphs[i], &provider));
-    Ort::ThrowOnError(api.EpAssignedSubgraph_GetNodes(subgraphs[i], &nodes, &node_count));
-    for (size_t n = 0; n < node_count; ++n) {
-      const char *name = nullptr, *domain = nullptr, *op_type = nullptr;
-      Ort::ThrowOnError(api.EpAssignedNode_GetName(nodes[n], &name));
-      Ort::ThrowOnError(api.EpAssignedNode_GetDomain(nodes[n], &domain));
-      Ort::ThrowOnError(api.EpAssignedNode_GetOperatorType(nodes[n], &op_type));
-      ++assignment.counts[provider][op_type];
-      assignment.nodes.push_back(
-          {{"ep", provider}, {"name", name}, {"domain", domain}, {"op_type", op_type}});
-    }
-  }
-  return assignment;
-}
-
 }  // namespace
 
 int Eps(const EpsCommand& command) {
@@ -95,29 +61,6 @@ int Eps(const EpsCommand& command) {
   } else {
     Print("{}", TableText(rows, ""));
   }
-  return 0;
-}
-
-int Placement(const PlacementCommand& command) {
-  SessionSettings settings = command.session;
-  settings.records_placement = true;
-  const Model model(settings);
-  const Assignment assignment = AssignmentOf(model.session);
-  if (command.json) {
-    PrintJson(assignment.nodes);
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {{"provider", "nodes", "operators"}};
-  for (const auto& [provider, operators] : assignment.counts) {
-    int total = 0;
-    std::vector<std::string> texts;
-    for (const auto& [op_type, count] : operators) {
-      total += count;
-      texts.push_back(count == 1 ? op_type : Format("{} x {}", op_type, count));
-    }
-    rows.push_back({provider, std::to_string(total), Join(texts, ", ")});
-  }
-  Print("{}", TableText(rows, ""));
   return 0;
 }
 

@@ -102,6 +102,19 @@ void AddBench(CLI::App& app, BenchCommand& command) {
   AddJson(app, command.json);
 }
 
+void AddProfile(CLI::App& app, ProfileCommand& command) {
+  AddSession(app, command.session);
+  AddFeeds(app, command.feeds);
+  app.add_option("--runs", command.runs, "How many runs; averages are without the first")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  app.add_option("--trace", command.trace, "Trace to write; else NAME.trace.json, here")
+      ->type_name("FILE");
+  app.add_option("--report", command.report, "Report to write; else NAME.profile.html, here")
+      ->type_name("FILE");
+  AddJson(app, command.json);
+}
+
 // CLI11 would only say that a subcommand is required.
 void CheckSubcommand(const CLI::App& app, const std::string& name) {
   std::vector<std::string> names;
@@ -144,6 +157,12 @@ int Main(int argc, char** argv) {
       app.add_subcommand("bench", "Measure latency, throughput and memory of a model");
   AddBench(*bench_app, bench);
   bench_app->final_callback([&] { chosen = [&] { return Bench(bench); }; });
+
+  ProfileCommand profile;
+  CLI::App* const profile_app =
+      app.add_subcommand("profile", "Record where a model's time and memory go");
+  AddProfile(*profile_app, profile);
+  profile_app->final_callback([&] { chosen = [&] { return Profile(profile); }; });
 
   EpsCommand eps;
   CLI::App* const eps_app =

@@ -46,11 +46,24 @@ ValueSpec Describe(std::string name, const Ort::TypeInfo& type) {
   return spec;
 }
 
+Ort::Env MakeEnv(const SessionSettings& settings) {
+  if (settings.errors == nullptr) return Ort::Env(ORT_LOGGING_LEVEL_ERROR, "tenon");
+  const auto keep = [](void* errors, OrtLoggingLevel, const char*, const char*, const char*,
+                       const char* message) {
+    static_cast<std::vector<std::string>*>(errors)->emplace_back(message);
+  };
+  return Ort::Env(ORT_LOGGING_LEVEL_ERROR, "tenon", keep, settings.errors);
+}
+
 Ort::SessionOptions OptionsOf(const SessionSettings& settings, Ort::Env& env) {
   Ort::SessionOptions options;
   if (settings.records_placement) {
     options.AddConfigEntry("session.record_ep_graph_assignment_info", "1");
   }
+  for (const auto& [key, value] : settings.config) {
+    options.AddConfigEntry(key.c_str(), value.c_str());
+  }
+  if (!settings.profile_prefix.empty()) options.EnableProfiling(settings.profile_prefix.c_str());
   UsePlugins(env, settings.plugins, options);
   if (settings.threads > 0) options.SetIntraOpNumThreads(settings.threads);
   if (!settings.optimize) options.SetGraphOptimizationLevel(ORT_DISABLE_ALL);
@@ -87,7 +100,7 @@ DimSizes ParseDims(const std::vector<std::string>& dims) {
 }
 
 Model::Model(const SessionSettings& settings)
-    : path(settings.model), env(ORT_LOGGING_LEVEL_ERROR, "tenon"), dims(ParseDims(settings.dims)) {
+    : path(settings.model), env(MakeEnv(settings)), dims(ParseDims(settings.dims)) {
   RegisterPlugins(env, settings.plugins);
   try {
     const Progress progress("loading " + path);

@@ -34,6 +34,9 @@ struct SessionSettings {
   std::vector<std::string> plugins;  // libraries with execution providers, most preferred first
   bool optimize = true;
   bool records_placement = false;  // which provider takes which node
+  std::string profile_prefix;      // of the file that a trace goes to; "": there is none
+  std::map<std::string, std::string> config;
+  std::vector<std::string>* errors = nullptr;  // takes what the library logs, instead of stderr
 };
 
 // Throws Error for what is not NAME=SIZE.

@@ -23,6 +23,15 @@ std::vector<Ort::ConstEpDevice> DevicesOf(const Ort::Env& env, const std::string
   return found;
 }
 
+std::map<std::string, std::vector<Ort::ConstEpDevice>> ByProvider(const Ort::Env& env,
+                                                                  const std::string& library) {
+  std::map<std::string, std::vector<Ort::ConstEpDevice>> by_provider;
+  for (const Ort::ConstEpDevice& device : DevicesOf(env, AbsolutePath(library))) {
+    by_provider[device.EpName()].push_back(device);
+  }
+  return by_provider;
+}
+
 }  // namespace
 
 void RegisterPlugins(Ort::Env& env, const std::vector<std::string>& libraries) {
@@ -40,14 +49,19 @@ void RegisterPlugins(Ort::Env& env, const std::vector<std::string>& libraries) {
 void UsePlugins(Ort::Env& env, const std::vector<std::string>& libraries,
                 Ort::SessionOptions& options) {
   for (const std::string& library : libraries) {
-    std::map<std::string, std::vector<Ort::ConstEpDevice>> by_provider;
-    for (const Ort::ConstEpDevice& device : DevicesOf(env, AbsolutePath(library))) {
-      by_provider[device.EpName()].push_back(device);
-    }
-    for (const auto& [provider, devices] : by_provider) {
+    for (const auto& [provider, devices] : ByProvider(env, library)) {
       options.AppendExecutionProvider_V2(env, devices, Ort::KeyValuePairs());
     }
   }
+}
+
+std::vector<std::string> ProvidersOf(const Ort::Env& env,
+                                     const std::vector<std::string>& libraries) {
+  std::vector<std::string> names;
+  for (const std::string& library : libraries) {
+    for (const auto& [provider, devices] : ByProvider(env, library)) names.push_back(provider);
+  }
+  return names;
 }
 
 }  // namespace tenon::cli

@@ -16,4 +16,8 @@ void RegisterPlugins(Ort::Env& env, const std::vector<std::string>& libraries);
 void UsePlugins(Ort::Env& env, const std::vector<std::string>& libraries,
                 Ort::SessionOptions& options);
 
+// The names of the libraries' providers, in the order that UsePlugins gives them in.
+std::vector<std::string> ProvidersOf(const Ort::Env& env,
+                                     const std::vector<std::string>& libraries);
+
 }  // namespace tenon::cli

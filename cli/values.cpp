@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 
@@ -238,6 +239,16 @@ Array ToArray(const Ort::Value& tensor) {
     array.bytes.assign(data, data + count * item);
   }
   return array;
+}
+
+nlohmann::ordered_json DescribeFeeds(const Model& model, const std::vector<Array>& feeds) {
+  auto inputs = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    inputs.push_back({{"name", model.inputs[i].name},
+                      {"type", ElementTypeOf(feeds[i].type).name},
+                      {"shape", feeds[i].shape}});
+  }
+  return inputs;
 }
 
 }  // namespace tenon::cli

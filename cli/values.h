@@ -4,6 +4,7 @@
 #include <onnxruntime_cxx_api.h>
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ std::vector<Array> MakeFeeds(const Model& model, const FeedSettings& settings,
 
 // Tensors over the arrays, which must outlive them.
 std::vector<Ort::Value> ToValues(std::vector<Array>& arrays);
+
+// [{name, type, shape}] of the arrays that MakeFeeds made.
+nlohmann::ordered_json DescribeFeeds(const Model& model, const std::vector<Array>& feeds);
 
 // A copy of a tensor. Its bytes are empty if it holds types that are packed or not known.
 Array ToArray(const Ort::Value& tensor);

@@ -3,7 +3,7 @@
 import cli_models
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 
 @pytest.fixture
@@ -52,6 +52,38 @@ def test_placement_tells_who_takes_what(tenon, sample, model):
         ("CPUExecutionProvider", "Sin"),
     }
     assert "SampleProvider" in tenon.ok("placement", model, "--ep", sample)
+
+
+def test_placement_tells_why_not_the_others(tenon, sample, model, tmp_path):
+    nodes = tenon.json("placement", model, "--ep", sample)
+    reasons = {node["op_type"]: node["refused"] for node in nodes}
+    assert reasons == {
+        "Mul": [{"ep": "CPUExecutionProvider", "reason": "is asked after SampleProvider"}],
+        "Relu": [{"ep": "CPUExecutionProvider", "reason": "is asked after SampleProvider"}],
+        "Sin": [{"ep": "SampleProvider", "reason": "claimed no Sin"}],
+    }
+    text = tenon.ok("placement", model, "--ep", sample)
+    assert "not taken by" in text
+    assert "claimed no Sin" in text
+    half = cli_models.save(
+        tmp_path / "half.onnx",
+        [
+            helper.make_node("Mul", ["x", "x"], ["y"], name="floats"),
+            helper.make_node("Mul", ["i", "i"], ["j"], name="integers"),
+        ],
+        [cli_models.value("x", [2]), cli_models.value("i", [2], TensorProto.INT64)],
+        [cli_models.value("y", [2]), cli_models.value("j", [2], TensorProto.INT64)],
+    )
+    refused = {
+        node["name"]: node["refused"] for node in tenon.json("placement", half, "--ep", sample)
+    }
+    assert [one["reason"] for one in refused["integers"]] == [
+        "claimed 1 other Mul, but not this one"
+    ]
+    assert tenon.json("placement", model)[0]["refused"] == [], "there is no other provider"
+    other = cli_models.identity(tmp_path / "identity.onnx", [2], TensorProto.INT64)
+    (node,) = tenon.json("placement", other, "--ep", sample)
+    assert node["refused"] == [{"ep": "SampleProvider", "reason": "claimed nothing of this model"}]
 
 
 def test_a_run_uses_the_provider(tenon, tmp_path, sample, model):
