@@ -79,7 +79,7 @@ class ModelCompiler:
         _tenon._compile(self._options, self._model, write_function, *self._rest)
 
     def set_ep_context_data_write_func(self, write_func: Callable[[str, Any], None]) -> None:
-        """Accepted for compatibility: no provider of this build compiles parts of models."""
+        """Accepted for compatibility: providers write their files themselves."""
 
     def clear_ep_context_data_write_func(self) -> None:
         """Accepted for compatibility."""

@@ -1,5 +1,5 @@
-// OrtCompileApi: models made ready ahead of time. The CPU compiles no nodes, so what comes out is
-// the model, rewritten as far as the options say.
+// OrtCompileApi: models made ready ahead of time. What plugins compile becomes EPContext nodes; the
+// rest is the model, rewritten as far as the options say.
 #include <sys/stat.h>
 
 #include <cstring>
@@ -11,6 +11,7 @@
 
 #include "capi/allocator.h"
 #include "capi/arguments.h"
+#include "capi/context_model.h"
 #include "capi/env.h"
 #include "capi/external_initializer.h"
 #include "capi/handles.h"
@@ -38,6 +39,9 @@ struct OrtModelCompilationOptions {
   OrtWriteBufferFunc write = nullptr;
   void* write_state = nullptr;
 
+  // Beside which file providers put what they compiled if the model goes to none.
+  std::string binary_path;
+
   std::string external_file;
   size_t external_threshold = 0;
   OrtGetInitializerLocationFunc place = nullptr;
@@ -48,6 +52,8 @@ struct OrtModelCompilationOptions {
 
 namespace tenon::capi {
 namespace {
+
+constexpr const char* kContextPath = "ep.context_file_path";
 
 template <class Body>
 OrtStatus* Change(OrtModelCompilationOptions* model_compile_options, Body&& body) noexcept {
@@ -77,16 +83,13 @@ Result<Model> LoadInput(const OrtModelCompilationOptions& options) {
   return ModelOf(*options.input_model->graph->made, options.input_model->opsets);
 }
 
-// "model.onnx" becomes "model_ctx.onnx".
-std::string DefaultOutput(const std::string& input) {
-  constexpr std::string_view kExtension = ".onnx";
-  const bool has_extension = input.ends_with(kExtension);
-  return input.substr(0, input.size() - (has_extension ? kExtension.size() : 0)) + "_ctx.onnx";
+bool HasOutputFile(const OrtModelCompilationOptions& options) {
+  return options.write == nullptr && options.output_allocator == nullptr;
 }
 
 Result<std::string> OutputPath(const OrtModelCompilationOptions& options) {
   const std::string path =
-      options.output_path.empty() ? DefaultOutput(options.input_path) : options.output_path;
+      options.output_path.empty() ? DefaultContextPath(options.input_path) : options.output_path;
   if (options.output_path.empty() && options.input_path.empty()) {
     return InvalidArgument("there is no place for the compiled model");
   }
@@ -127,6 +130,22 @@ WriteOptions WriteOptionsOf(const OrtModelCompilationOptions& options) {
   return write;
 }
 
+void SetFlag(OrtModelCompilationOptions& options, const char* entry, bool value) {
+  options.session.session.config.insert_or_assign(entry, std::string(1, value ? '1' : '0'));
+}
+
+// The entries by which providers know that they compile for a model, and where it goes.
+Status TellProviders(const OrtModelCompilationOptions& options, StringMap& config) {
+  config.insert_or_assign("ep.context_enable", std::string(1, '1'));
+  config.erase(kContextPath);
+  std::string path = options.binary_path;
+  if (HasOutputFile(options)) {
+    TENON_ASSIGN_OR_RETURN(path, OutputPath(options));
+  }
+  if (!path.empty()) config.insert_or_assign(kContextPath, path);
+  return OkStatus();
+}
+
 Status HandOver(const OrtModelCompilationOptions& options, const std::string& bytes) {
   if (options.write != nullptr) {
     return TakeOrtStatus(options.write(options.write_state, bytes.data(), bytes.size()));
@@ -140,7 +159,7 @@ Status HandOver(const OrtModelCompilationOptions& options, const std::string& by
 
 Status WriteOutput(const OrtModelCompilationOptions& options, const Model& model) {
   const WriteOptions write = WriteOptionsOf(options);
-  if (options.write == nullptr && options.output_allocator == nullptr) {
+  if (HasOutputFile(options)) {
     TENON_ASSIGN_OR_RETURN(const std::string path, OutputPath(options));
     return WriteModelFile(model, path, write);
   }
@@ -162,6 +181,9 @@ OrtStatus* CreateModelCompilationOptionsFromSessionOptions(
     options->session = *session_options;
     options->session.session.optimization_level = OptimizationLevel::kNone;
     options->session.session.optimized_model_path.clear();
+    const StringMap& config = session_options->session.config;
+    const auto path = config.find(kContextPath);
+    if (path != config.end()) options->output_path = path->second;
     *out = options.release();
     return OkStatus();
   });
@@ -268,25 +290,34 @@ OrtStatus* ModelCompilationOptions_SetOutputModelGetInitializerLocationFunc(
   });
 }
 
-// There are no compiled parts, which these are about.
 OrtStatus* ModelCompilationOptions_SetEpContextEmbedMode(
-    OrtModelCompilationOptions* model_compile_options, bool) noexcept {
-  return Change(model_compile_options, [](OrtModelCompilationOptions&) { return OkStatus(); });
+    OrtModelCompilationOptions* model_compile_options, bool embed_ep_context_in_model) noexcept {
+  return Change(model_compile_options, [&](OrtModelCompilationOptions& options) {
+    SetFlag(options, "ep.context_embed_mode", embed_ep_context_in_model);
+    return OkStatus();
+  });
 }
 
 OrtStatus* ModelCompilationOptions_SetEpContextBinaryInformation(
     OrtModelCompilationOptions* model_compile_options, const ORTCHAR_T* output_directory,
     const ORTCHAR_T* model_name) noexcept {
-  return Change(model_compile_options, [&](OrtModelCompilationOptions&) -> Status {
+  return Change(model_compile_options, [&](OrtModelCompilationOptions& options) -> Status {
     TENON_RETURN_IF_NULL(output_directory);
     TENON_RETURN_IF_NULL(model_name);
+    if (*model_name == '\0') return InvalidArgument("model_name must not be empty");
+    const std::string folder = output_directory;
+    const bool needs_separator = !folder.empty() && !folder.ends_with('/');
+    options.binary_path = folder + (needs_separator ? "/" : "") + model_name;
     return OkStatus();
   });
 }
 
 OrtStatus* ModelCompilationOptions_SetWeightlessEnabled(
-    OrtModelCompilationOptions* model_compile_options, bool) noexcept {
-  return Change(model_compile_options, [](OrtModelCompilationOptions&) { return OkStatus(); });
+    OrtModelCompilationOptions* model_compile_options, bool use_weightless) noexcept {
+  return Change(model_compile_options, [&](OrtModelCompilationOptions& options) {
+    SetFlag(options, "ep.enable_weightless", use_weightless);
+    return OkStatus();
+  });
 }
 
 OrtStatus* ModelCompilationOptions_SetFlags(OrtModelCompilationOptions* model_compile_options,
@@ -315,12 +346,15 @@ OrtStatus* CompileModel(const OrtEnv* env,
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(model_options);
     TENON_ASSIGN_OR_RETURN(Model model, LoadInput(*model_options));
-    if ((model_options->flags & OrtCompileApiFlags_ERROR_IF_NO_NODES_COMPILED) != 0) {
-      return Fail("no node was compiled: the CPU compiles none ahead of time");
-    }
     OrtSessionOptions options = model_options->session;
-    options.session.on_optimized_model = [&](const Model& optimized) {
-      return WriteOutput(*model_options, optimized);
+    TENON_RETURN_IF_ERROR(TellProviders(*model_options, options.session.config));
+    options.write_context_model = [&](const Model& compiled, bool is_compiled) -> Status {
+      const bool must_compile =
+          (model_options->flags & OrtCompileApiFlags_ERROR_IF_NO_NODES_COMPILED) != 0;
+      if (!is_compiled && must_compile) {
+        return Fail("no node was compiled: no provider of the session compiles any of the model");
+      }
+      return WriteOutput(*model_options, compiled);
     };
     // Making a session finds out whether the model runs at all.
     OrtSession handle;

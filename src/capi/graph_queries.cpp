@@ -234,8 +234,8 @@ OrtStatus* Graph_GetName(const OrtGraph* graph, const char** graph_name) noexcep
 }
 
 OrtStatus* Graph_GetModelPath(const OrtGraph* graph, const ORTCHAR_T** model_path) noexcept {
-  return OfGraph(graph, model_path, [&](const GraphView&) -> Status {
-    *model_path = "";
+  return OfGraph(graph, model_path, [&](const GraphView& view) -> Status {
+    *model_path = view.model().path.c_str();
     return OkStatus();
   });
 }

@@ -5,6 +5,7 @@
 
 #include "capi/assigned_nodes.h"
 #include "capi/built_in_providers.h"
+#include "capi/context_model.h"
 #include "capi/ep_device.h"
 #include "capi/ep_source.h"
 #include "capi/select_devices.h"
@@ -69,12 +70,40 @@ const ProviderChoice* FindChoice(const OrtSessionOptions& options, const std::st
   return found == options.providers.end() ? nullptr : &*found;
 }
 
+// Whether a model that says what it was compiled for suits the devices of that provider.
+Status CheckCompiledModel(const std::vector<const OrtEpDevice*>& devices,
+                          const OrtSessionOptions& options, const Model& model,
+                          const Logger& logger) {
+  const std::string& provider = devices.front()->ep_name;
+  const auto info = model.metadata.find(CompatibilityKey(provider));
+  if (info == model.metadata.end()) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(
+      const OrtCompiledModelCompatibility fits,
+      devices.front()->source->CheckCompatibility(devices, info->second.c_str()));
+  switch (fits) {
+    case OrtCompiledModelCompatibility_EP_NOT_APPLICABLE:
+    case OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL:
+      return OkStatus();
+    case OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION:
+      if (ConfigFlag(options.session.config, "session.fail_on_suboptimal_compiled_model", false)) {
+        return Fail("the compiled model suits {} badly and should be compiled again", provider);
+      }
+      TENON_LOG(logger, kWarning, "the compiled model suits {} badly and should be compiled again",
+                provider);
+      return OkStatus();
+    default:
+      return Fail("{} cannot use the compiled model, which was made for '{}'", provider,
+                  info->second);
+  }
+}
+
 Result<std::unique_ptr<ExecutionProvider>> MakeProvider(const std::string& name, OrtSession& handle,
                                                         const OrtSessionOptions& options,
                                                         const Model& model) {
   const ProviderChoice* const choice = FindChoice(options, name);
   if (choice != nullptr && !choice->devices.empty()) {
     const std::vector<const OrtEpDevice*>& devices = choice->devices;
+    TENON_RETURN_IF_ERROR(CheckCompiledModel(devices, options, model, *handle.logger));
     return devices.front()->source->MakeProvider(devices, options, model, *handle.logger);
   }
   const BuiltInProvider* const built_in = FindBuiltInProvider(name);
@@ -138,13 +167,17 @@ Status CheckFallback(const FallbackOptions& fallback, const OrtSessionOptions& o
 // Makes the sessions of a handle: the first of `model`, the second of what `reload` reads.
 struct Builder {
   Result<std::unique_ptr<Session>> operator()(const SessionRequest& request) const {
+    // What is compiled is written by the first session only.
+    std::shared_ptr<const OrtSessionOptions> wanted = options;
     if (*model == nullptr) {
       TENON_ASSIGN_OR_RETURN(*model, Reload());
+    } else if (auto with_context = WithContextModel(*options)) {
+      wanted = std::move(with_context);
     }
     const std::unique_ptr<Model> taken = std::move(*model);
-    SessionOptions session_options = OptionsFor(*options, handle);
+    SessionOptions session_options = OptionsFor(*wanted, handle);
     TENON_ASSIGN_OR_RETURN(SessionParts parts,
-                           PartsFor(handle, *options, *taken, request.providers));
+                           PartsFor(handle, *wanted, *taken, request.providers));
     Environment& environment = handle.environment->environment;
     parts.failed = request.failed;
     parts.profiler = request.profiler;
@@ -196,10 +229,12 @@ Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOpt
                                                              const OrtSession& handle) {
   TENON_ASSIGN_OR_RETURN(std::vector<ProviderChoice> chosen,
                          SelectDevices(options, model, *handle.environment));
-  if (chosen.empty() && !fallback.is_on) {
+  const bool makes_context = ConfigFlag(options.session.config, "ep.context_enable", false);
+  if (chosen.empty() && !fallback.is_on && !makes_context) {
     return std::shared_ptr<const OrtSessionOptions>(std::shared_ptr<void>(), &options);
   }
   auto kept = std::make_shared<OrtSessionOptions>(options);
+  TENON_RETURN_IF_ERROR(PrepareContextModel(model.path, *kept));
   for (ProviderChoice& choice : chosen) {
     for (const OrtEpDevice* const device : choice.devices) {
       AddDeviceOptions(*device, false, kept->session.config);

@@ -7,6 +7,7 @@
 
 #include "capi/allocator.h"
 #include "capi/arguments.h"
+#include "capi/context_model.h"
 #include "capi/ep_device.h"
 #include "capi/ep_source.h"
 #include "capi/key_value_pairs.h"
@@ -33,7 +34,7 @@ OrtKeyValuePairs MetadataOf(const Model& model) {
 Status CopyCompatibility(const Model& model, const char* ep_type, OrtAllocator* allocator,
                          char** out) {
   *out = nullptr;
-  const auto entry = model.metadata.find(std::string("ep_compatibility_info.") + ep_type);
+  const auto entry = model.metadata.find(CompatibilityKey(ep_type));
   if (entry == model.metadata.end()) return OkStatus();
   TENON_ASSIGN_OR_RETURN(*out, CopyString(allocator, entry->second));
   return OkStatus();

@@ -18,6 +18,8 @@
 
 namespace tenon::capi {
 
+class ContextModel;
+
 // A provider of this library and its options, or one of a plugin, for which there are devices; its
 // options are entries of the session's config.
 struct ProviderChoice {
@@ -61,6 +63,12 @@ struct OrtSessionOptions {
   bool is_deterministic = false;
   std::string profile_prefix;  // "": no profiling
   std::span<const std::byte> weightless_source;
+
+  // Takes the compiled model of a session that makes one; null if it makes none. `is_compiled` says
+  // whether anything was compiled.
+  std::function<tenon::Status(const tenon::Model& model, bool is_compiled)> write_context_model;
+  // What collects it, in the options that providers are made with; else null.
+  std::shared_ptr<tenon::capi::ContextModel> context_model;
 
   // Set from any thread to give up the creation of sessions; shared by clones.
   std::shared_ptr<std::atomic<bool>> cancel_load = std::make_shared<std::atomic<bool>>(false);

@@ -45,6 +45,8 @@ struct Model {
   std::optional<int64_t> model_version;
   std::string doc_string;
   Metadata metadata;
+  // The file that it was read from; "" if it was none.
+  std::string path;
   std::unique_ptr<Graph> graph;
   std::vector<Function> functions;
   std::vector<TrainingInfo> training_info;

@@ -268,6 +268,7 @@ Result<Model> ReadModel(const std::string& path, const ReadOptions& options) {
   ReadContext context = MakeContext(bytes, file, FoldersOf(path, options), options);
   Result<Model> model = ReadModelProto(bytes, context);
   if (!model) return Error(std::move(model.error()).WithContext(Format("model '{}'", path)));
+  model->path = path;
   return model;
 }
 

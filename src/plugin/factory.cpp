@@ -110,8 +110,7 @@ Result<std::unique_ptr<ExecutionProvider>> EpFactory::MakeProvider(
                                                 status.message())));
   }
   if (made == nullptr) return Fail("{} made no execution provider for the session", name_);
-  return PluginProvider::Make(shared_from_this(), made, devices, options.session.config, model,
-                              logger);
+  return PluginProvider::Make(shared_from_this(), made, devices, options, model, logger);
 }
 
 bool EpFactory::IsOfVendor(const OrtHardwareDevice& hardware) const {

@@ -6,6 +6,7 @@
 #include "capi/ep_device.h"
 #include "capi/handles.h"
 #include "capi/run_options.h"
+#include "capi/session_options.h"
 #include "capi/slots.h"
 #include "plugin/call.h"
 #include "plugin/capability.h"
@@ -27,6 +28,7 @@ Model WithoutGraph(const Model& model) {
   copy.model_version = model.model_version;
   copy.doc_string = model.doc_string;
   copy.metadata = model.metadata;
+  copy.path = model.path;
   return copy;
 }
 
@@ -40,13 +42,15 @@ std::unique_ptr<OrtRunOptions> RunOptionsFor(const RunInfo& run) {
 }  // namespace
 
 PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
-                               const StringMap& config, const Model& model, const Logger& logger)
+                               const OrtSessionOptions& options, const Model& model,
+                               const Logger& logger)
     : factory_(std::move(factory)),
       client_(ep),
       table_(Supported(*ep)),
       name_(table_.GetName != nullptr ? table_.GetName(ep) : factory_->name()),
-      config_(config),
+      config_(options.session.config),
       model_(WithoutGraph(model)),
+      context_model_(options.context_model),
       logger_(logger) {}
 
 PluginProvider::~PluginProvider() {
@@ -65,11 +69,13 @@ PluginProvider::~PluginProvider() {
 
 Result<std::unique_ptr<ExecutionProvider>> PluginProvider::Make(
     std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
-    const StringMap& config, const Model& model, const Logger& logger) {
+    const OrtSessionOptions& options, const Model& model, const Logger& logger) {
   std::unique_ptr<PluginProvider> provider(
-      new PluginProvider(std::move(factory), ep, config, model, logger));
+      new PluginProvider(std::move(factory), ep, options, model, logger));
   TENON_RETURN_IF_ERROR(provider->FindMemory(devices));
   TENON_RETURN_IF_ERROR(provider->FindKernels());
+  TENON_RETURN_IF_ERROR(provider->CheckWeightless());
+  provider->JoinContextModel();
   return provider;
 }
 
@@ -174,6 +180,7 @@ Status PluginProvider::Compile(const Graph& graph, std::vector<FusedNode> nodes)
   if (table_.Compile == nullptr) {
     return NotImplemented("{} cannot compile the nodes that it wants to fuse", name_);
   }
+  TENON_RETURN_IF_ERROR(CheckMayCompile(nodes));
   std::vector<NodeId> ids;
   std::vector<std::unique_ptr<OrtGraph>> bodies;
   std::vector<const OrtGraph*> graphs;
@@ -193,9 +200,9 @@ Status PluginProvider::Compile(const Graph& graph, std::vector<FusedNode> nodes)
     return table_.Compile(client_, graphs.data(), fused.data(), nodes.size(), compiled.infos.data(),
                           context_nodes.data());
   });
-  // Nobody asked for these, but they are the host's.
-  for (OrtNode* const node : context_nodes) capi::ReleaseNode(node);
+  const Status kept = KeepContextNodes(graph, nodes, context_nodes);
   TENON_RETURN_IF_ERROR(status);
+  TENON_RETURN_IF_ERROR(kept);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (compiled.infos[i] == nullptr) {
       return Fail("{} compiled nothing for fused node {} of {}", name_, i, nodes.size());
@@ -203,6 +210,64 @@ Status PluginProvider::Compile(const Graph& graph, std::vector<FusedNode> nodes)
     infos_by_node_[graph.node(ids[i]).name] = compiled.infos[i];
   }
   return OkStatus();
+}
+
+// --- compiled models ---
+
+Status PluginProvider::CheckWeightless() const {
+  if (!ConfigFlag(config_, "ep.enable_weightless", false)) return OkStatus();
+  OrtWeightlessSupport support = OrtWeightlessSupport_NONE;
+  if (table_.GetWeightlessSupport != nullptr) {
+    TENON_RETURN_IF_ERROR(Call([&] { return table_.GetWeightlessSupport(client_, &support); }));
+  }
+  if (support != OrtWeightlessSupport_NONE) return OkStatus();
+  return InvalidArgument("ep.enable_weightless: {} makes no compiled models without weights",
+                         name_);
+}
+
+void PluginProvider::JoinContextModel() {
+  if (context_model_ == nullptr) return;
+  context_model_->AddProvider(name_, [this](const Graph& graph) -> Result<std::string> {
+    std::string info;
+    if (table_.GetCompiledModelCompatibilityInfo == nullptr) return info;
+    const std::unique_ptr<OrtGraph> handle = View(graph, nullptr);
+    TENON_RETURN_IF_ERROR(CatchExceptions([&] {
+      const char* const text = table_.GetCompiledModelCompatibilityInfo(client_, handle.get());
+      if (text != nullptr) info = text;
+      return OkStatus();
+    }));
+    return info;
+  });
+}
+
+Status PluginProvider::CheckMayCompile(std::span<const FusedNode> nodes) const {
+  if (!ConfigFlag(config_, "session.disable_model_compile", false)) return OkStatus();
+  for (const FusedNode& fused : nodes) {
+    for (size_t i = 0; i < fused.body->node_capacity(); ++i) {
+      const Node* const node = fused.body->FindNode(static_cast<NodeId>(i));
+      if (node == nullptr || capi::IsContextNode(*node)) continue;
+      return Status(StatusCode::kModelRequiresCompilation,
+                    Format("{} would have to compile {}, which session.disable_model_compile rules "
+                           "out",
+                           name_, node->Describe()));
+    }
+  }
+  return OkStatus();
+}
+
+Status PluginProvider::KeepContextNodes(const Graph& graph, std::span<const FusedNode> fused,
+                                        std::span<OrtNode*> made) const {
+  Status first;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const bool is_wanted = context_model_ != nullptr && first.ok();
+    if (!is_wanted) {
+      // A node of a view is not the plugin's to give.
+      if (made[i] != nullptr && made[i]->made != nullptr) capi::ReleaseNode(made[i]);
+    } else {
+      first = context_model_->AddNode(name_, graph.node(fused[i].id).name, made[i]);
+    }
+  }
+  return first;
 }
 
 Status PluginProvider::FindKernels() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "capi/context_model.h"
 #include "capi/graph_view.h"
 #include "plugin/factory.h"
 #include "plugin/kernel_registry.h"
@@ -15,11 +16,11 @@ namespace tenon::plugin {
 
 class PluginProvider final : public ExecutionProvider {
  public:
-  // Takes `ep` over, also if it fails. `config` are the session's entries, `model` what the session
-  // was given; `logger` outlives the provider.
+  // Takes `ep` over, also if it fails. `options` and `model` are what the session was given;
+  // `logger` outlives the provider.
   static Result<std::unique_ptr<ExecutionProvider>> Make(
       std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
-      const StringMap& config, const Model& model, const Logger& logger);
+      const OrtSessionOptions& options, const Model& model, const Logger& logger);
   ~PluginProvider() override;
 
   const std::string& name() const override { return name_; }
@@ -46,7 +47,7 @@ class PluginProvider final : public ExecutionProvider {
   Status OnSessionEnd(const SessionEndInfo& info) override;
 
  private:
-  PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep, const StringMap& config,
+  PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep, const OrtSessionOptions& options,
                  const Model& model, const Logger& logger);
   // What Compile made in one call.
   struct Compiled {
@@ -55,6 +56,12 @@ class PluginProvider final : public ExecutionProvider {
 
   Status FindMemory(std::span<const OrtEpDevice* const> devices);
   Status FindKernels();
+  Status CheckWeightless() const;
+  void JoinContextModel();
+  Status CheckMayCompile(std::span<const FusedNode> nodes) const;
+  // Takes the nodes that Compile made, which are null where nobody asked for them.
+  Status KeepContextNodes(const Graph& graph, std::span<const FusedNode> fused,
+                          std::span<OrtNode*> made) const;
   Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory);
   // A handle of the graph that lives as long as it.
   std::unique_ptr<OrtGraph> View(const Graph& graph, const std::vector<NodeId>* nodes) const;
@@ -64,7 +71,8 @@ class PluginProvider final : public ExecutionProvider {
   const OrtEp table_;  // the slots that it has
   const std::string name_;
   const StringMap config_;
-  const Model model_;  // without its graph
+  const Model model_;                                        // without its graph
+  const std::shared_ptr<capi::ContextModel> context_model_;  // null: the session makes none
   const Logger& logger_;
   const MemoryInfo* memory_ = &CpuMemory();
   std::shared_ptr<Allocator> allocator_ = SharedCpuAllocator();

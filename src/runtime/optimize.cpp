@@ -151,6 +151,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   Partitioner partitioner(graph, parts.providers, context.logger, parts.failed, &context.fused);
   TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, partitioner));
+  if (options.on_partitioned_model) TENON_RETURN_IF_ERROR(options.on_partitioned_model(model));
   TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, partitioner));
   if (options.optimization_level >= OptimizationLevel::kExtended) {
     TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts));

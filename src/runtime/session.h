@@ -47,6 +47,9 @@ struct SessionOptions {
   std::string optimized_model_path;
   // Gets the same model; may be null. Its failure is that of creating the session.
   std::function<Status(const Model&)> on_optimized_model = {};
+  // Gets the model when providers have claimed and fused what they want, and before they rewrite
+  // it; may be null. Its failure is that of creating the session.
+  std::function<Status(const Model&)> on_partitioned_model = {};
   std::string log_id;
   std::optional<Severity> severity;  // the environment's if absent
   int log_verbosity = 0;

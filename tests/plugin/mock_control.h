@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@ namespace tenon::test {
 
 // How the mock claims nodes.
 enum class MockClaims { kNothing, kFused, kKernels, kUnfusable };
+
+// What it makes of groups where the session wants a compiled model.
+enum class MockContextNodes { kGood, kNone, kForeign, kOtherOperator, kOtherValues, kOtherInputs };
 
 struct MockControl {
   // The slots that fail, by name, with an ORT_EP_FAIL "<slot> was told to fail"; those in `throws`
@@ -32,6 +36,14 @@ struct MockControl {
   uint32_t extension_size = ~0u, extension_version = 1;
   uint64_t extension_flags = 0;
   std::string wrong_memory;  // the name of the memory that allocators say they are of
+
+  // Compiled models: what it writes into them, what it says of them, and what it reads again.
+  MockContextNodes context_nodes = MockContextNodes::kGood;
+  std::string compatibility = "mock 1", validated;
+  int validation = 0;                          // OrtCompiledModelCompatibility
+  int weightless = 0;                          // OrtWeightlessSupport; -1: no such slot
+  std::map<std::string, std::string> entries;  // of the session, those about compiled models
+  std::string context_read, weight_source;
 
   // "<slot>" in the order of the calls; slots of memory and copies have counts instead.
   std::vector<std::string> calls;
@@ -77,6 +89,13 @@ struct MockControl {
     end_reason = ~uint64_t{0};
     completed_runs = 0;
     last_option.clear();
+    context_nodes = MockContextNodes::kGood;
+    compatibility = "mock 1";
+    validation = weightless = 0;
+    entries.clear();
+    validated.clear();
+    context_read.clear();
+    weight_source.clear();
   }
 };
 

@@ -15,19 +15,14 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/mock_control.h"
+#include "plugin/mock_parts.h"
 
 namespace tenon::test {
-namespace {
-
-constexpr const char* kName = "MockProvider";
-constexpr uint32_t kVendor = 0xBE57;
 
 MockControl control;
 const OrtApi* api = nullptr;
 const OrtEpApi* ep_api = nullptr;
 
-// Logs the call of a slot; a status if it was told to fail.
 OrtStatus* Enter(const char* slot) {
   control.Log(slot);
   const auto has = [&](const std::vector<std::string>& list) {
@@ -38,20 +33,9 @@ OrtStatus* Enter(const char* slot) {
   return has(control.fails) ? api->CreateStatus(ORT_EP_FAIL, text.c_str()) : nullptr;
 }
 
-#define ENTER(slot)                                           \
-  do {                                                        \
-    if (OrtStatus* const failed = Enter(slot)) return failed; \
-  } while (false)
-#define CHECK_OK(call)                                   \
-  do {                                                   \
-    if (OrtStatus* const failed = (call)) return failed; \
-  } while (false)
+namespace {
 
-struct Counted {
-  Counted() { ++control.live_objects; }
-  ~Counted() { --control.live_objects; }
-  Counted(const Counted&) = delete;
-};
+constexpr uint32_t kVendor = 0xBE57;
 
 // --- memory ---
 
@@ -276,12 +260,14 @@ struct Profiler : OrtEpProfilerImpl, Counted {
 };
 
 struct Provider : OrtEp, Counted {
-  explicit Provider(OrtKernelRegistry* registered) : OrtEp{}, kernels(registered) {
+  Provider(OrtKernelRegistry* registered, const OrtSessionOptions* options)
+      : OrtEp{}, kernels(registered), contexts(options) {
     ort_version_supported = control.api_version;
     GetName = [](const OrtEp*) noexcept { return kName; };
     OrtEp::GetCapability = &Provider::Claim;
-    OrtEp::Compile = [](OrtEp*, const OrtGraph** graphs, const OrtNode** nodes, size_t count,
-                        OrtNodeComputeInfo** infos, OrtNode**) noexcept -> OrtStatus* {
+    OrtEp::Compile = [](OrtEp* self, const OrtGraph** graphs, const OrtNode** nodes, size_t count,
+                        OrtNodeComputeInfo** infos,
+                        OrtNode** context_nodes) noexcept -> OrtStatus* {
       ENTER("Compile");
       for (size_t i = 0; i < count; ++i) {
         size_t inner = 0;
@@ -289,6 +275,15 @@ struct Provider : OrtEp, Counted {
         const char* name = nullptr;
         CHECK_OK(api->Node_GetName(nodes[i], &name));
         if (inner == 0 || name == nullptr) return api->CreateStatus(ORT_FAIL, "an empty group");
+        const ContextSettings& contexts = static_cast<Provider*>(self)->contexts;
+        const OrtNode* first = nullptr;
+        if (inner == 1) CHECK_OK(api->Graph_GetNodes(graphs[i], &first, 1));
+        if (first != nullptr && IsContextNode(first)) {
+          CHECK_OK(ReadContextNode(contexts, graphs[i], first));
+        }
+        if (contexts.is_on) {
+          CHECK_OK(MakeContextNode(contexts, graphs[i], nodes[i], &context_nodes[i]));
+        }
         infos[i] = control.returns_null_infos ? nullptr : new FusedSquare();
       }
       return nullptr;
@@ -338,6 +333,20 @@ struct Provider : OrtEp, Counted {
       ENTER("OnSessionInitializationEnd");
       return nullptr;
     };
+    GetCompiledModelCompatibilityInfo = [](OrtEp*, const OrtGraph* graph) noexcept {
+      control.Log("GetCompiledModelCompatibilityInfo");
+      size_t count = 0;
+      api->ReleaseStatus(api->Graph_GetNumNodes(graph, &count));
+      return count == 0 ? "" : control.compatibility.c_str();
+    };
+    if (control.weightless >= 0) {
+      GetWeightlessSupport = [](const OrtEp*,
+                                OrtWeightlessSupport* support) noexcept -> OrtStatus* {
+        ENTER("GetWeightlessSupport");
+        *support = static_cast<OrtWeightlessSupport>(control.weightless);
+        return nullptr;
+      };
+    }
     SetDynamicOptions = [](OrtEp*, const char* const*, const char* const* values,
                            size_t) noexcept -> OrtStatus* {
       ENTER("SetDynamicOptions");
@@ -356,7 +365,7 @@ struct Provider : OrtEp, Counted {
     for (const OrtNode* const node : nodes) {
       const char* op_type = nullptr;
       CHECK_OK(api->Node_GetOperatorType(node, &op_type));
-      if (std::string(op_type) == "Mul") wanted.push_back(node);
+      if (std::string(op_type) == "Mul" || IsContextNode(node)) wanted.push_back(node);
       // Where there is nothing to write, there need be no room.
       CHECK_OK(api->Node_GetImplicitInputs(node, nullptr, 0));
       CHECK_OK(api->Node_GetSubgraphs(node, nullptr, 0, nullptr));
@@ -382,6 +391,7 @@ struct Provider : OrtEp, Counted {
   }
 
   OrtKernelRegistry* const kernels;
+  const ContextSettings contexts;
 };
 
 // --- the factory ---
@@ -411,7 +421,7 @@ struct Factory : OrtEpFactory {
           api->GetSessionConfigEntry(options, "ep.mockprovider.color", color, &size);
       if (status == nullptr) control.last_option = color;
       api->ReleaseStatus(status);
-      *ep = new Provider(static_cast<Factory*>(self)->kernels);
+      *ep = new Provider(static_cast<Factory*>(self)->kernels, options);
       return nullptr;
     };
     ReleaseEp = [](OrtEpFactory*, OrtEp* ep) {
@@ -441,6 +451,14 @@ struct Factory : OrtEpFactory {
       ENTER("GetHardwareDeviceIncompatibilityDetails");
       if (api->HardwareDevice_Type(hardware) != OrtHardwareDeviceType_CPU) return nullptr;
       return ep_api->DeviceEpIncompatibilityDetails_SetDetails(details, 5, 42, "no driver");
+    };
+    ValidateCompiledModelCompatibilityInfo =
+        [](OrtEpFactory*, const OrtHardwareDevice* const*, size_t, const char* info,
+           OrtCompiledModelCompatibility* fits) noexcept -> OrtStatus* {
+      ENTER("ValidateCompiledModelCompatibilityInfo");
+      control.validated = info;
+      *fits = static_cast<OrtCompiledModelCompatibility>(control.validation);
+      return nullptr;
     };
     CreateSyncStreamForDevice = [](OrtEpFactory*, const OrtMemoryDevice*, const OrtKeyValuePairs*,
                                    OrtSyncStreamImpl** out) noexcept -> OrtStatus* {

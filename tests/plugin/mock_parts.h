@@ -1,0 +1,56 @@
+// What the files of the mock plugin share.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+#include <onnxruntime_ep_c_api.h>
+
+#include <string>
+
+#include "plugin/mock_control.h"
+
+namespace tenon::test {
+
+constexpr const char* kName = "MockProvider";
+
+extern MockControl control;
+extern const OrtApi* api;
+extern const OrtEpApi* ep_api;
+
+// Logs the call of a slot; a status if it was told to fail.
+OrtStatus* Enter(const char* slot);
+
+#define ENTER(slot)                                           \
+  do {                                                        \
+    if (OrtStatus* const failed = Enter(slot)) return failed; \
+  } while (false)
+#define CHECK_OK(call)                                   \
+  do {                                                   \
+    if (OrtStatus* const failed = (call)) return failed; \
+  } while (false)
+
+struct Counted {
+  Counted() { ++control.live_objects; }
+  ~Counted() { --control.live_objects; }
+  Counted(const Counted&) = delete;
+};
+
+// The settings of a session that tell of compiled models.
+struct ContextSettings {
+  explicit ContextSettings(const OrtSessionOptions* options);
+
+  bool is_on = false, embeds = false, is_weightless = false;
+  std::string path, prefix, source_path;
+  const void* source = nullptr;
+};
+
+bool IsContextNode(const OrtNode* node);
+
+// An EPContext node for a group, as control.context_nodes says; what was compiled is in it, or in a
+// file beside the model.
+OrtStatus* MakeContextNode(const ContextSettings& settings, const OrtGraph* group,
+                           const OrtNode* fused, OrtNode** out);
+// Reads what was compiled, which must be the mock's; notes where it and its weights come from.
+OrtStatus* ReadContextNode(const ContextSettings& settings, const OrtGraph* group,
+                           const OrtNode* node);
+
+}  // namespace tenon::test
