@@ -140,17 +140,16 @@ class CustomOpProvider final : public ExecutionProvider {
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       const Node* const node = graph.FindNode(static_cast<NodeId>(i));
       if (node == nullptr || node->provider >= 0) continue;
-      if (ops_.Find(*node, TypesOf(graph, *node)) != nullptr) claims.push_back({{node->id}});
+      const CustomOp* const op = ops_.Find(*node, TypesOf(graph, *node));
+      if (op != nullptr && op->provider().empty()) claims.push_back({{node->id}});
     }
     return claims;
   }
 
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {
-    const auto types = TypesOf(info.graph(), info.node());
-    const CustomOp* const op = ops_.Find(info.node(), types);
-    if (op == nullptr) return NotImplemented("there is no such custom operator");
-    TENON_RETURN_IF_ERROR(op->CheckNode(info.node(), types));
-    return CustomKernel::Make(*op, info, ops_);
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, ops_.MakeKernel(info, ""));
+    if (kernel == nullptr) return NotImplemented("there is no such custom operator");
+    return kernel;
   }
 
  private:
@@ -166,8 +165,12 @@ size_t UsedEntries(const std::vector<ValueId>& values) {
 
 }  // namespace
 
-CustomOp::CustomOp(std::string domain, const OrtCustomOp& op)
-    : op_(Supported(op)), client_(&op), domain_(std::move(domain)), name_(op_.GetName(client_)) {
+CustomOp::CustomOp(std::string domain, const OrtCustomOp& op, std::string provider)
+    : op_(Supported(op)),
+      client_(&op),
+      domain_(std::move(domain)),
+      name_(op_.GetName(client_)),
+      provider_(std::move(provider)) {
   for (size_t i = 0; i < op_.GetInputTypeCount(client_); ++i) {
     Formal& formal = inputs_.emplace_back();
     formal.type = TypeOrUndefined(op_.GetInputType(client_, i));
@@ -264,15 +267,29 @@ std::unique_ptr<CustomOps> CustomOps::For(const OrtSessionOptions& options,
     for (const OrtCustomOp* const op : domain->ops) {
       const char* const provider =
           op->GetExecutionProviderType ? op->GetExecutionProviderType(op) : nullptr;
-      if (provider != nullptr && provider != kCpuProvider) {
+      const bool is_cpus = provider == nullptr || provider == kCpuProvider;
+      const bool is_here =
+          is_cpus ||
+          std::any_of(options.providers.begin(), options.providers.end(),
+                      [&](const ProviderChoice& choice) { return choice.name == provider; });
+      if (!is_here) {
         TENON_LOG(ops->logger_, kWarning, "custom operator '{}' is for {}, which is not here",
                   op->GetName(op), provider);
         continue;
       }
-      ops->ops_.emplace_back(domain->name, *op);
+      ops->ops_.emplace_back(domain->name, *op, is_cpus ? "" : provider);
     }
   }
   return ops;
+}
+
+Result<std::unique_ptr<Kernel>> CustomOps::MakeKernel(KernelInfo& info,
+                                                      const std::string& provider) const {
+  const auto types = TypesOf(info.graph(), info.node());
+  const CustomOp* const op = Find(info.node(), types);
+  if (op == nullptr || op->provider() != provider) return nullptr;
+  TENON_RETURN_IF_ERROR(op->CheckNode(info.node(), types));
+  return CustomKernel::Make(*op, info, *this);
 }
 
 std::unique_ptr<ExecutionProvider> CustomOps::MakeProvider() const {

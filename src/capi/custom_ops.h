@@ -28,13 +28,15 @@ namespace tenon::capi {
 // A client's operator with the slots that its version has; those of later versions read as null.
 class CustomOp {
  public:
-  CustomOp(std::string domain, const OrtCustomOp& op);
+  CustomOp(std::string domain, const OrtCustomOp& op, std::string provider);
 
   const OrtCustomOp& table() const { return op_; }
   // What the table's functions get.
   const OrtCustomOp* client() const { return client_; }
   const std::string& domain() const { return domain_; }
   const std::string& name() const { return name_; }
+  // The plugin whose provider runs it; "" for the CPU.
+  const std::string& provider() const { return provider_; }
   int start_version() const { return start_version_; }
   // Whether nodes of this name, domain and opset version mean the operator.
   bool Implements(const Node& node) const;
@@ -58,6 +60,7 @@ class CustomOp {
   const OrtCustomOp* client_;
   std::string domain_;
   std::string name_;
+  std::string provider_;
   std::vector<Formal> inputs_, outputs_;
   int min_variadic_inputs_ = 1, min_variadic_outputs_ = 1;
   bool variadic_inputs_are_alike_ = true, variadic_outputs_are_alike_ = true;
@@ -72,7 +75,11 @@ class CustomOps final : public OtherShapes {
                                         const SessionOptions& session_options,
                                         Environment& environment);
 
+  // Of the operators that the CPU runs.
   std::unique_ptr<ExecutionProvider> MakeProvider() const;
+  // The operator's kernel for a node that a plugin claimed alone. Null if the operator is none of
+  // these, or another provider's.
+  Result<std::unique_ptr<Kernel>> MakeKernel(KernelInfo& info, const std::string& provider) const;
   // The operator that nodes like this one mean; of several, the first that takes the types of its
   // inputs. Null if there is none.
   const CustomOp* Find(const Node& node, FunctionRef<DataType(size_t input)> type_of_input) const;

@@ -38,4 +38,6 @@ struct NodeDescription {
 struct OrtKernelInfo {
   std::shared_ptr<const tenon::capi::NodeDescription> node;
   const OrtEp* ep = nullptr;  // null if the kernel is no plugin's
+  // What the runtime says of the node, while a plugin makes its kernel; else null.
+  tenon::KernelInfo* making = nullptr;
 };

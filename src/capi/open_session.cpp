@@ -104,7 +104,10 @@ Result<std::unique_ptr<ExecutionProvider>> MakeProvider(const std::string& name,
   if (choice != nullptr && !choice->devices.empty()) {
     const std::vector<const OrtEpDevice*>& devices = choice->devices;
     TENON_RETURN_IF_ERROR(CheckCompiledModel(devices, options, model, *handle.logger));
-    return devices.front()->source->MakeProvider(devices, options, model, *handle.logger);
+    OrtSessionOptions given = options;
+    given.packed_weights = handle.packed_weights;
+    given.custom_ops = handle.custom_ops.get();
+    return devices.front()->source->MakeProvider(devices, given, model, *handle.logger);
   }
   const BuiltInProvider* const built_in = FindBuiltInProvider(name);
   if (built_in == nullptr) return nullptr;
@@ -239,6 +242,7 @@ Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOpt
     for (const OrtEpDevice* const device : choice.devices) {
       AddDeviceOptions(*device, false, kept->session.config);
     }
+    TENON_RETURN_IF_ERROR(AddCustomOpDomains(*choice.devices.front(), *kept));
     kept->providers.push_back(std::move(choice));
   }
   return kept;

@@ -15,6 +15,7 @@
 #include "capi/slots.h"
 #include "capi/status.h"
 #include "ir/onnx_reader.h"
+#include "runtime/config.h"
 
 namespace tenon::capi {
 namespace {
@@ -162,7 +163,13 @@ Result<std::vector<ProviderChoice>> SelectDevices(const OrtSessionOptions& optio
     TENON_ASSIGN_OR_RETURN(chosen, AskClient(options, model, SortedDevices(environment)));
   } else if (options.device_policy) {
     chosen = ApplyPolicy(*options.device_policy, SortedDevices(environment));
+  } else {
+    return std::vector<ProviderChoice>();
   }
+  if (ConfigFlag(options.session.config, "session.disable_cpu_ep_fallback", false)) {
+    std::erase_if(chosen, [](const OrtEpDevice* device) { return device->source == nullptr; });
+  }
+  if (chosen.empty()) return Fail("no execution provider was selected");
   return GroupByProvider(chosen);
 }
 
@@ -175,6 +182,16 @@ void AddDeviceOptions(const OrtEpDevice& device, bool replace, StringMap& config
       config.emplace(prefix + key, value);
     }
   }
+}
+
+Status AddCustomOpDomains(const OrtEpDevice& device, OrtSessionOptions& options) {
+  TENON_ASSIGN_OR_RETURN(const auto domains, device.source->CustomOpDomains());
+  for (const OrtCustomOpDomain* const domain : domains) {
+    auto& known = options.custom_op_domains;
+    const bool is_new = std::find(known.begin(), known.end(), domain) == known.end();
+    if (domain != nullptr && is_new) known.push_back(domain);
+  }
+  return OkStatus();
 }
 
 OrtStatus* SessionOptionsSetEpSelectionPolicy(OrtSessionOptions* session_options,
@@ -240,11 +257,7 @@ OrtStatus* SessionOptionsAppendExecutionProvider_V2(OrtSessionOptions* session_o
       config.insert_or_assign(prefix + ep_option_keys[i],
                               ep_option_vals[i] == nullptr ? "" : ep_option_vals[i]);
     }
-    TENON_ASSIGN_OR_RETURN(const auto domains, group[0]->source->CustomOpDomains());
-    for (const OrtCustomOpDomain* const domain : domains) {
-      auto& known = session_options->custom_op_domains;
-      if (std::find(known.begin(), known.end(), domain) == known.end()) known.push_back(domain);
-    }
+    TENON_RETURN_IF_ERROR(AddCustomOpDomains(*group[0], *session_options));
     session_options->providers.push_back({group[0]->ep_name, {}, group});
     return OkStatus();
   });

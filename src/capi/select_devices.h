@@ -22,4 +22,7 @@ Result<std::vector<ProviderChoice>> SelectDevices(const OrtSessionOptions& optio
 // if `replace`.
 void AddDeviceOptions(const OrtEpDevice& device, bool replace, StringMap& config);
 
+// Adds the domains of operators that the device's plugin brings, those that are there not again.
+Status AddCustomOpDomains(const OrtEpDevice& device, OrtSessionOptions& options);
+
 }  // namespace tenon::capi

@@ -23,7 +23,10 @@ Status MakeSession(const OrtEnv* env, const Source& source, const OrtSessionOpti
   TENON_RETURN_IF_NULL(out);
   auto handle = std::make_unique<OrtSession>();
   handle->environment = env->shared;
-  if (container != nullptr) handle->shared_weights = container->weights;
+  if (container != nullptr) {
+    handle->shared_weights = container->weights;
+    handle->packed_weights = container->packed;
+  }
   const OrtSessionOptions defaults;
   if (options == nullptr) options = &defaults;
   TENON_ASSIGN_OR_RETURN(Model model, LoadModel(source, *options));

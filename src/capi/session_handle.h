@@ -10,6 +10,7 @@
 #include "capi/assigned_nodes.h"
 #include "capi/custom_ops.h"
 #include "capi/env.h"
+#include "capi/packed_weights.h"
 #include "runtime/fallback_session.h"
 #include "runtime/shared_weights.h"
 
@@ -32,6 +33,9 @@ struct EditedModel {
 struct OrtPrepackedWeightsContainer {
   std::shared_ptr<tenon::SharedWeights> weights =
       std::make_shared<tenon::SharedWeights>(tenon::SharedWeights::Memory::kFilesAndCallers);
+  // The same for plugins.
+  std::shared_ptr<tenon::capi::PackedWeights> packed =
+      std::make_shared<tenon::capi::PackedWeights>();
 };
 
 struct OrtSession {
@@ -40,8 +44,9 @@ struct OrtSession {
   std::unique_ptr<tenon::capi::ClientLogger> client_logger;
   std::unique_ptr<tenon::Logger> logger;  // what plugins log to
   std::unique_ptr<tenon::capi::CustomOps> custom_ops;
-  std::shared_ptr<tenon::SharedWeights> shared_weights;  // null: the environment's
-  std::unique_ptr<tenon::capi::EditedModel> edited;      // until the session is made
+  std::shared_ptr<tenon::SharedWeights> shared_weights;        // null: the environment's
+  std::shared_ptr<tenon::capi::PackedWeights> packed_weights;  // null: plugins share none
+  std::unique_ptr<tenon::capi::EditedModel> edited;            // until the session is made
   std::unique_ptr<tenon::FallbackSession> session;
   tenon::capi::AssignedNodes assigned_nodes;
   tenon::TaskRunner tasks;

@@ -19,6 +19,8 @@
 namespace tenon::capi {
 
 class ContextModel;
+class CustomOps;
+class PackedWeights;
 
 // A provider of this library and its options, or one of a plugin, for which there are devices; its
 // options are entries of the session's config.
@@ -69,6 +71,10 @@ struct OrtSessionOptions {
   std::function<tenon::Status(const tenon::Model& model, bool is_compiled)> write_context_model;
   // What collects it, in the options that providers are made with; else null.
   std::shared_ptr<tenon::capi::ContextModel> context_model;
+  // Where plugins' kernels share packed weights, in the same options; null: nowhere.
+  std::shared_ptr<tenon::capi::PackedWeights> packed_weights;
+  // The custom operators of the session, in the same options; null if there are none.
+  const tenon::capi::CustomOps* custom_ops = nullptr;
 
   // Set from any thread to give up the creation of sessions; shared by clones.
   std::shared_ptr<std::atomic<bool>> cancel_load = std::make_shared<std::atomic<bool>>(false);

@@ -40,15 +40,14 @@ const OrtKernelDef* OrtKernelRegistry::Find(const tenon::Graph& graph, const ten
 }
 
 tenon::Result<std::unique_ptr<tenon::Kernel>> OrtKernelRegistry::MakeKernel(
-    tenon::KernelInfo& info, const std::string& provider, OrtEp* ep, const tenon::Logger& logger,
-    const tenon::StringMap& config) const {
+    tenon::KernelInfo& info, const std::string& provider,
+    const tenon::plugin::KernelOwner& owner) const {
   const Entry* const entry = FindEntry(info.graph(), info.node(), provider);
   if (entry == nullptr) {
     return tenon::NotImplemented("{} claimed the node but has registered no kernel for it",
                                  provider);
   }
-  return tenon::plugin::MakeRegisteredKernel(entry->def, entry->create, entry->state, info, ep,
-                                             logger, config);
+  return tenon::plugin::MakeRegisteredKernel(entry->def, entry->create, entry->state, info, owner);
 }
 
 namespace tenon::capi {

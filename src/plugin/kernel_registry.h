@@ -10,6 +10,7 @@
 
 #include "base/logging.h"
 #include "base/string_map.h"
+#include "capi/packed_weights.h"
 #include "runtime/kernel.h"
 
 // Which nodes a kernel is for, and how it treats its inputs and outputs.
@@ -35,6 +36,19 @@ struct OrtKernelDefBuilder {
   OrtKernelDef def;
 };
 
+namespace tenon::plugin {
+
+// Whose kernels are made: a provider of a session, which outlives them.
+struct KernelOwner {
+  OrtEp* ep;
+  const Logger& logger;  // the session's
+  const StringMap& config;
+  // Where packed weights are shared; null: nowhere.
+  std::shared_ptr<capi::PackedWeights> packed_weights;
+};
+
+}  // namespace tenon::plugin
+
 struct OrtKernelRegistry {
  public:
   // Errors: kInvalidArgument for a null; kFail if a kernel for some of the same nodes is there.
@@ -43,12 +57,10 @@ struct OrtKernelRegistry {
   // The kernel for a node, null if there is none.
   const OrtKernelDef* Find(const tenon::Graph& graph, const tenon::Node& node,
                            const std::string& provider) const;
-  // Makes the kernel of a node that was found. `logger` and `config` are the session's, `ep` its
-  // provider, which all outlive the kernel.
-  tenon::Result<std::unique_ptr<tenon::Kernel>> MakeKernel(tenon::KernelInfo& info,
-                                                           const std::string& provider, OrtEp* ep,
-                                                           const tenon::Logger& logger,
-                                                           const tenon::StringMap& config) const;
+  // Makes the kernel of a node that was found.
+  tenon::Result<std::unique_ptr<tenon::Kernel>> MakeKernel(
+      tenon::KernelInfo& info, const std::string& provider,
+      const tenon::plugin::KernelOwner& owner) const;
 
  private:
   struct Entry {

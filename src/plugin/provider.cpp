@@ -51,6 +51,8 @@ PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
       config_(options.session.config),
       model_(WithoutGraph(model)),
       context_model_(options.context_model),
+      custom_ops_(options.custom_ops),
+      packed_weights_(options.packed_weights),
       logger_(logger) {}
 
 PluginProvider::~PluginProvider() {
@@ -280,11 +282,18 @@ Result<std::unique_ptr<Kernel>> PluginProvider::CreateKernel(KernelInfo& info) {
   if (compiled != infos_by_node_.end() && info.node().domain == name_) {
     return MakeComputeKernel(compiled->second, info, logger_, config_);
   }
-  if (kernels_ == nullptr) {
+  if (kernels_ != nullptr && kernels_->Find(info.graph(), info.node(), name_) != nullptr) {
+    return kernels_->MakeKernel(info, name_, {client_, logger_, config_, packed_weights_});
+  }
+  std::unique_ptr<Kernel> custom;
+  if (custom_ops_ != nullptr) {
+    TENON_ASSIGN_OR_RETURN(custom, custom_ops_->MakeKernel(info, name_));
+  }
+  if (custom == nullptr) {
     return NotImplemented("{} claimed the node but has neither compiled it nor a kernel for it",
                           name_);
   }
-  return kernels_->MakeKernel(info, name_, client_, logger_, config_);
+  return custom;
 }
 
 bool PluginProvider::SupportsConcurrentRuns() const {

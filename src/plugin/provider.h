@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capi/context_model.h"
+#include "capi/custom_ops.h"
 #include "capi/graph_view.h"
 #include "plugin/factory.h"
 #include "plugin/kernel_registry.h"
@@ -71,8 +72,10 @@ class PluginProvider final : public ExecutionProvider {
   const OrtEp table_;  // the slots that it has
   const std::string name_;
   const StringMap config_;
-  const Model model_;                                        // without its graph
-  const std::shared_ptr<capi::ContextModel> context_model_;  // null: the session makes none
+  const Model model_;                                          // without its graph
+  const std::shared_ptr<capi::ContextModel> context_model_;    // null: the session makes none
+  const capi::CustomOps* const custom_ops_;                    // null: there are none
+  const std::shared_ptr<capi::PackedWeights> packed_weights_;  // null: nothing is shared
   const Logger& logger_;
   const MemoryInfo* memory_ = &CpuMemory();
   std::shared_ptr<Allocator> allocator_ = SharedCpuAllocator();

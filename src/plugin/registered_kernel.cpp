@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/allocator.h"
 #include "capi/arguments.h"
-#include "capi/handles.h"
+#include "capi/host_kernel.h"
 #include "capi/kernel_context.h"
 #include "capi/kernel_info.h"
 #include "capi/slots.h"
 #include "ir/schema.h"
 #include "plugin/call.h"
+#include "plugin/weight_packing.h"
 
 namespace tenon::plugin {
 namespace {
@@ -23,12 +23,15 @@ Residence ResidenceAt(const std::map<size_t, OrtMemType>& memory, size_t index) 
 
 class RegisteredKernel final : public Kernel {
  public:
-  RegisteredKernel(const OrtKernelDef& def, const KernelInfo& info, OrtEp* ep, const Logger& logger,
-                   const StringMap& config)
-      : def_(def), aliases_(info.output_count(), -1) {
+  RegisteredKernel(const OrtKernelDef& def, const KernelInfo& info, const KernelOwner& owner)
+      : def_(def),
+        packing_(Format("{} {} {}", def.provider, info.node().domain, info.node().op_type),
+                 owner.packed_weights),
+        aliases_(info.output_count(), -1) {
     const int since = info.node().schema != nullptr ? info.node().schema->since : def.first_version;
-    info_.node = std::make_shared<const capi::NodeDescription>(info, since, logger, config);
-    info_.ep = ep;
+    info_.node =
+        std::make_shared<const capi::NodeDescription>(info, since, owner.logger, owner.config);
+    info_.ep = owner.ep;
     for (size_t i = 0; i < info.output_count(); ++i) {
       output_types_.push_back(info.OutputElementType(i));
     }
@@ -46,34 +49,28 @@ class RegisteredKernel final : public Kernel {
     });
   }
 
-  Status Create(OrtKernelCreateFunc create, void* state) {
-    TENON_RETURN_IF_ERROR(Call([&] { return create(state, &info_, &impl_); }));
+  Status Create(OrtKernelCreateFunc create, void* state, KernelInfo& info) {
+    info_.making = &info;
+    const Status status = Call([&] { return create(state, &info_, &impl_); });
+    info_.making = nullptr;
+    // Without success the kernel is not the host's.
+    if (!status.ok()) impl_ = nullptr;
+    TENON_RETURN_IF_ERROR(status);
     if (impl_ == nullptr) return Fail("{} made no kernel", def_.provider);
     if (impl_->Compute == nullptr || impl_->Release == nullptr) {
       return Fail("{} made a kernel without Compute or Release", def_.provider);
     }
-    return OkStatus();
-  }
-
-  Status PackConstants(KernelInfo& info) {
-    if (impl_->PrePackWeight == nullptr) return OkStatus();
-    for (size_t i = 0; i < info.input_count(); ++i) {
-      const Tensor* const constant = info.Constant(i);
-      if (constant == nullptr) continue;
-      const Value value(*constant);
-      bool is_packed = false;
-      TENON_RETURN_IF_ERROR(Call([&] {
-        return impl_->PrePackWeight(impl_, capi::Wrap<OrtValue>(&value), static_cast<int>(i),
-                                    allocator_.get(), nullptr, &is_packed);
-      }));
-      if (is_packed) info.ReleaseConstant(i);
-    }
-    return OkStatus();
+    is_hosts_ = capi::IsHostKernel(*impl_);
+    return packing_.PackConstants(*impl_, info);
   }
 
   KernelTraits traits() const override { return {.allocates_outputs = true, .is_stateful = true}; }
-  Residence InputResidence(size_t i) const override { return ResidenceAt(def_.input_memory, i); }
-  Residence OutputResidence(size_t i) const override { return ResidenceAt(def_.output_memory, i); }
+  Residence InputResidence(size_t i) const override {
+    return is_hosts_ ? Residence::kHost : ResidenceAt(def_.input_memory, i);
+  }
+  Residence OutputResidence(size_t i) const override {
+    return is_hosts_ ? Residence::kHost : ResidenceAt(def_.output_memory, i);
+  }
   Status InferShapes(ShapeContext&) const override { return OkStatus(); }
 
   Status Run(KernelContext& context) const override {
@@ -83,30 +80,22 @@ class RegisteredKernel final : public Kernel {
   }
 
  private:
-  struct ReleaseClientAllocator {
-    void operator()(OrtAllocator* allocator) const { capi::ReleaseAllocator(allocator); }
-  };
-
   const OrtKernelDef& def_;
-  // What packed weights come from; goes after the kernel that frees them.
-  const std::unique_ptr<OrtAllocator, ReleaseClientAllocator> allocator_{
-      capi::NewClientAllocator(SharedCpuAllocator())};
+  WeightPacking packing_;  // goes after the kernel, which frees what is its own
   OrtKernelInfo info_;
   std::vector<DataType> output_types_;
   std::vector<int> aliases_;
   OrtKernelImpl* impl_ = nullptr;
+  bool is_hosts_ = false;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> MakeRegisteredKernel(const OrtKernelDef& def,
                                                      OrtKernelCreateFunc create, void* state,
-                                                     KernelInfo& info, OrtEp* ep,
-                                                     const Logger& logger,
-                                                     const StringMap& config) {
-  auto kernel = std::make_unique<RegisteredKernel>(def, info, ep, logger, config);
-  TENON_RETURN_IF_ERROR(kernel->Create(create, state));
-  TENON_RETURN_IF_ERROR(kernel->PackConstants(info));
+                                                     KernelInfo& info, const KernelOwner& owner) {
+  auto kernel = std::make_unique<RegisteredKernel>(def, info, owner);
+  TENON_RETURN_IF_ERROR(kernel->Create(create, state, info));
   return kernel;
 }
 

@@ -11,7 +11,6 @@ namespace tenon::plugin {
 // the kernel.
 Result<std::unique_ptr<Kernel>> MakeRegisteredKernel(const OrtKernelDef& def,
                                                      OrtKernelCreateFunc create, void* state,
-                                                     KernelInfo& info, OrtEp* ep,
-                                                     const Logger& logger, const StringMap& config);
+                                                     KernelInfo& info, const KernelOwner& owner);
 
 }  // namespace tenon::plugin

@@ -87,6 +87,22 @@ Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
   return OkStatus();
 }
 
+// Error: kFail naming the first node of that provider.
+Status CheckNoneAssignedTo(size_t provider, const std::string& name, const Graph& graph) {
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr) continue;
+    if (static_cast<size_t>(node->provider) == provider) {
+      return Fail("{} falls to {}, which session.disable_cpu_ep_fallback rules out",
+                  node->Describe(), name);
+    }
+    for (const Graph* subgraph : node->Subgraphs()) {
+      TENON_RETURN_IF_ERROR(CheckNoneAssignedTo(provider, name, *subgraph));
+    }
+  }
+  return OkStatus();
+}
+
 // Gives the inputs' axes whose meaning has a size that size, and their names with it.
 void FixDenotedDimensions(Graph& graph, const std::map<std::string, int64_t>& by_denotation,
                           std::map<std::string, int64_t>& by_name) {
@@ -159,7 +175,9 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
     TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   }
   RemoveDeadCode(graph);
-  return CheckAllAssigned(graph);
+  TENON_RETURN_IF_ERROR(CheckAllAssigned(graph));
+  if (!ConfigFlag(options.config, "session.disable_cpu_ep_fallback", false)) return OkStatus();
+  return CheckNoneAssignedTo(parts.providers.size() - 1, parts.providers.back()->name(), graph);
 }
 
 }  // namespace tenon

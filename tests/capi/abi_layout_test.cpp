@@ -37,6 +37,13 @@ constexpr bool kIsLp64 = sizeof(void*) == 8 && sizeof(long) == 8;
 #undef ABI_MEMBER
 #undef ABI_SIZE
 
+// PE-6: the anchors of OrtEpApi, independently of the list above.
+constexpr size_t SlotOf(size_t offset) { return offset / sizeof(void (*)()); }
+static_assert(SlotOf(offsetof(OrtEpApi, ReleaseEpDevice)) == 1);
+static_assert(SlotOf(offsetof(OrtEpApi, GetSyncIdForLastWaitOnSyncStream)) == 15);
+static_assert(SlotOf(offsetof(OrtEpApi, GetEnvConfigEntries)) == 49);
+static_assert(SlotOf(offsetof(OrtEpApi, ProfilingEventsContainer_AddEvents)) == 72);
+
 #define ABI_ENUM(Enum, Name, value)                    \
   static_assert(static_cast<int>(Name) == (value));    \
   static_assert(std::is_same_v<decltype(Name), Enum>); \

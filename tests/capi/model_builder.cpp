@@ -32,6 +32,7 @@ enum Field : protozero::pbf_tag_type {
   kNodeDomain = 7,
   kAttributeName = 1,
   kAttributeInt = 3,
+  kAttributeGraph = 6,
   kAttributeType = 20,
   kTensorDims = 1,
   kTensorDataType = 2,
@@ -83,6 +84,18 @@ std::string NodeBytes(std::string_view op_type, std::initializer_list<std::strin
   return bytes;
 }
 
+void AddIntegers(std::initializer_list<IntAttribute> attributes, protozero::pbf_writer& node) {
+  constexpr int kIntType = 2;
+  for (const auto& [name, value] : attributes) {
+    std::string attribute;
+    protozero::pbf_writer writer(attribute);
+    writer.add_string(kAttributeName, name.data(), name.size());
+    writer.add_int64(kAttributeInt, value);
+    writer.add_int32(kAttributeType, kIntType);
+    node.add_message(kNodeAttribute, attribute);
+  }
+}
+
 }  // namespace
 
 std::string TensorType(ONNXTensorElementDataType type, std::initializer_list<DeclaredDim> dims) {
@@ -130,20 +143,39 @@ ModelBuilder& ModelBuilder::CustomNode(std::string_view domain, std::string_view
                                        std::initializer_list<std::string_view> inputs,
                                        std::initializer_list<std::string_view> outputs,
                                        std::initializer_list<IntAttribute> attributes) {
-  constexpr int kIntType = 2;
   std::string bytes = NodeBytes(op_type, inputs, outputs);
   protozero::pbf_writer writer(bytes);
   writer.add_string(kNodeDomain, domain.data(), domain.size());
-  for (const auto& [name, value] : attributes) {
-    std::string attribute;
-    protozero::pbf_writer attribute_writer(attribute);
-    attribute_writer.add_string(kAttributeName, name.data(), name.size());
-    attribute_writer.add_int64(kAttributeInt, value);
-    attribute_writer.add_int32(kAttributeType, kIntType);
-    writer.add_message(kNodeAttribute, attribute);
-  }
+  AddIntegers(attributes, writer);
   protozero::pbf_writer(graph_).add_message(kGraphNode, bytes);
   if (!domain.empty()) domains_.emplace(domain);
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::ControlNode(
+    std::string_view op_type, std::initializer_list<std::string_view> inputs,
+    std::initializer_list<std::string_view> outputs,
+    std::initializer_list<std::pair<std::string_view, ModelBuilder>> graphs,
+    std::initializer_list<IntAttribute> attributes) {
+  constexpr int kGraphType = 5;
+  std::string bytes = NodeBytes(op_type, inputs, outputs);
+  protozero::pbf_writer writer(bytes);
+  for (const auto& [name, body] : graphs) {
+    std::string graph = body.graph_, attribute;
+    protozero::pbf_writer(graph).add_string(kGraphName, name.data(), name.size());
+    protozero::pbf_writer attribute_writer(attribute);
+    attribute_writer.add_string(kAttributeName, name.data(), name.size());
+    attribute_writer.add_message(kAttributeGraph, graph);
+    attribute_writer.add_int32(kAttributeType, kGraphType);
+    writer.add_message(kNodeAttribute, attribute);
+  }
+  AddIntegers(attributes, writer);
+  protozero::pbf_writer(graph_).add_message(kGraphNode, bytes);
+  return *this;
+}
+
+ModelBuilder& ModelBuilder::Opset(int version) {
+  opset_ = version;
   return *this;
 }
 
@@ -194,7 +226,7 @@ ModelBuilder& ModelBuilder::Metadata(std::string_view key, std::string_view valu
 
 std::string ModelBuilder::Bytes() const {
   std::string opset;
-  protozero::pbf_writer(opset).add_int64(kOpsetVersion, 17);
+  protozero::pbf_writer(opset).add_int64(kOpsetVersion, opset_);
   std::string graph = graph_;
   protozero::pbf_writer graph_writer(graph);
   graph_writer.add_string(kGraphName, "small");

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tenon::test {
@@ -34,8 +35,7 @@ std::string TensorType(ONNXTensorElementDataType type, std::initializer_list<Dec
 std::string TensorTypeWithoutShape(ONNXTensorElementDataType type);
 std::string SequenceType(const std::string& element_type);
 
-// A graph of ai.onnx operators without attributes but integers, in a model of IR version 8 with
-// opset 17.
+// A graph of ai.onnx operators, in a model of IR version 8 with opset 17 by default.
 class ModelBuilder {
  public:
   ModelBuilder& Input(std::string_view name, const std::string& type);
@@ -47,18 +47,27 @@ class ModelBuilder {
                            std::initializer_list<std::string_view> inputs,
                            std::initializer_list<std::string_view> outputs,
                            std::initializer_list<IntAttribute> attributes = {});
+  // A node with subgraphs, by the names of its attributes, and integers.
+  ModelBuilder& ControlNode(std::string_view op_type,
+                            std::initializer_list<std::string_view> inputs,
+                            std::initializer_list<std::string_view> outputs,
+                            std::initializer_list<std::pair<std::string_view, ModelBuilder>> graphs,
+                            std::initializer_list<IntAttribute> attributes = {});
   // A float tensor of rank 1 with `size` elements that lie in `file`, from `offset`.
   ModelBuilder& ExternalInitializer(std::string_view name, int64_t size, std::string_view file,
                                     int64_t offset);
   // A float tensor of rank 1, or of rank 2 with so many columns.
   ModelBuilder& Initializer(std::string_view name, const std::vector<float>& values,
                             size_t columns = 0);
+  // The version of ai.onnx that the model imports.
+  ModelBuilder& Opset(int version);
   ModelBuilder& Metadata(std::string_view key, std::string_view value);
   std::string Bytes() const;
 
  private:
   std::string graph_;
   std::string metadata_;
+  int opset_ = 17;
   std::set<std::string, std::less<>> domains_;
 };
 

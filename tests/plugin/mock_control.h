@@ -16,6 +16,9 @@ enum class MockClaims { kNothing, kFused, kKernels, kUnfusable };
 // What it makes of groups where the session wants a compiled model.
 enum class MockContextNodes { kGood, kNone, kForeign, kOtherOperator, kOtherValues, kOtherInputs };
 
+// What its kernel of Mul does with a constant operand.
+enum class MockPacking { kNone, kPrivate, kShared, kSharedTwice, kSharedUnpacked, kBadShared };
+
 struct MockControl {
   // The slots that fail, by name, with an ORT_EP_FAIL "<slot> was told to fail"; those in `throws`
   // throw that text instead.
@@ -44,6 +47,11 @@ struct MockControl {
   int weightless = 0;                          // OrtWeightlessSupport; -1: no such slot
   std::map<std::string, std::string> entries;  // of the session, those about compiled models
   std::string context_read, weight_source;
+
+  size_t op_domains = 0;  // how many domains of operators the factory lists, all the same
+  MockPacking packing = MockPacking::kNone;
+  bool has_cache = false;                // the last PrePackWeight was given one
+  std::vector<const void*> shared_data;  // that SetSharedPrePackedWeight was given
 
   // "<slot>" in the order of the calls; slots of memory and copies have counts instead.
   std::vector<std::string> calls;
@@ -89,6 +97,10 @@ struct MockControl {
     end_reason = ~uint64_t{0};
     completed_runs = 0;
     last_option.clear();
+    op_domains = 0;
+    packing = MockPacking::kNone;
+    has_cache = false;
+    shared_data.clear();
     context_nodes = MockContextNodes::kGood;
     compatibility = "mock 1";
     validation = weightless = 0;

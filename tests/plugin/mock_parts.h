@@ -53,4 +53,11 @@ OrtStatus* MakeContextNode(const ContextSettings& settings, const OrtGraph* grou
 OrtStatus* ReadContextNode(const ContextSettings& settings, const OrtGraph* group,
                            const OrtNode* node);
 
+// The square of the first input.
+OrtStatus* Square(OrtKernelContext* context);
+// Operators of the domain mock.ops: Triple, which has a kernel, and Ghost, which must be fused.
+OrtStatus* MakeCustomOps(OrtCustomOpDomain** out);
+// Kernels of Mul, and of control flow, which the host runs.
+OrtStatus* RegisterKernels(OrtKernelRegistry** out);
+
 }  // namespace tenon::test

@@ -135,43 +135,7 @@ struct Stream : OrtSyncStreamImpl, Counted {
   }
 };
 
-// --- work: y = x * x of floats, as a fused node and as a kernel of Mul ---
-
-struct Computing {
-  Computing() {
-    const int now = ++control.computing;
-    int most = control.most_computing;
-    while (now > most && !control.most_computing.compare_exchange_weak(most, now)) {
-    }
-    std::this_thread::yield();
-  }
-  ~Computing() { --control.computing; }
-};
-
-OrtStatus* Square(OrtKernelContext* context) {
-  const Computing computing;
-  const OrtValue* input = nullptr;
-  CHECK_OK(api->KernelContext_GetInput(context, 0, &input));
-  OrtTensorTypeAndShapeInfo* info = nullptr;
-  CHECK_OK(api->GetTensorTypeAndShape(input, &info));
-  size_t rank = 0, size = 0;
-  CHECK_OK(api->GetDimensionsCount(info, &rank));
-  std::vector<int64_t> shape(rank);
-  CHECK_OK(api->GetDimensions(info, shape.data(), rank));
-  CHECK_OK(api->GetTensorShapeElementCount(info, &size));
-  api->ReleaseTensorTypeAndShapeInfo(info);
-  OrtValue* output = nullptr;
-  CHECK_OK(api->KernelContext_GetOutput(context, 0, shape.data(), rank, &output));
-  const void* from = nullptr;
-  void* into = nullptr;
-  CHECK_OK(api->GetTensorData(input, &from));
-  CHECK_OK(api->GetTensorMutableData(output, &into));
-  for (size_t i = 0; i < size; ++i) {
-    const float x = static_cast<const float*>(from)[i];
-    static_cast<float*>(into)[i] = x * x;
-  }
-  return nullptr;
-}
+// --- work: y = x * x of floats, as a fused node ---
 
 struct FusedSquare : OrtNodeComputeInfo {
   FusedSquare() : OrtNodeComputeInfo{} {
@@ -193,17 +157,6 @@ struct FusedSquare : OrtNodeComputeInfo {
       control.Log("ReleaseState");
       delete static_cast<Counted*>(state);
     };
-  }
-};
-
-struct MulKernel : OrtKernelImpl, Counted {
-  MulKernel() : OrtKernelImpl{} {
-    ort_version_supported = control.api_version;
-    OrtKernelImpl::Compute = [](OrtKernelImpl*, OrtKernelContext* context) noexcept {
-      if (OrtStatus* const failed = Enter("Compute")) return failed;
-      return Square(context);
-    };
-    Release = [](OrtKernelImpl* self) noexcept { delete static_cast<MulKernel*>(self); };
   }
 };
 
@@ -365,7 +318,17 @@ struct Provider : OrtEp, Counted {
     for (const OrtNode* const node : nodes) {
       const char* op_type = nullptr;
       CHECK_OK(api->Node_GetOperatorType(node, &op_type));
-      if (std::string(op_type) == "Mul" || IsContextNode(node)) wanted.push_back(node);
+      const std::string op = op_type;
+      if (op == "Triple") CHECK_OK(ep_api->EpGraphSupportInfo_AddSingleNode(support, node));
+      if (op == "Ghost") {
+        CHECK_OK(ep_api->EpGraphSupportInfo_AddNodesToFuse(support, &node, 1, nullptr));
+      }
+      const bool is_control = op == "If" || op == "Loop" || op == "Scan";
+      if (op == "Mul" || (control.claims == MockClaims::kKernels && is_control) ||
+          IsContextNode(node)) {
+        wanted.push_back(node);
+      }
+      if (is_control) continue;
       // Where there is nothing to write, there need be no room.
       CHECK_OK(api->Node_GetImplicitInputs(node, nullptr, 0));
       CHECK_OK(api->Node_GetSubgraphs(node, nullptr, 0, nullptr));
@@ -460,6 +423,17 @@ struct Factory : OrtEpFactory {
       *fits = static_cast<OrtCompiledModelCompatibility>(control.validation);
       return nullptr;
     };
+    GetNumCustomOpDomains = [](OrtEpFactory*, size_t* count) noexcept -> OrtStatus* {
+      ENTER("GetNumCustomOpDomains");
+      *count = control.op_domains;
+      return nullptr;
+    };
+    GetCustomOpDomains = [](OrtEpFactory* self, OrtCustomOpDomain** domains,
+                            size_t count) noexcept -> OrtStatus* {
+      ENTER("GetCustomOpDomains");
+      std::fill_n(domains, count, static_cast<Factory*>(self)->custom_ops);
+      return nullptr;
+    };
     CreateSyncStreamForDevice = [](OrtEpFactory*, const OrtMemoryDevice*, const OrtKeyValuePairs*,
                                    OrtSyncStreamImpl** out) noexcept -> OrtStatus* {
       ENTER("CreateSyncStreamForDevice");
@@ -479,34 +453,14 @@ struct Factory : OrtEpFactory {
     CHECK_OK(api->CreateMemoryInfo_V2("MockConstants", OrtMemoryInfoDeviceType_GPU, kVendor, 0,
                                       OrtDeviceMemoryType_DEFAULT, 0, OrtReadOnlyAllocator,
                                       &constants));
-    CHECK_OK(ep_api->CreateKernelRegistry(&kernels));
-    OrtKernelDefBuilder* builder = nullptr;
-    CHECK_OK(ep_api->CreateKernelDefBuilder(&builder));
-    CHECK_OK(ep_api->KernelDefBuilder_SetOperatorType(builder, "Mul"));
-    CHECK_OK(ep_api->KernelDefBuilder_SetDomain(builder, ""));
-    CHECK_OK(ep_api->KernelDefBuilder_SetSinceVersion(builder, 7, 100));
-    CHECK_OK(ep_api->KernelDefBuilder_SetExecutionProvider(builder, kName));
-    const OrtDataType* type = nullptr;
-    CHECK_OK(ep_api->GetTensorDataType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &type));
-    CHECK_OK(ep_api->KernelDefBuilder_AddTypeConstraint(builder, "T", &type, 1));
-    OrtKernelDef* def = nullptr;
-    CHECK_OK(ep_api->KernelDefBuilder_Build(builder, &def));
-    const OrtKernelCreateFunc create = [](void*, const OrtKernelInfo* info,
-                                          OrtKernelImpl** out) -> OrtStatus* {
-      ENTER("CreateKernel");
-      const OrtEp* ep = nullptr;
-      CHECK_OK(ep_api->KernelInfo_GetEp(info, &ep));
-      *out = new MulKernel();
-      return nullptr;
-    };
-    CHECK_OK(ep_api->KernelRegistry_AddKernel(kernels, def, create, nullptr));
-    ep_api->ReleaseKernelDef(def);
-    ep_api->ReleaseKernelDefBuilder(builder);
+    CHECK_OK(RegisterKernels(&kernels));
+    CHECK_OK(MakeCustomOps(&custom_ops));
     return nullptr;
   }
 
   ~Factory() {
     if (kernels != nullptr) ep_api->ReleaseKernelRegistry(kernels);
+    if (custom_ops != nullptr) api->ReleaseCustomOpDomain(custom_ops);
     for (OrtMemoryInfo* const info : {device, host, wrong, constants}) {
       if (info != nullptr) api->ReleaseMemoryInfo(info);
     }
@@ -556,6 +510,7 @@ struct Factory : OrtEpFactory {
   OrtMemoryInfo *device = nullptr, *host = nullptr, *wrong = nullptr, *constants = nullptr;
   OrtHardwareDevice* hardware = nullptr;
   OrtKernelRegistry* kernels = nullptr;
+  OrtCustomOpDomain* custom_ops = nullptr;
 };
 
 OrtStatus* ORT_API_CALL OnEnd(OrtEp*, const TenonSessionEndInfo* info) noexcept {

@@ -413,5 +413,83 @@ TEST_F(PluginSessionTest, WaitsAreMarkedFirstAndTheirFailuresAreTheRuns) {
   }
 }
 
+// PE-35
+TEST_F(PluginSessionTest, TheCpuCanBeRuledOut) {
+  const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
+  const std::string product =
+      ModelBuilder().Input("x", type).Node("Mul", {"x", "x"}, {"y"}).Output("y", type).Bytes();
+  Ort::SessionOptions options = OptionsForMock();
+  options.AddConfigEntry("session.disable_cpu_ep_fallback", "1");
+  Ort::Session session = Open(product, options);
+  EXPECT_THAT(Run(session, {3}), ElementsAre(9));
+  EXPECT_THAT(ErrorOf([&] { Open(SquareModel(), options); }),
+              AllOf(StartsWith("1: "), HasSubstr("Relu"), HasSubstr("disable_cpu_ep_fallback")));
+
+  // The same where devices are chosen: without the CPU's, nothing is left to choose.
+  ASSERT_EQ(Unregister(), "");
+  Ort::SessionOptions chosen;
+  Ort::ThrowOnError(Api().SessionOptionsSetEpSelectionPolicy(
+      chosen, OrtExecutionProviderDevicePolicy_PREFER_CPU));
+  EXPECT_EQ(ErrorOf([&] { Open(product, chosen); }), "");
+  chosen.AddConfigEntry("session.disable_cpu_ep_fallback", "1");
+  EXPECT_THAT(ErrorOf([&] { Open(product, chosen); }),
+              AllOf(StartsWith("1: "), HasSubstr("no execution provider was selected")));
+}
+
+// y = Triple(Ghost(x)) of the mock's own operators.
+std::string OwnOperatorsModel() {
+  const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
+  return ModelBuilder()
+      .Input("x", type)
+      .CustomNode("mock.ops", "Ghost", {"x"}, {"square"})
+      .CustomNode("mock.ops", "Triple", {"square"}, {"y"})
+      .Output("y", type)
+      .Bytes();
+}
+
+// PE-30, PE-109: one kernel is the operator's, the other node is compiled.
+TEST_F(PluginSessionTest, OperatorsOfThePluginComeWithIt) {
+  Mock().op_domains = 2;  // the same one twice
+  {
+    const Ort::SessionOptions options = OptionsForMock();
+    EXPECT_EQ(Mock().Count("GetCustomOpDomains"), 1) << "when the provider is appended";
+    Ort::Session session = Open(OwnOperatorsModel(), options);
+    EXPECT_EQ(Mock().Count("CreateCustomKernel"), 1);
+    EXPECT_EQ(Mock().Count("Compile"), 1);
+    ASSERT_EQ(Unregister(), "");
+    EXPECT_EQ(Mock().Count("ReleaseEpFactory"), 0) << "its operators are in use";
+    EXPECT_THAT(Run(session, {1, -2}), ElementsAre(3, 12));
+  }
+  ASSERT_EQ(Register(), "");
+  Mock().op_domains = 0;
+  EXPECT_THAT(ErrorOf([&] { Open(OwnOperatorsModel(), OptionsForMock()); }), HasSubstr("mock.ops"));
+  Mock().fails = {"GetNumCustomOpDomains"};
+  Ort::SessionOptions options;
+  const auto devices = MockDevices();
+  EXPECT_THAT(Outcome(Api().SessionOptionsAppendExecutionProvider_V2(
+                  options, Env(), devices.data(), devices.size(), nullptr, nullptr, 0)),
+              StartsWith("11: "));
+}
+
+// PE-3: the host frees the statuses that it gets, and keeps their code and text.
+TEST_F(PluginSessionTest, StatusesOfThePluginAreFreed) {
+  const auto failing_run = [] {
+    Mock().fails = {"Compute"};
+    return Try();
+  };
+  const std::string first = failing_run();
+  EXPECT_THAT(first, AllOf(StartsWith("11: "), HasSubstr("Compute was told to fail")));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(failing_run(), first);
+}
+
+// PE-4: what the plugin says is copied at once.
+TEST_F(PluginSessionTest, TextsOfThePluginAreCopied) {
+  const OrtEpDevice* const device = MockDevices()[0];
+  const OrtKeyValuePairs* const metadata = Api().EpDevice_EpMetadata(device);
+  EXPECT_STREQ(Api().GetKeyValue(metadata, "version"), "1.2.3");
+  Mock().version = "9.9.9";
+  EXPECT_STREQ(Api().GetKeyValue(metadata, "version"), "1.2.3");
+}
+
 }  // namespace
 }  // namespace tenon::test
