@@ -7,8 +7,8 @@
 #include "base/arithmetic.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
-#include "ops/expert_weights.h"
 #include "ops/expected_shape.h"
+#include "ops/expert_weights.h"
 #include "ops/families.h"
 
 namespace tenon {
