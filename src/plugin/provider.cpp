@@ -12,6 +12,7 @@
 #include "plugin/capability.h"
 #include "plugin/compute_kernel.h"
 #include "plugin/profiler.h"
+#include "plugin/resource_budget.h"
 #include "plugin/stream.h"
 #include "runtime/config.h"
 
@@ -175,6 +176,8 @@ Result<std::vector<Claim>> PluginProvider::GetCapability(const Graph& graph) {
                                 },
                                 {}};
   TENON_RETURN_IF_ERROR(Call([&] { return table_.GetCapability(client_, handle.get(), &info); }));
+  TENON_ASSIGN_OR_RETURN(const ResourceBudget budget, ResourceBudget::Of(client_, table_, config_));
+  budget.Limit(graph, info.claims, logger_);
   return std::move(info.claims);
 }
 

@@ -245,5 +245,43 @@ TEST_F(PackingTest, FailuresOfPackingFailTheSession) {
               AllOf(StartsWith("1: "), HasSubstr("cannot take it back")));
 }
 
+// PE-50: nodes whose constants do not fit go elsewhere.
+TEST_F(PackingTest, ClaimsStayWithinTheDevicesMemory) {
+  Mock().packing = MockPacking::kPrivate;
+  const std::string model = ModelBuilder()
+                                .Input("x", kTwoFloats)
+                                .Initializer("w", {10, 100})
+                                .Initializer("v", {2, 3})
+                                .Node("Mul", {"x", "w"}, {"a"})
+                                .Node("Mul", {"a", "v"}, {"b"})
+                                .Node("Mul", {"b", "w"}, {"y"})
+                                .Output("y", kTwoFloats)
+                                .Bytes();
+  const struct {
+    int64_t budget;
+    const char* own;  // the session's entry
+    int kernels, calls;
+  } cases[] = {
+      {0, "", 0, 1},   {7, "", 0, 1},
+      {8, "", 1, 1},   {15, "", 1, 1},
+      {16, "", 3, 1},  {MockControl::kNoCount, "", 3, 1},
+      {0, "1,", 3, 0}, {MockControl::kNoSlot, "", 3, 0},
+  };
+  for (const auto& c : cases) {
+    Mock().budget = c.budget;
+    Mock().calls.clear();
+    Ort::SessionOptions options = OptionsForMock();
+    options.AddConfigEntry("session.resource_cuda_partitioning_settings", c.own);
+    Ort::Session session = Open(model, options);
+    EXPECT_EQ(Mock().Count("CreateKernel"), c.kernels) << c.budget << " '" << c.own << "'";
+    EXPECT_EQ(Mock().Count("GetAvailableResource") > 0 ? 1 : 0, c.calls) << c.budget;
+    EXPECT_THAT(Run(session, {1, -2}), ElementsAre(200, -60000));
+  }
+  Mock().budget = 16;
+  Mock().fails = {"GetAvailableResource"};
+  Ort::Session session = Open(model, OptionsForMock());
+  EXPECT_THAT(Takers(session), testing::Not(Contains(kMock))) << "an error counts as no claim";
+}
+
 }  // namespace
 }  // namespace tenon::test

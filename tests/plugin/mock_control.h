@@ -48,6 +48,9 @@ struct MockControl {
   std::map<std::string, std::string> entries;  // of the session, those about compiled models
   std::string context_read, weight_source;
 
+  // What the device has left, in bytes; kNoCount: something else, kNoSlot: it does not say.
+  enum Budget : int64_t { kNoCount = -1, kNoSlot = -2 };
+  int64_t budget = kNoSlot;
   size_t op_domains = 0;  // how many domains of operators the factory lists, all the same
   MockPacking packing = MockPacking::kNone;
   bool has_cache = false;                // the last PrePackWeight was given one
@@ -98,6 +101,7 @@ struct MockControl {
     completed_runs = 0;
     last_option.clear();
     op_domains = 0;
+    budget = kNoSlot;
     packing = MockPacking::kNone;
     has_cache = false;
     shared_data.clear();

@@ -292,6 +292,15 @@ struct Provider : OrtEp, Counted {
       api->ReleaseStatus(api->Graph_GetNumNodes(graph, &count));
       return count == 0 ? "" : control.compatibility.c_str();
     };
+    if (control.budget != MockControl::kNoSlot) {
+      GetAvailableResource = [](const OrtEp*, OrtResourceCount* available) noexcept -> OrtStatus* {
+        ENTER("GetAvailableResource");
+        if (control.budget >= 0) {
+          *available = OrtResourceCount::FromTotalBytes(static_cast<uint64_t>(control.budget));
+        }
+        return nullptr;
+      };
+    }
     if (control.weightless >= 0) {
       GetWeightlessSupport = [](const OrtEp*,
                                 OrtWeightlessSupport* support) noexcept -> OrtStatus* {
