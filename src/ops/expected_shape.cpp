@@ -16,4 +16,12 @@ Status CheckInputShape(const ShapeContext& context, size_t i, const SymbolicShap
   return InvalidArgument("input {}: expected {}, got {}", i, expected, *shape);
 }
 
+Status CheckElementCount(const ShapeContext& context, size_t i, const Dim& count) {
+  if (!context.HasInput(i)) return OkStatus();
+  const Result<SymbolicShape> shape = context.Input(i);
+  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
+  if (MayEqual(shape->NumElements(), count)) return OkStatus();
+  return InvalidArgument("input {}: expected {} elements, got {}", i, count, *shape);
+}
+
 }  // namespace tenon

@@ -17,4 +17,7 @@ bool MayEqual(const SymbolicShape& a, const SymbolicShape& b);
 // Error: kInvalidArgument naming both shapes.
 Status CheckInputShape(const ShapeContext& context, size_t i, const SymbolicShape& expected);
 
+// The same of the number of its elements.
+Status CheckElementCount(const ShapeContext& context, size_t i, const Dim& count);
+
 }  // namespace tenon

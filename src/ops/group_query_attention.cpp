@@ -5,7 +5,7 @@
 #include "base/arithmetic.h"
 #include "kernels/normalization.h"
 #include "ops/families.h"
-#include "ops/head_rows.h"
+#include "ops/grouped_heads.h"
 
 namespace tenon {
 namespace {
@@ -54,15 +54,13 @@ struct GroupQueryAttrs {
                       Field("qk_norm_epsilon", &A::norm_epsilon),
                       Field("k_quant_type", &A::key_type), Field("v_quant_type", &A::value_type));
   }
+  GroupedHeads groups() const { return {heads, kv_heads}; }
 };
 
 // --- Shapes ---
 
 Status CheckAttrs(const GroupQueryAttrs& attrs) {
-  if (attrs.kv_heads < 1 || attrs.heads < 1 || attrs.heads % attrs.kv_heads != 0) {
-    return InvalidArgument("expected num_heads to be a multiple of kv_num_heads, got {} and {}",
-                           attrs.heads, attrs.kv_heads);
-  }
+  TENON_RETURN_IF_ERROR(CheckGroups(attrs.groups()));
   if (attrs.scores < 0 || attrs.scores > 2) {
     return InvalidArgument("expected qk_output in [0, 2], got {}", attrs.scores);
   }
@@ -72,59 +70,6 @@ Status CheckAttrs(const GroupQueryAttrs& attrs) {
   }
   if (attrs.sliding_cache) return NotImplemented("sliding_window_cache = 1");
   return OkStatus();
-}
-
-// Elements of a head; key and value fit to it.
-Result<Dim> HeadSize(const GroupQueryAttrs& attrs, const SymbolicShape& q,
-                     const ShapeContext& context) {
-  const bool has_keys = context.HasInput(kKey);
-  if (has_keys != context.HasInput(kValue)) {
-    return InvalidArgument("key and value are given together or not at all");
-  }
-  const auto kv = CheckedMul<int64_t>(attrs.kv_heads, has_keys ? 0 : 2);
-  const auto heads = kv ? CheckedAdd(attrs.heads, *kv) : std::nullopt;
-  if (!heads || (q[2].is_number() && q[2].value() % *heads != 0)) {
-    return InvalidArgument("input 0: expected heads of one size, got {}", q);
-  }
-  const Dim size = FloorDiv(q[2], Dim(*heads));
-  for (const size_t i : {kKey, kValue}) {
-    if (!has_keys) break;
-    TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(i, 3));
-    if (MayEqual(x[0], q[0]) && MayEqual(x[1], q[1]) &&
-        MayEqual(x[2], Dim(attrs.kv_heads) * size)) {
-      continue;
-    }
-    return InvalidArgument("input {}: expected [{}, {}, {}], got {}", i, q[0], q[1],
-                           Dim(attrs.kv_heads) * size, x);
-  }
-  return size;
-}
-
-Status CheckRotary(const GroupQueryAttrs& attrs, const Dim& size, const ShapeContext& context) {
-  if (!attrs.do_rotary) return OkStatus();
-  for (const size_t i : {kCos, kSin}) {
-    if (!context.HasInput(i)) {
-      return InvalidArgument("do_rotary needs the inputs cos_cache and sin_cache");
-    }
-    TENON_ASSIGN_OR_RETURN(const SymbolicShape table, context.InputOfRank(i, 2));
-    TENON_ASSIGN_OR_RETURN(const SymbolicShape cos, context.InputOfRank(kCos, 2));
-    const bool fits =
-        MayEqual(table[1], cos[1]) && MayEqual(table[0], cos[0]) &&
-        (!table[1].is_number() || !size.is_number() || table[1].value() <= size.value() / 2);
-    if (!fits) {
-      return InvalidArgument("input {}: expected angles for heads of {} elements, got {}", i, size,
-                             table);
-    }
-  }
-  return OkStatus();
-}
-
-Status CheckVectorOf(const ShapeContext& context, size_t i, const Dim& size) {
-  if (!context.HasInput(i)) return OkStatus();
-  const Result<SymbolicShape> shape = context.Input(i);
-  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
-  if (MayEqual(shape->NumElements(), size)) return OkStatus();
-  return InvalidArgument("input {}: expected {} elements, got {}", i, size, *shape);
 }
 
 // The sequence lengths at most `total`, if they are known.
@@ -142,8 +87,8 @@ Result<Dim> TotalLength(const ShapeContext& context) {
 Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckAttrs(attrs));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
-  TENON_ASSIGN_OR_RETURN(const Dim size, HeadSize(attrs, q, context));
-  TENON_RETURN_IF_ERROR(CheckRotary(attrs, size, context));
+  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs.groups(), q, context));
+  if (attrs.do_rotary) TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, size));
   const bool has_past = context.HasInput(kPastKey);
   if (has_past != context.HasInput(kPastValue)) {
     return InvalidArgument("past_key and past_value are used together or not at all");
@@ -155,11 +100,11 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   if (!MayEqual(past, past_values)) {
     return InvalidArgument("past_key has {} rows and past_value {}", past, past_values);
   }
-  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kLastPositions, q[0]));
-  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kSinks, heads));
-  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kQueryNorm, size));
-  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kKeyNorm, size));
-  TENON_RETURN_IF_ERROR(CheckVectorOf(context, kPositions, q[0] * q[1]));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kLastPositions, q[0]));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kSinks, heads));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kQueryNorm, size));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kKeyNorm, size));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kPositions, q[0] * q[1]));
   TENON_ASSIGN_OR_RETURN(const Dim total, TotalLength(context));
   TENON_RETURN_IF_ERROR(CheckScoreBias(context, kScoreBias, q[0], heads, q[1], total));
   const Dim present = Max(past, total);
@@ -181,31 +126,16 @@ class GroupQueryRun {
     const Shape& q = context.Input(kQuery).shape();
     batch_ = static_cast<size_t>(q[0]);
     queries_ = static_cast<size_t>(q[1]);
-    const bool has_keys = context.HasInput(kKey);
-    const size_t all_heads = heads_ + (has_keys ? 0 : 2 * kv_heads_);
-    size_ = static_cast<size_t>(q[2]) / all_heads;
-    if (has_keys) {
-      q_ = {HeadsLast(batch_, queries_, heads_, size_), context.Input(kQuery).data<float>()};
-      k_ = {HeadsLast(batch_, queries_, kv_heads_, size_), context.Input(kKey).data<float>()};
-      v_ = {k_.matrices, context.Input(kValue).data<float>()};
-    } else {
-      HeadMatrices m = HeadsLast(batch_, queries_, all_heads, size_);
-      m.heads = heads_;
-      q_ = {m, context.Input(kQuery).data<float>()};
-      m.heads = kv_heads_;
-      k_ = {m, q_.data + heads_ * size_};
-      v_ = {m, k_.data + kv_heads_ * size_};
-    }
+    const GroupedSources sources = GroupedSourcesOf(attrs.groups(), context);
+    q_ = sources.q;
+    k_ = sources.k;
+    v_ = sources.v;
+    size_ = sources.size;
     total_ = static_cast<size_t>(context.Input(kTotalLength).data<int32_t>()[0]);
     if (context.HasInput(kPastKey)) {
       capacity_ = static_cast<size_t>(context.Input(kPastKey).shape()[2]);
     }
-    rotation_.half = attrs.do_rotary ? static_cast<size_t>(context.Input(kCos).shape()[1]) : 0;
-    rotation_.interleaved = attrs.rotary_interleaved;
-    if (attrs.do_rotary) {
-      rotation_.cos = context.Input(kCos).data<float>();
-      rotation_.sin = context.Input(kSin).data<float>();
-    }
+    if (attrs.do_rotary) rotation_ = RotationOf(context, kCos, attrs.rotary_interleaved);
   }
 
   Status Run() {

@@ -7,7 +7,7 @@
 #include "base/arithmetic.h"
 #include "kernels/normalization.h"
 #include "ops/families.h"
-#include "ops/head_rows.h"
+#include "ops/grouped_heads.h"
 
 namespace tenon {
 namespace {
@@ -54,14 +54,12 @@ struct PagedAttrs {
         Field("k_cache_dtype", &A::key_type), Field("v_cache_dtype", &A::value_type),
         Field("k_quant_type", &A::key_quantization), Field("v_quant_type", &A::value_quantization));
   }
+  GroupedHeads groups() const { return {heads, kv_heads}; }
   bool is_latent() const { return layout == "LATENT"; }
 };
 
 Status CheckAttrs(const PagedAttrs& attrs, const ShapeContext& context) {
-  if (attrs.kv_heads < 1 || attrs.heads < 1 || attrs.heads % attrs.kv_heads != 0) {
-    return InvalidArgument("expected num_heads to be a multiple of kv_num_heads, got {} and {}",
-                           attrs.heads, attrs.kv_heads);
-  }
+  TENON_RETURN_IF_ERROR(CheckGroups(attrs.groups()));
   if (attrs.layout != "SEPARATE" && !attrs.is_latent()) {
     return InvalidArgument("attribute 'kv_cache_layout': expected SEPARATE or LATENT, got '{}'",
                            attrs.layout);
@@ -83,25 +81,15 @@ Status CheckAttrs(const PagedAttrs& attrs, const ShapeContext& context) {
   return OkStatus();
 }
 
-Status CheckElements(const ShapeContext& context, size_t i, const Dim& count) {
-  if (!context.HasInput(i)) return OkStatus();
-  const Result<SymbolicShape> shape = context.Input(i);
-  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
-  if (MayEqual(shape->NumElements(), count)) return OkStatus();
-  return InvalidArgument("input {}: expected {} elements, got {}", i, count, *shape);
-}
-
 // The cache, [blocks, block size, heads, elements of a head]; checks the tokens against it.
 Result<SymbolicShape> CheckTokens(const PagedAttrs& attrs, const SymbolicShape& q,
                                   const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape cache, context.InputOfRank(kKeyCache, 4));
   const Dim& size = cache[3];
   const bool has_keys = context.HasInput(kKey);
-  const auto kv = CheckedMul<int64_t>(attrs.kv_heads, has_keys ? 0 : 2);
-  const auto heads = kv ? CheckedAdd(attrs.heads, *kv) : std::nullopt;
-  if (!heads || !MayEqual(q[1], Dim(*heads) * size)) {
-    return InvalidArgument("input 0: expected {} heads of {} elements, got {}",
-                           heads.value_or(INT64_MAX), size, q);
+  TENON_ASSIGN_OR_RETURN(const int64_t heads, HeadsInQuery(attrs.groups(), context));
+  if (!MayEqual(q[1], Dim(heads) * size)) {
+    return InvalidArgument("input 0: expected {} heads of {} elements, got {}", heads, size, q);
   }
   const bool wants_values = has_keys && !attrs.is_latent();
   if (context.HasInput(kValue) != wants_values || (attrs.is_latent() && !has_keys)) {
@@ -127,35 +115,26 @@ Result<SymbolicShape> CheckTokens(const PagedAttrs& attrs, const SymbolicShape& 
   return cache;
 }
 
-Status CheckAngles(const PagedAttrs& attrs, const Dim& size, const ShapeContext& context) {
-  if (!attrs.do_rotary) return OkStatus();
-  if (!context.HasInput(kCos) || !context.HasInput(kSin)) {
-    return InvalidArgument("do_rotary needs the inputs cos_cache and sin_cache");
-  }
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape cos, context.InputOfRank(kCos, 2));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape sin, context.InputOfRank(kSin, 2));
-  const bool is_known = cos[1].is_number() && size.is_number();
-  const bool fits = MayEqual(cos[0], sin[0]) && MayEqual(cos[1], sin[1]) &&
-                    (!is_known || (attrs.rotary_offset <= size.value() &&
-                                   cos[1].value() <= (size.value() - attrs.rotary_offset) / 2));
-  if (fits) return OkStatus();
-  return InvalidArgument("input 8: expected angles for heads of {} elements, got {} and {}", size,
-                         cos, sin);
-}
-
 Status InferPaged(const PagedAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckAttrs(attrs, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 2));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape cache, CheckTokens(attrs, q, context));
   const Dim& size = cache[3];
-  TENON_RETURN_IF_ERROR(CheckAngles(attrs, size, context));
+  if (attrs.do_rotary) {
+    const Dim most = size - Dim(attrs.rotary_offset);
+    TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, most));
+    if (most.is_number() && most.value() < 0) {
+      return InvalidArgument("expected rotary_offset of at most {}, got {}", size,
+                             attrs.rotary_offset);
+    }
+  }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape table, context.InputOfRank(kBlockTable, 2));
-  TENON_RETURN_IF_ERROR(CheckElements(context, kTokenEnds, table[0] + Dim(1)));
-  TENON_RETURN_IF_ERROR(CheckElements(context, kPast, table[0]));
-  TENON_RETURN_IF_ERROR(CheckElements(context, kSlots, q[0]));
-  TENON_RETURN_IF_ERROR(CheckElements(context, kSinks, Dim(attrs.heads)));
-  TENON_RETURN_IF_ERROR(CheckElements(context, kQueryNorm, size));
-  TENON_RETURN_IF_ERROR(CheckElements(context, kKeyNorm, size));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kTokenEnds, table[0] + Dim(1)));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kPast, table[0]));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kSlots, q[0]));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kSinks, Dim(attrs.heads)));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kQueryNorm, size));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kKeyNorm, size));
   const Dim value_size = attrs.is_latent() && attrs.value_size != 0 ? Dim(attrs.value_size) : size;
   if (attrs.value_size < 0 ||
       (!attrs.is_latent() && attrs.value_size != 0 && !MayEqual(size, Dim(attrs.value_size))) ||
@@ -191,12 +170,7 @@ class PagedRun {
     if (!attrs.is_latent()) {
       v_ = has_keys ? context.Input(kValue).data<float>() : k_ + kv_heads_ * size_;
     }
-    if (attrs.do_rotary) {
-      rotation_.cos = context.Input(kCos).data<float>();
-      rotation_.sin = context.Input(kSin).data<float>();
-      rotation_.half = static_cast<size_t>(context.Input(kCos).shape()[1]);
-      rotation_.interleaved = attrs.rotary_interleaved;
-    }
+    if (attrs.do_rotary) rotation_ = RotationOf(context, kCos, attrs.rotary_interleaved);
   }
 
   Status Run() {

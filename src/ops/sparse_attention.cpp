@@ -5,7 +5,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/families.h"
-#include "ops/head_rows.h"
+#include "ops/grouped_heads.h"
 
 namespace tenon {
 namespace {
@@ -36,46 +36,8 @@ struct SparseAttrs {
                       Field("do_rotary", &A::do_rotary),
                       Field("rotary_interleaved", &A::rotary_interleaved));
   }
+  GroupedHeads groups() const { return {heads, kv_heads}; }
 };
-
-Result<Dim> HeadSize(const SparseAttrs& attrs, const SymbolicShape& q,
-                     const ShapeContext& context) {
-  const bool has_keys = context.HasInput(kKey);
-  if (has_keys != context.HasInput(kValue)) {
-    return InvalidArgument("key and value are given together or not at all");
-  }
-  const auto kv = CheckedMul<int64_t>(attrs.kv_heads, has_keys ? 0 : 2);
-  const auto heads = kv ? CheckedAdd(attrs.heads, *kv) : std::nullopt;
-  if (!heads || (q[2].is_number() && q[2].value() % *heads != 0)) {
-    return InvalidArgument("input 0: expected heads of one size, got {}", q);
-  }
-  const Dim size = FloorDiv(q[2], Dim(*heads));
-  for (const size_t i : {kKey, kValue}) {
-    if (!has_keys) break;
-    TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(i, 3));
-    if (MayEqual(x[0], q[0]) && MayEqual(x[1], q[1]) &&
-        MayEqual(x[2], Dim(attrs.kv_heads) * size)) {
-      continue;
-    }
-    return InvalidArgument("input {}: expected [{}, {}, {}], got {}", i, q[0], q[1],
-                           Dim(attrs.kv_heads) * size, x);
-  }
-  return size;
-}
-
-Status CheckAngles(const SparseAttrs& attrs, const Dim& size, const ShapeContext& context) {
-  if (!attrs.do_rotary) return OkStatus();
-  for (const size_t i : {kCos, kSin}) {
-    if (!context.HasInput(i)) {
-      return InvalidArgument("do_rotary needs the inputs cos_cache and sin_cache");
-    }
-    TENON_ASSIGN_OR_RETURN(const SymbolicShape table, context.InputOfRank(i, 2));
-    if (MayEqual(table[1], FloorDiv(size, Dim(2)))) continue;
-    return InvalidArgument("input {}: expected angles for heads of {} elements, got {}", i, size,
-                           table);
-  }
-  return OkStatus();
-}
 
 Status CheckBlocks(const SparseAttrs& attrs, const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape rows, context.InputOfRank(kBlockRows, 2));
@@ -91,16 +53,13 @@ Status CheckBlocks(const SparseAttrs& attrs, const ShapeContext& context) {
 }
 
 Status InferSparse(const SparseAttrs& attrs, ShapeContext& context) {
-  if (attrs.kv_heads < 1 || attrs.heads < 1 || attrs.heads % attrs.kv_heads != 0) {
-    return InvalidArgument("expected num_heads to be a multiple of kv_num_heads, got {} and {}",
-                           attrs.heads, attrs.kv_heads);
-  }
+  TENON_RETURN_IF_ERROR(CheckGroups(attrs.groups()));
   if (attrs.block_size < 1) {
     return InvalidArgument("expected sparse_block_size >= 1, got {}", attrs.block_size);
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
-  TENON_ASSIGN_OR_RETURN(const Dim size, HeadSize(attrs, q, context));
-  TENON_RETURN_IF_ERROR(CheckAngles(attrs, size, context));
+  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs.groups(), q, context));
+  if (attrs.do_rotary) TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, size));
   TENON_RETURN_IF_ERROR(CheckBlocks(attrs, context));
   const Dim kv_heads(attrs.kv_heads);
   Dim past, past_values;
@@ -129,30 +88,16 @@ class SparseRun {
     const Shape& q = context.Input(kQuery).shape();
     batch_ = static_cast<size_t>(q[0]);
     queries_ = static_cast<size_t>(q[1]);
-    const bool has_keys = context.HasInput(kKey);
-    const size_t all_heads = heads_ + (has_keys ? 0 : 2 * kv_heads_);
-    size_ = static_cast<size_t>(q[2]) / all_heads;
-    q_ = {HeadsLast(batch_, queries_, all_heads, size_), context.Input(kQuery).data<float>()};
-    if (has_keys) {
-      k_ = {HeadsLast(batch_, queries_, kv_heads_, size_), context.Input(kKey).data<float>()};
-      v_ = {k_.matrices, context.Input(kValue).data<float>()};
-    } else {
-      k_ = v_ = q_;
-      k_.data += heads_ * size_;
-      v_.data = k_.data + kv_heads_ * size_;
-    }
-    q_.matrices.heads = heads_;
-    k_.matrices.heads = v_.matrices.heads = kv_heads_;
+    const GroupedSources sources = GroupedSourcesOf(attrs.groups(), context);
+    q_ = sources.q;
+    k_ = sources.k;
+    v_ = sources.v;
+    size_ = sources.size;
     capacity_ = static_cast<size_t>(context.Input(kPastKey).shape()[2]);
     layouts_ = static_cast<size_t>(context.Input(kBlockRows).shape()[0]);
     block_rows_ = static_cast<size_t>(context.Input(kBlockRows).shape()[1]) - 1;
     most_blocks_ = static_cast<size_t>(context.Input(kBlockColumns).shape()[1]);
-    rotation_.interleaved = attrs.rotary_interleaved;
-    if (attrs.do_rotary) {
-      rotation_.half = size_ / 2;
-      rotation_.cos = context.Input(kCos).data<float>();
-      rotation_.sin = context.Input(kSin).data<float>();
-    }
+    if (attrs.do_rotary) rotation_ = RotationOf(context, kCos, attrs.rotary_interleaved);
   }
 
   Status Run() {
