@@ -38,6 +38,22 @@ Result<NearestMode> NearestModeFromName(std::string_view name) {
       name);
 }
 
+namespace {
+
+// Whether the scale is that of the sizes, but for its rounding.
+bool IsScaleOfSizes(const ResizeAxis& axis) {
+  return axis.scale == static_cast<double>(axis.out) / static_cast<double>(axis.in);
+}
+
+// x / scale. By the rounded scale of the sizes, what lies on or between two elements would move off
+// that place.
+double OverScale(const ResizeAxis& axis, double x) {
+  return IsScaleOfSizes(axis) ? x * static_cast<double>(axis.in) / static_cast<double>(axis.out)
+                              : x / axis.scale;
+}
+
+}  // namespace
+
 double SourcePosition(const ResizeAxis& axis, ResizeCoordinates coordinates, int64_t o) {
   const auto x = static_cast<double>(o);
   const auto in = static_cast<double>(axis.in);
@@ -46,19 +62,20 @@ double SourcePosition(const ResizeAxis& axis, ResizeCoordinates coordinates, int
   const double resized = axis.scale * in;
   switch (coordinates) {
     case ResizeCoordinates::kHalfPixel:
-      return (x + 0.5) / axis.scale - 0.5;
+      return OverScale(axis, x + 0.5) - 0.5;
     case ResizeCoordinates::kHalfPixelSymmetric: {
-      const double offset = in / 2 * (1 - static_cast<double>(axis.out) / resized);
-      return offset + (x + 0.5) / axis.scale - 0.5;
+      // in / 2 * (1 - out / resized)
+      const double lacking = IsScaleOfSizes(axis) ? 0 : resized - static_cast<double>(axis.out);
+      return lacking / (2 * axis.scale) + OverScale(axis, x + 0.5) - 0.5;
     }
     case ResizeCoordinates::kPytorchHalfPixel:
-      return axis.out > 1 ? (x + 0.5) / axis.scale - 0.5 : 0;
+      return axis.out > 1 ? OverScale(axis, x + 0.5) - 0.5 : 0;
     case ResizeCoordinates::kAlignCorners:
       return axis.out > 1 ? x * (in - 1) / (resized - 1) : 0;
     case ResizeCoordinates::kAsymmetric:
-      return x / axis.scale;
+      return OverScale(axis, x);
     case ResizeCoordinates::kTfHalfPixelForNn:
-      return (x + 0.5) / axis.scale;
+      return OverScale(axis, x + 0.5);
     case ResizeCoordinates::kTfCropAndResize:
       if (axis.out > 1) {
         return axis.start * (in - 1) + x * (axis.end - axis.start) * (in - 1) / (resized - 1);

@@ -30,7 +30,8 @@ struct Case {
     const double length = scale * in;
     if (coordinates == "half_pixel") return (o + 0.5) / scale - 0.5;
     if (coordinates == "half_pixel_symmetric") {
-      return in / 2 * (1 - out / length) + (o + 0.5) / scale - 0.5;
+      // in / 2 * (1 - out / length), which is exact where the scale is.
+      return (length - out) / 2 / scale + (o + 0.5) / scale - 0.5;
     }
     if (coordinates == "pytorch_half_pixel") return out > 1 ? (o + 0.5) / scale - 0.5 : 0;
     if (coordinates == "align_corners") return out > 1 ? o * (in - 1) / (length - 1) : 0;
