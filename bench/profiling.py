@@ -2,9 +2,9 @@
 
 Usage: profiling.py [--models build/models] [--threads 1] [--seconds 3] [NAME...]
 
-Three sessions of each model take turns, run by run: one without a trace, one whose trace has ended,
-one that is traced. Prints medians in microseconds and what the second and the third take more than
-the first; on a machine that does other things too, least times are the better guide.
+Three sessions of each model take turns, run by run: one without a trace, one whose trace has
+ended, one that is traced. Prints CPU times of a run in microseconds, and what the second and the
+third take more than the first. Other work on the machine widens the figures still.
 """
 
 import argparse
@@ -66,9 +66,9 @@ def measure(name: str, folder: pathlib.Path, threads: int, seconds: float) -> st
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
             for state, session in sessions.items():
-                start = time.perf_counter_ns()
+                start = time.process_time_ns()
                 session.run(None, feeds)
-                times[state].append((time.perf_counter_ns() - start) / 1e3)
+                times[state].append((time.process_time_ns() - start) / 1e3)
         del sessions, session
     cells = [name, str(threads)]
     for summary in (statistics.median, min):

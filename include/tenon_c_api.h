@@ -31,8 +31,15 @@ typedef OrtStatus*(ORT_API_CALL* TenonSessionGetFallbackReport)(const OrtSession
 #define TENON_SESSION_SET_REPLACED "OrtApi_TenonSessionSetReplaced_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonSessionSetReplaced)(OrtSession* session);
 
-// The last run with these options, whose run config "tenon.run_report" is "1": run_id, duration_us,
-// attempts, fallback, reason (why the run was not repeated, or "").
+// The last run with these options, whose run config "tenon.run_report" is "1":
+//   run_id, duration_us
+//   attempts      1, or 2 if it was repeated after a provider failed
+//   fallback      whether the second attempt was on another session
+//   reason        why the run was not repeated, or ""
+//   nodes         how many the last attempt executed, those of inner graphs each time
+//   providers     [{name, nodes, time_us}]; the time is that of nodes without their inner graphs
+//   memory        [{location, device_id, peak_bytes, static_bytes, dynamic_bytes}]: what was
+//                 planned ahead, what was taken besides, and the most of both at once
 #define TENON_RUN_GET_REPORT "OrtApi_TenonRunGetReport_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonRunGetReport)(const OrtRunOptions* options,
                                                     OrtAllocator* allocator, char** json);

@@ -299,6 +299,27 @@ std::string GetRunEntry(const RunOptions& self, const std::string& key) {
   return value;
 }
 
+void ApplyRunProfiling(const RunOptions& self) {
+  Check(self.enable_profiling
+            ? Api().RunOptionsEnableProfiling(self.handle.get(), self.profile_file_prefix.c_str())
+            : Api().RunOptionsDisableProfiling(self.handle.get()));
+}
+
+void BindRunProfiling(nb::class_<RunOptions>& options) {
+  options.def_prop_rw(
+      "enable_profiling", [](const RunOptions& self) { return self.enable_profiling; },
+      [](RunOptions& self, bool value) {
+        self.enable_profiling = value;
+        ApplyRunProfiling(self);
+      });
+  options.def_prop_rw(
+      "profile_file_prefix", [](const RunOptions& self) { return self.profile_file_prefix; },
+      [](RunOptions& self, const std::string& value) {
+        self.profile_file_prefix = value;
+        if (self.enable_profiling) ApplyRunProfiling(self);
+      });
+}
+
 void SetTerminate(RunOptions& self, bool terminate) {
   Check(terminate ? Api().RunOptionsSetTerminate(self.handle.get())
                   : Api().RunOptionsUnsetTerminate(self.handle.get()));
@@ -317,6 +338,7 @@ void BindRunOptions(nb::module_& module) {
       options, "log_severity_level");
   RunLevel<&OrtApi::RunOptionsGetRunLogVerbosityLevel, &OrtApi::RunOptionsSetRunLogVerbosityLevel>(
       options, "log_verbosity_level");
+  BindRunProfiling(options);
   options
       .def_prop_rw(
           "logid",

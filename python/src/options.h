@@ -61,6 +61,8 @@ struct RunOptions {
 
   RunOptionsHandle handle;
   bool terminate = false;
+  bool enable_profiling = false;
+  std::string profile_file_prefix = "onnxruntime_profile_";
   nb::list adapters;                          // outlive the runs
   bool only_execute_path_to_fetches = false;  // without effect: nothing else is executed
 };

@@ -247,6 +247,8 @@ class RunOptions:
     log_verbosity_level: int
     logid: str
     terminate: bool
+    enable_profiling: bool
+    profile_file_prefix: str
     only_execute_path_to_fetches: bool
     def __init__(self) -> None: ...
     def add_run_config_entry(self, key: str, value: str, /) -> None: ...

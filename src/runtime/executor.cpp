@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/profiler.h"
+#include "runtime/run_meter.h"
 #include "runtime/step_runner.h"
 
 namespace tenon {
@@ -13,6 +14,32 @@ namespace {
 constexpr size_t kMostIdleFrames = 4;
 // How many different parts an executor remembers.
 constexpr size_t kMostParts = 64;
+
+// Counts what a memory plan holds, while it lives.
+class PlannedMemory {
+ public:
+  PlannedMemory(RunMeter* meter, const Plan& plan, const MemoryPlan* memory)
+      : meter_(memory == nullptr ? nullptr : meter), plan_(plan), memory_(memory) {
+    if (meter_ != nullptr) ForEach(&RunMeter::HoldPlanned);
+  }
+  ~PlannedMemory() {
+    if (meter_ != nullptr) ForEach(&RunMeter::ReleasePlanned);
+  }
+  PlannedMemory(const PlannedMemory&) = delete;
+  PlannedMemory& operator=(const PlannedMemory&) = delete;
+
+ private:
+  void ForEach(void (RunMeter::*change)(const MemoryInfo&, size_t)) const {
+    for (size_t i = 0; i < memory_->slab_bytes.size(); ++i) {
+      const size_t bytes = memory_->slab_bytes[i];
+      if (bytes > 0) (meter_->*change)(*plan_.locations[i].memory, bytes);
+    }
+  }
+
+  RunMeter* const meter_;
+  const Plan& plan_;
+  const MemoryPlan* const memory_;
+};
 
 // The streams of the run, which are the outermost plan's.
 RunScope WithStreams(const RunScope& scope, Frame& frame) {
@@ -173,10 +200,14 @@ Status Executor::SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<F
 }
 
 template <class Feed>
-Status Executor::BindAndFeed(const MemoryPlanCache& plans, const MemoryPlanCache::Entry& entry,
-                             Frame& frame, std::span<Feed> feeds) {
+Status Executor::BindAndFeed(const RunScope& scope, const MemoryPlanCache& plans,
+                             const MemoryPlanCache::Entry& entry, Frame& frame,
+                             std::span<Feed> feeds) {
   const Region& region = plans.region();
-  TENON_RETURN_IF_ERROR(frame.Bind(entry.memory()));
+  if (scope.meter != nullptr) scope.meter->set_paused(true);
+  Status bound = frame.Bind(entry.memory());
+  if (scope.meter != nullptr) scope.meter->set_paused(false);
+  TENON_RETURN_IF_ERROR(std::move(bound));
   TENON_RETURN_IF_ERROR(SetFeeds<Feed>(frame, region.feeds, feeds));
   return CheckNeeded(region, frame);
 }
@@ -186,7 +217,7 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
   const RunScope scope = WithStreams(outer, frame);
   const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
   const std::shared_ptr<MemoryPlanCache::Entry> entry = plans.Find(feeds, frame);
-  TENON_RETURN_IF_ERROR(BindAndFeed(plans, *entry, frame, feeds));
+  TENON_RETURN_IF_ERROR(BindAndFeed(scope, plans, *entry, frame, feeds));
   return RunSteps(scope, plans, entry, frame, fetches, false);
 }
 
@@ -199,7 +230,7 @@ Status Executor::RunBody(const RunScope& outer, ExecutionState& state, std::span
   const RunScope scope = WithStreams(outer, frame);
   const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
   state.planned_ = whole_.FindAgain(feeds, frame, std::move(state.planned_));
-  Status status = BindAndFeed(whole_, *state.planned_, frame, feeds);
+  Status status = BindAndFeed(scope, whole_, *state.planned_, frame, feeds);
   std::fill(feeds.begin(), feeds.end(), Value());  // moved from, or copied to another device
   if (status.ok()) status = RunSteps(scope, whole_, state.planned_, frame, results, true);
   frame.Clear();
@@ -211,6 +242,7 @@ Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
                           std::span<Value> fetches, bool lends) {
   const Region& region = plans.region();
   const bool is_planned = entry->memory() != nullptr;
+  const PlannedMemory planned(scope.meter, plan_, entry->memory().get());
   if (lends) {
     for (Value& fetch : fetches) {
       if (!is_planned || !fetch.is_tensor() || fetch.is_shared()) fetch = Value();

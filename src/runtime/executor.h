@@ -114,8 +114,8 @@ class Executor {
 
   // Feed is const Value, or Value to move from.
   template <class Feed>
-  Status BindAndFeed(const MemoryPlanCache& plans, const MemoryPlanCache::Entry& entry,
-                     Frame& frame, std::span<Feed> feeds);
+  Status BindAndFeed(const RunScope& scope, const MemoryPlanCache& plans,
+                     const MemoryPlanCache::Entry& entry, Frame& frame, std::span<Feed> feeds);
   // Steps and fetches. With `lends`, fetches lend their memory and become new values.
   Status RunSteps(const RunScope& scope, MemoryPlanCache& plans,
                   const std::shared_ptr<MemoryPlanCache::Entry>& entry, Frame& frame,

@@ -61,6 +61,28 @@ std::string RunReport::ToJson() const {
   json.Key("attempts").Integer(attempts);
   json.Key("fallback").Bool(used_fallback);
   json.Key("reason").Text(reason);
+  json.Key("nodes").Integer(nodes);
+  json.Key("providers").BeginArray();
+  for (const RunMeter::Provider& provider : providers) {
+    json.BeginObject();
+    json.Key("name").Text(provider.name);
+    json.Key("nodes").Integer(provider.nodes);
+    const auto time = std::chrono::duration_cast<std::chrono::microseconds>(provider.time);
+    json.Key("time_us").Integer(time.count());
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("memory").BeginArray();
+  for (const RunMeter::Location& location : memory) {
+    json.BeginObject();
+    json.Key("location").Text(location.name);
+    json.Key("device_id").Integer(location.device_id);
+    json.Key("peak_bytes").Integer(location.peak_bytes);
+    json.Key("static_bytes").Integer(location.static_bytes);
+    json.Key("dynamic_bytes").Integer(location.dynamic_bytes);
+    json.EndObject();
+  }
+  json.EndArray();
   json.EndObject();
   return json.text();
 }

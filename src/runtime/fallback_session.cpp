@@ -178,13 +178,19 @@ Status FallbackSession::RunWatched(const Arguments& arguments) {
   RunReport report;
   report.run_id = runs_.fetch_add(1) + 1;
   const Clock::time_point begin = Clock::now();
-  Status status = RunWatched(arguments, report);
+  RunMeter meter;
+  const bool is_reported = arguments.options.reports != nullptr;
+  Status status = RunWatched(arguments, report, is_reported ? &meter : nullptr);
   report.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
-  if (arguments.options.reports != nullptr) arguments.options.reports->Set(std::move(report));
+  if (!is_reported) return status;
+  report.nodes = meter.nodes();
+  report.providers = meter.providers();
+  report.memory = meter.locations();
+  arguments.options.reports->Set(std::move(report));
   return status;
 }
 
-Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report) {
+Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report, RunMeter* meter) {
   std::shared_ptr<Lease> lease = TakeLease();
   if (lease == nullptr) {
     const MutexLock wait(replacing_);
@@ -192,6 +198,7 @@ Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report
     if (lease == nullptr) return Fail("the session could not be made anew after a provider failed");
   }
   RunAttempt attempt;
+  attempt.meter = meter;
   attempt.may_be_repeated = may_replace_ && &lease->session == first_.get();
   report.attempts = 1;
   Status status = arguments.RunOn(lease->session, attempt);
@@ -222,6 +229,7 @@ Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report
   attempt.number = 2;
   attempt.may_be_repeated = false;
   attempt.failed = {};
+  if (meter != nullptr) meter->Clear();
   return arguments.RunOn(next->session, attempt);
 }
 

@@ -85,7 +85,7 @@ class FallbackSession {
   Status CreateFirst();
   std::shared_ptr<Lease> TakeLease() const;
   Status RunWatched(const Arguments& arguments);
-  Status RunWatched(const Arguments& arguments, RunReport& report);
+  Status RunWatched(const Arguments& arguments, RunReport& report, RunMeter* meter);
   // Why the run is not to be repeated; null: it may be.
   const char* WhyNotRepeated(const Arguments& arguments, const Session& session,
                              const FailedNode& failed) const;

@@ -260,15 +260,16 @@ void TraceSpan::AddArg(std::string key, std::string value) {
 
 TraceContext* TraceContext::Current() { return current_context; }
 
-TraceScope::TraceScope(Profiler* profiler, const char* phase, uint64_t run_id) {
-  if (profiler == nullptr) return;
-  context_ = {profiler, phase, nullptr, run_id};
+TraceScope::TraceScope(Profiler* profiler, const char* phase, uint64_t run_id, RunMeter* meter) {
+  if (profiler == nullptr && meter == nullptr) return;
+  is_set_ = true;
+  context_ = {profiler, phase, nullptr, run_id, meter};
   previous_ = current_context;
   current_context = &context_;
 }
 
 TraceScope::~TraceScope() {
-  if (context_.profiler != nullptr) current_context = previous_;
+  if (is_set_) current_context = previous_;
 }
 
 }  // namespace tenon

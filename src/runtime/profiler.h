@@ -21,6 +21,8 @@
 
 namespace tenon {
 
+class RunMeter;
+
 // What a provider reports of its device to one profiler. Calls come from the threads that run.
 class ProviderProfiler {
  public:
@@ -177,15 +179,16 @@ struct TraceContext {
   const char* phase = "idle";  // load, init, run, idle, teardown
   const std::string* node = nullptr;
   uint64_t run_id = 0;
+  RunMeter* meter = nullptr;
 
   // Of this thread; null outside any session's work.
   static TraceContext* Current();
 };
 
-// Makes a context the thread's own for a while. Costs nothing if `profiler` is null.
+// Makes a context the thread's own for a while. Costs nothing if `profiler` and `meter` are null.
 class TraceScope {
  public:
-  TraceScope(Profiler* profiler, const char* phase, uint64_t run_id = 0);
+  TraceScope(Profiler* profiler, const char* phase, uint64_t run_id = 0, RunMeter* meter = nullptr);
   ~TraceScope();
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
@@ -193,6 +196,7 @@ class TraceScope {
  private:
   TraceContext context_;
   TraceContext* previous_ = nullptr;
+  bool is_set_ = false;
 };
 
 }  // namespace tenon

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/mutex.h"
+#include "runtime/run_meter.h"
 
 namespace tenon {
 
@@ -18,7 +20,14 @@ struct RunReport {
   // Why it was not, after a provider had failed; else "".
   std::string reason;
 
-  // {"run_id":n,"duration_us":n,"attempts":n,"fallback":b,"reason":".."}
+  // What the last attempt did.
+  uint64_t nodes = 0;  // that it executed, those of inner graphs each time
+  std::vector<RunMeter::Provider> providers;
+  std::vector<RunMeter::Location> memory;
+
+  // {"run_id":n,"duration_us":n,"attempts":n,"fallback":b,"reason":"..","nodes":n,
+  //  "providers":[{"name":"..","nodes":n,"time_us":n}],
+  //  "memory":[{"location":"..","device_id":n,"peak_bytes":n,"static_bytes":n,"dynamic_bytes":n}]}
   std::string ToJson() const;
 };
 

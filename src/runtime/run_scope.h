@@ -14,6 +14,7 @@
 namespace tenon {
 
 class Profiler;
+class RunMeter;
 class StreamSet;
 
 struct RunScope {
@@ -33,6 +34,8 @@ struct RunScope {
   Profiler* profiler = nullptr;
   // Of the session, for the profiler.
   uint32_t session_id = 0;
+  // Counts what the steps do; null: nobody does.
+  RunMeter* meter = nullptr;
 
   // Learns which node failed; may be null.
   FailedNode* failed = nullptr;

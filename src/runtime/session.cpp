@@ -392,7 +392,9 @@ Status Session::RunBetweenHooks(const RunOptions& options, Call& call) {
 
 Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profiler) {
   const uint64_t run_id = profiler ? last_run_id_.fetch_add(1) + 1 : 0;
-  const TraceScope context(profiler, "run", run_id);
+  RunAttempt* const attempt = call.attempt;
+  RunMeter* const meter = attempt == nullptr ? nullptr : attempt->meter;
+  const TraceScope context(profiler, "run", run_id, meter);
   TraceSpan span(profiler, TraceCategory::kSession, "model_run");
   RunScope scope;
   scope.fetch_memory = call.fetch_memory;
@@ -400,7 +402,7 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
   scope.session_id = id_;
   scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
   scope.terminate = options.terminate;
-  RunAttempt* const attempt = call.attempt;
+  scope.meter = meter;
   if (attempt != nullptr) {
     scope.failed = &attempt->failed;
     if (attempt->trace_start) span.set_start(*attempt->trace_start);

@@ -100,6 +100,8 @@ struct RunAttempt {
   uint32_t number = 1;
   // Whether another try may follow: then the trace gets no "model_run" for a failing provider.
   bool may_be_repeated = false;
+  // Counts what the run does; may be null.
+  RunMeter* meter = nullptr;
   // Set by the run: the node that failed, and when the first try began, if that was not traced.
   FailedNode failed;
   std::optional<int64_t> trace_start;

@@ -7,6 +7,7 @@
 
 #include "base/exception_barrier.h"
 #include "runtime/executor.h"
+#include "runtime/run_meter.h"
 #include "runtime/step_trace.h"
 
 namespace tenon {
@@ -158,7 +159,7 @@ Status StepRunner::Failed(const Step& step, Status status) {
 }
 
 Status StepRunner::RunStep(const Step& step) {
-  if (scope_.profiler != nullptr) return RunTraced(step);
+  if (is_watched_) return RunWatched(step);
   Result<Stream*> stream = nullptr;
   if (step.stream >= 0 || !step.waits.empty()) stream = WaitForInputs(step);
   Status status = stream ? RunKernel(step, *stream) : std::move(stream.error());
@@ -166,13 +167,19 @@ Status StepRunner::RunStep(const Step& step) {
   return OkStatus();
 }
 
-Status StepRunner::RunTraced(const Step& step) {
-  StepTrace trace(scope_, plan_, step);
+Status StepRunner::RunWatched(const Step& step) {
+  const std::string& provider = plan_.providers[static_cast<size_t>(step.node->provider)]->name();
+  RunMeter::NodeScope counting(scope_.meter, provider);
+  std::optional<StepTrace> trace;
+  if (scope_.profiler != nullptr) trace.emplace(scope_, plan_, step);
   Result<Stream*> stream = WaitForInputs(step);
-  trace.StartKernel(frame_);
+  if (trace) trace->StartKernel(frame_);
   Status status = stream ? RunKernel(step, *stream) : std::move(stream.error());
-  if (!status.ok()) return Failed(step, std::move(status));
-  trace.EndKernel(frame_);
+  if (!status.ok()) {
+    counting.Drop();
+    return Failed(step, std::move(status));
+  }
+  if (trace) trace->EndKernel(frame_);
   return OkStatus();
 }
 
@@ -249,7 +256,8 @@ void StepRunner::RecordStep(const Step& step, RunRecord& record) {
 }
 
 Status StepRunner::RunUnboundStep(const Step& step) {
-  const NodeInTrace allocating(scope_, plan_, step);
+  std::optional<NodeInTrace> allocating;
+  if (is_watched_) allocating.emplace(scope_, plan_, step);
   if (!step.traits.allocates_outputs && step.subgraphs.empty()) {
     bool is_done = false;
     Status status = AllocateOutputs(step, &is_done);

@@ -15,7 +15,11 @@ class StepRunner {
  public:
   // `scope.streams` is set.
   StepRunner(const Plan& plan, const Region& region, const RunScope& scope, Frame& frame)
-      : plan_(plan), region_(region), scope_(scope), frame_(frame) {}
+      : plan_(plan),
+        region_(region),
+        scope_(scope),
+        frame_(frame),
+        is_watched_(scope.profiler != nullptr || scope.meter != nullptr) {}
 
   // By the memory plan that the frame is bound to.
   Status RunPlanned();
@@ -28,8 +32,8 @@ class StepRunner {
   Status Failed(const Step& step, Status status);
   Status RunStep(const Step& step);
   Status RunKernel(const Step& step, Stream* stream);
-  // RunStep for a profiler.
-  Status RunTraced(const Step& step);
+  // RunStep for a profiler or meter.
+  Status RunWatched(const Step& step);
   // A step whose outputs are not bound: finds their shapes and memory first.
   Status RunUnboundStep(const Step& step);
   Result<Stream*> WaitForInputs(const Step& step);
@@ -41,6 +45,7 @@ class StepRunner {
   const Region& region_;
   const RunScope& scope_;
   Frame& frame_;
+  const bool is_watched_;
 };
 
 }  // namespace tenon

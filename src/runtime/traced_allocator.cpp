@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/run_meter.h"
+
 namespace tenon {
 namespace {
 
@@ -43,7 +45,20 @@ Profiler* TracedAllocator::FindProfiler() const {
   return profiler && profiler->memory_events() >= level_ ? profiler : nullptr;
 }
 
+// Who counts the calling thread's run; regions of arenas are no memory of the run's.
+RunMeter* TracedAllocator::FindMeter() const {
+  const TraceContext* context = feeds_arena_ ? nullptr : TraceContext::Current();
+  return context ? context->meter : nullptr;
+}
+
 void* TracedAllocator::Allocate(size_t bytes) {
+  void* block = AllocateTraced(bytes);
+  RunMeter* const meter = block ? FindMeter() : nullptr;
+  if (meter != nullptr) meter->Take(info(), block, bytes);
+  return block;
+}
+
+void* TracedAllocator::AllocateTraced(size_t bytes) {
   Profiler* profiler = FindProfiler();
   if (profiler == nullptr) return base_->Allocate(bytes);
   const int64_t start = profiler->Now();
@@ -61,6 +76,7 @@ void* TracedAllocator::Allocate(size_t bytes) {
 }
 
 void TracedAllocator::Free(void* block) {
+  if (RunMeter* const meter = block ? FindMeter() : nullptr) meter->Give(info(), block);
   Profiler* profiler = block ? FindProfiler() : nullptr;
   if (profiler == nullptr && known_ == 0) return base_->Free(block);
   size_t bytes = 0;

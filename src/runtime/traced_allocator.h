@@ -27,6 +27,8 @@ class TracedAllocator final : public Allocator {
 
  private:
   Profiler* FindProfiler() const;
+  RunMeter* FindMeter() const;
+  void* AllocateTraced(size_t bytes);
   void Record(Profiler& profiler, const char* action, int64_t start, const void* block,
               size_t bytes);
 

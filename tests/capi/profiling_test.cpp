@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -42,6 +43,51 @@ TEST(ProfilingTest, EndingGivesTheFileOnce) {
   EXPECT_THAT(path, StartsWith(folder / "trace"));
   EXPECT_THAT(TextOf(path), HasSubstr("model_run"));
   EXPECT_EQ(std::string(session.EndProfilingAllocated(allocator).get()), "");
+}
+
+// PR-5: the path is in memory of the allocator that the caller gives.
+TEST(ProfilingTest, ThePathIsOfTheCallersAllocator) {
+  struct Counting : OrtAllocator {
+    Counting() : OrtAllocator{} {
+      version = ORT_API_VERSION;
+      Alloc = [](OrtAllocator* self, size_t size) {
+        static_cast<Counting*>(self)->sizes.push_back(size);
+        return std::malloc(size);
+      };
+      Free = [](OrtAllocator*, void* block) { std::free(block); };
+      Info = [](const OrtAllocator*) -> const OrtMemoryInfo* {
+        static const auto cpu = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+        return cpu;
+      };
+    }
+    std::vector<size_t> sizes;
+  };
+  const tenon::TemporaryFolder folder;
+  Ort::SessionOptions options;
+  options.EnableProfiling((folder / "trace").c_str());
+  Ort::Session session = Open(AddReluModel(), options);
+  Counting allocator;
+  char* path = nullptr;
+  ASSERT_EQ(Outcome(Ort::GetApi().SessionEndProfiling(session, &allocator, &path)), "");
+  EXPECT_EQ(allocator.sizes, std::vector<size_t>{std::string(path).size() + 1});
+  const std::string text = TextOf(path);
+  EXPECT_THAT(text, StartsWith("[\n"));
+  EXPECT_THAT(text, testing::EndsWith("\n]\n"));
+  allocator.Free(&allocator, path);
+  RunAddRelu(session, Ort::RunOptions());
+  EXPECT_EQ(TextOf(std::filesystem::directory_iterator(folder.path())->path()), text)
+      << "profiling is off";
+}
+
+// Enabling may be taken back before the session is made.
+TEST(ProfilingTest, DisablingLeavesNoFile) {
+  const tenon::TemporaryFolder folder;
+  Ort::SessionOptions options;
+  options.EnableProfiling((folder / "trace").c_str());
+  options.DisableProfiling();
+  Ort::Session session = Open(AddReluModel(), options);
+  RunAddRelu(session, Ort::RunOptions());
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(ProfilingTest, SessionsWithoutATraceHaveNone) {
