@@ -72,8 +72,9 @@ class StepContext final : public KernelContext {
 
   Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
     const Slot slot = plan_.OutputsOf(step_)[i];
-    TENON_ASSIGN_OR_RETURN(Tensor tensor,
-                           Tensor::Allocate(type, shape, plan_.LocationOf(slot).allocator));
+    const auto& memory = plan_.LocationOf(slot).allocator;
+    TENON_ASSIGN_OR_RETURN(
+        Tensor tensor, Tensor::Allocate(type, shape, scope_.streams->MemoryFor(memory, stream_)));
     *outputs_[i] = std::move(tensor);
     return &outputs_[i]->tensor();
   }
@@ -279,6 +280,10 @@ Status StepRunner::AllocateOutputs(const Step& step, bool* is_done) {
     return OkStatus();
   }
   TENON_RETURN_IF_ERROR(step.kernel->InferShapes(shapes));
+  Stream* stream = nullptr;
+  if (step.stream >= 0) {
+    TENON_ASSIGN_OR_RETURN(stream, scope_.streams->Of(step.stream));
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i] == nullptr) continue;
     const ConcreteShapeContext::OutputShape& output = shapes.output(i);
@@ -289,9 +294,10 @@ Status StepRunner::AllocateOutputs(const Step& step, bool* is_done) {
     } else if (i == 0 && TakeOverInput(step, output)) {
       continue;
     } else {
-      const Location& location = plan_.LocationOf(plan_.OutputsOf(step)[i]);
-      TENON_ASSIGN_OR_RETURN(*outputs[i],
-                             Tensor::Allocate(output.type, output.shape, location.allocator));
+      const auto& memory = plan_.LocationOf(plan_.OutputsOf(step)[i]).allocator;
+      TENON_ASSIGN_OR_RETURN(
+          *outputs[i],
+          Tensor::Allocate(output.type, output.shape, scope_.streams->MemoryFor(memory, stream)));
     }
   }
   return OkStatus();

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "tensor/memory_info.h"
+#include "tensor/stream_allocator.h"
 
 namespace tenon {
 
@@ -23,9 +24,8 @@ class Notification {
 };
 
 // Work that a device does in order. Serves one run at a time.
-class Stream {
+class Stream : public StreamOrder {
  public:
-  virtual ~Stream() = default;
   virtual const MemoryInfo& device() const = 0;
   // The device's own stream object, e.g. a command queue; null if it has none.
   virtual void* handle() const { return nullptr; }

@@ -34,6 +34,7 @@ TracedAllocator::TracedAllocator(std::shared_ptr<Allocator> base, std::string pr
                                  MemoryEvents level, bool feeds_arena,
                                  std::shared_ptr<Profiler> profiler)
     : base_(std::move(base)),
+      base_on_streams_(dynamic_cast<StreamAllocator*>(base_.get())),
       provider_(std::move(provider)),
       level_(level),
       feeds_arena_(feeds_arena),
@@ -51,18 +52,33 @@ RunMeter* TracedAllocator::FindMeter() const {
   return context ? context->meter : nullptr;
 }
 
-void* TracedAllocator::Allocate(size_t bytes) {
-  void* block = AllocateTraced(bytes);
+void* TracedAllocator::Allocate(size_t bytes) { return TakeBlock(bytes, nullptr); }
+
+void* TracedAllocator::AllocateOn(size_t bytes, StreamOrder& stream) {
+  return TakeBlock(bytes, &stream);
+}
+
+void TracedAllocator::ReleaseStream(const StreamOrder& stream) {
+  if (base_on_streams_ != nullptr) base_on_streams_->ReleaseStream(stream);
+}
+
+void* TracedAllocator::TakeBlock(size_t bytes, StreamOrder* stream) {
+  void* block = TakeTraced(bytes, stream);
   RunMeter* const meter = block ? FindMeter() : nullptr;
   if (meter != nullptr) meter->Take(info(), block, bytes);
   return block;
 }
 
-void* TracedAllocator::AllocateTraced(size_t bytes) {
+void* TracedAllocator::TakeTraced(size_t bytes, StreamOrder* stream) {
+  const auto allocate = [&] {
+    return stream != nullptr && base_on_streams_ != nullptr
+               ? base_on_streams_->AllocateOn(bytes, *stream)
+               : base_->Allocate(bytes);
+  };
   Profiler* profiler = FindProfiler();
-  if (profiler == nullptr) return base_->Allocate(bytes);
+  if (profiler == nullptr) return allocate();
   const int64_t start = profiler->Now();
-  void* block = base_->Allocate(bytes);
+  void* block = allocate();
   if (block == nullptr) return nullptr;
   {
     const MutexLock lock(mutex_);

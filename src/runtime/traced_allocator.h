@@ -5,13 +5,13 @@
 #include <string>
 
 #include "runtime/profiler.h"
-#include "tensor/allocator.h"
+#include "tensor/stream_allocator.h"
 
 namespace tenon {
 
 // Passes everything on to `base`. Actions are recorded by the profiler of the session whose work
 // the thread does, else by `profiler`, if that records at `level`.
-class TracedAllocator final : public Allocator {
+class TracedAllocator final : public StreamAllocator {
  public:
   // `provider` owns the memory; `profiler` is the session's, or null. An arena asks this allocator
   // for its regions if `feeds_arena`, so the actions are called arena_extend and arena_shrink.
@@ -19,6 +19,8 @@ class TracedAllocator final : public Allocator {
                   bool feeds_arena, std::shared_ptr<Profiler> profiler);
 
   void* Allocate(size_t bytes) override;
+  void* AllocateOn(size_t bytes, StreamOrder& stream) override;
+  void ReleaseStream(const StreamOrder& stream) override;
   void Free(void* block) override;
   const MemoryInfo& info() const override { return base_->info(); }
   AllocatorStats Stats() const override { return base_->Stats(); }
@@ -28,11 +30,14 @@ class TracedAllocator final : public Allocator {
  private:
   Profiler* FindProfiler() const;
   RunMeter* FindMeter() const;
-  void* AllocateTraced(size_t bytes);
+  // A block for `stream`, or for nobody if that is null.
+  void* TakeBlock(size_t bytes, StreamOrder* stream);
+  void* TakeTraced(size_t bytes, StreamOrder* stream);
   void Record(Profiler& profiler, const char* action, int64_t start, const void* block,
               size_t bytes);
 
   const std::shared_ptr<Allocator> base_;
+  StreamAllocator* const base_on_streams_;  // base_, or null if it knows of no streams
   const std::string provider_;
   const MemoryEvents level_;
   const bool feeds_arena_;

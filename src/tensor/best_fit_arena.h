@@ -10,20 +10,10 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
-#include "tensor/allocator.h"
 #include "tensor/arena_config.h"
+#include "tensor/stream_allocator.h"
 
 namespace tenon {
-
-// What an arena knows of a stream: how far others have waited for it.
-class StreamOrder {
- public:
-  virtual ~StreamOrder() = default;
-  // Grows with every mark in the stream that others can wait for.
-  virtual uint64_t sync_id() const = 0;
-  // The sync id of `producer` up to which this stream has waited; 0: never.
-  virtual uint64_t WaitedFor(const StreamOrder& producer) const = 0;
-};
 
 struct ArenaStats {
   size_t in_use = 0;           // bytes of blocks, as requested and rounded
@@ -38,7 +28,7 @@ struct ArenaStats {
 
 // Thread-safe. Requests are rounded up to 256 bytes. Nothing is taken from the device before the
 // first request.
-class BestFitArena final : public Allocator {
+class BestFitArena final : public StreamAllocator {
  public:
   BestFitArena(std::shared_ptr<Allocator> device, const ArenaConfig& config);
   // Every block must have been freed, but for those that outlive the process.
@@ -50,11 +40,13 @@ class BestFitArena final : public Allocator {
   Result<void*> TryAllocate(size_t bytes, const StreamOrder* stream = nullptr);
   // Straight from the device, and straight back when it is freed.
   Result<void*> Reserve(size_t bytes);
-  // Work on the stream is over: its chunks are anybody's.
-  void ReleaseStream(const StreamOrder& stream);
+  void ReleaseStream(const StreamOrder& stream) override;
 
   void* Allocate(size_t bytes) override {
     return TryAllocate(std::max<size_t>(bytes, 1)).value_or(nullptr);
+  }
+  void* AllocateOn(size_t bytes, StreamOrder& stream) override {
+    return TryAllocate(std::max<size_t>(bytes, 1), &stream).value_or(nullptr);
   }
   void Free(void* block) override;
   const MemoryInfo& info() const override { return device_->info(); }
