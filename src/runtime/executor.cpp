@@ -80,13 +80,20 @@ void Executor::ReturnFrame(std::unique_ptr<Frame> frame) {
   if (idle_frames_.size() < kMostIdleFrames) idle_frames_.push_back(std::move(frame));
 }
 
-void Executor::Trim() {
+void Executor::DropFrames() {
   std::vector<std::unique_ptr<Frame>> frames;
   {
     const MutexLock lock(mutex_);
     frames.swap(idle_frames_);
   }
   frames.clear();
+  for (const Step& step : plan_.steps) {
+    for (const auto& subgraph : step.subgraphs) subgraph->DropFrames();
+  }
+}
+
+void Executor::Trim() {
+  DropFrames();
   for (const Location& location : plan_.locations) (void)location.allocator->Shrink();
   for (const Step& step : plan_.steps) {
     for (const auto& subgraph : step.subgraphs) subgraph->Trim();

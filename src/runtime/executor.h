@@ -94,7 +94,9 @@ class Executor {
   // state is in use or one of its parts failed; otherwise as Run.
   Status RunPart(const RunScope& scope, ExecutionState& state, const PartialRun& part);
 
-  // Frees pooled frames and cached blocks of memory.
+  // Frees pooled frames, those of subgraphs too.
+  void DropFrames();
+  // The same, and cached blocks of memory.
   void Trim();
 
  private:

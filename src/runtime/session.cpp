@@ -6,6 +6,7 @@
 
 #include "base/exception_barrier.h"
 #include "base/thread_affinity.h"
+#include "runtime/arena_shrinkage.h"
 #include "runtime/config.h"
 #include "runtime/optimize.h"
 #include "runtime/partition.h"
@@ -317,13 +318,32 @@ Status Session::Run(const RunOptions& options, std::span<const std::string_view>
                     std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory,
                     RunAttempt* attempt) {
   if (!gate_.Enter()) return Fail("the session is being released");
-  std::unique_ptr<Call> call = TakeCall();
-  call->attempt = attempt;
-  Status status = RunCall(*call, options, feed_names, feeds, fetch_names, fetches, fetch_memory);
-  ReturnCall(std::move(call));
+  Result<std::vector<Allocator*>> arenas =
+      ArenasToShrink(options.info.config, executor_->plan().locations);
+  Status status;
+  if (arenas) {
+    std::unique_ptr<Call> call = TakeCall();
+    call->attempt = attempt;
+    status = RunCall(*call, options, feed_names, feeds, fetch_names, fetches, fetch_memory);
+    ReturnCall(std::move(call));
+    Shrink(*arenas);
+  } else {
+    status = std::move(arenas.error());
+  }
   completed_runs_.fetch_add(status.ok(), std::memory_order_relaxed);
   gate_.Leave();
   return status;
+}
+
+void Session::Shrink(std::span<Allocator* const> arenas) {
+  if (arenas.empty()) return;
+  executor_->DropFrames();
+  for (Allocator* const arena : arenas) {
+    const Status status = arena->Shrink();
+    if (status.ok()) continue;
+    TENON_LOG(logger_, kWarning, "the arena of '{}' did not shrink: {}", arena->info().name,
+              status.message());
+  }
 }
 
 Status Session::RunCall(Call& call, const RunOptions& options,

@@ -209,6 +209,8 @@ class Session {
                  std::span<const std::string_view> fetch_names, std::span<Value> fetches,
                  std::span<const MemoryInfo* const> fetch_memory);
   Status CheckNothingMissing(const Call& call) const;
+  // Has arenas of the session give back what they cache; failures are logged.
+  void Shrink(std::span<Allocator* const> arenas);
   Status RunBetweenHooks(const RunOptions& options, Call& call);
 
   Environment& environment_;
