@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/process_end.h"
 #include "capi/arguments.h"
 #include "capi/key_value_pairs.h"
 #include "capi/slots.h"
@@ -62,25 +63,63 @@ Status ReferEnv(const EnvSettings& settings, OrtEnv** out) {
 
 }  // namespace
 
+// What the environment itself has of the library is no use of it.
+Status SharedEnvironment::CheckIsIdle(std::string_view name) {
+  TENON_ASSIGN_OR_RETURN(const EpRegistry::Holdings own, eps.HoldingsOf(name));
+  int64_t own_allocators = 0;
+  bool is_busy = false;
+  for (const auto& source : own.sources) {
+    const SharedAllocators::Holdings holdings = allocators.HoldingsOf(*source);
+    own_allocators += static_cast<int64_t>(holdings.count);
+    is_busy |= holdings.are_in_use;
+  }
+  const auto has_more = [&](LibraryObject kind, int64_t than) {
+    return own.uses->Count(kind) > than;
+  };
+  is_busy |= has_more(LibraryObject::kAllocator, own_allocators) ||
+             has_more(LibraryObject::kDataTransfer, static_cast<int64_t>(own.transfers));
+  for (const LibraryObject kind :
+       {LibraryObject::kProvider, LibraryObject::kStream, LibraryObject::kProfiler,
+        LibraryObject::kImporter, LibraryObject::kResource}) {
+    is_busy |= has_more(kind, 0);
+  }
+  if (!is_busy) return OkStatus();
+  return Fail("library '{}' is in use: alive are {}, some of which are the environment's own", name,
+              own.uses->Describe());
+}
+
 Status SharedEnvironment::UnregisterLibrary(std::string_view name) {
+  if (IsProcessEnding()) return OkStatus();
+  const auto policy = config.find(std::string_view("tenon.unregister_busy_library"));
+  if (policy != config.end() && policy->second == "error") {
+    TENON_RETURN_IF_ERROR(CheckIsIdle(name));
+  }
   std::weak_ptr<void> code;
+  std::shared_ptr<const LibraryUses> uses;
   {
     TENON_ASSIGN_OR_RETURN(const RegisteredLibrary taken, eps.Take(name));
     for (const auto& device : taken.devices) allocators.RemoveOf(*device->source);
     for (const auto& transfer : taken.transfers) environment.transfers().Remove(transfer.get());
     code = taken.library;
+    uses = taken.uses;
   }
-  if (const long uses = code.use_count(); uses > 0) {
+  if (!code.expired()) {
     TENON_LOG(environment.logger(), kWarning,
-              "library '{}' is still used by {} object(s), such as sessions or values; it is "
-              "unloaded when the last one goes",
-              name, uses);
+              "library '{}' is still used; it is unloaded when the last user goes. Alive: {}", name,
+              uses->Describe());
   }
   return OkStatus();
 }
 
 SharedEnvironment::~SharedEnvironment() {
+  if (IsProcessEnding()) {
+    allocators.Abandon();
+    eps.Abandon();
+    return;
+  }
   for (std::string name = eps.LastName(); !name.empty(); name = eps.LastName()) {
+    // What is busy goes too: its users keep the code.
+    config.erase("tenon.unregister_busy_library");
     (void)UnregisterLibrary(name);  // there is one of this name
   }
 }

@@ -29,9 +29,14 @@ struct SharedEnvironment {
   EpRegistry eps;
 
   // Takes back what came with a library: its devices, shared allocators and transfers. Code that is
-  // still in use is unloaded later, with a warning. Error: kFail if there is no such library.
+  // still in use is unloaded later, with a warning; it is an error that changes nothing if the
+  // entry "tenon.unregister_busy_library" is "error". While the process ends, nothing is done.
+  // Error: kFail if there is no such library.
   Status UnregisterLibrary(std::string_view name);
   ~SharedEnvironment();
+
+ private:
+  Status CheckIsIdle(std::string_view name);
 };
 
 // The entries of the process's environment; none if there is no environment.

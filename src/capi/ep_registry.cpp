@@ -29,17 +29,46 @@ Status EpRegistry::Add(RegisteredLibrary library) {
   return OkStatus();
 }
 
+std::vector<RegisteredLibrary>::const_iterator EpRegistry::FindLibrary(
+    std::string_view name) const {
+  return std::find_if(libraries_.begin(), libraries_.end(),
+                      [&](const auto& library) { return library.name == name; });
+}
+
+Status EpRegistry::NoLibrary(std::string_view name) {
+  return Fail("no library of execution providers is registered as '{}'", name);
+}
+
 Result<RegisteredLibrary> EpRegistry::Take(std::string_view name) {
   const MutexLock lock(mutex_);
-  const auto found = std::find_if(libraries_.begin(), libraries_.end(),
-                                  [&](const auto& library) { return library.name == name; });
-  if (found == libraries_.end()) {
-    return Fail("no library of execution providers is registered as '{}'", name);
-  }
-  RegisteredLibrary taken = std::move(*found);
+  const auto found = FindLibrary(name);
+  if (found == libraries_.end()) return Failure(NoLibrary(name));
+  RegisteredLibrary taken = std::move(libraries_[static_cast<size_t>(found - libraries_.begin())]);
   libraries_.erase(found);
   ListDevices();
   return taken;
+}
+
+Result<EpRegistry::Holdings> EpRegistry::HoldingsOf(std::string_view name) const {
+  const MutexLock lock(mutex_);
+  const auto found = FindLibrary(name);
+  if (found == libraries_.end()) return Failure(NoLibrary(name));
+  Holdings holdings = {found->uses, {}, found->transfers.size()};
+  for (const auto& device : found->devices) {
+    auto& sources = holdings.sources;
+    if (std::find(sources.begin(), sources.end(), device->source) == sources.end()) {
+      sources.push_back(device->source);
+    }
+  }
+  return holdings;
+}
+
+void EpRegistry::Abandon() {
+  // Kept, not leaked: the process ends with it.
+  static auto* const kept = new std::vector<RegisteredLibrary>();
+  const MutexLock lock(mutex_);
+  for (RegisteredLibrary& library : libraries_) kept->push_back(std::move(library));
+  libraries_.clear();
 }
 
 std::string EpRegistry::LastName() const {
@@ -56,6 +85,12 @@ Status EpRegistry::CheckDevice(const OrtEpDevice* device) const {
   const MutexLock lock(mutex_);
   if (std::find(devices_.begin(), devices_.end(), device) != devices_.end()) return OkStatus();
   return InvalidArgument("the device is none of the environment's");
+}
+
+bool EpRegistry::HasDevice(const OrtEpDevice* device, const EpSource* source) const {
+  const MutexLock lock(mutex_);
+  return std::find(devices_.begin(), devices_.end(), device) != devices_.end() &&
+         device->source.get() == source;
 }
 
 Result<std::shared_ptr<EpSource>> EpRegistry::FindSource(std::string_view ep_name) const {

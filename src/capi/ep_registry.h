@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "capi/ep_device.h"
+#include "capi/library_uses.h"
 #include "runtime/data_transfer.h"
 
 namespace tenon::capi {
@@ -18,6 +19,7 @@ namespace tenon::capi {
 struct RegisteredLibrary {
   std::string name;
   std::shared_ptr<void> library;  // goes last
+  std::shared_ptr<const LibraryUses> uses;
   std::vector<std::unique_ptr<OrtEpDevice>> devices;
   std::vector<std::shared_ptr<DataTransfer>> transfers;
 };
@@ -34,6 +36,15 @@ class EpRegistry {
   Status Add(RegisteredLibrary library);
   // Error: kFail if there is none of that name.
   Result<RegisteredLibrary> Take(std::string_view name);
+  // What the environment holds of a library. Error: kFail if there is none of that name.
+  struct Holdings {
+    std::shared_ptr<const LibraryUses> uses;
+    std::vector<std::shared_ptr<EpSource>> sources;  // no two alike
+    size_t transfers = 0;
+  };
+  Result<Holdings> HoldingsOf(std::string_view name) const;
+  // The process ends: nothing of the libraries is used or released any more.
+  void Abandon();
   // The name of the library that was registered last; "" if there is none.
   std::string LastName() const;
 
@@ -42,11 +53,15 @@ class EpRegistry {
   std::pair<const OrtEpDevice* const*, size_t> Devices() const;
   // Error: kInvalidArgument if the device is none of these.
   Status CheckDevice(const OrtEpDevice* device) const;
+  // Whether the device is one of these, and `source` makes its providers.
+  bool HasDevice(const OrtEpDevice* device, const EpSource* source) const;
   // What makes the providers of a name. Error: kInvalidArgument with the names that there are.
   Result<std::shared_ptr<EpSource>> FindSource(std::string_view ep_name) const;
 
  private:
   void ListDevices();
+  std::vector<RegisteredLibrary>::const_iterator FindLibrary(std::string_view name) const;
+  static Status NoLibrary(std::string_view name);
 
   mutable Mutex mutex_;
   std::vector<RegisteredLibrary> libraries_;

@@ -9,6 +9,7 @@
 
 #include "base/logging.h"
 #include "capi/key_value_pairs.h"
+#include "capi/library_uses.h"
 #include "capi/sync_stream.h"
 #include "ir/model.h"
 #include "runtime/data_transfer.h"
@@ -16,17 +17,25 @@
 
 namespace tenon::capi {
 
+class SharedAllocators;
+
 // Thread-safe. Everything that it makes keeps the plugin loaded.
 class EpSource {
  public:
   virtual ~EpSource() = default;
 
+  // What an object of that kind holds while it lives: it keeps the plugin loaded and is counted.
+  virtual std::shared_ptr<void> Hold(LibraryObject kind) = 0;
+
   // A provider of one session for devices of this source. `model` is what the session was given;
-  // `logger` outlives the provider. Error: the plugin's own code, and its name in the text.
+  // `logger` outlives the provider. Values lie in memory of `shared` where that has an allocator;
+  // null: in memory of the provider's own. Error: the plugin's own code, and its name in the text.
   virtual Result<std::unique_ptr<ExecutionProvider>> MakeProvider(
       std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
-      const Model& model, const Logger& logger) = 0;
+      const Model& model, const Logger& logger, SharedAllocators* shared) = 0;
 
+  // Whether its kernels, copies and allocators know of streams.
+  virtual bool IsStreamAware() const = 0;
   // Whether the provider and the hardware have one vendor.
   virtual bool IsOfVendor(const OrtHardwareDevice& hardware) const = 0;
 
@@ -55,6 +64,15 @@ class EpSource {
   // `config` is null to take it back. Error: kNotImplemented if there is no such thing.
   virtual Status SetGraphicsInterop(const OrtEpDevice& device,
                                     const OrtGraphicsInteropConfig* config) = 0;
+};
+
+// A provider that such a source made.
+class DeviceProvider : public ExecutionProvider {
+ public:
+  // The device that its values lie on, which may have been destroyed with its library's
+  // registration (EpRegistry::HasDevice).
+  virtual const OrtEpDevice* device() const = 0;
+  virtual const EpSource& source() const = 0;
 };
 
 }  // namespace tenon::capi

@@ -1,6 +1,7 @@
 #include "capi/open_session.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "capi/assigned_nodes.h"
@@ -16,6 +17,8 @@
 
 namespace tenon::capi {
 namespace {
+
+constexpr std::string_view kUseEnvAllocators = "session.use_env_allocators";
 
 ReadOptions ReadOptionsOf(const OrtSessionOptions& options) {
   const StringMap& config = options.session.config;
@@ -103,11 +106,18 @@ Result<std::unique_ptr<ExecutionProvider>> MakeProvider(const std::string& name,
   const ProviderChoice* const choice = FindChoice(options, name);
   if (choice != nullptr && !choice->devices.empty()) {
     const std::vector<const OrtEpDevice*>& devices = choice->devices;
+    // They are looked at only while their library is registered: a session may be made again, for
+    // a fallback, long after it was asked for.
+    for (const OrtEpDevice* const device : devices) {
+      TENON_RETURN_IF_ERROR(handle.environment->eps.CheckDevice(device));
+    }
     TENON_RETURN_IF_ERROR(CheckCompiledModel(devices, options, model, *handle.logger));
     OrtSessionOptions given = options;
     given.packed_weights = handle.packed_weights;
     given.custom_ops = handle.custom_ops.get();
-    return devices.front()->source->MakeProvider(devices, given, model, *handle.logger);
+    const bool shares = ConfigFlag(options.session.config, kUseEnvAllocators, false);
+    return devices.front()->source->MakeProvider(
+        devices, given, model, *handle.logger, shares ? &handle.environment->allocators : nullptr);
   }
   const BuiltInProvider* const built_in = FindBuiltInProvider(name);
   if (built_in == nullptr) return nullptr;
@@ -144,7 +154,7 @@ Result<SessionParts> PartsFor(OrtSession& handle, const OrtSessionOptions& optio
     if (*provider != nullptr) parts.providers.push_back(std::move(*provider));
   }
   parts.providers.push_back(MakeCpuProvider());
-  if (ConfigFlag(options.session.config, "session.use_env_allocators", false)) {
+  if (ConfigFlag(options.session.config, kUseEnvAllocators, false)) {
     parts.memory = handle.environment->allocators.FindForSessions(CpuMemory());
   }
   return parts;

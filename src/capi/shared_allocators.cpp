@@ -20,7 +20,7 @@ namespace tenon::capi {
 
 SharedAllocators::~SharedAllocators() {
   for (const Entry& entry : entries_) {
-    if (entry.is_ours) ReleaseAllocator(entry.handle);
+    if (entry.of_client == nullptr) ReleaseAllocator(entry.handle);
   }
 }
 
@@ -38,38 +38,68 @@ Status SharedAllocators::Register(OrtAllocator* client) {
   }
   const MutexLock lock(mutex_);
   const auto known = FindEntry(memory);
-  if (known != entries_.end() && known->source == nullptr) {
+  if (known != entries_.end() && !known->is_of_plugin) {
     return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
   }
-  if (known != entries_.end()) Erase(known);
+  if (known != entries_.end()) {
+    displaced_.push_back({known->memory, known->source});
+    Erase(known);
+  }
   // Aligning writes in front of a block, which only the host's memory allows.
   auto allocator = memory.IsHostAccessible() ? AlignedFromClient(client) : FromClient(client);
-  entries_.push_back({&memory, client, false, nullptr, std::move(allocator)});
+  entries_.push_back({&memory, client, {}, std::move(allocator)});
   return OkStatus();
 }
 
 void SharedAllocators::Erase(std::vector<Entry>::const_iterator entry) {
-  if (entry->is_ours) ReleaseAllocator(entry->handle);
+  if (entry->of_client == nullptr) ReleaseAllocator(entry->handle);
   entries_.erase(entry);
 }
 
-void SharedAllocators::AddDefault(std::shared_ptr<Allocator> allocator, const EpSource* source) {
+void SharedAllocators::Add(const MemoryInfo& memory, std::shared_ptr<Allocator> allocator,
+                           const std::shared_ptr<EpSource>& source) {
+  const bool is_stream_aware = source != nullptr && source->IsStreamAware();
+  entries_.push_back({&memory, NewSharedAllocator(std::move(allocator), is_stream_aware), source,
+                      nullptr, source != nullptr});
+}
+
+void SharedAllocators::AddDefault(std::shared_ptr<Allocator> allocator,
+                                  const std::shared_ptr<EpSource>& source) {
   const MemoryInfo& memory = InternMemoryInfo(allocator->info());
   const MutexLock lock(mutex_);
-  if (FindEntry(memory) != entries_.end()) return;
-  OrtAllocator* const handle = NewClientAllocator(allocator);
-  entries_.push_back({&memory, handle, true, source, std::move(allocator)});
+  if (FindEntry(memory) == entries_.end()) Add(memory, std::move(allocator), source);
 }
 
 void SharedAllocators::RemoveOf(const EpSource& source) {
+  const auto is_of = [&](const auto& entry) { return entry.source.lock().get() == &source; };
   const MutexLock lock(mutex_);
+  std::erase_if(displaced_, is_of);
   for (size_t i = entries_.size(); i > 0; --i) {
-    if (entries_[i - 1].source == &source) Erase(entries_.begin() + static_cast<ptrdiff_t>(i - 1));
+    if (is_of(entries_[i - 1])) Erase(entries_.begin() + static_cast<ptrdiff_t>(i - 1));
   }
 }
 
+SharedAllocators::Holdings SharedAllocators::HoldingsOf(const EpSource& source) const {
+  const MutexLock lock(mutex_);
+  Holdings holdings;
+  for (const Entry& entry : entries_) {
+    if (entry.source.lock().get() != &source) continue;
+    ++holdings.count;
+    holdings.are_in_use |= IsInUse(entry.handle);
+  }
+  return holdings;
+}
+
+void SharedAllocators::Abandon() {
+  // Kept, not leaked: the process ends with it.
+  static auto* const kept = new std::vector<Entry>();
+  const MutexLock lock(mutex_);
+  for (Entry& entry : entries_) kept->push_back(std::move(entry));
+  entries_.clear();
+}
+
 Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> allocator, bool replace,
-                                               const EpSource* source) {
+                                               const std::shared_ptr<EpSource>& source) {
   const MemoryInfo& memory = InternMemoryInfo(allocator->info());
   const MutexLock lock(mutex_);
   const auto known = FindEntry(memory);
@@ -77,7 +107,7 @@ Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> alloca
     return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
   }
   if (known != entries_.end()) Erase(known);
-  entries_.push_back({&memory, NewClientAllocator(allocator), true, source, allocator});
+  Add(memory, std::move(allocator), source);
   return entries_.back().handle;
 }
 
@@ -91,16 +121,39 @@ Status SharedAllocators::Remove(const MemoryInfo& memory) {
   return OkStatus();
 }
 
-OrtAllocator* SharedAllocators::Find(const MemoryInfo& memory) const {
+// Makes the default allocator of the memory anew if a client's took its place and is gone.
+void SharedAllocators::Restore(const MemoryInfo& memory) {
+  Displaced displaced = {};
+  {
+    const MutexLock lock(mutex_);
+    if (FindEntry(memory) != entries_.end()) return;
+    const auto found =
+        std::find_if(displaced_.begin(), displaced_.end(),
+                     [&](const Displaced& one) { return one.memory->SameDevice(memory); });
+    if (found == displaced_.end()) return;
+    displaced = std::move(*found);
+    displaced_.erase(found);
+  }
+  const std::shared_ptr<EpSource> source = displaced.source.lock();
+  if (source == nullptr) return;
+  // Nobody asked for it by name, so a failure only means that there is none.
+  Result<std::shared_ptr<Allocator>> made = source->MakeAllocator(*displaced.memory, nullptr);
+  if (made) AddDefault(std::move(*made), source);
+}
+
+OrtAllocator* SharedAllocators::Find(const MemoryInfo& memory) {
+  Restore(memory);
   const MutexLock lock(mutex_);
   const auto known = FindEntry(memory);
   return known == entries_.end() ? nullptr : known->handle;
 }
 
-std::shared_ptr<Allocator> SharedAllocators::FindForSessions(const MemoryInfo& memory) const {
+std::shared_ptr<Allocator> SharedAllocators::FindForSessions(const MemoryInfo& memory) {
+  Restore(memory);
   const MutexLock lock(mutex_);
   const auto known = FindEntry(memory);
-  return known == entries_.end() ? nullptr : known->allocator;
+  if (known == entries_.end()) return nullptr;
+  return known->of_client != nullptr ? known->of_client : FromClient(known->handle);
 }
 
 namespace {
@@ -186,7 +239,7 @@ OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
     }
     TENON_ASSIGN_OR_RETURN(
         OrtAllocator* const handle,
-        env->shared->allocators.Create(std::move(created), true, ep_device->source.get()));
+        env->shared->allocators.Create(std::move(created), true, ep_device->source));
     if (allocator != nullptr) *allocator = handle;
     return OkStatus();
   });

@@ -1,4 +1,4 @@
-// OrtSyncStream, copies between devices, and resources of other APIs.
+// OrtSyncStream, copies between devices, and work with graphics APIs.
 #include <string_view>
 #include <vector>
 
@@ -14,11 +14,6 @@
 
 namespace tenon::capi {
 namespace {
-
-Status NoImporter(const OrtExternalResourceImporter* importer) {
-  TENON_RETURN_IF_NULL(importer);
-  return InvalidArgument("the importer is none of this library's");
-}
 
 // `config` is null to take it back.
 Status SetGraphicsInterop(const OrtEpDevice& device, const OrtGraphicsInteropConfig* config) {
@@ -66,72 +61,17 @@ OrtStatus* CopyTensors(const OrtEnv* env, const OrtValue* const* src_tensors,
     TENON_RETURN_IF_NULL(dst_tensors);
     if (num_tensors == 0) return InvalidArgument("there are no tensors to copy");
     std::vector<TensorCopy> copies;
-    bool are_host = true;
     for (size_t i = 0; i < num_tensors; ++i) {
       TensorCopy& copy = copies.emplace_back();
       TENON_ASSIGN_OR_RETURN(copy.from, TensorOf(src_tensors[i]));
       TENON_ASSIGN_OR_RETURN(copy.into, TensorOf(dst_tensors[i]));
-      are_host &= copy.from->memory().IsHostAccessible() && copy.into->memory().IsHostAccessible();
+      if (!(copy.from->shape() == copy.into->shape())) {
+        return InvalidArgument("tensor {}: cannot copy shape {} into shape {}", i,
+                               copy.from->shape(), copy.into->shape());
+      }
     }
-    if (!are_host) return env->shared->environment.transfers().Copy(copies, stream);
-    for (const TensorCopy& copy : copies) {
-      TENON_RETURN_IF_ERROR(CopyElements(*copy.from, *copy.into));
-    }
-    return OkStatus();
+    return env->shared->environment.transfers().Copy(copies, stream);
   });
-}
-
-OrtStatus* CreateExternalResourceImporterForDevice(
-    const OrtEpDevice* ep_device, OrtExternalResourceImporter** out_importer) noexcept {
-  return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(ep_device);
-    TENON_RETURN_IF_NULL(out_importer);
-    *out_importer = nullptr;
-    return OkStatus();
-  });
-}
-
-void ReleaseExternalResourceImporter(OrtExternalResourceImporter*) noexcept {}
-
-OrtStatus* CanImportMemory(const OrtExternalResourceImporter* importer, OrtExternalMemoryHandleType,
-                           bool*) noexcept {
-  return AtBoundary([&] { return NoImporter(importer); });
-}
-
-OrtStatus* ImportMemory(OrtExternalResourceImporter* importer, const OrtExternalMemoryDescriptor*,
-                        OrtExternalMemoryHandle**) noexcept {
-  return AtBoundary([&] { return NoImporter(importer); });
-}
-
-void ReleaseExternalMemoryHandle(OrtExternalMemoryHandle*) noexcept {}
-
-OrtStatus* CreateTensorFromMemory(OrtExternalResourceImporter* importer,
-                                  const OrtExternalMemoryHandle*,
-                                  const OrtExternalTensorDescriptor*, OrtValue**) noexcept {
-  return AtBoundary([&] { return NoImporter(importer); });
-}
-
-OrtStatus* CanImportSemaphore(const OrtExternalResourceImporter* importer, OrtExternalSemaphoreType,
-                              bool*) noexcept {
-  return AtBoundary([&] { return NoImporter(importer); });
-}
-
-OrtStatus* ImportSemaphore(OrtExternalResourceImporter* importer,
-                           const OrtExternalSemaphoreDescriptor*,
-                           OrtExternalSemaphoreHandle**) noexcept {
-  return AtBoundary([&] { return NoImporter(importer); });
-}
-
-void ReleaseExternalSemaphoreHandle(OrtExternalSemaphoreHandle*) noexcept {}
-
-OrtStatus* WaitSemaphore(OrtExternalResourceImporter* importer, OrtExternalSemaphoreHandle*,
-                         OrtSyncStream*, uint64_t) noexcept {
-  return AtBoundary([&] { return NoImporter(importer); });
-}
-
-OrtStatus* SignalSemaphore(OrtExternalResourceImporter* importer, OrtExternalSemaphoreHandle*,
-                           OrtSyncStream*, uint64_t) noexcept {
-  return AtBoundary([&] { return NoImporter(importer); });
 }
 
 OrtStatus* InitGraphicsInteropForEpDevice(const OrtEpDevice* ep_device,

@@ -3,8 +3,11 @@
 
 #include <onnxruntime_ep_c_api.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
+#include <memory>
+#include <vector>
 
 #include "base/mutex.h"
 #include "runtime/stream.h"
@@ -14,21 +17,49 @@ struct OrtSyncStream : tenon::Stream {
   virtual OrtSyncStreamImpl* impl() const { return nullptr; }
 
   // How often other work was told to wait for this stream so far.
-  uint64_t sync_id() const { return sync_id_.load(std::memory_order_relaxed); }
+  uint64_t sync_id() const override { return sync_id_.load(std::memory_order_relaxed); }
   uint64_t NextSyncId() { return ++sync_id_; }
   // The producer's number at this stream's last wait for it; 0: it never waited.
-  uint64_t LastWaitFor(const OrtSyncStream& producer) const {
+  uint64_t WaitedFor(const tenon::StreamOrder& producer) const override {
+    const auto* const stream = dynamic_cast<const OrtSyncStream*>(&producer);
+    if (stream == nullptr) return 0;
     const tenon::MutexLock lock(mutex_);
-    const auto found = waits_.find(&producer);
+    const auto found = waits_.find(stream->number_);
     return found == waits_.end() ? 0 : found->second;
   }
   void RecordWaitFor(const OrtSyncStream& producer, uint64_t id) {
     const tenon::MutexLock lock(mutex_);
-    waits_[&producer] = id;
+    waits_[producer.number_] = id;
+  }
+
+  // `allocator` gives blocks to the stream, and hears of its end.
+  void AddAllocator(const std::shared_ptr<tenon::StreamAllocator>& allocator) {
+    const tenon::MutexLock lock(mutex_);
+    const bool is_known = std::any_of(allocators_.begin(), allocators_.end(), [&](auto& known) {
+      return !known.owner_before(allocator) && !allocator.owner_before(known);
+    });
+    if (!is_known) allocators_.push_back(allocator);
+  }
+
+ protected:
+  // For destructors, while the stream is still whole.
+  void LeaveAllocators() {
+    for (const auto& known : allocators_) {
+      if (const auto allocator = known.lock()) allocator->ReleaseStream(*this);
+    }
+    allocators_.clear();
   }
 
  private:
+  // No other stream of the process ever has it, unlike the address.
+  static uint64_t NextNumber() {
+    static std::atomic<uint64_t> last = 0;
+    return ++last;
+  }
+
+  const uint64_t number_ = NextNumber();
   std::atomic<uint64_t> sync_id_ = 0;
   mutable tenon::Mutex mutex_;
-  std::map<const OrtSyncStream*, uint64_t> waits_;
+  std::map<uint64_t, uint64_t> waits_;  // by the producer's number
+  std::vector<std::weak_ptr<tenon::StreamAllocator>> allocators_;
 };

@@ -3,6 +3,7 @@
 
 #include "capi/arguments.h"
 #include "capi/ep_device.h"
+#include "capi/ep_source.h"
 #include "capi/handles.h"
 #include "capi/session_handle.h"
 #include "capi/slots.h"
@@ -37,14 +38,13 @@ const ExecutionProvider* MakerOf(const Session& session, const std::string& name
   return OwnerOf(session, graph.value(output->value).producer);
 }
 
-// The first device of the provider, null if its library has gone; the CPU's for no provider.
+// The device of the provider, null if its library has gone; the CPU's for no provider and for
+// those that are built in.
 const OrtEpDevice* DeviceOf(const OrtSession& session, const ExecutionProvider* provider) {
-  if (provider == nullptr || provider->name() == CpuEpDevice().ep_name) return &CpuEpDevice();
-  const auto [devices, count] = session.environment->eps.Devices();
-  const auto* const found = std::find_if(devices, devices + count, [&](const OrtEpDevice* device) {
-    return device->ep_name == provider->name();
-  });
-  return found == devices + count ? nullptr : *found;
+  const auto* const on_device = dynamic_cast<const DeviceProvider*>(provider);
+  if (on_device == nullptr) return &CpuEpDevice();
+  const OrtEpDevice* const device = on_device->device();
+  return session.environment->eps.HasDevice(device, &on_device->source()) ? device : nullptr;
 }
 
 const OrtMemoryInfo* MemoryOfProvider(const OrtSession&, const ExecutionProvider* provider) {

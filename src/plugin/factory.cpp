@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "capi/allocator.h"
 #include "capi/ep_device.h"
 #include "capi/handles.h"
 #include "capi/session_options.h"
@@ -16,38 +17,44 @@ namespace {
 
 constexpr size_t kMostDevices = 8;
 
-class PluginAllocator final : public Allocator {
+class PluginAllocator final : public capi::ClientAllocator {
  public:
   PluginAllocator(OrtAllocator* client, const MemoryInfo& memory,
-                  std::shared_ptr<const EpFactory> factory)
-      : client_(client), memory_(memory), factory_(std::move(factory)) {}
+                  std::shared_ptr<const EpFactory> factory,
+                  const std::shared_ptr<capi::LibraryUses>& uses)
+      : ClientAllocator(client, &memory),
+        factory_(std::move(factory)),
+        uses_(uses),
+        use_(uses, capi::LibraryObject::kAllocator) {}
   ~PluginAllocator() override {
     const OrtEpFactory& table = factory_->table();
     if (table.ReleaseAllocator == nullptr) return;
     (void)CatchExceptions([&] {
-      table.ReleaseAllocator(factory_->client(), client_);
+      table.ReleaseAllocator(factory_->client(), client());
       return OkStatus();
     });
   }
 
-  void* Allocate(size_t bytes) override { return client_->Alloc(client_, bytes); }
+  void* Allocate(size_t bytes) override { return Counted(ClientAllocator::Allocate(bytes)); }
+  void* AllocateOn(size_t bytes, StreamOrder& stream) override {
+    return Counted(ClientAllocator::AllocateOn(bytes, stream));
+  }
+  void* Reserve(size_t bytes) override { return Counted(ClientAllocator::Reserve(bytes)); }
   void Free(void* block) override {
-    if (block != nullptr) client_->Free(client_, block);
-  }
-  const MemoryInfo& info() const override { return memory_; }
-  bool CanShrink() const override {
-    constexpr uint32_t kFirstWithShrink = 25;
-    return client_->version >= kFirstWithShrink && client_->Shrink != nullptr;
-  }
-  Status Shrink() override {
-    if (!CanShrink()) return OkStatus();
-    return Call([&] { return client_->Shrink(client_); });
+    if (block == nullptr) return;
+    ClientAllocator::Free(block);
+    uses_->Add(capi::LibraryObject::kBlock, -1);
   }
 
  private:
-  OrtAllocator* const client_;
-  const MemoryInfo& memory_;
+  void* Counted(void* block) {
+    if (block != nullptr) uses_->Add(capi::LibraryObject::kBlock, 1);
+    return block;
+  }
+
   const std::shared_ptr<const EpFactory> factory_;
+  const std::shared_ptr<capi::LibraryUses> uses_;
+  const capi::LibraryUse use_;
 };
 
 std::vector<const OrtHardwareDevice*> HardwareOf(std::span<const OrtEpDevice* const> devices) {
@@ -65,6 +72,14 @@ EpFactory::EpFactory(std::shared_ptr<EpLibrary> library, OrtEpFactory* factory,
       table_(Supported(*factory)),
       extension_(extension),
       name_(table_.GetName(client_)) {}
+
+std::shared_ptr<void> EpFactory::Hold(capi::LibraryObject kind) {
+  struct Held {
+    std::shared_ptr<EpFactory> factory;
+    capi::LibraryUse use;
+  };
+  return std::shared_ptr<Held>(new Held{shared_from_this(), {library_->uses(), kind}});
+}
 
 bool EpFactory::IsStreamAware() const {
   return table_.IsStreamAware != nullptr && table_.IsStreamAware(client_);
@@ -96,7 +111,7 @@ Result<std::vector<std::unique_ptr<OrtEpDevice>>> EpFactory::FindDevices(
 
 Result<std::unique_ptr<ExecutionProvider>> EpFactory::MakeProvider(
     std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
-    const Model& model, const Logger& logger) {
+    const Model& model, const Logger& logger, capi::SharedAllocators* shared) {
   const std::vector<const OrtHardwareDevice*> hardware = HardwareOf(devices);
   std::vector<const OrtKeyValuePairs*> metadata;
   for (const OrtEpDevice* const device : devices) metadata.push_back(&device->ep_metadata);
@@ -110,7 +125,7 @@ Result<std::unique_ptr<ExecutionProvider>> EpFactory::MakeProvider(
                                                 status.message())));
   }
   if (made == nullptr) return Fail("{} made no execution provider for the session", name_);
-  return PluginProvider::Make(shared_from_this(), made, devices, options, model, logger);
+  return PluginProvider::Make(shared_from_this(), made, devices, options, model, logger, shared);
 }
 
 bool EpFactory::IsOfVendor(const OrtHardwareDevice& hardware) const {
@@ -124,7 +139,8 @@ Result<std::shared_ptr<Allocator>> EpFactory::AdoptAllocator(OrtAllocator* made,
                                                              const MemoryInfo& memory) {
   if (made == nullptr) return SharedCpuAllocator();
   const OrtMemoryInfo* const info = made->Info != nullptr ? made->Info(made) : nullptr;
-  auto allocator = std::make_shared<PluginAllocator>(made, memory, shared_from_this());
+  auto allocator =
+      std::make_shared<PluginAllocator>(made, memory, shared_from_this(), library_->uses());
   if (info == nullptr || !capi::Unwrap(info)->SameDevice(memory)) {
     return InvalidArgument("{} made an allocator of '{}' for the memory '{}'", name_,
                            info == nullptr ? "nothing" : capi::Unwrap(info)->name, memory.name);
@@ -155,7 +171,11 @@ Result<std::shared_ptr<DataTransfer>> EpFactory::MakeDataTransfer() {
   OrtDataTransferImpl* made = nullptr;
   TENON_RETURN_IF_ERROR(Call([&] { return table_.CreateDataTransfer(client_, &made); }));
   if (made == nullptr) return nullptr;
-  return AdoptDataTransfer(made, shared_from_this());
+  if (made->CanCopy == nullptr || made->CopyTensors == nullptr) {
+    AdoptDataTransfer(made, nullptr).reset();
+    return Fail("{} made a data transfer without CanCopy or CopyTensors", name_);
+  }
+  return AdoptDataTransfer(made, Hold(capi::LibraryObject::kDataTransfer));
 }
 
 Result<std::unique_ptr<OrtSyncStream>> EpFactory::MakeStream(const OrtEpDevice& device,
@@ -172,7 +192,7 @@ Result<std::unique_ptr<OrtSyncStream>> EpFactory::MakeStream(const OrtEpDevice& 
                                             options, &made);
   }));
   if (made == nullptr) return Fail("{} made no stream", name_);
-  return AdoptStream(made, *device.memory, shared_from_this());
+  return AdoptStream(made, *device.memory, Hold(capi::LibraryObject::kStream));
 }
 
 Status EpFactory::Explain(const OrtHardwareDevice& hardware,

@@ -23,16 +23,17 @@ class EpFactory final : public capi::EpSource, public std::enable_shared_from_th
   const TenonEpExtension* extension() const { return extension_; }
   // Before the factory is used.
   void set_extension(const TenonEpExtension* extension) { extension_ = extension; }
-  bool IsStreamAware() const;
 
   // The devices among `hardware` that the provider can use. Error: the plugin's, or kFail if it
   // made more than there was room for.
   Result<std::vector<std::unique_ptr<OrtEpDevice>>> FindDevices(
       std::span<const OrtHardwareDevice* const> hardware);
 
+  std::shared_ptr<void> Hold(capi::LibraryObject kind) override;
   Result<std::unique_ptr<ExecutionProvider>> MakeProvider(
       std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
-      const Model& model, const Logger& logger) override;
+      const Model& model, const Logger& logger, capi::SharedAllocators* shared) override;
+  bool IsStreamAware() const override;
   bool IsOfVendor(const OrtHardwareDevice& hardware) const override;
   Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory,
                                                    const OrtKeyValuePairs* options) override;

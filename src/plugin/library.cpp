@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/process_end.h"
 #include "capi/api_table.h"
 #include "capi/handles.h"
 #include "plugin/call.h"
@@ -36,6 +37,7 @@ Result<Function> Export(const DynamicLibrary& library, const char* name) {
 Result<std::shared_ptr<EpLibrary>> EpLibrary::Open(const std::string& registered_name,
                                                    const std::string& path, const Logger& logger) {
   TENON_ASSIGN_OR_RETURN(DynamicLibrary loaded, DynamicLibrary::Load(Resolve(path)));
+  WatchForProcessEnd();
   std::shared_ptr<EpLibrary> library(new EpLibrary(std::move(loaded)));
   TENON_ASSIGN_OR_RETURN(const auto create,
                          Export<CreateEpApiFactoriesFn>(library->library_, "CreateEpFactories"));

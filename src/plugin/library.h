@@ -11,6 +11,7 @@
 
 #include "base/dynamic_library.h"
 #include "base/logging.h"
+#include "capi/library_uses.h"
 
 namespace tenon::plugin {
 
@@ -29,6 +30,8 @@ class EpLibrary {
 
   const std::string& path() const { return library_.path(); }
   const std::vector<OrtEpFactory*>& factories() const { return factories_; }
+  // Counts what was made of the library.
+  const std::shared_ptr<capi::LibraryUses>& uses() const { return uses_; }
   // The extension that the library exports for a factory; null if there is none.
   const TenonEpExtension* FindExtension(OrtEpFactory* factory, const Logger& logger) const;
 
@@ -36,6 +39,7 @@ class EpLibrary {
   explicit EpLibrary(DynamicLibrary library) : library_(std::move(library)) {}
 
   DynamicLibrary library_;
+  const std::shared_ptr<capi::LibraryUses> uses_ = std::make_shared<capi::LibraryUses>();
   ReleaseEpApiFactoryFn release_ = nullptr;
   std::vector<OrtEpFactory*> factories_;
 };

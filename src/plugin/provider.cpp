@@ -1,5 +1,7 @@
 #include "plugin/provider.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "capi/handles.h"
 #include "capi/run_options.h"
 #include "capi/session_options.h"
+#include "capi/shared_allocators.h"
 #include "capi/slots.h"
 #include "plugin/call.h"
 #include "plugin/capability.h"
@@ -15,9 +18,13 @@
 #include "plugin/resource_budget.h"
 #include "plugin/stream.h"
 #include "runtime/config.h"
+#include "tensor/best_fit_arena.h"
 
 namespace tenon::plugin {
 namespace {
+
+// Whether the host puts an arena around the provider's own allocators in a session.
+constexpr std::string_view kHostArena = "arena.host";
 
 Model WithoutGraph(const Model& model) {
   Model copy;
@@ -46,6 +53,7 @@ PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
                                const OrtSessionOptions& options, const Model& model,
                                const Logger& logger)
     : factory_(std::move(factory)),
+      hold_(factory_->Hold(capi::LibraryObject::kProvider)),
       client_(ep),
       table_(Supported(*ep)),
       name_(table_.GetName != nullptr ? table_.GetName(ep) : factory_->name()),
@@ -72,10 +80,12 @@ PluginProvider::~PluginProvider() {
 
 Result<std::unique_ptr<ExecutionProvider>> PluginProvider::Make(
     std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
-    const OrtSessionOptions& options, const Model& model, const Logger& logger) {
+    const OrtSessionOptions& options, const Model& model, const Logger& logger,
+    capi::SharedAllocators* shared) {
   std::unique_ptr<PluginProvider> provider(
       new PluginProvider(std::move(factory), ep, options, model, logger));
-  TENON_RETURN_IF_ERROR(provider->FindMemory(devices));
+  TENON_RETURN_IF_ERROR(provider->CheckMemory(devices));
+  TENON_RETURN_IF_ERROR(provider->FindMemory(devices, shared));
   TENON_RETURN_IF_ERROR(provider->FindKernels());
   TENON_RETURN_IF_ERROR(provider->CheckWeightless());
   provider->JoinContextModel();
@@ -93,39 +103,92 @@ StringMap PluginProvider::options() const {
 
 // --- memory ---
 
-Status PluginProvider::FindMemory(std::span<const OrtEpDevice* const> devices) {
-  const OrtEpDevice& first = *devices.front();
-  const MemoryInfo* memory = first.memory;
-  const MemoryInfo* constants = first.read_only_memory;
-  if (table_.GetDefaultMemoryDevice != nullptr) {
-    const OrtMemoryDevice* chosen = nullptr;
-    TENON_RETURN_IF_ERROR(Call([&] { return table_.GetDefaultMemoryDevice(client_, &chosen); }));
-    for (const OrtEpDevice* const device : devices) {
-      const bool is_it = chosen != nullptr && device->memory != nullptr &&
-                         capi::Unwrap(chosen)->SameDevice(*device->memory);
-      if (!is_it) continue;
-      memory = device->memory;
-      constants = device->read_only_memory;
-      break;
-    }
+// What the devices promise must be there.
+Status PluginProvider::CheckMemory(std::span<const OrtEpDevice* const> devices) const {
+  const OrtEpFactory& factory = factory_->table();
+  const bool has_memory = std::any_of(devices.begin(), devices.end(), [](const auto* device) {
+    return device->memory != nullptr || device->host_accessible_memory != nullptr ||
+           device->read_only_memory != nullptr;
+  });
+  if (has_memory && table_.CreateAllocator == nullptr && factory.CreateAllocator == nullptr) {
+    return Fail("{} has memory of its own, but neither it nor its factory has CreateAllocator",
+                name_);
   }
-  TENON_ASSIGN_OR_RETURN(transfer_, factory_->MakeDataTransfer());
-  if (memory == nullptr) return OkStatus();
-  memory_ = memory;
-  TENON_ASSIGN_OR_RETURN(allocator_, MakeAllocator(*memory));
-  constant_allocator_ = allocator_;
-  if (constants != nullptr) {
-    TENON_ASSIGN_OR_RETURN(constant_allocator_, MakeAllocator(*constants));
+  const bool makes_streams =
+      table_.CreateSyncStreamForDevice != nullptr || factory.CreateSyncStreamForDevice != nullptr;
+  if (factory_->IsStreamAware() && !makes_streams) {
+    return Fail(
+        "{} is aware of streams, but neither it nor its factory has CreateSyncStreamForDevice",
+        name_);
   }
   return OkStatus();
 }
 
+// The provider's choice if a device has such memory, else the first device's.
+Status PluginProvider::ChooseMemory(std::span<const OrtEpDevice* const> devices) {
+  device_ = devices.front();
+  if (device_->memory != nullptr) memory_ = device_->memory;
+  if (table_.GetDefaultMemoryDevice == nullptr) return OkStatus();
+  const OrtMemoryDevice* chosen = nullptr;
+  TENON_RETURN_IF_ERROR(Call([&] { return table_.GetDefaultMemoryDevice(client_, &chosen); }));
+  if (chosen == nullptr) return OkStatus();
+  const auto is_chosen = [&](const MemoryInfo* memory) {
+    return memory != nullptr && capi::Unwrap(chosen)->SameDevice(*memory);
+  };
+  bool is_read_only = false;
+  for (const OrtEpDevice* const device : devices) {
+    for (const MemoryInfo* const memory : {device->memory, device->host_accessible_memory}) {
+      if (!is_chosen(memory)) continue;
+      device_ = device;
+      memory_ = memory;
+      return OkStatus();
+    }
+    is_read_only |= is_chosen(device->read_only_memory);
+  }
+  if (!is_read_only) return OkStatus();
+  return InvalidArgument("{} chose memory for its values that is for constants only", name_);
+}
+
+Status PluginProvider::FindMemory(std::span<const OrtEpDevice* const> devices,
+                                  capi::SharedAllocators* shared) {
+  TENON_RETURN_IF_ERROR(ChooseMemory(devices));
+  TENON_ASSIGN_OR_RETURN(transfer_, factory_->MakeDataTransfer());
+  if (memory_ == &CpuMemory()) return OkStatus();
+  if (shared != nullptr) {
+    if (auto allocator = shared->FindForSessions(*memory_)) allocator_ = std::move(allocator);
+  }
+  if (allocator_ == SharedCpuAllocator()) {
+    TENON_ASSIGN_OR_RETURN(allocator_, MakeAllocator(*memory_));
+  }
+  constant_allocator_ = allocator_;
+  if (device_->read_only_memory != nullptr) {
+    TENON_ASSIGN_OR_RETURN(constant_allocator_, MakeAllocator(*device_->read_only_memory));
+  }
+  return OkStatus();
+}
+
+// Gets the session's entries for arenas of the provider.
 Result<std::shared_ptr<Allocator>> PluginProvider::MakeAllocator(const MemoryInfo& memory) {
-  if (table_.CreateAllocator == nullptr) return factory_->MakeAllocator(memory, nullptr);
-  OrtAllocator* made = nullptr;
-  TENON_RETURN_IF_ERROR(Call(
-      [&] { return table_.CreateAllocator(client_, capi::Wrap<OrtMemoryInfo>(&memory), &made); }));
-  return factory_->AdoptAllocator(made, memory);
+  constexpr std::string_view kArena = "arena.";
+  OrtKeyValuePairs arena;
+  for (const auto& [key, value] : options()) {
+    if (key.starts_with(kArena)) arena.Set(key, value);
+  }
+  std::shared_ptr<Allocator> allocator;
+  if (table_.CreateAllocator == nullptr) {
+    const bool has_entries = !arena.entries().empty();
+    TENON_ASSIGN_OR_RETURN(allocator,
+                           factory_->MakeAllocator(memory, has_entries ? &arena : nullptr));
+  } else {
+    OrtAllocator* made = nullptr;
+    TENON_RETURN_IF_ERROR(Call([&] {
+      return table_.CreateAllocator(client_, capi::Wrap<OrtMemoryInfo>(&memory), &made);
+    }));
+    TENON_ASSIGN_OR_RETURN(allocator, factory_->AdoptAllocator(made, memory));
+  }
+  if (!ConfigFlag(arena.entries(), kHostArena, false)) return allocator;
+  TENON_ASSIGN_OR_RETURN(const ArenaConfig config, ArenaConfigOf(arena.entries()));
+  return std::make_shared<BestFitArena>(std::move(allocator), config);
 }
 
 bool PluginProvider::HasStreams() const {
@@ -147,7 +210,7 @@ Result<std::unique_ptr<Stream>> PluginProvider::CreateStream() {
     return Fail("{} is aware of streams but makes none", name_);
   }
   if (made == nullptr) return Fail("{} made no stream", name_);
-  return AdoptStream(made, *memory_, factory_);
+  return AdoptStream(made, *memory_, factory_->Hold(capi::LibraryObject::kStream));
 }
 
 // --- graphs ---
@@ -339,7 +402,9 @@ std::unique_ptr<ProviderProfiler> PluginProvider::CreateProfiler() {
     TENON_LOG(logger_, kWarning, "{} made no profiler: {}", name_, status.message());
     return nullptr;
   }
-  return made == nullptr ? nullptr : AdoptProfiler(made, factory_, name_, logger_);
+  return made == nullptr
+             ? nullptr
+             : AdoptProfiler(made, factory_->Hold(capi::LibraryObject::kProfiler), name_, logger_);
 }
 
 Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {

@@ -15,17 +15,20 @@
 
 namespace tenon::plugin {
 
-class PluginProvider final : public ExecutionProvider {
+class PluginProvider final : public capi::DeviceProvider {
  public:
   // Takes `ep` over, also if it fails. `options` and `model` are what the session was given;
-  // `logger` outlives the provider.
+  // `logger` outlives the provider. `shared` as for EpSource::MakeProvider.
   static Result<std::unique_ptr<ExecutionProvider>> Make(
       std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
-      const OrtSessionOptions& options, const Model& model, const Logger& logger);
+      const OrtSessionOptions& options, const Model& model, const Logger& logger,
+      capi::SharedAllocators* shared);
   ~PluginProvider() override;
 
   const std::string& name() const override { return name_; }
   StringMap options() const override;
+  const OrtEpDevice* device() const override { return device_; }
+  const capi::EpSource& source() const override { return *factory_; }
 
   Result<std::vector<Claim>> GetCapability(const Graph& graph) override;
   Status Compile(const Graph& graph, std::vector<FusedNode> nodes) override;
@@ -55,7 +58,9 @@ class PluginProvider final : public ExecutionProvider {
     std::vector<OrtNodeComputeInfo*> infos;
   };
 
-  Status FindMemory(std::span<const OrtEpDevice* const> devices);
+  Status CheckMemory(std::span<const OrtEpDevice* const> devices) const;
+  Status ChooseMemory(std::span<const OrtEpDevice* const> devices);
+  Status FindMemory(std::span<const OrtEpDevice* const> devices, capi::SharedAllocators* shared);
   Status FindKernels();
   Status CheckWeightless() const;
   void JoinContextModel();
@@ -68,6 +73,7 @@ class PluginProvider final : public ExecutionProvider {
   std::unique_ptr<OrtGraph> View(const Graph& graph, const std::vector<NodeId>* nodes) const;
 
   const std::shared_ptr<EpFactory> factory_;
+  const std::shared_ptr<void> hold_;
   OrtEp* const client_;
   const OrtEp table_;  // the slots that it has
   const std::string name_;
@@ -77,6 +83,7 @@ class PluginProvider final : public ExecutionProvider {
   const capi::CustomOps* const custom_ops_;                    // null: there are none
   const std::shared_ptr<capi::PackedWeights> packed_weights_;  // null: nothing is shared
   const Logger& logger_;
+  const OrtEpDevice* device_ = nullptr;
   const MemoryInfo* memory_ = &CpuMemory();
   std::shared_ptr<Allocator> allocator_ = SharedCpuAllocator();
   std::shared_ptr<Allocator> constant_allocator_ = SharedCpuAllocator();

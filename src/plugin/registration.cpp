@@ -47,12 +47,12 @@ Status TakeFrom(const std::shared_ptr<EpFactory>& factory, const capi::SharedEnv
 
 struct DefaultAllocator {
   std::shared_ptr<Allocator> allocator;
-  const capi::EpSource* source;
+  std::shared_ptr<capi::EpSource> source;
 };
 
 // The allocators of the devices' memories that the environment has none for.
 Result<std::vector<DefaultAllocator>> MakeDefaultAllocators(
-    const capi::RegisteredLibrary& registered, const capi::SharedAllocators& known) {
+    const capi::RegisteredLibrary& registered, capi::SharedAllocators& known) {
   std::vector<DefaultAllocator> made;
   for (const auto& device : registered.devices) {
     for (const MemoryInfo* const memory : {device->memory, device->host_accessible_memory}) {
@@ -68,7 +68,7 @@ Result<std::vector<DefaultAllocator>> MakeDefaultAllocators(
       if (!allocator && allocator.error().code() == StatusCode::kNotImplemented) continue;
       if (!allocator) return Failure(std::move(allocator.error()));
       if (&(*allocator)->info() == &CpuMemory()) continue;
-      made.push_back({std::move(*allocator), device->source.get()});
+      made.push_back({std::move(*allocator), device->source});
     }
   }
   return made;
@@ -82,6 +82,7 @@ Status Register(capi::SharedEnvironment& shared, const std::string& name, const 
   capi::RegisteredLibrary registered;
   registered.name = name;
   registered.library = library;
+  registered.uses = library->uses();
   for (OrtEpFactory* const client : library->factories()) {
     const Extensions::Registration extensions(client);
     const TenonEpExtension* extension = library->FindExtension(client, logger);

@@ -44,6 +44,7 @@ class PluginStream final : public OrtSyncStream {
   PluginStream(OrtSyncStreamImpl* impl, const MemoryInfo& device, std::shared_ptr<void> owner)
       : impl_(impl), device_(device), owner_(std::move(owner)) {}
   ~PluginStream() override {
+    LeaveAllocators();
     if (impl_->Release != nullptr) impl_->Release(impl_);
   }
 
@@ -96,7 +97,7 @@ uint64_t SyncStream_GetSyncId(const OrtSyncStream* stream) noexcept {
 uint64_t GetSyncIdForLastWaitOnSyncStream(const OrtSyncStream* producer_stream,
                                           const OrtSyncStream* consumer_stream) noexcept {
   if (producer_stream == nullptr || consumer_stream == nullptr) return 0;
-  return consumer_stream->LastWaitFor(*producer_stream);
+  return consumer_stream->WaitedFor(*producer_stream);
 }
 
 }  // namespace tenon::capi

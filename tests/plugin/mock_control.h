@@ -10,6 +10,10 @@
 
 namespace tenon::test {
 
+// What GetDefaultMemoryDevice answers: nothing, the memory of the first or the second device, the
+// first's that the host can reach, its constants', or one that no device has.
+enum class MockMemory { kNone, kFirst, kSecond, kHost, kConstants, kForeign };
+
 // How the mock claims nodes.
 enum class MockClaims { kNothing, kFused, kKernels, kUnfusable };
 
@@ -39,6 +43,14 @@ struct MockControl {
   uint32_t extension_size = ~0u, extension_version = 1;
   uint64_t extension_flags = 0;
   std::string wrong_memory;  // the name of the memory that allocators say they are of
+  // Memory: where the second device's is another, what values shall lie in, and what there is to
+  // make it.
+  bool has_two_memories = false;
+  MockMemory default_memory = MockMemory::kNone;
+  bool factory_allocates = true, factory_makes_streams = true, provider_makes_streams = false;
+  // Slots of allocators that came later, and whether the pages of constants are a device's own.
+  bool allocates_on_streams = false, shrinks = false, has_own_constants = false;
+  bool imports = false;
 
   // Compiled models: what it writes into them, what it says of them, and what it reads again.
   MockContextNodes context_nodes = MockContextNodes::kGood;
@@ -66,6 +78,14 @@ struct MockControl {
   std::vector<std::string> node_names;                 // of CreateState
   std::atomic<int> computing = 0, most_computing = 0;  // calls of Compute at once
   std::string last_option;                             // value of the provider's option "color"
+  std::vector<std::string> ep_arguments;               // what CreateEp got, one text each
+  std::string arena_options;            // of the last allocator: "key=value;", or "null"
+  std::vector<std::string> can_copies;  // "from>into" as CanCopy was asked, while it is logged
+  bool logs_can_copy = false;
+  std::vector<const void*> copied_values;  // of the last CopyTensors: a source, its target, ...
+  std::atomic<void*> compute_stream = nullptr;  // of the last Compute: the handle of its stream
+  std::atomic<int> allocations_on_streams = 0;
+  std::vector<std::string> registered, released;  // the names of factories, as they came and went
 
   void Log(const char* slot) {
     const std::lock_guard lock(mutex);
@@ -112,6 +132,18 @@ struct MockControl {
     validated.clear();
     context_read.clear();
     weight_source.clear();
+    has_two_memories = provider_makes_streams = false;
+    default_memory = MockMemory::kNone;
+    factory_allocates = factory_makes_streams = true;
+    allocates_on_streams = shrinks = has_own_constants = imports = logs_can_copy = false;
+    ep_arguments.clear();
+    registered.clear();
+    released.clear();
+    arena_options.clear();
+    can_copies.clear();
+    copied_values.clear();
+    compute_stream = nullptr;
+    allocations_on_streams = 0;
   }
 };
 

@@ -35,6 +35,9 @@ OrtStatus* ShapeOf(const OrtValue* value, std::vector<int64_t>& shape, size_t& s
 // y[i] = x[i] * factors[i], the first input being x; without factors, x itself is.
 OrtStatus* Multiply(OrtKernelContext* context, const float* factors) {
   const Computing computing;
+  OrtSyncStream* stream = nullptr;
+  CHECK_OK(api->KernelContext_GetSyncStream(context, &stream));
+  control.compute_stream = stream == nullptr ? nullptr : api->SyncStream_GetHandle(stream);
   const OrtValue* input = nullptr;
   CHECK_OK(api->KernelContext_GetInput(context, 0, &input));
   std::vector<int64_t> shape;

@@ -48,6 +48,18 @@ struct Allocator : OrtAllocator, Counted {
       return std::malloc(std::max<size_t>(size, 1));
     };
     Reserve = Alloc;
+    if (control.allocates_on_streams) {
+      AllocOnStream = [](OrtAllocator* self, size_t size, OrtSyncStream* stream) -> void* {
+        if (stream != nullptr) ++control.allocations_on_streams;
+        return self->Alloc(self, size);
+      };
+    }
+    if (control.shrinks) {
+      OrtAllocator::Shrink = [](OrtAllocator*) noexcept -> OrtStatus* {
+        ENTER("Shrink");
+        return nullptr;
+      };
+    }
     Free = [](OrtAllocator*, void* block) {
       if (block == nullptr) return;
       --control.live_blocks;
@@ -58,6 +70,15 @@ struct Allocator : OrtAllocator, Counted {
   const OrtMemoryInfo* memory;
 };
 
+// "type/memory/vendor/id", the first two as numbers.
+std::string Describe(const OrtMemoryDevice* device) {
+  const auto text = [](auto number) { return std::to_string(static_cast<unsigned>(number)); };
+  return text(ep_api->MemoryDevice_GetDeviceType(device)) + "/" +
+         text(ep_api->MemoryDevice_GetMemoryType(device)) + "/" +
+         text(ep_api->MemoryDevice_GetVendorId(device)) + "/" +
+         text(ep_api->MemoryDevice_GetDeviceId(device));
+}
+
 struct Transfer : OrtDataTransferImpl, Counted {
   Transfer() : OrtDataTransferImpl{} {
     ort_version_supported = control.api_version;
@@ -67,6 +88,10 @@ struct Transfer : OrtDataTransferImpl, Counted {
     };
     CanCopy = [](const OrtDataTransferImpl*, const OrtMemoryDevice* from,
                  const OrtMemoryDevice* into) noexcept {
+      if (control.logs_can_copy) {
+        const std::lock_guard lock(control.mutex);
+        control.can_copies.push_back(Describe(from) + ">" + Describe(into));
+      }
       const auto is_ours = [](const OrtMemoryDevice* device) {
         return ep_api->MemoryDevice_GetVendorId(device) == kVendor;
       };
@@ -79,6 +104,13 @@ struct Transfer : OrtDataTransferImpl, Counted {
                      size_t count) noexcept -> OrtStatus* {
       ENTER("CopyTensors");
       ++control.copy_calls;
+      {
+        const std::lock_guard lock(control.mutex);
+        control.copied_values.clear();
+        for (size_t i = 0; i < count; ++i) {
+          control.copied_values.insert(control.copied_values.end(), {from[i], into[i]});
+        }
+      }
       for (size_t i = 0; i < count; ++i) {
         const void* source = nullptr;
         void* target = nullptr;
@@ -133,6 +165,83 @@ struct Stream : OrtSyncStreamImpl, Counted {
       return nullptr;
     };
   }
+};
+
+// --- resources of other APIs: memory of the host, and a number that counts up ---
+
+struct ImportedMemory : OrtExternalMemoryHandle, Counted {};
+struct ImportedSemaphore : OrtExternalSemaphoreHandle, Counted {};
+
+struct Importer : OrtExternalResourceImporterImpl, Counted {
+  explicit Importer(const OrtEpDevice* of) : OrtExternalResourceImporterImpl{}, device(of) {
+    ort_version_supported = control.api_version;
+    CanImportMemory = [](const OrtExternalResourceImporterImpl*,
+                         OrtExternalMemoryHandleType type) noexcept {
+      return type == ORT_EXTERNAL_MEMORY_HANDLE_TYPE_VK_MEMORY_OPAQUE_FD;
+    };
+    ImportMemory = [](OrtExternalResourceImporterImpl* self,
+                      const OrtExternalMemoryDescriptor* descriptor,
+                      OrtExternalMemoryHandle** out) noexcept -> OrtStatus* {
+      ENTER("ImportMemory");
+      auto* const made = new ImportedMemory();
+      made->version = control.api_version;
+      made->ep_device = static_cast<Importer*>(self)->device;
+      made->descriptor = *descriptor;
+      made->Release = [](OrtExternalMemoryHandle* handle) noexcept {
+        control.Log("ReleaseMemoryHandle");
+        delete static_cast<ImportedMemory*>(handle);
+      };
+      *out = made;
+      return nullptr;
+    };
+    CreateTensorFromMemory =
+        [](OrtExternalResourceImporterImpl*, const OrtExternalMemoryHandle* memory,
+           const OrtExternalTensorDescriptor* tensor, OrtValue** out) noexcept -> OrtStatus* {
+      ENTER("CreateTensorFromMemory");
+      auto* const begin = static_cast<char*>(memory->descriptor.native_handle) +
+                          memory->descriptor.offset_bytes + tensor->offset_bytes;
+      return api->CreateTensorWithDataAsOrtValue(
+          api->EpDevice_MemoryInfo(memory->ep_device, OrtDeviceMemoryType_DEFAULT), begin,
+          memory->descriptor.size_bytes - tensor->offset_bytes, tensor->shape, tensor->rank,
+          tensor->element_type, out);
+    };
+    CanImportSemaphore = [](const OrtExternalResourceImporterImpl*,
+                            OrtExternalSemaphoreType type) noexcept {
+      return type == ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD;
+    };
+    ImportSemaphore = [](OrtExternalResourceImporterImpl* self,
+                         const OrtExternalSemaphoreDescriptor* descriptor,
+                         OrtExternalSemaphoreHandle** out) noexcept -> OrtStatus* {
+      ENTER("ImportSemaphore");
+      auto* const made = new ImportedSemaphore();
+      made->version = control.api_version;
+      made->ep_device = static_cast<Importer*>(self)->device;
+      made->descriptor = *descriptor;
+      made->Release = [](OrtExternalSemaphoreHandle* handle) noexcept {
+        control.Log("ReleaseSemaphoreHandle");
+        delete static_cast<ImportedSemaphore*>(handle);
+      };
+      *out = made;
+      return nullptr;
+    };
+    WaitSemaphore = [](OrtExternalResourceImporterImpl*, OrtExternalSemaphoreHandle* semaphore,
+                       OrtSyncStream*, uint64_t value) noexcept -> OrtStatus* {
+      ENTER("WaitSemaphore");
+      const auto reached = *static_cast<uint64_t*>(semaphore->descriptor.native_handle);
+      return reached >= value ? nullptr : api->CreateStatus(ORT_EP_FAIL, "waits forever");
+    };
+    SignalSemaphore = [](OrtExternalResourceImporterImpl*, OrtExternalSemaphoreHandle* semaphore,
+                         OrtSyncStream*, uint64_t value) noexcept -> OrtStatus* {
+      ENTER("SignalSemaphore");
+      *static_cast<uint64_t*>(semaphore->descriptor.native_handle) = value;
+      return nullptr;
+    };
+    Release = [](OrtExternalResourceImporterImpl* self) noexcept {
+      control.Log("ReleaseImporter");
+      delete static_cast<Importer*>(self);
+    };
+  }
+  const OrtEpDevice* const device;
 };
 
 // --- work: y = x * x of floats, as a fused node ---
@@ -213,9 +322,24 @@ struct Profiler : OrtEpProfilerImpl, Counted {
 };
 
 struct Provider : OrtEp, Counted {
-  Provider(OrtKernelRegistry* registered, const OrtSessionOptions* options)
-      : OrtEp{}, kernels(registered), contexts(options) {
+  Provider(OrtKernelRegistry* registered, const OrtSessionOptions* options,
+           const OrtMemoryDevice* values, const OrtLogger* session_logger)
+      : OrtEp{}, kernels(registered), contexts(options), memory(values), logger(session_logger) {
     ort_version_supported = control.api_version;
+    GetDefaultMemoryDevice = [](const OrtEp* self,
+                                const OrtMemoryDevice** out) noexcept -> OrtStatus* {
+      ENTER("GetDefaultMemoryDevice");
+      *out = static_cast<const Provider*>(self)->memory;
+      return nullptr;
+    };
+    if (control.provider_makes_streams) {
+      CreateSyncStreamForDevice = [](OrtEp*, const OrtMemoryDevice*,
+                                     OrtSyncStreamImpl** out) noexcept -> OrtStatus* {
+        ENTER("OrtEp::CreateSyncStreamForDevice");
+        *out = new Stream();
+        return nullptr;
+      };
+    }
     GetName = [](const OrtEp*) noexcept { return kName; };
     OrtEp::GetCapability = &Provider::Claim;
     OrtEp::Compile = [](OrtEp* self, const OrtGraph** graphs, const OrtNode** nodes, size_t count,
@@ -362,8 +486,17 @@ struct Provider : OrtEp, Counted {
     return nullptr;
   }
 
+  // Says something to the session's logger.
+  ~Provider() {
+    api->ReleaseStatus(api->Logger_LogMessage(logger, ORT_LOGGING_LEVEL_WARNING,
+                                              "the mock provider goes", ORT_FILE, __LINE__,
+                                              "~Provider"));
+  }
+
   OrtKernelRegistry* const kernels;
   const ContextSettings contexts;
+  const OrtMemoryDevice* const memory;
+  const OrtLogger* const logger;
 };
 
 // --- the factory ---
@@ -393,20 +526,36 @@ struct Factory : OrtEpFactory {
           api->GetSessionConfigEntry(options, "ep.mockprovider.color", color, &size);
       if (status == nullptr) control.last_option = color;
       api->ReleaseStatus(status);
-      *ep = new Provider(static_cast<Factory*>(self)->kernels, options);
+      for (size_t i = 0; i < count; ++i) {
+        control.ep_arguments.push_back(api->HardwareDevice_Vendor(hardware[i]) + std::string(" ") +
+                                       api->GetKeyValue(metadata[i], "library_path"));
+      }
+      auto* const factory = static_cast<Factory*>(self);
+      *ep = new Provider(factory->kernels, options, factory->DefaultMemory(), logger);
       return nullptr;
     };
     ReleaseEp = [](OrtEpFactory*, OrtEp* ep) {
       control.Log("ReleaseEp");
       delete static_cast<Provider*>(ep);
     };
-    CreateAllocator = [](OrtEpFactory* self, const OrtMemoryInfo* memory, const OrtKeyValuePairs*,
+    CreateAllocator = [](OrtEpFactory* self, const OrtMemoryInfo* memory,
+                         const OrtKeyValuePairs* options,
                          OrtAllocator** out) noexcept -> OrtStatus* {
       ENTER("CreateAllocator");
+      std::string told = options == nullptr ? "null" : "";
+      const char *const *keys = nullptr, *const *values = nullptr;
+      size_t count = 0;
+      if (options != nullptr) api->GetKeyValuePairs(options, &keys, &values, &count);
+      for (size_t i = 0; i < count; ++i) told += keys[i] + std::string("=") + values[i] + ";";
+      {
+        const std::lock_guard lock(control.mutex);
+        control.arena_options = std::move(told);
+      }
       const auto* const factory = static_cast<Factory*>(self);
       *out = new Allocator(control.wrong_memory.empty() ? memory : factory->wrong);
       return nullptr;
     };
+    if (!control.factory_allocates) OrtEpFactory::CreateAllocator = nullptr;
     ReleaseAllocator = [](OrtEpFactory*, OrtAllocator* allocator) {
       control.Log("ReleaseAllocator");
       delete static_cast<Allocator*>(allocator);
@@ -414,6 +563,14 @@ struct Factory : OrtEpFactory {
     CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** out) noexcept -> OrtStatus* {
       ENTER("CreateDataTransfer");
       *out = new Transfer();
+      return nullptr;
+    };
+    CreateExternalResourceImporterForDevice =
+        [](OrtEpFactory*, const OrtEpDevice* device,
+           OrtExternalResourceImporterImpl** out) noexcept -> OrtStatus* {
+      ENTER("CreateExternalResourceImporterForDevice");
+      if (!control.imports) return api->CreateStatus(ORT_NOT_IMPLEMENTED, "imports nothing");
+      *out = new Importer(device);
       return nullptr;
     };
     IsStreamAware = [](const OrtEpFactory*) noexcept { return control.has_streams; };
@@ -449,6 +606,25 @@ struct Factory : OrtEpFactory {
       *out = new Stream();
       return nullptr;
     };
+    if (!control.factory_makes_streams) OrtEpFactory::CreateSyncStreamForDevice = nullptr;
+  }
+
+  const OrtMemoryDevice* DefaultMemory() const {
+    switch (control.default_memory) {
+      case MockMemory::kNone:
+        return nullptr;
+      case MockMemory::kFirst:
+        return ep_api->MemoryInfo_GetMemoryDevice(device);
+      case MockMemory::kSecond:
+        return ep_api->MemoryInfo_GetMemoryDevice(second);
+      case MockMemory::kHost:
+        return ep_api->MemoryInfo_GetMemoryDevice(host);
+      case MockMemory::kConstants:
+        return ep_api->MemoryInfo_GetMemoryDevice(own_constants);
+      case MockMemory::kForeign:
+        return ep_api->MemoryInfo_GetMemoryDevice(wrong);
+    }
+    return nullptr;
   }
 
   OrtStatus* Prepare() {
@@ -462,6 +638,11 @@ struct Factory : OrtEpFactory {
     CHECK_OK(api->CreateMemoryInfo_V2("MockConstants", OrtMemoryInfoDeviceType_GPU, kVendor, 0,
                                       OrtDeviceMemoryType_DEFAULT, 0, OrtReadOnlyAllocator,
                                       &constants));
+    CHECK_OK(api->CreateMemoryInfo_V2("MockSecond", OrtMemoryInfoDeviceType_GPU, kVendor, 1,
+                                      OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &second));
+    CHECK_OK(api->CreateMemoryInfo_V2("MockOwnConstants", OrtMemoryInfoDeviceType_GPU, kVendor, 2,
+                                      OrtDeviceMemoryType_DEFAULT, 0, OrtReadOnlyAllocator,
+                                      &own_constants));
     CHECK_OK(RegisterKernels(&kernels));
     CHECK_OK(MakeCustomOps(&custom_ops));
     return nullptr;
@@ -470,7 +651,7 @@ struct Factory : OrtEpFactory {
   ~Factory() {
     if (kernels != nullptr) ep_api->ReleaseKernelRegistry(kernels);
     if (custom_ops != nullptr) api->ReleaseCustomOpDomain(custom_ops);
-    for (OrtMemoryInfo* const info : {device, host, wrong, constants}) {
+    for (OrtMemoryInfo* const info : {device, host, wrong, constants, second, own_constants}) {
       if (info != nullptr) api->ReleaseMemoryInfo(info);
     }
     if (hardware != nullptr) ep_api->ReleaseHardwareDevice(hardware);
@@ -502,10 +683,12 @@ struct Factory : OrtEpFactory {
     for (size_t i = 0; i < writable && status == nullptr; ++i) {
       status = ep_api->CreateEpDevice(self, paired, nullptr, options, &out[i]);
       if (status == nullptr && control.has_device_memory) {
-        status = ep_api->EpDevice_AddAllocatorInfo(out[i], self->device);
+        const bool is_second = control.has_two_memories && i > 0;
+        status = ep_api->EpDevice_AddAllocatorInfo(out[i], is_second ? self->second : self->device);
       }
       if (status == nullptr && control.has_read_only_memory) {
-        status = ep_api->EpDevice_AddAllocatorInfo(out[i], self->constants);
+        status = ep_api->EpDevice_AddAllocatorInfo(
+            out[i], control.has_own_constants ? self->own_constants : self->constants);
       }
       if (status == nullptr && control.has_host_memory) {
         status = ep_api->EpDevice_AddAllocatorInfo(out[i], self->host);
@@ -517,9 +700,11 @@ struct Factory : OrtEpFactory {
   }
 
   OrtMemoryInfo *device = nullptr, *host = nullptr, *wrong = nullptr, *constants = nullptr;
+  OrtMemoryInfo *second = nullptr, *own_constants = nullptr;
   OrtHardwareDevice* hardware = nullptr;
   OrtKernelRegistry* kernels = nullptr;
   OrtCustomOpDomain* custom_ops = nullptr;
+  std::string registered_name;
 };
 
 OrtStatus* ORT_API_CALL OnEnd(OrtEp*, const TenonSessionEndInfo* info) noexcept {
@@ -558,7 +743,7 @@ extern "C" {
 
 ORT_EXPORT tenon::test::MockControl* GetMockControl() { return &tenon::test::control; }
 
-ORT_EXPORT OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*,
+ORT_EXPORT OrtStatus* CreateEpFactories(const char* name, const OrtApiBase* base, const OrtLogger*,
                                         OrtEpFactory** factories, size_t max_factories,
                                         size_t* num_factories) {
   using namespace tenon::test;  // NOLINT(google-build-using-namespace)
@@ -571,14 +756,21 @@ ORT_EXPORT OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, con
   *num_factories = control.factories;
   for (size_t i = 0; i < std::min(max_factories, control.factories); ++i) {
     auto factory = std::make_unique<Factory>();
+    factory->registered_name = name;
     if (OrtStatus* const failed = factory->Prepare()) return failed;
     factories[i] = factory.release();
+    const std::lock_guard lock(control.mutex);
+    control.registered.emplace_back(name);
   }
   return nullptr;
 }
 
 ORT_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
   using namespace tenon::test;  // NOLINT(google-build-using-namespace)
+  {
+    const std::lock_guard lock(control.mutex);
+    control.released.push_back(static_cast<Factory*>(factory)->registered_name);
+  }
   delete static_cast<Factory*>(factory);
   return Enter("ReleaseEpFactory");
 }

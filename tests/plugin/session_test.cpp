@@ -79,6 +79,40 @@ TEST_F(PluginSessionTest, AProviderThatCannotSayWhatItRunsRunsNothing) {
   }
 }
 
+// PE-37: one piece of hardware and its metadata for each device, the session's options, and its
+// logger, which lives until the provider has gone.
+TEST_F(PluginSessionTest, ProvidersKnowTheirDevicesAndTheirSession) {
+  ASSERT_EQ(Unregister(), "");
+  Mock().devices = 3;
+  ASSERT_EQ(Register(), "");
+  static std::string* logged = nullptr;
+  std::string text;
+  logged = &text;
+  Ort::SessionOptions options = OptionsForMock();
+  options.AddConfigEntry("ep.mockprovider.color", "of this session");
+  options.SetLogId("the session");
+  options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_WARNING);
+  ASSERT_EQ(Outcome(Api().SetUserLoggingFunction(
+                options,
+                [](void*, OrtLoggingLevel, const char*, const char* id, const char*,
+                   const char* message) { *logged += id + std::string(": ") + message + "\n"; },
+                nullptr)),
+            "");
+  {
+    Ort::Session session = Open(SquareModel(), options);
+    options = Ort::SessionOptions(nullptr);
+    ASSERT_EQ(Mock().ep_arguments.size(), 3u);
+    const std::string hardware =
+        Api().HardwareDevice_Vendor(Api().EpDevice_Device(MockDevices()[0]));
+    for (const std::string& argument : Mock().ep_arguments) {
+      EXPECT_EQ(argument, hardware + " " + MOCK_PLUGIN);
+    }
+    EXPECT_EQ(Mock().last_option, "of this session");
+    Run(session, {1});
+  }
+  EXPECT_THAT(text, HasSubstr("the session: the mock provider goes"));
+}
+
 // PE-45: a null compute info.
 TEST_F(PluginSessionTest, EveryFusedNodeMustBeCompiled) {
   Mock().returns_null_infos = true;

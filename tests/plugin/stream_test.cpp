@@ -151,15 +151,135 @@ TEST_F(PluginStreamTest, APluginThatFailsIsReplaced) {
   EXPECT_EQ(Mock().end_reason, 2u) << "REPLACED_BY_FALLBACK";
 }
 
-// PE-111, PE-112: what the mock's factory lacks.
-TEST_F(PluginStreamTest, SaysThatNothingIsImportedAndNothingDrawn) {
-  OrtExternalResourceImporter* importer = nullptr;
-  EXPECT_EQ(Outcome(Api().GetInteropApi()->CreateExternalResourceImporterForDevice(MockDevices()[0],
-                                                                                   &importer)),
-            "");
-  EXPECT_EQ(importer, nullptr);
+// PE-112: what the mock's factory lacks.
+TEST_F(PluginStreamTest, SaysThatNothingIsDrawn) {
   EXPECT_THAT(Outcome(Api().GetInteropApi()->DeinitGraphicsInteropForEpDevice(MockDevices()[0])),
               StartsWith("9: "));
+}
+
+std::string CopyOne(const Ort::Value& from, Ort::Value& into) {
+  const OrtValue* const source[] = {from};
+  OrtValue* const target[] = {into};
+  return Outcome(Api().CopyTensors(Env(), source, target, nullptr, 1));
+}
+
+// PE-96: transfers are asked with all of a device, in the order of their registration; between
+// memories of the CPU nobody is asked.
+TEST_F(PluginStreamTest, TheFirstTransferThatCanCopies) {
+  ASSERT_EQ(Register(MOCK_PLUGIN, "again"), "");
+  std::vector<float> data = {1, 2}, back = {0, 0};
+  const Ort::Value host = TensorOver(data, {2});
+  Ort::Value returned = TensorOver(back, {2});
+  Ort::Value device = OnDevice(2);
+  Mock().logs_can_copy = true;
+  EXPECT_EQ(CopyOne(host, device), "");
+  // 0xBE57 is the mock's vendor.
+  EXPECT_THAT(Mock().can_copies, ElementsAre("0/0/0/0>1/0/48727/0")) << "the first one said yes";
+  Mock().can_copies.clear();
+  EXPECT_EQ(CopyOne(device, returned), "");
+  EXPECT_THAT(Mock().can_copies, ElementsAre("1/0/48727/0>0/0/0/0"));
+  EXPECT_EQ(back, data);
+  Mock().can_copies.clear();
+  back = {0, 0};
+  EXPECT_EQ(CopyOne(host, returned), "");
+  EXPECT_TRUE(Mock().can_copies.empty());
+  EXPECT_EQ(back, data);
+  EXPECT_EQ(Mock().copy_calls, 2);
+  // Memory of another vendor: all are asked, and nobody can.
+  OrtMemoryInfo* foreign = nullptr;
+  ASSERT_EQ(Outcome(Api().CreateMemoryInfo_V2("Foreign", OrtMemoryInfoDeviceType_NPU, 7, 3,
+                                              OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator,
+                                              &foreign)),
+            "");
+  Ort::Value elsewhere =
+      Ort::Value::CreateTensor<float>(foreign, back.data(), 2, std::vector<int64_t>{2}.data(), 1);
+  EXPECT_THAT(CopyOne(host, elsewhere),
+              AllOf(StartsWith("9: "), HasSubstr("Cpu"), HasSubstr("Foreign")));
+  EXPECT_THAT(Mock().can_copies, ElementsAre("0/0/0/0>3/0/7/3", "0/0/0/0>3/0/7/3"));
+  Api().ReleaseMemoryInfo(foreign);
+  // With no plugin at all the CPU still copies.
+  device = Ort::Value(nullptr);
+  ASSERT_EQ(Unregister("again"), "");
+  ASSERT_EQ(Unregister(), "");
+  back = {0, 0};
+  EXPECT_EQ(CopyOne(host, returned), "");
+  EXPECT_EQ(back, data);
+}
+
+// PE-99: what the plugin gets is gone when the call is over, and strings never get there.
+TEST_F(PluginStreamTest, StringsStayOnTheCpu) {
+  Ort::AllocatorWithDefaultOptions cpu;
+  const int64_t size = 2;
+  const auto strings = [&] {
+    return Ort::Value::CreateTensor(cpu, &size, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING);
+  };
+  Ort::Value from = strings(), into = strings();
+  const char* const texts[] = {"a", "a text that is too long for a short string"};
+  from.FillStringTensor(texts, 2);
+  EXPECT_EQ(CopyOne(from, into), "");
+  EXPECT_EQ(into.GetStringTensorElement(1), texts[1]);
+  OrtAllocator* shared = nullptr;
+  const OrtMemoryInfo* const memory =
+      Api().EpDevice_MemoryInfo(MockDevices()[0], OrtDeviceMemoryType_DEFAULT);
+  ASSERT_EQ(Outcome(Api().GetSharedAllocator(Env(), memory, &shared)), "");
+  OrtValue* on_device = nullptr;
+  const std::string made = Outcome(Api().CreateTensorAsOrtValue(
+      shared, &size, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, &on_device));
+  Ort::Value there = made.empty() ? Ort::Value(on_device) : OnDevice(size);
+  EXPECT_THAT(CopyOne(from, there), StartsWith("2: "));
+  EXPECT_THAT(CopyOne(there, into), StartsWith("2: "));
+  EXPECT_EQ(Mock().copy_calls, 0);
+  // The plugin's wrappers are not the caller's values.
+  std::vector<float> data = {1, 2};
+  const Ort::Value host = TensorOver(data, {2});
+  Ort::Value device = OnDevice(2);
+  ASSERT_EQ(CopyOne(host, device), "");
+  ASSERT_EQ(Mock().copied_values.size(), 2u);
+  EXPECT_NE(Mock().copied_values[0], static_cast<const OrtValue*>(host));
+  EXPECT_NE(Mock().copied_values[1], static_cast<const OrtValue*>(device));
+}
+
+// PE-100
+TEST_F(PluginStreamTest, TransfersGoBeforeTheirLibrary) {
+  EXPECT_EQ(Mock().Count("CreateDataTransfer"), 1) << "the environment's";
+  {
+    Ort::Session session = Open(SquareModel(), OptionsForMock());
+    EXPECT_EQ(Mock().Count("CreateDataTransfer"), 2) << "the session's";
+    EXPECT_LT(FirstCall("CreateEp"), FirstCall("Compile"));
+    ASSERT_EQ(Unregister(), "");
+    EXPECT_EQ(Mock().Count("ReleaseTransfer"), 1);
+    EXPECT_EQ(Mock().Count("ReleaseEpFactory"), 0);
+    EXPECT_THAT(Run(session, {3}), ElementsAre(9)) << "by the session's own transfer";
+  }
+  EXPECT_EQ(Mock().Count("ReleaseTransfer"), 2);
+  EXPECT_EQ(Mock().Count("ReleaseEpFactory"), 1);
+  EXPECT_EQ(Mock().calls.back(), "ReleaseEpFactory") << "the library goes last";
+}
+
+// PE-107: the kernel sees its run's stream, and none where there is none.
+TEST_F(PluginStreamTest, KernelsSeeTheirStream) {
+  for (const MockClaims claims : {MockClaims::kFused, MockClaims::kKernels}) {
+    Mock().claims = claims;
+    Ort::Session session = Open(SquareModel(), OptionsForMock());
+    Mock().compute_stream = nullptr;
+    Run(session, {3});
+    EXPECT_NE(Mock().compute_stream, nullptr);
+    OrtSyncStream* stream = nullptr;
+    ASSERT_EQ(Outcome(Api().CreateSyncStreamForEpDevice(MockDevices()[0], nullptr, &stream)), "");
+    Ort::RunOptions options;
+    Api().RunOptionsSetSyncStream(options, stream);
+    std::vector<float> x = {5};
+    const Ort::Value feed = TensorOver(x, {1});
+    const char* const input = "x";
+    const char* const output = "y";
+    session.Run(options, &input, &feed, 1, &output, 1);
+    EXPECT_EQ(Mock().compute_stream, Api().SyncStream_GetHandle(stream)) << "the caller's";
+    Api().ReleaseSyncStream(stream);
+  }
+  Mock().has_streams = false;
+  Ort::Session session = Open(SquareModel(), OptionsForMock());
+  Run(session, {3});
+  EXPECT_EQ(Mock().compute_stream, nullptr);
 }
 
 }  // namespace
