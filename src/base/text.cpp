@@ -58,7 +58,8 @@ std::string DidYouMean(std::string_view name, const std::vector<std::string>& ca
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestName) continue;
     const size_t distance = EditDistance(name, candidate);
-    if (distance < best_distance) {
+    const bool has_a_letter_in_common = distance < std::max(name.size(), candidate.size());
+    if (distance < best_distance && has_a_letter_in_common) {
       best_distance = distance;
       best = &candidate;
     }

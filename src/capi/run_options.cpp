@@ -96,8 +96,14 @@ OrtStatus* AddRunConfigEntry(OrtRunOptions* options, const char* config_key,
     TENON_RETURN_IF_NULL(config_key);
     TENON_RETURN_IF_NULL(config_value);
     if (*config_key == '\0') return InvalidArgument("config_key must not be empty");
-    options->run.info.config.insert_or_assign(config_key, config_value);
-    const bool wants_report = ConfigFlag(options->run.info.config, "tenon.run_report", false);
+    StringMap& config = options->run.info.config;
+    config.insert_or_assign(config_key, config_value);
+    constexpr std::string_view kTimeout = "tenon.run_timeout_ms";
+    if (config_key == kTimeout) {
+      TENON_ASSIGN_OR_RETURN(const size_t timeout, ConfigCount(config, kTimeout, 0));
+      options->run.timeout = std::chrono::milliseconds(timeout);
+    }
+    const bool wants_report = ConfigFlag(config, "tenon.run_report", false);
     options->run.reports = wants_report ? &options->reports : nullptr;
     return OkStatus();
   });

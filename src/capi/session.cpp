@@ -110,7 +110,7 @@ OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
                                   size_t model_data_length, const OrtSessionOptions* options,
                                   OrtSession** out) noexcept {
   return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(model_data);
+    TENON_RETURN_IF_NULL_ARRAY(model_data, model_data_length);
     const std::span bytes(static_cast<const std::byte*>(model_data), model_data_length);
     return MakeSession(env, bytes, options, nullptr, out);
   });
@@ -146,7 +146,7 @@ OrtStatus* CreateSessionFromArrayWithPrepackedWeightsContainer(
     const OrtSessionOptions* options, OrtPrepackedWeightsContainer* container,
     OrtSession** out) noexcept {
   return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(model_data);
+    TENON_RETURN_IF_NULL_ARRAY(model_data, model_data_length);
     const std::span bytes(static_cast<const std::byte*>(model_data), model_data_length);
     return MakeSession(env, bytes, options, container, out);
   });

@@ -283,7 +283,8 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator* allocator,
     TENON_RETURN_IF_NULL(out);
     size_t count = 0;
     TENON_RETURN_IF_ERROR(TakeOrtStatus(GetValueCount(value, &count)));
-    TENON_RETURN_IF_ERROR(CheckIndex(static_cast<size_t>(index), count, "elements"));
+    const Status is_there = CheckIndex(static_cast<size_t>(index), count, "elements");
+    if (!is_there.ok()) return Fail("{}", is_there.message());  // as ONNX Runtime calls it
     const Value& object = *Unwrap(value);
     const Value element = object.kind() == Value::Kind::kSequence
                               ? object.sequence().elements[index]

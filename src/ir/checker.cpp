@@ -6,6 +6,7 @@
 
 #include "ir/node_error.h"
 #include "ir/onnx_fields.h"
+#include "ir/operator_names.h"
 #include "ir/schema.h"
 
 namespace tenon {
@@ -34,11 +35,13 @@ Status CheckValues(const std::vector<ValueId>& values, std::string_view word,
                    std::span<const OpFormal> formals, int32_t least, int32_t most) {
   const auto count = static_cast<int64_t>(values.size());
   if (count < least || static_cast<int64_t>(UsedEntries(values)) > most) {
-    return InvalidGraph("expected {} {}s, got {}", DescribeRange(least, most), word, count);
+    const std::string range = DescribeRange(least, most);
+    return InvalidGraph("expected {} {}{}, got {}", range, word, range == "1" ? "" : "s", count);
   }
   for (size_t i = 0; i < std::min(values.size(), formals.size()); ++i) {
     if (values[i] == ValueId::kNone && formals[i].kind == FormalKind::kSingle) {
-      return InvalidGraph("{} {} ({}) must not be left out", word, i, formals[i].name);
+      return InvalidGraph("expected {} {} ({}), which must not be left out, got none", word, i,
+                          formals[i].name);
     }
   }
   return OkStatus();
@@ -51,8 +54,9 @@ Status CheckAttribute(const Attribute& attribute, const OpSchema& schema) {
   if (known == nullptr) {
     std::vector<std::string> names;
     for (const OpAttribute& candidate : schema.attributes) names.emplace_back(candidate.name);
-    return InvalidGraph("has no attribute '{}'{}", attribute.name,
-                        DidYouMean(attribute.name, names));
+    return InvalidGraph("the operator has no attribute '{}'{}; its attributes are: {}",
+                        attribute.name, DidYouMean(attribute.name, names),
+                        names.empty() ? "none" : JoinNames(names));
   }
   const bool is_typed = attribute.type() != AttributeType::kUndefined;
   if (is_typed && attribute.type() != known->type) {
@@ -76,7 +80,8 @@ Status CheckAgainstSchema(const Node& node, const OpSchema& schema) {
   }
   for (const OpAttribute& attribute : schema.attributes) {
     if (attribute.required && node.FindAttribute(attribute.name) == nullptr) {
-      return InvalidGraph("has no attribute '{}', which is required", attribute.name);
+      return InvalidGraph("expected attribute '{}' of type {}, got none", attribute.name,
+                          AttributeTypeName(attribute.type));
     }
   }
   return OkStatus();
@@ -89,7 +94,7 @@ Status CheckCall(const Node& node, const Function& function) {
   TENON_RETURN_IF_ERROR(CheckValues(node.outputs, "output", {}, 0, outputs));
   for (const std::string& name : function.required_attributes) {
     if (node.FindAttribute(name) == nullptr) {
-      return InvalidGraph("has no attribute '{}', which the function requires", name);
+      return InvalidGraph("expected attribute '{}', which the function requires, got none", name);
     }
   }
   return OkStatus();
@@ -102,13 +107,9 @@ Status UnknownOperator(const Node& node) {
     return InvalidGraph("exists since opset {} of domain '{}'; the model imports opset {}",
                         versions.front().since, DisplayName(node.domain), node.opset);
   }
-  std::vector<std::string> names;
-  for (const OpSchema& schema : AllSchemas()) {
-    const bool is_new = names.empty() || names.back() != schema.name;
-    if (schema.domain == node.domain && is_new) names.emplace_back(schema.name);
-  }
   return InvalidGraph("'{}' is no operator of domain '{}'{}", node.op_type,
-                      DisplayName(node.domain), DidYouMean(node.op_type, names));
+                      DisplayName(node.domain),
+                      DidYouMean(node.op_type, OperatorNames(node.domain)));
 }
 
 // Domain, name and overload.

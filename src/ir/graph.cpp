@@ -315,7 +315,7 @@ Result<std::vector<NodeId>> Graph::TopologicalOrder() const {
   for (const auto& node : nodes_) {
     if (node && missing[Index(node->id)] > 0) stuck.push_back(node->Describe());
   }
-  return InvalidGraph("the graph '{}' has a cycle through or before: {}", name,
+  return InvalidGraph("expected nodes without a cycle, got one through or before: {}",
                       JoinNames(stuck, 5));
 }
 

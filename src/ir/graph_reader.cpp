@@ -73,10 +73,10 @@ void ReadNodeFields(std::string_view bytes, WireErrors& errors, NodeFields& fiel
   if (fields.domain == "ai.onnx") fields.domain = "";
 }
 
-// As Node::Describe() will call the node.
+// As Node::Describe() will call the node, and with its number in any case.
 std::string Describe(const NodeFields& node, size_t index) {
   return node.name.empty() ? Format("{} node #{}", node.op_type, index)
-                           : Format("{} node '{}'", node.op_type, node.name);
+                           : Format("{} node '{}' (#{})", node.op_type, node.name, index);
 }
 
 // In n log n steps: a hostile node may have any number of attributes.

@@ -6,6 +6,7 @@
 #include "ir/node_error.h"
 #include "ir/other_shapes.h"
 #include "ir/output_types.h"
+#include "ir/type_check.h"
 
 namespace tenon {
 namespace {
@@ -69,6 +70,8 @@ class GraphInference {
   // Of a subgraph: the types before the first run, with which every run starts.
   std::vector<ValueType> declared_types_;
   int runs_ = 0;
+  // Whether the node at hand failed because a node of its subgraphs did.
+  bool subgraph_failed_ = false;
 };
 
 class StaticShapeContext final : public ShapeContext {
@@ -214,7 +217,9 @@ Status GraphInference::RunSubgraph(Graph& subgraph, std::vector<ValueType> input
     return InvalidArgument("graph '{}' is nested too deeply to infer its types", subgraph.name);
   }
   inference->BeginAsSubgraph(std::move(inputs));
-  return inference->Run();
+  Status status = inference->Run();
+  subgraph_failed_ = !status.ok();
+  return status;
 }
 
 const Tensor* GraphInference::ConstantOf(ValueId id) const {
@@ -251,10 +256,14 @@ Status GraphInference::InferNode(Node& node) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.has_output(i)) std::swap(declared[i], graph_.value(node.outputs[i]).type);
   }
-  Status status = InferOutputs(node, declared);
+  subgraph_failed_ = false;
+  Status status = CheckTypes(graph_, node);
+  if (status.ok()) status = InferOutputs(node, declared);
   if (status.ok()) status = InferRemainingSubgraphs(node);
   if (status.ok()) status = MergeDeclared(node, std::move(declared));
   if (status.ok()) return status;
+  // A failure inside of a subgraph says what it is about; here it learns where that is.
+  if (subgraph_failed_) return std::move(status).WithContext(DescribeOperator(node));
   return {StatusCode::kInvalidGraph, DescribeFailure(graph_, node, status.message())};
 }
 
@@ -299,9 +308,9 @@ Status GraphInference::MergeDeclared(const Node& node, std::vector<ValueType> de
     Result<ValueType> merged = MergeTypes(type, declared[i]);
     if (merged) {
       type = std::move(*merged);
-    } else if (options_.strict) {
-      return InvalidArgument("output {}: inferred {}, but the model declares {}", i,
-                             type.ToString(), declared[i].ToString());
+    } else if (options_.strict || type.TypeName() != declared[i].TypeName()) {
+      return InvalidArgument("output {}: expected {} as the model declares, got {}", i,
+                             declared[i].ToString(), type.ToString());
     }
     // In a body that runs several times, a value has a new size each time.
     if (outer_ == nullptr) NameUnknownDims(node.outputs[i]);

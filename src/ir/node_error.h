@@ -1,6 +1,7 @@
 // How a failure at a node reads.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,12 +9,27 @@
 
 namespace tenon {
 
-// "MatMul-13 node 'ffn'": the operator with the version that defines it.
+// "MatMul-13 node 'ffn'": the operator with the version that defines it, and its domain before it
+// unless that is ai.onnx. A node without a name is called by its number: "MatMul-13 node #3".
 std::string DescribeOperator(const Node& node);
 
-// `message`, which a shape function or kernel wrote about `node`, with the node in front and with
-// the names of the inputs and outputs it speaks of: "expected input 1 to be ..." becomes
-// "MatMul-13 node 'ffn': expected input 1 'w_up' to be ...".
+// What stands for the name of a node: "ffn", or "#3" if it has none.
+std::string NameOrNumber(const Node& node);
+
+// The name of the attribute that holds the i-th of node.Subgraphs().
+std::string_view SubgraphName(const Node& node, size_t i);
+
+// `message`, which a shape function or kernel wrote about `node`, with the node in front, with the
+// names of the inputs and outputs it speaks of, and with where the node is and what it reads behind
+// it: "expected input 1 to be ..." becomes
+// "MatMul-13 node 'ffn': expected input 1 'w_up' to be ... (node 3 of graph 'main', ai.onnx opset
+// 17; inputs: 'x' tensor(float) [8, 768], 'w_up' tensor(float) [512, 3072])".
 std::string DescribeFailure(const Graph& graph, const Node& node, std::string_view message);
+
+// The same of a kernel that ran on `inputs` (null: left out), without the node in front. `path` is
+// empty, or says where the graph is: "then_branch of If node 'choose'".
+std::string DescribeRunFailure(const Graph& graph, const Node& node,
+                               std::span<const Value* const> inputs, std::string_view path,
+                               std::string_view message);
 
 }  // namespace tenon

@@ -47,7 +47,8 @@ Status BindField(const Node& node, std::string_view name, DataType* into) {
   auto number = static_cast<int64_t>(*into);
   TENON_RETURN_IF_ERROR(BindField(node, name, &number));
   if (number != 0 && !IsDataType(number)) {
-    return InvalidArgument("attribute '{}': {} is no element type", name, number);
+    return InvalidArgument("attribute '{}': expected the number of an element type, got {}", name,
+                           number);
   }
   *into = static_cast<DataType>(number);
   return OkStatus();

@@ -12,7 +12,7 @@ namespace {
 // Range-11: start, start + delta, ... up to but without limit.
 template <class T>
 Result<int64_t> CountOf(T start, T limit, T delta) {
-  if (delta == T(0)) return InvalidArgument("input 2: expected a step other than 0");
+  if (delta == T(0)) return InvalidArgument("input 2: expected a step other than 0, got 0");
   if constexpr (std::is_integral_v<T>) {
     if (delta > 0 ? start >= limit : start <= limit) return 0;
     // Differences as unsigned: they may exceed T.

@@ -146,8 +146,8 @@ Status SqueezeTo(std::optional<std::vector<int64_t>> axes, ShapeContext& context
     if (!removed[i]) {
       output.Append(input[i]);
     } else if (input[i].is_number() && !(input[i] == Dim(1))) {
-      return InvalidArgument("axis {} has size {}; only axes of size 1 can be squeezed", i,
-                             input[i]);
+      return InvalidArgument("expected size 1 at axis {}, which is removed, got {} in {}", i,
+                             input[i], input);
     }
   }
   if (auto dims = context.KnownDims(0)) context.SetOutputDims(0, std::move(*dims));

@@ -71,7 +71,7 @@ Status InferRanges(const SliceRequest& request, ShapeContext& context) {
     const Dim start = request.starts[i];
     const Dim end = request.ends[i];
     const int64_t step = request.steps[i];
-    if (step == 0) return InvalidArgument("step 0 of axis {}", axis);
+    if (step == 0) return InvalidArgument("expected a step other than 0 for axis {}, got 0", axis);
     if (!start.is_number() || !end.is_number() || !shape[axis].is_number()) {
       elements.reset();
       shape[axis] = SymbolicSize(start, end, step, shape[axis]);

@@ -337,7 +337,7 @@ Status Executor::TakeOutputs(const RunScope& scope, const Region& region, Frame&
     if (!frame.value(slot).has_value()) return Fail("output '{}' was not produced", NameOf(slot));
     // The caller of a session may keep and change what it gets, so it gets memory that nobody else
     // refers to. Control flow and parts share what is no constant.
-    const bool may_share = scope.depth > 0 || (!is_whole && !plan_.IsConstant(slot));
+    const bool may_share = scope.place != nullptr || (!is_whole && !plan_.IsConstant(slot));
     TENON_RETURN_IF_ERROR(
         TakeOutput(scope, frame, slot, WantedMemory(scope, i, fetches[i]), may_share, fetches[i]));
   }

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "ir/extraction.h"
+#include "ir/node_error.h"
+#include "ir/operator_names.h"
 #include "ir/schema.h"
-#include "runtime/plan.h"
 
 namespace tenon {
 namespace {
@@ -48,18 +49,17 @@ std::vector<NodeLabel> LabelsOf(const Graph& graph) {
   return labels;
 }
 
-std::string WhyNobody(const Graph& graph, const Node& node) {
+std::string WhyNobody(const Node& node) {
   const std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
   if (node.schema == nullptr) {
-    return Format("operator {} of domain '{}' is not known at opset {}", node.op_type, domain,
-                  node.opset);
+    if (const auto versions = SchemasOf(node.domain, node.op_type); !versions.empty()) {
+      return Format("the operator exists since opset {} of domain '{}'; the model imports opset {}",
+                    versions.front().since, domain, node.opset);
+    }
+    return Format("'{}' is no operator of domain '{}' at opset {}{}", node.op_type, domain,
+                  node.opset, DidYouMean(node.op_type, OperatorNames(node.domain)));
   }
-  std::string types;
-  for (const ValueId input : node.inputs) {
-    if (!types.empty()) types += ", ";
-    types += input == ValueId::kNone ? "none" : graph.value(input).type.TypeName();
-  }
-  return Format("no provider has a kernel for inputs ({})", types);
+  return "no provider has a kernel for inputs of these types";
 }
 
 }  // namespace
@@ -156,7 +156,7 @@ Status CheckAllAssigned(const Graph& graph) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (node == nullptr) continue;
     if (node->provider < 0) {
-      return NotImplemented("{}: {}", DescribeWithVersion(*node), WhyNobody(graph, *node));
+      return NotImplemented("{}", DescribeFailure(graph, *node, WhyNobody(*node)));
     }
     for (const Graph* subgraph : node->Subgraphs()) {
       TENON_RETURN_IF_ERROR(CheckAllAssigned(*subgraph));

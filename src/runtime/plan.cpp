@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/schema.h"
+#include "ir/node_error.h"
 #include "runtime/copy_kernel.h"
 #include "runtime/executor.h"
 #include "runtime/shared_weights.h"
@@ -160,7 +160,8 @@ class PlanBuilder {
     Result<std::unique_ptr<Kernel>> kernel = MakeKernel(node, info);
     if (!kernel) {
       NoteFailed(node);
-      return Failure(std::move(kernel.error()).WithContext(DescribeWithVersion(node)));
+      const Status& status = kernel.error();
+      return Failure(Status(status.code(), DescribeFailure(graph_, node, status.message())));
     }
     for (const size_t input : info.released_constants) ++packed_reads_[node.inputs[input]];
     Prepared prepared{&node, std::move(*kernel), {}};
@@ -429,14 +430,6 @@ Result<Slot> Plan::FindSlot(std::string_view name) const {
 
 Result<Plan> BuildPlan(Graph& graph, const PlanParts& parts) {
   return PlanBuilder(graph, parts).Build();
-}
-
-std::string DescribeWithVersion(const Node& node) {
-  const std::string name =
-      node.name.empty() ? Format("#{}", Index(node.id)) : Format("'{}'", node.name);
-  const int32_t since = node.schema ? node.schema->since : node.opset;
-  const std::string domain = node.domain.empty() ? "" : node.domain + ".";
-  return Format("{}{}-{} node {}", domain, node.op_type, since, name);
 }
 
 }  // namespace tenon

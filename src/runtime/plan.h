@@ -131,7 +131,4 @@ struct PlanParts {
 // finds wrong, with the node in front.
 Result<Plan> BuildPlan(Graph& graph, const PlanParts& parts);
 
-// "Softmax-13 node 'head/probs'": how failures of this node begin.
-std::string DescribeWithVersion(const Node& node);
-
 }  // namespace tenon

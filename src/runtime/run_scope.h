@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -13,20 +14,32 @@
 
 namespace tenon {
 
+struct Node;
 class Profiler;
 class RunMeter;
 class StreamSet;
+
+// A subgraph that runs inside of another graph.
+struct SubgraphPlace {
+  const Node* node = nullptr;            // holds the subgraph
+  size_t index = 0;                      // of the node's subgraphs
+  const SubgraphPlace* outer = nullptr;  // of the graph that holds the node; null: the main graph
+
+  // "then_branch of If node 'choose' in body of Loop node 'repeat'".
+  std::string ToString() const;
+};
 
 struct RunScope {
   ThreadPool* threads = nullptr;
   // The run ends with an error soon after this becomes true; may be null.
   const std::atomic<bool>* terminate = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::chrono::milliseconds timeout{};  // that led to the deadline
   // Where the caller wants fetches that it gives no tensor for, one per fetch; null entries, and
   // all if it is empty: the CPU's memory.
   std::span<const MemoryInfo* const> fetch_memory;
-  // Depth of control flow around the plan.
-  int depth = 0;
+  // Where the graph that runs is; null: it is the main graph.
+  const SubgraphPlace* place = nullptr;
   // The streams of the run; null: those of the outermost plan's frame.
   StreamSet* streams = nullptr;
 
@@ -40,8 +53,8 @@ struct RunScope {
   // Learns which node failed; may be null.
   FailedNode* failed = nullptr;
 
-  // Ok while the run may go on.
-  Status CheckStop() const;
+  // Ok while the run may go on with `next`, which the error names.
+  Status CheckStop(const Node& next) const;
 };
 
 }  // namespace tenon

@@ -372,12 +372,17 @@ Status Session::RunCall(Call& call, const RunOptions& options,
 }
 
 Status Session::CheckNothingMissing(const Call& call) const {
-  std::vector<std::string> missing;
+  std::vector<std::string> missing, given;
+  const auto quoted = [&](size_t input) { return Format("'{}'", graph_inputs_[input].name); };
   for (size_t i = 0; i < graph_inputs_.size(); ++i) {
-    if (!call.feeds[i].has_value() && is_required_[i]) missing.push_back(graph_inputs_[i].name);
+    if (!call.feeds[i].has_value() && is_required_[i]) missing.push_back(quoted(i));
   }
   if (missing.empty()) return OkStatus();
-  return InvalidArgument("Missing required inputs: {}", JoinNames(missing));
+  for (size_t i = 0; i < graph_inputs_.size(); ++i) {
+    if (call.feeds[i].has_value()) given.push_back(quoted(i));
+  }
+  return Fail("Required inputs ([{}]) are missing from input feed ([{}]).", JoinNames(missing),
+              JoinNames(given));
 }
 
 // The profiler that records a run: the session's, or one that the run asks for. May be null.
@@ -427,7 +432,10 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
     scope.failed = &attempt->failed;
     if (attempt->trace_start) span.set_start(*attempt->trace_start);
   }
-  if (options.timeout) scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
+  if (options.timeout) {
+    scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
+    scope.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*options.timeout);
+  }
   const bool synchronize =
       !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
   ExecutionState state(*executor_);

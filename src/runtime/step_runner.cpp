@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/exception_barrier.h"
+#include "ir/node_error.h"
 #include "runtime/executor.h"
 #include "runtime/run_meter.h"
 #include "runtime/step_trace.h"
@@ -13,11 +14,13 @@
 namespace tenon {
 namespace {
 
-Status NodeFailure(const Node& node, Status status) {
-  std::string text =
-      Format("Non-zero status code returned while running {} node. Name:'{}' Status Message: {}",
-             node.op_type, node.name, status.message());
-  return Status(status.code(), std::move(text));
+// Why there was no memory, where a limit is the reason; "" elsewhere.
+std::string DescribeLimit(const Plan& plan, const Status& status) {
+  if (!status.message().starts_with("out of memory")) return "";
+  const AllocatorStats stats = plan.locations.front().allocator->Stats();
+  if (stats.bytes_limit == 0) return "";
+  return Format("; session.memory_limit is {} bytes, of which {} are in use", stats.bytes_limit,
+                stats.bytes_in_use);
 }
 
 // Deterministic kernels without subgraphs give what their inputs say.
@@ -30,26 +33,41 @@ class Runner final : public SubgraphRunner {
  public:
   Runner(const RunScope& scope, Frame& frame) : scope_(scope), frame_(frame) {
     scope_.fetch_memory = {};
-    ++scope_.depth;
+    scope_.place = &place_;
+    place_.outer = scope.place;
   }
 
   // Further runs are of this subgraph, with one frame.
-  void Begin(Executor& executor, const std::vector<Slot>& captures) {
+  void Begin(const Step& step, size_t subgraph) {
+    Executor& executor = *step.subgraphs[subgraph];
+    place_.node = step.node;
+    place_.index = subgraph;
     if (executor_ != &executor) state_.emplace(executor);
     executor_ = &executor;
-    captures_ = &captures;
+    captures_ = &step.captures[subgraph];
   }
 
   Status Run(std::span<Value> inputs, std::vector<Value>& outputs) override {
-    TENON_RETURN_IF_ERROR(scope_.CheckStop());  // the subgraph may have no steps at all
+    Status status = RunBody(inputs, outputs);
+    has_failed_ = !status.ok();
+    return status;
+  }
+
+  // Whether the last run failed, so that its error says where.
+  bool has_failed() const { return has_failed_; }
+
+ private:
+  Status RunBody(std::span<Value> inputs, std::vector<Value>& outputs) {
+    TENON_RETURN_IF_ERROR(scope_.CheckStop(*place_.node));  // the subgraph may have no steps
     feeds_.assign(std::make_move_iterator(inputs.begin()), std::make_move_iterator(inputs.end()));
     for (const Slot slot : *captures_) feeds_.push_back(frame_.value(slot));
     outputs.resize(executor_->plan().outputs.size());
     return executor_->RunBody(scope_, *state_, feeds_, outputs);
   }
 
- private:
   RunScope scope_;
+  SubgraphPlace place_;
+  bool has_failed_ = false;
   Frame& frame_;
   Executor* executor_ = nullptr;
   const std::vector<Slot>* captures_ = nullptr;
@@ -94,9 +112,11 @@ class StepContext final : public KernelContext {
 
   SubgraphRunner& Subgraph(size_t i) override {
     if (!runner_) runner_.emplace(scope_, frame_);
-    runner_->Begin(*step_.subgraphs[i], step_.captures[i]);
+    runner_->Begin(step_, i);
     return *runner_;
   }
+
+  bool subgraph_failed() const { return runner_ && runner_->has_failed(); }
 
  private:
   const Plan& plan_;
@@ -116,12 +136,18 @@ void RecordShape(const Value& value, SlotRecord& slot) {
 
 }  // namespace
 
-Status RunScope::CheckStop() const {
+std::string SubgraphPlace::ToString() const {
+  const std::string text = Format("{} of {}", SubgraphName(*node, index), node->Describe());
+  return outer == nullptr ? text : Format("{} in {}", text, outer->ToString());
+}
+
+Status RunScope::CheckStop(const Node& next) const {
   if (terminate && terminate->load(std::memory_order_relaxed)) {
     return Fail("Exiting due to terminate flag being set to true.");
   }
   if (deadline && std::chrono::steady_clock::now() > *deadline) {
-    return Fail("the run passed its deadline");
+    return Fail("the run passed its deadline of {} ms before {}", timeout.count(),
+                DescribeOperator(next));
   }
   return OkStatus();
 }
@@ -144,6 +170,7 @@ Status StepRunner::RunKernel(const Step& step, Stream* stream) {
   Status status =
       CatchExceptions([&] { return step.kernel->Run(context); }, StatusCode::kRuntimeException);
   if (status.ok() && step.drains) status = WaitFor(*stream, nullptr);
+  failed_inside_ = !status.ok() && context.subgraph_failed();
   return status;
 }
 
@@ -154,9 +181,17 @@ Status StepRunner::Failed(const Step& step, Status status) {
       failed->node = step.node->name;
       failed->op_type = step.node->op_type;
     }
-    if (scope_.depth == 0) failed->step = static_cast<uint32_t>(&step - plan_.steps.data());
+    if (scope_.place == nullptr) failed->step = static_cast<uint32_t>(&step - plan_.steps.data());
   }
-  return NodeFailure(*step.node, std::move(status));
+  if (failed_inside_) return status;
+  const Node& node = *step.node;
+  const std::string path = scope_.place == nullptr ? "" : scope_.place->ToString();
+  const std::string text = DescribeRunFailure(*plan_.graph, node, frame_.InputsOf(step), path,
+                                              status.message() + DescribeLimit(plan_, status));
+  return Status(
+      status.code(),
+      Format("Non-zero status code returned while running {} node. Name:'{}' Status Message: {}",
+             node.op_type, NameOrNumber(node), text));
 }
 
 Status StepRunner::RunStep(const Step& step) {
@@ -187,8 +222,8 @@ Status StepRunner::RunWatched(const Step& step) {
 Status StepRunner::RunPlanned() {
   const MemoryPlan& memory = *frame_.memory();
   for (const uint32_t index : memory.steps) {
-    TENON_RETURN_IF_ERROR(scope_.CheckStop());
     const Step& step = plan_.steps[index];
+    TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
     if (memory.is_bound[index]) {
       TENON_RETURN_IF_ERROR(RunStep(step));
       continue;
@@ -220,7 +255,7 @@ Status StepRunner::RunRecorded(RunRecord& record) {
   for (const Slot slot : region_.fetches) is_fetched[static_cast<size_t>(slot)] = true;
   for (const uint32_t index : region_.steps) {
     const Step& step = plan_.steps[index];
-    TENON_RETURN_IF_ERROR(scope_.CheckStop());
+    TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
     TENON_RETURN_IF_ERROR(RunUnboundStep(step));
     RecordStep(step, record);
     for (const Slot slot : plan_.ReleasesOf(step)) {

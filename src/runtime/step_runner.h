@@ -10,7 +10,8 @@
 namespace tenon {
 
 // Serves one run of one region. Errors of a step read "Non-zero status code returned while running
-// <op> node. Name:'<node>' Status Message: <text>".
+// <op> node. Name:'<node>' Status Message: <text> (<where the node is and what it read>)", once: a
+// failure in a subgraph names the node in there.
 class StepRunner {
  public:
   // `scope.streams` is set.
@@ -46,6 +47,8 @@ class StepRunner {
   const RunScope& scope_;
   Frame& frame_;
   const bool is_watched_;
+  // Whether the last kernel failed because a node of its subgraph did.
+  bool failed_inside_ = false;
 };
 
 }  // namespace tenon

@@ -158,7 +158,7 @@ TEST(SessionTest, NullArgumentsAreNamed) {
               AllOf(StartsWith("2: "), HasSubstr("env")));
   EXPECT_THAT(Outcome(api.CreateSession(Env(), nullptr, options, &out)), HasSubstr("model_path"));
   EXPECT_THAT(Outcome(api.CreateSession(Env(), "x", options, nullptr)), HasSubstr("out"));
-  EXPECT_THAT(Outcome(api.CreateSessionFromArray(Env(), nullptr, 0, options, &out)),
+  EXPECT_THAT(Outcome(api.CreateSessionFromArray(Env(), nullptr, 1, options, &out)),
               HasSubstr("model_data"));
   EXPECT_EQ(out, nullptr);
   // Options alone may be left out.

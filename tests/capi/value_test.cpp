@@ -179,7 +179,7 @@ TEST(ValueTest, SequencesGiveCopiesOfTheirElements) {
   }
   EXPECT_EQ(allocator.blocks, 0);
   EXPECT_THAT(ErrorOf([&] { sequence.GetValue(2, &allocator); }), HasSubstr("2 elements"));
-  EXPECT_THAT(ErrorOf([&] { sequence.GetValue(-1, &allocator); }), StartsWith("2: "));
+  EXPECT_THAT(ErrorOf([&] { sequence.GetValue(-1, &allocator); }), StartsWith("1: "));
 }
 
 TEST(ValueTest, MapsHaveKeysAndValues) {

@@ -90,7 +90,8 @@ TEST(GatherConstantsTest, RefusesConstantsWithoutValue) {
   const auto result = GatherConstants(*b.graph);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message(),
-            "Constant-19 node 'Constant0': expected one attribute with the value, got 0");
+            "Constant-19 node 'Constant0': expected one attribute with the value, got 0 "
+            "(node 0 of graph '', ai.onnx opset 20)");
 }
 
 TEST(CommonSubexpressionsTest, JoinsEqualNodesAndTheirUsers) {

@@ -25,7 +25,7 @@ TEST(RangeTest, CountsUpAndDown) {
 }
 
 TEST(RangeTest, RefusesRangesWithoutEnd) {
-  EXPECT_EQ(ErrorOf(RangeCall<int64_t>(0, 1, 0)), "input 2: expected a step other than 0");
+  EXPECT_EQ(ErrorOf(RangeCall<int64_t>(0, 1, 0)), "input 2: expected a step other than 0, got 0");
   EXPECT_NE(ErrorOf(RangeCall<int64_t>(INT64_MIN, INT64_MAX, 1)), "no error");
   EXPECT_NE(ErrorOf(RangeCall<float>(0, INFINITY, 1)), "no error");
   EXPECT_NE(ErrorOf(RangeCall<float>(0, 1, NAN)), "no error");

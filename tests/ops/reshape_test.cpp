@@ -70,7 +70,7 @@ TEST(SqueezeTest, RemovesAxesOfSizeOne) {
                 .shape(),
             Shape({3, 1}));
   EXPECT_EQ(RunOp({"Squeeze", 13, {x, Ints({1})}}).error().message(),
-            "axis 1 has size 3; only axes of size 1 can be squeezed");
+            "expected size 1 at axis 1, which is removed, got 3 in [2, 3]");
 }
 
 TEST(UnsqueezeTest, InsertsAxes) {

@@ -71,7 +71,7 @@ TEST(SliceTest, RefusesBadAxesAndSteps) {
     return ErrorOf({"Slice", 13, {x, Ints({0}), Ints({1}), std::move(axes), std::move(steps)}});
   };
   EXPECT_EQ(error(Ints({2}), Ints({1})), "expected axis in [-2, 1] for rank 2, got 2");
-  EXPECT_EQ(error(Ints({0}), Ints({0})), "step 0 of axis 0");
+  EXPECT_EQ(error(Ints({0}), Ints({0})), "expected a step other than 0 for axis 0, got 0");
   EXPECT_EQ(error(Ints({0}), Ints({1, 1})),
             "expected as many starts, ends, axes and steps, got 1, 1, 1, 2");
   EXPECT_EQ(ErrorOf({"Slice", 13, {x, Ints({0, 0}), Ints({1, 1}), Ints({1, -1})}}),

@@ -212,9 +212,10 @@ TEST_F(DeviceTest, AProviderWithoutStreamsToGiveFailsTheRun) {
   const Value x = Row({1});
   const Status status = session_->Run({}, {&in, 1}, {&x, 1}, {&out, 1}, fetches);
   EXPECT_EQ(status.code(), StatusCode::kEpFail);
-  EXPECT_EQ(status.message(),
-            "Non-zero status code returned while running Scale node. Name:'node_a' Status Message: "
-            "no more streams");
+  EXPECT_EQ(
+      status.message(),
+      "Non-zero status code returned while running Scale node. Name:'node_a' Status Message: "
+      "no more streams (node 0 of graph 'graph', test opset 1; inputs: 'x' tensor(float) [1])");
 }
 
 TEST_F(DeviceTest, ValuesThatOutliveTheSessionKeepTheirMemory) {

@@ -311,10 +311,12 @@ TEST_F(FallbackTest, WarnsOnce) {
   ASSERT_TRUE(Run(*session).ok());
   ASSERT_EQ(messages_.size(), 1u);
   EXPECT_EQ(messages_[0].first, Severity::kWarning);
-  EXPECT_EQ(messages_[0].second,
-            "ProbeExecutionProvider failed at Add node 'node_a' (code 11): Non-zero status code "
-            "returned while running Add node. Name:'node_a' Status Message: the probe was told to "
-            "fail in run; the session goes on with CPUExecutionProvider");
+  EXPECT_EQ(
+      messages_[0].second,
+      "ProbeExecutionProvider failed at Add node 'node_a' (code 11): Non-zero status code "
+      "returned while running Add node. Name:'node_a' Status Message: the probe was told to "
+      "fail in run (node 0 of graph 'graph', ai.onnx opset 14; inputs: 'x' tensor(float) [2], "
+      "'x' tensor(float) [2]); the session goes on with CPUExecutionProvider");
 }
 
 std::vector<Json> EventsNamed(const std::string& path, const std::string& name) {

@@ -152,7 +152,8 @@ TEST_F(LifecycleTest, EndsAreToldWhenAKernelThrows) {
   // TX-28: the format of every kernel failure
   EXPECT_EQ(status.message(),
             "Non-zero status code returned while running Throw node. Name:'node_y' Status Message: "
-            "thrown by a kernel");
+            "thrown by a kernel (node 0 of graph 'graph', test opset 1; inputs: 'x' tensor(float) "
+            "[2])");
   EXPECT_EQ(probe_.calls, (Calls{"A.start", "B.start", "C.start", "A.end", "B.end", "C.end"}));
 }
 

@@ -168,7 +168,7 @@ TEST_F(SessionTest, AFailureNamesTheNodeAndTheSessionStaysUsable) {
     EXPECT_EQ(
         status.message(),
         "Non-zero status code returned while running Fail node. Name:'node_w' Status Message: "
-        "wanted to");
+        "wanted to (node 1 of graph 'graph', test opset 1; inputs: 'z' tensor(float) [1])");
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   }
 }
@@ -184,7 +184,8 @@ TEST_F(SessionTest, WrongFeedsAreNamed) {
     std::vector<Value> fetches;
     return Run(names, feeds, {output}, fetches).message();
   };
-  EXPECT_EQ(message({"x"}, {x}), "Missing required inputs: input_z");
+  EXPECT_EQ(message({"x"}, {x}),
+            "Required inputs (['input_z']) are missing from input feed (['x']).");
   EXPECT_EQ(message({"x", "input_y"}, {x, Row({1})}),
             "Invalid input name: 'input_y' (did you mean 'input_z'?); the model's inputs are: x, "
             "input_z");
@@ -223,8 +224,10 @@ TEST_F(SessionTest, AnUnknownOperatorIsNamedWhenTheSessionIsMade) {
   const auto session = MakeSession(environment_, b.Build());
   ASSERT_FALSE(session);
   EXPECT_EQ(session.error().code(), StatusCode::kNotImplemented);
-  EXPECT_EQ(session.error().message(),
-            "test.Quux-1 node 'node_y': operator Quux of domain 'test' is not known at opset 1");
+  EXPECT_EQ(
+      session.error().message(),
+      "test.Quux-1 node 'node_y': 'Quux' is no operator of domain 'test' at opset 1 (node 0 of "
+      "graph 'graph', test opset 1; inputs: 'x' tensor(float) [n])");
 }
 
 TEST_F(SessionTest, ARunEndsWhenItIsTold) {
@@ -251,7 +254,8 @@ TEST_F(SessionTest, ARunPastItsTimeoutEnds) {
   RunOptions options;
   options.timeout = std::chrono::nanoseconds(-1);
   std::vector<Value> y;
-  EXPECT_EQ(Run({"x"}, {Row({1})}, {"y"}, y, options).message(), "the run passed its deadline");
+  EXPECT_EQ(Run({"x"}, {Row({1})}, {"y"}, y, options).message(),
+            "the run passed its deadline of 0 ms before test.Scale-1 node 'node_y'");
   options.timeout = std::chrono::hours(1);
   EXPECT_TRUE(Run({"x"}, {Row({1})}, {"y"}, y, options).ok());
 }
@@ -270,7 +274,9 @@ TEST_F(SessionTest, KeepsToItsMemoryLimit) {
     const Status status = Run({"x"}, {Row(Floats(100000, 1.0f))}, {"y"}, y);
     EXPECT_EQ(status.message(),
               "Non-zero status code returned while running Scale node. Name:'node_a' Status "
-              "Message: out of memory: 400000 bytes for a float tensor of shape [100000]");
+              "Message: out of memory: 400000 bytes for a float tensor of shape [100000]; "
+              "session.memory_limit is 100000 bytes, of which 0 are in use (node 0 of graph "
+              "'graph', test opset 1; inputs: 'x' tensor(float) [100000])");
   }
   ModelBuilder wrong;
   wrong.Input("x", {n}).Node("Scale", {"x"}, {"y"}).Output("y");

@@ -1,0 +1,90 @@
+#include "ir/type_check.h"
+
+#include <algorithm>
+
+#include "ir/schema.h"
+
+namespace tenon {
+namespace {
+
+bool IsKnown(const ValueType& type) {
+  const bool has_elements =
+      type.kind == Value::Kind::kTensor || type.kind == Value::Kind::kSparseTensor;
+  return has_elements && type.element_type != DataType::kUndefined;
+}
+
+// The formal of the i-th input; null if the schema has none.
+const OpFormal* FormalOf(const OpSchema& schema, size_t i) {
+  if (schema.inputs.empty()) return nullptr;
+  if (i < schema.inputs.size()) return &schema.inputs[i];
+  const OpFormal& last = schema.inputs.back();
+  return last.kind == FormalKind::kVariadic ? &last : nullptr;
+}
+
+bool Takes(const OpSchema& schema, size_t i, const ValueType& type) {
+  const OpFormal* const formal = FormalOf(schema, i);
+  if (formal == nullptr) return true;
+  const OpTypeConstraint* const constraint = schema.FindConstraint(formal->type);
+  if (constraint == nullptr) return formal->type == type.TypeName();
+  return (type.is_tensor() ? constraint->tensors : constraint->sparse_tensors)
+      .Contains(type.element_type);
+}
+
+bool TakesNowOrLater(const OpSchema& schema, size_t i, const ValueType& type) {
+  const std::span<const OpSchema> versions = SchemasOf(schema.domain, schema.name);
+  return std::any_of(versions.begin(), versions.end(), [&](const OpSchema& version) {
+    return version.since >= schema.since && Takes(version, i, type);
+  });
+}
+
+// "tensor(float), tensor(double)"
+std::string TypesOf(const OpSchema& schema, const OpFormal& formal) {
+  const OpTypeConstraint* const constraint = schema.FindConstraint(formal.type);
+  if (constraint == nullptr) return std::string(formal.type);
+  std::vector<std::string> names;
+  for (int number = 1; number < 64; ++number) {
+    const auto type = static_cast<DataType>(number);
+    if (constraint->tensors.Contains(type)) names.push_back(ValueType::Tensor(type).TypeName());
+  }
+  return JoinNames(names, 16);
+}
+
+// The first known input that shares the type constraint of input `i`; `i` if there is none before.
+size_t FirstOfConstraint(const Graph& graph, const Node& node, size_t i) {
+  const OpFormal& formal = *FormalOf(*node.schema, i);
+  if (formal.kind == FormalKind::kVariadic && !formal.homogeneous) return i;
+  if (node.schema->FindConstraint(formal.type) == nullptr) return i;
+  for (size_t k = 0; k < i; ++k) {
+    const OpFormal* const other = FormalOf(*node.schema, k);
+    if (other != nullptr && other->type == formal.type && node.has_input(k) &&
+        IsKnown(graph.value(node.inputs[k]).type)) {
+      return k;
+    }
+  }
+  return i;
+}
+
+}  // namespace
+
+Status CheckTypes(const Graph& graph, const Node& node) {
+  const bool is_of_onnx = node.domain.empty() || node.domain == "ai.onnx.ml";
+  if (node.schema == nullptr || !is_of_onnx) return OkStatus();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.has_input(i) || FormalOf(*node.schema, i) == nullptr) continue;
+    const ValueType& type = graph.value(node.inputs[i]).type;
+    if (!IsKnown(type)) continue;
+    if (!TakesNowOrLater(*node.schema, i, type)) {
+      return InvalidGraph("input {}: expected one of {}, got {}", i,
+                          TypesOf(*node.schema, *FormalOf(*node.schema, i)), type.TypeName());
+    }
+    const size_t first = FirstOfConstraint(graph, node, i);
+    const ValueType& other = graph.value(node.inputs[first]).type;
+    if (other.TypeName() != type.TypeName()) {
+      return InvalidGraph("input {}: expected {} as input {}, got {}", i, other.TypeName(), first,
+                          type.TypeName());
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace tenon
