@@ -24,8 +24,8 @@ HEAD = """# The C interface, slot by slot
 
 `include/onnxruntime_c_api.h` declares the tables; what a slot does is said there. This page is
 written by `./dev document`: it runs every test of the interface and notes the slots that it
-calls. Not noted is what plugin libraries, custom operators and other processes call: the Python
-tests, onnxruntime-node, the transcripts.
+calls, or that a plugin or a custom operator of a test calls. Not noted is what other processes
+call: the Python tests, onnxruntime-node, the transcripts.
 
 """
 

@@ -5,6 +5,8 @@
 // and no argument is touched, whatever the signature.
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -50,30 +52,23 @@ namespace {
 
 static_assert(kTables * kSlots == 2560);
 
-// A table whose slots note that they were called. Its first `known` slots are those of `real`.
-const void* Recorded(size_t table, const void* real, size_t known) {
-  static void* tables[kTables][kSlots];
-  if (real == nullptr) return nullptr;
-  for (size_t i = 0; i < known; ++i) {
-    const size_t index = table * kSlots + i;
-    recorder_real[index] = static_cast<void* const*>(real)[i];
-    tables[table][i] = const_cast<char*>(recorder_thunks + index * kThunkBytes);
+// Has the slots of `table` note that they were called, for whoever calls them: the client, a plugin
+// or a library of custom operators.
+void Record(size_t table, const void* slots, size_t bytes) {
+  if (slots == nullptr) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(slots) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(slots) + bytes;
+  if (mprotect(reinterpret_cast<void*>(first), end - first, PROT_READ | PROT_WRITE) != 0) {
+    std::perror("mprotect");
+    std::abort();
   }
-  return tables[table];
-}
-
-const OrtApi* real_api = nullptr;
-
-// The slots that give other tables, by number in OrtApi.
-template <size_t kTable, class Table, auto kSlot>
-const Table* Give() noexcept {
-  return static_cast<const Table*>(
-      Recorded(kTable, (real_api->*kSlot)(), sizeof(Table) / sizeof(void*)));
-}
-
-template <class Function>
-void Replace(void* table, size_t offset, Function* function) {
-  *reinterpret_cast<void**>(static_cast<char*>(table) + offset) = reinterpret_cast<void*>(function);
+  void** const functions = static_cast<void**>(const_cast<void*>(slots));
+  for (size_t i = 0; i < bytes / sizeof(void*); ++i) {
+    const size_t index = table * kSlots + i;
+    recorder_real[index] = functions[i];
+    functions[i] = const_cast<char*>(recorder_thunks + index * kThunkBytes);
+  }
 }
 
 void Write() {
@@ -86,29 +81,22 @@ void Write() {
   std::fclose(file);
 }
 
-template <size_t kTable, class Table, auto kSlot, size_t kOffset>
-const Table* Noted() noexcept {
-  recorder_called[kOffset / sizeof(void*)] = 1;
-  return Give<kTable, Table, kSlot>();
-}
-
 const OrtApi* GetApi(uint32_t version) noexcept {
   using GetBase = const OrtApiBase*();
   static auto* const base = reinterpret_cast<GetBase*>(dlsym(RTLD_NEXT, "OrtGetApiBase"))();
-  static const int registered = std::atexit(&Write);
-  (void)registered;
-  real_api = base->GetApi(version);
-  if (real_api == nullptr) return nullptr;
-  void* const table = const_cast<void*>(Recorded(0, real_api, sizeof(OrtApi) / sizeof(void*)));
-#define GIVE(number, Table, Slot)        \
-  Replace(table, offsetof(OrtApi, Slot), \
-          &Noted<number, Table, &OrtApi::Slot, offsetof(OrtApi, Slot)>)
-  GIVE(1, OrtModelEditorApi, GetModelEditorApi);
-  GIVE(2, OrtCompileApi, GetCompileApi);
-  GIVE(3, OrtEpApi, GetEpApi);
-  GIVE(4, OrtInteropApi, GetInteropApi);
-#undef GIVE
-  return static_cast<const OrtApi*>(table);
+  const OrtApi* const api = base->GetApi(version);
+  if (api == nullptr || recorder_real[0] != nullptr) return api;
+  std::atexit(&Write);
+  const OrtModelEditorApi* const editor = api->GetModelEditorApi();
+  const OrtCompileApi* const compile = api->GetCompileApi();
+  const OrtEpApi* const ep = api->GetEpApi();
+  const OrtInteropApi* const interop = api->GetInteropApi();
+  Record(0, api, sizeof(*api));
+  Record(1, editor, sizeof(*editor));
+  Record(2, compile, sizeof(*compile));
+  Record(3, ep, sizeof(*ep));
+  Record(4, interop, sizeof(*interop));
+  return api;
 }
 
 const char* GetVersionString() noexcept {

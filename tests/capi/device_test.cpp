@@ -68,6 +68,9 @@ TEST(DeviceTest, SessionsRunOnIt) {
   ASSERT_GE(count, 1u);
   EXPECT_EQ(Outcome(Api().EpAssignedNode_GetOperatorType(nodes[0], &name)), "");
   EXPECT_STRNE(name, "");
+  EXPECT_EQ(Outcome(Api().EpAssignedNode_GetDomain(nodes[0], &name)), "");
+  EXPECT_EQ(Outcome(Api().EpAssignedNode_GetName(nodes[0], &name)), "");
+  EXPECT_NE(name, nullptr);
   EXPECT_THAT(
       Outcome(Api().Session_GetEpGraphAssignmentInfo(Open(AddReluModel()), &subgraphs, &count)),
       HasSubstr("session.record_ep_graph_assignment_info"));

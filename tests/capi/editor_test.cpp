@@ -286,6 +286,101 @@ TEST(GraphViewTest, PartsHaveInputsAndOutputsOfTheirOwn) {
   EXPECT_NE(Outcome(Editor().AddNodeToGraph(part.get(), nullptr)), "");
 }
 
+TEST(GraphViewTest, TellsTheModelsPropertiesAndTheNodesPlaces) {
+  std::vector<float> weights = {1, 2, 3};
+  const Owned<OrtGraph> graph = SoftmaxGraph(weights);
+  size_t count = 0;
+  EXPECT_EQ(Outcome(Api().Graph_GetNumOutputs(graph.get(), &count)), "");
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(Outcome(Api().Graph_GetNumInitializers(graph.get(), &count)), "");
+  EXPECT_EQ(count, 1u);
+  int64_t version = 0;
+  EXPECT_EQ(Outcome(Api().Graph_GetOnnxIRVersion(graph.get(), &version)), "");
+  EXPECT_GT(version, 0);
+  ASSERT_EQ(Outcome(Api().Graph_GetNumOperatorSets(graph.get(), &count)), "");
+  std::vector<const char*> domains(count);
+  std::vector<int64_t> versions(count);
+  EXPECT_EQ(
+      Outcome(Api().Graph_GetOperatorSets(graph.get(), domains.data(), versions.data(), count)),
+      "");
+  EXPECT_NE(
+      Outcome(Api().Graph_GetOperatorSets(graph.get(), domains.data(), versions.data(), count + 1)),
+      "");
+  const ORTCHAR_T* path = nullptr;
+  EXPECT_EQ(Outcome(Api().Graph_GetModelPath(graph.get(), &path)), "");
+  EXPECT_STREQ(path, "");  // made, not read
+  OrtModelMetadata* metadata = nullptr;
+  ASSERT_EQ(Outcome(Api().Graph_GetModelMetadata(graph.get(), &metadata)), "");
+  EXPECT_EQ(Ort::ModelMetadata(metadata).GetVersion(), INT64_MAX);  // none
+  const OrtNode* parent = reinterpret_cast<const OrtNode*>(&version);
+  EXPECT_EQ(Outcome(Api().Graph_GetParentNode(graph.get(), &parent)), "");
+  EXPECT_EQ(parent, nullptr);
+
+  const OrtNode* nodes[2] = {};
+  ASSERT_EQ(Outcome(Api().Graph_GetNodes(graph.get(), nodes, 2)), "");
+  size_t ids[2] = {};
+  EXPECT_EQ(Outcome(Api().Node_GetId(nodes[0], &ids[0])), "");
+  EXPECT_EQ(Outcome(Api().Node_GetId(nodes[1], &ids[1])), "");
+  EXPECT_NE(ids[0], ids[1]);
+  const char* text = nullptr;
+  EXPECT_EQ(Outcome(Api().Node_GetDomain(nodes[0], &text)), "");
+  EXPECT_STREQ(text, "");
+  EXPECT_EQ(Outcome(Api().Node_GetEpName(nodes[0], &text)), "");
+  EXPECT_STREQ(text, "");
+  int since = 7;
+  EXPECT_EQ(Outcome(Api().Node_GetSinceVersion(nodes[1], &since)), "");
+  EXPECT_EQ(since, 0);  // unknown until a model says which opset it imports
+  EXPECT_EQ(Outcome(Api().Node_GetNumOutputs(nodes[1], &count)), "");
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(Outcome(Api().Node_GetNumImplicitInputs(nodes[1], &count)), "");
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(Outcome(Api().Node_GetImplicitInputs(nodes[1], nullptr, 0)), "");
+  EXPECT_EQ(Outcome(Api().Node_GetSubgraphs(nodes[1], nullptr, 0, nullptr)), "");
+  ASSERT_EQ(Outcome(Api().Node_GetNumAttributes(nodes[1], &count)), "");
+  ASSERT_EQ(count, 1u);
+  const OrtOpAttr* attribute = nullptr;
+  EXPECT_EQ(Outcome(Api().Node_GetAttributes(nodes[1], &attribute, 1)), "");
+  EXPECT_EQ(Outcome(Api().OpAttr_GetName(attribute, &text)), "");
+  EXPECT_STREQ(text, "axis");
+  const OrtGraph* holder = nullptr;
+  EXPECT_EQ(Outcome(Api().Node_GetGraph(nodes[0], &holder)), "");
+  EXPECT_EQ(Outcome(Api().Graph_GetNumNodes(holder, &count)), "");
+  EXPECT_EQ(count, 2u);
+}
+
+TEST(GraphViewTest, TellsWhereValuesComeFrom) {
+  std::vector<float> weights = {1, 2, 3};
+  const Owned<OrtGraph> graph = SoftmaxGraph(weights);
+  const OrtValueInfo *x = nullptr, *w = nullptr;
+  ASSERT_EQ(Outcome(Api().Graph_GetInputs(graph.get(), &x, 1)), "");
+  ASSERT_EQ(Outcome(Api().Graph_GetInitializers(graph.get(), &w, 1)), "");
+  const OrtTypeInfo* type = nullptr;
+  EXPECT_EQ(Outcome(Api().GetValueInfoTypeInfo(w, &type)), "");
+  EXPECT_THAT(Ort::ConstTypeInfo(type).GetTensorTypeAndShapeInfo().GetShape(), ElementsAre(3));
+  bool flag = true;
+  EXPECT_EQ(Outcome(Api().ValueInfo_IsOptionalGraphInput(x, &flag)), "");
+  EXPECT_FALSE(flag);
+  flag = true;
+  EXPECT_EQ(Outcome(Api().ValueInfo_IsFromOuterScope(x, &flag)), "");
+  EXPECT_FALSE(flag);
+  OrtExternalInitializerInfo* info = reinterpret_cast<OrtExternalInitializerInfo*>(&flag);
+  EXPECT_EQ(Outcome(Api().ValueInfo_GetExternalInitializerInfo(w, &info)), "");
+  EXPECT_EQ(info, nullptr);  // it lies in memory
+  OrtValueInfo* const value = NewValue("alone", {1});
+  EXPECT_THAT(Outcome(Api().ValueInfo_IsFromOuterScope(value, &flag)), HasSubstr("no graph"));
+  Api().ReleaseValueInfo(value);
+}
+
+TEST(ExternalInitializerTest, SaysWhereItIs) {
+  OrtExternalInitializerInfo* info = nullptr;
+  ASSERT_EQ(Outcome(Api().CreateExternalInitializerInfo("weights.bin", 64, 12, &info)), "");
+  EXPECT_STREQ(Api().ExternalInitializerInfo_GetFilePath(info), "weights.bin");
+  EXPECT_EQ(Api().ExternalInitializerInfo_GetFileOffset(info), 64);
+  EXPECT_EQ(Api().ExternalInitializerInfo_GetByteSize(info), 12u);
+  Api().ReleaseExternalInitializerInfo(info);
+  EXPECT_NE(Outcome(Api().CreateExternalInitializerInfo("weights.bin", -1, 12, &info)), "");
+}
+
 TEST(GraphViewTest, MadeNodesKnowNoGraph) {
   const Owned<OrtNode> node(NewNode("Relu", "relu", {"x"}, {"y"}));
   size_t count = 0;
@@ -388,6 +483,54 @@ TEST(CompileTest, WritesFilesBuffersAndThroughFunctions) {
   Ort::ThrowOnError(Compiler().ModelCompilationOptions_SetFlags(
       options.get(), OrtCompileApiFlags_ERROR_IF_NO_NODES_COMPILED));
   EXPECT_THAT(Outcome(Compiler().CompileModel(Env(), options.get())), HasSubstr("no node"));
+}
+
+TEST(CompileTest, ReadsFilesAndModelsAndKeepsInitializersBesideThem) {
+  std::vector<float> weights(64, 1);
+  const tenon::TemporaryFolder folder;
+  const Owned<OrtModelCompilationOptions> options = NewCompilation();
+  const Owned<OrtModel> model = ModelOf(SoftmaxGraph(weights));
+  Ort::ThrowOnError(Compiler().ModelCompilationOptions_SetInputModel(options.get(), model.get()));
+  EXPECT_EQ(Outcome(Compiler().ModelCompilationOptions_SetGraphOptimizationLevel(options.get(),
+                                                                                 ORT_ENABLE_BASIC)),
+            "");
+  EXPECT_NE(Outcome(Compiler().ModelCompilationOptions_SetGraphOptimizationLevel(
+                options.get(), static_cast<GraphOptimizationLevel>(-5))),
+            "");
+  EXPECT_EQ(Outcome(Compiler().ModelCompilationOptions_SetEpContextEmbedMode(options.get(), true)),
+            "");
+  EXPECT_EQ(Outcome(Compiler().ModelCompilationOptions_SetWeightlessEnabled(options.get(), false)),
+            "");
+  EXPECT_EQ(Outcome(Compiler().ModelCompilationOptions_SetEpContextBinaryInformation(
+                options.get(), folder.path().c_str(), "model")),
+            "");
+  EXPECT_NE(Outcome(Compiler().ModelCompilationOptions_SetEpContextBinaryInformation(
+                options.get(), nullptr, "model")),
+            "");
+  EXPECT_NE(Outcome(Compiler().ModelCompilationOptions_SetOutputModelExternalInitializersFile(
+                options.get(), "", 0)),
+            "");
+  Ort::ThrowOnError(Compiler().ModelCompilationOptions_SetOutputModelExternalInitializersFile(
+      options.get(), "weights.bin", 16));
+  const std::string first = folder.path() + "/first.onnx", second = folder.path() + "/second.onnx";
+  Ort::ThrowOnError(
+      Compiler().ModelCompilationOptions_SetOutputModelPath(options.get(), first.c_str()));
+  ASSERT_EQ(Outcome(Compiler().CompileModel(Env(), options.get())), "");
+  EXPECT_EQ(std::filesystem::file_size(folder.path() + "/weights.bin"), 64 * sizeof(float));
+
+  const Owned<OrtModelCompilationOptions> again = NewCompilation();
+  Ort::ThrowOnError(
+      Compiler().ModelCompilationOptions_SetInputModelPath(again.get(), first.c_str()));
+  Ort::ThrowOnError(
+      Compiler().ModelCompilationOptions_SetOutputModelPath(again.get(), second.c_str()));
+  ASSERT_EQ(Outcome(Compiler().CompileModel(Env(), again.get())), "");
+  OrtSession* session = nullptr;
+  ASSERT_EQ(Outcome(Editor().CreateModelEditorSession(Env(), second.c_str(), nullptr, &session)),
+            "");
+  int opset = 0;
+  EXPECT_EQ(Outcome(Editor().SessionGetOpsetForDomain(session, "", &opset)), "");
+  EXPECT_EQ(opset, 18);
+  Api().ReleaseSession(session);
 }
 
 TEST(CompileTest, AsksWhereInitializersGo) {

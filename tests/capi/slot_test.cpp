@@ -153,6 +153,15 @@ TEST(SlotTest, TypesAreMadeOfTypes) {
   ONNXType found = ONNX_TYPE_UNKNOWN;
   EXPECT_EQ(Outcome(Api().GetOnnxTypeFromTypeInfo(inner, &found)), "");
   EXPECT_EQ(found, ONNX_TYPE_TENSOR);
+  // The parts of map and sequence types belong to whoever asks for them alone.
+  const OrtMapTypeInfo* map_part = nullptr;
+  const OrtSequenceTypeInfo* sequence_part = nullptr;
+  EXPECT_EQ(Outcome(Api().CastTypeInfoToMapTypeInfo(map, &map_part)), "");
+  EXPECT_NE(map_part, nullptr);
+  EXPECT_EQ(Outcome(Api().CastTypeInfoToSequenceTypeInfo(sequence, &sequence_part)), "");
+  EXPECT_NE(sequence_part, nullptr);
+  Api().ReleaseMapTypeInfo(nullptr);
+  Api().ReleaseSequenceTypeInfo(nullptr);
   for (OrtTypeInfo* type : {plain, sparse, map, sequence, optional, inner}) {
     Api().ReleaseTypeInfo(type);
   }
@@ -174,6 +183,71 @@ TEST(SlotTest, TheCpuIsDescribed) {
   OrtCompiledModelCompatibility fits = OrtCompiledModelCompatibility_EP_UNSUPPORTED;
   EXPECT_EQ(Outcome(Api().GetModelCompatibilityForEpDevices(devices, 1, "any", &fits)), "");
   EXPECT_EQ(fits, OrtCompiledModelCompatibility_EP_NOT_APPLICABLE);
+}
+
+TEST(SlotTest, EnvironmentsAreMadeInEveryWay) {
+  struct Threads {
+    static OrtCustomThreadHandle Create(void*, OrtThreadWorkerFn, void*) { return nullptr; }
+    static void Join(OrtCustomThreadHandle) {}
+    static void Log(void*, OrtLoggingLevel, const char*, const char*, const char*, const char*) {}
+  };
+  OrtThreadingOptions* threads = nullptr;
+  ASSERT_EQ(Outcome(Api().CreateThreadingOptions(&threads)), "");
+  EXPECT_EQ(Outcome(Api().SetGlobalCustomCreateThreadFn(threads, Threads::Create)), "");
+  EXPECT_NE(Outcome(Api().SetGlobalCustomCreateThreadFn(threads, nullptr)), "");
+  EXPECT_EQ(Outcome(Api().SetGlobalCustomThreadCreationOptions(threads, nullptr)), "");
+  EXPECT_EQ(Outcome(Api().SetGlobalCustomJoinThreadFn(threads, Threads::Join)), "");
+  EXPECT_NE(Outcome(Api().SetGlobalCustomJoinThreadFn(threads, nullptr)), "");
+  // All environments of a process are one: the first one's settings hold.
+  OrtEnv *with_logger = nullptr, *with_options = nullptr;
+  EXPECT_EQ(Outcome(Api().CreateEnvWithCustomLoggerAndGlobalThreadPools(
+                Threads::Log, nullptr, ORT_LOGGING_LEVEL_FATAL, "more", threads, &with_logger)),
+            "");
+  OrtEnvCreationOptions options{};
+  options.version = ORT_API_VERSION;
+  options.logging_severity_level = ORT_LOGGING_LEVEL_FATAL;
+  options.log_id = "options";
+  EXPECT_EQ(Outcome(Api().CreateEnvWithOptions(&options, &with_options)), "");
+  EXPECT_NE(Outcome(Api().CreateEnvWithOptions(nullptr, &with_options)), "");
+  Api().ReleaseEnv(with_options);
+  Api().ReleaseEnv(with_logger);
+  Api().ReleaseThreadingOptions(threads);
+}
+
+TEST(SlotTest, AllocatorsAreRegisteredForProviders) {
+  const auto cpu = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+  const Ort::MemoryInfo gpu("Cuda", OrtArenaAllocator, 0, OrtMemTypeDefault);
+  EXPECT_EQ(Outcome(Api().CreateAndRegisterAllocatorV2(Env(), "CPUExecutionProvider", cpu, nullptr,
+                                                       nullptr, nullptr, 0)),
+            "");
+  EXPECT_EQ(Outcome(Api().UnregisterAllocator(Env(), cpu)), "");
+  EXPECT_NE(Outcome(Api().CreateAndRegisterAllocatorV2(Env(), "CUDAExecutionProvider", gpu, nullptr,
+                                                       nullptr, nullptr, 0)),
+            "");
+}
+
+TEST(SlotTest, PointersAreOptionsOfTensorRt) {
+  OrtTensorRTProviderOptionsV2* options = nullptr;
+  ASSERT_EQ(Outcome(Api().CreateTensorRTProviderOptions(&options)), "");
+  int stream = 0;
+  EXPECT_EQ(Outcome(Api().UpdateTensorRTProviderOptionsWithValue(options, "user_compute_stream",
+                                                                 &stream)),
+            "");
+  void* held = nullptr;
+  EXPECT_EQ(Outcome(Api().GetTensorRTProviderOptionsByName(options, "user_compute_stream", &held)),
+            "");
+  EXPECT_EQ(held, &stream);
+  Api().ReleaseTensorRTProviderOptions(options);
+}
+
+TEST(SlotTest, WeightlessModelsHaveASource) {
+  Ort::SessionOptions options;
+  const std::string model = AddReluModel();
+  EXPECT_EQ(Outcome(Api().SessionOptionsSetWeightlessSourceModelBuffer(options, model.data(),
+                                                                       model.size())),
+            "");
+  EXPECT_NE(Outcome(Api().SessionOptionsSetWeightlessSourceModelBuffer(options, nullptr, 1)), "");
+  EXPECT_EQ(Open(model, options).GetInputCount(), 2u);
 }
 
 TEST(SlotTest, ModelsSayWhatTheyWereCompiledFor) {

@@ -96,6 +96,30 @@ TEST_F(SparseTest, LiesInTheCallersMemory) {
   EXPECT_THAT(Outcome(api_.UseCooIndices(raw, indices, 3)), HasSubstr("already"));
 }
 
+TEST_F(SparseTest, RowsAndBlocksLieInTheCallersMemory) {
+  const int64_t dense[] = {2, 4}, count[] = {3};
+  OrtValue* raw = nullptr;
+  ASSERT_EQ(Outcome(api_.CreateSparseTensorWithValuesAsOrtValue(cpu_, values_.data(), dense, 2,
+                                                                count, 1, kFloat, &raw)),
+            "");
+  const Ort::Value rows(raw);
+  int64_t inner[] = {0, 3, 1}, outer[] = {0, 2, 3};
+  EXPECT_NE(Outcome(api_.UseCsrIndices(raw, inner, 2, outer, 3)), "");
+  ASSERT_EQ(Outcome(api_.UseCsrIndices(raw, inner, 3, outer, 3)), "");
+  size_t indices = 0;
+  EXPECT_EQ(rows.GetSparseTensorIndicesData<int64_t>(ORT_SPARSE_CSR_INNER_INDICES, indices), inner);
+
+  const int64_t square[] = {4, 4}, blocks_shape[] = {1, 1, 3}, places_shape[] = {2, 1};
+  ASSERT_EQ(Outcome(api_.CreateSparseTensorWithValuesAsOrtValue(cpu_, values_.data(), square, 2,
+                                                                blocks_shape, 3, kFloat, &raw)),
+            "");
+  const Ort::Value blocks(raw);
+  int32_t places[] = {0, 1};
+  ASSERT_EQ(Outcome(api_.UseBlockSparseIndices(raw, places_shape, 2, places)), "");
+  EXPECT_EQ(blocks.GetSparseTensorIndicesData<int32_t>(ORT_SPARSE_BLOCK_SPARSE_INDICES, indices),
+            places);
+}
+
 TEST_F(SparseTest, WrongIndicesAreErrors) {
   const struct {
     std::vector<int64_t> indices;

@@ -70,7 +70,7 @@ TEST(SqueezeTest, RemovesAxesOfSizeOne) {
                 .shape(),
             Shape({3, 1}));
   EXPECT_EQ(RunOp({"Squeeze", 13, {x, Ints({1})}}).error().message(),
-            "expected size 1 at axis 1, which is removed, got 3 in [2, 3]");
+            "expected size 1 at axis 1, which is removed, got 3 in [1, 3, 1]");
 }
 
 TEST(UnsqueezeTest, InsertsAxes) {
