@@ -8,9 +8,15 @@ namespace tenon {
 namespace {
 
 bool IsKnown(const ValueType& type) {
-  const bool has_elements =
-      type.kind == Value::Kind::kTensor || type.kind == Value::Kind::kSparseTensor;
-  return has_elements && type.element_type != DataType::kUndefined;
+  switch (type.kind) {
+    case Value::Kind::kTensor:
+    case Value::Kind::kSparseTensor:
+      return type.element_type != DataType::kUndefined;
+    case Value::Kind::kSequence:
+      return type.held != nullptr && IsKnown(*type.held);
+    default:
+      return false;
+  }
 }
 
 // The formal of the i-th input; null if the schema has none.
@@ -21,13 +27,34 @@ const OpFormal* FormalOf(const OpSchema& schema, size_t i) {
   return last.kind == FormalKind::kVariadic ? &last : nullptr;
 }
 
+bool IsOfOnnx(const OpSchema& schema) {
+  return schema.domain.empty() || schema.domain == "ai.onnx.ml";
+}
+
+bool Allows(const OpTypeConstraint& constraint, const ValueType& type) {
+  const std::span<const std::string_view> others = constraint.others;
+  if (std::ranges::find(others, type.TypeName()) != others.end()) return true;
+  if (type.is_tensor()) return constraint.tensors.Contains(type.element_type);
+  if (type.kind == Value::Kind::kSparseTensor) {
+    return constraint.sparse_tensors.Contains(type.element_type);
+  }
+  return type.held->is_tensor() && constraint.sequences.Contains(type.held->element_type);
+}
+
+// Operators of ONNX Runtime that take halves, or floats, alone there take any float here.
+bool AllowsAnyFloat(const OpSchema& schema, const OpTypeConstraint& constraint,
+                    const ValueType& type) {
+  return !IsOfOnnx(schema) && type.is_tensor() && kFloats.Contains(type.element_type) &&
+         (constraint.tensors.Contains(DataType::kFloat) ||
+          constraint.tensors.Contains(DataType::kFloat16));
+}
+
 bool Takes(const OpSchema& schema, size_t i, const ValueType& type) {
   const OpFormal* const formal = FormalOf(schema, i);
   if (formal == nullptr) return true;
   const OpTypeConstraint* const constraint = schema.FindConstraint(formal->type);
   if (constraint == nullptr) return formal->type == type.TypeName();
-  return (type.is_tensor() ? constraint->tensors : constraint->sparse_tensors)
-      .Contains(type.element_type);
+  return Allows(*constraint, type) || AllowsAnyFloat(schema, *constraint, type);
 }
 
 bool TakesNowOrLater(const OpSchema& schema, size_t i, const ValueType& type) {
@@ -42,10 +69,16 @@ std::string TypesOf(const OpSchema& schema, const OpFormal& formal) {
   const OpTypeConstraint* const constraint = schema.FindConstraint(formal.type);
   if (constraint == nullptr) return std::string(formal.type);
   std::vector<std::string> names;
-  for (int number = 1; number < 64; ++number) {
+  for (int number = 1; number < kDataTypeCount; ++number) {
     const auto type = static_cast<DataType>(number);
     if (constraint->tensors.Contains(type)) names.push_back(ValueType::Tensor(type).TypeName());
   }
+  for (int number = 1; number < kDataTypeCount; ++number) {
+    const auto type = static_cast<DataType>(number);
+    if (!constraint->sequences.Contains(type)) continue;
+    names.push_back(ValueType::Sequence(ValueType::Tensor(type)).TypeName());
+  }
+  names.insert(names.end(), constraint->others.begin(), constraint->others.end());
   return JoinNames(names, 16);
 }
 
@@ -67,8 +100,7 @@ size_t FirstOfConstraint(const Graph& graph, const Node& node, size_t i) {
 }  // namespace
 
 Status CheckTypes(const Graph& graph, const Node& node) {
-  const bool is_of_onnx = node.domain.empty() || node.domain == "ai.onnx.ml";
-  if (node.schema == nullptr || !is_of_onnx) return OkStatus();
+  if (node.schema == nullptr) return OkStatus();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.has_input(i) || FormalOf(*node.schema, i) == nullptr) continue;
     const ValueType& type = graph.value(node.inputs[i]).type;

@@ -7,8 +7,8 @@ namespace tenon {
 
 // Checks the inputs whose types are known against the type constraints of the node's schema, and
 // inputs of one constraint against each other. Types that only later versions of the operator take
-// pass too: kernels are not older than the newest version. Operators of other domains than ONNX's
-// own are not checked. Error: kInvalidGraph saying what was expected and got.
+// pass too: kernels are not older than the newest version; so does any float where an operator
+// beyond the standard takes some. Error: kInvalidGraph saying what was expected and got.
 Status CheckTypes(const Graph& graph, const Node& node);
 
 }  // namespace tenon

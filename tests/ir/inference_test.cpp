@@ -82,6 +82,48 @@ TEST(InferenceTest, FollowsSymbolsThroughTheGraph) {
   EXPECT_EQ(TypeText(*b.graph, y), "tensor(float) [n, 3]");
 }
 
+TEST(InferenceTest, ChecksTheTypesOfInputs) {
+  const SymbolicShape shape = {Dim(2), Dim(2)};
+  const auto error_of = [&](const char* op_type, std::vector<DataType> types,
+                            const char* domain = "") {
+    GraphBuilder b(domain[0] == 0 ? 20 : 1);
+    std::vector<ValueId> inputs;
+    for (const DataType type : types) {
+      inputs.push_back(b.Input(Format("x{}", inputs.size()), type, shape));
+    }
+    b.Op(op_type, std::move(inputs), {}, domain);
+    // Without the description of the node and its inputs at the end.
+    const std::string text(Infer(*b.graph).message());
+    return text.substr(0, text.find(" (node"));
+  };
+  using T = DataType;
+  EXPECT_EQ(error_of("MatMul", {T::kFloat, T::kFloat}), "");
+  EXPECT_EQ(error_of("Gather", {T::kFloat, T::kInt32}), "");
+  EXPECT_EQ(error_of("Concat", {T::kInt8, T::kInt8, T::kInt8}), "");
+  EXPECT_EQ(error_of("MatMul", {T::kFloat, T::kUndefined}), "");
+  EXPECT_EQ(error_of("MatMul", {T::kFloat, T::kInt32}),
+            "MatMul-13 node 'MatMul0': input 1 'x1': expected tensor(float) as input 0 'x0', "
+            "got tensor(int32)");
+  EXPECT_EQ(error_of("Gather", {T::kFloat, T::kFloat}),
+            "Gather-13 node 'Gather0': input 1 'x1': expected one of tensor(int32), tensor(int64), "
+            "got tensor(float)");
+  EXPECT_EQ(error_of("Concat", {T::kInt8, T::kInt8, T::kInt16}),
+            "Concat-13 node 'Concat0': input 2 'x2': expected tensor(int8) as input 0 "
+            "'x0', got tensor(int16)");
+  EXPECT_EQ(error_of("Reshape", {T::kFloat, T::kInt32}),
+            "Reshape-19 node 'Reshape0': input 1 'x1': expected one of tensor(int64), got "
+            "tensor(int32)");
+  EXPECT_THAT(error_of("SequenceLength", {T::kFloat}),
+              StartsWith("SequenceLength-11 node 'SequenceLength0': input 0 'x0': expected one of "
+                         "seq(tensor(float))"));
+  // Halves only, by its schema.
+  EXPECT_EQ(error_of("RelativePositionBias", {T::kDouble, T::kInt64, T::kInt64}, "com.microsoft"),
+            "");
+  EXPECT_EQ(error_of("RelativePositionBias", {T::kFloat, T::kInt8, T::kInt8}, "com.microsoft"),
+            "RelativePositionBias-1 node 'RelativePositionBias0': input 1 'x1': expected one of "
+            "tensor(int64), got tensor(int8)");
+}
+
 TEST(InferenceTest, NamesUnknownDimensionsOfInputs) {
   GraphBuilder b;
   const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim::Unknown(), Dim(3)});
