@@ -21,10 +21,12 @@ Status InferIf(const NoAttrs&, ShapeContext& context) {
                            on_true.size(), on_false.size());
   }
   for (size_t i = 0; i < outputs; ++i) {
-    ValueType type = CommonType(on_true[i], on_false[i]);
     if (condition && condition->size() == 1 && (*condition)[0].is_number()) {
-      type = (*condition)[0].value() != 0 ? on_true[i] : on_false[i];
+      const bool is_true = (*condition)[0].value() != 0;
+      TENON_RETURN_IF_ERROR(context.SetOutputType(i, is_true ? on_true[i] : on_false[i]));
+      continue;
     }
+    TENON_ASSIGN_OR_RETURN(ValueType type, JoinTypes(on_true[i], on_false[i], i));
     TENON_RETURN_IF_ERROR(context.SetOutputType(i, std::move(type)));
   }
   return OkStatus();
@@ -80,7 +82,7 @@ Status InferLoop(const NoAttrs&, ShapeContext& context) {
     ValueType type = outputs[i + 1];
     if (i < carried) {
       // After no iteration at all it is the input.
-      type = CommonType(type, context.InputType(i + 2));
+      TENON_ASSIGN_OR_RETURN(type, JoinTypes(context.InputType(i + 2), type, i));
     } else if (type.shape) {
       std::vector<Dim> dims = type.shape->dims();
       dims.insert(dims.begin(), Dim::Unknown());

@@ -109,7 +109,8 @@ Status InferScan(const ScanAttrs& attrs, ShapeContext& context) {
                            outputs.size());
   }
   for (size_t i = 0; i < counts.states; ++i) {
-    TENON_RETURN_IF_ERROR(context.SetOutputType(i, CommonType(outputs[i], context.InputType(i))));
+    TENON_ASSIGN_OR_RETURN(ValueType type, JoinTypes(context.InputType(i), outputs[i], i));
+    TENON_RETURN_IF_ERROR(context.SetOutputType(i, std::move(type)));
   }
   for (size_t i = 0; i < counts.outputs; ++i) {
     TENON_RETURN_IF_ERROR(SetScanOutput(counts.states + i, std::move(outputs[counts.states + i]),

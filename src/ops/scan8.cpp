@@ -79,6 +79,7 @@ Status InferScan8(const Scan8Attrs& attrs, ShapeContext& context) {
                            outputs.size());
   }
   for (size_t i = 0; i < context.output_count(); ++i) {
+    if (i < states) TENON_RETURN_IF_ERROR(JoinTypes(context.InputType(i + 1), outputs[i], i));
     TENON_RETURN_IF_ERROR(context.SetOutputType(
         i, i < states ? WithAxes(outputs[i], {batch}) : WithAxes(outputs[i], {batch, length})));
   }
@@ -116,7 +117,8 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
       if (outputs[i] != nullptr || !context.HasOutput(i)) continue;
       Shape shape = EmptyShape(output_types_[i], 0);
       shape[0] = sizes.batch;
-      TENON_RETURN_IF_ERROR(context.AllocateOutput(i, output_types_[i].element_type, shape));
+      if (i >= states_ && shape.rank() > 1) shape[1] = sizes.longest;
+      TENON_RETURN_IF_ERROR(MakeCleared(i, output_types_[i].element_type, shape, context));
     }
     return OkStatus();
   }
@@ -190,6 +192,15 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
     return OkStatus();
   }
 
+  static Result<Tensor*> MakeCleared(size_t i, DataType type, const Shape& shape,
+                                     KernelContext& context) {
+    TENON_ASSIGN_OR_RETURN(Tensor * output, context.AllocateOutput(i, type, shape));
+    if (type != DataType::kString && output->bytes() > 0) {
+      std::memset(output->raw(), 0, output->bytes());
+    }
+    return output;
+  }
+
   // Puts a result where it belongs in output `i`, which is made, and cleared, at the first one.
   static Status Store(const Value& result, size_t i, std::initializer_list<int64_t> axes,
                       int64_t position, std::vector<Tensor*>& outputs, KernelContext& context) {
@@ -199,10 +210,7 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
     Shape expected(axes);
     for (const int64_t dim : tensor.shape()) expected.Append(dim);
     if (outputs[i] == nullptr) {
-      TENON_ASSIGN_OR_RETURN(outputs[i], context.AllocateOutput(i, tensor.type(), expected));
-      if (tensor.type() != DataType::kString && outputs[i]->bytes() > 0) {
-        std::memset(outputs[i]->raw(), 0, outputs[i]->bytes());
-      }
+      TENON_ASSIGN_OR_RETURN(outputs[i], MakeCleared(i, tensor.type(), expected, context));
     }
     if (tensor.type() != outputs[i]->type() || !(outputs[i]->shape() == expected)) {
       return InvalidArgument("output {}: expected {} {} after each iteration, got {} {}", i,

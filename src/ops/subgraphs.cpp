@@ -19,6 +19,13 @@ void CopyPacked(const uint8_t* from, int64_t count, int64_t first, size_t bits, 
   }
 }
 
+// Of a tensor, or of the tensors that are held; kUndefined if that is not known.
+DataType ElementsOf(const ValueType& type) {
+  if (type.is_tensor()) return type.element_type;
+  const bool holds = type.kind == Value::Kind::kSequence || type.kind == Value::Kind::kOptional;
+  return holds && type.held ? ElementsOf(*type.held) : DataType::kUndefined;
+}
+
 }  // namespace
 
 Result<size_t> SubgraphIndex(const Node& node, std::string_view attribute) {
@@ -46,6 +53,15 @@ ValueType WithoutShapes(const ValueType& type) {
   result.shape.reset();
   if (type.held) result.held = std::make_shared<const ValueType>(WithoutShapes(*type.held));
   return result;
+}
+
+Result<ValueType> JoinTypes(const ValueType& a, const ValueType& b, size_t output) {
+  const DataType first = ElementsOf(a), second = ElementsOf(b);
+  if (first != second && first != DataType::kUndefined && second != DataType::kUndefined) {
+    return InvalidArgument("output {}: expected one type, got {} and {}", output, a.TypeName(),
+                           b.TypeName());
+  }
+  return CommonType(a, b);
 }
 
 void CopyElements(const Tensor& from, int64_t first, Tensor& into) {

@@ -17,6 +17,10 @@ Result<bool> ConditionOf(const Tensor& condition);
 // The type without what is known of shapes, also of those of held elements.
 ValueType WithoutShapes(const ValueType& type);
 
+// What is known of output `output`, which comes from one place as `a` or from another as `b`;
+// shapes may differ. Error: kInvalidArgument if their elements are known to have different types.
+Result<ValueType> JoinTypes(const ValueType& a, const ValueType& b, size_t output);
+
 // Copies `from` to the elements of `into`, of the same type, from element `first` on. Packed
 // elements too.
 void CopyElements(const Tensor& from, int64_t first, Tensor& into);

@@ -146,6 +146,10 @@ Result<std::unique_ptr<TokenModel>> StartGpt(const GptGraphs& graphs, const Tens
 
 Result<Tensor> PickRows(const Tensor& x, size_t axis, std::span<const int32_t> rows) {
   if (x.rank() <= axis) return InvalidArgument("expected rows, got shape {}", x.shape());
+  if (x.type() == DataType::kString || IsSubByte(x.type())) {
+    return InvalidArgument("expected numbers of whole bytes in a model's state, got {}",
+                           DataTypeName(x.type()));
+  }
   Shape shape = x.shape();
   const int64_t outer = shape.Product(0, axis), old_rows = shape[axis];
   shape[axis] = static_cast<int64_t>(rows.size());

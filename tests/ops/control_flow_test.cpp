@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/graph_builder.h"
+#include "ir/inference.h"
 #include "ops/cpu_provider.h"
 #include "ops/registry.h"
 #include "runtime/session.h"
@@ -12,10 +13,10 @@ using Floats = std::vector<float>;
 
 class ControlFlowTest : public ::testing::Test {
  protected:
-  void Open(GraphBuilder& builder) {
+  void Open(GraphBuilder& builder, int64_t opset = 20) {
     Model model;
     model.ir_version = 10;
-    model.opsets[""] = 20;
+    model.opsets[""] = opset;
     model.graph = std::move(builder.graph);
     SessionParts parts;
     parts.providers.push_back(MakeCpuProvider());
@@ -69,6 +70,38 @@ TEST_F(ControlFlowTest, IfRunsOneBranch) {
     EXPECT_EQ(ValuesOf(same[0]), (Floats{1, 2}));
     EXPECT_NE(same[0].tensor().raw(), feed.raw());
   }
+}
+
+// Nodes behind it read the memory as the type that is known before the run.
+TEST_F(ControlFlowTest, TypesMayNotDependOnTheRun) {
+  const auto cast = [](GraphBuilder& b, ValueId x) {
+    return b.Op("Cast", {x}, MakeAttributes(Attr("to", static_cast<int64_t>(DataType::kInt8))));
+  };
+  const auto error_of = [](GraphBuilder& b) {
+    return InferTypes(*b.graph, OpShapeFunctions()).message();
+  };
+  GraphBuilder branches, then_branch, else_branch;
+  const ValueId x = branches.Input("x", DataType::kFloat, kVector);
+  then_branch.Output(then_branch.Op("Neg", {then_branch.Capture(x, "x")}));
+  else_branch.Output(cast(else_branch, else_branch.Capture(x, "x")));
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("then_branch", std::move(then_branch.graph));
+  attributes.emplace_back("else_branch", std::move(else_branch.graph));
+  branches.Op("If", {branches.Input("condition", DataType::kBool)}, std::move(attributes));
+  EXPECT_EQ(error_of(branches),
+            "If-19 node 'If0': output 0 'v': expected one type, got tensor(float) and "
+            "tensor(int8)");
+  GraphBuilder loop, body;
+  body.Input("i", DataType::kInt64);
+  body.Output(body.Op("Identity", {body.Input("goes_on", DataType::kBool)}));
+  body.Output(cast(body, body.Input("carried")));
+  attributes.clear();
+  attributes.emplace_back("body", std::move(body.graph));
+  loop.Op("Loop", {loop.Input("n", DataType::kInt64), ValueId::kNone, loop.Input("x")},
+          std::move(attributes));
+  EXPECT_EQ(error_of(loop),
+            "Loop-19 node 'Loop0': output 0 'v': expected one type, got tensor(float) and "
+            "tensor(int8)");
 }
 
 // Each trip appends the input's elements to the state and reports the state's first two elements.
@@ -226,6 +259,36 @@ TEST_F(ControlFlowTest, ScanRunsOverAnyAxisInAnyDirection) {
     const auto none = Run({start, Tensor::Of<float>({2, 0}, {})});
     EXPECT_EQ(ValuesOf(none[0]), (Floats{0, 100}));
     EXPECT_EQ(none[1].tensor().shape(), Shape({2, 0}));
+  }
+}
+
+TEST_F(ControlFlowTest, OldScanLeavesZerosBehindShortSequences) {
+  constexpr int64_t kSteps = 300;
+  GraphBuilder b(8);
+  const ValueId lengths = b.Input("lengths", DataType::kInt64, SymbolicShape({Dim(2)}));
+  const ValueId start = b.Input("start", DataType::kFloat, SymbolicShape({Dim(2), Dim(4)}));
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape({Dim(2), Dim(kSteps), Dim(4)}));
+  GraphBuilder body(8);
+  const ValueId sum = body.Input("sum", DataType::kFloat, SymbolicShape({Dim(4)}));
+  const ValueId next =
+      body.Op("Add", {sum, body.Input("x", DataType::kFloat, SymbolicShape({Dim(4)}))});
+  body.Output(next);
+  body.Output(body.Op("Identity", {next}));
+  std::vector<Attribute> attributes = MakeAttributes(Attr("num_scan_inputs", int64_t{1}));
+  attributes.emplace_back("body", std::move(body.graph));
+  const auto outputs = b.OpN("Scan", {lengths, start, x}, 2, std::move(attributes));
+  b.Output(outputs[0]);
+  b.Output(outputs[1]);
+  Open(b, 8);
+  const Tensor ones = Tensor::Of<float>({2, kSteps, 4}, Floats(2 * kSteps * 4, 1));
+  const Tensor zeros = Tensor::Of<float>({2, 4}, Floats(8, 0));
+  for (const auto& [first, second] : {std::pair<int64_t, int64_t>(kSteps, 1), {0, 0}}) {
+    const auto y = Run({Tensor::Of<int64_t>({2}, {first, second}), zeros, ones});
+    ASSERT_EQ(y[1].tensor().shape(), Shape({2, kSteps, 4}));
+    Floats expected(2 * kSteps * 4, 0);
+    for (int64_t i = 0; i < 4 * first; ++i) expected[i] = static_cast<float>(i / 4 + 1);
+    for (int64_t i = 0; i < 4 * second; ++i) expected[kSteps * 4 + i] = 1;
+    EXPECT_EQ(ValuesOf(y[1]), expected) << first;
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "ops/token_model.h"
+
 namespace tenon {
 namespace {
 
@@ -35,6 +37,18 @@ TEST(TokenSequencesTest, GoesOnFromOtherRows) {
   EXPECT_EQ(RowOf(sequences, 1), (Tokens{1, 2, 6, 1}));
   EXPECT_EQ(RowOf(sequences, 2), (Tokens{3, 4, 8, 2}));
   EXPECT_EQ(RowOf(sequences, 3), (Tokens{3, 4, 7, 3}));
+}
+
+TEST(TokenModelTest, PicksRowsOfWholeBytesAlone) {
+  const Tensor x = Tensor::Of<int16_t>({2, 1}, {3, 5});
+  const Result<Tensor> y = RepeatRows(x, 2);
+  ASSERT_TRUE(y);
+  EXPECT_EQ(y->values<int16_t>()[2], 5);
+  for (const DataType type : {DataType::kInt4, DataType::kString}) {
+    const Result<Tensor> state = Tensor::Allocate(type, {3, 1});
+    ASSERT_TRUE(state);
+    EXPECT_FALSE(RepeatRows(*state, 3)) << DataTypeName(type);
+  }
 }
 
 TEST(TokenRulesTest, PenalizesEachTokenOnce) {
