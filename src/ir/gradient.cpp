@@ -23,13 +23,22 @@ int32_t FirstOpset(std::string_view op_type) {
     std::string_view op_type;
     int32_t opset;
   };
-  constexpr First kFirst[] = {{"CastLike", 15}, {"Einsum", 12},  {"Equal", 7},   {"Expand", 8},
+  constexpr First kFirst[] = {{"CastLike", 15}, {"Einsum", 12},  {"Equal", 11},  {"Expand", 8},
                               {"Greater", 9},   {"MatMul", 9},   {"NonZero", 9}, {"ReduceSum", 13},
                               {"Reshape", 5},   {"Squeeze", 13}, {"Where", 9},   {"Unsqueeze", 13}};
   for (const First& first : kFirst) {
     if (first.op_type == op_type) return first.opset;
   }
   return 7;  // which brought broadcasting as it is now
+}
+
+// What a node reads, its subgraphs included.
+std::vector<ValueId> ReadsOf(const Node& node) {
+  std::vector<ValueId> reads = node.inputs;
+  for (const Graph* subgraph : node.Subgraphs()) {
+    for (const Capture& capture : subgraph->captures) reads.push_back(capture.outer);
+  }
+  return reads;
 }
 
 // Reverse-mode differentiation for one Gradient node.
@@ -46,7 +55,7 @@ class Differentiation {
       return false;
     }
     GradientBuilder builder(graph_, Prefix(), Opset());
-    CopyForward(builder);
+    TENON_RETURN_IF_ERROR(CopyForward(builder));
     TENON_RETURN_IF_ERROR(GoBackward(builder));
     ReplaceOutputs(builder);
     return true;
@@ -107,15 +116,17 @@ class Differentiation {
           std::any_of(candidate.outputs.begin(), candidate.outputs.end(),
                       [&](ValueId id) { return above.count(id) > 0 && ends.count(id) == 0; });
       if (!is_above) continue;
-      above.insert(candidate.inputs.begin(), candidate.inputs.end());
+      const std::vector<ValueId> reads = ReadsOf(candidate);
+      above.insert(reads.begin(), reads.end());
       forward_.push_back(candidate.id);
     }
     std::reverse(forward_.begin(), forward_.end());
     dependent_.insert(arguments_.begin(), arguments_.end());
     const auto is_independent = [&](NodeId id) {
       const Node& candidate = graph_.node(id);
-      if (!std::any_of(candidate.inputs.begin(), candidate.inputs.end(),
-                       [&](ValueId input) { return dependent_.count(input) > 0; })) {
+      const std::vector<ValueId> reads = ReadsOf(candidate);
+      if (!std::any_of(reads.begin(), reads.end(),
+                       [&](ValueId read) { return dependent_.count(read) > 0; })) {
         return true;
       }
       dependent_.insert(candidate.outputs.begin(), candidate.outputs.end());
@@ -128,14 +139,17 @@ class Differentiation {
   }
 
   // The same nodes for other values of the arguments, if the node is given such.
-  void CopyForward(GradientBuilder& builder) {
-    if (node().inputs == arguments_) return;
+  Status CopyForward(GradientBuilder& builder) {
+    if (node().inputs == arguments_) return OkStatus();
     std::unordered_map<ValueId, ValueId> copy_of;
     for (size_t i = 0; i < arguments_.size(); ++i) copy_of[arguments_[i]] = node().inputs[i];
     const auto copy = [&](ValueId id) { return copy_of.count(id) > 0 ? copy_of[id] : id; };
     for (NodeId& forward : forward_) {
       NodeSpec spec;
       const Node& original = graph_.node(forward);
+      if (!original.Subgraphs().empty()) {
+        return NotImplemented("{}: {} has no gradient yet", node().Describe(), original.Describe());
+      }
       spec.op_type = original.op_type;
       spec.domain = original.domain;
       spec.opset = original.opset;
@@ -163,6 +177,7 @@ class Differentiation {
     std::unordered_set<ValueId> dependent;
     for (const ValueId id : dependent_) dependent.insert(copy(id));
     dependent_ = std::move(dependent);
+    return OkStatus();
   }
 
   Status GoBackward(GradientBuilder& builder) {

@@ -57,12 +57,13 @@ Result<Gradients> Div(Builder& b, const Inputs& in) {
                    SumTo(b, in, b.Op("Neg", {Mul(b, ratio, in.y())}), in.x(1))};
 }
 
-// y = a^c: da = c a^(c - 1) dy, dc = ln(a) y dy, which is 0 where a is.
+// y = a^c: da = c a^(c - 1) dy, which is 0 where c is, and dc = ln(a) y dy, which is 0 where a is.
 Result<Gradients> Pow(Builder& b, const Inputs& in) {
   const ValueId a = in.x(0), c = b.Op("CastLike", {in.x(1), a});
   const ValueId less = b.Op("Sub", {c, b.Scalar(1, a)});
-  const ValueId da = Mul(b, in.dy(), Mul(b, c, b.Op("Pow", {a, less})));
   const ValueId zero = b.Scalar(0, a);
+  const ValueId slope = Mul(b, c, b.Op("Pow", {a, less}));
+  const ValueId da = Mul(b, in.dy(), b.Op("Where", {b.Op("Equal", {c, zero}), zero, slope}));
   const ValueId logarithm = b.Op("Where", {b.Op("Greater", {a, zero}), b.Op("Log", {a}), zero});
   const ValueId dc = Mul(b, in.dy(), Mul(b, in.y(), logarithm));
   return Gradients{SumTo(b, in, da, a), b.Op("CastLike", {SumTo(b, in, dc, in.x(1)), in.x(1)})};
@@ -165,9 +166,13 @@ Result<Gradients> ReduceSum(Builder& b, const Inputs& in) { return Gradients{Rep
 
 Result<Gradients> ReduceMean(Builder& b, const Inputs& in) {
   const ValueId x = in.x(0);
-  const ValueId whole = b.Op("CastLike", {b.Op("Size", {x}), x});
-  const ValueId means = b.Op("CastLike", {b.Op("Size", {in.y()}), x});
-  return Gradients{Mul(b, Repeated(b, in), b.Op("Div", {means, whole}))};
+  // The counts themselves may be beyond a half's range.
+  const auto count = [&](ValueId value) {
+    const auto type = static_cast<int64_t>(DataType::kDouble);
+    return b.Op("Cast", {b.Op("Size", {value})}, Attributes(Int("to", type)));
+  };
+  const ValueId share = b.Op("CastLike", {b.Op("Div", {count(in.y()), count(x)}), x});
+  return Gradients{Mul(b, Repeated(b, in), share)};
 }
 
 // y = softmax(x): dx = y (dy - sum(y dy)).

@@ -128,6 +128,34 @@ def test_first_derivatives(name: str, is_dynamic: bool) -> None:
         np.testing.assert_allclose(actual, wanted, rtol=1e-6, atol=1e-8)
 
 
+def test_powers_of_zero() -> None:
+    session = make_model(f"y = Pow (a, b)\n{GRADIENT}", [[3], [3]], ["da", "db"], 15)
+    feeds = {"a": np.zeros(3), "b": np.array([0.0, 1, 2])}
+    np.testing.assert_array_equal(session.run(["da"], feeds)[0], [0, 1, 0])
+
+
+def test_mean_of_more_than_a_half_counts() -> None:
+    nodes = f"""h = Cast <to=10> (a)
+        y = ReduceMean <keepdims=0> (h)
+        da = {TRAINING}.Gradient <xs=["h"], y="y"> (h)
+        db = Cast <to=11> (da)"""
+    session = make_model(nodes, [[70000], [1]], ["db"], 15)
+    (slope,) = session.run(None, {"a": np.ones(70000), "b": np.ones(1)})
+    np.testing.assert_array_equal(slope, np.full(70000, float(np.float16(1 / 70000))))
+
+
+@pytest.mark.parametrize("argument", ["a", "b"])
+def test_a_subgraph_on_the_way_has_no_gradient(argument: str) -> None:
+    nodes = f"""c = Cast <to=9> (b)
+        y = If (c) <
+          then_branch = t () => (double[2] t) {{ t = Mul (a, a) }},
+          else_branch = f () => (double[2] f) {{ f = Neg (a) }}
+        >
+        da = {TRAINING}.Gradient <xs=["a"], y="y"> ({argument})"""
+    with pytest.raises(Exception, match="If.* has no gradient yet"):
+        make_model(nodes, [[2], []], ["da"], 15)
+
+
 def test_second_derivatives() -> None:
     nodes = f"""c = Mul (a, a)
         d = MatMul (c, b)
