@@ -94,8 +94,10 @@ bool IsLossless(DataType from, DataType to) {
   return holds_sign && holds_kind && b->digits >= a->digits;
 }
 
+// The text of a number depends on its type: 123456789 and, of a double, 1.2345679e+08.
 bool InnerCastIsLossless(const Match& match) {
-  return IsLossless(match.type("x").element_type, CastTarget(match.node("inner")));
+  return CastTarget(match.node("cast")) != DataType::kString &&
+         IsLossless(match.type("x").element_type, CastTarget(match.node("inner")));
 }
 
 ValueId CastFromX(Replacement& r) { return r.Op("Cast", {r["x"]}, r.AttributesOf("cast")); }

@@ -88,6 +88,7 @@ TEST(SimplifyTest, EachRuleFiresWhereItMayAndNowhereElse) {
       {"cast cast", false, CastTwice(DataType::kInt64, DataType::kFloat, DataType::kInt64)},
       {"cast cast", false, CastTwice(DataType::kFloat16, DataType::kBfloat16, DataType::kFloat)},
       {"cast cast", false, CastTwice(DataType::kInt8, DataType::kUint16, DataType::kFloat)},
+      {"cast cast", false, CastTwice(DataType::kInt32, DataType::kDouble, DataType::kString)},
 
       {"view to the same shape", true, Unary("Squeeze")},
       {"view to the same shape", false, Unary("Flatten", {Dim(6)})},
