@@ -181,6 +181,7 @@ struct TiffLayout {
   std::vector<uint32_t> offsets, sizes, colors;
 
   uint32_t across() const { return (width + block_width - 1) / block_width; }
+  uint32_t down() const { return (height + block_height - 1) / block_height; }
   size_t row_bytes() const { return (static_cast<size_t>(block_width) * samples * bits + 7) / 8; }
 };
 
@@ -215,9 +216,11 @@ bool IsSound(const TiffLayout& layout, size_t file_bytes) {
     return width <= kMostSide && height <= kMostSide &&
            width * height * bytes <= static_cast<uint64_t>(kMostPictureBytes);
   };
+  // All blocks count: they may be far larger together than the picture that is cut out of them.
   return IsPlausible(layout.width, layout.height, file_bytes) &&
          fits(layout.block_width, layout.block_height, layout.samples * 2) &&
-         IsPlausible(layout.block_width, layout.block_height, file_bytes);
+         IsPlausible(int64_t{layout.across()} * layout.block_width,
+                     int64_t{layout.down()} * layout.block_height, file_bytes);
 }
 
 Status CheckKind(const TiffFile& file, const TiffLayout& layout) {
@@ -300,10 +303,10 @@ Result<std::optional<Picture>> DecodeTiff(std::span<const uint8_t> bytes) {
   TENON_RETURN_IF_ERROR(CheckKind(file, layout));
   Picture picture = {layout.width, layout.height, {}};
   picture.pixels.resize(size_t{3} * layout.width * layout.height);
-  const uint32_t down = (layout.height + layout.block_height - 1) / layout.block_height;
-  if (layout.offsets.size() < size_t{down} * layout.across()) return std::nullopt;
+  const uint32_t blocks = layout.down() * layout.across();
+  if (layout.offsets.size() < blocks) return std::nullopt;
   std::vector<uint8_t> block;
-  for (uint32_t b = 0; b < down * layout.across(); ++b) {
+  for (uint32_t b = 0; b < blocks; ++b) {
     const uint32_t top = b / layout.across() * layout.block_height;
     const uint32_t left = b % layout.across() * layout.block_width;
     const uint32_t rows = std::min(layout.block_height, layout.height - top);

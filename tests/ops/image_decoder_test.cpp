@@ -101,6 +101,30 @@ TEST(ImageDecoderTest, SurvivesDamage) {
   }
 }
 
+// One column, cut out of square tiles that are all the same bytes of the file.
+std::vector<uint8_t> TiffOfTiles(uint32_t side, uint32_t tiles) {
+  const std::pair<uint32_t, uint32_t> tags[] = {{256, 1},    {257, side * tiles}, {258, 8},
+                                                {322, side}, {323, side},         {324, 0}};
+  std::vector<uint8_t> file = {'I', 'I', '*', 0, 8, 0, 0, 0, std::size(tags), 0};
+  const auto add = [&](uint32_t value) {
+    for (int i = 0; i < 4; ++i) file.push_back(static_cast<uint8_t>(value >> 8 * i));
+  };
+  const auto offsets = static_cast<uint32_t>(file.size() + 12 * std::size(tags));
+  for (const auto& [tag, value] : tags) {
+    add(tag | 4u << 16);  // of type LONG
+    add(tag == 324 ? tiles : 1);
+    add(tag == 324 ? offsets : value);
+  }
+  for (uint32_t i = 0; i < tiles; ++i) add(offsets);
+  file.resize(offsets + std::max<size_t>(size_t{4} * tiles, size_t{side} * side), 7);
+  return file;
+}
+
+TEST(ImageDecoderTest, RefusesTilesFarLargerThanThePicture) {
+  EXPECT_EQ(RunTensorOp(Call(TiffOfTiles(64, 3))).shape(), Shape({192, 1, 3}));
+  EXPECT_EQ(RunTensorOp(Call(TiffOfTiles(1024, 700))).shape(), Shape({0, 0, 3}));
+}
+
 TEST(ImageDecoderTest, GivesNoPixelsForOtherFiles) {
   for (const char* file : {"", "P", "P6", "P6 99999999 99999999 255\n", "GIF89a", "BM", "II*"}) {
     EXPECT_EQ(RunTensorOp(Call(Bytes(file))).shape(), Shape({0, 0, 3})) << file;
