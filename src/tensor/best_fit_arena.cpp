@@ -10,9 +10,7 @@ BestFitArena::BestFitArena(std::shared_ptr<Allocator> device, const ArenaConfig&
     : device_(std::move(device)), config_(config), next_region_(config.initial_chunk) {}
 
 BestFitArena::~BestFitArena() {
-  for (const Region& region : regions_) {
-    if (region.memory != nullptr) device_->Free(region.memory);
-  }
+  for (const Region& region : regions_) device_->Free(region.memory);
   for (const auto& [block, bytes] : reserved_) device_->Free(block);
 }
 
@@ -72,9 +70,10 @@ Status BestFitArena::Extend(size_t bytes) {
   }
   size_t size = bytes;
   if (config_.extend == ArenaConfig::Extend::kNextPowerOfTwo && bytes <= config_.max_extend) {
-    size_t growth = std::max(next_region_, kGranule);
-    while (growth < bytes) growth *= 2;
-    growth = std::min(growth, config_.max_extend);
+    size_t growth = std::min(std::max(next_region_, kGranule), config_.max_extend);
+    while (growth < bytes) {
+      growth = growth > config_.max_extend / 2 ? config_.max_extend : growth * 2;
+    }
     next_region_ = std::min(growth, config_.max_extend / 2) * 2;
     size = std::min(growth, left);
   }
@@ -94,7 +93,6 @@ Status BestFitArena::Extend(size_t bytes) {
   Chunk& c = chunks_[chunk];
   c.memory = static_cast<std::byte*>(memory);
   c.bytes = size;
-  c.region = static_cast<int32_t>(regions_.size());
   regions_.push_back({c.memory, size, chunk});
   PutInBin(chunk);
   return OkStatus();
@@ -214,8 +212,7 @@ void BestFitArena::FreeLocked(void* block) {
 
 void BestFitArena::ReleaseStream(const StreamOrder& stream) {
   const MutexLock lock(mutex_);
-  for (Region& region : regions_) {
-    if (region.memory == nullptr) continue;
+  for (const Region& region : regions_) {
     for (int32_t chunk = region.first; chunk != kNone; chunk = chunks_[chunk].next) {
       if (chunks_[chunk].stream == &stream) chunks_[chunk].stream = nullptr;
     }
@@ -231,15 +228,18 @@ void BestFitArena::ReleaseStream(const StreamOrder& stream) {
 Status BestFitArena::Shrink() {
   const MutexLock lock(mutex_);
   const bool grows = config_.extend == ArenaConfig::Extend::kNextPowerOfTwo;
-  bool gave_back = false;
-  for (size_t i = grows ? 1 : 0; i < regions_.size(); ++i) {
-    Region& region = regions_[i];
-    if (region.memory == nullptr) continue;
+  const size_t before = regions_.size();
+  size_t kept = grows ? std::min<size_t>(1, before) : 0;
+  for (size_t i = kept; i < before; ++i) {
+    const Region& region = regions_[i];
     bool is_used = false;
     for (int32_t chunk = region.first; chunk != kNone; chunk = chunks_[chunk].next) {
       is_used |= chunks_[chunk].is_used;
     }
-    if (is_used) continue;
+    if (is_used) {
+      regions_[kept++] = region;
+      continue;
+    }
     for (int32_t chunk = region.first; chunk != kNone; chunk = chunks_[chunk].next) {
       TakeFromBin(chunk);
       unused_chunks_.push_back(chunk);
@@ -247,10 +247,9 @@ Status BestFitArena::Shrink() {
     device_->Free(region.memory);
     stats_.total_allocated -= region.bytes;
     --stats_.extensions;
-    region = Region();
-    gave_back = true;
   }
-  if (gave_back) ++stats_.shrinkages;
+  regions_.resize(kept);
+  if (kept < before) ++stats_.shrinkages;
   next_region_ = config_.initial_growth_chunk;
   return OkStatus();
 }

@@ -68,7 +68,6 @@ class BestFitArena final : public StreamAllocator {
     std::byte* memory = nullptr;
     size_t bytes = 0;
     int32_t previous = kNone, next = kNone;  // neighbours in the region
-    int32_t region = kNone;
     bool is_used = false;
     const StreamOrder* stream = nullptr;  // that worked on it last
     uint64_t sync_id = 0;                 // of the stream when it was freed

@@ -138,6 +138,14 @@ TEST_F(BestFitArenaTest, RegionsDoubleUpToALimit) {
   for (std::byte* block : blocks) arena_->Free(block);
 }
 
+TEST_F(BestFitArenaTest, RegionsOfHalfOfAllMemoryDoNotDouble) {
+  BestFitArena& arena = Make({.max_extend = SIZE_MAX}, kMiB);
+  constexpr size_t kMoreThanHalf = SIZE_MAX / 2 + kKiB;
+  const auto refused = arena.TryAllocate(kMoreThanHalf);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message().starts_with("the device has no room for"));
+}
+
 // PE-87
 TEST_F(BestFitArenaTest, AsksForLessWhereTheDeviceRefuses) {
   BestFitArena& arena = Make({.initial_chunk = kMiB}, 700 * kKiB);
