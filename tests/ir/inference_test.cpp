@@ -1,5 +1,6 @@
 #include "ir/inference.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,6 +9,8 @@
 
 namespace tenon {
 namespace {
+
+using testing::StartsWith;
 
 Status SameAsInput(const Node&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
