@@ -1,5 +1,6 @@
 #include "base/task_runner.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -32,14 +33,22 @@ class TaskRunner::Crew {
     if (tasks_.size() > idle_ && may_grow) StartThread();
     if (threads_.empty()) {
       // The system has no thread to give: the caller does the work.
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
+      RunNext(lock);
+      if (const std::function<void()> last = TakeLast()) {
+        lock.unlock();
+        last();
+      }
       return;
     }
     lock.unlock();
     changed_.notify_one();
+  }
+
+  bool AfterTasks(std::function<void()> last) {
+    if (running != this) return false;
+    const std::lock_guard lock(mutex_);
+    last_ = std::move(last);
+    return true;
   }
 
  private:
@@ -56,13 +65,40 @@ class TaskRunner::Crew {
       changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
       --idle_;
       if (tasks_.empty()) return;
-      const std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      lock.lock();
+      RunNext(lock);
+      if (const std::function<void()> last = TakeLast()) {
+        // It may wait for all threads but this one, and leave nothing here to go back to.
+        LeaveThreads();
+        lock.unlock();
+        last();
+        return;
+      }
     }
   }
+
+  // Unlocks while the task runs.
+  void RunNext(std::unique_lock<std::mutex>& lock) {
+    const std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    const Crew* const outer = std::exchange(running, this);
+    task();
+    running = outer;
+    lock.lock();
+  }
+  // Null while there is more to do.
+  std::function<void()> TakeLast() {
+    return tasks_.empty() ? std::exchange(last_, nullptr) : nullptr;
+  }
+  void LeaveThreads() {
+    const auto self = std::find_if(threads_.begin(), threads_.end(), [](const std::thread& one) {
+      return one.get_id() == std::this_thread::get_id();
+    });
+    self->detach();
+    threads_.erase(self);
+  }
+
+  static thread_local constinit const Crew* running;  // whose task the thread is at
 
   std::mutex mutex_;
   int most_threads_;  // 0: asked for at the first task
@@ -71,11 +107,18 @@ class TaskRunner::Crew {
   std::vector<std::thread> threads_;
   size_t idle_ = 0;
   bool ending_ = false;
+  std::function<void()> last_;
 };
+
+thread_local constinit const TaskRunner::Crew* TaskRunner::Crew::running = nullptr;
 
 TaskRunner::TaskRunner(int threads) : crew_(std::make_unique<Crew>(threads)) {}
 
 TaskRunner::~TaskRunner() = default;
+
+bool TaskRunner::AfterTasks(std::function<void()> last) {
+  return crew_->AfterTasks(std::move(last));
+}
 
 void TaskRunner::Post(std::function<void()> task) { crew_->Post(std::move(task)); }
 

@@ -1,6 +1,5 @@
 // Slots of what this build does not have. They say so.
 #include "capi/arguments.h"
-#include "capi/session_handle.h"
 #include "capi/slots.h"
 #include "capi/status.h"
 
@@ -31,13 +30,6 @@ OrtStatus* GetExecutionProviderApi(const char* provider_name, uint32_t,
     TENON_RETURN_IF_NULL(provider_api);
     *provider_api = nullptr;
     return InvalidArgument("execution provider '{}' has no functions of its own", provider_name);
-  });
-}
-
-OrtStatus* SessionReleaseCapturedGraph(OrtSession* session, int graph_annotation_id) noexcept {
-  return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_ERROR(CheckReady(session));
-    return InvalidArgument("no provider of the session captured a graph {}", graph_annotation_id);
   });
 }
 

@@ -71,6 +71,13 @@ void EpRegistry::Abandon() {
   libraries_.clear();
 }
 
+bool EpRegistry::Has(std::string_view name, const void* library) const {
+  const MutexLock lock(mutex_);
+  return std::any_of(libraries_.begin(), libraries_.end(), [&](const auto& registered) {
+    return registered.name == name && registered.library.get() == library;
+  });
+}
+
 std::string EpRegistry::LastName() const {
   const MutexLock lock(mutex_);
   return libraries_.empty() ? "" : libraries_.back().name;

@@ -45,6 +45,8 @@ class EpRegistry {
   Result<Holdings> HoldingsOf(std::string_view name) const;
   // The process ends: nothing of the libraries is used or released any more.
   void Abandon();
+  // Whether that is what is registered under the name.
+  bool Has(std::string_view name, const void* library) const;
   // The name of the library that was registered last; "" if there is none.
   std::string LastName() const;
 

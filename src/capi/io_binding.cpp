@@ -12,6 +12,7 @@
 #include "capi/session_handle.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "capi/value_places.h"
 
 struct OrtIoBinding {
   const OrtSession* session;
@@ -41,15 +42,12 @@ bool HasMemory(const FallbackSession& session, const MemoryInfo& memory) {
                      [&](const auto& provider) { return provider->memory().SameDevice(memory); });
 }
 
-// Waits until the session's devices are idle: what was copied or computed is then complete.
-OrtStatus* AwaitDevices(const OrtIoBinding* binding) noexcept {
-  return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(binding);
-    for (const auto& provider : binding->session->session->providers()) {
-      TENON_RETURN_IF_ERROR(provider->Synchronize());
-    }
-    return OkStatus();
-  });
+// Waits until these devices are idle: what was copied or computed is then complete.
+Status Await(std::span<ExecutionProvider* const> providers) {
+  for (ExecutionProvider* const provider : providers) {
+    TENON_RETURN_IF_ERROR(provider->Synchronize());
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -150,10 +148,19 @@ void ClearBoundInputs(OrtIoBinding* binding_ptr) noexcept { binding_ptr->binding
 void ClearBoundOutputs(OrtIoBinding* binding_ptr) noexcept { binding_ptr->binding.ClearOutputs(); }
 
 OrtStatus* SynchronizeBoundInputs(OrtIoBinding* binding_ptr) noexcept {
-  return AwaitDevices(binding_ptr);
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(binding_ptr);
+    const Session& session = binding_ptr->session->session->current();
+    return Await(ReadersOf(session, binding_ptr->binding.input_names()));
+  });
 }
+
 OrtStatus* SynchronizeBoundOutputs(OrtIoBinding* binding_ptr) noexcept {
-  return AwaitDevices(binding_ptr);
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(binding_ptr);
+    const Session& session = binding_ptr->session->session->current();
+    return Await(MakersOf(session, binding_ptr->binding.output_names()));
+  });
 }
 
 OrtStatus* RunWithBinding(OrtSession* session, const OrtRunOptions* run_options,

@@ -325,17 +325,22 @@ OrtStatus* FinalizeModelEditorSession(OrtSession* session, const OrtSessionOptio
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(session);
     if (session->edited == nullptr) {
-      return InvalidArgument("the session is not one of CreateModelEditorSession, or is finalized");
+      TENON_LOG(*session->logger, kError,
+                "the session is initialized; no execution provider can be added to it any more");
+      return Fail("the session is initialized; it takes no options or execution providers");
     }
     if (container != nullptr) session->shared_weights = container->weights;
     const OrtSessionOptions defaults;
     Model model = std::move(session->edited->model);
-    // Whatever comes of it, the model is gone.
     session->edited->model.graph = std::make_unique<Graph>();
-    TENON_RETURN_IF_ERROR(
-        StartSession(*session, std::move(model), options == nullptr ? defaults : *options));
-    session->edited.reset();
-    return OkStatus();
+    Status status =
+        StartSession(*session, std::move(model), options == nullptr ? defaults : *options);
+    if (status.ok()) {
+      session->edited.reset();
+    } else if (model.graph != nullptr) {
+      session->edited->model = std::move(model);
+    }
+    return status;
   });
 }
 

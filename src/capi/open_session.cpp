@@ -154,6 +154,10 @@ Result<SessionParts> PartsFor(OrtSession& handle, const OrtSessionOptions& optio
     if (*provider != nullptr) parts.providers.push_back(std::move(*provider));
   }
   parts.providers.push_back(MakeCpuProvider());
+  parts.is_last_implicit = !options.has_cpu_provider;
+  if (parts.is_last_implicit) {
+    TENON_LOG(*handle.logger, kInfo, "{} is implicitly added", kCpuProviderName);
+  }
   if (ConfigFlag(options.session.config, kUseEnvAllocators, false)) {
     parts.memory = handle.environment->allocators.FindForSessions(CpuMemory());
   }
@@ -187,10 +191,9 @@ struct Builder {
     } else if (auto with_context = WithContextModel(*options)) {
       wanted = std::move(with_context);
     }
-    const std::unique_ptr<Model> taken = std::move(*model);
     SessionOptions session_options = OptionsFor(*wanted, handle);
     TENON_ASSIGN_OR_RETURN(SessionParts parts,
-                           PartsFor(handle, *wanted, *taken, request.providers));
+                           PartsFor(handle, *wanted, **model, request.providers));
     Environment& environment = handle.environment->environment;
     parts.failed = request.failed;
     parts.profiler = request.profiler;
@@ -199,6 +202,7 @@ struct Builder {
           parts.profiler,
           Profiler::Open(options->profile_prefix, session_options.config, environment.logger()));
     }
+    const std::unique_ptr<Model> taken = std::move(*model);
     return Session::Create(environment, std::move(*taken), std::move(session_options),
                            std::move(parts));
   }
@@ -285,7 +289,7 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
   };
 }
 
-Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& options,
+Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& options,
                     ModelLoader reload) {
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
   FallbackOptions fallback = FallbackOptions::From(options.session.config);
@@ -300,10 +304,13 @@ Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& op
       session_options.log_sink.value_or(logger.sink()));
   handle.custom_ops = CustomOps::For(*kept, session_options, handle.environment->environment);
   auto first = std::make_shared<std::unique_ptr<Model>>(std::make_unique<Model>(std::move(model)));
-  TENON_ASSIGN_OR_RETURN(
-      handle.session,
-      FallbackSession::Create(std::move(fallback), ProviderNames(*kept),
-                              Builder{handle, kept, std::move(first), std::move(reload)}));
+  Result<std::unique_ptr<FallbackSession>> session = FallbackSession::Create(
+      std::move(fallback), ProviderNames(*kept), Builder{handle, kept, first, std::move(reload)});
+  if (!session) {
+    if (*first != nullptr) model = std::move(**first);
+    return std::move(session.error());
+  }
+  handle.session = std::move(*session);
   const bool records_assignment =
       ConfigFlag(options.session.config, "session.record_ep_graph_assignment_info", false);
   if (records_assignment) handle.assigned_nodes.Record(handle.session->first());

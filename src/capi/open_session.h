@@ -25,8 +25,9 @@ using ModelLoader = std::function<Result<Model>()>;
 ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options);
 ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options);
 
-// Makes the session of a handle that has its environment. Without `reload` it has no fallback.
-Status StartSession(OrtSession& handle, Model model, const OrtSessionOptions& options,
+// Makes the session of a handle that has its environment. Without `reload` it has no fallback. If
+// its providers cannot be had, `model` stays as it is.
+Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& options,
                     ModelLoader reload = nullptr);
 
 }  // namespace tenon::capi

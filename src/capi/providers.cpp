@@ -132,6 +132,7 @@ OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
     TENON_RETURN_IF_NULL(provider_name);
     // Every session ends with the CPU, and it has no options.
     if (provider_name == kCpuProviderName || provider_name == std::string_view("CPU")) {
+      options->has_cpu_provider = true;
       return OkStatus();
     }
     if (FindBuiltInProvider(provider_name) != nullptr) {

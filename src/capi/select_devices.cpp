@@ -244,7 +244,10 @@ OrtStatus* SessionOptionsAppendExecutionProvider_V2(OrtSessionOptions* session_o
       }
     }
     // Every session ends with the CPU, which has no options.
-    if (group[0]->source == nullptr) return OkStatus();
+    if (group[0]->source == nullptr) {
+      session_options->has_cpu_provider = true;
+      return OkStatus();
+    }
     for (const ProviderChoice& choice : session_options->providers) {
       if (choice.name != group[0]->ep_name) continue;
       return Fail("{} is already registered with the session options", choice.name);

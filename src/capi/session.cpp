@@ -116,7 +116,18 @@ OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
   });
 }
 
-void ReleaseSession(OrtSession* input) noexcept { delete input; }
+void ReleaseSession(OrtSession* input) noexcept {
+  if (input == nullptr) return;
+  if (input->is_released.exchange(true)) {
+    if (input->logger == nullptr) return;
+    TENON_LOG(*input->logger, kError,
+              "ReleaseSession failed (code {}): the session is being released already",
+              static_cast<int>(StatusCode::kFail));
+    return;
+  }
+  // The callback of an asynchronous run may be who releases; it goes on to its end.
+  if (!input->tasks.AfterTasks([input] { delete input; })) delete input;
+}
 
 OrtStatus* CreatePrepackedWeightsContainer(OrtPrepackedWeightsContainer** out) noexcept {
   return AtBoundary([&]() -> Status {
@@ -210,24 +221,19 @@ OrtStatus* SetEpDynamicOptions(OrtSession* sess, const char* const* keys, const 
       }
       changed.insert_or_assign(keys[i], values[i]);
     }
-    bool is_taken = false;
+    Status first;
     for (const auto& provider : sess->session->providers()) {
-      const Status status = provider->SetDynamicOptions(changed);
-      if (status.code() == StatusCode::kNotImplemented) continue;
-      TENON_RETURN_IF_ERROR(status);
-      is_taken = true;
+      Status status = provider->SetDynamicOptions(changed);
+      if (first.ok()) first = std::move(status);
     }
-    if (is_taken) return OkStatus();
-    for (const auto& [key, value] : changed) {
-      if (key != "ep.dynamic.workload_type") {
-        return InvalidArgument("no provider of the session has a dynamic option '{}'", key);
-      }
-      // A hint for schedulers of devices, of which the CPU's is the system's.
-      if (value != "Default" && value != "Efficient") {
-        return InvalidArgument("option '{}' is 'Default' or 'Efficient', got '{}'", key, value);
-      }
-    }
-    return OkStatus();
+    return first;
+  });
+}
+
+OrtStatus* SessionReleaseCapturedGraph(OrtSession* session, int graph_annotation_id) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckReady(session));
+    return session->session->current().ReleaseCapturedGraph(graph_annotation_id);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <onnxruntime_c_api.h>
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct OrtSession {
   std::unique_ptr<tenon::capi::EditedModel> edited;            // until the session is made
   std::unique_ptr<tenon::FallbackSession> session;
   tenon::capi::AssignedNodes assigned_nodes;
+  std::atomic<bool> is_released = false;
   tenon::TaskRunner tasks;
 
   const tenon::Model& model() const { return edited ? edited->model : session->model(); }

@@ -48,8 +48,9 @@ struct OrtSessionOptions {
   std::vector<const OrtCustomOpDomain*> custom_op_domains;
   std::vector<std::shared_ptr<tenon::DynamicLibrary>> custom_op_libraries;
 
-  // Besides the CPU's, most preferred first.
+  // Besides the CPU's, most preferred first; the CPU's comes last also if nobody asked for it.
   std::vector<tenon::capi::ProviderChoice> providers;
+  bool has_cpu_provider = false;
 
   // What the client wants of the automatic choice of devices, which such providers rule out; a
   // function makes it itself.

@@ -1,6 +1,9 @@
 // Where the inputs and outputs of a session are used and made: devices and memories.
+#include "capi/value_places.h"
+
 #include <algorithm>
 
+#include "base/function_ref.h"
 #include "capi/arguments.h"
 #include "capi/ep_device.h"
 #include "capi/ep_source.h"
@@ -36,6 +39,16 @@ const ExecutionProvider* MakerOf(const Session& session, const std::string& name
                    [&](const GraphOutput& candidate) { return candidate.name == name; });
   if (output == graph.outputs().end()) return nullptr;
   return OwnerOf(session, graph.value(output->value).producer);
+}
+
+// The session's providers for which `owns` holds.
+std::vector<ExecutionProvider*> Select(const Session& session,
+                                       FunctionRef<bool(const ExecutionProvider*)> owns) {
+  std::vector<ExecutionProvider*> selected;
+  for (const auto& provider : session.providers()) {
+    if (owns(provider.get())) selected.push_back(provider.get());
+  }
+  return selected;
 }
 
 // The device of the provider, null if its library has gone; the CPU's for no provider and for
@@ -74,6 +87,31 @@ OrtStatus* List(const OrtSession* session,
 }
 
 }  // namespace
+
+std::vector<ExecutionProvider*> ReadersOf(const Session& session,
+                                          std::span<const std::string_view> inputs) {
+  const Graph& graph = *session.model().graph;
+  const auto reads = [&](const ExecutionProvider* provider, std::string_view input) {
+    const ValueId id = graph.FindValue(input);
+    if (id == ValueId::kNone) return false;
+    const auto& consumers = graph.value(id).consumers;
+    return std::any_of(consumers.begin(), consumers.end(),
+                       [&](NodeId consumer) { return OwnerOf(session, consumer) == provider; });
+  };
+  return Select(session, [&](const ExecutionProvider* provider) {
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](std::string_view input) { return reads(provider, input); });
+  });
+}
+
+std::vector<ExecutionProvider*> MakersOf(const Session& session,
+                                         std::span<const std::string_view> outputs) {
+  return Select(session, [&](const ExecutionProvider* provider) {
+    return std::any_of(outputs.begin(), outputs.end(), [&](std::string_view output) {
+      return MakerOf(session, std::string(output)) == provider;
+    });
+  });
+}
 
 OrtStatus* SessionGetEpDeviceForInputs(const OrtSession* session,
                                        const OrtEpDevice** inputs_ep_devices,

@@ -61,6 +61,10 @@ class ComputeKernel final : public Kernel {
 Result<std::unique_ptr<Kernel>> MakeComputeKernel(OrtNodeComputeInfo* compute,
                                                   const KernelInfo& info, const Logger& logger,
                                                   const StringMap& config) {
+  if (compute->CreateState == nullptr || compute->Compute == nullptr) {
+    return Fail("the compiled node lacks {}",
+                compute->Compute == nullptr ? "Compute" : "CreateState");
+  }
   auto kernel = std::make_unique<ComputeKernel>(compute, info, logger, config);
   TENON_RETURN_IF_ERROR(kernel->CreateState());
   return kernel;

@@ -20,6 +20,7 @@ class EpFactory final : public capi::EpSource, public std::enable_shared_from_th
   const std::string& name() const { return name_; }
   OrtEpFactory* client() const { return client_; }
   const OrtEpFactory& table() const { return table_; }
+  const EpLibrary& library() const { return *library_; }
   const TenonEpExtension* extension() const { return extension_; }
   // Before the factory is used.
   void set_extension(const TenonEpExtension* extension) { extension_ = extension; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/process_end.h"
 #include "capi/api_table.h"
@@ -14,6 +15,8 @@ namespace tenon::plugin {
 namespace {
 
 constexpr size_t kMostFactories = 4;
+
+constinit thread_local const EpLibrary* notifying = nullptr;
 
 // Where a path that is not absolute begins: next to this library.
 std::string Resolve(const std::string& path) {
@@ -60,6 +63,13 @@ Result<std::shared_ptr<EpLibrary>> EpLibrary::Open(const std::string& registered
   }
   return library;
 }
+
+EpLibrary::Notification::Notification(const EpLibrary& library)
+    : outer_(std::exchange(notifying, &library)) {}
+
+EpLibrary::Notification::~Notification() { notifying = outer_; }
+
+const EpLibrary* EpLibrary::Notification::Current() { return notifying; }
 
 EpLibrary::~EpLibrary() {
   for (OrtEpFactory* const factory : factories_) {

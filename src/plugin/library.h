@@ -32,6 +32,21 @@ class EpLibrary {
   const std::vector<OrtEpFactory*>& factories() const { return factories_; }
   // Counts what was made of the library.
   const std::shared_ptr<capi::LibraryUses>& uses() const { return uses_; }
+  // While it lives, a provider of the library is told on this thread that its session ends; the
+  // provider must not have the library taken back then.
+  class Notification {
+   public:
+    explicit Notification(const EpLibrary& library);
+    ~Notification();
+    Notification(const Notification&) = delete;
+    Notification& operator=(const Notification&) = delete;
+    // The library of the innermost one of this thread; null if there is none.
+    static const EpLibrary* Current();
+
+   private:
+    const EpLibrary* const outer_;
+  };
+
   // The extension that the library exports for a factory; null if there is none.
   const TenonEpExtension* FindExtension(OrtEpFactory* factory, const Logger& logger) const;
 

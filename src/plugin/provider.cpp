@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "capi/env.h"
 #include "capi/ep_device.h"
 #include "capi/handles.h"
 #include "capi/run_options.h"
@@ -40,6 +41,12 @@ Model WithoutGraph(const Model& model) {
   return copy;
 }
 
+// What it says its name is; the factory's if it says nothing.
+std::string NameOf(const OrtEp& table, const OrtEp* client, const EpFactory& factory) {
+  const char* const name = table.GetName != nullptr ? table.GetName(client) : nullptr;
+  return name != nullptr ? name : factory.name();
+}
+
 // `run` as the plugin sees it.
 std::unique_ptr<OrtRunOptions> RunOptionsFor(const RunInfo& run) {
   auto options = std::make_unique<OrtRunOptions>();
@@ -56,13 +63,14 @@ PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
       hold_(factory_->Hold(capi::LibraryObject::kProvider)),
       client_(ep),
       table_(Supported(*ep)),
-      name_(table_.GetName != nullptr ? table_.GetName(ep) : factory_->name()),
+      name_(NameOf(table_, ep, *factory_)),
       config_(options.session.config),
       model_(WithoutGraph(model)),
       context_model_(options.context_model),
       custom_ops_(options.custom_ops),
       packed_weights_(options.packed_weights),
-      logger_(logger) {}
+      logger_(logger),
+      syncs_at_end_(ConfigFlag(capi::EnvironmentConfig(), "tenon.teardown_sync", true)) {}
 
 PluginProvider::~PluginProvider() {
   (void)CatchExceptions([&] {
@@ -370,28 +378,73 @@ bool PluginProvider::SupportsConcurrentRuns() const {
   return status.ok() && are_supported;
 }
 
+// --- recorded runs ---
+
+GraphCapture* PluginProvider::graph_capture() {
+  bool is_enabled = false;
+  const Status status = CatchExceptions([&] {
+    is_enabled = table_.IsGraphCaptureEnabled != nullptr && table_.IsGraphCaptureEnabled(client_);
+    return OkStatus();
+  });
+  if (!status.ok() || !is_enabled) return nullptr;
+  if (table_.IsGraphCaptured != nullptr && table_.ReplayGraph != nullptr) return &capture_;
+  TENON_LOG(logger_, kWarning, "{} wants to capture graphs but lacks {}; its runs are not captured",
+            name_, table_.IsGraphCaptured == nullptr ? "IsGraphCaptured" : "ReplayGraph");
+  return nullptr;
+}
+
+CapturePolicy PluginProvider::Capture::policy() const {
+  auto policy = OrtGraphCaptureNodeAssignmentPolicy_ALL_NODES_ON_EP;
+  if (table_.GetGraphCaptureNodeAssignmentPolicy != nullptr) {
+    policy = table_.GetGraphCaptureNodeAssignmentPolicy(client_);
+  }
+  return policy == OrtGraphCaptureNodeAssignmentPolicy_ALLOW_CPU_FOR_SHAPES
+             ? CapturePolicy::kCpuForShapes
+             : CapturePolicy::kAllNodes;
+}
+
+bool PluginProvider::Capture::IsCaptured(int32_t id) const {
+  return table_.IsGraphCaptured(client_, id);
+}
+
+Status PluginProvider::Capture::Replay(int32_t id) {
+  return Call([&] { return table_.ReplayGraph(client_, id); });
+}
+
+Status PluginProvider::Capture::Release(int32_t id) {
+  if (table_.ReleaseCapturedGraph == nullptr) return OkStatus();
+  return Call([&] { return table_.ReleaseCapturedGraph(client_, id); });
+}
+
 // --- life ---
+
+Status PluginProvider::FailureOf(const char* slot, Status status) const {
+  if (status.ok()) return status;
+  return Status(status.code(), Format("{} failed in {}: {}", name_, slot, status.message()));
+}
 
 Status PluginProvider::OnSessionInitialized() {
   if (table_.OnSessionInitializationEnd == nullptr) return OkStatus();
-  return Call([&] { return table_.OnSessionInitializationEnd(client_); });
+  return FailureOf("OnSessionInitializationEnd",
+                   Call([&] { return table_.OnSessionInitializationEnd(client_); }));
 }
 
 Status PluginProvider::OnRunStart(const RunInfo& run) {
   if (table_.OnRunStart == nullptr) return OkStatus();
   const auto options = RunOptionsFor(run);
-  return Call([&] { return table_.OnRunStart(client_, options.get()); });
+  return FailureOf("OnRunStart", Call([&] { return table_.OnRunStart(client_, options.get()); }));
 }
 
 Status PluginProvider::OnRunEnd(const RunInfo& run, bool synchronize) {
   if (table_.OnRunEnd == nullptr) return OkStatus();
   const auto options = RunOptionsFor(run);
-  return Call([&] { return table_.OnRunEnd(client_, options.get(), synchronize); });
+  return FailureOf("OnRunEnd",
+                   Call([&] { return table_.OnRunEnd(client_, options.get(), synchronize); }));
 }
 
 Status PluginProvider::Synchronize() {
   if (table_.Sync == nullptr) return OkStatus();
-  return Call([&] { return table_.Sync(client_); });
+  return FailureOf("Sync", Call([&] { return table_.Sync(client_); }));
 }
 
 std::unique_ptr<ProviderProfiler> PluginProvider::CreateProfiler() {
@@ -408,6 +461,7 @@ std::unique_ptr<ProviderProfiler> PluginProvider::CreateProfiler() {
 }
 
 Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {
+  const EpLibrary::Notification notification(factory_->library());
   const TenonEpExtension* const extension = factory_->extension();
   const auto has = [&](size_t end) {
     return extension != nullptr && extension->struct_size >= end;
@@ -417,7 +471,7 @@ Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {
   if (!has(kHookEnd) || extension->OnSessionEnd == nullptr) {
     const bool skips = has(offsetof(TenonEpExtension, OnSessionEnd)) &&
                        (extension->flags & TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC) != 0;
-    return skips ? OkStatus() : Synchronize();
+    return skips || !syncs_at_end_ ? OkStatus() : Synchronize();
   }
   const TenonSessionEndInfo told = {sizeof(TenonSessionEndInfo), static_cast<uint32_t>(info.reason),
                                     info.session_id, info.is_profiling ? 1U : 0U,
@@ -428,10 +482,10 @@ Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {
 Status PluginProvider::SetDynamicOptions(const StringMap& changed) {
   if (table_.SetDynamicOptions == nullptr) return ExecutionProvider::SetDynamicOptions(changed);
   const OrtKeyValuePairs pairs(changed);
-  return Call([&] {
-    return table_.SetDynamicOptions(client_, pairs.keys().data(), pairs.values().data(),
-                                    pairs.keys().size());
-  });
+  return FailureOf("SetDynamicOptions", Call([&] {
+                     return table_.SetDynamicOptions(client_, pairs.keys().data(),
+                                                     pairs.values().data(), pairs.keys().size());
+                   }));
 }
 
 }  // namespace tenon::plugin

@@ -34,6 +34,7 @@ class PluginProvider final : public capi::DeviceProvider {
   Status Compile(const Graph& graph, std::vector<FusedNode> nodes) override;
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override;
   bool SupportsConcurrentRuns() const override;
+  GraphCapture* graph_capture() override;
 
   const MemoryInfo& memory() const override { return *memory_; }
   std::shared_ptr<Allocator> allocator() override { return allocator_; }
@@ -53,6 +54,19 @@ class PluginProvider final : public capi::DeviceProvider {
  private:
   PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep, const OrtSessionOptions& options,
                  const Model& model, const Logger& logger);
+  // What the provider records of runs; its slots are there.
+  class Capture final : public GraphCapture {
+   public:
+    Capture(OrtEp* client, const OrtEp& table) : client_(client), table_(table) {}
+    CapturePolicy policy() const override;
+    bool IsCaptured(int32_t id) const override;
+    Status Replay(int32_t id) override;
+    Status Release(int32_t id) override;
+
+   private:
+    OrtEp* const client_;
+    const OrtEp& table_;
+  };
   // What Compile made in one call.
   struct Compiled {
     std::vector<OrtNodeComputeInfo*> infos;
@@ -61,6 +75,8 @@ class PluginProvider final : public capi::DeviceProvider {
   Status CheckMemory(std::span<const OrtEpDevice* const> devices) const;
   Status ChooseMemory(std::span<const OrtEpDevice* const> devices);
   Status FindMemory(std::span<const OrtEpDevice* const> devices, capi::SharedAllocators* shared);
+  // A failure of one of its slots, with who failed.
+  Status FailureOf(const char* slot, Status status) const;
   Status FindKernels();
   Status CheckWeightless() const;
   void JoinContextModel();
@@ -84,11 +100,14 @@ class PluginProvider final : public capi::DeviceProvider {
   const std::shared_ptr<capi::PackedWeights> packed_weights_;  // null: nothing is shared
   const Logger& logger_;
   const OrtEpDevice* device_ = nullptr;
+  // Whether it waits for its device at the end of a session if it has no extension.
+  const bool syncs_at_end_;
   const MemoryInfo* memory_ = &CpuMemory();
   std::shared_ptr<Allocator> allocator_ = SharedCpuAllocator();
   std::shared_ptr<Allocator> constant_allocator_ = SharedCpuAllocator();
   std::shared_ptr<DataTransfer> transfer_;
   const OrtKernelRegistry* kernels_ = nullptr;
+  Capture capture_{client_, table_};
   std::vector<Compiled> compiled_;
   std::map<std::string, OrtNodeComputeInfo*> infos_by_node_;
   // The graphs with the fused nodes, which the plugin may look at as long as the session lives.

@@ -34,6 +34,17 @@ void DropVirtual(std::vector<std::unique_ptr<OrtEpDevice>>& devices, bool are_al
   });
 }
 
+// That the slots are there without which a factory is none.
+Status CheckFactory(const OrtEpFactory& factory, const EpLibrary& library) {
+  const char* missing = nullptr;
+  if (factory.CreateEp == nullptr) missing = "CreateEp";
+  if (factory.GetSupportedDevices == nullptr) missing = "GetSupportedDevices";
+  if (factory.GetName == nullptr) missing = "GetName";
+  if (missing != nullptr) return Fail("a factory of '{}' lacks {}", library.path(), missing);
+  if (factory.GetName(&factory) != nullptr) return OkStatus();
+  return Fail("a factory of '{}' has no name", library.path());
+}
+
 // What a factory offers, taken into `registered`.
 Status TakeFrom(const std::shared_ptr<EpFactory>& factory, const capi::SharedEnvironment& shared,
                 const Logger& logger, capi::RegisteredLibrary& registered) {
@@ -84,6 +95,7 @@ Status Register(capi::SharedEnvironment& shared, const std::string& name, const 
   registered.library = library;
   registered.uses = library->uses();
   for (OrtEpFactory* const client : library->factories()) {
+    TENON_RETURN_IF_ERROR(CheckFactory(*client, *library));
     const Extensions::Registration extensions(client);
     const TenonEpExtension* extension = library->FindExtension(client, logger);
     auto factory = std::make_shared<EpFactory>(library, client, extension);
@@ -125,6 +137,14 @@ OrtStatus* UnregisterExecutionProviderLibrary(OrtEnv* env, const char* registrat
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(registration_name);
+    const plugin::EpLibrary* const notified = plugin::EpLibrary::Notification::Current();
+    if (notified != nullptr && env->shared->eps.Has(registration_name, notified)) {
+      TENON_LOG(env->shared->environment.logger(), kError,
+                "library '{}' cannot be unregistered by its provider at the end of a session",
+                registration_name);
+      return Fail("library '{}' is in use: its provider is told that a session ends",
+                  registration_name);
+    }
     return env->shared->UnregisterLibrary(registration_name);
   });
 }

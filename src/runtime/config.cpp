@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-// `what` says what is counted.
+// `what` says what is expected.
 template <class T>
 Result<T> ConfigNumber(const StringMap& config, std::string_view key, const char* what,
                        T fallback) {
@@ -15,8 +15,7 @@ Result<T> ConfigNumber(const StringMap& config, std::string_view key, const char
   const char* const end = entry->second.data() + entry->second.size();
   const auto [stop, error] = std::from_chars(entry->second.data(), end, value);
   if (error != std::errc() || stop != end) {
-    return InvalidArgument("config entry '{}': expected a number of {}, got '{}'", key, what,
-                           entry->second);
+    return InvalidArgument("config entry '{}': expected {}, got '{}'", key, what, entry->second);
   }
   return value;
 }
@@ -30,19 +29,23 @@ bool ConfigFlag(const StringMap& config, std::string_view key, bool fallback) {
   return entry->second == "0" ? false : fallback;
 }
 
+Result<int32_t> ConfigInteger(const StringMap& config, std::string_view key, int32_t fallback) {
+  return ConfigNumber<int32_t>(config, key, "a whole number", fallback);
+}
+
 Result<size_t> ConfigBytes(const StringMap& config, std::string_view key, size_t fallback) {
-  return ConfigNumber<size_t>(config, key, "bytes", fallback);
+  return ConfigNumber<size_t>(config, key, "a number of bytes", fallback);
 }
 
 Result<size_t> ConfigCount(const StringMap& config, std::string_view key, size_t fallback) {
-  return ConfigNumber<size_t>(config, key, "items", fallback);
+  return ConfigNumber<size_t>(config, key, "a number of items", fallback);
 }
 
 Result<std::chrono::microseconds> ConfigMicroseconds(const StringMap& config, std::string_view key,
                                                      std::chrono::microseconds fallback) {
-  TENON_ASSIGN_OR_RETURN(
-      const uint32_t count,
-      ConfigNumber<uint32_t>(config, key, "microseconds", static_cast<uint32_t>(fallback.count())));
+  TENON_ASSIGN_OR_RETURN(const uint32_t count,
+                         ConfigNumber<uint32_t>(config, key, "a number of microseconds",
+                                                static_cast<uint32_t>(fallback.count())));
   return std::chrono::microseconds(count);
 }
 

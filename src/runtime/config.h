@@ -12,6 +12,9 @@ namespace tenon {
 // "1" is true, "0" false; anything else, or no entry, is `fallback`.
 bool ConfigFlag(const StringMap& config, std::string_view key, bool fallback);
 
+// A whole number in decimal, negative or not. Error: kInvalidArgument naming key and value.
+Result<int32_t> ConfigInteger(const StringMap& config, std::string_view key, int32_t fallback);
+
 // A number of bytes in decimal. Error: kInvalidArgument naming key and value.
 Result<size_t> ConfigBytes(const StringMap& config, std::string_view key, size_t fallback);
 

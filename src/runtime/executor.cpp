@@ -55,6 +55,7 @@ ExecutionState::ExecutionState(Executor& executor)
 
 ExecutionState::~ExecutionState() {
   if (is_in_parts_) frame_->streams().Clear();
+  frame_->set_keeps_values(false);
   executor_.ReturnFrame(std::move(frame_));
 }
 
@@ -110,9 +111,17 @@ Status Executor::Run(const RunScope& scope, std::span<const Value> feeds,
 
 Status Executor::Run(const RunScope& scope, ExecutionState& state, std::span<const Value> feeds,
                      std::span<Value> fetches) {
-  const Status status = RunWhole(scope, *state.frame_, feeds, fetches);
-  state.frame_->Clear();
+  Frame& frame = *state.frame_;
+  if (frame.keeps_values()) frame.Clear();  // of the run before
+  const Status status = RunWhole(scope, frame, feeds, fetches);
+  if (!frame.keeps_values()) frame.Clear();
   return status;
+}
+
+Status Executor::FetchAgain(const RunScope& outer, ExecutionState& state,
+                            std::span<Value> fetches) {
+  const RunScope scope = WithStreams(outer, *state.frame_);
+  return TakeOutputs(scope, whole_.region(), *state.frame_, fetches);
 }
 
 Status Executor::RunWhole(const RunScope& scope, Frame& frame, std::span<const Value> feeds,
@@ -255,6 +264,7 @@ Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
       if (!is_planned || !fetch.is_tensor() || fetch.is_shared()) fetch = Value();
     }
   }
+  OfferOutputs(scope, region, frame, fetches);
   StepRunner steps(plan_, region, scope, frame);
   if (is_planned) {
     TENON_RETURN_IF_ERROR(PrepareOutputs(scope, region, frame, fetches));
@@ -266,6 +276,7 @@ Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
     TENON_RETURN_IF_ERROR(steps.RunRecorded(record));
     plans.Keep(entry, PlanMemory(plan_, region, record));
   }
+  if (frame.keeps_values()) return OkStatus();
   return TakeOutputs(scope, region, frame, fetches);
 }
 
@@ -302,6 +313,22 @@ const MemoryInfo& Executor::WantedMemory(const RunScope& scope, size_t i, const 
   return is_said ? *scope.fetch_memory[i] : CpuMemory();
 }
 
+// What a device finds at the same place in every run it need not bind again.
+void Executor::OfferOutputs(const RunScope& scope, const Region& region, Frame& frame,
+                            std::span<const Value> fetches) const {
+  frame.ForgetOutputs();
+  for (size_t i = 0; i < region.fetches.size() && plan_.locations.size() > 1; ++i) {
+    const Slot slot = region.fetches[i];
+    const MemoryInfo& memory = *plan_.LocationOf(slot).memory;
+    if (memory.device_type == DeviceType::kCpu) continue;
+    if (frame.keeps_values() || !WantedMemory(scope, i, fetches[i]).SameDevice(memory)) {
+      frame.OfferBuffer(slot);
+    } else if (fetches[i].is_tensor()) {
+      frame.OfferOutput(slot, fetches[i].tensor());
+    }
+  }
+}
+
 // Gives outputs that have memory of their own that memory: the caller's, or new, or, for those that
 // go elsewhere afterwards, the frame's.
 Status Executor::PrepareOutputs(const RunScope& scope, const Region& region, Frame& frame,
@@ -313,7 +340,8 @@ Status Executor::PrepareOutputs(const RunScope& scope, const Region& region, Fra
     if (binding.place != MemoryPlan::Place::kOutput || binding.root != slot) continue;
     if (frame.value(slot).has_value()) continue;  // the same value is an output twice
     const Location& location = plan_.LocationOf(slot);
-    const bool stays = WantedMemory(scope, i, fetches[i]).SameDevice(*location.memory);
+    const bool stays =
+        !frame.keeps_values() && WantedMemory(scope, i, fetches[i]).SameDevice(*location.memory);
     const bool is_given = stays && fetches[i].is_tensor() &&
                           fetches[i].tensor().type() == binding.type &&
                           fetches[i].tensor().shape() == binding.shape;
@@ -365,9 +393,10 @@ Status Executor::TakeOutput(const RunScope& scope, Frame& frame, Slot slot,
     }
     if (from.raw() == into.raw()) return OkStatus();
   }
-  // Only the slab's memory, which has no owner, must never leave.
-  const bool is_there = !fetch.is_tensor() && from.memory().SameDevice(wanted) &&
-                        from.owner() != nullptr && (from.owner().use_count() == 1 || may_share);
+  // Only the slab's memory, which has no owner, must never leave, nor what the frame keeps.
+  const bool is_there = !frame.keeps_values() && !fetch.is_tensor() &&
+                        from.memory().SameDevice(wanted) && from.owner() != nullptr &&
+                        (from.owner().use_count() == 1 || may_share);
   if (is_there) {
     fetch = value;
     return OkStatus();

@@ -32,6 +32,9 @@ class ExecutionState {
   uint32_t position() const { return position_; }
   // See StreamSet.
   Status UseStream(Stream& given) { return frame_->streams().Use(given); }
+  // From now on a run leaves its values and their memory as they are, until the next one; it
+  // fetches nothing, which FetchAgain does.
+  void KeepValues() { frame_->set_keeps_values(true); }
   // Tells the streams that a run is over, after waiting for them if `synchronize`.
   Status EndRun(bool synchronize) { return frame_->streams().EndRun(synchronize); }
 
@@ -81,6 +84,9 @@ class Executor {
   Status Run(const RunScope& scope, ExecutionState& state, std::span<const Value> feeds,
              std::span<Value> fetches);
 
+  // The outputs of the last run of a state that keeps its values, as copies.
+  Status FetchAgain(const RunScope& scope, ExecutionState& state, std::span<Value> fetches);
+
   // Runs the whole plan as the body of a control-flow node, again and again with one state. `feeds`
   // are moved from. Each of `results` becomes a new value, and lends its old memory to it where
   // that fits and nobody else refers to it.
@@ -126,6 +132,8 @@ class Executor {
   Status SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<Feed> feeds);
   Status CheckNeeded(const Region& region, Frame& frame) const;
   static const MemoryInfo& WantedMemory(const RunScope& scope, size_t i, const Value& fetch);
+  void OfferOutputs(const RunScope& scope, const Region& region, Frame& frame,
+                    std::span<const Value> fetches) const;
   Status PrepareOutputs(const RunScope& scope, const Region& region, Frame& frame,
                         std::span<Value> fetches);
   Status TakeOutputs(const RunScope& scope, const Region& region, Frame& frame,

@@ -105,6 +105,7 @@ void Frame::Keep(size_t slot, std::vector<bool>& is_slab_held) {
 }
 
 void Frame::Clear() {
+  ForgetOutputs();
   if (memory_ == nullptr) {
     for (Value& value : values_) value = Value();
     for (const auto& [slot, constant] : plan_.constants) value(slot) = constant;
@@ -126,6 +127,16 @@ void* Frame::Scratch(size_t bytes) {
     scratch_ = std::move(*larger);
   }
   return scratch_.raw();
+}
+
+Result<Tensor> Frame::AllocateOutput(Slot slot, DataType type, const Shape& shape,
+                                     const std::shared_ptr<Allocator>& memory) {
+  for (const auto& [offered, tensor] : offered_) {
+    if (offered != slot) continue;
+    if (!tensor) return Buffer(slot, type, shape);
+    if (tensor->type() == type && tensor->shape() == shape) return *tensor;
+  }
+  return Tensor::Allocate(type, shape, memory);
 }
 
 Result<Tensor> Frame::Buffer(Slot slot, DataType type, const Shape& shape) {

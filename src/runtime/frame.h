@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/concrete_shapes.h"
@@ -38,6 +39,9 @@ class Frame {
     return {outputs_.data() + step.outputs_begin, step.outputs_end - step.outputs_begin};
   }
   const MemoryPlan* memory() const { return memory_.get(); }
+  // Whether the memory of a run stays as it is afterwards, for a device that works on it again.
+  bool keeps_values() const { return keeps_values_; }
+  void set_keeps_values(bool keeps) { keeps_values_ = keeps; }
   ConcreteShapeContext& shapes() { return shapes_; }
 
   // The streams of the run, if this is the outermost plan.
@@ -48,6 +52,15 @@ class Frame {
   // A tensor in the slot's memory that keeps its place from run to run while type and shape stay:
   // for a value that enters or leaves through a copy. Error: out of memory.
   Result<Tensor> Buffer(Slot slot, DataType type, const Shape& shape);
+
+  // Where outputs of the coming run shall lie if their steps allocate them: in a tensor of the
+  // caller's if it fits, or, for those that leave through a copy, in the slot's buffer.
+  void ForgetOutputs() { offered_.clear(); }
+  void OfferOutput(Slot slot, Tensor tensor) { offered_.emplace_back(slot, std::move(tensor)); }
+  void OfferBuffer(Slot slot) { offered_.emplace_back(slot, std::nullopt); }
+  // Memory for such an output. Error: out of memory.
+  Result<Tensor> AllocateOutput(Slot slot, DataType type, const Shape& shape,
+                                const std::shared_ptr<Allocator>& memory);
 
  private:
   void Unbind();
@@ -63,7 +76,9 @@ class Frame {
   std::shared_ptr<const MemoryPlan> memory_;
   std::vector<Tensor> slabs_;  // by location
   std::vector<std::pair<Slot, Tensor>> buffers_;
+  std::vector<std::pair<Slot, std::optional<Tensor>>> offered_;  // absent: the slot's buffer
   Tensor scratch_;
+  bool keeps_values_ = false;
   StreamSet streams_;
   ConcreteShapeContext shapes_;
 };

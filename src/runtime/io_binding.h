@@ -29,6 +29,8 @@ class IoBinding {
   void ClearInputs() { inputs_.Clear(); }
   void ClearOutputs();
 
+  // Names of the bound inputs in the order of their binding.
+  std::span<const std::string_view> input_names() const { return inputs_.names; }
   // Names of the bound outputs in the order of their binding, and what the last run put there:
   // kNone before the first.
   std::span<const std::string_view> output_names() const { return outputs_.names; }

@@ -86,6 +86,7 @@ class PlanBuilder {
       const Node& node = *prepared.node;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] == ValueId::kNone || prepared.traits.is_view) continue;
+        if (prepared.traits.reads_shapes_only) continue;
         int& place = wanted[Index(node.inputs[i])];
         const int here = LocationOf(node, prepared.kernel->InputResidence(i));
         place = place == kNowhere || place == here ? here : static_cast<int>(kHost);
@@ -196,8 +197,11 @@ class PlanBuilder {
     std::vector<Slot> inputs, outputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       Slot slot = kNoSlot;
-      if (node.inputs[i] != ValueId::kNone && prepared.traits.is_view && i == 0) {
-        slot = HomeSlot(node.inputs[0]);
+      // What is not read may lie anywhere.
+      const bool is_read =
+          !prepared.traits.reads_shapes_only && !(prepared.traits.is_view && i == 0);
+      if (node.inputs[i] != ValueId::kNone && !is_read) {
+        slot = HomeSlot(node.inputs[i]);
       } else if (node.inputs[i] != ValueId::kNone) {
         const uint8_t location = LocationOf(node, kernel.InputResidence(i));
         TENON_ASSIGN_OR_RETURN(slot, SlotIn(node.inputs[i], location));

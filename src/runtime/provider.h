@@ -11,7 +11,9 @@
 #include "base/status.h"
 #include "base/string_map.h"
 #include "ir/graph.h"
+#include "ir/shape_context.h"
 #include "runtime/data_transfer.h"
+#include "runtime/graph_capture.h"
 #include "runtime/kernel.h"
 #include "runtime/stream.h"
 #include "tensor/allocator.h"
@@ -74,6 +76,17 @@ class ExecutionProvider {
   virtual const std::string& name() const = 0;
   virtual StringMap options() const { return {}; }
 
+  // --- registration with a session, before anything else: in this order, with
+  // SupportsConcurrentRuns, data_transfer, and, if the session is profiled, CreateProfiler ---
+
+  // Changes config entries of the session that the provider cannot work with. What it changes is
+  // logged.
+  virtual void AdjustConfig(StringMap& config) { (void)config; }
+  // Operators that the provider brings along; null if there are none. Lives as long as it.
+  virtual const ShapeFunctionTable* operators() const { return nullptr; }
+  // The session's logger, which outlives the provider. After data_transfer.
+  virtual void SetLogger(const Logger& logger) { (void)logger; }
+
   // Which nodes of `graph` that nobody owns yet it wants, in any order. Subgraphs are asked about
   // separately. Idempotent. An error is logged and counts as no claim.
   virtual Result<std::vector<Claim>> GetCapability(const Graph& graph) = 0;
@@ -104,6 +117,10 @@ class ExecutionProvider {
 
   // Whether runs of one session may overlap.
   virtual bool SupportsConcurrentRuns() const { return true; }
+
+  // Asked once the session has its kernels: null unless it records runs. Of several providers that
+  // do, the first one counts.
+  virtual GraphCapture* graph_capture() { return nullptr; }
 
   // --- memory ---
   // Where its kernels' inputs and outputs live, unless a kernel says that one is the host's.
@@ -138,10 +155,11 @@ class ExecutionProvider {
   virtual Status Synchronize() { return OkStatus(); }
   // A profiler of the device for one session or one run; null if it has none.
   virtual std::unique_ptr<ProviderProfiler> CreateProfiler();
-  // Changes options while runs may be in flight. Error: kNotImplemented if none can change.
+  // Changes options while runs may be in flight. Options that it does not know may be another
+  // provider's.
   virtual Status SetDynamicOptions(const StringMap& changed) {
     (void)changed;
-    return NotImplemented("{} has no options that can change while a session lives", name());
+    return OkStatus();
   }
   // The session ends; everything that it owns is still alive. Called once, before anything is
   // freed, when no run is in flight. A failure is logged and changes nothing.

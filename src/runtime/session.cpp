@@ -52,18 +52,32 @@ Session::Session(Environment& environment, Model model, SessionOptions options, 
       model_(std::move(model)),
       options_(std::move(options)),
       parts_(std::move(parts)),
+      shapes_(parts_.shape_functions),
       transfers_(&environment.transfers()),
       profiler_(parts_.profiler),
       id_(++last_session_id),
       logger_(options_.log_id.empty() ? environment.logger().id() : options_.log_id,
               options_.severity.value_or(environment.logger().severity()), options_.log_verbosity,
               options_.log_sink.value_or(environment.logger().sink())) {
-  for (const auto& provider : parts_.providers) {
-    providers_.push_back(provider.get());
-    runs_overlap_ &= provider->SupportsConcurrentRuns();
-    if (auto transfer = provider->data_transfer()) transfers_.Add(std::move(transfer));
-    if (profiler_) AddProfilerOf(*provider, *profiler_);
+  for (const auto& provider : parts_.providers) Register(*provider);
+  if (shapes_.IsJoined()) parts_.shape_functions = &shapes_;
+}
+
+void Session::Register(ExecutionProvider& provider) {
+  const StringMap before = options_.config;
+  provider.AdjustConfig(options_.config);
+  for (const auto& [key, value] : options_.config) {
+    const auto entry = before.find(key);
+    if (entry != before.end() && entry->second == value) continue;
+    TENON_LOG(logger_, kInfo, "{} sets '{}' to '{}', which was {}", provider.name(), key, value,
+              entry == before.end() ? "not set" : Format("'{}'", entry->second));
   }
+  if (const ShapeFunctionTable* const operators = provider.operators()) shapes_.Add(operators);
+  runs_overlap_ &= provider.SupportsConcurrentRuns();
+  if (auto transfer = provider.data_transfer()) transfers_.Add(std::move(transfer));
+  provider.SetLogger(logger_);
+  if (profiler_) AddProfilerOf(provider, *profiler_);
+  providers_.push_back(&provider);
 }
 
 void Session::AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const {
@@ -73,9 +87,11 @@ void Session::AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) con
 
 Result<std::unique_ptr<Session>> Session::Create(Environment& environment, Model model,
                                                  SessionOptions options, SessionParts parts) {
+  const size_t nulls = std::erase(parts.providers, nullptr);
   std::unique_ptr<Session> session(
       new Session(environment, std::move(model), std::move(options), std::move(parts)));
-  Status status = CatchExceptions([&] { return session->Initialize(); });
+  Status status = nulls > 0 ? Fail("{} of the session's execution providers are null", nulls)
+                            : CatchExceptions([&] { return session->Initialize(); });
   session->parts_.failed = nullptr;
   if (status.ok()) status = session->TellInitialized();
   if (status.ok()) return session;
@@ -111,7 +127,25 @@ Status Session::Initialize() {
   TENON_RETURN_IF_ERROR(StartOwnThreads());
   FixFreeDimensions(*model_.graph, options_);
   DescribeInterface();
-  return OptimizeAndPlan();
+  const bool may_fall_back = !ConfigFlag(options_.config, "session.disable_cpu_ep_fallback", false);
+  if (!may_fall_back && !parts_.is_last_implicit) {
+    return InvalidArgument(
+        "session.disable_cpu_ep_fallback is 1, but {} was added to the session explicitly",
+        providers_.back()->name());
+  }
+  TENON_RETURN_IF_ERROR(OptimizeAndPlan());
+  return may_fall_back ? OkStatus() : CheckNoFallback();
+}
+
+// No node was left to the last provider.
+Status Session::CheckNoFallback() const {
+  const auto last = static_cast<int32_t>(providers_.size()) - 1;
+  for (const Step& step : executor_->plan().steps) {
+    if (step.node->provider != last) continue;
+    return Fail("session.disable_cpu_ep_fallback is 1, but {} runs on {}",
+                DescribeWithVersion(*step.node), providers_.back()->name());
+  }
+  return OkStatus();
 }
 
 // All providers hear of it; the first failure is the session's.
@@ -185,6 +219,7 @@ Status Session::OptimizeAndPlan() {
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));
+  TENON_ASSIGN_OR_RETURN(captured_, CapturedRuns::Make(providers_, *executor_));
   return OkStatus();
 }
 
@@ -436,9 +471,34 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
     scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
     scope.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*options.timeout);
   }
+  const Status status = RunOrReplay(options, call, scope);
+  if (!options.info.tag.empty()) span.AddArg("run_tag", options.info.tag);
+  span.AddArg("run_id", std::to_string(run_id));
+  span.AddArg("status", status.ok() ? "ok" : std::to_string(static_cast<int>(status.code())));
+  if (attempt != nullptr) EndAttempt(status, *attempt, profiler, span);
+  return status;
+}
+
+Status Session::RunOrReplay(const RunOptions& options, Call& call, const RunScope& scope) {
+  int32_t graph_id = -1;
+  if (captured_ != nullptr) {
+    TENON_ASSIGN_OR_RETURN(graph_id, ConfigInteger(options.info.config, "gpu_graph_id", 0));
+  }
+  if (graph_id == -1) {
+    ExecutionState state(*executor_);
+    return RunOnce(options, scope, state, call.feeds, call.fetches);
+  }
+  return captured_->Run(graph_id, scope, call.feeds, call.fetches,
+                        [&](ExecutionState& state, std::span<const Value> feeds) {
+                          return RunOnce(options, scope, state, feeds, call.fetches);
+                        });
+}
+
+// Executes between the hooks of the providers.
+Status Session::RunOnce(const RunOptions& options, const RunScope& scope, ExecutionState& state,
+                        std::span<const Value> feeds, std::span<Value> fetches) {
   const bool synchronize =
       !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
-  ExecutionState state(*executor_);
   if (options.stream != nullptr) TENON_RETURN_IF_ERROR(state.UseStream(*options.stream));
   RunHooks hooks(providers_, options.info);
   Status first = hooks.Start();
@@ -446,15 +506,23 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
     if (first.ok()) first = std::move(status);
   };
   if (first.ok()) {
-    first = CatchExceptions([&] { return executor_->Run(scope, state, call.feeds, call.fetches); });
+    first = CatchExceptions([&] { return executor_->Run(scope, state, feeds, fetches); });
   }
   keep(hooks.End(synchronize));
   keep(state.EndRun(synchronize));
-  if (!options.info.tag.empty()) span.AddArg("run_tag", options.info.tag);
-  span.AddArg("run_id", std::to_string(run_id));
-  span.AddArg("status", first.ok() ? "ok" : std::to_string(static_cast<int>(first.code())));
-  if (attempt != nullptr) EndAttempt(first, *attempt, profiler, span);
   return first;
+}
+
+Status Session::ReleaseCapturedGraph(int32_t id) {
+  if (!gate_.Enter()) return Fail("the session is being released");
+  Status status;
+  if (captured_ != nullptr) {
+    DeferredLock serial(serial_runs_, defer_lock);
+    if (!runs_overlap_) serial.lock();
+    status = captured_->Release(id);
+  }
+  gate_.Leave();
+  return status;
 }
 
 void Session::EndAttempt(const Status& status, RunAttempt& attempt, const Profiler* profiler,

@@ -15,8 +15,10 @@
 
 #include "ir/model.h"
 #include "ir/shape_context.h"
+#include "runtime/captured_runs.h"
 #include "runtime/environment.h"
 #include "runtime/executor.h"
+#include "runtime/joined_shapes.h"
 #include "runtime/profiler.h"
 #include "runtime/provider.h"
 #include "runtime/run_gate.h"
@@ -91,6 +93,9 @@ struct SessionParts {
   std::shared_ptr<Allocator> memory = nullptr;
   // Where packed weights are shared; null: the environment's.
   std::shared_ptr<SharedWeights> shared_weights = nullptr;
+  // Whether the last provider is there only because there must be one. If not, the config entry
+  // session.disable_cpu_ep_fallback contradicts it.
+  bool is_last_implicit = false;
   // Learns whose nodes could not be compiled if making the session fails so; may be null.
   FailedNode* failed = nullptr;
 };
@@ -169,6 +174,8 @@ class Session {
   // The session's profiler; null if it never had one.
   const std::shared_ptr<Profiler>& profiler() const { return profiler_; }
   const Logger& logger() const { return logger_; }
+  // Has the provider that captures runs forget the one with this id. Ok if there is neither.
+  Status ReleaseCapturedGraph(int32_t id);
   // Gives pooled memory back to the system.
   void Trim() { executor_->Trim(); }
 
@@ -184,17 +191,23 @@ class Session {
   };
 
   Session(Environment& environment, Model model, SessionOptions options, SessionParts parts);
+  void Register(ExecutionProvider& provider);
   Status Initialize();
   Status TellInitialized();
+  void TellEnd();
   void TellEnd(ExecutionProvider& provider);
   void ReleaseState(bool keeps_graph);
   void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const;
   Result<std::shared_ptr<Profiler>> ProfilerOf(const RunOptions& options);
   Status RunTraced(const RunOptions& options, Call& call, Profiler* profiler);
+  Status RunOrReplay(const RunOptions& options, Call& call, const RunScope& scope);
+  Status RunOnce(const RunOptions& options, const RunScope& scope, ExecutionState& state,
+                 std::span<const Value> feeds, std::span<Value> fetches);
   void EndAttempt(const Status& status, RunAttempt& attempt, const Profiler* profiler,
                   TraceSpan& span) const;
   Status StartOwnThreads();
   Status OptimizeAndPlan();
+  Status CheckNoFallback() const;
   void DescribeInterface();
   // What inference found out about the outputs, in the model's own names.
   void DescribeOutputs();
@@ -215,8 +228,9 @@ class Session {
 
   Environment& environment_;
   Model model_;
-  const SessionOptions options_;
+  SessionOptions options_;
   SessionParts parts_;
+  JoinedShapes shapes_;
   std::vector<ExecutionProvider*> providers_;  // parts_.providers
   DataTransfers transfers_;
   const std::shared_ptr<Profiler> profiler_;
@@ -230,6 +244,7 @@ class Session {
   std::vector<bool> is_required_;
   std::vector<SessionValue> inputs_, outputs_, overridables_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<CapturedRuns> captured_;  // null: no provider captures runs
   Mutex mutex_;
   std::vector<std::unique_ptr<Call>> idle_calls_;
   Mutex serial_runs_;  // held by a run if a provider cannot overlap runs

@@ -1,7 +1,12 @@
 // How a session ends: provider-lifecycle, steps T1 to T9.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <optional>
 
 #include "base/exception_barrier.h"
+#include "base/watchdog.h"
+#include "runtime/config.h"
 #include "runtime/session.h"
 
 namespace tenon {
@@ -33,7 +38,7 @@ void Session::End(SessionEndReason reason, bool trace_goes_on) {
   {
     const TraceScope context(profiler_.get(), "teardown");
     const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown", true);
-    for (ExecutionProvider* provider : providers_) TellEnd(*provider);
+    TellEnd();
     ReleaseState(trace_goes_on);
     if (profiler_) profiler_->EndProviders(trace_goes_on ? this : nullptr);
     while (!parts_.providers.empty()) {
@@ -49,6 +54,26 @@ void Session::End(SessionEndReason reason, bool trace_goes_on) {
     if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
   }
   has_ended_ = true;
+}
+
+void Session::TellEnd() {
+  using std::chrono::duration_cast, std::chrono::milliseconds;
+  constexpr milliseconds kPatience = std::chrono::seconds(10);
+  const auto patience =
+      ConfigMicroseconds(options_.config, "tenon.session_end_patience_us", kPatience);
+  if (providers_.empty()) return;
+  std::atomic<ExecutionProvider*> told = providers_.front();
+  const auto begin = std::chrono::steady_clock::now();
+  const Watchdog watchdog(
+      std::max(duration_cast<milliseconds>(patience.value_or(kPatience)), milliseconds(1)), [&] {
+        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+        TENON_LOG(logger_, kWarning, "{} still keeps the session from ending, after {:.1f} s",
+                  told.load()->name(), time.count());
+      });
+  for (ExecutionProvider* provider : providers_) {
+    told = provider;
+    TellEnd(*provider);
+  }
 }
 
 // One provider's failure is its own: it is logged, and the others still hear of the end.
@@ -68,6 +93,7 @@ void Session::TellEnd(ExecutionProvider& provider) {
 // Kernels, packed weights, pooled frames and streams, constants, then the arenas.
 void Session::ReleaseState(bool keeps_graph) {
   const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_state_release");
+  captured_.reset();
   executor_.reset();
   // Others may still read the description of a session that another one goes on with.
   if (!keeps_graph) model_.graph.reset();

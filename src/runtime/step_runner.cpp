@@ -92,7 +92,8 @@ class StepContext final : public KernelContext {
     const Slot slot = plan_.OutputsOf(step_)[i];
     const auto& memory = plan_.LocationOf(slot).allocator;
     TENON_ASSIGN_OR_RETURN(
-        Tensor tensor, Tensor::Allocate(type, shape, scope_.streams->MemoryFor(memory, stream_)));
+        Tensor tensor,
+        frame_.AllocateOutput(slot, type, shape, scope_.streams->MemoryFor(memory, stream_)));
     *outputs_[i] = std::move(tensor);
     return &outputs_[i]->tensor();
   }
@@ -229,6 +230,7 @@ Status StepRunner::RunPlanned() {
       continue;
     }
     TENON_RETURN_IF_ERROR(RunUnboundStep(step));
+    if (frame_.keeps_values()) continue;
     // Dynamic values give their memory back as soon as nobody needs it.
     for (const Slot slot : plan_.ReleasesOf(step)) {
       const auto place = memory.bindings[static_cast<size_t>(slot)].place;
@@ -258,6 +260,7 @@ Status StepRunner::RunRecorded(RunRecord& record) {
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
     TENON_RETURN_IF_ERROR(RunUnboundStep(step));
     RecordStep(step, record);
+    if (frame_.keeps_values()) continue;
     for (const Slot slot : plan_.ReleasesOf(step)) {
       if (!is_fetched[static_cast<size_t>(slot)]) frame_.value(slot) = Value();
     }

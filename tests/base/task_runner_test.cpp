@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -19,6 +20,31 @@ TEST(TaskRunnerTest, EveryTaskHasRunAtTheEnd) {
       for (int i = 0; i < 100; ++i) runner.Post([&] { ++runs; });
     }
     EXPECT_EQ(runs, 100) << threads;
+  }
+}
+
+// A task may end its runner, once all tasks have run.
+TEST(TaskRunnerTest, WhatComesAfterTheTasksMayEndTheirRunner) {
+  for (const int threads : {1, 3}) {
+    auto runner = std::make_unique<TaskRunner>(threads);
+    EXPECT_FALSE(runner->AfterTasks([] {})) << "no task calls";
+    std::atomic<int> runs = 0;
+    std::promise<int> runs_before;
+    std::promise<void> go;
+    const std::shared_future<void> start = go.get_future().share();
+    for (int i = 0; i < 20; ++i) {
+      runner->Post([&, i] {
+        start.wait();
+        ++runs;
+        if (i != 5) return;
+        EXPECT_TRUE(runner->AfterTasks([&] {
+          runner.reset();
+          runs_before.set_value(runs);
+        }));
+      });
+    }
+    go.set_value();
+    EXPECT_EQ(runs_before.get_future().get(), 20) << threads;
   }
 }
 

@@ -7,7 +7,9 @@
 #include <onnxruntime_cxx_api.h>
 
 #include <algorithm>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/client.h"
@@ -37,6 +39,34 @@ inline std::string Register(const char* path = MOCK_PLUGIN, const char* name = k
 inline std::string Unregister(const char* name = kLibrary) {
   return Outcome(Api().UnregisterExecutionProviderLibrary(Env(), name));
 }
+
+// What sessions with these options log. Outlives them.
+class LoggedMessages {
+ public:
+  void Watch(Ort::SessionOptions& options) {
+    options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_VERBOSE);
+    EXPECT_EQ(Outcome(Api().SetUserLoggingFunction(options, Write, this)), "");
+  }
+  std::vector<std::string> At(OrtLoggingLevel severity) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> texts;
+    for (const auto& [level, text] : messages_) {
+      if (level == severity) texts.push_back(text);
+    }
+    return texts;
+  }
+
+ private:
+  static void Write(void* self, OrtLoggingLevel severity, const char*, const char*, const char*,
+                    const char* text) {
+    auto* const messages = static_cast<LoggedMessages*>(self);
+    const std::lock_guard lock(messages->mutex_);
+    messages->messages_.emplace_back(severity, text);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<OrtLoggingLevel, std::string>> messages_;
+};
 
 // The mock's devices among those of the environment.
 inline std::vector<const OrtEpDevice*> MockDevices() {

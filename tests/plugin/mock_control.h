@@ -1,11 +1,17 @@
 // What tests tell the mock plugin, and what it tells them. Shared by both as plain data.
 #pragma once
 
+#include <onnxruntime_c_api.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::test {
@@ -51,6 +57,26 @@ struct MockControl {
   // Slots of allocators that came later, and whether the pages of constants are a device's own.
   bool allocates_on_streams = false, shrinks = false, has_own_constants = false;
   bool imports = false;
+  // Where the extension must not be written to, nor be read after its factory has gone.
+  bool guards_extension = false;
+  std::function<void()> on_session_end;  // what the provider does when it is told
+  bool makes_null_providers = false;
+  std::string name = "MockProvider";  // of providers
+  int name_calls = 0;
+  // What is missing or wrong by request, by name.
+  std::set<std::string> lacks;
+  std::vector<int64_t> output_shape;  // of every output; empty: as it should be
+  std::function<void(OrtKernelContext*)> on_compute;
+  size_t padding = 0;              // by how many characters the text of a failure is longer
+  bool exits_when_called = false;  // with exit code 3
+  // Whether providers record runs, after how many runs of the same id, and with which slots.
+  struct Capture {
+    bool is_enabled = false, always_has = false;
+    int warm_ups = 0, policy = 0;
+    bool has_captured = true, has_replay = true, has_release = true;
+    bool IsComplete() const { return is_enabled && has_captured && has_replay; }
+  } capture;
+  std::atomic<int> recordings = 0;  // of runs, or of new addresses of a compiled node
 
   // Compiled models: what it writes into them, what it says of them, and what it reads again.
   MockContextNodes context_nodes = MockContextNodes::kGood;
@@ -75,8 +101,10 @@ struct MockControl {
   std::atomic<int> live_objects = 0;  // providers, allocators, transfers, streams, states, kernels
   uint64_t end_reason = ~uint64_t{0};
   uint64_t completed_runs = 0;
+  std::set<std::pair<const void*, void*>> places;      // from where to where Compute worked
   std::vector<std::string> node_names;                 // of CreateState
   std::atomic<int> computing = 0, most_computing = 0;  // calls of Compute at once
+  std::vector<std::string> dynamic_options;            // "key=value"
   std::string last_option;                             // value of the provider's option "color"
   std::vector<std::string> ep_arguments;               // what CreateEp got, one text each
   std::string arena_options;            // of the last allocator: "key=value;", or "null"
@@ -88,6 +116,7 @@ struct MockControl {
   std::vector<std::string> registered, released;  // the names of factories, as they came and went
 
   void Log(const char* slot) {
+    if (exits_when_called) _exit(3);
     const std::lock_guard lock(mutex);
     calls.emplace_back(slot);
   }
@@ -112,6 +141,17 @@ struct MockControl {
     extension_size = ~0u;
     extension_version = 1;
     extension_flags = 0;
+    capture = {};
+    guards_extension = makes_null_providers = false;
+    on_session_end = nullptr;
+    name = "MockProvider";
+    name_calls = 0;
+    padding = 0;
+    lacks.clear();
+    output_shape.clear();
+    on_compute = nullptr;
+    recordings = 0;
+    places.clear();
     node_names.clear();
     most_computing = 0;
     wrong_memory.clear();
@@ -144,6 +184,7 @@ struct MockControl {
     copied_values.clear();
     compute_stream = nullptr;
     allocations_on_streams = 0;
+    dynamic_options.clear();
   }
 };
 

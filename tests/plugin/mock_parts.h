@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "plugin/mock_capture.h"
 #include "plugin/mock_control.h"
 
 namespace tenon::test {
@@ -52,6 +53,8 @@ OrtStatus* MakeContextNode(const ContextSettings& settings, const OrtGraph* grou
 // Reads what was compiled, which must be the mock's; notes where it and its weights come from.
 OrtStatus* ReadContextNode(const ContextSettings& settings, const OrtGraph* group,
                            const OrtNode* node);
+
+extern MockRecorder* recorder;  // of the provider whose run started last
 
 // The square of the first input.
 OrtStatus* Square(OrtKernelContext* context);

@@ -1,5 +1,6 @@
 // A provider for tests: a made-up GPU whose memory is the host's, so that it can be watched, and
 // whose every slot can be told to fail.
+#include <malloc.h>
 #include <onnxruntime_c_api.h>
 #include <onnxruntime_ep_c_api.h>
 #include <tenon_c_api.h>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/guarded_page.h"
 #include "plugin/mock_parts.h"
 
 namespace tenon::test {
@@ -22,13 +24,15 @@ namespace tenon::test {
 MockControl control;
 const OrtApi* api = nullptr;
 const OrtEpApi* ep_api = nullptr;
+MockRecorder* recorder = nullptr;
 
 OrtStatus* Enter(const char* slot) {
   control.Log(slot);
   const auto has = [&](const std::vector<std::string>& list) {
     return std::find(list.begin(), list.end(), slot) != list.end();
   };
-  const std::string text = std::string(slot) + " was told to fail";
+  const std::string text =
+      std::string(slot) + " was told to fail" + std::string(control.padding, '.');
   if (has(control.throws)) throw std::runtime_error(text);
   return has(control.fails) ? api->CreateStatus(ORT_EP_FAIL, text.c_str()) : nullptr;
 }
@@ -37,15 +41,19 @@ namespace {
 
 constexpr uint32_t kVendor = 0xBE57;
 
+bool Lacks(const char* slot) { return control.lacks.count(slot) > 0; }
+
 // --- memory ---
 
 struct Allocator : OrtAllocator, Counted {
   explicit Allocator(const OrtMemoryInfo* of) : OrtAllocator{}, memory(of) {
     version = control.api_version;
     Alloc = [](OrtAllocator*, size_t size) -> void* {
+      void* const block = std::malloc(std::max<size_t>(size, 1));
+      if (block == nullptr) return nullptr;
       ++control.allocations;
       ++control.live_blocks;
-      return std::malloc(std::max<size_t>(size, 1));
+      return block;
     };
     Reserve = Alloc;
     if (control.allocates_on_streams) {
@@ -63,6 +71,8 @@ struct Allocator : OrtAllocator, Counted {
     Free = [](OrtAllocator*, void* block) {
       if (block == nullptr) return;
       --control.live_blocks;
+      // Who works on it still must not find what was there.
+      std::memset(block, 0xFF, malloc_usable_size(block));
       std::free(block);
     };
     Info = [](const OrtAllocator* self) { return static_cast<const Allocator*>(self)->memory; };
@@ -266,6 +276,8 @@ struct FusedSquare : OrtNodeComputeInfo {
       control.Log("ReleaseState");
       delete static_cast<Counted*>(state);
     };
+    if (Lacks("CreateState")) CreateState = nullptr;
+    if (Lacks("Compute")) Compute = nullptr;
   }
 };
 
@@ -340,7 +352,10 @@ struct Provider : OrtEp, Counted {
         return nullptr;
       };
     }
-    GetName = [](const OrtEp*) noexcept { return kName; };
+    GetName = [](const OrtEp*) noexcept {
+      ++control.name_calls;
+      return Lacks("name of the provider") ? nullptr : control.name.c_str();
+    };
     OrtEp::GetCapability = &Provider::Claim;
     OrtEp::Compile = [](OrtEp* self, const OrtGraph** graphs, const OrtNode** nodes, size_t count,
                         OrtNodeComputeInfo** infos,
@@ -373,14 +388,20 @@ struct Provider : OrtEp, Counted {
         delete static_cast<FusedSquare*>(infos[i]);
       }
     };
-    OnRunStart = [](OrtEp*, const OrtRunOptions*) noexcept -> OrtStatus* {
+    OnRunStart = [](OrtEp* self, const OrtRunOptions* run) noexcept -> OrtStatus* {
       ENTER("OnRunStart");
+      if (!control.capture.IsComplete()) return nullptr;
+      const char* const id = api->GetRunConfigEntry(run, "gpu_graph_id");
+      recorder = &static_cast<Provider*>(self)->recorded;
+      recorder->Start(id == nullptr ? 0 : std::atoi(id), control.capture.warm_ups);
       return nullptr;
     };
     OnRunEnd = [](OrtEp*, const OrtRunOptions*, bool) noexcept -> OrtStatus* {
       ENTER("OnRunEnd");
+      if (control.capture.IsComplete() && recorder->End()) ++control.recordings;
       return nullptr;
     };
+    AddCapture();
     GetKernelRegistry = [](OrtEp* self, const OrtKernelRegistry** out) noexcept -> OrtStatus* {
       *out = static_cast<Provider*>(self)->kernels;
       return nullptr;
@@ -433,12 +454,41 @@ struct Provider : OrtEp, Counted {
         return nullptr;
       };
     }
-    SetDynamicOptions = [](OrtEp*, const char* const*, const char* const* values,
-                           size_t) noexcept -> OrtStatus* {
+    SetDynamicOptions = [](OrtEp*, const char* const* keys, const char* const* values,
+                           size_t count) noexcept -> OrtStatus* {
       ENTER("SetDynamicOptions");
       control.last_option = values[0];
+      for (size_t i = 0; i < count; ++i) {
+        control.dynamic_options.push_back(std::string(keys[i]) + "=" + values[i]);
+      }
       return nullptr;
     };
+  }
+
+  void AddCapture() {
+    IsGraphCaptureEnabled = [](const OrtEp*) noexcept { return control.capture.is_enabled; };
+    GetGraphCaptureNodeAssignmentPolicy = [](const OrtEp*) noexcept {
+      return static_cast<OrtGraphCaptureNodeAssignmentPolicy>(control.capture.policy);
+    };
+    if (control.capture.has_captured) {
+      IsGraphCaptured = [](const OrtEp* self, int id) noexcept {
+        return control.capture.always_has || static_cast<const Provider*>(self)->recorded.Has(id);
+      };
+    }
+    if (control.capture.has_replay) {
+      ReplayGraph = [](OrtEp* self, int id) noexcept -> OrtStatus* {
+        ENTER("ReplayGraph");
+        static_cast<Provider*>(self)->recorded.Replay(id);
+        return nullptr;
+      };
+    }
+    if (control.capture.has_release) {
+      ReleaseCapturedGraph = [](OrtEp* self, int id) noexcept -> OrtStatus* {
+        ENTER("ReleaseCapturedGraph");
+        static_cast<Provider*>(self)->recorded.Release(id);
+        return nullptr;
+      };
+    }
   }
 
   static OrtStatus* ORT_API_CALL Claim(OrtEp*, const OrtGraph* graph,
@@ -497,6 +547,7 @@ struct Provider : OrtEp, Counted {
   const ContextSettings contexts;
   const OrtMemoryDevice* const memory;
   const OrtLogger* const logger;
+  MockRecorder recorded;
 };
 
 // --- the factory ---
@@ -506,7 +557,9 @@ OrtStatus* SetExtension(OrtEpFactory* factory);
 struct Factory : OrtEpFactory {
   Factory() : OrtEpFactory{} {
     ort_version_supported = control.api_version;
-    GetName = [](const OrtEpFactory*) noexcept { return kName; };
+    GetName = [](const OrtEpFactory*) noexcept {
+      return Lacks("name of the factory") ? nullptr : kName;
+    };
     GetVendor = [](const OrtEpFactory*) noexcept { return "Mock"; };
     GetVendorId = [](const OrtEpFactory*) noexcept { return kVendor; };
     GetVersion = [](const OrtEpFactory*) noexcept { return control.version.c_str(); };
@@ -530,6 +583,7 @@ struct Factory : OrtEpFactory {
         control.ep_arguments.push_back(api->HardwareDevice_Vendor(hardware[i]) + std::string(" ") +
                                        api->GetKeyValue(metadata[i], "library_path"));
       }
+      if (control.makes_null_providers) return nullptr;
       auto* const factory = static_cast<Factory*>(self);
       *ep = new Provider(factory->kernels, options, factory->DefaultMemory(), logger);
       return nullptr;
@@ -627,7 +681,19 @@ struct Factory : OrtEpFactory {
     return nullptr;
   }
 
+  void DropSlots() {
+    if (Lacks("GetName")) GetName = nullptr;
+    if (Lacks("GetSupportedDevices")) GetSupportedDevices = nullptr;
+    if (Lacks("CreateEp")) CreateEp = nullptr;
+    if (Lacks("CreateAllocator")) CreateAllocator = nullptr;
+    if (Lacks("CreateDataTransfer")) CreateDataTransfer = nullptr;
+    if (Lacks("CreateSyncStreamForDevice")) CreateSyncStreamForDevice = nullptr;
+    if (Lacks("GetVersion")) GetVersion = nullptr;
+    if (Lacks("IsStreamAware")) IsStreamAware = nullptr;
+  }
+
   OrtStatus* Prepare() {
+    DropSlots();
     CHECK_OK(api->CreateMemoryInfo_V2("Mock", OrtMemoryInfoDeviceType_GPU, kVendor, 0,
                                       OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &device));
     CHECK_OK(api->CreateMemoryInfo_V2("MockShared", OrtMemoryInfoDeviceType_GPU, kVendor, 0,
@@ -711,15 +777,20 @@ OrtStatus* ORT_API_CALL OnEnd(OrtEp*, const TenonSessionEndInfo* info) noexcept 
   ENTER("OnSessionEnd");
   control.end_reason = info->reason;
   control.completed_runs = info->completed_runs;
+  if (control.on_session_end) control.on_session_end();
   return nullptr;
 }
 
 TenonEpExtension extension = {};
+GuardedPage guarded_page;
 
 const TenonEpExtension* PrepareExtension() {
   const TenonEpExtension wanted = {
       std::min<uint32_t>(control.extension_size, sizeof(TenonEpExtension)),
       control.extension_version, control.extension_flags, OnEnd};
+  if (control.guards_extension) {
+    return static_cast<const TenonEpExtension*>(guarded_page.Show(&wanted, sizeof(wanted)));
+  }
   // Unchanged while other threads may read it.
   const std::lock_guard lock(control.mutex);
   if (std::memcmp(&extension, &wanted, sizeof(wanted)) != 0) extension = wanted;
@@ -772,6 +843,7 @@ ORT_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
     control.released.push_back(static_cast<Factory*>(factory)->registered_name);
   }
   delete static_cast<Factory*>(factory);
+  guarded_page.Hide();
   return Enter("ReleaseEpFactory");
 }
 

@@ -1,5 +1,6 @@
 """examples/plugin-ep: claims, compiled chains, memory of its own, the life of its objects."""
 
+import ctypes
 from collections.abc import Iterator
 
 import numpy as np
@@ -63,6 +64,14 @@ def test_the_library_offers_one_device_per_cpu(devices: list) -> None:
 def test_a_chain_runs_on_the_device(module, devices: list) -> None:
     session = session_on(module, devices, model(CHAIN))
     assert placement(session) == {PROVIDER: ["Add", "Mul", "Relu"]}
+    run(session)
+
+
+# PL-48. That no struct of the ABI has grown is checked by tests/capi/abi_layout_test.cpp.
+def test_the_extension_keeps_no_runtime_from_loading_the_library(module, devices: list) -> None:
+    assert hasattr(ctypes.CDLL(str(LIBRARY)), "TenonGetEpExtension")
+    session = session_on(module, devices, model(CHAIN))
+    assert PROVIDER in placement(session)
     run(session)
 
 

@@ -1,9 +1,12 @@
 // Providers are told of runs and of the session's end. Requirements: provider-lifecycle.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <stdexcept>
 #include <thread>
 
+#include "base/temporary_folder.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {
@@ -186,16 +189,21 @@ struct Message {
   std::string text;
 };
 
-// PL-29, PL-30: one provider's failure at the end is logged and silences nobody.
-TEST_F(LifecycleTest, FailuresAtTheEndAreIsolated) {
-  std::vector<Message> messages;
+// A log that keeps what it is told.
+LogSink SinkInto(std::vector<Message>& messages) {
   LogSink sink;
   sink.write = [](void* param, Severity severity, const char*, const char*, const char*,
                   const char* text) {
     static_cast<std::vector<Message>*>(param)->push_back({severity, text});
   };
   sink.param = &messages;
-  Environment environment{{.sink = sink, .threads = {.threads = 1}}};
+  return sink;
+}
+
+// PL-29, PL-30: one provider's failure at the end is logged and silences nobody.
+TEST_F(LifecycleTest, FailuresAtTheEndAreIsolated) {
+  std::vector<Message> messages;
+  Environment environment{{.sink = SinkInto(messages), .threads = {.threads = 1}}};
   const auto end = [&] {
     ModelBuilder b;
     b.Input("x", {1}).Node("Scale", {"x"}, {"y"}).Output("y");
@@ -220,6 +228,212 @@ TEST_F(LifecycleTest, FailuresAtTheEndAreIsolated) {
             "A failed at the session's end (code 11): told to fail in A.session end");
   EXPECT_EQ(messages[1].text, "A failed at the session's end (code 1): thrown by A.session end");
   EXPECT_EQ(messages[2].text, "B failed at the session's end (code 6): unknown exception");
+}
+
+// Brings operator Twice along, and tells of its registration.
+class GuestProvider final : public ExecutionProvider, public ShapeFunctionTable {
+ public:
+  explicit GuestProvider(std::vector<std::string>& calls) : calls_(calls) {}
+
+  const std::string& name() const override { return name_; }
+  void AdjustConfig(StringMap& config) override {
+    calls_.emplace_back("config");
+    config["tenon.guest"] = "in";
+    config["tenon.seen"] = "2";
+  }
+  const ShapeFunctionTable* operators() const override {
+    calls_.emplace_back("operators");
+    return this;
+  }
+  ShapeFunction Find(const Node& node) const override {
+    if (node.op_type != "Twice") return nullptr;
+    return [](const Node&, ShapeContext& context) -> Status {
+      TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+      return context.SetOutput(0, std::move(x), DataType::kFloat);
+    };
+  }
+  bool SupportsConcurrentRuns() const override {
+    calls_.emplace_back("concurrency");
+    return true;
+  }
+  std::shared_ptr<DataTransfer> data_transfer() override {
+    calls_.emplace_back("transfer");
+    return nullptr;
+  }
+  void SetLogger(const Logger& logger) override {
+    calls_.emplace_back("logger");
+    TENON_LOG(logger, kInfo, "hello from {}", name_);
+  }
+  std::unique_ptr<ProviderProfiler> CreateProfiler() override;
+  Result<std::vector<Claim>> GetCapability(const Graph& graph) override {
+    calls_.emplace_back("capability");
+    std::vector<Claim> claims;
+    for (size_t i = 0; i < graph.node_capacity(); ++i) {
+      const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+      if (node != nullptr && node->op_type == "Twice") claims.push_back({{node->id}});
+    }
+    return claims;
+  }
+  Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo&) override;
+
+ private:
+  const std::string name_ = "Guest";
+  std::vector<std::string>& calls_;
+};
+
+class TwiceKernel final : public Kernel {
+ public:
+  Status InferShapes(ShapeContext& context) const override {
+    TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+    return context.SetOutput(0, std::move(x), DataType::kFloat);
+  }
+  Status Run(KernelContext& context) const override {
+    for (int64_t i = 0; i < context.Output(0).size(); ++i) {
+      context.Output(0).data<float>()[i] = 2 * context.Input(0).data<float>()[i];
+    }
+    return OkStatus();
+  }
+};
+
+Result<std::unique_ptr<Kernel>> GuestProvider::CreateKernel(KernelInfo&) {
+  return std::make_unique<TwiceKernel>();
+}
+
+class GuestProfiler final : public ProviderProfiler {
+ public:
+  explicit GuestProfiler(std::vector<std::string>& calls) : calls_(calls) {}
+  Status Start(std::chrono::nanoseconds) override {
+    calls_.emplace_back("profiler start");
+    return OkStatus();
+  }
+  Status StartEvent(uint64_t) override { return OkStatus(); }
+  Status StopEvent(uint64_t, const TraceEvent&) override { return OkStatus(); }
+  Status End(std::vector<TraceEvent>&) override { return OkStatus(); }
+
+ private:
+  std::vector<std::string>& calls_;
+};
+
+std::unique_ptr<ProviderProfiler> GuestProvider::CreateProfiler() {
+  calls_.emplace_back("profiler");
+  return std::make_unique<GuestProfiler>(calls_);
+}
+
+// PL-4: what is done in which order when a provider joins a session, and what of it is logged.
+TEST_F(LifecycleTest, AProviderIsRegisteredInOrder) {
+  std::vector<Message> messages;
+  Environment environment{
+      {.severity = Severity::kInfo, .sink = SinkInto(messages), .threads = {.threads = 1}}};
+  ModelBuilder b;
+  b.Input("x", {2}).Node("Twice", {"x"}, {"y"}).Output("y");
+  Calls calls;
+  SessionParts parts;
+  parts.providers.push_back(std::make_unique<GuestProvider>(calls));
+  parts.providers.push_back(MakeTestProvider());
+  parts.shape_functions = &TestShapeFunctions();
+  parts.profiler = Profiler::ToSink([](const TraceEvent&) {}, environment.logger());
+  SessionOptions options;
+  options.config = {{"tenon.guest", "out"}, {"tenon.host", "1"}};
+  auto session = Session::Create(environment, b.Build(), options, std::move(parts));
+  ASSERT_TRUE(session) << session.error().message();
+  ASSERT_GE(calls.size(), 8u);
+  EXPECT_EQ(Calls(calls.begin(), calls.begin() + 8),
+            (Calls{"config", "operators", "concurrency", "transfer", "logger", "profiler",
+                   "profiler start", "capability"}));
+  ASSERT_GE(messages.size(), 3u);
+  EXPECT_EQ(messages[0].text, "Guest sets 'tenon.guest' to 'in', which was 'out'");
+  EXPECT_EQ(messages[1].text, "Guest sets 'tenon.seen' to '2', which was not set");
+  EXPECT_EQ(messages[2].text, "hello from Guest");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(messages[i].severity, Severity::kInfo);
+  EXPECT_EQ((*session)->options().config.at("tenon.guest"), "in");
+  EXPECT_TRUE(Run(**session).ok());
+}
+
+// PL-26: who does not care for the end of its session sees no difference.
+TEST_F(LifecycleTest, TheEndNeedNotBeHeard) {
+  std::vector<Message> messages;
+  Environment environment{
+      {.severity = Severity::kInfo, .sink = SinkInto(messages), .threads = {.threads = 1}}};
+  Calls calls;
+  GuestProvider alone(calls);
+  EXPECT_TRUE(alone.OnSessionEnd({}).ok());
+  EXPECT_EQ(calls, Calls());
+  ModelBuilder b;
+  b.Input("x", {2}).Node("Twice", {"x"}, {"y"}).Output("y");
+  SessionParts parts;
+  parts.providers.push_back(std::make_unique<GuestProvider>(calls));
+  parts.providers.push_back(MakeTestProvider());
+  parts.shape_functions = &TestShapeFunctions();
+  auto session = Session::Create(environment, b.Build(), {}, std::move(parts));
+  ASSERT_TRUE(session) << session.error().message();
+  ASSERT_TRUE(Run(**session).ok());
+  calls.clear();
+  messages.clear();
+  session->reset();
+  EXPECT_EQ(calls, Calls());
+  EXPECT_TRUE(messages.empty()) << messages[0].text;
+}
+
+// A null among the providers, PL-1 seen from inside.
+TEST_F(LifecycleTest, ANullProviderIsRefused) {
+  ModelBuilder b;
+  b.Input("x", {2}).Node("Scale", {"x"}, {"y"}).Output("y");
+  std::vector<std::unique_ptr<ExecutionProvider>> providers;
+  providers.push_back(std::make_unique<ProbeProvider>("A", probe_, ends_));
+  providers.push_back(nullptr);
+  const auto session = MakeSession(environment_, b.Build(), {}, std::move(providers));
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().code(), StatusCode::kFail);
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0].reason, SessionEndReason::kInitFailed);
+}
+
+// While it lives, files cannot grow.
+class NoRoomInFiles {
+ public:
+  NoRoomInFiles() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~NoRoomInFiles() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    (void)std::signal(SIGXFSZ, handler_);
+  }
+  NoRoomInFiles(const NoRoomInFiles&) = delete;
+  NoRoomInFiles& operator=(const NoRoomInFiles&) = delete;
+
+ private:
+  void (*const handler_)(int);
+  rlimit before_ = {};
+};
+
+// PL-40
+TEST_F(LifecycleTest, ATraceThatCannotBeWrittenKeepsNobodyFromEnding) {
+  std::vector<Message> messages;
+  Environment environment{{.sink = SinkInto(messages), .threads = {.threads = 1}}};
+  const TemporaryFolder folder;
+  ModelBuilder b;
+  b.Input("x", {2}).Node("Scale", {"x"}, {"y"}).Output("y");
+  SessionParts parts;
+  parts.providers.push_back(std::make_unique<ProbeProvider>("A", probe_, ends_));
+  parts.providers.push_back(MakeTestProvider());
+  parts.shape_functions = &TestShapeFunctions();
+  auto profiler = Profiler::Open(folder / "trace", {}, environment.logger());
+  ASSERT_TRUE(profiler && *profiler);
+  parts.profiler = std::move(*profiler);
+  auto session = Session::Create(environment, b.Build(), {}, std::move(parts));
+  ASSERT_TRUE(session) << session.error().message();
+  ASSERT_TRUE(Run(**session).ok());
+  {
+    const NoRoomInFiles no_room;
+    session->reset();
+  }
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].severity, Severity::kError);
+  EXPECT_NE(messages[0].text.find("profiling"), std::string::npos) << messages[0].text;
+  EXPECT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(probe_.calls.back(), "A.gone");
 }
 
 // PL-28: the end waits for runs in flight, and refuses later ones.

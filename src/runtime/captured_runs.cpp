@@ -1,0 +1,182 @@
+#include "runtime/captured_runs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tenon {
+namespace {
+
+// How often a run is repeated for a provider that warms up before it records.
+constexpr int kMostRuns = 8;
+
+// What of a plan depends on shapes alone, by slot.
+struct ShapeSlots {
+  explicit ShapeSlots(const Plan& plan)
+      : is_shape(plan.is_constant), is_read(plan.slot_count, false) {
+    for (const Step& step : plan.steps) {
+      const std::span<const Slot> inputs = plan.InputsOf(step);
+      const bool follows = std::all_of(inputs.begin(), inputs.end(), [&](Slot slot) {
+        return slot == kNoSlot || is_shape[static_cast<size_t>(slot)];
+      });
+      for (const Slot slot : plan.OutputsOf(step)) {
+        if (slot == kNoSlot) continue;
+        is_shape[static_cast<size_t>(slot)] = follows || step.traits.reads_shapes_only;
+      }
+      for (const Slot slot : inputs) {
+        if (slot == kNoSlot || step.traits.reads_shapes_only) continue;
+        is_read[static_cast<size_t>(slot)] = true;
+      }
+    }
+    for (const PlanOutput& output : plan.outputs) is_read[static_cast<size_t>(output.slot)] = true;
+  }
+
+  // Whether running the step again would change nothing that anybody reads.
+  bool IsDone(const Plan& plan, const Step& step) const {
+    const std::span<const Slot> outputs = plan.OutputsOf(step);
+    return std::all_of(outputs.begin(), outputs.end(), [&](Slot slot) {
+      if (slot == kNoSlot) return true;
+      return is_shape[static_cast<size_t>(slot)] || !is_read[static_cast<size_t>(slot)];
+    });
+  }
+
+  std::vector<bool> is_shape;
+  std::vector<bool> is_read;  // not only for its shape
+};
+
+// Whether the host does the step, to have a value in another memory.
+bool IsCopy(const Plan& plan, const Step& step) {
+  return std::any_of(plan.own_nodes.begin(), plan.own_nodes.end(),
+                     [&](const auto& node) { return node.get() == step.node; });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CapturedRuns>> CapturedRuns::Make(
+    std::span<ExecutionProvider* const> providers, Executor& executor) {
+  for (size_t i = 0; i < providers.size(); ++i) {
+    GraphCapture* const capture = providers[i]->graph_capture();
+    if (capture == nullptr) continue;
+    std::unique_ptr<CapturedRuns> runs(new CapturedRuns(*providers[i], *capture, executor));
+    TENON_RETURN_IF_ERROR(runs->CheckPlan(static_cast<int32_t>(i)));
+    return runs;
+  }
+  return nullptr;
+}
+
+// A replay repeats what the provider did, and nothing else.
+Status CapturedRuns::CheckPlan(int32_t provider) const {
+  const Plan& plan = executor_.plan();
+  const bool may_shape = capture_.policy() == CapturePolicy::kCpuForShapes;
+  const ShapeSlots shapes(plan);
+  const auto check = [&](const Step& step, bool is_copy) -> Status {
+    if (!step.subgraphs.empty()) {
+      return Fail("{} cannot capture the graph: {} is control flow", provider_.name(),
+                  DescribeWithVersion(*step.node));
+    }
+    if (step.node->provider == provider && !is_copy) return OkStatus();
+    const bool is_last = step.node->provider + 1 == static_cast<int32_t>(plan.providers.size());
+    if (may_shape && (is_last || is_copy) && shapes.IsDone(plan, step)) return OkStatus();
+    const auto owner = static_cast<size_t>(step.node->provider);
+    return Fail("{} cannot capture the graph: {} runs on {}", provider_.name(),
+                DescribeWithVersion(*step.node),
+                is_copy ? "the host" : plan.providers[owner]->name());
+  };
+  // The copies come of the nodes, which say more.
+  for (const bool are_copies : {false, true}) {
+    for (const Step& step : plan.steps) {
+      if (IsCopy(plan, step) == are_copies) TENON_RETURN_IF_ERROR(check(step, are_copies));
+    }
+  }
+  return OkStatus();
+}
+
+Result<std::vector<Value>> CapturedRuns::Stage(std::span<const Value> feeds) const {
+  const Plan& plan = executor_.plan();
+  std::vector<Value> staged(feeds.size());
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (!feeds[i].has_value()) continue;
+    if (!feeds[i].is_tensor()) {
+      return NotImplemented("{} captures graphs of tensors; input {} is a {}", provider_.name(), i,
+                            ValueKindName(feeds[i].kind()));
+    }
+    const Tensor& feed = feeds[i].tensor();
+    TENON_ASSIGN_OR_RETURN(
+        Tensor copy,
+        Tensor::Allocate(feed.type(), feed.shape(), plan.LocationOf(plan.inputs[i]).allocator));
+    TENON_RETURN_IF_ERROR(plan.transfers->CopyTensor(feed, copy));
+    staged[i] = std::move(copy);
+  }
+  return staged;
+}
+
+Status CapturedRuns::StageAgain(std::span<const Value> feeds, Kept& kept) const {
+  const Plan& plan = executor_.plan();
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const Value& before = kept.feeds[i];
+    const std::string& name =
+        plan.graph->value(plan.value_of[static_cast<size_t>(plan.inputs[i])]).name;
+    if (!feeds[i].is_tensor() || !before.is_tensor()) {
+      if (!feeds[i].has_value() && !before.has_value()) continue;
+      return InvalidArgument("input '{}': the captured run {}; another gpu_graph_id captures anew",
+                             name, before.has_value() ? "was fed a tensor" : "was fed nothing");
+    }
+    const Tensor& feed = feeds[i].tensor();
+    const Tensor& tensor = before.tensor();
+    if (feed.type() != tensor.type() || !(feed.shape() == tensor.shape())) {
+      return InvalidArgument(
+          "input '{}': expected {} {} as in the captured run, got {} {}; another gpu_graph_id "
+          "captures anew",
+          name, DataTypeName(tensor.type()), tensor.shape(), DataTypeName(feed.type()),
+          feed.shape());
+    }
+    Tensor into = tensor;
+    TENON_RETURN_IF_ERROR(plan.transfers->CopyTensor(feed, into));
+  }
+  return OkStatus();
+}
+
+Status CapturedRuns::Run(int32_t id, const RunScope& scope, std::span<const Value> feeds,
+                         std::span<Value> fetches, RunOnce run_once) {
+  const MutexLock lock(mutex_);
+  if (capture_.IsCaptured(id)) return Replay(id, scope, feeds, fetches);
+  kept_.erase(id);
+  auto kept = std::make_unique<Kept>(executor_);
+  TENON_ASSIGN_OR_RETURN(kept->feeds, Stage(feeds));
+  for (int run = 0; run < kMostRuns; ++run) {
+    Status status = run_once(kept->state, kept->feeds);
+    if (!status.ok()) {
+      // Half a run is not to be replayed.
+      if (capture_.IsCaptured(id)) (void)capture_.Release(id);
+      return status;
+    }
+    if (!capture_.IsCaptured(id)) continue;
+    const auto recorded = kept_.emplace(id, std::move(kept)).first;
+    return executor_.FetchAgain(scope, recorded->second->state, fetches);
+  }
+  return Fail("{} has not captured graph {} in {} runs", provider_.name(), id, kMostRuns);
+}
+
+Status CapturedRuns::Replay(int32_t id, const RunScope& scope, std::span<const Value> feeds,
+                            std::span<Value> fetches) {
+  const auto recorded = kept_.find(id);
+  if (recorded == kept_.end()) {
+    return Fail("{} says that it has captured graph {}, which no run of the session had",
+                provider_.name(), id);
+  }
+  Kept& kept = *recorded->second;
+  TENON_RETURN_IF_ERROR(scope.CheckStop());
+  TENON_RETURN_IF_ERROR(StageAgain(feeds, kept));
+  TENON_RETURN_IF_ERROR(capture_.Replay(id));
+  TENON_RETURN_IF_ERROR(provider_.Synchronize());
+  return executor_.FetchAgain(scope, kept.state, fetches);
+}
+
+Status CapturedRuns::Release(int32_t id) {
+  const MutexLock lock(mutex_);
+  Status status = capture_.Release(id);
+  if (!capture_.IsCaptured(id)) kept_.erase(id);
+  return status;
+}
+
+}  // namespace tenon

@@ -1,0 +1,29 @@
+// The operators of a session: its own, and those that its providers bring along.
+#pragma once
+
+#include <vector>
+
+#include "ir/shape_context.h"
+
+namespace tenon {
+
+class JoinedShapes final : public ShapeFunctionTable {
+ public:
+  explicit JoinedShapes(const ShapeFunctionTable* first) : tables_{first} {}
+  // Both must outlive this.
+  void Add(const ShapeFunctionTable* table) { tables_.push_back(table); }
+  bool IsJoined() const { return tables_.size() > 1; }
+
+  // Of the first table that knows the node.
+  ShapeFunction Find(const Node& node) const override {
+    for (const ShapeFunctionTable* const table : tables_) {
+      if (const ShapeFunction function = table->Find(node)) return function;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::vector<const ShapeFunctionTable*> tables_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,35 @@
+// A page of memory that can be read only for a while.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+
+namespace tenon::test {
+
+// Touching it in another way ends the process.
+class GuardedPage {
+ public:
+  // A copy of what fits, which nobody can write to.
+  const void* Show(const void* data, size_t bytes) {
+    if (page_ == nullptr) {
+      page_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    mprotect(page_, bytes_, PROT_READ | PROT_WRITE);
+    std::memcpy(page_, data, bytes);
+    mprotect(page_, bytes_, PROT_READ);
+    return page_;
+  }
+  // Nobody can read it any more.
+  void Hide() {
+    if (page_ != nullptr) mprotect(page_, bytes_, PROT_NONE);
+  }
+
+ private:
+  const size_t bytes_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* page_ = nullptr;
+};
+
+}  // namespace tenon::test
