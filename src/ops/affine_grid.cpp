@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -100,6 +100,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kAffineGridFamily = kRows;
+TENON_OP_FAMILY(AffineGrid, kRows);
 
 }  // namespace tenon

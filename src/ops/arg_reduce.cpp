@@ -4,7 +4,7 @@
 #include "kernels/search.h"
 #include "ops/element.h"
 #include "ops/element_type.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -61,6 +61,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kArgReduceFamily = kRows;
+TENON_OP_FAMILY(ArgReduce, kRows);
 
 }  // namespace tenon

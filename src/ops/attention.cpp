@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "ops/dot_product_attention.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -376,6 +376,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kAttentionFamily = kRows;
+TENON_OP_FAMILY(Attention, kRows);
 
 }  // namespace tenon

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "ops/families.h"
 #include "ops/generation.h"
+#include "ops/op_row.h"
 #include "ops/token_model.h"
 
 namespace tenon {
@@ -408,6 +408,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kBeamSearchFamily = kRows;
+TENON_OP_FAMILY(BeamSearch, kRows);
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "kernels/elementwise.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -160,6 +160,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kBiasActivationFamily = kRows;
+TENON_OP_FAMILY(BiasActivation, kRows);
 
 }  // namespace tenon

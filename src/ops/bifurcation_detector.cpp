@@ -2,7 +2,7 @@
 // from a source, and where the source goes on.
 #include <algorithm>
 
-#include "ops/contrib_families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -94,6 +94,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kBifurcationDetectorFamily = kRows;
+TENON_OP_FAMILY(BifurcationDetector, kRows);
 
 }  // namespace tenon

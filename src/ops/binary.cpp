@@ -6,7 +6,7 @@
 #include "kernels/broadcast.h"
 #include "ops/element_conversion.h"
 #include "ops/element_type.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -394,6 +394,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kBinaryFamily = kRows;
+TENON_OP_FAMILY(Binary, kRows);
 
 }  // namespace tenon

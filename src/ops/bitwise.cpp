@@ -3,7 +3,7 @@
 
 #include "kernels/broadcast.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -182,6 +182,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kBitwiseFamily = kRows;
+TENON_OP_FAMILY(Bitwise, kRows);
 
 }  // namespace tenon

@@ -5,8 +5,8 @@
 #include "base/arithmetic.h"
 #include "ops/element.h"
 #include "ops/element_conversion.h"
-#include "ops/families.h"
 #include "ops/indices.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -162,6 +162,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kBlockQuantizedGatherFamily = kRows;
+TENON_OP_FAMILY(BlockQuantizedGather, kRows);
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
 // Cast and CastLike: elements of another type.
 #include "ops/element_conversion.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -107,6 +107,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kCastFamily = kRows;
+TENON_OP_FAMILY(Cast, kRows);
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 
 #include "kernels/elementwise.h"
 #include "ops/expected_shape.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -108,6 +108,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kCausalConvFamily = kRows;
+TENON_OP_FAMILY(CausalConv, kRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -75,6 +75,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kCenterCropPadFamily = kRows;
+TENON_OP_FAMILY(CenterCropPad, kRows);
 
 }  // namespace tenon

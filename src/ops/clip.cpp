@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/elementwise.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -107,6 +107,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kClipFamily = kRows;
+TENON_OP_FAMILY(Clip, kRows);
 
 }  // namespace tenon

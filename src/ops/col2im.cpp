@@ -4,7 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -207,6 +207,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kCol2ImFamily = kRows;
+TENON_OP_FAMILY(Col2Im, kRows);
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
 // Concat: tensors joined along an axis.
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -84,6 +84,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kConcatFamily = kRows;
+TENON_OP_FAMILY(Concat, kRows);
 
 }  // namespace tenon

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/narrow_types.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -141,6 +141,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kConstantFamily = kRows;
+TENON_OP_FAMILY(Constant, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/expected_shape.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -261,6 +261,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kContribTensorFamily = kRows;
+TENON_OP_FAMILY(ContribTensor, kRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/subgraphs.h"
 
 namespace tenon {
@@ -236,6 +236,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kControlFlowFamily = kRows;
+TENON_OP_FAMILY(ControlFlow, kRows);
 
 }  // namespace tenon

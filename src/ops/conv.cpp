@@ -4,9 +4,9 @@
 
 #include "kernels/conv_general.h"
 #include "ops/conv_shapes.h"
-#include "ops/families.h"
 #include "ops/fused_activation.h"
 #include "ops/general_window.h"
+#include "ops/op_row.h"
 #include "ops/plain_conv.h"
 
 namespace tenon {
@@ -147,6 +147,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kConvFamily = kRows;
+TENON_OP_FAMILY(Conv, kRows);
 
 }  // namespace tenon

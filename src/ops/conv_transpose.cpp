@@ -4,8 +4,8 @@
 
 #include "kernels/conv_general.h"
 #include "ops/conv_shapes.h"
-#include "ops/families.h"
 #include "ops/general_window.h"
+#include "ops/op_row.h"
 #include "ops/plain_conv.h"
 
 namespace tenon {
@@ -242,6 +242,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kConvTransposeFamily = kRows;
+TENON_OP_FAMILY(ConvTranspose, kRows);
 
 }  // namespace tenon

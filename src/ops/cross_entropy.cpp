@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "kernels/softmax.h"
-#include "ops/families.h"
 #include "ops/indices.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -171,6 +171,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kCrossEntropyFamily = kRows;
+TENON_OP_FAMILY(CrossEntropy, kRows);
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -88,6 +88,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kCumProdFamily = kRows;
+TENON_OP_FAMILY(CumProd, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include "base/arithmetic.h"
 #include "kernels/gemm.h"
 #include "kernels/resize.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/sample_taps.h"
 
 namespace tenon {
@@ -289,6 +289,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kDeformConvFamily = kRows;
+TENON_OP_FAMILY(DeformConv, kRows);
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
 // DepthToSpace and SpaceToDepth: blocks of pixels as channels.
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -96,6 +96,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kDepthToSpaceFamily = kRows;
+TENON_OP_FAMILY(DepthToSpace, kRows);
 
 }  // namespace tenon

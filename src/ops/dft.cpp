@@ -3,7 +3,7 @@
 
 #include "base/arithmetic.h"
 #include "kernels/fft.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -374,6 +374,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kDftFamily = kRows;
+TENON_OP_FAMILY(Dft, kRows);
 
 }  // namespace tenon

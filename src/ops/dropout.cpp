@@ -6,7 +6,7 @@
 #include <random>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -146,6 +146,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kDropoutFamily = kRows;
+TENON_OP_FAMILY(Dropout, kRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/contrib_families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -81,6 +81,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kDynamicTimeWarpingFamily = kRows;
+TENON_OP_FAMILY(DynamicTimeWarping, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include "base/arithmetic.h"
 #include "kernels/gemm.h"
 #include "ops/einsum_equation.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/plain_product.h"
 #include "ops/strided_copy.h"
 
@@ -343,6 +343,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kEinsumFamily = kRows;
+TENON_OP_FAMILY(Einsum, kRows);
 
 }  // namespace tenon

@@ -1,8 +1,8 @@
 // Expand and Tile: elements repeated along axes.
 #include "base/arithmetic.h"
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/indices.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -111,6 +111,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kExpandFamily = kRows;
+TENON_OP_FAMILY(Expand, kRows);
 
 }  // namespace tenon

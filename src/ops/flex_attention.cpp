@@ -6,7 +6,7 @@
 #include "kernels/gemm.h"
 #include "kernels/softmax.h"
 #include "ops/element_conversion.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/plain_product.h"
 
 namespace tenon {
@@ -217,6 +217,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kFlexAttentionFamily = kRows;
+TENON_OP_FAMILY(FlexAttention, kRows);
 
 }  // namespace tenon

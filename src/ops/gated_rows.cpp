@@ -5,9 +5,9 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/normalization.h"
-#include "ops/contrib_families.h"
 #include "ops/expected_shape.h"
 #include "ops/float_rows.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -267,6 +267,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kGatedRowsFamily = kRows;
+TENON_OP_FAMILY(GatedRows, kRows);
 
 }  // namespace tenon

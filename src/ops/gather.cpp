@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/indices.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -206,6 +206,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kGatherFamily = kRows;
+TENON_OP_FAMILY(Gather, kRows);
 
 }  // namespace tenon

@@ -1,9 +1,9 @@
 // Gemm and its fusion with an activation.
 #include <limits>
 
-#include "ops/families.h"
 #include "ops/fused_activation.h"
 #include "ops/matrix_product.h"
+#include "ops/op_row.h"
 #include "ops/plain_product.h"
 
 namespace tenon {
@@ -144,6 +144,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kGemmFamily = kRows;
+TENON_OP_FAMILY(Gemm, kRows);
 
 }  // namespace tenon

@@ -6,7 +6,7 @@
 #include "base/arithmetic.h"
 #include "kernels/resize.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/sample_taps.h"
 
 namespace tenon {
@@ -372,6 +372,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kGridSampleFamily = kRows;
+TENON_OP_FAMILY(GridSample, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/expected_shape.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -162,6 +162,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kGroupNormFamily = kRows;
+TENON_OP_FAMILY(GroupNorm, kRows);
 
 }  // namespace tenon

@@ -4,8 +4,8 @@
 
 #include "base/arithmetic.h"
 #include "kernels/normalization.h"
-#include "ops/families.h"
 #include "ops/grouped_heads.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -359,6 +359,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kGroupQueryAttentionFamily = kRows;
+TENON_OP_FAMILY(GroupQueryAttention, kRows);
 
 }  // namespace tenon

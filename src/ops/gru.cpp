@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "ops/double_recurrent.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/recurrent.h"
 
 namespace tenon {
@@ -104,6 +104,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kGruFamily = kRows;
+TENON_OP_FAMILY(Gru, kRows);
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -78,6 +78,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kHardmaxFamily = kRows;
+TENON_OP_FAMILY(Hardmax, kRows);
 
 }  // namespace tenon

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "kernels/normalization.h"
-#include "ops/contrib_families.h"
 #include "ops/expected_shape.h"
 #include "ops/float_rows.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -238,6 +238,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kHyperConnectionFamily = kRows;
+TENON_OP_FAMILY(HyperConnection, kRows);
 
 }  // namespace tenon

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "ops/families.h"
 #include "ops/image_formats.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -86,6 +86,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kImageDecoderFamily = kRows;
+TENON_OP_FAMILY(ImageDecoder, kRows);
 
 }  // namespace tenon

@@ -6,7 +6,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/expected_shape.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -336,6 +336,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kLinearAttentionFamily = kRows;
+TENON_OP_FAMILY(LinearAttention, kRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -207,6 +207,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kLinearRecurrenceFamily = kRows;
+TENON_OP_FAMILY(LinearRecurrence, kRows);
 
 }  // namespace tenon

@@ -7,8 +7,8 @@
 #include "base/arithmetic.h"
 #include "kernels/gemm.h"
 #include "kernels/softmax.h"
-#include "ops/families.h"
 #include "ops/head_rows.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -261,6 +261,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kLongformerAttentionFamily = kRows;
+TENON_OP_FAMILY(LongformerAttention, kRows);
 
 }  // namespace tenon

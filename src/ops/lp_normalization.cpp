@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -88,6 +88,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kLpNormalizationFamily = kRows;
+TENON_OP_FAMILY(LpNormalization, kRows);
 
 }  // namespace tenon

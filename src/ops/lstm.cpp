@@ -1,5 +1,5 @@
 #include "ops/double_recurrent.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/recurrent.h"
 
 namespace tenon {
@@ -66,6 +66,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kLstmFamily = kRows;
+TENON_OP_FAMILY(Lstm, kRows);
 
 }  // namespace tenon

@@ -1,7 +1,7 @@
 // MatMul and the fused operators that begin with one.
-#include "ops/families.h"
 #include "ops/fused_activation.h"
 #include "ops/matrix_product.h"
+#include "ops/op_row.h"
 #include "ops/plain_product.h"
 
 namespace tenon {
@@ -184,6 +184,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMatMulFamily = kRows;
+TENON_OP_FAMILY(MatMul, kRows);
 
 }  // namespace tenon

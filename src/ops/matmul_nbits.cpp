@@ -6,7 +6,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemv_nbits.h"
 #include "ops/element_conversion.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -342,6 +342,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMatMulNBitsFamily = kRows;
+TENON_OP_FAMILY(MatMulNBits, kRows);
 
 }  // namespace tenon

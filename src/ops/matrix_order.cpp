@@ -2,7 +2,7 @@
 #include "ops/matrix_order.h"
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/quantized_bytes.h"
 
 namespace tenon {
@@ -127,6 +127,6 @@ constexpr OpRow kOrderRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMatrixOrderFamily = kOrderRows;
+TENON_OP_FAMILY(MatrixOrder, kOrderRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/window.h"
 
 namespace tenon {
@@ -104,6 +104,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMaxUnpoolFamily = kRows;
+TENON_OP_FAMILY(MaxUnpool, kRows);
 
 }  // namespace tenon

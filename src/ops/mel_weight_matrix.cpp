@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ops/element_conversion.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -109,6 +109,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMelWeightMatrixFamily = kRows;
+TENON_OP_FAMILY(MelWeightMatrix, kRows);
 
 }  // namespace tenon

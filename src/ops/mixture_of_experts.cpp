@@ -9,7 +9,7 @@
 #include "kernels/gemm.h"
 #include "ops/expected_shape.h"
 #include "ops/expert_weights.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -384,6 +384,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMixtureOfExpertsFamily = kRows;
+TENON_OP_FAMILY(MixtureOfExperts, kRows);
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <variant>
 
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/ml_keys.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -307,6 +307,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMlEncodersFamily = kRows;
+TENON_OP_FAMILY(MlEncoders, kRows);
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 
 #include "base/arithmetic.h"
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/ml_scores.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -169,6 +169,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMlLinearFamily = kRows;
+TENON_OP_FAMILY(MlLinear, kRows);
 
 }  // namespace tenon

@@ -4,9 +4,9 @@
 
 #include "ops/element.h"
 #include "ops/element_conversion.h"
-#include "ops/families.h"
 #include "ops/ml_keys.h"
 #include "ops/ml_scores.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -214,6 +214,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMlMapsFamily = kRows;
+TENON_OP_FAMILY(MlMaps, kRows);
 
 }  // namespace tenon

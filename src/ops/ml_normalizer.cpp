@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/indices.h"
 #include "ops/ml_scores.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -234,6 +234,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMlNormalizerFamily = kRows;
+TENON_OP_FAMILY(MlNormalizer, kRows);
 
 }  // namespace tenon

@@ -4,8 +4,8 @@
 
 #include "base/arithmetic.h"
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/ml_scores.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -430,6 +430,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMlSvmFamily = kRows;
+TENON_OP_FAMILY(MlSvm, kRows);
 
 }  // namespace tenon

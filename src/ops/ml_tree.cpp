@@ -3,8 +3,8 @@
 #include <variant>
 
 #include "ops/element_conversion.h"
-#include "ops/families.h"
 #include "ops/ml_scores.h"
+#include "ops/op_row.h"
 #include "ops/tree_ensemble.h"
 
 namespace tenon {
@@ -346,6 +346,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMlTreeFamily = kRows;
+TENON_OP_FAMILY(MlTree, kRows);
 
 }  // namespace tenon

@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "ops/element_conversion.h"
-#include "ops/families.h"
 #include "ops/ml_scores.h"
+#include "ops/op_row.h"
 #include "ops/tree_ensemble.h"
 
 namespace tenon {
@@ -355,6 +355,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMlTree5Family = kRows;
+TENON_OP_FAMILY(MlTree5, kRows);
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
 // ai.onnx.ml: ZipMap, a map from class labels to scores for every row.
-#include "ops/families.h"
 #include "ops/ml_scores.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -70,6 +70,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMlZipmapFamily = kRows;
+TENON_OP_FAMILY(MlZipmap, kRows);
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/arithmetic.h"
-#include "ops/families.h"
 #include "ops/head_rows.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -425,6 +425,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kMultiHeadAttentionFamily = kRows;
+TENON_OP_FAMILY(MultiHeadAttention, kRows);
 
 }  // namespace tenon

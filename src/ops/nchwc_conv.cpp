@@ -7,10 +7,10 @@
 #include "kernels/conv_stem.h"
 #include "kernels/conv_weights.h"
 #include "kernels/conv_winograd.h"
-#include "ops/families.h"
 #include "ops/fused_activation.h"
 #include "ops/lazy_weights.h"
 #include "ops/nchwc.h"
+#include "ops/op_row.h"
 #include "ops/weights_scale.h"
 
 namespace tenon {
@@ -271,6 +271,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kNchwcConvFamily = kRows;
+TENON_OP_FAMILY(NchwcConv, kRows);
 
 }  // namespace tenon

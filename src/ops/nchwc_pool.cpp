@@ -1,8 +1,8 @@
 // Pools and changes of layout in the blocked layout.
 #include "kernels/pool_blocked.h"
 #include "kernels/reorder.h"
-#include "ops/families.h"
 #include "ops/nchwc.h"
+#include "ops/op_row.h"
 #include "ops/pool.h"
 
 namespace tenon {
@@ -124,6 +124,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kNchwcPoolFamily = kRows;
+TENON_OP_FAMILY(NchwcPool, kRows);
 
 }  // namespace tenon

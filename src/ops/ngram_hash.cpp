@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "base/arithmetic.h"
-#include "ops/contrib_families.h"
 #include "ops/element.h"
 #include "ops/expected_shape.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -251,6 +251,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kNGramHashFamily = kRows;
+TENON_OP_FAMILY(NGramHash, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "kernels/box_overlap.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -188,6 +188,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kNonMaxSuppressionFamily = kRows;
+TENON_OP_FAMILY(NonMaxSuppression, kRows);
 
 }  // namespace tenon

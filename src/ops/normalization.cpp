@@ -6,7 +6,7 @@
 
 #include "kernels/lrn.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -428,6 +428,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kNormalizationFamily = kRows;
+TENON_OP_FAMILY(Normalization, kRows);
 
 }  // namespace tenon

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -138,5 +139,10 @@ constexpr OpRow View(std::string_view name, OpOptions options) {
   return {name, options, &internal::BindAndInfer<Infer>,
           &internal::FunctionKernel<Infer, kRun>::Make};
 }
+
+// Defines a family: the rows of one file of operators. families.inc lists it for registry.cpp.
+#define TENON_OP_FAMILY(name, rows)                    \
+  extern const std::span<const OpRow> k##name##Family; \
+  const std::span<const OpRow> k##name##Family = rows
 
 }  // namespace tenon

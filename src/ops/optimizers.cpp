@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -228,6 +228,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kOptimizersFamily = kRows;
+TENON_OP_FAMILY(Optimizers, kRows);
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
 // Optional, OptionalGetElement, OptionalHasElement. At run time an optional that holds something
 // is that thing itself; an empty one is a value of its own kind.
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -79,6 +79,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kOptionalFamily = kRows;
+TENON_OP_FAMILY(Optional, kRows);
 
 }  // namespace tenon

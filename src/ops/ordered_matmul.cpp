@@ -3,8 +3,8 @@
 
 #include "base/arithmetic.h"
 #include "ops/byte_product.h"
-#include "ops/families.h"
 #include "ops/matrix_order.h"
+#include "ops/op_row.h"
 #include "ops/quantized_bytes.h"
 
 namespace tenon {
@@ -187,6 +187,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kOrderedMatMulFamily = kRows;
+TENON_OP_FAMILY(OrderedMatMul, kRows);
 
 }  // namespace tenon

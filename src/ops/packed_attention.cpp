@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/arithmetic.h"
-#include "ops/families.h"
 #include "ops/head_rows.h"
 #include "ops/input_projection.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -280,6 +280,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kPackedAttentionFamily = kRows;
+TENON_OP_FAMILY(PackedAttention, kRows);
 
 }  // namespace tenon

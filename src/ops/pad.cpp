@@ -4,7 +4,7 @@
 #include <span>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -283,6 +283,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kPadFamily = kRows;
+TENON_OP_FAMILY(Pad, kRows);
 
 }  // namespace tenon

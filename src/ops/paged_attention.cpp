@@ -6,8 +6,8 @@
 
 #include "base/arithmetic.h"
 #include "kernels/normalization.h"
-#include "ops/families.h"
 #include "ops/grouped_heads.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -375,6 +375,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kPagedAttentionFamily = kRows;
+TENON_OP_FAMILY(PagedAttention, kRows);
 
 }  // namespace tenon

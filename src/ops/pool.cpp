@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "kernels/pool_planar.h"
-#include "ops/families.h"
 #include "ops/general_window.h"
+#include "ops/op_row.h"
 #include "ops/pool_plain.h"
 
 namespace tenon {
@@ -288,6 +288,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kPoolFamily = kRows;
+TENON_OP_FAMILY(Pool, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/expected_shape.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -179,6 +179,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kPositionBiasFamily = kRows;
+TENON_OP_FAMILY(PositionBias, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include <complex>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -275,6 +275,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kPositionsFamily = kRows;
+TENON_OP_FAMILY(Positions, kRows);
 
 }  // namespace tenon

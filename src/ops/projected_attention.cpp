@@ -4,9 +4,9 @@
 
 #include "base/arithmetic.h"
 #include "ops/byte_product.h"
-#include "ops/families.h"
 #include "ops/head_rows.h"
 #include "ops/input_projection.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -308,6 +308,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kProjectedAttentionFamily = kRows;
+TENON_OP_FAMILY(ProjectedAttention, kRows);
 
 }  // namespace tenon

@@ -6,7 +6,7 @@
 
 #include "ops/byte_product.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/quantized_bytes.h"
 
 namespace tenon {
@@ -315,6 +315,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kQLinearElementwiseFamily = kRows;
+TENON_OP_FAMILY(QLinearElementwise, kRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "ops/element_conversion.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/quantization.h"
 
 namespace tenon {
@@ -314,6 +314,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kQuantizeLinearFamily = kRows;
+TENON_OP_FAMILY(QuantizeLinear, kRows);
 
 }  // namespace tenon

@@ -5,8 +5,8 @@
 #include "kernels/conv_bytes.h"
 #include "ops/byte_product.h"
 #include "ops/conv_shapes.h"
-#include "ops/families.h"
 #include "ops/general_window.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -266,6 +266,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kQuantizedConvFamily = kRows;
+TENON_OP_FAMILY(QuantizedConv, kRows);
 
 }  // namespace tenon

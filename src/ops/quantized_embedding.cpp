@@ -3,8 +3,8 @@
 
 #include "kernels/normalization.h"
 #include "kernels/quantize.h"
-#include "ops/contrib_families.h"
 #include "ops/expected_shape.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -155,6 +155,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kQuantizedEmbeddingFamily = kRows;
+TENON_OP_FAMILY(QuantizedEmbedding, kRows);
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 
 #include "ops/byte_product.h"
 #include "ops/element_conversion.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/quantization.h"
 
 namespace tenon {
@@ -163,6 +163,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kQuantizedMatMulFamily = kRows;
+TENON_OP_FAMILY(QuantizedMatMul, kRows);
 
 }  // namespace tenon

@@ -4,8 +4,8 @@
 #include "base/arithmetic.h"
 #include "ops/byte_product.h"
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/general_window.h"
+#include "ops/op_row.h"
 #include "ops/pool.h"
 #include "ops/quantized_bytes.h"
 
@@ -296,6 +296,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kQuantizedPoolFamily = kRows;
+TENON_OP_FAMILY(QuantizedPool, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/byte_product.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/quantization.h"
 #include "ops/quantized_bytes.h"
 
@@ -295,6 +295,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kQuantizedProductsFamily = kRows;
+TENON_OP_FAMILY(QuantizedProducts, kRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "ops/byte_product.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/quantized_bytes.h"
 
 namespace tenon {
@@ -147,6 +147,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kQuantizedReduceFamily = kRows;
+TENON_OP_FAMILY(QuantizedReduce, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/random_numbers.h"
 
 namespace tenon {
@@ -263,6 +263,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kRandomFamily = kRows;
+TENON_OP_FAMILY(Random, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "ops/element_type.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -138,6 +138,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kReduceFamily = kRows;
+TENON_OP_FAMILY(Reduce, kRows);
 
 }  // namespace tenon

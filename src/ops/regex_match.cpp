@@ -1,5 +1,5 @@
 // RegexFullMatch-20.
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/regex.h"
 
 namespace tenon {
@@ -47,6 +47,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kRegexMatchFamily = kRows;
+TENON_OP_FAMILY(RegexMatch, kRows);
 
 }  // namespace tenon

@@ -1,7 +1,7 @@
 // Operators that give the elements of their input another shape: no code runs for them.
 #include <algorithm>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -197,6 +197,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kReshapeFamily = kRows;
+TENON_OP_FAMILY(Reshape, kRows);
 
 }  // namespace tenon

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -369,6 +369,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kResizeFamily = kRows;
+TENON_OP_FAMILY(Resize, kRows);
 
 }  // namespace tenon

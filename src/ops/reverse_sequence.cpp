@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -75,6 +75,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kReverseSequenceFamily = kRows;
+TENON_OP_FAMILY(ReverseSequence, kRows);
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
 #include "ops/double_recurrent.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/recurrent.h"
 
 namespace tenon {
@@ -52,6 +52,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kRnnFamily = kRows;
+TENON_OP_FAMILY(Rnn, kRows);
 
 }  // namespace tenon

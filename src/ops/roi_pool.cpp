@@ -4,7 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -314,6 +314,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kRoiPoolFamily = kRows;
+TENON_OP_FAMILY(RoiPool, kRows);
 
 }  // namespace tenon

@@ -1,8 +1,8 @@
 // RotaryEmbedding and MRotaryEmbedding: pairs of elements of each head, turned by angles of the
 // position.
 #include "base/arithmetic.h"
-#include "ops/families.h"
 #include "ops/head_rows.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -262,6 +262,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kRotaryEmbeddingFamily = kRows;
+TENON_OP_FAMILY(RotaryEmbedding, kRows);
 
 }  // namespace tenon

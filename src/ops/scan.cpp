@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 #include "ops/subgraphs.h"
 
@@ -301,6 +301,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kScanFamily = kRows;
+TENON_OP_FAMILY(Scan, kRows);
 
 }  // namespace tenon

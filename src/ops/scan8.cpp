@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/subgraphs.h"
 
 namespace tenon {
@@ -231,6 +231,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kScan8Family = kRows;
+TENON_OP_FAMILY(Scan8, kRows);
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/indices.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -192,6 +192,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kScatterFamily = kRows;
+TENON_OP_FAMILY(Scatter, kRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 // read a sequence changes it in place, so that a loop that appends does not copy what it has.
 #include <utility>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/sequences.h"
 
 namespace tenon {
@@ -140,6 +140,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kSequenceFamily = kRows;
+TENON_OP_FAMILY(Sequence, kRows);
 
 }  // namespace tenon

@@ -1,7 +1,7 @@
 // SequenceMap: a subgraph applied to each element of a sequence.
 #include <utility>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/subgraphs.h"
 
 namespace tenon {
@@ -109,6 +109,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kSequenceMapFamily = kRows;
+TENON_OP_FAMILY(SequenceMap, kRows);
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -100,6 +100,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kSequencePaddingFamily = kRows;
+TENON_OP_FAMILY(SequencePadding, kRows);
 
 }  // namespace tenon

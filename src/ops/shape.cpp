@@ -1,7 +1,7 @@
 // Operators that turn the shape of a value into data.
 #include <algorithm>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -62,6 +62,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kShapeFamily = kRows;
+TENON_OP_FAMILY(Shape, kRows);
 
 }  // namespace tenon

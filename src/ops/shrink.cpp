@@ -1,6 +1,6 @@
 // Shrink: values near 0 become 0, the others move towards it.
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -73,6 +73,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kShrinkFamily = kRows;
+TENON_OP_FAMILY(Shrink, kRows);
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/normalization.h"
-#include "ops/families.h"
 #include "ops/indices.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -240,6 +240,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kSkipNormalizationFamily = kRows;
+TENON_OP_FAMILY(SkipNormalization, kRows);
 
 }  // namespace tenon

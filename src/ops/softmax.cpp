@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -103,6 +103,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kSoftmaxFamily = kRows;
+TENON_OP_FAMILY(Softmax, kRows);
 
 }  // namespace tenon

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/arithmetic.h"
-#include "ops/families.h"
 #include "ops/grouped_heads.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -246,6 +246,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kSparseAttentionFamily = kRows;
+TENON_OP_FAMILY(SparseAttention, kRows);
 
 }  // namespace tenon

@@ -1,8 +1,8 @@
 // Split: a tensor cut into pieces along an axis.
 #include "base/arithmetic.h"
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/indices.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -156,6 +156,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kSplitFamily = kRows;
+TENON_OP_FAMILY(Split, kRows);
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -218,6 +218,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kSplitToSequenceFamily = kRows;
+TENON_OP_FAMILY(SplitToSequence, kRows);
 
 }  // namespace tenon

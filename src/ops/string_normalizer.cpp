@@ -2,7 +2,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/unicode.h"
 
 namespace tenon {
@@ -81,6 +81,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kStringNormalizerFamily = kRows;
+TENON_OP_FAMILY(StringNormalizer, kRows);
 
 }  // namespace tenon

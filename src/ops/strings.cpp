@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/unicode.h"
 
 namespace tenon {
@@ -157,6 +157,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kStringsFamily = kRows;
+TENON_OP_FAMILY(Strings, kRows);
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "ops/element.h"
-#include "ops/families.h"
 #include "ops/narrow_types.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -146,6 +146,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kTensorScatterFamily = kRows;
+TENON_OP_FAMILY(TensorScatter, kRows);
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -245,6 +245,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kTfidfVectorizerFamily = kRows;
+TENON_OP_FAMILY(TfidfVectorizer, kRows);
 
 }  // namespace tenon

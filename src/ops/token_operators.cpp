@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -196,6 +196,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kTextHashFamily = kRows;
+TENON_OP_FAMILY(TextHash, kRows);
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/regex.h"
 #include "ops/unicode.h"
 
@@ -199,6 +199,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kTokenizerFamily = kRows;
+TENON_OP_FAMILY(Tokenizer, kRows);
 
 }  // namespace tenon

@@ -2,7 +2,7 @@
 #include "kernels/search.h"
 #include "ops/element.h"
 #include "ops/element_type.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -109,6 +109,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kTopKFamily = kRows;
+TENON_OP_FAMILY(TopK, kRows);
 
 }  // namespace tenon

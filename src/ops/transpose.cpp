@@ -1,6 +1,6 @@
 // Transpose: axes in another order.
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -62,6 +62,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kTransposeFamily = kRows;
+TENON_OP_FAMILY(Transpose, kRows);
 
 }  // namespace tenon

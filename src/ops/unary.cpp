@@ -3,7 +3,7 @@
 
 #include "kernels/elementwise.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -360,6 +360,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kUnaryFamily = kRows;
+TENON_OP_FAMILY(Unary, kRows);
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
 // UnfoldTensor of com.microsoft: all windows along an axis, side by side.
-#include "ops/contrib_families.h"
 #include "ops/element.h"
+#include "ops/op_row.h"
 #include "ops/strided_copy.h"
 
 namespace tenon {
@@ -51,6 +51,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kUnfoldTensorFamily = kRows;
+TENON_OP_FAMILY(UnfoldTensor, kRows);
 
 }  // namespace tenon

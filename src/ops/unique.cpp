@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -222,6 +222,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kUniqueFamily = kRows;
+TENON_OP_FAMILY(Unique, kRows);
 
 }  // namespace tenon

@@ -1,7 +1,7 @@
 // Where: elements of one tensor or the other.
 #include "kernels/broadcast.h"
 #include "ops/element.h"
-#include "ops/families.h"
+#include "ops/op_row.h"
 
 namespace tenon {
 namespace {
@@ -78,6 +78,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-const std::span<const OpRow> kWhereFamily = kRows;
+TENON_OP_FAMILY(Where, kRows);
 
 }  // namespace tenon
