@@ -33,7 +33,7 @@ struct ThreadPoolOptions {
   std::vector<std::vector<int>> affinities;
   // How long at most a thread spins for work, or for the end of its loop, before it sleeps.
   // 0 sleeps at once.
-  std::chrono::microseconds spin{20};
+  std::chrono::microseconds spin{50};
   // Both functions or neither.
   ThreadCallbacks callbacks;
   // Workers take denormals as zero. Callers see to themselves: SetDenormalsAsZero.
