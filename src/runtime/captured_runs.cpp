@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "ir/node_error.h"
+
 namespace tenon {
 namespace {
 
@@ -72,15 +74,14 @@ Status CapturedRuns::CheckPlan(int32_t provider) const {
   const auto check = [&](const Step& step, bool is_copy) -> Status {
     if (!step.subgraphs.empty()) {
       return Fail("{} cannot capture the graph: {} is control flow", provider_.name(),
-                  DescribeWithVersion(*step.node));
+                  DescribeOperator(*step.node));
     }
     if (step.node->provider == provider && !is_copy) return OkStatus();
     const bool is_last = step.node->provider + 1 == static_cast<int32_t>(plan.providers.size());
     if (may_shape && (is_last || is_copy) && shapes.IsDone(plan, step)) return OkStatus();
     const auto owner = static_cast<size_t>(step.node->provider);
     return Fail("{} cannot capture the graph: {} runs on {}", provider_.name(),
-                DescribeWithVersion(*step.node),
-                is_copy ? "the host" : plan.providers[owner]->name());
+                DescribeOperator(*step.node), is_copy ? "the host" : plan.providers[owner]->name());
   };
   // The copies come of the nodes, which say more.
   for (const bool are_copies : {false, true}) {
@@ -165,7 +166,7 @@ Status CapturedRuns::Replay(int32_t id, const RunScope& scope, std::span<const V
                 provider_.name(), id);
   }
   Kept& kept = *recorded->second;
-  TENON_RETURN_IF_ERROR(scope.CheckStop());
+  TENON_RETURN_IF_ERROR(scope.CheckStop(*executor_.plan().steps.front().node));
   TENON_RETURN_IF_ERROR(StageAgain(feeds, kept));
   TENON_RETURN_IF_ERROR(capture_.Replay(id));
   TENON_RETURN_IF_ERROR(provider_.Synchronize());

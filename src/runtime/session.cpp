@@ -133,19 +133,7 @@ Status Session::Initialize() {
         "session.disable_cpu_ep_fallback is 1, but {} was added to the session explicitly",
         providers_.back()->name());
   }
-  TENON_RETURN_IF_ERROR(OptimizeAndPlan());
-  return may_fall_back ? OkStatus() : CheckNoFallback();
-}
-
-// No node was left to the last provider.
-Status Session::CheckNoFallback() const {
-  const auto last = static_cast<int32_t>(providers_.size()) - 1;
-  for (const Step& step : executor_->plan().steps) {
-    if (step.node->provider != last) continue;
-    return Fail("session.disable_cpu_ep_fallback is 1, but {} runs on {}",
-                DescribeWithVersion(*step.node), providers_.back()->name());
-  }
-  return OkStatus();
+  return OptimizeAndPlan();
 }
 
 // All providers hear of it; the first failure is the session's.

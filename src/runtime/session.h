@@ -207,7 +207,6 @@ class Session {
                   TraceSpan& span) const;
   Status StartOwnThreads();
   Status OptimizeAndPlan();
-  Status CheckNoFallback() const;
   void DescribeInterface();
   // What inference found out about the outputs, in the model's own names.
   void DescribeOutputs();

@@ -123,7 +123,8 @@ TEST(InferenceTest, ChecksTheTypesOfInputs) {
   EXPECT_EQ(error_of("RelativePositionBias", {T::kDouble, T::kInt64, T::kInt64}, "com.microsoft"),
             "");
   EXPECT_EQ(error_of("RelativePositionBias", {T::kFloat, T::kInt8, T::kInt8}, "com.microsoft"),
-            "RelativePositionBias-1 node 'RelativePositionBias0': input 1 'x1': expected one of "
+            "com.microsoft.RelativePositionBias-1 node 'RelativePositionBias0': input 1 'x1': "
+            "expected one of "
             "tensor(int64), got tensor(int8)");
 }
 

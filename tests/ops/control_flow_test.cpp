@@ -78,7 +78,9 @@ TEST_F(ControlFlowTest, TypesMayNotDependOnTheRun) {
     return b.Op("Cast", {x}, MakeAttributes(Attr("to", static_cast<int64_t>(DataType::kInt8))));
   };
   const auto error_of = [](GraphBuilder& b) {
-    return InferTypes(*b.graph, OpShapeFunctions()).message();
+    // Without the description of the node and its inputs at the end.
+    const std::string text(InferTypes(*b.graph, OpShapeFunctions()).message());
+    return text.substr(0, text.find(" (node"));
   };
   GraphBuilder branches, then_branch, else_branch;
   const ValueId x = branches.Input("x", DataType::kFloat, kVector);

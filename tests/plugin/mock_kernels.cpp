@@ -207,7 +207,7 @@ OrtStatus* ORT_API_CALL CreateScan(void*, const OrtKernelInfo* info, OrtKernelIm
 
 struct CustomOp : OrtCustomOp {
   explicit CustomOp(const char* op_name) : OrtCustomOp{}, name(op_name) {
-    version = control.api_version;
+    version = ORT_API_VERSION;
     GetName = [](const OrtCustomOp* self) { return static_cast<const CustomOp*>(self)->name; };
     GetExecutionProviderType = [](const OrtCustomOp*) { return kName; };
     GetInputType = [](const OrtCustomOp*, size_t) { return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT; };

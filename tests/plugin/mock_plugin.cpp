@@ -538,9 +538,8 @@ struct Provider : OrtEp, Counted {
 
   // Says something to the session's logger.
   ~Provider() {
-    api->ReleaseStatus(api->Logger_LogMessage(logger, ORT_LOGGING_LEVEL_WARNING,
-                                              "the mock provider goes", ORT_FILE, __LINE__,
-                                              "~Provider"));
+    api->ReleaseStatus(api->Logger_LogMessage(
+        logger, ORT_LOGGING_LEVEL_WARNING, "MockProvider goes", ORT_FILE, __LINE__, "~Provider"));
   }
 
   OrtKernelRegistry* const kernels;

@@ -110,7 +110,7 @@ TEST_F(PluginSessionTest, ProvidersKnowTheirDevicesAndTheirSession) {
     EXPECT_EQ(Mock().last_option, "of this session");
     Run(session, {1});
   }
-  EXPECT_THAT(text, HasSubstr("the session: the mock provider goes"));
+  EXPECT_THAT(text, HasSubstr("the session: MockProvider goes"));
 }
 
 // PE-45: a null compute info.
