@@ -94,7 +94,39 @@ class OperatorExpansion {
       if (!formal || !formal->has_default) return nullptr;
       return &defaults.try_emplace(name, DefaultOf(*formal)).first->second;
     };
-    return ReplaceByBody(graph, node.id, *body->body, node.inputs, options);
+    const bool is_float =
+        node.has_input(0) && graph.value(node.inputs[0]).type.element_type == DataType::kFloat;
+    const size_t first_new = graph.node_capacity();
+    TENON_RETURN_IF_ERROR(ReplaceByBody(graph, node.id, *body->body, node.inputs, options));
+    if (!is_float) MatchConstants(graph, first_new);
+    return OkStatus();
+  }
+
+  // Bodies such as MeanVarianceNormalization's add constant floats to whatever the operator was
+  // given: they become like it. Of the nodes from `first_new` on.
+  static void MatchConstants(Graph& graph, size_t first_new) {
+    const auto is_constant = [&](ValueId id) {
+      const NodeId producer = graph.value(id).producer;
+      return producer != NodeId::kNone && graph.node(producer).op_type == "Constant";
+    };
+    const size_t end = graph.node_capacity();
+    for (size_t i = first_new; i < end; ++i) {
+      const auto id = static_cast<NodeId>(i);
+      const Node* const node = graph.FindNode(id);
+      if (!node || !node->schema || node->inputs.size() != 2 || node->schema->inputs.size() != 2) {
+        continue;
+      }
+      const bool shares_type = node->schema->inputs[0].type == node->schema->inputs[1].type;
+      if (!shares_type || is_constant(node->inputs[0]) || !is_constant(node->inputs[1])) continue;
+      const ValueId like = graph.AddValue(graph.UnusedName(graph.value(node->inputs[1]).name));
+      const std::vector<ValueId> inputs = {node->inputs[1], node->inputs[0]};
+      constexpr int32_t kFirstWithCastLike = 15;
+      graph.AddNode({.op_type = "CastLike",
+                     .inputs = inputs,
+                     .outputs = {like},
+                     .opset = kFirstWithCastLike});
+      graph.SetInput(id, 1, like);
+    }
   }
 
   const std::function<bool(const Graph&, const Node&)>& has_kernel_;

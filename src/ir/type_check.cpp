@@ -78,8 +78,23 @@ std::string TypesOf(const OpSchema& schema, const OpFormal& formal) {
     if (!constraint->sequences.Contains(type)) continue;
     names.push_back(ValueType::Sequence(ValueType::Tensor(type)).TypeName());
   }
+  for (int number = 1; number < kDataTypeCount; ++number) {
+    const auto type = static_cast<DataType>(number);
+    if (!constraint->sparse_tensors.Contains(type)) continue;
+    names.push_back(Format("sparse_tensor({})", DataTypeName(type)));
+  }
   names.insert(names.end(), constraint->others.begin(), constraint->others.end());
   return JoinNames(names, 16);
+}
+
+// Whether inputs `i` and `k` must be of one type in this version and in all later ones.
+bool ShareConstraint(const OpSchema& schema, size_t i, size_t k) {
+  const std::span<const OpSchema> versions = SchemasOf(schema.domain, schema.name);
+  return std::all_of(versions.begin(), versions.end(), [&](const OpSchema& version) {
+    if (version.since < schema.since) return true;
+    const OpFormal *const a = FormalOf(version, i), *const b = FormalOf(version, k);
+    return a != nullptr && b != nullptr && a->type == b->type;
+  });
 }
 
 // The first known input that shares the type constraint of input `i`; `i` if there is none before.
@@ -88,9 +103,8 @@ size_t FirstOfConstraint(const Graph& graph, const Node& node, size_t i) {
   if (formal.kind == FormalKind::kVariadic && !formal.homogeneous) return i;
   if (node.schema->FindConstraint(formal.type) == nullptr) return i;
   for (size_t k = 0; k < i; ++k) {
-    const OpFormal* const other = FormalOf(*node.schema, k);
-    if (other != nullptr && other->type == formal.type && node.has_input(k) &&
-        IsKnown(graph.value(node.inputs[k]).type)) {
+    if (node.has_input(k) && IsKnown(graph.value(node.inputs[k]).type) &&
+        ShareConstraint(*node.schema, i, k)) {
       return k;
     }
   }
