@@ -550,8 +550,9 @@ TEST_F(ThreadStatsTest, SayWhatEachThreadDid) {
   }
   EXPECT_EQ(main.size(), 9u);
   ASSERT_EQ(stats["sub_threads"].size(), 1u);
-  const auto& [thread, helper] = *stats["sub_threads"].items().begin();
-  EXPECT_NE(thread, main["thread_id"]);
+  const auto helpers = stats["sub_threads"];
+  const auto& helper = helpers.begin().value();
+  EXPECT_NE(helpers.begin().key(), main["thread_id"]);
   EXPECT_GE(helper["num_run"], 1);
   EXPECT_LE(helper["num_run"], 3);
   EXPECT_GE(helper["core"], 0);
