@@ -334,9 +334,8 @@ OrtStatus* ModelCompilationOptions_SetFlags(OrtModelCompilationOptions* model_co
 OrtStatus* ModelCompilationOptions_SetGraphOptimizationLevel(
     OrtModelCompilationOptions* model_compile_options,
     GraphOptimizationLevel graph_optimization_level) noexcept {
-  return Change(model_compile_options, [&](OrtModelCompilationOptions& options) -> Status {
-    return TakeOrtStatus(
-        SetSessionGraphOptimizationLevel(&options.session, graph_optimization_level));
+  return Change(model_compile_options, [&](OrtModelCompilationOptions& options) {
+    return SetOptimizationLevel(graph_optimization_level, options.session);
   });
 }
 

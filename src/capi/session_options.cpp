@@ -161,20 +161,24 @@ OrtStatus* SetUserLoggingFunction(OrtSessionOptions* options,
   });
 }
 
+Status SetOptimizationLevel(const GraphOptimizationLevel& level, OrtSessionOptions& options) {
+  const int number = NumberOf(level);
+  switch (number) {
+    case ORT_DISABLE_ALL:
+    case ORT_ENABLE_BASIC:
+    case ORT_ENABLE_EXTENDED:
+    case ORT_ENABLE_LAYOUT:
+    case ORT_ENABLE_ALL:
+      options.session.optimization_level = static_cast<OptimizationLevel>(number);
+      return OkStatus();
+  }
+  return InvalidArgument("there is no graph optimization level {}", number);
+}
+
 OrtStatus* SetSessionGraphOptimizationLevel(
     OrtSessionOptions* options, GraphOptimizationLevel graph_optimization_level) noexcept {
-  return Change(options, [&](OrtSessionOptions& o) -> Status {
-    const int level = NumberOf(graph_optimization_level);
-    switch (level) {
-      case ORT_DISABLE_ALL:
-      case ORT_ENABLE_BASIC:
-      case ORT_ENABLE_EXTENDED:
-      case ORT_ENABLE_LAYOUT:
-      case ORT_ENABLE_ALL:
-        o.session.optimization_level = static_cast<OptimizationLevel>(level);
-        return OkStatus();
-    }
-    return InvalidArgument("there is no graph optimization level {}", level);
+  return Change(options, [&](OrtSessionOptions& o) {
+    return SetOptimizationLevel(graph_optimization_level, o);
   });
 }
 

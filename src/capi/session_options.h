@@ -30,6 +30,10 @@ struct ProviderChoice {
   std::vector<const OrtEpDevice*> devices;
 };
 
+// By reference, since the number that a client hands over may be no enumerator; kInvalidArgument
+// then.
+Status SetOptimizationLevel(const GraphOptimizationLevel& level, OrtSessionOptions& options);
+
 }  // namespace tenon::capi
 
 struct OrtSessionOptions {
