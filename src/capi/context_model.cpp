@@ -23,16 +23,7 @@ constexpr const char* kPath = "ep.context_file_path";
 constexpr const char* kWeights = "ep.context_model_external_initializers_file_name";
 
 Model CopyOf(const Model& model) {
-  Model copy;
-  copy.ir_version = model.ir_version;
-  copy.opsets = model.opsets;
-  copy.producer_name = model.producer_name;
-  copy.producer_version = model.producer_version;
-  copy.domain = model.domain;
-  copy.model_version = model.model_version;
-  copy.doc_string = model.doc_string;
-  copy.metadata = model.metadata;
-  copy.path = model.path;
+  Model copy = model.CopyWithoutGraphs();
   copy.graph = model.graph->Clone();
   for (const TrainingInfo& from : model.training_info) {
     TrainingInfo& into = copy.training_info.emplace_back();
@@ -41,7 +32,6 @@ Model CopyOf(const Model& model) {
     into.initialization_binding = from.initialization_binding;
     into.update_binding = from.update_binding;
   }
-  copy.device_configurations = model.device_configurations;
   return copy;
 }
 

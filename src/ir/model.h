@@ -54,6 +54,9 @@ struct Model {
   std::vector<std::string> device_configurations;
   // Files and buffers that initializers point into are kept alive by the tensors themselves.
 
+  // Everything but the graphs: those of the model, its functions and its training.
+  Model CopyWithoutGraphs() const;
+
   // The function that a node calls, or null.
   const Function* FindFunction(const Node& node) const;
 };

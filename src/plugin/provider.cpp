@@ -27,20 +27,6 @@ namespace {
 // Whether the host puts an arena around the provider's own allocators in a session.
 constexpr std::string_view kHostArena = "arena.host";
 
-Model WithoutGraph(const Model& model) {
-  Model copy;
-  copy.ir_version = model.ir_version;
-  copy.opsets = model.opsets;
-  copy.producer_name = model.producer_name;
-  copy.producer_version = model.producer_version;
-  copy.domain = model.domain;
-  copy.model_version = model.model_version;
-  copy.doc_string = model.doc_string;
-  copy.metadata = model.metadata;
-  copy.path = model.path;
-  return copy;
-}
-
 // What it says its name is; the factory's if it says nothing.
 std::string NameOf(const OrtEp& table, const OrtEp* client, const EpFactory& factory) {
   const char* const name = table.GetName != nullptr ? table.GetName(client) : nullptr;
@@ -65,7 +51,7 @@ PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
       table_(Supported(*ep)),
       name_(NameOf(table_, ep, *factory_)),
       config_(options.session.config),
-      model_(WithoutGraph(model)),
+      model_(model.CopyWithoutGraphs()),
       context_model_(options.context_model),
       custom_ops_(options.custom_ops),
       packed_weights_(options.packed_weights),

@@ -189,15 +189,15 @@ Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PartialRun& 
 }
 
 template <class Feed>
-Status Executor::SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<Feed> feeds) {
-  const bool is_whole = slots.data() == whole_.region().feeds.data();
+Status Executor::SetFeeds(Frame& frame, const Region& region, std::span<Feed> feeds) {
+  const std::span<const Slot> slots = region.feeds;
   for (size_t i = 0; i < feeds.size(); ++i) {
     Value& value = frame.value(slots[i]);
     if (!feeds[i].has_value()) {
-      if (is_whole && !value.has_value()) return InvalidArgument("input {} is missing", i);
+      if (region.is_whole && !value.has_value()) return InvalidArgument("input {} is missing", i);
       continue;
     }
-    if (!is_whole && value.has_value() && !plan_.IsDefaultInput(slots[i])) {
+    if (!region.is_whole && value.has_value() && !plan_.IsDefaultInput(slots[i])) {
       return InvalidArgument("value '{}' is set already", NameOf(slots[i]));
     }
     const Location& location = plan_.LocationOf(slots[i]);
@@ -224,7 +224,7 @@ Status Executor::BindAndFeed(const RunScope& scope, const MemoryPlanCache& plans
   Status bound = frame.Bind(entry.memory());
   if (scope.meter != nullptr) scope.meter->set_paused(false);
   TENON_RETURN_IF_ERROR(std::move(bound));
-  TENON_RETURN_IF_ERROR(SetFeeds<Feed>(frame, region.feeds, feeds));
+  TENON_RETURN_IF_ERROR(SetFeeds<Feed>(frame, region, feeds));
   return CheckNeeded(region, frame);
 }
 
@@ -359,13 +359,12 @@ Status Executor::PrepareOutputs(const RunScope& scope, const Region& region, Fra
 
 Status Executor::TakeOutputs(const RunScope& scope, const Region& region, Frame& frame,
                              std::span<Value> fetches) {
-  const bool is_whole = &region == &whole_.region();
   for (size_t i = 0; i < region.fetches.size(); ++i) {
     const Slot slot = region.fetches[i];
     if (!frame.value(slot).has_value()) return Fail("output '{}' was not produced", NameOf(slot));
     // The caller of a session may keep and change what it gets, so it gets memory that nobody else
     // refers to. Control flow and parts share what is no constant.
-    const bool may_share = scope.place != nullptr || (!is_whole && !plan_.IsConstant(slot));
+    const bool may_share = scope.place != nullptr || (!region.is_whole && !plan_.IsConstant(slot));
     TENON_RETURN_IF_ERROR(
         TakeOutput(scope, frame, slot, WantedMemory(scope, i, fetches[i]), may_share, fetches[i]));
   }

@@ -129,7 +129,7 @@ class Executor {
                   const std::shared_ptr<MemoryPlanCache::Entry>& entry, Frame& frame,
                   std::span<Value> fetches, bool lends);
   template <class Feed>
-  Status SetFeeds(Frame& frame, std::span<const Slot> slots, std::span<Feed> feeds);
+  Status SetFeeds(Frame& frame, const Region& region, std::span<Feed> feeds);
   Status CheckNeeded(const Region& region, Frame& frame) const;
   static const MemoryInfo& WantedMemory(const RunScope& scope, size_t i, const Value& fetch);
   void OfferOutputs(const RunScope& scope, const Region& region, Frame& frame,

@@ -110,6 +110,7 @@ class Resolver {
 Region WholePlan(const Plan& plan) {
   Region region;
   region.end = static_cast<uint32_t>(plan.steps.size());
+  region.is_whole = true;
   for (uint32_t i = 0; i < region.end; ++i) region.steps.push_back(i);
   region.feeds = plan.inputs;
   for (const PlanOutput& output : plan.outputs) region.fetches.push_back(output.slot);

@@ -11,6 +11,8 @@ namespace tenon {
 // Resolved once, run any number of times.
 struct Region {
   uint32_t begin = 0, end = 0;
+  // Made by WholePlan. A part takes some feeds and leaves values to later parts.
+  bool is_whole = false;
   // Indices of the steps of [begin, end) to run. A step whose outputs are all fed is not run: its
   // results are there already (YieldOp, cached values).
   std::vector<uint32_t> steps;
