@@ -4,6 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/element_conversion.h"
+#include "ops/expected_shape.h"
 
 namespace tenon {
 namespace {
@@ -11,19 +12,6 @@ namespace {
 // E2M1: the values of 4 bits.
 constexpr float kFp4Values[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
                                   -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
-
-Status CheckShape(const ShapeContext& context, size_t i, const SymbolicShape& wanted) {
-  if (!context.HasInput(i)) return OkStatus();
-  const Result<SymbolicShape> shape = context.Input(i);
-  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
-  bool fits = shape->rank() == wanted.rank();
-  for (size_t axis = 0; fits && axis < wanted.rank(); ++axis) {
-    fits =
-        !(*shape)[axis].is_number() || !wanted[axis].is_number() || (*shape)[axis] == wanted[axis];
-  }
-  if (fits) return OkStatus();
-  return InvalidArgument("input {}: expected {}, got {}", i, wanted, *shape);
-}
 
 float ElementAt(const Tensor& tensor, size_t i) {
   if (tensor.type() == DataType::kFloat) return tensor.data<float>()[i];
@@ -39,16 +27,15 @@ const Tensor* InputOrNull(const KernelContext& context, size_t i) {
 }  // namespace
 
 int64_t ExpertQuantization::BlockOf(int64_t k) const {
-  if (type == "fp4") return 32;
+  if (type == "fp4" || type == "wfp4afp8") return 32;
   if (type == "nvfp4") return 16;
   return block_size > 0 ? block_size : std::max<int64_t>(1, k);
 }
 
 Status ExpertQuantization::Check() const {
-  if (type == "wfp4afp8") return NotImplemented("quant_type 'wfp4afp8'");
   if (!is_integer() && !is_fp4() && type != "fp8") {
-    return InvalidArgument("attribute 'quant_type': expected int, fp8, fp4 or nvfp4, got '{}'",
-                           type);
+    return InvalidArgument(
+        "attribute 'quant_type': expected int, fp8, fp4, nvfp4 or wfp4afp8, got '{}'", type);
   }
   for (const int64_t width :
        {bits, fc1_bits.value_or(bits), fc2_bits.value_or(bits), fc3_bits.value_or(bits)}) {
@@ -71,12 +58,12 @@ Status ExpertQuantization::CheckLayer(const ShapeContext& context, const LayerIn
     return InvalidArgument("input {}: rows of {} elements do not fill whole bytes", in.weights, k);
   }
   TENON_RETURN_IF_ERROR(
-      CheckShape(context, in.weights, {experts, n, FloorDiv(k, Dim(per_element))}));
-  TENON_RETURN_IF_ERROR(CheckShape(context, in.global_scale, {experts}));
+      CheckInputShape(context, in.weights, {experts, n, FloorDiv(k, Dim(per_element))}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.global_scale, {experts}));
   if (type == "fp8") {
     if (block_size <= 0) return OkStatus();
-    return CheckShape(context, in.scales,
-                      {experts, CeilDiv(n, block_size), CeilDiv(k, block_size)});
+    return CheckInputShape(context, in.scales,
+                           {experts, CeilDiv(n, block_size), CeilDiv(k, block_size)});
   }
   if (!context.HasInput(in.scales)) {
     return InvalidArgument("input {}: expected the scales of the weights", in.scales);
@@ -84,16 +71,16 @@ Status ExpertQuantization::CheckLayer(const ShapeContext& context, const LayerIn
   const int64_t block = BlockOf(k.is_number() ? k.value() : 1);
   const int64_t width = layer_bits.value_or(bits);
   if (is_integer() && block_size <= 0) {
-    TENON_RETURN_IF_ERROR(CheckShape(context, in.scales, {experts, n}));
-    return CheckShape(context, in.zero_points, {experts, CeilDiv(n, 8 / width)});
+    TENON_RETURN_IF_ERROR(CheckInputShape(context, in.scales, {experts, n}));
+    return CheckInputShape(context, in.zero_points, {experts, CeilDiv(n, 8 / width)});
   }
   if (k.is_number() && k.value() % block != 0) {
     return InvalidArgument("input {}: expected rows of whole blocks of {}, got {} elements",
                            in.weights, block, k);
   }
   const Dim blocks = FloorDiv(k, Dim(block));
-  TENON_RETURN_IF_ERROR(CheckShape(context, in.scales, {experts, n, blocks}));
-  return CheckShape(context, in.zero_points, {experts, n, CeilDiv(blocks, 8 / width)});
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.scales, {experts, n, blocks}));
+  return CheckInputShape(context, in.zero_points, {experts, n, CeilDiv(blocks, 8 / width)});
 }
 
 ExpertWeights::ExpertWeights(const ExpertQuantization& quantization, const KernelContext& context,

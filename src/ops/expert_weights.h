@@ -18,7 +18,9 @@ struct LayerInputs {
 
 // The attributes that say how weights are stored.
 struct ExpertQuantization {
-  std::string type = "int";  // or fp8, fp4, nvfp4
+  // Or fp8, fp4, nvfp4, wfp4afp8. The last one's inputs of a layer stay floats: what the model has
+  // for their rounding to float8 is not looked at.
+  std::string type = "int";
   int64_t bits = 4;
   int64_t block_size = 0;  // along the rows; 0: one scale for a row, or for an expert of type fp8
   std::optional<int64_t> fc1_bits, fc2_bits, fc3_bits;  // `bits` unless given
@@ -32,7 +34,7 @@ struct ExpertQuantization {
   }
 
   bool is_integer() const { return type == "int"; }
-  bool is_fp4() const { return type == "fp4" || type == "nvfp4"; }
+  bool is_fp4() const { return type == "fp4" || type == "nvfp4" || type == "wfp4afp8"; }
   // Elements in an element of the tensor of weights.
   int64_t PerElement(std::optional<int64_t> layer_bits) const {
     return is_integer() ? 8 / layer_bits.value_or(bits) : is_fp4() ? 2 : 1;
@@ -40,8 +42,7 @@ struct ExpertQuantization {
   // Elements of a row, of `k`, that share a scale.
   int64_t BlockOf(int64_t k) const;
 
-  // Errors: kInvalidArgument naming the attribute; kNotImplemented for types that quantize the
-  // input too.
+  // Errors: kInvalidArgument naming the attribute.
   Status Check() const;
   // That the inputs of a layer, if they are there, fit weights of this shape, [experts, n, k].
   Status CheckLayer(const ShapeContext& context, const LayerInputs& in,

@@ -6,6 +6,7 @@
 #include "kernels/normalization.h"
 #include "ops/grouped_heads.h"
 #include "ops/op_row.h"
+#include "ops/quantized_cache.h"
 
 namespace tenon {
 namespace {
@@ -64,12 +65,23 @@ Status CheckAttrs(const GroupQueryAttrs& attrs) {
   if (attrs.scores < 0 || attrs.scores > 2) {
     return InvalidArgument("expected qk_output in [0, 2], got {}", attrs.scores);
   }
-  if (attrs.key_type != "NONE" || attrs.value_type != "NONE") {
-    return NotImplemented("a quantized cache: k_quant_type '{}', v_quant_type '{}'", attrs.key_type,
-                          attrs.value_type);
-  }
   if (attrs.sliding_cache) return NotImplemented("sliding_window_cache = 1");
   return OkStatus();
+}
+
+struct CacheCodings {
+  CacheCoding key, value;
+};
+
+Result<CacheCodings> CodingsOf(const GroupQueryAttrs& attrs, const Dim& size,
+                               const ShapeContext& context) {
+  const Dim channels = Dim(attrs.kv_heads) * size;
+  CacheCodings codings;
+  TENON_ASSIGN_OR_RETURN(
+      codings.key, CheckCacheCoding(context, kPastKey, kKeyScale, attrs.key_type, {}, channels));
+  TENON_ASSIGN_OR_RETURN(codings.value, CheckCacheCoding(context, kPastValue, kValueScale,
+                                                         attrs.value_type, {}, channels));
+  return codings;
 }
 
 // The sequence lengths at most `total`, if they are known.
@@ -94,9 +106,11 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
     return InvalidArgument("past_key and past_value are used together or not at all");
   }
   const Dim heads(attrs.heads), kv_heads(attrs.kv_heads);
+  TENON_ASSIGN_OR_RETURN(const CacheCodings codings, CodingsOf(attrs, size, context));
+  const Dim key_size = CodedSize(codings.key, size), value_size = CodedSize(codings.value, size);
   Dim past(0), past_values(0);
-  TENON_RETURN_IF_ERROR(CheckCache(context, kPastKey, q[0], kv_heads, size, &past));
-  TENON_RETURN_IF_ERROR(CheckCache(context, kPastValue, q[0], kv_heads, size, &past_values));
+  TENON_RETURN_IF_ERROR(CheckCache(context, kPastKey, q[0], kv_heads, key_size, &past));
+  TENON_RETURN_IF_ERROR(CheckCache(context, kPastValue, q[0], kv_heads, value_size, &past_values));
   if (!MayEqual(past, past_values)) {
     return InvalidArgument("past_key has {} rows and past_value {}", past, past_values);
   }
@@ -108,8 +122,8 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Dim total, TotalLength(context));
   TENON_RETURN_IF_ERROR(CheckScoreBias(context, kScoreBias, q[0], heads, q[1], total));
   const Dim present = Max(past, total);
-  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentKey, {q[0], kv_heads, present, size}));
-  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentValue, {q[0], kv_heads, present, size}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentKey, {q[0], kv_heads, present, key_size}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentValue, {q[0], kv_heads, present, value_size}));
   TENON_RETURN_IF_ERROR(context.SetOutput(kScores, {q[0], heads, q[1], total}));
   return context.SetOutput(kY, {q[0], q[1], heads * size});
 }
@@ -145,8 +159,12 @@ class GroupQueryRun {
     FloatPieces pieces;
     const bool edits = attrs_.do_rotary || context_.HasInput(kQueryNorm);
     const size_t q_piece = edits ? pieces.Add(batch_ * queries_ * heads_ * size_) : 0;
-    const size_t k_piece = CachePiece(kPresentKey, cache, &pieces);
-    const size_t v_piece = CachePiece(kPresentValue, cache, &pieces);
+    CacheParts keys = {kPastKey, kKeyScale, kPresentKey, CacheCoding::kNone};
+    CacheParts values = {kPastValue, kValueScale, kPresentValue, CacheCoding::kNone};
+    TENON_ASSIGN_OR_RETURN(keys.coding, CodingOf(kPastKey, attrs_.key_type));
+    TENON_ASSIGN_OR_RETURN(values.coding, CodingOf(kPastValue, attrs_.value_type));
+    const size_t k_piece = CachePiece(keys, cache, &pieces);
+    const size_t v_piece = CachePiece(values, cache, &pieces);
     const bool is_smooth = attrs_.smooth_softmax == 1;
     const size_t sink_piece = is_smooth ? pieces.Add(heads_) : 0;
     ScoreAddends addends(nullptr,
@@ -193,8 +211,8 @@ class GroupQueryRun {
       CopyQueries(in.q, floats + q_piece);
       in.q_data = floats + q_piece;
     }
-    in.k_data = FillCache(kPastKey, kPresentKey, k_, cache, floats + k_piece);
-    in.v_data = FillCache(kPastValue, kPresentValue, v_, cache, floats + v_piece);
+    in.k_data = FillCache(keys, k_, cache, floats + k_piece);
+    in.v_data = FillCache(values, v_, cache, floats + v_piece);
     if (context_.HasInput(kSinks)) in.sinks = context_.Input(kSinks).data<float>();
     if (is_smooth) {
       std::fill_n(floats + sink_piece, heads_, 0.0f);
@@ -280,8 +298,16 @@ class GroupQueryRun {
     m->length = group;
   }
 
-  size_t CachePiece(Output present, const HeadMatrices& cache, FloatPieces* pieces) const {
-    return context_.HasOutput(present) ? 0 : pieces->Add(cache.batch * cache.batch_stride);
+  // What the cache of this output is made from.
+  struct CacheParts {
+    Input past, scale;
+    Output present;
+    CacheCoding coding;
+  };
+
+  size_t CachePiece(const CacheParts& parts, const HeadMatrices& cache, FloatPieces* pieces) const {
+    const bool is_output = context_.HasOutput(parts.present) && parts.coding == CacheCoding::kNone;
+    return is_output ? 0 : pieces->Add(cache.batch * cache.batch_stride);
   }
 
   void Normalize(size_t norm, float* row) const {
@@ -301,40 +327,86 @@ class GroupQueryRun {
         [](size_t) { return 0; }, &row_edit);
   }
 
+  Result<CacheCoding> CodingOf(Input past, std::string_view quantization) const {
+    if (!context_.HasInput(past)) return CacheCoding::kNone;
+    return CacheCodingOf(context_.Input(past).type(), quantization, {});
+  }
+
   // Past and new rows; the past stays where it is if both share one buffer.
-  const float* FillCache(Input past, Output present, const HeadSource& source,
+  const float* FillCache(const CacheParts& parts, const HeadSource& source,
                          const HeadMatrices& cache, float* piece) {
-    float* into = context_.HasOutput(present) ? context_.Output(present).data<float>() : piece;
-    if (context_.HasInput(past)) {
+    if (parts.coding != CacheCoding::kNone) {
+      CopyNewRows(parts, source, cache, piece);
+      CodeCache(parts, cache, piece);
+      return piece;
+    }
+    float* into =
+        context_.HasOutput(parts.present) ? context_.Output(parts.present).data<float>() : piece;
+    if (context_.HasInput(parts.past)) {
       const HeadMatrices old = HeadsFirst(batch_, kv_heads_, capacity_, size_);
-      CopyCache(context_.threads(), old, context_.Input(past).data<float>(), cache, into,
+      CopyCache(context_.threads(), old, context_.Input(parts.past).data<float>(), cache, into,
                 [&](size_t b) { return Past(b); });
     }
+    CopyNewRows(parts, source, cache, into);
+    if (!IsInPlace(parts))
+      ClearRest(cache, size_ * sizeof(float), reinterpret_cast<std::byte*>(into));
+    return into;
+  }
+
+  void CopyNewRows(const CacheParts& parts, const HeadSource& source, const HeadMatrices& cache,
+                   float* into) {
     const auto edit = [&](size_t b, size_t, size_t i, float* row) {
       Normalize(kKeyNorm, row);
       if (attrs_.do_rotary) Rotate(rotation_, Position(b, i), row);
     };
     const RowEdit row_edit = edit;
-    const bool edits = present == kPresentKey && (attrs_.do_rotary || context_.HasInput(kKeyNorm));
+    const bool edits =
+        parts.present == kPresentKey && (attrs_.do_rotary || context_.HasInput(kKeyNorm));
     CopyRows(
         context_.threads(), source, cache, into, [&](size_t b) { return Past(b); },
         edits ? &row_edit : nullptr);
-    ClearRest(present, cache, into);
-    return into;
+  }
+
+  // A quantized cache: its past rows as floats, and the new rows as what they are stored as.
+  void CodeCache(const CacheParts& parts, const HeadMatrices& cache, float* values) {
+    const Tensor& past = context_.Input(parts.past);
+    const CacheCoder coder(parts.coding, past, context_.Input(parts.scale), size_);
+    const size_t bytes = coder.row_bytes();
+    const auto* old = static_cast<const std::byte*>(past.raw());
+    auto* into = context_.HasOutput(parts.present)
+                     ? static_cast<std::byte*>(context_.Output(parts.present).raw())
+                     : nullptr;
+    context_.threads().ParallelFor(batch_ * kv_heads_, 1, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        const size_t b = i / kv_heads_, head = i % kv_heads_;
+        const std::byte* from = old + i * capacity_ * bytes;
+        std::byte* to = into ? into + i * cache.length * bytes : nullptr;
+        if (to && to != from) std::copy_n(from, Past(b) * bytes, to);
+        float* rows = values + cache.Offset(b, head);
+        for (size_t row = 0; row < Past(b); ++row) {
+          coder.Decode(from + row * bytes, head, rows + row * size_);
+        }
+        for (size_t row = Past(b); row < Past(b) + queries_; ++row) {
+          coder.Round(rows + row * size_, head);
+          if (to) coder.Encode(rows + row * size_, head, to + row * bytes);
+        }
+      }
+    });
+    if (into && !IsInPlace(parts)) ClearRest(cache, bytes, into);
+  }
+
+  bool IsInPlace(const CacheParts& parts) const {
+    return context_.HasOutput(parts.present) && context_.HasInput(parts.past) &&
+           context_.Input(parts.past).raw() == context_.Output(parts.present).raw();
   }
 
   // What nothing was written to: no old memory leaves.
-  void ClearRest(Output present, const HeadMatrices& cache, float* into) {
-    const bool is_shared =
-        context_.HasOutput(present) &&
-        context_.HasInput(present == kPresentKey ? kPastKey : kPastValue) &&
-        context_.Input(present == kPresentKey ? kPastKey : kPastValue).raw() == into;
-    if (is_shared) return;
+  void ClearRest(const HeadMatrices& cache, size_t row_bytes, std::byte* into) const {
     for (size_t b = 0; b < batch_; ++b) {
       const size_t used = Past(b) + queries_;
       for (size_t h = 0; h < kv_heads_; ++h) {
-        float* matrix = into + cache.Offset(b, h);
-        std::fill(matrix + used * size_, matrix + cache.length * size_, 0.0f);
+        std::byte* matrix = into + (b * kv_heads_ + h) * cache.length * row_bytes;
+        std::fill(matrix + used * row_bytes, matrix + cache.length * row_bytes, std::byte{0});
       }
     }
   }

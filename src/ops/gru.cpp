@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "ops/double_recurrent.h"
 #include "ops/op_row.h"
+#include "ops/plain_recurrent.h"
 #include "ops/recurrent.h"
 
 namespace tenon {
@@ -99,7 +99,8 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
 
 constexpr OpRow kRows[] = {
     OpClass<Gru>("GRU", {.types = kFloat32Only}),
-    OpClass<DoubleRecurrent<InferGru, RecurrentKind::kGru>>("GRU", {.types = {DataType::kDouble}}),
+    OpClass<PlainRecurrent<double, InferGru, RecurrentKind::kGru>>("GRU",
+                                                                   {.types = {DataType::kDouble}}),
 };
 
 }  // namespace

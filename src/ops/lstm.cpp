@@ -1,14 +1,42 @@
-#include "ops/double_recurrent.h"
+#include "ops/expected_shape.h"
 #include "ops/op_row.h"
+#include "ops/plain_recurrent.h"
 #include "ops/recurrent.h"
 
 namespace tenon {
 namespace {
 
+constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr size_t kGates = 4;  // i, o, f, c
 
 Status InferLstm(const RecurrentAttrs& attrs, ShapeContext& context) {
   return InferRecurrent(attrs, kGates, context);
+}
+
+// AttnLSTM-1 of com.microsoft.
+Status InferAttnLstm(const RecurrentAttrs& attrs, ShapeContext& context) {
+  for (size_t i = kInputQueryWeight; i <= kInputMemory; ++i) {
+    if (!context.HasInput(i)) return InvalidArgument("input {} is missing", i);
+  }
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape memory, context.InputOfRank(kInputMemory, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape keys, context.InputOfRank(kInputMemoryWeight, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kInputX, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape r, context.InputOfRank(kInputR, 3));
+  const Dim &directions = r[0], &hidden = r[2], &depth = memory[2], &width = keys[2];
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputQueryWeight, {directions, hidden, width}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputMemoryWeight, {directions, depth, width}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputScoreWeight, {directions, width}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputMemory, {x[1], memory[1], depth}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputMemoryLens, {x[1]}));
+  Dim fed_back = depth;
+  if (context.HasInput(kInputAttentionWeight)) {
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape layer,
+                           context.InputOfRank(kInputAttentionWeight, 3));
+    fed_back = layer[2];
+    TENON_RETURN_IF_ERROR(
+        CheckInputShape(context, kInputAttentionWeight, {directions, depth + hidden, fed_back}));
+  }
+  return InferRecurrent(attrs, kGates, context, fed_back);
 }
 
 // LSTM-22. `clip` bounds the arguments of the gates' activations and not those of the output's.
@@ -58,10 +86,15 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
   std::vector<kernels::LstmActivations> activations_;  // one for each direction
 };
 
+template <class T>
+using AttnLstm = PlainRecurrent<T, InferAttnLstm, RecurrentKind::kAttnLstm>;
+
 constexpr OpRow kRows[] = {
     OpClass<Lstm>("LSTM", {.types = kFloat32Only}),
-    OpClass<DoubleRecurrent<InferLstm, RecurrentKind::kLstm>>("LSTM",
-                                                              {.types = {DataType::kDouble}}),
+    OpClass<PlainRecurrent<double, InferLstm, RecurrentKind::kLstm>>(
+        "LSTM", {.types = {DataType::kDouble}}),
+    OpClass<AttnLstm<float>>("AttnLSTM", {.domain = kMicrosoft, .types = kFloat32Only}),
+    OpClass<AttnLstm<double>>("AttnLSTM", {.domain = kMicrosoft, .types = {DataType::kDouble}}),
 };
 
 }  // namespace

@@ -65,22 +65,12 @@ Status CheckAttrs(const ExpertsAttrs& attrs, const ExpertInputs& in, const Shape
   if (attrs.limit && !(*attrs.limit >= 0)) {
     return InvalidArgument("expected swiglu_limit >= 0, got {}", *attrs.limit);
   }
-  if (attrs.is_sparse_mixer) return NotImplemented("use_sparse_mixer = 1");
+  if (attrs.is_sparse_mixer && attrs.chosen != 2) {
+    return InvalidArgument("expected k = 2 with use_sparse_mixer = 1, got {}", attrs.chosen);
+  }
   const bool needs_fc3 = attrs.activation == "swiglu" && attrs.fusion == 0;
   if (needs_fc3 && !context.HasInput(in.fc3.weights)) {
     return InvalidArgument("swiglu without swiglu_fusion needs the input fc3_experts_weights");
-  }
-  return OkStatus();
-}
-
-// The shape of weights or, without their last axis, of a bias.
-Status CheckWeights(const ShapeContext& context, size_t i, const SymbolicShape& wanted) {
-  if (!context.HasInput(i)) return OkStatus();
-  const Result<SymbolicShape> shape = context.InputOfRank(i, wanted.rank());
-  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
-  for (size_t axis = 0; axis < wanted.rank(); ++axis) {
-    if (MayEqual((*shape)[axis], wanted[axis])) continue;
-    return InvalidArgument("input {}: expected {}, got {}", i, wanted, *shape);
   }
   return OkStatus();
 }
@@ -102,7 +92,7 @@ Result<ExpertDims> InferRouting(const ExpertsAttrs& attrs, const ExpertInputs& i
   if (!MayEqual(router[0], tokens)) {
     return InvalidArgument("input 1: expected a row for each of {} tokens, got {}", tokens, router);
   }
-  TENON_RETURN_IF_ERROR(CheckWeights(context, in.router_weights, router));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.router_weights, router));
   const Dim& experts = router[1];
   if (attrs.chosen < 1 || (experts.is_number() && attrs.chosen > experts.value())) {
     return InvalidArgument("expected k in [1, {}], got {}", experts, attrs.chosen);
@@ -117,12 +107,12 @@ Status InferExperts(const ExpertsAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape fc2, context.InputOfRank(in.fc2.weights, 3));
   const auto& [experts, hidden] = dims;
   const Dim inner = fc2[2], wide = inner * Dim(attrs.parts());
-  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc1.weights, {experts, wide, hidden}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc1.bias, {experts, wide}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc2.weights, {experts, hidden, inner}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc2.bias, {experts, hidden}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc3.weights, {experts, inner, hidden}));
-  return CheckWeights(context, in.fc3.bias, {experts, inner});
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.fc1.weights, {experts, wide, hidden}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.fc1.bias, {experts, wide}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.fc2.weights, {experts, hidden, inner}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.fc2.bias, {experts, hidden}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.fc3.weights, {experts, inner, hidden}));
+  return CheckInputShape(context, in.fc3.bias, {experts, inner});
 }
 
 // QMoE-1.
@@ -145,9 +135,9 @@ Status InferQuantizedExperts(const QuantizedExpertsAttrs& attrs, ShapeContext& c
       attrs.CheckLayer(context, in.fc2, attrs.fc2_bits, {experts, hidden, inner}));
   TENON_RETURN_IF_ERROR(
       attrs.CheckLayer(context, in.fc3, attrs.fc3_bits, {experts, inner, hidden}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc1.bias, {experts, wide}));
-  TENON_RETURN_IF_ERROR(CheckWeights(context, in.fc2.bias, {experts, hidden}));
-  return CheckWeights(context, in.fc3.bias, {experts, inner});
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.fc1.bias, {experts, wide}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, in.fc2.bias, {experts, hidden}));
+  return CheckInputShape(context, in.fc3.bias, {experts, inner});
 }
 
 // A token that goes to an expert, and the weight of what comes out.
@@ -229,13 +219,15 @@ class ExpertsRun {
               std::any_of(own, own + i, [e](const Choice& c) { return c.expert == e; });
           if (!is_taken && (best == experts_ || logits[e] > logits[best])) best = e;
         }
-        const double weight =
-            weights ? double{weights[best]} : std::exp(double{logits[best]} - most) / all;
+        double weight = std::exp(double{logits[best]} - most) / all;
+        if (weights) weight = weights[best];
+        if (attrs_.is_sparse_mixer) weight = MixerWeight(logits, {own, i}, best);
         taken += weight;
         own[i] = {best, token, static_cast<float>(weight)};
       }
       // QMoE takes the softmax of the chosen alone, as onnxruntime does.
-      const bool normalizes = attrs_.normalizes || (quantization_ && !weights);
+      const bool normalizes =
+          !attrs_.is_sparse_mixer && (attrs_.normalizes || (quantization_ && !weights));
       for (size_t i = 0; normalizes && i < chosen; ++i) {
         own[i].weight = static_cast<float>(own[i].weight / taken);
       }
@@ -243,6 +235,23 @@ class ExpertsRun {
     std::sort(choices, choices + tokens_ * chosen, [](const Choice& a, const Choice& b) {
       return a.expert != b.expert ? a.expert < b.expert : a.token < b.token;
     });
+  }
+
+  // SparseMixer's share of the expert `best`: its softmax among those that come close to it,
+  // without the ones taken before.
+  double MixerWeight(const float* logits, std::span<const Choice> taken, size_t best) const {
+    constexpr double kJitter = 0.01;
+    const double most = logits[best];
+    double sum = 0;
+    for (size_t e = 0; e < experts_; ++e) {
+      const double logit = logits[e], factor = std::max(std::abs(logit), most);
+      const bool is_taken = std::any_of(taken.begin(), taken.end(),
+                                        [e](const Choice& choice) { return choice.expert == e; });
+      if (e == best || (!is_taken && (most - logit) / factor <= 2 * kJitter)) {
+        sum += std::exp(logit - most);
+      }
+    }
+    return 1 / sum;
   }
 
   // Columns of a product with quantized weights that one task computes: their weights, as floats,

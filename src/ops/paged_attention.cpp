@@ -2,12 +2,14 @@
 // in blocks of one cache.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 
 #include "base/arithmetic.h"
 #include "kernels/normalization.h"
 #include "ops/grouped_heads.h"
 #include "ops/op_row.h"
+#include "ops/quantized_cache.h"
 
 namespace tenon {
 namespace {
@@ -26,7 +28,9 @@ enum Input : size_t {
   kSlots,  // of each token: where its key and value go; -1: nowhere
   kSinks,
   kQueryNorm,
-  kKeyNorm
+  kKeyNorm,
+  kKeyScale,
+  kValueScale,
 };
 enum Output : size_t { kY, kKeyCacheOut, kValueCacheOut };
 
@@ -68,10 +72,6 @@ Status CheckAttrs(const PagedAttrs& attrs, const ShapeContext& context) {
       (attrs.is_latent() && attrs.kv_heads != 1)) {
     return InvalidArgument("expected value_cache, or layout LATENT with kv_num_heads = 1");
   }
-  if (attrs.key_quantization != "NONE" || attrs.value_quantization != "NONE") {
-    return NotImplemented("a quantized cache: k_quant_type '{}', v_quant_type '{}'",
-                          attrs.key_quantization, attrs.value_quantization);
-  }
   if (attrs.rotary_offset < 0) {
     return InvalidArgument("expected rotary_offset >= 0, got {}", attrs.rotary_offset);
   }
@@ -81,13 +81,21 @@ Status CheckAttrs(const PagedAttrs& attrs, const ShapeContext& context) {
   return OkStatus();
 }
 
-// The cache, [blocks, block size, heads, elements of a head]; checks the tokens against it.
-Result<SymbolicShape> CheckTokens(const PagedAttrs& attrs, const SymbolicShape& q,
-                                  const ShapeContext& context) {
+// What the shapes of the inputs say.
+struct PagedShapes {
+  SymbolicShape key_cache, value_cache;  // [blocks, block size, heads, stored elements of a head]
+  Dim size;                              // of a head
+};
+
+// Checks the tokens against the cache.
+Result<PagedShapes> CheckTokens(const PagedAttrs& attrs, const SymbolicShape& q,
+                                const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape cache, context.InputOfRank(kKeyCache, 4));
-  const Dim& size = cache[3];
   const bool has_keys = context.HasInput(kKey);
   TENON_ASSIGN_OR_RETURN(const int64_t heads, HeadsInQuery(attrs.groups(), context));
+  // Two elements may share a byte of the cache.
+  const Dim size =
+      context.ElementType(kKeyCache) == DataType::kUint8 ? FloorDiv(q[1], Dim(heads)) : cache[3];
   if (!MayEqual(q[1], Dim(heads) * size)) {
     return InvalidArgument("input 0: expected {} heads of {} elements, got {}", heads, size, q);
   }
@@ -105,21 +113,26 @@ Result<SymbolicShape> CheckTokens(const PagedAttrs& attrs, const SymbolicShape& 
   if (!MayEqual(cache[2], Dim(attrs.kv_heads)) || cache[1] == Dim(0)) {
     return InvalidArgument("input 3: expected blocks of {} heads, got {}", attrs.kv_heads, cache);
   }
-  if (context.HasInput(kValueCache)) {
-    TENON_ASSIGN_OR_RETURN(const SymbolicShape values, context.InputOfRank(kValueCache, 4));
-    for (size_t axis = 0; axis < 4; ++axis) {
-      if (MayEqual(values[axis], cache[axis])) continue;
-      return InvalidArgument("input 4: expected {} as key_cache, got {}", cache, values);
-    }
-  }
-  return cache;
+  const Dim channels = Dim(attrs.kv_heads) * size;
+  TENON_ASSIGN_OR_RETURN(const CacheCoding key_coding,
+                         CheckCacheCoding(context, kKeyCache, kKeyScale, attrs.key_quantization,
+                                          attrs.key_type, channels));
+  TENON_ASSIGN_OR_RETURN(const CacheCoding value_coding,
+                         CheckCacheCoding(context, kValueCache, kValueScale,
+                                          attrs.value_quantization, attrs.value_type, channels));
+  const Dim key_size = CodedSize(key_coding, size), value_size = CodedSize(value_coding, size);
+  const SymbolicShape keys = {cache[0], cache[1], cache[2], key_size};
+  const SymbolicShape values = {cache[0], cache[1], cache[2], value_size};
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kKeyCache, keys));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kValueCache, values));
+  return PagedShapes{keys, values, size};
 }
 
 Status InferPaged(const PagedAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckAttrs(attrs, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 2));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape cache, CheckTokens(attrs, q, context));
-  const Dim& size = cache[3];
+  TENON_ASSIGN_OR_RETURN(const PagedShapes shapes, CheckTokens(attrs, q, context));
+  const Dim& size = shapes.size;
   if (attrs.do_rotary) {
     const Dim most = size - Dim(attrs.rotary_offset);
     TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, most));
@@ -141,10 +154,35 @@ Status InferPaged(const PagedAttrs& attrs, ShapeContext& context) {
       (value_size.is_number() && size.is_number() && value_size.value() > size.value())) {
     return InvalidArgument("expected v_head_size of at most {}, got {}", size, attrs.value_size);
   }
-  TENON_RETURN_IF_ERROR(context.SetOutput(kKeyCacheOut, cache));
-  TENON_RETURN_IF_ERROR(context.SetOutput(kValueCacheOut, cache));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kKeyCacheOut, shapes.key_cache));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kValueCacheOut, shapes.value_cache));
   return context.SetOutput(kY, {q[0], Dim(attrs.heads) * value_size});
 }
+
+// A cache as a run writes and reads it.
+struct Cache {
+  std::byte* data = nullptr;
+  size_t heads = 0, size = 0;
+  size_t head_bytes = 0;
+  std::optional<CacheCoder> coder;  // none: floats as they are
+
+  std::byte* Row(size_t slot) const { return data + slot * heads * head_bytes; }
+  // `values`: heads * size floats.
+  void Store(const float* values, size_t slot) const {
+    for (size_t h = 0; h < heads; ++h) {
+      const float* head = values + h * size;
+      std::byte* into = Row(slot) + h * head_bytes;
+      coder ? coder->Encode(head, h, into) : static_cast<void>(std::memcpy(into, head, head_bytes));
+    }
+  }
+  void Load(size_t slot, float* values) const {
+    for (size_t h = 0; h < heads; ++h) {
+      const std::byte* from = Row(slot) + h * head_bytes;
+      float* head = values + h * size;
+      coder ? coder->Decode(from, h, head) : static_cast<void>(std::memcpy(head, from, head_bytes));
+    }
+  }
+};
 
 class PagedRun {
  public:
@@ -156,11 +194,12 @@ class PagedRun {
     const Shape& cache = context.Input(kKeyCache).shape();
     blocks_ = static_cast<size_t>(cache[0]);
     block_size_ = static_cast<size_t>(cache[1]);
-    size_ = static_cast<size_t>(cache[3]);
-    value_size_ =
-        attrs.is_latent() && attrs.value_size != 0 ? static_cast<size_t>(attrs.value_size) : size_;
     tokens_ = static_cast<size_t>(context.Input(kQuery).shape()[0]);
     q_stride_ = static_cast<size_t>(context.Input(kQuery).shape()[1]);
+    const bool is_packed = !context.HasInput(kKey);
+    size_ = q_stride_ / (heads_ + (is_packed ? 2 * kv_heads_ : 0));
+    value_size_ =
+        attrs.is_latent() && attrs.value_size != 0 ? static_cast<size_t>(attrs.value_size) : size_;
     batch_ = static_cast<size_t>(context.Input(kBlockTable).shape()[0]);
     table_columns_ = static_cast<size_t>(context.Input(kBlockTable).shape()[1]);
     q_ = context.Input(kQuery).data<float>();
@@ -179,11 +218,10 @@ class PagedRun {
     for (size_t b = 0; b < batch_; ++b) most_keys = std::max(most_keys, Past(b) + Length(b));
     FloatPieces pieces;
     const size_t q_piece = pieces.Add(tokens_ * heads_ * size_);
-    const size_t cache_floats = blocks_ * block_size_ * kv_heads_ * size_;
-    const size_t k_cache_piece = context_.HasOutput(kKeyCacheOut) ? 0 : pieces.Add(cache_floats);
+    const size_t new_k_piece = pieces.Add(tokens_ * kv_heads_ * size_);
     const bool has_values = !attrs_.is_latent();
-    const bool keeps_values = has_values && !context_.HasOutput(kValueCacheOut);
-    const size_t v_cache_piece = keeps_values ? pieces.Add(cache_floats) : 0;
+    const size_t k_cache_piece = CachePiece(kKeyCache, kKeyCacheOut, &pieces);
+    const size_t v_cache_piece = has_values ? CachePiece(kValueCache, kValueCacheOut, &pieces) : 0;
     const size_t k_piece = pieces.Add(most_keys * kv_heads_ * size_);
     const size_t v_piece = has_values ? pieces.Add(most_keys * kv_heads_ * size_) : k_piece;
     size_t task_bytes = 0;
@@ -198,8 +236,12 @@ class PagedRun {
     if (memory == nullptr) return RuntimeException("out of memory for {} keys", most_keys);
     auto* floats = reinterpret_cast<float*>(memory);
     edited_q_ = floats + q_piece;
-    key_cache_ = CacheOf(kKeyCache, kKeyCacheOut, floats + k_cache_piece);
-    if (has_values) value_cache_ = CacheOf(kValueCache, kValueCacheOut, floats + v_cache_piece);
+    new_k_ = floats + new_k_piece;
+    TENON_ASSIGN_OR_RETURN(key_cache_, CacheOf(kKeyCache, kKeyCacheOut, floats + k_cache_piece));
+    if (has_values) {
+      TENON_ASSIGN_OR_RETURN(value_cache_,
+                             CacheOf(kValueCache, kValueCacheOut, floats + v_cache_piece));
+    }
     for (size_t b = 0; b < batch_; ++b) StoreTokens(b);
     for (size_t b = 0; b < batch_; ++b) {
       if (Length(b) == 0) continue;
@@ -269,12 +311,26 @@ class PagedRun {
     return static_cast<size_t>(block) * block_size_ + position % block_size_;
   }
 
+  size_t CachePiece(Input input, Output output, FloatPieces* pieces) const {
+    if (context_.HasOutput(output)) return 0;
+    return pieces->Add(CeilDiv(context_.Input(input).bytes(), sizeof(float)));
+  }
+
   // What this run writes to: the input itself where the output shares its memory.
-  float* CacheOf(Input input, Output output, float* piece) {
-    const Tensor& cache = context_.Input(input);
-    float* into = context_.HasOutput(output) ? context_.Output(output).data<float>() : piece;
-    if (cache.raw() != into) std::copy_n(cache.data<float>(), cache.size(), into);
-    return into;
+  Result<Cache> CacheOf(Input input, Output output, float* piece) {
+    const Tensor& from = context_.Input(input);
+    void* into = context_.HasOutput(output) ? context_.Output(output).raw() : piece;
+    if (from.raw() != into && from.size() != 0) std::memcpy(into, from.raw(), from.bytes());
+    Cache cache = {static_cast<std::byte*>(into), kv_heads_, size_, size_ * sizeof(float), {}};
+    const bool is_key = input == kKeyCache;
+    TENON_ASSIGN_OR_RETURN(
+        const CacheCoding coding,
+        CacheCodingOf(from.type(), is_key ? attrs_.key_quantization : attrs_.value_quantization,
+                      is_key ? attrs_.key_type : attrs_.value_type));
+    if (coding == CacheCoding::kNone) return cache;
+    cache.coder.emplace(coding, from, context_.Input(is_key ? kKeyScale : kValueScale), size_);
+    cache.head_bytes = cache.coder->row_bytes();
+    return cache;
   }
 
   void Edit(size_t norm, size_t position, float* row) const {
@@ -298,20 +354,21 @@ class PagedRun {
         if (has_slots && Ints(kSlots)[token] < 0) continue;
         const size_t slot =
             has_slots ? static_cast<size_t>(Ints(kSlots)[token]) : SlotOf(b, position);
-        float* k = key_cache_ + slot * row;
+        float* k = new_k_ + token * row;
         std::copy_n(k_ + token * kv_stride_, row, k);
         for (size_t h = 0; h < kv_heads_; ++h) Edit(kKeyNorm, position, k + h * size_);
-        if (v_) std::copy_n(v_ + token * kv_stride_, row, value_cache_ + slot * row);
+        key_cache_.Store(k, slot);
+        if (v_) value_cache_.Store(v_ + token * kv_stride_, slot);
       }
     });
   }
 
   // The keys or values of a sequence, one behind the other.
-  void Gather(size_t b, const float* cache, float* into) const {
+  void Gather(size_t b, const Cache& cache, float* into) const {
     const size_t row = kv_heads_ * size_;
     context_.threads().ParallelFor(Past(b) + Length(b), 16, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) {
-        std::copy_n(cache + SlotOf(b, i) * row, row, into + i * row);
+        cache.Load(SlotOf(b, i), into + i * row);
       }
     });
   }
@@ -360,8 +417,8 @@ class PagedRun {
   size_t blocks_ = 0, block_size_ = 1, table_columns_ = 0;
   size_t q_stride_ = 0, kv_stride_ = 0;  // of the inputs, in floats
   const float *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
-  float* edited_q_ = nullptr;
-  float *key_cache_ = nullptr, *value_cache_ = nullptr;
+  float *edited_q_ = nullptr, *new_k_ = nullptr;
+  Cache key_cache_, value_cache_;
   Rotation rotation_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/arithmetic.h"
+#include "ops/expected_shape.h"
 
 namespace tenon {
 namespace {
@@ -43,23 +44,9 @@ const NamedFunction* FindFunction(std::string name) {
   return nullptr;
 }
 
-// --- Shapes ---
-
-// Whether input `i`, if it is there and known, has these dimensions.
-Status CheckDims(const ShapeContext& context, size_t i, const SymbolicShape& expected) {
-  if (!context.HasInput(i)) return OkStatus();
-  const Result<SymbolicShape> shape = context.Input(i);
-  if (!shape) return IsUnknownShape(shape.error()) ? OkStatus() : shape.error();
-  bool fits = shape->rank() == expected.rank();
-  for (size_t axis = 0; fits && axis < expected.rank(); ++axis) {
-    const Dim &dim = (*shape)[axis], &wanted = expected[axis];
-    fits = !dim.is_number() || !wanted.is_number() || dim == wanted;
-  }
-  if (fits) return OkStatus();
-  return InvalidArgument("input {}: expected shape {}, got {}", i, expected, *shape);
-}
-
 }  // namespace
+
+// --- Shapes ---
 
 Result<size_t> DirectionCount(const std::string& direction) {
   // "foward" is GRU-1's default as its schema spells it.
@@ -104,7 +91,8 @@ Result<std::vector<CellActivation>> CellActivationsOf(const RecurrentAttrs& attr
   return activations;
 }
 
-Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& context) {
+Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& context,
+                      const Dim& fed_back) {
   TENON_ASSIGN_OR_RETURN(const size_t directions, DirectionCount(attrs.direction));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kInputX, 3));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape r, context.InputOfRank(kInputR, 3));
@@ -118,13 +106,13 @@ Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& c
   }
   const SymbolicShape state =
       attrs.batch_first ? SymbolicShape({batch, d, hidden}) : SymbolicShape({d, batch, hidden});
-  TENON_RETURN_IF_ERROR(CheckDims(context, kInputW, {d, g * hidden, x[2]}));
-  TENON_RETURN_IF_ERROR(CheckDims(context, kInputR, {d, g * hidden, hidden}));
-  TENON_RETURN_IF_ERROR(CheckDims(context, kInputB, {d, Dim(2) * g * hidden}));
-  TENON_RETURN_IF_ERROR(CheckDims(context, kInputSequenceLens, {batch}));
-  TENON_RETURN_IF_ERROR(CheckDims(context, kInputInitialH, state));
-  TENON_RETURN_IF_ERROR(CheckDims(context, kInputInitialC, state));
-  TENON_RETURN_IF_ERROR(CheckDims(context, kInputP, {d, Dim(3) * hidden}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputW, {d, g * hidden, x[2] + fed_back}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputR, {d, g * hidden, hidden}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputB, {d, Dim(2) * g * hidden}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputSequenceLens, {batch}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputInitialH, state));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputInitialC, state));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputP, {d, Dim(3) * hidden}));
   TENON_RETURN_IF_ERROR(context.SetOutput(0, attrs.batch_first
                                                  ? SymbolicShape({batch, sequence, d, hidden})
                                                  : SymbolicShape({sequence, d, batch, hidden})));

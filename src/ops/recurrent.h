@@ -34,7 +34,8 @@ struct RecurrentAttrs {
   }
 };
 
-// Inputs by their place; only LSTM has the last two.
+// Inputs by their place; only LSTMs have those from kInputInitialC on, AttnLSTM those from
+// kInputQueryWeight on.
 enum RecurrentInput : size_t {
   kInputX,
   kInputW,
@@ -44,11 +45,18 @@ enum RecurrentInput : size_t {
   kInputInitialH,
   kInputInitialC,
   kInputP,
+  kInputQueryWeight,
+  kInputMemoryWeight,
+  kInputScoreWeight,
+  kInputMemory,
+  kInputMemoryLens,
+  kInputAttentionWeight,
 };
 
-// Shapes of Y, Y_h and, for an LSTM, Y_c, for a cell with `gates` gates.
-// Errors: kInvalidArgument if the inputs' shapes do not fit together.
-Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& context);
+// Shapes of Y, Y_h and, for an LSTM, Y_c, for a cell with `gates` gates whose input is X and
+// `fed_back` more columns. Errors: kInvalidArgument if the inputs' shapes do not fit together.
+Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& context,
+                      const Dim& fed_back = Dim(0));
 
 // The activations of every direction, `defaults.size()` for each, in the attribute's order; the
 // defaults if it is absent. Errors: an unknown name, or a wrong number of them.

@@ -1,5 +1,5 @@
-#include "ops/double_recurrent.h"
 #include "ops/op_row.h"
+#include "ops/plain_recurrent.h"
 #include "ops/recurrent.h"
 
 namespace tenon {
@@ -47,7 +47,8 @@ class Rnn final : public StatefulKernel<InferRnn>, private RecurrentCell {
 
 constexpr OpRow kRows[] = {
     OpClass<Rnn>("RNN", {.types = kFloat32Only}),
-    OpClass<DoubleRecurrent<InferRnn, RecurrentKind::kRnn>>("RNN", {.types = {DataType::kDouble}}),
+    OpClass<PlainRecurrent<double, InferRnn, RecurrentKind::kRnn>>("RNN",
+                                                                   {.types = {DataType::kDouble}}),
 };
 
 }  // namespace

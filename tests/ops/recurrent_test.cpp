@@ -372,12 +372,12 @@ TEST(RecurrentTest, RefusesWhatDoesNotFit) {
                     [](Inputs* in) {
                       in->w = FilledWith<float>({1, 24, 5}, 0);
                     }),
-            "input 1: expected shape [1, 24, 4], got [1, 24, 5]");
+            "input 1: expected [1, 24, 4], got [1, 24, 5]");
   EXPECT_EQ(message(c,
                     [](Inputs* in) {
                       in->b = FilledWith<float>({1, 24}, 0);
                     }),
-            "input 3: expected shape [1, 48], got [1, 24]");
+            "input 3: expected [1, 48], got [1, 24]");
   EXPECT_EQ(message(c,
                     [](Inputs* in) {
                       in->lens = Tensor::Of<int32_t>({3}, {1, 6, 2});

@@ -1,6 +1,7 @@
 """QMoE of com.microsoft, compared with onnxruntime and, where that has no kernel, with NumPy."""
 
 import contrib
+import ml_dtypes
 import numpy as np
 import pytest
 from contrib import check, floats
@@ -116,6 +117,113 @@ def test_quantized_experts_that_onnxruntime_has_not(
     check("QMoE", inputs, expected=expected, rtol=1e-3, atol=1e-2, **options)
 
 
+# --- Weights of floats in few bits, and the sparse mixer: plain sums in NumPy ---
+
+FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
+def float_layer(kind: str, block: int, n: int, k: int, seed: int) -> tuple[list, np.ndarray]:
+    """Weights, scales, global scale, and the weights that they stand for."""
+    rng = np.random.default_rng(seed)
+    overall = rng.uniform(0.5, 2, EXPERTS).astype(np.float32)
+    if kind == "fp8":
+        weights = rng.standard_normal((EXPERTS, n, k)).astype(ml_dtypes.float8_e4m3fn)
+        values = weights.astype(np.float32)
+        if not block:
+            return [weights, None, overall], values * overall[:, None, None]
+        shape = (EXPERTS, -(-n // block), -(-k // block))
+        scales = rng.uniform(0.1, 0.3, shape).astype(np.float32)
+        spread = scales.repeat(block, 1).repeat(block, 2)[:, :n, :k]
+        return [weights, scales, None], values * spread
+    scale_type = ml_dtypes.float8_e4m3fn if kind == "nvfp4" else ml_dtypes.float8_e8m0fnu
+    size = 16 if kind == "nvfp4" else 32
+    weights = rng.integers(0, 256, (EXPERTS, n, k // 2)).astype(np.uint8)
+    scales = (2.0 ** rng.integers(-4, 0, (EXPERTS, n, k // size))).astype(scale_type)
+    values = FLOAT4[np.stack([weights & 15, weights >> 4], -1).reshape(EXPERTS, n, k)]
+    spread = scales.astype(np.float32).repeat(size, 2) * overall[:, None, None]
+    return [weights, scales, overall], values * spread
+
+
+def of_chosen(x: np.ndarray, fc1: np.ndarray, fc2: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """relu networks of all experts, weighted by `shares`, [tokens, experts]."""
+    y = np.einsum("enk,tk->ten", fc1, x)
+    return np.einsum("te,ehn,ten->th", shares, fc2, np.maximum(y, 0)).astype(np.float32)
+
+
+def top_two(router: np.ndarray) -> np.ndarray:
+    powers = np.exp(router) * (router >= np.sort(router, -1)[:, -2:-1])
+    return powers / powers.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "block"),
+    [("fp4", 0), ("nvfp4", 0), ("wfp4afp8", 0), ("fp8", 0), ("fp8", 16), ("fp8", 128)],
+)
+def test_experts_of_float_bits(kind: str, block: int) -> None:
+    first, fc1 = float_layer(kind, block, INNER, HIDDEN, 1)
+    second, fc2 = float_layer(kind, block, HIDDEN, INNER, 2)
+    x, router = floats(TOKENS, HIDDEN), floats(TOKENS, EXPERTS, seed=9)
+    inputs = [x, router, *first[:2], None, *second[:2], None, *[None] * 7, first[2], second[2]]
+    options = {"quant_type": kind, "k": 2, "activation_type": "relu"}
+    if block:
+        options["block_size"] = block
+    expected = [of_chosen(x, fc1, fc2, top_two(router))]
+    check("QMoE", inputs, expected=expected, rtol=1e-3, atol=1e-3, **options)
+
+
+def values_of(quantized: list, bits: int) -> np.ndarray:
+    """What a layer of blocks of 16 without zero points stands for."""
+    weights, scales = quantized[:2]
+    steps = unpacked(weights, bits).reshape(*scales.shape, 16) - 2 ** (bits - 1)
+    return (steps * scales[..., None]).reshape(*scales.shape[:2], -1)
+
+
+def test_quantized_experts_with_a_width_for_each_layer() -> None:
+    fc1 = layer(4, INNER, HIDDEN, 16, False, seed=1)
+    fc2 = layer(8, HIDDEN, INNER, 16, False, seed=2)
+    x, router = floats(TOKENS, HIDDEN), floats(TOKENS, EXPERTS, seed=9)
+    best = (router == router.max(-1, keepdims=True)).astype(np.float32)
+    options = {"fc2_expert_weight_bits": 8, "block_size": 16, "activation_type": "relu"}
+    expected = [of_chosen(x, values_of(fc1, 4), values_of(fc2, 8), best)]
+    inputs = [x, router, *fc1[:2], None, *fc2[:2]]
+    check("QMoE", inputs, expected=expected, rtol=1e-3, atol=1e-3, **options)
+
+
+def sparse_shares(router: np.ndarray) -> np.ndarray:
+    """SparseMixer: each of the two best against those within 2 % of it, the second without the
+    first."""
+    shares = np.zeros_like(router)
+    for row, share in zip(router.astype(np.float64), shares, strict=True):
+        left = row.copy()
+        for _ in range(2):
+            best = int(np.argmax(left))
+            near = (left[best] - row) / np.maximum(np.abs(row), left[best]) <= 0.02
+            powers = np.where(near, np.exp(left - left[best]), 0)
+            share[best] = 1 / powers.sum()
+            left[best] = -np.inf
+    return shares
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_sparse_mixer(quantized: bool) -> None:
+    x = floats(TOKENS, HIDDEN)
+    router = 3 + floats(TOKENS, EXPERTS, seed=9) / 20  # close to each other
+    router[0] = [-1, 2, 0.5, 1.99]
+    if quantized:
+        fc1, fc2 = layer(4, INNER, HIDDEN, 16, False, 1), layer(4, HIDDEN, INNER, 16, False, 2)
+        weights = [values_of(fc1, 4), values_of(fc2, 4)]
+        inputs = [x, router, *fc1[:2], None, *fc2[:2]]
+        options = {"block_size": 16}
+    else:
+        weights = [floats(EXPERTS, INNER, HIDDEN, seed=1), floats(EXPERTS, HIDDEN, INNER, seed=2)]
+        inputs = [x, router, weights[0], None, weights[1]]
+        options = {}
+    expected = [of_chosen(x, *weights, sparse_shares(router))]
+    options |= {"use_sparse_mixer": 1, "k": 2, "activation_type": "relu"}
+    name = "QMoE" if quantized else "MoE"
+    check(name, inputs, expected=expected, rtol=1e-3, atol=1e-3, **options)
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -126,6 +234,7 @@ def test_quantized_experts_that_onnxruntime_has_not(
         {"fc1_expert_weight_bits": 8},
         {"k": 5},
         {"quant_type": "none"},
+        {"use_sparse_mixer": 1, "k": 1},
     ],
 )
 def test_quantized_experts_reject(options: dict) -> None:

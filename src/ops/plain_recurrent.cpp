@@ -1,7 +1,9 @@
-#include "ops/double_recurrent.h"
+#include "ops/plain_recurrent.h"
 
 #include <algorithm>
 #include <cmath>
+
+#include "ops/bahdanau_attention.h"
 
 namespace tenon {
 namespace {
@@ -43,16 +45,18 @@ double Activate(const CellActivation& activation, double x) {
   }
 }
 
-double Dot(const double* a, const double* b, size_t n) {
-  double sum = 0;
+template <class T>
+T Dot(const T* a, const T* b, size_t n) {
+  T sum = 0;
   for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
 }
 
 size_t GateCount(RecurrentKind kind) {
-  return kind == RecurrentKind::kLstm ? 4 : kind == RecurrentKind::kGru ? 3 : 1;
+  return kind == RecurrentKind::kGru ? 3 : kind == RecurrentKind::kRnn ? 1 : 4;
 }
 
+template <class T>
 class Walk {
  public:
   Walk(RecurrentKind kind, const RecurrentAttrs& attrs, std::span<const CellActivation> activations,
@@ -68,19 +72,27 @@ class Walk {
 
   Status Run() {
     TENON_RETURN_IF_ERROR(CheckSequenceLens());
-    // h, c, r * h, then the gates.
-    const size_t bytes = (3 + gates_) * sizes_.hidden * sizeof(double);
-    return context_.ForEachTask(
-        sizes_.directions * sizes_.batch, bytes, [&](size_t task, std::byte* scratch) {
-          RunRow(task / sizes_.batch, task % sizes_.batch, reinterpret_cast<double*>(scratch));
-        });
+    if (attends()) TENON_RETURN_IF_ERROR(attention_.Prepare(context_));
+    // h, c, r * h, then the gates, then what attention keeps.
+    const size_t elements = (3 + gates_) * sizes_.hidden + attention_.elements();
+    return context_.ForEachTask(sizes_.directions * sizes_.batch, elements * sizeof(T),
+                                [&](size_t task, std::byte* scratch) {
+                                  RunRow(task / sizes_.batch, task % sizes_.batch,
+                                         reinterpret_cast<T*>(scratch));
+                                });
   }
 
  private:
   struct Row {
-    size_t direction;
-    double *h, *c, *reset, *gates;
+    size_t direction, batch;
+    T *h, *c, *reset, *gates, *attention;
   };
+
+  bool attends() const { return kind_ == RecurrentKind::kAttnLstm; }
+
+  static T Activated(const CellActivation& activation, T x) {
+    return static_cast<T>(Activate(activation, x));
+  }
 
   Status CheckSequenceLens() {
     if (!context_.HasInput(kInputSequenceLens)) return OkStatus();
@@ -94,8 +106,8 @@ class Walk {
     return OkStatus();
   }
 
-  const double* OptionalInput(size_t i, size_t offset) const {
-    return context_.HasInput(i) ? context_.Input(i).data<double>() + offset : nullptr;
+  const T* OptionalInput(size_t i, size_t offset) const {
+    return context_.HasInput(i) ? context_.Input(i).data<T>() + offset : nullptr;
   }
 
   // Where the state of a row begins in initial and final states.
@@ -104,8 +116,8 @@ class Walk {
     return row * sizes_.hidden;
   }
 
-  void LoadState(size_t input, size_t offset, double* into) const {
-    const double* from = OptionalInput(input, offset);
+  void LoadState(size_t input, size_t offset, T* into) const {
+    const T* from = OptionalInput(input, offset);
     if (from != nullptr) {
       std::copy_n(from, sizes_.hidden, into);
     } else {
@@ -113,16 +125,23 @@ class Walk {
     }
   }
 
-  void StoreState(size_t output, size_t offset, const double* from) const {
+  void StoreState(size_t output, size_t offset, const T* from) const {
     if (!context_.HasOutput(output)) return;
-    std::copy_n(from, sizes_.hidden, context_.Output(output).data<double>() + offset);
+    std::copy_n(from, sizes_.hidden, context_.Output(output).data<T>() + offset);
   }
 
-  void RunRow(size_t d, size_t b, double* memory) const {
+  void RunRow(size_t d, size_t b, T* memory) const {
     const size_t hidden = sizes_.hidden;
-    const Row row = {d, memory, memory + hidden, memory + 2 * hidden, memory + 3 * hidden};
+    const Row row = {d,
+                     b,
+                     memory,
+                     memory + hidden,
+                     memory + 2 * hidden,
+                     memory + 3 * hidden,
+                     memory + (3 + gates_) * hidden};
     LoadState(kInputInitialH, StateOffset(d, b), row.h);
     LoadState(kInputInitialC, StateOffset(d, b), row.c);
+    if (attends()) attention_.Begin(d, b, row.attention);
     const bool is_reversed = attrs_.direction == "reverse" || d == 1;
     for (size_t i = 0; i < sizes_.sequence; ++i) {
       const size_t time = is_reversed ? sizes_.sequence - 1 - i : i;
@@ -134,9 +153,9 @@ class Walk {
     StoreState(2, StateOffset(d, b), row.c);
   }
 
-  const double* InputRow(size_t time, size_t b) const {
+  const T* InputRow(size_t time, size_t b) const {
     const size_t row = attrs_.batch_first ? b * sizes_.sequence + time : time * sizes_.batch + b;
-    return context_.Input(kInputX).data<double>() + row * sizes_.input;
+    return context_.Input(kInputX).data<T>() + row * sizes_.input;
   }
 
   void StoreOutput(size_t time, size_t b, const Row& row, bool is_active) const {
@@ -144,7 +163,7 @@ class Walk {
     const size_t d = row.direction;
     const size_t place = attrs_.batch_first ? (b * sizes_.sequence + time) * sizes_.directions + d
                                             : (time * sizes_.directions + d) * sizes_.batch + b;
-    double* y = context_.Output(0).data<double>() + place * sizes_.hidden;
+    T* y = context_.Output(0).data<T>() + place * sizes_.hidden;
     if (is_active) {
       std::copy_n(row.h, sizes_.hidden, y);
     } else {
@@ -153,29 +172,33 @@ class Walk {
   }
 
   // Row `i` of R' times `state`, with its bias.
-  double Recurrence(const Row& row, size_t i, const double* state) const {
+  T Recurrence(const Row& row, size_t i, const T* state) const {
     const size_t rows = gates_ * sizes_.hidden;
-    const double* r = context_.Input(kInputR).data<double>();
-    const double* bias = OptionalInput(kInputB, row.direction * 2 * rows + rows);
+    const T* r = context_.Input(kInputR).data<T>();
+    const T* bias = OptionalInput(kInputB, row.direction * 2 * rows + rows);
     return Dot(r + (row.direction * rows + i) * sizes_.hidden, state, sizes_.hidden) +
            (bias ? bias[i] : 0);
   }
 
   // gates = W x + its bias.
-  void MultiplyInput(const Row& row, const double* x) const {
+  void MultiplyInput(const Row& row, const T* x) const {
     const size_t rows = gates_ * sizes_.hidden;
-    const double* w = context_.Input(kInputW).data<double>();
-    const double* bias = OptionalInput(kInputB, row.direction * 2 * rows);
+    const T* w = context_.Input(kInputW).data<T>();
+    const T* bias = OptionalInput(kInputB, row.direction * 2 * rows);
+    const size_t columns = sizes_.input + attention_.fed_back();
     for (size_t i = 0; i < rows; ++i) {
-      row.gates[i] = Dot(w + (row.direction * rows + i) * sizes_.input, x, sizes_.input) +
+      const T* own = w + (row.direction * rows + i) * columns;
+      row.gates[i] = Dot(own, x, sizes_.input) +
+                     Dot(own + sizes_.input, row.attention, attention_.fed_back()) +
                      (bias ? bias[i] : 0);
     }
   }
 
-  void Step(const Row& row, const double* x) const {
+  void Step(const Row& row, const T* x) const {
     MultiplyInput(row, x);
-    if (kind_ == RecurrentKind::kLstm) {
+    if (attends() || kind_ == RecurrentKind::kLstm) {
       StepLstm(row);
+      if (attends()) attention_.Step(row.direction, row.batch, row.h, row.attention);
     } else if (kind_ == RecurrentKind::kGru) {
       StepGru(row);
     } else {
@@ -186,7 +209,7 @@ class Walk {
   void StepRnn(const Row& row) const {
     for (size_t i = 0; i < sizes_.hidden; ++i) row.gates[i] += Recurrence(row, i, row.h);
     for (size_t i = 0; i < sizes_.hidden; ++i) {
-      row.h[i] = Activate(activations_[row.direction], row.gates[i]);
+      row.h[i] = Activated(activations_[row.direction], row.gates[i]);
     }
   }
 
@@ -194,19 +217,19 @@ class Walk {
     const size_t hidden = sizes_.hidden;
     const CellActivation& f = activations_[2 * row.direction];
     const CellActivation& g = activations_[2 * row.direction + 1];
-    double* z = row.gates;
-    double* r = row.gates + hidden;
-    double* candidate = row.gates + 2 * hidden;
+    T* z = row.gates;
+    T* r = row.gates + hidden;
+    T* candidate = row.gates + 2 * hidden;
     for (size_t i = 0; i < hidden; ++i) {
-      z[i] = Activate(f, z[i] + Recurrence(row, i, row.h));
-      r[i] = Activate(f, r[i] + Recurrence(row, hidden + i, row.h));
+      z[i] = Activated(f, z[i] + Recurrence(row, i, row.h));
+      r[i] = Activated(f, r[i] + Recurrence(row, hidden + i, row.h));
       row.reset[i] = r[i] * row.h[i];
     }
     for (size_t i = 0; i < hidden; ++i) {
-      const double recurrence = attrs_.linear_before_reset
-                                    ? r[i] * Recurrence(row, 2 * hidden + i, row.h)
-                                    : Recurrence(row, 2 * hidden + i, row.reset);
-      candidate[i] = Activate(g, candidate[i] + recurrence);
+      const T recurrence = attrs_.linear_before_reset
+                               ? r[i] * Recurrence(row, 2 * hidden + i, row.h)
+                               : Recurrence(row, 2 * hidden + i, row.reset);
+      candidate[i] = Activated(g, candidate[i] + recurrence);
     }
     for (size_t i = 0; i < hidden; ++i) row.h[i] = (1 - z[i]) * candidate[i] + z[i] * row.h[i];
   }
@@ -217,19 +240,19 @@ class Walk {
     // `clip` does not bound the argument of the output's activation.
     CellActivation of_state = fgh[2];
     of_state.clip = CellActivation().clip;
-    const double* p = OptionalInput(kInputP, row.direction * 3 * hidden);
+    const T* p = OptionalInput(kInputP, row.direction * 3 * hidden);
     for (size_t i = 0; i < gates_ * hidden; ++i) row.gates[i] += Recurrence(row, i, row.h);
     for (size_t i = 0; i < hidden; ++i) {
-      const double *input = row.gates, *output = input + hidden, *forget = output + hidden,
-                   *cell = forget + hidden;
-      const double old = row.c[i];
-      const double in = Activate(fgh[0], input[i] + (p ? p[i] * old : 0));
-      const double kept = attrs_.input_forget
-                              ? 1 - in
-                              : Activate(fgh[0], forget[i] + (p ? p[2 * hidden + i] * old : 0));
-      row.c[i] = kept * old + in * Activate(fgh[1], cell[i]);
-      const double out = Activate(fgh[0], output[i] + (p ? p[hidden + i] * row.c[i] : 0));
-      row.h[i] = out * Activate(of_state, row.c[i]);
+      const T *input = row.gates, *output = input + hidden, *forget = output + hidden,
+              *cell = forget + hidden;
+      const T old = row.c[i];
+      const T in = Activated(fgh[0], input[i] + (p ? p[i] * old : 0));
+      const T kept = attrs_.input_forget
+                         ? 1 - in
+                         : Activated(fgh[0], forget[i] + (p ? p[2 * hidden + i] * old : 0));
+      row.c[i] = kept * old + in * Activated(fgh[1], cell[i]);
+      const T out = Activated(fgh[0], output[i] + (p ? p[hidden + i] * row.c[i] : 0));
+      row.h[i] = out * Activated(of_state, row.c[i]);
     }
   }
 
@@ -239,6 +262,7 @@ class Walk {
   KernelContext& context_;
   RecurrentSizes sizes_;
   size_t gates_;
+  BahdanauAttention<T> attention_;
   const int32_t* lens_ = nullptr;
 };
 
@@ -249,14 +273,20 @@ std::span<const CellFunction> DefaultActivations(RecurrentKind kind) {
   static constexpr CellFunction kLstmDefaults[] = {kSigmoid, kTanh, kTanh};
   static constexpr CellFunction kGruDefaults[] = {kSigmoid, kTanh};
   static constexpr CellFunction kRnnDefaults[] = {kTanh};
-  if (kind == RecurrentKind::kLstm) return kLstmDefaults;
   if (kind == RecurrentKind::kGru) return kGruDefaults;
-  return kRnnDefaults;
+  if (kind == RecurrentKind::kRnn) return kRnnDefaults;
+  return kLstmDefaults;
 }
 
-Status RunDoubleRecurrent(RecurrentKind kind, const RecurrentAttrs& attrs,
-                          std::span<const CellActivation> activations, KernelContext& context) {
-  return Walk(kind, attrs, activations, context).Run();
+template <class T>
+Status RunPlainRecurrent(RecurrentKind kind, const RecurrentAttrs& attrs,
+                         std::span<const CellActivation> activations, KernelContext& context) {
+  return Walk<T>(kind, attrs, activations, context).Run();
 }
+
+template Status RunPlainRecurrent<float>(RecurrentKind, const RecurrentAttrs&,
+                                         std::span<const CellActivation>, KernelContext&);
+template Status RunPlainRecurrent<double>(RecurrentKind, const RecurrentAttrs&,
+                                          std::span<const CellActivation>, KernelContext&);
 
 }  // namespace tenon
