@@ -1,8 +1,12 @@
 #include "base/task_runner.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -12,11 +16,13 @@
 #include "base/cpu_info.h"
 
 namespace tenon {
+namespace {
 
-class TaskRunner::Crew {
+// The threads of one process.
+class Threads {
  public:
-  explicit Crew(int threads) : most_threads_(threads) {}
-  ~Crew() {
+  explicit Threads(int most) : most_threads_(most) {}
+  ~Threads() {
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
@@ -43,6 +49,9 @@ class TaskRunner::Crew {
     lock.unlock();
     changed_.notify_one();
   }
+
+  // False in a child of the process that made these.
+  bool BelongsToThisProcess() const { return process_ == getpid(); }
 
   bool AfterTasks(std::function<void()> last) {
     if (running != this) return false;
@@ -81,7 +90,7 @@ class TaskRunner::Crew {
     const std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    const Crew* const outer = std::exchange(running, this);
+    const Threads* const outer = std::exchange(running, this);
     task();
     running = outer;
     lock.lock();
@@ -98,8 +107,9 @@ class TaskRunner::Crew {
     threads_.erase(self);
   }
 
-  static thread_local constinit const Crew* running;  // whose task the thread is at
+  static thread_local constinit const Threads* running;  // whose task the thread is at
 
+  const pid_t process_ = getpid();
   std::mutex mutex_;
   int most_threads_;  // 0: asked for at the first task
   std::condition_variable changed_;
@@ -110,16 +120,43 @@ class TaskRunner::Crew {
   std::function<void()> last_;
 };
 
-thread_local constinit const TaskRunner::Crew* TaskRunner::Crew::running = nullptr;
+thread_local constinit const Threads* Threads::running = nullptr;
+
+}  // namespace
+
+class TaskRunner::Crew {
+ public:
+  explicit Crew(int most_threads)
+      : most_threads_(most_threads), threads_(new Threads(most_threads)) {}
+  ~Crew() {
+    Threads* const threads = threads_.load(std::memory_order_acquire);
+    if (threads->BelongsToThisProcess()) delete threads;
+  }
+
+  Threads& OfThisProcess() {
+    Threads* threads = threads_.load(std::memory_order_acquire);
+    if (threads->BelongsToThisProcess()) return *threads;
+    // A parent's are left alone, never freed: they and their locks are in no known state here.
+    auto fresh = std::make_unique<Threads>(most_threads_);
+    if (threads_.compare_exchange_strong(threads, fresh.get(), std::memory_order_acq_rel)) {
+      threads = fresh.release();
+    }
+    return *threads;
+  }
+
+ private:
+  const int most_threads_;
+  std::atomic<Threads*> threads_;  // owned; replaced in a forked child
+};
 
 TaskRunner::TaskRunner(int threads) : crew_(std::make_unique<Crew>(threads)) {}
 
 TaskRunner::~TaskRunner() = default;
 
 bool TaskRunner::AfterTasks(std::function<void()> last) {
-  return crew_->AfterTasks(std::move(last));
+  return crew_->OfThisProcess().AfterTasks(std::move(last));
 }
 
-void TaskRunner::Post(std::function<void()> task) { crew_->Post(std::move(task)); }
+void TaskRunner::Post(std::function<void()> task) { crew_->OfThisProcess().Post(std::move(task)); }
 
 }  // namespace tenon

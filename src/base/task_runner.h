@@ -8,7 +8,7 @@ namespace tenon {
 
 // Runs tasks on threads of its own, which start when the first tasks come: at most `threads` of
 // them, asleep while there is nothing to do. Where there are no threads, Post runs the task.
-// Thread-safe.
+// Thread-safe. After fork() the child has threads of its own, and none of the parent's tasks.
 class TaskRunner {
  public:
   // 0: UsableCpuCount().

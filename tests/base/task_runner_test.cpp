@@ -1,6 +1,8 @@
 #include "base/task_runner.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -73,6 +75,36 @@ TEST(TaskRunnerTest, TasksRunBesideTheCallerAndEachOther) {
   both.set_value();
   EXPECT_NE(one, other);
   EXPECT_NE(one, std::this_thread::get_id());
+}
+
+TEST(TaskRunnerTest, AForkedChildHasThreadsOfItsOwn) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
+#endif
+  auto runner = std::make_unique<TaskRunner>(2);
+  std::promise<void> ran;
+  runner->Post([&] { ran.set_value(); });
+  ran.get_future().wait();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    std::promise<void> ran_here;
+    runner->Post([&] { ran_here.set_value(); });
+    ran_here.get_future().wait();
+    runner.reset();
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const pid_t idle_child = fork();
+  if (idle_child == 0) {
+    alarm(20);
+    runner.reset();  // whose threads are not here
+    _exit(0);
+  }
+  waitpid(idle_child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace
