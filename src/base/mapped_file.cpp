@@ -115,7 +115,7 @@ Result<MappedFile> MappedFile::FromDescriptor(const FileDescriptor& file, std::s
   TENON_ASSIGN_OR_RETURN(const struct stat info, ExamineRegularFile(file, path));
   const auto size_bytes = static_cast<size_t>(info.st_size);
   const Identity identity = {static_cast<int64_t>(info.st_dev), static_cast<int64_t>(info.st_ino),
-                             info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+                             info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
   if (size_bytes == 0) return MappedFile({}, std::move(path), identity);  // mmap takes no less
   void* const address = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (address == MAP_FAILED) return Failure(FileError("map", path, errno));

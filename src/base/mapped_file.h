@@ -50,7 +50,7 @@ class MappedFile {
 
  private:
   // What tells one content of one file from every other: device, inode, seconds and nanoseconds of
-  // its last change.
+  // its last change, which unlike the time of the last modification nobody can set back.
   using Identity = std::array<int64_t, 4>;
 
   MappedFile(std::span<const std::byte> bytes, std::string path, const Identity& identity)

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/temporary_folder.h"
 
 namespace tenon {
@@ -48,6 +51,19 @@ TEST(MappedFileTest, SharedFilesAreMappedOnce) {
   const auto second = open(path);
   EXPECT_EQ(Text(second->bytes()), "TEXT");
   EXPECT_EQ(Text(first->bytes()), "text");
+}
+
+// Whoever overwrites a file, as cp -p does, may give it the time that it had.
+TEST(MappedFileTest, OverwrittenFilesAreOthers) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("file", "text");
+  const auto time = std::filesystem::last_write_time(path);
+  const auto first = MappedFile::Share(MappedFile::Open(path).value());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a tick of the system's clock
+  folder.Write("file", "TEXT");
+  std::filesystem::last_write_time(path, time);
+  const auto second = MappedFile::Share(MappedFile::Open(path).value());
+  EXPECT_NE(first, second);
 }
 
 TEST(MappedFileTest, MovesWithoutMoving) {
