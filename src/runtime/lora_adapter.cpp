@@ -110,13 +110,18 @@ Result<Tensor> TensorOf(int32_t type_number, Shape shape, std::span<const std::b
   return tensor;
 }
 
+// `left` is how many bytes are no other parameter's: many that lay in the same ones would need more
+// memory than the file.
 Result<LoraParameter> ReadParameter(const FlatBuffer& buffer, size_t table,
-                                    const std::shared_ptr<void>& owner) {
+                                    const std::shared_ptr<void>& owner, size_t& left) {
   if (!buffer.IsWhole(table)) return NoAdapter();
   const auto name = buffer.Vector(table, 0, 1);
   const auto dims = buffer.Vector(table, 1, sizeof(int64_t));
   const auto data = buffer.Vector(table, 3, 1);
   if (!name || !dims || !data) return NoAdapter();
+  const size_t own = name->count + dims->count * sizeof(int64_t) + data->count;
+  if (own > left) return NoAdapter();
+  left -= own;
   LoraParameter parameter;
   const std::span<const std::byte> text = buffer.Bytes(*name);
   parameter.name.assign(reinterpret_cast<const char*>(text.data()), text.size());
@@ -161,10 +166,11 @@ Result<LoraAdapter> ReadLoraAdapter(std::span<const std::byte> bytes, std::share
   adapter.model_version = buffer.Int(*root, 2);
   const auto parameters = buffer.Vector(*root, 3, sizeof(uint32_t));
   if (!parameters) return NoAdapter();
+  size_t left = bytes.size();
   for (size_t i = 0; i < parameters->count; ++i) {
     const auto table = buffer.Follow(parameters->position + i * sizeof(uint32_t));
     if (!table) return NoAdapter();
-    TENON_ASSIGN_OR_RETURN(LoraParameter parameter, ReadParameter(buffer, *table, owner));
+    TENON_ASSIGN_OR_RETURN(LoraParameter parameter, ReadParameter(buffer, *table, owner, left));
     adapter.parameters.push_back(std::move(parameter));
   }
   return adapter;

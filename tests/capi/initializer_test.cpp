@@ -225,5 +225,27 @@ TEST(LoraTest, DamagedAdaptersAreErrors) {
               HasSubstr("/no/such/file"));
 }
 
+// Parameters that lie in the same bytes would need more memory than the file has.
+TEST(LoraTest, ParametersDoNotShareBytes) {
+  constexpr size_t kListAt = 6, kVtableAt = 9, kTableAt = 12;
+  const auto read = [&](uint32_t count) {
+    // Another list of parameters at the end, each of them the one table that comes behind it.
+    std::vector<uint32_t> words(std::begin(kAdapter), std::end(kAdapter));
+    words[kListAt] = static_cast<uint32_t>((words.size() - kListAt) * sizeof(uint32_t));
+    words.push_back(count);
+    const size_t table = words.size() + count + kTableAt - kVtableAt;
+    for (uint32_t i = 0; i < count; ++i) {
+      words.push_back(static_cast<uint32_t>((table - words.size()) * sizeof(uint32_t)));
+    }
+    words.insert(words.end(), std::begin(kAdapter) + kVtableAt, std::end(kAdapter));
+    return ErrorOf([&] {
+      Ort::LoraAdapter::CreateLoraAdapterFromArray(words.data(), words.size() * sizeof(uint32_t),
+                                                   nullptr);
+    });
+  };
+  EXPECT_EQ(read(1), "");
+  EXPECT_THAT(read(1000), HasSubstr("damaged"));
+}
+
 }  // namespace
 }  // namespace tenon::test
