@@ -103,8 +103,13 @@ class Splicer {
     copy->doc_string = subgraph.doc_string;
     copy->metadata = subgraph.metadata;
     ValueMap map(subgraph.value_count());
+    // Operators know inputs and outputs of their subgraphs by name.
     for (const ValueId input : subgraph.inputs) {
-      copy->AddInput(Mapped(subgraph, input, *copy, map));
+      const ValueInfo& info = subgraph.value(input);
+      const ValueId copied = copy->AddValue(copy->UnusedName(info.name), info.type);
+      if (info.initializer.has_value()) copy->SetInitializer(copied, info.initializer);
+      map[Index(input)] = copied;
+      copy->AddInput(copied);
     }
     for (const Capture& capture : subgraph.captures) {
       const ValueId outer = Mapped(outer_from, capture.outer, outer_to, outer_map);
@@ -119,7 +124,7 @@ class Splicer {
     }
     TENON_RETURN_IF_ERROR(Copy(subgraph, *copy, map, true));
     for (const GraphOutput& output : subgraph.outputs()) {
-      copy->AddOutput(options_.prefix + output.name, Mapped(subgraph, output.value, *copy, map));
+      copy->AddOutput(output.name, Mapped(subgraph, output.value, *copy, map));
     }
     return copy;
   }

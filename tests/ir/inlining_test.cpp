@@ -132,6 +132,29 @@ TEST(InlineFunctionsTest, SubgraphsOfBodiesSeeTheCallersValues) {
   EXPECT_EQ(GraphText(copy), "Branch0/v = LeakyRelu<alpha=0.5>(x)\nreturn Branch0/v");
 }
 
+// Operators such as BeamSearch find the inputs of their subgraphs by name.
+TEST(InlineFunctionsTest, InputsAndOutputsOfSubgraphsKeepTheirNames) {
+  GraphBuilder decoder;
+  decoder.Output(decoder.Op("Neg", {decoder.Input("input_ids")}));
+  decoder.Output(decoder.Op("Abs", {decoder.Input("past_0")}));
+  GraphBuilder body;
+  const ValueId p = body.Input("p");
+  body.Output(
+      body.Op("BeamSearch", {p}, MakeAttributes(Attr("decoder", std::move(decoder.graph)))));
+  GraphBuilder b;
+  b.Output(b.Op("Search", {b.Input("x")}, {}, "local"));
+  Model model = MakeModel(std::move(b));
+  model.functions.push_back(MakeFunction("Search", std::move(body)));
+  ASSERT_TRUE(InlineFunctions(model).ok());
+  const NodeId node = model.graph->value(model.graph->outputs()[0].value).producer;
+  const Graph& copy = *model.graph->node(node).Subgraphs()[0];
+  ASSERT_EQ(copy.inputs.size(), 2u);
+  EXPECT_EQ(copy.value(copy.inputs[0]).name, "input_ids");
+  EXPECT_EQ(copy.value(copy.inputs[1]).name, "past_0");
+  ASSERT_EQ(copy.outputs().size(), 2u);
+  EXPECT_EQ(copy.outputs()[0].name, "v");
+}
+
 TEST(InlineFunctionsTest, RecursionIsRefusedByName) {
   GraphBuilder b;
   b.Output(b.Op("A", {b.Input("x")}, {}, "local"));
