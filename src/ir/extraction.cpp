@@ -84,13 +84,14 @@ class Extractor {
   }
 
   void FindBorder() {
+    std::vector<bool> is_known(graph_.value_count(), false);
     for (const NodeId id : members_) {
       const Node& node = graph_.node(id);
       for (const ValueId read : ReadsOf(node)) {
         const ValueInfo& info = graph_.value(read);
-        if (IsMember(info.producer)) continue;
-        std::vector<ValueId>& reads = graph_.ConstantOf(read) ? constants_ : inputs_;
-        if (std::find(reads.begin(), reads.end(), read) == reads.end()) reads.push_back(read);
+        if (IsMember(info.producer) || is_known[Index(read)]) continue;
+        is_known[Index(read)] = true;
+        (graph_.ConstantOf(read) ? constants_ : inputs_).push_back(read);
       }
       for (const ValueId made : node.outputs) {
         if (made == ValueId::kNone) continue;
