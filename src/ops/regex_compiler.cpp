@@ -2,6 +2,7 @@
 // that is entered at its first and left behind its last, with relative jumps, so that a repeated
 // one can be copied. In front of a group and of each of its alternatives an instruction is kept
 // free, for what a later '*' or '|' needs there.
+#include <algorithm>
 #include <map>
 
 #include "ops/regex.h"
@@ -396,13 +397,18 @@ class RegexCompiler {
 
   Status EmitCodePoint(uint32_t code_point) {
     if (flags_.folds_case) {
-      CodePointSet variants;
-      variants.Add(code_point, code_point);
-      variants.FoldCase();
-      const CodePointRange first = variants.ranges().front();
-      if (variants.ranges().size() > 1 || first.first != first.last) {
-        const std::string key = Format("={}", FoldCase(code_point));
-        return EmitClass(key, [&] { return std::move(variants); });
+      const uint32_t folded = FoldCase(code_point);
+      const auto variants =
+          std::ranges::equal_range(CaseVariants(), folded, {}, &CaseVariant::folded);
+      if (variants.size() > 1) {
+        return EmitClass(Format("={}", folded), [&] {
+          CodePointSet set;
+          for (const CaseVariant& variant : variants) {
+            set.Add(variant.code_point, variant.code_point);
+          }
+          set.Normalize();
+          return set;
+        });
       }
     }
     return EmitSingle({Op::kCodePoint, static_cast<int32_t>(code_point)});

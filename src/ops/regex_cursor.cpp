@@ -258,8 +258,12 @@ bool PatternCursor::Skip(std::string_view text) {
 }
 
 std::optional<std::string_view> PatternCursor::SkipUntil(std::string_view end) {
+  if (end == missing_) return std::nullopt;
   const size_t found = pattern_.find(end, at_);
-  if (found == std::string_view::npos) return std::nullopt;
+  if (found == std::string_view::npos) {
+    missing_ = end;
+    return std::nullopt;
+  }
   const std::string_view before = pattern_.substr(at_, found - at_);
   at_ = found + end.size();
   return before;

@@ -22,7 +22,7 @@ class PatternCursor {
   std::string_view From(size_t begin) const { return pattern_.substr(begin, at_ - begin); }
   // Steps over `text` if that comes next.
   bool Skip(std::string_view text);
-  // Up to, not including, `end`, and steps over both; nothing if `end` does not come.
+  // Up to, not including, `end`, a literal, and steps over both; nothing if `end` does not come.
   std::optional<std::string_view> SkipUntil(std::string_view end);
   // Error: no UTF-8.
   Result<uint32_t> NextCodePoint();
@@ -38,6 +38,7 @@ class PatternCursor {
 
   std::string_view pattern_;
   size_t at_ = 0;
+  std::string_view missing_;  // what SkipUntil did not find, and need not look for again
 };
 
 // The code point of an escape such as \n, \. or \x{263A}; the cursor is at its backslash.

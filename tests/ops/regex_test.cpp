@@ -144,6 +144,9 @@ TEST(RegexTest, HostilePatternsEndSoon) {
   EXPECT_TRUE(Regex::Compile(repeated("(", 900) + "a" + repeated(")*", 900)));
   EXPECT_TRUE(Regex::Compile(repeated("\\pL", 1 << 16)));
   EXPECT_TRUE(Regex::Compile(repeated("a|", 1 << 16)));
+  EXPECT_TRUE(Regex::Compile(repeated("(?i)", 1) + repeated("k1", 1 << 16)));
+  EXPECT_TRUE(Regex::Compile(repeated("[", 1) + repeated("[:", 1 << 19) + "x]"));
+  EXPECT_FALSE(Regex::Compile(repeated("[", 1) + repeated("[:", 1 << 19)));
   EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 60);
 }
 
