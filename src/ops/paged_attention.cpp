@@ -167,13 +167,11 @@ struct Cache {
   std::optional<CacheCoder> coder;  // none: floats as they are
 
   std::byte* Row(size_t slot) const { return data + slot * heads * head_bytes; }
-  // `values`: heads * size floats.
-  void Store(const float* values, size_t slot) const {
-    for (size_t h = 0; h < heads; ++h) {
-      const float* head = values + h * size;
-      std::byte* into = Row(slot) + h * head_bytes;
-      coder ? coder->Encode(head, h, into) : static_cast<void>(std::memcpy(into, head, head_bytes));
-    }
+  // `values`: the `size` floats of one head.
+  void Store(const float* values, size_t slot, size_t head) const {
+    std::byte* into = Row(slot) + head * head_bytes;
+    coder ? coder->Encode(values, head, into)
+          : static_cast<void>(std::memcpy(into, values, head_bytes));
   }
   void Load(size_t slot, float* values) const {
     for (size_t h = 0; h < heads; ++h) {
@@ -341,7 +339,8 @@ class PagedRun {
     if (attrs_.do_rotary) Rotate(rotation_, position, row + attrs_.rotary_offset);
   }
 
-  // The queries, keys and values of a sequence's tokens on their way from the inputs.
+  // The queries, keys and values of a sequence's tokens on their way from the inputs. A task stores
+  // its heads of all tokens in order: of two tokens in one slot the later one stays there.
   void StoreTokens(size_t b) {
     const size_t row = kv_heads_ * size_;
     context_.threads().ParallelFor(Length(b), 8, [&](size_t begin, size_t end) {
@@ -350,15 +349,20 @@ class PagedRun {
         float* q = edited_q_ + token * heads_ * size_;
         std::copy_n(q_ + token * q_stride_, heads_ * size_, q);
         for (size_t h = 0; h < heads_; ++h) Edit(kQueryNorm, position, q + h * size_);
-        const bool has_slots = context_.HasInput(kSlots);
-        if (has_slots && Ints(kSlots)[token] < 0) continue;
-        const size_t slot =
-            has_slots ? static_cast<size_t>(Ints(kSlots)[token]) : SlotOf(b, position);
         float* k = new_k_ + token * row;
         std::copy_n(k_ + token * kv_stride_, row, k);
         for (size_t h = 0; h < kv_heads_; ++h) Edit(kKeyNorm, position, k + h * size_);
-        key_cache_.Store(k, slot);
-        if (v_) value_cache_.Store(v_ + token * kv_stride_, slot);
+      }
+    });
+    const bool has_slots = context_.HasInput(kSlots);
+    context_.threads().ParallelFor(kv_heads_, 1, [&](size_t head, size_t) {
+      for (size_t i = 0; i < Length(b); ++i) {
+        const size_t token = First(b) + i;
+        if (has_slots && Ints(kSlots)[token] < 0) continue;
+        const size_t slot =
+            has_slots ? static_cast<size_t>(Ints(kSlots)[token]) : SlotOf(b, Past(b) + i);
+        key_cache_.Store(new_k_ + token * row + head * size_, slot, head);
+        if (v_) value_cache_.Store(v_ + token * kv_stride_ + head * size_, slot, head);
       }
     });
   }

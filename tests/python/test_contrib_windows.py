@@ -142,6 +142,21 @@ def test_paged_attention_with_angles_and_slots(has_slots: bool) -> None:
     )
 
 
+def test_paged_attention_keeps_the_last_of_tokens_in_one_slot() -> None:
+    # Slots that the block table shares with itself, and slots that are given twice.
+    inputs = paged_inputs([16], [0])
+    inputs[7] = np.array([[3, 5, 3, 5]], np.int32)
+    tolerance = {"rtol": 1e-2, "atol": 5e-3}
+    check("PagedAttention", inputs, PAGED_OUTPUTS, paged(inputs), **tolerance, **PAGED)
+    inputs = paged_inputs([40], [0])
+    inputs[7] = np.arange(BLOCKS, dtype=np.int32)[None]
+    inputs += [None, None, np.arange(40, dtype=np.int32) % 3 * 7]
+    given = [*inputs[:8], np.ones((40, 0)), np.zeros((40, 0)), inputs[10]]
+    expected = paged(given)
+    for _ in range(10):
+        check("PagedAttention", inputs, PAGED_OUTPUTS, expected, **tolerance, **PAGED)
+
+
 def test_paged_attention_of_latent_rows() -> None:
     inputs = paged_inputs([3, 1], [4, 2])
     inputs[1] = inputs[1][:, :SIZE].copy()
