@@ -2,9 +2,11 @@
 // the greatest sums of logarithms of probabilities.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
+#include "ops/element_conversion.h"
 #include "ops/generation.h"
 #include "ops/op_row.h"
 #include "ops/token_model.h"
@@ -239,6 +241,9 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
       }
       if (info.HasInput(kExtraIds)) return NotImplemented("input {}", size_t{kExtraIds});
     }
+    for (size_t i = 1; i < std::min<size_t>(3, info.output_count()); ++i) {
+      if (info.HasOutput(i)) score_type_ = info.OutputElementType(i);
+    }
     if (attrs_.model_type == 0) {
       TENON_ASSIGN_OR_RETURN(gpt_, GptGraphs::Find(info.node()));
     } else {
@@ -332,7 +337,7 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     std::optional<Search> search;
     TokenRules rules;
     std::vector<float> scores;
-    float* all_scores = nullptr;
+    Tensor* all_scores = nullptr;
     for (size_t step = 0; first + step < sizes.most_tokens; ++step) {
       if (step > 0) {
         const auto sources = sizes.beams == 1 ? std::span<const int32_t>() : search->sources();
@@ -360,24 +365,31 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
       }
       rules.Apply(search->sequences(), sizes.batch, step == 0, sizes.vocabulary, scores.data());
       search->Step(scores);
-      if (all_scores) std::copy(scores.begin(), scores.end(), all_scores + step * scores.size());
+      if (all_scores) StoreScores(scores, step * scores.size(), *all_scores);
       if (search->is_done()) break;
     }
     return WriteOutputs(sizes, *search, context);
   }
 
   // Output 2, [generated, batch, beams, vocabulary] of zeros, if it is wanted.
-  Result<float*> AllScores(const Search::Sizes& sizes, size_t first, KernelContext& context) const {
+  Result<Tensor*> AllScores(const Search::Sizes& sizes, size_t first,
+                            KernelContext& context) const {
     if (context.output_count() < 3 || !context.HasOutput(2)) return nullptr;
     const Shape shape({static_cast<int64_t>(sizes.most_tokens - first),
                        static_cast<int64_t>(sizes.batch), static_cast<int64_t>(sizes.beams),
                        static_cast<int64_t>(sizes.vocabulary)});
-    TENON_ASSIGN_OR_RETURN(Tensor * scores, context.AllocateOutput(2, DataType::kFloat, shape));
-    std::fill_n(scores->data<float>(), scores->size(), 0.0f);
-    return scores->data<float>();
+    TENON_ASSIGN_OR_RETURN(Tensor * scores, context.AllocateOutput(2, score_type_, shape));
+    if (scores->bytes() > 0) std::memset(scores->raw(), 0, scores->bytes());
+    return scores;
   }
 
-  static Status WriteOutputs(const Search::Sizes& sizes, Search& search, KernelContext& context) {
+  // Sets elements from `first` on: halves where the penalties are.
+  static void StoreScores(std::span<const float> scores, size_t first, Tensor& output) {
+    const std::vector<double> wide(scores.begin(), scores.end());
+    StoreElements(wide.data(), first, wide.size(), {}, output);
+  }
+
+  Status WriteOutputs(const Search::Sizes& sizes, Search& search, KernelContext& context) const {
     const auto batch = static_cast<int64_t>(sizes.batch);
     const auto returned = static_cast<int64_t>(sizes.returned);
     TENON_ASSIGN_OR_RETURN(
@@ -388,13 +400,14 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     search.Finish(tokens->data<int32_t>(), scores);
     if (context.output_count() < 2 || !context.HasOutput(1)) return OkStatus();
     TENON_ASSIGN_OR_RETURN(Tensor * output,
-                           context.AllocateOutput(1, DataType::kFloat, {batch, returned}));
-    std::copy(scores.begin(), scores.end(), output->data<float>());
+                           context.AllocateOutput(1, score_type_, {batch, returned}));
+    StoreScores(scores, 0, *output);
     return OkStatus();
   }
 
   std::optional<GptGraphs> gpt_;
   std::optional<EncoderDecoderGraphs> pair_;
+  DataType score_type_ = DataType::kFloat;
 };
 
 constexpr OpOptions kOptions = {.domain = "com.microsoft",

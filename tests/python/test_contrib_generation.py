@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import tenon
@@ -218,7 +219,11 @@ def t5_decoder() -> GraphProto:
 
 
 def model(op: str, inputs: Inputs, formals: list[str], outputs: int, **attributes: Any) -> bytes:
-    types = {np.dtype(np.int32): INT32, np.dtype(np.float32): FLOAT}
+    types = {
+        np.dtype(np.int32): INT32,
+        np.dtype(np.float32): FLOAT,
+        np.dtype(np.float16): TensorProto.FLOAT16,
+    }
     names = [f"{name}_" if name in inputs else "" for name in formals]
     while not names[-1]:
         names.pop()
@@ -354,6 +359,56 @@ def test_beam_search(name: str, seed: int) -> None:
 def test_beam_search_with_all_scores() -> None:
     inputs = beam_inputs(prompts(2), {})
     check(model("BeamSearch", inputs, BEAM, 3, decoder=gpt(2)), inputs)
+
+
+def test_beam_search_with_half_penalties() -> None:
+    """Scores are of the type of the penalties, which no other implementation of the CPU has."""
+    found = []
+    for dtype in (np.float32, np.float16):
+        more = {"length_penalty": number(1, dtype), "repetition_penalty": number(1, dtype)}
+        inputs = beam_inputs(prompts(2), more)
+        made = onnx.ModelProto.FromString(model("BeamSearch", inputs, BEAM, 3, decoder=gpt(2)))
+        element_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        for output in made.graph.output[1:]:
+            output.type.tensor_type.elem_type = element_type
+        session = tenon.InferenceSession(made.SerializeToString())
+        found.append(session.run(None, feeds_of(inputs)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    for whole, half in zip(found[0][1:], found[1][1:], strict=True):
+        assert half.dtype == np.float16
+        with np.errstate(over="ignore"):  # what no beam begins with is -1e9
+            np.testing.assert_array_equal(whole.astype(np.float16), half)
+
+
+@pytest.mark.parametrize("within", ["function", "branch"])
+def test_beam_search_of_t5_inside_of_others(within: str) -> None:
+    """The names of a decoder's inputs say what they are, wherever the search comes from."""
+    inputs = beam_inputs(prompts(2), {})
+    graphs = {"encoder": t5_encoder(), "decoder": t5_decoder()}
+    options = {"model_type": 1, "decoder_start_token_id": START}
+    content = model("BeamSearch", inputs, BEAM, 2, **graphs, **options)
+    expected = tenon.InferenceSession(content).run(None, feeds_of(inputs))
+    made = onnx.ModelProto.FromString(content)
+    node, outputs = made.graph.node[0], [output.name for output in made.graph.output]
+    if within == "function":
+        formals = [name for name in node.input if name]
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
+        made.functions.append(
+            helper.make_function("local", "Search", formals, outputs, [node], opsets)
+        )
+        made.opset_import.append(helper.make_opsetid("local", 1))
+        outer = helper.make_node("Search", formals, outputs, "outer", domain="local")
+    else:
+        branch = helper.make_graph([node], "branch", [], made.graph.output)
+        made.graph.initializer.append(numpy_helper.from_array(np.array(True), "always"))
+        outer = helper.make_node(
+            "If", ["always"], outputs, "outer", then_branch=branch, else_branch=branch
+        )
+    del made.graph.node[:]
+    made.graph.node.append(outer)
+    actual = tenon.InferenceSession(made.SerializeToString()).run(None, feeds_of(inputs))
+    for a, e in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(a, e)
 
 
 def test_beam_search_with_mask_and_first_decoder() -> None:
