@@ -287,6 +287,18 @@ void Graph::DropUnusedValues() {
 }
 
 Result<std::vector<NodeId>> Graph::TopologicalOrder() const {
+  const bool is_in_order = std::ranges::all_of(values_, [](const auto& info) {
+    return std::ranges::all_of(info->consumers,
+                               [&](NodeId consumer) { return consumer > info->producer; });
+  });
+  if (is_in_order) {
+    std::vector<NodeId> ids;
+    ids.reserve(live_nodes_);
+    for (const auto& node : nodes_) {
+      if (node) ids.push_back(node->id);
+    }
+    return ids;
+  }
   // Kahn's algorithm; the smallest ready id goes first, which keeps the file's order where it can.
   std::vector<int32_t> missing(nodes_.size(), 0);
   for (const auto& info : values_) {

@@ -1,5 +1,6 @@
 #include "ir/inference.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "ir/constant_node.h"
@@ -15,6 +16,26 @@ namespace {
 constexpr int64_t kMostKnownElements = 256;
 // Each level of nested loops may repeat the levels inside it, so that the work doubles with depth.
 constexpr int kMostRunsOfSubgraph = 128;
+
+bool IsTensorOf(const ValueType& type, DataType element_type) {
+  return type.is_tensor() && type.element_type == element_type && type.shape &&
+         type.denotation.empty() && type.dim_denotations.empty();
+}
+
+bool IsTypeOf(const ValueType& type, const Tensor& tensor) {
+  return IsTensorOf(type, tensor.type()) &&
+         std::ranges::equal(*type.shape, tensor.shape(), [](const Dim& dim, int64_t size) {
+           return dim.is_number() && dim.value() == size;
+         });
+}
+
+// Whether both are the same type of tensor, whose dimensions are numbers.
+bool IsSameFixedType(const ValueType& a, const ValueType& b) {
+  return IsTensorOf(a, b.element_type) && IsTensorOf(b, a.element_type) &&
+         std::ranges::equal(*a.shape, *b.shape, [](const Dim& x, const Dim& y) {
+           return x.is_number() && y.is_number() && x.value() == y.value();
+         });
+}
 
 std::optional<std::vector<Dim>> SmallIntegersOf(const Tensor& tensor) {
   if (tensor.size() > kMostKnownElements) return std::nullopt;
@@ -180,8 +201,10 @@ void GraphInference::NameUnknownDims(ValueId id) {
 void GraphInference::ReadConstants() {
   for (size_t i = 0; i < graph_.value_count(); ++i) {
     const auto id = static_cast<ValueId>(i);
-    if (const Tensor* tensor = graph_.StoredConstantOf(id)) {
-      graph_.value(id).type = ValueType::Tensor(tensor->type(), tensor->shape());
+    const Tensor* const tensor = graph_.StoredConstantOf(id);
+    ValueType& type = graph_.value(id).type;
+    if (tensor && !IsTypeOf(type, *tensor)) {
+      type = ValueType::Tensor(tensor->type(), tensor->shape());
     }
   }
 }
@@ -305,6 +328,7 @@ Status GraphInference::MergeDeclared(const Node& node, std::vector<ValueType> de
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.has_output(i)) continue;
     ValueType& type = graph_.value(node.outputs[i]).type;
+    if (IsSameFixedType(declared[i], type)) continue;
     Result<ValueType> merged = MergeTypes(type, declared[i]);
     if (merged) {
       type = std::move(*merged);

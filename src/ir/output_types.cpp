@@ -47,11 +47,8 @@ ValueType DerivedType(const Graph& graph, const Node& node, const OpFormal& outp
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const OpFormal* input = FormalAt(node.schema->inputs, i);
     if (!node.has_input(i) || !input || input->type != output.type || !input->homogeneous) continue;
-    ValueType type = graph.value(node.inputs[i]).type;
-    type.shape.reset();
-    type.denotation.clear();
-    type.dim_denotations.clear();
-    if (type.kind != Value::Kind::kNone) return type;
+    const ValueType& type = graph.value(node.inputs[i]).type;
+    if (type.kind != Value::Kind::kNone) return {type.kind, type.element_type, {}, type.held, ""};
   }
   ValueType literal = ParseTypeName(output.type);
   return literal.kind != Value::Kind::kNone ? literal : OnlyType(*node.schema, output.type);

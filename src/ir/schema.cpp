@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <tuple>
-#include <utility>
 
 #include "ir/contrib_schema.h"
 
@@ -75,13 +75,37 @@ constexpr auto kAllSchemas = [] {
   return all;
 }();
 
-// Orders schemas of one operator together, and operators of one domain together.
-struct ByOperator {
-  using Key = std::pair<std::string_view, std::string_view>;  // domain, name
-  static Key KeyOf(const OpSchema& schema) { return {schema.domain, schema.name}; }
-  bool operator()(const OpSchema& a, const Key& b) const { return KeyOf(a) < b; }
-  bool operator()(const Key& a, const OpSchema& b) const { return a < KeyOf(b); }
+constexpr uint32_t HashOf(std::string_view name) {
+  uint32_t hash = 0x811c9dc5;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x01000193;
+  return hash;
+}
+
+// The schemas of one operator in kAllSchemas; none in an empty place of a table.
+struct OperatorVersions {
+  uint16_t first = 0, count = 0;
 };
+static_assert(kSchemaCount <= UINT16_MAX);
+
+constexpr bool IsSameOperator(const OpSchema& a, const OpSchema& b) {
+  return a.name == b.name && a.domain == b.domain;
+}
+
+// At least two places for each operator.
+constexpr size_t kOperatorPlaces = std::bit_ceil(2 * kSchemaCount);
+
+// By name: an operator is in the first free place from its hash on.
+constexpr auto kOperators = [] {
+  std::array<OperatorVersions, kOperatorPlaces> places;
+  for (uint16_t first = 0, end = 0; first < kSchemaCount; first = end) {
+    end = first;
+    while (end < kSchemaCount && IsSameOperator(kAllSchemas[first], kAllSchemas[end])) ++end;
+    size_t place = HashOf(kAllSchemas[first].name) % kOperatorPlaces;
+    while (places[place].count > 0) place = (place + 1) % kOperatorPlaces;
+    places[place] = {first, static_cast<uint16_t>(end - first)};
+  }
+  return places;
+}();
 
 }  // namespace
 
@@ -110,9 +134,12 @@ const OpSchema* FindSchema(std::string_view domain, std::string_view name, int32
 std::span<const OpSchema> AllSchemas() { return kAllSchemas; }
 
 std::span<const OpSchema> SchemasOf(std::string_view domain, std::string_view name) {
-  const auto [first, last] = std::equal_range(kAllSchemas.begin(), kAllSchemas.end(),
-                                              ByOperator::Key{domain, name}, ByOperator());
-  return {first, last};
+  size_t place = HashOf(name) % kOperatorPlaces;
+  for (; kOperators[place].count > 0; place = (place + 1) % kOperatorPlaces) {
+    const OpSchema* const first = &kAllSchemas[kOperators[place].first];
+    if (first->name == name && first->domain == domain) return {first, kOperators[place].count};
+  }
+  return {};
 }
 
 int32_t NewestOpset(std::string_view domain) {

@@ -1,6 +1,7 @@
 #include "ir/type_check.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/schema.h"
 
@@ -33,12 +34,13 @@ bool IsOfOnnx(const OpSchema& schema) {
 
 bool Allows(const OpTypeConstraint& constraint, const ValueType& type) {
   const std::span<const std::string_view> others = constraint.others;
-  if (std::ranges::find(others, type.TypeName()) != others.end()) return true;
-  if (type.is_tensor()) return constraint.tensors.Contains(type.element_type);
+  if (type.is_tensor() && constraint.tensors.Contains(type.element_type)) return true;
+  if (!others.empty() && std::ranges::find(others, type.TypeName()) != others.end()) return true;
   if (type.kind == Value::Kind::kSparseTensor) {
     return constraint.sparse_tensors.Contains(type.element_type);
   }
-  return type.held->is_tensor() && constraint.sequences.Contains(type.held->element_type);
+  return type.kind == Value::Kind::kSequence && type.held->is_tensor() &&
+         constraint.sequences.Contains(type.held->element_type);
 }
 
 // Operators of ONNX Runtime that take halves, or floats, alone there take any float here.
@@ -49,19 +51,39 @@ bool AllowsAnyFloat(const OpSchema& schema, const OpTypeConstraint& constraint,
           constraint.tensors.Contains(DataType::kFloat16));
 }
 
+// Whether type.TypeName() is `name`.
+bool IsNamed(const ValueType& type, std::string_view name) {
+  constexpr std::string_view kBefore = "tensor(", kBehind = ")";
+  if (!type.is_tensor()) return type.TypeName() == name;
+  return name.starts_with(kBefore) && name.ends_with(kBehind) &&
+         name.substr(kBefore.size(), name.size() - kBefore.size() - kBehind.size()) ==
+             DataTypeName(type.element_type);
+}
+
 bool Takes(const OpSchema& schema, size_t i, const ValueType& type) {
   const OpFormal* const formal = FormalOf(schema, i);
   if (formal == nullptr) return true;
   const OpTypeConstraint* const constraint = schema.FindConstraint(formal->type);
-  if (constraint == nullptr) return formal->type == type.TypeName();
+  if (constraint == nullptr) return IsNamed(type, formal->type);
   return Allows(*constraint, type) || AllowsAnyFloat(schema, *constraint, type);
 }
 
+// `schema` and, if it is of the table of schemas, the later ones of its operator.
+std::span<const OpSchema> VersionsSince(const OpSchema& schema) {
+  const std::span<const OpSchema> all = AllSchemas();
+  const OpSchema* const end = all.data() + all.size();
+  const bool is_in_table = !std::less<>()(&schema, all.data()) && std::less<>()(&schema, end);
+  const OpSchema* last = &schema + 1;
+  while (is_in_table && last != end && last->name == schema.name && last->domain == schema.domain) {
+    ++last;
+  }
+  return {&schema, last};
+}
+
 bool TakesNowOrLater(const OpSchema& schema, size_t i, const ValueType& type) {
-  const std::span<const OpSchema> versions = SchemasOf(schema.domain, schema.name);
-  return std::any_of(versions.begin(), versions.end(), [&](const OpSchema& version) {
-    return version.since >= schema.since && Takes(version, i, type);
-  });
+  if (Takes(schema, i, type)) return true;
+  return std::ranges::any_of(VersionsSince(schema),
+                             [&](const OpSchema& version) { return Takes(version, i, type); });
 }
 
 // "tensor(float), tensor(double)"
@@ -89,9 +111,7 @@ std::string TypesOf(const OpSchema& schema, const OpFormal& formal) {
 
 // Whether inputs `i` and `k` must be of one type in this version and in all later ones.
 bool ShareConstraint(const OpSchema& schema, size_t i, size_t k) {
-  const std::span<const OpSchema> versions = SchemasOf(schema.domain, schema.name);
-  return std::all_of(versions.begin(), versions.end(), [&](const OpSchema& version) {
-    if (version.since < schema.since) return true;
+  return std::ranges::all_of(VersionsSince(schema), [&](const OpSchema& version) {
     const OpFormal *const a = FormalOf(version, i), *const b = FormalOf(version, k);
     return a != nullptr && b != nullptr && a->type == b->type;
   });
@@ -111,6 +131,13 @@ size_t FirstOfConstraint(const Graph& graph, const Node& node, size_t i) {
   return i;
 }
 
+// Whether two known types have one name.
+bool IsSameBesidesShape(const ValueType& a, const ValueType& b) {
+  if (a.kind != b.kind) return false;
+  return a.kind == Value::Kind::kSequence ? IsSameBesidesShape(*a.held, *b.held)
+                                          : a.element_type == b.element_type;
+}
+
 }  // namespace
 
 Status CheckTypes(const Graph& graph, const Node& node) {
@@ -125,7 +152,7 @@ Status CheckTypes(const Graph& graph, const Node& node) {
     }
     const size_t first = FirstOfConstraint(graph, node, i);
     const ValueType& other = graph.value(node.inputs[first]).type;
-    if (other.TypeName() != type.TypeName()) {
+    if (!IsSameBesidesShape(other, type)) {
       return InvalidGraph("input {}: expected {} as input {}, got {}", i, other.TypeName(), first,
                           type.TypeName());
     }

@@ -1,6 +1,7 @@
 #include "ops/registry.h"
 
-#include <algorithm>
+#include <bit>
+#include <functional>
 #include <vector>
 
 namespace tenon {
@@ -11,24 +12,55 @@ namespace tenon {
 
 namespace {
 
-bool Before(const OpRow* a, const OpRow* b) {
-  if (a->name != b->name) return a->name < b->name;
-  if (a->options.domain != b->options.domain) return a->options.domain < b->options.domain;
-  return a->options.since < b->options.since;
-}
+// The rows of all families by operator: a hash table of lists. Made at the first use, in some ten
+// microseconds.
+class RowTable {
+ public:
+  struct Entry {
+    const OpRow* row;
+    Entry* later;  // of the same operator, with the same or a greater since; null at the end
+  };
 
-// Sorted by name, domain, since. Built at the first use, in some ten microseconds.
-const std::vector<const OpRow*>& SortedRows() {
-  static const auto* const sorted = [] {
-    auto* rows = new std::vector<const OpRow*>();
+  RowTable() {
+    size_t count = 0;
+    for (const std::span<const OpRow> family : OpFamilies()) count += family.size();
+    entries_.reserve(count);
+    places_.resize(std::bit_ceil(2 * count));
     for (const std::span<const OpRow> family : OpFamilies()) {
-      for (const OpRow& row : family) rows->push_back(&row);
+      for (const OpRow& row : family) Add(row);
     }
-    std::sort(rows->begin(), rows->end(), Before);
-    return rows;
-  }();
-  return *sorted;
-}
+  }
+
+  // The operator's entry with the least since; null if it has none.
+  const Entry* Find(std::string_view domain, std::string_view op_type) const {
+    return places_[PlaceOf(domain, op_type)];
+  }
+
+ private:
+  // Where the operator is, or would be.
+  size_t PlaceOf(std::string_view domain, std::string_view op_type) const {
+    const size_t mask = places_.size() - 1;
+    size_t place = std::hash<std::string_view>()(op_type) & mask;
+    while (places_[place] && !IsOf(*places_[place]->row, domain, op_type)) {
+      place = (place + 1) & mask;
+    }
+    return place;
+  }
+
+  static bool IsOf(const OpRow& row, std::string_view domain, std::string_view op_type) {
+    return row.name == op_type && row.options.domain == domain;
+  }
+
+  void Add(const OpRow& row) {
+    Entry** link = &places_[PlaceOf(row.options.domain, row.name)];
+    while (*link && (*link)->row->options.since <= row.options.since) link = &(*link)->later;
+    entries_.push_back({&row, *link});
+    *link = &entries_.back();
+  }
+
+  std::vector<Entry> entries_;  // never reallocated
+  std::vector<Entry*> places_;  // a power of two
+};
 
 // The element type that decides which row an operator has.
 DataType PrimaryType(const Graph& graph, const Node& node, size_t typed_input) {
@@ -60,20 +92,16 @@ std::span<const std::span<const OpRow>> OpFamilies() {
 
 const OpRow* FindOpRow(std::string_view domain, std::string_view op_type, int32_t opset,
                        DataType type) {
-  OpRow key;
-  key.name = op_type;
-  key.options.domain = domain;
-  key.options.since = 0;
-  const auto& rows = SortedRows();
+  static const auto* const table = new RowTable();
   const OpRow* best = nullptr;
-  for (auto row = std::lower_bound(rows.begin(), rows.end(), &key, Before);
-       row != rows.end() && (*row)->name == op_type && (*row)->options.domain == domain; ++row) {
-    if ((*row)->options.since > opset) break;
+  for (const RowTable::Entry* entry = table->Find(domain, op_type); entry; entry = entry->later) {
+    const OpRow* const row = entry->row;
+    if (row->options.since > opset) break;
     // A later row replaces all earlier ones; rows of one version may split the types among them.
-    const bool same_version = best && best->options.since == (*row)->options.since;
-    const bool takes_type = type == DataType::kUndefined || (*row)->options.types.Contains(type);
+    const bool same_version = best && best->options.since == row->options.since;
+    const bool takes_type = type == DataType::kUndefined || row->options.types.Contains(type);
     if (takes_type) {
-      best = *row;
+      best = row;
     } else if (!same_version) {
       best = nullptr;
     }

@@ -13,7 +13,10 @@ Status FoldInto(Graph& graph, Node& node, std::span<const float> factors) {
   const std::string& output = graph.value(node.outputs[0]).name;
   const ValueId constant =
       graph.AddInitializer(graph.UnusedName(output + "/weights"), std::move(scaled));
+  const ValueId before = node.inputs[1];
   graph.SetInput(node.id, 1, constant);
+  // The next scaled weights find memory that has been written before.
+  if (graph.IsUnused(before)) graph.RemoveInitializer(before);
   return OkStatus();
 }
 

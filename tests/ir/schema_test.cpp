@@ -92,6 +92,21 @@ TEST(SchemaTest, FindsTheVersionThatAnOpsetMeans) {
   }
 }
 
+TEST(SchemaTest, FindsAllVersionsOfEveryOperator) {
+  const auto all = AllSchemas();
+  for (size_t i = 0, end = 0; i < all.size(); i = end) {
+    const auto is_other = [&](const OpSchema& schema) {
+      return schema.domain != all[i].domain || schema.name != all[i].name;
+    };
+    end = static_cast<size_t>(std::ranges::find_if(all.subspan(i), is_other) - all.begin());
+    const auto found = SchemasOf(all[i].domain, all[i].name);
+    EXPECT_EQ(found.data(), &all[i]) << all[i].name;
+    EXPECT_EQ(found.size(), end - i) << all[i].name;
+  }
+  EXPECT_TRUE(SchemasOf("", "NoOperator").empty());
+  EXPECT_TRUE(SchemasOf("no.domain", "Add").empty());
+}
+
 TEST(SchemaTest, KnowsTheNewestOpsetOfEachDomain) {
   EXPECT_EQ(NewestOpset(""), 28);
   EXPECT_EQ(NewestOpset("ai.onnx.ml"), 5);

@@ -34,6 +34,10 @@ TEST(ConstantOfShapeTest, RepeatsTheValue) {
     EXPECT_EQ(ElementsOf<T>(y), std::vector<T>(120000, three.template data<T>()[0]));
   });
   EXPECT_EQ(RunTensorOp({"ConstantOfShape", 9, {Ints({})}}).shape(), Shape());
+  const Tensor text = Tensor::Of<std::string>({1}, {std::string(40, 'a')});
+  EXPECT_EQ(ElementsOf<std::string>(RunTensorOp(
+                {"ConstantOfShape", 9, {Ints({3})}, MakeAttributes(Attr("value", text))})),
+            std::vector<std::string>(3, std::string(40, 'a')));
 }
 
 TEST(ConstantOfShapeTest, RefusesBadShapes) {
