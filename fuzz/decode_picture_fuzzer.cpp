@@ -1,0 +1,16 @@
+// Decodes any bytes as each kind of picture: the outcome has the pixels that it says, or is none.
+#include <cstdint>
+#include <span>
+
+#include "ops/image_formats.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace tenon;
+  for (const auto decode : {DecodeWithStb, DecodePnm, DecodeTiff}) {
+    const Result<std::optional<Picture>> picture = decode(std::span(data, size));
+    if (!picture || !*picture) continue;
+    const Picture& read = **picture;
+    if (static_cast<int64_t>(read.pixels.size()) != 3 * read.width * read.height) __builtin_trap();
+  }
+  return 0;
+}
