@@ -2,7 +2,7 @@
 // run_client.py prepares the package and the models.
 import assert from 'node:assert/strict';
 import {createRequire} from 'node:module';
-import {readFileSync} from 'node:fs';
+import {readdirSync, readFileSync} from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 
@@ -99,6 +99,20 @@ test('takes options', async () => {
   const x = new ort.Tensor('float32', new Float32Array([1, 2]), [2]);
   const {y} = await session.run({x}, {logSeverityLevel: 3, tag: 'a run'});
   assert.deepEqual(Array.from(y.data), [2, 4]);
+});
+
+test('PR-1: profiles', async () => {
+  const prefix = path.join(models, 'trace');
+  const session = await ort.InferenceSession.create(model('sum'), {
+    enableProfiling: true,
+    profileFilePrefix: prefix,
+  });
+  await session.run({x: new ort.Tensor('float32', new Float32Array([1]), [1])});
+  session.endProfiling();
+  const traces = readdirSync(models).filter((name) => /^trace_.*\.json$/.test(name));
+  assert.equal(traces.length, 1);
+  const events = JSON.parse(readFileSync(path.join(models, traces[0]), 'utf8'));
+  assert.ok(events.some((event) => event.cat === 'Node' && event.args.op_name === 'Add'));
 });
 
 test('runs many at once', async () => {
