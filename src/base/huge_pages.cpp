@@ -2,15 +2,52 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
 #endif
 
 namespace tenon {
 
-void PreferHugePages([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
 #if defined(__linux__)
+
+void PreferHugePages(void* begin, size_t bytes) {
   // A page that is only partly asked for stays small, so that nobody pays for memory unasked.
   madvise(begin, bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
-#endif
 }
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+void* ReserveHugePages(size_t) { return nullptr; }
+#else
+void* ReserveHugePages(size_t bytes) {
+  void* const mapped = mmap(nullptr, bytes + kHugePageBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(mapped);
+  const size_t before = -reinterpret_cast<uintptr_t>(first) % kHugePageBytes;
+  if (before > 0) munmap(first, before);
+  if (before < kHugePageBytes) munmap(first + before + bytes, kHugePageBytes - before);
+  PreferHugePages(first + before, bytes);
+  return first + before;
+}
+#endif
+
+void ReturnHugePages(void* begin, size_t bytes) { munmap(begin, bytes); }
+
+void ReleaseReserved(void* begin, size_t bytes) {
+  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const uintptr_t first = (address + page - 1) / page * page, end = (address + bytes) / page * page;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
+
+#else
+
+void PreferHugePages(void*, size_t) {}
+void* ReserveHugePages(size_t) { return nullptr; }
+void ReturnHugePages(void*, size_t) {}
+void ReleaseReserved(void*, size_t) {}
+
+#endif
 
 }  // namespace tenon

@@ -14,4 +14,12 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 // way.
 void PreferHugePages(void* begin, size_t bytes);
 
+// Addresses for `bytes`, aligned to kHugePageBytes, a multiple of it; each huge page takes memory
+// when it is first written. Null where the system cannot, and where a sanitizer should see blocks.
+void* ReserveHugePages(size_t bytes);
+// Gives back what ReserveHugePages returned.
+void ReturnHugePages(void* begin, size_t bytes);
+// Lets go of the memory of the pages that lie wholly in reserved bytes; they may be written again.
+void ReleaseReserved(void* begin, size_t bytes);
+
 }  // namespace tenon

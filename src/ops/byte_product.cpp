@@ -4,6 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/element_conversion.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -159,7 +160,8 @@ Result<const uint8_t*> ByteProduct::PackedB(const MatrixStack& b, DataType type)
         if (!bytes) return RuntimeException("out of memory for packing {}", constant.shape());
         // Sizes of packed matrices are multiples of 64, so whole floats hold them.
         const auto floats = static_cast<int64_t>(*bytes / sizeof(float));
-        TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(DataType::kFloat, Shape({floats})));
+        TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(DataType::kFloat, Shape({floats}),
+                                                               SharedLastingMemory()));
         for (size_t i = 0; i < b.count(); ++i) {
           const ByteMatrix matrix = {
               static_cast<const uint8_t*>(constant.raw()) + i * b.matrix_stride,

@@ -1,6 +1,7 @@
 #include "ops/input_projection.h"
 
 #include "base/arithmetic.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 
@@ -28,7 +29,8 @@ Result<kernels::GemmArgs> InputProjection::Product(KernelContext& context, float
   }
   TENON_ASSIGN_OR_RETURN(args.packed_b, packed_.Get([&](const Tensor& weights) -> Result<Tensor> {
     const auto floats = static_cast<int64_t>(kernels::PackedGemmBSize(n, k) / sizeof(float));
-    TENON_ASSIGN_OR_RETURN(Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats})));
+    TENON_ASSIGN_OR_RETURN(
+        Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats}), SharedLastingMemory()));
     const size_t tasks = kernels::PackGemmBTaskCount(n, k);
     context.threads().ParallelFor(tasks, 1, [&](size_t begin, size_t end) {
       for (size_t task = begin; task < end; ++task) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/arithmetic.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -150,7 +151,8 @@ Result<const float*> MatrixProduct::PackedB(KernelContext& context, const Matrix
   if (!packed_.is_kept()) return nullptr;
   return packed_.Get([&](const Tensor& constant) -> Result<Tensor> {
     const auto floats = static_cast<int64_t>(packed_stride_ * b.count());
-    TENON_ASSIGN_OR_RETURN(Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats})));
+    TENON_ASSIGN_OR_RETURN(
+        Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats}), SharedLastingMemory()));
     const size_t tasks = kernels::PackGemmBTaskCount(b.columns, b.rows);
     context.threads().ParallelFor(tasks * b.count(), 1, [&](size_t begin, size_t end) {
       for (size_t task = begin; task < end; ++task) {

@@ -12,6 +12,7 @@
 #include "ops/nchwc.h"
 #include "ops/op_row.h"
 #include "ops/weights_scale.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 
@@ -230,7 +231,8 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     TENON_ASSIGN_OR_RETURN(const Tensor weights, Scale(constant, threads));
     TENON_ASSIGN_OR_RETURN(
         Tensor packed,
-        Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(PackedSize())})));
+        Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(PackedSize())}),
+                         SharedLastingMemory()));
     const size_t blocks = kernels::ChannelBlocks(typical_shape_.out_channels);
     threads.ParallelFor(blocks, 1, [&](size_t begin, size_t end) {
       for (size_t block = begin; block < end; ++block) {

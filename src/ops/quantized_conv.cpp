@@ -7,6 +7,7 @@
 #include "ops/conv_shapes.h"
 #include "ops/general_window.h"
 #include "ops/op_row.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -215,7 +216,8 @@ class ByteConv final : public StatefulKernel<Infer> {
           const size_t bytes = kernels::PackedByteConvWeightsSize(args.shape);
           TENON_ASSIGN_OR_RETURN(
               Tensor tensor,
-              Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(bytes / 4)})));
+              Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(bytes / 4)}),
+                               SharedLastingMemory()));
           kernels::PackByteConvWeights(args.shape, static_cast<const uint8_t*>(constant.raw()),
                                        args.weights_are_signed,
                                        static_cast<std::byte*>(tensor.raw()));

@@ -4,6 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/expected_shape.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -137,8 +138,9 @@ Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first,
   packed_stride_ = kernels::PackedGemmBSize(n, k) / sizeof(float);
   const std::optional<size_t> floats = CheckedMul(packed_stride_, directions);
   if (!floats) return RuntimeException("out of memory for packing input {} {}", i, w->shape());
-  TENON_ASSIGN_OR_RETURN(
-      packed_, Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(*floats)})));
+  TENON_ASSIGN_OR_RETURN(packed_,
+                         Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(*floats)}),
+                                          SharedLastingMemory()));
   lazy_.Keep(*w, Format("recurrent, parts {} to {} of {}", first, last, parts),
              info.shared_weights());
   return OkStatus();

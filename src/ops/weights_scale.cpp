@@ -3,12 +3,15 @@
 #include <cstring>
 #include <string>
 
+#include "tensor/lasting_memory.h"
+
 namespace tenon {
 namespace {
 
 Status FoldInto(Graph& graph, Node& node, std::span<const float> factors) {
   const Tensor& weights = *graph.StoredConstantOf(node.inputs[1]);
-  TENON_ASSIGN_OR_RETURN(Tensor scaled, Tensor::Allocate(DataType::kFloat, weights.shape()));
+  TENON_ASSIGN_OR_RETURN(
+      Tensor scaled, Tensor::Allocate(DataType::kFloat, weights.shape(), SharedLastingMemory()));
   ScaleChannels(weights, factors, 0, factors.size(), scaled.data<float>());
   const std::string& output = graph.value(node.outputs[0]).name;
   const ValueId constant =

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "runtime/concrete_shapes.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -18,7 +19,7 @@ class LoneContext final : public KernelContext {
   }
 
   Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
-    TENON_ASSIGN_OR_RETURN(*outputs_[i], Tensor::Allocate(type, shape));
+    TENON_ASSIGN_OR_RETURN(*outputs_[i], Tensor::Allocate(type, shape, SharedLastingMemory()));
     return &outputs_[i]->tensor();
   }
 
@@ -62,7 +63,8 @@ Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, co
       if (i == 0 && traits.is_view) {
         outputs[0] = inputs[0].tensor().Reshaped(output.shape);
       } else {
-        TENON_ASSIGN_OR_RETURN(outputs[i], Tensor::Allocate(output.type, output.shape));
+        TENON_ASSIGN_OR_RETURN(outputs[i],
+                               Tensor::Allocate(output.type, output.shape, SharedLastingMemory()));
       }
     }
     if (traits.is_view) return outputs;

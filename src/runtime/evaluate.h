@@ -9,7 +9,7 @@
 namespace tenon {
 
 // Runs `kernel`, made for `node` of `graph`. `inputs` has one value per node input, kNone where
-// left out. Returns one value per node output, kNone where left out.
+// left out. Returns one value per node output, kNone where left out, in lasting memory.
 Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, const Kernel& kernel,
                                         std::span<const Value> inputs, ThreadPool& threads);
 

@@ -13,6 +13,7 @@
 #include "runtime/run_hooks.h"
 #include "runtime/traced_allocator.h"
 #include "tensor/arena.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -195,7 +196,7 @@ Status Session::OptimizeAndPlan() {
   std::shared_ptr<Allocator> pool = parts_.memory;
   if (!pool) {
     pool = std::make_shared<CachingArena>(
-        traced(SharedCpuAllocator(), host, MemoryEvents::kDevice, true), limit);
+        traced(SharedLastingMemory(), host, MemoryEvents::kDevice, true), limit);
   }
   const PlanParts plan_parts{
       providers_,
