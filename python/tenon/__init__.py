@@ -129,6 +129,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "capi":
+        return importlib.import_module(".capi", __name__)
     if name not in LAZY:
         raise AttributeError(f"module 'tenon' has no attribute '{name}'")
     value = getattr(importlib.import_module(LAZY[name], __name__), name)

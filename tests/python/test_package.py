@@ -36,6 +36,12 @@ def test_has_the_functions_of_onnxruntime() -> None:
         tenon.set_default_logger_severity(9)
 
 
+def test_the_modules_of_onnxruntime_are_there_without_an_import() -> None:
+    for module in ("onnxruntime", "tenon"):
+        script = f"import {module} as ort; print(ort.capi.onnxruntime_pybind11_state.Fail.__name__)"
+        assert run_python("-c", script) == "Fail\n"
+
+
 @pytest.mark.parametrize("name", ["InferenceSession", "IOBinding", "NodeArg", "RunOptions"])
 def test_classes_have_the_common_members_of_onnxruntime(name: str) -> None:
     later = {
