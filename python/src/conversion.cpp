@@ -12,19 +12,28 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-nb::object NumPy(const char* name) { return nb::module_::import_("numpy").attr(name); }
+// What NumPy calls `name`, kept in `known`. No static variable that C++ guards: importing NumPy may
+// hand the interpreter's lock to a thread that would wait for the guard with it.
+nb::handle NumPy(const char* name, PyObject*& known) {
+  if (known == nullptr) {
+    const nb::object found = nb::module_::import_("numpy").attr(name);
+    if (known == nullptr) known = nb::object(found).release().ptr();
+  }
+  return known;
+}
 
 // The conversions that are written in Python; most programs never load them.
 nb::object Arrays(const char* name) { return nb::module_::import_("tenon._arrays").attr(name); }
 
 bool IsArray(nb::handle object) {
-  static const nb::handle array_class = NumPy("ndarray").release();
+  static PyObject* known = nullptr;
+  const nb::handle array_class = NumPy("ndarray", known);
   return Py_TYPE(object.ptr()) == reinterpret_cast<PyTypeObject*>(array_class.ptr()) ||
          PyObject_IsInstance(object.ptr(), array_class.ptr()) == 1;
 }
 
 // A tensor of strings from `count` Python objects. Bytes are taken as they are, other objects as
-// str() writes them.
+// str() writes them; bytes that are no UTF-8 may stand in a str as StringsToPython puts them there.
 Value StringTensor(PyObject* const* objects, size_t count, const Shape& shape) {
   auto value = Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), shape.data(),
                                  shape.size(), ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING);
@@ -39,6 +48,13 @@ Value StringTensor(PyObject* const* objects, size_t count, const Shape& shape) {
     } else {
       kept = nb::str(nb::handle(object));
       text = PyUnicode_AsUTF8AndSize(kept.ptr(), &size);
+      if (text == nullptr) {
+        PyErr_Clear();
+        kept = nb::steal(PyUnicode_AsEncodedString(kept.ptr(), "utf-8", "surrogateescape"));
+        if (!kept) throw nb::python_error();
+        text = PyBytes_AsString(kept.ptr());
+        size = PyBytes_Size(kept.ptr());
+      }
     }
     if (text == nullptr) throw nb::python_error();
     char* out = nullptr;
@@ -235,7 +251,8 @@ Value ToValue(nb::handle object, const TypeDescription& expected) {
 }
 
 nb::object ArrayOf(nb::handle object, const Value& value) {
-  static const nb::handle as_array = NumPy("asarray").release();
+  static PyObject* known = nullptr;
+  const nb::handle as_array = NumPy("asarray", known);
   const TensorView view = ViewTensor(value.get());
   if (view.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
     return StringsToPython(value.get(), view);

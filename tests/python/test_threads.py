@@ -1,6 +1,9 @@
 """Runs from several threads, and the interpreter's lock."""
 
 import concurrent.futures
+import pathlib
+import subprocess
+import sys
 import threading
 import time
 
@@ -20,6 +23,34 @@ def test_one_session_runs_in_many_threads() -> None:
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, range(400)))
+
+
+FIRST_RUNS = """
+import sys, threading
+import tenon
+
+assert "numpy" not in sys.modules
+session = tenon.InferenceSession(sys.argv[1])
+start = threading.Barrier(4)
+outputs = []
+
+def run():
+    start.wait()
+    outputs.extend(session.run(None, {"x": [[1.0, 2.0, 3.0]]}))
+
+threads = [threading.Thread(target=run) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(outputs) == 4
+"""
+
+
+def test_the_first_runs_of_threads_import_numpy_at_once(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(graphs.double())
+    subprocess.run([sys.executable, "-c", FIRST_RUNS, str(path)], check=True, timeout=60)
 
 
 def test_other_threads_run_while_a_model_does() -> None:

@@ -117,6 +117,16 @@ def test_takes_strings_of_all_kinds(feed: object) -> None:
     expect_same(y, np.array(["a", "ß"], object))
 
 
+def test_strings_that_are_no_utf8_come_back() -> None:
+    session = tenon.InferenceSession(graphs.identity(TensorProto.STRING))
+    (y,) = session.run(None, {"x": np.array([b"a", b"\xff\xc3"], object)})
+    (z,) = session.run(None, {"x": y})
+    expect_same(z, y)
+    assert [text.encode("utf-8", "surrogateescape") for text in z] == [b"a", b"\xff\xc3"]
+    with pytest.raises(UnicodeEncodeError):
+        session.run(None, {"x": ["a", "\ud800"]})
+
+
 def test_outputs_are_writable_and_outlive_the_session() -> None:
     session = tenon.InferenceSession(graphs.double())
     (y,) = session.run(None, {"x": X})
