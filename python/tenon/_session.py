@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
-    Provider = str | tuple[str, Mapping[str, Any]]
+Provider = str | tuple[str, Mapping[str, Any]]
 
 CPU_PROVIDER = "CPUExecutionProvider"
 # Requested with an accelerator that may fail, the provider that goes with it is kept.

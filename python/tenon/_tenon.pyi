@@ -265,7 +265,8 @@ class NodeArg:
     def shape(self) -> list[int | str | None]: ...
 
 class OrtValue:
-    _ortvalue: OrtValue
+    @property
+    def _ortvalue(self) -> OrtValue: ...
     def __init__(
         self, ortvalue: OrtValue, numpy_obj: np.ndarray | None = None, session: Any = None
     ) -> None: ...

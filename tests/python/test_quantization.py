@@ -244,6 +244,42 @@ def test_takes_configurations(tmp_path: pathlib.Path) -> None:
         ours.quantize_static(source, path, empty)
 
 
+def test_calibration_is_saved_as_onnxruntime_saves_it(tmp_path: pathlib.Path) -> None:
+    lows, highs = np.array([-1, 2], np.float32), np.array([1, 3.5], np.float32)
+    ranges = {"x": (lows, highs), "y": (np.float32(-0.25), np.float32(3))}
+    for number, (writer, reader) in enumerate([(ours, theirs), (theirs, ours), (ours, ours)]):
+        data = writer.TensorsData(writer.CalibrationMethod.MinMax, ranges)
+        path = tmp_path / f"{number}.json"
+        writer.save_tensors_data(data, path)
+        read = reader.load_tensors_data(path)
+        assert read.calibration_method == reader.CalibrationMethod.MinMax
+        for name, expected in ranges.items():
+            for one, other in zip(read[name].range_value, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+                assert one.dtype == np.float32
+    texts = [(tmp_path / f"{number}.json").read_text() for number in (0, 1)]
+    assert texts[0] == texts[1]
+    (tmp_path / "other.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"other\.json holds no calibration data"):
+        ours.load_tensors_data(tmp_path / "other.json")
+
+
+def test_prepares_models_on_a_command_line(tmp_path: pathlib.Path) -> None:
+    source, path = tmp_path / "model.onnx", tmp_path / "prepared.onnx"
+    onnx.save(MODELS["convolutions"], source)
+    command = [sys.executable, "-m", "tenon.quantization.preprocess", "--input", source]
+    command += ["--output", path, "--skip_symbolic_shape", "True"]
+    subprocess.run(command, check=True)
+    made = {name for one in onnx.load(path).graph.node for name in one.output}
+    assert made <= {value.name for value in onnx.load(path).graph.value_info} | {"y"}
+    feed = Reader(MODELS["convolutions"]).get_next()
+    np.testing.assert_allclose(run(path, feed), run(MODELS["convolutions"], feed), rtol=1e-5)
+    done = subprocess.run(
+        [*command, "--skip_onnx_shape", "perhaps"], capture_output=True, text=True, check=False
+    )
+    assert "expected true or false, got 'perhaps'" in done.stderr
+
+
 def test_prepares_models(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "prepared.onnx"
     ours.quant_pre_process(MODELS["convolutions"], path)

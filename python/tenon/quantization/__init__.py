@@ -10,6 +10,8 @@ from .calibrate import (
     TensorData,
     TensorsData,
     create_calibrator,
+    load_tensors_data,
+    save_tensors_data,
 )
 from .quant_utils import QuantFormat, QuantizationMode, QuantType
 from .quantize import (
@@ -40,8 +42,10 @@ __all__ = [
     "TensorsData",
     "create_calibrator",
     "get_qdq_config",
+    "load_tensors_data",
     "quant_pre_process",
     "quantize",
     "quantize_dynamic",
     "quantize_static",
+    "save_tensors_data",
 ]

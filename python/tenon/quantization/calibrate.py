@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import abc
 import enum
+import json
 import os
+import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +17,7 @@ from onnx import TensorProto
 from .._session import InferenceSession
 from .._tenon import GraphOptimizationLevel, SessionOptions
 
-FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16)
+FLOATS: tuple[int, ...] = (TensorProto.FLOAT, TensorProto.FLOAT16)
 
 
 class CalibrationMethod(enum.Enum):
@@ -58,6 +60,10 @@ class TensorData:
         self.lowest = np.asarray(lowest)
         self.highest = np.asarray(highest)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The range by name, as save_tensors_data writes it."""
+        return {"lowest": self.lowest, "highest": self.highest, "CLS": "TensorData"}
+
     @property
     def range_value(self) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest."""
@@ -73,6 +79,53 @@ class TensorsData(dict[str, TensorData]):
             (name, one if isinstance(one, TensorData) else TensorData(*one))
             for name, one in data.items()
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ranges and their method, as save_tensors_data writes them."""
+        return {
+            "CLS": "TensorsData",
+            "data": dict(self),
+            "calibration_method": self.calibration_method,
+        }
+
+
+def save_tensors_data(
+    tensors_data: TensorsData, path: str | os.PathLike[str], *, smooth_quant: bool = False
+) -> None:
+    """Writes ranges to a file of JSON, which onnxruntime reads, too."""
+
+    def encode(value: Any) -> Any:
+        if isinstance(value, TensorData):
+            return value.to_dict()
+        if isinstance(value, CalibrationMethod):
+            return {"CLS": "CalibrationMethod", "value": str(value)}
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            return value.item()
+        if isinstance(value, np.ndarray):
+            return {"data": value.tolist(), "dtype": str(value.dtype), "CLS": "numpy.array"}
+        raise TypeError(f"cannot write a {type(value).__name__}")
+
+    content = {**tensors_data.to_dict(), "smooth_quant": smooth_quant}
+    pathlib.Path(path).write_text(json.dumps(content, default=encode), encoding="utf-8")
+
+
+def load_tensors_data(path: str | os.PathLike[str]) -> TensorsData:
+    """The ranges of a file that save_tensors_data wrote, here or in onnxruntime."""
+
+    def decode(value: Any) -> np.ndarray:
+        if isinstance(value, dict):
+            return np.array(value["data"], dtype=value["dtype"])
+        return np.array(value, np.float32)
+
+    content = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or content.get("CLS") != "TensorsData":
+        raise ValueError(f"{os.fspath(path)} holds no calibration data")
+    method = content["calibration_method"]["value"].rpartition(".")[2]
+    ranges = {
+        name: TensorData(decode(one["lowest"]), decode(one["highest"]))
+        for name, one in content["data"].items()
+    }
+    return TensorsData(CalibrationMethod[method], ranges)
 
 
 class CalibraterBase(abc.ABC):
@@ -96,7 +149,9 @@ class CalibraterBase(abc.ABC):
         self._names = self._values_to_watch()
         self._session: InferenceSession | None = None
 
-    def set_execution_providers(self, execution_providers: Sequence[str]) -> None:
+    def set_execution_providers(
+        self, execution_providers: Sequence[str] = ("CPUExecutionProvider",)
+    ) -> None:
         """Where the model runs."""
         self.execution_providers = list(execution_providers)
         self._session = None

@@ -1,0 +1,45 @@
+"""Prepares a model for quantization.
+
+On a command line: python -m tenon.quantization.preprocess --input IN --output OUT
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .shape_inference import quant_pre_process
+
+
+def is_true(text: str) -> bool:
+    """What a step is told by a word."""
+    words = {"true": True, "1": True, "false": False, "0": False}
+    if text.lower() not in words:
+        raise argparse.ArgumentTypeError(f"expected true or false, got '{text}'")
+    return words[text.lower()]
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--input", required=True, help="the model")
+    parser.add_argument("--output", required=True, help="where the result goes")
+    for step in ("optimization", "onnx_shape", "symbolic_shape"):
+        parser.add_argument(
+            f"--skip_{step}", type=is_true, default=False, help="true: leave it out"
+        )
+    parser.add_argument("--auto_merge", action="store_true", help="go on where shapes contradict")
+    parser.add_argument("--int_max", type=int, default=2**31 - 1, help="accepted")
+    parser.add_argument("--guess_output_rank", action="store_true", help="accepted")
+    parser.add_argument("--verbose", type=int, default=0, help="accepted")
+    parser.add_argument("--save_as_external_data", action="store_true", help="weights beside it")
+    parser.add_argument("--all_tensors_to_one_file", action="store_true", help="all in one file")
+    parser.add_argument("--external_data_location", help="that file, beside the result")
+    parser.add_argument(
+        "--external_data_size_threshold", type=int, default=1024, help="smaller ones stay"
+    )
+    arguments = vars(parser.parse_args())
+    quant_pre_process(arguments.pop("input"), arguments.pop("output"), **arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The package's types: the stubs are what is built, and the examples are strictly typed."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What nanobind makes other than Python would, though it is used alike: classes and functions of
+# types of its own, initializers that take anything until they look at it, constants that mark
+# enumerations. And before Python 3.12 the buffer protocol has no method, though type checkers know
+# it by one.
+OF_NANOBIND = re.compile(
+    r" (is inconsistent, metaclass differs"
+    r"|is a disjoint base at runtime, but isn't marked with @disjoint_base in the stub"
+    r"|is not a function"
+    r"|is inconsistent, stub is a staticmethod but runtime is not"
+    r"|is inconsistent, stub does not have \*args parameter \"args\""
+    r"|is inconsistent, stub does not have \*\*kwargs parameter \"kwargs\")$"
+    r"|\.__nb_enum__ is not present in stub$"
+    r"|tenon\._tenon\.OrtValue\.__buffer__ is not present at runtime$"
+)
+
+
+def mypy(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_stubs_are_what_is_built() -> None:
+    done = mypy("mypy.stubtest", "--concise", "--mypy-config-file", "mypy.ini", "tenon")
+    assert "tenon._tenon.OrtValue" in done.stdout, done.stdout + done.stderr  # it has looked
+    problems = [line for line in done.stdout.splitlines() if not OF_NANOBIND.search(line)]
+    assert problems == []
+
+
+def test_examples_are_strictly_typed() -> None:
+    programs = sorted(str(path) for path in (ROOT / "examples").rglob("*.py"))
+    assert programs
+    done = mypy("mypy", "--strict", "--follow-imports=silent", *programs)
+    assert done.returncode == 0, done.stdout + done.stderr
