@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ir/passes.h"
+#include "ir/permutation.h"
 #include "ir/rewrite.h"
 #include "ir/scalar.h"
 
@@ -119,39 +120,21 @@ ValueId ReshapeX(Replacement& r) {
 
 // --- Transposes ---
 
-// The permutation of a transpose of rank `rank`, by default the reversal; empty if it is none.
-std::vector<int64_t> Permutation(const Node& transpose, size_t rank) {
-  std::vector<int64_t> permutation = transpose.GetInts("perm");
-  if (permutation.empty()) {
-    for (size_t i = rank; i > 0; --i) permutation.push_back(static_cast<int64_t>(i) - 1);
-  }
-  if (permutation.size() != rank) return {};
-  std::vector<bool> seen(rank, false);
-  for (const int64_t axis : permutation) {
-    if (axis < 0 || axis >= static_cast<int64_t>(rank) || seen[static_cast<size_t>(axis)])
-      return {};
-    seen[static_cast<size_t>(axis)] = true;
-  }
-  return permutation;
-}
-
 bool KeepsOrder(const Match& match) {
   const SymbolicShape* shape = match.shape("x");
   if (shape == nullptr) return false;
-  const std::vector<int64_t> permutation = Permutation(match.node("transpose"), shape->rank());
-  return permutation.size() == shape->rank() &&
-         std::is_sorted(permutation.begin(), permutation.end());
+  const Permutation permutation = PermutationOf(match.node("transpose"), shape->rank());
+  return permutation.size() == shape->rank() && IsIdentity(permutation);
 }
 
 ValueId MergeTransposes(Replacement& r) {
   const SymbolicShape* shape = r.shape("x");
   if (shape == nullptr) return ValueId::kNone;
-  const std::vector<int64_t> inner = Permutation(r.node("inner"), shape->rank());
-  const std::vector<int64_t> outer = Permutation(r.node("transpose"), shape->rank());
+  const Permutation inner = PermutationOf(r.node("inner"), shape->rank());
+  const Permutation outer = PermutationOf(r.node("transpose"), shape->rank());
   if (inner.size() != shape->rank() || outer.size() != shape->rank()) return ValueId::kNone;
-  std::vector<int64_t> merged;
-  for (const int64_t axis : outer) merged.push_back(inner[static_cast<size_t>(axis)]);
-  if (std::is_sorted(merged.begin(), merged.end())) return r["x"];
+  Permutation merged = Composed(inner, outer);
+  if (IsIdentity(merged)) return r["x"];
   std::vector<Attribute> attributes;
   attributes.emplace_back("perm", std::move(merged));
   return r.Op("Transpose", {r["x"]}, std::move(attributes));

@@ -1,31 +1,18 @@
 #include "ops/channels_last.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "ir/channels_last.h"
 #include "ir/rewrite.h"
 
 namespace tenon {
 namespace {
 
 constexpr const char* kMicrosoft = "com.microsoft";
-constexpr const char* kInternalNhwc = "com.ms.internal.nhwc";
-
-// [0, rank - 1, 1, ...]: channels last to channels first; or the way back.
-std::vector<int64_t> Permutation(size_t rank, bool to_first) {
-  std::vector<int64_t> axes(rank);
-  std::iota(axes.begin(), axes.end(), 0);
-  if (to_first) {
-    std::rotate(axes.begin() + 1, axes.end() - 1, axes.end());
-  } else {
-    std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
-  }
-  return axes;
-}
 
 ValueId Turned(Replacement& r, ValueId value, size_t rank, bool to_first) {
   std::vector<Attribute> attributes;
-  attributes.emplace_back("perm", Permutation(rank, to_first));
+  attributes.emplace_back("perm", to_first ? ToChannelsFirst(rank) : ToChannelsLast(rank));
   return r.Op("Transpose", {value}, std::move(attributes));
 }
 
@@ -59,20 +46,18 @@ Rule QLinearConvRule(bool channels_last) {
           }};
 }
 
-// A node of `op_type` in `domain` as `target_type` in `target_domain`.
-Rule LowerRule(const char* op_type, const char* domain, const char* target_type,
-               const char* target_domain) {
+// com.microsoft's `op_type` as `target_type` in `target_domain`.
+Rule LowerRule(const char* op_type, const char* target_type, const char* target_domain) {
   // The residual of a fused convolution lies as the output does.
   constexpr size_t kResidual = 3;
   return {.name = "channels last",
-          .pattern = Op(op_type, {Any("x")}).In(domain).WithMoreInputs().As("node"),
+          .pattern = Op(op_type, {Any("x")}).In(kMicrosoft).WithMoreInputs().As("node"),
           .when = HasRank,
           .replace = [=](Replacement& r) {
             const size_t rank = r.shape("x")->rank();
             std::vector<ValueId> inputs = r.node("node").inputs;
             inputs[0] = Turned(r, inputs[0], rank, true);
-            const bool is_fused = std::string_view(target_type) == "FusedConv";
-            if (is_fused && inputs.size() > kResidual && inputs[kResidual] != ValueId::kNone) {
+            if (inputs.size() > kResidual && inputs[kResidual] != ValueId::kNone) {
               inputs[kResidual] = Turned(r, inputs[kResidual], rank, true);
             }
             const ValueId y =
@@ -83,17 +68,23 @@ Rule LowerRule(const char* op_type, const char* domain, const char* target_type,
 
 RuleSet MakeRules() {
   std::vector<Rule> rules;
-  rules.push_back(LowerRule("NhwcConv", kMicrosoft, "Conv", ""));
-  rules.push_back(LowerRule("NhwcFusedConv", kMicrosoft, "FusedConv", kMicrosoft));
+  rules.push_back(LowerRule("NhwcConv", "Conv", ""));
+  rules.push_back(LowerRule("NhwcFusedConv", "FusedConv", kMicrosoft));
   rules.push_back(QLinearConvRule(false));
   rules.push_back(QLinearConvRule(true));
-  for (const char* op_type :
-       {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "DepthToSpace",
-        "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample", "InstanceNormalization",
-        "LRN", "LpPool", "MaxPool", "QLinearConv", "SpaceToDepth"}) {
-    rules.push_back(LowerRule(op_type, kInternalNhwc, op_type, ""));
-  }
   return RuleSet(std::move(rules));
+}
+
+size_t LowerInternalDomain(Graph& graph) {
+  ChannelLayout layout(graph, {});
+  size_t lowered = 0;
+  for (size_t i = 0, count = graph.node_capacity(); i < count; ++i) {
+    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node || node->provider >= 0 || !MayPutChannelsFirst(graph, *node)) continue;
+    layout.PutChannelsFirst(node->id);
+    ++lowered;
+  }
+  return lowered;
 }
 
 }  // namespace
@@ -101,7 +92,7 @@ RuleSet MakeRules() {
 size_t LowerChannelsLast(Graph& graph) {
   static const auto* const rules = new RuleSet(MakeRules());
   constexpr int32_t kNobody = -1;
-  size_t lowered = ApplyRules(graph, *rules, {.provider = kNobody});
+  size_t lowered = ApplyRules(graph, *rules, {.provider = kNobody}) + LowerInternalDomain(graph);
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;

@@ -1,7 +1,9 @@
 #include "plugin/provider.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -236,6 +238,32 @@ Result<std::vector<Claim>> PluginProvider::GetCapability(const Graph& graph) {
   TENON_ASSIGN_OR_RETURN(const ResourceBudget budget, ResourceBudget::Of(client_, table_, config_));
   budget.Limit(graph, info.claims, logger_);
   return std::move(info.claims);
+}
+
+Result<bool> PluginProvider::PrefersChannelsLast() {
+  if (table_.GetPreferredDataLayout == nullptr) return false;
+  OrtEpDataLayout layout = OrtEpDataLayout_Default;
+  TENON_RETURN_IF_ERROR(FailureOf("GetPreferredDataLayout", Call([&] {
+                                    return table_.GetPreferredDataLayout(client_, &layout);
+                                  })));
+  // A number that the type may not have.
+  const auto number = std::bit_cast<std::underlying_type_t<OrtEpDataLayout>>(layout);
+  if (number == OrtEpDataLayout_NCHW || number == OrtEpDataLayout_NHWC) {
+    return number == OrtEpDataLayout_NHWC;
+  }
+  return Fail("{} prefers data layout {}; expected 0 (NCHW) or 1 (NHWC)", name_, number);
+}
+
+Result<bool> PluginProvider::WantsChannelsLast(const Node& node) {
+  int answer = -1;
+  if (table_.ShouldConvertDataLayoutForOp != nullptr) {
+    TENON_RETURN_IF_ERROR(FailureOf("ShouldConvertDataLayoutForOp", Call([&] {
+                                      return table_.ShouldConvertDataLayoutForOp(
+                                          client_, node.domain.c_str(), node.op_type.c_str(),
+                                          OrtEpDataLayout_NHWC, &answer);
+                                    })));
+  }
+  return answer != 0;
 }
 
 Status PluginProvider::Compile(const Graph& graph, std::vector<FusedNode> nodes) {

@@ -31,6 +31,8 @@ class PluginProvider final : public capi::DeviceProvider {
   const capi::EpSource& source() const override { return *factory_; }
 
   Result<std::vector<Claim>> GetCapability(const Graph& graph) override;
+  Result<bool> PrefersChannelsLast() override;
+  Result<bool> WantsChannelsLast(const Node& node) override;
   Status Compile(const Graph& graph, std::vector<FusedNode> nodes) override;
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override;
   bool SupportsConcurrentRuns() const override;

@@ -6,6 +6,7 @@
 #include "ir/node_error.h"
 #include "ir/operator_names.h"
 #include "ir/schema.h"
+#include "runtime/preferred_layout.h"
 
 namespace tenon {
 namespace {
@@ -81,7 +82,8 @@ Status Partitioner::Assign(Graph& graph) {
 
 Status Partitioner::AssignTo(size_t index, Graph& graph) {
   ExecutionProvider& provider = *providers_[index];
-  Result<std::vector<Claim>> claims = provider.GetCapability(graph);
+  Result<std::vector<Claim>> claims;
+  TENON_RETURN_IF_ERROR(ClaimInPreferredLayout(provider, graph, claims));
   Result<std::vector<FusedNode>> fused =
       claims ? Fuse(index, graph, *claims) : Failure(std::move(claims.error()));
   if (!fused) {

@@ -21,9 +21,10 @@ class Partitioner {
               const Logger& logger, FailedNode* failed = nullptr, FusedNodes* fused = nullptr);
 
   // Asks the providers, each in turn, what they want of the nodes that nobody owns yet, in `graph`
-  // and its subgraphs, and fuses what they want fused. A provider that fails, or wants a group that
-  // cannot be fused, gets nothing of that graph; an error in the log says why.
-  // Error: what a provider reports of the nodes that it compiles.
+  // and its subgraphs, puts images into the layout that they prefer, and fuses what they want
+  // fused. A provider that fails, or wants a group that cannot be fused, gets nothing of that
+  // graph; an error in the log says why. Errors: what a provider reports of the nodes that it
+  // compiles, or of its layout.
   Status Assign(Graph& graph);
 
  private:

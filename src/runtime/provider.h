@@ -91,6 +91,15 @@ class ExecutionProvider {
   // separately. Idempotent. An error is logged and counts as no claim.
   virtual Result<std::vector<Claim>> GetCapability(const Graph& graph) = 0;
 
+  // Whether it wants images with their channels last: nodes that it claims and that have such a
+  // form then come back to it in domain com.ms.internal.nhwc, if it does not exempt them. An error
+  // fails the session.
+  virtual Result<bool> PrefersChannelsLast() { return false; }
+  virtual Result<bool> WantsChannelsLast(const Node& node) {
+    (void)node;
+    return true;
+  }
+
   // Takes the groups of one graph that it claimed, as nodes of `graph` that it owns now, named
   // <provider>_<model>_<number>. CreateKernel will be called for each. An error fails the session.
   virtual Status Compile(const Graph& graph, std::vector<FusedNode> nodes) {

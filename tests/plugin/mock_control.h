@@ -78,6 +78,18 @@ struct MockControl {
   } capture;
   std::atomic<int> recordings = 0;  // of runs, or of new addresses of a compiled node
 
+  // The layout of images that it prefers, and what it then does.
+  struct Layout {
+    bool is_on = false;
+    unsigned preferred = 1;                  // OrtEpDataLayout
+    std::map<std::string, int> conversions;  // what it answers for operators, else -1
+    std::set<std::string> takes;             // "Conv"; "nhwc.Conv" of the internal domain
+    int64_t most_channels = INT64_MAX;       // of an nhwc.Conv
+    bool fails_later = false;                // where a graph has such nodes
+    // The operators of each graph that it was asked about; those whose conversion it was asked for.
+    std::vector<std::string> seen, asked;
+  } layout;
+
   // Compiled models: what it writes into them, what it says of them, and what it reads again.
   MockContextNodes context_nodes = MockContextNodes::kGood;
   std::string compatibility = "mock 1", validated;
@@ -142,6 +154,7 @@ struct MockControl {
     extension_version = 1;
     extension_flags = 0;
     capture = {};
+    layout = {};
     guards_extension = makes_null_providers = false;
     on_session_end = nullptr;
     name = "MockProvider";

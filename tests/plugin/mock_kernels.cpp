@@ -241,16 +241,20 @@ OrtStatus* Square(OrtKernelContext* context) { return Multiply(context, nullptr)
 OrtStatus* RegisterKernels(OrtKernelRegistry** out) {
   CHECK_OK(ep_api->CreateKernelRegistry(out));
   const struct {
+    const char* domain;
     const char* op_type;
     int since;
     OrtKernelCreateFunc create;
-  } kernels[] = {
-      {"Mul", 7, CreateMul}, {"If", 1, CreateIf}, {"Loop", 1, CreateLoop}, {"Scan", 8, CreateScan}};
+  } kernels[] = {{"", "Mul", 7, CreateMul},
+                 {"", "If", 1, CreateIf},
+                 {"", "Loop", 1, CreateLoop},
+                 {"", "Scan", 8, CreateScan},
+                 {kInternalNhwc, "Conv", 1, CreateConv}};
   for (const auto& kernel : kernels) {
     OrtKernelDefBuilder* builder = nullptr;
     CHECK_OK(ep_api->CreateKernelDefBuilder(&builder));
     CHECK_OK(ep_api->KernelDefBuilder_SetOperatorType(builder, kernel.op_type));
-    CHECK_OK(ep_api->KernelDefBuilder_SetDomain(builder, ""));
+    CHECK_OK(ep_api->KernelDefBuilder_SetDomain(builder, kernel.domain));
     CHECK_OK(ep_api->KernelDefBuilder_SetSinceVersion(builder, kernel.since, 100));
     CHECK_OK(ep_api->KernelDefBuilder_SetExecutionProvider(builder, kName));
     if (kernel.create == CreateMul) {

@@ -4,6 +4,7 @@
 #include <onnxruntime_c_api.h>
 #include <onnxruntime_ep_c_api.h>
 
+#include <functional>
 #include <string>
 
 #include "plugin/mock_capture.h"
@@ -12,6 +13,7 @@
 namespace tenon::test {
 
 constexpr const char* kName = "MockProvider";
+constexpr const char* kInternalNhwc = "com.ms.internal.nhwc";
 
 extern MockControl control;
 extern const OrtApi* api;
@@ -58,9 +60,15 @@ extern MockRecorder* recorder;  // of the provider whose run started last
 
 // The square of the first input.
 OrtStatus* Square(OrtKernelContext* context);
+// Claims as control.layout says, and what a group that it claims does.
+OrtStatus* ClaimByLayout(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
+OrtStatus* WorkOf(const OrtGraph* group, std::function<OrtStatus*(OrtKernelContext*)>& work);
+// A kernel of the internal domain's Conv.
+OrtStatus* ORT_API_CALL CreateConv(void* state, const OrtKernelInfo* info,
+                                   OrtKernelImpl** out) noexcept;
 // Operators of the domain mock.ops: Triple, which has a kernel, and Ghost, which must be fused.
 OrtStatus* MakeCustomOps(OrtCustomOpDomain** out);
-// Kernels of Mul, and of control flow, which the host runs.
+// Kernels of Mul and Conv, and of control flow, which the host runs.
 OrtStatus* RegisterKernels(OrtKernelRegistry** out);
 
 }  // namespace tenon::test

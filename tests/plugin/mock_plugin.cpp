@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -254,10 +255,10 @@ struct Importer : OrtExternalResourceImporterImpl, Counted {
   const OrtEpDevice* const device;
 };
 
-// --- work: y = x * x of floats, as a fused node ---
+// --- work: a fused node, by default y = x * x of floats ---
 
-struct FusedSquare : OrtNodeComputeInfo {
-  FusedSquare() : OrtNodeComputeInfo{} {
+struct FusedWork : OrtNodeComputeInfo {
+  FusedWork() : OrtNodeComputeInfo{} {
     ort_version_supported = control.api_version;
     CreateState = [](OrtNodeComputeInfo*, OrtNodeComputeContext* context,
                      void** state) -> OrtStatus* {
@@ -268,9 +269,9 @@ struct FusedSquare : OrtNodeComputeInfo {
       *state = new Counted();
       return nullptr;
     };
-    Compute = [](OrtNodeComputeInfo*, void*, OrtKernelContext* context) -> OrtStatus* {
+    Compute = [](OrtNodeComputeInfo* self, void*, OrtKernelContext* context) -> OrtStatus* {
       ENTER("Compute");
-      return Square(context);
+      return static_cast<FusedWork*>(self)->work(context);
     };
     ReleaseState = [](OrtNodeComputeInfo*, void* state) {
       control.Log("ReleaseState");
@@ -279,6 +280,7 @@ struct FusedSquare : OrtNodeComputeInfo {
     if (Lacks("CreateState")) CreateState = nullptr;
     if (Lacks("Compute")) Compute = nullptr;
   }
+  std::function<OrtStatus*(OrtKernelContext*)> work = Square;
 };
 
 // --- the provider ---
@@ -376,7 +378,10 @@ struct Provider : OrtEp, Counted {
         if (contexts.is_on) {
           CHECK_OK(MakeContextNode(contexts, graphs[i], nodes[i], &context_nodes[i]));
         }
-        infos[i] = control.returns_null_infos ? nullptr : new FusedSquare();
+        if (control.returns_null_infos) continue;
+        auto* const work = new FusedWork();
+        infos[i] = work;
+        if (control.layout.is_on) CHECK_OK(WorkOf(graphs[i], work->work));
       }
       return nullptr;
     };
@@ -385,7 +390,7 @@ struct Provider : OrtEp, Counted {
       control.Log("ReleaseNodeComputeInfos");
       for (size_t i = 0; i < count; ++i) {
         if (infos[i] == nullptr) control.Log("a null among the infos");
-        delete static_cast<FusedSquare*>(infos[i]);
+        delete static_cast<FusedWork*>(infos[i]);
       }
     };
     OnRunStart = [](OrtEp* self, const OrtRunOptions* run) noexcept -> OrtStatus* {
@@ -402,6 +407,7 @@ struct Provider : OrtEp, Counted {
       return nullptr;
     };
     AddCapture();
+    if (control.layout.is_on) AddLayout();
     GetKernelRegistry = [](OrtEp* self, const OrtKernelRegistry** out) noexcept -> OrtStatus* {
       *out = static_cast<Provider*>(self)->kernels;
       return nullptr;
@@ -465,6 +471,23 @@ struct Provider : OrtEp, Counted {
     };
   }
 
+  void AddLayout() {
+    GetPreferredDataLayout = [](OrtEp*, OrtEpDataLayout* layout) noexcept -> OrtStatus* {
+      ENTER("GetPreferredDataLayout");
+      std::memcpy(layout, &control.layout.preferred, sizeof(*layout));
+      return nullptr;
+    };
+    ShouldConvertDataLayoutForOp = [](OrtEp*, const char* domain, const char* op_type,
+                                      OrtEpDataLayout target, int* answer) noexcept -> OrtStatus* {
+      ENTER("ShouldConvertDataLayoutForOp");
+      if (target != OrtEpDataLayout_NHWC) return api->CreateStatus(ORT_EP_FAIL, "another layout");
+      control.layout.asked.push_back(std::string(domain) + ":" + op_type);
+      const auto found = control.layout.conversions.find(op_type);
+      *answer = found == control.layout.conversions.end() ? -1 : found->second;
+      return nullptr;
+    };
+  }
+
   void AddCapture() {
     IsGraphCaptureEnabled = [](const OrtEp*) noexcept { return control.capture.is_enabled; };
     GetGraphCaptureNodeAssignmentPolicy = [](const OrtEp*) noexcept {
@@ -494,6 +517,7 @@ struct Provider : OrtEp, Counted {
   static OrtStatus* ORT_API_CALL Claim(OrtEp*, const OrtGraph* graph,
                                        OrtEpGraphSupportInfo* support) noexcept {
     ENTER("GetCapability");
+    if (control.layout.is_on) return ClaimByLayout(graph, support);
     size_t count = 0;
     CHECK_OK(api->Graph_GetNumNodes(graph, &count));
     std::vector<const OrtNode*> nodes(count), wanted;
