@@ -27,7 +27,8 @@ constexpr int kMostCalls = 64;
   X(SessionOptions)                                                                               \
   X(RunOptions)                                                                                   \
   X(Session)                                                                                      \
-  X(Value) X(MemoryInfo) X(TypeInfo) X(IoBinding) X(TensorTypeAndShapeInfo) X(MapTypeInfo)        \
+  X(Value)                                                                                        \
+  X(MemoryInfo) X(TypeInfo) X(IoBinding) X(TensorTypeAndShapeInfo) X(MapTypeInfo)                 \
       X(SequenceTypeInfo) X(OptionalTypeInfo) X(Allocator) X(ModelMetadata) X(ThreadingOptions)   \
           X(ArenaCfg) X(PrepackedWeightsContainer) X(KeyValuePairs) X(EpDevice) X(HardwareDevice) \
               X(SyncStream) X(ExternalInitializerInfo) X(EpAssignedSubgraph) X(EpAssignedNode)    \

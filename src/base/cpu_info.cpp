@@ -16,13 +16,21 @@
 namespace tenon {
 namespace {
 
+constexpr size_t kSmallFile = 64 * 1024;
+
 // The start of a small file of /proc or /sys, or "" if it cannot be read.
-std::string ReadSmallFile(const std::string& path) {
-  constexpr size_t kLimit = 64 * 1024;
+std::string ReadSmallFile(const std::string& path, size_t limit = kSmallFile) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
-  if (!file) return "";
-  std::string text(kLimit, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  std::string text;
+  if (!file) return text;
+  char part[1024];
+  // Without a buffer of its own: the system makes no more of the text than is asked for.
+  std::setvbuf(file.get(), nullptr, _IONBF, 0);
+  while (text.size() < limit) {
+    const size_t count = std::fread(part, 1, sizeof(part), file.get());
+    if (count == 0) break;
+    text.append(part, count);
+  }
   return text;
 }
 
@@ -57,8 +65,9 @@ std::optional<double> QuotaV2(const std::string& folder) {
 
 // Version 1: one file for each number; a quota of -1 means no limit.
 std::optional<double> QuotaV1(const std::string& folder) {
-  return Ratio(ParseInteger(ReadSmallFile(folder + "/cpu.cfs_quota_us")),
-               ParseInteger(ReadSmallFile(folder + "/cpu.cfs_period_us")));
+  const auto quota = ParseInteger(ReadSmallFile(folder + "/cpu.cfs_quota_us"));
+  if (!quota || *quota <= 0) return std::nullopt;
+  return Ratio(quota, ParseInteger(ReadSmallFile(folder + "/cpu.cfs_period_us")));
 }
 
 void Tighten(std::optional<double>& limit, std::optional<double> candidate) {
@@ -149,6 +158,7 @@ std::optional<double> CgroupCpuQuota(std::string_view proc_self_cgroup,
       TightenAlong(limit, cgroup_root, path, &QuotaV2);
     } else if (HasController(controllers, "cpu")) {
       TightenAlong(limit, cgroup_root + "/cpu", path, &QuotaV1);
+      if (controllers == "cpu") continue;
       TightenAlong(limit, cgroup_root + "/" + std::string(controllers), path, &QuotaV1);
     }
   }
@@ -164,7 +174,8 @@ int UsableCpuCount() {
 }
 
 std::string CpuModelName() {
-  return std::string(ProcField(ReadSmallFile("/proc/cpuinfo"), "model name"));
+  // The first processor speaks for all of them.
+  return std::string(ProcField(ReadSmallFile("/proc/cpuinfo", 2048), "model name"));
 }
 
 CacheSizes CpuCacheSizes() {
