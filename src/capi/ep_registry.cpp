@@ -7,10 +7,18 @@ namespace tenon::capi {
 EpRegistry::EpRegistry() { ListDevices(); }
 
 void EpRegistry::ListDevices() {
-  devices_.assign(1, &CpuEpDevice());
+  DeviceList now = {&CpuEpDevice()};
   for (const RegisteredLibrary& library : libraries_) {
-    for (const auto& device : library.devices) devices_.push_back(device.get());
+    for (const auto& device : library.devices) now.push_back(device.get());
   }
+  // Lists with devices that are gone are nobody's any more.
+  std::erase_if(lists_, [&](const DeviceList& list) {
+    return std::any_of(list.begin(), list.end(), [&](const OrtEpDevice* device) {
+      return std::find(now.begin(), now.end(), device) == now.end();
+    });
+  });
+  const auto known = std::find(lists_.begin(), lists_.end(), now);
+  devices_ = known != lists_.end() ? &*known : &lists_.emplace_back(std::move(now));
 }
 
 Status EpRegistry::CheckFree(std::string_view name) const {
@@ -85,25 +93,25 @@ std::string EpRegistry::LastName() const {
 
 std::pair<const OrtEpDevice* const*, size_t> EpRegistry::Devices() const {
   const MutexLock lock(mutex_);
-  return {devices_.data(), devices_.size()};
+  return {devices_->data(), devices_->size()};
 }
 
 Status EpRegistry::CheckDevice(const OrtEpDevice* device) const {
   const MutexLock lock(mutex_);
-  if (std::find(devices_.begin(), devices_.end(), device) != devices_.end()) return OkStatus();
+  if (std::find(devices_->begin(), devices_->end(), device) != devices_->end()) return OkStatus();
   return InvalidArgument("the device is none of the environment's");
 }
 
 bool EpRegistry::HasDevice(const OrtEpDevice* device, const EpSource* source) const {
   const MutexLock lock(mutex_);
-  return std::find(devices_.begin(), devices_.end(), device) != devices_.end() &&
+  return std::find(devices_->begin(), devices_->end(), device) != devices_->end() &&
          device->source.get() == source;
 }
 
 Result<std::shared_ptr<EpSource>> EpRegistry::FindSource(std::string_view ep_name) const {
   const MutexLock lock(mutex_);
   std::vector<std::string> names;
-  for (const OrtEpDevice* const device : devices_) {
+  for (const OrtEpDevice* const device : *devices_) {
     if (device->source != nullptr && device->ep_name == ep_name) return device->source;
     if (names.empty() || names.back() != device->ep_name) names.push_back(device->ep_name);
   }

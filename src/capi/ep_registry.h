@@ -1,6 +1,7 @@
 // The libraries with execution providers that an environment has, and all the devices.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,7 +52,7 @@ class EpRegistry {
   std::string LastName() const;
 
   // All devices, the built-in ones first, then in the order of registration. The array is valid
-  // until a library is added or taken.
+  // until the registry goes, or a library that has one of them is taken.
   std::pair<const OrtEpDevice* const*, size_t> Devices() const;
   // Error: kInvalidArgument if the device is none of these.
   Status CheckDevice(const OrtEpDevice* device) const;
@@ -67,7 +68,9 @@ class EpRegistry {
 
   mutable Mutex mutex_;
   std::vector<RegisteredLibrary> libraries_;
-  std::vector<const OrtEpDevice*> devices_;
+  using DeviceList = std::vector<const OrtEpDevice*>;
+  std::list<DeviceList> lists_;          // what clients may have
+  const DeviceList* devices_ = nullptr;  // the one that holds now
 };
 
 }  // namespace tenon::capi

@@ -52,6 +52,21 @@ class CaptureTest : public MockTest {
   }
 };
 
+// A graph without nodes can be captured, too.
+TEST_F(CaptureTest, AGraphWithoutNodesIsReplayed) {
+  const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
+  const std::string model = ModelBuilder().Input("x", type).Output("x", type).Bytes();
+  Ort::Session session = Open(model, OptionsForMock());
+  const char* const name = "x";
+  for (const float value : {1.0f, 2.0f, 3.0f}) {
+    std::vector<float> x = {value};
+    const Ort::Value feed = TensorOver(x, {1});
+    const auto outputs = session.Run(WithGraph("0"), &name, &feed, 1, &name, 1);
+    EXPECT_THAT(ElementsOf<float>(outputs[0]), ElementsAre(value));
+  }
+  EXPECT_EQ(Mock().Count("ReplayGraph"), 2);
+}
+
 // PL-19: what is captured is replayed, without the hooks of a run; other ids are other graphs, and
 // -1 is neither captured nor replayed.
 TEST_F(CaptureTest, ACapturedRunIsReplayed) {

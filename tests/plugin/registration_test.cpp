@@ -37,6 +37,25 @@ TEST_F(RegistrationTest, DevicesAppearAndDisappear) {
 }
 
 // PE-13: the same file under two names.
+// PE-17: an array of devices is the environment's: what comes later does not take it away.
+TEST_F(RegistrationTest, ListsOfDevicesStayValid) {
+  ASSERT_EQ(Register(), "");
+  const OrtEpDevice* const* before = nullptr;
+  size_t count = 0;
+  ASSERT_EQ(Outcome(Api().GetEpDevices(Env(), &before, &count)), "");
+  const std::vector<const OrtEpDevice*> devices(before, before + count);
+  for (const std::string name : {"second", "third", "fourth"}) {
+    ASSERT_EQ(Register(MOCK_PLUGIN, name.c_str()), "");
+    EXPECT_EQ(std::vector<const OrtEpDevice*>(before, before + count), devices) << name;
+    EXPECT_EQ(Api().EpDevice_EpName(before[count - 1]), std::string(kMock));
+  }
+  for (const char* const name : {"third", "second", "fourth"}) ASSERT_EQ(Unregister(name), "");
+  EXPECT_EQ(std::vector<const OrtEpDevice*>(before, before + count), devices);
+  const OrtEpDevice* const* after = nullptr;
+  ASSERT_EQ(Outcome(Api().GetEpDevices(Env(), &after, &count)), "");
+  EXPECT_EQ(after, before) << "the same devices are the same array";
+}
+
 TEST_F(RegistrationTest, OneFileServesTwoNames) {
   ASSERT_EQ(Register(), "");
   ASSERT_EQ(Register(MOCK_PLUGIN, "again"), "");
