@@ -1,6 +1,7 @@
 #include "trace.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace opencl {
 namespace {
@@ -16,18 +17,29 @@ cl_ulong TimeOf(cl_event event, cl_profiling_info what) {
   return time;
 }
 
-OrtStatus* AddRecords(const std::vector<Record>& records, std::chrono::nanoseconds start,
+// The host's events that are open on this thread, the innermost one last.
+std::vector<uint64_t>& OpenEvents() {
+  thread_local std::vector<uint64_t> open;
+  return open;
+}
+
+OrtStatus* AddRecords(const Trace::Records& records, std::chrono::nanoseconds start,
                       OrtProfilingEventsContainer* container) {
   using std::chrono::duration_cast;
   using std::chrono::microseconds;
-  const char* const keys[] = {"provider"};
-  const char* const values[] = {kProviderName};
-  for (const Record& record : records) {
+  const char* const keys[] = {"provider", "parent", "correlation"};
+  for (const Record& record : records.all) {
+    const auto cause = records.causes.find(record.cause);
+    const bool has_cause = cause != records.causes.end() && !cause->second.empty();
+    const std::string id = std::to_string(record.cause);
+    const char* const values[] = {kProviderName, has_cause ? cause->second.c_str() : "",
+                                  id.c_str()};
     OrtProfilingEvent* event = nullptr;
-    RETURN_IF_ORT_ERROR(ep->CreateProfilingEvent(
-        OrtProfilingEventCategory_KERNEL, -1, -1, record.name.c_str(),
-        duration_cast<microseconds>(record.start - start).count(),
-        duration_cast<microseconds>(record.duration).count(), keys, values, 1, &event));
+    RETURN_IF_ORT_ERROR(
+        ep->CreateProfilingEvent(OrtProfilingEventCategory_KERNEL, -1, -1, record.name.c_str(),
+                                 duration_cast<microseconds>(record.start - start).count(),
+                                 duration_cast<microseconds>(record.duration).count(), keys, values,
+                                 has_cause ? 3 : 1, &event));
     OrtStatus* status = ep->ProfilingEventsContainer_AddEvents(container, &event, 1);
     ep->ReleaseProfilingEvent(event);
     RETURN_IF_ORT_ERROR(status);
@@ -73,7 +85,9 @@ Status Trace::Start() {
 
 void Trace::Add(std::string name, cl_event event) {
   const std::lock_guard lock(mutex_);
-  pending_.push_back({std::move(name), event});
+  const uint64_t cause = OpenEvents().empty() ? 0 : OpenEvents().back();
+  if (cause != 0) records_.causes.try_emplace(cause);
+  pending_.push_back({std::move(name), event, cause});
   if (pending_.size() >= kMaxPending) ReadTimes();
 }
 
@@ -87,22 +101,34 @@ void Trace::ReadTimes() {
     if (Cl().clWaitForEvents(1, &pending.event) == CL_SUCCESS) {
       const auto start = static_cast<int64_t>(TimeOf(pending.event, CL_PROFILING_COMMAND_START));
       const auto end = static_cast<int64_t>(TimeOf(pending.event, CL_PROFILING_COMMAND_END));
-      records_.push_back({pending.name, std::chrono::nanoseconds(start) + device_to_host_,
-                          std::chrono::nanoseconds(std::max<int64_t>(end - start, 0))});
+      records_.all.push_back({pending.name, std::chrono::nanoseconds(start) + device_to_host_,
+                              std::chrono::nanoseconds(std::max<int64_t>(end - start, 0)),
+                              pending.cause});
     }
     Cl().clReleaseEvent(pending.event);
   }
   pending_.clear();
 }
 
-std::vector<Record> Trace::Stop(std::chrono::nanoseconds start) {
+void Trace::StartEvent(uint64_t id) { OpenEvents().push_back(id); }
+
+void Trace::StopEvent(uint64_t id, const char* name) {
+  std::vector<uint64_t>& open = OpenEvents();
+  const auto opened = std::find(open.rbegin(), open.rend(), id);
+  if (opened != open.rend()) open.erase(std::prev(opened.base()), open.end());
+  const std::lock_guard lock(mutex_);
+  const auto cause = records_.causes.find(id);
+  if (cause != records_.causes.end()) cause->second = name;
+}
+
+Trace::Records Trace::Stop(std::chrono::nanoseconds start) {
   const std::lock_guard lock(mutex_);
   ReadTimes();
-  std::vector<Record> wanted;
-  for (const Record& record : records_) {
-    if (record.start >= start) wanted.push_back(record);
+  Records wanted = {{}, records_.causes};
+  for (const Record& record : records_.all) {
+    if (record.start >= start) wanted.all.push_back(record);
   }
-  if (--profilers_ == 0) records_.clear();
+  if (--profilers_ == 0) records_ = {};
   return wanted;
 }
 
@@ -119,6 +145,21 @@ Profiler::Profiler(Trace& provider_trace) : OrtEpProfilerImpl{}, trace(provider_
       me->start = Now() - std::chrono::nanoseconds(offset_ns);
       RETURN_IF_ORT_ERROR(ToOrt(me->trace.Start()));
       me->is_started = true;
+      return nullptr;
+    });
+  };
+  StartEvent = [](OrtEpProfilerImpl*, uint64_t id) noexcept -> OrtStatus* {
+    return Guarded([&]() -> OrtStatus* {
+      Trace::StartEvent(id);
+      return nullptr;
+    });
+  };
+  StopEvent = [](OrtEpProfilerImpl* self, uint64_t id,
+                 const OrtProfilingEvent* event) noexcept -> OrtStatus* {
+    return Guarded([&]() -> OrtStatus* {
+      const char* name = nullptr;
+      RETURN_IF_ORT_ERROR(ep->ProfilingEvent_GetName(event, &name));
+      static_cast<Profiler*>(self)->trace.StopEvent(id, name);
       return nullptr;
     });
   };

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@ struct Record {
   std::string name;
   std::chrono::nanoseconds start;
   std::chrono::nanoseconds duration;
+  uint64_t cause = 0;  // the id of the host's event that it was launched in; 0: in none
 };
 
 // The events of one provider while any profiler is on. Thread-safe.
@@ -31,13 +34,22 @@ class Trace {
   void Add(std::string name, cl_event event);
   // Waits for the recorded work and reads its times.
   void Flush();
-  // What began at or after `start`; recording ends with the last profiler.
-  std::vector<Record> Stop(std::chrono::nanoseconds start);
+  // An event of the host begins or has ended on the calling thread: work is launched in it.
+  static void StartEvent(uint64_t id);
+  void StopEvent(uint64_t id, const char* name);
+  // What began at or after `start`, and the names of what caused it; recording ends with the last
+  // profiler.
+  struct Records {
+    std::vector<Record> all;
+    std::map<uint64_t, std::string> causes;
+  };
+  Records Stop(std::chrono::nanoseconds start);
 
  private:
   struct Pending {
     std::string name;
     cl_event event;
+    uint64_t cause;
   };
   void ReadTimes();
 
@@ -46,7 +58,7 @@ class Trace {
   int profilers_ = 0;
   std::chrono::nanoseconds device_to_host_{0};
   std::vector<Pending> pending_;
-  std::vector<Record> records_;
+  Records records_;
 };
 
 // The profiler of a session or of a run.
