@@ -183,7 +183,7 @@ TEST_F(FallbackTest, CallsBackOnce) {
   EXPECT_THAT(calls.z, ElementsAre(11, 0, 0, 14, 6, 0));
 }
 
-// FB-40
+// FB-40, PR-51
 TEST_F(FallbackTest, ReportsOfARun) {
   Ort::Session session = Open(AddReluModel(), Options());
   Ort::RunOptions options;

@@ -79,7 +79,7 @@ TEST(ProfilingTest, ThePathIsOfTheCallersAllocator) {
       << "profiling is off";
 }
 
-// Enabling may be taken back before the session is made.
+// PR-1: enabling may be taken back before the session is made.
 TEST(ProfilingTest, DisablingLeavesNoFile) {
   const tenon::TemporaryFolder folder;
   Ort::SessionOptions options;

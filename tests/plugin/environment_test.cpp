@@ -89,6 +89,25 @@ class EnvironmentTest : public testing::Test {
   OrtEnv* env_ = nullptr;
 };
 
+// PL-51: what takes the place of a missing extension can be turned off, and its failure is logged.
+TEST_F(EnvironmentTest, ATeardownMayGoWithoutSync) {
+  for (const bool syncs : {true, false}) {
+    Mock().Reset();
+    Logged().clear();
+    Mock().extension = MockControl::Extension::kNone;
+    Mock().fails = {"Sync"};
+    Make("tenon.teardown_sync", syncs ? "1" : "0");
+    ASSERT_EQ(Register("mock"), "");
+    OrtSession* const session = OpenSession();
+    EXPECT_EQ(Mock().Count("Sync"), 0);
+    Api().ReleaseSession(session);
+    EXPECT_EQ(Mock().Count("Sync"), syncs ? 1 : 0);
+    EXPECT_EQ(Mock().Count("ReleaseEp"), 1);
+    EXPECT_EQ(Logged().find("Sync was told to fail") != std::string::npos, syncs) << Logged();
+    Release();
+  }
+}
+
 // PE-24
 TEST_F(EnvironmentTest, ReleasingItUnregistersTheLastFirst) {
   Make();

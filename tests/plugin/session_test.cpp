@@ -304,6 +304,29 @@ TEST_F(PluginSessionTest, TheExtensionMayBeSet) {
   EXPECT_THAT(Try(), AllOf(StartsWith("1: "), HasSubstr("GetSupportedDevices")));
 }
 
+// PL-51: without an extension, Sync comes in place of the notification: before anything goes, once,
+// from API 25 on, and not where the environment rules it out (ATeardownMayGoWithoutSync).
+TEST_F(PluginSessionTest, SyncTakesThePlaceOfAMissingExtension) {
+  for (const uint32_t version : {24u, 25u}) {
+    ASSERT_EQ(Unregister(), "");
+    Mock().Reset();
+    Mock().extension = MockControl::Extension::kNone;
+    Mock().api_version = version;
+    ASSERT_EQ(Register(), "");
+    EXPECT_EQ(Try(), "");
+    EXPECT_EQ(Mock().Count("OnSessionEnd"), 0);
+    EXPECT_EQ(Mock().Count("Sync"), version >= 25 ? 1 : 0);
+    if (version < 25) continue;
+    EXPECT_LT(FirstCall("OnRunEnd"), FirstCall("Sync"));
+    EXPECT_LT(FirstCall("Sync"), FirstCall("ReleaseState"));
+    EXPECT_LT(FirstCall("Sync"), FirstCall("ReleaseEp"));
+    Mock().calls.clear();
+    Mock().fails = {"Sync"};
+    EXPECT_EQ(Try(), "") << "a failure changes nothing";
+    EXPECT_EQ(Mock().Count("ReleaseEp"), 1);
+  }
+}
+
 // PL-47, PL-51: what is not inside the struct, or of no version, is not read; Sync takes its place.
 TEST_F(PluginSessionTest, AnExtensionIsReadAsFarAsItGoes) {
   const struct {
