@@ -13,6 +13,7 @@
 
 struct OrtExternalResourceImporter {
   OrtExternalResourceImporterImpl* impl;
+  std::string provider;
   std::shared_ptr<tenon::capi::EpSource> source;
   std::shared_ptr<void> hold;  // goes after impl
 };
@@ -51,7 +52,12 @@ Status CheckVersion(const Descriptor& descriptor) {
                          descriptor.version, ORT_API_VERSION);
 }
 
-Status Lacks(const char* slot) { return NotImplemented("the importer has no {}", slot); }
+Status Lacks(const OrtExternalResourceImporter& importer, const char* slot) {
+  return NotImplemented("the resource importer of {} lacks {}", importer.provider, slot);
+}
+Status GaveNothing(const OrtExternalResourceImporter& importer, const char* slot) {
+  return Fail("{} of the resource importer of {} gave nothing", slot, importer.provider);
+}
 
 // The result of body(), a call into the plugin.
 template <class Body>
@@ -67,10 +73,14 @@ Status Import(OrtExternalResourceImporter& importer, const char* what,
               const Descriptor& descriptor, Handle** out) {
   *out = nullptr;
   TENON_RETURN_IF_ERROR(CheckVersion(descriptor));
-  if (slot == nullptr) return Lacks(what);
+  if (slot == nullptr) return Lacks(importer, what);
   Handle* made = nullptr;
   TENON_RETURN_IF_ERROR(CallImporter([&] { return slot(importer.impl, &descriptor, &made); }));
-  if (made == nullptr) return Fail("{} gave nothing", what);
+  if (made == nullptr) return GaveNothing(importer, what);
+  if (made->Release == nullptr) {
+    return Fail("{} of the resource importer of {} gave a handle that lacks Release", what,
+                importer.provider);
+  }
   Imported().Add(made, importer.source->Hold(LibraryObject::kResource));
   *out = made;
   return OkStatus();
@@ -80,7 +90,6 @@ template <class Handle>
 void Release(Handle* handle) noexcept {
   if (handle == nullptr) return;
   const std::shared_ptr<void> hold = Imported().Take(handle);
-  if (handle->Release == nullptr) return;
   (void)CatchExceptions([&] {
     handle->Release(handle);
     return OkStatus();
@@ -97,7 +106,7 @@ OrtStatus* Order(
     TENON_RETURN_IF_NULL(semaphore_handle);
     TENON_RETURN_IF_NULL(stream);
     const auto function = importer->impl->*slot;
-    if (function == nullptr) return Lacks(what);
+    if (function == nullptr) return Lacks(*importer, what);
     return CallImporter([&] { return function(importer->impl, semaphore_handle, stream, value); });
   });
 }
@@ -114,6 +123,7 @@ OrtStatus* CreateExternalResourceImporterForDevice(
     auto importer = std::make_unique<OrtExternalResourceImporter>();
     TENON_ASSIGN_OR_RETURN(importer->impl, ep_device->source->MakeImporter(*ep_device));
     if (importer->impl == nullptr) return OkStatus();
+    importer->provider = ep_device->ep_name;
     importer->source = ep_device->source;
     importer->hold = ep_device->source->Hold(LibraryObject::kImporter);
     *out_importer = importer.release();
@@ -122,7 +132,7 @@ OrtStatus* CreateExternalResourceImporterForDevice(
 }
 
 void ReleaseExternalResourceImporter(OrtExternalResourceImporter* input) noexcept {
-  if (input != nullptr && input->impl->Release != nullptr) {
+  if (input != nullptr) {
     (void)CatchExceptions([&] {
       input->impl->Release(input->impl);
       return OkStatus();
@@ -172,10 +182,10 @@ OrtStatus* CreateTensorFromMemory(OrtExternalResourceImporter* importer,
     TENON_RETURN_IF_ERROR(CheckVersion(*tensor_desc));
     TENON_RETURN_IF_NULL_ARRAY(tensor_desc->shape, tensor_desc->rank);
     const auto function = importer->impl->CreateTensorFromMemory;
-    if (function == nullptr) return Lacks("CreateTensorFromMemory");
+    if (function == nullptr) return Lacks(*importer, "CreateTensorFromMemory");
     TENON_RETURN_IF_ERROR(CallImporter(
         [&] { return function(importer->impl, mem_handle, tensor_desc, out_tensor); }));
-    if (*out_tensor == nullptr) return Fail("CreateTensorFromMemory gave nothing");
+    if (*out_tensor == nullptr) return GaveNothing(*importer, "CreateTensorFromMemory");
     return OkStatus();
   });
 }

@@ -52,7 +52,7 @@ template <class Helper>
 HostKernel::ReleaseHelper Owned(Helper* helper) {
   return {helper, [](void* owned) {
             auto* const given = static_cast<Helper*>(owned);
-            if (given->Release != nullptr) given->Release(given);
+            given->Release(given);
           }};
 }
 
@@ -105,6 +105,7 @@ OrtStatus* CreateLoopKernel(const OrtKernelInfo* kernel_info, OrtLoopKernelHelpe
     TENON_RETURN_IF_NULL(helper);
     TENON_RETURN_IF_NULL(kernel_out);
     if (helper->ConcatOutput == nullptr) return InvalidArgument("the helper lacks ConcatOutput");
+    if (helper->Release == nullptr) return InvalidArgument("the helper lacks Release");
     return MakeHostKernel(kernel_info, "Loop", 1, Owned(helper), kernel_out);
   });
 }
@@ -116,6 +117,7 @@ OrtStatus* CreateScanKernel(const OrtKernelInfo* kernel_info, OrtScanKernelHelpe
     TENON_RETURN_IF_NULL(helper);
     TENON_RETURN_IF_NULL(kernel_out);
     if (helper->Transpose == nullptr) return InvalidArgument("the helper lacks Transpose");
+    if (helper->Release == nullptr) return InvalidArgument("the helper lacks Release");
     return MakeHostKernel(kernel_info, "Scan", 9, Owned(helper), kernel_out);
   });
 }

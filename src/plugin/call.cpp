@@ -24,4 +24,12 @@ OrtEpFactory Supported(const OrtEpFactory& factory) {
   return Supported(factory, kExtents);
 }
 
+Status CheckSlots(std::string_view provider, std::string_view made,
+                  std::initializer_list<Slot> slots) {
+  for (const Slot& slot : slots) {
+    if (!slot.is_there) return Fail("{}: its {} lacks {}", provider, made, slot.name);
+  }
+  return OkStatus();
+}
+
 }  // namespace tenon::plugin

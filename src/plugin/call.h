@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstring>
+#include <initializer_list>
 #include <span>
+#include <string_view>
 
 #include "base/exception_barrier.h"
 #include "capi/status.h"
@@ -35,6 +37,18 @@ Table Supported(const Table& given, std::span<const Extent> extents) {
 
 OrtEp Supported(const OrtEp& ep);
 OrtEpFactory Supported(const OrtEpFactory& factory);
+
+// A slot that a table must have.
+struct Slot {
+  const char* name;
+  bool is_there;
+};
+#define TENON_SLOT(table, slot) \
+  ::tenon::plugin::Slot { #slot, (table)->slot != nullptr }
+
+// Error: kFail naming the provider, what it made, and the first slot that is missing there.
+Status CheckSlots(std::string_view provider, std::string_view made,
+                  std::initializer_list<Slot> slots);
 
 // The result of body(), a call into a plugin that returns an OrtStatus*. Nothing that the plugin
 // throws gets past it.

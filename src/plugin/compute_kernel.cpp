@@ -24,7 +24,7 @@ class ComputeKernel final : public Kernel {
     }
   }
   ~ComputeKernel() override {
-    if (!has_state_ || compute_->ReleaseState == nullptr) return;
+    if (!has_state_) return;
     (void)CatchExceptions([&] {
       compute_->ReleaseState(compute_, state_);
       return OkStatus();
@@ -61,10 +61,10 @@ class ComputeKernel final : public Kernel {
 Result<std::unique_ptr<Kernel>> MakeComputeKernel(OrtNodeComputeInfo* compute,
                                                   const KernelInfo& info, const Logger& logger,
                                                   const StringMap& config) {
-  if (compute->CreateState == nullptr || compute->Compute == nullptr) {
-    return Fail("the compiled node lacks {}",
-                compute->Compute == nullptr ? "Compute" : "CreateState");
-  }
+  // The node is of the provider's own domain.
+  TENON_RETURN_IF_ERROR(CheckSlots(info.node().domain, "compiled node",
+                                   {TENON_SLOT(compute, CreateState), TENON_SLOT(compute, Compute),
+                                    TENON_SLOT(compute, ReleaseState)}));
   auto kernel = std::make_unique<ComputeKernel>(compute, info, logger, config);
   TENON_RETURN_IF_ERROR(kernel->CreateState());
   return kernel;

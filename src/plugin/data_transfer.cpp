@@ -13,9 +13,7 @@ class PluginDataTransfer final : public DataTransfer {
  public:
   PluginDataTransfer(OrtDataTransferImpl* impl, std::shared_ptr<void> owner)
       : impl_(impl), owner_(std::move(owner)) {}
-  ~PluginDataTransfer() override {
-    if (impl_->Release != nullptr) impl_->Release(impl_);
-  }
+  ~PluginDataTransfer() override { impl_->Release(impl_); }
 
   bool CanCopy(const MemoryInfo& from, const MemoryInfo& into) const override {
     bool can = false;
@@ -52,9 +50,15 @@ class PluginDataTransfer final : public DataTransfer {
 
 }  // namespace
 
-std::shared_ptr<DataTransfer> AdoptDataTransfer(OrtDataTransferImpl* impl,
-                                                std::shared_ptr<void> owner) {
-  return std::make_shared<PluginDataTransfer>(impl, std::move(owner));
+Result<std::shared_ptr<DataTransfer>> AdoptDataTransfer(OrtDataTransferImpl* impl,
+                                                        std::shared_ptr<void> owner,
+                                                        std::string_view provider) {
+  Status status = CheckSlots(
+      provider, "data transfer",
+      {TENON_SLOT(impl, Release), TENON_SLOT(impl, CanCopy), TENON_SLOT(impl, CopyTensors)});
+  if (status.ok()) return std::make_shared<PluginDataTransfer>(impl, std::move(owner));
+  if (impl->Release != nullptr) impl->Release(impl);
+  return Failure(std::move(status));
 }
 
 }  // namespace tenon::plugin

@@ -4,13 +4,16 @@
 #include <onnxruntime_ep_c_api.h>
 
 #include <memory>
+#include <string_view>
 
 #include "runtime/data_transfer.h"
 
 namespace tenon::plugin {
 
-// Takes the plugin's transfer over; `owner` keeps the plugin loaded.
-std::shared_ptr<DataTransfer> AdoptDataTransfer(OrtDataTransferImpl* impl,
-                                                std::shared_ptr<void> owner);
+// Takes over the transfer that `provider` made; `owner` keeps the plugin loaded. Error: kFail if it
+// lacks a slot.
+Result<std::shared_ptr<DataTransfer>> AdoptDataTransfer(OrtDataTransferImpl* impl,
+                                                        std::shared_ptr<void> owner,
+                                                        std::string_view provider);
 
 }  // namespace tenon::plugin

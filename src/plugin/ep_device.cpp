@@ -28,8 +28,11 @@ OrtStatus* CreateEpDevice(OrtEpFactory* ep_factory, const OrtHardwareDevice* har
     TENON_RETURN_IF_NULL(ep_device);
     const OrtEpFactory table = plugin::Supported(*ep_factory);
     auto device = std::make_unique<OrtEpDevice>();
-    device->ep_name = table.GetName(ep_factory);
-    device->ep_vendor = table.GetVendor(ep_factory);
+    const char* const name = table.GetName != nullptr ? table.GetName(ep_factory) : nullptr;
+    const char* const vendor = table.GetVendor != nullptr ? table.GetVendor(ep_factory) : nullptr;
+    if (name == nullptr) return InvalidArgument("the factory has no name");
+    device->ep_name = name;
+    if (vendor != nullptr) device->ep_vendor = vendor;
     device->device = hardware_device;
     if (ep_metadata != nullptr) {
       for (const auto& [key, value] : ep_metadata->entries()) device->ep_metadata.Set(key, value);
@@ -42,7 +45,8 @@ OrtStatus* CreateEpDevice(OrtEpFactory* ep_factory, const OrtHardwareDevice* har
                              device->ep_name);
     }
     if (table.ort_version_supported >= kFirstWithVersion && table.GetVersion != nullptr) {
-      const std::string version = table.GetVersion(ep_factory);
+      const char* const given = table.GetVersion(ep_factory);
+      const std::string version = given != nullptr ? given : "";
       if (!plugin::IsSemanticVersion(version)) {
         return InvalidArgument("{}: '{}' is no version as Semantic Versioning 2.0 has them",
                                device->ep_name, version);

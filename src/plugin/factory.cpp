@@ -27,10 +27,8 @@ class PluginAllocator final : public capi::ClientAllocator {
         uses_(uses),
         use_(uses, capi::LibraryObject::kAllocator) {}
   ~PluginAllocator() override {
-    const OrtEpFactory& table = factory_->table();
-    if (table.ReleaseAllocator == nullptr) return;
     (void)CatchExceptions([&] {
-      table.ReleaseAllocator(factory_->client(), client());
+      factory_->table().ReleaseAllocator(factory_->client(), client());
       return OkStatus();
     });
   }
@@ -132,15 +130,20 @@ bool EpFactory::IsOfVendor(const OrtHardwareDevice& hardware) const {
   if (table_.GetVendorId != nullptr && table_.GetVendorId(client_) == hardware.vendor_id) {
     return true;
   }
-  return table_.GetVendor != nullptr && table_.GetVendor(client_) == hardware.vendor;
+  const char* const vendor = table_.GetVendor(client_);
+  return vendor != nullptr && vendor == hardware.vendor;
 }
 
 Result<std::shared_ptr<Allocator>> EpFactory::AdoptAllocator(OrtAllocator* made,
                                                              const MemoryInfo& memory) {
   if (made == nullptr) return SharedCpuAllocator();
-  const OrtMemoryInfo* const info = made->Info != nullptr ? made->Info(made) : nullptr;
+  TENON_RETURN_IF_ERROR(CheckSlots(name_, "factory", {TENON_SLOT(&table_, ReleaseAllocator)}));
   auto allocator =
       std::make_shared<PluginAllocator>(made, memory, shared_from_this(), library_->uses());
+  TENON_RETURN_IF_ERROR(
+      CheckSlots(name_, "allocator",
+                 {TENON_SLOT(made, Alloc), TENON_SLOT(made, Free), TENON_SLOT(made, Info)}));
+  const OrtMemoryInfo* const info = made->Info(made);
   if (info == nullptr || !capi::Unwrap(info)->SameDevice(memory)) {
     return InvalidArgument("{} made an allocator of '{}' for the memory '{}'", name_,
                            info == nullptr ? "nothing" : capi::Unwrap(info)->name, memory.name);
@@ -171,11 +174,7 @@ Result<std::shared_ptr<DataTransfer>> EpFactory::MakeDataTransfer() {
   OrtDataTransferImpl* made = nullptr;
   TENON_RETURN_IF_ERROR(Call([&] { return table_.CreateDataTransfer(client_, &made); }));
   if (made == nullptr) return nullptr;
-  if (made->CanCopy == nullptr || made->CopyTensors == nullptr) {
-    AdoptDataTransfer(made, nullptr).reset();
-    return Fail("{} made a data transfer without CanCopy or CopyTensors", name_);
-  }
-  return AdoptDataTransfer(made, Hold(capi::LibraryObject::kDataTransfer));
+  return AdoptDataTransfer(made, Hold(capi::LibraryObject::kDataTransfer), name_);
 }
 
 Result<std::unique_ptr<OrtSyncStream>> EpFactory::MakeStream(const OrtEpDevice& device,
@@ -191,8 +190,7 @@ Result<std::unique_ptr<OrtSyncStream>> EpFactory::MakeStream(const OrtEpDevice& 
     return table_.CreateSyncStreamForDevice(client_, capi::Wrap<OrtMemoryDevice>(device.memory),
                                             options, &made);
   }));
-  if (made == nullptr) return Fail("{} made no stream", name_);
-  return AdoptStream(made, *device.memory, Hold(capi::LibraryObject::kStream));
+  return AdoptStream(made, *device.memory, Hold(capi::LibraryObject::kStream), name_);
 }
 
 Status EpFactory::Explain(const OrtHardwareDevice& hardware,
@@ -233,6 +231,9 @@ Result<OrtExternalResourceImporterImpl*> EpFactory::MakeImporter(const OrtEpDevi
       Call([&] { return table_.CreateExternalResourceImporterForDevice(client_, &device, &made); });
   if (status.code() == StatusCode::kNotImplemented) return nullptr;
   if (!status.ok()) return Failure(status);
+  if (made != nullptr) {
+    TENON_RETURN_IF_ERROR(CheckSlots(name_, "resource importer", {TENON_SLOT(made, Release)}));
+  }
   return made;
 }
 

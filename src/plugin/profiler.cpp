@@ -46,14 +46,15 @@ class PluginProfiler final : public ProviderProfiler {
 std::unique_ptr<ProviderProfiler> AdoptProfiler(OrtEpProfilerImpl* impl,
                                                 std::shared_ptr<void> owner,
                                                 const std::string& provider, const Logger& logger) {
-  const bool is_usable = impl->ort_version_supported >= kFirstWithProfilers &&
-                         impl->Release != nullptr && impl->StartProfiling != nullptr &&
-                         impl->EndProfiling != nullptr;
-  if (is_usable) return std::make_unique<PluginProfiler>(impl, std::move(owner));
-  TENON_LOG(logger, kWarning,
-            "the profiler of {} is not used: it is of version {} or lacks Release, StartProfiling "
-            "or EndProfiling",
-            provider, impl->ort_version_supported);
+  Status status = CheckSlots(provider, "profiler",
+                             {TENON_SLOT(impl, Release), TENON_SLOT(impl, StartProfiling),
+                              TENON_SLOT(impl, EndProfiling)});
+  if (impl->ort_version_supported < kFirstWithProfilers) {
+    status = Fail("{} made a profiler of version {}; there are profilers since {}", provider,
+                  impl->ort_version_supported, kFirstWithProfilers);
+  }
+  if (status.ok()) return std::make_unique<PluginProfiler>(impl, std::move(owner));
+  TENON_LOG(logger, kWarning, "a profiler is not used: {}", status.message());
   if (impl->Release != nullptr) impl->Release(impl);
   return nullptr;
 }

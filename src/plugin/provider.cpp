@@ -65,11 +65,11 @@ PluginProvider::~PluginProvider() {
     for (Compiled& compiled : compiled_) {
       // A Compile that failed may have left some out.
       std::erase(compiled.infos, nullptr);
-      if (table_.ReleaseNodeComputeInfos == nullptr || compiled.infos.empty()) continue;
-      table_.ReleaseNodeComputeInfos(client_, compiled.infos.data(), compiled.infos.size());
+      if (!compiled.infos.empty()) {
+        table_.ReleaseNodeComputeInfos(client_, compiled.infos.data(), compiled.infos.size());
+      }
     }
-    const OrtEpFactory& factory = factory_->table();
-    if (factory.ReleaseEp != nullptr) factory.ReleaseEp(factory_->client(), client_);
+    factory_->table().ReleaseEp(factory_->client(), client_);
     return OkStatus();
   });
 }
@@ -205,8 +205,7 @@ Result<std::unique_ptr<Stream>> PluginProvider::CreateStream() {
   } else {
     return Fail("{} is aware of streams but makes none", name_);
   }
-  if (made == nullptr) return Fail("{} made no stream", name_);
-  return AdoptStream(made, *memory_, factory_->Hold(capi::LibraryObject::kStream));
+  return AdoptStream(made, *memory_, factory_->Hold(capi::LibraryObject::kStream), name_);
 }
 
 // --- graphs ---
@@ -270,6 +269,8 @@ Status PluginProvider::Compile(const Graph& graph, std::vector<FusedNode> nodes)
   if (table_.Compile == nullptr) {
     return NotImplemented("{} cannot compile the nodes that it wants to fuse", name_);
   }
+  TENON_RETURN_IF_ERROR(
+      CheckSlots(name_, "provider", {TENON_SLOT(&table_, ReleaseNodeComputeInfos)}));
   TENON_RETURN_IF_ERROR(CheckMayCompile(nodes));
   std::vector<NodeId> ids;
   std::vector<std::unique_ptr<OrtGraph>> bodies;

@@ -42,7 +42,7 @@ class RegisteredKernel final : public Kernel {
     }
   }
   ~RegisteredKernel() override {
-    if (impl_ == nullptr || impl_->Release == nullptr) return;
+    if (impl_ == nullptr || impl_->Release == nullptr) return;  // Create failed
     (void)CatchExceptions([&] {
       impl_->Release(impl_);
       return OkStatus();
@@ -57,9 +57,8 @@ class RegisteredKernel final : public Kernel {
     if (!status.ok()) impl_ = nullptr;
     TENON_RETURN_IF_ERROR(status);
     if (impl_ == nullptr) return Fail("{} made no kernel", def_.provider);
-    if (impl_->Compute == nullptr || impl_->Release == nullptr) {
-      return Fail("{} made a kernel without Compute or Release", def_.provider);
-    }
+    TENON_RETURN_IF_ERROR(CheckSlots(def_.provider, "kernel",
+                                     {TENON_SLOT(impl_, Compute), TENON_SLOT(impl_, Release)}));
     is_hosts_ = capi::IsHostKernel(*impl_);
     return packing_.PackConstants(*impl_, info);
   }

@@ -37,8 +37,10 @@ void DropVirtual(std::vector<std::unique_ptr<OrtEpDevice>>& devices, bool are_al
 // That the slots are there without which a factory is none.
 Status CheckFactory(const OrtEpFactory& factory, const EpLibrary& library) {
   const char* missing = nullptr;
+  if (factory.ReleaseEp == nullptr) missing = "ReleaseEp";
   if (factory.CreateEp == nullptr) missing = "CreateEp";
   if (factory.GetSupportedDevices == nullptr) missing = "GetSupportedDevices";
+  if (factory.GetVendor == nullptr) missing = "GetVendor";
   if (factory.GetName == nullptr) missing = "GetName";
   if (missing != nullptr) return Fail("a factory of '{}' lacks {}", library.path(), missing);
   if (factory.GetName(&factory) != nullptr) return OkStatus();

@@ -11,9 +11,7 @@ class PluginNotification final : public Notification {
  public:
   PluginNotification(OrtSyncNotificationImpl* impl, OrtSyncStream& producer)
       : impl_(impl), producer_(producer) {}
-  ~PluginNotification() override {
-    if (impl_->Release != nullptr) impl_->Release(impl_);
-  }
+  ~PluginNotification() override { impl_->Release(impl_); }
 
   Status Activate() override {
     TENON_RETURN_IF_ERROR(Call([&] { return impl_->Activate(impl_); }));
@@ -41,33 +39,35 @@ class PluginNotification final : public Notification {
 
 class PluginStream final : public OrtSyncStream {
  public:
-  PluginStream(OrtSyncStreamImpl* impl, const MemoryInfo& device, std::shared_ptr<void> owner)
-      : impl_(impl), device_(device), owner_(std::move(owner)) {}
+  PluginStream(OrtSyncStreamImpl* impl, const MemoryInfo& device, std::shared_ptr<void> owner,
+               std::string_view provider)
+      : impl_(impl), device_(device), owner_(std::move(owner)), provider_(provider) {}
   ~PluginStream() override {
     LeaveAllocators();
-    if (impl_->Release != nullptr) impl_->Release(impl_);
+    impl_->Release(impl_);
   }
 
   const MemoryInfo& device() const override { return device_; }
   OrtSyncStreamImpl* impl() const override { return impl_; }
-  void* handle() const override {
-    return impl_->GetHandle != nullptr ? impl_->GetHandle(impl_) : nullptr;
-  }
+  void* handle() const override { return impl_->GetHandle(impl_); }
 
   Result<std::unique_ptr<Notification>> CreateNotification() override {
     OrtSyncNotificationImpl* made = nullptr;
     TENON_RETURN_IF_ERROR(Call([&] { return impl_->CreateNotification(impl_, &made); }));
-    if (made == nullptr) return Fail("the stream made no notification");
-    return std::make_unique<PluginNotification>(made, *this);
+    if (made == nullptr) return Fail("a stream of {} made no notification", provider_);
+    Status status = CheckSlots(provider_, "notification",
+                               {TENON_SLOT(made, Release), TENON_SLOT(made, Activate),
+                                TENON_SLOT(made, WaitOnDevice), TENON_SLOT(made, WaitOnHost)});
+    if (status.ok()) return std::make_unique<PluginNotification>(made, *this);
+    if (made->Release != nullptr) made->Release(made);
+    return Failure(std::move(status));
   }
 
   Status Flush() override {
-    if (impl_->Flush == nullptr) return OkStatus();
     return Call([&] { return impl_->Flush(impl_); });
   }
 
   Status OnRunEnd() override {
-    if (impl_->OnSessionRunEnd == nullptr) return OkStatus();
     return Call([&] { return impl_->OnSessionRunEnd(impl_); });
   }
 
@@ -75,13 +75,23 @@ class PluginStream final : public OrtSyncStream {
   OrtSyncStreamImpl* const impl_;
   const MemoryInfo& device_;
   const std::shared_ptr<void> owner_;
+  const std::string provider_;
 };
 
 }  // namespace
 
-std::unique_ptr<OrtSyncStream> AdoptStream(OrtSyncStreamImpl* impl, const MemoryInfo& device,
-                                           std::shared_ptr<void> owner) {
-  return std::make_unique<PluginStream>(impl, device, std::move(owner));
+Result<std::unique_ptr<OrtSyncStream>> AdoptStream(OrtSyncStreamImpl* impl,
+                                                   const MemoryInfo& device,
+                                                   std::shared_ptr<void> owner,
+                                                   std::string_view provider) {
+  if (impl == nullptr) return Fail("{} made no stream", provider);
+  Status status = CheckSlots(
+      provider, "stream",
+      {TENON_SLOT(impl, Release), TENON_SLOT(impl, GetHandle), TENON_SLOT(impl, CreateNotification),
+       TENON_SLOT(impl, Flush), TENON_SLOT(impl, OnSessionRunEnd)});
+  if (status.ok()) return std::make_unique<PluginStream>(impl, device, std::move(owner), provider);
+  if (impl->Release != nullptr) impl->Release(impl);
+  return Failure(std::move(status));
 }
 
 }  // namespace tenon::plugin

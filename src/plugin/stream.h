@@ -2,14 +2,18 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "base/status.h"
 #include "capi/sync_stream.h"
 
 namespace tenon::plugin {
 
-// Takes the plugin's stream over. `device` is interned; `owner` keeps the plugin loaded.
-std::unique_ptr<OrtSyncStream> AdoptStream(OrtSyncStreamImpl* impl, const MemoryInfo& device,
-                                           std::shared_ptr<void> owner);
+// Takes over the stream that `provider` made. `device` is interned; `owner` keeps the plugin
+// loaded. Error: kFail if it is null or lacks a slot.
+Result<std::unique_ptr<OrtSyncStream>> AdoptStream(OrtSyncStreamImpl* impl,
+                                                   const MemoryInfo& device,
+                                                   std::shared_ptr<void> owner,
+                                                   std::string_view provider);
 
 }  // namespace tenon::plugin

@@ -139,5 +139,58 @@ TEST_F(ImporterTest, SemaphoresOrderStreams) {
   Interop().ReleaseExternalResourceImporter(importer);
 }
 
+// PE-111: slots that are missing, and handles that are.
+TEST_F(ImporterTest, WhatAnImporterLacksIsNamed) {
+  Mock().imports = true;
+  const auto lacks = [](const char* slot) {
+    Mock().lacks = {std::string("OrtExternalResourceImporterImpl::") + slot};
+    return AllOf(HasSubstr(kMock), HasSubstr(std::string("lacks ") + slot));
+  };
+  OrtExternalResourceImporter* importer = nullptr;
+  const auto is_without_release = lacks("Release");
+  EXPECT_THAT(
+      Outcome(Interop().CreateExternalResourceImporterForDevice(MockDevices()[0], &importer)),
+      is_without_release);
+  std::vector<float> data = {1, 2};
+  const OrtExternalMemoryDescriptor descriptor = Over(data);
+  OrtExternalMemoryHandle* memory = nullptr;
+  bool can = true;
+  for (const char* const slot : {"CanImportMemory", "CanImportSemaphore"}) {
+    const auto unused = lacks(slot);
+    importer = Make();
+    const bool is_memory = slot == std::string("CanImportMemory");
+    EXPECT_EQ(
+        Outcome(is_memory
+                    ? Interop().CanImportMemory(
+                          importer, ORT_EXTERNAL_MEMORY_HANDLE_TYPE_VK_MEMORY_OPAQUE_FD, &can)
+                    : Interop().CanImportSemaphore(
+                          importer, ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD, &can)),
+        "");
+    EXPECT_FALSE(can) << slot;
+    Interop().ReleaseExternalResourceImporter(importer);
+  }
+  const auto has_no_import = lacks("ImportMemory");
+  importer = Make();
+  EXPECT_THAT(Outcome(Interop().ImportMemory(importer, &descriptor, &memory)), has_no_import);
+  Interop().ReleaseExternalResourceImporter(importer);
+  const auto has_no_tensors = lacks("CreateTensorFromMemory");
+  importer = Make();
+  ASSERT_EQ(Outcome(Interop().ImportMemory(importer, &descriptor, &memory)), "");
+  const int64_t shape[] = {2};
+  const OrtExternalTensorDescriptor tensor = {ORT_API_VERSION, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                                              shape, 1, 0};
+  OrtValue* value = nullptr;
+  EXPECT_THAT(Outcome(Interop().CreateTensorFromMemory(importer, memory, &tensor, &value)),
+              has_no_tensors);
+  Interop().ReleaseExternalMemoryHandle(memory);
+  for (const char* const what : {"a memory handle", "OrtExternalMemoryHandle::Release"}) {
+    Mock().lacks = {what};
+    EXPECT_THAT(Outcome(Interop().ImportMemory(importer, &descriptor, &memory)),
+                AllOf(StartsWith("1: "), HasSubstr(kMock), HasSubstr("ImportMemory")));
+    EXPECT_EQ(memory, nullptr);
+  }
+  Interop().ReleaseExternalResourceImporter(importer);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/temporary_folder.h"
 #include "plugin/mock.h"
 
 namespace tenon::test {
@@ -30,8 +31,9 @@ class MisbehaviourTest : public MockTest {
 };
 
 TEST_F(MisbehaviourTest, WithoutItsSlotsAFactoryIsNone) {
-  for (const char* const slot : {"GetName", "GetSupportedDevices", "CreateEp"}) {
-    Mock().lacks = {slot};
+  for (const char* const slot :
+       {"GetName", "GetVendor", "GetSupportedDevices", "CreateEp", "ReleaseEp"}) {
+    Mock().lacks = {std::string("OrtEpFactory::") + slot};
     EXPECT_THAT(Live(), AllOf(StartsWith("1: "), HasSubstr(MOCK_PLUGIN), HasSubstr(slot)));
   }
   Mock().lacks = {"name of the factory"};
@@ -40,23 +42,119 @@ TEST_F(MisbehaviourTest, WithoutItsSlotsAFactoryIsNone) {
   EXPECT_EQ(Live(), "");
 }
 
-TEST_F(MisbehaviourTest, OtherSlotsMayBeMissing) {
-  for (const char* const slot : {"GetVersion", "IsStreamAware", "CreateSyncStreamForDevice",
-                                 "CreateDataTransfer", "CreateAllocator", "name of the provider"}) {
-    Mock().Reset();
-    Mock().lacks = {slot};
-    const std::string error = Live();
-    // Memory that nobody can copy to, or allocate, or a stream that nobody makes, is an error.
-    if (!error.empty()) {
-      EXPECT_THAT(error, HasSubstr("Mock")) << slot;
-    }
+// What is missing, and what the error says: nothing if the host does without it.
+struct Missing {
+  const char* what;
+  const char* error;
+};
+class MissingTest : public MisbehaviourTest, public testing::WithParamInterface<Missing> {};
+
+// Every slot of every table, and objects that are null although the status is good: an error with
+// the provider and the slot, no fault, nothing left over, and a host that works afterwards.
+TEST_P(MissingTest, IsAnErrorOrNotNeeded) {
+  const auto& [what, error] = GetParam();
+  const std::string text = error;
+  if (std::string_view(what).find("ernel") != std::string_view::npos) {
+    Mock().claims = MockClaims::kKernels;
   }
+  Mock().lacks = {what};
+  const std::string outcome = Live();
+  if (text.empty()) {
+    EXPECT_EQ(outcome, "");
+  } else {
+    EXPECT_THAT(outcome, AllOf(HasSubstr("Mock"), HasSubstr(text)));
+  }
+  Mock().lacks.clear();
+  EXPECT_EQ(Live(), "");
 }
 
-TEST_F(MisbehaviourTest, ACompiledNodeThatCannotRunIsNamed) {
-  for (const char* const slot : {"CreateState", "Compute"}) {
-    Mock().lacks = {slot};
-    EXPECT_THAT(Live(), AllOf(StartsWith("1: "), HasSubstr(kMock), HasSubstr(slot)));
+INSTANTIATE_TEST_SUITE_P(
+    AllTables, MissingTest,
+    testing::ValuesIn<Missing>({
+        {"OrtEpFactory::GetVendorId", ""},
+        {"OrtEpFactory::GetVersion", "CreateEp lacks"},
+        {"OrtEpFactory::ValidateCompiledModelCompatibilityInfo", ""},
+        {"OrtEpFactory::CreateAllocator", "CreateAllocator"},
+        {"OrtEpFactory::ReleaseAllocator", "lacks ReleaseAllocator"},
+        {"OrtEpFactory::CreateDataTransfer", "no data transfer can copy"},
+        {"OrtEpFactory::IsStreamAware", ""},
+        {"OrtEpFactory::CreateSyncStreamForDevice", "CreateSyncStreamForDevice"},
+        {"OrtEpFactory::GetHardwareDeviceIncompatibilityDetails", ""},
+        {"OrtEpFactory::CreateExternalResourceImporterForDevice", ""},
+        {"OrtEpFactory::GetNumCustomOpDomains", ""},
+        {"OrtEpFactory::GetCustomOpDomains", ""},
+        {"a vendor", ""},
+        {"a version", "is no version"},
+        {"name of the provider", ""},
+        {"OrtEp::GetName", ""},
+        {"OrtEp::GetCapability", ""},
+        {"OrtEp::Compile", "cannot compile"},
+        {"OrtEp::ReleaseNodeComputeInfos", "provider lacks ReleaseNodeComputeInfos"},
+        {"OrtEp::SetDynamicOptions", ""},
+        {"OrtEp::OnRunStart", ""},
+        {"OrtEp::OnRunEnd", ""},
+        {"OrtEp::GetKernelRegistry", ""},
+        {"OrtEp::IsConcurrentRunSupported", ""},
+        {"OrtEp::Sync", ""},
+        {"OrtEp::CreateProfiler", ""},
+        {"OrtEp::GetDefaultMemoryDevice", ""},
+        {"OrtEp::OnSessionInitializationEnd", ""},
+        {"OrtEp::GetCompiledModelCompatibilityInfo", ""},
+        {"OrtAllocator::Alloc", "allocator lacks Alloc"},
+        {"OrtAllocator::Free", "allocator lacks Free"},
+        {"OrtAllocator::Info", "allocator lacks Info"},
+        {"the info of an allocator", "allocator of 'nothing'"},
+        {"OrtDataTransferImpl::Release", "data transfer lacks Release"},
+        {"OrtDataTransferImpl::CanCopy", "data transfer lacks CanCopy"},
+        {"OrtDataTransferImpl::CopyTensors", "data transfer lacks CopyTensors"},
+        {"OrtSyncStreamImpl::Release", "stream lacks Release"},
+        {"OrtSyncStreamImpl::GetHandle", "stream lacks GetHandle"},
+        {"OrtSyncStreamImpl::CreateNotification", "stream lacks CreateNotification"},
+        {"OrtSyncStreamImpl::Flush", "stream lacks Flush"},
+        {"OrtSyncStreamImpl::OnSessionRunEnd", "stream lacks OnSessionRunEnd"},
+        {"a stream", "made no stream"},
+        {"OrtSyncNotificationImpl::Release", "notification lacks Release"},
+        {"OrtSyncNotificationImpl::Activate", "notification lacks Activate"},
+        {"OrtSyncNotificationImpl::WaitOnDevice", "notification lacks WaitOnDevice"},
+        {"OrtSyncNotificationImpl::WaitOnHost", "notification lacks WaitOnHost"},
+        {"a notification", "made no notification"},
+        {"OrtNodeComputeInfo::CreateState", "compiled node lacks CreateState"},
+        {"OrtNodeComputeInfo::Compute", "compiled node lacks Compute"},
+        {"OrtNodeComputeInfo::ReleaseState", "compiled node lacks ReleaseState"},
+        {"OrtKernelImpl::Compute", "kernel lacks Compute"},
+        {"OrtKernelImpl::Release", "kernel lacks Release"},
+        {"a kernel", "made no kernel"},
+    }),
+    [](const testing::TestParamInfo<Missing>& info) {
+      std::string name = info.param.what;
+      std::erase_if(name, [](char c) { return c == ':' || c == ' '; });
+      return name;
+    });
+
+// PE-110: a profiler that is not whole is left out, with a warning.
+TEST_F(MisbehaviourTest, ProfilersThatLackASlotAreNotUsed) {
+  const TemporaryFolder folder;
+  for (const char* const slot :
+       {"Release", "StartProfiling", "EndProfiling", "StartEvent", "StopEvent"}) {
+    Mock().lacks = {std::string("OrtEpProfilerImpl::") + slot};
+    ASSERT_EQ(Register(), "");
+    LoggedMessages logged;
+    {
+      Ort::SessionOptions options = OptionsForMock();
+      logged.Watch(options);
+      options.EnableProfiling((folder.path() + "/trace").c_str());
+      Ort::Session session = Open(SquareModel(), options);
+      EXPECT_THAT(Run(session, {3}), ElementsAre(9));
+    }
+    EXPECT_EQ(Unregister(), "");
+    const bool is_needed = std::string_view(slot).find("Event") == std::string_view::npos;
+    const auto warning = AllOf(HasSubstr(kMock), HasSubstr(std::string("lacks ") + slot));
+    if (is_needed) {
+      EXPECT_THAT(logged.At(ORT_LOGGING_LEVEL_WARNING), testing::Contains(warning));
+    } else {
+      EXPECT_THAT(logged.At(ORT_LOGGING_LEVEL_WARNING),
+                  testing::Not(testing::Contains(HasSubstr("lacks"))));
+    }
   }
 }
 

@@ -71,6 +71,8 @@ struct MulKernel : OrtKernelImpl, Counted {
       return Multiply(context, static_cast<MulKernel*>(self)->factors);
     };
     Release = [](OrtKernelImpl* self) noexcept { delete static_cast<MulKernel*>(self); };
+    MAY_LACK(OrtKernelImpl, Compute);
+    MAY_LACK_RELEASE(OrtKernelImpl);
     if (control.packing == MockPacking::kNone) return;
     PrePackWeight = [](OrtKernelImpl* self, const OrtValue* tensor, int index,
                        OrtAllocator* allocator, OrtSharedPrePackedWeightCache* cache,
@@ -176,7 +178,7 @@ OrtStatus* ORT_API_CALL CreateMul(void*, const OrtKernelInfo* info, OrtKernelImp
   ENTER("CreateKernel");
   const OrtEp* ep = nullptr;
   CHECK_OK(ep_api->KernelInfo_GetEp(info, &ep));
-  *out = new MulKernel();
+  *out = Lacks("a kernel") ? nullptr : new MulKernel();
   return nullptr;
 }
 

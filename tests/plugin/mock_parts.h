@@ -26,6 +26,17 @@ OrtStatus* Enter(const char* slot);
   do {                                                        \
     if (OrtStatus* const failed = Enter(slot)) return failed; \
   } while (false)
+// Whether the test wants something to be missing.
+bool Lacks(const char* what);
+// The object has nobody to release it: it stays, and does not count.
+void Orphan(void* object);
+#define MAY_LACK(table, slot) \
+  if (Lacks(#table "::" #slot)) table::slot = nullptr
+#define MAY_LACK_RELEASE(table)    \
+  if (Lacks(#table "::Release")) { \
+    table::Release = nullptr;      \
+    Orphan(this);                  \
+  }
 #define CHECK_OK(call)                                   \
   do {                                                   \
     if (OrtStatus* const failed = (call)) return failed; \

@@ -38,11 +38,17 @@ OrtStatus* Enter(const char* slot) {
   return has(control.fails) ? api->CreateStatus(ORT_EP_FAIL, text.c_str()) : nullptr;
 }
 
+bool Lacks(const char* what) { return control.lacks.count(what) > 0; }
+
+void Orphan(void* object) {
+  static std::vector<void*> orphans;
+  orphans.push_back(object);
+  --control.live_objects;
+}
+
 namespace {
 
 constexpr uint32_t kVendor = 0xBE57;
-
-bool Lacks(const char* slot) { return control.lacks.count(slot) > 0; }
 
 // --- memory ---
 
@@ -76,7 +82,14 @@ struct Allocator : OrtAllocator, Counted {
       std::memset(block, 0xFF, malloc_usable_size(block));
       std::free(block);
     };
-    Info = [](const OrtAllocator* self) { return static_cast<const Allocator*>(self)->memory; };
+    Info = [](const OrtAllocator* self) -> const OrtMemoryInfo* {
+      return Lacks("the info of an allocator") ? nullptr
+                                               : static_cast<const Allocator*>(self)->memory;
+    };
+    MAY_LACK(OrtAllocator, Alloc);
+    MAY_LACK(OrtAllocator, Free);
+    MAY_LACK(OrtAllocator, Info);
+    if (Lacks("OrtEpFactory::ReleaseAllocator")) Orphan(this);
   }
   const OrtMemoryInfo* memory;
 };
@@ -134,6 +147,9 @@ struct Transfer : OrtDataTransferImpl, Counted {
       }
       return nullptr;
     };
+    MAY_LACK(OrtDataTransferImpl, CanCopy);
+    MAY_LACK(OrtDataTransferImpl, CopyTensors);
+    MAY_LACK_RELEASE(OrtDataTransferImpl);
   }
 };
 
@@ -153,6 +169,10 @@ struct Mark : OrtSyncNotificationImpl, Counted {
       ENTER("WaitOnHost");
       return nullptr;
     };
+    MAY_LACK(OrtSyncNotificationImpl, Activate);
+    MAY_LACK(OrtSyncNotificationImpl, WaitOnDevice);
+    MAY_LACK(OrtSyncNotificationImpl, WaitOnHost);
+    MAY_LACK_RELEASE(OrtSyncNotificationImpl);
   }
 };
 
@@ -164,7 +184,7 @@ struct Stream : OrtSyncStreamImpl, Counted {
     CreateNotification = [](OrtSyncStreamImpl*,
                             OrtSyncNotificationImpl** out) noexcept -> OrtStatus* {
       ENTER("CreateNotification");
-      *out = new Mark();
+      *out = Lacks("a notification") ? nullptr : new Mark();
       return nullptr;
     };
     Flush = [](OrtSyncStreamImpl*) noexcept -> OrtStatus* {
@@ -175,6 +195,11 @@ struct Stream : OrtSyncStreamImpl, Counted {
       ENTER("OnSessionRunEnd");
       return nullptr;
     };
+    MAY_LACK(OrtSyncStreamImpl, GetHandle);
+    MAY_LACK(OrtSyncStreamImpl, CreateNotification);
+    MAY_LACK(OrtSyncStreamImpl, Flush);
+    MAY_LACK(OrtSyncStreamImpl, OnSessionRunEnd);
+    MAY_LACK_RELEASE(OrtSyncStreamImpl);
   }
 };
 
@@ -202,7 +227,15 @@ struct Importer : OrtExternalResourceImporterImpl, Counted {
         control.Log("ReleaseMemoryHandle");
         delete static_cast<ImportedMemory*>(handle);
       };
+      if (Lacks("OrtExternalMemoryHandle::Release")) {
+        made->Release = nullptr;
+        Orphan(made);
+      }
       *out = made;
+      if (Lacks("a memory handle")) {
+        delete made;
+        *out = nullptr;
+      }
       return nullptr;
     };
     CreateTensorFromMemory =
@@ -251,6 +284,14 @@ struct Importer : OrtExternalResourceImporterImpl, Counted {
       control.Log("ReleaseImporter");
       delete static_cast<Importer*>(self);
     };
+    MAY_LACK(OrtExternalResourceImporterImpl, CanImportMemory);
+    MAY_LACK(OrtExternalResourceImporterImpl, ImportMemory);
+    MAY_LACK(OrtExternalResourceImporterImpl, CreateTensorFromMemory);
+    MAY_LACK(OrtExternalResourceImporterImpl, CanImportSemaphore);
+    MAY_LACK(OrtExternalResourceImporterImpl, ImportSemaphore);
+    MAY_LACK(OrtExternalResourceImporterImpl, WaitSemaphore);
+    MAY_LACK(OrtExternalResourceImporterImpl, SignalSemaphore);
+    MAY_LACK_RELEASE(OrtExternalResourceImporterImpl);
   }
   const OrtEpDevice* const device;
 };
@@ -277,8 +318,9 @@ struct FusedWork : OrtNodeComputeInfo {
       control.Log("ReleaseState");
       delete static_cast<Counted*>(state);
     };
-    if (Lacks("CreateState")) CreateState = nullptr;
-    if (Lacks("Compute")) Compute = nullptr;
+    MAY_LACK(OrtNodeComputeInfo, CreateState);
+    MAY_LACK(OrtNodeComputeInfo, Compute);
+    MAY_LACK(OrtNodeComputeInfo, ReleaseState);
   }
   std::function<OrtStatus*(OrtKernelContext*)> work = Square;
 };
@@ -330,6 +372,11 @@ struct Profiler : OrtEpProfilerImpl, Counted {
       }
       return nullptr;
     };
+    MAY_LACK(OrtEpProfilerImpl, StartProfiling);
+    MAY_LACK(OrtEpProfilerImpl, StartEvent);
+    MAY_LACK(OrtEpProfilerImpl, StopEvent);
+    MAY_LACK(OrtEpProfilerImpl, EndProfiling);
+    MAY_LACK_RELEASE(OrtEpProfilerImpl);
   }
   std::mutex mutex;
   std::string parent;  // the event of the node that ran last
@@ -469,6 +516,24 @@ struct Provider : OrtEp, Counted {
       }
       return nullptr;
     };
+    DropSlots();
+  }
+
+  void DropSlots() {
+    MAY_LACK(OrtEp, GetName);
+    MAY_LACK(OrtEp, GetCapability);
+    MAY_LACK(OrtEp, Compile);
+    MAY_LACK(OrtEp, ReleaseNodeComputeInfos);
+    MAY_LACK(OrtEp, SetDynamicOptions);
+    MAY_LACK(OrtEp, OnRunStart);
+    MAY_LACK(OrtEp, OnRunEnd);
+    MAY_LACK(OrtEp, GetKernelRegistry);
+    MAY_LACK(OrtEp, IsConcurrentRunSupported);
+    MAY_LACK(OrtEp, Sync);
+    MAY_LACK(OrtEp, CreateProfiler);
+    MAY_LACK(OrtEp, GetDefaultMemoryDevice);
+    MAY_LACK(OrtEp, OnSessionInitializationEnd);
+    MAY_LACK(OrtEp, GetCompiledModelCompatibilityInfo);
   }
 
   void AddLayout() {
@@ -583,9 +648,11 @@ struct Factory : OrtEpFactory {
     GetName = [](const OrtEpFactory*) noexcept {
       return Lacks("name of the factory") ? nullptr : kName;
     };
-    GetVendor = [](const OrtEpFactory*) noexcept { return "Mock"; };
+    GetVendor = [](const OrtEpFactory*) noexcept { return Lacks("a vendor") ? nullptr : "Mock"; };
     GetVendorId = [](const OrtEpFactory*) noexcept { return kVendor; };
-    GetVersion = [](const OrtEpFactory*) noexcept { return control.version.c_str(); };
+    GetVersion = [](const OrtEpFactory*) noexcept {
+      return Lacks("a version") ? nullptr : control.version.c_str();
+    };
     GetSupportedDevices = &Factory::Pair;
     CreateEp = [](OrtEpFactory* self, const OrtHardwareDevice* const* hardware,
                   const OrtKeyValuePairs* const* metadata, size_t count,
@@ -680,7 +747,7 @@ struct Factory : OrtEpFactory {
     CreateSyncStreamForDevice = [](OrtEpFactory*, const OrtMemoryDevice*, const OrtKeyValuePairs*,
                                    OrtSyncStreamImpl** out) noexcept -> OrtStatus* {
       ENTER("CreateSyncStreamForDevice");
-      *out = new Stream();
+      *out = Lacks("a stream") ? nullptr : new Stream();
       return nullptr;
     };
     if (!control.factory_makes_streams) OrtEpFactory::CreateSyncStreamForDevice = nullptr;
@@ -705,14 +772,23 @@ struct Factory : OrtEpFactory {
   }
 
   void DropSlots() {
-    if (Lacks("GetName")) GetName = nullptr;
-    if (Lacks("GetSupportedDevices")) GetSupportedDevices = nullptr;
-    if (Lacks("CreateEp")) CreateEp = nullptr;
-    if (Lacks("CreateAllocator")) CreateAllocator = nullptr;
-    if (Lacks("CreateDataTransfer")) CreateDataTransfer = nullptr;
-    if (Lacks("CreateSyncStreamForDevice")) CreateSyncStreamForDevice = nullptr;
-    if (Lacks("GetVersion")) GetVersion = nullptr;
-    if (Lacks("IsStreamAware")) IsStreamAware = nullptr;
+    MAY_LACK(OrtEpFactory, GetName);
+    MAY_LACK(OrtEpFactory, GetVendor);
+    MAY_LACK(OrtEpFactory, GetSupportedDevices);
+    MAY_LACK(OrtEpFactory, CreateEp);
+    MAY_LACK(OrtEpFactory, ReleaseEp);
+    MAY_LACK(OrtEpFactory, GetVendorId);
+    MAY_LACK(OrtEpFactory, GetVersion);
+    MAY_LACK(OrtEpFactory, ValidateCompiledModelCompatibilityInfo);
+    MAY_LACK(OrtEpFactory, CreateAllocator);
+    MAY_LACK(OrtEpFactory, ReleaseAllocator);
+    MAY_LACK(OrtEpFactory, CreateDataTransfer);
+    MAY_LACK(OrtEpFactory, IsStreamAware);
+    MAY_LACK(OrtEpFactory, CreateSyncStreamForDevice);
+    MAY_LACK(OrtEpFactory, GetHardwareDeviceIncompatibilityDetails);
+    MAY_LACK(OrtEpFactory, CreateExternalResourceImporterForDevice);
+    MAY_LACK(OrtEpFactory, GetNumCustomOpDomains);
+    MAY_LACK(OrtEpFactory, GetCustomOpDomains);
   }
 
   OrtStatus* Prepare() {
