@@ -15,6 +15,9 @@ struct alignas(Allocator::kAlignment) CachingArena::Block {
 namespace {
 
 constexpr size_t kSmallest = 64;
+// From here on, memory that was written before is worth more than a block of the right size.
+constexpr size_t kLeastLarge = size_t{64} << 10;
+constexpr size_t kMostClassesAbove = 8;  // four times the size
 
 // Size classes are (4 + i) / 4 * 2^k for i in 0..3, from 64 bytes on.
 size_t ClassOf(size_t bytes) {
@@ -44,10 +47,8 @@ void* CachingArena::Allocate(size_t bytes) {
   const size_t size_class = ClassOf(bytes);
   const size_t block_bytes = BytesOfClass(size_class) + sizeof(Block);
   const MutexLock lock(mutex_);
-  Block* block = free_[size_class];
-  if (block != nullptr) {
-    free_[size_class] = block->next;
-  } else {
+  Block* block = TakeFree(size_class);
+  if (block == nullptr) {
     const auto fits = [&] {
       return limit_bytes_ == 0 || stats_.bytes_reserved + block_bytes <= limit_bytes_;
     };
@@ -63,9 +64,21 @@ void* CachingArena::Allocate(size_t bytes) {
     stats_.bytes_reserved += block_bytes;
   }
   ++stats_.allocations;
-  stats_.bytes_in_use += block_bytes;
+  stats_.bytes_in_use += BytesOfClass(block->size_class) + sizeof(Block);
   stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
   return block + 1;
+}
+
+CachingArena::Block* CachingArena::TakeFree(size_t size_class) {
+  const bool is_large = BytesOfClass(size_class) >= kLeastLarge;
+  const size_t last = is_large ? size_class + kMostClassesAbove : size_class;
+  for (size_t i = size_class; i <= last && i < kClasses; ++i) {
+    if (Block* const block = free_[i]) {
+      free_[i] = block->next;
+      return block;
+    }
+  }
+  return nullptr;
 }
 
 void CachingArena::Free(void* memory) {

@@ -10,8 +10,9 @@
 namespace tenon {
 
 // Serves requests from lists of freed blocks, one per size class (four classes per power of two, so
-// a block wastes a fifth at most), and from `base` where a list is empty. A steady pattern of
-// requests reaches `base` no more. Shrink() gives every cached block back. Thread-safe.
+// a block wastes a fifth at most); where a list is empty, large requests from those of blocks up to
+// four times the size, and then from `base`. A steady pattern of requests reaches `base` no more.
+// Shrink() gives every cached block back. Thread-safe.
 class CachingArena final : public Allocator {
  public:
   // limit_bytes  most bytes to hold from `base` at once, 0 for no limit; beyond it cached blocks
@@ -32,6 +33,8 @@ class CachingArena final : public Allocator {
   static constexpr size_t kClasses = 256;
   struct Block;
 
+  // A freed block of the class, or of a greater one; null if there is none.
+  Block* TakeFree(size_t size_class);
   void ShrinkLocked();
 
   const std::shared_ptr<Allocator> base_;

@@ -53,9 +53,25 @@ TEST(CachingArenaTest, ASteadyPatternStopsReachingTheBase) {
   EXPECT_EQ(arena->Stats().bytes_reserved, 0u);
 }
 
+TEST(CachingArenaTest, LargeRequestsTakeLargerFreedBlocks) {
+  auto base = std::make_shared<CountingAllocator>();
+  CachingArena arena(base);
+  arena.Free(arena.Allocate(1000000));
+  void* const quarter = arena.Allocate(260000);
+  EXPECT_EQ(base->allocations, 1);
+  EXPECT_GE(arena.Stats().bytes_in_use, 1000000u);
+  arena.Free(quarter);
+  EXPECT_EQ(arena.Stats().bytes_in_use, 0u);
+  void* const hundredth = arena.Allocate(10000);
+  void* const eighth = arena.Allocate(125000);
+  EXPECT_EQ(base->allocations, 3);
+  arena.Free(hundredth);
+  arena.Free(eighth);
+}
+
 TEST(CachingArenaTest, WastesAFifthAtMost) {
-  CachingArena arena(SharedCpuAllocator());
   for (size_t bytes = 1000; bytes < 200000; bytes += 997) {
+    CachingArena arena(SharedCpuAllocator());
     void* block = arena.Allocate(bytes);
     EXPECT_LE(arena.Stats().bytes_in_use, bytes * 5 / 4 + 64) << bytes;
     arena.Free(block);
