@@ -240,55 +240,6 @@ Status LowerConcat(Planner& planner, const Node& node) {
   return planner.SetOutput(node, 0, result);
 }
 
-// Pad with a constant; before Pad-11 pads and value are attributes.
-Status LowerPad(Planner& planner, const Node& node) {
-  TensorRef x = planner.Input(node, 0);
-  const size_t rank = x->shape.size();
-  std::vector<int64_t> pads = node.Ints("pads", {});
-  if (planner.HasInput(node, 1)) {
-    OPENCL_ASSIGN_OR_RETURN(pads, planner.KnownInput(node, 1));
-  }
-  std::vector<int64_t> axes(rank);
-  std::iota(axes.begin(), axes.end(), int64_t{0});
-  if (planner.HasInput(node, 3)) {
-    OPENCL_ASSIGN_OR_RETURN(axes, planner.KnownInput(node, 3));
-  }
-  if (pads.size() != 2 * axes.size()) {
-    return Failure("expected {} pads, got {}", 2 * axes.size(), pads.size());
-  }
-  Shape shape = x->shape;
-  std::vector<int64_t> begins(rank, 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    OPENCL_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(axes[i], rank));
-    begins[axis] = pads[i];
-    shape[axis] += pads[i] + pads[i + axes.size()];
-    if (pads[i] < 0 || pads[i + axes.size()] < 0) return Failure("expected pads of 0 or more");
-  }
-  const TensorRef result = planner.Allocate(x->type, shape);
-  TensorRef value;
-  if (planner.HasInput(node, 2)) {
-    value = planner.Input(node, 2);
-  } else {
-    value = std::make_shared<Tensor>();
-    value->type = x->type;
-    value->scalar = node.Float("value", 0);
-  }
-  const TensorRef fill = planner.Expression(x->type, shape, "$0", {value});
-  OPENCL_RETURN_IF_ERROR(planner.StoreInto(fill, *result, result->strides, 0));
-  int64_t offset = 0;
-  for (size_t i = 0; i < rank; ++i) offset += begins[i] * result->strides[i];
-  OPENCL_RETURN_IF_ERROR(planner.StoreInto(x, *result, result->strides, offset));
-  return planner.SetOutput(node, 0, result);
-}
-
-bool PadsWithConstant(const Graph&, const Node& node) {
-  if (node.String("mode", "constant") != "constant") return false;
-  for (const int64_t pad : node.Ints("pads", {})) {
-    if (pad < 0) return false;
-  }
-  return true;
-}
-
 // ConstantOfShape of floats; integers are the host's, if they are few.
 Status LowerConstantOfShape(Planner& planner, const Node& node) {
   OPENCL_ASSIGN_OR_RETURN(Shape shape, planner.KnownInput(node, 0));
@@ -331,7 +282,6 @@ std::span<const Operator> MovementOperators() {
       {.type = "Slice", .lower = LowerSlice, .known_inputs = 2 | 4 | 8 | 16},
       {.type = "Split", .lower = LowerSplit, .known_inputs = 2},
       {.type = "Concat", .lower = LowerConcat, .since = 4},
-      {.type = "Pad", .lower = LowerPad, .known_inputs = 2 | 8, .accepts = PadsWithConstant},
       {.type = "ConstantOfShape", .lower = LowerConstantOfShape, .known_inputs = 1},
   };
   return kRows;

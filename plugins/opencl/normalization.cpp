@@ -1,5 +1,6 @@
 // Softmax and the normalizations.
 
+#include <algorithm>
 #include <numeric>
 
 #include "kernel_writer.h"
@@ -163,6 +164,48 @@ Status LowerBatchNormalization(Planner& planner, const Node& node) {
           std::move(operands)));
 }
 
+// LRN-1: across the channels around each one.
+KernelBody WriteLrn(KernelWriter& writer, const TensorRef& x, const Node& node, size_t group_size) {
+  const int64_t size = node.Int("size", 1);
+  const int64_t count = ElementCount(x->shape);
+  const int64_t inner = count / std::max<int64_t>(1, x->shape[0] * x->shape[1]);
+  std::string code = fmt::format(
+      "#define COUNT {}\n#define CHANNELS {}\n#define INNER {}\n#define BEFORE {}\n"
+      "#define AFTER {}\n#define BIAS {}\n#define SCALE {}\n#define BETA {}\n#define X {}\n",
+      writer.Int(count), writer.Int(x->shape[1]), writer.Int(inner), writer.Int((size - 1) / 2),
+      writer.Int(size / 2), writer.Float(node.Float("bias", 1)),
+      writer.Float(node.Float("alpha", 1e-4f) / static_cast<float>(size)),
+      writer.Float(node.Float("beta", 0.75f)), writer.Input(*x));
+  code += R"(
+  const int item = get_global_id(0);
+  if (item >= COUNT) return;
+  const int channel = item / INNER % CHANNELS;
+  float squares = 0.0f;
+  for (int other = max(channel - BEFORE, 0); other <= min(channel + AFTER, CHANNELS - 1); ++other) {
+    const float value = X[item + (other - channel) * INNER];
+    squares += value * value;
+  }
+  STORE(item, X[item] / pow(BIAS + SCALE * squares, BETA));
+)";
+  const auto items = (static_cast<size_t>(count) + group_size - 1) / group_size * group_size;
+  return {.name = "local_response",
+          .code = std::move(code),
+          .global = {items, 1, 1},
+          .local = {group_size, 1, 1}};
+}
+
+Status LowerLrn(Planner& planner, const Node& node) {
+  OPENCL_ASSIGN_OR_RETURN(const TensorRef x, planner.Contiguous(planner.Input(node, 0)));
+  if (x->shape.size() < 2) return Failure("expected channels, got shape {}", x->shape);
+  if (node.Int("size", 1) < 1) return Failure("expected a size of 1 or more");
+  return planner.SetOutput(
+      node, 0,
+      planner.FromRoot(DataType::kFloat, x->shape,
+                       [x, &node, size = planner.group_size()](KernelWriter& writer) {
+                         return WriteLrn(writer, x, node, size);
+                       }));
+}
+
 bool HasOneOutput(const Graph&, const Node& node) {
   for (size_t i = 1; i < node.outputs.size(); ++i) {
     if (node.outputs[i] >= 0) return false;
@@ -203,6 +246,7 @@ std::span<const Operator> NormalizationOperators() {
        .types = kFloatOnly,
        .accepts = HasNoStatistics,
        .domain = "com.microsoft"},
+      {.type = "LRN", .lower = LowerLrn, .types = kFloatOnly},
       {.type = "InstanceNormalization", .lower = LowerGroupNormalization, .types = kFloatOnly},
       {.type = "GroupNormalization",
        .lower = LowerGroupNormalization,

@@ -36,6 +36,7 @@ std::span<const Operator> ReductionOperators();
 std::span<const Operator> NormalizationOperators();
 std::span<const Operator> MovementOperators();
 std::span<const Operator> GatherOperators();
+std::span<const Operator> PadOperators();
 
 // Null if there is none of this name.
 const Operator* FindOperator(const Node& node);

@@ -74,9 +74,9 @@ bool IsWorthIt(const Graph& graph, const std::vector<size_t>& group,
 const Operator* FindOperator(const Node& node) {
   static const std::vector<Operator> kAll = [] {
     std::vector<Operator> all;
-    for (const auto rows :
-         {ElementwiseOperators(), MatrixOperators(), ConvolutionOperators(), PoolingOperators(),
-          ReductionOperators(), NormalizationOperators(), MovementOperators(), GatherOperators()}) {
+    for (const auto rows : {ElementwiseOperators(), MatrixOperators(), ConvolutionOperators(),
+                            PoolingOperators(), ReductionOperators(), NormalizationOperators(),
+                            MovementOperators(), GatherOperators(), PadOperators()}) {
       all.insert(all.end(), rows.begin(), rows.end());
     }
     return all;

@@ -204,6 +204,16 @@ CASES = {
                         (integers(2, -2),)], {}),
     "Split": ("Split", [X, (integers(2, 5),)], {"axis": 3, "outputs": 2}),
     "Concat": ("Concat", [X, floats(2, 1, 5, 7, seed=1), X], {"axis": 1}),
+    "LRN": ("LRN", [IMAGE], {"size": 3, "alpha": 0.3, "beta": 0.6, "bias": 1.5}),
+    "LRN across all": ("LRN", [floats(2, 3, 4, 1)], {"size": 9, "alpha": 0.3}),
+    **{
+        f"Pad {mode}": ("Pad", [X, (integers(0, 1, 2, 0, 0, 0, 1, 3),)], {"mode": mode})
+        for mode in ("reflect", "edge")
+    },
+    "Pad wrap": (
+        "Pad", [X, (integers(0, 1, 9, 0, 0, 0, 1, 3),)], {"mode": "wrap", "opset": 19}
+    ),
+    "Pad int64": ("Pad", [integers(5, 6, 7), (integers(2, 1),)], {"mode": "reflect"}),
     "Pad": ("Pad", [X, (integers(0, 1, 2, 0, 0, 0, 1, 3),), (np.float32(2.5),)], {}),
     "Gather": ("Gather", [(floats(10, 6),), integers(3, -1, 0, 9).reshape(2, 2)], {}),
     "Gather axis 1": ("Gather", [X, np.array([2, 0], np.int32)], {"axis": 1}),
