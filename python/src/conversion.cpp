@@ -105,6 +105,8 @@ bool FromArray(nb::handle array, Value& out) {
 }
 
 Value ToTensor(nb::handle object, ONNXTensorElementDataType expected) {
+  if (object.is_none())
+    throw nb::type_error("expected a tensor, got None");  // NumPy has NaN for it
   Value value;
   if (IsArray(object) && FromArray(object, value)) return value;
   const nb::tuple prepared =

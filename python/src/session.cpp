@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+
 #include "devices.h"
 
 namespace tenon::python {
@@ -68,6 +70,17 @@ bool IsPath(nb::handle model) {
 nb::dict CopyMapping(nb::handle mapping) {
   const nb::handle dict_class(reinterpret_cast<PyObject*>(&PyDict_Type));
   return nb::cast<nb::dict>(dict_class(mapping));
+}
+
+// The text of a str, which lives as long as that.
+const char* NameOf(nb::handle name) {
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+  if (text == nullptr) throw nb::python_error();
+  if (std::strlen(text) != static_cast<size_t>(size)) {
+    throw nb::value_error("the name of a value holds a NUL");
+  }
+  return text;
 }
 
 // Values that a run has made, released unless they are taken.
@@ -135,9 +148,7 @@ Session::Feeds Session::ReadFeeds(nb::handle feed) const {
   }
   feeds.made.reserve(map.size());
   for (size_t i = 0; i < feeds.kept.size(); i += 2) {
-    const char* name = PyUnicode_AsUTF8(feeds.kept[i].ptr());
-    if (name == nullptr) throw nb::python_error();
-    feeds.names.push_back(name);
+    feeds.names.push_back(NameOf(feeds.kept[i]));
   }
   RequireInputs(feeds);
   for (size_t i = 0; i < feeds.names.size(); ++i) {
@@ -172,11 +183,7 @@ void Session::RequireInputs(const Feeds& feeds) const {
 std::vector<const char*> Session::ReadOutputNames(nb::handle names) const {
   std::vector<const char*> result;
   if (!names.is_none()) {
-    for (const nb::handle name : names) {
-      const char* text = PyUnicode_AsUTF8(name.ptr());  // lives as long as its string
-      if (text == nullptr) throw nb::python_error();
-      result.push_back(text);
-    }
+    for (const nb::handle name : names) result.push_back(NameOf(name));
   }
   if (result.empty()) {
     for (const NodeArg& output : outputs_) result.push_back(output.name.c_str());

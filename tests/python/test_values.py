@@ -117,6 +117,19 @@ def test_takes_strings_of_all_kinds(feed: object) -> None:
     expect_same(y, np.array(["a", "ß"], object))
 
 
+def test_none_is_no_tensor() -> None:
+    for shape in ([], [None], None):
+        with pytest.raises(TypeError, match="expected a tensor, got None"):
+            tenon.InferenceSession(graphs.double(shape)).run(None, {"x": None})
+
+
+def test_names_end_where_they_say() -> None:
+    session = tenon.InferenceSession(graphs.double())
+    for names, feed in (None, {"x\0": X}), (["y\0"], {"x": X}):
+        with pytest.raises(ValueError, match="NUL"):
+            session.run(names, feed)
+
+
 def test_strings_that_are_no_utf8_come_back() -> None:
     session = tenon.InferenceSession(graphs.identity(TensorProto.STRING))
     (y,) = session.run(None, {"x": np.array([b"a", b"\xff\xc3"], object)})
