@@ -143,12 +143,17 @@ bool IsSameBesidesShape(const ValueType& a, const ValueType& b) {
 Status CheckTypes(const Graph& graph, const Node& node) {
   if (node.schema == nullptr) return OkStatus();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (!node.has_input(i) || FormalOf(*node.schema, i) == nullptr) continue;
+    const OpFormal* const formal = FormalOf(*node.schema, i);
+    if (formal == nullptr) continue;
+    if (!node.has_input(i)) {
+      if (formal->kind != FormalKind::kSingle) continue;
+      return InvalidGraph("input {} is required and missing", i);
+    }
     const ValueType& type = graph.value(node.inputs[i]).type;
     if (!IsKnown(type)) continue;
     if (!TakesNowOrLater(*node.schema, i, type)) {
-      return InvalidGraph("input {}: expected one of {}, got {}", i,
-                          TypesOf(*node.schema, *FormalOf(*node.schema, i)), type.TypeName());
+      return InvalidGraph("input {}: expected one of {}, got {}", i, TypesOf(*node.schema, *formal),
+                          type.TypeName());
     }
     const size_t first = FirstOfConstraint(graph, node, i);
     const ValueType& other = graph.value(node.inputs[first]).type;

@@ -48,6 +48,9 @@ std::vector<Step> FindSteps(const float* costs, size_t rows, size_t columns) {
 Status RunWarping(const NoAttrs&, KernelContext& context) {
   const Tensor& costs = context.Input(0);
   const Shape& shape = costs.shape();
+  if (shape.rank() != 2 && !(shape.rank() == 3 && shape[0] == 1)) {
+    return InvalidArgument("input 0: expected [m, n] or [1, m, n], got {}", shape);
+  }
   const auto rows = static_cast<size_t>(shape[shape.rank() - 2]);
   const auto columns = static_cast<size_t>(shape.back());
   std::vector<std::pair<size_t, size_t>> path;  // backwards

@@ -8,6 +8,13 @@ bool MayEqual(const SymbolicShape& a, const SymbolicShape& b) {
   return equal;
 }
 
+Status CheckInputsAreThere(const ShapeContext& context, size_t first) {
+  for (size_t i = first; i < context.input_count(); ++i) {
+    if (!context.HasInput(i)) return InvalidArgument("input {} is required and missing", i);
+  }
+  return OkStatus();
+}
+
 Status CheckInputShape(const ShapeContext& context, size_t i, const SymbolicShape& expected) {
   if (!context.HasInput(i)) return OkStatus();
   const Result<SymbolicShape> shape = context.Input(i);

@@ -1,4 +1,4 @@
-// Checks of input shapes by which a shape function rejects what does not fit together.
+// Checks of inputs and their shapes by which a shape function rejects what does not fit together.
 #pragma once
 
 #include "ir/shape_context.h"
@@ -12,6 +12,10 @@ inline bool MayEqual(const Dim& a, const Dim& b) {
 
 // The same of all dimensions, and equal ranks.
 bool MayEqual(const SymbolicShape& a, const SymbolicShape& b);
+
+// That no input from `first` on is left out, as one of many may be by the schema. Error:
+// kInvalidArgument.
+Status CheckInputsAreThere(const ShapeContext& context, size_t first);
 
 // That input `i` has this shape; an input that is left out passes, and so does what is not known.
 // Error: kInvalidArgument naming both shapes.

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ops/element.h"
+#include "ops/expected_shape.h"
 #include "ops/op_row.h"
 
 namespace tenon {
@@ -135,6 +136,7 @@ Status InferOptimizer(const Optimizer& optimizer, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(optimizer.Check());
   TENON_ASSIGN_OR_RETURN(const size_t count,
                          CountOf<Optimizer>(context.input_count(), context.output_count()));
+  TENON_RETURN_IF_ERROR(CheckInputsAreThere(context, 0));
   for (size_t i = 0; i < context.output_count(); ++i) {
     const size_t input = ReplacedInput(i, count);
     TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(input));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ops/element.h"
+#include "ops/expected_shape.h"
 #include "ops/op_row.h"
 #include "ops/strided_copy.h"
 #include "ops/subgraphs.h"
@@ -89,6 +90,7 @@ Status SetScanOutput(size_t output, ValueType type, int64_t requested_axis, cons
 Status InferScan(const ScanAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const ScanCounts counts,
                          CountsOf(attrs, context.input_count(), context.output_count()));
+  TENON_RETURN_IF_ERROR(CheckInputsAreThere(context, 0));
   std::vector<ValueType> inputs;
   Dim length = Dim::Unknown();
   for (size_t i = 0; i < counts.states + counts.inputs; ++i) {

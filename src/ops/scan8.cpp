@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ops/expected_shape.h"
 #include "ops/op_row.h"
 #include "ops/subgraphs.h"
 
@@ -62,6 +63,7 @@ ValueType WithAxes(const ValueType& type, std::initializer_list<Dim> axes) {
 Status InferScan8(const Scan8Attrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const size_t states,
                          StatesOf(attrs, context.input_count(), context.output_count()));
+  TENON_RETURN_IF_ERROR(CheckInputsAreThere(context, 1));
   std::vector<ValueType> inputs;
   Dim batch = Dim::Unknown(), length = Dim::Unknown();
   for (size_t i = 1; i < context.input_count(); ++i) {

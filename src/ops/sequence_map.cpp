@@ -1,6 +1,7 @@
 // SequenceMap: a subgraph applied to each element of a sequence.
 #include <utility>
 
+#include "ops/expected_shape.h"
 #include "ops/op_row.h"
 #include "ops/subgraphs.h"
 
@@ -9,6 +10,7 @@ namespace {
 
 // SequenceMap-17. Inputs that are sequences give their elements, tensors themselves.
 Status InferMap(const NoAttrs&, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckInputsAreThere(context, 0));
   std::vector<ValueType> inputs;
   for (size_t i = 0; i < context.input_count(); ++i) {
     ValueType type = context.InputType(i);

@@ -1,5 +1,6 @@
 #include "runtime/evaluate.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "runtime/concrete_shapes.h"
@@ -24,8 +25,9 @@ class LoneContext final : public KernelContext {
   }
 
   void* Scratch(size_t bytes) override {
-    Result<Tensor> memory =
-        Tensor::Allocate(DataType::kUint8, Shape({static_cast<int64_t>(bytes)}));
+    // Of no bytes it would be null, which means that there is no memory.
+    const auto size = static_cast<int64_t>(std::max<size_t>(bytes, 1));
+    Result<Tensor> memory = Tensor::Allocate(DataType::kUint8, Shape({size}));
     if (!memory) return nullptr;
     scratch_ = std::move(*memory);
     return scratch_.raw();

@@ -120,6 +120,7 @@ void Frame::Clear() {
 }
 
 void* Frame::Scratch(size_t bytes) {
+  bytes = std::max<size_t>(bytes, 1);  // null would mean that there is no memory
   if (scratch_.bytes() < bytes) {
     scratch_ = Tensor();
     Result<Tensor> larger = Bytes(bytes, plan_.locations[0].allocator);

@@ -128,6 +128,14 @@ TEST(InferenceTest, ChecksTheTypesOfInputs) {
             "tensor(int64), got tensor(int8)");
 }
 
+// As the call of a function may leave out what a node of its body needs.
+TEST(InferenceTest, RequiredInputsAreThere) {
+  GraphBuilder b(20);
+  b.Op("Identity", {ValueId::kNone});
+  EXPECT_THAT(Infer(*b.graph).message(),
+              StartsWith("Identity-19 node 'Identity0': input 0 is required and missing"));
+}
+
 TEST(InferenceTest, NamesUnknownDimensionsOfInputs) {
   GraphBuilder b;
   const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim::Unknown(), Dim(3)});

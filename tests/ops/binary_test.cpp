@@ -154,6 +154,21 @@ TEST(BinaryTest, OldLogicAndSlopesLineUpToo) {
   }
 }
 
+// Of what a shape computation knows, one element may meet none.
+TEST(BinaryTest, NoElementsTimesOneAreNone) {
+  const Tensor none = Tensor::Of<int64_t>({0}, {}), one = Tensor::Of<int64_t>({1}, {2});
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Equal"}) {
+    for (const auto& [a, b] : {std::pair(none, one), std::pair(one, none)}) {
+      EXPECT_EQ(RunTensorOp({op, 13, {a, b}}).shape(), Shape({0})) << op;
+    }
+  }
+  for (const DataType type : {DataType::kFloat, DataType::kInt32}) {
+    const Tensor exponent = Tensor::Allocate(type, {0}).value();
+    EXPECT_EQ(RunTensorOp({"Pow", 13, {Tensor::Of<float>({1}, {2}), exponent}}).shape(),
+              Shape({0}));
+  }
+}
+
 TEST(BinaryTest, PowersMayHaveExponentsOfAnotherType) {
   const Tensor floats = Tensor::Of<float>({3}, {1.5f, -2, 0.5f});
   const Tensor ints = Tensor::Of<int32_t>({3}, {2, -3, 7});

@@ -1,0 +1,117 @@
+"""Models that no exporter writes: an error says so, and nothing crashes."""
+
+from __future__ import annotations
+
+import graphs
+import numpy as np
+import pytest
+import tenon
+from onnx import GraphProto, TensorProto, helper, numpy_helper
+from tenon.capi.onnxruntime_pybind11_state import InvalidArgument, InvalidGraph
+
+FLOAT = TensorProto.FLOAT
+TRAINING = "ai.onnx.preview.training"
+MISSING = "is required and missing"
+
+
+def body(nodes: list, inputs: list, outputs: list) -> GraphProto:
+    return helper.make_graph(
+        nodes, "body", [graphs.tensor(name) for name in inputs], [graphs.tensor(y) for y in outputs]
+    )
+
+
+def test_a_shape_computation_may_know_no_elements() -> None:
+    """The last dimension of a picture, taken of a row."""
+    constants = {"from": [3], "to": [4], "block": [2]}
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Slice", ["shape", "from", "to"], ["width"]),
+        helper.make_node("Mul", ["width", "block"], ["y"]),
+    ]
+    model = helper.make_graph(
+        nodes,
+        "graph",
+        [graphs.tensor("x", shape=[2, 3])],
+        [graphs.tensor("y", TensorProto.INT64)],
+        [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 13)]
+    content = helper.make_model(model, opset_imports=opsets, ir_version=8).SerializeToString()
+    (y,) = tenon.InferenceSession(content).run(None, {"x": np.zeros((2, 3), np.float32)})
+    assert y.shape == (0,)
+
+
+@pytest.mark.parametrize("op_type", ["Identity", "Relu", "Shape", "Dropout", "NonZero"])
+def test_a_call_leaves_out_what_the_function_needs(op_type: str) -> None:
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    node = helper.make_node(op_type, ["a"], ["b"])
+    function = helper.make_function("local", "F", ["a"], ["b"], [node], opsets[:1])
+    graph = helper.make_graph(
+        [helper.make_node("F", [""], ["y"], domain="local")],
+        "graph",
+        [graphs.tensor("x")],
+        [graphs.tensor("y")],
+    )
+    model = helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=9)
+    with pytest.raises(InvalidGraph, match=MISSING):
+        tenon.InferenceSession(model.SerializeToString())
+
+
+CALLS = {
+    "Scan": (["", "x"], ["y", "z"], {"num_scan_inputs": 1}, 16),
+    "Scan-8": (["", "", "x"], ["y", "z"], {"num_scan_inputs": 1}, 8),
+    "SequenceMap": (["xs", ""], ["y"], {}, 17),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_one_of_many_inputs_is_left_out(name: str) -> None:
+    inputs, outputs, attributes, opset = CALLS[name]
+    inner = body([helper.make_node("Add", ["a", "b"], ["c"])], ["a", "b"], ["c"])
+    if len(outputs) == 2:
+        inner.output.append(graphs.tensor("b"))
+    nodes = [helper.make_node(name.partition("-")[0], inputs, outputs, body=inner, **attributes)]
+    if name == "SequenceMap":
+        nodes.insert(0, helper.make_node("SequenceConstruct", ["x"], ["xs"]))
+    graph = helper.make_graph(nodes, "graph", [graphs.tensor("x")], [])
+    for output in outputs:
+        graph.output.append(helper.ValueInfoProto(name=output))
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    with pytest.raises(InvalidGraph, match=MISSING):
+        tenon.InferenceSession(model.SerializeToString())
+
+
+@pytest.mark.parametrize("left_out", [3, 4])
+def test_an_optimizer_has_no_gradient(left_out: int) -> None:
+    names = ["rate", "updates", "x", "gradient", "momentum"]
+    types = [FLOAT, TensorProto.INT64, FLOAT, FLOAT, FLOAT]
+    given = [("" if i == left_out else name) for i, name in enumerate(names)]
+    attributes = {"alpha": 0.9, "beta": 1.0, "norm_coefficient": 0.0, "mode": "standard"}
+    node = helper.make_node("Momentum", given, ["y", "z"], domain=TRAINING, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "graph",
+        [graphs.tensor(name, of) for name, of in zip(names, types, strict=True)],
+        [graphs.tensor("y"), graphs.tensor("z")],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(TRAINING, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    with pytest.raises(InvalidGraph, match=MISSING):
+        tenon.InferenceSession(model.SerializeToString())
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3, 3), (1, 1, 2, 2)])
+def test_a_kernel_checks_a_rank_that_nobody_knew(shape: tuple[int, ...]) -> None:
+    domain = "com.microsoft"
+    graph = helper.make_graph(
+        [helper.make_node("DynamicTimeWarping", ["x"], ["y"], domain=domain)],
+        "graph",
+        [graphs.tensor("x")],
+        [graphs.tensor("y", TensorProto.INT32)],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    session = tenon.InferenceSession(model.SerializeToString())
+    with pytest.raises(InvalidArgument, match=r"expected \[m, n\] or \[1, m, n\]"):
+        session.run(None, {"x": np.zeros(shape, np.float32)})
