@@ -143,20 +143,21 @@ class Slices {
 
   // Slice `i`: a view where its elements lie together, else a copy.
   Result<Tensor> At(int64_t i, ThreadPool& threads) const {
+    if (outer_ == 1) return ElementsFrom(*tensor_, i * inner_, shape_);
     const DataType type = tensor_->type();
-    const size_t bits = DataTypeBits(type);
-    const size_t first_bit = static_cast<size_t>(i * inner_) * bits;
-    if (outer_ == 1 && first_bit % 8 == 0) {
-      auto* start = static_cast<const char*>(tensor_->raw()) + first_bit / 8;
-      return Tensor::View(type, shape_, const_cast<char*>(start), tensor_->owner());
-    }
-    if (IsSubByte(type)) return NotImplemented("a scan along this axis of packed elements");
     TENON_ASSIGN_OR_RETURN(Tensor slice, Tensor::Allocate(type, shape_));
+    if (IsSubByte(type)) {
+      for (int64_t o = 0; o < outer_; ++o) {
+        CopyElements(*tensor_, (o * length_ + i) * inner_, inner_, slice, o * inner_);
+      }
+      return slice;
+    }
+    const size_t offset = static_cast<size_t>(i * inner_) * (DataTypeBits(type) / 8);
     StridedCopy copy(type);
     TENON_RETURN_IF_ERROR(copy.AddAxis(outer_, length_ * inner_, inner_));
     TENON_RETURN_IF_ERROR(copy.AddAxis(inner_, 1, 1));
     TENON_RETURN_IF_ERROR(
-        copy.Run(static_cast<const char*>(tensor_->raw()) + first_bit / 8, slice.raw(), threads));
+        copy.Run(static_cast<const char*>(tensor_->raw()) + offset, slice.raw(), threads));
     return slice;
   }
 
@@ -187,7 +188,12 @@ class Collector {
       CopyElements(slice, position * inner_, *whole_);
       return OkStatus();
     }
-    if (IsSubByte(slice.type())) return NotImplemented("a scan along this axis of packed elements");
+    if (IsSubByte(slice.type())) {
+      for (int64_t o = 0; o < outer_; ++o) {
+        CopyElements(slice, o * inner_, inner_, *whole_, (o * length_ + position) * inner_);
+      }
+      return OkStatus();
+    }
     const size_t offset = static_cast<size_t>(position * inner_) * (DataTypeBits(slice.type()) / 8);
     StridedCopy copy(slice.type());
     TENON_RETURN_IF_ERROR(copy.AddAxis(outer_, inner_, length_ * inner_));

@@ -89,13 +89,10 @@ Status InferScan8(const Scan8Attrs& attrs, ShapeContext& context) {
 }
 
 // Element `index` along the first `axes` axes, which are counted as one.
-Tensor ViewOf(const Tensor& tensor, size_t axes, int64_t index) {
+Result<Tensor> ElementOf(const Tensor& tensor, size_t axes, int64_t index) {
   Shape shape;
   for (size_t i = axes; i < tensor.rank(); ++i) shape.Append(tensor.shape()[i]);
-  const auto offset = static_cast<size_t>(index * shape.NumElements());
-  const char* start =
-      static_cast<const char*>(tensor.raw()) + offset * (DataTypeBits(tensor.type()) / 8);
-  return Tensor::View(tensor.type(), std::move(shape), const_cast<char*>(start), tensor.owner());
+  return ElementsFrom(tensor, index * shape.NumElements(), shape);
 }
 
 class Scan8Kernel final : public StatefulKernel<InferScan8> {
@@ -169,14 +166,17 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
     const auto scanned = static_cast<size_t>(attrs_.num_scan_inputs);
     const int64_t length = sizes.lengths[static_cast<size_t>(batch)];
     std::vector<Value> inputs(states_ + scanned), results(states_);
-    for (size_t i = 0; i < states_; ++i) results[i] = ViewOf(context.Input(i + 1), 1, batch);
+    for (size_t i = 0; i < states_; ++i) {
+      TENON_ASSIGN_OR_RETURN(results[i], ElementOf(context.Input(i + 1), 1, batch));
+    }
     SubgraphRunner& body = context.Subgraph(body_);
     for (int64_t t = 0; t < length; ++t) {
       for (size_t i = 0; i < states_; ++i) inputs[i] = std::move(results[i]);
       for (size_t i = 0; i < scanned; ++i) {
         const bool backwards = !attrs_.directions.empty() && attrs_.directions[i] == 1;
         const int64_t at = batch * sizes.longest + (backwards ? length - 1 - t : t);
-        inputs[states_ + i] = ViewOf(context.Input(states_ + 1 + i), 2, at);
+        TENON_ASSIGN_OR_RETURN(inputs[states_ + i],
+                               ElementOf(context.Input(states_ + 1 + i), 2, at));
       }
       TENON_RETURN_IF_ERROR(body.Run(inputs, results));
       if (results.size() != context.output_count()) {

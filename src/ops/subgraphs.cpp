@@ -3,21 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/narrow_types.h"
+
 namespace tenon {
 namespace {
-
-// `bits` divides 8; elements fill bytes from the lowest bits on.
-void CopyPacked(const uint8_t* from, int64_t count, int64_t first, size_t bits, uint8_t* into) {
-  const auto per_byte = static_cast<int64_t>(8 / bits);
-  const auto mask = static_cast<unsigned>((1 << bits) - 1);
-  for (int64_t i = 0; i < count; ++i) {
-    const size_t shift_from = static_cast<size_t>(i % per_byte) * bits;
-    const size_t shift_into = static_cast<size_t>((first + i) % per_byte) * bits;
-    uint8_t& byte = into[(first + i) / per_byte];
-    const unsigned element = (from[i / per_byte] >> shift_from) & mask;
-    byte = static_cast<uint8_t>((byte & ~(mask << shift_into)) | (element << shift_into));
-  }
-}
 
 // Of a tensor, or of the tensors that are held; kUndefined if that is not known.
 DataType ElementsOf(const ValueType& type) {
@@ -64,17 +53,40 @@ Result<ValueType> JoinTypes(const ValueType& a, const ValueType& b, size_t outpu
   return CommonType(a, b);
 }
 
-void CopyElements(const Tensor& from, int64_t first, Tensor& into) {
+void CopyElements(const Tensor& from, int64_t from_first, int64_t count, Tensor& into,
+                  int64_t first) {
   const DataType type = from.type();
+  const size_t bits = DataTypeBits(type);
   if (type == DataType::kString) {
-    std::copy_n(from.data<std::string>(), from.size(), into.data<std::string>() + first);
+    std::copy_n(from.data<std::string>() + from_first, count, into.data<std::string>() + first);
   } else if (IsSubByte(type)) {
-    CopyPacked(static_cast<const uint8_t*>(from.raw()), from.size(), first, DataTypeBits(type),
-               static_cast<uint8_t*>(into.raw()));
-  } else if (from.bytes() > 0) {
-    const size_t offset = static_cast<size_t>(first) * (DataTypeBits(type) / 8);
-    std::memcpy(static_cast<char*>(into.raw()) + offset, from.raw(), from.bytes());
+    const auto* source = static_cast<const uint8_t*>(from.raw());
+    auto* target = static_cast<uint8_t*>(into.raw());
+    for (int64_t i = 0; i < count; ++i) {
+      PackBits(target, static_cast<size_t>(first + i), bits,
+               UnpackBits(source, static_cast<size_t>(from_first + i), bits));
+    }
+  } else if (count > 0) {
+    const size_t item = bits / 8;
+    std::memcpy(static_cast<char*>(into.raw()) + static_cast<size_t>(first) * item,
+                static_cast<const char*>(from.raw()) + static_cast<size_t>(from_first) * item,
+                static_cast<size_t>(count) * item);
   }
+}
+
+void CopyElements(const Tensor& from, int64_t first, Tensor& into) {
+  CopyElements(from, 0, from.size(), into, first);
+}
+
+Result<Tensor> ElementsFrom(const Tensor& from, int64_t first, const Shape& shape) {
+  const size_t first_bit = static_cast<size_t>(first) * DataTypeBits(from.type());
+  if (first_bit % 8 == 0) {
+    auto* start = static_cast<const char*>(from.raw()) + first_bit / 8;
+    return Tensor::View(from.type(), shape, const_cast<char*>(start), from.owner());
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(from.type(), shape));
+  CopyElements(from, first, copy.size(), copy, 0);
+  return copy;
 }
 
 Status CheckSameAs(const Tensor& first, const Value& part, size_t output) {

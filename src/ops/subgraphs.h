@@ -21,9 +21,16 @@ ValueType WithoutShapes(const ValueType& type);
 // shapes may differ. Error: kInvalidArgument if their elements are known to have different types.
 Result<ValueType> JoinTypes(const ValueType& a, const ValueType& b, size_t output);
 
-// Copies `from` to the elements of `into`, of the same type, from element `first` on. Packed
-// elements too.
+// Copies `count` elements of `from`, from `from_first` on, to those of `into`, of the same type,
+// from `first` on. Packed elements too.
+void CopyElements(const Tensor& from, int64_t from_first, int64_t count, Tensor& into,
+                  int64_t first);
+// The same of all of `from`.
 void CopyElements(const Tensor& from, int64_t first, Tensor& into);
+
+// The elements of `from` from `first` on, as many as `shape` has: a view that keeps the memory, or
+// a copy of packed ones that begin within a byte. Error: out of memory.
+Result<Tensor> ElementsFrom(const Tensor& from, int64_t first, const Shape& shape);
 
 // Error: kInvalidArgument unless `part` is a tensor like `first`, which an earlier iteration gave.
 Status CheckSameAs(const Tensor& first, const Value& part, size_t output);
