@@ -41,8 +41,9 @@ OrtStatus* Enter(const char* slot) {
 bool Lacks(const char* what) { return control.lacks.count(what) > 0; }
 
 void Orphan(void* object) {
-  static std::vector<void*> orphans;
-  orphans.push_back(object);
+  // Never destroyed, so that they are no leaks.
+  static auto* const orphans = new std::vector<void*>();
+  orphans->push_back(object);
   --control.live_objects;
 }
 
