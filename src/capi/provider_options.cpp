@@ -219,80 +219,37 @@ std::string ProviderOptions::ToString() const {
   return text;
 }
 
-OrtStatus* CreateCUDAProviderOptions(OrtCUDAProviderOptionsV2** out) noexcept {
-  return Create("CUDA", kCudaOptions, out);
-}
-OrtStatus* UpdateCUDAProviderOptions(OrtCUDAProviderOptionsV2* cuda_options,
-                                     const char* const* provider_options_keys,
-                                     const char* const* provider_options_values,
-                                     size_t num_keys) noexcept {
-  return UpdateOptions(cuda_options, provider_options_keys, provider_options_values, num_keys);
-}
-OrtStatus* GetCUDAProviderOptionsAsString(const OrtCUDAProviderOptionsV2* cuda_options,
-                                          OrtAllocator* allocator, char** ptr) noexcept {
-  return AsString(cuda_options, allocator, ptr);
-}
-OrtStatus* UpdateCUDAProviderOptionsWithValue(OrtCUDAProviderOptionsV2* cuda_options,
-                                              const char* key, void* value) noexcept {
-  return SetPointer(cuda_options, key, value);
-}
-OrtStatus* GetCUDAProviderOptionsByName(const OrtCUDAProviderOptionsV2* cuda_options,
-                                        const char* key, void** ptr) noexcept {
-  return GetPointer(cuda_options, key, ptr);
-}
-void ReleaseCUDAProviderOptions(OrtCUDAProviderOptionsV2* input) noexcept { delete input; }
+// The functions of one provider's options.
+#define TENON_PROVIDER_OPTIONS(Provider, Handle, known)                                            \
+  OrtStatus* Create##Provider##ProviderOptions(Handle** out) noexcept {                            \
+    return Create(#Provider, known, out);                                                          \
+  }                                                                                                \
+  OrtStatus* Update##Provider##ProviderOptions(Handle* options, const char* const* keys,           \
+                                               const char* const* values, size_t count) noexcept { \
+    return UpdateOptions(options, keys, values, count);                                            \
+  }                                                                                                \
+  OrtStatus* Get##Provider##ProviderOptionsAsString(                                               \
+      const Handle* options, OrtAllocator* allocator, char** ptr) noexcept {                       \
+    return AsString(options, allocator, ptr);                                                      \
+  }                                                                                                \
+  void Release##Provider##ProviderOptions(Handle* options) noexcept { delete options; }
 
-OrtStatus* CreateTensorRTProviderOptions(OrtTensorRTProviderOptionsV2** out) noexcept {
-  return Create("TensorRT", kTensorRtOptions, out);
-}
-OrtStatus* UpdateTensorRTProviderOptions(OrtTensorRTProviderOptionsV2* tensorrt_options,
-                                         const char* const* provider_options_keys,
-                                         const char* const* provider_options_values,
-                                         size_t num_keys) noexcept {
-  return UpdateOptions(tensorrt_options, provider_options_keys, provider_options_values, num_keys);
-}
-OrtStatus* GetTensorRTProviderOptionsAsString(const OrtTensorRTProviderOptionsV2* tensorrt_options,
-                                              OrtAllocator* allocator, char** ptr) noexcept {
-  return AsString(tensorrt_options, allocator, ptr);
-}
-OrtStatus* UpdateTensorRTProviderOptionsWithValue(OrtTensorRTProviderOptionsV2* tensorrt_options,
-                                                  const char* key, void* value) noexcept {
-  return SetPointer(tensorrt_options, key, value);
-}
-OrtStatus* GetTensorRTProviderOptionsByName(const OrtTensorRTProviderOptionsV2* tensorrt_options,
-                                            const char* key, void** ptr) noexcept {
-  return GetPointer(tensorrt_options, key, ptr);
-}
-void ReleaseTensorRTProviderOptions(OrtTensorRTProviderOptionsV2* input) noexcept { delete input; }
+// Of those that take pointers, too.
+#define TENON_POINTER_OPTIONS(Provider, Handle)                                           \
+  OrtStatus* Update##Provider##ProviderOptionsWithValue(Handle* options, const char* key, \
+                                                        void* value) noexcept {           \
+    return SetPointer(options, key, value);                                               \
+  }                                                                                       \
+  OrtStatus* Get##Provider##ProviderOptionsByName(const Handle* options, const char* key, \
+                                                  void** ptr) noexcept {                  \
+    return GetPointer(options, key, ptr);                                                 \
+  }
 
-OrtStatus* CreateCANNProviderOptions(OrtCANNProviderOptions** out) noexcept {
-  return Create("CANN", kCannOptions, out);
-}
-OrtStatus* UpdateCANNProviderOptions(OrtCANNProviderOptions* cann_options,
-                                     const char* const* provider_options_keys,
-                                     const char* const* provider_options_values,
-                                     size_t num_keys) noexcept {
-  return UpdateOptions(cann_options, provider_options_keys, provider_options_values, num_keys);
-}
-OrtStatus* GetCANNProviderOptionsAsString(const OrtCANNProviderOptions* cann_options,
-                                          OrtAllocator* allocator, char** ptr) noexcept {
-  return AsString(cann_options, allocator, ptr);
-}
-void ReleaseCANNProviderOptions(OrtCANNProviderOptions* input) noexcept { delete input; }
-
-OrtStatus* CreateDnnlProviderOptions(OrtDnnlProviderOptions** out) noexcept {
-  return Create("Dnnl", kDnnlOptions, out);
-}
-OrtStatus* UpdateDnnlProviderOptions(OrtDnnlProviderOptions* dnnl_options,
-                                     const char* const* provider_options_keys,
-                                     const char* const* provider_options_values,
-                                     size_t num_keys) noexcept {
-  return UpdateOptions(dnnl_options, provider_options_keys, provider_options_values, num_keys);
-}
-OrtStatus* GetDnnlProviderOptionsAsString(const OrtDnnlProviderOptions* dnnl_options,
-                                          OrtAllocator* allocator, char** ptr) noexcept {
-  return AsString(dnnl_options, allocator, ptr);
-}
-void ReleaseDnnlProviderOptions(OrtDnnlProviderOptions* input) noexcept { delete input; }
+TENON_PROVIDER_OPTIONS(CUDA, OrtCUDAProviderOptionsV2, kCudaOptions)
+TENON_POINTER_OPTIONS(CUDA, OrtCUDAProviderOptionsV2)
+TENON_PROVIDER_OPTIONS(TensorRT, OrtTensorRTProviderOptionsV2, kTensorRtOptions)
+TENON_POINTER_OPTIONS(TensorRT, OrtTensorRTProviderOptionsV2)
+TENON_PROVIDER_OPTIONS(CANN, OrtCANNProviderOptions, kCannOptions)
+TENON_PROVIDER_OPTIONS(Dnnl, OrtDnnlProviderOptions, kDnnlOptions)
 
 }  // namespace tenon::capi

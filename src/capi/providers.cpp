@@ -153,54 +153,26 @@ OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
   });
 }
 
-OrtStatus* SessionOptionsAppendExecutionProvider_CUDA(
-    OrtSessionOptions* options, const OrtCUDAProviderOptions* provider_options) noexcept {
-  return Append("CUDA", options, provider_options);
-}
+// The slots of providers whose options are a struct.
+#define TENON_APPEND_PROVIDER(Slot, provider, Options)                                     \
+  OrtStatus* SessionOptionsAppendExecutionProvider_##Slot(OrtSessionOptions* options,      \
+                                                          const Options* given) noexcept { \
+    return Append(provider, options, given);                                               \
+  }
 
-OrtStatus* SessionOptionsAppendExecutionProvider_CUDA_V2(
-    OrtSessionOptions* options, const OrtCUDAProviderOptionsV2* provider_options) noexcept {
-  return Append("CUDA", options, provider_options);
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_ROCM(
-    OrtSessionOptions* options, const OrtROCMProviderOptions* provider_options) noexcept {
-  return Append("ROCM", options, provider_options);
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_OpenVINO(
-    OrtSessionOptions* options, const OrtOpenVINOProviderOptions* provider_options) noexcept {
-  return Append("OpenVINO", options, provider_options);
-}
+TENON_APPEND_PROVIDER(CANN, "CANN", OrtCANNProviderOptions)
+TENON_APPEND_PROVIDER(CUDA, "CUDA", OrtCUDAProviderOptions)
+TENON_APPEND_PROVIDER(CUDA_V2, "CUDA", OrtCUDAProviderOptionsV2)
+TENON_APPEND_PROVIDER(Dnnl, "Dnnl", OrtDnnlProviderOptions)
+TENON_APPEND_PROVIDER(MIGraphX, "MIGraphX", OrtMIGraphXProviderOptions)
+TENON_APPEND_PROVIDER(OpenVINO, "OpenVINO", OrtOpenVINOProviderOptions)
+TENON_APPEND_PROVIDER(ROCM, "ROCM", OrtROCMProviderOptions)
+TENON_APPEND_PROVIDER(TensorRT, "TensorRT", OrtTensorRTProviderOptions)
+TENON_APPEND_PROVIDER(TensorRT_V2, "TensorRT", OrtTensorRTProviderOptionsV2)
 
 OrtStatus* SessionOptionsAppendExecutionProvider_OpenVINO_V2(OrtSessionOptions*, const char* const*,
                                                              const char* const*, size_t) noexcept {
   return NotPartOfBuild("OpenVINO");
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_TensorRT(
-    OrtSessionOptions* options, const OrtTensorRTProviderOptions* provider_options) noexcept {
-  return Append("TensorRT", options, provider_options);
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_TensorRT_V2(
-    OrtSessionOptions* options, const OrtTensorRTProviderOptionsV2* provider_options) noexcept {
-  return Append("TensorRT", options, provider_options);
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_MIGraphX(
-    OrtSessionOptions* options, const OrtMIGraphXProviderOptions* provider_options) noexcept {
-  return Append("MIGraphX", options, provider_options);
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_CANN(
-    OrtSessionOptions* options, const OrtCANNProviderOptions* provider_options) noexcept {
-  return Append("CANN", options, provider_options);
-}
-
-OrtStatus* SessionOptionsAppendExecutionProvider_Dnnl(
-    OrtSessionOptions* options, const OrtDnnlProviderOptions* provider_options) noexcept {
-  return Append("Dnnl", options, provider_options);
 }
 
 OrtStatus* SessionOptionsAppendExecutionProvider_VitisAI(OrtSessionOptions*, const char* const*,
