@@ -30,24 +30,24 @@ Pattern Pattern::Refined(Edit edit) const {
   return Pattern(std::move(refined));
 }
 
-Pattern Pattern::As(std::string node_name) const {
-  return Refined([&](Spec& spec) { spec.name = std::move(node_name); });
+Pattern Pattern::As(std::string_view node_name) const {
+  return Refined([&](Spec& spec) { spec.name = node_name; });
 }
-Pattern Pattern::In(std::string domain) const {
-  return Refined([&](Spec& spec) { spec.domain = std::move(domain); });
+Pattern Pattern::In(std::string_view domain) const {
+  return Refined([&](Spec& spec) { spec.domain = domain; });
 }
 Pattern Pattern::Where(std::function<bool(const Node&)> condition) const {
   return Refined([&](Spec& spec) { spec.node_conditions.push_back(std::move(condition)); });
 }
-Pattern Pattern::With(std::string attribute, int64_t value) const {
-  return Where([attribute = std::move(attribute), value](const Node& node) {
+Pattern Pattern::With(std::string_view attribute, int64_t value) const {
+  return Where([attribute, value](const Node& node) {
     const OpAttribute* formal = FormalOf(node, attribute);
     // Without a default, nothing equals what is absent.
     return node.GetInt(attribute, formal ? formal->default_int : ~value) == value;
   });
 }
-Pattern Pattern::With(std::string attribute, std::string value) const {
-  return Where([attribute = std::move(attribute), value = std::move(value)](const Node& node) {
+Pattern Pattern::With(std::string_view attribute, std::string_view value) const {
+  return Where([attribute, value](const Node& node) {
     const OpAttribute* formal = FormalOf(node, attribute);
     if (!formal && !node.FindAttribute(attribute)) return false;
     return node.GetString(attribute, formal ? formal->default_string : "") == value;
@@ -63,27 +63,25 @@ Pattern Pattern::Output(size_t index) const {
   return Refined([index](Spec& spec) { spec.output = index; });
 }
 
-Pattern Any(std::string name) {
-  return Pattern(std::make_shared<Pattern::Spec>(
-      Pattern::Spec{.kind = Pattern::Kind::kAny, .name = std::move(name)}));
-}
-Pattern Maybe(std::string name) {
-  return Pattern(std::make_shared<Pattern::Spec>(
-      Pattern::Spec{.kind = Pattern::Kind::kMaybe, .name = std::move(name)}));
-}
-Pattern Constant(std::string name, std::function<bool(const Tensor&)> condition) {
+Pattern Any(std::string_view name) {
   return Pattern(
-      std::make_shared<Pattern::Spec>(Pattern::Spec{.kind = Pattern::Kind::kConstant,
-                                                    .name = std::move(name),
-                                                    .tensor_condition = std::move(condition)}));
+      std::make_shared<Pattern::Spec>(Pattern::Spec{.kind = Pattern::Kind::kAny, .name = name}));
+}
+Pattern Maybe(std::string_view name) {
+  return Pattern(
+      std::make_shared<Pattern::Spec>(Pattern::Spec{.kind = Pattern::Kind::kMaybe, .name = name}));
+}
+Pattern Constant(std::string_view name, std::function<bool(const Tensor&)> condition) {
+  return Pattern(std::make_shared<Pattern::Spec>(Pattern::Spec{
+      .kind = Pattern::Kind::kConstant, .name = name, .tensor_condition = std::move(condition)}));
 }
 Pattern Scalar(double value) {
   return Pattern(std::make_shared<Pattern::Spec>(
       Pattern::Spec{.kind = Pattern::Kind::kScalar, .scalar = value}));
 }
-Pattern Scalar(std::string name) {
-  return Pattern(std::make_shared<Pattern::Spec>(
-      Pattern::Spec{.kind = Pattern::Kind::kScalar, .name = std::move(name)}));
+Pattern Scalar(std::string_view name) {
+  return Pattern(
+      std::make_shared<Pattern::Spec>(Pattern::Spec{.kind = Pattern::Kind::kScalar, .name = name}));
 }
 Pattern ExactScalar(double value) {
   return Scalar(value).Refined([](Pattern::Spec& spec) { spec.is_exact = true; });
@@ -92,12 +90,10 @@ Pattern OneOf(std::vector<Pattern> alternatives) {
   return Pattern(std::make_shared<Pattern::Spec>(
       Pattern::Spec{.kind = Pattern::Kind::kOneOf, .alternatives = std::move(alternatives)}));
 }
-Pattern Op(std::string op_type, std::vector<Pattern> inputs) {
-  std::vector<std::string> one;
-  one.push_back(std::move(op_type));
-  return OpOf(std::move(one), std::move(inputs));
+Pattern Op(std::string_view op_type, std::vector<Pattern> inputs) {
+  return OpOf({op_type}, std::move(inputs));
 }
-Pattern OpOf(std::vector<std::string> op_types, std::vector<Pattern> inputs) {
+Pattern OpOf(std::vector<std::string_view> op_types, std::vector<Pattern> inputs) {
   Pattern::Spec spec{.kind = Pattern::Kind::kNode};
   spec.is_commutative =
       inputs.size() == 2 && std::all_of(op_types.begin(), op_types.end(), IsCommutative);

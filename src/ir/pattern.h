@@ -17,18 +17,19 @@
 
 namespace tenon {
 
-// What a value must look like. Immutable, copies share. Each function below makes one.
+// What a value must look like. Immutable, copies share. Each function below makes one. Names are
+// not copied: they are literals.
 class Pattern {
  public:
   // Refinements of a node pattern; each returns the refined copy.
 
   // Binds the node to a name, by which a rule reads its attributes.
-  Pattern As(std::string node_name) const;
+  Pattern As(std::string_view node_name) const;
   // The node's domain; ai.onnx unless said.
-  Pattern In(std::string domain) const;
+  Pattern In(std::string_view domain) const;
   // The attribute, or its default in the schema, has this value.
-  Pattern With(std::string attribute, int64_t value) const;
-  Pattern With(std::string attribute, std::string value) const;
+  Pattern With(std::string_view attribute, int64_t value) const;
+  Pattern With(std::string_view attribute, std::string_view value) const;
   Pattern Where(std::function<bool(const Node&)> condition) const;
   // Inputs behind those of the pattern may be present. Without this, they must be left out.
   Pattern WithMoreInputs() const;
@@ -39,14 +40,14 @@ class Pattern {
   Pattern Output(size_t index) const;
 
  private:
-  friend Pattern Any(std::string);
-  friend Pattern Maybe(std::string);
-  friend Pattern Constant(std::string, std::function<bool(const Tensor&)>);
+  friend Pattern Any(std::string_view);
+  friend Pattern Maybe(std::string_view);
+  friend Pattern Constant(std::string_view, std::function<bool(const Tensor&)>);
   friend Pattern Scalar(double);
-  friend Pattern Scalar(std::string);
+  friend Pattern Scalar(std::string_view);
   friend Pattern ExactScalar(double);
   friend Pattern OneOf(std::vector<Pattern>);
-  friend Pattern OpOf(std::vector<std::string>, std::vector<Pattern>);
+  friend Pattern OpOf(std::vector<std::string_view>, std::vector<Pattern>);
   friend class Matcher;
   friend class RuleSet;
 
@@ -60,24 +61,24 @@ class Pattern {
 };
 
 // Any value, bound to a name. Where a name occurs twice, it is the same value twice.
-Pattern Any(std::string name);
+Pattern Any(std::string_view name);
 // The same, or an optional input that is left out.
-Pattern Maybe(std::string name);
+Pattern Maybe(std::string_view name);
 // A dense constant that fulfils the condition.
-Pattern Constant(std::string name, std::function<bool(const Tensor&)> condition = nullptr);
+Pattern Constant(std::string_view name, std::function<bool(const Tensor&)> condition = nullptr);
 // A constant with one element, which does not raise the rank of what it is combined with: near
 // `value` (see IsScalarNear), or any, bound to a name.
 Pattern Scalar(double value);
-Pattern Scalar(std::string name);
+Pattern Scalar(std::string_view name);
 // Exactly `value`, for rules that leave an operation out.
 Pattern ExactScalar(double value);
 // The first that fits.
 Pattern OneOf(std::vector<Pattern> alternatives);
 // A node of this operator with these inputs, at most 16. The two inputs of a commutative operator,
 // such as Add, are tried in both orders.
-Pattern Op(std::string op_type, std::vector<Pattern> inputs);
+Pattern Op(std::string_view op_type, std::vector<Pattern> inputs);
 // The same for any of several operators.
-Pattern OpOf(std::vector<std::string> op_types, std::vector<Pattern> inputs);
+Pattern OpOf(std::vector<std::string_view> op_types, std::vector<Pattern> inputs);
 
 // One place in a graph where a pattern fits.
 class Match {

@@ -62,13 +62,13 @@ std::vector<Attribute> Replacement::AttributesOf(std::string_view node_name) con
 
 RuleSet::RuleSet(std::vector<Rule> rules) : rules_(std::move(rules)) {
   for (const Rule& rule : rules_) {
-    for (const std::string& op_type : rule.pattern.spec_->op_types) {
+    for (const std::string_view op_type : rule.pattern.spec_->op_types) {
       by_root_[op_type].push_back(&rule);
     }
   }
 }
 
-const std::vector<const Rule*>* RuleSet::ForRoot(const std::string& op_type) const {
+const std::vector<const Rule*>* RuleSet::ForRoot(std::string_view op_type) const {
   const auto found = by_root_.find(op_type);
   return found == by_root_.end() ? nullptr : &found->second;
 }

@@ -54,11 +54,11 @@ class RuleSet {
   RuleSet(RuleSet&&) = default;
   const std::vector<Rule>& rules() const { return rules_; }
   // The rules whose root may be a node of this type; null if there are none.
-  const std::vector<const Rule*>* ForRoot(const std::string& op_type) const;
+  const std::vector<const Rule*>* ForRoot(std::string_view op_type) const;
 
  private:
   std::vector<Rule> rules_;
-  std::unordered_map<std::string, std::vector<const Rule*>> by_root_;
+  std::unordered_map<std::string_view, std::vector<const Rule*>> by_root_;
 };
 
 struct RewriteOptions {
