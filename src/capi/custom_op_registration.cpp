@@ -18,6 +18,8 @@ namespace {
 using RegisterFunction = OrtStatus*(OrtSessionOptions*, const OrtApiBase*);
 
 constexpr const char* kRegisterName = "RegisterCustomOps";
+// Inputs or outputs that an operator declares; a variadic one counts once.
+constexpr size_t kMostFormals = 1 << 16;
 
 // Loads the library and has it register its operators with `options`.
 Result<DynamicLibrary> LoadAndRegister(OrtSessionOptions& options, const char* path) {
@@ -38,11 +40,26 @@ Status CheckOp(const OrtCustomOp& op) {
                           (op.version >= kFirstWithStatus && op.CreateKernelV2 != nullptr);
   const bool can_run = op.KernelCompute != nullptr ||
                        (op.version >= kFirstWithStatus && op.KernelComputeV2 != nullptr);
-  const bool is_complete = can_create && can_run && op.GetName && op.KernelDestroy &&
-                           op.GetInputType && op.GetInputTypeCount && op.GetOutputType &&
-                           op.GetOutputTypeCount;
-  if (!is_complete) return InvalidArgument("a custom operator lacks functions");
-  if (op.GetName(&op) == nullptr) return InvalidArgument("a custom operator has no name");
+  const char* const name = op.GetName != nullptr ? op.GetName(&op) : nullptr;
+  if (name == nullptr) return InvalidArgument("a custom operator has no name");
+  const std::pair<const char*, bool> slots[] = {
+      {"CreateKernel", can_create},
+      {"KernelCompute", can_run},
+      {"KernelDestroy", op.KernelDestroy != nullptr},
+      {"GetInputType", op.GetInputType != nullptr},
+      {"GetInputTypeCount", op.GetInputTypeCount != nullptr},
+      {"GetOutputType", op.GetOutputType != nullptr},
+      {"GetOutputTypeCount", op.GetOutputTypeCount != nullptr}};
+  for (const auto& [slot, is_there] : slots) {
+    if (!is_there) return InvalidArgument("custom operator '{}' lacks {}", name, slot);
+  }
+  const std::pair<const char*, size_t> counts[] = {{"inputs", op.GetInputTypeCount(&op)},
+                                                   {"outputs", op.GetOutputTypeCount(&op)}};
+  for (const auto& [what, count] : counts) {
+    if (count <= kMostFormals) continue;
+    return InvalidArgument("custom operator '{}': expected at most {} {}, got {}", name,
+                           kMostFormals, what, count);
+  }
   return OkStatus();
 }
 

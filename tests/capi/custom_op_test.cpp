@@ -326,7 +326,26 @@ TEST(CustomOpTest, IncompleteOperatorsAreRefused) {
   Ort::CustomOpDomain domain(kDomain);
   RawOp nameless;
   nameless.GetName = nullptr;
-  EXPECT_THAT(ErrorOf([&] { domain.Add(&nameless); }), HasSubstr("lacks functions"));
+  EXPECT_THAT(ErrorOf([&] { domain.Add(&nameless); }), HasSubstr("no name"));
+  nameless.GetName = [](const OrtCustomOp*) -> const char* { return nullptr; };
+  EXPECT_THAT(ErrorOf([&] { domain.Add(&nameless); }), HasSubstr("no name"));
+  const std::pair<const char*, void (*)(OrtCustomOp&)> slots[] = {
+      {"CreateKernel", [](OrtCustomOp& op) { op.CreateKernel = nullptr; }},
+      {"KernelCompute", [](OrtCustomOp& op) { op.KernelCompute = nullptr; }},
+      {"KernelDestroy", [](OrtCustomOp& op) { op.KernelDestroy = nullptr; }},
+      {"GetInputType", [](OrtCustomOp& op) { op.GetInputType = nullptr; }},
+      {"GetInputTypeCount", [](OrtCustomOp& op) { op.GetInputTypeCount = nullptr; }},
+      {"GetOutputType", [](OrtCustomOp& op) { op.GetOutputType = nullptr; }},
+      {"GetOutputTypeCount", [](OrtCustomOp& op) { op.GetOutputTypeCount = nullptr; }}};
+  for (const auto& [slot, drop] : slots) {
+    RawOp incomplete;
+    drop(incomplete);
+    const std::string text = std::string("'") + incomplete.GetName(&incomplete) + "' lacks " + slot;
+    EXPECT_THAT(ErrorOf([&] { domain.Add(&incomplete); }), HasSubstr(text));
+  }
+  RawOp endless;
+  endless.GetOutputTypeCount = [](const OrtCustomOp*) { return SIZE_MAX; };
+  EXPECT_THAT(ErrorOf([&] { domain.Add(&endless); }), HasSubstr("at most 65536 outputs"));
   RawOp newer;
   newer.version = ORT_API_VERSION + 1;
   EXPECT_THAT(ErrorOf([&] { domain.Add(&newer); }), HasSubstr("version"));
