@@ -16,6 +16,7 @@ namespace tenon::plugin {
 namespace {
 
 constexpr size_t kMostDevices = 8;
+constexpr size_t kMostDomains = 1024;
 
 class PluginAllocator final : public capi::ClientAllocator {
  public:
@@ -218,6 +219,10 @@ Result<std::vector<const OrtCustomOpDomain*>> EpFactory::CustomOpDomains() {
   }
   size_t count = 0;
   TENON_RETURN_IF_ERROR(Call([&] { return table_.GetNumCustomOpDomains(client_, &count); }));
+  if (count > kMostDomains) {
+    return Fail("{} says that it has {} domains of operators, at most {} are possible", name_,
+                count, kMostDomains);
+  }
   std::vector<OrtCustomOpDomain*> domains(count);
   TENON_RETURN_IF_ERROR(
       Call([&] { return table_.GetCustomOpDomains(client_, domains.data(), count); }));

@@ -131,6 +131,19 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+TEST_F(MisbehaviourTest, CountsThatCannotBeAreErrors) {
+  for (const size_t count : {size_t{1025}, size_t{1} << 40, SIZE_MAX}) {
+    Mock().op_domains = count;
+    ASSERT_EQ(Register(), "");
+    Ort::SessionOptions options;
+    const std::vector<const OrtEpDevice*> devices = MockDevices();
+    EXPECT_THAT(Outcome(Api().SessionOptionsAppendExecutionProvider_V2(
+                    options, Env(), devices.data(), devices.size(), nullptr, nullptr, 0)),
+                AllOf(StartsWith("1: "), HasSubstr(kMock), HasSubstr(std::to_string(count))));
+    EXPECT_EQ(Unregister(), "");
+  }
+}
+
 // PE-110: a profiler that is not whole is left out, with a warning.
 TEST_F(MisbehaviourTest, ProfilersThatLackASlotAreNotUsed) {
   const TemporaryFolder folder;
