@@ -8,15 +8,11 @@ Prints, for each case, the least time of a run in microseconds and Tenon's share
 from __future__ import annotations
 
 import argparse
-import time
-import types
 
 import numpy as np
-import onnxruntime
-import tenon
 from onnx import NodeProto, TensorProto, helper, numpy_helper
+from turns import print_row
 
-ROUNDS, ROUND_SECONDS = 4, 0.08
 RNG = np.random.default_rng(0)
 
 Case = tuple[bytes, dict[str, np.ndarray]]
@@ -116,20 +112,6 @@ CASES = {
 }
 
 
-def session(module: types.ModuleType, content: bytes, threads: int) -> object:
-    options = module.SessionOptions()
-    options.intra_op_num_threads = threads
-    return module.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-
-
-def least_time(run: object, feeds: dict[str, np.ndarray]) -> float:
-    least, end = float("inf"), time.perf_counter() + ROUND_SECONDS
-    while (begin := time.perf_counter()) < end:
-        run.run(None, feeds)
-        least = min(least, time.perf_counter() - begin)
-    return least
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--match", default="", help="only the cases with this in their name")
@@ -140,10 +122,7 @@ def main() -> None:
         if arguments.match not in name:
             continue
         content, feeds = make()
-        runtimes = [session(module, content, arguments.threads) for module in (tenon, onnxruntime)]
-        times = [[least_time(runtime, feeds) for runtime in runtimes] for _ in range(ROUNDS)]
-        ours, theirs = (min(column) * 1e6 for column in zip(*times, strict=True))
-        print(f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |", flush=True)
+        print_row(name, content, arguments.threads, feeds)
 
 
 if __name__ == "__main__":

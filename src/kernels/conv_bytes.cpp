@@ -438,39 +438,61 @@ class GroupConv {
 size_t DepthwisePlanes(const ConvGeneralShape& shape) { return shape.batch * shape.out_channels; }
 size_t DepthwiseTaskPlanes(const ConvGeneralShape& shape) {
   constexpr size_t kTaskCost = 200'000;
-  const size_t plane_cost = (OutPixels(shape) + 64) * (KernelTaps(shape) + 8);
+  size_t plane_cost = (OutPixels(shape) + 64) * (KernelTaps(shape) + 8);
+  if (HasByteWindows(shape)) plane_cost /= 4;
   return std::max<size_t>(1, kTaskCost / plane_cost);
 }
 
-// [kernel taps], less their zero point.
-void FillDepthwiseWeights(const ByteConvArgs& args, size_t channel, int32_t* weights) {
-  const ByteTileShape& tile = ActiveByteGemm().shape;
-  const size_t in_group = args.shape.out_channels / args.shape.groups;
-  const size_t taps = Depth(args.shape);
-  const std::byte* row = args.packed_weights + channel / in_group * GroupStride(args.shape, tile) +
-                         channel % in_group * tile.RowBytes(taps);
-  int32_t zero = 0;
-  if (args.weight_zero) zero = args.weight_zero[args.weight_zero_per_channel ? channel : 0];
-  zero = PackedZeroOfA(args.weights_are_signed, zero);
-  for (size_t tap = 0; tap < taps; ++tap) {
-    const int32_t packed = tile.a_bytes == 1 ? reinterpret_cast<const int8_t*>(row)[tap]
-                                             : reinterpret_cast<const int16_t*>(row)[tap];
-    weights[tap] = packed - zero;
+// The weights of depthwise channels, as packed.
+class DepthwiseWeights {
+ public:
+  explicit DepthwiseWeights(const ByteConvArgs& args)
+      : args_(args),
+        in_group_(args.shape.out_channels / args.shape.groups),
+        taps_(Depth(args.shape)),
+        has_bytes_(ActiveByteGemm().shape.a_bytes == 1),
+        row_bytes_(ActiveByteGemm().shape.RowBytes(taps_)),
+        group_stride_(GroupStride(args.shape, ActiveByteGemm().shape)) {}
+
+  // [kernel taps], less their zero point.
+  void Fill(size_t channel, int32_t* weights) const {
+    // Divisions are as slow as a small plane.
+    const bool has_one = in_group_ == 1;
+    const std::byte* row = args_.packed_weights +
+                           (has_one ? channel : channel / in_group_) * group_stride_ +
+                           (has_one ? 0 : channel % in_group_ * row_bytes_);
+    int32_t zero = 0;
+    if (args_.weight_zero) zero = args_.weight_zero[args_.weight_zero_per_channel ? channel : 0];
+    zero = PackedZeroOfA(args_.weights_are_signed, zero);
+    for (size_t tap = 0; tap < taps_; ++tap) {
+      const int32_t packed = has_bytes_ ? reinterpret_cast<const int8_t*>(row)[tap]
+                                        : reinterpret_cast<const int16_t*>(row)[tap];
+      weights[tap] = packed - zero;
+    }
   }
-}
+
+ private:
+  const ByteConvArgs& args_;
+  const size_t in_group_, taps_;
+  const bool has_bytes_;
+  const size_t row_bytes_, group_stride_;
+};
 
 void RunDepthwiseTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {
   auto* weights = reinterpret_cast<int32_t*>(scratch);
   scratch += RoundUp64(Depth(args.shape) * sizeof(int32_t));
+  const DepthwiseWeights source(args);
+  ByteDepthwiseWindows windows(args);
   ByteDepthwiseRows rows(args);
   const size_t step = DepthwiseTaskPlanes(args.shape), begin = task * step;
   const size_t end = std::min(begin + step, DepthwisePlanes(args.shape));
+  size_t picture = begin / args.shape.out_channels, channel = begin % args.shape.out_channels;
   for (size_t plane = begin; plane < end; ++plane) {
-    const size_t picture = plane / args.shape.out_channels,
-                 channel = plane % args.shape.out_channels;
-    FillDepthwiseWeights(args, channel, weights);
-    if (rows.RunPlane(picture, channel, weights, scratch)) continue;
-    RunByteDepthwisePlane(args, picture, channel, weights, scratch);
+    source.Fill(channel, weights);
+    const bool is_done = windows.serves() ? windows.RunPlane(picture, channel, weights)
+                                          : rows.RunPlane(picture, channel, weights, scratch);
+    if (!is_done) RunByteDepthwisePlane(args, picture, channel, weights, scratch);
+    if (++channel == args.shape.out_channels) channel = 0, ++picture;
   }
 }
 

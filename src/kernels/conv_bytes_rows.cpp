@@ -70,6 +70,15 @@ void FillPlane(const ByteConvArgs& args, const PaddedPlane& plane, const uint8_t
 
 }  // namespace
 
+ByteChannelTerms ChannelTermsOf(const ByteConvArgs& args, size_t channel, int32_t weight_sum) {
+  const ByteEpilogue& epilogue = args.epilogue;
+  const int32_t zero = PackedZeroOfB(args.in_is_signed, args.in_zero);
+  const auto bias = epilogue.bias_rows ? static_cast<uint32_t>(epilogue.bias_rows[channel]) : 0u;
+  const float scale =
+      epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[channel] : epilogue.scale;
+  return {static_cast<int32_t>(bias - static_cast<uint32_t>(zero * weight_sum)), scale};
+}
+
 size_t ByteDepthwiseRowsScratchSize(const ConvGeneralShape& shape) {
   const PaddedPlane plane(shape);
   return plane.bytes() + plane.joined_bytes(shape);
@@ -114,12 +123,9 @@ bool ByteDepthwiseRows::SetWeights(size_t channel, const int32_t* weights) {
       std::memcpy(into++, quad, sizeof(quad));
     }
   }
-  const ByteEpilogue& epilogue = args_.epilogue;
-  const int32_t zero = PackedZeroOfB(args_.in_is_signed, args_.in_zero);
-  const auto bias = epilogue.bias_rows ? static_cast<uint32_t>(epilogue.bias_rows[channel]) : 0u;
-  conv_.start = static_cast<int32_t>(bias - static_cast<uint32_t>(zero * sum));
-  conv_.scale =
-      epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[channel] : epilogue.scale;
+  const ByteChannelTerms terms = ChannelTermsOf(args_, channel, sum);
+  conv_.start = terms.start;
+  conv_.scale = terms.scale;
   return true;
 }
 
