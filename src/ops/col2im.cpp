@@ -3,7 +3,9 @@
 #include <array>
 
 #include "base/arithmetic.h"
+#include "kernels/elementwise.h"
 #include "ops/element.h"
+#include "ops/element_type.h"
 #include "ops/op_row.h"
 
 namespace tenon {
@@ -118,6 +120,16 @@ void Accumulate(T& sum, const T& x) {
   }
 }
 
+// The kernel of y += x; null for what has none.
+template <class T>
+kernels::BinaryFunction RowAddition() {
+  if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+    const kernels::ElementType type = *ElementTypeOf(DataTypeOf<T>());
+    return kernels::FindBinary(kernels::BinaryOp::kAdd, type).vector_vector;
+  }
+  return nullptr;
+}
+
 // The steps along an axis whose element k lies inside the image: [begin, end).
 struct StepRange {
   int64_t begin, end;
@@ -131,27 +143,37 @@ StepRange StepsInside(const BlockAxis& axis, int64_t k) {
 
 // Adds element `k` of all blocks, at x, to the image y. Elements have `parts` numbers.
 template <class T>
-void AddElement(const BlockAxes& axes, int64_t k, const T* x, T* y, int64_t parts) {
-  std::array<int64_t, kMaxSpatialRank> element{};
+void AddElement(const BlockAxes& axes, int64_t k, const T* x, T* y, int64_t parts,
+                kernels::BinaryFunction add) {
+  std::array<int64_t, kMaxSpatialRank> element{}, steps{};
   for (size_t i = axes.rank; i-- > 0; k /= axes.axes[i].block) element[i] = k % axes.axes[i].block;
   const BlockAxis& last = axes.axes[axes.rank - 1];
   const StepRange inside = StepsInside(last, element[axes.rank - 1]);
-  for (int64_t row = 0; row < axes.steps / last.steps; ++row) {
-    int64_t rest = row, position = 0, stride = last.image;
+  const int64_t n = inside.end - inside.begin, rows = axes.steps / last.steps;
+  if (n == 0) return;
+  const T* from = x + inside.begin * parts;
+  for (int64_t row = 0; row < rows; ++row, from += last.steps * parts) {
+    int64_t position = last.First(element[axes.rank - 1]) + inside.begin * last.stride;
+    int64_t stride = last.image;
     bool is_inside = true;
     for (size_t i = axes.rank - 1; i-- > 0;) {
       const BlockAxis& axis = axes.axes[i];
-      const int64_t at = axis.First(element[i]) + rest % axis.steps * axis.stride;
+      const int64_t at = axis.First(element[i]) + steps[i] * axis.stride;
       is_inside = is_inside && at >= 0 && at < axis.image;
       position += at * stride;
       stride *= axis.image;
-      rest /= axis.steps;
     }
+    for (size_t i = axes.rank - 1; i-- > 0 && ++steps[i] == axes.axes[i].steps;) steps[i] = 0;
     if (!is_inside) continue;
-    const T* from = x + row * last.steps * parts;
-    T* to = y + (position + last.First(element[axes.rank - 1])) * parts;
-    for (int64_t step = inside.begin * parts; step < inside.end * parts; ++step) {
-      Accumulate(to[step / parts * last.stride * parts + step % parts], from[step]);
+    T* to = y + position * parts;
+    if (last.stride == 1 && add) {
+      add(to, from, to, static_cast<size_t>(n * parts));
+    } else if (parts == 1) {
+      for (int64_t i = 0; i < n; ++i, to += last.stride) Accumulate(*to, from[i]);
+    } else {
+      for (int64_t i = 0; i < n * parts; ++i) {
+        Accumulate(to[i / parts * last.stride * parts + i % parts], from[i]);
+      }
     }
   }
 }
@@ -171,7 +193,7 @@ Status AddBlocks(const BlockAxes& axes, int64_t parts, KernelContext& context) {
           std::fill_n(y + image * size, size, T());
           for (int64_t k = 0; k < axes.block; ++k) {
             AddElement(axes, k, x + image * columns + k * axes.steps * parts, y + image * size,
-                       parts);
+                       parts, RowAddition<T>());
           }
         }
       });

@@ -1,5 +1,6 @@
 // ai.onnx.ml: LabelEncoder, CategoryMapper, OneHotEncoder.
 #include <algorithm>
+#include <cstring>
 #include <variant>
 
 #include "ops/element.h"
@@ -254,7 +255,9 @@ class OneHotKernel final : public StatefulKernel<InferOneHot> {
                              DataTypeName(x.type()));
     }
     if (is_text) {
-      return Encode(context, [&](size_t i) { return strings_.Find(x.data<std::string>()[i]); });
+      return Encode(context, [&](size_t i) {
+        return strings_.Find(x.data<std::string>()[i]).value_or(kNowhere);
+      });
     }
     return VisitNumber(x.type(), [&](auto number) {
       using T = decltype(number);
@@ -263,24 +266,28 @@ class OneHotKernel final : public StatefulKernel<InferOneHot> {
   }
 
  private:
+  // In place of an optional, which loops would keep in memory.
+  static constexpr size_t kNowhere = SIZE_MAX;
+
   template <class N>
-  std::optional<size_t> FindNumber(N number) const {
+  size_t FindNumber(N number) const {
     if constexpr (std::is_floating_point_v<N>) {
       constexpr N kLimit = 0x1p63f;
-      if (!(number >= -kLimit && number < kLimit)) return std::nullopt;
+      if (!(number >= -kLimit && number < kLimit)) return kNowhere;
     }
-    return integers_.Find(static_cast<int64_t>(number));
+    return integers_.Find(static_cast<int64_t>(number)).value_or(kNowhere);
   }
 
   template <class Find>
   Status Encode(KernelContext& context, const Find& find) const {
     Tensor& y = context.Output(0);
     const size_t count = attrs_.count();
-    std::fill_n(y.data<float>(), y.size(), 0.0f);
-    for (size_t i = 0; i < static_cast<size_t>(context.Input(0).size()); ++i) {
-      const std::optional<size_t> found = find(i);
-      if (found) {
-        y.data<float>()[i * count + *found] = 1;
+    const auto elements = static_cast<size_t>(context.Input(0).size());
+    if (y.bytes() > 0) std::memset(y.raw(), 0, y.bytes());
+    for (size_t i = 0; i < elements; ++i) {
+      const size_t found = find(i);
+      if (found != kNowhere) {
+        y.data<float>()[i * count + found] = 1;
       } else if (!attrs_.zeros) {
         return InvalidArgument("input 0: element {} is none of the categories", i);
       }

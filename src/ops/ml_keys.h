@@ -1,6 +1,7 @@
 // Which of a list of keys an element is: what the encoders of ai.onnx.ml look up.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <vector>
 
 namespace tenon {
 
@@ -25,11 +27,19 @@ class KeyIndex {
         index_.insert_or_assign(keys[i], i);
       }
     }
+    if constexpr (std::is_integral_v<K>) FillTable(keys);
   }
 
   // The position of `key` among the keys.
   std::optional<size_t> Find(const K& key) const {
     if (IsNaN(key)) return nan_;
+    if constexpr (std::is_integral_v<K>) {
+      if (!table_.empty()) {
+        const uint64_t place = static_cast<uint64_t>(key) - static_cast<uint64_t>(least_);
+        if (place >= table_.size() || table_[place] == 0) return std::nullopt;
+        return table_[place] - 1;
+      }
+    }
     const auto found = index_.find(key);
     return found == index_.end() ? std::nullopt : std::optional<size_t>(found->second);
   }
@@ -40,8 +50,23 @@ class KeyIndex {
     return false;
   }
 
+  // Integers that lie close together are looked up in a table.
+  void FillTable(std::span<const K> keys) {
+    if (keys.empty()) return;
+    const auto [least, most] = std::minmax_element(keys.begin(), keys.end());
+    const uint64_t span = static_cast<uint64_t>(*most) - static_cast<uint64_t>(*least);
+    if (span > 4 * keys.size() + 64) return;
+    least_ = *least;
+    table_.assign(span + 1, 0);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      table_[static_cast<uint64_t>(keys[i]) - static_cast<uint64_t>(least_)] = i + 1;
+    }
+  }
+
   std::unordered_map<K, size_t> index_;
   std::optional<size_t> nan_;
+  K least_{};
+  std::vector<size_t> table_;  // of key least_ + i: its position plus 1, or 0
 };
 
 }  // namespace tenon

@@ -1,8 +1,10 @@
 // Unique, of ONNX and of com.microsoft: the distinct elements, or slices along an axis, of a
 // tensor.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "ops/element.h"
 #include "ops/op_row.h"
@@ -99,6 +101,55 @@ int CompareSlices(const T* x, const SliceSizes& sizes, int64_t a, int64_t b) {
   return 0;
 }
 
+// A number in 64 bits that sort as numbers do: equal ones have equal keys.
+template <class T>
+uint64_t KeyOf(T x) {
+  constexpr uint64_t kTop = uint64_t{1} << 63;
+  if constexpr (std::is_same_v<T, double>) {
+    if (std::isnan(x)) return ~uint64_t{0};
+    const auto bits = std::bit_cast<uint64_t>(x + 0.0);  // -0 becomes 0
+    return bits & kTop ? ~bits : bits | kTop;
+  } else if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
+    return static_cast<uint64_t>(int64_t{x}) ^ kTop;
+  } else if constexpr (std::is_integral_v<T>) {
+    return uint64_t{x};
+  } else {  // 32 bits suffice, and take fewer passes
+    const float narrow = Widen(x);
+    if (std::isnan(narrow)) return ~uint32_t{0};
+    const auto bits = std::bit_cast<uint32_t>(narrow + 0.0f);
+    return bits >> 31 ? uint32_t{~bits} : bits | 1u << 31;
+  }
+}
+
+template <class T>
+constexpr bool kHasKeys = !std::is_same_v<T, std::string>;
+template <class T>
+constexpr bool kHasKeys<Complex<T>> = false;
+
+struct KeyedSlice {
+  uint64_t key;
+  int64_t slice;
+};
+
+// Sorts by key, byte for byte from the lowest on, which leaves equal ones in their order; bytes
+// that all keys have in common are passed over. Returns where the result is: `items` or `spare`.
+KeyedSlice* SortByKey(KeyedSlice* items, KeyedSlice* spare, size_t n) {
+  constexpr size_t kBytes = sizeof(uint64_t), kValues = 256;
+  size_t counts[kBytes][kValues] = {};
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t byte = 0; byte < kBytes; ++byte) ++counts[byte][items[i].key >> 8 * byte & 255];
+  }
+  for (size_t byte = 0; byte < kBytes; ++byte) {
+    size_t* places = counts[byte];
+    if (std::find(places, places + kValues, n) != places + kValues) continue;
+    size_t next = 0;
+    for (size_t value = 0; value < kValues; ++value) next += std::exchange(places[value], next);
+    for (size_t i = 0; i < n; ++i) spare[places[items[i].key >> 8 * byte & 255]++] = items[i];
+    std::swap(items, spare);
+  }
+  return items;
+}
+
 // What is found out about n slices, in memory for 4 n numbers.
 struct Groups {
   explicit Groups(int64_t* memory, int64_t n)
@@ -110,6 +161,16 @@ struct Groups {
   int64_t* size;      // of each group
 };
 
+// The next slice in ascending order, equal ones by position.
+void AddToGroups(int64_t slice, bool is_new, Groups& groups) {
+  if (is_new) {
+    groups.first[groups.count] = slice;
+    groups.size[groups.count++] = 0;
+  }
+  groups.group[slice] = groups.count - 1;
+  ++groups.size[groups.count - 1];
+}
+
 template <class T>
 void FindGroups(const T* x, const SliceSizes& sizes, Groups& groups) {
   std::iota(groups.order, groups.order + sizes.n, 0);
@@ -120,12 +181,25 @@ void FindGroups(const T* x, const SliceSizes& sizes, Groups& groups) {
   for (int64_t i = 0; i < sizes.n; ++i) {
     const int64_t slice = groups.order[i];
     const bool is_new = i == 0 || CompareSlices(x, sizes, groups.order[i - 1], slice) != 0;
-    if (is_new) {
-      groups.first[groups.count] = slice;
-      groups.size[groups.count++] = 0;
-    }
-    groups.group[slice] = groups.count - 1;
-    ++groups.size[groups.count - 1];
+    AddToGroups(slice, is_new, groups);
+  }
+}
+
+// The same of n numbers whose keys are in `items`; `spare` has room for as many.
+void FindKeyGroups(KeyedSlice* items, KeyedSlice* spare, int64_t n, Groups& groups) {
+  const KeyedSlice* sorted = SortByKey(items, spare, static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    AddToGroups(sorted[i].slice, i == 0 || sorted[i].key != sorted[i - 1].key, groups);
+  }
+}
+
+// Sets the order of the groups: as sorted, or by their first slices.
+void OrderGroups(bool sorted, int64_t n, Groups& groups) {
+  if (sorted) return std::iota(groups.order, groups.order + groups.count, 0);
+  int64_t* next = groups.order;
+  for (int64_t slice = 0; slice < n; ++slice) {
+    const int64_t group = groups.group[slice];
+    if (groups.first[group] == slice) *next++ = group;
   }
 }
 
@@ -151,17 +225,24 @@ Status WriteIndices(const Groups& groups, const SliceSizes& sizes, const UniqueO
 template <class T>
 Status WriteUnique(const UniqueAttrs& attrs, const UniqueOutputs& outputs, const SliceSizes& sizes,
                    Shape shape, size_t axis, KernelContext& context) {
-  auto* memory = static_cast<int64_t*>(
-      context.Scratch(static_cast<size_t>(sizes.n + 1) * 4 * sizeof(int64_t)));
+  // Few numbers are sorted sooner than the keys' bytes are counted.
+  constexpr int64_t kFewNumbers = 256;
+  const bool has_keys = kHasKeys<T> && sizes.outer * sizes.inner == 1 && sizes.n > kFewNumbers;
+  const size_t room = 4 * sizeof(int64_t) + (has_keys ? 2 * sizeof(KeyedSlice) : 0);
+  auto* memory = static_cast<int64_t*>(context.Scratch(static_cast<size_t>(sizes.n + 1) * room));
   if (memory == nullptr) return RuntimeException("out of memory for {} elements", sizes.n);
   Groups groups(memory, sizes.n);
   const T* x = static_cast<const T*>(context.Input(0).raw());
-  FindGroups(x, sizes, groups);
-  std::iota(groups.order, groups.order + groups.count, 0);
-  if (!attrs.sorted) {
-    std::sort(groups.order, groups.order + groups.count,
-              [&](int64_t a, int64_t b) { return groups.first[a] < groups.first[b]; });
+  if (has_keys) {
+    if constexpr (kHasKeys<T>) {
+      auto* items = reinterpret_cast<KeyedSlice*>(memory + 4 * sizes.n);
+      for (int64_t i = 0; i < sizes.n; ++i) items[i] = {KeyOf(x[i]), i};
+      FindKeyGroups(items, items + sizes.n, sizes.n, groups);
+    }
+  } else {
+    FindGroups(x, sizes, groups);
   }
+  OrderGroups(attrs.sorted, sizes.n, groups);
   shape[axis] = groups.count;
   TENON_ASSIGN_OR_RETURN(Tensor * output,
                          context.AllocateOutput(0, context.Input(0).type(), shape));
