@@ -1,7 +1,6 @@
 #include "tensor/lasting_memory.h"
 
 #include <algorithm>
-#include <new>
 
 #include "base/huge_pages.h"
 
@@ -26,13 +25,7 @@ struct LastingMemory::Region {
   size_t live_blocks = 0;
 };
 
-// Stands before the caller's memory.
-struct alignas(Allocator::kAlignment) LastingMemory::Block {
-  Region* region;  // null: from the C library
-  size_t size;     // with this
-};
-
-LastingMemory::Block* LastingMemory::Take(size_t size) {
+std::byte* LastingMemory::Take(size_t size) {
   if (current_ == nullptr || kRegionBytes - current_->filled < size) {
     void* const memory = ReserveHugePages(kRegionBytes);
     if (memory == nullptr) return nullptr;
@@ -40,55 +33,49 @@ LastingMemory::Block* LastingMemory::Take(size_t size) {
     current_ = new Region{static_cast<std::byte*>(memory)};
     stats_.bytes_reserved += kRegionBytes;
   }
-  Region& region = *current_;
-  auto* const block = new (region.memory + region.filled) Block{&region, size};
-  region.filled += size;
-  ++region.live_blocks;
-  return block;
+  std::byte* const taken = current_->memory + current_->filled;
+  current_->filled += size;
+  ++current_->live_blocks;
+  return taken;
 }
 
 void* LastingMemory::Allocate(size_t bytes) {
-  if (bytes > SIZE_MAX / 2) return nullptr;
-  const size_t size = (bytes + sizeof(Block) + kAlignment - 1) / kAlignment * kAlignment;
-  Block* block = nullptr;
-  const bool is_medium = IsMedium(size);
-  if (is_medium) {
-    const MutexLock lock(mutex_);
-    if (stats_.bytes_in_use >= kEnoughForHugePages) block = Take(size);
-    stats_.bytes_in_use += size;
-    ++stats_.allocations;
-    stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
-  }
-  if (block == nullptr) {
-    void* const memory = CpuAllocator().Allocate(size);
-    if (memory != nullptr) block = new (memory) Block{nullptr, size};
-  }
-  if (block != nullptr) return block + 1;
-  if (is_medium) {
-    const MutexLock lock(mutex_);
-    stats_.bytes_in_use -= size;
-  }
-  return nullptr;
+  if (!IsMedium(bytes)) return CpuAllocator().Allocate(bytes);
+  const size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const MutexLock lock(mutex_);
+  void* memory = stats_.bytes_in_use >= kEnoughForHugePages ? Take(size) : nullptr;
+  Region* const region = memory == nullptr ? nullptr : current_;
+  if (memory == nullptr) memory = CpuAllocator().Allocate(size);
+  if (memory == nullptr) return nullptr;
+  blocks_[memory] = {region, size};
+  stats_.bytes_in_use += size;
+  ++stats_.allocations;
+  stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
+  return memory;
 }
 
 void LastingMemory::Free(void* memory) {
-  if (memory == nullptr) return;
-  Block* const block = static_cast<Block*>(memory) - 1;
-  Region* const region = block->region;
-  const size_t size = block->size;
-  if (region == nullptr) CpuAllocator().Free(block);
-  if (!IsMedium(size)) return;
   const MutexLock lock(mutex_);
-  stats_.bytes_in_use -= size;
-  if (region == nullptr) return;
-  if (--region->live_blocks > 0) {
-    ReleaseReserved(block, size);
+  const auto found = blocks_.find(memory);
+  const Block block = found == blocks_.end() ? Block{nullptr, 0} : found->second;
+  if (found != blocks_.end()) blocks_.erase(found);
+  stats_.bytes_in_use -= block.size;
+  if (block.region == nullptr) {
+    CpuAllocator().Free(memory);
+  } else {
+    FreeInRegion(*block.region, memory, block.size);
+  }
+}
+
+void LastingMemory::FreeInRegion(Region& region, void* memory, size_t size) {
+  if (--region.live_blocks > 0) {
+    ReleaseReserved(memory, size);
     return;
   }
-  if (region == current_) current_ = nullptr;
-  ReturnHugePages(region->memory, kRegionBytes);
+  if (&region == current_) current_ = nullptr;
+  ReturnHugePages(region.memory, kRegionBytes);
   stats_.bytes_reserved -= kRegionBytes;
-  delete region;
+  delete &region;
 }
 
 AllocatorStats LastingMemory::Stats() const {

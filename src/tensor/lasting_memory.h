@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <unordered_map>
 
 #include "base/mutex.h"
 #include "tensor/allocator.h"
@@ -28,14 +29,20 @@ class LastingMemory final : public Allocator {
   AllocatorStats Stats() const override;
 
  private:
-  struct Block;
   struct Region;
+  // Of medium size. Kept apart from the memory, which nobody touches before its owner does.
+  struct Block {
+    Region* region;  // null: from the C library
+    size_t size;
+  };
 
   // Room for `size` bytes in the current region or in a new one; null if the system has none.
-  Block* Take(size_t size);
+  std::byte* Take(size_t size);
+  void FreeInRegion(Region& region, void* memory, size_t size);
 
   mutable Mutex mutex_;
   Region* current_ = nullptr;
+  std::unordered_map<void*, Block> blocks_;
   AllocatorStats stats_;
 };
 
