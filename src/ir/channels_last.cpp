@@ -360,4 +360,19 @@ void ChannelLayout::DropUnused() {
   }
 }
 
+size_t PutUnownedChannelsFirst(Graph& graph) {
+  std::vector<NodeId> unowned, turning;
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr || node->provider >= 0) continue;
+    unowned.push_back(node->id);
+    if (MayPutChannelsFirst(graph, *node)) turning.push_back(node->id);
+  }
+  if (turning.empty()) return 0;
+  ChannelLayout layout(graph, unowned);
+  for (const NodeId id : turning) layout.PutChannelsFirst(id);
+  layout.Settle();
+  return turning.size();
+}
+
 }  // namespace tenon

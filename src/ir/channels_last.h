@@ -52,4 +52,8 @@ class ChannelLayout {
   std::vector<Role> roles_;  // by node
 };
 
+// Gives the nodes of `graph` itself that nobody owns the standard's form, where they can have it,
+// and settles. Returns how many got it.
+size_t PutUnownedChannelsFirst(Graph& graph);
+
 }  // namespace tenon

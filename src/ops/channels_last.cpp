@@ -75,24 +75,13 @@ RuleSet MakeRules() {
   return RuleSet(std::move(rules));
 }
 
-size_t LowerInternalDomain(Graph& graph) {
-  ChannelLayout layout(graph, {});
-  size_t lowered = 0;
-  for (size_t i = 0, count = graph.node_capacity(); i < count; ++i) {
-    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
-    if (!node || node->provider >= 0 || !MayPutChannelsFirst(graph, *node)) continue;
-    layout.PutChannelsFirst(node->id);
-    ++lowered;
-  }
-  return lowered;
-}
-
 }  // namespace
 
 size_t LowerChannelsLast(Graph& graph) {
   static const auto* const rules = new RuleSet(MakeRules());
   constexpr int32_t kNobody = -1;
-  size_t lowered = ApplyRules(graph, *rules, {.provider = kNobody}) + LowerInternalDomain(graph);
+  size_t lowered =
+      ApplyRules(graph, *rules, {.provider = kNobody}) + PutUnownedChannelsFirst(graph);
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;

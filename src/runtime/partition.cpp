@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/channels_last.h"
 #include "ir/extraction.h"
 #include "ir/node_error.h"
 #include "ir/operator_names.h"
@@ -89,6 +90,8 @@ Status Partitioner::AssignTo(size_t index, Graph& graph) {
   if (!fused) {
     TENON_LOG(logger_, kError, "{} could not say what it runs of graph '{}': {}", provider.name(),
               graph.name, fused.error().message());
+    // Others know the standard's form.
+    PutUnownedChannelsFirst(graph);
     return OkStatus();
   }
   for (const Claim& claim : *claims) {

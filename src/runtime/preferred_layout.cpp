@@ -25,9 +25,6 @@ std::vector<NodeId> FreeNodes(const Graph& graph, const std::vector<Claim>& clai
 Result<std::vector<NodeId>> NodesToTurn(ExecutionProvider& provider, const Graph& graph,
                                         const std::vector<NodeId>& nodes) {
   std::vector<NodeId> turning;
-  if (nodes.empty()) return turning;
-  TENON_ASSIGN_OR_RETURN(const bool prefers, provider.PrefersChannelsLast());
-  if (!prefers) return turning;
   for (const NodeId id : nodes) {
     if (!MayPutChannelsLast(graph, graph.node(id))) continue;
     TENON_ASSIGN_OR_RETURN(const bool turns, provider.WantsChannelsLast(graph.node(id)));
@@ -41,7 +38,9 @@ Result<std::vector<NodeId>> NodesToTurn(ExecutionProvider& provider, const Graph
 Status ClaimInPreferredLayout(ExecutionProvider& provider, Graph& graph,
                               Result<std::vector<Claim>>& claims) {
   claims = provider.GetCapability(graph);
-  if (!claims) return OkStatus();
+  if (!claims || claims->empty()) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const bool prefers, provider.PrefersChannelsLast());
+  if (!prefers) return OkStatus();
   const std::vector<NodeId> claimed = FreeNodes(graph, *claims);
   TENON_ASSIGN_OR_RETURN(std::vector<NodeId> turned, NodesToTurn(provider, graph, claimed));
   if (turned.empty()) return OkStatus();

@@ -194,6 +194,15 @@ TEST_F(LayoutTest, UnknownLayoutsAreErrors) {
   }
 }
 
+// PE-41: what it wants after the conversion cannot be; the nodes get their form back.
+TEST_F(LayoutTest, GroupsThatCannotBeFusedRunOnTheCpu) {
+  Mock().claims = MockClaims::kUnfusable;
+  Ort::Session session = Open(ConvModel(), OptionsForMock());
+  EXPECT_EQ(Mock().layout.seen.size(), 2u);
+  EXPECT_THAT(Takers(session), Not(Contains(kMock)));
+  ExpectRuns(session);
+}
+
 // PE-41: it claims first and fails when it is asked again.
 TEST_F(LayoutTest, AProviderThatFailsLaterTakesNothing) {
   Mock().layout.fails_later = true;

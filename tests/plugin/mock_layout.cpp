@@ -130,10 +130,12 @@ OrtStatus* ClaimByLayout(const OrtGraph* graph, OrtEpGraphSupportInfo* support) 
   std::vector<const OrtNode*> nodes(count);
   CHECK_OK(api->Graph_GetNodes(graph, nodes.data(), count));
   std::string seen;
+  std::vector<const OrtNode*> convolutions;
   for (const OrtNode* const node : nodes) {
     std::string name;
     CHECK_OK(NameOf(node, name));
     seen += (seen.empty() ? "" : " ") + name;
+    if (name == "nhwc.Conv") convolutions.push_back(node);
     if (control.layout.takes.count(name) == 0) continue;
     if (name == "nhwc.Conv") {
       std::vector<int64_t> shape;
@@ -154,6 +156,11 @@ OrtStatus* ClaimByLayout(const OrtGraph* graph, OrtEpGraphSupportInfo* support) 
   control.layout.seen.push_back(seen);
   if (control.layout.fails_later && seen.find("nhwc.") != std::string::npos) {
     return api->CreateStatus(ORT_EP_FAIL, "no more");
+  }
+  // With the Relu between them they cannot be one node.
+  if (control.claims == MockClaims::kUnfusable && !convolutions.empty()) {
+    return ep_api->EpGraphSupportInfo_AddNodesToFuse(support, convolutions.data(),
+                                                     convolutions.size(), nullptr);
   }
   return nullptr;
 }
