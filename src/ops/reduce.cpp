@@ -89,10 +89,16 @@ std::vector<int64_t> AxesInput(KernelContext& context) {
   return {axes.begin(), axes.end()};
 }
 
+// Whether one element alone is reduced to itself; the others still take its square or logarithm.
+constexpr bool KeepsOneElement(ReduceOp op) {
+  return op == ReduceOp::kSum || op == ReduceOp::kMean || op == ReduceOp::kMax ||
+         op == ReduceOp::kMin || op == ReduceOp::kProd;
+}
+
 template <ReduceOp op, bool axes_are_input>
 Status RunReduceOp(const ReduceAttrs& attrs, KernelContext& context) {
   const std::vector<int64_t> axes = axes_are_input ? AxesInput(context) : attrs.axes;
-  if (axes.empty() && attrs.noop_with_empty_axes) {
+  if (KeepsOneElement(op) && axes.empty() && attrs.noop_with_empty_axes) {
     std::memcpy(context.Output(0).raw(), context.Input(0).raw(), context.Input(0).bytes());
     return OkStatus();
   }

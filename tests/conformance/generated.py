@@ -3,63 +3,48 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator
+from typing import Any
 
-import ml_dtypes
+import ml_recipes
 import numpy as np
 import onnx
+import rank_recipes
 import recipes
+import value_recipes
 from onnx import defs, helper
 
-# Operators with tests of their own: what they do depends on subgraphs or chance, they hold other
-# values than tensors, or they have no elements to vary.
-ELSEWHERE = set(
-    "Bernoulli Constant If ImageDecoder Loop Multinomial Optional OptionalGetElement "
-    "OptionalHasElement RandomNormal RandomNormalLike RandomUniform RandomUniformLike Scan".split()
-)
-NUMPY_TYPES = {
-    "float": np.float32,
-    "double": np.float64,
-    "bool": np.bool_,
-    "string": np.object_,
-    **{name: getattr(np, name) for name in ("float16", "complex64", "complex128")},
-    **{
-        f"{sign}int{bits}": getattr(np, f"{sign}int{bits}")
-        for sign in ("", "u")
-        for bits in (8, 16, 32, 64)
-    },
-    **{name: getattr(ml_dtypes, name) for name in ("bfloat16", "int4", "uint4", "int2", "uint2")},
-    "float4e2m1": ml_dtypes.float4_e2m1fn,
-    "float6e2m3": ml_dtypes.float6_e2m3fn,
-    "float6e3m2": ml_dtypes.float6_e3m2fn,
-    "float8e4m3fn": ml_dtypes.float8_e4m3fn,
-    "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "float8e5m2": ml_dtypes.float8_e5m2,
-    "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-    "float8e8m0": ml_dtypes.float8_e8m0fnu,
-}
+# Gradient names values of its graph: test_gradient.py.
+ELSEWHERE = {"Gradient"}
+DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training")
+RECIPES = {**recipes.RECIPES, **value_recipes.RECIPES, **ml_recipes.RECIPES}
+# Operators of which something else than the first input is varied: an input, or the first output.
+VARIED_INPUT = {"Where": 1, "If": None, "Loop": 2, "Scan": -1}
+VARIED_OUTPUT = {"ConstantOfShape", "If", "CastMap", "DictVectorizer", "ZipMap"}
 
 
 @dataclasses.dataclass
 class Case:
     name: str  # e.g. "Add-13 int8 0"
     model: onnx.ModelProto
-    feeds: dict[str, np.ndarray]
+    feeds: dict[str, Any]
+    schema: defs.OpSchema | None = None
+    type_name: str = ""
+    call: recipes.Call | None = None
 
 
-def schemas() -> list[defs.OpSchema]:
-    """Those of ai.onnx that the generated tests cover, all versions."""
+def schemas(domains: tuple[str, ...] = DOMAINS) -> list[defs.OpSchema]:
+    """Those that the generated tests cover, all versions."""
     found = [
         schema
         for schema in defs.get_all_schemas_with_history()
-        if schema.domain == "" and not schema.deprecated and schema.name not in ELSEWHERE
+        if schema.domain in domains and not schema.deprecated and schema.name not in ELSEWHERE
     ]
-    return sorted(found, key=lambda schema: (schema.name, schema.since_version))
+    return sorted(found, key=lambda schema: (schema.domain, schema.name, schema.since_version))
 
 
 def has_recipe(schema: defs.OpSchema) -> bool:
-    return schema.name in recipes.RECIPES or is_plain(schema)
+    return schema.name in RECIPES or is_plain(schema)
 
 
 def is_plain(schema: defs.OpSchema) -> bool:
@@ -71,49 +56,58 @@ def is_plain(schema: defs.OpSchema) -> bool:
 
 def varied_formal(schema: defs.OpSchema) -> defs.OpSchema.FormalParameter:
     """The input whose type is varied: the first one, but for a few where that is no operand."""
-    if not schema.inputs or schema.name == "ConstantOfShape":
+    if not schema.inputs or schema.name in VARIED_OUTPUT:
         return schema.outputs[0]
-    return schema.inputs[1 if schema.name == "Where" else 0]
+    return schema.inputs[VARIED_INPUT.get(schema.name, 0)]
 
 
 def type_names(schema: defs.OpSchema) -> list[str]:
     """Element types of the varied input."""
-    formal = varied_formal(schema)
-    matches = (re.fullmatch(r"tensor\((\w+)\)", text) for text in sorted(formal.types))
-    return [match[1] for match in matches if match]
+    return recipes.element_types(varied_formal(schema).types)
 
 
 def calls_of(schema: defs.OpSchema, type_name: str) -> list[recipes.Call]:
-    dtype = np.dtype(NUMPY_TYPES[type_name])
-    maker = recipes.Maker(schema.since_version, dtype, type_name)
-    recipe = recipes.RECIPES.get(schema.name)
-    made = recipe(maker) if recipe else recipes.plain(maker, schema)
+    maker = recipes.Maker(schema, type_name)
+    recipe = RECIPES.get(schema.name)
+    made = recipe(maker) if recipe else recipes.plain(maker)
     return made if isinstance(made, list) else [made]
 
 
 def cases_of(schema: defs.OpSchema, type_name: str) -> Iterator[Case]:
-    for i, call in enumerate(calls_of(schema, type_name)):
+    calls = calls_of(schema, type_name) + rank_recipes.calls_of(schema, type_name)
+    for i, call in enumerate(calls):
         name = f"{schema.name}-{schema.since_version} {type_name} {i}"
-        yield Case(name, *model_of(schema, call))
+        yield Case(name, *model_of(schema, call), schema, type_name, call)
 
 
-def model_of(
-    schema: defs.OpSchema, call: recipes.Call
-) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+def model_of(schema: defs.OpSchema, call: recipes.Call) -> tuple[onnx.ModelProto, dict[str, Any]]:
     feeds = {f"x{i}": value for i, value in enumerate(call.inputs) if value is not None}
     names = [f"x{i}" if value is not None else "" for i, value in enumerate(call.inputs)]
     outputs = [f"y{i}" for i in range(call.outputs)]
-    node = helper.make_node(schema.name, names, outputs, **call.attributes)
-    graph = helper.make_graph(
-        [node],
-        "generated",
-        [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
-            )
-            for name, value in feeds.items()
-        ],
-        [helper.make_empty_tensor_value_info(name) for name in outputs],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", schema.since_version)])
-    return model, feeds
+    node = helper.make_node(schema.name, names, outputs, domain=schema.domain, **call.attributes)
+    infos = [helper.make_value_info(name, type_of(value)) for name, value in feeds.items()]
+    results = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = helper.make_graph([node], "generated", infos, results)
+    opsets = [helper.make_opsetid(schema.domain, schema.since_version)]
+    model = helper.make_model(graph, opset_imports=opsets)
+    return model, {name: plain_value(value) for name, value in feeds.items()}
+
+
+def type_of(value: Any) -> onnx.TypeProto:
+    """The type of an input of a call. Elements of a sequence may have shapes of their own."""
+    if isinstance(value, recipes.Optional):
+        return helper.make_optional_type_proto(type_of(value.like))
+    if isinstance(value, list):
+        element = type_of(value[0])
+        element.tensor_type.ClearField("shape")
+        return helper.make_sequence_type_proto(element)
+    if isinstance(value, dict):
+        key, element = next(iter(value.items()))
+        numbers = {int: onnx.TensorProto.INT64, str: onnx.TensorProto.STRING}
+        return helper.make_map_type_proto(numbers[type(key)], type_of(np.array(element)))
+    number = helper.np_dtype_to_tensor_dtype(value.dtype)
+    return helper.make_tensor_type_proto(number, value.shape)
+
+
+def plain_value(value: Any) -> Any:
+    return value.value if isinstance(value, recipes.Optional) else value

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 
 import generated
 import numpy as np
+import onnx
 import recipes
 
 INT32, INT64 = 2**31, 2**63
 VALUES = (-1, 0, -INT32, INT32 - 1, -INT64, INT64 - 1)
 MEMORY_BYTES = 4 << 30
+CALLS = 8  # of an operator: the last ones, which most often have the most inputs
 
 
 def hostile_numbers(shape: tuple[int, ...]) -> list[int]:
@@ -27,12 +29,17 @@ def hostile_numbers(shape: tuple[int, ...]) -> list[int]:
     return list(dict.fromkeys([*VALUES, *dims]))
 
 
+def shape_of(call: recipes.Call) -> tuple[int, ...]:
+    """Of the first input, if that is a tensor."""
+    return getattr(call.inputs[0], "shape", ()) if call.inputs else ()
+
+
 def changed_inputs(call: recipes.Call) -> Iterator[list]:
     """Inputs with one whole number replaced, of inputs that hold indices, sizes and the like."""
     for i, value in enumerate(call.inputs):
-        if i == 0 or value is None or value.dtype not in (np.int32, np.int64):
+        if i == 0 or getattr(value, "dtype", None) not in (np.int32, np.int64):
             continue
-        for number in hostile_numbers(call.inputs[0].shape if call.inputs[0] is not None else ()):
+        for number in hostile_numbers(shape_of(call)):
             if not np.iinfo(value.dtype).min <= number <= np.iinfo(value.dtype).max:
                 continue
             for at in range(min(value.size, 2)):
@@ -46,7 +53,7 @@ def changed_inputs(call: recipes.Call) -> Iterator[list]:
 def changed_ranks(call: recipes.Call) -> Iterator[list]:
     """Inputs of which one has a rank more, or is a scalar, or has no elements."""
     for i, value in enumerate(call.inputs):
-        if value is None:
+        if not isinstance(value, np.ndarray):
             continue
         arrays = [value[None]]
         if value.ndim > 0:
@@ -57,20 +64,27 @@ def changed_ranks(call: recipes.Call) -> Iterator[list]:
             yield [*call.inputs[:i], array, *call.inputs[i + 1 :]]
 
 
-def changed_attributes(call: recipes.Call, schema) -> Iterator[dict]:
+def changed_attributes(call: recipes.Call, schema: onnx.defs.OpSchema) -> Iterator[dict]:
     """Attributes with one number replaced, and lists of other lengths."""
     kinds = {name: attribute.type.name for name, attribute in schema.attributes.items()}
-    shape = call.inputs[0].shape if call.inputs and call.inputs[0] is not None else ()
     for name, kind in kinds.items():
         if kind == "INT":
-            for number in hostile_numbers(shape):
+            for number in hostile_numbers(shape_of(call)):
                 yield {**call.attributes, name: number}
         if kind == "INTS":
             given = list(call.attributes.get(name, [1, 1]))
-            for number in hostile_numbers(shape):
+            for number in hostile_numbers(shape_of(call)):
                 yield {**call.attributes, name: [number, *given[1:]]}
             for numbers in ([1], given * 3, [INT64 - 1] * 3):
                 yield {**call.attributes, name: numbers}
+
+
+def variants(call: recipes.Call, schema: onnx.defs.OpSchema) -> Iterator[recipes.Call]:
+    for change in (changed_inputs, changed_ranks):
+        for inputs in change(call):
+            yield recipes.Call(inputs, call.attributes, call.outputs)
+    for attributes in changed_attributes(call, schema):
+        yield recipes.Call(call.inputs, attributes, call.outputs)
 
 
 def cases() -> Iterator[generated.Case]:
@@ -80,17 +94,8 @@ def cases() -> Iterator[generated.Case]:
         names = generated.type_names(schema)
         if not generated.has_recipe(schema) or not names:
             continue
-        call = generated.calls_of(schema, "float" if "float" in names else names[0])[-1]
-        variants = [
-            recipes.Call(inputs, call.attributes, call.outputs)
-            for change in (changed_inputs, changed_ranks)
-            for inputs in change(call)
-        ]
-        variants += [
-            recipes.Call(call.inputs, attributes, call.outputs)
-            for attributes in changed_attributes(call, schema)
-        ]
-        for i, variant in enumerate(variants):
+        calls = generated.calls_of(schema, "float" if "float" in names else names[0])
+        for i, variant in enumerate(v for call in calls[-CALLS:] for v in variants(call, schema)):
             name = f"{schema.name} {i}"
             try:
                 made = generated.model_of(schema, variant)

@@ -152,7 +152,7 @@ def test_a_subgraph_on_the_way_has_no_gradient(argument: str) -> None:
           else_branch = f () => (double[2] f) {{ f = Neg (a) }}
         >
         da = {TRAINING}.Gradient <xs=["a"], y="y"> ({argument})"""
-    with pytest.raises(Exception, match="If.* has no gradient yet"):
+    with pytest.raises(Exception, match=r"If.* has no gradient yet"):
         make_model(nodes, [[2], []], ["da"], 15)
 
 
