@@ -16,7 +16,7 @@ void PreferHugePages(void* begin, size_t bytes) {
   madvise(begin, bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(TENON_SANITIZED)
 void* ReserveHugePages(size_t) { return nullptr; }
 #else
 void* ReserveHugePages(size_t bytes) {
