@@ -16,12 +16,23 @@ namespace {
 
 struct BeamAttrs : GenerationAttrs {
   bool stops_early = false;
+  // Of WhisperBeamSearch.
+  int64_t first_timestamp = -1, no_timestamps = -1, start_of_lm = -1;
+  int64_t translate = -1, transcribe = -1, no_speech = -1;
   static constexpr auto Fields() {
-    return std::tuple_cat(FieldsOf<BeamAttrs>(),
-                          std::tuple(Field("early_stopping", &BeamAttrs::stops_early)));
+    using A = BeamAttrs;
+    return std::tuple_cat(FieldsOf<A>(),
+                          std::tuple(Field("early_stopping", &A::stops_early),
+                                     Field("beginning_timestamp_token_id", &A::first_timestamp),
+                                     Field("no_timestamps_token_id", &A::no_timestamps),
+                                     Field("start_of_lm_token_id", &A::start_of_lm),
+                                     Field("translate_token_id", &A::translate),
+                                     Field("transcribe_token_id", &A::transcribe),
+                                     Field("no_speech_token_id", &A::no_speech)));
   }
 };
 
+enum BeamOutput : size_t { kTokens, kTokenScores, kAllScores, kCrossProducts, kNoSpeech };
 enum BeamInput : size_t {
   kIds,
   kMaxLength,
@@ -55,6 +66,9 @@ Status InferBeamSearch(const BeamAttrs&, ShapeContext& context) {
   }
   if (context.output_count() > 2) {
     TENON_RETURN_IF_ERROR(context.SetOutput(2, {any, any, any, any}, scores));
+  }
+  if (context.output_count() > kNoSpeech) {
+    TENON_RETURN_IF_ERROR(context.SetOutput(kNoSpeech, {any}, scores));
   }
   return OkStatus();
 }
@@ -236,8 +250,8 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     TENON_RETURN_IF_ERROR(Bind(info));
     TENON_RETURN_IF_ERROR(attrs_.Check());
     if (info.node().op_type == "WhisperBeamSearch") {
-      for (size_t i = 3; i < info.output_count(); ++i) {
-        if (info.HasOutput(i)) return NotImplemented("output {} of WhisperBeamSearch", i);
+      if (info.HasOutput(kCrossProducts)) {
+        return NotImplemented("output {} of WhisperBeamSearch", size_t{kCrossProducts});
       }
       if (info.HasInput(kExtraIds)) return NotImplemented("input {}", size_t{kExtraIds});
     }
@@ -309,6 +323,21 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     return StartEncoderDecoder(*pair_, ids, mask, start, beams, pad);
   }
 
+  static constexpr int64_t kTimestampProcessor = 1;
+
+  TimestampRules Timestamps() const {
+    const auto token = [](int64_t id) {
+      return static_cast<int32_t>(std::clamp<int64_t>(id, -1, INT32_MAX));
+    };
+    return {.first = token(attrs_.first_timestamp),
+            .no_timestamps = token(attrs_.no_timestamps),
+            .start_of_lm = token(attrs_.start_of_lm),
+            .start = token(attrs_.decoder_start_token),
+            .translate = token(attrs_.translate),
+            .transcribe = token(attrs_.transcribe),
+            .eos_token = token(attrs_.eos_token)};
+  }
+
   Result<TokenRules> Rules(const Search::Sizes& sizes, KernelContext& context) const {
     TokenRules rules;
     TENON_ASSIGN_OR_RETURN(rules.repetition_penalty, FloatInput(context, kRepetitionPenalty, 1));
@@ -322,6 +351,15 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     rules.eos_token = static_cast<int32_t>(attrs_.eos_token);
     if (context.input_count() > kTemperature) {
       TENON_ASSIGN_OR_RETURN(rules.temperature, FloatInput(context, kTemperature, 1));
+    }
+    TENON_ASSIGN_OR_RETURN(const int64_t processor,
+                           IntegerInput(context, kLogitsProcessor, 0, INT32_MIN, INT32_MAX));
+    if (processor == kTimestampProcessor && context.node().op_type == "WhisperBeamSearch") {
+      if (attrs_.first_timestamp < 0) {
+        return InvalidArgument("input {}: timestamps need attribute 'beginning_timestamp_token_id'",
+                               size_t{kLogitsProcessor});
+      }
+      rules.timestamps = Timestamps();
     }
     TENON_RETURN_IF_ERROR(
         SetMasks(context, kVocabMask, kPrefixVocabMask, sizes.batch, sizes.vocabulary, rules));
@@ -363,12 +401,32 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
       for (size_t row = 0; row < search->rows(); ++row) {
         LogSoftmax({scores.data() + row * sizes.vocabulary, sizes.vocabulary});
       }
+      if (step == 0) TENON_RETURN_IF_ERROR(WriteNoSpeech(sizes, scores, context));
       rules.Apply(search->sequences(), sizes.batch, step == 0, sizes.vocabulary, scores.data());
       search->Step(scores);
       if (all_scores) StoreScores(scores, step * scores.size(), *all_scores);
       if (search->is_done()) break;
     }
     return WriteOutputs(sizes, *search, context);
+  }
+
+  // The probability, behind the first tokens, of the token for a sequence without speech.
+  Status WriteNoSpeech(const Search::Sizes& sizes, std::span<const float> log_probabilities,
+                       KernelContext& context) const {
+    if (!context.HasOutput(kNoSpeech)) return OkStatus();
+    const auto token = static_cast<size_t>(attrs_.no_speech);
+    if (attrs_.no_speech < 0 || token >= sizes.vocabulary) {
+      return InvalidArgument("attribute 'no_speech_token_id': expected a token below {}, got {}",
+                             sizes.vocabulary, attrs_.no_speech);
+    }
+    TENON_ASSIGN_OR_RETURN(
+        Tensor * output,
+        context.AllocateOutput(kNoSpeech, DataType::kFloat, {static_cast<int64_t>(sizes.batch)}));
+    for (size_t b = 0; b < sizes.batch; ++b) {
+      const size_t row = b * sizes.beams;
+      output->data<float>()[b] = std::exp(log_probabilities[row * sizes.vocabulary + token]);
+    }
+    return OkStatus();
   }
 
   // Output 2, [generated, batch, beams, vocabulary] of zeros, if it is wanted.

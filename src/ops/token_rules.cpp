@@ -1,6 +1,7 @@
 #include "ops/token_rules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace tenon {
@@ -40,7 +41,58 @@ void Forbid(std::span<const int32_t> allowed, std::span<float> scores) {
   }
 }
 
+void ForbidOne(int32_t token, std::span<float> scores) {
+  if (IsIn(token, scores)) scores[static_cast<size_t>(token)] = kNever;
+}
+
+// Tokens [begin, end), as far as there are.
+void ForbidRange(int64_t begin, int64_t end, std::span<float> scores) {
+  const auto size = static_cast<int64_t>(scores.size());
+  const int64_t first = std::clamp<int64_t>(begin, 0, size);
+  const int64_t last = std::clamp<int64_t>(end, first, size);
+  std::fill(scores.begin() + first, scores.begin() + last, kNever);
+}
+
+// The logarithm of the sum of probabilities; kNever if none is left.
+float JointScore(std::span<const float> scores) {
+  if (scores.empty()) return kNever;
+  const float most = *std::max_element(scores.begin(), scores.end());
+  float sum = 0;
+  for (const float score : scores) sum += score > kNever ? std::exp(score - most) : 0;
+  return sum > 0 ? std::log(sum) + most : kNever;
+}
+
 }  // namespace
+
+void TimestampRules::Apply(std::span<const int32_t> sequence, std::span<float> scores) const {
+  constexpr int64_t kMostInitial = 50;  // a second
+  const auto is_time = [this](int32_t token) { return token >= first; };
+  const auto found = std::find_if(sequence.begin(), sequence.end(), is_time);
+  // The tokens up to the first timestamp, or all.
+  const size_t begin = static_cast<size_t>(found - sequence.begin()) + (found != sequence.end());
+  const size_t length = sequence.size();
+  const auto vocabulary = static_cast<int64_t>(scores.size());
+  ForbidOne(no_timestamps, scores);
+  ForbidOne(start_of_lm, scores);
+  if (length > begin) {
+    for (const int32_t token : {start, translate, transcribe}) ForbidOne(token, scores);
+  }
+  const bool ends_with_time = length > 0 && is_time(sequence.back());
+  const bool ends_with_pair = length <= begin || is_time(sequence[length - 2]);
+  if (ends_with_time && ends_with_pair) ForbidRange(first, vocabulary, scores);
+  if (ends_with_time && !ends_with_pair) ForbidRange(0, eos_token, scores);
+  const auto last = std::find_if(sequence.rbegin(), sequence.rend(), is_time);
+  if (last != sequence.rend()) {
+    // The second of a pair may be the same time.
+    const bool may_repeat = ends_with_time && !ends_with_pair;
+    ForbidRange(first, int64_t{*last} + (may_repeat ? 0 : 1), scores);
+  }
+  if (length == begin) ForbidRange(first + kMostInitial + 1, vocabulary, scores);
+  const auto texts = static_cast<size_t>(std::clamp<int64_t>(first, 0, vocabulary));
+  const auto text = scores.first(texts);
+  const float best = text.empty() ? kNever : *std::max_element(text.begin(), text.end());
+  if (JointScore(scores.subspan(texts)) > best) std::fill(text.begin(), text.end(), kNever);
+}
 
 TokenSequences::TokenSequences(std::span<const int32_t> tokens, size_t rows, size_t copies,
                                size_t most_tokens)
@@ -92,6 +144,7 @@ void TokenRules::Apply(const TokenSequences& sequences, size_t batch, bool is_fi
         row_scores[i] -= static_cast<float>(presence[row * vocabulary + i]) * presence_penalty;
       }
     }
+    if (timestamps) timestamps->Apply(sequences.Row(row), row_scores);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,16 @@ class TokenSequences {
   std::vector<int32_t> tokens_, before_;
 };
 
+// How Whisper marks times: tokens from `first` on are timestamps. They come in pairs, which do not
+// decrease, and one comes where together they are likelier than any text.
+struct TimestampRules {
+  int32_t first = 0, no_timestamps = -1, start_of_lm = -1;
+  int32_t start = -1, translate = -1, transcribe = -1;  // not behind the first timestamp
+  int32_t eos_token = 0;
+
+  void Apply(std::span<const int32_t> sequence, std::span<float> scores) const;
+};
+
 // What com.microsoft's generation operators do to scores, in this order.
 struct TokenRules {
   float repetition_penalty = 1;
@@ -38,6 +49,7 @@ struct TokenRules {
   float temperature = 1;
   std::span<const int32_t> presence;  // [row][token]
   float presence_penalty = 0;
+  std::optional<TimestampRules> timestamps;
 
   // Changes `scores`, [sequences.rows()][vocabulary], of `batch` batches of neighbouring rows.
   // Tokens of the sequences may lie outside the vocabulary.

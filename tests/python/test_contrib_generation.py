@@ -496,3 +496,120 @@ def test_refuses_what_it_cannot_search() -> None:
             session.run(None, feeds_of({**inputs, name: number(wrong)}))
     with pytest.raises(Exception, match="expected a penalty above 0"):
         session.run(None, feeds_of({**inputs, "repetition_penalty": number(0, np.float32)}))
+
+
+# --- WhisperBeamSearch ---
+
+WHISPER = [
+    *BEAM,
+    *("decoder_input_ids", "logits_processor", "cross_qk_layer_head", "extra_decoding_ids"),
+    "temperature",
+]
+MARKS = {
+    "no_timestamps_token_id": 11,
+    "start_of_lm_token_id": 10,
+    "no_speech_token_id": 9,
+    "translate_token_id": 8,
+    "transcribe_token_id": 7,
+}
+
+
+def whisper_weights() -> list[TensorProto]:
+    everywhere = np.ones((1, 1), np.int32)
+    return [*t5_weights(), numpy_helper.from_array(everywhere, "encoder_attention_mask")]
+
+
+def whisper_encoder() -> GraphProto:
+    """Of features, [batch, source, hidden]."""
+    t5 = t5_encoder()
+    features = helper.make_node("MatMul", ["encoder_input_ids", "encode"], ["e1"])
+    return helper.make_graph(
+        [features, *t5.node[2:]],
+        "encoder",
+        [
+            value("encoder_input_ids", FLOAT, "batch", "source", HIDDEN),
+            value("decoder_input_ids", INT32, "batch", "length"),
+        ],
+        [value("logits", FLOAT, "batch", "length", VOCABULARY), *t5.output[1:]],
+        whisper_weights(),
+    )
+
+
+def whisper_decoder() -> GraphProto:
+    t5 = t5_decoder()
+    kept = [x for x in t5.input if not x.name.startswith("encoder_")]
+    return helper.make_graph(t5.node, "decoder", kept, t5.output, whisper_weights())
+
+
+def whisper_inputs(seed: int, more: Inputs) -> Inputs:
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((2, 7, HIDDEN)).astype(np.float32) / 2
+    first = rng.integers(0, START, (2, 3)).astype(np.int32)
+    return {**beam_inputs(features, more), "decoder_input_ids": first}
+
+
+def whisper(inputs: Inputs, outputs: int = 2, **attributes: Any) -> bytes:
+    graphs = {"encoder": whisper_encoder(), "decoder": whisper_decoder()}
+    options = {"model_type": 2, "decoder_start_token_id": START, **MARKS, **attributes}
+    return model("WhisperBeamSearch", inputs, WHISPER, outputs, **graphs, **options)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"num_beams": number(1)}, {"temperature": number(0.5, np.float32)}],
+    ids=["plain", "one_beam", "temperature"],
+)
+@pytest.mark.parametrize("first_timestamp", [None, 5, 12, 15, 18])
+@pytest.mark.parametrize("begins_with_time", [False, True])
+def test_whisper_beam_search(
+    seed: int, more: Inputs, first_timestamp: int | None, begins_with_time: bool
+) -> None:
+    inputs = whisper_inputs(seed, more)
+    attributes = {}
+    if first_timestamp is not None:
+        inputs["logits_processor"] = number(1)
+        attributes["beginning_timestamp_token_id"] = first_timestamp
+        if begins_with_time:
+            inputs["decoder_input_ids"][:, -1] = first_timestamp
+    check(whisper(inputs, **attributes), inputs)
+
+
+def test_whisper_says_how_likely_there_is_no_speech() -> None:
+    inputs = whisper_inputs(0, {})
+    changed = onnx.load_from_string(whisper(inputs, 5))
+    changed.graph.node[0].output[3] = ""
+    del changed.graph.output[3]
+    session = tenon.InferenceSession(changed.SerializeToString())
+    actual = session.run(["y4"], feeds_of(inputs))[0]
+    encoder = helper.make_model(
+        whisper_encoder(), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    logits = (
+        onnxruntime.InferenceSession(encoder.SerializeToString())
+        .run(
+            ["logits"],
+            {
+                "encoder_input_ids": inputs["input_ids"],
+                "decoder_input_ids": inputs["decoder_input_ids"],
+            },
+        )[0][:, -1]
+        .astype(np.float64)
+    )
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    np.testing.assert_allclose(actual, (powers / powers.sum(-1, keepdims=True))[:, 9], 1e-3, 1e-15)
+
+
+def test_whisper_rejects_a_token_for_no_speech_that_is_none() -> None:
+    inputs = whisper_inputs(0, {})
+    content = onnx.load_from_string(whisper(inputs, 5, no_speech_token_id=VOCABULARY))
+    content.graph.node[0].output[3] = ""
+    del content.graph.output[3]
+    with pytest.raises(Exception, match="no_speech_token_id"):
+        tenon.InferenceSession(content.SerializeToString()).run(None, feeds_of(inputs))
+
+
+def test_whisper_rejects_timestamps_without_their_first_token() -> None:
+    inputs = whisper_inputs(0, {"logits_processor": number(1)})
+    with pytest.raises(Exception, match="beginning_timestamp_token_id"):
+        tenon.InferenceSession(whisper(inputs)).run(None, feeds_of(inputs))
