@@ -103,11 +103,14 @@ Result<std::string> OutputPath(const OrtModelCompilationOptions& options) {
 
 // What the client's function says of an initializer; nothing for those that go into the model.
 Result<std::optional<ExternalLocation>> Place(const OrtModelCompilationOptions& options,
-                                              const std::string& name, const Tensor& tensor) {
+                                              const Model& model, const std::string& name,
+                                              const Tensor& tensor) {
   const Value value = tensor;
+  const std::unique_ptr<OrtExternalInitializerInfo> present =
+      NewExternalInitializerInfo(model, tensor);
   OrtExternalInitializerInfo* info = nullptr;
-  TENON_RETURN_IF_ERROR(TakeOrtStatus(
-      options.place(options.place_state, name.c_str(), Wrap<OrtValue>(&value), nullptr, &info)));
+  TENON_RETURN_IF_ERROR(TakeOrtStatus(options.place(options.place_state, name.c_str(),
+                                                    Wrap<OrtValue>(&value), present.get(), &info)));
   if (info == nullptr) return std::optional<ExternalLocation>();
   const std::unique_ptr<OrtExternalInitializerInfo> owned(info);
   if (owned->bytes != tensor.bytes()) {
@@ -118,13 +121,13 @@ Result<std::optional<ExternalLocation>> Place(const OrtModelCompilationOptions& 
       ExternalLocation{owned->path, static_cast<uint64_t>(owned->offset), owned->bytes});
 }
 
-WriteOptions WriteOptionsOf(const OrtModelCompilationOptions& options) {
+WriteOptions WriteOptionsOf(const OrtModelCompilationOptions& options, const Model& model) {
   WriteOptions write;
   write.external_data_file = options.external_file.substr(options.external_file.rfind('/') + 1);
   write.external_data_threshold = options.external_threshold;
   if (options.place != nullptr) {
-    write.place_initializer = [&options](const std::string& name, const Tensor& tensor) {
-      return Place(options, name, tensor);
+    write.place_initializer = [&](const std::string& name, const Tensor& tensor) {
+      return Place(options, model, name, tensor);
     };
   }
   return write;
@@ -158,7 +161,7 @@ Status HandOver(const OrtModelCompilationOptions& options, const std::string& by
 }
 
 Status WriteOutput(const OrtModelCompilationOptions& options, const Model& model) {
-  const WriteOptions write = WriteOptionsOf(options);
+  const WriteOptions write = WriteOptionsOf(options, model);
   if (HasOutputFile(options)) {
     TENON_ASSIGN_OR_RETURN(const std::string path, OutputPath(options));
     return WriteModelFile(model, path, write);

@@ -3,8 +3,18 @@
 #include "capi/arguments.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "ir/external_data.h"
 
 namespace tenon::capi {
+
+std::unique_ptr<OrtExternalInitializerInfo> NewExternalInitializerInfo(const Model& model,
+                                                                       const Tensor& tensor) {
+  if (model.external_places == nullptr) return nullptr;
+  const ExternalLocation* const location = model.external_places->Find(tensor);
+  if (location == nullptr) return nullptr;
+  return std::make_unique<OrtExternalInitializerInfo>(OrtExternalInitializerInfo{
+      location->file, static_cast<int64_t>(location->offset), tensor.bytes()});
+}
 
 OrtStatus* CreateExternalInitializerInfo(const ORTCHAR_T* filepath, int64_t file_offset,
                                          size_t byte_size,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capi/arguments.h"
+#include "capi/external_initializer.h"
 #include "capi/graph_view.h"
 #include "capi/handles.h"
 #include "capi/metadata.h"
@@ -170,13 +171,15 @@ OrtStatus* ValueInfo_GetInitializerValue(const OrtValueInfo* value_info,
       });
 }
 
-// Initializers are in memory or mapped; where they came from is not kept.
 OrtStatus* ValueInfo_GetExternalInitializerInfo(const OrtValueInfo* value_info,
                                                 OrtExternalInitializerInfo** info) noexcept {
-  return OfPlacedValue(value_info, info, [&](const ValueInfo&, const GraphView&) -> Status {
-    *info = nullptr;
-    return OkStatus();
-  });
+  return OfPlacedValue(
+      value_info, info, [&](const ValueInfo& value, const GraphView& view) -> Status {
+        *info = value.initializer.is_tensor()
+                    ? NewExternalInitializerInfo(view.model(), value.initializer.tensor()).release()
+                    : nullptr;
+        return OkStatus();
+      });
 }
 
 OrtStatus* ValueInfo_IsRequiredGraphInput(const OrtValueInfo* value_info,

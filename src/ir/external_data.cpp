@@ -1,6 +1,7 @@
 #include "ir/external_data.h"
 
 #include <charconv>
+#include <utility>
 
 #include "base/confined_path.h"
 
@@ -32,6 +33,19 @@ Result<ExternalLocation> ParseExternalLocation(const Metadata& entries) {
   }
   if (location.file.empty()) return InvalidGraph("external data has no 'location'");
   return location;
+}
+
+void ExternalPlaces::Add(const Tensor& tensor, ExternalLocation location) {
+  places_.insert_or_assign(tensor.raw(), Place{std::move(location), tensor.owner()});
+}
+
+const ExternalLocation* ExternalPlaces::Find(const Tensor& tensor) const {
+  const auto found = places_.find(tensor.raw());
+  if (found == places_.end()) return nullptr;
+  const Place& place = found->second;
+  const bool is_same = !place.owner.expired() && !place.owner.owner_before(tensor.owner()) &&
+                       !tensor.owner().owner_before(place.owner);
+  return is_same ? &place.location : nullptr;
 }
 
 Result<ExternalData::Region> ExternalData::Find(const ExternalLocation& location, uint64_t size) {

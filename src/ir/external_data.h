@@ -27,6 +27,22 @@ struct ExternalLocation {
 // Errors: kInvalidGraph where a key is missing or no number.
 Result<ExternalLocation> ParseExternalLocation(const Metadata& entries);
 
+// Where the elements of a model's tensors lie in files beside it.
+class ExternalPlaces {
+ public:
+  // `tensor` owns its elements or the mapping that they are in.
+  void Add(const Tensor& tensor, ExternalLocation location);
+  // Null for a tensor with other elements, in memory or in the model's own file.
+  const ExternalLocation* Find(const Tensor& tensor) const;
+
+ private:
+  struct Place {
+    ExternalLocation location;
+    std::weak_ptr<const void> owner;  // without it something else may lie at the address
+  };
+  std::map<const void*, Place> places_;  // by the address of the elements
+};
+
 // Maps the files of one model's external data, each once. Not thread-safe.
 class ExternalData {
  public:

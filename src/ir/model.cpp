@@ -13,6 +13,7 @@ Model Model::CopyWithoutGraphs() const {
   copy.doc_string = doc_string;
   copy.metadata = metadata;
   copy.path = path;
+  copy.external_places = external_places;
   copy.device_configurations = device_configurations;
   return copy;
 }

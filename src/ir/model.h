@@ -36,6 +36,8 @@ struct TrainingInfo {
   Metadata update_binding;
 };
 
+class ExternalPlaces;
+
 struct Model {
   int64_t ir_version = 0;
   OpsetImports opsets;
@@ -47,6 +49,8 @@ struct Model {
   Metadata metadata;
   // The file that it was read from; "" if it was none.
   std::string path;
+  // Where tensors lie that are kept in files beside it; null: there are none.
+  std::shared_ptr<const ExternalPlaces> external_places;
   std::unique_ptr<Graph> graph;
   std::vector<Function> functions;
   std::vector<TrainingInfo> training_info;

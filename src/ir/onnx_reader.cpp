@@ -18,8 +18,11 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 ReadContext MakeContext(std::string_view bytes, std::shared_ptr<void> owner,
                         std::vector<std::string> external_data_folders,
                         const ReadOptions& options = {}) {
-  return {WireErrors(bytes.data()), std::move(owner),
-          ExternalData(std::move(external_data_folders), options.external_files), kNewestIrVersion,
+  return {WireErrors(bytes.data()),
+          std::move(owner),
+          ExternalData(std::move(external_data_folders), options.external_files),
+          kNewestIrVersion,
+          nullptr,
           options.initializers.empty() ? nullptr : &options.initializers};
 }
 
@@ -251,6 +254,7 @@ Result<Model> ReadModelProto(std::string_view bytes, ReadContext& context) {
     TENON_ASSIGN_OR_RETURN(TrainingInfo info, ReadTrainingInfo(info_bytes, model.opsets, context));
     model.training_info.push_back(std::move(info));
   }
+  model.external_places = context.external_places;
   return model;
 }
 

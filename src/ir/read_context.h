@@ -20,6 +20,8 @@ struct ReadContext {
   std::shared_ptr<void> owner;
   ExternalData external_data;
   int64_t ir_version = 0;
+  // Of the tensors read so far; null: of none.
+  std::shared_ptr<ExternalPlaces> external_places;
   // Tensors that stand for initializers of the main graph; null: none.
   const std::map<std::string, Tensor, std::less<>>* initializers = nullptr;
 };
