@@ -82,23 +82,27 @@ bool Key::AddAttribute(const Attribute& attribute) {
   return false;
 }
 
-// Nothing if no other node can stand for this one.
-std::optional<std::string> KeyOf(const Node& node) {
+// Adds what the node does with its inputs; false if no other node can stand for this one.
+bool AddOperation(const Node& node, Key& key) {
   if (node.schema == nullptr || node.schema->non_deterministic || node.outputs.empty()) {
-    return std::nullopt;
+    return false;
   }
-  Key key;
   // The schema's address stands for domain, operator and version.
   key.AddNumber(node.schema);
-  key.AddNumber(node.provider);
-  key.AddList(std::span<const ValueId>(node.inputs));
   std::vector<const Attribute*> attributes;
   for (const Attribute& attribute : node.attributes) attributes.push_back(&attribute);
   std::sort(attributes.begin(), attributes.end(),
             [](const Attribute* a, const Attribute* b) { return a->name < b->name; });
-  for (const Attribute* attribute : attributes) {
-    if (!key.AddAttribute(*attribute)) return std::nullopt;
-  }
+  return std::all_of(attributes.begin(), attributes.end(),
+                     [&](const Attribute* attribute) { return key.AddAttribute(*attribute); });
+}
+
+// Nothing if no other node can stand for this one.
+std::optional<std::string> KeyOf(const Node& node) {
+  Key key;
+  key.AddNumber(node.provider);
+  key.AddList(std::span<const ValueId>(node.inputs));
+  if (!AddOperation(node, key)) return std::nullopt;
   return key.Take();
 }
 
@@ -150,6 +154,12 @@ size_t JoinNodes(Graph& graph) {
 }
 
 }  // namespace
+
+std::optional<std::string> OperationKey(const Node& node) {
+  Key key;
+  if (!AddOperation(node, key)) return std::nullopt;
+  return key.Take();
+}
 
 size_t JoinCommonSubexpressions(Graph& graph) {
   size_t changes = JoinInitializers(graph);

@@ -15,8 +15,10 @@ bool IsDeterministic(const Node& node) { return node.schema && !node.schema->non
 
 class ConstantFolding {
  public:
-  ConstantFolding(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget)
-      : graph_(graph), evaluator_(evaluator), budget_(budget) {}
+  using Filter = FunctionRef<bool(const Graph&, const Node&)>;
+
+  ConstantFolding(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget, Filter is_wanted)
+      : graph_(graph), evaluator_(evaluator), budget_(budget), is_wanted_(is_wanted) {}
 
   size_t Run() {
     const auto order = graph_.TopologicalOrder();
@@ -26,9 +28,9 @@ class ConstantFolding {
       if (budget_.time <= Clock::duration::zero()) break;
       const Node& node = graph_.node(id);
       for (Graph* subgraph : node.Subgraphs()) {
-        changes += ConstantFolding(*subgraph, evaluator_, budget_).Run();
+        changes += ConstantFolding(*subgraph, evaluator_, budget_, is_wanted_).Run();
       }
-      if (IsFoldable(node) && Fold(node)) ++changes;
+      if (IsFoldable(node) && is_wanted_(graph_, node) && Fold(node)) ++changes;
     }
     return changes;
   }
@@ -75,7 +77,8 @@ class ConstantFolding {
     // What NonZero gives is bounded by its input, though its size is not known before.
     if (!output_bytes && node.op_type != "NonZero") return false;
     const size_t input_bytes = InputBytes(node);
-    const size_t growth = output_bytes.value_or(0) > input_bytes ? *output_bytes - input_bytes : 0;
+    const bool is_free = output_bytes.value_or(0) / budget_.free_factor <= input_bytes;
+    const size_t growth = is_free ? 0 : *output_bytes - input_bytes;
     if (growth > budget_.bytes) return false;
     const Clock::time_point start = Clock::now();
     std::vector<Value> inputs;
@@ -113,12 +116,14 @@ class ConstantFolding {
   Graph& graph_;
   NodeEvaluator& evaluator_;
   FoldingBudget& budget_;
+  const Filter is_wanted_;
 };
 
 }  // namespace
 
-size_t FoldConstants(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget) {
-  return ConstantFolding(graph, evaluator, budget).Run();
+size_t FoldConstants(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget,
+                     FunctionRef<bool(const Graph&, const Node&)> is_wanted) {
+  return ConstantFolding(graph, evaluator, budget, is_wanted).Run();
 }
 
 }  // namespace tenon

@@ -4,9 +4,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "ir/inference.h"
 #include "ir/model.h"
 #include "ir/rewrite.h"
@@ -50,16 +53,27 @@ class NodeEvaluator {
                                               std::span<const Value> inputs) = 0;
 };
 
+// What a node does with its inputs, as bytes that are equal for nodes that do the same in this
+// process; nothing if that cannot be told. Nodes with subgraphs are not to be compared.
+std::optional<std::string> OperationKey(const Node& node);
+
 // What constant folding may spend, over all calls that share the budget.
 struct FoldingBudget {
   // Bytes of folded values that are larger than what they were computed from.
   size_t bytes = size_t{64} << 20;
   std::chrono::nanoseconds time = std::chrono::seconds(2);
+  // Values no more than so many times as large as what they were computed from cost no bytes.
+  size_t free_factor = 1;
 };
 
 // Replaces deterministic nodes with constant inputs by their values, as long as the budget lasts.
-// A node whose evaluation fails stays, so that the failure is reported when it runs.
-size_t FoldConstants(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget);
+// A node whose evaluation fails stays, so that the failure is reported when it runs. Other nodes
+// than those that `is_wanted` stay too.
+size_t FoldConstants(
+    Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget,
+    FunctionRef<bool(const Graph&, const Node&)> is_wanted = [](const Graph&, const Node&) {
+      return true;
+    });
 
 // Replaces calls of model-local functions by their bodies, everywhere in the model, and drops the
 // functions. Errors: kInvalidGraph for functions that call themselves, naming the calls in between,

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "runtime/concrete_shapes.h"
-#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -12,7 +11,9 @@ namespace {
 class LoneContext final : public KernelContext {
  public:
   LoneContext(const Node& node, std::span<const Value* const> inputs,
-              std::span<Value* const> outputs, ThreadPool& threads) {
+              std::span<Value* const> outputs, ThreadPool& threads,
+              const std::shared_ptr<Allocator>& memory)
+      : memory_(memory) {
     node_ = &node;
     inputs_ = inputs;
     outputs_ = outputs;
@@ -20,7 +21,7 @@ class LoneContext final : public KernelContext {
   }
 
   Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
-    TENON_ASSIGN_OR_RETURN(*outputs_[i], Tensor::Allocate(type, shape, SharedLastingMemory()));
+    TENON_ASSIGN_OR_RETURN(*outputs_[i], Tensor::Allocate(type, shape, memory_));
     return &outputs_[i]->tensor();
   }
 
@@ -37,13 +38,15 @@ class LoneContext final : public KernelContext {
   SubgraphRunner& Subgraph(size_t) override { std::abort(); }
 
  private:
+  const std::shared_ptr<Allocator>& memory_;
   Tensor scratch_;
 };
 
 }  // namespace
 
 Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, const Kernel& kernel,
-                                        std::span<const Value> inputs, ThreadPool& threads) {
+                                        std::span<const Value> inputs, ThreadPool& threads,
+                                        const std::shared_ptr<Allocator>& memory) {
   if (!node.Subgraphs().empty()) return NotImplemented("a node with subgraphs cannot run alone");
   std::vector<const Value*> input_pointers;
   for (const Value& input : inputs) input_pointers.push_back(input.has_value() ? &input : nullptr);
@@ -65,13 +68,12 @@ Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, co
       if (i == 0 && traits.is_view) {
         outputs[0] = inputs[0].tensor().Reshaped(output.shape);
       } else {
-        TENON_ASSIGN_OR_RETURN(outputs[i],
-                               Tensor::Allocate(output.type, output.shape, SharedLastingMemory()));
+        TENON_ASSIGN_OR_RETURN(outputs[i], Tensor::Allocate(output.type, output.shape, memory));
       }
     }
     if (traits.is_view) return outputs;
   }
-  LoneContext context(node, input_pointers, output_pointers, threads);
+  LoneContext context(node, input_pointers, output_pointers, threads, memory);
   TENON_RETURN_IF_ERROR(kernel.Run(context));
   return outputs;
 }

@@ -1,16 +1,19 @@
 // Runs one node by itself: constant folding and tests of single operators.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "runtime/kernel.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 
 // Runs `kernel`, made for `node` of `graph`. `inputs` has one value per node input, kNone where
-// left out. Returns one value per node output, kNone where left out, in lasting memory.
-Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, const Kernel& kernel,
-                                        std::span<const Value> inputs, ThreadPool& threads);
+// left out. Returns one value per node output, kNone where left out, in `memory`.
+Result<std::vector<Value>> EvaluateNode(
+    const Graph& graph, const Node& node, const Kernel& kernel, std::span<const Value> inputs,
+    ThreadPool& threads, const std::shared_ptr<Allocator>& memory = SharedLastingMemory());
 
 }  // namespace tenon

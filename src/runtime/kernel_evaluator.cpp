@@ -3,6 +3,12 @@
 #include "runtime/evaluate.h"
 
 namespace tenon {
+namespace {
+
+// Smaller constants are made faster than they are found.
+constexpr size_t kWorthSharing = 4096;
+
+}  // namespace
 
 bool KernelEvaluator::CanEvaluate(const Graph&, const Node& node) const {
   return node.Subgraphs().empty();
@@ -10,12 +16,38 @@ bool KernelEvaluator::CanEvaluate(const Graph&, const Node& node) const {
 
 Result<std::vector<Value>> KernelEvaluator::Evaluate(const Graph& graph, const Node& node,
                                                      std::span<const Value> inputs) {
+  const bool is_of_weights = shared_ != nullptr && inputs.size() == 1 && inputs[0].is_tensor() &&
+                             inputs[0].tensor().bytes() >= kWorthSharing &&
+                             node.outputs.size() == 1;
+  const std::optional<std::string> operation = is_of_weights ? OperationKey(node) : std::nullopt;
+  if (!operation) return Run(graph, node, inputs, SharedLastingMemory());
+  const Tensor& weights = inputs[0].tensor();
+  const auto make = [&](const Tensor&) -> Result<Tensor> {
+    // Kernels let it go when they have packed it.
+    TENON_ASSIGN_OR_RETURN(const std::vector<Value> made,
+                           Run(graph, node, inputs, SharedCpuAllocator()));
+    if (!made[0].is_tensor()) return Fail("{} makes no tensor", node.Describe());
+    return made[0].tensor();
+  };
+  const std::string form =
+      Format("{} of {} {}", *operation, DataTypeName(weights.type()), weights.shape());
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const Tensor> made,
+                         shared_->Get(weights, form, make));
+  const bool is_view = made->raw() == weights.raw();  // still of the file
+  if (is_view || made->type() == DataType::kString) return std::vector<Value>{*made};
+  return std::vector<Value>{Tensor::ReadOnlyView(made->type(), made->shape(), made->raw(),
+                                                 std::const_pointer_cast<Tensor>(made))};
+}
+
+Result<std::vector<Value>> KernelEvaluator::Run(const Graph& graph, const Node& node,
+                                                std::span<const Value> inputs,
+                                                const std::shared_ptr<Allocator>& memory) {
   KernelInfo info(graph, node);
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, provider_.CreateKernel(info));
   if (kernel->traits().is_stateful) {
     return NotImplemented("{} does not give the same result every time", node.Describe());
   }
-  return EvaluateNode(graph, node, *kernel, inputs, threads_);
+  return EvaluateNode(graph, node, *kernel, inputs, threads_, memory);
 }
 
 }  // namespace tenon

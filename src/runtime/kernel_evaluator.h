@@ -1,24 +1,35 @@
 // Computes single nodes with a provider's kernels, for constant folding.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "ir/passes.h"
 #include "runtime/provider.h"
+#include "runtime/shared_weights.h"
 
 namespace tenon {
 
-// `provider` makes kernels that run on the CPU; it and `threads` outlive the evaluator.
+// `provider` makes kernels that run on the CPU; it and `threads` outlive the evaluator. What it
+// makes of weights is shared with other sessions on them, unless `shared` is null.
 class KernelEvaluator final : public NodeEvaluator {
  public:
-  KernelEvaluator(ExecutionProvider& provider, ThreadPool& threads)
-      : provider_(provider), threads_(threads) {}
+  KernelEvaluator(ExecutionProvider& provider, ThreadPool& threads,
+                  std::shared_ptr<SharedWeights> shared)
+      : provider_(provider), threads_(threads), shared_(std::move(shared)) {}
 
   bool CanEvaluate(const Graph& graph, const Node& node) const override;
   Result<std::vector<Value>> Evaluate(const Graph& graph, const Node& node,
                                       std::span<const Value> inputs) override;
 
  private:
+  Result<std::vector<Value>> Run(const Graph& graph, const Node& node,
+                                 std::span<const Value> inputs,
+                                 const std::shared_ptr<Allocator>& memory);
+
   ExecutionProvider& provider_;
   ThreadPool& threads_;
+  const std::shared_ptr<SharedWeights> shared_;
 };
 
 }  // namespace tenon

@@ -39,6 +39,39 @@ Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& par
   return OkStatus();
 }
 
+// The nodes of a graph, and of its subgraphs, that were not there before.
+class NewNodes {
+ public:
+  explicit NewNodes(Graph& graph) { Note(graph); }
+  bool Contain(const Graph& graph, const Node& node) const {
+    const auto before = capacity_.find(&graph);
+    return before == capacity_.end() || Index(node.id) >= before->second;
+  }
+
+ private:
+  void Note(Graph& graph) {
+    capacity_[&graph] = graph.node_capacity();
+    for (size_t i = 0; i < graph.node_capacity(); ++i) {
+      Node* const node = graph.FindNode(static_cast<NodeId>(i));
+      if (node == nullptr) continue;
+      for (Graph* const subgraph : node->Subgraphs()) Note(*subgraph);
+    }
+  }
+
+  std::unordered_map<const Graph*, size_t> capacity_;
+};
+
+// What providers put between weights and their readers, such as casts to wider elements, is done
+// here and now: it would be done in the first run otherwise, for every memory plan anew. What grows
+// no further than weights do that are widened is not bounded: it has to be somewhere.
+void FoldAdapted(Graph& graph, NodeEvaluator& evaluator, const NewNodes& added) {
+  constexpr size_t kWidestPerNarrowest = 8;
+  FoldingBudget budget{
+      .bytes = 0, .time = std::chrono::nanoseconds::max(), .free_factor = kWidestPerNarrowest};
+  FoldConstants(graph, evaluator, budget,
+                [&](const Graph& owner, const Node& node) { return added.Contain(owner, node); });
+}
+
 Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
   // What a provider makes of a node may need another step.
   constexpr int kMostRounds = 4;
@@ -143,7 +176,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   TENON_RETURN_IF_ERROR(InlineFunctions(model));
   // Before a pass drops or renames what a Gradient names.
   TENON_RETURN_IF_ERROR(ExpandGradients(graph, *parts.shape_functions));
-  KernelEvaluator evaluator(*parts.providers.back(), context.threads);
+  KernelEvaluator evaluator(*parts.providers.back(), context.threads, context.shared_weights);
   PassOptions passes;
   passes.shape_functions = parts.shape_functions;
   passes.evaluator = &evaluator;
@@ -168,7 +201,11 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, partitioner));
   if (options.on_partitioned_model) TENON_RETURN_IF_ERROR(options.on_partitioned_model(model));
+  const NewNodes added(graph);
   TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, partitioner));
+  if (options.optimization_level >= OptimizationLevel::kBasic) {
+    FoldAdapted(graph, evaluator, added);
+  }
   if (options.optimization_level >= OptimizationLevel::kExtended) {
     TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts));
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));

@@ -11,7 +11,8 @@ namespace tenon {
 struct OptimizeContext {
   ThreadPool& threads;
   const Logger& logger;
-  FusedNodes& fused;  // receives what providers fused
+  FusedNodes& fused;                              // receives what providers fused
+  std::shared_ptr<SharedWeights> shared_weights;  // of all sessions on the same weights
 };
 
 // Replaces symbolic dimensions of the graph's values by the sizes that the caller knows.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mapped_file.h"
+#include "base/text.h"
 
 namespace tenon {
 
@@ -15,15 +16,22 @@ bool SharedWeights::Covers(const Tensor& constant) const {
 Result<std::shared_ptr<const Tensor>> SharedWeights::Get(
     const Tensor& constant, const std::string& form,
     FunctionRef<Result<Tensor>(const Tensor&)> make) {
-  if (!Covers(constant)) {
+  Key key = {constant.raw(), constant.bytes(), form};
+  Tensor origin = constant;
+  if (const std::shared_ptr<const Form> earlier = FormOf(constant)) {
+    // It may be gone long before what is made of it; what it was made of stays.
+    key = earlier->key;
+    std::get<std::string>(key) += Format("; {}", form);
+    origin = earlier->constant;
+  } else if (!Covers(constant)) {
     TENON_ASSIGN_OR_RETURN(Tensor made, make(constant));
     return std::make_shared<const Tensor>(std::move(made));
   }
-  Key key = {constant.raw(), constant.bytes(), form};
   std::shared_ptr<const Form> shared = Find(key);
   if (shared == nullptr) {
     TENON_ASSIGN_OR_RETURN(Tensor made, make(constant));
-    shared = Keep(std::move(key), std::make_shared<const Form>(Form{std::move(made), constant}));
+    shared = Keep(
+        std::make_shared<const Form>(Form{std::move(made), std::move(origin), std::move(key)}));
   }
   return std::shared_ptr<const Tensor>(shared, &shared->tensor);
 }
@@ -34,14 +42,26 @@ std::shared_ptr<const SharedWeights::Form> SharedWeights::Find(const Key& key) {
   return known == forms_.end() ? nullptr : known->second.lock();
 }
 
-std::shared_ptr<const SharedWeights::Form> SharedWeights::Keep(Key key,
-                                                               std::shared_ptr<const Form> made) {
+std::shared_ptr<const SharedWeights::Form> SharedWeights::FormOf(const Tensor& tensor) {
   const MutexLock lock(mutex_);
-  std::weak_ptr<const Form>& known = forms_[std::move(key)];
+  const auto known = by_address_.find(tensor.raw());
+  if (known == by_address_.end()) return nullptr;
+  std::shared_ptr<const Form> form = known->second.lock();
+  const bool is_same =
+      form != nullptr && !form.owner_before(tensor.owner()) && !tensor.owner().owner_before(form);
+  return is_same ? form : nullptr;
+}
+
+std::shared_ptr<const SharedWeights::Form> SharedWeights::Keep(std::shared_ptr<const Form> made) {
+  const MutexLock lock(mutex_);
+  std::weak_ptr<const Form>& known = forms_[made->key];
   if (std::shared_ptr<const Form> other = known.lock()) return other;
   known = made;
+  by_address_[made->tensor.raw()] = made;
   if (forms_.size() >= next_sweep_) {
-    std::erase_if(forms_, [](const auto& entry) { return entry.second.expired(); });
+    const auto is_gone = [](const auto& entry) { return entry.second.expired(); };
+    std::erase_if(forms_, is_gone);
+    std::erase_if(by_address_, is_gone);
     next_sweep_ = std::max<size_t>(64, 2 * forms_.size());
   }
   return made;

@@ -38,18 +38,21 @@ def double(shape: Dimensions = None) -> bytes:
     )
 
 
-def weighted_chain(size: int, length: int) -> bytes:
+def weighted_chain(size: int, length: int, dtype: type = np.float32) -> bytes:
     """y = x * W1 * W2 * ..., products with constant [size, size] matrices."""
     names = ["x", *(f"t{i}" for i in range(length - 1)), "y"]
     nodes = [helper.make_node("MatMul", [names[i], f"W{i}"], [names[i + 1]]) for i in range(length)]
     weights = [
-        numpy_helper.from_array(np.full((size, size), (i + 1) / size, np.float32), f"W{i}")
+        numpy_helper.from_array(np.full((size, size), (i + 1) / size, dtype), f"W{i}")
         for i in range(length)
     ]
-    shape = [1, size]
-    return model(
-        nodes, [tensor("x", shape=shape)], [tensor("y", shape=shape)], initializers=weights
-    )
+    ends = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), ["n", size]
+        )
+        for name in ("x", "y")
+    ]
+    return model(nodes, ends[:1], ends[1:], initializers=weights)
 
 
 def product_chain(size: int, length: int) -> bytes:

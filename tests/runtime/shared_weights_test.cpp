@@ -41,6 +41,29 @@ TEST(SharedWeightsTest, SharesFormsOfOneFileUntilNobodyHoldsThem) {
   EXPECT_EQ(made, 3);
 }
 
+// What is made of a form is found again when that form has gone.
+TEST(SharedWeightsTest, SharesFormsOfForms) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("weights", "12345678");
+  SharedWeights weights;
+  int made = 0;
+  const auto count = [&](const Tensor& from) {
+    ++made;
+    return Copy(from);
+  };
+  const auto derive = [&] {
+    const std::shared_ptr<const Tensor> wide = weights.Get(FloatsOf(path), "wide", count).value();
+    const Tensor constant = Tensor::ReadOnlyView(wide->type(), wide->shape(), wide->raw(),
+                                                 std::const_pointer_cast<Tensor>(wide));
+    return weights.Get(constant, "packed", count).value();
+  };
+  const auto first = derive();
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(derive()->raw(), first->raw());
+  EXPECT_EQ(made, 3) << "the wide form alone is made again";
+  EXPECT_NE(weights.Get(FloatsOf(path), "packed", count).value()->raw(), first->raw());
+}
+
 TEST(SharedWeightsTest, AChangedFileHasOtherWeights) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("weights", "12345678");
