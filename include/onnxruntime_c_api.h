@@ -415,7 +415,8 @@ typedef OrtStatus*(ORT_API_CALL* OrtWriteBufferFunc)(void* state, const void* bu
                                                      size_t buffer_num_bytes);
 
 // Says where an initializer of a model that is being written goes: `*new_external_info` is released
-// by the caller of this function, null leaves the initializer in the model.
+// by the caller of this function, null leaves the initializer in the model. `external_info` says
+// where it lies so far, null if that is in the model or in memory.
 typedef OrtStatus*(ORT_API_CALL* OrtGetInitializerLocationFunc)(
     void* state, const char* initializer_name, const OrtValue* initializer_value,
     const OrtExternalInitializerInfo* external_info,
@@ -595,8 +596,8 @@ typedef struct OrtOpenVINOProviderOptions {
 typedef struct OrtThreadPoolCallbacksConfig {
   // ORT_API_VERSION of the caller.
   uint32_t version;
-  // Called when work is handed to a pool; its result is passed to the functions below. May be null,
-  // like all of them.
+  // Called when work is handed to a thread of a pool; its result is passed to the functions below.
+  // May be null, like all of them.
   OrtThreadPoolWorkEnqueueFn on_enqueue;
   // Called on the thread that starts the work.
   OrtThreadPoolWorkStartFn on_start_work;
@@ -1923,7 +1924,8 @@ struct OrtApi {
   ORT_API2_STATUS(ValueInfo_GetInitializerValue, const OrtValueInfo* value_info,
                   const OrtValue** initializer_value);
 
-  // Where an initializer lies in a file; null if it does not. Release with
+  // Where an initializer lies in a file beside the model; null if it lies in the model or in
+  // memory. The path is relative to the model's folder. Release with
   // ReleaseExternalInitializerInfo. Since 1.23.
   ORT_API2_STATUS(ValueInfo_GetExternalInitializerInfo, const OrtValueInfo* value_info,
                   OrtExternalInitializerInfo** info);
@@ -2252,7 +2254,9 @@ struct OrtApi {
   ORT_API2_STATUS(KernelInfoGetAttributeArray_string, const OrtKernelInfo* info, const char* name,
                   OrtAllocator* allocator, char*** out, size_t* size);
 
-  // Has the pools of later sessions tell of their work. Since 1.25.
+  // Has the pools of later sessions tell of their work; sessions made before keep what they have,
+  // and the environment's own pool tells nothing. The functions are called as long as those
+  // sessions live, from any thread. All null: later sessions tell nothing again. Since 1.25.
   ORT_API2_STATUS(SetPerSessionThreadPoolCallbacks, OrtEnv* env,
                   const OrtThreadPoolCallbacksConfig* config);
 

@@ -446,6 +446,7 @@ struct Env : detail::Base<OrtEnv> {
   Env& EnableTelemetryEvents();
   Env& DisableTelemetryEvents();
   Env& UpdateEnvWithCustomLogLevel(OrtLoggingLevel level);
+  Env& SetPerSessionThreadPoolCallbacks(const OrtThreadPoolCallbacksConfig& config);
   Env& CreateAndRegisterAllocator(const OrtMemoryInfo* info, const OrtArenaCfg* arena);
   Env& CreateAndRegisterAllocatorV2(const std::string& provider, const OrtMemoryInfo* info,
                                     const std::unordered_map<std::string, std::string>& options,

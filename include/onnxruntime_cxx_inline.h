@@ -325,6 +325,10 @@ inline Env& Env::UpdateEnvWithCustomLogLevel(OrtLoggingLevel level) {
   ThrowOnError(GetApi().UpdateEnvWithCustomLogLevel(p_, level));
   return *this;
 }
+inline Env& Env::SetPerSessionThreadPoolCallbacks(const OrtThreadPoolCallbacksConfig& config) {
+  ThrowOnError(GetApi().SetPerSessionThreadPoolCallbacks(p_, &config));
+  return *this;
+}
 inline Env& Env::CreateAndRegisterAllocator(const OrtMemoryInfo* info, const OrtArenaCfg* arena) {
   ThrowOnError(GetApi().CreateAndRegisterAllocator(p_, info, arena));
   return *this;

@@ -25,6 +25,32 @@ struct ThreadCallbacks {
   void* options = nullptr;
 };
 
+// Tells a client of the work that is handed to workers; the shapes of the functions of
+// OrtThreadPoolCallbacksConfig. Each may be null; none throws.
+struct WorkCallbacks {
+  // Called by the thread that has the work, once for every worker that may take part; what it
+  // returns is passed to the others.
+  void* (*on_enqueue)(void* context) = nullptr;
+  // Called by a worker, around its part of the work.
+  void (*on_start)(void* context, void* data) = nullptr;
+  void (*on_stop)(void* context, void* data) = nullptr;
+  // Called instead of these two, by the thread that had the work, for a worker that took no part.
+  void (*on_abandon)(void* context, void* data) = nullptr;
+  void* context = nullptr;
+
+  bool are_set() const { return on_enqueue || on_start || on_stop || on_abandon; }
+  void* Enqueue() const { return on_enqueue == nullptr ? nullptr : on_enqueue(context); }
+  void Start(void* data) const {
+    if (on_start != nullptr) on_start(context, data);
+  }
+  void Stop(void* data) const {
+    if (on_stop != nullptr) on_stop(context, data);
+  }
+  void Abandon(void* data) const {
+    if (on_abandon != nullptr) on_abandon(context, data);
+  }
+};
+
 struct ThreadPoolOptions {
   // Threads that work on a loop, the caller's included; 0 means UsableCpuCount().
   int threads = 0;
@@ -36,6 +62,8 @@ struct ThreadPoolOptions {
   std::chrono::microseconds spin{50};
   // Both functions or neither.
   ThreadCallbacks callbacks;
+  // Hear of every loop that is divided among workers.
+  WorkCallbacks work;
   // Workers take denormals as zero. Callers see to themselves: SetDenormalsAsZero.
   bool denormals_as_zero = false;
   // Workers are named "NAME-1", ... as far as the system's 15 characters reach.

@@ -8,6 +8,7 @@
 
 #include "base/denormals.h"
 #include "base/futex.h"
+#include "base/process_generation.h"
 
 namespace tenon {
 namespace {
@@ -19,17 +20,6 @@ thread_local bool inside_loop = false;
 // A thread wakes at most this many sleepers itself; those that it woke wake the next, so that the
 // system calls for a large crew are made by many threads.
 constexpr uint32_t kWakeFanOut = 4;
-
-std::atomic<uint32_t> process_generation = 0;
-
-// Counts fork()s in children. Registering twice only counts twice.
-void WatchForks() {
-  static std::atomic<bool> watching = false;
-  if (watching.load(std::memory_order_acquire)) return;
-  pthread_atfork(nullptr, nullptr,
-                 [] { process_generation.fetch_add(1, std::memory_order_relaxed); });
-  watching.store(true, std::memory_order_release);
-}
 
 void PauseSpinning() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -66,6 +56,23 @@ cpu_set_t ToCpuSet(const std::vector<int>& cpus) {
 
 }  // namespace
 
+AnnouncedWork::AnnouncedWork(const WorkCallbacks& callbacks, size_t pieces)
+    : callbacks_(callbacks), pieces_(pieces) {
+  for (void*& piece : pieces_.span()) piece = callbacks_.Enqueue();
+}
+
+AnnouncedWork::~AnnouncedWork() {
+  for (size_t i = begun_.load(std::memory_order_relaxed); i < pieces_.size(); ++i) {
+    callbacks_.Abandon(pieces_[i]);
+  }
+}
+
+void* AnnouncedWork::Begin() {
+  void* const data = pieces_[begun_.fetch_add(1, std::memory_order_relaxed)];
+  callbacks_.Start(data);
+  return data;
+}
+
 bool LoopSlot::TryAcquire() {
   return !taken_.load(std::memory_order_relaxed) &&
          !taken_.exchange(true, std::memory_order_acquire);
@@ -94,7 +101,9 @@ uint32_t LoopSlot::Help(FunctionRef<void(uint32_t)> on_entry) {
   } while (!claim_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
                                          std::memory_order_acquire));
   on_entry(chunks - chunk - 1);
+  void* const piece = loop->work == nullptr ? nullptr : loop->work->Begin();
   const uint32_t done = RunFrom(chunk, chunks, *loop);
+  if (loop->work != nullptr) loop->work->End(piece);
   if (loop->stats != nullptr) loop->stats->AddHelp(done);
   // From here on the slot may serve another loop; waking its caller in vain does no harm.
   const uint32_t before = unfinished_.fetch_sub(done, std::memory_order_acq_rel);
@@ -145,9 +154,7 @@ void LoopSlot::WaitForOthers(std::chrono::nanoseconds spin) {
 }
 
 WorkerCrew::WorkerCrew(const ThreadPoolOptions& options, int workers)
-    : options_(options),
-      generation_(process_generation.load(std::memory_order_relaxed)),
-      workers_(static_cast<size_t>(workers)) {
+    : options_(options), generation_(ProcessGeneration()), workers_(static_cast<size_t>(workers)) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].crew = this;
     workers_[i].index = static_cast<uint32_t>(i);
@@ -164,15 +171,12 @@ WorkerCrew::~WorkerCrew() {
   }
 }
 
-bool WorkerCrew::BelongsToThisProcess() const {
-  return generation_ == process_generation.load(std::memory_order_relaxed);
-}
+bool WorkerCrew::BelongsToThisProcess() const { return generation_ == ProcessGeneration(); }
 
 bool WorkerCrew::InsideLoop() { return inside_loop; }
 
 Status WorkerCrew::Start() {
   std::call_once(start_once_, [this] {
-    WatchForks();
     start_status_ = StartWorkers();
     started_.store(true, std::memory_order_release);
   });
@@ -307,19 +311,32 @@ bool WorkerCrew::Run(const LoopSlot::Loop& loop, size_t chunks) noexcept {
   const auto slot = std::find_if(slots_.begin(), slots_.end(),
                                  [](LoopSlot& candidate) { return candidate.TryAcquire(); });
   if (slot == slots_.end()) return false;
-  slot->Open(loop, static_cast<uint32_t>(chunks));
-  clock.Lap(&LoopStats::Times::distribution);
-  news_.fetch_add(1, std::memory_order_seq_cst);
-  WakeSleepers(static_cast<uint32_t>(chunks - 1));
-  clock.Lap(&LoopStats::Times::enqueue);
-  inside_loop = true;
-  slot->FinishAndRelease(options_.spin, clock);
-  inside_loop = false;
+  if (options_.work.are_set()) {
+    // A worker that helps takes a chunk at least, and helps with a loop once.
+    AnnouncedWork work(options_.work, std::min(chunks, workers_.size()));
+    LoopSlot::Loop announced = loop;
+    announced.work = &work;
+    RunIn(*slot, announced, static_cast<uint32_t>(chunks), clock);
+  } else {
+    RunIn(*slot, loop, static_cast<uint32_t>(chunks), clock);
+  }
   if (loop.stats != nullptr) {
     loop.stats->AddBlockSize(loop.grain);
     clock.Lap(&LoopStats::Times::revoke);
   }
   return true;
+}
+
+void WorkerCrew::RunIn(LoopSlot& slot, const LoopSlot::Loop& loop, uint32_t chunks,
+                       LoopClock& clock) {
+  slot.Open(loop, chunks);
+  clock.Lap(&LoopStats::Times::distribution);
+  news_.fetch_add(1, std::memory_order_seq_cst);
+  WakeSleepers(chunks - 1);
+  clock.Lap(&LoopStats::Times::enqueue);
+  inside_loop = true;
+  slot.FinishAndRelease(options_.spin, clock);
+  inside_loop = false;
 }
 
 }  // namespace tenon

@@ -11,11 +11,32 @@
 #include <thread>
 #include <vector>
 
+#include "base/inline_array.h"
 #include "base/loop_stats.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 
 namespace tenon {
+
+// A loop as a client's WorkCallbacks see it: a piece of work for each worker that may help.
+class AnnouncedWork {
+ public:
+  AnnouncedWork(const WorkCallbacks& callbacks, size_t pieces);
+  // The loop is over: what no worker began is abandoned.
+  ~AnnouncedWork();
+
+  // Called by a worker around its part, no more often than there are pieces. What Begin returns is
+  // for End.
+  void* Begin();
+  void End(void* data) { callbacks_.Stop(data); }
+
+ private:
+  static constexpr size_t kInlinePieces = 64;
+
+  const WorkCallbacks& callbacks_;
+  InlineArray<void*, kInlinePieces> pieces_;
+  std::atomic<size_t> begun_ = 0;
+};
 
 // A loop in progress: a slot that callers use one after another and that is never freed while
 // workers live. A thread claims chunks by advancing one word that also holds the slot's generation,
@@ -27,7 +48,8 @@ class alignas(128) LoopSlot {
     size_t n;
     size_t grain;
     ThreadPool::Body body;
-    LoopStats* stats = nullptr;  // collects the loop; may be null
+    LoopStats* stats = nullptr;     // collects the loop; may be null
+    AnnouncedWork* work = nullptr;  // null: nobody is told of it
   };
   static constexpr uint32_t kMaxChunks = 1u << 30;
 
@@ -112,6 +134,7 @@ class WorkerCrew {
   bool HelpAny(const Worker& worker, bool just_woken);
   bool WaitForNews(uint32_t seen, SpinBudget& budget);
   void WakeSleepers(uint32_t wanted);
+  void RunIn(LoopSlot& slot, const LoopSlot::Loop& loop, uint32_t chunks, LoopClock& clock);
 
   const ThreadPoolOptions options_;
   const uint32_t generation_;  // of the process: see BelongsToThisProcess

@@ -3,21 +3,50 @@
 #include <cstdio>
 #include <type_traits>
 
-#include "capi/not_implemented.h"
 #include "capi/slots.h"
+#include "capi/status.h"
 
 namespace tenon::capi {
 namespace {
 
+// A table, and behind its end slots that a client of a later patch release might call.
+template <class Table>
+struct Padded {
+  static constexpr size_t kPaddingSlots = 32;
+  Table table;
+  OrtStatus* (*behind_the_end[kPaddingSlots])() noexcept;
+};
+
+template <class Table>
+constexpr Padded<Table> Pad(const Table& table) {
+  Padded<Table> padded = {table, {}};
+  for (auto& slot : padded.behind_the_end) {
+    slot = []() noexcept {
+      return AtBoundary([]() -> Status {
+        return NotImplemented("a slot behind the end of the table is not implemented");
+      });
+    };
+  }
+  return padded;
+}
+
+// A table whose slots point to the functions of their names; without one the library does not link.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"  // "result must be used": see slots.h
 template <class Table>
 constexpr Table MakeTable() {
-  Table table = EmptyTable<Table>();
-#define IMPLEMENTED(Struct, Name) \
+  Table table = {};
+#define ABI_SLOT(Struct, Name, slot, ...) \
   if constexpr (std::is_same_v<Table, Struct>) table.Name = Name;
-#include "capi/implemented_slots.inc"
-#undef IMPLEMENTED
+#define ABI_MEMBER(Struct, Name, offset, ...)
+#define ABI_SIZE(Struct, bytes)
+#include "capi/abi_slots.inc"
+#undef ABI_SLOT
+#undef ABI_MEMBER
+#undef ABI_SIZE
   return table;
 }
+#pragma GCC diagnostic pop
 
 template <class Table>
 constinit const Padded<Table> kTable = Pad(MakeTable<Table>());

@@ -5,7 +5,9 @@
 
 #include <memory>
 
+#include "base/mutex.h"
 #include "base/string_map.h"
+#include "base/thread_pool.h"
 #include "capi/client_logger.h"
 #include "capi/ep_registry.h"
 #include "capi/shared_allocators.h"
@@ -28,6 +30,16 @@ struct SharedEnvironment {
   Environment environment;
   EpRegistry eps;
 
+  // What later sessions' own threads tell of their work.
+  WorkCallbacks work_callbacks() const {
+    const MutexLock lock(mutex_);
+    return work_callbacks_;
+  }
+  void set_work_callbacks(const WorkCallbacks& callbacks) {
+    const MutexLock lock(mutex_);
+    work_callbacks_ = callbacks;
+  }
+
   // Takes back what came with a library: its devices, shared allocators and transfers. Code that is
   // still in use is unloaded later, with a warning; it is an error that changes nothing if the
   // entry "tenon.unregister_busy_library" is "error". While the process ends, nothing is done.
@@ -37,6 +49,9 @@ struct SharedEnvironment {
 
  private:
   Status CheckIsIdle(std::string_view name);
+
+  mutable Mutex mutex_;
+  WorkCallbacks work_callbacks_;
 };
 
 // The entries of the process's environment; none if there is no environment.

@@ -56,6 +56,8 @@ SessionOptions OptionsFor(const OrtSessionOptions& options, OrtSession& handle) 
   if (options.use_env_threads) {
     result.intra_op_threads = 0;
     result.thread_callbacks = {};
+  } else {
+    result.work_callbacks = handle.work_callbacks;
   }
   if (options.client_logger.function != nullptr) {
     if (handle.client_logger == nullptr) {
@@ -296,6 +298,7 @@ Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& 
   fallback.has_model = reload != nullptr;
   TENON_ASSIGN_OR_RETURN(const auto kept, KeepOptions(options, model, fallback, handle));
   TENON_RETURN_IF_ERROR(CheckFallback(fallback, *kept));
+  if (!kept->use_env_threads) handle.work_callbacks = handle.environment->work_callbacks();
   const SessionOptions session_options = OptionsFor(*kept, handle);
   const Logger& logger = handle.environment->environment.logger();
   handle.logger = std::make_unique<Logger>(

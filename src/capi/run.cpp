@@ -130,12 +130,16 @@ OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* run_options,
     TENON_RETURN_IF_NULL(run_async_callback);
     TENON_RETURN_IF_ERROR(
         CheckArrays(input_names, input, input_len, output_names, output_names_len, output));
+    void* const piece = session->work_callbacks.Enqueue();
     session->tasks.Post([=] {
+      const WorkCallbacks work = session->work_callbacks;  // the callback may release the session
+      work.Start(piece);
       OrtStatus* const status = AtBoundary([&] {
         return RunNow(*session->session, run_options, input_names, input, input_len, output_names,
                       output_names_len, output);
       });
       run_async_callback(user_data, output, output_names_len, status);
+      work.Stop(piece);
     });
     return OkStatus();
   });

@@ -50,6 +50,7 @@ struct OrtSession {
   std::unique_ptr<tenon::capi::EditedModel> edited;            // until the session is made
   std::unique_ptr<tenon::FallbackSession> session;
   tenon::capi::AssignedNodes assigned_nodes;
+  tenon::WorkCallbacks work_callbacks;  // as they were when the session was asked for
   std::atomic<bool> is_released = false;
   tenon::TaskRunner tasks;
 

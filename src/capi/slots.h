@@ -1,6 +1,6 @@
 // Declares a function for every slot: `CreateEnv` here is what the slot CreateEnv of its table
 // points to. A file that implements slots includes this, so that the compiler compares the
-// signatures; implemented_slots.inc lists those that are implemented.
+// signatures.
 #pragma once
 
 #include <onnxruntime_c_api.h>

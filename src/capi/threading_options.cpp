@@ -1,4 +1,4 @@
-// OrtThreadingOptions: settings of the environment's threads.
+// OrtThreadingOptions: settings of the environment's threads; and what those of sessions tell.
 #include "base/thread_affinity.h"
 #include "capi/arguments.h"
 #include "capi/env.h"
@@ -96,6 +96,23 @@ OrtStatus* SetGlobalCustomJoinThreadFn(OrtThreadingOptions* tp_options,
   return Change(tp_options, [&](OrtThreadingOptions& options) -> Status {
     TENON_RETURN_IF_NULL(ort_custom_join_thread_fn);
     options.threads.callbacks.join = JoinCallback(ort_custom_join_thread_fn);
+    return OkStatus();
+  });
+}
+
+OrtStatus* SetPerSessionThreadPoolCallbacks(OrtEnv* env,
+                                            const OrtThreadPoolCallbacksConfig* config) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(env);
+    TENON_RETURN_IF_NULL(config);
+    constexpr uint32_t kSince = 25;
+    if (config->version < kSince) {
+      return InvalidArgument("config->version: expected ORT_API_VERSION, {} or more, got {}",
+                             kSince, config->version);
+    }
+    env->shared->set_work_callbacks({config->on_enqueue, config->on_start_work,
+                                     config->on_stop_work, config->on_abandon,
+                                     config->user_context});
     return OkStatus();
   });
 }

@@ -104,6 +104,9 @@ class Executor {
   void DropFrames();
   // The same, and cached blocks of memory.
   void Trim();
+  // Bytes on the host that the plan's arena holds: pooled frames, cached blocks, and outputs that
+  // callers keep.
+  size_t PooledBytes() const { return plan_.locations.front().allocator->Stats().bytes_reserved; }
 
  private:
   friend class ExecutionState;

@@ -101,13 +101,15 @@ Result<std::unique_ptr<Session>> Session::Create(Environment& environment, Model
 }
 
 Status Session::StartOwnThreads() {
-  if (options_.intra_op_threads == 0 && options_.thread_callbacks.create == nullptr) {
-    return OkStatus();
-  }
+  const bool has_own = options_.intra_op_threads > 0 ||
+                       options_.thread_callbacks.create != nullptr ||
+                       options_.work_callbacks.are_set();
+  if (!has_own) return OkStatus();
   const StringMap& config = options_.config;
   ThreadPoolOptions threads;
   threads.threads = options_.intra_op_threads;
   threads.callbacks = options_.thread_callbacks;
+  threads.work = options_.work_callbacks;
   TENON_ASSIGN_OR_RETURN(
       threads.spin, ConfigMicroseconds(config, "session.intra_op.spin_duration_us", threads.spin));
   if (!ConfigFlag(config, "session.intra_op.allow_spinning", true)) {
@@ -126,6 +128,8 @@ Status Session::Initialize() {
   const TraceScope context(profiler_.get(), "init");
   const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_initialization");
   TENON_RETURN_IF_ERROR(StartOwnThreads());
+  TENON_ASSIGN_OR_RETURN(idle_time_,
+                         ConfigMicroseconds(options_.config, "tenon.idle_trim_us", idle_time_));
   FixFreeDimensions(*model_.graph, options_);
   DescribeInterface();
   const bool may_fall_back = !ConfigFlag(options_.config, "session.disable_cpu_ep_fallback", false);
@@ -176,7 +180,9 @@ void Session::DescribeOutputs() {
 
 Status Session::OptimizeAndPlan() {
   ThreadPool& threads = own_threads_ ? *own_threads_ : environment_.threads();
-  TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_, {threads, logger_, fused_nodes_}));
+  if (!parts_.shared_weights) parts_.shared_weights = environment_.shared_weights();
+  TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_,
+                                      {threads, logger_, fused_nodes_, parts_.shared_weights}));
   DescribeOutputs();
   model_.graph->DropUnusedValues();
   TENON_ASSIGN_OR_RETURN(const size_t limit,
@@ -198,13 +204,12 @@ Status Session::OptimizeAndPlan() {
     pool = std::make_shared<CachingArena>(
         traced(SharedLastingMemory(), host, MemoryEvents::kDevice, true), limit);
   }
-  const PlanParts plan_parts{
-      providers_,
-      memories_,
-      traced(std::move(pool), host, MemoryEvents::kAll, false),
-      &transfers_,
-      parts_.shared_weights ? parts_.shared_weights : environment_.shared_weights(),
-      parts_.failed};
+  const PlanParts plan_parts{providers_,
+                             memories_,
+                             traced(std::move(pool), host, MemoryEvents::kAll, false),
+                             &transfers_,
+                             parts_.shared_weights,
+                             parts_.failed};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));
@@ -355,6 +360,7 @@ Status Session::Run(const RunOptions& options, std::span<const std::string_view>
     status = std::move(arenas.error());
   }
   completed_runs_.fetch_add(status.ok(), std::memory_order_relaxed);
+  WatchIdleness();
   gate_.Leave();
   return status;
 }

@@ -40,6 +40,8 @@ struct SessionOptions {
   int intra_op_threads = 0;
   // How threads of the session's own are made; with callbacks it always has its own.
   ThreadCallbacks thread_callbacks;
+  // Hear of the work of the session's threads; with callbacks it always has its own.
+  WorkCallbacks work_callbacks;
   OptimizationLevel optimization_level = OptimizationLevel::kAll;
   // Sizes for symbolic dimensions of inputs, by name and by denotation.
   std::map<std::string, int64_t> free_dimensions;
@@ -176,8 +178,6 @@ class Session {
   const Logger& logger() const { return logger_; }
   // Has the provider that captures runs forget the one with this id. Ok if there is neither.
   Status ReleaseCapturedGraph(int32_t id);
-  // Gives pooled memory back to the system.
-  void Trim() { executor_->Trim(); }
 
  private:
   // Feeds and fetches of one Run in the executor's order; reused, so that a steady run allocates
@@ -224,6 +224,10 @@ class Session {
   // Has arenas of the session give back what they cache; failures are logged.
   void Shrink(std::span<Allocator* const> arenas);
   Status RunBetweenHooks(const RunOptions& options, Call& call);
+  // Called after a run: if it left much memory behind, that is given back when no other run comes.
+  void WatchIdleness();
+  // Gives pooled memory back to the system if no run has ended lately; else when to look again.
+  std::optional<std::chrono::steady_clock::time_point> TrimIfIdle();
 
   Environment& environment_;
   Model model_;
@@ -251,6 +255,10 @@ class Session {
   RunGate gate_;
   std::atomic<uint64_t> completed_runs_ = 0;
   std::atomic<uint64_t> last_run_id_ = 0;
+  // How long after a run pooled memory is given back; 0: never.
+  std::chrono::microseconds idle_time_ = std::chrono::seconds(2);
+  std::atomic<std::chrono::steady_clock::time_point> last_run_end_{};  // while that is watched
+  std::atomic<uint32_t> watched_in_ = 0;  // 1 + the generation of the process; 0: nobody watches
   SessionEndReason end_reason_ = SessionEndReason::kReleased;
   std::atomic<bool> has_ended_ = false;
 };

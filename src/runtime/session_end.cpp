@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/alarm.h"
 #include "base/exception_barrier.h"
 #include "base/watchdog.h"
 #include "runtime/config.h"
@@ -35,6 +36,7 @@ Session::~Session() {
 void Session::End(SessionEndReason reason, bool trace_goes_on) {
   end_reason_ = reason;
   gate_.Close();
+  ClearAlarm(this);
   {
     const TraceScope context(profiler_.get(), "teardown");
     const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown", true);

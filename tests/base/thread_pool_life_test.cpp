@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "base/thread_pool.h"
@@ -61,6 +63,65 @@ TEST(ThreadPoolLifeTest, WorkersStartAtTheFirstLoopThatCanUseThem) {
     EXPECT_EQ(threads.joined, 0);
   }
   EXPECT_EQ(threads.joined, 2);
+}
+
+// A client that counts what it is told of, and gives each piece of work a number.
+struct WorkLog {
+  enum class Event { kEnqueue, kStart, kStop, kAbandon };
+
+  static void* Enqueue(void* context) {
+    auto& self = *static_cast<WorkLog*>(context);
+    void* const piece = reinterpret_cast<void*>(++self.last_piece);
+    self.Note(piece, Event::kEnqueue);
+    return piece;
+  }
+  template <Event kEvent>
+  static void Note(void* context, void* piece) {
+    static_cast<WorkLog*>(context)->Note(piece, kEvent);
+  }
+  void Note(void* piece, Event event) {
+    const std::lock_guard lock(mutex);
+    events[piece].emplace_back(event, std::this_thread::get_id());
+  }
+  WorkCallbacks callbacks() {
+    return {&Enqueue, &Note<Event::kStart>, &Note<Event::kStop>, &Note<Event::kAbandon>, this};
+  }
+
+  std::atomic<uintptr_t> last_piece = 0;
+  std::mutex mutex;
+  std::map<void*, std::vector<std::pair<Event, std::thread::id>>> events;
+};
+
+TEST(ThreadPoolLifeTest, EveryPieceOfWorkIsToldOfAndEnds) {
+  using Event = WorkLog::Event;
+  WorkLog log;
+  ThreadPool pool({.threads = 3, .work = log.callbacks()});
+  pool.ParallelFor(5, 5, [](size_t, size_t) {});
+  EXPECT_TRUE(log.events.empty()) << "the caller's own work is handed to nobody";
+  OnEveryThread(pool, [] {});
+  EXPECT_EQ(log.events.size(), 2u);
+  // Both workers took part, and nothing was left over.
+  for (const auto& [piece, events] : log.events) {
+    ASSERT_EQ(events.size(), 3u);
+    EXPECT_EQ(events[0], std::pair(Event::kEnqueue, std::this_thread::get_id()));
+    EXPECT_EQ(events[1].first, Event::kStart);
+    EXPECT_EQ(events[2].first, Event::kStop);
+    EXPECT_EQ(events[1].second, events[2].second);
+    EXPECT_NE(events[1].second, std::this_thread::get_id());
+  }
+  log.events.clear();
+  constexpr size_t kLoops = 2000;
+  for (size_t i = 0; i < kLoops; ++i) pool.ParallelFor(1 + i % 5, 1, [](size_t, size_t) {});
+  size_t expected = 0;
+  for (size_t i = 0; i < kLoops; ++i) expected += i % 5 == 0 ? 0 : 2;
+  EXPECT_EQ(log.events.size(), expected);
+  for (const auto& [piece, events] : log.events) {
+    EXPECT_EQ(events[0].first, Event::kEnqueue);
+    const bool was_abandoned = events.size() == 2 && events[1].first == Event::kAbandon;
+    const bool was_done =
+        events.size() == 3 && events[1].first == Event::kStart && events[2].first == Event::kStop;
+    EXPECT_TRUE(was_abandoned || was_done);
+  }
 }
 
 TEST(ThreadPoolLifeTest, StartIsEagerAndHappensOnce) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -17,7 +18,7 @@
 
 namespace {
 
-constexpr int64_t kRows = 20000;
+constexpr int64_t kRows = 1500000;  // so much that the session would give it back when idle
 
 const OrtApi* api = nullptr;
 void* library = nullptr;
@@ -43,6 +44,7 @@ struct Client {
     Must(api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "exit", &env));
     Must(api->CreateSessionOptions(&options));
     Must(api->SetIntraOpNumThreads(options, 3));
+    Must(api->AddSessionConfigEntry(options, "tenon.idle_trim_us", "20000"));
     const std::string model = tenon::test::AddReluModel();
     Must(api->CreateSessionFromArray(env, model.data(), model.size(), options, &session));
     api->ReleaseSessionOptions(options);
@@ -135,7 +137,10 @@ int End(std::string_view order, const char* path) {
   if (order == "running") ExitDuringRuns();
   if (order == "asynchronous") ExitInAnAsynchronousRun();
   if (order == "dlclose") LoadAgainAndAgain(path);
-  if (order == "dlclose-leaked") dlclose(library);
+  if (order == "dlclose-leaked") {
+    dlclose(library);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // nothing of it is called now
+  }
   return 0;  // "leaked": nothing is released at all
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "capi/client.h"
@@ -164,6 +165,98 @@ TEST(SessionOptionsTest, ClientsThreadsDoTheWork) {
     EXPECT_THAT(ElementsOf<float>(outputs[0]), testing::Each(1));
   }
   EXPECT_EQ(created, 2);
+}
+
+struct WorkCounts {
+  std::atomic<int> enqueued = 0, started = 0, stopped = 0, abandoned = 0;
+
+  static void* Enqueue(void* context) {
+    ++static_cast<WorkCounts*>(context)->enqueued;
+    return context;
+  }
+  template <std::atomic<int> WorkCounts::*kCount>
+  static void Count(void* context, void* data) {
+    EXPECT_EQ(data, context);
+    ++(static_cast<WorkCounts*>(context)->*kCount);
+  }
+  OrtThreadPoolCallbacksConfig Config() {
+    return {ORT_API_VERSION,
+            &Enqueue,
+            &Count<&WorkCounts::started>,
+            &Count<&WorkCounts::stopped>,
+            &Count<&WorkCounts::abandoned>,
+            this};
+  }
+};
+
+void RunLarge(Ort::Session& session) {
+  constexpr int64_t kRows = 200000;
+  std::vector<float> x(kRows * 3, 1), y = {0, 0, 0};
+  const Ort::Value feeds[] = {TensorOver(x, {kRows, 3}), TensorOver(y, {3})};
+  const char* const inputs[] = {"x", "y"};
+  const char* const output = "z";
+  session.Run({}, inputs, feeds, 2, &output, 1);
+}
+
+TEST(SessionOptionsTest, ThreadsOfSessionsTellOfTheirWork) {
+  WorkCounts counts;
+  Ort::SessionOptions three;
+  three.SetIntraOpNumThreads(3);
+  Ort::Session before = Open(AddReluModel(), three);
+  Env().SetPerSessionThreadPoolCallbacks(counts.Config());
+  {
+    Ort::SessionOptions shared;
+    shared.DisablePerSessionThreads();
+    Ort::Session of_environment = Open(AddReluModel(), shared);
+    RunLarge(before);
+    RunLarge(of_environment);
+    EXPECT_EQ(counts.enqueued, 0);
+    Ort::Session session = Open(AddReluModel(), three);
+    RunLarge(session);
+    RunLarge(session);
+    EXPECT_GE(counts.enqueued, 2);
+    EXPECT_EQ(counts.enqueued, counts.started + counts.abandoned);
+    EXPECT_EQ(counts.started, counts.stopped);
+  }
+  const int told = counts.enqueued;
+  Env().SetPerSessionThreadPoolCallbacks({ORT_API_VERSION, nullptr, nullptr, nullptr, nullptr, {}});
+  Ort::Session after = Open(AddReluModel(), three);
+  RunLarge(after);
+  EXPECT_EQ(counts.enqueued, told);
+}
+
+TEST(SessionOptionsTest, AsynchronousRunsAreWorkOfTheSessionsThreads) {
+  WorkCounts counts;
+  Env().SetPerSessionThreadPoolCallbacks(counts.Config());
+  {
+    Ort::SessionOptions one;
+    one.SetIntraOpNumThreads(1);
+    Ort::Session session = Open(AddReluModel(), one);
+    Env().SetPerSessionThreadPoolCallbacks(
+        {ORT_API_VERSION, nullptr, nullptr, nullptr, nullptr, {}});
+    std::vector<float> x = {1, 2, 3}, y = {0, 0, 0};
+    const Ort::Value feeds[] = {TensorOver(x, {1, 3}), TensorOver(y, {3})};
+    const char* const inputs[] = {"x", "y"};
+    const char* const output = "z";
+    Ort::Value fetched{nullptr};
+    const auto done = [](void*, OrtValue**, size_t, OrtStatusPtr status) { Ort::Status{status}; };
+    session.RunAsync(Ort::RunOptions{nullptr}, inputs, feeds, 2, &output, &fetched, 1, done,
+                     nullptr);
+    EXPECT_EQ(counts.enqueued, 1);
+    // The end of the session awaits the run.
+  }
+  EXPECT_EQ(counts.started, 1);
+  EXPECT_EQ(counts.stopped, 1);
+  EXPECT_EQ(counts.abandoned, 0);
+}
+
+TEST(EnvTest, WorkCallbacksAreChecked) {
+  const OrtApi& api = Ort::GetApi();
+  OrtThreadPoolCallbacksConfig config = {};
+  EXPECT_THAT(Outcome(api.SetPerSessionThreadPoolCallbacks(nullptr, &config)), HasSubstr("env"));
+  EXPECT_THAT(Outcome(api.SetPerSessionThreadPoolCallbacks(Env(), nullptr)), HasSubstr("config"));
+  EXPECT_THAT(Outcome(api.SetPerSessionThreadPoolCallbacks(Env(), &config)),
+              AllOf(StartsWith("2: config->version"), HasSubstr("got 0")));
 }
 
 TEST(SessionOptionsTest, ThreadSettingsThatAreWrongFailTheSession) {

@@ -1,0 +1,50 @@
+// What a session does when it has not run for a while.
+#include <chrono>
+#include <memory>
+
+#include "base/alarm.h"
+#include "base/heap.h"
+#include "base/process_end.h"
+#include "base/process_generation.h"
+#include "runtime/session.h"
+
+namespace tenon {
+namespace {
+
+// Less is not worth a thread, nor the page faults of the next run.
+constexpr size_t kWorthTrimming = size_t{16} << 20;
+
+}  // namespace
+
+void Session::WatchIdleness() {
+  using Clock = std::chrono::steady_clock;
+  if (idle_time_.count() == 0) return;
+  const uint32_t watched = ProcessGeneration() + 1;
+  const bool is_watched = watched_in_.load(std::memory_order_relaxed) == watched;
+  if (!is_watched && executor_->PooledBytes() <= kWorthTrimming) return;
+  const Clock::time_point now = Clock::now();
+  // TrimIfIdle looks at last_run_end_ after it gave up watching: it sees this run, or this run sees
+  // that nobody watches.
+  last_run_end_.store(now);
+  if (watched_in_.load() == watched || watched_in_.exchange(watched) == watched) return;
+  SetAlarm(this, now + idle_time_, [this] { return TrimIfIdle(); });
+}
+
+std::optional<std::chrono::steady_clock::time_point> Session::TrimIfIdle() {
+  if (IsProcessEnding()) return std::nullopt;
+  const auto is_idle = [&] {
+    return std::chrono::steady_clock::now() - last_run_end_.load() >= idle_time_;
+  };
+  if (!is_idle()) return last_run_end_.load() + idle_time_;
+  const uint32_t watched = watched_in_.exchange(0);
+  if (!is_idle()) {
+    uint32_t nobody = 0;
+    if (!watched_in_.compare_exchange_strong(nobody, watched)) return std::nullopt;
+    return last_run_end_.load() + idle_time_;
+  }
+  executor_->Trim();
+  GiveFreedMemoryBack();
+  return std::nullopt;
+}
+
+}  // namespace tenon
