@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
 #include "options.h"
 #include "session.h"
 #include "value.h"
@@ -42,7 +43,7 @@ class Binding {
     const OrtRunOptions* const run_options = options != nullptr ? options->handle.get() : nullptr;
     OrtStatus* status = nullptr;
     {
-      const nb::gil_scoped_release release;
+      const WithoutGil other_threads_run;
       status = Api().RunWithBinding(OrtSessionOf(), run_options, handle_.get());
     }
     Check(status);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "gil.h"
 #include "options.h"
 #include "value.h"
 
@@ -29,7 +30,7 @@ struct ExternalInitializerInfo {
 OrtStatus* StatusOf(nb::python_error& error) { return Api().CreateStatus(ORT_FAIL, error.what()); }
 
 OrtStatus* Write(void* state, const void* buffer, size_t bytes) noexcept {
-  const nb::gil_scoped_acquire acquire;
+  const WithGil lock;
   try {
     const nb::handle function(static_cast<PyObject*>(state));
     function(nb::bytes(static_cast<const char*>(buffer), bytes));
@@ -51,7 +52,7 @@ nb::object View(const OrtValue* value) {
 OrtStatus* Place(void* state, const char* name, const OrtValue* value,
                  const OrtExternalInitializerInfo* info,
                  OrtExternalInitializerInfo** place) noexcept {
-  const nb::gil_scoped_acquire acquire;
+  const WithGil lock;
   *place = nullptr;
   try {
     nb::object present = nb::none();
@@ -117,7 +118,7 @@ void Run(const OrtModelCompilationOptions* options) {
   const std::shared_ptr<OrtEnv> environment = Environment();
   OrtStatus* status = nullptr;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil other_threads_run;
     status = Api().GetCompileApi()->CompileModel(environment.get(), options);
   }
   Check(status);

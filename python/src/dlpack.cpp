@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "element_types.h"
+#include "gil.h"
 
 namespace tenon::python {
 namespace {
@@ -70,7 +71,7 @@ struct Lent {
 };
 
 void Release(DLManagedTensor* tensor) {
-  const nb::gil_scoped_acquire acquire;
+  const WithGil lock;
   delete static_cast<Lent*>(tensor->manager_ctx);
 }
 

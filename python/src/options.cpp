@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "devices.h"
+#include "gil.h"
 #include "value.h"
 
 namespace tenon::python {
@@ -140,7 +141,7 @@ std::map<std::string, std::string> ReadPairs(const OrtKeyValuePairs* pairs) {
 OrtStatus* Select(const OrtEpDevice** devices, size_t count, const OrtKeyValuePairs* model,
                   const OrtKeyValuePairs* runtime, const OrtEpDevice** selected, size_t most,
                   size_t* selected_count, void* state) noexcept {
-  const nb::gil_scoped_acquire acquire;
+  const WithGil lock;
   try {
     nb::list offered;
     for (size_t i = 0; i < count; ++i) offered.append(nb::cast(EpDevice{devices[i]}));

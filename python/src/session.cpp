@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "devices.h"
+#include "gil.h"
 
 namespace tenon::python {
 namespace {
@@ -33,7 +34,7 @@ SessionHandle OpenFile(const OrtEnv* env, const std::string& path,
   OrtSession* session = nullptr;
   OrtStatus* status = nullptr;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil other_threads_run;
     status = Api().CreateSession(env, path.c_str(), options, &session);
   }
   Check(status);
@@ -47,7 +48,7 @@ SessionHandle OpenBytes(const OrtEnv* env, nb::handle model, const OrtSessionOpt
   OrtSession* session = nullptr;
   OrtStatus* status = nullptr;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil other_threads_run;
     status = Api().CreateSessionFromArray(env, view.buf, static_cast<size_t>(view.len), options,
                                           &session);
   }
@@ -164,6 +165,20 @@ Session::Feeds Session::ReadFeeds(nb::handle feed) const {
   return feeds;
 }
 
+// In the words of the C interface. A ValueError, as whatever onnxruntime raises while inputs are
+// missing.
+void Session::ThrowUnknownInput(const char* name) const {
+  const auto value = Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), nullptr,
+                                       size_t{0}, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+  const OrtValue* const values[] = {value.get()};
+  const char* const no_outputs[] = {""};
+  OrtValue* nothing[] = {nullptr};
+  OrtStatus* const status = Api().Run(get(), nullptr, &name, values, 1, no_outputs, 0, nothing);
+  const std::string text = Api().GetErrorMessage(status);
+  Api().ReleaseStatus(status);
+  throw nb::value_error(text.c_str());
+}
+
 void Session::RequireInputs(const Feeds& feeds) const {
   nb::list missing;
   for (const NodeArg& input : inputs_) {
@@ -172,6 +187,9 @@ void Session::RequireInputs(const Feeds& feeds) const {
     if (!found) missing.append(input.name);
   }
   if (missing.size() == 0) return;
+  for (const char* name : feeds.names) {
+    if (FindInput(name) == nullptr) ThrowUnknownInput(name);
+  }
   nb::list given;
   for (const char* name : feeds.names) given.append(name);
   const nb::object text =
@@ -196,7 +214,7 @@ void Session::RunNames(const Feeds& feeds, const std::vector<const char*>& outpu
   const OrtRunOptions* const run_options = options != nullptr ? options->handle.get() : nullptr;
   OrtStatus* status = nullptr;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil other_threads_run;
     status =
         Api().Run(get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
                   output_names.data(), output_names.size(), outputs.data());

@@ -38,6 +38,7 @@ class Session {
   const TypeDescription* FindInput(const std::string& name) const;
   Feeds ReadFeeds(nb::handle feed) const;
   void RequireInputs(const Feeds& feeds) const;
+  [[noreturn]] void ThrowUnknownInput(const char* name) const;
   std::vector<const char*> ReadOutputNames(nb::handle names) const;
   void RunNames(const Feeds& feeds, const std::vector<const char*>& output_names,
                 const RunOptions* options, std::vector<OrtValue*>& outputs) const;

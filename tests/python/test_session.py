@@ -89,9 +89,19 @@ def test_chooses_outputs_by_name() -> None:
 
 def test_asks_for_missing_inputs_as_onnxruntime_does() -> None:
     session = tenon.InferenceSession(graphs.double())
-    text = re.escape("Required inputs (['x']) are missing from input feed (['z']).")
+    text = re.escape("Required inputs (['x']) are missing from input feed ([]).")
     with pytest.raises(ValueError, match=text):
-        session.run(None, {"z": X})
+        session.run(None, {})
+
+
+def test_names_unknown_inputs_as_the_c_interface_does() -> None:
+    session = tenon.InferenceSession(graphs.double())
+    with pytest.raises(ValueError) as raised:
+        session.run(None, {"xx": X})
+    text = "Invalid input name: 'xx' (did you mean 'x'?); the model's inputs are: x"
+    assert str(raised.value) == text
+    with pytest.raises(state.InvalidArgument, match=re.escape("Invalid input name: 'z'; the")):
+        session.run(None, {"x": X, "z": X})
 
 
 # Feeds, output names, words of the error.
