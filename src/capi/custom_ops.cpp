@@ -47,19 +47,21 @@ DataType TypeOrUndefined(const ONNXTensorElementDataType& type) {
   return known ? *known : DataType::kUndefined;
 }
 
-// Which input each output begins with, -1 for none.
-std::vector<int> AliasesOf(const OrtCustomOp& op, size_t outputs) {
-  std::vector<int> aliases(outputs, -1);
-  if (op.GetAliasMap == nullptr) return aliases;
-  int* inputs = nullptr;
-  int* of_outputs = nullptr;
-  const size_t count = op.GetAliasMap(&inputs, &of_outputs);
+// For each output the input that a client's function maps to it, -1 for none.
+std::vector<int> InputsByOutput(size_t (*map)(int**, int**), void (*release)(int*, int*),
+                                size_t outputs) {
+  std::vector<int> inputs(outputs, -1);
+  if (map == nullptr) return inputs;
+  int* from = nullptr;
+  int* to = nullptr;
+  const size_t count = map(&from, &to);
   for (size_t i = 0; i < count; ++i) {
-    const auto output = static_cast<size_t>(of_outputs[i]);
-    if (of_outputs[i] >= 0 && output < outputs) aliases[output] = inputs[i];
+    if (to[i] >= 0 && static_cast<size_t>(to[i]) < outputs) {
+      inputs[static_cast<size_t>(to[i])] = from[i];
+    }
   }
-  if (count > 0 && op.ReleaseAliasMap != nullptr) op.ReleaseAliasMap(inputs, of_outputs);
-  return aliases;
+  if (count > 0 && release != nullptr) release(from, to);
+  return inputs;
 }
 
 // A kernel of a client's.
@@ -75,7 +77,11 @@ class CustomKernel final : public Kernel {
     for (size_t i = 0; i < info.output_count(); ++i) {
       kernel->output_types_.push_back(info.OutputElementType(i));
     }
-    kernel->aliases_ = AliasesOf(op.table(), info.output_count());
+    const OrtCustomOp& table = op.table();
+    kernel->aliases_ =
+        InputsByOutput(table.GetAliasMap, table.ReleaseAliasMap, info.output_count());
+    kernel->overwritten_ =
+        InputsByOutput(table.GetMayInplace, table.ReleaseMayInplace, info.output_count());
     TENON_RETURN_IF_ERROR(kernel->Create());
     return kernel;
   }
@@ -85,6 +91,13 @@ class CustomKernel final : public Kernel {
   }
 
   KernelTraits traits() const override { return {.allocates_outputs = true, .is_stateful = true}; }
+
+  Residence InputResidence(size_t i) const override { return op_.InputResidence(i); }
+
+  // An output that is to begin as its input may as well be that.
+  int InputToOverwrite(size_t i) const override {
+    return aliases_[i] >= 0 ? aliases_[i] : overwritten_[i];
+  }
 
   Status InferShapes(ShapeContext&) const override { return OkStatus(); }
 
@@ -117,7 +130,7 @@ class CustomKernel final : public Kernel {
   const CustomOp& op_;
   OrtKernelInfo info_;
   std::vector<DataType> output_types_;
-  std::vector<int> aliases_;
+  std::vector<int> aliases_, overwritten_;  // inputs by output, or -1
   void* kernel_ = nullptr;
 };
 
@@ -175,6 +188,11 @@ CustomOp::CustomOp(std::string domain, const OrtCustomOp& op, std::string provid
     Formal& formal = inputs_.emplace_back();
     formal.type = TypeOrUndefined(op_.GetInputType(client_, i));
     if (op_.GetInputCharacteristic) formal.kind = op_.GetInputCharacteristic(client_, i);
+    if (op_.GetInputMemoryType) {
+      const int memory = op_.GetInputMemoryType(client_, i);
+      const bool is_host = memory == OrtMemTypeCPUInput || memory == OrtMemTypeCPUOutput;
+      if (is_host) formal.residence = Residence::kHost;
+    }
   }
   for (size_t i = 0; i < op_.GetOutputTypeCount(client_); ++i) {
     Formal& formal = outputs_.emplace_back();

@@ -3,6 +3,7 @@
 
 #include <onnxruntime_c_api.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "base/string_map.h"
 #include "ir/other_shapes.h"
 #include "runtime/environment.h"
+#include "runtime/kernel.h"
 #include "runtime/provider.h"
 #include "runtime/session.h"
 
@@ -47,11 +49,17 @@ class CustomOp {
   DataType OutputType(size_t output, size_t output_count,
                       FunctionRef<DataType(size_t input)> type_of_input) const;
   size_t input_count() const { return inputs_.size(); }
+  // Where the i-th input of a node is to lie.
+  Residence InputResidence(size_t i) const {
+    return inputs_.empty() ? Residence::kProvider
+                           : inputs_[std::min(i, inputs_.size() - 1)].residence;
+  }
 
  private:
   struct Formal {
     DataType type = DataType::kUndefined;  // any
     OrtCustomOpInputOutputCharacteristic kind = INPUT_OUTPUT_REQUIRED;
+    Residence residence = Residence::kProvider;
   };
   static Status CheckCount(std::span<const Formal> formals, int min_variadic,
                            const std::vector<ValueId>& values, std::string_view word);

@@ -91,6 +91,18 @@ void Frame::Settle(const Region& region) {
 // Makes a value of the planned region own what it points to.
 void Frame::Keep(size_t slot, std::vector<bool>& is_slab_held) {
   const MemoryPlan::Binding& binding = memory_->bindings[slot];
+  if (binding.place == MemoryPlan::Place::kDynamic && values_[slot].is_tensor()) {
+    // A view of something in the slab.
+    Tensor& view = values_[slot].tensor();
+    const size_t location = plan_.location_of[slot];
+    const Tensor& slab = slabs_[location];
+    const auto* const begin = static_cast<const std::byte*>(slab.raw());
+    const auto* const at = static_cast<const std::byte*>(view.raw());
+    if (view.owner() != nullptr || at < begin || at >= begin + slab.bytes()) return;
+    view = Tensor::View(view.type(), view.shape(), view.raw(), slab.owner(), view.memory());
+    is_slab_held[location] = true;
+    return;
+  }
   const bool is_view_of_other = binding.root != static_cast<Slot>(slot);
   if (binding.place == MemoryPlan::Place::kSlab) {
     const size_t location = plan_.location_of[slot];

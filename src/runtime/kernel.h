@@ -169,6 +169,12 @@ class Kernel {
     (void)i;
     return Residence::kProvider;
   }
+  // For kernels with traits().allocates_outputs: the input over which output `i` may be written, if
+  // both have the same size in bytes and nothing else reads the input afterwards; -1: none.
+  virtual int InputToOverwrite(size_t i) const {
+    (void)i;
+    return -1;
+  }
   // Shapes of the outputs; not called if traits().allocates_outputs.
   virtual Status InferShapes(ShapeContext& context) const = 0;
   // Errors say what the kernel knows; the executor adds node, operator and value names.

@@ -27,6 +27,7 @@ class MemoryPlanner {
         region_(region),
         record_(record),
         storage_of_(plan.slot_count, -1),
+        is_guest_(plan.slot_count, false),
         stays_(plan.slot_count, false) {
     for (const Slot slot : region.fetches) stays_[static_cast<size_t>(slot)] = true;
     for (const Slot slot : region.live_out) stays_[static_cast<size_t>(slot)] = true;
@@ -49,6 +50,7 @@ class MemoryPlanner {
   }
 
  private:
+  Storage& StorageAt(Slot slot) { return storages_[static_cast<size_t>(StorageOf(slot))]; }
   int32_t& StorageOf(Slot slot) { return storage_of_[static_cast<size_t>(slot)]; }
   const SlotRecord& Record(Slot slot) const { return record_.slots[static_cast<size_t>(slot)]; }
 
@@ -71,14 +73,25 @@ class MemoryPlanner {
 
   void Share(Slot slot, Slot with) {
     StorageOf(slot) = StorageOf(with);
-    Storage& storage = storages_[static_cast<size_t>(StorageOf(slot))];
+    Storage& storage = StorageAt(slot);
     storage.last = std::max(storage.last, LastUse(slot));
   }
 
+  // The same for a value that its step finds itself, in the run, and that may lie there then.
+  void Shelter(Slot guest, Slot host) {
+    if (host == kNoSlot || StorageOf(host) < 0) return;
+    is_guest_[static_cast<size_t>(guest)] = true;
+    Share(guest, host);
+  }
+
+  bool IsBound(Slot slot) { return StorageOf(slot) >= 0 && !is_guest_[static_cast<size_t>(slot)]; }
+
+  bool Stays(Slot slot) const { return stays_[static_cast<size_t>(slot)]; }
+
   // The caller uses what it fetches after the last step, and so do later regions what they read.
   int32_t LastUse(Slot slot) const {
-    return stays_[static_cast<size_t>(slot)] ? static_cast<int32_t>(plan_.steps.size())
-                                             : plan_.last_use[static_cast<size_t>(slot)];
+    return Stays(slot) ? static_cast<int32_t>(plan_.steps.size())
+                       : plan_.last_use[static_cast<size_t>(slot)];
   }
 
   // Strings and other values that own memory live outside the slab.
@@ -106,7 +119,10 @@ class MemoryPlanner {
     const bool can_be_bound = !step.traits.allocates_outputs && step.subgraphs.empty() &&
                               each([&](Slot slot) { return CanBeBound(slot); }) &&
                               ViewSourceIsBound(step);
-    if (!can_be_bound) return;
+    if (!can_be_bound) {
+      ShelterOutputs(index);
+      return;
+    }
     result_->is_bound[index] = true;
     if (step.traits.is_view) result_->steps.pop_back();
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -121,7 +137,26 @@ class MemoryPlanner {
   }
 
   bool ViewSourceIsBound(const Step& step) {
-    return !step.traits.is_view || StorageOf(plan_.InputsOf(step)[0]) >= 0;
+    return !step.traits.is_view || IsBound(plan_.InputsOf(step)[0]);
+  }
+
+  // Outputs of a step that finds them in the run: views of inputs, and what is written over them.
+  void ShelterOutputs(uint32_t index) {
+    const Step& step = plan_.steps[index];
+    const std::span<const Slot> inputs = plan_.InputsOf(step);
+    const std::span<const Slot> outputs = plan_.OutputsOf(step);
+    if (step.traits.is_view && outputs[0] != kNoSlot) Shelter(outputs[0], inputs[0]);
+    if (!step.traits.allocates_outputs) return;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int candidate = step.kernel->InputToOverwrite(i);
+      if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) continue;
+      const Slot input = inputs[static_cast<size_t>(candidate)];
+      // What is fetched would have to be copied at the end.
+      if (input == kNoSlot || outputs[i] == kNoSlot || Stays(outputs[i])) continue;
+      if (!MayTakeOver(input, outputs[i], index)) continue;
+      Shelter(outputs[i], input);
+      result_->overwritten.emplace_back(outputs[i], input);
+    }
   }
 
   // The input whose memory output 0 takes over, or kNoSlot.
@@ -138,12 +173,17 @@ class MemoryPlanner {
   }
 
   bool CanOverwrite(Slot input, Slot output, uint32_t index) {
+    return IsBound(input) && MayTakeOver(input, output, index) &&
+           StorageAt(input).bytes == BytesOf(output) && StorageAt(input).bytes == BytesOf(input);
+  }
+
+  // Whether the storage of `input` is free for an output of the step that reads it last.
+  bool MayTakeOver(Slot input, Slot output, uint32_t index) {
     if (StorageOf(input) < 0) return false;
-    const Storage& storage = storages_[static_cast<size_t>(StorageOf(input))];
+    const Storage& storage = StorageAt(input);
     return storage.place == Place::kSlab &&
            storage.location == plan_.location_of[static_cast<size_t>(output)] &&
-           storage.last == static_cast<int32_t>(index) && storage.bytes == BytesOf(output) &&
-           BytesOf(input) == storage.bytes && Reads(index, input) == 1;
+           storage.last == static_cast<int32_t>(index) && Reads(index, input) == 1;
   }
 
   // How many inputs of the step lie in the storage of `slot`.
@@ -159,9 +199,8 @@ class MemoryPlanner {
   // claims it; the other is copied at the end.
   void ClaimOutputs() {
     for (const Slot slot : region_.fetches) {
-      const int32_t index = StorageOf(slot);
-      if (index < 0) continue;
-      Storage& storage = storages_[static_cast<size_t>(index)];
+      if (!IsBound(slot)) continue;
+      Storage& storage = StorageAt(slot);
       if (storage.place != Place::kSlab || storage.bytes != BytesOf(slot)) continue;
       storage.place = Place::kOutput;
       storage.root = slot;
@@ -202,8 +241,8 @@ class MemoryPlanner {
   }
 
   void Bind(Slot slot) {
-    if (StorageOf(slot) < 0) return;
-    const Storage& storage = storages_[static_cast<size_t>(StorageOf(slot))];
+    if (!IsBound(slot)) return;
+    const Storage& storage = StorageAt(slot);
     const SlotRecord& record = Record(slot);
     result_->bindings[static_cast<size_t>(slot)] = {storage.place, record.type, record.shape,
                                                     storage.offset, storage.root};
@@ -217,6 +256,7 @@ class MemoryPlanner {
   std::shared_ptr<MemoryPlan> result_ = std::make_shared<MemoryPlan>();
   std::vector<Storage> storages_;
   std::vector<int32_t> storage_of_;  // by slot; -1: none
+  std::vector<bool> is_guest_;       // by slot: its step binds it, not the plan
   std::vector<bool> stays_;          // by slot: fetched, or read by a later region
 };
 

@@ -39,7 +39,7 @@ struct RunRecord {
 // Immutable; shared by the frames that are bound to it.
 struct MemoryPlan {
   enum class Place : uint8_t {
-    kDynamic,   // found and allocated by its step
+    kDynamic,   // found by its step in the run
     kSlab,      // at `offset` of its location's slab
     kFeed,      // in the memory of `root`: fed, or left by an earlier region
     kOutput,    // in the memory of the fetched value whose slot is `root`
@@ -61,6 +61,8 @@ struct MemoryPlan {
   std::vector<std::pair<Slot, Value>> fixed_values;
   // Slots in the memory of feeds and outputs, which move from run to run.
   std::vector<Slot> moving;
+  // Outputs that their steps may write over an input, which the plan keeps free for them.
+  std::vector<std::pair<Slot, Slot>> overwritten;
   std::vector<size_t> slab_bytes;  // by location
 };
 

@@ -90,6 +90,11 @@ class StepContext final : public KernelContext {
 
   Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
     const Slot slot = plan_.OutputsOf(step_)[i];
+    if (const Tensor* const input = InputToOverwrite(i, type, shape)) {
+      *outputs_[i] = Tensor::View(type, shape, const_cast<void*>(input->raw()), input->owner(),
+                                  input->memory());
+      return &outputs_[i]->tensor();
+    }
     const auto& memory = plan_.LocationOf(slot).allocator;
     TENON_ASSIGN_OR_RETURN(
         Tensor tensor,
@@ -120,6 +125,30 @@ class StepContext final : public KernelContext {
   bool subgraph_failed() const { return runner_ && runner_->has_failed(); }
 
  private:
+  // The input that output `i` takes the memory of; null: none.
+  const Tensor* InputToOverwrite(size_t i, DataType type, const Shape& shape) {
+    const int candidate = step_.kernel->InputToOverwrite(i);
+    const std::span<const Slot> inputs = plan_.InputsOf(step_);
+    if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) return nullptr;
+    const auto input = static_cast<size_t>(candidate);
+    const Slot slot = inputs[input], made = plan_.OutputsOf(step_)[i];
+    // Whoever works on other streams knows nothing of a new reader or writer.
+    if (slot == kNoSlot || !step_.waits.empty()) return nullptr;
+    if (&plan_.LocationOf(slot) != &plan_.LocationOf(made)) return nullptr;
+    const Value& value = frame_.value(slot);
+    if (!value.is_tensor()) return nullptr;
+    const Tensor& tensor = value.tensor();
+    const bool fits = type != DataType::kString && tensor.type() != DataType::kString &&
+                      DataTypeBytes(type, shape.NumElements()) == tensor.bytes();
+    const auto is_sheltered = [&] {
+      const MemoryPlan* const memory = frame_.memory();
+      return memory != nullptr && tensor.owner() == nullptr &&
+             std::find(memory->overwritten.begin(), memory->overwritten.end(),
+                       std::pair(made, slot)) != memory->overwritten.end();
+    };
+    return fits && (is_sheltered() || InputToConsume(input) != nullptr) ? &tensor : nullptr;
+  }
+
   const Plan& plan_;
   const Region& region_;
   const RunScope& scope_;

@@ -283,6 +283,89 @@ TEST(CustomOpTest, AliasedOutputBeginsAsItsInput) {
   EXPECT_THAT(RunWith<float>(session, {1, 2, 3}), ElementsAre(1, 20, 3));
 }
 
+// Doubles its input, and counts how often its output was written over it.
+struct DoublingOp : RawOp {
+  static inline int runs = 0, in_place = 0, maps = 0;
+
+  explicit DoublingOp(bool may_be_in_place) {
+    runs = in_place = maps = 0;
+    KernelCompute = [](void*, OrtKernelContext* raw) {
+      const Ort::KernelContext context(raw);
+      const Ort::ConstValue x = context.GetInput(0);
+      const Ort::TensorTypeAndShapeInfo info = x.GetTensorTypeAndShapeInfo();
+      Ort::UnownedValue y = context.GetOutput(0, info.GetShape());
+      const float* const from = x.GetTensorData<float>();
+      float* const to = y.GetTensorMutableData<float>();
+      for (size_t i = 0; i < info.GetElementCount(); ++i) to[i] = 2 * from[i];
+      ++runs;
+      in_place += from == to;
+    };
+    if (!may_be_in_place) return;
+    GetMayInplace = [](int** inputs, int** outputs) -> size_t {
+      ++maps;
+      *inputs = new int(0);
+      *outputs = new int(0);
+      return 1;
+    };
+    ReleaseMayInplace = [](int* inputs, int* outputs) {
+      --maps;
+      delete inputs;
+      delete outputs;
+    };
+  }
+};
+
+// z = Neg(2 Exp(x)) if the operator's input has no other reader, else Exp(x) - 2 Exp(x).
+std::string DoublingModel(bool has_other_reader) {
+  ModelBuilder builder;
+  builder.Input("x", TensorType(kFloat, {"n"})).Node("Exp", {"x"}, {"a"});
+  builder.CustomNode(kDomain, "Raw", {"a"}, {"b"});
+  if (has_other_reader) {
+    builder.Node("Sub", {"a", "b"}, {"z"});
+  } else {
+    builder.Node("Neg", {"b"}, {"z"});
+  }
+  return builder.Output("z", TensorTypeWithoutShape(kFloat)).Bytes();
+}
+
+TEST(CustomOpTest, OutputsTakeTheMemoryOfInputsWhereTheyMay) {
+  const struct {
+    bool may_be_in_place, has_other_reader;
+    bool is_in_place;
+  } kCases[] = {{true, false, true}, {false, false, false}, {true, true, false}};
+  for (const auto& c : kCases) {
+    const DoublingOp op(c.may_be_in_place);
+    Ort::CustomOpDomain domain(kDomain);
+    domain.Add(&op);
+    Ort::Session session = Open(DoublingModel(c.has_other_reader), OptionsWith(domain));
+    // The first run with a shape finds its memory, those after it have a plan.
+    for (int run = 0; run < 3; ++run) {
+      const float factor = c.has_other_reader ? -1 : -2;
+      EXPECT_THAT(RunWith<float>(session, {0, 0, 1}),
+                  ElementsAre(factor, factor, testing::FloatNear(factor * std::exp(1.f), 1e-5f)));
+    }
+    EXPECT_EQ(op.runs, 3);
+    EXPECT_EQ(op.in_place, c.is_in_place ? 3 : 0);
+    EXPECT_EQ(op.maps, 0) << "every map is released";
+  }
+}
+
+TEST(CustomOpTest, FedValuesAreNeverWrittenOver) {
+  const DoublingOp op(true);
+  Ort::CustomOpDomain domain(kDomain);
+  domain.Add(&op);
+  Ort::Session session = Open(RawModel(), OptionsWith(domain));
+  std::vector<float> fed = {1, 2, 3};
+  const Ort::Value x = TensorOver(fed, {3});
+  const char* const inputs[] = {"x"};
+  const char* const outputs[] = {"z"};
+  for (int run = 0; run < 3; ++run) {
+    const auto results = session.Run(Ort::RunOptions(), inputs, &x, 1, outputs, 1);
+    EXPECT_THAT(ElementsOf<float>(results[0]), ElementsAre(2, 4, 6));
+    EXPECT_THAT(fed, ElementsAre(1, 2, 3));
+  }
+}
+
 TEST(CustomOpTest, OperatorsOfOldVersionsAreReadAsFarAsTheyGo) {
   RawOp op;
   op.version = 7;

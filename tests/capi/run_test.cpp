@@ -274,5 +274,38 @@ TEST_F(RunTest, BindingRefusesWhatTheSessionDoesNotHave) {
   EXPECT_THAT(ErrorOf([&] { other.Run({}, binding); }), HasSubstr("another session"));
 }
 
+// The view's shape is fed, so that no plan knows it; what it shows must stay as long as its readers
+// need it.
+TEST(ViewTest, ViewsOfFedShapesKeepWhatTheyShow) {
+  constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  const std::string model = ModelBuilder()
+                                .Input("x", TensorType(kFloat, {2, 3}))
+                                .Input("s", TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, {2}))
+                                .Node("Relu", {"x"}, {"a"})
+                                .Node("Reshape", {"a", "s"}, {"b"})
+                                .Node("Neg", {"x"}, {"c"})
+                                .Node("Reshape", {"c", "s"}, {"d"})
+                                .Node("Sub", {"b", "d"}, {"z"})
+                                .Output("z", TensorTypeWithoutShape(kFloat))
+                                .Bytes();
+  for (const auto level : {ORT_DISABLE_ALL, ORT_ENABLE_ALL}) {
+    Ort::SessionOptions options;
+    options.SetGraphOptimizationLevel(level);
+    Ort::Session session = Open(model, options);
+    std::vector<float> x = {1, 2, 3, 4, 5, 6};
+    std::vector<int64_t> s = {3, 2};
+    const int64_t s_shape[] = {2};
+    const auto cpu = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+    const Ort::Value feeds[] = {TensorOver(x, {2, 3}),
+                                Ort::Value::CreateTensor<int64_t>(cpu, s.data(), 2, s_shape, 1)};
+    const char* const inputs[] = {"x", "s"};
+    const char* const outputs[] = {"z"};
+    for (int run = 0; run < 3; ++run) {
+      const auto results = session.Run({}, inputs, feeds, 2, outputs, 1);
+      EXPECT_THAT(ElementsOf<float>(results[0]), testing::ElementsAre(2, 4, 6, 8, 10, 12));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -102,6 +102,12 @@ struct MockControl {
   enum Budget : int64_t { kNoCount = -1, kNoSlot = -2 };
   int64_t budget = kNoSlot;
   size_t op_domains = 0;  // how many domains of operators the factory lists, all the same
+  // Where its operators want their input, and the name of the memory that they got it in.
+  OrtMemType operator_memory = OrtMemTypeDefault;
+  std::string operator_input;
+  // "name: path offset size" of the initializers that the last graph to claim from has in files,
+  // "name:" of others.
+  std::vector<std::string> initializers;
   MockPacking packing = MockPacking::kNone;
   bool has_cache = false;                // the last PrePackWeight was given one
   std::vector<const void*> shared_data;  // that SetSharedPrePackedWeight was given
@@ -174,6 +180,9 @@ struct MockControl {
     completed_runs = 0;
     last_option.clear();
     op_domains = 0;
+    operator_memory = OrtMemTypeDefault;
+    operator_input.clear();
+    initializers.clear();
     budget = kNoSlot;
     packing = MockPacking::kNone;
     has_cache = false;

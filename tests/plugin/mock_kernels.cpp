@@ -220,7 +220,15 @@ struct CustomOp : OrtCustomOp {
       control.Log("CreateCustomKernel");
       return new Counted();
     };
+    GetInputMemoryType = [](const OrtCustomOp*, size_t) { return control.operator_memory; };
     KernelCompute = [](void*, OrtKernelContext* context) {
+      const OrtValue* input = nullptr;
+      const OrtMemoryInfo* memory = nullptr;
+      const char* memory_name = "";
+      api->ReleaseStatus(api->KernelContext_GetInput(context, 0, &input));
+      api->ReleaseStatus(api->GetTensorMemoryInfo(input, &memory));
+      api->ReleaseStatus(api->MemoryInfoGetName(memory, &memory_name));
+      control.operator_input = memory_name;
       const std::vector<float> threes(64, 3);
       api->ReleaseStatus(Multiply(context, threes.data()));
     };

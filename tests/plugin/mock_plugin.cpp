@@ -580,10 +580,34 @@ struct Provider : OrtEp, Counted {
     }
   }
 
+  static OrtStatus* LookAtInitializers(const OrtGraph* graph) {
+    size_t count = 0;
+    CHECK_OK(api->Graph_GetNumInitializers(graph, &count));
+    std::vector<const OrtValueInfo*> initializers(count);
+    CHECK_OK(api->Graph_GetInitializers(graph, initializers.data(), count));
+    control.initializers.clear();
+    for (const OrtValueInfo* const initializer : initializers) {
+      const char* name = nullptr;
+      OrtExternalInitializerInfo* info = nullptr;
+      CHECK_OK(api->GetValueInfoName(initializer, &name));
+      CHECK_OK(api->ValueInfo_GetExternalInitializerInfo(initializer, &info));
+      std::string text = std::string(name) + ":";
+      if (info != nullptr) {
+        text += std::string(" ") + api->ExternalInitializerInfo_GetFilePath(info) + " " +
+                std::to_string(api->ExternalInitializerInfo_GetFileOffset(info)) + " " +
+                std::to_string(api->ExternalInitializerInfo_GetByteSize(info));
+      }
+      api->ReleaseExternalInitializerInfo(info);
+      control.initializers.push_back(text);
+    }
+    return nullptr;
+  }
+
   static OrtStatus* ORT_API_CALL Claim(OrtEp*, const OrtGraph* graph,
                                        OrtEpGraphSupportInfo* support) noexcept {
     ENTER("GetCapability");
     if (control.layout.is_on) return ClaimByLayout(graph, support);
+    CHECK_OK(LookAtInitializers(graph));
     size_t count = 0;
     CHECK_OK(api->Graph_GetNumNodes(graph, &count));
     std::vector<const OrtNode*> nodes(count), wanted;

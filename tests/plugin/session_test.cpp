@@ -528,6 +528,40 @@ TEST_F(PluginSessionTest, OperatorsOfThePluginComeWithIt) {
               StartsWith("11: "));
 }
 
+// PE-30: an input that an operator wants on the host comes there, others where the provider works.
+TEST_F(PluginSessionTest, OperatorsOfThePluginSayWhereTheirInputsLie) {
+  Mock().op_domains = 1;
+  for (const OrtMemType type : {OrtMemTypeDefault, OrtMemTypeCPUInput}) {
+    Mock().operator_memory = type;
+    Ort::Session session = Open(OwnOperatorsModel(), OptionsForMock());
+    for (int run = 0; run < 3; ++run) {
+      EXPECT_THAT(Run(session, {1, -2}), ElementsAre(3, 12));
+      EXPECT_EQ(Mock().operator_input == "Cpu", type == OrtMemTypeCPUInput);
+    }
+  }
+}
+
+// Sessions map external data; the graph still says where it came from.
+TEST_F(PluginSessionTest, GraphsToClaimFromSayWhichInitializersAreInFiles) {
+  const TemporaryFolder folder;
+  const std::vector<float> weights = {0, 5, 6, 7};
+  std::ofstream(folder.path() + "/weights.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(weights.data()), sizeof(float) * 4);
+  const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {3});
+  const std::string model = ModelBuilder()
+                                .Input("x", type)
+                                .ExternalInitializer("w", 3, "weights.bin", 4)
+                                .Initializer("v", {1, 2, 3})
+                                .Node("Mul", {"x", "w"}, {"p"})
+                                .Node("Add", {"p", "v"}, {"y"})
+                                .Output("y", type)
+                                .Bytes();
+  const std::string path = folder.path() + "/model.onnx";
+  std::ofstream(path, std::ios::binary) << model;
+  Ort::Session session(Env(), path.c_str(), OptionsForMock());
+  EXPECT_THAT(Mock().initializers, testing::UnorderedElementsAre("w: weights.bin 4 12", "v:"));
+}
+
 // PE-3: the host frees the statuses that it gets, and keeps their code and text.
 TEST_F(PluginSessionTest, StatusesOfThePluginAreFreed) {
   const auto failing_run = [] {
