@@ -43,7 +43,58 @@ TEST(OpSchemaTest, DescribesAnOperator) {
   EXPECT_EQ(Outcome(EpApi().OpSchemaTypeConstraint_GetInputIndices(constraint, &indices, &count)),
             "");
   EXPECT_THAT(std::vector<size_t>(indices, indices + count), ElementsAre(1u));
+  EXPECT_EQ(Outcome(EpApi().OpSchemaTypeConstraint_GetOutputIndices(constraint, &indices, &count)),
+            "");
+  EXPECT_EQ(count, 0u);
+  const OrtOpSchemaTypeConstraint *of_output = nullptr, *of_input = nullptr, *first = nullptr;
+  EXPECT_EQ(Outcome(EpApi().OpSchema_GetOutputTypeConstraint(schema, 0, &of_output)), "");
+  EXPECT_EQ(Outcome(EpApi().OpSchema_GetInputTypeConstraint(schema, 0, &of_input)), "");
+  EXPECT_EQ(of_output, of_input);
+  EXPECT_EQ(Outcome(EpApi().OpSchemaTypeConstraint_GetOutputIndices(of_output, &indices, &count)),
+            "");
+  EXPECT_THAT(std::vector<size_t>(indices, indices + count), ElementsAre(0u));
+  EXPECT_EQ(Outcome(EpApi().OpSchema_GetTypeConstraint(schema, 0, &first)), "");
+  EXPECT_TRUE(first == of_output || first == constraint);
+  EXPECT_THAT(Outcome(EpApi().OpSchema_GetTypeConstraint(schema, 2, &first)), StartsWith("2: "));
   EpApi().ReleaseOpSchema(schema);
+}
+
+TEST(EpDeviceTest, FactoriesWithoutANameHaveNone) {
+  OrtEpFactory factory = {};
+  factory.ort_version_supported = ORT_API_VERSION;
+  OrtHardwareDevice* hardware = nullptr;
+  ASSERT_EQ(Outcome(EpApi().CreateHardwareDevice(OrtHardwareDeviceType_CPU, 1, 2, "maker", nullptr,
+                                                 &hardware)),
+            "");
+  OrtEpDevice* device = nullptr;
+  EXPECT_THAT(Outcome(EpApi().CreateEpDevice(&factory, hardware, nullptr, nullptr, &device)),
+              HasSubstr("no name"));
+  factory.GetName = [](const OrtEpFactory*) noexcept { return "Named"; };
+  EXPECT_EQ(Outcome(EpApi().CreateEpDevice(&factory, hardware, nullptr, nullptr, &device)), "");
+  ASSERT_NE(device, nullptr);
+  EXPECT_STREQ(Api().EpDevice_EpName(device), "Named");
+  EpApi().ReleaseEpDevice(device);
+  EpApi().ReleaseHardwareDevice(hardware);
+}
+
+TEST(MemoryDeviceTest, ValuesLieWhereTheirMemoryInfoSays) {
+  std::vector<float> data = {1, 2};
+  const Ort::Value value = TensorOver(data, {2});
+  const OrtMemoryDevice* const device = EpApi().Value_GetMemoryDevice(value);
+  ASSERT_NE(device, nullptr);
+  const auto cpu = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+  EXPECT_TRUE(EpApi().MemoryDevice_AreEqual(device, EpApi().MemoryInfo_GetMemoryDevice(cpu)));
+  const Ort::MemoryInfo other("Cuda", OrtDeviceAllocator, 3, OrtMemTypeDefault);
+  EXPECT_FALSE(EpApi().MemoryDevice_AreEqual(device, EpApi().MemoryInfo_GetMemoryDevice(other)));
+}
+
+TEST(EnvConfigTest, EntriesAreThoseOfTheEnvironment) {
+  (void)Env();
+  OrtKeyValuePairs* entries = nullptr;
+  ASSERT_EQ(Outcome(EpApi().GetEnvConfigEntries(&entries)), "");
+  ASSERT_NE(entries, nullptr);
+  EXPECT_EQ(Api().GetKeyValue(entries, "no.such.key"), nullptr);
+  Api().ReleaseKeyValuePairs(entries);
 }
 
 TEST(OpSchemaTest, UnknownOperatorsHaveNone) {
@@ -74,6 +125,12 @@ TEST(KernelDefTest, SaysWhatIsMissing) {
   EXPECT_THAT(Outcome(EpApi().KernelDefBuilder_AddInputOutputAliases(builder, &index, &index, 0)),
               StartsWith("2: "));
   EXPECT_EQ(Outcome(EpApi().KernelDefBuilder_SetInputMemType(builder, 1, OrtMemTypeCPUInput)), "");
+  EXPECT_EQ(Outcome(EpApi().KernelDefBuilder_SetOutputMemType(builder, 0, OrtMemTypeCPUOutput)),
+            "");
+  EXPECT_EQ(
+      Outcome(EpApi().KernelDefBuilder_AddInputOutputMutableAliases(builder, &index, &index, 1)),
+      "");
+  EXPECT_EQ(Outcome(EpApi().KernelDefBuilder_SetDomain(builder, "mine.ops")), "");
   ASSERT_EQ(Outcome(EpApi().KernelDefBuilder_Build(builder, &def)), "");
   EXPECT_STREQ(EpApi().KernelDef_GetOperatorType(def), "Mul");
   EXPECT_STREQ(EpApi().KernelDef_GetExecutionProvider(def), "Mine");
@@ -83,6 +140,9 @@ TEST(KernelDefTest, SaysWhatIsMissing) {
   OrtMemType memory = OrtMemTypeDefault;
   EXPECT_EQ(Outcome(EpApi().KernelDef_GetInputMemType(def, 1, &memory)), "");
   EXPECT_EQ(memory, OrtMemTypeCPUInput);
+  EXPECT_EQ(Outcome(EpApi().KernelDef_GetOutputMemType(def, 0, &memory)), "");
+  EXPECT_EQ(memory, OrtMemTypeCPUOutput);
+  EXPECT_STREQ(EpApi().KernelDef_GetDomain(def), "mine.ops");
   OrtKernelRegistry* registry = nullptr;
   ASSERT_EQ(Outcome(EpApi().CreateKernelRegistry(&registry)), "");
   const OrtKernelCreateFunc create = [](void*, const OrtKernelInfo*,

@@ -47,6 +47,10 @@ TEST_F(PluginStreamTest, CopiesABatchInOneCall) {
   OrtSyncStream* stream = nullptr;
   ASSERT_EQ(Outcome(Api().CreateSyncStreamForEpDevice(MockDevices()[0], nullptr, &stream)), "");
   EXPECT_NE(Api().SyncStream_GetHandle(stream), nullptr) << "PE-103";
+  const OrtEpApi& ep_api = *Api().GetEpApi();
+  EXPECT_NE(ep_api.SyncStream_GetImpl(stream), nullptr);
+  EXPECT_EQ(ep_api.SyncStream_GetSyncId(stream), 0u) << "nothing has waited for it";
+  EXPECT_EQ(ep_api.GetSyncIdForLastWaitOnSyncStream(stream, stream), 0u) << "it never waited";
   ASSERT_EQ(Outcome(Api().CopyTensors(Env(), from.data(), over.data(), stream, 3)), "");
   EXPECT_EQ(Mock().copy_calls, 1);
   ASSERT_EQ(Outcome(Api().CopyTensors(Env(), over.data(), into.data(), nullptr, 3)), "");
@@ -153,6 +157,10 @@ TEST_F(PluginStreamTest, APluginThatFailsIsReplaced) {
 
 // PE-112: what the mock's factory lacks.
 TEST_F(PluginStreamTest, SaysThatNothingIsDrawn) {
+  const OrtGraphicsInteropConfig graphics = {ORT_API_VERSION, {}, nullptr, nullptr};
+  EXPECT_NE(
+      Outcome(Api().GetInteropApi()->InitGraphicsInteropForEpDevice(MockDevices()[0], &graphics)),
+      "");
   EXPECT_THAT(Outcome(Api().GetInteropApi()->DeinitGraphicsInteropForEpDevice(MockDevices()[0])),
               StartsWith("9: "));
 }
