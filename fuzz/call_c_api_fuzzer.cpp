@@ -23,17 +23,14 @@ constexpr size_t kMostElements = 16;
 constexpr int kMostCalls = 64;
 
 // The classes of objects that calls take and give, besides OrtEnv and OrtStatus.
-#define TENON_FUZZED_CLASSES(X)                                                                   \
-  X(SessionOptions)                                                                               \
-  X(RunOptions)                                                                                   \
-  X(Session)                                                                                      \
-  X(Value)                                                                                        \
-  X(MemoryInfo)                                                                                   \
-  X(TypeInfo)                                                                                     \
-  X(IoBinding) X(TensorTypeAndShapeInfo) X(MapTypeInfo) X(SequenceTypeInfo) X(OptionalTypeInfo)   \
-      X(Allocator) X(ModelMetadata) X(ThreadingOptions) X(ArenaCfg) X(PrepackedWeightsContainer)  \
-          X(KeyValuePairs) X(EpDevice) X(HardwareDevice) X(SyncStream) X(ExternalInitializerInfo) \
-              X(EpAssignedSubgraph) X(EpAssignedNode) X(DeviceEpIncompatibilityDetails)
+// clang-format off
+#define TENON_FUZZED_CLASSES(X)                                                              \
+  X(SessionOptions) X(RunOptions) X(Session) X(Value) X(MemoryInfo) X(TypeInfo) X(IoBinding) \
+  X(TensorTypeAndShapeInfo) X(MapTypeInfo) X(SequenceTypeInfo) X(OptionalTypeInfo)           \
+  X(Allocator) X(ModelMetadata) X(ThreadingOptions) X(ArenaCfg) X(PrepackedWeightsContainer) \
+  X(KeyValuePairs) X(EpDevice) X(HardwareDevice) X(SyncStream) X(ExternalInitializerInfo)    \
+  X(EpAssignedSubgraph) X(EpAssignedNode) X(DeviceEpIncompatibilityDetails)
+// clang-format on
 
 const OrtApi& Api() { return Ort::GetApi(); }
 

@@ -147,7 +147,8 @@ Status InferPreMix(const PreMixAttrs& attrs, ShapeContext& context) {
 Status RunPreMix(const PreMixAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const Tensor& gates = context.Input(1);
-  const auto [places, branches, n] = SizesOf(x, attrs.branches);
+  const StreamSizes sizes = SizesOf(x, attrs.branches);
+  const size_t places = sizes.places, branches = sizes.branches, n = sizes.size;
   if (x.size() == 0) {
     // No branches: sums of nothing.
     Tensor& y = context.Output(0);
