@@ -1,5 +1,7 @@
 #include "ops/cpu_provider.h"
 
+#include <algorithm>
+
 #include "ops/channels_last.h"
 #include "ops/composites.h"
 #include "ops/fusion.h"
@@ -11,6 +13,20 @@
 namespace tenon {
 namespace {
 
+// Whether the kernel of `row`, which one input's type found, takes the others' too: one of floats
+// alone has nothing for those of 16 bits.
+bool TakesOtherInputs(const OpRow& row, const Graph& graph, const Node& node) {
+  const bool is_of_bytes_and_floats =
+      node.op_type == "MatMulIntegerToFloat" || node.op_type == "QAttention";
+  if (!is_of_bytes_and_floats && !(row.options.types == kFloat32Only)) return true;
+  return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+    if (id == ValueId::kNone) return false;
+    const ValueType& type = graph.value(id).type;
+    return type.is_tensor() &&
+           (type.element_type == DataType::kFloat16 || type.element_type == DataType::kBfloat16);
+  });
+}
+
 class CpuProvider final : public ExecutionProvider {
  public:
   const std::string& name() const override { return name_; }
@@ -20,7 +36,8 @@ class CpuProvider final : public ExecutionProvider {
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       const Node* node = graph.FindNode(static_cast<NodeId>(i));
       if (!node || node->provider >= 0 || IsBetterWide(graph, *node)) continue;
-      if (FindOpRow(graph, *node)) claims.push_back({{node->id}});
+      const OpRow* row = FindOpRow(graph, *node);
+      if (row && TakesOtherInputs(*row, graph, *node)) claims.push_back({{node->id}});
     }
     return claims;
   }

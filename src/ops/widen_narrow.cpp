@@ -12,7 +12,6 @@ namespace {
 
 constexpr int32_t kCastOpset = 13;
 constexpr int32_t kNarrowCastOpset = 28;  // the first that has all types
-constexpr size_t kPastState = 3;          // of LinearAttention
 
 // The type that has all values of `type` and more kernels; `type` itself if it is wide enough.
 DataType WideTypeOf(DataType type) {
@@ -157,9 +156,6 @@ class NarrowWidening {
 
 bool IsBetterWide(const Graph& graph, const Node& node) {
   if (HasMixedTypes(graph, node)) return true;
-  if (node.op_type == "LinearAttention") {
-    return node.has_input(kPastState) && IsNarrow(graph.value(node.inputs[kPastState]).type);
-  }
   return node.op_type == "Where" && node.domain.empty() && node.has_output(0) &&
          IsNarrow(graph.value(node.outputs[0]).type);
 }

@@ -13,9 +13,8 @@ size_t WidenNarrow(Graph& graph);
 
 // Whether a node that the provider could run on 16-bit floats as they are is better left to
 // WidenNarrow: what it chooses from was computed in float32 and goes on in float32, so that casts
-// are saved and nothing is rounded in between. Also a LinearAttention with a state of 16 bits,
-// whose type is not the query's, by which its kernel is found, and an Attention whose values or
-// mask are not of the query's type.
+// are saved and nothing is rounded in between. Also an Attention whose values or mask are not of
+// the query's type.
 bool IsBetterWide(const Graph& graph, const Node& node);
 
 }  // namespace tenon

@@ -130,6 +130,10 @@ def run_wider(case: generated.Case, run: Run) -> list[Any]:
     return [in_type(y, dtype) for y, dtype in zip(outputs, known, strict=True)]
 
 
+def run_wider_by_onnxruntime(case: generated.Case) -> list[Any]:
+    return run_wider(case, run_onnxruntime)
+
+
 def wider(dtype: np.dtype) -> type:
     if dtype.kind == "c":
         return np.complex128
