@@ -27,6 +27,37 @@ bool TakesOtherInputs(const OpRow& row, const Graph& graph, const Node& node) {
   });
 }
 
+// A kernel that was chosen when nobody knew the type of the input that decides.
+class KernelOfUnknownType final : public Kernel {
+ public:
+  KernelOfUnknownType(const OpRow& row, std::unique_ptr<Kernel> kernel)
+      : row_(row), kernel_(std::move(kernel)) {}
+
+  KernelTraits traits() const override { return kernel_->traits(); }
+  Residence InputResidence(size_t i) const override { return kernel_->InputResidence(i); }
+  Residence OutputResidence(size_t i) const override { return kernel_->OutputResidence(i); }
+  Status InferShapes(ShapeContext& context) const override { return kernel_->InferShapes(context); }
+  Status Run(KernelContext& context) const override {
+    const size_t i = row_.options.typed_input;
+    const Value& input = context.InputValue(i);
+    if (input.is_tensor() && !row_.options.types.Contains(input.tensor().type())) {
+      return NotImplemented("input {}: {} elements, which could not be known before the run", i,
+                            DataTypeName(input.tensor().type()));
+    }
+    return kernel_->Run(context);
+  }
+
+ private:
+  const OpRow& row_;
+  const std::unique_ptr<Kernel> kernel_;
+};
+
+bool IsTypeKnown(const OpRow& row, const Graph& graph, const Node& node) {
+  const size_t i = row.options.typed_input;
+  return !node.has_input(i) ||
+         graph.value(node.inputs[i]).type.element_type != DataType::kUndefined;
+}
+
 class CpuProvider final : public ExecutionProvider {
  public:
   const std::string& name() const override { return name_; }
@@ -56,7 +87,9 @@ class CpuProvider final : public ExecutionProvider {
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {
     const OpRow* row = FindOpRow(info.graph(), info.node());
     if (row == nullptr) return NotImplemented("the CPU provider has no kernel for it");
-    return row->make(info, row->options.traits);
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, row->make(info, row->options.traits));
+    if (IsTypeKnown(*row, info.graph(), info.node())) return kernel;
+    return std::make_unique<KernelOfUnknownType>(*row, std::move(kernel));
   }
 
  private:

@@ -74,6 +74,7 @@ Status InferDequantize(const DequantizeAttrs& attrs, ShapeContext& context) {
     return InvalidArgument("attribute 'to': expected float or float16, got {}",
                            DataTypeName(attrs.type));
   }
+  TENON_RETURN_IF_ERROR(context.SetOutputType(0, ValueType::Tensor(attrs.type)));
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, InferReordered(attrs, context));
   return context.SetOutput(0, std::move(y), attrs.type);
 }

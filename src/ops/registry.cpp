@@ -112,8 +112,11 @@ const OpRow* FindOpRow(std::string_view domain, std::string_view op_type, int32_
 const OpRow* FindOpRow(const Graph& graph, const Node& node) {
   const OpRow* any = FindOpRow(node.domain, node.op_type, node.opset, DataType::kUndefined);
   if (any == nullptr) return nullptr;
-  return FindOpRow(node.domain, node.op_type, node.opset,
-                   PrimaryType(graph, node, any->options.typed_input));
+  const DataType type = PrimaryType(graph, node, any->options.typed_input);
+  const OpRow* const row =
+      FindOpRow(node.domain, node.op_type, node.opset,
+                type == DataType::kUndefined ? DataType::kFloat : type);  // most probably
+  return row == nullptr && type == DataType::kUndefined ? any : row;
 }
 
 const ShapeFunctionTable& OpShapeFunctions() {

@@ -115,3 +115,32 @@ def test_a_kernel_checks_a_rank_that_nobody_knew(shape: tuple[int, ...]) -> None
     session = tenon.InferenceSession(model.SerializeToString())
     with pytest.raises(InvalidArgument, match=r"expected \[m, n\] or \[1, m, n\]"):
         session.run(None, {"x": np.zeros(shape, np.float32)})
+
+
+def test_a_normalization_of_bytes_whose_shape_nobody_knew() -> None:
+    """Its floats were taken for doubles."""
+    domain = "com.microsoft"
+    inputs = {
+        "x": np.arange(-96, 96, dtype=np.int8).reshape(3, 64),
+        "x_scale": np.float32(0.5),
+        "gamma": np.ones(64, np.float32),
+        "beta": np.zeros(64, np.float32),
+        "y_scale": np.float32(0.25),
+    }
+    node = helper.make_node(
+        "QOrderedLayerNormalization", list(inputs), ["y"], domain=domain, order_X=1, order_Y=1
+    )
+    types = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in inputs.items()}
+    graph = helper.make_graph(
+        [node],
+        "graph",
+        [graphs.tensor(name, of) for name, of in types.items()],
+        [graphs.tensor("y", TensorProto.INT8)],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    session = tenon.InferenceSession(model.SerializeToString())
+    (y,) = session.run(None, {name: np.asarray(value) for name, value in inputs.items()})
+    x = inputs["x"].astype(np.float64) * 0.5
+    normal = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    assert np.abs(y - normal / 0.25).max() <= 0.51
