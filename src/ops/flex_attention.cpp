@@ -52,11 +52,9 @@ Status InferModifier(std::string_view attribute, const ValueType& type, ShapeCon
   return InvalidArgument("attribute '{}': expected one output, got {}", attribute, outputs.size());
 }
 
-Status InferFlexAttention(const FlexAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQ, 4));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape k, context.InputOfRank(kK, 4));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape v, context.InputOfRank(kV, 4));
-  if (!MayBeEqual(q[0], k[0]) || !MayBeEqual(q[0], v[0]) || !MayBeEqual(k[1], v[1]) ||
+Status CheckFit(const SymbolicShape& q, const SymbolicShape& k, const SymbolicShape& v) {
+  const bool are_heads = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
+  if (!are_heads || !MayBeEqual(q[0], k[0]) || !MayBeEqual(q[0], v[0]) || !MayBeEqual(k[1], v[1]) ||
       !MayBeEqual(k[2], v[2]) || !MayBeEqual(q[3], k[3])) {
     return InvalidArgument("shapes of Q {}, K {} and V {} do not fit together", q, k, v);
   }
@@ -64,6 +62,14 @@ Status InferFlexAttention(const FlexAttrs& attrs, ShapeContext& context) {
       (k[1].value() == 0 ? q[1].value() != 0 : q[1].value() % k[1].value() != 0)) {
     return InvalidArgument("expected a multiple of {} query heads, got {}", k[1], q[1]);
   }
+  return OkStatus();
+}
+
+Status InferFlexAttention(const FlexAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQ, 4));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape k, context.InputOfRank(kK, 4));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape v, context.InputOfRank(kV, 4));
+  TENON_RETURN_IF_ERROR(CheckFit(q, k, v));
   const DataType precision = Precision(attrs, context.ElementType(kQ));
   if (!kFloats.Contains(precision)) {
     return InvalidArgument("attribute 'softmax_precision': expected a float type, got {}",
@@ -149,6 +155,7 @@ class FlexAttention final : public StatefulKernel<InferFlexAttention> {
     const Shape& q = context.Input(kQ).shape();
     const Shape& k = context.Input(kK).shape();
     const Shape& v = context.Input(kV).shape();
+    TENON_RETURN_IF_ERROR(CheckFit(SymbolicShape(q), SymbolicShape(k), SymbolicShape(v)));
     TENON_ASSIGN_OR_RETURN(
         Tensor* const y,
         context.AllocateOutput(0, DataTypeOf<T>(), Shape({q[0], q[1], q[2], v[3]})));

@@ -144,3 +144,30 @@ def test_a_normalization_of_bytes_whose_shape_nobody_knew() -> None:
     x = inputs["x"].astype(np.float64) * 0.5
     normal = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
     assert np.abs(y - normal / 0.25).max() <= 0.51
+
+
+@pytest.mark.parametrize(
+    ("k", "v"),
+    [
+        ((1, 3, 4, 8), (1, 3, 4, 8)),
+        ((1, 2, 4, 8), (1, 2, 3, 8)),
+        ((2, 2, 4, 8), (1, 2, 4, 8)),
+        ((1, 2, 4, 4), (1, 2, 4, 4)),
+        ((2, 4, 8), (2, 4, 8)),
+        ((1, 0, 4, 8), (1, 0, 4, 8)),
+    ],
+)
+def test_flex_attention_checks_shapes_that_nobody_knew(k: tuple, v: tuple) -> None:
+    domain = "ai.onnx.preview"
+    graph = helper.make_graph(
+        [helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain=domain)],
+        "graph",
+        [graphs.tensor(name) for name in "qkv"],
+        [graphs.tensor("y")],
+    )
+    opsets = [helper.make_opsetid("", 26), helper.make_opsetid(domain, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=11)
+    session = tenon.InferenceSession(model.SerializeToString())
+    shapes = {"q": (1, 4, 4, 8), "k": k, "v": v}
+    with pytest.raises(InvalidArgument, match=r"do not fit together|multiple of|rank"):
+        session.run(None, {name: np.ones(shape, np.float32) for name, shape in shapes.items()})
