@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/cross_scores.h"
 #include "ops/element_conversion.h"
 #include "ops/generation.h"
 #include "ops/op_row.h"
@@ -19,6 +20,7 @@ struct BeamAttrs : GenerationAttrs {
   // Of WhisperBeamSearch.
   int64_t first_timestamp = -1, no_timestamps = -1, start_of_lm = -1;
   int64_t translate = -1, transcribe = -1, no_speech = -1;
+  bool gives_cross_scores = false;
   static constexpr auto Fields() {
     using A = BeamAttrs;
     return std::tuple_cat(FieldsOf<A>(),
@@ -28,11 +30,12 @@ struct BeamAttrs : GenerationAttrs {
                                      Field("start_of_lm_token_id", &A::start_of_lm),
                                      Field("translate_token_id", &A::translate),
                                      Field("transcribe_token_id", &A::transcribe),
-                                     Field("no_speech_token_id", &A::no_speech)));
+                                     Field("no_speech_token_id", &A::no_speech),
+                                     Field("decoder_output_cross_qk", &A::gives_cross_scores)));
   }
 };
 
-enum BeamOutput : size_t { kTokens, kTokenScores, kAllScores, kCrossProducts, kNoSpeech };
+enum BeamOutput : size_t { kTokens, kTokenScores, kAllScores, kCrossScores, kNoSpeech };
 enum BeamInput : size_t {
   kIds,
   kMaxLength,
@@ -67,6 +70,10 @@ Status InferBeamSearch(const BeamAttrs&, ShapeContext& context) {
   if (context.output_count() > 2) {
     TENON_RETURN_IF_ERROR(context.SetOutput(2, {any, any, any, any}, scores));
   }
+  if (context.output_count() > kCrossScores) {
+    TENON_RETURN_IF_ERROR(
+        context.SetOutput(kCrossScores, {any, any, any, any, any}, DataType::kFloat));
+  }
   if (context.output_count() > kNoSpeech) {
     TENON_RETURN_IF_ERROR(context.SetOutput(kNoSpeech, {any}, scores));
   }
@@ -78,6 +85,7 @@ class Hypotheses {
  public:
   struct Hypothesis {
     std::vector<int32_t> tokens;
+    size_t row = 0;  // that it had when it was found
     float score = 0;
   };
 
@@ -87,13 +95,13 @@ class Hypotheses {
   const std::vector<Hypothesis>& found() const { return found_; }
   bool is_done = false;
 
-  void Add(std::span<const int32_t> tokens, float sum) {
+  void Add(std::span<const int32_t> tokens, size_t row, float sum) {
     const float score = Score(sum, tokens.size());
     if (is_full() && score <= found_.back().score) return;
     if (is_full()) found_.pop_back();
     const auto worse = std::find_if(found_.begin(), found_.end(),
                                     [&](const Hypothesis& known) { return score > known.score; });
-    found_.insert(worse, {{tokens.begin(), tokens.end()}, score});
+    found_.insert(worse, {{tokens.begin(), tokens.end()}, row, score});
   }
   // Whether a sequence of this length and sum would come before the last.
   bool CanImprove(float sum, size_t length) const {
@@ -178,6 +186,11 @@ class Search {
     sequences_.Append(next_sources_, next_tokens_);
   }
 
+  // What was found for a batch, the best first; behind Finish.
+  std::span<const Hypotheses::Hypothesis> found(size_t batch) const {
+    return hypotheses_[batch].found();
+  }
+
   void Finish(int32_t* tokens, std::vector<float>& scores) {
     std::fill_n(tokens, sizes_.batch * sizes_.returned * sizes_.most_tokens,
                 static_cast<int32_t>(attrs_.pad_token));
@@ -186,7 +199,7 @@ class Search {
       Hypotheses& found = hypotheses_[b];
       for (size_t beam = 0; beam < sizes_.beams && !found.is_done; ++beam) {
         const size_t row = b * sizes_.beams + beam;
-        found.Add(sequences_.Row(row), beam_scores_[row]);
+        found.Add(sequences_.Row(row), row, beam_scores_[row]);
       }
       for (size_t i = 0; i < std::min(sizes_.returned, found.found().size()); ++i) {
         const auto& hypothesis = found.found()[i];
@@ -209,7 +222,7 @@ class Search {
       const size_t source = first_row + best / sizes_.vocabulary;
       const float score = best_scores_[b * taken + i];
       if (token == attrs_.eos_token) {
-        if (i < sizes_.beams) found.Add(sequences_.Row(source), score);
+        if (i < sizes_.beams) found.Add(sequences_.Row(source), source, score);
         continue;
       }
       SetNext(first_row + beam++, source, token, score);
@@ -249,11 +262,10 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
     TENON_RETURN_IF_ERROR(attrs_.Check());
-    if (info.node().op_type == "WhisperBeamSearch") {
-      if (info.HasOutput(kCrossProducts)) {
-        return NotImplemented("output {} of WhisperBeamSearch", size_t{kCrossProducts});
-      }
-      if (info.HasInput(kExtraIds)) return NotImplemented("input {}", size_t{kExtraIds});
+    if (info.output_count() > kCrossScores && info.HasOutput(kCrossScores) &&
+        !attrs_.gives_cross_scores) {
+      return InvalidArgument("output {} needs attribute 'decoder_output_cross_qk'",
+                             size_t{kCrossScores});
     }
     for (size_t i = 1; i < std::min<size_t>(3, info.output_count()); ++i) {
       if (info.HasOutput(i)) score_type_ = info.OutputElementType(i);
@@ -261,7 +273,8 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     if (attrs_.model_type == 0) {
       TENON_ASSIGN_OR_RETURN(gpt_, GptGraphs::Find(info.node()));
     } else {
-      TENON_ASSIGN_OR_RETURN(pair_, EncoderDecoderGraphs::Find(info.node()));
+      TENON_ASSIGN_OR_RETURN(pair_,
+                             EncoderDecoderGraphs::Find(info.node(), attrs_.gives_cross_scores));
     }
     return OkStatus();
   }
@@ -281,7 +294,7 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
                            IntegerInput(context, kMaxLength, kMostTokens, first + 1, kMostTokens));
     sizes.most_tokens = static_cast<size_t>(most);
     TENON_ASSIGN_OR_RETURN(const std::unique_ptr<TokenModel> model,
-                           StartModel(start, sizes.beams, context));
+                           StartModel(start, sizes, context));
     return RunSearch(sizes, start, *model, context);
   }
 
@@ -309,7 +322,7 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     return start;
   }
 
-  Result<std::unique_ptr<TokenModel>> StartModel(const Tensor& start, size_t beams,
+  Result<std::unique_ptr<TokenModel>> StartModel(const Tensor& start, const Search::Sizes& sizes,
                                                  KernelContext& context) const {
     const Tensor& ids = context.Input(kIds);
     const Tensor* mask =
@@ -319,8 +332,8 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
                              ids.shape(), mask->shape());
     }
     const auto pad = static_cast<int32_t>(attrs_.pad_token);
-    if (attrs_.model_type == 0) return StartGpt(*gpt_, ids, mask, beams, pad);
-    return StartEncoderDecoder(*pair_, ids, mask, start, beams, pad);
+    if (attrs_.model_type == 0) return StartGpt(*gpt_, ids, mask, sizes.beams, pad);
+    return StartEncoderDecoder(*pair_, ids, mask, start, sizes.beams, sizes.most_tokens, pad);
   }
 
   static constexpr int64_t kTimestampProcessor = 1;
@@ -366,6 +379,37 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     return rules;
   }
 
+  // Tokens that follow the first ones, [batch, count].
+  static Result<ForcedTokens> Forced(const Search::Sizes& sizes, KernelContext& context) {
+    if (context.input_count() <= kExtraIds || !context.HasInput(kExtraIds)) return ForcedTokens();
+    const Tensor& ids = context.Input(kExtraIds);
+    if (ids.rank() != 2 || ids.shape()[0] != static_cast<int64_t>(sizes.batch)) {
+      return InvalidArgument("input {}: expected tokens of {} rows, got {}", size_t{kExtraIds},
+                             sizes.batch, ids.shape());
+    }
+    const std::span tokens(ids.data<int32_t>(), static_cast<size_t>(ids.size()));
+    for (const int32_t token : tokens) {
+      if (token < static_cast<int64_t>(sizes.vocabulary)) continue;
+      return InvalidArgument("input {}: expected tokens below {}, got {}", size_t{kExtraIds},
+                             sizes.vocabulary, token);
+    }
+    return ForcedTokens{tokens, static_cast<size_t>(ids.shape()[1])};
+  }
+
+  // What collects cross attention's scores, if they are wanted.
+  static Result<std::optional<CrossScores>> Crosses(KernelContext& context) {
+    if (context.output_count() <= kCrossScores || !context.HasOutput(kCrossScores)) {
+      return std::nullopt;
+    }
+    if (!context.HasInput(kCrossHeads)) return CrossScores(nullptr);
+    const Tensor& heads = context.Input(kCrossHeads);
+    if (heads.rank() != 2 || heads.shape()[1] != 2) {
+      return InvalidArgument("input {}: expected pairs of layer and head, got {}",
+                             size_t{kCrossHeads}, heads.shape());
+    }
+    return CrossScores(&heads);
+  }
+
   Status RunSearch(Search::Sizes sizes, const Tensor& start, TokenModel& model,
                    KernelContext& context) const {
     TENON_ASSIGN_OR_RETURN(const float penalty, FloatInput(context, kLengthPenalty, 1));
@@ -373,7 +417,9 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
                              sizes.batch, sizes.beams, sizes.most_tokens);
     const size_t first = sequences.length();
     std::optional<Search> search;
+    TENON_ASSIGN_OR_RETURN(std::optional<CrossScores> crosses, Crosses(context));
     TokenRules rules;
+    ForcedTokens forced;
     std::vector<float> scores;
     Tensor* all_scores = nullptr;
     for (size_t step = 0; first + step < sizes.most_tokens; ++step) {
@@ -388,6 +434,7 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
             static_cast<size_t>(attrs_.vocabulary > 0 ? attrs_.vocabulary : logits.shape()[2]);
         if (sizes.vocabulary == 0) return InvalidArgument("expected a vocabulary, got none");
         TENON_ASSIGN_OR_RETURN(rules, Rules(sizes, context));
+        TENON_ASSIGN_OR_RETURN(forced, Forced(sizes, context));
         search.emplace(attrs_, sizes, penalty, std::move(sequences));
         TENON_ASSIGN_OR_RETURN(all_scores, AllScores(sizes, first, context));
       }
@@ -403,11 +450,37 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
       }
       if (step == 0) TENON_RETURN_IF_ERROR(WriteNoSpeech(sizes, scores, context));
       rules.Apply(search->sequences(), sizes.batch, step == 0, sizes.vocabulary, scores.data());
+      forced.Apply(step, sizes.batch, sizes.vocabulary, scores);
       search->Step(scores);
+      if (crosses && step > 0) {
+        TENON_RETURN_IF_ERROR(crosses->Add(model.CrossScores(), search->rows()));
+      }
+      if (crosses) crosses->Move(search->sources());
       if (all_scores) StoreScores(scores, step * scores.size(), *all_scores);
       if (search->is_done()) break;
     }
-    return WriteOutputs(sizes, *search, context);
+    TENON_RETURN_IF_ERROR(WriteOutputs(sizes, *search, context));
+    return crosses ? WriteCrosses(sizes, first, *search, *crosses, context) : OkStatus();
+  }
+
+  // [batch, returned, pairs, runs of the decoder, frames]; 0 behind the end of a sequence.
+  static Status WriteCrosses(const Search::Sizes& sizes, size_t first, const Search& search,
+                             const CrossScores& crosses, KernelContext& context) {
+    const Shape shape({static_cast<int64_t>(sizes.batch), static_cast<int64_t>(sizes.returned),
+                       static_cast<int64_t>(crosses.pairs()), static_cast<int64_t>(crosses.runs()),
+                       static_cast<int64_t>(crosses.frames())});
+    TENON_ASSIGN_OR_RETURN(Tensor * output,
+                           context.AllocateOutput(kCrossScores, DataType::kFloat, shape));
+    std::fill_n(output->data<float>(), output->size(), 0.0f);
+    const auto per_sequence = static_cast<size_t>(shape.Product(2, 5));
+    for (size_t b = 0; b < sizes.batch; ++b) {
+      const auto found = search.found(b);
+      for (size_t i = 0; i < std::min(sizes.returned, found.size()); ++i) {
+        crosses.Write(found[i].row, found[i].tokens.size() - first,
+                      output->data<float>() + (b * sizes.returned + i) * per_sequence);
+      }
+    }
+    return OkStatus();
   }
 
   // The probability, behind the first tokens, of the token for a sequence without speech.

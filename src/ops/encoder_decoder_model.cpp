@@ -1,5 +1,6 @@
 // The encoders and decoders of T5 and Whisper for the generation operators.
 #include <algorithm>
+#include <cstring>
 
 #include "ops/subgraphs.h"
 #include "ops/token_model.h"
@@ -7,13 +8,51 @@
 namespace tenon {
 namespace {
 
-bool IsPast(std::string_view name) { return name.starts_with("past_"); }
+// Inputs of a decoder whose pasts and presents share buffers follow the pasts, in this order.
+enum SharedInput : size_t { kPastLength, kBeamWidth, kIndirection, kSharedInputs };
+
+bool IsPast(std::string_view name) {
+  return name.starts_with("past_") && !name.starts_with("past_seq");
+}
+
+Result<Tensor> OneInt(size_t value) {
+  TENON_ASSIGN_OR_RETURN(Tensor one, Tensor::Allocate(DataType::kInt32, {1}));
+  one.data<int32_t>()[0] = static_cast<int32_t>(value);
+  return one;
+}
+
+// [rows, heads, length, size] in a buffer of `most` in place of `length`, with zeros behind.
+Result<Tensor> Lengthen(const Tensor& x, size_t most) {
+  if (x.rank() != 4 || x.shape()[2] > static_cast<int64_t>(most) || IsSubByte(x.type()) ||
+      x.type() == DataType::kString) {
+    return InvalidArgument("expected states [rows, heads, at most {}, size], got {}", most,
+                           x.shape());
+  }
+  Shape shape = x.shape();
+  shape[2] = static_cast<int64_t>(most);
+  TENON_ASSIGN_OR_RETURN(Tensor y, Tensor::Allocate(x.type(), shape));
+  const auto matrices = static_cast<size_t>(shape[0] * shape[1]);
+  if (matrices == 0 || y.bytes() == 0) return y;
+  const size_t from_bytes = x.bytes() / matrices, bytes = y.bytes() / matrices;
+  std::memset(y.raw(), 0, y.bytes());
+  for (size_t i = 0; i < matrices && from_bytes > 0; ++i) {
+    std::memcpy(static_cast<std::byte*>(y.raw()) + i * bytes,
+                static_cast<const std::byte*>(x.raw()) + i * from_bytes, from_bytes);
+  }
+  return y;
+}
 
 class EncoderDecoder final : public TokenModel {
  public:
-  explicit EncoderDecoder(const EncoderDecoderGraphs& graphs, size_t beams)
-      : graphs_(graphs), beams_(beams) {
-    for (const std::string& name : graphs_.decoder_inputs.names) pasts_ += IsPast(name) ? 1 : 0;
+  EncoderDecoder(const EncoderDecoderGraphs& graphs, size_t beams, size_t most_tokens)
+      : graphs_(graphs), beams_(beams), most_tokens_(most_tokens) {
+    const auto& names = graphs_.decoder_inputs.names;
+    pasts_ = static_cast<size_t>(std::count_if(names.begin(), names.end(), IsPast));
+    first_past_ =
+        static_cast<size_t>(std::find_if(names.begin(), names.end(), IsPast) - names.begin());
+    const size_t behind = first_past_ + pasts_;
+    shares_buffers_ =
+        behind < names.size() && !IsPast(names[behind]) && !names[behind].starts_with("encoder_");
     const ValueType& ids = graphs_.decoder_inputs.types[0];
     takes_sequence_ = !ids.shape || ids.shape->rank() != 2 || !(*ids.shape)[1].is_number();
   }
@@ -46,19 +85,26 @@ class EncoderDecoder final : public TokenModel {
     return outputs_[0].tensor();
   }
 
+  std::span<const Value> CrossScores() const override {
+    if (feeds_.empty()) return {};
+    return std::span(outputs_).subspan(1 + graphs_.presents);
+  }
+
   Status Advance(std::span<const int32_t> sources, const TokenSequences& sequences) override {
     if (feeds_.empty()) return TakeOver(sequences);
     TENON_ASSIGN_OR_RETURN(feeds_[0], TokensOf(sequences, takes_sequence_));
     // Presents are those of the decoder itself; what it has of the encoder stays.
-    const size_t first_past = FirstPast();
-    for (size_t i = 1; i < outputs_.size(); ++i) {
-      Value& past = feeds_[first_past + i - 1];
+    for (size_t i = 1; i <= graphs_.presents; ++i) {
+      Value& past = feeds_[first_past_ + i - 1];
       if (sources.empty()) {
         past = outputs_[i];
       } else {
         TENON_ASSIGN_OR_RETURN(past, PickRows(outputs_[i].tensor(), 0, sources));
       }
     }
+    if (!shares_buffers_) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(feeds_[first_past_ + pasts_ + kPastLength],
+                           OneInt(sequences.length() - 1));
     return OkStatus();
   }
 
@@ -81,11 +127,6 @@ class EncoderDecoder final : public TokenModel {
     return mask;
   }
 
-  size_t FirstPast() const {
-    const auto& names = graphs_.decoder_inputs.names;
-    return static_cast<size_t>(std::find_if(names.begin(), names.end(), IsPast) - names.begin());
-  }
-
   // The decoder's first feeds, from what the encoder gave: logits, hidden states, presents.
   Status TakeOver(const TokenSequences& sequences) {
     std::vector<Value> encoded = std::move(outputs_);
@@ -105,17 +146,41 @@ class EncoderDecoder final : public TokenModel {
       } else if (name == "encoder_hidden_states") {
         TENON_ASSIGN_OR_RETURN(feed, RepeatRows(encoded[1].tensor(), beams_));
       } else if (IsPast(name)) {
-        TENON_ASSIGN_OR_RETURN(feed, RepeatRows(encoded[past++].tensor(), beams_));
+        const bool is_shared = shares_buffers_ && past < 2 + graphs_.presents;
+        TENON_ASSIGN_OR_RETURN(Tensor state, RepeatRows(encoded[past++].tensor(), beams_));
+        if (is_shared) {
+          TENON_ASSIGN_OR_RETURN(state, Lengthen(state, most_tokens_));
+        }
+        feed = std::move(state);
       } else {
-        return NotImplemented("attribute 'decoder': input '{}'", name);
+        const size_t behind = feeds_.size() - 1 - first_past_;
+        if (behind < pasts_ || behind - pasts_ >= kSharedInputs) {
+          return InvalidArgument("attribute 'decoder': unexpected input '{}'", name);
+        }
+        TENON_ASSIGN_OR_RETURN(feed, SharedFeed(SharedInput(behind - pasts_), sequences));
       }
     }
     return OkStatus();
   }
 
+  Result<Tensor> SharedFeed(SharedInput input, const TokenSequences& sequences) const {
+    if (input == kPastLength) return OneInt(sequences.length() - 1);
+    if (input == kBeamWidth) return OneInt(beams_);
+    // Rows that go on from others take the others' states with them: none is in another beam.
+    const Shape shape({static_cast<int64_t>(sequences.rows() / beams_),
+                       static_cast<int64_t>(beams_), static_cast<int64_t>(most_tokens_)});
+    TENON_ASSIGN_OR_RETURN(Tensor beams, Tensor::Allocate(DataType::kInt32, shape));
+    for (size_t row = 0; row < sequences.rows(); ++row) {
+      std::fill_n(beams.data<int32_t>() + row * most_tokens_, most_tokens_,
+                  static_cast<int32_t>(row % beams_));
+    }
+    return beams;
+  }
+
   const EncoderDecoderGraphs& graphs_;
-  size_t beams_;
-  size_t pasts_ = 0;
+  size_t beams_, most_tokens_;
+  size_t pasts_ = 0, first_past_ = 0;
+  bool shares_buffers_ = false;
   bool takes_sequence_ = false;
   Value mask_;
   std::vector<Value> encoder_feeds_, feeds_, outputs_;
@@ -123,7 +188,7 @@ class EncoderDecoder final : public TokenModel {
 
 }  // namespace
 
-Result<EncoderDecoderGraphs> EncoderDecoderGraphs::Find(const Node& node) {
+Result<EncoderDecoderGraphs> EncoderDecoderGraphs::Find(const Node& node, bool gives_cross_scores) {
   EncoderDecoderGraphs graphs;
   TENON_ASSIGN_OR_RETURN(graphs.encoder, SubgraphIndex(node, "encoder"));
   TENON_ASSIGN_OR_RETURN(graphs.decoder, SubgraphIndex(node, "decoder"));
@@ -131,9 +196,17 @@ Result<EncoderDecoderGraphs> EncoderDecoderGraphs::Find(const Node& node) {
   TENON_ASSIGN_OR_RETURN(graphs.decoder_inputs, DecoderInputs::Of(node, graphs.decoder));
   const DecoderInputs& decoder = graphs.decoder_inputs;
   const auto pasts = std::count_if(decoder.names.begin(), decoder.names.end(), IsPast);
+  const size_t states = std::max<size_t>(decoder.output_count, 1) - 1;
+  graphs.presents = gives_cross_scores ? states / 3 * 2 : states;
   if (decoder.names.empty() || decoder.names[0] != "input_ids" || decoder.output_count == 0 ||
-      decoder.output_count - 1 > static_cast<size_t>(pasts)) {
+      graphs.presents > static_cast<size_t>(pasts)) {
     return InvalidArgument("attribute 'decoder': expected input_ids and a past for each present");
+  }
+  if (gives_cross_scores && (states == 0 || states % 3 != 0)) {
+    return InvalidArgument(
+        "attribute 'decoder': expected two presents and scores of cross attention for each layer, "
+        "got {} outputs",
+        decoder.output_count);
   }
   const auto& names = graphs.encoder_inputs.names;
   if (std::find(names.begin(), names.end(), "decoder_input_ids") == names.end()) {
@@ -145,8 +218,8 @@ Result<EncoderDecoderGraphs> EncoderDecoderGraphs::Find(const Node& node) {
 Result<std::unique_ptr<TokenModel>> StartEncoderDecoder(const EncoderDecoderGraphs& graphs,
                                                         const Tensor& input, const Tensor* mask,
                                                         const Tensor& start, size_t beams,
-                                                        int32_t pad_token) {
-  auto model = std::make_unique<EncoderDecoder>(graphs, beams);
+                                                        size_t most_tokens, int32_t pad_token) {
+  auto model = std::make_unique<EncoderDecoder>(graphs, beams, most_tokens);
   TENON_RETURN_IF_ERROR(model->Start(input, mask, start, pad_token));
   return std::unique_ptr<TokenModel>(std::move(model));
 }

@@ -20,6 +20,8 @@ class TokenModel {
   // Scores of the next token, [rows, length, vocabulary] of float or float16, of which the last of
   // `length` counts. Rows may be batches that each stand for all their beams.
   virtual Result<Tensor> Run(KernelContext& context) = 0;
+  // What the last run gave of cross attention, for each layer; empty if it gave none.
+  virtual std::span<const Value> CrossScores() const { return {}; }
   // Row i goes on as row sources[i], with the last token of row i of `sequences`.
   virtual Status Advance(std::span<const int32_t> sources, const TokenSequences& sequences) = 0;
 };
@@ -51,14 +53,17 @@ struct EncoderDecoderGraphs {
   size_t encoder = 0;
   size_t decoder = 0;
   DecoderInputs encoder_inputs, decoder_inputs;
-  static Result<EncoderDecoderGraphs> Find(const Node& node);
+  size_t presents = 0;  // of the decoder's outputs, behind the logits; scores may follow
+  // With `gives_cross_scores` the decoder has an output of cross attention's scores for each two
+  // presents.
+  static Result<EncoderDecoderGraphs> Find(const Node& node, bool gives_cross_scores);
 };
 // `input` is [batch, length] of tokens or [batch, ...] of features; `start` has the first tokens of
-// the decoder, [batch, length].
+// the decoder, [batch, length]. Sequences have at most `most_tokens`.
 Result<std::unique_ptr<TokenModel>> StartEncoderDecoder(const EncoderDecoderGraphs& graphs,
                                                         const Tensor& input, const Tensor* mask,
                                                         const Tensor& start, size_t beams,
-                                                        int32_t pad_token);
+                                                        size_t most_tokens, int32_t pad_token);
 
 // Rows of `x` along axis `axis` (0 or 1), picked and repeated.
 Result<Tensor> PickRows(const Tensor& x, size_t axis, std::span<const int32_t> rows);

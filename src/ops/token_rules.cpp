@@ -94,6 +94,21 @@ void TimestampRules::Apply(std::span<const int32_t> sequence, std::span<float> s
   if (JointScore(scores.subspan(texts)) > best) std::fill(text.begin(), text.end(), kNever);
 }
 
+void ForcedTokens::Apply(size_t step, size_t batch, size_t vocabulary,
+                         std::span<float> scores) const {
+  if (step >= count || batch == 0) return;
+  const size_t per_batch = scores.size() / batch;
+  for (size_t b = 0; b < batch; ++b) {
+    const auto ahead = tokens.subspan(b * count, step + 1);
+    if (std::any_of(ahead.begin(), ahead.end(), [](int32_t token) { return token < 0; })) continue;
+    const auto of_batch = scores.subspan(b * per_batch, per_batch);
+    std::fill(of_batch.begin(), of_batch.end(), kNever);
+    for (size_t i = static_cast<size_t>(ahead.back()); i < per_batch; i += vocabulary) {
+      of_batch[i] = 0;
+    }
+  }
+}
+
 TokenSequences::TokenSequences(std::span<const int32_t> tokens, size_t rows, size_t copies,
                                size_t most_tokens)
     : rows_(rows * copies),

@@ -38,6 +38,17 @@ struct TimestampRules {
   void Apply(std::span<const int32_t> sequence, std::span<float> scores) const;
 };
 
+// Tokens that come before any that is chosen, [batch][count]; a negative one ends those of its
+// batch.
+struct ForcedTokens {
+  std::span<const int32_t> tokens;
+  size_t count = 0;
+
+  // Leaves one choice for the token `step` to come: changes `scores`, [rows][vocabulary] of
+  // neighbouring rows of `batch` batches.
+  void Apply(size_t step, size_t batch, size_t vocabulary, std::span<float> scores) const;
+};
+
 // What com.microsoft's generation operators do to scores, in this order.
 struct TokenRules {
   float repetition_penalty = 1;

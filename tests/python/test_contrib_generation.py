@@ -613,3 +613,216 @@ def test_whisper_rejects_timestamps_without_their_first_token() -> None:
     inputs = whisper_inputs(0, {"logits_processor": number(1)})
     with pytest.raises(Exception, match="beginning_timestamp_token_id"):
         tenon.InferenceSession(whisper(inputs)).run(None, feeds_of(inputs))
+
+
+# --- Cross attention's scores and forced tokens of WhisperBeamSearch, which onnxruntime has on GPUs
+# alone: beside a search in NumPy over the subgraphs themselves ---
+
+
+def asked_whisper_decoder() -> GraphProto:
+    """The decoder with an output of what its cross attention gives before the softmax."""
+    decoder = whisper_decoder()
+    scores = value("cross_y_masked", FLOAT, "batch", HEADS, 1, "source")
+    decoder.output.append(scores)
+    return decoder
+
+
+def shared_whisper_decoder() -> GraphProto:
+    """The same with buffers that pasts and presents share, as the converter for GPUs writes it: the
+    first past_sequence_length rows are the past."""
+    decoder = asked_whisper_decoder()
+    del decoder.node[:]
+    wanted = {f"present_{name}_self_0" for name in ("key", "value")}
+    for node in asked_whisper_decoder().node:
+        if node.op_type != "Concat" or node.output[0] not in wanted:
+            node.input[:] = [f"{x}_used" if x in wanted else x for x in node.input]
+            decoder.node.append(node)
+            continue
+        past, new = node.input
+        used, present = f"{node.output[0]}_used", node.output[0]
+        decoder.node.extend(
+            [
+                helper.make_node(
+                    "Slice", [past, "zero", "past_sequence_length", "axis_2"], [f"{past}_used"]
+                ),
+                helper.make_node("Concat", [f"{past}_used", new], [used], axis=2),
+                helper.make_node("Slice", [past, "behind", "far", "axis_2"], [f"{past}_rest"]),
+                helper.make_node("Concat", [used, f"{past}_rest"], [present], axis=2),
+            ]
+        )
+    decoder.node.insert(0, helper.make_node("Add", ["past_sequence_length", "one_int"], ["behind"]))
+    decoder.initializer.extend(
+        numpy_helper.from_array(np.array([x], np.int32), name)
+        for name, x in {"zero": 0, "axis_2": 2, "far": 10000, "one_int": 1}.items()
+    )
+    decoder.input.extend(
+        [
+            value("past_sequence_length", INT32, 1),
+            value("beam_width", INT32, 1),
+            value("cache_indirection", INT32, "batch_size", "beams", "most"),
+        ]
+    )
+    return decoder
+
+
+def runner(graph: GraphProto) -> onnxruntime.InferenceSession:
+    opsets = [helper.make_opsetid("", 17)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return onnxruntime.InferenceSession(made.SerializeToString())
+
+
+class Search:
+    """Scores of cross attention and followers of one sequence, in float64, without any rules."""
+
+    def __init__(self, features: np.ndarray) -> None:
+        self.features = features
+        self.encoder, self.decoder = runner(whisper_encoder()), runner(asked_whisper_decoder())
+
+    def follow(self, first: np.ndarray, tokens: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Logarithms of the followers' probabilities and [heads, frames] for each token."""
+        feeds = {"encoder_input_ids": self.features[None], "decoder_input_ids": first[None]}
+        logits, _, *states = self.encoder.run(None, feeds)
+        names = [x.name for x in self.decoder.get_inputs() if x.name.startswith("past_")]
+        crosses = []
+        for token in tokens:
+            past = dict(zip(names, states, strict=True))
+            ids = np.array([[token]], np.int32)
+            logits, *presents, cross = self.decoder.run(None, {"input_ids": ids, **past})
+            states[: len(presents)] = presents
+            crosses.append(cross[0, :, -1])
+        row = logits[0, -1].astype(np.float64)
+        row -= row.max()
+        return row - np.log(np.exp(row).sum()), crosses
+
+    def best(
+        self, first: np.ndarray, beams: int, returned: int, most: int, forced: list[int]
+    ) -> list[tuple[list[int], list[np.ndarray]]]:
+        """The tokens behind the first ones, of the best sequences; all go on to `most`."""
+        live: list[tuple[float, list[int]]] = [(0.0, [])]
+        ended: list[tuple[float, list[int]]] = []
+        for step in range(most - len(first)):
+            candidates = []
+            for total, tokens in live:
+                if step < len(forced):
+                    candidates.append((total, [*tokens, forced[step]]))
+                    continue
+                row, _ = self.follow(first, tokens)
+                candidates += [(total + x, [*tokens, i]) for i, x in enumerate(row)]
+            candidates.sort(key=lambda x: -x[0])
+            candidates = candidates[: 2 * beams]
+            for rank, (total, tokens) in enumerate(candidates):
+                if tokens[-1] == END and rank < beams:
+                    ended.append((total / (len(first) + step), tokens[:-1]))
+            ended = sorted(ended, key=lambda x: -x[0])[:beams]
+            if len(ended) == beams and ended[-1][0] >= candidates[0][0] / (len(first) + step):
+                live = []
+                break
+            live = [x for x in candidates if x[1][-1] != END][:beams]
+        ended += [(total / most, tokens) for total, tokens in live]
+        ended.sort(key=lambda x: -x[0])
+        return [(tokens, self.follow(first, tokens)[1]) for _, tokens in ended[:returned]]
+
+
+def check_cross_scores(
+    seed: int,
+    beams: int,
+    pairs: list[list[int]] | None = None,
+    forced: list[list[int]] | None = None,
+    shares: bool = False,
+) -> np.ndarray:
+    most, returned = 9, beams
+    more = {
+        "num_beams": number(beams),
+        "num_return_sequences": number(returned),
+        "max_length": number(most),
+    }
+    inputs = {**whisper_inputs(seed, more), "num_return_sequences": number(returned)}
+    if pairs is not None:
+        inputs["cross_qk_layer_head"] = np.array(pairs, np.int32)
+    if forced is not None:
+        inputs["extra_decoding_ids"] = np.array(forced, np.int32)
+    decoder = shared_whisper_decoder() if shares else asked_whisper_decoder()
+    content = model(
+        "WhisperBeamSearch",
+        inputs,
+        WHISPER,
+        4,
+        encoder=whisper_encoder(),
+        decoder=decoder,
+        decoder_output_cross_qk=1,
+        model_type=2,
+        decoder_start_token_id=START,
+    )
+    sequences, _, _, actual = tenon.InferenceSession(content).run(None, feeds_of(inputs))
+    heads = [head for _, head in pairs] if pairs is not None else list(range(HEADS))
+    runs = 0
+    for b, features in enumerate(inputs["input_ids"]):
+        first = inputs["decoder_input_ids"][b]
+        ids = [x for x in forced[b] if x >= 0] if forced is not None else []
+        found = Search(features).best(first, beams, returned, most, ids)
+        for i, (tokens, crosses) in enumerate(found):
+            expected = np.full(most, PAD)
+            expected[: len(first) + len(tokens)] = [*first, *tokens]
+            np.testing.assert_array_equal(sequences[b, i], expected)
+            whole = np.zeros(actual.shape[2:], np.float32)
+            for t, cross in enumerate(crosses[: actual.shape[3]]):
+                whole[:, t] = cross[heads]
+            np.testing.assert_allclose(actual[b, i], whole, 1e-4, 1e-4)
+            runs = max(runs, min(len(tokens), most - len(first) - 1))
+    frames = inputs["input_ids"].shape[1]
+    assert actual.shape == (2, returned, len(heads), runs, frames)
+    assert np.abs(actual).max() > 0.1
+    return sequences
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("beams", [1, 2, 3])
+@pytest.mark.parametrize("pairs", [None, [[0, 1]], [[0, 1], [0, 0], [0, 1]]])
+def test_whisper_gives_the_scores_of_cross_attention(
+    seed: int, beams: int, pairs: list[list[int]] | None
+) -> None:
+    check_cross_scores(seed, beams, pairs)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("beams", [1, 3])
+def test_whisper_decodes_extra_ids_before_any_that_it_chooses(seed: int, beams: int) -> None:
+    forced = [[4, 9, 6], [13, -1, -1]]
+    sequences = check_cross_scores(seed, beams, [[0, 1]], forced)
+    assert (sequences[0, :, 3:6] == forced[0]).all()
+    assert (sequences[1, :, 3] == 13).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("beams", [1, 3])
+def test_whisper_feeds_decoders_whose_pasts_and_presents_share_buffers(
+    seed: int, beams: int
+) -> None:
+    check_cross_scores(seed, beams, shares=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cross_qk_layer_head": np.array([[1, 0]], np.int32)}, r"layers in \[0, 1\), got 1"),
+        ({"cross_qk_layer_head": np.array([[0, -1]], np.int32)}, r"heads in \[0, 2\), got -1"),
+        ({"cross_qk_layer_head": np.zeros((1, 3), np.int32)}, "pairs of layer and head"),
+        ({"extra_decoding_ids": np.zeros((3, 1), np.int32)}, "expected tokens of 2 rows"),
+        ({"extra_decoding_ids": np.full((2, 1), VOCABULARY, np.int32)}, "below 23, got 23"),
+    ],
+)
+def test_whisper_rejects_heads_and_extra_ids_that_are_none(changes: Inputs, message: str) -> None:
+    inputs = {**whisper_inputs(0, {}), **changes}
+    graphs = {"encoder": whisper_encoder(), "decoder": asked_whisper_decoder()}
+    options = {"model_type": 2, "decoder_start_token_id": START, "decoder_output_cross_qk": 1}
+    content = model("WhisperBeamSearch", inputs, WHISPER, 4, **graphs, **options)
+    with pytest.raises(Exception, match=message):
+        tenon.InferenceSession(content).run(None, feeds_of(inputs))
+
+
+def test_whisper_gives_no_cross_scores_without_a_decoder_that_has_them() -> None:
+    inputs = whisper_inputs(0, {})
+    with pytest.raises(Exception, match="decoder_output_cross_qk"):
+        tenon.InferenceSession(whisper(inputs, 4))
+    with pytest.raises(Exception, match="for each layer, got 3 outputs"):
+        tenon.InferenceSession(whisper(inputs, 4, decoder_output_cross_qk=1))
