@@ -129,7 +129,6 @@ AlarmClock& Clock() {
   if (!the_clock.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) {
     return *known;
   }
-  // What a library registers runs when it is unloaded, too.
   if (is_first) {
     (void)std::atexit([] {
       if (AlarmClock* const clock = FindClock()) clock->End();

@@ -4,6 +4,7 @@
 // free, for what a later '*' or '|' needs there.
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "ops/regex.h"
 #include "ops/regex_cursor.h"
@@ -19,6 +20,16 @@ constexpr size_t kMostInstructions = size_t{1} << 18;
 constexpr size_t kMostRanges = size_t{1} << 20;  // of all classes together
 constexpr size_t kMostDepth = 1000;              // of groups
 constexpr int64_t kMostRepeats = 1000;           // of repetitions in each other, their product
+
+// Those that become `folded` where case does not matter.
+std::span<const CaseVariant> VariantsOf(uint32_t folded) {
+  const std::span<const CaseVariant> all = CaseVariants();
+  const auto before = [](const CaseVariant& a, const CaseVariant& b) {
+    return a.folded < b.folded;
+  };
+  const auto found = std::equal_range(all.begin(), all.end(), CaseVariant{folded}, before);
+  return {found.first, found.second};
+}
 
 struct Flags {
   bool folds_case = false;     // i
@@ -398,8 +409,7 @@ class RegexCompiler {
   Status EmitCodePoint(uint32_t code_point) {
     if (flags_.folds_case) {
       const uint32_t folded = FoldCase(code_point);
-      const auto variants =
-          std::ranges::equal_range(CaseVariants(), folded, {}, &CaseVariant::folded);
+      const auto variants = VariantsOf(folded);
       if (variants.size() > 1) {
         return EmitClass(Format("={}", folded), [&] {
           CodePointSet set;
