@@ -1,6 +1,7 @@
 // GroupQueryAttention of com.microsoft: causal attention of many query heads to few key heads, with
 // rotary embedding and a cache that may be one buffer for past and present.
 #include <cmath>
+#include <cstring>
 
 #include "base/arithmetic.h"
 #include "kernels/normalization.h"
@@ -39,21 +40,20 @@ struct GroupQueryAttrs {
   bool is_causal = true;
   bool do_rotary = false, rotary_interleaved = false;
   int64_t smooth_softmax = -1;
-  int64_t scores = 0;  // 0: none, 1: before the softmax, 2: behind
-  bool sliding_cache = false;
+  int64_t scores = 0;   // 0: none, 1: before the softmax, 2: behind
+  bool slides = false;  // caches keep the newest rows alone
   float norm_epsilon = 1e-6f;
   std::string key_type = "NONE", value_type = "NONE";
   static constexpr auto Fields() {
     using A = GroupQueryAttrs;
-    return std::tuple(Field("num_heads", &A::heads), Field("kv_num_heads", &A::kv_heads),
-                      Field("scale", &A::scale), Field("softcap", &A::softcap),
-                      Field("local_window_size", &A::local_window), Field("causal", &A::is_causal),
-                      Field("do_rotary", &A::do_rotary),
-                      Field("rotary_interleaved", &A::rotary_interleaved),
-                      Field("smooth_softmax", &A::smooth_softmax), Field("qk_output", &A::scores),
-                      Field("sliding_window_cache", &A::sliding_cache),
-                      Field("qk_norm_epsilon", &A::norm_epsilon),
-                      Field("k_quant_type", &A::key_type), Field("v_quant_type", &A::value_type));
+    return std::tuple(
+        Field("num_heads", &A::heads), Field("kv_num_heads", &A::kv_heads),
+        Field("scale", &A::scale), Field("softcap", &A::softcap),
+        Field("local_window_size", &A::local_window), Field("causal", &A::is_causal),
+        Field("do_rotary", &A::do_rotary), Field("rotary_interleaved", &A::rotary_interleaved),
+        Field("smooth_softmax", &A::smooth_softmax), Field("qk_output", &A::scores),
+        Field("sliding_window_cache", &A::slides), Field("qk_norm_epsilon", &A::norm_epsilon),
+        Field("k_quant_type", &A::key_type), Field("v_quant_type", &A::value_type));
   }
   GroupedHeads groups() const { return {heads, kv_heads}; }
 };
@@ -65,7 +65,12 @@ Status CheckAttrs(const GroupQueryAttrs& attrs) {
   if (attrs.scores < 0 || attrs.scores > 2) {
     return InvalidArgument("expected qk_output in [0, 2], got {}", attrs.scores);
   }
-  if (attrs.sliding_cache) return NotImplemented("sliding_window_cache = 1");
+  if (attrs.slides && (attrs.local_window < 1 || !attrs.is_causal)) {
+    return InvalidArgument(
+        "attribute 'sliding_window_cache': expected causal attention with a local_window_size "
+        "above 0, got {}",
+        attrs.local_window);
+  }
   return OkStatus();
 }
 
@@ -114,6 +119,11 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   if (!MayEqual(past, past_values)) {
     return InvalidArgument("past_key has {} rows and past_value {}", past, past_values);
   }
+  if (attrs.slides && !has_past) return InvalidArgument("a cache that slides needs past_key");
+  if (attrs.slides && past.is_number() && past.value() < attrs.local_window) {
+    return InvalidArgument("input 3: expected rows for a local_window_size of {}, got {}",
+                           attrs.local_window, past);
+  }
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kLastPositions, q[0]));
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kSinks, heads));
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kQueryNorm, size));
@@ -121,7 +131,7 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kPositions, q[0] * q[1]));
   TENON_ASSIGN_OR_RETURN(const Dim total, TotalLength(context));
   TENON_RETURN_IF_ERROR(CheckScoreBias(context, kScoreBias, q[0], heads, q[1], total));
-  const Dim present = Max(past, total);
+  const Dim present = attrs.slides ? past : Max(past, total);
   TENON_RETURN_IF_ERROR(context.SetOutput(kPresentKey, {q[0], kv_heads, present, key_size}));
   TENON_RETURN_IF_ERROR(context.SetOutput(kPresentValue, {q[0], kv_heads, present, value_size}));
   TENON_RETURN_IF_ERROR(context.SetOutput(kScores, {q[0], heads, q[1], total}));
@@ -154,8 +164,7 @@ class GroupQueryRun {
 
   Status Run() {
     TENON_RETURN_IF_ERROR(CheckLengths());
-    const size_t present = std::max(capacity_, total_);
-    const HeadMatrices cache = HeadsFirst(batch_, kv_heads_, present, size_);
+    const HeadMatrices cache = HeadsFirst(batch_, kv_heads_, CacheRows(), size_);
     FloatPieces pieces;
     const bool edits = attrs_.do_rotary || context_.HasInput(kQueryNorm);
     const size_t q_piece = edits ? pieces.Add(batch_ * queries_ * heads_ * size_) : 0;
@@ -177,8 +186,9 @@ class GroupQueryRun {
       return VisibleKeys(b, is_folded ? 0 : query);
     };
     const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
-      return is_folded ? addends.Row(b, h * group + query, 0, buffer)
-                       : addends.Row(b, h, query, buffer);
+      const float* all = is_folded ? addends.Row(b, h * group + query, 0, buffer)
+                                   : addends.Row(b, h, query, buffer);
+      return all ? all + FirstKey(b) : nullptr;
     };
     AttentionOperands in = {
         .q = edits ? HeadsLast(batch_, queries_, heads_, size_) : q_.matrices,
@@ -191,10 +201,10 @@ class GroupQueryRun {
         .visible = visible,
         .addends = row,
         .scores_mode = attrs_.scores == 2 ? ScoresMode::kWeights : ScoresMode::kMasked};
-    in.k.length = in.v.length = total_;
+    in.k.length = in.v.length = attrs_.slides ? cache.length : total_;
     in.scale = attrs_.scale.value_or(0);
     if (in.scale == 0) in.scale = 1 / std::sqrt(static_cast<float>(size_));
-    if (attrs_.scores != 0 && context_.HasOutput(kScores)) {
+    if (has_scores()) {
       in.scores = context_.Output(kScores).data<float>();
     }
     if (is_folded) {
@@ -244,7 +254,7 @@ class GroupQueryRun {
       if (!has_past && length > static_cast<int64_t>(queries_)) {
         return InvalidArgument("input 5: {} keys of sequence {} need past_key", length, b);
       }
-      if (Past(b) > capacity_) {
+      if (!attrs_.slides && Past(b) > capacity_) {
         return InvalidArgument("input 5: {} past keys of sequence {}, past_key has {}", Past(b), b,
                                capacity_);
       }
@@ -273,12 +283,34 @@ class GroupQueryRun {
     if (is_first()) return 0;
     return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b]) + 1 - queries_;
   }
+  // Of the first `length` keys of a sequence, how many the cache keeps. One that slides drops as
+  // many as it has room for besides the window at once.
+  size_t Kept(size_t length) const {
+    if (!attrs_.slides || length <= capacity_) return length;
+    const size_t dropped = capacity_ - static_cast<size_t>(attrs_.local_window) + 1;
+    return length - dropped * CeilDiv(length - capacity_, dropped);
+  }
+  bool has_scores() const { return attrs_.scores != 0 && context_.HasOutput(kScores); }
+  // The key in row 0 of what attention reads: scores that are an output are those of all keys.
+  size_t FirstKey(size_t b) const { return has_scores() ? 0 : Past(b) - Kept(Past(b)); }
+  // Rows of what attention reads.
+  size_t CacheRows() const {
+    if (!attrs_.slides) return std::max(capacity_, total_);
+    size_t rows = has_scores() ? total_ : 0;
+    for (size_t b = 0; b < batch_; ++b) rows = std::max(rows, Past(b) - FirstKey(b) + queries_);
+    return rows;
+  }
+  // New rows that a sequence gets, padding included where the cache has room for it.
+  size_t NewRows(size_t b) const {
+    if (!attrs_.slides) return queries_;
+    return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1) - Past(b);
+  }
   size_t Position(size_t b, size_t i) const {
     return context_.HasInput(kPositions) ? static_cast<size_t>(PositionInput(b, i)) : Past(b) + i;
   }
 
   KeyRange VisibleKeys(size_t b, size_t query) const {
-    const size_t past = Past(b);
+    const size_t past = Past(b) - FirstKey(b);
     if (!attrs_.is_causal) {
       const auto length =
           static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1);
@@ -305,9 +337,14 @@ class GroupQueryRun {
     CacheCoding coding;
   };
 
+  // Whether attention reads the present itself.
+  bool IsPresent(const CacheParts& parts) const {
+    return context_.HasOutput(parts.present) && parts.coding == CacheCoding::kNone &&
+           !attrs_.slides;
+  }
+
   size_t CachePiece(const CacheParts& parts, const HeadMatrices& cache, FloatPieces* pieces) const {
-    const bool is_output = context_.HasOutput(parts.present) && parts.coding == CacheCoding::kNone;
-    return is_output ? 0 : pieces->Add(cache.batch * cache.batch_stride);
+    return IsPresent(parts) ? 0 : pieces->Add(cache.batch * cache.batch_stride);
   }
 
   void Normalize(size_t norm, float* row) const {
@@ -335,7 +372,7 @@ class GroupQueryRun {
   // Past and new rows; the past stays where it is if both share one buffer.
   const float* FillCache(const CacheParts& parts, const HeadSource& source,
                          const HeadMatrices& cache, float* piece) {
-    if (parts.coding != CacheCoding::kNone) {
+    if (parts.coding != CacheCoding::kNone || attrs_.slides) {
       CopyNewRows(parts, source, cache, piece);
       CodeCache(parts, cache, piece);
       return piece;
@@ -349,7 +386,7 @@ class GroupQueryRun {
     }
     CopyNewRows(parts, source, cache, into);
     if (!IsInPlace(parts))
-      ClearRest(cache, size_ * sizeof(float), reinterpret_cast<std::byte*>(into));
+      ClearRest(cache.length, size_ * sizeof(float), reinterpret_cast<std::byte*>(into));
     return into;
   }
 
@@ -363,15 +400,20 @@ class GroupQueryRun {
     const bool edits =
         parts.present == kPresentKey && (attrs_.do_rotary || context_.HasInput(kKeyNorm));
     CopyRows(
-        context_.threads(), source, cache, into, [&](size_t b) { return Past(b); },
+        context_.threads(), source, cache, into, [&](size_t b) { return Past(b) - FirstKey(b); },
         edits ? &row_edit : nullptr);
   }
 
-  // A quantized cache: its past rows as floats, and the new rows as what they are stored as.
+  // A cache that is quantized or slides: its past rows as floats, and the new rows as what they are
+  // stored as, behind the past rows that stay.
   void CodeCache(const CacheParts& parts, const HeadMatrices& cache, float* values) {
     const Tensor& past = context_.Input(parts.past);
-    const CacheCoder coder(parts.coding, past, context_.Input(parts.scale), size_);
-    const size_t bytes = coder.row_bytes();
+    std::optional<CacheCoder> coder;
+    if (parts.coding != CacheCoding::kNone) {
+      coder.emplace(parts.coding, past, context_.Input(parts.scale), size_);
+    }
+    const size_t bytes = coder ? coder->row_bytes() : size_ * sizeof(float);
+    const size_t present = attrs_.slides ? capacity_ : cache.length;
     const auto* old = static_cast<const std::byte*>(past.raw());
     auto* into = context_.HasOutput(parts.present)
                      ? static_cast<std::byte*>(context_.Output(parts.present).raw())
@@ -380,19 +422,28 @@ class GroupQueryRun {
       for (size_t i = begin; i < end; ++i) {
         const size_t b = i / kv_heads_, head = i % kv_heads_;
         const std::byte* from = old + i * capacity_ * bytes;
-        std::byte* to = into ? into + i * cache.length * bytes : nullptr;
-        if (to && to != from) std::copy_n(from, Past(b) * bytes, to);
-        float* rows = values + cache.Offset(b, head);
-        for (size_t row = 0; row < Past(b); ++row) {
-          coder.Decode(from + row * bytes, head, rows + row * size_);
+        std::byte* to = into ? into + i * present * bytes : nullptr;
+        const size_t old_rows = Kept(Past(b)), all = old_rows + NewRows(b);
+        const size_t dropped = all - Kept(Past(b) + NewRows(b));
+        float* rows = values + cache.Offset(b, head) + (Past(b) - old_rows - FirstKey(b)) * size_;
+        if (!coder) std::copy_n(reinterpret_cast<const float*>(from), old_rows * size_, rows);
+        for (size_t row = 0; coder && row < old_rows; ++row) {
+          coder->Decode(from + row * bytes, head, rows + row * size_);
         }
-        for (size_t row = Past(b); row < Past(b) + queries_; ++row) {
-          coder.Round(rows + row * size_, head);
-          if (to) coder.Encode(rows + row * size_, head, to + row * bytes);
+        if (to && to != from + dropped * bytes && dropped < old_rows) {
+          std::memmove(to, from + dropped * bytes, (old_rows - dropped) * bytes);
+        }
+        for (size_t row = old_rows; row < all; ++row) {
+          float* value = rows + row * size_;
+          if (coder) coder->Round(value, head);
+          if (!to || row < dropped) continue;
+          std::byte* stored = to + (row - dropped) * bytes;
+          if (coder) coder->Encode(value, head, stored);
+          if (!coder) std::memcpy(stored, value, bytes);
         }
       }
     });
-    if (into && !IsInPlace(parts)) ClearRest(cache, bytes, into);
+    if (into && !IsInPlace(parts)) ClearRest(present, bytes, into);
   }
 
   bool IsInPlace(const CacheParts& parts) const {
@@ -400,13 +451,13 @@ class GroupQueryRun {
            context_.Input(parts.past).raw() == context_.Output(parts.present).raw();
   }
 
-  // What nothing was written to: no old memory leaves.
-  void ClearRest(const HeadMatrices& cache, size_t row_bytes, std::byte* into) const {
+  // What nothing was written to of matrices of `rows`: no old memory leaves.
+  void ClearRest(size_t rows, size_t row_bytes, std::byte* into) const {
     for (size_t b = 0; b < batch_; ++b) {
-      const size_t used = Past(b) + queries_;
+      const size_t used = Kept(Past(b) + NewRows(b));
       for (size_t h = 0; h < kv_heads_; ++h) {
-        std::byte* matrix = into + (b * kv_heads_ + h) * cache.length * row_bytes;
-        std::fill(matrix + used * row_bytes, matrix + cache.length * row_bytes, std::byte{0});
+        std::byte* matrix = into + (b * kv_heads_ + h) * rows * row_bytes;
+        std::fill(matrix + used * row_bytes, matrix + rows * row_bytes, std::byte{0});
       }
     }
   }

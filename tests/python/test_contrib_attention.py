@@ -389,10 +389,143 @@ def test_group_query_attention_bias_and_sinks(queries: int, past: int, total: in
     check_gqa([*inputs, None, floats(HEADS, seed=9)])
 
 
-def test_group_query_attention_may_share_its_cache() -> None:
-    inputs = gqa_inputs(1, 1, 16, [9], 10)
+def kept_rows(length: int, capacity: int, window: int) -> int:
+    """Of a sequence in a cache that slides."""
+    if length <= capacity:
+        return length
+    dropped = capacity - window + 1
+    return length - dropped * -(-(length - capacity) // dropped)
+
+
+def check_sliding_gqa(inputs: list, window: int, **attributes: object) -> None:
+    attributes = {
+        "num_heads": HEADS,
+        "kv_num_heads": KV_HEADS,
+        "sliding_window_cache": 1,
+        "local_window_size": window,
+        **attributes,
+    }
+    content = contrib.model("GroupQueryAttention", inputs, GQA_OUTPUTS, **attributes)
+    y, *caches = contrib.run_tenon(content, inputs)
+    expected, *expected_caches = contrib.run_onnxruntime(content, inputs)
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=2e-5)
+    for actual, other in zip(caches, expected_caches, strict=True):
+        assert actual.shape == other.shape
+        for b, last in enumerate(inputs[5]):
+            rows = kept_rows(int(last) + 1, inputs[3].shape[2], window)
+            np.testing.assert_allclose(actual[b, :, :rows], other[b, :, :rows], 1e-5, 1e-6)
+            assert (actual[b, :, rows:] == 0).all()
+
+
+@pytest.mark.parametrize("attributes", [{}, {"do_rotary": 1}, {"softcap": 1.5}], ids=str)
+@pytest.mark.parametrize("window", [1, 3, 4, 6])
+@pytest.mark.parametrize(
+    ("batch", "queries", "last", "total"),
+    [
+        (1, 5, [4], 5),
+        (2, 9, [8, 8], 9),
+        (1, 1, [3], 4),
+        (1, 1, [6], 7),
+        (3, 1, [9, 5, 40], 41),
+        (1, 2, [6], 7),
+        (1, 4, [12], 13),
+        (1, 15, [30], 31),
+    ],
+)
+def test_group_query_attention_with_a_cache_that_slides(
+    attributes: dict, window: int, batch: int, queries: int, last: list[int], total: int
+) -> None:
+    inputs = gqa_inputs(batch, queries, 6, last, total)
+    if attributes.get("do_rotary"):
+        inputs += angles(80, GQA_SIZE // 2)
+    check_sliding_gqa(inputs, window, **attributes)
+
+
+def test_group_query_attention_with_a_cache_that_slides_takes_biases_of_all_keys() -> None:
+    inputs = gqa_inputs(1, 2, 6, [12], 13) + [None] * 3
+    check_sliding_gqa([*inputs, floats(1, HEADS, 2, 13, seed=8)], 3)
+    check_sliding_gqa([*inputs, None, floats(HEADS, seed=9)], 3)
+
+
+@pytest.mark.parametrize("scores", [0, 1, 2])
+@pytest.mark.parametrize("steps", [(4, 1, 1, 1, 1, 1, 1), (9, 5), (2, 3, 1, 6, 2)])
+@pytest.mark.parametrize("window", [2, 5])
+def test_a_cache_that_slides_gives_what_a_whole_cache_gives(
+    scores: int, steps: tuple[int, ...], window: int
+) -> None:
+    """Step by step, with the scores of all keys, which onnxruntime has not beside such a cache."""
+    outputs = {**GQA_OUTPUTS, "qk": np.float32} if scores else GQA_OUTPUTS
+    capacity, batch = 5, 2
+    whole = [np.zeros((batch, KV_HEADS, 20, GQA_SIZE), np.float32) for _ in range(2)]
+    slid = [x[:, :, :capacity] for x in whole]
+    done = 0
+    for queries in steps:
+        done += queries
+        found = []
+        for caches, slides in ((whole, 0), (slid, 1)):
+            inputs = gqa_inputs(batch, queries, 0, [done - 1] * batch, done)
+            inputs[:3] = [x + done for x in inputs[:3]]
+            inputs[3:5] = caches
+            content = contrib.model(
+                "GroupQueryAttention",
+                inputs,
+                outputs,
+                num_heads=HEADS,
+                kv_num_heads=KV_HEADS,
+                local_window_size=window,
+                sliding_window_cache=slides,
+                qk_output=scores,
+                scale=0.1,
+            )
+            found.append(contrib.run_tenon(content, inputs))
+        whole, slid = (caches[1:3] for caches in found)
+        for a, e in zip(found[1][::3], found[0][::3], strict=True):
+            np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-5)
+        rows = kept_rows(done, capacity, window)
+        for a, e in zip(slid, whole, strict=True):
+            assert a.shape[2] == capacity
+            np.testing.assert_allclose(a[:, :, :rows], e[:, :, done - rows : done], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("past", "attributes", "message"),
+    [
+        (6, {}, "local_window_size above 0"),
+        (6, {"local_window_size": 0}, "local_window_size above 0"),
+        (6, {"local_window_size": 7}, "rows for a local_window_size of 7"),
+        (None, {"local_window_size": 3}, "needs past_key"),
+    ],
+)
+def test_group_query_attention_rejects_caches_that_cannot_slide(
+    past: int | None, attributes: dict, message: str
+) -> None:
+    inputs = gqa_inputs(1, 1, past or 0, [0], 1)
+    if past is None:
+        inputs[3:5] = [None, None]
     content = contrib.model(
-        "GroupQueryAttention", inputs, GQA_OUTPUTS, num_heads=HEADS, kv_num_heads=KV_HEADS
+        "GroupQueryAttention",
+        inputs,
+        GQA_OUTPUTS,
+        num_heads=HEADS,
+        kv_num_heads=KV_HEADS,
+        sliding_window_cache=1,
+        **attributes,
+    )
+    with pytest.raises(Exception, match=message):
+        contrib.run_tenon(content, inputs)
+
+
+@pytest.mark.parametrize("slides", [0, 1])
+def test_group_query_attention_may_share_its_cache(slides: int) -> None:
+    inputs = gqa_inputs(1, 1, 10 if slides else 16, [19 if slides else 9], 20 if slides else 10)
+    content = contrib.model(
+        "GroupQueryAttention",
+        inputs,
+        GQA_OUTPUTS,
+        num_heads=HEADS,
+        kv_num_heads=KV_HEADS,
+        local_window_size=10,
+        sliding_window_cache=slides,
     )
     expected = contrib.run_tenon(content, inputs)
     session = tenon.InferenceSession(content)

@@ -21,25 +21,25 @@ def stored(kind: str, *shape: int, seed: int) -> np.ndarray:
     return (values[..., ::2] & 255).astype(np.uint8)
 
 
-def scale_of(quantization: str, kind: str, seed: int) -> np.ndarray:
+def scale_of(quantization: str, kind: str, seed: int, size: int = SIZE) -> np.ndarray:
     step = {"int8": 0.02, "int4": 0.3, "float4e2m1": 0.4, "float8e4m3fn": 0.015}[kind]
     if quantization == "PER_TENSOR":
         return np.array([step], np.float32)
-    spread = np.random.default_rng(seed).uniform(0.7, 1.3, (KV_HEADS, 1, SIZE))
+    spread = np.random.default_rng(seed).uniform(0.7, 1.3, (KV_HEADS, 1, size))
     return (step * spread).astype(np.float32)
 
 
 # --- GroupQueryAttention ---
 
 
-def grouped(kind: str, quantization: str, queries: int, lengths: list) -> list:
+def grouped(kind: str, quantization: str, queries: int, lengths: list, size: int = SIZE) -> list:
     batch = len(lengths)
-    q = floats(batch, queries, HEADS * SIZE, seed=1)
-    k, v = (floats(batch, queries, KV_HEADS * SIZE, seed=s) for s in (2, 3))
-    caches = [stored(kind, batch, KV_HEADS, CAPACITY, SIZE, seed=s) for s in (4, 5)]
+    q = floats(batch, queries, HEADS * size, seed=1)
+    k, v = (floats(batch, queries, KV_HEADS * size, seed=s) for s in (2, 3))
+    caches = [stored(kind, batch, KV_HEADS, CAPACITY, size, seed=s) for s in (4, 5)]
     last = np.array(lengths, np.int32) - 1
     total = np.array(max(lengths), np.int32)
-    scales = [scale_of(quantization, kind, s) for s in (6, 7)]
+    scales = [scale_of(quantization, kind, s, size) for s in (6, 7)]
     return [q, k, v, *caches, last, total, *[None] * 5, *scales]
 
 
@@ -71,6 +71,36 @@ def test_grouped_attention_with_a_quantized_cache(
         for a, e in zip(actual[1:], expected[1:], strict=True):
             assert a.shape == e.shape
             np.testing.assert_array_equal(a[b, :, :length], e[b, :, :length])
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4"])
+@pytest.mark.parametrize("window", [1, 9, CAPACITY])
+@pytest.mark.parametrize(("queries", "lengths"), [(1, [5]), (1, [12, 30]), (4, [14]), (20, [20])])
+def test_grouped_attention_with_a_quantized_cache_that_slides(
+    kind: str, window: int, queries: int, lengths: list
+) -> None:
+    inputs = grouped(kind, "PER_CHANNEL", queries, lengths, 32)  # what onnxruntime takes
+    content = contrib.model(
+        "GroupQueryAttention",
+        inputs,
+        {"y": np.float32, "k": inputs[3].dtype, "v": inputs[4].dtype},
+        num_heads=HEADS,
+        kv_num_heads=KV_HEADS,
+        k_quant_type="PER_CHANNEL",
+        v_quant_type="PER_CHANNEL",
+        kv_cache_bit_width=8 if kind == "int8" else 4,
+        local_window_size=window,
+        sliding_window_cache=1,
+    )
+    expected = contrib.run_onnxruntime(content, inputs)
+    actual = contrib.run_tenon(content, inputs)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4, atol=1e-4)
+    dropped = CAPACITY - window + 1
+    for b, length in enumerate(lengths):
+        rows = length - dropped * max(0, -(-(length - CAPACITY) // dropped))
+        for a, e in zip(actual[1:], expected[1:], strict=True):
+            assert a.shape == e.shape
+            np.testing.assert_array_equal(a[b, :, :rows], e[b, :, :rows])
 
 
 # --- PagedAttention ---
