@@ -132,8 +132,16 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Dim total, TotalLength(context));
   TENON_RETURN_IF_ERROR(CheckScoreBias(context, kScoreBias, q[0], heads, q[1], total));
   const Dim present = attrs.slides ? past : Max(past, total);
-  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentKey, {q[0], kv_heads, present, key_size}));
-  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentValue, {q[0], kv_heads, present, value_size}));
+  const auto set_present = [&](size_t i, const Dim& channels, const std::string& coding) -> Status {
+    SymbolicShape shape = {q[0], kv_heads, present, channels};
+    // A cache that begins here is as the keys are, unless it is coded in a type that the model
+    // tells.
+    const bool is_new = !has_past && coding == "NONE";
+    return is_new ? context.SetOutput(i, std::move(shape), context.ElementType(kQuery))
+                  : context.SetOutput(i, std::move(shape));
+  };
+  TENON_RETURN_IF_ERROR(set_present(kPresentKey, key_size, attrs.key_type));
+  TENON_RETURN_IF_ERROR(set_present(kPresentValue, value_size, attrs.value_type));
   TENON_RETURN_IF_ERROR(context.SetOutput(kScores, {q[0], heads, q[1], total}));
   return context.SetOutput(kY, {q[0], q[1], heads * size});
 }

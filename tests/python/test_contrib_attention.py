@@ -2,6 +2,7 @@
 
 import contrib
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import tenon
@@ -502,6 +503,25 @@ def test_group_query_attention_rejects_caches_that_cannot_slide(
     inputs = gqa_inputs(1, 1, past or 0, [0], 1)
     if past is None:
         inputs[3:5] = [None, None]
+
+
+def test_group_query_attention_begins_caches_whose_types_nobody_declares() -> None:
+    inputs = gqa_inputs(1, 3, 0, [2], 3)
+    inputs[3:5] = [None, None]
+    content = contrib.model(
+        "GroupQueryAttention", inputs, GQA_OUTPUTS, num_heads=HEADS, kv_num_heads=KV_HEADS
+    )
+    undeclared = onnx.load_from_string(content)
+    for output in undeclared.graph.output:
+        output.ClearField("type")
+    expected = contrib.run_tenon(content, inputs)
+    actual = contrib.run_tenon(undeclared.SerializeToString(), inputs)
+    for a, e in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(a, e)
+
+
+def test_group_query_attention_may_share_its_cache() -> None:
+    inputs = gqa_inputs(1, 1, 16, [9], 10)
     content = contrib.model(
         "GroupQueryAttention",
         inputs,
