@@ -390,6 +390,21 @@ def test_group_query_attention_bias_and_sinks(queries: int, past: int, total: in
     check_gqa([*inputs, None, floats(HEADS, seed=9)])
 
 
+def test_group_query_attention_begins_caches_whose_types_nobody_declares() -> None:
+    inputs = gqa_inputs(1, 3, 0, [2], 3)
+    inputs[3:5] = [None, None]
+    content = contrib.model(
+        "GroupQueryAttention", inputs, GQA_OUTPUTS, num_heads=HEADS, kv_num_heads=KV_HEADS
+    )
+    undeclared = onnx.load_from_string(content)
+    for output in undeclared.graph.output:
+        output.ClearField("type")
+    expected = contrib.run_tenon(content, inputs)
+    actual = contrib.run_tenon(undeclared.SerializeToString(), inputs)
+    for a, e in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(a, e)
+
+
 def kept_rows(length: int, capacity: int, window: int) -> int:
     """Of a sequence in a cache that slides."""
     if length <= capacity:
@@ -503,25 +518,6 @@ def test_group_query_attention_rejects_caches_that_cannot_slide(
     inputs = gqa_inputs(1, 1, past or 0, [0], 1)
     if past is None:
         inputs[3:5] = [None, None]
-
-
-def test_group_query_attention_begins_caches_whose_types_nobody_declares() -> None:
-    inputs = gqa_inputs(1, 3, 0, [2], 3)
-    inputs[3:5] = [None, None]
-    content = contrib.model(
-        "GroupQueryAttention", inputs, GQA_OUTPUTS, num_heads=HEADS, kv_num_heads=KV_HEADS
-    )
-    undeclared = onnx.load_from_string(content)
-    for output in undeclared.graph.output:
-        output.ClearField("type")
-    expected = contrib.run_tenon(content, inputs)
-    actual = contrib.run_tenon(undeclared.SerializeToString(), inputs)
-    for a, e in zip(actual, expected, strict=True):
-        np.testing.assert_array_equal(a, e)
-
-
-def test_group_query_attention_may_share_its_cache() -> None:
-    inputs = gqa_inputs(1, 1, 16, [9], 10)
     content = contrib.model(
         "GroupQueryAttention",
         inputs,
