@@ -58,6 +58,7 @@ class EncoderDecoder final : public TokenModel {
   }
 
   Status Start(const Tensor& input, const Tensor* mask, const Tensor& start, int32_t pad_token) {
+    start_ = start;
     for (const std::string& name : graphs_.encoder_inputs.names) {
       if (name == "decoder_input_ids") {
         encoder_feeds_.push_back(start);
@@ -72,16 +73,16 @@ class EncoderDecoder final : public TokenModel {
   }
 
   Result<Tensor> Run(KernelContext& context) override {
-    const bool encodes = outputs_.empty() && feeds_.empty();
-    SubgraphRunner& graph = context.Subgraph(encodes ? graphs_.encoder : graphs_.decoder);
-    std::vector<Value> feeds = encodes ? std::move(encoder_feeds_) : feeds_;
-    TENON_RETURN_IF_ERROR(graph.Run(feeds, outputs_));
-    const size_t expected =
-        encodes ? graphs_.encoder_inputs.output_count : graphs_.decoder_inputs.output_count;
-    if (outputs_.size() != expected) return InvalidArgument("expected {} outputs", expected);
-    for (const Value& output : outputs_) {
-      if (!output.is_tensor()) return InvalidArgument("expected tensors from the subgraphs");
+    if (outputs_.empty() && feeds_.empty()) {
+      TENON_RETURN_IF_ERROR(RunGraph(graphs_.encoder, graphs_.encoder_inputs.output_count,
+                                     std::move(encoder_feeds_), context));
+      if (graphs_.encoder_decodes) return outputs_[0].tensor();
+      TENON_RETURN_IF_ERROR(AddNoStates());
+      TENON_ASSIGN_OR_RETURN(Tensor tokens, RepeatRows(start_, beams_));
+      TENON_RETURN_IF_ERROR(TakeOver(std::move(tokens), 0));
     }
+    TENON_RETURN_IF_ERROR(
+        RunGraph(graphs_.decoder, graphs_.decoder_inputs.output_count, feeds_, context));
     return outputs_[0].tensor();
   }
 
@@ -91,8 +92,9 @@ class EncoderDecoder final : public TokenModel {
   }
 
   Status Advance(std::span<const int32_t> sources, const TokenSequences& sequences) override {
-    if (feeds_.empty()) return TakeOver(sequences);
-    TENON_ASSIGN_OR_RETURN(feeds_[0], TokensOf(sequences, takes_sequence_));
+    TENON_ASSIGN_OR_RETURN(Tensor tokens, TokensOf(sequences, takes_sequence_));
+    if (feeds_.empty()) return TakeOver(std::move(tokens), sequences.length() - 1);
+    feeds_[0] = std::move(tokens);
     // Presents are those of the decoder itself; what it has of the encoder stays.
     for (size_t i = 1; i <= graphs_.presents; ++i) {
       Value& past = feeds_[first_past_ + i - 1];
@@ -127,8 +129,42 @@ class EncoderDecoder final : public TokenModel {
     return mask;
   }
 
+  Status RunGraph(size_t graph, size_t expected, std::vector<Value> feeds, KernelContext& context) {
+    TENON_RETURN_IF_ERROR(context.Subgraph(graph).Run(feeds, outputs_));
+    if (outputs_.size() != expected) return InvalidArgument("expected {} outputs", expected);
+    for (const Value& output : outputs_) {
+      if (!output.is_tensor()) return InvalidArgument("expected tensors from the subgraphs");
+    }
+    return OkStatus();
+  }
+
+  // An encoder alone gives what the decoder has of it, which makes its own states step by step:
+  // puts in front what an encoder that decodes would have given before the first step.
+  Status AddNoStates() {
+    if (outputs_.size() < graphs_.presents) {
+      return InvalidArgument("attribute 'encoder': expected {} outputs, got {}", graphs_.presents,
+                             outputs_.size());
+    }
+    std::vector<Value> all(2);
+    for (size_t i = 0; i < graphs_.presents; ++i) {
+      const Tensor& cross = outputs_[i].tensor();
+      if (cross.rank() != 4) {
+        return InvalidArgument(
+            "attribute 'encoder': expected presents [batch, heads, length, size], got {}",
+            cross.shape());
+      }
+      Shape shape = cross.shape();
+      shape[2] = 0;
+      TENON_ASSIGN_OR_RETURN(all.emplace_back(), Tensor::Allocate(cross.type(), shape));
+    }
+    all.insert(all.end(), outputs_.begin(), outputs_.end());
+    outputs_ = std::move(all);
+    return OkStatus();
+  }
+
   // The decoder's first feeds, from what the encoder gave: logits, hidden states, presents.
-  Status TakeOver(const TokenSequences& sequences) {
+  Status TakeOver(Tensor tokens, size_t past_length) {
+    const auto rows = static_cast<size_t>(tokens.shape()[0]);
     std::vector<Value> encoded = std::move(outputs_);
     outputs_.clear();
     if (encoded.size() != 2 + pasts_) {
@@ -139,11 +175,12 @@ class EncoderDecoder final : public TokenModel {
     for (const std::string& name : graphs_.decoder_inputs.names) {
       Value& feed = feeds_.emplace_back();
       if (name == "input_ids") {
-        TENON_ASSIGN_OR_RETURN(feed, TokensOf(sequences, takes_sequence_));
+        feed = std::move(tokens);
       } else if (name == "encoder_attention_mask") {
         if (!mask_.is_tensor()) return InvalidArgument("the encoder takes no attention mask");
         TENON_ASSIGN_OR_RETURN(feed, RepeatRows(mask_.tensor(), beams_));
       } else if (name == "encoder_hidden_states") {
+        if (!encoded[1].is_tensor()) return InvalidArgument("the encoder gives no hidden states");
         TENON_ASSIGN_OR_RETURN(feed, RepeatRows(encoded[1].tensor(), beams_));
       } else if (IsPast(name)) {
         const bool is_shared = shares_buffers_ && past < 2 + graphs_.presents;
@@ -157,20 +194,20 @@ class EncoderDecoder final : public TokenModel {
         if (behind < pasts_ || behind - pasts_ >= kSharedInputs) {
           return InvalidArgument("attribute 'decoder': unexpected input '{}'", name);
         }
-        TENON_ASSIGN_OR_RETURN(feed, SharedFeed(SharedInput(behind - pasts_), sequences));
+        TENON_ASSIGN_OR_RETURN(feed, SharedFeed(SharedInput(behind - pasts_), rows, past_length));
       }
     }
     return OkStatus();
   }
 
-  Result<Tensor> SharedFeed(SharedInput input, const TokenSequences& sequences) const {
-    if (input == kPastLength) return OneInt(sequences.length() - 1);
+  Result<Tensor> SharedFeed(SharedInput input, size_t rows, size_t past_length) const {
+    if (input == kPastLength) return OneInt(past_length);
     if (input == kBeamWidth) return OneInt(beams_);
     // Rows that go on from others take the others' states with them: none is in another beam.
-    const Shape shape({static_cast<int64_t>(sequences.rows() / beams_),
-                       static_cast<int64_t>(beams_), static_cast<int64_t>(most_tokens_)});
+    const Shape shape({static_cast<int64_t>(rows / beams_), static_cast<int64_t>(beams_),
+                       static_cast<int64_t>(most_tokens_)});
     TENON_ASSIGN_OR_RETURN(Tensor beams, Tensor::Allocate(DataType::kInt32, shape));
-    for (size_t row = 0; row < sequences.rows(); ++row) {
+    for (size_t row = 0; row < rows; ++row) {
       std::fill_n(beams.data<int32_t>() + row * most_tokens_, most_tokens_,
                   static_cast<int32_t>(row % beams_));
     }
@@ -182,6 +219,7 @@ class EncoderDecoder final : public TokenModel {
   size_t pasts_ = 0, first_past_ = 0;
   bool shares_buffers_ = false;
   bool takes_sequence_ = false;
+  Tensor start_;
   Value mask_;
   std::vector<Value> encoder_feeds_, feeds_, outputs_;
 };
@@ -209,9 +247,8 @@ Result<EncoderDecoderGraphs> EncoderDecoderGraphs::Find(const Node& node, bool g
         decoder.output_count);
   }
   const auto& names = graphs.encoder_inputs.names;
-  if (std::find(names.begin(), names.end(), "decoder_input_ids") == names.end()) {
-    return NotImplemented("attribute 'encoder': a graph without input decoder_input_ids");
-  }
+  graphs.encoder_decodes =
+      std::find(names.begin(), names.end(), "decoder_input_ids") != names.end();
   return graphs;
 }
 

@@ -47,13 +47,14 @@ struct GptGraphs {
 Result<std::unique_ptr<TokenModel>> StartGpt(const GptGraphs& graphs, const Tensor& ids,
                                              const Tensor* mask, size_t beams, int32_t pad_token);
 
-// An encoder that also makes the first step of the decoder, and the decoder of further steps, of T5
-// and Whisper. Values go from one to the other by their order, and are known by their names.
+// An encoder, which may also make the first step of the decoder, and the decoder of further steps,
+// of T5 and Whisper. Values go from one to the other by their order, and are known by their names.
 struct EncoderDecoderGraphs {
   size_t encoder = 0;
   size_t decoder = 0;
   DecoderInputs encoder_inputs, decoder_inputs;
-  size_t presents = 0;  // of the decoder's outputs, behind the logits; scores may follow
+  bool encoder_decodes = false;  // the first step
+  size_t presents = 0;           // of the decoder's outputs, behind the logits; scores may follow
   // With `gives_cross_scores` the decoder has an output of cross attention's scores for each two
   // presents.
   static Result<EncoderDecoderGraphs> Find(const Node& node, bool gives_cross_scores);

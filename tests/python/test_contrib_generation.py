@@ -439,6 +439,52 @@ def test_beam_search_of_t5(name: str, seed: int) -> None:
     check(content, inputs)
 
 
+def t5_encoder_alone() -> GraphProto:
+    """As newer converters write it: the decoder makes the first step, too, without a past."""
+    t5 = t5_encoder()
+    last = next(i for i, x in enumerate(t5.node) if x.output[0] == "present_value_cross_0")
+    crosses = [x for x in t5.output if "cross" in x.name]
+    return helper.make_graph(t5.node[: last + 1], "encoder", t5.input[:2], crosses, t5_weights())
+
+
+def t5_decoder_from_the_start() -> GraphProto:
+    t5 = t5_decoder()
+    kept = [x for x in t5.input if x.name != "encoder_hidden_states"]
+    return helper.make_graph(t5.node, "decoder", kept, t5.output, t5_weights())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", BEAM_CASES)
+def test_beam_search_of_t5_with_an_encoder_alone(name: str, seed: int) -> None:
+    more, attributes = BEAM_CASES[name]
+    inputs = beam_inputs(prompts(seed=seed), more)
+    content = model(
+        "BeamSearch",
+        inputs,
+        BEAM,
+        2,
+        encoder=t5_encoder_alone(),
+        decoder=t5_decoder_from_the_start(),
+        model_type=1,
+        decoder_start_token_id=START,
+        **attributes,
+    )
+    check(content, inputs)
+
+
+def test_beam_search_names_what_an_encoder_alone_lacks() -> None:
+    inputs = beam_inputs(prompts(2), {})
+    options = {"model_type": 1, "decoder_start_token_id": START}
+    graphs = {"encoder": t5_encoder_alone(), "decoder": t5_decoder()}
+    content = model("BeamSearch", inputs, BEAM, 2, **graphs, **options)
+    with pytest.raises(Exception, match="gives no hidden states"):
+        tenon.InferenceSession(content).run(None, feeds_of(inputs))
+    graphs["encoder"].output.pop()
+    content = model("BeamSearch", inputs, BEAM, 2, **graphs, **options)
+    with pytest.raises(Exception, match="expected 2 outputs, got 1"):
+        tenon.InferenceSession(content).run(None, feeds_of(inputs))
+
+
 GREEDY_CASES: dict[str, tuple[Inputs, dict[str, int]]] = {
     "plain": ({}, {}),
     "penalty": ({"repetition_penalty": number(1.7, np.float32)}, {}),
