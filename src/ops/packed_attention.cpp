@@ -1,6 +1,7 @@
 // PackedAttention and PackedMultiHeadAttention of com.microsoft: attention among the tokens of each
 // sequence, which follow each other without padding.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/arithmetic.h"
@@ -217,12 +218,12 @@ Status InferPackedHeads(const PackedAttrs& attrs, ShapeContext& context) {
   if (attrs.heads < 1) return InvalidArgument("expected num_heads >= 1, got {}", attrs.heads);
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.Input(kQuery));
   TENON_RETURN_IF_ERROR(CheckSequences(kHeadsOrder, attrs.heads, context));
-  if (context.HasInput(kBias)) return NotImplemented("bias");
   const Dim heads(attrs.heads);
   if (q.rank() == 4) {
     if (!MayEqual(q[1], heads) || !MayEqual(q[2], Dim(3)) || context.HasInput(kKey)) {
       return InvalidArgument("input 0: expected [tokens, {}, 3, size] alone, got {}", heads, q);
     }
+    TENON_RETURN_IF_ERROR(CheckElementCount(context, kBias, heads * q[2] * q[3]));
     return context.SetOutput(0, {q[0], heads * q[3]});
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape k, context.InputOfRank(kKey, 2));
@@ -235,7 +236,32 @@ Status InferPackedHeads(const PackedAttrs& attrs, ShapeContext& context) {
   if (!fits) {
     return InvalidArgument("query {}, key {} and value {} do not fit to {} heads", q, k, v, heads);
   }
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kBias, q[1] + k[1] + v[1]));
   return context.SetOutput(0, {q[0], v[1]});
+}
+
+// Adds the bias of each head, of queries, keys and values one behind the other: returns the memory
+// in which `in` has the sums then.
+std::vector<float> AddBias(KernelContext& context, PackedHeads* in) {
+  const float* bias = context.Input(kBias).data<float>();
+  const std::array<HeadSource*, 3> parts = {&in->q, &in->k, &in->v};
+  size_t floats = 0;
+  for (const HeadSource* part : parts) {
+    const HeadMatrices& m = part->matrices;
+    floats += m.heads * m.length * m.size;
+  }
+  std::vector<float> sums(floats);
+  float* into = sums.data();
+  for (HeadSource* part : parts) {
+    const HeadMatrices& m = part->matrices;
+    const HeadMatrices target = HeadsLast(1, m.length, m.heads, m.size);
+    part->bias = bias;
+    CopyRows(context.threads(), *part, target, into, [](size_t) { return size_t{0}; });
+    *part = {target, into};
+    into += target.heads * target.length * target.size;
+    bias += target.heads * target.size;
+  }
+  return sums;
 }
 
 Status RunPackedHeads(const PackedAttrs& attrs, KernelContext& context) {
@@ -256,6 +282,8 @@ Status RunPackedHeads(const PackedAttrs& attrs, KernelContext& context) {
     };
     in = {part(kQuery), part(kKey), part(kValue)};
   }
+  std::vector<float> sums;
+  if (context.HasInput(kBias)) sums = AddBias(context, &in);
   const PackedRun run(attrs, kHeadsOrder, context, in);
   TENON_RETURN_IF_ERROR(run.Check());
   const auto visible = [&](size_t, size_t token) { return run.VisibleKeys(token); };

@@ -2,6 +2,7 @@
 // of attention for the distance of query and key.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ops/expected_shape.h"
 #include "ops/op_row.h"
@@ -104,10 +105,17 @@ struct HeadsAttrs {
   static constexpr auto Fields() { return std::tuple(Field("num_heads", &HeadsAttrs::heads)); }
 };
 
+// The query's shape with padding, [batch, length, heads * size].
+Result<SymbolicShape> GatedQuery(const ShapeContext& context) {
+  if (!context.HasInput(kTokenOffset)) return context.InputOfRank(kQuery, 3);
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape tokens, context.InputOfRank(kQuery, 2));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape places, context.InputOfRank(kTokenOffset, 2));
+  return SymbolicShape({places[0], places[1], tokens[1]});
+}
+
 Status InferGated(const HeadsAttrs& attrs, ShapeContext& context) {
   if (attrs.heads < 1) return InvalidArgument("expected num_heads >= 1, got {}", attrs.heads);
-  if (context.HasInput(kTokenOffset)) return NotImplemented("token_offset");
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape q, GatedQuery(context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape position, context.InputOfRank(kPosition, 4));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape weight, context.InputOfRank(kWeight, 2));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape query_bias, context.InputOfRank(kQueryBias, 1));
@@ -147,6 +155,30 @@ double GateOf(const KernelContext& context, const float* q, const float* q_bias,
   return Sigmoid(sums[0]) * (Sigmoid(sums[1]) * eco - 1) + 2;
 }
 
+// Which token is at each of `places` places: token_offset has the places of the tokens. -1:
+// padding, whose query is 0.
+Result<std::vector<int64_t>> TokensByPlace(const KernelContext& context, size_t places) {
+  std::vector<int64_t> tokens(places, -1);
+  if (!context.HasInput(kTokenOffset)) {
+    std::iota(tokens.begin(), tokens.end(), 0);
+    return tokens;
+  }
+  const int64_t count = context.Input(kQuery).shape()[0];
+  const Tensor& offsets = context.Input(kTokenOffset);
+  if (count > offsets.size()) {
+    return InvalidArgument("input 0: expected at most {} tokens, got {}", offsets.size(), count);
+  }
+  for (int64_t token = 0; token < count; ++token) {
+    const int32_t place = offsets.data<int32_t>()[token];
+    if (place < 0 || static_cast<size_t>(place) >= places) {
+      return InvalidArgument("input {}: expected places in [0, {}), got {}", size_t{kTokenOffset},
+                             places, place);
+    }
+    tokens[static_cast<size_t>(place)] = token;
+  }
+  return tokens;
+}
+
 Status RunGated(const HeadsAttrs& attrs, KernelContext& context) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
@@ -154,10 +186,16 @@ Status RunGated(const HeadsAttrs& attrs, KernelContext& context) {
   const auto length = static_cast<size_t>(y.shape()[2]);
   const auto rows = static_cast<size_t>(y.shape()[0]) * heads * length;
   const auto size = static_cast<size_t>(context.Input(kWeight).shape()[0]);
+  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> tokens,
+                         TokensByPlace(context, static_cast<size_t>(y.shape()[0]) * length));
+  const std::vector<float> padding(size);
   context.threads().ParallelFor(rows, 16, [&](size_t begin, size_t end) {
     for (size_t row = begin; row < end; ++row) {
       const size_t i = row % length, h = row / length % heads, b = row / length / heads;
-      const float* q = context.Input(kQuery).data<float>() + ((b * length + i) * heads + h) * size;
+      const int64_t token = tokens[b * length + i];
+      const float* q = token < 0 ? padding.data()
+                                 : context.Input(kQuery).data<float>() +
+                                       (static_cast<size_t>(token) * heads + h) * size;
       const auto gate = static_cast<float>(
           GateOf(context, q, context.Input(kQueryBias).data<float>() + h * size, h));
       const float* position = context.Input(kPosition).data<float>() + (h * length + i) * length;

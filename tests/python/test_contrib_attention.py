@@ -286,6 +286,23 @@ def test_packed_attention(lengths: list[int], with_bias: bool, constants: tuple)
     together = np.stack([part.reshape(-1, HEADS, SIZE) for part in heads], axis=2)
     inputs = [together, None, None, *rest]
     check("PackedMultiHeadAttention", inputs, expected=[expected], num_heads=HEADS)
+    # The same with the projection's bias left to the operator.
+    raw = (tokens @ weights).astype(np.float32)
+    heads = [np.ascontiguousarray(part) for part in np.split(raw, 3, axis=1)]
+    rest[0] = bias
+    check("PackedMultiHeadAttention", [*heads, *rest], expected=[expected], num_heads=HEADS)
+    together = np.stack([part.reshape(-1, HEADS, SIZE) for part in heads], axis=2)
+    inputs = [together, None, None, *rest]
+    check("PackedMultiHeadAttention", inputs, expected=[expected], num_heads=HEADS)
+
+
+def test_packed_heads_reject_a_bias_of_another_size() -> None:
+    offsets, sums = packed([3, 2], 3)
+    heads = [floats(5, HEADS * SIZE, seed=i) for i in range(3)]
+    inputs = [*heads, floats(3 * HEADS * SIZE - 1), offsets, sums]
+    content = contrib.model("PackedMultiHeadAttention", inputs, {"y": np.float32}, num_heads=HEADS)
+    with pytest.raises(Exception, match="input 3"):
+        contrib.run_tenon(content, inputs)
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,36 @@ def test_gated_relative_position_bias() -> None:
     )
 
 
+def test_gated_relative_position_bias_of_tokens_without_padding() -> None:
+    batch, length, heads, size = 2, 4, 3, 4
+    padded = floats(batch, length, heads * size)
+    padded[0, 3:] = padded[1, 1:3] = 0
+    places = np.array([[0, 1, 2, 4], [7, 3, 5, 6]], np.int32)
+    rest = [
+        floats(heads * size, seed=1),
+        floats(1, heads, length, length, seed=2),
+        floats(size, 8, seed=3),
+        floats(8, seed=4),
+        floats(1, heads, 1, 1, seed=5),
+    ]
+
+    def run(inputs: list) -> np.ndarray:
+        content = contrib.model(
+            "GatedRelativePositionBias", inputs, {"y": np.float32}, num_heads=heads
+        )
+        return run_tenon(content, inputs)[0]
+
+    tokens = padded.reshape(-1, heads * size)[places.ravel()[:5]]
+    np.testing.assert_array_equal(run([tokens, *rest, places]), run([padded, *rest]))
+    for wrong in (-1, 8):
+        bad = places.copy()
+        bad[1, 0] = wrong
+        with pytest.raises(Exception, match=rf"places in \[0, 8\), got {wrong}"):
+            run([tokens, *rest, bad])
+    with pytest.raises(Exception, match="at most 8 tokens, got 9"):
+        run([floats(9, heads * size), *rest, places])
+
+
 # --- Tokens ---
 
 
