@@ -1,5 +1,6 @@
 // ScatterElements and ScatterND: elements written where indices say.
 #include <algorithm>
+#include <complex>
 #include <cstring>
 
 #include "ops/element.h"
@@ -44,6 +45,37 @@ void Combine(Reduction reduction, T update, T& into) {
   }
 }
 
+// Texts follow each other, and the order is that of code points.
+[[gnu::noinline]] void CombineTexts(Reduction reduction, const std::string& update,
+                                    std::string& into) {
+  const bool is_better = reduction == Reduction::kMax ? into < update : update < into;
+  if (reduction == Reduction::kAdd) {
+    into += update;
+  } else if (is_better) {
+    into = update;
+  }
+}
+
+template <class T>
+[[gnu::noinline]] void CombineComplex(bool adds, std::complex<T> update, std::complex<T>& into) {
+  const T re = into.real(), im = into.imag();
+  into = adds ? into + update
+              : std::complex<T>(re * update.real() - im * update.imag(),
+                                re * update.imag() + im * update.real());
+}
+
+template <class T, class Visit>
+Status VisitComplex(Reduction reduction, const Visit& visit) {
+  if (reduction == Reduction::kMax || reduction == Reduction::kMin) {
+    return InvalidArgument("complex numbers have no order");
+  }
+  const bool adds = reduction == Reduction::kAdd;
+  visit(std::complex<T>(), [adds](const std::complex<T>& update, std::complex<T>& into) {
+    CombineComplex(adds, update, into);
+  });
+  return OkStatus();
+}
+
 // Calls visit(T(), combine) where combine(update, into) does what the reduction says. Integers are
 // unsigned where only bits matter, so that they wrap around.
 template <class Visit>
@@ -54,6 +86,20 @@ Status VisitReduction(Reduction reduction, DataType type, const Visit& visit) {
       visit(element, [](const T& update, T& into) { into = update; });
     });
     return OkStatus();
+  }
+  if (type == DataType::kString) {
+    if (reduction == Reduction::kMul) return InvalidArgument("strings have no product");
+    visit(std::string(), [reduction](const std::string& update, std::string& into) {
+      CombineTexts(reduction, update, into);
+    });
+    return OkStatus();
+  }
+  if (type == DataType::kComplex64) return VisitComplex<float>(reduction, visit);
+  if (type == DataType::kComplex128) return VisitComplex<double>(reduction, visit);
+  if (type == DataType::kBool) {  // sums are true where one of the two is, products where both are
+    type = DataType::kUint8;
+    if (reduction == Reduction::kAdd) reduction = Reduction::kMax;
+    if (reduction == Reduction::kMul) reduction = Reduction::kMin;
   }
   if (!kNumbers.Contains(type)) {
     return NotImplemented("attribute 'reduction' on {}", DataTypeName(type));
