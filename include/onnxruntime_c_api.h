@@ -88,6 +88,14 @@ extern "C" {
 #endif
 #endif
 
+// Behind the name of an enumeration: in C++, as in C, its values may be any int, so that a number
+// that is no enumerator can be passed and refused.
+#ifdef __cplusplus
+#define ORT_ENUM_TYPE : int
+#else
+#define ORT_ENUM_TYPE
+#endif
+
 // The source file as a path.
 #define ORT_FILE_INTERNAL(X) ORT_TSTR(X)
 #define ORT_FILE ORT_FILE_INTERNAL(__FILE__)
@@ -123,7 +131,7 @@ ORT_RUNTIME_CLASS(Status);
 typedef OrtStatus* OrtStatusPtr;
 
 // What kind of error a status is.
-typedef enum OrtErrorCode {
+typedef enum OrtErrorCode ORT_ENUM_TYPE {
   ORT_OK = 0,
   ORT_FAIL = 1,
   ORT_INVALID_ARGUMENT = 2,
@@ -143,7 +151,7 @@ typedef enum OrtErrorCode {
 } OrtErrorCode;
 
 // Element types. Up to FLOAT4E2M1 the numbers are those of TensorProto.DataType.
-typedef enum ONNXTensorElementDataType {
+typedef enum ONNXTensorElementDataType ORT_ENUM_TYPE {
   ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0,
   ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT = 1,
   ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8 = 2,
@@ -174,7 +182,7 @@ typedef enum ONNXTensorElementDataType {
 } ONNXTensorElementDataType;
 
 // Kinds of values.
-typedef enum ONNXType {
+typedef enum ONNXType ORT_ENUM_TYPE {
   ONNX_TYPE_UNKNOWN = 0,
   ONNX_TYPE_TENSOR = 1,
   ONNX_TYPE_SEQUENCE = 2,
@@ -185,7 +193,7 @@ typedef enum ONNXType {
 } ONNXType;
 
 // How a sparse tensor keeps its indices.
-typedef enum OrtSparseFormat {
+typedef enum OrtSparseFormat ORT_ENUM_TYPE {
   ORT_SPARSE_UNDEFINED = 0,
   ORT_SPARSE_COO = 1,
   ORT_SPARSE_CSRC = 2,
@@ -193,7 +201,7 @@ typedef enum OrtSparseFormat {
 } OrtSparseFormat;
 
 // Which indices of a sparse tensor are meant.
-typedef enum OrtSparseIndicesFormat {
+typedef enum OrtSparseIndicesFormat ORT_ENUM_TYPE {
   ORT_SPARSE_COO_INDICES = 0,
   ORT_SPARSE_CSR_INNER_INDICES = 1,
   ORT_SPARSE_CSR_OUTER_INDICES = 2,
@@ -201,7 +209,7 @@ typedef enum OrtSparseIndicesFormat {
 } OrtSparseIndicesFormat;
 
 // Severity of a log line.
-typedef enum OrtLoggingLevel {
+typedef enum OrtLoggingLevel ORT_ENUM_TYPE {
   ORT_LOGGING_LEVEL_VERBOSE = 0,
   ORT_LOGGING_LEVEL_INFO = 1,
   ORT_LOGGING_LEVEL_WARNING = 2,
@@ -210,7 +218,7 @@ typedef enum OrtLoggingLevel {
 } OrtLoggingLevel;
 
 // Types of attributes.
-typedef enum OrtOpAttrType {
+typedef enum OrtOpAttrType ORT_ENUM_TYPE {
   ORT_OP_ATTR_UNDEFINED = 0,
   ORT_OP_ATTR_INT = 1,
   ORT_OP_ATTR_INTS = 2,
@@ -223,7 +231,7 @@ typedef enum OrtOpAttrType {
 } OrtOpAttrType;
 
 // Which graph rewrites are applied; each level includes those below.
-typedef enum GraphOptimizationLevel {
+typedef enum GraphOptimizationLevel ORT_ENUM_TYPE {
   ORT_DISABLE_ALL = 0,
   ORT_ENABLE_BASIC = 1,
   ORT_ENABLE_EXTENDED = 2,
@@ -232,13 +240,13 @@ typedef enum GraphOptimizationLevel {
 } GraphOptimizationLevel;
 
 // Whether operators run one after the other or, where they can, at the same time.
-typedef enum ExecutionMode {
+typedef enum ExecutionMode ORT_ENUM_TYPE {
   ORT_SEQUENTIAL = 0,
   ORT_PARALLEL = 1,
 } ExecutionMode;
 
 // Languages that clients are written in.
-typedef enum OrtLanguageProjection {
+typedef enum OrtLanguageProjection ORT_ENUM_TYPE {
   ORT_PROJECTION_C = 0,
   ORT_PROJECTION_CPLUSPLUS = 1,
   ORT_PROJECTION_CSHARP = 2,
@@ -249,7 +257,7 @@ typedef enum OrtLanguageProjection {
 } OrtLanguageProjection;
 
 // What hands memory out.
-typedef enum OrtAllocatorType {
+typedef enum OrtAllocatorType ORT_ENUM_TYPE {
   OrtInvalidAllocator = -1,
   OrtDeviceAllocator = 0,
   OrtArenaAllocator = 1,
@@ -257,7 +265,7 @@ typedef enum OrtAllocatorType {
 } OrtAllocatorType;
 
 // Which of a device's memories is meant: its own, or CPU memory that it reads or writes.
-typedef enum OrtMemType {
+typedef enum OrtMemType ORT_ENUM_TYPE {
   OrtMemTypeCPUInput = -2,
   OrtMemTypeCPUOutput = -1,
   OrtMemTypeCPU = -1,
@@ -265,13 +273,13 @@ typedef enum OrtMemType {
 } OrtMemType;
 
 // Whether the host can use the memory too.
-typedef enum OrtDeviceMemoryType {
+typedef enum OrtDeviceMemoryType ORT_ENUM_TYPE {
   OrtDeviceMemoryType_DEFAULT = 0,
   OrtDeviceMemoryType_HOST_ACCESSIBLE = 5,
 } OrtDeviceMemoryType;
 
 // Kinds of devices that memory belongs to.
-typedef enum OrtMemoryInfoDeviceType {
+typedef enum OrtMemoryInfoDeviceType ORT_ENUM_TYPE {
   OrtMemoryInfoDeviceType_CPU = 0,
   OrtMemoryInfoDeviceType_GPU = 1,
   OrtMemoryInfoDeviceType_FPGA = 2,
@@ -279,14 +287,14 @@ typedef enum OrtMemoryInfoDeviceType {
 } OrtMemoryInfoDeviceType;
 
 // Kinds of devices that providers run on.
-typedef enum OrtHardwareDeviceType {
+typedef enum OrtHardwareDeviceType ORT_ENUM_TYPE {
   OrtHardwareDeviceType_CPU = 0,
   OrtHardwareDeviceType_GPU = 1,
   OrtHardwareDeviceType_NPU = 2,
 } OrtHardwareDeviceType;
 
 // What the automatic choice of providers aims at.
-typedef enum OrtExecutionProviderDevicePolicy {
+typedef enum OrtExecutionProviderDevicePolicy ORT_ENUM_TYPE {
   OrtExecutionProviderDevicePolicy_DEFAULT = 0,
   OrtExecutionProviderDevicePolicy_PREFER_CPU = 1,
   OrtExecutionProviderDevicePolicy_PREFER_NPU = 2,
@@ -297,7 +305,7 @@ typedef enum OrtExecutionProviderDevicePolicy {
 } OrtExecutionProviderDevicePolicy;
 
 // Why a provider cannot use a device; bits.
-typedef enum OrtDeviceEpIncompatibilityReason {
+typedef enum OrtDeviceEpIncompatibilityReason ORT_ENUM_TYPE {
   OrtDeviceEpIncompatibility_NONE = 0,
   OrtDeviceEpIncompatibility_DRIVER_INCOMPATIBLE = 1,
   OrtDeviceEpIncompatibility_DEVICE_INCOMPATIBLE = 2,
@@ -306,14 +314,14 @@ typedef enum OrtDeviceEpIncompatibilityReason {
 } OrtDeviceEpIncompatibilityReason;
 
 // How the CUDA provider chooses algorithms for convolutions.
-typedef enum OrtCudnnConvAlgoSearch {
+typedef enum OrtCudnnConvAlgoSearch ORT_ENUM_TYPE {
   OrtCudnnConvAlgoSearchExhaustive = 0,
   OrtCudnnConvAlgoSearchHeuristic = 1,
   OrtCudnnConvAlgoSearchDefault = 2,
 } OrtCudnnConvAlgoSearch;
 
 // Kinds of memory of other APIs.
-typedef enum OrtExternalMemoryHandleType {
+typedef enum OrtExternalMemoryHandleType ORT_ENUM_TYPE {
   ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE = 0,
   ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP = 1,
   ORT_EXTERNAL_MEMORY_HANDLE_TYPE_VK_MEMORY_WIN32 = 2,
@@ -321,21 +329,21 @@ typedef enum OrtExternalMemoryHandleType {
 } OrtExternalMemoryHandleType;
 
 // Kinds of semaphores of other APIs.
-typedef enum OrtExternalSemaphoreType {
+typedef enum OrtExternalSemaphoreType ORT_ENUM_TYPE {
   ORT_EXTERNAL_SEMAPHORE_D3D12_FENCE = 0,
   ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_WIN32 = 1,
   ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD = 2,
 } OrtExternalSemaphoreType;
 
 // Graphics APIs to work with.
-typedef enum OrtGraphicsApi {
+typedef enum OrtGraphicsApi ORT_ENUM_TYPE {
   ORT_GRAPHICS_API_NONE = 0,
   ORT_GRAPHICS_API_D3D12 = 1,
   ORT_GRAPHICS_API_VULKAN = 2,
 } OrtGraphicsApi;
 
 // Whether a compiled model suits a device.
-typedef enum OrtCompiledModelCompatibility {
+typedef enum OrtCompiledModelCompatibility ORT_ENUM_TYPE {
   OrtCompiledModelCompatibility_EP_NOT_APPLICABLE = 0,
   OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL = 1,
   OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION = 2,
@@ -2283,7 +2291,7 @@ struct OrtApi {
 };
 
 // How often an input or output of a custom operator occurs.
-typedef enum OrtCustomOpInputOutputCharacteristic {
+typedef enum OrtCustomOpInputOutputCharacteristic ORT_ENUM_TYPE {
   INPUT_OUTPUT_REQUIRED = 0,
   INPUT_OUTPUT_OPTIONAL = 1,
   INPUT_OUTPUT_VARIADIC = 2,
@@ -2412,7 +2420,7 @@ struct OrtModelEditorApi {
 };
 
 // Settings of a compilation; bits.
-typedef enum OrtCompileApiFlags {
+typedef enum OrtCompileApiFlags ORT_ENUM_TYPE {
   OrtCompileApiFlags_NONE = 0,
   OrtCompileApiFlags_ERROR_IF_NO_NODES_COMPILED = 1,
   OrtCompileApiFlags_ERROR_IF_OUTPUT_FILE_EXISTS = 2,

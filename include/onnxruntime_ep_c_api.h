@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 // What an event of a trace is about.
-typedef enum OrtProfilingEventCategory {
+typedef enum OrtProfilingEventCategory ORT_ENUM_TYPE {
   OrtProfilingEventCategory_SESSION = 0,
   OrtProfilingEventCategory_NODE = 1,
   OrtProfilingEventCategory_KERNEL = 2,
@@ -22,26 +22,26 @@ typedef enum OrtProfilingEventCategory {
 } OrtProfilingEventCategory;
 
 // What an OrtResourceCount counts.
-typedef enum OrtResourceCountKind {
+typedef enum OrtResourceCountKind ORT_ENUM_TYPE {
   OrtResourceCountKind_None = 0,
   OrtResourceCountKind_TotalBytes = 1,
 } OrtResourceCountKind;
 
 // Layouts of images.
-typedef enum OrtEpDataLayout {
+typedef enum OrtEpDataLayout ORT_ENUM_TYPE {
   OrtEpDataLayout_NCHW = 0,
   OrtEpDataLayout_NHWC = 1,
   OrtEpDataLayout_Default = 0,
 } OrtEpDataLayout;
 
 // Which nodes may stay on the CPU when a provider records runs.
-typedef enum OrtGraphCaptureNodeAssignmentPolicy {
+typedef enum OrtGraphCaptureNodeAssignmentPolicy ORT_ENUM_TYPE {
   OrtGraphCaptureNodeAssignmentPolicy_ALL_NODES_ON_EP = 0,
   OrtGraphCaptureNodeAssignmentPolicy_ALLOW_CPU_FOR_SHAPES = 1,
 } OrtGraphCaptureNodeAssignmentPolicy;
 
 // Which weights a compiled model may leave out.
-typedef enum OrtWeightlessSupport {
+typedef enum OrtWeightlessSupport ORT_ENUM_TYPE {
   OrtWeightlessSupport_NONE = 0,
   OrtWeightlessSupport_EXTERNAL_ONLY = 1,
   OrtWeightlessSupport_ALL = 2,

@@ -49,7 +49,7 @@ extern "C" {
 #endif
 
 // What ends a session: see TenonSessionEndInfo.
-typedef enum TenonSessionEndReason {
+typedef enum TenonSessionEndReason ORT_ENUM_TYPE {
   TENON_SESSION_END_RELEASED = 0,
   TENON_SESSION_END_INIT_FAILED = 1,
   TENON_SESSION_END_REPLACED_BY_FALLBACK = 2,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 
 #include "base/status.h"
 
@@ -23,16 +22,6 @@ namespace tenon::capi {
       return ::tenon::InvalidArgument("{} must not be null, {} is {}", #array, #count, count); \
     }                                                                                          \
   } while (false)
-
-// The number that a client passed as an enumerator: it may be none of the enumeration's, so it must
-// not be read as one before it is checked.
-template <class Enum>
-int NumberOf(const Enum& enumerator) {
-  static_assert(sizeof(Enum) == sizeof(int));
-  int number = 0;
-  std::memcpy(&number, &enumerator, sizeof(number));
-  return number;
-}
 
 // kInvalidArgument unless index < count; `what` is the plural of what is counted.
 inline Status CheckIndex(size_t index, size_t count, const char* what) {

@@ -25,7 +25,7 @@ inline ONNXTensorElementDataType ToElementType(DataType type) {
 
 // kUndefined for ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED. Error: a number that is none.
 inline Result<DataType> FromElementType(const ONNXTensorElementDataType& type) {
-  const int number = NumberOf(type);
+  const int number = type;
   switch (number) {
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0:
       return DataType::kFloat8e8m0;

@@ -131,7 +131,7 @@ StringMap EnvironmentConfig() {
 
 OrtStatus* CreateEnv(OrtLoggingLevel log_severity_level, const char* logid, OrtEnv** out) noexcept {
   return AtBoundary(
-      [&] { return ReferEnv({.severity = NumberOf(log_severity_level), .log_id = logid}, out); });
+      [&] { return ReferEnv({.severity = log_severity_level, .log_id = logid}, out); });
 }
 
 OrtStatus* CreateEnvWithCustomLogger(OrtLoggingFunction logging_function, void* logger_param,
@@ -139,7 +139,7 @@ OrtStatus* CreateEnvWithCustomLogger(OrtLoggingFunction logging_function, void* 
                                      OrtEnv** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(logging_function);
-    return ReferEnv({NumberOf(log_severity_level), logid, logging_function, logger_param}, out);
+    return ReferEnv({log_severity_level, logid, logging_function, logger_param}, out);
   });
 }
 
@@ -148,8 +148,7 @@ OrtStatus* CreateEnvWithGlobalThreadPools(OrtLoggingLevel log_severity_level, co
                                           OrtEnv** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(tp_options);
-    return ReferEnv(
-        {.severity = NumberOf(log_severity_level), .log_id = logid, .threads = tp_options}, out);
+    return ReferEnv({.severity = log_severity_level, .log_id = logid, .threads = tp_options}, out);
   });
 }
 
@@ -159,8 +158,7 @@ OrtStatus* CreateEnvWithCustomLoggerAndGlobalThreadPools(
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(logging_function);
     TENON_RETURN_IF_NULL(tp_options);
-    return ReferEnv(
-        {NumberOf(log_severity_level), logid, logging_function, logger_param, tp_options}, out);
+    return ReferEnv({log_severity_level, logid, logging_function, logger_param, tp_options}, out);
   });
 }
 
@@ -187,7 +185,7 @@ OrtStatus* UpdateEnvWithCustomLogLevel(OrtEnv* ort_env,
                                        OrtLoggingLevel log_severity_level) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(ort_env);
-    TENON_RETURN_IF_ERROR(CheckSeverity(NumberOf(log_severity_level)));
+    TENON_RETURN_IF_ERROR(CheckSeverity(log_severity_level));
     ort_env->shared->environment.logger().set_severity(static_cast<Severity>(log_severity_level));
     return OkStatus();
   });

@@ -145,7 +145,7 @@ const OrtHardwareDevice* EpDevice_Device(const OrtEpDevice* ep_device) noexcept 
 const OrtMemoryInfo* EpDevice_MemoryInfo(const OrtEpDevice* ep_device,
                                          OrtDeviceMemoryType memory_type) noexcept {
   if (ep_device == nullptr) return nullptr;
-  const MemoryInfo* const memory = MemoryOf(*ep_device, NumberOf(memory_type));
+  const MemoryInfo* const memory = MemoryOf(*ep_device, memory_type);
   return memory == nullptr ? nullptr : Wrap<OrtMemoryInfo>(memory);
 }
 

@@ -266,7 +266,7 @@ OrtStatus* KernelInfoGetConstantInput_tensor(const OrtKernelInfo* info, size_t i
 OrtStatus* KernelInfoGetAllocator(const OrtKernelInfo* info, OrtMemType mem_type,
                                   OrtAllocator** out) noexcept {
   return OfNode(info, out, [&](const NodeDescription&) -> Status {
-    const int number = NumberOf(mem_type);
+    const int number = mem_type;
     if (number < OrtMemTypeCPUInput || number > OrtMemTypeDefault) {
       return InvalidArgument("there is no memory type {}", number);
     }

@@ -17,7 +17,7 @@ OrtStatus* Logger_LogMessage(const OrtLogger* logger, OrtLoggingLevel log_severi
     TENON_RETURN_IF_NULL(message);
     TENON_RETURN_IF_NULL(file_path);
     TENON_RETURN_IF_NULL(func_name);
-    const int level = NumberOf(log_severity_level);
+    const int level = log_severity_level;
     if (level < ORT_LOGGING_LEVEL_VERBOSE || level > ORT_LOGGING_LEVEL_FATAL) {
       return InvalidArgument("there is no logging level {}", level);
     }

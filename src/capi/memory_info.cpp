@@ -64,8 +64,8 @@ OrtStatus* CreateMemoryInfo(const char* name, OrtAllocatorType type, int id, Ort
     info.vendor_id = known->vendor_id;
     // The CPU is one device, whatever number it is given.
     info.device_id = known->device == DeviceType::kCpu ? 0 : id;
-    info.allocator_type = NumberOf(type);
-    info.mem_type = NumberOf(mem_type);
+    info.allocator_type = type;
+    info.mem_type = mem_type;
     *out = HandleOf(info);
     return OkStatus();
   });
@@ -78,7 +78,7 @@ OrtStatus* CreateMemoryInfo_V2(const char* name, OrtMemoryInfoDeviceType device_
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(name);
     TENON_RETURN_IF_NULL(out);
-    const int device = NumberOf(device_type), memory = NumberOf(mem_type);
+    const int device = device_type, memory = mem_type;
     if (device < OrtMemoryInfoDeviceType_CPU || device > OrtMemoryInfoDeviceType_NPU) {
       return InvalidArgument("there is no device type {}", device);
     }
@@ -91,7 +91,7 @@ OrtStatus* CreateMemoryInfo_V2(const char* name, OrtMemoryInfoDeviceType device_
     info.memory_type = static_cast<MemoryType>(memory);
     info.vendor_id = vendor_id;
     info.device_id = device_id;
-    info.allocator_type = NumberOf(allocator_type);
+    info.allocator_type = allocator_type;
     info.alignment = alignment;
     *out = HandleOf(info);
     return OkStatus();

@@ -106,7 +106,7 @@ OrtStatus* CreateOpAttr(const char* name, const void* data, int len, OrtOpAttrTy
     TENON_RETURN_IF_NULL(name);
     TENON_RETURN_IF_NULL(op_attr);
     if (len < 0) return InvalidArgument("len is at least 0, got {}", len);
-    const int kind = NumberOf(type);
+    const int kind = type;
     const bool is_single =
         kind == ORT_OP_ATTR_INT || kind == ORT_OP_ATTR_FLOAT || kind == ORT_OP_ATTR_TENSOR;
     if (data == nullptr && (len != 0 || is_single)) {
@@ -126,9 +126,9 @@ OrtStatus* ReadOpAttr(const OrtOpAttr* op_attr, OrtOpAttrType type, void* data, 
     TENON_RETURN_IF_NULL(op_attr);
     TENON_RETURN_IF_NULL(out);
     const Attribute& attribute = *Unwrap(op_attr);
-    if (NumberOf(type) != TypeOf(attribute)) {
+    if (type != TypeOf(attribute)) {
       return InvalidArgument("attribute '{}' is of type {}, not {}", attribute.name,
-                             TypeOf(attribute), NumberOf(type));
+                             TypeOf(attribute), static_cast<int>(type));
     }
     TENON_ASSIGN_OR_RETURN(const std::string bytes, BytesOf(attribute));
     *out = bytes.size();

@@ -198,7 +198,7 @@ OrtStatus* SessionOptionsSetEpSelectionPolicy(OrtSessionOptions* session_options
                                               OrtExecutionProviderDevicePolicy policy) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(session_options);
-    const int number = NumberOf(policy);
+    const int number = policy;
     if (number < OrtExecutionProviderDevicePolicy_DEFAULT ||
         number > OrtExecutionProviderDevicePolicy_MIN_OVERALL_POWER) {
       return InvalidArgument("there is no policy {} for the choice of devices", number);

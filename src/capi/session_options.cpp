@@ -68,7 +68,7 @@ OrtStatus* SetOptimizedModelFilePath(OrtSessionOptions* options,
 OrtStatus* SetSessionExecutionMode(OrtSessionOptions* options,
                                    ExecutionMode execution_mode) noexcept {
   return Change(options, [&](OrtSessionOptions& o) -> Status {
-    const int mode = NumberOf(execution_mode);
+    const int mode = execution_mode;
     if (mode != ORT_SEQUENTIAL && mode != ORT_PARALLEL) {
       return InvalidArgument("there is no execution mode {}", mode);
     }
@@ -162,7 +162,7 @@ OrtStatus* SetUserLoggingFunction(OrtSessionOptions* options,
 }
 
 Status SetOptimizationLevel(const GraphOptimizationLevel& level, OrtSessionOptions& options) {
-  const int number = NumberOf(level);
+  const int number = level;
   switch (number) {
     case ORT_DISABLE_ALL:
     case ORT_ENABLE_BASIC:

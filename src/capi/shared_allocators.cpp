@@ -217,11 +217,11 @@ OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(ep_device);
-    const MemoryInfo* const memory = MemoryOf(*ep_device, NumberOf(mem_type));
+    const MemoryInfo* const memory = MemoryOf(*ep_device, mem_type);
     if (memory == nullptr) {
-      return InvalidArgument("the device has no memory of type {}", NumberOf(mem_type));
+      return InvalidArgument("the device has no memory of type {}", static_cast<int>(mem_type));
     }
-    const int type = NumberOf(allocator_type);
+    const int type = allocator_type;
     if (type != OrtArenaAllocator && type != OrtDeviceAllocator) {
       return InvalidArgument("a shared allocator is a device's own or an arena, got type {}", type);
     }
@@ -262,9 +262,9 @@ OrtStatus* ReleaseSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(ep_device);
-    const MemoryInfo* const memory = MemoryOf(*ep_device, NumberOf(mem_type));
+    const MemoryInfo* const memory = MemoryOf(*ep_device, mem_type);
     if (memory == nullptr) {
-      return InvalidArgument("the device has no memory of type {}", NumberOf(mem_type));
+      return InvalidArgument("the device has no memory of type {}", static_cast<int>(mem_type));
     }
     // Nothing registered is as good.
     if (env->shared->allocators.Find(*memory) == nullptr) return OkStatus();

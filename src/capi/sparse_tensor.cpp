@@ -426,8 +426,7 @@ OrtStatus* GetSparseTensorIndicesTypeShape(const OrtValue* ort_value,
                                            OrtTensorTypeAndShapeInfo** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(out);
-    TENON_ASSIGN_OR_RETURN(const Tensor* const indices,
-                           IndicesOf(ort_value, NumberOf(indices_format)));
+    TENON_ASSIGN_OR_RETURN(const Tensor* const indices, IndicesOf(ort_value, indices_format));
     *out = NewHandle<OrtTensorTypeAndShapeInfo>(ValueType::Of(*indices));
     return OkStatus();
   });
@@ -438,8 +437,7 @@ OrtStatus* GetSparseTensorIndices(const OrtValue* ort_value, OrtSparseIndicesFor
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(num_indices);
     TENON_RETURN_IF_NULL(indices);
-    TENON_ASSIGN_OR_RETURN(const Tensor* const tensor,
-                           IndicesOf(ort_value, NumberOf(indices_format)));
+    TENON_ASSIGN_OR_RETURN(const Tensor* const tensor, IndicesOf(ort_value, indices_format));
     *num_indices = static_cast<size_t>(tensor->size());
     *indices = tensor->raw();
     return OkStatus();

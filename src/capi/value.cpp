@@ -308,7 +308,7 @@ OrtStatus* CreateValue(const OrtValue* const* in, size_t num_values, ONNXType va
       if (in[i] == nullptr) return InvalidArgument("in[{}] must not be null", i);
     }
     const std::span values(in, num_values);
-    const int kind = NumberOf(value_type);
+    const int kind = value_type;
     if (kind == ONNX_TYPE_SEQUENCE) {
       TENON_ASSIGN_OR_RETURN(Value sequence, MakeSequence(values));
       *out = NewHandle<OrtValue>(std::move(sequence));

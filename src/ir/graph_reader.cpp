@@ -363,6 +363,11 @@ Status GraphReader::AddOutputs(std::vector<ValueDeclaration> outputs) {
     if (!id) return Error(std::move(id.error()).WithContext(Format("graph output {}", i)));
     ValueInfo& info = graph_->value(*id);
     Result<ValueType> type = MergeTypes(outputs[i].type, info.type);
+    if (!type && info.initializer.has_value() &&
+        info.type.TypeName() != outputs[i].type.TypeName()) {
+      return InvalidGraph("output '{}': expected {} as of the initializer, got {}", outputs[i].name,
+                          info.type.TypeName(), outputs[i].type.TypeName());
+    }
     // The type of an output is the model's promise to its callers.
     info.type = type ? std::move(*type) : std::move(outputs[i].type);
     if (info.doc_string.empty()) info.doc_string = std::move(outputs[i].doc_string);

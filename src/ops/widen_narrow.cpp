@@ -36,7 +36,7 @@ enum AttentionInput : size_t { kQ, kV = 2, kMask, kPastValue = 5 };
 bool IsAttention(const Node& node) { return node.op_type == "Attention" && node.domain.empty(); }
 
 bool HasMixedTypes(const Graph& graph, const Node& node) {
-  if (!IsAttention(node)) return false;
+  if (!IsAttention(node) || !node.has_input(kQ) || !node.has_input(kV)) return false;
   const DataType query = graph.value(node.inputs[kQ]).type.element_type;
   if (query == DataType::kUndefined) return false;
   for (const size_t i : {kV, kMask, kPastValue}) {

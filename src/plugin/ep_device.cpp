@@ -90,7 +90,7 @@ OrtStatus* CreateHardwareDevice(OrtHardwareDeviceType type, uint32_t vendor_id, 
                                 OrtHardwareDevice** hardware_device) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(hardware_device);
-    const int number = NumberOf(type);
+    const int number = type;
     if (number < OrtHardwareDeviceType_CPU || number > OrtHardwareDeviceType_NPU) {
       return InvalidArgument("there is no type {} of hardware devices", number);
     }

@@ -67,7 +67,7 @@ OrtStatus* Change(OrtKernelDefBuilder* builder, Body&& body) noexcept {
 }
 
 Status SetMemType(std::map<size_t, OrtMemType>& by_index, size_t index, OrtMemType type) {
-  const int number = NumberOf(type);
+  const int number = type;
   if (number < OrtMemTypeCPUInput || number > OrtMemTypeDefault) {
     return InvalidArgument("there is no memory type {}", number);
   }

@@ -87,7 +87,7 @@ OrtStatus* CreateProfilingEvent(OrtProfilingEventCategory category, int32_t proc
     TENON_RETURN_IF_NULL(out);
     TENON_RETURN_IF_NULL_ARRAY(arg_keys, num_args);
     TENON_RETURN_IF_NULL_ARRAY(arg_values, num_args);
-    const int number = NumberOf(category);
+    const int number = category;
     if (number < OrtProfilingEventCategory_SESSION || number > OrtProfilingEventCategory_API) {
       return InvalidArgument("there is no category {} of events", number);
     }

@@ -139,6 +139,11 @@ TEST(ReaderErrorsTest, NamesMistakesInInitializers) {
   EXPECT_THAT(
       error({RawTensor("x", DataType::kInt8, {2}, "ab")}),
       HasSubstr("initializer 'x': expected tensor(float) as of the input, got tensor(int8)"));
+  Message graph = GraphOf({NodeMessage("Relu", {"x"}, {"y"})});
+  graph.Add(GraphField::kInitializer, good).Add(GraphField::kOutput, FloatValue("w", {2}));
+  EXPECT_THAT(
+      ErrorOfGraph(graph),
+      HasSubstr("output 'w': expected tensor(int8) as of the initializer, got tensor(float)"));
   EXPECT_THAT(error({RawTensor("w", DataType::kInt8, {3}, "ab")}),
               HasSubstr("tensor 'w': expected 3 bytes of raw_data for int8 elements of shape [3], "
                         "got 2"));

@@ -171,3 +171,13 @@ def test_flex_attention_checks_shapes_that_nobody_knew(k: tuple, v: tuple) -> No
     shapes = {"q": (1, 4, 4, 8), "k": k, "v": v}
     with pytest.raises(InvalidArgument, match=r"do not fit together|multiple of|rank"):
         session.run(None, {name: np.ones(shape, np.float32) for name, shape in shapes.items()})
+
+
+def test_an_operator_that_its_opset_lacks_has_no_input() -> None:
+    """Attention has no schema before opset 23 that would ask for one."""
+    node = helper.make_node("Attention", ["", "x", "x"], ["y"])
+    graph = helper.make_graph([node], "graph", [graphs.tensor("x")], [graphs.tensor("y")])
+    opsets = [helper.make_opsetid("", 21)]
+    content = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    with pytest.raises(Exception, match="Attention"):
+        tenon.InferenceSession(content)
