@@ -233,7 +233,7 @@ Status RunLinear(const LinearAttrs& attrs, KernelContext& context) {
   return LinearRun(attrs, context).Run();
 }
 
-// --- CausalConvWithState-1, on [batch, channels, length] ---
+// --- CausalConvWithState-1, on [batch, channels, length] or with the channels last ---
 
 enum ConvInput : size_t { kX, kFilter, kConvBias, kConvPast };
 
@@ -250,25 +250,24 @@ struct CausalAttrs {
 };
 
 Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
-  if (attrs.ndim != 1 || attrs.channels_last) {
-    return NotImplemented("ndim {} with channels_last {}", attrs.ndim, attrs.channels_last);
-  }
+  if (attrs.ndim != 1) return NotImplemented("ndim {}", attrs.ndim);
   if (attrs.activation != "none" && attrs.activation != "silu" && attrs.activation != "swish") {
     return InvalidArgument("expected activation 'silu', 'swish' or 'none', got '{}'",
                            attrs.activation);
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kX, 3));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape filter, context.InputOfRank(kFilter, 3));
+  const Dim channels = x[attrs.channels_last ? 2 : 1];
   if (attrs.dilation < 1) return InvalidArgument("expected dilation >= 1, got {}", attrs.dilation);
   const bool has_taps = !filter[2].is_number() || filter[2].value() >= 1;
-  if (!MayEqual(filter[0], x[1]) || !MayEqual(filter[1], Dim(1)) || !has_taps) {
-    return InvalidArgument("input 1: expected [{}, 1, taps], got {}", x[1], filter);
+  if (!MayEqual(filter[0], channels) || !MayEqual(filter[1], Dim(1)) || !has_taps) {
+    return InvalidArgument("input 1: expected [{}, 1, taps], got {}", channels, filter);
   }
   if (context.HasInput(kConvBias)) {
     const Result<SymbolicShape> bias = context.InputOfRank(kConvBias, 1);
     if (!bias && !IsUnknownShape(bias.error())) return bias.error();
-    if (bias && !MayEqual((*bias)[0], x[1])) {
-      return InvalidArgument("input 2: expected [{}], got {}", x[1], *bias);
+    if (bias && !MayEqual((*bias)[0], channels)) {
+      return InvalidArgument("input 2: expected [{}], got {}", channels, *bias);
     }
   }
   Dim rows = Dim::Unknown();
@@ -277,16 +276,32 @@ Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
     if (!count) return InvalidArgument("dilation {} is too large for {}", attrs.dilation, filter);
     rows = Dim(*count);
   }
-  const SymbolicShape state = {x[0], x[1], rows};
+  const SymbolicShape state = attrs.channels_last ? SymbolicShape{x[0], rows, channels}
+                                                  : SymbolicShape{x[0], channels, rows};
   TENON_RETURN_IF_ERROR(CheckState(context, kConvPast, attrs.window, state));
   TENON_RETURN_IF_ERROR(context.SetOutput(1, WithWindow(attrs.window, state)));
   return context.SetOutput(0, x);
 }
 
+// Where the elements of channel `row` of all batches' are in a tensor of `n` elements for each.
+struct ChannelLine {
+  size_t first, step;
+  ChannelLine(bool is_last, size_t channels, size_t row, size_t n)
+      : first(is_last ? row / channels * channels * n + row % channels : row * n),
+        step(is_last ? channels : 1) {}
+
+  [[gnu::noinline]] void Load(const float* from, size_t n, float* line) const {
+    for (size_t i = 0; i < n; ++i) line[i] = from[first + i * step];
+  }
+  [[gnu::noinline]] void Store(const float* line, size_t n, float* into) const {
+    for (size_t i = 0; i < n; ++i) into[first + i * step] = line[i];
+  }
+};
+
 Status RunCausal(const CausalAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(kX);
-  const auto channels = static_cast<size_t>(x.shape()[1]);
-  const auto length = static_cast<size_t>(x.shape()[2]);
+  const auto channels = static_cast<size_t>(x.shape()[attrs.channels_last ? 2 : 1]);
+  const auto length = static_cast<size_t>(x.shape()[attrs.channels_last ? 1 : 2]);
   const auto taps = static_cast<size_t>(context.Input(kFilter).shape()[2]);
   const auto dilation = static_cast<size_t>(attrs.dilation);
   const size_t past = (taps - 1) * dilation;
@@ -294,36 +309,36 @@ Status RunCausal(const CausalAttrs& attrs, KernelContext& context) {
   const auto window = static_cast<size_t>(std::max<int64_t>(attrs.window, 1));
   return context.ForEachTask(
       rows, (past + length) * sizeof(float), [&](size_t row, std::byte* scratch) {
+        const ChannelLine elements(attrs.channels_last, channels, row, length);
+        const ChannelLine states(attrs.channels_last, channels, row, past);
         // The past, then the new elements.
         auto* line = reinterpret_cast<float*>(scratch);
         if (context.HasInput(kConvPast)) {
           const float* state = context.Input(kConvPast).data<float>();
-          std::copy_n(state + ((window - 1) * rows + row) * past, past, line);
+          states.Load(state + (window - 1) * rows * past, past, line);
         } else {
           std::fill_n(line, past, 0.0f);
         }
-        std::copy_n(x.data<float>() + row * length, length, line + past);
+        elements.Load(x.data<float>(), length, line + past);
         const size_t c = row % channels;
         const float* filter = context.Input(kFilter).data<float>() + c * taps;
         const float bias =
             context.HasInput(kConvBias) ? context.Input(kConvBias).data<float>()[c] : 0;
-        float* y = context.Output(0).data<float>() + row * length;
+        float* y = context.Output(0).data<float>() + elements.first;
         for (size_t t = 0; t < length; ++t) {
           float sum = bias;
           for (size_t j = 0; j < taps; ++j) sum += filter[j] * line[t + j * dilation];
-          y[t] = attrs.activation == "none" ? sum : sum / (1 + std::exp(-sum));
+          y[t * elements.step] = attrs.activation == "none" ? sum : sum / (1 + std::exp(-sum));
         }
         if (!context.HasOutput(1)) return;
-        float* present = context.Output(1).data<float>() + row * past;
+        float* present = context.Output(1).data<float>();
+        const std::vector<float> none(window > 1 ? past : 0);
         for (size_t slot = 0; slot < window; ++slot) {
           // The state behind element length - window + slot, if this run has it.
           const size_t behind = window - 1 - slot;
           float* into = present + slot * rows * past;
-          if (behind < length || behind == 0) {
-            std::copy_n(line + length - behind, past, into);
-          } else {
-            std::fill_n(into, past, 0.0f);
-          }
+          const bool has_state = behind < length || behind == 0;
+          states.Store(has_state ? line + length - behind : none.data(), past, into);
         }
       });
 }

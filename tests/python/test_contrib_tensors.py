@@ -300,6 +300,24 @@ def test_causal_conv_with_state(activation: str, with_past: bool, length: int) -
     check("CausalConvWithState", inputs, outputs, activation=activation)
 
 
+@pytest.mark.parametrize("with_past", [False, True])
+@pytest.mark.parametrize("length", [1, 2, 7])
+@pytest.mark.parametrize("options", [{}, {"dilation": 2}, {"state_window": 3}], ids=str)
+def test_causal_conv_with_the_channels_last(with_past: bool, length: int, options: dict) -> None:
+    rows = 3 * options.get("dilation", 1)
+    window = [options["state_window"]] if options.get("state_window") else []
+    past = floats(*window, 2, rows, 5, seed=3) if with_past else None
+    inputs = [floats(2, length, 5), floats(5, 1, 4, seed=1), floats(5, seed=2), past]
+    outputs = {"y": np.float32, "state": np.float32}
+    if "state_window" not in options:  # which onnxruntime has on GPUs alone
+        check("CausalConvWithState", inputs, outputs, channels_last=1, **options)
+    filters = [inputs[0].swapaxes(1, 2).copy(), *inputs[1:3]]
+    filters.append(past.swapaxes(-1, -2).copy() if with_past else None)
+    expected = run_tenon(contrib.model("CausalConvWithState", filters, outputs, **options), filters)
+    expected = [x.swapaxes(-1, -2) for x in expected]
+    check("CausalConvWithState", inputs, outputs, expected, channels_last=1, **options)
+
+
 # --- Experts and groups ---
 
 
