@@ -144,7 +144,7 @@ Status CompiledGraph::ReadContents(cl_command_queue queue, const Location& locat
                                    InputDescription& description) {
   HostTensor tensor{description.type, description.shape, {}};
   const int64_t count = ElementCount(description.shape);
-  if (count > kMaxKnownElements || description.type == DataType::kFloat) {
+  if (count > kMaxKnownElements || IsFloat(description.type)) {
     return Failure("expected at most {} integers for a shape, got {} elements", kMaxKnownElements,
                    count);
   }

@@ -33,11 +33,10 @@ bool IsPointwise(const Window& w) {
 
 // The input as the matrix of all patches, which is never written: depth x pixels.
 Product::Access PatchAccess(KernelWriter& writer, const Convolution& c) {
-  const std::string x = writer.Input(*c.x);
   const std::string size = writer.Int(c.channels * c.window.input[0] * c.window.input[1]);
-  const std::string prepare = fmt::format("const global float* image = {} + batch * {};", x, size);
+  const std::string prepare = fmt::format("const int image = batch * {};", size);
   if (IsPointwise(c.window)) {
-    return {prepare, fmt::format("image[depth * {} + col]",
+    return {prepare, fmt::format("X(image + depth * {} + col)",
                                  writer.Int(c.window.input[0] * c.window.input[1]))};
   }
   const WindowNames w(writer, c.window);
@@ -47,51 +46,53 @@ Product::Access PatchAccess(KernelWriter& writer, const Convolution& c) {
   const std::string column = fmt::format("col % {} * {} - {} + depth % {} * {}", w.output[1],
                                          w.strides[1], w.pads[1], w.kernel[1], w.dilations[1]);
   const std::string channel = fmt::format("depth / ({} * {})", w.kernel[0], w.kernel[1]);
-  return {prepare, fmt::format("PATCH(image, {}, {}, {}, {}, {})", channel, row, column, w.input[0],
-                               w.input[1])};
+  return {prepare,
+          fmt::format("PATCH({}, {}, {}, {}, {})", channel, row, column, w.input[0], w.input[1])};
 }
 
 // Zero outside of the image.
 constexpr const char* kPatch = R"(
-#define PATCH(image, c, y, x, height, width) \
+#define PATCH(c, y, x, height, width) \
   ((y) >= 0 && (y) < height && (x) >= 0 && (x) < width \
-       ? image[((c) * height + (y)) * width + (x)] : 0.0f)
+       ? X(image + ((c) * height + (y)) * width + (x)) : 0.0f)
 )";
 
 KernelBody WriteAsProduct(KernelWriter& writer, const Convolution& c, size_t group_size) {
+  const Elements x = writer.Input(*c.x);
   Product product;
   product.batch = c.images * c.groups;
   product.m = c.filters;
   product.n = c.window.output[0] * c.window.output[1];
   product.k = Depth(c);
   product.a = [&c](KernelWriter& w) -> Product::Access {
-    const std::string weights = w.Input(*c.w);
+    const Elements weights = w.Input(*c.w);
     const std::string depth = w.Int(Depth(c));
-    return {fmt::format("const global float* weights = {} + batch % {} * {};", weights,
-                        w.Int(c.groups), w.Int(c.filters * Depth(c))),
-            fmt::format("weights[row * {} + depth]", depth)};
+    return {fmt::format("const int group = batch % {} * {};", w.Int(c.groups),
+                        w.Int(c.filters * Depth(c))),
+            weights.Read(fmt::format("group + row * {} + depth", depth))};
   };
   product.b = [&c](KernelWriter& w) { return PatchAccess(w, c); };
   KernelBody body = WriteProduct(writer, product, group_size);
   body.name = "convolution";
-  body.code = kPatch + body.code;
+  body.code = x.Macro("X") + kPatch + body.code;
   return body;
 }
 
 // One item for each element: for groups too small to make a matrix product worth it.
 KernelBody WriteDirect(KernelWriter& writer, const Convolution& c, size_t group_size) {
-  const std::string x = writer.Input(*c.x);
-  const std::string weights = writer.Input(*c.w);
+  const Elements x = writer.Input(*c.x);
+  const Elements weights = writer.Input(*c.w);
   const WindowNames w(writer, c.window);
   const int64_t count = c.images * c.groups * c.filters * c.window.output[0] * c.window.output[1];
   std::string code = fmt::format(
       "#define COUNT {}\n#define CHANNELS {}\n#define FILTERS {}\n#define GROUPS {}\n"
       "#define OH {}\n#define OW {}\n#define H {}\n#define W {}\n#define KH {}\n#define KW {}\n"
       "#define SH {}\n#define SW {}\n#define DH {}\n#define DW {}\n#define PH {}\n#define PW {}\n"
-      "#define X {}\n#define WEIGHTS {}\n",
+      "{}{}",
       writer.Int(count), writer.Int(c.channels), writer.Int(c.filters), writer.Int(c.groups),
       w.output[0], w.output[1], w.input[0], w.input[1], w.kernel[0], w.kernel[1], w.strides[0],
-      w.strides[1], w.dilations[0], w.dilations[1], w.pads[0], w.pads[1], x, weights);
+      w.strides[1], w.dilations[0], w.dilations[1], w.pads[0], w.pads[1], x.Macro("X"),
+      weights.Macro("WEIGHTS"));
   code += R"(
   const int item = get_global_id(0);
   if (item >= COUNT) return;
@@ -99,8 +100,8 @@ KernelBody WriteDirect(KernelWriter& writer, const Convolution& c, size_t group_
   const int top = item / OW % OH * SH - PH;
   const int filter = item / (OW * OH) % (FILTERS * GROUPS);
   const int image = item / (OW * OH * FILTERS * GROUPS);
-  const global float* x = X + (image * GROUPS + filter / FILTERS) * CHANNELS * H * W;
-  const global float* w = WEIGHTS + filter * CHANNELS * KH * KW;
+  const int planes = (image * GROUPS + filter / FILTERS) * CHANNELS;
+  const int kernels = filter * CHANNELS;
   float sum = 0.0f;
   for (int c = 0; c < CHANNELS; ++c)
     for (int ky = 0; ky < KH; ++ky) {
@@ -109,7 +110,8 @@ KernelBody WriteDirect(KernelWriter& writer, const Convolution& c, size_t group_
       for (int kx = 0; kx < KW; ++kx) {
         const int column = left + kx * DW;
         if (column >= 0 && column < W)
-          sum = fma(x[(c * H + row) * W + column], w[(c * KH + ky) * KW + kx], sum);
+          sum = fma(X(((planes + c) * H + row) * W + column),
+                    WEIGHTS(((kernels + c) * KH + ky) * KW + kx), sum);
       }
     }
   STORE(item, sum);
@@ -147,7 +149,7 @@ Status LowerConv(Planner& planner, const Node& node) {
   constexpr int64_t kSmall = 8;  // rows of a product that would leave most of its tile empty
   const bool is_direct = c.filters < kSmall;
   Shape shape = WindowResult(c.window, c.x->shape, c.filters * c.groups);
-  TensorRef y = planner.FromRoot(DataType::kFloat, shape,
+  TensorRef y = planner.FromRoot(c.x->type, shape,
                                  [c, is_direct, small = planner.group_size(),
                                   large = planner.max_group_size()](KernelWriter& writer) {
                                    return is_direct ? WriteDirect(writer, c, small)
@@ -172,7 +174,7 @@ bool HasOneOrTwoSpatialAxes(const Graph& graph, const Node& node) {
 
 std::span<const Operator> ConvolutionOperators() {
   static constexpr Operator kRows[] = {
-      {.type = "Conv", .lower = LowerConv, .types = kFloatOnly, .accepts = HasOneOrTwoSpatialAxes},
+      {.type = "Conv", .lower = LowerConv, .types = kFloats, .accepts = HasOneOrTwoSpatialAxes},
   };
   return kRows;
 }

@@ -63,7 +63,7 @@ const std::unordered_map<std::string_view, std::string_view> kBinary = {
 Status LowerUnary(Planner& planner, const Node& node) {
   const TensorRef x = planner.Input(node, 0);
   std::string expression(kUnary.at(node.type));
-  if (x->type != DataType::kFloat) {  // claimed for Abs, Neg and Sign only
+  if (!IsFloat(x->type)) {  // claimed for Abs, Neg and Sign only
     expression = node.type == "Neg"   ? "-$0"
                  : node.type == "Abs" ? "$0 < 0 ? -$0 : $0"
                                       : "($0 > 0) - ($0 < 0)";
@@ -77,8 +77,7 @@ Status LowerNot(Planner& planner, const Node& node) {
 
 // Division of integers by zero is undefined in OpenCL too, but must not stop the device.
 std::string BinaryExpression(const Node& node, DataType type) {
-  if (node.type == "Div" && type != DataType::kFloat)
-    return "$1 == 0 ? 0 : $1 == -1 ? -$0 : $0 / $1";
+  if (node.type == "Div" && !IsFloat(type)) return "$1 == 0 ? 0 : $1 == -1 ? -$0 : $0 / $1";
   return std::string(kBinary.at(node.type));
 }
 
@@ -96,7 +95,7 @@ Status LowerComparison(Planner& planner, const Node& node) {
 Status LowerMod(Planner& planner, const Node& node) {
   const TensorRef a = planner.Input(node, 0);
   std::string expression = "fmod($0, $1)";
-  if (a->type != DataType::kFloat) {
+  if (!IsFloat(a->type)) {
     expression = node.Int("fmod", 0) ? "$1 == 0 || $1 == -1 ? 0 : $0 % $1"
                                      : "$1 == 0 || $1 == -1 ? 0 : (($0 % $1) + $1) % $1";
   }
@@ -121,7 +120,7 @@ Status LowerVariadic(Planner& planner, const Node& node) {
     OPENCL_ASSIGN_OR_RETURN(shape, BroadcastShape(shape, operands.back()->shape));
   }
   const DataType type = operands[0]->type;
-  const bool is_float = type == DataType::kFloat;
+  const bool is_float = IsFloat(type);
   TensorRef sum = operands[0];
   for (size_t i = 1; i < operands.size(); ++i) {
     OPENCL_ASSIGN_OR_RETURN(Shape partial, BroadcastShape(sum->shape, operands[i]->shape));
@@ -152,8 +151,16 @@ Status LowerCast(Planner& planner, const Node& node) {
   const DataType to = node.type == "CastLike"
                           ? planner.Input(node, 1)->type
                           : FromOnnx(static_cast<ONNXTensorElementDataType>(node.Int("to", 0)));
-  const std::string expression =
-      to == DataType::kBool ? "$0 != 0" : fmt::format("({})$0", NameOf(to));
+  // What lies in memory as float16 is read as float anyway.
+  if (x->type == DataType::kFloat16 && to == DataType::kFloat && x->storage >= 0) {
+    OPENCL_ASSIGN_OR_RETURN(TensorRef y, planner.View(x, x->shape, x->strides, 0));
+    y->type = to;
+    y->scalar = x->scalar;
+    return planner.SetOutput(node, 0, std::move(y));
+  }
+  std::string expression = to == DataType::kBool ? "$0 != 0" : fmt::format("({})$0", NameOf(to));
+  // The result may never be in memory, where it would be rounded.
+  if (to == DataType::kFloat16) expression = fmt::format("round_to_half({})", expression);
   return Broadcast(planner, node, to, expression, {x});
 }
 
@@ -165,8 +172,7 @@ Status LowerClip(Planner& planner, const Node& node) {
     if (planner.HasInput(node, input)) {
       x = planner.Expression(type, x->shape, expression, {x, planner.Input(node, input)});
     } else if (node.Has(attribute)) {
-      const TensorRef value = std::make_shared<Tensor>();
-      value->type = type;
+      const TensorRef value = std::make_shared<Tensor>(type, Shape{});
       value->scalar = node.Float(attribute, 0);
       x = planner.Expression(type, x->shape, expression, {x, value});
     }
@@ -221,8 +227,7 @@ bool IsBroadcastOfOneType(const Graph& graph, const Node& node) {
 }
 
 bool IsFloatPower(const Graph& graph, const Node& node) {
-  return graph.value(node.inputs[0]).type == DataType::kFloat &&
-         graph.value(node.inputs[1]).type == DataType::kFloat;
+  return IsFloat(graph.value(node.inputs[0]).type) && IsFloat(graph.value(node.inputs[1]).type);
 }
 
 bool IsPlainGelu(const Graph&, const Node& node) {
@@ -237,7 +242,7 @@ std::span<const Operator> ElementwiseOperators() {
     std::vector<Operator> rows;
     for (const auto& [name, expression] : kUnary) {
       const bool any = name == "Abs" || name == "Neg" || name == "Sign";
-      rows.push_back({.type = name, .lower = LowerUnary, .types = any ? kNumbers : kFloatOnly});
+      rows.push_back({.type = name, .lower = LowerUnary, .types = any ? kNumbers : kFloats});
     }
     for (const char* name : {"Add", "Sub", "Mul", "Div", "PRelu"}) {
       rows.push_back({.type = name,
@@ -254,30 +259,26 @@ std::span<const Operator> ElementwiseOperators() {
     for (const char* name : {"Max", "Min", "Sum", "Mean"}) {
       rows.push_back({.type = name,
                       .lower = LowerVariadic,
-                      .types = std::string_view(name) == "Mean" ? kFloatOnly : kNumbers,
+                      .types = std::string_view(name) == "Mean" ? kFloats : kNumbers,
                       .accepts = IsBroadcastOfOneType,
                       .since = 8});
     }
     for (const char* name : {"LeakyRelu", "Elu", "Selu", "HardSigmoid"}) {
-      rows.push_back({.type = name, .lower = LowerParametric, .types = kFloatOnly, .since = 6});
+      rows.push_back({.type = name, .lower = LowerParametric, .types = kFloats, .since = 6});
     }
     rows.push_back(
         {.type = "Mod", .lower = LowerMod, .types = kNumbers, .accepts = IsBroadcastOfOneType});
-    rows.push_back({.type = "Pow",
-                    .lower = LowerPow,
-                    .types = kFloatOnly,
-                    .accepts = IsFloatPower,
-                    .since = 7});
+    rows.push_back(
+        {.type = "Pow", .lower = LowerPow, .types = kFloats, .accepts = IsFloatPower, .since = 7});
     rows.push_back({.type = "Not", .lower = LowerNot});
     rows.push_back({.type = "Where", .lower = LowerWhere});
     rows.push_back({.type = "Cast", .lower = LowerCast, .since = 6});
     rows.push_back({.type = "CastLike", .lower = LowerCast});
     rows.push_back({.type = "Clip", .lower = LowerClip, .types = kNumbers, .since = 6});
-    rows.push_back(
-        {.type = "Gelu", .lower = LowerGelu, .types = kFloatOnly, .accepts = IsPlainGelu});
+    rows.push_back({.type = "Gelu", .lower = LowerGelu, .types = kFloats, .accepts = IsPlainGelu});
     for (const char* name : {"Gelu", "FastGelu", "BiasGelu"}) {
       rows.push_back(
-          {.type = name, .lower = LowerGelu, .types = kFloatOnly, .domain = "com.microsoft"});
+          {.type = name, .lower = LowerGelu, .types = kFloats, .domain = "com.microsoft"});
     }
     return rows;
   }();

@@ -27,12 +27,12 @@ Result<Launch> ExpressionWriter::Write(const TensorRef& tensor, const Tensor& ta
   KernelBody body = root_ ? root_(writer_) : ElementwiseBody();
   const std::string count =
       root_ ? "" : writer_.Int(ElementCount(shape_));  // the last argument of ElementwiseBody
-  const std::string output = writer_.Output(target);
+  const Elements output = writer_.Output(target);
   const std::string offset = writer_.Offset(target.shape, target.strides, "i");
   const std::string store = fmt::format(
       "#define STORE(index_, value_) do {{ const int i = (index_); const {} r = "
-      "(value_); {}{}[{}] = {}; }} while (0)\n",
-      NameOf(root_type_), code_, output, offset, value);
+      "(value_); {}{}; }} while (0)\n",
+      NameOf(root_type_), code_, output.Write(offset, value));
   if (!root_)
     body.code = fmt::format(
         "  const int item = get_global_id(0);\n"
@@ -92,9 +92,9 @@ Result<std::string> ExpressionWriter::Load(const TensorRef& tensor) {
   if (const auto it = loaded_.find(tensor.get()); it != loaded_.end()) return it->second;
   OPENCL_RETURN_IF_ERROR(planner_.Store(tensor));
   std::string name = fmt::format("v{}", names_++);
-  const std::string pointer = writer_.Input(*tensor);
-  code_ += fmt::format("const {} {} = {}[{}]; ", NameOf(tensor->type), name, pointer,
-                       writer_.Offset(shape_, BroadcastStrides(*tensor, shape_), "i"));
+  const Elements elements = writer_.Input(*tensor);
+  const std::string offset = writer_.Offset(shape_, BroadcastStrides(*tensor, shape_), "i");
+  code_ += fmt::format("const {} {} = {}; ", NameOf(tensor->type), name, elements.Read(offset));
   loaded_.emplace(tensor.get(), name);
   return name;
 }

@@ -10,8 +10,8 @@ KernelBody WriteGather(KernelWriter& writer, const TensorRef& data, const Tensor
                        size_t axis, int64_t count, size_t group_size) {
   const int64_t inner =
       ElementCount({data->shape.begin() + static_cast<ptrdiff_t>(axis) + 1, data->shape.end()});
-  const std::string table = writer.Input(*data);
-  const std::string numbers = writer.Input(*indices);
+  const Elements table = writer.Input(*data);
+  const Elements numbers = writer.Input(*indices);
   std::string code =
       fmt::format("#define COUNT {}\n#define INNER {}\n#define INDICES {}\n#define SIZE {}\n",
                   writer.Int(count), writer.Int(inner), writer.Int(ElementCount(indices->shape)),
@@ -20,14 +20,16 @@ KernelBody WriteGather(KernelWriter& writer, const TensorRef& data, const Tensor
   code += fmt::format(R"(
   const int item = get_global_id(0);
   if (item >= COUNT) return;
-  const long number = {}[item / INNER % INDICES];
+  const long number = {};
   const long place = number < 0 ? number + SIZE : number;
   if (place >= 0 && place < SIZE)
-    STORE(item, {}[((item / INNER / INDICES) * SIZE + (int)place) * INNER + item % INNER]);
+    STORE(item, {});
   else
     STORE(item, 0);
 )",
-                      numbers, table);
+                      numbers.Read("item / INNER % INDICES"),
+                      table.Read("((item / INNER / INDICES) * SIZE + (int)place) * INNER + "
+                                 "item % INNER"));
   const auto items = (static_cast<size_t>(count) + group_size - 1) / group_size * group_size;
   return {.name = "gather",
           .code = std::move(code),

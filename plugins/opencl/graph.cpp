@@ -1,6 +1,8 @@
 #include "graph.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <unordered_map>
 
 namespace opencl {
@@ -9,6 +11,8 @@ DataType FromOnnx(ONNXTensorElementDataType type) {
   switch (type) {
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
       return DataType::kFloat;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
+      return DataType::kFloat16;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
       return DataType::kInt64;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
@@ -20,8 +24,12 @@ DataType FromOnnx(ONNXTensorElementDataType type) {
   }
 }
 
+bool IsFloat(DataType type) { return type == DataType::kFloat || type == DataType::kFloat16; }
+
 size_t SizeOf(DataType type) {
   switch (type) {
+    case DataType::kFloat16:
+      return 2;
     case DataType::kInt64:
       return 8;
     case DataType::kBool:
@@ -51,7 +59,7 @@ int64_t ElementCount(const Shape& shape) {
 }
 
 std::optional<std::vector<int64_t>> HostTensor::Integers() const {
-  if (type == DataType::kFloat || type == DataType::kNone) return std::nullopt;
+  if (IsFloat(type) || type == DataType::kNone) return std::nullopt;
   std::vector<int64_t> values(bytes.size() / SizeOf(type));
   for (size_t i = 0; i < values.size(); ++i) {
     if (type == DataType::kInt64) {
@@ -68,6 +76,21 @@ std::optional<std::vector<int64_t>> HostTensor::Integers() const {
 }
 
 namespace {
+
+// The value of a float16 with these bits.
+float FromHalf(uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const auto fraction = static_cast<float>(bits & 1023);
+  float magnitude = 0;
+  if (exponent == 31) {
+    magnitude = fraction == 0 ? std::numeric_limits<float>::infinity()
+                              : std::numeric_limits<float>::quiet_NaN();
+  } else {
+    magnitude =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  }
+  return bits >> 15 != 0 ? -magnitude : magnitude;
+}
 
 template <class T, class Other>
 T ValueOr(const Node& node, std::string_view attribute, Other&& absent) {
@@ -283,6 +306,18 @@ Result<std::vector<std::string>> Names(const std::vector<const OrtValueInfo*>& v
 }
 
 }  // namespace
+
+std::optional<float> HostTensor::Float() const {
+  if (!IsFloat(type) || bytes.size() != SizeOf(type)) return std::nullopt;
+  if (type == DataType::kFloat16) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data(), sizeof(bits));
+    return FromHalf(bits);
+  }
+  float value = 0;
+  std::memcpy(&value, bytes.data(), sizeof(value));
+  return value;
+}
 
 int64_t Node::Int(std::string_view attribute, int64_t absent) const {
   return ValueOr<int64_t>(*this, attribute, absent);

@@ -15,11 +15,14 @@
 namespace opencl {
 
 // Element types that the provider handles; bool takes a byte.
-enum class DataType { kNone, kFloat, kInt64, kInt32, kBool };
+enum class DataType { kNone, kFloat, kFloat16, kInt64, kInt32, kBool };
 
 DataType FromOnnx(ONNXTensorElementDataType type);
+// Whether it is a floating-point type.
+bool IsFloat(DataType type);
+// In memory.
 size_t SizeOf(DataType type);
-// As the kernels call it: "float", "long", "int", "uchar".
+// What kernels compute with: "float" for both floating-point types, "long", "int", "uchar".
 const char* NameOf(DataType type);
 
 using Shape = std::vector<int64_t>;
@@ -33,6 +36,8 @@ struct HostTensor {
 
   // The elements as integers, if they are some.
   std::optional<std::vector<int64_t>> Integers() const;
+  // The element, if it is a single one of a floating-point type.
+  std::optional<float> Float() const;
 };
 
 using AttributeValue =

@@ -117,7 +117,7 @@ std::optional<KnownTensor> EvaluateSlice(const Node& node, const Inputs& inputs)
 std::optional<KnownTensor> EvaluateCast(const Node& node, const Inputs& inputs) {
   const Values* values = Known(inputs, 0);
   const DataType to = FromOnnx(static_cast<ONNXTensorElementDataType>(node.Int("to", 0)));
-  if (!values || to == DataType::kNone || to == DataType::kFloat) return std::nullopt;
+  if (!values || to == DataType::kNone || IsFloat(to)) return std::nullopt;
   KnownTensor result{to, inputs[0]->shape, *values};
   for (int64_t& value : result.values) {
     if (to == DataType::kBool) value = value != 0;

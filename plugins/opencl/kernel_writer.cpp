@@ -3,6 +3,37 @@
 #include <fmt/format.h>
 
 namespace opencl {
+namespace {
+
+// Multiples of 2^-24 below the least normal number, 11 bits of significand from there on.
+constexpr const char* kRoundToHalf = R"(
+float round_to_half(float x) {
+  const uint bits = as_uint(x) & 0x7fffffff;
+  float rounded = as_float((bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000);
+  if (bits < 0x38800000) rounded = (as_float(bits) + 0.5f) - 0.5f;
+  if (rounded > 65504.0f) rounded = INFINITY;
+  return isnan(x) ? x : copysign(rounded, x);
+}
+)";
+
+}  // namespace
+
+// These functions need no support of float16 by the device.
+std::string Elements::Read(std::string_view index) const {
+  if (type_ == DataType::kFloat16) return fmt::format("vload_half(0, {} + ({}))", pointer_, index);
+  return fmt::format("{}[{}]", pointer_, index);
+}
+
+std::string Elements::Write(std::string_view index, std::string_view value) const {
+  if (type_ == DataType::kFloat16) {
+    return fmt::format("vstore_half_rte({}, 0, {} + ({}))", value, pointer_, index);
+  }
+  return fmt::format("{}[{}] = {}", pointer_, index, value);
+}
+
+std::string Elements::Macro(std::string_view name) const {
+  return fmt::format("#define {}(index_) {}\n", name, Read("index_"));
+}
 
 std::string KernelWriter::Int(int64_t value) {
   std::string name = fmt::format("n{}", arguments_.size());
@@ -18,21 +49,23 @@ std::string KernelWriter::Float(float value) {
   return name;
 }
 
-std::string KernelWriter::Input(const Tensor& tensor) { return Pointer(tensor, "const "); }
+Elements KernelWriter::Input(const Tensor& tensor) { return Pointer(tensor, "const "); }
 
-std::string KernelWriter::Output(const Tensor& tensor) { return Pointer(tensor, ""); }
+Elements KernelWriter::Output(const Tensor& tensor) { return Pointer(tensor, ""); }
 
 // Buffers have no addresses that an offset could be added to, so it comes beside them.
-std::string KernelWriter::Pointer(const Tensor& tensor, const char* qualifier) {
+Elements KernelWriter::Pointer(const Tensor& tensor, const char* qualifier) {
   const size_t number = arguments_.size();
-  parameters_ += fmt::format("{}global {}{}* b{}, long o{}", parameters_.empty() ? "" : ", ",
-                             qualifier, NameOf(tensor.type), number, number);
+  parameters_ +=
+      fmt::format("{}global {}{}* b{}, long o{}", parameters_.empty() ? "" : ", ", qualifier,
+                  tensor.stored_type == DataType::kFloat16 ? "half" : NameOf(tensor.stored_type),
+                  number, number);
   prologue_ += fmt::format("  b{} += o{};\n", number, number);
   arguments_.push_back({.kind = Argument::kBuffer,
                         .storage = tensor.storage,
                         .offset = tensor.offset,
-                        .element_size = SizeOf(tensor.type)});
-  return fmt::format("b{}", number);
+                        .element_size = SizeOf(tensor.stored_type)});
+  return {fmt::format("b{}", number), tensor.stored_type};
 }
 
 std::string KernelWriter::Offset(const Shape& shape, const Shape& strides,
@@ -64,8 +97,9 @@ std::string KernelWriter::Offset(const Shape& shape, const Shape& strides,
 }
 
 std::string KernelWriter::Program(const std::string& kernel_name, const std::string& body) const {
-  return fmt::format("kernel void {}({}) {{\n{}{}\n}}\n", kernel_name, parameters_, prologue_,
-                     body);
+  const bool rounds = body.find("round_to_half") != std::string::npos;
+  return fmt::format("{}kernel void {}({}) {{\n{}{}\n}}\n", rounds ? kRoundToHalf : "", kernel_name,
+                     parameters_, prologue_, body);
 }
 
 }  // namespace opencl

@@ -13,15 +13,15 @@ Product::Access MatrixAccess(KernelWriter& writer, const Tensor& matrix, const S
   Tensor batch;
   batch.shape.assign(matrix.shape.begin(), matrix.shape.end() - 2);
   batch.strides.assign(matrix.strides.begin(), matrix.strides.end() - 2);
-  const std::string pointer = writer.Input(matrix);
+  const Elements elements = writer.Input(matrix);
   const std::string offset =
       writer.Offset(batch_shape, BroadcastStrides(batch, batch_shape), "batch");
   const auto scaled = [&](const char* index, int64_t stride) {
     return stride == 1 ? std::string(index) : fmt::format("{} * {}", index, writer.Int(stride));
   };
   return {fmt::format("const int {} = {};", name, offset),
-          fmt::format("{}[{} + {} + {}]", pointer, name, scaled(row, matrix.strides[rank - 2]),
-                      scaled(column, matrix.strides[rank - 1]))};
+          elements.Read(fmt::format("{} + {} + {}", name, scaled(row, matrix.strides[rank - 2]),
+                                    scaled(column, matrix.strides[rank - 1])))};
 }
 
 // The product of tensors of rank two or more, in memory.
@@ -51,7 +51,7 @@ Result<TensorRef> Multiply(Planner& planner, const TensorRef& a, const TensorRef
   Shape shape = batch;
   shape.push_back(product.m);
   shape.push_back(product.n);
-  return planner.FromRoot(DataType::kFloat, std::move(shape),
+  return planner.FromRoot(a->type, std::move(shape),
                           [product, size = planner.max_group_size()](KernelWriter& writer) {
                             return WriteProduct(writer, product, size);
                           });
@@ -112,8 +112,8 @@ Status LowerGemm(Planner& planner, const Node& node) {
 
 std::span<const Operator> MatrixOperators() {
   static constexpr Operator kRows[] = {
-      {.type = "MatMul", .lower = LowerMatMul, .types = kFloatOnly},
-      {.type = "Gemm", .lower = LowerGemm, .types = kFloatOnly, .since = 7},
+      {.type = "MatMul", .lower = LowerMatMul, .types = kFloats},
+      {.type = "Gemm", .lower = LowerGemm, .types = kFloats, .since = 7},
   };
   return kRows;
 }

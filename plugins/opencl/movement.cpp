@@ -246,17 +246,9 @@ Status LowerConstantOfShape(Planner& planner, const Node& node) {
   const auto it = node.attributes.find("value");
   HostTensor value{DataType::kFloat, {1}, std::vector<std::byte>(sizeof(float))};
   if (it != node.attributes.end()) value = std::get<HostTensor>(it->second);
-  auto number = std::make_shared<Tensor>();
-  number->type = value.type;
-  if (value.type == DataType::kFloat) {
-    float element = 0;
-    std::copy_n(value.bytes.begin(), sizeof(float), reinterpret_cast<std::byte*>(&element));
-    number->scalar = element;
-  } else {
-    number->known = value.Integers();
-  }
-  number->shape = {1};
-  number->strides = {1};
+  auto number = std::make_shared<Tensor>(value.type, Shape{1});
+  number->scalar = value.Float();
+  number->known = value.Integers();
   return planner.SetOutput(node, 0,
                            planner.Expression(value.type, std::move(shape), "$0", {number}));
 }
@@ -268,7 +260,7 @@ std::span<const Operator> MovementOperators() {
       {.type = "Identity", .lower = LowerIdentity},
       {.type = "Dropout",
        .lower = LowerIdentity,
-       .types = kFloatOnly,
+       .types = kFloats,
        .accepts =
            [](const Graph&, const Node& node) {
              return node.inputs.size() < 2 && (node.outputs.size() < 2 || node.outputs[1] < 0);

@@ -13,7 +13,7 @@ namespace {
 TensorRef FromRows(Planner& planner, Shape shape, const Rows& rows, const char* name,
                    std::string code) {
   return planner.FromRoot(
-      DataType::kFloat, std::move(shape),
+      rows.tensor->type, std::move(shape),
       [rows, name, code = std::move(code), size = planner.group_size()](KernelWriter& writer) {
         return WriteRows(writer, rows, name, code, size);
       });
@@ -35,12 +35,12 @@ Status LowerSoftmax(Planner& planner, const Node& node) {
   const std::vector<size_t> axes = is_modern ? std::vector{axis} : AxesFrom(axis, rank);
   OPENCL_ASSIGN_OR_RETURN(const Rows rows, MakeRows(planner, x, axes));
   std::string code =
-      "  REDUCE(peak, -INFINITY, MAXIMUM, X[column])\n"
-      "  REDUCE(total, 0.0f, SUM, exp(X[column] - peak))\n"
+      "  REDUCE(peak, -INFINITY, MAXIMUM, X(column))\n"
+      "  REDUCE(total, 0.0f, SUM, exp(X(column) - peak))\n"
       "  for (int column = LANE; column < COLUMNS; column += GROUP)\n";
   code += node.type == "Softmax"
-              ? "    STORE(ROW * COLUMNS + column, exp(X[column] - peak) / total);\n"
-              : "    STORE(ROW * COLUMNS + column, X[column] - peak - log(total));\n";
+              ? "    STORE(ROW * COLUMNS + column, exp(X(column) - peak) / total);\n"
+              : "    STORE(ROW * COLUMNS + column, X(column) - peak - log(total));\n";
   const Shape by_rows = rows.tensor->shape;
   TensorRef y = FromRows(planner, by_rows, rows, "softmax", std::move(code));
   if (by_rows != x->shape || (is_modern && axis + 1 != rank)) {
@@ -57,22 +57,23 @@ Status LowerSoftmax(Planner& planner, const Node& node) {
 }
 
 std::string NormalizingCode(bool subtract_mean, float epsilon) {
-  std::string code = subtract_mean ? "  REDUCE(total, 0.0f, SUM, X[column])\n"
+  std::string code = subtract_mean ? "  REDUCE(total, 0.0f, SUM, X(column))\n"
                                      "  const float mean = total / (float)COLUMNS;\n"
                                    : "  const float mean = 0.0f;\n";
   code += fmt::format(
-      "  REDUCE(squares, 0.0f, SUM, (X[column] - mean) * (X[column] - mean))\n"
+      "  REDUCE(squares, 0.0f, SUM, (X(column) - mean) * (X(column) - mean))\n"
       "  const float scale = 1.0f / sqrt(squares / (float)COLUMNS + {:.9e}f);\n"
       "  for (int column = LANE; column < COLUMNS; column += GROUP)\n"
-      "    STORE(ROW * COLUMNS + column, (X[column] - mean) * scale);\n",
+      "    STORE(ROW * COLUMNS + column, (X(column) - mean) * scale);\n",
       epsilon);
   return code;
 }
 
-// The tensor times a scale plus a bias, either of which may be absent (null).
+// The tensor times a scale plus a bias, either of which may be absent (null). RMSNormalization's
+// scale may be of another type than x; the result is of the scale's.
 TensorRef Affine(Planner& planner, TensorRef x, const TensorRef& scale, const TensorRef& bias) {
   const Shape shape = x->shape;
-  if (scale) x = planner.Expression(x->type, shape, "$0 * $1", {x, scale});
+  if (scale) x = planner.Expression(scale->type, shape, "$0 * $1", {x, scale});
   if (bias) x = planner.Expression(x->type, shape, "$0 + $1", {x, bias});
   return x;
 }
@@ -171,21 +172,21 @@ KernelBody WriteLrn(KernelWriter& writer, const TensorRef& x, const Node& node, 
   const int64_t inner = count / std::max<int64_t>(1, x->shape[0] * x->shape[1]);
   std::string code = fmt::format(
       "#define COUNT {}\n#define CHANNELS {}\n#define INNER {}\n#define BEFORE {}\n"
-      "#define AFTER {}\n#define BIAS {}\n#define SCALE {}\n#define BETA {}\n#define X {}\n",
+      "#define AFTER {}\n#define BIAS {}\n#define SCALE {}\n#define BETA {}\n{}",
       writer.Int(count), writer.Int(x->shape[1]), writer.Int(inner), writer.Int((size - 1) / 2),
       writer.Int(size / 2), writer.Float(node.Float("bias", 1)),
       writer.Float(node.Float("alpha", 1e-4f) / static_cast<float>(size)),
-      writer.Float(node.Float("beta", 0.75f)), writer.Input(*x));
+      writer.Float(node.Float("beta", 0.75f)), writer.Input(*x).Macro("X"));
   code += R"(
   const int item = get_global_id(0);
   if (item >= COUNT) return;
   const int channel = item / INNER % CHANNELS;
   float squares = 0.0f;
   for (int other = max(channel - BEFORE, 0); other <= min(channel + AFTER, CHANNELS - 1); ++other) {
-    const float value = X[item + (other - channel) * INNER];
+    const float value = X(item + (other - channel) * INNER);
     squares += value * value;
   }
-  STORE(item, X[item] / pow(BIAS + SCALE * squares, BETA));
+  STORE(item, X(item) / pow(BIAS + SCALE * squares, BETA));
 )";
   const auto items = (static_cast<size_t>(count) + group_size - 1) / group_size * group_size;
   return {.name = "local_response",
@@ -200,7 +201,7 @@ Status LowerLrn(Planner& planner, const Node& node) {
   if (node.Int("size", 1) < 1) return Failure("expected a size of 1 or more");
   return planner.SetOutput(
       node, 0,
-      planner.FromRoot(DataType::kFloat, x->shape,
+      planner.FromRoot(x->type, x->shape,
                        [x, &node, size = planner.group_size()](KernelWriter& writer) {
                          return WriteLrn(writer, x, node, size);
                        }));
@@ -222,39 +223,39 @@ bool HasNoStatistics(const Graph&, const Node& node) {
 
 std::span<const Operator> NormalizationOperators() {
   static constexpr Operator kRows[] = {
-      {.type = "Softmax", .lower = LowerSoftmax, .types = kFloatOnly},
-      {.type = "LogSoftmax", .lower = LowerSoftmax, .types = kFloatOnly},
+      {.type = "Softmax", .lower = LowerSoftmax, .types = kFloats},
+      {.type = "LogSoftmax", .lower = LowerSoftmax, .types = kFloats},
       {.type = "LayerNormalization",
        .lower = LowerLayerNormalization,
-       .types = kFloatOnly,
+       .types = kFloats,
        .accepts = HasOneOutput},
       {.type = "RMSNormalization",
        .lower = LowerLayerNormalization,
-       .types = kFloatOnly,
+       .types = kFloats,
        .accepts = HasOneOutput},
       {.type = "SimplifiedLayerNormalization",
        .lower = LowerLayerNormalization,
-       .types = kFloatOnly,
+       .types = kFloats,
        .accepts = HasOneOutput},
       {.type = "SkipLayerNormalization",
        .lower = LowerSkipLayerNormalization,
-       .types = kFloatOnly,
+       .types = kFloats,
        .accepts = HasNoStatistics,
        .domain = "com.microsoft"},
       {.type = "SkipSimplifiedLayerNormalization",
        .lower = LowerSkipLayerNormalization,
-       .types = kFloatOnly,
+       .types = kFloats,
        .accepts = HasNoStatistics,
        .domain = "com.microsoft"},
-      {.type = "LRN", .lower = LowerLrn, .types = kFloatOnly},
-      {.type = "InstanceNormalization", .lower = LowerGroupNormalization, .types = kFloatOnly},
+      {.type = "LRN", .lower = LowerLrn, .types = kFloats},
+      {.type = "InstanceNormalization", .lower = LowerGroupNormalization, .types = kFloats},
       {.type = "GroupNormalization",
        .lower = LowerGroupNormalization,
-       .types = kFloatOnly,
+       .types = kFloats,
        .since = 21},
       {.type = "BatchNormalization",
        .lower = LowerBatchNormalization,
-       .types = kFloatOnly,
+       .types = kFloats,
        .accepts = HasOneOutput,
        .since = 7},
   };

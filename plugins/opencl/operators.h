@@ -13,9 +13,9 @@ using Accepts = bool (*)(const Graph& graph, const Node& node);
 
 // Sets of element types, as bits.
 constexpr unsigned BitOf(DataType type) { return 1u << static_cast<unsigned>(type); }
-inline constexpr unsigned kFloatOnly = BitOf(DataType::kFloat);
+inline constexpr unsigned kFloats = BitOf(DataType::kFloat) | BitOf(DataType::kFloat16);
 inline constexpr unsigned kIntegers = BitOf(DataType::kInt64) | BitOf(DataType::kInt32);
-inline constexpr unsigned kNumbers = kFloatOnly | kIntegers;
+inline constexpr unsigned kNumbers = kFloats | kIntegers;
 inline constexpr unsigned kAnyType = kNumbers | BitOf(DataType::kBool);
 
 struct Operator {

@@ -47,8 +47,7 @@ Status PadWithConstant(Planner& planner, const Node& node, const TensorRef& x, P
   if (planner.HasInput(node, 2)) {
     value = planner.Input(node, 2);
   } else {
-    value = std::make_shared<Tensor>();
-    value->type = x->type;
+    value = std::make_shared<Tensor>(x->type, Shape{});
     value->scalar = node.Float("value", 0);
   }
   const TensorRef fill = planner.Expression(x->type, std::move(padded.shape), "$0", {value});
@@ -89,7 +88,7 @@ KernelBody WritePad(KernelWriter& writer, const TensorRef& x, const Padded& padd
     code += fmt::format("  source += ({}) * {};\n  rest /= {};\n", place,
                         writer.Int(x->strides[axis]), size);
   }
-  code += fmt::format("  STORE(item, {}[source]);\n", writer.Input(*x));
+  code += fmt::format("  STORE(item, {});\n", writer.Input(*x).Read("source"));
   const auto items = (static_cast<size_t>(count) + group_size - 1) / group_size * group_size;
   return {
       .name = "pad", .code = std::move(code), .global = {items, 1, 1}, .local = {group_size, 1, 1}};

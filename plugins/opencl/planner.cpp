@@ -9,7 +9,6 @@
 #include "operators.h"
 
 namespace opencl {
-namespace {}  // namespace
 
 Planner::Planner(const Graph& graph, std::span<const int> inputs, std::span<const int> outputs,
                  size_t max_group_size)
@@ -29,10 +28,7 @@ int Planner::AddStorage(Storage::Kind kind, int index, size_t bytes) {
 
 Result<Plan> Planner::Make(std::span<const InputDescription> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    auto tensor = std::make_shared<Tensor>();
-    tensor->type = inputs[i].type;
-    tensor->shape = inputs[i].shape;
-    tensor->strides = RowMajorStrides(tensor->shape);
+    auto tensor = std::make_shared<Tensor>(inputs[i].type, inputs[i].shape);
     tensor->storage = AddStorage(Storage::kInput, static_cast<int>(i), 0);
     tensor->known = inputs[i].known;
     if (inputs_[i] >= 0) tensors_[static_cast<size_t>(inputs_[i])] = std::move(tensor);
@@ -40,17 +36,10 @@ Result<Plan> Planner::Make(std::span<const InputDescription> inputs) {
   for (size_t i = 0; i < graph_.values.size(); ++i) {
     const auto& constant = graph_.values[i].constant;
     if (!constant || tensors_[i]) continue;
-    auto tensor = std::make_shared<Tensor>();
-    tensor->type = constant->type;
-    tensor->shape = constant->shape;
-    tensor->strides = RowMajorStrides(tensor->shape);
+    auto tensor = std::make_shared<Tensor>(constant->type, constant->shape);
     tensor->storage = AddStorage(Storage::kWeight, static_cast<int>(i), 0);
     if (ElementCount(tensor->shape) <= kMaxKnownElements) tensor->known = constant->Integers();
-    if (tensor->type == DataType::kFloat && constant->bytes.size() == sizeof(float)) {
-      float value = 0;
-      std::copy_n(constant->bytes.begin(), sizeof(float), reinterpret_cast<std::byte*>(&value));
-      tensor->scalar = value;
-    }
+    tensor->scalar = constant->Float();
     tensors_[i] = std::move(tensor);
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -119,10 +108,7 @@ Status Planner::SetOutput(const Node& node, size_t index, TensorRef tensor) {
   const int output = OutputIndex(value);
   if (tensor->deferred && IsSharedLater(value)) {
     if (output >= 0 && !output_is_written_[static_cast<size_t>(output)]) {
-      Tensor target;
-      target.type = tensor->type;
-      target.shape = tensor->shape;
-      target.strides = RowMajorStrides(tensor->shape);
+      Tensor target(tensor->type, tensor->shape);
       target.storage = output_storage_[static_cast<size_t>(output)];
       OPENCL_RETURN_IF_ERROR(Emit(tensor, target));
       output_is_written_[static_cast<size_t>(output)] = true;
@@ -140,10 +126,7 @@ Status Planner::FinishOutputs() {
     if (!tensor) return Failure("output {} has no producer", i);
     plan_.outputs.push_back({tensor->type, tensor->shape});
     if (output_is_written_[i]) continue;
-    Tensor target;
-    target.type = tensor->type;
-    target.shape = tensor->shape;
-    target.strides = RowMajorStrides(tensor->shape);
+    Tensor target(tensor->type, tensor->shape);
     target.storage = output_storage_[i];
     const TensorRef source =
         tensor->deferred ? tensor : Expression(tensor->type, tensor->shape, "$0", {tensor});
@@ -154,10 +137,7 @@ Status Planner::FinishOutputs() {
 
 TensorRef Planner::Expression(DataType type, Shape shape, std::string expression,
                               std::vector<TensorRef> operands) {
-  auto tensor = std::make_shared<Tensor>();
-  tensor->type = type;
-  tensor->shape = std::move(shape);
-  tensor->strides = RowMajorStrides(tensor->shape);
+  auto tensor = std::make_shared<Tensor>(type, std::move(shape));
   tensor->deferred = std::make_unique<Deferred>();
   tensor->deferred->expression = std::move(expression);
   for (const TensorRef& operand : operands) {
@@ -174,10 +154,7 @@ TensorRef Planner::FromRoot(DataType type, Shape shape, Root root) {
 }
 
 TensorRef Planner::KnownIntegers(DataType type, Shape shape, std::vector<int64_t> values) {
-  auto tensor = std::make_shared<Tensor>();
-  tensor->type = type;
-  tensor->strides = RowMajorStrides(shape);
-  tensor->shape = std::move(shape);
+  auto tensor = std::make_shared<Tensor>(type, std::move(shape));
   tensor->known = std::move(values);
   return tensor;
 }
@@ -185,10 +162,7 @@ TensorRef Planner::KnownIntegers(DataType type, Shape shape, std::vector<int64_t
 Status Planner::Store(const TensorRef& tensor) {
   if (tensor->deferred) {
     const auto bytes = static_cast<size_t>(ElementCount(tensor->shape)) * SizeOf(tensor->type);
-    Tensor target;
-    target.type = tensor->type;
-    target.shape = tensor->shape;
-    target.strides = RowMajorStrides(tensor->shape);
+    Tensor target(tensor->type, tensor->shape);
     target.storage = AddStorage(Storage::kScratch, 0, bytes);
     return Emit(tensor, target);
   }
@@ -211,9 +185,8 @@ Result<TensorRef> Planner::Contiguous(const TensorRef& tensor) {
 Result<TensorRef> Planner::View(const TensorRef& tensor, Shape shape, Shape strides,
                                 int64_t offset) {
   OPENCL_RETURN_IF_ERROR(Store(tensor));
-  auto view = std::make_shared<Tensor>();
-  view->type = tensor->type;
-  view->shape = std::move(shape);
+  auto view = std::make_shared<Tensor>(tensor->type, std::move(shape));
+  view->stored_type = tensor->stored_type;
   view->strides = std::move(strides);
   view->offset = tensor->offset + offset;
   view->storage = tensor->storage;
@@ -236,10 +209,7 @@ Result<TensorRef> Planner::Reshape(const TensorRef& tensor, Shape shape) {
 }
 
 TensorRef Planner::Allocate(DataType type, Shape shape) {
-  auto tensor = std::make_shared<Tensor>();
-  tensor->type = type;
-  tensor->strides = RowMajorStrides(shape);
-  tensor->shape = std::move(shape);
+  auto tensor = std::make_shared<Tensor>(type, std::move(shape));
   tensor->storage = AddStorage(Storage::kScratch, 0,
                                static_cast<size_t>(ElementCount(tensor->shape)) * SizeOf(type));
   return tensor;
@@ -247,9 +217,7 @@ TensorRef Planner::Allocate(DataType type, Shape shape) {
 
 Status Planner::StoreInto(const TensorRef& tensor, const Tensor& target, const Shape& strides,
                           int64_t offset) {
-  Tensor part;
-  part.type = target.type;
-  part.shape = tensor->shape;
+  Tensor part(target.type, tensor->shape);
   part.strides = strides;
   part.offset = target.offset + offset;
   part.storage = target.storage;
@@ -269,6 +237,7 @@ Status Planner::Emit(const TensorRef& tensor, const Tensor& target) {
   }
   // From here on the tensor is what was written.
   tensor->deferred.reset();
+  tensor->stored_type = target.stored_type;
   tensor->strides = target.strides;
   tensor->offset = target.offset;
   tensor->storage = target.storage;

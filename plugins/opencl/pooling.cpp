@@ -8,21 +8,22 @@ namespace {
 
 KernelBody WritePool(KernelWriter& writer, const TensorRef& x, const Window& window, int64_t count,
                      const char* code_of_kind, size_t group_size) {
-  const std::string input = writer.Input(*x);
+  const Elements input = writer.Input(*x);
   const WindowNames w(writer, window);
   std::string code = fmt::format(
       "#define COUNT {}\n#define OH {}\n#define OW {}\n#define H {}\n#define W {}\n"
       "#define KH {}\n#define KW {}\n#define SH {}\n#define SW {}\n#define DH {}\n#define DW {}\n"
-      "#define PH {}\n#define PW {}\n#define X {}\n",
+      "#define PH {}\n#define PW {}\n{}",
       writer.Int(count), w.output[0], w.output[1], w.input[0], w.input[1], w.kernel[0], w.kernel[1],
-      w.strides[0], w.strides[1], w.dilations[0], w.dilations[1], w.pads[0], w.pads[1], input);
+      w.strides[0], w.strides[1], w.dilations[0], w.dilations[1], w.pads[0], w.pads[1],
+      input.Macro("X"));
   code += code_of_kind;
   code += R"(
   const int item = get_global_id(0);
   if (item >= COUNT) return;
   const int left = item % OW * SW - PW;
   const int top = item / OW % OH * SH - PH;
-  const global float* x = X + item / (OW * OH) * H * W;
+  const int plane = item / (OW * OH) * H * W;
   float result = START;
   int seen = 0;
   for (int ky = 0; ky < KH; ++ky) {
@@ -31,7 +32,7 @@ KernelBody WritePool(KernelWriter& writer, const TensorRef& x, const Window& win
     for (int kx = 0; kx < KW; ++kx) {
       const int column = left + kx * DW;
       if (column < 0 || column >= W) continue;
-      const float value = x[row * W + column];
+      const float value = X(plane + row * W + column);
       result = STEP;
       ++seen;
     }
@@ -65,7 +66,7 @@ Status LowerPool(Planner& planner, const Node& node) {
   const int64_t count = ElementCount(shape);
   return planner.SetOutput(
       node, 0,
-      planner.FromRoot(DataType::kFloat, std::move(shape),
+      planner.FromRoot(x->type, std::move(shape),
                        [x, window, count, kind, size = planner.group_size()](KernelWriter& writer) {
                          return WritePool(writer, x, window, count, kind, size);
                        }));
@@ -85,8 +86,8 @@ bool IsPlainPool(const Graph& graph, const Node& node) {
 
 std::span<const Operator> PoolingOperators() {
   static constexpr Operator kRows[] = {
-      {.type = "MaxPool", .lower = LowerPool, .types = kFloatOnly, .accepts = IsPlainPool},
-      {.type = "AveragePool", .lower = LowerPool, .types = kFloatOnly, .accepts = IsPlainPool},
+      {.type = "MaxPool", .lower = LowerPool, .types = kFloats, .accepts = IsPlainPool},
+      {.type = "AveragePool", .lower = LowerPool, .types = kFloats, .accepts = IsPlainPool},
   };
   return kRows;
 }

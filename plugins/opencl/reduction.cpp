@@ -15,24 +15,24 @@ std::string CodeOf(std::string_view type) {
     return fmt::format("  REDUCE(total, {}, {}, {})\n", start, combine, element);
   };
   if (type == "ReduceMax" || type == "GlobalMaxPool") {
-    return reduce("-INFINITY", "MAXIMUM", "X[column]");
+    return reduce("-INFINITY", "MAXIMUM", "X(column)");
   }
-  if (type == "ReduceMin") return reduce("INFINITY", "MINIMUM", "X[column]");
-  if (type == "ReduceProd") return reduce("1.0f", "PRODUCT", "X[column]");
-  if (type == "ReduceL1") return reduce("0.0f", "SUM", "fabs(X[column])");
-  if (type == "ReduceSumSquare") return reduce("0.0f", "SUM", "X[column] * X[column]");
+  if (type == "ReduceMin") return reduce("INFINITY", "MINIMUM", "X(column)");
+  if (type == "ReduceProd") return reduce("1.0f", "PRODUCT", "X(column)");
+  if (type == "ReduceL1") return reduce("0.0f", "SUM", "fabs(X(column))");
+  if (type == "ReduceSumSquare") return reduce("0.0f", "SUM", "X(column) * X(column)");
   if (type == "ReduceL2") {
-    return reduce("0.0f", "SUM", "X[column] * X[column]") + "  total = sqrt(total);\n";
+    return reduce("0.0f", "SUM", "X(column) * X(column)") + "  total = sqrt(total);\n";
   }
   if (type == "ReduceLogSum") {
-    return reduce("0.0f", "SUM", "X[column]") + "  total = log(total);\n";
+    return reduce("0.0f", "SUM", "X(column)") + "  total = log(total);\n";
   }
   if (type == "ReduceLogSumExp") {
-    return reduce("-INFINITY", "MAXIMUM", "X[column]") +
+    return reduce("-INFINITY", "MAXIMUM", "X(column)") +
            "  const float peak = isinf(total) ? 0.0f : total;\n" +
-           "  REDUCE(powers, 0.0f, SUM, exp(X[column] - peak))\n  total = log(powers) + peak;\n";
+           "  REDUCE(powers, 0.0f, SUM, exp(X(column) - peak))\n  total = log(powers) + peak;\n";
   }
-  std::string sum = reduce("0.0f", "SUM", "X[column]");
+  std::string sum = reduce("0.0f", "SUM", "X(column)");
   if (type == "ReduceMean" || type == "GlobalAveragePool") sum += "  total /= (float)COLUMNS;\n";
   return sum;
 }
@@ -49,7 +49,7 @@ Status Reduce(Planner& planner, const Node& node, const std::vector<size_t>& axe
   const std::string code = CodeOf(node.type) + "  if (LANE == 0) STORE(ROW, total);\n";
   return planner.SetOutput(
       node, 0,
-      planner.FromRoot(DataType::kFloat, std::move(shape),
+      planner.FromRoot(x->type, std::move(shape),
                        [rows, code, size = planner.group_size()](KernelWriter& writer) {
                          return WriteRows(writer, rows, "reduce", code, size);
                        }));
@@ -99,7 +99,7 @@ Status LowerArg(Planner& planner, const Node& node) {
   const std::string code = fmt::format(
       "  if (LANE == 0) {{\n    int best = 0;\n    for (int column = 1; column < COLUMNS; "
       "++column)\n"
-      "      if (X[column] {} X[best]) best = column;\n    STORE(ROW, best);\n  }}\n",
+      "      if (X(column) {} X(best)) best = column;\n    STORE(ROW, best);\n  }}\n",
       better);
   return planner.SetOutput(
       node, 0,
@@ -116,10 +116,10 @@ std::span<const Operator> ReductionOperators() {
     for (const char* type :
          {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
           "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
-      rows.push_back({.type = type, .lower = LowerReduce, .types = kFloatOnly, .known_inputs = 2});
+      rows.push_back({.type = type, .lower = LowerReduce, .types = kFloats, .known_inputs = 2});
     }
-    rows.push_back({.type = "GlobalAveragePool", .lower = LowerGlobalPool, .types = kFloatOnly});
-    rows.push_back({.type = "GlobalMaxPool", .lower = LowerGlobalPool, .types = kFloatOnly});
+    rows.push_back({.type = "GlobalAveragePool", .lower = LowerGlobalPool, .types = kFloats});
+    rows.push_back({.type = "GlobalMaxPool", .lower = LowerGlobalPool, .types = kFloats});
     rows.push_back({.type = "ArgMax", .lower = LowerArg, .types = kNumbers});
     rows.push_back({.type = "ArgMin", .lower = LowerArg, .types = kNumbers});
     return rows;

@@ -59,11 +59,11 @@ Result<Rows> MakeRows(Planner& planner, const TensorRef& tensor, const std::vect
 
 KernelBody WriteRows(KernelWriter& writer, const Rows& rows, const char* name, std::string code,
                      size_t group_size) {
-  const std::string x = writer.Input(*rows.tensor);
+  const Elements x = writer.Input(*rows.tensor);
   const std::string columns = writer.Int(rows.columns);
   std::string head =
       fmt::format("#define GROUP {}\n#define COLUMNS {}\n{}", group_size, columns, kReduce);
-  head += fmt::format("  const global {}* X = {} + ROW * COLUMNS;\n", NameOf(rows.tensor->type), x);
+  head += fmt::format("#define X(column_) {}\n", x.Read("ROW * COLUMNS + (column_)"));
   return {.name = name,
           .code = head + std::move(code),
           .global = {static_cast<size_t>(rows.rows) * group_size, 1, 1},

@@ -18,7 +18,8 @@ struct Rows {
 // Brings the axes of a tensor to its end; they are in [0, rank) and sorted.
 Result<Rows> MakeRows(Planner& planner, const TensorRef& tensor, const std::vector<size_t>& axes);
 
-// A kernel for rows. `code` may use X (the row), ROW, COLUMNS, LANE (0 ... GROUP - 1) and
+// A kernel for rows. `code` may use X(column) (an element of the row), ROW, COLUMNS, LANE (0 ...
+// GROUP - 1) and
 //   REDUCE(result, start, combine, element)
 // which declares a float `result`: all `element`s of the row, expressions of `column`, combined by
 // combine(a, b). It stores elements by STORE.

@@ -15,12 +15,12 @@ bool NeedsShapeOnly(const Node& node) { return node.type == "Shape" || node.type
 std::vector<bool> KnowableValues(const Graph& graph) {
   std::vector<bool> knowable(graph.values.size());
   for (size_t i = 0; i < graph.values.size(); ++i) {
-    knowable[i] = graph.values[i].is_constant && graph.values[i].type != DataType::kFloat;
+    knowable[i] = graph.values[i].is_constant && !IsFloat(graph.values[i].type);
   }
   for (const Node& node : graph.nodes) {
     if (!IsEvaluatedOnHost(node) || node.outputs.size() != 1) continue;
     const DataType type = graph.value(node.outputs[0]).type;
-    if (type == DataType::kFloat || type == DataType::kNone) continue;
+    if (IsFloat(type) || type == DataType::kNone) continue;
     const bool follows =
         NeedsShapeOnly(node) || std::all_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
           return input < 0 || knowable[static_cast<size_t>(input)];

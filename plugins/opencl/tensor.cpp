@@ -4,6 +4,12 @@
 
 namespace opencl {
 
+Tensor::Tensor(DataType element_type, Shape sizes)
+    : type(element_type),
+      stored_type(element_type),
+      shape(std::move(sizes)),
+      strides(RowMajorStrides(shape)) {}
+
 bool Tensor::IsContiguous() const {
   int64_t expected = 1;
   for (size_t i = shape.size(); i-- > 0;) {

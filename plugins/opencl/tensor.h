@@ -37,7 +37,12 @@ struct Deferred {
 
 // A strided view of a storage, or a value that has none yet.
 struct Tensor {
+  Tensor() = default;
+  // Row-major.
+  Tensor(DataType element_type, Shape sizes);
+
   DataType type = DataType::kNone;
+  DataType stored_type = DataType::kNone;  // in memory: a view of float16 may have type float
   Shape shape;
   Shape strides;  // in elements; may be 0 or negative
   int64_t offset = 0;
