@@ -228,17 +228,17 @@ TEST(SessionOptionsTest, ThreadsOfSessionsTellOfTheirWork) {
 TEST(SessionOptionsTest, AsynchronousRunsAreWorkOfTheSessionsThreads) {
   WorkCounts counts;
   Env().SetPerSessionThreadPoolCallbacks(counts.Config());
+  std::vector<float> x = {1, 2, 3}, y = {0, 0, 0};
+  const Ort::Value feeds[] = {TensorOver(x, {1, 3}), TensorOver(y, {3})};
+  const char* const inputs[] = {"x", "y"};
+  const char* const output = "z";
+  Ort::Value fetched{nullptr};
   {
     Ort::SessionOptions one;
     one.SetIntraOpNumThreads(1);
     Ort::Session session = Open(AddReluModel(), one);
     Env().SetPerSessionThreadPoolCallbacks(
         {ORT_API_VERSION, nullptr, nullptr, nullptr, nullptr, {}});
-    std::vector<float> x = {1, 2, 3}, y = {0, 0, 0};
-    const Ort::Value feeds[] = {TensorOver(x, {1, 3}), TensorOver(y, {3})};
-    const char* const inputs[] = {"x", "y"};
-    const char* const output = "z";
-    Ort::Value fetched{nullptr};
     const auto done = [](void*, OrtValue**, size_t, OrtStatusPtr status) { Ort::Status{status}; };
     session.RunAsync(Ort::RunOptions{nullptr}, inputs, feeds, 2, &output, &fetched, 1, done,
                      nullptr);

@@ -552,7 +552,7 @@ TEST_F(ThreadStatsTest, SayWhatEachThreadDid) {
   ASSERT_EQ(stats["sub_threads"].size(), 1u);
   const auto helpers = stats["sub_threads"];
   const auto& helper = helpers.begin().value();
-  EXPECT_NE(helpers.begin().key(), main["thread_id"]);
+  EXPECT_NE(helpers.begin().key(), main["thread_id"].get<std::string>());
   EXPECT_GE(helper["num_run"], 1);
   EXPECT_LE(helper["num_run"], 3);
   EXPECT_GE(helper["core"], 0);
