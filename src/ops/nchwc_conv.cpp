@@ -11,7 +11,6 @@
 #include "ops/lazy_weights.h"
 #include "ops/nchwc.h"
 #include "ops/op_row.h"
-#include "ops/weights_scale.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {
@@ -215,28 +214,37 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     PackConvWeights(typical_shape_, weights, block, packed);
   }
 
-  // The weights times their factors.
-  Result<Tensor> Scale(const Tensor& weights, ThreadPool& threads) const {
-    const std::vector<float>& factors = attrs_.weights_scale;
-    if (factors.empty()) return weights;
-    TENON_ASSIGN_OR_RETURN(Tensor scaled, Tensor::Allocate(DataType::kFloat, weights.shape()));
-    threads.ParallelFor(factors.size(), kernels::kChannelBlock, [&](size_t begin, size_t end) {
-      ScaleChannels(weights, factors, begin, end, scaled.data<float>());
-    });
-    return scaled;
+  // Multiplies one packed block by the factors of its channels, which are the lanes of its vectors.
+  // Winograd's transform is linear: it takes the factors after as well as before.
+  void ScaleBlock(size_t block, std::span<float> packed) const {
+    const std::span<const float> factors = attrs_.weights_scale;
+    if (factors.empty()) return;
+    const size_t lanes = kernels::kChannelBlock / (method_ == NchwcMethod::kGrouped ? 2 : 1);
+    const size_t part = packed.size() * lanes / kernels::kChannelBlock;
+    for (size_t i = 0; i < packed.size(); i += part) {
+      float row[kernels::kChannelBlock] = {};
+      for (size_t lane = 0; lane < std::size(row); ++lane) {
+        const size_t channel = block * kernels::kChannelBlock + i / part * lanes + lane % lanes;
+        if (channel < factors.size()) row[lane] = factors[channel];
+      }
+      for (size_t j = i; j < i + part; j += std::size(row)) {
+        for (size_t lane = 0; lane < std::size(row); ++lane) packed[j + lane] *= row[lane];
+      }
+    }
   }
 
   // The weights as the method wants them; they do not depend on the size of the picture.
-  Result<Tensor> Pack(const Tensor& constant, ThreadPool& threads) const {
-    TENON_ASSIGN_OR_RETURN(const Tensor weights, Scale(constant, threads));
+  Result<Tensor> Pack(const Tensor& weights, ThreadPool& threads) const {
     TENON_ASSIGN_OR_RETURN(
         Tensor packed,
         Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(PackedSize())}),
                          SharedLastingMemory()));
     const size_t blocks = kernels::ChannelBlocks(typical_shape_.out_channels);
+    const size_t block_size = PackedSize() / blocks;
     threads.ParallelFor(blocks, 1, [&](size_t begin, size_t end) {
       for (size_t block = begin; block < end; ++block) {
         PackBlock(weights.data<float>(), block, packed.data<float>());
+        ScaleBlock(block, {packed.data<float>() + block * block_size, block_size});
       }
     });
     return packed;

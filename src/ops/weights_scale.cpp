@@ -1,6 +1,7 @@
 #include "ops/weights_scale.h"
 
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "tensor/lasting_memory.h"
@@ -8,11 +9,23 @@
 namespace tenon {
 namespace {
 
+// Writes `weights`, [channels, ...] floats aligned or not, times their factors.
+void ScaleChannels(const Tensor& weights, std::span<const float> factors, float* scaled) {
+  const size_t size = factors.empty() ? 0 : static_cast<size_t>(weights.size()) / factors.size();
+  const auto* from = static_cast<const char*>(weights.raw());
+  for (size_t c = 0; c < factors.size(); ++c) {
+    float* to = scaled + c * size;
+    // Copied first: as stored, the weights may be unaligned.
+    std::memcpy(to, from + c * size * sizeof(float), size * sizeof(float));
+    for (size_t i = 0; i < size; ++i) to[i] *= factors[c];
+  }
+}
+
 Status FoldInto(Graph& graph, Node& node, std::span<const float> factors) {
   const Tensor& weights = *graph.StoredConstantOf(node.inputs[1]);
   TENON_ASSIGN_OR_RETURN(
       Tensor scaled, Tensor::Allocate(DataType::kFloat, weights.shape(), SharedLastingMemory()));
-  ScaleChannels(weights, factors, 0, factors.size(), scaled.data<float>());
+  ScaleChannels(weights, factors, scaled.data<float>());
   const std::string& output = graph.value(node.outputs[0]).name;
   const ValueId constant =
       graph.AddInitializer(graph.UnusedName(output + "/weights"), std::move(scaled));
@@ -24,18 +37,6 @@ Status FoldInto(Graph& graph, Node& node, std::span<const float> factors) {
 }
 
 }  // namespace
-
-void ScaleChannels(const Tensor& weights, std::span<const float> factors, size_t begin, size_t end,
-                   float* scaled) {
-  const size_t size = factors.empty() ? 0 : static_cast<size_t>(weights.size()) / factors.size();
-  const auto* from = static_cast<const char*>(weights.raw());
-  for (size_t c = begin; c < end; ++c) {
-    float* to = scaled + c * size;
-    // Copied first: as stored, the weights may be unaligned.
-    std::memcpy(to, from + c * size * sizeof(float), size * sizeof(float));
-    for (size_t i = 0; i < size; ++i) to[i] *= factors[c];
-  }
-}
 
 Status FoldWeightScales(Graph& graph) {
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
