@@ -71,7 +71,7 @@ class Walk {
   }
 
   Status Run() {
-    TENON_RETURN_IF_ERROR(CheckSequenceLens());
+    TENON_ASSIGN_OR_RETURN(lens_, SequenceLens(context_, sizes_));
     if (attends()) TENON_RETURN_IF_ERROR(attention_.Prepare(context_));
     // h, c, r * h, then the gates, then what attention keeps.
     const size_t elements = (3 + gates_) * sizes_.hidden + attention_.elements();
@@ -92,18 +92,6 @@ class Walk {
 
   static T Activated(const CellActivation& activation, T x) {
     return static_cast<T>(Activate(activation, x));
-  }
-
-  Status CheckSequenceLens() {
-    if (!context_.HasInput(kInputSequenceLens)) return OkStatus();
-    lens_ = context_.Input(kInputSequenceLens).data<int32_t>();
-    const auto limit = static_cast<int64_t>(sizes_.sequence);
-    for (size_t b = 0; b < sizes_.batch; ++b) {
-      if (lens_[b] < 0 || lens_[b] > limit) {
-        return InvalidArgument("input 4: expected lengths in [0, {}], got {}", limit, lens_[b]);
-      }
-    }
-    return OkStatus();
   }
 
   const T* OptionalInput(size_t i, size_t offset) const {

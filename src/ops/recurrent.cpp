@@ -123,6 +123,18 @@ Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& c
   return OkStatus();
 }
 
+Result<const int32_t*> SequenceLens(const KernelContext& context, const RecurrentSizes& sizes) {
+  if (!context.HasInput(kInputSequenceLens)) return nullptr;
+  const auto* lens = context.Input(kInputSequenceLens).data<int32_t>();
+  const auto limit = static_cast<int64_t>(sizes.sequence);
+  for (size_t b = 0; b < sizes.batch; ++b) {
+    if (lens[b] < 0 || lens[b] > limit) {
+      return InvalidArgument("input 4: expected lengths in [0, {}], got {}", limit, lens[b]);
+    }
+  }
+  return lens;
+}
+
 // --- Weights ---
 
 Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first, size_t last,
@@ -244,7 +256,7 @@ class RecurrentLayer::RunState {
 
   Status Run() {
     if (sizes_.batch == 0 || sizes_.hidden == 0) return OkStatus();
-    TENON_RETURN_IF_ERROR(CheckSequenceLens());
+    TENON_ASSIGN_OR_RETURN(lens_, SequenceLens(context_, sizes_));
     TENON_RETURN_IF_ERROR(DivideScratch());
     for (size_t d = 0; d < sizes_.directions; ++d) {
       LoadStates(d);
@@ -267,18 +279,6 @@ class RecurrentLayer::RunState {
     float* work;
     std::byte* tasks;
   };
-
-  Status CheckSequenceLens() {
-    if (!context_.HasInput(kInputSequenceLens)) return OkStatus();
-    lens_ = context_.Input(kInputSequenceLens).data<int32_t>();
-    const auto limit = static_cast<int64_t>(sizes_.sequence);
-    for (size_t b = 0; b < sizes_.batch; ++b) {
-      if (lens_[b] < 0 || lens_[b] > limit) {
-        return InvalidArgument("input 4: expected lengths in [0, {}], got {}", limit, lens_[b]);
-      }
-    }
-    return OkStatus();
-  }
 
   // One block of memory, divided among the directions; the products of all inputs come before the
   // steps and use the same memory for their tasks.

@@ -68,6 +68,10 @@ struct RecurrentSizes {
   size_t directions, sequence, batch, input, hidden;
 };
 
+// The lengths of the batch's sequences; null if that input is left out.
+// Error: kInvalidArgument if one is negative or longer than the input.
+Result<const int32_t*> SequenceLens(const KernelContext& context, const RecurrentSizes& sizes);
+
 // Some rows of the weights of each direction, W [directions, rows, columns]: y = x W'.
 class RecurrentWeights {
  public:
