@@ -13,12 +13,9 @@
 namespace tenon {
 namespace {
 
-// Whether the kernel of `row`, which one input's type found, takes the others' too: one of floats
-// alone has nothing for those of 16 bits.
+// Whether the kernel of `row`, which one input's type found, takes the others' too.
 bool TakesOtherInputs(const OpRow& row, const Graph& graph, const Node& node) {
-  const bool is_of_bytes_and_floats =
-      node.op_type == "MatMulIntegerToFloat" || node.op_type == "QAttention";
-  if (!is_of_bytes_and_floats && !(row.options.types == kFloat32Only)) return true;
+  if (!row.options.has_wide_floats && !(row.options.types == kFloat32Only)) return true;
   return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
     if (id == ValueId::kNone) return false;
     const ValueType& type = graph.value(id).type;

@@ -24,10 +24,12 @@ namespace tenon {
 // Where a row applies and what the planner may do with its kernel.
 struct OpOptions {
   std::string_view domain = "";
-  int32_t since = 1;           // first opset; the row holds until a later row of the same name
+  int32_t since = 1;  // first opset; the row holds until a later row of the same name
+  // Its other inputs are no floats of 16 bits: always so where `types` are float32 alone.
+  bool has_wide_floats = false;
   TypeSet types = kAnyTensor;  // element types of one input (of output 0 if that is left out)
   KernelTraits traits = {};
-  size_t typed_input = 0;  // which input; the same for all rows of a version
+  uint8_t typed_input = 0;  // which input; the same for all rows of a version
 };
 
 using MakeKernel = Result<std::unique_ptr<Kernel>> (*)(KernelInfo& info,

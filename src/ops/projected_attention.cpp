@@ -72,7 +72,9 @@ Result<PastRows> CheckPast(const ShapeContext& context, const InputSlots& in, co
 }
 
 Status InferProjected(const AttentionAttrs& attrs, const InputSlots& in, ShapeContext& context) {
-  if (attrs.do_rotary) return NotImplemented("do_rotary = 1");
+  if (attrs.do_rotary) {
+    return NotImplemented("attribute 'do_rotary': expected 0, got 1; use RotaryEmbedding");
+  }
   if (attrs.heads < 1) return InvalidArgument("expected num_heads >= 1, got {}", attrs.heads);
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kX, 3));
   TENON_ASSIGN_OR_RETURN(const auto columns,
@@ -303,7 +305,7 @@ constexpr OpRow kRows[] = {
     OpClass<ProjectedAttention<InferAttention, FloatProjection>>(
         "Attention", {.domain = "com.microsoft", .types = kFloat32Only}),
     OpClass<ProjectedAttention<InferQAttention, ByteProjection>>(
-        "QAttention", {.domain = "com.microsoft", .types = kByteTypes}),
+        "QAttention", {.domain = "com.microsoft", .has_wide_floats = true, .types = kByteTypes}),
 };
 
 }  // namespace

@@ -284,8 +284,9 @@ Status RunInteger16(const NoAttrs&, KernelContext& context) {
 }
 
 constexpr OpRow kRows[] = {
-    OpClass<MatMulIntegerToFloat>("MatMulIntegerToFloat",
-                                  {.domain = kMicrosoft, .types = kByteTypes}),
+    OpClass<MatMulIntegerToFloat>(
+        "MatMulIntegerToFloat",
+        {.domain = kMicrosoft, .has_wide_floats = true, .types = kByteTypes}),
     OpClass<DynamicQuantizeMatMul>("DynamicQuantizeMatMul",
                                    {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferInteger16, RunInteger16>(

@@ -33,12 +33,12 @@ struct KernelTraits {
   bool is_view = false;
   // Run reads input `unaligned_input` by its bytes, so that a constant there need not be aligned;
   // -1: none.
-  int unaligned_input = -1;
+  int8_t unaligned_input = -1;
   // Output 0 may be written over input `in_place_input` when both have the same size in bytes and
   // nothing else reads the input afterwards; -1: none of them. `in_place_also` is a second
   // candidate.
-  int in_place_input = -1;
-  int in_place_also = -1;
+  int8_t in_place_input = -1;
+  int8_t in_place_also = -1;
   // The kernel finds the output shapes itself and calls AllocateOutput or SetOutput for each.
   bool allocates_outputs = false;
   // The elements of the outputs depend on the shapes of the inputs alone (Shape, Size).

@@ -159,7 +159,9 @@ class DeviceKernel final : public Kernel {
   DeviceKernel(std::string op_type, DeviceLog& log, const DeviceMemory& memory)
       : op_type_(std::move(op_type)), log_(log), memory_(memory) {}
 
-  KernelTraits traits() const override { return {.in_place_input = op_type_ == "Repeat" ? -1 : 0}; }
+  KernelTraits traits() const override {
+    return op_type_ == "Repeat" ? KernelTraits() : KernelTraits{.in_place_input = 0};
+  }
   Residence InputResidence(size_t i) const override {
     return op_type_ == "Repeat" && i == 1 ? Residence::kHost : Residence::kProvider;
   }
