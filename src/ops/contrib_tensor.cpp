@@ -39,50 +39,6 @@ Status InferSame(const NoAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// --- CDist-1: distances between the rows of two matrices ---
-
-struct CDistAttrs {
-  std::string metric = "sqeuclidean";
-  static constexpr auto Fields() { return std::tuple(Field("metric", &CDistAttrs::metric)); }
-};
-
-Status InferCDist(const CDistAttrs& attrs, ShapeContext& context) {
-  if (attrs.metric != "sqeuclidean" && attrs.metric != "euclidean") {
-    return NotImplemented("metric '{}'", attrs.metric);
-  }
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape a, context.InputOfRank(0, 2));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape b, context.InputOfRank(1, 2));
-  if (!MayEqual(a[1], b[1])) {
-    return InvalidArgument("input 1: expected rows of {} elements, got {}", a[1], b);
-  }
-  return context.SetOutput(0, {a[0], b[0]});
-}
-
-Status RunCDist(const CDistAttrs& attrs, KernelContext& context) {
-  const Tensor& a = context.Input(0);
-  const Tensor& b = context.Input(1);
-  Tensor& y = context.Output(0);
-  const bool is_root = attrs.metric == "euclidean";
-  const int64_t rows = b.shape()[0], size = a.shape()[1];
-  return VisitFloat(a.type(), [&]<class T>(T) {
-    context.threads().ParallelFor(static_cast<size_t>(a.shape()[0]), 1,
-                                  [&](size_t begin, size_t end) {
-                                    for (size_t i = begin; i < end; ++i) {
-                                      const T* x = a.data<T>() + static_cast<int64_t>(i) * size;
-                                      T* into = y.data<T>() + static_cast<int64_t>(i) * rows;
-                                      for (int64_t j = 0; j < rows; ++j) {
-                                        const T* z = b.data<T>() + j * size;
-                                        T sum = 0;
-                                        for (int64_t p = 0; p < size; ++p)
-                                          sum += (x[p] - z[p]) * (x[p] - z[p]);
-                                        into[j] = is_root ? std::sqrt(sum) : sum;
-                                      }
-                                    }
-                                  });
-    return OkStatus();
-  });
-}
-
 // --- Inverse-1: of square matrices, by elimination with pivots ---
 
 Status InferInverse(const NoAttrs&, ShapeContext& context) {
@@ -254,7 +210,6 @@ Status RunCrop(const CropAttrs& attrs, KernelContext& context) {
 constexpr OpRow kRows[] = {
     View<InferExpandDims>("ExpandDims", {.domain = kMicrosoft}),
     View<InferSame>("SampleOp", {.domain = kMicrosoft}),
-    Op<InferCDist, RunCDist>("CDist", {.domain = kMicrosoft, .types = kFloatAndDouble}),
     Op<InferInverse, RunInverse>("Inverse", {.domain = kMicrosoft, .types = kFloatAndDouble}),
     Op<InferCrop, RunCrop>("CropAndResize", {.domain = kMicrosoft, .types = kFloatAndDouble}),
 };
