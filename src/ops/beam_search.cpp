@@ -316,10 +316,7 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
       return InvalidArgument("input 0: expected tokens [batch, length], got {} {}",
                              DataTypeName(ids.type()), ids.shape());
     }
-    TENON_ASSIGN_OR_RETURN(Tensor start, Tensor::Allocate(DataType::kInt32, {ids.shape()[0], 1}));
-    std::fill_n(start.data<int32_t>(), start.size(),
-                static_cast<int32_t>(attrs_.decoder_start_token));
-    return start;
+    return StartTokens(ids.shape()[0], attrs_.decoder_start_token);
   }
 
   Result<std::unique_ptr<TokenModel>> StartModel(const Tensor& start, const Search::Sizes& sizes,

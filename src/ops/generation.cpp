@@ -57,6 +57,12 @@ Result<float> FloatInput(KernelContext& context, size_t i, float fallback) {
   return static_cast<float>(value);
 }
 
+Result<Tensor> StartTokens(int64_t batch, int64_t token) {
+  TENON_ASSIGN_OR_RETURN(Tensor start, Tensor::Allocate(DataType::kInt32, {batch, 1}));
+  std::fill_n(start.data<int32_t>(), start.size(), static_cast<int32_t>(token));
+  return start;
+}
+
 Status SetMasks(KernelContext& context, size_t allowed, size_t allowed_next, size_t batch,
                 size_t vocabulary, TokenRules& rules) {
   if (context.HasInput(allowed)) {

@@ -36,6 +36,9 @@ Result<int64_t> IntegerInput(KernelContext& context, size_t i, int64_t fallback,
                              int64_t most);
 Result<float> FloatInput(KernelContext& context, size_t i, float fallback);
 
+// The first tokens of a decoder beside an encoder, [batch, 1].
+Result<Tensor> StartTokens(int64_t batch, int64_t token);
+
 // Sets the masks of the rules from the inputs, which may be left out: [vocabulary] and
 // [batch, vocabulary].
 Status SetMasks(KernelContext& context, size_t allowed, size_t allowed_next, size_t batch,

@@ -44,7 +44,7 @@ struct SamplingAttrs : GenerationAttrs {
 };
 
 Status InferTokens(ShapeContext& context) {
-  for (const std::string_view graph : {"init_decoder", "decoder"}) {
+  for (const std::string_view graph : {"encoder", "init_decoder", "decoder"}) {
     if (context.node().FindAttribute(graph) == nullptr) continue;
     TENON_RETURN_IF_ERROR(context.InferSubgraph(graph, {}));
   }
@@ -83,8 +83,13 @@ class GreedySettings {
  public:
   Status Prepare(const GenerationAttrs& attrs, const KernelInfo& info) {
     TENON_RETURN_IF_ERROR(attrs.Check());
-    if (attrs.model_type != 0) return NotImplemented("model_type {}", attrs.model_type);
-    TENON_ASSIGN_OR_RETURN(graphs_, GptGraphs::Find(info.node()));
+    if (attrs.model_type == 0) {
+      TENON_ASSIGN_OR_RETURN(gpt_, GptGraphs::Find(info.node()));
+    } else if (attrs.model_type == 1) {
+      TENON_ASSIGN_OR_RETURN(pair_, EncoderDecoderGraphs::Find(info.node(), false));
+    } else {
+      return InvalidArgument("attribute 'model_type': expected 0 or 1, got {}", attrs.model_type);
+    }
     return OkStatus();
   }
 
@@ -98,8 +103,12 @@ class GreedySettings {
       return InvalidArgument("input 0: expected tokens [batch, length], got shape {}", ids.shape());
     }
     const auto batch = static_cast<size_t>(ids.shape()[0]);
+    Tensor start = ids;
+    if (pair_) {
+      TENON_ASSIGN_OR_RETURN(start, StartTokens(ids.shape()[0], attrs.decoder_start_token));
+    }
     TENON_ASSIGN_OR_RETURN(const int64_t most, IntegerInput(context, kMaxLength, kMostTokens,
-                                                            ids.shape()[1] + 1, kMostTokens));
+                                                            start.shape()[1] + 1, kMostTokens));
     const Tensor* mask = context.input_count() > kAttentionMask && context.HasInput(kAttentionMask)
                              ? &context.Input(kAttentionMask)
                              : nullptr;
@@ -108,16 +117,19 @@ class GreedySettings {
                              ids.shape(), mask->shape());
     }
     const auto pad = static_cast<int32_t>(attrs.pad_token);
-    TENON_ASSIGN_OR_RETURN(const auto model, StartGpt(*graphs_, ids, mask, 1, pad));
-    TokenSequences sequences({ids.data<int32_t>(), static_cast<size_t>(ids.size())}, batch, 1,
-                             static_cast<size_t>(most));
+    const auto room = static_cast<size_t>(most);
+    TENON_ASSIGN_OR_RETURN(const auto model,
+                           pair_ ? StartEncoderDecoder(*pair_, ids, mask, start, 1, room, pad)
+                                 : StartGpt(*gpt_, ids, mask, 1, pad));
+    TokenSequences sequences({start.data<int32_t>(), static_cast<size_t>(start.size())}, batch, 1,
+                             room);
     const size_t first = sequences.length();
     TokenRules rules;
     std::vector<float> scores;
     std::vector<int32_t> next(batch);
     std::vector<bool> has_ended(batch, false);
     size_t vocabulary = 0;
-    for (size_t length = first; length < static_cast<size_t>(most); ++length) {
+    for (size_t length = first; length < room; ++length) {
       if (length > first) TENON_RETURN_IF_ERROR(model->Advance({}, sequences));
       TENON_ASSIGN_OR_RETURN(const Tensor logits, model->Run(context));
       if (logits.rank() != 3 || static_cast<size_t>(logits.shape()[0]) != batch) {
@@ -146,8 +158,7 @@ class GreedySettings {
     std::fill_n(tokens->data<int32_t>(), tokens->size(), pad);
     for (size_t row = 0; row < batch; ++row) {
       const auto sequence = sequences.Row(row);
-      std::copy(sequence.begin(), sequence.end(),
-                tokens->data<int32_t>() + row * static_cast<size_t>(most));
+      std::copy(sequence.begin(), sequence.end(), tokens->data<int32_t>() + row * room);
     }
     return OkStatus();
   }
@@ -167,7 +178,8 @@ class GreedySettings {
     return SetMasks(context, kVocabMask, kPrefixVocabMask, batch, vocabulary, rules);
   }
 
-  std::optional<GptGraphs> graphs_;
+  std::optional<GptGraphs> gpt_;
+  std::optional<EncoderDecoderGraphs> pair_;
 };
 
 class GreedyKernel final : public StatefulKernel<InferGreedy> {

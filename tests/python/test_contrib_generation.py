@@ -514,6 +514,26 @@ def test_greedy_search(name: str, seed: int) -> None:
     check(content, inputs)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", [name for name in GREEDY_CASES if name != "penalty"])
+def test_greedy_search_of_t5_is_a_search_with_one_beam(name: str, seed: int) -> None:
+    """Which onnxruntime has, while its GreedySearch takes decoders alone.
+
+    Penalties differ: a greedy search has them on scores, one of beams on their logarithms.
+    """
+    more, attributes = GREEDY_CASES[name]
+    inputs = {**greedy_inputs(seed), **more}
+    options = {"model_type": 1, "decoder_start_token_id": START, **attributes}
+    graphs = {"encoder": t5_encoder(), "decoder": t5_decoder()}
+    greedy = model("GreedySearch", inputs, GREEDY[:7], 1, **graphs, **options)
+    (actual,) = tenon.InferenceSession(greedy).run(None, feeds_of(inputs))
+    one = {"num_beams": number(1), "num_return_sequences": number(1)}
+    of_beam = {**inputs, **one, "length_penalty": number(1, np.float32)}
+    beam = onnxruntime.InferenceSession(model("BeamSearch", of_beam, BEAM, 1, **graphs, **options))
+    expected = beam.run(None, feeds_of(of_beam))[0][:, 0]
+    np.testing.assert_array_equal(actual, expected)
+
+
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("custom", [0, 1])
 @pytest.mark.parametrize("top_p", [0.3, 0.8])
