@@ -54,7 +54,7 @@ Result<SymbolicShape> ProductShape(const ShapeContext& context, int64_t n, int64
   if (a.rank() < 1) return InvalidArgument("input 0: expected a vector or matrices, got {}", a);
   Dim& last = a[a.rank() - 1];
   if (last.is_number() && !(last == Dim(k))) {
-    return InvalidArgument("input 0: expected rows of K = {}, got {}", k, a);
+    return InvalidArgument("input 0: expected rows of {} elements, got {}", k, a);
   }
   last = Dim(n);
   return a;
@@ -223,7 +223,7 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
 }
 
 // MatMulBnb4-1: the weights, [N, K], are one run of blocks, each with its largest magnitude; the
-// first element is in the highest bits.
+// first element is in the highest bits. Without transB, A has N columns and Y has K.
 struct Bnb4Attrs {
   int64_t k = 0, n = 0, block_size = 0, quant_type = 0;
   bool transposed = true;
@@ -237,14 +237,15 @@ struct Bnb4Attrs {
 enum QuantType : int64_t { kFp4, kNf4 };
 
 Status InferBnb4(const Bnb4Attrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ProductShape(context, attrs.n, attrs.k));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, attrs.transposed
+                                              ? ProductShape(context, attrs.n, attrs.k)
+                                              : ProductShape(context, attrs.k, attrs.n));
   if (attrs.quant_type != kFp4 && attrs.quant_type != kNf4) {
     return InvalidArgument("attribute 'quant_type': expected 0 or 1, got {}", attrs.quant_type);
   }
   if (attrs.block_size < 1) {
     return InvalidArgument("attribute 'block_size': expected at least 1, got {}", attrs.block_size);
   }
-  if (!attrs.transposed) return NotImplemented("MatMulBnb4 with transB = 0");
   const auto elements = CheckedMul(attrs.n, attrs.k);
   if (!elements) return InvalidArgument("expected fewer weights, got {} x {}", attrs.n, attrs.k);
   TENON_RETURN_IF_ERROR(CheckElements(context, 1, CeilDiv(*elements, int64_t{2})));
@@ -277,15 +278,16 @@ Status RunBnb4(const Bnb4Attrs& attrs, KernelContext& context) {
   const float* values = attrs.quant_type == kFp4 ? kFp4Values : kNf4Values;
   const auto* packed = context.Input(1).data<uint8_t>();
   const auto* largest = context.Input(2).data<float>();
-  const auto k = static_cast<size_t>(attrs.k), block_size = static_cast<size_t>(attrs.block_size);
-  return MultiplyByRows(
-      context, static_cast<size_t>(attrs.n), k, k, nullptr, [&](size_t row, float* out) {
-        for (size_t i = 0; i < k; ++i) {
-          const size_t at = row * k + i;
-          const int shift = at % 2 ? 0 : 4;
-          out[i] = values[packed[at / 2] >> shift & 15] * largest[at / block_size];
-        }
-      });
+  const auto n = static_cast<size_t>(attrs.n), k = static_cast<size_t>(attrs.k);
+  const auto block_size = static_cast<size_t>(attrs.block_size);
+  const size_t rows = attrs.transposed ? n : k, depth = attrs.transposed ? k : n;
+  return MultiplyByRows(context, rows, depth, depth, nullptr, [&](size_t row, float* out) {
+    for (size_t i = 0; i < depth; ++i) {
+      const size_t at = attrs.transposed ? row * k + i : i * k + row;
+      const int shift = at % 2 ? 0 : 4;
+      out[i] = values[packed[at / 2] >> shift & 15] * largest[at / block_size];
+    }
+  });
 }
 
 // MatMulFpQ4-1: blocks of 32 weights of a column, one after the other. A block is its scale, its

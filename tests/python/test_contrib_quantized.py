@@ -159,6 +159,23 @@ def test_matmul_bnb4(quant_type: int) -> None:
     contrib.check("MatMulBnb4", inputs, constants=(1, 2), **options)
 
 
+NF4_ABOVE_ZERO = "0.0795803 0.1609302 0.2461123 0.33791524 0.44070983 0.562617 0.72295684 1"
+NF4_BELOW_ZERO = "-1 -0.6961928 -0.52507305 -0.3949175 -0.28444138 -0.18477343 -0.091050036"
+NF4 = np.array(f"{NF4_BELOW_ZERO} 0 {NF4_ABOVE_ZERO}".split(), np.float32)
+
+
+@pytest.mark.parametrize(("k", "n", "block"), [(64, 20, 32), (20, 64, 16), (6, 5, 16)])
+def test_matmul_bnb4_with_weights_as_they_are(k: int, n: int, block: int) -> None:
+    """transB = 0, where onnxruntime transposes nonetheless and reads past its rows."""
+    packed, a = integers(np.uint8, n * k // 2), floats(7, n)
+    scales = floats(-(-n * k // block), seed=1)
+    codes = np.stack([packed >> 4, packed & 15], axis=-1).reshape(-1)
+    weights = NF4[codes] * np.repeat(scales, block)[: n * k]
+    options = {"K": k, "N": n, "block_size": block, "quant_type": 1, "transB": 0}
+    expected = [a @ weights.reshape(n, k)]
+    contrib.check("MatMulBnb4", [a, packed, scales], expected=expected, atol=1e-4, **options)
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("with_zero_points", [False, True])
 def test_gather_block_quantized(bits: int, with_zero_points: bool) -> None:
