@@ -136,6 +136,18 @@ def contrib_rows() -> list[str]:
     return lines
 
 
+# What the schemas of com.microsoft allow and the CPU provider refuses, with an error that says so;
+# onnxruntime's refuses it too.
+REFUSED = """
+What the schemas allow and both engines refuse on the CPU:
+
+- Attention with `do_rotary` = 1: RotaryEmbedding before MultiHeadAttention says it. QAttention with
+  it runs in onnxruntime, but as if it were 0.
+- CausalConvWithState with `ndim` 2 or 3, of which the schema does not say what pads the other axes.
+- CDist with `metric` mahalanobis, seuclidean or wminkowski, which depend on more than two rows.
+"""
+
+
 def main() -> None:
     warnings.filterwarnings("ignore")
     onnx, ort = importlib.metadata.version("onnx"), importlib.metadata.version("onnxruntime")
@@ -166,7 +178,7 @@ Which operators of this domain have a kernel in Tenon, and in the CPU provider o
         for domain in generated.DOMAINS
     ]
     table = header + "\n\n".join(tables)
-    DOCUMENT.write_text(table + contrib + "\n".join(contrib_rows()) + "\n")
+    DOCUMENT.write_text(table + contrib + "\n".join(contrib_rows()) + "\n" + REFUSED)
 
 
 if __name__ == "__main__":

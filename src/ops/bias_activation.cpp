@@ -1,8 +1,6 @@
 // A bias and what follows it in one pass, in domain com.microsoft.
-#include <cmath>
-#include <numbers>
-
 #include "kernels/elementwise.h"
+#include "ops/fused_activation.h"
 #include "ops/op_row.h"
 
 namespace tenon {
@@ -59,14 +57,15 @@ Status RunBiasActivation(const NoAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
-double Gelu(double x) { return x / 2 * (1 + std::erf(x / std::numbers::sqrt2)); }
-
-Status RunBiasGeluDouble(const NoAttrs&, KernelContext& context) {
+template <kernels::Activation kind>
+Status RunBiasActivationDouble(const NoAttrs&, KernelContext& context) {
   const Tensor& x = context.Input(0);
-  const double* bias = context.Input(1).data<double>();
+  const double* bias = context.HasInput(1) ? context.Input(1).data<double>() : nullptr;
   double* y = context.Output(0).data<double>();
   const int64_t n = x.shape().back();
-  for (int64_t i = 0; i < x.size(); ++i) y[i] = Gelu(x.data<double>()[i] + bias[i % n]);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    y[i] = Activated({kind}, x.data<double>()[i] + (bias ? bias[i % n] : 0));
+  }
   return OkStatus();
 }
 
@@ -149,10 +148,12 @@ constexpr const char* kMicrosoft = "com.microsoft";
 constexpr OpRow kRows[] = {
     Op<InferBiasActivation, RunBiasActivation<UnaryOp::kGelu>>(
         "BiasGelu", {.domain = kMicrosoft, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferBiasActivation, RunBiasGeluDouble>(
+    Op<InferBiasActivation, RunBiasActivationDouble<kernels::Activation::kGelu>>(
         "BiasGelu", {.domain = kMicrosoft, .types = {DataType::kDouble}, .traits = kInPlace}),
     Op<InferBiasActivation, RunBiasActivation<UnaryOp::kGeluTanh>>(
         "FastGelu", {.domain = kMicrosoft, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferBiasActivation, RunBiasActivationDouble<kernels::Activation::kGeluTanh>>(
+        "FastGelu", {.domain = kMicrosoft, .types = {DataType::kDouble}, .traits = kInPlace}),
     Op<InferBiasAdd, RunBiasAdd>("BiasAdd", {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferBiasSplitGelu, RunBiasSplitGelu>("BiasSplitGelu",
                                              {.domain = kMicrosoft, .types = kFloat32Only}),

@@ -1,7 +1,4 @@
 // Conv and FusedConv in the plain layout.
-#include <cmath>
-#include <numbers>
-
 #include "kernels/conv_general.h"
 #include "ops/conv_shapes.h"
 #include "ops/fused_activation.h"
@@ -17,39 +14,6 @@ Status InferConv(const ConvAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, ConvOutput(attrs, x, context, kMostWindowRank));
   TENON_RETURN_IF_ERROR(CheckConvResidual(context, y));
   return context.SetOutput(0, std::move(y));
-}
-
-double Activated(const kernels::ActivationSpec& spec, double x) {
-  const double alpha = spec.alpha, beta = spec.beta;
-  // Clamps that keep NaN, as the kernels' do.
-  const auto clamp = [](double value, double least, double most) {
-    return value < least ? least : value > most ? most : value;
-  };
-  switch (spec.kind) {
-    case kernels::Activation::kNone:
-      return x;
-    case kernels::Activation::kRelu:
-      return x < 0 ? 0 : x;
-    case kernels::Activation::kClip:
-      return clamp(x, alpha, beta);
-    case kernels::Activation::kLeakyRelu:
-      return x < 0 ? alpha * x : x;
-    case kernels::Activation::kHardSigmoid:
-      return clamp(alpha * x + beta, 0, 1);
-    case kernels::Activation::kHardSwish:
-      return x * clamp(x / 6 + 0.5, 0, 1);
-    case kernels::Activation::kSigmoid:
-      return 1 / (1 + std::exp(-x));
-    case kernels::Activation::kTanh:
-      return std::tanh(x);
-    case kernels::Activation::kGelu:
-      return x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
-    case kernels::Activation::kGeluTanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case kernels::Activation::kSilu:
-      return x / (1 + std::exp(-alpha * x));
-  }
-  return x;
 }
 
 // A convolution with more axes than the kernels serve. T: float or double.
@@ -128,21 +92,32 @@ Status RunDoubleConv(const ConvAttrs& attrs, KernelContext& context) {
   const Tensor& w = context.Input(1);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<double>(attrs, {}, context);
+  TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation,
+                         FusedActivation(attrs.activation, attrs.activation_params));
+  if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<double>(attrs, activation, context);
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.shape().dims().subspan(2)));
   const PlainConvArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs.group),
                               x.data<double>(), w.data<double>(),
                               context.HasInput(2) ? context.Input(2).data<double>() : nullptr,
                               y.data<double>()};
+  const double* residual = context.HasInput(3) ? context.Input(3).data<double>() : nullptr;
   const size_t planes = args.shape.batch * args.shape.out_channels;
-  return context.ForEachTask(planes, 0,
-                             [&](size_t plane, std::byte*) { PlainConvPlane(args, plane); });
+  const size_t size = OutputSize(args.shape.dims);
+  return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
+    PlainConvPlane(args, plane);
+    if (residual == nullptr && activation.kind == kernels::Activation::kNone) return;
+    for (size_t i = plane * size; i < (plane + 1) * size; ++i) {
+      args.out[i] = Activated(activation, args.out[i] + (residual ? residual[i] : 0));
+    }
+  });
 }
 
 constexpr OpRow kRows[] = {
     OpClass<Conv>("Conv", {.types = kFloat32Only}),
     Op<InferConv, RunDoubleConv>("Conv", {.types = {DataType::kDouble}}),
     OpClass<Conv>("FusedConv", {.domain = "com.microsoft", .types = kFloat32Only}),
+    Op<InferConv, RunDoubleConv>("FusedConv",
+                                 {.domain = "com.microsoft", .types = {DataType::kDouble}}),
 };
 
 }  // namespace

@@ -9,14 +9,17 @@
 namespace tenon {
 namespace {
 
-// The bounds of a Clip, which are attributes before opset 11 and inputs since.
+// A bound of a Clip, which is an attribute before opset 11 and an input since; none if no float
+// says it.
 std::optional<float> ClipBound(const Match& match, const Node& clip, size_t input,
                                const char* attribute, float none) {
   if (clip.opset < 11) return clip.GetFloat(attribute, none);
   if (!clip.has_input(input)) return none;
   const Tensor* constant = match.graph().ConstantOf(clip.inputs[input]);
   const std::optional<double> bound = constant ? ScalarOf(*constant) : std::nullopt;
-  return bound ? std::optional<float>(static_cast<float>(*bound)) : std::nullopt;
+  // A double need not be a float.
+  const auto as_float = static_cast<float>(bound.value_or(0));
+  return bound && as_float == *bound ? std::optional<float>(as_float) : std::nullopt;
 }
 
 float FloatOrDefault(const Node& node, const char* attribute) {

@@ -1,6 +1,8 @@
 #include "ops/fused_activation.h"
 
+#include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace tenon {
 namespace {
@@ -46,6 +48,49 @@ Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
     return spec;
   }
   return InvalidArgument("no activation '{}' can be fused", name);
+}
+
+Result<kernels::ActivationSpec> FusedActivation(std::string_view name, std::optional<float> alpha,
+                                                std::optional<float> beta) {
+  float parameters[2];
+  size_t count = 0;
+  for (const std::optional<float>& parameter : {alpha, beta}) {
+    if (parameter) parameters[count++] = *parameter;
+  }
+  return FusedActivation(name, std::span<const float>(parameters, count));
+}
+
+double Activated(const kernels::ActivationSpec& spec, double x) {
+  const double alpha = spec.alpha, beta = spec.beta;
+  // Clamps that keep NaN, as the kernels' do.
+  const auto clamp = [](double value, double least, double most) {
+    return value < least ? least : value > most ? most : value;
+  };
+  switch (spec.kind) {
+    case kernels::Activation::kNone:
+      return x;
+    case kernels::Activation::kRelu:
+      return x < 0 ? 0 : x;
+    case kernels::Activation::kClip:
+      return clamp(x, alpha, beta);
+    case kernels::Activation::kLeakyRelu:
+      return x < 0 ? alpha * x : x;
+    case kernels::Activation::kHardSigmoid:
+      return clamp(alpha * x + beta, 0, 1);
+    case kernels::Activation::kHardSwish:
+      return x * clamp(x / 6 + 0.5, 0, 1);
+    case kernels::Activation::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case kernels::Activation::kTanh:
+      return std::tanh(x);
+    case kernels::Activation::kGelu:
+      return x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
+    case kernels::Activation::kGeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case kernels::Activation::kSilu:
+      return x / (1 + std::exp(-alpha * x));
+  }
+  return x;
 }
 
 }  // namespace tenon

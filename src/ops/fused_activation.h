@@ -1,6 +1,7 @@
 // The activation that a fused operator names in its attributes.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -19,5 +20,12 @@ namespace tenon {
 // errors  kInvalidArgument  another name, or more parameters than the activation has
 Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
                                                 std::span<const float> parameters);
+
+// The same with the parameters that are there.
+Result<kernels::ActivationSpec> FusedActivation(std::string_view name, std::optional<float> alpha,
+                                                std::optional<float> beta);
+
+// The activation of x, which is NaN where x is.
+double Activated(const kernels::ActivationSpec& spec, double x);
 
 }  // namespace tenon

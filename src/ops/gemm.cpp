@@ -117,17 +117,17 @@ struct FusedGemmAttrs : GemmAttrs {
                                      Field("activation_alpha", &A::activation_alpha),
                                      Field("activation_beta", &A::activation_beta)));
   }
+  Result<kernels::ActivationSpec> Activation() const {
+    return FusedActivation(activation, activation_alpha, activation_beta);
+  }
 };
 
 class FusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
-    std::vector<float> parameters;
-    if (attrs_.activation_alpha) parameters.push_back(*attrs_.activation_alpha);
-    if (attrs_.activation_beta) parameters.push_back(*attrs_.activation_beta);
     ProductOptions options = {{attrs_.transpose_a}, {attrs_.transpose_b}, attrs_.alpha, {}};
-    TENON_ASSIGN_OR_RETURN(options.activation, FusedActivation(attrs_.activation, parameters));
+    TENON_ASSIGN_OR_RETURN(options.activation, attrs_.Activation());
     return product_.Prepare(info, options);
   }
   Status Run(KernelContext& context) const override { return RunGemm(attrs_, product_, context); }
@@ -136,10 +136,27 @@ class FusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
   MatrixProduct product_;
 };
 
+Status RunPlainFusedGemm(const FusedGemmAttrs& attrs, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation, attrs.Activation());
+  TENON_RETURN_IF_ERROR(RunPlainGemm(attrs, context));
+  Tensor& y = context.Output(0);
+  return VisitPlainProductType(y.type(), [&]<class T>(T) {
+    for (T& element : std::span(y.data<T>(), static_cast<size_t>(y.size()))) {
+      const auto x = static_cast<double>(element);
+      const double activated = Activated(activation, x);
+      // An integer may have more digits than its double.
+      if (activated != x) element = Narrow<T>(activated);
+    }
+    return OkStatus();
+  });
+}
+
 constexpr OpRow kRows[] = {
     OpClass<Gemm>("Gemm", {.types = kFloat32Only}),
     Op<InferGemm<GemmAttrs>, RunPlainGemm>("Gemm", {.types = kPlainProductTypes}),
     OpClass<FusedGemm>("FusedGemm", {.domain = "com.microsoft", .types = kFloat32Only}),
+    Op<InferGemm<FusedGemmAttrs>, RunPlainFusedGemm>(
+        "FusedGemm", {.domain = "com.microsoft", .types = kPlainProductTypes}),
 };
 
 }  // namespace

@@ -250,7 +250,7 @@ struct CausalAttrs {
 };
 
 Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
-  if (attrs.ndim != 1) return NotImplemented("ndim {}", attrs.ndim);
+  if (attrs.ndim != 1) return NotImplemented("attribute 'ndim': expected 1, got {}", attrs.ndim);
   if (attrs.activation != "none" && attrs.activation != "silu" && attrs.activation != "swish") {
     return InvalidArgument("expected activation 'silu', 'swish' or 'none', got '{}'",
                            attrs.activation);

@@ -1,4 +1,6 @@
 // MatMul and the fused operators that begin with one.
+#include <algorithm>
+
 #include "ops/fused_activation.h"
 #include "ops/matrix_product.h"
 #include "ops/op_row.h"
@@ -117,6 +119,7 @@ struct MsFusedMatMulAttrs {
   }
   OperandForm a() const { return {transpose_a, split_a}; }
   OperandForm b() const { return {transpose_b, split_b}; }
+  static Result<kernels::ActivationSpec> Activation() { return kernels::ActivationSpec(); }
 };
 
 Status InferMsFusedMatMul(const MsFusedMatMulAttrs& attrs, ShapeContext& context) {
@@ -149,6 +152,9 @@ struct MatMulActivationAttrs : MsFusedMatMulAttrs {
                                      Field("activation_alpha", &A::activation_alpha),
                                      Field("activation_beta", &A::activation_beta)));
   }
+  Result<kernels::ActivationSpec> Activation() const {
+    return FusedActivation(activation, activation_alpha, activation_beta);
+  }
 };
 
 Status InferMatMulActivation(const MatMulActivationAttrs& attrs, ShapeContext& context) {
@@ -159,11 +165,8 @@ class MatMulActivation final : public StatefulKernel<InferMatMulActivation> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
-    std::vector<float> parameters;
-    if (attrs_.activation_alpha) parameters.push_back(*attrs_.activation_alpha);
-    if (attrs_.activation_beta) parameters.push_back(*attrs_.activation_beta);
     ProductOptions options = {attrs_.a(), attrs_.b(), attrs_.alpha, {}};
-    TENON_ASSIGN_OR_RETURN(options.activation, FusedActivation(attrs_.activation, parameters));
+    TENON_ASSIGN_OR_RETURN(options.activation, attrs_.Activation());
     return product_.Prepare(info, options);
   }
   Status Run(KernelContext& context) const override { return product_.Run(context, {}); }
@@ -172,14 +175,34 @@ class MatMulActivation final : public StatefulKernel<InferMatMulActivation> {
   MatrixProduct product_;
 };
 
+// Either on doubles.
+template <class Attrs>
+Status RunDoubleMatMul(const Attrs& attrs, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation, attrs.Activation());
+  TENON_RETURN_IF_ERROR(RunPlainProduct<double>(context, attrs.a(), attrs.b()));
+  Tensor& y = context.Output(0);
+  std::transform(y.data<double>(), y.data<double>() + y.size(), y.data<double>(),
+                 [&](double product) { return Activated(activation, attrs.alpha * product); });
+  return OkStatus();
+}
+
+constexpr TypeSet kDouble = {DataType::kDouble};
+constexpr auto RunDoubleMsFusedMatMul = &RunDoubleMatMul<MsFusedMatMulAttrs>;
+
 constexpr OpRow kRows[] = {
     OpClass<MatMul>("MatMul", {.types = kFloat32Only}),
     Op<InferMatMul, RunPlainMatMul>("MatMul", {.types = kPlainProductTypes}),
     OpClass<FusedMatMul>("FusedMatMul", {.domain = "com.tenon", .types = kFloat32Only}),
     OpClass<MsFusedMatMul>("FusedMatMul", {.domain = "com.microsoft", .types = kFloat32Only}),
+    Op<InferMsFusedMatMul, RunDoubleMsFusedMatMul>("FusedMatMul",
+                                                   {.domain = "com.microsoft", .types = kDouble}),
     OpClass<MsFusedMatMul>("TransposeMatMul", {.domain = "com.microsoft", .types = kFloat32Only}),
+    Op<InferMsFusedMatMul, RunDoubleMsFusedMatMul>("TransposeMatMul",
+                                                   {.domain = "com.microsoft", .types = kDouble}),
     OpClass<MatMulActivation>("FusedMatMulActivation",
                               {.domain = "com.microsoft", .types = kFloat32Only}),
+    Op<InferMatMulActivation, RunDoubleMatMul<MatMulActivationAttrs>>(
+        "FusedMatMulActivation", {.domain = "com.microsoft", .types = kDouble}),
 };
 
 }  // namespace

@@ -5,6 +5,7 @@ import math
 import contrib
 import numpy as np
 import pytest
+import scipy.spatial
 from contrib import check, floats, run_tenon
 
 
@@ -54,6 +55,58 @@ def test_fused_conv(activation: str) -> None:
     check("FusedConv", [x, w, b, z], activation="Relu", kernel_shape=[3, 3])
 
 
+ACTIVATIONS = {
+    "": (lambda x: x, []),
+    "Relu": (lambda x: np.maximum(x, 0), []),
+    "Tanh": (np.tanh, []),
+    "Sigmoid": (lambda x: 1 / (1 + np.exp(-x)), []),
+    "LeakyRelu": (lambda x: np.where(x < 0, 0.25 * x, x), [0.25]),
+    "HardSigmoid": (lambda x: np.clip(0.25 * x + 0.5, 0, 1), [0.25, 0.5]),
+}
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_fused_products_of_doubles(activation: str) -> None:
+    function, parameters = ACTIVATIONS[activation]
+    names = dict(zip(("activation_alpha", "activation_beta"), parameters, strict=False))
+    a, b = floats(2, 3, 6, dtype=np.float64), floats(6, 7, seed=1, dtype=np.float64)
+    y, c = {"y": np.float64}, floats(7, seed=2, dtype=np.float64)
+    expected = [function(0.5 * (a @ b))]
+    options = {"alpha": 0.5, "activation": activation, **names, **EXACT}
+    check("FusedMatMulActivation", [a, b], y, expected, **options)
+    check("FusedGemm", [a[0], b, c], y, [function(0.5 * (a[0] @ b) + c)], **options)
+    x, w = floats(1, 4, 7, 7, dtype=np.float64), floats(6, 4, 1, 1, seed=1, dtype=np.float64)
+    z, bias = floats(1, 6, 7, 7, seed=3, dtype=np.float64), floats(6, seed=2, dtype=np.float64)
+    expected = [function(np.einsum("nchw,oc->nohw", x, w[..., 0, 0]) + bias[:, None, None] + z)]
+    options = {"activation_params": parameters} if parameters else {}
+    options = {"activation": activation, **options, **EXACT}
+    check("FusedConv", [x, w, bias, z], y, expected, **options)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
+def test_fused_gemm_of_integers(dtype: type) -> None:
+    """A linear unit changes no integer that no double holds."""
+    large = 2**62 + 1 if np.iinfo(dtype).bits == 64 else 3
+    a, c = np.array([[large, 5]]).astype(dtype), np.array([2, 1]).astype(dtype)
+    b = np.array([[1, 0], [0, -1]]).astype(dtype)
+    expected = a @ b + c
+    expected[expected < 0] = 0
+    y = {"y": dtype}
+    check("FusedGemm", [a, b, c], y, [expected], activation="Relu")
+
+
+def test_activations_of_doubles() -> None:
+    x, bias = floats(3, 40, dtype=np.float64), floats(40, seed=1, dtype=np.float64)
+    root = np.sqrt(2 / np.pi)
+
+    def gelu(x: np.ndarray) -> np.ndarray:
+        return x / 2 * (1 + np.tanh(root * (x + 0.044715 * x**3)))
+
+    check("FastGelu", [x, bias], {"y": np.float64}, [gelu(x + bias)], **EXACT)
+    check("FastGelu", [x], {"y": np.float64}, [gelu(x)], **EXACT)
+
+
 # --- Tensors ---
 
 
@@ -73,11 +126,34 @@ def test_sample_op() -> None:
     check("SampleOp", [floats(2, 3)])
 
 
+METRICS = (
+    "braycurtis canberra chebyshev cityblock correlation cosine euclidean hamming jensenshannon "
+    "matching minkowski sqeuclidean"
+).split()
+BOOLEAN_METRICS = "dice jaccard rogerstanimoto russellrao sokalsneath yule".split()
+
+
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_cdist(metric: str, dtype: type) -> None:
     a, b = floats(4, 5, dtype=dtype), floats(3, 5, seed=1, dtype=dtype)
     check("CDist", [a, b], {"y": dtype}, metric=metric)
+
+
+@pytest.mark.parametrize("metric", METRICS + BOOLEAN_METRICS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cdist_has_the_metrics_of_scipy(metric: str, dtype: type) -> None:
+    a, b = (np.abs(floats(n, 12, seed=n, dtype=dtype)) for n in (4, 3))
+    a[:, 3], b[:, 3], a[1], b[2, :9] = 0, 0, b[0], 0
+    rows = [a != 0, b != 0] if metric in BOOLEAN_METRICS else [a, b]
+    expected = scipy.spatial.distance.cdist(*rows, metric).astype(dtype)
+    check("CDist", [a, b], {"y": dtype}, [expected], metric=metric)
+
+
+def test_cdist_refuses_metrics_that_need_more_than_two_rows() -> None:
+    inputs = [floats(4, 5), floats(3, 5)]
+    with pytest.raises(Exception, match=r"'metric'.*'mahalanobis'"):
+        run_tenon(contrib.model("CDist", inputs, {"y": np.float32}, metric="mahalanobis"), inputs)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -316,6 +392,23 @@ def test_causal_conv_with_the_channels_last(with_past: bool, length: int, option
     expected = run_tenon(contrib.model("CausalConvWithState", filters, outputs, **options), filters)
     expected = [x.swapaxes(-1, -2) for x in expected]
     check("CausalConvWithState", inputs, outputs, expected, channels_last=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shapes", "attributes", "message"),
+    [
+        ("Attention", [(2, 3, 8), (8, 24)], {"num_heads": 2, "do_rotary": 1}, "'do_rotary'"),
+        ("CausalConvWithState", [(1, 2, 4, 5), (2, 1, 3, 3)], {"ndim": 2}, "'ndim'.*got 2"),
+    ],
+)
+def test_says_what_the_cpu_does_not_do(
+    op_type: str, shapes: list, attributes: dict, message: str
+) -> None:
+    inputs = [floats(*shape) for shape in shapes]
+    with pytest.raises(Exception, match=f"{op_type}.*{message}"):
+        run_tenon(
+            contrib.model(op_type, inputs, {"y": np.float32, "": float}, **attributes), inputs
+        )
 
 
 # --- Experts and groups ---
