@@ -70,7 +70,8 @@ Status InferGridSample(const GridSampleAttrs& attrs, ShapeContext& context) {
                            y[0], spatial, y, grid);
   }
   for (size_t i = 0; i < spatial; ++i) y[i + 2] = grid[i + 1];
-  return context.SetOutput(0, std::move(y));
+  // The schema of com.microsoft does not tie them.
+  return context.SetOutput(0, std::move(y), context.ElementType(0));
 }
 
 // One spatial axis. T, float or double, is what positions and samples are computed in.

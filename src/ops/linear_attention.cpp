@@ -112,7 +112,8 @@ Status InferLinear(const LinearAttrs& attrs, ShapeContext& context) {
     return InvalidArgument("input {}: expected [{}, {}, {} or {}], got {}", i, q[0], q[1], heads,
                            wide, *gate);
   }
-  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentState, WithWindow(attrs.window, state)));
+  const DataType type = context.ElementType(context.HasInput(kPastState) ? kPastState : kQuery);
+  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentState, WithWindow(attrs.window, state), type));
   return context.SetOutput(kY,
                            {q[0], q[1], Dim(std::max(attrs.q_heads, attrs.kv_heads)) * value_size});
 }

@@ -358,9 +358,8 @@ class ExpertsRun {
     using kernels::UnaryOp;
     const size_t n = rows * inner_;
     if (attrs_.activation != "identity") {
-      const UnaryOp gelu = quantization_ ? UnaryOp::kGeluTanh : UnaryOp::kGelu;
       const UnaryOp op = attrs_.activation == "relu"   ? UnaryOp::kRelu
-                         : attrs_.activation == "gelu" ? gelu
+                         : attrs_.activation == "gelu" ? UnaryOp::kGeluTanh
                                                        : UnaryOp::kSilu;
       kernels::FindUnary(op)(first, first, n, 1, 0);
     }

@@ -1,7 +1,9 @@
-"""Recipes of operators of com.microsoft that onnxruntime has on the CPU."""
+"""Recipes of the operators of com.microsoft."""
 
 from __future__ import annotations
 
+import contrib_layer_recipes
+import contrib_tensor_recipes
 import numpy as np
 from recipes import Call, Maker, ints, quantized
 
@@ -17,35 +19,6 @@ def fused_matmul(t: Maker) -> list[Call]:
         Call([t(2, 3), t(3, 4)]),
         Call([t(3, 2), t(4, 3)], {"transA": 1, "transB": 1, "alpha": 0.5}),
         Call([t(2, 2, 3), t(2, 3, 4)]),
-    ]
-
-
-def multi_head_attention(t: Maker) -> list[Call]:
-    q, k, v = small(t, 2, 3, 8), small(t, 2, 5, 8), small(t, 2, 5, 8)
-    heads = {"num_heads": 2}
-    return [
-        Call([q, k, v], heads),
-        Call([q, k, v, small(t, 24)], heads),
-        Call([q, k, v, None, None, small(t, 1, 2, 3, 5)], {**heads, "scale": 0.25}),
-    ]
-
-
-def group_query_attention(t: Maker) -> list[Call]:
-    q, k, v = small(t, 1, 3, 32), small(t, 1, 3, 16), small(t, 1, 3, 16)
-    past = [small(t, 1, 2, 4, 8) for _ in range(2)]
-    totals = [np.array([2], np.int32), np.array(3, np.int32)]
-    heads = {"num_heads": 4, "kv_num_heads": 2}
-    return [Call([q, k, v, *past, *totals], heads, 3), Call([q, k, v, None, None, *totals], heads)]
-
-
-def matmul_nbits(t: Maker) -> list[Call]:
-    random = np.random.default_rng(7)
-    packed = random.integers(0, 256, (4, 2, 8)).astype(np.uint8)
-    sizes = {"K": 32, "N": 4, "bits": 4, "block_size": 16}
-    scales, zeros = t(4, 2, low=0.1, high=1), random.integers(0, 256, (4, 1)).astype(np.uint8)
-    return [
-        Call([small(t, 2, 32), packed, scales], sizes),
-        Call([small(t, 2, 32), packed, scales, zeros], sizes),
     ]
 
 
@@ -126,42 +99,8 @@ def skip_norm(parameters: int) -> object:
     return recipe
 
 
-def rotary_embedding(t: Maker) -> list[Call]:
-    caches, places = [small(t, 10, 4) for _ in range(2)], ints(0, 1, 2, 3, 9, 5).reshape(2, 3)
-    return [
-        Call([t(2, 3, 16), places, *caches], {"num_heads": 2, "interleaved": flag})
-        for flag in (0, 1)
-    ]
-
-
-def moe(t: Maker) -> list[Call]:
-    inputs = [
-        t(6, 4),
-        t(6, 3),
-        small(t, 3, 5, 4),
-        small(t, 3, 5),
-        small(t, 3, 4, 5),
-        small(t, 3, 4),
-    ]
-    return [Call(inputs, {"k": 2, "activation_type": "relu", "normalize_routing_weights": 1})]
-
-
 def murmur_hash(t: Maker) -> list[Call]:
     return [Call([t(2, 3)], {"seed": 5, "positive": flag}) for flag in (0, 1)]
-
-
-def causal_conv(t: Maker) -> list[Call]:
-    return [Call([t(1, 2, 5), t(2, 1, 3), t(2), t(1, 2, 2)], {"activation": "silu"}, 2)]
-
-
-def embed(t: Maker) -> list[Call]:
-    ids, kinds = (np.array([[0, 3, 1]], np.int32), np.array([[0, 1, 1]], np.int32))
-    return [Call([ids, kinds, u(5, 8), u(4, 8), u(2, 8), u(8), u(8)], {}, 2) for u in t.others("T")]
-
-
-def attention(t: Maker) -> list[Call]:
-    inputs = [small(t, 2, 3, 8), small(t, 8, 24), small(t, 24)]
-    return [Call(inputs, {"num_heads": 2}), Call(inputs, {"num_heads": 2, "unidirectional": 1})]
 
 
 def range_(t: Maker) -> list[Call]:
@@ -173,17 +112,17 @@ def matmul_integer16(t: Maker) -> list[Call]:
 
 
 RECIPES = {
+    **contrib_layer_recipes.RECIPES,
+    **contrib_tensor_recipes.RECIPES,
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), fused_matmul),
     **dict.fromkeys(("Gelu", "QuickGelu"), lambda t: [Call([t(2, 3)]), Call([t(0, 3)])]),
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), q_linear_binary),
     **dict.fromkeys(("QLinearAveragePool", "QLinearGlobalAveragePool"), q_linear_pool),
     **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid"), q_linear_unary),
-    "Attention": attention,
     "BiasGelu": lambda t: [Call([t(2, 3, 4), t(4)])],
     "CDist": lambda t: [
-        Call([t(3, 4), t(5, 4)], {"metric": m}) for m in ("euclidean", "sqeuclidean")
+        Call([t(3, 4), t(5, 4)], {"metric": m}) for m in ("euclidean", "sqeuclidean", "cosine")
     ],
-    "CausalConvWithState": causal_conv,
     "CropAndResize": lambda t: [
         Call(
             [
@@ -198,24 +137,15 @@ RECIPES = {
     "DynamicQuantizeMatMul": lambda t: [
         Call([t(2, 3), u(3, 4), t.scalar(0.5), u.scalar(1)]) for u in t.others("T2")
     ],
-    "EmbedLayerNormalization": embed,
     "ExpandDims": lambda t: [Call([t(2, 3), np.array(axis, np.int32)]) for axis in (0, 2, -1)],
     "FastGelu": lambda t: [Call([t(2, 4)]), Call([t(2, 4), t(4)])],
-    "FusedConv": lambda t: [
-        Call([t(1, 2, 4, 4), t(3, 2, 2, 2), t(3)], {"activation": "Relu", "kernel_shape": [2, 2]})
-    ],
     "FusedGemm": lambda t: [Call([t(2, 3), t(3, 4), t(4)], {"activation": "Relu"})],
-    "GatedAdd": lambda t: [Call([t(2, 3, 4), t(2, 3, 4), t(2, 3, 1)])],
     "GatherND": lambda t: [
         Call([t(2, 3, 2), i.of(0, 2, 1, 0).reshape(2, 2)]) for i in t.others("Tind")
     ],
-    "GroupQueryAttention": group_query_attention,
     "Inverse": lambda t: [Call([np.eye(3)[None].repeat(2, 0).astype(t.dtype) * t.scalar(2)])],
     "MatMulInteger16": matmul_integer16,
     "MatMulIntegerToFloat": matmul_integer_to_float,
-    "MatMulNBits": matmul_nbits,
-    "MoE": moe,
-    "MultiHeadAttention": multi_head_attention,
     "MurmurHash3": murmur_hash,
     "NhwcMaxPool": lambda t: [Call([t(1, 4, 5, 2)], {"kernel_shape": [2, 2]})],
     "Pad": lambda t: [Call([t(2, 3), ints(0, 1, 2, 0), t.of(1)], {"mode": "constant"})],
@@ -225,7 +155,6 @@ RECIPES = {
     "QLinearWhere": q_linear_where,
     "QuantizeLinear": quantize,
     "Range": range_,
-    "RotaryEmbedding": rotary_embedding,
     "SampleOp": lambda t: [Call([t(2, 3)])],
     "SkipLayerNormalization": skip_norm(2),
     "SkipSimplifiedLayerNormalization": skip_norm(1),

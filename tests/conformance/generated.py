@@ -12,7 +12,7 @@ import onnx
 import rank_recipes
 import recipes
 import value_recipes
-from onnx import defs, helper
+from onnx import defs, helper, numpy_helper
 
 # Gradient names values of its graph: test_gradient.py.
 ELSEWHERE = {"Gradient"}
@@ -85,12 +85,17 @@ def model_of(schema: defs.OpSchema, call: recipes.Call) -> tuple[onnx.ModelProto
     names = [f"x{i}" if value is not None else "" for i, value in enumerate(call.inputs)]
     outputs = [f"y{i}" for i in range(call.outputs)]
     node = helper.make_node(schema.name, names, outputs, domain=schema.domain, **call.attributes)
+    constants = [constant(f"x{i}", feeds.pop(f"x{i}")) for i in call.constants]
     infos = [helper.make_value_info(name, type_of(value)) for name, value in feeds.items()]
     results = [helper.make_empty_tensor_value_info(name) for name in outputs]
-    graph = helper.make_graph([node], "generated", infos, results)
+    graph = helper.make_graph([node], "generated", infos, results, constants)
     opsets = [helper.make_opsetid(schema.domain, schema.since_version)]
     model = helper.make_model(graph, opset_imports=opsets)
     return model, {name: plain_value(value) for name, value in feeds.items()}
+
+
+def constant(name: str, value: Any) -> onnx.TensorProto:
+    return numpy_helper.from_array(value, name)
 
 
 def type_of(value: Any) -> onnx.TypeProto:

@@ -46,12 +46,14 @@ NUMPY_TYPES = {
 class Call:
     """One use of an operator.
 
-    An input that is None is left out; a list is a sequence, a dict a map.
+    An input that is None is left out; a list is a sequence, a dict a map. Those whose places are in
+    `constants` are initializers.
     """
 
     inputs: list[Any]
     attributes: dict[str, Any] = dataclasses.field(default_factory=dict)
     outputs: int = 1
+    constants: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass
