@@ -402,11 +402,9 @@ def test_causal_conv_with_the_channels_last(with_past: bool, length: int, option
 def test_says_what_the_cpu_does_not_do(
     op_type: str, shapes: list, attributes: dict, message: str
 ) -> None:
-    inputs = [floats(*shape) for shape in shapes]
+    inputs, outputs = [floats(*shape) for shape in shapes], {"y": np.float32, "state": np.float32}
     with pytest.raises(Exception, match=f"{op_type}.*{message}"):
-        run_tenon(
-            contrib.model(op_type, inputs, {"y": np.float32, "": float}, **attributes), inputs
-        )
+        run_tenon(contrib.model(op_type, inputs, outputs, **attributes), inputs)
 
 
 # --- Experts and groups ---
