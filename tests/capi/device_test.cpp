@@ -33,10 +33,10 @@ TEST(DeviceTest, TheCpuIsTheOnlyDeviceOfAProvider) {
   EXPECT_EQ(Api().EpDevice_MemoryInfo(devices[0], OrtDeviceMemoryType_HOST_ACCESSIBLE), nullptr);
   size_t count = 0;
   EXPECT_EQ(Outcome(Api().GetNumHardwareDevices(Env(), &count)), "");
-  ASSERT_GE(count, 1u);
   std::vector<const OrtHardwareDevice*> hardware(count + 1);
   EXPECT_EQ(Outcome(Api().GetHardwareDevices(Env(), hardware.data(), count)), "");
-  EXPECT_EQ(hardware[0], devices[0].Device());
+  EXPECT_THAT(hardware,
+              testing::Contains(static_cast<const OrtHardwareDevice*>(devices[0].Device())));
   EXPECT_NE(Outcome(Api().GetHardwareDevices(Env(), hardware.data(), count + 1)), "");
   EXPECT_STREQ(Api().EpDevice_EpName(nullptr), "");
   EXPECT_EQ(Api().EpDevice_Device(nullptr), nullptr);

@@ -113,6 +113,9 @@ TEST(IdleTest, DisturbsNobody) {
 }
 
 TEST(IdleTest, ForkedChildrenGiveTheirMemoryBackToo) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
+#endif
   if (kFreedMemoryStays) GTEST_SKIP() << "a sanitizer keeps freed memory";
   Ort::SessionOptions options;
   options.AddConfigEntry("tenon.idle_trim_us", "100000");
