@@ -39,6 +39,10 @@ void AddSession(CLI::App& app, SessionSettings& settings) {
   app.add_option("--threads", settings.threads, "Threads to compute with; 0: as many as cores")
       ->check(CLI::Range(0, 1024));
   AddPlugins(app, settings.plugins);
+  app.add_option("--ep-device", settings.plugin_device,
+                 "Which of its devices a provider of --ep uses, counted from 0 as `tenon eps` "
+                 "lists them; else a GPU, else an NPU, else the first")
+      ->type_name("N");
 }
 
 void AddFeeds(CLI::App& app, FeedSettings& settings) {

@@ -64,7 +64,7 @@ Ort::SessionOptions OptionsOf(const SessionSettings& settings, Ort::Env& env) {
     options.AddConfigEntry(key.c_str(), value.c_str());
   }
   if (!settings.profile_prefix.empty()) options.EnableProfiling(settings.profile_prefix.c_str());
-  UsePlugins(env, settings.plugins, options);
+  UsePlugins(env, settings.plugins, settings.plugin_device, options);
   if (settings.threads > 0) options.SetIntraOpNumThreads(settings.threads);
   if (!settings.optimize) options.SetGraphOptimizationLevel(ORT_DISABLE_ALL);
   return options;

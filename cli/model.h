@@ -32,6 +32,7 @@ struct SessionSettings {
   int threads = 0;                   // 0: the library's choice
   std::vector<std::string> dims;     // NAME=SIZE
   std::vector<std::string> plugins;  // libraries with execution providers, most preferred first
+  std::optional<size_t> plugin_device;  // of each provider; none: what suits most
   bool optimize = true;
   bool records_placement = false;  // which provider takes which node
   std::string profile_prefix;      // of the file that a trace goes to; "": there is none

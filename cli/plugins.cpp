@@ -1,5 +1,6 @@
 #include "plugins.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -32,6 +33,27 @@ std::map<std::string, std::vector<Ort::ConstEpDevice>> ByProvider(const Ort::Env
   return by_provider;
 }
 
+int Rank(const Ort::ConstEpDevice& device) {
+  switch (device.Device().Type()) {
+    case OrtHardwareDeviceType_GPU:
+      return 0;
+    case OrtHardwareDeviceType_NPU:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+Ort::ConstEpDevice Choose(const std::string& provider,
+                          const std::vector<Ort::ConstEpDevice>& devices,
+                          std::optional<size_t> place) {
+  if (!place) return *std::ranges::min_element(devices, {}, Rank);
+  if (*place >= devices.size()) {
+    Fail("--ep-device {}: {} has {} device(s), counted from 0", *place, provider, devices.size());
+  }
+  return devices[*place];
+}
+
 }  // namespace
 
 void RegisterPlugins(Ort::Env& env, const std::vector<std::string>& libraries) {
@@ -47,10 +69,11 @@ void RegisterPlugins(Ort::Env& env, const std::vector<std::string>& libraries) {
 }
 
 void UsePlugins(Ort::Env& env, const std::vector<std::string>& libraries,
-                Ort::SessionOptions& options) {
+                std::optional<size_t> place, Ort::SessionOptions& options) {
   for (const std::string& library : libraries) {
     for (const auto& [provider, devices] : ByProvider(env, library)) {
-      options.AppendExecutionProvider_V2(env, devices, Ort::KeyValuePairs());
+      options.AppendExecutionProvider_V2(env, {Choose(provider, devices, place)},
+                                         Ort::KeyValuePairs());
     }
   }
 }

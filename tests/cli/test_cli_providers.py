@@ -1,5 +1,7 @@
 """tenon eps, tenon placement, and --ep."""
 
+import json
+
 import cli_models
 import numpy as np
 import pytest
@@ -92,6 +94,21 @@ def test_a_run_uses_the_provider(tenon, tmp_path, sample, model):
     arguments = ["run", model, "--input", "x=x.npy", "--ep", sample, "--output", "y=y.npy"]
     tenon.ok(*arguments)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.sin(x * x), rtol=1e-6)
+
+
+def test_a_provider_of_several_devices_uses_one(tenon, monkeypatch, model):
+    library = tenon.command.parent.parent / "plugins" / "opencl" / "libtenon_opencl.so"
+    monkeypatch.setenv("POCL_DEVICES", "basic pthread")  # two devices, if PoCL is what is here
+    devices = tenon("eps", "--json", "--ep", str(library))
+    count = sum(d["ep"] == "OpenCLExecutionProvider" for d in json.loads(devices.stdout or "[]"))
+    if count < 2:
+        pytest.skip("OpenCL has no two devices here")
+    arguments = ["placement", model, "--ep", str(library)]
+    for more in ([], ["--ep-device", "0"], ["--ep-device", str(count - 1)]):
+        assert {node["ep"] for node in tenon.json(*arguments, *more)} == {"OpenCLExecutionProvider"}
+    result = tenon(*arguments, "--ep-device", str(count))
+    assert result.returncode == 1
+    assert f"OpenCLExecutionProvider has {count} device(s), counted from 0" in result.stderr
 
 
 def test_a_library_that_is_none_is_named(tenon, tmp_path, model):
