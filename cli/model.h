@@ -29,9 +29,9 @@ using DimSizes = std::map<std::string, int64_t>;
 
 struct SessionSettings {
   std::string model;
-  int threads = 0;                   // 0: the library's choice
-  std::vector<std::string> dims;     // NAME=SIZE
-  std::vector<std::string> plugins;  // libraries with execution providers, most preferred first
+  int threads = 0;                      // 0: the library's choice
+  std::vector<std::string> dims;        // NAME=SIZE
+  std::vector<std::string> plugins;     // libraries with execution providers, most preferred first
   std::optional<size_t> plugin_device;  // of each provider; none: what suits most
   bool optimize = true;
   bool records_placement = false;  // which provider takes which node
