@@ -3,22 +3,24 @@
     python scripts/conformance/operators.py
 
 What stands there was tried: the generated cases of tests/conformance, in the newest version of each
-operator. Of the operators of com.microsoft, a session over one node says whether there is a kernel.
+operator. Of operators of com.microsoft without such cases, a session over one node says whether
+there is a kernel.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import pathlib
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "operators.md"
 sys.path.insert(0, str(ROOT / "tests" / "conformance"))
 
-import agreement  # noqa: E402
+import contrib_schemas  # noqa: E402
 import generated  # noqa: E402
 import onnx  # noqa: E402
 from onnx import defs, helper  # noqa: E402
@@ -31,13 +33,20 @@ def run_tenon(case: generated.Case) -> None:
     tenon.InferenceSession(case.model.SerializeToString()).run(None, case.feeds)
 
 
+def run_onnxruntime(case: generated.Case) -> None:
+    contrib_schemas.run_onnxruntime(case)
+
+
 # How an engine runs a case, and how many of the cases of a type it must run.
-ENGINES = {"tenon": (run_tenon, all), "onnxruntime": (agreement.run_onnxruntime, any)}
+ENGINES = {"tenon": (run_tenon, all), "onnxruntime": (run_onnxruntime, any)}
 
 
-def runs(engine: str, schema: defs.OpSchema, type_name: str) -> bool:
+CasesOf = Callable[[str], Iterable[generated.Case]]
+
+
+def runs(engine: str, cases: Iterable[generated.Case]) -> bool:
     run, count = ENGINES[engine]
-    return count(succeeds(run, case) for case in generated.cases_of(schema, type_name))
+    return count(succeeds(run, case) for case in cases)
 
 
 def succeeds(run: Callable[[generated.Case], object], case: generated.Case) -> bool:
@@ -48,8 +57,8 @@ def succeeds(run: Callable[[generated.Case], object], case: generated.Case) -> b
     return True
 
 
-def share(engine: str, schema: defs.OpSchema, names: list[str]) -> str:
-    have = [name for name in names if runs(engine, schema, name)]
+def share(engine: str, cases_of: CasesOf, names: list[str]) -> str:
+    have = [name for name in names if runs(engine, cases_of(name))]
     if len(have) == len(names):
         return "all"
     if not have:
@@ -70,7 +79,8 @@ def rows(domain: str) -> list[str]:
         since = ", ".join(str(schema.since_version) for schema in schemas)
         names = generated.type_names(newest)
         if generated.has_recipe(newest) and names:
-            cells = [str(len(names)), *(share(engine, newest, names) for engine in ENGINES)]
+            cases_of = functools.partial(generated.cases_of, newest)
+            cells = [str(len(names)), *(share(engine, cases_of, names) for engine in ENGINES)]
         else:
             cells = [str(len(names)), *("" for _ in ENGINES)]
         lines.append("| " + " | ".join([name, since, *cells]) + " |")
@@ -131,8 +141,15 @@ def contrib_rows() -> list[str]:
     }
     lines = []
     for name, schema in sorted(schemas.items()):
-        cells = [has_kernel(contrib_model(schema)), name in kernels]
-        lines.append("| " + " | ".join([name, *("yes" if cell else "" for cell in cells)]) + " |")
+        if name in contrib_schemas.SCHEMAS:
+            names = contrib_schemas.SCHEMAS[name].type_names()
+            cases_of = functools.partial(contrib_schemas.cases_of, name)
+            cells = [str(len(names)), share("tenon", cases_of, names)]
+            cells.append(share("onnxruntime", cases_of, names) if name in kernels else "")
+        else:
+            has = [has_kernel(contrib_model(schema)), name in kernels]
+            cells = ["", *("yes" if cell else "" for cell in has)]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
     return lines
 
 
@@ -145,6 +162,7 @@ What the schemas allow and both engines refuse on the CPU:
   it runs in onnxruntime, but as if it were 0.
 - CausalConvWithState with `ndim` 2 or 3, of which the schema does not say what pads the other axes.
 - CDist with `metric` mahalanobis, seuclidean or wminkowski, which depend on more than two rows.
+- Rfft and Irfft with `signal_ndim` above 1.
 """
 
 
@@ -168,10 +186,11 @@ onnxruntime if it runs one. `Gradient` of `ai.onnx.preview.training` has tests o
 
 ## com.microsoft
 
-Which operators of this domain have a kernel in Tenon, and in the CPU provider of onnxruntime {ort}.
+The same of this domain, with the types of the schemas of onnxruntime {ort}: nothing stands where
+an engine has no kernel, and *yes* where it has one, but tests of its own.
 
-| operator | tenon | onnxruntime |
-| --- | --- | --- |
+| operator | types | tenon | onnxruntime |
+| --- | ---: | --- | --- |
 """
     tables = [
         (f"## {domain}\n\n" if domain else "") + columns + "\n".join(rows(domain))

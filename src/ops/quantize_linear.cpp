@@ -210,6 +210,13 @@ Status RunQuantize(const QuantizeAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
+// com.microsoft QuantizeLinear-1 divides floats, of 16 bits too, as onnxruntime does.
+Status RunMsQuantize(const QuantizeAttrs& attrs, KernelContext& context) {
+  QuantizeAttrs as_floats = attrs;
+  as_floats.precision = DataType::kFloat;
+  return RunQuantize(as_floats, context);
+}
+
 // DequantizeLinear-25; versions before 23 lack `output_dtype`, those before 21 `block_size`, those
 // before 13 `axis`.
 struct DequantizeAttrs {
@@ -304,8 +311,8 @@ constexpr TypeSet kDequantizable = {
 constexpr OpRow kRows[] = {
     Op<InferQuantize, RunQuantize>("QuantizeLinear", {.since = 10, .types = kQuantizable}),
     Op<InferDequantize, RunDequantize>("DequantizeLinear", {.since = 10, .types = kDequantizable}),
-    Op<InferQuantize, RunQuantize>("QuantizeLinear",
-                                   {.domain = "com.microsoft", .types = kQuantizable}),
+    Op<InferQuantize, RunMsQuantize>("QuantizeLinear",
+                                     {.domain = "com.microsoft", .types = kQuantizable}),
     Op<InferDequantize, RunDequantize>("DequantizeLinear",
                                        {.domain = "com.microsoft", .types = kDequantizable}),
     Op<InferDynamicQuantize, RunDynamicQuantize>("DynamicQuantizeLinear",

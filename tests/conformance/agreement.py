@@ -82,13 +82,17 @@ def formals(declared: Sequence[onnx.defs.OpSchema.FormalParameter], count: int) 
 
 
 def run_onnxruntime(case: generated.Case) -> list[Any]:
+    return onnxruntime_session(case).run(None, case.feeds)
+
+
+def onnxruntime_session(case: generated.Case) -> Any:
     import onnxruntime  # noqa: PLC0415
 
     onnxruntime.set_default_logger_severity(4)
     model = type(case.model)()
     model.CopyFrom(case.model)
     model.ir_version = 10
-    return onnxruntime.InferenceSession(model.SerializeToString()).run(None, case.feeds)
+    return onnxruntime.InferenceSession(model.SerializeToString())
 
 
 def run_own(case: generated.Case) -> list[Any]:
@@ -128,10 +132,6 @@ def run_wider(case: generated.Case, run: Run) -> list[Any]:
     outputs = run(changed(case, case.schema, call))
     known = output_types(case.schema, case.call)
     return [in_type(y, dtype) for y, dtype in zip(outputs, known, strict=True)]
-
-
-def run_wider_by_onnxruntime(case: generated.Case) -> list[Any]:
-    return run_wider(case, run_onnxruntime)
 
 
 def wider(dtype: np.dtype) -> type:
