@@ -346,11 +346,13 @@ Result<std::unique_ptr<Session>> FallbackSession::BuildSecond(
   const SessionRequest request{providers, first_->profiler(), nullptr};
   Result<std::unique_ptr<Session>> second = build_(request);
   if (second || !IsOutOfMemory(second.error())) return second;
+  std::shared_ptr<Lease> old;
   {
     const MutexLock lock(mutex_);
     lease_->is_replaced = true;
-    lease_.reset();
+    old = std::move(lease_);
   }
+  old.reset();  // may end the session, and calls its providers then
   while (!first_->has_ended()) std::this_thread::sleep_for(std::chrono::microseconds(50));
   return build_(request);
 }

@@ -218,25 +218,26 @@ class MemoryPlanner {
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return storages_[a].bytes > storages_[b].bytes; });
-    std::vector<size_t> placed;  // by offset
+    // What each look goes over lies together: there may be many thousands.
+    struct Placed {
+      size_t offset, end;
+      int32_t first, last;  // steps
+    };
+    std::vector<Placed> placed;  // by offset
     for (const size_t index : order) {
       Storage& storage = storages_[index];
-      size_t offset = 0;
       const size_t bytes = RoundUp(storage.bytes, alignment);
-      for (const size_t other_index : placed) {
-        const Storage& other = storages_[other_index];
+      size_t offset = 0;
+      for (const Placed& other : placed) {
         if (other.last < storage.first || storage.last < other.first) continue;
         if (offset + bytes <= other.offset) break;
-        offset = std::max(offset, other.offset + RoundUp(other.bytes, alignment));
+        offset = std::max(offset, other.end);
       }
       storage.offset = offset;
       size_t& slab_bytes = result_->slab_bytes[location];
       slab_bytes = std::max(slab_bytes, offset + bytes);
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
-                                     [&](size_t a, size_t b) {
-                                       return storages_[a].offset < storages_[b].offset;
-                                     }),
-                    index);
+      placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::offset),
+                    {offset, offset + bytes, storage.first, storage.last});
     }
   }
 
