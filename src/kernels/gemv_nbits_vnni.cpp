@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/dispatch.h"
@@ -76,15 +77,19 @@ TENON_VNNI inline __m512 LoadFirst(const float* x, size_t n) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1), x);
 }
 
-// Of the `n` elements of a block: the scale, and the bytes into `bytes`, [block_size] in order.
+// Of the `n` elements of a block: the scale, and the bytes into `bytes`, [block_size] in order. The
+// scale is NaN where an element is.
 TENON_VNNI float QuantizeBlock(const float* x, size_t n, int8_t* bytes) {
   __m512 most = _mm512_setzero_ps();
+  bool has_nan = false;
   for (size_t i = 0; i < n; i += 16) {
-    most = _mm512_maskz_max_ps(kAll32, most, _mm512_abs_ps(LoadFirst(x + i, n - i)));
+    const __m512 some = LoadFirst(x + i, n - i);
+    has_nan |= _mm512_cmp_ps_mask(some, some, _CMP_UNORD_Q) != 0;
+    most = _mm512_maskz_max_ps(kAll32, most, _mm512_abs_ps(some));
   }
   alignas(64) float lanes[16];
   _mm512_store_ps(lanes, most);
-  const float scale = *std::max_element(lanes, lanes + 16) / 127;
+  const float scale = has_nan ? NAN : *std::max_element(lanes, lanes + 16) / 127;
   const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
   for (size_t i = 0; i < n; i += 16) {
     const __m512i rounded =

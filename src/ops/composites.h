@@ -9,4 +9,7 @@ namespace tenon {
 // operators. The types of new values are not inferred. Returns how many changed.
 size_t ExpandComposites(Graph& graph);
 
+// Whether the node has a composition though its operator has a kernel, for other attributes.
+bool IsBetterComposed(const Node& node);
+
 }  // namespace tenon

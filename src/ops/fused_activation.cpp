@@ -32,32 +32,35 @@ constexpr NamedActivation kActivations[] = {
     {"HardSwish", {Activation::kHardSwish}, 0},
 };
 
-}  // namespace
-
-Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
-                                                std::span<const float> parameters) {
+Result<const NamedActivation*> Find(std::string_view name) {
   for (const NamedActivation& known : kActivations) {
-    if (known.name != name) continue;
-    if (parameters.size() > known.parameter_count) {
-      return InvalidArgument("activation {}: expected at most {} parameters, got {}", name,
-                             known.parameter_count, parameters.size());
-    }
-    kernels::ActivationSpec spec = known.defaults;
-    if (parameters.size() > 0) spec.alpha = parameters[0];
-    if (parameters.size() > 1) spec.beta = parameters[1];
-    return spec;
+    if (known.name == name) return &known;
   }
   return InvalidArgument("no activation '{}' can be fused", name);
 }
 
+}  // namespace
+
+Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
+                                                std::span<const float> parameters) {
+  TENON_ASSIGN_OR_RETURN(const NamedActivation* known, Find(name));
+  if (parameters.size() > known->parameter_count) {
+    return InvalidArgument("activation {}: expected at most {} parameters, got {}", name,
+                           known->parameter_count, parameters.size());
+  }
+  kernels::ActivationSpec spec = known->defaults;
+  if (parameters.size() > 0) spec.alpha = parameters[0];
+  if (parameters.size() > 1) spec.beta = parameters[1];
+  return spec;
+}
+
 Result<kernels::ActivationSpec> FusedActivation(std::string_view name, std::optional<float> alpha,
                                                 std::optional<float> beta) {
-  float parameters[2];
-  size_t count = 0;
-  for (const std::optional<float>& parameter : {alpha, beta}) {
-    if (parameter) parameters[count++] = *parameter;
-  }
-  return FusedActivation(name, std::span<const float>(parameters, count));
+  TENON_ASSIGN_OR_RETURN(const NamedActivation* known, Find(name));
+  kernels::ActivationSpec spec = known->defaults;
+  if (alpha && known->parameter_count > 0) spec.alpha = *alpha;
+  if (beta && known->parameter_count > 1) spec.beta = *beta;
+  return spec;
 }
 
 double Activated(const kernels::ActivationSpec& spec, double x) {

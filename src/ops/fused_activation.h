@@ -21,7 +21,7 @@ namespace tenon {
 Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
                                                 std::span<const float> parameters);
 
-// The same with the parameters that are there.
+// The same with those of the parameters that are there; more than the activation has are ignored.
 Result<kernels::ActivationSpec> FusedActivation(std::string_view name, std::optional<float> alpha,
                                                 std::optional<float> beta);
 

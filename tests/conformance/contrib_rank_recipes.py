@@ -238,16 +238,19 @@ def fast_gelu(t: Maker) -> Iterator[Call]:
     yield from over(ROWS, unary)(t)
 
 
+GEMM_ACTIVATIONS = (
+    *("Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid"),
+    *("Elu", "ParametricSoftplus", "ScaledTanh", "Softplus", "Softsign", "ThresholdedRelu"),
+)
+
+
 def fused_gemm(t: Maker) -> Iterator[Call]:
     for c in ((), (1,), (4,), (1, 4), (2, 1), (2, 4), (1, 1)):
         yield Call([t(2, 3), t(3, 4), t(*c)], {"activation": "Relu", "beta": 0.5})
-    for name, values in {
-        "LeakyRelu": {"activation_alpha": 0.25},
-        "Tanh": {},
-        "Sigmoid": {},
-        "HardSigmoid": {"activation_alpha": 0.25, "activation_beta": 0.5},
-    }.items():
-        yield Call([t(3, 2), t(4, 3)], {"activation": name, "transA": 1, "transB": 1, **values})
+    for name in GEMM_ACTIVATIONS if t.is_float else GEMM_ACTIVATIONS[:4]:
+        # Parameters that an activation does not have are ignored.
+        values = {"activation": name, "activation_alpha": 0.25, "activation_beta": 0.5}
+        yield Call([t(3, 2), t(4, 3)], {**values, "transA": 1, "transB": 1})
 
 
 def q_gemm(t: Maker) -> Iterator[Call]:

@@ -325,6 +325,21 @@ def test_matmul_nbits_of_few_rows(m: int, bits: int, zero_points: str, block: in
     contrib.check("MatMulNBits", inputs, atol=2e-3 * max(1, magnitude), **options)
 
 
+@pytest.mark.parametrize("m", [1, 2, 5, 6])
+@pytest.mark.parametrize("level", [0, 4])
+@pytest.mark.parametrize("place", [0, 40, 95])
+def test_matmul_nbits_keeps_nan(m: int, level: int, place: int) -> None:
+    """Also where rows are rounded to bytes, of which none says it."""
+    k, n, block = 96, 21, 32
+    a, weights = floats(m, k), integers(np.uint8, n, k // block, block // 2)
+    inputs = [a, weights, floats(n * k // block, seed=1)]
+    options = {"K": k, "N": n, "bits": 4, "block_size": block, "accuracy_level": level}
+    content = contrib.model("MatMulNBits", inputs, {"y": np.float32}, **options)
+    (expected,) = contrib.run_tenon(content, inputs)
+    a[0, place], expected[0] = np.nan, np.nan
+    np.testing.assert_array_equal(contrib.run_tenon(content, inputs)[0], expected)
+
+
 # --- Attention ---
 
 

@@ -330,6 +330,7 @@ def test_ngram_repeat_block_rejects_tokens(token: int) -> None:
 def test_word_conv_embedding(width: int) -> None:
     words = np.random.default_rng(0).integers(1, 9, (4, 6)).astype(np.int32)
     words[0, 3:] = 0
+    words[1, 2] = 0
     words[2, 5:] = 0
     inputs = [words, floats(5, 1, width, 4), floats(5, seed=1), floats(9, 4, seed=2)]
     check("WordConvEmbedding", inputs)
