@@ -4,6 +4,7 @@ from .calibrate import (
     CalibraterBase,
     CalibrationDataReader,
     CalibrationMethod,
+    DistributionCalibrater,
     EntropyCalibrater,
     MinMaxCalibrater,
     PercentileCalibrater,
@@ -13,7 +14,9 @@ from .calibrate import (
     load_tensors_data,
     save_tensors_data,
 )
-from .quant_utils import QuantFormat, QuantizationMode, QuantType
+from .onnx_quantizer import ONNXQuantizer
+from .qdq_quantizer import QDQQuantizer
+from .quant_utils import QuantFormat, QuantizationMode, QuantType, write_calibration_table
 from .quantize import (
     DynamicQuantConfig,
     QuantConfig,
@@ -29,10 +32,13 @@ __all__ = [
     "CalibraterBase",
     "CalibrationDataReader",
     "CalibrationMethod",
+    "DistributionCalibrater",
     "DynamicQuantConfig",
     "EntropyCalibrater",
     "MinMaxCalibrater",
+    "ONNXQuantizer",
     "PercentileCalibrater",
+    "QDQQuantizer",
     "QuantConfig",
     "QuantFormat",
     "QuantType",
@@ -48,4 +54,5 @@ __all__ = [
     "quantize_dynamic",
     "quantize_static",
     "save_tensors_data",
+    "write_calibration_table",
 ]

@@ -2,187 +2,193 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from typing import Any
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
-PRODUCER = "onnx.quantize"  # by which tools know quantized models
-MIN_OPSET = 11
-CONTRIB = "com.microsoft"
-
-ModelLike = str | os.PathLike[str] | onnx.ModelProto
-
-
-def load(model: ModelLike) -> onnx.ModelProto:
-    """A copy of a model, with its shapes, of a version that can be quantized."""
-    if isinstance(model, onnx.ModelProto):
-        loaded = onnx.ModelProto()
-        loaded.CopyFrom(model)
-    else:
-        loaded = onnx.load(model)
-    opset = next((one.version for one in loaded.opset_import if one.domain in ("", "ai.onnx")), 0)
-    if opset < MIN_OPSET:
-        loaded = onnx.version_converter.convert_version(loaded, MIN_OPSET)
-    return onnx.shape_inference.infer_shapes(loaded)
+from ._names import PRODUCER, PRODUCER_VERSION
+from ._types import FLOATS
 
 
 class Graph:
-    """Nodes in order, and who makes and reads which value."""
+    """Nodes in order, who makes and reads which value, and what is known of values."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self.model = model
-        self.graph = model.graph
-        self.nodes: list[onnx.NodeProto] = list(model.graph.node)
-        self.initializers = {one.name: one for one in model.graph.initializer}
-        self.outputs = {value.name for value in model.graph.output}
-        values = [*model.graph.value_info, *model.graph.input, *model.graph.output]
-        self.types = {
-            value.name: value.type.tensor_type.elem_type
-            for value in values
-            if value.type.HasField("tensor_type")
-        }
-        self._count_readers()
-
-    def _count_readers(self) -> None:
-        self.producers: dict[str, onnx.NodeProto] = {}
-        self.readers: dict[str, list[onnx.NodeProto]] = {}
-        for node in self.nodes:
-            for name in node.output:
-                self.producers[name] = node
-            for name in node.input:
-                self.readers.setdefault(name, []).append(node)
+    def __init__(self, graph: onnx.GraphProto) -> None:
+        self.graph = graph
+        self.nodes: list[onnx.NodeProto] = list(graph.node)
+        self.initializers = {one.name: one for one in graph.initializer}
+        self.outputs = {value.name for value in graph.output}
+        self.inputs = {value.name for value in graph.input} - self.initializers.keys()
+        values = [*graph.value_info, *graph.output, *graph.input]
+        self.values = {value.name: value for value in values}
+        self.refresh()
 
     def refresh(self) -> None:
         """After nodes were changed."""
-        self._count_readers()
+        self.producers: dict[str, onnx.NodeProto] = {}
+        self.readers: dict[str, list[onnx.NodeProto]] = {}
+        self.inner_reads: set[str] = set()
+        for node in self.nodes:
+            self.producers.update(dict.fromkeys(node.output, node))
+            for name in dict.fromkeys(node.input):
+                self.readers.setdefault(name, []).append(node)
+            self.inner_reads.update(inner_inputs(node))
+
+    def kind(self, name: str) -> int | None:
+        """The element type of a constant or a value, if it is known."""
+        if name in self.initializers:
+            return self.initializers[name].data_type
+        value = self.values.get(name)
+        is_tensor = value is not None and value.type.HasField("tensor_type")
+        return value.type.tensor_type.elem_type if value is not None and is_tensor else None
 
     def is_float(self, name: str) -> bool:
-        """Whether a value, or a constant, has 32-bit floating-point numbers."""
-        if name in self.initializers:
-            return self.initializers[name].data_type == onnx.TensorProto.FLOAT
-        return self.types.get(name) == onnx.TensorProto.FLOAT
+        """Whether a value or a constant has floating-point numbers of 32 or 16 bits."""
+        return self.kind(name) in FLOATS
+
+    def is_float_constant(self, name: str) -> bool:
+        """The same of constants alone."""
+        return name in self.initializers and self.is_float(name)
 
     def constant(self, name: str) -> np.ndarray | None:
-        """The elements of an initializer."""
-        tensor = self.initializers.get(name)
-        return None if tensor is None else numpy_helper.to_array(tensor)
-
-    def rank(self, name: str) -> int | None:
-        """The rank of a value, if it is known."""
-        constant = self.initializers.get(name)
-        if constant is not None:
-            return len(constant.dims)
-        for value in (*self.graph.value_info, *self.graph.input, *self.graph.output):
-            if value.name == name and value.type.tensor_type.HasField("shape"):
-                return len(value.type.tensor_type.shape.dim)
+        """The elements of an initializer, or of what a node Constant makes."""
+        if name in self.initializers:
+            return numpy_helper.to_array(self.initializers[name])
+        producer = self.producers.get(name)
+        if producer is not None and producer.op_type == "Constant":
+            for attribute in producer.attribute:
+                if attribute.name == "value":
+                    return numpy_helper.to_array(attribute.t)
         return None
 
-    def add_constant(self, name: str, array: np.ndarray) -> str:
-        """Adds an initializer, once."""
-        if name not in self.initializers:
-            self.initializers[name] = numpy_helper.from_array(np.asarray(array), name)
-        return name
+    def add_constant(self, tensor: TensorProto) -> str:
+        """Adds an initializer, unless there is one of its name."""
+        self.initializers.setdefault(tensor.name, tensor)
+        return tensor.name
 
-    def finish(self, nodes: Iterable[onnx.NodeProto], extra_opsets: dict[str, int]) -> None:
-        """Puts nodes and constants back, without constants that nobody reads."""
+    def replace_readers(self, old: str, new: str, only: Collection[str] | None = None) -> None:
+        """Who reads `old` reads `new`, or only the nodes of those names."""
+        for node in list(self.readers.get(old, ())):
+            if only is None or node.name in only:
+                self.replace_input(node, old, new)
+
+    def replace_input(self, node: onnx.NodeProto, old: str, new: str) -> None:
+        """One node reads another value instead."""
+        for index, name in enumerate(node.input):
+            if name == old:
+                node.input[index] = new
+        self.readers[old] = [one for one in self.readers.get(old, ()) if one is not node]
+        self.readers.setdefault(new, []).append(node)
+
+    def rename_output(self, old: str, new: str) -> None:
+        """Who makes `old` makes `new`."""
+        node = self.producers.pop(old)
+        node.output[list(node.output).index(old)] = new
+        self.producers[new] = node
+
+    def remove(self, node: onnx.NodeProto) -> None:
+        """Takes a node out."""
+        self.nodes = [one for one in self.nodes if one is not node]
+        for name in dict.fromkeys(node.input):
+            self.readers[name] = [one for one in self.readers[name] if one is not node]
+
+    def finish(self, nodes: Iterable[onnx.NodeProto], keep_constants: bool = False) -> None:
+        """Puts nodes and constants back, in order, without constants that nobody reads."""
         kept = list(nodes)
         read = {name for node in kept for name in all_inputs(node)} | self.outputs
+        made = {name for node in kept for name in node.output}
+        ordered = in_order(kept)
         del self.graph.node[:]
-        self.graph.node.extend(sort(kept, read_from=self.graph, constants=self.initializers))
+        self.graph.node.extend(ordered)
+        were_constants = {one.name for one in self.graph.initializer}
+        constants = [
+            one for name, one in self.initializers.items() if keep_constants or name in read
+        ]
         del self.graph.initializer[:]
-        self.graph.initializer.extend(
-            one for name, one in self.initializers.items() if name in read
+        self.graph.initializer.extend(constants)
+        present = {one.name for one in constants}
+        replace(
+            self.graph.input,
+            lambda one: one.name in present or one.name not in were_constants,
         )
-        inputs = [one for one in self.graph.input if one.name in read or not self._was_const(one)]
-        del self.graph.input[:]
-        self.graph.input.extend(inputs)
-        del self.graph.value_info[:]
-        self.model.producer_name = PRODUCER
-        present = {one.domain for one in self.model.opset_import}
-        for domain, version in extra_opsets.items():
-            if domain not in present:
-                self.model.opset_import.append(helper.make_opsetid(domain, version))
+        replace(self.graph.value_info, lambda one: one.name in made)
 
-    def _was_const(self, value: onnx.ValueInfoProto) -> bool:
-        return value.name in self.initializers
+def replace(values, keep) -> None:  # type: ignore[no-untyped-def]
+    """Keeps some of a message's values."""
+    kept = [one for one in values if keep(one)]
+    del values[:]
+    values.extend(kept)
 
 
-def all_inputs(node: onnx.NodeProto) -> list[str]:
-    """What a node reads, in its subgraphs too."""
-    names = list(node.input)
+def sign(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Says by whom a model was made, by which tools know quantized ones."""
+    model.producer_name, model.producer_version = PRODUCER, PRODUCER_VERSION
+    return model
+
+
+def add_opsets(model: onnx.ModelProto, opsets: Mapping[str, int]) -> None:
+    """Adds domains of operators that the model does not import yet."""
+    present = {one.domain for one in model.opset_import}
+    model.opset_import.extend(
+        helper.make_opsetid(domain, version)
+        for domain, version in opsets.items()
+        if domain not in present
+    )
+
+
+def inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs of a node's attributes."""
     for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                names += all_inputs(inner)
-            names += [value.name for value in graph.output]
-    return names
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
 
 
-def sort(
-    nodes: list[onnx.NodeProto], read_from: onnx.GraphProto, constants: Iterable[str]
-) -> list[onnx.NodeProto]:
-    """Nodes after those whose values they read."""
-    made = {name for node in nodes for name in node.output}
-    known = set(constants) | {value.name for value in read_from.input}
-    result: list[onnx.NodeProto] = []
-    waiting = nodes
-    while waiting:
-        later = []
-        for node in waiting:
-            if all(name in known or name not in made for name in all_inputs(node)):
-                result.append(node)
-                known.update(node.output)
-            else:
-                later.append(node)
-        if len(later) == len(waiting):
-            raise ValueError(f"the graph has a cycle at node '{later[0].name}'")
-        waiting = later
+def inner_inputs(node: onnx.NodeProto) -> Iterator[str]:
+    """What the graphs of a node read, of their own and of others."""
+    for graph in inner_graphs(node):
+        for inner in graph.node:
+            yield from all_inputs(inner)
+        yield from (value.name for value in graph.output)
+
+
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of its inner ones."""
+    for node in graph.node:
+        yield node
+        for inner in inner_graphs(node):
+            yield from all_nodes(inner)
+
+
+def all_inputs(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, in its graphs too."""
+    yield from node.input
+    yield from inner_inputs(node)
+
+
+def in_order(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Nodes after those whose values they read, and otherwise as they were."""
+    makers = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    waits: list[set[int]] = []
+    followers: dict[int, list[int]] = {}
+    for i, node in enumerate(nodes):
+        before = {makers[name] for name in all_inputs(node) if name in makers}
+        waits.append(before)
+        for one in before:
+            followers.setdefault(one, []).append(i)
+    ready = [i for i, before in enumerate(waits) if not before]
+    result = []
+    while ready:
+        i = heapq.heappop(ready)
+        result.append(nodes[i])
+        for one in followers.get(i, ()):
+            waits[one].discard(i)
+            if not waits[one]:
+                heapq.heappush(ready, one)
+    if len(result) < len(nodes):
+        left = next(node for node, before in zip(nodes, waits, strict=True) if before)
+        raise ValueError(f"the graph has a cycle at node '{left.name}'")
     return result
-
-
-def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """Attributes by name."""
-    return {one.name: helper.get_attribute_value(one) for one in node.attribute}
-
-
-def replace_gemm(graph: Graph) -> None:
-    """Gemm without scaling becomes a product and a sum."""
-    nodes = []
-    for node in graph.nodes:
-        attributes = attributes_of(node)
-        is_plain = (
-            node.op_type == "Gemm"
-            and attributes.get("alpha", 1.0) == 1.0
-            and attributes.get("beta", 1.0) == 1.0
-            and not attributes.get("transA", 0)
-        )
-        weight = graph.constant(node.input[1]) if is_plain else None
-        if not is_plain or (attributes.get("transB", 0) and weight is None):
-            nodes.append(node)
-            continue
-        right = node.input[1]
-        if attributes.get("transB", 0) and weight is not None:
-            right = graph.add_constant(f"{right}_Transposed", np.ascontiguousarray(weight.T))
-        has_bias = len(node.input) > 2
-        product = f"{node.output[0]}_MatMul" if has_bias else node.output[0]
-        name = f"{node.name}_MatMul"
-        nodes.append(helper.make_node("MatMul", [node.input[0], right], [product], name=name))
-        graph.types.setdefault(product, onnx.TensorProto.FLOAT)
-        if has_bias:
-            inputs = [product, node.input[2]]
-            nodes.append(helper.make_node("Add", inputs, [node.output[0]], name=f"{node.name}_Add"))
-    graph.nodes = nodes
-    graph.refresh()
-
-
-def save(model: onnx.ModelProto, path: str | os.PathLike[str], use_external_data: bool) -> None:
-    """Writes the model."""
-    if use_external_data:
-        location = os.path.basename(os.fspath(path)) + ".data"
-        onnx.save(model, os.fspath(path), save_as_external_data=True, location=location)
-    else:
-        onnx.save(model, os.fspath(path))

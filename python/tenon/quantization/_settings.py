@@ -2,23 +2,82 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import onnx
 
-from ._graph import Graph
-from .quant_utils import QuantType, quantize_data, tensor_type_of
+from ._names import DEQUANT_OP_NAME, QUANT_OP_NAME
+from ._types import SIGNED
+
+# Every key of extra_options, and what holds without it.
+DEFAULTS: dict[str, Any] = {
+    "ActivationRestrictedAsymmetric": False,
+    "ActivationSymmetric": False,
+    "AddQDQPairToWeight": False,
+    "BlockSize": 0,
+    "CalibMaxIntermediateOutputs": None,
+    "CalibMovingAverage": False,
+    "CalibMovingAverageConstant": 0.01,
+    "CalibNumBins": None,
+    "CalibNumQuantizedBins": None,
+    "CalibPercentile": None,
+    "CalibStridedMinMax": None,
+    "CalibTensorRangeSymmetric": False,
+    "DedicatedQDQPair": False,
+    "DefaultTensorType": None,
+    "EnableSubgraph": False,
+    "ForceQuantizeNoInputCheck": False,
+    "MatMulConstBOnly": False,
+    "MinimumRealRange": None,
+    "OpTypesToExcludeOutputQuantization": (),
+    "QDQDisableWeightAdjustForInt32Bias": False,
+    "QDQKeepRemovableActivations": False,
+    "QDQOpTypePerChannelSupportToAxis": {},
+    "QuantizeBias": True,
+    "SmoothQuant": False,
+    "SmoothQuantAlpha": 0.5,
+    "SmoothQuantFolding": True,
+    "TensorQuantOverrides": {},
+    "UseQDQContribOps": False,
+    "WeightSymmetric": None,
+    "extra.Sigmoid.nnapi": False,
+}
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "OpTypesToExcludeOutputQuantization": (list, tuple, set, frozenset),
+    "QDQOpTypePerChannelSupportToAxis": Mapping,
+    "TensorQuantOverrides": dict,
+    "BlockSize": int,
+    "SmoothQuantAlpha": (int, float),
+    "CalibMovingAverageConstant": (int, float),
+}
+
+
+def checked(extra_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options. Warns of those that nobody knows; raises TypeError for wrong values."""
+    options = dict(extra_options or {})
+    for key, value in options.items():
+        if key not in DEFAULTS:
+            near = difflib.get_close_matches(key, DEFAULTS, 1)
+            hint = f": did you mean '{near[0]}'?" if near else ""
+            logging.warning("extra_options has '%s', which nobody reads%s", key, hint)
+        elif key in KINDS and value is not None and not isinstance(value, KINDS[key]):
+            kinds = KINDS[key] if isinstance(KINDS[key], tuple) else (KINDS[key],)
+            expected = " or ".join(kind.__name__ for kind in kinds)  # type: ignore[union-attr]
+            got = type(value).__name__
+            raise TypeError(f"extra_options['{key}']: expected a {expected}, got a {got}")
+    return options
 
 
 @dataclass
 class Settings:
     """Types, which nodes, and the options that onnxruntime calls extra_options."""
 
-    weight_type: QuantType
-    activation_type: QuantType = QuantType.QUInt8
+    weight_type: int  # numbers of ONNX types
+    activation_type: int
     per_channel: bool = False
     reduce_range: bool = False
     op_types: Sequence[str] = ()
@@ -26,81 +85,26 @@ class Settings:
     excluded: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def option(self, key: str) -> Any:
+        """One of the options."""
+        value = self.extra.get(key)
+        return DEFAULTS[key] if value is None else value
+
     def takes(self, node: onnx.NodeProto) -> bool:
         """Whether a node is to be quantized."""
-        is_named = not self.nodes or node.name in self.nodes
-        return node.op_type in self.op_types and is_named and node.name not in self.excluded
+        return (
+            node.op_type in self.op_types
+            and node.op_type not in (QUANT_OP_NAME, DEQUANT_OP_NAME)
+            and (not self.nodes or node.name in self.nodes)
+            and node.name not in self.excluded
+        )
 
-    @property
-    def weight_tensor_type(self) -> int:
-        """The number of the ONNX type of weights."""
-        return tensor_type_of(self.weight_type)
-
-    @property
-    def activation_tensor_type(self) -> int:
-        """The number of the ONNX type of values."""
-        return tensor_type_of(self.activation_type)
-
-    @property
-    def symmetric_weights(self) -> bool:
+    def symmetric_weights(self, tensor_type: int) -> bool:
         """Whether the zero point of weights is the middle of their type."""
-        is_signed = self.weight_type in (QuantType.QInt8, QuantType.QInt16)
-        return bool(self.extra.get("WeightSymmetric", is_signed))
+        chosen = self.option("WeightSymmetric")
+        return tensor_type in SIGNED if chosen is None else bool(chosen)
 
     @property
     def symmetric_activations(self) -> bool:
         """The same for values."""
-        return bool(self.extra.get("ActivationSymmetric", False))
-
-
-@dataclass
-class Quantized:
-    """Names of a quantized value, its scale and its zero point."""
-
-    name: str
-    scale: str
-    zero_point: str
-
-
-def quantize_weight(
-    graph: Graph, name: str, settings: Settings, axis: int | None = None
-) -> Quantized:
-    """Adds the quantized weight, once. With an axis, each index of it has its own scale."""
-    result = Quantized(f"{name}_quantized", f"{name}_scale", f"{name}_zero_point")
-    if result.name in graph.initializers:
-        return result
-    data = graph.constant(name)
-    if data is None:
-        raise ValueError(f"'{name}' is no constant")
-    numbers, zero_point, scale = quantize_data(
-        data,
-        settings.weight_tensor_type,
-        settings.symmetric_weights,
-        settings.reduce_range,
-        axis,
-        settings.extra.get("MinimumRealRange"),
-    )
-    graph.add_constant(result.scale, scale)
-    graph.add_constant(result.zero_point, zero_point)
-    graph.add_constant(result.name, numbers)
-    return result
-
-
-def quantize_bias(graph: Graph, name: str, input_scale: np.ndarray, weight_scale: str) -> Quantized:
-    """Adds a bias as 32-bit sums of products: its scale is that of a product."""
-    result = Quantized(
-        f"{name}_quantized", f"{name}_quantized_scale", f"{name}_quantized_zero_point"
-    )
-    if result.name in graph.initializers:
-        return result
-    bias, weights = graph.constant(name), graph.constant(weight_scale)
-    if bias is None or weights is None:
-        raise ValueError(f"bias '{name}' is no constant")
-    scale = np.asarray(input_scale * weights, np.float32)
-    wide = np.round(bias.astype(np.float64) / scale.astype(np.float64))
-    limits = np.iinfo(np.int32)
-    graph.add_constant(result.name, np.clip(wide, limits.min, limits.max).astype(np.int32))
-    is_one = scale.ndim == 0 or scale.size == 1
-    graph.add_constant(result.scale, scale.reshape(() if is_one else -1))
-    graph.add_constant(result.zero_point, np.zeros(() if is_one else scale.size, np.int32))
-    return result
+        return bool(self.option("ActivationSymmetric"))

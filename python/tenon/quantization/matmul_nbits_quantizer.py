@@ -10,8 +10,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from ._graph import CONTRIB, Graph, ModelLike, save
-from .quant_utils import QuantFormat
+from ._graph import Graph
+from ._loading import ModelLike
+from ._names import CONTRIB
+from ._saving import save
+from ._tensors import tensor_of
+from ._types import QuantFormat
 
 
 class WeightOnlyQuantConfig:
@@ -144,11 +148,11 @@ class MatMulNBitsQuantizer:
 
     def process(self) -> None:
         """Quantizes all products with constant matrices that are not left out."""
-        graph = Graph(self.model.model)
+        graph = Graph(self.model.model.graph)
         nodes = [self._rewrite(graph, node) for node in graph.nodes]
-        producer = self.model.model.producer_name
-        graph.finish(nodes, {CONTRIB: 1})
-        self.model.model.producer_name = producer
+        graph.finish(nodes)
+        from ._graph import add_opsets
+        add_opsets(self.model.model, {CONTRIB: 1})
 
     def _takes(self, node: onnx.NodeProto) -> bool:
         is_named = not self.nodes_to_include or node.name in self.nodes_to_include
@@ -166,11 +170,11 @@ class MatMulNBitsQuantizer:
         suffix = f"Q{config.bits}"
         inputs = [
             node.input[0],
-            graph.add_constant(f"{name}_{suffix}", packed),
-            graph.add_constant(f"{name}_scales", scales),
+            graph.add_constant(tensor_of(packed, f"{name}_{suffix}")),
+            graph.add_constant(tensor_of(scales, f"{name}_scales")),
         ]
         if zeros is not None:
-            inputs.append(graph.add_constant(f"{name}_zero_points", zeros))
+            inputs.append(graph.add_constant(tensor_of(zeros, f"{name}_zero_points")))
         more: dict[str, Any] = (
             {} if config.accuracy_level is None else {"accuracy_level": config.accuracy_level}
         )

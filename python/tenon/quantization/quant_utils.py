@@ -1,164 +1,143 @@
-"""Types of quantization, and its arithmetic."""
+"""Types of quantization, its arithmetic, and what else programs take from here."""
 
 from __future__ import annotations
 
-import enum
+import os
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from onnx import TensorProto
+import onnx
+from onnx import NodeProto, TensorProto, helper
+
+from ._arithmetic import (
+    compute_data_quant_params,
+    compute_scale_zp,
+    compute_scale_zp_blocked,
+    compute_scale_zp_float8,
+    normalize_axis,
+    pack_bytes_to_4bit,
+    quantize_data,
+    quantize_nparray,
+    smooth_distribution,
+    snap_zero_point_to_uint8,
+)
+from ._calibration_table import read_calibration_table, write_calibration_table
+from ._loading import (
+    MODEL_SIZE_THRESHOLD,
+    add_infer_metadata,
+    add_pre_process_metadata,
+    generate_identified_filename,
+    get_opset_version,
+    load_model_with_shape_infer,
+    model_has_external_data,
+    model_has_infer_metadata,
+    model_has_pre_process_metadata,
+    save_and_reload_model_with_shape_infer,
+    update_opset_version,
+)
+from ._names import (
+    DEQUANT_OP_NAME,
+    DEQUANT_OUTPUT_SUFFIX,
+    QUANT_INPUT_SUFFIX,
+    QUANT_OP_NAME,
+    TENSOR_NAME_QUANT_SUFFIX,
+    add_dequant_input_suffix,
+    add_dequant_output_suffix,
+    add_dequant_suffix,
+    add_quant_input_suffix,
+    add_quant_output_suffix,
+    add_quant_suffix,
+)
+from ._names import CONTRIB as ms_domain  # noqa: N811 - the name that it has in onnxruntime
+from ._tensors import attribute_to_kwarg, quantize_onnx_initializer, tensor_proto_to_array
+from ._types import (
+    DTYPES as ONNX_TYPE_TO_NP_TYPE,
+)
+from ._types import (
+    ONNX_INT_TYPE_RANGE,
+    ONNX_INT_TYPE_REDUCED_RANGE,
+    ONNX_INT_TYPE_SYMMETRIC_RANGE,
+    QuantFormat,
+    QuantizationMode,
+    QuantizedValueType,
+    QuantType,
+    get_qmin_qmax_for_qType,
+    get_qrange_for_qType,
+)
+from .onnx_model import find_by_name
+from .shape_inference import optimize
+
+__all__ = [
+    "DEQUANT_OP_NAME",
+    "DEQUANT_OUTPUT_SUFFIX",
+    "MODEL_SIZE_THRESHOLD",
+    "ONNX_INT_TYPE_RANGE",
+    "ONNX_INT_TYPE_REDUCED_RANGE",
+    "ONNX_INT_TYPE_SYMMETRIC_RANGE",
+    "ONNX_TYPE_TO_NP_TYPE",
+    "QUANT_INPUT_SUFFIX",
+    "QUANT_OP_NAME",
+    "TENSOR_NAME_QUANT_SUFFIX",
+    "QuantFormat",
+    "QuantType",
+    "QuantizationMode",
+    "QuantizedValueType",
+    "add_dequant_input_suffix",
+    "add_dequant_output_suffix",
+    "add_dequant_suffix",
+    "add_infer_metadata",
+    "add_pre_process_metadata",
+    "add_quant_input_suffix",
+    "add_quant_output_suffix",
+    "add_quant_suffix",
+    "attribute_to_kwarg",
+    "compute_data_quant_params",
+    "compute_scale_zp",
+    "compute_scale_zp_blocked",
+    "compute_scale_zp_float8",
+    "find_by_name",
+    "generate_identified_filename",
+    "get_elem_index",
+    "get_mul_node",
+    "get_opset_version",
+    "get_qmin_qmax_for_qType",
+    "get_qrange_for_qType",
+    "load_model_with_shape_infer",
+    "model_has_external_data",
+    "model_has_infer_metadata",
+    "model_has_pre_process_metadata",
+    "ms_domain",
+    "normalize_axis",
+    "onnx_domain",
+    "optimize_model",
+    "pack_bytes_to_4bit",
+    "quantize_data",
+    "quantize_nparray",
+    "quantize_onnx_initializer",
+    "read_calibration_table",
+    "save_and_reload_model_with_shape_infer",
+    "smooth_distribution",
+    "snap_zero_point_to_uint8",
+    "tensor_proto_to_array",
+    "type_to_name",
+    "update_opset_version",
+    "write_calibration_table",
+]
+
+onnx_domain = "ai.onnx"
+type_to_name = {number: name for name, number in TensorProto.DataType.items()}
 
 
-class ParsedEnum(enum.Enum):
-    """Enumerations whose members have their names on command lines."""
-
-    def __str__(self) -> str:
-        return self.name
-
-    @classmethod
-    def from_string(cls, name: str) -> Any:
-        """The member of that name."""
-        if name not in cls.__members__:
-            raise ValueError(f"expected one of {', '.join(cls.__members__)}, got '{name}'")
-        return cls[name]
+def get_elem_index(elem_name: str, elem_list: Sequence[str]) -> int:
+    """The last index of an element, or -1."""
+    return max((i for i, one in enumerate(elem_list) if one == elem_name), default=-1)
 
 
-class QuantizationMode(ParsedEnum):
-    """What becomes of operators."""
-
-    IntegerOps = 0
-    QLinearOps = 1
+def get_mul_node(inputs: Sequence[str], output: str, name: str) -> NodeProto:
+    """A product."""
+    return helper.make_node("Mul", inputs, [output], name)
 
 
-class QuantFormat(ParsedEnum):
-    """Whether operators are replaced, or stand between pairs of (de)quantization."""
-
-    QOperator = 0
-    QDQ = 1
-
-
-class QuantType(ParsedEnum):
-    """Element types that stand for floating-point numbers."""
-
-    QInt8 = 0
-    QUInt8 = 1
-    QFLOAT8E4M3FN = 2
-    QInt16 = 3
-    QUInt16 = 4
-    QInt4 = 5
-    QUInt4 = 6
-
-    @property
-    def tensor_type(self) -> int:
-        """The number of the ONNX type."""
-        return TENSOR_TYPES[self]
-
-
-TENSOR_TYPES = {
-    QuantType.QInt8: TensorProto.INT8,
-    QuantType.QUInt8: TensorProto.UINT8,
-    QuantType.QInt16: TensorProto.INT16,
-    QuantType.QUInt16: TensorProto.UINT16,
-}
-DTYPES: dict[int, Any] = {
-    TensorProto.INT8: np.int8,
-    TensorProto.UINT8: np.uint8,
-    TensorProto.INT16: np.int16,
-    TensorProto.UINT16: np.uint16,
-}
-# Smallest and largest number: all of the type, those used if zero lies in the middle, and those
-# used to keep sums of products in 16 bits.
-RANGES: dict[int, tuple[tuple[int, int], tuple[int, int], tuple[int, int]]] = {
-    TensorProto.INT8: ((-128, 127), (-127, 127), (-64, 64)),
-    TensorProto.UINT8: ((0, 255), (0, 254), (0, 127)),
-    TensorProto.INT16: ((-32768, 32767), (-32767, 32767), (-16384, 16384)),
-    TensorProto.UINT16: ((0, 65535), (0, 65534), (0, 32767)),
-}
-
-
-def tensor_type_of(quant_type: QuantType) -> int:
-    """The number of the ONNX type. Raises ValueError for those that weights cannot have here."""
-    if quant_type not in TENSOR_TYPES:
-        known = ", ".join(str(one) for one in TENSOR_TYPES)
-        raise ValueError(f"expected one of {known}, got {quant_type}")
-    return TENSOR_TYPES[quant_type]
-
-
-def get_qmin_qmax_for_qType(  # noqa: N802 - the name that it has in onnxruntime
-    qType: int,  # noqa: N803
-    reduce_range: bool = False,
-    symmetric: bool = False,
-) -> tuple[int, int]:
-    """Smallest and largest number that is used."""
-    if qType not in RANGES:
-        raise ValueError(f"expected an integer type of 8 or 16 bits, got {qType}")
-    full, middle, reduced = RANGES[qType]
-    if reduce_range:
-        return reduced
-    return middle if symmetric and qType in (TensorProto.INT8, TensorProto.INT16) else full
-
-
-def compute_scale_zp(
-    rmin: Any,
-    rmax: Any,
-    qmin: int,
-    qmax: int,
-    symmetric: bool = False,
-    min_real_range: float | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Zero point and scale that map [rmin, rmax] to [qmin, qmax]. Zero is always exact."""
-    low = np.minimum(np.asarray(rmin, np.float32), np.float32(0))
-    high = np.maximum(np.asarray(rmax, np.float32), np.float32(0))
-    if min_real_range is not None:
-        high = np.maximum(high, low + np.float32(min_real_range))
-    if symmetric:
-        high = np.maximum(np.abs(low), np.abs(high))
-        low = -high
-    with np.errstate(over="ignore"):
-        scale = np.asarray((high - low).astype(np.float64) / (qmax - qmin), np.float64)
-    is_tiny = scale < np.finfo(np.float32).tiny
-    scale = np.where(is_tiny, 1, scale).astype(np.float32)
-    if symmetric:
-        zero_point = np.full(scale.shape, np.round((qmin + qmax) / 2), np.float64)
-    else:
-        zero_point = np.round(qmin - low.astype(np.float64) / scale)
-    zero_point = np.where(is_tiny, 0 if qmin < 0 else zero_point, zero_point)
-    return zero_point.astype(np.int64), scale
-
-
-def quantize_nparray(
-    data: np.ndarray,
-    scale: np.ndarray,
-    zero_point: np.ndarray,
-    tensor_type: int,
-    limits: tuple[int, int] | None = None,
-) -> np.ndarray:
-    """round(data / scale) + zero_point, saturated; scale and zero point are broadcast."""
-    low, high = limits or RANGES[tensor_type][0]
-    numbers = np.round(data.astype(np.float32) / scale) + zero_point
-    return np.clip(numbers, low, high).astype(DTYPES[tensor_type])
-
-
-def quantize_data(
-    data: np.ndarray,
-    tensor_type: int,
-    symmetric: bool,
-    reduce_range: bool = False,
-    axis: int | None = None,
-    min_real_range: float | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Quantized data, zero point and scale; with an axis, one of these for each index of it."""
-    others = None if axis is None else tuple(i for i in range(data.ndim) if i != axis % data.ndim)
-    is_empty = data.size == 0
-    low = np.float32(0) if is_empty else data.min(axis=others)
-    high = np.float32(0) if is_empty else data.max(axis=others)
-    limits = get_qmin_qmax_for_qType(tensor_type, reduce_range, symmetric)
-    zero_point, scale = compute_scale_zp(low, high, *limits, symmetric, min_real_range)
-    shape = [1] * data.ndim
-    if axis is not None:
-        shape[axis] = -1
-    wide_scale, wide_zero = (scale, zero_point)
-    if axis is not None:
-        wide_scale, wide_zero = scale.reshape(shape), zero_point.reshape(shape)
-    numbers = quantize_nparray(data, wide_scale, wide_zero, tensor_type, limits)
-    return numbers, zero_point.astype(DTYPES[tensor_type]), scale
+def optimize_model(model_path: Any, opt_model_path: Any) -> None:
+    """Writes the model as a session's basic rewrites leave it."""
+    onnx.save(optimize(onnx.load(os.fspath(model_path))), os.fspath(opt_model_path))

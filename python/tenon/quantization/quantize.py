@@ -2,146 +2,65 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+import pathlib
+import tempfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
 
-from ._dynamic import DYNAMIC_OPS, DynamicQuantizer
-from ._graph import ModelLike, load, save
-from ._qoperator import QOperatorQuantizer
-from ._settings import Settings
-from ._static import STATIC_OPS, QdqQuantizer
-from .calibrate import (
+from ._calibration_data import (
     CalibrationDataReader,
     CalibrationMethod,
     TensorsData,
-    create_calibrator,
+    read_calibration,
+    save_tensors_data,
 )
-from .quant_utils import QuantFormat, QuantType
+from ._configuration import (
+    CALIBRATION,
+    DynamicQuantConfig,
+    QuantConfig,
+    StaticQuantConfig,
+    get_qdq_config,
+)
+from ._loading import ModelLike, load, update_opset_version
+from ._settings import checked
+from ._types import SIXTEEN_BITS, QuantFormat, QuantizationMode, QuantType
+from .calibrate import create_calibrator
+from .matmul_nbits_quantizer import MatMulNBitsQuantizer, WeightOnlyQuantConfig
+from .onnx_quantizer import ONNXQuantizer
+from .qdq_quantizer import QDQQuantizer
+from .registry import IntegerOpsRegistry, QDQRegistry, QLinearOpsRegistry
 
-# Options of onnxruntime's that are parameters of calibrators here.
-CALIBRATION = {
-    "CalibTensorRangeSymmetric": "symmetric",
-    "CalibMovingAverage": "moving_average",
-    "CalibMovingAverageConstant": "averaging_constant",
-    "CalibPercentile": "percentile",
-    "CalibNumBins": "num_bins",
-    "CalibNumQuantizedBins": "num_quantized_bins",
-}
+__all__ = [
+    "DynamicQuantConfig",
+    "QuantConfig",
+    "QuantizationMode",
+    "StaticQuantConfig",
+    "check_static_quant_arguments",
+    "get_qdq_config",
+    "quantize",
+    "quantize_dynamic",
+    "quantize_static",
+]
 
-
-class QuantConfig:
-    """What quantize is to do."""
-
-    def __init__(
-        self,
-        activation_type: QuantType = QuantType.QUInt8,
-        weight_type: QuantType = QuantType.QInt8,
-        op_types_to_quantize: Sequence[str] | None = None,
-        nodes_to_quantize: Sequence[str] | None = None,
-        nodes_to_exclude: Sequence[str] | None = None,
-        per_channel: bool = False,
-        reduce_range: bool = False,
-        use_external_data_format: bool = False,
-    ) -> None:
-        self.activation_type = activation_type
-        self.weight_type = weight_type
-        self.op_types_to_quantize = op_types_to_quantize
-        self.nodes_to_quantize = nodes_to_quantize
-        self.nodes_to_exclude = nodes_to_exclude
-        self.per_channel = per_channel
-        self.reduce_range = reduce_range
-        self.use_external_data_format = use_external_data_format
+FLOAT8 = QuantType.QFLOAT8E4M3FN
 
 
-class StaticQuantConfig(QuantConfig):
-    """For quantize_static."""
-
-    def __init__(
-        self,
-        calibration_data_reader: CalibrationDataReader,
-        calibrate_method: CalibrationMethod = CalibrationMethod.MinMax,
-        quant_format: QuantFormat = QuantFormat.QDQ,
-        activation_type: QuantType = QuantType.QInt8,
-        weight_type: QuantType = QuantType.QInt8,
-        op_types_to_quantize: Sequence[str] | None = None,
-        nodes_to_quantize: Sequence[str] | None = None,
-        nodes_to_exclude: Sequence[str] | None = None,
-        per_channel: bool = False,
-        reduce_range: bool = False,
-        use_external_data_format: bool = False,
-        calibration_providers: Sequence[str] | None = None,
-        extra_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            activation_type,
-            weight_type,
-            op_types_to_quantize,
-            nodes_to_quantize,
-            nodes_to_exclude,
-            per_channel,
-            reduce_range,
-            use_external_data_format,
-        )
-        self.calibration_data_reader = calibration_data_reader
-        self.calibrate_method = calibrate_method
-        self.quant_format = quant_format
-        self.calibration_providers = calibration_providers
-        self.extra_options = dict(extra_options or {})
-
-
-class DynamicQuantConfig(QuantConfig):
-    """For quantize_dynamic."""
-
-    def __init__(
-        self,
-        weight_type: QuantType = QuantType.QInt8,
-        op_types_to_quantize: Sequence[str] | None = None,
-        nodes_to_quantize: Sequence[str] | None = None,
-        nodes_to_exclude: Sequence[str] | None = None,
-        per_channel: bool = False,
-        reduce_range: bool = False,
-        use_external_data_format: bool = False,
-        extra_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            weight_type=weight_type,
-            op_types_to_quantize=op_types_to_quantize,
-            nodes_to_quantize=nodes_to_quantize,
-            nodes_to_exclude=nodes_to_exclude,
-            per_channel=per_channel,
-            reduce_range=reduce_range,
-            use_external_data_format=use_external_data_format,
-        )
-        self.extra_options = dict(extra_options or {})
-
-
-def quantize_dynamic(
-    model_input: ModelLike,
-    model_output: str | os.PathLike[str],
-    op_types_to_quantize: Sequence[str] | None = None,
-    per_channel: bool = False,
-    reduce_range: bool = False,
-    weight_type: QuantType = QuantType.QInt8,
-    nodes_to_quantize: Sequence[str] | None = None,
-    nodes_to_exclude: Sequence[str] | None = None,
-    use_external_data_format: bool = False,
-    extra_options: Mapping[str, Any] | None = None,
+def check_static_quant_arguments(
+    quant_format: QuantFormat, activation_type: QuantType, weight_type: QuantType
 ) -> None:
-    """Quantizes weights ahead and values in each run: no data is needed."""
-    settings = Settings(
-        weight_type,
-        per_channel=per_channel,
-        reduce_range=reduce_range,
-        op_types=tuple(op_types_to_quantize or DYNAMIC_OPS),
-        nodes=tuple(nodes_to_quantize or ()),
-        excluded=tuple(nodes_to_exclude or ()),
-        extra=dict(extra_options or {}),
-    )
-    model = DynamicQuantizer(load(model_input), settings).quantize()
-    save(model, model_output, use_external_data_format)
+    """Raises ValueError for types that do not go together."""
+    asked = f"activation_type={activation_type}, weight_type={weight_type}"
+    if activation_type == QuantType.QInt8 and weight_type == QuantType.QUInt8:
+        raise ValueError(f"signed values have signed weights, got {asked}")
+    if (activation_type == FLOAT8) != (weight_type == FLOAT8):
+        raise ValueError(f"values and weights are QFLOAT8E4M3FN both or neither, got {asked}")
+    kinds = {activation_type.tensor_type, weight_type.tensor_type}
+    if kinds & SIXTEEN_BITS and quant_format != QuantFormat.QDQ:
+        raise ValueError(f"Only QuantFormat.QDQ supports 16-bit quantization types, got {asked}")
 
 
 def quantize_static(
@@ -158,126 +77,169 @@ def quantize_static(
     nodes_to_exclude: Sequence[str] | None = None,
     use_external_data_format: bool = False,
     calibrate_method: CalibrationMethod = CalibrationMethod.MinMax,
-    calibration_providers: Sequence[str] | None = None,
+    calibration_providers: Sequence[Any] | None = None,
     extra_options: Mapping[str, Any] | None = None,
     calibration_cache_path: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Quantizes weights and values by the ranges that the values have on given data."""
-    extra = dict(extra_options or {})
-    model = load(model_input)
-    settings = Settings(
+    """Quantizes weights and values by the ranges that the values have on given data.
+
+    calibration_cache_path  a file of ranges. If it is there it is read, and no data is needed;
+                            otherwise it is written.
+    extra_options           see the guide
+    """
+    if FLOAT8 in (activation_type, weight_type) and (
+        calibrate_method != CalibrationMethod.Distribution
+    ):
+        raise ValueError(
+            "Only Distribution calibration method is supported for float quantization, "
+            f"got {calibrate_method.name}"
+        )
+    check_static_quant_arguments(quant_format, activation_type, weight_type)
+    extra = checked(extra_options)
+    op_types = list(op_types_to_quantize or {**QLinearOpsRegistry, **QDQRegistry})
+    model = update_opset_version(
+        load(model_input),
         weight_type,
         activation_type,
-        per_channel,
-        reduce_range,
-        tuple(op_types_to_quantize or STATIC_OPS),
-        tuple(nodes_to_quantize or ()),
-        tuple(nodes_to_exclude or ()),
-        extra,
+        extra.get("TensorQuantOverrides"),
+        extra.get("BlockSize") or 0,
     )
-    if calibration_data_reader is None:
-        raise ValueError("expected a reader of calibration data")
-    ranges = calibrate(model, calibration_data_reader, calibrate_method, settings)
-    quantizer = QdqQuantizer if quant_format == QuantFormat.QDQ else QOperatorQuantizer
-    save(quantizer(model, settings, ranges).quantize(), model_output, use_external_data_format)
+    ranges = _ranges(
+        model,
+        calibration_data_reader,
+        calibrate_method,
+        op_types,
+        calibration_providers,
+        extra,
+        calibration_cache_path,
+    )
+    given = (weight_type, activation_type, ranges, nodes_to_quantize, nodes_to_exclude)
+    quantizer: QDQQuantizer | ONNXQuantizer
+    if quant_format == QuantFormat.QDQ:
+        quantizer = QDQQuantizer(model, per_channel, reduce_range, *given, op_types, extra)
+    else:
+        mode = QuantizationMode.QLinearOps
+        quantizer = ONNXQuantizer(
+            model, per_channel, reduce_range, mode, True, *given, op_types, extra
+        )
+    quantizer.quantize_model()
+    quantizer.model.save_model_to_file(model_output, use_external_data_format)
 
 
-def calibrate(
+def _ranges(
+    model: onnx.ModelProto,
+    reader: CalibrationDataReader | None,
+    method: CalibrationMethod,
+    op_types: Sequence[str],
+    providers: Sequence[Any] | None,
+    extra: Mapping[str, Any],
+    cache: str | os.PathLike[str] | None,
+) -> TensorsData:
+    """The ranges of the model's values, from the cache if it has them."""
+    is_smooth = bool(extra.get("SmoothQuant", False))
+    if cache is not None and pathlib.Path(cache).exists():
+        known = read_calibration(cache)
+        ranges = TensorsData.from_dict(known)
+        if bool(known.get("smooth_quant", False)) == is_smooth:
+            if ranges.calibration_method != method:
+                raise ValueError(
+                    f"Calibration cache at {os.fspath(cache)} was produced with "
+                    f"{ranges.calibration_method}, but quantize_static was called with "
+                    f"calibrate_method={method}. Delete the cache or pass a matching method."
+                )
+            return ranges
+        logging.warning("%s has SmoothQuant otherwise, and is written anew", os.fspath(cache))
+    if reader is None:
+        raise ValueError(
+            "Either calibration_data_reader or an existing calibration_cache_path must be provided."
+        )
+    ranges = _calibrate(model, reader, method, op_types, providers, extra)
+    if cache is not None:
+        save_tensors_data(ranges, cache, smooth_quant=is_smooth)
+    return ranges
+
+
+def _calibrate(
     model: onnx.ModelProto,
     reader: CalibrationDataReader,
     method: CalibrationMethod,
-    settings: Settings,
+    op_types: Sequence[str],
+    providers: Sequence[Any] | None,
+    extra: Mapping[str, Any],
 ) -> TensorsData:
-    """The ranges of the model's values."""
-    extra = settings.extra
-    options = {name: extra[key] for key, name in CALIBRATION.items() if key in extra}
-    calibrator = create_calibrator(
-        model, settings.op_types, calibrate_method=method, extra_options=options
+    options = {name: extra[key] for key, name in CALIBRATION.items() if extra.get(key) is not None}
+    with tempfile.TemporaryDirectory(prefix="tenon.quant.") as folder:
+        calibrator = create_calibrator(
+            model,
+            op_types,
+            os.path.join(folder, "augmented.onnx"),
+            method,
+            providers=providers,
+            extra_options=options,
+        )
+        stride = extra.get("CalibStridedMinMax")
+        if not stride:
+            calibrator.collect_data(reader)
+            return calibrator.compute_data()
+        count = len(reader)
+        if count % stride != 0:
+            raise ValueError(f"{count} feeds are not divisible by CalibStridedMinMax = {stride}")
+        for start in range(0, count, stride):
+            reader.set_range(start, start + stride)
+            calibrator.collect_data(reader)
+        return calibrator.compute_data()
+
+
+def quantize_dynamic(
+    model_input: ModelLike,
+    model_output: str | os.PathLike[str],
+    op_types_to_quantize: Sequence[str] | None = None,
+    per_channel: bool = False,
+    reduce_range: bool = False,
+    weight_type: QuantType = QuantType.QInt8,
+    nodes_to_quantize: Sequence[str] | None = None,
+    nodes_to_exclude: Sequence[str] | None = None,
+    use_external_data_format: bool = False,
+    extra_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Quantizes weights ahead and values in each run: no data is needed."""
+    quantizer = ONNXQuantizer(
+        update_opset_version(load(model_input), weight_type),
+        per_channel,
+        reduce_range,
+        QuantizationMode.IntegerOps,
+        False,
+        weight_type,
+        QuantType.QUInt8,
+        None,
+        nodes_to_quantize,
+        nodes_to_exclude,
+        op_types_to_quantize or list(IntegerOpsRegistry),
+        {"MatMulConstBOnly": True, **(extra_options or {})},
     )
-    calibrator.collect_data(reader)
-    return calibrator.compute_data()
+    quantizer.quantize_model()
+    quantizer.model.save_model_to_file(model_output, use_external_data_format)
 
 
 def quantize(
-    model_input: ModelLike, model_output: str | os.PathLike[str], quant_config: QuantConfig
+    model_input: ModelLike,
+    model_output: str | os.PathLike[str],
+    quant_config: QuantConfig | WeightOnlyQuantConfig,
 ) -> None:
-    """quantize_static or quantize_dynamic, as the configuration is for one or the other."""
+    """Does what a configuration says: that of quantize_static, quantize_dynamic or few bits."""
+    if isinstance(quant_config, WeightOnlyQuantConfig):
+        few = MatMulNBitsQuantizer(model_input, algo_config=quant_config)
+        few.process()
+        few.model.save_model_to_file(model_output, True)
+        return
     if not isinstance(quant_config, StaticQuantConfig | DynamicQuantConfig):
         raise TypeError(
-            "Invalid quantization config type, it must be either StaticQuantConfig or "
-            "DynamicQuantConfig."
+            "Invalid quantization config type, it must be either StaticQuantConfig, "
+            f"DynamicQuantConfig, or WeightOnlyQuantConfig, got {type(quant_config).__name__}"
         )
-    shared: dict[str, Any] = {
-        "op_types_to_quantize": quant_config.op_types_to_quantize,
-        "per_channel": quant_config.per_channel,
-        "reduce_range": quant_config.reduce_range,
-        "weight_type": quant_config.weight_type,
-        "nodes_to_quantize": quant_config.nodes_to_quantize,
-        "nodes_to_exclude": quant_config.nodes_to_exclude,
-        "use_external_data_format": quant_config.use_external_data_format,
-    }
+    given = dict(vars(quant_config))
     if isinstance(quant_config, StaticQuantConfig):
-        quantize_static(
-            model_input,
-            model_output,
-            quant_config.calibration_data_reader,
-            calibrate_method=quant_config.calibrate_method,
-            quant_format=quant_config.quant_format,
-            activation_type=quant_config.activation_type,
-            extra_options=quant_config.extra_options,
-            **shared,
-        )
+        quantize_static(model_input, model_output, **given)
     else:
-        extra = quant_config.extra_options
-        quantize_dynamic(model_input, model_output, extra_options=extra, **shared)
-
-
-def get_qdq_config(
-    model_input: ModelLike,
-    calibration_data_reader: CalibrationDataReader,
-    calibrate_method: CalibrationMethod = CalibrationMethod.MinMax,
-    calibrate_args: Mapping[str, Any] | None = None,
-    activation_type: QuantType = QuantType.QUInt8,
-    weight_type: QuantType = QuantType.QInt8,
-    activation_symmetric: bool = False,
-    weight_symmetric: bool | None = None,
-    per_channel: bool = False,
-    reduce_range: bool = False,
-    keep_removable_activations: bool = False,
-    min_real_range: float | None = None,
-    tensor_quant_overrides: Mapping[str, Any] | None = None,
-    calibration_providers: Sequence[str] | None = None,
-    op_types_to_quantize: Sequence[str] | None = None,
-    nodes_to_exclude: Sequence[str]
-    | Callable[[onnx.ModelProto, onnx.NodeProto], bool]
-    | None = None,
-    extra_options: Mapping[str, Any] | None = None,
-) -> StaticQuantConfig:
-    """A configuration for pairs of (de)quantization around every operator of the model."""
-    if tensor_quant_overrides:
-        raise NotImplementedError("overrides for single tensors")
-    model = model_input if isinstance(model_input, onnx.ModelProto) else onnx.load(model_input)
-    excluded = nodes_to_exclude or []
-    if callable(excluded):
-        excluded = [node.name for node in model.graph.node if excluded(model, node)]
-    extra: dict[str, Any] = {"ActivationSymmetric": activation_symmetric}
-    if weight_symmetric is not None:
-        extra["WeightSymmetric"] = weight_symmetric
-    if min_real_range is not None:
-        extra["MinimumRealRange"] = min_real_range
-    names = {parameter: key for key, parameter in CALIBRATION.items()}
-    extra |= {names.get(key, key): value for key, value in (calibrate_args or {}).items()}
-    present = [one for one in STATIC_OPS if any(n.op_type == one for n in model.graph.node)]
-    return StaticQuantConfig(
-        calibration_data_reader,
-        calibrate_method,
-        QuantFormat.QDQ,
-        activation_type,
-        weight_type,
-        op_types_to_quantize or present,
-        nodes_to_exclude=excluded,
-        per_channel=per_channel,
-        reduce_range=reduce_range,
-        calibration_providers=calibration_providers,
-        extra_options={**extra, **(extra_options or {})},
-    )
+        del given["activation_type"]
+        quantize_dynamic(model_input, model_output, **given)

@@ -1,0 +1,169 @@
+"""Weights quantized ahead, values in each run: products of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ._names import CONTRIB
+from ._passing_rules import PASSING_RULES, embedding
+from ._rewriter import Quantized, Rewriter, Rule
+from ._tensors import attributes_of, tensor_of
+
+
+def product(rewriter: Rewriter, node: NodeProto) -> bool:
+    """MatMul."""
+    left, right = node.input[:2]
+    const_only = rewriter.settings.option("MatMulConstBOnly")
+    if const_only and rewriter.constant(right) is None:
+        return False
+    if not rewriter.is_float(left) and not rewriter.is_float(right):
+        return False
+    value = rewriter.activation(left)
+    weight = rewriter.weight(right, _channels(rewriter, right))
+    if value is None or weight is None:
+        return False
+    _integer_operator(rewriter, node, "MatMulInteger", value, weight, node.output[0])
+    return True
+
+
+def _channels(rewriter: Rewriter, weight: str) -> int | None:
+    """The axis that counts the columns of a matrix, if each of them has its own scale."""
+    tensor = rewriter.constant(weight)
+    is_matrix = tensor is not None and len(tensor.dims) > 1
+    has_axis = rewriter.plan.overrides.has_per_channel_overrides(weight)
+    is_wanted = rewriter.settings.per_channel or has_axis
+    return len(tensor.dims) - 1 if tensor is not None and is_matrix and is_wanted else None
+
+
+def convolution(rewriter: Rewriter, node: NodeProto) -> bool:
+    """Conv. ConvInteger knows one zero point for all channels, and one scale."""
+    tensor = rewriter.constant(node.input[1])
+    if not rewriter.is_float(node.input[0]) or tensor is None:
+        return False
+    value = rewriter.activation(node.input[0])
+    weight = rewriter.weight(node.input[1], None)
+    if value is None or weight is None:
+        return False
+    has_bias = len(node.input) > 2 and node.input[2] != ""
+    result = node.output[0]
+    unbiased = f"{result}quant_scaled_output" if has_bias else result
+    _integer_operator(rewriter, node, "ConvInteger", value, weight, unbiased)
+    if has_bias:
+        shape = np.ones(len(tensor.dims), np.int64)
+        shape[1] = -1
+        shape_name = rewriter.graph.add_constant(tensor_of(shape, f"{result}_bias_reshape_shape"))
+        bias = f"{result}_bias_reshape_output"
+        rewriter.number(node.input[2])
+        rewriter.add("Reshape", [node.input[2], shape_name], [bias], bias)
+        rewriter.add("Add", [unbiased, bias], [result], f"{result}_bias_add")
+    return True
+
+
+def _integer_operator(
+    rewriter: Rewriter,
+    node: NodeProto,
+    op_type: str,
+    value: Quantized,
+    weight: Quantized,
+    output: str,
+) -> None:
+    """The product of integers, and what makes numbers of it again."""
+    base = f"{node.name or node.output[0]}_quant"
+    scales = f"{base}_scales_mul"
+    # Ranges of runs are float32, also those of narrower values.
+    left, right = (_as_float32(rewriter, one.scale) for one in (value, weight))
+    scale = rewriter.add("Mul", [left, right], [f"{scales}:0"], scales)
+    raw = f"{node.output[0]}_output_quantized"
+    inputs = [value.name, weight.name, value.zero_point, weight.zero_point]
+    rewriter.add(op_type, inputs, [raw], base, copied=node.attribute)
+    cast = f"{raw}_cast_output"
+    rewriter.add("Cast", [raw], [cast], f"{raw}_cast", to=TensorProto.FLOAT)
+    kind = rewriter.kind(node.output[0]) or rewriter.kind(node.input[1]) or TensorProto.FLOAT
+    wide = output if kind == TensorProto.FLOAT else f"{output}_float"
+    rewriter.add("Mul", [cast, scale], [wide], f"{base}_output_scale_mul")
+    if wide != output:
+        rewriter.add("Cast", [wide], [output], f"{base}_output_cast", to=kind)
+    rewriter.numbers.add(node.output[0])
+
+
+def _as_float32(rewriter: Rewriter, scale: str) -> str:
+    """The name of a scale, of a wider copy if it is narrower."""
+    array = rewriter.owner(scale).graph.constant(scale)
+    if array is None or array.dtype == np.float32:
+        return scale
+    return rewriter.graph.add_constant(tensor_of(array.astype(np.float32), f"{scale}_float"))
+
+
+def attention(rewriter: Rewriter, node: NodeProto) -> bool:
+    """Attention of domain com.microsoft."""
+    if node.domain != CONTRIB or "qkv_hidden_sizes" in attributes_of(node):
+        return False
+    value = rewriter.activation(node.input[0])
+    weight = rewriter.weight(node.input[1], _channels(rewriter, node.input[1]))
+    if value is None or weight is None:
+        return False
+    inputs = [*node.input, "", "", ""]
+    bias, mask, past = inputs[2], inputs[3], inputs[4]
+    for name in (bias, mask, past):
+        rewriter.number(name)
+    given = [value.name, weight.name, bias, value.scale, weight.scale, mask]
+    given += [value.zero_point, weight.zero_point, past]
+    name = f"{node.name}_quant" if node.name else ""
+    rewriter.add("QAttention", given, list(node.output), name, CONTRIB, node.attribute)
+    rewriter.numbers.update(node.output)
+    return True
+
+
+def lstm(rewriter: Rewriter, node: NodeProto) -> bool:
+    """LSTM: its weights lie with what they are multiplied by first."""
+    tensors = [rewriter.constant(name) for name in node.input[1:3]]
+    if any(one is None or len(one.dims) != 3 for one in tensors):
+        return False
+    if attributes_of(node).get("layout", 0):
+        return False
+    weights = [_gate_weight(rewriter, name) for name in node.input[1:3]]
+    rest = [*node.input[3:8], *([""] * (8 - len(node.input)))]
+    for name in (node.input[0], *rest):
+        rewriter.number(name)
+    inputs = [node.input[0], *(one.name for one in weights), *rest]
+    inputs += [name for one in weights for name in (one.scale, one.zero_point)]
+    copied = [one for one in node.attribute if one.name != "layout"]
+    name = f"{node.name}_quant" if node.name else ""
+    rewriter.add("DynamicQuantizeLSTM", inputs, list(node.output), name, CONTRIB, copied)
+    rewriter.numbers.update(node.output)
+    return True
+
+
+def _gate_weight(rewriter: Rewriter, name: str) -> Quantized:
+    """One scale for each direction, or for each of its rows."""
+    owner = rewriter.owner(name)
+    if name in owner.values:
+        return owner.values[name]
+    tensor = owner.graph.initializers[name]
+    directions, rows, _ = tensor.dims
+    is_per_channel = rewriter.settings.per_channel
+    if is_per_channel:
+        del tensor.dims[:2]
+        tensor.dims.insert(0, directions * rows)
+    result = owner.constant_of(name, TensorProto.INT8, 0, rewriter.settings.reduce_range)
+    integers, scale, zero = (owner.graph.constant(one) for one in result.names)
+    assert integers is not None and scale is not None and zero is not None
+    shape = (directions, rows) if is_per_channel else (directions,)
+    columns = np.ascontiguousarray(integers.reshape(directions, rows, -1).transpose(0, 2, 1))
+    for one, array in zip(
+        result.names, (columns, scale.reshape(shape), zero.reshape(shape)), strict=True
+    ):
+        owner.graph.initializers[one] = tensor_of(array, one)
+    return result
+
+
+IntegerOpsRegistry: dict[str, Rule] = {
+    "Attention": attention,
+    "Conv": convolution,
+    "EmbedLayerNormalization": embedding,
+    "Gather": PASSING_RULES["Gather"],
+    "LSTM": lstm,
+    "MatMul": product,
+    "Transpose": PASSING_RULES["Transpose"],
+}

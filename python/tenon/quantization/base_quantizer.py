@@ -1,0 +1,159 @@
+"""What all quantizers are given, and what they know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+from ._calibration_data import TensorData, TensorsData
+from ._graph import Graph
+from ._loading import get_opset_version, save_and_reload_model_with_shape_infer
+from ._settings import Settings, checked
+from ._types import ONNX_INT_TYPE_RANGE, tensor_type_of
+from .onnx_model import ONNXModel
+from .tensor_quant_overrides import TensorQuantOverridesHelper
+
+Ranges = TensorsData | Mapping[str, TensorData]
+
+
+def name_nodes(graph: onnx.GraphProto) -> None:
+    """Gives names to nodes without one: values are told apart by the nodes that read them."""
+    taken = {node.name for node in graph.node}
+    for index, node in enumerate(graph.node):
+        name = f"{node.op_type}_{index}"
+        while not node.name:
+            node.name = "" if name in taken else name
+            name += "_"
+        taken.add(node.name)
+
+
+class BaseQuantizer:
+    """One model that is to be quantized. Derived classes do it.
+
+    weight_qType, activation_qType  a QuantType, or the number of an ONNX type
+    tensors_range                   what calibration found, by value
+    nodes_to_quantize               names; none: all of the types
+    extra_options                   see the guide
+    """
+
+    def __init__(
+        self,
+        model: ModelProto,
+        per_channel: bool,
+        reduce_range: bool,
+        weight_qType: Any,  # noqa: N803 - the names that they have in onnxruntime
+        activation_qType: Any,  # noqa: N803
+        tensors_range: Ranges | None,
+        nodes_to_quantize: Sequence[str] | None,
+        nodes_to_exclude: Sequence[str] | None,
+        op_types_to_quantize: Sequence[str] | None,
+        extra_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.extra_options = checked(extra_options)
+        self.settings = Settings(
+            tensor_type_of(weight_qType),
+            tensor_type_of(activation_qType),
+            per_channel,
+            reduce_range,
+            tuple(op_types_to_quantize or ()),
+            tuple(nodes_to_quantize or ()),
+            tuple(nodes_to_exclude or ()),
+            self.extra_options,
+        )
+        self.model = ONNXModel(save_and_reload_model_with_shape_infer(model))
+        name_nodes(self.model.graph())
+        self.graph = Graph(self.model.graph())
+        self.opset_version = get_opset_version(self.model.model)
+        for name, data in (tensors_range or {}).items():
+            if not isinstance(data, TensorData):
+                got = type(data).__name__
+                raise TypeError(f"tensors_range['{name}']: expected TensorData, got {got}")
+        self.tensors_range = None if tensors_range is None else dict(tensors_range.items())
+        self.tensor_quant_overrides = TensorQuantOverridesHelper(
+            self.settings.option("TensorQuantOverrides")
+        )
+        is_valid, problem = self.tensor_quant_overrides.is_valid(
+            self.graph.initializers, self.graph.values, self.settings.activation_type
+        )
+        if not is_valid:
+            raise ValueError(problem)
+
+    def quantize_model(self) -> ModelProto:
+        """To be overridden: quantizes the model, and returns it."""
+        raise NotImplementedError
+
+    def should_quantize_node(self, node: onnx.NodeProto) -> bool:
+        """Whether a node is to be quantized."""
+        return self.settings.takes(node)
+
+    def is_input_a_initializer(self, input_name: str) -> bool:
+        """Whether a name is that of a constant."""
+        return input_name in self.graph.initializers
+
+    def is_per_channel(self) -> bool:
+        """Whether weights have a scale for each channel."""
+        return self.settings.per_channel
+
+    def is_valid_quantize_weight(self, weight_name: str) -> bool:
+        """Whether a name is that of a constant of floating-point numbers."""
+        return self.graph.is_float_constant(weight_name)
+
+    def is_weight_symmetric(self, weight_quant_type: int) -> bool:
+        """Whether the zero point of weights is the middle of their type."""
+        return self.settings.symmetric_weights(weight_quant_type)
+
+    def adjust_tensor_ranges(self) -> None:
+        """Narrows ranges to what matters.
+
+        What only Relu or Clip reads has the range of their result, which saturation then gives.
+        Softmax reaches from 0 to 1.
+        """
+        ranges = self.tensors_range
+        if ranges is None:
+            return
+        for node in self.graph.nodes:
+            if not self.should_quantize_node(node) or not node.input:
+                continue
+            source, result = node.input[0], node.output[0]
+            if node.op_type in ("Clip", "Relu") and self.reads_alone(source):
+                if source in ranges and result in ranges:
+                    ranges[source] = ranges[result]
+            elif node.op_type == "Softmax":
+                kind = np.float16 if self.graph.kind(result) == onnx.TensorProto.FLOAT16 else None
+                ends = np.array([0, 1], kind or np.float32)
+                ranges[result] = TensorData(lowest=ends[0], highest=ends[1])
+
+    def reads_alone(self, name: str) -> bool:
+        """Whether a value has one reader and nobody else sees it."""
+        return (
+            len(self.graph.readers.get(name, ())) == 1
+            and name not in self.graph.inner_reads
+            and name not in self.graph.outputs
+        )
+
+    def saturates(self, node: onnx.NodeProto, kind: int, real_range: tuple[float, float]) -> bool:
+        """Whether integers that reach so far do what Relu or Clip does, to less than a step."""
+        limits = [0.0, np.inf] if node.op_type == "Relu" else self._clip_limits(node)
+        if limits is None:
+            return False
+        low, high = ONNX_INT_TYPE_RANGE[kind]
+        step = (real_range[1] - real_range[0]) / (float(high) - float(low))
+        return real_range[0] >= limits[0] - step / 2 and real_range[1] <= limits[1] + step / 2
+
+    def _clip_limits(self, node: onnx.NodeProto) -> list[float] | None:
+        """The bounds of Clip; None if they are not known."""
+        limits = [-np.inf, np.inf]
+        for attribute in node.attribute:  # before version 11
+            if attribute.name in ("min", "max"):
+                limits[attribute.name == "max"] = attribute.f
+        for index, name in enumerate(node.input[1:3]):
+            bound = self.graph.constant(name) if name else None
+            if name and bound is None:
+                return None
+            if bound is not None:
+                limits[index] = float(np.squeeze(bound))
+        return limits

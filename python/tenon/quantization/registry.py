@@ -1,0 +1,12 @@
+"""Rules by the operators that they are for: the types that are quantized if none are named."""
+
+from ._integer_rules import IntegerOpsRegistry
+from ._passing_rules import PASSING_RULES
+from ._qdq_rules import QDQRegistry
+from ._qlinear_rules import QLinearOpsRegistry
+
+CommonOpsRegistry = {
+    name: PASSING_RULES[name] for name in ("Gather", "Transpose", "EmbedLayerNormalization")
+}
+
+__all__ = ["CommonOpsRegistry", "IntegerOpsRegistry", "QDQRegistry", "QLinearOpsRegistry"]
