@@ -94,7 +94,10 @@ def main(arguments: list[str]) -> None:
     install()
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
-        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        package, _, rest = arguments[1].partition(".")
+        is_ours = package == "onnxruntime" and rest.split(".")[0] in LAZY_PARTS
+        module = f"tenon.{rest}" if is_ours else arguments[1]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     else:
         sys.argv = arguments
         runpy.run_path(arguments[0], run_name="__main__")

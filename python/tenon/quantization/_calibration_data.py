@@ -108,7 +108,9 @@ class TensorsData:
     """What is known of values, by name."""
 
     def __init__(
-        self, calibration_method: CalibrationMethod, data: Mapping[str, TensorData | tuple[Any, ...]]
+        self,
+        calibration_method: CalibrationMethod,
+        data: Mapping[str, TensorData | tuple[Any, ...]],
     ) -> None:
         self.calibration_method = calibration_method
         self.data: dict[str, TensorData] = {}
@@ -179,15 +181,15 @@ class TensorsData:
 class CalibrationCacheEncoder(json.JSONEncoder):
     """Writes ranges and what they are made of."""
 
-    def default(self, o: Any) -> Any:
+    def default(self, obj: Any) -> Any:
         """What stands for an object."""
-        if isinstance(o, TensorData | TensorsData):
-            return o.to_dict()
-        if isinstance(o, CalibrationMethod):
-            return {"CLS": "CalibrationMethod", "value": str(o)}
-        if isinstance(o, np.ndarray):
-            return {"data": o.tolist(), "dtype": str(o.dtype), "CLS": "numpy.array"}
-        return o.item() if isinstance(o, np.generic) else super().default(o)
+        if isinstance(obj, TensorData | TensorsData):
+            return obj.to_dict()
+        if isinstance(obj, CalibrationMethod):
+            return {"CLS": "CalibrationMethod", "value": str(obj)}
+        if isinstance(obj, np.ndarray):
+            return {"data": obj.tolist(), "dtype": str(obj.dtype), "CLS": "numpy.array"}
+        return obj.item() if isinstance(obj, np.generic) else super().default(obj)
 
 
 def save_tensors_data(

@@ -185,9 +185,7 @@ class MinMaxCalibrater(CalibraterBase):
                 graph.output.append(helper.make_tensor_value_info(f"{name}_{end}", kind, [None]))
         self.write_augmented()
 
-    def _reductions(
-        self, name: str, value: onnx.ValueInfoProto, flat: str
-    ) -> list[onnx.NodeProto]:
+    def _reductions(self, name: str, value: onnx.ValueInfoProto, flat: str) -> list[onnx.NodeProto]:
         nodes = []
         for op_type in ("ReduceMin", "ReduceMax"):
             result = f"{name}_{op_type}"

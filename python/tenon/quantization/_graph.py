@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import onnx
@@ -40,10 +41,11 @@ class Graph:
     def kind(self, name: str) -> int | None:
         """The element type of a constant or a value, if it is known."""
         if name in self.initializers:
-            return self.initializers[name].data_type
+            return int(self.initializers[name].data_type)
         value = self.values.get(name)
-        is_tensor = value is not None and value.type.HasField("tensor_type")
-        return value.type.tensor_type.elem_type if value is not None and is_tensor else None
+        if value is None or not value.type.HasField("tensor_type"):
+            return None
+        return int(value.type.tensor_type.elem_type)
 
     def is_float(self, name: str) -> bool:
         """Whether a value or a constant has floating-point numbers of 32 or 16 bits."""
@@ -116,7 +118,8 @@ class Graph:
         )
         replace(self.graph.value_info, lambda one: one.name in made)
 
-def replace(values, keep) -> None:  # type: ignore[no-untyped-def]
+
+def replace(values: Any, keep: Callable[[Any], bool]) -> None:
     """Keeps some of a message's values."""
     kept = [one for one in values if keep(one)]
     del values[:]

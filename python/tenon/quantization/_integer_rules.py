@@ -17,8 +17,7 @@ def product(rewriter: Rewriter, node: NodeProto) -> bool:
     const_only = rewriter.settings.option("MatMulConstBOnly")
     if const_only and rewriter.constant(right) is None:
         return False
-    if not rewriter.is_float(left) and not rewriter.is_float(right):
-        return False
+    rewriter.assume(left, right)
     value = rewriter.activation(left)
     weight = rewriter.weight(right, _channels(rewriter, right))
     if value is None or weight is None:
@@ -71,9 +70,7 @@ def _integer_operator(
     """The product of integers, and what makes numbers of it again."""
     base = f"{node.name or node.output[0]}_quant"
     scales = f"{base}_scales_mul"
-    # Ranges of runs are float32, also those of narrower values.
-    left, right = (_as_float32(rewriter, one.scale) for one in (value, weight))
-    scale = rewriter.add("Mul", [left, right], [f"{scales}:0"], scales)
+    scale = rewriter.add("Mul", [value.scale, weight.scale], [f"{scales}:0"], scales)
     raw = f"{node.output[0]}_output_quantized"
     inputs = [value.name, weight.name, value.zero_point, weight.zero_point]
     rewriter.add(op_type, inputs, [raw], base, copied=node.attribute)
@@ -87,18 +84,12 @@ def _integer_operator(
     rewriter.numbers.add(node.output[0])
 
 
-def _as_float32(rewriter: Rewriter, scale: str) -> str:
-    """The name of a scale, of a wider copy if it is narrower."""
-    array = rewriter.owner(scale).graph.constant(scale)
-    if array is None or array.dtype == np.float32:
-        return scale
-    return rewriter.graph.add_constant(tensor_of(array.astype(np.float32), f"{scale}_float"))
-
-
 def attention(rewriter: Rewriter, node: NodeProto) -> bool:
     """Attention of domain com.microsoft."""
-    if node.domain != CONTRIB or "qkv_hidden_sizes" in attributes_of(node):
+    is_plain = "qkv_hidden_sizes" not in attributes_of(node)
+    if node.domain != CONTRIB or not is_plain or rewriter.kind(node.input[1]) != TensorProto.FLOAT:
         return False
+    rewriter.assume(node.input[0], node.input[1])
     value = rewriter.activation(node.input[0])
     weight = rewriter.weight(node.input[1], _channels(rewriter, node.input[1]))
     if value is None or weight is None:
@@ -120,7 +111,7 @@ def lstm(rewriter: Rewriter, node: NodeProto) -> bool:
     tensors = [rewriter.constant(name) for name in node.input[1:3]]
     if any(one is None or len(one.dims) != 3 for one in tensors):
         return False
-    if attributes_of(node).get("layout", 0):
+    if attributes_of(node).get("layout", 0) or rewriter.kind(node.input[1]) != TensorProto.FLOAT:
         return False
     weights = [_gate_weight(rewriter, name) for name in node.input[1:3]]
     rest = [*node.input[3:8], *([""] * (8 - len(node.input)))]

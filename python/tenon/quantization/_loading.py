@@ -110,7 +110,7 @@ def get_opset_version(model: ModelProto) -> int:
     versions = [one.version for one in model.opset_import if one.domain in ONNX_DOMAINS]
     if len(versions) != 1:
         raise ValueError(f"expected one version of the domain ai.onnx, got {versions}")
-    return versions[0]
+    return int(versions[0])
 
 
 def _override_types(overrides: Mapping[str, Any] | None) -> set[int]:
@@ -130,11 +130,16 @@ def update_opset_version(
     activation_type: Any = None,
     tensor_quant_overrides: Mapping[str, Any] | None = None,
     block_size: int = 0,
+    *,
+    least: int = 0,
 ) -> ModelProto:
-    """The model, or one of a version whose QuantizeLinear has these types."""
+    """The model, or one of a version whose QuantizeLinear has these types.
+
+    least  a version that is needed for other reasons
+    """
     present = get_opset_version(model)
     types = {tensor_type_of(one) for one in (weight_type, activation_type) if one is not None}
-    needed = 11 if present < 10 else present
+    needed = max(11 if present < 10 else present, least)
     if TensorProto.FLOAT8E4M3FN in types:
         needed = max(needed, 19)
     if (types | _override_types(tensor_quant_overrides)) & SIXTEEN_BITS or block_size > 0:
@@ -142,7 +147,7 @@ def update_opset_version(
     if needed == present:
         return model
     logging.warning(
-        "opset %d has no quantization to these types: the model is converted to opset %d. "
+        "opset %d cannot say how this is to be quantized: the model is converted to opset %d. "
         "Please verify the quantized model.",
         present,
         needed,
@@ -154,3 +159,12 @@ def update_opset_version(
 def copy_of(model: ModelLike) -> ModelProto:
     """A model that may be changed."""
     return copy.deepcopy(model) if isinstance(model, ModelProto) else onnx.load(os.fspath(model))
+
+
+def has_float16(model: ModelProto) -> bool:
+    """Whether a model has numbers of 16 bits."""
+    graph = model.graph
+    values = (*graph.input, *graph.output, *graph.value_info)
+    kinds = {one.type.tensor_type.elem_type for one in values}
+    kinds |= {one.data_type for one in graph.initializer}
+    return TensorProto.FLOAT16 in kinds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from ._arithmetic import quantize_nparray
 from ._names import CONTRIB, TENSOR_NAME_QUANT_SUFFIX
@@ -19,9 +19,7 @@ def passing(rewriter: Rewriter, node: NodeProto) -> bool:
     return value is not None and pass_on(rewriter, node, value)
 
 
-def pass_on(
-    rewriter: Rewriter, node: NodeProto, value: Quantized, *others: str
-) -> bool:
+def pass_on(rewriter: Rewriter, node: NodeProto, value: Quantized, *others: str) -> bool:
     """Adds the node, which reads integers; its outputs have the scale of its input."""
     outputs = []
     for name in node.output:
@@ -81,7 +79,7 @@ def _added(rewriter: Rewriter, name: str, value: Quantized) -> str | None:
     number, scale = rewriter.owner(name).graph.constant(name), rewriter.scale_of(value)
     if number is None or scale is None:
         rewriter.number(name)
-        inputs = [name, value.scale, value.zero_point]
+        inputs = [rewriter.owner(name).as_float32(name), value.scale, value.zero_point]
         return rewriter.add("QuantizeLinear", inputs, [quantized], f"{quantized}_QuantizeLinear")
     integer = quantize_nparray(scale.kind, number, scale.scale, scale.zero_point)
     return rewriter.graph.add_constant(tensor_of(integer, quantized))
@@ -100,7 +98,8 @@ def arg_max(rewriter: Rewriter, node: NodeProto) -> bool:
 
 def embedding(rewriter: Rewriter, node: NodeProto) -> bool:
     """EmbedLayerNormalization: three tables, a factor and a summand."""
-    if len([name for name in node.output if name]) > 2:
+    is_narrow = rewriter.kind(node.input[2]) != TensorProto.FLOAT
+    if is_narrow or len([name for name in node.output if name]) > 2:
         return False
     found = []
     for name in node.input[2:7]:

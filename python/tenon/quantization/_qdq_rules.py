@@ -16,18 +16,18 @@ from onnx import NodeProto, TensorProto
 from ._tensors import attributes_of
 
 if TYPE_CHECKING:
-    from .qdq_quantizer import QDQQuantizer
+    from ._qdq_marks import MarkingQuantizer
 
-    Rule = Callable[[QDQQuantizer, NodeProto], Any]
+    Rule = Callable[[MarkingQuantizer, NodeProto], Any]
 
 
-def everything(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def everything(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """All inputs and outputs."""
     for name in (*node.input, *quantizer.outputs_of(node)):
         quantizer.quantize_activation_tensor(name)
 
 
-def passing(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def passing(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """Outputs have the scale of the input: they have no other numbers."""
     if quantizer.forces:
         quantizer.quantize_activation_tensor(node.input[0])
@@ -36,27 +36,27 @@ def passing(quantizer: QDQQuantizer, node: NodeProto) -> None:
             quantizer.quantize_output_same_as_input(name, node.input[0], node.name)
 
 
-def resizing(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def resizing(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """Resize, which before version 11 had no word for what it does at borders."""
     if quantizer.opset_version >= 11:
         passing(quantizer, node)
 
 
-def max_pool(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def max_pool(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """MaxPool, which takes integers of 8 bits since version 12, and never float 8."""
     is_float8 = quantizer.settings.activation_type == TensorProto.FLOAT8E4M3FN
     if quantizer.opset_version >= 12 and not is_float8:
         passing(quantizer, node)
 
 
-def split(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def split(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """All parts have the scale of the whole."""
     quantizer.quantize_activation_tensor(node.input[0])
     for name in quantizer.outputs_of(node):
         quantizer.quantize_output_same_as_input(name, node.input[0], node.name)
 
 
-def gather(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def gather(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """Tables are quantized; of other values only those that are anyway."""
     if quantizer.is_valid_quantize_weight(node.input[0]) or quantizer.forces:
         quantizer.quantize_activation_tensor(node.input[0])
@@ -65,7 +65,7 @@ def gather(quantizer: QDQQuantizer, node: NodeProto) -> None:
             quantizer.quantize_output_same_as_input(name, node.input[0], node.name)
 
 
-def where(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def where(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """The chosen values, if both are quantized anyway."""
     if quantizer.forces:
         for name in node.input[1:]:
@@ -75,7 +75,7 @@ def where(quantizer: QDQQuantizer, node: NodeProto) -> None:
             quantizer.quantize_activation_tensor(name)
 
 
-def pad(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def pad(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """The input's scale will do if what is added lies in its range, as zero always does."""
     for name in node.input:
         quantizer.quantize_activation_tensor(name)
@@ -89,7 +89,7 @@ def pad(quantizer: QDQQuantizer, node: NodeProto) -> None:
             quantizer.quantize_activation_tensor(name)
 
 
-def _pads_zero(quantizer: QDQQuantizer, node: NodeProto) -> bool:
+def _pads_zero(quantizer: MarkingQuantizer, node: NodeProto) -> bool:
     if quantizer.opset_version < 11:
         return float(attributes_of(node).get("value", 0.0)) == 0.0
     if len(node.input) < 3 or not node.input[2]:
@@ -98,7 +98,7 @@ def _pads_zero(quantizer: QDQQuantizer, node: NodeProto) -> bool:
     return added is not None and not np.any(added)
 
 
-def weight(quantizer: QDQQuantizer, node: NodeProto, name: str, axis: int) -> None:
+def weight(quantizer: MarkingQuantizer, node: NodeProto, name: str, axis: int) -> None:
     """A constant weight, by its channels if that is asked for; other values as any."""
     if not quantizer.is_input_a_initializer(name):
         quantizer.quantize_activation_tensor(name)
@@ -110,7 +110,7 @@ def weight(quantizer: QDQQuantizer, node: NodeProto, name: str, axis: int) -> No
         quantizer.quantize_weight_tensor(name)
 
 
-def convolution(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def convolution(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """Conv and ConvTranspose."""
     ends(quantizer, node)
     weight(quantizer, node, node.input[1], 0 if node.op_type == "Conv" else 1)
@@ -118,7 +118,7 @@ def convolution(quantizer: QDQQuantizer, node: NodeProto) -> None:
         quantizer.quantize_bias_tensor(node.name, node.input[2], node.input[0], node.input[1])
 
 
-def gemm(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def gemm(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """Gemm. What scales its bias becomes a part of the bias."""
     ends(quantizer, node)
     attributes = attributes_of(node)
@@ -129,15 +129,13 @@ def gemm(quantizer: QDQQuantizer, node: NodeProto) -> None:
         logging.warning("Gemm '%s': its bias is no constant, and stays as it is", node.name)
         return
     beta = attributes.get("beta", 1.0)
-    if quantizer.quantize_bias_tensor(
-        node.name, node.input[2], node.input[0], node.input[1], beta
-    ):
+    if quantizer.quantize_bias_tensor(node.name, node.input[2], node.input[0], node.input[1], beta):
         for attribute in node.attribute:
             if attribute.name == "beta":
                 attribute.f = 1.0
 
 
-def product(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def product(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """MatMul."""
     const_only = quantizer.settings.option("MatMulConstBOnly")
     if const_only and not quantizer.is_input_a_initializer(node.input[1]):
@@ -148,7 +146,7 @@ def product(quantizer: QDQQuantizer, node: NodeProto) -> None:
         quantizer.quantize_activation_tensor(name)
 
 
-def normalization(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def normalization(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """Normalizations: their factor is a weight, their summand a bias."""
     quantizer.quantize_activation_tensor(node.input[0])
     weight(quantizer, node, node.input[1], 1)
@@ -158,7 +156,7 @@ def normalization(quantizer: QDQQuantizer, node: NodeProto) -> None:
         quantizer.quantize_activation_tensor(name)
 
 
-def removable(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def removable(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """Relu and Clip: if saturation does their work, their node goes."""
     if not quantizer.is_tensor_quantized(node.input[0]):
         return
@@ -168,7 +166,7 @@ def removable(quantizer: QDQQuantizer, node: NodeProto) -> None:
         quantizer.quantize_activation_tensor(name)
 
 
-def ends(quantizer: QDQQuantizer, node: NodeProto) -> None:
+def ends(quantizer: MarkingQuantizer, node: NodeProto) -> None:
     """The first input and the outputs."""
     for name in (node.input[0], *quantizer.outputs_of(node)):
         quantizer.quantize_activation_tensor(name)
@@ -204,7 +202,7 @@ QDQRegistry: dict[str, Rule] = {
 }
 
 
-def apply_rule(quantizer: QDQQuantizer, node: onnx.NodeProto) -> None:
+def apply_rule(quantizer: MarkingQuantizer, node: onnx.NodeProto) -> None:
     """Calls the rule of a node. Classes that others registered are made, and told to quantize."""
     made = QDQRegistry.get(node.op_type, everything)(quantizer, node)
     if hasattr(made, "quantize"):

@@ -67,6 +67,7 @@ class Rewriter:
 
     values   quantized values and constants, by the name of what they stand for
     numbers  values that exist as numbers
+    assumed  element types that nobody has told
     result   the nodes that there are instead
     """
 
@@ -78,6 +79,7 @@ class Rewriter:
         self.result: list[NodeProto] = []
         self.values: dict[str, Quantized] = {}
         self.numbers = set(graph.initializers) | {one.name for one in graph.graph.input}
+        self.assumed: dict[str, int] = {}
 
     def rewrite(self) -> None:
         """Replaces what can be replaced; the rest gets and gives numbers."""
@@ -103,8 +105,16 @@ class Rewriter:
 
     def kind(self, name: str) -> int | None:
         """The element type of a value or constant, if it is known or told to be assumed."""
-        found = self.owner(name).graph.kind(name) or self.settings.option("DefaultTensorType")
+        owner = self.owner(name)
+        found = owner.graph.kind(name) or owner.assumed.get(name)
+        found = found or self.settings.option("DefaultTensorType")
         return None if found is None else int(found)
+
+    def assume(self, name: str, like: str) -> None:
+        """A value of which nothing is known has the type of another one."""
+        kind = self.kind(like)
+        if self.kind(name) is None and kind is not None:
+            self.owner(name).assumed[name] = kind
 
     def is_float(self, name: str) -> bool:
         """Whether it has numbers that can be quantized."""
@@ -161,7 +171,9 @@ class Rewriter:
             settings.symmetric_weights(kind) if is_weight else settings.symmetric_activations
         )
         tensor = self.graph.initializers[name]
-        return scale_of_constant(settings, tensor, kind, symmetric, axis, reduce, overrides)
+        scale = scale_of_constant(settings, tensor, kind, symmetric, axis, reduce, overrides)
+        scale.scale = scale.scale.astype(np.float32)  # all that operators of integers take
+        return scale
 
     def _store(self, name: str, scale: Scale) -> None:
         integers = quantize_onnx_initializer(
@@ -174,7 +186,7 @@ class Rewriter:
         if name in self.plan.scales:
             names = add_scale(self.graph, name, self.plan.scales[name])
             result = Quantized(name + TENSOR_NAME_QUANT_SUFFIX, *names)
-            inputs = [name, *names]
+            inputs = [self.as_float32(name), *names]
             self.add("QuantizeLinear", inputs, [result.name], add_quant_suffix(name))
             return result
         if self.plan.is_static or not self.is_float(name):
@@ -183,11 +195,8 @@ class Rewriter:
 
     def quantize_in_run(self, name: str) -> Quantized:
         """The same by the range that the value has in each run."""
-        result = Quantized(*(f"{name}_{part}" for part in ("quantized", "scale", "zero_point")))
-        source = name
-        if self.kind(name) != TensorProto.FLOAT:
-            source = f"{name}_float"
-            self.add("Cast", [name], [source], f"{source}_Cast", to=TensorProto.FLOAT)
+        result = Quantized(f"{name}_quantized", f"{name}_scale", f"{name}_zero_point")
+        source = self.as_float32(name)
         if self.settings.activation_type == TensorProto.UINT8:
             self.add("DynamicQuantizeLinear", [source], result.names, add_quant_suffix(name))
             return result
@@ -203,6 +212,13 @@ class Rewriter:
         inputs = [source, result.scale, result.zero_point]
         self.add("QuantizeLinear", inputs, [result.name], add_quant_suffix(name))
         return result
+
+    def as_float32(self, name: str) -> str:
+        """A value of this graph as numbers of 32 bits."""
+        if self.kind(name) in (None, TensorProto.FLOAT):
+            return name
+        wide = f"{name}_float"
+        return self.add("Cast", [name], [wide], f"{wide}_Cast", to=TensorProto.FLOAT)
 
     def made(self, name: str, scale: Scale | None = None) -> Quantized | None:
         """What a new node will make. None: nobody knows its range."""
@@ -305,8 +321,12 @@ class Rewriter:
         if name in owner.numbers or name not in owner.values:
             return
         value = owner.values[name]
-        more = {} if value.axis is None else {"axis": value.axis}
-        owner.add("DequantizeLinear", value.names, [name], add_dequant_suffix(name), **more)
+        more: dict[str, Any] = {} if value.axis is None else {"axis": value.axis}
+        kind = owner.kind(name) or TensorProto.FLOAT
+        wide = name if kind == TensorProto.FLOAT else f"{name}_dequantized"
+        owner.add("DequantizeLinear", value.names, [wide], add_dequant_suffix(name), **more)
+        if wide != name:
+            owner.add("Cast", [wide], [name], f"{wide}_Cast", to=kind)
         owner.numbers.add(name)
 
 
@@ -317,6 +337,8 @@ def _read_from_outside(graph: onnx.GraphProto) -> set[str]:
     for node in graph.node:
         for inner in inner_graphs(node):
             read |= _read_from_outside(inner)
-    return (read | inside.outputs) - inside.producers.keys() - {
-        one.name for one in (*graph.input, *graph.initializer)
-    }
+    return (
+        (read | inside.outputs)
+        - inside.producers.keys()
+        - {one.name for one in (*graph.input, *graph.initializer)}
+    )

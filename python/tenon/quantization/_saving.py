@@ -20,8 +20,6 @@ def save(model: ModelProto, path: str | os.PathLike[str], use_external_data: boo
     beside = os.path.join(os.path.dirname(target), location)
     if os.path.exists(beside):
         os.remove(beside)  # what is written would come after it
-    onnx.save(
-        model, target, save_as_external_data=True, location=location, convert_attribute=True
-    )
+    onnx.save(model, target, save_as_external_data=True, location=location, convert_attribute=True)
     # Writing took the constants out of the model.
     external_data_helper.load_external_data_for_model(model, os.path.dirname(target))

@@ -102,7 +102,9 @@ def scale_of_constant(
     symmetric = first.get("symmetric", symmetric)
     if "scale" in first and "zero_point" in first:
         zero = _each(overrides, "zero_point", tensor, axis).astype(DTYPES[kind])
-        return Scale(zero, _each(overrides, "scale", tensor, axis).astype(numbers.dtype), kind, axis)
+        return Scale(
+            zero, _each(overrides, "scale", tensor, axis).astype(numbers.dtype), kind, axis
+        )
     others = None if axis is None else tuple(i for i in range(numbers.ndim) if i != axis)
     if kind == TensorProto.FLOAT8E4M3FN:
         zero, scale = compute_scale_zp_float8(kind, np.std(numbers, axis=others))
@@ -163,13 +165,17 @@ def scale_wide_enough(
 ) -> np.ndarray:
     """The weight's scale, or a larger one with which the bias, as 32-bit sums, overflows not."""
     largest = np.abs(bias.astype(np.float64)).reshape(-1)
-    if largest.size != weight_scale.size:
-        largest = np.max(largest, initial=0)
+    if largest.size % max(weight_scale.size, 1):
+        largest = np.full(weight_scale.size, largest.max(initial=0))
+    # Groups of channels may share the scales.
+    largest = largest.reshape(-1, *weight_scale.shape).max(0, initial=0)
     # A little more than needed, for what rounding takes away.
-    least = 1.0001 * 2 * largest.reshape(weight_scale.shape) / (2.0**32 - 2)
+    least = 1.0001 * 2 * largest / (2.0**32 - 2)
     present = float(input_scale) * weight_scale.astype(np.float64)
     is_small = (present < least) & (present > 0)
-    widened = np.where(is_small, weight_scale * least / np.where(is_small, present, 1), weight_scale)
+    widened = np.where(
+        is_small, weight_scale * least / np.where(is_small, present, 1), weight_scale
+    )
     return widened.astype(weight_scale.dtype)
 
 
@@ -189,6 +195,8 @@ def quantized_bias(
         steps = steps.reshape(())
     steps = steps.astype(bias.dtype)
     wide = np.round(
-        bias.astype(np.float64) * factor / broadcast_along(steps.astype(np.float64), axis, bias.ndim)
+        bias.astype(np.float64)
+        * factor
+        / broadcast_along(steps.astype(np.float64), axis, bias.ndim)
     )
     return np.clip(wide, INT32.min, INT32.max).astype(np.int32), steps, axis

@@ -89,13 +89,16 @@ FOUR_BITS = frozenset((TensorProto.INT4, TensorProto.UINT4))
 FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16))
 
 
-def _range(tensor_type: int, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+Range = tuple[np.ndarray, np.ndarray]
+
+
+def _range(tensor_type: int, low: int, high: int) -> Range:
     return np.array(low, DTYPES[tensor_type]), np.array(high, DTYPES[tensor_type])
 
 
 # Smallest and largest number: all of the type; those used if zero lies in the middle; those used
 # to keep sums of products in 16 bits.
-ONNX_INT_TYPE_RANGE = {
+ONNX_INT_TYPE_RANGE: dict[int, Range] = {
     one: _range(one, *bounds)
     for one, bounds in {
         TensorProto.UINT8: (0, 255),
@@ -106,11 +109,11 @@ ONNX_INT_TYPE_RANGE = {
         TensorProto.INT4: (-8, 7),
     }.items()
 }
-ONNX_INT_TYPE_SYMMETRIC_RANGE = {
+ONNX_INT_TYPE_SYMMETRIC_RANGE: dict[int, Range] = {
     one: _range(one, -limit, limit)
     for one, limit in {TensorProto.INT8: 127, TensorProto.INT16: 32767}.items()
 }
-ONNX_INT_TYPE_REDUCED_RANGE = {
+ONNX_INT_TYPE_REDUCED_RANGE: dict[int, Range] = {
     one: _range(one, *bounds)
     for one, bounds in {
         TensorProto.UINT8: (0, 127),

@@ -122,7 +122,7 @@ class BaseQuantizer:
             if node.op_type in ("Clip", "Relu") and self.reads_alone(source):
                 if source in ranges and result in ranges:
                     ranges[source] = ranges[result]
-            elif node.op_type == "Softmax":
+            elif node.op_type == "Softmax" and not hasattr(ranges.get(result), "std"):
                 kind = np.float16 if self.graph.kind(result) == onnx.TensorProto.FLOAT16 else None
                 ends = np.array([0, 1], kind or np.float32)
                 ranges[result] = TensorData(lowest=ends[0], highest=ends[1])

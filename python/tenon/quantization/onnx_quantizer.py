@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto
 
 from ._graph import Graph, add_opsets, all_nodes, sign
@@ -71,12 +72,12 @@ class ONNXQuantizer(BaseQuantizer):
             )
             for name, data in (self.tensors_range or {}).items()
         }
+        for scale in self.quantization_params.values():
+            scale.scale = scale.scale.astype(np.float32)  # all that operators of integers take
 
     def has_QDQ_nodes(self) -> bool:  # noqa: N802
         """Whether the model has some values quantized."""
-        return any(
-            node.op_type in (QUANT_OP_NAME, DEQUANT_OP_NAME) for node in self.graph.nodes
-        )
+        return any(node.op_type in (QUANT_OP_NAME, DEQUANT_OP_NAME) for node in self.graph.nodes)
 
     def quantize_model(self) -> ModelProto:
         """Quantizes the model, and returns it."""

@@ -6,8 +6,11 @@ On a command line: python -m tenon.quantization.preprocess --input IN --output O
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from .shape_inference import quant_pre_process
+
+STEPS = ("optimization", "onnx_shape", "symbolic_shape")
 
 
 def is_true(text: str) -> bool:
@@ -18,12 +21,12 @@ def is_true(text: str) -> bool:
     return words[text.lower()]
 
 
-def main() -> None:
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True, help="the model")
     parser.add_argument("--output", required=True, help="where the result goes")
-    for step in ("optimization", "onnx_shape", "symbolic_shape"):
+    for step in STEPS:
         parser.add_argument(
             f"--skip_{step}", type=is_true, default=False, help="true: leave it out"
         )
@@ -37,8 +40,16 @@ def main() -> None:
     parser.add_argument(
         "--external_data_size_threshold", type=int, default=1024, help="smaller ones stay"
     )
-    arguments = vars(parser.parse_args())
-    quant_pre_process(arguments.pop("input"), arguments.pop("output"), **arguments)
+    given = parser.parse_args(arguments)
+    if all(getattr(given, f"skip_{step}") for step in STEPS):
+        parser.error("all steps are to be skipped: there is nothing to do")
+    return given
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prepares as the command line says."""
+    given = vars(parse_arguments(arguments))
+    quant_pre_process(given.pop("input"), given.pop("output"), **given)
 
 
 if __name__ == "__main__":

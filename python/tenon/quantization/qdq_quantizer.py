@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,42 +22,17 @@ from ._names import (
     add_quant_output_suffix,
     add_quant_suffix,
 )
+from ._qdq_marks import Bias, Mark, MarkingQuantizer
 from ._qdq_rules import apply_rule
 from ._scales import (
     Scale,
-    Scales,
     add_scale,
-    checked_axis,
     quantized_bias,
     scale_of_blocks,
     scale_of_constant,
-    scale_of_value,
     scale_wide_enough,
 )
 from ._tensors import quantize_onnx_initializer, tensor_of, tensor_proto_to_array
-from ._types import FOUR_BITS, SIXTEEN_BITS
-from .base_quantizer import BaseQuantizer, Ranges
-
-OPSET_OF_ALL_TYPES = 21  # whose QuantizeLinear has integers of 4 and 16 bits
-
-
-@dataclass
-class Mark:
-    """A value or constant that is to be quantized."""
-
-    is_weight: bool = False
-    axis: int | None = None  # of a weight with a scale for each of its indices
-    shared: tuple[str, str] | None = None  # the value whose scale it has, and the node between
-
-
-@dataclass
-class Bias:
-    """A constant that is to become sums of products."""
-
-    node: str
-    value: str
-    weight: str
-    factor: float
 
 
 @dataclass
@@ -74,194 +49,14 @@ class Written:
         return self.converted if self.converted is not None and is_converted else self.original
 
 
-class QDQQuantizer(BaseQuantizer):
-    """Rules of operators mark what is to be quantized; then all of it is.
-
-    The methods quantize_... are what rules call.
-    """
-
-    def __init__(
-        self,
-        model: ModelProto,
-        per_channel: bool,
-        reduce_range: bool,
-        weight_qType: Any,  # noqa: N803 - the names that they have in onnxruntime
-        activation_qType: Any,  # noqa: N803
-        tensors_range: Ranges | None,
-        nodes_to_quantize: Sequence[str] | None,
-        nodes_to_exclude: Sequence[str] | None,
-        op_types_to_quantize: Sequence[str] | None,
-        extra_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            model,
-            per_channel,
-            reduce_range,
-            weight_qType,
-            activation_qType,
-            tensors_range,
-            nodes_to_quantize,
-            nodes_to_exclude,
-            op_types_to_quantize,
-            extra_options,
-        )
-        option = self.settings.option
-        self.forces = bool(option("ForceQuantizeNoInputCheck"))
-        self.domain = CONTRIB if option("UseQDQContribOps") or self._needs_contrib() else ""
-        if option("EnableSubgraph"):
-            logging.warning("EnableSubgraph: only dynamic quantization enters inner graphs")
-        self.tensors_to_quantize: dict[str, Mark] = {}
-        self.bias_to_quantize: dict[str, Bias] = {}
-        self.tensor_to_its_receiving_nodes: dict[str, list[NodeProto]] = {}
-        self._written: dict[str, Written] = {}
-        self._added: list[NodeProto] = []
-        self._present = {  # what the model itself dequantizes
-            name: node
-            for name, node in self.graph.producers.items()
-            if node.op_type == DEQUANT_OP_NAME
-        }
-        self.adjust_tensor_ranges()
-        self.quantization_params = {
-            name: self._scales_of(name) for name in self.tensors_range or {}
-        }
-        self.initializer_quant_params: dict[str, Scale] = {}
-
-    def _needs_contrib(self) -> bool:
-        kinds = {one.tensor_type for one in self.tensor_quant_overrides.get_quant_types()}
-        kinds |= {self.settings.activation_type, self.settings.weight_type}
-        return self.opset_version < OPSET_OF_ALL_TYPES and bool(kinds & (SIXTEEN_BITS | FOUR_BITS))
-
-    def _scales_of(self, name: str) -> Scales:
-        assert self.tensors_range is not None
-        data = self.tensors_range[name]
-        override = self.tensor_quant_overrides.get_per_tensor_overrides(name) or {}
-        original = scale_of_value(self.settings, data, override)
-        if "convert" not in override:
-            return Scales(original)
-        convert = override["convert"]
-        return Scales(
-            original, scale_of_value(self.settings, data, convert), convert.get("recv_nodes")
-        )
-
-    # What rules ask and tell.
-
-    def outputs_of(self, node: NodeProto) -> list[str]:
-        """The outputs of a node that may be quantized."""
-        left_out = self.settings.option("OpTypesToExcludeOutputQuantization")
-        return [] if node.op_type in left_out else [name for name in node.output if name]
-
-    def is_tensor_quantized(self, tensor_name: str) -> bool:
-        """Whether a value or constant is marked."""
-        return tensor_name in self.tensors_to_quantize or tensor_name in self.bias_to_quantize
-
-    def is_tensor_per_channel(
-        self, tensor_name: str, default_axis: int, op_type: str | None = None
-    ) -> tuple[bool, int | None]:
-        """Whether a constant gets scales along an axis, and that axis."""
-        tensor = self.graph.initializers.get(tensor_name)
-        overrides = self.tensor_quant_overrides
-        if tensor is None or overrides.has_per_tensor_overrides(tensor_name):
-            return False, None
-        axes = self.settings.option("QDQOpTypePerChannelSupportToAxis")
-        axis = int(axes.get(op_type, default_axis))
-        if overrides.has_per_channel_overrides(tensor_name):
-            axis = overrides[tensor_name][0]["axis"]
-        elif not self.settings.per_channel:
-            return False, None
-        try:
-            return True, checked_axis(tensor, axis)
-        except ValueError as error:
-            logging.warning("%s: it gets one scale", error)
-            return False, None
-
-    def _is_quantizable(self, name: str) -> bool:
-        if name and self.graph.kind(name) is None:
-            logging.warning("the type of '%s' is not known: it is not quantized", name)
-        return self.graph.is_float(name)
-
-    def quantize_activation_tensor(self, tensor_name: str) -> None:
-        """Marks a value, or a constant that is to have the type of values."""
-        if self._is_quantizable(tensor_name):
-            self.tensors_to_quantize.setdefault(tensor_name, Mark())
-
-    def quantize_output_same_as_input(
-        self, output_name: str, input_name: str, node_name: str
-    ) -> None:
-        """Marks a value that has the scale of another."""
-        if self._is_quantizable(output_name):
-            self.tensors_to_quantize[output_name] = Mark(shared=(input_name, node_name))
-
-    def quantize_weight_tensor(self, tensor_name: str) -> None:
-        """Marks a weight, or a value that is one."""
-        if self._is_quantizable(tensor_name):
-            self.tensors_to_quantize.setdefault(tensor_name, Mark(is_weight=True))
-
-    def quantize_weight_tensor_per_channel(self, tensor_name: str, axis: int) -> None:
-        """Marks a weight with a scale for each index of an axis."""
-        if self.graph.is_float_constant(tensor_name):
-            self.tensors_to_quantize[tensor_name] = Mark(is_weight=True, axis=axis)
-
-    def quantize_bias_tensor(
-        self, node_name: str, bias_name: str, input_name: str, weight_name: str, beta: float = 1.0
-    ) -> bool:
-        """Marks a bias, times beta. Returns whether it is one that will be quantized as such."""
-        if not self.settings.option("QuantizeBias"):
-            return False
-        if self.tensor_quant_overrides.get(bias_name):
-            is_per_channel, axis = self.is_tensor_per_channel(bias_name, 0)
-            if is_per_channel and axis is not None:
-                self.quantize_weight_tensor_per_channel(bias_name, axis)
-            else:
-                self.quantize_weight_tensor(bias_name)
-            return False
-        if not self.graph.is_float_constant(bias_name):
-            logging.warning("bias '%s' is no floating-point constant, and stays", bias_name)
-            return False
-        name = bias_name
-        if bias_name in self.bias_to_quantize or not self.reads_alone(bias_name):
-            # Its scale follows from the node, so each node has one of its own.
-            name = self._copy_for(node_name, bias_name)
-        self.bias_to_quantize[name] = Bias(node_name, input_name, weight_name, beta)
-        return True
-
-    def _copy_for(self, node_name: str, bias_name: str) -> str:
-        count = 0
-        while (name := f"{bias_name}{count}") in self.graph.initializers:
-            count += 1
-        copy = TensorProto()
-        copy.CopyFrom(self.graph.initializers[bias_name])
-        copy.name = name
-        self.graph.add_constant(copy)
-        self.graph.replace_readers(bias_name, name, {node_name})
-        return name
-
-    def fold_into_producer(self, node: NodeProto) -> bool:
-        """Lets the producer of a node's input make its output, if saturation does the rest."""
-        source, result = node.input[0], node.output[0]
-        scales = self.quantization_params.get(result)
-        if (
-            self.settings.symmetric_activations
-            or self.settings.option("QDQKeepRemovableActivations")
-            or scales is None
-            or scales.converted is not None
-            or source not in self.quantization_params
-            or self.quantization_params[source].converted is not None
-            or source not in self.graph.producers
-            or source in self._present
-            or not self.reads_alone(source)
-            or scales.original.kind == TensorProto.FLOAT8E4M3FN
-            or not self.saturates(node, scales.original.kind, scales.original.real_range())
-        ):
-            return False
-        self.graph.remove(node)
-        self.graph.rename_output(source, result)
-        self.tensors_to_quantize.pop(source, None)
-        return True
-
-    # What is done with what was marked.
+class QDQQuantizer(MarkingQuantizer):
+    """Has rules mark what is to be quantized, and quantizes it."""
 
     def quantize_model(self) -> ModelProto:
         """Quantizes the model, and returns it."""
+        self.initializer_quant_params: dict[str, Scale] = {}
+        self._written: dict[str, Written] = {}
+        self._added: list[NodeProto] = []
         for node in list(self.graph.nodes):
             if self.should_quantize_node(node):
                 apply_rule(self, node)
@@ -321,11 +116,11 @@ class QDQQuantizer(BaseQuantizer):
     def _quantize_tensors(self) -> None:
         waiting: dict[str, Mark] = {}
         for name, mark in self.tensors_to_quantize.items():
-            if mark.shared is not None and mark.shared[0] not in self._present:
+            if mark.shared is not None and mark.shared[0] not in self.dequantized:
                 waiting[name] = mark
             elif name in self.graph.initializers:
                 self._quantize_constant(name)
-            elif name not in self._present:
+            elif name not in self.dequantized:
                 self._quantize_value(name)
         while waiting:
             ready = [name for name in waiting if self._written_of(waiting[name]) is not None]
@@ -355,7 +150,13 @@ class QDQQuantizer(BaseQuantizer):
             self._add(QUANT_OP_NAME, name, names, quantized, add_quant_suffix(name), **more)
         else:
             integers = quantize_onnx_initializer(
-                tensor, scale.kind, scale.zero_point, scale.scale, scale.axis, None, scale.block_size
+                tensor,
+                scale.kind,
+                scale.zero_point,
+                scale.scale,
+                scale.axis,
+                None,
+                scale.block_size,
             )
             quantized = self.graph.add_constant(integers)
         self._add(DEQUANT_OP_NAME, quantized, names, result, add_dequant_suffix(name), **more)
@@ -481,7 +282,7 @@ class QDQQuantizer(BaseQuantizer):
         """The scale with which a node gets a value or constant."""
         if name in self._written:
             return self.graph.constant(self._written[name].of_reader(reader)[0])
-        present = self._present.get(name)
+        present = self.dequantized.get(name)
         return None if present is None else self.graph.constant(present.input[1])
 
     def _quantize_bias(self, name: str, bias: Bias) -> None:
@@ -497,9 +298,7 @@ class QDQQuantizer(BaseQuantizer):
                 )
             )
             return
-        value, weight = (
-            self._constant_scale(one, bias.node) for one in (bias.value, bias.weight)
-        )
+        value, weight = (self._constant_scale(one, bias.node) for one in (bias.value, bias.weight))
         if value is None or weight is None or weight.ndim > 1:
             logging.warning("bias '%s' stays: its node's inputs have no constant scales", name)
             if bias.factor != 1.0:
@@ -519,5 +318,3 @@ class QDQQuantizer(BaseQuantizer):
     def _store(self, name: str, numbers: np.ndarray) -> None:
         del self.graph.initializers[name]
         self.graph.add_constant(tensor_of(numbers, name + TENSOR_NAME_QUANT_SUFFIX))
-
-

@@ -35,6 +35,7 @@ from ._loading import (
     save_and_reload_model_with_shape_infer,
     update_opset_version,
 )
+from ._names import CONTRIB as ms_domain  # noqa: N811 - the name that it has in onnxruntime
 from ._names import (
     DEQUANT_OP_NAME,
     DEQUANT_OUTPUT_SUFFIX,
@@ -48,7 +49,6 @@ from ._names import (
     add_quant_output_suffix,
     add_quant_suffix,
 )
-from ._names import CONTRIB as ms_domain  # noqa: N811 - the name that it has in onnxruntime
 from ._tensors import attribute_to_kwarg, quantize_onnx_initializer, tensor_proto_to_array
 from ._types import (
     DTYPES as ONNX_TYPE_TO_NP_TYPE,

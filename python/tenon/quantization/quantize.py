@@ -25,7 +25,7 @@ from ._configuration import (
     StaticQuantConfig,
     get_qdq_config,
 )
-from ._loading import ModelLike, load, update_opset_version
+from ._loading import ModelLike, has_float16, load, update_opset_version
 from ._settings import checked
 from ._types import SIXTEEN_BITS, QuantFormat, QuantizationMode, QuantType
 from .calibrate import create_calibrator
@@ -58,6 +58,8 @@ def check_static_quant_arguments(
         raise ValueError(f"signed values have signed weights, got {asked}")
     if (activation_type == FLOAT8) != (weight_type == FLOAT8):
         raise ValueError(f"values and weights are QFLOAT8E4M3FN both or neither, got {asked}")
+    if activation_type == FLOAT8 and quant_format != QuantFormat.QDQ:
+        raise ValueError(f"Only QuantFormat.QDQ has kernels for QFLOAT8E4M3FN, got {asked}")
     kinds = {activation_type.tensor_type, weight_type.tensor_type}
     if kinds & SIXTEEN_BITS and quant_format != QuantFormat.QDQ:
         raise ValueError(f"Only QuantFormat.QDQ supports 16-bit quantization types, got {asked}")
@@ -97,12 +99,17 @@ def quantize_static(
     check_static_quant_arguments(quant_format, activation_type, weight_type)
     extra = checked(extra_options)
     op_types = list(op_types_to_quantize or {**QLinearOpsRegistry, **QDQRegistry})
+    loaded = load(model_input)
+    is_standard = quant_format == QuantFormat.QDQ and not extra.get("UseQDQContribOps")
+    # QuantizeLinear has an axis since version 13, and float16 since version 19.
+    least = 19 if has_float16(loaded) else 13 if per_channel else 0
     model = update_opset_version(
-        load(model_input),
+        loaded,
         weight_type,
         activation_type,
         extra.get("TensorQuantOverrides"),
         extra.get("BlockSize") or 0,
+        least=least if is_standard else 0,
     )
     ranges = _ranges(
         model,
@@ -204,7 +211,7 @@ def quantize_dynamic(
 ) -> None:
     """Quantizes weights ahead and values in each run: no data is needed."""
     quantizer = ONNXQuantizer(
-        update_opset_version(load(model_input), weight_type),
+        update_opset_version(load(model_input), weight_type, least=11),  # DynamicQuantizeLinear
         per_channel,
         reduce_range,
         QuantizationMode.IntegerOps,

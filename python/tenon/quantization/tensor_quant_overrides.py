@@ -136,34 +136,34 @@ class TensorQuantOverridesHelper(MutableMapping[str, list[One]]):
         default_activation_qtype: Any,
     ) -> tuple[bool, str | None]:
         """Whether all can be done, or else the first reason why not."""
+        given = (initializers, activation_names, default_activation_qtype)
         for name in self.overrides:
-            problem = self._problem(name, initializers, activation_names, default_activation_qtype)
-            if problem is not None:
+            for problem in self._problems(name, *given):
                 return False, problem
         return True, None
 
-    def _problem(
+    def _problems(
         self,
         name: str,
         initializers: Mapping[str, TensorProto],
         activation_names: Collection[str],
         default: Any,
-    ) -> str | None:
+    ) -> Iterator[str]:
+        """Whoever asks stops at the first one: what follows assumes that it is not there."""
         constant, several = initializers.get(name), self.overrides[name]
         if constant is None and name not in activation_names:
-            return f"Tensor '{name}' in TensorQuantOverrides is not present in the model"
+            yield f"Tensor '{name}' in TensorQuantOverrides is not present in the model"
         if not isinstance(several, list):
-            return f"Tensor quantization overrides for '{name}' are not in a list"
+            yield f"Tensor quantization overrides for '{name}' are not in a list"
         for index, one in enumerate(several):
             if not isinstance(one, dict):
-                return f"Tensor quantization overrides at index {index} for '{name}' are no dict"
+                yield f"Tensor quantization overrides at index {index} for '{name}' are no dict"
             if unknown := sorted(one.keys() - KEYS):
-                return f"Tensor quantization overrides for '{name}' have unknown keys {unknown}"
-        if not several or several == [{}]:
-            return None
-        if len(several) > 1 or "axis" in several[0]:
-            return _channels_problem(name, constant, several)
-        return _problem_of(name, several[0], constant is not None, default)
+                yield f"Tensor quantization overrides for '{name}' have unknown keys {unknown}"
+        if len(several) > 1 or (several and "axis" in several[0]):
+            yield from _problems_of_channels(name, constant, several)
+        elif several:
+            yield from _problems_of(name, several[0], constant is not None, default)
 
     def update_tensor_overrides(
         self,
@@ -252,75 +252,72 @@ class TensorQuantOverridesHelper(MutableMapping[str, list[One]]):
         return f"TensorQuantOverridesHelper({self.overrides})"
 
 
-def _scale_problem(name: str, one: Mapping[str, Any]) -> str | None:
+def _problems_of_scale(name: str, one: Mapping[str, Any]) -> Iterator[str]:
     if ("scale" in one) != ("zero_point" in one):
-        return (
+        yield (
             "Must provide both 'scale' and 'zero_point' if one of the overrides is provided "
             f"(tensor '{name}')"
         )
-    if "scale" in one and (useless := sorted(WITHOUT_SCALE & one.keys())):
-        return (
+    useless = sorted(WITHOUT_SCALE & one.keys())
+    if "scale" in one and useless:
+        yield (
             f"Tensor override option(s) [{', '.join(useless)}] are invalid with 'scale' and "
             f"'zero_point' (tensor '{name}')"
         )
-    return None
 
 
-def _problem_of(name: str, one: One, is_constant: bool, default: Any) -> str | None:
+def _problems_of(name: str, one: One, is_constant: bool, default: Any) -> Iterator[str]:
     """Of a tensor with one scale."""
     convert = one.get("convert")
     for settings in (one, convert or {}):
         if "reduce_range" in settings and not is_constant:
-            return f"Option 'reduce_range' is only supported for initializers, not for '{name}'"
-        if problem := _scale_problem(name, settings):
-            return problem
+            yield f"Option 'reduce_range' is only supported for initializers, not for '{name}'"
+        yield from _problems_of_scale(name, settings)
     if convert is None:
-        return None
+        return
     if is_constant:
-        return f"Cannot use 'convert' override for initializers, such as '{name}'"
+        yield f"Cannot use 'convert' override for initializers, such as '{name}'"
     if "quant_type" not in convert:
-        return f"'convert' options (tensor '{name}') must specify a 'quant_type'"
+        yield f"'convert' options (tensor '{name}') must specify a 'quant_type'"
     original = one.get("quant_type", default)
     if original is not None and tensor_type_of(convert["quant_type"]) == tensor_type_of(original):
-        return f"'convert' quant_type must differ from original quant_type (tensor '{name}')"
-    return None
+        yield f"'convert' quant_type must differ from original quant_type (tensor '{name}')"
 
 
-def _channels_problem(name: str, constant: TensorProto | None, several: list[One]) -> str | None:
+def _problems_of_channels(
+    name: str, constant: TensorProto | None, several: list[One]
+) -> Iterator[str]:
     """Of a constant with scales along an axis."""
     first = several[0]
     if constant is None:
-        return f"Tensor '{name}' has per-channel overrides, but is not an initializer"
+        yield f"Tensor '{name}' has per-channel overrides, but is not an initializer"
+        return
     if "axis" not in first:
-        return f"Per-channel overrides for tensor '{name}': the first has no 'axis'"
+        yield f"Per-channel overrides for tensor '{name}': the first has no 'axis'"
     is_axis, axis = normalize_axis(first["axis"], len(constant.dims))
     if not is_axis:
-        return f"Axis override value is out-of-bounds for tensor '{name}' {list(constant.dims)}"
+        yield f"Axis override value is out-of-bounds for tensor '{name}' {list(constant.dims)}"
     if len(several) not in (1, constant.dims[axis]):
-        return (
+        yield (
             f"Incorrect number of channel overrides for tensor '{name}' (axis {axis}), expected "
             f"{constant.dims[axis]}, but found {len(several)}."
         )
     for index, one in enumerate(several):
-        if problem := _channel_problem(name, one, first, index, len(constant.dims)):
-            return problem
-    return None
+        yield from _problems_of_channel(name, one, first, index, len(constant.dims))
 
 
-def _channel_problem(name: str, one: One, first: One, index: int, rank: int) -> str | None:
+def _problems_of_channel(name: str, one: One, first: One, index: int, rank: int) -> Iterator[str]:
     at = f"(tensor '{name}', channel {index})"
     if "convert" in one:
-        return f"Cannot use 'convert' override for initializers {at}"
-    if problem := _scale_problem(name, one):
-        return problem
+        yield f"Cannot use 'convert' override for initializers {at}"
+    yield from _problems_of_scale(name, one)
     if ("rmin" in one) != ("rmax" in one):
-        return f"Must provide both 'rmin' and 'rmax' if one is provided {at}"
+        yield f"Must provide both 'rmin' and 'rmax' if one is provided {at}"
     for key in SAME_FOR_ALL:
         if key in one and one[key] != first.get(key):
-            return f"'{key}' differs from that of the first channel {at}"
+            yield f"'{key}' differs from that of the first channel {at}"
     if "axis" in one and one["axis"] % rank != first["axis"] % rank:
-        return f"'axis' differs from that of the first channel {at}"
+        yield f"'axis' differs from that of the first channel {at}"
     for key in ("scale", "rmin"):
         if key in first and key not in one:
-            return f"'{key}' is given for the first channel but not for this one {at}"
-    return None
+            yield f"'{key}' is given for the first channel but not for this one {at}"
