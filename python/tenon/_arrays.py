@@ -77,7 +77,8 @@ def numpy_type(onnx_type: str) -> np.dtype | None:
         import ml_dtypes  # noqa: PLC0415 - optional
     except ImportError:
         return None
-    return np.dtype(getattr(ml_dtypes, ML_DTYPES[onnx_type]))
+    found: np.dtype = np.dtype(getattr(ml_dtypes, ML_DTYPES[onnx_type]))
+    return found
 
 
 def prepare(value: Any, expected: str) -> tuple[np.ndarray, str, tuple[int, ...]]:

@@ -71,7 +71,7 @@ class ModelCompiler:
 
     def compile_to_bytes(self) -> bytes:
         """The model."""
-        compiled: Any = _tenon._compile(self._options, self._model, None, *self._rest)
+        compiled: bytes = _tenon._compile(self._options, self._model, None, *self._rest)
         return compiled
 
     def compile_to_stream(self, write_function: Callable[[bytes], None]) -> None:

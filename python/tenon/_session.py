@@ -622,7 +622,8 @@ def value_at(address: int, shape: Sequence[int], element_type: Any) -> _tenon.Or
     """A tensor over memory that somebody else owns."""
     from . import _arrays  # noqa: PLC0415 - most programs never need it
 
-    return _arrays.value_at(address, shape, element_type)
+    value: _tenon.OrtValue = _arrays.value_at(address, shape, element_type)
+    return value
 
 
 def require_cpu(device_type: str) -> None:

@@ -20,7 +20,13 @@ from onnxruntime.quantization.matmul_bnb4_quantizer import (
     MatMulBnb4Quantizer as TheirBnb4Quantizer,
 )
 from quantized_models import constants_of, model, node, normal, op_types, run, run_genuine
-from tenon.quantization._blocks import blocks_of, by_range, by_weighted_squares, packed
+from tenon.quantization._blocks import (
+    blocks_of,
+    by_range,
+    by_rounding,
+    by_weighted_squares,
+    packed,
+)
 from tenon.quantization.matmul_bnb4_quantizer import MatMulBnb4Quantizer
 from tenon.quantization.matmul_nbits_quantizer import (
     DefaultWeightOnlyQuantConfig,
@@ -338,38 +344,28 @@ def test_zero_points_between_integers_are_better(bits: int) -> None:
     assert error_of(made, source) < 0.97 * error_of(plain, source)
 
 
-def their_quantizer() -> Any:
-    """The genuine one, which needs a package that onnxruntime does not install."""
-    pytest.importorskip("onnx_ir")
-    import onnxruntime.quantization.matmul_nbits_quantizer as module  # noqa: PLC0415
-
-    return module
-
-
-@pytest.mark.parametrize("size", [32, 64])
-@pytest.mark.parametrize("name", ["RTN", "KQuant"])
+@pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("is_symmetric", [False, True])
-def test_ways_of_rounding_are_those_of_onnxruntime(
-    name: str, size: int, is_symmetric: bool
-) -> None:
-    module, source = their_quantizer(), one_product()
-    settings = {"block_size": size, "is_symmetric": is_symmetric}
-    config = {"RTN": RTNWeightOnlyQuantConfig, "KQuant": KQuantWeightOnlyQuantConfig}[name]
-    made = quantized(source, **settings, algo_config=config())
-    other = module.MatMulNBitsQuantizer(
-        copy.deepcopy(source),
-        **settings,
-        algo_config=getattr(module, f"{name}WeightOnlyQuantConfig")(),
-    )
-    other.process()
-    mine, expected = constants_of(made), constants_of(other.model.model)
-    assert mine.keys() == expected.keys()
-    np.testing.assert_allclose(mine["w_scale"], expected["w_scale"], rtol=1e-5)
-    for part in (f"w_Q4G{size}", "w_zp"):
-        if part in mine:
-            a, b = (unpacked(one[part], 4) for one in (mine, expected))
-            assert np.abs(a - b).max() <= 1
-            assert np.mean(a != b) < 0.01
+@pytest.mark.parametrize("ratio", [1.0, 0.8])
+def test_rounds_to_the_nearest(bits: int, is_symmetric: bool, ratio: float) -> None:
+    """Beside plain loops over blocks."""
+    values = normal(5, 2, 32)
+    blocks = by_rounding(values, bits, is_symmetric, ratio)
+    most = (1 << bits) - 1
+    for index in np.ndindex(5, 2):
+        x = [float(one) for one in values[index]]
+        low, high = ratio * min(x), ratio * max(x)
+        if is_symmetric:
+            low, high = -max(-low, high), max(-low, high)
+        scale = (high - low) / most
+        zero = (most + 1) / 2 if is_symmetric else np.clip(np.round(-low / scale), 0, most)
+        np.testing.assert_allclose(blocks.scales[index], scale, rtol=1e-6)
+        assert (blocks.zeros is None) == is_symmetric
+        if blocks.zeros is not None:
+            assert blocks.zeros[index] == zero
+        expected = [np.clip(np.round(one / scale + zero), 0, most) for one in x]
+        assert np.abs(blocks.numbers[index] - np.array(expected)).max() <= 1
+        assert np.mean(blocks.numbers[index] != expected) < 0.1
 
 
 def test_ways_of_rounding_hold_zero() -> None:

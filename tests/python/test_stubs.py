@@ -1,4 +1,4 @@
-"""The package's types: the stubs are what is built, and the examples are strictly typed."""
+"""The package's types: the stubs are what is built; it and the examples are strictly typed."""
 
 import pathlib
 import re
@@ -36,6 +36,11 @@ def test_stubs_are_what_is_built() -> None:
     assert "tenon._tenon.OrtValue" in done.stdout, done.stdout + done.stderr  # it has looked
     problems = [line for line in done.stdout.splitlines() if not OF_NANOBIND.search(line)]
     assert problems == []
+
+
+def test_package_is_strictly_typed() -> None:
+    done = mypy("mypy", "--strict", "python/tenon")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_examples_are_strictly_typed() -> None:

@@ -18,7 +18,7 @@ from ._tensors import attributes_of
 if TYPE_CHECKING:
     from ._qdq_marks import MarkingQuantizer
 
-    Rule = Callable[[MarkingQuantizer, NodeProto], Any]
+Rule = Callable[["MarkingQuantizer", NodeProto], Any]
 
 
 def everything(quantizer: MarkingQuantizer, node: NodeProto) -> None:
