@@ -13,6 +13,7 @@ import onnx
 import onnxruntime.quantization as theirs
 import pytest
 import tenon
+import tenon.capi.onnxruntime_pybind11_state as state
 import tenon.quantization as ours
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as genuine
@@ -72,6 +73,55 @@ def test_packs_blocks_as_onnxruntime(
     if zeros is not None:
         np.testing.assert_array_equal(zeros, expected_zeros)
     assert (zeros is None) == is_symmetric
+
+
+NATIVE = [f"quantize_matmul_{bits}bits" for bits in (2, 4, 8)]
+NATIVE.append("quantize_qdq_matmul_4bits")  # that of 2 bits crashes in the genuine package
+
+
+@pytest.mark.parametrize("name", NATIVE)
+@pytest.mark.parametrize("is_symmetric", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(("k", "n", "size"), [(64, 8, 32), (96, 5, 32), (128, 4, 64)])
+def test_writes_into_arrays(
+    k: int, n: int, size: int, dtype: type, is_symmetric: bool, name: str
+) -> None:
+    """As programs do that call the native functions."""
+    bits, count = int(name[-5]), k // size
+    results = []
+    for module in (state, genuine):
+        numbers = np.zeros(k * n * bits // 8, np.uint8)
+        zeros = np.zeros(n * -(-count * bits // 8), np.uint8)
+        if "qdq" in name:
+            zeros = np.zeros(-(-n * count * bits // 8), np.uint8)
+        scales = np.zeros(n * count, dtype)
+        weight = normal(k, n).astype(dtype)
+        shape = (n, count, -1)
+        into = numbers.reshape(shape) if "qdq" not in name else numbers
+        getattr(module, name)(into, weight, scales, zeros, size, n, k, is_symmetric)
+        results.append((unpacked(numbers, bits), scales, zeros))
+    (mine, scales, zeros), (expected, their_scales, their_zeros) = results
+    np.testing.assert_allclose(scales, their_scales, rtol=2e-3 if dtype is np.float16 else 1e-6)
+    assert np.mean(mine != expected) < (0.02 if dtype is np.float16 else 1e-9)
+    if not is_symmetric:
+        np.testing.assert_array_equal(zeros, their_zeros)
+
+
+@pytest.mark.parametrize("is_symmetric", [False, True])
+def test_writes_rows_of_2_bits(is_symmetric: bool) -> None:
+    """The integers that stand by columns for MatMulNBits."""
+    k, n, size = 64, 8, 32
+    by_column = np.zeros((n, k // size, size // 4), np.uint8)
+    by_row, scales = np.zeros(k * n // 4, np.uint8), np.zeros(2 * n, np.float32)
+    rest = (size, n, k, is_symmetric)
+    state.quantize_matmul_2bits(by_column, normal(k, n), scales, np.zeros(n, np.uint8), *rest)
+    zeros = np.zeros(n // 2, np.uint8)
+    is_signed = state.quantize_qdq_matmul_2bits(by_row, normal(k, n), scales, zeros, *rest)
+    assert is_signed == is_symmetric
+    numbers = unpacked(by_row, 2).reshape(k, n)
+    if is_symmetric:
+        numbers = (numbers + 2) % 4
+    np.testing.assert_array_equal(numbers, unpacked(by_column, 2).reshape(n, k).T)
 
 
 def product(
@@ -497,6 +547,11 @@ def test_numbers_of_4_bits_are_those_of_onnxruntime(
     expected = TheirBnb4Quantizer(source, kind, size).bnb4_block_quant(weight)
     np.testing.assert_array_equal(packed_mine, expected[0])
     np.testing.assert_array_equal(largest, expected[1])
+    written = np.zeros_like(packed_mine), np.zeros_like(largest)
+    transposed = np.ascontiguousarray(weight.T)
+    state.quantize_matmul_bnb4(written[0], transposed, written[1], size, kind, n, k)
+    np.testing.assert_array_equal(written[0], expected[0])
+    np.testing.assert_array_equal(written[1], expected[1])
 
 
 @pytest.mark.parametrize("kind", [MatMulBnb4Quantizer.FP4, MatMulBnb4Quantizer.NF4])

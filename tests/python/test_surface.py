@@ -36,12 +36,6 @@ INTERNAL_STATE = {
     "get_session_initializer",
     "opkernel",
     "pack_fp4_weights_for_cuda_moe_gemm",
-    "quantize_matmul_2bits",
-    "quantize_matmul_4bits",
-    "quantize_matmul_8bits",
-    "quantize_matmul_bnb4",
-    "quantize_qdq_matmul_2bits",
-    "quantize_qdq_matmul_4bits",
     "schemadef",
 }
 COLLECTION = {

@@ -20,6 +20,14 @@ from .._tenon import *  # noqa: F403
 from .._tenon import Session as InferenceSession  # noqa: F401
 from .._tenon import SessionOptions
 from .._vector import OrtValueVector  # noqa: F401
+from ._few_bits import (  # noqa: F401
+    quantize_matmul_2bits,
+    quantize_matmul_4bits,
+    quantize_matmul_8bits,
+    quantize_matmul_bnb4,
+    quantize_qdq_matmul_2bits,
+    quantize_qdq_matmul_4bits,
+)
 
 
 def get_default_session_options() -> SessionOptions:

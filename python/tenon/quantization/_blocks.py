@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 ROUNDS = 20  # of a search for better scales or zero points
+PART = 1 << 15  # numbers
 
 
 @dataclass
@@ -85,6 +86,15 @@ def by_weighted_squares(values: np.ndarray, bits: int) -> Blocks:
     The search that llama.cpp does for its k-quants: round with several scales, for each solve
     for the best line through what came of it, and go on from the best so far.
     """
+    # In parts that stay in the cache over all rounds.
+    rows = max(PART // max(values[0].size, 1), 1)
+    found = [_search(values[i : i + rows], bits) for i in range(0, values.shape[0], rows)]
+    numbers, scales, zeros = (np.concatenate(one) for one in zip(*found, strict=True))
+    return Blocks(numbers, scales, zeros, bits)
+
+
+def _search(values: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Integers, scales and zero points."""
     most = (1 << bits) - 1
     weights = np.abs(values) + np.sqrt(np.mean(values**2, -1, keepdims=True))
     # Zero has to be one of the integers.
@@ -119,7 +129,7 @@ def by_weighted_squares(values: np.ndarray, bits: int) -> Blocks:
         least, scales = np.where(is_better, found, least), np.where(is_better, slope, scales)
         low = np.where(is_better, offset, low)
     zeros = np.clip(np.round(-low / scales), 0, most)
-    return Blocks(quantized(values, scales, zeros, bits), scales, zeros, bits)
+    return quantized(values, scales, zeros, bits), scales, zeros
 
 
 def by_half_squares(values: np.ndarray, bits: int) -> Blocks:

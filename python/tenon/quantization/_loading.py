@@ -25,13 +25,11 @@ INFERRED, PREPARED = "onnx.infer", "onnx.quant.pre_process"
 
 def infer_shapes(model: ModelProto) -> ModelProto:
     """A copy of the model with the types and shapes of its values, however large it is."""
-    if model.ByteSize() < MODEL_SIZE_THRESHOLD // 2:
-        return onnx.shape_inference.infer_shapes(model)
     skeleton = ModelProto()
     skeleton.CopyFrom(model)
     large = {}
     for one, source in zip(skeleton.graph.initializer, model.graph.initializer, strict=True):
-        if len(one.raw_data) > KEPT_BYTES:
+        if len(one.raw_data) > KEPT_BYTES:  # inference would write and read them to no end
             large[one.name] = source
             one.ClearField("raw_data")
             one.data_location = TensorProto.EXTERNAL

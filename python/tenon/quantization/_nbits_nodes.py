@@ -65,34 +65,20 @@ def weight_of(node: NodeProto, graphs: list[GraphProto]) -> Weight | None:
     return Weight(tensor.name, array.reshape(array.shape[-2:]), array.ndim, graph)
 
 
-def rank_of(name: str, graphs: Iterable[GraphProto]) -> int | None:
-    """The rank of a value, if it is known."""
-    for graph in graphs:
-        for value in (*graph.input, *graph.value_info, *graph.output):
-            if value.name == name and value.type.tensor_type.HasField("shape"):
-                return len(value.type.tensor_type.shape.dim)
-        for node in graph.node:
-            if name in node.output and node.op_type == "MatMul":
-                ranks = [rank_of(one, graphs) for one in node.input]
-                if None not in ranks:
-                    return max(rank for rank in ranks if rank is not None)
-    return None
-
-
 def product_nodes(
     node: NodeProto,
     weight: Weight,
-    graphs: list[GraphProto],
+    rank: int | None,
     opset: int,
     make: Callable[[str], list[NodeProto]],
 ) -> list[NodeProto] | None:
     """The nodes that `make` makes for an output of some name, and what restores its rank.
 
-    None: nobody knows how many leading ones that takes.
+    rank     of what is multiplied by a weight of a higher rank than 2, if it is known
+    returns  None: nobody knows how many leading ones that takes
     """
     missing = 0
     if weight.rank > 2:
-        rank = rank_of(node.input[0], graphs)
         if rank is None:
             logging.info("MatMul '%s': the rank of '%s' is not known", node.name, node.input[0])
             return None

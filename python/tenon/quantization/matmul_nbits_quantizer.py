@@ -7,6 +7,7 @@ On a command line: python -m tenon.quantization.matmul_nbits_quantizer --input_m
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from .._session import InferenceSession
 from ._blocks import Blocks, blocks_of, by_half_squares, by_range, by_rounding, by_weighted_squares
 from ._gptq import Gptq
 from ._graph import add_opsets, inner_graphs
-from ._loading import MODEL_SIZE_THRESHOLD, get_opset_version
+from ._loading import MODEL_SIZE_THRESHOLD, get_opset_version, infer_shapes
 from ._names import CONTRIB, ONNX_DOMAINS
 from ._nbits_nodes import (
     Weight,
@@ -156,10 +157,19 @@ class MatMulNBitsQuantizer:
         weight = weight_of(node, graphs) if node.op_type == "MatMul" else None
         if weight is None:
             return None
+        rank = self._ranks.get(node.input[0]) if weight.rank > 2 else None
         opset = get_opset_version(self.model.model)
         return product_nodes(
-            node, weight, graphs, opset, lambda output: self._product(node, weight, output)
+            node, weight, rank, opset, lambda output: self._product(node, weight, output)
         )
+
+    @functools.cached_property
+    def _ranks(self) -> dict[str, int]:
+        """The ranks of the values of the model, as far as they are known."""
+        graph = infer_shapes(self.model.model).graph
+        values = (*graph.value_info, *graph.output, *graph.input)
+        kinds = {one.name: one.type.tensor_type for one in values}
+        return {name: len(one.shape.dim) for name, one in kinds.items() if one.HasField("shape")}
 
     def _gather(self, node: NodeProto, graphs: list[GraphProto]) -> list[NodeProto] | None:
         config = self.algo_config

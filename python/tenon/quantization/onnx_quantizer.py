@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from ._graph import Graph, add_opsets, all_nodes, sign
 from ._integer_rules import IntegerOpsRegistry
-from ._loading import save_and_reload_model_with_shape_infer
+from ._loading import infer_shapes
 from ._names import CONTRIB, DEQUANT_OP_NAME, QUANT_OP_NAME
 from ._qlinear_rules import QLinearOpsRegistry
 from ._rewriter import Plan, Rewriter
@@ -61,7 +61,7 @@ class ONNXQuantizer(BaseQuantizer):
         self.static = static
         if not static:
             self.model.replace_gemm_with_matmul()
-            self.model = ONNXModel(save_and_reload_model_with_shape_infer(self.model.model))
+            self.model = ONNXModel(infer_shapes(self.model.model))
             name_nodes(self.model.graph())
             self.graph = Graph(self.model.graph())
         self.adjust_tensor_ranges()
