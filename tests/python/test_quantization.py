@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import onnx
 import pytest
+import sklearn.datasets
 import tenon.quantization as ours
 from onnx import TensorProto, helper, numpy_helper
 from quantized_models import (
@@ -350,3 +351,44 @@ def test_writes_constants_beside_the_model(tmp_path: pathlib.Path) -> None:
         size = (tmp_path / "quantized.onnx.data").stat().st_size
         assert size == 64 * 64
     expect_near(path, source, 0.1)
+
+
+DIGITS = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
+
+
+class Pictures(ours.CalibrationDataReader):
+    def __init__(self, pictures: np.ndarray) -> None:
+        self.feeds = iter([{"image": one[None]} for one in pictures[:100]])
+
+    def get_next(self) -> dict | None:
+        return next(self.feeds, None)
+
+
+@pytest.mark.parametrize("way", ["dynamic", "QDQ", "QOperator", "16 bits", "float 8", "channels"])
+def test_quantized_models_read_digits(way: str, tmp_path: pathlib.Path) -> None:
+    """1797 digits that people wrote: almost all are read as the model reads them."""
+    images = sklearn.datasets.load_digits().images
+    pictures = (images / 16).astype(np.float32)[:, None]
+    path = tmp_path / "quantized.onnx"
+    if way == "dynamic":
+        ours.quantize_dynamic(DIGITS, path)
+    else:
+        settings: dict = {
+            "activation_type": ours.QuantType.QUInt8,
+            "per_channel": way == "channels",
+        }
+        if way == "QOperator":
+            settings["quant_format"] = ours.QuantFormat.QOperator
+        elif way == "16 bits":
+            settings["activation_type"] = ours.QuantType.QUInt16
+        elif way == "float 8":
+            float8 = ours.QuantType.QFLOAT8E4M3FN
+            settings |= {"activation_type": float8, "weight_type": float8}
+            settings["calibrate_method"] = ours.CalibrationMethod.Distribution
+        ours.quantize_static(DIGITS, path, Pictures(pictures), **settings)
+    expected = run(DIGITS, {"image": pictures})
+    for runtime in (run, run_genuine):
+        actual = runtime(path, {"image": pictures})
+        assert 0 < np.abs(actual - expected).max()
+        assert np.mean(actual.argmax(-1) == expected.argmax(-1)) > 0.995
+    assert path.stat().st_size < 0.5 * DIGITS.stat().st_size

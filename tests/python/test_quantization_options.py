@@ -22,6 +22,7 @@ from quantized_models import (
     quantize_both,
     run,
 )
+from tenon.quantization._smooth import smooth
 
 OPTIONS: list[dict[str, Any]] = [
     {"ActivationSymmetric": True},
@@ -358,3 +359,80 @@ def test_takes_configurations(tmp_path: pathlib.Path) -> None:
         while empty.get_next():
             pass
         ours.quantize_static(source, path, empty)
+
+
+def with_outliers(op_type: str) -> onnx.ModelProto:
+    """A product of values some of whose channels are a hundred times as large as the others."""
+    sizes = np.ones(16, np.float32)
+    sizes[[3, 11]] = 100
+    if op_type == "Conv":
+        factor = sizes.reshape(16, 1, 1)
+        nodes = [node("Mul", "x f", "v"), node("Conv", "v w", "y")]
+        constants = {"f": factor, "w": normal(8, 16, 3, 3)}
+        return model(nodes, {"x": [1, 16, 6, 6]}, {"y": [1, 8, 4, 4]}, constants)
+    attributes = {"transB": 1} if op_type == "Gemm" else {}
+    nodes = [
+        node("LayerNormalization", "x g b", "v"),
+        node(op_type, "v w", "y1", **attributes),
+        node(op_type, "v w2", "y2", **attributes),
+        node("Add", "y1 y2", "y"),
+    ]
+    shape = (8, 16) if op_type == "Gemm" else (16, 8)
+    constants = {"g": sizes, "b": sizes * normal(16), "w": normal(*shape)}
+    constants["w2"] = normal(*shape, seed=1)
+    return model(nodes, {"x": [4, 16]}, {"y": [4, 8]}, constants)
+
+
+@pytest.mark.parametrize("op_type", ["MatMul", "Gemm", "Conv"])
+@pytest.mark.parametrize("folds", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_smooths_channels(op_type: str, folds: bool, form: str, tmp_path: pathlib.Path) -> None:
+    source, path = with_outliers(op_type), tmp_path / "quantized.onnx"
+    errors, feed = [], Reader(source).get_next()
+    expected = run(source, feed)
+    for smooths in (False, True):
+        extra = {"SmoothQuant": smooths, "SmoothQuantFolding": folds, "SmoothQuantAlpha": 0.6}
+        ours.quantize_static(
+            source,
+            path,
+            Reader(source),
+            ours.QuantFormat[form],
+            op_types_to_quantize=[op_type],
+            activation_type=ours.QuantType.QUInt8,
+            extra_options=extra,
+        )
+        errors.append(np.sqrt(np.mean((run(path, feed) - expected) ** 2)))
+    assert errors[1] < 0.6 * errors[0]
+    is_folded = folds and op_type != "Conv"  # which reads what no normalization makes
+    assert op_types(path)["Mul"] == (op_type == "Conv") + (not is_folded)
+
+
+@pytest.mark.parametrize("op_type", ["MatMul", "Gemm", "Conv"])
+@pytest.mark.parametrize("folds", [False, True])
+def test_smooth_models_give_the_same(op_type: str, folds: bool) -> None:
+    source = with_outliers(op_type)
+    made = onnx.ModelProto()
+    made.CopyFrom(source)
+    smooth(made, Reader(source), 0.5, folds)
+    feed = Reader(source).get_next()
+    expected = run(source, feed)
+    np.testing.assert_allclose(run(made, feed), expected, atol=1e-6 * np.ptp(expected))
+    onnx.checker.check_model(made)
+
+
+def test_smoothing_reads_data_twice(tmp_path: pathlib.Path) -> None:
+    class Once(ours.CalibrationDataReader):
+        def __init__(self) -> None:
+            self.feeds = (feed for feed in Reader(MODELS["products"]))
+
+        def get_next(self) -> dict | None:
+            return next(self.feeds, None)
+
+    for reader, error in ((Once(), TypeError), (None, ValueError)):
+        with pytest.raises(error, match="SmoothQuant"):
+            ours.quantize_static(
+                MODELS["products"],
+                tmp_path / "quantized.onnx",
+                reader,
+                extra_options={"SmoothQuant": True},
+            )

@@ -33,7 +33,7 @@ def _quantize_qdq_matmul(
     src: np.ndarray,
     scale: np.ndarray,
     zero_points: np.ndarray,
-    quant_block_size: int,
+    block_size: int,
     columns: int,
     rows: int,
     is_symmetric: bool,
@@ -41,7 +41,7 @@ def _quantize_qdq_matmul(
     from ..quantization._blocks import blocks_of, by_range, pack  # noqa: PLC0415
 
     weight = src.reshape(-1, columns)[:rows]
-    blocks = by_range(blocks_of(weight, quant_block_size), bits, is_symmetric)
+    blocks = by_range(blocks_of(weight, block_size), bits, is_symmetric)
     numbers = blocks.numbers.reshape(columns, -1)[:, :rows].T
     if is_symmetric:
         numbers = (numbers - (1 << (bits - 1))) & ((1 << bits) - 1)
@@ -99,15 +99,13 @@ def quantize_qdq_matmul_2bits(
     src: np.ndarray,
     scale: np.ndarray,
     zero_points: np.ndarray,
-    quant_block_size: int,
+    block_size: int,
     n: int,
     k: int,
     is_symmetric: bool,
 ) -> bool:
-    """Integers of a matrix [k, n] as DequantizeLinear takes them. Returns whether they are signed."""
-    return _quantize_qdq_matmul(
-        2, dst, src, scale, zero_points, quant_block_size, n, k, is_symmetric
-    )
+    """Integers of a matrix [k, n] as DequantizeLinear takes them, and whether they are signed."""
+    return _quantize_qdq_matmul(2, dst, src, scale, zero_points, block_size, n, k, is_symmetric)
 
 
 def quantize_qdq_matmul_4bits(
@@ -115,15 +113,13 @@ def quantize_qdq_matmul_4bits(
     src: np.ndarray,
     scale: np.ndarray,
     zero_points: np.ndarray,
-    quant_block_size: int,
+    block_size: int,
     n: int,
     k: int,
     is_symmetric: bool,
 ) -> bool:
-    """Integers of a matrix [k, n] as DequantizeLinear takes them. Returns whether they are signed."""
-    return _quantize_qdq_matmul(
-        4, dst, src, scale, zero_points, quant_block_size, n, k, is_symmetric
-    )
+    """Integers of a matrix [k, n] as DequantizeLinear takes them, and whether they are signed."""
+    return _quantize_qdq_matmul(4, dst, src, scale, zero_points, block_size, n, k, is_symmetric)
 
 
 def quantize_matmul_bnb4(

@@ -69,10 +69,6 @@ def checked(extra_options: Mapping[str, Any] | None) -> dict[str, Any]:
             expected = " or ".join(kind.__name__ for kind in kinds)  # type: ignore[union-attr]
             got = type(value).__name__
             raise TypeError(f"extra_options['{key}']: expected a {expected}, got a {got}")
-    if options.get("SmoothQuant"):
-        raise NotImplementedError(
-            "extra_options['SmoothQuant']: apply it to the model before, with neural-compressor"
-        )
     return options
 
 

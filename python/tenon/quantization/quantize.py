@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import pathlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
 
-from ._calibration_data import (
-    CalibrationDataReader,
-    CalibrationMethod,
-    TensorsData,
-    read_calibration,
-    save_tensors_data,
-)
+from ._calibration_data import CalibrationDataReader, CalibrationMethod
 from ._configuration import (
-    CALIBRATION,
     DynamicQuantConfig,
     QuantConfig,
     StaticQuantConfig,
     get_qdq_config,
 )
-from ._loading import ModelLike, has_float16, load, update_opset_version
-from ._settings import checked
+from ._loading import ModelLike, has_float16, infer_shapes, load, update_opset_version
+from ._ranges import ranges_of
+from ._settings import DEFAULTS, checked
+from ._smooth import copied, smooth
 from ._types import SIXTEEN_BITS, QuantFormat, QuantizationMode, QuantType
-from .calibrate import create_calibrator
 from .matmul_nbits_quantizer import MatMulNBitsQuantizer, WeightOnlyQuantConfig
 from .onnx_quantizer import ONNXQuantizer
 from .qdq_quantizer import QDQQuantizer
@@ -100,6 +91,10 @@ def quantize_static(
     extra = checked(extra_options)
     op_types = list(op_types_to_quantize or {**QLinearOpsRegistry, **QDQRegistry})
     loaded = load(model_input)
+    excluded = list(nodes_to_exclude or ())
+    if extra.get("SmoothQuant"):
+        loaded, added = _smoothed(loaded, calibration_data_reader, extra, excluded)
+        excluded += added
     is_standard = quant_format == QuantFormat.QDQ and not extra.get("UseQDQContribOps")
     # QuantizeLinear has an axis since version 13, and float16 since version 19.
     least = 19 if has_float16(loaded) else 13 if per_channel else 0
@@ -111,7 +106,7 @@ def quantize_static(
         extra.get("BlockSize") or 0,
         least=least if is_standard else 0,
     )
-    ranges = _ranges(
+    ranges = ranges_of(
         model,
         calibration_data_reader,
         calibrate_method,
@@ -120,7 +115,7 @@ def quantize_static(
         extra,
         calibration_cache_path,
     )
-    given = (weight_type, activation_type, ranges, nodes_to_quantize, nodes_to_exclude)
+    given = (weight_type, activation_type, ranges, nodes_to_quantize, excluded)
     quantizer: QDQQuantizer | ONNXQuantizer
     if quant_format == QuantFormat.QDQ:
         quantizer = QDQQuantizer(model, per_channel, reduce_range, *given, op_types, extra)
@@ -133,68 +128,20 @@ def quantize_static(
     quantizer.model.save_model_to_file(model_output, use_external_data_format)
 
 
-def _ranges(
+def _smoothed(
     model: onnx.ModelProto,
     reader: CalibrationDataReader | None,
-    method: CalibrationMethod,
-    op_types: Sequence[str],
-    providers: Sequence[Any] | None,
     extra: Mapping[str, Any],
-    cache: str | os.PathLike[str] | None,
-) -> TensorsData:
-    """The ranges of the model's values, from the cache if it has them."""
-    is_smooth = bool(extra.get("SmoothQuant", False))
-    if cache is not None and pathlib.Path(cache).exists():
-        known = read_calibration(cache)
-        ranges = TensorsData.from_dict(known)
-        if bool(known.get("smooth_quant", False)) == is_smooth:
-            if ranges.calibration_method != method:
-                raise ValueError(
-                    f"Calibration cache at {os.fspath(cache)} was produced with "
-                    f"{ranges.calibration_method}, but quantize_static was called with "
-                    f"calibrate_method={method}. Delete the cache or pass a matching method."
-                )
-            return ranges
-        logging.warning("%s has SmoothQuant otherwise, and is written anew", os.fspath(cache))
+    excluded: Sequence[str],
+) -> tuple[onnx.ModelProto, list[str]]:
+    """The model with even channels, and the names of nodes that this takes."""
     if reader is None:
-        raise ValueError(
-            "Either calibration_data_reader or an existing calibration_cache_path must be provided."
-        )
-    ranges = _calibrate(model, reader, method, op_types, providers, extra)
-    if cache is not None:
-        save_tensors_data(ranges, cache, smooth_quant=is_smooth)
-    return ranges
-
-
-def _calibrate(
-    model: onnx.ModelProto,
-    reader: CalibrationDataReader,
-    method: CalibrationMethod,
-    op_types: Sequence[str],
-    providers: Sequence[Any] | None,
-    extra: Mapping[str, Any],
-) -> TensorsData:
-    options = {name: extra[key] for key, name in CALIBRATION.items() if extra.get(key) is not None}
-    with tempfile.TemporaryDirectory(prefix="tenon.quant.") as folder:
-        calibrator = create_calibrator(
-            model,
-            op_types,
-            os.path.join(folder, "augmented.onnx"),
-            method,
-            providers=providers,
-            extra_options=options,
-        )
-        stride = extra.get("CalibStridedMinMax")
-        if not stride:
-            calibrator.collect_data(reader)
-            return calibrator.compute_data()
-        count = len(reader)
-        if count % stride != 0:
-            raise ValueError(f"{count} feeds are not divisible by CalibStridedMinMax = {stride}")
-        for start in range(0, count, stride):
-            reader.set_range(start, start + stride)
-            calibrator.collect_data(reader)
-        return calibrator.compute_data()
+        raise ValueError("SmoothQuant: expected a calibration_data_reader, a cache will not do")
+    alpha, folding = (
+        extra.get(key, DEFAULTS[key]) for key in ("SmoothQuantAlpha", "SmoothQuantFolding")
+    )
+    added = smooth(model, copied(reader), alpha, folding, excluded)
+    return infer_shapes(model), added
 
 
 def quantize_dynamic(
