@@ -1,4 +1,5 @@
 // Operators on bits: BitShift, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitCast.
+#include <array>
 #include <cstring>
 
 #include "kernels/broadcast.h"
@@ -133,8 +134,15 @@ Status RunNot(const NoAttrs&, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const uint8_t* from = static_cast<const uint8_t*>(x.raw());
   auto* to = static_cast<uint8_t*>(context.Output(0).raw());
-  context.threads().ParallelFor(x.bytes(), CopyGrain(1), [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) to[i] = static_cast<uint8_t>(~from[i]);
+  context.threads().ParallelFor(x.bytes(), CopyGrain(1), [from, to](size_t begin, size_t end) {
+    size_t i = begin;
+    // Words by the copy, since `to` may be `from`.
+    for (std::array<uint64_t, 4> words; i + sizeof(words) <= end; i += sizeof(words)) {
+      std::memcpy(&words, from + i, sizeof(words));
+      for (uint64_t& word : words) word = ~word;
+      std::memcpy(to + i, &words, sizeof(words));
+    }
+    for (; i < end; ++i) to[i] = static_cast<uint8_t>(~from[i]);
   });
   return OkStatus();
 }

@@ -7,6 +7,7 @@
 #include "ops/element.h"
 #include "ops/element_type.h"
 #include "ops/op_row.h"
+#include "ops/strided_copy.h"
 
 namespace tenon {
 namespace {
@@ -141,42 +142,88 @@ StepRange StepsInside(const BlockAxis& axis, int64_t k) {
   return {begin, std::max(begin, std::min(end, axis.steps))};
 }
 
-// Adds element `k` of all blocks, at x, to the image y. Elements have `parts` numbers.
-template <class T>
-void AddElement(const BlockAxes& axes, int64_t k, const T* x, T* y, int64_t parts,
-                kernels::BinaryFunction add) {
-  std::array<int64_t, kMaxSpatialRank> element{}, steps{};
-  for (size_t i = axes.rank; i-- > 0; k /= axes.axes[i].block) element[i] = k % axes.axes[i].block;
+// Where an element of all blocks is added, plane by plane of the last two axes: rows of n elements
+// each, `pitch` apart in the input and `image_pitch` in the image, where elements are `stride`
+// apart.
+struct AddedPlane {
+  std::array<int64_t, kMaxSpatialRank> element{};  // its place in a block
+  int64_t rows = 0, n = 0, pitch = 0, image_pitch = 0, stride = 0;
+  int64_t from = 0, to = 0;  // the first one's places
+};
+
+AddedPlane PlaneOf(const BlockAxes& axes, int64_t k) {
+  AddedPlane plane;
+  for (size_t i = axes.rank; i-- > 0; k /= axes.axes[i].block) {
+    plane.element[i] = k % axes.axes[i].block;
+  }
   const BlockAxis& last = axes.axes[axes.rank - 1];
-  const StepRange inside = StepsInside(last, element[axes.rank - 1]);
-  const int64_t n = inside.end - inside.begin, rows = axes.steps / last.steps;
-  if (n == 0) return;
-  const T* from = x + inside.begin * parts;
-  for (int64_t row = 0; row < rows; ++row, from += last.steps * parts) {
-    int64_t position = last.First(element[axes.rank - 1]) + inside.begin * last.stride;
-    int64_t stride = last.image;
-    bool is_inside = true;
-    for (size_t i = axes.rank - 1; i-- > 0;) {
-      const BlockAxis& axis = axes.axes[i];
-      const int64_t at = axis.First(element[i]) + steps[i] * axis.stride;
-      is_inside = is_inside && at >= 0 && at < axis.image;
-      position += at * stride;
-      stride *= axis.image;
-    }
-    for (size_t i = axes.rank - 1; i-- > 0 && ++steps[i] == axes.axes[i].steps;) steps[i] = 0;
-    if (!is_inside) continue;
-    T* to = y + position * parts;
-    if (last.stride == 1 && add) {
-      add(to, from, to, static_cast<size_t>(n * parts));
+  const int64_t of_last = plane.element[axes.rank - 1];
+  const StepRange columns = StepsInside(last, of_last);
+  plane.n = columns.end - columns.begin;
+  plane.rows = 1;
+  plane.pitch = last.steps;
+  plane.stride = last.stride;
+  plane.from = columns.begin;
+  plane.to = last.First(of_last) + columns.begin * last.stride;
+  if (axes.rank == 1) return plane;
+  const BlockAxis& second = axes.axes[axes.rank - 2];
+  const int64_t of_second = plane.element[axes.rank - 2];
+  const StepRange rows = StepsInside(second, of_second);
+  plane.rows = plane.n > 0 ? rows.end - rows.begin : 0;
+  plane.image_pitch = second.stride * last.image;
+  plane.from += rows.begin * last.steps;
+  plane.to += (second.First(of_second) + rows.begin * second.stride) * last.image;
+  return plane;
+}
+
+// Elements have `parts` numbers.
+template <class T>
+void AddRows(const AddedPlane& plane, const T* x, T* y, int64_t parts,
+             kernels::BinaryFunction add) {
+  constexpr int64_t kWorthACall = 8;
+  const int64_t n = plane.n, stride = plane.stride;
+  for (int64_t row = 0; row < plane.rows; ++row) {
+    if (stride == 1 && add && n * parts >= kWorthACall) {
+      add(y, x, y, static_cast<size_t>(n * parts));
     } else if (parts == 1) {
-      for (int64_t i = 0; i < n; ++i, to += last.stride) Accumulate(*to, from[i]);
+      for (int64_t i = 0; i < n; ++i) Accumulate(y[i * stride], x[i]);
     } else {
       for (int64_t i = 0; i < n * parts; ++i) {
-        Accumulate(to[i / parts * last.stride * parts + i % parts], from[i]);
+        Accumulate(y[i / parts * stride * parts + i % parts], x[i]);
       }
     }
+    x += plane.pitch * parts;
+    y += plane.image_pitch * parts;
   }
 }
+
+// Adds an element of all blocks, at x, to the image y.
+template <class T>
+void AddElement(const BlockAxes& axes, const AddedPlane& plane, const T* x, T* y, int64_t parts,
+                kernels::BinaryFunction add) {
+  if (axes.rank <= 2) {
+    return AddRows(plane, x + plane.from * parts, y + plane.to * parts, parts, add);
+  }
+  const size_t outer = axes.rank - 2;
+  const BlockAxis &second = axes.axes[outer], &last = axes.axes[outer + 1];
+  const int64_t steps_of_plane = second.steps * last.steps;
+  std::array<int64_t, kMaxSpatialRank> steps{};
+  for (int64_t step = 0; step < axes.steps; step += steps_of_plane) {
+    int64_t to = plane.to, stride = last.image * second.image;
+    bool is_inside = true;
+    for (size_t i = outer; i-- > 0;) {
+      const BlockAxis& axis = axes.axes[i];
+      const int64_t at = axis.First(plane.element[i]) + steps[i] * axis.stride;
+      is_inside = is_inside && at >= 0 && at < axis.image;
+      to += at * stride;
+      stride *= axis.image;
+    }
+    for (size_t i = outer; i-- > 0 && ++steps[i] == axes.axes[i].steps;) steps[i] = 0;
+    if (is_inside) AddRows(plane, x + (step + plane.from) * parts, y + to * parts, parts, add);
+  }
+}
+
+constexpr int64_t kGroupBytes = 16384;
 
 template <class T>
 Status AddBlocks(const BlockAxes& axes, int64_t parts, KernelContext& context) {
@@ -185,19 +232,57 @@ Status AddBlocks(const BlockAxes& axes, int64_t parts, KernelContext& context) {
   T* y = static_cast<T*>(output.raw());
   const int64_t images = output.shape()[0] * output.shape()[1];
   const int64_t size = output.size() / images * parts;
-  const int64_t columns = axes.block * axes.steps * parts;
+  const int64_t steps = axes.steps * parts;
+  const kernels::BinaryFunction add = RowAddition<T>();
+  // Images that stay in the cache while an element after the other is added to them.
+  const int64_t group = std::max<int64_t>(1, kGroupBytes / (size * int64_t{sizeof(T)} + 1));
   context.threads().ParallelFor(
-      static_cast<size_t>(images), CopyGrain(static_cast<size_t>(columns) * sizeof(T)),
+      static_cast<size_t>(images), CopyGrain(static_cast<size_t>(axes.block * steps) * sizeof(T)),
       [&](size_t begin, size_t end) {
-        for (auto image = static_cast<int64_t>(begin); image < static_cast<int64_t>(end); ++image) {
-          std::fill_n(y + image * size, size, T());
+        for (auto first = static_cast<int64_t>(begin); first < static_cast<int64_t>(end);
+             first += group) {
+          const int64_t last = std::min(first + group, static_cast<int64_t>(end));
+          std::fill(y + first * size, y + last * size, T());
           for (int64_t k = 0; k < axes.block; ++k) {
-            AddElement(axes, k, x + image * columns + k * axes.steps * parts, y + image * size,
-                       parts, RowAddition<T>());
+            const AddedPlane plane = PlaneOf(axes, k);
+            for (int64_t image = first; image < last; ++image) {
+              const T* from = x + (image * axes.block + k) * steps;
+              AddElement(axes, plane, from, y + image * size, parts, add);
+            }
           }
         }
       });
   return OkStatus();
+}
+
+// Whether each element of the image is one of one block, and these so wide that copying pays.
+bool IsCoveredOnce(const BlockAxes& axes) {
+  constexpr int64_t kWide = 4;
+  if (axes.axes[axes.rank - 1].block < kWide) return false;
+  return std::all_of(axes.axes.begin(), axes.axes.begin() + static_cast<ptrdiff_t>(axes.rank),
+                     [](const BlockAxis& axis) {
+                       return axis.pad == 0 && axis.stride == axis.block &&
+                              (axis.dilation == 1 || axis.block == 1) &&
+                              axis.steps * axis.stride == axis.image;
+                     });
+}
+
+// Of such axes, a transposition: nothing is added. Error: kNotImplemented for too many axes.
+Status CopyBlocks(const BlockAxes& axes, KernelContext& context) {
+  Tensor& output = context.Output(0);
+  StridedCopy copy(output.type());
+  const int64_t images = output.shape()[0] * output.shape()[1];
+  TENON_RETURN_IF_ERROR(copy.AddAxis(images, axes.block * axes.steps, output.size() / images));
+  int64_t block = axes.block, steps = axes.steps, pixels = output.size() / images;
+  for (size_t i = 0; i < axes.rank; ++i) {
+    const BlockAxis& axis = axes.axes[i];
+    block /= axis.block;
+    steps /= axis.steps;
+    pixels /= axis.image;
+    TENON_RETURN_IF_ERROR(copy.AddAxis(axis.steps, steps, axis.stride * pixels));
+    TENON_RETURN_IF_ERROR(copy.AddAxis(axis.block, block * axes.steps, pixels));
+  }
+  return copy.Run(context.Input(0).raw(), output.raw(), context.threads());
 }
 
 Status RunCol2Im(const Col2ImAttrs& attrs, KernelContext& context) {
@@ -205,6 +290,7 @@ Status RunCol2Im(const Col2ImAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const Shape block, IntegersOf(context.Input(2)));
   TENON_ASSIGN_OR_RETURN(const BlockAxes axes, AxesOf(attrs, image.dims(), block.dims()));
   if (context.Output(0).size() == 0) return OkStatus();
+  if (IsCoveredOnce(axes) && CopyBlocks(axes, context).ok()) return OkStatus();
   switch (context.Input(0).type()) {
     case DataType::kString:
       return AddBlocks<std::string>(axes, 1, context);

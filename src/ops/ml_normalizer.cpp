@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/elementwise.h"
 #include "ops/element.h"
 #include "ops/indices.h"
 #include "ops/ml_scores.h"
@@ -36,19 +37,47 @@ Status InferNormalizer(const NormalizerAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, input, DataType::kFloat);
 }
 
+// Folds take(x) of all elements by join(a, b), four strands side by side, which start at `first`.
+template <class T, class A, class Take, class Join>
+A Folded(std::span<const T> row, A first, Take&& take, Join&& join) {
+  constexpr size_t kStrands = 4;
+  A strands[kStrands] = {first, first, first, first};
+  size_t i = 0;
+  for (; i + kStrands <= row.size(); i += kStrands) {
+    for (size_t j = 0; j < kStrands; ++j) {
+      strands[j] = join(strands[j], take(static_cast<A>(Widen(row[i + j]))));
+    }
+  }
+  for (; i < row.size(); ++i) strands[0] = join(strands[0], take(static_cast<A>(Widen(row[i]))));
+  return join(join(strands[0], strands[1]), join(strands[2], strands[3]));
+}
+
 template <class T>
-float DivisorOf(const T* row, size_t n, std::string_view norm) {
+float DivisorOf(std::span<const T> row, std::string_view norm) {
+  const auto add = [](double a, double b) { return a + b; };
   if (norm == "MAX") {
-    float largest = -std::numeric_limits<float>::infinity();
-    for (size_t i = 0; i < n; ++i) largest = std::max(largest, static_cast<float>(Widen(row[i])));
-    return largest;
+    return Folded(
+        row, -std::numeric_limits<float>::infinity(), [](float x) { return x; },
+        [](float a, float b) { return std::max(a, b); });
   }
-  double sum = 0;
-  for (size_t i = 0; i < n; ++i) {
-    const auto x = static_cast<double>(Widen(row[i]));
-    sum += norm == "L1" ? std::abs(x) : x * x;
+  if (norm == "L1") {
+    return static_cast<float>(Folded(
+        row, 0.0, [](double x) { return std::abs(x); }, add));
   }
-  return static_cast<float>(norm == "L1" ? sum : std::sqrt(sum));
+  return static_cast<float>(std::sqrt(Folded(
+      row, 0.0, [](double x) { return x * x; }, add)));
+}
+
+// y = x / divisor.
+template <class T>
+void Divide(std::span<const T> x, float divisor, float* y) {
+  constexpr size_t kWorthACall = 8;
+  if (std::is_same_v<T, float> && x.size() >= kWorthACall) {
+    const kernels::BinaryFunction divide =
+        kernels::FindBinary(kernels::BinaryOp::kDiv, kernels::ElementType::kFloat).vector_scalar;
+    return divide(x.data(), &divisor, y, x.size());
+  }
+  for (size_t i = 0; i < x.size(); ++i) y[i] = static_cast<float>(Widen(x[i])) / divisor;
 }
 
 Status RunNormalizer(const NormalizerAttrs& attrs, KernelContext& context) {
@@ -58,17 +87,14 @@ Status RunNormalizer(const NormalizerAttrs& attrs, KernelContext& context) {
   float* output = context.Output(0).data<float>();
   VisitNumber(input.type(), [&](auto number) {
     using T = decltype(number);
-    context.threads().ParallelFor(
-        sizes.rows, CopyGrain(n * sizeof(T)), [&](size_t begin, size_t end) {
-          for (size_t row = begin; row < end; ++row) {
-            const T* x = input.data<T>() + row * n;
-            float divisor = DivisorOf(x, n, attrs.norm);
-            if (divisor == 0) divisor = 1;
-            for (size_t i = 0; i < n; ++i) {
-              output[row * n + i] = static_cast<float>(Widen(x[i])) / divisor;
-            }
-          }
-        });
+    context.threads().ParallelFor(sizes.rows, CopyGrain(n * sizeof(T)),
+                                  [&](size_t begin, size_t end) {
+                                    for (size_t row = begin; row < end; ++row) {
+                                      const std::span<const T> x(input.data<T>() + row * n, n);
+                                      const float divisor = DivisorOf(x, attrs.norm);
+                                      Divide(x, divisor == 0 ? 1 : divisor, output + row * n);
+                                    }
+                                  });
   });
   return OkStatus();
 }

@@ -122,30 +122,48 @@ Taps TapsOf(const Pictures& p, size_t axis, size_t position) {
   const auto in = static_cast<int64_t>(p.in[axis]);
   const int64_t first = static_cast<int64_t>(position) * dim.stride - dim.pad_begin;
   const auto taps_below = [&](int64_t end) {
-    return end <= first ? int64_t{0} : std::min(dim.kernel, CeilDiv(end - first, dim.dilation));
+    if (end <= first) return int64_t{0};
+    return std::min(dim.kernel,
+                    dim.dilation == 1 ? end - first : CeilDiv(end - first, dim.dilation));
   };
   const int64_t begin = taps_below(0), end = std::max(begin, taps_below(in));
   return {static_cast<size_t>(begin), static_cast<size_t>(end),
           static_cast<size_t>(taps_below(in + dim.pad_end)), static_cast<size_t>(first)};
 }
 
-// Calls visit(offset of a pixel) for those under the window of output pixel `pixel`; returns the
-// size of the window with the pads.
+// An output pixel, of those of all pictures. Walks on without divisions.
+struct Place {
+  size_t picture, pixel;
+  size_t at[kMaxWindowRank] = {};
+
+  Place(const Pictures& p, size_t i) : picture(i / p.out_pixels), pixel(i % p.out_pixels) {
+    size_t rest = pixel;
+    for (size_t axis = kMaxWindowRank; axis-- > 0; rest /= p.out[axis]) {
+      at[axis] = rest % p.out[axis];
+    }
+  }
+  void Advance(const Pictures& p) {
+    for (size_t axis = kMaxWindowRank; axis-- > 0 && ++at[axis] == p.out[axis];) at[axis] = 0;
+    if (++pixel < p.out_pixels) return;
+    pixel = 0;
+    ++picture;
+  }
+};
+
+// Calls visit(offset of a pixel) for those under the window of an output pixel; returns the size of
+// the window with the pads.
 template <class Visit>
-size_t ForEachPixel(const Pictures& p, size_t pixel, Visit&& visit) {
+size_t ForEachPixel(const Pictures& p, const Place& place, Visit&& visit) {
   if (p.general.rank > 0) {
     size_t padded = 0;
-    p.general.ForEachTap(pixel, [&](const GeneralWindow::Tap& tap) {
+    p.general.ForEachTap(place.pixel, [&](const GeneralWindow::Tap& tap) {
       padded += tap.is_counted;
       if (tap.is_inside) visit(tap.offset);
     });
     return padded;
   }
   Taps taps[kMaxWindowRank];
-  for (size_t axis = kMaxWindowRank; axis-- > 0;) {
-    taps[axis] = TapsOf(p, axis, pixel % p.out[axis]);
-    pixel /= p.out[axis];
-  }
+  for (size_t axis = 0; axis < kMaxWindowRank; ++axis) taps[axis] = TapsOf(p, axis, place.at[axis]);
   const auto at = [&](size_t axis, size_t tap) {
     return taps[axis].first_in + tap * static_cast<size_t>(p.dims[axis].dilation);
   };
@@ -171,9 +189,26 @@ size_t TapCount(const Pictures& p) {
   return taps;
 }
 
+// These loops are functions since bytes that a lambda writes may be what it captured.
 template <class T>
 void AddPixel(const T* from, size_t n, int32_t* sums) {
   for (size_t c = 0; c < n; ++c) sums[c] += from[c];
+}
+
+template <class T>
+int32_t SumOf(const T* from, size_t n) {
+  int32_t sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += from[i];
+  return sum;
+}
+
+void ToBytes(const float* values, size_t n, const ByteQuantization to, uint8_t* bytes) {
+  for (size_t i = 0; i < n; ++i) bytes[i] = to.ByteOf(values[i]);
+}
+
+template <class T>
+void TakeGreater(const T* from, size_t n, T* into) {
+  for (size_t c = 0; c < n; ++c) into[c] = std::max(into[c], from[c]);
 }
 
 template <class T>
@@ -186,24 +221,42 @@ Status AveragePictures(const QLinearPoolAttrs& attrs, KernelContext& context) {
   const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
   const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
   const size_t step = PixelsOfTask(p, TapCount(p)), pixels = p.count * p.out_pixels;
+  auto* bytes = static_cast<uint8_t*>(y.raw());
   return context.ForEachTask(
       CeilDiv(pixels, step), RoundUp<size_t>(p.inner * sizeof(int32_t), 64),
       [&](size_t task, std::byte* scratch) {
         auto* sums = reinterpret_cast<int32_t*>(scratch);
-        for (size_t i = task * step; i < std::min(pixels, (task + 1) * step); ++i) {
-          const T* picture =
-              static_cast<const T*>(x.raw()) + i / p.out_pixels * p.in_pixels * p.inner;
+        // Pixels of one channel become bytes some at a time.
+        constexpr size_t kSome = 256;
+        float values[kSome];
+        size_t waiting = 0;
+        const size_t end = std::min(pixels, (task + 1) * step);
+        Place place(p, task * step);
+        for (size_t i = task * step; i < end; ++i, place.Advance(p)) {
+          const T* picture = static_cast<const T*>(x.raw()) + place.picture * p.in_pixels * p.inner;
           size_t count = 0;
-          std::fill_n(sums, p.inner, 0);
-          const size_t padded = ForEachPixel(p, i % p.out_pixels, [&](size_t pixel) {
-            AddPixel(picture + pixel * p.inner, p.inner, sums);
+          int32_t only = 0;  // the sum of one channel
+          if (p.inner > 1) std::fill_n(sums, p.inner, 0);
+          const size_t padded = ForEachPixel(p, place, [&](size_t pixel) {
+            if (p.inner == 1) {
+              only += picture[pixel];
+            } else {
+              AddPixel(picture + pixel * p.inner, p.inner, sums);
+            }
             ++count;
           });
           const auto shift = static_cast<int32_t>(count) * of_x.zero_point;
           const auto size = static_cast<float>(attrs.count_include_pad ? padded : count);
-          auto* into = static_cast<uint8_t*>(y.raw()) + i * p.inner;
+          if (p.inner == 1) {
+            values[waiting++] = static_cast<float>(only - shift) * of_x.scale / size;
+            if (waiting < kSome && i + 1 < end) continue;
+            ToBytes(values, waiting, of_y, bytes + i + 1 - waiting);
+            waiting = 0;
+            continue;
+          }
           for (size_t c = 0; c < p.inner; ++c) {
-            into[c] = of_y.ByteOf(static_cast<float>(sums[c] - shift) * of_x.scale / size);
+            bytes[i * p.inner + c] =
+                of_y.ByteOf(static_cast<float>(sums[c] - shift) * of_x.scale / size);
           }
         }
       });
@@ -239,7 +292,7 @@ Status AverageAll(bool channels_last, KernelContext& context) {
           const size_t n = std::min(kRun, p.in_pixels - first);
           std::fill_n(sums, p.inner, 0);
           if (p.inner == 1) {
-            for (size_t i = 0; i < n; ++i) sums[0] += from[first + i];
+            sums[0] = SumOf(from + first, n);
           } else {
             for (size_t i = 0; i < n; ++i) AddPixel(from + (first + i) * p.inner, p.inner, sums);
           }
@@ -268,14 +321,13 @@ Status MaxPictures(const MaxPoolAttrs& attrs, KernelContext& context) {
   const Pictures p = PicturesOf(x.shape(), y.shape(), true, &window);
   const size_t step = PixelsOfTask(p, TapCount(p)), pixels = p.count * p.out_pixels;
   return context.ForEachTask(CeilDiv(pixels, step), 0, [&](size_t task, std::byte*) {
-    for (size_t i = task * step; i < std::min(pixels, (task + 1) * step); ++i) {
-      const T* picture = static_cast<const T*>(x.raw()) + i / p.out_pixels * p.in_pixels * p.inner;
+    Place place(p, task * step);
+    for (size_t i = task * step; i < std::min(pixels, (task + 1) * step); ++i, place.Advance(p)) {
+      const T* picture = static_cast<const T*>(x.raw()) + place.picture * p.in_pixels * p.inner;
       T* into = static_cast<T*>(y.raw()) + i * p.inner;
       std::fill_n(into, p.inner, std::numeric_limits<T>::lowest());
-      ForEachPixel(p, i % p.out_pixels, [&](size_t pixel) {
-        const T* from = picture + pixel * p.inner;
-        for (size_t c = 0; c < p.inner; ++c) into[c] = std::max(into[c], from[c]);
-      });
+      ForEachPixel(p, place,
+                   [&](size_t pixel) { TakeGreater(picture + pixel * p.inner, p.inner, into); });
     }
   });
 }
