@@ -48,10 +48,21 @@ ValueId MakeGelu(Replacement& r, std::string approximate) {
   return r.Op("Gelu", {r["x"]}, std::move(attributes));
 }
 
+// An alpha of doubles need not be a float, which the attribute is.
+bool HasFloatAlpha(const Match& match) {
+  return !match.constant("alpha") ||
+         static_cast<float>(match.scalar("alpha")) == match.scalar("alpha");
+}
+
 ValueId MakeSwish(Replacement& r) {
   std::vector<Attribute> attributes;
   attributes.emplace_back("alpha", r.constant("alpha") ? static_cast<float>(r.scalar("alpha")) : 1);
   return r.Op("Swish", {r["x"]}, std::move(attributes));
+}
+
+// A sixth as a float, which the attribute of HardSigmoid is, is none for doubles.
+bool IsNotOfDoubles(const Match& match) {
+  return match.output_type().element_type != DataType::kDouble;
 }
 
 // Clip between constants.
@@ -101,6 +112,7 @@ std::vector<Fusion> ActivationFusions() {
   add("Swish",
       {.name = "swish",
        .pattern = Op("Mul", {x, Op("Sigmoid", {OneOf({Op("Mul", {x, Scalar("alpha")}), x})})}),
+       .when = HasFloatAlpha,
        .replace = MakeSwish});
   add("Mish", {.name = "mish",
                .pattern = Op("Mul", {x, Op("Tanh", {Op("Softplus", {x})})}),
@@ -116,12 +128,14 @@ std::vector<Fusion> ActivationFusions() {
   }
   add("HardSwish", {.name = "hard swish of hard sigmoid",
                     .pattern = Op("Mul", {x, Op("HardSigmoid", {x}).Where(IsHardSwishGate)}),
+                    .when = IsNotOfDoubles,
                     .replace = [](Replacement& r) { return r.Op("HardSwish", {r["x"]}); }});
   for (const Pattern& pattern : {Op("Div", {relu6, Scalar(6)}), Op("Mul", {relu6, sixth})}) {
-    add("HardSigmoid", {.name = "hard sigmoid",
-                        .pattern = pattern,
-                        .when = ClipsToSix,
-                        .replace = MakeHardSigmoid});
+    add("HardSigmoid",
+        {.name = "hard sigmoid",
+         .pattern = pattern,
+         .when = [](const Match& match) { return IsNotOfDoubles(match) && ClipsToSix(match); },
+         .replace = MakeHardSigmoid});
   }
   return fusions;
 }

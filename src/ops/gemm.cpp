@@ -70,7 +70,7 @@ T Narrow(double x) {
 // y = alpha * y + beta * c on the elements of a product, c being broadcast; c may be null.
 template <class T>
 void ScaleAndAdd(const GemmAttrs& attrs, const Tensor* c, Tensor& y) {
-  const bool is_scaled = attrs.alpha != 1 || attrs.beta != 1;
+  const bool is_scaled = attrs.alpha != 1 || (c != nullptr && attrs.beta != 1);
   const int64_t rows = y.shape()[0], columns = y.shape()[1];
   int64_t row_step = 0, column_step = 0;
   if (c != nullptr) {

@@ -2,8 +2,10 @@
 
 import contrib
 import numpy as np
+import onnx.parser
 import pytest
 import scipy.spatial
+import tenon
 from contrib import check, floats, run_tenon
 
 
@@ -92,6 +94,47 @@ def test_fused_gemm_of_integers(dtype: type) -> None:
     expected[expected < 0] = 0
     y = {"y": dtype}
     check("FusedGemm", [a, b, c], y, [expected], activation="Relu")
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_gemm_of_integers_that_no_double_holds(dtype: type) -> None:
+    """A beta for which there is no C changes nothing."""
+    a, b = np.array([[2**53 + 1, 5]]).astype(dtype), np.array([[1, 0], [0, 1]]).astype(dtype)
+    y = {"y": dtype}
+    check("FusedGemm", [a, b], y, [a @ b], activation="Relu", beta=0.0)
+
+
+# Activations in parts whose numbers are no floats: x, the constants, what is expected.
+PARTS = {
+    "swish": (
+        "m = Mul(x, s) g = Sigmoid(m) y = Mul(x, g)",
+        {"s": 1.702},
+        lambda x: x / (1 + np.exp(-1.702 * x)),
+    ),
+    "hard sigmoid": (
+        "m = Add(x, t) g = Clip(m, o, s) y = Div(g, s)",
+        {"t": 3.0, "o": 0.0, "s": 6.0},
+        lambda x: np.clip(x + 3, 0, 6) / 6,
+    ),
+    "hard swish": (
+        "g = HardSigmoid<alpha = 0.16666667>(x) y = Mul(x, g)",
+        {},
+        lambda x: x * np.clip(float(np.float32(1 / 6)) * x + 0.5, 0, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_activations_in_parts_keep_the_digits_of_doubles(name: str) -> None:
+    body, constants, function = PARTS[name]
+    numbers = ", ".join(f"double {name} = {{{value}}}" for name, value in constants.items())
+    content = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 22]>\n'
+        f"g (double[3, 40] x) => (double[3, 40] y) <{numbers}> {{ {body} }}"
+    ).SerializeToString()
+    x = floats(3, 40, dtype=np.float64) * 3
+    (actual,) = tenon.InferenceSession(content).run(None, {"x": x})
+    np.testing.assert_allclose(actual, function(x), rtol=1e-12, atol=1e-14)
 
 
 def test_activations_of_doubles() -> None:
