@@ -22,7 +22,8 @@ struct RowPair {
   double one() const { return only_x + only_z; }
 };
 
-double CosineDistance(const RowPair& r) { return 1 - r.xz / std::sqrt(r.xx * r.zz); }
+// Each length by itself: their squares may have no product.
+double CosineDistance(const RowPair& r) { return 1 - r.xz / (std::sqrt(r.xx) * std::sqrt(r.zz)); }
 double Euclidean(const RowPair& r) { return std::sqrt(r.squares); }
 double Hamming(const RowPair& r) { return r.unequal / r.n; }
 double Share(double part, double rest) { return part == 0 ? 0 : part / (rest + part); }
@@ -89,9 +90,11 @@ Status InferCDist(const CDistAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, {a[0], b[0]});
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 double Entropy(double p, double mean) {
-  if (p > 0) return p * std::log(p / mean);
-  return p == 0 ? 0 : std::numeric_limits<double>::infinity();
+  if (p > 0 && mean > 0) return p * std::log(p / mean);
+  return p == 0 || std::isnan(p) ? p : kInfinity;
 }
 
 // An element of a row as the metric takes it: (element - shift) * factor.
@@ -101,7 +104,8 @@ struct View {
   static View Of(Taken taken, const T* row, size_t n) {
     if (taken == Taken::kAsItIs) return {};
     const double sum = std::accumulate(row, row + n, 0.0);
-    if (taken == Taken::kAsDistribution) return {0, 1 / sum};
+    // A row whose sum is 0 is no distribution: what has negative shares is infinitely far.
+    if (taken == Taken::kAsDistribution) return sum == 0 ? View{kInfinity} : View{0, 1 / sum};
     return {sum / static_cast<double>(n), 1};
   }
   double operator()(double element) const { return (element - shift) * factor; }

@@ -191,6 +191,26 @@ def test_cdist_has_the_metrics_of_scipy(metric: str, dtype: type) -> None:
     check("CDist", [a, b], {"y": dtype}, [expected], metric=metric)
 
 
+# Rows without a length or a distribution, and such whose squares or their product no double holds.
+ODD_ROWS = {
+    "huge": [1e100, 2e100, 3e100],
+    "tiny": [1e-100, 2e-100, 3e-100],
+    "zero": [0, 0, 0],
+    "negative": [-1, 2, 3],
+    "infinite": [np.inf, 1, 2],
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", ODD_ROWS)
+def test_cdist_of_odd_rows(name: str, metric: str) -> None:
+    a = np.array([ODD_ROWS[name], [0.1, 0.2, 0.4]])
+    b = np.array([[3.0, 1, 2], [1e100, 1, 1], [1e-100, 0, 0]])
+    with np.errstate(all="ignore"):
+        expected = scipy.spatial.distance.cdist(a, b, metric)
+    check("CDist", [a, b], {"y": np.float64}, [expected], metric=metric, rtol=1e-9, atol=1e-15)
+
+
 def test_cdist_refuses_metrics_that_need_more_than_two_rows() -> None:
     inputs = [floats(4, 5), floats(3, 5)]
     with pytest.raises(Exception, match=r"'metric'.*'mahalanobis'"):
