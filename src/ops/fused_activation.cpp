@@ -36,7 +36,7 @@ Result<const NamedActivation*> Find(std::string_view name) {
   for (const NamedActivation& known : kActivations) {
     if (known.name == name) return &known;
   }
-  return InvalidArgument("no activation '{}' can be fused", name);
+  return InvalidArgument("attribute 'activation': expected one that can be fused, got '{}'", name);
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ Status RunWord(const NoAttrs&, KernelContext& context) {
           // A word is as long as it has other characters than 0, or empty if it begins with 0, as
           // in onnxruntime. Windows that would cross its end do not count, except for the first.
           const auto others = length - static_cast<size_t>(std::count(word, word + length, 0));
-          const size_t used = word[0] == 0 ? 0 : others;
+          const size_t used = others == 0 || word[0] == 0 ? 0 : others;
           const size_t windows = std::max<size_t>(1, used >= width ? used - width + 1 : 1);
           float* into = y.data<float>() + row * count;
           for (size_t f = 0; f < count; ++f) {

@@ -224,7 +224,8 @@ TEST(FusedMatMulTest, RefusesWhatDoesNotFit) {
             "input 2: expected a shape that broadcasts to [1, 4], got [2]");
   EXPECT_EQ(message({}, FilledWith<float>({4}, 0), ""),
             "input 3: expected the output's shape [2, 4], got [4]");
-  EXPECT_EQ(message({}, {}, "Softmax"), "no activation 'Softmax' can be fused");
+  EXPECT_EQ(message({}, {}, "Softmax"),
+            "attribute 'activation': expected one that can be fused, got 'Softmax'");
 }
 
 // com.microsoft's transBatch: the matrices lie between the first axis and the last.

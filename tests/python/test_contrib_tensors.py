@@ -399,6 +399,12 @@ def test_word_conv_embedding(width: int) -> None:
     check("WordConvEmbedding", inputs)
 
 
+def test_word_conv_embedding_of_no_characters() -> None:
+    """Nothing is read of words that hold nothing, which the sanitizers see."""
+    inputs = [np.zeros((3, 0), np.int32), floats(5, 1, 0, 4), floats(5), floats(9, 4)]
+    check("WordConvEmbedding", inputs, expected=[np.zeros((3, 5), np.float32)])
+
+
 # --- Recurrences ---
 
 
