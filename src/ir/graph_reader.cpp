@@ -310,11 +310,14 @@ Result<NodeSpec> GraphReader::ReadNode(const NodeFields& fields, size_t& next_ou
   spec.domain = fields.domain;
   spec.name = fields.name;
   const auto imported = scope_.opsets->find(fields.domain);
-  if (imported == scope_.opsets->end()) {
+  if (imported != scope_.opsets->end()) {
+    spec.opset = imported->second;
+  } else if (!scope_.in_function && !fields.domain.empty() && NewestOpset(fields.domain) > 0) {
+    spec.opset = NewestOpset(fields.domain);  // onnxruntime's tools leave its own domains out
+  } else {
     return InvalidGraph("the {} has no opset import for the domain '{}'", scope_.importer,
                         fields.domain.empty() ? "ai.onnx" : fields.domain);
   }
-  spec.opset = imported->second;
   spec.inputs.reserve(fields.inputs.size());
   for (size_t i = 0; i < fields.inputs.size(); ++i) {
     if (fields.inputs[i].empty()) {

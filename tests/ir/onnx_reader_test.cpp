@@ -64,6 +64,26 @@ TEST(OnnxReaderTest, ReadsAModel) {
   EXPECT_EQ(graph.TopologicalOrder().value(), (std::vector<NodeId>{NodeId{1}, NodeId{0}}));
 }
 
+TEST(OnnxReaderTest, KnowsTheVersionsOfDomainsThatToolsDoNotImport) {
+  const std::pair<std::string, std::string> cases[] = {{"com.microsoft", "Gelu"},
+                                                       {"ai.onnx.ml", "Normalizer"}};
+  for (const auto& [domain, op_type] : cases) {
+    const Message graph =
+        Message()
+            .Bytes(GraphField::kName, "g")
+            .Add(GraphField::kNode,
+                 NodeMessage(op_type, {"x"}, {"y"}).Bytes(NodeField::kDomain, domain))
+            .Add(GraphField::kInput, FloatValue("x", {2, 3}))
+            .Add(GraphField::kOutput, FloatValue("y", {2, 3}));
+    const Result<Model> model = Parse(ModelMessage(graph));
+    ASSERT_TRUE(model) << model.error().message();
+    const Node& node = model->graph->node(NodeId{0});
+    EXPECT_EQ(node.opset, NewestOpset(domain));
+    EXPECT_EQ(node.schema, FindSchema(domain, op_type, node.opset));
+    EXPECT_NE(node.schema, nullptr);
+  }
+}
+
 TEST(OnnxReaderTest, FieldsMayComeInAnyOrder) {
   const Message message = Message()
                               .Add(ModelField::kGraph, SmallGraph())

@@ -273,6 +273,15 @@ def test_narrow_matrices_have_narrow_scales(kind: int) -> None:
     assert dtype in (np.float16, ml_dtypes.bfloat16)
 
 
+def test_models_need_not_import_the_operators_of_onnxruntime() -> None:
+    """As some of its tools leave them."""
+    source = product()
+    made = quantized(source, block_size=32)
+    (domain,) = (one for one in made.opset_import if one.domain == "com.microsoft")
+    made.opset_import.remove(domain)
+    expect_share(made, source, SHARES[4])
+
+
 def test_takes_and_leaves_nodes_by_name() -> None:
     source = product()
     assert op_types(quantized(source, nodes_to_exclude=["n_h"]))["MatMulNBits"] == 1
