@@ -2,11 +2,13 @@
 
 import contrib
 import numpy as np
+import onnx
 import onnx.parser
 import pytest
 import scipy.spatial
 import tenon
 from contrib import check, floats, run_tenon
+from onnx import helper, numpy_helper
 
 
 def ints(*values: int) -> np.ndarray:
@@ -82,6 +84,33 @@ def test_fused_products_of_doubles(activation: str) -> None:
     options = {"activation_params": parameters} if parameters else {}
     options = {"activation": activation, **options, **EXACT}
     check("FusedConv", [x, w, bias, z], y, expected, **options)
+
+
+def test_bounds_of_doubles_stay_doubles() -> None:
+    """A fused Clip has floats for bounds; no float is -0.1."""
+    x, w = floats(1, 2, 5, 5, dtype=np.float64), floats(3, 2, 3, 3, seed=1, dtype=np.float64)
+    bounds = {"low": np.array(-0.1), "high": np.array(0.7)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["filtered"]),
+        helper.make_node("Clip", ["filtered", *bounds], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.DOUBLE, x.shape)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.DOUBLE, None)],
+        [numpy_helper.from_array(value, name) for name, value in {"w": w, **bounds}.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (y,) = tenon.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    assert (y.min(), y.max()) == (-0.1, 0.7)
+
+
+def test_grid_sample_gives_its_inputs_type() -> None:
+    """Which the schema does not say: a model may not declare another."""
+    inputs = [floats(1, 2, 4, 4, dtype=np.float64), floats(1, 3, 3, 2, dtype=np.float64)]
+    with pytest.raises(Exception, match=r"GridSample.*declares, got tensor.double"):
+        run_tenon(contrib.model("GridSample", inputs, {"y": np.float32}), inputs)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
