@@ -256,9 +256,13 @@ Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
     return InvalidArgument("expected activation 'silu', 'swish' or 'none', got '{}'",
                            attrs.activation);
   }
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kX, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(kX));
+  if (x.rank() < 3 || (x.rank() > 3 && !attrs.channels_last)) {
+    return InvalidArgument("input 0: expected rank 3{}, got {}",
+                           attrs.channels_last ? " or more" : "", x);
+  }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape filter, context.InputOfRank(kFilter, 3));
-  const Dim channels = x[attrs.channels_last ? 2 : 1];
+  const Dim channels = attrs.channels_last ? x.Product(2, x.rank()) : x[1];
   if (attrs.dilation < 1) return InvalidArgument("expected dilation >= 1, got {}", attrs.dilation);
   const bool has_taps = !filter[2].is_number() || filter[2].value() >= 1;
   if (!MayEqual(filter[0], channels) || !MayEqual(filter[1], Dim(1)) || !has_taps) {
@@ -277,8 +281,8 @@ Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
     if (!count) return InvalidArgument("dilation {} is too large for {}", attrs.dilation, filter);
     rows = Dim(*count);
   }
-  const SymbolicShape state = attrs.channels_last ? SymbolicShape{x[0], rows, channels}
-                                                  : SymbolicShape{x[0], channels, rows};
+  SymbolicShape state = x;
+  state[attrs.channels_last ? 1 : 2] = rows;
   TENON_RETURN_IF_ERROR(CheckState(context, kConvPast, attrs.window, state));
   TENON_RETURN_IF_ERROR(context.SetOutput(1, WithWindow(attrs.window, state)));
   return context.SetOutput(0, x);
@@ -301,7 +305,8 @@ struct ChannelLine {
 
 Status RunCausal(const CausalAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(kX);
-  const auto channels = static_cast<size_t>(x.shape()[attrs.channels_last ? 2 : 1]);
+  const auto channels =
+      static_cast<size_t>(attrs.channels_last ? x.shape().Product(2, x.rank()) : x.shape()[1]);
   const auto length = static_cast<size_t>(x.shape()[attrs.channels_last ? 1 : 2]);
   const auto taps = static_cast<size_t>(context.Input(kFilter).shape()[2]);
   const auto dilation = static_cast<size_t>(attrs.dilation);
