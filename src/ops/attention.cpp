@@ -338,16 +338,20 @@ class AttentionRun {
     auto end = static_cast<int64_t>(std::min(k_.length, mask_.length()));
     auto position = static_cast<int64_t>(past_ + query);
     if (context_.HasInput(kKeyLengths)) {
-      const int64_t keys = context_.Input(kKeyLengths).data<int64_t>()[b];
-      end = std::min(end, std::max<int64_t>(keys, 0));
+      const int64_t keys = std::clamp<int64_t>(context_.Input(kKeyLengths).data<int64_t>()[b], 0,
+                                               static_cast<int64_t>(k_.length));
+      end = std::min(end, keys);
       position = keys - static_cast<int64_t>(q_.length) + static_cast<int64_t>(query);
     }
     int64_t begin = 0;
     if (attrs_.is_causal) end = std::min(end, position + 1);
-    if (attrs_.left_window >= 0) begin = std::max(begin, position - attrs_.left_window);
+    // No window need be longer than from the first query to the last key, or back.
+    const auto longest = static_cast<int64_t>(q_.length + k_.length);
+    if (attrs_.left_window >= 0) {
+      begin = std::max(begin, position - std::min(attrs_.left_window, longest));
+    }
     if (attrs_.right_window >= 0) {
-      const auto window = std::min(attrs_.right_window, static_cast<int64_t>(k_.length));
-      end = std::min(end, position + window + 1);
+      end = std::min(end, position + std::min(attrs_.right_window, longest) + 1);
     }
     end = std::max<int64_t>(end, 0);
     begin = std::clamp<int64_t>(begin, 0, end);

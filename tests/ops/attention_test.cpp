@@ -295,6 +295,18 @@ TEST(AttentionTest, WindowsBoundWhatAQuerySees) {
   }
 }
 
+TEST(AttentionTest, WindowsMayBeLongerThanAllKeys) {
+  for (const int64_t window : {int64_t{6}, int64_t{100}, std::numeric_limits<int64_t>::max() / 2}) {
+    CheckAttention({.name = "to the left", .queries = 9, .keys = 3, .left = window, .opset = 25});
+    CheckAttention({.name = "to the right",
+                    .queries = 9,
+                    .keys = 3,
+                    .key_lengths = {3, 1},
+                    .right = window,
+                    .opset = 25});
+  }
+}
+
 TEST(AttentionTest, RefusesWhatDoesNotFit) {
   const auto message = [](const AttentionCase& c, void (*spoil)(OpCall*)) {
     OpCall call = MakeCall(c, MakeInputs(c), 0);
