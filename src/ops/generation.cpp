@@ -58,6 +58,9 @@ Result<float> FloatInput(KernelContext& context, size_t i, float fallback) {
 }
 
 Result<Tensor> StartTokens(int64_t batch, int64_t token) {
+  if (token < 0 || token > INT32_MAX) {
+    return InvalidArgument("attribute 'decoder_start_token_id': expected a token, got {}", token);
+  }
   TENON_ASSIGN_OR_RETURN(Tensor start, Tensor::Allocate(DataType::kInt32, {batch, 1}));
   std::fill_n(start.data<int32_t>(), start.size(), static_cast<int32_t>(token));
   return start;

@@ -36,7 +36,8 @@ Result<int64_t> IntegerInput(KernelContext& context, size_t i, int64_t fallback,
                              int64_t most);
 Result<float> FloatInput(KernelContext& context, size_t i, float fallback);
 
-// The first tokens of a decoder beside an encoder, [batch, 1].
+// The first tokens of a decoder beside an encoder, [batch, 1]. Error: kInvalidArgument for a token
+// that is none.
 Result<Tensor> StartTokens(int64_t batch, int64_t token);
 
 // Sets the masks of the rules from the inputs, which may be left out: [vocabulary] and

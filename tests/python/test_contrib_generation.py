@@ -420,25 +420,6 @@ def test_beam_search_with_mask_and_first_decoder() -> None:
     check(model("BeamSearch", inputs, BEAM, 1, **graphs), inputs)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("name", BEAM_CASES)
-def test_beam_search_of_t5(name: str, seed: int) -> None:
-    more, attributes = BEAM_CASES[name]
-    inputs = beam_inputs(prompts(seed=seed), more)
-    content = model(
-        "BeamSearch",
-        inputs,
-        BEAM,
-        2,
-        encoder=t5_encoder(),
-        decoder=t5_decoder(),
-        model_type=1,
-        decoder_start_token_id=START,
-        **attributes,
-    )
-    check(content, inputs)
-
-
 def t5_encoder_alone() -> GraphProto:
     """As newer converters write it: the decoder makes the first step, too, without a past."""
     t5 = t5_encoder()
@@ -453,23 +434,34 @@ def t5_decoder_from_the_start() -> GraphProto:
     return helper.make_graph(t5.node, "decoder", kept, t5.output, t5_weights())
 
 
+T5_GRAPHS = {
+    "an encoder that decodes first": (t5_encoder, t5_decoder),
+    "an encoder alone": (t5_encoder_alone, t5_decoder_from_the_start),
+}
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", BEAM_CASES)
-def test_beam_search_of_t5_with_an_encoder_alone(name: str, seed: int) -> None:
+@pytest.mark.parametrize("graphs", T5_GRAPHS)
+def test_beam_search_of_t5(graphs: str, name: str, seed: int) -> None:
     more, attributes = BEAM_CASES[name]
     inputs = beam_inputs(prompts(seed=seed), more)
-    content = model(
-        "BeamSearch",
-        inputs,
-        BEAM,
-        2,
-        encoder=t5_encoder_alone(),
-        decoder=t5_decoder_from_the_start(),
-        model_type=1,
-        decoder_start_token_id=START,
-        **attributes,
-    )
-    check(content, inputs)
+    encoder, decoder = (make() for make in T5_GRAPHS[graphs])
+    options = {"model_type": 1, "decoder_start_token_id": START, **attributes}
+    check(model("BeamSearch", inputs, BEAM, 2, encoder=encoder, decoder=decoder, **options), inputs)
+
+
+@pytest.mark.parametrize("operator", ["BeamSearch", "GreedySearch"])
+@pytest.mark.parametrize("token", [None, -7, 2**32 + START])
+def test_searches_need_a_token_to_start_from(operator: str, token: int | None) -> None:
+    """As in onnxruntime, whose default is none either."""
+    greedy = operator == "GreedySearch"
+    inputs, order = (greedy_inputs(0), GREEDY[:7]) if greedy else (beam_inputs(prompts(), {}), BEAM)
+    graphs = {"encoder": t5_encoder(), "decoder": t5_decoder()}
+    options = {} if token is None else {"decoder_start_token_id": token}
+    content = model(operator, inputs, order, 1 if greedy else 2, model_type=1, **graphs, **options)
+    with pytest.raises(Exception, match=f"decoder_start_token_id.*got {token or -1}"):
+        tenon.InferenceSession(content).run(None, feeds_of(inputs))
 
 
 def test_beam_search_names_what_an_encoder_alone_lacks() -> None:
