@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import generated
@@ -189,3 +190,20 @@ def array_difference(actual: np.ndarray, expected: np.ndarray) -> str:
         return ""
     worst = np.argmin(np.isclose(ours, theirs, tolerance, tolerance, equal_nan=True))
     return f"expected {theirs.flat[worst]}, got {ours.flat[worst]} at {worst}"
+
+
+def check_all(cases: Iterable[generated.Case], check: Callable[[generated.Case], str]) -> None:
+    """Fails with all cases of which `check` says what is wrong or raises; there must be some."""
+    failures, count = [], 0
+    for case in cases:
+        count += 1
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                problem = check(case)
+        except Exception as error:
+            problem = str(error)
+        if problem:
+            failures.append(f"{case.name}: {problem}"[:300])
+    assert not failures, f"{len(failures)} of {count} cases fail:\n" + "\n".join(failures)
+    assert count > 0
