@@ -138,11 +138,23 @@ double Distance(const Metric& metric, const T* x, const T* z, size_t n) {
   return metric.distance(r);
 }
 
-// The commonest metrics, in T.
+// The commonest metrics, in T: sums side by side, which vectors can hold.
 template <class T>
 T SquaredDistance(const T* x, const T* z, size_t n) {
+  constexpr size_t kStrands = 64 / sizeof(T);
   T sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += (x[i] - z[i]) * (x[i] - z[i]);
+  size_t i = 0;
+  if (n >= kStrands) {
+    T sums[kStrands] = {};
+    for (; i + kStrands <= n; i += kStrands) {
+      for (size_t j = 0; j < kStrands; ++j) {
+        const T difference = x[i + j] - z[i + j];
+        sums[j] += difference * difference;
+      }
+    }
+    sum = std::accumulate(sums, sums + kStrands, T{0});
+  }
+  for (; i < n; ++i) sum += (x[i] - z[i]) * (x[i] - z[i]);
   return sum;
 }
 
@@ -156,9 +168,10 @@ Status RunTyped(const CDistAttrs& attrs, KernelContext& context) {
   const Metric& metric = *FindMetric(attrs.metric);
   const bool is_square = metric.name == "sqeuclidean";
   const bool is_common = is_square || metric.distance == Euclidean;
-  const auto first_rows = static_cast<size_t>(context.Input(0).shape()[0]);
-  context.threads().ParallelFor(first_rows, 1, [&](size_t begin, size_t end) {
-    for (size_t i = begin * rows; i < end * rows; ++i) {
+  constexpr size_t kElements = 16384;  // that are worth a task
+  const auto pairs = static_cast<size_t>(context.Output(0).size());
+  context.threads().ParallelFor(pairs, kElements / (n + 1) + 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
       const T* x = a + i / rows * n;
       const T* z = b + i % rows * n;
       if (is_common) {

@@ -205,8 +205,9 @@ BOOLEAN_METRICS = "dice jaccard rogerstanimoto russellrao sokalsneath yule".spli
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_cdist(metric: str, dtype: type) -> None:
-    a, b = floats(4, 5, dtype=dtype), floats(3, 5, seed=1, dtype=dtype)
+@pytest.mark.parametrize("n", [1, 5, 8, 16, 43])
+def test_cdist(n: int, metric: str, dtype: type) -> None:
+    a, b = floats(700, n, dtype=dtype), floats(3, n, seed=1, dtype=dtype)
     check("CDist", [a, b], {"y": dtype}, metric=metric)
 
 
