@@ -339,6 +339,48 @@ def test_keeps_models_and_takes_nodes_without_names(tmp_path: pathlib.Path) -> N
     assert source.SerializeToString(deterministic=True) == before
 
 
+@pytest.mark.parametrize("form", list(ours.QuantFormat))
+def test_tells_nodes_of_one_name_apart(form: ours.QuantFormat, tmp_path: pathlib.Path) -> None:
+    nodes = [node("Conv", "x w b", "c"), node("Conv", "c w2 b", "d"), node("Abs", "d", "y")]
+    for one in nodes[:2]:
+        one.name = "same"
+    constants = {"w": normal(4, 4, 3, 3), "w2": normal(4, 4, 1, 1), "b": 3 * normal(4)}
+    # What a copy of the bias might be called.
+    constants |= {"b0": np.float32(1)}
+    source = model(nodes, {"x": [1, 4, 6, 6]}, {"y": [1, 4, 4, 4]}, constants)
+    path = tmp_path / "quantized.onnx"
+    ours.quantize_static(source, path, Reader(source), form)
+    expect_near(path, source, 0.05)
+    ours.quantize_static(source, path, Reader(source), form, nodes_to_exclude=["same"])
+    assert op_types(path) == {"Conv": 2, "Abs": 1}
+
+
+def test_quantizes_weights_that_a_run_computes(tmp_path: pathlib.Path) -> None:
+    nodes = [
+        node("Mul", "w two", "v"),
+        node("Conv", "x v b", "c"),
+        node("Reshape", "c shape", "r"),
+        node("Transpose", "r", "t", perm=[1, 0]),
+        node("MatMul", "r t", "y"),
+    ]
+    constants = {"two": np.float32(2), "w": normal(4, 3, 3, 3), "b": normal(4)}
+    constants["shape"] = np.array([4, 16])
+    source = model(nodes, {"x": [1, 3, 6, 6]}, {"y": [4, 4]}, constants)
+    path = tmp_path / "quantized.onnx"
+    ours.quantize_dynamic(source, path, extra_options={"MatMulConstBOnly": False})
+    assert op_types(path)["ConvInteger"] == op_types(path)["MatMulInteger"] == 1
+    expect_near(path, source, 0.05)
+
+
+def test_quantizes_nothing_where_there_is_nothing(tmp_path: pathlib.Path) -> None:
+    source = model([node("Abs", "x", "y")], {"x": [2, 3]}, {"y": [2, 3]}, {})
+    source.opset_import.append(helper.make_opsetid("ai.onnx", 17))  # said twice
+    for method in ours.CalibrationMethod:
+        path = tmp_path / "quantized.onnx"
+        ours.quantize_static(source, path, Reader(source), calibrate_method=method)
+        assert op_types(path) == {"Abs": 1}
+
+
 def test_writes_constants_beside_the_model(tmp_path: pathlib.Path) -> None:
     nodes = [node("MatMul", "x w", "y")]
     source = model(nodes, {"x": [2, 64]}, {"y": [2, 64]}, {"w": normal(64, 64)})

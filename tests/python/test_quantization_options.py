@@ -23,6 +23,8 @@ from quantized_models import (
     run,
 )
 from tenon.quantization._smooth import smooth
+from tenon.quantization.operators.qdq_base_operator import QDQOperatorBase
+from tenon.quantization.registry import QDQRegistry
 
 OPTIONS: list[dict[str, Any]] = [
     {"ActivationSymmetric": True},
@@ -436,3 +438,20 @@ def test_smoothing_reads_data_twice(tmp_path: pathlib.Path) -> None:
                 reader,
                 extra_options={"SmoothQuant": True},
             )
+
+
+def test_rules_may_be_classes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """As programs for onnxruntime register them."""
+
+    class FirstInput(QDQOperatorBase):
+        def quantize(self) -> None:
+            self.quantizer.quantize_activation_tensor(self.node.input[0])
+
+    monkeypatch.setitem(QDQRegistry, "Tanh", FirstInput)
+    monkeypatch.setitem(QDQRegistry, "Sqrt", QDQOperatorBase)
+    nodes = [node("Tanh", "x", "t"), node("Abs", "t", "a"), node("Sqrt", "a", "y")]
+    source, path = model(nodes, {"x": [2, 3]}, {"y": [2, 3]}, {}), tmp_path / "quantized.onnx"
+    ours.quantize_static(source, path, Reader(source), op_types_to_quantize=["Tanh", "Sqrt"])
+    made = [one.name for one in onnx.load(path).graph.node if one.op_type == "QuantizeLinear"]
+    assert sorted(made) == ["a_QuantizeLinear", "x_QuantizeLinear", "y_QuantizeLinear"]
+    expect_near(path, source, 0.05)

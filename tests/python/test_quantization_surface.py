@@ -21,6 +21,7 @@ MODULES = {
         "rel_entr",
     },
     ".matmul_bnb4_quantizer": {"parse_args"},
+    ".operators.qdq_base_operator": set(),
     ".onnx_model": set(),
     ".onnx_quantizer": set(),
     ".preprocess": set(),

@@ -216,7 +216,7 @@ class MinMaxCalibrater(CalibraterBase):
         session = self.session()
         outputs = [f"{name}_{end}" for name in self._names for end in ("ReduceMin", "ReduceMax")]
         while feed := data_reader.get_next():
-            ends = [np.asarray(one) for one in session.run(outputs, feed)]
+            ends = [np.asarray(one) for one in session.run(outputs, feed)] if outputs else []
             pairs = zip(ends[::2], ends[1::2], strict=True)
             self.intermediate_outputs.append(dict(zip(self._names, pairs, strict=True)))
             if len(self.intermediate_outputs) == self.max_intermediate_outputs:

@@ -75,7 +75,7 @@ class HistogramCalibrater(CalibraterBase):
         made = {one.name for one in session.get_outputs()}
         outputs = [name for name in self.tensors_to_calibrate if name in made]
         while feed := data_reader.get_next():
-            results = dict(zip(outputs, session.run(outputs, feed), strict=True))
+            results = dict(zip(outputs, session.run(outputs, feed) if outputs else (), strict=True))
             self.intermediate_outputs.append(
                 {
                     name: np.asarray(results[name] if name in results else feed[name])
@@ -93,6 +93,8 @@ class HistogramCalibrater(CalibraterBase):
         """The ranges."""
         if self.calibration_method is None:
             raise TypeError(f"{type(self).__name__} names no method of calibration")
+        if not self.tensors_to_calibrate:
+            return TensorsData(self.calibration_method, {})
         result = self.collector.compute_collection_result()
         return TensorsData(self.calibration_method, result)
 

@@ -37,19 +37,20 @@ def _channels(rewriter: Rewriter, weight: str) -> int | None:
 
 def convolution(rewriter: Rewriter, node: NodeProto) -> bool:
     """Conv. ConvInteger knows one zero point for all channels, and one scale."""
-    tensor = rewriter.constant(node.input[1])
-    if not rewriter.is_float(node.input[0]) or tensor is None:
+    rewriter.assume(node.input[1], node.input[0])
+    has_bias = len(node.input) > 2 and node.input[2] != ""
+    rank = rewriter.rank(node.input[1])
+    if not all(rewriter.is_float(name) for name in node.input[:2]) or (has_bias and rank is None):
         return False
     value = rewriter.activation(node.input[0])
     weight = rewriter.weight(node.input[1], None)
     if value is None or weight is None:
         return False
-    has_bias = len(node.input) > 2 and node.input[2] != ""
     result = node.output[0]
     unbiased = f"{result}quant_scaled_output" if has_bias else result
     _integer_operator(rewriter, node, "ConvInteger", value, weight, unbiased)
-    if has_bias:
-        shape = np.ones(len(tensor.dims), np.int64)
+    if has_bias and rank is not None:
+        shape = np.ones(rank, np.int64)
         shape[1] = -1
         shape_name = rewriter.graph.add_constant(tensor_of(shape, f"{result}_bias_reshape_shape"))
         bias = f"{result}_bias_reshape_output"

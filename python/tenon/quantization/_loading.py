@@ -105,10 +105,10 @@ def generate_identified_filename(filename: pathlib.Path, identifier: str) -> pat
 
 def get_opset_version(model: ModelProto) -> int:
     """The version of the operators of ONNX itself that the model uses."""
-    versions = [one.version for one in model.opset_import if one.domain in ONNX_DOMAINS]
+    versions = {one.version for one in model.opset_import if one.domain in ONNX_DOMAINS}
     if len(versions) != 1:
-        raise ValueError(f"expected one version of the domain ai.onnx, got {versions}")
-    return int(versions[0])
+        raise ValueError(f"expected one version of the domain ai.onnx, got {sorted(versions)}")
+    return int(versions.pop())
 
 
 def _override_types(overrides: Mapping[str, Any] | None) -> set[int]:

@@ -180,8 +180,9 @@ class MarkingQuantizer(BaseQuantizer):
         return True
 
     def _copy_for(self, node_name: str, bias_name: str) -> str:
+        taken = (self.graph.initializers, self.graph.producers, self.graph.values)
         count = 0
-        while (name := f"{bias_name}{count}") in self.graph.initializers:
+        while any((name := f"{bias_name}{count}") in names for names in taken):
             count += 1
         copy = TensorProto()
         copy.CopyFrom(self.graph.initializers[bias_name])

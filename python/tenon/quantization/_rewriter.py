@@ -120,6 +120,14 @@ class Rewriter:
         """Whether it has numbers that can be quantized."""
         return self.kind(name) in FLOATS
 
+    def rank(self, name: str) -> int | None:
+        """The rank of a value or constant, if it is known."""
+        graph = self.owner(name).graph
+        if name in graph.initializers:
+            return len(graph.initializers[name].dims)
+        kind = graph.values[name].type.tensor_type if name in graph.values else None
+        return len(kind.shape.dim) if kind is not None and kind.HasField("shape") else None
+
     def constant(self, name: str) -> TensorProto | None:
         """The constant of that name, if it has numbers that can be quantized."""
         graph = self.owner(name).graph

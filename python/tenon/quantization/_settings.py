@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,8 +81,8 @@ class Settings:
     per_channel: bool = False
     reduce_range: bool = False
     op_types: Sequence[str] = ()
-    nodes: Sequence[str] = ()  # empty: all
-    excluded: Sequence[str] = ()
+    nodes: Collection[str] = ()  # names; empty: all
+    excluded: Collection[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def option(self, key: str) -> Any:

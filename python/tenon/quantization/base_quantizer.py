@@ -20,15 +20,30 @@ from .tensor_quant_overrides import TensorQuantOverridesHelper
 Ranges = TensorsData | Mapping[str, TensorData]
 
 
-def name_nodes(graph: onnx.GraphProto) -> None:
-    """Gives names to nodes without one: values are told apart by the nodes that read them."""
-    taken = {node.name for node in graph.node}
+def name_nodes(graph: onnx.GraphProto) -> dict[str, str]:
+    """Gives each node a name of its own, by which its values are told apart.
+
+    Returns the old names by the new ones, where names were given more than once.
+    """
+    taken = {node.name for node in graph.node} | {""}
+    seen, changed = {""}, {}
     for index, node in enumerate(graph.node):
-        name = f"{node.op_type}_{index}"
-        while not node.name:
-            node.name = "" if name in taken else name
-            name += "_"
-        taken.add(node.name)
+        if node.name in seen:
+            old, new = node.name, f"{node.name or node.op_type}_{index}"
+            while new in taken:
+                new += "_"
+            taken.add(new)
+            node.name = new
+            if old:
+                changed[new] = old
+        seen.add(node.name)
+    return changed
+
+
+def _with(renamed: Mapping[str, str], names: Sequence[str] | None) -> set[str]:
+    """Names, and those that nodes of these names were given."""
+    chosen = set(names or ())
+    return chosen | {new for new, old in renamed.items() if old in chosen}
 
 
 class BaseQuantizer:
@@ -60,12 +75,12 @@ class BaseQuantizer:
             per_channel,
             reduce_range,
             tuple(op_types_to_quantize or ()),
-            tuple(nodes_to_quantize or ()),
-            tuple(nodes_to_exclude or ()),
-            self.extra_options,
+            extra=self.extra_options,
         )
         self.model = ONNXModel(save_and_reload_model_with_shape_infer(model))
-        name_nodes(self.model.graph())
+        renamed = name_nodes(self.model.graph())
+        self.settings.nodes = _with(renamed, nodes_to_quantize)
+        self.settings.excluded = _with(renamed, nodes_to_exclude)
         self.graph = Graph(self.model.graph())
         self.opset_version = get_opset_version(self.model.model)
         for name, data in (tensors_range or {}).items():

@@ -1,0 +1,1 @@
+"""What rules of one's own are derived from."""

@@ -1,0 +1,22 @@
+"""A rule as a class, as programs for onnxruntime have them: QDQRegistry["MyOp"] = MyRule."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from .._qdq_marks import MarkingQuantizer
+from .._qdq_rules import everything
+
+
+class QDQOperatorBase:
+    """All inputs and outputs of a node stand between pairs. To be derived from."""
+
+    def __init__(self, onnx_quantizer: MarkingQuantizer, onnx_node: NodeProto) -> None:
+        self.quantizer = onnx_quantizer
+        self.node = onnx_node
+        left_out = onnx_quantizer.settings.option("OpTypesToExcludeOutputQuantization")
+        self.disable_qdq_for_node_output = onnx_node.op_type in left_out
+
+    def quantize(self) -> None:
+        """Tells the quantizer what to quantize."""
+        everything(self.quantizer, self.node)
