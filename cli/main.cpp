@@ -42,7 +42,9 @@ void AddSession(CLI::App& app, SessionSettings& settings) {
   app.add_option("--ep-device", settings.plugin_device,
                  "Which of its devices a provider of --ep uses, counted from 0 as `tenon eps` "
                  "lists them; else a GPU, else an NPU, else the first")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024))
+      ->needs("--ep");
 }
 
 void AddFeeds(CLI::App& app, FeedSettings& settings) {

@@ -111,6 +111,19 @@ def test_a_provider_of_several_devices_uses_one(tenon, monkeypatch, model):
     assert f"OpenCLExecutionProvider has {count} device(s), counted from 0" in result.stderr
 
 
+@pytest.mark.parametrize("place", ["-1", "99999999999999999999", "first"])
+def test_the_place_of_a_device_is_a_small_number(tenon, sample, model, place):
+    result = tenon("placement", model, "--ep", sample, f"--ep-device={place}")
+    assert result.returncode != 0
+    assert f"--ep-device: Value {place} not in range" in result.stderr
+
+
+def test_the_place_of_a_device_needs_a_provider(tenon, model):
+    result = tenon("placement", model, "--ep-device", "0")
+    assert result.returncode != 0
+    assert "--ep-device requires --ep" in result.stderr
+
+
 def test_a_library_that_is_none_is_named(tenon, tmp_path, model):
     (tmp_path / "empty.so").write_bytes(b"")
     for library in ("empty.so", "missing.so"):
