@@ -34,7 +34,7 @@ void* ReserveHugePages(size_t bytes) {
 
 void ReturnHugePages(void* begin, size_t bytes) { munmap(begin, bytes); }
 
-void ReleaseReserved(void* begin, size_t bytes) {
+void ReleaseWholePages(void* begin, size_t bytes) {
   static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(begin);
   const uintptr_t first = (address + page - 1) / page * page, end = (address + bytes) / page * page;
@@ -46,7 +46,7 @@ void ReleaseReserved(void* begin, size_t bytes) {
 void PreferHugePages(void*, size_t) {}
 void* ReserveHugePages(size_t) { return nullptr; }
 void ReturnHugePages(void*, size_t) {}
-void ReleaseReserved(void*, size_t) {}
+void ReleaseWholePages(void*, size_t) {}
 
 #endif
 

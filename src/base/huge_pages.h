@@ -19,7 +19,8 @@ void PreferHugePages(void* begin, size_t bytes);
 void* ReserveHugePages(size_t bytes);
 // Gives back what ReserveHugePages returned.
 void ReturnHugePages(void* begin, size_t bytes);
-// Lets go of the memory of the pages that lie wholly in reserved bytes; they may be written again.
-void ReleaseReserved(void* begin, size_t bytes);
+// Lets go of the memory of the pages that lie wholly in reserved bytes, which may be written again,
+// or in the bytes of a mapped file, which come from it again.
+void ReleaseWholePages(void* begin, size_t bytes);
 
 }  // namespace tenon

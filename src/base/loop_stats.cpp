@@ -1,7 +1,5 @@
 #include "base/loop_stats.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +22,7 @@ void LoopStats::AddBlockSize(size_t size) {
 
 void LoopStats::AddHelp(uint32_t blocks) {
   const int64_t thread = ThreadId();
-  const int core = sched_getcpu();
+  const int core = CurrentCpu();
   const MutexLock lock(mutex_);
   std::vector<Helper>& helpers = record_.helpers;
   auto helper = std::find_if(helpers.begin(), helpers.end(),

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/arithmetic.h"
+#include "base/huge_pages.h"
 #include "base/mutex.h"
 
 namespace tenon {
@@ -145,12 +145,7 @@ bool MappedFile::IsShared(const std::shared_ptr<void>& owner) {
 void MappedFile::ReleasePages(const std::shared_ptr<void>& owner,
                               std::span<const std::byte> bytes) {
   // Only of a file's pages is the content anywhere else.
-  if (!IsShared(owner)) return;
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  const uintptr_t begin = RoundUp(address, page);
-  const uintptr_t end = (address + bytes.size()) / page * page;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (IsShared(owner)) ReleaseWholePages(const_cast<std::byte*>(bytes.data()), bytes.size());
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

@@ -66,7 +66,9 @@ constexpr AnyOrder kAnyOrder[] = {
 const AnyOrder* FindAnyOrder(const Node& node) {
   // Before opset 7, operands lie where an attribute says.
   if (!node.domain.empty() || node.FindAttribute("broadcast") != nullptr) return nullptr;
-  const auto* const found = std::ranges::find(kAnyOrder, node.op_type, &AnyOrder::op_type);
+  const auto* const found =
+      std::find_if(std::begin(kAnyOrder), std::end(kAnyOrder),
+                   [&](const AnyOrder& known) { return known.op_type == node.op_type; });
   return found == std::end(kAnyOrder) ? nullptr : found;
 }
 

@@ -277,8 +277,8 @@ void Graph::DropUnusedValues() {
   for (GraphOutput& output : outputs_) rename(output.value);
   for (const auto& node : nodes_) {
     if (!node) continue;
-    std::ranges::for_each(node->inputs, rename);
-    std::ranges::for_each(node->outputs, rename);
+    std::for_each(node->inputs.begin(), node->inputs.end(), rename);
+    std::for_each(node->outputs.begin(), node->outputs.end(), rename);
     for (Graph* subgraph : node->Subgraphs()) {
       for (Capture& capture : subgraph->captures) rename(capture.outer);
       subgraph->DropUnusedValues();
@@ -287,9 +287,9 @@ void Graph::DropUnusedValues() {
 }
 
 Result<std::vector<NodeId>> Graph::TopologicalOrder() const {
-  const bool is_in_order = std::ranges::all_of(values_, [](const auto& info) {
-    return std::ranges::all_of(info->consumers,
-                               [&](NodeId consumer) { return consumer > info->producer; });
+  const bool is_in_order = std::all_of(values_.begin(), values_.end(), [](const auto& info) {
+    return std::all_of(info->consumers.begin(), info->consumers.end(),
+                       [&](NodeId consumer) { return consumer > info->producer; });
   });
   if (is_in_order) {
     std::vector<NodeId> ids;

@@ -24,17 +24,18 @@ bool IsTensorOf(const ValueType& type, DataType element_type) {
 
 bool IsTypeOf(const ValueType& type, const Tensor& tensor) {
   return IsTensorOf(type, tensor.type()) &&
-         std::ranges::equal(*type.shape, tensor.shape(), [](const Dim& dim, int64_t size) {
-           return dim.is_number() && dim.value() == size;
-         });
+         std::equal(
+             type.shape->begin(), type.shape->end(), tensor.shape().begin(), tensor.shape().end(),
+             [](const Dim& dim, int64_t size) { return dim.is_number() && dim.value() == size; });
 }
 
 // Whether both are the same type of tensor, whose dimensions are numbers.
 bool IsSameFixedType(const ValueType& a, const ValueType& b) {
   return IsTensorOf(a, b.element_type) && IsTensorOf(b, a.element_type) &&
-         std::ranges::equal(*a.shape, *b.shape, [](const Dim& x, const Dim& y) {
-           return x.is_number() && y.is_number() && x.value() == y.value();
-         });
+         std::equal(a.shape->begin(), a.shape->end(), b.shape->begin(), b.shape->end(),
+                    [](const Dim& x, const Dim& y) {
+                      return x.is_number() && y.is_number() && x.value() == y.value();
+                    });
 }
 
 std::optional<std::vector<Dim>> SmallIntegersOf(const Tensor& tensor) {

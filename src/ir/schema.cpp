@@ -40,8 +40,8 @@ constexpr std::span<const OpSchema> kTables[] = {
     kQuantizedSchemas, kTensorSchemas, kContribStandardSchemas};
 
 constexpr bool HasNhwcForm(const OpSchema& schema) {
-  return schema.domain.empty() &&
-         std::ranges::find(kNhwcNames, schema.name) != std::end(kNhwcNames);
+  return schema.domain.empty() && std::find(std::begin(kNhwcNames), std::end(kNhwcNames),
+                                            schema.name) != std::end(kNhwcNames);
 }
 
 constexpr OpSchema NhwcForm(OpSchema schema) {
@@ -55,8 +55,9 @@ constexpr OpSchema NhwcForm(OpSchema schema) {
 namespace {
 
 constexpr size_t kSchemaCount = [] {
-  size_t count = std::size(kSchemas) +
-                 static_cast<size_t>(std::ranges::count_if(kSchemas, contrib::HasNhwcForm));
+  size_t count =
+      std::size(kSchemas) + static_cast<size_t>(std::count_if(
+                                std::begin(kSchemas), std::end(kSchemas), contrib::HasNhwcForm));
   for (const auto table : contrib::kTables) count += table.size();
   return count;
 }();
@@ -64,14 +65,16 @@ constexpr size_t kSchemaCount = [] {
 // All tables, sorted by domain, name, since.
 constexpr auto kAllSchemas = [] {
   std::array<OpSchema, kSchemaCount> all;
-  auto end = std::ranges::copy(kSchemas, all.begin()).out;
+  auto end = std::copy(std::begin(kSchemas), std::end(kSchemas), all.begin());
   for (const OpSchema& schema : kSchemas) {
     if (contrib::HasNhwcForm(schema)) *end++ = contrib::NhwcForm(schema);
   }
-  for (const auto table : contrib::kTables) end = std::ranges::copy(table, end).out;
-  std::ranges::sort(all, {}, [](const OpSchema& schema) {
+  for (const auto table : contrib::kTables) end = std::copy(table.begin(), table.end(), end);
+  const auto key = [](const OpSchema& schema) {
     return std::tuple(schema.domain, schema.name, schema.since);
-  });
+  };
+  std::sort(all.begin(), all.end(),
+            [&](const OpSchema& a, const OpSchema& b) { return key(a) < key(b); });
   return all;
 }();
 

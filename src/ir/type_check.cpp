@@ -35,7 +35,8 @@ bool IsOfOnnx(const OpSchema& schema) {
 bool Allows(const OpTypeConstraint& constraint, const ValueType& type) {
   const std::span<const std::string_view> others = constraint.others;
   if (type.is_tensor() && constraint.tensors.Contains(type.element_type)) return true;
-  if (!others.empty() && std::ranges::find(others, type.TypeName()) != others.end()) return true;
+  if (!others.empty() && std::find(others.begin(), others.end(), type.TypeName()) != others.end())
+    return true;
   if (type.kind == Value::Kind::kSparseTensor) {
     return constraint.sparse_tensors.Contains(type.element_type);
   }
@@ -82,8 +83,9 @@ std::span<const OpSchema> VersionsSince(const OpSchema& schema) {
 
 bool TakesNowOrLater(const OpSchema& schema, size_t i, const ValueType& type) {
   if (Takes(schema, i, type)) return true;
-  return std::ranges::any_of(VersionsSince(schema),
-                             [&](const OpSchema& version) { return Takes(version, i, type); });
+  const std::span<const OpSchema> versions = VersionsSince(schema);
+  return std::any_of(versions.begin(), versions.end(),
+                     [&](const OpSchema& version) { return Takes(version, i, type); });
 }
 
 // "tensor(float), tensor(double)"
@@ -111,7 +113,8 @@ std::string TypesOf(const OpSchema& schema, const OpFormal& formal) {
 
 // Whether inputs `i` and `k` must be of one type in this version and in all later ones.
 bool ShareConstraint(const OpSchema& schema, size_t i, size_t k) {
-  return std::ranges::all_of(VersionsSince(schema), [&](const OpSchema& version) {
+  const std::span<const OpSchema> versions = VersionsSince(schema);
+  return std::all_of(versions.begin(), versions.end(), [&](const OpSchema& version) {
     const OpFormal *const a = FormalOf(version, i), *const b = FormalOf(version, k);
     return a != nullptr && b != nullptr && a->type == b->type;
   });

@@ -1,7 +1,5 @@
 #include "ir/wire_reader.h"
 
-#include <protozero/varint.hpp>
-
 namespace tenon {
 namespace {
 
@@ -56,13 +54,21 @@ bool WireReader::Take(pbf_wire_type type) {
 }
 
 uint64_t WireReader::LongVarint() {
-  try {
-    return protozero::decode_varint(&position_, end_);
-  } catch (const protozero::end_of_buffer_exception&) {
-    Fail("the data ends inside a number");
-  } catch (const protozero::varint_too_long_exception&) {
-    Fail("an integer has more than 64 bits");
+  uint64_t value = 0;
+  const char* at = position_;
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (at == end_) {
+      Fail("the data ends inside a number");
+      return 0;
+    }
+    const auto byte = static_cast<uint8_t>(*at++);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) {
+      position_ = at;
+      return value;
+    }
   }
+  Fail("an integer has more than 64 bits");
   return 0;
 }
 

@@ -16,7 +16,6 @@ namespace {
 // low halves of these, the even ones, then those that meet the high halves. 16 bytes of a vector
 // belong to one block, as the smallest has 32 elements.
 constexpr size_t kUnit = 128;
-constexpr size_t kUnitBytes = kUnit / 2;
 constexpr size_t kLanes = 16;  // of 32 bits
 
 size_t UnitsOf(const NBitsMatrix& w) { return (w.blocks() * w.block_size + kUnit - 1) / kUnit; }
@@ -46,6 +45,8 @@ size_t ArrangedNBitsBytes(const NBitsMatrix& w) {
 #if defined(__x86_64__)
 
 namespace {
+
+constexpr size_t kUnitBytes = kUnit / 2;
 
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
 

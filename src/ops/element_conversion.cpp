@@ -8,6 +8,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "base/parse_double.h"
 #include "kernels/convert.h"
 #include "ops/element.h"
 
@@ -132,7 +133,7 @@ bool ParseAs(std::string_view text, Wide* value) {
 }
 
 // The number that a string begins with, as the widest type of the target's kind.
-bool Parse(std::string_view text, double* value) { return ParseAs(TrimFront(text), value); }
+bool Parse(std::string_view text, double* value) { return ParseDouble(TrimFront(text), value); }
 bool Parse(std::string_view text, int64_t* value) {
   if (ParseAs(TrimFront(text), value)) return true;
   uint64_t large = 0;

@@ -35,7 +35,7 @@ struct FixedTest {
   template <class T, class Node>
   bool operator()(T x, const Node& node) const {
     bool holds = Holds(kMode, x, node.value);
-    if constexpr (kTracksMissing) holds |= std::isnan(x) & node.passes_missing();
+    if constexpr (kTracksMissing) holds |= int{std::isnan(x)} & int{node.passes_missing()};
     return holds;
   }
 };

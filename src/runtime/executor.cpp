@@ -172,8 +172,10 @@ Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PartialRun& 
   const auto matches = [&](const std::shared_ptr<MemoryPlanCache>& known) {
     const Region& region = known->region();
     return region.begin == part.begin && region.end == part.end &&
-           std::ranges::equal(region.feeds, part.feed_slots) &&
-           std::ranges::equal(region.fetches, part.fetch_slots);
+           std::equal(region.feeds.begin(), region.feeds.end(), part.feed_slots.begin(),
+                      part.feed_slots.end()) &&
+           std::equal(region.fetches.begin(), region.fetches.end(), part.fetch_slots.begin(),
+                      part.fetch_slots.end());
   };
   const MutexLock lock(mutex_);
   const auto known = std::find_if(parts_.begin(), parts_.end(), matches);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
+#include "base/sleep.h"
 #include "runtime/config.h"
 
 namespace tenon {
@@ -353,7 +353,7 @@ Result<std::unique_ptr<Session>> FallbackSession::BuildSecond(
     old = std::move(lease_);
   }
   old.reset();  // may end the session, and calls its providers then
-  while (!first_->has_ended()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  while (!first_->has_ended()) SleepFor(std::chrono::microseconds(50));
   return build_(request);
 }
 

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <thread>
+
+#include "base/sleep.h"
 
 namespace tenon {
 
@@ -24,7 +25,7 @@ class RunGate {
   // woke it up would touch a gate that the end may have freed by then.
   void Close() {
     is_closed_.store(true);
-    while (runs_.load() != 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    while (runs_.load() != 0) SleepFor(std::chrono::microseconds(50));
   }
 
  private:

@@ -1,7 +1,6 @@
 #include "runtime/step_trace.h"
 
-#include <sched.h>
-
+#include "base/thread_id.h"
 #include "base/thread_pool.h"
 
 namespace tenon {
@@ -88,7 +87,7 @@ void StepTrace::StartKernel(const Frame& frame) {
 
 void StepTrace::EndKernel(const Frame& frame) {
   collecting_.reset();
-  trace_.core = sched_getcpu();
+  trace_.core = CurrentCpu();
   if (loops_.has_loops()) trace_.loops = std::make_unique<LoopStats::Record>(loops_.Take());
   for (const Value* output : frame.OutputsOf(step_)) Measure(output, &trace_.output_bytes);
   trace_.kernel_end = profiler_.Now();

@@ -69,7 +69,7 @@ void LastingMemory::Free(void* memory) {
 
 void LastingMemory::FreeInRegion(Region& region, void* memory, size_t size) {
   if (--region.live_blocks > 0) {
-    ReleaseReserved(memory, size);
+    ReleaseWholePages(memory, size);
     return;
   }
   if (&region == current_) current_ = nullptr;

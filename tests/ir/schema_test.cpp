@@ -19,7 +19,7 @@ const OpSchema& SchemaOf(std::string_view domain, std::string_view name, int32_t
 TEST(SchemaTest, IsSortedAndUnique) {
   const auto schemas = AllSchemas();
   const auto is_standard = [](const OpSchema& s) { return s.domain == ""; };
-  EXPECT_EQ(std::ranges::count_if(schemas, is_standard), 630);
+  EXPECT_EQ(std::count_if(schemas.begin(), schemas.end(), is_standard), 630);
   const auto key = [](const OpSchema& s) { return std::tuple(s.domain, s.name, s.since); };
   for (size_t i = 1; i < schemas.size(); ++i) {
     EXPECT_LT(key(schemas[i - 1]), key(schemas[i])) << schemas[i].name;
@@ -98,7 +98,9 @@ TEST(SchemaTest, FindsAllVersionsOfEveryOperator) {
     const auto is_other = [&](const OpSchema& schema) {
       return schema.domain != all[i].domain || schema.name != all[i].name;
     };
-    end = static_cast<size_t>(std::ranges::find_if(all.subspan(i), is_other) - all.begin());
+    end = static_cast<size_t>(
+        std::find_if(all.begin() + static_cast<std::ptrdiff_t>(i), all.end(), is_other) -
+        all.begin());
     const auto found = SchemasOf(all[i].domain, all[i].name);
     EXPECT_EQ(found.data(), &all[i]) << all[i].name;
     EXPECT_EQ(found.size(), end - i) << all[i].name;
@@ -136,7 +138,8 @@ TEST(SchemaTest, HoldsAttributesWithDefaults) {
   ASSERT_EQ(activations.size(), 2u);
   EXPECT_EQ(activations[1], "Tanh");
   const auto axes = SchemaOf("", "MeanVarianceNormalization", 13).FindAttribute("axes");
-  EXPECT_TRUE(std::ranges::equal(axes->default_ints, std::array<int64_t, 3>{0, 2, 3}));
+  EXPECT_EQ(std::vector<int64_t>(axes->default_ints.begin(), axes->default_ints.end()),
+            (std::vector<int64_t>{0, 2, 3}));
 }
 
 TEST(SchemaTest, CountsTheEntriesThatContribOperatorsNeed) {

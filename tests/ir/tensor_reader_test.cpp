@@ -182,7 +182,8 @@ TEST(TensorReaderTest, NamesWhatDoesNotFit) {
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kFloat, {huge, 4})), HasSubstr("overflow"));
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kFloat, {huge})),
               HasSubstr("do not fit into memory"));
-  EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kFloat, {huge / 64})), HasSubstr("got 0"));
+  const auto addressable = static_cast<int64_t>(SIZE_MAX / 64);
+  EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kFloat, {addressable})), HasSubstr("got 0"));
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType::kString, {1}).Bytes(TensorField::kRawData, "a")),
               HasSubstr("string_data, got raw bytes"));
   EXPECT_THAT(TensorErrorOf(TensorOf(DataType{29}, {1})),

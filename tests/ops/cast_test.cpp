@@ -25,10 +25,10 @@ std::vector<uint16_t> BitsOf(const Tensor& x) {
 }
 
 TEST(CastTest, TruncatesFloatsTowardsZero) {
-  EXPECT_EQ((CastTo<int32_t, float>({1.9f, -1.9f, 3e9f, -kInf, kNaN, 2147483520.0f})),
-            (std::vector<int32_t>{1, -1, INT32_MIN, INT32_MIN, INT32_MIN, 2147483520}));
-  EXPECT_EQ((CastTo<int64_t, double>({-0.5, 9.3e18, kNaN, -9223372036854775808.0})),
-            (std::vector<int64_t>{0, INT64_MIN, INT64_MIN, INT64_MIN}));
+  EXPECT_EQ((CastTo<int32_t, float>({1.9f, -1.9f, 2147483520.0f})),
+            (std::vector<int32_t>{1, -1, 2147483520}));
+  EXPECT_EQ((CastTo<int64_t, double>({-0.5, -9223372036854775808.0})),
+            (std::vector<int64_t>{0, INT64_MIN}));
   EXPECT_EQ((CastTo<uint8_t, float>({300.0f, -5.0f, 255.5f})),
             (std::vector<uint8_t>{44, 251, 255}));
   EXPECT_EQ((CastTo<uint32_t, float>({3e9f, -1.0f})),
@@ -37,6 +37,16 @@ TEST(CastTest, TruncatesFloatsTowardsZero) {
             (std::vector<uint64_t>{15000000000000000000u, 7}));
   EXPECT_EQ((CastTo<int32_t, double>({-2147483648.5})), (std::vector<int32_t>{INT32_MIN}));
 }
+
+// Other processors make other numbers of what does not fit.
+#if defined(__x86_64__)
+TEST(CastTest, WhatDoesNotFitBecomesTheSmallestInteger) {
+  EXPECT_EQ((CastTo<int32_t, float>({3e9f, -kInf, kNaN})),
+            (std::vector<int32_t>{INT32_MIN, INT32_MIN, INT32_MIN}));
+  EXPECT_EQ((CastTo<int64_t, double>({9.3e18, kNaN})),
+            (std::vector<int64_t>{INT64_MIN, INT64_MIN}));
+}
+#endif
 
 TEST(CastTest, KeepsLargeIntegersExact) {
   EXPECT_EQ((CastTo<uint64_t, int64_t>({-1, INT64_MAX})),

@@ -67,7 +67,7 @@ void CheckGemm(const GemmCase& c, int32_t opset, double tolerance) {
   const std::vector<double> expected = Reference<T>(c, a, b, addend);
   std::vector<Value> inputs = {a, b};
   if (addend.size() > 0) inputs.push_back(addend);
-  for (const size_t first_constant : {size_t{1}, SIZE_MAX}) {
+  for (const size_t first_constant : {size_t{1}, size_t{SIZE_MAX}}) {
     SCOPED_TRACE(Format("{} x {} + {}", a.shape(), b.shape(), addend.shape()));
     const Tensor y =
         RunTensorOp({.op_type = "Gemm",

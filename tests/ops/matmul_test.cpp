@@ -81,7 +81,7 @@ void CheckMatMul(double tolerance) {
     const Tensor a = FilledWith<T>(c.a, 1), b = FilledWith<T>(c.b, 2);
     const auto at = [](const Tensor& x, int64_t i) { return static_cast<double>(x.data<T>()[i]); };
     const std::vector<double> expected = Reference(c, at, a, b);
-    for (const size_t first_constant : {size_t{1}, SIZE_MAX}) {
+    for (const size_t first_constant : {size_t{1}, size_t{SIZE_MAX}}) {
       SCOPED_TRACE(c.a.ToString() + " x " + c.b.ToString());
       const Tensor y =
           RunTensorOp({.op_type = "MatMul", .inputs = {a, b}, .first_constant = first_constant});

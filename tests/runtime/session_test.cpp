@@ -1,49 +1,12 @@
-#include "runtime/session.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
 
 #include "base/allocation_count.h"
-#include "runtime/rows.h"
-#include "runtime/test_provider.h"
+#include "runtime/session_fixture.h"
 
 namespace tenon {
 namespace {
-
-class SessionTest : public ::testing::Test {
- protected:
-  void Open(ModelBuilder& builder) {
-    ResetRuns();
-    auto session = MakeSession(environment_, builder.Build());
-    ASSERT_TRUE(session) << session.error().message();
-    session_ = std::move(*session);
-  }
-
-  Status Run(const std::vector<std::string_view>& names, const std::vector<Value>& feeds,
-             const std::vector<std::string_view>& outputs, std::vector<Value>& fetches,
-             const RunOptions& options = {}) {
-    fetches.resize(outputs.size());
-    return session_->Run(options, names, feeds, outputs, fetches);
-  }
-
-  // One input "x", one output "y".
-  Floats RunRow(const Floats& x) {
-    std::vector<Value> fetches;
-    const Status status = Run({"x"}, {Row(x)}, {"y"}, fetches);
-    if (!status.ok()) {
-      ADD_FAILURE() << status.message();
-      return {};
-    }
-    return ValuesOf(fetches[0]);
-  }
-
-  Environment environment_{{.threads = {.threads = 2}}};
-  std::unique_ptr<Session> session_;
-};
-
-const Dim n = Dim::Symbol("n");
 
 TEST_F(SessionTest, RepeatedRunsOverAnyMixOfShapesAgree) {
   ModelBuilder b;
@@ -230,23 +193,6 @@ TEST_F(SessionTest, AnUnknownOperatorIsNamedWhenTheSessionIsMade) {
       "graph 'graph', test opset 1; inputs: 'x' tensor(float) [n])");
 }
 
-TEST_F(SessionTest, ARunEndsWhenItIsTold) {
-  ModelBuilder b;
-  b.Input("x", {n}).Node("Wait", {"x"}, {"w"}).Node("Scale", {"w"}, {"y"}).Output("y");
-  Open(b);
-  std::atomic<bool> terminate = false;
-  std::thread stopper([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    terminate = true;
-  });
-  std::vector<Value> y;
-  RunOptions options;
-  options.terminate = &terminate;
-  EXPECT_EQ(Run({"x"}, {Row({1})}, {"y"}, y, options).message(),
-            "Exiting due to terminate flag being set to true.");
-  stopper.join();
-}
-
 TEST_F(SessionTest, ARunPastItsTimeoutEnds) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Scale", {"x"}, {"y"}).Output("y");
@@ -308,24 +254,6 @@ TEST_F(SessionTest, ARunThatFindsNoRoomForItsSlabFailsEachTime) {
       EXPECT_EQ(ValuesOf(z[0])[0], 6);
     }
   }
-}
-
-TEST_F(SessionTest, RunsOverlap) {
-  ModelBuilder b;
-  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"c"});
-  b.Node("Add", {"a", "c"}, {"y"}).Output("y");
-  Open(b);
-  std::vector<std::thread> threads;
-  for (int t = 1; t <= 4; ++t) {
-    threads.emplace_back([this, t] {
-      for (int run = 0; run < 200; ++run) {
-        const auto size = static_cast<size_t>(t + run % 3);
-        EXPECT_EQ(RunRow(Floats(size, static_cast<float>(t))),
-                  Floats(size, static_cast<float>(6 * t)));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(SessionTest, ASteadyRunAllocatesNothing) {

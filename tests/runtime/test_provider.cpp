@@ -4,11 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 
 #include "base/loop_stats.h"
+#include "base/mutex.h"
+#include "base/sleep.h"
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
 #include "ops/registry.h"
@@ -16,7 +16,7 @@
 namespace tenon {
 namespace {
 
-std::mutex runs_mutex;
+Mutex runs_mutex;
 std::map<std::string, int>& Runs() {
   static std::map<std::string, int> runs;
   return runs;
@@ -52,7 +52,7 @@ class TestKernel final : public Kernel {
   }
   Status Run(KernelContext& context) const override {
     {
-      const std::lock_guard<std::mutex> lock(runs_mutex);
+      const MutexLock lock(runs_mutex);
       ++Runs()[op_type_];
     }
     return run_(context);
@@ -127,7 +127,7 @@ Status RunSpread(KernelContext& context) {
                                 [&](size_t begin, size_t) {
                                   ++here;
                                   while (here < wanted && std::chrono::steady_clock::now() < end)
-                                    std::this_thread::yield();
+                                    SleepFor(std::chrono::microseconds(1));
                                   y[begin] = 2 * x[begin];
                                 });
   return OkStatus();
@@ -197,12 +197,12 @@ class TestShapes final : public ShapeFunctionTable {
 }  // namespace
 
 int RunsOf(const std::string& op_type) {
-  const std::lock_guard<std::mutex> lock(runs_mutex);
+  const MutexLock lock(runs_mutex);
   return Runs()[op_type];
 }
 
 void ResetRuns() {
-  const std::lock_guard<std::mutex> lock(runs_mutex);
+  const MutexLock lock(runs_mutex);
   Runs().clear();
 }
 
