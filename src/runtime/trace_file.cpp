@@ -32,6 +32,8 @@ void TraceFile::Write(std::string_view line) {
   is_empty_ = false;
 }
 
+void TraceFile::Flush() { std::fflush(file_.get()); }
+
 Status TraceFile::Close() {
   std::fputs(is_empty_ ? "[\n]\n" : "\n]\n", file_.get());
   const bool is_written = std::ferror(file_.get()) == 0;

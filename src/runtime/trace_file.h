@@ -1,4 +1,4 @@
-// The file that a trace goes to.
+// The file that a trace goes to; in WebAssembly, which may have none, the console.
 #pragma once
 
 #include <cstdio>
@@ -10,18 +10,20 @@
 
 namespace tenon {
 
-// A JSON array with one object per line. Not thread-safe.
+// A JSON array with one object per line. On the console the lines are the objects alone, without
+// the array's brackets and commas. Not thread-safe.
 class TraceFile {
  public:
   // Makes <prefix>_<YYYY-MM-DD>_<HH-MM-SS>.json, in local time, with _1, _2, ... before the dot
-  // until no such file exists. Error: kFail naming the path.
+  // until no such file exists. Error: kFail naming the path. The console has no need of a name.
   static Result<TraceFile> Create(const std::string& prefix);
 
+  // "" for the console.
   const std::string& path() const { return path_; }
   // Writes one object; what cannot be written shows when the file is closed.
   void Write(std::string_view line);
   // Hands what was written to the system.
-  void Flush() { std::fflush(file_.get()); }
+  void Flush();
   // Ends the array. Error: kFail naming the path if anything could not be written.
   Status Close();
 
@@ -30,10 +32,11 @@ class TraceFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
+  TraceFile() = default;
   TraceFile(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
 
   std::string path_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::unique_ptr<std::FILE, CloseFile> file_;  // null for the console
   bool is_empty_ = true;
 };
 

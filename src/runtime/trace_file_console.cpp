@@ -1,0 +1,28 @@
+// Traces where the host may have no files, as in WebAssembly: on the console, whose other lines do
+// not begin with {"cat".
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/trace_file.h"
+
+namespace tenon {
+
+Result<TraceFile> TraceFile::Create(const std::string&) { return TraceFile(); }
+
+void TraceFile::Write(std::string_view line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+  is_empty_ = false;
+}
+
+void TraceFile::Flush() { std::fflush(stdout); }
+
+Status TraceFile::Close() {
+  if (is_empty_) return OkStatus();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return Fail("cannot write a trace to the console: {}", std::strerror(errno));
+  }
+  return OkStatus();
+}
+
+}  // namespace tenon
