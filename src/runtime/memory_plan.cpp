@@ -236,8 +236,10 @@ class MemoryPlanner {
       storage.offset = offset;
       size_t& slab_bytes = result_->slab_bytes[location];
       slab_bytes = std::max(slab_bytes, offset + bytes);
-      placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::offset),
-                    {offset, offset + bytes, storage.first, storage.last});
+      const auto above =
+          std::upper_bound(placed.begin(), placed.end(), offset,
+                           [](size_t value, const Placed& one) { return value < one.offset; });
+      placed.insert(above, {offset, offset + bytes, storage.first, storage.last});
     }
   }
 
