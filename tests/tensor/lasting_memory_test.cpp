@@ -67,7 +67,7 @@ TEST(LastingMemoryTest, TakesHugePagesOnlyForWhatFillsOne) {
 TEST(LastingMemoryTest, WhatNobodyCanGiveIsNull) {
   LastingMemory memory;
   EXPECT_EQ(memory.Allocate(SIZE_MAX), nullptr);
-  EXPECT_EQ(memory.Allocate(SIZE_MAX / 4), nullptr);
+  EXPECT_EQ(memory.Allocate(SIZE_MAX / 4 * 3), nullptr);
   EXPECT_EQ(memory.Stats().bytes_in_use, 0u);
 }
 
