@@ -433,6 +433,7 @@ def main() -> int:
             differences += 1
             print(f"seed {seed}: {problem}", flush=True)
             if arguments.keep:
+                arguments.keep.mkdir(parents=True, exist_ok=True)
                 (arguments.keep / f"{seed}.onnx").write_bytes(content)
         seed += 1
     print(f"{seed - arguments.seed} graphs, {differences} differ")

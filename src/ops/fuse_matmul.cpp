@@ -88,19 +88,20 @@ std::function<ValueId(Replacement&)> Toggle(const char* attribute) {
 
 // --- Bias, residual, activation ---
 
-// Whether `bias` adds one number to each column: [n], or a constant [1, ..., n].
-bool IsColumnVector(const Match& match) {
+// Whether `bias` adds one number to each column of the product and leaves its shape: [n], or a
+// constant [1, ..., n].
+bool IsColumnVector(const Match& match, std::string_view product) {
   const SymbolicShape* bias = match.shape("bias");
-  const auto& output = match.output_type().shape;
-  if (!bias || !output || bias->rank() == 0 || output->rank() < 2) return false;
+  const auto& shape = match.graph().value(match.node(product).outputs[0]).type.shape;
+  if (!bias || !shape || bias->rank() == 0 || shape->rank() < 2) return false;
   const bool leads_with_ones =
-      bias->rank() <= output->rank() &&
+      bias->rank() <= shape->rank() &&
       std::all_of(bias->begin(), bias->end() - 1, [](const Dim& dim) { return dim == Dim(1); });
   return leads_with_ones && (bias->rank() == 1 || match.constant("bias")) &&
-         bias->dims().back() == output->dims().back();
+         bias->dims().back() == shape->dims().back();
 }
 
-bool AddsBias(const Match& match) { return AreMatrices(match) && IsColumnVector(match); }
+bool AddsBias(const Match& match) { return AreMatrices(match) && IsColumnVector(match, "matmul"); }
 
 ValueId BiasVector(Replacement& r) {
   const Tensor* constant = r.graph().StoredConstantOf(r["bias"]);
@@ -125,7 +126,7 @@ ValueId AddMatMulActivation(Replacement& r) {
 
 bool IsGemmWithVector(const Match& match) {
   if (match["bias"] == ValueId::kNone) return true;
-  return match.node("gemm").GetFloat("beta", 1) == 1 && IsColumnVector(match);
+  return match.node("gemm").GetFloat("beta", 1) == 1 && IsColumnVector(match, "gemm");
 }
 
 ValueId FromGemm(Replacement& r) {

@@ -435,6 +435,16 @@ TEST(MatMulFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
        [](B& b, ValueId x) {
          return b.Op("Add", {Matrix(b, "c", {Dim(2), Dim(1)}), MatMulOf(b, x)});
        }},
+      {"matmul bias", false,  // which makes the result wider than the product
+       [](B& b, ValueId x) {
+         const ValueId column = b.Op("MatMul", {x, Matrix(b, "w", {Dim(3), Dim(1)})});
+         return b.Op("Add", {column, Vector(b, 4)});
+       }},
+      {"matmul bias", false,  // which gives it another axis
+       [](B& b, ValueId x) {
+         const ValueId bias = b.Constant(Tensor::Of<float>({1, 1, 4}, {1, 2, 3, 4}));
+         return b.Op("Add", {MatMulOf(b, x), bias});
+       }},
       {"matmul residual", true,
        [](B& b, ValueId x) {
          return b.Op("Add", {Matrix(b, "c", {Dim(2), Dim(4)}), MatMulOf(b, x)});
