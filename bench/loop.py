@@ -8,6 +8,8 @@ least times of runs of 100 and 600 iterations.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnxruntime
 import tenon
@@ -64,7 +66,7 @@ def main() -> None:
     print("| body | tenon, ns | onnxruntime, ns |\n| --- | --- | --- |")
     for name, body in BODIES.items():
         runtimes = [session(module, loop(body), 1) for module in (tenon, onnxruntime)]
-        least = {}
+        least: dict[Any, float] = {}
         for _ in range(ROUNDS):
             for runtime in runtimes:
                 for count in (FEW, MANY):

@@ -8,6 +8,7 @@ Prints, for each case, the least time of a run in microseconds and Tenon's share
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
@@ -75,11 +76,17 @@ def matmul(m: int, n: int, k: int) -> Case:
 
 
 def nbits(m: int, n: int, k: int, block: int) -> Case:
-    constants = {
+    constants: dict[str, np.ndarray] = {
         "w": RNG.integers(0, 256, (n, k // block, block // 2)).astype(np.uint8),
         "s": (RNG.standard_normal((n, k // block)) * 0.01).astype(np.float32),
     }
-    attributes = {"K": k, "N": n, "bits": 4, "block_size": block, "accuracy_level": 4}
+    attributes: dict[str, Any] = {
+        "K": k,
+        "N": n,
+        "bits": 4,
+        "block_size": block,
+        "accuracy_level": 4,
+    }
     node = helper.make_node(
         "MatMulNBits", ["x", *constants], ["y"], domain="com.microsoft", **attributes
     )

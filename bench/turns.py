@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import types
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -12,13 +13,13 @@ import tenon
 ROUNDS, ROUND_SECONDS = 4, 0.08
 
 
-def session(module: types.ModuleType, content: bytes, threads: int) -> object:
+def session(module: types.ModuleType, content: bytes, threads: int) -> Any:
     options = module.SessionOptions()
     options.intra_op_num_threads = threads
     return module.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def least_time(run: object, feeds: dict[str, np.ndarray]) -> float:
+def least_time(run: Any, feeds: dict[str, np.ndarray]) -> float:
     least, end = float("inf"), time.perf_counter() + ROUND_SECONDS
     while (begin := time.perf_counter()) < end:
         run.run(None, feeds)
