@@ -27,8 +27,9 @@ LARGEST = 1e3
 # Beyond this a difference is no rounding; values are of the order of 1 to LARGEST.
 TOLERANCE = 2e-3
 
+# Without ThresholdedRelu, which jumps at 1: rows of a Softmax sum to 1 give or take a digit.
 UNARY = """Abs Neg Relu Sigmoid Tanh Exp Erf Softplus Softsign HardSwish HardSigmoid LeakyRelu Elu
-Selu Celu Mish Gelu Sin Cos Atan Sign Identity ThresholdedRelu""".split()
+Selu Celu Mish Gelu Sin Cos Atan Sign Identity""".split()
 BINARY = "Add Sub Mul Max Min Sum Mean".split()
 REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare".split()
 
