@@ -54,9 +54,7 @@ namespace tenon::bench {
 
 double PeakGflops() {
   static const double peak = [] {
-    const PeakTable& table = ::tenon::kernels::SelectTable<PeakTable>(
-        &HWY_STATIC_DISPATCH(kPeakTable), TENON_TABLE_AVX2(kPeakTable),
-        TENON_TABLE_AVX512(kPeakTable));
+    const PeakTable& table = TENON_SELECT_TABLE(PeakTable, kPeakTable);
     using Clock = std::chrono::steady_clock;
     double best = 0;
     volatile float observed;
