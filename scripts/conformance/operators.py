@@ -30,7 +30,8 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_state  # noqa: E4
 def run_tenon(case: generated.Case) -> None:
     import tenon  # noqa: PLC0415
 
-    tenon.InferenceSession(case.model.SerializeToString()).run(None, case.feeds)
+    session = tenon.InferenceSession(case.model.SerializeToString())
+    session.run(None, generated.feeds_of(case, tenon))
 
 
 def run_onnxruntime(case: generated.Case) -> None:

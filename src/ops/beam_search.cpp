@@ -61,9 +61,12 @@ Status InferBeamSearch(const BeamAttrs&, ShapeContext& context) {
   }
   const Dim any = Dim::Unknown();
   TENON_RETURN_IF_ERROR(context.SetOutput(0, {any, any, any}, DataType::kInt32));
-  const DataType type = context.input_count() > kLengthPenalty ? context.ElementType(kLengthPenalty)
-                                                               : DataType::kUndefined;
-  const DataType scores = type == DataType::kFloat16 ? type : DataType::kFloat;
+  DataType scores = DataType::kFloat;
+  for (const size_t i : {kLengthPenalty, kRepetitionPenalty, kTemperature}) {
+    if (context.HasInput(i) && context.ElementType(i) == DataType::kFloat16) {
+      scores = DataType::kFloat16;
+    }
+  }
   if (context.output_count() > 1) {
     TENON_RETURN_IF_ERROR(context.SetOutput(1, {any, any}, scores));
   }
@@ -267,8 +270,8 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
       return InvalidArgument("output {} needs attribute 'decoder_output_cross_qk'",
                              size_t{kCrossScores});
     }
-    for (size_t i = 1; i < std::min<size_t>(3, info.output_count()); ++i) {
-      if (info.HasOutput(i)) score_type_ = info.OutputElementType(i);
+    for (const size_t i : {kTokenScores, kAllScores, kNoSpeech}) {
+      if (i < info.output_count() && info.HasOutput(i)) score_type_ = info.OutputElementType(i);
     }
     if (attrs_.model_type == 0) {
       TENON_ASSIGN_OR_RETURN(gpt_, GptGraphs::Find(info.node()));
@@ -491,10 +494,11 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     }
     TENON_ASSIGN_OR_RETURN(
         Tensor * output,
-        context.AllocateOutput(kNoSpeech, DataType::kFloat, {static_cast<int64_t>(sizes.batch)}));
+        context.AllocateOutput(kNoSpeech, score_type_, {static_cast<int64_t>(sizes.batch)}));
     for (size_t b = 0; b < sizes.batch; ++b) {
       const size_t row = b * sizes.beams;
-      output->data<float>()[b] = std::exp(log_probabilities[row * sizes.vocabulary + token]);
+      const float probability = std::exp(log_probabilities[row * sizes.vocabulary + token]);
+      StoreScores({&probability, 1}, b, *output);
     }
     return OkStatus();
   }

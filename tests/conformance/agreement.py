@@ -83,7 +83,9 @@ def formals(declared: Sequence[onnx.defs.OpSchema.FormalParameter], count: int) 
 
 
 def run_onnxruntime(case: generated.Case) -> list[Any]:
-    return onnxruntime_session(case).run(None, case.feeds)
+    import onnxruntime  # noqa: PLC0415
+
+    return onnxruntime_session(case).run(None, generated.feeds_of(case, onnxruntime))
 
 
 def onnxruntime_session(case: generated.Case) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contrib_layer_recipes
+import contrib_search_recipes
 import contrib_tensor_recipes
 import numpy as np
-from recipes import Call, Maker, ints, quantized
+from recipes import Call, Maker, Sparse, ints, quantized
 
 SCALES = [np.array(value, np.float32) for value in (0.05, 0.02, 0.7)]
 
@@ -103,6 +104,23 @@ def murmur_hash(t: Maker) -> list[Call]:
     return [Call([t(2, 3)], {"seed": 5, "positive": flag}) for flag in (0, 1)]
 
 
+def sparse_product(t: Maker) -> list[Call]:
+    """With dense operands of every rank from 1 to 6, and without elements."""
+    a, empty = t(3, 4), t(3, 4) * t.scalar(0)
+    a[1], a[:, 2] = 0, 0
+    calls = []
+    for is_csr in (False, True):
+        shapes = [(4,), (4, 5), (4, 0), (2, 4, 3), (0, 4, 3), (2, 1, 4, 2), (2, 1, 1, 4, 2)]
+        for shape in [*shapes, (2, 1, 2, 1, 4, 3)]:
+            calls += [Call([Sparse(a, is_csr), t(*shape)], {"alpha": 2.5})]
+        transposed = Call([Sparse(a, is_csr), t(5, 3)], {"transA": 1, "transB": 1})
+        calls += [Call([Sparse(a, is_csr), t(4, 5)]), transposed]
+        calls += [Call([Sparse(empty, is_csr), t(4, 5)])]
+        calls += [Call([Sparse(a[:0], is_csr), t(4, 5)])]
+        calls += [Call([Sparse(a[:, :0], is_csr), t(0, 5)])]
+    return calls
+
+
 def range_(t: Maker) -> list[Call]:
     return [Call([t.scalar(1), t.scalar(7), t.scalar(2)]), Call([t.scalar(1), t.scalar(5)])]
 
@@ -113,6 +131,7 @@ def matmul_integer16(t: Maker) -> list[Call]:
 
 RECIPES = {
     **contrib_layer_recipes.RECIPES,
+    **contrib_search_recipes.RECIPES,
     **contrib_tensor_recipes.RECIPES,
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), fused_matmul),
     **dict.fromkeys(("Gelu", "QuickGelu"), lambda t: [Call([t(2, 3)]), Call([t(0, 3)])]),
@@ -158,6 +177,7 @@ RECIPES = {
     "SampleOp": lambda t: [Call([t(2, 3)])],
     "SkipLayerNormalization": skip_norm(2),
     "SkipSimplifiedLayerNormalization": skip_norm(1),
+    "SparseToDenseMatMul": sparse_product,
     "Trilu": lambda t: [Call([t(3, 4)]), Call([t(2, 3, 3), np.array(1)], {"upper": 0})],
     "UnfoldTensor": lambda t: [Call([t(2, 6)], {"dim": -1, "size": 3, "step": 2})],
     "Unique": lambda t: [Call([t(6)], {}, 3)],

@@ -21,6 +21,8 @@ RECIPES = {**recipes.RECIPES, **value_recipes.RECIPES, **ml_recipes.RECIPES}
 # Operators of which something else than the first input is varied: an input, or the first output.
 VARIED_INPUT = {"Where": 1, "If": None, "Loop": 2, "Scan": -1}
 VARIED_OUTPUT = {"ConstantOfShape", "If", "CastMap", "DictVectorizer", "ZipMap"}
+# Of what attributes of other domains' operators call.
+SUBGRAPH_VERSION = 17
 
 
 @dataclasses.dataclass
@@ -89,7 +91,8 @@ def model_of(schema: defs.OpSchema, call: recipes.Call) -> tuple[onnx.ModelProto
     infos = [helper.make_value_info(name, type_of(value)) for name, value in feeds.items()]
     results = [helper.make_empty_tensor_value_info(name) for name in outputs]
     graph = helper.make_graph([node], "generated", infos, results, constants)
-    opsets = [helper.make_opsetid(schema.domain, schema.since_version)]
+    versions = {"": SUBGRAPH_VERSION, schema.domain: schema.since_version}
+    opsets = [helper.make_opsetid(*pair) for pair in versions.items()]
     model = helper.make_model(graph, opset_imports=opsets)
     return model, {name: plain_value(value) for name, value in feeds.items()}
 
@@ -100,6 +103,9 @@ def constant(name: str, value: Any) -> onnx.TensorProto:
 
 def type_of(value: Any) -> onnx.TypeProto:
     """The type of an input of a call. Elements of a sequence may have shapes of their own."""
+    if isinstance(value, recipes.Sparse):
+        number = helper.np_dtype_to_tensor_dtype(value.dense.dtype)
+        return helper.make_sparse_tensor_type_proto(number, value.dense.shape)
     if isinstance(value, recipes.Optional):
         return helper.make_optional_type_proto(type_of(value.like))
     if isinstance(value, list):
@@ -112,6 +118,14 @@ def type_of(value: Any) -> onnx.TypeProto:
         return helper.make_map_type_proto(numbers[type(key)], type_of(np.array(element)))
     number = helper.np_dtype_to_tensor_dtype(value.dtype)
     return helper.make_tensor_type_proto(number, value.shape)
+
+
+def feeds_of(case: Case, runtime: Any) -> dict[str, Any]:
+    """Those of a case as `runtime`, which may be tenon or onnxruntime, takes them."""
+    return {
+        name: value.made_by(runtime) if isinstance(value, recipes.Sparse) else value
+        for name, value in case.feeds.items()
+    }
 
 
 def plain_value(value: Any) -> Any:

@@ -64,6 +64,27 @@ class Optional:
     like: Any
 
 
+@dataclasses.dataclass
+class Sparse:
+    """An input that is a sparse matrix, in the format CSR or COO."""
+
+    dense: np.ndarray
+    is_csr: bool
+
+    def made_by(self, runtime: Any) -> Any:
+        """An OrtValue of it."""
+        places, values = np.argwhere(self.dense), self.dense[self.dense != 0]
+        dims, device = np.array(self.dense.shape), runtime.OrtDevice.make("cpu", 0)
+        if self.is_csr:
+            counts = np.count_nonzero(self.dense, 1)
+            parts = [places[:, 1].copy(), np.append(0, np.cumsum(counts))]
+            made = runtime.SparseTensor.sparse_csr_from_numpy(dims, values, *parts, device)
+        else:
+            flat = places.reshape(-1)
+            made = runtime.SparseTensor.sparse_coo_from_numpy(dims, values, flat, device)
+        return runtime.OrtValue.ort_value_from_sparse_tensor(made)
+
+
 class Maker:
     """Arrays of the element type under test, always the same for the same operator."""
 
