@@ -1,4 +1,5 @@
 // A bias and what follows it in one pass, in domain com.microsoft.
+#include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "ops/fused_activation.h"
 #include "ops/op_row.h"
@@ -36,20 +37,59 @@ size_t RowGrain(UnaryOp op, size_t n) {
   return kernels::ElementwiseGrain(op) / std::max<size_t>(1, n) + 1;
 }
 
+// FastGelu's bias is broadcast, as the function of its schema says.
+Status InferFastGelu(const NoAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, context.Input(0));
+  if (context.HasInput(1)) {
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape bias, context.Input(1));
+    TENON_ASSIGN_OR_RETURN(y, BroadcastShapes(y, bias));
+  }
+  return context.SetOutput(0, std::move(y));
+}
+
+// y = x + bias.
+Status AddBias(ElementType type, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& bias = context.Input(1);
+  Tensor& y = context.Output(0);
+  const std::span<const int64_t> shapes[] = {x.shape().dims(), bias.shape().dims()};
+  TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
+  const kernels::BroadcastTasks tasks =
+      kernels::SplitBroadcast(plan, kernels::ElementwiseGrain(BinaryOp::kAdd));
+  const size_t size = DataTypeBits(y.type()) / 8;
+  const kernels::BroadcastBinary add = {kernels::FindBinary(BinaryOp::kAdd, type), size, size};
+  context.threads().ParallelFor(tasks.count, 1, [&](size_t begin, size_t end) {
+    for (size_t task = begin; task < end; ++task) {
+      kernels::RunBroadcastBinary(plan, tasks, task, add, x.raw(), bias.raw(), y.raw());
+    }
+  });
+  return OkStatus();
+}
+
 template <UnaryOp op>
 Status RunBiasActivation(const NoAttrs&, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  if (x.size() == 0) return OkStatus();
-  const float* bias = context.HasInput(1) ? context.Input(1).data<float>() : nullptr;
-  float* y = context.Output(0).data<float>();
-  const auto n = static_cast<size_t>(x.shape().back());
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  const auto n = static_cast<size_t>(y.rank() == 0 ? 1 : y.shape().back());
+  const float* x = context.Input(0).data<float>();
+  const float* bias = nullptr;
+  if (context.HasInput(1)) {
+    const Tensor& added = context.Input(1);
+    if (added.rank() == 1 && added.shape()[0] == static_cast<int64_t>(n) &&
+        context.Input(0).size() == y.size()) {
+      bias = added.data<float>();
+    } else {
+      TENON_RETURN_IF_ERROR(AddBias(ElementType::kFloat, context));
+      x = y.data<float>();
+    }
+  }
   const auto add = kernels::FindBinary(BinaryOp::kAdd, ElementType::kFloat).vector_vector;
   const auto activate = kernels::FindUnary(op);
-  const size_t rows = static_cast<size_t>(x.size()) / n;
+  const size_t rows = static_cast<size_t>(y.size()) / n;
   context.threads().ParallelFor(rows, RowGrain(op, n), [&](size_t begin, size_t end) {
     for (size_t row = begin; row < end; ++row) {
-      const float* from = x.data<float>() + row * n;
-      float* into = y + row * n;
+      const float* from = x + row * n;
+      float* into = y.data<float>() + row * n;
       if (bias) add(from, bias, into, n);
       activate(bias ? into : from, into, n, 1, 0);
     }
@@ -59,13 +99,14 @@ Status RunBiasActivation(const NoAttrs&, KernelContext& context) {
 
 template <kernels::Activation kind>
 Status RunBiasActivationDouble(const NoAttrs&, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  const double* bias = context.HasInput(1) ? context.Input(1).data<double>() : nullptr;
-  double* y = context.Output(0).data<double>();
-  const int64_t n = x.shape().back();
-  for (int64_t i = 0; i < x.size(); ++i) {
-    y[i] = Activated({kind}, x.data<double>()[i] + (bias ? bias[i % n] : 0));
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  const double* x = context.Input(0).data<double>();
+  if (context.HasInput(1)) {
+    TENON_RETURN_IF_ERROR(AddBias(ElementType::kDouble, context));
+    x = y.data<double>();
   }
+  for (int64_t i = 0; i < y.size(); ++i) y.data<double>()[i] = Activated({kind}, x[i]);
   return OkStatus();
 }
 
@@ -150,9 +191,9 @@ constexpr OpRow kRows[] = {
         "BiasGelu", {.domain = kMicrosoft, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferBiasActivation, RunBiasActivationDouble<kernels::Activation::kGelu>>(
         "BiasGelu", {.domain = kMicrosoft, .types = {DataType::kDouble}, .traits = kInPlace}),
-    Op<InferBiasActivation, RunBiasActivation<UnaryOp::kGeluTanh>>(
+    Op<InferFastGelu, RunBiasActivation<UnaryOp::kGeluTanh>>(
         "FastGelu", {.domain = kMicrosoft, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferBiasActivation, RunBiasActivationDouble<kernels::Activation::kGeluTanh>>(
+    Op<InferFastGelu, RunBiasActivationDouble<kernels::Activation::kGeluTanh>>(
         "FastGelu", {.domain = kMicrosoft, .types = {DataType::kDouble}, .traits = kInPlace}),
     Op<InferBiasAdd, RunBiasAdd>("BiasAdd", {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferBiasSplitGelu, RunBiasSplitGelu>("BiasSplitGelu",

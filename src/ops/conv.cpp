@@ -87,37 +87,47 @@ class Conv final : public StatefulKernel<InferConv> {
   kernels::ActivationSpec activation_;
 };
 
-Status RunDoubleConv(const ConvAttrs& attrs, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  const Tensor& w = context.Input(1);
-  Tensor& y = context.Output(0);
-  if (y.size() == 0) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation,
-                         FusedActivation(attrs.activation, attrs.activation_params));
-  if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<double>(attrs, activation, context);
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.shape().dims().subspan(2)));
-  const PlainConvArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs.group),
-                              x.data<double>(), w.data<double>(),
-                              context.HasInput(2) ? context.Input(2).data<double>() : nullptr,
-                              y.data<double>()};
-  const double* residual = context.HasInput(3) ? context.Input(3).data<double>() : nullptr;
-  const size_t planes = args.shape.batch * args.shape.out_channels;
-  const size_t size = OutputSize(args.shape.dims);
-  return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
-    PlainConvPlane(args, plane);
-    if (residual == nullptr && activation.kind == kernels::Activation::kNone) return;
-    for (size_t i = plane * size; i < (plane + 1) * size; ++i) {
-      args.out[i] = Activated(activation, args.out[i] + (residual ? residual[i] : 0));
-    }
-  });
-}
+class DoubleConv final : public StatefulKernel<InferConv> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_ASSIGN_OR_RETURN(activation_,
+                           FusedActivation(attrs_.activation, attrs_.activation_params));
+    return OkStatus();
+  }
+
+  Status Run(KernelContext& context) const override {
+    const Tensor& x = context.Input(0);
+    const Tensor& w = context.Input(1);
+    Tensor& y = context.Output(0);
+    if (y.size() == 0) return OkStatus();
+    if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<double>(attrs_, activation_, context);
+    TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs_, w.shape().dims().subspan(2)));
+    const PlainConvArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs_.group),
+                                x.data<double>(), w.data<double>(),
+                                context.HasInput(2) ? context.Input(2).data<double>() : nullptr,
+                                y.data<double>()};
+    const double* residual = context.HasInput(3) ? context.Input(3).data<double>() : nullptr;
+    const size_t planes = args.shape.batch * args.shape.out_channels;
+    const size_t size = OutputSize(args.shape.dims);
+    return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
+      PlainConvPlane(args, plane);
+      if (residual == nullptr && activation_.kind == kernels::Activation::kNone) return;
+      for (size_t i = plane * size; i < (plane + 1) * size; ++i) {
+        args.out[i] = Activated(activation_, args.out[i] + (residual ? residual[i] : 0));
+      }
+    });
+  }
+
+ private:
+  kernels::ActivationSpec activation_;
+};
 
 constexpr OpRow kRows[] = {
     OpClass<Conv>("Conv", {.types = kFloat32Only}),
-    Op<InferConv, RunDoubleConv>("Conv", {.types = {DataType::kDouble}}),
+    OpClass<DoubleConv>("Conv", {.types = {DataType::kDouble}}),
     OpClass<Conv>("FusedConv", {.domain = "com.microsoft", .types = kFloat32Only}),
-    Op<InferConv, RunDoubleConv>("FusedConv",
-                                 {.domain = "com.microsoft", .types = {DataType::kDouble}}),
+    OpClass<DoubleConv>("FusedConv", {.domain = "com.microsoft", .types = {DataType::kDouble}}),
 };
 
 }  // namespace

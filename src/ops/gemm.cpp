@@ -136,27 +136,37 @@ class FusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
   MatrixProduct product_;
 };
 
-Status RunPlainFusedGemm(const FusedGemmAttrs& attrs, KernelContext& context) {
-  TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation, attrs.Activation());
-  TENON_RETURN_IF_ERROR(RunPlainGemm(attrs, context));
-  Tensor& y = context.Output(0);
-  return VisitPlainProductType(y.type(), [&]<class T>(T) {
-    for (T& element : std::span(y.data<T>(), static_cast<size_t>(y.size()))) {
-      const auto x = static_cast<double>(element);
-      const double activated = Activated(activation, x);
-      // An integer may have more digits than its double.
-      if (activated != x) element = Narrow<T>(activated);
-    }
+class PlainFusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_ASSIGN_OR_RETURN(activation_, attrs_.Activation());
     return OkStatus();
-  });
-}
+  }
+
+  Status Run(KernelContext& context) const override {
+    TENON_RETURN_IF_ERROR(RunPlainGemm(attrs_, context));
+    Tensor& y = context.Output(0);
+    return VisitPlainProductType(y.type(), [&]<class T>(T) {
+      for (T& element : std::span(y.data<T>(), static_cast<size_t>(y.size()))) {
+        const auto x = static_cast<double>(element);
+        const double activated = Activated(activation_, x);
+        // An integer may have more digits than its double.
+        if (activated != x) element = Narrow<T>(activated);
+      }
+      return OkStatus();
+    });
+  }
+
+ private:
+  kernels::ActivationSpec activation_;
+};
 
 constexpr OpRow kRows[] = {
     OpClass<Gemm>("Gemm", {.types = kFloat32Only}),
     Op<InferGemm<GemmAttrs>, RunPlainGemm>("Gemm", {.types = kPlainProductTypes}),
     OpClass<FusedGemm>("FusedGemm", {.domain = "com.microsoft", .types = kFloat32Only}),
-    Op<InferGemm<FusedGemmAttrs>, RunPlainFusedGemm>(
-        "FusedGemm", {.domain = "com.microsoft", .types = kPlainProductTypes}),
+    OpClass<PlainFusedGemm>("FusedGemm", {.domain = "com.microsoft", .types = kPlainProductTypes}),
 };
 
 }  // namespace

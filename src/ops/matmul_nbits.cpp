@@ -1,5 +1,6 @@
 // Products with weights of few bits: MatMulNBits, MatMulBnb4 and MatMulFpQ4 of com.microsoft.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/arithmetic.h"
@@ -16,35 +17,42 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 // Columns of the product that one task computes: their weights, as floats, stay in the L2 cache.
 constexpr size_t kTaskColumns = 32;
 
-// y = a x w' + bias, where fill_row(j, floats) gives row j of w, [n, k], and may write `stride`
-// floats.
+// Rows [first, first + m) of y = a x w' + bias, where fill_row(j, floats) gives row j of w, [n, k],
+// and may write `stride` floats.
 template <class FillRow>
-Status MultiplyByRows(KernelContext& context, size_t n, size_t k, size_t stride, const float* bias,
-                      FillRow&& fill_row) {
-  const Tensor& a = context.Input(0);
-  Tensor& y = context.Output(0);
-  if (y.size() == 0) return OkStatus();
-  const size_t m = static_cast<size_t>(y.size()) / n;
+Status MultiplySomeByRows(KernelContext& context, size_t first, size_t m, size_t n, size_t k,
+                          size_t stride, const float* bias, FillRow&& fill_row) {
+  const float* a = context.Input(0).data<float>() + first * k;
+  float* y = context.Output(0).data<float>() + first * n;
+  if (m == 0) return OkStatus();
   const size_t row_bytes = RoundUp<size_t>(kTaskColumns * stride * sizeof(float), 64);
   const size_t gemm_bytes = kernels::GemmScratchSize({m, kTaskColumns, k}, false);
   const size_t rest = n % kTaskColumns;
   const size_t rest_bytes = rest ? kernels::GemmScratchSize({m, rest, k}, false) : 0;
   return context.ForEachTask(CeilDiv(n, kTaskColumns), row_bytes + std::max(gemm_bytes, rest_bytes),
                              [&](size_t task, std::byte* scratch) {
-                               const size_t first = task * kTaskColumns,
-                                            count = std::min(kTaskColumns, n - first);
+                               const size_t column = task * kTaskColumns,
+                                            count = std::min(kTaskColumns, n - column);
                                auto* rows = reinterpret_cast<float*>(scratch);
                                for (size_t j = 0; j < count; ++j)
-                                 fill_row(first + j, rows + j * stride);
+                                 fill_row(column + j, rows + j * stride);
                                kernels::GemmArgs args;
                                args.sizes = {m, count, k};
-                               args.a = kernels::RowMajor(a.data<float>(), k);
+                               args.a = kernels::RowMajor(a, k);
                                args.b = kernels::Transposed(rows, stride);
-                               args.c = y.data<float>() + first;
+                               args.c = y + column;
                                args.ldc = n;
-                               if (bias) args.epilogue.bias_columns = bias + first;
+                               if (bias) args.epilogue.bias_columns = bias + column;
                                kernels::Gemm(args, reinterpret_cast<float*>(scratch + row_bytes));
                              });
+}
+
+// All rows of y.
+template <class FillRow>
+Status MultiplyByRows(KernelContext& context, size_t n, size_t k, size_t stride, const float* bias,
+                      FillRow&& fill_row) {
+  const size_t m = static_cast<size_t>(context.Output(0).size()) / n;
+  return MultiplySomeByRows(context, 0, m, n, k, stride, bias, fill_row);
 }
 
 // [..., K] x [N, K]' is [..., N].
@@ -178,6 +186,36 @@ Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, si
   return OkStatus();
 }
 
+Status MultiplyBytes(const kernels::NBitsMatrix& w, const float* bias, KernelContext& context) {
+  Tensor& y = context.Output(0);
+  const auto n = static_cast<size_t>(y.shape().back());
+  return MultiplyVectors(
+      w, context, kernels::ArrangedNBitsBytes(w),
+      [&](const float* x, std::byte* into) { kernels::ArrangeNBitsBytes(w, x, into); },
+      [&](const std::byte* x, size_t first, size_t count) {
+        kernels::RunByteNBitsGemm(w, x, static_cast<size_t>(y.size()) / n, bias, first, count,
+                                  y.data<float>(), n);
+      });
+}
+
+Status MultiplyFloats(const kernels::NBitsMatrix& w, const float* bias, KernelContext& context) {
+  Tensor& y = context.Output(0);
+  const auto n = static_cast<size_t>(y.shape().back());
+  const size_t rows = static_cast<size_t>(y.size()) / n;
+  const size_t bytes = RoundUp<size_t>(kernels::ArrangedNBitsSize(w) * sizeof(float), 64);
+  return MultiplyVectors(
+      w, context, bytes,
+      [&](const float* x, std::byte* into) {
+        kernels::ArrangeNBitsVector(w, x, reinterpret_cast<float*>(into));
+      },
+      [&](const std::byte* x, size_t first, size_t count) {
+        for (size_t i = 0; i < rows; ++i) {
+          kernels::RunNBitsGemv(w, reinterpret_cast<const float*>(x + i * bytes), bias, first,
+                                count, y.data<float>() + i * n);
+        }
+      });
+}
+
 Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   const auto rows = static_cast<size_t>(context.Output(0).size() / attrs.n);
   if (rows == 0) return OkStatus();
@@ -194,32 +232,21 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
     return MultiplyByRows(context, n, w.k, w.k, bias,
                           [&](size_t row, float* out) { FillGroupedRow(w, groups, row, out); });
   }
-  float* y = context.Output(0).data<float>();
+  const auto fill_row = [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); };
+  const size_t stride = w.blocks() * w.block_size;
   // Level 4 allows to round A to 8 bits.
-  if (attrs.accuracy_level == 4 && kernels::HasByteNBitsGemm(w)) {
-    return MultiplyVectors(
-        w, context, kernels::ArrangedNBitsBytes(w),
-        [&](const float* x, std::byte* into) { kernels::ArrangeNBitsBytes(w, x, into); },
-        [&](const std::byte* x, size_t first, size_t count) {
-          kernels::RunByteNBitsGemm(w, x, rows, bias, first, count, y, n);
-        });
+  const bool rounds = attrs.accuracy_level == 4 && kernels::HasByteNBitsGemm(w);
+  if (!rounds && rows > kMostVectors) {
+    return MultiplyByRows(context, n, w.k, stride, bias, fill_row);
   }
-  if (rows <= kMostVectors) {
-    const size_t bytes = RoundUp<size_t>(kernels::ArrangedNBitsSize(w) * sizeof(float), 64);
-    return MultiplyVectors(
-        w, context, bytes,
-        [&](const float* x, std::byte* into) {
-          kernels::ArrangeNBitsVector(w, x, reinterpret_cast<float*>(into));
-        },
-        [&](const std::byte* x, size_t first, size_t count) {
-          for (size_t i = 0; i < rows; ++i) {
-            kernels::RunNBitsGemv(w, reinterpret_cast<const float*>(x + i * bytes), bias, first,
-                                  count, y + i * n);
-          }
-        });
+  TENON_RETURN_IF_ERROR(rounds ? MultiplyBytes(w, bias, context)
+                               : MultiplyFloats(w, bias, context));
+  // These make NaN of infinities in A that weights leave.
+  for (size_t i = 0; i < rows; ++i) {
+    if (std::isfinite(context.Output(0).data<float>()[i * n])) continue;
+    TENON_RETURN_IF_ERROR(MultiplySomeByRows(context, i, 1, n, w.k, stride, bias, fill_row));
   }
-  return MultiplyByRows(context, n, w.k, w.blocks() * w.block_size, bias,
-                        [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); });
+  return OkStatus();
 }
 
 // MatMulBnb4-1: the weights, [N, K], are one run of blocks, each with its largest magnitude; the

@@ -340,6 +340,32 @@ def test_matmul_nbits_keeps_nan(m: int, level: int, place: int) -> None:
     np.testing.assert_array_equal(contrib.run_tenon(content, inputs)[0], expected)
 
 
+@pytest.mark.parametrize("m", [1, 2, 5, 6])
+@pytest.mark.parametrize("level", [0, 4])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("places", [{0: 1}, {40: -1}, {3: 1, 95: -1}])
+def test_matmul_nbits_keeps_infinities(m: int, level: int, bits: int, places: dict) -> None:
+    """With the NaN where weights are 0 or signs differ; other rows stay as they are."""
+    k, n, block = 96, 21, 32
+    a, weights = floats(m, k), integers(np.uint8, n, k // block, block * bits // 8)
+    scales = floats(n * k // block, seed=1)
+    inputs = [a, weights, scales]
+    options = {"K": k, "N": n, "bits": bits, "block_size": block, "accuracy_level": level}
+    content = contrib.model("MatMulNBits", inputs, {"y": np.float32}, **options)
+    (expected,) = contrib.run_tenon(content, inputs)
+    unpacked = np.unpackbits(weights.reshape(n, -1), axis=1, bitorder="little")
+    elements = unpacked.reshape(n, k, bits) @ (1 << np.arange(bits)) - (1 << (bits - 1))
+    for place, sign in places.items():
+        a[0, place] = sign * np.inf
+    with np.errstate(invalid="ignore"):
+        row = (elements * scales.reshape(n, -1).repeat(block, 1).astype(np.float64)) @ a[0]
+    expected[0] = row
+    assert np.isinf(row).any() or len(places) > 1
+    np.testing.assert_array_equal(contrib.run_tenon(content, inputs)[0], expected)
+    if level == 0:
+        np.testing.assert_array_equal(contrib.run_onnxruntime(content, inputs)[0][0], row)
+
+
 # --- Attention ---
 
 

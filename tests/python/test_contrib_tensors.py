@@ -177,6 +177,32 @@ def test_activations_of_doubles() -> None:
     check("FastGelu", [x], {"y": np.float64}, [gelu(x)], **EXACT)
 
 
+BIASES = [(), (1,), (1, 4), (3, 1), (3, 4), (1, 1, 1), (2, 1, 4), (2, 3, 4)]
+
+
+@pytest.mark.parametrize("shape", BIASES)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_fast_gelu_broadcasts_its_bias(dtype: type, shape: tuple) -> None:
+    """As the schema's function does, by which onnxruntime runs all but float."""
+    x, bias = floats(2, 3, 4), np.asarray(floats(*shape, seed=1), np.float32)
+    inputs = [x.astype(dtype), bias.astype(dtype)]
+    other = np.float16 if dtype == np.float16 else np.float64
+    content = contrib.model("FastGelu", [y.astype(other) for y in inputs], {"y": other})
+    (expected,) = contrib.run_onnxruntime(content, [y.astype(other) for y in inputs])
+    tolerance = {"rtol": 1e-2, "atol": 5e-3} if dtype == np.float16 else {}
+    check("FastGelu", inputs, {"y": dtype}, [expected.astype(dtype)], **tolerance)
+
+
+@pytest.mark.parametrize("op_type", ["FusedGemm", "FusedConv"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_unknown_activations_are_errors_of_loading(op_type: str, dtype: type) -> None:
+    shape = (2, 2) if op_type == "FusedGemm" else (1, 1, 2, 2)
+    inputs = [floats(*shape, dtype=dtype)] * 2
+    content = contrib.model(op_type, inputs, {"y": dtype}, activation="Softmin")
+    with pytest.raises(Exception, match=r"expected one that can be fused, got 'Softmin'"):
+        tenon.InferenceSession(content)
+
+
 # --- Tensors ---
 
 
