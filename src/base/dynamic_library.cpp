@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <string_view>
+
 namespace tenon {
 namespace {
 
@@ -39,6 +41,20 @@ DynamicLibrary::~DynamicLibrary() {
 Result<void*> DynamicLibrary::Symbol(const std::string& name) const {
   if (void* const symbol = dlsym(handle_, name.c_str())) return symbol;
   return NotFound("library '{}' has no symbol '{}': {}", path_, name, LoaderError());
+}
+
+Result<void*> DynamicLibrary::SymbolOfProgram(const std::string& name) {
+  if (void* const symbol = dlsym(RTLD_DEFAULT, name.c_str())) return symbol;
+  return NotFound("the process has no function '{}'", name);
+}
+
+std::string DynamicLibrary::Beside(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  static const char anchor = 0;
+  Dl_info info = {};
+  if (dladdr(&anchor, &info) == 0 || info.dli_fname == nullptr) return path;
+  const std::string_view own = info.dli_fname;
+  return std::string(own.substr(0, own.rfind('/') + 1)) + path;
 }
 
 }  // namespace tenon

@@ -38,6 +38,13 @@ class DynamicLibrary {
     return reinterpret_cast<Signature*>(symbol);
   }
 
+  // The address of a symbol that the program, or a library it was linked to, exports.
+  // errors  kNotFound
+  static Result<void*> SymbolOfProgram(const std::string& name);
+
+  // The path of a library beside the one that Tenon is in, for a name that is not absolute.
+  static std::string Beside(const std::string& path);
+
   // Gives up ownership: the library stays loaded until the caller unloads the system's handle.
   void* Release() && { return std::exchange(handle_, nullptr); }
 

@@ -19,4 +19,10 @@ Result<void*> DynamicLibrary::Symbol(const std::string& name) const {
   return NotFound("library '{}' has no symbol '{}': this platform loads none", path_, name);
 }
 
+Result<void*> DynamicLibrary::SymbolOfProgram(const std::string& name) {
+  return NotFound("the process has no function '{}': this platform looks none up by name", name);
+}
+
+std::string DynamicLibrary::Beside(const std::string& path) { return path; }
+
 }  // namespace tenon

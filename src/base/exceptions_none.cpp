@@ -5,3 +5,4 @@
 
 extern "C" void* __cxa_allocate_exception(size_t) noexcept { std::abort(); }
 extern "C" void __cxa_throw(void*, void*, void (*)(void*)) { std::abort(); }
+extern "C" void __cxa_rethrow() { std::abort(); }

@@ -1,6 +1,4 @@
 // Domains of custom operators, and the libraries that register them.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -125,10 +123,8 @@ OrtStatus* RegisterCustomOpsUsingFunction(OrtSessionOptions* options,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(registration_func_name);
-    void* const symbol = dlsym(RTLD_DEFAULT, registration_func_name);
-    if (symbol == nullptr) {
-      return NotFound("the process has no function '{}'", registration_func_name);
-    }
+    TENON_ASSIGN_OR_RETURN(void* const symbol,
+                           DynamicLibrary::SymbolOfProgram(registration_func_name));
     return TakeOrtStatus(reinterpret_cast<RegisterFunction*>(symbol)(options, &kApiBase));
   });
 }

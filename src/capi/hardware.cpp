@@ -1,9 +1,10 @@
 #include "capi/hardware.h"
 
+#include <dirent.h>
+
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
+#include <cstdio>
 #include <optional>
 #include <string_view>
 
@@ -25,14 +26,28 @@ const char* VendorName(uint32_t pci_id) {
 }
 
 // The number in a file such as "0x10de".
-std::optional<uint32_t> ReadHex(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::string text;
-  if (!(stream >> text) || !text.starts_with("0x")) return std::nullopt;
+std::optional<uint32_t> ReadHex(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             &std::fclose);
+  char word[16] = "";
+  if (file == nullptr || std::fscanf(file.get(), "%15s", word) != 1) return std::nullopt;
+  const std::string_view text = word;
+  if (!text.starts_with("0x")) return std::nullopt;
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), number, 16);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+// The names in a folder, without those that begin with a dot; none if it cannot be read.
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), &closedir);
+  if (open == nullptr) return names;
+  while (const dirent* const entry = readdir(open.get())) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  return names;
 }
 
 // By base class and subclass of PCI.
@@ -58,15 +73,13 @@ bool IsOnFirstBus(std::string_view pci_bus_id) {
 
 std::vector<std::unique_ptr<OrtHardwareDevice>> FindPciAccelerators(const std::string& folder) {
   std::vector<std::unique_ptr<OrtHardwareDevice>> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::filesystem::path& path = entry.path();
-    const auto pci_class = ReadHex(path / "class"), vendor = ReadHex(path / "vendor"),
-               device = ReadHex(path / "device");
+  for (const std::string& bus_id : NamesIn(folder)) {
+    const std::string path = folder + "/" + bus_id;
+    const auto pci_class = ReadHex(path + "/class"), vendor = ReadHex(path + "/vendor"),
+               device = ReadHex(path + "/device");
     const auto type = pci_class ? TypeOf(*pci_class) : std::nullopt;
     if (!type || !vendor || !device) continue;
     OrtHardwareDevice& hardware = *found.emplace_back(std::make_unique<OrtHardwareDevice>());
-    const std::string bus_id = path.filename().string();
     hardware.type = *type;
     hardware.vendor_id = *vendor;
     hardware.vendor = VendorName(*vendor);

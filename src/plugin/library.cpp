@@ -1,9 +1,6 @@
 #include "plugin/library.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/process_end.h"
@@ -18,15 +15,6 @@ constexpr size_t kMostFactories = 4;
 
 constinit thread_local const EpLibrary* notifying = nullptr;
 
-// Where a path that is not absolute begins: next to this library.
-std::string Resolve(const std::string& path) {
-  if (std::filesystem::path(path).is_absolute()) return path;
-  static const char anchor = 0;
-  Dl_info info = {};
-  if (dladdr(&anchor, &info) == 0 || info.dli_fname == nullptr) return path;
-  return (std::filesystem::path(info.dli_fname).parent_path() / path).string();
-}
-
 template <class Function>
 Result<Function> Export(const DynamicLibrary& library, const char* name) {
   const Result<void*> symbol = library.Symbol(name);
@@ -39,7 +27,7 @@ Result<Function> Export(const DynamicLibrary& library, const char* name) {
 
 Result<std::shared_ptr<EpLibrary>> EpLibrary::Open(const std::string& registered_name,
                                                    const std::string& path, const Logger& logger) {
-  TENON_ASSIGN_OR_RETURN(DynamicLibrary loaded, DynamicLibrary::Load(Resolve(path)));
+  TENON_ASSIGN_OR_RETURN(DynamicLibrary loaded, DynamicLibrary::Load(DynamicLibrary::Beside(path)));
   WatchForProcessEnd();
   std::shared_ptr<EpLibrary> library(new EpLibrary(std::move(loaded)));
   TENON_ASSIGN_OR_RETURN(const auto create,

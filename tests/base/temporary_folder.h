@@ -1,25 +1,28 @@
 // A folder for one test's files.
 #pragma once
 
+#include <dirent.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <filesystem>
+#include <cstdio>
 #include <fstream>
+#include <random>
 #include <string>
 #include <string_view>
 
 namespace tenon {
 
-// Made empty, removed with all that it holds.
+// Made empty, removed with all that it holds. Written with what WebAssembly has, too.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = testing::TempDir() + "tenon-XXXXXX";
-    if (!mkdtemp(pattern.data())) ADD_FAILURE() << "cannot create " << pattern;
-    path_ = pattern;
+    std::random_device random;
+    path_ = testing::TempDir() + "tenon-" + std::to_string(random()) + std::to_string(random());
+    if (mkdir(path_.c_str(), 0700) != 0) ADD_FAILURE() << "cannot create " << path_;
   }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  ~TemporaryFolder() { Remove(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
@@ -28,18 +31,41 @@ class TemporaryFolder {
 
   // Writes a file and the folders that lead to it; returns its path.
   std::string Write(std::string_view name, std::string_view text) const {
-    const std::filesystem::path file = *this / name;
-    std::filesystem::create_directories(file.parent_path());
+    MakeFoldersOf(name);
+    std::string file = *this / name;
     std::ofstream(file, std::ios::binary) << text;
-    return file.string();
+    return file;
   }
   void Link(std::string_view name, const std::string& target) const {
-    const std::filesystem::path link = *this / name;
-    std::filesystem::create_directories(link.parent_path());
-    std::filesystem::create_symlink(target, link);
+    MakeFoldersOf(name);
+    EXPECT_EQ(symlink(target.c_str(), (*this / name).c_str()), 0);
+  }
+  // In bytes; -1 if there is no such file.
+  int64_t SizeOf(std::string_view name) const {
+    std::ifstream file(*this / name, std::ios::binary | std::ios::ate);
+    return file ? static_cast<int64_t>(file.tellg()) : -1;
   }
 
  private:
+  void MakeFoldersOf(std::string_view name) const {
+    for (size_t slash = name.find('/'); slash != name.npos; slash = name.find('/', slash + 1)) {
+      mkdir((*this / name.substr(0, slash)).c_str(), 0700);  // it may be there
+    }
+  }
+
+  // A folder with all that it holds, or anything else.
+  static void Remove(const std::string& path) {
+    if (std::remove(path.c_str()) == 0) return;
+    DIR* const folder = opendir(path.c_str());
+    if (folder == nullptr) return;
+    while (const dirent* const entry = readdir(folder)) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") Remove(path + "/" + std::string(name));
+    }
+    closedir(folder);
+    rmdir(path.c_str());
+  }
+
   std::string path_;
 };
 

@@ -427,7 +427,7 @@ TEST(CustomOpTest, IncompleteOperatorsAreRefused) {
     EXPECT_THAT(ErrorOf([&] { domain.Add(&incomplete); }), HasSubstr(text));
   }
   RawOp endless;
-  endless.GetOutputTypeCount = [](const OrtCustomOp*) { return SIZE_MAX; };
+  endless.GetOutputTypeCount = [](const OrtCustomOp*) -> size_t { return SIZE_MAX; };
   EXPECT_THAT(ErrorOf([&] { domain.Add(&endless); }), HasSubstr("at most 65536 outputs"));
   RawOp newer;
   newer.version = ORT_API_VERSION + 1;

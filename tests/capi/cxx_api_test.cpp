@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "capi/client.h"
+
 // Every method compiles, not only those that are called below.
 template struct Ort::detail::AllocatorImpl<OrtAllocator>;
 template struct Ort::detail::EpDeviceImpl<Ort::detail::Unowned<const OrtEpDevice>>;
@@ -31,6 +33,7 @@ TEST(CxxStatusTest, EmptyIsSuccess) {
 }
 
 TEST(CxxStatusTest, FailureIsThrownWithCodeAndText) {
+  tenon::test::NeedExceptions();
   try {
     Ort::ThrowOnError(Ort::GetApi().CreateStatus(ORT_NO_SUCHFILE, "no file 'a.onnx'"));
     FAIL() << "nothing was thrown";

@@ -15,8 +15,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-
 const OrtApi& Api() { return Ort::GetApi(); }
 
 // A machine may have more hardware, for which no provider is registered here.

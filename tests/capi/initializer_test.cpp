@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -138,7 +137,7 @@ TEST(InitializerTest, OptimizedModelsKeepLargeOnesBesideThem) {
   options.AddConfigEntry("session.optimized_model_external_initializers_file_name", "side.bin");
   options.AddConfigEntry("session.optimized_model_external_initializers_min_size_in_bytes", "12");
   Open(AddModel(false), options);
-  EXPECT_EQ(std::filesystem::file_size(folder.path() + "/side.bin"), 12u);
+  EXPECT_EQ(folder.SizeOf("side.bin"), 12);
   Ort::Session session(Env(), path.c_str(), Ort::SessionOptions());
   EXPECT_THAT(RunOnOnes(session), ElementsAre(11, 21, 31));
 }

@@ -141,9 +141,9 @@ TEST(SessionTest, TellsWhatIsWrongWithAModel) {
       {unknown_operator.Bytes(), {"Frobnicate"}},
       {unknown_name.Bytes(), {"10: ", "nowhere"}},
   };
-  for (const auto& [bytes, texts] : kCases) {
-    const std::string error = ErrorOf([&] { Open(bytes); });
-    for (const char* text : texts) EXPECT_THAT(error, HasSubstr(text));
+  for (const auto& broken : kCases) {
+    const std::string error = ErrorOf([&] { Open(broken.bytes); });
+    for (const char* text : broken.texts) EXPECT_THAT(error, HasSubstr(text));
   }
   EXPECT_THAT(ErrorOf([] { Ort::Session(Env(), "no/such/file.onnx", Ort::SessionOptions()); }),
               AllOf(StartsWith("3: "), HasSubstr("no/such/file.onnx")));

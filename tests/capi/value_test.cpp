@@ -93,12 +93,13 @@ TEST(ValueTest, ViewsMustFit) {
       {{-1, 3}, "2: "},
       {{int64_t{1} << 40, int64_t{1} << 40}, "2: "},
   };
-  for (const auto& [shape, text] : kCases) {
+  for (const auto& tried : kCases) {
     const std::string error = ErrorOf([&] {
-      Ort::Value::CreateTensor<float>(cpu, data.data(), data.size(), shape.data(), shape.size());
+      Ort::Value::CreateTensor<float>(cpu, data.data(), data.size(), tried.shape.data(),
+                                      tried.shape.size());
     });
-    EXPECT_EQ(error.empty(), *text == '\0') << error;
-    EXPECT_THAT(error, HasSubstr(text));
+    EXPECT_EQ(error.empty(), *tried.text == '\0') << error;
+    EXPECT_THAT(error, HasSubstr(tried.text));
   }
   OrtValue* out = nullptr;
   const int64_t dim = 1;

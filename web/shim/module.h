@@ -1,0 +1,51 @@
+// What the parts of the shim share: the C table, the account of the last failure, and the attribute
+// of functions that JavaScript calls.
+//
+// Those return 0 or an OrtErrorCode, whose text tenon_last_error has; or a pointer, null after a
+// failure. Addresses and sizes are those of the module's memory, texts are null-terminated UTF-8.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <memory>
+#include <string>
+
+#define TENON_WEB_EXPORT(name) extern "C" __attribute__((export_name(#name)))
+
+// Ends the enclosing function, which returns an OrtStatus*, with what `expression` failed with.
+#define TENON_WEB_RETURN_IF_ERROR(expression)                        \
+  do {                                                               \
+    if (OrtStatus* const failed = (expression); failed != nullptr) { \
+      return failed;                                                 \
+    }                                                                \
+  } while (false)
+
+namespace tenon::web {
+
+const OrtApi& Api();
+
+// The environment of all sessions; null before tenon_initialize.
+OrtEnv* Env();
+
+// Keeps the text of a failure for tenon_last_error, and releases the status. Its code; 0 for null.
+int Outcome(OrtStatus* status);
+
+// A text that the caller reads before its next call.
+const char* Lend(std::string text);
+
+struct Release {
+  void operator()(OrtStatus* handle) const { Api().ReleaseStatus(handle); }
+  void operator()(OrtSession* handle) const { Api().ReleaseSession(handle); }
+  void operator()(OrtValue* handle) const { Api().ReleaseValue(handle); }
+  void operator()(OrtTypeInfo* handle) const { Api().ReleaseTypeInfo(handle); }
+  void operator()(OrtTensorTypeAndShapeInfo* handle) const {
+    Api().ReleaseTensorTypeAndShapeInfo(handle);
+  }
+};
+template <class Handle>
+using Owned = std::unique_ptr<Handle, Release>;
+
+// Takes a text that the default allocator holds.
+std::string TakeText(char* text);
+
+}  // namespace tenon::web
