@@ -1,0 +1,75 @@
+// Writes small models in ONNX's wire format: what the tests need of it.
+
+const encoder = new TextEncoder();
+
+function varint(value) {
+  const bytes = [];
+  for (let rest = BigInt(value); ; rest >>= 7n) {
+    if (rest < 128n) return [...bytes, Number(rest)];
+    bytes.push(Number(rest & 127n) | 128);
+  }
+}
+
+// One field: a number, or a text or message with its length in front.
+function field(number, value) {
+  if (typeof value === 'number') return [...varint(number << 3), ...varint(value)];
+  const bytes = typeof value === 'string' ? [...encoder.encode(value)] : value;
+  return [...varint((number << 3) | 2), ...varint(bytes.length), ...bytes];
+}
+
+const NUMBERS = {
+  float32: 1, uint8: 2, int8: 3, uint16: 4, int16: 5, int32: 6, int64: 7, string: 8, bool: 9,
+  float16: 10, float64: 11, uint32: 12, uint64: 13, uint4: 21, int4: 22,
+};
+
+// {name, type, shape}: a dimension is a size, a name, or '' for one that is not known.
+function valueInfo({name, type, shape}) {
+  const dims = shape.flatMap((dim) =>
+    field(1, typeof dim === 'number' ? field(1, dim) : dim === '' ? [] : field(2, dim)),
+  );
+  const tensor = [...field(1, NUMBERS[type]), ...field(2, dims)];
+  return [...field(1, name), ...field(2, field(1, tensor))];
+}
+
+// {op, inputs, outputs, name}
+function node({op, inputs, outputs, name = ''}) {
+  return [
+    ...inputs.flatMap((input) => field(1, input)),
+    ...outputs.flatMap((output) => field(2, output)),
+    ...field(3, name),
+    ...field(4, op),
+  ];
+}
+
+export function model({nodes, inputs, outputs}) {
+  const graph = [
+    ...nodes.flatMap((each) => field(1, node(each))),
+    ...field(2, 'graph'),
+    ...inputs.flatMap((input) => field(11, valueInfo(input))),
+    ...outputs.flatMap((output) => field(12, valueInfo(output))),
+  ];
+  const opset = [...field(1, ''), ...field(2, 21)];
+  return Uint8Array.from([...field(1, 10), ...field(7, graph), ...field(8, opset)]);
+}
+
+// y = x of one type and any size.
+export function identity(type) {
+  return model({
+    nodes: [{op: 'Identity', inputs: ['x'], outputs: ['y']}],
+    inputs: [{name: 'x', type, shape: ['size']}],
+    outputs: [{name: 'y', type, shape: ['size']}],
+  });
+}
+
+// sum = a + b of two floats each, and product = a * b.
+export function sumAndProduct() {
+  const float = (name) => ({name, type: 'float32', shape: [2]});
+  return model({
+    nodes: [
+      {op: 'Add', inputs: ['a', 'b'], outputs: ['sum'], name: 'adds "both"'},
+      {op: 'Mul', inputs: ['a', 'b'], outputs: ['product'], name: 'multiplies'},
+    ],
+    inputs: [float('a'), float('b')],
+    outputs: [float('sum'), float('product')],
+  });
+}

@@ -1,0 +1,79 @@
+// The module behind the sessions: loaded once, again after a failure, anew after a trap. Every test
+// here counts on what those before it did.
+import assert from 'node:assert/strict';
+import {readFileSync} from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+import {pathToFileURL} from 'node:url';
+
+import {identity, sumAndProduct} from './model.mjs';
+import {load, PACKAGE} from './package.mjs';
+
+const {env, InferenceSession, Tensor} = await load();
+
+const one = () => new Tensor('float32', [1]);
+
+// WB-29
+test('names the feature that an engine lacks', async (t) => {
+  t.mock.method(WebAssembly, 'validate', () => false);
+  await assert.rejects(InferenceSession.create(identity('float32')), /SIMD128/);
+});
+
+// WB-26
+test('tries again after it could not be loaded', async () => {
+  env.wasm.wasmPaths = '/no/such/folder/';
+  await assert.rejects(InferenceSession.create(identity('float32')), /no such file/);
+  env.wasm.wasmPaths = {wasm: pathToFileURL(path.join(PACKAGE, 'dist/nothing.wasm'))};
+  await assert.rejects(InferenceSession.create(identity('float32')), /no such file/);
+  env.wasm.wasmPaths = undefined;
+});
+
+// WB-8
+test('serves any number of sessions at once, the first ones too', async () => {
+  const sessions = await Promise.all(
+    Array.from({length: 8}, (_, i) =>
+      InferenceSession.create(identity(i % 2 ? 'float32' : 'int32'), {
+        executionProviders: i % 4 < 2 ? ['wasm'] : ['cpu', 'wasm'],
+      }),
+    ),
+  );
+  const results = await Promise.all(
+    sessions.map((session, i) =>
+      session.run({x: new Tensor(i % 2 ? 'float32' : 'int32', [i], [1])}),
+    ),
+  );
+  assert.deepEqual(
+    results.map(({y}) => y.data[0]),
+    [0, 1, 2, 3, 4, 5, 6, 7],
+  );
+});
+
+// WB-35
+test('is replaced after a trap, which its sessions tell of', async (t) => {
+  const [first, second] = [
+    await InferenceSession.create(identity('float32')),
+    await InferenceSession.create(sumAndProduct()),
+  ];
+  // An import that fails ends the module just as a trap does.
+  const fail = t.mock.method(performance, 'now', () => {
+    throw new WebAssembly.RuntimeError('unreachable');
+  });
+  const options = {extra: {'tenon.run_report': '1'}}; // which takes the time
+  await assert.rejects(first.run({x: one()}, options), /the WebAssembly module stopped: unreach/);
+  fail.mock.restore();
+  const stopped = /the WebAssembly module stopped: unreachable/;
+  await assert.rejects(first.run({x: one()}), stopped);
+  await assert.rejects(second.run({a: one(), b: one()}), stopped);
+  await assert.rejects(second.release(), stopped);
+  env.wasm.wasmBinary = readFileSync(path.join(PACKAGE, 'dist/tenon.wasm'));
+  env.wasm.wasmPaths = '/no/such/folder/'; // not looked at: the bytes are there
+  const next = await InferenceSession.create(identity('float32'));
+  assert.deepEqual([...(await next.run({x: one()})).y.data], [1]);
+});
+
+test('checks the level of its log', () => {
+  assert.equal(env.logLevel, 'warning');
+  assert.throws(() => (env.logLevel = 'loud'), /verbose, info, warning, error, fatal/);
+  env.logLevel = 'error';
+  assert.equal(env.logLevel, 'error');
+});

@@ -1,0 +1,5 @@
+// The API that every backend shares: what the package tenon-common is to be.
+export {type Backend, type InferenceSessionHandler, registerBackend} from './backend.js';
+export {env, type LogLevel, type WasmFlags} from './env.js';
+export {InferenceSession} from './inference-session.js';
+export {Tensor} from './tensor.js';

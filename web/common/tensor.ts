@@ -1,0 +1,173 @@
+// Tensor: a typed array with a shape.
+
+type Float16Data = Uint16Array;
+
+const float16Array = (globalThis as {Float16Array?: new (buffer: ArrayBufferLike) => Float16Data})
+  .Float16Array;
+
+// The array class of each element type that is not a string. Elements of four bits lie two in a
+// byte, the first in the lower half. `float16` has the platform's class where there is one.
+const ARRAYS = {
+  float32: Float32Array,
+  uint8: Uint8Array,
+  int8: Int8Array,
+  uint16: Uint16Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  bool: Uint8Array,
+  float16: (float16Array ?? Uint16Array) as typeof Uint16Array,
+  float64: Float64Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  uint4: Uint8Array,
+  int4: Int8Array,
+};
+
+// The type that an array of each class has where none is named.
+const INFERRED: ReadonlyMap<unknown, Tensor.Type> = new Map<unknown, Tensor.Type>([
+  [Float32Array, 'float32'],
+  [Uint8Array, 'uint8'],
+  [Uint8ClampedArray, 'uint8'],
+  [Int8Array, 'int8'],
+  [Uint16Array, 'uint16'],
+  [Int16Array, 'int16'],
+  [Int32Array, 'int32'],
+  [BigInt64Array, 'int64'],
+  [Float64Array, 'float64'],
+  [Uint32Array, 'uint32'],
+  [BigUint64Array, 'uint64'],
+  ...(float16Array === undefined ? [] : [[float16Array, 'float16'] as [unknown, Tensor.Type]]),
+]);
+
+export type NumericType = keyof typeof ARRAYS;
+type NumericData = Tensor.DataTypeMap[NumericType];
+type PlainData = readonly number[] | readonly bigint[] | readonly boolean[] | readonly string[];
+
+// The data of a tensor in a piece of memory, which it shares.
+export function arrayOver(type: NumericType, buffer: ArrayBufferLike): NumericData {
+  return new (ARRAYS[type] as new (buffer: ArrayBufferLike) => NumericData)(buffer);
+}
+
+// How many elements a tensor of these dimensions has.
+function sizeOf(dims: readonly number[]): number {
+  let size = 1;
+  dims.forEach((dim, i) => {
+    if (typeof dim !== 'number' || !Number.isSafeInteger(dim)) {
+      throw new TypeError(`dims[${i}]: expected an integer, got ${String(dim)}`);
+    }
+    if (dim < 0) throw new RangeError(`dims[${i}]: expected 0 or more, got ${dim}`);
+    size *= dim;
+  });
+  return size;
+}
+
+function inferType(data: unknown): Tensor.Type {
+  if (Array.isArray(data)) {
+    if (typeof data[0] === 'string') return 'string';
+    if (typeof data[0] === 'boolean') return 'bool';
+    throw new TypeError(
+      'the type of an array is known of strings and booleans alone: name it in front of the data',
+    );
+  }
+  const type = INFERRED.get(Object(data).constructor);
+  if (type === undefined) throw new TypeError(`expected a typed array, got ${typeof data}`);
+  return type;
+}
+
+function convert(type: Tensor.Type, data: unknown): Tensor.DataType {
+  if (type === 'string') {
+    if (Array.isArray(data)) return data as string[];
+    throw new TypeError("a tensor of type 'string' has an array of strings");
+  }
+  const wanted = ARRAYS[type];
+  if (wanted === undefined) throw new TypeError(`there is no tensor type '${String(type)}'`);
+  if (data instanceof wanted) return data;
+  if (type === 'uint8' && data instanceof Uint8ClampedArray) return Uint8Array.from(data);
+  if (type === 'float16' && data instanceof Uint16Array) {
+    return arrayOver(type, data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
+  }
+  if (!Array.isArray(data) || type === 'uint4' || type === 'int4') {
+    throw new TypeError(`a tensor of type '${type}' has its data in a ${wanted.name}`);
+  }
+  if (type === 'int64') return BigInt64Array.from(data, BigInt);
+  if (type === 'uint64') return BigUint64Array.from(data, BigInt);
+  if (type === 'float16' && float16Array === undefined) {
+    throw new TypeError("here a tensor of type 'float16' has its bits in a Uint16Array");
+  }
+  return (ARRAYS[type] as typeof Float32Array).from(data) as Tensor.DataType;
+}
+
+export class Tensor {
+  readonly type: Tensor.Type;
+  readonly dims: readonly number[];
+  // How many elements there are.
+  readonly size: number;
+  #data: Tensor.DataType | undefined;
+
+  // The data is shared where it is a typed array of the type's class. Without dims the tensor has
+  // one dimension.
+  constructor(type: Tensor.Type, data: Tensor.DataType | PlainData, dims?: readonly number[]);
+  constructor(data: Tensor.DataType | Uint8ClampedArray | readonly boolean[], dims?: readonly number[]);
+  constructor(first: unknown, second?: unknown, third?: unknown) {
+    const isNamed = typeof first === 'string';
+    const type = isNamed ? (first as Tensor.Type) : inferType(first);
+    const data = convert(type, isNamed ? second : first);
+    const dims = (isNamed ? third : second) ?? [data.length];
+    if (!Array.isArray(dims)) throw new TypeError('dims: expected an array of numbers');
+    const size = sizeOf(dims);
+    const length = type === 'uint4' || type === 'int4' ? Math.ceil(size / 2) : size;
+    if (data.length !== length) {
+      throw new RangeError(`data: dims [${dims}] need ${length} elements, got ${data.length}`);
+    }
+    this.type = type;
+    this.dims = dims;
+    this.size = size;
+    this.#data = data;
+  }
+
+  get data(): Tensor.DataType {
+    if (this.#data === undefined) throw new Error('the tensor is disposed');
+    return this.#data;
+  }
+
+  get location(): Tensor.DataLocation {
+    return this.#data === undefined ? 'none' : 'cpu';
+  }
+
+  async getData(): Promise<Tensor.DataType> {
+    return this.data;
+  }
+
+  dispose(): void {
+    this.#data = undefined;
+  }
+
+  // A tensor of the same data with other dims.
+  reshape(dims: readonly number[]): Tensor {
+    return new Tensor(this.type, this.data, dims);
+  }
+}
+
+export declare namespace Tensor {
+  interface DataTypeMap {
+    float32: Float32Array;
+    uint8: Uint8Array;
+    int8: Int8Array;
+    uint16: Uint16Array;
+    int16: Int16Array;
+    int32: Int32Array;
+    int64: BigInt64Array;
+    string: string[];
+    bool: Uint8Array;
+    float16: Uint16Array;
+    float64: Float64Array;
+    uint32: Uint32Array;
+    uint64: BigUint64Array;
+    uint4: Uint8Array;
+    int4: Int8Array;
+  }
+  type Type = keyof DataTypeMap;
+  type DataType = DataTypeMap[Type];
+  type DataLocation = 'none' | 'cpu';
+}

@@ -1,0 +1,149 @@
+// The WebAssembly module: loaded once, called through its exports (shim/), which are in the
+// module's terms: addresses, sizes and codes. A module that trapped is dead: all its calls fail, and
+// the next one that is asked for is a new one.
+import {env, logSeverity} from '../common/env.js';
+import {randomSource, readBytes} from './host.js';
+import {wasiImports} from './wasi.js';
+
+type Call = (...args: number[]) => number;
+
+// An error of the core: its text behind the operation that failed, and its code.
+export class CoreError extends Error {
+  constructor(
+    operation: string,
+    text: string,
+    readonly code: number,
+  ) {
+    super(`${operation}: ${text}`);
+    this.name = 'Error';
+  }
+}
+
+const FAIL = 1; // ORT_FAIL, also the core's code where memory is out
+
+export class Core {
+  readonly memory: WebAssembly.Memory;
+  readonly #exports: Record<string, Call>;
+  #death: Error | undefined;
+
+  constructor(instance: WebAssembly.Instance) {
+    this.memory = instance.exports.memory as WebAssembly.Memory;
+    this.#exports = instance.exports as Record<string, Call>;
+  }
+
+  get isDead(): boolean {
+    return this.#death !== undefined;
+  }
+
+  // What the export `name` returns.
+  call(name: string, ...args: number[]): number {
+    if (this.#death !== undefined) throw this.#death;
+    try {
+      return this.#exports[name](...args);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#death = new Error(`the WebAssembly module stopped: ${reason}`, {cause: error});
+      throw this.#death;
+    }
+  }
+
+  // Calls an export that returns a code; an error that names the operation unless that is 0.
+  check(operation: string, name: string, ...args: number[]): void {
+    const code = this.call(name, ...args);
+    if (code !== 0) throw this.#failure(operation, code);
+  }
+
+  // The handle that an export makes; an error if it is null.
+  make(operation: string, name: string): number {
+    const handle = this.call(name);
+    if (handle === 0) throw this.#failure(operation, FAIL);
+    return handle;
+  }
+
+  // The null-terminated text at an address.
+  text(address: number): string {
+    const bytes = new Uint8Array(this.memory.buffer);
+    return new TextDecoder().decode(bytes.slice(address, bytes.indexOf(0, address)));
+  }
+
+  bytes(address: number, size: number): Uint8Array {
+    return new Uint8Array(this.memory.buffer, address, size);
+  }
+
+  // A new block of the module's memory.
+  allocate(operation: string, size: number): number {
+    const address = this.call('tenon_allocate', size) >>> 0;
+    if (address === 0) {
+      throw new CoreError(operation, `out of memory: ${size} bytes are not there`, FAIL);
+    }
+    return address;
+  }
+
+  free(address: number): void {
+    this.call('tenon_free', address);
+  }
+
+  #failure(operation: string, code: number): CoreError {
+    return new CoreError(operation, this.text(this.call('tenon_last_error')), code);
+  }
+
+  // Calls `body` with the addresses of copies of the texts.
+  withTexts<Result>(operation: string, texts: string[], body: (...at: number[]) => Result): Result {
+    const addresses: number[] = [];
+    try {
+      for (const text of texts) {
+        const encoded = new TextEncoder().encode(text);
+        const address = this.allocate(operation, encoded.length + 1);
+        addresses.push(address);
+        this.bytes(address, encoded.length).set(encoded);
+        this.bytes(address, encoded.length + 1)[encoded.length] = 0;
+      }
+      return body(...addresses);
+    } finally {
+      if (!this.isDead) addresses.forEach((address) => this.free(address));
+    }
+  }
+}
+
+// (module (func (result v128) i32.const 0 i8x16.splat)), which only an engine with SIMD accepts.
+const SIMD_MODULE = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15,
+  11,
+]);
+
+function wasmAddress(): string | URL {
+  const paths = env.wasm.wasmPaths;
+  if (typeof paths === 'string') return `${paths}tenon.wasm`;
+  return paths?.wasm ?? new URL('../tenon.wasm', import.meta.url);
+}
+
+async function load(): Promise<Core> {
+  if (!WebAssembly.validate(SIMD_MODULE)) {
+    throw new Error('WebAssembly here lacks a feature that is needed: SIMD128');
+  }
+  const bytes = env.wasm.wasmBinary ?? (await readBytes(wasmAddress()));
+  const module = await WebAssembly.compile(bytes as BufferSource);
+  let core: Core | undefined;
+  const imports = wasiImports(module, () => core!.memory, await randomSource());
+  core = new Core(await WebAssembly.instantiate(module, imports));
+  core.call('_initialize');
+  core.check('initialization', 'tenon_initialize', logSeverity());
+  return core;
+}
+
+let loading: Promise<Core> | undefined;
+
+// The module, which all sessions share. A failure is not kept: the next call tries again.
+export async function loadCore(): Promise<Core> {
+  loading ??= load();
+  const mine = loading;
+  try {
+    const core = await mine;
+    if (!core.isDead) return core;
+  } catch (error) {
+    if (loading === mine) loading = undefined;
+    throw error;
+  }
+  if (loading === mine) loading = undefined;
+  return loadCore();
+}

@@ -1,0 +1,7 @@
+// The parts of Node.js that the package uses where it runs there.
+declare module 'node:fs/promises' {
+  export function readFile(path: string | URL): Promise<Uint8Array>;
+}
+declare module 'node:crypto' {
+  export const webcrypto: Crypto;
+}

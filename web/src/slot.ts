@@ -1,0 +1,126 @@
+// The records in the module's memory through which feeds and outputs pass: struct Slot of
+// shim/session.h.
+import {arrayOver, type NumericType, Tensor} from '../common/tensor.js';
+import type {Core} from './core.js';
+import {typeName, typeNumber} from './element-types.js';
+
+const MOST_DIMS = 32;
+const SLOT_BYTES = 24 + 8 * MOST_DIMS;
+const IS_USED = 0;
+const TYPE = 4;
+const RANK = 8;
+const BYTE_SIZE = 12;
+const DATA = 16;
+const DIMS = 24;
+const LENGTH_BYTES = 4; // of a packed string's length
+
+// Strings as the module has them: for each its size in bytes, and then those of all.
+function packStrings(strings: readonly unknown[]): Uint8Array {
+  const texts = strings.map((text) => {
+    if (typeof text !== 'string') throw new TypeError(`expected a string, got ${typeof text}`);
+    return new TextEncoder().encode(text);
+  });
+  const begin = texts.length * LENGTH_BYTES;
+  const packed = new Uint8Array(texts.reduce((size, text) => size + text.length, begin));
+  const lengths = new DataView(packed.buffer);
+  let at = begin;
+  texts.forEach((text, i) => {
+    lengths.setUint32(i * LENGTH_BYTES, text.length, true);
+    packed.set(text, at);
+    at += text.length;
+  });
+  return packed;
+}
+
+function unpackStrings(packed: Uint8Array, count: number): string[] {
+  const lengths = new DataView(packed.buffer, packed.byteOffset);
+  const decoder = new TextDecoder('utf-8', {ignoreBOM: true});
+  let at = count * LENGTH_BYTES;
+  return Array.from({length: count}, (_, i) => {
+    const begin = at;
+    at += lengths.getUint32(i * LENGTH_BYTES, true);
+    return decoder.decode(packed.subarray(begin, at));
+  });
+}
+
+function bytesOf(tensor: Tensor): Uint8Array {
+  if (tensor.type === 'string') return packStrings(tensor.data as string[]);
+  const data = tensor.data as Exclude<Tensor.DataType, string[]>;
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+// One slot. Each access looks the memory up anew: it moves when it grows.
+export class Slot {
+  readonly #address: number;
+
+  constructor(
+    readonly core: Core,
+    firstAddress: number,
+    index: number,
+  ) {
+    this.#address = firstAddress + index * SLOT_BYTES;
+  }
+
+  // Has the run allocate this output.
+  fetch(): void {
+    this.#set(IS_USED, 1);
+  }
+
+  // Copies a tensor into the module, and shows it the run. The block is the caller's to free.
+  feed(operation: string, tensor: Tensor): number {
+    if (tensor.dims.length > MOST_DIMS) {
+      throw new RangeError(`${operation}: a tensor has more than ${MOST_DIMS} dimensions`);
+    }
+    const bytes = bytesOf(tensor);
+    const block = this.core.allocate(operation, bytes.length);
+    this.core.bytes(block, bytes.length).set(bytes);
+    this.#set(IS_USED, 1);
+    this.#set(TYPE, typeNumber(tensor.type));
+    this.#set(RANK, tensor.dims.length);
+    this.#set(BYTE_SIZE, bytes.length);
+    this.#set(DATA, block);
+    const view = this.#view();
+    tensor.dims.forEach((dim, i) => view.setFloat64(DIMS + 8 * i, dim, true));
+    return block;
+  }
+
+  // Copies what the run produced: into `into`, or into a new tensor.
+  read(into: Tensor | null): Tensor {
+    const type = typeName(this.#get(TYPE));
+    const view = this.#view();
+    const dims = Array.from({length: this.#get(RANK)}, (_, i) =>
+      view.getFloat64(DIMS + 8 * i, true),
+    );
+    const bytes = this.core.bytes(this.#get(DATA), this.#get(BYTE_SIZE));
+    if (into === null) return new Tensor(type, this.#dataOf(type, bytes, dims), dims);
+    if (type === 'string') {
+      const strings = unpackStrings(bytes, into.size);
+      (into.data as string[]).splice(0, into.size, ...strings);
+    } else {
+      bytesOf(into).set(bytes);
+    }
+    return into;
+  }
+
+  #dataOf(type: Tensor.Type, bytes: Uint8Array, dims: number[]): Tensor.DataType {
+    if (type === 'string') {
+      return unpackStrings(
+        bytes,
+        dims.reduce((size, dim) => size * dim, 1),
+      );
+    }
+    return arrayOver(type as NumericType, bytes.slice().buffer);
+  }
+
+  #view(): DataView {
+    return new DataView(this.core.memory.buffer, this.#address, SLOT_BYTES);
+  }
+
+  #get(field: number): number {
+    return this.#view().getUint32(field, true);
+  }
+
+  #set(field: number, value: number): void {
+    this.#view().setUint32(field, value, true);
+  }
+}

@@ -1,0 +1,83 @@
+// The few calls of WASI that the module needs of its host, in browsers and Node alike: a console, a
+// clock and random numbers. There are no files.
+
+const SUCCESS = 0;
+const BAD_FILE = 8; // EBADF: no file is open, nor can any be opened
+const STANDARD_OUTPUT = 1;
+const STANDARD_ERROR = 2;
+const REAL_TIME = 0;
+
+// Collects what is written to a stream, and prints it line by line.
+class LinePrinter {
+  #rest = '';
+  readonly #decoder = new TextDecoder();
+
+  constructor(readonly print: (line: string) => void) {}
+
+  write(bytes: Uint8Array): void {
+    const lines = (this.#rest + this.#decoder.decode(bytes, {stream: true})).split('\n');
+    this.#rest = lines.pop()!;
+    lines.forEach((line) => this.print(line));
+  }
+}
+
+function nanosecondsOf(milliseconds: number): bigint {
+  return BigInt(Math.round(milliseconds * 1e6));
+}
+
+// The imports of `module`, whose memory is there once it is instantiated. Functions that are not
+// among ours deal with files: they find none.
+export function wasiImports(
+  module: WebAssembly.Module,
+  memoryOf: () => WebAssembly.Memory,
+  fillRandom: (bytes: Uint8Array) => void,
+): WebAssembly.Imports {
+  const printers = new Map([
+    [STANDARD_OUTPUT, new LinePrinter((line) => console.log(line))],
+    [STANDARD_ERROR, new LinePrinter((line) => console.error(line))],
+  ]);
+  const view = () => new DataView(memoryOf().buffer);
+  const calls: Record<string, (...args: never[]) => number> = {
+    fd_write(file: number, vectors: number, count: number, written: number): number {
+      const printer = printers.get(file);
+      if (printer === undefined) return BAD_FILE;
+      const memory = view();
+      let total = 0;
+      for (let i = 0; i < count; ++i) {
+        const address = memory.getUint32(vectors + 8 * i, true);
+        const size = memory.getUint32(vectors + 8 * i + 4, true);
+        printer.write(new Uint8Array(memory.buffer, address, size));
+        total += size;
+      }
+      memory.setUint32(written, total, true);
+      return SUCCESS;
+    },
+    clock_time_get(clock: number, _precision: bigint, out: number): number {
+      const start = clock === REAL_TIME ? nanosecondsOf(performance.timeOrigin) : 0n;
+      view().setBigUint64(out, start + nanosecondsOf(performance.now()), true);
+      return SUCCESS;
+    },
+    clock_res_get(_clock: number, out: number): number {
+      view().setBigUint64(out, 1000n, true);
+      return SUCCESS;
+    },
+    random_get(address: number, size: number): number {
+      fillRandom(new Uint8Array(memoryOf().buffer, address, size));
+      return SUCCESS;
+    },
+    environ_sizes_get(count: number, size: number): number {
+      view().setUint32(count, 0, true);
+      view().setUint32(size, 0, true);
+      return SUCCESS;
+    },
+    environ_get: () => SUCCESS,
+    proc_exit(status: number): number {
+      throw new Error(`it exited with status ${status}`);
+    },
+  };
+  const imports: WebAssembly.ModuleImports = {};
+  for (const {name} of WebAssembly.Module.imports(module)) {
+    imports[name] = calls[name] ?? (() => BAD_FILE);
+  }
+  return {wasi_snapshot_preview1: imports};
+}
