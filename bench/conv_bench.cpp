@@ -55,15 +55,11 @@ constexpr Conv2dShape Same(size_t in, size_t out, size_t size, size_t kernel, si
           kernel, kernel, stride, stride, dilation, dilation, pad,      pad};
 }
 
-void SetCounters(benchmark::State& state, const Conv2dShape& s) {
+void Measure(benchmark::State& state, const Conv2dShape& s, FunctionRef<void()> convolve) {
   const double flop =
-      2.0 *
-      static_cast<double>(s.batch * s.out_channels * s.out_height * s.out_width *
-                          (s.in_channels / s.groups) * s.kernel_height * s.kernel_width) *
-      static_cast<double>(state.iterations());
-  using benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(flop / 1e9, Counter::kIsRate);
-  state.counters["%peak"] = Counter(flop / 1e7 / PeakGflops(), Counter::kIsRate);
+      2.0 * static_cast<double>(s.batch * s.out_channels * s.out_height * s.out_width *
+                                (s.in_channels / s.groups) * s.kernel_height * s.kernel_width);
+  MeasureAgainstPeak(state, flop, convolve);
 }
 
 size_t OutputSize(const Conv2dShape& s) {
@@ -82,12 +78,11 @@ void Blocked(benchmark::State& state, const Conv2dShape& s) {
       weights.data(),
       out.data(),
       {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
-  for (auto _ : state) {
+  Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvBlockedTaskCount(s); ++t) {
       kernels::RunConvBlockedTask(args, t, scratch.data());
     }
-  }
-  SetCounters(state, s);
+  });
 }
 
 void Stem(benchmark::State& state, const Conv2dShape& s) {
@@ -102,12 +97,11 @@ void Stem(benchmark::State& state, const Conv2dShape& s) {
       weights.data(),
       out.data(),
       {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
-  for (auto _ : state) {
+  Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvStemTaskCount(s); ++t) {
       kernels::RunConvStemTask(args, t, scratch.data());
     }
-  }
-  SetCounters(state, s);
+  });
 }
 
 template <kernels::WinogradTile kTile>
@@ -121,12 +115,11 @@ void Winograd(benchmark::State& state, const Conv2dShape& s) {
       s,          kTile,
       in.data(),  weights.data(),
       out.data(), {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
-  for (auto _ : state) {
+  Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvWinogradTaskCount(s, kTile); ++t) {
       kernels::RunConvWinogradTask(args, t, scratch.data());
     }
-  }
-  SetCounters(state, s);
+  });
 }
 
 void Depthwise(benchmark::State& state, const Conv2dShape& s) {
@@ -140,12 +133,11 @@ void Depthwise(benchmark::State& state, const Conv2dShape& s) {
       weights.data(),
       out.data(),
       {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
-  for (auto _ : state) {
+  Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvDepthwiseTaskCount(s); ++t) {
       kernels::RunConvDepthwiseTask(args, t);
     }
-  }
-  SetCounters(state, s);
+  });
 }
 
 void Grouped(benchmark::State& state, const Conv2dShape& s) {
@@ -160,12 +152,11 @@ void Grouped(benchmark::State& state, const Conv2dShape& s) {
       weights.data(),
       out.data(),
       {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
-  for (auto _ : state) {
+  Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvGroupedTaskCount(s); ++t) {
       kernels::RunConvGroupedTask(args, t, scratch.data());
     }
-  }
-  SetCounters(state, s);
+  });
 }
 
 template <kernels::PoolKind kKind>
@@ -174,12 +165,11 @@ void Pool(benchmark::State& state, const Conv2dShape& s) {
   Buffer out(OutputSize(s));
   const kernels::PoolBlockedArgs args = {
       .shape = s, .kind = kKind, .in = in.data(), .out = out.data()};
-  for (auto _ : state) {
+  Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::PoolBlockedTaskCount(s); ++t) {
       kernels::RunPoolBlockedTask(args, t);
     }
-  }
-  SetCounters(state, s);
+  });
 }
 
 const Layer kBlockedLayers[] = {
@@ -278,7 +268,7 @@ void General(benchmark::State& state, const kernels::ConvGeneralShape& s, bool t
       {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
   const size_t tasks =
       transposed ? kernels::ConvTransposeTaskCount(s) : kernels::ConvGeneralTaskCount(s);
-  for (auto _ : state) {
+  MeasureAgainstPeak(state, GeneralFlop(s, transposed), [&] {
     for (size_t t = 0; t < tasks; ++t) {
       if (transposed) {
         kernels::RunConvTransposeTask(args, t, scratch.data());
@@ -286,11 +276,7 @@ void General(benchmark::State& state, const kernels::ConvGeneralShape& s, bool t
         kernels::RunConvGeneralTask(args, t, scratch.data());
       }
     }
-  }
-  const double flop = GeneralFlop(s, transposed) * static_cast<double>(state.iterations());
-  using benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(flop / 1e9, Counter::kIsRate);
-  state.counters["%peak"] = Counter(flop / 1e7 / PeakGflops(), Counter::kIsRate);
+  });
 }
 
 const GeneralLayer kGeneralLayers[] = {
@@ -314,6 +300,7 @@ void Register(const char* family, Function run, std::span<const Layer> layers) {
     benchmark::RegisterBenchmark(
         (std::string(family) + "/" + layer.name).c_str(),
         [run, &layer](benchmark::State& state) { run(state, layer.shape); })
+        ->UseManualTime()
         ->Unit(benchmark::kMicrosecond);
   }
 }
@@ -326,6 +313,7 @@ void RegisterGeneral(const char* family, bool transposed, std::span<const Genera
     benchmark::RegisterBenchmark(
         (std::string(family) + "/" + layer.name).c_str(),
         [run, &layer](benchmark::State& state) { run(state, layer.shape); })
+        ->UseManualTime()
         ->Unit(benchmark::kMicrosecond);
   }
 }

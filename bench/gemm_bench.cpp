@@ -62,34 +62,30 @@ GemmSizes SizesOf(const benchmark::State& state) {
           static_cast<size_t>(state.range(2))};
 }
 
-// `threads`: whose peak the share is of.
-void CountFlop(benchmark::State& state, const GemmSizes& s, int threads) {
-  const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) *
-                      static_cast<double>(s.k) * static_cast<double>(state.iterations());
-  using benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(flop / 1e9, Counter::kIsRate);
-  state.counters["%peak"] = Counter(flop / 1e7 / (threads * PeakGflops()), Counter::kIsRate);
+void Measure(benchmark::State& state, const GemmSizes& s, FunctionRef<void()> multiply,
+             ThreadPool* pool = nullptr) {
+  const double flop =
+      2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  MeasureAgainstPeak(state, flop, multiply, pool);
   const double bytes_of_b = 4.0 * static_cast<double>(s.n * s.k);
-  state.counters["B_GB/s"] =
-      Counter(bytes_of_b * static_cast<double>(state.iterations()) / 1e9, Counter::kIsRate);
+  state.counters["B_GB/s"] = bytes_of_b / flop * state.counters["GFLOP/s"];
 }
 
 void Measure(benchmark::State& state, Operands& operands) {
-  for (auto _ : state) {
+  Measure(state, operands.args.sizes, [&] {
     kernels::Gemm(operands.args, operands.scratch.data());
     benchmark::ClobberMemory();
-  }
-  CountFlop(state, operands.args.sizes, 1);
+  });
 }
 
-// By the clock on the wall. Every thread keeps its own scratch memory, as a session's would.
+// Every thread keeps its own scratch memory, as a session's would.
 void PackedGemmOnTwoThreads(benchmark::State& state) {
   const GemmSizes sizes = SizesOf(state);
   Operands operands(sizes, true);
   ThreadPool pool({.threads = 2});
   const size_t tasks = kernels::GemmTaskCount(sizes, true);
   const size_t scratch_floats = kernels::GemmScratchSize(sizes, true) / sizeof(float);
-  for (auto _ : state) {
+  const auto multiply = [&] {
     pool.ParallelFor(tasks, 1, [&](size_t begin, size_t end) {
       thread_local Buffer scratch(0);
       if (scratch.size() < scratch_floats) scratch = Buffer(scratch_floats);
@@ -98,8 +94,8 @@ void PackedGemmOnTwoThreads(benchmark::State& state) {
       }
     });
     benchmark::ClobberMemory();
-  }
-  CountFlop(state, sizes, 2);
+  };
+  Measure(state, sizes, multiply, &pool);
 }
 
 void PackedGemm(benchmark::State& state) {
@@ -158,7 +154,8 @@ BENCHMARK(PackedGemm)
     ->Args({16, 4096, 4096})
     ->Args({32, 4096, 4096})
     ->Args({3136, 64, 64})
-    ->Args({1, 1000, 1280});
+    ->Args({1, 1000, 1280})
+    ->UseManualTime();
 BENCHMARK(PackedGemmOnTwoThreads)
     ->Args({512, 512, 512})
     ->Args({1024, 1024, 1024})
@@ -166,7 +163,7 @@ BENCHMARK(PackedGemmOnTwoThreads)
     ->Args({128, 768, 768})
     ->Args({128, 3072, 768})
     ->Args({1, 4096, 4096})
-    ->UseRealTime();
+    ->UseManualTime();
 BENCHMARK(PlainGemm)
     ->Args({64, 64, 64})
     ->Args({512, 512, 512})
@@ -175,15 +172,18 @@ BENCHMARK(PlainGemm)
     ->Args({512, 64, 512})
     ->Args({1, 64, 512})
     ->Args({1, 4096, 4096})
-    ->Args({8, 4096, 4096});
+    ->Args({8, 4096, 4096})
+    ->UseManualTime();
 BENCHMARK(PlainGemmTransposedB)
     ->Args({128, 128, 64})
     ->Args({512, 512, 64})
     ->Args({1, 512, 64})
     ->Args({512, 512, 512})
-    ->Args({1, 4096, 4096});
-BENCHMARK(PackedGemmTransposedA)->Args({128, 768, 768})->Args({512, 512, 512});
+    ->Args({1, 4096, 4096})
+    ->UseManualTime();
+BENCHMARK(PackedGemmTransposedA)->UseManualTime()->Args({128, 768, 768})->Args({512, 512, 512});
 BENCHMARK(PackedGemmEpilogue)
+    ->UseManualTime()
     ->Args({128, 3072, 768, static_cast<int>(kernels::Activation::kRelu)})
     ->Args({128, 3072, 768, static_cast<int>(kernels::Activation::kGelu)});
 

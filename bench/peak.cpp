@@ -6,7 +6,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <vector>
 
 #include "kernels/dispatch.h"
 
@@ -51,25 +53,71 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tenon::bench {
+namespace {
 
-double PeakGflops() {
-  static const double peak = [] {
-    const PeakTable& table = TENON_SELECT_TABLE(PeakTable, kPeakTable);
-    using Clock = std::chrono::steady_clock;
-    double best = 0;
-    volatile float observed;
-    for (int attempt = 0; attempt < 25; ++attempt) {
-      float sink;
-      const Clock::time_point start = Clock::now();
-      const double flop = table.run(500'000 / 4, &sink);
-      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-      observed = sink;
-      best = std::max(best, flop / seconds / 1e9);
-    }
-    static_cast<void>(observed);
-    return best;
-  }();
-  return peak;
+using Clock = std::chrono::steady_clock;
+
+double SecondsOf(FunctionRef<void()> work) {
+  const Clock::time_point start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// FLOP per second of bursts of some 50 us on every thread.
+double PeakNow(ThreadPool* pool) {
+  constexpr int kRounds = 15'000;
+  const PeakTable& table = TENON_SELECT_TABLE(PeakTable, kPeakTable);
+  const auto burst = [&] {
+    float sink;
+    const double flop = table.run(kRounds, &sink);
+    benchmark::DoNotOptimize(sink);
+    return flop;
+  };
+  if (pool == nullptr) {
+    double flop = 0;
+    const double seconds = SecondsOf([&] { flop = burst(); });
+    return flop / seconds;
+  }
+  // Several a thread, so that one that wakes late takes fewer.
+  const size_t bursts = 4 * static_cast<size_t>(pool->threads());
+  std::atomic<double> flop = 0;
+  const double seconds = SecondsOf([&] {
+    pool->ParallelFor(bursts, 1, [&](size_t begin, size_t end) {
+      for (; begin < end; ++begin) flop.fetch_add(burst());
+    });
+  });
+  return flop / seconds;
+}
+
+double Median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+void MeasureAgainstPeak(benchmark::State& state, double flop, FunctionRef<void()> work,
+                        ThreadPool* pool) {
+  // Work that is shorter than the clock can tell is repeated.
+  constexpr double kLeastSeconds = 1e-4;
+  const double once = SecondsOf(work);
+  const auto repeats = static_cast<int>(std::max(1.0, kLeastSeconds / once));
+  std::vector<double> rates, peaks, shares;
+  for (auto _ : state) {
+    const double peak = PeakNow(pool);
+    const double seconds = SecondsOf([&] {
+                             for (int i = 0; i < repeats; ++i) work();
+                           }) /
+                           repeats;
+    state.SetIterationTime(seconds);
+    rates.push_back(flop / seconds / 1e9);
+    peaks.push_back(peak / 1e9);
+    shares.push_back(100 * flop / seconds / peak);
+  }
+  state.counters["GFLOP/s"] = Median(rates);
+  state.counters["peak"] = Median(peaks);
+  state.counters["%peak"] = Median(shares);
 }
 
 }  // namespace tenon::bench

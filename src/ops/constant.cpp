@@ -149,7 +149,8 @@ Status RunConstantOfShape(const ConstantOfShapeAttrs& attrs, KernelContext& cont
 
 constexpr OpRow kRows[] = {
     Op<InferConstant, RunConstant>("Constant", {.since = 1}),
-    Op<InferConstantOfShape, RunConstantOfShape>("ConstantOfShape", {.since = 9}),
+    Op<InferConstantOfShape, RunConstantOfShape>("ConstantOfShape",
+                                                 {.since = 9, .traits = {.fills_evenly = true}}),
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/repeated_memory.h"
 #include "runtime/concrete_shapes.h"
 
 namespace tenon {
@@ -42,6 +43,29 @@ class LoneContext final : public KernelContext {
   Tensor scratch_;
 };
 
+// A tensor of which `kernel`, which fills evenly, makes one period. A value that is none where that
+// is not worth it or the system cannot repeat memory.
+Result<Value> RepeatFilled(const Node& node, const Kernel& kernel, DataType type,
+                           const Shape& shape, std::span<const Value* const> inputs,
+                           ThreadPool& threads) {
+  TENON_ASSIGN_OR_RETURN(const int64_t count, shape.CheckedNumElements());
+  TENON_ASSIGN_OR_RETURN(const size_t bytes, DataTypeBytes(type, count));
+  if (type == DataType::kString || bytes < kLeastRepeated) return Value();
+  Status filled = OkStatus();
+  const auto fill = [&](std::byte* block, size_t period) {
+    const auto elements = static_cast<int64_t>(period * 8 / DataTypeBits(type));
+    Value part = Tensor::View(type, Shape({elements}), block);
+    Value* output = &part;
+    LoneContext context(node, inputs, {&output, 1}, threads, SharedCpuAllocator());
+    filled = kernel.Run(context);
+  };
+  const std::shared_ptr<const void> memory = RepeatMemory(bytes, fill);
+  TENON_RETURN_IF_ERROR(filled);
+  if (memory == nullptr) return Value();
+  return Value(
+      Tensor::ReadOnlyView(type, shape, memory.get(), std::const_pointer_cast<void>(memory)));
+}
+
 }  // namespace
 
 Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, const Kernel& kernel,
@@ -67,9 +91,14 @@ Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, co
       if (!output.set) return Fail("the shape function did not set output {}", i);
       if (i == 0 && traits.is_view) {
         outputs[0] = inputs[0].tensor().Reshaped(output.shape);
-      } else {
-        TENON_ASSIGN_OR_RETURN(outputs[i], Tensor::Allocate(output.type, output.shape, memory));
+        continue;
       }
+      if (i == 0 && traits.fills_evenly) {
+        TENON_ASSIGN_OR_RETURN(outputs[0], RepeatFilled(node, kernel, output.type, output.shape,
+                                                        input_pointers, threads));
+        if (outputs[0].has_value()) return outputs;
+      }
+      TENON_ASSIGN_OR_RETURN(outputs[i], Tensor::Allocate(output.type, output.shape, memory));
     }
     if (traits.is_view) return outputs;
   }

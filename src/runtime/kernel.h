@@ -43,6 +43,9 @@ struct KernelTraits {
   bool allocates_outputs = false;
   // The elements of the outputs depend on the shapes of the inputs alone (Shape, Size).
   bool reads_shapes_only = false;
+  // All elements of the only output are the same, and Run fills as many as the tensor that it is
+  // given has: a large constant is made by repeating a part.
+  bool fills_evenly = false;
   // Equal inputs may give different outputs (random numbers) or have effects: never folded or
   // cached.
   bool is_stateful = false;

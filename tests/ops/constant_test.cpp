@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/op_cases.h"
 
 namespace tenon {
@@ -38,6 +40,25 @@ TEST(ConstantOfShapeTest, RepeatsTheValue) {
   EXPECT_EQ(ElementsOf<std::string>(RunTensorOp(
                 {"ConstantOfShape", 9, {Ints({3})}, MakeAttributes(Attr("value", text))})),
             std::vector<std::string>(3, std::string(40, 'a')));
+}
+
+TEST(ConstantOfShapeTest, RepeatsTheValueInLargeTensors) {
+  ForEachElementSize([](auto element) {
+    using T = decltype(element);
+    const Tensor three = Tensor::Of<T>({1}, {Iota<T>({4}).template data<T>()[3]});
+    const Tensor y = RunTensorOp(
+        {"ConstantOfShape", 9, {Ints({1201, 1001})}, MakeAttributes(Attr("value", three))});
+    EXPECT_EQ(y.shape(), Shape({1201, 1001}));
+    EXPECT_EQ(ElementsOf<T>(y), std::vector<T>(1202201, three.template data<T>()[0]));
+  });
+  // Two elements a byte, the last of them alone.
+  const uint8_t six = 6;
+  const Tensor narrow = Tensor::View(DataType::kUint4, Shape({1}), const_cast<uint8_t*>(&six));
+  const Tensor y = RunTensorOp(
+      {"ConstantOfShape", 23, {Ints({2200001})}, MakeAttributes(Attr("value", narrow))});
+  const auto* const bytes = static_cast<const uint8_t*>(y.raw());
+  EXPECT_EQ(std::count(bytes, bytes + 1100000, 0x66), 1100000);
+  EXPECT_EQ(bytes[1100000] & 15, 6);
 }
 
 TEST(ConstantOfShapeTest, RefusesBadShapes) {
