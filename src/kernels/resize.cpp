@@ -114,39 +114,47 @@ void SampleDoubles(const ResizeTaps<double>& taps, const double* x, double* y) {
   for (size_t o = 0; o < taps.out; ++o) y[o] = SampleSum(taps, x, o);
 }
 
-// The elements that fill vectors; returns how many they are.
+// Calls blend(i) for vectors that start at elements i and cover all; returns false if n is less
+// than a vector. The last ones may overlap.
+template <class D, class Blend>
+HWY_INLINE bool ForVectors(D d, size_t n, const Blend& blend) {
+  const size_t lanes = hn::Lanes(d);
+  if (n < lanes) return false;
+  for (size_t i = 0; i + lanes < n; i += lanes) blend(i);
+  blend(n - lanes);
+  return true;
+}
+
 template <class T>
-size_t BlendVectors(const T* const* rows, const T* weights, size_t weight_stride, size_t count,
-                    T* y, size_t n) {
-  size_t i = 0;
+bool BlendVectors(const T* const* rows, const T* weights, size_t weight_stride, size_t count, T* y,
+                  size_t n) {
   constexpr bool kHasVectors = sizeof(T) == 4 || HWY_HAVE_FLOAT64;
   if constexpr (kHasVectors) {
     const hn::ScalableTag<T> d;
-    const size_t lanes = hn::Lanes(d);
     if (count == 2) {
       const auto w_0 = hn::Set(d, weights[0]), w_1 = hn::Set(d, weights[weight_stride]);
       const T *x_0 = rows[0], *x_1 = rows[1];
-      for (; i + lanes <= n; i += lanes) {
+      return ForVectors(d, n, [&](size_t i) HWY_ATTR {
         const auto sum = hn::Mul(hn::LoadU(d, x_0 + i), w_0);
         hn::StoreU(hn::MulAdd(hn::LoadU(d, x_1 + i), w_1, sum), d, y + i);
-      }
-    } else {
-      for (; i + lanes <= n; i += lanes) {
-        auto sum = hn::Zero(d);
-        for (size_t k = 0; k < count; ++k) {
-          sum = hn::MulAdd(hn::LoadU(d, rows[k] + i), hn::Set(d, weights[k * weight_stride]), sum);
-        }
-        hn::StoreU(sum, d, y + i);
-      }
+      });
     }
+    return ForVectors(d, n, [&](size_t i) HWY_ATTR {
+      auto sum = hn::Zero(d);
+      for (size_t k = 0; k < count; ++k) {
+        sum = hn::MulAdd(hn::LoadU(d, rows[k] + i), hn::Set(d, weights[k * weight_stride]), sum);
+      }
+      hn::StoreU(sum, d, y + i);
+    });
   }
-  return i;
+  return false;
 }
 
 template <class T>
 void Blend(const T* const* rows, const T* weights, size_t weight_stride, size_t count, T* y,
            size_t n) {
-  for (size_t i = BlendVectors(rows, weights, weight_stride, count, y, n); i < n; ++i) {
+  if (BlendVectors(rows, weights, weight_stride, count, y, n)) return;
+  for (size_t i = 0; i < n; ++i) {
     T sum = 0;
     for (size_t k = 0; k < count; ++k) sum += rows[k][i] * weights[k * weight_stride];
     y[i] = sum;

@@ -1,8 +1,8 @@
 // A bias and what follows it in one pass, in domain com.microsoft.
-#include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "ops/fused_activation.h"
 #include "ops/op_row.h"
+#include "ops/run_broadcast.h"
 
 namespace tenon {
 namespace {
@@ -49,21 +49,9 @@ Status InferFastGelu(const NoAttrs&, ShapeContext& context) {
 
 // y = x + bias.
 Status AddBias(ElementType type, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  const Tensor& bias = context.Input(1);
-  Tensor& y = context.Output(0);
-  const std::span<const int64_t> shapes[] = {x.shape().dims(), bias.shape().dims()};
-  TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
-  const kernels::BroadcastTasks tasks =
-      kernels::SplitBroadcast(plan, kernels::ElementwiseGrain(BinaryOp::kAdd));
-  const size_t size = DataTypeBits(y.type()) / 8;
-  const kernels::BroadcastBinary add = {kernels::FindBinary(BinaryOp::kAdd, type), size, size};
-  context.threads().ParallelFor(tasks.count, 1, [&](size_t begin, size_t end) {
-    for (size_t task = begin; task < end; ++task) {
-      kernels::RunBroadcastBinary(plan, tasks, task, add, x.raw(), bias.raw(), y.raw());
-    }
-  });
-  return OkStatus();
+  return RunBroadcast(context, kernels::FindBinary(BinaryOp::kAdd, type),
+                      kernels::ElementwiseGrain(BinaryOp::kAdd), context.Input(0), context.Input(1),
+                      context.Output(0));
 }
 
 template <UnaryOp op>

@@ -7,6 +7,7 @@
 #include "ops/element_conversion.h"
 #include "ops/element_type.h"
 #include "ops/op_row.h"
+#include "ops/run_broadcast.h"
 
 namespace tenon {
 namespace {
@@ -76,21 +77,6 @@ Status InferBinary(const Attrs&, ShapeContext& context) {
   PropagateDims<op>(context);
   if (kernels::IsComparison(op)) return context.SetOutput(0, std::move(shape), DataType::kBool);
   return context.SetOutput(0, std::move(shape));
-}
-
-Status RunBroadcast(KernelContext& context, const BinaryFunctions& functions, size_t grain,
-                    const Tensor& a, const Tensor& b, Tensor& y) {
-  const std::span<const int64_t> shapes[] = {a.shape().dims(), b.shape().dims()};
-  TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
-  const kernels::BroadcastTasks tasks = kernels::SplitBroadcast(plan, grain);
-  const kernels::BroadcastBinary op = {functions, DataTypeBits(a.type()) / 8,
-                                       DataTypeBits(y.type()) / 8};
-  context.threads().ParallelFor(tasks.count, 1, [&](size_t begin, size_t end) {
-    for (size_t task = begin; task < end; ++task) {
-      kernels::RunBroadcastBinary(plan, tasks, task, op, a.raw(), b.raw(), y.raw());
-    }
-  });
-  return OkStatus();
 }
 
 Result<BinaryFunctions> FunctionsFor(BinaryOp op, DataType type) {

@@ -2,9 +2,9 @@
 #include <array>
 #include <cstring>
 
-#include "kernels/broadcast.h"
 #include "ops/element.h"
 #include "ops/op_row.h"
+#include "ops/run_broadcast.h"
 
 namespace tenon {
 namespace {
@@ -32,35 +32,28 @@ decltype(auto) VisitInteger(DataType type, Visit&& visit) {
   }
 }
 
-// y = f(a, b), broadcast. An operand that stays along a run is read once.
+// y = F()(a, b), broadcast. An operand that stays along a row is read once.
 template <class T, class F>
-Status Combine(KernelContext& context, F f) {
-  const Tensor& a = context.Input(0);
-  const Tensor& b = context.Input(1);
-  T* y = context.Output(0).data<T>();
-  const std::span<const int64_t> shapes[] = {a.shape().dims(), b.shape().dims()};
-  TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
-  const kernels::BroadcastTasks tasks = kernels::SplitBroadcast(plan, CopyGrain(sizeof(T)));
-  const auto run = [&](const auto& offsets, size_t to, size_t n) {
-    const T* from_a = a.data<T>() + offsets[0];
-    const T* from_b = b.data<T>() + offsets[1];
-    T* into = y + to;
-    if (plan.inner_stride[0] == 0) {
-      const T value = *from_a;
-      for (size_t i = 0; i < n; ++i) into[i] = f(value, from_b[i * plan.inner_stride[1]]);
-    } else if (plan.inner_stride[1] == 0) {
-      const T value = *from_b;
-      for (size_t i = 0; i < n; ++i) into[i] = f(from_a[i], value);
-    } else {
-      for (size_t i = 0; i < n; ++i) into[i] = f(from_a[i], from_b[i]);
-    }
+Status Combine(KernelContext& context) {
+  constexpr kernels::BinaryFunctions kRows = {
+      [](const void* a, const void* b, void* y, size_t n) {
+        const T *from_a = static_cast<const T*>(a), *from_b = static_cast<const T*>(b);
+        for (size_t i = 0; i < n; ++i)
+          static_cast<T*>(y)[i] = static_cast<T>(F()(from_a[i], from_b[i]));
+      },
+      [](const void* a, const void* b, void* y, size_t n) {
+        const T value = *static_cast<const T*>(a), *from_b = static_cast<const T*>(b);
+        for (size_t i = 0; i < n; ++i)
+          static_cast<T*>(y)[i] = static_cast<T>(F()(value, from_b[i]));
+      },
+      [](const void* a, const void* b, void* y, size_t n) {
+        const T *from_a = static_cast<const T*>(a), value = *static_cast<const T*>(b);
+        for (size_t i = 0; i < n; ++i)
+          static_cast<T*>(y)[i] = static_cast<T>(F()(from_a[i], value));
+      },
   };
-  context.threads().ParallelFor(tasks.count, 1, [&](size_t begin, size_t end) {
-    for (size_t task = begin; task < end; ++task) {
-      kernels::ForEachRunOfTask(plan, tasks, task, run);
-    }
-  });
-  return OkStatus();
+  return RunBroadcast(context, kRows, CopyGrain(sizeof(T)), context.Input(0), context.Input(1),
+                      context.Output(0));
 }
 
 template <class Attrs>
@@ -85,17 +78,13 @@ bool ShiftsAll(T amount) {
   return static_cast<std::make_unsigned_t<T>>(amount) >= 8 * sizeof(T);
 }
 
-template <class T>
-T ShiftLeft(T x, T amount) {
-  using U = std::make_unsigned_t<T>;
-  return ShiftsAll(amount) ? T(0) : static_cast<T>(static_cast<U>(x) << amount);
-}
-
-template <class T>
-T ShiftRight(T x, T amount) {
-  if (ShiftsAll(amount)) return x < 0 ? static_cast<T>(-1) : T(0);
-  return static_cast<T>(x >> amount);
-}
+struct ShiftRight {
+  template <class T>
+  T operator()(T x, T amount) const {
+    if (ShiftsAll(amount)) return x < 0 ? static_cast<T>(-1) : T(0);
+    return static_cast<T>(x >> amount);
+  }
+};
 
 Status InferBitShift(const BitShiftAttrs& attrs, ShapeContext& context) {
   if (attrs.direction != "LEFT" && attrs.direction != "RIGHT") {
@@ -105,23 +94,30 @@ Status InferBitShift(const BitShiftAttrs& attrs, ShapeContext& context) {
   return InferBroadcast(attrs, context);
 }
 
-Status RunBitShift(const BitShiftAttrs& attrs, KernelContext& context) {
-  return VisitInteger(context.Input(0).type(), [&]<class T>(T) {
-    return attrs.direction == "LEFT" ? Combine<T>(context, &ShiftLeft<T>)
-                                     : Combine<T>(context, &ShiftRight<T>);
-  });
-}
-
 // BitwiseAnd-18, BitwiseOr-18, BitwiseXor-18: the sign does not matter.
 template <class Function>
 Status RunBitwise(const NoAttrs&, KernelContext& context) {
   return VisitElement(context.Input(0).type(), [&]<class T>(T) -> Status {
     if constexpr (std::is_integral_v<T>) {
-      return Combine<T>(context, [](T a, T b) { return static_cast<T>(Function()(a, b)); });
+      return Combine<T, Function>(context);
     } else {
       return NotImplemented("elements that are no integers");
     }
   });
+}
+
+// To the left the sign does not matter either.
+struct ShiftLeft {
+  template <class T>
+  T operator()(T x, T amount) const {
+    return ShiftsAll(amount) ? T(0) : static_cast<T>(x << amount);
+  }
+};
+
+Status RunBitShift(const BitShiftAttrs& attrs, KernelContext& context) {
+  if (attrs.direction == "LEFT") return RunBitwise<ShiftLeft>({}, context);
+  return VisitInteger(context.Input(0).type(),
+                      [&]<class T>(T) { return Combine<T, ShiftRight>(context); });
 }
 
 // BitwiseNot-18.

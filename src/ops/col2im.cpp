@@ -176,17 +176,37 @@ AddedPlane PlaneOf(const BlockAxes& axes, int64_t k) {
   return plane;
 }
 
+// Rows of the plane, each `stride` apart in y; a constant stride of 1 makes vectors.
+template <class T>
+void AddEach(const AddedPlane& plane, const T* __restrict__ x, T* __restrict__ y, int64_t rows,
+             int64_t n, int64_t parts, int64_t stride) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < n; ++i) Accumulate(y[i * stride], x[i]);
+    x += plane.pitch * parts;
+    y += plane.image_pitch * parts;
+  }
+}
+
 // Elements have `parts` numbers.
 template <class T>
 void AddRows(const AddedPlane& plane, const T* x, T* y, int64_t parts,
              kernels::BinaryFunction add) {
-  constexpr int64_t kWorthACall = 8;
-  const int64_t n = plane.n, stride = plane.stride;
-  for (int64_t row = 0; row < plane.rows; ++row) {
-    if (stride == 1 && add && n * parts >= kWorthACall) {
+  constexpr int64_t kWorthACall = 32;
+  const int64_t stride = plane.stride;
+  int64_t n = plane.n, rows = plane.rows;
+  if (stride == 1 && plane.pitch == n && plane.image_pitch == n) {  // one after the other
+    n *= rows;
+    rows = std::min<int64_t>(rows, 1);
+  }
+  const bool calls = stride == 1 && add && n * parts >= kWorthACall;
+  if (stride == 1 && !calls) return AddEach(plane, x, y, rows, n * parts, parts, 1);
+  if (parts == 1 && !calls) {
+    return stride == 2 ? AddEach(plane, x, y, rows, n, 1, 2)
+                       : AddEach(plane, x, y, rows, n, 1, stride);
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    if (calls) {
       add(y, x, y, static_cast<size_t>(n * parts));
-    } else if (parts == 1) {
-      for (int64_t i = 0; i < n; ++i) Accumulate(y[i * stride], x[i]);
     } else {
       for (int64_t i = 0; i < n * parts; ++i) {
         Accumulate(y[i / parts * stride * parts + i % parts], x[i]);

@@ -101,16 +101,16 @@ class SampledAxis {
             {Far(1 + ratio), Near(ratio), Near(1 - ratio), Far(2 - ratio)}};
   }
 
- private:
-  static constexpr T kA = T(-0.75);  // the coefficient of cubic interpolation
-  static T Near(T x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; }
-  static T Far(T x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; }
-
   T Position(T normalized) const {
     const T dim = static_cast<T>(dim_);
     if (options_.align_corners) return (normalized + 1) / 2 * (dim - 1);
     return ((normalized + 1) * dim - 1) / 2;
   }
+
+ private:
+  static constexpr T kA = T(-0.75);  // the coefficient of cubic interpolation
+  static T Near(T x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; }
+  static T Far(T x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; }
 
   // A position beyond the ends of the axis, brought back as the padding says.
   T Pad(T x) const {
@@ -179,7 +179,11 @@ template <class T>
 class Grid {
  public:
   Grid(const Tensor& grid, const Tensor& x, const SampleOptions& options)
-      : grid_(grid), rank_(x.rank() - 2), dims_(x.shape().dims().subspan(2)) {
+      : grid_(grid),
+        rank_(x.rank() - 2),
+        dims_(x.shape().dims().subspan(2)),
+        is_bilinear_(rank_ == 2 && options.mode == SampleMode::kLinear &&
+                     options.padding == Padding::kZeros) {
     for (size_t i = 0; i < rank_; ++i) axes_[i] = SampledAxis<T>(dims_[i], options);
   }
 
@@ -187,6 +191,9 @@ class Grid {
   void FindTaps(size_t begin, size_t count, int32_t* indices, T* weights) const {
     VisitNumber(grid_.type(), [&]<class G>(G) {
       const G* positions = grid_.data<G>() + begin * rank_;
+      if constexpr (std::is_same_v<G, T>) {
+        if (is_bilinear_) return FindSquares(positions, count, indices, weights);
+      }
       for (size_t i = 0; i < count; ++i, positions += rank_) {
         std::array<AxisTaps<T>, kMaxSampledRank> taps;
         // The last axis comes first.
@@ -199,9 +206,40 @@ class Grid {
   }
 
  private:
+  // `x` as an element's number, if it is in [-1, dim]; else, as for NaN, one of these.
+  static uint32_t Number(T x, T dim) {
+    x = x > -1 ? x : T(-1);
+    return static_cast<uint32_t>(static_cast<int32_t>(x < dim ? x : dim));
+  }
+
+  // The four taps of each position where is_bilinear_, in a loop for vectors.
+  void FindSquares(const T* positions, size_t count, int32_t* indices, T* weights) const {
+    const SampledAxis<T> rows = axes_[0], columns = axes_[1];
+    const T height = static_cast<T>(dims_[0]), width = static_cast<T>(dims_[1]);
+    const auto row_size = static_cast<uint32_t>(dims_[1]);
+    for (size_t i = 0; i < count; ++i) {
+      const T x = columns.Position(positions[2 * i]), y = rows.Position(positions[2 * i + 1]);
+      const T left = std::floor(x), top = std::floor(y);
+      const T of_right = x - left, of_bottom = y - top;
+      const bool has_left = (left >= 0) & (left < width), has_top = (top >= 0) & (top < height);
+      const bool has_right = (left >= -1) & (left < width - 1);
+      const bool has_bottom = (top >= -1) & (top < height - 1);
+      const uint32_t at = Number(top, height) * row_size + Number(left, width);
+      const auto set = [&](size_t tap, bool is_inside, uint32_t index, T weight) {
+        indices[tap * count + i] = is_inside ? static_cast<int32_t>(index) : -1;
+        weights[tap * count + i] = weight;
+      };
+      set(0, has_top & has_left, at, (1 - of_bottom) * (1 - of_right));
+      set(1, has_top & has_right, at + 1, (1 - of_bottom) * of_right);
+      set(2, has_bottom & has_left, at + row_size, of_bottom * (1 - of_right));
+      set(3, has_bottom & has_right, at + row_size + 1, of_bottom * of_right);
+    }
+  }
+
   const Tensor& grid_;
   size_t rank_;
   std::span<const int64_t> dims_;
+  bool is_bilinear_;  // over two axes, with zeros around
   std::array<SampledAxis<T>, kMaxSampledRank> axes_;
 };
 

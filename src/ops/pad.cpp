@@ -49,7 +49,8 @@ struct PadAxis {
     }
     if (kept == 1) return first;
     const int64_t period = 2 * (kept - 1);
-    i = (i % period + period) % period;
+    i = i < 0 ? -i : i;
+    if (i >= period) i %= period;  // seldom: a division takes as long as many copies
     return first + (i < kept ? i : period - i);
   }
 };
@@ -135,27 +136,40 @@ class Padding {
     for (const PadAxis& axis : axes_.first(axes_.size() - 1)) rows *= static_cast<size_t>(axis.out);
     threads.ParallelFor(rows, CopyGrain(static_cast<size_t>(axes_.back().out) * sizeof(T)),
                         [&](size_t begin, size_t end) {
-                          for (size_t row = begin; row < end; ++row) CopyRow(row);
+                          for (size_t row = begin; row < end;) row += CopyRows(row, end);
                         });
   }
 
  private:
-  void CopyRow(size_t row) const {
-    const PadAxis& last = axes_.back();
-    T* target = output_ + static_cast<int64_t>(row) * last.out;
-    int64_t source_row = 0;
-    int64_t stride = 1;
-    auto rest = static_cast<int64_t>(row);
-    for (size_t i = axes_.size() - 1; i-- > 0;) {
-      const PadAxis& axis = axes_[i];
-      const int64_t source = axis.SourceOf(rest % axis.out, mode_);
-      if (source < 0) {
-        std::fill_n(target, last.out, value_);
-        return;
-      }
-      source_row += source * stride;
-      stride *= axis.in;
-      rest /= axis.out;
+  // Rows of the output from `row` on, at most to `end`, which differ in the index of the last axis
+  // but one. Returns how many they are.
+  size_t CopyRows(size_t row, size_t end) const {
+    const size_t outer = std::max<size_t>(axes_.size(), 2) - 2;
+    const PadAxis inner = axes_.size() < 2 ? PadAxis{0, 0, 1, 1, 1} : axes_[outer];
+    auto rest = static_cast<int64_t>(row) / inner.out;
+    int64_t at = static_cast<int64_t>(row) % inner.out;
+    const auto count = std::min<size_t>(end - row, static_cast<size_t>(inner.out - at));
+    int64_t above = 0, stride = 1;
+    for (size_t i = outer; i-- > 0 && above >= 0;) {
+      const int64_t source = axes_[i].SourceOf(rest % axes_[i].out, mode_);
+      above = source < 0 ? -1 : above + source * stride;
+      stride *= axes_[i].in;
+      rest /= axes_[i].out;
+    }
+    T* target = output_ + static_cast<int64_t>(row) * axes_.back().out;
+    for (size_t i = 0; i < count; ++i, ++at, target += axes_.back().out) {
+      const int64_t source = above < 0 ? -1 : inner.SourceOf(at, mode_);
+      CopyRow(source < 0 ? -1 : above * inner.in + source, target);
+    }
+    return count;
+  }
+
+  // From row `source_row` of the input, or of the constant if that is below 0.
+  void CopyRow(int64_t source_row, T* target) const {
+    const PadAxis last = axes_.back();
+    if (source_row < 0) {
+      std::fill_n(target, last.out, value_);
+      return;
     }
     const T* source = input_ + source_row * last.in;
     FillFromEnds(source, target, 0, last.before);
@@ -164,10 +178,12 @@ class Padding {
   }
 
   void FillFromEnds(const T* source, T* target, int64_t begin, int64_t end) const {
-    if (mode_ == PadMode::kConstant) {
+    const PadMode mode = mode_;  // what `target` is written to is no part of these copies
+    const PadAxis last = axes_.back();
+    if (mode == PadMode::kConstant) {
       std::fill(target + begin, target + end, value_);
     } else {
-      for (int64_t i = begin; i < end; ++i) target[i] = source[axes_.back().SourceOf(i, mode_)];
+      for (int64_t i = begin; i < end; ++i) target[i] = source[last.SourceOf(i, mode)];
     }
   }
 

@@ -7,6 +7,7 @@
 #include "kernels/pool_planar.h"
 #include "ops/general_window.h"
 #include "ops/op_row.h"
+#include "ops/pool_bytes.h"
 #include "ops/pool_plain.h"
 
 namespace tenon {
@@ -82,6 +83,10 @@ Status RunPlanes(KernelContext& context, kernels::PoolPlanarArgs& args) {
   if (y.size() == 0) return OkStatus();
   args.planes = static_cast<size_t>(x.shape()[0] * x.shape()[1]);
   if (x.type() == DataType::kDouble) return RunPlain<double>(context, args);
+  if (x.type() != DataType::kFloat && args.indices == nullptr) {
+    const ByteQuantization same = {x.type() == DataType::kInt8};
+    return PoolBytes(args, same, same, context);
+  }
   if (x.type() == DataType::kInt8) return RunPlain<int8_t>(context, args);
   if (x.type() == DataType::kUint8) return RunPlain<uint8_t>(context, args);
   args.in = x.data<float>();

@@ -2,11 +2,13 @@
 #include <algorithm>
 
 #include "base/arithmetic.h"
+#include "kernels/quantize.h"
 #include "ops/byte_product.h"
 #include "ops/element.h"
 #include "ops/general_window.h"
 #include "ops/op_row.h"
 #include "ops/pool.h"
+#include "ops/pool_bytes.h"
 #include "ops/quantized_bytes.h"
 
 namespace tenon {
@@ -202,58 +204,34 @@ int32_t SumOf(const T* from, size_t n) {
   return sum;
 }
 
-void ToBytes(const float* values, size_t n, const ByteQuantization to, uint8_t* bytes) {
-  for (size_t i = 0; i < n; ++i) bytes[i] = to.ByteOf(values[i]);
-}
-
 template <class T>
 void TakeGreater(const T* from, size_t n, T* into) {
   for (size_t c = 0; c < n; ++c) into[c] = std::max(into[c], from[c]);
 }
 
 template <class T>
-Status AveragePictures(const QLinearPoolAttrs& attrs, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  Tensor& y = context.Output(0);
-  TENON_ASSIGN_OR_RETURN(const Window window,
-                         MakeWindow(attrs, attrs.kernel_shape, kMostWindowRank));
-  const Pictures p = PicturesOf(x.shape(), y.shape(), attrs.channels_last, &window);
-  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
-  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
+Status AveragePictures(const QLinearPoolAttrs& attrs, const Pictures& p,
+                       const ByteQuantization& of_x, const ByteQuantization& of_y,
+                       KernelContext& context) {
   const size_t step = PixelsOfTask(p, TapCount(p)), pixels = p.count * p.out_pixels;
-  auto* bytes = static_cast<uint8_t*>(y.raw());
+  auto* bytes = static_cast<uint8_t*>(context.Output(0).raw());
   return context.ForEachTask(
       CeilDiv(pixels, step), RoundUp<size_t>(p.inner * sizeof(int32_t), 64),
       [&](size_t task, std::byte* scratch) {
         auto* sums = reinterpret_cast<int32_t*>(scratch);
-        // Pixels of one channel become bytes some at a time.
-        constexpr size_t kSome = 256;
-        float values[kSome];
-        size_t waiting = 0;
-        const size_t end = std::min(pixels, (task + 1) * step);
         Place place(p, task * step);
-        for (size_t i = task * step; i < end; ++i, place.Advance(p)) {
-          const T* picture = static_cast<const T*>(x.raw()) + place.picture * p.in_pixels * p.inner;
+        for (size_t i = task * step; i < std::min(pixels, (task + 1) * step);
+             ++i, place.Advance(p)) {
+          const T* picture =
+              static_cast<const T*>(context.Input(0).raw()) + place.picture * p.in_pixels * p.inner;
           size_t count = 0;
-          int32_t only = 0;  // the sum of one channel
-          if (p.inner > 1) std::fill_n(sums, p.inner, 0);
+          std::fill_n(sums, p.inner, 0);
           const size_t padded = ForEachPixel(p, place, [&](size_t pixel) {
-            if (p.inner == 1) {
-              only += picture[pixel];
-            } else {
-              AddPixel(picture + pixel * p.inner, p.inner, sums);
-            }
+            AddPixel(picture + pixel * p.inner, p.inner, sums);
             ++count;
           });
           const auto shift = static_cast<int32_t>(count) * of_x.zero_point;
           const auto size = static_cast<float>(attrs.count_include_pad ? padded : count);
-          if (p.inner == 1) {
-            values[waiting++] = static_cast<float>(only - shift) * of_x.scale / size;
-            if (waiting < kSome && i + 1 < end) continue;
-            ToBytes(values, waiting, of_y, bytes + i + 1 - waiting);
-            waiting = 0;
-            continue;
-          }
           for (size_t c = 0; c < p.inner; ++c) {
             bytes[i * p.inner + c] =
                 of_y.ByteOf(static_cast<float>(sums[c] - shift) * of_x.scale / size);
@@ -262,54 +240,110 @@ Status AveragePictures(const QLinearPoolAttrs& attrs, KernelContext& context) {
       });
 }
 
-Status RunAveragePool(const QLinearPoolAttrs& attrs, KernelContext& context) {
-  if (context.Output(0).size() == 0) return OkStatus();
-  return context.Input(0).type() == DataType::kInt8 ? AveragePictures<int8_t>(attrs, context)
-                                                    : AveragePictures<uint8_t>(attrs, context);
-}
-
+// Whole pictures. One product, as a scale of the sum.
 template <class T>
-Status AverageAll(bool channels_last, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  Tensor& y = context.Output(0);
-  const Pictures p = PicturesOf(x.shape(), y.shape(), channels_last, nullptr);
-  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
-  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
-  // One product, as a scale of the sum.
+Status AverageAll(const Pictures& p, const ByteQuantization& of_x, const ByteQuantization& of_y,
+                  KernelContext& context) {
   const float scale = of_x.scale / (of_y.scale * static_cast<float>(p.in_pixels));
   const int64_t shift = static_cast<int64_t>(p.in_pixels) * of_x.zero_point;
-  const ByteQuantization rounded = {of_y.is_signed, 1, of_y.zero_point};
+  const float one = 1;
+  const kernels::QuantizationRun rounded = {&one, &of_y.zero_point, false};
+  const auto type = of_y.is_signed ? kernels::QuantizedType::kInt8 : kernels::QuantizedType::kUint8;
   // Long enough sums of bytes would not fit into 32 bits.
   constexpr size_t kRun = 1 << 20;
+  constexpr size_t kTaskBytes = 65536;
+  const size_t group = std::max<size_t>(1, kTaskBytes / std::max<size_t>(1, p.in_pixels * p.inner));
+  const size_t outputs = group * p.inner;
   return context.ForEachTask(
-      p.count, RoundUp<size_t>(p.inner * (sizeof(int32_t) + sizeof(int64_t)), 64),
-      [&](size_t picture, std::byte* scratch) {
+      CeilDiv(p.count, group),
+      RoundUp<size_t>(outputs * sizeof(float) + p.inner * (sizeof(int32_t) + sizeof(int64_t)), 64),
+      [&](size_t task, std::byte* scratch) {
         auto* totals = reinterpret_cast<int64_t*>(scratch);
         auto* sums = reinterpret_cast<int32_t*>(totals + p.inner);
-        const T* from = static_cast<const T*>(x.raw()) + picture * p.in_pixels * p.inner;
-        std::fill_n(totals, p.inner, int64_t{0});
-        for (size_t first = 0; first < p.in_pixels; first += kRun) {
-          const size_t n = std::min(kRun, p.in_pixels - first);
-          std::fill_n(sums, p.inner, 0);
-          if (p.inner == 1) {
-            sums[0] = SumOf(from + first, n);
-          } else {
-            for (size_t i = 0; i < n; ++i) AddPixel(from + (first + i) * p.inner, p.inner, sums);
+        auto* values = reinterpret_cast<float*>(sums + p.inner);
+        const size_t begin = task * group, end = std::min(p.count, begin + group);
+        for (size_t picture = begin; picture < end; ++picture) {
+          const T* from =
+              static_cast<const T*>(context.Input(0).raw()) + picture * p.in_pixels * p.inner;
+          std::fill_n(totals, p.inner, int64_t{0});
+          for (size_t first = 0; first < p.in_pixels; first += kRun) {
+            const size_t n = std::min(kRun, p.in_pixels - first);
+            std::fill_n(sums, p.inner, 0);
+            if (p.inner == 1) {
+              sums[0] = SumOf(from + first, n);
+            } else {
+              for (size_t i = 0; i < n; ++i) AddPixel(from + (first + i) * p.inner, p.inner, sums);
+            }
+            for (size_t c = 0; c < p.inner; ++c) totals[c] += sums[c];
           }
-          for (size_t c = 0; c < p.inner; ++c) totals[c] += sums[c];
+          float* const of_picture = values + (picture - begin) * p.inner;
+          for (size_t c = 0; c < p.inner; ++c) {
+            of_picture[c] = static_cast<float>(totals[c] - shift) * scale;
+          }
         }
-        auto* into = static_cast<uint8_t*>(y.raw()) + picture * p.inner;
-        for (size_t c = 0; c < p.inner; ++c) {
-          into[c] = rounded.ByteOf(static_cast<float>(totals[c] - shift) * scale);
-        }
+        kernels::Quantize(values, (end - begin) * p.inner, rounded, type,
+                          static_cast<uint8_t*>(context.Output(0).raw()) + begin * p.inner);
       });
 }
 
+// Whether one window covers each picture.
+bool HasOneWindowEach(const Pictures& p) {
+  if (p.general.rank > 0 || p.out_pixels != 1) return false;
+  for (size_t i = 0; i < kMaxWindowRank; ++i) {
+    const WindowDim& dim = p.dims[i];
+    if (dim.pad_begin != 0 || dim.pad_end != 0 || dim.dilation != 1) return false;
+    if (static_cast<size_t>(dim.kernel) != p.in[i]) return false;
+  }
+  return true;
+}
+
+kernels::PoolPlanarArgs PlanarArgs(const Pictures& p, bool count_include_pad) {
+  kernels::PoolPlanarArgs args;
+  args.kind = count_include_pad ? kernels::PlanarPoolKind::kAverageIncludingPads
+                                : kernels::PlanarPoolKind::kAverage;
+  args.planes = p.count;
+  for (size_t i = 0; i < kMaxWindowRank; ++i) {
+    const WindowDim& dim = p.dims[i];
+    args.dims[i] = {p.in[i],
+                    p.out[i],
+                    static_cast<size_t>(dim.kernel),
+                    static_cast<size_t>(dim.stride),
+                    static_cast<size_t>(dim.dilation),
+                    static_cast<size_t>(dim.pad_begin),
+                    static_cast<size_t>(dim.pad_end)};
+  }
+  return args;
+}
+
+Status RunAveragePool(const QLinearPoolAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const Window window,
+                         MakeWindow(attrs, attrs.kernel_shape, kMostWindowRank));
+  const Pictures p = PicturesOf(x.shape(), y.shape(), attrs.channels_last, &window);
+  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
+  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
+  if (HasOneWindowEach(p)) {
+    return x.type() == DataType::kInt8 ? AverageAll<int8_t>(p, of_x, of_y, context)
+                                       : AverageAll<uint8_t>(p, of_x, of_y, context);
+  }
+  if (!attrs.channels_last && p.general.rank == 0) {
+    return PoolBytes(PlanarArgs(p, attrs.count_include_pad), of_x, of_y, context);
+  }
+  return x.type() == DataType::kInt8 ? AveragePictures<int8_t>(attrs, p, of_x, of_y, context)
+                                     : AveragePictures<uint8_t>(attrs, p, of_x, of_y, context);
+}
+
 Status RunGlobalPool(const GlobalPoolAttrs& attrs, KernelContext& context) {
-  if (context.Output(0).size() == 0) return OkStatus();
-  return context.Input(0).type() == DataType::kInt8
-             ? AverageAll<int8_t>(attrs.channels_last, context)
-             : AverageAll<uint8_t>(attrs.channels_last, context);
+  const Tensor& x = context.Input(0);
+  const Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  const Pictures p = PicturesOf(x.shape(), y.shape(), attrs.channels_last, nullptr);
+  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
+  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
+  return x.type() == DataType::kInt8 ? AverageAll<int8_t>(p, of_x, of_y, context)
+                                     : AverageAll<uint8_t>(p, of_x, of_y, context);
 }
 
 template <class T>

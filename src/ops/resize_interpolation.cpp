@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/arithmetic.h"
 #include "kernels/resize.h"
@@ -30,11 +31,12 @@ class Carver {
   size_t used_ = 0;
 };
 
-// The resampling of [outer, in, inner] to [outer, out, inner]. T is float or double.
+// The resampling of [outer, in, inner] to [outer, out, inner]. T is float or double. Where `inner`
+// is small, too few elements for a call, they are taken for elements of the axis: `spread` of each.
 template <class T>
 struct Pass {
   size_t axis = 0;
-  size_t outer = 1, inner = 1;
+  size_t outer = 1, inner = 1, spread = 1;
   kernels::ResizeTaps<T> taps;
   const uint8_t* outside = nullptr;  // of each element of the axis; null if none is extrapolated
   size_t output_size() const { return outer * taps.out * inner; }
@@ -141,6 +143,23 @@ class Interpolation {
       for (size_t i = 0; i < pass.axis; ++i) pass.outer *= dims[i];
       for (size_t i = pass.axis + 1; i < plan_.rank; ++i) pass.inner *= dims[i];
       dims[pass.axis] = pass.taps.out;
+      constexpr size_t kFew = 15;  // less than the longest vector
+      if (pass.inner > 1 && pass.inner <= kFew && pass.taps.in <= INT32_MAX / kFew) {
+        pass.spread = std::exchange(pass.inner, 1);
+        pass.taps.in *= pass.spread;
+        pass.taps.out *= pass.spread;
+      }
+    }
+  }
+
+  // Taps of each element of the axis become those of its spread.
+  void SpreadTaps(size_t p, size_t spread) {
+    const kernels::ResizeTaps<T>& taps = passes_[p].taps;
+    for (size_t to = taps.count * taps.out; to-- > 0;) {
+      const size_t from = to / spread;
+      indices_[p][to] =
+          indices_[p][from] * static_cast<int32_t>(spread) + static_cast<int32_t>(to % spread);
+      weights_[p][to] = weights_[p][from];
     }
   }
 
@@ -148,6 +167,7 @@ class Interpolation {
     Pass<T>& pass = passes_[p];
     const ResizeAxis& axis = plan_.axes[pass.axis];
     MakeTaps(axis, plan_.interpolation, indices_[p], weights_[p]);
+    if (pass.spread > 1) SpreadTaps(p, pass.spread);
     pass.taps.indices = indices_[p];
     pass.taps.weights = weights_[p];
     if constexpr (std::is_same_v<T, float>) {
@@ -155,7 +175,8 @@ class Interpolation {
     }
     for (size_t o = 0; o < pass.taps.out; ++o) {
       const ResizeCoordinates coordinates = plan_.interpolation.coordinates;
-      const double position = SourcePosition(axis, coordinates, static_cast<int64_t>(o));
+      const double position =
+          SourcePosition(axis, coordinates, static_cast<int64_t>(o / pass.spread));
       outside_[p][o] = IsExtrapolated(axis, coordinates, position);
       if (outside_[p][o]) pass.outside = outside_[p];
     }

@@ -211,6 +211,8 @@ POOLS = [
     ((1, 4, 9), {"kernel_shape": [4], "strides": [3]}),
     ((1, 2, 4, 5, 3), {"kernel_shape": [2, 2, 2]}),
     ((1, 3, 7, 7), {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}),
+    ((2, 20, 7, 7), {"kernel_shape": [7, 7]}),
+    ((2, 150, 6, 6), {"kernel_shape": [3, 3]}),
 ]
 
 

@@ -64,3 +64,23 @@ def test_windows_that_have_no_place(kernel: int, ceil_mode: int) -> None:
     content = contrib.model("MaxPool", [x], {"y": np.float32}, domain="", opset=19, **options)
     with pytest.raises(Exception, match=rf"kernel spans {kernel} elements"):
         contrib.run_tenon(content, [x])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((2, 150, 6, 7), {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1]}),
+        ((1, 5, 9), {"kernel_shape": [3], "strides": [2], "dilations": [2]}),
+        ((1, 3, 5, 6, 4), {"kernel_shape": [2, 2, 2], "strides": [2, 1, 2], "ceil_mode": 1}),
+        ((1, 2, 100, 120), {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]}),
+        ((0, 2, 5, 5), {"kernel_shape": [2, 2]}),
+    ],
+)
+def test_max_pool_of_bytes(dtype: type, shape: tuple, options: dict) -> None:
+    """Alone they go through floats, with their indices they do not."""
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(1).integers(info.min, info.max + 1, shape).astype(dtype)
+    contrib.check("MaxPool", [x], {"y": dtype}, domain="", opset=12, **options)
+    outputs = {"y": dtype, "indices": np.int64}
+    contrib.check("MaxPool", [x], outputs, domain="", opset=12, **options)
