@@ -1,6 +1,7 @@
-// What a session keeps of a run's memory when no other run follows.
+// What stays of the memory of runs: when no other run follows, and after ten thousand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 #include "capi/client.h"
 #include "capi/model_builder.h"
+#include "capi/run_fixture.h"
 
 namespace tenon::test {
 namespace {
@@ -135,6 +137,23 @@ TEST(IdleTest, ForkedChildrenGiveTheirMemoryBackToo) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(RunTest, TenThousandRunsLeaveTheHeapAsItWas) {
+  const auto run = [&](int i) {
+    const int64_t rows = 1 + i % 3;
+    std::vector<float> x(static_cast<size_t>(rows) * 3, 1.5F);
+    const Ort::Value feed = TensorOver(x, {rows, 3});
+    const OrtValue* const values[] = {feed, feeds_[1]};
+    OrtValue* output = nullptr;
+    ASSERT_EQ(Ort::GetApi().Run(session_, nullptr, inputs_, values, 2, &output_, 1, &output),
+              nullptr);
+    Ort::GetApi().ReleaseValue(output);
+  };
+  for (int i = 0; i < 100; ++i) run(i);
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 10000; ++i) run(i);
+  EXPECT_EQ(mallinfo2().uordblks, before);
 }
 
 }  // namespace

@@ -1,14 +1,11 @@
-// Runs through the C++ classes: feeds and fetches, bindings, threads, termination, errors.
+// Runs through the C++ classes: feeds and fetches, bindings, termination, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
-
-#include <future>
-#include <thread>
 
 #include "base/allocation_count.h"
 #include "capi/client.h"
 #include "capi/model_builder.h"
+#include "capi/run_fixture.h"
 
 namespace tenon::test {
 namespace {
@@ -17,16 +14,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-class RunTest : public testing::Test {
- protected:
-  Ort::Session session_ = Open(AddReluModel());
-  std::vector<float> x_ = {1, -2, 3, 4, 5, -6};
-  std::vector<float> y_ = {10, 1, -5};
-  const char* const inputs_[2] = {"x", "y"};
-  const char* const output_ = "z";
-  Ort::Value feeds_[2] = {TensorOver(x_, {2, 3}), TensorOver(y_, {3})};
-};
 
 TEST_F(RunTest, ComputesIntoANewValue) {
   const auto outputs = session_.Run({}, inputs_, feeds_, 2, &output_, 1);
@@ -179,62 +166,26 @@ TEST_F(RunTest, ASteadyRunAllocatesNothingButTheValuesItMakes) {
   EXPECT_EQ(allocations_of(run_bound), 0u);
 }
 
-TEST_F(RunTest, TenThousandRunsLeaveTheHeapAsItWas) {
-  const auto run = [&](int i) {
-    const int64_t rows = 1 + i % 3;
-    std::vector<float> x(static_cast<size_t>(rows) * 3, 1.5F);
-    const Ort::Value feed = TensorOver(x, {rows, 3});
-    const OrtValue* const values[] = {feed, feeds_[1]};
-    OrtValue* output = nullptr;
-    ASSERT_EQ(Ort::GetApi().Run(session_, nullptr, inputs_, values, 2, &output_, 1, &output),
-              nullptr);
-    Ort::GetApi().ReleaseValue(output);
-  };
-  for (int i = 0; i < 100; ++i) run(i);
-  const size_t before = mallinfo2().uordblks;
-  for (int i = 0; i < 10000; ++i) run(i);
-  EXPECT_EQ(mallinfo2().uordblks, before);
-}
-
-TEST_F(RunTest, ThreadsShareASession) {
-  constexpr int kThreads = 4, kRuns = 200;
-  std::vector<std::thread> threads;
-  std::atomic<int> wrong = 0;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (int run = 0; run < kRuns; ++run) {
-        const int64_t rows = 1 + (t + run) % 5;
-        std::vector<float> x(static_cast<size_t>(rows) * 3, static_cast<float>(t));
-        const Ort::Value feeds[] = {TensorOver(x, {rows, 3}), TensorOver(y_, {3})};
-        const auto outputs = session_.Run({}, inputs_, feeds, 2, &output_, 1);
-        const std::vector<float> z = ElementsOf<float>(outputs[0]);
-        if (z.size() != x.size() || z[0] != t + 10.0f || z[1] != t + 1.0f || z[2] != 0) ++wrong;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
-}
-
 TEST_F(RunTest, AsynchronousRunTellsTheCallback) {
   struct Done {
-    std::promise<std::pair<std::string, size_t>> outcome;
+    std::string outcome = "not called";
+    size_t count = 0;
     static void Call(void* self, OrtValue**, size_t count, OrtStatusPtr status) {
-      static_cast<Done*>(self)->outcome.set_value({Outcome(status), count});
+      static_cast<Done*>(self)->outcome = Outcome(status);
+      static_cast<Done*>(self)->count = count;
     }
   };
-  Done done;
-  Ort::Value fetch{nullptr};
+  Done done, failed;
+  Ort::Value fetch{nullptr}, nothing{nullptr};
   session_.RunAsync(Ort::RunOptions{nullptr}, inputs_, feeds_, 2, &output_, &fetch, 1, Done::Call,
                     &done);
-  EXPECT_EQ(done.outcome.get_future().get(), std::pair(std::string(), size_t{1}));
-  EXPECT_THAT(ElementsOf<float>(fetch), ElementsAre(11, 0, 0, 14, 6, 0));
-
-  Done failed;
-  Ort::Value nothing{nullptr};
   session_.RunAsync(Ort::RunOptions{nullptr}, inputs_, feeds_, 1, &output_, &nothing, 1, Done::Call,
                     &failed);
-  EXPECT_THAT(failed.outcome.get_future().get().first, HasSubstr("Required inputs"));
+  session_ = Ort::Session(nullptr);  // its end awaits the runs
+  EXPECT_EQ(done.outcome, "");
+  EXPECT_EQ(done.count, 1u);
+  EXPECT_THAT(ElementsOf<float>(fetch), ElementsAre(11, 0, 0, 14, 6, 0));
+  EXPECT_THAT(failed.outcome, HasSubstr("Required inputs"));
   EXPECT_FALSE(nothing);
 }
 
