@@ -275,7 +275,7 @@ RuleSet MakeRules() {
   return RuleSet(std::move(rules));
 }
 
-// Adds nodes of the standard's domain to a graph.
+// Adds nodes to a graph, of the standard's domain unless told.
 class NodeBuilder {
  public:
   NodeBuilder(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
@@ -287,8 +287,18 @@ class NodeBuilder {
     return output;
   }
 
+  // x as bytes would hold it.
+  ValueId Rounded(ValueId x) {
+    std::vector<ValueId> quantized;
+    for (const char* name : {"bytes", "scale", "zero_point"}) {
+      quantized.push_back(graph_.AddValue(graph_.UnusedName(Format("{}/{}", name_, name))));
+    }
+    Add("DynamicQuantizeLinear", {x}, quantized, {});
+    return Op("DequantizeLinear", std::move(quantized));
+  }
+
   void Add(std::string op_type, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
-           std::vector<Attribute> attributes) {
+           std::vector<Attribute> attributes, std::string domain = "") {
     constexpr int32_t kOpset = 14;
     NodeSpec spec;
     spec.name = Format("{}/{}", name_, op_type);
@@ -296,9 +306,10 @@ class NodeBuilder {
     spec.inputs = std::move(inputs);
     spec.outputs = std::move(outputs);
     spec.attributes = std::move(attributes);
-    spec.opset = kOpset;
+    spec.opset = domain.empty() ? kOpset : 1;
+    spec.domain = std::move(domain);
     Node& node = graph_.AddNode(std::move(spec));
-    node.schema = FindSchema("", node.op_type, kOpset);
+    node.schema = FindSchema(node.domain, node.op_type, node.opset);
   }
 
  private:
@@ -321,7 +332,8 @@ ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, V
   return build.Op("Transpose", {values}, std::move(turned));
 }
 
-// DynamicQuantizeLSTM-1 is LSTM with the weights' values. Its inputs are not rounded to bytes.
+// DynamicQuantizeLSTM-1 is LSTM with the weights' values, whose inputs and states are rounded as if
+// to bytes: all inputs together, the states of a step together.
 bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   enum Input : size_t { kW = 1, kR, kOfLstm = 8, kWScale = 8, kWZero, kRScale, kRZero, kAll };
   const Node& node = graph.node(id);
@@ -342,7 +354,8 @@ bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   inputs[kW] = DequantizedWeights(build, inputs[kW], inputs[kWScale], inputs[kWZero], column_shape);
   inputs[kR] = DequantizedWeights(build, inputs[kR], inputs[kRScale], inputs[kRZero], column_shape);
   inputs.resize(kOfLstm);
-  build.Add("LSTM", std::move(inputs), std::move(outputs), std::move(attributes));
+  inputs[0] = build.Rounded(inputs[0]);
+  build.Add("LSTM", std::move(inputs), std::move(outputs), std::move(attributes), "com.tenon");
   return true;
 }
 

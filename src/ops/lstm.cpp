@@ -1,6 +1,9 @@
+#include <algorithm>
+
 #include "ops/expected_shape.h"
 #include "ops/op_row.h"
 #include "ops/plain_recurrent.h"
+#include "ops/quantization.h"
 #include "ops/recurrent.h"
 
 namespace tenon {
@@ -39,13 +42,35 @@ Status InferAttnLstm(const RecurrentAttrs& attrs, ShapeContext& context) {
   return InferRecurrent(attrs, kGates, context, fed_back);
 }
 
+// The state before a step, as DynamicQuantizeLinear and DequantizeLinear leave it. A row counts as
+// 0 once the outputs in front of the step are. Written to `work`, which has room for it and its
+// bytes.
+const float* RoundedState(const RecurrentStep& step) {
+  const size_t hidden = step.sizes.hidden, size = step.sizes.batch * hidden;
+  std::copy_n(step.h, size, step.work);
+  for (size_t row = 0; row < step.sizes.batch && step.sequence_lens; ++row) {
+    if (static_cast<int64_t>(step.time) <= step.sequence_lens[row]) continue;
+    std::fill_n(step.work + row * hidden, hidden, 0.0f);
+  }
+  const DynamicQuantization found = QuantizationOfRange(kernels::RangeWithZero(step.work, size));
+  const int32_t zero_point = found.zero_point;
+  const kernels::QuantizationRun run = {&found.scale, &zero_point, false};
+  constexpr auto kType = kernels::QuantizedType::kUint8;
+  auto* const bytes = reinterpret_cast<uint8_t*>(step.work + size);
+  kernels::Quantize(step.work, size, run, kType, bytes);
+  kernels::Dequantize(bytes, size, run, kType, step.work);
+  return step.work;
+}
+
 // LSTM-22. `clip` bounds the arguments of the gates' activations and not those of the output's.
+// com.tenon LSTM-1 rounds the state for the product with R, as DynamicQuantizeLSTM does.
+template <bool rounds_state>
 class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
  public:
   Status Prepare(KernelInfo& info) {
     using enum kernels::CellFunction;
     constexpr kernels::CellFunction kDefaults[] = {kSigmoid, kTanh, kTanh};
-    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_RETURN_IF_ERROR(this->Bind(info));
     TENON_RETURN_IF_ERROR(layer_.Prepare(info, attrs_, kGates));
     TENON_ASSIGN_OR_RETURN(const auto activations,
                            CellActivationsOf(attrs_, layer_.directions(), kDefaults));
@@ -62,7 +87,9 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
   Status Run(KernelContext& context) const override { return layer_.Run(context, *this); }
 
  private:
-  size_t WorkFloats(const RecurrentSizes&) const override { return 0; }
+  size_t WorkFloats(const RecurrentSizes& sizes) const override {
+    return rounds_state ? 2 * sizes.batch * sizes.hidden : 0;
+  }
   size_t TaskBytes(const KernelContext& context, const RecurrentSizes& sizes) const override {
     return ProductTaskBytes(context, weights_.Product(context, 0, sizes.batch));
   }
@@ -70,7 +97,8 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
 
   void Step(const RecurrentStep& step) const override {
     const size_t hidden = step.sizes.hidden;
-    step.Multiply(weights_, step.h, step.gates, step.gates_stride, 1);
+    const float* h = rounds_state ? RoundedState(step) : step.h;
+    step.Multiply(weights_, h, step.gates, step.gates_stride, 1);
     const float* peepholes = nullptr;
     if (step.context.HasInput(kInputP)) {
       peepholes = step.context.Input(kInputP).data<float>() + step.direction * 3 * hidden;
@@ -90,7 +118,8 @@ template <class T>
 using AttnLstm = PlainRecurrent<T, InferAttnLstm, RecurrentKind::kAttnLstm>;
 
 constexpr OpRow kRows[] = {
-    OpClass<Lstm>("LSTM", {.types = kFloat32Only}),
+    OpClass<Lstm<false>>("LSTM", {.types = kFloat32Only}),
+    OpClass<Lstm<true>>("LSTM", {.domain = "com.tenon", .types = kFloat32Only}),
     OpClass<PlainRecurrent<double, InferLstm, RecurrentKind::kLstm>>(
         "LSTM", {.types = {DataType::kDouble}}),
     OpClass<AttnLstm<float>>("AttnLSTM", {.domain = kMicrosoft, .types = kFloat32Only}),

@@ -52,6 +52,15 @@ std::optional<IntegerRange> IntegerRangeOf(DataType type) {
   return std::nullopt;
 }
 
+DynamicQuantization QuantizationOfRange(const kernels::FloatRange& range) {
+  DynamicQuantization found;
+  if (range.min != range.max) found.scale = (range.max - range.min) / 255.0f;
+  // fmax takes 0 where the quotient is NaN.
+  const float zero_point = std::fmin(255.0f, std::fmax(0.0f, 0.0f - range.min / found.scale));
+  found.zero_point = static_cast<uint8_t>(std::nearbyint(zero_point));
+  return found;
+}
+
 size_t DynamicRangeBytes(size_t n) {
   return std::max<size_t>(1, CeilDiv(n, kernels::kQuantizeGrain)) * sizeof(kernels::FloatRange);
 }
@@ -67,12 +76,7 @@ DynamicQuantization FindDynamicQuantization(std::span<const float> x, void* memo
   for (size_t i = 1; i < CeilDiv(x.size(), kernels::kQuantizeGrain); ++i) {
     range = {std::min(range.min, ranges[i].min), std::max(range.max, ranges[i].max)};
   }
-  DynamicQuantization found;
-  if (range.min != range.max) found.scale = (range.max - range.min) / 255.0f;
-  // fmax takes 0 where the quotient is NaN.
-  const float zero_point = std::fmin(255.0f, std::fmax(0.0f, 0.0f - range.min / found.scale));
-  found.zero_point = static_cast<uint8_t>(std::nearbyint(zero_point));
-  return found;
+  return QuantizationOfRange(range);
 }
 
 void QuantizeDynamically(std::span<const float> x, const DynamicQuantization& found, uint8_t* y,

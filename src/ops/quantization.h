@@ -30,6 +30,7 @@ struct DynamicQuantization {
   float scale = 1;
   uint8_t zero_point = 0;
 };
+DynamicQuantization QuantizationOfRange(const kernels::FloatRange& range);
 // Bytes of memory, aligned for floats, that finding it takes.
 size_t DynamicRangeBytes(size_t n);
 DynamicQuantization FindDynamicQuantization(std::span<const float> x, void* memory,

@@ -18,7 +18,7 @@ struct RecurrentAttrs {
   std::vector<std::string> activations;
   std::vector<float> activation_alpha, activation_beta;
   std::optional<float> clip;
-  std::string direction;
+  std::string direction = "forward";
   int64_t hidden_size = 0;
   bool batch_first = false;  // `layout`, since version 14
   bool input_forget = false;

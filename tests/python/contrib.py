@@ -77,6 +77,7 @@ def run_tenon(content: bytes, inputs: Arrays) -> list[np.ndarray]:
 def run_onnxruntime(content: bytes, inputs: Arrays) -> list[np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # by which some operators round
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
     wanted = {x.name for x in session.get_inputs()}

@@ -559,8 +559,11 @@ def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) ->
     ]
     outputs = dict.fromkeys(("y", "h", "c"), np.float32)
     options = {"direction": direction, "hidden_size": hidden, "constants": (1, 2, 8, 9, 10, 11)}
-    # onnxruntime rounds inputs and states to bytes, Tenon does not.
-    contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=3e-2, **options)
+    # onnxruntime walks a reversed sequence from its own end: other states meet in a step's range.
+    most = 1e-6 if direction == "forward" else 5e-3
+    contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=most, **options)
+    inputs[4] = None
+    contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=1e-6, **options)
 
 
 def test_ordered_attention() -> None:
