@@ -103,7 +103,9 @@ void SampleFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
       const auto weights = hn::LoadU(d, taps.weights + k * taps.out + o);
       const auto elements = hn::GatherIndex(d, x, hn::Max(indices, zero));
       const auto outside = hn::RebindMask(d, hn::Lt(indices, zero));
-      sum = hn::MulAdd(hn::IfThenZeroElse(outside, elements), weights, sum);
+      // The weight too, which may be NaN.
+      sum = hn::MulAdd(hn::IfThenZeroElse(outside, elements), hn::IfThenZeroElse(outside, weights),
+                       sum);
     }
     hn::StoreU(sum, d, y + o);
   }

@@ -151,6 +151,23 @@ TEST(GridSampleTest, StaysInsideForAnyPosition) {
   }
 }
 
+TEST(GridSampleTest, FindsZeroWhereNoPositionIs) {
+  constexpr size_t kPositions = 37;  // vectors, and a rest
+  Tensor grid = Iota<float>({1, 1, kPositions, 2});
+  for (size_t i = 0; i < kPositions; ++i) {
+    grid.data<float>()[2 * i + i % 2] = i % 3 ? NAN : INFINITY;
+    grid.data<float>()[2 * i + 1 - i % 2] = 0;
+  }
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    const Tensor y = RunTensorOp({"GridSample",
+                                  20,
+                                  {Iota<float>({1, 1, 3, 3}), grid},
+                                  MakeAttributes(Attr("mode", std::string(mode)),
+                                                 Attr("padding_mode", std::string("zeros")))});
+    EXPECT_EQ(ElementsOf<float>(y), std::vector<float>(kPositions, 0.0f)) << mode;
+  }
+}
+
 TEST(GridSampleTest, RefusesGridsThatDoNotFit) {
   const auto error = [](const Shape& x, const Shape& grid) {
     return ErrorOf({"GridSample", 20, {Scattered(x), Scattered(grid)}});
