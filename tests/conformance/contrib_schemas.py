@@ -43,11 +43,9 @@ class Schema:
         return recipes.element_types(allowed.get(varied, [varied]))
 
 
-SCHEMAS = {
-    schema.name: Schema(schema)
-    for schema in ort_state.get_all_operator_schema()
-    if schema.domain == "com.microsoft" and schema.name in contrib_recipes.RECIPES
-}
+ALL = [x for x in ort_state.get_all_operator_schema() if x.domain == "com.microsoft"]
+SCHEMAS = {x.name: Schema(x) for x in ALL if x.name in contrib_recipes.RECIPES}
+WITHOUT_RECIPE = {x.name: x for x in ALL if x.name not in SCHEMAS}
 
 
 def cases_of(operator: str, type_name: str) -> Iterator[generated.Case]:

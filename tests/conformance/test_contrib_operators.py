@@ -13,10 +13,13 @@ import agreement
 import contrib_schemas
 import generated
 import numpy as np
+import onnx
 import pytest
 import recipes
 import search_references
 import tenon
+from onnx import helper
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 
 # What onnxruntime computes of doubles with constants of a few digits.
 ROUGH = ("FastGelu",)
@@ -91,3 +94,41 @@ def test_contrib_operator(operator: str) -> None:
     type_names = contrib_schemas.SCHEMAS[operator].type_names()
     cases = (contrib_schemas.cases_of(operator, type_name) for type_name in type_names)
     agreement.check_all(itertools.chain.from_iterable(cases), check)
+
+
+# Of an attribute that a schema requires, by its type's name.
+SOME_ATTRIBUTE = {"INT": 1, "FLOAT": 1.0, "STRING": "x", "INTS": [1], "FLOATS": [1.0]}
+
+
+def one_node(schema: ort_state.schemadef.OpSchema) -> bytes:
+    """With values of rank 4 of the first type that the schema allows each."""
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    number = {name.lower(): value for name, value in onnx.TensorProto.DataType.items()}
+
+    def value(formal: ort_state.schemadef.FormalParameter, name: str) -> onnx.ValueInfoProto:
+        type_name = allowed.get(formal.typeStr, [formal.typeStr])[0]
+        element = type_name.removeprefix("tensor(").removesuffix(")")
+        return helper.make_tensor_value_info(name, number.get(element, 1), ["a", "b", "c", "d"])
+
+    needed = [not str(x.option).endswith("Optional") for x in schema.inputs]
+    inputs = [value(x, f"x{i}") for i, x in enumerate(schema.inputs) if needed[i]]
+    outputs = [value(y, f"y{i}") for i, y in enumerate(schema.outputs)][: max(1, schema.min_output)]
+    kinds = {
+        name: str(attribute.type).rpartition(".")[2]
+        for name, attribute in schema.attributes.items()
+        if attribute.required
+    }
+    attributes = {name: SOME_ATTRIBUTE[kind] for name, kind in kinds.items() if kind != "GRAPH"}
+    names = [f"x{i}" if is_needed else "" for i, is_needed in enumerate(needed)]
+    results = [y.name for y in outputs]
+    node = helper.make_node(schema.name, names, results, domain=schema.domain, **attributes)
+    graph = helper.make_graph([node], "graph", inputs, outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(schema.domain, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
+@pytest.mark.parametrize("operator", contrib_schemas.WITHOUT_RECIPE)
+def test_operators_without_cases_have_no_kernel(operator: str) -> None:
+    # What has none may have been widened to types that its schema does not allow.
+    with pytest.raises(Exception, match=r"no provider has a kernel|: expected one of"):
+        tenon.InferenceSession(one_node(contrib_schemas.WITHOUT_RECIPE[operator]))
