@@ -41,10 +41,24 @@ function node({op, inputs, outputs, name = ''}) {
   ];
 }
 
-export function model({nodes, inputs, outputs}) {
+// {name, dims, file}: floats that lie in a file beside the model.
+function externalFloats({name, dims, file}) {
+  const EXTERNAL = 1;
+  const location = [...field(1, 'location'), ...field(2, file)];
+  return [
+    ...dims.flatMap((dim) => field(1, dim)),
+    ...field(2, NUMBERS.float32),
+    ...field(8, name),
+    ...field(13, location),
+    ...field(14, EXTERNAL),
+  ];
+}
+
+export function model({nodes, inputs, outputs, initializers = []}) {
   const graph = [
     ...nodes.flatMap((each) => field(1, node(each))),
     ...field(2, 'graph'),
+    ...initializers.flatMap((each) => field(5, externalFloats(each))),
     ...inputs.flatMap((input) => field(11, valueInfo(input))),
     ...outputs.flatMap((output) => field(12, valueInfo(output))),
   ];
@@ -58,6 +72,17 @@ export function identity(type) {
     nodes: [{op: 'Identity', inputs: ['x'], outputs: ['y']}],
     inputs: [{name: 'x', type, shape: ['size']}],
     outputs: [{name: 'y', type, shape: ['size']}],
+  });
+}
+
+// y = x + w of two floats each, with w in the file weights.bin.
+export function externalSum() {
+  const float = (name) => ({name, type: 'float32', shape: [2]});
+  return model({
+    nodes: [{op: 'Add', inputs: ['x', 'w'], outputs: ['y']}],
+    inputs: [float('x')],
+    outputs: [float('y')],
+    initializers: [{name: 'w', dims: [2], file: 'weights.bin'}],
   });
 }
 

@@ -10,6 +10,7 @@ import {identity, sumAndProduct} from './model.mjs';
 import {load, PACKAGE} from './package.mjs';
 
 const {env, InferenceSession, Tensor} = await load();
+const {loadCore} = await load('core');
 
 const one = () => new Tensor('float32', [1]);
 
@@ -46,6 +47,16 @@ test('serves any number of sessions at once, the first ones too', async () => {
     results.map(({y}) => y.data[0]),
     [0, 1, 2, 3, 4, 5, 6, 7],
   );
+});
+
+test('refuses what does not fit into its memory, and goes on', async () => {
+  const core = await loadCore();
+  assert.throws(() => core.allocate('a test', 2 ** 32 - 64), {
+    code: 1,
+    message: /^a test: out of memory: 4294967232 bytes/,
+  });
+  const session = await InferenceSession.create(identity('float32'));
+  assert.deepEqual([...(await session.run({x: one()})).y.data], [1]);
 });
 
 // WB-35

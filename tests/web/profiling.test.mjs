@@ -83,6 +83,17 @@ test('reports a run whose options ask for it', async () => {
   }
 });
 
+// WB-17
+test('shows the tag of a run in the trace', async () => {
+  const session = await InferenceSession.create(sumAndProduct(), {enableProfiling: true});
+  await session.run(pair(), {tag: 'the tag', logSeverityLevel: 4, logVerbosityLevel: 1});
+  await assert.rejects(session.run(pair(), {terminate: true}), /terminate/);
+  const lines = await printed('log', () => session.endProfiling());
+  const runs = lines.map((line) => JSON.parse(line)).filter(({name}) => name === 'model_run');
+  assert.equal(runs[0].args.run_tag, 'the tag');
+  assert.notEqual(runs[1].args.status, 'ok');
+});
+
 // PR-51
 test('reports nothing that was not asked for', async () => {
   const session = await InferenceSession.create(sumAndProduct());

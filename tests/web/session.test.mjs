@@ -1,9 +1,11 @@
 // Sessions: create, run, metadata, options, errors, release.
 import assert from 'node:assert/strict';
-import {readFileSync} from 'node:fs';
+import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import path from 'node:path';
 import test from 'node:test';
 
-import {identity, model, sumAndProduct} from './model.mjs';
+import {externalSum, identity, model, sumAndProduct} from './model.mjs';
 import {DIGITS, load, printed} from './package.mjs';
 
 const {InferenceSession, Tensor} = await load();
@@ -116,6 +118,7 @@ test('leaves providers out that do not work, with one warning each', async () =>
   );
 });
 
+// WB-14
 test('describes inputs and outputs', async () => {
   const session = await InferenceSession.create(
     model({
@@ -249,6 +252,27 @@ test('takes the options of onnxruntime-common', async () => {
   await session.run({x: floats(1, 2)}, options);
   const adder = await InferenceSession.create(sumAndProduct());
   await assert.rejects(adder.run(pair(), {terminate: true}), /terminate/);
+});
+
+test('takes weights from other files', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'tenon-web-'));
+  t.after(() => rmSync(folder, {recursive: true}));
+  const weights = Float32Array.of(10, 20);
+  const file = path.join(folder, 'weights.bin');
+  writeFileSync(file, weights);
+  const bytes = new Uint8Array(weights.buffer);
+  for (const data of [file, bytes, weights.buffer, new Blob([bytes])]) {
+    const session = await InferenceSession.create(externalSum(), {
+      externalData: [{path: './weights.bin', data}],
+    });
+    assert.deepEqual([...(await session.run({x: floats(1, 2)})).y.data], [11, 22]);
+    await session.release();
+  }
+  await assert.rejects(InferenceSession.create(externalSum()), /weights\.bin/);
+  const missing = {externalData: ['/no/such/weights.bin']};
+  await assert.rejects(InferenceSession.create(externalSum(), missing), /no such file/);
+  const wrong = {externalData: 'weights.bin'};
+  await assert.rejects(InferenceSession.create(externalSum(), wrong), TypeError);
 });
 
 test('refuses bad values of options', async () => {

@@ -170,6 +170,8 @@ export declare namespace InferenceSession {
   type FeedsType = Readonly<Record<string, Tensor>>;
   type FetchesType = readonly string[] | Readonly<Record<string, Tensor | null>>;
   type ReturnType = Readonly<Record<string, Tensor>>;
+  // A file's path or address, or what is in it.
+  type FileType = string | Blob | Uint8Array | ArrayBufferLike;
   type LogSeverityLevel = 0 | 1 | 2 | 3 | 4;
 
   interface SessionOptions {
@@ -185,6 +187,8 @@ export declare namespace InferenceSession {
     logId?: string;
     logSeverityLevel?: LogSeverityLevel;
     logVerbosityLevel?: number;
+    // The files that the model has its weights in.
+    externalData?: ReadonlyArray<string | {readonly path: string; readonly data: FileType}>;
     // Config entries of the session; objects in it are flattened, their names joined by dots.
     extra?: Record<string, unknown>;
   }

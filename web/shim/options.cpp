@@ -70,6 +70,14 @@ int tenon_session_options_config_entry(OrtSessionOptions* options, const char* k
   return Outcome(Api().AddSessionConfigEntry(options, key, value));
 }
 
+// A file of the model's weights by the name that the model has for it. The bytes are copied when a
+// session is created with these options.
+TENON_WEB_EXPORT(tenon_session_options_external_file)
+int tenon_session_options_external_file(OrtSessionOptions* options, const char* name, char* bytes,
+                                        size_t size) {
+  return Outcome(Api().AddExternalInitializersFromFilesInMemory(options, &name, &bytes, &size, 1));
+}
+
 TENON_WEB_EXPORT(tenon_run_options_create) OrtRunOptions* tenon_run_options_create() {
   OrtRunOptions* options = nullptr;
   return Outcome(Api().CreateRunOptions(&options)) == ORT_OK ? options : nullptr;

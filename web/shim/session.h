@@ -22,7 +22,6 @@ struct Slot {
   uint32_t rank;
   uint32_t byte_size;
   void* data;  // null for an output that the run is to allocate
-  uint32_t reserved;
   double dims[kMostDims];
 };
 static_assert(offsetof(Slot, dims) == 24 && sizeof(Slot) == 24 + kMostDims * sizeof(double));

@@ -35,11 +35,11 @@ export class Core {
     return this.#death !== undefined;
   }
 
-  // What the export `name` returns.
+  // What the export `name` returns, as the address or code that it is; 0 if that is nothing.
   call(name: string, ...args: number[]): number {
     if (this.#death !== undefined) throw this.#death;
     try {
-      return this.#exports[name](...args);
+      return this.#exports[name](...args) >>> 0;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#death = new Error(`the WebAssembly module stopped: ${reason}`, {cause: error});
@@ -72,10 +72,17 @@ export class Core {
 
   // A new block of the module's memory.
   allocate(operation: string, size: number): number {
-    const address = this.call('tenon_allocate', size) >>> 0;
+    const address = this.call('tenon_allocate', size);
     if (address === 0) {
       throw new CoreError(operation, `out of memory: ${size} bytes are not there`, FAIL);
     }
+    return address;
+  }
+
+  // A new block with these bytes.
+  copyIn(operation: string, bytes: Uint8Array): number {
+    const address = this.allocate(operation, bytes.length);
+    this.bytes(address, bytes.length).set(bytes);
     return address;
   }
 
@@ -92,11 +99,7 @@ export class Core {
     const addresses: number[] = [];
     try {
       for (const text of texts) {
-        const encoded = new TextEncoder().encode(text);
-        const address = this.allocate(operation, encoded.length + 1);
-        addresses.push(address);
-        this.bytes(address, encoded.length).set(encoded);
-        this.bytes(address, encoded.length + 1)[encoded.length] = 0;
+        addresses.push(this.copyIn(operation, new TextEncoder().encode(`${text}\0`)));
       }
       return body(...addresses);
     } finally {

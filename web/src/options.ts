@@ -107,8 +107,8 @@ function checkSupported({options, what}: OptionReader): void {
   if (locations.some((place) => place !== undefined && place !== 'cpu')) {
     throw new Error(`${what}.preferredOutputLocation: outputs are on the 'cpu' alone`);
   }
-  for (const name of ['externalData', 'optimizedModelFilePath']) {
-    if (options[name] !== undefined) throw new Error(`${what}.${name} is not supported yet`);
+  if (options['optimizedModelFilePath'] !== undefined) {
+    throw new Error(`${what}.optimizedModelFilePath is not supported yet`);
   }
 }
 

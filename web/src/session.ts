@@ -2,6 +2,7 @@
 import {type Backend, InferenceSession, type InferenceSessionHandler, Tensor} from '../common/index.js';
 import {type Core, loadCore} from './core.js';
 import {typeName} from './element-types.js';
+import {type ExternalFile, loadExternalData} from './external-data.js';
 import {readBytes} from './host.js';
 import {withRunOptions, withSessionOptions} from './options.js';
 import {Slot} from './slot.js';
@@ -125,16 +126,39 @@ class WasmSession implements InferenceSessionHandler {
 
 const POINTER_BYTES = 4;
 
-function openSession(core: Core, model: Uint8Array, options: number): number {
+// A new session; the module has bytes of its own afterwards.
+function openSession(
+  core: Core,
+  model: Uint8Array,
+  externalData: readonly ExternalFile[],
+  options: number,
+): number {
   const operation = 'InferenceSession.create';
-  const bytes = core.allocate(operation, model.length);
-  const out = core.allocate(operation, POINTER_BYTES);
+  const blocks: number[] = [];
+  const keep = (block: number) => {
+    blocks.push(block);
+    return block;
+  };
   try {
-    core.bytes(bytes, model.length).set(model);
+    for (const {path, bytes} of externalData) {
+      const block = keep(core.copyIn(operation, bytes));
+      core.withTexts(operation, [path], (name) =>
+        core.check(
+          operation,
+          'tenon_session_options_external_file',
+          options,
+          name,
+          block,
+          bytes.length,
+        ),
+      );
+    }
+    const bytes = keep(core.copyIn(operation, model));
+    const out = keep(core.allocate(operation, POINTER_BYTES));
     core.check(operation, 'tenon_session_create', bytes, model.length, options, out);
     return new DataView(core.memory.buffer).getUint32(out, true);
   } finally {
-    if (!core.isDead) [bytes, out].forEach((block) => core.free(block));
+    if (!core.isDead) blocks.forEach((block) => core.free(block));
   }
 }
 
@@ -144,10 +168,13 @@ export const wasmBackend: Backend = {
   },
 
   async createInferenceSessionHandler(model, options) {
-    const bytes = typeof model === 'string' ? await readBytes(model) : model;
+    const [bytes, externalData] = await Promise.all([
+      typeof model === 'string' ? readBytes(model) : model,
+      loadExternalData(options),
+    ]);
     const core = await loadCore();
     const handle = withSessionOptions(core, options, 'InferenceSession.create', (given) =>
-      openSession(core, bytes, given),
+      openSession(core, bytes, externalData, given),
     );
     try {
       return new WasmSession(core, handle, options.enableProfiling === true);

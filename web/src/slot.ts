@@ -72,8 +72,7 @@ export class Slot {
       throw new RangeError(`${operation}: a tensor has more than ${MOST_DIMS} dimensions`);
     }
     const bytes = bytesOf(tensor);
-    const block = this.core.allocate(operation, bytes.length);
-    this.core.bytes(block, bytes.length).set(bytes);
+    const block = this.core.copyIn(operation, bytes);
     this.#set(IS_USED, 1);
     this.#set(TYPE, typeNumber(tensor.type));
     this.#set(RANK, tensor.dims.length);
