@@ -115,7 +115,8 @@ test('runs in a page, whose console has the trace', {skip, timeout: DEADLINE_MS}
     assert.ok(Math.abs(result.sum - 1) < 1e-5);
     assert.ok(result.report.nodes > 0);
     assert.match(result.missing, /404/);
-    const events = lines.filter((line) => line.startsWith('{"cat"')).map((line) => JSON.parse(line));
+    const trace = lines.filter((line) => line.startsWith('{"cat"'));
+    const events = trace.map((line) => JSON.parse(line));
     assert.ok(events.some(({name}) => name === 'model_run'));
     assert.ok(events.some(({name}) => name.endsWith('_kernel_time')));
   } finally {

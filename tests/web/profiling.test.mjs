@@ -19,7 +19,8 @@ test('prints a trace with an event per line when profiling ends', async () => {
   const lines = await printed('log', () => session.endProfiling());
   for (const line of lines) assert.match(line, /^\{"cat"/);
   const events = lines.map((line) => JSON.parse(line));
-  assert.deepEqual(Object.keys(events[0]), ['cat', 'pid', 'tid', 'dur', 'ts', 'ph', 'name', 'args']);
+  const keys = ['cat', 'pid', 'tid', 'dur', 'ts', 'ph', 'name', 'args'];
+  assert.deepEqual(Object.keys(events[0]), keys);
   const names = events.map(({name}) => name);
   for (const name of ['session_initialization', 'model_run', 'adds "both"_kernel_time']) {
     assert.equal(names.filter((each) => each === name).length, 1, name);

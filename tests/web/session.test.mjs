@@ -8,7 +8,7 @@ import test from 'node:test';
 import {externalSum, identity, model, sumAndProduct} from './model.mjs';
 import {DIGITS, load, printed} from './package.mjs';
 
-const {InferenceSession, Tensor} = await load();
+const {InferenceSession, registerBackend, Tensor} = await load();
 const {loadCore} = await load('core');
 
 const TYPES = {
@@ -116,6 +116,28 @@ test('leaves providers out that do not work, with one warning each', async () =>
       /'webgpu': there is no such backend; 'coreml': there is no such backend/,
     ),
   );
+});
+
+test('hands models over to the backend of the provider that is asked for', async () => {
+  assert.throws(() => registerBackend('nothing', {}, 1), TypeError);
+  const x = {name: 'x', isTensor: true, type: 'float32', shape: [1]};
+  registerBackend(
+    'echo',
+    {
+      init: async () => {},
+      createInferenceSessionHandler: async () => ({
+        inputMetadata: [x],
+        outputMetadata: [x],
+        run: async (feeds) => feeds,
+      }),
+    },
+    -1,
+  );
+  const plain = await InferenceSession.create(identity('float32'));
+  assert.deepEqual(plain.outputNames, ['y']);
+  const session = await InferenceSession.create(new Uint8Array(), {executionProviders: ['echo']});
+  const feeds = {x: floats(1)};
+  assert.equal((await session.run(feeds)).x, feeds.x);
 });
 
 // WB-14

@@ -31,6 +31,10 @@ const backends = new Map<string, {backend: Backend; priority: number}>();
 // Offers a backend under the name of an execution provider. Of two with one name the one of higher
 // priority stays; one of negative priority is used only where it is asked for.
 export function registerBackend(name: string, backend: Backend, priority: number): void {
+  const parts = [backend?.init, backend?.createInferenceSessionHandler];
+  if (parts.some((part) => typeof part !== 'function')) {
+    throw new TypeError(`backend '${name}': expected init and createInferenceSessionHandler`);
+  }
   const known = backends.get(name);
   if (known === undefined || known.priority < priority) backends.set(name, {backend, priority});
 }

@@ -12,8 +12,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 function checkOptions(options: unknown): Options {
   if (options === undefined) return {};
-  if (!isObject(options)) throw new TypeError(`options: expected an object, got ${String(options)}`);
-  return options;
+  if (isObject(options)) return options;
+  throw new TypeError(`options: expected an object, got ${String(options)}`);
 }
 
 function isBuffer(value: unknown): value is ArrayBufferLike {

@@ -108,7 +108,10 @@ export class Tensor {
   // The data is shared where it is a typed array of the type's class. Without dims the tensor has
   // one dimension.
   constructor(type: Tensor.Type, data: Tensor.DataType | PlainData, dims?: readonly number[]);
-  constructor(data: Tensor.DataType | Uint8ClampedArray | readonly boolean[], dims?: readonly number[]);
+  constructor(
+    data: Tensor.DataType | Uint8ClampedArray | readonly boolean[],
+    dims?: readonly number[],
+  );
   constructor(first: unknown, second?: unknown, third?: unknown) {
     const isNamed = typeof first === 'string';
     const type = isNamed ? (first as Tensor.Type) : inferType(first);

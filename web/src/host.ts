@@ -6,14 +6,15 @@ export const isNode =
 
 // The bytes at an address, or, in Node, in a file.
 export async function readBytes(source: string | URL): Promise<Uint8Array> {
-  const isAddress = source instanceof URL ? source.protocol !== 'file:' : /^(https?|blob|data):/.test(source);
-  if (isNode && !isAddress) {
+  if (isNode && !/^(https?|blob|data):/.test(String(source))) {
     const {readFile} = await import('node:fs/promises');
     const isFileUrl = typeof source === 'string' && source.startsWith('file:');
     return readFile(isFileUrl ? new URL(source) : source);
   }
   const response = await fetch(source);
-  if (!response.ok) throw new Error(`cannot load ${source}: ${response.status} ${response.statusText}`);
+  if (!response.ok) {
+    throw new Error(`cannot load ${source}: ${response.status} ${response.statusText}`);
+  }
   return new Uint8Array(await response.arrayBuffer());
 }
 

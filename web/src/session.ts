@@ -1,5 +1,10 @@
 // The backend that runs sessions in the WebAssembly module.
-import {type Backend, InferenceSession, type InferenceSessionHandler, Tensor} from '../common/index.js';
+import type {
+  Backend,
+  InferenceSession,
+  InferenceSessionHandler,
+  Tensor,
+} from '../common/index.js';
 import {type Core, loadCore} from './core.js';
 import {typeName} from './element-types.js';
 import {type ExternalFile, loadExternalData} from './external-data.js';
