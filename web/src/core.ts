@@ -1,6 +1,6 @@
-// The WebAssembly module: loaded once, called through its exports (shim/), which are in terms of the
-// module: addresses, sizes and codes. A module that trapped is dead: all its calls fail, and the
-// next one that is asked for is a new one.
+// The WebAssembly module: loaded once, called through its exports (shim/), which are in its terms:
+// addresses, sizes and codes. A module that trapped is dead: all its calls fail, and the next one
+// that is asked for is a new one.
 import {env, logSeverity} from '../common/env.js';
 import {randomSource, readBytes} from './host.js';
 import {wasiImports} from './wasi.js';
