@@ -83,6 +83,13 @@ def is_tame(x: np.ndarray) -> bool:
     return is_small and bool(np.isfinite(x).all() and (np.abs(x) < LARGEST).all())
 
 
+def is_spread(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:
+    """Whether elements along the axes differ: their deviation is what normalizing divides by, and
+    that of equal ones is rounding.
+    """
+    return bool((x.std(axes) > 1e-2 * np.abs(x).max(axes)).all())
+
+
 def info(name: str, x: np.ndarray) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
 
@@ -284,9 +291,9 @@ def normalize(g: Graph) -> None:
         variance = g.constant(g.rng.random(shape[1]).astype(np.float32) + 0.5)
         parts = [g.floats(shape[1]) for _ in range(3)]
         g.add("BatchNormalization", [x, *parts, variance])
-    elif kind == 1:
+    elif kind == 1 and is_spread(g.values[x], tuple(range(2, len(shape)))):
         g.add("InstanceNormalization", [x, g.floats(shape[1]), g.floats(shape[1])])
-    else:
+    elif kind > 1 and is_spread(g.values[x], -1):
         inputs = [x, g.floats(shape[-1])] + ([g.floats(shape[-1])] if g.chance() else [])
         g.add("LayerNormalization", inputs, axis=-1)
 
