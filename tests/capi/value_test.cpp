@@ -238,7 +238,7 @@ TEST(TypeInfoTest, DescriptionsCanBeMade) {
   EXPECT_THAT(Outcome(api.SetDimensions(raw, wrong, 1)), HasSubstr("-2"));
 }
 
-TEST(MemoryInfoTest, SaysWhatItWasMadeOf) {
+TEST(MemoryInfoTest, SaysWhatNamesAndDeviceTypesMadeItOf) {
   const Ort::MemoryInfo info("Cuda", OrtDeviceAllocator, 3, OrtMemTypeCPUInput);
   EXPECT_EQ(info.GetAllocatorName(), "Cuda");
   EXPECT_EQ(info.GetDeviceId(), 3);
