@@ -409,6 +409,11 @@ constexpr Action kActions[] = {
 
 }  // namespace
 
+// A client may ask for any size; the system has no memory for a large one.
+extern "C" const char* __asan_default_options() {
+  return "allocator_may_return_null=1:max_allocation_size_mb=1024";
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   FuzzedDataProvider data(bytes, size);
   Objects objects;

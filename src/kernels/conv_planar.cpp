@@ -31,8 +31,6 @@ struct PlanarPlan {
         group_in(shape.in_channels / shape.groups),
         group_out(shape.out_channels / shape.groups),
         depth(group_in * KernelTaps(shape)) {
-    // A single column is a row as well.
-    if (width.in == 1 && width.out == 1 && width.kernel == 1) std::swap(height, width);
     constexpr size_t kMostColumns = 20 * 3 * kColumnStep;
     column_parts = CeilDiv(width.out, kMostColumns);
     const size_t columns = CeilDiv(width.out, column_parts);
@@ -293,7 +291,8 @@ const ConvPlanarTask kConvPlanarTask = &RunTask;
 #if HWY_ONCE
 bool ConvPlanarSupports(const ConvGeneralShape& shape) {
   const ConvDim& depth = shape.dims[0];
-  if (depth.in != 1 || depth.out != 1 || depth.kernel != 1 || shape.groups == 0) return false;
+  const bool is_flat = depth.in == 1 && depth.out == 1 && depth.kernel == 1;
+  if (!is_flat || depth.pad_begin != 0 || shape.groups == 0) return false;
   // No size of the plan overflows below these.
   constexpr size_t kMostSize = 1 << 20, kMostStride = 1 << 12, kMostTaps = 1 << 16;
   for (const ConvDim& dim : shape.dims) {
