@@ -175,9 +175,8 @@ size_t FindTaps(const ConvGeneralShape& shape, const PlaneLayout& layout, const 
 }  // namespace
 
 bool IsByteDepthwise(const ConvGeneralShape& shape) {
-  const ConvDim& depth = shape.dims[0];
-  return shape.in_channels == shape.groups && depth.in == 1 && depth.out == 1 &&
-         depth.kernel == 1 && KernelTaps(shape) <= kMostTaps && OutPixels(shape) > 0;
+  return shape.in_channels == shape.groups && IsPlanar(shape) && KernelTaps(shape) <= kMostTaps &&
+         OutPixels(shape) > 0;
 }
 
 size_t ByteDepthwiseScratchSize(const ConvGeneralShape& shape) {

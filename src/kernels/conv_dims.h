@@ -34,6 +34,12 @@ inline ptrdiff_t TapShift(const ConvDim& dim, size_t tap) {
   return static_cast<ptrdiff_t>(tap * dim.dilation) - static_cast<ptrdiff_t>(dim.pad_begin);
 }
 
+// Whether only the last two axes matter: the first one has one element, and the window is on it.
+inline bool IsPlanar(const ConvGeneralShape& shape) {
+  const ConvDim& depth = shape.dims[0];
+  return depth.in == 1 && depth.out == 1 && depth.kernel == 1 && depth.pad_begin == 0;
+}
+
 // Calls body(depth tap, height tap, width tap) for each tap, in the order of the weights.
 template <class Body>
 void ForEachTap(const ConvGeneralShape& shape, Body body) {

@@ -290,9 +290,7 @@ const ConvPlanarTask kConvPlanarTask = &RunTask;
 
 #if HWY_ONCE
 bool ConvPlanarSupports(const ConvGeneralShape& shape) {
-  const ConvDim& depth = shape.dims[0];
-  const bool is_flat = depth.in == 1 && depth.out == 1 && depth.kernel == 1;
-  if (!is_flat || depth.pad_begin != 0 || shape.groups == 0) return false;
+  if (!IsPlanar(shape) || shape.groups == 0) return false;
   // No size of the plan overflows below these.
   constexpr size_t kMostSize = 1 << 20, kMostStride = 1 << 12, kMostTaps = 1 << 16;
   for (const ConvDim& dim : shape.dims) {
