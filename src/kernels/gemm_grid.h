@@ -73,8 +73,9 @@ inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape&
   if (packed_b) {
     // Cutting rows costs another read of B, which its prefetching hides while a task has a few
     // tiles for each panel. Cutting columns costs another read and perhaps a copy of A, which 6
-    // panels repay.
-    const size_t wide_tasks = std::max<size_t>(1, panels / 6);
+    // panels repay, and 16 better, where the rows alone give work to many threads.
+    const size_t task_panels = row_blocks >= kEnoughTasks / 2 ? 16 : 6;
+    const size_t wide_tasks = std::max<size_t>(1, panels / task_panels);
     grid.row_tasks = std::clamp(DivideUp(wanted, wide_tasks), std::min(row_blocks, wanted),
                                 std::min(DivideUp(s.m, 32), wanted));
     const size_t enough = std::max(wide_tasks, DivideUp(kEnoughTasks, grid.row_tasks));

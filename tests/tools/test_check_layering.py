@@ -35,6 +35,7 @@ ACCEPTED = {
     "url in a string": ("src/ops/a.cpp", 'auto s = "http://a"; // std::thread\n'),
     "threads at home": ("src/base/a.cpp", "#include <thread>\nstd::thread t; std::mutex m;\n"),
     "cli over include": ("cli/a.cpp", '#include "onnxruntime_c_api.h"\n#include "arguments.h"\n'),
+    "ranges off the web": ("cli/a.cpp", "auto m = std::ranges::min(v);\n"),
     "tests see rooms": ("tests/ir/a.cpp", '#include "ir/public.h"\nstd::thread t;\n'),
 }
 
@@ -51,6 +52,8 @@ REJECTED = {
     "locale": ("src/base/a.cpp", "#include <locale>\n", "<locale> is banned"),
     "mutex": ("src/runtime/a.h", "struct S { std::mutex m; };\n", "std::mutex outside src/base"),
     "condition": ("src/ops/a.cpp", "std::condition_variable c;\n", "std::condition_variable"),
+    "ranges": ("src/ir/a.cpp", "std::ranges::sort(v);\n", "std::ranges does not compile"),
+    "views": ("tests/ir/a.cpp", "auto v = std::views::all(w);\n", "std::views does not compile"),
     "cli looks inside": ("cli/a.cpp", '#include "base/public.h"\n', "cli sees include/ alone"),
     "plugin looks inside": ("plugins/x/a.cpp", '#include "runtime/public.h"\n', "plugins sees"),
     "header looks inside": ("include/tenon/a.h", '#include "ir/public.h"\n', "include sees"),
