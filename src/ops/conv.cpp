@@ -54,7 +54,7 @@ Status RunGeneralConv(const ConvAttrs& attrs, const kernels::ActivationSpec& act
   });
 }
 
-class Conv final : public StatefulKernel<InferConv> {
+class PreparedConv : public StatefulKernel<InferConv> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
@@ -63,6 +63,12 @@ class Conv final : public StatefulKernel<InferConv> {
     return OkStatus();
   }
 
+ protected:
+  kernels::ActivationSpec activation_;
+};
+
+class Conv final : public PreparedConv {
+ public:
   Status Run(KernelContext& context) const override {
     const Tensor& x = context.Input(0);
     const Tensor& w = context.Input(1);
@@ -82,20 +88,10 @@ class Conv final : public StatefulKernel<InferConv> {
         kernels::ConvGeneralTaskCount(args.shape), kernels::ConvGeneralScratchSize(args.shape),
         [&](size_t task, std::byte* scratch) { RunConvGeneralTask(args, task, scratch); });
   }
-
- private:
-  kernels::ActivationSpec activation_;
 };
 
-class DoubleConv final : public StatefulKernel<InferConv> {
+class DoubleConv final : public PreparedConv {
  public:
-  Status Prepare(KernelInfo& info) {
-    TENON_RETURN_IF_ERROR(Bind(info));
-    TENON_ASSIGN_OR_RETURN(activation_,
-                           FusedActivation(attrs_.activation, attrs_.activation_params));
-    return OkStatus();
-  }
-
   Status Run(KernelContext& context) const override {
     const Tensor& x = context.Input(0);
     const Tensor& w = context.Input(1);
@@ -118,9 +114,6 @@ class DoubleConv final : public StatefulKernel<InferConv> {
       }
     });
   }
-
- private:
-  kernels::ActivationSpec activation_;
 };
 
 constexpr OpRow kRows[] = {
