@@ -2,124 +2,80 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def _quantize_matmul(
-    bits: int,
-    dst: np.ndarray,
-    src: np.ndarray,
-    scale: np.ndarray,
-    zero_points: np.ndarray,
-    block_size: int,
-    columns: int,
-    rows: int,
-    is_symmetric: bool,
-) -> None:
-    from ..quantization._blocks import blocks_of, by_range, packed  # noqa: PLC0415 - needs onnx
-
-    weight = src.reshape(-1, columns)[:rows]
-    blocks = by_range(blocks_of(weight, block_size), bits, is_symmetric)
-    numbers, zeros = packed(blocks, rows)
-    dst.reshape(-1)[:] = numbers.reshape(-1)
-    scale.reshape(-1)[:] = blocks.scales.reshape(-1)
-    if zeros is not None:
-        zero_points.reshape(-1)[:] = zeros.reshape(-1)
+    from ..quantization._blocks import Blocks
 
 
-def _quantize_qdq_matmul(
-    bits: int,
-    dst: np.ndarray,
-    src: np.ndarray,
-    scale: np.ndarray,
-    zero_points: np.ndarray,
-    block_size: int,
-    columns: int,
-    rows: int,
-    is_symmetric: bool,
-) -> bool:
-    from ..quantization._blocks import blocks_of, by_range, pack  # noqa: PLC0415
+def _blocks_of(
+    src: np.ndarray, bits: int, block_size: int, n: int, k: int, is_symmetric: bool
+) -> Blocks:
+    from ..quantization._blocks import blocks_of, by_range  # noqa: PLC0415 - needs onnx
 
-    weight = src.reshape(-1, columns)[:rows]
-    blocks = by_range(blocks_of(weight, block_size), bits, is_symmetric)
-    numbers = blocks.numbers.reshape(columns, -1)[:, :rows].T
-    if is_symmetric:
-        numbers = (numbers - (1 << (bits - 1))) & ((1 << bits) - 1)
-    dst.reshape(-1)[:] = pack(numbers.reshape(-1), bits)
-    scale.reshape(-1)[:] = blocks.scales.T.reshape(-1)
-    if blocks.zeros is not None:
-        zero_points.reshape(-1)[:] = pack(blocks.zeros.T.reshape(-1), bits)
-    return is_symmetric
+    return by_range(blocks_of(src.reshape(-1, n)[:k], block_size), bits, is_symmetric)
 
 
-def quantize_matmul_2bits(
-    dst: np.ndarray,
-    src: np.ndarray,
-    scale: np.ndarray,
-    zero_points: np.ndarray,
-    block_size: int,
-    n: int,
-    k: int,
-    is_symmetric: bool,
-) -> None:
-    """Integers of a matrix [k, n] as MatMulNBits takes them."""
-    _quantize_matmul(2, dst, src, scale, zero_points, block_size, n, k, is_symmetric)
+def _for_matmul_nbits(bits: int) -> Callable[..., None]:
+    def quantize(
+        dst: np.ndarray,
+        src: np.ndarray,
+        scale: np.ndarray,
+        zero_points: np.ndarray,
+        block_size: int,
+        n: int,
+        k: int,
+        is_symmetric: bool,
+    ) -> None:
+        """Integers of a matrix [k, n] as MatMulNBits takes them."""
+        from ..quantization._blocks import packed  # noqa: PLC0415
+
+        blocks = _blocks_of(src, bits, block_size, n, k, is_symmetric)
+        numbers, zeros = packed(blocks, k)
+        dst.reshape(-1)[:] = numbers.reshape(-1)
+        scale.reshape(-1)[:] = blocks.scales.reshape(-1)
+        if zeros is not None:
+            zero_points.reshape(-1)[:] = zeros.reshape(-1)
+
+    return quantize
 
 
-def quantize_matmul_4bits(
-    dst: np.ndarray,
-    src: np.ndarray,
-    scale: np.ndarray,
-    zero_points: np.ndarray,
-    block_size: int,
-    n: int,
-    k: int,
-    is_symmetric: bool,
-) -> None:
-    """Integers of a matrix [k, n] as MatMulNBits takes them."""
-    _quantize_matmul(4, dst, src, scale, zero_points, block_size, n, k, is_symmetric)
+def _for_dequantize_linear(bits: int) -> Callable[..., bool]:
+    def quantize(
+        dst: np.ndarray,
+        src: np.ndarray,
+        scale: np.ndarray,
+        zero_points: np.ndarray,
+        block_size: int,
+        n: int,
+        k: int,
+        is_symmetric: bool,
+    ) -> bool:
+        """Integers of a matrix [k, n] as DequantizeLinear takes them; whether they are signed."""
+        from ..quantization._blocks import pack  # noqa: PLC0415
+
+        blocks = _blocks_of(src, bits, block_size, n, k, is_symmetric)
+        numbers = blocks.numbers.reshape(n, -1)[:, :k].T
+        if is_symmetric:
+            numbers = (numbers - (1 << (bits - 1))) & ((1 << bits) - 1)
+        dst.reshape(-1)[:] = pack(numbers.reshape(-1), bits)
+        scale.reshape(-1)[:] = blocks.scales.T.reshape(-1)
+        if blocks.zeros is not None:
+            zero_points.reshape(-1)[:] = pack(blocks.zeros.T.reshape(-1), bits)
+        return is_symmetric
+
+    return quantize
 
 
-def quantize_matmul_8bits(
-    dst: np.ndarray,
-    src: np.ndarray,
-    scale: np.ndarray,
-    zero_points: np.ndarray,
-    block_size: int,
-    n: int,
-    k: int,
-    is_symmetric: bool,
-) -> None:
-    """Integers of a matrix [k, n] as MatMulNBits takes them."""
-    _quantize_matmul(8, dst, src, scale, zero_points, block_size, n, k, is_symmetric)
-
-
-def quantize_qdq_matmul_2bits(
-    dst: np.ndarray,
-    src: np.ndarray,
-    scale: np.ndarray,
-    zero_points: np.ndarray,
-    block_size: int,
-    n: int,
-    k: int,
-    is_symmetric: bool,
-) -> bool:
-    """Integers of a matrix [k, n] as DequantizeLinear takes them, and whether they are signed."""
-    return _quantize_qdq_matmul(2, dst, src, scale, zero_points, block_size, n, k, is_symmetric)
-
-
-def quantize_qdq_matmul_4bits(
-    dst: np.ndarray,
-    src: np.ndarray,
-    scale: np.ndarray,
-    zero_points: np.ndarray,
-    block_size: int,
-    n: int,
-    k: int,
-    is_symmetric: bool,
-) -> bool:
-    """Integers of a matrix [k, n] as DequantizeLinear takes them, and whether they are signed."""
-    return _quantize_qdq_matmul(4, dst, src, scale, zero_points, block_size, n, k, is_symmetric)
+quantize_matmul_2bits = _for_matmul_nbits(2)
+quantize_matmul_4bits = _for_matmul_nbits(4)
+quantize_matmul_8bits = _for_matmul_nbits(8)
+quantize_qdq_matmul_2bits = _for_dequantize_linear(2)
+quantize_qdq_matmul_4bits = _for_dequantize_linear(4)
 
 
 def quantize_matmul_bnb4(
