@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/arithmetic.h"
 #include "ops/expected_shape.h"
 #include "ops/op_row.h"
 
@@ -29,7 +30,15 @@ double Hamming(const RowPair& r) { return r.unequal / r.n; }
 double Share(double part, double rest) { return part == 0 ? 0 : part / (rest + part); }
 double RogersTanimoto(const RowPair& r) { return 2 * r.one() / (r.n + r.one()); }
 
-enum class Taken : uint8_t { kAsItIs, kFromItsMean, kAsDistribution };
+enum class Taken : uint8_t {
+  kAsItIs,
+  kFromItsMean,
+  kAsDistribution,
+  // With the columns of both matrices scaled to the variance 1; to no covariance, too.
+  kByDeviation,
+  kByCovariance,
+};
+bool IsByAllRows(Taken taken) { return taken >= Taken::kByDeviation; }
 
 struct Metric {
   std::string_view name;
@@ -37,7 +46,7 @@ struct Metric {
   Taken taken = Taken::kAsItIs;  // each row
 };
 
-// Those of SciPy's cdist that need the two rows alone.
+// Those of SciPy's cdist, with its defaults.
 constexpr Metric kMetrics[] = {
     {"euclidean", Euclidean},
     {"sqeuclidean", [](const RowPair& r) { return r.squares; }},
@@ -53,12 +62,15 @@ constexpr Metric kMetrics[] = {
     {"jensenshannon", [](const RowPair& r) { return std::sqrt(r.divergence / 2); },
      Taken::kAsDistribution},
     {"kulsinski", [](const RowPair& r) { return (r.one() - r.both + r.n) / (r.one() + r.n); }},
+    {"mahalanobis", Euclidean, Taken::kByCovariance},
     {"matching", Hamming},
     {"minkowski", Euclidean},  // of the power 2, for which there is no attribute
     {"rogerstanimoto", RogersTanimoto},
     {"russellrao", [](const RowPair& r) { return (r.n - r.both) / r.n; }},
+    {"seuclidean", Euclidean, Taken::kByDeviation},
     {"sokalmichener", RogersTanimoto},
     {"sokalsneath", [](const RowPair& r) { return Share(2 * r.one(), r.both); }},
+    {"wminkowski", Euclidean},  // of the power 2 and weights of 1
     {"yule",
      [](const RowPair& r) {
        const double mixed = r.only_x * r.only_z;
@@ -78,14 +90,21 @@ struct CDistAttrs {
 };
 
 Status InferCDist(const CDistAttrs& attrs, ShapeContext& context) {
-  if (FindMetric(attrs.metric) == nullptr) {
-    return NotImplemented("attribute 'metric': expected one that two rows define, got '{}'",
-                          attrs.metric);
+  const Metric* metric = FindMetric(attrs.metric);
+  if (metric == nullptr) {
+    return InvalidArgument("attribute 'metric': expected one of SciPy's cdist, got '{}'",
+                           attrs.metric);
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape a, context.InputOfRank(0, 2));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape b, context.InputOfRank(1, 2));
   if (!MayEqual(a[1], b[1])) {
     return InvalidArgument("input 1: expected rows of {} elements, got {}", a[1], b);
+  }
+  const Dim rows = a[0] + b[0];
+  const bool is_known = rows.is_number() && a[1].is_number();
+  if (metric->taken == Taken::kByCovariance && is_known && rows.value() <= a[1].value()) {
+    return InvalidArgument("inputs 0 and 1: expected more than {} rows for a covariance, got {}",
+                           a[1], rows);
   }
   return context.SetOutput(0, {a[0], b[0]});
 }
@@ -158,6 +177,87 @@ T SquaredDistance(const T* x, const T* z, size_t n) {
   return sum;
 }
 
+// Rows of two matrices, one below the other, and what makes their Euclidean distance the metric's.
+class StandardRows {
+ public:
+  StandardRows(bool is_full, size_t count, size_t n)
+      : is_full_(is_full), count_(count), n_(n), stride_(is_full ? n : 0) {}
+
+  // Of the memory for Fill; n * n is less than count * n.
+  std::optional<size_t> bytes() const {
+    return CheckedMul(count_ * n_ + (is_full_ ? n_ * n_ : n_) + 1, sizeof(double));
+  }
+  template <class T>
+  Status Fill(const Tensor& a, const Tensor& b, double* memory, ThreadPool& threads) {
+    rows_ = memory;
+    factor_ = memory + count_ * n_;
+    std::copy_n(b.data<T>(), b.size(), std::copy_n(a.data<T>(), a.size(), rows_));
+    Center();
+    threads.ParallelFor(n_, 1, [&](size_t begin, size_t end) {
+      for (size_t j = begin; j < end; ++j) SetCovariances(j);
+    });
+    TENON_RETURN_IF_ERROR(TakeRoot());
+    threads.ParallelFor(count_, 4096 / (n_ * (stride_ + 1) + 1) + 1, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) Divide(rows_ + i * n_);
+    });
+    return OkStatus();
+  }
+  const double* row(size_t i) const { return rows_ + i * n_; }
+
+ private:
+  void Center() {
+    for (size_t j = 0; j < n_; ++j) {
+      double sum = 0;
+      for (size_t i = 0; i < count_; ++i) sum += rows_[i * n_ + j];
+      for (size_t i = 0; i < count_; ++i) rows_[i * n_ + j] -= sum / static_cast<double>(count_);
+    }
+  }
+  // Of column j with those before it, or with itself alone.
+  void SetCovariances(size_t j) {
+    const size_t first = is_full_ ? 0 : j;
+    double* sums = factor_ + j * stride_;
+    std::fill(sums + first, sums + j + 1, 0.0);
+    for (size_t i = 0; i < count_; ++i) {
+      const double* x = row(i);
+      for (size_t k = first; k <= j; ++k) sums[k] += x[j] * x[k];
+    }
+    for (size_t k = first; k <= j; ++k) sums[k] /= static_cast<double>(count_ - 1);
+  }
+  // The covariances become their Cholesky factor.
+  Status TakeRoot() {
+    for (size_t j = 0; j < n_; ++j) {
+      double* x = factor_ + j * stride_;
+      const double variance = x[j];
+      for (size_t k = 0; is_full_ && k <= j; ++k) {
+        const double* other = factor_ + k * n_;
+        x[k] -= std::inner_product(x, x + k, other, 0.0);
+        if (k < j) x[k] /= other[k];
+      }
+      if (is_full_ && x[j] <= variance * std::numeric_limits<double>::epsilon()) {
+        return InvalidArgument(
+            "inputs 0 and 1: expected rows whose covariance has an inverse, but their column {} "
+            "follows from those before it",
+            j);
+      }
+      x[j] = std::sqrt(x[j]);
+    }
+    return OkStatus();
+  }
+  // The factor's inverse times x.
+  void Divide(double* x) const {
+    for (size_t j = 0; j < n_; ++j) {
+      const double* divisors = factor_ + j * stride_;
+      if (is_full_) x[j] -= std::inner_product(x, x + j, divisors, 0.0);
+      x[j] /= divisors[j];
+    }
+  }
+
+  const bool is_full_;
+  const size_t count_, n_, stride_;
+  double* rows_ = nullptr;    // [count, n]
+  double* factor_ = nullptr;  // the lower triangle of [n, n], or its diagonal
+};
+
 template <class T>
 Status RunTyped(const CDistAttrs& attrs, KernelContext& context) {
   const auto* a = context.Input(0).data<T>();
@@ -166,6 +266,17 @@ Status RunTyped(const CDistAttrs& attrs, KernelContext& context) {
   const auto rows = static_cast<size_t>(context.Input(1).shape()[0]);
   const auto n = static_cast<size_t>(context.Input(0).shape()[1]);
   const Metric& metric = *FindMetric(attrs.metric);
+  if (context.Output(0).size() == 0) return OkStatus();
+  const auto a_rows = static_cast<size_t>(context.Input(0).shape()[0]);
+  StandardRows standard(metric.taken == Taken::kByCovariance, a_rows + rows, n);
+  const bool is_standard = IsByAllRows(metric.taken);
+  if (is_standard) {
+    const auto bytes = standard.bytes();
+    auto* memory = bytes ? static_cast<double*>(context.Scratch(*bytes)) : nullptr;
+    if (memory == nullptr) return RuntimeException("out of memory for {} rows", a_rows + rows);
+    TENON_RETURN_IF_ERROR(
+        standard.Fill<T>(context.Input(0), context.Input(1), memory, context.threads()));
+  }
   const bool is_square = metric.name == "sqeuclidean";
   const bool is_common = is_square || metric.distance == Euclidean;
   constexpr size_t kElements = 16384;  // that are worth a task
@@ -174,7 +285,11 @@ Status RunTyped(const CDistAttrs& attrs, KernelContext& context) {
     for (size_t i = begin; i < end; ++i) {
       const T* x = a + i / rows * n;
       const T* z = b + i % rows * n;
-      if (is_common) {
+      if (is_standard) {
+        const double square =
+            SquaredDistance(standard.row(i / rows), standard.row(a_rows + i % rows), n);
+        y[i] = static_cast<T>(std::sqrt(square));
+      } else if (is_common) {
         const T square = SquaredDistance(x, z, n);
         y[i] = is_square ? square : std::sqrt(square);
       } else {

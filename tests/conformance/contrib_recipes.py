@@ -140,7 +140,8 @@ RECIPES = {
     **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid"), q_linear_unary),
     "BiasGelu": lambda t: [Call([t(2, 3, 4), t(4)])],
     "CDist": lambda t: [
-        Call([t(3, 4), t(5, 4)], {"metric": m}) for m in ("euclidean", "sqeuclidean", "cosine")
+        Call([t(3, 4), t(5, 4)], {"metric": m})
+        for m in ("euclidean", "sqeuclidean", "cosine", "mahalanobis", "seuclidean")
     ],
     "CropAndResize": lambda t: [
         Call(

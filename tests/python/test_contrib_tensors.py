@@ -224,7 +224,7 @@ def test_sample_op() -> None:
 
 METRICS = (
     "braycurtis canberra chebyshev cityblock correlation cosine euclidean hamming jensenshannon "
-    "matching minkowski sqeuclidean"
+    "matching minkowski seuclidean sqeuclidean"
 ).split()
 BOOLEAN_METRICS = "dice jaccard rogerstanimoto russellrao sokalsneath yule".split()
 
@@ -271,10 +271,39 @@ def test_cdist_of_odd_rows(name: str, metric: str) -> None:
     check("CDist", [a, b], {"y": np.float64}, [expected], metric=metric, rtol=1e-9, atol=1e-15)
 
 
-def test_cdist_refuses_metrics_that_need_more_than_two_rows() -> None:
-    inputs = [floats(4, 5), floats(3, 5)]
-    with pytest.raises(Exception, match=r"'metric'.*'mahalanobis'"):
-        run_tenon(contrib.model("CDist", inputs, {"y": np.float32}, metric="mahalanobis"), inputs)
+@pytest.mark.parametrize("metric", ["mahalanobis", "seuclidean"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "n"), [((1, 1), 1), ((4, 3), 6), ((200, 30), 43)])
+def test_cdist_by_the_statistics_of_all_rows(rows: tuple, n: int, dtype: type, metric: str) -> None:
+    """Columns far from 0, which depend on each other, of which one is a thousandth of the rest."""
+    mix = floats(n, n, seed=3) + 2 * np.eye(n)
+    a, b = ((floats(m, n, seed=i) @ mix * 2 + 50).astype(dtype) for i, m in enumerate(rows))
+    a[:, 0] /= 1000
+    b[:, 0] /= 1000
+    expected = scipy.spatial.distance.cdist(a, b, metric).astype(dtype)
+    rtol = 1e-6 if dtype == np.float32 else 1e-9
+    check("CDist", [a, b], {"y": dtype}, [expected], metric=metric, rtol=rtol, atol=0)
+
+
+def test_cdist_weighs_all_columns_alike() -> None:
+    """The metric wminkowski, which SciPy has given up: as minkowski without weights."""
+    a, b = floats(4, 5), floats(3, 5, seed=1)
+    expected = scipy.spatial.distance.cdist(a, b, "minkowski").astype(np.float32)
+    check("CDist", [a, b], {"y": np.float32}, [expected], metric="wminkowski")
+
+
+@pytest.mark.parametrize(
+    ("a", "metric", "message"),
+    [
+        (floats(2, 5), "mahalanobis", r"more than 5 rows .* got 5"),
+        (np.ones((9, 5), np.float32), "mahalanobis", "covariance has an inverse"),
+        (floats(4, 5), "manhattan", "'metric'.*'manhattan'"),
+    ],
+)
+def test_cdist_rejects(a: np.ndarray, metric: str, message: str) -> None:
+    b = np.repeat(floats(3, 1), 5, axis=1)
+    with pytest.raises(Exception, match=f"CDist.*{message}"):
+        run_tenon(contrib.model("CDist", [a, b], {"y": np.float32}, metric=metric), [a, b])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
