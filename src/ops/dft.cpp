@@ -3,6 +3,7 @@
 
 #include "base/arithmetic.h"
 #include "kernels/fft.h"
+#include "ops/expected_shape.h"
 #include "ops/op_row.h"
 
 namespace tenon {
@@ -119,30 +120,51 @@ void StoreSignal(const Complex<C>* line, const DftSizes& sizes, T* y) {
   }
 }
 
-// T is the signal's type, C what the transform computes in.
+// The memory of transforms of length n: tables, then what each task works in.
+template <class C>
+struct DftMemory {
+  size_t table_bytes, task_bytes;
+  explicit DftMemory(size_t n) : table_bytes(kernels::Fft<C>::TableBytes(n)) {
+    // Work memory is at most the tables', plus the line.
+    task_bytes = table_bytes == SIZE_MAX ? SIZE_MAX / 4 : 2 * table_bytes;
+  }
+  // SIZE_MAX if no size_t holds it.
+  size_t bytes(size_t tasks, const KernelContext& context) const {
+    return CheckedAdd(table_bytes, context.TaskScratchBytes(tasks, task_bytes)).value_or(SIZE_MAX);
+  }
+};
+
+Status NoMemoryFor(size_t n) {
+  return RuntimeException("out of memory for a transform of length {}", n);
+}
+
+// T is the signal's type, C what the transform computes in. `x` may be `y` if they have as many
+// numbers.
 template <class T, class C>
-Status Transform(const DftAttrs& attrs, const DftSizes& sizes, size_t n, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  Tensor& y = context.Output(0);
-  const size_t table_bytes = kernels::Fft<C>::TableBytes(n);
-  // Work memory is at most the tables', plus the line.
-  const size_t task_bytes = table_bytes == SIZE_MAX ? SIZE_MAX / 4 : 2 * table_bytes;
-  const size_t tasks = sizes.outer * sizes.inner;
-  const auto bytes = CheckedAdd(table_bytes, context.TaskScratchBytes(tasks, task_bytes));
-  auto* memory = static_cast<std::byte*>(context.Scratch(bytes.value_or(SIZE_MAX)));
-  if (memory == nullptr) return RuntimeException("out of memory for a transform of length {}", n);
+void TransformIn(std::byte* memory, const DftAttrs& attrs, const DftSizes& sizes, size_t n,
+                 KernelContext& context, const T* x, T* y) {
+  const DftMemory<C> need(n);
   const kernels::Fft<C> fft(n, memory);
   const size_t line_bytes = RoundUp<size_t>(n * sizeof(Complex<C>), 64);
   context.ForEachTaskIn(
-      memory + table_bytes, tasks, task_bytes, [&](size_t task, std::byte* scratch) {
+      memory + need.table_bytes, sizes.outer * sizes.inner, need.task_bytes,
+      [&](size_t task, std::byte* scratch) {
         auto* line = reinterpret_cast<Complex<C>*>(scratch);
         const size_t outer = task / sizes.inner, inner = task % sizes.inner;
-        LoadSignal(x.data<T>() + (outer * sizes.in * sizes.inner + inner) * sizes.in_parts, sizes,
+        LoadSignal(x + (outer * sizes.in * sizes.inner + inner) * sizes.in_parts, sizes,
                    attrs.onesided && attrs.inverse, n, line);
         fft.Run(line, attrs.inverse, scratch + line_bytes);
-        StoreSignal(line, sizes,
-                    y.data<T>() + (outer * sizes.out * sizes.inner + inner) * sizes.out_parts);
+        StoreSignal(line, sizes, y + (outer * sizes.out * sizes.inner + inner) * sizes.out_parts);
       });
+}
+
+template <class T, class C>
+Status Transform(const DftAttrs& attrs, const DftSizes& sizes, size_t n, KernelContext& context) {
+  auto* memory = static_cast<std::byte*>(
+      context.Scratch(DftMemory<C>(n).bytes(sizes.outer * sizes.inner, context)));
+  if (memory == nullptr) return NoMemoryFor(n);
+  TransformIn<T, C>(memory, attrs, sizes, n, context, context.Input(0).data<T>(),
+                    context.Output(0).data<T>());
   return OkStatus();
 }
 
@@ -260,16 +282,14 @@ Status RunStftOf(const StftAttrs& attrs, KernelContext& context) {
   } else if (attrs.onesided) {
     n = length;
   }
-  const size_t table_bytes = kernels::Fft<C>::TableBytes(n);
-  const size_t task_bytes = table_bytes == SIZE_MAX ? SIZE_MAX / 4 : 2 * table_bytes;
+  const DftMemory<C> need(n);
   const size_t tasks = static_cast<size_t>(y.shape()[0]) * frames;
-  const auto bytes = CheckedAdd(table_bytes, context.TaskScratchBytes(tasks, task_bytes));
-  auto* memory = static_cast<std::byte*>(context.Scratch(bytes.value_or(SIZE_MAX)));
-  if (memory == nullptr) return RuntimeException("out of memory for a transform of length {}", n);
+  auto* memory = static_cast<std::byte*>(context.Scratch(need.bytes(tasks, context)));
+  if (memory == nullptr) return NoMemoryFor(n);
   const kernels::Fft<C> fft(n, memory);
   const size_t line_bytes = RoundUp<size_t>(n * sizeof(Complex<C>), 64);
   context.ForEachTaskIn(
-      memory + table_bytes, tasks, task_bytes, [&](size_t task, std::byte* scratch) {
+      memory + need.table_bytes, tasks, need.task_bytes, [&](size_t task, std::byte* scratch) {
         auto* line = reinterpret_cast<Complex<C>*>(scratch);
         const T* from = signal.data<T>() + (task / frames * length + task % frames * step) * parts;
         for (size_t j = 0; j < n; ++j) {
@@ -295,7 +315,7 @@ Status RunStft(const StftAttrs& attrs, KernelContext& context) {
 
 // --- Rfft and Irfft ---
 
-// Of the last axis: [..., n] to half a spectrum, [..., n / 2 + 1, 2], and back.
+// Of the last `signal_ndim` axes: [..., n] to half a spectrum, [..., n / 2 + 1, 2], and back.
 struct RfftAttrs {
   bool is_normalized = false;
   bool onesided = true;
@@ -307,58 +327,101 @@ struct RfftAttrs {
   }
 };
 
-Status CheckRfft(const RfftAttrs& attrs) {
+// Of the axes [0, rank), of which the last have the signal or the spectrum; `least` is for the
+// last.
+Status CheckRfft(const RfftAttrs& attrs, const SymbolicShape& shape, size_t rank, int64_t least) {
   if (attrs.is_normalized) return InvalidArgument("expected normalized = 0, got 1");
   if (!attrs.onesided) return InvalidArgument("expected onesided = 1, got 0");
-  if (attrs.signal_rank == 1) return OkStatus();
-  return InvalidArgument("expected signal_ndim = 1, got {}", attrs.signal_rank);
+  if (attrs.signal_rank < 1 || static_cast<uint64_t>(attrs.signal_rank) > rank) {
+    return InvalidArgument("expected signal_ndim in [1, {}] for input 0 {}, got {}", rank, shape,
+                           attrs.signal_rank);
+  }
+  for (size_t i = rank - static_cast<size_t>(attrs.signal_rank); i < rank; ++i) {
+    const int64_t here = i + 1 == rank ? least : 1;
+    if (shape[i].is_number() && shape[i].value() < here) {
+      return InvalidArgument("input 0: expected at least {} elements along axis {}, got {}", here,
+                             i, shape);
+    }
+  }
+  return OkStatus();
 }
 
 Status InferRfft(const RfftAttrs& attrs, ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckRfft(attrs));
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
   if (shape.rank() < 1) return InvalidArgument("input 0: expected a signal, got a scalar");
+  TENON_RETURN_IF_ERROR(CheckRfft(attrs, shape, shape.rank(), 1));
   Dim& n = shape[shape.rank() - 1];
-  if (n.is_number() && n.value() < 1) {
-    return InvalidArgument("input 0: expected a signal of at least one element, got {}", shape);
-  }
   n = FloorDiv(n, Dim(2)) + Dim(1);
   shape.Append(Dim(2));
   return context.SetOutput(0, std::move(shape));
 }
 
 Status InferIrfft(const RfftAttrs& attrs, ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckRfft(attrs));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape shape, context.Input(0));
-  const bool is_complex = shape.rank() >= 2 && (!shape[shape.rank() - 1].is_number() ||
-                                                shape[shape.rank() - 1] == Dim(2));
+  const bool is_complex = shape.rank() >= 2 && MayEqual(shape[shape.rank() - 1], Dim(2));
   if (!is_complex) return InvalidArgument("input 0: expected [..., n / 2 + 1, 2], got {}", shape);
+  TENON_RETURN_IF_ERROR(CheckRfft(attrs, shape, shape.rank() - 1, 2));
   SymbolicShape y;
   for (size_t i = 0; i + 1 < shape.rank(); ++i) y.Append(shape[i]);
   Dim& n = y[y.rank() - 1];
-  if (n.is_number() && n.value() < 2) {
-    return InvalidArgument("input 0: expected at least two frequencies, got {}", shape);
-  }
   n = Dim(2) * (n - Dim(1));
   return context.SetOutput(0, std::move(y));
 }
 
-template <bool kInverse>
-Status RunRfft(const RfftAttrs&, KernelContext& context) {
+// Along one axis after the other: between real numbers and complex ones along the last of them.
+template <class T, bool kInverse>
+Status RunRfftOf(size_t signal_rank, KernelContext& context) {
   const Tensor& x = context.Input(0);
-  const Tensor& y = context.Output(0);
+  Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  const Shape& signals = kInverse ? y.shape() : x.shape();
-  const auto n = static_cast<size_t>(signals.back());
-  DftSizes sizes = {
-      static_cast<size_t>(signals.Product(0, signals.rank() - 1)), n, n / 2 + 1, 1, 1, 2};
-  if (kInverse) {
-    std::swap(sizes.in, sizes.out);
-    std::swap(sizes.in_parts, sizes.out_parts);
+  const Shape& spectrum = (kInverse ? x : y).shape();
+  const size_t last = spectrum.rank() - 2, first = last + 1 - signal_rank;
+  const auto length_of = [&](size_t axis) {
+    return static_cast<size_t>(axis == last ? (kInverse ? y : x).shape().back() : spectrum[axis]);
+  };
+  const auto sizes_of = [&](size_t axis) {
+    const auto n = static_cast<size_t>(spectrum[axis]);
+    DftSizes sizes = {static_cast<size_t>(spectrum.Product(0, axis)),
+                      n,
+                      n,
+                      static_cast<size_t>(spectrum.Product(axis + 1, last + 1)),
+                      2,
+                      2};
+    if (axis == last) {
+      (kInverse ? sizes.out : sizes.in) = length_of(axis);
+      (kInverse ? sizes.out_parts : sizes.in_parts) = 1;
+    }
+    return sizes;
+  };
+  size_t bytes = 0;
+  for (size_t axis = first; axis <= last; ++axis) {
+    const DftSizes sizes = sizes_of(axis);
+    const DftMemory<double> need(length_of(axis));
+    bytes = std::max(bytes, need.bytes(sizes.outer * sizes.inner, context));
   }
-  const DftAttrs attrs = {.inverse = kInverse, .onesided = true};
-  return x.type() == DataType::kDouble ? Transform<double, double>(attrs, sizes, n, context)
-                                       : Transform<float, double>(attrs, sizes, n, context);
+  const size_t spare_bytes =
+      kInverse && first < last ? RoundUp<size_t>(x.size() * sizeof(T), 64) : 0;
+  auto* spare =
+      static_cast<std::byte*>(context.Scratch(CheckedAdd(bytes, spare_bytes).value_or(SIZE_MAX)));
+  if (spare == nullptr) return NoMemoryFor(length_of(last));
+  const auto transform = [&](size_t axis, const T* from, T* into) {
+    TransformIn<T, double>(spare + spare_bytes, {.inverse = kInverse, .onesided = axis == last},
+                           sizes_of(axis), length_of(axis), context, from, into);
+  };
+  T* bins = kInverse ? reinterpret_cast<T*>(spare) : y.data<T>();
+  if (!kInverse) transform(last, x.data<T>(), bins);
+  for (size_t axis = first; axis < last; ++axis) {
+    transform(axis, kInverse && axis == first ? x.data<T>() : bins, bins);
+  }
+  if (kInverse) transform(last, first < last ? bins : x.data<T>(), y.data<T>());
+  return OkStatus();
+}
+
+template <bool kInverse>
+Status RunRfft(const RfftAttrs& attrs, KernelContext& context) {
+  const auto rank = static_cast<size_t>(attrs.signal_rank);
+  return context.Input(0).type() == DataType::kDouble ? RunRfftOf<double, kInverse>(rank, context)
+                                                      : RunRfftOf<float, kInverse>(rank, context);
 }
 
 constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};

@@ -206,7 +206,8 @@ def grid_sample(t: Maker) -> list[Call]:
 def fourier(t: Maker) -> list[Call]:
     shapes = [(2, 5, 2), (3, 2)] if t.schema.name == "Irfft" else [(2, 8), (5,)]
     attributes = {"onesided": 1, "normalized": 0, "signal_ndim": 1}
-    return [Call([t(*shape)], attributes) for shape in shapes]
+    calls = [Call([t(*shape)], attributes) for shape in shapes]
+    return [*calls, Call([t(3, *shapes[0])], {**attributes, "signal_ndim": 2})]
 
 
 def max_pool_with_mask(t: Maker) -> list[Call]:

@@ -758,6 +758,9 @@ def test_rfft_and_irfft(n: int, dtype: type) -> None:
     ("op_type", "shape", "attributes"),
     [
         ("Rfft", (4,), {"signal_ndim": 2}),
+        ("Rfft", (4,), {"signal_ndim": 0}),
+        ("Rfft", (0, 4), {"signal_ndim": 2}),
+        ("Irfft", (4, 2), {"signal_ndim": 2}),
         ("Rfft", (4,), {"normalized": 1}),
         ("Rfft", (4,), {"onesided": 0}),
         ("Rfft", (3, 0), {}),
@@ -782,6 +785,28 @@ def test_unique_of_microsoft() -> None:
     check("Unique", [np.array([5, -1, 5, 2, -1])], outputs, expected=expected)
     expected = [np.array([], np.int64)] * 3
     check("Unique", [np.array([], np.int64)], outputs, expected=expected)
+
+
+SIGNALS = [(6, 4), (5, 9), (2, 3, 5, 8), (1, 2, 1, 2), (40, 30), (2, 3, 2, 3, 6)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "rank"), [(shape, n) for shape in SIGNALS for n in (2, 3, 4) if n <= len(shape)]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_rfft_and_irfft_of_several_axes(shape: tuple, rank: int, dtype: type) -> None:
+    """Of the spectra that go back, one is no real signal's."""
+    axes = tuple(range(-rank, 0))
+    x = floats(*shape).astype(dtype)
+    spectrum = np.fft.rfftn(x.astype(np.float64), axes=axes)
+    expected = np.stack([spectrum.real, spectrum.imag], -1).astype(dtype)
+    tolerance = {"rtol": 2e-2, "atol": 5e-2} if dtype is np.float16 else {"rtol": 1e-5}
+    check("Rfft", [x], {"y": dtype}, expected=[expected], signal_ndim=rank, **tolerance)
+    for given in (expected, floats(*expected.shape, seed=5).astype(dtype)):
+        wide = given.astype(np.float64)
+        expected = np.fft.irfftn(wide[..., 0] + 1j * wide[..., 1], axes=axes).astype(dtype)
+        if x.shape[-1] % 2 == 0:
+            check("Irfft", [given], {"y": dtype}, [expected], signal_ndim=rank, **tolerance)
 
 
 @pytest.mark.parametrize(
