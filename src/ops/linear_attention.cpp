@@ -1,6 +1,7 @@
 // LinearAttention and CausalConvWithState of com.microsoft: recurrences whose state goes from run
 // to run.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -234,7 +235,10 @@ Status RunLinear(const LinearAttrs& attrs, KernelContext& context) {
   return LinearRun(attrs, context).Run();
 }
 
-// --- CausalConvWithState-1, on [batch, channels, length] or with the channels last ---
+// --- CausalConvWithState-1, on [batch, channels, ..., length] or with the channels last ---
+//
+// Axes before the last one keep their size: the kernel is centred on them, between zeros. One of
+// even length sees one element more behind the centre than before it, as with SAME_UPPER of Conv.
 
 enum ConvInput : size_t { kX, kFilter, kConvBias, kConvPast };
 
@@ -251,23 +255,26 @@ struct CausalAttrs {
 };
 
 Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
-  if (attrs.ndim != 1) return NotImplemented("attribute 'ndim': expected 1, got {}", attrs.ndim);
+  if (attrs.ndim < 1 || attrs.ndim > 3 || (attrs.channels_last && attrs.ndim != 1)) {
+    return InvalidArgument("expected ndim in [1, 3], and 1 for channels_last, got {}", attrs.ndim);
+  }
   if (attrs.activation != "none" && attrs.activation != "silu" && attrs.activation != "swish") {
     return InvalidArgument("expected activation 'silu', 'swish' or 'none', got '{}'",
                            attrs.activation);
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(kX));
-  if (x.rank() < 3 || (x.rank() > 3 && !attrs.channels_last)) {
-    return InvalidArgument("input 0: expected rank 3{}, got {}",
+  const auto rank = static_cast<size_t>(attrs.ndim + 2);
+  if (x.rank() < rank || (x.rank() > rank && !attrs.channels_last)) {
+    return InvalidArgument("input 0: expected rank {}{}, got {}", rank,
                            attrs.channels_last ? " or more" : "", x);
   }
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape filter, context.InputOfRank(kFilter, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape filter, context.InputOfRank(kFilter, rank));
   const Dim channels = attrs.channels_last ? x.Product(2, x.rank()) : x[1];
   if (attrs.dilation < 1) return InvalidArgument("expected dilation >= 1, got {}", attrs.dilation);
-  const bool has_taps = !filter[2].is_number() || filter[2].value() >= 1;
-  if (!MayEqual(filter[0], channels) || !MayEqual(filter[1], Dim(1)) || !has_taps) {
-    return InvalidArgument("input 1: expected [{}, 1, taps], got {}", channels, filter);
-  }
+  bool fits = MayEqual(filter[0], channels) && MayEqual(filter[1], Dim(1));
+  for (size_t i = 2; i < rank; ++i)
+    fits = fits && (!filter[i].is_number() || filter[i].value() > 0);
+  if (!fits) return InvalidArgument("input 1: expected [{}, 1, taps...], got {}", channels, filter);
   if (context.HasInput(kConvBias)) {
     const Result<SymbolicShape> bias = context.InputOfRank(kConvBias, 1);
     if (!bias && !IsUnknownShape(bias.error())) return bias.error();
@@ -276,13 +283,13 @@ Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
     }
   }
   Dim rows = Dim::Unknown();
-  if (filter[2].is_number()) {
-    const auto count = CheckedMul(filter[2].value() - 1, attrs.dilation);
+  if (const Dim& taps = filter[rank - 1]; taps.is_number()) {
+    const auto count = CheckedMul(taps.value() - 1, attrs.dilation);
     if (!count) return InvalidArgument("dilation {} is too large for {}", attrs.dilation, filter);
     rows = Dim(*count);
   }
   SymbolicShape state = x;
-  state[attrs.channels_last ? 1 : 2] = rows;
+  state[attrs.channels_last ? 1 : rank - 1] = rows;
   TENON_RETURN_IF_ERROR(CheckState(context, kConvPast, attrs.window, state));
   TENON_RETURN_IF_ERROR(context.SetOutput(1, WithWindow(attrs.window, state)));
   return context.SetOutput(0, x);
@@ -303,50 +310,123 @@ struct ChannelLine {
   }
 };
 
+class CausalRun {
+ public:
+  CausalRun(const CausalAttrs& attrs, KernelContext& context)
+      : context_(context),
+        channels_last_(attrs.channels_last),
+        has_activation_(attrs.activation != "none"),
+        window_(static_cast<size_t>(std::max<int64_t>(attrs.window, 1))),
+        dilation_(static_cast<size_t>(attrs.dilation)) {
+    const Shape& x = context.Input(kX).shape();
+    const Shape& filter = context.Input(kFilter).shape();
+    const auto dim = [](const Shape& shape, size_t i) { return static_cast<size_t>(shape[i]); };
+    channels_ = static_cast<size_t>(channels_last_ ? x.Product(2, x.rank()) : x[1]);
+    length_ = dim(x, channels_last_ ? 1 : x.rank() - 1);
+    if (attrs.ndim > 1) grid_[1] = {dim(x, x.rank() - 2), dim(filter, x.rank() - 2)};
+    if (attrs.ndim > 2) grid_[0] = {dim(x, 2), dim(filter, 2)};
+    lines_ = grid_[0].size * grid_[1].size;
+    taps_ = dim(filter, filter.rank() - 1);
+    past_ = (taps_ - 1) * dilation_;
+    rows_ = dim(x, 0) * channels_;
+  }
+
+  Status Run() {
+    const auto floats = CheckedMul(lines_, past_ + length_);
+    const auto bytes = floats ? CheckedMul(*floats, sizeof(float)) : std::nullopt;
+    return context_.ForEachTask(rows_, bytes.value_or(SIZE_MAX / 4),
+                                [&](size_t row, std::byte* scratch) {
+                                  auto* lines = reinterpret_cast<float*>(scratch);
+                                  for (size_t i = 0; i < lines_; ++i)
+                                    Load(row, i, LineOf(lines, i));
+                                  for (size_t i = 0; i < lines_; ++i) Convolve(row, i, lines);
+                                  if (!context_.HasOutput(1)) return;
+                                  for (size_t i = 0; i < lines_; ++i)
+                                    Keep(row, i, LineOf(lines, i));
+                                });
+  }
+
+ private:
+  // An axis before the last one.
+  struct GridAxis {
+    size_t size = 1, taps = 1;
+    // Whether a tap at `at` sees an element, and which.
+    bool Sees(size_t at, size_t tap, size_t* seen) const {
+      *seen = at + tap - (taps - 1) / 2;  // wraps around below 0
+      return *seen < size;
+    }
+  };
+
+  float* LineOf(float* lines, size_t i) const { return lines + i * (past_ + length_); }
+  ChannelLine Elements(size_t row, size_t line) const {
+    return {channels_last_, channels_, row * lines_ + line, length_};
+  }
+  ChannelLine States(size_t row, size_t line) const {
+    return {channels_last_, channels_, row * lines_ + line, past_};
+  }
+  size_t state_size() const { return rows_ * lines_ * past_; }
+
+  // The past, then the new elements.
+  void Load(size_t row, size_t i, float* line) const {
+    if (context_.HasInput(kConvPast)) {
+      const float* state = context_.Input(kConvPast).data<float>() + (window_ - 1) * state_size();
+      States(row, i).Load(state, past_, line);
+    } else {
+      std::fill_n(line, past_, 0.0f);
+    }
+    Elements(row, i).Load(context_.Input(kX).data<float>(), length_, line + past_);
+  }
+
+  void Convolve(size_t row, size_t i, float* lines) {
+    const size_t c = row % channels_;
+    const float* filter =
+        context_.Input(kFilter).data<float>() + c * grid_[0].taps * grid_[1].taps * taps_;
+    const float bias =
+        context_.HasInput(kConvBias) ? context_.Input(kConvBias).data<float>()[c] : 0;
+    const ChannelLine elements = Elements(row, i);
+    float* y = context_.Output(0).data<float>() + elements.first;
+    for (size_t t = 0; t < length_; ++t) y[t * elements.step] = bias;
+    for (size_t a = 0; a < grid_[0].taps; ++a) {
+      for (size_t b = 0; b < grid_[1].taps; ++b, filter += taps_) {
+        size_t z = 0, r = 0;
+        const bool is_inside =
+            grid_[0].Sees(i / grid_[1].size, a, &z) && grid_[1].Sees(i % grid_[1].size, b, &r);
+        if (!is_inside) continue;
+        const float* line = LineOf(lines, z * grid_[1].size + r);
+        for (size_t t = 0; t < length_; ++t) {
+          float sum = y[t * elements.step];
+          for (size_t j = 0; j < taps_; ++j) sum += filter[j] * line[t + j * dilation_];
+          y[t * elements.step] = sum;
+        }
+      }
+    }
+    for (size_t t = 0; has_activation_ && t < length_; ++t) {
+      float& sum = y[t * elements.step];
+      sum /= 1 + std::exp(-sum);
+    }
+  }
+
+  void Keep(size_t row, size_t i, const float* line) {
+    const ChannelLine states = States(row, i);
+    const std::vector<float> none(window_ > 1 ? past_ : 0);
+    for (size_t slot = 0; slot < window_; ++slot) {
+      // The state behind element length - window + slot, if this run has it.
+      const size_t behind = window_ - 1 - slot;
+      const bool has_state = behind < length_ || behind == 0;
+      states.Store(has_state ? line + length_ - behind : none.data(), past_,
+                   context_.Output(1).data<float>() + slot * state_size());
+    }
+  }
+
+  KernelContext& context_;
+  const bool channels_last_, has_activation_;
+  const size_t window_, dilation_;
+  std::array<GridAxis, 2> grid_;
+  size_t channels_, length_, lines_, taps_, past_, rows_;
+};
+
 Status RunCausal(const CausalAttrs& attrs, KernelContext& context) {
-  const Tensor& x = context.Input(kX);
-  const auto channels =
-      static_cast<size_t>(attrs.channels_last ? x.shape().Product(2, x.rank()) : x.shape()[1]);
-  const auto length = static_cast<size_t>(x.shape()[attrs.channels_last ? 1 : 2]);
-  const auto taps = static_cast<size_t>(context.Input(kFilter).shape()[2]);
-  const auto dilation = static_cast<size_t>(attrs.dilation);
-  const size_t past = (taps - 1) * dilation;
-  const size_t rows = static_cast<size_t>(x.shape()[0]) * channels;
-  const auto window = static_cast<size_t>(std::max<int64_t>(attrs.window, 1));
-  return context.ForEachTask(
-      rows, (past + length) * sizeof(float), [&](size_t row, std::byte* scratch) {
-        const ChannelLine elements(attrs.channels_last, channels, row, length);
-        const ChannelLine states(attrs.channels_last, channels, row, past);
-        // The past, then the new elements.
-        auto* line = reinterpret_cast<float*>(scratch);
-        if (context.HasInput(kConvPast)) {
-          const float* state = context.Input(kConvPast).data<float>();
-          states.Load(state + (window - 1) * rows * past, past, line);
-        } else {
-          std::fill_n(line, past, 0.0f);
-        }
-        elements.Load(x.data<float>(), length, line + past);
-        const size_t c = row % channels;
-        const float* filter = context.Input(kFilter).data<float>() + c * taps;
-        const float bias =
-            context.HasInput(kConvBias) ? context.Input(kConvBias).data<float>()[c] : 0;
-        float* y = context.Output(0).data<float>() + elements.first;
-        for (size_t t = 0; t < length; ++t) {
-          float sum = bias;
-          for (size_t j = 0; j < taps; ++j) sum += filter[j] * line[t + j * dilation];
-          y[t * elements.step] = attrs.activation == "none" ? sum : sum / (1 + std::exp(-sum));
-        }
-        if (!context.HasOutput(1)) return;
-        float* present = context.Output(1).data<float>();
-        const std::vector<float> none(window > 1 ? past : 0);
-        for (size_t slot = 0; slot < window; ++slot) {
-          // The state behind element length - window + slot, if this run has it.
-          const size_t behind = window - 1 - slot;
-          float* into = present + slot * rows * past;
-          const bool has_state = behind < length || behind == 0;
-          states.Store(has_state ? line + length - behind : none.data(), past, into);
-        }
-      });
+  return CausalRun(attrs, context).Run();
 }
 
 constexpr OpRow kRows[] = {

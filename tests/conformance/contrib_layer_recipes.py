@@ -271,6 +271,8 @@ def causal_conv(t: Maker) -> list[Call]:
         Call([x, w, b, t(1, 2, 4)], {"dilation": 2}, 2),
         Call([t(1, 5, 2), w, b, t(1, 2, 2)], {"channels_last": 1}, 2),
         Call([t(2, 5, 3, 2), t(6, 1, 3), t(6), t(2, 2, 3, 2)], {"channels_last": 1}, 2),
+        Call([t(1, 2, 4, 5), t(2, 1, 3, 3), t(2), t(1, 2, 4, 2)], {"ndim": 2}, 2),
+        Call([t(1, 2, 2, 3, 4), t(2, 1, 1, 3, 2)], {"ndim": 3}, 2),
     ]
 
 

@@ -551,17 +551,94 @@ def test_causal_conv_with_the_channels_last(with_past: bool, length: int, option
     check("CausalConvWithState", inputs, outputs, expected, channels_last=1, **options)
 
 
+def causal_conv_of_several_axes(
+    x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, past: np.ndarray | None, dilation: int
+) -> list[np.ndarray]:
+    """Output and state, tap by tap: a Conv with the past, or zeros, before the last axis."""
+    rows = (w.shape[-1] - 1) * dilation
+    if past is None:
+        past = np.zeros((*x.shape[:-1], rows), np.float32)
+    seen = np.concatenate([past, x], -1)
+    kernel = w.shape[2:-1]
+    pads = [((k - 1) // 2, k // 2) for k in kernel]
+    padded = np.pad(seen.astype(np.float64), [(0, 0), (0, 0), *pads, (0, 0)])
+    y = np.zeros(x.shape)
+    if bias is not None:
+        y += bias.reshape(-1, *[1] * (x.ndim - 2))
+    for tap in np.ndindex(*w.shape[2:]):
+        starts = [*tap[:-1], tap[-1] * dilation]
+        part = [slice(i, i + n) for i, n in zip(starts, x.shape[2:], strict=True)]
+        y += padded[(slice(None), slice(None), *part)] * w[(slice(None), 0, *tap)].reshape(
+            -1, *[1] * (x.ndim - 2)
+        )
+    return [y.astype(np.float32), seen[..., seen.shape[-1] - rows :]]
+
+
+@pytest.mark.parametrize("with_past", [False, True])
 @pytest.mark.parametrize(
-    ("op_type", "shapes", "attributes", "message"),
+    ("shape", "kernel"),
     [
-        ("Attention", [(2, 3, 8), (8, 24)], {"num_heads": 2, "do_rotary": 1}, "'do_rotary'"),
-        ("CausalConvWithState", [(1, 2, 4, 5), (2, 1, 3, 3)], {"ndim": 2}, "'ndim'.*got 2"),
+        ((4, 6), (3, 4)),
+        ((4, 1), (2, 3)),
+        ((2, 7), (5, 1)),
+        ((3, 4, 5), (3, 1, 3)),
+        ((2, 5, 9), (2, 4, 2)),
+        ((0, 5), (3, 2)),
     ],
 )
-def test_says_what_the_cpu_does_not_do(
-    op_type: str, shapes: list, attributes: dict, message: str
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_causal_conv_over_several_axes(
+    shape: tuple, kernel: tuple, with_past: bool, dilation: int
 ) -> None:
-    inputs, outputs = [floats(*shape) for shape in shapes], {"y": np.float32, "state": np.float32}
+    """Which onnxruntime does not run."""
+    rows = (kernel[-1] - 1) * dilation
+    x, w, bias = floats(2, 5, *shape), floats(5, 1, *kernel, seed=1), floats(5, seed=2)
+    past = floats(2, 5, *shape[:-1], rows, seed=3) if with_past else None
+    outputs = {"y": np.float32, "state": np.float32}
+    options = {"ndim": len(shape), "dilation": dilation}
+    expected = causal_conv_of_several_axes(x, w, bias, past, dilation)
+    check("CausalConvWithState", [x, w, bias, past], outputs, expected, **options)
+    y, state = causal_conv_of_several_axes(x, w, None, past, dilation)
+    expected = [y / (1 + np.exp(-y)), state]
+    options["activation"] = "silu"
+    check("CausalConvWithState", [x, w, None, past], outputs, expected, **options)
+
+
+def test_causal_conv_over_several_axes_is_that_of_conv() -> None:
+    x, w, bias = floats(2, 3, 4, 6, 7), floats(3, 1, 3, 5, 4, seed=1), floats(3, seed=2)
+    outputs = {"y": np.float32, "state": np.float32}
+    (y,) = check("Conv", [x, w, bias], domain="", group=3, pads=[1, 2, 3, 1, 2, 0])
+    check("CausalConvWithState", [x, w, bias], outputs, [y, x[..., -3:]], ndim=3)
+
+
+def test_causal_conv_over_several_axes_keeps_a_window_of_states() -> None:
+    """Whole lines, and the same after the first three columns as after them alone."""
+    x, w, past = floats(2, 3, 4, 5), floats(3, 1, 3, 3, seed=1), floats(4, 2, 3, 4, 2, seed=2)
+    outputs, options = {"y": np.float32, "state": np.float32}, {"ndim": 2, "state_window": 4}
+    y, _ = causal_conv_of_several_axes(x, w, None, past[-1], 1)
+    seen = np.concatenate([past[-1], x], -1)
+    states = np.stack([seen[..., n : n + 2] for n in (2, 3, 4, 5)])
+    check("CausalConvWithState", [x, w, None, past], outputs, [y, states], **options)
+    states = np.stack([np.zeros_like(past[0])] * 2 + [seen[..., n : n + 2] for n in (1, 2)])
+    x = x[..., :2].copy()
+    check("CausalConvWithState", [x, w, None, past], outputs, [y[..., :2], states], **options)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes", "message"),
+    [
+        ((1, 2, 4, 5), (2, 1, 3, 3), {"ndim": 4}, r"ndim in \[1, 3\].*got 4"),
+        ((1, 2, 4, 5), (2, 1, 3, 3), {"ndim": 0}, r"ndim in \[1, 3\].*got 0"),
+        ((1, 2, 4, 5), (2, 1, 3, 3), {"ndim": 3}, r"input 0.*expected rank 5, got \[1, 2, 4, 5\]"),
+        ((1, 2, 4, 5), (2, 1, 3), {"ndim": 2}, "input 1.*rank 4"),
+        ((1, 2, 4, 5), (2, 1, 0, 3), {"ndim": 2}, r"input 1.*taps.*got \[2, 1, 0, 3\]"),
+        ((1, 2, 4, 5), (2, 1, 3, 3), {"ndim": 2, "channels_last": 1}, "1 for channels_last, got 2"),
+        ((1, 2, 5), (2, 1, 4), {"dilation": 2**61 - 1}, "overflows"),
+    ],
+)
+def test_causal_conv_rejects(x: tuple, w: tuple, attributes: dict, message: str) -> None:
+    inputs, op_type = [floats(*x), floats(*w)], "CausalConvWithState"
+    outputs = {"y": np.float32, "state": np.float32}
     with pytest.raises(Exception, match=f"{op_type}.*{message}"):
         run_tenon(contrib.model(op_type, inputs, outputs, **attributes), inputs)
 
@@ -754,6 +831,28 @@ def test_rfft_and_irfft(n: int, dtype: type) -> None:
         check("Irfft", [given], {"y": dtype}, expected=[expected], signal_ndim=1, **tolerance)
 
 
+SIGNALS = [(6, 4), (5, 9), (2, 3, 5, 8), (1, 2, 1, 2), (40, 30), (2, 3, 2, 3, 6)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "rank"), [(shape, n) for shape in SIGNALS for n in (2, 3, 4) if n <= len(shape)]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_rfft_and_irfft_of_several_axes(shape: tuple, rank: int, dtype: type) -> None:
+    """Of the spectra that go back, one is no real signal's."""
+    axes = tuple(range(-rank, 0))
+    x = floats(*shape).astype(dtype)
+    spectrum = np.fft.rfftn(x.astype(np.float64), axes=axes)
+    expected = np.stack([spectrum.real, spectrum.imag], -1).astype(dtype)
+    tolerance = {"rtol": 2e-2, "atol": 5e-2} if dtype is np.float16 else {"rtol": 1e-5}
+    check("Rfft", [x], {"y": dtype}, expected=[expected], signal_ndim=rank, **tolerance)
+    for given in (expected, floats(*expected.shape, seed=5).astype(dtype)):
+        wide = given.astype(np.float64)
+        expected = np.fft.irfftn(wide[..., 0] + 1j * wide[..., 1], axes=axes).astype(dtype)
+        if x.shape[-1] % 2 == 0:
+            check("Irfft", [given], {"y": dtype}, [expected], signal_ndim=rank, **tolerance)
+
+
 @pytest.mark.parametrize(
     ("op_type", "shape", "attributes"),
     [
@@ -785,28 +884,6 @@ def test_unique_of_microsoft() -> None:
     check("Unique", [np.array([5, -1, 5, 2, -1])], outputs, expected=expected)
     expected = [np.array([], np.int64)] * 3
     check("Unique", [np.array([], np.int64)], outputs, expected=expected)
-
-
-SIGNALS = [(6, 4), (5, 9), (2, 3, 5, 8), (1, 2, 1, 2), (40, 30), (2, 3, 2, 3, 6)]
-
-
-@pytest.mark.parametrize(
-    ("shape", "rank"), [(shape, n) for shape in SIGNALS for n in (2, 3, 4) if n <= len(shape)]
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
-def test_rfft_and_irfft_of_several_axes(shape: tuple, rank: int, dtype: type) -> None:
-    """Of the spectra that go back, one is no real signal's."""
-    axes = tuple(range(-rank, 0))
-    x = floats(*shape).astype(dtype)
-    spectrum = np.fft.rfftn(x.astype(np.float64), axes=axes)
-    expected = np.stack([spectrum.real, spectrum.imag], -1).astype(dtype)
-    tolerance = {"rtol": 2e-2, "atol": 5e-2} if dtype is np.float16 else {"rtol": 1e-5}
-    check("Rfft", [x], {"y": dtype}, expected=[expected], signal_ndim=rank, **tolerance)
-    for given in (expected, floats(*expected.shape, seed=5).astype(dtype)):
-        wide = given.astype(np.float64)
-        expected = np.fft.irfftn(wide[..., 0] + 1j * wide[..., 1], axes=axes).astype(dtype)
-        if x.shape[-1] % 2 == 0:
-            check("Irfft", [given], {"y": dtype}, [expected], signal_ndim=rank, **tolerance)
 
 
 @pytest.mark.parametrize(
