@@ -32,13 +32,24 @@ struct AttentionAttrs {
   float filter = -10000;
   bool is_causal = false;
   bool do_rotary = false;
+  int64_t rotated = 0;  // elements of a head; 0: all
   static constexpr auto Fields() {
     using A = AttentionAttrs;
     return std::tuple(Field("num_heads", &A::heads), Field("qkv_hidden_sizes", &A::hidden),
                       Field("scale", &A::scale), Field("mask_filter_value", &A::filter),
-                      Field("unidirectional", &A::is_causal), Field("do_rotary", &A::do_rotary));
+                      Field("unidirectional", &A::is_causal), Field("do_rotary", &A::do_rotary),
+                      Field("rotary_embedding_dim", &A::rotated));
   }
 };
+
+Status CheckRotary(const AttentionAttrs& attrs, const std::optional<QkvColumns>& columns) {
+  if (!attrs.do_rotary || !columns) return OkStatus();
+  const int64_t size = columns->key / attrs.heads;
+  const int64_t rotated = attrs.rotated == 0 ? size : attrs.rotated;
+  if (rotated >= 0 && rotated <= size && rotated % 2 == 0) return OkStatus();
+  return InvalidArgument("expected an even rotary_embedding_dim in [0, {}] with do_rotary, got {}",
+                         size, rotated);
+}
 
 // The rows of the cache, [2, batch, heads, rows, size], of which `used` counts.
 struct PastRows {
@@ -72,13 +83,11 @@ Result<PastRows> CheckPast(const ShapeContext& context, const InputSlots& in, co
 }
 
 Status InferProjected(const AttentionAttrs& attrs, const InputSlots& in, ShapeContext& context) {
-  if (attrs.do_rotary) {
-    return NotImplemented("attribute 'do_rotary': expected 0, got 1; use RotaryEmbedding");
-  }
   if (attrs.heads < 1) return InvalidArgument("expected num_heads >= 1, got {}", attrs.heads);
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kX, 3));
   TENON_ASSIGN_OR_RETURN(const auto columns,
                          CheckProjection(context, x[2], attrs.hidden, attrs.heads));
+  TENON_RETURN_IF_ERROR(CheckRotary(attrs, columns));
   TENON_ASSIGN_OR_RETURN(const PastRows past, CheckPast(context, in, x[0], attrs.heads, columns));
   const Dim keys = past.used + x[1];
   const bool is_shared = context.HasInput(in.past_length) && context.HasInput(in.past);
@@ -206,6 +215,8 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
                          OptionalInput(context, kSlots.score_bias), this->attrs_.filter,
                          {heads.q.batch, heads.q.heads, heads.q.length, keys, past});
     const size_t table = pieces.Add(addends.table_floats());
+    const size_t half = PairsOf(heads.k);
+    const size_t angles = pieces.Add(2 * heads.q.length * half);
     const auto visible = [&](size_t, size_t query) {
       return KeyRange{0, this->attrs_.is_causal ? std::min(keys, past + query + 1) : keys};
     };
@@ -236,6 +247,11 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
     in.q_data = product;
     in.k_data = product + columns.query;
     in.v_data = in.k_data + columns.key;
+    if (half > 0) {
+      const Rotation rotation = FillAngles(past, heads.q.length, half, floats + angles);
+      RotateHeads(context, rotation, heads.q, product);
+      RotateHeads(context, rotation, heads.k, product + columns.query);
+    }
     if (is_joined) {
       float* joined = context.HasOutput(kPresent) ? context.Output(kPresent).data<float>()
                                                   : floats + cache_piece;
@@ -268,6 +284,35 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
       return m;
     };
     return {part(columns.query), part(columns.key), part(columns.value)};
+  }
+
+  // Pairs of elements of a head that are turned.
+  size_t PairsOf(const HeadMatrices& m) const {
+    if (!this->attrs_.do_rotary) return 0;
+    return (this->attrs_.rotated > 0 ? static_cast<size_t>(this->attrs_.rotated) : m.size) / 2;
+  }
+
+  // As in GPT-NeoX: pairs are half apart, and pair i turns by 10000^(-i / half) with each position.
+  static Rotation FillAngles(size_t first, size_t length, size_t half, float* cos) {
+    float* sin = cos + length * half;
+    for (size_t i = 0; i < half; ++i) {
+      const double speed = std::pow(10000, -static_cast<double>(i) / static_cast<double>(half));
+      for (size_t position = 0; position < length; ++position) {
+        const double angle = static_cast<double>(first + position) * speed;
+        cos[position * half + i] = static_cast<float>(std::cos(angle));
+        sin[position * half + i] = static_cast<float>(std::sin(angle));
+      }
+    }
+    return {cos, sin, half, false};
+  }
+
+  // In place, each row by the angles of its place among the new ones.
+  static void RotateHeads(KernelContext& context, const Rotation& rotation, const HeadMatrices& m,
+                          float* data) {
+    const auto edit = [&](size_t, size_t, size_t i, float* row) { Rotate(rotation, i, row); };
+    const RowEdit row_edit = edit;
+    CopyRows(
+        context.threads(), {m, data}, m, data, [](size_t) { return 0; }, &row_edit);
   }
 
   static HeadMatrices CacheOf(KernelContext& context, const Heads& heads, size_t keys) {

@@ -31,6 +31,7 @@ def attention(t: Maker) -> list[Call]:
         Call([*inputs, mask, None, bias], {**heads, "unidirectional": 1}),
         Call([*inputs, int32s(2, 3)], heads),
         Call([*inputs, None, past], heads, 2),
+        Call([*inputs, None, past], {**heads, "do_rotary": 1, "rotary_embedding_dim": 2}, 2),
     ]
 
 

@@ -228,6 +228,87 @@ def test_attention_gives_the_present() -> None:
     check("Attention", attention_inputs(), outputs, num_heads=HEADS, unidirectional=1)
 
 
+def turned(x: np.ndarray, first: int, rotated: int) -> np.ndarray:
+    """Heads [batch, heads, length, size] with the rotary embedding of GPT-NeoX."""
+    complex_pairs = x[..., : rotated // 2] + 1j * x[..., rotated // 2 : rotated]
+    speeds = 10000.0 ** -(np.arange(0, rotated, 2) / rotated)
+    angles = np.outer(first + np.arange(x.shape[2]), speeds)
+    pairs = complex_pairs * np.exp(1j * angles)
+    return np.concatenate([pairs.real, pairs.imag, x[..., rotated:]], -1)
+
+
+def rotary_attention(
+    x: np.ndarray,
+    past: np.ndarray | None,
+    *,
+    rotated: int = SIZE,
+    heads: int = HEADS,
+    causal: bool = False,
+    scale: float | None = None,
+) -> list[np.ndarray]:
+    """Output and present of the projections `x`, in double."""
+    q, k, v = (
+        part.reshape(*part.shape[:2], heads, -1).swapaxes(1, 2)
+        for part in np.split(x.astype(np.float64), 3, -1)
+    )
+    first = 0 if past is None else past.shape[3]
+    q, k = turned(q, first, rotated), turned(k, first, rotated)
+    if past is not None:
+        k, v = np.concatenate([past[0], k], 2), np.concatenate([past[1], v], 2)
+    scores = q @ k.swapaxes(2, 3) * (scale or q.shape[-1] ** -0.5)
+    if causal:
+        hidden = np.arange(k.shape[2]) > first + np.arange(q.shape[2])[:, None]
+        scores = np.where(hidden, -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    y = weights / weights.sum(-1, keepdims=True) @ v
+    y = y.swapaxes(1, 2).reshape(*x.shape[:2], -1)
+    return [y.astype(np.float32), np.stack([k, v]).astype(np.float32)]
+
+
+@pytest.mark.parametrize("past_length", [None, 0, 4, 900])
+@pytest.mark.parametrize("length", [1, 5, 40])
+@pytest.mark.parametrize("rotated", [0, 2, 6, SIZE])
+def test_attention_turns_queries_and_keys(
+    length: int, past_length: int | None, rotated: int
+) -> None:
+    """onnxruntime's CPU provider has no do_rotary."""
+    inputs = attention_inputs(length=length)
+    past = None if past_length is None else floats(2, 2, HEADS, past_length, SIZE, seed=5)
+    projected = inputs[0].astype(np.float64) @ inputs[1] + inputs[2]
+    outputs = {"y": np.float32, "present": np.float32}
+    sizes = {"rotary_embedding_dim": rotated} if rotated else {}
+    for causal, scale in ((0, {}), (1, {"scale": 0.2})):
+        expected = rotary_attention(
+            projected, past, rotated=rotated or SIZE, causal=bool(causal), **scale
+        )
+        options = {"num_heads": HEADS, "do_rotary": 1, "unidirectional": causal, **sizes, **scale}
+        check("Attention", [*inputs, None, past], outputs, expected, **options)
+        y = {"y": np.float32}
+        check("Attention", [*inputs, None, past], y, expected[:1], constants=(1, 2), **options)
+
+
+def test_attention_turns_by_the_length_of_a_shared_past() -> None:
+    inputs, past = attention_inputs(length=3), floats(2, 2, HEADS, 4, SIZE, seed=5)
+    projected = inputs[0].astype(np.float64) @ inputs[1] + inputs[2]
+    y, present = rotary_attention(projected, past)
+    buffer = np.zeros((2, 2, HEADS, 9, SIZE), np.float32)
+    buffer[:, :, :, :4] = past
+    expected = buffer.copy()
+    expected[:, :, :, :7] = present
+    options = {"num_heads": HEADS, "do_rotary": 1, "past_present_share_buffer": 1}
+    outputs = {"y": np.float32, "present": np.float32}
+    inputs = [*inputs, None, buffer, None, ints(4)]
+    check("Attention", inputs, outputs, [y, expected], **options)
+
+
+@pytest.mark.parametrize("rotated", [-2, 3, SIZE + 2])
+def test_attention_rejects_rotary_sizes(rotated: int) -> None:
+    options = {"num_heads": HEADS, "do_rotary": 1, "rotary_embedding_dim": rotated}
+    content = contrib.model("Attention", attention_inputs(), {"y": np.float32}, **options)
+    with pytest.raises(Exception, match=rf"Attention.*rotary_embedding_dim in \[0, 8\].*{rotated}"):
+        contrib.run_tenon(content, attention_inputs())
+
+
 @pytest.mark.parametrize(
     ("shapes", "attributes"),
     [

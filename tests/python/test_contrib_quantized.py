@@ -398,6 +398,19 @@ def test_qattention(x: type, w: type, mask: str | None, causal: int, per_column:
         contrib.check("QAttention", [*inputs, past], outputs, **options)
 
 
+def test_qattention_turns_queries_and_keys() -> None:
+    """As Attention does with the weights in float; onnxruntime leaves do_rotary out."""
+    x, w = integers(np.uint8, 2, 4, 16), integers(np.int8, 16, 48)
+    scales, bias, past = (scalar(0.02), scalar(0.003)), floats(48), floats(2, 2, 2, 3, 8, seed=5)
+    outputs = {"y": np.float32, "present": np.float32}
+    options = {"num_heads": 2, "do_rotary": 1}
+    wide = [(x.astype(np.float32) - 5) * scales[0], w.astype(np.float32) * scales[1], bias]
+    content = contrib.model("Attention", [*wide, None, past], outputs, **options)
+    expected = contrib.run_tenon(content, [*wide, None, past])
+    inputs = [x, w, bias, *scales, None, scalar(5, np.uint8), scalar(0, np.int8), past]
+    contrib.check("QAttention", inputs, outputs, expected, **options)
+
+
 # --- The orders of cuBLASLt ---
 
 
