@@ -105,16 +105,18 @@ def contrib_rows() -> list[str]:
     return lines
 
 
-# What the schemas of com.microsoft allow and the CPU provider refuses, with an error that says so;
-# onnxruntime's refuses it too.
-REFUSED = """
-What the schemas allow and both engines refuse on the CPU:
+# What the schemas of com.microsoft allow, onnxruntime's CPU provider refuses, and Tenon runs.
+DEFINED_HERE = """
+What the schemas allow, onnxruntime refuses on the CPU and Tenon runs, with what they leave open:
 
-- Attention with `do_rotary` = 1: RotaryEmbedding before MultiHeadAttention says it. QAttention with
-  it runs in onnxruntime, but as if it were 0.
-- CausalConvWithState with `ndim` 2 or 3, of which the schema does not say what pads the other axes.
-- CDist with `metric` mahalanobis, seuclidean or wminkowski, which depend on more than two rows.
-- Rfft and Irfft with `signal_ndim` above 1.
+- Attention and QAttention with `do_rotary` = 1 turn queries and keys as GPT-NeoX does: pairs are
+  half of `rotary_embedding_dim` apart, the base is 10000, and positions count on from the end of
+  the past, padding included. (QAttention runs in onnxruntime as if it were 0.)
+- CausalConvWithState with `ndim` 2 or 3: axes before the last keep their size, as with `auto_pad` =
+  SAME_UPPER of Conv, and `dilation` is of the last one.
+- CDist has all metrics of the schema, with the defaults of SciPy's `cdist`: mahalanobis and
+  seuclidean take covariance and variance from the rows of both inputs, wminkowski has weights of 1.
+- Rfft and Irfft transform the last `signal_ndim` axes, as NumPy's `rfftn` and `irfftn`.
 """
 
 
@@ -149,7 +151,7 @@ an engine has no kernel.
         for domain in generated.DOMAINS
     ]
     table = header + "\n\n".join(tables)
-    DOCUMENT.write_text(table + contrib + "\n".join(contrib_rows()) + "\n" + REFUSED)
+    DOCUMENT.write_text(table + contrib + "\n".join(contrib_rows()) + "\n" + DEFINED_HERE)
 
 
 if __name__ == "__main__":
