@@ -332,7 +332,7 @@ class CausalRun {
   }
 
   Status Run() {
-    const auto floats = CheckedMul(lines_, past_ + length_);
+    const auto floats = CheckedMul(lines_ + 1, past_ + length_);
     const auto bytes = floats ? CheckedMul(*floats, sizeof(float)) : std::nullopt;
     return context_.ForEachTask(rows_, bytes.value_or(SIZE_MAX / 4),
                                 [&](size_t row, std::byte* scratch) {
@@ -384,8 +384,10 @@ class CausalRun {
     const float bias =
         context_.HasInput(kConvBias) ? context_.Input(kConvBias).data<float>()[c] : 0;
     const ChannelLine elements = Elements(row, i);
-    float* y = context_.Output(0).data<float>() + elements.first;
-    for (size_t t = 0; t < length_; ++t) y[t * elements.step] = bias;
+    float* y = context_.Output(0).data<float>();
+    // Elements that lie apart are summed side by side.
+    float* sums = elements.step == 1 ? y + elements.first : LineOf(lines, lines_);
+    std::fill_n(sums, length_, bias);
     for (size_t a = 0; a < grid_[0].taps; ++a) {
       for (size_t b = 0; b < grid_[1].taps; ++b, filter += taps_) {
         size_t z = 0, r = 0;
@@ -394,16 +396,14 @@ class CausalRun {
         if (!is_inside) continue;
         const float* line = LineOf(lines, z * grid_[1].size + r);
         for (size_t t = 0; t < length_; ++t) {
-          float sum = y[t * elements.step];
+          float sum = sums[t];
           for (size_t j = 0; j < taps_; ++j) sum += filter[j] * line[t + j * dilation_];
-          y[t * elements.step] = sum;
+          sums[t] = sum;
         }
       }
     }
-    for (size_t t = 0; has_activation_ && t < length_; ++t) {
-      float& sum = y[t * elements.step];
-      sum /= 1 + std::exp(-sum);
-    }
+    for (size_t t = 0; has_activation_ && t < length_; ++t) sums[t] /= 1 + std::exp(-sums[t]);
+    if (elements.step != 1) elements.Store(sums, length_, y);
   }
 
   void Keep(size_t row, size_t i, const float* line) {
