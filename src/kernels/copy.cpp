@@ -17,8 +17,13 @@ using Axis = CopyPlan::Axis;
 // Axes in the order of dst's memory, those of size 1 left out, and those merged that one stride
 // serves on both sides.
 size_t SimplifyAxes(std::span<Axis> axes) {
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return std::abs(a.dst) > std::abs(b.dst); });
+  // Insertion: std::stable_sort allocates, and axes are few.
+  for (size_t i = 1; i < axes.size(); ++i) {
+    const Axis axis = axes[i];
+    size_t at = i;
+    for (; at > 0 && std::abs(axes[at - 1].dst) < std::abs(axis.dst); --at) axes[at] = axes[at - 1];
+    axes[at] = axis;
+  }
   size_t rank = 0;
   for (const Axis& axis : axes) {
     if (axis.size == 1) continue;

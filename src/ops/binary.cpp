@@ -191,6 +191,21 @@ Result<Shape> LinedUp(const OldBroadcastAttrs& attrs, const Shape& a, const Shap
   return shape;
 }
 
+// Whether `y` is what `a` and `b` are broadcast to.
+bool BroadcastTo(const Shape& a, const Shape& b, const Shape& y) {
+  if (std::max(a.rank(), b.rank()) != y.rank()) return false;
+  const auto dim_of = [&](const Shape& shape, size_t axis) {
+    const size_t missing = y.rank() - shape.rank();
+    return axis < missing ? 1 : shape[axis - missing];
+  };
+  for (size_t axis = 0; axis < y.rank(); ++axis) {
+    const int64_t of_a = dim_of(a, axis), of_b = dim_of(b, axis);
+    const bool fits = of_a == of_b || of_a == 1 || of_b == 1;
+    if (!fits || (of_a == 1 ? of_b : of_a) != y[axis]) return false;
+  }
+  return true;
+}
+
 template <BinaryOp op>
 Status InferOld(const OldBroadcastAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
@@ -203,9 +218,7 @@ Status RunOldBroadcast(const OldBroadcastAttrs& attrs, const BinaryFunctions& fu
   const Tensor& a = context.Input(0);
   TENON_ASSIGN_OR_RETURN(Shape shape, LinedUp(attrs, a.shape(), context.Input(1).shape()));
   const Tensor b = context.Input(1).Reshaped(std::move(shape));
-  TENON_ASSIGN_OR_RETURN(const auto broadcast,
-                         BroadcastShapes(SymbolicShape(a.shape()), SymbolicShape(b.shape())));
-  if (!(broadcast == SymbolicShape(a.shape()))) {
+  if (!BroadcastTo(a.shape(), b.shape(), a.shape())) {
     return InvalidArgument("input 1 {} does not broadcast to input 0 {}", b.shape(), a.shape());
   }
   return RunBroadcast(context, functions, grain, a, b, context.Output(0));
@@ -275,10 +288,8 @@ Status RunVariadic(const NoAttrs&, KernelContext& context) {
   // it starts from the input spread over the whole output.
   const Tensor& a = context.Input(0);
   const Tensor& b = context.Input(1);
-  TENON_ASSIGN_OR_RETURN(const auto first,
-                         BroadcastShapes(SymbolicShape(a.shape()), SymbolicShape(b.shape())));
   size_t next = 2;
-  if (first == SymbolicShape(y.shape())) {
+  if (BroadcastTo(a.shape(), b.shape(), y.shape())) {
     TENON_RETURN_IF_ERROR(RunBroadcast(context, functions, grain, a, b, y));
   } else {
     TENON_RETURN_IF_ERROR(SpreadOver(a, y));

@@ -194,7 +194,10 @@ struct ClassifierAttrs {
   }
 
   ClassLabels labels() const { return {labels_ints, labels_strings}; }
-  size_t classes() const { return std::max<size_t>(labels().size(), 1); }
+  size_t classes() const {
+    const size_t labels = labels_strings.empty() ? labels_ints.size() : labels_strings.size();
+    return std::max<size_t>(labels, 1);
+  }
   bool has_supports() const {
     return std::any_of(vectors_per_class.begin(), vectors_per_class.end(),
                        [](int64_t n) { return n > 0; });

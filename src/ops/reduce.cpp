@@ -1,8 +1,10 @@
 // Reductions: ReduceSum and its kin.
 #include "kernels/reduce.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/inline_array.h"
 #include "ops/element_type.h"
 #include "ops/op_row.h"
 
@@ -24,21 +26,22 @@ struct ReduceAttrs {
 };
 
 // Which axes are reduced: no axes means all of them, or none if the attribute says so.
-Result<std::vector<bool>> ReducedAxes(const ReduceAttrs& attrs, const std::vector<int64_t>& axes,
-                                      size_t rank) {
-  std::vector<bool> reduced(rank, axes.empty() && !attrs.noop_with_empty_axes);
+Status FindReducedAxes(const ReduceAttrs& attrs, std::span<const int64_t> axes,
+                       std::span<bool> reduced) {
+  std::fill(reduced.begin(), reduced.end(), axes.empty() && !attrs.noop_with_empty_axes);
   for (const int64_t axis : axes) {
-    TENON_ASSIGN_OR_RETURN(const size_t normalized, NormalizeAxis(axis, rank));
+    TENON_ASSIGN_OR_RETURN(const size_t normalized, NormalizeAxis(axis, reduced.size()));
     if (reduced[normalized]) return InvalidArgument("axis {} is given twice", axis);
     reduced[normalized] = true;
   }
-  return reduced;
+  return OkStatus();
 }
 
-Status InferReduced(const ReduceAttrs& attrs, const std::vector<int64_t>& axes,
+Status InferReduced(const ReduceAttrs& attrs, std::span<const int64_t> axes,
                     ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(attrs, axes, x.rank()));
+  InlineArray<bool, kernels::kMaxReduceRank> reduced(x.rank());
+  TENON_RETURN_IF_ERROR(FindReducedAxes(attrs, axes, reduced.span()));
   SymbolicShape y;
   for (size_t i = 0; i < x.rank(); ++i) {
     if (!reduced[i]) {
@@ -60,7 +63,8 @@ Status InferByInput(const ReduceAttrs& attrs, ShapeContext& context) {
   return InferReduced(attrs, axes, context);
 }
 
-Status Reduce(ReduceOp op, const std::vector<bool>& axes, KernelContext& context) {
+Status Reduce(ReduceOp op, const ReduceAttrs& attrs, std::span<const int64_t> axes,
+              KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
   TENON_ASSIGN_OR_RETURN(const kernels::ElementType type, ElementTypeOf(x.type()));
@@ -69,10 +73,8 @@ Status Reduce(ReduceOp op, const std::vector<bool>& axes, KernelContext& context
   if (x.rank() > kernels::kMaxReduceRank) {
     return NotImplemented("rank {}, above {}", x.rank(), kernels::kMaxReduceRank);
   }
-  for (size_t i = 0; i < x.rank(); ++i) {
-    shape[i] = static_cast<size_t>(x.shape()[i]);
-    reduced[i] = axes[i];
-  }
+  for (size_t i = 0; i < x.rank(); ++i) shape[i] = static_cast<size_t>(x.shape()[i]);
+  TENON_RETURN_IF_ERROR(FindReducedAxes(attrs, axes, {reduced, x.rank()}));
   TENON_ASSIGN_OR_RETURN(
       const kernels::ReducePlan plan,
       kernels::MakeReducePlan({shape, x.rank()}, std::span<const bool>(reduced, x.rank())));
@@ -83,10 +85,8 @@ Status Reduce(ReduceOp op, const std::vector<bool>& axes, KernelContext& context
 }
 
 // The axes of the second input, which the shape function has checked.
-std::vector<int64_t> AxesInput(KernelContext& context) {
-  if (!context.HasInput(1)) return {};
-  const auto axes = context.Input(1).values<int64_t>();
-  return {axes.begin(), axes.end()};
+std::span<const int64_t> AxesInput(KernelContext& context) {
+  return context.HasInput(1) ? context.Input(1).values<int64_t>() : std::span<const int64_t>();
 }
 
 // Whether one element alone is reduced to itself; the others still take its square or logarithm.
@@ -97,14 +97,12 @@ constexpr bool KeepsOneElement(ReduceOp op) {
 
 template <ReduceOp op, bool axes_are_input>
 Status RunReduceOp(const ReduceAttrs& attrs, KernelContext& context) {
-  const std::vector<int64_t> axes = axes_are_input ? AxesInput(context) : attrs.axes;
+  const std::span<const int64_t> axes = axes_are_input ? AxesInput(context) : attrs.axes;
   if (KeepsOneElement(op) && axes.empty() && attrs.noop_with_empty_axes) {
     std::memcpy(context.Output(0).raw(), context.Input(0).raw(), context.Input(0).bytes());
     return OkStatus();
   }
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced,
-                         ReducedAxes(attrs, axes, context.Input(0).rank()));
-  return Reduce(op, reduced, context);
+  return Reduce(op, attrs, axes, context);
 }
 
 constexpr TypeSet kReducible =
