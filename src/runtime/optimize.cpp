@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "ir/checker.h"
+#include "ir/dense_values.h"
 #include "ir/gradient.h"
 #include "ir/inference.h"
 #include "ir/onnx_writer.h"
@@ -174,6 +175,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   Graph& graph = *model.graph;
   TENON_RETURN_IF_ERROR(CheckModel(model, CheckOptionsOf(options)));
   TENON_RETURN_IF_ERROR(InlineFunctions(model));
+  TENON_RETURN_IF_ERROR(MakeConstantsDense(graph));
   // Before a pass drops or renames what a Gradient names.
   TENON_RETURN_IF_ERROR(ExpandGradients(graph, *parts.shape_functions));
   KernelEvaluator evaluator(*parts.providers.back(), context.threads, context.shared_weights);
