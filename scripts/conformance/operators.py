@@ -130,7 +130,9 @@ first operand that Tenon and onnxruntime {ort} run in the newest version. Writte
 `scripts/conformance/operators.py`, which tries the cases that `tests/conformance` generates from
 the schemas of onnx {onnx}: calls with every type of every input, with ranks 0 to 6, without
 elements, with optional inputs and attributes left out. Tenon has a type if it runs all these cases,
-onnxruntime if it runs one. `Gradient` of `ai.onnx.preview.training` has tests of its own.
+onnxruntime if it runs one. Tenon takes tensors of up to 32 axes; those that GridSample and
+DeformConv sample have up to 6 spatial ones. `Gradient` of `ai.onnx.preview.training` has tests of
+its own.
 
 """
     columns = (

@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-constexpr size_t kMaxSpatialRank = 8;
+constexpr size_t kMaxSpatialRank = 30;
 
 // Col2Im-18.
 struct Col2ImAttrs {

@@ -35,9 +35,21 @@ Result<EinsumEquation::Term> EinsumEquation::ParseTerm(std::string_view text,
   return term;
 }
 
+void EinsumEquation::FindSpareLabels() {
+  std::array<bool, kEllipsis + 1> is_used{};
+  for (const Term& term : terms_) {
+    for (const uint8_t label : term) is_used[label] = true;
+  }
+  if (!is_used[kEllipsis]) return;
+  for (size_t i = 0; i < kMostLabels; ++i) {
+    const size_t label = (kLetters + i) % kMostLabels;
+    if (!is_used[label]) spare_.push_back(static_cast<uint8_t>(label));
+  }
+}
+
 // The labels that occur once, in order, behind the ellipsis.
 void EinsumEquation::MakeImplicitOutput() {
-  std::array<int, kFirstEllipsis> counts{};
+  std::array<int, kLetters> counts{};
   bool has_ellipsis = false;
   for (const Term& term : terms_) {
     for (const uint8_t label : term) {
@@ -49,7 +61,7 @@ void EinsumEquation::MakeImplicitOutput() {
     }
   }
   if (has_ellipsis) output_.push_back(kEllipsis);
-  for (uint8_t label = 0; label < kFirstEllipsis; ++label) {
+  for (uint8_t label = 0; label < kLetters; ++label) {
     if (counts[label] == 1) output_.push_back(label);
   }
 }
@@ -69,6 +81,7 @@ Result<EinsumEquation> EinsumEquation::Parse(std::string_view equation) {
     more = comma != std::string_view::npos;
     if (more) inputs.remove_prefix(comma + 1);
   }
+  parsed.FindSpareLabels();
   if (arrow == std::string_view::npos) {
     parsed.MakeImplicitOutput();
     return parsed;
@@ -99,31 +112,25 @@ Result<std::vector<uint8_t>> EinsumEquation::LabelsOf(size_t operand, size_t ran
     return InvalidArgument("input {}: expected rank {}{}, got {}", operand, named,
                            has_ellipsis ? " or more" : "", rank);
   }
-  if (rank - named > kMostLabels - kFirstEllipsis) {
-    return NotImplemented("an ellipsis of {} axes", rank - named);
+  if (rank - named > spare_.size()) {
+    return NotImplemented("an ellipsis of {} axes; at most {} are served", rank - named,
+                          spare_.size());
   }
-  std::vector<uint8_t> labels;
-  for (const uint8_t label : term) {
-    if (label != kEllipsis) {
-      labels.push_back(label);
-      continue;
-    }
-    for (size_t i = rank - named; i-- > 0;) {
-      labels.push_back(static_cast<uint8_t>(kFirstEllipsis + i));
-    }
-  }
-  return labels;
+  return Expanded(term, rank - named);
 }
 
 std::vector<uint8_t> EinsumEquation::OutputLabels(size_t ellipsis_rank) const {
+  return Expanded(output_, ellipsis_rank);
+}
+
+std::vector<uint8_t> EinsumEquation::Expanded(const Term& term, size_t ellipsis_rank) const {
   std::vector<uint8_t> labels;
-  for (const uint8_t label : output_) {
-    if (label != kEllipsis) {
+  for (const uint8_t label : term) {
+    if (label == kEllipsis) {
+      labels.insert(labels.end(), spare_.rend() - static_cast<ptrdiff_t>(ellipsis_rank),
+                    spare_.rend());
+    } else {
       labels.push_back(label);
-      continue;
-    }
-    for (size_t i = ellipsis_rank; i-- > 0;) {
-      labels.push_back(static_cast<uint8_t>(kFirstEllipsis + i));
     }
   }
   return labels;

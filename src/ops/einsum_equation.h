@@ -11,9 +11,9 @@
 
 namespace tenon {
 
-// Labels are numbers: 0 to 51 for letters in the order of ASCII, from kFirstEllipsis on for the
-// axes of the ellipsis, which are counted from the last.
-inline constexpr size_t kFirstEllipsis = 52;
+// Labels are numbers: 0 to 51 for letters in the order of ASCII, the others and those of letters
+// that the equation lacks for the axes of the ellipsis, which are counted from the last.
+inline constexpr size_t kLetters = 52;
 inline constexpr size_t kMostLabels = 64;
 
 class EinsumEquation {
@@ -40,10 +40,14 @@ class EinsumEquation {
   using Term = std::vector<uint8_t>;  // labels, and kEllipsis at most once
 
   static Result<Term> ParseTerm(std::string_view text, std::string_view equation);
+  void FindSpareLabels();
   void MakeImplicitOutput();
+  // Of a term whose ellipsis has this many axes.
+  std::vector<uint8_t> Expanded(const Term& term, size_t ellipsis_rank) const;
 
   std::vector<Term> terms_;
   Term output_;
+  std::vector<uint8_t> spare_;  // the ellipsis's
 };
 
 }  // namespace tenon

@@ -30,7 +30,7 @@ struct GeneralWindow {
   // Calls visit(tap) for all taps of the window at `out`, row-major in the output.
   template <class Visit>
   void ForEachTap(size_t out, Visit&& visit) const {
-    std::array<size_t, kMostWindowRank> origin{};
+    std::array<size_t, kMostWindowRank> origin;
     for (size_t i = rank; i-- > 0; out /= dims[i].out) {
       origin[i] = out % dims[i].out * dims[i].stride;
     }

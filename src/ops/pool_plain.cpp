@@ -79,7 +79,7 @@ double Reduced(const PoolPlanarArgs& args, const double* in, size_t z, size_t y,
 
 // Where an element of a plane lies, counting the first axis fastest.
 size_t ColumnMajor(const GeneralWindow& window, size_t offset) {
-  std::array<size_t, kMostWindowRank> at{};
+  std::array<size_t, kMostWindowRank> at;
   for (size_t i = window.rank; i-- > 0; offset /= window.dims[i].in) {
     at[i] = offset % window.dims[i].in;
   }

@@ -78,7 +78,7 @@ Status InferGlobalPool(const GlobalPoolAttrs& attrs, ShapeContext& context) {
 // Pictures with `inner` channels last, as many as there are planes or, with one channel, planes.
 struct Pictures {
   size_t count, inner, in_pixels, out_pixels;
-  WindowDim dims[kMaxWindowRank];
+  WindowDim dims[kMaxWindowRank] = {kOneElement, kOneElement, kOneElement};
   size_t in[kMaxWindowRank] = {1, 1, 1}, out[kMaxWindowRank] = {1, 1, 1};
   GeneralWindow general = {};  // instead of these, if it has a rank
 };

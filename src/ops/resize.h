@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-constexpr size_t kMaxResizeRank = 16;
+constexpr size_t kMaxResizeRank = 32;
 
 // Everything that the output depends on but the elements of the input.
 struct ResizePlan {

@@ -54,6 +54,7 @@ Result<Window> MakeWindow(const WindowAttrs& attrs, std::span<const int64_t> ker
   if (has_pads) TENON_RETURN_IF_ERROR(CheckNumbers("pads", attrs.pads, 2 * window.rank, 0));
   for (size_t i = 0; i < window.rank; ++i) {
     WindowDim& dim = window.dims[i];
+    dim = kOneElement;
     dim.kernel = kernel[i];
     if (has_strides) dim.stride = attrs.strides[i];
     if (has_dilations) dim.dilation = attrs.dilations[i];

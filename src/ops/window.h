@@ -28,18 +28,20 @@ struct WindowAttrs {
 
 // Most spatial dimensions that the kernels serve, and that anything does.
 constexpr size_t kMaxWindowRank = 3;
-constexpr size_t kMostWindowRank = 8;
+constexpr size_t kMostWindowRank = 30;  // of tensors with 32 axes
 
 // One spatial dimension.
 struct WindowDim {
-  int64_t kernel = 1;
-  int64_t stride = 1;
-  int64_t dilation = 1;
-  int64_t pad_begin = 0;
-  int64_t pad_end = 0;
+  int64_t kernel;
+  int64_t stride;
+  int64_t dilation;
+  int64_t pad_begin;
+  int64_t pad_end;
   // From the first tap to the last.
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
 };
+
+constexpr WindowDim kOneElement = {1, 1, 1, 0, 0};
 
 enum class AutoPad { kNotSet, kSameUpper, kSameLower, kValid };
 

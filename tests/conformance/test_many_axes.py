@@ -1,4 +1,4 @@
-"""Pools and convolutions over four and five spatial axes, which onnx.reference has in part."""
+"""Operators over more axes than are usual, which onnx.reference has in part."""
 
 import itertools
 
@@ -16,7 +16,12 @@ WINDOWS = {
         "pads": [0, 1, 0, 1, 1, 1, 0, 0],
     },
     "five axes": {"kernel_shape": [2, 1, 2, 2, 2], "strides": [1, 2, 1, 1, 2]},
+    "thirty axes": {
+        "kernel_shape": [2, 1, 2, *[1] * 26, 2],
+        "pads": [0, 0, 1, *[0] * 26, 1, *[0] * 30],
+    },
 }
+SIZES = [3, 4, 3, 5, 3, *[1] * 24, 2]
 
 
 def numbers(*shape: int, seed: int = 3, dtype: type = np.float32) -> np.ndarray:
@@ -24,7 +29,7 @@ def numbers(*shape: int, seed: int = 3, dtype: type = np.float32) -> np.ndarray:
 
 
 def input_of(window: dict, channels: int = 2, dtype: type = np.float32) -> np.ndarray:
-    return numbers(2, channels, *[3, 4, 3, 5, 3][: len(window["kernel_shape"])], dtype=dtype)
+    return numbers(2, channels, *SIZES[: len(window["kernel_shape"])], dtype=dtype)
 
 
 def windows_of(x: np.ndarray, window: dict, fill: float) -> np.ndarray:
@@ -192,6 +197,42 @@ def test_max_unpool_undoes_a_pool() -> None:
     expected = np.zeros_like(x)
     expected.reshape(-1)[indices] = y
     np.testing.assert_array_equal(back, expected)
+
+
+# --- Up to 32 axes ---
+
+
+def wide(x: np.ndarray, at: int = 2) -> np.ndarray:
+    """x with 32 axes, by axes of one element from axis `at` on."""
+    return x.reshape(*x.shape[:at], *[1] * (32 - x.ndim), *x.shape[at:])
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_resize_of_32_axes(mode: str) -> None:
+    x = numbers(2, 3, 4, 5)
+    scales = np.array([1, 1, 2, 1.6], np.float32)
+    none = np.empty(0, np.float32)
+    (expected,) = run("Resize", [x, none, scales], mode=mode)
+    wide_scales = np.array([1, 1, *[1] * 28, *scales[2:]], np.float32)
+    (y,) = run("Resize", [wide(x), none, wide_scales], mode=mode)
+    np.testing.assert_array_equal(y, wide(expected))
+
+
+def test_einsum_of_32_axes() -> None:
+    x, y = numbers(2, 3, 4, dtype=np.float64), numbers(3, 4, 5, dtype=np.float64)
+    for equation in ("z...ab,...bc->...acz", "...xab,xbc->...axc", "Q...q,...qq"):
+        left, right = (x[..., None, :], y) if equation[0] != "Q" else (x, numbers(4, 4))
+        left, right = wide(left, 1), right.astype(np.float64)
+        (actual,) = run("Einsum", [left, right], equation=equation)
+        np.testing.assert_allclose(actual, np.einsum(equation, left, right), rtol=1e-12)
+
+
+def test_col2im_of_32_axes() -> None:
+    x = numbers(2, 12, 12)
+    (expected,) = run("Col2Im", [x, np.array([4, 5]), np.array([2, 2])])
+    ones = [1] * 28
+    (y,) = run("Col2Im", [x, np.array([4, *ones, 5]), np.array([2, *ones, 2])])
+    np.testing.assert_array_equal(y, expected.reshape(2, 3, 4, *ones, 5))
 
 
 # --- Quantized ---
