@@ -83,7 +83,7 @@ Result<Sizes> SizesOf(const MultiHeadAttrs& attrs, const ShapeContext& context) 
     return InvalidArgument("input {}: {} does not fit to {} heads of input 0 {}", i, shape,
                            attrs.heads, q);
   };
-  if (!MayEqual(k[0], q[0])) return mismatch(kKey, k);
+  if (k.rank() < 3 || k.rank() > 5 || !MayEqual(k[0], q[0])) return mismatch(kKey, k);
   if (k.rank() == 5) {
     if (context.HasInput(kValue) || !MayEqual(k[2], Dim(attrs.heads)) || !MayEqual(k[3], Dim(2)) ||
         !MayEqual(k[4], sizes.size)) {
@@ -104,7 +104,7 @@ Result<Sizes> SizesOf(const MultiHeadAttrs& attrs, const ShapeContext& context) 
     sizes.value_size = v[3];
     return sizes;
   }
-  if (k.rank() != 3 || !MayEqual(k[2], q[2])) return mismatch(kKey, k);
+  if (!MayEqual(k[2], q[2])) return mismatch(kKey, k);
   if (!MayEqual(v[1], k[1])) return mismatch(kValue, v);
   sizes.keys = k[1];
   TENON_ASSIGN_OR_RETURN(sizes.value_size, SizeOfHead(v[2], attrs.heads, kValue));

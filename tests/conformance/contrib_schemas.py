@@ -33,6 +33,7 @@ class Schema:
     def __init__(self, schema: ort_state.schemadef.OpSchema) -> None:
         self.domain, self.name = schema.domain, schema.name
         self.type_constraints = schema.type_constraints
+        self.attributes = schema.attributes
         self.inputs = [Formal(formal.typeStr) for formal in schema.inputs]
         self.outputs = [Formal(formal.typeStr) for formal in schema.outputs]
 

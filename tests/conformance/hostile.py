@@ -13,14 +13,18 @@ import sys
 import warnings
 from collections.abc import Iterator
 
+import contrib_schemas
 import generated
 import numpy as np
 import onnx
 import recipes
 
+Schema = onnx.defs.OpSchema | contrib_schemas.Schema
+
 INT32, INT64 = 2**31, 2**63
 VALUES = (-1, 0, -INT32, INT32 - 1, -INT64, INT64 - 1)
 MEMORY_BYTES = 4 << 30
+TIMEOUT_MS = 1000  # of loops whose number of iterations is such a value
 CALLS = 8  # of an operator: the last ones, which most often have the most inputs
 
 
@@ -38,7 +42,7 @@ def shape_of(call: recipes.Call) -> tuple[int, ...]:
 def changed_inputs(call: recipes.Call) -> Iterator[list]:
     """Inputs with one whole number replaced, of inputs that hold indices, sizes and the like."""
     for i, value in enumerate(call.inputs):
-        if i == 0 or getattr(value, "dtype", None) not in (np.int32, np.int64):
+        if getattr(value, "dtype", None) not in (np.int32, np.int64):
             continue
         for number in hostile_numbers(shape_of(call)):
             if not np.iinfo(value.dtype).min <= number <= np.iinfo(value.dtype).max:
@@ -65,7 +69,7 @@ def changed_ranks(call: recipes.Call) -> Iterator[list]:
             yield [*call.inputs[:i], array, *call.inputs[i + 1 :]]
 
 
-def changed_attributes(call: recipes.Call, schema: onnx.defs.OpSchema) -> Iterator[dict]:
+def changed_attributes(call: recipes.Call, schema: Schema) -> Iterator[dict]:
     """Attributes with one number replaced, and lists of other lengths."""
     kinds = {name: attribute.type.name for name, attribute in schema.attributes.items()}
     for name, kind in kinds.items():
@@ -80,7 +84,7 @@ def changed_attributes(call: recipes.Call, schema: onnx.defs.OpSchema) -> Iterat
                 yield {**call.attributes, name: numbers}
 
 
-def variants(call: recipes.Call, schema: onnx.defs.OpSchema) -> Iterator[recipes.Call]:
+def variants(call: recipes.Call, schema: Schema) -> Iterator[recipes.Call]:
     for change in (changed_inputs, changed_ranks):
         for inputs in change(call):
             yield recipes.Call(inputs, call.attributes, call.outputs)
@@ -88,21 +92,38 @@ def variants(call: recipes.Call, schema: onnx.defs.OpSchema) -> Iterator[recipes
         yield recipes.Call(call.inputs, attributes, call.outputs)
 
 
-def cases() -> Iterator[generated.Case]:
-    """Those of the newest version of every operator."""
+def type_names(names: list[str]) -> list[str]:
+    """Of those that an operator takes, one that most kernels have, and a whole number."""
+    return list(dict.fromkeys(["float" if "float" in names else names[0], *({"int64"} & {*names})]))
+
+
+def calls() -> Iterator[tuple[Schema, str, list[recipes.Call]]]:
+    """Of the newest version of every operator, with the type that is varied."""
     newest = {schema.name: schema for schema in generated.schemas()}
     for schema in newest.values():
         names = generated.type_names(schema)
-        if not generated.has_recipe(schema) or not names:
-            continue
-        calls = generated.calls_of(schema, "float" if "float" in names else names[0])
-        for i, variant in enumerate(v for call in calls[-CALLS:] for v in variants(call, schema)):
-            name = f"{schema.name} {i}"
+        if generated.has_recipe(schema) and names:
+            for name in type_names(names):
+                yield schema, name, generated.calls_of(schema, name)
+    for operator, schema in contrib_schemas.SCHEMAS.items():
+        for name in type_names(schema.type_names()):
+            yield (
+                schema,
+                name,
+                list(contrib_schemas.calls_of(operator, recipes.Maker(schema, name))),
+            )
+
+
+def cases() -> Iterator[generated.Case]:
+    for schema, type_name, made in calls():
+        changed = (v for call in made[-CALLS:] for v in variants(call, schema))
+        for i, variant in enumerate(changed):
+            name = f"{schema.domain} {schema.name} {type_name} {i}".lstrip()
             try:
-                made = generated.model_of(schema, variant)
+                model = generated.model_of(schema, variant)
             except (ValueError, TypeError):  # protobuf has no such number
                 continue
-            yield generated.Case(name, *made)
+            yield generated.Case(name, *model)
 
 
 def run(case: generated.Case) -> str:
@@ -113,7 +134,10 @@ def run(case: generated.Case) -> str:
     import tenon  # noqa: PLC0415
 
     try:
-        tenon.InferenceSession(case.model.SerializeToString()).run(None, case.feeds)
+        feeds = generated.feeds_of(case, tenon)
+        options = tenon.RunOptions()
+        options.add_run_config_entry("tenon.run_timeout_ms", str(TIMEOUT_MS))
+        tenon.InferenceSession(case.model.SerializeToString()).run(None, feeds, options)
     except Exception as error:
         return "" if re.search(r"\w+(-\d+)? node", str(error)) else f"names no node: {error}"[:300]
     return "runs"
