@@ -247,6 +247,37 @@ ValueId ExpandGatherNd(Replacement& r) {
 // TorchEmbedding-1: what is padding matters in training alone.
 ValueId ExpandTorchEmbedding(Replacement& r) { return r.Op("Gather", {r["weight"], r["indices"]}); }
 
+// BiasSoftmax-1: over axis `axis` and those behind it together.
+ValueId ExpandBiasSoftmax(Replacement& r) {
+  const ValueId sum = r.Op("Add", {r["x"], r["bias"]});
+  const ValueId rows = r.Op("Flatten", {sum}, One("axis", IntegerOf(r.node("node"), "axis", 1)));
+  return r.Op("Reshape", {r.Op("Softmax", {rows}, One("axis", 1)), r.Op("Shape", {r["x"]})});
+}
+
+// How many elements of x are so.
+ValueId CountOf(Replacement& r, const char* op_type, ValueId x) {
+  return r.Op("ReduceSum", {CastTo(r, r.Op(op_type, {x}), DataType::kInt64)}, One("keepdims", 0));
+}
+
+// IsAllFinite-1.
+ValueId ExpandIsAllFinite(Replacement& r) {
+  const Node& node = r.node("node");
+  const bool counts_nan = IntegerOf(node, "isinf_only", 0) == 0;
+  const bool counts_infinity = IntegerOf(node, "isnan_only", 0) == 0;
+  if (!counts_nan && !counts_infinity) return ValueId::kNone;
+  const std::vector<ValueId> in = node.inputs;
+  std::vector<ValueId> counts;
+  for (const ValueId x : in) {
+    // IsInf takes no halves before version 20; a double may not fit into a float.
+    const ValueId wide = CastTo(r, x, DataType::kDouble);
+    if (counts_nan) counts.push_back(CountOf(r, "IsNaN", wide));
+    if (counts_infinity) counts.push_back(CountOf(r, "IsInf", wide));
+  }
+  ValueId sum = counts[0];
+  for (size_t i = 1; i < counts.size(); ++i) sum = r.Op("Add", {sum, counts[i]});
+  return r.Op("Not", {CastTo(r, sum, DataType::kBool)});
+}
+
 RuleSet MakeRules() {
   std::vector<Rule> rules;
   rules.push_back(Composite("MulInteger", {Any("a"), Maybe("a_zero"), Any("b"), Maybe("b_zero")},
@@ -267,6 +298,8 @@ RuleSet MakeRules() {
                                   .Where(IsBetterComposed)
                                   .As("node"),
                    .replace = ExpandFusedGemm});
+  rules.push_back(Composite("BiasSoftmax", {Any("x"), Any("bias")}, ExpandBiasSoftmax));
+  rules.push_back(CompositeOfNode("IsAllFinite", ExpandIsAllFinite));
   rules.push_back(Composite("GatherND", {Any("data"), Any("indices")}, ExpandGatherNd));
   rules.push_back(
       Composite("TorchEmbedding",
@@ -359,6 +392,61 @@ bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   return true;
 }
 
+// GemmaRotaryEmbedding-1: q and k turned by angles [batch, length, size] that all heads share.
+bool ExpandGemmaRotaryEmbedding(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  Result<Tensor> heads = Tensor::Allocate(DataType::kInt64, Shape({1}));
+  if (node.inputs.size() != 5 || !heads) return false;
+  heads->data<int64_t>()[0] = 1;
+  const std::vector<ValueId> in = node.inputs, outputs = node.outputs;
+  NodeBuilder build(graph, node.name.empty() ? node.op_type : node.name);
+  graph.RemoveNode(id);
+  const auto type = static_cast<int64_t>(graph.value(in[1]).type.element_type);
+  const ValueId axes = graph.AddInitializer(graph.UnusedName("heads"), *std::move(heads));
+  const auto factor = [&](const char* function) {
+    const ValueId rounded = build.Op("Cast", {build.Op(function, {in[0]})}, One("to", type));
+    return build.Op("Unsqueeze", {rounded, axes});
+  };
+  const ValueId cos = factor("Cos"), sin = factor("Sin");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ValueId kept = build.Op("Mul", {in[1 + 2 * i], cos});
+    build.Add("Add", {kept, build.Op("Mul", {in[2 + 2 * i], sin})}, {outputs[i]}, {});
+  }
+  return true;
+}
+
+// BiasDropout-1: Dropout(data + bias) + residual.
+bool ExpandBiasDropout(Graph& graph, NodeId id) {
+  enum Input : size_t { kData, kBias, kResidual, kRatio, kTraining, kAll };
+  const Node& node = graph.node(id);
+  std::vector<ValueId> in = node.inputs, outputs = node.outputs;
+  in.resize(kAll, ValueId::kNone);
+  std::vector<Attribute> attributes;
+  for (const Attribute& attribute : node.attributes) {
+    attributes.push_back(CloneAttribute(attribute));
+  }
+  NodeBuilder build(graph, node.name.empty() ? node.op_type : node.name);
+  graph.RemoveNode(id);
+  const ValueId y = outputs[0];
+  const bool has_residual = in[kResidual] != ValueId::kNone;
+  if (has_residual) outputs[0] = graph.AddValue(graph.UnusedName("dropped"));
+  const ValueId dropped = outputs[0], sum = build.Op("Add", {in[kData], in[kBias]});
+  build.Add("Dropout", {sum, in[kRatio], in[kTraining]}, std::move(outputs), std::move(attributes));
+  if (has_residual) build.Add("Add", {dropped, in[kResidual]}, {y}, {});
+  return true;
+}
+
+// Compositions of nodes with several outputs.
+struct NodeComposition {
+  std::string_view op_type;
+  bool (*expand)(Graph&, NodeId);
+};
+constexpr NodeComposition kNodeCompositions[] = {
+    {"BiasDropout", ExpandBiasDropout},
+    {"DynamicQuantizeLSTM", ExpandDynamicQuantizeLstm},
+    {"GemmaRotaryEmbedding", ExpandGemmaRotaryEmbedding},
+};
+
 }  // namespace
 
 bool IsBetterComposed(const Node& node) {
@@ -373,9 +461,12 @@ size_t ExpandComposites(Graph& graph) {
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    if (node->op_type == "DynamicQuantizeLSTM" && node->domain == kMicrosoft &&
+    const auto* composition =
+        std::find_if(std::begin(kNodeCompositions), std::end(kNodeCompositions),
+                     [&](const NodeComposition& c) { return c.op_type == node->op_type; });
+    if (composition != std::end(kNodeCompositions) && node->domain == kMicrosoft &&
         node->provider == kNobody) {
-      expanded += ExpandDynamicQuantizeLstm(graph, node->id) ? 1 : 0;
+      expanded += composition->expand(graph, node->id) ? 1 : 0;
       continue;
     }
     for (Graph* subgraph : node->Subgraphs()) expanded += ExpandComposites(*subgraph);

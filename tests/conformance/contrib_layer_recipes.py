@@ -365,6 +365,9 @@ RECIPES = {
     "EngramGate": engram_gate,
     "GatedAdd": lambda t: [Call([t(2, 3, 4), t(2, 3, 4), t(2, 3, 1)])],
     "GatedRMSNorm": gated_rms_norm,
+    "GemmaRotaryEmbedding": lambda t: [
+        Call([t(2, 3, 8), *(small(h, 2, 2, 3, 8) for _ in range(4))], {}, 2) for h in t.others("T")
+    ],
     "GatedRelativePositionBias": gated_relative_position_bias,
     "GroupQueryAttention": group_query_attention,
     "HyperConnectionPostMix": post_mix,

@@ -272,6 +272,14 @@ def tokenizer(t: Maker) -> list[Call]:
 
 RECIPES = {
     "BiasAdd": lambda t: [Call([t(2, 3, 4), t(4), t(2, 3, 4)])],
+    "BiasDropout": lambda t: [
+        Call([t(2, 3, 4), t(4)], {}, 2),
+        Call([t(2, 3, 4), t(2, 3, 4), t(2, 3, 4)]),
+    ],
+    "BiasSoftmax": lambda t: [
+        Call([t(2, 3, 4), t(2, 1, 4)], {"axis": 2, "is_inner_broadcast": 1}),
+        Call([t(2, 3, 4), t(3, 4)], {"axis": 1, "is_inner_broadcast": 0}),
+    ],
     "BiasSplitGelu": lambda t: [Call([t(2, 3, 8), t(8)])],
     "BifurcationDetector": bifurcation,
     "ConvTransposeWithDynamicPads": conv_transpose,
@@ -283,6 +291,7 @@ RECIPES = {
     "GemmFastGelu": lambda t: [Call([t(2, 3), t(3, 4)]), Call([t(2, 3), t(3, 4), t(4)])],
     "GemmFloat8": gemm_float8,
     "GridSample": grid_sample,
+    "IsAllFinite": lambda t: [Call([t(2, 3)]), Call([t(2, 3), t(4)], {"isnan_only": 1})],
     "GroupNorm": group_norm,
     "Irfft": fourier,
     "MatMulBnb4": matmul_bnb4,

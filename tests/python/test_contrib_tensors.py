@@ -6,6 +6,7 @@ import onnx
 import onnx.parser
 import pytest
 import scipy.spatial
+import scipy.special
 import tenon
 from contrib import check, floats, run_tenon
 from onnx import helper, numpy_helper
@@ -811,6 +812,71 @@ def test_nhwc_conv(dtype: type) -> None:
     check("NhwcConv", [x, w, b], outputs, expected=[last(plain).astype(dtype)], **tolerance)
     expected = [last(fused).astype(dtype)]
     check("NhwcFusedConv", [x, w, b, z], outputs, expected, activation="Relu", **tolerance)
+
+
+# --- Operators that onnxruntime has on GPUs alone ---
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_bias_dropout_does_not_drop_outside_of_training(residual: bool) -> None:
+    x, bias = floats(2, 3, 4), floats(4, seed=1)
+    rest = floats(2, 3, 4, seed=2) if residual else None
+    outputs = {"y": np.float32, "mask": np.bool_}
+    expected = [x + bias + (0 if rest is None else rest), np.ones(x.shape, bool)]
+    check("BiasDropout", [x, bias, rest], outputs, expected)
+    inputs = [x, bias, rest, np.array(0.5, np.float32), np.array(False)]
+    check("BiasDropout", inputs, {"y": np.float32}, expected[:1])
+
+
+def test_bias_dropout_drops_in_training() -> None:
+    x, bias, rest = floats(64, 100), floats(100, seed=1), floats(64, 100, seed=2)
+    outputs = {"y": np.float32, "mask": np.bool_}
+    inputs = [x, bias, rest, np.array(0.25, np.float32), np.array(True)]
+    content = contrib.model("BiasDropout", inputs, outputs, seed=7)
+    y, mask = run_tenon(content, inputs)
+    assert 0.7 < mask.mean() < 0.8
+    np.testing.assert_allclose(y, np.where(mask, (x + bias) / 0.75, 0) + rest, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize(
+    ("axis", "bias"),
+    [(3, (2, 1, 1, 5)), (3, (4, 5)), (2, (3, 4, 5)), (1, (1, 3, 4, 5)), (-1, (5,))],
+)
+def test_bias_softmax(axis: int, bias: tuple, dtype: type) -> None:
+    x, b = floats(2, 3, 4, 5).astype(dtype), floats(*bias, seed=1).astype(dtype)
+    rows = (x.astype(np.float64) + b).reshape(*x.shape[:axis], -1)
+    expected = scipy.special.softmax(rows, -1).reshape(x.shape).astype(dtype)
+    near = {"rtol": 5e-3, "atol": 1e-3} if dtype is np.float16 else {"rtol": 1e-5}
+    options = {"axis": axis, "is_inner_broadcast": int(len(bias) == 4)}
+    check("BiasSoftmax", [x, b], {"y": dtype}, [expected], **options, **near)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("odd", [None, np.nan, np.inf, -np.inf])
+def test_is_all_finite(odd: float | None, dtype: type) -> None:
+    x, y = np.full((2, 3), np.finfo(dtype).max), np.zeros(5, dtype)
+    if odd is not None:
+        y[3] = odd
+    is_nan = odd is not None and np.isnan(odd)
+    for options, expected in (
+        ({}, odd is None),
+        ({"isnan_only": 1}, not is_nan),
+        ({"isinf_only": 1}, odd is None or is_nan),
+    ):
+        for inputs in ([x, y], [y]):
+            check("IsAllFinite", inputs, {"y": np.bool_}, [np.array(expected)], **options)
+    check("IsAllFinite", [y[:0]], {"y": np.bool_}, [np.array(True)])
+
+
+def test_gemma_rotary_embedding() -> None:
+    angles = floats(2, 5, 8) * 100
+    q, q_turned, k, k_turned = (floats(2, 3, 5, 8, seed=i).astype(np.float16) for i in range(4))
+    cos, sin = (f(angles).astype(np.float16)[:, None] for f in (np.cos, np.sin))
+    expected = [q * cos + q_turned * sin, k * cos + k_turned * sin]
+    outputs = {"q": np.float16, "k": np.float16}
+    inputs = [angles, q, q_turned, k, k_turned]
+    check("GemmaRotaryEmbedding", inputs, outputs, expected, rtol=2e-3, atol=2e-3)
 
 
 # --- Spectra, sets, windows ---
