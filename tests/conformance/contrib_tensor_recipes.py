@@ -50,6 +50,25 @@ def gemm_float8(t: Maker) -> list[Call]:
     ]
 
 
+def products_by_few_bits(t: Maker) -> list[Call]:
+    """Of MatMulNBitsQkv and MatMulNBitsMlp."""
+    sizes = {"K": 32, "block_size": 32, "bits": 4}
+    packed = np.random.default_rng(7).integers(0, 256, (4, 1, 16)).astype(np.uint8)
+    weights = [packed, t(4, 1, low=0.1, high=1)]
+    x, skip, scales = small(t, 2, 32), small(t, 2, 32), small(t, 32)
+    if t.schema.name == "MatMulNBitsMlp":
+        sizes |= {"N": 4, "activation": "silu"}
+        return [
+            Call([x, None, None, *weights, None, *weights], sizes),
+            Call([x, skip, scales, *weights, t(4), *weights, t(4)], sizes, 2),
+        ]
+    sizes |= {"Nq": 4, "Nkv": 4}
+    return [
+        Call([x, None, scales, *weights, None, *weights, None, *weights], sizes, 3),
+        Call([x, skip, scales, *[*weights, t(4)] * 3], sizes, 4),
+    ]
+
+
 def matmul_nbits(t: Maker) -> list[Call]:
     random, calls = np.random.default_rng(7), []
     for bits in (2, 4, 8):
@@ -301,6 +320,7 @@ RECIPES = {
     "MulInteger": mul_integer,
     "NGramHashMapping": ngram_hash,
     "NGramRepeatBlock": ngram_repeat_block,
+    **dict.fromkeys(("MatMulNBitsMlp", "MatMulNBitsQkv"), products_by_few_bits),
     "NhwcConv": nhwc_conv,
     "NhwcFusedConv": nhwc_fused_conv,
     "QLinearConv": q_linear_conv,

@@ -879,6 +879,63 @@ def test_gemma_rotary_embedding() -> None:
     check("GemmaRotaryEmbedding", inputs, outputs, expected, rtol=2e-3, atol=2e-3)
 
 
+def few_bits(n: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Packed numbers and scales of weights [n, k] in blocks of 32, and the weights."""
+    numbers = np.random.default_rng(seed).integers(0, 16, (n, k // 32, 32)).astype(np.uint8)
+    scales = np.abs(floats(n, k // 32, seed=seed)) / 8 + np.float32(0.01)
+    weights = (numbers - 8.0) * scales[..., None]
+    return numbers[..., ::2] | numbers[..., 1::2] << 4, scales, weights.reshape(n, k)
+
+
+def rms_normalized(x: np.ndarray, scale: np.ndarray, epsilon: float) -> np.ndarray:
+    wide = x.astype(np.float64)
+    return wide / np.sqrt((wide**2).mean(-1, keepdims=True) + epsilon) * scale
+
+
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_qkv_by_few_bits(skips: bool, with_bias: bool) -> None:
+    x, scale = floats(2, 3, 64), floats(64, seed=1)
+    skip = floats(2, 3, 64, seed=2) if skips else None
+    total = x + skip if skips else x
+    normalized = rms_normalized(total, scale, 1e-3)
+    inputs, expected = [x, skip, scale], []
+    for i, n in enumerate((12, 8, 8)):
+        packed, scales, weights = few_bits(n, 64, seed=i)
+        bias = floats(n, seed=i + 7) if with_bias else None
+        inputs += [packed, scales, bias]
+        y = normalized @ weights.T + (bias if with_bias else 0)
+        expected.append(y.astype(np.float32))
+    outputs = dict.fromkeys("qkv", np.float32)
+    if skips:
+        outputs["sum"] = np.float32
+        expected.append(total)
+    options = {"K": 64, "Nq": 12, "Nkv": 8, "block_size": 32, "epsilon": 1e-3}
+    check("MatMulNBitsQkv", inputs, outputs, expected, rtol=1e-3, atol=1e-3, **options)
+
+
+@pytest.mark.parametrize("before", ["nothing", "normalization", "sum"])
+def test_mlp_by_few_bits(before: str) -> None:
+    x, scale, skip = floats(5, 64), floats(64, seed=1), floats(5, 64, seed=2)
+    inputs = [x, skip if before == "sum" else None, None if before == "nothing" else scale]
+    total = x + skip if before == "sum" else x
+    given = total if before == "nothing" else rms_normalized(total, scale, 1e-5)
+    products = []
+    for i in range(2):
+        packed, scales, weights = few_bits(12, 64, seed=i)
+        bias = floats(12, seed=i + 7)
+        inputs += [packed, scales, bias]
+        products.append(given @ weights.T + bias)
+    gate, up = products
+    expected = [(gate / (1 + np.exp(-gate)) * up).astype(np.float32)]
+    outputs = {"y": np.float32}
+    if before == "sum":
+        outputs["sum"] = np.float32
+        expected.append(total)
+    options = {"K": 64, "N": 12, "block_size": 32, "activation": "silu"}
+    check("MatMulNBitsMlp", inputs, outputs, expected, rtol=1e-3, atol=1e-2, **options)
+
+
 # --- Spectra, sets, windows ---
 
 
