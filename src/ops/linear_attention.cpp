@@ -310,6 +310,16 @@ struct ChannelLine {
   }
 };
 
+// An axis before the last one.
+struct GridAxis {
+  size_t size = 1, taps = 1;
+  // Whether a tap at `at` sees an element, and which.
+  bool Sees(size_t at, size_t tap, size_t* seen) const {
+    *seen = at + tap - (taps - 1) / 2;  // wraps around below 0
+    return *seen < size;
+  }
+};
+
 class CausalRun {
  public:
   CausalRun(const CausalAttrs& attrs, KernelContext& context)
@@ -347,16 +357,6 @@ class CausalRun {
   }
 
  private:
-  // An axis before the last one.
-  struct GridAxis {
-    size_t size = 1, taps = 1;
-    // Whether a tap at `at` sees an element, and which.
-    bool Sees(size_t at, size_t tap, size_t* seen) const {
-      *seen = at + tap - (taps - 1) / 2;  // wraps around below 0
-      return *seen < size;
-    }
-  };
-
   float* LineOf(float* lines, size_t i) const { return lines + i * (past_ + length_); }
   ChannelLine Elements(size_t row, size_t line) const {
     return {channels_last_, channels_, row * lines_ + line, length_};
