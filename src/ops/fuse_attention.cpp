@@ -1,6 +1,7 @@
 // Scaled dot-product attention as exporters write it: softmax(scale Q K^T + mask) V.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "ops/fuse_epilogue.h"
 #include "ops/fusion.h"
@@ -10,6 +11,9 @@ namespace {
 
 using Permutation = std::array<int64_t, 4>;
 
+// [batch * heads, length, size] to the same with the last two exchanged.
+constexpr std::array<int64_t, 3> kSwapFlat = {0, 2, 1};
+
 // [batch, heads, length, size] to the same with the last two exchanged.
 constexpr Permutation kSwapLast = {0, 1, 3, 2};
 // [batch, length, heads, size] to [batch, heads, size, length].
@@ -17,10 +21,11 @@ constexpr Permutation kHeadsAndSwap = {0, 2, 3, 1};
 // [batch, length, heads, size] to [batch, heads, length, size], and back.
 constexpr Permutation kSwapHeads = {0, 2, 1, 3};
 
-bool Permutes(const Node& transpose, const Permutation& permutation) {
+bool Permutes(const Node& transpose, std::span<const int64_t> permutation) {
   const std::vector<int64_t> actual = transpose.GetInts("perm");
   return std::equal(actual.begin(), actual.end(), permutation.begin(), permutation.end());
 }
+bool SwapsFlat(const Node& transpose) { return Permutes(transpose, kSwapFlat); }
 bool SwapsHeads(const Node& transpose) { return Permutes(transpose, kSwapHeads); }
 
 const SymbolicShape* ShapeOf(const Match& match, ValueId id) {
@@ -49,12 +54,23 @@ bool MaskFits(const Match& match) {
          mask->dims().back() == scores->dims().back();
 }
 
+// Whether K's last two axes are exchanged while its first two are one.
+bool SwapsFlatKeys(const Match& match) {
+  const SymbolicShape& k = *match.shape("K");
+  const SymbolicShape* flat = OutputShape(match, "flat");
+  const SymbolicShape* keys = OutputShape(match, "keys");
+  return HasRank(flat, 3) && HasRank(keys, 4) && (*flat)[1] == k[2] && (*flat)[2] == k[3] &&
+         (*keys)[0] == k[0] && (*keys)[1] == k[1] && (*keys)[2] == k[3] && (*keys)[3] == k[2];
+}
+
 bool IsAttention(const Match& match) {
   const SymbolicShape* q = match.shape("Q");
   const SymbolicShape* k = match.shape("K");
   const SymbolicShape* v = match.shape("V");
   if (!HasRank(q, 4) || !HasRank(k, 4) || !HasRank(v, 4)) return false;
-  const bool heads_first = Permutes(match.node("transpose"), kSwapLast);
+  const bool is_flat = match.FindNode("flat") != nullptr;
+  if (is_flat && !SwapsFlatKeys(match)) return false;
+  const bool heads_first = is_flat || Permutes(match.node("transpose"), kSwapLast);
   if (!heads_first && !Permutes(match.node("transpose"), kHeadsAndSwap)) return false;
   const size_t heads_axis = heads_first ? 1 : 2;
   const bool same_batch = (*q)[0] == (*k)[0] && (*q)[0] == (*v)[0];
@@ -75,7 +91,7 @@ float ScaleOf(const Match& match) {
 
 ValueId MakeAttention(Replacement& r) {
   ValueId keys = r["K"];
-  if (Permutes(r.node("transpose"), kHeadsAndSwap)) {
+  if (!r.FindNode("flat") && Permutes(r.node("transpose"), kHeadsAndSwap)) {
     std::vector<Attribute> attributes;
     attributes.emplace_back("perm", std::vector<int64_t>(kSwapHeads.begin(), kSwapHeads.end()));
     keys = r.Op("Transpose", {keys}, std::move(attributes));
@@ -91,13 +107,20 @@ Pattern MaybeScaled(const Pattern& x, const char* factor, const char* divisor) {
 }
 
 Fusion DotProductAttention() {
-  const Pattern keys = Op("Transpose", {Any("K")}).As("transpose");
+  // PyTorch's exporter makes one axis of batch and heads while it exchanges the others.
+  const Pattern flat = Op("Reshape", {Any("K")}).WithMoreInputs().As("flat");
+  const Pattern keys = OneOf(
+      {Op("Transpose", {Any("K")}).As("transpose"),
+       Op("Reshape", {Op("Transpose", {flat}).Where(SwapsFlat)}).WithMoreInputs().As("keys")});
   const Pattern scores = Op("MatMul", {MaybeScaled(Any("Q"), "q_scale", "q_divisor"),
                                        OneOf({Op("Mul", {keys, Scalar("k_scale")}), keys})})
                              .As("scores");
   const Pattern scaled = MaybeScaled(scores, "scale", "divisor");
   const Pattern masked = OneOf({Op("Add", {scaled, Any("mask")}).As("masked"), scaled});
-  const Pattern weights = Op("Softmax", {masked}).As("softmax");
+  const Pattern softmax = Op("Softmax", {masked}).As("softmax");
+  // PyTorch gives queries to which the mask leaves no key the weights 0, as Attention does.
+  const Pattern weights =
+      OneOf({softmax, Op("Where", {Op("IsNaN", {softmax}), ExactScalar(0), softmax})});
   return {"",
           "Attention",
           {.name = "attention",

@@ -495,7 +495,20 @@ struct AttentionParts {
   Ints key_permutation = {0, 1, 3, 2};
   int64_t axis = -1;
   Dim key_heads = Dim(2);
+  // As PyTorch exports it: keys are exchanged with batch and heads as one axis, and rows of weights
+  // that are no numbers become this one.
+  std::optional<float> unseen = {};
+  Ints flat_permutation = {0, 2, 1};
 };
+
+ValueId SwappedFlat(B& b, ValueId k, const AttentionParts& parts) {
+  const Dim s = Dim::Symbol("s"), many = Dim::Symbol("n") * Dim(2);
+  const ValueId flat =
+      b.Shaped(b.Op("Reshape", {k, b.Input("flat_shape", DataType::kInt64)}), {many, s, Dim(4)});
+  const ValueId swapped = b.Op("Transpose", {flat}, Perm(parts.flat_permutation));
+  return b.Shaped(b.Op("Reshape", {swapped, b.Input("keys_shape", DataType::kInt64)}),
+                  {Dim::Symbol("n"), Dim(2), Dim(4), s});
+}
 
 ValueId AttentionOf(B& b, const AttentionParts& parts) {
   const Dim n = Dim::Symbol("n"), s = Dim::Symbol("s");
@@ -505,10 +518,14 @@ ValueId AttentionOf(B& b, const AttentionParts& parts) {
                            heads_first ? SymbolicShape{n, parts.key_heads, s, Dim(4)}
                                        : SymbolicShape{n, s, parts.key_heads, Dim(4)});
   const ValueId v = Matrix(b, "v", {n, Dim(2), s, Dim(4)});
-  const ValueId transposed = b.Op("Transpose", {k}, Perm(parts.key_permutation));
+  const ValueId transposed =
+      parts.unseen ? SwappedFlat(b, k, parts) : b.Op("Transpose", {k}, Perm(parts.key_permutation));
   const ValueId scores = b.Op("Mul", {b.Op("MatMul", {q, transposed}), b.Scalar(0.5)});
   const ValueId masked = b.Op("Add", {scores, Matrix(b, "mask", parts.mask)});
-  const ValueId weights = b.Op("Softmax", {masked}, MakeAttributes(Attr("axis", parts.axis)));
+  ValueId weights = b.Op("Softmax", {masked}, MakeAttributes(Attr("axis", parts.axis)));
+  if (parts.unseen) {
+    weights = b.Op("Where", {b.Op("IsNaN", {weights}), b.Scalar(*parts.unseen), weights});
+  }
   return b.Op("MatMul", {weights, v});
 }
 
@@ -540,6 +557,9 @@ TEST(AttentionFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
       {"attention", false, attention({.key_permutation = {0, 3, 1, 2}})},
       {"attention", false, attention({.axis = 2})},
       {"attention", false, attention({.key_heads = Dim(1)})},
+      {"attention", true, attention({.unseen = 0})},
+      {"attention", false, attention({.unseen = 1})},
+      {"attention", false, attention({.unseen = 0, .flat_permutation = {1, 2, 0}})},
       {"attention", false, attention({.mask = {Dim(7), Dim(1), Dim(1), Dim(1), Dim(1)}})},
       {"attention of joined heads", true, [](B& b, ValueId) { return MultiHead(b, 2); }},
       {"attention of joined heads", false, [](B& b, ValueId) { return MultiHead(b, 3); }},
