@@ -40,13 +40,23 @@ WavFormat ReadFormat(std::string_view chunk, const std::string& name) {
   if (format.tag == kExtensible && chunk.size() >= kGuidOffset + 2) {
     format.tag = static_cast<int>(Number(chunk, kGuidOffset, 2));
   }
+  const bool is_whole = format.bits % 8 == 0 && format.bits >= 8 && format.bits <= 32;
   const bool known =
-      (format.tag == kPcm && format.bits == 16) || (format.tag == kFloat && format.bits == 32);
+      (format.tag == kPcm && is_whole) || (format.tag == kFloat && format.bits == 32);
   if (!known || format.channels == 0) {
-    Fail("{}: expected WAV samples of 16-bit integers or 32-bit floats, got format {} of {} bits",
-         name, format.tag, format.bits);
+    Fail(
+        "{}: expected WAV samples of 8, 16, 24 or 32-bit integers or 32-bit floats, got format {} "
+        "of {} bits",
+        name, format.tag, format.bits);
   }
   return format;
+}
+
+// An integer of `size` bytes in [-1, 1). Those of one byte have no sign: 128 is silence.
+float PcmSample(uint32_t number, size_t size) {
+  if (size == 1) number ^= 0x80;
+  const auto widened = static_cast<int32_t>(number << (32 - 8 * size));
+  return static_cast<float>(static_cast<double>(widened) / 2147483648.0);
 }
 
 std::vector<float> ReadSamples(std::string_view data, const WavFormat& format) {
@@ -59,7 +69,7 @@ std::vector<float> ReadSamples(std::string_view data, const WavFormat& format) {
       const uint32_t bits = Number(data, (i * channels + c) * item, item);
       float sample = 0;
       if (format.tag == kPcm) {
-        sample = static_cast<float>(static_cast<int16_t>(bits)) / 32768;
+        sample = PcmSample(bits, item);
       } else {
         std::memcpy(&sample, &bits, sizeof(sample));
       }

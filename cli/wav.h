@@ -18,7 +18,8 @@ struct Sound {
   std::vector<float> samples;  // in [-1, 1]; several channels are averaged
 };
 
-// RIFF WAVE with 16-bit integers or 32-bit floats. Throws Error, its text starting with `name`.
+// RIFF WAVE with integers of 8, 16, 24 or 32 bits or 32-bit floats. Throws Error, its text starting
+// with `name`.
 Sound DecodeWav(std::span<const std::byte> bytes, const std::string& name);
 
 // Samples along the last axis of the input that is not 1; the other axes have size 1. Where the

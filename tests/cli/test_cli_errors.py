@@ -36,7 +36,7 @@ def files(tmp_path):
     (tmp_path / "text.txt").write_text("hello\n")
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n1234")
-    head = struct.pack("<HHIIHH", 1, 1, 8000, 8000, 1, 8)
+    head = struct.pack("<HHIIHH", 7, 1, 8000, 8000, 1, 8)  # mu-law
     (tmp_path / "bytes.wav").write_bytes(
         b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", 16) + head + b"data\0\0\0\0"
     )
@@ -80,7 +80,7 @@ CASES = [
     ("run m.onnx --input .", 1, ["'.': Is a directory"]),
     ("run m.onnx --input bad.png", 1, ["bad.png", "cannot be read"]),
     ("run image.onnx --input bad.png", 1, ["1 or 3 channels", "takes 5"]),
-    ("run m.onnx --input bytes.wav", 1, ["bytes.wav", "16-bit", "8 bits"]),
+    ("run m.onnx --input bytes.wav", 1, ["bytes.wav", "format 7 of 8 bits"]),
     ("run m.onnx --input none.wav", 1, ["none.wav", "without sound"]),
     ("run tokens.onnx --input bytes.wav", 1, ["int64 [1, 4]", "sound"]),
     ("run m.onnx --input bad.png --resize 4", 2, ["--resize", "'4'"]),

@@ -313,6 +313,24 @@ def test_sound_of_floats_and_of_two_channels(tenon, tmp_path):
     np.testing.assert_allclose(stereo, SOUND.reshape(-1, 2).mean(axis=1), atol=1e-7)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_sound_of_integers_of_every_size(tenon, tmp_path, size):
+    top = 1 << (8 * size - 1)
+    numbers = [-top, -top // 3, -1, 0, 1, top // 2, top - 1]
+    with wave.open(str(tmp_path / "x.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(size)
+        file.setframerate(16000)
+        is_signed = size > 1
+        shift = 0 if is_signed else top
+        file.writeframes(
+            b"".join((n + shift).to_bytes(size, "little", signed=is_signed) for n in numbers)
+        )
+    model = cli_models.identity(tmp_path / "m.onnx", ["n"])
+    expected = (np.array(numbers) / top).astype(np.float32)
+    np.testing.assert_array_equal(fed(tenon, model, "x.wav"), expected)
+
+
 def test_cut_sound_is_told(tenon, tmp_path):
     write_wav(tmp_path / "x.wav", SAMPLES)
     model = cli_models.identity(tmp_path / "m.onnx", [1, 400])
