@@ -11,6 +11,7 @@
 #include "options.h"
 #include "session.h"
 #include "sparse.h"
+#include "training.h"
 #include "type_info.h"
 #include "value.h"
 
@@ -45,6 +46,7 @@ NB_MODULE(_tenon, module) {
   BindCompile(module);
   BindSession(module);
   BindBinding(module);
+  BindTraining(module);
   module.def("get_available_providers", &AvailableProviders);
   module.def("get_version_string", [] { return OrtGetApiBase()->GetVersionString(); });
   module.def("get_build_info", [] { return Api().GetBuildInfoString(); });

@@ -9,6 +9,7 @@
 #include "capi/session_handle.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "capi/training.h"
 #include "tenon_c_api.h"
 
 namespace tenon::capi {
@@ -62,7 +63,7 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
-  return nullptr;
+  return FindTrainingFunction(wanted);
 }
 
 }  // namespace tenon::capi

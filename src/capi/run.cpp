@@ -5,6 +5,7 @@
 
 #include "base/inline_array.h"
 #include "capi/arguments.h"
+#include "capi/fetched_values.h"
 #include "capi/handles.h"
 #include "capi/lora.h"
 #include "capi/run_options.h"
@@ -14,9 +15,6 @@
 
 namespace tenon::capi {
 namespace {
-
-// Feeds or fetches up to this number need no allocation of their own.
-constexpr size_t kInlineValues = 8;
 
 Status CheckArrays(const char* const* input_names, const OrtValue* const* inputs, size_t input_len,
                    const char* const* output_names, size_t output_names_len,
@@ -35,26 +33,6 @@ Status CheckArrays(const char* const* input_names, const OrtValue* const* inputs
     if (output_names[i] == nullptr) return InvalidArgument("output_names[{}] must not be null", i);
   }
   return OkStatus();
-}
-
-// An optional that holds something leaves as what it holds.
-Value Unpacked(Value value) {
-  while (value.kind() == Value::Kind::kOptional && value.optional().value.has_value()) {
-    value = Value(value.optional().value);
-  }
-  return value;
-}
-
-// Gives the fetched values to the client: all of them, or none if memory runs out.
-void HandOver(std::span<Value> fetches, OrtValue** outputs) {
-  InlineArray<std::unique_ptr<Value>, kInlineValues> created(fetches.size());
-  for (size_t i = 0; i < fetches.size(); ++i) {
-    if (outputs[i] == nullptr) created[i] = std::make_unique<Value>();
-  }
-  for (size_t i = 0; i < fetches.size(); ++i) {
-    if (outputs[i] == nullptr) outputs[i] = Wrap<OrtValue>(created[i].release());
-    *Unwrap(outputs[i]) = Unpacked(std::move(fetches[i]));
-  }
 }
 
 size_t CountLoraParameters(const OrtRunOptions* options) {

@@ -15,6 +15,10 @@
 namespace tenon::capi {
 namespace {
 
+void LetGo(OrtSession* session) noexcept {
+  if (session->holders.fetch_sub(1) == 1) delete session;
+}
+
 // `source` is a path or the bytes of a model; `container` may be null.
 template <class Source>
 Status MakeSession(const OrtEnv* env, const Source& source, const OrtSessionOptions* options,
@@ -98,6 +102,11 @@ Status CheckReady(const OrtSession* session) {
   return OkStatus();
 }
 
+std::shared_ptr<OrtSession> Hold(OrtSession* session) {
+  session->holders.fetch_add(1);
+  return {session, LetGo};
+}
+
 OrtStatus* CreateSession(const OrtEnv* env, const ORTCHAR_T* model_path,
                          const OrtSessionOptions* options, OrtSession** out) noexcept {
   return AtBoundary([&]() -> Status {
@@ -126,7 +135,7 @@ void ReleaseSession(OrtSession* input) noexcept {
     return;
   }
   // The callback of an asynchronous run may be who releases; it goes on to its end.
-  if (!input->tasks.AfterTasks([input] { delete input; })) delete input;
+  if (!input->tasks.AfterTasks([input] { LetGo(input); })) LetGo(input);
 }
 
 OrtStatus* CreatePrepackedWeightsContainer(OrtPrepackedWeightsContainer** out) noexcept {

@@ -52,6 +52,7 @@ struct OrtSession {
   tenon::capi::AssignedNodes assigned_nodes;
   tenon::WorkCallbacks work_callbacks;  // as they were when the session was asked for
   std::atomic<bool> is_released = false;
+  std::atomic<size_t> holders = 1;  // the client, and who Hold gave it to
   tenon::TaskRunner tasks;
 
   const tenon::Model& model() const { return edited ? edited->model : session->model(); }
@@ -70,5 +71,8 @@ namespace tenon::capi {
 
 // kInvalidArgument for null and for a session that is still edited.
 Status CheckReady(const OrtSession* session);
+
+// Keeps the session also when its client has released it.
+std::shared_ptr<OrtSession> Hold(OrtSession* session);
 
 }  // namespace tenon::capi

@@ -72,7 +72,7 @@ OrtStatus* SetSessionExecutionMode(OrtSessionOptions* options,
     if (mode != ORT_SEQUENTIAL && mode != ORT_PARALLEL) {
       return InvalidArgument("there is no execution mode {}", mode);
     }
-    o.execution_mode = execution_mode;
+    o.session.is_parallel = mode == ORT_PARALLEL;
     return OkStatus();
   });
 }
@@ -81,7 +81,7 @@ OrtStatus* GetSessionExecutionMode(const OrtSessionOptions* options, ExecutionMo
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(out);
-    *out = options->execution_mode;
+    *out = options->session.is_parallel ? ORT_PARALLEL : ORT_SEQUENTIAL;
     return OkStatus();
   });
 }
@@ -100,18 +100,18 @@ OrtStatus* DisableProfiling(OrtSessionOptions* options) noexcept {
 }
 
 OrtStatus* EnableMemPattern(OrtSessionOptions* options) noexcept {
-  return Set(options, &OrtSessionOptions::use_memory_patterns, true);
+  return Set(options, &SessionOptions::plans_memory, true);
 }
 
 OrtStatus* DisableMemPattern(OrtSessionOptions* options) noexcept {
-  return Set(options, &OrtSessionOptions::use_memory_patterns, false);
+  return Set(options, &SessionOptions::plans_memory, false);
 }
 
 OrtStatus* GetMemPatternEnabled(const OrtSessionOptions* options, int* out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(out);
-    *out = options->use_memory_patterns ? 1 : 0;
+    *out = options->session.plans_memory ? 1 : 0;
     return OkStatus();
   });
 }

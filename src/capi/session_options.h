@@ -63,9 +63,7 @@ struct OrtSessionOptions {
   void* select_devices_state = nullptr;
 
   // Accepted, and given back where the ABI can ask.
-  ExecutionMode execution_mode = ORT_SEQUENTIAL;
   int inter_op_threads = 0;
-  bool use_memory_patterns = true;
   bool use_cpu_arena = true;
   bool is_deterministic = false;
   std::string profile_prefix;  // "": no profiling

@@ -116,6 +116,11 @@ constexpr OpSchema NonDeterministic(OpSchema schema) {
   return schema;
 }
 
+constexpr OpSchema Yielding(OpSchema schema) {
+  schema.yields = true;
+  return NonDeterministic(schema);
+}
+
 constexpr OpSchema InDomain(std::string_view domain, OpSchema schema) {
   schema.domain = domain;
   return schema;

@@ -11,6 +11,8 @@ bool IsOptionalOutput(const Node& node, size_t i) {
          node.schema->outputs[i].kind == FormalKind::kOptional;
 }
 
+bool IsKept(const Node& node) { return node.schema && node.schema->yields; }
+
 class DeadCode {
  public:
   explicit DeadCode(Graph& graph) : graph_(graph) {}
@@ -33,7 +35,7 @@ class DeadCode {
     const bool is_used = std::any_of(
         graph_.node(id).outputs.begin(), graph_.node(id).outputs.end(),
         [&](ValueId output) { return output != ValueId::kNone && !graph_.IsUnused(output); });
-    if (is_used) {
+    if (is_used || IsKept(graph_.node(id))) {
       DropOptionalOutputs(id);
       CleanSubgraphs(id);
       return;

@@ -32,12 +32,13 @@ namespace {
 #include "ir/contrib_quantized_schemas.inc"
 #include "ir/contrib_standard_schemas.inc"
 #include "ir/contrib_tensor_schemas.inc"
+#include "ir/contrib_training_schemas.inc"
 // Behind the quantized ones, some of which it repeats.
 #include "ir/contrib_nhwc_schemas.inc"
 
 constexpr std::span<const OpSchema> kTables[] = {
-    kAttentionSchemas, kFusedSchemas,  kGenerationSchemas,     kNhwcSchemas,
-    kQuantizedSchemas, kTensorSchemas, kContribStandardSchemas};
+    kAttentionSchemas, kFusedSchemas,  kGenerationSchemas, kNhwcSchemas,
+    kQuantizedSchemas, kTensorSchemas, kTrainingSchemas,   kContribStandardSchemas};
 
 constexpr bool HasNhwcForm(const OpSchema& schema) {
   return schema.domain.empty() && std::find(std::begin(kNhwcNames), std::end(kNhwcNames),

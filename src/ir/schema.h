@@ -68,6 +68,8 @@ struct OpSchema {
   // May give other outputs for the same inputs and attributes, e.g. RandomNormal; also set for
   // operators whose subgraphs decide that.
   bool non_deterministic = false;
+  // Values leave and enter the graph here while it runs in parts (YieldOp): never removed.
+  bool yields = false;
   // ONNX has a function body that depends on the node's types; function_body does not hold it.
   bool has_context_dependent_function = false;
 

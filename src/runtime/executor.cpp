@@ -59,7 +59,8 @@ ExecutionState::~ExecutionState() {
   executor_.ReturnFrame(std::move(frame_));
 }
 
-Executor::Executor(Plan plan) : plan_(std::move(plan)), whole_(WholePlan(plan_)) {}
+Executor::Executor(Plan plan)
+    : plan_(std::move(plan)), whole_(WholePlan(plan_), plan_.most_memory_plans) {}
 
 Executor::~Executor() = default;
 
@@ -144,6 +145,7 @@ Status Executor::RunPartLocked(const RunScope& scope, ExecutionState& state,
   TENON_RETURN_IF_ERROR(CheckPart(state, part));
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPlanCache> plans, FindRegion(part));
   state.is_in_parts_ = true;
+  for (const Slot slot : plans->region().taken) state.frame_->value(slot) = Value();
   const Status status = RunRegion(scope, *plans, *state.frame_, part.feeds, part.fetches);
   state.has_failed_ = !status.ok();
   if (!status.ok()) return status;
@@ -186,7 +188,8 @@ Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PartialRun& 
   TENON_ASSIGN_OR_RETURN(
       Region region, ResolveRegion(plan_, part.begin, part.end, part.feed_slots, part.fetch_slots));
   if (parts_.size() == kMostParts) parts_.pop_back();
-  parts_.insert(parts_.begin(), std::make_shared<MemoryPlanCache>(std::move(region)));
+  parts_.insert(parts_.begin(),
+                std::make_shared<MemoryPlanCache>(std::move(region), plan_.most_memory_plans));
   return parts_.front();
 }
 
@@ -276,7 +279,7 @@ Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
   } else {
     RunRecord record(plan_.slot_count);
     TENON_RETURN_IF_ERROR(steps.RunRecorded(record));
-    plans.Keep(entry, PlanMemory(plan_, region, record));
+    if (plan_.most_memory_plans > 0) plans.Keep(entry, PlanMemory(plan_, region, record));
   }
   if (frame.keeps_values()) return OkStatus();
   return TakeOutputs(scope, region, frame, fetches);

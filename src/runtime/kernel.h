@@ -49,6 +49,9 @@ struct KernelTraits {
   // Equal inputs may give different outputs (random numbers) or have effects: never folded or
   // cached.
   bool is_stateful = false;
+  // No executor runs it: whoever runs the plan in parts takes what it reads and supplies what it
+  // makes, between two parts.
+  bool yields = false;
 };
 
 // One run of one kernel. Valid during Kernel::Run.

@@ -49,7 +49,7 @@ void MemoryPlanCache::Keep(const std::shared_ptr<Entry>& entry,
                            std::shared_ptr<const MemoryPlan> memory) {
   entry->memory_ = std::move(memory);
   const MutexLock lock(mutex_);
-  if (entries_.size() == kMostPlans) entries_.pop_back();
+  if (entries_.size() == most_plans_) entries_.pop_back();
   entries_.insert(entries_.begin(), entry);
 }
 

@@ -11,10 +11,12 @@
 
 namespace tenon {
 
-// Keeps the 64 plans that were used last. Two lists of shapes never share a plan. Thread-safe.
+// Keeps the plans that were used last. Two lists of shapes never share a plan. Thread-safe.
 class MemoryPlanCache {
  public:
-  explicit MemoryPlanCache(Region region) : region_(std::move(region)) {}
+  // Keeps up to `most_plans`; 0: every run is recorded.
+  MemoryPlanCache(Region region, size_t most_plans)
+      : region_(std::move(region)), most_plans_(most_plans) {}
 
   const Region& region() const { return region_; }
   // What is known of the kinds and shapes of `feeds` and of the live values in `frame`.
@@ -27,8 +29,6 @@ class MemoryPlanCache {
   // Adds the plan to an entry that has none.
   void Keep(const std::shared_ptr<Entry>& entry, std::shared_ptr<const MemoryPlan> memory);
 
-  static constexpr size_t kMostPlans = 64;
-
  private:
   struct Known {
     Value::Kind kind = Value::Kind::kNone;
@@ -39,6 +39,7 @@ class MemoryPlanCache {
   bool Matches(const Entry& entry, std::span<const Value> feeds, Frame& frame) const;
 
   const Region region_;
+  const size_t most_plans_;
   Mutex mutex_;
   std::vector<std::shared_ptr<Entry>> entries_;  // most recent first
 };

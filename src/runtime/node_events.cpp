@@ -99,6 +99,7 @@ void AppendNodeEvents(const NodeTrace& trace, int64_t process, std::vector<Trace
                       {"output_type_shape", outputs, true},
                       {"thread_scheduling_stats", ThreadStats(trace), true},
                       {"program_counter", std::to_string(node.counter)}});
+  if (trace.is_cached) kernel.args.push_back({"cached", "1"});
   add("_fence_after", trace.kernel_end, trace.fence_after);
 }
 

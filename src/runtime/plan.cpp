@@ -20,6 +20,11 @@ struct Prepared {
   KernelTraits traits;
 };
 
+// Whether the elements of input `i` are read; others may lie anywhere.
+bool Reads(const KernelTraits& traits, size_t i) {
+  return !traits.reads_shapes_only && !traits.yields && !(traits.is_view && i == 0);
+}
+
 class PlanBuilder {
  public:
   PlanBuilder(Graph& graph, const PlanParts& parts)
@@ -27,6 +32,7 @@ class PlanBuilder {
     plan_.graph = &graph;
     plan_.providers = parts.providers;
     plan_.transfers = parts.transfers;
+    plan_.most_memory_plans = parts.most_memory_plans;
   }
 
   Result<Plan> Build() {
@@ -85,8 +91,7 @@ class PlanBuilder {
     for (const Prepared& prepared : has_choice ? std::span(nodes) : std::span<const Prepared>()) {
       const Node& node = *prepared.node;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] == ValueId::kNone || prepared.traits.is_view) continue;
-        if (prepared.traits.reads_shapes_only) continue;
+        if (node.inputs[i] == ValueId::kNone || !Reads(prepared.traits, i)) continue;
         int& place = wanted[Index(node.inputs[i])];
         const int here = LocationOf(node, prepared.kernel->InputResidence(i));
         place = place == kNowhere || place == here ? here : static_cast<int>(kHost);
@@ -197,10 +202,7 @@ class PlanBuilder {
     std::vector<Slot> inputs, outputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       Slot slot = kNoSlot;
-      // What is not read may lie anywhere.
-      const bool is_read =
-          !prepared.traits.reads_shapes_only && !(prepared.traits.is_view && i == 0);
-      if (node.inputs[i] != ValueId::kNone && !is_read) {
+      if (node.inputs[i] != ValueId::kNone && !Reads(prepared.traits, i)) {
         slot = HomeSlot(node.inputs[i]);
       } else if (node.inputs[i] != ValueId::kNone) {
         const uint8_t location = LocationOf(node, kernel.InputResidence(i));
@@ -289,7 +291,8 @@ class PlanBuilder {
 
   // Makes the step wait for the stream that makes `slot`, if it does not know yet that it is done.
   void AddWait(Step& step, Slot slot) {
-    if (slot == kNoSlot || StreamOf(slot) < 0 || step.traits.is_view) return;
+    if (slot == kNoSlot || StreamOf(slot) < 0) return;
+    if (step.traits.is_view || step.traits.yields) return;
     const int32_t producer = StreamOf(slot);
     if (producer == step.stream) return;
     const int32_t made_at = made_at_[static_cast<size_t>(slot)];

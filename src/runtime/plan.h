@@ -81,6 +81,7 @@ struct Plan {
   std::vector<int32_t> stream_of;    // by slot: provider whose stream makes it, or -1
   std::span<ExecutionProvider* const> providers;
   const DataTransfers* transfers = nullptr;
+  size_t most_memory_plans = 0;  // see PlanParts
   // Last step that reads the slot; -1 if none does.
   std::vector<int32_t> last_use;
   // The value of the graph that each slot holds, itself or a copy in another memory.
@@ -122,6 +123,8 @@ struct PlanParts {
   std::shared_ptr<SharedWeights> shared_weights;
   // Learns whose kernel could not be made; may be null.
   FailedNode* failed = nullptr;
+  // For how many lists of feed shapes a memory plan is kept; 0: memory is not planned.
+  size_t most_memory_plans = 64;
 };
 
 // Makes every node's kernel through the provider that owns it and lays out the steps. A value that

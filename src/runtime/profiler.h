@@ -64,6 +64,7 @@ struct NodeTrace {
   // For each tensor: element type, rank, dimensions; first all inputs, then all outputs.
   std::vector<int64_t> shapes;
   uint32_t input_tensors = 0;
+  bool is_cached = false;  // the output was given, and the kernel did not run
 };
 
 // Thread-safe. Events that come after End are dropped.

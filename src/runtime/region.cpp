@@ -46,15 +46,20 @@ class Resolver {
 
   void Resolve() {
     for (uint32_t i = region_.begin; i < region_.end; ++i) {
-      if (!IsGiven(plan_.steps[i])) region_.steps.push_back(i);
+      if (plan_.steps[i].traits.yields) continue;
+      (IsGiven(plan_.steps[i]) ? region_.given : region_.steps).push_back(i);
     }
     FindNeeded();
+    int32_t first = begin();
+    while (first < end() && plan_.steps[static_cast<size_t>(first)].traits.yields) ++first;
     for (size_t i = 0; i < plan_.slot_count; ++i) {
       const SlotLife& life = lives_[i];
       if (life.is_constant && !life.is_input) continue;
       const auto slot = static_cast<Slot>(i);
       const bool is_before = life.is_input || (life.made_by >= 0 && life.made_by < begin());
-      if (is_before && !life.is_fed && IsUsedFrom(slot, begin())) region_.live_in.push_back(slot);
+      if (is_before && !life.is_fed && IsUsedFrom(slot, begin())) {
+        (IsUsedFrom(slot, first) ? region_.live_in : region_.taken).push_back(slot);
+      }
       const bool is_there =
           life.is_input || life.is_fed || (life.made_by >= 0 && life.made_by < end());
       if (is_there && IsUsedFrom(slot, end())) region_.live_out.push_back(slot);
@@ -111,7 +116,16 @@ Region WholePlan(const Plan& plan) {
   Region region;
   region.end = static_cast<uint32_t>(plan.steps.size());
   region.is_whole = true;
-  for (uint32_t i = 0; i < region.end; ++i) region.steps.push_back(i);
+  for (uint32_t i = 0; i < region.end; ++i) {
+    const Step& step = plan.steps[i];
+    if (!step.traits.yields) {
+      region.steps.push_back(i);
+      continue;
+    }
+    for (const Slot supplied : plan.OutputsOf(step)) {
+      if (supplied != kNoSlot) region.needed.push_back(supplied);
+    }
+  }
   region.feeds = plan.inputs;
   for (const PlanOutput& output : plan.outputs) region.fetches.push_back(output.slot);
   return region;

@@ -13,14 +13,17 @@ struct Region {
   uint32_t begin = 0, end = 0;
   // Made by WholePlan. A part takes some feeds and leaves values to later parts.
   bool is_whole = false;
-  // Indices of the steps of [begin, end) to run. A step whose outputs are all fed is not run: its
-  // results are there already (YieldOp, cached values).
+  // Indices of the steps of [begin, end) to run.
   std::vector<uint32_t> steps;
+  // Those whose outputs are all fed, so that their results are there already (cached values).
+  std::vector<uint32_t> given;
   // What the caller sets before the steps run and gets after them.
   std::vector<Slot> feeds;
   std::vector<Slot> fetches;
   // What earlier regions left in the frame and this one or a later one reads.
   std::vector<Slot> live_in;
+  // What they left and only yields at the region's begin took: free before the first step.
+  std::vector<Slot> taken;
   // What stays in the frame for later regions, besides constants.
   std::vector<Slot> live_out;
   // Slots that the steps read and do not make, besides constants.

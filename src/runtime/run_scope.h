@@ -14,6 +14,7 @@
 
 namespace tenon {
 
+class Logger;
 struct Node;
 class Profiler;
 class RunMeter;
@@ -50,6 +51,8 @@ struct RunScope {
   // Counts what the steps do; null: nobody does.
   RunMeter* meter = nullptr;
 
+  // Gets the text of a node's failure; may be null.
+  const Logger* logger = nullptr;
   // Learns which node failed; may be null.
   FailedNode* failed = nullptr;
 

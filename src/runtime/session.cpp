@@ -204,12 +204,16 @@ Status Session::OptimizeAndPlan() {
     pool = std::make_shared<CachingArena>(
         traced(SharedLastingMemory(), host, MemoryEvents::kDevice, true), limit);
   }
+  TENON_ASSIGN_OR_RETURN(
+      const size_t memory_plans,
+      ConfigCount(options_.config, "tenon.mem_pattern_cache_size", options_.plans_memory ? 64 : 0));
   const PlanParts plan_parts{providers_,
                              memories_,
                              traced(std::move(pool), host, MemoryEvents::kAll, false),
                              &transfers_,
                              parts_.shared_weights,
-                             parts_.failed};
+                             parts_.failed,
+                             memory_plans};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));
@@ -394,7 +398,9 @@ Status Session::RunCall(Call& call, const RunOptions& options,
     call.fetches[index] = fetches[i];
     if (i < fetch_memory.size()) call.fetch_memory[index] = fetch_memory[i];
   }
-  TENON_RETURN_IF_ERROR(RunBetweenHooks(options, call));
+  TENON_RETURN_IF_ERROR(
+      RunInOrder(options, call.fetch_memory, call.attempt,
+                 [&](const RunScope& scope) { return RunOrReplay(options, call, scope); }));
   for (size_t i = 0; i < fetch_names.size(); ++i) {
     if (!fetches[i].has_value()) fetches[i] = call.fetches[*FindOutput(fetch_names[i])];
   }
@@ -432,11 +438,14 @@ Result<std::shared_ptr<Profiler>> Session::ProfilerOf(const RunOptions& options)
   return profiler;
 }
 
-Status Session::RunBetweenHooks(const RunOptions& options, Call& call) {
+// Beside no other run if a provider cannot overlap runs, and recorded if somebody asked for it.
+Status Session::RunInOrder(const RunOptions& options,
+                           std::span<const MemoryInfo* const> fetch_memory, RunAttempt* attempt,
+                           Work work) {
   DeferredLock serial(serial_runs_, defer_lock);
   if (!runs_overlap_) serial.lock();
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Profiler> profiler, ProfilerOf(options));
-  const Status status = RunTraced(options, call, profiler.get());
+  const Status status = RunTraced(options, fetch_memory, attempt, profiler.get(), work);
   if (profiler == nullptr) return status;
   profiler->EndRun();
   if (profiler == profiler_) return status;
@@ -445,14 +454,17 @@ Status Session::RunBetweenHooks(const RunOptions& options, Call& call) {
   return status;
 }
 
-Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profiler) {
+Status Session::RunTraced(const RunOptions& options,
+                          std::span<const MemoryInfo* const> fetch_memory, RunAttempt* attempt,
+                          Profiler* profiler, Work work) {
   const uint64_t run_id = profiler ? last_run_id_.fetch_add(1) + 1 : 0;
-  RunAttempt* const attempt = call.attempt;
   RunMeter* const meter = attempt == nullptr ? nullptr : attempt->meter;
   const TraceScope context(profiler, "run", run_id, meter);
   TraceSpan span(profiler, TraceCategory::kSession, "model_run");
   RunScope scope;
-  scope.fetch_memory = call.fetch_memory;
+  scope.fetch_memory = fetch_memory;
+  // A try that may be followed by another one has not failed yet.
+  if (attempt == nullptr || !attempt->may_be_repeated) scope.logger = &logger_;
   scope.profiler = profiler;
   scope.session_id = id_;
   scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
@@ -466,7 +478,7 @@ Status Session::RunTraced(const RunOptions& options, Call& call, Profiler* profi
     scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
     scope.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*options.timeout);
   }
-  const Status status = RunOrReplay(options, call, scope);
+  const Status status = work(scope);
   if (!options.info.tag.empty()) span.AddArg("run_tag", options.info.tag);
   span.AddArg("run_id", std::to_string(run_id));
   span.AddArg("status", status.ok() ? "ok" : std::to_string(static_cast<int>(status.code())));
@@ -479,30 +491,58 @@ Status Session::RunOrReplay(const RunOptions& options, Call& call, const RunScop
   if (captured_ != nullptr) {
     TENON_ASSIGN_OR_RETURN(graph_id, ConfigInteger(options.info.config, "gpu_graph_id", 0));
   }
-  if (graph_id == -1) {
-    ExecutionState state(*executor_);
-    return RunOnce(options, scope, state, call.feeds, call.fetches);
+  const bool synchronize =
+      !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
+  const auto run = [&](ExecutionState& state, std::span<const Value> feeds) {
+    return RunBetweenHooks(options, state, synchronize,
+                           [&] { return executor_->Run(scope, state, feeds, call.fetches); });
+  };
+  if (graph_id != -1) return captured_->Run(graph_id, scope, call.feeds, call.fetches, run);
+  ExecutionState state(*executor_);
+  return run(state, call.feeds);
+}
+
+Status Session::CheckPart(const PartialRun& part) const {
+  if (options_.is_parallel) {
+    return InvalidArgument("expected a session with sequential execution mode for a partial run");
   }
-  return captured_->Run(graph_id, scope, call.feeds, call.fetches,
-                        [&](ExecutionState& state, std::span<const Value> feeds) {
-                          return RunOnce(options, scope, state, feeds, call.fetches);
-                        });
+  const Plan& plan = executor_->plan();
+  std::vector<std::pair<std::string_view, int64_t>> symbols;
+  for (size_t i = 0; i < std::min(part.feeds.size(), part.feed_slots.size()); ++i) {
+    const auto slot = static_cast<size_t>(part.feed_slots[i]);
+    if (slot >= plan.slot_count) continue;  // RunPart says so
+    const ValueInfo& info = plan.graph->value(plan.value_of[slot]);
+    TENON_RETURN_IF_ERROR(CheckFeed({info.name, info.type}, part.feeds[i], symbols));
+  }
+  return OkStatus();
+}
+
+Status Session::RunPart(const RunOptions& options, ExecutionState& state, const PartialRun& part,
+                        std::span<const MemoryInfo* const> fetch_memory) {
+  if (!gate_.Enter()) return Fail("the session is being released");
+  Status status = CheckPart(part);
+  if (status.ok()) {
+    status = RunInOrder(options, fetch_memory, nullptr, [&](const RunScope& scope) {
+      return RunBetweenHooks(options, state, false,
+                             [&] { return executor_->RunPart(scope, state, part); });
+    });
+  }
+  completed_runs_.fetch_add(status.ok(), std::memory_order_relaxed);
+  WatchIdleness();
+  gate_.Leave();
+  return status;
 }
 
 // Executes between the hooks of the providers.
-Status Session::RunOnce(const RunOptions& options, const RunScope& scope, ExecutionState& state,
-                        std::span<const Value> feeds, std::span<Value> fetches) {
-  const bool synchronize =
-      !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
+Status Session::RunBetweenHooks(const RunOptions& options, ExecutionState& state, bool synchronize,
+                                FunctionRef<Status()> execute) {
   if (options.stream != nullptr) TENON_RETURN_IF_ERROR(state.UseStream(*options.stream));
   RunHooks hooks(providers_, options.info);
   Status first = hooks.Start();
   const auto keep = [&](Status status) {
     if (first.ok()) first = std::move(status);
   };
-  if (first.ok()) {
-    first = CatchExceptions([&] { return executor_->Run(scope, state, feeds, fetches); });
-  }
+  if (first.ok()) first = CatchExceptions([&] { return execute(); });
   keep(hooks.End(synchronize));
   keep(state.EndRun(synchronize));
   return first;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "ir/model.h"
 #include "ir/shape_context.h"
 #include "runtime/captured_runs.h"
@@ -54,6 +55,11 @@ struct SessionOptions {
   // Gets the model when providers have claimed and fused what they want, and before they rewrite
   // it; may be null. Its failure is that of creating the session.
   std::function<Status(const Model&)> on_partitioned_model = {};
+  // Whether memory is planned for feed shapes that were seen before.
+  bool plans_memory = true;
+  // The client asked for branches of the graph to run beside each other, which nothing here does;
+  // partial runs refuse it.
+  bool is_parallel = false;
   std::string log_id;
   std::optional<Severity> severity;  // the environment's if absent
   int log_verbosity = 0;
@@ -159,6 +165,15 @@ class Session {
              std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {},
              RunAttempt* attempt = nullptr);
 
+  // The plan, for those who run it in parts. Not to be used once the session has ended.
+  Executor& executor() { return *executor_; }
+  // Runs a part of the plan over `state`, which is of executor() and does not outlive the session.
+  // Providers hear of a run without a wait at its end; memory that feeds and fetches lie in is as
+  // in Run. Errors: kInvalidArgument for a feed of another type or shape than its value has, and
+  // for a session that is to run branches in parallel; otherwise as Executor::RunPart.
+  Status RunPart(const RunOptions& options, ExecutionState& state, const PartialRun& part,
+                 std::span<const MemoryInfo* const> fetch_memory = {});
+
   // Tells the providers that the session ends and frees everything but the description: names,
   // types and metadata. Refuses new runs and waits for those in flight. The trace is closed unless
   // another session goes on with it. Called once at most; by the destructor at the latest.
@@ -199,10 +214,13 @@ class Session {
   void ReleaseState(bool keeps_graph);
   void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const;
   Result<std::shared_ptr<Profiler>> ProfilerOf(const RunOptions& options);
-  Status RunTraced(const RunOptions& options, Call& call, Profiler* profiler);
+  // What a run does between its begin and its end.
+  using Work = FunctionRef<Status(const RunScope& scope)>;
+  Status RunTraced(const RunOptions& options, std::span<const MemoryInfo* const> fetch_memory,
+                   RunAttempt* attempt, Profiler* profiler, Work work);
   Status RunOrReplay(const RunOptions& options, Call& call, const RunScope& scope);
-  Status RunOnce(const RunOptions& options, const RunScope& scope, ExecutionState& state,
-                 std::span<const Value> feeds, std::span<Value> fetches);
+  Status RunBetweenHooks(const RunOptions& options, ExecutionState& state, bool synchronize,
+                         FunctionRef<Status()> execute);
   void EndAttempt(const Status& status, RunAttempt& attempt, const Profiler* profiler,
                   TraceSpan& span) const;
   Status StartOwnThreads();
@@ -223,7 +241,9 @@ class Session {
   Status CheckNothingMissing(const Call& call) const;
   // Has arenas of the session give back what they cache; failures are logged.
   void Shrink(std::span<Allocator* const> arenas);
-  Status RunBetweenHooks(const RunOptions& options, Call& call);
+  Status RunInOrder(const RunOptions& options, std::span<const MemoryInfo* const> fetch_memory,
+                    RunAttempt* attempt, Work work);
+  Status CheckPart(const PartialRun& part) const;
   // Called after a run: if it left much memory behind, that is given back when no other run comes.
   void WatchIdleness();
   // Gives pooled memory back to the system if no run has ended lately; else when to look again.

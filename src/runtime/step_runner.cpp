@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/exception_barrier.h"
+#include "base/logging.h"
 #include "ir/node_error.h"
 #include "runtime/executor.h"
 #include "runtime/run_meter.h"
@@ -218,10 +219,12 @@ Status StepRunner::Failed(const Step& step, Status status) {
   const std::string path = scope_.place == nullptr ? "" : scope_.place->ToString();
   const std::string text = DescribeRunFailure(*plan_.graph, node, frame_.InputsOf(step), path,
                                               status.message() + DescribeLimit(plan_, status));
-  return Status(
+  Status failure(
       status.code(),
       Format("Non-zero status code returned while running {} node. Name:'{}' Status Message: {}",
              node.op_type, NameOrNumber(node), text));
+  if (scope_.logger != nullptr) TENON_LOG(*scope_.logger, kError, "{}", failure.message());
+  return failure;
 }
 
 Status StepRunner::RunStep(const Step& step) {
@@ -254,6 +257,7 @@ Status StepRunner::RunPlanned() {
   for (const uint32_t index : memory.steps) {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
+    TraceGiven(index);
     if (memory.is_bound[index]) {
       TENON_RETURN_IF_ERROR(RunStep(step));
       continue;
@@ -266,7 +270,18 @@ Status StepRunner::RunPlanned() {
       if (place == MemoryPlan::Place::kDynamic) frame_.value(slot) = Value();
     }
   }
+  TraceGiven(region_.end);
   return OkStatus();
+}
+
+void StepRunner::TraceGiven(uint32_t index) {
+  const std::vector<uint32_t>& given = region_.given;
+  for (; traced_given_ < given.size() && given[traced_given_] < index; ++traced_given_) {
+    if (scope_.profiler == nullptr) continue;
+    StepTrace trace(scope_, plan_, plan_.steps[given[traced_given_]]);
+    trace.StartKernel(frame_);
+    trace.EndCached(frame_);
+  }
 }
 
 Status StepRunner::RunRecorded(RunRecord& record) {
@@ -287,6 +302,7 @@ Status StepRunner::RunRecorded(RunRecord& record) {
   for (const uint32_t index : region_.steps) {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
+    TraceGiven(index);
     TENON_RETURN_IF_ERROR(RunUnboundStep(step));
     RecordStep(step, record);
     if (frame_.keeps_values()) continue;
@@ -294,6 +310,7 @@ Status StepRunner::RunRecorded(RunRecord& record) {
       if (!is_fetched[static_cast<size_t>(slot)]) frame_.value(slot) = Value();
     }
   }
+  TraceGiven(region_.end);
   return OkStatus();
 }
 

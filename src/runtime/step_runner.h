@@ -41,6 +41,8 @@ class StepRunner {
   Status AllocateOutputs(const Step& step, bool* is_done);
   bool TakeOverInput(const Step& step, const ConcreteShapeContext::OutputShape& output);
   void RecordStep(const Step& step, RunRecord& record);
+  // Tells the profiler of the region's given steps that come before step `index`.
+  void TraceGiven(uint32_t index);
 
   const Plan& plan_;
   const Region& region_;
@@ -49,6 +51,7 @@ class StepRunner {
   const bool is_watched_;
   // Whether the last kernel failed because a node of its subgraph did.
   bool failed_inside_ = false;
+  size_t traced_given_ = 0;  // of Region::given
 };
 
 }  // namespace tenon

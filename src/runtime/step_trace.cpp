@@ -94,4 +94,9 @@ void StepTrace::EndKernel(const Frame& frame) {
   is_done_ = true;
 }
 
+void StepTrace::EndCached(const Frame& frame) {
+  trace_.is_cached = true;
+  EndKernel(frame);
+}
+
 }  // namespace tenon

@@ -39,6 +39,8 @@ class StepTrace {
 
   void StartKernel(const Frame& frame);
   void EndKernel(const Frame& frame);
+  // In place of EndKernel: the output was there already, and no kernel ran.
+  void EndCached(const Frame& frame);
 
  private:
   void Measure(const Value* value, uint64_t* bytes);

@@ -99,6 +99,34 @@ TEST_F(LifecycleTest, EveryoneIsToldOnceAndInOrder) {
   EXPECT_FALSE(ends_[0].is_profiling);
 }
 
+// TX-10: each part of a run is one to the providers, and nobody waits at its end.
+TEST_F(LifecycleTest, PartsAreRunsToProviders) {
+  auto session = Open();
+  probe_.calls.clear();
+  {
+    const Plan& plan = (*session)->executor().plan();
+    ExecutionState state((*session)->executor());
+    const Slot x = *plan.FindSlot("x"), y = *plan.FindSlot("y");
+    const Value feed = Tensor::Of<float>({2}, {1, 2});
+    Value fetch;
+    ASSERT_TRUE(
+        (*session)->RunPart({}, state, {0, 1, {&x, 1}, {&feed, 1}, {&y, 1}, {&fetch, 1}}).ok());
+    EXPECT_EQ(fetch.tensor().data<float>()[1], 4);
+    EXPECT_FALSE((*session)->RunPart({}, state, {0, 1, {}, {}, {}, {}}).ok());
+  }
+  const Calls part = {"A.start",
+                      "B.start",
+                      "C.start",
+                      "A.end without waiting",
+                      "B.end without waiting",
+                      "C.end without waiting"};
+  Calls both = part;
+  both.insert(both.end(), part.begin(), part.end());
+  EXPECT_EQ(probe_.calls, both);
+  session->reset();
+  EXPECT_EQ(ends_[0].completed_runs, 1u);
+}
+
 // PL-11
 TEST_F(LifecycleTest, AFailureAtInitializationKeepsNobodyFromHearing) {
   probe_.fails_in = "A.initialized";

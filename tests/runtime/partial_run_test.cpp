@@ -173,6 +173,59 @@ TEST_F(PartialRunTest, AStepWhoseOutputsAreFedIsNotRun) {
             std::string::npos);
 }
 
+// TX-5, TX-6, TX-7, TX-8: what a yield takes is free when the part after it begins.
+TEST_F(PartialRunTest, AYieldIsNeverRunAndLetsGoOfWhatItTakes) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"forward"}).Node("Yield", {"forward"}, {"gradient"});
+  b.Node("Scale", {"gradient"}, {"g"}).Node("Add", {"g", "x"}, {"y"}).Output("y");
+  Plan(b);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    ExecutionState state(*executor_);
+    std::vector<Value> fetches;
+    ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({5, 6})}}, {"forward"}, &fetches).ok());
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{10, 12}));
+    const auto alone = fetches[0].tensor().owner();
+    fetches.clear();
+    EXPECT_GT(alone.use_count(), 1) << "the state holds it";
+    ASSERT_TRUE(RunPart(state, 1, 2, {}).ok());
+    EXPECT_EQ(alone.use_count(), 1) << repeat;
+    ASSERT_TRUE(RunPart(state, 2, 4, {{"gradient", Row({100, 200})}}, {"y"}, &fetches).ok());
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{205, 406}));
+  }
+  EXPECT_EQ(RunsOf("Yield"), 0);
+  ExecutionState state(*executor_);
+  EXPECT_EQ(RunPart(state, 0, 4, {{"x", Row({5, 6})}}).message(),
+            "value 'gradient' is needed from step 0 on, and was neither made nor fed");
+  const Value x = Row({5, 6});
+  std::vector<Value> fetches(1);
+  EXPECT_EQ(executor_->Run(scope_, {&x, 1}, fetches).message(),
+            "value 'gradient' is needed from step 0 on, and was neither made nor fed");
+}
+
+// TX-38, TX-67: a cached value's step is in the trace.
+TEST_F(PartialRunTest, CachedStepsAreTraced) {
+  PlanChain();
+  std::vector<std::string> seen;
+  Logger logger("test", Severity::kWarning, 0, StderrSink());
+  const auto profiler = Profiler::ToSink(
+      [&](const TraceEvent& event) {
+        if (event.category != TraceCategory::kNode) return;
+        const bool is_cached = !event.args.empty() && event.args.back().key == "cached";
+        seen.push_back(event.name + (is_cached ? " cached" : ""));
+      },
+      logger);
+  scope_.profiler = profiler.get();
+  for (int repeat = 0; repeat < 2; ++repeat) {  // recorded, then planned
+    ExecutionState state(*executor_);
+    seen.clear();
+    ASSERT_TRUE(RunPart(state, 0, 3, {{"x", Row({1})}, {"t", Row({5})}}).ok());
+    EXPECT_EQ(seen, (std::vector<std::string>{
+                        "node_s_fence_before", "node_s_kernel_time", "node_s_fence_after",
+                        "node_t_fence_before", "node_t_kernel_time cached", "node_t_fence_after",
+                        "node_u_fence_before", "node_u_kernel_time", "node_u_fence_after"}));
+  }
+}
+
 // TX-38, TX-39: cached values take the place of steps.
 TEST_F(PartialRunTest, ACachedValueTakesThePlaceOfItsStep) {
   PlanChain();

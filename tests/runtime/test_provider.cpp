@@ -157,6 +157,7 @@ constexpr TestOp kOps[] = {
     {"Wait", RunWait, {}, SameShape},
     {"Spread", RunSpread, {}, SameShape},
     {"Watch", RunWatch, {}, SameShape},
+    {"Yield", RunFail, {.yields = true}, SameShape},
 };
 
 const TestOp* FindOp(const Node& node) {

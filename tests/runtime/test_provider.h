@@ -25,6 +25,7 @@ void ResetRuns();
 //   Wait(x)         copies x once the run is cancelled
 //   Spread(x)       2 * x, an element a block; all threads of the pool take part
 //   Watch(x)        1 for each element if somebody collects the loops of this thread, else 0
+//   Yield(x)        is never run: who runs the plan in parts supplies its output
 std::unique_ptr<ExecutionProvider> MakeTestProvider();
 const ShapeFunctionTable& TestShapeFunctions();
 

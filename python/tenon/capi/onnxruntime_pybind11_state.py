@@ -19,6 +19,7 @@ from .._sparse import (  # noqa: F401
 from .._tenon import *  # noqa: F403
 from .._tenon import Session as InferenceSession  # noqa: F401
 from .._tenon import SessionOptions
+from .._training import TrainingAgent  # noqa: F401
 from .._vector import OrtValueVector  # noqa: F401
 from ._few_bits import (  # noqa: F401
     quantize_matmul_2bits,

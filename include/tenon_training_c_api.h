@@ -1,0 +1,112 @@
+// Partial execution: a training graph that is run in stages, which its YieldOps divide. ONNX
+// Runtime has this in Python and C++ alone. The functions are asked for by name from
+// OrtApi::GetExperimentalFunction and have the types below. The rules of onnxruntime_c_api.h hold.
+#pragma once
+
+#include "onnxruntime_c_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// One execution of all stages: what the stages that ran leave to those that follow. It keeps the
+// session of its first stage, and may be released after it. One thread at a time may use it; a
+// second one gets ORT_FAIL.
+typedef struct TenonPartialState TenonPartialState;
+// Values that need not be computed again, by their names in the graph. Not thread-safe.
+typedef struct TenonValueCache TenonValueCache;
+// Runs the stages of a session's graph. Thread-safe: several states may be at any stages at once.
+typedef struct TenonTrainingAgent TenonTrainingAgent;
+
+#define TENON_CREATE_PARTIAL_STATE "OrtApi_TenonCreatePartialState_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonCreatePartialState)(TenonPartialState** out);
+// Frees every value that the state still holds. Null is ignored, here and in the other releases.
+#define TENON_RELEASE_PARTIAL_STATE "OrtApi_TenonReleasePartialState_SinceV29"
+typedef void(ORT_API_CALL* TenonReleasePartialState)(TenonPartialState* state);
+
+#define TENON_CREATE_VALUE_CACHE "OrtApi_TenonCreateValueCache_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonCreateValueCache)(TenonValueCache** out);
+#define TENON_RELEASE_VALUE_CACHE "OrtApi_TenonReleaseValueCache_SinceV29"
+typedef void(ORT_API_CALL* TenonReleaseValueCache)(TenonValueCache* cache);
+// Shares the value, which may be released afterwards; replaces one of the same name.
+#define TENON_VALUE_CACHE_INSERT "OrtApi_TenonValueCacheInsert_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonValueCacheInsert)(TenonValueCache* cache, const char* name,
+                                                        const OrtValue* value);
+// ORT_INVALID_ARGUMENT, naming the value, if it is not there.
+#define TENON_VALUE_CACHE_REMOVE "OrtApi_TenonValueCacheRemove_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonValueCacheRemove)(TenonValueCache* cache, const char* name);
+// 1 if the value is there, else 0.
+#define TENON_VALUE_CACHE_COUNT "OrtApi_TenonValueCacheCount_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonValueCacheCount)(const TenonValueCache* cache,
+                                                       const char* name, size_t* out);
+// The names in alphabetical order: an array of `count` texts, which and each of which is to be
+// freed with `allocator`.
+#define TENON_VALUE_CACHE_KEYS "OrtApi_TenonValueCacheKeys_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonValueCacheKeys)(const TenonValueCache* cache,
+                                                      OrtAllocator* allocator, char*** names,
+                                                      size_t* count);
+#define TENON_VALUE_CACHE_CLEAR "OrtApi_TenonValueCacheClear_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonValueCacheClear)(TenonValueCache* cache);
+
+// Stage i ends before the i-th YieldOp in the order of execution: it gives what that reads, and the
+// next stage takes what that makes. A graph with one YieldOp has two stages: forward and backward.
+typedef struct TenonTrainingAgentInfo {
+  // Inputs of the graph, in the order in which the first stage is fed.
+  const char* const* feed_names;
+  size_t feed_count;
+  // Outputs of the graph, in the order in which the last stage gives them.
+  const char* const* fetch_names;
+  size_t fetch_count;
+  // Where the fetches of each stage shall lie: stage by stage, one entry a fetch; a null entry is
+  // the CPU's memory. stage_fetch_counts[i] of them belong to stage i.
+  const OrtMemoryInfo* const* fetch_memory;
+  const size_t* stage_fetch_counts;
+  size_t stage_count;
+} TenonTrainingAgentInfo;
+
+// The agent keeps the session, which may be released before it. If the agent is the last to hold
+// it, its release ends the session with TENON_SESSION_END_AGENT_CLOSED. Errors:
+// ORT_INVALID_ARGUMENT naming what the graph does not have: a YieldOp, an input, an output; and for
+// counts of fetches that are not the stages'.
+#define TENON_CREATE_TRAINING_AGENT "OrtApi_TenonCreateTrainingAgent_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonCreateTrainingAgent)(OrtSession* session,
+                                                           const TenonTrainingAgentInfo* info,
+                                                           TenonTrainingAgent** out);
+#define TENON_RELEASE_TRAINING_AGENT "OrtApi_TenonReleaseTrainingAgent_SinceV29"
+typedef void(ORT_API_CALL* TenonReleaseTrainingAgent)(TenonTrainingAgent* agent);
+
+// How many values a stage takes and gives.
+#define TENON_TRAINING_AGENT_STAGE_COUNTS "OrtApi_TenonTrainingAgentStageCounts_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonTrainingAgentStageCounts)(const TenonTrainingAgent* agent,
+                                                                size_t stage, size_t* feeds,
+                                                                size_t* fetches);
+
+// Runs the next stage of `state`. `options` and `cache` may be null. A null entry of `fetches` gets
+// a new value; a tensor there is written in place. After an error of a node the state can only be
+// released.
+#define TENON_RUN_STAGE "OrtApi_TenonRunStage_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonRunStage)(const TenonTrainingAgent* agent, size_t stage,
+                                                const OrtRunOptions* options,
+                                                const OrtValue* const* feeds, size_t feed_count,
+                                                OrtValue** fetches, size_t fetch_count,
+                                                TenonPartialState* state,
+                                                const TenonValueCache* cache);
+// The first stage.
+#define TENON_RUN_FORWARD "OrtApi_TenonRunForward_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonRunForward)(const TenonTrainingAgent* agent,
+                                                  const OrtRunOptions* options,
+                                                  const OrtValue* const* feeds, size_t feed_count,
+                                                  OrtValue** fetches, size_t fetch_count,
+                                                  TenonPartialState* state,
+                                                  const TenonValueCache* cache);
+// The last stage.
+#define TENON_RUN_BACKWARD "OrtApi_TenonRunBackward_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonRunBackward)(const TenonTrainingAgent* agent,
+                                                   const OrtRunOptions* options,
+                                                   const OrtValue* const* feeds, size_t feed_count,
+                                                   OrtValue** fetches, size_t fetch_count,
+                                                   TenonPartialState* state);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,192 @@
+#include "training.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <tenon_training_c_api.h>
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "gil.h"
+#include "session.h"
+#include "value.h"
+
+namespace tenon::python {
+namespace {
+
+// Owns what a function of tenon_training_c_api.h made, until the function of that name releases it.
+template <class Object, class ReleaseFunction>
+class Owned {
+ public:
+  explicit Owned(const char* release) : release_(Experimental<ReleaseFunction>(release)) {}
+  ~Owned() {
+    const WithoutGil other_threads_run;
+    release_(object);
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+
+  Object* object = nullptr;
+
+ private:
+  ReleaseFunction release_;
+};
+
+struct State : Owned<TenonPartialState, TenonReleasePartialState> {
+  State() : Owned(TENON_RELEASE_PARTIAL_STATE) {
+    Check(Experimental<TenonCreatePartialState>(TENON_CREATE_PARTIAL_STATE)(&object));
+  }
+};
+
+struct Cache : Owned<TenonValueCache, TenonReleaseValueCache> {
+  Cache() : Owned(TENON_RELEASE_VALUE_CACHE) {
+    Check(Experimental<TenonCreateValueCache>(TENON_CREATE_VALUE_CACHE)(&object));
+  }
+
+  void Insert(const std::string& name, const Value& value) {
+    Check(Experimental<TenonValueCacheInsert>(TENON_VALUE_CACHE_INSERT)(object, name.c_str(),
+                                                                        value.get()));
+  }
+  void Remove(const std::string& name) {
+    Check(Experimental<TenonValueCacheRemove>(TENON_VALUE_CACHE_REMOVE)(object, name.c_str()));
+  }
+  size_t Count(const std::string& name) const {
+    const auto count = Experimental<TenonValueCacheCount>(TENON_VALUE_CACHE_COUNT);
+    return Get<size_t>(count, static_cast<const TenonValueCache*>(object), name.c_str());
+  }
+  void Clear() { Check(Experimental<TenonValueCacheClear>(TENON_VALUE_CACHE_CLEAR)(object)); }
+  std::vector<std::string> Keys() const {
+    char** names = nullptr;
+    size_t count = 0;
+    OrtAllocator* const allocator = DefaultAllocator();
+    Check(Experimental<TenonValueCacheKeys>(TENON_VALUE_CACHE_KEYS)(object, allocator, &names,
+                                                                    &count));
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < count; ++i) keys.push_back(TakeString(names[i]));
+    allocator->Free(allocator, names);
+    return keys;
+  }
+};
+
+std::vector<const char*> Texts(const std::vector<std::string>& names) {
+  std::vector<const char*> texts;
+  for (const std::string& name : names) texts.push_back(name.c_str());
+  return texts;
+}
+
+// The memory of an OrtDevice; null for the CPU's.
+MemoryInfoHandle MemoryOf(nb::handle device) {
+  const auto part = [&](const char* name) { return nb::cast<int>(device.attr(name)()); };
+  const int kind = part("device_type");
+  if (kind == OrtMemoryInfoDeviceType_CPU) return nullptr;
+  return Make<MemoryInfoHandle>(
+      Api().CreateMemoryInfo_V2, "OrtDevice", static_cast<OrtMemoryInfoDeviceType>(kind),
+      static_cast<uint32_t>(part("device_vendor_id")), part("device_id"),
+      static_cast<OrtDeviceMemoryType>(part("device_mem_type")), size_t{0}, OrtDeviceAllocator);
+}
+
+class Agent : public Owned<TenonTrainingAgent, TenonReleaseTrainingAgent> {
+ public:
+  Agent(nb::object session, const std::vector<std::string>& feed_names,
+        const std::vector<nb::object>& forward_devices, const std::vector<std::string>& fetch_names,
+        const std::vector<nb::object>& backward_devices)
+      : Owned(TENON_RELEASE_TRAINING_AGENT), session_(std::move(session)) {
+    std::vector<MemoryInfoHandle> made;
+    std::vector<const OrtMemoryInfo*> memory;
+    for (const std::vector<nb::object>* devices : {&forward_devices, &backward_devices}) {
+      for (const nb::object& device : *devices) {
+        memory.push_back(made.emplace_back(MemoryOf(device)).get());
+      }
+    }
+    const std::vector<const char*> feeds = Texts(feed_names), fetches = Texts(fetch_names);
+    const size_t counts[] = {forward_devices.size(), backward_devices.size()};
+    const TenonTrainingAgentInfo info = {feeds.data(),     feeds.size(),  fetches.data(),
+                                         fetches.size(),   memory.data(), counts,
+                                         std::size(counts)};
+    const auto create = Experimental<TenonCreateTrainingAgent>(TENON_CREATE_TRAINING_AGENT);
+    Check(create(nb::cast<const Session&>(session_).get(), &info, &object));
+  }
+
+  void RunForward(nb::list feeds, nb::list fetches, State& state, Cache* cache) const {
+    Run("forward", 0, feeds, fetches, [&](const Values& values) {
+      return Experimental<TenonRunForward>(TENON_RUN_FORWARD)(
+          object, nullptr, values.fed.data(), values.fed.size(), values.fetched->data(),
+          values.fetched->size(), state.object, cache == nullptr ? nullptr : cache->object);
+    });
+  }
+
+  void RunBackward(nb::list feeds, nb::list fetches, State& state) const {
+    Run("backward", 1, feeds, fetches, [&](const Values& values) {
+      return Experimental<TenonRunBackward>(TENON_RUN_BACKWARD)(
+          object, nullptr, values.fed.data(), values.fed.size(), values.fetched->data(),
+          values.fetched->size(), state.object);
+    });
+  }
+
+ private:
+  struct Values {
+    std::vector<const OrtValue*> fed;
+    std::vector<OrtValue*>* fetched;
+  };
+
+  // `fetches` gets the values of the stage; those that it holds already are written in place.
+  template <class Function>
+  void Run(const char* pass, size_t stage, nb::list feeds, nb::list fetches,
+           Function function) const {
+    size_t feed_count = 0, fetch_count = 0;
+    Check(Experimental<TenonTrainingAgentStageCounts>(TENON_TRAINING_AGENT_STAGE_COUNTS)(
+        object, stage, &feed_count, &fetch_count));
+    std::vector<OrtValue*> fetched(fetch_count);
+    for (size_t i = 0; i < std::min(fetch_count, fetches.size()); ++i) {
+      if (!fetches[i].is_none()) fetched[i] = nb::cast<Value&>(fetches[i]).get();
+    }
+    const std::vector<OrtValue*> given = fetched;
+    Values values = {{}, &fetched};
+    for (const nb::handle feed : feeds) values.fed.push_back(nb::cast<Value&>(feed).get());
+    OrtStatus* status = nullptr;
+    {
+      const WithoutGil other_threads_run;
+      status = function(values);
+    }
+    if (status != nullptr) {
+      const std::string text =
+          std::string("Error in ") + pass + " pass execution: " + Api().GetErrorMessage(status);
+      Api().ReleaseStatus(status);
+      throw std::runtime_error(text);
+    }
+    for (size_t i = 0; i < fetch_count; ++i) {
+      if (given[i] != nullptr) continue;
+      nb::object value = nb::cast(Value(ValueHandle(fetched[i])));
+      if (i < fetches.size()) {
+        fetches[i] = value;
+      } else {
+        fetches.append(value);
+      }
+    }
+  }
+
+  nb::object session_;  // keeps what Python lent to the session
+};
+
+}  // namespace
+
+void BindTraining(nb::module_& module) {
+  nb::class_<State>(module, "PartialGraphExecutionState").def(nb::init<>());
+  nb::class_<Cache>(module, "OrtValueCache")
+      .def(nb::init<>())
+      .def("insert", &Cache::Insert, nb::arg("name"), nb::arg("value"))
+      .def("remove", &Cache::Remove, nb::arg("name"))
+      .def("count", &Cache::Count, nb::arg("name"))
+      .def("keys", &Cache::Keys)
+      .def("clear", &Cache::Clear);
+  nb::class_<Agent>(module, "_TrainingAgent")
+      .def(nb::init<nb::object, const std::vector<std::string>&, const std::vector<nb::object>&,
+                    const std::vector<std::string>&, const std::vector<nb::object>&>())
+      .def("run_forward", &Agent::RunForward, nb::arg("feeds"), nb::arg("fetches"),
+           nb::arg("state"), nb::arg("cache").none() = nb::none())
+      .def("run_backward", &Agent::RunBackward, nb::arg("feeds"), nb::arg("fetches"),
+           nb::arg("state"));
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,42 @@
+"""Partial execution of training graphs, as onnxruntime's training module has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _tenon
+
+if TYPE_CHECKING:
+    from ._devices import OrtDevice
+
+
+class TrainingAgent(_tenon._TrainingAgent):
+    """Runs the two halves of a graph around its YieldOp: forward, then backward.
+
+    `session` is an InferenceSession over the graph, or the native session in it. The forward half is
+    fed the inputs `fw_feed_names` and gives what the YieldOp reads; the backward half is fed what
+    the YieldOp makes and gives the outputs `bw_fetches_names`. The lists of devices say where each
+    of these results shall lie. `local_rank` is accepted as onnxruntime has it.
+
+    Both halves fill `fetches`, a list of OrtValue such as OrtValueVector, and share a
+    PartialGraphExecutionState, one for each forward. Failures raise RuntimeError.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        fw_feed_names: Sequence[str],
+        fw_outputs_device_info: Sequence[OrtDevice],
+        bw_fetches_names: Sequence[str],
+        bw_outputs_device_info: Sequence[OrtDevice],
+        local_rank: int = 0,
+    ) -> None:
+        super().__init__(
+            getattr(session, "_sess", session),
+            list(fw_feed_names),
+            list(fw_outputs_device_info),
+            list(bw_fetches_names),
+            list(bw_outputs_device_info),
+        )
+        self.local_rank = local_rank

@@ -1,0 +1,111 @@
+// Runs a training graph in stages, which its YieldOps divide: forward and backward, or more.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/session.h"
+#include "training/value_cache.h"
+
+namespace tenon {
+
+// One execution of all stages: what the stages that ran leave to those that follow. It belongs to
+// the session of its first stage and keeps that alive. Used by one thread at a time; a second one
+// gets an error.
+class PartialGraphExecutionState {
+ public:
+  PartialGraphExecutionState() = default;
+  // Frees every value that it still holds, and its streams.
+  ~PartialGraphExecutionState() = default;
+  PartialGraphExecutionState(const PartialGraphExecutionState&) = delete;
+  PartialGraphExecutionState& operator=(const PartialGraphExecutionState&) = delete;
+
+ private:
+  friend class TrainingAgent;
+
+  std::shared_ptr<Session> session_;
+  std::optional<ExecutionState> execution_;  // goes before the session does
+  size_t stage_ = 0;                         // the next one
+  std::atomic<bool> is_running_ = false;
+};
+
+// What a graph is run by. Stage i ends before the i-th YieldOp in the order of execution: it gives
+// what that reads, and the next stage takes what that makes.
+struct TrainingAgentParts {
+  // Inputs of the graph, in the order in which the first stage is fed.
+  std::vector<std::string> feed_names;
+  // Outputs of the graph, in the order in which the last stage gives them.
+  std::vector<std::string> fetch_names;
+  // Where the fetches of each stage shall lie, in memories that outlive the agent: one list a
+  // stage, one entry a fetch.
+  std::vector<std::vector<const MemoryInfo*>> fetch_memory;
+};
+
+// Thread-safe: several states may be at any stages at the same time.
+class TrainingAgent {
+ public:
+  // Keeps the session alive. Errors: kInvalidArgument for a graph without YieldOp, a name that the
+  // graph does not have, lists of memories that do not fit the stages' fetches, and for a session
+  // that is to run branches in parallel.
+  static Result<std::unique_ptr<TrainingAgent>> Create(std::shared_ptr<Session> session,
+                                                       TrainingAgentParts parts);
+
+  size_t stage_count() const { return stages_.size(); }
+  // Names of what a stage takes and gives, in order.
+  std::span<const std::string> feed_names(size_t stage) const { return stages_[stage].feed_names; }
+  std::span<const std::string> fetch_names(size_t stage) const {
+    return stages_[stage].fetch_names;
+  }
+
+  // Runs the next stage of `state`.
+  // feeds    one value per entry of feed_names(stage); shared, not copied
+  // fetches  gets one value per entry of fetch_names(stage): it is resized, and a tensor that is
+  //          there is written in place
+  // cache    values that take the place of the only output of a step of that name, which then does
+  //          not run; may be null. Not changed.
+  // errors   kInvalidArgument  a stage out of turn, a state of another session, as many feeds as
+  // are
+  //                            not expected, a feed or cached value of another type or shape
+  //          kFail             the state is in use, or one of its stages failed
+  //          otherwise what the failing node reports
+  Status RunStage(size_t stage, const RunOptions& options, std::span<const Value> feeds,
+                  std::vector<Value>& fetches, PartialGraphExecutionState& state,
+                  const ValueCache* cache = nullptr) const;
+  // The first stage and the last.
+  Status RunForward(const RunOptions& options, std::span<const Value> feeds,
+                    std::vector<Value>& fetches, PartialGraphExecutionState& state,
+                    const ValueCache* cache = nullptr) const {
+    return RunStage(0, options, feeds, fetches, state, cache);
+  }
+  Status RunBackward(const RunOptions& options, std::span<const Value> feeds,
+                     std::vector<Value>& fetches, PartialGraphExecutionState& state) const {
+    return RunStage(stages_.size() - 1, options, feeds, fetches, state);
+  }
+
+ private:
+  struct Stage {
+    uint32_t begin = 0, end = 0;  // steps
+    std::vector<std::string> feed_names, fetch_names;
+    std::vector<Slot> feeds, fetches;
+    std::vector<const MemoryInfo*> fetch_memory;
+    // What a cache may take the place of: the only outputs of steps, by name.
+    std::map<std::string, Slot, std::less<>> cacheable;
+  };
+
+  explicit TrainingAgent(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  Status FindStages(TrainingAgentParts parts);
+  Status RunLocked(size_t stage, const RunOptions& options, std::span<const Value> feeds,
+                   std::vector<Value>& fetches, PartialGraphExecutionState& state,
+                   const ValueCache* cache) const;
+
+  const std::shared_ptr<Session> session_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace tenon
