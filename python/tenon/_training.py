@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 class TrainingAgent(_tenon._TrainingAgent):
     """Runs the two halves of a graph around its YieldOp: forward, then backward.
 
-    `session` is an InferenceSession over the graph, or the native session in it. The forward half is
-    fed the inputs `fw_feed_names` and gives what the YieldOp reads; the backward half is fed what
-    the YieldOp makes and gives the outputs `bw_fetches_names`. The lists of devices say where each
-    of these results shall lie. `local_rank` is accepted as onnxruntime has it.
+    `session` is an InferenceSession over the graph, or the native session in it. The forward half
+    is fed the inputs `fw_feed_names` and gives what the YieldOp reads; the backward half is fed
+    what the YieldOp makes and gives the outputs `bw_fetches_names`. The lists of devices say where
+    each of these results shall lie. `local_rank` is accepted as onnxruntime has it.
 
     Both halves fill `fetches`, a list of OrtValue such as OrtValueVector, and share a
     PartialGraphExecutionState, one for each forward. Failures raise RuntimeError.

@@ -6,9 +6,8 @@ import threading
 
 import numpy as np
 import pytest
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
-
 import tenon
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from tenon.capi._pybind_state import (
     OrtValueCache,
     OrtValueVector,
@@ -178,12 +177,12 @@ def test_wrong_feeds():
     fetches = OrtValueVector()
     with pytest.raises(RuntimeError, match="expected 2 feeds, got 1"):
         agent.run_forward(values(X), fetches, state)
-    with pytest.raises(RuntimeError, match="input 'w'.*double"):
+    with pytest.raises(RuntimeError, match=r"input 'w'.*double"):
         agent.run_forward(values(X, W.astype(np.float64)), fetches, state)
     with pytest.raises(RuntimeError, match="input 'w': expected size 4 at axis 0"):
         agent.run_forward(values(X, W[:2]), fetches, state)
     forward(agent, state)
-    with pytest.raises(RuntimeError, match="'dy'.*double"):
+    with pytest.raises(RuntimeError, match=r"'dy'.*double"):
         backward(agent, state, DY.astype(np.float64))
     check(backward(agent, state)[0], expected()[1])
 
@@ -193,7 +192,7 @@ def test_failed_half_poisons_its_state():
     agent = agent_of(layer())
     state = PartialGraphExecutionState()
     forward(agent, state)
-    with pytest.raises(RuntimeError, match="running Mul node. Name:'n_dz' Status Message: "):
+    with pytest.raises(RuntimeError, match=r"running Mul node. Name:'n_dz' Status Message: "):
         backward(agent, state, np.ones((2, 5), np.float32))
     with pytest.raises(RuntimeError, match="an earlier part of this execution failed"):
         backward(agent, state)
@@ -236,7 +235,7 @@ def test_parallel_sessions_are_refused():
 def test_whole_runs_do_not_compute_what_is_yielded():
     """TX-5, TX-6, TX-7"""
     session = open_session(layer())
-    with pytest.raises(Exception, match="value 'dy' is needed .* neither made nor fed"):
+    with pytest.raises(Exception, match=r"value 'dy' is needed .* neither made nor fed"):
         session.run(None, {"x": X, "w": W})
 
 
@@ -280,7 +279,7 @@ def test_yield_without_required_attribute():
 
 
 def test_types_of_gradients():
-    """TX-1, TX-4: shapes of full outputs alone; types of all, in the order of what has a gradient."""
+    """TX-1, TX-4: shapes of full outputs alone, types of all."""
     model = yielding(3, 2, non_differentiable_outputs=[1], full_shape_outputs=[2])
     outputs = open_session(model).get_outputs()
     assert [output.type for output in outputs] == ["tensor(float)"] * 2
@@ -456,7 +455,7 @@ def test_memory_plans_can_be_limited(options):
 
 def test_bad_number_of_memory_plans():
     """TX-36"""
-    with pytest.raises(Exception, match="tenon.mem_pattern_cache_size"):
+    with pytest.raises(Exception, match=r"tenon\.mem_pattern_cache_size"):
         open_session(layer(), config={"tenon.mem_pattern_cache_size": "many"})
 
 
