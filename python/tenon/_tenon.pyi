@@ -400,3 +400,38 @@ def _compile(
     level: int,
     place: Callable[..., Any] | None,
 ) -> Any: ...
+
+class PartialGraphExecutionState:
+    def __init__(self) -> None: ...
+
+class OrtValueCache:
+    def __init__(self) -> None: ...
+    def insert(self, name: str, value: OrtValue) -> None: ...
+    def remove(self, name: str) -> None: ...
+    def count(self, name: str) -> int: ...
+    def keys(self) -> list[str]: ...
+    def clear(self) -> None: ...
+
+class _TrainingAgent:
+    def __init__(
+        self,
+        session: Session,
+        feed_names: Sequence[str],
+        forward_devices: Sequence[Any],
+        fetch_names: Sequence[str],
+        backward_devices: Sequence[Any],
+        /,
+    ) -> None: ...
+    def run_forward(
+        self,
+        feeds: list[OrtValue],
+        fetches: list[OrtValue],
+        state: PartialGraphExecutionState,
+        cache: OrtValueCache | None = None,
+    ) -> None: ...
+    def run_backward(
+        self,
+        feeds: list[OrtValue],
+        fetches: list[OrtValue],
+        state: PartialGraphExecutionState,
+    ) -> None: ...

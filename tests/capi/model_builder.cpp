@@ -152,6 +152,25 @@ ModelBuilder& ModelBuilder::CustomNode(std::string_view domain, std::string_view
   return *this;
 }
 
+ModelBuilder& ModelBuilder::YieldNode(std::initializer_list<std::string_view> inputs,
+                                      std::initializer_list<std::string_view> outputs) {
+  constexpr std::string_view kDomain = "com.microsoft", kFullShapes = "full_shape_outputs";
+  constexpr int kAttributeInts = 8, kIntsType = 7;
+  std::string bytes = NodeBytes("YieldOp", inputs, outputs), attribute;
+  protozero::pbf_writer full_shapes(attribute);
+  full_shapes.add_string(kAttributeName, kFullShapes.data(), kFullShapes.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    full_shapes.add_int64(kAttributeInts, static_cast<int64_t>(i));
+  }
+  full_shapes.add_int32(kAttributeType, kIntsType);
+  protozero::pbf_writer node(bytes);
+  node.add_string(kNodeDomain, kDomain.data(), kDomain.size());
+  node.add_message(kNodeAttribute, attribute);
+  protozero::pbf_writer(graph_).add_message(kGraphNode, bytes);
+  domains_.emplace(kDomain);
+  return *this;
+}
+
 ModelBuilder& ModelBuilder::ControlNode(
     std::string_view op_type, std::initializer_list<std::string_view> inputs,
     std::initializer_list<std::string_view> outputs,

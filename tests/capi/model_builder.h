@@ -47,6 +47,9 @@ class ModelBuilder {
                            std::initializer_list<std::string_view> inputs,
                            std::initializer_list<std::string_view> outputs,
                            std::initializer_list<IntAttribute> attributes = {});
+  // A YieldOp whose outputs have the shapes of its first inputs.
+  ModelBuilder& YieldNode(std::initializer_list<std::string_view> inputs,
+                          std::initializer_list<std::string_view> outputs);
   // A node with subgraphs, by the names of its attributes, and integers.
   ModelBuilder& ControlNode(std::string_view op_type,
                             std::initializer_list<std::string_view> inputs,
