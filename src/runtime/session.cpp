@@ -463,8 +463,6 @@ Status Session::RunTraced(const RunOptions& options,
   TraceSpan span(profiler, TraceCategory::kSession, "model_run");
   RunScope scope;
   scope.fetch_memory = fetch_memory;
-  // A try that may be followed by another one has not failed yet.
-  if (attempt == nullptr || !attempt->may_be_repeated) scope.logger = &logger_;
   scope.profiler = profiler;
   scope.session_id = id_;
   scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
@@ -522,7 +520,8 @@ Status Session::RunPart(const RunOptions& options, ExecutionState& state, const 
   if (!gate_.Enter()) return Fail("the session is being released");
   Status status = CheckPart(part);
   if (status.ok()) {
-    status = RunInOrder(options, fetch_memory, nullptr, [&](const RunScope& scope) {
+    status = RunInOrder(options, fetch_memory, nullptr, [&](RunScope scope) {
+      scope.logger = &logger_;
       return RunBetweenHooks(options, state, false,
                              [&] { return executor_->RunPart(scope, state, part); });
     });

@@ -169,8 +169,9 @@ class Session {
   Executor& executor() { return *executor_; }
   // Runs a part of the plan over `state`, which is of executor() and does not outlive the session.
   // Providers hear of a run without a wait at its end; memory that feeds and fetches lie in is as
-  // in Run. Errors: kInvalidArgument for a feed of another type or shape than its value has, and
-  // for a session that is to run branches in parallel; otherwise as Executor::RunPart.
+  // in Run. A node's failure is logged at severity kError, too. Errors: kInvalidArgument for a feed
+  // of another type or shape than its value has, and for a session that is to run branches in
+  // parallel; otherwise as Executor::RunPart.
   Status RunPart(const RunOptions& options, ExecutionState& state, const PartialRun& part,
                  std::span<const MemoryInfo* const> fetch_memory = {});
 
