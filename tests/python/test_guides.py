@@ -8,7 +8,13 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GUIDES = ["README.md", "docs/python.md", "docs/profiling.md", "docs/quantization.md", "docs/training.md"]
+GUIDES = [
+    "README.md",
+    "docs/python.md",
+    "docs/profiling.md",
+    "docs/quantization.md",
+    "docs/training.md",
+]
 
 
 def blocks_of(guide: pathlib.Path) -> list[str]:
