@@ -183,9 +183,7 @@ Status FallbackSession::RunWatched(const Arguments& arguments) {
   Status status = RunWatched(arguments, report, is_reported ? &meter : nullptr);
   report.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
   if (!is_reported) return status;
-  report.nodes = meter.nodes();
-  report.providers = meter.providers();
-  report.memory = meter.locations();
+  report.SetMeasured(meter);
   arguments.options.reports->Set(std::move(report));
   return status;
 }

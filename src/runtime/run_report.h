@@ -25,6 +25,13 @@ struct RunReport {
   std::vector<RunMeter::Provider> providers;
   std::vector<RunMeter::Location> memory;
 
+  // Sets these.
+  void SetMeasured(const RunMeter& meter) {
+    nodes = meter.nodes();
+    providers = meter.providers();
+    memory = meter.locations();
+  }
+
   // {"run_id":n,"duration_us":n,"attempts":n,"fallback":b,"reason":"..","nodes":n,
   //  "providers":[{"name":"..","nodes":n,"time_us":n}],
   //  "memory":[{"location":"..","device_id":n,"peak_bytes":n,"static_bytes":n,"dynamic_bytes":n}]}

@@ -520,11 +520,24 @@ Status Session::RunPart(const RunOptions& options, ExecutionState& state, const 
   if (!gate_.Enter()) return Fail("the session is being released");
   Status status = CheckPart(part);
   if (status.ok()) {
-    status = RunInOrder(options, fetch_memory, nullptr, [&](RunScope scope) {
+    RunMeter meter;
+    RunAttempt attempt;
+    if (options.reports != nullptr) attempt.meter = &meter;
+    const auto begin = std::chrono::steady_clock::now();
+    status = RunInOrder(options, fetch_memory, &attempt, [&](RunScope scope) {
       scope.logger = &logger_;
       return RunBetweenHooks(options, state, false,
                              [&] { return executor_->RunPart(scope, state, part); });
     });
+    if (options.reports != nullptr) {
+      RunReport report;
+      report.run_id = parts_run_.fetch_add(1) + 1;
+      report.attempts = 1;
+      report.duration = std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::steady_clock::now() - begin);
+      report.SetMeasured(meter);
+      options.reports->Set(std::move(report));
+    }
   }
   completed_runs_.fetch_add(status.ok(), std::memory_order_relaxed);
   WatchIdleness();

@@ -276,6 +276,7 @@ class Session {
   RunGate gate_;
   std::atomic<uint64_t> completed_runs_ = 0;
   std::atomic<uint64_t> last_run_id_ = 0;
+  std::atomic<uint64_t> parts_run_ = 0;  // with a report
   // How long after a run pooled memory is given back; 0: never.
   std::chrono::microseconds idle_time_ = std::chrono::seconds(2);
   std::atomic<std::chrono::steady_clock::time_point> last_run_end_{};  // while that is watched

@@ -1,6 +1,8 @@
 // Graphs run in stages, through the functions that clients ask for by name. (tests/python has
 // more.) Requirements: partial-execution, section 11.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon_c_api.h>
 #include <tenon_training_c_api.h>
 
 #include "capi/client.h"
@@ -100,6 +102,34 @@ TEST_F(PartialTest, TerminatedStagesFail) {
             "1: Exiting due to terminate flag being set to true.");
   EXPECT_EQ(fetched, nullptr);
   release_state(state);
+  release_agent(agent);
+}
+
+// TX-62: what a half took of memory, without logs.
+TEST_F(PartialTest, StagesAreReported) {
+  Ort::Session session = Open(Model());
+  TenonTrainingAgent* const agent = NewAgent(session);
+  const auto get_report = Find<TenonRunGetReport>(TENON_RUN_GET_REPORT);
+  Ort::RunOptions options;
+  options.AddConfigEntry("tenon.run_report", "1");
+  Ort::AllocatorWithDefaultOptions allocator;
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    TenonPartialState* state = nullptr;
+    ASSERT_EQ(Outcome(create_state(&state)), "");
+    const Ort::Value x = TensorOver(x_, {2});
+    const OrtValue* const feed = x;
+    OrtValue* fetched = nullptr;
+    ASSERT_EQ(Outcome(run_forward(agent, options, &feed, 1, &fetched, 1, state, nullptr)), "");
+    Ort::Value owned(fetched);
+    char* json = nullptr;
+    ASSERT_EQ(Outcome(get_report(options, allocator, &json)), "");
+    const std::string report = json;
+    allocator.Free(json);
+    EXPECT_THAT(report, testing::HasSubstr("\"nodes\":1,"));
+    EXPECT_THAT(report, testing::HasSubstr("\"location\":\"Cpu\""));
+    EXPECT_THAT(report, testing::Not(testing::HasSubstr("\"peak_bytes\":0,")));
+    release_state(state);
+  }
   release_agent(agent);
 }
 

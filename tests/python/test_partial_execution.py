@@ -339,15 +339,20 @@ def events_of(session):
         return json.load(file)
 
 
-def test_cached_values_take_the_place_of_nodes(tmp_path):
-    """TX-37, TX-38, TX-39, TX-41, TX-43, TX-67"""
+def traced(folder):
+    """A session of all nodes that writes a trace, and its agent."""
     session = open_session(
         layer(),
         enable_profiling=True,
-        profile_file_prefix=str(tmp_path / "trace"),
+        profile_file_prefix=str(folder / "trace"),
         graph_optimization_level=tenon.GraphOptimizationLevel.ORT_DISABLE_ALL,
     )
-    agent = TrainingAgent(session, ["x", "w"], [CPU], ["dw", "dx"], [CPU, CPU])
+    return session, TrainingAgent(session, ["x", "w"], [CPU], ["dw", "dx"], [CPU, CPU])
+
+
+def test_cached_values_take_the_place_of_nodes(tmp_path):
+    """TX-37, TX-38, TX-39, TX-41, TX-43, TX-67"""
+    session, agent = traced(tmp_path)
     cache = OrtValueCache()
     cache.insert("w_again", value(2 * W))
     cache.insert("nobody's", value(X))
@@ -461,13 +466,7 @@ def test_bad_number_of_memory_plans():
 
 def test_events_of_both_halves(tmp_path):
     """TX-24, TX-27, TX-63, TX-64"""
-    session = open_session(
-        layer(),
-        enable_profiling=True,
-        profile_file_prefix=str(tmp_path / "trace"),
-        graph_optimization_level=tenon.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    )
-    agent = TrainingAgent(session, ["x", "w"], [CPU], ["dw", "dx"], [CPU, CPU])
+    session, agent = traced(tmp_path)
     state = PartialGraphExecutionState()
     forward(agent, state)
     backward(agent, state)

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "runtime/device_provider.h"
 #include "runtime/rows.h"
 #include "runtime/test_provider.h"
 
@@ -113,6 +114,47 @@ TEST_F(TrainingAgentTest, AFailureIsLoggedOnce) {
                                   "Name:'node_a' Status Message: wanted to"),
             0u);
   EXPECT_EQ(agent_->RunForward({}, {&x, 1}, fetches, state).code(), StatusCode::kFail);
+}
+
+// TX-19, TX-48, TX-57: what lies on a device is fed, fetched and freed there.
+TEST_F(TrainingAgentTest, StagesOnADevice) {
+  DeviceLog log;
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Yield", {"a"}, {"b"});
+  b.Node("Add", {"a", "b"}, {"c"}).Output("c");
+  std::vector<std::unique_ptr<ExecutionProvider>> providers;
+  providers.push_back(MakeDeviceProvider(log));
+  ExecutionProvider& device = *providers[0];
+  session_ = *MakeSession(environment_, b.Build(), {}, std::move(providers));
+  TrainingAgentParts parts;
+  parts.feed_names = {"x"};
+  parts.fetch_names = {"c"};
+  parts.fetch_memory = {{&device.memory()}, {&CpuMemory()}};
+  agent_ = *TrainingAgent::Create(session_, parts);
+  int blocks = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    {
+      PartialGraphExecutionState state;
+      std::vector<Value> fetches;
+      const Value x = Row({1, 2});
+      ASSERT_TRUE(agent_->RunForward({}, {&x, 1}, fetches, state).ok());
+      EXPECT_TRUE(fetches[0].tensor().memory().SameDevice(device.memory()));
+      const Value gradient = OnDevice(device, Row({10, 20}));
+      std::vector<Value> results;
+      ASSERT_TRUE(agent_->RunBackward({}, {&gradient, 1}, results, state).ok());
+      EXPECT_EQ(ValuesOf(results[0]), (Floats{12, 24}));
+      EXPECT_GT(log.live_blocks, blocks);
+    }
+    // The arena and the frame's buffers keep what they have; nothing of the pair is added to it.
+    if (repeat == 1) blocks = log.live_blocks;
+    if (repeat == 2) {
+      EXPECT_EQ(log.live_blocks, blocks);
+    }
+    EXPECT_EQ(log.streams, repeat + 1) << "a state has streams of its own";
+  }
+  agent_.reset();
+  session_.reset();
+  EXPECT_EQ(log.live_blocks, 0);
 }
 
 // TX-20, TX-52
