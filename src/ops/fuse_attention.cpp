@@ -54,24 +54,67 @@ bool MaskFits(const Match& match) {
          mask->dims().back() == scores->dims().back();
 }
 
-// Whether K's last two axes are exchanged while its first two are one.
-bool SwapsFlatKeys(const Match& match) {
-  const SymbolicShape& k = *match.shape("K");
+// Whether the last two axes of `k` are exchanged while its first two are one.
+bool SwapsFlatKeys(const Match& match, const SymbolicShape& k) {
   const SymbolicShape* flat = OutputShape(match, "flat");
   const SymbolicShape* keys = OutputShape(match, "keys");
   return HasRank(flat, 3) && HasRank(keys, 4) && (*flat)[1] == k[2] && (*flat)[2] == k[3] &&
          (*keys)[0] == k[0] && (*keys)[1] == k[1] && (*keys)[2] == k[3] && (*keys)[3] == k[2];
 }
 
+// The names of a value whose heads are repeated, and of the nodes that do so.
+struct RepeatedHeads {
+  const char* value;
+  const char* group;   // an Unsqueeze to [batch, heads, 1, length, size]
+  const char* repeat;  // an Expand to [batch, heads, repeats, length, size]
+};
+constexpr RepeatedHeads kRepeatedKeys = {"K", "k_group", "k_repeat"};
+constexpr RepeatedHeads kRepeatedValues = {"V", "v_group", "v_repeat"};
+
+Pattern Repeated(const RepeatedHeads& heads) {
+  const Pattern group = Op("Unsqueeze", {Any(heads.value)}).WithMoreInputs().As(heads.group);
+  return Op("Expand", {group}).WithMoreInputs().As(heads.repeat);
+}
+
+// The shape [batch, heads * repeats, length, size] of a value of rank 4 with the heads repeated, or
+// its own if the pattern repeats none. None if it repeats something else.
+std::optional<SymbolicShape> RepeatedShape(const Match& match, const RepeatedHeads& heads) {
+  SymbolicShape x = *match.shape(heads.value);
+  if (!match.FindNode(heads.repeat)) return x;
+  const SymbolicShape* group = OutputShape(match, heads.group);
+  const SymbolicShape* repeat = OutputShape(match, heads.repeat);
+  if (!HasRank(repeat, 5) || !group || *group != SymbolicShape{x[0], x[1], Dim(1), x[2], x[3]} ||
+      *repeat != SymbolicShape{x[0], x[1], (*repeat)[2], x[2], x[3]}) {
+    return std::nullopt;
+  }
+  x[1] = x[1] * (*repeat)[2];
+  // Attention counts how often heads are repeated, which takes some.
+  return x[1].is_number() && x[1].value() > 0 ? std::optional(x) : std::nullopt;
+}
+
+// Whether the node's output, if there is such a node, has this shape.
+bool MayHaveShape(const Match& match, std::string_view node, const SymbolicShape& shape) {
+  const SymbolicShape* actual = match.FindNode(node) ? OutputShape(match, node) : &shape;
+  return actual && *actual == shape;
+}
+
 bool IsAttention(const Match& match) {
   const SymbolicShape* q = match.shape("Q");
-  const SymbolicShape* k = match.shape("K");
-  const SymbolicShape* v = match.shape("V");
-  if (!HasRank(q, 4) || !HasRank(k, 4) || !HasRank(v, 4)) return false;
+  if (!HasRank(q, 4) || !HasRank(match.shape("K"), 4) || !HasRank(match.shape("V"), 4)) {
+    return false;
+  }
+  const std::optional<SymbolicShape> k = RepeatedShape(match, kRepeatedKeys);
+  const std::optional<SymbolicShape> v = RepeatedShape(match, kRepeatedValues);
+  if (!k || !v || !MayHaveShape(match, "k_join", *k) || !MayHaveShape(match, "v_join", *v)) {
+    return false;
+  }
   const bool is_flat = match.FindNode("flat") != nullptr;
-  if (is_flat && !SwapsFlatKeys(match)) return false;
+  if (is_flat && !SwapsFlatKeys(match, *k)) return false;
   const bool heads_first = is_flat || Permutes(match.node("transpose"), kSwapLast);
-  if (!heads_first && !Permutes(match.node("transpose"), kHeadsAndSwap)) return false;
+  // Keys of the other layout are [batch, length, heads, size], whose lengths none repeats.
+  const bool heads_behind = !heads_first && !match.FindNode(kRepeatedKeys.repeat) &&
+                            Permutes(match.node("transpose"), kHeadsAndSwap);
+  if (!heads_first && !heads_behind) return false;
   const size_t heads_axis = heads_first ? 1 : 2;
   const bool same_batch = (*q)[0] == (*k)[0] && (*q)[0] == (*v)[0];
   const bool same_heads = (*q)[1] == (*k)[heads_axis] && (*q)[1] == (*v)[1];
@@ -106,11 +149,19 @@ Pattern MaybeScaled(const Pattern& x, const char* factor, const char* divisor) {
   return OneOf({Op("Mul", {x, Scalar(factor)}), Op("Div", {x, Scalar(divisor)}), x});
 }
 
-Fusion DotProductAttention() {
+// What becomes attention. With `repeats_heads`, each head of keys and values serves several of
+// queries, which exporters write as copies of it.
+Fusion DotProductAttention(const char* name, bool repeats_heads) {
+  const auto joined = [](const RepeatedHeads& heads, const char* join) {
+    return Op("Reshape", {Repeated(heads)}).WithMoreInputs().As(join);
+  };
+  const Pattern k = repeats_heads ? joined(kRepeatedKeys, "k_join") : Any("K");
+  const Pattern v = repeats_heads ? joined(kRepeatedValues, "v_join") : Any("V");
   // PyTorch's exporter makes one axis of batch and heads while it exchanges the others.
-  const Pattern flat = Op("Reshape", {Any("K")}).WithMoreInputs().As("flat");
+  const Pattern flat =
+      Op("Reshape", {repeats_heads ? Repeated(kRepeatedKeys) : k}).WithMoreInputs().As("flat");
   const Pattern keys = OneOf(
-      {Op("Transpose", {Any("K")}).As("transpose"),
+      {Op("Transpose", {k}).As("transpose"),
        Op("Reshape", {Op("Transpose", {flat}).Where(SwapsFlat)}).WithMoreInputs().As("keys")});
   const Pattern scores = Op("MatMul", {MaybeScaled(Any("Q"), "q_scale", "q_divisor"),
                                        OneOf({Op("Mul", {keys, Scalar("k_scale")}), keys})})
@@ -123,8 +174,8 @@ Fusion DotProductAttention() {
       OneOf({softmax, Op("Where", {Op("IsNaN", {softmax}), ExactScalar(0), softmax})});
   return {"",
           "Attention",
-          {.name = "attention",
-           .pattern = Op("MatMul", {weights, Any("V")}),
+          {.name = name,
+           .pattern = Op("MatMul", {weights, v}),
            .when = IsAttention,
            .replace = MakeAttention}};
 }
@@ -147,15 +198,16 @@ std::optional<int64_t> HeadsOf(const Match& match, std::string_view x, std::stri
 
 bool SplitsAndJoinsHeads(const Match& match) {
   const auto heads = HeadsOf(match, "q", "q_reshape");
+  const auto kv_heads = HeadsOf(match, "k", "k_reshape");
   const SymbolicShape* q = match.shape("q");
   const SymbolicShape* values = OutputShape(match, "v_reshape");
   const auto& output = match.output_type().shape;
-  if (!heads || *heads < 1 || HeadsOf(match, "k", "k_reshape") != heads ||
-      HeadsOf(match, "v", "v_reshape") != heads) {
+  if (!heads || !kv_heads || HeadsOf(match, "v", "v_reshape") != kv_heads || *kv_heads < 1 ||
+      *heads < 1 || *heads % *kv_heads != 0) {
     return false;
   }
   return output && output->rank() == 3 && (*output)[0] == (*q)[0] && (*output)[1] == (*q)[1] &&
-         (*output)[2] == (*values)[2] * (*values)[3];
+         (*output)[2] == Dim(*heads) * (*values)[3];
 }
 
 Fusion JoinedHeadsAttention() {
@@ -171,10 +223,9 @@ Fusion JoinedHeadsAttention() {
            .pattern = Op("Reshape", {swapped}).WithMoreInputs(),
            .when = SplitsAndJoinsHeads,
            .replace = [](Replacement& r) {
-             const int64_t heads = *HeadsOf(r, "q", "q_reshape");
              std::vector<Attribute> attributes = r.AttributesOf("attention");
-             SetAttribute(attributes, "q_num_heads", heads);
-             SetAttribute(attributes, "kv_num_heads", heads);
+             SetAttribute(attributes, "q_num_heads", *HeadsOf(r, "q", "q_reshape"));
+             SetAttribute(attributes, "kv_num_heads", *HeadsOf(r, "k", "k_reshape"));
              return r.Op("Attention", {r["q"], r["k"], r["v"], r["mask"]}, std::move(attributes));
            }}};
 }
@@ -183,7 +234,8 @@ Fusion JoinedHeadsAttention() {
 
 std::vector<Fusion> AttentionFusions() {
   std::vector<Fusion> fusions;
-  fusions.push_back(DotProductAttention());
+  fusions.push_back(DotProductAttention("attention of repeated heads", true));
+  fusions.push_back(DotProductAttention("attention", false));
   fusions.push_back(JoinedHeadsAttention());
   return fusions;
 }

@@ -62,6 +62,9 @@ Status Reshape(const Node&, ShapeContext& context) {
   return context.SetOutput(0, SymbolicShape(std::move(dims)));
 }
 
+// The test says it.
+Status Said(const Node&, ShapeContext&) { return UnknownShape(); }
+
 class Shapes final : public ShapeFunctionTable {
  public:
   ShapeFunction Find(const Node& node) const override {
@@ -72,6 +75,7 @@ class Shapes final : public ShapeFunctionTable {
     if (node.op_type == "Transpose") return Transpose;
     if (node.op_type == "Reshape") return Reshape;
     if (node.op_type == "Conv") return Conv;
+    if (node.op_type == "Unsqueeze" || node.op_type == "Expand") return Said;
     return SameAsInput;
   }
 };

@@ -529,6 +529,56 @@ ValueId AttentionOf(B& b, const AttentionParts& parts) {
   return b.Op("MatMul", {weights, v});
 }
 
+// What each of a few heads of keys and values becomes for those of queries.
+struct Repeats {
+  // [batch, 2 heads, 1, length, size] and its third axis repeated, unless said.
+  SymbolicShape group = {Dim::Symbol("n"), Dim(2), Dim(1), Dim::Symbol("s"), Dim(4)};
+  SymbolicShape repeat = {Dim::Symbol("n"), Dim(2), Dim(3), Dim::Symbol("s"), Dim(4)};
+  SymbolicShape joined = {Dim::Symbol("n"), Dim(6), Dim::Symbol("s"), Dim(4)};
+  bool repeats_values = true;
+  bool is_flat = false;
+  Ints key_permutation = {0, 1, 3, 2};
+
+  ValueId Repeat(B& b, ValueId x) const {
+    const ValueId grouped = b.Shaped(b.Op("Unsqueeze", {x, b.Ints({2})}), group);
+    return b.Shaped(
+        b.Op("Expand", {grouped, b.Input(b.graph->UnusedName("repeat"), DataType::kInt64)}),
+        repeat);
+  }
+  ValueId Join(B& b, ValueId x) const {
+    const ValueId repeated = Repeat(b, x);
+    return b.Shaped(
+        b.Op("Reshape", {repeated, b.Input(b.graph->UnusedName("joined"), DataType::kInt64)}),
+        joined);
+  }
+};
+
+ValueId SwappedKeys(B& b, ValueId k, const Repeats& repeats) {
+  if (!repeats.is_flat) {
+    return b.Op("Transpose", {repeats.Join(b, k)}, Perm(repeats.key_permutation));
+  }
+  const Dim many = Dim::Symbol("n") * Dim(6), s = Dim::Symbol("s");
+  const ValueId flat = b.Op("Reshape", {repeats.Repeat(b, k), b.Input("flat", DataType::kInt64)});
+  const ValueId swapped = b.Op("Transpose", {b.Shaped(flat, {many, s, Dim(4)})}, Perm({0, 2, 1}));
+  return b.Shaped(b.Op("Reshape", {swapped, b.Input("keys", DataType::kInt64)}),
+                  {Dim::Symbol("n"), Dim(6), Dim(4), s});
+}
+
+// Attention of 6 heads of queries, and 2 of keys and values.
+ValueId GroupedAttention(B& b, const Repeats& repeats, ValueId q, ValueId k, ValueId v) {
+  const ValueId scores = b.Op("MatMul", {q, SwappedKeys(b, k, repeats)});
+  const ValueId weights = b.Op("Softmax", {b.Op("Mul", {scores, b.Scalar(0.5)})});
+  return b.Op("MatMul", {weights, repeats.repeats_values ? repeats.Join(b, v) : v});
+}
+
+ValueId GroupedAttention(B& b, const Repeats& repeats) {
+  const Dim n = Dim::Symbol("n"), s = Dim::Symbol("s");
+  const Dim value_heads = Dim(repeats.repeats_values ? 2 : 6);
+  return GroupedAttention(b, repeats, Matrix(b, "q", {n, Dim(6), s, Dim(4)}),
+                          Matrix(b, "k", {n, Dim(2), s, Dim(4)}),
+                          Matrix(b, "v", {n, value_heads, s, Dim(4)}));
+}
+
 // Attention between linear layers, heads split and joined as exporters do.
 ValueId MultiHead(B& b, int64_t heads) {
   const Dim n = Dim::Symbol("n"), s = Dim::Symbol("s");
@@ -551,6 +601,10 @@ TEST(AttentionFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
   const auto attention = [](AttentionParts parts) {
     return [parts](B& b, ValueId) { return AttentionOf(b, parts); };
   };
+  const Dim n = Dim::Symbol("n"), s = Dim::Symbol("s");
+  const auto grouped = [](Repeats repeats) {
+    return [repeats](B& b, ValueId) { return GroupedAttention(b, repeats); };
+  };
   const RuleCase cases[] = {
       {"attention", true, attention({})},
       {"attention", true, attention({.key_permutation = {0, 2, 3, 1}})},
@@ -561,10 +615,55 @@ TEST(AttentionFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
       {"attention", false, attention({.unseen = 1})},
       {"attention", false, attention({.unseen = 0, .flat_permutation = {1, 2, 0}})},
       {"attention", false, attention({.mask = {Dim(7), Dim(1), Dim(1), Dim(1), Dim(1)}})},
+      {"attention of repeated heads", true, grouped({})},
+      {"attention of repeated heads", true, grouped({.is_flat = true})},
+      {"attention of repeated heads", false, grouped({.repeats_values = false})},
+      {"attention", true, grouped({.repeats_values = false})},
+      // Head 0, 1, 0, 1, ... where Attention takes 0, 0, 0, 1, ...
+      {"attention of repeated heads", false,
+       grouped(
+           {.group = {n, Dim(1), Dim(2), s, Dim(4)}, .repeat = {n, Dim(3), Dim(2), s, Dim(4)}})},
+      {"attention of repeated heads", false,  // which repeats rows
+       grouped(
+           {.group = {n, Dim(2), s, Dim(1), Dim(4)}, .repeat = {n, Dim(2), s, Dim(3), Dim(4)}})},
+      {"attention of repeated heads", false,
+       grouped({.repeat = {n, Dim(2), Dim::Symbol("r"), s, Dim(4)}})},
+      {"attention of repeated heads", false, grouped({.joined = {n, Dim(6), Dim(4), s}})},
+      {"attention of repeated heads", false, grouped({.key_permutation = {0, 2, 3, 1}})},
       {"attention of joined heads", true, [](B& b, ValueId) { return MultiHead(b, 2); }},
       {"attention of joined heads", false, [](B& b, ValueId) { return MultiHead(b, 3); }},
   };
   CheckRules(RulesOf(AttentionFusions()), cases, InferForFusions);
+}
+
+TEST(AttentionFusionTest, HeadsThatAreRepeatedAreNotCopied) {
+  for (const bool is_flat : {false, true}) {
+    B b;
+    b.Output(GroupedAttention(b, {.is_flat = is_flat}));
+    const std::string output = b.graph->outputs()[0].name;
+    EXPECT_EQ(FusedText(*b.graph),
+              Format("{0} = Attention<scale=0.5>(q, k, v)\nreturn {0}", output));
+  }
+}
+
+TEST(AttentionFusionTest, ABlockOfRepeatedHeadsBecomesOneNode) {
+  B b;
+  const Dim n = Dim::Symbol("n"), s = Dim::Symbol("s");
+  const auto split = [&](const char* name, int64_t heads) {
+    const ValueId flat = Matrix(b, name, {n, s, Dim(4 * heads)});
+    const ValueId reshaped =
+        b.Op("Reshape", {flat, b.Input(Format("{}_shape", name), DataType::kInt64)});
+    b.Shaped(reshaped, {n, s, Dim(heads), Dim(4)});
+    return b.Op("Transpose", {reshaped}, Perm({0, 2, 1, 3}));
+  };
+  const ValueId mixed = GroupedAttention(b, {}, split("q", 6), split("k", 2), split("v", 2));
+  const ValueId joined = b.Op("Reshape", {b.Op("Transpose", {mixed}, Perm({0, 2, 1, 3})),
+                                          b.Input("joined_shape", DataType::kInt64)});
+  b.Output(b.Shaped(joined, {n, s, Dim(24)}));
+  const std::string output = b.graph->outputs()[0].name;
+  EXPECT_EQ(FusedText(*b.graph),
+            Format("{0} = Attention<scale=0.5, q_num_heads=6, kv_num_heads=2>(q, k, v)\nreturn {0}",
+                   output));
 }
 
 TEST(AttentionFusionTest, ABlockBecomesOneNode) {
