@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/channels_last.h"
-#include "ir/rewrite.h"
 
 namespace tenon {
 namespace {
@@ -23,7 +22,7 @@ bool HasRank(const Match& match) {
 
 // com.microsoft's QLinearConv is the standard's where its channels are not last.
 Rule QLinearConvRule(bool channels_last) {
-  return {.name = "quantized convolution",
+  return {.name = channels_last ? "QLinearConv, channels last" : "QLinearConv, channels first",
           .pattern = Op("QLinearConv", {Any("x")})
                          .In(kMicrosoft)
                          .With("channels_last", int64_t{channels_last})
@@ -50,7 +49,7 @@ Rule QLinearConvRule(bool channels_last) {
 Rule LowerRule(const char* op_type, const char* target_type, const char* target_domain) {
   // The residual of a fused convolution lies as the output does.
   constexpr size_t kResidual = 3;
-  return {.name = "channels last",
+  return {.name = op_type,
           .pattern = Op(op_type, {Any("x")}).In(kMicrosoft).WithMoreInputs().As("node"),
           .when = HasRank,
           .replace = [=](Replacement& r) {
@@ -77,11 +76,15 @@ RuleSet MakeRules() {
 
 }  // namespace
 
-size_t LowerChannelsLast(Graph& graph) {
+const RuleSet& ChannelsLastRules() {
   static const auto* const rules = new RuleSet(MakeRules());
+  return *rules;
+}
+
+size_t LowerChannelsLast(Graph& graph) {
   constexpr int32_t kNobody = -1;
-  size_t lowered =
-      ApplyRules(graph, *rules, {.provider = kNobody}) + PutUnownedChannelsFirst(graph);
+  size_t lowered = ApplyRules(graph, ChannelsLastRules(), {.provider = kNobody}) +
+                   PutUnownedChannelsFirst(graph);
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;

@@ -1,9 +1,12 @@
 // Operators on images whose channels are the last axis, in the words of those on NCHW.
 #pragma once
 
-#include "ir/graph.h"
+#include "ir/rewrite.h"
 
 namespace tenon {
+
+// What becomes of com.microsoft's operators; the internal domain needs no rules.
+const RuleSet& ChannelsLastRules();
 
 // Nodes of `graph` and its subgraphs that nobody owns and that are com.microsoft's NhwcConv and
 // NhwcFusedConv, its QLinearConv, or of domain com.ms.internal.nhwc become the standard's operator

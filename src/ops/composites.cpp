@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/rewrite.h"
 #include "ops/node_composites.h"
 
 namespace tenon {
@@ -314,10 +313,14 @@ bool IsBetterComposed(const Node& node) {
          FindComposedActivation(node) != nullptr;
 }
 
-size_t ExpandComposites(Graph& graph) {
+const RuleSet& CompositeRules() {
   static const auto* const rules = new RuleSet(MakeRules());
+  return *rules;
+}
+
+size_t ExpandComposites(Graph& graph) {
   constexpr int32_t kNobody = -1;
-  size_t expanded = ApplyRules(graph, *rules, {.provider = kNobody});
+  size_t expanded = ApplyRules(graph, CompositeRules(), {.provider = kNobody});
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;

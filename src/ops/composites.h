@@ -1,9 +1,12 @@
 // Operators of com.microsoft that are graphs of simpler ones.
 #pragma once
 
-#include "ir/graph.h"
+#include "ir/rewrite.h"
 
 namespace tenon {
+
+// Compositions of nodes with one output, each named after its operator.
+const RuleSet& CompositeRules();
 
 // Nodes of `graph` and its subgraphs that nobody owns and that have a composition here become its
 // operators. The types of new values are not inferred. Returns how many changed.
