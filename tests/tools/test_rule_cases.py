@@ -1,4 +1,4 @@
-"""Every set of rewrite rules is one that CheckRules sees, which wants cases of each of its rules."""
+"""CheckRules, which wants cases of each rule, sees every set of rewrite rules."""
 
 import pathlib
 import re
