@@ -6,7 +6,7 @@ from unittest import mock
 import numpy as np
 import onnx
 import pytest
-from converted import check_model
+from converted import check_model, run_tenon
 from scipy import sparse
 from tenon.capi import onnxruntime_pybind11_state as state
 
@@ -333,10 +333,18 @@ def check(
     try:
         check_model(model, {"x": x[:1]}, atol)
     except Exception as error:
-        if "onnxruntime" in type(error).__module__:
-            pytest.skip(f"onnxruntime does not run it: {error}"[:200])
-        raise
-    actual = check_model(model, {"x": x}, atol)
+        if "onnxruntime" not in type(error).__module__:
+            raise
+        # Where it is valid nevertheless, Tenon owes what the estimator gives.
+        try:
+            actual = run_tenon(model, {"x": x})
+        except state.InvalidGraph as invalid:
+            if options is None and "ZipMap" in str(invalid):  # which takes no doubles
+                check(estimator, x, {id(estimator): {"zipmap": False}}, atol, name)
+                return
+            pytest.skip(f"skl2onnx makes an invalid model: {invalid}"[:200])
+    else:
+        actual = check_model(model, {"x": x}, atol)
     if name not in CONVERTED_OTHERWISE:
         check_predictions(estimator, x, actual)
 
