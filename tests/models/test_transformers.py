@@ -1,13 +1,18 @@
 """Architectures of transformers with few, random weights, exported by torch.onnx."""
 
+import collections
 import contextlib
+import functools
 import io
+import json
 import logging
+import pathlib
 import warnings
 
 import numpy as np
 import onnx
 import pytest
+import tenon
 from converted import check_model
 
 torch = pytest.importorskip("torch")
@@ -233,21 +238,34 @@ def export(module: torch.nn.Module, inputs: tuple, dynamo: bool) -> bytes:
         logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("dynamo", [True, False], ids=["dynamo", "script"])
-@pytest.mark.parametrize("name", MODELS)
-def test_model(name: str, dynamo: bool) -> None:
+@functools.cache
+def exported(name: str, dynamo: bool) -> tuple[torch.nn.Module, bytes | str]:
+    """The model, and its export or why there is none."""
     model_class, config_class, settings, inputs = MODELS[name]
     torch.manual_seed(0)
     config = getattr(transformers, config_class)(**settings)
     model = Wrapped(getattr(transformers, model_class)(config), list(inputs)).eval()
-    values = tuple(inputs.values())
     try:
-        content = export(model, values, dynamo)
+        return model, export(model, tuple(inputs.values()), dynamo)
     except Exception as error:
-        pytest.skip(f"torch does not export it: {type(error).__name__}: {error}"[:200])
+        return model, f"torch does not export it: {type(error).__name__}: {error}"[:200]
+
+
+def export_or_skip(name: str, dynamo: bool) -> tuple[torch.nn.Module, bytes, dict]:
+    """The model, its export, and what to feed it."""
+    model, content = exported(name, dynamo)
+    if isinstance(content, str):
+        pytest.skip(content)
+    values = MODELS[name][3].values()
     names = [i.name for i in onnx.load_from_string(content).graph.input]
     assert len(names) == len(values)
-    feeds = {n: t.numpy() for n, t in zip(names, values, strict=True)}
+    return model, content, {n: t.numpy() for n, t in zip(names, values, strict=True)}
+
+
+@pytest.mark.parametrize("dynamo", [True, False], ids=["dynamo", "script"])
+@pytest.mark.parametrize("name", MODELS)
+def test_model(name: str, dynamo: bool) -> None:
+    model, content, feeds = export_or_skip(name, dynamo)
     try:
         actual = check_model(content, feeds, atol=2e-4)
     except Exception as error:
@@ -255,6 +273,52 @@ def test_model(name: str, dynamo: bool) -> None:
             pytest.skip(f"onnxruntime does not run it: {error}"[:200])
         raise
     with torch.no_grad():
-        expected = model(*values)
+        expected = model(*MODELS[name][3].values())
     for value, tensor in zip(actual, expected, strict=True):
         np.testing.assert_allclose(value, tensor.numpy(), 1e-3, 1e-3)
+
+
+# How often each model attends: once in a layer, twice in a decoder's that sees an encoder.
+ATTENTIONS = {
+    "bert": 2,
+    "roberta": 2,
+    "distilbert": 2,
+    "gpt2": 2,
+    "llama": 2,
+    "mistral": 2,
+    "qwen2": 2,
+    "qwen3": 2,
+    "whisper": 6,
+    "vit": 2,
+    "clip": 4,
+}
+
+
+def executed(content: bytes, feeds: dict, folder: pathlib.Path) -> collections.Counter:
+    """How many steps a run has of each operator."""
+    options = tenon.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(folder / "profile")
+    session = tenon.InferenceSession(content, options)
+    session.run(None, feeds)
+    events = json.loads(pathlib.Path(session.end_profiling()).read_text())
+    return collections.Counter(
+        event["args"]["op_name"] for event in events if event["name"].endswith("_kernel_time")
+    )
+
+
+@pytest.mark.parametrize("dynamo", [True, False], ids=["dynamo", "script"])
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention_is_fused(name: str, dynamo: bool, tmp_path: pathlib.Path) -> None:
+    _, content, feeds = export_or_skip(name, dynamo)
+    steps = executed(content, feeds, tmp_path)
+    assert steps["Attention"] + steps["MultiHeadAttention"] == ATTENTIONS[name], steps
+    assert steps["Softmax"] == 0, steps
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2"])
+def test_repeated_heads_are_not_copied(name: str, tmp_path: pathlib.Path) -> None:
+    for dynamo in (True, False):
+        _, content, feeds = export_or_skip(name, dynamo)
+        steps = executed(content, feeds, tmp_path)
+        assert steps["Expand"] == 0, steps
