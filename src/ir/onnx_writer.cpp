@@ -96,6 +96,14 @@ Result<std::string> WriteModel(const Model& model, const WriteOptions& options,
   return bytes;
 }
 
+Result<std::string> WriteTensorMessage(const std::string& name, const Tensor& tensor) {
+  std::string bytes;
+  MessageBuilder<TensorField> message(bytes);
+  WriteContext context;
+  TENON_RETURN_IF_ERROR(WriteTensor(name, tensor, context, message));
+  return bytes;
+}
+
 Status WriteModelFile(const Model& model, const std::string& path, const WriteOptions& options) {
   const std::string folder = path.substr(0, path.find_last_of('/') + 1);
   TENON_ASSIGN_OR_RETURN(const std::string bytes, WriteModel(model, options, folder));

@@ -33,6 +33,10 @@ struct WriteOptions {
 Result<std::string> WriteModel(const Model& model, const WriteOptions& options = {},
                                const std::string& folder = "");
 
+// A serialized TensorProto of a tensor that the CPU can read. Error: kInvalidArgument for 2 GiB or
+// more.
+Result<std::string> WriteTensorMessage(const std::string& name, const Tensor& tensor);
+
 // Writes the model, and its external data before it, each replaced as a whole: a model may be
 // written over the files that it was read from. Errors: those of WriteModel, and what the system
 // says.

@@ -48,6 +48,11 @@ RunScope WithStreams(const RunScope& scope, Frame& frame) {
   return result;
 }
 
+// For a run that is not planned.
+std::shared_ptr<MemoryPlanCache::Entry> NoPlan() {
+  return std::make_shared<MemoryPlanCache::Entry>();
+}
+
 }  // namespace
 
 ExecutionState::ExecutionState(Executor& executor)
@@ -237,7 +242,7 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
                            std::span<const Value> feeds, std::span<Value> fetches) {
   const RunScope scope = WithStreams(outer, frame);
   const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
-  const std::shared_ptr<MemoryPlanCache::Entry> entry = plans.Find(feeds, frame);
+  const auto entry = scope.dump == nullptr ? plans.Find(feeds, frame) : NoPlan();
   TENON_RETURN_IF_ERROR(BindAndFeed(scope, plans, *entry, frame, feeds));
   return RunSteps(scope, plans, entry, frame, fetches, false);
 }
@@ -250,7 +255,8 @@ Status Executor::RunBody(const RunScope& outer, ExecutionState& state, std::span
   Frame& frame = *state.frame_;
   const RunScope scope = WithStreams(outer, frame);
   const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
-  state.planned_ = whole_.FindAgain(feeds, frame, std::move(state.planned_));
+  state.planned_ =
+      scope.dump == nullptr ? whole_.FindAgain(feeds, frame, std::move(state.planned_)) : NoPlan();
   Status status = BindAndFeed(scope, whole_, *state.planned_, frame, feeds);
   std::fill(feeds.begin(), feeds.end(), Value());  // moved from, or copied to another device
   if (status.ok()) status = RunSteps(scope, whole_, state.planned_, frame, results, true);
@@ -262,6 +268,9 @@ Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
                           const std::shared_ptr<MemoryPlanCache::Entry>& entry, Frame& frame,
                           std::span<Value> fetches, bool lends) {
   const Region& region = plans.region();
+  if (scope.dump != nullptr && region.begin == 0 && region.end > 0) {
+    frame.set_execution(++executions_);
+  }
   const bool is_planned = entry->memory() != nullptr;
   const PlannedMemory planned(scope.meter, plan_, entry->memory().get());
   if (lends) {
@@ -279,7 +288,8 @@ Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
   } else {
     RunRecord record(plan_.slot_count);
     TENON_RETURN_IF_ERROR(steps.RunRecorded(record));
-    if (plan_.most_memory_plans > 0) plans.Keep(entry, PlanMemory(plan_, region, record));
+    const bool is_kept = plan_.most_memory_plans > 0 && scope.dump == nullptr;
+    if (is_kept) plans.Keep(entry, PlanMemory(plan_, region, record));
   }
   if (frame.keeps_values()) return OkStatus();
   return TakeOutputs(scope, region, frame, fetches);

@@ -148,6 +148,8 @@ class Executor {
   std::string NameOf(Slot slot) const;
 
   const Plan plan_;
+  // Dumped runs that began at the first step.
+  std::atomic<uint64_t> executions_ = 0;
   MemoryPlanCache whole_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_frames_;

@@ -42,6 +42,9 @@ class Frame {
   // Whether the memory of a run stays as it is afterwards, for a device that works on it again.
   bool keeps_values() const { return keeps_values_; }
   void set_keeps_values(bool keeps) { keeps_values_ = keeps; }
+  // Which run of the plan this is, from 1 on, for a dump of its nodes; the parts of a run share it.
+  uint64_t execution() const { return execution_; }
+  void set_execution(uint64_t execution) { execution_ = execution; }
   ConcreteShapeContext& shapes() { return shapes_; }
 
   // The streams of the run, if this is the outermost plan.
@@ -79,6 +82,7 @@ class Frame {
   std::vector<std::pair<Slot, std::optional<Tensor>>> offered_;  // absent: the slot's buffer
   Tensor scratch_;
   bool keeps_values_ = false;
+  uint64_t execution_ = 0;
   StreamSet streams_;
   ConcreteShapeContext shapes_;
 };

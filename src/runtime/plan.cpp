@@ -49,7 +49,7 @@ class PlanBuilder {
     for (const GraphOutput& output : graph_.outputs()) {
       plan_.outputs.push_back({output.name, HomeSlot(output.value)});
     }
-    DropUnreadConstants();
+    if (!parts_.keeps_constants) DropUnreadConstants();
     plan_.slot_count = plan_.value_of.size();
     TENON_RETURN_IF_ERROR(CollectConstants());
     FindLastUses();

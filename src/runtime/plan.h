@@ -125,6 +125,8 @@ struct PlanParts {
   FailedNode* failed = nullptr;
   // For how many lists of feed shapes a memory plan is kept; 0: memory is not planned.
   size_t most_memory_plans = 64;
+  // Whether constants stay, for a dump, that every reader packed for itself.
+  bool keeps_constants = false;
 };
 
 // Makes every node's kernel through the provider that owns it and lays out the steps. A value that

@@ -16,6 +16,7 @@ namespace tenon {
 
 class Logger;
 struct Node;
+class NodeDump;
 class Profiler;
 class RunMeter;
 class StreamSet;
@@ -50,6 +51,10 @@ struct RunScope {
   uint32_t session_id = 0;
   // Counts what the steps do; null: nobody does.
   RunMeter* meter = nullptr;
+
+  // Shows what the steps read and make; null: nobody looks. Memory is not planned then, so that
+  // each step runs and each value lasts until its last reader.
+  NodeDump* dump = nullptr;
 
   // Gets the text of a node's failure; may be null.
   const Logger* logger = nullptr;

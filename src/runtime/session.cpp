@@ -8,6 +8,7 @@
 #include "base/thread_affinity.h"
 #include "runtime/arena_shrinkage.h"
 #include "runtime/config.h"
+#include "runtime/node_dump.h"
 #include "runtime/optimize.h"
 #include "runtime/partition.h"
 #include "runtime/run_hooks.h"
@@ -207,13 +208,15 @@ Status Session::OptimizeAndPlan() {
   TENON_ASSIGN_OR_RETURN(
       const size_t memory_plans,
       ConfigCount(options_.config, "tenon.mem_pattern_cache_size", options_.plans_memory ? 64 : 0));
+  const Result<NodeDump*> dump = NodeDump::OfProcess();  // runs report its error
   const PlanParts plan_parts{providers_,
                              memories_,
                              traced(std::move(pool), host, MemoryEvents::kAll, false),
                              &transfers_,
                              parts_.shared_weights,
                              parts_.failed,
-                             memory_plans};
+                             memory_plans,
+                             dump && *dump != nullptr && (*dump)->settings().shows_values()};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   executor_ = std::make_unique<Executor>(std::move(plan));
@@ -464,6 +467,7 @@ Status Session::RunTraced(const RunOptions& options,
   RunScope scope;
   scope.fetch_memory = fetch_memory;
   scope.profiler = profiler;
+  TENON_ASSIGN_OR_RETURN(scope.dump, NodeDump::OfProcess());
   scope.session_id = id_;
   scope.threads = own_threads_ ? own_threads_.get() : &environment_.threads();
   scope.terminate = options.terminate;

@@ -9,6 +9,7 @@
 #include "base/logging.h"
 #include "ir/node_error.h"
 #include "runtime/executor.h"
+#include "runtime/node_dump.h"
 #include "runtime/run_meter.h"
 #include "runtime/step_trace.h"
 
@@ -257,7 +258,7 @@ Status StepRunner::RunPlanned() {
   for (const uint32_t index : memory.steps) {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
-    TraceGiven(index);
+    TENON_RETURN_IF_ERROR(TraceGiven(index));
     if (memory.is_bound[index]) {
       TENON_RETURN_IF_ERROR(RunStep(step));
       continue;
@@ -270,18 +271,23 @@ Status StepRunner::RunPlanned() {
       if (place == MemoryPlan::Place::kDynamic) frame_.value(slot) = Value();
     }
   }
-  TraceGiven(region_.end);
-  return OkStatus();
+  return TraceGiven(region_.end);
 }
 
-void StepRunner::TraceGiven(uint32_t index) {
+Status StepRunner::TraceGiven(uint32_t index) {
   const std::vector<uint32_t>& given = region_.given;
   for (; traced_given_ < given.size() && given[traced_given_] < index; ++traced_given_) {
-    if (scope_.profiler == nullptr) continue;
-    StepTrace trace(scope_, plan_, plan_.steps[given[traced_given_]]);
-    trace.StartKernel(frame_);
-    trace.EndCached(frame_);
+    const Step& step = plan_.steps[given[traced_given_]];
+    const auto trace = [&] {
+      if (scope_.profiler == nullptr) return OkStatus();
+      StepTrace trace(scope_, plan_, step);
+      trace.StartKernel(frame_);
+      trace.EndCached(frame_);
+      return OkStatus();
+    };
+    TENON_RETURN_IF_ERROR(scope_.dump == nullptr ? trace() : RunDumped(step, trace));
   }
+  return OkStatus();
 }
 
 Status StepRunner::RunRecorded(RunRecord& record) {
@@ -302,16 +308,17 @@ Status StepRunner::RunRecorded(RunRecord& record) {
   for (const uint32_t index : region_.steps) {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
-    TraceGiven(index);
-    TENON_RETURN_IF_ERROR(RunUnboundStep(step));
+    TENON_RETURN_IF_ERROR(TraceGiven(index));
+    TENON_RETURN_IF_ERROR(scope_.dump == nullptr ? RunUnboundStep(step) : RunDumped(step, [&] {
+      return RunUnboundStep(step);
+    }));
     RecordStep(step, record);
     if (frame_.keeps_values()) continue;
     for (const Slot slot : plan_.ReleasesOf(step)) {
       if (!is_fetched[static_cast<size_t>(slot)]) frame_.value(slot) = Value();
     }
   }
-  TraceGiven(region_.end);
-  return OkStatus();
+  return TraceGiven(region_.end);
 }
 
 // What the feed shapes determine of a step's outputs, given what they determine of its inputs.
@@ -338,6 +345,24 @@ void StepRunner::RecordStep(const Step& step, RunRecord& record) {
     at(slot).data_is_fixed = data_fixed;
     if (data_fixed) at(slot).value = value;
   }
+}
+
+Status StepRunner::FlushStream(const Step& step) {
+  TENON_ASSIGN_OR_RETURN(Stream* const stream, WaitForInputs(step));
+  return stream == nullptr ? OkStatus() : stream->Flush();
+}
+
+Status StepRunner::RunDumped(const Step& step, FunctionRef<Status()> run) {
+  StepDump dump(*scope_.dump, plan_, step, frame_.execution());
+  if (!dump.is_wanted()) return run();
+  const auto show = [&](Status (StepDump::*values)(const Frame& frame)) {
+    Status status = FlushStream(step);
+    if (status.ok()) status = (dump.*values)(frame_);
+    return status.ok() ? OkStatus() : Failed(step, std::move(status));
+  };
+  TENON_RETURN_IF_ERROR(show(&StepDump::Inputs));
+  TENON_RETURN_IF_ERROR(run());
+  return show(&StepDump::Outputs);
 }
 
 Status StepRunner::RunUnboundStep(const Step& step) {

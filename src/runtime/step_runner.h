@@ -1,6 +1,7 @@
 // Runs the steps of a region over a frame.
 #pragma once
 
+#include "base/function_ref.h"
 #include "runtime/frame.h"
 #include "runtime/memory_plan.h"
 #include "runtime/plan.h"
@@ -35,14 +36,18 @@ class StepRunner {
   Status RunKernel(const Step& step, Stream* stream);
   // RunStep for a profiler or meter.
   Status RunWatched(const Step& step);
+  // Runs the step between the dumps of what it reads and makes.
+  Status RunDumped(const Step& step, FunctionRef<Status()> run);
+  // Waits until what the step reads, and what its stream was given, is done.
+  Status FlushStream(const Step& step);
   // A step whose outputs are not bound: finds their shapes and memory first.
   Status RunUnboundStep(const Step& step);
   Result<Stream*> WaitForInputs(const Step& step);
   Status AllocateOutputs(const Step& step, bool* is_done);
   bool TakeOverInput(const Step& step, const ConcreteShapeContext::OutputShape& output);
   void RecordStep(const Step& step, RunRecord& record);
-  // Tells the profiler of the region's given steps that come before step `index`.
-  void TraceGiven(uint32_t index);
+  // Tells the profiler and the dump of the region's given steps that come before step `index`.
+  Status TraceGiven(uint32_t index);
 
   const Plan& plan_;
   const Region& region_;
