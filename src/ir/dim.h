@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/block_pool.h"
 #include "base/text.h"
 #include "tensor/shape.h"
 
@@ -78,12 +79,15 @@ Dim Min(const Dim& a, const Dim& b);
 Dim Broadcast(const Dim& a, const Dim& b);
 bool operator==(const Dim& a, const Dim& b);
 
+// Pooled, so that shapes that a run works out take nothing from the heap.
+using Dims = PooledVector<Dim>;
+
 // A shape of known rank whose dimensions may be symbols.
 class SymbolicShape {
  public:
   SymbolicShape() = default;
   SymbolicShape(std::initializer_list<Dim> dims) : dims_(dims) {}
-  explicit SymbolicShape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
+  explicit SymbolicShape(Dims dims) : dims_(std::move(dims)) {}
   SymbolicShape(const Shape& shape) : dims_(shape.begin(), shape.end()) {}  // NOLINT
 
   size_t rank() const { return dims_.size(); }
@@ -92,7 +96,7 @@ class SymbolicShape {
   auto begin() const { return dims_.begin(); }
   auto end() const { return dims_.end(); }
   void Append(Dim dim) { dims_.push_back(std::move(dim)); }
-  const std::vector<Dim>& dims() const { return dims_; }
+  const Dims& dims() const { return dims_; }
   // Product of the dimensions [first, last), 1 if there are none.
   Dim Product(size_t first, size_t last) const;
   Dim NumElements() const { return Product(0, rank()); }
@@ -104,7 +108,7 @@ class SymbolicShape {
   std::string ToString() const;
 
  private:
-  std::vector<Dim> dims_;
+  Dims dims_;
 };
 
 }  // namespace tenon

@@ -38,11 +38,11 @@ bool IsSameFixedType(const ValueType& a, const ValueType& b) {
                     });
 }
 
-std::optional<std::vector<Dim>> SmallIntegersOf(const Tensor& tensor) {
+std::optional<Dims> SmallIntegersOf(const Tensor& tensor) {
   if (tensor.size() > kMostKnownElements) return std::nullopt;
   const Result<Shape> integers = IntegersOf(tensor);
   if (!integers) return std::nullopt;
-  return std::vector<Dim>(integers->begin(), integers->end());
+  return Dims(integers->begin(), integers->end());
 }
 
 // Inference over one graph. Those of its subgraphs are kept, since a shape function may ask for the
@@ -66,7 +66,7 @@ class GraphInference {
   Graph& graph() const { return graph_; }
   // The value's elements if they are constant, also by way of a capture.
   const Tensor* ConstantOf(ValueId id) const;
-  std::optional<std::vector<Dim>> KnownDims(ValueId id) const;
+  std::optional<Dims> KnownDims(ValueId id) const;
 
  private:
   friend class StaticShapeContext;
@@ -84,7 +84,7 @@ class GraphInference {
   const OtherShapes* const others_ = dynamic_cast<const OtherShapes*>(&functions_);
   const InferenceOptions& options_;
   KnownElements& known_;
-  std::unordered_map<ValueId, std::vector<Dim>>& elements_;
+  std::unordered_map<ValueId, Dims>& elements_;
   const GraphInference* outer_;
   std::unordered_map<ValueId, Tensor> constant_nodes_;
   std::unordered_map<ValueId, ValueId> outer_of_;  // captures by inner value
@@ -123,18 +123,18 @@ class StaticShapeContext final : public ShapeContext {
     return HasInput(i) ? inference_.ConstantOf(node_.inputs[i]) : nullptr;
   }
 
-  Result<std::vector<Dim>> InputAsDims(size_t i) const override {
+  Result<Dims> InputAsDims(size_t i) const override {
     if (!HasInput(i)) return InvalidArgument("input {} is required and missing", i);
     if (const Tensor* tensor = InputData(i)) {
       TENON_ASSIGN_OR_RETURN(const Shape integers, IntegersOf(*tensor));
-      return std::vector<Dim>(integers.begin(), integers.end());
+      return Dims(integers.begin(), integers.end());
     }
     if (auto dims = KnownDims(i)) return std::move(*dims);
     // Of a shape whose elements are unknown, the length alone tells the rank of what it shapes.
     const ValueType type = InputType(i);
     if (type.is_tensor() && type.shape && type.shape->rank() == 1 && (*type.shape)[0].is_number() &&
         (*type.shape)[0].value() <= kMostKnownElements) {
-      return std::vector<Dim>(static_cast<size_t>((*type.shape)[0].value()), Dim::Unknown());
+      return Dims(static_cast<size_t>((*type.shape)[0].value()), Dim::Unknown());
     }
     return Error(UnknownShape());
   }
@@ -153,10 +153,10 @@ class StaticShapeContext final : public ShapeContext {
     return OkStatus();
   }
 
-  std::optional<std::vector<Dim>> KnownDims(size_t i) const override {
+  std::optional<Dims> KnownDims(size_t i) const override {
     return HasInput(i) ? inference_.KnownDims(node_.inputs[i]) : std::nullopt;
   }
-  void SetOutputDims(size_t i, std::vector<Dim> dims) override {
+  void SetOutputDims(size_t i, Dims dims) override {
     if (!HasOutput(i) || dims.size() > kMostKnownElements) return;
     inference_.elements_[node_.outputs[i]] = std::move(dims);
   }
@@ -254,7 +254,7 @@ const Tensor* GraphInference::ConstantOf(ValueId id) const {
   return captured != outer_of_.end() ? outer_->ConstantOf(captured->second) : nullptr;
 }
 
-std::optional<std::vector<Dim>> GraphInference::KnownDims(ValueId id) const {
+std::optional<Dims> GraphInference::KnownDims(ValueId id) const {
   if (const auto found = elements_.find(id); found != elements_.end()) return found->second;
   if (const Tensor* stored = graph_.StoredConstantOf(id)) {
     // Aligning copies: not for what is too large to be read.

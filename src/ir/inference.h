@@ -11,8 +11,7 @@ namespace tenon {
 
 // The elements of small integer tensors, as far as inference could follow them: per graph (the
 // one given and its subgraphs) and value. Constants are not in it.
-using KnownElements =
-    std::unordered_map<const Graph*, std::unordered_map<ValueId, std::vector<Dim>>>;
+using KnownElements = std::unordered_map<const Graph*, std::unordered_map<ValueId, Dims>>;
 
 struct InferenceOptions {
   // A contradiction between a declared and an inferred type is an error; else the inferred type

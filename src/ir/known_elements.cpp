@@ -7,17 +7,17 @@
 namespace tenon {
 namespace {
 
-using Elements = std::unordered_map<ValueId, std::vector<Dim>>;
+using Elements = std::unordered_map<ValueId, Dims>;
 
 template <class T>
-Tensor TensorOf(const std::vector<Dim>& elements, const Shape& shape) {
+Tensor TensorOf(const Dims& elements, const Shape& shape) {
   std::vector<T> numbers;
   for (const Dim& element : elements) numbers.push_back(static_cast<T>(element.value()));
   return Tensor::Of<T>(shape, std::span<const T>(numbers));
 }
 
 // The value as a tensor, if every element is a number that its type holds.
-std::optional<Tensor> KnownTensor(const ValueType& type, const std::vector<Dim>& elements) {
+std::optional<Tensor> KnownTensor(const ValueType& type, const Dims& elements) {
   if (!type.is_tensor() || !type.shape) return std::nullopt;
   const std::optional<Shape> shape = type.shape->ToShape();
   if (!shape) return std::nullopt;
@@ -69,7 +69,7 @@ size_t FoldNodes(Graph& graph, const Elements& known) {
 
 // A constant shape that means the same as `requested` for this input, if there is one: 0 stands for
 // a dimension that is the input's, and one -1 for whatever remains.
-std::optional<std::vector<int64_t>> ConstantShape(const std::vector<Dim>& requested,
+std::optional<std::vector<int64_t>> ConstantShape(const Dims& requested,
                                                   const SymbolicShape& input) {
   std::vector<int64_t> shape;
   bool has_rest = false;

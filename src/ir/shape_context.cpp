@@ -30,12 +30,12 @@ Result<SymbolicShape> ShapeContext::InputOfRank(size_t i, size_t rank) const {
   return shape;
 }
 
-Result<std::vector<int64_t>> ShapeContext::InputAsInts(size_t i) const {
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> dims, InputAsDims(i));
-  std::vector<int64_t> values;
-  for (const Dim& dim : dims) {
-    if (!dim.is_number()) return Error(UnknownShape());
-    values.push_back(dim.value());
+Result<Shape> ShapeContext::InputAsInts(size_t i) const {
+  TENON_ASSIGN_OR_RETURN(const Dims dims, InputAsDims(i));
+  Shape values(dims.size(), 0);
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (!dims[axis].is_number()) return Error(UnknownShape());
+    values[axis] = dims[axis].value();
   }
   return values;
 }

@@ -41,9 +41,9 @@ class ShapeContext {
   virtual const Tensor* InputData(size_t i) const = 0;
   // The elements of input `i`, a tensor of int32 or int64 with rank <= 1, as dimensions; they may
   // be symbols computed by other nodes from shapes. Errors: UnknownShape().
-  virtual Result<std::vector<Dim>> InputAsDims(size_t i) const = 0;
+  virtual Result<Dims> InputAsDims(size_t i) const = 0;
   // The elements of such an input as numbers. Errors: UnknownShape() if one is not a number.
-  Result<std::vector<int64_t>> InputAsInts(size_t i) const;
+  Result<Shape> InputAsInts(size_t i) const;
 
   // Sets the shape of tensor output `i`; its element type is what the schema's type constraints
   // say. An output that the node leaves out is ignored.
@@ -54,9 +54,9 @@ class ShapeContext {
   virtual Status SetOutputType(size_t i, ValueType type) = 0;
   // For following shape computations in static inference alone: the elements of integer input `i`,
   // as far as they are known. Always nothing at run time.
-  virtual std::optional<std::vector<Dim>> KnownDims(size_t i) const = 0;
+  virtual std::optional<Dims> KnownDims(size_t i) const = 0;
   // Tells the elements of integer output `i`, in order. Ignored at run time.
-  virtual void SetOutputDims(size_t i, std::vector<Dim> dims) = 0;
+  virtual void SetOutputDims(size_t i, Dims dims) = 0;
 
   // Types of the outputs of the subgraph in attribute `attribute` when its inputs have these types.
   virtual Result<std::vector<ValueType>> InferSubgraph(std::string_view attribute,

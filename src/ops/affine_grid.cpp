@@ -17,7 +17,7 @@ struct AffineGridAttrs {
 
 Status InferAffineGrid(const AffineGridAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape theta, context.InputOfRank(0, 3));
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> size, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(const Dims size, context.InputAsDims(1));
   if (size.size() != 4 && size.size() != 5) {
     return InvalidArgument("input 1: expected 4 or 5 sizes, got {}", size.size());
   }

@@ -32,7 +32,7 @@ void PropagateDims(ShapeContext& context) {
   const auto b = context.KnownDims(1);
   if (!a || !b || (a->size() != b->size() && a->size() != 1 && b->size() != 1)) return;
   const size_t count = a->size() == 1 ? b->size() : a->size();  // 0 if one is empty
-  std::vector<Dim> result;
+  Dims result;
   for (size_t i = 0; i < count; ++i) {
     const Dim& x = (*a)[a->size() == 1 ? 0 : i];
     const Dim& y = (*b)[b->size() == 1 ? 0 : i];

@@ -16,7 +16,7 @@ struct CenterCropPadAttrs {
 
 Status InferCenterCropPad(const CenterCropPadAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> target, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(const Dims target, context.InputAsDims(1));
   const size_t count = attrs.axes ? attrs.axes->size() : shape.rank();
   if (target.size() != count) {
     return InvalidArgument("input 1: expected {} sizes, one per axis, got {}", count,

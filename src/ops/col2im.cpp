@@ -93,9 +93,9 @@ Result<BlockAxes> AxesOf(const Col2ImAttrs& attrs, std::span<const int64_t> imag
 
 Status InferCol2Im(const Col2ImAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(0, 3));
-  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> image, context.InputAsInts(1));
-  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> block, context.InputAsInts(2));
-  TENON_ASSIGN_OR_RETURN(const BlockAxes axes, AxesOf(attrs, image, block));
+  TENON_ASSIGN_OR_RETURN(const Shape image, context.InputAsInts(1));
+  TENON_ASSIGN_OR_RETURN(const Shape block, context.InputAsInts(2));
+  TENON_ASSIGN_OR_RETURN(const BlockAxes axes, AxesOf(attrs, image.dims(), block.dims()));
   if (x[1].is_number() && x[1].value() % axes.block != 0) {
     return InvalidArgument("input 0: expected a multiple of the block's {} elements, got {}",
                            axes.block, x);

@@ -34,7 +34,7 @@ Status MergeOffAxis(const SymbolicShape& shape, size_t input, size_t axis, Symbo
 // The elements of integer vectors that are joined; those that nobody knows are unknown dimensions.
 void FollowElements(ShapeContext& context, const SymbolicShape& output) {
   if (output.rank() != 1) return;
-  std::vector<Dim> joined;
+  Dims joined;
   for (size_t i = 0; i < context.input_count(); ++i) {
     auto dims = context.KnownDims(i);
     if (!dims) {

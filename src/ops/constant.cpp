@@ -51,7 +51,7 @@ Status InferConstant(const ConstantAttrs& attrs, ShapeContext& context) {
   constexpr int64_t kMostKnown = 64;
   if (value.size() <= kMostKnown && value.rank() <= 1) {
     if (const Result<Shape> integers = IntegersOf(value)) {
-      context.SetOutputDims(0, std::vector<Dim>(integers->begin(), integers->end()));
+      context.SetOutputDims(0, Dims(integers->begin(), integers->end()));
     }
   }
   return context.SetOutput(0, value.shape(), value.type());
@@ -83,12 +83,12 @@ Status InferConstantOfShape(const ConstantOfShapeAttrs& attrs, ShapeContext& con
                            attrs.value->shape());
   }
   const DataType type = attrs.value ? attrs.value->type() : DataType::kFloat;
-  const Result<std::vector<Dim>> known = context.InputAsDims(0);
+  const Result<Dims> known = context.InputAsDims(0);
   if (!known) {
     TENON_RETURN_IF_ERROR(context.SetOutputType(0, ValueType::Tensor(type)));
     return known.error();
   }
-  const std::vector<Dim>& dims = *known;
+  const Dims& dims = *known;
   for (const Dim& dim : dims) {
     if (dim.is_number() && dim.value() < 0) {
       return InvalidArgument("expected shape entries >= 0, got {}", SymbolicShape(dims));
@@ -99,8 +99,7 @@ Status InferConstantOfShape(const ConstantOfShapeAttrs& attrs, ShapeContext& con
     const Dim count = SymbolicShape(dims).NumElements();
     const Result<Shape> element = IntegersOf(*attrs.value);
     if (element && count.is_number() && count.value() <= kMostKnown) {
-      context.SetOutputDims(
-          0, std::vector<Dim>(static_cast<size_t>(count.value()), Dim((*element)[0])));
+      context.SetOutputDims(0, Dims(static_cast<size_t>(count.value()), Dim((*element)[0])));
     }
   }
   return context.SetOutput(0, SymbolicShape(dims), type);

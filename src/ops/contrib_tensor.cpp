@@ -29,7 +29,7 @@ Status InferExpandDims(const NoAttrs&, ShapeContext& context) {
     return InvalidArgument("input 1: expected one axis, got {}", axes->shape());
   }
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(axes->data<int32_t>()[0], x.rank() + 1));
-  std::vector<Dim> dims = x.dims();
+  Dims dims = x.dims();
   dims.insert(dims.begin() + static_cast<ptrdiff_t>(axis), Dim(1));
   return context.SetOutput(0, SymbolicShape(std::move(dims)));
 }

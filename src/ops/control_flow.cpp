@@ -32,7 +32,7 @@ Status InferIf(const NoAttrs&, ShapeContext& context) {
   return OkStatus();
 }
 
-Status SetOutputs(std::vector<Value>& values, size_t first, KernelContext& context) {
+Status SetOutputs(RunValues& values, size_t first, KernelContext& context) {
   if (values.size() < first + context.output_count()) {
     return InvalidArgument("expected {} outputs of the subgraph, got {}",
                            first + context.output_count(), values.size());
@@ -53,7 +53,7 @@ class IfKernel final : public StatefulKernel<InferIf> {
 
   Status Run(KernelContext& context) const override {
     TENON_ASSIGN_OR_RETURN(const bool condition, ConditionOf(context.Input(0)));
-    std::vector<Value> outputs;
+    RunValues outputs;
     TENON_RETURN_IF_ERROR(context.Subgraph(condition ? then_ : else_).Run({}, outputs));
     return SetOutputs(outputs, 0, context);
   }
@@ -84,7 +84,7 @@ Status InferLoop(const NoAttrs&, ShapeContext& context) {
       // After no iteration at all it is the input.
       TENON_ASSIGN_OR_RETURN(type, JoinTypes(context.InputType(i + 2), type, i));
     } else if (type.shape) {
-      std::vector<Dim> dims = type.shape->dims();
+      Dims dims = type.shape->dims();
       dims.insert(dims.begin(), Dim::Unknown());
       type.shape = SymbolicShape(std::move(dims));
     }
@@ -109,15 +109,18 @@ Status Stack(std::span<const Value> parts, size_t output, KernelContext& context
 // it.
 class IterationNumber {
  public:
+  explicit IterationNumber(const KernelContext& context) : context_(context) {}
+
   Result<Value> At(int64_t iteration) {
     if (value_.is_shared() || !value_.has_value()) {
-      TENON_ASSIGN_OR_RETURN(value_, Tensor::Allocate(DataType::kInt64, Shape()));
+      TENON_ASSIGN_OR_RETURN(value_, context_.AllocateTensor(DataType::kInt64, Shape()));
     }
     *value_.tensor().data<int64_t>() = iteration;
     return value_;
   }
 
  private:
+  const KernelContext& context_;
   Value value_;
 };
 
@@ -147,7 +150,9 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     if (context.HasInput(1)) {
       TENON_ASSIGN_OR_RETURN(goes_on, ConditionOf(context.Input(1)));
     }
-    State state;
+    State state(context);
+    TENON_ASSIGN_OR_RETURN(state.condition, context.AllocateTensor(DataType::kBool, Shape()));
+    *state.condition.tensor().data<bool>() = true;
     state.inputs.resize(2 + carried_);
     state.outputs.resize(1 + carried_);
     state.spare.resize(carried_);
@@ -169,13 +174,15 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
 
  private:
   struct State {
+    explicit State(const KernelContext& context) : number(context) {}
+
     IterationNumber number;
-    Value condition = Tensor::Of<bool>({}, {true});
-    std::vector<Value> inputs;   // of the body: number, condition, values carried
-    std::vector<Value> outputs;  // of the body: condition, values carried, values collected
+    Value condition;    // true
+    RunValues inputs;   // of the body: number, condition, values carried
+    RunValues outputs;  // of the body: condition, values carried, values collected
     // Tensors that the last iteration took in: the next one can write where they are.
-    std::vector<Value> spare;
-    std::vector<std::vector<Value>> collected;
+    RunValues spare;
+    PooledVector<RunValues> collected;
   };
 
   // A false condition ends the loop also where the node has no condition as an input. The
@@ -188,13 +195,13 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
       if (state.inputs[i + 2].is_tensor()) state.spare[i] = state.inputs[i + 2];
     }
     TENON_RETURN_IF_ERROR(body.Run(state.inputs, state.outputs));
-    std::vector<Value>& outputs = state.outputs;
+    RunValues& outputs = state.outputs;
     if (outputs.size() != 1 + carried_ + state.collected.size() || !outputs[0].is_tensor()) {
       return InvalidArgument("expected a condition and {} outputs of the body, got {} outputs",
                              carried_ + state.collected.size(), outputs.size());
     }
     for (size_t i = 0; i < state.collected.size(); ++i) {
-      std::vector<Value>& collected = state.collected[i];
+      RunValues& collected = state.collected[i];
       Value& value = outputs[1 + carried_ + i];
       if (!value.is_tensor()) return InvalidArgument("output {}: expected tensors", carried_ + i);
       if (!collected.empty()) {
@@ -205,8 +212,7 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     return ConditionOf(outputs[0].tensor());
   }
 
-  Status StackCollected(const std::vector<std::vector<Value>>& collected,
-                        KernelContext& context) const {
+  Status StackCollected(const PooledVector<RunValues>& collected, KernelContext& context) const {
     for (size_t i = 0; i < collected.size(); ++i) {
       const size_t output = carried_ + i;
       if (!context.HasOutput(output)) continue;

@@ -112,7 +112,8 @@ enum DynamicInput : size_t { kPads = 2, kDynamicBias };
 Status InferDynamic(const ConvTransposeAttrs& attrs, ShapeContext& context) {
   ConvTransposeAttrs padded = attrs;
   if (context.HasInput(kPads)) {
-    TENON_ASSIGN_OR_RETURN(padded.pads, context.InputAsInts(kPads));
+    TENON_ASSIGN_OR_RETURN(const Shape pads, context.InputAsInts(kPads));
+    padded.pads.assign(pads.begin(), pads.end());
   }
   return InferTransposed(padded, context, kDynamicBias);
 }

@@ -26,9 +26,9 @@ struct DftAttrs {
 
 // The one integer of input `i`.
 Result<int64_t> IntegerIn(const ShapeContext& context, size_t i) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> values, context.InputAsInts(i));
-  if (values.size() != 1) {
-    return InvalidArgument("input {}: expected one integer, got {}", i, values.size());
+  TENON_ASSIGN_OR_RETURN(const Shape values, context.InputAsInts(i));
+  if (values.rank() != 1) {
+    return InvalidArgument("input {}: expected one integer, got {}", i, values.rank());
   }
   return values[0];
 }

@@ -20,9 +20,9 @@ enum class Step : uint8_t { kDiagonal, kDown, kRight };
 
 // For each place the last step of the cheapest way there. Among equals, as in onnxruntime, the step
 // along the row is taken, and the others only if they are cheaper than both.
-std::vector<Step> FindSteps(const float* costs, size_t rows, size_t columns) {
-  std::vector<Step> steps(rows * columns);
-  std::vector<float> above(columns), here(columns);  // sums of whole rows
+PooledVector<Step> FindSteps(const float* costs, size_t rows, size_t columns) {
+  PooledVector<Step> steps(rows * columns);
+  PooledVector<float> above(columns), here(columns);  // sums of whole rows
   for (size_t i = 0; i < rows; ++i) {
     for (size_t j = 0; j < columns; ++j) {
       Step step = Step::kRight;
@@ -53,9 +53,9 @@ Status RunWarping(const NoAttrs&, KernelContext& context) {
   }
   const auto rows = static_cast<size_t>(shape[shape.rank() - 2]);
   const auto columns = static_cast<size_t>(shape.back());
-  std::vector<std::pair<size_t, size_t>> path;  // backwards
+  PooledVector<std::pair<size_t, size_t>> path;  // backwards
   if (costs.size() > 0) {
-    const std::vector<Step> steps = FindSteps(costs.data<float>(), rows, columns);
+    const PooledVector<Step> steps = FindSteps(costs.data<float>(), rows, columns);
     size_t i = rows - 1, j = columns - 1;
     path.emplace_back(i, j);
     while (i > 0 || j > 0) {

@@ -17,13 +17,13 @@ struct EinsumAttrs {
   static constexpr auto Fields() { return std::tuple(Field("equation", &EinsumAttrs::equation)); }
 };
 
-Status InferEinsum(const EinsumAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const EinsumEquation equation, EinsumEquation::Parse(attrs.equation));
+Status InferOutput(const EinsumAttrs& attrs, const EinsumEquation& equation,
+                   ShapeContext& context) {
   if (equation.operand_count() != context.input_count()) {
     return InvalidArgument("equation '{}': expected {} inputs, got {}", attrs.equation,
                            equation.operand_count(), context.input_count());
   }
-  std::vector<SymbolicShape> operands;
+  PooledVector<SymbolicShape> operands;
   for (size_t i = 0; i < context.input_count(); ++i) {
     TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(i));
     operands.push_back(std::move(shape));
@@ -32,7 +32,10 @@ Status InferEinsum(const EinsumAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(y));
 }
 
-using Labels = std::vector<uint8_t>;
+Status InferEinsum(const EinsumAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const EinsumEquation equation, EinsumEquation::Parse(attrs.equation));
+  return InferOutput(attrs, equation, context);
+}
 
 uint64_t MaskOf(const Labels& labels) {
   uint64_t mask = 0;
@@ -103,7 +106,7 @@ class Einsum {
  private:
   Status BindOperands() {
     sizes_.fill(1);
-    std::vector<size_t> ranks;
+    PooledVector<size_t> ranks;
     for (size_t i = 0; i < context_.input_count(); ++i) {
       const Tensor& x = context_.Input(i);
       ranks.push_back(x.rank());
@@ -139,7 +142,8 @@ class Einsum {
       stride = *next;
     }
     TENON_ASSIGN_OR_RETURN(
-        term.memory, Tensor::Allocate(DataTypeOf<T>(), Shape({static_cast<int64_t>(stride)})));
+        term.memory,
+        context_.AllocateTensor(DataTypeOf<T>(), Shape({static_cast<int64_t>(stride)})));
     return term;
   }
 
@@ -301,14 +305,13 @@ class Einsum {
 
   const EinsumEquation& equation_;
   KernelContext& context_;
-  std::vector<Term> terms_;
+  PooledVector<Term> terms_;
   Labels output_;
   Sizes sizes_{};
   bool written_ = false;
 };
 
-Status RunEinsum(const EinsumAttrs& attrs, KernelContext& context) {
-  TENON_ASSIGN_OR_RETURN(const EinsumEquation equation, EinsumEquation::Parse(attrs.equation));
+Status RunEinsum(const EinsumEquation& equation, KernelContext& context) {
   const DataType type = context.Output(0).type();
   if (context.Output(0).size() == 0) return OkStatus();
   if (type == DataType::kFloat) return Einsum<float>(equation, context).Run();
@@ -336,8 +339,24 @@ Status RunEinsum(const EinsumAttrs& attrs, KernelContext& context) {
   }
 }
 
+class EinsumKernel final : public StatefulKernel<InferEinsum> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_ASSIGN_OR_RETURN(equation_, EinsumEquation::Parse(attrs_.equation));
+    return OkStatus();
+  }
+  Status InferShapes(ShapeContext& context) const override {
+    return InferOutput(attrs_, equation_, context);
+  }
+  Status Run(KernelContext& context) const override { return RunEinsum(equation_, context); }
+
+ private:
+  EinsumEquation equation_;
+};
+
 constexpr OpRow kRows[] = {
-    Op<InferEinsum, RunEinsum>(
+    OpClass<EinsumKernel>(
         "Einsum", {.since = 12, .types = kInts | TypeSet{DataType::kFloat, DataType::kDouble}}),
 };
 

@@ -104,7 +104,7 @@ Result<EinsumEquation> EinsumEquation::Parse(std::string_view equation) {
   return parsed;
 }
 
-Result<std::vector<uint8_t>> EinsumEquation::LabelsOf(size_t operand, size_t rank) const {
+Result<Labels> EinsumEquation::LabelsOf(size_t operand, size_t rank) const {
   const Term& term = terms_[operand];
   const bool has_ellipsis = std::find(term.begin(), term.end(), kEllipsis) != term.end();
   const size_t named = term.size() - (has_ellipsis ? 1 : 0);
@@ -119,12 +119,12 @@ Result<std::vector<uint8_t>> EinsumEquation::LabelsOf(size_t operand, size_t ran
   return Expanded(term, rank - named);
 }
 
-std::vector<uint8_t> EinsumEquation::OutputLabels(size_t ellipsis_rank) const {
+Labels EinsumEquation::OutputLabels(size_t ellipsis_rank) const {
   return Expanded(output_, ellipsis_rank);
 }
 
-std::vector<uint8_t> EinsumEquation::Expanded(const Term& term, size_t ellipsis_rank) const {
-  std::vector<uint8_t> labels;
+Labels EinsumEquation::Expanded(const Term& term, size_t ellipsis_rank) const {
+  Labels labels;
   for (const uint8_t label : term) {
     if (label == kEllipsis) {
       labels.insert(labels.end(), spare_.rend() - static_cast<ptrdiff_t>(ellipsis_rank),
@@ -136,7 +136,7 @@ std::vector<uint8_t> EinsumEquation::Expanded(const Term& term, size_t ellipsis_
   return labels;
 }
 
-size_t EinsumEquation::EllipsisRank(const std::vector<size_t>& ranks) const {
+size_t EinsumEquation::EllipsisRank(std::span<const size_t> ranks) const {
   size_t most = 0;
   for (size_t i = 0; i < terms_.size(); ++i) {
     const Term& term = terms_[i];
@@ -146,13 +146,12 @@ size_t EinsumEquation::EllipsisRank(const std::vector<size_t>& ranks) const {
   return most;
 }
 
-Result<SymbolicShape> EinsumEquation::OutputShape(
-    const std::vector<SymbolicShape>& operands) const {
+Result<SymbolicShape> EinsumEquation::OutputShape(std::span<const SymbolicShape> operands) const {
   std::array<std::optional<Dim>, kMostLabels> sizes;
-  std::vector<size_t> ranks;
+  PooledVector<size_t> ranks;
   for (size_t i = 0; i < operands.size(); ++i) {
     ranks.push_back(operands[i].rank());
-    TENON_ASSIGN_OR_RETURN(const std::vector<uint8_t> labels, LabelsOf(i, operands[i].rank()));
+    TENON_ASSIGN_OR_RETURN(const Labels labels, LabelsOf(i, operands[i].rank()));
     for (size_t axis = 0; axis < labels.size(); ++axis) {
       std::optional<Dim>& size = sizes[labels[axis]];
       const Dim& dim = operands[i][axis];

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/block_pool.h"
 #include "base/status.h"
 #include "ir/dim.h"
 
@@ -16,6 +18,9 @@ namespace tenon {
 inline constexpr size_t kLetters = 52;
 inline constexpr size_t kMostLabels = 64;
 
+// The labels of a list of axes.
+using Labels = PooledVector<uint8_t>;
+
 class EinsumEquation {
  public:
   // Error: kInvalidArgument quoting the equation.
@@ -24,16 +29,16 @@ class EinsumEquation {
   size_t operand_count() const { return terms_.size(); }
 
   // The labels of an operand's axes. Error: kInvalidArgument if the rank does not fit the term.
-  Result<std::vector<uint8_t>> LabelsOf(size_t operand, size_t rank) const;
+  Result<Labels> LabelsOf(size_t operand, size_t rank) const;
 
   // The labels of the output's axes, when the ellipsis has `ellipsis_rank` of them.
-  std::vector<uint8_t> OutputLabels(size_t ellipsis_rank) const;
+  Labels OutputLabels(size_t ellipsis_rank) const;
 
   // The output's shape. Errors: kInvalidArgument if the sizes of a label differ and none is 1.
-  Result<SymbolicShape> OutputShape(const std::vector<SymbolicShape>& operands) const;
+  Result<SymbolicShape> OutputShape(std::span<const SymbolicShape> operands) const;
 
   // How many axes the ellipsis has among operands of these ranks.
-  size_t EllipsisRank(const std::vector<size_t>& ranks) const;
+  size_t EllipsisRank(std::span<const size_t> ranks) const;
 
  private:
   static constexpr uint8_t kEllipsis = 255;
@@ -43,7 +48,7 @@ class EinsumEquation {
   void FindSpareLabels();
   void MakeImplicitOutput();
   // Of a term whose ellipsis has this many axes.
-  std::vector<uint8_t> Expanded(const Term& term, size_t ellipsis_rank) const;
+  Labels Expanded(const Term& term, size_t ellipsis_rank) const;
 
   std::vector<Term> terms_;
   Term output_;

@@ -129,7 +129,7 @@ class EncoderDecoder final : public TokenModel {
     return mask;
   }
 
-  Status RunGraph(size_t graph, size_t expected, std::vector<Value> feeds, KernelContext& context) {
+  Status RunGraph(size_t graph, size_t expected, RunValues feeds, KernelContext& context) {
     TENON_RETURN_IF_ERROR(context.Subgraph(graph).Run(feeds, outputs_));
     if (outputs_.size() != expected) return InvalidArgument("expected {} outputs", expected);
     for (const Value& output : outputs_) {
@@ -145,7 +145,7 @@ class EncoderDecoder final : public TokenModel {
       return InvalidArgument("attribute 'encoder': expected {} outputs, got {}", graphs_.presents,
                              outputs_.size());
     }
-    std::vector<Value> all(2);
+    RunValues all(2);
     for (size_t i = 0; i < graphs_.presents; ++i) {
       const Tensor& cross = outputs_[i].tensor();
       if (cross.rank() != 4) {
@@ -165,7 +165,7 @@ class EncoderDecoder final : public TokenModel {
   // The decoder's first feeds, from what the encoder gave: logits, hidden states, presents.
   Status TakeOver(Tensor tokens, size_t past_length) {
     const auto rows = static_cast<size_t>(tokens.shape()[0]);
-    std::vector<Value> encoded = std::move(outputs_);
+    RunValues encoded = std::move(outputs_);
     outputs_.clear();
     if (encoded.size() != 2 + pasts_) {
       return InvalidArgument("attribute 'encoder': expected {} outputs, got {}", 2 + pasts_,
@@ -221,7 +221,7 @@ class EncoderDecoder final : public TokenModel {
   bool takes_sequence_ = false;
   Tensor start_;
   Value mask_;
-  std::vector<Value> encoder_feeds_, feeds_, outputs_;
+  RunValues encoder_feeds_, feeds_, outputs_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 // Expand-8: broadcasts the input with the shape in input 1.
 Status InferExpand(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> requested, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(const Dims requested, context.InputAsDims(1));
   for (const Dim& dim : requested) {
     if (dim.is_number() && dim.value() < 0) {
       return InvalidArgument("expected shape entries >= 0, got {}", SymbolicShape(requested));
@@ -23,8 +23,7 @@ Status InferExpand(const NoAttrs&, ShapeContext& context) {
     const Dim count = output.NumElements();
     constexpr int64_t kMostKnown = 64;
     if (count.is_number() && count.value() <= kMostKnown) {
-      context.SetOutputDims(0,
-                            std::vector<Dim>(static_cast<size_t>(count.value()), (*elements)[0]));
+      context.SetOutputDims(0, Dims(static_cast<size_t>(count.value()), (*elements)[0]));
     }
   }
   return context.SetOutput(0, std::move(output));
@@ -51,7 +50,7 @@ Status RunExpand(const NoAttrs&, KernelContext& context) {
 // Tile-6: each axis repeated.
 Status InferTile(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> repeats, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(const Dims repeats, context.InputAsDims(1));
   if (repeats.size() != shape.rank()) {
     return InvalidArgument("expected a repeat for each axis of {}, got {}", shape,
                            SymbolicShape(repeats));

@@ -166,7 +166,7 @@ class FlexAttention final : public StatefulKernel<InferFlexAttention> {
     HeadProduct product = {
         size(q[0] * q[1]), size(q[1] / k[1]), size(q[2]), size(k[2]), size(q[3]), 1, size(q[3])};
     TENON_ASSIGN_OR_RETURN(Tensor scores,
-                           Tensor::Allocate(DataTypeOf<T>(), {q[0], q[1], q[2], k[2]}));
+                           context.AllocateTensor(DataTypeOf<T>(), {q[0], q[1], q[2], k[2]}));
     TENON_RETURN_IF_ERROR(MultiplyHeads(product, context.Input(kQ).data<T>(),
                                         context.Input(kK).data<T>(), scale, scores.data<T>(),
                                         context));
@@ -192,7 +192,7 @@ class FlexAttention final : public StatefulKernel<InferFlexAttention> {
     TENON_RETURN_IF_ERROR(ConvertTo(precision, context, tensor));
     if (subgraph) {
       Value input = std::move(*tensor);
-      std::vector<Value> outputs;
+      RunValues outputs;
       TENON_RETURN_IF_ERROR(context.Subgraph(*subgraph).Run({&input, 1}, outputs));
       if (outputs.size() != 1 || !outputs[0].is_tensor() ||
           outputs[0].tensor().type() != precision || !(outputs[0].tensor().shape() == shape)) {
@@ -207,7 +207,7 @@ class FlexAttention final : public StatefulKernel<InferFlexAttention> {
 
   static Status ConvertTo(DataType type, KernelContext& context, Tensor* tensor) {
     if (tensor->type() == type) return OkStatus();
-    TENON_ASSIGN_OR_RETURN(Tensor converted, Tensor::Allocate(type, tensor->shape()));
+    TENON_ASSIGN_OR_RETURN(Tensor converted, context.AllocateTensor(type, tensor->shape()));
     TENON_RETURN_IF_ERROR(ConvertElements(*tensor, converted, {}, context.threads()));
     *tensor = std::move(converted);
     return OkStatus();

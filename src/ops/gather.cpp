@@ -20,7 +20,7 @@ void FollowElements(ShapeContext& context) {
   const auto indices = context.KnownDims(1);
   if (!data || !indices) return;
   const auto size = static_cast<int64_t>(data->size());
-  std::vector<Dim> gathered;
+  Dims gathered;
   for (const Dim& index : *indices) {
     if (!index.is_number() || index.value() < -size || index.value() >= size) {
       gathered.push_back(Dim::Unknown());

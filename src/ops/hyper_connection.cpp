@@ -15,13 +15,13 @@ constexpr const char* kMicrosoft = "com.microsoft";
 
 // How a tensor holds streams.
 struct Streams {
-  std::vector<Dim> lead;
+  Dims lead;
   Dim branches, size;
   bool is_flat;
 
   // `lead`, then these dimensions.
   SymbolicShape With(std::initializer_list<Dim> last) const {
-    std::vector<Dim> dims = lead;
+    Dims dims = lead;
     dims.insert(dims.end(), last);
     return SymbolicShape(std::move(dims));
   }

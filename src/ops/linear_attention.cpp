@@ -38,7 +38,7 @@ Status CheckState(const ShapeContext& context, size_t i, int64_t window,
 
 SymbolicShape WithWindow(int64_t window, const SymbolicShape& state) {
   if (window == 0) return state;
-  std::vector<Dim> dims = state.dims();
+  Dims dims = state.dims();
   dims.insert(dims.begin(), Dim(window));
   return SymbolicShape(std::move(dims));
 }

@@ -328,10 +328,10 @@ struct FpQ4Attrs {
 constexpr size_t kQ4Block = 32;
 
 Status InferFpQ4(const FpQ4Attrs& attrs, ShapeContext& context) {
-  const Result<std::vector<int64_t>> sizes = context.InputAsInts(2);
+  const Result<Shape> sizes = context.InputAsInts(2);
   if (!sizes) return sizes.error();
-  if (sizes->size() != 2) {
-    return InvalidArgument("input 2: expected K and N, got {} numbers", sizes->size());
+  if (sizes->rank() != 2) {
+    return InvalidArgument("input 2: expected K and N, got {} numbers", sizes->rank());
   }
   const int64_t k = (*sizes)[0], n = (*sizes)[1];
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, ProductShape(context, n, k));

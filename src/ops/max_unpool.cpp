@@ -9,8 +9,7 @@ namespace tenon {
 namespace {
 
 // MaxUnpool-11.
-struct MaxUnpoolAttrs {
-  std::vector<int64_t> kernel_shape, pads, strides;
+struct MaxUnpoolAttrs : WindowAttrs {
   static constexpr auto Fields() {
     using A = MaxUnpoolAttrs;
     return std::tuple(Field("kernel_shape", &A::kernel_shape), Field("pads", &A::pads),
@@ -24,9 +23,8 @@ Result<SymbolicShape> PooledFrom(const MaxUnpoolAttrs& attrs, SymbolicShape x) {
     return InvalidArgument("expected a kernel size for each spatial axis of input 0 {}, got {}", x,
                            attrs.kernel_shape.size());
   }
-  const WindowAttrs window_attrs = {"NOTSET", attrs.kernel_shape, attrs.strides, {}, attrs.pads};
   TENON_ASSIGN_OR_RETURN(const Window window,
-                         MakeWindow(window_attrs, attrs.kernel_shape, kMostWindowRank));
+                         MakeWindow(attrs, attrs.kernel_shape, kMostWindowRank));
   for (size_t i = 0; i < window.rank; ++i) {
     const WindowDim& dim = window.dims[i];
     x[i + 2] =

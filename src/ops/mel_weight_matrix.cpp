@@ -19,8 +19,8 @@ struct MelAttrs {
 };
 
 Result<int64_t> ScalarOf(const ShapeContext& context, size_t i, int64_t least) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> values, context.InputAsInts(i));
-  if (values.size() != 1 || values[0] < least) {
+  TENON_ASSIGN_OR_RETURN(const Shape values, context.InputAsInts(i));
+  if (values.rank() != 1 || values[0] < least) {
     return InvalidArgument("input {}: expected one integer of at least {}, got {}", i, least,
                            values.empty() ? 0 : values[0]);
   }

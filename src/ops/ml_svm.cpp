@@ -214,7 +214,8 @@ struct ClassifierAttrs {
 Status InferClassifier(const ClassifierAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const Dim rows, MatrixRows(input));
-  TENON_RETURN_IF_ERROR(context.SetOutput(0, {rows}, attrs.labels().type()));
+  TENON_RETURN_IF_ERROR(context.SetOutput(
+      0, {rows}, attrs.labels_strings.empty() ? DataType::kInt64 : DataType::kString));
   return context.SetOutput(1, {rows, Dim(static_cast<int64_t>(attrs.width()))}, DataType::kFloat);
 }
 

@@ -243,11 +243,13 @@ struct ClassifierAttrs : NodeAttrs {
 };
 
 Status InferClassifier(const LabelAttrs& attrs, ShapeContext& context) {
-  const ClassLabels labels = attrs.labels();
+  const bool has_strings = !attrs.labels_strings.empty();
+  const size_t labels = has_strings ? attrs.labels_strings.size() : attrs.labels_ints.size();
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const Dim rows, MatrixRows(input));
-  TENON_RETURN_IF_ERROR(context.SetOutput(0, {rows}, labels.type()));
-  return context.SetOutput(1, {rows, Dim(static_cast<int64_t>(labels.size()))}, DataType::kFloat);
+  TENON_RETURN_IF_ERROR(
+      context.SetOutput(0, {rows}, has_strings ? DataType::kString : DataType::kInt64));
+  return context.SetOutput(1, {rows, Dim(static_cast<int64_t>(labels))}, DataType::kFloat);
 }
 
 // TreeEnsembleClassifier-3. With two labels and weights for one class alone, that class's score

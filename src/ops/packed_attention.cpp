@@ -242,7 +242,7 @@ Status InferPackedHeads(const PackedAttrs& attrs, ShapeContext& context) {
 
 // Adds the bias of each head, of queries, keys and values one behind the other: returns the memory
 // in which `in` has the sums then.
-std::vector<float> AddBias(KernelContext& context, PackedHeads* in) {
+Result<Tensor> AddBias(KernelContext& context, PackedHeads* in) {
   const float* bias = context.Input(kBias).data<float>();
   const std::array<HeadSource*, 3> parts = {&in->q, &in->k, &in->v};
   size_t floats = 0;
@@ -250,8 +250,9 @@ std::vector<float> AddBias(KernelContext& context, PackedHeads* in) {
     const HeadMatrices& m = part->matrices;
     floats += m.heads * m.length * m.size;
   }
-  std::vector<float> sums(floats);
-  float* into = sums.data();
+  TENON_ASSIGN_OR_RETURN(
+      Tensor sums, context.AllocateTensor(DataType::kFloat, Shape({static_cast<int64_t>(floats)})));
+  auto* into = sums.data<float>();
   for (HeadSource* part : parts) {
     const HeadMatrices& m = part->matrices;
     const HeadMatrices target = HeadsLast(1, m.length, m.heads, m.size);
@@ -282,8 +283,10 @@ Status RunPackedHeads(const PackedAttrs& attrs, KernelContext& context) {
     };
     in = {part(kQuery), part(kKey), part(kValue)};
   }
-  std::vector<float> sums;
-  if (context.HasInput(kBias)) sums = AddBias(context, &in);
+  Tensor sums;
+  if (context.HasInput(kBias)) {
+    TENON_ASSIGN_OR_RETURN(sums, AddBias(context, &in));
+  }
   const PackedRun run(attrs, kHeadsOrder, context, in);
   TENON_RETURN_IF_ERROR(run.Check());
   const auto visible = [&](size_t, size_t token) { return run.VisibleKeys(token); };

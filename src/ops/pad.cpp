@@ -68,15 +68,15 @@ Result<PadAxis> MakePadAxis(int64_t dim, int64_t begin, int64_t end, size_t axis
   return result;
 }
 
-Status InferPads(const std::vector<Dim>& pads, const std::optional<std::vector<int64_t>>& axes,
-                 PadMode mode, ShapeContext& context) {
+Status InferPads(const Dims& pads, const std::optional<Shape>& axes, PadMode mode,
+                 ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
-  const size_t count = axes ? axes->size() : shape.rank();
+  const size_t count = axes ? axes->rank() : shape.rank();
   if (pads.size() != 2 * count) {
     return InvalidArgument("expected {} pads, two for each of {} axes, got {}", 2 * count, count,
                            pads.size());
   }
-  std::vector<bool> padded(shape.rank(), false);
+  PooledVector<bool> padded(shape.rank(), false);
   for (size_t i = 0; i < count; ++i) {
     size_t axis = i;
     if (axes) {
@@ -236,8 +236,8 @@ struct PadAttrs {
 
 Status InferPad(const PadAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const PadMode mode, ModeFromName(attrs.mode));
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> pads, context.InputAsDims(1));
-  std::optional<std::vector<int64_t>> axes;
+  TENON_ASSIGN_OR_RETURN(const Dims pads, context.InputAsDims(1));
+  std::optional<Shape> axes;
   if (context.HasInput(3)) {
     TENON_ASSIGN_OR_RETURN(axes, context.InputAsInts(3));
   }
@@ -279,8 +279,7 @@ struct Pad2Attrs {
 Status InferPad2(const Pad2Attrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const PadMode mode, ModeFromName(attrs.mode));
   const std::vector<int64_t>& pads = attrs.any_pads();
-  const std::optional<std::vector<int64_t>> all_axes;
-  return InferPads(std::vector<Dim>(pads.begin(), pads.end()), all_axes, mode, context);
+  return InferPads(Dims(pads.begin(), pads.end()), std::nullopt, mode, context);
 }
 
 Status RunPad2(const Pad2Attrs& attrs, KernelContext& context) {

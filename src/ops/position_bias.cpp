@@ -157,8 +157,8 @@ double GateOf(const KernelContext& context, const float* q, const float* q_bias,
 
 // Which token is at each of `places` places: token_offset has the places of the tokens. -1:
 // padding, whose query is 0.
-Result<std::vector<int64_t>> TokensByPlace(const KernelContext& context, size_t places) {
-  std::vector<int64_t> tokens(places, -1);
+Result<PooledVector<int64_t>> TokensByPlace(const KernelContext& context, size_t places) {
+  PooledVector<int64_t> tokens(places, -1);
   if (!context.HasInput(kTokenOffset)) {
     std::iota(tokens.begin(), tokens.end(), 0);
     return tokens;
@@ -186,9 +186,9 @@ Status RunGated(const HeadsAttrs& attrs, KernelContext& context) {
   const auto length = static_cast<size_t>(y.shape()[2]);
   const auto rows = static_cast<size_t>(y.shape()[0]) * heads * length;
   const auto size = static_cast<size_t>(context.Input(kWeight).shape()[0]);
-  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> tokens,
+  TENON_ASSIGN_OR_RETURN(const PooledVector<int64_t> tokens,
                          TokensByPlace(context, static_cast<size_t>(y.shape()[0]) * length));
-  const std::vector<float> padding(size);
+  const PooledVector<float> padding(size);
   context.threads().ParallelFor(rows, 16, [&](size_t begin, size_t end) {
     for (size_t row = begin; row < end; ++row) {
       const size_t i = row % length, h = row / length % heads, b = row / length / heads;

@@ -65,7 +65,7 @@ bool FollowRange(ShapeContext& context) {
   if (!(first == Dim(0)) || !(step == Dim(1))) return false;
   const Dim count = (*limit)[0];
   if (count.is_number() && count.value() <= kMostKnown) {
-    std::vector<Dim> elements;
+    Dims elements;
     for (int64_t i = 0; i < count.value(); ++i) elements.emplace_back(i);
     context.SetOutputDims(0, std::move(elements));
   }

@@ -17,8 +17,8 @@ struct ReduceAttrs {
 };
 
 // No axes means all of them.
-Result<std::vector<bool>> ReducedAxes(const ReduceAttrs& attrs, size_t rank) {
-  std::vector<bool> reduced(rank, attrs.axes.empty());
+Result<PooledVector<bool>> ReducedAxes(const ReduceAttrs& attrs, size_t rank) {
+  PooledVector<bool> reduced(rank, attrs.axes.empty());
   for (const int64_t axis : attrs.axes) {
     TENON_ASSIGN_OR_RETURN(const size_t normalized, NormalizeAxis(axis, rank));
     if (reduced[normalized]) return InvalidArgument("axis {} is given twice", axis);
@@ -29,7 +29,7 @@ Result<std::vector<bool>> ReducedAxes(const ReduceAttrs& attrs, size_t rank) {
 
 Result<SymbolicShape> ReducedShape(const ReduceAttrs& attrs, const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(attrs, x.rank()));
+  TENON_ASSIGN_OR_RETURN(const PooledVector<bool> reduced, ReducedAxes(attrs, x.rank()));
   SymbolicShape y;
   for (size_t i = 0; i < x.rank(); ++i) {
     if (!reduced[i]) {
@@ -56,7 +56,7 @@ Status InferSum(const ReduceAttrs& attrs, ShapeContext& context) {
 // Some axes of a tensor, counted through as one.
 class AxisGroup {
  public:
-  AxisGroup(const Shape& x, const std::vector<bool>& reduced, bool wanted) {
+  AxisGroup(const Shape& x, const PooledVector<bool>& reduced, bool wanted) {
     size_t stride = 1;
     for (size_t axis = x.rank(); axis-- > 0;) {
       const auto size = static_cast<size_t>(x[axis]);
@@ -86,7 +86,7 @@ class AxisGroup {
   struct Axis {
     size_t size, stride;
   };
-  std::vector<Axis> axes_;  // the last first
+  PooledVector<Axis> axes_;  // the last first
   size_t count_ = 1;
 };
 
@@ -94,7 +94,7 @@ class AxisGroup {
 template <class T, class Store>
 Status SumEach(const ReduceAttrs& attrs, KernelContext& context, Store&& store) {
   const Tensor& x = context.Input(0);
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(attrs, x.rank()));
+  TENON_ASSIGN_OR_RETURN(const PooledVector<bool> reduced, ReducedAxes(attrs, x.rank()));
   const AxisGroup kept(x.shape(), reduced, false), summed(x.shape(), reduced, true);
   constexpr size_t kTaskElements = 65536;
   const size_t grain = kTaskElements / (summed.count() + 1) + 1;

@@ -2,6 +2,7 @@
 // gives the same numbers, without one each gives others.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "ops/element.h"
 #include "ops/op_row.h"
@@ -202,7 +203,9 @@ class MultinomialKernel final : public StatefulKernel<InferMultinomial> {
     const auto rows = static_cast<size_t>(x.shape()[0]);
     const auto classes = static_cast<size_t>(x.shape()[1]);
     const auto samples = static_cast<size_t>(y.shape()[1]);
-    std::vector<double> sums(classes);
+    auto* const memory = static_cast<double*>(context.Scratch(classes * sizeof(double)));
+    if (memory == nullptr) return RuntimeException("out of memory for {} classes", classes);
+    const std::span sums(memory, classes);
     for (size_t row = 0; row < rows; ++row) {
       TENON_RETURN_IF_ERROR(Accumulate(x, row, sums));
       for (size_t i = row * samples; i < (row + 1) * samples; ++i) {
@@ -220,7 +223,7 @@ class MultinomialKernel final : public StatefulKernel<InferMultinomial> {
 
  private:
   // The sums of the probabilities of a row, up to each class.
-  static Status Accumulate(const Tensor& x, size_t row, std::vector<double>& sums) {
+  static Status Accumulate(const Tensor& x, size_t row, std::span<double> sums) {
     VisitNumber(x.type(), [&](auto number) {
       using T = decltype(number);
       const T* logits = x.data<T>() + row * sums.size();

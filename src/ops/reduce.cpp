@@ -59,8 +59,8 @@ Status InferByAttribute(const ReduceAttrs& attrs, ShapeContext& context) {
 
 Status InferByInput(const ReduceAttrs& attrs, ShapeContext& context) {
   if (!context.HasInput(1)) return InferReduced(attrs, {}, context);
-  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, context.InputAsInts(1));
-  return InferReduced(attrs, axes, context);
+  TENON_ASSIGN_OR_RETURN(const Shape axes, context.InputAsInts(1));
+  return InferReduced(attrs, axes.dims(), context);
 }
 
 Status Reduce(ReduceOp op, const ReduceAttrs& attrs, std::span<const int64_t> axes,

@@ -24,8 +24,7 @@ struct ReshapeAttrs {
   }
 };
 
-Result<SymbolicShape> ReshapeTo(const SymbolicShape& input, const std::vector<Dim>& requested,
-                                bool allowzero) {
+Result<SymbolicShape> ReshapeTo(const SymbolicShape& input, const Dims& requested, bool allowzero) {
   SymbolicShape output;
   std::optional<size_t> inferred;
   for (size_t i = 0; i < requested.size(); ++i) {
@@ -64,7 +63,7 @@ Result<SymbolicShape> ReshapeTo(const SymbolicShape& input, const std::vector<Di
 }
 
 // What a requested shape says of the output where nothing is known of the input.
-SymbolicShape RequestedShape(std::vector<Dim> requested) {
+SymbolicShape RequestedShape(Dims requested) {
   for (Dim& dim : requested) {
     if (!dim.is_number() || dim.value() <= 0) dim = Dim::Unknown();
   }
@@ -72,7 +71,7 @@ SymbolicShape RequestedShape(std::vector<Dim> requested) {
 }
 
 Status InferReshape(const ReshapeAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> requested, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(const Dims requested, context.InputAsDims(1));
   const Result<SymbolicShape> input = context.Input(0);
   if (!input && IsUnknownShape(input.error())) {
     return context.SetOutput(0, RequestedShape(requested));
@@ -91,9 +90,8 @@ struct Reshape1Attrs {
 
 Status InferReshape1(const Reshape1Attrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(
-      SymbolicShape output,
-      ReshapeTo(input, std::vector<Dim>(attrs.shape.begin(), attrs.shape.end()), false));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape output,
+                         ReshapeTo(input, Dims(attrs.shape.begin(), attrs.shape.end()), false));
   return context.SetOutput(0, std::move(output));
 }
 
@@ -114,8 +112,8 @@ Status InferFlatten(const FlattenAttrs& attrs, ShapeContext& context) {
 }
 
 // The axes, counted from the front, each once.
-Result<std::vector<bool>> MarkAxes(const std::vector<int64_t>& axes, size_t rank) {
-  std::vector<bool> marked(rank, false);
+Result<PooledVector<bool>> MarkAxes(std::span<const int64_t> axes, size_t rank) {
+  PooledVector<bool> marked(rank, false);
   for (const int64_t axis : axes) {
     TENON_ASSIGN_OR_RETURN(const size_t normalized, NormalizeAxis(axis, rank));
     if (marked[normalized]) return InvalidArgument("axis {} is given twice", axis);
@@ -130,9 +128,9 @@ struct AxesAttrs {
   static constexpr auto Fields() { return std::tuple(Field("axes", &AxesAttrs::axes)); }
 };
 
-Status SqueezeTo(std::optional<std::vector<int64_t>> axes, ShapeContext& context) {
+Status SqueezeTo(std::optional<std::span<const int64_t>> axes, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
-  std::vector<bool> removed(input.rank(), false);
+  PooledVector<bool> removed(input.rank(), false);
   if (axes) {
     TENON_ASSIGN_OR_RETURN(removed, MarkAxes(*axes, input.rank()));
   } else {
@@ -161,13 +159,14 @@ Status InferSqueeze1(const AxesAttrs& attrs, ShapeContext& context) {
 
 Status InferSqueeze(const NoAttrs&, ShapeContext& context) {
   if (!context.HasInput(1)) return SqueezeTo(std::nullopt, context);
-  TENON_ASSIGN_OR_RETURN(std::vector<int64_t> axes, context.InputAsInts(1));
-  return SqueezeTo(std::move(axes), context);
+  TENON_ASSIGN_OR_RETURN(const Shape axes, context.InputAsInts(1));
+  return SqueezeTo(axes.dims(), context);
 }
 
-Status UnsqueezeTo(const std::vector<int64_t>& axes, ShapeContext& context) {
+Status UnsqueezeTo(std::span<const int64_t> axes, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> added, MarkAxes(axes, input.rank() + axes.size()));
+  TENON_ASSIGN_OR_RETURN(const PooledVector<bool> added,
+                         MarkAxes(axes, input.rank() + axes.size()));
   SymbolicShape output;
   size_t next = 0;
   for (const bool is_new : added) output.Append(is_new ? Dim(1) : input[next++]);
@@ -180,8 +179,8 @@ Status InferUnsqueeze1(const AxesAttrs& attrs, ShapeContext& context) {
 }
 
 Status InferUnsqueeze(const NoAttrs&, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, context.InputAsInts(1));
-  return UnsqueezeTo(axes, context);
+  TENON_ASSIGN_OR_RETURN(const Shape axes, context.InputAsInts(1));
+  return UnsqueezeTo(axes.dims(), context);
 }
 
 constexpr OpRow kRows[] = {

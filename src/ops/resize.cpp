@@ -182,7 +182,7 @@ Status InferResize(const ResizeAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const bool has_sizes, IsGiven(context, 3));
   if (has_scales && has_sizes) return InvalidArgument("expected scales or sizes, got both");
   if (has_sizes) {
-    TENON_ASSIGN_OR_RETURN(const std::vector<Dim> sizes, context.InputAsDims(3));
+    TENON_ASSIGN_OR_RETURN(const Dims sizes, context.InputAsDims(3));
     TENON_RETURN_IF_ERROR(SetSizes(attrs, given, sizes, shape));
   } else if (!has_scales && count > 0) {
     return InvalidArgument("expected scales or sizes, got none");

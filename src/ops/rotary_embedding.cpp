@@ -181,7 +181,7 @@ struct SectionedAttrs : RotaryAttrs {
 // Each angle's stream. Layout 0: sections one after the other. Layout 1: height and width take
 // turns with time as long as their sections last. Error: sections that do not make up `half`
 // angles.
-Result<std::vector<uint8_t>> StreamsOf(const SectionedAttrs& attrs, int64_t half) {
+Result<PooledVector<uint8_t>> StreamsOf(const SectionedAttrs& attrs, int64_t half) {
   const auto& sections = attrs.sections;
   bool fits = sections.size() == kStreams;
   int64_t rest = half;
@@ -193,7 +193,7 @@ Result<std::vector<uint8_t>> StreamsOf(const SectionedAttrs& attrs, int64_t half
     return InvalidArgument("attribute 'mrope_section': expected 3 lengths that make up {}, got {}",
                            half, Shape(sections));
   }
-  std::vector<uint8_t> streams(static_cast<size_t>(half), 0);
+  PooledVector<uint8_t> streams(static_cast<size_t>(half), 0);
   for (int64_t i = 0; i < half; ++i) {
     uint8_t& stream = streams[static_cast<size_t>(i)];
     if (attrs.layout == 0) {
@@ -227,7 +227,7 @@ Status RunSectioned(const SectionedAttrs& attrs, KernelContext& context) {
   const Tensor& cos = context.Input(kMicrosoftOrder.cos);
   const Tensor& sin = context.Input(kMicrosoftOrder.sin);
   const auto half = static_cast<size_t>(cos.shape()[1]);
-  TENON_ASSIGN_OR_RETURN(const std::vector<uint8_t> streams,
+  TENON_ASSIGN_OR_RETURN(const PooledVector<uint8_t> streams,
                          StreamsOf(attrs, static_cast<int64_t>(half)));
   const auto positions = context.Input(kMicrosoftOrder.positions).values<int64_t>();
   for (const int64_t position : positions) {

@@ -79,7 +79,7 @@ SymbolicShape WithoutAxis(const SymbolicShape& shape, size_t axis) {
 Status SetScanOutput(size_t output, ValueType type, int64_t requested_axis, const Dim& length,
                      ShapeContext& context) {
   if (type.is_tensor() && type.shape) {
-    std::vector<Dim> dims = type.shape->dims();
+    Dims dims = type.shape->dims();
     TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(requested_axis, dims.size() + 1));
     dims.insert(dims.begin() + static_cast<ptrdiff_t>(axis), length);
     type.shape = SymbolicShape(std::move(dims));
@@ -142,10 +142,10 @@ class Slices {
   int64_t length() const { return length_; }
 
   // Slice `i`: a view where its elements lie together, else a copy.
-  Result<Tensor> At(int64_t i, ThreadPool& threads) const {
+  Result<Tensor> At(int64_t i, const KernelContext& context) const {
     if (outer_ == 1) return ElementsFrom(*tensor_, i * inner_, shape_);
     const DataType type = tensor_->type();
-    TENON_ASSIGN_OR_RETURN(Tensor slice, Tensor::Allocate(type, shape_));
+    TENON_ASSIGN_OR_RETURN(Tensor slice, context.AllocateTensor(type, shape_));
     if (IsSubByte(type)) {
       for (int64_t o = 0; o < outer_; ++o) {
         CopyElements(*tensor_, (o * length_ + i) * inner_, inner_, slice, o * inner_);
@@ -156,8 +156,8 @@ class Slices {
     StridedCopy copy(type);
     TENON_RETURN_IF_ERROR(copy.AddAxis(outer_, length_ * inner_, inner_));
     TENON_RETURN_IF_ERROR(copy.AddAxis(inner_, 1, 1));
-    TENON_RETURN_IF_ERROR(
-        copy.Run(static_cast<const char*>(tensor_->raw()) + offset, slice.raw(), threads));
+    TENON_RETURN_IF_ERROR(copy.Run(static_cast<const char*>(tensor_->raw()) + offset, slice.raw(),
+                                   context.threads()));
     return slice;
   }
 
@@ -245,21 +245,21 @@ class ScanKernel final : public StatefulKernel<InferScan> {
   }
 
   Status Run(KernelContext& context) const override {
-    std::vector<Slices> slices;
+    PooledVector<Slices> slices;
     TENON_RETURN_IF_ERROR(CutInputs(context, slices));
     const int64_t length = slices[0].length();
-    std::vector<Collector> collectors;
+    PooledVector<Collector> collectors;
     for (size_t i = 0; i < counts_.outputs; ++i) {
       collectors.emplace_back(counts_.states + i, EntryOf(attrs_.output_axes, i), length);
     }
-    std::vector<Value> inputs(counts_.states + counts_.inputs), outputs(counts_.states);
+    RunValues inputs(counts_.states + counts_.inputs), outputs(counts_.states);
     for (size_t i = 0; i < counts_.states; ++i) outputs[i] = context.InputValue(i);
     SubgraphRunner& body = context.Subgraph(body_);
     for (int64_t t = 0; t < length; ++t) {
       for (size_t i = 0; i < counts_.states; ++i) inputs[i] = std::move(outputs[i]);
       for (size_t i = 0; i < counts_.inputs; ++i) {
         const int64_t at = EntryOf(attrs_.input_directions, i) == 0 ? t : length - 1 - t;
-        TENON_ASSIGN_OR_RETURN(inputs[counts_.states + i], slices[i].At(at, context.threads()));
+        TENON_ASSIGN_OR_RETURN(inputs[counts_.states + i], slices[i].At(at, context));
       }
       TENON_RETURN_IF_ERROR(body.Run(inputs, outputs));
       if (outputs.size() != counts_.states + counts_.outputs) {
@@ -284,7 +284,7 @@ class ScanKernel final : public StatefulKernel<InferScan> {
   }
 
  private:
-  Status CutInputs(KernelContext& context, std::vector<Slices>& slices) const {
+  Status CutInputs(KernelContext& context, PooledVector<Slices>& slices) const {
     for (size_t i = 0; i < counts_.inputs; ++i) {
       const size_t input = counts_.states + i;
       TENON_ASSIGN_OR_RETURN(

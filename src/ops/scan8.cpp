@@ -107,7 +107,7 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
 
   Status Run(KernelContext& context) const override {
     TENON_ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(context));
-    std::vector<Tensor*> outputs(context.output_count());
+    PooledVector<Tensor*> outputs(context.output_count());
     for (int64_t batch = 0; batch < sizes.batch; ++batch) {
       TENON_RETURN_IF_ERROR(RunSequence(sizes, batch, outputs, context));
     }
@@ -161,11 +161,11 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
     return sizes;
   }
 
-  Status RunSequence(const Sizes& sizes, int64_t batch, std::vector<Tensor*>& outputs,
+  Status RunSequence(const Sizes& sizes, int64_t batch, PooledVector<Tensor*>& outputs,
                      KernelContext& context) const {
     const auto scanned = static_cast<size_t>(attrs_.num_scan_inputs);
     const int64_t length = sizes.lengths[static_cast<size_t>(batch)];
-    std::vector<Value> inputs(states_ + scanned), results(states_);
+    RunValues inputs(states_ + scanned), results(states_);
     for (size_t i = 0; i < states_; ++i) {
       TENON_ASSIGN_OR_RETURN(results[i], ElementOf(context.Input(i + 1), 1, batch));
     }
@@ -205,7 +205,7 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
 
   // Puts a result where it belongs in output `i`, which is made, and cleared, at the first one.
   static Status Store(const Value& result, size_t i, std::initializer_list<int64_t> axes,
-                      int64_t position, std::vector<Tensor*>& outputs, KernelContext& context) {
+                      int64_t position, PooledVector<Tensor*>& outputs, KernelContext& context) {
     if (!context.HasOutput(i)) return OkStatus();
     if (!result.is_tensor()) return InvalidArgument("output {}: expected tensors", i);
     const Tensor& tensor = result.tensor();

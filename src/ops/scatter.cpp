@@ -192,7 +192,7 @@ Status InferScatterND(const ScatterNDAttrs&, ShapeContext& context) {
       return InvalidArgument("expected 1 to {} coordinates in the last axis of indices {}",
                              data.rank(), indices);
     }
-    std::vector<Dim> expected(indices.begin(), indices.end() - 1);
+    Dims expected(indices.begin(), indices.end() - 1);
     expected.insert(expected.end(), data.begin() + depth.value(), data.end());
     bool fits = updates.rank() == expected.size();
     for (size_t i = 0; fits && i < expected.size(); ++i) {

@@ -50,7 +50,7 @@ class MapKernel final : public StatefulKernel<InferMap> {
       outputs.back()->elements.reserve(count);
     }
     SubgraphRunner& body = context.Subgraph(body_);
-    std::vector<Value> inputs(context.input_count()), results;
+    RunValues inputs(context.input_count()), results;
     for (size_t element = 0; element < count; ++element) {
       for (size_t i = 0; i < inputs.size(); ++i) {
         const Value& input = context.InputValue(i);
@@ -84,8 +84,7 @@ class MapKernel final : public StatefulKernel<InferMap> {
     return OkStatus();
   }
 
-  static Status Append(std::vector<Value>& results,
-                       std::vector<std::shared_ptr<Sequence>>& outputs) {
+  static Status Append(RunValues& results, std::vector<std::shared_ptr<Sequence>>& outputs) {
     if (results.size() < outputs.size()) {
       return InvalidArgument("expected {} outputs of the body, got {}", outputs.size(),
                              results.size());

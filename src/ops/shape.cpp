@@ -31,8 +31,8 @@ std::pair<size_t, size_t> Range(const ShapeAttrs& attrs, size_t rank) {
 Status InferShape(const ShapeAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   const auto [first, last] = Range(attrs, input.rank());
-  context.SetOutputDims(0, std::vector<Dim>(input.begin() + static_cast<ptrdiff_t>(first),
-                                            input.begin() + static_cast<ptrdiff_t>(last)));
+  context.SetOutputDims(0, Dims(input.begin() + static_cast<ptrdiff_t>(first),
+                                input.begin() + static_cast<ptrdiff_t>(last)));
   return context.SetOutput(0, {Dim(static_cast<int64_t>(last - first))}, DataType::kInt64);
 }
 

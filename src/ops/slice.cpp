@@ -55,14 +55,14 @@ Dim SymbolicSize(const Dim& start, const Dim& end, int64_t step, const Dim& dim)
 
 // The start, end and step of every axis that is sliced.
 struct SliceRequest {
-  std::vector<Dim> starts, ends;
-  std::vector<int64_t> axes, steps;
+  Dims starts, ends;
+  Shape axes, steps;
 };
 
 Status InferRanges(const SliceRequest& request, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
-  std::vector<bool> sliced(shape.rank(), false);
-  std::optional<std::vector<Dim>> elements = context.KnownDims(0);
+  PooledVector<bool> sliced(shape.rank(), false);
+  std::optional<Dims> elements = context.KnownDims(0);
   if (shape.rank() != 1) elements.reset();
   for (size_t i = 0; i < request.starts.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(request.axes[i], shape.rank()));
@@ -79,7 +79,7 @@ Status InferRanges(const SliceRequest& request, ShapeContext& context) {
     }
     const SliceRange range = ResolveRange(start.value(), end.value(), step, shape[axis].value());
     if (elements) {
-      std::vector<Dim> selected;
+      Dims selected;
       for (int64_t k = 0; k < range.size; ++k) {
         const auto index = static_cast<size_t>(range.start + k * range.step);
         if (index < elements->size()) selected.push_back((*elements)[index]);
@@ -98,8 +98,8 @@ Status CheckLengths(size_t starts, size_t ends, size_t axes, size_t steps) {
                          starts, ends, axes, steps);
 }
 
-std::vector<int64_t> FirstAxes(size_t count) {
-  std::vector<int64_t> axes(count);
+Shape FirstAxes(size_t count) {
+  Shape axes(count, 0);
   for (size_t i = 0; i < count; ++i) axes[i] = static_cast<int64_t>(i);
   return axes;
 }
@@ -117,10 +117,10 @@ Status InferSlice(const NoAttrs&, ShapeContext& context) {
   if (context.HasInput(4)) {
     TENON_ASSIGN_OR_RETURN(request.steps, context.InputAsInts(4));
   } else {
-    request.steps.assign(request.starts.size(), 1);
+    request.steps = Shape(request.starts.size(), 1);
   }
   TENON_RETURN_IF_ERROR(CheckLengths(request.starts.size(), request.ends.size(),
-                                     request.axes.size(), request.steps.size()));
+                                     request.axes.rank(), request.steps.rank()));
   return InferRanges(request, context);
 }
 
@@ -183,10 +183,10 @@ Status InferSlice1(const Slice1Attrs& attrs, ShapeContext& context) {
   SliceRequest request;
   request.starts.assign(attrs.starts.begin(), attrs.starts.end());
   request.ends.assign(attrs.ends.begin(), attrs.ends.end());
-  request.axes = attrs.axes.empty() ? FirstAxes(attrs.starts.size()) : attrs.axes;
-  request.steps.assign(attrs.starts.size(), 1);
+  request.axes = attrs.axes.empty() ? FirstAxes(attrs.starts.size()) : Shape(attrs.axes);
+  request.steps = Shape(attrs.starts.size(), 1);
   TENON_RETURN_IF_ERROR(CheckLengths(request.starts.size(), request.ends.size(),
-                                     request.axes.size(), request.steps.size()));
+                                     request.axes.rank(), request.steps.rank()));
   return InferRanges(request, context);
 }
 

@@ -93,8 +93,8 @@ Status InferSplit(const SplitAttrs& attrs, ShapeContext& context) {
     if (attrs.num_outputs) {
       return InvalidArgument("expected either input 1 or attribute 'num_outputs', got both");
     }
-    TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, context.InputAsInts(1));
-    return InferPieces(attrs.axis, sizes, false, context);
+    TENON_ASSIGN_OR_RETURN(const Shape sizes, context.InputAsInts(1));
+    return InferPieces(attrs.axis, sizes.dims(), false, context);
   }
   const auto outputs = static_cast<int64_t>(context.output_count());
   if (attrs.num_outputs && *attrs.num_outputs != outputs) {

@@ -28,7 +28,7 @@ Status InferSplit(const SplitAttrs& attrs, ShapeContext& context) {
     return context.SetOutputType(0, ValueType::Sequence(ValueType::Tensor(type)));
   }
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, shape->rank()));
-  std::vector<Dim> dims = shape->dims();
+  Dims dims = shape->dims();
   const bool has_sizes = context.HasInput(1);
   if (DropsAxis(attrs, has_sizes)) {
     dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
@@ -126,7 +126,7 @@ Status RunSplit(const SplitAttrs& attrs, KernelContext& context) {
     Shape shape = input.shape();
     shape[axis] = size;
     if (DropsAxis(attrs, context.HasInput(1))) shape = WithoutAxis(shape, axis);
-    TENON_ASSIGN_OR_RETURN(Tensor piece, Tensor::Allocate(input.type(), shape));
+    TENON_ASSIGN_OR_RETURN(Tensor piece, context.AllocateTensor(input.type(), shape));
     TENON_RETURN_IF_ERROR(copy.FromWhole(input, begin, size, piece, context.threads()));
     sequence->elements.emplace_back(std::move(piece));
     begin += size;
@@ -149,7 +149,7 @@ Status InferConcat(const ConcatAttrs& attrs, ShapeContext& context) {
   if (!sequence.held) return UnknownShape();
   ValueType type = ValueType::Tensor(sequence.held->element_type);
   if (sequence.held->shape) {
-    std::vector<Dim> dims = sequence.held->shape->dims();
+    Dims dims = sequence.held->shape->dims();
     TENON_ASSIGN_OR_RETURN(const size_t axis,
                            NormalizeAxis(attrs.axis, dims.size() + (attrs.new_axis ? 1 : 0)));
     if (attrs.new_axis) {

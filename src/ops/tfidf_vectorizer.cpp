@@ -1,8 +1,10 @@
 // TfIdfVectorizer: how often each of a pool of n-grams occurs in rows of tokens.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <unordered_map>
 
+#include "base/arithmetic.h"
 #include "ops/element.h"
 #include "ops/op_row.h"
 
@@ -110,14 +112,17 @@ class VectorizerKernel final : public StatefulKernel<InferVectorizer> {
     if (width == 0 || rows == 0) return OkStatus();
     const size_t length = static_cast<size_t>(x.size()) / rows;
     const size_t grain = CopyGrain(length * sizeof(int64_t) * 16);
-    context.threads().ParallelFor(rows, grain, [&](size_t begin, size_t end) {
-      std::vector<uint32_t> tokens(length);
-      for (size_t row = begin; row < end; ++row) {
-        for (size_t i = 0; i < length; ++i) tokens[i] = TokenAt(x, row * length + i);
-        CountRow(tokens, y.data<float>() + row * width, width);
-      }
-    });
-    return OkStatus();
+    const size_t grams = attrs_.indexes.size();
+    return context.ForEachTask(
+        CeilDiv(rows, grain), (length + grams) * sizeof(uint32_t),
+        [&](size_t task, std::byte* scratch) {
+          const std::span tokens(reinterpret_cast<uint32_t*>(scratch), length);
+          const std::span counts(tokens.data() + length, grams);
+          for (size_t row = task * grain; row < std::min(rows, (task + 1) * grain); ++row) {
+            for (size_t i = 0; i < length; ++i) tokens[i] = TokenAt(x, row * length + i);
+            CountRow(tokens, counts, y.data<float>() + row * width, width);
+          }
+        });
   }
 
  private:
@@ -197,9 +202,10 @@ class VectorizerKernel final : public StatefulKernel<InferVectorizer> {
                                                          : x.data<int64_t>()[i]);
   }
 
-  void CountRow(std::span<const uint32_t> tokens, float* y, size_t width) const {
+  void CountRow(std::span<const uint32_t> tokens, std::span<uint32_t> counts, float* y,
+                size_t width) const {
     std::fill_n(y, width, 0.0f);
-    std::vector<uint32_t> counts(attrs_.indexes.size());
+    std::fill(counts.begin(), counts.end(), 0);
     // A skip that leaves no room for two tokens finds nothing new.
     const auto most_skips =
         std::min<uint64_t>(static_cast<uint64_t>(attrs_.max_skip), tokens.size());
@@ -219,7 +225,7 @@ class VectorizerKernel final : public StatefulKernel<InferVectorizer> {
 
   // The n-grams that begin at `start` and take every `step`-th token; those of one token once.
   void CountFrom(std::span<const uint32_t> tokens, size_t start, size_t step,
-                 std::vector<uint32_t>& counts) const {
+                 std::span<uint32_t> counts) const {
     uint32_t node = 0;
     int64_t n = 1;
     for (size_t at = start; at < tokens.size() && n <= attrs_.max_length; at += step, ++n) {

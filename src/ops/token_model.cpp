@@ -97,7 +97,7 @@ class GptModel final : public TokenModel {
   bool is_first_ = true;
   std::vector<int32_t> next_positions_;
   Tensor mask_;
-  std::vector<Value> feeds_, outputs_;
+  RunValues feeds_, outputs_;
 };
 
 }  // namespace

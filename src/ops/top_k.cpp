@@ -38,7 +38,7 @@ Status InferTopK1(const TopKAttrs& attrs, ShapeContext& context) {
 }
 
 Status InferTopK(const TopKAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<Dim> k, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(const Dims k, context.InputAsDims(1));
   if (k.size() != 1) return InvalidArgument("input 1: expected one number, got {}", k.size());
   return InferTopKOf(attrs, k[0], context);
 }

@@ -12,7 +12,7 @@ void FollowElements(ShapeContext& context) {
   const auto a = context.KnownDims(1);
   const auto b = context.KnownDims(2);
   if (!condition || !a || !b || a->size() != b->size() || condition->size() != a->size()) return;
-  std::vector<Dim> chosen;
+  Dims chosen;
   for (size_t i = 0; i < a->size(); ++i) {
     const Dim& test = (*condition)[i];
     if ((*a)[i] == (*b)[i]) {

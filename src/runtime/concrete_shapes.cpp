@@ -43,11 +43,11 @@ const Tensor* ConcreteShapeContext::InputData(size_t i) const {
   return (*tensor)->memory().IsHostAccessible() ? *tensor : nullptr;
 }
 
-Result<std::vector<Dim>> ConcreteShapeContext::InputAsDims(size_t i) const {
+Result<Dims> ConcreteShapeContext::InputAsDims(size_t i) const {
   TENON_ASSIGN_OR_RETURN(const Tensor* tensor, TensorInput(i));
   data_read_[i] = true;
   TENON_ASSIGN_OR_RETURN(const Shape integers, IntegersOf(*tensor));
-  return std::vector<Dim>(integers.begin(), integers.end());
+  return Dims(integers.begin(), integers.end());
 }
 
 Status ConcreteShapeContext::SetOutput(size_t i, SymbolicShape shape) {

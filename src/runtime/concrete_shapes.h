@@ -27,12 +27,12 @@ class ConcreteShapeContext final : public ShapeContext {
   ValueType InputType(size_t i) const override;
   Result<SymbolicShape> Input(size_t i) const override;
   const Tensor* InputData(size_t i) const override;
-  Result<std::vector<Dim>> InputAsDims(size_t i) const override;
+  Result<Dims> InputAsDims(size_t i) const override;
   Status SetOutput(size_t i, SymbolicShape shape) override;
   Status SetOutput(size_t i, SymbolicShape shape, DataType type) override;
   Status SetOutputType(size_t i, ValueType type) override;
-  std::optional<std::vector<Dim>> KnownDims(size_t) const override { return std::nullopt; }
-  void SetOutputDims(size_t, std::vector<Dim>) override {}
+  std::optional<Dims> KnownDims(size_t) const override { return std::nullopt; }
+  void SetOutputDims(size_t, Dims) override {}
   Result<std::vector<ValueType>> InferSubgraph(std::string_view attribute,
                                                std::vector<ValueType> inputs) override;
 

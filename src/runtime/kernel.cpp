@@ -44,6 +44,10 @@ const ValueType& TypeOf(const Graph& graph, const std::vector<ValueId>& ids, siz
 
 }  // namespace
 
+Result<Tensor> KernelContext::AllocateTensor(DataType type, const Shape& shape) const {
+  return Tensor::Allocate(type, shape, host_memory_ ? *host_memory_ : SharedCpuAllocator());
+}
+
 size_t KernelContext::TaskScratchBytes(size_t count, size_t scratch_bytes) const {
   const std::optional<size_t> piece = CheckedRoundUp<size_t>(scratch_bytes, 64);
   const std::optional<size_t> bytes =

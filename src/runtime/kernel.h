@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/block_pool.h"
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -79,6 +80,10 @@ class KernelContext {
   // runs, so a steady run allocates nothing. Null if there is no memory.
   virtual void* Scratch(size_t bytes) = 0;
 
+  // A tensor in the CPU's memory with uninitialised elements, from where the run's values come:
+  // a steady run takes nothing from the heap for it. It may outlive the run. Error: out of memory.
+  Result<Tensor> AllocateTensor(DataType type, const Shape& shape) const;
+
   ThreadPool& threads() const { return *threads_; }
   // The stream to hand the work to; null if the provider has none.
   Stream* stream() const { return stream_; }
@@ -110,7 +115,11 @@ class KernelContext {
   ThreadPool* threads_ = nullptr;
   const std::atomic<bool>* cancelled_ = nullptr;
   Stream* stream_ = nullptr;
+  const std::shared_ptr<Allocator>* host_memory_ = nullptr;  // null: plain memory
 };
+
+// Lists of values that last as long as a run.
+using RunValues = PooledVector<Value>;
 
 // Runs a subgraph of a control-flow node; captured values are supplied by the executor.
 class SubgraphRunner {
@@ -120,7 +129,7 @@ class SubgraphRunner {
   // change in place what nobody else holds. `outputs` receives one value per output, in memory of
   // its own or shared with values that the caller can see; tensors that it held before and that
   // nobody else holds may be written again for them.
-  virtual Status Run(std::span<Value> inputs, std::vector<Value>& outputs) = 0;
+  virtual Status Run(std::span<Value> inputs, RunValues& outputs) = 0;
 };
 
 // What a kernel sees when it is made.

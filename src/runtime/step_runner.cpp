@@ -49,7 +49,7 @@ class Runner final : public SubgraphRunner {
     captures_ = &step.captures[subgraph];
   }
 
-  Status Run(std::span<Value> inputs, std::vector<Value>& outputs) override {
+  Status Run(std::span<Value> inputs, RunValues& outputs) override {
     Status status = RunBody(inputs, outputs);
     has_failed_ = !status.ok();
     return status;
@@ -59,7 +59,7 @@ class Runner final : public SubgraphRunner {
   bool has_failed() const { return has_failed_; }
 
  private:
-  Status RunBody(std::span<Value> inputs, std::vector<Value>& outputs) {
+  Status RunBody(std::span<Value> inputs, RunValues& outputs) {
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*place_.node));  // the subgraph may have no steps
     feeds_.assign(std::make_move_iterator(inputs.begin()), std::make_move_iterator(inputs.end()));
     for (const Slot slot : *captures_) feeds_.push_back(frame_.value(slot));
@@ -74,7 +74,7 @@ class Runner final : public SubgraphRunner {
   Executor* executor_ = nullptr;
   const std::vector<Slot>* captures_ = nullptr;
   std::optional<ExecutionState> state_;
-  std::vector<Value> feeds_;
+  RunValues feeds_;
 };
 
 class StepContext final : public KernelContext {
@@ -88,6 +88,7 @@ class StepContext final : public KernelContext {
     threads_ = scope.threads;
     cancelled_ = scope.terminate;
     stream_ = stream;
+    host_memory_ = &plan.locations.front().allocator;
   }
 
   Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {

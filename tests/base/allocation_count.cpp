@@ -3,6 +3,10 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 namespace {
 thread_local size_t allocations = 0;
 }  // namespace
@@ -17,6 +21,14 @@ void* operator new(size_t size) {
   if (void* memory = operator new(size, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
+
+#if defined(__GLIBC__)
+// What allocators of tensors call.
+extern "C" void* aligned_alloc(size_t alignment, size_t size) {
+  ++allocations;
+  return memalign(alignment, size);
+}
+#endif
 
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }

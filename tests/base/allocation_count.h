@@ -6,7 +6,8 @@
 
 namespace tenon {
 
-// Calls of operator new that the calling thread has made so far.
+// How often the calling thread has called operator new or, on Linux, for aligned memory of the C
+// library so far.
 size_t AllocationsOnThisThread();
 
 }  // namespace tenon

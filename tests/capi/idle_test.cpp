@@ -139,6 +139,15 @@ TEST(IdleTest, ForkedChildrenGiveTheirMemoryBackToo) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+// By how many bytes the heap grows over 10,000 calls of run(i), after the first hundred.
+template <class Run>
+int64_t GrowthOfHeap(Run&& run) {
+  for (int i = 0; i < 100; ++i) run(i);
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 10000; ++i) run(i);
+  return static_cast<int64_t>(mallinfo2().uordblks - before);
+}
+
 TEST_F(RunTest, TenThousandRunsLeaveTheHeapAsItWas) {
   const auto run = [&](int i) {
     const int64_t rows = 1 + i % 3;
@@ -150,10 +159,53 @@ TEST_F(RunTest, TenThousandRunsLeaveTheHeapAsItWas) {
               nullptr);
     Ort::GetApi().ReleaseValue(output);
   };
-  for (int i = 0; i < 100; ++i) run(i);
-  const size_t before = mallinfo2().uordblks;
-  for (int i = 0; i < 10000; ++i) run(i);
-  EXPECT_EQ(mallinfo2().uordblks, before);
+  EXPECT_EQ(GrowthOfHeap(run), 0);
+}
+
+TEST(HeapTest, TenThousandRunsOfAClassifierLeaveItAsItWas) {
+  Ort::Session session(Env(), TENON_DIGITS_MODEL, {});
+  const auto run = [&](int i) {
+    const int64_t images = 1 + i % 2;
+    std::vector<float> pixels(static_cast<size_t>(images) * 64, 0.5F);
+    const Ort::Value feed = TensorOver(pixels, {images, 1, 8, 8});
+    const char* const input = "image";
+    const char* const output = "probabilities";
+    const auto y = session.Run({}, &input, &feed, 1, &output, 1);
+    ASSERT_EQ(ElementsOf<float>(y[0]).size(), static_cast<size_t>(images) * 10);
+  };
+  EXPECT_EQ(GrowthOfHeap(run), 0);
+}
+
+// 3, 4 or 5 trips, each of which doubles a state and reports it.
+TEST(HeapTest, TenThousandRunsOfALoopLeaveItAsItWas) {
+  constexpr auto kInt64 = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+  ModelBuilder body;
+  body.Input("trip", TensorType(kInt64, {}));
+  body.Input("go", TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, {}));
+  body.Input("state", TensorType(kFloat, {2}));
+  body.Node("Identity", {"go"}, {"going"}).Node("Add", {"state", "state"}, {"next"});
+  body.Node("Identity", {"next"}, {"seen"});
+  body.Output("going", TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, {}));
+  body.Output("next", TensorType(kFloat, {2})).Output("seen", TensorType(kFloat, {2}));
+  ModelBuilder graph;
+  graph.Input("trips", TensorType(kInt64, {})).Input("first", TensorType(kFloat, {2}));
+  graph.ControlNode("Loop", {"trips", "", "first"}, {"last", "all"}, {{"body", body}});
+  graph.Output("last", TensorType(kFloat, {2})).Output("all", TensorType(kFloat, {"n", 2}));
+  Ort::Session session = Open(graph.Bytes());
+  const auto cpu = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+  const auto run = [&](int i) {
+    int64_t trips = 3 + i % 3;
+    std::vector<float> first = {1, 2};
+    Ort::Value feeds[] = {Ort::Value::CreateTensor<int64_t>(cpu, &trips, 1, nullptr, 0),
+                          TensorOver(first, {2})};
+    const char* const inputs[] = {"trips", "first"};
+    const char* const outputs[] = {"last", "all"};
+    const auto y = session.Run({}, inputs, feeds, 2, outputs, 2);
+    const auto factor = static_cast<float>(1 << trips);
+    ASSERT_EQ(ElementsOf<float>(y[0]), (std::vector<float>{factor, 2 * factor}));
+    ASSERT_EQ(ElementsOf<float>(y[1]).size(), static_cast<size_t>(2 * trips));
+  };
+  EXPECT_EQ(GrowthOfHeap(run), 0);
 }
 
 }  // namespace

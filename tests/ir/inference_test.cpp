@@ -23,7 +23,7 @@ Status Broadcast(const Node&, ShapeContext& context) {
   const auto left = context.KnownDims(0);
   const auto right = context.KnownDims(1);
   if (left && right && left->size() == right->size()) {
-    std::vector<Dim> products;
+    Dims products;
     for (size_t i = 0; i < left->size(); ++i) products.push_back((*left)[i] * (*right)[i]);
     context.SetOutputDims(0, std::move(products));
   }
@@ -41,7 +41,7 @@ Status ShapeOf(const Node&, ShapeContext& context) {
 }
 
 Status Expand(const Node&, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(std::vector<Dim> dims, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(Dims dims, context.InputAsDims(1));
   return context.SetOutput(0, SymbolicShape(std::move(dims)));
 }
 

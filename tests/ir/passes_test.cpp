@@ -177,7 +177,7 @@ TEST(FoldKnownElementsTest, FoldsTheShapesOfReshapes) {
   const Dim n = Dim::Symbol("n"), m = Dim::Symbol("m");
   struct Case {
     SymbolicShape input;
-    std::vector<Dim> requested;
+    Dims requested;
     std::string expected;
   };
   const Case cases[] = {

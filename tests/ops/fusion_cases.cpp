@@ -23,7 +23,7 @@ Status Broadcast(const Node&, ShapeContext& context) {
 
 Status Reduce(const Node& node, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
-  std::vector<int64_t> axes = node.GetInts("axes");
+  Shape axes(node.GetInts("axes"));
   if (context.HasInput(1)) {
     TENON_ASSIGN_OR_RETURN(axes, context.InputAsInts(1));
   }
@@ -58,7 +58,7 @@ Status Conv(const Node&, ShapeContext& context) {
 }
 
 Status Reshape(const Node&, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(std::vector<Dim> dims, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(Dims dims, context.InputAsDims(1));
   return context.SetOutput(0, SymbolicShape(std::move(dims)));
 }
 

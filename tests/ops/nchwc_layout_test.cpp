@@ -24,7 +24,7 @@ class Builder {
     model_.opsets = {{"", 17}, {"com.microsoft", 1}};
   }
 
-  ValueId Input(const std::string& name, std::vector<Dim> shape) {
+  ValueId Input(const std::string& name, Dims shape) {
     const ValueId id = graph().AddValue(
         name, ValueType::Tensor(DataType::kFloat, SymbolicShape(std::move(shape))));
     graph().AddInput(id);
@@ -122,7 +122,7 @@ Outcome RunModel(Model model, OptimizationLevel level, const Shape& input, int t
 
 struct LayoutCase {
   std::string name;
-  std::vector<Dim> declared;
+  Dims declared;
   Shape input;
   void (*build)(Builder& b, ValueId x);
   std::map<std::string, int> expected;  // how often operators are there afterwards

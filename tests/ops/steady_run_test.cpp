@@ -1,4 +1,4 @@
-// Runs of known shapes allocate nothing, in the runtime or in kernels.
+// Steady runs allocate nothing, in the runtime or in kernels.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,6 +18,7 @@ using B = GraphBuilder;
 using Ints = std::vector<int64_t>;
 
 constexpr int32_t kOpset = 20;
+constexpr const char* kMicrosoft = "com.microsoft";
 
 struct SteadyCase {
   const char* name;
@@ -37,6 +38,35 @@ ValueId Rows(B& b, ValueId x) { return b.Op("Reshape", {x, b.Ints({12, 24})}); }
 
 ValueId Transposed(B& b, ValueId x, Ints permutation) {
   return b.Op("Transpose", {x}, MakeAttributes(Attr("perm", std::move(permutation))));
+}
+
+// A number that only a run tells, so that what follows from it depends on data.
+ValueId FoundNumber(B& b, ValueId x, float number, DataType type = DataType::kInt64,
+                    Shape shape = {1}) {
+  const ValueId zero = b.Op("Mul", {b.Op("ReduceMax", {x}), b.Scalar(0)});
+  Tensor filled = Scattered(shape);
+  std::fill_n(filled.data<float>(), filled.size(), number);
+  const ValueId sum = b.Op("Add", {b.Constant(std::move(filled)),
+                                   b.Op("Reshape", {zero, b.Ints(Ints(shape.rank(), 1))})});
+  return b.Op("Cast", {sum}, MakeAttributes(Attr("to", static_cast<int64_t>(type))));
+}
+
+std::vector<Attribute> Subgraph(const char* name, B& graph, std::vector<Attribute> others = {}) {
+  others.emplace_back(name, std::move(graph.graph));
+  return others;
+}
+
+// Adds the input to a state again and again, and collects the sums. `trips`: an int64.
+std::vector<ValueId> AddInLoop(B& b, ValueId x, ValueId trips) {
+  B body(kOpset);
+  body.Input("trip", DataType::kInt64, SymbolicShape());
+  const ValueId goes_on = body.Input("goes_on", DataType::kBool, SymbolicShape());
+  const ValueId state = body.Input("state", DataType::kFloat);
+  const ValueId sum = body.Op("Add", {state, body.Capture(x, "x_body")});
+  body.Output(body.Op("Identity", {goes_on}));
+  body.Output(sum);
+  body.Output(body.Op("ReduceSum", {sum}));
+  return b.OpN("Loop", {trips, ValueId::kNone, x}, 2, Subgraph("body", body));
 }
 
 const SteadyCase kSteadyCases[] = {
@@ -147,23 +177,172 @@ const SteadyCase kSteadyCases[] = {
            b.Op("Concat", {rows, b.Ints({-1})}, MakeAttributes(Attr("axis", int64_t{0})));
        return b.Op("Reshape", {Convolution(b, x), shape});
      }},
+    {"Einsum",
+     [](B& b, ValueId x) {
+       return b.Op("Einsum", {x, x, Weights(b, {6})},
+                   MakeAttributes(Attr("equation", std::string("b...ij,bckj,j->...bik"))));
+     }},
+    {"If",
+     [](B& b, ValueId x) {
+       B yes(kOpset), no(kOpset);
+       yes.Output(yes.Op("Neg", {yes.Capture(x, "x_then")}));
+       no.Output(no.Op("Exp", {no.Capture(x, "x_else")}));
+       const ValueId most = b.Op("ReduceMax", {x}, MakeAttributes(Attr("keepdims", int64_t{0})));
+       return b.Op("If", {b.Op("Less", {most, b.Scalar(100)})},
+                   Subgraph("then_branch", yes, Subgraph("else_branch", no)));
+     }},
+    {"Loop",
+     [](B& b, ValueId x) {
+       const auto outputs = AddInLoop(b, x, b.Constant(Tensor::Of<int64_t>({}, {7})));
+       return b.Op("Add", {outputs[0], b.Op("ReduceSum", {outputs[1]})});
+     }},
+    {"Loop of trips that depend on data",
+     [](B& b, ValueId x) { return AddInLoop(b, x, FoundNumber(b, x, 200))[1]; }},
+    {"Scan",
+     [](B& b, ValueId x) {
+       B body(kOpset);
+       const ValueId state = body.Input("state", DataType::kFloat);
+       const ValueId slice = body.Input("slice", DataType::kFloat);
+       const ValueId sum = body.Op("Add", {state, slice});
+       body.Output(sum);
+       body.Output(body.Op("Relu", {sum}));
+       const ValueId start = Weights(b, {2, 4, 6});
+       auto attributes =
+           MakeAttributes(Attr("num_scan_inputs", int64_t{1}), Attr("scan_input_axes", Ints{2}),
+                          Attr("scan_output_axes", Ints{1}));
+       return b.OpN("Scan", {start, x}, 2, Subgraph("body", body, std::move(attributes)))[1];
+     }},
+    {"GroupQueryAttention",
+     [](B& b, ValueId x) {
+       // Heads of 18: four of queries, two of keys and of values.
+       const ValueId packed = b.Op("Reshape", {x, b.Ints({2, 1, 144})});
+       const ValueId past = Weights(b, {2, 2, 10, 18});
+       const ValueId last = FoundNumber(b, x, 5, DataType::kInt32, {2});
+       const ValueId total = FoundNumber(b, x, 6, DataType::kInt32);
+       return b.OpN("GroupQueryAttention",
+                    {packed, ValueId::kNone, ValueId::kNone, past, past, last, total}, 3,
+                    MakeAttributes(Attr("num_heads", int64_t{4}), Attr("kv_num_heads", int64_t{2})),
+                    kMicrosoft)[1];
+     }},
+    {"PackedMultiHeadAttention",
+     [](B& b, ValueId x) {
+       const ValueId rows = Rows(b, x);
+       const ValueId offsets =
+           b.Constant(Tensor::Of<int32_t>({3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+       const ValueId starts = b.Constant(Tensor::Of<int32_t>({4}, {0, 4, 8, 12}));
+       return b.Op("PackedMultiHeadAttention",
+                   {rows, rows, rows, Weights(b, {72}), offsets, starts},
+                   MakeAttributes(Attr("num_heads", int64_t{2})), kMicrosoft);
+     }},
+    {"NonMaxSuppression",
+     [](B& b, ValueId x) {
+       const ValueId boxes = b.Op("Reshape", {x, b.Ints({2, 36, 4})});
+       const ValueId scores = Transposed(b, boxes, {0, 2, 1});
+       return b.Op("NonMaxSuppression", {boxes, scores, b.Ints({5}), b.Scalar(0.5f)});
+     }},
+    {"TfIdfVectorizer",
+     [](B& b, ValueId x) {
+       const ValueId tokens = b.Op("Cast", {Rows(b, x)}, MakeAttributes(Attr("to", int64_t{7})));
+       return b.Op(
+           "TfIdfVectorizer", {tokens},
+           MakeAttributes(Attr("mode", std::string("TF")), Attr("min_gram_length", int64_t{1}),
+                          Attr("max_gram_length", int64_t{2}), Attr("max_skip_count", int64_t{1}),
+                          Attr("ngram_counts", Ints{0, 2}), Attr("ngram_indexes", Ints{0, 1, 2}),
+                          Attr("pool_int64s", Ints{0, 1, 1, 0})));
+     }},
+    {"Multinomial",
+     [](B& b, ValueId x) {
+       return b.Op("Multinomial", {Rows(b, x)}, MakeAttributes(Attr("sample_size", int64_t{9})));
+     }},
+    {"MaxUnpool",
+     [](B& b, ValueId x) {
+       auto attributes = [] {
+         return MakeAttributes(Attr("kernel_shape", Ints{2, 2}), Attr("strides", Ints{2, 2}));
+       };
+       const auto pooled = b.OpN("MaxPool", {x}, 2, attributes());
+       return b.Op("MaxUnpool", {pooled[0], pooled[1]}, attributes());
+     }},
+    {"NonZero", [](B& b, ValueId x) { return b.Op("NonZero", {b.Op("Relu", {x})}); }},
+    {"Compress",
+     [](B& b, ValueId x) {
+       const ValueId flat = b.Op("Reshape", {x, b.Ints({-1})});
+       return b.Op("Compress", {flat, b.Op("Less", {flat, b.Scalar(0)})});
+     }},
+    {"Reshape to a shape from data",
+     [](B& b, ValueId x) {
+       return b.Op("Reshape", {x, b.Op("Concat", {FoundNumber(b, x, 3), b.Ints({-1})},
+                                       MakeAttributes(Attr("axis", int64_t{0})))});
+     }},
+    {"Squeeze and Unsqueeze of axes from data",
+     [](B& b, ValueId x) {
+       const ValueId axis = FoundNumber(b, x, 2);
+       return b.Op("Squeeze", {b.Op("Unsqueeze", {x, axis}), axis});
+     }},
+    {"Slice to an end from data",
+     [](B& b, ValueId x) {
+       return b.Op("Slice", {x, b.Ints({1}), FoundNumber(b, x, 3), b.Ints({2}), b.Ints({1})});
+     }},
+    {"Pad by data",
+     [](B& b, ValueId x) {
+       return b.Op("Pad", {x, FoundNumber(b, x, 1, DataType::kInt64, {8})});
+     }},
+    {"Expand by data",
+     [](B& b, ValueId x) {
+       return b.Op("Expand", {b.Op("ReduceMax", {x}), FoundNumber(b, x, 3, DataType::kInt64, {4})});
+     }},
+    {"TopK of as many as data says",
+     [](B& b, ValueId x) {
+       return b.OpN("TopK", {x, FoundNumber(b, x, 3)}, 2)[0];
+     }},
+    {"Range to data",
+     [](B& b, ValueId x) {
+       const ValueId end = b.Op("Squeeze", {FoundNumber(b, x, 50)});
+       return b.Op("Range", {b.Constant(Tensor::Of<int64_t>({}, {0})), end,
+                             b.Constant(Tensor::Of<int64_t>({}, {2}))});
+     }},
+    {"ReduceSum along axes from data",
+     [](B& b, ValueId x) {
+       return b.Op("ReduceSum", {x, FoundNumber(b, x, 1)});
+     }},
+    {"ConstantOfShape of data",
+     [](B& b, ValueId x) {
+       return b.Op("ConstantOfShape", {FoundNumber(b, x, 4, DataType::kInt64, {3})});
+     }},
+    {"OneHot of a depth from data",
+     [](B& b, ValueId x) {
+       const ValueId indices = b.Op("Cast", {x}, MakeAttributes(Attr("to", int64_t{7})));
+       return b.Op("OneHot", {indices, FoundNumber(b, x, 3), b.Constant(Scattered({2}))});
+     }},
+    {"Resize to data",
+     [](B& b, ValueId x) {
+       const ValueId sizes =
+           b.Op("Concat", {b.Ints({2, 4}), FoundNumber(b, x, 9, DataType::kInt64, {2})},
+                MakeAttributes(Attr("axis", int64_t{0})));
+       return b.Op("Resize", {x, ValueId::kNone, ValueId::kNone, sizes});
+     }},
 };
+
+void SetSchemas(Graph& graph) {
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr) continue;
+    node->schema = FindSchema(node->domain, node->op_type, node->domain.empty() ? kOpset : 1);
+    for (Graph* subgraph : node->Subgraphs()) SetSchemas(*subgraph);
+  }
+}
 
 // Allocations of 20 runs when shapes and memory are known.
 size_t AllocationsOf(const SteadyCase& c, Environment& environment) {
   const Shape shape = {2, 4, 6, 6};
   Model model;
   model.ir_version = 9;
-  model.opsets = {{"", kOpset}};
+  model.opsets = {{"", kOpset}, {kMicrosoft, 1}};
   B b(kOpset);
   const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape(shape));
   b.Output(c.build(b, x));
   model.graph = std::move(b.graph);
   const std::string output = model.graph->outputs()[0].name;
-  for (size_t i = 0; i < model.graph->node_capacity(); ++i) {
-    Node* node = model.graph->FindNode(static_cast<NodeId>(i));
-    if (node) node->schema = FindSchema(node->domain, node->op_type, kOpset);
-  }
+  SetSchemas(*model.graph);
   SessionParts parts;
   parts.providers.push_back(MakeCpuProvider());
   parts.shape_functions = &OpShapeFunctions();

@@ -227,7 +227,7 @@ ValueId ModelBuilder::ValueOf(const std::string& name) {
   return id != ValueId::kNone ? id : graph().AddValue(name);
 }
 
-ModelBuilder& ModelBuilder::Input(const std::string& name, std::vector<Dim> shape, DataType type) {
+ModelBuilder& ModelBuilder::Input(const std::string& name, Dims shape, DataType type) {
   const ValueId id = ValueOf(name);
   graph().value(id).type = ValueType::Tensor(type, SymbolicShape(std::move(shape)));
   graph().AddInput(id);

@@ -33,8 +33,7 @@ const ShapeFunctionTable& TestShapeFunctions();
 class ModelBuilder {
  public:
   ModelBuilder();
-  ModelBuilder& Input(const std::string& name, std::vector<Dim> shape,
-                      DataType type = DataType::kFloat);
+  ModelBuilder& Input(const std::string& name, Dims shape, DataType type = DataType::kFloat);
   ModelBuilder& Constant(const std::string& name, Tensor tensor);
   ModelBuilder& Node(const std::string& op_type, std::vector<std::string> inputs,
                      std::vector<std::string> outputs, const std::string& domain = "test",

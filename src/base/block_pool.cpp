@@ -1,0 +1,105 @@
+#include "base/block_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "base/mutex.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TENON_POISONS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TENON_POISONS 1
+#endif
+#endif
+#if defined(TENON_POISONS)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace tenon {
+namespace {
+
+constexpr size_t kMostPooledBytes = size_t{256} << 10;
+constexpr size_t kMostKeptBytes = size_t{64} << 10;  // of each size
+
+// Sizes are (4 + i) / 4 * 2^k for i in 0..3, from 64 bytes on.
+size_t SizeIndex(size_t bytes) {
+  const size_t rounded = std::max<size_t>(bytes, 64) - 1;
+  const auto exponent = static_cast<size_t>(std::bit_width(rounded)) - 1;
+  return (exponent - 5) * 4 + ((rounded >> (exponent - 2)) & 3) - 3;
+}
+
+size_t BytesOf(size_t index) { return (4 + (index + 3) % 4 + 1) << ((index + 3) / 4 + 3); }
+
+constexpr size_t kSizes = 49;
+
+size_t MostKept(size_t index) { return std::max<size_t>(kMostKeptBytes / BytesOf(index), 2); }
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+struct Pool {
+  Mutex mutex;
+  FreeBlock* free[kSizes] = {};
+  size_t kept[kSizes] = {};
+};
+
+// Never destroyed: blocks may outlive every other object of the library.
+Pool& ThePool() {
+  static auto* const pool = new Pool();
+  return *pool;
+}
+
+// The sanitizer sees who uses more of a block than was asked for, or one that was given back.
+void Poison([[maybe_unused]] void* block, [[maybe_unused]] size_t from,
+            [[maybe_unused]] size_t index) {
+#if defined(TENON_POISONS)
+  ASAN_UNPOISON_MEMORY_REGION(block, from);
+  ASAN_POISON_MEMORY_REGION(static_cast<char*>(block) + from, BytesOf(index) - from);
+#endif
+}
+
+}  // namespace
+
+void* TakePooledBlock(size_t bytes) {
+  if (bytes > kMostPooledBytes) return operator new(bytes);
+  const size_t index = SizeIndex(bytes);
+  Pool& pool = ThePool();
+  void* block = nullptr;
+  {
+    const MutexLock lock(pool.mutex);
+    if (FreeBlock* const first = pool.free[index]) {
+      Poison(first, sizeof(FreeBlock), index);
+      pool.free[index] = first->next;
+      --pool.kept[index];
+      block = first;
+    }
+  }
+  if (block == nullptr) block = operator new(BytesOf(index));
+  Poison(block, bytes, index);
+  return block;
+}
+
+void ReturnPooledBlock(void* block, size_t bytes) noexcept {
+  if (bytes > kMostPooledBytes) return operator delete(block);
+  const size_t index = SizeIndex(bytes);
+  Pool& pool = ThePool();
+  Poison(block, sizeof(FreeBlock), index);
+  {
+    const MutexLock lock(pool.mutex);
+    if (pool.kept[index] < MostKept(index)) {
+      auto* const freed = static_cast<FreeBlock*>(block);
+      freed->next = pool.free[index];
+      pool.free[index] = freed;
+      ++pool.kept[index];
+      Poison(block, 0, index);
+      return;
+    }
+  }
+  Poison(block, BytesOf(index), index);
+  operator delete(block);
+}
+
+}  // namespace tenon
