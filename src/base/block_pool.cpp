@@ -4,8 +4,6 @@
 #include <bit>
 #include <new>
 
-#include "base/mutex.h"
-
 #if defined(__SANITIZE_ADDRESS__)
 #define TENON_POISONS 1
 #elif defined(__has_feature)
@@ -40,17 +38,13 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
+// What a thread keeps. Nothing is shared, so nothing is locked, and a forked child finds it whole.
 struct Pool {
-  Mutex mutex;
   FreeBlock* free[kSizes] = {};
   size_t kept[kSizes] = {};
+  bool is_over = false;  // the thread ends, and what it gives back goes to the heap
 };
-
-// Never destroyed: blocks may outlive every other object of the library.
-Pool& ThePool() {
-  static auto* const pool = new Pool();
-  return *pool;
-}
+thread_local constinit Pool pool;
 
 // The sanitizer sees who uses more of a block than was asked for, or one that was given back.
 void Poison([[maybe_unused]] void* block, [[maybe_unused]] size_t from,
@@ -61,22 +55,36 @@ void Poison([[maybe_unused]] void* block, [[maybe_unused]] size_t from,
 #endif
 }
 
+void Delete(void* block, size_t index) {
+  Poison(block, BytesOf(index), index);
+  operator delete(block);
+}
+
+FreeBlock* Pop(size_t index) {
+  FreeBlock* const first = pool.free[index];
+  if (first == nullptr) return nullptr;
+  Poison(first, sizeof(FreeBlock), index);
+  pool.free[index] = first->next;
+  --pool.kept[index];
+  return first;
+}
+
+// Gives the blocks of a thread back to the heap when it ends.
+struct PoolEnd {
+  ~PoolEnd() {
+    pool.is_over = true;
+    for (size_t index = 0; index < kSizes; ++index) {
+      while (FreeBlock* const block = Pop(index)) Delete(block, index);
+    }
+  }
+};
+
 }  // namespace
 
 void* TakePooledBlock(size_t bytes) {
   if (bytes > kMostPooledBytes) return operator new(bytes);
   const size_t index = SizeIndex(bytes);
-  Pool& pool = ThePool();
-  void* block = nullptr;
-  {
-    const MutexLock lock(pool.mutex);
-    if (FreeBlock* const first = pool.free[index]) {
-      Poison(first, sizeof(FreeBlock), index);
-      pool.free[index] = first->next;
-      --pool.kept[index];
-      block = first;
-    }
-  }
+  void* block = Pop(index);
   if (block == nullptr) block = operator new(BytesOf(index));
   Poison(block, bytes, index);
   return block;
@@ -85,21 +93,15 @@ void* TakePooledBlock(size_t bytes) {
 void ReturnPooledBlock(void* block, size_t bytes) noexcept {
   if (bytes > kMostPooledBytes) return operator delete(block);
   const size_t index = SizeIndex(bytes);
-  Pool& pool = ThePool();
+  if (pool.is_over || pool.kept[index] == MostKept(index)) return Delete(block, index);
+  static thread_local PoolEnd end;
+  (void)end;
   Poison(block, sizeof(FreeBlock), index);
-  {
-    const MutexLock lock(pool.mutex);
-    if (pool.kept[index] < MostKept(index)) {
-      auto* const freed = static_cast<FreeBlock*>(block);
-      freed->next = pool.free[index];
-      pool.free[index] = freed;
-      ++pool.kept[index];
-      Poison(block, 0, index);
-      return;
-    }
-  }
-  Poison(block, BytesOf(index), index);
-  operator delete(block);
+  auto* const freed = static_cast<FreeBlock*>(block);
+  freed->next = pool.free[index];
+  pool.free[index] = freed;
+  ++pool.kept[index];
+  Poison(block, 0, index);
 }
 
 }  // namespace tenon

@@ -6,9 +6,9 @@
 
 namespace tenon {
 
-// At least `bytes` bytes, aligned as operator new aligns, to be given back with the same `bytes`.
-// Blocks up to 256 KiB come from a pool of the process, which keeps 64 KiB of each size, or two
-// blocks; larger ones come from the heap. Thread-safe. Throws std::bad_alloc.
+// At least `bytes` bytes, aligned as operator new aligns, to be given back, by any thread, with the
+// same `bytes`. Up to 256 KiB they come from a pool of the thread, which keeps 64 KiB of each size,
+// or two blocks, until it ends; more comes from the heap. Throws std::bad_alloc.
 void* TakePooledBlock(size_t bytes);
 void ReturnPooledBlock(void* block, size_t bytes) noexcept;
 

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <cstring>
+#if !defined(__wasm__)
+#include <thread>
+#endif
 
 #include "base/allocation_count.h"
 
@@ -57,6 +60,24 @@ TEST(BlockPoolTest, ListsGrowAndMove) {
   const PooledVector<int> moved = std::move(list);
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(moved[static_cast<size_t>(i)], i);
 }
+
+#if !defined(__wasm__)
+// What a thread keeps goes with it, as a leak checker sees, also what another one took.
+TEST(BlockPoolTest, AnyThreadMayGiveABlockBack) {
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    void* const block = TakePooledBlock(1000);
+    void* from_other = nullptr;
+    std::thread([&] {
+      std::memset(block, 1, 1000);
+      ReturnPooledBlock(block, 1000);
+      from_other = TakePooledBlock(1000);
+      EXPECT_EQ(from_other, block);
+      ReturnPooledBlock(TakePooledBlock(50), 50);
+    }).join();
+    ReturnPooledBlock(from_other, 1000);
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace tenon
