@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/repeated_memory.h"
 #include "runtime/concrete_shapes.h"
 
 namespace tenon {
@@ -43,34 +42,12 @@ class LoneContext final : public KernelContext {
   Tensor scratch_;
 };
 
-// A tensor of which `kernel`, which fills evenly, makes one period. A value that is none where that
-// is not worth it or the system cannot repeat memory.
-Result<Value> RepeatFilled(const Node& node, const Kernel& kernel, DataType type,
-                           const Shape& shape, std::span<const Value* const> inputs,
-                           ThreadPool& threads) {
-  TENON_ASSIGN_OR_RETURN(const int64_t count, shape.CheckedNumElements());
-  TENON_ASSIGN_OR_RETURN(const size_t bytes, DataTypeBytes(type, count));
-  if (type == DataType::kString || bytes < kLeastRepeated) return Value();
-  Status filled = OkStatus();
-  const auto fill = [&](std::byte* block, size_t period) {
-    const auto elements = static_cast<int64_t>(period * 8 / DataTypeBits(type));
-    Value part = Tensor::View(type, Shape({elements}), block);
-    Value* output = &part;
-    LoneContext context(node, inputs, {&output, 1}, threads, SharedCpuAllocator());
-    filled = kernel.Run(context);
-  };
-  const std::shared_ptr<const void> memory = RepeatMemory(bytes, fill);
-  TENON_RETURN_IF_ERROR(filled);
-  if (memory == nullptr) return Value();
-  return Value(
-      Tensor::ReadOnlyView(type, shape, memory.get(), std::const_pointer_cast<void>(memory)));
-}
-
 }  // namespace
 
 Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, const Kernel& kernel,
                                         std::span<const Value> inputs, ThreadPool& threads,
-                                        const std::shared_ptr<Allocator>& memory) {
+                                        const std::shared_ptr<Allocator>& memory,
+                                        EvenConstants* even_constants) {
   if (!node.Subgraphs().empty()) return NotImplemented("a node with subgraphs cannot run alone");
   std::vector<const Value*> input_pointers;
   for (const Value& input : inputs) input_pointers.push_back(input.has_value() ? &input : nullptr);
@@ -94,9 +71,16 @@ Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, co
         continue;
       }
       if (i == 0 && traits.fills_evenly) {
-        TENON_ASSIGN_OR_RETURN(outputs[0], RepeatFilled(node, kernel, output.type, output.shape,
-                                                        input_pointers, threads));
-        if (outputs[0].has_value()) return outputs;
+        const auto fill = [&](Tensor tensor) {
+          Value part = std::move(tensor);
+          Value* part_pointer = &part;
+          LoneContext context(node, input_pointers, {&part_pointer, 1}, threads, memory);
+          return kernel.Run(context);
+        };
+        EvenConstants own;
+        EvenConstants& constants = even_constants != nullptr ? *even_constants : own;
+        TENON_ASSIGN_OR_RETURN(outputs[0], constants.Make(output.type, output.shape, memory, fill));
+        return outputs;
       }
       TENON_ASSIGN_OR_RETURN(outputs[i], Tensor::Allocate(output.type, output.shape, memory));
     }

@@ -47,7 +47,7 @@ Result<std::vector<Value>> KernelEvaluator::Run(const Graph& graph, const Node& 
   if (kernel->traits().is_stateful) {
     return NotImplemented("{} does not give the same result every time", node.Describe());
   }
-  return EvaluateNode(graph, node, *kernel, inputs, threads_, memory);
+  return EvaluateNode(graph, node, *kernel, inputs, threads_, memory, &even_constants_);
 }
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/passes.h"
+#include "runtime/even_constants.h"
 #include "runtime/provider.h"
 #include "runtime/shared_weights.h"
 
@@ -30,6 +31,7 @@ class KernelEvaluator final : public NodeEvaluator {
   ExecutionProvider& provider_;
   ThreadPool& threads_;
   const std::shared_ptr<SharedWeights> shared_;
+  EvenConstants even_constants_;
 };
 
 }  // namespace tenon
