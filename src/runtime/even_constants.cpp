@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/repeated_memory.h"
-
 namespace tenon {
 namespace {
 
@@ -12,58 +10,63 @@ constexpr size_t kLeastShared = 1024;
 // Of different values; beyond them the oldest is forgotten.
 constexpr size_t kMostHeld = 16;
 
-using Fill = FunctionRef<Status(Tensor tensor)>;
-
-Result<Tensor> MakeAlone(DataType type, const Shape& shape,
-                         const std::shared_ptr<Allocator>& allocator, Fill fill) {
-  TENON_ASSIGN_OR_RETURN(Tensor made, Tensor::Allocate(type, shape, allocator));
-  TENON_RETURN_IF_ERROR(fill(made));
-  return made;
-}
-
 // Elements of `type` in `bytes` bytes at `memory`.
 Tensor ViewOf(DataType type, void* memory, size_t bytes) {
   const auto elements = static_cast<int64_t>(bytes * 8 / DataTypeBits(type));
   return Tensor::View(type, Shape({elements}), memory);
 }
 
-// One filled period over and over; null where the system cannot repeat memory.
-Result<std::shared_ptr<const void>> Repeated(DataType type, size_t bytes, Fill fill) {
+// Null where the system cannot repeat memory.
+Result<std::unique_ptr<RepeatedBlock>> MakeBlock(DataType type, size_t period,
+                                                 EvenConstants::Fill fill) {
   Status filled = OkStatus();
-  std::shared_ptr<const void> memory = RepeatMemory(
-      bytes, [&](std::byte* block, size_t period) { filled = fill(ViewOf(type, block, period)); });
+  auto made = MakeRepeatedBlock(
+      period, [&](std::byte* block) { filled = fill(ViewOf(type, block, period)); });
   TENON_RETURN_IF_ERROR(filled);
-  return memory;
+  return made;
 }
 
 }  // namespace
+
+EvenConstants::Held& EvenConstants::Find(const Pattern& pattern) {
+  const auto found = std::find_if(held_.begin(), held_.end(),
+                                  [&](const Held& held) { return held.pattern == pattern; });
+  if (found != held_.end()) return *found;
+  if (held_.size() == kMostHeld) held_.erase(held_.begin());
+  return held_.emplace_back(Held{.pattern = pattern});
+}
 
 Result<Tensor> EvenConstants::Make(DataType type, const Shape& shape,
                                    const std::shared_ptr<Allocator>& allocator, Fill fill) {
   TENON_ASSIGN_OR_RETURN(const int64_t count, shape.CheckedNumElements());
   TENON_ASSIGN_OR_RETURN(const size_t bytes, DataTypeBytes(type, count));
-  if (type == DataType::kString || bytes < kLeastShared) {
-    return MakeAlone(type, shape, allocator, fill);
-  }
+  const auto make_alone = [&]() -> Result<Tensor> {
+    TENON_ASSIGN_OR_RETURN(Tensor made, Tensor::Allocate(type, shape, allocator));
+    TENON_RETURN_IF_ERROR(fill(made));
+    return made;
+  };
+  if (type == DataType::kString || bytes < kLeastShared) return make_alone();
+
   alignas(16) Pattern pattern;
   TENON_RETURN_IF_ERROR(fill(ViewOf(type, pattern.data(), pattern.size())));
-  auto held = std::find_if(held_.begin(), held_.end(),
-                           [&](const Held& each) { return each.pattern == pattern; });
-  if (held == held_.end() || held->bytes < bytes) {
-    std::shared_ptr<const void> memory;
-    if (bytes >= kLeastRepeated) {
-      TENON_ASSIGN_OR_RETURN(memory, Repeated(type, bytes, fill));
+  Held& held = Find(pattern);
+  if (bytes >= kLeastRepeated) {
+    const size_t period = RepeatedPeriod(bytes);
+    if (held.block == nullptr || held.block->period() < period) {
+      TENON_ASSIGN_OR_RETURN(held.block, MakeBlock(type, period, fill));
     }
-    if (memory == nullptr) {
-      TENON_ASSIGN_OR_RETURN(const Tensor made, MakeAlone(type, shape, allocator, fill));
-      memory = {made.owner(), made.raw()};
+    std::shared_ptr<const void> memory = held.block ? held.block->Map(bytes) : nullptr;
+    if (memory != nullptr) {
+      const void* const begin = memory.get();
+      return Tensor::ReadOnlyView(type, shape, begin, std::const_pointer_cast<void>(memory));
     }
-    if (held != held_.end()) held_.erase(held);
-    if (held_.size() == kMostHeld) held_.erase(held_.begin());
-    held = held_.insert(held_.end(), {pattern, bytes, std::move(memory)});
   }
-  return Tensor::ReadOnlyView(type, shape, held->memory.get(),
-                              std::const_pointer_cast<void>(held->memory));
+  if (held.bytes < bytes) {
+    TENON_ASSIGN_OR_RETURN(Tensor made, make_alone());
+    held.memory = {made.owner(), made.raw()};
+    held.bytes = bytes;
+  }
+  return Tensor::ReadOnlyView(type, shape, held.memory.get(), held.memory);
 }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "base/repeated_memory.h"
 #include "base/status.h"
 #include "tensor/allocator.h"
 #include "tensor/tensor.h"
@@ -17,21 +18,27 @@ namespace tenon {
 // weights have hundreds of one value. Not thread-safe; what it made outlives it.
 class EvenConstants {
  public:
-  // A constant of `shape`, in memory of its own from `allocator` unless it is found or repeated.
-  // `fill` writes the elements of a tensor of `type` and of any shape, all with the same value.
-  // Nobody may write the result. Errors: a bad shape, no memory, those of `fill`.
+  // Writes the elements of a tensor of the constant's type and of any shape, all with its value.
+  using Fill = FunctionRef<Status(Tensor tensor)>;
+
+  // A constant of `shape`, in memory of its own from `allocator` unless one of the same value is
+  // found or can be repeated. Nobody may write it. Errors: a bad shape, no memory, those of `fill`.
   Result<Tensor> Make(DataType type, const Shape& shape,
-                      const std::shared_ptr<Allocator>& allocator,
-                      FunctionRef<Status(Tensor tensor)> fill);
+                      const std::shared_ptr<Allocator>& allocator, Fill fill);
 
  private:
-  // The first bytes: any whole number of elements of any type.
+  // The first bytes: a whole number of elements of any type.
   using Pattern = std::array<std::byte, 16>;
   struct Held {
     Pattern pattern;
+    // The largest constant that lies in memory of its own.
     size_t bytes = 0;
-    std::shared_ptr<const void> memory;
+    std::shared_ptr<void> memory;
+    // What the larger ones repeat, each under its own addresses, which go when it goes.
+    std::unique_ptr<RepeatedBlock> block;
   };
+
+  Held& Find(const Pattern& pattern);
 
   std::vector<Held> held_;
 };
