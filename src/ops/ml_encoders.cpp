@@ -52,9 +52,9 @@ class MappingKernel;
 
 template <class Attrs>
 Status InferMapping(const Attrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const Mapping mapping, attrs.MappingFor(context.ElementType(0)));
+  TENON_ASSIGN_OR_RETURN(const DataType type, attrs.ValueType(context.ElementType(0)));
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
-  return context.SetOutput(0, std::move(shape), mapping.values.type());
+  return context.SetOutput(0, std::move(shape), type);
 }
 
 template <class Attrs>
@@ -109,6 +109,10 @@ class MappingKernel final : public StatefulKernel<&InferMapping<Attrs>> {
 };
 
 // LabelEncoder-1 and CategoryMapper-1 map strings to integers, and integers to strings.
+DataType OtherText(DataType input) {
+  return input == DataType::kInt64 ? DataType::kString : DataType::kInt64;
+}
+
 Mapping StringMapping(DataType input, const std::vector<std::string>& strings,
                       const std::vector<int64_t>& integers, const std::string& default_string,
                       int64_t default_integer) {
@@ -127,6 +131,7 @@ struct LabelEncoder1Attrs {
                       Field("default_int64", &LabelEncoder1Attrs::default_int64),
                       Field("default_string", &LabelEncoder1Attrs::default_string));
   }
+  Result<DataType> ValueType(DataType input) const { return OtherText(input); }
   Result<Mapping> MappingFor(DataType input) const {
     std::vector<int64_t> numbers;
     for (size_t i = 0; i < classes.size(); ++i) numbers.push_back(static_cast<int64_t>(i));
@@ -145,6 +150,7 @@ struct CategoryMapperAttrs {
                       Field("default_int64", &CategoryMapperAttrs::default_int64),
                       Field("default_string", &CategoryMapperAttrs::default_string));
   }
+  Result<DataType> ValueType(DataType input) const { return OtherText(input); }
   Result<Mapping> MappingFor(DataType input) const {
     return StringMapping(input, strings, integers, default_string, default_int64);
   }
@@ -170,29 +176,46 @@ struct LabelEncoderAttrs {
         Field("default_float", &A::default_float), Field("default_string", &A::default_string));
   }
 
+  Result<DataType> ValueType(DataType) const {
+    TENON_RETURN_IF_ERROR(Keys().OnlyType("keys"));
+    return Values().OnlyType("values");
+  }
+
   Result<Mapping> MappingFor(DataType) const {
     Mapping mapping;
-    TENON_ASSIGN_OR_RETURN(mapping.keys,
-                           OnlyOne("keys", keys_tensor, keys_strings, keys_int64s, keys_floats));
-    TENON_ASSIGN_OR_RETURN(mapping.values, OnlyOne("values", values_tensor, values_strings,
-                                                   values_int64s, values_floats));
+    TENON_ASSIGN_OR_RETURN(mapping.keys, Keys().Only("keys"));
+    TENON_ASSIGN_OR_RETURN(mapping.values, Values().Only("values"));
     TENON_ASSIGN_OR_RETURN(mapping.fallback, Fallback(mapping.values.type()));
     return mapping;
   }
 
  private:
-  static Result<Tensor> OnlyOne(std::string_view name, const std::optional<Tensor>& tensor,
-                                const std::vector<std::string>& strings,
-                                const std::vector<int64_t>& integers,
-                                const std::vector<float>& floats) {
-    const int given = (tensor ? 1 : 0) + !strings.empty() + !integers.empty() + !floats.empty();
-    if (given != 1) {
-      return InvalidArgument("expected one of the attributes '{}_*', got {}", name, given);
+  // The attributes that may hold the keys, or the values.
+  struct Forms {
+    const std::optional<Tensor>& tensor;
+    const std::vector<std::string>& strings;
+    const std::vector<int64_t>& integers;
+    const std::vector<float>& floats;
+
+    Result<DataType> OnlyType(std::string_view name) const {
+      const int given = (tensor ? 1 : 0) + !strings.empty() + !integers.empty() + !floats.empty();
+      if (given != 1) {
+        return InvalidArgument("expected one of the attributes '{}_*', got {}", name, given);
+      }
+      if (tensor) return tensor->type();
+      if (!strings.empty()) return DataType::kString;
+      return integers.empty() ? DataType::kFloat : DataType::kInt64;
     }
-    if (tensor) return *tensor;
-    if (!strings.empty()) return VectorOf(strings);
-    return integers.empty() ? VectorOf(floats) : VectorOf(integers);
-  }
+
+    Result<Tensor> Only(std::string_view name) const {
+      TENON_RETURN_IF_ERROR(OnlyType(name));
+      if (tensor) return *tensor;
+      if (!strings.empty()) return VectorOf(strings);
+      return integers.empty() ? VectorOf(floats) : VectorOf(integers);
+    }
+  };
+  Forms Keys() const { return {keys_tensor, keys_strings, keys_int64s, keys_floats}; }
+  Forms Values() const { return {values_tensor, values_strings, values_int64s, values_floats}; }
 
   Result<Tensor> Fallback(DataType type) const {
     if (default_tensor) return *default_tensor;

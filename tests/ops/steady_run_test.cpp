@@ -19,6 +19,8 @@ using Ints = std::vector<int64_t>;
 
 constexpr int32_t kOpset = 20;
 constexpr const char* kMicrosoft = "com.microsoft";
+constexpr const char* kMl = "ai.onnx.ml";
+constexpr int32_t kMlOpset = 4;
 
 struct SteadyCase {
   const char* name;
@@ -250,6 +252,19 @@ const SteadyCase kSteadyCases[] = {
                           Attr("ngram_counts", Ints{0, 2}), Attr("ngram_indexes", Ints{0, 1, 2}),
                           Attr("pool_int64s", Ints{0, 1, 1, 0})));
      }},
+    {"LabelEncoder from texts to numbers",
+     [](B& b, ValueId x) {
+       using Texts = std::vector<std::string>;
+       const ValueId numbers = b.Op("Cast", {x}, MakeAttributes(Attr("to", int64_t{7})));
+       const ValueId words = b.Op("LabelEncoder", {numbers},
+                                  MakeAttributes(Attr("keys_int64s", Ints{0, 1}),
+                                                 Attr("values_strings", Texts{"no", "yes"})),
+                                  kMl);
+       return b.Op("LabelEncoder", {words},
+                   MakeAttributes(Attr("keys_strings", Texts{"no", "yes", "a longer one, unused"}),
+                                  Attr("values_floats", std::vector<float>{1, 2, 3})),
+                   kMl);
+     }},
     {"Multinomial",
      [](B& b, ValueId x) {
        return b.Op("Multinomial", {Rows(b, x)}, MakeAttributes(Attr("sample_size", int64_t{9})));
@@ -326,7 +341,8 @@ void SetSchemas(Graph& graph) {
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (node == nullptr) continue;
-    node->schema = FindSchema(node->domain, node->op_type, node->domain.empty() ? kOpset : 1);
+    if (node->domain == kMl) node->opset = kMlOpset;
+    node->schema = FindSchema(node->domain, node->op_type, node->opset);
     for (Graph* subgraph : node->Subgraphs()) SetSchemas(*subgraph);
   }
 }
@@ -336,7 +352,7 @@ size_t AllocationsOf(const SteadyCase& c, Environment& environment) {
   const Shape shape = {2, 4, 6, 6};
   Model model;
   model.ir_version = 9;
-  model.opsets = {{"", kOpset}, {kMicrosoft, 1}};
+  model.opsets = {{"", kOpset}, {kMicrosoft, 1}, {kMl, kMlOpset}};
   B b(kOpset);
   const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape(shape));
   b.Output(c.build(b, x));
