@@ -1,0 +1,52 @@
+// The device that contexts of one ML object stand for: its limits, its pace, and its faults.
+import {limitsOf, type LimitsOptions, type MLOpSupportLimits} from './limits.js';
+
+// Calls that fail, counted from 1 over all contexts of the ML object.
+export interface FaultOptions {
+  createTensor?: number | readonly number[]; // rejects with UnknownError
+  readTensor?: number | readonly number[]; // rejects with UnknownError
+  writeTensor?: number | readonly number[]; // throws an UnknownError
+  build?: number | readonly number[]; // rejects with OperationError
+  // The context is lost instead of running this dispatch.
+  loseAtDispatch?: number | readonly number[];
+}
+
+export interface DeviceOptions {
+  // No context can be created: createContext rejects with NotSupportedError.
+  isAbsent?: boolean;
+  // What `accelerated` of a context says unless the application asked for a processor.
+  accelerated?: boolean;
+  limits?: LimitsOptions;
+  // Milliseconds for each step of a timeline.
+  stepDuration?: number;
+  // Milliseconds more for a dispatch with other tensors than the last one of the same graph.
+  rebindDuration?: number;
+  faults?: FaultOptions;
+}
+
+export class Device {
+  readonly limits: MLOpSupportLimits;
+  readonly isAbsent: boolean;
+  readonly accelerated: boolean;
+  readonly stepDuration: number;
+  readonly rebindDuration: number;
+  readonly #faults: FaultOptions;
+  readonly #calls = new Map<keyof FaultOptions, number>();
+
+  constructor(options: DeviceOptions = {}) {
+    this.limits = limitsOf(options.limits);
+    this.isAbsent = options.isAbsent ?? false;
+    this.accelerated = options.accelerated ?? false;
+    this.stepDuration = options.stepDuration ?? 0;
+    this.rebindDuration = options.rebindDuration ?? 0;
+    this.#faults = options.faults ?? {};
+  }
+
+  // Counts a call; whether it is one that fails.
+  fails(call: keyof FaultOptions): boolean {
+    const count = (this.#calls.get(call) ?? 0) + 1;
+    this.#calls.set(call, count);
+    const failing = this.#faults[call] ?? [];
+    return typeof failing === 'number' ? failing === count : failing.includes(count);
+  }
+}

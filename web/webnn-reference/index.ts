@@ -1,0 +1,18 @@
+// Tenon's own implementation of the Web Neural Network API, for tests and as a polyfill. Importing
+// it changes nothing: `install` does, and `createML` makes an object like navigator.ml.
+export {MLGraphBuilder, type MLNamedOperands} from './builder.js';
+export {MLContext, type MLContextLostInfo, type MLNamedTensors} from './context.js';
+export type {DeviceOptions, FaultOptions} from './device.js';
+export type {MLOperandDataType} from './elements.js';
+export {MLGraph} from './graph.js';
+export type {
+  LimitsOptions,
+  MLOperatorLimits,
+  MLOpSupportLimits,
+  MLRankRange,
+  MLTensorLimits,
+} from './limits.js';
+export {createML, install, ML, type MLContextOptions} from './ml.js';
+export {MLOperand} from './operand.js';
+export type * from './operators.js';
+export {MLTensor, type MLOperandDescriptor, type MLTensorDescriptor} from './tensor.js';
