@@ -5,6 +5,7 @@ export {MLContext, type MLContextLostInfo, type MLNamedTensors} from './context.
 export type {DeviceOptions, FaultOptions} from './device.js';
 export type {MLOperandDataType} from './elements.js';
 export {MLGraph} from './graph.js';
+export {Instrument, instrument, type DispatchRecord} from './instrument.js';
 export type {
   LimitsOptions,
   MLOperatorLimits,
