@@ -174,15 +174,17 @@ export function pool2d(combine: (x: readonly number[]) => number, attributes: Po
   };
 }
 
+// A window of padding alone, which rounding up can give, has no greatest element: the draft leaves
+// open what comes out. Here it is the first of the input.
 export function maxPool2d(attributes: Pool): SingleKernel {
   return ({input}, {dataType, shape}) => {
     const {data} = input;
     const offsets = new Int32Array(sizeOf(shape));
+    // NaN differs from itself and counts as greatest.
+    const greater = (best: number, at: number) =>
+      data[at] > data[best] || data[at] !== data[at] ? at : best;
     overPool(attributes, input, shape, (offset, sources) => {
-      // NaN differs from itself and counts as greatest.
-      offsets[offset] = sources.reduce((best, at) =>
-        data[at] > data[best] || data[at] !== data[at] ? at : best,
-      );
+      offsets[offset] = sources.length === 0 ? 0 : sources.reduce(greater);
     });
     return pick(dataType, data, offsets);
   };

@@ -148,7 +148,7 @@ export const elementwiseRules = {
   relu: unaryRule(relu, (x) => (x > 0n ? x : 0n)),
   roundEven: unaryRule(roundEven),
   sigmoid: unaryRule(sigmoid),
-  sign: unaryRule(Math.sign, signOf),
+  sign: unaryRule((x) => (x > 0 ? 1 : x < 0 ? -1 : 0), signOf),
   sin: unaryRule(Math.sin),
   softplus: unaryRule(softplus),
   softsign: unaryRule((x) => x / (1 + Math.abs(x))),
