@@ -23,6 +23,7 @@ ALLOWED = {
     "training": {"runtime", "ir", "tensor", "base", "include"},
     "capi": {"training", "ops", "runtime", "ir", "tensor", "base", "include"},
     "plugin": {"capi", "runtime", "ir", "tensor", "base", "include"},
+    "webnn": {"capi", "ops", "runtime", "ir", "tensor", "base", "include"},
 }
 
 # Folders that stand on the public headers alone.

@@ -4,5 +4,6 @@ namespace tenon::capi {
 
 // Alone in this file, so that a library with providers of its own links without it.
 std::span<const BuiltInProvider> BuiltInProviders() { return {}; }
+OrtExperimentalFnPtr FindBuiltInFunction(std::string_view) { return nullptr; }
 
 }  // namespace tenon::capi

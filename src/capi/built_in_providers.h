@@ -1,6 +1,8 @@
 // The execution providers that this library is built with, besides the CPU's.
 #pragma once
 
+#include <onnxruntime_c_api.h>
+
 #include <memory>
 #include <span>
 #include <string_view>
@@ -21,7 +23,11 @@ struct BuiltInProvider {
 // Most preferred first. A build that has more of them defines this function itself.
 std::span<const BuiltInProvider> BuiltInProviders();
 
-// Null for a name that none of them has.
+// Functions beyond the tables that come with these providers; null if none has this name. Defined
+// beside BuiltInProviders.
+OrtExperimentalFnPtr FindBuiltInFunction(std::string_view name);
+
+// The one of that name, with "ExecutionProvider" at its end or without. Null if there is none.
 const BuiltInProvider* FindBuiltInProvider(std::string_view name);
 
 // All names, the CPU's last, joined by ", ".

@@ -5,6 +5,7 @@
 
 #include "capi/allocator.h"
 #include "capi/arguments.h"
+#include "capi/built_in_providers.h"
 #include "capi/run_options.h"
 #include "capi/session_handle.h"
 #include "capi/slots.h"
@@ -63,7 +64,8 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
-  return FindTrainingFunction(wanted);
+  const OrtExperimentalFnPtr of_training = FindTrainingFunction(wanted);
+  return of_training != nullptr ? of_training : FindBuiltInFunction(wanted);
 }
 
 }  // namespace tenon::capi

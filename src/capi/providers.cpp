@@ -15,6 +15,9 @@
 namespace tenon::capi {
 namespace {
 
+// The end of providers' full names.
+constexpr std::string_view kSuffix = "ExecutionProvider";
+
 // Providers that ONNX Runtime can build in, under their short and their full name.
 struct AbsentProvider {
   const char* name;
@@ -64,7 +67,6 @@ OrtStatus* NotPartOfBuild(std::string_view name) noexcept {
 
 // "CUDA" and "CUDAExecutionProvider", in any case.
 bool IsNamed(const AbsentProvider& provider, std::string_view name) {
-  constexpr std::string_view kSuffix = "ExecutionProvider";
   if (name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
   const std::string_view known = provider.name;
   const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
@@ -86,8 +88,11 @@ OrtStatus* Append(const char* provider, const OrtSessionOptions* options,
 
 const BuiltInProvider* FindBuiltInProvider(std::string_view name) {
   const auto providers = BuiltInProviders();
-  const auto found = std::find_if(providers.begin(), providers.end(),
-                                  [&](const BuiltInProvider& one) { return one.name == name; });
+  const auto found =
+      std::find_if(providers.begin(), providers.end(), [&](const BuiltInProvider& one) {
+        return one.name.starts_with(name) &&
+               (one.name.size() == name.size() || one.name.substr(name.size()) == kSuffix);
+      });
   return found == providers.end() ? nullptr : &*found;
 }
 

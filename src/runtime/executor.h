@@ -30,6 +30,8 @@ class ExecutionState {
 
   // The step at which the next part begins.
   uint32_t position() const { return position_; }
+  // What the parts that ran left in a slot for later ones; empty if they left nothing.
+  const Value& ValueOf(Slot slot) const { return frame_->value(slot); }
   // See StreamSet.
   Status UseStream(Stream& given) { return frame_->streams().Use(given); }
   // From now on a run leaves its values and their memory as they are, until the next one; it

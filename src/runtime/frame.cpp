@@ -72,10 +72,10 @@ void Frame::BindMoving() {
 }
 
 void Frame::Settle(const Region& region) {
-  std::vector<bool> stays(values_.size(), false);
+  PooledVector<bool> stays(values_.size(), false);
   for (const Slot slot : region.live_out) stays[static_cast<size_t>(slot)] = true;
   for (const auto& [slot, constant] : plan_.constants) stays[static_cast<size_t>(slot)] = true;
-  std::vector<bool> is_slab_held(slabs_.size(), false);
+  PooledVector<bool> is_slab_held(slabs_.size(), false);
   for (size_t i = 0; memory_ != nullptr && i < values_.size(); ++i) {
     if (stays[i]) Keep(i, is_slab_held);
   }
@@ -89,7 +89,7 @@ void Frame::Settle(const Region& region) {
 }
 
 // Makes a value of the planned region own what it points to.
-void Frame::Keep(size_t slot, std::vector<bool>& is_slab_held) {
+void Frame::Keep(size_t slot, PooledVector<bool>& is_slab_held) {
   const MemoryPlan::Binding& binding = memory_->bindings[slot];
   if (binding.place == MemoryPlan::Place::kDynamic && values_[slot].is_tensor()) {
     // A view of something in the slab.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/block_pool.h"
 #include "runtime/concrete_shapes.h"
 #include "runtime/memory_plan.h"
 #include "runtime/plan.h"
@@ -69,7 +70,7 @@ class Frame {
   void Unbind();
   // The planned place of `slot` in its slab.
   Tensor InSlab(size_t slot, std::shared_ptr<void> owner);
-  void Keep(size_t slot, std::vector<bool>& is_slab_held);
+  void Keep(size_t slot, PooledVector<bool>& is_slab_held);
 
   const Plan& plan_;
   std::vector<Value> values_;  // by slot

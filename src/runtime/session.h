@@ -175,6 +175,9 @@ class Session {
   Status RunPart(const RunOptions& options, ExecutionState& state, const PartialRun& part,
                  std::span<const MemoryInfo* const> fetch_memory = {});
 
+  // What RunPart checks first: that feeds have the types and shapes of their values.
+  Status CheckPart(const PartialRun& part) const;
+
   // Tells the providers that the session ends and frees everything but the description: names,
   // types and metadata. Refuses new runs and waits for those in flight. The trace is closed unless
   // another session goes on with it. Called once at most; by the destructor at the latest.
@@ -244,7 +247,6 @@ class Session {
   void Shrink(std::span<Allocator* const> arenas);
   Status RunInOrder(const RunOptions& options, std::span<const MemoryInfo* const> fetch_memory,
                     RunAttempt* attempt, Work work);
-  Status CheckPart(const PartialRun& part) const;
   // Called after a run: if it left much memory behind, that is given back when no other run comes.
   void WatchIdleness();
   // Gives pooled memory back to the system if no run has ended lately; else when to look again.

@@ -18,4 +18,6 @@ std::span<const BuiltInProvider> BuiltInProviders() {
   return kProviders;
 }
 
+OrtExperimentalFnPtr FindBuiltInFunction(std::string_view) { return nullptr; }
+
 }  // namespace tenon::capi

@@ -60,7 +60,7 @@ test('refuses bad descriptors of tensors, operands and constants', async () => {
 });
 
 // WB-92
-test('refuses data of other lengths, and constants of other types', async () => {
+test('refuses data of other lengths or types', async () => {
   const context = await newContext();
   const tensor = await context.createTensor({...PAIR, readable: true, writable: true});
   const builder = new MLGraphBuilder(context);
@@ -69,36 +69,27 @@ test('refuses data of other lengths, and constants of other types', async () => 
     [PAIR, new ArrayBuffer(7)],
     [PAIR, new ArrayBuffer(12)],
     [PAIR, new Float32Array(3)],
+    [PAIR, new Int32Array(2)],
+    [PAIR, new DataView(new ArrayBuffer(8))],
     [PAIR, [1, 2]],
     [PAIR, null],
     [PAIR, {byteLength: 8}],
-  ]) {
-    const what = `${descriptor.dataType} of ${data?.constructor.name}`;
-    assert.throws(() => builder.constant(descriptor, data), TypeError, what);
-    await assert.rejects(context.createConstantTensor(descriptor, data), TypeError, what);
-    assert.throws(() => context.writeTensor(tensor, data), TypeError, what);
-    await assert.rejects(context.readTensor(tensor, data), TypeError, what);
-  }
-  for (const [descriptor, data] of [
-    [PAIR, new Int32Array(2)],
-    [PAIR, new DataView(new ArrayBuffer(8))],
     [halves, new Int16Array(2)],
     [{dataType: 'int64', shape: [1]}, new BigUint64Array(1)],
     [{dataType: 'uint8', shape: [4]}, new Int8Array(4)],
   ]) {
-    const what = `${descriptor.dataType} of ${data.constructor.name}`;
+    const what = `${descriptor.dataType} of ${data?.constructor.name}`;
     assert.throws(() => builder.constant(descriptor, data), TypeError, what);
     await assert.rejects(context.createConstantTensor(descriptor, data), TypeError, what);
+    if (descriptor !== PAIR) continue;
+    assert.throws(() => context.writeTensor(tensor, data), TypeError, what);
+    await assert.rejects(context.readTensor(tensor, data), TypeError, what);
   }
   for (const data of [new ArrayBuffer(8), new SharedArrayBuffer(8), new Uint8Array(8)]) {
     context.writeTensor(tensor, data);
     assert.equal(await context.readTensor(tensor, data), undefined);
     assert.ok(builder.constant(PAIR, data));
   }
-  context.writeTensor(tensor, new Int8Array(Float32Array.of(1, 2).buffer));
-  const bytes = new Int8Array(8);
-  await context.readTensor(tensor, bytes);
-  assert.deepEqual(Array.from(new Float32Array(bytes.buffer)), [1, 2]);
   assert.ok(builder.constant(halves, new Uint16Array(2)));
   if (globalThis.Float16Array) assert.ok(builder.constant(halves, new Float16Array(2)));
 });

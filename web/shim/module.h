@@ -6,6 +6,7 @@
 #pragma once
 
 #include <onnxruntime_c_api.h>
+#include <tenon_webnn_c_api.h>
 
 #include <memory>
 #include <string>
@@ -33,6 +34,12 @@ int Outcome(OrtStatus* status);
 // A text that the caller reads before its next call.
 const char* Lend(std::string text);
 
+// A function beyond the table, which is there. `Pointer` is its type.
+template <class Pointer>
+Pointer Function(const char* name) {
+  return reinterpret_cast<Pointer>(Api().GetExperimentalFunction(name));
+}
+
 struct Release {
   void operator()(OrtStatus* handle) const { Api().ReleaseStatus(handle); }
   void operator()(OrtSession* handle) const { Api().ReleaseSession(handle); }
@@ -40,6 +47,9 @@ struct Release {
   void operator()(OrtTypeInfo* handle) const { Api().ReleaseTypeInfo(handle); }
   void operator()(OrtTensorTypeAndShapeInfo* handle) const {
     Api().ReleaseTensorTypeAndShapeInfo(handle);
+  }
+  void operator()(TenonBarrierRun* handle) const {
+    Function<TenonReleaseBarrierRun>(TENON_RELEASE_BARRIER_RUN)(handle);
   }
 };
 template <class Handle>

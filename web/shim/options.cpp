@@ -78,6 +78,16 @@ int tenon_session_options_external_file(OrtSessionOptions* options, const char* 
   return Outcome(Api().AddExternalInitializersFromFilesInMemory(options, &name, &bytes, &size, 1));
 }
 
+// Appends WebNN: `limits` is the JSON text of opSupportLimits(), `excluded` the names of the first
+// nodes of partitions that stay on the CPU, one a line.
+TENON_WEB_EXPORT(tenon_session_options_webnn)
+int tenon_session_options_webnn(OrtSessionOptions* options, const char* limits,
+                                const char* excluded) {
+  const char* const keys[] = {"limits", "excluded_partitions"};
+  const char* const values[] = {limits, excluded};
+  return Outcome(Api().SessionOptionsAppendExecutionProvider(options, "WebNN", keys, values, 2));
+}
+
 TENON_WEB_EXPORT(tenon_run_options_create) OrtRunOptions* tenon_run_options_create() {
   OrtRunOptions* options = nullptr;
   return Outcome(Api().CreateRunOptions(&options)) == ORT_OK ? options : nullptr;

@@ -1,5 +1,7 @@
 #include "session.h"
 
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "json.h"
@@ -57,6 +59,40 @@ OrtStatus* ReadSide(const Session& session, GetCount get_count, GetName get_name
   return nullptr;
 }
 
+// Of a session with WebNN: what its partitions are, as further members, and slots for them.
+OrtStatus* OpenPartitions(Session& session, std::string& json) {
+  TenonBarrierRun* run = nullptr;
+  TENON_WEB_RETURN_IF_ERROR(
+      Function<TenonCreateBarrierRun>(TENON_CREATE_BARRIER_RUN)(session.handle.get(), &run));
+  if (run == nullptr) return nullptr;
+  session.barrier_run.reset(run);
+  const char* description = nullptr;
+  size_t count = 0;
+  TENON_WEB_RETURN_IF_ERROR(
+      Function<TenonBarrierRunDescribe>(TENON_BARRIER_RUN_DESCRIBE)(run, &description));
+  json += ',';
+  json += std::string_view(description + 1, std::strlen(description) - 2);
+  TENON_WEB_RETURN_IF_ERROR(
+      Function<TenonBarrierRunPartitions>(TENON_BARRIER_RUN_PARTITIONS)(run, &count));
+  Partitions& partitions = session.partitions;
+  partitions.slots.resize(2 * count);
+  for (size_t i = 0; i < count; ++i) {
+    size_t inputs = 0, outputs = 0;
+    TENON_WEB_RETURN_IF_ERROR(
+        Function<TenonBarrierRunCounts>(TENON_BARRIER_RUN_COUNTS)(run, i, &inputs, &outputs));
+    std::vector<Slot>* const slots = &partitions.slots[2 * i];
+    slots[0].resize(inputs);
+    slots[1].resize(outputs);
+    partitions.barriers.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(inputs),
+                                   static_cast<uint32_t>(outputs), slots[0].data(),
+                                   slots[1].data()});
+  }
+  partitions.inputs.resize(session.inputs.names.size());
+  partitions.outputs.resize(session.outputs.names.size());
+  partitions.dims.resize((partitions.inputs.size() + partitions.outputs.size()) * kMostDims);
+  return nullptr;
+}
+
 OrtStatus* Open(const void* model, size_t size, const OrtSessionOptions* options,
                 Session& session) {
   OrtSession* handle = nullptr;
@@ -74,6 +110,7 @@ OrtStatus* Open(const void* model, size_t size, const OrtSessionOptions* options
                                      Api().SessionGetOutputName, Api().SessionGetOutputTypeInfo,
                                      session.outputs, json));
   session.packed.resize(session.outputs.names.size());
+  TENON_WEB_RETURN_IF_ERROR(OpenPartitions(session, json));
   json += '}';
   return nullptr;
 }
@@ -97,7 +134,8 @@ TENON_WEB_EXPORT(tenon_session_release) void tenon_session_release(Session* sess
   delete session;
 }
 
-// {inputs, outputs} as JSON, valid as long as the session.
+// {inputs, outputs}, and with WebNN {partitions, hostFeeds} too, as JSON, valid as long as the
+// session.
 TENON_WEB_EXPORT(tenon_session_describe) const char* tenon_session_describe(Session* session) {
   return session->description.c_str();
 }

@@ -33,8 +33,30 @@ struct Side {
   std::vector<Owned<OrtValue>> values;  // of the run that is not finished
 };
 
+// Where a run stands that came to a partition of WebNN. Slots of inputs have data where the CPU's
+// nodes made them; those of outputs where these read them, and it is then to be written.
+struct Barrier {
+  uint32_t partition;
+  uint32_t input_count;
+  uint32_t output_count;
+  Slot* inputs;
+  Slot* outputs;
+};
+
+// What a session with partitions of WebNN has besides.
+struct Partitions {
+  std::vector<Barrier> barriers;
+  std::vector<std::vector<Slot>> slots;  // two for each barrier
+  // Of the run that begins: what slots say, for the core.
+  std::vector<TenonRunSlot> inputs, outputs;
+  std::vector<int64_t> dims;
+  const Barrier* current = nullptr;
+};
+
 struct Session {
   Owned<OrtSession> handle;
+  Owned<TenonBarrierRun> barrier_run;  // null without WebNN
+  Partitions partitions;
   OrtMemoryInfo* cpu_memory = nullptr;
   OrtAllocator* allocator = nullptr;
   Side inputs, outputs;

@@ -29,14 +29,7 @@ import {
   type MLTensor,
   type TensorState,
 } from './tensor.js';
-import {
-  constantBytes,
-  dataType,
-  descriptor,
-  dictionary,
-  numeric,
-  type BufferSource,
-} from './webidl.js';
+import {bytesFor, dataType, descriptor, dictionary, numeric, type BufferSource} from './webidl.js';
 
 export type MLNamedOperands = Record<string, MLOperand>;
 
@@ -78,7 +71,7 @@ function bufferConstant(builder: MLGraphBuilder, options: unknown, buffer: unkno
   const {context} = open(builder);
   const expected = descriptor(options, 'descriptor');
   checkDescriptor(expected, context, context.device.limits.constant, 'descriptor');
-  const bytes = constantBytes(expected, buffer, 'buffer').slice();
+  const bytes = bytesFor(expected, buffer, 'buffer').slice();
   return operand(builder, expected, {constant: decode(bytes, expected.dataType)});
 }
 

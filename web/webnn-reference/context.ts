@@ -14,14 +14,7 @@ import {
   type TensorState,
 } from './tensor.js';
 import type {Timeline} from './timeline.js';
-import {
-  bytesFor,
-  constantBytes,
-  descriptor,
-  dictionary,
-  fail,
-  type BufferSource,
-} from './webidl.js';
+import {bytesFor, descriptor, dictionary, fail, type BufferSource} from './webidl.js';
 
 export interface MLContextLostInfo {
   message: string;
@@ -247,7 +240,7 @@ export class MLContext {
     const expected = descriptor(options, 'descriptor');
     if (context.isLost) throw invalidState(LOST);
     checkDescriptor(expected, context, context.device.limits.constant, 'descriptor');
-    const contents = constantBytes(expected, inputData, 'inputData').slice();
+    const contents = bytesFor(expected, inputData, 'inputData').slice();
     const uses = {readable: false, writable: false, constant: true};
     return createTensor(context, tensorOf(context, expected, uses), contents);
   }

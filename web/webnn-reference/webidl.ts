@@ -104,14 +104,8 @@ export function bytesFor(expected: Descriptor, source: unknown, what: string): U
   const bytes = bytesOf(source, what);
   const length = byteLengthOf(expected);
   if (bytes.byteLength !== length) fail(what, `${length} bytes`, bytes.byteLength);
-  return bytes;
-}
-
-// The same of a constant, whose view must be one of bytes or of the elements. (The draft asks this
-// of all buffer sources; Chromium does not, and onnxruntime-web reads into an Int8Array.)
-export function constantBytes(expected: Descriptor, source: unknown, what: string): Uint8Array {
   if (ArrayBuffer.isView(source) && !matches(source, expected.dataType)) {
     fail(what, `elements of ${expected.dataType}`, source.constructor.name);
   }
-  return bytesFor(expected, source, what);
+  return bytes;
 }

@@ -1,0 +1,35 @@
+// Which nodes of a graph WebNN runs, and how they are grouped.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/logging.h"
+#include "ir/graph.h"
+#include "webnn/partition.h"
+
+namespace tenon::webnn {
+
+// Nodes that become one partition, in the order of execution.
+struct Group {
+  std::vector<NodeId> nodes;
+  std::string first_node;
+};
+
+struct Claims {
+  std::vector<Group> groups;
+  // Values whose elements follow from constants and from the shapes of the graph's inputs.
+  std::set<std::string, std::less<>> derived;
+};
+
+// A node is claimed if it can be written into a program by itself; where the graph has sizes that
+// only a run knows, with examples of them. Nodes that WebNN has not, but whose results follow from
+// shapes, come along where only claimed nodes read them. Claimed nodes become the fewest groups
+// that no path leaves and enters again. Groups whose first node is among `excluded` are left out.
+// `logger` may be null; it is told why nodes are not claimed (verbosity 1).
+// Error: a graph with a cycle.
+Result<Claims> FindClaims(const Graph& graph, Context& context,
+                          const std::set<std::string, std::less<>>& excluded, const Logger* logger);
+
+}  // namespace tenon::webnn

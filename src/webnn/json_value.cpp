@@ -1,0 +1,94 @@
+#include "webnn/json_value.h"
+
+#include <algorithm>
+
+#include "base/json_text.h"
+#include "base/parse_double.h"
+
+namespace tenon::webnn {
+namespace {
+
+// Walks over text that is known to be valid and to have no space between its parts.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) {}
+
+  JsonValue Read() {
+    JsonValue value;
+    switch (rest_.front()) {
+      case '{':
+        value.kind = JsonValue::Kind::kObject;
+        ReadList('}', [&] {
+          std::string name = ReadString();
+          rest_.remove_prefix(1);  // the colon
+          value.members.emplace_back(std::move(name), Read());
+        });
+        break;
+      case '[':
+        value.kind = JsonValue::Kind::kArray;
+        ReadList(']', [&] { value.elements.push_back(Read()); });
+        break;
+      case '"':
+        value.kind = JsonValue::Kind::kString;
+        value.text = ReadString();
+        break;
+      case 't':
+      case 'f':
+        value.kind = JsonValue::Kind::kBool;
+        value.is_true = Word() == "true";
+        break;
+      case 'n':
+        (void)Word();
+        break;
+      default:
+        value.kind = JsonValue::Kind::kNumber;
+        (void)ParseDouble(Word(), &value.number);
+    }
+    return value;
+  }
+
+ private:
+  template <class ReadElement>
+  void ReadList(char end, ReadElement read) {
+    rest_.remove_prefix(1);
+    while (rest_.front() != end) {
+      read();
+      if (rest_.front() == ',') rest_.remove_prefix(1);
+    }
+    rest_.remove_prefix(1);
+  }
+
+  // Names that this room looks for are plain, so an escape stays as it is written.
+  std::string ReadString() {
+    size_t end = 1;
+    while (rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
+    std::string text(rest_.substr(1, end - 1));
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+
+  std::string_view Word() {
+    const size_t end = std::min(rest_.find_first_of(",]}"), rest_.size());
+    const std::string_view word = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    return word;
+  }
+
+  std::string_view rest_;
+};
+
+}  // namespace
+
+const JsonValue* JsonValue::Find(std::string_view name) const {
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const auto& member) { return member.first == name; });
+  return found == members.end() ? nullptr : &found->second;
+}
+
+std::optional<JsonValue> ParseJson(std::string_view text) {
+  const std::optional<std::string> compact = CompactJson(text);
+  if (!compact) return std::nullopt;
+  return Reader(*compact).Read();
+}
+
+}  // namespace tenon::webnn

@@ -1,0 +1,30 @@
+// A JSON document as a tree, for texts that are small.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tenon::webnn {
+
+// One value. Members keep their order; of several with one name the first counts.
+struct JsonValue {
+  enum class Kind { kNull, kBool, kNumber, kString, kArray, kObject };
+
+  Kind kind = Kind::kNull;
+  bool is_true = false;
+  double number = 0;
+  std::string text;
+  std::vector<JsonValue> elements;
+  std::vector<std::pair<std::string, JsonValue>> members;
+
+  // Null if this is no object, or has no such member.
+  const JsonValue* Find(std::string_view name) const;
+};
+
+// Nothing for text that CompactJson (base/json_text.h) refuses.
+std::optional<JsonValue> ParseJson(std::string_view text);
+
+}  // namespace tenon::webnn

@@ -1,0 +1,20 @@
+// What a library with WebNN has besides: linked into it by itself, it takes the place of
+// capi/built_in_providers.cpp.
+#include "capi/built_in_providers.h"
+#include "webnn/c_api.h"
+#include "webnn/provider.h"
+
+namespace tenon::capi {
+
+std::span<const BuiltInProvider> BuiltInProviders() {
+  static constexpr BuiltInProvider kProviders[] = {
+      {webnn::kProviderName, &webnn::MakeProvider},
+  };
+  return kProviders;
+}
+
+OrtExperimentalFnPtr FindBuiltInFunction(std::string_view name) {
+  return webnn::FindFunction(name);
+}
+
+}  // namespace tenon::capi

@@ -1,0 +1,45 @@
+// How an operator is put into builder programs: one row, with the function that writes its calls.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "ir/graph.h"
+
+namespace tenon::webnn {
+
+class NodeContext;
+
+// Whether a node is claimed is decided by writing it into a program of its own: what fails to be
+// written stays on the CPU. So each restriction stands once, where the call is written.
+struct Row {
+  std::string_view op;
+  // Writes the node's calls. Errors: kNotImplemented, saying what WebNN, or the context, does not
+  // do.
+  Status (*emit)(NodeContext& context);
+  // The builder method, or the first of several, for the table of the documentation and for rows
+  // that share `emit`.
+  std::string_view method;
+  // What keeps a node on the CPU besides the limits of the context; "" for nothing.
+  std::string_view restrictions = "";
+  std::string_view domain = "";
+  // Only moves elements (WB-50).
+  bool is_move = false;
+};
+
+// Every family's rows.
+std::span<const std::span<const Row>> Families();
+
+// Null for an operator that has no row.
+const Row* FindRow(std::string_view domain, std::string_view op);
+// The row of a node, whichever form its images have.
+const Row* FindRow(const Node& node);
+
+// Defines a family: the rows of one file. families.inc lists it.
+#define TENON_WEBNN_FAMILY(name, rows)               \
+  extern const std::span<const Row> k##name##Family; \
+  const std::span<const Row> k##name##Family = rows
+
+}  // namespace tenon::webnn
