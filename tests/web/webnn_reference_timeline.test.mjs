@@ -166,6 +166,14 @@ test('is lost while a step takes its time', async () => {
   await new Promise(setImmediate);
   context.destroy();
   await assert.rejects(pending, LOST);
+
+  const other = await doubling({stepDuration: 5});
+  other.context.writeTensor(other.x, new Float32Array(2));
+  await new Promise(setImmediate);
+  other.x.destroy();
+  other.context.destroy();
+  // The step that was under way finds its tensor released, and must not run.
+  await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
 // WB-94
