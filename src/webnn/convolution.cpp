@@ -99,9 +99,9 @@ Status EmitConvTranspose(NodeContext& context) {
 }
 
 constexpr Row kRows[] = {
-    {"Conv", EmitConv, "conv2d", "one or two spatial axes"},
+    {"Conv", EmitConv, "conv2d", "one or two spatial axes", "", false, true},
     {"ConvTranspose", EmitConvTranspose, "convTranspose2d",
-     "one or two spatial axes; pads that output_shape determines are even"},
+     "one or two spatial axes; pads that output_shape determines are even", "", false, true},
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "ir/splice.h"
 #include "ops/composites.h"
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "webnn/channels_last_shapes.h"
 
 namespace tenon::webnn {
 
@@ -23,7 +23,7 @@ Status Folder::Fold(Graph& graph) {
   constexpr int kMostRounds = 8;
   for (int round = 0; round < kMostRounds; ++round) {
     KnownElements known;
-    TENON_RETURN_IF_ERROR(InferTypes(graph, OpShapeFunctions(), {}, &known));
+    TENON_RETURN_IF_ERROR(InferTypes(graph, ShapeFunctions(), {}, &known));
     FoldingBudget budget;
     const size_t changes =
         FoldKnownElements(graph, known) + FoldConstants(graph, evaluator_, budget);

@@ -202,9 +202,11 @@ Status EmitLrn(NodeContext& context) {
 constexpr std::string_view kOneOutput = "one output";
 
 constexpr Row kRows[] = {
-    {"BatchNormalization", EmitBatch, "batchNormalization", "no training; one output"},
+    {"BatchNormalization", EmitBatch, "batchNormalization", "no training; one output", "", false,
+     true},
     {"GroupNormalization", EmitGroup, "layerNormalization"},
-    {"InstanceNormalization", EmitInstance, "instanceNormalization", "one or two spatial axes"},
+    {"InstanceNormalization", EmitInstance, "instanceNormalization", "one or two spatial axes", "",
+     false, true},
     {"LRN", EmitLrn, "averagePool2d", "3 axes or more"},
     {"LayerNormalization", EmitLayer, "layerNormalization", kOneOutput},
     {"RMSNormalization", EmitLayer, "reduceMean"},

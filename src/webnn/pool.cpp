@@ -71,12 +71,12 @@ Status EmitGlobal(NodeContext& context) {
 
 constexpr Row kRows[] = {
     {"AveragePool", EmitPool, "averagePool2d",
-     "one or two spatial axes; not ceil_mode with count_include_pad and pads"},
-    {"GlobalAveragePool", EmitGlobal, "reduceMean"},
-    {"GlobalLpPool", EmitGlobal, "reduceL2", "p is 2"},
-    {"GlobalMaxPool", EmitGlobal, "reduceMax"},
-    {"LpPool", EmitPool, "l2Pool2d", "one or two spatial axes; p is 2"},
-    {"MaxPool", EmitPool, "maxPool2d", "one or two spatial axes; no indices"},
+     "one or two spatial axes; not ceil_mode with count_include_pad and pads", "", false, true},
+    {"GlobalAveragePool", EmitGlobal, "reduceMean", "", "", false, true},
+    {"GlobalLpPool", EmitGlobal, "reduceL2", "p is 2", "", false, true},
+    {"GlobalMaxPool", EmitGlobal, "reduceMax", "", "", false, true},
+    {"LpPool", EmitPool, "l2Pool2d", "one or two spatial axes; p is 2", "", false, true},
+    {"MaxPool", EmitPool, "maxPool2d", "one or two spatial axes; no indices", "", false, true},
 };
 
 }  // namespace

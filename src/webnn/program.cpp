@@ -342,6 +342,16 @@ std::vector<bool> ProgramBuilder::FindNeeded(std::vector<bool>& is_call_needed) 
   return is_needed;
 }
 
+std::vector<Tensor> ProgramBuilder::constants() const {
+  std::vector<bool> is_call_needed;
+  const std::vector<bool> is_needed = FindNeeded(is_call_needed);
+  std::vector<Tensor> tensors;
+  for (const auto& [operand, tensor] : constants_) {
+    if (is_needed[static_cast<size_t>(operand.index)]) tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
 std::string ProgramBuilder::ToText() const {
   std::vector<bool> is_call_needed;
   const std::vector<bool> is_needed = FindNeeded(is_call_needed);

@@ -91,6 +91,8 @@ class ProgramBuilder {
   // The operand leaves the graph as a value of a type of the model.
   Status Output(std::string name, DataType type, Operand operand);
 
+  // The tensors of the constants that outputs need, in the order of the text.
+  std::vector<Tensor> constants() const;
   // The calls that outputs need, as JSON; docs/web.md describes it. Inputs that no output needs are
   // left out. Addresses are those of the constants' tensors, which live as long as the builder.
   std::string ToText() const;

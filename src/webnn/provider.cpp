@@ -51,6 +51,12 @@ class Provider final : public ExecutionProvider {
     return claims;
   }
 
+  Result<bool> PrefersChannelsLast() override { return context_->limits.prefers_channels_last(); }
+  Result<bool> WantsChannelsLast(const Node& node) override {
+    const Row* const row = FindRow(node);
+    return row != nullptr && row->takes_channels_last;
+  }
+
   Status Compile(const Graph&, std::vector<FusedNode> nodes) override {
     for (FusedNode& node : nodes) {
       std::vector<bool> parameters;

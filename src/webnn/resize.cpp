@@ -167,7 +167,7 @@ constexpr std::string_view kForms =
     "numbers of elements";
 
 constexpr Row kRows[] = {
-    {"Resize", EmitResize, "resample2d", kForms},
+    {"Resize", EmitResize, "resample2d", kForms, "", false, true},
     {"Upsample", EmitResize, "resample2d", kForms},
 };
 

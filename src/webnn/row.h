@@ -27,6 +27,8 @@ struct Row {
   std::string_view domain = "";
   // Only moves elements (WB-50).
   bool is_move = false;
+  // Also takes images with their channels last.
+  bool takes_channels_last = false;
 };
 
 // Every family's rows.

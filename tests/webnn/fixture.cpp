@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "webnn/channels_last_shapes.h"
 #include "webnn/provider.h"
 
 namespace tenon::webnn {
@@ -15,7 +15,7 @@ Result<std::unique_ptr<Session>> OpenSession(
   SessionParts parts;
   parts.providers = std::move(preferred);
   parts.providers.push_back(MakeCpuProvider());
-  parts.shape_functions = &OpShapeFunctions();
+  parts.shape_functions = &ShapeFunctions();
   return Session::Create(environment, std::move(model), std::move(options), std::move(parts));
 }
 
@@ -52,7 +52,7 @@ Value SomeValue(DataType type, const Shape& shape, int seed) {
         tensor.data<bool>()[at] = wave > 0;
         break;
       case DataType::kInt64:
-        tensor.data<int64_t>()[at] = std::lround(3 * wave);
+        tensor.data<int64_t>()[at] = std::lround(std::abs(wave));
         break;
       case DataType::kInt32:
         tensor.data<int32_t>()[at] = static_cast<int32_t>(std::lround(3 * wave));
@@ -149,6 +149,9 @@ Status WebnnTest::Step() {
   TENON_RETURN_IF_ERROR(run_->Next());
   if (!run_->is_at_barrier()) return OkStatus();
   const BarrierStage& stage = plan_->stages()[run_->position()];
+  // It can be written for the shapes that are there.
+  const auto program = stage.partition->Program(run_->binding());
+  EXPECT_TRUE(program) << program.error().message();
   std::map<std::string, Value> inputs;
   for (size_t i = 0; i < stage.inputs.size(); ++i) {
     const BarrierInput& input = stage.inputs[i];
