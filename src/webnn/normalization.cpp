@@ -199,6 +199,21 @@ Status EmitLrn(NodeContext& context) {
   return context.SetOutput(0, y);
 }
 
+// x / max(norm, least), so that what has norm 0 stays 0.
+Status EmitLp(NodeContext& context) {
+  const Node& node = context.node();
+  ProgramBuilder& b = context.builder();
+  TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const int64_t axis, context.Axis(node.GetInt("axis", -1), b.RankOf(x)));
+  const std::string_view method = node.GetInt("p", 2) == 1 ? "reduceL1" : "reduceL2";
+  TENON_ASSIGN_OR_RETURN(const Operand norm, b.Reduce(method, x, {axis}, true));
+  const bool is_half = b.TypeOf(x) == DataType::kFloat16;
+  TENON_ASSIGN_OR_RETURN(const Operand least, b.Scalar(b.TypeOf(x), is_half ? 6e-5 : 1.2e-38));
+  TENON_ASSIGN_OR_RETURN(const Operand divisor, b.Binary("max", norm, least));
+  TENON_ASSIGN_OR_RETURN(const Operand y, b.Binary("div", x, divisor));
+  return context.SetOutput(0, y);
+}
+
 constexpr std::string_view kOneOutput = "one output";
 
 constexpr Row kRows[] = {
@@ -208,6 +223,7 @@ constexpr Row kRows[] = {
     {"InstanceNormalization", EmitInstance, "instanceNormalization", "one or two spatial axes", "",
      false, true},
     {"LRN", EmitLrn, "averagePool2d", "3 axes or more"},
+    {"LpNormalization", EmitLp, "reduceL2"},
     {"LayerNormalization", EmitLayer, "layerNormalization", kOneOutput},
     {"RMSNormalization", EmitLayer, "reduceMean"},
     {"SimplifiedLayerNormalization", EmitLayer, "reduceMean", kOneOutput},

@@ -1,6 +1,4 @@
 // Runs that return to their caller at partitions. Requirements: web (WB-n).
-#include <fstream>
-
 #include "base/allocation_count.h"
 #include "ir/onnx_reader.h"
 #include "webnn/fixture.h"
@@ -234,7 +232,7 @@ TEST_F(BarrierRunTest, Transformer) {
   }
 }
 
-// A small CNN with a skip connection and pools.
+// WB-57: a small CNN with a skip connection and pools, in both layouts.
 TEST_F(BarrierRunTest, Convolutions) {
   const Dim batch = Dim::Symbol("batch");
   for (const bool channels_last : {false, true}) {

@@ -470,6 +470,12 @@ void AddNormalizations(Cases& c) {
     b.Output(b.Op("GroupNormalization", {X(b, {2, 4, 3, 2}), Floats(b, {4}), Floats(b, {4}, -1)},
                   MakeAttributes(Int("num_groups", 2))));
   });
+  for (const int64_t p : {2, 1}) {
+    c.Claimed("LpNormalization", p == 1 ? "p = 1" : "p = 2", [p](B& b) {
+      b.Output(
+          b.Op("LpNormalization", {X(b, {2, 3, 2})}, MakeAttributes(Int("axis", 1), Int("p", p))));
+    });
+  }
   c.Claimed("LRN", "even size", [](B& b) {
     b.Output(b.Op("LRN", {X(b, {1, 5, 3, 2})},
                   MakeAttributes(Int("size", 4), Float("alpha", 0.5F), Float("bias", 2))));
@@ -701,6 +707,63 @@ void AddQuantization(Cases& c) {
   });
 }
 
+void AddIntegerProducts(Cases& c) {
+  const auto bytes = [](B& b, Shape shape, int seed) {
+    std::vector<uint8_t> values(static_cast<size_t>(shape.NumElements()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(37 * i + seed);
+    return b.Constant(Tensor::Of<uint8_t>(std::move(shape), values));
+  };
+  c.Claimed("MatMulInteger", "zero points of columns", [bytes](B& b) {
+    b.Output(b.Op("MatMulInteger", {X(b, {2, 3, 4}, "x", DataType::kUint8), bytes(b, {4, 5}, 3),
+                                    bytes(b, {}, 7), bytes(b, {5}, 90)}));
+  });
+  c.Claimed("MatMulInteger", "no zero points", [bytes](B& b) {
+    b.Output(b.Op("MatMulInteger", {X(b, {3, 4}, "x", DataType::kUint8), bytes(b, {4, 2}, 3)}));
+  });
+  c.Refused("MatMulInteger", "vectors", [bytes](B& b) {
+    b.Output(b.Op("MatMulInteger", {X(b, {4}, "x", DataType::kUint8), bytes(b, {4, 2}, 3)}));
+  });
+  c.Claimed("ConvInteger", "pads", [bytes](B& b) {
+    b.Output(b.Op(
+        "ConvInteger",
+        {X(b, {1, 2, 5, 4}, "x", DataType::kUint8), bytes(b, {3, 2, 3, 3}, 3), bytes(b, {}, 7)},
+        MakeAttributes(List("pads", {1, 0, 1, 2}), List("strides", {2, 1}))));
+  });
+  c.Refused("ConvInteger", "one axis", [bytes](B& b) {
+    b.Output(b.Op("ConvInteger", {X(b, {1, 2, 5}, "x", DataType::kUint8), bytes(b, {3, 2, 3}, 3)}));
+  });
+}
+
+void AddEinsum(Cases& c) {
+  struct Form {
+    const char* equation;
+    SymbolicShape x, y;
+  };
+  const auto build = [](const Form& form) {
+    return [form](B& b) {
+      Ids inputs = {X(b, form.x)};
+      if (form.y.rank() > 0) inputs.push_back(X(b, form.y, "y"));
+      b.Output(b.Op("Einsum", inputs, MakeAttributes(Text("equation", form.equation))));
+    };
+  };
+  for (const Form& form : std::vector<Form>{{"ij,jk->ik", {2, 3}, {3, 4}},
+                                            {"bhid,bhjd->bhij", {1, 2, 3, 4}, {1, 2, 5, 4}},
+                                            {"...ij,...kj->...ki", {2, 3, 4}, {2, 5, 4}},
+                                            {"i,j->ij", {2}, {3}},
+                                            {"ij,i->j", {2, 3}, {2}},
+                                            {"ijk,l->kl", {2, 3, 4}, {5}},
+                                            {"ij,ij->", {2, 3}, {2, 3}},
+                                            {"ijk->ki", {2, 3, 4}, {}}}) {
+    c.Claimed("Einsum", form.equation, build(form));
+  }
+  c.Refused("Einsum", "diagonal", build({"ii->i", {3, 3}, {}}));
+  c.Refused("Einsum", "broadcast", build({"ij,jk->ik", {2, 1}, {3, 4}}));
+  c.Refused("Einsum", "three operands", [](B& b) {
+    b.Output(b.Op("Einsum", {X(b, {2, 3}), X(b, {3, 4}, "y"), X(b, {4, 2}, "z")},
+                  MakeAttributes(Text("equation", "ij,jk,kl->il"))));
+  });
+}
+
 void AddRecurrence(Cases& c) {
   struct Form {
     const char* op;
@@ -778,6 +841,8 @@ std::span<const RowCase> RowCases() {
     AddIndexing(c);
     AddResizing(c);
     AddQuantization(c);
+    AddIntegerProducts(c);
+    AddEinsum(c);
     AddRecurrence(c);
     AddBodies(c);
     return c.Take();
