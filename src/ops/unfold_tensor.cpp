@@ -31,14 +31,17 @@ Status InferUnfold(const UnfoldAttrs& attrs, ShapeContext& context) {
 Status RunUnfold(const UnfoldAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
   int64_t inner = 1;
   for (size_t i = axis + 1; i < x.rank(); ++i) inner *= x.shape()[i];
   const int64_t dim = x.shape()[axis], windows = y.shape()[axis];
-  const int64_t outer = dim * inner == 0 ? 0 : x.size() / (dim * inner);
+  const int64_t outer = x.size() / (dim * inner);
+  // A lone window has no next one, however far the step goes.
+  const int64_t step = windows > 1 ? attrs.step * inner : 0;
   StridedCopy copy(x.type());
   TENON_RETURN_IF_ERROR(copy.AddAxis(outer, dim * inner, windows * inner * attrs.size));
-  TENON_RETURN_IF_ERROR(copy.AddAxis(windows, attrs.step * inner, inner * attrs.size));
+  TENON_RETURN_IF_ERROR(copy.AddAxis(windows, step, inner * attrs.size));
   TENON_RETURN_IF_ERROR(copy.AddAxis(inner, 1, attrs.size));
   TENON_RETURN_IF_ERROR(copy.AddAxis(attrs.size, inner, 1));
   return copy.Run(x.raw(), y.raw(), context.threads());
