@@ -17,9 +17,16 @@ export interface InferenceSessionHandler {
   dispose(): Promise<void>;
 }
 
+// What an execution provider is asked for with: its name alone, or an object with its options.
+export type ProviderEntry = string | {readonly name: string};
+
+// Thrown by a backend that finds out only with a session's options that its provider does not work.
+export class ProviderUnavailable extends Error {}
+
 export interface Backend {
-  // Rejects where the backend does not work; may be called again then.
-  init(name: string): Promise<void>;
+  // Rejects where the backend does not work; may be called again then. `entry` is what the options
+  // of a session ask for it with, if they do.
+  init(name: string, entry?: ProviderEntry): Promise<void>;
   createInferenceSessionHandler(
     model: string | Uint8Array,
     options: InferenceSession.SessionOptions,
@@ -46,30 +53,42 @@ function byPriority(): string[] {
     .map(([name]) => name);
 }
 
-// The first backend that works, of those that the options ask for or, if they name none, of all.
-// Providers that do not work are left out, with a warning if they were asked for.
-export async function resolveBackend(options: InferenceSession.SessionOptions): Promise<Backend> {
-  const asked = (options.executionProviders ?? []).map((provider) =>
-    typeof provider === 'string' ? provider : provider.name,
-  );
-  let chosen: Backend | undefined;
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+// A session of the first backend that works, of those that the options ask for or, if they name
+// none, of all. Providers that do not work are left out, with a warning if they were asked for.
+export async function createHandler(
+  model: string | Uint8Array,
+  options: InferenceSession.SessionOptions,
+): Promise<InferenceSessionHandler> {
+  const asked = options.executionProviders ?? [];
+  const isAsked = asked.length > 0;
   const failures: string[] = [];
-  for (const name of asked.length > 0 ? asked : byPriority()) {
+  const leaveOut = (name: string, error: unknown) => {
+    failures.push(`'${name}': ${reasonOf(error)}`);
+    if (isAsked) console.warn(`execution provider '${name}' is left out: ${reasonOf(error)}`);
+  };
+  const working: Array<[string, Backend]> = [];
+  for (const entry of isAsked ? asked : byPriority()) {
+    const name = typeof entry === 'string' ? entry : entry.name;
     const backend = backends.get(name)?.backend;
     try {
       if (backend === undefined) throw new Error('there is no such backend');
-      if (chosen === undefined || asked.length > 0) await backend.init(name);
-      chosen ??= backend;
+      if (working.length === 0 || isAsked) await backend.init(name, entry);
+      working.push([name, backend]);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      failures.push(`'${name}': ${reason}`);
-      if (asked.length > 0) {
-        console.warn(`execution provider '${name}' is left out: ${reason}`);
-      }
+      leaveOut(name, error);
     }
   }
-  if (chosen === undefined) {
-    throw new Error(`no execution provider works: ${failures.join('; ') || 'none is registered'}`);
+  for (const [name, backend] of working) {
+    try {
+      return await backend.createInferenceSessionHandler(model, options);
+    } catch (error) {
+      if (!(error instanceof ProviderUnavailable)) throw error;
+      leaveOut(name, error);
+    }
   }
-  return chosen;
+  throw new Error(`no execution provider works: ${failures.join('; ') || 'none is registered'}`);
 }

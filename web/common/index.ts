@@ -1,5 +1,11 @@
 // The API that every backend shares: what the package tenon-common is to be.
-export {type Backend, type InferenceSessionHandler, registerBackend} from './backend.js';
-export {env, type LogLevel, type WasmFlags} from './env.js';
+export {
+  type Backend,
+  type InferenceSessionHandler,
+  type ProviderEntry,
+  registerBackend,
+} from './backend.js';
+export type {CounterValues, Stats} from './counters.js';
+export {env, type LogLevel, type TenonFlags, type WasmFlags} from './env.js';
 export {InferenceSession} from './inference-session.js';
 export {Tensor} from './tensor.js';

@@ -1,6 +1,6 @@
 // InferenceSession: what an application sees of a session, whatever backend made it. Arguments are
 // checked here.
-import {type InferenceSessionHandler, resolveBackend} from './backend.js';
+import {createHandler, type InferenceSessionHandler} from './backend.js';
 import {didYouMean} from './nearest.js';
 import {Tensor} from './tensor.js';
 
@@ -72,8 +72,7 @@ export class InferenceSession {
   ): Promise<InferenceSession>;
   static async create(model: unknown, ...rest: unknown[]): Promise<InferenceSession> {
     const [source, options] = readModel(model, rest);
-    const backend = await resolveBackend(options);
-    return new InferenceSession(await backend.createInferenceSessionHandler(source, options));
+    return new InferenceSession(await createHandler(source, options));
   }
 
   get inputMetadata(): readonly InferenceSession.ValueMetadata[] {
@@ -175,7 +174,7 @@ export declare namespace InferenceSession {
   type LogSeverityLevel = 0 | 1 | 2 | 3 | 4;
 
   interface SessionOptions {
-    executionProviders?: ReadonlyArray<string | {readonly name: string}>;
+    executionProviders?: ReadonlyArray<string | {readonly name: string} | WebNNOptions>;
     freeDimensionOverrides?: Readonly<Record<string, number>>;
     graphOptimizationLevel?: 'disabled' | 'basic' | 'extended' | 'layout' | 'all';
     enableCpuMemArena?: boolean;
@@ -189,8 +188,29 @@ export declare namespace InferenceSession {
     logVerbosityLevel?: number;
     // The files that the model has its weights in.
     externalData?: ReadonlyArray<string | {readonly path: string; readonly data: FileType}>;
+    // Where outputs are left: all of them, or each by its name. Default: 'cpu'.
+    preferredOutputLocation?:
+      | Tensor.DataLocation
+      | Readonly<Record<string, Tensor.DataLocation>>;
     // Config entries of the session; objects in it are flattened, their names joined by dots.
     extra?: Record<string, unknown>;
+  }
+
+  // Of the execution provider 'webnn'. Members that are not named here go to createContext() as they
+  // are.
+  interface WebNNOptions {
+    readonly name: 'webnn';
+    // 'cpu' means accelerated: false, the others accelerated: true.
+    readonly deviceType?: 'cpu' | 'gpu' | 'npu';
+    readonly powerPreference?: 'default' | 'low-power' | 'high-performance';
+    readonly numThreads?: number;
+    readonly accelerated?: boolean;
+    // The application's own MLContext, which stays its own.
+    readonly context?: object;
+    // A GPUDevice to make the context of.
+    readonly gpuDevice?: object;
+    // The MLGraphBuilder that goes with `context`, where it is not the global one.
+    readonly graphBuilder?: new (context: never) => object;
   }
 
   interface RunOptions {

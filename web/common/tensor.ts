@@ -41,12 +41,19 @@ const INFERRED: ReadonlyMap<unknown, Tensor.Type> = new Map<unknown, Tensor.Type
 ]);
 
 export type NumericType = keyof typeof ARRAYS;
-type NumericData = Tensor.DataTypeMap[NumericType];
+export type NumericData = Tensor.DataTypeMap[NumericType];
 type PlainData = readonly number[] | readonly bigint[] | readonly boolean[] | readonly string[];
 
-// The data of a tensor in a piece of memory, which it shares.
-export function arrayOver(type: NumericType, buffer: ArrayBufferLike): NumericData {
-  return new (ARRAYS[type] as new (buffer: ArrayBufferLike) => NumericData)(buffer);
+// The data of a tensor in a piece of memory, which it shares: all of it, unless `length` elements
+// are asked for.
+export function arrayOver(
+  type: NumericType,
+  buffer: ArrayBufferLike,
+  byteOffset = 0,
+  length?: number,
+): NumericData {
+  type Class = new (buffer: ArrayBufferLike, byteOffset: number, length?: number) => NumericData;
+  return new (ARRAYS[type] as Class)(buffer, byteOffset, length);
 }
 
 // How many elements a tensor of these dimensions has.
@@ -98,12 +105,57 @@ function convert(type: Tensor.Type, data: unknown): Tensor.DataType {
   return (ARRAYS[type] as typeof Float32Array).from(data) as Tensor.DataType;
 }
 
+// Types of which a WebNN context has tensors; those of bool are uint8.
+const ML_TENSOR_TYPES: readonly Tensor.Type[] = [
+  'float32',
+  'float16',
+  'int8',
+  'uint8',
+  'int32',
+  'uint32',
+  'int64',
+  'uint64',
+  'bool',
+  'int4',
+  'uint4',
+];
+
+// Data that lies in an MLTensor, and what the tensor made of it has to know.
+class OnDevice {
+  readonly type: Tensor.Type;
+  readonly dims: readonly number[];
+  readonly download: (() => Promise<Tensor.DataType>) | undefined;
+  dispose: (() => void) | undefined;
+
+  constructor(
+    readonly mlTensor: Tensor.MLTensorType,
+    options: Tensor.FromMLTensorOptions,
+  ) {
+    if (typeof mlTensor !== 'object' || mlTensor === null) {
+      throw new TypeError(`mlTensor: expected an MLTensor, got ${String(mlTensor)}`);
+    }
+    this.type = options.dataType ?? 'float32';
+    if (!ML_TENSOR_TYPES.includes(this.type)) {
+      throw new TypeError(
+        `dataType: expected one of ${ML_TENSOR_TYPES.join(', ')}, got ${String(this.type)}`,
+      );
+    }
+    if (!Array.isArray(options.dims)) throw new TypeError('dims: expected an array of numbers');
+    this.dims = options.dims;
+    this.download = options.download;
+    this.dispose = options.dispose;
+  }
+}
+
 export class Tensor {
   readonly type: Tensor.Type;
   readonly dims: readonly number[];
   // How many elements there are.
   readonly size: number;
   #data: Tensor.DataType | undefined;
+  // Stays behind after a download, until its memory is given back.
+  #device: OnDevice | undefined;
+  #isDownloading = false;
 
   // The data is shared where it is a typed array of the type's class. Without dims the tensor has
   // one dimension.
@@ -113,6 +165,13 @@ export class Tensor {
     dims?: readonly number[],
   );
   constructor(first: unknown, second?: unknown, third?: unknown) {
+    if (first instanceof OnDevice) {
+      this.type = first.type;
+      this.dims = first.dims;
+      this.size = sizeOf(first.dims);
+      this.#device = first;
+      return;
+    }
     const isNamed = typeof first === 'string';
     const type = isNamed ? (first as Tensor.Type) : inferType(first);
     const data = convert(type, isNamed ? second : first);
@@ -129,26 +188,87 @@ export class Tensor {
     this.#data = data;
   }
 
+  // A tensor whose data is in an MLTensor. Without `download` it cannot be read, and without
+  // `dispose` the MLTensor stays the caller's.
+  static fromMLTensor(
+    mlTensor: Tensor.MLTensorType,
+    options: Tensor.FromMLTensorOptions,
+  ): Tensor {
+    return new Tensor(new OnDevice(mlTensor, options) as never);
+  }
+
   get data(): Tensor.DataType {
-    if (this.#data === undefined) throw new Error('the tensor is disposed');
-    return this.#data;
+    if (this.#data !== undefined) return this.#data;
+    throw this.#isElsewhere('call getData() for it');
   }
 
   get location(): Tensor.DataLocation {
-    return this.#data === undefined ? 'none' : 'cpu';
+    if (this.#data !== undefined) return 'cpu';
+    return this.#device === undefined ? 'none' : 'ml-tensor';
   }
 
-  async getData(): Promise<Tensor.DataType> {
-    return this.data;
+  get mlTensor(): Tensor.MLTensorType {
+    if (this.location === 'ml-tensor') return this.#device!.mlTensor;
+    throw this.#isElsewhere('it is no MLTensor');
+  }
+
+  get gpuBuffer(): never {
+    throw this.#isElsewhere('it is no GPUBuffer');
+  }
+
+  get texture(): never {
+    throw this.#isElsewhere('it is no WebGLTexture');
+  }
+
+  // Data elsewhere is downloaded: then the tensor is one on the CPU. Its memory on the device is
+  // given back with `release`, and by dispose() otherwise.
+  async getData(release = false): Promise<Tensor.DataType> {
+    this.#checkIdle();
+    if (this.#data === undefined) {
+      const download = this.#device?.download;
+      if (download === undefined) throw this.#isElsewhere('the tensor was made without download');
+      this.#isDownloading = true;
+      try {
+        this.#data = await download();
+      } finally {
+        this.#isDownloading = false;
+      }
+    }
+    if (release) this.#releaseDevice();
+    return this.#data;
   }
 
   dispose(): void {
+    this.#checkIdle();
     this.#data = undefined;
+    this.#releaseDevice();
   }
 
   // A tensor of the same data with other dims.
   reshape(dims: readonly number[]): Tensor {
-    return new Tensor(this.type, this.data, dims);
+    if (this.#device?.dispose !== undefined) {
+      throw new Error('a tensor that owns memory of a device cannot be reshaped');
+    }
+    if (this.location !== 'ml-tensor') return new Tensor(this.type, this.data, dims);
+    const reshaped = Tensor.fromMLTensor(this.mlTensor, {...this.#device!, dataType: this.type, dims});
+    if (reshaped.size === this.size) return reshaped;
+    throw new RangeError(`dims: [${dims}] is not of ${this.size} elements`);
+  }
+
+  #isElsewhere(advice: string): Error {
+    const {location} = this;
+    if (location === 'none') return new Error('the tensor is disposed');
+    return new Error(`the tensor's data is at location '${location}': ${advice}`);
+  }
+
+  #checkIdle(): void {
+    if (this.#isDownloading) throw new Error('the tensor is being downloaded');
+  }
+
+  #releaseDevice(): void {
+    const device = this.#device;
+    this.#device = undefined;
+    device?.dispose?.();
   }
 }
 
@@ -172,5 +292,20 @@ export declare namespace Tensor {
   }
   type Type = keyof DataTypeMap;
   type DataType = DataTypeMap[Type];
-  type DataLocation = 'none' | 'cpu';
+  type DataLocation = 'none' | 'cpu' | 'cpu-pinned' | 'texture' | 'gpu-buffer' | 'ml-tensor';
+
+  // What the package asks of an MLTensor of the WebNN API.
+  interface MLTensorType {
+    readonly dataType: string;
+    readonly shape: readonly number[];
+    destroy(): void;
+  }
+
+  interface FromMLTensorOptions {
+    // Default: 'float32'.
+    dataType?: Type;
+    dims: readonly number[];
+    download?(): Promise<DataType>;
+    dispose?(): void;
+  }
 }

@@ -53,9 +53,9 @@ export class Core {
     if (code !== 0) throw this.#failure(operation, code);
   }
 
-  // The handle that an export makes; an error if it is null.
-  make(operation: string, name: string): number {
-    const handle = this.call(name);
+  // The handle or address that an export makes; an error if it is null.
+  make(operation: string, name: string, ...args: number[]): number {
+    const handle = this.call(name, ...args);
     if (handle === 0) throw this.#failure(operation, FAIL);
     return handle;
   }

@@ -1,5 +1,5 @@
 // Options of sessions and runs, from JavaScript's names and values to calls of the shim.
-import type {InferenceSession} from '../common/index.js';
+import type {InferenceSession, Tensor} from '../common/index.js';
 import type {Core} from './core.js';
 
 // Their numbers in the C interface.
@@ -77,46 +77,78 @@ export function flattenExtra(
 
 const INT_MAX = 2 ** 31 - 1;
 
-// Calls `body` with the handle of options that `fill` has filled.
+// Calls a setter of the shim with texts and numbers.
+export type Setter = (setter: string, ...args: Array<string | number>) => void;
+
+// Calls `body` with the handle of options that `fill` has filled; they are there until it ends.
 function withHandle<Result>(
   core: Core,
   kind: 'session' | 'run',
   operation: string,
-  fill: (set: (setter: string, ...args: Array<string | number>) => void) => void,
-  body: (handle: number) => Result,
+  fill: (set: Setter) => void,
+  body: (handle: number, set: Setter) => Result,
 ): Result {
   const handle = core.make(operation, `tenon_${kind}_options_create`);
-  try {
-    fill((setter, ...args) => {
-      const texts = args.filter((arg) => typeof arg === 'string');
-      core.withTexts(operation, texts, (...addresses) => {
-        const passed = args.map((arg) => (typeof arg === 'string' ? addresses.shift()! : arg));
-        core.check(operation, `tenon_${kind}_options_${setter}`, handle, ...passed);
-      });
+  const set: Setter = (setter, ...args) => {
+    const texts = args.filter((arg) => typeof arg === 'string');
+    core.withTexts(operation, texts, (...addresses) => {
+      const passed = args.map((arg) => (typeof arg === 'string' ? addresses.shift()! : arg));
+      core.check(operation, `tenon_${kind}_options_${setter}`, handle, ...passed);
     });
-    return body(handle);
-  } finally {
+  };
+  const release = () => {
     if (!core.isDead) core.call(`tenon_${kind}_options_release`, handle);
+  };
+  return withCleanup(() => {
+    fill(set);
+    return body(handle, set);
+  }, release);
+}
+
+// What `body` returns, with `cleanUp` called after it, or after the promise that it returns.
+function withCleanup<Result>(body: () => Result, cleanUp: () => void): Result {
+  let result: Result;
+  try {
+    result = body();
+  } catch (error) {
+    cleanUp();
+    throw error;
   }
+  if (result instanceof Promise) return result.finally(cleanUp) as Result;
+  cleanUp();
+  return result;
 }
 
 // What the package cannot do yet is refused rather than left out.
 function checkSupported({options, what}: OptionReader): void {
-  const location = options['preferredOutputLocation'];
-  const locations = typeof location === 'object' ? Object.values(location ?? {}) : [location];
-  if (locations.some((place) => place !== undefined && place !== 'cpu')) {
-    throw new Error(`${what}.preferredOutputLocation: outputs are on the 'cpu' alone`);
-  }
   if (options['optimizedModelFilePath'] !== undefined) {
     throw new Error(`${what}.optimizedModelFilePath is not supported yet`);
   }
+}
+
+// Where each output is to be left. Error: a place that is not among those that a backend knows.
+export function readOutputLocations(
+  options: InferenceSession.SessionOptions,
+  known: readonly Tensor.DataLocation[],
+): (output: string) => Tensor.DataLocation {
+  const given = options.preferredOutputLocation;
+  const byName = typeof given === 'object' && given !== null ? given : {};
+  const places = typeof given === 'object' ? Object.values(byName) : [given ?? 'cpu'];
+  for (const place of places) {
+    if (known.includes(place)) continue;
+    throw new Error(
+      `options.preferredOutputLocation: expected ${known.map((name) => `'${name}'`).join(' or ')}` +
+        ` for this execution provider, got '${String(place)}'`,
+    );
+  }
+  return (output) => (typeof given === 'string' ? given : byName[output] ?? 'cpu');
 }
 
 export function withSessionOptions<Result>(
   core: Core,
   options: InferenceSession.SessionOptions,
   operation: string,
-  body: (handle: number) => Result,
+  body: (handle: number, set: Setter) => Result,
 ): Result {
   const reader = new OptionReader(options as Options, 'options');
   checkSupported(reader);
@@ -180,13 +212,13 @@ export function withRunOptions<Result>(
       });
       for (const [key, value] of entries) set('config_entry', key, value);
     },
-    (handle) => {
-      try {
-        return body(handle);
-      } finally {
-        if (!core.isDead) readReport(core, handle, options);
-      }
-    },
+    (handle) =>
+      withCleanup(
+        () => body(handle),
+        () => {
+          if (!core.isDead) readReport(core, handle, options);
+        },
+      ),
   );
 }
 

@@ -43,10 +43,10 @@ function unpackStrings(packed: Uint8Array, count: number): string[] {
   });
 }
 
-function bytesOf(tensor: Tensor): Uint8Array {
-  if (tensor.type === 'string') return packStrings(tensor.data as string[]);
-  const data = tensor.data as Exclude<Tensor.DataType, string[]>;
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+function bytesOf(type: Tensor.Type, data: Tensor.DataType): Uint8Array {
+  if (type === 'string') return packStrings(data as string[]);
+  const {buffer, byteOffset, byteLength} = data as Exclude<Tensor.DataType, string[]>;
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 // One slot. Each access looks the memory up anew: it moves when it grows.
@@ -67,36 +67,57 @@ export class Slot {
   }
 
   // Copies a tensor into the module, and shows it the run. The block is the caller's to free.
-  feed(operation: string, tensor: Tensor): number {
-    if (tensor.dims.length > MOST_DIMS) {
+  feed(operation: string, tensor: Tensor, data = tensor.data): number {
+    const bytes = bytesOf(tensor.type, data);
+    const block = this.core.copyIn(operation, bytes);
+    this.describe(operation, tensor, bytes.length, block);
+    return block;
+  }
+
+  // Tells the run of a tensor whose data is at an address; 0 if it is not in the module.
+  describe(operation: string, {type, dims}: Tensor, byteSize: number, address = 0): void {
+    if (dims.length > MOST_DIMS) {
       throw new RangeError(`${operation}: a tensor has more than ${MOST_DIMS} dimensions`);
     }
-    const bytes = bytesOf(tensor);
-    const block = this.core.copyIn(operation, bytes);
     this.#set(IS_USED, 1);
-    this.#set(TYPE, typeNumber(tensor.type));
-    this.#set(RANK, tensor.dims.length);
-    this.#set(BYTE_SIZE, bytes.length);
-    this.#set(DATA, block);
+    this.#set(TYPE, typeNumber(type));
+    this.#set(RANK, dims.length);
+    this.#set(BYTE_SIZE, byteSize);
+    this.#set(DATA, address);
     const view = this.#view();
-    tensor.dims.forEach((dim, i) => view.setFloat64(DIMS + 8 * i, dim, true));
-    return block;
+    dims.forEach((dim, i) => view.setFloat64(DIMS + 8 * i, dim, true));
+  }
+
+  get type(): Tensor.Type {
+    return typeName(this.#get(TYPE));
+  }
+
+  get dims(): number[] {
+    const view = this.#view();
+    return Array.from({length: this.#get(RANK)}, (_, i) => view.getFloat64(DIMS + 8 * i, true));
+  }
+
+  // Whether the dimensions are these.
+  hasDims(dims: readonly number[]): boolean {
+    const view = this.#view();
+    if (view.getUint32(RANK, true) !== dims.length) return false;
+    return dims.every((dim, i) => view.getFloat64(DIMS + 8 * i, true) === dim);
+  }
+
+  // The elements where they lie, until memory moves.
+  get bytes(): Uint8Array {
+    return this.core.bytes(this.#get(DATA), this.#get(BYTE_SIZE));
   }
 
   // Copies what the run produced: into `into`, or into a new tensor.
   read(into: Tensor | null): Tensor {
-    const type = typeName(this.#get(TYPE));
-    const view = this.#view();
-    const dims = Array.from({length: this.#get(RANK)}, (_, i) =>
-      view.getFloat64(DIMS + 8 * i, true),
-    );
-    const bytes = this.core.bytes(this.#get(DATA), this.#get(BYTE_SIZE));
+    const {type, dims, bytes} = this;
     if (into === null) return new Tensor(type, this.#dataOf(type, bytes, dims), dims);
     if (type === 'string') {
       const strings = unpackStrings(bytes, into.size);
       (into.data as string[]).splice(0, into.size, ...strings);
     } else {
-      bytesOf(into).set(bytes);
+      bytesOf(type, into.data).set(bytes);
     }
     return into;
   }

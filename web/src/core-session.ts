@@ -1,0 +1,145 @@
+// A session in the module, with the slots through which its runs pass feeds and outputs.
+import type {InferenceSession, Tensor} from '../common/index.js';
+import type {Core} from './core.js';
+import {typeName} from './element-types.js';
+import type {ExternalFile} from './external-data.js';
+import {Slot} from './slot.js';
+
+type Metadata = InferenceSession.ValueMetadata;
+
+// As the shim describes an input or output.
+interface ValueDescription {
+  name: string;
+  isTensor: boolean;
+  type: number;
+  shape: Array<number | string>;
+}
+
+// As the shim describes a session; providers add to it.
+export interface SessionDescription {
+  inputs: ValueDescription[];
+  outputs: ValueDescription[];
+}
+
+function metadataOf({name, isTensor, type, shape}: ValueDescription): Metadata {
+  return isTensor ? {name, isTensor, type: typeName(type), shape} : {name, isTensor: false};
+}
+
+// An output's tensor must fit before anything runs, as far as the model says what it will be.
+function checkFetch(metadata: Metadata, tensor: Tensor): void {
+  const expected = metadata.isTensor ? `${metadata.type} [${metadata.shape}]` : 'no tensor';
+  const fits =
+    metadata.isTensor &&
+    metadata.type === tensor.type &&
+    metadata.shape.length === tensor.dims.length &&
+    metadata.shape.every((dim, i) => typeof dim === 'string' || dim === tensor.dims[i]);
+  if (fits) return;
+  throw new Error(
+    `fetches: output '${metadata.name}': expected ${expected}, got ${tensor.type} [${tensor.dims}]`,
+  );
+}
+
+export class CoreSession {
+  readonly description: SessionDescription;
+  readonly inputMetadata: readonly Metadata[];
+  readonly outputMetadata: readonly Metadata[];
+  readonly inputs: ReadonlyMap<string, Slot>;
+  readonly outputs: ReadonlyMap<string, Slot>;
+  #handle: number;
+
+  // Takes a session's handle over.
+  constructor(
+    readonly core: Core,
+    handle: number,
+  ) {
+    this.#handle = handle;
+    try {
+      this.description = JSON.parse(core.text(core.call('tenon_session_describe', handle)));
+      const {inputs, outputs} = this.description;
+      this.inputMetadata = inputs.map(metadataOf);
+      this.outputMetadata = outputs.map(metadataOf);
+      const slots = (side: ValueDescription[], first: number) =>
+        new Map(side.map(({name}, i) => [name, new Slot(core, first, i)]));
+      this.inputs = slots(inputs, core.call('tenon_session_inputs', handle));
+      this.outputs = slots(outputs, core.call('tenon_session_outputs', handle));
+    } catch (error) {
+      this.release();
+      throw error;
+    }
+  }
+
+  // Error: the session is released.
+  liveHandle(operation: string): number {
+    if (this.#handle === 0) throw new Error(`${operation}: the session is released`);
+    return this.#handle;
+  }
+
+  checkFetches(fetches: Readonly<Record<string, Tensor | null>>): void {
+    for (const metadata of this.outputMetadata) {
+      const tensor = fetches[metadata.name];
+      if (tensor) checkFetch(metadata, tensor);
+    }
+  }
+
+  // Lets go of what a run had, also after one that failed.
+  finishRun(blocks: readonly number[]): void {
+    const {core} = this;
+    if (core.isDead) return;
+    core.call('tenon_session_finish_run', this.#handle);
+    blocks.forEach((block) => core.free(block));
+  }
+
+  endProfiling(): void {
+    const operation = 'InferenceSession.endProfiling';
+    this.core.check(operation, 'tenon_session_end_profiling', this.liveHandle(operation));
+  }
+
+  release(): void {
+    const handle = this.#handle;
+    this.#handle = 0;
+    this.core.call('tenon_session_release', handle);
+  }
+}
+
+const POINTER_BYTES = 4;
+
+// The handle of a new session; the module has bytes of its own afterwards.
+export function openSession(
+  core: Core,
+  model: Uint8Array,
+  externalData: readonly ExternalFile[],
+  options: number,
+): number {
+  const operation = 'InferenceSession.create';
+  const blocks: number[] = [];
+  const keep = (block: number) => {
+    blocks.push(block);
+    return block;
+  };
+  try {
+    for (const {path, bytes} of externalData) {
+      const block = keep(core.copyIn(operation, bytes));
+      core.withTexts(operation, [path], (name) =>
+        core.check(
+          operation,
+          'tenon_session_options_external_file',
+          options,
+          name,
+          block,
+          bytes.length,
+        ),
+      );
+    }
+    const bytes = keep(core.copyIn(operation, model));
+    const out = keep(core.allocate(operation, POINTER_BYTES));
+    core.check(operation, 'tenon_session_create', bytes, model.length, options, out);
+    return new DataView(core.memory.buffer).getUint32(out, true);
+  } finally {
+    if (!core.isDead) blocks.forEach((block) => core.free(block));
+  }
+}
+
+export function warnOfLateTrace(isProfiling: boolean): void {
+  if (isProfiling) return;
+  console.warn('a trace starts with its session: set enableProfiling in the options of create()');
+}
