@@ -1,5 +1,6 @@
 // The package tenon-web.
 import {registerBackend} from '../common/index.js';
+import {webnnBackend} from '../webnn/session.js';
 import {wasmBackend} from './session.js';
 
 export * from '../common/index.js';
@@ -7,3 +8,4 @@ export * from '../common/index.js';
 const PRIORITY = 10;
 registerBackend('cpu', wasmBackend, PRIORITY);
 registerBackend('wasm', wasmBackend, PRIORITY);
+registerBackend('webnn', webnnBackend, 5);

@@ -1,0 +1,235 @@
+// All of a session but what the application holds: its runs one after another, its end, and a new
+// model where its context is lost or cannot take a partition.
+import {ProviderUnavailable} from '../common/backend.js';
+import {Counters} from '../common/counters.js';
+import type {InferenceSession, Tensor} from '../common/index.js';
+import type {CoreSession} from '../src/core-session.js';
+import {acquireDevice, type Device, type Lease} from './device.js';
+import {BuildError, type ModelSource, PartitionedModel} from './partitioned-model.js';
+import {type Feed, mlTensorOf, type Pending, type Request, Run} from './run.js';
+import {ownerOf} from './tensor-cache.js';
+
+type Results = Record<string, Tensor>;
+
+// A run that has issued all that it does.
+interface IssuedRun {
+  readonly run: Run;
+  readonly device: Device;
+  readonly pending: readonly Pending[];
+}
+
+function lossError(message: string): Error {
+  return new Error(`InferenceSession.run: the WebNN context is lost: ${message}`);
+}
+
+// What a run that failed on a device rejects with.
+async function failureOn(device: Device, error: unknown): Promise<unknown> {
+  const loss = await device.lossAfterFailure();
+  return loss === undefined ? error : lossError(loss);
+}
+
+export class SessionState {
+  readonly #counters: Counters;
+  // First nodes of the partitions that stay on the CPU.
+  readonly #excluded: string[] = [];
+  // What the next run waits for.
+  #queue: Promise<unknown> = Promise.resolve();
+  readonly #unsettled = new Set<Promise<unknown>>();
+  // Results that are being read.
+  readonly #settling = new Set<Promise<unknown>>();
+  #isReleased = false;
+  #isOwnContext = false;
+  #model!: PartitionedModel;
+
+  private constructor(
+    readonly loadSource: () => Promise<ModelSource>,
+    readonly provider: InferenceSession.WebNNOptions,
+    readonly logId: string,
+  ) {
+    this.#counters = new Counters(logId);
+  }
+
+  // `loadSource` is called again where the session needs another model.
+  static async open(
+    loadSource: () => Promise<ModelSource>,
+    provider: InferenceSession.WebNNOptions,
+    logId: string,
+  ): Promise<SessionState> {
+    const state = new SessionState(loadSource, provider, logId);
+    try {
+      await state.#openModel();
+      return state;
+    } catch (error) {
+      state.#counters.close();
+      throw error;
+    }
+  }
+
+  get session(): CoreSession {
+    return this.#model.session;
+  }
+
+  checkLive(operation: string): void {
+    if (this.#isReleased) throw new Error(`${operation}: the session is released`);
+  }
+
+  run(
+    feeds: Readonly<Record<string, Tensor>>,
+    fetches: Readonly<Record<string, Tensor | null>>,
+    options: InferenceSession.RunOptions,
+  ): Promise<Results> {
+    const run = this.#run(feeds, fetches, options);
+    this.#unsettled.add(run);
+    const forget = () => this.#unsettled.delete(run);
+    run.then(forget, forget);
+    return run;
+  }
+
+  // Waits for the runs that were called, and frees all of the session but what is lent.
+  async release(): Promise<void> {
+    this.#isReleased = true;
+    await Promise.allSettled(this.#unsettled);
+    this.#counters.close();
+    this.#model.close();
+  }
+
+  async #run(
+    feeds: Readonly<Record<string, Tensor>>,
+    fetches: Readonly<Record<string, Tensor | null>>,
+    options: InferenceSession.RunOptions,
+  ): Promise<Results> {
+    this.checkLive('InferenceSession.run');
+    const entries = Object.entries(feeds).map(([name, tensor]): [string, Feed] => [
+      name,
+      {tensor, mlTensor: mlTensorOf(tensor)},
+    ]);
+    const request = {feeds: new Map(entries), fetches, options};
+    const held = entries.flatMap(([, {mlTensor}]) => (mlTensor && ownerOf(mlTensor)) ?? []);
+    held.forEach((owned) => owned.hold());
+    const model = this.#model;
+    const {cache, device} = model;
+    cache.beginRun();
+    const isKnownLost = device.lossMessage !== undefined;
+    try {
+      const issued = await this.#enqueue(async () => {
+        try {
+          if (device.lossMessage !== undefined && !isKnownLost) throw lossError(device.lossMessage);
+          return await this.#issue(request);
+        } finally {
+          held.forEach((owned) => owned.unhold());
+        }
+      });
+      return await this.#settle(issued);
+    } finally {
+      cache.endRun();
+    }
+  }
+
+  #enqueue<Result>(body: () => Promise<Result>): Promise<Result> {
+    const result = this.#queue.then(body);
+    // Without what it resolves to, which nobody may keep but the application.
+    const forget = () => undefined;
+    this.#queue = result.then(forget, forget);
+    return result;
+  }
+
+  async #issue(request: Request): Promise<IssuedRun> {
+    const {lossMessage} = this.#model.device;
+    if (lossMessage !== undefined) {
+      if (!this.#isOwnContext) throw lossError(lossMessage);
+      await this.#reopen();
+    }
+    for (;;) {
+      const {device} = this.#model;
+      const run = new Run(this.#model, request);
+      try {
+        return {run, device, pending: await run.issue()};
+      } catch (error) {
+        run.end(true);
+        if (!(error instanceof BuildError)) throw await failureOn(device, error);
+        this.#exclude(error);
+      }
+      await this.#reopen();
+    }
+  }
+
+  async #settle({run, device, pending}: IssuedRun): Promise<Results> {
+    const results = run.settle(pending);
+    this.#settling.add(results);
+    let isFailed = true;
+    try {
+      const tensors = await results;
+      isFailed = false;
+      return tensors;
+    } catch (error) {
+      throw await failureOn(device, error);
+    } finally {
+      this.#settling.delete(results);
+      run.end(isFailed);
+    }
+  }
+
+  // Another model in place of the present one.
+  async #reopen(): Promise<void> {
+    await Promise.allSettled(this.#settling);
+    const before = this.#model;
+    await this.#openModel();
+    before.close();
+  }
+
+  async #acquire(): Promise<Lease> {
+    try {
+      return await acquireDevice(this.provider);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new ProviderUnavailable(reason, {cause: error});
+    }
+  }
+
+  async #openModel(): Promise<void> {
+    let failed: PartitionedModel | undefined;
+    for (;;) {
+      // Not earlier: the context would go with it.
+      const lease = await this.#acquire().finally(() => failed?.close());
+      const model = await this.#openOn(lease);
+      const failures = await model.buildStatic().catch((error) => {
+        model.close();
+        throw error;
+      });
+      if (failures.length === 0) {
+        this.#isOwnContext = lease.isOwn;
+        this.#model = model;
+        return;
+      }
+      failed = model;
+      try {
+        failures.forEach((failure) => this.#exclude(failure));
+      } catch (error) {
+        model.close();
+        throw error;
+      }
+    }
+  }
+
+  async #openOn(lease: Lease): Promise<PartitionedModel> {
+    try {
+      const source = await this.loadSource();
+      return PartitionedModel.open(source, lease.device, this.#excluded, this.#counters, () =>
+        lease.release(),
+      );
+    } catch (error) {
+      lease.release();
+      throw error;
+    }
+  }
+
+  #exclude({firstNode, message, cause}: BuildError): void {
+    if (this.#excluded.includes(firstNode)) {
+      throw new Error(`WebNN: the partition at node '${firstNode}' is built again: ${message}`, {
+        cause,
+      });
+    }
+    console.warn(`WebNN: the partition at node '${firstNode}' runs on the CPU: ${message}`);
+    this.#excluded.push(firstNode);
+  }
+}
