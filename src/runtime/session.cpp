@@ -268,7 +268,7 @@ Status CheckContent(const std::string& name, const ValueType& type, const Value&
 }  // namespace
 
 Status Session::CheckFeed(const SessionValue& declared, const Value& feed,
-                          std::vector<std::pair<std::string_view, int64_t>>& symbols) const {
+                          SymbolSizes& symbols) const {
   const bool is_in_optional = declared.type.kind == Value::Kind::kOptional &&
                               feed.kind() != Value::Kind::kOptional && declared.type.held;
   const ValueType& type = is_in_optional ? *declared.type.held : declared.type;
@@ -509,7 +509,7 @@ Status Session::CheckPart(const PartialRun& part) const {
     return InvalidArgument("expected a session with sequential execution mode for a partial run");
   }
   const Plan& plan = executor_->plan();
-  std::vector<std::pair<std::string_view, int64_t>> symbols;
+  SymbolSizes symbols;
   for (size_t i = 0; i < std::min(part.feeds.size(), part.feed_slots.size()); ++i) {
     const auto slot = static_cast<size_t>(part.feed_slots[i]);
     if (slot >= plan.slot_count) continue;  // RunPart says so

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/block_pool.h"
 #include "base/function_ref.h"
 #include "ir/model.h"
 #include "ir/shape_context.h"
@@ -199,13 +200,16 @@ class Session {
   Status ReleaseCapturedGraph(int32_t id);
 
  private:
+  // Symbolic dimensions and the sizes that feeds gave them.
+  using SymbolSizes = PooledVector<std::pair<std::string_view, int64_t>>;
+
   // Feeds and fetches of one Run in the executor's order; reused, so that a steady run allocates
   // nothing.
   struct Call {
     std::vector<Value> feeds;
     std::vector<Value> fetches;
     std::vector<const MemoryInfo*> fetch_memory;
-    std::vector<std::pair<std::string_view, int64_t>> symbols;
+    SymbolSizes symbols;
     RunAttempt* attempt = nullptr;
   };
 
@@ -232,8 +236,7 @@ class Session {
   void DescribeInterface();
   // What inference found out about the outputs, in the model's own names.
   void DescribeOutputs();
-  Status CheckFeed(const SessionValue& declared, const Value& feed,
-                   std::vector<std::pair<std::string_view, int64_t>>& symbols) const;
+  Status CheckFeed(const SessionValue& declared, const Value& feed, SymbolSizes& symbols) const;
   Result<size_t> FindInput(std::string_view name) const;
   Result<size_t> FindOutput(std::string_view name) const;
   std::unique_ptr<Call> TakeCall();

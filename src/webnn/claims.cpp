@@ -6,9 +6,10 @@
 namespace tenon::webnn {
 namespace {
 
-// A size for those that only a run knows. What is claimed must not depend on it: it is large enough
-// for windows, and equal for all, so that what is broadcast fits.
-constexpr int64_t kExampleSize = 64;
+// Sizes for those that only a run knows, the first that the model takes. What is claimed must not
+// depend on them: they are large enough for windows, and equal for all axes, so that what is
+// broadcast fits.
+constexpr int64_t kExampleSizes[] = {64, 256, 1};
 
 // What happens to a node.
 enum class Place : uint8_t {
@@ -56,9 +57,21 @@ class ClaimFinder {
       if (type.is_tensor() && type.shape) is_open |= !type.shape->ToShape().has_value();
     }
     if (!is_open) return;
-    example_ = graph_.Clone();
-    for (size_t i = 0; i < example_->value_count(); ++i) {
-      ValueInfo& info = example_->value(static_cast<ValueId>(i));
+    Status status;
+    for (const int64_t size : kExampleSizes) {
+      example_ = WithSizes(size);
+      status = context_.folder.Fold(*example_);
+      if (status.ok()) return;
+    }
+    if (logger_ != nullptr) {
+      TENON_VLOG(*logger_, 1, "WebNN: sizes that the model leaves open: {}", status.message());
+    }
+  }
+
+  std::unique_ptr<Graph> WithSizes(int64_t size) const {
+    std::unique_ptr<Graph> graph = graph_.Clone();
+    for (size_t i = 0; i < graph->value_count(); ++i) {
+      ValueInfo& info = graph->value(static_cast<ValueId>(i));
       if (!info.type.shape || info.type.shape->ToShape()) continue;
       if (info.producer != NodeId::kNone) {
         info.type.shape.reset();
@@ -66,13 +79,10 @@ class ClaimFinder {
       }
       for (size_t axis = 0; axis < info.type.shape->rank(); ++axis) {
         Dim& dim = (*info.type.shape)[axis];
-        if (!dim.is_number()) dim = kExampleSize;
+        if (!dim.is_number()) dim = size;
       }
     }
-    const Status status = context_.folder.Fold(*example_);
-    if (!status.ok() && logger_ != nullptr) {
-      TENON_VLOG(*logger_, 1, "WebNN: sizes that the model leaves open: {}", status.message());
-    }
+    return graph;
   }
 
   // Whether the example has a constant for each output of the node.

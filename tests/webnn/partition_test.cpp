@@ -173,6 +173,18 @@ TEST_F(PartitionTest, OpenSizes) {
   run_->End();
 }
 
+// A window that the first example of a size is too small for.
+TEST_F(PartitionTest, LargeWindowsOverOpenSizes) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{1, 1, Dim::Symbol("h"), 100});
+  b.Output(b.Op("MaxPool", {b.Op("Relu", {x})},
+                MakeAttributes(Attr("kernel_shape", std::vector<int64_t>{100, 100}))));
+  Open(*b.graph);
+  ASSERT_EQ(partitions(), 1u);
+  EXPECT_EQ(plan_->partition(0).node_count(), 2u);
+  ExpectSameAsCpu(1e-5, {Shape{1, 1, 120, 100}});
+}
+
 // Shape arithmetic whose results nodes on the CPU read, too, stays there; what is computed there is
 // a constant of the program.
 TEST_F(PartitionTest, SizesThatTheCpuReadsToo) {
