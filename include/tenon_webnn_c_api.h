@@ -6,9 +6,7 @@
 // The provider is appended with SessionOptionsAppendExecutionProvider under the name "WebNN" and
 // with the options
 //   limits               the JSON text of MLContext.opSupportLimits()
-//   excluded_partitions  names of first nodes, one a line: the nodes of these partitions stay on
-//   the
-//                        CPU
+//   excluded_partitions  names of first nodes, one a line: these partitions stay on the CPU
 #pragma once
 
 #include "onnxruntime_c_api.h"
