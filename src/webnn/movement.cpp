@@ -253,9 +253,11 @@ Status EmitSpaceToDepth(NodeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, context.OutputShape(0));
   const Shape in = b.ShapeOf(x);
   const int64_t block = context.node().GetInt("blocksize", 1);
+  const bool is_dcr = context.node().GetString("mode", "DCR") == "DCR";
   const Shape split = Shape({in[0], in[1], shape[2], block, shape[3], block});
+  const Numbers permutation = is_dcr ? Numbers{0, 3, 5, 1, 2, 4} : Numbers{0, 1, 3, 5, 2, 4};
   TENON_ASSIGN_OR_RETURN(const Operand divided, b.Reshape(x, split));
-  TENON_ASSIGN_OR_RETURN(const Operand moved, b.Transpose(divided, {0, 3, 5, 1, 2, 4}));
+  TENON_ASSIGN_OR_RETURN(const Operand moved, b.Transpose(divided, permutation));
   TENON_ASSIGN_OR_RETURN(const Operand y, b.Reshape(moved, shape));
   return context.SetOutput(0, y);
 }
