@@ -18,7 +18,7 @@ const TYPES = {
   '.onnx': 'application/octet-stream',
 };
 const PAGE = `<!doctype html><script type="module">
-  import {InferenceSession, Tensor} from '/dist/src/index.js';
+  import {env, InferenceSession, Tensor} from '/dist/src/index.js';
   const outcome = {};
   try {
     const session = await InferenceSession.create('/digits.onnx', {enableProfiling: true});
@@ -29,6 +29,17 @@ const PAGE = `<!doctype html><script type="module">
     outcome.report = options.report;
     session.endProfiling();
     await session.release();
+    // With the reference in the place of what the browser may have.
+    const {install} = await import('/dist/webnn-reference/index.js');
+    const uninstall = install();
+    const onDevice = await InferenceSession.create('/digits.onnx', {executionProviders: ['webnn']});
+    const again = await onDevice.run({image});
+    outcome.difference = Math.max(
+      ...again.probabilities.data.map((value, i) => Math.abs(value - probabilities.data[i])),
+    );
+    outcome.dispatches = env.tenon.stats().total.dispatches;
+    await onDevice.release();
+    uninstall();
     outcome.missing = await InferenceSession.create('/none.onnx').catch(({message}) => message);
   } catch (error) {
     outcome.error = String(error?.stack ?? error);
@@ -106,7 +117,7 @@ async function open(program, address, outcome) {
 const chromium = findChromium();
 const skip = chromium === undefined && 'chromium is not installed';
 
-// PR-17, PR-51
+// PR-17, PR-51, WB-101
 test('runs in a page, whose console has the trace', {skip, timeout: DEADLINE_MS}, async () => {
   const {server, outcome, address} = await serve();
   try {
@@ -114,6 +125,8 @@ test('runs in a page, whose console has the trace', {skip, timeout: DEADLINE_MS}
     assert.equal(result.error, undefined);
     assert.ok(Math.abs(result.sum - 1) < 1e-5);
     assert.ok(result.report.nodes > 0);
+    assert.ok(result.difference < 1e-5);
+    assert.equal(result.dispatches, 1);
     assert.match(result.missing, /404/);
     const trace = lines.filter((line) => line.startsWith('{"cat"'));
     const events = trace.map((line) => JSON.parse(line));

@@ -8,6 +8,11 @@ const {InferenceSession, Tensor} = await load();
 const {arrayOver} = await load('../common/tensor');
 console.log = console.error; // the output is for results
 
+// The execution provider, 'wasm' unless told. WebNN is the reference's.
+const [provider = 'wasm'] = process.argv.slice(2);
+if (provider === 'webnn') (await load('../webnn-reference/index')).install();
+const executionProviders = [...new Set([provider, 'wasm'])];
+
 function bytesOf(text) {
   return Uint8Array.from(Buffer.from(text, 'base64'));
 }
@@ -26,7 +31,7 @@ function show({type, dims, data}) {
 
 async function run({model, feeds}) {
   const quiet = {logSeverityLevel: 4};
-  const session = await InferenceSession.create(bytesOf(model), quiet);
+  const session = await InferenceSession.create(bytesOf(model), {...quiet, executionProviders});
   try {
     const named = feeds.map((feed, i) => [session.inputNames[i], tensorOf(feed)]);
     const outputs = await session.run(Object.fromEntries(named), quiet);

@@ -23,8 +23,9 @@ PACKAGE = os.environ.get("TENON_WEB_PACKAGE", FOLDER.parents[1] / "build/web/pac
 
 # How many of the cases passed when this was last raised; it is never lowered. The others have a
 # type that JavaScript's API has no name for, sequences, or pictures that need a library to be
-# loaded; and seven of random numbers pass by chance.
-FLOOR = 1841
+# loaded; and seven of random numbers pass by chance. With WebNN one case of float16 is off by a unit
+# in the last place, and the light models are left out: the reference takes minutes for them.
+FLOORS = {"wasm": 1841, "webnn": 1832}
 
 TYPES: dict[str, Any] = {
     "bool": np.bool_,
@@ -87,7 +88,8 @@ def from_json(tensor: dict[str, Any]) -> np.ndarray:
 class Server:
     """suite_server.mjs, from the first model that it is to run."""
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
         self.process: subprocess.Popen[str] | None = None
 
     def run(self, model: onnx.ModelProto, inputs: list[Any]) -> list[np.ndarray]:
@@ -106,7 +108,7 @@ class Server:
     def _ask(self, line: str) -> dict[str, Any]:
         if self.process is None:
             self.process = subprocess.Popen(
-                ["node", "--no-warnings", FOLDER / "suite_server.mjs"],
+                ["node", "--no-warnings", FOLDER / "suite_server.mjs", self.provider],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -144,10 +146,13 @@ def backend_of(server: Server) -> type[Backend]:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 @pytest.mark.skipif(not pathlib.Path(PACKAGE).is_dir(), reason="needs the package: ./dev web")
-def test_no_case_is_lost(monkeypatch, tmp_path) -> None:
+@pytest.mark.parametrize("provider", FLOORS)  # WB-103
+def test_no_case_is_lost(monkeypatch, tmp_path, provider) -> None:
     monkeypatch.setenv("ONNX_HOME", str(tmp_path))
-    server = Server()
+    server = Server(provider)
     suite = suite_cases.load(backend_of(server))
+    if provider == "webnn":
+        suite = [case for case in suite if case.category != "light models"]
     failed = []
     for case in suite:
         try:
@@ -158,4 +163,4 @@ def test_no_case_is_lost(monkeypatch, tmp_path) -> None:
             failed.append(f"{case.name}: {error}"[:200])
     server.stop()
     passed = len(suite) - len(failed)
-    assert passed >= FLOOR, f"{passed} of {len(suite)} cases pass; fails:\n" + "\n".join(failed)
+    assert passed >= FLOORS[provider], f"{passed} of {len(suite)} cases pass; fails:\n" + "\n".join(failed)

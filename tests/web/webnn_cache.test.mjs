@@ -41,7 +41,7 @@ function assertClose(got, expected, what) {
   }
 }
 
-// WB-67, WB-68, WB-69, WB-74, WB-83, WB-84, WB-104 (a)
+// WB-27, WB-67, WB-68, WB-69, WB-74, WB-83, WB-84, WB-104 (a)
 test('(a) binds the same tensors in every run of a static model', async (t) => {
   const webnn = withWebNN(t);
   const before = env.tenon.stats().total;

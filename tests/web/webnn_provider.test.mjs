@@ -91,7 +91,7 @@ function logCalls(t) {
   return log;
 }
 
-// WB-15, WB-61, WB-62, WB-64
+// WB-10, WB-15, WB-61, WB-62, WB-64
 test('moves data from and to the arrays of the application', async (t) => {
   withWebNN(t, {stepDuration: 1});
   const log = logCalls(t);
@@ -123,6 +123,47 @@ test('moves data from and to the arrays of the application', async (t) => {
   await Promise.all([1, 2, 3].map(() => session.run({a, b, c}, ['y'])));
   const names = log.map(({name}) => name);
   assert.ok(names.lastIndexOf('dispatch') < names.indexOf('has read'), names.join());
+  await session.release();
+});
+
+// WB-34, WB-48, WB-53
+test('asks once for limits and programs, and has constants released', async (t) => {
+  withWebNN(t);
+  const {ml} = globalThis.navigator;
+  const {createContext} = ml;
+  let questions = 0;
+  t.mock.method(ml, 'createContext', async (options) => {
+    const context = await createContext(options);
+    const original = context.opSupportLimits.bind(context);
+    t.mock.method(context, 'opSupportLimits', () => {
+      ++questions;
+      return original();
+    });
+    return context;
+  });
+  const {mock} = t.mock.method(await loadCore(), 'call');
+  const count = (name) => mock.calls.filter(({arguments: [called]}) => called === name).length;
+  const [first, second] = await Promise.all([create(arithmetic()), create(interrupted())]);
+  assert.equal(questions, 1);
+  assert.equal(count('tenon_session_program'), 3);
+  assert.equal(count('tenon_session_release_constants'), 2);
+  for (let run = 0; run < 3; ++run) await first.run(feeds());
+  await second.run({x: floats([1, 2, 3, 4])});
+  assert.equal(count('tenon_session_program'), 3);
+  assert.equal(count('tenon_session_next'), 3 * 2 + 3);
+  await Promise.all([first.release(), second.release()]);
+});
+
+// WB-109
+test('does not pay for bindings', async (t) => {
+  const rebindDuration = 400;
+  const webnn = withWebNN(t, {rebindDuration});
+  const session = await create(arithmetic());
+  const start = performance.now();
+  for (let run = 0; run < 20; ++run) await session.run(feeds());
+  assert.equal(webnn.dispatches.length, 20);
+  assert.ok(performance.now() - start < 19 * rebindDuration);
+  assert.equal(webnn.rebinds, 0);
   await session.release();
 });
 

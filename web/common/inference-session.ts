@@ -196,8 +196,7 @@ export declare namespace InferenceSession {
     extra?: Record<string, unknown>;
   }
 
-  // Of the execution provider 'webnn'. Members that are not named here go to createContext() as they
-  // are.
+  // Of the execution provider 'webnn'. Other members go to createContext() as they are.
   interface WebNNOptions {
     readonly name: 'webnn';
     // 'cpu' means accelerated: false, the others accelerated: true.

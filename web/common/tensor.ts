@@ -250,7 +250,8 @@ export class Tensor {
       throw new Error('a tensor that owns memory of a device cannot be reshaped');
     }
     if (this.location !== 'ml-tensor') return new Tensor(this.type, this.data, dims);
-    const reshaped = Tensor.fromMLTensor(this.mlTensor, {...this.#device!, dataType: this.type, dims});
+    const {download} = this.#device!;
+    const reshaped = Tensor.fromMLTensor(this.mlTensor, {dataType: this.type, dims, download});
     if (reshaped.size === this.size) return reshaped;
     throw new RangeError(`dims: [${dims}] is not of ${this.size} elements`);
   }

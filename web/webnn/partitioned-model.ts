@@ -133,7 +133,7 @@ export class PartitionedModel {
     return failures;
   }
 
-  // The graphs for feeds of these shapes. The one used least recently goes where there are too many.
+  // The graphs for feeds of these shapes. Where there are too many, those used least recently go.
   variantFor(feeds: Readonly<Record<string, Tensor>>): Variant {
     if (this.#isStatic) return this.base;
     const key = this.session.inputMetadata.map(({name}) => feeds[name].dims.join()).join(';');

@@ -1,12 +1,17 @@
 // One run: from barrier to barrier of the core, with tensors bound and graphs dispatched between.
-import {Tensor} from '../common/index.js';
+import {type InferenceSession, Tensor} from '../common/index.js';
+import type {NumericType} from '../common/tensor.js';
 import {withRunOptions} from '../src/options.js';
 import {Slot} from '../src/slot.js';
-import type {InferenceSession} from '../common/index.js';
-import type {NumericType} from '../common/tensor.js';
 import type {Elements, MLTensor} from './api.js';
 import type {BoundGraph, CoreValue, InputPort, OutputPort} from './bound-graph.js';
-import {byteLengthOf, dataTypeOf, descriptorText, isSameDescriptor, newArray} from './data-types.js';
+import {
+  byteLengthOf,
+  dataTypeOf,
+  descriptorText,
+  isSameDescriptor,
+  newArray,
+} from './data-types.js';
 import {lentTensor} from './lent-tensor.js';
 import type {PartitionedModel} from './partitioned-model.js';
 import {type OwnedTensor, ownerOf, type TensorSlot} from './tensor-cache.js';
@@ -221,8 +226,8 @@ export class Run {
     }
   }
 
-  // Which tensors of the application the ports take directly. What WebNN refuses - one tensor at two
-  // ports - is copied to the slot's own tensor.
+  // Which tensors of the application the ports take directly. One tensor at two ports, which WebNN
+  // refuses, is copied to the second slot's own.
   #bindGiven({inputs, outputs}: BoundGraph): GivenTensors {
     const given: GivenTensors = {ports: new Map(), copies: []};
     const used = new Set<MLTensor>();
@@ -409,7 +414,8 @@ export class Run {
   #writeFromCore(name: string, target: MLTensor): void {
     const slot = this.#model.session.outputs.get(name)!;
     const expected = this.#model.device.descriptorOf(slot.type, slot.dims);
-    if (!isSameDescriptor(expected, target)) mismatch(`fetches: output '${name}'`, expected, target);
+    const what = `fetches: output '${name}'`;
+    if (!isSameDescriptor(expected, target)) mismatch(what, expected, target);
     this.#model.transfer.write(target, slot.bytes);
   }
 

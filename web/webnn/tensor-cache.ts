@@ -1,5 +1,5 @@
-// The MLTensors of one session. Each slot - a name of a partition at given shapes - keeps the tensor
-// that it got first; one that lends its tensor to the application takes the next free one.
+// The MLTensors of one session. Each slot, which is a name of a partition at given shapes, keeps the
+// tensor that it got first; one that lends it to the application takes the next free one.
 import type {Counters} from '../common/counters.js';
 import {env} from '../common/env.js';
 import type {MLOperandDescriptor, MLTensor} from './api.js';
