@@ -499,6 +499,15 @@ void AddMovements(Cases& c) {
   c.Claimed("SpaceToDepth", "blocks", [](B& b) {
     b.Output(b.Op("SpaceToDepth", {X(b, {1, 2, 4, 6})}, MakeAttributes(Int("blocksize", 2))));
   });
+  for (const char* mode : {"DCR", "CRD"}) {
+    c.Claimed(
+        "SpaceToDepth", mode,
+        [mode](B& b) {
+          b.Output(b.Op("SpaceToDepth", {X(b, {1, 2, 4, 6})},
+                        MakeAttributes(Int("blocksize", 2), Text("mode", mode))));
+        },
+        28);
+  }
   c.Claimed("Expand", "constant shape", [](B& b) {
     b.Output(b.Op("Expand", {X(b, {3, 1}), b.Ints({2, 1, 4})}));
   });
