@@ -28,12 +28,12 @@ Result<std::unique_ptr<RepeatedBlock>> MakeBlock(DataType type, size_t period,
 
 }  // namespace
 
-EvenConstants::Held& EvenConstants::Find(const Pattern& pattern) {
+EvenConstants::Held& EvenConstants::Find(const Start& start) {
   const auto found = std::find_if(held_.begin(), held_.end(),
-                                  [&](const Held& held) { return held.pattern == pattern; });
+                                  [&](const Held& held) { return held.start == start; });
   if (found != held_.end()) return *found;
   if (held_.size() == kMostHeld) held_.erase(held_.begin());
-  return held_.emplace_back(Held{.pattern = pattern});
+  return held_.emplace_back(Held{.start = start});
 }
 
 Result<Tensor> EvenConstants::Make(DataType type, const Shape& shape,
@@ -47,9 +47,9 @@ Result<Tensor> EvenConstants::Make(DataType type, const Shape& shape,
   };
   if (type == DataType::kString || bytes < kLeastShared) return make_alone();
 
-  alignas(16) Pattern pattern;
-  TENON_RETURN_IF_ERROR(fill(ViewOf(type, pattern.data(), pattern.size())));
-  Held& held = Find(pattern);
+  alignas(16) Start start;
+  TENON_RETURN_IF_ERROR(fill(ViewOf(type, start.data(), start.size())));
+  Held& held = Find(start);
   if (bytes >= kLeastRepeated) {
     const size_t period = RepeatedPeriod(bytes);
     if (held.block == nullptr || held.block->period() < period) {

@@ -28,9 +28,9 @@ class EvenConstants {
 
  private:
   // The first bytes: a whole number of elements of any type.
-  using Pattern = std::array<std::byte, 16>;
+  using Start = std::array<std::byte, 16>;
   struct Held {
-    Pattern pattern;
+    Start start;
     // The largest constant that lies in memory of its own.
     size_t bytes = 0;
     std::shared_ptr<void> memory;
@@ -38,7 +38,7 @@ class EvenConstants {
     std::unique_ptr<RepeatedBlock> block;
   };
 
-  Held& Find(const Pattern& pattern);
+  Held& Find(const Start& start);
 
   std::vector<Held> held_;
 };
