@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "kernels/conv_blocked.h"
-#include "kernels/conv_depthwise.h"
-#include "kernels/conv_general.h"
-#include "kernels/conv_grouped.h"
-#include "kernels/conv_stem.h"
-#include "kernels/conv_weights.h"
-#include "kernels/conv_winograd.h"
-#include "kernels/pool_blocked.h"
+#include "kernels/conv/conv_blocked.h"
+#include "kernels/conv/conv_depthwise.h"
+#include "kernels/conv/conv_general.h"
+#include "kernels/conv/conv_grouped.h"
+#include "kernels/conv/conv_stem.h"
+#include "kernels/conv/conv_weights.h"
+#include "kernels/conv/conv_winograd.h"
+#include "kernels/conv/pool_blocked.h"
 #include "peak.h"
 
 namespace tenon::bench {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 
 namespace tenon::bench {
 namespace {

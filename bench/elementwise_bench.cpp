@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "kernels/broadcast.h"
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace tenon::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "peak.h"
 
 namespace tenon::bench {

@@ -60,18 +60,47 @@ if(TENON_SANITIZE)
   endif()
 endif()
 
-# tenon_room(<name> [SMALL] SOURCES ... [HOT ...] DEPENDS ...): one folder of src/, one static
-# library. Of a SMALL room only the files under HOT, whose own loops run over elements, steps or
-# nodes, are compiled for speed; the rest, which decides and calls, is compiled for size: half the
-# code.
+# tenon_room(<name> [SMALL] SOURCES ... [HOT ...] [FOLDERS ...] DEPENDS ...): one folder of src/, one
+# static library. Of a SMALL room only the files under HOT, whose own loops run over elements, steps
+# or nodes, are compiled for speed; the rest, which decides and calls, is compiled for size: half the
+# code. Each of FOLDERS lists its files with tenon_folder.
 function(tenon_room name)
-  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;HOT;DEPENDS" ${ARGN})
-  add_library(tenon_${name} STATIC ${ROOM_SOURCES} ${ROOM_HOT})
+  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;HOT;FOLDERS;DEPENDS" ${ARGN})
+  set(parts tenon_${name})
+  add_library(tenon_${name} STATIC ${ROOM_SOURCES})
   if(ROOM_SMALL AND CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
-    set_source_files_properties(${ROOM_SOURCES} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+    target_compile_options(tenon_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
   endif()
-  target_include_directories(tenon_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
-  target_link_libraries(tenon_${name} PUBLIC ${ROOM_DEPENDS})
+  if(ROOM_HOT OR ROOM_FOLDERS)
+    list(APPEND parts tenon_${name}_hot)
+    add_library(tenon_${name}_hot OBJECT ${ROOM_HOT})
+    target_sources(tenon_${name} PRIVATE $<TARGET_OBJECTS:tenon_${name}_hot>)
+  endif()
+  foreach(part IN LISTS parts)
+    target_include_directories(${part} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(${part} PUBLIC ${ROOM_DEPENDS})
+  endforeach()
+  foreach(folder IN LISTS ROOM_FOLDERS)
+    add_subdirectory(${folder})
+  endforeach()
+endfunction()
+
+# tenon_folder(<room> [SOURCES ...] [HOT ...]): the files of one folder of a room.
+function(tenon_folder room)
+  cmake_parse_arguments(FOLDER "" "" "SOURCES;HOT" ${ARGN})
+  target_sources(tenon_${room} PRIVATE ${FOLDER_SOURCES})
+  target_sources(tenon_${room}_hot PRIVATE ${FOLDER_HOT})
+endfunction()
+
+# tenon_small_loops(<room> <file>...): files whose loops have a copy for every pair of types. Here
+# -O2 has the speed in half the code. GCC needs to be told that loops of unknown length are worth
+# vectors.
+function(tenon_small_loops room)
+  if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
+    set(options -O2 $<$<CXX_COMPILER_ID:GNU>:-fvect-cost-model=dynamic>)
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY tenon_${room}_hot PROPERTIES
+                                COMPILE_OPTIONS "$<$<CONFIG:Release>:${options}>")
+  endif()
 endfunction()
 
 # Relative relocations in 8 instead of 480 KB of libtenon, where linker and loader know them (the

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ops/image_formats.h"
+#include "ops/image/image_formats.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tenon;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ops/regex.h"
+#include "ops/text/regex.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tenon;

@@ -9,7 +9,7 @@
 
 #include "ir/onnx_reader.h"
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 #include "runtime/session.h"
 
 namespace {

@@ -26,6 +26,34 @@ ALLOWED = {
     "webnn": {"capi", "ops", "runtime", "ir", "tensor", "base", "include"},
 }
 
+# The same between the folders of a room; "" stands for the files that lie in the room itself.
+ALLOWED_FOLDERS = {
+    "ops": {
+        "": {"framework", "conv", "fusion"},
+        "framework": set(),
+        "attention": {"framework", "linear"},
+        "control": {"framework"},
+        "conv": {"framework"},
+        "elementwise": {"framework"},
+        "fusion": {"framework", "conv"},
+        "generation": {"framework", "control"},
+        "image": {"framework"},
+        "linear": {"framework"},
+        "ml": {"framework"},
+        "quantized": {"framework", "conv", "linear"},
+        "recurrent": {"framework", "quantized"},
+        "reduction": {"framework"},
+        "tensor": {"framework"},
+        "text": {"framework"},
+    },
+    "kernels": {
+        "": set(),
+        "conv": {"", "elementwise", "gemm"},
+        "elementwise": {""},
+        "gemm": {"", "elementwise"},
+    },
+}
+
 # Folders that stand on the public headers alone.
 PUBLIC_FOLDERS = ("include", "cli", "python", "web", "plugins", "examples")
 OTHER_FOLDERS = ("tests", "bench", "fuzz")
@@ -80,6 +108,27 @@ def included_owner(file: pathlib.Path, header: str, root: pathlib.Path) -> str |
     return first if first in ALLOWED else None  # a generated header of that room
 
 
+def folder_of(path: pathlib.Path, root: pathlib.Path) -> str:
+    """The folder of a room that a file lies in; "" if it lies in the room itself."""
+    parts = path.relative_to(root / "src").parts
+    return parts[1] if len(parts) > 2 else ""
+
+
+def check_folders(file: pathlib.Path, header: str, root: pathlib.Path) -> str | None:
+    """What is wrong with an include within a room, if anything."""
+    room = owner_of(file, root) or ""
+    target = root / "src" / header
+    if room not in ALLOWED_FOLDERS or not target.is_file():
+        return None
+    mine, other = folder_of(file, root), folder_of(target, root)
+    allowed = ALLOWED_FOLDERS[room].get(mine)
+    if allowed is None:
+        return f"'{mine}' is no folder of ALLOWED_FOLDERS in scripts/check_layering.py"
+    if other != mine and other not in allowed:
+        return f"{room}/{mine} may not include {room}/{other} ('{header}')"
+    return None
+
+
 def check_file(file: pathlib.Path, root: pathlib.Path) -> Iterator[str]:
     me = owner_of(file, root) or ""
     in_source = file.is_relative_to(root / "src")
@@ -101,6 +150,8 @@ def check_file(file: pathlib.Path, root: pathlib.Path) -> Iterator[str]:
         if header in BANNED_HEADERS:
             yield f"{where}: <{header}> is banned"
         owner = included_owner(file, header, root)
+        if in_source and owner == me and (problem := check_folders(file, header, root)):
+            yield f"{where}: {problem}"
         if owner is None or owner == me:
             continue
         if in_source and owner not in ALLOWED[me]:

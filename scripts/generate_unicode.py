@@ -1,4 +1,4 @@
-"""Generates src/ops/unicode_tables.inc and unicode_scripts.inc.
+"""Generates src/ops/text/unicode_tables.inc and unicode_scripts.inc.
 
 Case mappings and categories come from Python's unicodedata, scripts from the package fonttools.
 """

@@ -12,7 +12,7 @@
 #include "capi/session_options.h"
 #include "capi/shape_infer_context.h"
 #include "capi/status.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 
 namespace tenon::capi {
 namespace {

@@ -11,7 +11,7 @@
 #include "capi/status.h"
 #include "ir/model_summary.h"
 #include "ir/onnx_reader.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 
 namespace tenon::capi {
 namespace {

@@ -12,7 +12,7 @@
 #include "capi/select_devices.h"
 #include "ir/onnx_reader.h"
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 #include "runtime/config.h"
 
 namespace tenon::capi {

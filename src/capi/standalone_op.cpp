@@ -16,7 +16,7 @@
 #include "ir/inference.h"
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 #include "runtime/data_transfer.h"
 #include "runtime/executor.h"
 #include "runtime/partition.h"

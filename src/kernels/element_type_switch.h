@@ -1,7 +1,7 @@
 // From an ElementType known at run time to a type known at compile time.
 #pragma once
 
-#include "kernels/elementwise.h"
+#include "kernels/element_type.h"
 
 namespace tenon::kernels {
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "kernels/elementwise.h"
+#include "kernels/element_type.h"
 
 namespace tenon::kernels {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/elementwise.h"
+#include "kernels/element_type.h"
 
 namespace tenon::kernels {
 

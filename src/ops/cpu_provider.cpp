@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "ops/channels_last.h"
-#include "ops/composites.h"
-#include "ops/fusion.h"
-#include "ops/nchwc_layout.h"
-#include "ops/registry.h"
-#include "ops/weights_scale.h"
-#include "ops/widen_narrow.h"
+#include "ops/conv/channels_last.h"
+#include "ops/conv/nchwc_layout.h"
+#include "ops/conv/weights_scale.h"
+#include "ops/framework/composites.h"
+#include "ops/framework/registry.h"
+#include "ops/framework/widen_narrow.h"
+#include "ops/fusion/fusion.h"
 
 namespace tenon {
 namespace {

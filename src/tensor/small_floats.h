@@ -1,5 +1,5 @@
 // Element types that C++ lacks: 16-bit and smaller floating point, as bit patterns with exact
-// scalar conversions. Bulk conversions are kernels/convert.h.
+// scalar conversions. Bulk conversions are kernels/elementwise/convert.h.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ir/contrib_schema.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 
 namespace tenon::webnn {
 namespace {

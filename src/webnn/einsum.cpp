@@ -1,7 +1,7 @@
 // Einsum of one or two operands, as sums, transpositions and one product of matrices.
 #include <algorithm>
 
-#include "ops/einsum_equation.h"
+#include "ops/linear/einsum_equation.h"
 #include "webnn/emission.h"
 
 namespace tenon::webnn {

@@ -6,8 +6,8 @@
 #include "ir/scalar.h"
 #include "ir/schema.h"
 #include "ir/splice.h"
-#include "ops/composites.h"
 #include "ops/cpu_provider.h"
+#include "ops/framework/composites.h"
 #include "webnn/channels_last_shapes.h"
 
 namespace tenon::webnn {

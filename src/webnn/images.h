@@ -1,7 +1,7 @@
 // What convolutions and pools share: images as WebNN has them, with two spatial axes.
 #pragma once
 
-#include "ops/window.h"
+#include "ops/conv/window.h"
 #include "webnn/emission.h"
 
 namespace tenon::webnn {

@@ -1,4 +1,4 @@
-#include "kernels/broadcast.h"
+#include "kernels/elementwise/broadcast.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,8 @@
-#include "kernels/conv_blocked.h"
+#include "kernels/conv/conv_blocked.h"
 
 #include "conv_cases.h"
-#include "kernels/conv_stem.h"
-#include "kernels/conv_weights.h"
+#include "kernels/conv/conv_stem.h"
+#include "kernels/conv/conv_weights.h"
 
 namespace tenon::kernels {
 namespace {

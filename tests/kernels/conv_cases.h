@@ -7,7 +7,7 @@
 #include <string>
 
 #include "conv_reference.h"
-#include "kernels/conv_epilogue.h"
+#include "kernels/conv/conv_epilogue.h"
 
 namespace tenon::kernels {
 

@@ -1,8 +1,8 @@
-#include "kernels/conv_depthwise.h"
+#include "kernels/conv/conv_depthwise.h"
 
 #include "conv_cases.h"
-#include "kernels/conv_grouped.h"
-#include "kernels/conv_weights.h"
+#include "kernels/conv/conv_grouped.h"
+#include "kernels/conv/conv_weights.h"
 
 namespace tenon::kernels {
 namespace {

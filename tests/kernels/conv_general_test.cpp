@@ -1,4 +1,4 @@
-#include "kernels/conv_general.h"
+#include "kernels/conv/conv_general.h"
 
 #include "conv_reference.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/conv_shape.h"
+#include "kernels/conv/conv_shape.h"
 #include "kernels/dispatch.h"
 
 namespace tenon::kernels {

@@ -1,4 +1,4 @@
-#include "kernels/conv_winograd.h"
+#include "kernels/conv/conv_winograd.h"
 
 #include "conv_cases.h"
 

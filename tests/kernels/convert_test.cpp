@@ -1,4 +1,4 @@
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 
 #include <cstring>
 #include <limits>

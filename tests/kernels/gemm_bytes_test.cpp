@@ -1,8 +1,7 @@
-#include "kernels/gemm_bytes.h"
-
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/gemm/gemm_int8.h"
 #include "kernels/target_test.h"
 
 namespace tenon::kernels {

@@ -1,4 +1,4 @@
-#include "kernels/gemv_nbits.h"
+#include "kernels/gemm/gemv_nbits.h"
 
 #include <string>
 

@@ -5,11 +5,11 @@
 #include <hwy/highway.h>
 
 #include "kernels/dispatch.h"
-#include "kernels/hyperbolic-inl.h"
+#include "kernels/elementwise/hyperbolic-inl.h"
+#include "kernels/elementwise/pow-inl.h"
+#include "kernels/elementwise/trigonometry-inl.h"
 #include "kernels/math-inl.h"
 #include "kernels/partial-inl.h"
-#include "kernels/pow-inl.h"
-#include "kernels/trigonometry-inl.h"
 
 #ifndef TENON_TESTS_KERNELS_MATH_TEST_ONCE
 #define TENON_TESTS_KERNELS_MATH_TEST_ONCE

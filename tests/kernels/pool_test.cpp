@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "conv_reference.h"
-#include "kernels/pool_blocked.h"
-#include "kernels/pool_planar.h"
+#include "kernels/conv/pool_blocked.h"
+#include "kernels/conv/pool_planar.h"
 
 namespace tenon::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/quantize.h"
+#include "kernels/elementwise/quantize.h"
 
 #include <limits>
 

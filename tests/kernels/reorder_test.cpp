@@ -1,4 +1,4 @@
-#include "kernels/reorder.h"
+#include "kernels/conv/reorder.h"
 
 #include "conv_reference.h"
 

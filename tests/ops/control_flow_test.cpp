@@ -3,7 +3,7 @@
 #include "ir/graph_builder.h"
 #include "ir/inference.h"
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 #include "runtime/session.h"
 
 namespace tenon {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/rule_cases.h"
-#include "ops/fusion.h"
+#include "ops/fusion/fusion.h"
 
 namespace tenon {
 

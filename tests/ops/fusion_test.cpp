@@ -1,11 +1,11 @@
-#include "ops/fusion.h"
+#include "ops/fusion/fusion.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "ops/conv/weights_scale.h"
 #include "ops/fusion_cases.h"
-#include "ops/weights_scale.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/lazy_weights.h"
+#include "ops/framework/lazy_weights.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "ir/rule_cases.h"
-#include "ops/channels_last.h"
-#include "ops/composites.h"
+#include "ops/conv/channels_last.h"
+#include "ops/framework/composites.h"
 
 namespace tenon {
 namespace {

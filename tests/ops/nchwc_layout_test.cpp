@@ -6,8 +6,8 @@
 #include "ir/make_attributes.h"
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
+#include "ops/framework/registry.h"
 #include "ops/reference.h"
-#include "ops/registry.h"
 #include "runtime/session.h"
 
 namespace tenon {

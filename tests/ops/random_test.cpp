@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "ops/op_cases.h"
-#include "ops/random_numbers.h"
+#include "ops/tensor/random_numbers.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/regex.h"
+#include "ops/text/regex.h"
 
 #include <ctime>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/make_attributes.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 
 namespace tenon {
 

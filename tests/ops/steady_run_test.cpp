@@ -7,8 +7,8 @@
 #include "ir/graph_builder.h"
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
+#include "ops/framework/registry.h"
 #include "ops/reference.h"
-#include "ops/registry.h"
 #include "runtime/session.h"
 
 namespace tenon {

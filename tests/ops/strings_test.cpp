@@ -1,5 +1,5 @@
 #include "ops/op_cases.h"
-#include "ops/unicode.h"
+#include "ops/text/unicode.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/narrow_types.h"
+#include "ops/framework/narrow_types.h"
 #include "ops/op_cases.h"
 
 namespace tenon {

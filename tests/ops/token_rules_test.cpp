@@ -1,10 +1,10 @@
-#include "ops/token_rules.h"
+#include "ops/generation/token_rules.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "ops/token_model.h"
+#include "ops/generation/token_model.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/widen_narrow.h"
+#include "ops/framework/widen_narrow.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 
 #include "base/temporary_folder.h"
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 #include "runtime/fallback_session.h"
 #include "runtime/probe_provider.h"
 #include "runtime/test_provider.h"

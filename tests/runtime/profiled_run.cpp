@@ -8,7 +8,7 @@
 #include "base/mapped_file.h"
 #include "ir/onnx_reader.h"
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 #include "runtime/session.h"
 
 namespace tenon {

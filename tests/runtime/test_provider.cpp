@@ -11,7 +11,7 @@
 #include "base/sleep.h"
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
-#include "ops/registry.h"
+#include "ops/framework/registry.h"
 
 namespace tenon {
 namespace {

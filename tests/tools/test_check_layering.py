@@ -1,14 +1,24 @@
 """check_layering.py finds each broken rule, and nothing else."""
 
+import graphlib
 import pathlib
 
 import pytest
-from check_layering import ALLOWED, check_tree
+from check_layering import ALLOWED, ALLOWED_FOLDERS, check_tree
 
-HEADERS = {f"src/{room}/public.h": "#pragma once\n" for room in ALLOWED} | {
-    "include/onnxruntime_c_api.h": "#pragma once\n",
-    "cli/arguments.h": "#pragma once\n",
-}
+HEADERS = (
+    {f"src/{room}/public.h": "#pragma once\n" for room in ALLOWED}
+    | {
+        f"src/{room}/{folder}/part.h": "#pragma once\n"
+        for room, folders in ALLOWED_FOLDERS.items()
+        for folder in folders
+        if folder
+    }
+    | {
+        "include/onnxruntime_c_api.h": "#pragma once\n",
+        "cli/arguments.h": "#pragma once\n",
+    }
+)
 
 
 @pytest.fixture
@@ -36,6 +46,10 @@ ACCEPTED = {
     "threads at home": ("src/base/a.cpp", "#include <thread>\nstd::thread t; std::mutex m;\n"),
     "cli over include": ("cli/a.cpp", '#include "onnxruntime_c_api.h"\n#include "arguments.h"\n'),
     "ranges off the web": ("cli/a.cpp", "auto m = std::ranges::min(v);\n"),
+    "own folder": ("src/ops/conv/a.cpp", '#include "ops/conv/part.h"\n'),
+    "another folder": ("src/ops/quantized/a.cpp", '#include "ops/linear/part.h"\n'),
+    "what lies in the room": ("src/kernels/gemm/a.cpp", '#include "kernels/public.h"\n'),
+    "from the room": ("src/ops/a.cpp", '#include "ops/fusion/part.h"\n'),
     "tests see rooms": ("tests/ir/a.cpp", '#include "ir/public.h"\nstd::thread t;\n'),
 }
 
@@ -47,6 +61,21 @@ REJECTED = {
     "angle brackets": ("src/base/a.cpp", "#include <ir/public.h>\n", "base may not include ir"),
     "generated": ("src/base/a.cpp", '#include "ir/schema_table.inc"\n', "base may not include ir"),
     "spaced directive": ("src/base/a.cpp", '  #  include "ir/public.h"\n', "base may not include"),
+    "folder up": (
+        "src/ops/linear/a.cpp",
+        '#include "ops/quantized/part.h"\n',
+        "ops/linear may not include ops/quantized",
+    ),
+    "folder to its room": (
+        "src/ops/linear/a.cpp",
+        '#include "ops/public.h"\n',
+        "ops/linear may not include ops/",
+    ),
+    "unknown folder": (
+        "src/ops/misc/a.cpp",
+        '#include "ops/public.h"\n',
+        "'misc' is no folder",
+    ),
     "unknown room": ("src/utils/a.cpp", "\n", "'utils' is no room"),
     "iostream": ("tests/ir/a.cpp", "#include <iostream>\n", "<iostream> is banned"),
     "locale": ("src/base/a.cpp", "#include <locale>\n", "<locale> is banned"),
@@ -93,3 +122,8 @@ def test_arrows_have_no_cycle():
     assert set(order) == set(ALLOWED)
     for position, room in enumerate(order):
         assert ALLOWED[room] - {"include"} <= set(order[:position])
+
+
+@pytest.mark.parametrize("arrows", [ALLOWED, *ALLOWED_FOLDERS.values()])
+def test_arrows_have_no_cycle(arrows):
+    graphlib.TopologicalSorter(arrows).prepare()

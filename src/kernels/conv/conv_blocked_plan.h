@@ -1,0 +1,81 @@
+// How a blocked convolution is divided into tasks and steps; of conv_blocked.cpp alone.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/conv/conv_shape.h"
+#include "kernels/conv/conv_tile.h"
+
+namespace tenon::kernels {
+
+// A kernel of one tap without stride and padding does not see rows: all pixels are one row.
+inline Conv2dShape WithoutNeedlessRows(Conv2dShape shape) {
+  const bool pointwise = shape.kernel_height == 1 && shape.kernel_width == 1 &&
+                         shape.stride_height == 1 && shape.stride_width == 1 &&
+                         shape.pad_top == 0 && shape.pad_left == 0 &&
+                         shape.in_height == shape.out_height && shape.in_width == shape.out_width;
+  if (pointwise) {
+    shape.in_width = shape.out_width = shape.in_height * shape.in_width;
+    shape.in_height = shape.out_height = 1;
+  }
+  return shape;
+}
+
+struct BlockedPlan {
+  explicit BlockedPlan(const Conv2dShape& given)
+      : shape(WithoutNeedlessRows(given)),
+        in_blocks(ChannelBlocks(given.in_channels / given.groups)),
+        out_blocks(ChannelBlocks(given.out_channels / given.groups)),
+        tiles(CeilDiv(out_blocks, kMaxTileBlocks)) {
+    const size_t taps = shape.kernel_height * shape.kernel_width;
+    const size_t plane_bytes =
+        kMaxTileBlocks * taps * kChannelBlock * kChannelBlock * sizeof(float);
+    // The weights of a chunk stay in L2 while the task's pixels pass.
+    constexpr size_t kChunkBytes = 384 << 10;
+    chunks =
+        in_blocks == 0 ? 1 : CeilDiv(in_blocks, std::max<size_t>(1, kChunkBytes / plane_bytes));
+    last_depth =
+        in_blocks == 0 ? 0 : given.in_channels / given.groups - (in_blocks - 1) * kChannelBlock;
+    // Fewer pixels would wait for the weights, which come from L3 or memory once a task.
+    constexpr size_t kMinPixels = 56;
+    const size_t depth = given.in_channels / given.groups * taps;
+    split = SplitPixels(shape, 2 * depth * kMaxTileBlocks * kChannelBlock, kMinPixels);
+  }
+
+  size_t TaskCount() const { return shape.batch * split.parts() * shape.groups * tiles; }
+
+  struct Task {
+    size_t image;
+    size_t group;
+    size_t out_block;  // of all groups
+    size_t blocks;
+    Range rows;
+    Range columns;
+  };
+  // Consecutive tasks share the pixels, so that these stay in L2.
+  Task Locate(size_t task) const {
+    const size_t tile = task % tiles;
+    task /= tiles;
+    const size_t group = task % shape.groups;
+    task /= shape.groups;
+    const size_t part = task % split.parts();
+    const size_t first = tile * kMaxTileBlocks;
+    return {task / split.parts(),
+            group,
+            group * out_blocks + first,
+            std::min(kMaxTileBlocks, out_blocks - first),
+            PartOf(shape.out_height, split.row_parts, part / split.column_parts),
+            PartOf(shape.out_width, split.column_parts, part % split.column_parts)};
+  }
+
+  Conv2dShape shape;
+  size_t in_blocks;   // of a group
+  size_t out_blocks;  // of a group
+  size_t tiles;       // of output blocks, a group
+  size_t chunks;      // of input blocks, a group
+  size_t last_depth;  // channels of the last input block
+  PixelSplit split;
+};
+
+}  // namespace tenon::kernels

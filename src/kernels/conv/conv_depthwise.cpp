@@ -1,0 +1,254 @@
+#include "kernels/conv/conv_depthwise.h"
+
+#include <algorithm>
+
+#include "kernels/conv/conv_tile.h"
+#include "kernels/dispatch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv/conv_depthwise.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/conv/block16-inl.h"
+#include "kernels/min_max-inl.h"
+
+#ifndef TENON_KERNELS_CONV_DEPTHWISE_PLAN_
+#define TENON_KERNELS_CONV_DEPTHWISE_PLAN_
+namespace tenon::kernels {
+namespace {
+
+struct DepthwisePlan {
+  explicit DepthwisePlan(const Conv2dShape& shape)
+      : split(SplitPixels(shape, 2 * shape.kernel_height * shape.kernel_width * kChannelBlock, 1)),
+        inside(InsideOutputs(shape.out_width, shape.in_width, shape.kernel_width,
+                             shape.stride_width, shape.dilation_width, shape.pad_left)) {}
+
+  PixelSplit split;
+  Range inside;  // output columns whose taps all lie in the row
+};
+
+}  // namespace
+}  // namespace tenon::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+using ConvDepthwiseTask = void (*)(const ConvDepthwiseArgs&, size_t);
+
+namespace HWY_NAMESPACE {
+namespace {
+
+// One output row of one vector of channels. Pointers are at that vector's first lane; pixels are
+// kChannelBlock floats apart.
+struct Row {
+  const Conv2dShape& shape;
+  const float* in;       // column 0 of the first tap row in use
+  size_t taps;           // tap rows in use
+  size_t tap_stride;     // floats from one to the next
+  const float* weights;  // of the first tap row in use
+  const float* bias;
+  const float* mask;
+  const float* addend;  // column 0, or null
+  float* out;           // column 0
+  ClampRange clamp;
+
+  // Input of column tap 0 for output column x.
+  const float* In(size_t x) const {
+    return in + FirstTap(x, shape.stride_width, shape.pad_left) * ptrdiff_t{kChannelBlock};
+  }
+};
+
+template <size_t kPixels>
+HWY_INLINE void InitSums(const Row& row, size_t first, VBlock (&sums)[kPixels]) {
+  const DBlock d;
+  const VBlock bias = hn::LoadU(d, row.bias);
+  HWY_UNROLL(8) for (size_t p = 0; p < kPixels; ++p) sums[p] = bias;
+  if (!row.addend) return;
+  const float* addend = row.addend + first * kChannelBlock;
+  HWY_UNROLL(8)
+  for (size_t p = 0; p < kPixels; ++p) {
+    sums[p] = hn::Add(sums[p], hn::LoadU(d, addend + p * kChannelBlock));
+  }
+}
+
+template <size_t kPixels>
+HWY_INLINE void StoreSums(const Row& row, size_t first, const VBlock (&sums)[kPixels]) {
+  const DBlock d;
+  const VBlock low = hn::Set(d, row.clamp.low);
+  const VBlock high = hn::Set(d, row.clamp.high);
+  const VBlock mask = hn::LoadU(d, row.mask);
+  float* out = row.out + first * kChannelBlock;
+  HWY_UNROLL(8)
+  for (size_t p = 0; p < kPixels; ++p) {
+    const VBlock y = MinOrSecond(high, MaxOrSecond(low, sums[p]));
+    hn::StoreU(hn::And(y, mask), d, out + p * kChannelBlock);
+  }
+}
+
+// kPixels output columns whose taps all lie inside. Every input pixel is loaded once and serves
+// all the sums that it belongs to.
+template <size_t kTaps, size_t kStride, size_t kPixels>
+void RunFixed(const Row& row, size_t first) {
+  const DBlock d;
+  VBlock sums[kPixels];
+  InitSums(row, first, sums);
+  const float* in = row.In(first);
+  const float* weights = row.weights;
+  for (size_t r = 0; r < row.taps; ++r) {
+    VBlock w[kTaps];
+    HWY_UNROLL(8)
+    for (size_t s = 0; s < kTaps; ++s) w[s] = hn::LoadU(d, weights + s * kChannelBlock);
+    HWY_UNROLL(32)
+    for (size_t x = 0; x < (kPixels - 1) * kStride + kTaps; ++x) {
+      const VBlock value = hn::LoadU(d, in + x * kChannelBlock);
+      HWY_UNROLL(8)
+      for (size_t p = 0; p < kPixels; ++p) {
+        if (x < p * kStride || x >= p * kStride + kTaps) continue;
+        sums[p] = hn::MulAdd(value, w[x - p * kStride], sums[p]);
+      }
+    }
+    in += row.tap_stride;
+    weights += kTaps * kChannelBlock;
+  }
+  StoreSums(row, first, sums);
+}
+
+// kPixels output columns over tap columns [taps.first, taps.last), all inside; any stride and
+// dilation.
+template <size_t kPixels>
+void RunAny(const Row& row, size_t first, const TapRange& taps) {
+  const DBlock d;
+  VBlock sums[kPixels];
+  InitSums(row, first, sums);
+  const float* in = row.In(first);
+  const size_t stride = row.shape.stride_width * kChannelBlock;
+  const size_t dilation = row.shape.dilation_width * kChannelBlock;
+  for (size_t r = 0; r < row.taps; ++r) {
+    const float* weights = row.weights + r * row.shape.kernel_width * kChannelBlock;
+    for (size_t s = taps.first; s < taps.last; ++s) {
+      const VBlock w = hn::LoadU(d, weights + s * kChannelBlock);
+      const float* tap = in + static_cast<ptrdiff_t>(r * row.tap_stride + s * dilation);
+      HWY_UNROLL(8)
+      for (size_t p = 0; p < kPixels; ++p) {
+        sums[p] = hn::MulAdd(hn::LoadU(d, tap + p * stride), w, sums[p]);
+      }
+    }
+  }
+  StoreSums(row, first, sums);
+}
+
+// Output columns [first, last), all inside, in tiles of 8, 4, 2 and 1.
+template <size_t kTaps, size_t kStride>
+void RunInside(const Row& row, size_t first, size_t last) {
+  for (; first + 8 <= last; first += 8) RunFixed<kTaps, kStride, 8>(row, first);
+  if (first + 4 <= last) RunFixed<kTaps, kStride, 4>(row, first), first += 4;
+  if (first + 2 <= last) RunFixed<kTaps, kStride, 2>(row, first), first += 2;
+  if (first < last) RunFixed<kTaps, kStride, 1>(row, first);
+}
+
+void RunInsideAny(const Row& row, size_t first, size_t last) {
+  const TapRange all = {0, row.shape.kernel_width};
+  for (; first + 8 <= last; first += 8) RunAny<8>(row, first, all);
+  for (; first < last; ++first) RunAny<1>(row, first, all);
+}
+
+// Output columns [first, last) that may have taps outside the input.
+void RunBorder(const Row& row, size_t first, size_t last) {
+  for (; first < last; ++first) {
+    const Conv2dShape& s = row.shape;
+    RunAny<1>(row, first,
+              ValidTaps(FirstTap(first, s.stride_width, s.pad_left), s.dilation_width,
+                        s.kernel_width, s.in_width));
+  }
+}
+
+using RunFunction = void (*)(const Row&, size_t, size_t);
+
+RunFunction SelectInside(const Conv2dShape& shape) {
+  if (shape.dilation_width != 1 || shape.stride_width > 2) return &RunInsideAny;
+  const bool dense = shape.stride_width == 1;
+  switch (shape.kernel_width) {
+    case 3:
+      return dense ? &RunInside<3, 1> : &RunInside<3, 2>;
+    case 5:
+      return dense ? &RunInside<5, 1> : &RunInside<5, 2>;
+    case 7:
+      return dense ? &RunInside<7, 1> : &RunInside<7, 2>;
+    default:
+      return &RunInsideAny;
+  }
+}
+
+void RunRows(const ConvDepthwiseArgs& args, const DepthwisePlan& plan, size_t image, size_t block,
+             const Range& rows, const Range& columns) {
+  const Conv2dShape& shape = args.shape;
+  const TileLanes lanes =
+      MakeTileLanes(args.epilogue.bias, shape.out_channels, block * kChannelBlock, 1);
+  const size_t plane = image * ChannelBlocks(shape.out_channels) + block;
+  const size_t in_row = shape.in_width * kChannelBlock;
+  const size_t out_row = shape.out_width * kChannelBlock;
+  const float* in = args.in + plane * shape.in_height * in_row;
+  const float* weights =
+      args.weights + block * shape.kernel_height * shape.kernel_width * kChannelBlock;
+  const BlockActivation activate = SelectBlockActivation(args.epilogue.activation);
+  const RunFunction run_inside = SelectInside(shape);
+  const size_t inside_first = std::clamp(plan.inside.first, columns.first, columns.last);
+  const size_t inside_last = std::clamp(plan.inside.last, inside_first, columns.last);
+  for (size_t y = rows.first; y < rows.last; ++y) {
+    const ptrdiff_t top = FirstTap(y, shape.stride_height, shape.pad_top);
+    const TapRange taps =
+        ValidTaps(top, shape.dilation_height, shape.kernel_height, shape.in_height);
+    const ptrdiff_t first_row = top + static_cast<ptrdiff_t>(taps.first * shape.dilation_height);
+    const size_t out_offset = (plane * shape.out_height + y) * out_row;
+    for (size_t lane = 0; lane < kChannelBlock; lane += kBlockLanes) {
+      const Row row = {
+          .shape = shape,
+          .in =
+              taps.first == taps.last ? in : in + first_row * static_cast<ptrdiff_t>(in_row) + lane,
+          .taps = taps.last - taps.first,
+          .tap_stride = shape.dilation_height * in_row,
+          .weights = weights + taps.first * shape.kernel_width * kChannelBlock + lane,
+          .bias = lanes.bias + lane,
+          .mask = lanes.masks + lane,
+          .addend = args.epilogue.residual ? args.epilogue.residual + out_offset + lane : nullptr,
+          .out = args.out + out_offset + lane,
+          .clamp = EpilogueClamp(args.epilogue)};
+      RunBorder(row, columns.first, inside_first);
+      run_inside(row, inside_first, inside_last);
+      RunBorder(row, inside_last, columns.last);
+    }
+    if (activate) {
+      activate(args.epilogue.activation, lanes.masks, columns.size(),
+               args.out + out_offset + columns.first * kChannelBlock);
+    }
+  }
+}
+
+void RunTask(const ConvDepthwiseArgs& args, size_t task) {
+  const DepthwisePlan plan(args.shape);
+  const size_t blocks = ChannelBlocks(args.shape.out_channels);
+  const size_t part = task % plan.split.parts();
+  const size_t plane = task / plan.split.parts();
+  RunRows(args, plan, plane / blocks, plane % blocks,
+          PartOf(args.shape.out_height, plan.split.row_parts, part / plan.split.column_parts),
+          PartOf(args.shape.out_width, plan.split.column_parts, part % plan.split.column_parts));
+}
+
+}  // namespace
+
+const ConvDepthwiseTask kConvDepthwiseTask = &RunTask;
+
+}  // namespace HWY_NAMESPACE
+
+#if HWY_ONCE
+size_t ConvDepthwiseTaskCount(const Conv2dShape& shape) {
+  return shape.batch * ChannelBlocks(shape.out_channels) * DepthwisePlan(shape).split.parts();
+}
+
+void RunConvDepthwiseTask(const ConvDepthwiseArgs& args, size_t task) {
+  TENON_SELECT_TABLE(ConvDepthwiseTask, kConvDepthwiseTask)(args, task);
+}
+#endif
+
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();

@@ -1,0 +1,158 @@
+#include "kernels/conv/conv_general.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "kernels/conv/conv_dims.h"
+#include "kernels/conv/conv_planar.h"
+#include "kernels/gemm/gemm.h"
+
+namespace tenon::kernels {
+namespace {
+
+// Each group of an image is a product: weights [group_out, depth] by gathered inputs
+// [depth, pixels]. The pixels are split.
+struct GeneralPlan {
+  explicit GeneralPlan(const ConvGeneralShape& shape)
+      : group_out(shape.out_channels / shape.groups),
+        depth(shape.in_channels / shape.groups * KernelTaps(shape)),
+        pixels(OutPixels(shape)),
+        gathers(!IsPointwise(shape)) {
+    // The gathered inputs stay in L2; a product has some 4 MFLOP.
+    constexpr size_t kGatheredFloats = (384 << 10) / sizeof(float);
+    constexpr size_t kTaskProducts = 2 << 20;
+    const size_t deep = std::max<size_t>(1, depth);
+    const size_t fitting = gathers ? kGatheredFloats / deep : pixels;
+    const size_t wanted = kTaskProducts / std::max<size_t>(1, deep * group_out);
+    constexpr size_t kLeast = 48;  // below, the product waits for its weights
+    parts = CeilDiv(pixels, std::max(kLeast, std::min(fitting, wanted)));
+    part_pixels = parts == 0 ? 0 : CeilDiv(pixels, parts);
+    // The gathered floats, rounded up so that the product's scratch stays aligned.
+    gathered_floats = gathers ? CeilDiv(depth * part_pixels, 16) * 16 : 0;
+  }
+
+  // The input itself is the matrix.
+  static bool IsPointwise(const ConvGeneralShape& shape) {
+    return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
+      return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;
+    });
+  }
+
+  size_t group_out;
+  size_t depth;
+  size_t pixels;
+  bool gathers;
+  size_t parts;
+  size_t part_pixels;  // at most
+  size_t gathered_floats;
+};
+
+// The inputs that one tap meets at output pixels `pixels`, zero outside the image.
+void GatherTap(const ConvGeneralShape& shape, const float* plane, const Range& pixels, size_t kz,
+               size_t ky, size_t kx, float* out) {
+  // Not a structured binding: Clang 14 captures none.
+  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+  const ptrdiff_t shift = TapShift(width, kx);
+  ForEachRowPiece(pixels, width.out, [&](size_t row, const Range& columns, size_t offset) {
+    float* to = out + offset;
+    const ptrdiff_t z =
+        static_cast<ptrdiff_t>(row / height.out * depth.stride) + TapShift(depth, kz);
+    const ptrdiff_t y =
+        static_cast<ptrdiff_t>(row % height.out * height.stride) + TapShift(height, ky);
+    const bool inside = z >= 0 && z < static_cast<ptrdiff_t>(depth.in) && y >= 0 &&
+                        y < static_cast<ptrdiff_t>(height.in);
+    const Range valid = StridedInside(width.out, width.stride, shift, width.in);
+    const size_t first = std::clamp(valid.first, columns.first, columns.last);
+    const size_t last = std::clamp(valid.last, first, columns.last);
+    if (!inside || first == last) {
+      std::fill_n(to, columns.size(), 0.0f);
+      return;
+    }
+    const ptrdiff_t in_row = z * static_cast<ptrdiff_t>(height.in) + y;
+    const float* from = plane + in_row * static_cast<ptrdiff_t>(width.in) + shift +
+                        static_cast<ptrdiff_t>(first * width.stride);
+    std::fill_n(to, first - columns.first, 0.0f);
+    to += first - columns.first;
+    if (width.stride == 1) {
+      std::copy_n(from, last - first, to);
+    } else {
+      for (size_t x = 0; x < last - first; ++x) to[x] = from[x * width.stride];
+    }
+    std::fill_n(to + (last - first), columns.last - last, 0.0f);
+  });
+}
+
+void Gather(const ConvGeneralShape& shape, const float* in, const Range& pixels, float* out) {
+  const size_t channels = shape.in_channels / shape.groups;
+  for (size_t c = 0; c < channels; ++c) {
+    const float* plane = in + c * InPixels(shape);
+    ForEachTap(shape, [&](size_t z, size_t y, size_t x) {
+      GatherTap(shape, plane, pixels, z, y, x, out);
+      out += pixels.size();
+    });
+  }
+}
+
+}  // namespace
+
+size_t ConvGeneralTaskCount(const ConvGeneralShape& shape) {
+  if (ConvPlanarSupports(shape)) return ConvPlanarTaskCount(shape);
+  return shape.batch * shape.groups * GeneralPlan(shape).parts;
+}
+
+size_t ConvGeneralScratchSize(const ConvGeneralShape& shape) {
+  if (ConvPlanarSupports(shape)) return ConvPlanarScratchSize(shape);
+  const GeneralPlan plan(shape);
+  size_t product = 0;
+  // Parts have at most two different sizes.
+  for (const size_t pixels : {plan.part_pixels, plan.part_pixels - (plan.part_pixels > 0)}) {
+    product = std::max(product, GemmScratchSize({plan.group_out, pixels, plan.depth}, false));
+  }
+  if (plan.pixels == 1) {
+    product = std::max(product, GemmScratchSize({1, plan.group_out, plan.depth}, false));
+  }
+  return plan.gathered_floats * sizeof(float) + product;
+}
+
+void RunConvGeneralTask(const ConvGeneralArgs& args, size_t task, void* scratch) {
+  if (ConvPlanarSupports(args.shape)) return RunConvPlanarTask(args, task, scratch);
+  const ConvGeneralShape& shape = args.shape;
+  const GeneralPlan plan(shape);
+  const size_t part = task % plan.parts;
+  const size_t group = task / plan.parts % shape.groups;
+  const size_t image = task / plan.parts / shape.groups;
+  const Range pixels = PartOf(plan.pixels, plan.parts, part);
+  const size_t group_in = shape.in_channels / shape.groups;
+  const float* in = args.in + (image * shape.in_channels + group * group_in) * InPixels(shape);
+  const size_t first_out = group * plan.group_out;
+  const size_t out_offset = (image * shape.out_channels + first_out) * plan.pixels + pixels.first;
+  float* gathered = static_cast<float*>(scratch);
+
+  GemmArgs product;
+  product.sizes = {plan.group_out, pixels.size(), plan.depth};
+  product.a = RowMajor(args.weights + first_out * plan.depth, plan.depth);
+  if (plan.gathers) {
+    Gather(shape, in, pixels, gathered);
+    product.b = RowMajor(gathered, pixels.size());
+  } else {
+    product.b = RowMajor(in + pixels.first, plan.pixels);
+  }
+  product.c = args.out + out_offset;
+  product.ldc = plan.pixels;
+  if (args.epilogue.bias) product.epilogue.bias_rows = args.epilogue.bias + first_out;
+  if (args.epilogue.residual) product.epilogue.residual = args.epilogue.residual + out_offset;
+  product.epilogue.ldr = plan.pixels;
+  product.epilogue.activation = args.epilogue.activation;
+  if (plan.pixels == 1) {
+    // A single column W x is computed as the row x' W': whole vectors of outputs.
+    product.sizes = {1, plan.group_out, plan.depth};
+    product.a = RowMajor(product.b.data, plan.depth);
+    product.b = Transposed(args.weights + first_out * plan.depth, plan.depth);
+    product.ldc = product.epilogue.ldr = plan.group_out;
+    std::swap(product.epilogue.bias_rows, product.epilogue.bias_columns);
+  }
+  Gemm(product, gathered + plan.gathered_floats);
+}
+
+}  // namespace tenon::kernels

@@ -1,0 +1,39 @@
+// Convolution of bytes with 32-bit sums in the plain layout: ConvInteger-10 and QLinearConv-10.
+//
+//   S = Conv(X - x_zero, W - w_zero) + bias, modulo 2^32; pads count as x_zero
+//
+// A product of the weights with gathered inputs, for rank 1 to 3 and any groups. Tasks as in
+// kernels/gemm/gemm_int8.h.
+#pragma once
+
+#include "kernels/conv/conv_general.h"
+#include "kernels/gemm/gemm_int8.h"
+
+namespace tenon::kernels {
+
+struct ByteConvArgs {
+  ConvGeneralShape shape;
+  const uint8_t* in = nullptr;  // [batch][in_channels][in dims]
+  bool in_is_signed = false;
+  int32_t in_zero = 0;
+  bool weights_are_signed = false;
+  const std::byte* packed_weights = nullptr;  // as PackByteConvWeights wrote them
+  const int32_t* weight_zero = nullptr;       // [out_channels], or one; null: 0
+  bool weight_zero_per_channel = false;
+  void* out = nullptr;  // [batch][out_channels][out dims]
+  // Rows are output channels.
+  ByteEpilogue epilogue;
+};
+
+// Bytes of packed weights; a multiple of 64.
+size_t PackedByteConvWeightsSize(const ConvGeneralShape& shape);
+// weights: [out_channels][in_channels / groups][kernel dims]. packed: aligned to 64.
+void PackByteConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
+                         std::byte* packed);
+
+size_t ByteConvTaskCount(const ConvGeneralShape& shape);
+size_t ByteConvScratchSize(const ConvGeneralShape& shape);
+// scratch: aligned to 64, with any content.
+void RunByteConvTask(const ByteConvArgs& args, size_t task, std::byte* scratch);
+
+}  // namespace tenon::kernels

@@ -1,0 +1,102 @@
+// Arguments of the register tile in conv_tile-inl.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/conv/block_activation.h"
+#include "kernels/conv/conv_epilogue.h"
+#include "kernels/conv/conv_shape.h"
+
+namespace tenon::kernels {
+
+alignas(64) inline constexpr float kZeroPixel[kChannelBlock] = {};
+
+// Output channels that one tile computes at most, in blocks. Shapes are divided by this on every
+// target.
+constexpr size_t kMaxTileBlocks = 2;
+// Output pixels of a tile at most, on any target.
+constexpr size_t kMaxTilePixels = 14;
+
+// A sum over planes x rows x columns x depth products for each output channel and pixel. For an
+// NCHW16c input a plane is a block of input channels and depth its 16 channels; for NCHW a plane is
+// one channel and depth the tap columns. Strides count floats.
+struct ConvTile {
+  const float* in = nullptr;  // plane 0, row 0
+  ptrdiff_t plane_stride = 0;
+  ptrdiff_t row_stride = 0;
+  // Strided pixels: tap column s of pixel 0 is column_offset + s * column_stride after the row.
+  ptrdiff_t column_offset = 0;
+  ptrdiff_t column_stride = 0;
+  // Tabulated pixels: [columns][pixels] offsets from the row, negative for zero pixels.
+  const int32_t* pixel_offsets = nullptr;
+  size_t planes = 0;
+  size_t rows = 0;
+  size_t columns = 0;
+  size_t depth = 0;
+  size_t last_depth = 0;  // depth of the last plane
+
+  // [blocks][planes][all rows][all columns][depth][16], at the first row in use; the first column
+  // in use is column_weights further.
+  const float* weights = nullptr;
+  size_t weights_block_stride = 0;
+  size_t weights_plane_stride = 0;
+  size_t weights_row_stride = 0;
+  size_t column_weights = 0;
+
+  const float* bias = nullptr;    // [blocks][16], or null
+  const float* addend = nullptr;  // as `out`, which it may equal; or null
+  float* out = nullptr;           // [blocks][pixels][16]
+  size_t out_block_stride = 0;
+  float low = 0;  // results are clamped to [low, high]; NaN stays
+  float high = 0;
+  const float* masks = nullptr;  // [blocks][16]: all bits set for real channels, else zero
+};
+
+// Bias and masks of up to kMaxTileBlocks blocks of output channels, as a tile wants them.
+struct TileLanes {
+  alignas(64) float bias[kMaxTileBlocks * kChannelBlock];
+  alignas(64) float masks[kMaxTileBlocks * kChannelBlock];
+};
+// For `blocks` blocks from channel `first_channel` of `out_channels`; `bias` as in ConvEpilogue.
+TileLanes MakeTileLanes(const float* bias, size_t out_channels, size_t first_channel,
+                        size_t blocks);
+
+// The clamp that an epilogue's activation is, or includes: [-inf, inf] if it is none.
+struct ClampRange {
+  float low;
+  float high;
+};
+constexpr ClampRange kNoClamp = {-std::numeric_limits<float>::infinity(),
+                                 std::numeric_limits<float>::infinity()};
+ClampRange EpilogueClamp(const ConvEpilogue& epilogue);
+
+// The part of an activation that a tile's clamp does not do, applied to a tile that was run.
+class Finish {
+ public:
+  explicit Finish(const ActivationSpec& activation, bool enabled = true)
+      : activation_(activation), apply_(enabled ? SelectBlockActivation(activation) : nullptr) {}
+  void operator()(const ConvTile& tile, size_t blocks, size_t pixels) const {
+    if (!apply_) return;
+    for (size_t b = 0; b < blocks; ++b) {
+      apply_(activation_, tile.masks + b * kChannelBlock, pixels,
+             tile.out + b * tile.out_block_stride);
+    }
+  }
+
+ private:
+  ActivationSpec activation_;
+  BlockActivation apply_;
+};
+
+// How the output pixels of a convolution are divided into tasks.
+struct PixelSplit {
+  size_t row_parts;
+  size_t column_parts;
+  size_t parts() const { return row_parts * column_parts; }
+};
+// Parts have some 4 MFLOP, 35 us of an AVX2 core, if that is at least `min_pixels` pixels.
+PixelSplit SplitPixels(const Conv2dShape& shape, size_t flops_per_pixel, size_t min_pixels);
+
+}  // namespace tenon::kernels

@@ -1,0 +1,318 @@
+#include "kernels/conv/pool_planar.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/conv/conv_shape.h"
+#include "kernels/dispatch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv/pool_planar.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/min_max-inl.h"
+#include "kernels/partial-inl.h"
+
+#ifndef TENON_KERNELS_POOL_PLANAR_PLAN_
+#define TENON_KERNELS_POOL_PLANAR_PLAN_
+namespace tenon::kernels {
+namespace {
+
+size_t PlanesPerTask(const PoolPlanarArgs& args) {
+  constexpr size_t kTaskTaps = 64 << 10;
+  size_t taps = 1;
+  for (const PoolDim& dim : args.dims) taps *= dim.out * dim.kernel;
+  return std::max<size_t>(1, kTaskTaps / std::max<size_t>(1, taps));
+}
+
+TapRange TapsInside(const PoolDim& dim, size_t out) {
+  return ValidTaps(FirstTap(out, dim.stride, dim.pad_begin), dim.dilation, dim.kernel, dim.in);
+}
+
+// The input coordinate of a tap that is inside.
+size_t InputOf(const PoolDim& dim, size_t out, size_t tap) {
+  return out * dim.stride + tap * dim.dilation - dim.pad_begin;
+}
+
+// Elements of one dimension of a window that an average counts.
+size_t CountedTaps(const PoolDim& dim, size_t out, bool including_pads) {
+  const TapRange taps = including_pads
+                            ? ValidTaps(static_cast<ptrdiff_t>(out * dim.stride), dim.dilation,
+                                        dim.kernel, dim.pad_begin + dim.in + dim.pad_end)
+                            : TapsInside(dim, out);
+  return taps.last - taps.first;
+}
+
+// The outputs of a row for which tap `tap` is inside.
+Range FindOutputsOfTap(const PoolDim& dim, size_t tap) {
+  const size_t shift = tap * dim.dilation;
+  const size_t first = shift >= dim.pad_begin ? 0 : CeilDiv(dim.pad_begin - shift, dim.stride);
+  const size_t end = dim.in + dim.pad_begin;  // taps stop before this padded coordinate
+  const size_t last = end > shift ? CeilDiv(end - shift, dim.stride) : 0;
+  return {std::min(first, dim.out), std::max(std::min(first, dim.out), std::min(last, dim.out))};
+}
+
+// What all rows have in common, found once a task: it takes divisions.
+struct RowTaps {
+  explicit RowTaps(const PoolDim& dim) : width(dim) {
+    for (size_t tap = 0; tap < std::min(dim.kernel, kMostKnown); ++tap) {
+      known[tap] = FindOutputsOfTap(dim, tap);
+    }
+    const Range of_first = OutputsOfTap(0);
+    const Range of_last = OutputsOfTap(dim.kernel - 1);
+    whole.first = std::max(of_first.first, of_last.first);
+    whole.last = std::max(whole.first, std::min(of_first.last, of_last.last));
+  }
+  // The outputs of a row for which tap `tap` is inside.
+  Range OutputsOfTap(size_t tap) const {
+    return tap < kMostKnown ? known[tap] : FindOutputsOfTap(width, tap);
+  }
+
+  static constexpr size_t kMostKnown = 16;
+  const PoolDim& width;
+  Range whole = {};  // the outputs for which all taps are inside
+  Range known[kMostKnown] = {};
+};
+
+}  // namespace
+}  // namespace tenon::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+using PoolPlanarTask = void (*)(const PoolPlanarArgs&, size_t);
+
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+// The loops over a row of outputs are plain, for the compiler to vectorize for each target; vectors
+// are for the elements of one output.
+struct MaxOf {
+  static constexpr float kInitial = -std::numeric_limits<float>::infinity();
+  float operator()(float sum, float x) const { return x > sum ? x : sum; }
+  V operator()(V sum, V x) const { return MaxOrSecond(x, sum); }
+  float Total(V a, V b) const { return hn::GetLane(hn::MaxOfLanes(D(), hn::Max(a, b))); }
+};
+struct SumOf {
+  static constexpr float kInitial = 0;
+  float operator()(float sum, float x) const { return sum + x; }
+  V operator()(V sum, V x) const { return hn::Add(sum, x); }
+  float Total(V a, V b) const { return hn::GetLane(hn::SumOfLanes(D(), hn::Add(a, b))); }
+};
+struct SumOfAbs : SumOf {
+  float operator()(float sum, float x) const { return sum + std::abs(x); }
+  V operator()(V sum, V x) const { return hn::Add(sum, hn::Abs(x)); }
+};
+struct SumOfSquares : SumOf {
+  float operator()(float sum, float x) const { return sum + x * x; }
+  V operator()(V sum, V x) const { return hn::MulAdd(x, x, sum); }
+};
+struct SumOfPowers {
+  static constexpr float kInitial = 0;
+  float p;
+  float operator()(float sum, float x) const { return sum + std::pow(std::abs(x), p); }
+};
+
+// Adds x[0, n) to two vectors.
+template <class Reduce>
+void AddRun(const float* x, size_t n, Reduce reduce, V& first, V& second) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    first = reduce(first, hn::LoadU(d, x + i));
+    second = reduce(second, hn::LoadU(d, x + i + lanes));
+  }
+  for (; i + lanes <= n; i += lanes) first = reduce(first, hn::LoadU(d, x + i));
+  if (i < n) second = reduce(second, LoadPartial(d, x + i, n - i, Reduce::kInitial));
+}
+
+template <class Reduce>
+void AddTap(const RowTaps& taps, size_t tap, const float* HWY_RESTRICT in, Reduce reduce,
+            float* HWY_RESTRICT out) {
+  const PoolDim& width = taps.width;
+  const Range range = taps.OutputsOfTap(tap);
+  if (range.size() == 0) return;
+  const float* from = in + InputOf(width, range.first, tap);
+  float* to = out + range.first;
+  const size_t count = range.size();
+  if (width.stride == 1) {
+    for (size_t x = 0; x < count; ++x) to[x] = reduce(to[x], from[x]);
+  } else if (width.stride == 2) {
+    for (size_t x = 0; x < count; ++x) to[x] = reduce(to[x], from[2 * x]);
+  } else {
+    for (size_t x = 0; x < count; ++x) to[x] = reduce(to[x], from[x * width.stride]);
+  }
+}
+
+// One output row at (z, y) of a plane.
+template <class Reduce>
+void ReduceRow(const PoolPlanarArgs& args, const RowTaps& taps, const float* plane, size_t z,
+               size_t y, Reduce reduce, float* out) {
+  // Not a structured binding: Clang 14 captures none.
+  const PoolDim &depth = args.dims[0], &height = args.dims[1], &width = args.dims[2];
+  const TapRange depths = TapsInside(depth, z);
+  const TapRange heights = TapsInside(height, y);
+  const auto for_each_row = [&](const auto& visit) HWY_ATTR {
+    for (size_t d = depths.first; d < depths.last; ++d) {
+      for (size_t h = heights.first; h < heights.last; ++h) {
+        const size_t row = InputOf(depth, z, d) * height.in + InputOf(height, y, h);
+        visit(plane + row * width.in);
+      }
+    }
+  };
+  if constexpr (!std::is_same_v<Reduce, SumOfPowers>) {
+    if (width.out == 1 && width.dilation == 1) {
+      const TapRange inside = TapsInside(width, 0);
+      V first = hn::Set(D(), Reduce::kInitial), second = first;
+      for_each_row([&](const float* row) HWY_ATTR {
+        AddRun(row + InputOf(width, 0, inside.first), inside.last - inside.first, reduce, first,
+               second);
+      });
+      *out = reduce.Total(first, second);
+      return;
+    }
+  }
+  std::fill_n(out, width.out, Reduce::kInitial);
+  if constexpr (std::is_same_v<Reduce, MaxOf> || std::is_same_v<Reduce, SumOf>) {
+    // Whole rows first: fewer passes at a stride.
+    constexpr size_t kMostColumns = 1024;
+    if (heights.last - heights.first > 1 && width.kernel > 1 && width.in <= kMostColumns) {
+      float columns[kMostColumns];
+      std::fill_n(columns, width.in, Reduce::kInitial);
+      for_each_row([&](const float* HWY_RESTRICT row) HWY_ATTR {
+        for (size_t x = 0; x < width.in; ++x) columns[x] = reduce(columns[x], row[x]);
+      });
+      for (size_t w = 0; w < width.kernel; ++w) AddTap(taps, w, columns, reduce, out);
+      return;
+    }
+  }
+  for_each_row([&](const float* row) HWY_ATTR {
+    for (size_t w = 0; w < width.kernel; ++w) AddTap(taps, w, row, reduce, out);
+  });
+}
+
+void AverageRow(const PoolPlanarArgs& args, const RowTaps& taps, size_t z, size_t y, float* out) {
+  const bool pads = args.kind == PlanarPoolKind::kAverageIncludingPads;
+  const size_t rows = CountedTaps(args.dims[0], z, pads) * CountedTaps(args.dims[1], y, pads);
+  const auto divide = [&](size_t x) {
+    out[x] /= static_cast<float>(rows * CountedTaps(args.dims[2], x, pads));
+  };
+  for (size_t x = 0; x < taps.whole.first; ++x) divide(x);
+  const auto whole_count = static_cast<float>(rows * args.dims[2].kernel);
+  for (size_t x = taps.whole.first; x < taps.whole.last; ++x) out[x] /= whole_count;
+  for (size_t x = taps.whole.last; x < args.dims[2].out; ++x) divide(x);
+}
+
+void LpRow(const PoolPlanarArgs& args, const RowTaps& taps, const float* plane, size_t z, size_t y,
+           float* out) {
+  const size_t width = args.dims[2].out;
+  if (args.p == 1) {
+    ReduceRow(args, taps, plane, z, y, SumOfAbs{}, out);
+  } else if (args.p == 2) {
+    ReduceRow(args, taps, plane, z, y, SumOfSquares{}, out);
+    for (size_t x = 0; x < width; ++x) out[x] = std::sqrt(out[x]);
+  } else {
+    const float p = static_cast<float>(args.p);
+    ReduceRow(args, taps, plane, z, y, SumOfPowers{p}, out);
+    for (size_t x = 0; x < width; ++x) out[x] = std::pow(out[x], 1 / p);
+  }
+}
+
+// Position of the first maximum of the window at (z, y, x): its offset in the plane, or -1.
+ptrdiff_t FindMaximum(const PoolPlanarArgs& args, const float* plane, size_t z, size_t y,
+                      size_t x) {
+  const auto& [depth, height, width] = args.dims;
+  const TapRange depths = TapsInside(depth, z);
+  const TapRange heights = TapsInside(height, y);
+  const TapRange widths = TapsInside(width, x);
+  ptrdiff_t best = -1;
+  for (size_t d = depths.first; d < depths.last; ++d) {
+    for (size_t h = heights.first; h < heights.last; ++h) {
+      const size_t row = InputOf(depth, z, d) * height.in + InputOf(height, y, h);
+      for (size_t w = widths.first; w < widths.last; ++w) {
+        const size_t at = row * width.in + InputOf(width, x, w);
+        if (best < 0 || plane[at] > plane[best]) best = static_cast<ptrdiff_t>(at);
+      }
+    }
+  }
+  return best;
+}
+
+// The index that the operator reports for an offset in a plane.
+int64_t ReportedIndex(const PoolPlanarArgs& args, size_t plane, size_t offset) {
+  const auto& [depth, height, width] = args.dims;
+  const size_t plane_size = depth.in * height.in * width.in;
+  if (args.column_major_indices) {
+    const size_t x = offset % width.in;
+    const size_t y = offset / width.in % height.in;
+    const size_t z = offset / width.in / height.in;
+    offset = (x * height.in + y) * depth.in + z;
+  }
+  return static_cast<int64_t>(plane * plane_size + offset);
+}
+
+void MaxRowWithIndices(const PoolPlanarArgs& args, const float* in, size_t plane, size_t z,
+                       size_t y, float* out, int64_t* indices) {
+  for (size_t x = 0; x < args.dims[2].out; ++x) {
+    const ptrdiff_t best = FindMaximum(args, in, z, y, x);
+    out[x] = best < 0 ? MaxOf::kInitial : in[best];
+    indices[x] = best < 0 ? -1 : ReportedIndex(args, plane, static_cast<size_t>(best));
+  }
+}
+
+void RunRow(const PoolPlanarArgs& args, const RowTaps& taps, size_t plane, size_t z, size_t y) {
+  const auto& [depth, height, width] = args.dims;
+  const float* in = args.in + plane * depth.in * height.in * width.in;
+  const size_t offset = ((plane * depth.out + z) * height.out + y) * width.out;
+  float* out = args.out + offset;
+  switch (args.kind) {
+    case PlanarPoolKind::kMax:
+      if (args.indices) {
+        return MaxRowWithIndices(args, in, plane, z, y, out, args.indices + offset);
+      }
+      return ReduceRow(args, taps, in, z, y, MaxOf{}, out);
+    case PlanarPoolKind::kAverage:
+    case PlanarPoolKind::kAverageIncludingPads:
+      ReduceRow(args, taps, in, z, y, SumOf{}, out);
+      return AverageRow(args, taps, z, y, out);
+    case PlanarPoolKind::kLp:
+      return LpRow(args, taps, in, z, y, out);
+  }
+}
+
+void RunTask(const PoolPlanarArgs& args, size_t task) {
+  const size_t planes = PlanesPerTask(args);
+  const size_t last = std::min(args.planes, (task + 1) * planes);
+  const RowTaps taps(args.dims[2]);
+  for (size_t plane = task * planes; plane < last; ++plane) {
+    for (size_t z = 0; z < args.dims[0].out; ++z) {
+      for (size_t y = 0; y < args.dims[1].out; ++y) RunRow(args, taps, plane, z, y);
+    }
+  }
+}
+
+}  // namespace
+
+const PoolPlanarTask kPoolPlanarTask = &RunTask;
+
+}  // namespace HWY_NAMESPACE
+
+#if HWY_ONCE
+size_t PoolPlanarTaskCount(const PoolPlanarArgs& args) {
+  return CeilDiv(args.planes, PlanesPerTask(args));
+}
+
+void RunPoolPlanarTask(const PoolPlanarArgs& args, size_t task) {
+  TENON_SELECT_TABLE(PoolPlanarTask, kPoolPlanarTask)(args, task);
+}
+#endif
+
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();

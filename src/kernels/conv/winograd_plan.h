@@ -1,0 +1,57 @@
+// How a Winograd convolution is divided into tasks, and how their scratch is laid out; of
+// conv_winograd.cpp alone.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/conv/conv_shape.h"
+#include "kernels/conv/conv_tile.h"
+#include "kernels/conv/conv_winograd.h"
+
+namespace tenon::kernels {
+
+struct WinogradPlan {
+  WinogradPlan(const Conv2dShape& shape, WinogradTile tile)
+      : out_side(static_cast<size_t>(tile)),
+        positions((out_side + 2) * (out_side + 2)),
+        in_blocks(ChannelBlocks(shape.in_channels)),
+        out_blocks(ChannelBlocks(shape.out_channels)),
+        tile_rows(CeilDiv(shape.out_height, out_side)),
+        tile_columns(CeilDiv(shape.out_width, out_side)),
+        tiles(shape.batch * tile_rows * tile_columns) {
+    // The transformed input of a group of tiles stays in L2, which the weights pass through.
+    constexpr size_t kGroupFloats = (512 << 10) / sizeof(float);
+    const size_t fitting =
+        kGroupFloats / std::max<size_t>(1, positions * in_blocks * kChannelBlock);
+    const size_t most = std::clamp<size_t>(fitting / kMaxTilePixels, 1, 4) * kMaxTilePixels;
+    groups = CeilDiv(tiles, most);
+    // A small image is split by channels too, at the price of transforming it for each part.
+    constexpr size_t kWantedTasks = 8;
+    constexpr size_t kBlocksToPay = 8;
+    const size_t most_parts = std::max<size_t>(1, out_blocks / kBlocksToPay);
+    out_parts = groups == 0 ? 1 : std::clamp<size_t>(CeilDiv(kWantedTasks, groups), 1, most_parts);
+    group_tiles = groups == 0 ? 0 : CeilDiv(tiles, groups);
+    // One line more than a power of two, so that the positions fall in different sets of L1.
+    in_stride = in_blocks * group_tiles * kChannelBlock + kChannelBlock;
+    out_stride = kMaxTileBlocks * group_tiles * kChannelBlock + kChannelBlock;
+  }
+
+  size_t TaskCount() const { return groups * out_parts; }
+  size_t ScratchFloats() const { return positions * (in_stride + out_stride); }
+
+  size_t out_side;   // of a tile
+  size_t positions;  // products per tile and pair of channels
+  size_t in_blocks;
+  size_t out_blocks;
+  size_t tile_rows;
+  size_t tile_columns;
+  size_t tiles;        // of all images
+  size_t groups;       // of tiles
+  size_t out_parts;    // of output blocks
+  size_t group_tiles;  // at most
+  size_t in_stride;    // from one position to the next, in floats
+  size_t out_stride;
+};
+
+}  // namespace tenon::kernels

@@ -1,0 +1,11 @@
+// The casts from and to float that are compiled for every target.
+#pragma once
+
+#include "kernels/elementwise/convert.h"
+
+namespace tenon::kernels {
+
+// Null where there is none.
+CastFunction FindFloatCast(CastType from, CastType to);
+
+}  // namespace tenon::kernels

@@ -1,0 +1,193 @@
+#include "kernels/elementwise/recurrent_cell.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise/recurrent_cell.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/dispatch.h"
+#include "kernels/math-inl.h"
+#include "kernels/min_max-inl.h"
+#include "kernels/partial-inl.h"
+
+#ifndef TENON_KERNELS_RECURRENT_CELL_CPP_
+#define TENON_KERNELS_RECURRENT_CELL_CPP_
+namespace tenon::kernels {
+
+struct RecurrentCellTable {
+  decltype(&LstmCell) lstm;
+  decltype(&GruCellLinear) gru_linear;
+  decltype(&GruCellGates) gru_gates;
+  decltype(&GruCellOutput) gru_output;
+  decltype(&RnnCell) rnn;
+};
+
+}  // namespace tenon::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::ScalableTag<float>;
+using V = hn::Vec<Tag>;
+
+// The branch is the same for every vector, so it costs nothing beside the function.
+HWY_INLINE V Apply(const CellActivation& a, V x) {
+  const Tag d;
+  x = ClampKeepNan(d, x, -a.clip, a.clip);
+  const V alpha = hn::Set(d, a.alpha), beta = hn::Set(d, a.beta);
+  switch (a.function) {
+    case CellFunction::kSigmoid:
+      return Sigmoid(d, x);
+    case CellFunction::kTanh:
+      return Tanh(d, x);
+    case CellFunction::kRelu:
+      return MaxOrSecond(hn::Zero(d), x);
+    case CellFunction::kAffine:
+      return hn::MulAdd(alpha, x, beta);
+    case CellFunction::kLeakyRelu:
+      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(alpha, x), x);
+    case CellFunction::kThresholdedRelu:
+      // The comparison keeps NaN.
+      return hn::IfThenElse(hn::Le(x, alpha), hn::Zero(d), x);
+    case CellFunction::kScaledTanh:
+      return hn::Mul(alpha, Tanh(d, hn::Mul(beta, x)));
+    case CellFunction::kHardSigmoid:
+      return ClampKeepNan(d, hn::MulAdd(alpha, x, beta), 0.0f, 1.0f);
+    case CellFunction::kElu:
+      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(alpha, Expm1(d, x)), x);
+    case CellFunction::kSoftsign:
+      return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x)));
+    case CellFunction::kSoftplus:
+      return Softplus(d, x);
+  }
+  return x;
+}
+
+struct WholeAccess {
+  V Load(const float* p) const { return hn::LoadU(Tag(), p); }
+  void Store(V v, float* p) const { hn::StoreU(v, Tag(), p); }
+};
+struct PartialAccess {
+  size_t n;
+  V Load(const float* p) const { return LoadPartial(Tag(), p, n); }
+  void Store(V v, float* p) const { StorePartial(v, Tag(), p, n); }
+};
+
+// Calls body(i, access) for every vector of [0, n).
+template <class Body>
+HWY_INLINE void ForEachVector(size_t n, Body body) {
+  const size_t lanes = hn::Lanes(Tag());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(i, WholeAccess{});
+  if (i < n) body(i, PartialAccess{n - i});
+}
+
+void Lstm(const LstmActivations& activations, size_t hidden, const float* gates,
+          const float* peepholes, float* c, float* h) {
+  ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
+    const Tag d;
+    V input = access.Load(gates + i);
+    V output = access.Load(gates + hidden + i);
+    V forget = access.Load(gates + 2 * hidden + i);
+    V cell = access.Load(c + i);
+    if (peepholes) {
+      input = hn::MulAdd(access.Load(peepholes + i), cell, input);
+      forget = hn::MulAdd(access.Load(peepholes + 2 * hidden + i), cell, forget);
+    }
+    input = Apply(activations.f, input);
+    forget =
+        activations.input_forget ? hn::Sub(hn::Set(d, 1.0f), input) : Apply(activations.f, forget);
+    const V candidate = Apply(activations.g, access.Load(gates + 3 * hidden + i));
+    cell = hn::MulAdd(forget, cell, hn::Mul(input, candidate));
+    if (peepholes) output = hn::MulAdd(access.Load(peepholes + hidden + i), cell, output);
+    output = Apply(activations.f, output);
+    access.Store(cell, c + i);
+    access.Store(hn::Mul(output, Apply(activations.h, cell)), h + i);
+  });
+}
+
+// (1 - z) n + z h.
+HWY_INLINE V Blend(V z, V n, V h) { return hn::MulAdd(z, hn::Sub(h, n), n); }
+
+void GruLinear(const GruActivations& activations, size_t hidden, const float* inputs,
+               const float* recurrences, float* h) {
+  ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
+    const auto load = [&](const float* gate) HWY_ATTR { return access.Load(gate + i); };
+    const V z = Apply(activations.f, hn::Add(load(inputs), load(recurrences)));
+    const V r = Apply(activations.f, hn::Add(load(inputs + hidden), load(recurrences + hidden)));
+    const V n = Apply(activations.g,
+                      hn::MulAdd(r, load(recurrences + 2 * hidden), load(inputs + 2 * hidden)));
+    access.Store(Blend(z, n, load(h)), h + i);
+  });
+}
+
+void GruGates(const GruActivations& activations, size_t hidden, float* z_r, const float* h,
+              float* reset) {
+  ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
+    const V r = Apply(activations.f, access.Load(z_r + hidden + i));
+    access.Store(Apply(activations.f, access.Load(z_r + i)), z_r + i);
+    access.Store(hn::Mul(r, access.Load(h + i)), reset + i);
+  });
+}
+
+void GruOutput(const GruActivations& activations, size_t hidden, const float* z,
+               const float* candidate, float* h) {
+  ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
+    const V n = Apply(activations.g, access.Load(candidate + i));
+    access.Store(Blend(access.Load(z + i), n, access.Load(h + i)), h + i);
+  });
+}
+
+void Rnn(const CellActivation& f, size_t hidden, const float* gate, float* h) {
+  ForEachVector(hidden, [&](size_t i, auto access)
+                            HWY_ATTR { access.Store(Apply(f, access.Load(gate + i)), h + i); });
+}
+
+}  // namespace
+
+const RecurrentCellTable kRecurrentCellTable = {&Lstm, &GruLinear, &GruGates, &GruOutput, &Rnn};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::kernels {
+namespace {
+
+const RecurrentCellTable& Table() {
+  return TENON_SELECT_TABLE(RecurrentCellTable, kRecurrentCellTable);
+}
+
+}  // namespace
+
+void LstmCell(const LstmActivations& activations, size_t hidden, const float* gates,
+              const float* peepholes, float* c, float* h) {
+  Table().lstm(activations, hidden, gates, peepholes, c, h);
+}
+
+void GruCellLinear(const GruActivations& activations, size_t hidden, const float* inputs,
+                   const float* recurrences, float* h) {
+  Table().gru_linear(activations, hidden, inputs, recurrences, h);
+}
+
+void GruCellGates(const GruActivations& activations, size_t hidden, float* z_r, const float* h,
+                  float* reset) {
+  Table().gru_gates(activations, hidden, z_r, h, reset);
+}
+
+void GruCellOutput(const GruActivations& activations, size_t hidden, const float* z,
+                   const float* candidate, float* h) {
+  Table().gru_output(activations, hidden, z, candidate, h);
+}
+
+void RnnCell(const CellActivation& f, size_t hidden, const float* gate, float* h) {
+  Table().rnn(f, hidden, gate, h);
+}
+
+}  // namespace tenon::kernels
+#endif

@@ -1,0 +1,282 @@
+#include "kernels/gemm/gemm.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm/gemm.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/dispatch.h"
+#include "kernels/gemm/gemm_flat-inl.h"
+#include "kernels/gemm/gemm_grid.h"
+#include "kernels/gemm/gemm_pack-inl.h"
+#include "kernels/gemm/gemm_tile-inl.h"
+
+#ifndef TENON_KERNELS_GEMM_CPP_
+#define TENON_KERNELS_GEMM_CPP_
+namespace tenon::kernels {
+
+// What one target offers.
+struct GemmTable {
+  GemmShape shape;
+  void (*pack_panels)(const GemmMatrix& b, size_t depth, size_t columns, size_t panel_stride,
+                      float* out);
+  void (*run_task)(const GemmArgs& args, size_t task, float* scratch);
+};
+
+// Floats that a block of A may need in scratch memory; what follows it is B's.
+inline size_t GemmBlockFloats(const GemmSizes& s, const GemmGrid& grid) {
+  const size_t depth = GemmPart(s.k, grid.depth_blocks, 0).size();
+  return RoundUp(std::min(s.m, kGemmBlockRows), 16) * GemmBlockStride(depth);
+}
+
+}  // namespace tenon::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+inline constexpr GemmShape kGemmShape = {kGemmLanes, kGemmMr, kGemmNr};
+
+// Panels of B, in whichever memory they lie; `first_panel` counts from C's first column.
+struct PanelBlock {
+  const float* data;
+  size_t panel_stride;
+  size_t row_stride;  // used when in_place; a packed panel's rows are as wide as it is
+  bool in_place;
+  GemmRange panels;
+};
+
+// One task: the loops around the micro-kernels, from the largest block to the smallest.
+class GemmTask {
+ public:
+  GemmTask(const GemmArgs& args, size_t task, float* scratch)
+      : args_(args),
+        a_(args.sizes.k ? args.a : GemmMatrix{args.a.data, 0, 0}),
+        b_(args.sizes.k ? args.b : GemmMatrix{args.b.data, 0, 0}),
+        grid_(MakeGemmGrid(args.sizes, args.packed_b != nullptr, kGemmShape)),
+        rows_(GemmPart(args.sizes.m, grid_.row_tasks, task % grid_.row_tasks)),
+        panels_(GemmPart(grid_.panels, grid_.column_tasks, task / grid_.row_tasks)),
+        a_scratch_(scratch),
+        b_scratch_(scratch + GemmBlockFloats(args.sizes, grid_)) {}
+
+  void Run() {
+    if (args_.packed_b) return RunPanels(panels_, Source::kPacked);
+    if (IsFlat(args_.sizes, a_, b_)) return RunFlat();
+    GemmRange rest = panels_;
+    // Rows of B are read in place: prefetching hides their distance, which a copy would not repay.
+    if (b_.column_stride == 1) {
+      const size_t whole_panels = std::min(args_.sizes.n / kGemmNr, panels_.end);
+      if (panels_.begin < whole_panels) {
+        RunPanels({panels_.begin, whole_panels}, Source::kInPlace);
+        rest.begin = whole_panels;
+      }
+    }
+    while (rest.begin < rest.end) {
+      const size_t end = std::min(rest.end, rest.begin + kGemmPlainPanels);
+      RunPanels({rest.begin, end}, Source::kScratch);
+      rest.begin = end;
+    }
+  }
+
+ private:
+  enum class Source { kPacked, kInPlace, kScratch };
+
+  void RunFlat() const {
+    HWY_ALIGN float sums[kGemmFlatRows * kFlatColumns];
+    const GemmRange depth = {0, args_.sizes.k};
+    const size_t end = std::min(panels_.end * kGemmNr, args_.sizes.n);
+    for (size_t column = panels_.begin * kGemmNr; column < end; column += kFlatColumns) {
+      const size_t columns = std::min(kFlatColumns, end - column);
+      const GemmMatrix b = {b_.data + column * b_.column_stride, b_.row_stride, b_.column_stride};
+      FlatSums(args_.sizes.m, a_, b, depth.end, columns, sums);
+      const TileOutput output = OutputAt(0, column, depth);
+      StoreSums(output, sums, kFlatColumns, args_.sizes.m, columns);
+      Activate(output, args_.sizes.m, columns);
+    }
+  }
+
+  size_t ColumnsOf(size_t panel) const {
+    return std::min(kGemmNr, args_.sizes.n - panel * kGemmNr);
+  }
+
+  PanelBlock BlockOfB(GemmRange panels, GemmRange depth, Source source) {
+    const size_t k = args_.sizes.k;
+    switch (source) {
+      case Source::kPacked: {
+        const float* data = args_.packed_b + panels.begin * kGemmNr * k;
+        // Only the last panel can be narrower, and its rows are then narrower too.
+        return {data, k * kGemmNr, 0, false, panels};
+      }
+      case Source::kInPlace:
+        return {b_.data + panels.begin * kGemmNr + depth.begin * b_.row_stride, kGemmNr,
+                b_.row_stride, true, panels};
+      default:
+        break;
+    }
+    const size_t panel_stride = depth.size() * kGemmNr;
+    const size_t column = panels.begin * kGemmNr;
+    const GemmMatrix corner = {b_.data + depth.begin * b_.row_stride + column * b_.column_stride,
+                               b_.row_stride, b_.column_stride};
+    PackPanels(corner, depth.size(), std::min(panels.size() * kGemmNr, args_.sizes.n - column),
+               panel_stride, b_scratch_);
+    return {b_scratch_, panel_stride, 0, false, panels};
+  }
+
+  void RunPanels(GemmRange panels, Source source) {
+    const size_t row_blocks = DivideUp(rows_.size(), kGemmBlockRows);
+    for (size_t db = 0; db < grid_.depth_blocks; ++db) {
+      const GemmRange depth = GemmPart(args_.sizes.k, grid_.depth_blocks, db);
+      const PanelBlock b = BlockOfB(panels, depth, source);
+      for (size_t rb = 0; rb < row_blocks; ++rb) {
+        const GemmRange part = GemmPart(rows_.size(), row_blocks, rb);
+        RunBlock({rows_.begin + part.begin, rows_.begin + part.end}, depth, b,
+                 source == Source::kPacked ? depth.begin : 0);
+      }
+    }
+  }
+
+  void RunBlock(GemmRange rows, GemmRange depth, const PanelBlock& b, size_t b_first_depth) {
+    GemmMatrix a = a_;
+    a.data += rows.begin * a.row_stride + depth.begin * a.column_stride;
+    if (depth.size() != 0 && !ReadsWell(a, rows.size())) {
+      a = CopyBlock(a, rows.size(), depth.size(), a_scratch_);
+    }
+    const size_t tiles = DivideUp(rows.size(), kGemmMr);
+    for (size_t p = b.panels.begin; p < b.panels.end; ++p) {
+      const size_t columns = ColumnsOf(p);
+      const size_t depth_stride = b.in_place ? b.row_stride : PanelWidth(columns);
+      const float* panel =
+          b.data + (p - b.panels.begin) * b.panel_stride + b_first_depth * depth_stride;
+      const float* next_panel = panel + b.panel_stride;
+      // Only a packed panel is dense, so that tiles can share in prefetching it.
+      const bool alone = tiles == 1 || b.in_place;
+      for (size_t t = 0; t < tiles; ++t) {
+        const GemmRange part = GemmPart(rows.size(), tiles, t);
+        const size_t share = alone ? 0 : part.begin * depth.size() / rows.size();
+        const Tile tile = {.a = a.data + part.begin * a.row_stride,
+                           .a_row_stride = a.row_stride,
+                           .a_depth_stride = a.column_stride,
+                           .b = panel,
+                           .b_depth_stride = depth_stride,
+                           .depth = depth.size(),
+                           .next = next_panel + share * depth_stride,
+                           .next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles),
+                           .alone = alone,
+                           .output = OutputAt(rows.begin + part.begin, p * kGemmNr, depth)};
+        RunOne(tile, part.size(), columns, depth.end == args_.sizes.k);
+      }
+    }
+  }
+
+  // Sums of several blocks of depth meet in C: the first scales C, the last adds the epilogue.
+  TileOutput OutputAt(size_t row, size_t column, GemmRange depth) const {
+    const GemmEpilogue& e = args_.epilogue;
+    TileOutput out = {.c = args_.c + row * args_.ldc + column,
+                      .ldc = args_.ldc,
+                      .alpha = args_.alpha,
+                      .beta = depth.begin == 0 ? args_.beta : 1.0f,
+                      .ldr = e.ldr};
+    if (depth.end == args_.sizes.k) {
+      out.bias_columns = e.bias_columns ? e.bias_columns + column : nullptr;
+      out.bias_rows = e.bias_rows ? e.bias_rows + row : nullptr;
+      out.residual = e.residual ? e.residual + row * e.ldr + column : nullptr;
+    }
+    return out;
+  }
+
+  void RunOne(const Tile& tile, size_t rows, size_t columns, bool last) const {
+    if (columns % kGemmLanes == 0) {
+      kTileFunctions[rows - 1][columns / kGemmLanes - 1](tile);
+    } else {
+      RunPartialTile(tile, rows, columns);
+    }
+    if (last) Activate(tile.output, rows, columns);
+  }
+
+  void Activate(const TileOutput& output, size_t rows, size_t columns) const {
+    const ActivationSpec& activation = args_.epilogue.activation;
+    if (activation.kind == Activation::kNone) return;
+    ActivateTile(activation, output.c, output.ldc, rows, columns);
+  }
+
+  const GemmArgs& args_;
+  const GemmMatrix a_, b_;  // with strides 0 when k is: their data may then be null
+  const GemmGrid grid_;
+  const GemmRange rows_;
+  const GemmRange panels_;
+  float* const a_scratch_;
+  float* const b_scratch_;
+};
+
+void RunGemmTaskOnTarget(const GemmArgs& args, size_t task, float* scratch) {
+  GemmTask(args, task, scratch).Run();
+}
+
+const GemmTable kGemmTable = {kGemmShape, &PackPanels, &RunGemmTaskOnTarget};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::kernels {
+namespace {
+
+// Panels of B that one packing task writes: 512 bytes of a row at AVX-512's width. More streams at
+// once contend for the same sets of the cache and are slower.
+constexpr size_t kPanelsPerPackTask = 4;
+
+const GemmTable& Table() { return TENON_SELECT_TABLE(GemmTable, kGemmTable); }
+
+}  // namespace
+
+size_t PackedGemmBSize(size_t n, size_t k) {
+  return RoundUp(k * RoundUp(n, Table().shape.lanes) * sizeof(float), 64);
+}
+
+size_t PackGemmBTaskCount(size_t n, size_t k) {
+  return k == 0 ? 0 : DivideUp(n, kPanelsPerPackTask * Table().shape.nr);
+}
+
+void RunPackGemmBTask(const GemmMatrix& b, size_t n, size_t k, size_t task, float* packed) {
+  const GemmTable& table = Table();
+  const size_t nr = table.shape.nr;
+  const size_t first = task * kPanelsPerPackTask * nr;
+  const size_t columns = std::min(n - first, kPanelsPerPackTask * nr);
+  const GemmMatrix corner = {b.data + first * b.column_stride, b.row_stride, b.column_stride};
+  table.pack_panels(corner, k, columns, k * nr, packed + first * k);
+}
+
+void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed) {
+  const size_t tasks = PackGemmBTaskCount(n, k);
+  for (size_t task = 0; task < tasks; ++task) RunPackGemmBTask(b, n, k, task, packed);
+}
+
+size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b) {
+  return MakeGemmGrid(sizes, packed_b, Table().shape).tasks();
+}
+
+size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b) {
+  const GemmShape& shape = Table().shape;
+  const GemmGrid grid = MakeGemmGrid(sizes, packed_b, shape);
+  if (grid.tasks() == 0) return 0;
+  size_t floats = GemmBlockFloats(sizes, grid);
+  if (!packed_b) {
+    const size_t depth = GemmPart(sizes.k, grid.depth_blocks, 0).size();
+    floats += std::min(kGemmPlainPanels, grid.panels) * shape.nr * depth;
+  }
+  return RoundUp(floats * sizeof(float), 64);
+}
+
+void RunGemmTask(const GemmArgs& args, size_t task, float* scratch) {
+  Table().run_task(args, task, scratch);
+}
+
+void Gemm(const GemmArgs& args, float* scratch) {
+  const size_t tasks = GemmTaskCount(args.sizes, args.packed_b != nullptr);
+  for (size_t task = 0; task < tasks; ++task) RunGemmTask(args, task, scratch);
+}
+
+}  // namespace tenon::kernels
+#endif

@@ -1,0 +1,185 @@
+// Products of a few rows with a B that is not packed. B is read once, where it lies, in long runs:
+// a copy would cost more than the product. Included once per target.
+#if defined(TENON_KERNELS_GEMM_FLAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_KERNELS_GEMM_FLAT_INL_H_
+#undef TENON_KERNELS_GEMM_FLAT_INL_H_
+#else
+#define TENON_KERNELS_GEMM_FLAT_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_grid.h"
+#include "kernels/gemm/gemm_pack-inl.h"
+#include "kernels/gemm/gemm_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Columns that a flat product sums at once: 2 KiB of a row of B, a quarter of the L1 cache for the
+// sums of 4 rows.
+inline constexpr size_t kFlatColumns = 512;
+
+// sums[r][j] += sum over g < kDepth of a(r, g) * b[g][j], for j < columns. `sums` has whole
+// vectors.
+template <size_t kRows, size_t kDepth>
+HWY_INLINE void AddScaledRows(const GemmMatrix& a, const float* b, size_t b_stride, size_t columns,
+                              float* HWY_RESTRICT sums) {
+  const GemmTag d;
+  hn::Vec<GemmTag> factors[kRows][kDepth];
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (size_t g = 0; g < kDepth; ++g) {
+      factors[r][g] = hn::Set(d, a.data[r * a.row_stride + g * a.column_stride]);
+    }
+  }
+  const auto add = [&](size_t j, auto access) HWY_ATTR {
+    hn::Vec<GemmTag> row_sums[kRows];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) row_sums[r] = hn::Load(d, sums + r * kFlatColumns + j);
+#pragma GCC unroll 8
+    for (size_t g = 0; g < kDepth; ++g) {
+      const auto row = access.Load(d, b + g * b_stride + j);
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) row_sums[r] = hn::MulAdd(factors[r][g], row, row_sums[r]);
+    }
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) hn::Store(row_sums[r], d, sums + r * kFlatColumns + j);
+  };
+  size_t j = 0;
+  for (; j + kGemmLanes <= columns; j += kGemmLanes) {
+    // The rows that the next call reads.
+    if (j % 16 == 0) {
+#pragma GCC unroll 8
+      for (size_t g = 0; g < kDepth; ++g) hwy::Prefetch(b + (kDepth + g) * b_stride + j);
+    }
+    add(j, WholeVector{});
+  }
+  if (j < columns) add(j, PartialVector{columns - j});
+}
+
+// The sums of up to kFlatColumns columns of a row-major B, rows kFlatColumns apart.
+template <size_t kRows>
+void SumRowsOfB(GemmMatrix a, const float* b, size_t b_stride, size_t depth, size_t columns,
+                float* sums) {
+  constexpr size_t kDepth = kRows <= 2 ? 8 : 4;
+  std::fill_n(sums, kRows * kFlatColumns, 0.0f);
+  size_t i = 0;
+  for (; i + kDepth <= depth; i += kDepth) {
+    AddScaledRows<kRows, kDepth>(a, b, b_stride, columns, sums);
+    a.data += kDepth * a.column_stride;
+    b += kDepth * b_stride;
+  }
+  for (; i < depth; ++i) {
+    AddScaledRows<kRows, 1>(a, b, b_stride, columns, sums);
+    a.data += a.column_stride;
+    b += b_stride;
+  }
+}
+
+// The sum of each block of four lanes' first, second, ... lane: four sums in the lowest block.
+template <class D, class V>
+HWY_INLINE hn::Vec128<float> SumOfBlocks(D d, V v) {
+  if constexpr (hn::MaxLanes(d) <= 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return SumOfBlocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+// sums[r][j] = the dot product of row r of A, contiguous, and column j of B, contiguous, for four
+// columns at b[0], ..., b[3].
+template <size_t kRows>
+HWY_INLINE void DotFourColumns(const float* a, size_t a_stride, const float* const* b, size_t depth,
+                               float* sums, size_t sums_stride) {
+  const GemmTag d;
+  using V = hn::Vec<GemmTag>;
+  constexpr size_t kAhead = 512;  // 2 KiB in each of four columns
+  V dots[kRows][4];
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t j = 0; j < 4; ++j) dots[r][j] = hn::Zero(d);
+  }
+  const auto step = [&](size_t i, auto access) HWY_ATTR {
+    V row[kRows];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) row[r] = access.Load(d, a + r * a_stride + i);
+#pragma GCC unroll 4
+    for (size_t j = 0; j < 4; ++j) {
+      const V column = access.Load(d, b[j] + i);
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) dots[r][j] = hn::MulAdd(row[r], column, dots[r][j]);
+    }
+  };
+  size_t i = 0;
+  for (; i + kGemmLanes <= depth; i += kGemmLanes) {
+    if (i % 16 == 0) {
+#pragma GCC unroll 4
+      for (size_t j = 0; j < 4; ++j) hwy::Prefetch(b[j] + i + kAhead);
+    }
+    step(i, WholeVector{});
+  }
+  if (i < depth) step(i, PartialVector{depth - i});
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+    TransposeBlocks(dots[r][0], dots[r][1], dots[r][2], dots[r][3]);
+    const V total = hn::Add(hn::Add(dots[r][0], dots[r][1]), hn::Add(dots[r][2], dots[r][3]));
+    hn::StoreU(SumOfBlocks(d, total), hn::FixedTag<float, 4>(), sums + r * sums_stride);
+  }
+}
+
+// The sums of up to kFlatColumns columns of a transposed B, rows kFlatColumns apart. A's rows are
+// contiguous.
+template <size_t kRows>
+void SumDots(const GemmMatrix& a, const float* b, size_t b_stride, size_t depth, size_t columns,
+             float* sums) {
+  for (size_t j = 0; j < columns; j += 4) {
+    const float* column[4];
+    for (size_t i = 0; i < 4; ++i) column[i] = b + std::min(j + i, columns - 1) * b_stride;
+    DotFourColumns<kRows>(a.data, a.row_stride, column, depth, sums + j, kFlatColumns);
+  }
+}
+
+// Whether FlatSums takes this product: A and B are those of GemmArgs.
+inline bool IsFlat(const GemmSizes& s, const GemmMatrix& a, const GemmMatrix& b) {
+  if (s.m > kGemmFlatRows) return false;
+  // The micro-kernels do well on rows of B that are short and dense.
+  if (b.column_stride == 1) return b.row_stride > 4 * kGemmNr;
+  return b.row_stride == 1 && a.column_stride == 1;
+}
+
+// The sums of `columns` <= kFlatColumns columns of B from b.data on, rows kFlatColumns apart.
+inline void FlatSums(size_t rows, const GemmMatrix& a, const GemmMatrix& b, size_t depth,
+                     size_t columns, float* sums) {
+  const auto call = [&](auto by_rows, auto by_dots) HWY_ATTR {
+    if (b.column_stride == 1) return by_rows(a, b.data, b.row_stride, depth, columns, sums);
+    by_dots(a, b.data, b.column_stride, depth, columns, sums);
+  };
+  switch (rows) {
+    case 1:
+      return call(&SumRowsOfB<1>, &SumDots<1>);
+    case 2:
+      return call(&SumRowsOfB<2>, &SumDots<2>);
+    case 3:
+      return call(&SumRowsOfB<3>, &SumDots<3>);
+    default:
+      return call(&SumRowsOfB<4>, &SumDots<4>);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

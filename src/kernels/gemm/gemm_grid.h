@@ -1,0 +1,99 @@
+// How a matrix product is divided: into tasks, and a task into blocks. By shape alone.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/gemm/gemm.h"
+
+namespace tenon::kernels {
+
+inline constexpr size_t DivideUp(size_t x, size_t y) { return (x + y - 1) / y; }
+inline constexpr size_t RoundUp(size_t x, size_t y) { return DivideUp(x, y) * y; }
+
+struct GemmRange {
+  size_t begin, end;
+  size_t size() const { return end - begin; }
+};
+
+// The part-th of `parts` nearly equal pieces of [0, size).
+inline GemmRange GemmPart(size_t size, size_t parts, size_t part) {
+  const size_t small = size / parts, larger = size % parts;
+  const size_t begin = part * small + std::min(part, larger);
+  return {begin, begin + small + (part < larger ? 1 : 0)};
+}
+
+// A micro-kernel's shape for one target: it computes `mr` rows of a panel of `nr` columns. The last
+// panel of B is as narrow as its columns allow in whole vectors of `lanes`.
+struct GemmShape {
+  size_t lanes, mr, nr;
+};
+
+// Elements of C's rows in one block of A: 8 micro-tiles of 14 rows. With kMaxKc, the block and
+// a panel of B fit in half of an L2 cache of 1 MiB.
+inline constexpr size_t kGemmBlockRows = 112;
+// The depth of a block. The sums of a deeper product go through memory once a block.
+inline constexpr size_t kGemmBlockDepth = 512;
+// One micro-tile alone re-reads nothing of B, so a deep block keeps the stream of B long.
+inline constexpr size_t kGemmBlockDepthOneTile = 2048;
+// Panels of an unpacked B that are packed together.
+inline constexpr size_t kGemmPlainPanels = 8;
+
+struct GemmGrid {
+  size_t row_tasks, column_tasks;  // task = column_task * row_tasks + row_task
+  size_t panels;
+  size_t depth_blocks;
+
+  size_t tasks() const { return row_tasks * column_tasks; }
+};
+
+// Products of so few rows read a plain B once, where it lies.
+inline constexpr size_t kGemmFlatRows = 4;
+
+// The number of tasks that the cost of a product is worth, before its shape limits it.
+inline size_t WantedGemmTasks(const GemmSizes& s) {
+  // In multiply-adds; reading an element of B from memory costs as much as 8 of them.
+  constexpr double kTaskCost = 0.75e6;
+  const double tasks = (static_cast<double>(s.m) + 8) * static_cast<double>(s.n) *
+                       static_cast<double>(s.k) / kTaskCost;
+  if (tasks < 8) return std::max<size_t>(1, static_cast<size_t>(tasks));
+  // Beyond 8, tasks grow too: each of them reads its rows of A and its columns of B anew.
+  return static_cast<size_t>(std::min(8 + (tasks - 8) / 8, 32.0));
+}
+
+inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape& shape) {
+  if (s.m == 0 || s.n == 0) return {0, 0, 0, 0};
+  // With so many tasks, 16 threads have work, and more are only made where they repeat none.
+  constexpr size_t kEnoughTasks = 16;
+  const size_t panels = DivideUp(s.n, shape.nr);
+  const size_t row_blocks = DivideUp(s.m, kGemmBlockRows);
+  const size_t wanted = WantedGemmTasks(s);
+  GemmGrid grid;
+  grid.panels = panels;
+  if (packed_b) {
+    // Cutting rows costs another read of B, which its prefetching hides while a task has a few
+    // tiles for each panel. Cutting columns costs another read and perhaps a copy of A, which 6
+    // panels repay, and 16 better, where the rows alone give work to many threads.
+    const size_t task_panels = row_blocks >= kEnoughTasks / 2 ? 16 : 6;
+    const size_t wide_tasks = std::max<size_t>(1, panels / task_panels);
+    grid.row_tasks = std::clamp(DivideUp(wanted, wide_tasks), std::min(row_blocks, wanted),
+                                std::min(DivideUp(s.m, 32), wanted));
+    const size_t enough = std::max(wide_tasks, DivideUp(kEnoughTasks, grid.row_tasks));
+    grid.column_tasks = std::min({panels, DivideUp(wanted, grid.row_tasks), enough});
+  } else {
+    // Cutting rows costs another packing of a transposed B. A flat product reads long runs of B.
+    const size_t wide_tasks = panels / (s.m <= kGemmFlatRows ? 8 : 3);
+    grid.column_tasks = std::min({panels, wanted, std::max<size_t>(8, wide_tasks)});
+    grid.row_tasks =
+        std::min(row_blocks, DivideUp(std::min(wanted, kEnoughTasks), grid.column_tasks));
+  }
+  const size_t depth = s.m <= shape.mr ? kGemmBlockDepthOneTile : kGemmBlockDepth;
+  grid.depth_blocks = std::max<size_t>(1, DivideUp(s.k, depth));
+  return grid;
+}
+
+// The row stride of a block of A that is copied to scratch: an odd number of cache lines, so that
+// the rows of a tile lie in different sets of the cache.
+inline size_t GemmBlockStride(size_t elements) { return RoundUp(elements, 32) + 16; }
+
+}  // namespace tenon::kernels

@@ -1,0 +1,508 @@
+#include "kernels/gemm/gemm_int8.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm/gemm_int8.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "kernels/dispatch.h"
+#include "kernels/gemm/gemm_int8_tile.h"
+#include "kernels/partial-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using IntTag = hn::ScalableTag<int32_t>;
+using WordTag = hn::RepartitionToNarrow<IntTag>;
+inline constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(int32_t);
+inline constexpr size_t kNr = 2 * kLanes;
+inline constexpr size_t kMr = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
+static_assert(kNr <= kMaxByteTileColumns && kMr <= kMaxByteTileRows);
+
+// sum + a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1] in lane i.
+HWY_INLINE hn::Vec<IntTag> AddPairs(hn::Vec<WordTag> a, hn::Vec<WordTag> b, hn::Vec<IntTag> sum) {
+  const IntTag di;
+#if HWY_ARCH_X86
+  hn::Vec<IntTag> unused = hn::Zero(di);
+  return hn::ReorderWidenMulAccumulate(di, a, b, sum, unused);
+#else
+  const auto a32 = hn::BitCast(di, a), b32 = hn::BitCast(di, b);
+  const auto even = hn::Mul(hn::ShiftRight<16>(hn::ShiftLeft<16>(a32)),
+                            hn::ShiftRight<16>(hn::ShiftLeft<16>(b32)));
+  const auto odd = hn::Mul(hn::ShiftRight<16>(a32), hn::ShiftRight<16>(b32));
+  return hn::Add(sum, hn::Add(even, odd));
+#endif
+}
+
+template <size_t kRows>
+void RunTile(const int16_t* HWY_RESTRICT a, const uint8_t* HWY_RESTRICT panel, size_t depth,
+             int32_t* HWY_RESTRICT sums) {
+  const IntTag di;
+  const WordTag dw;
+  const hn::Rebind<uint8_t, WordTag> db;
+  hn::Vec<IntTag> acc[kRows][2];
+#pragma GCC unroll 14
+  for (size_t r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = hn::Zero(di);
+  for (size_t p = 0; p < depth; p += 2, panel += 2 * kNr) {
+    const auto b0 = hn::PromoteTo(dw, hn::LoadU(db, panel));
+    const auto b1 = hn::PromoteTo(dw, hn::LoadU(db, panel + kNr));
+#pragma GCC unroll 14
+    for (size_t r = 0; r < kRows; ++r) {
+      int32_t two;
+      std::memcpy(&two, a + r * depth + p, sizeof(two));
+      const auto pair = hn::BitCast(dw, hn::Set(di, two));
+      acc[r][0] = AddPairs(b0, pair, acc[r][0]);
+      acc[r][1] = AddPairs(b1, pair, acc[r][1]);
+    }
+  }
+#pragma GCC unroll 14
+  for (size_t r = 0; r < kRows; ++r) {
+    hn::StoreU(acc[r][0], di, sums + r * kNr);
+    hn::StoreU(acc[r][1], di, sums + r * kNr + kLanes);
+  }
+}
+
+template <size_t... kRows>
+constexpr auto TileFunctions(std::index_sequence<kRows...>) {
+  return std::array{&RunTile<kRows + 1>...};
+}
+
+void RunAnyTile(const void* a, const uint8_t* panel, size_t depth, size_t rows, int32_t* sums) {
+  static constexpr auto kFunctions = TileFunctions(std::make_index_sequence<kMr>());
+  kFunctions[rows - 1](static_cast<const int16_t*>(a), panel, depth, sums);
+}
+
+// One row, and its sum. Plain loops, which the compiler vectorises.
+template <class Out, class In>
+int32_t PackRow(const In* HWY_RESTRICT from, size_t stride, size_t k, size_t depth,
+                Out* HWY_RESTRICT out) {
+  constexpr int kOffset = std::is_signed_v<In> ? 0 : 128;
+  int32_t sum = 0;
+  if (stride == 1) {
+    for (size_t p = 0; p < k; ++p) {
+      const auto value = static_cast<Out>(from[p] - kOffset);
+      out[p] = value;
+      sum += value;
+    }
+  } else {
+    for (size_t p = 0; p < k; ++p) {
+      out[p] = static_cast<Out>(from[p * stride] - kOffset);
+      sum += out[p];
+    }
+  }
+  std::fill(out + k, out + depth, Out{0});
+  return sum;
+}
+
+template <class Out>
+void PackRowsAs(const ByteMatrix& a, size_t rows, size_t k, size_t depth, Out* out,
+                int32_t* row_sums) {
+  for (size_t i = 0; i < rows; ++i, out += depth) {
+    const uint8_t* row = a.data + i * a.row_stride;
+    row_sums[i] =
+        a.is_signed ? PackRow(reinterpret_cast<const int8_t*>(row), a.column_stride, k, depth, out)
+                    : PackRow(row, a.column_stride, k, depth, out);
+  }
+}
+
+void PackRows(const ByteTileShape& shape, const ByteMatrix& a, size_t rows, size_t k, void* out,
+              int32_t* row_sums) {
+  if (shape.a_bytes == 1) {
+    PackRowsAs(a, rows, k, shape.Depth(k), static_cast<int8_t*>(out), row_sums);
+  } else {
+    PackRowsAs(a, rows, k, shape.Depth(k), static_cast<int16_t*>(out), row_sums);
+  }
+}
+
+// Writes the rows of a group, each of nr bytes, element by element: r0[0], r1[0], ..., r0[1], ...
+template <size_t kGroup>
+void Interleave(const uint8_t (&rows)[kGroup][kMaxByteTileColumns], size_t nr, uint8_t* out) {
+  const hn::CappedTag<uint8_t, 16> d;
+  const size_t step = std::min(hn::Lanes(d), nr);
+  const hn::CappedTag<uint8_t, 8> half;
+  const auto store = [&](auto tag, size_t j) HWY_ATTR {
+    if constexpr (kGroup == 4) {
+      hn::StoreInterleaved4(hn::LoadU(tag, rows[0] + j), hn::LoadU(tag, rows[1] + j),
+                            hn::LoadU(tag, rows[2] + j), hn::LoadU(tag, rows[3] + j), tag,
+                            out + j * kGroup);
+    } else {
+      hn::StoreInterleaved2(hn::LoadU(tag, rows[0] + j), hn::LoadU(tag, rows[1] + j), tag,
+                            out + j * kGroup);
+    }
+  };
+  for (size_t j = 0; j < nr; j += step) {
+    if (step == 16) {
+      store(d, j);
+    } else {
+      store(half, j);
+    }
+  }
+}
+
+template <size_t kGroup>
+void PackPanelOf(const ByteTileShape& shape, const ByteMatrix& b, size_t columns, size_t k,
+                 uint8_t* out, int32_t* column_sums) {
+  const uint8_t flip = b.is_signed ? 0x80 : 0;
+  const size_t nr = shape.nr;
+  std::fill_n(column_sums, nr, 0);
+  uint8_t rows[kGroup][kMaxByteTileColumns] = {};
+  for (size_t p = 0; p < k; p += kGroup, out += kGroup * nr) {
+    for (size_t g = 0; g < kGroup; ++g) {
+      uint8_t* row = rows[g];
+      if (p + g >= k) {
+        std::fill_n(row, nr, uint8_t{0});
+        continue;
+      }
+      const uint8_t* from = b.data + (p + g) * b.row_stride;
+      if (b.column_stride == 1 && columns == nr) {
+        for (size_t j = 0; j < nr; ++j) row[j] = from[j] ^ flip;
+      } else {
+        for (size_t j = 0; j < columns; ++j) row[j] = from[j * b.column_stride] ^ flip;
+      }
+      for (size_t j = 0; j < nr; ++j) column_sums[j] += row[j];
+    }
+    Interleave<kGroup>(rows, nr, out);
+  }
+}
+
+void PackPanel(const ByteTileShape& shape, const ByteMatrix& b, size_t columns, size_t k,
+               uint8_t* out, int32_t* column_sums) {
+  if (shape.group == 4) {
+    PackPanelOf<4>(shape, b, columns, k, out, column_sums);
+  } else {
+    PackPanelOf<2>(shape, b, columns, k, out, column_sums);
+  }
+}
+
+template <class T, class V>
+HWY_INLINE void StoreQuantized(V scaled, int32_t zero_point, T* c, size_t count) {
+  const hn::ScalableTag<float> df;
+  const IntTag di;
+  const hn::Rebind<T, IntTag> dt;
+  const auto bound = [&](int32_t limit)
+                         HWY_ATTR { return hn::Set(df, static_cast<float>(limit - zero_point)); };
+  scaled = hn::Max(scaled, bound(std::numeric_limits<T>::min()));
+  scaled = hn::Min(scaled, bound(std::numeric_limits<T>::max()));
+  const auto v = hn::DemoteTo(dt, hn::Add(hn::NearestInt(scaled), hn::Set(di, zero_point)));
+  if (count == kLanes) {
+    hn::StoreU(v, dt, c);
+  } else {
+    StorePartial(v, dt, c, count);
+  }
+}
+
+void StoreRow(const ByteRowOutput& row, const ByteEpilogue& e) {
+  const IntTag di;
+  const hn::ScalableTag<float> df;
+  const auto a_zero = hn::Set(di, row.a_zero);
+  const auto row_term = hn::Set(di, row.row_term);
+  const auto row_bias = hn::Set(di, e.bias_rows ? e.bias_rows[row.row] : 0);
+  for (size_t j = 0; j < row.count; j += kLanes) {
+    const size_t count = std::min(kLanes, row.count - j);
+    const size_t column = row.column + j;
+    auto sum =
+        hn::Sub(hn::LoadU(di, row.sums + j), hn::Mul(a_zero, hn::LoadU(di, row.column_sums + j)));
+    sum = hn::Add(sum, hn::Mul(row_term, hn::LoadU(di, row.b_zero + j)));
+    sum = hn::Add(sum, row_bias);
+    if (e.bias_columns) sum = hn::Add(sum, LoadPartial(di, e.bias_columns + column, count));
+    if (e.type == ByteOutput::kInt32) {
+      StorePartial(sum, di, static_cast<int32_t*>(row.c) + j, count);
+      continue;
+    }
+    auto scale = hn::Set(df, e.scale_rows ? e.scale * e.scale_rows[row.row] : e.scale);
+    if (e.scale_columns) {
+      scale = hn::Mul(scale, LoadPartial(df, e.scale_columns + column, count));
+    }
+    auto scaled = hn::Mul(hn::ConvertTo(df, sum), scale);
+    if (e.type == ByteOutput::kFloat) {
+      if (e.float_bias) scaled = hn::Add(scaled, LoadPartial(df, e.float_bias + column, count));
+      StorePartial(scaled, df, static_cast<float*>(row.c) + j, count);
+    } else if (e.type == ByteOutput::kUint8) {
+      StoreQuantized(scaled, e.zero_point, static_cast<uint8_t*>(row.c) + j, count);
+    } else {
+      StoreQuantized(scaled, e.zero_point, static_cast<int8_t*>(row.c) + j, count);
+    }
+  }
+}
+
+}  // namespace
+
+const ByteGemmTable kByteGemmTable = {{.mr = kMr, .nr = kNr, .group = 2, .a_bytes = 2},
+                                      &RunAnyTile,
+                                      &PackRows,
+                                      &PackPanel,
+                                      &StoreRow,
+                                      nullptr,
+                                      nullptr,
+                                      nullptr,
+                                      nullptr};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::kernels {
+namespace {
+
+bool use_dot_products = true;
+
+// The table for AVX-512 with the tile that has dot products, or null.
+const ByteGemmTable* DotProductTable() {
+#if HWY_TARGETS & HWY_AVX3
+  static const std::pair<bool, ByteGemmTable> found = [] {
+    ByteGemmTable table = N_AVX3::kByteGemmTable;
+    const VnniFunctions functions = FindVnni(&table.shape);
+    if (functions.run_tile == nullptr) return std::pair(false, table);
+    table.run_tile = functions.run_tile;
+    table.pack_whole_rows = functions.pack_whole_rows;
+    table.pack_whole_panel = functions.pack_whole_panel;
+    table.store_tile = functions.store_tile;
+    table.pack_pixels = functions.pack_pixels;
+    return std::pair(true, table);
+  }();
+  return found.first ? &found.second : nullptr;
+#else
+  return nullptr;
+#endif
+}
+
+size_t DivideUp(size_t x, size_t y) { return (x + y - 1) / y; }
+size_t RoundUp(size_t x, size_t y) { return DivideUp(x, y) * y; }
+
+// A packed panel and its column sums.
+size_t PanelStride(const ByteTileShape& shape, size_t k) {
+  return shape.PanelBytes(k) + RoundUp(shape.nr * sizeof(int32_t), 64);
+}
+
+// Rows and panels of one task. A block of rows stays in the L2 cache while the panels pass by.
+struct ByteGemmGrid {
+  size_t block_rows, task_panels;
+  size_t row_tasks, column_tasks;
+
+  ByteGemmGrid(const ByteGemmArgs& args, const ByteTileShape& shape) {
+    constexpr size_t kBlockBytes = 128 * 1024;
+    constexpr size_t kTaskCost = 8'000'000;  // multiply-adds
+    const size_t row_bytes = std::max<size_t>(1, shape.RowBytes(args.k));
+    const size_t tiles = std::clamp<size_t>(kBlockBytes / row_bytes / shape.mr, 1, 8);
+    block_rows = std::min(tiles * shape.mr, std::max<size_t>(1, args.m));
+    const size_t panel_cost = (block_rows + 8) * std::max<size_t>(1, args.k) * shape.nr;
+    const size_t panels = DivideUp(args.n, shape.nr);
+    task_panels = std::clamp<size_t>(kTaskCost / panel_cost, 1, std::max<size_t>(1, panels));
+    row_tasks = DivideUp(args.m, block_rows);
+    column_tasks = DivideUp(panels, task_panels);
+  }
+};
+
+// The zero points of the columns of a panel.
+void FillZeros(const ByteGemmArgs& args, size_t column, size_t count, int32_t* zeros) {
+  for (size_t j = 0; j < count; ++j) {
+    const int32_t zero = args.b_zero ? args.b_zero[args.b_zero_per_column ? column + j : 0] : 0;
+    zeros[j] = PackedZeroOfB(args.b.is_signed, zero);
+  }
+}
+
+size_t ElementBytes(ByteOutput type) {
+  return type == ByteOutput::kInt32 || type == ByteOutput::kFloat ? 4 : 1;
+}
+
+// A block of packed rows.
+struct PackedRows {
+  const std::byte* data;
+  const int32_t* sums;
+  size_t first, count;
+};
+
+// The sums of a panel's columns on their way to the output.
+class PanelOutput {
+ public:
+  PanelOutput(const ByteGemmArgs& args, const ByteGemmTable& table, size_t panel,
+              const int32_t* column_sums)
+      : args_(args),
+        table_(table),
+        column_sums_(column_sums),
+        column_(panel * table.shape.nr),
+        count_(std::min(table.shape.nr, args.n - column_)),
+        stores_tiles_(
+            table.store_tile && !args.a_zero_per_row && !args.b_zero_per_column &&
+            (args.epilogue.type == ByteOutput::kUint8 || args.epilogue.type == ByteOutput::kInt8)) {
+    FillZeros(args, column_, count_, zeros_);
+    if (stores_tiles_) PrepareTiles();
+  }
+
+  // The rows from `first` of the block on, as many as a tile at most.
+  void Store(const PackedRows& rows, size_t first, size_t count, const int32_t* sums) const {
+    if (stores_tiles_) return StoreTile(rows, first, count, sums);
+    for (size_t i = 0; i < count; ++i) {
+      const size_t row = rows.first + first + i;
+      table_.store_row({.count = count_,
+                        .sums = sums + i * table_.shape.nr,
+                        .column_sums = column_sums_,
+                        .b_zero = zeros_,
+                        .a_zero = ZeroOf(row),
+                        .row_term = static_cast<int32_t>(RowTerm(rows, first + i)),
+                        .row = row,
+                        .column = column_,
+                        .c = At(row)},
+                       args_.epilogue);
+    }
+  }
+
+ private:
+  int32_t ZeroOf(size_t row) const {
+    return PackedZeroOfA(args_.a.is_signed,
+                         args_.a_zero ? args_.a_zero[args_.a_zero_per_row ? row : 0] : 0);
+  }
+  uint32_t RowTerm(const PackedRows& rows, size_t i) const {
+    return static_cast<uint32_t>(args_.k) * static_cast<uint32_t>(ZeroOf(rows.first + i)) -
+           static_cast<uint32_t>(rows.sums[i]);
+  }
+  std::byte* At(size_t row) const {
+    return static_cast<std::byte*>(args_.c) +
+           (row * args_.ldc + column_) * ElementBytes(args_.epilogue.type);
+  }
+
+  void PrepareTiles() {
+    const ByteEpilogue& epilogue = args_.epilogue;
+    const auto a_zero = static_cast<uint32_t>(ZeroOf(0));
+    for (size_t j = 0; j < count_; ++j) {
+      uint32_t term = 0u - a_zero * static_cast<uint32_t>(column_sums_[j]);
+      if (epilogue.bias_columns) term += static_cast<uint32_t>(epilogue.bias_columns[column_ + j]);
+      column_terms_[j] = static_cast<int32_t>(term);
+      if (epilogue.scale_columns) column_scales_[j] = epilogue.scale_columns[column_ + j];
+    }
+  }
+
+  void StoreTile(const PackedRows& rows, size_t first, size_t count, const int32_t* sums) const {
+    const ByteEpilogue& epilogue = args_.epilogue;
+    int32_t terms[kMaxByteTileRows];
+    float scales[kMaxByteTileRows];
+    for (size_t i = 0; i < count; ++i) {
+      const size_t row = rows.first + first + i;
+      uint32_t term = RowTerm(rows, first + i) * static_cast<uint32_t>(zeros_[0]);
+      if (epilogue.bias_rows) term += static_cast<uint32_t>(epilogue.bias_rows[row]);
+      terms[i] = static_cast<int32_t>(term);
+      scales[i] = epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[row] : epilogue.scale;
+    }
+    table_.store_tile({.rows = count,
+                       .columns = count_,
+                       .sums = sums,
+                       .row_terms = terms,
+                       .column_terms = column_terms_,
+                       .row_scales = scales,
+                       .column_scales = epilogue.scale_columns ? column_scales_ : nullptr,
+                       .zero_point = epilogue.zero_point,
+                       .is_signed = epilogue.type == ByteOutput::kInt8,
+                       .c = At(rows.first + first),
+                       .ldc = args_.ldc});
+  }
+
+  const ByteGemmArgs& args_;
+  const ByteGemmTable& table_;
+  const int32_t* const column_sums_;
+  const size_t column_, count_;
+  const bool stores_tiles_;
+  int32_t zeros_[kMaxByteTileColumns] = {};
+  int32_t column_terms_[kMaxByteTileColumns] = {};
+  float column_scales_[kMaxByteTileColumns] = {};
+};
+
+void RunPanel(const ByteGemmArgs& args, const ByteGemmTable& table, const PackedRows& rows,
+              size_t panel, const uint8_t* packed, const int32_t* column_sums) {
+  const ByteTileShape& shape = table.shape;
+  alignas(64) int32_t sums[kMaxByteTileRows * kMaxByteTileColumns];
+  const PanelOutput output(args, table, panel, column_sums);
+  for (size_t first = 0; first < rows.count; first += shape.mr) {
+    const size_t tile_rows = std::min(shape.mr, rows.count - first);
+    table.run_tile(rows.data + first * shape.RowBytes(args.k), packed, shape.Depth(args.k),
+                   tile_rows, sums);
+    output.Store(rows, first, tile_rows, sums);
+  }
+}
+
+}  // namespace
+
+void UseByteDotProducts(bool use) { use_dot_products = use; }
+
+const ByteGemmTable& ActiveByteGemm() {
+  if (use_dot_products && ActiveTarget() == Target::kAvx512) {
+    if (const ByteGemmTable* table = DotProductTable()) return *table;
+  }
+  return TENON_SELECT_TABLE(ByteGemmTable, kByteGemmTable);
+}
+
+size_t PackedByteGemmBSize(size_t n, size_t k) {
+  const ByteTileShape& shape = ActiveByteGemm().shape;
+  return DivideUp(n, shape.nr) * PanelStride(shape, k);
+}
+
+void PackByteGemmB(const ByteMatrix& b, size_t n, size_t k, uint8_t* packed) {
+  const ByteGemmTable& table = ActiveByteGemm();
+  const size_t nr = table.shape.nr;
+  for (size_t column = 0; column < n; column += nr, packed += PanelStride(table.shape, k)) {
+    ByteMatrix corner = b;
+    corner.data += column * b.column_stride;
+    table.PackPanel(corner, std::min(nr, n - column), k, packed,
+                    reinterpret_cast<int32_t*>(packed + table.shape.PanelBytes(k)));
+  }
+}
+
+size_t ByteGemmTaskCount(const ByteGemmArgs& args) {
+  if (args.m == 0 || args.n == 0) return 0;
+  const ByteGemmGrid grid(args, ActiveByteGemm().shape);
+  return grid.row_tasks * grid.column_tasks;
+}
+
+size_t ByteGemmScratchSize(const ByteGemmArgs& args) {
+  const ByteTileShape& shape = ActiveByteGemm().shape;
+  const ByteGemmGrid grid(args, shape);
+  const size_t rows = RoundUp(grid.block_rows * shape.RowBytes(args.k), 64) +
+                      RoundUp(grid.block_rows * sizeof(int32_t), 64);
+  return rows + (args.packed_b ? 0 : PanelStride(shape, args.k));
+}
+
+void RunByteGemmTask(const ByteGemmArgs& args, size_t task, std::byte* scratch) {
+  const ByteGemmTable& table = ActiveByteGemm();
+  const ByteTileShape& shape = table.shape;
+  const ByteGemmGrid grid(args, shape);
+  const size_t first = task % grid.row_tasks * grid.block_rows;
+  const size_t count = std::min(grid.block_rows, args.m - first);
+  std::byte* const packed_rows = scratch;
+  scratch += RoundUp(grid.block_rows * shape.RowBytes(args.k), 64);
+  auto* const row_sums = reinterpret_cast<int32_t*>(scratch);
+  scratch += RoundUp(grid.block_rows * sizeof(int32_t), 64);
+  ByteMatrix a = args.a;
+  a.data += first * a.row_stride;
+  table.PackRows(a, count, args.k, packed_rows, row_sums);
+
+  const size_t begin = task / grid.row_tasks * grid.task_panels;
+  const size_t end = std::min(begin + grid.task_panels, DivideUp(args.n, shape.nr));
+  for (size_t panel = begin; panel < end; ++panel) {
+    const uint8_t* packed;
+    if (args.packed_b) {
+      packed = args.packed_b + panel * PanelStride(shape, args.k);
+    } else {
+      ByteMatrix corner = args.b;
+      corner.data += panel * shape.nr * corner.column_stride;
+      auto* const into = reinterpret_cast<uint8_t*>(scratch);
+      table.PackPanel(corner, std::min(shape.nr, args.n - panel * shape.nr), args.k, into,
+                      reinterpret_cast<int32_t*>(into + shape.PanelBytes(args.k)));
+      packed = into;
+    }
+    const auto* column_sums = reinterpret_cast<const int32_t*>(packed + shape.PanelBytes(args.k));
+    RunPanel(args, table, {packed_rows, row_sums, first, count}, panel, packed, column_sums);
+  }
+}
+
+}  // namespace tenon::kernels
+#endif

@@ -1,0 +1,131 @@
+// The parts that products and convolutions of bytes are made of, for the active target.
+//
+// Packed rows hold A in `group`s along the depth, brought to [-128, 127]; a packed panel holds `nr`
+// columns of B, brought to [0, 255], the elements of a group next to each other. Both are padded
+// with zeros to whole groups.
+#pragma once
+
+#include "kernels/gemm/gemm_int8.h"
+
+namespace tenon::kernels {
+
+struct ByteTileShape {
+  size_t mr, nr;   // rows and columns of a tile
+  size_t group;    // elements of the depth that one instruction adds up
+  size_t a_bytes;  // of an element of packed rows
+
+  size_t Depth(size_t k) const { return (k + group - 1) / group * group; }
+  size_t RowBytes(size_t k) const { return Depth(k) * a_bytes; }
+  size_t PanelBytes(size_t k) const { return (Depth(k) * nr + 63) / 64 * 64; }
+};
+inline constexpr size_t kMaxByteTileRows = 14;
+inline constexpr size_t kMaxByteTileColumns = 32;
+
+// A row of sums on its way to the output. With raw sums r of the packed values,
+// S = r - a_zero * column_sum + row_term * b_zero + bias.
+struct ByteRowOutput {
+  size_t count;                // columns, at most nr
+  const int32_t* sums;         // [nr]
+  const int32_t* column_sums;  // [nr]
+  const int32_t* b_zero;       // [nr], of the packed values
+  int32_t a_zero;              // of the packed values
+  int32_t row_term;            // k * a_zero - the row's sum
+  size_t row;                  // in the output, for the epilogue's rows
+  size_t column;               // of the first, for its columns
+  void* c;
+};
+
+// A tile of sums on its way to bytes. Where the zero point of A is 0 or the same for all rows,
+// S = r + column_term + row_term.
+struct ByteTileOutput {
+  size_t rows, columns;
+  const int32_t* sums;          // [rows][nr]
+  const int32_t* row_terms;     // [rows]
+  const int32_t* column_terms;  // [nr]
+  const float* row_scales;      // [rows]
+  const float* column_scales;   // [nr]; null: 1
+  int32_t zero_point;
+  bool is_signed;
+  void* c;  // bytes, rows ldc apart
+  size_t ldc;
+};
+
+// Of a row of a panel that is gathered from a plane: column i, if its bit is set, is
+// plane[from + i * stride].
+struct BytePiece {
+  uint32_t columns;
+  ptrdiff_t from;
+};
+
+// The columns of a panel as pixels of a convolution: row (channel, tap) holds what the tap meets.
+struct BytePixels {
+  const uint8_t* planes;  // one for each channel
+  size_t plane_size, channels;
+  size_t stride;            // 1 or 2
+  const BytePiece* pieces;  // [taps][pieces_per_tap]
+  size_t taps, pieces_per_tap;
+  uint8_t zero;  // where no piece is
+  bool is_signed;
+};
+
+struct ByteGemmTable {
+  ByteTileShape shape;
+  // sums[i * nr + j] of `rows` packed rows and a panel.
+  void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows, int32_t* sums);
+  // row_sums: [rows], of the packed values.
+  void (*pack_rows)(const ByteTileShape& shape, const ByteMatrix& a, size_t rows, size_t k,
+                    void* out, int32_t* row_sums);
+  // column_sums: [nr], of the packed values.
+  void (*pack_panel)(const ByteTileShape& shape, const ByteMatrix& b, size_t columns, size_t k,
+                     uint8_t* out, int32_t* column_sums);
+  void (*store_row)(const ByteRowOutput& row, const ByteEpilogue& epilogue);
+  // Faster than pack_rows and pack_panel for rows of elements next to each other in memory, and nr
+  // of them in a panel; may be null.
+  void (*pack_whole_rows)(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
+                          int32_t* row_sums);
+  void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out, int32_t* column_sums);
+  // Null where there is nothing better than store_row, and than gathering rows for pack_panel.
+  void (*store_tile)(const ByteTileOutput& output);
+  void (*pack_pixels)(const BytePixels& pixels, uint8_t* out, int32_t* column_sums);
+
+  void PackRows(const ByteMatrix& a, size_t rows, size_t k, void* out, int32_t* row_sums) const {
+    if (pack_whole_rows && a.column_stride == 1) {
+      pack_whole_rows(a, rows, k, shape.Depth(k), out, row_sums);
+    } else {
+      pack_rows(shape, a, rows, k, out, row_sums);
+    }
+  }
+
+  void PackPanel(const ByteMatrix& b, size_t columns, size_t k, uint8_t* out,
+                 int32_t* column_sums) const {
+    if (pack_whole_panel && columns == shape.nr && b.column_stride == 1) {
+      pack_whole_panel(b, k, out, column_sums);
+    } else {
+      pack_panel(shape, b, columns, k, out, column_sums);
+    }
+  }
+};
+
+// That of the active target.
+const ByteGemmTable& ActiveByteGemm();
+
+// A zero point as the packed values have it.
+inline int32_t PackedZeroOfA(bool is_signed, int32_t zero) { return is_signed ? zero : zero - 128; }
+inline int32_t PackedZeroOfB(bool is_signed, int32_t zero) { return is_signed ? zero + 128 : zero; }
+
+// What the instruction vpdpbusd of AVX-512 does faster; null where the machine lacks it.
+struct VnniFunctions {
+  void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows,
+                   int32_t* sums) = nullptr;
+  // Of ByteGemmTable.
+  void (*pack_whole_rows)(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
+                          int32_t* row_sums) = nullptr;
+  void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out,
+                           int32_t* column_sums) = nullptr;
+  void (*store_tile)(const ByteTileOutput& output) = nullptr;
+  void (*pack_pixels)(const BytePixels& pixels, uint8_t* out, int32_t* column_sums) = nullptr;
+};
+// `shape` receives what they need.
+VnniFunctions FindVnni(ByteTileShape* shape);
+
+}  // namespace tenon::kernels

@@ -1,0 +1,168 @@
+// Copies of A and B in the layouts that the micro-kernels read. Included once per target.
+#if defined(TENON_KERNELS_GEMM_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_KERNELS_GEMM_PACK_INL_H_
+#undef TENON_KERNELS_GEMM_PACK_INL_H_
+#else
+#define TENON_KERNELS_GEMM_PACK_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_grid.h"
+#include "kernels/gemm/gemm_tile-inl.h"
+#include "kernels/unaligned.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Columns of a panel in memory: nr, or as many whole vectors as the last panel's columns need.
+inline size_t PanelWidth(size_t columns) { return columns > kGemmLanes ? kGemmNr : kGemmLanes; }
+
+// Transposes the 4 x 4 elements that four vectors have in each of their blocks of four lanes.
+template <class V>
+HWY_INLINE void TransposeBlocks(V& r0, V& r1, V& r2, V& r3) {
+  const GemmTag d;
+  const hn::RepartitionToWide<GemmTag> dw;
+  const V low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1);
+  const V low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
+  const auto wide = [dw](V v) HWY_ATTR { return hn::BitCast(dw, v); };
+  r0 = hn::BitCast(d, hn::InterleaveLower(dw, wide(low01), wide(low23)));
+  r1 = hn::BitCast(d, hn::InterleaveUpper(dw, wide(low01), wide(low23)));
+  r2 = hn::BitCast(d, hn::InterleaveLower(dw, wide(high01), wide(high23)));
+  r3 = hn::BitCast(d, hn::InterleaveUpper(dw, wide(high01), wide(high23)));
+}
+
+// p[0, 4), p[4 stride, 4 stride + 4), ...: one block of four elements from every fourth row.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadBlocks(D d, const float* p, size_t stride) {
+  if constexpr (hn::MaxLanes(d) <= 4) {
+    return hn::LoadU(d, p);
+  } else {
+    const hn::Half<D> half;
+    const size_t rows = hn::MaxLanes(d) / 2;
+    return hn::Combine(d, LoadBlocks(half, p + rows * stride, stride), LoadBlocks(half, p, stride));
+  }
+}
+
+// Packs one vector of columns that are contiguous in depth: out[i * width + j] = b[j * stride + i].
+inline void PackTransposedVector(const float* b, size_t stride, size_t depth, size_t width,
+                                 float* out) {
+  const GemmTag d;
+  size_t i = 0;
+  for (; i + 4 <= depth; i += 4, out += 4 * width) {
+    auto r0 = LoadBlocks(d, b + i, stride), r1 = LoadBlocks(d, b + i + stride, stride);
+    auto r2 = LoadBlocks(d, b + i + 2 * stride, stride);
+    auto r3 = LoadBlocks(d, b + i + 3 * stride, stride);
+    TransposeBlocks(r0, r1, r2, r3);
+    hn::StoreU(r0, d, out);
+    hn::StoreU(r1, d, out + width);
+    hn::StoreU(r2, d, out + 2 * width);
+    hn::StoreU(r3, d, out + 3 * width);
+  }
+  for (; i < depth; ++i, out += width) {
+    for (size_t j = 0; j < kGemmLanes; ++j) out[j] = LoadUnaligned(b + j * stride + i);
+  }
+}
+
+inline void PackElements(const GemmMatrix& b, size_t depth, size_t columns, size_t width,
+                         float* out) {
+  for (size_t i = 0; i < depth; ++i, out += width) {
+    const float* row = b.data + i * b.row_stride;
+    if (b.column_stride == 1) {
+      std::memcpy(out, static_cast<const void*>(row), columns * sizeof(float));
+    } else {
+      for (size_t j = 0; j < columns; ++j) out[j] = LoadUnaligned(row + j * b.column_stride);
+    }
+    std::fill(out + columns, out + width, 0.0f);
+  }
+}
+
+// Copies whole panels of a row-major B: a run of all their columns from each row, as memory likes.
+inline void PackWholePanels(const float* b, size_t stride, size_t depth, size_t panels,
+                            size_t panel_stride, float* out) {
+  const GemmTag d;
+  constexpr size_t kAhead = 8;  // rows, which may be pages apart, where no hardware looks ahead
+  for (size_t i = 0; i < depth; ++i, b += stride, out += kGemmNr) {
+    for (size_t p = 0; p < panels; ++p) {
+      const float* from = b + p * kGemmNr;
+      float* to = out + p * panel_stride;
+#pragma GCC unroll 2
+      for (size_t line = 0; line < kGemmNr; line += 16) {
+        hwy::Prefetch(from + kAhead * stride + line);
+      }
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kGemmNr; v += kGemmLanes) {
+        hn::StoreU(hn::LoadU(d, from + v), d, to + v);
+      }
+    }
+  }
+}
+
+// Writes one panel, [depth, PanelWidth(columns)], zero beyond `columns` <= nr. b is at its corner.
+inline void PackPanel(const GemmMatrix& b, size_t depth, size_t columns, float* out) {
+  const size_t width = PanelWidth(columns);
+  if (b.column_stride == 1 || b.row_stride != 1 || columns % kGemmLanes != 0) {
+    return PackElements(b, depth, columns, width, out);
+  }
+  for (size_t j = 0; j < columns; j += kGemmLanes) {
+    PackTransposedVector(b.data + j * b.column_stride, b.column_stride, depth, width, out + j);
+  }
+}
+
+// Packs `columns` columns from b's corner on into panels that begin panel_stride elements apart.
+inline void PackPanels(const GemmMatrix& b, size_t depth, size_t columns, size_t panel_stride,
+                       float* out) {
+  size_t panel = 0;
+  if (b.column_stride == 1) {
+    panel = columns / kGemmNr;
+    PackWholePanels(b.data, b.row_stride, depth, panel, panel_stride, out);
+  }
+  for (; panel * kGemmNr < columns; ++panel) {
+    const size_t column = panel * kGemmNr;
+    const GemmMatrix corner = {b.data + column * b.column_stride, b.row_stride, b.column_stride};
+    PackPanel(corner, depth, std::min(kGemmNr, columns - column), out + panel * panel_stride);
+  }
+}
+
+// Whether the micro-kernels can read A where it lies. They walk `rows` lines at once; at strides of
+// 4 KiB these share one set of the L1 cache (64 sets of 8 lines of 64 bytes) and evict each other.
+inline bool ReadsWell(const GemmMatrix& a, size_t rows) {
+  if (rows <= 4) return true;
+  return a.column_stride == 1 && a.row_stride % 1024 != 0;
+}
+
+// Copies rows x depth elements of A so that they read well.
+inline GemmMatrix CopyBlock(const GemmMatrix& a, size_t rows, size_t depth, float* out) {
+  if (a.row_stride == 1 && a.column_stride != 1) {
+    const size_t stride = RoundUp(rows, 16);
+    for (size_t i = 0; i < depth; ++i) {
+      std::memcpy(out + i * stride, a.data + i * a.column_stride, rows * sizeof(float));
+    }
+    return {out, 1, stride};
+  }
+  const size_t stride = GemmBlockStride(depth);
+  for (size_t r = 0; r < rows; ++r) {
+    const float* row = a.data + r * a.row_stride;
+    if (a.column_stride == 1) {
+      std::memcpy(out + r * stride, row, depth * sizeof(float));
+    } else {
+      for (size_t i = 0; i < depth; ++i) out[r * stride + i] = row[i * a.column_stride];
+    }
+  }
+  return {out, stride, 1};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,263 @@
+// The micro-kernels of the matrix product: a tile of a few rows by one panel of columns, its sums
+// kept in registers over the whole depth of a block. Included once per target.
+#if defined(TENON_KERNELS_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_KERNELS_GEMM_TILE_INL_H_
+#undef TENON_KERNELS_GEMM_TILE_INL_H_
+#else
+#define TENON_KERNELS_GEMM_TILE_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "kernels/elementwise/activation-inl.h"
+#include "kernels/partial-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// 14 x 2 sums, two vectors of B and one element of A fill 31 of the 32 registers of AVX-512 and
+// NEON; 6 x 2 sums fill 15 of the 16 that AVX2 and SSE have.
+inline constexpr size_t kGemmMr = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 14 : 6;
+inline constexpr size_t kGemmPanelVectors = 2;
+using GemmTag = hn::ScalableTag<float>;
+inline constexpr size_t kGemmLanes = HWY_MAX_BYTES / sizeof(float);
+inline constexpr size_t kGemmNr = kGemmPanelVectors * kGemmLanes;
+
+// What becomes of a tile's sums. Pointers are at the tile's first element.
+struct TileOutput {
+  float* c;
+  size_t ldc;
+  float alpha;
+  float beta;                 // of what C holds; 0: C is not read
+  const float* bias_columns;  // null: none, as below
+  const float* bias_rows;
+  const float* residual;
+  size_t ldr;
+};
+
+// One micro-tile: `depth` outer products of a column of A and a row of B.
+struct Tile {
+  const float* a;
+  size_t a_row_stride;
+  size_t a_depth_stride;
+  const float* b;
+  size_t b_depth_stride;
+  size_t depth;
+  // What the tiles of the next panel will read, prefetched at `next_stride` elements a step. Where
+  // several tiles read this panel, each prefetches its share of the next one meanwhile. A lone
+  // tile prefetches its own panel and, near its end, the next one.
+  const float* next;
+  size_t next_stride;
+  bool alone;
+  TileOutput output;
+};
+
+struct WholeVector {
+  template <class D>
+  HWY_INLINE hn::Vec<D> Load(D d, const float* p) const {
+    return hn::LoadU(d, p);
+  }
+  template <class D>
+  HWY_INLINE void Store(hn::Vec<D> v, D d, float* p) const {
+    hn::StoreU(v, d, p);
+  }
+};
+
+struct PartialVector {
+  size_t count;
+  template <class D>
+  HWY_INLINE hn::Vec<D> Load(D d, const float* p) const {
+    return LoadPartial(d, p, count);
+  }
+  template <class D>
+  HWY_INLINE void Store(hn::Vec<D> v, D d, float* p) const {
+    StorePartial(v, d, p, count);
+  }
+};
+
+// Stores alpha * sum + beta * C + bias + residual for the vector at (row, column) of a tile.
+template <class Access, class D, class V>
+HWY_INLINE void StoreSum(Access access, D d, const TileOutput& out, size_t row, size_t column,
+                         V sum) {
+  float* c = out.c + row * out.ldc + column;
+  V v = hn::Mul(hn::Set(d, out.alpha), sum);
+  if (out.beta != 0) v = hn::MulAdd(hn::Set(d, out.beta), access.Load(d, c), v);
+  if (out.bias_columns) v = hn::Add(v, access.Load(d, out.bias_columns + column));
+  if (out.bias_rows) v = hn::Add(v, hn::Set(d, out.bias_rows[row]));
+  if (out.residual) v = hn::Add(v, access.Load(d, out.residual + row * out.ldr + column));
+  access.Store(v, d, c);
+}
+
+// Where a micro-kernel stands in its operands.
+template <size_t kRows, size_t kVectors>
+struct TileCursor {
+  // Three rows of A share a pointer: the address forms p, p + s and p + 2 s are free.
+  static constexpr size_t kGroups = (kRows + 2) / 3;
+
+  HWY_INLINE explicit TileCursor(const Tile& tile)
+      : a_row_stride(tile.a_row_stride),
+        a_depth_stride(tile.a_depth_stride),
+        b(tile.b),
+        b_stride(tile.b_depth_stride) {
+#pragma GCC unroll 16
+    for (size_t g = 0; g < kGroups; ++g) a[g] = tile.a + 3 * g * a_row_stride;
+  }
+
+  HWY_INLINE void Prefetch() const {
+#pragma GCC unroll 2
+    for (size_t line = 0; line < kVectors * kGemmLanes; line += 16) hwy::Prefetch(ahead + line);
+  }
+
+  // Adds one outer product and moves one step down the depth.
+  HWY_INLINE void Step(hn::Vec<GemmTag> (&sums)[kRows][kVectors]) {
+    const GemmTag d;
+    hn::Vec<GemmTag> row_of_b[kVectors];
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) row_of_b[v] = hn::LoadU(d, b + v * kGemmLanes);
+#pragma GCC unroll 16
+    for (size_t r = 0; r < kRows; ++r) {
+      const hn::Vec<GemmTag> element = hn::Set(d, a[r / 3][(r % 3) * a_row_stride]);
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(element, row_of_b[v], sums[r][v]);
+      }
+    }
+#pragma GCC unroll 16
+    for (size_t g = 0; g < kGroups; ++g) a[g] += a_depth_stride;
+    b += b_stride;
+    ahead += ahead_stride;
+  }
+
+  const size_t a_row_stride, a_depth_stride;
+  const float* HWY_RESTRICT a[kGroups];
+  const float* HWY_RESTRICT b;
+  const size_t b_stride;
+  const float* ahead = nullptr;
+  size_t ahead_stride = 0;
+};
+
+template <size_t kRows, size_t kVectors>
+void RunTile(const Tile& tile) {
+  const GemmTag d;
+  using V = hn::Vec<GemmTag>;
+  // A fused multiply-add takes 4 cycles and two may start in each: fewer than 8 sums would wait
+  // for each other, so flat tiles keep several partial sums.
+  constexpr size_t kSums = kRows * kVectors;
+  constexpr size_t kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;
+  constexpr size_t kUnroll = kRows <= 4 ? 4 : 2;
+  static_assert(kUnroll % kSets == 0);
+  // Flat tiles consume B at memory speed and look 8 KiB ahead. Taller ones leave more time.
+  constexpr size_t kAheadBytes = kRows <= 6 ? 8192 : 2048;
+  constexpr size_t kAheadDepth = kAheadBytes / (kVectors * kGemmLanes * sizeof(float));
+
+  V sums[kSets][kRows][kVectors];
+#pragma GCC unroll 4
+  for (size_t s = 0; s < kSets; ++s) {
+#pragma GCC unroll 16
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) sums[s][r][v] = hn::Zero(d);
+    }
+  }
+
+  TileCursor<kRows, kVectors> cursor(tile);
+  cursor.ahead = cursor.b + kAheadDepth * cursor.b_stride;
+  cursor.ahead_stride = cursor.b_stride;
+  const size_t next_part = tile.alone && tile.depth > kAheadDepth ? kAheadDepth : tile.depth;
+  size_t remaining = tile.depth - next_part;
+  for (int part = 0; part < 2; ++part) {
+    for (; remaining >= kUnroll; remaining -= kUnroll) {
+#pragma GCC unroll 4
+      for (size_t u = 0; u < kUnroll; ++u) {
+        cursor.Prefetch();
+        cursor.Step(sums[u % kSets]);
+      }
+    }
+    for (; remaining != 0; --remaining) cursor.Step(sums[0]);
+    remaining = next_part;
+    cursor.ahead = tile.next;
+    cursor.ahead_stride = tile.next_stride;
+  }
+
+#pragma GCC unroll 16
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      V sum = sums[0][r][v];
+      if constexpr (kSets == 2) sum = hn::Add(sum, sums[1][r][v]);
+      if constexpr (kSets == 4) {
+        sum = hn::Add(hn::Add(sum, sums[2][r][v]), hn::Add(sums[1][r][v], sums[3][r][v]));
+      }
+      StoreSum(WholeVector{}, d, tile.output, r, v * kGemmLanes, sum);
+    }
+  }
+}
+
+using RunTileFunction = void (*)(const Tile&);
+
+template <size_t... kRows>
+constexpr auto TileFunctions(std::index_sequence<kRows...>) {
+  return std::array<std::array<RunTileFunction, kGemmPanelVectors>, sizeof...(kRows)>{
+      {{&RunTile<kRows + 1, 1>, &RunTile<kRows + 1, 2>}...}};
+}
+// [rows - 1][vectors - 1]
+inline constexpr auto kTileFunctions = TileFunctions(std::make_index_sequence<kGemmMr>());
+
+// Stores rows x columns sums that lie in a buffer, `ld` apart; reads its rows in whole vectors.
+inline void StoreSums(const TileOutput& output, const float* sums, size_t ld, size_t rows,
+                      size_t columns) {
+  const GemmTag d;
+  for (size_t r = 0; r < rows; ++r) {
+    size_t column = 0;
+    for (; column + kGemmLanes <= columns; column += kGemmLanes) {
+      StoreSum(WholeVector{}, d, output, r, column, hn::LoadU(d, sums + r * ld + column));
+    }
+    if (column < columns) {
+      StoreSum(PartialVector{columns - column}, d, output, r, column,
+               hn::LoadU(d, sums + r * ld + column));
+    }
+  }
+}
+
+// A tile whose last vector is not whole, or not there: through a buffer of whole vectors, since
+// the micro-kernels store such.
+inline void RunPartialTile(const Tile& tile, size_t rows, size_t columns) {
+  HWY_ALIGN float sums[kGemmMr * kGemmNr];
+  Tile raw = tile;
+  raw.output = {.c = sums, .ldc = kGemmNr, .alpha = 1};
+  kTileFunctions[rows - 1][columns > kGemmLanes ? 1 : 0](raw);
+  StoreSums(tile.output, sums, kGemmNr, rows, columns);
+}
+
+// Applies an activation in place to rows x columns elements that are still in the L1 cache.
+inline void ActivateTile(const ActivationSpec& spec, float* c, size_t ldc, size_t rows,
+                         size_t columns) {
+  const GemmTag d;
+  WithActivation(spec, [=](auto activation) HWY_ATTR {
+    for (size_t r = 0; r < rows; ++r) {
+      float* row = c + r * ldc;
+      size_t column = 0;
+      for (; column + kGemmLanes <= columns; column += kGemmLanes) {
+        hn::StoreU(activation(d, hn::LoadU(d, row + column)), d, row + column);
+      }
+      if (column < columns) {
+        const size_t count = columns - column;
+        StorePartial(activation(d, LoadPartial(d, row + column, count)), d, row + column, count);
+      }
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,289 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/dispatch.h"
+#include "kernels/gemm/gemv_nbits.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tenon::kernels {
+namespace {
+
+// A unit of 128 elements is 64 bytes of the matrix. x is arranged alike: the bytes that meet the
+// low halves of these, the even ones, then those that meet the high halves. 16 bytes of a vector
+// belong to one block, as the smallest has 32 elements.
+constexpr size_t kUnit = 128;
+constexpr size_t kLanes = 16;  // of 32 bits
+
+size_t UnitsOf(const NBitsMatrix& w) { return (w.blocks() * w.block_size + kUnit - 1) / kUnit; }
+size_t PaddedBlocks(const NBitsMatrix& w) { return (w.blocks() + 15) / 16 * 16; }
+
+// x as it is arranged: units of bytes; for each block the sum of its bytes times their scale; for
+// each unit the scale that belongs to each lane of a vector of sums.
+struct ByteVector {
+  int8_t* bytes;
+  float* sums;
+  float* scales;
+};
+
+template <class Byte>
+ByteVector VectorIn(const NBitsMatrix& w, Byte* arranged) {
+  auto* bytes = reinterpret_cast<int8_t*>(const_cast<std::byte*>(arranged));
+  auto* floats = reinterpret_cast<float*>(bytes + UnitsOf(w) * kUnit);
+  return {bytes, floats, floats + PaddedBlocks(w)};
+}
+
+}  // namespace
+
+size_t ArrangedNBitsBytes(const NBitsMatrix& w) {
+  return UnitsOf(w) * kUnit + (PaddedBlocks(w) + UnitsOf(w) * kLanes) * sizeof(float);
+}
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr size_t kUnitBytes = kUnit / 2;
+
+#define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
+
+// The unmasked forms of some instructions read variables that GCC takes to be uninitialised.
+constexpr __mmask8 kAll64 = 0xff;
+constexpr __mmask16 kAll32 = 0xffff;
+
+TENON_VNNI inline float SumOf(__m512 x) {
+  const __m256d low = _mm512_maskz_extractf64x4_pd(kAll64, _mm512_castps_pd(x), 0);
+  const __m256d high = _mm512_maskz_extractf64x4_pd(kAll64, _mm512_castps_pd(x), 1);
+  const __m256 eight = _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
+
+// Of 64 elements the even ones, then the odd ones.
+TENON_VNNI inline __m512i EvenThenOdd(__m512i bytes) {
+  const __m512i even_odd_of_eight =
+      _mm512_set_epi8(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0, 15, 13, 11, 9, 7, 5, 3,
+                      1, 14, 12, 10, 8, 6, 4, 2, 0, 15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4,
+                      2, 0, 15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0);
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  return _mm512_maskz_permutexvar_epi64(kAll64, order,
+                                        _mm512_shuffle_epi8(bytes, even_odd_of_eight));
+}
+
+TENON_VNNI inline __m512 LoadFirst(const float* x, size_t n) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1), x);
+}
+
+// Of the `n` elements of a block: the scale, and the bytes into `bytes`, [block_size] in order. The
+// scale is NaN where an element is.
+TENON_VNNI float QuantizeBlock(const float* x, size_t n, int8_t* bytes) {
+  __m512 most = _mm512_setzero_ps();
+  bool has_nan = false;
+  for (size_t i = 0; i < n; i += 16) {
+    const __m512 some = LoadFirst(x + i, n - i);
+    has_nan |= _mm512_cmp_ps_mask(some, some, _CMP_UNORD_Q) != 0;
+    most = _mm512_maskz_max_ps(kAll32, most, _mm512_abs_ps(some));
+  }
+  alignas(64) float lanes[16];
+  _mm512_store_ps(lanes, most);
+  const float scale = has_nan ? NAN : *std::max_element(lanes, lanes + 16) / 127;
+  const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
+  for (size_t i = 0; i < n; i += 16) {
+    const __m512i rounded =
+        _mm512_maskz_cvtps_epi32(kAll32, _mm512_mul_ps(LoadFirst(x + i, n - i), inverse));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + i),
+                     _mm512_maskz_cvtsepi32_epi8(kAll32, rounded));
+  }
+  return scale;
+}
+
+TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, const float* x, const ByteVector& v) {
+  for (size_t block = 0; block < w.blocks(); ++block) {
+    const size_t first = block * w.block_size;
+    const float scale =
+        QuantizeBlock(x + first, std::min(w.block_size, w.k - first), v.bytes + first);
+    int32_t sum = 0;
+    for (size_t i = 0; i < w.block_size; ++i) sum += v.bytes[first + i];
+    v.sums[block] = scale * static_cast<float>(sum);
+    std::fill_n(v.scales + first / 8, w.block_size / 8, scale);
+  }
+  for (int8_t* at = v.bytes; at < v.bytes + UnitsOf(w) * kUnit; at += kUnit) {
+    const __m512i first = EvenThenOdd(_mm512_loadu_si512(at));
+    const __m512i second = EvenThenOdd(_mm512_loadu_si512(at + 64));
+    _mm512_storeu_si512(at, _mm512_maskz_shuffle_i64x2(kAll64, first, second, 0x44));
+    _mm512_storeu_si512(at + 64, _mm512_maskz_shuffle_i64x2(kAll64, first, second, 0xee));
+  }
+}
+
+// The sum of `total` less zero points times scales times the sums of x, which the unsigned elements
+// have too much.
+TENON_VNNI inline float WithoutZeroPoints(const NBitsMatrix& w, const ByteVector& x, size_t row,
+                                          __m512 total) {
+  const size_t blocks = w.blocks();
+  const float* scales = w.scales + row * blocks;
+  if (w.zero_points || w.float_zero_points) {
+    float sum = 0;
+    for (size_t b = 0; b < blocks; ++b) sum += w.ZeroPoint(row, b) * scales[b] * x.sums[b];
+    return SumOf(total) - sum;
+  }
+  __m512 sum = _mm512_setzero_ps();
+  for (size_t b = 0; b < blocks; b += 16) {
+    sum = _mm512_fmadd_ps(LoadFirst(scales + b, blocks - b), _mm512_loadu_ps(x.sums + b), sum);
+  }
+  return SumOf(_mm512_fnmadd_ps(sum, _mm512_set1_ps(8), total));
+}
+
+// The scales of a unit, each for the lanes of its block. kBlocks is how many blocks a unit has.
+template <size_t kBlocks>
+TENON_VNNI inline __m512 SpreadScales(const float* scales) {
+  if constexpr (kBlocks == 1) return _mm512_set1_ps(*scales);
+  const __m512i four_each = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  const __m512i eight_each = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  __m128 some;
+  if constexpr (kBlocks == 4) {
+    some = _mm_loadu_ps(scales);
+  } else {
+    double two;
+    std::memcpy(&two, scales, sizeof(two));
+    some = _mm_castpd_ps(_mm_set_sd(two));
+  }
+  return _mm512_maskz_permutexvar_ps(kAll32, kBlocks == 4 ? four_each : eight_each,
+                                     _mm512_castps128_ps512(some));
+}
+
+// The elements of a unit of a row, as vectors of sums meet them.
+struct UnitOfRow {
+  __m512i low, high;
+  __m512 scales;
+
+  TENON_VNNI UnitOfRow(__m512i packed, __m512 unit_scales)
+      : low(_mm512_and_si512(packed, _mm512_set1_epi8(15))),
+        high(_mm512_and_si512(_mm512_srli_epi16(packed, 4), _mm512_set1_epi8(15))),
+        scales(unit_scales) {}
+
+  // The total, with the products with a vector's bytes added.
+  TENON_VNNI __m512 AddTo(__m512 total, const ByteVector& x, size_t unit) const {
+    const int8_t* bytes = x.bytes + unit * kUnit;
+    __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, _mm512_loadu_si512(bytes));
+    sums = _mm512_dpbusd_epi32(sums, high, _mm512_loadu_si512(bytes + kUnitBytes));
+    const __m512 scaled = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, sums), scales);
+    return _mm512_fmadd_ps(scaled, _mm512_loadu_ps(x.scales + unit * kLanes), total);
+  }
+};
+
+// A row's last unit where it is not whole.
+template <size_t kBlocks>
+TENON_VNNI UnitOfRow LastUnit(const NBitsMatrix& w, const uint8_t* data, const float* scales) {
+  const size_t present = w.blocks() * w.block_size % kUnit;
+  float some[kBlocks] = {};
+  std::copy_n(scales, std::min(kBlocks, present / w.block_size), some);
+  return {_mm512_maskz_loadu_epi8((uint64_t{1} << (present / 2)) - 1, data),
+          SpreadScales<kBlocks>(some)};
+}
+
+// Rows of the matrix times vectors: y[v * stride + r].
+template <size_t kRows, size_t kVectors, size_t kBlocks>
+TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, float* y,
+                        size_t stride) {
+  const size_t blocks = w.blocks(), row_bytes = blocks * w.block_size / 2;
+  const uint8_t* data = w.data + row * row_bytes;
+  const float* scales = w.scales + row * blocks;
+  const auto scales_of = [&](size_t r, size_t unit) {
+    return scales + r * blocks + unit * kUnit / w.block_size;
+  };
+  __m512 total[kRows][kVectors];
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) total[r][v] = _mm512_setzero_ps();
+  }
+  const size_t whole = row_bytes / kUnitBytes;
+  for (size_t unit = 0; unit < whole; ++unit) {
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      const uint8_t* at = data + r * row_bytes + unit * kUnitBytes;
+      _mm_prefetch(at + kRows * row_bytes, _MM_HINT_T0);  // of the next rows
+      const UnitOfRow elements(_mm512_loadu_si512(at), SpreadScales<kBlocks>(scales_of(r, unit)));
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) total[r][v] = elements.AddTo(total[r][v], x[v], unit);
+    }
+  }
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+    if (whole < UnitsOf(w)) {
+      const UnitOfRow elements =
+          LastUnit<kBlocks>(w, data + r * row_bytes + whole * kUnitBytes, scales_of(r, whole));
+      for (size_t v = 0; v < kVectors; ++v) total[r][v] = elements.AddTo(total[r][v], x[v], whole);
+    }
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      y[v * stride + r] = WithoutZeroPoints(w, x[v], row + r, total[r][v]);
+    }
+  }
+}
+
+#undef TENON_VNNI
+
+// Rows [first, first + count) of the matrix times kVectors vectors.
+template <size_t kVectors, size_t kBlocks>
+void RunVectors(const NBitsMatrix& w, const ByteVector* x, size_t first, size_t count, float* y,
+                size_t stride) {
+  constexpr size_t kRows = 4;
+  size_t row = first;
+  for (; row + kRows <= first + count; row += kRows) {
+    RunRows<kRows, kVectors, kBlocks>(w, x, row, y + row, stride);
+  }
+  for (; row < first + count; ++row) RunRows<1, kVectors, kBlocks>(w, x, row, y + row, stride);
+}
+
+template <size_t kVectors>
+auto FindRun(const NBitsMatrix& w) {
+  return w.block_size == 32   ? &RunVectors<kVectors, 4>
+         : w.block_size == 64 ? &RunVectors<kVectors, 2>
+                              : &RunVectors<kVectors, 1>;
+}
+
+}  // namespace
+
+void ArrangeNBitsBytes(const NBitsMatrix& w, const float* x, std::byte* arranged) {
+  std::memset(arranged, 0, ArrangedNBitsBytes(w));
+  ArrangeBytes(w, x, VectorIn(w, arranged));
+}
+
+bool HasByteNBitsGemm(const NBitsMatrix& w) {
+  return w.bits == 4 && w.block_size >= 32 && ActiveTarget() == Target::kAvx512 &&
+         __builtin_cpu_supports("avx512vnni");
+}
+
+void RunByteNBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
+                      size_t first, size_t count, float* y, size_t n) {
+  constexpr size_t kVectors = 4;
+  const size_t bytes = ArrangedNBitsBytes(w);
+  for (size_t i = 0; i < m;) {
+    ByteVector x[kVectors];
+    const size_t vectors = m - i >= kVectors ? kVectors : 1;
+    for (size_t v = 0; v < vectors; ++v) x[v] = VectorIn(w, arranged + (i + v) * bytes);
+    const auto run = vectors == kVectors ? FindRun<kVectors>(w) : FindRun<1>(w);
+    run(w, x, first, count, y + i * n, n);
+    i += vectors;
+  }
+  if (bias == nullptr) return;
+  for (size_t i = 0; i < m; ++i) {
+    for (size_t j = first; j < first + count; ++j) y[i * n + j] += bias[j];
+  }
+}
+
+#else
+
+bool HasByteNBitsGemm(const NBitsMatrix&) { return false; }
+void ArrangeNBitsBytes(const NBitsMatrix&, const float*, std::byte*) {}
+void RunByteNBitsGemm(const NBitsMatrix&, const std::byte*, size_t, const float*, size_t, size_t,
+                      float*, size_t) {}
+
+#endif
+
+}  // namespace tenon::kernels

@@ -1,0 +1,84 @@
+// softmax(scale Q K' + addends) V for every head of a batch: the product that all operators of
+// attention share. Blocks of queries, whose scores stay in the L2 cache, are its tasks.
+#pragma once
+
+#include <optional>
+
+#include "base/function_ref.h"
+#include "kernels/gemm/gemm.h"
+
+namespace tenon {
+
+// The matrices of a tensor, one for each batch and head: [length, size] elements, rows
+// `row_stride` elements apart.
+struct HeadMatrices {
+  size_t batch = 0, heads = 0, length = 0, size = 0;
+  size_t batch_stride = 0, head_stride = 0, row_stride = 0;
+
+  size_t Offset(size_t b, size_t h) const { return b * batch_stride + h * head_stride; }
+};
+// Of a tensor [batch, heads, length, size].
+HeadMatrices HeadsFirst(size_t batch, size_t heads, size_t length, size_t size);
+// Of a tensor [batch, length, heads * size].
+HeadMatrices HeadsLast(size_t batch, size_t length, size_t heads, size_t size);
+
+struct KeyRange {
+  size_t begin, end;
+  size_t size() const { return end - begin; }
+};
+
+// What the scores are when they are stored.
+enum class ScoresMode { kProduct, kSoftcapped, kMasked, kWeights };
+
+struct AttentionOperands {
+  // The heads of q are a multiple of those of k and v; k and v have the same length.
+  HeadMatrices q, k, v, y;
+  const float* q_data = nullptr;
+  const float* k_data = nullptr;
+  const float* v_data = nullptr;
+  float* y_data = nullptr;
+  float scale = 1;
+  float softcap = 0;  // > 0: scores are softcap tanh(scores / softcap) before the addends
+  // The keys that a query may see. A query that sees none gives a row of zeros.
+  FunctionRef<KeyRange(size_t b, size_t query)> visible;
+  // What is added to a query's scores before the softmax: one value for each key that it may see,
+  // in place or written to `buffer`, which has room for all keys; null: nothing.
+  FunctionRef<const float*(size_t b, size_t h, size_t query, float* buffer)> addends;
+  // [q.heads]: each adds exp(sink) to the denominators of its head's softmax; null: none.
+  const float* sinks = nullptr;
+  float* scores = nullptr;  // [batch, heads, queries, keys], or null
+  ScoresMode scores_mode = ScoresMode::kProduct;
+};
+
+class DotProductAttention {
+ public:
+  // The operands, and what they refer to, must outlive it.
+  explicit DotProductAttention(const AttentionOperands& operands);
+
+  size_t task_count() const { return task_count_; }
+  size_t scratch_bytes() const;  // for each running task
+  // Tasks may run in any order, on any threads. scratch: aligned to 64.
+  void RunTask(size_t task, float* scratch) const;
+
+ private:
+  KeyRange KeysOfBlock(size_t b, size_t first, size_t rows) const;
+  size_t GemmBytes() const;
+  kernels::GemmArgs KeyProduct(size_t b, size_t h, size_t first, size_t rows) const;
+  void MultiplyKeys(size_t b, size_t h, size_t first, size_t rows, KeyRange keys, float* scores,
+                    float* gemm_scratch) const;
+  void TakeSoftmax(size_t h, KeyRange own, KeyRange keys, const float* mask, float* scores) const;
+  void StoreScores(size_t b, size_t h, size_t first, size_t rows, float* mask_row,
+                   float* gemm_scratch) const;
+  void StoreMasked(size_t b, size_t h, size_t query, float* mask_row, float* scores) const;
+  void StoreWeights(size_t b, size_t h, size_t first, size_t rows, KeyRange keys,
+                    const float* weights) const;
+  float* ScoresOf(size_t b, size_t h, size_t query) const;
+
+  const AttentionOperands& in_;
+  size_t task_count_ = 0;
+  size_t rows_ = 0;    // queries in a block
+  size_t blocks_ = 0;  // in a head
+  size_t score_floats_ = 0, mask_floats_ = 0;
+};
+
+}  // namespace tenon

@@ -1,0 +1,495 @@
+// GroupQueryAttention of com.microsoft: causal attention of many query heads to few key heads, with
+// rotary embedding and a cache that may be one buffer for past and present.
+#include <cmath>
+#include <cstring>
+
+#include "base/arithmetic.h"
+#include "kernels/normalization.h"
+#include "ops/attention/grouped_heads.h"
+#include "ops/attention/quantized_cache.h"
+#include "ops/framework/op_row.h"
+
+namespace tenon {
+namespace {
+
+enum Input : size_t {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kLastPositions,  // of each sequence: its length, new tokens included, less one
+  kTotalLength,    // the longest of them
+  kCos,
+  kSin,
+  kPositions,
+  kScoreBias,
+  kSinks,
+  kKeyScale,
+  kValueScale,
+  kQueryNorm,
+  kKeyNorm
+};
+enum Output : size_t { kY, kPresentKey, kPresentValue, kScores };
+
+struct GroupQueryAttrs {
+  int64_t heads = 1, kv_heads = 1;
+  std::optional<float> scale;
+  float softcap = 0;
+  int64_t local_window = -1;
+  bool is_causal = true;
+  bool do_rotary = false, rotary_interleaved = false;
+  int64_t smooth_softmax = -1;
+  int64_t scores = 0;   // 0: none, 1: before the softmax, 2: behind
+  bool slides = false;  // caches keep the newest rows alone
+  float norm_epsilon = 1e-6f;
+  std::string key_type = "NONE", value_type = "NONE";
+  static constexpr auto Fields() {
+    using A = GroupQueryAttrs;
+    return std::tuple(
+        Field("num_heads", &A::heads), Field("kv_num_heads", &A::kv_heads),
+        Field("scale", &A::scale), Field("softcap", &A::softcap),
+        Field("local_window_size", &A::local_window), Field("causal", &A::is_causal),
+        Field("do_rotary", &A::do_rotary), Field("rotary_interleaved", &A::rotary_interleaved),
+        Field("smooth_softmax", &A::smooth_softmax), Field("qk_output", &A::scores),
+        Field("sliding_window_cache", &A::slides), Field("qk_norm_epsilon", &A::norm_epsilon),
+        Field("k_quant_type", &A::key_type), Field("v_quant_type", &A::value_type));
+  }
+  GroupedHeads groups() const { return {heads, kv_heads}; }
+};
+
+// --- Shapes ---
+
+Status CheckAttrs(const GroupQueryAttrs& attrs) {
+  TENON_RETURN_IF_ERROR(CheckGroups(attrs.groups()));
+  if (attrs.scores < 0 || attrs.scores > 2) {
+    return InvalidArgument("expected qk_output in [0, 2], got {}", attrs.scores);
+  }
+  if (attrs.slides && (attrs.local_window < 1 || !attrs.is_causal)) {
+    return InvalidArgument(
+        "attribute 'sliding_window_cache': expected causal attention with a local_window_size "
+        "above 0, got {}",
+        attrs.local_window);
+  }
+  return OkStatus();
+}
+
+struct CacheCodings {
+  CacheCoding key, value;
+};
+
+Result<CacheCodings> CodingsOf(const GroupQueryAttrs& attrs, const Dim& size,
+                               const ShapeContext& context) {
+  const Dim channels = Dim(attrs.kv_heads) * size;
+  CacheCodings codings;
+  TENON_ASSIGN_OR_RETURN(
+      codings.key, CheckCacheCoding(context, kPastKey, kKeyScale, attrs.key_type, {}, channels));
+  TENON_ASSIGN_OR_RETURN(codings.value, CheckCacheCoding(context, kPastValue, kValueScale,
+                                                         attrs.value_type, {}, channels));
+  return codings;
+}
+
+// The sequence lengths at most `total`, if they are known.
+Result<Dim> TotalLength(const ShapeContext& context) {
+  const Tensor* total = context.InputData(kTotalLength);
+  if (total == nullptr) return Dim::Unknown();
+  if (total->size() != 1) {
+    return InvalidArgument("input 6: expected one element, got {}", total->shape());
+  }
+  const int32_t length = total->data<int32_t>()[0];
+  if (length < 0) return InvalidArgument("input 6: expected a length, got {}", length);
+  return Dim(length);
+}
+
+Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckAttrs(attrs));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
+  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs.groups(), q, context));
+  if (attrs.do_rotary) TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, size));
+  const bool has_past = context.HasInput(kPastKey);
+  if (has_past != context.HasInput(kPastValue)) {
+    return InvalidArgument("past_key and past_value are used together or not at all");
+  }
+  const Dim heads(attrs.heads), kv_heads(attrs.kv_heads);
+  TENON_ASSIGN_OR_RETURN(const CacheCodings codings, CodingsOf(attrs, size, context));
+  const Dim key_size = CodedSize(codings.key, size), value_size = CodedSize(codings.value, size);
+  Dim past(0), past_values(0);
+  TENON_RETURN_IF_ERROR(CheckCache(context, kPastKey, q[0], kv_heads, key_size, &past));
+  TENON_RETURN_IF_ERROR(CheckCache(context, kPastValue, q[0], kv_heads, value_size, &past_values));
+  if (!MayEqual(past, past_values)) {
+    return InvalidArgument("past_key has {} rows and past_value {}", past, past_values);
+  }
+  if (attrs.slides && !has_past) return InvalidArgument("a cache that slides needs past_key");
+  if (attrs.slides && past.is_number() && past.value() < attrs.local_window) {
+    return InvalidArgument("input 3: expected rows for a local_window_size of {}, got {}",
+                           attrs.local_window, past);
+  }
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kLastPositions, q[0]));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kSinks, heads));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kQueryNorm, size));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kKeyNorm, size));
+  TENON_RETURN_IF_ERROR(CheckElementCount(context, kPositions, q[0] * q[1]));
+  TENON_ASSIGN_OR_RETURN(const Dim total, TotalLength(context));
+  TENON_RETURN_IF_ERROR(CheckScoreBias(context, kScoreBias, q[0], heads, q[1], total));
+  const Dim present = attrs.slides ? past : Max(past, total);
+  const auto set_present = [&](size_t i, const Dim& channels, const std::string& coding) -> Status {
+    SymbolicShape shape = {q[0], kv_heads, present, channels};
+    // A cache that begins here is as the keys are, unless it is coded in a type that the model
+    // tells.
+    const bool is_new = !has_past && coding == "NONE";
+    return is_new ? context.SetOutput(i, std::move(shape), context.ElementType(kQuery))
+                  : context.SetOutput(i, std::move(shape));
+  };
+  TENON_RETURN_IF_ERROR(set_present(kPresentKey, key_size, attrs.key_type));
+  TENON_RETURN_IF_ERROR(set_present(kPresentValue, value_size, attrs.value_type));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kScores, {q[0], heads, q[1], total}));
+  return context.SetOutput(kY, {q[0], q[1], heads * size});
+}
+
+// --- Running ---
+
+class GroupQueryRun {
+ public:
+  GroupQueryRun(const GroupQueryAttrs& attrs, KernelContext& context)
+      : attrs_(attrs),
+        context_(context),
+        heads_(static_cast<size_t>(attrs.heads)),
+        kv_heads_(static_cast<size_t>(attrs.kv_heads)) {
+    const Shape& q = context.Input(kQuery).shape();
+    batch_ = static_cast<size_t>(q[0]);
+    queries_ = static_cast<size_t>(q[1]);
+    const GroupedSources sources = GroupedSourcesOf(attrs.groups(), context);
+    q_ = sources.q;
+    k_ = sources.k;
+    v_ = sources.v;
+    size_ = sources.size;
+    total_ = static_cast<size_t>(context.Input(kTotalLength).data<int32_t>()[0]);
+    if (context.HasInput(kPastKey)) {
+      capacity_ = static_cast<size_t>(context.Input(kPastKey).shape()[2]);
+    }
+    if (attrs.do_rotary) rotation_ = RotationOf(context, kCos, attrs.rotary_interleaved);
+  }
+
+  Status Run() {
+    TENON_RETURN_IF_ERROR(CheckLengths());
+    const HeadMatrices cache = HeadsFirst(batch_, kv_heads_, CacheRows(), size_);
+    FloatPieces pieces;
+    const bool edits = attrs_.do_rotary || context_.HasInput(kQueryNorm);
+    const size_t q_piece = edits ? pieces.Add(batch_ * queries_ * heads_ * size_) : 0;
+    CacheParts keys = {kPastKey, kKeyScale, kPresentKey, CacheCoding::kNone};
+    CacheParts values = {kPastValue, kValueScale, kPresentValue, CacheCoding::kNone};
+    TENON_ASSIGN_OR_RETURN(keys.coding, CodingOf(kPastKey, attrs_.key_type));
+    TENON_ASSIGN_OR_RETURN(values.coding, CodingOf(kPastValue, attrs_.value_type));
+    const size_t k_piece = CachePiece(keys, cache, &pieces);
+    const size_t v_piece = CachePiece(values, cache, &pieces);
+    const bool is_smooth = attrs_.smooth_softmax == 1;
+    const size_t sink_piece = is_smooth ? pieces.Add(heads_) : 0;
+    ScoreAddends addends(nullptr,
+                         context_.HasInput(kScoreBias) ? &context_.Input(kScoreBias) : nullptr, 0,
+                         {batch_, heads_, queries_, total_, 0});
+    // With one query a sequence, the heads that share keys are the rows of one product.
+    const size_t group = heads_ / kv_heads_;
+    const bool is_folded = queries_ == 1 && !context_.HasInput(kSinks) && !is_smooth;
+    const auto visible = [&](size_t b, size_t query) {
+      return VisibleKeys(b, is_folded ? 0 : query);
+    };
+    const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
+      const float* all = is_folded ? addends.Row(b, h * group + query, 0, buffer)
+                                   : addends.Row(b, h, query, buffer);
+      return all ? all + FirstKey(b) : nullptr;
+    };
+    AttentionOperands in = {
+        .q = edits ? HeadsLast(batch_, queries_, heads_, size_) : q_.matrices,
+        .k = cache,
+        .v = cache,
+        .y = HeadsLast(batch_, queries_, heads_, size_),
+        .q_data = q_.data,
+        .y_data = context_.Output(kY).data<float>(),
+        .softcap = attrs_.softcap,
+        .visible = visible,
+        .addends = row,
+        .scores_mode = attrs_.scores == 2 ? ScoresMode::kWeights : ScoresMode::kMasked};
+    in.k.length = in.v.length = attrs_.slides ? cache.length : total_;
+    in.scale = attrs_.scale.value_or(0);
+    if (in.scale == 0) in.scale = 1 / std::sqrt(static_cast<float>(size_));
+    if (has_scores()) {
+      in.scores = context_.Output(kScores).data<float>();
+    }
+    if (is_folded) {
+      Fold(group, &in.q);
+      Fold(group, &in.y);
+    }
+    const DotProductAttention attention(in);
+    const size_t tasks = attention.task_count(), scratch = attention.scratch_bytes();
+    auto* memory = static_cast<std::byte*>(
+        context_.Scratch(pieces.bytes() + context_.TaskScratchBytes(tasks, scratch)));
+    if (memory == nullptr) return RuntimeException("out of memory for {} keys", total_);
+    auto* floats = reinterpret_cast<float*>(memory);
+    if (edits) {
+      CopyQueries(in.q, floats + q_piece);
+      in.q_data = floats + q_piece;
+    }
+    in.k_data = FillCache(keys, k_, cache, floats + k_piece);
+    in.v_data = FillCache(values, v_, cache, floats + v_piece);
+    if (context_.HasInput(kSinks)) in.sinks = context_.Input(kSinks).data<float>();
+    if (is_smooth) {
+      std::fill_n(floats + sink_piece, heads_, 0.0f);
+      if (!in.sinks) in.sinks = floats + sink_piece;
+    }
+    context_.ForEachTaskIn(memory + pieces.bytes(), tasks, scratch,
+                           [&](size_t task, std::byte* piece) {
+                             attention.RunTask(task, reinterpret_cast<float*>(piece));
+                           });
+    return OkStatus();
+  }
+
+ private:
+  Status CheckLengths() const {
+    const bool has_past = context_.HasInput(kPastKey);
+    const int32_t* last = context_.Input(kLastPositions).data<int32_t>();
+    if (total_ < queries_) {
+      return InvalidArgument("input 6: expected a total length of at least {}, got {}", queries_,
+                             total_);
+    }
+    for (size_t b = 0; b < batch_; ++b) {
+      const int64_t length = int64_t{last[b]} + 1;
+      // A first run may have fewer tokens in a sequence than the others: padding follows them.
+      const auto least = static_cast<int64_t>(is_first() ? 0 : queries_);
+      if (length < least || length > static_cast<int64_t>(total_)) {
+        return InvalidArgument("input 5: expected lengths in [{}, {}], less one, got {}", least,
+                               total_, last[b]);
+      }
+      if (!has_past && length > static_cast<int64_t>(queries_)) {
+        return InvalidArgument("input 5: {} keys of sequence {} need past_key", length, b);
+      }
+      if (!attrs_.slides && Past(b) > capacity_) {
+        return InvalidArgument("input 5: {} past keys of sequence {}, past_key has {}", Past(b), b,
+                               capacity_);
+      }
+    }
+    if (!attrs_.do_rotary) return OkStatus();
+    const int64_t angles = context_.Input(kCos).shape()[0];
+    const bool has_positions = context_.HasInput(kPositions);
+    for (size_t b = 0; b < batch_; ++b) {
+      for (size_t i = 0; i < queries_; ++i) {
+        const int64_t position =
+            has_positions ? PositionInput(b, i) : static_cast<int64_t>(Past(b) + i);
+        if (position >= 0 && position < angles) continue;
+        return InvalidArgument("cos_cache: expected positions in [0, {}), got {}", angles,
+                               position);
+      }
+    }
+    return OkStatus();
+  }
+
+  bool is_first() const { return queries_ == total_; }
+  int64_t PositionInput(size_t b, size_t i) const {
+    return context_.Input(kPositions).data<int64_t>()[b * queries_ + i];
+  }
+  // Keys of a sequence that are in the cache already.
+  size_t Past(size_t b) const {
+    if (is_first()) return 0;
+    return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b]) + 1 - queries_;
+  }
+  // Of the first `length` keys of a sequence, how many the cache keeps. One that slides drops as
+  // many as it has room for besides the window at once.
+  size_t Kept(size_t length) const {
+    if (!attrs_.slides || length <= capacity_) return length;
+    const size_t dropped = capacity_ - static_cast<size_t>(attrs_.local_window) + 1;
+    return length - dropped * CeilDiv(length - capacity_, dropped);
+  }
+  bool has_scores() const { return attrs_.scores != 0 && context_.HasOutput(kScores); }
+  // The key in row 0 of what attention reads: scores that are an output are those of all keys.
+  size_t FirstKey(size_t b) const { return has_scores() ? 0 : Past(b) - Kept(Past(b)); }
+  // Rows of what attention reads.
+  size_t CacheRows() const {
+    if (!attrs_.slides) return std::max(capacity_, total_);
+    size_t rows = has_scores() ? total_ : 0;
+    for (size_t b = 0; b < batch_; ++b) rows = std::max(rows, Past(b) - FirstKey(b) + queries_);
+    return rows;
+  }
+  // New rows that a sequence gets, padding included where the cache has room for it.
+  size_t NewRows(size_t b) const {
+    if (!attrs_.slides) return queries_;
+    return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1) - Past(b);
+  }
+  size_t Position(size_t b, size_t i) const {
+    return context_.HasInput(kPositions) ? static_cast<size_t>(PositionInput(b, i)) : Past(b) + i;
+  }
+
+  KeyRange VisibleKeys(size_t b, size_t query) const {
+    const size_t past = Past(b) - FirstKey(b);
+    if (!attrs_.is_causal) {
+      const auto length =
+          static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1);
+      return {0, length};
+    }
+    const size_t end = past + query + 1;
+    const bool is_local =
+        attrs_.local_window >= 0 && end > static_cast<size_t>(attrs_.local_window);
+    return {is_local ? end - static_cast<size_t>(attrs_.local_window) : 0, end};
+  }
+
+  // [batch, heads, 1, size] as [batch, heads / group, group, size].
+  static void Fold(size_t group, HeadMatrices* m) {
+    m->row_stride = m->head_stride;
+    m->head_stride *= group;
+    m->heads /= group;
+    m->length = group;
+  }
+
+  // What the cache of this output is made from.
+  struct CacheParts {
+    Input past, scale;
+    Output present;
+    CacheCoding coding;
+  };
+
+  // Whether attention reads the present itself.
+  bool IsPresent(const CacheParts& parts) const {
+    return context_.HasOutput(parts.present) && parts.coding == CacheCoding::kNone &&
+           !attrs_.slides;
+  }
+
+  size_t CachePiece(const CacheParts& parts, const HeadMatrices& cache, FloatPieces* pieces) const {
+    return IsPresent(parts) ? 0 : pieces->Add(cache.batch * cache.batch_stride);
+  }
+
+  void Normalize(size_t norm, float* row) const {
+    if (!context_.HasInput(norm)) return;
+    kernels::RmsNorm({row}, row, 1, size_,
+                     {attrs_.norm_epsilon, context_.Input(norm).data<float>()});
+  }
+
+  void CopyQueries(const HeadMatrices&, float* into) {
+    const auto edit = [&](size_t b, size_t, size_t i, float* row) {
+      Normalize(kQueryNorm, row);
+      if (attrs_.do_rotary) Rotate(rotation_, Position(b, i), row);
+    };
+    const RowEdit row_edit = edit;
+    CopyRows(
+        context_.threads(), q_, HeadsLast(batch_, queries_, heads_, size_), into,
+        [](size_t) { return 0; }, &row_edit);
+  }
+
+  Result<CacheCoding> CodingOf(Input past, std::string_view quantization) const {
+    if (!context_.HasInput(past)) return CacheCoding::kNone;
+    return CacheCodingOf(context_.Input(past).type(), quantization, {});
+  }
+
+  // Past and new rows; the past stays where it is if both share one buffer.
+  const float* FillCache(const CacheParts& parts, const HeadSource& source,
+                         const HeadMatrices& cache, float* piece) {
+    if (parts.coding != CacheCoding::kNone || attrs_.slides) {
+      CopyNewRows(parts, source, cache, piece);
+      CodeCache(parts, cache, piece);
+      return piece;
+    }
+    float* into =
+        context_.HasOutput(parts.present) ? context_.Output(parts.present).data<float>() : piece;
+    if (context_.HasInput(parts.past)) {
+      const HeadMatrices old = HeadsFirst(batch_, kv_heads_, capacity_, size_);
+      CopyCache(context_.threads(), old, context_.Input(parts.past).data<float>(), cache, into,
+                [&](size_t b) { return Past(b); });
+    }
+    CopyNewRows(parts, source, cache, into);
+    if (!IsInPlace(parts))
+      ClearRest(cache.length, size_ * sizeof(float), reinterpret_cast<std::byte*>(into));
+    return into;
+  }
+
+  void CopyNewRows(const CacheParts& parts, const HeadSource& source, const HeadMatrices& cache,
+                   float* into) {
+    const auto edit = [&](size_t b, size_t, size_t i, float* row) {
+      Normalize(kKeyNorm, row);
+      if (attrs_.do_rotary) Rotate(rotation_, Position(b, i), row);
+    };
+    const RowEdit row_edit = edit;
+    const bool edits =
+        parts.present == kPresentKey && (attrs_.do_rotary || context_.HasInput(kKeyNorm));
+    CopyRows(
+        context_.threads(), source, cache, into, [&](size_t b) { return Past(b) - FirstKey(b); },
+        edits ? &row_edit : nullptr);
+  }
+
+  // A cache that is quantized or slides: its past rows as floats, and the new rows as what they are
+  // stored as, behind the past rows that stay.
+  void CodeCache(const CacheParts& parts, const HeadMatrices& cache, float* values) {
+    const Tensor& past = context_.Input(parts.past);
+    std::optional<CacheCoder> coder;
+    if (parts.coding != CacheCoding::kNone) {
+      coder.emplace(parts.coding, past, context_.Input(parts.scale), size_);
+    }
+    const size_t bytes = coder ? coder->row_bytes() : size_ * sizeof(float);
+    const size_t present = attrs_.slides ? capacity_ : cache.length;
+    const auto* old = static_cast<const std::byte*>(past.raw());
+    auto* into = context_.HasOutput(parts.present)
+                     ? static_cast<std::byte*>(context_.Output(parts.present).raw())
+                     : nullptr;
+    context_.threads().ParallelFor(batch_ * kv_heads_, 1, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        const size_t b = i / kv_heads_, head = i % kv_heads_;
+        const std::byte* from = old + i * capacity_ * bytes;
+        std::byte* to = into ? into + i * present * bytes : nullptr;
+        const size_t old_rows = Kept(Past(b)), all = old_rows + NewRows(b);
+        const size_t dropped = all - Kept(Past(b) + NewRows(b));
+        float* rows = values + cache.Offset(b, head) + (Past(b) - old_rows - FirstKey(b)) * size_;
+        if (!coder) std::copy_n(reinterpret_cast<const float*>(from), old_rows * size_, rows);
+        for (size_t row = 0; coder && row < old_rows; ++row) {
+          coder->Decode(from + row * bytes, head, rows + row * size_);
+        }
+        if (to && to != from + dropped * bytes && dropped < old_rows) {
+          std::memmove(to, from + dropped * bytes, (old_rows - dropped) * bytes);
+        }
+        for (size_t row = old_rows; row < all; ++row) {
+          float* value = rows + row * size_;
+          if (coder) coder->Round(value, head);
+          if (!to || row < dropped) continue;
+          std::byte* stored = to + (row - dropped) * bytes;
+          if (coder) coder->Encode(value, head, stored);
+          if (!coder) std::memcpy(stored, value, bytes);
+        }
+      }
+    });
+    if (into && !IsInPlace(parts)) ClearRest(present, bytes, into);
+  }
+
+  bool IsInPlace(const CacheParts& parts) const {
+    return context_.HasOutput(parts.present) && context_.HasInput(parts.past) &&
+           context_.Input(parts.past).raw() == context_.Output(parts.present).raw();
+  }
+
+  // What nothing was written to of matrices of `rows`: no old memory leaves.
+  void ClearRest(size_t rows, size_t row_bytes, std::byte* into) const {
+    for (size_t b = 0; b < batch_; ++b) {
+      const size_t used = Kept(Past(b) + NewRows(b));
+      for (size_t h = 0; h < kv_heads_; ++h) {
+        std::byte* matrix = into + (b * kv_heads_ + h) * rows * row_bytes;
+        std::fill(matrix + used * row_bytes, matrix + rows * row_bytes, std::byte{0});
+      }
+    }
+  }
+
+  const GroupQueryAttrs& attrs_;
+  KernelContext& context_;
+  const size_t heads_, kv_heads_;
+  size_t batch_ = 0, queries_ = 0, size_ = 0;
+  size_t total_ = 0, capacity_ = 0;  // keys; rows of the past's buffer
+  HeadSource q_, k_, v_;
+  Rotation rotation_;
+};
+
+Status RunGroupQuery(const GroupQueryAttrs& attrs, KernelContext& context) {
+  return GroupQueryRun(attrs, context).Run();
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferGroupQuery, RunGroupQuery>("GroupQueryAttention",
+                                       {.domain = "com.microsoft", .types = kFloat32Only}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(GroupQueryAttention, kRows);
+
+}  // namespace tenon

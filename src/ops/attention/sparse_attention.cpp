@@ -1,0 +1,251 @@
+// SparseAttention of com.microsoft: causal attention with a cache, where a query sees only some
+// blocks of keys.
+#include <cmath>
+#include <limits>
+
+#include "base/arithmetic.h"
+#include "ops/attention/grouped_heads.h"
+#include "ops/framework/op_row.h"
+
+namespace tenon {
+namespace {
+
+enum Input : size_t {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kBlockRows,  // compressed rows of the blocks that are seen, one matrix for each layout
+  kBlockColumns,
+  kTotalLength,  // the longest sequence, new tokens included
+  kLengths,      // of each sequence
+  kCos,
+  kSin
+};
+enum Output : size_t { kY, kPresentKey, kPresentValue };
+
+struct SparseAttrs {
+  int64_t heads = 1, kv_heads = 1, block_size = 64;
+  std::optional<float> scale;
+  bool do_rotary = false, rotary_interleaved = false;
+  static constexpr auto Fields() {
+    using A = SparseAttrs;
+    return std::tuple(Field("num_heads", &A::heads), Field("kv_num_heads", &A::kv_heads),
+                      Field("sparse_block_size", &A::block_size), Field("scale", &A::scale),
+                      Field("do_rotary", &A::do_rotary),
+                      Field("rotary_interleaved", &A::rotary_interleaved));
+  }
+  GroupedHeads groups() const { return {heads, kv_heads}; }
+};
+
+Status CheckBlocks(const SparseAttrs& attrs, const ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape rows, context.InputOfRank(kBlockRows, 2));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape columns, context.InputOfRank(kBlockColumns, 2));
+  const bool divides =
+      !rows[0].is_number() || (rows[0].value() > 0 && attrs.heads % rows[0].value() == 0);
+  if (!divides || rows[1] == Dim(0)) {
+    return InvalidArgument("input 5: expected block rows of layouts for {} heads, got {}",
+                           attrs.heads, rows);
+  }
+  if (MayEqual(rows[0], columns[0])) return OkStatus();
+  return InvalidArgument("input 6: expected {} layouts, got {}", rows[0], columns);
+}
+
+Status InferSparse(const SparseAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckGroups(attrs.groups()));
+  if (attrs.block_size < 1) {
+    return InvalidArgument("expected sparse_block_size >= 1, got {}", attrs.block_size);
+  }
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
+  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs.groups(), q, context));
+  if (attrs.do_rotary) TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, size));
+  TENON_RETURN_IF_ERROR(CheckBlocks(attrs, context));
+  const Dim kv_heads(attrs.kv_heads);
+  Dim past, past_values;
+  TENON_RETURN_IF_ERROR(CheckCache(context, kPastKey, q[0], kv_heads, size, &past));
+  TENON_RETURN_IF_ERROR(CheckCache(context, kPastValue, q[0], kv_heads, size, &past_values));
+  if (!MayEqual(past, past_values)) {
+    return InvalidArgument("past_key has {} rows and past_value {}", past, past_values);
+  }
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape lengths, context.InputOfRank(kLengths, 1));
+  if (!MayEqual(lengths[0], q[0])) {
+    return InvalidArgument("input 8: expected {} lengths, got {}", q[0], lengths);
+  }
+  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentKey, {q[0], kv_heads, past, size}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kPresentValue, {q[0], kv_heads, past, size}));
+  return context.SetOutput(kY, {q[0], q[1], Dim(attrs.heads) * size});
+}
+
+class SparseRun {
+ public:
+  SparseRun(const SparseAttrs& attrs, KernelContext& context)
+      : attrs_(attrs),
+        context_(context),
+        heads_(static_cast<size_t>(attrs.heads)),
+        kv_heads_(static_cast<size_t>(attrs.kv_heads)),
+        block_size_(static_cast<size_t>(attrs.block_size)) {
+    const Shape& q = context.Input(kQuery).shape();
+    batch_ = static_cast<size_t>(q[0]);
+    queries_ = static_cast<size_t>(q[1]);
+    const GroupedSources sources = GroupedSourcesOf(attrs.groups(), context);
+    q_ = sources.q;
+    k_ = sources.k;
+    v_ = sources.v;
+    size_ = sources.size;
+    capacity_ = static_cast<size_t>(context.Input(kPastKey).shape()[2]);
+    layouts_ = static_cast<size_t>(context.Input(kBlockRows).shape()[0]);
+    block_rows_ = static_cast<size_t>(context.Input(kBlockRows).shape()[1]) - 1;
+    most_blocks_ = static_cast<size_t>(context.Input(kBlockColumns).shape()[1]);
+    if (attrs.do_rotary) rotation_ = RotationOf(context, kCos, attrs.rotary_interleaved);
+  }
+
+  Status Run() {
+    if (context_.Input(kTotalLength).size() != 1) {
+      return InvalidArgument("input 7: expected one element, got {}",
+                             context_.Input(kTotalLength).shape());
+    }
+    total_ = context_.Input(kTotalLength).data<int32_t>()[0];
+    TENON_RETURN_IF_ERROR(CheckLengths());
+    TENON_RETURN_IF_ERROR(CheckBlockIndices());
+    const HeadMatrices cache = HeadsFirst(batch_, kv_heads_, capacity_, size_);
+    FloatPieces pieces;
+    const size_t q_piece = attrs_.do_rotary ? pieces.Add(batch_ * queries_ * heads_ * size_) : 0;
+    const auto visible = [&](size_t b, size_t query) { return KeyRange{0, Past(b) + query + 1}; };
+    const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
+      return Addends(h % layouts_, Past(b) + query, buffer);
+    };
+    AttentionOperands in = {.q = q_.matrices,
+                            .k = cache,
+                            .v = cache,
+                            .y = HeadsLast(batch_, queries_, heads_, size_),
+                            .q_data = q_.data,
+                            .y_data = context_.Output(kY).data<float>(),
+                            .visible = visible,
+                            .addends = row};
+    if (attrs_.do_rotary) in.q = in.y;
+    in.k.length = in.v.length = static_cast<size_t>(total_);
+    in.scale = attrs_.scale.value_or(0);
+    if (in.scale == 0) in.scale = 1 / std::sqrt(static_cast<float>(size_));
+    const DotProductAttention attention(in);
+    const size_t tasks = attention.task_count(), scratch = attention.scratch_bytes();
+    auto* memory = static_cast<std::byte*>(
+        context_.Scratch(pieces.bytes() + context_.TaskScratchBytes(tasks, scratch)));
+    if (memory == nullptr) return RuntimeException("out of memory for {} keys", total_);
+    auto* floats = reinterpret_cast<float*>(memory);
+    const auto edit = [&](size_t b, size_t, size_t i, float* r) {
+      Rotate(rotation_, Past(b) + i, r);
+    };
+    const RowEdit row_edit = edit;
+    const RowEdit* rotate = attrs_.do_rotary ? &row_edit : nullptr;
+    if (rotate) {
+      const auto first = [](size_t) { return size_t{0}; };
+      CopyRows(context_.threads(), q_, HeadsFromLast(), floats + q_piece, first, rotate);
+      in.q_data = floats + q_piece;
+    }
+    in.k_data = FillCache(kPastKey, kPresentKey, k_, cache, rotate);
+    in.v_data = FillCache(kPastValue, kPresentValue, v_, cache, nullptr);
+    context_.ForEachTaskIn(memory + pieces.bytes(), tasks, scratch,
+                           [&](size_t task, std::byte* piece) {
+                             attention.RunTask(task, reinterpret_cast<float*>(piece));
+                           });
+    return OkStatus();
+  }
+
+ private:
+  HeadMatrices HeadsFromLast() const { return HeadsLast(batch_, queries_, heads_, size_); }
+
+  bool is_first() const { return static_cast<int64_t>(queries_) == total_; }
+  // Keys of a sequence that are in the cache already.
+  size_t Past(size_t b) const {
+    if (is_first()) return 0;
+    return static_cast<size_t>(context_.Input(kLengths).data<int32_t>()[b]) - queries_;
+  }
+
+  Status CheckLengths() const {
+    const auto queries = static_cast<int64_t>(queries_);
+    const int64_t most = static_cast<int64_t>(std::min(capacity_, block_rows_ * block_size_));
+    if (total_ < queries || total_ > most) {
+      return InvalidArgument("input 7: expected a total length in [{}, {}], got {}", queries, most,
+                             total_);
+    }
+    // A first run may have fewer tokens in a sequence than the others: padding follows them.
+    const int64_t least = is_first() ? 0 : queries;
+    for (size_t b = 0; b < batch_; ++b) {
+      const int64_t length = context_.Input(kLengths).data<int32_t>()[b];
+      if (length >= least && length <= total_) continue;
+      return InvalidArgument("input 8: expected lengths in [{}, {}], got {}", least, total_,
+                             length);
+    }
+    if (attrs_.do_rotary &&
+        std::min(context_.Input(kCos).shape()[0], context_.Input(kSin).shape()[0]) < total_) {
+      return InvalidArgument("cos_cache: expected angles of {} positions, got {}", total_,
+                             context_.Input(kCos).shape());
+    }
+    return OkStatus();
+  }
+
+  Status CheckBlockIndices() const {
+    for (size_t layout = 0; layout < layouts_; ++layout) {
+      const int32_t* rows = context_.Input(kBlockRows).data<int32_t>() + layout * (block_rows_ + 1);
+      for (size_t i = 0; i <= block_rows_; ++i) {
+        const int32_t least = i == 0 ? 0 : rows[i - 1];
+        if (rows[i] >= least && rows[i] <= static_cast<int64_t>(most_blocks_)) continue;
+        return InvalidArgument("input 5: expected rising numbers in [0, {}], got {}", most_blocks_,
+                               rows[i]);
+      }
+    }
+    return OkStatus();
+  }
+
+  // 0 for the keys in [0, position] that the query at `position` sees.
+  const float* Addends(size_t layout, size_t position, float* buffer) const {
+    std::fill_n(buffer, position + 1, std::numeric_limits<float>::lowest());
+    const int32_t* rows = context_.Input(kBlockRows).data<int32_t>() + layout * (block_rows_ + 1) +
+                          position / block_size_;
+    const int32_t* columns = context_.Input(kBlockColumns).data<int32_t>() + layout * most_blocks_;
+    for (int32_t i = rows[0]; i < rows[1]; ++i) {
+      const auto block = static_cast<size_t>(columns[i]);  // padding lies far beyond all keys
+      if (block > position / block_size_) continue;
+      const size_t begin = block * block_size_;
+      std::fill(buffer + begin, buffer + std::min(begin + block_size_, position + 1), 0.0f);
+    }
+    return buffer;
+  }
+
+  // Past and new rows; the past stays where it is if both share one buffer.
+  const float* FillCache(Input past, Output present, const HeadSource& source,
+                         const HeadMatrices& cache, const RowEdit* rotate) {
+    float* into = context_.Output(present).data<float>();
+    const Tensor& old = context_.Input(past);
+    if (old.raw() != into) std::copy_n(old.data<float>(), old.size(), into);
+    CopyRows(
+        context_.threads(), source, cache, into, [&](size_t b) { return Past(b); }, rotate);
+    return into;
+  }
+
+  const SparseAttrs& attrs_;
+  KernelContext& context_;
+  const size_t heads_, kv_heads_, block_size_;
+  size_t batch_ = 0, queries_ = 0, size_ = 0;
+  size_t capacity_ = 0;  // rows of the past's buffer
+  int64_t total_ = 0;    // keys
+  size_t layouts_ = 0, block_rows_ = 0, most_blocks_ = 0;
+  HeadSource q_, k_, v_;
+  Rotation rotation_;
+};
+
+Status RunSparse(const SparseAttrs& attrs, KernelContext& context) {
+  return SparseRun(attrs, context).Run();
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferSparse, RunSparse>("SparseAttention",
+                               {.domain = "com.microsoft", .types = kFloat32Only}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(SparseAttention, kRows);
+
+}  // namespace tenon

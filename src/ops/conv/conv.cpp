@@ -1,0 +1,130 @@
+// Conv and FusedConv in the plain layout.
+#include "kernels/conv/conv_general.h"
+#include "ops/conv/conv_shapes.h"
+#include "ops/conv/general_window.h"
+#include "ops/conv/scalar_conv.h"
+#include "ops/framework/fused_activation.h"
+#include "ops/framework/op_row.h"
+
+namespace tenon {
+namespace {
+
+Status InferConv(const ConvAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ConvOutput(attrs, x, context, kMostWindowRank));
+  TENON_RETURN_IF_ERROR(CheckConvResidual(context, y));
+  return context.SetOutput(0, std::move(y));
+}
+
+// A convolution with more axes than the kernels serve. T: float or double.
+template <class T>
+Status RunGeneralConv(const ConvAttrs& attrs, const kernels::ActivationSpec& activation,
+                      KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const Tensor& w = context.Input(1);
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const Window window,
+                         MakeWindow(attrs, w.shape().dims().subspan(2), kMostWindowRank));
+  const GeneralWindow general = GeneralWindow::Over(window, x.shape(), y.shape());
+  const auto channels = static_cast<size_t>(y.shape()[1]);
+  const auto depth = static_cast<size_t>(w.shape()[1]);  // of one group
+  const size_t group_channels = channels / static_cast<size_t>(attrs.group);
+  const size_t in = general.input_size(), out = general.output_size();
+  const size_t taps = general.kernel_size();
+  const T* bias = context.HasInput(2) ? context.Input(2).data<T>() : nullptr;
+  const T* residual = context.HasInput(3) ? context.Input(3).data<T>() : nullptr;
+  const auto planes = static_cast<size_t>(y.shape()[0]) * channels;
+  return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
+    const size_t image = plane / channels, channel = plane % channels;
+    const size_t first =
+        image * static_cast<size_t>(x.shape()[1]) + channel / group_channels * depth;
+    const T* from = x.data<T>() + first * in;
+    const T* weights = w.data<T>() + channel * depth * taps;
+    for (size_t i = plane * out; i < (plane + 1) * out; ++i) {
+      double sum = bias ? bias[channel] : 0;
+      general.ForEachTap(i - plane * out, [&](const GeneralWindow::Tap& tap) {
+        for (size_t c = 0; tap.is_inside && c < depth; ++c) {
+          sum += static_cast<double>(from[c * in + tap.offset]) * weights[c * taps + tap.index];
+        }
+      });
+      if (residual) sum += residual[i];
+      y.data<T>()[i] = static_cast<T>(Activated(activation, sum));
+    }
+  });
+}
+
+class PreparedConv : public StatefulKernel<InferConv> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_ASSIGN_OR_RETURN(activation_,
+                           FusedActivation(attrs_.activation, attrs_.activation_params));
+    return OkStatus();
+  }
+
+ protected:
+  kernels::ActivationSpec activation_;
+};
+
+class Conv final : public PreparedConv {
+ public:
+  Status Run(KernelContext& context) const override {
+    const Tensor& x = context.Input(0);
+    const Tensor& w = context.Input(1);
+    Tensor& y = context.Output(0);
+    if (y.size() == 0) return OkStatus();
+    if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<float>(attrs_, activation_, context);
+    TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs_, w.shape().dims().subspan(2)));
+    kernels::ConvGeneralArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs_.group),
+                                     x.data<float>(),
+                                     w.data<float>(),
+                                     y.data<float>(),
+                                     {}};
+    if (context.HasInput(2)) args.epilogue.bias = context.Input(2).data<float>();
+    if (context.HasInput(3)) args.epilogue.residual = context.Input(3).data<float>();
+    args.epilogue.activation = activation_;
+    return context.ForEachTask(
+        kernels::ConvGeneralTaskCount(args.shape), kernels::ConvGeneralScratchSize(args.shape),
+        [&](size_t task, std::byte* scratch) { RunConvGeneralTask(args, task, scratch); });
+  }
+};
+
+class DoubleConv final : public PreparedConv {
+ public:
+  Status Run(KernelContext& context) const override {
+    const Tensor& x = context.Input(0);
+    const Tensor& w = context.Input(1);
+    Tensor& y = context.Output(0);
+    if (y.size() == 0) return OkStatus();
+    if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<double>(attrs_, activation_, context);
+    TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs_, w.shape().dims().subspan(2)));
+    const PlainConvArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs_.group),
+                                x.data<double>(), w.data<double>(),
+                                context.HasInput(2) ? context.Input(2).data<double>() : nullptr,
+                                y.data<double>()};
+    const double* residual = context.HasInput(3) ? context.Input(3).data<double>() : nullptr;
+    const size_t planes = args.shape.batch * args.shape.out_channels;
+    const size_t size = OutputSize(args.shape.dims);
+    return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
+      PlainConvPlane(args, plane);
+      if (residual == nullptr && activation_.kind == kernels::Activation::kNone) return;
+      for (size_t i = plane * size; i < (plane + 1) * size; ++i) {
+        args.out[i] = Activated(activation_, args.out[i] + (residual ? residual[i] : 0));
+      }
+    });
+  }
+};
+
+constexpr OpRow kRows[] = {
+    OpClass<Conv>("Conv", {.types = kFloat32Only}),
+    OpClass<DoubleConv>("Conv", {.types = {DataType::kDouble}}),
+    OpClass<Conv>("FusedConv", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<DoubleConv>("FusedConv", {.domain = "com.microsoft", .types = {DataType::kDouble}}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(Conv, kRows);
+
+}  // namespace tenon

@@ -1,0 +1,286 @@
+// NchwcConv: Conv and FusedConv in the blocked layout.
+#include "ops/conv/nchwc_conv.h"
+
+#include "kernels/conv/conv_blocked.h"
+#include "kernels/conv/conv_depthwise.h"
+#include "kernels/conv/conv_grouped.h"
+#include "kernels/conv/conv_stem.h"
+#include "kernels/conv/conv_weights.h"
+#include "kernels/conv/conv_winograd.h"
+#include "ops/conv/nchwc.h"
+#include "ops/framework/fused_activation.h"
+#include "ops/framework/lazy_weights.h"
+#include "ops/framework/op_row.h"
+#include "tensor/lasting_memory.h"
+
+namespace tenon {
+
+using kernels::Conv2dShape;
+
+std::optional<NchwcMethod> ChooseNchwcMethod(const Conv2dShape& shape, bool is_planar) {
+  if (is_planar) {
+    return shape.groups == 1 ? std::optional(NchwcMethod::kStem) : std::nullopt;
+  }
+  const bool depthwise =
+      shape.groups > 1 && shape.groups == shape.in_channels && shape.groups == shape.out_channels;
+  if (depthwise) return NchwcMethod::kDepthwise;
+  if (kernels::ConvGroupedSupports(shape)) return NchwcMethod::kGrouped;
+  if (kernels::ConvWinogradSupports(shape) && kernels::WinogradWorthwhile(shape)) {
+    return NchwcMethod::kWinograd;
+  }
+  if (kernels::ConvBlockedSupports(shape)) return NchwcMethod::kDirect;
+  return std::nullopt;
+}
+
+std::optional<Conv2dShape> TypicalConvShape(const ConvAttrs& attrs, const SymbolicShape& x,
+                                            const Shape& w) {
+  constexpr int64_t kTypicalBatch = 1, kTypicalSide = 56;
+  if (x.rank() != 4 || w.rank() != 4 || !x[1].is_number()) return std::nullopt;
+  const Shape in = {x[0].number().value_or(kTypicalBatch), x[1].value(),
+                    x[2].number().value_or(kTypicalSide), x[3].number().value_or(kTypicalSide)};
+  const bool fits = attrs.group >= 1 && w[0] % attrs.group == 0 && in[1] == w[1] * attrs.group;
+  const Result<Window> window = MakeWindow(attrs, w.dims().subspan(2));
+  if (!fits || !window) return std::nullopt;
+  Shape out = {in[0], w[0]};
+  for (size_t i = 0; i < 2; ++i) {
+    const Result<Dim> steps = WindowSteps(*window, i, in[i + 2], false);
+    if (!steps || !steps->is_number()) return std::nullopt;
+    out.Append(steps->value());
+  }
+  Conv2dShape shape = WindowShape2d(*window, in, out);
+  shape.groups = static_cast<size_t>(attrs.group);
+  return shape;
+}
+
+namespace {
+
+struct NchwcConvAttrs : ConvAttrs {
+  std::vector<float> weights_scale;  // see ops/conv/weights_scale.h
+  static constexpr auto Fields() {
+    return std::tuple_cat(ConvAttrs::Fields(),
+                          std::tuple(Field("weights_scale", &NchwcConvAttrs::weights_scale)));
+  }
+};
+
+// Input 0 as [N, C, H, W].
+Result<SymbolicShape> PlainInput(const ConvAttrs& attrs, const ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  if (x.rank() == 4) return x;
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.InputOfRank(1, 4));
+  return PlainShape(x, w[1] * Dim(attrs.group));
+}
+
+Status InferNchwcConv(const NchwcConvAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, PlainInput(attrs, context));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape y, ConvOutput(attrs, x, context));
+  SymbolicShape blocked = BlockedShape(y);
+  TENON_RETURN_IF_ERROR(CheckConvResidual(context, blocked));
+  return context.SetOutput(0, std::move(blocked));
+}
+
+class NchwcConv final : public StatefulKernel<InferNchwcConv> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    TENON_ASSIGN_OR_RETURN(activation_,
+                           FusedActivation(attrs_.activation, attrs_.activation_params));
+    const Tensor* weights = info.StoredConstant(1);
+    if (weights == nullptr || weights->rank() != 4) {
+      return NotImplemented("weights that are no constant of four dimensions");
+    }
+    const std::optional<SymbolicShape>& x = info.InputType(0).shape;
+    if (!x) return NotImplemented("input 0 of unknown rank");
+    const bool is_planar = x->rank() == 4;
+    const Dim channels = Dim(weights->shape()[1]) * Dim(attrs_.group);
+    SymbolicShape plain = *x;
+    if (!is_planar) {
+      TENON_ASSIGN_OR_RETURN(plain, PlainShape(*x, channels));
+    }
+    const std::optional<Conv2dShape> shape = TypicalConvShape(attrs_, plain, weights->shape());
+    const auto method = shape ? ChooseNchwcMethod(*shape, is_planar) : std::nullopt;
+    if (!method) {
+      return NotImplemented("a convolution of {} with weights {} and group = {}", plain,
+                            weights->shape(), attrs_.group);
+    }
+    const size_t factors = attrs_.weights_scale.size();
+    if (factors != 0 && factors != shape->out_channels) {
+      return InvalidArgument("attribute 'weights_scale': expected {} factors, got {}",
+                             shape->out_channels, factors);
+    }
+    method_ = *method;
+    weights_shape_ = weights->shape();
+    typical_shape_ = *shape;
+    if (method_ == NchwcMethod::kWinograd) tile_ = kernels::ChooseWinogradTile(*shape);
+    packed_.Keep(*weights, Form(), info.shared_weights());
+    info.ReleaseConstant(1);
+    return OkStatus();
+  }
+
+  Status Run(KernelContext& context) const override {
+    Tensor& y = context.Output(0);
+    if (y.size() == 0) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const Conv2dShape shape, ShapeOf(context.Input(0).shape(), y.shape()));
+    const float* in = context.Input(0).data<float>();
+    TENON_ASSIGN_OR_RETURN(const float* weights, packed_.Get([&](const Tensor& constant) {
+      return Pack(constant, context.threads());
+    }));
+    float* out = y.data<float>();
+    kernels::ConvEpilogue epilogue;
+    if (context.HasInput(2)) epilogue.bias = context.Input(2).data<float>();
+    if (context.HasInput(3)) epilogue.residual = context.Input(3).data<float>();
+    epilogue.activation = activation_;
+    using namespace kernels;  // NOLINT(google-build-using-namespace)
+    switch (method_) {
+      case NchwcMethod::kDirect: {
+        const ConvBlockedArgs args = {shape, in, weights, out, epilogue};
+        return context.ForEachTask(
+            ConvBlockedTaskCount(shape), ConvBlockedScratchSize(shape),
+            [&](size_t task, std::byte* scratch) { RunConvBlockedTask(args, task, scratch); });
+      }
+      case NchwcMethod::kWinograd: {
+        const ConvWinogradArgs args = {shape, tile_, in, weights, out, epilogue};
+        return context.ForEachTask(
+            ConvWinogradTaskCount(shape, tile_), ConvWinogradScratchSize(shape, tile_),
+            [&](size_t task, std::byte* scratch) { RunConvWinogradTask(args, task, scratch); });
+      }
+      case NchwcMethod::kDepthwise: {
+        const ConvDepthwiseArgs args = {shape, in, weights, out, epilogue};
+        return context.ForEachTask(ConvDepthwiseTaskCount(shape), 0, [&](size_t task, std::byte*) {
+          RunConvDepthwiseTask(args, task);
+        });
+      }
+      case NchwcMethod::kGrouped: {
+        const ConvGroupedArgs args = {shape, in, weights, out, epilogue};
+        return context.ForEachTask(
+            ConvGroupedTaskCount(shape), ConvGroupedScratchSize(shape),
+            [&](size_t task, std::byte* scratch) { RunConvGroupedTask(args, task, scratch); });
+      }
+      case NchwcMethod::kStem:
+        break;
+    }
+    const ConvStemArgs args = {shape, in, weights, out, epilogue};
+    return context.ForEachTask(
+        ConvStemTaskCount(shape), ConvStemScratchSize(shape),
+        [&](size_t task, std::byte* scratch) { RunConvStemTask(args, task, scratch); });
+  }
+
+ private:
+  // What the packed weights depend on besides the weights. The sizes of the typical picture are
+  // part of what the kernels are told when they pack.
+  std::string Form() const {
+    const Conv2dShape& s = typical_shape_;
+    std::string form = Format(
+        "convolution {} {} of {} {} {} {}, {} {}, strides {} {}, dilations {} {}, pads {} {}, {} "
+        "groups, factors ",
+        static_cast<int>(method_), static_cast<int>(tile_), s.batch, s.in_height, s.in_width,
+        s.out_channels, s.out_height, s.out_width, s.stride_height, s.stride_width,
+        s.dilation_height, s.dilation_width, s.pad_top, s.pad_left, s.groups);
+    const std::span<const float> factors = attrs_.weights_scale;
+    form.append(reinterpret_cast<const char*>(factors.data()), factors.size_bytes());
+    return form;
+  }
+
+  size_t PackedSize() const {
+    using namespace kernels;  // NOLINT(google-build-using-namespace)
+    switch (method_) {
+      case NchwcMethod::kWinograd:
+        return PackedWinogradWeightsSize(typical_shape_, tile_);
+      case NchwcMethod::kDepthwise:
+        return PackedDepthwiseWeightsSize(typical_shape_);
+      case NchwcMethod::kGrouped:
+        return PackedGroupedWeightsSize(typical_shape_);
+      case NchwcMethod::kStem:
+        return PackedStemWeightsSize(typical_shape_);
+      case NchwcMethod::kDirect:
+        break;
+    }
+    return PackedConvWeightsSize(typical_shape_);
+  }
+
+  void PackBlock(const float* weights, size_t block, float* packed) const {
+    using namespace kernels;  // NOLINT(google-build-using-namespace)
+    switch (method_) {
+      case NchwcMethod::kWinograd:
+        return PackWinogradWeights(typical_shape_, tile_, weights, block, packed);
+      case NchwcMethod::kDepthwise:
+        return PackDepthwiseWeights(typical_shape_, weights, block, packed);
+      case NchwcMethod::kGrouped:
+        return PackGroupedWeights(typical_shape_, weights, block, packed);
+      case NchwcMethod::kStem:
+        return PackStemWeights(typical_shape_, weights, block, packed);
+      case NchwcMethod::kDirect:
+        break;
+    }
+    PackConvWeights(typical_shape_, weights, block, packed);
+  }
+
+  // Multiplies one packed block by the factors of its channels, which are the lanes of its vectors.
+  // Winograd's transform is linear: it takes the factors after as well as before.
+  void ScaleBlock(size_t block, std::span<float> packed) const {
+    const std::span<const float> factors = attrs_.weights_scale;
+    if (factors.empty()) return;
+    const size_t lanes = kernels::kChannelBlock / (method_ == NchwcMethod::kGrouped ? 2 : 1);
+    const size_t part = packed.size() * lanes / kernels::kChannelBlock;
+    for (size_t i = 0; i < packed.size(); i += part) {
+      float row[kernels::kChannelBlock] = {};
+      for (size_t lane = 0; lane < std::size(row); ++lane) {
+        const size_t channel = block * kernels::kChannelBlock + i / part * lanes + lane % lanes;
+        if (channel < factors.size()) row[lane] = factors[channel];
+      }
+      for (size_t j = i; j < i + part; j += std::size(row)) {
+        for (size_t lane = 0; lane < std::size(row); ++lane) packed[j + lane] *= row[lane];
+      }
+    }
+  }
+
+  // The weights as the method wants them; they do not depend on the size of the picture.
+  Result<Tensor> Pack(const Tensor& weights, ThreadPool& threads) const {
+    TENON_ASSIGN_OR_RETURN(
+        Tensor packed,
+        Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(PackedSize())}),
+                         SharedLastingMemory()));
+    const size_t blocks = kernels::ChannelBlocks(typical_shape_.out_channels);
+    const size_t block_size = PackedSize() / blocks;
+    threads.ParallelFor(blocks, 1, [&](size_t begin, size_t end) {
+      for (size_t block = begin; block < end; ++block) {
+        PackBlock(weights.data<float>(), block, packed.data<float>());
+        ScaleBlock(block, {packed.data<float>() + block * block_size, block_size});
+      }
+    });
+    return packed;
+  }
+
+  // The sizes of one run; `y` is blocked, `x` unless the method is kStem.
+  Result<Conv2dShape> ShapeOf(const Shape& x, const Shape& y) const {
+    const int64_t channels = weights_shape_[1] * attrs_.group;
+    TENON_ASSIGN_OR_RETURN(const Window window,
+                           MakeWindow(attrs_, weights_shape_.dims().subspan(2)));
+    Conv2dShape shape = WindowShape2d(window, Shape({x[0], channels, x[2], x[3]}),
+                                      Shape({y[0], weights_shape_[0], y[2], y[3]}));
+    shape.groups = static_cast<size_t>(attrs_.group);
+    if (method_ == NchwcMethod::kDirect && !kernels::ConvBlockedSupports(shape)) {
+      return NotImplemented("rows of {} pixels", x[3]);
+    }
+    return shape;
+  }
+
+  kernels::ActivationSpec activation_;
+  NchwcMethod method_ = NchwcMethod::kDirect;
+  kernels::WinogradTile tile_ = kernels::WinogradTile::kNone;
+  Shape weights_shape_;
+  Conv2dShape typical_shape_;
+  LazyWeights packed_;
+};
+
+constexpr OpRow kRows[] = {
+    // The residual may become the output.
+    OpClass<NchwcConv>(
+        "NchwcConv",
+        {.domain = kNchwcDomain, .types = kFloat32Only, .traits = {.in_place_input = 3}}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(NchwcConv, kRows);
+
+}  // namespace tenon

@@ -1,0 +1,21 @@
+// How a convolution is computed in the blocked layout, which the layout pass has to know too.
+#pragma once
+
+#include <optional>
+
+#include "kernels/conv/conv_shape.h"
+#include "ops/conv/conv_shapes.h"
+
+namespace tenon {
+
+enum class NchwcMethod { kDirect, kWinograd, kDepthwise, kGrouped, kStem };
+
+// The fastest method that serves the shape, or nothing. `is_planar`: the input is [N, C, H, W].
+std::optional<NchwcMethod> ChooseNchwcMethod(const kernels::Conv2dShape& shape, bool is_planar);
+
+// The sizes of the convolution of `x` = [N, C, H, W] with weights of shape `w`. Unknown sizes are
+// given typical ones. Nothing if the attributes or shapes are wrong or C is not known.
+std::optional<kernels::Conv2dShape> TypicalConvShape(const ConvAttrs& attrs, const SymbolicShape& x,
+                                                     const Shape& w);
+
+}  // namespace tenon

@@ -1,0 +1,19 @@
+// Pools of the types that kernels/conv/pool_planar.h does not serve, in plain loops.
+#pragma once
+
+#include "kernels/conv/pool_planar.h"
+#include "ops/conv/general_window.h"
+
+namespace tenon {
+
+// Plane `plane` of a pool with the dimensions, kind and indices of `args`, whose pointers to floats
+// are not used. T is double, or int8_t or uint8_t for kMax alone.
+template <class T>
+void PoolPlainPlane(const kernels::PoolPlanarArgs& args, const T* in, T* out, size_t plane);
+
+// The same over any number of axes, for float too; the dimensions are those of `window`.
+template <class T>
+void PoolGeneralPlane(const GeneralWindow& window, const kernels::PoolPlanarArgs& args, const T* in,
+                      T* out, size_t plane);
+
+}  // namespace tenon

@@ -1,0 +1,54 @@
+#include "ops/conv/weights_scale.h"
+
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "tensor/lasting_memory.h"
+
+namespace tenon {
+namespace {
+
+// Writes `weights`, [channels, ...] floats aligned or not, times their factors.
+void ScaleChannels(const Tensor& weights, std::span<const float> factors, float* scaled) {
+  const size_t size = factors.empty() ? 0 : static_cast<size_t>(weights.size()) / factors.size();
+  const auto* from = static_cast<const char*>(weights.raw());
+  for (size_t c = 0; c < factors.size(); ++c) {
+    float* to = scaled + c * size;
+    // Copied first: as stored, the weights may be unaligned.
+    std::memcpy(to, from + c * size * sizeof(float), size * sizeof(float));
+    for (size_t i = 0; i < size; ++i) to[i] *= factors[c];
+  }
+}
+
+Status FoldInto(Graph& graph, Node& node, std::span<const float> factors) {
+  const Tensor& weights = *graph.StoredConstantOf(node.inputs[1]);
+  TENON_ASSIGN_OR_RETURN(
+      Tensor scaled, Tensor::Allocate(DataType::kFloat, weights.shape(), SharedLastingMemory()));
+  ScaleChannels(weights, factors, scaled.data<float>());
+  const std::string& output = graph.value(node.outputs[0]).name;
+  const ValueId constant =
+      graph.AddInitializer(graph.UnusedName(output + "/weights"), std::move(scaled));
+  const ValueId before = node.inputs[1];
+  graph.SetInput(node.id, 1, constant);
+  // The next scaled weights find memory that has been written before.
+  if (graph.IsUnused(before)) graph.RemoveInitializer(before);
+  return OkStatus();
+}
+
+}  // namespace
+
+Status FoldWeightScales(Graph& graph) {
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    for (Graph* subgraph : node->Subgraphs()) TENON_RETURN_IF_ERROR(FoldWeightScales(*subgraph));
+    const Attribute* factors = node->FindAttribute(kWeightsScale);
+    if (!factors || (node->op_type != "Conv" && node->op_type != "FusedConv")) continue;
+    TENON_RETURN_IF_ERROR(FoldInto(graph, *node, *factors->get<std::vector<float>>()));
+    node->RemoveAttribute(kWeightsScale);
+  }
+  return OkStatus();
+}
+
+}  // namespace tenon

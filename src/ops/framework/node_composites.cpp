@@ -1,0 +1,250 @@
+#include "ops/framework/node_composites.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "ir/schema.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kMicrosoft = "com.microsoft";
+
+std::vector<Attribute> One(const char* name, int64_t value) {
+  std::vector<Attribute> attributes;
+  attributes.emplace_back(name, value);
+  return attributes;
+}
+
+std::vector<Attribute> CloneAll(const std::vector<Attribute>& attributes) {
+  std::vector<Attribute> clones;
+  for (const Attribute& attribute : attributes) clones.push_back(CloneAttribute(attribute));
+  return clones;
+}
+
+// Adds nodes to a graph, of the standard's domain unless told.
+class NodeBuilder {
+ public:
+  NodeBuilder(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
+
+  ValueId Op(std::string op_type, std::vector<ValueId> inputs,
+             std::vector<Attribute> attributes = {}, std::string domain = "") {
+    const ValueId output = graph_.AddValue(graph_.UnusedName(Format("{}/{}", name_, op_type)));
+    Add(std::move(op_type), std::move(inputs), {output}, std::move(attributes), std::move(domain));
+    return output;
+  }
+
+  // x as bytes would hold it.
+  ValueId Rounded(ValueId x) {
+    std::vector<ValueId> quantized;
+    for (const char* name : {"bytes", "scale", "zero_point"}) {
+      quantized.push_back(graph_.AddValue(graph_.UnusedName(Format("{}/{}", name_, name))));
+    }
+    Add("DynamicQuantizeLinear", {x}, quantized, {});
+    return Op("DequantizeLinear", std::move(quantized));
+  }
+
+  void Add(std::string op_type, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
+           std::vector<Attribute> attributes, std::string domain = "") {
+    constexpr int32_t kOpset = 14;
+    NodeSpec spec;
+    spec.name = Format("{}/{}", name_, op_type);
+    spec.op_type = std::move(op_type);
+    spec.inputs = std::move(inputs);
+    spec.outputs = std::move(outputs);
+    spec.attributes = std::move(attributes);
+    spec.opset = domain.empty() ? kOpset : 1;
+    spec.domain = std::move(domain);
+    Node& node = graph_.AddNode(std::move(spec));
+    node.schema = FindSchema(node.domain, node.op_type, node.opset);
+  }
+
+ private:
+  Graph& graph_;
+  const std::string name_;
+};
+
+// Weights of DynamicQuantizeLSTM, [directions, k, n], as floats, [directions, n, k]. Scales and
+// zero points are those of each direction, or of each column in it.
+ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, ValueId zero,
+                           ValueId column_shape) {
+  const auto as_float = [&](ValueId value) {
+    return build.Op("Cast", {value}, One("to", static_cast<int64_t>(DataType::kFloat)));
+  };
+  const ValueId zeros = build.Op("Reshape", {as_float(zero), column_shape});
+  const ValueId scales = build.Op("Reshape", {scale, column_shape});
+  const ValueId values = build.Op("Mul", {build.Op("Sub", {as_float(weights), zeros}), scales});
+  std::vector<Attribute> turned;
+  turned.emplace_back("perm", std::vector<int64_t>{0, 2, 1});
+  return build.Op("Transpose", {values}, std::move(turned));
+}
+
+// DynamicQuantizeLSTM-1 is LSTM with the weights' values, whose inputs and states are rounded as if
+// to bytes: all inputs together, the states of a step together.
+bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
+  enum Input : size_t { kW = 1, kR, kOfLstm = 8, kWScale = 8, kWZero, kRScale, kRZero, kAll };
+  const Node& node = graph.node(id);
+  if (node.inputs.size() != kAll) return false;
+  Result<Tensor> shape = Tensor::Allocate(DataType::kInt64, Shape({3}));
+  if (!shape) return false;
+  const int64_t columns[] = {0, 1, -1};
+  std::copy_n(columns, 3, shape->data<int64_t>());
+  std::vector<ValueId> inputs = node.inputs, outputs = node.outputs;
+  std::vector<Attribute> attributes = CloneAll(node.attributes);
+  NodeBuilder build(graph, node.name.empty() ? node.op_type : node.name);
+  graph.RemoveNode(id);
+  const ValueId column_shape =
+      graph.AddInitializer(graph.UnusedName("column_shape"), *std::move(shape));
+  inputs[kW] = DequantizedWeights(build, inputs[kW], inputs[kWScale], inputs[kWZero], column_shape);
+  inputs[kR] = DequantizedWeights(build, inputs[kR], inputs[kRScale], inputs[kRZero], column_shape);
+  inputs.resize(kOfLstm);
+  inputs[0] = build.Rounded(inputs[0]);
+  build.Add("LSTM", std::move(inputs), std::move(outputs), std::move(attributes), "com.tenon");
+  return true;
+}
+
+// GemmaRotaryEmbedding-1: q and k turned by angles [batch, length, size] that all heads share.
+bool ExpandGemmaRotaryEmbedding(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  Result<Tensor> heads = Tensor::Allocate(DataType::kInt64, Shape({1}));
+  if (node.inputs.size() != 5 || !heads) return false;
+  heads->data<int64_t>()[0] = 1;
+  const std::vector<ValueId> in = node.inputs, outputs = node.outputs;
+  NodeBuilder build(graph, node.name.empty() ? node.op_type : node.name);
+  graph.RemoveNode(id);
+  const auto type = static_cast<int64_t>(graph.value(in[1]).type.element_type);
+  const ValueId axes = graph.AddInitializer(graph.UnusedName("heads"), *std::move(heads));
+  const auto factor = [&](const char* function) {
+    const ValueId rounded = build.Op("Cast", {build.Op(function, {in[0]})}, One("to", type));
+    return build.Op("Unsqueeze", {rounded, axes});
+  };
+  const ValueId cos = factor("Cos"), sin = factor("Sin");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ValueId kept = build.Op("Mul", {in[1 + 2 * i], cos});
+    build.Add("Add", {kept, build.Op("Mul", {in[2 + 2 * i], sin})}, {outputs[i]}, {});
+  }
+  return true;
+}
+
+// BiasDropout-1: Dropout(data + bias) + residual.
+bool ExpandBiasDropout(Graph& graph, NodeId id) {
+  enum Input : size_t { kData, kBias, kResidual, kRatio, kTraining, kAll };
+  const Node& node = graph.node(id);
+  std::vector<ValueId> in = node.inputs, outputs = node.outputs;
+  in.resize(kAll, ValueId::kNone);
+  std::vector<Attribute> attributes = CloneAll(node.attributes);
+  NodeBuilder build(graph, node.name.empty() ? node.op_type : node.name);
+  graph.RemoveNode(id);
+  const ValueId y = outputs[0];
+  const bool has_residual = in[kResidual] != ValueId::kNone;
+  if (has_residual) outputs[0] = graph.AddValue(graph.UnusedName("dropped"));
+  const ValueId dropped = outputs[0], sum = build.Op("Add", {in[kData], in[kBias]});
+  build.Add("Dropout", {sum, in[kRatio], in[kTraining]}, std::move(outputs), std::move(attributes));
+  if (has_residual) build.Add("Add", {dropped, in[kResidual]}, {y}, {});
+  return true;
+}
+
+std::vector<Attribute> Kept(const std::vector<Attribute>& attributes,
+                            std::initializer_list<std::string_view> names) {
+  std::vector<Attribute> kept;
+  for (const Attribute& attribute : attributes) {
+    if (std::find(names.begin(), names.end(), attribute.name) == names.end()) continue;
+    kept.push_back(CloneAttribute(attribute));
+  }
+  return kept;
+}
+
+// What MatMulNBitsQkv-1 and MatMulNBitsMlp-1 share: products of one matrix, x, which an RMS
+// normalization may precede.
+class ProductsByFewBits {
+ public:
+  // In the place of the node, which it removes. `sum` gets what is normalized, or is kNone.
+  ProductsByFewBits(Graph& graph, NodeId id, ValueId sum)
+      : inputs_(graph.node(id).inputs),
+        attributes_(CloneAll(graph.node(id).attributes)),
+        build_(graph, graph.node(id).name.empty() ? graph.node(id).op_type : graph.node(id).name) {
+    enum Input : size_t { kX, kSkip, kScale };
+    graph.RemoveNode(id);
+    x_ = At(kX);
+    if (At(kSkip) != ValueId::kNone) {
+      x_ = graph.AddValue(graph.UnusedName("normalized"));
+      build_.Add("SkipSimplifiedLayerNormalization", {At(kX), At(kSkip), At(kScale)},
+                 {x_, ValueId::kNone, ValueId::kNone, sum}, Kept(attributes_, {"epsilon"}),
+                 kMicrosoft);
+    } else if (At(kScale) != ValueId::kNone) {
+      x_ = build_.Op("SimplifiedLayerNormalization", {At(kX), At(kScale)},
+                     Kept(attributes_, {"epsilon"}));
+    }
+  }
+  NodeBuilder& build() { return build_; }
+
+  // By the weights with scales and bias from input `first` on, whose columns an attribute counts.
+  void Multiply(size_t first, std::string_view columns, ValueId y) {
+    std::vector<Attribute> attributes =
+        Kept(attributes_, {"K", "bits", "block_size", "accuracy_level"});
+    for (Attribute& attribute : Kept(attributes_, {columns})) {
+      attribute.name = "N";
+      attributes.push_back(std::move(attribute));
+    }
+    build_.Add("MatMulNBits",
+               {x_, At(first), At(first + 1), ValueId::kNone, ValueId::kNone, At(first + 2)}, {y},
+               std::move(attributes), kMicrosoft);
+  }
+
+ private:
+  ValueId At(size_t i) const { return i < inputs_.size() ? inputs_[i] : ValueId::kNone; }
+
+  const std::vector<ValueId> inputs_;
+  const std::vector<Attribute> attributes_;
+  NodeBuilder build_;
+  ValueId x_;
+};
+
+bool ExpandMatMulNBitsQkv(Graph& graph, NodeId id) {
+  std::vector<ValueId> outputs = graph.node(id).outputs;
+  outputs.resize(4, ValueId::kNone);
+  ProductsByFewBits products(graph, id, outputs[3]);
+  const char* const columns[] = {"Nq", "Nkv", "Nkv"};
+  for (size_t i = 0; i < 3; ++i) products.Multiply(3 + 3 * i, columns[i], outputs[i]);
+  return true;
+}
+
+// SiLU is the activation that onnxruntime has.
+bool ExpandMatMulNBitsMlp(Graph& graph, NodeId id) {
+  std::vector<ValueId> outputs = graph.node(id).outputs;
+  outputs.resize(2, ValueId::kNone);
+  if (graph.node(id).GetString("activation", "") != "silu") return false;
+  ProductsByFewBits products(graph, id, outputs[1]);
+  const ValueId gate = graph.AddValue(graph.UnusedName("gate"));
+  const ValueId up = graph.AddValue(graph.UnusedName("up"));
+  products.Multiply(3, "N", gate);
+  products.Multiply(6, "N", up);
+  NodeBuilder& build = products.build();
+  const ValueId activated = build.Op("Mul", {gate, build.Op("Sigmoid", {gate})});
+  build.Add("Mul", {activated, up}, {outputs[0]}, {});
+  return true;
+}
+
+struct NodeComposition {
+  std::string_view op_type;
+  bool (*expand)(Graph&, NodeId);
+};
+constexpr NodeComposition kNodeCompositions[] = {
+    {"BiasDropout", ExpandBiasDropout},
+    {"DynamicQuantizeLSTM", ExpandDynamicQuantizeLstm},
+    {"GemmaRotaryEmbedding", ExpandGemmaRotaryEmbedding},
+    {"MatMulNBitsMlp", ExpandMatMulNBitsMlp},
+    {"MatMulNBitsQkv", ExpandMatMulNBitsQkv},
+};
+
+}  // namespace
+
+bool ExpandNodeComposite(Graph& graph, NodeId id) {
+  const auto* found =
+      std::find_if(std::begin(kNodeCompositions), std::end(kNodeCompositions),
+                   [&](const NodeComposition& c) { return c.op_type == graph.node(id).op_type; });
+  return found != std::end(kNodeCompositions) && found->expand(graph, id);
+}
+
+}  // namespace tenon

@@ -1,0 +1,175 @@
+#include "ops/framework/widen_narrow.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ir/schema.h"
+#include "ops/framework/narrow_types.h"
+
+namespace tenon {
+namespace {
+
+constexpr int32_t kCastOpset = 13;
+constexpr int32_t kNarrowCastOpset = 28;  // the first that has all types
+
+// The type that has all values of `type` and more kernels; `type` itself if it is wide enough.
+DataType WideTypeOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat16:
+    case DataType::kBfloat16:
+      return DataType::kFloat;
+    case DataType::kInt4:
+    case DataType::kInt2:
+      return DataType::kInt8;
+    case DataType::kUint4:
+    case DataType::kUint2:
+      return DataType::kUint8;
+    default:
+      return IsNarrowFloat(type) ? DataType::kFloat : type;
+  }
+}
+
+// Inputs of Attention whose types may differ, where its kernel wants one for all.
+enum AttentionInput : size_t { kQ, kV = 2, kMask, kPastValue = 5 };
+
+bool IsAttention(const Node& node) { return node.op_type == "Attention" && node.domain.empty(); }
+
+bool HasMixedTypes(const Graph& graph, const Node& node) {
+  if (!IsAttention(node) || !node.has_input(kQ) || !node.has_input(kV)) return false;
+  const DataType query = graph.value(node.inputs[kQ]).type.element_type;
+  if (query == DataType::kUndefined) return false;
+  for (const size_t i : {kV, kMask, kPastValue}) {
+    if (!node.has_input(i)) continue;
+    const DataType type = graph.value(node.inputs[i]).type.element_type;
+    if (type != query && type != DataType::kBool && type != DataType::kUndefined) return true;
+  }
+  return false;
+}
+
+// The type that a kernel of an Attention with mixed types computes in: one that has all values of
+// its query and its values.
+DataType AttentionType(const Graph& graph, const Node& node) {
+  for (const size_t i : {kQ, kV}) {
+    const DataType type = graph.value(node.inputs[i]).type.element_type;
+    if (type == DataType::kDouble) return type;
+  }
+  return DataType::kFloat;
+}
+
+bool IsNarrow(const ValueType& type) {
+  return type.is_tensor() && WideTypeOf(type.element_type) != type.element_type;
+}
+
+class NarrowWidening {
+ public:
+  explicit NarrowWidening(Graph& graph) : graph_(graph) {}
+
+  Result<std::vector<NodeId>> Order() { return graph_.TopologicalOrder(); }
+
+  bool Widen(NodeId id) {
+    Node& node = graph_.node(id);
+    const bool is_mixed = HasMixedTypes(graph_, node);
+    if (node.provider >= 0 || !(is_mixed || Touches(node))) return false;
+    const DataType common = is_mixed ? AttentionType(graph_, node) : DataType::kUndefined;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.has_input(i) || (is_mixed && i > kPastValue)) continue;
+      const DataType wide = TypeFor(graph_.value(node.inputs[i]).type, common);
+      if (wide != DataType::kUndefined) graph_.SetInput(id, i, WideOf(node.inputs[i], wide, node));
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!node.has_output(i)) continue;
+      const DataType wide = TypeFor(graph_.value(node.outputs[i]).type, common);
+      if (wide != DataType::kUndefined) Narrow(id, i, wide);
+    }
+    return true;
+  }
+
+ private:
+  // What a value of type `type` becomes: `common` where there is such, but for booleans.
+  // kUndefined: it stays.
+  static DataType TypeFor(const ValueType& type, DataType common) {
+    if (!type.is_tensor() || type.element_type == DataType::kBool ||
+        type.element_type == DataType::kUndefined) {
+      return DataType::kUndefined;
+    }
+    const DataType wide = common != DataType::kUndefined ? common : WideTypeOf(type.element_type);
+    return wide == type.element_type ? DataType::kUndefined : wide;
+  }
+
+  bool Touches(const Node& node) const {
+    const auto is_narrow = [this](ValueId id) {
+      return id != ValueId::kNone && IsNarrow(graph_.value(id).type);
+    };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), is_narrow) ||
+           std::any_of(node.outputs.begin(), node.outputs.end(), is_narrow);
+  }
+
+  ValueId NewValue(ValueId like, DataType wide) {
+    const ValueInfo& info = graph_.value(like);
+    ValueType type = info.type;
+    type.element_type = wide;
+    return graph_.AddValue(graph_.UnusedName(Format("{}/wide", info.name)), std::move(type));
+  }
+
+  void AddCast(ValueId from, ValueId to, const Node& for_node) {
+    NodeSpec spec;
+    spec.op_type = "Cast";
+    spec.inputs = {from};
+    spec.outputs = {to};
+    const DataType target = graph_.value(to).type.element_type;
+    const bool is_common =
+        kFloats.Contains(target) && kFloats.Contains(graph_.value(from).type.element_type);
+    spec.opset = is_common ? kCastOpset : kNarrowCastOpset;
+    spec.name = Format("{}/widen", for_node.name);
+    spec.attributes.emplace_back("to", static_cast<int64_t>(target));
+    // Keeps infinity where the target has it.
+    if (!is_common) spec.attributes.emplace_back("saturate", int64_t{0});
+    Node& cast = graph_.AddNode(std::move(spec));
+    cast.schema = FindSchema("", "Cast", cast.opset);
+  }
+
+  // The form of a narrow value in the type `type`.
+  ValueId WideOf(ValueId narrow, DataType type, const Node& for_node) {
+    const auto known = wide_.find({narrow, type});
+    if (known != wide_.end()) return known->second;
+    const ValueId wide = NewValue(narrow, type);
+    AddCast(narrow, wide, for_node);
+    wide_[{narrow, type}] = wide;
+    return wide;
+  }
+
+  // Output `i` is computed in the type `type` and cast to the value that it was.
+  void Narrow(NodeId id, size_t i, DataType type) {
+    const ValueId narrow = graph_.node(id).outputs[i];
+    const ValueId wide = NewValue(narrow, type);
+    graph_.SetOutputValue(id, i, wide);
+    AddCast(wide, narrow, graph_.node(id));
+    wide_[{narrow, type}] = wide;
+  }
+
+  Graph& graph_;
+  std::map<std::pair<ValueId, DataType>, ValueId> wide_;
+};
+
+}  // namespace
+
+bool IsBetterWide(const Graph& graph, const Node& node) {
+  if (HasMixedTypes(graph, node)) return true;
+  return node.op_type == "Where" && node.domain.empty() && node.has_output(0) &&
+         IsNarrow(graph.value(node.outputs[0]).type);
+}
+
+size_t WidenNarrow(Graph& graph) {
+  NarrowWidening widening(graph);
+  const Result<std::vector<NodeId>> order = widening.Order();
+  if (!order) return 0;
+  size_t widened = 0;
+  for (const NodeId id : *order) {
+    for (Graph* subgraph : graph.node(id).Subgraphs()) widened += WidenNarrow(*subgraph);
+    widened += widening.Widen(id) ? 1 : 0;
+  }
+  return widened;
+}
+
+}  // namespace tenon

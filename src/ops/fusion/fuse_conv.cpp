@@ -1,0 +1,201 @@
+// Convolutions with what follows them: normalization, bias, residual, activation.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "ops/conv/weights_scale.h"
+#include "ops/fusion/fuse_epilogue.h"
+#include "ops/fusion/fusion.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kMicrosoft = "com.microsoft";
+
+// y = scale x + shift per channel.
+struct ChannelAffine {
+  std::vector<double> scale, shift;
+};
+
+bool IsFloatVector(const Tensor* tensor, int64_t size) {
+  return tensor && tensor->type() == DataType::kFloat && tensor->rank() == 1 &&
+         tensor->size() == size;
+}
+
+const Shape& WeightsShape(const Match& match) {
+  return match.graph().StoredConstantOf(match["W"])->shape();
+}
+
+// The constant operands of the convolution, if the affine map can be folded into them.
+bool HasFoldableWeights(const Match& match) {
+  const Tensor* weights = match.graph().StoredConstantOf(match["W"]);
+  if (weights->type() != DataType::kFloat || weights->rank() < 3) return false;
+  return match["B"] == ValueId::kNone || IsFloatVector(match.constant("B"), weights->shape()[0]);
+}
+
+// Multiplies the factors of the convolution's weights by those of `scale`.
+void AddWeightsScale(const std::vector<double>& scale, std::vector<Attribute>& attributes) {
+  if (std::all_of(scale.begin(), scale.end(), [](double s) { return s == 1; })) return;
+  std::vector<float> factors(scale.begin(), scale.end());
+  for (const Attribute& attribute : attributes) {
+    if (attribute.name != kWeightsScale) continue;
+    const auto& before = *attribute.get<std::vector<float>>();
+    for (size_t c = 0; c < factors.size(); ++c) {
+      factors[c] = static_cast<float>(before[c] * scale[c]);
+    }
+  }
+  SetAttribute(attributes, std::string(kWeightsScale), std::move(factors));
+}
+
+ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
+  const Tensor* bias = r.constant("B");
+  const size_t channels = affine.scale.size();
+  Result<Tensor> shifted =
+      Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(channels)}));
+  if (!shifted) return ValueId::kNone;
+  for (size_t c = 0; c < channels; ++c) {
+    const double before = bias ? bias->data<float>()[c] : 0;
+    shifted->data<float>()[c] = static_cast<float>(before * affine.scale[c] + affine.shift[c]);
+  }
+  std::vector<Attribute> attributes = r.AttributesOf("conv");
+  AddWeightsScale(affine.scale, attributes);
+  return r.Op("Conv", {r["X"], r["W"], r.Constant("bias", std::move(*shifted))},
+              std::move(attributes));
+}
+
+// --- BatchNormalization ---
+
+bool IsFoldableNormalization(const Match& match) {
+  const Node& norm = match.node("norm");
+  const bool is_inference =
+      norm.opset >= 7 && norm.GetInt("training_mode", 0) == 0 && norm.GetInt("spatial", 1) == 1;
+  if (!is_inference || !HasFoldableWeights(match)) return false;
+  const int64_t channels = WeightsShape(match)[0];
+  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
+    if (!IsFloatVector(match.constant(name), channels)) return false;
+  }
+  return true;
+}
+
+ValueId FoldNormalization(Replacement& r) {
+  const double epsilon = r.node("norm").GetFloat("epsilon", 1e-5F);
+  const auto values = [&](const char* name) { return r.constant(name)->values<float>(); };
+  const auto gamma = values("gamma"), beta = values("beta");
+  const auto mean = values("mean"), variance = values("variance");
+  ChannelAffine affine;
+  for (size_t c = 0; c < gamma.size(); ++c) {
+    const double scale = gamma[c] / std::sqrt(double{variance[c]} + epsilon);
+    affine.scale.push_back(scale);
+    affine.shift.push_back(beta[c] - mean[c] * scale);
+  }
+  return FoldIntoConv(r, affine);
+}
+
+// --- Constants per channel ---
+
+// One number per channel from a constant that broadcasts along the channels alone, e.g. of shape
+// [channels, 1, 1].
+std::optional<std::vector<double>> PerChannel(const Tensor& constant, size_t rank,
+                                              int64_t channels) {
+  if (constant.type() != DataType::kFloat || constant.rank() > rank) return std::nullopt;
+  for (size_t i = 0; i < constant.rank(); ++i) {
+    const bool is_channel_axis = i + rank - constant.rank() == 1;
+    const int64_t size = constant.shape()[i];
+    if (size != 1 && !(is_channel_axis && size == channels)) return std::nullopt;
+  }
+  std::vector<double> values;
+  for (int64_t c = 0; c < channels; ++c) {
+    values.push_back(constant.data<float>()[constant.size() == 1 ? 0 : c]);
+  }
+  return values;
+}
+
+std::optional<std::vector<double>> PerChannelConstant(const Match& match) {
+  const Shape& weights = WeightsShape(match);
+  return PerChannel(*match.constant("c"), weights.rank(), weights[0]);
+}
+
+bool IsPerChannel(const Match& match) {
+  return HasFoldableWeights(match) && PerChannelConstant(match).has_value();
+}
+
+ValueId FoldScale(Replacement& r) {
+  const std::vector<double> scale = *PerChannelConstant(r);
+  return FoldIntoConv(r, {scale, std::vector<double>(scale.size(), 0)});
+}
+
+ValueId FoldShift(Replacement& r) {
+  const std::vector<double> shift = *PerChannelConstant(r);
+  return FoldIntoConv(r, {std::vector<double>(shift.size(), 1), shift});
+}
+
+// --- Epilogues ---
+
+// A convolution, fused or not, whose result can be added to.
+Pattern OpenConv(const Pattern& residual) {
+  const Pattern x = Any("X"), w = Any("W"), b = Maybe("B");
+  return OneOf(
+      {Op("Conv", {x, w, b}).As("conv"),
+       Op("FusedConv", {x, w, b, residual}).In(kMicrosoft).Where(HasNoActivation).As("conv")});
+}
+
+ValueId MakeFusedConv(Replacement& r, std::vector<Attribute> attributes) {
+  return r.Op("FusedConv", {r["X"], r["W"], r["B"], r["Z"]}, std::move(attributes), kMicrosoft);
+}
+
+ValueId AddResidual(Replacement& r) { return MakeFusedConv(r, r.AttributesOf("conv")); }
+
+ValueId AddConvActivation(Replacement& r) {
+  std::vector<Attribute> attributes = r.AttributesOf("conv");
+  AddActivation(r, attributes);
+  return MakeFusedConv(r, std::move(attributes));
+}
+
+}  // namespace
+
+std::vector<Fusion> ConvFusions() {
+  const Pattern conv = Op("Conv", {Any("X"), Constant("W"), Maybe("B")}).As("conv");
+  // Without a residual, of either kind.
+  const Pattern plain = OneOf({Op("Conv", {Any("X"), Any("W"), Maybe("B")}).As("conv"),
+                               Op("FusedConv", {Any("X"), Any("W"), Maybe("B")})
+                                   .In(kMicrosoft)
+                                   .Where(HasNoActivation)
+                                   .As("conv")});
+  std::vector<Fusion> fusions;
+  fusions.push_back(
+      {"",
+       "Conv",
+       {.name = "conv batch normalization",
+        .pattern = Op("BatchNormalization", {conv, Constant("gamma"), Constant("beta"),
+                                             Constant("mean"), Constant("variance")})
+                       .As("norm"),
+        .when = IsFoldableNormalization,
+        .replace = FoldNormalization}});
+  fusions.push_back({"",
+                     "Conv",
+                     {.name = "conv scale",
+                      .pattern = Op("Mul", {conv, Constant("c")}),
+                      .when = IsPerChannel,
+                      .replace = FoldScale}});
+  fusions.push_back({"",
+                     "Conv",
+                     {.name = "conv shift",
+                      .pattern = Op("Add", {conv, Constant("c")}),
+                      .when = IsPerChannel,
+                      .replace = FoldShift}});
+  fusions.push_back({kMicrosoft,
+                     "FusedConv",
+                     {.name = "conv residual",
+                      .pattern = Op("Add", {plain, Any("Z")}),
+                      .when = [](const Match& m) { return AddsItsOwnShape(m, "Z", "conv"); },
+                      .replace = AddResidual}});
+  fusions.push_back({kMicrosoft,
+                     "FusedConv",
+                     {.name = "conv activation",
+                      .pattern = ActivationOf(OpenConv(Maybe("Z"))),
+                      .when = HasKnownParameters,
+                      .replace = AddConvActivation}});
+  return fusions;
+}
+
+}  // namespace tenon

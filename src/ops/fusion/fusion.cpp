@@ -1,0 +1,55 @@
+#include "ops/fusion/fusion.h"
+
+#include <limits>
+
+#include "ops/framework/registry.h"
+
+namespace tenon {
+namespace {
+
+Rule GuardedRule(Fusion fusion, const HasKernel& has_kernel) {
+  Rule rule = std::move(fusion.rule);
+  rule.when = [has_kernel, domain = fusion.domain, op_type = fusion.op_type,
+               when = std::move(rule.when)](const Match& match) {
+    return has_kernel(domain, op_type, match.output_type().element_type) && (!when || when(match));
+  };
+  return rule;
+}
+
+RuleSet GuardedRules(std::vector<std::vector<Fusion>> families, const HasKernel& has_kernel) {
+  std::vector<Rule> rules;
+  for (std::vector<Fusion>& family : families) {
+    for (Fusion& fusion : family) {
+      if (!has_kernel(fusion.domain, fusion.op_type, DataType::kUndefined)) continue;
+      rules.push_back(GuardedRule(std::move(fusion), has_kernel));
+    }
+  }
+  return RuleSet(std::move(rules));
+}
+
+bool HasRow(std::string_view domain, std::string_view op_type, DataType type) {
+  return FindOpRow(domain, op_type, std::numeric_limits<int32_t>::max(), type) != nullptr;
+}
+
+}  // namespace
+
+std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel) {
+  std::vector<RuleSet> sets;
+  // Whole patterns first: an epilogue that took one of their nodes would hide them.
+  sets.push_back(GuardedRules({ActivationFusions(), NormalizationFusions()}, has_kernel));
+  sets.push_back(GuardedRules({AttentionFusions()}, has_kernel));
+  sets.push_back(GuardedRules({ConvFusions(), MatMulFusions()}, has_kernel));
+  return sets;
+}
+
+void FuseNodes(Graph& graph, int32_t provider) {
+  static const auto* const fusions = new std::vector<RuleSet>(MakeFusions(HasRow));
+  for (const RuleSet& rules : *fusions) ApplyRules(graph, rules, {.provider = provider});
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    for (Graph* subgraph : node->Subgraphs()) FuseNodes(*subgraph, provider);
+  }
+}
+
+}  // namespace tenon

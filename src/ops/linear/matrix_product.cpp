@@ -1,0 +1,210 @@
+#include "ops/linear/matrix_product.h"
+
+#include <algorithm>
+
+#include "base/arithmetic.h"
+#include "tensor/lasting_memory.h"
+
+namespace tenon {
+namespace {
+
+using kernels::GemmArgs;
+using kernels::GemmMatrix;
+
+// One product, or several that pair the matrices of two stacks.
+struct Products {
+  GemmArgs first;  // operands and output of matrix 0
+  BatchPairs pairs;
+  size_t a_stride, b_stride, packed_stride, y_stride;  // elements between matrices
+
+  GemmArgs At(size_t index) const {
+    GemmArgs args = first;
+    const BatchPairs::Pair pair = pairs.At(index);
+    args.a.data += pair.a * a_stride;
+    if (args.packed_b) {
+      args.packed_b += pair.b * packed_stride;
+    } else {
+      args.b.data += pair.b * b_stride;
+    }
+    args.c += index * y_stride;
+    if (args.epilogue.residual) args.epilogue.residual += index * y_stride;
+    return args;
+  }
+};
+
+// Whether all matrices of `a`, one below the other, are one matrix.
+bool IsOneBelowTheOther(const MatrixStack& a) {
+  return a.matrix_stride == a.rows * a.row_stride || a.count() == 1;
+}
+
+// One side of the products, with the memory of its first matrix.
+struct Operand {
+  MatrixStack stack;
+  const float* data;
+
+  GemmMatrix first() const { return {data, stack.row_stride, stack.column_stride}; }
+  void Transpose() {
+    std::swap(stack.rows, stack.columns);
+    std::swap(stack.row_stride, stack.column_stride);
+  }
+};
+
+// How many products of these sizes one task computes, when each of them is a single task of the
+// kernel: some 10 microseconds' worth.
+size_t ProductsPerTask(const kernels::GemmSizes& s) {
+  constexpr double kTaskCost = 0.5e6;  // multiply-adds
+  constexpr double kCallCost = 2000;
+  const double cost = kCallCost + (static_cast<double>(s.m) + 8) * static_cast<double>(s.n) *
+                                      static_cast<double>(s.k);
+  return std::max<size_t>(1, static_cast<size_t>(kTaskCost / cost));
+}
+
+Status RunProducts(KernelContext& context, const Products& products, size_t count) {
+  const GemmArgs& first = products.first;
+  const bool is_packed = first.packed_b != nullptr;
+  const size_t tasks = kernels::GemmTaskCount(first.sizes, is_packed);
+  const size_t scratch_bytes = kernels::GemmScratchSize(first.sizes, is_packed);
+  if (count == 1) {
+    return context.ForEachTask(tasks, scratch_bytes, [&](size_t task, std::byte* scratch) {
+      kernels::RunGemmTask(first, task, reinterpret_cast<float*>(scratch));
+    });
+  }
+  const size_t group = tasks == 1 ? ProductsPerTask(first.sizes) : 1;
+  return context.ForEachTask(
+      CeilDiv(count, group) * tasks, scratch_bytes, [&](size_t index, std::byte* scratch) {
+        const size_t begin = index / tasks * group;
+        for (size_t i = begin; i < std::min(count, begin + group); ++i) {
+          kernels::RunGemmTask(products.At(i), index % tasks, reinterpret_cast<float*>(scratch));
+        }
+      });
+}
+
+}  // namespace
+
+Status CheckAddend(const ShapeContext& context, size_t i, const Dim& rows, const Dim& columns) {
+  if (!context.HasInput(i)) return OkStatus();
+  const Result<SymbolicShape> c = context.Input(i);
+  if (!c) return IsUnknownShape(c.error()) ? OkStatus() : c.error();
+  const Dim sizes[] = {columns, rows};
+  bool fits = c->rank() <= 2;
+  for (size_t back = 0; fits && back < c->rank(); ++back) {
+    const Dim& dim = (*c)[c->rank() - 1 - back];
+    const Dim& size = sizes[back];
+    fits = dim == Dim(1) || !dim.is_number() || !size.is_number() || dim == size;
+  }
+  if (fits) return OkStatus();
+  return InvalidArgument("input {}: expected a shape that broadcasts to [{}, {}], got {}", i, rows,
+                         columns, *c);
+}
+
+void AddMatrix(const Tensor& c, float beta, size_t rows, size_t columns, Tensor& y,
+               ProductAddends* addends) {
+  if (beta == 0) return;
+  const Shape& shape = c.shape();
+  const size_t c_columns = shape.rank() > 0 ? static_cast<size_t>(shape.back()) : 1;
+  const size_t c_rows = shape.rank() > 1 ? static_cast<size_t>(shape[shape.rank() - 2]) : 1;
+  const float* from = c.data<float>();
+  if (beta == 1 && c_rows == 1 && c_columns == columns) {
+    addends->row = from;
+  } else if (beta == 1 && c_rows == rows && c_columns == 1) {
+    addends->column = from;
+  } else if (beta == 1 && c_rows == rows && c_columns == columns && !addends->residual) {
+    addends->residual = from;
+  } else {
+    float* into = y.data<float>();
+    for (size_t i = 0; i < rows; ++i, into += columns) {
+      const float* row = from + (c_rows == 1 ? 0 : i * c_columns);
+      if (c_columns == columns) {
+        std::copy_n(row, columns, into);
+      } else {
+        std::fill_n(into, columns, *row);
+      }
+    }
+    addends->beta = beta;
+  }
+}
+
+Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
+  options_ = options;
+  const Tensor* constant = info.StoredConstant(1);
+  if (constant == nullptr || constant->type() != DataType::kFloat || constant->size() == 0 ||
+      constant->rank() < 2) {
+    return OkStatus();
+  }
+  const MatrixStack b = StackOf(constant->shape(), options.b, Side::kRight);
+  if (b.columns == 1) return OkStatus();  // read as a vector
+  const size_t bytes = kernels::PackedGemmBSize(b.columns, b.rows);
+  if (!CheckedMul(bytes, b.count())) {
+    return RuntimeException("out of memory for packing input 1 {}", constant->shape());
+  }
+  packed_stride_ = bytes / sizeof(float);
+  packed_.Keep(*constant,
+               Format("gemm b {} x {}, strides {} {} {}", b.rows, b.columns, b.row_stride,
+                      b.column_stride, b.matrix_stride),
+               info.shared_weights());
+  info.ReleaseConstant(1);
+  return OkStatus();
+}
+
+// The packed matrices of `b`, or null if they are not packed.
+Result<const float*> MatrixProduct::PackedB(KernelContext& context, const MatrixStack& b) const {
+  if (!packed_.is_kept()) return nullptr;
+  return packed_.Get([&](const Tensor& constant) -> Result<Tensor> {
+    const auto floats = static_cast<int64_t>(packed_stride_ * b.count());
+    TENON_ASSIGN_OR_RETURN(
+        Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats}), SharedLastingMemory()));
+    const size_t tasks = kernels::PackGemmBTaskCount(b.columns, b.rows);
+    context.threads().ParallelFor(tasks * b.count(), 1, [&](size_t begin, size_t end) {
+      for (size_t task = begin; task < end; ++task) {
+        const size_t i = task / tasks;
+        kernels::RunPackGemmBTask(
+            {constant.data<float>() + i * b.matrix_stride, b.row_stride, b.column_stride},
+            b.columns, b.rows, task % tasks, packed.data<float>() + i * packed_stride_);
+      }
+    });
+    return packed;
+  });
+}
+
+Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends) const {
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  Operand a = {StackOf(context.Input(0).shape(), options_.a, Side::kLeft),
+               context.Input(0).data<float>()};
+  Operand b = {StackOf(context.Input(1).shape(), options_.b, Side::kRight),
+               context.Input(1).data<float>()};
+  if (b.stack.count() == 1 && IsOneBelowTheOther(a.stack)) {
+    a.stack.rows *= a.stack.count();
+    a.stack.batch = Shape();
+  }
+  TENON_ASSIGN_OR_RETURN(const float* packed_b, PackedB(context, b.stack));
+  GemmArgs args;
+  args.alpha = options_.alpha;
+  args.beta = addends.beta;
+  args.epilogue = {.bias_columns = addends.row,
+                   .bias_rows = addends.column,
+                   .residual = addends.residual,
+                   .activation = options_.activation};
+  if (b.stack.columns == 1 && a.stack.rows > 1) {
+    // A column y = A b is computed as the row b' A', whose sums run along A's rows.
+    std::swap(a, b);
+    a.Transpose();
+    b.Transpose();
+    std::swap(args.epilogue.bias_columns, args.epilogue.bias_rows);
+  }
+  args.sizes = {a.stack.rows, b.stack.columns, a.stack.columns};
+  args.a = a.first();
+  args.b = b.first();
+  args.packed_b = packed_b;
+  args.c = y.data<float>();
+  args.ldc = args.epilogue.ldr = b.stack.columns;
+  const Products products = {args,
+                             BatchPairs(a.stack.batch, b.stack.batch),
+                             a.stack.matrix_stride,
+                             b.stack.matrix_stride,
+                             packed_stride_,
+                             a.stack.rows * b.stack.columns};
+  return RunProducts(context, products, products.pairs.count());
+}
+
+}  // namespace tenon

@@ -1,0 +1,320 @@
+// Operators of com.microsoft that work on each element of quantized tensors: QLinearAdd,
+// QLinearMul, QLinearLeakyRelu, QLinearSigmoid, QLinearSoftmax, QLinearConcat, QLinearWhere.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/framework/element.h"
+#include "ops/framework/op_row.h"
+#include "ops/framework/quantized_int8.h"
+#include "ops/linear/int8_product.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+
+// What every byte becomes.
+using Table = std::array<uint8_t, 256>;
+
+template <class F>
+Table TableOf(const ByteQuantization& from, const ByteQuantization& to, F&& f) {
+  Table table;
+  for (int byte = 0; byte < 256; ++byte) {
+    table[static_cast<size_t>(byte)] = to.ByteOf(f(from.ValueOf(static_cast<uint8_t>(byte))));
+  }
+  return table;
+}
+
+// Elements that are worth a task of their own.
+constexpr size_t kGrain = 32768;
+
+void MapBytes(const Table& table, const Tensor& x, Tensor& y, ThreadPool& threads) {
+  const auto* from = static_cast<const uint8_t*>(x.raw());
+  auto* into = static_cast<uint8_t*>(y.raw());
+  threads.ParallelFor(static_cast<size_t>(x.size()), kGrain, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) into[i] = table[from[i]];
+  });
+}
+
+// --- One input ---
+
+struct UnaryAttrs {
+  float alpha = 0.01f;
+  static constexpr auto Fields() { return std::tuple(Field("alpha", &UnaryAttrs::alpha)); }
+};
+
+Status InferUnary(const UnaryAttrs&, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 3, 4}));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  return context.SetOutput(0, std::move(x));
+}
+
+template <class F>
+Status RunUnary(KernelContext& context, F&& f) {
+  const Tensor& x = context.Input(0);
+  const Table table =
+      TableOf(QuantizationIn(context, 1, 2, x.type()), QuantizationIn(context, 3, 4, x.type()), f);
+  MapBytes(table, x, context.Output(0), context.threads());
+  return OkStatus();
+}
+
+Status RunLeakyRelu(const UnaryAttrs& attrs, KernelContext& context) {
+  return RunUnary(context, [&](float x) { return x >= 0 ? x : attrs.alpha * x; });
+}
+
+Status RunSigmoid(const UnaryAttrs&, KernelContext& context) {
+  return RunUnary(context, [](float x) { return 1 / (1 + std::exp(-x)); });
+}
+
+// --- Two inputs that broadcast ---
+
+Status InferBinary(const NoAttrs&, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 4, 5, 6, 7}));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape a, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape b, context.Input(3));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, BroadcastShapes(a, b));
+  return context.SetOutput(0, std::move(y));
+}
+
+// Where an operand's element lies for a row of the output, and how far apart those of a row are.
+class BroadcastRows {
+ public:
+  BroadcastRows(const Shape& operand, const Shape& output) : output_(output), strides_(output) {
+    int64_t stride = 1;
+    for (size_t back = 1; back <= output.rank(); ++back) {
+      const int64_t dim = back <= operand.rank() ? operand[operand.rank() - back] : 1;
+      strides_[output.rank() - back] = dim == 1 ? 0 : stride;
+      stride *= dim;
+    }
+  }
+
+  size_t step() const { return strides_.rank() == 0 ? 0 : static_cast<size_t>(strides_.back()); }
+  size_t OffsetOf(size_t row) const {
+    int64_t offset = 0, rest = static_cast<int64_t>(row);
+    for (size_t axis = output_.rank() < 1 ? 0 : output_.rank() - 1; axis-- > 0;) {
+      offset += rest % output_[axis] * strides_[axis];
+      rest /= output_[axis];
+    }
+    return static_cast<size_t>(offset);
+  }
+
+ private:
+  const Shape& output_;
+  Shape strides_;
+};
+
+template <class F>
+Status RunBinary(KernelContext& context, F&& f) {
+  const Tensor& a = context.Input(0);
+  const Tensor& b = context.Input(3);
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  const ByteQuantization of_a = QuantizationIn(context, 1, 2, a.type());
+  const ByteQuantization of_b = QuantizationIn(context, 4, 5, b.type());
+  const ByteQuantization of_y = QuantizationIn(context, 6, 7, y.type());
+  std::array<float, 256> a_values, b_values;
+  for (size_t byte = 0; byte < 256; ++byte) {
+    a_values[byte] = of_a.ValueOf(static_cast<uint8_t>(byte));
+    b_values[byte] = of_b.ValueOf(static_cast<uint8_t>(byte));
+  }
+  const BroadcastRows a_rows(a.shape(), y.shape()), b_rows(b.shape(), y.shape());
+  const size_t n = y.rank() == 0 ? 1 : static_cast<size_t>(y.shape().back());
+  const size_t rows = static_cast<size_t>(y.size()) / n;
+  context.threads().ParallelFor(rows, kGrain / n + 1, [&](size_t begin, size_t end) {
+    for (size_t row = begin; row < end; ++row) {
+      const uint8_t* from_a = static_cast<const uint8_t*>(a.raw()) + a_rows.OffsetOf(row);
+      const uint8_t* from_b = static_cast<const uint8_t*>(b.raw()) + b_rows.OffsetOf(row);
+      uint8_t* into = static_cast<uint8_t*>(y.raw()) + row * n;
+      for (size_t i = 0; i < n; ++i) {
+        into[i] = of_y.ByteOf(
+            f(a_values[from_a[i * a_rows.step()]], b_values[from_b[i * b_rows.step()]]));
+      }
+    }
+  });
+  return OkStatus();
+}
+
+Status RunAdd(const NoAttrs&, KernelContext& context) {
+  return RunBinary(context, [](float a, float b) { return a + b; });
+}
+Status RunMul(const NoAttrs&, KernelContext& context) {
+  return RunBinary(context, [](float a, float b) { return a * b; });
+}
+
+// --- QLinearWhere ---
+
+enum WhereInput : size_t { kCondition, kX, kXScale, kXZero, kY, kYScale, kYZero, kZScale, kZZero };
+
+Status InferWhere(const NoAttrs&, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(
+      CheckOneElementEach(context, {kXScale, kXZero, kYScale, kYZero, kZScale, kZZero}));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape condition, context.Input(kCondition));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(kX));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape y, context.Input(kY));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape both, BroadcastShapes(x, y));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape z, BroadcastShapes(condition, both));
+  return context.SetOutput(0, std::move(z));
+}
+
+Status RunWhere(const NoAttrs&, KernelContext& context) {
+  const Tensor& x = context.Input(kX);
+  const Tensor& y = context.Input(kY);
+  Tensor& z = context.Output(0);
+  if (z.size() == 0) return OkStatus();
+  const ByteQuantization of_z = QuantizationIn(context, kZScale, kZZero, z.type());
+  const auto same = [](float value) { return value; };
+  const Table of_x = TableOf(QuantizationIn(context, kXScale, kXZero, x.type()), of_z, same);
+  const Table of_y = TableOf(QuantizationIn(context, kYScale, kYZero, y.type()), of_z, same);
+  const BroadcastRows conditions(context.Input(kCondition).shape(), z.shape());
+  const BroadcastRows x_rows(x.shape(), z.shape()), y_rows(y.shape(), z.shape());
+  const size_t n = z.rank() == 0 ? 1 : static_cast<size_t>(z.shape().back());
+  const size_t rows = static_cast<size_t>(z.size()) / n;
+  context.threads().ParallelFor(rows, kGrain / n + 1, [&](size_t begin, size_t end) {
+    for (size_t row = begin; row < end; ++row) {
+      const bool* condition = context.Input(kCondition).data<bool>() + conditions.OffsetOf(row);
+      const uint8_t* from_x = static_cast<const uint8_t*>(x.raw()) + x_rows.OffsetOf(row);
+      const uint8_t* from_y = static_cast<const uint8_t*>(y.raw()) + y_rows.OffsetOf(row);
+      uint8_t* into = static_cast<uint8_t*>(z.raw()) + row * n;
+      for (size_t i = 0; i < n; ++i) {
+        into[i] = condition[i * conditions.step()] ? of_x[from_x[i * x_rows.step()]]
+                                                   : of_y[from_y[i * y_rows.step()]];
+      }
+    }
+  });
+  return OkStatus();
+}
+
+// --- QLinearConcat ---
+
+struct ConcatAttrs {
+  int64_t axis = 0;
+  static constexpr auto Fields() { return std::tuple(Field("axis", &ConcatAttrs::axis)); }
+};
+
+// Inputs 2, 5, ... are what is joined, each followed by its scale and zero point.
+Status InferConcat(const ConcatAttrs& attrs, ShapeContext& context) {
+  const size_t count = context.input_count();
+  if (count < 5 || (count - 2) % 3 != 0) {
+    return InvalidArgument("expected inputs in threes behind the first two, got {}", count);
+  }
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, context.Input(2));
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, y.rank()));
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {0, 1}));
+  for (size_t i = 2; i < count; i += 3) {
+    TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {i + 1, i + 2}));
+    if (!context.HasInput(i) || !context.HasInput(i + 1) || !context.HasInput(i + 2)) {
+      return InvalidArgument("input {}: expected a tensor with a scale and a zero point", i);
+    }
+    const DataType type = context.ElementType(i);
+    if (type != DataType::kUndefined && !kByteTypes.Contains(type)) {
+      return InvalidArgument("input {}: expected bytes, got {}", i, DataTypeName(type));
+    }
+    if (i == 2) continue;
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(i));
+    bool fits = x.rank() == y.rank();
+    for (size_t k = 0; fits && k < x.rank(); ++k) {
+      fits = k == axis || !x[k].is_number() || !y[k].is_number() || x[k] == y[k];
+    }
+    if (!fits) return InvalidArgument("input {}: {} cannot be joined to {}", i, x, y);
+    y[axis] = y[axis] + x[axis];
+  }
+  const DataType type = context.ElementType(1);
+  return type == DataType::kUndefined ? context.SetOutput(0, std::move(y))
+                                      : context.SetOutput(0, std::move(y), type);
+}
+
+Status RunConcat(const ConcatAttrs& attrs, KernelContext& context) {
+  Tensor& y = context.Output(0);
+  if (y.size() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, y.rank()));
+  const ByteQuantization of_y = QuantizationIn(context, 0, 1, y.type());
+  const auto outer = static_cast<size_t>(y.shape().Product(0, axis));
+  const size_t y_stride = static_cast<size_t>(y.size()) / outer;
+  auto* into = static_cast<uint8_t*>(y.raw());
+  for (size_t i = 2; i < context.input_count(); i += 3) {
+    const Tensor& x = context.Input(i);
+    const Table table = TableOf(QuantizationIn(context, i + 1, i + 2, x.type()), of_y,
+                                [](float value) { return value; });
+    const size_t block = static_cast<size_t>(x.size()) / outer;
+    const auto* from = static_cast<const uint8_t*>(x.raw());
+    context.threads().ParallelFor(outer, kGrain / (block + 1) + 1, [&](size_t begin, size_t end) {
+      for (size_t o = begin; o < end; ++o) {
+        for (size_t k = 0; k < block; ++k) into[o * y_stride + k] = table[from[o * block + k]];
+      }
+    });
+    into += block;
+  }
+  return OkStatus();
+}
+
+// --- QLinearSoftmax ---
+
+// `opset` is that of the Softmax meant: below 13 all axes from `axis` on are one.
+struct SoftmaxAttrs {
+  int64_t axis = -1;
+  int64_t opset = 13;
+  static constexpr auto Fields() {
+    return std::tuple(Field("axis", &SoftmaxAttrs::axis), Field("opset", &SoftmaxAttrs::opset));
+  }
+};
+
+Status InferSoftmax(const SoftmaxAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 3, 4}));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  TENON_RETURN_IF_ERROR(NormalizeAxis(attrs.axis, x.rank()));
+  return context.SetOutput(0, std::move(x));
+}
+
+Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  Tensor& y = context.Output(0);
+  if (x.size() == 0) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
+  const size_t end_axis = attrs.opset < 13 ? x.rank() : axis + 1;
+  const auto n = static_cast<size_t>(x.shape().Product(axis, end_axis));
+  const auto inner = static_cast<size_t>(x.shape().Product(end_axis, x.rank()));
+  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
+  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
+  const int flip = of_x.is_signed ? 0x80 : 0;  // makes the bytes' order that of their values
+  // exp of the distances below the greatest element.
+  std::array<float, 256> powers;
+  for (int i = 0; i < 256; ++i) {
+    powers[static_cast<size_t>(i)] = std::exp(static_cast<float>(-i) * of_x.scale);
+  }
+  const auto* from = static_cast<const uint8_t*>(x.raw());
+  auto* into = static_cast<uint8_t*>(y.raw());
+  const size_t lines = static_cast<size_t>(x.size()) / n;
+  context.threads().ParallelFor(lines, kGrain / n + 1, [&](size_t begin, size_t end) {
+    for (size_t line = begin; line < end; ++line) {
+      const size_t first = line / inner * n * inner + line % inner;
+      const auto at = [&](size_t i) { return from[first + i * inner] ^ flip; };
+      int greatest = 0;
+      for (size_t i = 0; i < n; ++i) greatest = std::max(greatest, at(i));
+      float sum = 0;
+      for (size_t i = 0; i < n; ++i) sum += powers[static_cast<size_t>(greatest - at(i))];
+      for (size_t i = 0; i < n; ++i) {
+        into[first + i * inner] = of_y.ByteOf(powers[static_cast<size_t>(greatest - at(i))] / sum);
+      }
+    }
+  });
+  return OkStatus();
+}
+
+constexpr OpOptions kBytes = {.domain = kMicrosoft, .types = kByteTypes};
+
+constexpr OpRow kRows[] = {
+    Op<InferBinary, RunAdd>("QLinearAdd", kBytes),
+    Op<InferBinary, RunMul>("QLinearMul", kBytes),
+    Op<InferUnary, RunLeakyRelu>("QLinearLeakyRelu", kBytes),
+    Op<InferUnary, RunSigmoid>("QLinearSigmoid", kBytes),
+    Op<InferSoftmax, RunSoftmax>("QLinearSoftmax", kBytes),
+    Op<InferConcat, RunConcat>("QLinearConcat", {.domain = kMicrosoft, .types = kFloat32Only}),
+    Op<InferWhere, RunWhere>("QLinearWhere", {.domain = kMicrosoft, .types = {DataType::kBool}}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(QLinearElementwise, kRows);
+
+}  // namespace tenon

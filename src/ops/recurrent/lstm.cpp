@@ -1,0 +1,133 @@
+#include <algorithm>
+
+#include "ops/framework/expected_shape.h"
+#include "ops/framework/op_row.h"
+#include "ops/quantized/quantization.h"
+#include "ops/recurrent/recurrent.h"
+#include "ops/recurrent/scalar_recurrent.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr size_t kGates = 4;  // i, o, f, c
+
+Status InferLstm(const RecurrentAttrs& attrs, ShapeContext& context) {
+  return InferRecurrent(attrs, kGates, context);
+}
+
+// AttnLSTM-1 of com.microsoft.
+Status InferAttnLstm(const RecurrentAttrs& attrs, ShapeContext& context) {
+  for (size_t i = kInputQueryWeight; i <= kInputMemory; ++i) {
+    if (!context.HasInput(i)) return InvalidArgument("input {} is missing", i);
+  }
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape memory, context.InputOfRank(kInputMemory, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape keys, context.InputOfRank(kInputMemoryWeight, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kInputX, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape r, context.InputOfRank(kInputR, 3));
+  const Dim &directions = r[0], &hidden = r[2], &depth = memory[2], &width = keys[2];
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputQueryWeight, {directions, hidden, width}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputMemoryWeight, {directions, depth, width}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputScoreWeight, {directions, width}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputMemory, {x[1], memory[1], depth}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputMemoryLens, {x[1]}));
+  Dim fed_back = depth;
+  if (context.HasInput(kInputAttentionWeight)) {
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape layer,
+                           context.InputOfRank(kInputAttentionWeight, 3));
+    fed_back = layer[2];
+    TENON_RETURN_IF_ERROR(
+        CheckInputShape(context, kInputAttentionWeight, {directions, depth + hidden, fed_back}));
+  }
+  return InferRecurrent(attrs, kGates, context, fed_back);
+}
+
+// The state before a step, as DynamicQuantizeLinear and DequantizeLinear leave it. A row counts as
+// 0 once the outputs in front of the step are. Written to `work`, which has room for it and its
+// bytes.
+const float* RoundedState(const RecurrentStep& step) {
+  const size_t hidden = step.sizes.hidden, size = step.sizes.batch * hidden;
+  std::copy_n(step.h, size, step.work);
+  for (size_t row = 0; row < step.sizes.batch && step.sequence_lens; ++row) {
+    if (static_cast<int64_t>(step.time) <= step.sequence_lens[row]) continue;
+    std::fill_n(step.work + row * hidden, hidden, 0.0f);
+  }
+  const DynamicQuantization found = QuantizationOfRange(kernels::RangeWithZero(step.work, size));
+  const int32_t zero_point = found.zero_point;
+  const kernels::QuantizationRun run = {&found.scale, &zero_point, false};
+  constexpr auto kType = kernels::QuantizedType::kUint8;
+  auto* const bytes = reinterpret_cast<uint8_t*>(step.work + size);
+  kernels::Quantize(step.work, size, run, kType, bytes);
+  kernels::Dequantize(bytes, size, run, kType, step.work);
+  return step.work;
+}
+
+// LSTM-22. `clip` bounds the arguments of the gates' activations and not those of the output's.
+// com.tenon LSTM-1 rounds the state for the product with R, as DynamicQuantizeLSTM does.
+template <bool rounds_state>
+class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
+ public:
+  Status Prepare(KernelInfo& info) {
+    using enum kernels::CellFunction;
+    constexpr kernels::CellFunction kDefaults[] = {kSigmoid, kTanh, kTanh};
+    TENON_RETURN_IF_ERROR(this->Bind(info));
+    TENON_RETURN_IF_ERROR(layer_.Prepare(info, attrs_, kGates));
+    TENON_ASSIGN_OR_RETURN(const auto activations,
+                           CellActivationsOf(attrs_, layer_.directions(), kDefaults));
+    for (size_t first = 0; first < activations.size(); first += 3) {
+      activations_.push_back({activations[first], activations[first + 1], activations[first + 2],
+                              attrs_.input_forget});
+      activations_.back().h.clip = kernels::CellActivation().clip;
+    }
+    TENON_RETURN_IF_ERROR(weights_.Prepare(info, kInputR, 0, 1, 1));
+    if (info.StoredConstant(kInputR)) info.ReleaseConstant(kInputR);
+    return OkStatus();
+  }
+
+  Status Run(KernelContext& context) const override { return layer_.Run(context, *this); }
+
+ private:
+  size_t WorkFloats(const RecurrentSizes& sizes) const override {
+    return rounds_state ? 2 * sizes.batch * sizes.hidden : 0;
+  }
+  size_t TaskBytes(const KernelContext& context, const RecurrentSizes& sizes) const override {
+    return ProductTaskBytes(context, weights_.Product(context, 0, sizes.batch));
+  }
+  size_t GatesWithJointBias() const override { return kGates; }
+
+  void Step(const RecurrentStep& step) const override {
+    const size_t hidden = step.sizes.hidden;
+    const float* h = rounds_state ? RoundedState(step) : step.h;
+    step.Multiply(weights_, h, step.gates, step.gates_stride, 1);
+    const float* peepholes = nullptr;
+    if (step.context.HasInput(kInputP)) {
+      peepholes = step.context.Input(kInputP).data<float>() + step.direction * 3 * hidden;
+    }
+    step.ForEachActiveRow([&](size_t row) {
+      kernels::LstmCell(activations_[step.direction], hidden, step.gates + row * step.gates_stride,
+                        peepholes, step.c + row * hidden, step.h + row * hidden);
+    });
+  }
+
+  RecurrentLayer layer_;
+  RecurrentWeights weights_;
+  std::vector<kernels::LstmActivations> activations_;  // one for each direction
+};
+
+template <class T>
+using AttnLstm = PlainRecurrent<T, InferAttnLstm, RecurrentKind::kAttnLstm>;
+
+constexpr OpRow kRows[] = {
+    OpClass<Lstm<false>>("LSTM", {.types = kFloat32Only}),
+    OpClass<Lstm<true>>("LSTM", {.domain = "com.tenon", .types = kFloat32Only}),
+    OpClass<PlainRecurrent<double, InferLstm, RecurrentKind::kLstm>>(
+        "LSTM", {.types = {DataType::kDouble}}),
+    OpClass<AttnLstm<float>>("AttnLSTM", {.domain = kMicrosoft, .types = kFloat32Only}),
+    OpClass<AttnLstm<double>>("AttnLSTM", {.domain = kMicrosoft, .types = {DataType::kDouble}}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(Lstm, kRows);
+
+}  // namespace tenon

@@ -1,0 +1,425 @@
+#include "ops/recurrent/recurrent.h"
+
+#include <algorithm>
+
+#include "base/arithmetic.h"
+#include "ops/framework/expected_shape.h"
+#include "tensor/lasting_memory.h"
+
+namespace tenon {
+namespace {
+
+using kernels::CellActivation;
+using kernels::CellFunction;
+
+// --- Attributes ---
+
+struct NamedFunction {
+  std::string_view name;
+  CellFunction function;
+  bool has_alpha, has_beta;
+  float alpha, beta;  // defaults
+};
+
+constexpr NamedFunction kFunctions[] = {
+    {"sigmoid", CellFunction::kSigmoid, false, false, 0, 0},
+    {"tanh", CellFunction::kTanh, false, false, 0, 0},
+    {"relu", CellFunction::kRelu, false, false, 0, 0},
+    {"affine", CellFunction::kAffine, true, true, 1, 0},
+    {"leakyrelu", CellFunction::kLeakyRelu, true, false, 0.01f, 0},
+    {"thresholdedrelu", CellFunction::kThresholdedRelu, true, false, 1, 0},
+    {"scaledtanh", CellFunction::kScaledTanh, true, true, 1, 1},
+    {"hardsigmoid", CellFunction::kHardSigmoid, true, true, 0.2f, 0.5f},
+    {"elu", CellFunction::kElu, true, false, 1, 0},
+    {"softsign", CellFunction::kSoftsign, false, false, 0, 0},
+    {"softplus", CellFunction::kSoftplus, false, false, 0, 0},
+};
+
+const NamedFunction* FindFunction(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  });
+  for (const NamedFunction& known : kFunctions) {
+    if (known.name == name) return &known;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// --- Shapes ---
+
+Result<size_t> DirectionCount(const std::string& direction) {
+  // "foward" is GRU-1's default as its schema spells it.
+  if (direction == "forward" || direction == "foward" || direction == "reverse") return 1;
+  if (direction == "bidirectional") return 2;
+  return InvalidArgument("expected direction forward, reverse or bidirectional, got '{}'",
+                         direction);
+}
+
+Result<std::vector<CellActivation>> CellActivationsOf(const RecurrentAttrs& attrs,
+                                                      size_t directions,
+                                                      std::span<const CellFunction> defaults) {
+  const size_t count = directions * defaults.size();
+  // RNN's default has a second direction's activation, which one direction does not need.
+  const size_t both = 2 * defaults.size();
+  std::vector<CellActivation> activations;
+  if (attrs.activations.empty()) {
+    for (size_t i = 0; i < count; ++i) {
+      activations.push_back({.function = defaults[i % defaults.size()]});
+    }
+  } else if (attrs.activations.size() != count && attrs.activations.size() != both) {
+    return InvalidArgument("expected {} activations, got {}", count, attrs.activations.size());
+  }
+  // The lists of parameters have entries for those activations alone that have such a parameter.
+  size_t next_alpha = 0, next_beta = 0;
+  for (const std::string& name : attrs.activations) {
+    if (activations.size() == count) break;
+    const NamedFunction* known = FindFunction(name);
+    if (known == nullptr) return InvalidArgument("unknown activation '{}'", name);
+    CellActivation activation = {known->function, known->alpha, known->beta};
+    if (known->has_alpha && next_alpha < attrs.activation_alpha.size()) {
+      activation.alpha = attrs.activation_alpha[next_alpha++];
+    }
+    if (known->has_beta && next_beta < attrs.activation_beta.size()) {
+      activation.beta = attrs.activation_beta[next_beta++];
+    }
+    activations.push_back(activation);
+  }
+  if (attrs.clip && *attrs.clip > 0) {
+    for (CellActivation& activation : activations) activation.clip = *attrs.clip;
+  }
+  return activations;
+}
+
+Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& context,
+                      const Dim& fed_back) {
+  TENON_ASSIGN_OR_RETURN(const size_t directions, DirectionCount(attrs.direction));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(kInputX, 3));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape r, context.InputOfRank(kInputR, 3));
+  const Dim& sequence = x[attrs.batch_first ? 1 : 0];
+  const Dim& batch = x[attrs.batch_first ? 0 : 1];
+  const Dim& hidden = r[2];
+  const Dim d(static_cast<int64_t>(directions)), g(static_cast<int64_t>(gates));
+  if (attrs.hidden_size != 0 && hidden.is_number() && !(hidden == Dim(attrs.hidden_size))) {
+    return InvalidArgument("input 2: expected hidden_size = {} columns, got {}", attrs.hidden_size,
+                           r);
+  }
+  const SymbolicShape state =
+      attrs.batch_first ? SymbolicShape({batch, d, hidden}) : SymbolicShape({d, batch, hidden});
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputW, {d, g * hidden, x[2] + fed_back}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputR, {d, g * hidden, hidden}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputB, {d, Dim(2) * g * hidden}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputSequenceLens, {batch}));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputInitialH, state));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputInitialC, state));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputP, {d, Dim(3) * hidden}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(0, attrs.batch_first
+                                                 ? SymbolicShape({batch, sequence, d, hidden})
+                                                 : SymbolicShape({sequence, d, batch, hidden})));
+  for (size_t i = 1; i < context.output_count(); ++i) {
+    TENON_RETURN_IF_ERROR(context.SetOutput(i, state));
+  }
+  return OkStatus();
+}
+
+Result<const int32_t*> SequenceLens(const KernelContext& context, const RecurrentSizes& sizes) {
+  if (!context.HasInput(kInputSequenceLens)) return nullptr;
+  const auto* lens = context.Input(kInputSequenceLens).data<int32_t>();
+  const auto limit = static_cast<int64_t>(sizes.sequence);
+  for (size_t b = 0; b < sizes.batch; ++b) {
+    if (lens[b] < 0 || lens[b] > limit) {
+      return InvalidArgument("input 4: expected lengths in [0, {}], got {}", limit, lens[b]);
+    }
+  }
+  return lens;
+}
+
+// --- Weights ---
+
+Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first, size_t last,
+                                 size_t parts) {
+  input_ = i, first_ = first, last_ = last, parts_ = parts;
+  const Tensor* w = info.StoredConstant(i);
+  if (w == nullptr || w->rank() != 3 || w->size() == 0) return OkStatus();
+  const auto directions = static_cast<size_t>(w->shape()[0]);
+  const auto rows = static_cast<size_t>(w->shape()[1]);
+  const auto k = static_cast<size_t>(w->shape()[2]);
+  const size_t part = rows / parts;
+  const size_t n = part * (last - first);
+  packed_stride_ = kernels::PackedGemmBSize(n, k) / sizeof(float);
+  const std::optional<size_t> floats = CheckedMul(packed_stride_, directions);
+  if (!floats) return RuntimeException("out of memory for packing input {} {}", i, w->shape());
+  TENON_ASSIGN_OR_RETURN(packed_,
+                         Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(*floats)}),
+                                          SharedLastingMemory()));
+  lazy_.Keep(*w, Format("recurrent, parts {} to {} of {}", first, last, parts),
+             info.shared_weights());
+  return OkStatus();
+}
+
+// Into memory that is there already, so it cannot fail.
+const float* RecurrentWeights::Packed() const {
+  return *lazy_.Get([&](const Tensor& w) -> Result<Tensor> {
+    Tensor packed = packed_;
+    const auto directions = static_cast<size_t>(w.shape()[0]);
+    const auto rows = static_cast<size_t>(w.shape()[1]);
+    const auto k = static_cast<size_t>(w.shape()[2]);
+    const size_t part = rows / parts_;
+    for (size_t d = 0; d < directions; ++d) {
+      const float* from = w.data<float>() + (d * rows + first_ * part) * k;
+      kernels::PackGemmB(kernels::Transposed(from, k), part * (last_ - first_), k,
+                         packed.data<float>() + d * packed_stride_);
+    }
+    return packed;
+  });
+}
+
+kernels::GemmArgs RecurrentWeights::Product(const KernelContext& context, size_t direction,
+                                            size_t m) const {
+  const Tensor& w = context.Input(input_);
+  const auto rows = static_cast<size_t>(w.shape()[1]);
+  const auto k = static_cast<size_t>(w.shape()[2]);
+  const size_t part = rows / parts_;
+  kernels::GemmArgs args;
+  args.sizes = {m, part * (last_ - first_), k};
+  if (packed_.defined()) {
+    args.packed_b = Packed() + direction * packed_stride_;
+  } else {
+    args.b = kernels::Transposed(w.data<float>() + (direction * rows + first_ * part) * k, k);
+  }
+  return args;
+}
+
+size_t ProductTaskBytes(const KernelContext& context, const kernels::GemmArgs& product) {
+  const bool is_packed = product.packed_b != nullptr;
+  return context.TaskScratchBytes(kernels::GemmTaskCount(product.sizes, is_packed),
+                                  kernels::GemmScratchSize(product.sizes, is_packed));
+}
+
+namespace {
+
+void RunProduct(KernelContext& context, const kernels::GemmArgs& args, std::byte* memory) {
+  const bool is_packed = args.packed_b != nullptr;
+  context.ForEachTaskIn(memory, kernels::GemmTaskCount(args.sizes, is_packed),
+                        kernels::GemmScratchSize(args.sizes, is_packed),
+                        [&](size_t task, std::byte* scratch) {
+                          kernels::RunGemmTask(args, task, reinterpret_cast<float*>(scratch));
+                        });
+}
+
+}  // namespace
+
+void RecurrentStep::Multiply(const RecurrentWeights& weights, const float* a, float* y,
+                             size_t y_stride, float beta) const {
+  kernels::GemmArgs args = weights.Product(context, direction, sizes.batch);
+  args.a = kernels::RowMajor(a, sizes.hidden);
+  args.beta = beta;
+  args.c = y;
+  args.ldc = y_stride;
+  RunProduct(context, args, task_memory);
+}
+
+void RecurrentStep::ForEachActiveRow(FunctionRef<void(size_t row)> body) const {
+  constexpr size_t kRowsOfFloats = 4096;  // some 5 microseconds of a cell's functions
+  const size_t grain = std::max<size_t>(1, kRowsOfFloats / std::max<size_t>(1, sizes.hidden));
+  context.threads().ParallelFor(sizes.batch, grain, [&](size_t begin, size_t end) {
+    for (size_t row = begin; row < end; ++row) {
+      if (IsActive(row)) body(row);
+    }
+  });
+}
+
+// --- The walk ---
+
+Status RecurrentLayer::Prepare(KernelInfo& info, const RecurrentAttrs& attrs, size_t gates) {
+  TENON_ASSIGN_OR_RETURN(directions_, DirectionCount(attrs.direction));
+  gates_ = gates;
+  starts_reversed_ = attrs.direction == "reverse";
+  batch_first_ = attrs.batch_first;
+  TENON_RETURN_IF_ERROR(input_weights_.Prepare(info, kInputW, 0, 1, 1));
+  if (info.StoredConstant(kInputW)) info.ReleaseConstant(kInputW);
+  return OkStatus();
+}
+
+// What one Run knows: the sizes and where everything lies.
+class RecurrentLayer::RunState {
+ public:
+  RunState(const RecurrentLayer& layer, KernelContext& context, const RecurrentCell& cell)
+      : layer_(layer), context_(context), cell_(cell) {
+    const Shape& x = context.Input(kInputX).shape();
+    const auto size = [&](size_t axis) { return static_cast<size_t>(x[axis]); };
+    sizes_ = {layer.directions_, size(layer.batch_first_ ? 1 : 0), size(layer.batch_first_ ? 0 : 1),
+              size(2), static_cast<size_t>(context.Input(kInputR).shape()[2])};
+    columns_ = layer.gates_ * sizes_.hidden;
+  }
+
+  Status Run() {
+    if (sizes_.batch == 0 || sizes_.hidden == 0) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(lens_, SequenceLens(context_, sizes_));
+    TENON_RETURN_IF_ERROR(DivideScratch());
+    for (size_t d = 0; d < sizes_.directions; ++d) {
+      LoadStates(d);
+      MultiplyInputs(d);
+    }
+    context_.threads().ParallelFor(sizes_.directions, 1, [&](size_t d, size_t) { Walk(d); });
+    for (size_t d = 0; d < sizes_.directions; ++d) {
+      StoreState(d, Direction(d).h, 1);
+      StoreState(d, Direction(d).c, 2);
+    }
+    return OkStatus();
+  }
+
+ private:
+  struct Memory {
+    float* bias;   // [columns]
+    float* gates;  // [sequence, batch, columns], or [batch, sequence, columns] if batch_first
+    float* h;      // [batch, hidden]
+    float* c;
+    float* work;
+    std::byte* tasks;
+  };
+
+  // One block of memory, divided among the directions; the products of all inputs come before the
+  // steps and use the same memory for their tasks.
+  Status DivideScratch() {
+    const size_t state = sizes_.batch * sizes_.hidden;
+    const std::optional<size_t> gates = CheckedMul(sizes_.sequence * sizes_.batch, columns_);
+    const kernels::GemmArgs inputs =
+        layer_.input_weights_.Product(context_, 0, sizes_.sequence * sizes_.batch);
+    input_bytes_ = ProductTaskBytes(context_, inputs);
+    const size_t step_bytes = cell_.TaskBytes(context_, sizes_);
+    if (!gates) return OutOfMemory();
+    const size_t floats[] = {columns_, *gates, state, state, cell_.WorkFloats(sizes_)};
+    std::optional<size_t> bytes = RoundUp<size_t>(step_bytes, 64);
+    for (size_t i = 0; i < std::size(floats) && bytes; ++i) {
+      const std::optional<size_t> part = CheckedMul(floats[i], sizeof(float));
+      const std::optional<size_t> whole = part ? CheckedRoundUp<size_t>(*part, 64) : std::nullopt;
+      offsets_[i] = *bytes;
+      bytes = whole ? CheckedAdd(*bytes, *whole) : std::nullopt;
+    }
+    if (!bytes) return OutOfMemory();
+    direction_bytes_ = *bytes;
+    const std::optional<size_t> all = CheckedMul(direction_bytes_, sizes_.directions);
+    const std::optional<size_t> total =
+        all ? CheckedAdd(*all, RoundUp<size_t>(input_bytes_, 64)) : std::nullopt;
+    memory_ = total ? static_cast<std::byte*>(context_.Scratch(*total)) : nullptr;
+    return memory_ ? OkStatus() : OutOfMemory();
+  }
+
+  Status OutOfMemory() const {
+    return RuntimeException("out of memory: the gates of {} steps of {} rows", sizes_.sequence,
+                            sizes_.batch);
+  }
+
+  Memory Direction(size_t d) const {
+    std::byte* base = memory_ + RoundUp<size_t>(input_bytes_, 64) + d * direction_bytes_;
+    const auto at = [&](size_t i) { return reinterpret_cast<float*>(base + offsets_[i]); };
+    return {at(0), at(1), at(2), at(3), at(4), base};
+  }
+
+  // Elements from one row of the batch to the next in initial and final states.
+  size_t StateStride() const {
+    return layer_.batch_first_ ? sizes_.directions * sizes_.hidden : sizes_.hidden;
+  }
+  size_t StateOffset(size_t d) const {
+    return d * (layer_.batch_first_ ? sizes_.hidden : sizes_.batch * sizes_.hidden);
+  }
+
+  void LoadStates(size_t d) {
+    const Memory memory = Direction(d);
+    LoadState(d, kInputInitialH, memory.h);
+    LoadState(d, kInputInitialC, memory.c);
+  }
+
+  void LoadState(size_t d, size_t input, float* into) {
+    const size_t hidden = sizes_.hidden;
+    if (!context_.HasInput(input)) {
+      std::fill_n(into, sizes_.batch * hidden, 0.0f);
+      return;
+    }
+    const float* from = context_.Input(input).data<float>() + StateOffset(d);
+    for (size_t b = 0; b < sizes_.batch; ++b) {
+      std::copy_n(from + b * StateStride(), hidden, into + b * hidden);
+    }
+  }
+
+  void StoreState(size_t d, const float* from, size_t output) {
+    if (!context_.HasOutput(output)) return;
+    float* into = context_.Output(output).data<float>() + StateOffset(d);
+    for (size_t b = 0; b < sizes_.batch; ++b) {
+      std::copy_n(from + b * sizes_.hidden, sizes_.hidden, into + b * StateStride());
+    }
+  }
+
+  const float* BiasOf(size_t d) const {
+    if (!context_.HasInput(kInputB)) return nullptr;
+    return context_.Input(kInputB).data<float>() + d * 2 * columns_;
+  }
+
+  // gates = X W' + bias for all steps.
+  void MultiplyInputs(size_t d) {
+    const Memory memory = Direction(d);
+    kernels::GemmArgs args =
+        layer_.input_weights_.Product(context_, d, sizes_.sequence * sizes_.batch);
+    args.a = kernels::RowMajor(context_.Input(kInputX).data<float>(), sizes_.input);
+    args.c = memory.gates;
+    args.ldc = columns_;
+    if (const float* bias = BiasOf(d)) {
+      const size_t joint = cell_.GatesWithJointBias() * sizes_.hidden;
+      for (size_t i = 0; i < columns_; ++i) {
+        memory.bias[i] = bias[i] + (i < joint ? bias[columns_ + i] : 0);
+      }
+      args.epilogue.bias_columns = memory.bias;
+    }
+    RunProduct(context_, args, memory_);
+  }
+
+  void Walk(size_t d) {
+    const Memory memory = Direction(d);
+    const bool is_reversed = layer_.starts_reversed_ || d == 1;
+    const size_t row_stride = columns_ * (layer_.batch_first_ ? sizes_.sequence : 1);
+    const size_t time_stride = columns_ * (layer_.batch_first_ ? 1 : sizes_.batch);
+    for (size_t i = 0; i < sizes_.sequence; ++i) {
+      const size_t time = is_reversed ? sizes_.sequence - 1 - i : i;
+      const RecurrentStep step = {
+          context_,   sizes_,   d,        BiasOf(d),   memory.gates + time * time_stride,
+          row_stride, memory.h, memory.c, memory.work, memory.tasks,
+          lens_,      time};
+      cell_.Step(step);
+      StoreOutput(step);
+    }
+  }
+
+  void StoreOutput(const RecurrentStep& step) {
+    if (!context_.HasOutput(0)) return;
+    const size_t hidden = sizes_.hidden, directions = sizes_.directions;
+    for (size_t b = 0; b < sizes_.batch; ++b) {
+      const size_t row = layer_.batch_first_
+                             ? (b * sizes_.sequence + step.time) * directions + step.direction
+                             : (step.time * directions + step.direction) * sizes_.batch + b;
+      float* y = context_.Output(0).data<float>() + row * hidden;
+      if (step.IsActive(b)) {
+        std::copy_n(step.h + b * hidden, hidden, y);
+      } else {
+        std::fill_n(y, hidden, 0.0f);
+      }
+    }
+  }
+
+  const RecurrentLayer& layer_;
+  KernelContext& context_;
+  const RecurrentCell& cell_;
+  RecurrentSizes sizes_;
+  size_t columns_;  // of W' and R': gates * hidden
+  const int32_t* lens_ = nullptr;
+  std::byte* memory_ = nullptr;
+  size_t input_bytes_ = 0, direction_bytes_ = 0;
+  size_t offsets_[5] = {};  // in a direction's memory
+};
+
+Status RecurrentLayer::Run(KernelContext& context, const RecurrentCell& cell) const {
+  return RunState(*this, context, cell).Run();
+}
+
+}  // namespace tenon

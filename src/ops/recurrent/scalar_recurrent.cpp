@@ -1,0 +1,280 @@
+#include "ops/recurrent/scalar_recurrent.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/recurrent/bahdanau_attention.h"
+
+namespace tenon {
+namespace {
+
+using kernels::CellActivation;
+using kernels::CellFunction;
+
+double Clamped(const CellActivation& activation, double x) {
+  const auto clip = static_cast<double>(activation.clip);
+  return std::min(std::max(x, -clip), clip);
+}
+
+double Activate(const CellActivation& activation, double x) {
+  const double a = activation.alpha, b = activation.beta;
+  x = Clamped(activation, x);
+  switch (activation.function) {
+    case CellFunction::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case CellFunction::kTanh:
+      return std::tanh(x);
+    case CellFunction::kRelu:
+      return x < 0 ? 0 : x;
+    case CellFunction::kAffine:
+      return a * x + b;
+    case CellFunction::kLeakyRelu:
+      return x < 0 ? a * x : x;
+    case CellFunction::kThresholdedRelu:
+      return x > a ? x : 0;
+    case CellFunction::kScaledTanh:
+      return a * std::tanh(b * x);
+    case CellFunction::kHardSigmoid:
+      return std::min(std::max(a * x + b, 0.0), 1.0);
+    case CellFunction::kElu:
+      return x < 0 ? a * std::expm1(x) : x;
+    case CellFunction::kSoftsign:
+      return x / (1 + std::abs(x));
+    default:  // kSoftplus
+      return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+  }
+}
+
+template <class T>
+T Dot(const T* a, const T* b, size_t n) {
+  T sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+size_t GateCount(RecurrentKind kind) {
+  return kind == RecurrentKind::kGru ? 3 : kind == RecurrentKind::kRnn ? 1 : 4;
+}
+
+template <class T>
+class Walk {
+ public:
+  Walk(RecurrentKind kind, const RecurrentAttrs& attrs, std::span<const CellActivation> activations,
+       KernelContext& context)
+      : kind_(kind), attrs_(attrs), activations_(activations), context_(context) {
+    const Shape& x = context.Input(kInputX).shape();
+    const auto size = [&](size_t axis) { return static_cast<size_t>(x[axis]); };
+    sizes_ = {static_cast<size_t>(context.Input(kInputW).shape()[0]),
+              size(attrs.batch_first ? 1 : 0), size(attrs.batch_first ? 0 : 1), size(2),
+              static_cast<size_t>(context.Input(kInputR).shape()[2])};
+    gates_ = GateCount(kind);
+  }
+
+  Status Run() {
+    TENON_ASSIGN_OR_RETURN(lens_, SequenceLens(context_, sizes_));
+    if (attends()) TENON_RETURN_IF_ERROR(attention_.Prepare(context_));
+    // h, c, r * h, then the gates, then what attention keeps.
+    const size_t elements = (3 + gates_) * sizes_.hidden + attention_.elements();
+    return context_.ForEachTask(sizes_.directions * sizes_.batch, elements * sizeof(T),
+                                [&](size_t task, std::byte* scratch) {
+                                  RunRow(task / sizes_.batch, task % sizes_.batch,
+                                         reinterpret_cast<T*>(scratch));
+                                });
+  }
+
+ private:
+  struct Row {
+    size_t direction, batch;
+    T *h, *c, *reset, *gates, *attention;
+  };
+
+  bool attends() const { return kind_ == RecurrentKind::kAttnLstm; }
+
+  static T Activated(const CellActivation& activation, T x) {
+    return static_cast<T>(Activate(activation, x));
+  }
+
+  const T* OptionalInput(size_t i, size_t offset) const {
+    return context_.HasInput(i) ? context_.Input(i).data<T>() + offset : nullptr;
+  }
+
+  // Where the state of a row begins in initial and final states.
+  size_t StateOffset(size_t d, size_t b) const {
+    const size_t row = attrs_.batch_first ? b * sizes_.directions + d : d * sizes_.batch + b;
+    return row * sizes_.hidden;
+  }
+
+  void LoadState(size_t input, size_t offset, T* into) const {
+    const T* from = OptionalInput(input, offset);
+    if (from != nullptr) {
+      std::copy_n(from, sizes_.hidden, into);
+    } else {
+      std::fill_n(into, sizes_.hidden, 0.0);
+    }
+  }
+
+  void StoreState(size_t output, size_t offset, const T* from) const {
+    if (!context_.HasOutput(output)) return;
+    std::copy_n(from, sizes_.hidden, context_.Output(output).data<T>() + offset);
+  }
+
+  void RunRow(size_t d, size_t b, T* memory) const {
+    const size_t hidden = sizes_.hidden;
+    const Row row = {d,
+                     b,
+                     memory,
+                     memory + hidden,
+                     memory + 2 * hidden,
+                     memory + 3 * hidden,
+                     memory + (3 + gates_) * hidden};
+    LoadState(kInputInitialH, StateOffset(d, b), row.h);
+    LoadState(kInputInitialC, StateOffset(d, b), row.c);
+    if (attends()) attention_.Begin(d, b, row.attention);
+    const bool is_reversed = attrs_.direction == "reverse" || d == 1;
+    for (size_t i = 0; i < sizes_.sequence; ++i) {
+      const size_t time = is_reversed ? sizes_.sequence - 1 - i : i;
+      const bool is_active = lens_ == nullptr || static_cast<int64_t>(time) < lens_[b];
+      if (is_active) Step(row, InputRow(time, b));
+      StoreOutput(time, b, row, is_active);
+    }
+    StoreState(1, StateOffset(d, b), row.h);
+    StoreState(2, StateOffset(d, b), row.c);
+  }
+
+  const T* InputRow(size_t time, size_t b) const {
+    const size_t row = attrs_.batch_first ? b * sizes_.sequence + time : time * sizes_.batch + b;
+    return context_.Input(kInputX).data<T>() + row * sizes_.input;
+  }
+
+  void StoreOutput(size_t time, size_t b, const Row& row, bool is_active) const {
+    if (!context_.HasOutput(0)) return;
+    const size_t d = row.direction;
+    const size_t place = attrs_.batch_first ? (b * sizes_.sequence + time) * sizes_.directions + d
+                                            : (time * sizes_.directions + d) * sizes_.batch + b;
+    T* y = context_.Output(0).data<T>() + place * sizes_.hidden;
+    if (is_active) {
+      std::copy_n(row.h, sizes_.hidden, y);
+    } else {
+      std::fill_n(y, sizes_.hidden, 0.0);
+    }
+  }
+
+  // Row `i` of R' times `state`, with its bias.
+  T Recurrence(const Row& row, size_t i, const T* state) const {
+    const size_t rows = gates_ * sizes_.hidden;
+    const T* r = context_.Input(kInputR).data<T>();
+    const T* bias = OptionalInput(kInputB, row.direction * 2 * rows + rows);
+    return Dot(r + (row.direction * rows + i) * sizes_.hidden, state, sizes_.hidden) +
+           (bias ? bias[i] : 0);
+  }
+
+  // gates = W x + its bias.
+  void MultiplyInput(const Row& row, const T* x) const {
+    const size_t rows = gates_ * sizes_.hidden;
+    const T* w = context_.Input(kInputW).data<T>();
+    const T* bias = OptionalInput(kInputB, row.direction * 2 * rows);
+    const size_t columns = sizes_.input + attention_.fed_back();
+    for (size_t i = 0; i < rows; ++i) {
+      const T* own = w + (row.direction * rows + i) * columns;
+      row.gates[i] = Dot(own, x, sizes_.input) +
+                     Dot(own + sizes_.input, row.attention, attention_.fed_back()) +
+                     (bias ? bias[i] : 0);
+    }
+  }
+
+  void Step(const Row& row, const T* x) const {
+    MultiplyInput(row, x);
+    if (attends() || kind_ == RecurrentKind::kLstm) {
+      StepLstm(row);
+      if (attends()) attention_.Step(row.direction, row.batch, row.h, row.attention);
+    } else if (kind_ == RecurrentKind::kGru) {
+      StepGru(row);
+    } else {
+      StepRnn(row);
+    }
+  }
+
+  void StepRnn(const Row& row) const {
+    for (size_t i = 0; i < sizes_.hidden; ++i) row.gates[i] += Recurrence(row, i, row.h);
+    for (size_t i = 0; i < sizes_.hidden; ++i) {
+      row.h[i] = Activated(activations_[row.direction], row.gates[i]);
+    }
+  }
+
+  void StepGru(const Row& row) const {
+    const size_t hidden = sizes_.hidden;
+    const CellActivation& f = activations_[2 * row.direction];
+    const CellActivation& g = activations_[2 * row.direction + 1];
+    T* z = row.gates;
+    T* r = row.gates + hidden;
+    T* candidate = row.gates + 2 * hidden;
+    for (size_t i = 0; i < hidden; ++i) {
+      z[i] = Activated(f, z[i] + Recurrence(row, i, row.h));
+      r[i] = Activated(f, r[i] + Recurrence(row, hidden + i, row.h));
+      row.reset[i] = r[i] * row.h[i];
+    }
+    for (size_t i = 0; i < hidden; ++i) {
+      const T recurrence = attrs_.linear_before_reset
+                               ? r[i] * Recurrence(row, 2 * hidden + i, row.h)
+                               : Recurrence(row, 2 * hidden + i, row.reset);
+      candidate[i] = Activated(g, candidate[i] + recurrence);
+    }
+    for (size_t i = 0; i < hidden; ++i) row.h[i] = (1 - z[i]) * candidate[i] + z[i] * row.h[i];
+  }
+
+  void StepLstm(const Row& row) const {
+    const size_t hidden = sizes_.hidden;
+    const CellActivation* fgh = activations_.data() + 3 * row.direction;
+    // `clip` does not bound the argument of the output's activation.
+    CellActivation of_state = fgh[2];
+    of_state.clip = CellActivation().clip;
+    const T* p = OptionalInput(kInputP, row.direction * 3 * hidden);
+    for (size_t i = 0; i < gates_ * hidden; ++i) row.gates[i] += Recurrence(row, i, row.h);
+    for (size_t i = 0; i < hidden; ++i) {
+      const T *input = row.gates, *output = input + hidden, *forget = output + hidden,
+              *cell = forget + hidden;
+      const T old = row.c[i];
+      const T in = Activated(fgh[0], input[i] + (p ? p[i] * old : 0));
+      const T kept = attrs_.input_forget
+                         ? 1 - in
+                         : Activated(fgh[0], forget[i] + (p ? p[2 * hidden + i] * old : 0));
+      row.c[i] = kept * old + in * Activated(fgh[1], cell[i]);
+      const T out = Activated(fgh[0], output[i] + (p ? p[hidden + i] * row.c[i] : 0));
+      row.h[i] = out * Activated(of_state, row.c[i]);
+    }
+  }
+
+  const RecurrentKind kind_;
+  const RecurrentAttrs& attrs_;
+  const std::span<const CellActivation> activations_;
+  KernelContext& context_;
+  RecurrentSizes sizes_;
+  size_t gates_;
+  BahdanauAttention<T> attention_;
+  const int32_t* lens_ = nullptr;
+};
+
+}  // namespace
+
+std::span<const CellFunction> DefaultActivations(RecurrentKind kind) {
+  using enum CellFunction;
+  static constexpr CellFunction kLstmDefaults[] = {kSigmoid, kTanh, kTanh};
+  static constexpr CellFunction kGruDefaults[] = {kSigmoid, kTanh};
+  static constexpr CellFunction kRnnDefaults[] = {kTanh};
+  if (kind == RecurrentKind::kGru) return kGruDefaults;
+  if (kind == RecurrentKind::kRnn) return kRnnDefaults;
+  return kLstmDefaults;
+}
+
+template <class T>
+Status RunPlainRecurrent(RecurrentKind kind, const RecurrentAttrs& attrs,
+                         std::span<const CellActivation> activations, KernelContext& context) {
+  return Walk<T>(kind, attrs, activations, context).Run();
+}
+
+template Status RunPlainRecurrent<float>(RecurrentKind, const RecurrentAttrs&,
+                                         std::span<const CellActivation>, KernelContext&);
+template Status RunPlainRecurrent<double>(RecurrentKind, const RecurrentAttrs&,
+                                          std::span<const CellActivation>, KernelContext&);
+
+}  // namespace tenon

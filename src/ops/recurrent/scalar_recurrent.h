@@ -1,0 +1,43 @@
+// LSTM, GRU and RNN in double precision and AttnLSTM of com.microsoft: plain loops, one task for
+// each row of the batch.
+#pragma once
+
+#include <vector>
+
+#include "ops/recurrent/recurrent.h"
+
+namespace tenon {
+
+enum class RecurrentKind { kLstm, kGru, kRnn, kAttnLstm };
+
+// What each cell applies where `activations` is left out, for one direction.
+std::span<const kernels::CellFunction> DefaultActivations(RecurrentKind kind);
+
+// Runs the node of `context`, whose inputs are of type T: double or, of AttnLSTM, float.
+// `activations` are those of every direction, as CellActivationsOf gives them. Error: lengths of
+// sequences out of range, out of memory.
+template <class T>
+Status RunPlainRecurrent(RecurrentKind kind, const RecurrentAttrs& attrs,
+                         std::span<const kernels::CellActivation> activations,
+                         KernelContext& context);
+
+template <class T, auto Infer, RecurrentKind kKind>
+class PlainRecurrent final : public StatefulKernel<Infer> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(this->Bind(info));
+    TENON_ASSIGN_OR_RETURN(const size_t directions, DirectionCount(this->attrs_.direction));
+    TENON_ASSIGN_OR_RETURN(activations_,
+                           CellActivationsOf(this->attrs_, directions, DefaultActivations(kKind)));
+    return OkStatus();
+  }
+
+  Status Run(KernelContext& context) const override {
+    return RunPlainRecurrent<T>(kKind, this->attrs_, activations_, context);
+  }
+
+ private:
+  std::vector<kernels::CellActivation> activations_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,433 @@
+// Normalizations: of layers, batches, instances, groups and local responses.
+#include "kernels/normalization.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/lrn.h"
+#include "ops/framework/element.h"
+#include "ops/framework/op_row.h"
+
+namespace tenon {
+namespace {
+
+// Input `i` as floats, or null if it is left out.
+const float* OptionalFloats(const KernelContext& context, size_t i) {
+  return context.HasInput(i) ? context.Input(i).data<float>() : nullptr;
+}
+float* OptionalFloats(Tensor* output) { return output ? output->data<float>() : nullptr; }
+
+// A tensor of one value per channel.
+Status CheckPerChannel(ShapeContext& context, size_t i, const Dim& channels) {
+  if (!context.HasInput(i)) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape shape, context.Input(i));
+  const Dim elements = shape.NumElements();
+  if (elements.is_number() && channels.is_number() && !(elements == channels)) {
+    return InvalidArgument("input {}: expected {} values, one per channel, got shape {}", i,
+                           channels, shape);
+  }
+  return OkStatus();
+}
+
+// LayerNormalization-17, RMSNormalization-23: over the axes from `axis` on.
+struct LayerNormAttrs {
+  int64_t axis = -1;
+  float epsilon = 1e-5f;
+  static constexpr auto Fields() {
+    return std::tuple(Field("axis", &LayerNormAttrs::axis),
+                      Field("epsilon", &LayerNormAttrs::epsilon));
+  }
+};
+
+Status InferLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
+  const Dim row = x.Product(axis, x.rank());
+  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 1, row));
+  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 2, row));
+  SymbolicShape statistics = x;
+  for (size_t i = axis; i < x.rank(); ++i) statistics[i] = Dim(1);
+  TENON_RETURN_IF_ERROR(context.SetOutput(1, statistics, DataType::kFloat));
+  TENON_RETURN_IF_ERROR(context.SetOutput(2, std::move(statistics), DataType::kFloat));
+  return context.SetOutput(0, std::move(x));
+}
+
+// SimplifiedLayerNormalization-1, ONNX Runtime's name of RMSNormalization.
+Status InferSimplifiedLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
+  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 1, x.Product(axis, x.rank())));
+  SymbolicShape statistics = x;
+  for (size_t i = axis; i < x.rank(); ++i) statistics[i] = Dim(1);
+  TENON_RETURN_IF_ERROR(context.SetOutput(1, std::move(statistics), DataType::kFloat));
+  return context.SetOutput(0, std::move(x));
+}
+
+// With a mean, output 1 is the mean and 2 the inverse deviation; without, 1 is the latter.
+template <bool subtract_mean>
+Status RunLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
+  const auto rows = static_cast<size_t>(x.shape().Product(0, axis));
+  const auto n = static_cast<size_t>(x.shape().Product(axis, x.rank()));
+  float* y = context.Output(0).data<float>();
+  float* first = OptionalFloats(context.HasOutput(1) ? &context.Output(1) : nullptr);
+  float* second = OptionalFloats(context.HasOutput(2) ? &context.Output(2) : nullptr);
+  float* mean = subtract_mean ? first : nullptr;
+  float* inv_std = subtract_mean ? second : first;
+  const float* gamma = OptionalFloats(context, 1);
+  const float* beta = OptionalFloats(context, 2);
+  context.threads().ParallelFor(
+      rows, kernels::NormalizationGrain(n), [&](size_t begin, size_t end) {
+        const kernels::NormalizationInput input = {x.data<float>() + begin * n};
+        const kernels::NormalizationParameters parameters = {attrs.epsilon, gamma, beta,
+                                                             mean ? mean + begin : nullptr,
+                                                             inv_std ? inv_std + begin : nullptr};
+        const auto normalize = subtract_mean ? kernels::LayerNorm : kernels::RmsNorm;
+        normalize(input, y + begin * n, end - begin, n, parameters);
+      });
+  return OkStatus();
+}
+
+// BatchNormalization-15. Before version 14, training is asked for by the outputs it has.
+struct BatchNormAttrs {
+  float epsilon = 1e-5f;
+  float momentum = 0.9f;
+  bool training_mode = false;
+  static constexpr auto Fields() {
+    return std::tuple(Field("epsilon", &BatchNormAttrs::epsilon),
+                      Field("momentum", &BatchNormAttrs::momentum),
+                      Field("training_mode", &BatchNormAttrs::training_mode));
+  }
+};
+
+Status InferBatchNorm(const BatchNormAttrs& attrs, ShapeContext& context) {
+  if (attrs.epsilon < 0) return InvalidArgument("expected epsilon >= 0, got {}", attrs.epsilon);
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  if (x.rank() < 1) return InvalidArgument("input 0: expected rank >= 1, got a scalar");
+  const Dim channels = x.rank() < 2 ? Dim(1) : x[1];
+  for (size_t i = 1; i < 5; ++i) TENON_RETURN_IF_ERROR(CheckPerChannel(context, i, channels));
+  for (size_t i = 1; i < context.output_count(); ++i) {
+    TENON_RETURN_IF_ERROR(context.SetOutput(i, {channels}));
+  }
+  return context.SetOutput(0, std::move(x));
+}
+
+bool Trains(const BatchNormAttrs& attrs, const KernelContext& context) {
+  for (size_t i = 1; i < context.output_count(); ++i) {
+    if (context.HasOutput(i)) return true;
+  }
+  return attrs.training_mode;
+}
+
+// Element `i` of a tensor of floats.
+double NumberAt(const Tensor& x, size_t i) {
+  return VisitNumber(x.type(), [&](auto number) {
+    return static_cast<double>(Widen(x.data<decltype(number)>()[i]));
+  });
+}
+
+void SetNumberAt(Tensor& y, size_t i, double value) {
+  if (y.type() == DataType::kDouble) {
+    y.data<double>()[i] = value;
+  } else {
+    y.data<float>()[i] = static_cast<float>(value);
+  }
+}
+
+struct Statistics {
+  double mean = 0, variance = 0;
+};
+
+// Of `rows` rows of `n` elements that are `stride` apart.
+template <class T>
+Statistics StatisticsOf(const T* x, size_t rows, size_t n, size_t stride) {
+  const auto count = static_cast<double>(rows * n);
+  Statistics result;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t i = 0; i < n; ++i) result.mean += static_cast<double>(x[row * stride + i]);
+  }
+  result.mean /= count;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t i = 0; i < n; ++i) {
+      const double distance = static_cast<double>(x[row * stride + i]) - result.mean;
+      result.variance += distance * distance;
+    }
+  }
+  result.variance /= count;
+  return result;
+}
+
+// y = x * scale + shift.
+template <class T>
+void ScaleAndShift(const T* x, T* y, size_t n, double scale, double shift) {
+  for (size_t i = 0; i < n; ++i) {
+    y[i] = static_cast<T>(static_cast<double>(x[i]) * scale + shift);
+  }
+}
+
+// In training, and in double precision: sums are made in double.
+template <class T>
+Status RunPlainBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  T* y = context.Output(0).data<T>();
+  const size_t batch = static_cast<size_t>(x.shape()[0]);
+  const size_t channels = x.rank() < 2 ? 1 : static_cast<size_t>(x.shape()[1]);
+  const size_t n = x.rank() < 3 ? 1 : static_cast<size_t>(x.shape().Product(2, x.rank()));
+  const bool trains = Trains(attrs, context);
+  return context.ForEachTask(channels, 0, [&](size_t c, std::byte*) {
+    const Statistics running = {NumberAt(context.Input(3), c), NumberAt(context.Input(4), c)};
+    Statistics used = running;
+    if (trains) {
+      used = StatisticsOf(x.data<T>() + c * n, batch, n, channels * n);
+      const double momentum = attrs.momentum;
+      const double results[] = {running.mean * momentum + used.mean * (1 - momentum),
+                                running.variance * momentum + used.variance * (1 - momentum),
+                                used.mean, used.variance};
+      for (size_t i = 1; i < context.output_count(); ++i) {
+        if (context.HasOutput(i)) SetNumberAt(context.Output(i), c, results[i - 1]);
+      }
+    }
+    const double scale = NumberAt(context.Input(1), c) /
+                         std::sqrt(used.variance + static_cast<double>(attrs.epsilon));
+    const double shift = NumberAt(context.Input(2), c) - used.mean * scale;
+    for (size_t b = 0; b < batch; ++b) {
+      const size_t row = (b * channels + c) * n;
+      ScaleAndShift(x.data<T>() + row, y + row, n, scale, shift);
+    }
+  });
+}
+
+Status RunBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
+  if (Trains(attrs, context)) return RunPlainBatchNorm<float>(attrs, context);
+  const Tensor& x = context.Input(0);
+  float* y = context.Output(0).data<float>();
+  const size_t batch = static_cast<size_t>(x.shape()[0]);
+  const size_t channels = x.rank() < 2 ? 1 : static_cast<size_t>(x.shape()[1]);
+  const size_t n = x.rank() < 3 ? 1 : static_cast<size_t>(x.shape().Product(2, x.rank()));
+  auto* scale = static_cast<float*>(context.Scratch(2 * channels * sizeof(float)));
+  if (scale == nullptr) return RuntimeException("out of memory for {} channels", channels);
+  float* shift = scale + channels;
+  for (size_t c = 0; c < channels; ++c) {
+    const float variance = context.Input(4).data<float>()[c];
+    scale[c] = context.Input(1).data<float>()[c] / std::sqrt(variance + attrs.epsilon);
+    shift[c] = context.Input(2).data<float>()[c] - context.Input(3).data<float>()[c] * scale[c];
+  }
+  if (n == 1) {
+    kernels::ScaleShiftColumns(x.data<float>(), y, batch, channels, scale, shift);
+    return OkStatus();
+  }
+  context.threads().ParallelFor(
+      batch * channels, kernels::NormalizationGrain(n), [&](size_t begin, size_t end) {
+        kernels::ScaleShiftRows(x.data<float>(), y, begin, end, n, channels, scale, shift);
+      });
+  return OkStatus();
+}
+
+// InstanceNormalization-22: a group of its own for each channel.
+struct EpsilonAttrs {
+  float epsilon = 1e-5f;
+  static constexpr auto Fields() { return std::tuple(Field("epsilon", &EpsilonAttrs::epsilon)); }
+};
+
+Status InferInstanceNorm(const EpsilonAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  if (x.rank() < 2) return InvalidArgument("input 0: expected rank >= 2, got {}", x);
+  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 1, x[1]));
+  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 2, x[1]));
+  return context.SetOutput(0, std::move(x));
+}
+
+Status RunGroups(const kernels::GroupNormSizes& sizes, float epsilon, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const auto groups = static_cast<size_t>(x.shape()[0]) * sizes.groups;
+  const size_t grain = kernels::NormalizationGrain(sizes.channels_per_group * sizes.n);
+  context.threads().ParallelFor(groups, grain, [&](size_t begin, size_t end) {
+    kernels::GroupNorm(x.data<float>(), context.Output(0).data<float>(), begin, end, sizes,
+                       context.Input(1).data<float>(), context.Input(2).data<float>(), epsilon);
+  });
+  return OkStatus();
+}
+
+kernels::GroupNormSizes InstanceSizes(const Shape& shape) {
+  return {static_cast<size_t>(shape[1]), 1, static_cast<size_t>(shape.Product(2, shape.rank()))};
+}
+
+Status RunInstanceNorm(const EpsilonAttrs& attrs, KernelContext& context) {
+  return RunGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon, context);
+}
+
+// GroupNormalization-21.
+struct GroupNormAttrs {
+  float epsilon = 1e-5f;
+  int64_t num_groups = 1;
+  static constexpr auto Fields() {
+    return std::tuple(Field("epsilon", &GroupNormAttrs::epsilon),
+                      Field("num_groups", &GroupNormAttrs::num_groups));
+  }
+};
+
+Status InferGroupNorm(const GroupNormAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  if (x.rank() < 2) return InvalidArgument("input 0: expected rank >= 2, got {}", x);
+  const bool divides =
+      attrs.num_groups > 0 && (!x[1].is_number() || x[1].value() % attrs.num_groups == 0);
+  if (!divides) {
+    return InvalidArgument("expected num_groups that divides the {} channels of input 0, got {}",
+                           x[1], attrs.num_groups);
+  }
+  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 1, x[1]));
+  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 2, x[1]));
+  return context.SetOutput(0, std::move(x));
+}
+
+kernels::GroupNormSizes GroupSizes(const GroupNormAttrs& attrs, const Shape& shape) {
+  return {static_cast<size_t>(attrs.num_groups), static_cast<size_t>(shape[1] / attrs.num_groups),
+          static_cast<size_t>(shape.Product(2, shape.rank()))};
+}
+
+Status RunGroupNorm(const GroupNormAttrs& attrs, KernelContext& context) {
+  return RunGroups(GroupSizes(attrs, context.Input(0).shape()), attrs.epsilon, context);
+}
+
+// LRN-13: across neighbouring channels.
+struct LrnAttrs {
+  float alpha, beta, bias;
+  int64_t size = 1;
+  static constexpr auto Fields() {
+    return std::tuple(Field("alpha", &LrnAttrs::alpha), Field("beta", &LrnAttrs::beta),
+                      Field("bias", &LrnAttrs::bias), Field("size", &LrnAttrs::size));
+  }
+};
+
+Status InferLrn(const LrnAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  if (x.rank() < 2) return InvalidArgument("input 0: expected rank >= 2, got {}", x);
+  if (attrs.size < 1) return InvalidArgument("expected size >= 1, got {}", attrs.size);
+  return context.SetOutput(0, std::move(x));
+}
+
+// The plain formula, for double.
+void LrnInDouble(const LrnAttrs& attrs, const double* x, double* y, size_t channels, size_t n) {
+  const auto size = static_cast<size_t>(attrs.size);
+  const size_t before = (size - 1) / 2, after = size - 1 - before;
+  const double scale = static_cast<double>(attrs.alpha) / static_cast<double>(attrs.size);
+  for (size_t i = 0; i < channels * n; ++i) {
+    const size_t c = i / n, first = c < before ? 0 : c - before;
+    const size_t last = std::min(channels - 1, c + std::min(after, channels));
+    double sum = 0;
+    for (size_t k = first; k <= last; ++k) sum += x[k * n + i % n] * x[k * n + i % n];
+    y[i] = x[i] /
+           std::pow(static_cast<double>(attrs.bias) + scale * sum, static_cast<double>(attrs.beta));
+  }
+}
+
+Status RunLrn(const LrnAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const auto batch = static_cast<size_t>(x.shape()[0]);
+  const auto channels = static_cast<size_t>(x.shape()[1]);
+  const auto n = static_cast<size_t>(x.shape().Product(2, x.rank()));
+  if (x.type() == DataType::kDouble) {
+    return context.ForEachTask(batch, 0, [&](size_t image, std::byte*) {
+      const size_t start = image * channels * n;
+      LrnInDouble(attrs, x.data<double>() + start, context.Output(0).data<double>() + start,
+                  channels, n);
+    });
+  }
+  const kernels::LrnParameters parameters = {static_cast<size_t>(attrs.size), attrs.alpha,
+                                             attrs.beta, attrs.bias};
+  context.threads().ParallelFor(kernels::LrnTasks(batch, n), 1, [&](size_t begin, size_t end) {
+    kernels::Lrn(x.data<float>(), context.Output(0).data<float>(), channels, n, parameters, begin,
+                 end);
+  });
+  return OkStatus();
+}
+
+// --- In double precision ---
+
+template <bool subtract_mean>
+Status RunDoubleLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
+  const auto rows = static_cast<size_t>(x.shape().Product(0, axis));
+  const auto n = static_cast<size_t>(x.shape().Product(axis, x.rank()));
+  const double* gamma = context.HasInput(1) ? context.Input(1).data<double>() : nullptr;
+  const double* beta = context.HasInput(2) ? context.Input(2).data<double>() : nullptr;
+  return context.ForEachTask(rows, 0, [&](size_t row, std::byte*) {
+    const double* in = x.data<double>() + row * n;
+    double* out = context.Output(0).data<double>() + row * n;
+    Statistics statistics = StatisticsOf(in, 1, n, n);
+    if constexpr (!subtract_mean) {
+      statistics.variance += statistics.mean * statistics.mean;  // the mean square
+      statistics.mean = 0;
+    }
+    const double inv_std = 1 / std::sqrt(statistics.variance + static_cast<double>(attrs.epsilon));
+    for (size_t i = 0; i < n; ++i) {
+      out[i] = (in[i] - statistics.mean) * inv_std * (gamma ? gamma[i] : 1) + (beta ? beta[i] : 0);
+    }
+    if (context.HasOutput(1)) SetNumberAt(context.Output(1), row, statistics.mean);
+    if (context.HasOutput(2)) SetNumberAt(context.Output(2), row, inv_std);
+  });
+}
+
+Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon,
+                       KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const size_t width = sizes.channels_per_group * sizes.n;
+  const auto groups = static_cast<size_t>(x.shape()[0]) * sizes.groups;
+  return context.ForEachTask(groups, 0, [&](size_t group, std::byte*) {
+    const double* in = x.data<double>() + group * width;
+    double* out = context.Output(0).data<double>() + group * width;
+    const Statistics statistics = StatisticsOf(in, 1, width, width);
+    const double inv_std = 1 / std::sqrt(statistics.variance + static_cast<double>(epsilon));
+    for (size_t i = 0; i < sizes.channels_per_group; ++i) {
+      const size_t channel = group % sizes.groups * sizes.channels_per_group + i;
+      const double scale = context.Input(1).data<double>()[channel] * inv_std;
+      const double shift = context.Input(2).data<double>()[channel] - statistics.mean * scale;
+      ScaleAndShift(in + i * sizes.n, out + i * sizes.n, sizes.n, scale, shift);
+    }
+  });
+}
+
+Status RunDoubleInstanceNorm(const EpsilonAttrs& attrs, KernelContext& context) {
+  return RunDoubleGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon, context);
+}
+
+Status RunDoubleGroupNorm(const GroupNormAttrs& attrs, KernelContext& context) {
+  return RunDoubleGroups(GroupSizes(attrs, context.Input(0).shape()), attrs.epsilon, context);
+}
+
+constexpr TypeSet kDoubleOnly = {DataType::kDouble};
+constexpr KernelTraits kInPlace = {.in_place_input = 0};
+
+constexpr OpRow kRows[] = {
+    Op<InferLayerNorm, RunLayerNorm<true>>("LayerNormalization",
+                                           {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferLayerNorm, RunLayerNorm<false>>(
+        "RMSNormalization", {.since = 23, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferSimplifiedLayerNorm, RunLayerNorm<false>>(
+        "SimplifiedLayerNormalization", {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferBatchNorm, RunBatchNorm>("BatchNormalization",
+                                     {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferInstanceNorm, RunInstanceNorm>("InstanceNormalization",
+                                           {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferGroupNorm, RunGroupNorm>("GroupNormalization",
+                                     {.since = 21, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferLrn, RunLrn>("LRN", {.since = 1, .types = {DataType::kFloat, DataType::kDouble}}),
+    Op<InferLayerNorm, RunDoubleLayerNorm<true>>("LayerNormalization",
+                                                 {.types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferLayerNorm, RunDoubleLayerNorm<false>>(
+        "RMSNormalization", {.since = 23, .types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferBatchNorm, RunPlainBatchNorm<double>>("BatchNormalization",
+                                                  {.types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferInstanceNorm, RunDoubleInstanceNorm>("InstanceNormalization",
+                                                 {.types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferGroupNorm, RunDoubleGroupNorm>("GroupNormalization",
+                                           {.since = 21, .types = kDoubleOnly, .traits = kInPlace}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(Normalization, kRows);
+
+}  // namespace tenon

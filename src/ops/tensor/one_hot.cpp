@@ -1,0 +1,105 @@
+// OneHot: indices as rows with one element switched on.
+#include <algorithm>
+
+#include "ops/framework/element.h"
+#include "ops/framework/op_row.h"
+
+namespace tenon {
+namespace {
+
+// OneHot-11: negative indices count from the back; those out of range switch nothing on.
+struct OneHotAttrs {
+  int64_t axis;
+  static constexpr auto Fields() { return std::tuple(Field("axis", &OneHotAttrs::axis)); }
+};
+
+int64_t IntegerAt(const Tensor& tensor, int64_t i) {
+  return VisitNumber(tensor.type(), [&](auto number) -> int64_t {
+    const auto value = Widen(tensor.data<decltype(number)>()[i]);
+    // Out of the range of any depth, and NaN, which no comparison admits.
+    constexpr double kLimit = 9e18;
+    if constexpr (std::is_floating_point_v<decltype(value)>) {
+      if (!(value > -kLimit && value < kLimit)) return INT64_MAX;
+    }
+    return static_cast<int64_t>(value);
+  });
+}
+
+Status InferOneHot(const OneHotAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape indices, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, indices.rank() + 1));
+  Dim depth = Dim::Unknown();
+  if (const Tensor* data = context.InputData(1)) {
+    if (data->size() != 1) {
+      return InvalidArgument("input 1: expected one element, got shape {}", data->shape());
+    }
+    depth = Dim(IntegerAt(*data, 0));
+    if (depth.value() < 0) return InvalidArgument("expected a depth >= 0, got {}", depth);
+  }
+  SymbolicShape output;
+  for (size_t i = 0; i <= indices.rank(); ++i) {
+    output.Append(i == axis ? depth : indices[i < axis ? i : i - 1]);
+  }
+  return context.SetOutput(0, std::move(output), context.ElementType(2));
+}
+
+struct OneHotSizes {
+  size_t depth;
+  size_t inner;
+};
+
+// The part [depth, inner] of the output for `inner` indices.
+template <class T, class I>
+void SwitchOn(const OneHotSizes& sizes, const I* indices, const T* values, T* output) {
+  std::fill_n(output, sizes.depth * sizes.inner, values[0]);
+  const auto depth = static_cast<double>(sizes.depth);
+  for (size_t j = 0; j < sizes.inner; ++j) {
+    const auto index = Widen(indices[j]);
+    if constexpr (std::is_floating_point_v<decltype(index)>) {
+      if (!(index >= -depth && index < depth)) continue;
+    }
+    auto k = static_cast<int64_t>(index);
+    if (k < 0) k += static_cast<int64_t>(sizes.depth);
+    if (k >= 0 && k < static_cast<int64_t>(sizes.depth)) {
+      output[static_cast<size_t>(k) * sizes.inner + j] = values[1];
+    }
+  }
+}
+
+Status RunOneHot(const OneHotAttrs& attrs, KernelContext& context) {
+  const Tensor& indices = context.Input(0);
+  const Tensor& values = context.Input(2);
+  Tensor& output = context.Output(0);
+  if (values.size() != 2) {
+    return InvalidArgument("input 2: expected two values, got shape {}", values.shape());
+  }
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, output.rank()));
+  const OneHotSizes sizes = {static_cast<size_t>(output.shape()[axis]),
+                             static_cast<size_t>(indices.shape().Product(axis, indices.rank()))};
+  const auto outer = static_cast<size_t>(indices.shape().Product(0, axis));
+  VisitElement(output.type(), [&](auto element) {
+    using T = decltype(element);
+    const size_t part = sizes.depth * sizes.inner;
+    context.threads().ParallelFor(outer, CopyGrain(part * sizeof(T)),
+                                  [&](size_t begin, size_t end) {
+                                    VisitNumber(indices.type(), [&](auto number) {
+                                      using I = decltype(number);
+                                      for (size_t i = begin; i < end; ++i) {
+                                        SwitchOn(sizes, indices.data<I>() + i * sizes.inner,
+                                                 values.data<T>(), output.data<T>() + i * part);
+                                      }
+                                    });
+                                  });
+  });
+  return OkStatus();
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferOneHot, RunOneHot>("OneHot", {.since = 9, .types = kNumbers}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(OneHot, kRows);
+
+}  // namespace tenon

@@ -1,0 +1,210 @@
+// Slice: a range of each axis, with steps.
+#include <algorithm>
+
+#include "ops/framework/element.h"
+#include "ops/framework/op_row.h"
+#include "ops/framework/strided_copy.h"
+
+namespace tenon {
+namespace {
+
+// What NumPy's start:end:step selects from an axis.
+struct SliceRange {
+  int64_t start;
+  int64_t step;
+  int64_t size;
+};
+
+// Both ends are clamped, negative ones count from the back. step is not 0, dim >= 0.
+SliceRange ResolveRange(int64_t start, int64_t end, int64_t step, int64_t dim) {
+  const int64_t lowest = step > 0 ? 0 : -1;
+  const int64_t highest = step > 0 ? dim : dim - 1;
+  start = std::clamp(start < 0 ? start + dim : start, step > 0 ? 0 : std::min<int64_t>(0, highest),
+                     highest);
+  end = std::clamp(end < 0 ? end + dim : end, lowest, highest);
+  const int64_t distance = step > 0 ? end - start : start - end;
+  if (distance <= 0 || dim == 0) return {0, 1, 0};
+  // Magnitude as unsigned: -INT64_MIN does not fit.
+  const uint64_t magnitude = step > 0 ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
+  const auto size = static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / magnitude + 1);
+  return {start, size > 1 ? step : 1, size};
+}
+
+// The size of a slice of a symbolic axis where it can be told; else unknown.
+Dim SymbolicSize(const Dim& start, const Dim& end, int64_t step, const Dim& dim) {
+  constexpr int64_t kFar = INT32_MAX;  // "to the end", as exporters write it
+  if (step == -1 && dim.is_number() == false && start == Dim(-1) && end.is_number() &&
+      end.value() < -kFar) {
+    return dim;
+  }
+  if (step != 1 || !start.is_number()) return Dim::Unknown();
+  const int64_t first = start.value();
+  if (!end.is_number()) {
+    if (first != 0) return Dim::Unknown();
+    if (end == dim) return dim;
+    return end.symbol_name().empty() ? Dim::Unknown() : Min(dim, end);
+  }
+  const int64_t last = end.value();
+  if (last >= kFar) {
+    if (first == 0) return dim;
+    return first < 0 ? Min(dim, Dim(0) - Dim(first)) : dim - Min(dim, Dim(first));
+  }
+  if (first == 0) return last >= 0 ? Min(dim, Dim(last)) : Max(dim + Dim(last), Dim(0));
+  return Dim::Unknown();
+}
+
+// The start, end and step of every axis that is sliced.
+struct SliceRequest {
+  Dims starts, ends;
+  Shape axes, steps;
+};
+
+Status InferRanges(const SliceRequest& request, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  PooledVector<bool> sliced(shape.rank(), false);
+  std::optional<Dims> elements = context.KnownDims(0);
+  if (shape.rank() != 1) elements.reset();
+  for (size_t i = 0; i < request.starts.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(request.axes[i], shape.rank()));
+    if (sliced[axis]) return InvalidArgument("axis {} is given twice", axis);
+    sliced[axis] = true;
+    const Dim start = request.starts[i];
+    const Dim end = request.ends[i];
+    const int64_t step = request.steps[i];
+    if (step == 0) return InvalidArgument("expected a step other than 0 for axis {}, got 0", axis);
+    if (!start.is_number() || !end.is_number() || !shape[axis].is_number()) {
+      elements.reset();
+      shape[axis] = SymbolicSize(start, end, step, shape[axis]);
+      continue;
+    }
+    const SliceRange range = ResolveRange(start.value(), end.value(), step, shape[axis].value());
+    if (elements) {
+      Dims selected;
+      for (int64_t k = 0; k < range.size; ++k) {
+        const auto index = static_cast<size_t>(range.start + k * range.step);
+        if (index < elements->size()) selected.push_back((*elements)[index]);
+      }
+      elements = std::move(selected);
+    }
+    shape[axis] = Dim(range.size);
+  }
+  if (elements) context.SetOutputDims(0, std::move(*elements));
+  return context.SetOutput(0, std::move(shape));
+}
+
+Status CheckLengths(size_t starts, size_t ends, size_t axes, size_t steps) {
+  if (starts == ends && starts == axes && starts == steps) return OkStatus();
+  return InvalidArgument("expected as many starts, ends, axes and steps, got {}, {}, {}, {}",
+                         starts, ends, axes, steps);
+}
+
+Shape FirstAxes(size_t count) {
+  Shape axes(count, 0);
+  for (size_t i = 0; i < count; ++i) axes[i] = static_cast<int64_t>(i);
+  return axes;
+}
+
+// Slice-10, 11, 13.
+Status InferSlice(const NoAttrs&, ShapeContext& context) {
+  SliceRequest request;
+  TENON_ASSIGN_OR_RETURN(request.starts, context.InputAsDims(1));
+  TENON_ASSIGN_OR_RETURN(request.ends, context.InputAsDims(2));
+  if (context.HasInput(3)) {
+    TENON_ASSIGN_OR_RETURN(request.axes, context.InputAsInts(3));
+  } else {
+    request.axes = FirstAxes(request.starts.size());
+  }
+  if (context.HasInput(4)) {
+    TENON_ASSIGN_OR_RETURN(request.steps, context.InputAsInts(4));
+  } else {
+    request.steps = Shape(request.starts.size(), 1);
+  }
+  TENON_RETURN_IF_ERROR(CheckLengths(request.starts.size(), request.ends.size(),
+                                     request.axes.rank(), request.steps.rank()));
+  return InferRanges(request, context);
+}
+
+// Copies the ranges; inputs have been checked by the shape function.
+Status CopyRanges(const Shape& starts, const Shape& ends, const Shape& axes, const Shape& steps,
+                  KernelContext& context) {
+  const Tensor& input = context.Input(0);
+  const Shape& shape = input.shape();
+  const size_t rank = shape.rank();
+  Shape first(rank, 0), step(rank, 1), size(shape);
+  for (size_t i = 0; i < starts.rank(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(axes[i], rank));
+    const SliceRange range = ResolveRange(starts[i], ends[i], steps[i], shape[axis]);
+    first[axis] = range.start;
+    step[axis] = range.step;
+    size[axis] = range.size;
+  }
+  Tensor& output = context.Output(0);
+  if (output.size() == 0) return OkStatus();
+  StridedCopy copy(input.type());
+  int64_t source_stride = input.size();
+  int64_t target_stride = output.size();
+  int64_t offset = 0;
+  for (size_t i = 0; i < rank; ++i) {
+    source_stride /= shape[i];
+    target_stride /= size[i];
+    offset += first[i] * source_stride;
+    TENON_RETURN_IF_ERROR(copy.AddAxis(size[i], source_stride * step[i], target_stride));
+  }
+  const auto* source = static_cast<const char*>(input.raw()) +
+                       offset * static_cast<int64_t>(DataTypeBits(input.type()) / 8);
+  return copy.Run(source, output.raw(), context.threads());
+}
+
+Status RunSlice(const NoAttrs&, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const Shape starts, IntegersOf(context.Input(1)));
+  TENON_ASSIGN_OR_RETURN(const Shape ends, IntegersOf(context.Input(2)));
+  Shape axes(starts.rank(), 0);
+  Shape steps(starts.rank(), 1);
+  for (size_t i = 0; i < axes.rank(); ++i) axes[i] = static_cast<int64_t>(i);
+  if (context.HasInput(3)) {
+    TENON_ASSIGN_OR_RETURN(axes, IntegersOf(context.Input(3)));
+  }
+  if (context.HasInput(4)) {
+    TENON_ASSIGN_OR_RETURN(steps, IntegersOf(context.Input(4)));
+  }
+  return CopyRanges(starts, ends, axes, steps, context);
+}
+
+// Slice-1: attributes, no steps.
+struct Slice1Attrs {
+  std::vector<int64_t> starts, ends, axes;
+  static constexpr auto Fields() {
+    return std::tuple(Field("starts", &Slice1Attrs::starts), Field("ends", &Slice1Attrs::ends),
+                      Field("axes", &Slice1Attrs::axes));
+  }
+};
+
+Status InferSlice1(const Slice1Attrs& attrs, ShapeContext& context) {
+  SliceRequest request;
+  request.starts.assign(attrs.starts.begin(), attrs.starts.end());
+  request.ends.assign(attrs.ends.begin(), attrs.ends.end());
+  request.axes = attrs.axes.empty() ? FirstAxes(attrs.starts.size()) : Shape(attrs.axes);
+  request.steps = Shape(attrs.starts.size(), 1);
+  TENON_RETURN_IF_ERROR(CheckLengths(request.starts.size(), request.ends.size(),
+                                     request.axes.rank(), request.steps.rank()));
+  return InferRanges(request, context);
+}
+
+Status RunSlice1(const Slice1Attrs& attrs, KernelContext& context) {
+  Shape axes(attrs.starts.size(), 0);
+  for (size_t i = 0; i < axes.rank(); ++i) {
+    axes[i] = attrs.axes.empty() ? static_cast<int64_t>(i) : attrs.axes[i];
+  }
+  return CopyRanges(Shape(attrs.starts), Shape(attrs.ends), axes, Shape(axes.rank(), 1), context);
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferSlice1, RunSlice1>("Slice", {.since = 1, .types = kWholeByteTypes}),
+    Op<InferSlice, RunSlice>("Slice", {.since = 10, .types = kWholeByteTypes}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(Slice, kRows);
+
+}  // namespace tenon

@@ -1,0 +1,178 @@
+#include "ops/text/unicode.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+// Code points first, first + step, ..., last become others `distance` away.
+struct CaseRun {
+  uint32_t first, last;
+  int32_t step, distance;
+};
+
+// A code point that becomes two or three; 0 ends the list.
+struct CaseExpansion {
+  uint32_t from;
+  uint32_t to[3];
+};
+
+// A category or a script.
+struct NamedRanges {
+  std::string_view name;
+  std::span<const CodePointRange> ranges;
+};
+
+#include "ops/text/unicode_scripts.inc"
+#include "ops/text/unicode_tables.inc"
+
+uint32_t Convert(uint32_t code_point, std::span<const CaseRun> runs) {
+  const auto run =
+      std::lower_bound(runs.begin(), runs.end(), code_point,
+                       [](const CaseRun& r, uint32_t value) { return r.last < value; });
+  const bool is_converted = run != runs.end() && code_point >= run->first &&
+                            (code_point - run->first) % static_cast<uint32_t>(run->step) == 0;
+  return is_converted ? code_point + static_cast<uint32_t>(run->distance) : code_point;
+}
+
+std::string ConvertText(std::string_view text, std::span<const CaseRun> runs,
+                        std::span<const CaseExpansion> expansions) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const CodePoint next = DecodeUtf8(text);
+    const auto expansion =
+        std::lower_bound(expansions.begin(), expansions.end(), next.value,
+                         [](const CaseExpansion& e, uint32_t value) { return e.from < value; });
+    if (expansion != expansions.end() && expansion->from == next.value) {
+      for (const uint32_t code_point : expansion->to) {
+        if (code_point != 0) AppendUtf8(code_point, result);
+      }
+    } else {
+      AppendUtf8(Convert(next.value, runs), result);
+    }
+    text.remove_prefix(next.bytes);
+  }
+  return result;
+}
+
+std::span<const CodePointRange> Find(std::span<const NamedRanges> all, std::string_view name) {
+  for (const NamedRanges& named : all) {
+    if (named.name == name) return named.ranges;
+  }
+  return {};
+}
+
+// Whether the languages with a dotless i fold it otherwise than the others: those stand alone.
+bool IsTurkicI(uint32_t code_point) { return code_point == 0x130 || code_point == 0x131; }
+
+std::vector<CaseVariant> MakeCaseVariants() {
+  std::vector<CaseVariant> all;
+  const auto add = [&](uint32_t code_point) {
+    const uint32_t folded = FoldCase(code_point);
+    all.push_back({folded, code_point});
+    all.push_back({folded, folded});
+  };
+  for (const std::span<const CaseRun> runs :
+       {std::span<const CaseRun>(kToLower), std::span<const CaseRun>(kToUpper)}) {
+    for (const CaseRun& run : runs) {
+      for (uint32_t c = run.first; c <= run.last; c += static_cast<uint32_t>(run.step)) add(c);
+    }
+  }
+  const auto key = [](const CaseVariant& v) { return uint64_t{v.folded} << 32 | v.code_point; };
+  std::sort(all.begin(), all.end(), [&](auto& a, auto& b) { return key(a) < key(b); });
+  const auto equal = [&](auto& a, auto& b) { return key(a) == key(b); };
+  all.erase(std::unique(all.begin(), all.end(), equal), all.end());
+  return all;
+}
+
+// The bytes of a sequence that begins with `lead`, and the bits of the code point in `lead`; 0 for
+// a byte that begins none.
+uint32_t SequenceLength(uint8_t lead, uint32_t* bits) {
+  if (lead < 0x80) return *bits = lead, 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return *bits = lead & 0x1F, 2;
+  if (lead >= 0xE0 && lead <= 0xEF) return *bits = lead & 0x0F, 3;
+  if (lead >= 0xF0 && lead <= 0xF4) return *bits = lead & 0x07, 4;
+  return 0;
+}
+
+}  // namespace
+
+CodePoint DecodeUtf8(std::string_view text) {
+  const auto lead = static_cast<uint8_t>(text[0]);
+  const CodePoint invalid = {kInvalidByte + lead, 1};
+  uint32_t value = 0;
+  const uint32_t length = SequenceLength(lead, &value);
+  if (length == 0 || length > text.size()) return invalid;
+  for (uint32_t i = 1; i < length; ++i) {
+    const auto byte = static_cast<uint8_t>(text[i]);
+    if ((byte & 0xC0) != 0x80) return invalid;
+    value = value << 6 | (byte & 0x3F);
+  }
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (value < kSmallest[length] || value > kLastCodePoint || is_surrogate) return invalid;
+  return {value, length};
+}
+
+void AppendUtf8(uint32_t code_point, std::string& text) {
+  if (code_point >= kInvalidByte) {
+    text.push_back(static_cast<char>(code_point - kInvalidByte));
+  } else if (code_point < 0x80) {
+    text.push_back(static_cast<char>(code_point));
+  } else if (code_point < 0x800) {
+    text.push_back(static_cast<char>(0xC0 | code_point >> 6));
+    text.push_back(static_cast<char>(0x80 | (code_point & 0x3F)));
+  } else if (code_point < 0x10000) {
+    text.push_back(static_cast<char>(0xE0 | code_point >> 12));
+    text.push_back(static_cast<char>(0x80 | (code_point >> 6 & 0x3F)));
+    text.push_back(static_cast<char>(0x80 | (code_point & 0x3F)));
+  } else {
+    text.push_back(static_cast<char>(0xF0 | code_point >> 18));
+    text.push_back(static_cast<char>(0x80 | (code_point >> 12 & 0x3F)));
+    text.push_back(static_cast<char>(0x80 | (code_point >> 6 & 0x3F)));
+    text.push_back(static_cast<char>(0x80 | (code_point & 0x3F)));
+  }
+}
+
+std::string ToLower(std::string_view text) { return ConvertText(text, kToLower, kToLowerSeveral); }
+std::string ToUpper(std::string_view text) { return ConvertText(text, kToUpper, kToUpperSeveral); }
+uint32_t LowerOf(uint32_t code_point) { return Convert(code_point, kToLower); }
+uint32_t UpperOf(uint32_t code_point) { return Convert(code_point, kToUpper); }
+
+uint32_t FoldCase(uint32_t code_point) {
+  return IsTurkicI(code_point) ? code_point : LowerOf(UpperOf(code_point));
+}
+
+std::span<const CaseVariant> CaseVariants() {
+  static const auto* const variants = new std::vector<CaseVariant>(MakeCaseVariants());
+  return *variants;
+}
+
+bool IsWhiteSpace(uint32_t code_point) {
+  if (code_point <= 0x20)
+    return code_point == 0x20 || (code_point >= 0x1C) || (code_point >= 0x09 && code_point <= 0x0D);
+  if (code_point >= 0x2000 && code_point <= 0x200A) return true;
+  switch (code_point) {
+    case 0x85:
+    case 0xA0:
+    case 0x1680:
+    case 0x2028:
+    case 0x2029:
+    case 0x202F:
+    case 0x205F:
+    case 0x3000:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::span<const CodePointRange> CategoryRanges(std::string_view two_letters) {
+  return Find(kCategories, two_letters);
+}
+
+std::span<const CodePointRange> ScriptRanges(std::string_view name) { return Find(kScripts, name); }
+
+}  // namespace tenon
