@@ -1,4 +1,4 @@
-// The pool without threads divides loops as the one with threads does.
+// The pool without threads divides loops as the one with threads does (WB-115).
 #include <gtest/gtest.h>
 
 #include <utility>

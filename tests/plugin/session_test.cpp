@@ -164,7 +164,7 @@ TEST_F(PluginSessionTest, IsToldOfRunsAndOfTheEnd) {
   EXPECT_LT(FirstCall("ReleaseNodeComputeInfos"), FirstCall("ReleaseEp"));
 }
 
-// PL-37: a failure at the end changes nothing.
+// PL-29: a failure at the end changes nothing.
 TEST_F(PluginSessionTest, AFailureAtTheEndChangesNothing) {
   Mock().fails = {"OnSessionEnd"};
   EXPECT_EQ(Try(), "");

@@ -313,7 +313,7 @@ TEST_F(PartialRunTest, AStateFreesWhatItHolds) {
   }
 }
 
-// TX-34, TX-35: one allocation holds all that a part makes.
+// TX-32, TX-34, TX-35: one allocation holds all that a part makes, once it ran with these shapes.
 TEST_F(PartialRunTest, APlannedPartAllocatesOnce) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {

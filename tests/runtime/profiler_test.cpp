@@ -532,7 +532,7 @@ class ThreadStatsTest : public ProfilerTest {
   float last_ = -1;  // of the last run's output
 };
 
-// PR-40
+// PR-40, TX-66
 TEST_F(ThreadStatsTest, SayWhatEachThreadDid) {
   const Json trace = Trace("Spread", 2);
   const Json kernel = Named(trace, "node_y_kernel_time").at(0);

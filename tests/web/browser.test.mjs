@@ -117,7 +117,7 @@ async function open(program, address, outcome) {
 const chromium = findChromium();
 const skip = chromium === undefined && 'chromium is not installed';
 
-// PR-17, PR-51, WB-101
+// PR-17, PR-51, WB-101, WB-102
 test('runs in a page, whose console has the trace', {skip, timeout: DEADLINE_MS}, async () => {
   const {server, outcome, address} = await serve();
   try {

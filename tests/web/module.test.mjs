@@ -59,7 +59,7 @@ test('refuses what does not fit into its memory, and goes on', async () => {
   assert.deepEqual([...(await session.run({x: one()})).y.data], [1]);
 });
 
-// WB-35
+// WB-35, WB-106
 test('is replaced after a trap, which its sessions tell of', async (t) => {
   const [first, second] = [
     await InferenceSession.create(identity('float32')),

@@ -40,6 +40,7 @@ for (const [type, [ArrayType, values]] of Object.entries(TYPES)) {
   });
 }
 
+// WB-19
 test('carries float16 bit by bit', async () => {
   const session = await InferenceSession.create(identity('float16'));
   const {y} = await session.run({x: new Tensor('float16', Uint16Array.of(0x3c00, 0x7e01), [2])});
@@ -100,7 +101,7 @@ test('cannot load what is not there', async () => {
   await assert.rejects(InferenceSession.create('/no/such/model.onnx'), /no such file/);
 });
 
-// WB-5
+// WB-5, WB-98
 test('leaves providers out that do not work, with one warning each', async () => {
   let session;
   const warnings = await printed('warn', async () => {
@@ -212,7 +213,7 @@ test('writes an output to the tensor that is given for it', async () => {
   assert.deepEqual(y.data, ['b', 'c']);
 });
 
-// WB-11
+// WB-11, WB-106
 test('rejects with the text and the code of the core', async () => {
   const INVALID_ARGUMENT = 2;
   const INVALID_PROTOBUF = 7;

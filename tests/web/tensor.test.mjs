@@ -6,6 +6,7 @@ import {load} from './package.mjs';
 
 const {Tensor} = await load();
 
+// WB-18
 test('infers the type of arrays that have one', () => {
   for (const [data, type] of [
     [Float32Array.of(1), 'float32'],
@@ -25,6 +26,7 @@ test('infers the type of arrays that have one', () => {
   }
 });
 
+// WB-18
 test('converts arrays of numbers', () => {
   assert.deepEqual(new Tensor('int64', [1, 2n]).data, BigInt64Array.of(1n, 2n));
   assert.deepEqual(new Tensor('bool', [true, false]).data, Uint8Array.of(1, 0));
