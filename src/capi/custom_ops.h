@@ -15,6 +15,7 @@
 #include "ir/other_shapes.h"
 #include "runtime/environment.h"
 #include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 #include "runtime/provider.h"
 #include "runtime/session.h"
 

@@ -10,6 +10,7 @@
 #include "capi/slots.h"
 #include "capi/status.h"
 #include "ops/cpu_provider.h"
+#include "runtime/kernel.h"
 #include "runtime/stream.h"
 
 namespace tenon::capi {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "capi/kernel_info.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 struct OrtKernelContext {
   tenon::KernelContext& context;

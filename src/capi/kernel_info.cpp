@@ -11,6 +11,7 @@
 #include "capi/slots.h"
 #include "capi/status.h"
 #include "capi/tensor_arguments.h"
+#include "ir/graph.h"
 
 namespace tenon::capi {
 namespace {

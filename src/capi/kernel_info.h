@@ -9,7 +9,7 @@
 
 #include "base/logging.h"
 #include "base/string_map.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon::capi {
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,21 +11,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/attribute.h"
+#include "ir/node.h"
 #include "ir/type.h"
 #include "tensor/value.h"
 
 namespace tenon {
-
-struct OpSchema;
-
-// Handles, stable while the graph lives; a removed node's id is not used again.
-enum class ValueId : int32_t { kNone = -1 };
-enum class NodeId : int32_t { kNone = -1 };
-inline size_t Index(ValueId id) { return static_cast<size_t>(id); }
-inline size_t Index(NodeId id) { return static_cast<size_t>(id); }
-
-using Metadata = std::map<std::string, std::string>;
 
 // quantization_annotation of a graph: the tensor's name and its scale and zero-point tensor names.
 struct QuantizationAnnotation {
@@ -56,44 +44,6 @@ struct ValueInfo {
   Metadata initializer_metadata;
   bool is_input = false;
   int32_t output_uses = 0;  // how many graph outputs it is
-};
-
-// An operator instance.
-struct Node {
-  NodeId id = NodeId::kNone;
-  std::string name;  // may be empty
-  std::string op_type;
-  std::string domain;  // "" for ai.onnx
-  std::string overload;
-  std::string doc_string;
-  std::vector<ValueId> inputs;   // kNone for an optional input left out
-  std::vector<ValueId> outputs;  // kNone for an optional output left out
-  std::vector<Attribute> attributes;
-  Metadata metadata;
-  // Serialized NodeDeviceConfigurationProto messages, kept for the writer.
-  std::vector<std::string> device_configurations;
-  // The version of the domain that the model (or the function it came from) imports.
-  int32_t opset = 0;
-  // The schema that this version means; null if the operator is not in the schema table.
-  const OpSchema* schema = nullptr;
-  // Which of the session's providers runs it; -1 until partitioning.
-  int32_t provider = -1;
-
-  const Attribute* FindAttribute(std::string_view attribute_name) const;
-  // The attribute's value, or `fallback` if it is absent or of another type.
-  int64_t GetInt(std::string_view attribute_name, int64_t fallback) const;
-  float GetFloat(std::string_view attribute_name, float fallback) const;
-  std::string_view GetString(std::string_view attribute_name, std::string_view fallback) const;
-  std::vector<int64_t> GetInts(std::string_view attribute_name) const;
-  void SetAttribute(std::string attribute_name, Attribute::Held held);
-  void RemoveAttribute(std::string_view attribute_name);
-
-  // The graphs in the attributes, in order.
-  std::vector<Graph*> Subgraphs() const;
-  bool has_input(size_t i) const { return i < inputs.size() && inputs[i] != ValueId::kNone; }
-  bool has_output(size_t i) const { return i < outputs.size() && outputs[i] != ValueId::kNone; }
-  // "Conv node 'layer1/conv'" or "Conv node #12": how messages name it.
-  std::string Describe() const;
 };
 
 struct GraphOutput {

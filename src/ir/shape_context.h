@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/graph.h"
+#include "ir/node.h"
 #include "ir/type.h"
 
 namespace tenon {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/graph.h"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/nchwc_layout.h"
 #include "ops/conv/weights_scale.h"
@@ -9,6 +10,8 @@
 #include "ops/framework/registry.h"
 #include "ops/framework/widen_narrow.h"
 #include "ops/fusion/fusion.h"
+#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 namespace {
@@ -85,7 +88,8 @@ class CpuProvider final : public ExecutionProvider {
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {
     const OpRow* row = FindOpRow(info.graph(), info.node());
     if (row == nullptr) return NotImplemented("the CPU provider has no kernel for it");
-    TENON_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, row->make(info, row->options.traits));
+    std::unique_ptr<Kernel> kernel;
+    TENON_RETURN_IF_ERROR(row->make(info, row->options.traits, kernel));
     if (IsTypeKnown(*row, info.graph(), info.node())) return kernel;
     return std::make_unique<KernelOfUnknownType>(*row, std::move(kernel));
   }

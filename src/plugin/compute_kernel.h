@@ -7,6 +7,7 @@
 
 #include "capi/kernel_info.h"
 #include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon::plugin {
 

@@ -11,7 +11,9 @@
 #include "base/logging.h"
 #include "base/string_map.h"
 #include "capi/packed_weights.h"
+#include "ir/graph.h"
 #include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 // Which nodes a kernel is for, and how it treats its inputs and outputs.
 struct OrtKernelDef {

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "ir/graph.h"
 #include "plugin/call.h"
 
 namespace tenon::plugin {

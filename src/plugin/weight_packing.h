@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "capi/packed_weights.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 // Passed to PrePackWeight; valid during the call.
 struct OrtSharedPrePackedWeightCache {

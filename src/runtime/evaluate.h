@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "ir/graph.h"
 #include "runtime/even_constants.h"
 #include "runtime/kernel.h"
 #include "tensor/lasting_memory.h"

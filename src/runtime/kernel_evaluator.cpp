@@ -1,6 +1,7 @@
 #include "runtime/kernel_evaluator.h"
 
 #include "runtime/evaluate.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 namespace {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/thread_pool.h"
 #include "ir/passes.h"
 #include "runtime/even_constants.h"
 #include "runtime/provider.h"

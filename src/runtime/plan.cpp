@@ -6,6 +6,7 @@
 #include "ir/node_error.h"
 #include "runtime/copy_kernel.h"
 #include "runtime/executor.h"
+#include "runtime/kernel_info.h"
 #include "runtime/shared_weights.h"
 
 namespace tenon {

@@ -1,8 +1,17 @@
 #include "runtime/provider.h"
 
+#include <utility>
+
+#include "ir/graph.h"
 #include "runtime/profiler.h"
 
 namespace tenon {
+
+FusedNode::FusedNode(NodeId node, std::unique_ptr<Graph> graph)
+    : id(node), body(std::move(graph)) {}
+FusedNode::FusedNode(FusedNode&&) noexcept = default;
+FusedNode& FusedNode::operator=(FusedNode&&) noexcept = default;
+FusedNode::~FusedNode() = default;
 
 std::unique_ptr<ProviderProfiler> ExecutionProvider::CreateProfiler() { return nullptr; }
 

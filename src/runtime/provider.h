@@ -10,15 +10,17 @@
 #include "base/logging.h"
 #include "base/status.h"
 #include "base/string_map.h"
-#include "ir/graph.h"
-#include "ir/shape_context.h"
+#include "ir/node.h"
 #include "runtime/data_transfer.h"
 #include "runtime/graph_capture.h"
-#include "runtime/kernel.h"
 #include "runtime/stream.h"
 #include "tensor/allocator.h"
 
 namespace tenon {
+
+class Kernel;
+class KernelInfo;
+class ShapeFunctionTable;
 
 // Nodes that a provider wants: either one node with a kernel, or some to become one node.
 struct Claim {
@@ -31,7 +33,12 @@ struct Claim {
 // Nodes that became one. The inputs of `body` are the first of the node's; constants that it kept
 // follow them. The outputs are the same.
 struct FusedNode {
-  NodeId id = NodeId::kNone;
+  FusedNode(NodeId node, std::unique_ptr<Graph> graph);
+  FusedNode(FusedNode&&) noexcept;
+  FusedNode& operator=(FusedNode&&) noexcept;
+  ~FusedNode();
+
+  NodeId id;
   std::unique_ptr<Graph> body;
 };
 

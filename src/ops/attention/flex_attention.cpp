@@ -6,7 +6,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/softmax.h"
 #include "ops/framework/element_conversion.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/linear/scalar_matmul.h"
 
 namespace tenon {

@@ -2,9 +2,10 @@
 // caches, and what is added to scores.
 #pragma once
 
+#include "ir/shape_context.h"
 #include "ops/attention/dot_product_attention.h"
 #include "ops/framework/expected_shape.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

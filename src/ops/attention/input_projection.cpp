@@ -1,6 +1,7 @@
 #include "ops/attention/input_projection.h"
 
 #include "base/arithmetic.h"
+#include "runtime/kernel_info.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {

@@ -1,9 +1,11 @@
 // The product at the beginning of Attention: rows times merged weights of queries, keys and values.
 #pragma once
 
+#include "ir/shape_context.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/framework/lazy_weights.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 

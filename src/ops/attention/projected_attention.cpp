@@ -5,7 +5,7 @@
 #include "base/arithmetic.h"
 #include "ops/attention/head_rows.h"
 #include "ops/attention/input_projection.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/linear/int8_product.h"
 
 namespace tenon {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ops/control/subgraphs.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 
 namespace tenon {
 namespace {

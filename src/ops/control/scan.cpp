@@ -5,7 +5,7 @@
 #include "ops/control/subgraphs.h"
 #include "ops/framework/element.h"
 #include "ops/framework/expected_shape.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/framework/strided_copy.h"
 
 namespace tenon {

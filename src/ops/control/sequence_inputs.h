@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

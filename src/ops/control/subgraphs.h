@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

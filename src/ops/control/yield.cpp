@@ -2,7 +2,7 @@
 // half gives to the caller, its outputs the gradients that the caller gives to the backward half.
 #include <algorithm>
 
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 
 namespace tenon {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/channels_last.h"
+#include "ir/graph.h"
 
 namespace tenon {
 namespace {

@@ -4,7 +4,7 @@
 #include "ops/conv/general_window.h"
 #include "ops/conv/scalar_conv.h"
 #include "ops/framework/fused_activation.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 
 namespace tenon {
 namespace {

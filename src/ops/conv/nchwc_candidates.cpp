@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ir/graph.h"
 #include "ops/conv/nchwc_conv.h"
 #include "ops/framework/attributes.h"
 

@@ -10,7 +10,7 @@
 #include "ops/conv/nchwc.h"
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/lazy_weights.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {

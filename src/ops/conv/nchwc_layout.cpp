@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "ir/graph.h"
 #include "ops/conv/nchwc.h"
 #include "ops/conv/nchwc_candidates.h"
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "ir/graph.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {

@@ -1,5 +1,7 @@
 #include "ops/framework/attributes.h"
 
+#include "ir/graph.h"
+
 namespace tenon::internal {
 namespace {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/graph.h"
+#include "ir/node.h"
 #include "ir/schema.h"
 
 namespace tenon {

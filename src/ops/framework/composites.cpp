@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/graph.h"
 #include "ops/framework/node_composites.h"
 
 namespace tenon {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "ir/graph.h"
 #include "ir/schema.h"
 
 namespace tenon {

@@ -9,6 +9,8 @@
 //   constexpr OpRow kSoftmaxRows[] = {
 //       Op<InferSoftmax, RunSoftmax>("Softmax", {.since = 13, .types = kFloats}),
 //   };
+//
+// Kernels that keep more than their attributes are classes: see stateful_kernel.h.
 #pragma once
 
 #include <memory>
@@ -16,10 +18,15 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/shape_context.h"
 #include "ops/framework/attributes.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
+#include "runtime/kernel_traits.h"
 
 namespace tenon {
+
+class Kernel;
+class KernelInfo;
 
 // Where a row applies and what the planner may do with its kernel.
 struct OpOptions {
@@ -32,8 +39,9 @@ struct OpOptions {
   uint8_t typed_input = 0;  // which input; the same for all rows of a version
 };
 
-using MakeKernel = Result<std::unique_ptr<Kernel>> (*)(KernelInfo& info,
-                                                       const KernelTraits& traits);
+// Sets `kernel`. (As a result of the function it would have to be of a known class here.)
+using MakeKernel = Status (*)(KernelInfo& info, const KernelTraits& traits,
+                              std::unique_ptr<Kernel>& kernel);
 
 struct OpRow {
   std::string_view name;
@@ -60,37 +68,42 @@ Status BindAndInfer(const Node& node, ShapeContext& context) {
   return Infer(attrs, context);
 }
 
-// A kernel whose only state is its attributes.
-template <auto Infer, auto Run_>
-class FunctionKernel final : public Kernel {
- public:
-  FunctionKernel(AttrsOf<Run_> attrs, const KernelTraits& traits)
-      : attrs_(std::move(attrs)), traits_(traits) {}
-  KernelTraits traits() const override { return traits_; }
-  Status InferShapes(ShapeContext& context) const override { return Infer(attrs_, context); }
-  Status Run(KernelContext& context) const override { return Run_(attrs_, context); }
-
-  static Result<std::unique_ptr<Kernel>> Make(KernelInfo& info, const KernelTraits& traits) {
-    TENON_ASSIGN_OR_RETURN(auto attrs, BindAttributes<AttrsOf<Run_>>(info.node()));
-    return std::make_unique<FunctionKernel>(std::move(attrs), traits);
-  }
-
- private:
-  AttrsOf<Run_> attrs_;
-  KernelTraits traits_;
+// A kernel whose only state is its attributes: functions that take them by their address.
+struct AttributeFunctions {
+  Status (*infer)(const void* attrs, ShapeContext& context);
+  Status (*run)(const void* attrs, KernelContext& context);
 };
+void MakeFunctionKernel(std::shared_ptr<const void> attrs, const AttributeFunctions& functions,
+                        const KernelTraits& traits, std::unique_ptr<Kernel>& kernel);
+
+// The node that a kernel is made for.
+const Node& NodeOf(const KernelInfo& info);
+
+template <auto Infer>
+Status InferWith(const void* attrs, ShapeContext& context) {
+  return Infer(*static_cast<const AttrsOf<Infer>*>(attrs), context);
+}
+
+template <auto Run>
+Status RunWith(const void* attrs, KernelContext& context) {
+  return Run(*static_cast<const AttrsOf<Run>*>(attrs), context);
+}
+
+template <auto Infer, auto Run>
+inline constexpr AttributeFunctions kFunctionsOf = {&InferWith<Infer>, &RunWith<Run>};
+
+template <auto Infer, auto Run>
+Status MakeFunction(KernelInfo& info, const KernelTraits& traits, std::unique_ptr<Kernel>& kernel) {
+  using Attrs = AttrsOf<Run>;
+  TENON_ASSIGN_OR_RETURN(Attrs attrs, BindAttributes<Attrs>(NodeOf(info)));
+  MakeFunctionKernel(std::make_shared<const Attrs>(std::move(attrs)), kFunctionsOf<Infer, Run>,
+                     traits, kernel);
+  return OkStatus();
+}
 
 template <class Attrs>
 Status RunNothing(const Attrs&, KernelContext&) {
   return OkStatus();
-}
-
-template <class K>
-Result<std::unique_ptr<Kernel>> MakeClass(KernelInfo& info, const KernelTraits& traits) {
-  auto kernel = std::make_unique<K>();
-  TENON_RETURN_IF_ERROR(kernel->Prepare(info));
-  kernel->set_traits(traits);
-  return std::unique_ptr<Kernel>(std::move(kernel));
 }
 
 }  // namespace internal
@@ -99,38 +112,7 @@ Result<std::unique_ptr<Kernel>> MakeClass(KernelInfo& info, const KernelTraits& 
 template <auto Infer, auto Run>
 constexpr OpRow Op(std::string_view name, OpOptions options) {
   static_assert(std::is_same_v<internal::AttrsOf<Infer>, internal::AttrsOf<Run>>);
-  return {name, options, &internal::BindAndInfer<Infer>,
-          &internal::FunctionKernel<Infer, Run>::Make};
-}
-
-// A kernel with state, such as packed weights. A subclass has
-//   Status Prepare(KernelInfo& info);   // reads attributes, packs constants; called once
-//   Status Run(KernelContext& context) const override;
-// and the row names its shape function, which static inference uses too.
-template <auto Infer>
-class StatefulKernel : public Kernel {
- public:
-  using Attrs = internal::AttrsOf<Infer>;
-  KernelTraits traits() const override { return traits_; }
-  void set_traits(const KernelTraits& traits) { traits_ = traits; }
-  Status InferShapes(ShapeContext& context) const override { return Infer(attrs_, context); }
-  static constexpr ShapeFunction kInfer = &internal::BindAndInfer<Infer>;
-
- protected:
-  // Fills attrs_; the first line of Prepare.
-  Status Bind(const KernelInfo& info) {
-    TENON_ASSIGN_OR_RETURN(attrs_, BindAttributes<Attrs>(info.node()));
-    return OkStatus();
-  }
-  Attrs attrs_;
-
- private:
-  KernelTraits traits_;
-};
-
-template <class K>
-constexpr OpRow OpClass(std::string_view name, OpOptions options) {
-  return {name, options, K::kInfer, &internal::MakeClass<K>};
+  return {name, options, &internal::BindAndInfer<Infer>, &internal::MakeFunction<Infer, Run>};
 }
 
 // An operator whose output 0 is input 0 under another shape; it has no code to run.
@@ -138,8 +120,7 @@ template <auto Infer>
 constexpr OpRow View(std::string_view name, OpOptions options) {
   options.traits.is_view = true;
   constexpr auto kRun = &internal::RunNothing<internal::AttrsOf<Infer>>;
-  return {name, options, &internal::BindAndInfer<Infer>,
-          &internal::FunctionKernel<Infer, kRun>::Make};
+  return {name, options, &internal::BindAndInfer<Infer>, &internal::MakeFunction<Infer, kRun>};
 }
 
 // Defines a family: the rows of one file of operators. families.inc lists it for registry.cpp.

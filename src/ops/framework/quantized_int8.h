@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "ir/shape_context.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

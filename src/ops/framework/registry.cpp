@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "ir/graph.h"
+
 namespace tenon {
 
 #define FAMILY(name) extern const std::span<const OpRow> k##name##Family;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/elementwise/elementwise.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "ir/graph.h"
 #include "ir/schema.h"
 #include "ops/framework/narrow_types.h"
 

@@ -1,6 +1,7 @@
 // Activations that exporters write as several operators.
 #include <cmath>
 
+#include "ir/graph.h"
 #include "ir/scalar.h"
 #include "ops/fusion/fusion.h"
 

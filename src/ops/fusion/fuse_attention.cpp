@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 
+#include "ir/graph.h"
 #include "ops/fusion/fuse_epilogue.h"
 #include "ops/fusion/fusion.h"
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "ir/graph.h"
 #include "ops/conv/weights_scale.h"
 #include "ops/fusion/fuse_epilogue.h"
 #include "ops/fusion/fusion.h"

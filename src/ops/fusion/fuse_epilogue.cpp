@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "ir/graph.h"
 #include "ir/scalar.h"
 #include "ir/schema.h"
 

@@ -1,6 +1,7 @@
 // Matrix products with what surrounds them: scale, transposition, bias, residual, activation.
 #include <algorithm>
 
+#include "ir/graph.h"
 #include "ops/fusion/fuse_epilogue.h"
 #include "ops/fusion/fusion.h"
 

@@ -1,6 +1,7 @@
 // Normalizations that exporters write as reductions and arithmetic.
 #include <algorithm>
 
+#include "ir/graph.h"
 #include "ops/fusion/fusion.h"
 
 namespace tenon {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ir/graph.h"
 #include "ops/framework/registry.h"
 
 namespace tenon {

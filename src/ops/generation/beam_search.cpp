@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "ops/framework/element_conversion.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/generation/cross_scores.h"
 #include "ops/generation/generation.h"
 #include "ops/generation/token_model.h"

@@ -7,7 +7,7 @@
 
 #include "ops/framework/attributes.h"
 #include "ops/generation/token_rules.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/generation/generation.h"
 #include "ops/generation/token_model.h"
 

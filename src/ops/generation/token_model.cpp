@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/graph.h"
 #include "ops/control/subgraphs.h"
 
 namespace tenon {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ops/generation/token_rules.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "ops/image/resize_axis.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

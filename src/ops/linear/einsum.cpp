@@ -3,7 +3,7 @@
 
 #include "base/arithmetic.h"
 #include "kernels/gemm/gemm.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/framework/strided_copy.h"
 #include "ops/linear/einsum_equation.h"
 #include "ops/linear/scalar_matmul.h"

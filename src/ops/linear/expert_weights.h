@@ -6,7 +6,7 @@
 
 #include "ir/shape_context.h"
 #include "ops/framework/attributes.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

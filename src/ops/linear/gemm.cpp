@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "ops/framework/fused_activation.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/linear/matrix_product.h"
 #include "ops/linear/scalar_matmul.h"
 

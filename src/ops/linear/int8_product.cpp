@@ -4,6 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/framework/element_conversion.h"
+#include "runtime/kernel_info.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {

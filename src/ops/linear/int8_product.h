@@ -1,10 +1,12 @@
 // The product of two stacks of matrices of bytes: what the quantized products share.
 #pragma once
 
+#include "ir/shape_context.h"
 #include "kernels/gemm/gemm_int8.h"
 #include "ops/framework/lazy_weights.h"
 #include "ops/linear/matrix_stack.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 

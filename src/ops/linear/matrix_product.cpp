@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/arithmetic.h"
+#include "runtime/kernel_info.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {

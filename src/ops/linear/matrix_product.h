@@ -3,10 +3,12 @@
 
 #include <optional>
 
+#include "ir/shape_context.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/framework/lazy_weights.h"
 #include "ops/linear/matrix_stack.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 

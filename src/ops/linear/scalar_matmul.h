@@ -7,7 +7,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/linear/matrix_stack.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "ops/framework/element.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/ml/ml_keys.h"
 
 namespace tenon {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/framework/element.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/ml/ml_scores.h"
 
 namespace tenon {

@@ -3,7 +3,7 @@
 #include <variant>
 
 #include "ops/framework/element_conversion.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/ml/ml_scores.h"
 #include "ops/ml/tree_ensemble.h"
 

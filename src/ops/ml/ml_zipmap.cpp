@@ -1,5 +1,5 @@
 // ai.onnx.ml: ZipMap, a map from class labels to scores for every row.
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/ml/ml_scores.h"
 
 namespace tenon {

@@ -5,7 +5,7 @@
 #include "kernels/conv/conv_int8.h"
 #include "ops/conv/conv_shapes.h"
 #include "ops/conv/general_window.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/linear/int8_product.h"
 #include "tensor/lasting_memory.h"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "ops/framework/element_conversion.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/linear/int8_product.h"
 #include "ops/quantized/quantization.h"
 

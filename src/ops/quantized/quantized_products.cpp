@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/arithmetic.h"
-#include "ops/framework/op_row.h"
 #include "ops/framework/quantized_int8.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/linear/int8_product.h"
 #include "ops/quantized/quantization.h"
 

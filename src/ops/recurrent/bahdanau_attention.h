@@ -7,7 +7,7 @@
 #include <span>
 
 #include "ops/recurrent/recurrent.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "ops/framework/expected_shape.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/quantized/quantization.h"
 #include "ops/recurrent/recurrent.h"
 #include "ops/recurrent/scalar_recurrent.h"

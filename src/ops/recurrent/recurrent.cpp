@@ -4,6 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/framework/expected_shape.h"
+#include "runtime/kernel_info.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {

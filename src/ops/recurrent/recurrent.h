@@ -11,6 +11,7 @@
 #include "kernels/gemm/gemm.h"
 #include "ops/framework/lazy_weights.h"
 #include "ops/framework/op_row.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 

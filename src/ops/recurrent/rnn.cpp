@@ -1,4 +1,4 @@
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/recurrent/recurrent.h"
 #include "ops/recurrent/scalar_recurrent.h"
 

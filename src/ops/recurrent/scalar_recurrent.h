@@ -4,7 +4,9 @@
 
 #include <vector>
 
+#include "ops/framework/stateful_kernel.h"
 #include "ops/recurrent/recurrent.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 

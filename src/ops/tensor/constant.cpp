@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/graph.h"
 #include "ops/framework/element.h"
 #include "ops/framework/narrow_types.h"
 #include "ops/framework/op_row.h"

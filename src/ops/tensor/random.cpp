@@ -5,7 +5,7 @@
 #include <span>
 
 #include "ops/framework/element.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/tensor/random_numbers.h"
 
 namespace tenon {

@@ -1,5 +1,5 @@
 // RegexFullMatch-20.
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/text/regex.h"
 
 namespace tenon {

@@ -2,7 +2,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/text/unicode.h"
 
 namespace tenon {

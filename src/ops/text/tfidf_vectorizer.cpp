@@ -6,7 +6,7 @@
 
 #include "base/arithmetic.h"
 #include "ops/framework/element.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 
 namespace tenon {
 namespace {

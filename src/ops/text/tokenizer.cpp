@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/text/regex.h"
 #include "ops/text/unicode.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/kernel.h"
+#include "runtime/kernel_context.h"
 
 #include <algorithm>
 #include <array>
@@ -35,11 +35,6 @@ class ScratchPieces {
 size_t PieceCount(const ThreadPool& threads, size_t tasks) {
   const auto thread_count = static_cast<size_t>(threads.threads());
   return std::min({thread_count, std::max<size_t>(tasks, 1), ScratchPieces::kMost});
-}
-
-const ValueType& TypeOf(const Graph& graph, const std::vector<ValueId>& ids, size_t i) {
-  static const ValueType* const none = new ValueType();
-  return i < ids.size() && ids[i] != ValueId::kNone ? graph.value(ids[i]).type : *none;
 }
 
 }  // namespace
@@ -83,17 +78,6 @@ Status KernelContext::ForEachTask(size_t count, size_t scratch_bytes,
   }
   ForEachTaskIn(memory, count, scratch_bytes, body);
   return OkStatus();
-}
-
-const ValueType& KernelInfo::InputType(size_t i) const { return TypeOf(graph_, node_.inputs, i); }
-const ValueType& KernelInfo::OutputType(size_t i) const { return TypeOf(graph_, node_.outputs, i); }
-
-const Tensor* KernelInfo::Constant(size_t i) const {
-  return HasInput(i) ? graph_.ConstantOf(node_.inputs[i]) : nullptr;
-}
-
-const Tensor* KernelInfo::StoredConstant(size_t i) const {
-  return HasInput(i) ? graph_.StoredConstantOf(node_.inputs[i]) : nullptr;
 }
 
 }  // namespace tenon

@@ -1,0 +1,55 @@
+// What a kernel sees when it is made.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ir/node.h"
+#include "ir/type.h"
+
+namespace tenon {
+
+class Graph;
+class SharedWeights;
+
+// A node of `graph` for which a kernel is made. It refers to both.
+class KernelInfo {
+ public:
+  // `shared_weights` is null where nothing is shared.
+  KernelInfo(const Graph& graph, const Node& node,
+             std::shared_ptr<SharedWeights> shared_weights = nullptr)
+      : graph_(graph), node_(node), shared_weights_(std::move(shared_weights)) {}
+
+  const Node& node() const { return node_; }
+  const Graph& graph() const { return graph_; }
+  size_t input_count() const { return node_.inputs.size(); }
+  size_t output_count() const { return node_.outputs.size(); }
+  bool HasInput(size_t i) const { return node_.has_input(i); }
+  bool HasOutput(size_t i) const { return node_.has_output(i); }
+  // Inferred types; shapes may be unknown. A default ValueType if absent.
+  const ValueType& InputType(size_t i) const;
+  const ValueType& OutputType(size_t i) const;
+  DataType ElementType(size_t i) const { return InputType(i).element_type; }
+  DataType OutputElementType(size_t i) const { return OutputType(i).element_type; }
+  // The tensor if input `i` is a constant, else null. Lives as long as the session unless every
+  // kernel that reads it said ReleaseConstant.
+  const Tensor* Constant(size_t i) const;
+  // The same, but its elements may not be aligned (Tensor::is_aligned): for kernels that copy them
+  // into a form of their own.
+  const Tensor* StoredConstant(size_t i) const;
+  // The kernel keeps its own packed copy of constant input `i` and will never read Input(i).
+  void ReleaseConstant(size_t i) { released_constants.push_back(i); }
+
+  // Where sessions that agreed on it share the packed forms of their constants; null without one.
+  const std::shared_ptr<SharedWeights>& shared_weights() const { return shared_weights_; }
+
+  std::vector<size_t> released_constants;
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+  const std::shared_ptr<SharedWeights> shared_weights_;
+};
+
+}  // namespace tenon
