@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "tensor/allocator.h"
 #include "tensor/data_type.h"
@@ -34,6 +35,17 @@ constexpr DataType DataTypeOf() {
   if constexpr (std::is_same_v<T, Float16>) return DataType::kFloat16;
   if constexpr (std::is_same_v<T, Bfloat16>) return DataType::kBfloat16;
   return DataType::kUndefined;
+}
+
+// Whether elements of `type` are stored as T: in its own C++ type, or as elements that are only
+// moved, in an unsigned integer or another plain type of their size. Packed types are bytes.
+template <class T>
+bool IsStorageOf(DataType type) {
+  if (DataTypeOf<T>() == type) return true;
+  if (std::is_same_v<T, std::string> || type == DataType::kString) return false;
+  if (DataTypeOf<T>() != DataType::kUndefined && !std::is_unsigned_v<T>) return false;
+  const size_t bits = DataTypeBits(type);
+  return 8 * sizeof(T) == bits || (sizeof(T) == 1 && bits < 8);
 }
 
 // Copies share the memory. Distinct Tensor objects may be used from several threads; the elements
@@ -79,13 +91,15 @@ class Tensor {
 
   void* raw() { return data_; }
   const void* raw() const { return data_; }
-  // Elements as T, whose DataTypeOf<T>() is the type (checked in debug builds).
+  // Elements as T, which IsStorageOf<T>(type()) allows.
   template <class T>
   T* data() {
+    TENON_DCHECK(IsStorageOf<T>(type_));
     return static_cast<T*>(data_);
   }
   template <class T>
   const T* data() const {
+    TENON_DCHECK(IsStorageOf<T>(type_));
     return static_cast<const T*>(data_);
   }
   template <class T>

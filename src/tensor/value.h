@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/check.h"
 #include "tensor/tensor.h"
 
 namespace tenon {
@@ -69,17 +70,17 @@ class Value {
   bool is_tensor() const { return kind() == Kind::kTensor; }
 
   // The held object; the kind must match.
-  Tensor& tensor() { return *std::get_if<Tensor>(&held_); }
-  const Tensor& tensor() const { return *std::get_if<Tensor>(&held_); }
-  Sequence& sequence() const { return **std::get_if<std::shared_ptr<Sequence>>(&held_); }
-  Map& map() const { return **std::get_if<std::shared_ptr<Map>>(&held_); }
-  Optional& optional() const { return **std::get_if<std::shared_ptr<Optional>>(&held_); }
-  SparseTensor& sparse() const { return **std::get_if<std::shared_ptr<SparseTensor>>(&held_); }
-  Opaque& opaque() const { return **std::get_if<std::shared_ptr<Opaque>>(&held_); }
+  Tensor& tensor() { return *Held<Tensor>(); }
+  const Tensor& tensor() const { return *Held<Tensor>(); }
+  Sequence& sequence() const { return **Held<std::shared_ptr<Sequence>>(); }
+  Map& map() const { return **Held<std::shared_ptr<Map>>(); }
+  Optional& optional() const { return **Held<std::shared_ptr<Optional>>(); }
+  SparseTensor& sparse() const { return **Held<std::shared_ptr<SparseTensor>>(); }
+  Opaque& opaque() const { return **Held<std::shared_ptr<Opaque>>(); }
 
   // The sequence, which the value no longer holds afterwards.
   std::shared_ptr<Sequence> TakeSequence() {
-    auto taken = std::move(*std::get_if<std::shared_ptr<Sequence>>(&held_));
+    auto taken = std::move(*Held<std::shared_ptr<Sequence>>());
     held_ = std::monostate();
     return taken;
   }
@@ -87,6 +88,17 @@ class Value {
   bool is_shared() const;
 
  private:
+  template <class T>
+  T* Held() {
+    TENON_DCHECK(std::holds_alternative<T>(held_));
+    return std::get_if<T>(&held_);
+  }
+  template <class T>
+  const T* Held() const {
+    TENON_DCHECK(std::holds_alternative<T>(held_));
+    return std::get_if<T>(&held_);
+  }
+
   std::variant<std::monostate, Tensor, std::shared_ptr<Sequence>, std::shared_ptr<Map>,
                std::shared_ptr<Optional>, std::shared_ptr<SparseTensor>, std::shared_ptr<Opaque>>
       held_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tensor/value.h"
 
 namespace tenon {
@@ -39,6 +41,40 @@ TEST(TensorTest, ReadsIntegersOfBothWidths) {
   EXPECT_EQ(IntegersOf(Tensor::Of<int64_t>({}, {9})).value(), Shape({9}));
   EXPECT_FALSE(IntegersOf(Tensor::Of<float>({1}, {1.0f})));
 }
+
+// Which C++ types the elements of a type may be read as.
+TEST(TensorTest, ElementsAreReadAsTheirOwnTypeOrMovedAsUnsignedIntegers) {
+  EXPECT_TRUE(IsStorageOf<float>(DataType::kFloat));
+  EXPECT_TRUE(IsStorageOf<uint32_t>(DataType::kFloat));
+  EXPECT_FALSE(IsStorageOf<int32_t>(DataType::kFloat));
+  EXPECT_FALSE(IsStorageOf<float>(DataType::kInt32));
+  EXPECT_FALSE(IsStorageOf<uint64_t>(DataType::kFloat));
+  EXPECT_FALSE(IsStorageOf<float>(DataType::kUndefined));
+  EXPECT_TRUE(IsStorageOf<uint8_t>(DataType::kInt4));
+  EXPECT_FALSE(IsStorageOf<int8_t>(DataType::kInt4));
+  EXPECT_TRUE(IsStorageOf<std::string>(DataType::kString));
+  EXPECT_FALSE(IsStorageOf<uint64_t>(DataType::kString));
+  struct TwoFloats {
+    float parts[2];
+  };
+  EXPECT_TRUE(IsStorageOf<TwoFloats>(DataType::kComplex64));
+  EXPECT_FALSE(IsStorageOf<TwoFloats>(DataType::kFloat));
+}
+
+#if defined(TENON_DCHECKS)
+TEST(TensorDeathTest, ReadingAnotherTypeEndsTheProcess) {
+  Tensor tensor = Tensor::Of<float>({1}, {1.0f});
+  EXPECT_DEATH(tensor.data<int32_t>(), "check failed: IsStorageOf");
+  EXPECT_DEATH(std::as_const(tensor).data<double>(), "check failed: IsStorageOf");
+}
+
+TEST(ValueDeathTest, ReadingAnotherKindEndsTheProcess) {
+  Value value(std::make_shared<Map>());
+  EXPECT_DEATH(value.tensor(), "check failed");
+  EXPECT_DEATH(value.sequence(), "check failed");
+  EXPECT_DEATH(value.TakeSequence(), "check failed");
+}
+#endif
 
 TEST(ValueTest, KindsFollowWhatIsHeld) {
   EXPECT_FALSE(Value().has_value());
