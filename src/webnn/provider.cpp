@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/kernel_info.h"
 #include "webnn/claims.h"
 #include "webnn/partition.h"
 

@@ -8,9 +8,8 @@ namespace {
 
 class FunctionKernel final : public Kernel {
  public:
-  FunctionKernel(std::shared_ptr<const void> attrs, const AttributeFunctions& functions,
-                 const KernelTraits& traits)
-      : attrs_(std::move(attrs)), functions_(functions), traits_(traits) {}
+  FunctionKernel(const void* attrs, const AttributeFunctions& functions, const KernelTraits& traits)
+      : attrs_(attrs, functions.destroy), functions_(functions), traits_(traits) {}
   KernelTraits traits() const override { return traits_; }
   Status InferShapes(ShapeContext& context) const override {
     return functions_.infer(attrs_.get(), context);
@@ -20,16 +19,16 @@ class FunctionKernel final : public Kernel {
   }
 
  private:
-  const std::shared_ptr<const void> attrs_;
-  const AttributeFunctions functions_;
+  const std::unique_ptr<const void, void (*)(const void*)> attrs_;
+  const AttributeFunctions& functions_;  // constant, of the operator's row
   const KernelTraits traits_;
 };
 
 }  // namespace
 
-void MakeFunctionKernel(std::shared_ptr<const void> attrs, const AttributeFunctions& functions,
+void MakeFunctionKernel(const void* attrs, const AttributeFunctions& functions,
                         const KernelTraits& traits, std::unique_ptr<Kernel>& kernel) {
-  kernel = std::make_unique<FunctionKernel>(std::move(attrs), functions, traits);
+  kernel = std::make_unique<FunctionKernel>(attrs, functions, traits);
 }
 
 const Node& NodeOf(const KernelInfo& info) { return info.node(); }

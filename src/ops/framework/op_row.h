@@ -72,8 +72,10 @@ Status BindAndInfer(const Node& node, ShapeContext& context) {
 struct AttributeFunctions {
   Status (*infer)(const void* attrs, ShapeContext& context);
   Status (*run)(const void* attrs, KernelContext& context);
+  void (*destroy)(const void* attrs);
 };
-void MakeFunctionKernel(std::shared_ptr<const void> attrs, const AttributeFunctions& functions,
+// Takes `attrs`, which `functions` are for.
+void MakeFunctionKernel(const void* attrs, const AttributeFunctions& functions,
                         const KernelTraits& traits, std::unique_ptr<Kernel>& kernel);
 
 // The node that a kernel is made for.
@@ -89,15 +91,20 @@ Status RunWith(const void* attrs, KernelContext& context) {
   return Run(*static_cast<const AttrsOf<Run>*>(attrs), context);
 }
 
+template <class Attrs>
+void Destroy(const void* attrs) {
+  delete static_cast<const Attrs*>(attrs);
+}
+
 template <auto Infer, auto Run>
-inline constexpr AttributeFunctions kFunctionsOf = {&InferWith<Infer>, &RunWith<Run>};
+inline constexpr AttributeFunctions kFunctionsOf = {&InferWith<Infer>, &RunWith<Run>,
+                                                    &Destroy<AttrsOf<Run>>};
 
 template <auto Infer, auto Run>
 Status MakeFunction(KernelInfo& info, const KernelTraits& traits, std::unique_ptr<Kernel>& kernel) {
   using Attrs = AttrsOf<Run>;
   TENON_ASSIGN_OR_RETURN(Attrs attrs, BindAttributes<Attrs>(NodeOf(info)));
-  MakeFunctionKernel(std::make_shared<const Attrs>(std::move(attrs)), kFunctionsOf<Infer, Run>,
-                     traits, kernel);
+  MakeFunctionKernel(new Attrs(std::move(attrs)), kFunctionsOf<Infer, Run>, traits, kernel);
   return OkStatus();
 }
 
