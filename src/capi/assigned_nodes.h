@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session.h"
-
 struct OrtEpAssignedNode {
   std::string name;
   std::string domain;
@@ -20,6 +18,10 @@ struct OrtEpAssignedSubgraph {
   std::deque<OrtEpAssignedNode> nodes;
   std::vector<const OrtEpAssignedNode*> node_handles;
 };
+
+namespace tenon {
+class Session;
+}  // namespace tenon
 
 namespace tenon::capi {
 

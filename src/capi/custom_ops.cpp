@@ -13,6 +13,8 @@
 #include "capi/shape_infer_context.h"
 #include "capi/status.h"
 #include "ops/framework/registry.h"
+#include "runtime/environment.h"
+#include "runtime/provider.h"
 
 namespace tenon::capi {
 namespace {

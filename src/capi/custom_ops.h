@@ -13,11 +13,9 @@
 #include "base/logging.h"
 #include "base/string_map.h"
 #include "ir/other_shapes.h"
-#include "runtime/environment.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_info.h"
-#include "runtime/provider.h"
-#include "runtime/session.h"
+#include "runtime/session_options.h"
 
 struct OrtSessionOptions;
 
@@ -25,6 +23,11 @@ struct OrtCustomOpDomain {
   std::string name;  // "" for ai.onnx
   std::vector<const OrtCustomOp*> ops;
 };
+
+namespace tenon {
+class Environment;
+class ExecutionProvider;
+}  // namespace tenon
 
 namespace tenon::capi {
 

@@ -6,7 +6,8 @@
 #include <atomic>
 #include <vector>
 
-#include "runtime/session.h"
+#include "runtime/run_options.h"
+#include "runtime/run_report.h"
 
 struct OrtRunOptions {
   OrtRunOptions() { run.terminate = &terminate; }

@@ -14,7 +14,8 @@
 
 #include "base/dynamic_library.h"
 #include "capi/client_logger.h"
-#include "runtime/session.h"
+#include "runtime/session_options.h"
+#include "tensor/tensor.h"
 
 namespace tenon::capi {
 

@@ -5,7 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/session.h"
+namespace tenon {
+class ExecutionProvider;
+class Session;
+}  // namespace tenon
 
 namespace tenon::capi {
 

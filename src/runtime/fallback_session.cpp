@@ -6,6 +6,7 @@
 
 #include "base/sleep.h"
 #include "runtime/config.h"
+#include "runtime/run_report.h"
 
 namespace tenon {
 namespace {

@@ -14,6 +14,8 @@
 
 namespace tenon {
 
+struct RunReport;
+
 struct FallbackOptions {
   bool is_on = false;
   // What the second session is made with; empty: the providers that ran and did not fail, then the

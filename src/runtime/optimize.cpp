@@ -11,6 +11,8 @@
 #include "runtime/config.h"
 #include "runtime/kernel_evaluator.h"
 #include "runtime/partition.h"
+#include "runtime/session_options.h"
+#include "runtime/session_parts.h"
 
 namespace tenon {
 namespace {

@@ -2,11 +2,20 @@
 // providers' own rewrites.
 #pragma once
 
-#include "base/logging.h"
-#include "base/thread_pool.h"
-#include "runtime/session.h"
+#include <memory>
+
+#include "base/status.h"
+#include "runtime/fused_nodes.h"
 
 namespace tenon {
+
+class Graph;
+class Logger;
+struct Model;
+struct SessionOptions;
+struct SessionParts;
+class SharedWeights;
+class ThreadPool;
 
 struct OptimizeContext {
   ThreadPool& threads;

@@ -7,6 +7,7 @@
 
 #include "base/logging.h"
 #include "runtime/failed_node.h"
+#include "runtime/fused_nodes.h"
 #include "runtime/provider.h"
 
 namespace tenon {

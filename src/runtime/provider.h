@@ -42,13 +42,6 @@ struct FusedNode {
   std::unique_ptr<Graph> body;
 };
 
-// What a node of the model is called.
-struct NodeLabel {
-  std::string name, domain, op_type;
-};
-// The nodes that became one, by the name of that one.
-using FusedNodes = std::map<std::string, std::vector<NodeLabel>>;
-
 // Options of one Run that providers are told about.
 struct RunInfo {
   std::string tag;

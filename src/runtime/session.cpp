@@ -12,6 +12,7 @@
 #include "runtime/optimize.h"
 #include "runtime/partition.h"
 #include "runtime/run_hooks.h"
+#include "runtime/run_report.h"
 #include "runtime/traced_allocator.h"
 #include "tensor/arena.h"
 #include "tensor/lasting_memory.h"

@@ -20,93 +20,21 @@
 #include "runtime/captured_runs.h"
 #include "runtime/environment.h"
 #include "runtime/executor.h"
+#include "runtime/fused_nodes.h"
 #include "runtime/joined_shapes.h"
 #include "runtime/profiler.h"
 #include "runtime/provider.h"
 #include "runtime/run_gate.h"
-#include "runtime/run_report.h"
+#include "runtime/run_options.h"
+#include "runtime/session_options.h"
+#include "runtime/session_parts.h"
 
 namespace tenon {
-
-// Numbers of GraphOptimizationLevel.
-enum class OptimizationLevel : int32_t {
-  kNone = 0,
-  kBasic = 1,
-  kExtended = 2,
-  kLayout = 3,
-  kAll = 99
-};
-
-struct SessionOptions {
-  // 0: the environment's threads; else a pool of the session's own.
-  int intra_op_threads = 0;
-  // How threads of the session's own are made; with callbacks it always has its own.
-  ThreadCallbacks thread_callbacks;
-  // Hear of the work of the session's threads; with callbacks it always has its own.
-  WorkCallbacks work_callbacks;
-  OptimizationLevel optimization_level = OptimizationLevel::kAll;
-  // Sizes for symbolic dimensions of inputs, by name and by denotation.
-  std::map<std::string, int64_t> free_dimensions;
-  std::map<std::string, int64_t> free_dimensions_by_denotation;
-  // Where to write the model as the general passes leave it, before any provider's fusions and
-  // layouts; "" for nowhere.
-  std::string optimized_model_path;
-  // Gets the same model; may be null. Its failure is that of creating the session.
-  std::function<Status(const Model&)> on_optimized_model = {};
-  // Gets the model when providers have claimed and fused what they want, and before they rewrite
-  // it; may be null. Its failure is that of creating the session.
-  std::function<Status(const Model&)> on_partitioned_model = {};
-  // Whether memory is planned for feed shapes that were seen before.
-  bool plans_memory = true;
-  // The client asked for branches of the graph to run beside each other, which nothing here does;
-  // partial runs refuse it.
-  bool is_parallel = false;
-  std::string log_id;
-  std::optional<Severity> severity;  // the environment's if absent
-  int log_verbosity = 0;
-  std::optional<LogSink> log_sink;  // the environment's if absent; outlives the session
-  // Session config entries by key, e.g. "session.intra_op.allow_spinning".
-  StringMap config;
-};
-
-struct RunOptions {
-  RunInfo info;
-  // Set from any thread to end the run early; may be null.
-  const std::atomic<bool>* terminate = nullptr;
-  std::optional<std::chrono::steady_clock::duration> timeout;
-  // How the name of a trace of this run alone begins; none is written without it, or while the
-  // session has a trace of its own.
-  std::optional<std::string> profile_prefix;
-  // Why the run must not be tried again on another session; null: it may be.
-  const char* not_repeatable = nullptr;
-  // Gets a report of the run; may be null.
-  RunReports* reports = nullptr;
-  // Takes the place of its device's stream; outlives the run. May be null.
-  Stream* stream = nullptr;
-};
 
 // A graph input, output or overridable initializer as the model declares it.
 struct SessionValue {
   std::string name;
   ValueType type;
-};
-
-// What a session is made of besides the model. Providers in order of preference; the last one
-// should take whatever the others leave.
-struct SessionParts {
-  std::vector<std::unique_ptr<ExecutionProvider>> providers;
-  const ShapeFunctionTable* shape_functions = nullptr;  // outlives the session
-  // Records the session until EndProfiling, or until it is gone; may be null.
-  std::shared_ptr<Profiler> profiler;
-  // Where intermediate values come from; null: an arena of the session's own.
-  std::shared_ptr<Allocator> memory = nullptr;
-  // Where packed weights are shared; null: the environment's.
-  std::shared_ptr<SharedWeights> shared_weights = nullptr;
-  // Whether the last provider is there only because there must be one. If not, the config entry
-  // session.disable_cpu_ep_fallback contradicts it.
-  bool is_last_implicit = false;
-  // Learns whose nodes could not be compiled if making the session fails so; may be null.
-  FailedNode* failed = nullptr;
 };
 
 // One try of a run that may be tried again on another session.

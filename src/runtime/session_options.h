@@ -1,0 +1,60 @@
+// What the user of a session sets.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/logging.h"
+#include "base/status.h"
+#include "base/string_map.h"
+#include "base/thread_pool.h"
+
+namespace tenon {
+
+struct Model;
+
+// Numbers of GraphOptimizationLevel.
+enum class OptimizationLevel : int32_t {
+  kNone = 0,
+  kBasic = 1,
+  kExtended = 2,
+  kLayout = 3,
+  kAll = 99
+};
+
+struct SessionOptions {
+  // 0: the environment's threads; else a pool of the session's own.
+  int intra_op_threads = 0;
+  // How threads of the session's own are made; with callbacks it always has its own.
+  ThreadCallbacks thread_callbacks;
+  // Hear of the work of the session's threads; with callbacks it always has its own.
+  WorkCallbacks work_callbacks;
+  OptimizationLevel optimization_level = OptimizationLevel::kAll;
+  // Sizes for symbolic dimensions of inputs, by name and by denotation.
+  std::map<std::string, int64_t> free_dimensions;
+  std::map<std::string, int64_t> free_dimensions_by_denotation;
+  // Where to write the model as the general passes leave it, before any provider's fusions and
+  // layouts; "" for nowhere.
+  std::string optimized_model_path;
+  // Gets the same model; may be null. Its failure is that of creating the session.
+  std::function<Status(const Model&)> on_optimized_model = {};
+  // Gets the model when providers have claimed and fused what they want, and before they rewrite
+  // it; may be null. Its failure is that of creating the session.
+  std::function<Status(const Model&)> on_partitioned_model = {};
+  // Whether memory is planned for feed shapes that were seen before.
+  bool plans_memory = true;
+  // The client asked for branches of the graph to run beside each other, which nothing here does;
+  // partial runs refuse it.
+  bool is_parallel = false;
+  std::string log_id;
+  std::optional<Severity> severity;  // the environment's if absent
+  int log_verbosity = 0;
+  std::optional<LogSink> log_sink;  // the environment's if absent; outlives the session
+  // Session config entries by key, e.g. "session.intra_op.allow_spinning".
+  StringMap config;
+};
+
+}  // namespace tenon
