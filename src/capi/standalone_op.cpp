@@ -17,10 +17,10 @@
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
+#include "runtime/build_plan.h"
 #include "runtime/data_transfer.h"
 #include "runtime/executor.h"
 #include "runtime/partition.h"
-#include "runtime/plan.h"
 #include "tensor/arena.h"
 
 // A graph of one node.
@@ -188,7 +188,9 @@ OrtStatus* InvokeOp(const OrtKernelContext* context, const OrtOp* ort_op,
     }
     RunScope scope;
     scope.threads = &context->context.threads();
-    TENON_RETURN_IF_ERROR(ort_op->executor->Run(scope, feeds.span(), fetches.span()));
+    const FrameLease frame(ort_op->executor->frames());
+    TENON_RETURN_IF_ERROR(
+        ort_op->executor->Run(scope, *frame, {.feeds = feeds.span(), .fetches = fetches.span()}));
     for (size_t i = 0; i < outputs; ++i) {
       if (!Unwrap(output_values[i])->has_value()) *Unwrap(output_values[i]) = fetches[i];
     }

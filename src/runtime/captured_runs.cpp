@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "ir/node_error.h"
+#include "runtime/data_transfer.h"
+#include "runtime/provider.h"
 
 namespace tenon {
 namespace {
@@ -137,15 +139,15 @@ Status CapturedRuns::StageAgain(std::span<const Value> feeds, Kept& kept) const 
   return OkStatus();
 }
 
-Status CapturedRuns::Run(int32_t id, const RunScope& scope, std::span<const Value> feeds,
-                         std::span<Value> fetches, RunOnce run_once) {
+Status CapturedRuns::Run(int32_t id, const RunScope& scope, const RunArguments& run,
+                         RunOnce run_once) {
   const MutexLock lock(mutex_);
-  if (capture_.IsCaptured(id)) return Replay(id, scope, feeds, fetches);
+  if (capture_.IsCaptured(id)) return Replay(id, scope, run);
   kept_.erase(id);
   auto kept = std::make_unique<Kept>(executor_);
-  TENON_ASSIGN_OR_RETURN(kept->feeds, Stage(feeds));
-  for (int run = 0; run < kMostRuns; ++run) {
-    Status status = run_once(kept->state, kept->feeds);
+  TENON_ASSIGN_OR_RETURN(kept->feeds, Stage(run.feeds));
+  for (int i = 0; i < kMostRuns; ++i) {
+    Status status = run_once(*kept->frame, kept->feeds);
     if (!status.ok()) {
       // Half a run is not to be replayed.
       if (capture_.IsCaptured(id)) (void)capture_.Release(id);
@@ -153,13 +155,12 @@ Status CapturedRuns::Run(int32_t id, const RunScope& scope, std::span<const Valu
     }
     if (!capture_.IsCaptured(id)) continue;
     const auto recorded = kept_.emplace(id, std::move(kept)).first;
-    return executor_.FetchAgain(scope, recorded->second->state, fetches);
+    return executor_.FetchAgain(scope, *recorded->second->frame, run);
   }
   return Fail("{} has not captured graph {} in {} runs", provider_.name(), id, kMostRuns);
 }
 
-Status CapturedRuns::Replay(int32_t id, const RunScope& scope, std::span<const Value> feeds,
-                            std::span<Value> fetches) {
+Status CapturedRuns::Replay(int32_t id, const RunScope& scope, const RunArguments& run) {
   const auto recorded = kept_.find(id);
   if (recorded == kept_.end()) {
     return Fail("{} says that it has captured graph {}, which no run of the session had",
@@ -169,10 +170,10 @@ Status CapturedRuns::Replay(int32_t id, const RunScope& scope, std::span<const V
   // A graph that only passes on what it is given has no steps.
   const std::vector<Step>& steps = executor_.plan().steps;
   if (!steps.empty()) TENON_RETURN_IF_ERROR(scope.CheckStop(*steps.front().node));
-  TENON_RETURN_IF_ERROR(StageAgain(feeds, kept));
+  TENON_RETURN_IF_ERROR(StageAgain(run.feeds, kept));
   TENON_RETURN_IF_ERROR(capture_.Replay(id));
   TENON_RETURN_IF_ERROR(provider_.Synchronize());
-  return executor_.FetchAgain(scope, kept.state, fetches);
+  return executor_.FetchAgain(scope, *kept.frame, run);
 }
 
 Status CapturedRuns::Release(int32_t id) {

@@ -25,21 +25,20 @@ class CapturedRuns {
                                                     Executor& executor);
 
   // Executes once, between the hooks of a run.
-  using RunOnce = FunctionRef<Status(ExecutionState& state, std::span<const Value> feeds)>;
+  using RunOnce = FunctionRef<Status(Frame& frame, std::span<const Value> feeds)>;
   // Replays the run with this id, or runs until the provider has recorded it. Feeds and fetches are
-  // those of Executor::Run. Errors: kInvalidArgument for feeds of other types or shapes than those
+  // those of a whole run. Errors: kInvalidArgument for feeds of other types or shapes than those
   // of the recorded run; kFail if eight runs are not enough; otherwise those of the run or the
   // provider.
-  Status Run(int32_t id, const RunScope& scope, std::span<const Value> feeds,
-             std::span<Value> fetches, RunOnce run_once);
+  Status Run(int32_t id, const RunScope& scope, const RunArguments& run, RunOnce run_once);
   // Has the provider forget the run with this id.
   Status Release(int32_t id);
 
  private:
   // A run that was recorded, or is about to be.
   struct Kept {
-    explicit Kept(Executor& executor) : state(executor) { state.KeepValues(); }
-    ExecutionState state;
+    explicit Kept(Executor& executor) : frame(executor.frames()) { frame->KeepValues(); }
+    const FrameLease frame;
     std::vector<Value> feeds;  // copies on the device
   };
 
@@ -48,8 +47,7 @@ class CapturedRuns {
   Status CheckPlan(int32_t provider) const;
   Result<std::vector<Value>> Stage(std::span<const Value> feeds) const;
   Status StageAgain(std::span<const Value> feeds, Kept& kept) const;
-  Status Replay(int32_t id, const RunScope& scope, std::span<const Value> feeds,
-                std::span<Value> fetches);
+  Status Replay(int32_t id, const RunScope& scope, const RunArguments& run);
 
   ExecutionProvider& provider_;
   GraphCapture& capture_;

@@ -1,8 +1,10 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
+#include "runtime/data_transfer.h"
 #include "runtime/profiler.h"
 #include "runtime/run_meter.h"
 #include "runtime/step_runner.h"
@@ -10,8 +12,6 @@
 namespace tenon {
 namespace {
 
-// How many frames wait for the next run; more are made when more runs overlap.
-constexpr size_t kMostIdleFrames = 4;
 // How many different parts an executor remembers.
 constexpr size_t kMostParts = 64;
 
@@ -48,141 +48,102 @@ RunScope WithStreams(const RunScope& scope, Frame& frame) {
   return result;
 }
 
-// For a run that is not planned.
-std::shared_ptr<MemoryPlanCache::Entry> NoPlan() {
-  return std::make_shared<MemoryPlanCache::Entry>();
+// Where the caller wants the i-th fetch.
+const MemoryInfo& WantedMemory(const RunArguments& run, size_t i) {
+  if (run.fetches[i].is_tensor()) return run.fetches[i].tensor().memory();
+  const bool is_said = i < run.fetch_memory.size() && run.fetch_memory[i] != nullptr;
+  return is_said ? *run.fetch_memory[i] : CpuMemory();
+}
+
+void DropFramesOf(StepBody& body) {
+  body.frames().Drop();
+  for (const Step& step : body.plan().steps) {
+    for (const auto& subgraph : step.subgraphs) DropFramesOf(*subgraph);
+  }
+}
+
+void ShrinkAllocatorsOf(const Plan& plan) {
+  for (const Location& location : plan.locations) (void)location.allocator->Shrink();
+  for (const Step& step : plan.steps) {
+    for (const auto& subgraph : step.subgraphs) ShrinkAllocatorsOf(subgraph->plan());
+  }
 }
 
 }  // namespace
 
-ExecutionState::ExecutionState(Executor& executor)
-    : executor_(executor), frame_(executor.TakeFrame()) {}
-
-ExecutionState::~ExecutionState() {
-  if (is_in_parts_) frame_->streams().Clear();
-  frame_->set_keeps_values(false);
-  executor_.ReturnFrame(std::move(frame_));
-}
-
 Executor::Executor(Plan plan)
-    : plan_(std::move(plan)), whole_(WholePlan(plan_), plan_.most_memory_plans) {}
+    : plan_(std::move(plan)), frames_(plan_), whole_(WholePlan(plan_), plan_.most_memory_plans) {}
 
 Executor::~Executor() = default;
 
-std::unique_ptr<Frame> Executor::TakeFrame() {
-  {
-    const MutexLock lock(mutex_);
-    if (!idle_frames_.empty()) {
-      std::unique_ptr<Frame> frame = std::move(idle_frames_.back());
-      idle_frames_.pop_back();
-      return frame;
-    }
-  }
-  return std::make_unique<Frame>(plan_);
-}
-
-void Executor::ReturnFrame(std::unique_ptr<Frame> frame) {
-  frame->Clear();
-  const MutexLock lock(mutex_);
-  if (idle_frames_.size() < kMostIdleFrames) idle_frames_.push_back(std::move(frame));
-}
-
-void Executor::DropFrames() {
-  std::vector<std::unique_ptr<Frame>> frames;
-  {
-    const MutexLock lock(mutex_);
-    frames.swap(idle_frames_);
-  }
-  frames.clear();
-  for (const Step& step : plan_.steps) {
-    for (const auto& subgraph : step.subgraphs) subgraph->DropFrames();
-  }
-}
+void Executor::DropFrames() { DropFramesOf(*this); }
 
 void Executor::Trim() {
   DropFrames();
-  for (const Location& location : plan_.locations) (void)location.allocator->Shrink();
-  for (const Step& step : plan_.steps) {
-    for (const auto& subgraph : step.subgraphs) subgraph->Trim();
-  }
+  ShrinkAllocatorsOf(plan_);
 }
 
-Status Executor::Run(const RunScope& scope, std::span<const Value> feeds,
-                     std::span<Value> fetches) {
-  std::unique_ptr<Frame> frame = TakeFrame();
-  const Status status = RunWhole(scope, *frame, feeds, fetches);
-  ReturnFrame(std::move(frame));
-  return status;
-}
-
-Status Executor::Run(const RunScope& scope, ExecutionState& state, std::span<const Value> feeds,
-                     std::span<Value> fetches) {
-  Frame& frame = *state.frame_;
+Status Executor::Run(const RunScope& scope, Frame& frame, const RunArguments& run) {
+  if (run.part) return RunPart(scope, frame, run);
   if (frame.keeps_values()) frame.Clear();  // of the run before
-  const Status status = RunWhole(scope, frame, feeds, fetches);
+  if (run.feeds.size() != plan_.inputs.size()) {
+    return InvalidArgument("expected {} feeds, got {}", plan_.inputs.size(), run.feeds.size());
+  }
+  const Status status = RunRegion(scope, whole_, frame, run.feeds, run);
   if (!frame.keeps_values()) frame.Clear();
   return status;
 }
 
-Status Executor::FetchAgain(const RunScope& outer, ExecutionState& state,
-                            std::span<Value> fetches) {
-  const RunScope scope = WithStreams(outer, *state.frame_);
-  return TakeOutputs(scope, whole_.region(), *state.frame_, fetches);
-}
-
-Status Executor::RunWhole(const RunScope& scope, Frame& frame, std::span<const Value> feeds,
-                          std::span<Value> fetches) {
+Status Executor::RunBody(const RunScope& scope, Frame& frame, std::span<Value> feeds,
+                         std::span<Value> results) {
   if (feeds.size() != plan_.inputs.size()) {
     return InvalidArgument("expected {} feeds, got {}", plan_.inputs.size(), feeds.size());
   }
-  return RunRegion(scope, whole_, frame, feeds, fetches);
-}
-
-Status Executor::RunPart(const RunScope& scope, ExecutionState& state, const PartialRun& part) {
-  if (state.is_running_.exchange(true)) return Fail("the execution state is in use");
-  const Status status = RunPartLocked(scope, state, part);
-  state.is_running_ = false;
+  const Status status = RunRegion(scope, whole_, frame, feeds, {.fetches = results});
+  frame.Clear();
   return status;
 }
 
-Status Executor::RunPartLocked(const RunScope& scope, ExecutionState& state,
-                               const PartialRun& part) {
-  TENON_RETURN_IF_ERROR(CheckPart(state, part));
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPlanCache> plans, FindRegion(part));
-  state.is_in_parts_ = true;
-  for (const Slot slot : plans->region().taken) state.frame_->value(slot) = Value();
-  const Status status = RunRegion(scope, *plans, *state.frame_, part.feeds, part.fetches);
-  state.has_failed_ = !status.ok();
-  if (!status.ok()) return status;
-  state.frame_->Settle(plans->region());
-  state.position_ = part.end;
-  return OkStatus();
+Status Executor::FetchAgain(const RunScope& outer, Frame& frame, const RunArguments& run) {
+  const RunScope scope = WithStreams(outer, frame);
+  return TakeOutputs(scope, run, whole_.region(), frame);
 }
 
-Status Executor::CheckPart(const ExecutionState& state, const PartialRun& part) const {
-  if (state.has_failed_) return Fail("an earlier part of this execution failed");
-  if (part.begin != state.position_) {
-    return InvalidArgument("expected a part that begins at step {}, got [{}, {})", state.position_,
+Status Executor::RunPart(const RunScope& scope, Frame& frame, const RunArguments& run) {
+  const FrameUse use(frame);
+  if (!use.is_alone()) return Fail("the execution state is in use");
+  TENON_RETURN_IF_ERROR(CheckPart(frame, run));
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<MemoryPlanCache> plans, FindRegion(*run.part));
+  frame.BeginPart(plans->region());
+  const Status status = RunRegion(scope, *plans, frame, run.feeds, run);
+  frame.EndPart(plans->region(), status.ok());
+  return status;
+}
+
+Status Executor::CheckPart(const Frame& frame, const RunArguments& run) const {
+  const PlanPart& part = *run.part;
+  if (frame.has_failed()) return Fail("an earlier part of this execution failed");
+  if (part.begin != frame.position()) {
+    return InvalidArgument("expected a part that begins at step {}, got [{}, {})", frame.position(),
                            part.begin, part.end);
   }
-  if (part.feed_slots.size() != part.feeds.size()) {
-    return InvalidArgument("expected {} feeds, got {}", part.feed_slots.size(), part.feeds.size());
+  if (part.feeds.size() != run.feeds.size()) {
+    return InvalidArgument("expected {} feeds, got {}", part.feeds.size(), run.feeds.size());
   }
-  if (part.fetch_slots.size() != part.fetches.size()) {
-    return InvalidArgument("expected {} fetches, got {}", part.fetch_slots.size(),
-                           part.fetches.size());
+  if (part.fetches.size() != run.fetches.size()) {
+    return InvalidArgument("expected {} fetches, got {}", part.fetches.size(), run.fetches.size());
   }
   return OkStatus();
 }
 
-Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PartialRun& part) {
+Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PlanPart& part) {
   const auto matches = [&](const std::shared_ptr<MemoryPlanCache>& known) {
     const Region& region = known->region();
     return region.begin == part.begin && region.end == part.end &&
-           std::equal(region.feeds.begin(), region.feeds.end(), part.feed_slots.begin(),
-                      part.feed_slots.end()) &&
-           std::equal(region.fetches.begin(), region.fetches.end(), part.fetch_slots.begin(),
-                      part.fetch_slots.end());
+           std::equal(region.feeds.begin(), region.feeds.end(), part.feeds.begin(),
+                      part.feeds.end()) &&
+           std::equal(region.fetches.begin(), region.fetches.end(), part.fetches.begin(),
+                      part.fetches.end());
   };
   const MutexLock lock(mutex_);
   const auto known = std::find_if(parts_.begin(), parts_.end(), matches);
@@ -190,8 +151,8 @@ Result<std::shared_ptr<MemoryPlanCache>> Executor::FindRegion(const PartialRun& 
     std::rotate(parts_.begin(), known, known + 1);
     return parts_.front();
   }
-  TENON_ASSIGN_OR_RETURN(
-      Region region, ResolveRegion(plan_, part.begin, part.end, part.feed_slots, part.fetch_slots));
+  TENON_ASSIGN_OR_RETURN(Region region,
+                         ResolveRegion(plan_, part.begin, part.end, part.feeds, part.fetches));
   if (parts_.size() == kMostParts) parts_.pop_back();
   parts_.insert(parts_.begin(),
                 std::make_shared<MemoryPlanCache>(std::move(region), plan_.most_memory_plans));
@@ -226,63 +187,40 @@ Status Executor::SetFeeds(Frame& frame, const Region& region, std::span<Feed> fe
 }
 
 template <class Feed>
-Status Executor::BindAndFeed(const RunScope& scope, const MemoryPlanCache& plans,
-                             const MemoryPlanCache::Entry& entry, Frame& frame,
-                             std::span<Feed> feeds) {
+Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame& frame,
+                           std::span<Feed> feeds, const RunArguments& run) {
+  constexpr bool kIsBody = !std::is_const_v<Feed>;
   const Region& region = plans.region();
+  const RunScope scope = WithStreams(outer, frame);
+  const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
+
+  std::shared_ptr<MemoryPlanEntry>& entry = frame.last_plan();
+  entry =
+      region.is_whole ? plans.FindAgain(feeds, frame, std::move(entry)) : plans.Find(feeds, frame);
   if (scope.meter != nullptr) scope.meter->set_paused(true);
-  Status bound = frame.Bind(entry.memory());
+  Status bound = frame.Bind(scope.dump == nullptr ? entry->memory() : nullptr);
   if (scope.meter != nullptr) scope.meter->set_paused(false);
   TENON_RETURN_IF_ERROR(std::move(bound));
+  const bool is_planned = frame.memory() != nullptr;
+
   TENON_RETURN_IF_ERROR(SetFeeds<Feed>(frame, region, feeds));
-  return CheckNeeded(region, frame);
-}
-
-Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame& frame,
-                           std::span<const Value> feeds, std::span<Value> fetches) {
-  const RunScope scope = WithStreams(outer, frame);
-  const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
-  const auto entry = scope.dump == nullptr ? plans.Find(feeds, frame) : NoPlan();
-  TENON_RETURN_IF_ERROR(BindAndFeed(scope, plans, *entry, frame, feeds));
-  return RunSteps(scope, plans, entry, frame, fetches, false);
-}
-
-Status Executor::RunBody(const RunScope& outer, ExecutionState& state, std::span<Value> feeds,
-                         std::span<Value> results) {
-  if (feeds.size() != plan_.inputs.size()) {
-    return InvalidArgument("expected {} feeds, got {}", plan_.inputs.size(), feeds.size());
-  }
-  Frame& frame = *state.frame_;
-  const RunScope scope = WithStreams(outer, frame);
-  const TraceSpan span(scope.profiler, TraceCategory::kSession, "SequentialExecutor::Execute");
-  state.planned_ =
-      scope.dump == nullptr ? whole_.FindAgain(feeds, frame, std::move(state.planned_)) : NoPlan();
-  Status status = BindAndFeed(scope, whole_, *state.planned_, frame, feeds);
-  std::fill(feeds.begin(), feeds.end(), Value());  // moved from, or copied to another device
-  if (status.ok()) status = RunSteps(scope, whole_, state.planned_, frame, results, true);
-  frame.Clear();
-  return status;
-}
-
-Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
-                          const std::shared_ptr<MemoryPlanCache::Entry>& entry, Frame& frame,
-                          std::span<Value> fetches, bool lends) {
-  const Region& region = plans.region();
-  if (scope.dump != nullptr && region.begin == 0 && region.end > 0) {
-    frame.set_execution(++executions_);
-  }
-  const bool is_planned = entry->memory() != nullptr;
-  const PlannedMemory planned(scope.meter, plan_, entry->memory().get());
-  if (lends) {
-    for (Value& fetch : fetches) {
+  TENON_RETURN_IF_ERROR(CheckNeeded(region, frame));
+  if constexpr (kIsBody) {
+    std::fill(feeds.begin(), feeds.end(), Value());  // moved from, or copied to another device
+    for (Value& fetch : run.fetches) {
       if (!is_planned || !fetch.is_tensor() || fetch.is_shared()) fetch = Value();
     }
   }
-  OfferOutputs(scope, region, frame, fetches);
+  OfferOutputs(run, region, frame);
+
+  if (scope.dump != nullptr && region.begin == 0 && region.end > 0) {
+    frame.set_execution(++executions_);
+  }
+  const PlannedMemory planned(scope.meter, plan_, frame.memory());
   StepRunner steps(plan_, region, scope, frame);
   if (is_planned) {
-    TENON_RETURN_IF_ERROR(PrepareOutputs(scope, region, frame, fetches));
-    if (lends) std::fill(fetches.begin(), fetches.end(), Value());
+    TENON_RETURN_IF_ERROR(PrepareOutputs(run, region, frame));
+    if (kIsBody) std::fill(run.fetches.begin(), run.fetches.end(), Value());
     frame.BindMoving();
     TENON_RETURN_IF_ERROR(steps.RunPlanned());
   } else {
@@ -292,14 +230,14 @@ Status Executor::RunSteps(const RunScope& scope, MemoryPlanCache& plans,
     if (is_kept) plans.Keep(entry, PlanMemory(plan_, region, record));
   }
   if (frame.keeps_values()) return OkStatus();
-  return TakeOutputs(scope, region, frame, fetches);
+  return TakeOutputs(scope, run, region, frame);
 }
 
 // A part finds there what its steps read. (A whole plan does if all its inputs are fed.)
-Status Executor::CheckNeeded(const Region& region, Frame& frame) const {
+Status Executor::CheckNeeded(const Region& region, const Frame& frame) const {
   for (const Slot slot : region.needed) {
     const ValueInfo& info = plan_.graph->value(plan_.value_of[static_cast<size_t>(slot)]);
-    if (!frame.value(slot).has_value() && info.type.kind != Value::Kind::kOptional) {
+    if (!frame.ValueOf(slot).has_value() && info.type.kind != Value::Kind::kOptional) {
       return InvalidArgument("value '{}' is needed from step {} on, and was neither made nor fed",
                              info.name, region.begin);
     }
@@ -321,33 +259,24 @@ Result<Tensor> Executor::AllocateIn(const MemoryInfo& memory, DataType type,
   return InvalidArgument("no provider of the session has memory '{}'", memory.name);
 }
 
-// Where the caller wants the i-th fetch.
-const MemoryInfo& Executor::WantedMemory(const RunScope& scope, size_t i, const Value& fetch) {
-  if (fetch.is_tensor()) return fetch.tensor().memory();
-  const bool is_said = i < scope.fetch_memory.size() && scope.fetch_memory[i] != nullptr;
-  return is_said ? *scope.fetch_memory[i] : CpuMemory();
-}
-
 // What a device finds at the same place in every run it need not bind again.
-void Executor::OfferOutputs(const RunScope& scope, const Region& region, Frame& frame,
-                            std::span<const Value> fetches) const {
+void Executor::OfferOutputs(const RunArguments& run, const Region& region, Frame& frame) const {
   frame.ForgetOutputs();
   for (size_t i = 0; i < region.fetches.size() && plan_.locations.size() > 1; ++i) {
     const Slot slot = region.fetches[i];
     const MemoryInfo& memory = *plan_.LocationOf(slot).memory;
     if (memory.device_type == DeviceType::kCpu) continue;
-    if (frame.keeps_values() || !WantedMemory(scope, i, fetches[i]).SameDevice(memory)) {
+    if (frame.keeps_values() || !WantedMemory(run, i).SameDevice(memory)) {
       frame.OfferBuffer(slot);
-    } else if (fetches[i].is_tensor()) {
-      frame.OfferOutput(slot, fetches[i].tensor());
+    } else if (run.fetches[i].is_tensor()) {
+      frame.OfferOutput(slot, run.fetches[i].tensor());
     }
   }
 }
 
 // Gives outputs that have memory of their own that memory: the caller's, or new, or, for those that
 // go elsewhere afterwards, the frame's.
-Status Executor::PrepareOutputs(const RunScope& scope, const Region& region, Frame& frame,
-                                std::span<Value> fetches) {
+Status Executor::PrepareOutputs(const RunArguments& run, const Region& region, Frame& frame) {
   const MemoryPlan& memory = *frame.memory();
   for (size_t i = 0; i < region.fetches.size(); ++i) {
     const Slot slot = region.fetches[i];
@@ -355,13 +284,12 @@ Status Executor::PrepareOutputs(const RunScope& scope, const Region& region, Fra
     if (binding.place != MemoryPlan::Place::kOutput || binding.root != slot) continue;
     if (frame.value(slot).has_value()) continue;  // the same value is an output twice
     const Location& location = plan_.LocationOf(slot);
-    const bool stays =
-        !frame.keeps_values() && WantedMemory(scope, i, fetches[i]).SameDevice(*location.memory);
-    const bool is_given = stays && fetches[i].is_tensor() &&
-                          fetches[i].tensor().type() == binding.type &&
-                          fetches[i].tensor().shape() == binding.shape;
+    const bool stays = !frame.keeps_values() && WantedMemory(run, i).SameDevice(*location.memory);
+    const Value& fetch = run.fetches[i];
+    const bool is_given = stays && fetch.is_tensor() && fetch.tensor().type() == binding.type &&
+                          fetch.tensor().shape() == binding.shape;
     if (is_given) {
-      frame.value(slot) = fetches[i];
+      frame.value(slot) = fetch;
       continue;
     }
     TENON_ASSIGN_OR_RETURN(Tensor tensor,
@@ -372,8 +300,8 @@ Status Executor::PrepareOutputs(const RunScope& scope, const Region& region, Fra
   return OkStatus();
 }
 
-Status Executor::TakeOutputs(const RunScope& scope, const Region& region, Frame& frame,
-                             std::span<Value> fetches) {
+Status Executor::TakeOutputs(const RunScope& scope, const RunArguments& run, const Region& region,
+                             Frame& frame) {
   for (size_t i = 0; i < region.fetches.size(); ++i) {
     const Slot slot = region.fetches[i];
     if (!frame.value(slot).has_value()) return Fail("output '{}' was not produced", NameOf(slot));
@@ -381,7 +309,7 @@ Status Executor::TakeOutputs(const RunScope& scope, const Region& region, Frame&
     // refers to. Control flow and parts share what is no constant.
     const bool may_share = scope.place != nullptr || (!region.is_whole && !plan_.IsConstant(slot));
     TENON_RETURN_IF_ERROR(
-        TakeOutput(scope, frame, slot, WantedMemory(scope, i, fetches[i]), may_share, fetches[i]));
+        TakeOutput(scope, frame, slot, WantedMemory(run, i), may_share, run.fetches[i]));
   }
   return OkStatus();
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/region.h"
+
 namespace tenon {
 namespace {
 
@@ -23,6 +25,18 @@ Frame::Frame(const Plan& plan)
     outputs_.push_back(value);
   }
   for (const auto& [slot, constant] : plan.constants) value(slot) = constant;
+}
+
+void Frame::BeginPart(const Region& region) {
+  is_in_parts_ = true;
+  for (const Slot slot : region.taken) value(slot) = Value();
+}
+
+void Frame::EndPart(const Region& region, bool is_ok) {
+  has_failed_ = !is_ok;
+  if (!is_ok) return;
+  Settle(region);
+  position_ = region.end;
 }
 
 void Frame::Unbind() {
@@ -129,6 +143,17 @@ void Frame::Clear() {
     if (!stays) values_[i] = Value();
   }
   for (const auto& [slot, constant] : plan_.default_inputs) value(slot) = constant;
+}
+
+void Frame::Reset() {
+  if (is_in_parts_) {
+    streams_.Clear();
+    last_plan_ = nullptr;  // of a part, and the next run may be a whole one
+  }
+  keeps_values_ = false;
+  position_ = 0;
+  is_in_parts_ = has_failed_ = false;
+  Clear();
 }
 
 void* Frame::Scratch(size_t bytes) {

@@ -1,7 +1,7 @@
-// The values of one run of one plan. Frames are pooled: a run takes one, and concurrent runs take
-// different ones.
+// The values of a run of a plan, and how far the run came.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -14,23 +14,46 @@
 
 namespace tenon {
 
-// Used by one thread at a time.
+class MemoryPlanEntry;
+struct Region;
+
+// Runs the whole plan any number of times, or once in parts. Frames are pooled (FramePool), and
+// concurrent runs take different ones. Used by one thread at a time.
 class Frame {
  public:
   explicit Frame(const Plan& plan);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
+  // --- for those who run the plan ---
+
+  // The step at which the next part begins.
+  uint32_t position() const { return position_; }
+  // What the parts that ran left in a slot for later ones; empty if they left nothing.
+  const Value& ValueOf(Slot slot) const { return values_[static_cast<size_t>(slot)]; }
+  // From now on a run leaves its values and their memory as they are, until the next one; it
+  // fetches nothing, which Executor::FetchAgain does. A device works on the memory again.
+  void KeepValues() { keeps_values_ = true; }
+  // The streams of the run, if this is the outermost plan.
+  StreamSet& streams() { return streams_; }
+
+  // --- for the executor ---
+
+  // A part of the plan is to run, or has run: what later parts read stays and holds on to its
+  // memory from then on, and the rest is dropped. After a part that failed there is no other.
+  void BeginPart(const Region& region);
+  void EndPart(const Region& region, bool is_ok);
+  bool has_failed() const { return has_failed_; }
+
   // Prepares for runs by `memory` (null: a recorded run): slabs, fixed values, views into the
   // slabs. Does nothing if the frame is bound to it already. Error: out of memory.
   Status Bind(std::shared_ptr<const MemoryPlan> memory);
   // Points the slots that lie in feeds' and outputs' memory to where it is now.
   void BindMoving();
-  // Ends a region of which others follow: keeps what they read, which holds on to its memory from
-  // now on, and drops the rest.
-  void Settle(const Region& region);
   // Drops what the run leaves behind: feeds, outputs and dynamic values.
   void Clear();
+  // The same for all that a user of the frame did to it.
+  void Reset();
 
   Value& value(Slot slot) { return values_[static_cast<size_t>(slot)]; }
   std::span<const Value* const> InputsOf(const Step& step) const {
@@ -40,16 +63,13 @@ class Frame {
     return {outputs_.data() + step.outputs_begin, step.outputs_end - step.outputs_begin};
   }
   const MemoryPlan* memory() const { return memory_.get(); }
-  // Whether the memory of a run stays as it is afterwards, for a device that works on it again.
   bool keeps_values() const { return keeps_values_; }
-  void set_keeps_values(bool keeps) { keeps_values_ = keeps; }
+  // What the last run found of its shapes; null if there was none.
+  std::shared_ptr<MemoryPlanEntry>& last_plan() { return last_plan_; }
   // Which run of the plan this is, from 1 on, for a dump of its nodes; the parts of a run share it.
   uint64_t execution() const { return execution_; }
   void set_execution(uint64_t execution) { execution_ = execution; }
   ConcreteShapeContext& shapes() { return shapes_; }
-
-  // The streams of the run, if this is the outermost plan.
-  StreamSet& streams() { return streams_; }
 
   // At least `bytes` bytes for the kernel that runs; null if there is no memory.
   void* Scratch(size_t bytes);
@@ -67,7 +87,10 @@ class Frame {
                                 const std::shared_ptr<Allocator>& memory);
 
  private:
+  friend class FrameUse;
+
   void Unbind();
+  void Settle(const Region& region);
   // The planned place of `slot` in its slab.
   Tensor InSlab(size_t slot, std::shared_ptr<void> owner);
   void Keep(size_t slot, PooledVector<bool>& is_slab_held);
@@ -82,10 +105,31 @@ class Frame {
   std::vector<std::pair<Slot, Tensor>> buffers_;
   std::vector<std::pair<Slot, std::optional<Tensor>>> offered_;  // absent: the slot's buffer
   Tensor scratch_;
+  std::shared_ptr<MemoryPlanEntry> last_plan_;
+  uint32_t position_ = 0;
+  bool is_in_parts_ = false;
+  bool has_failed_ = false;
+  std::atomic<bool> is_running_ = false;
   bool keeps_values_ = false;
   uint64_t execution_ = 0;
   StreamSet streams_;
   ConcreteShapeContext shapes_;
+};
+
+// Tells whether the caller is the only one who uses a frame while this lives.
+class FrameUse {
+ public:
+  explicit FrameUse(Frame& frame) : frame_(frame), is_alone_(!frame.is_running_.exchange(true)) {}
+  ~FrameUse() {
+    if (is_alone_) frame_.is_running_ = false;
+  }
+  FrameUse(const FrameUse&) = delete;
+  FrameUse& operator=(const FrameUse&) = delete;
+  bool is_alone() const { return is_alone_; }
+
+ private:
+  Frame& frame_;
+  const bool is_alone_;
 };
 
 }  // namespace tenon

@@ -2,25 +2,27 @@
 
 #include <algorithm>
 
+#include "runtime/frame.h"
+
 namespace tenon {
 
-bool MemoryPlanCache::Known::Matches(const Value& value) const {
+bool MemoryPlanEntry::Known::Matches(const Value& value) const {
   return value.kind() == kind && (!value.is_tensor() || value.tensor().shape() == shape);
 }
 
-bool MemoryPlanCache::Matches(const Entry& entry, std::span<const Value> feeds,
-                              Frame& frame) const {
+bool MemoryPlanCache::Matches(const MemoryPlanEntry& entry, std::span<const Value> feeds,
+                              const Frame& frame) const {
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (!entry.feeds_[i].Matches(feeds[i])) return false;
   }
   for (size_t i = 0; i < region_.live_in.size(); ++i) {
-    if (!entry.live_in_[i].Matches(frame.value(region_.live_in[i]))) return false;
+    if (!entry.live_in_[i].Matches(frame.ValueOf(region_.live_in[i]))) return false;
   }
   return true;
 }
 
-std::shared_ptr<MemoryPlanCache::Entry> MemoryPlanCache::Find(std::span<const Value> feeds,
-                                                              Frame& frame) {
+std::shared_ptr<MemoryPlanEntry> MemoryPlanCache::Find(std::span<const Value> feeds,
+                                                       const Frame& frame) {
   {
     const MutexLock lock(mutex_);
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -30,22 +32,23 @@ std::shared_ptr<MemoryPlanCache::Entry> MemoryPlanCache::Find(std::span<const Va
     }
   }
   const auto known = [](const Value& value) {
-    return Known{value.kind(), value.is_tensor() ? value.tensor().shape() : Shape()};
+    return MemoryPlanEntry::Known{value.kind(),
+                                  value.is_tensor() ? value.tensor().shape() : Shape()};
   };
-  auto entry = std::make_shared<Entry>();
+  auto entry = std::make_shared<MemoryPlanEntry>();
   for (const Value& feed : feeds) entry->feeds_.push_back(known(feed));
-  for (const Slot slot : region_.live_in) entry->live_in_.push_back(known(frame.value(slot)));
+  for (const Slot slot : region_.live_in) entry->live_in_.push_back(known(frame.ValueOf(slot)));
   return entry;
 }
 
-std::shared_ptr<MemoryPlanCache::Entry> MemoryPlanCache::FindAgain(std::span<const Value> feeds,
-                                                                   Frame& frame,
-                                                                   std::shared_ptr<Entry> last) {
+std::shared_ptr<MemoryPlanEntry> MemoryPlanCache::FindAgain(std::span<const Value> feeds,
+                                                            const Frame& frame,
+                                                            std::shared_ptr<MemoryPlanEntry> last) {
   if (last != nullptr && Matches(*last, feeds, frame)) return last;
   return Find(feeds, frame);
 }
 
-void MemoryPlanCache::Keep(const std::shared_ptr<Entry>& entry,
+void MemoryPlanCache::Keep(const std::shared_ptr<MemoryPlanEntry>& entry,
                            std::shared_ptr<const MemoryPlan> memory) {
   entry->memory_ = std::move(memory);
   const MutexLock lock(mutex_);

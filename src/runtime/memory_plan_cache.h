@@ -2,14 +2,37 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/mutex.h"
-#include "runtime/frame.h"
 #include "runtime/memory_plan.h"
 #include "runtime/region.h"
 
 namespace tenon {
+
+class Frame;
+
+// Kinds and shapes of what goes into a region, and the plan for them.
+class MemoryPlanEntry {
+ public:
+  // Null until there is one.
+  const std::shared_ptr<const MemoryPlan>& memory() const { return memory_; }
+
+ private:
+  friend class MemoryPlanCache;
+
+  struct Known {
+    Value::Kind kind = Value::Kind::kNone;
+    Shape shape;
+
+    bool Matches(const Value& value) const;
+  };
+
+  std::vector<Known> feeds_;
+  std::vector<Known> live_in_;
+  std::shared_ptr<const MemoryPlan> memory_;
+};
 
 // Keeps the plans that were used last. Two lists of shapes never share a plan. Thread-safe.
 class MemoryPlanCache {
@@ -20,42 +43,23 @@ class MemoryPlanCache {
 
   const Region& region() const { return region_; }
   // What is known of the kinds and shapes of `feeds` and of the live values in `frame`.
-  class Entry;
-  std::shared_ptr<Entry> Find(std::span<const Value> feeds, Frame& frame);
+  std::shared_ptr<MemoryPlanEntry> Find(std::span<const Value> feeds, const Frame& frame);
   // The same for a caller that often asks again for the same shapes: `last`, or null, is what it
   // found last, and takes no lock if it fits.
-  std::shared_ptr<Entry> FindAgain(std::span<const Value> feeds, Frame& frame,
-                                   std::shared_ptr<Entry> last);
+  std::shared_ptr<MemoryPlanEntry> FindAgain(std::span<const Value> feeds, const Frame& frame,
+                                             std::shared_ptr<MemoryPlanEntry> last);
   // Adds the plan to an entry that has none.
-  void Keep(const std::shared_ptr<Entry>& entry, std::shared_ptr<const MemoryPlan> memory);
+  void Keep(const std::shared_ptr<MemoryPlanEntry>& entry,
+            std::shared_ptr<const MemoryPlan> memory);
 
  private:
-  struct Known {
-    Value::Kind kind = Value::Kind::kNone;
-    Shape shape;
-
-    bool Matches(const Value& value) const;
-  };
-  bool Matches(const Entry& entry, std::span<const Value> feeds, Frame& frame) const;
+  bool Matches(const MemoryPlanEntry& entry, std::span<const Value> feeds,
+               const Frame& frame) const;
 
   const Region region_;
   const size_t most_plans_;
   Mutex mutex_;
-  std::vector<std::shared_ptr<Entry>> entries_;  // most recent first
-};
-
-// Shapes and the plan for them.
-class MemoryPlanCache::Entry {
- public:
-  // Null until there is one.
-  const std::shared_ptr<const MemoryPlan>& memory() const { return memory_; }
-
- private:
-  friend class MemoryPlanCache;
-
-  std::vector<Known> feeds_;
-  std::vector<Known> live_in_;
-  std::shared_ptr<const MemoryPlan> memory_;
+  std::vector<std::shared_ptr<MemoryPlanEntry>> entries_;  // most recent first
 };
 
 }  // namespace tenon

@@ -4,7 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/profiler.h"
+#include "runtime/node_trace.h"
+#include "runtime/trace_event.h"
 
 namespace tenon {
 

@@ -8,30 +8,34 @@
 #include <string>
 #include <vector>
 
-#include "runtime/data_transfer.h"
-#include "runtime/failed_node.h"
+#include "ir/graph.h"
 #include "runtime/kernel.h"
-#include "runtime/provider.h"
+#include "runtime/location.h"
 
 namespace tenon {
 
-class Executor;
-class SharedWeights;
+class DataTransfers;
+class ExecutionProvider;
+class Frame;
+class FramePool;
+struct Plan;
+struct RunScope;
 
 // Index of a value in a frame. -1: an optional input or output left out.
 using Slot = int32_t;
 inline constexpr Slot kNoSlot = -1;
 
-// A memory that values of a plan live in. Location 0 is the CPU's.
-struct Location {
-  const MemoryInfo* memory = &CpuMemory();
-  std::shared_ptr<Allocator> allocator;
-  std::shared_ptr<Allocator> constant_allocator;
-
-  // What offsets of values in a slab are multiples of. Devices bind buffers at such offsets.
-  size_t SlabAlignment() const {
-    return memory->device_type == DeviceType::kCpu ? Allocator::kAlignment : 256;
-  }
+// A subgraph of a control-flow step, ready to run. Thread-safe.
+class StepBody {
+ public:
+  virtual ~StepBody() = default;
+  virtual const Plan& plan() const = 0;
+  virtual FramePool& frames() = 0;
+  // Runs the subgraph once; one of frames() serves again and again. `feeds` are moved from. Each of
+  // `results` becomes a new value, and lends its old memory to it where that fits and nobody else
+  // refers to it.
+  virtual Status RunBody(const RunScope& scope, Frame& frame, std::span<Value> feeds,
+                         std::span<Value> results) = 0;
 };
 
 // One kernel call. Slot lists are ranges of Plan::slots.
@@ -44,7 +48,7 @@ struct Step {
   // Slots whose last use is this step.
   uint32_t releases_begin = 0, releases_end = 0;
   // One per subgraph, with the slots of the values that it captures.
-  std::vector<std::unique_ptr<Executor>> subgraphs;
+  std::vector<std::unique_ptr<StepBody>> subgraphs;
   std::vector<std::vector<Slot>> captures;
   // Index of the provider whose stream the work goes to; -1 for work that is done on return.
   int32_t stream = -1;
@@ -108,32 +112,5 @@ struct Plan {
     return {slots.data() + step.releases_begin, slots.data() + step.releases_end};
   }
 };
-
-// The memory that a provider works in.
-Location MemoryOf(ExecutionProvider& provider);
-
-// What a plan is made with; all of it outlives the plan.
-struct PlanParts {
-  std::span<ExecutionProvider* const> providers;  // by Node::provider
-  std::span<const Location> memories;             // of the providers
-  // Where values on the CPU get their memory.
-  std::shared_ptr<Allocator> memory;
-  const DataTransfers* transfers = nullptr;
-  // Where packed weights are shared; null: nowhere.
-  std::shared_ptr<SharedWeights> shared_weights;
-  // Learns whose kernel could not be made; may be null.
-  FailedNode* failed = nullptr;
-  // For how many lists of feed shapes a memory plan is kept; 0: memory is not planned.
-  size_t most_memory_plans = 64;
-  // Whether constants stay, for a dump, that every reader packed for itself.
-  bool keeps_constants = false;
-};
-
-// Makes every node's kernel through the provider that owns it and lays out the steps. A value that
-// is made in one memory and read in another is copied by a step of its own, once; constants are
-// copied here. Constants that every reader packed for itself are dropped from `graph`.
-// Errors: kNotImplemented naming the node that no kernel takes; whatever a kernel's preparation
-// finds wrong, with the node in front.
-Result<Plan> BuildPlan(Graph& graph, const PlanParts& parts);
 
 }  // namespace tenon

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/logging.h"
-#include "base/loop_stats.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/string_map.h"
+#include "runtime/node_trace.h"
 #include "runtime/trace_event.h"
 #include "runtime/trace_file.h"
 
@@ -41,31 +41,6 @@ class ProviderProfiler {
 
 // Which actions of allocators are recorded (tenon.profiling.memory_events).
 enum class MemoryEvents : uint8_t { kNone = 0, kDevice = 1, kAll = 2 };
-
-// What is known of a step before it runs; recorded once per profiler.
-struct TracedNode {
-  std::string name;  // of the node, or <OpType>_<index>
-  std::string op_type;
-  std::string provider;
-  uint32_t index = 0;    // of the node in its graph
-  uint32_t counter = 0;  // of the step in its plan
-  std::string threads;   // name of the thread pool; "" if there is none
-};
-
-// One run of one step. Times in microseconds since the profiling start.
-struct NodeTrace {
-  const TracedNode* node = nullptr;
-  int64_t fence_before = 0, kernel_start = 0, kernel_end = 0, fence_after = 0;
-  int64_t thread = 0;
-  int core = -1;  // that the thread was on
-  // The loops that the kernel divided among threads; null if it divided none.
-  std::unique_ptr<LoopStats::Record> loops;
-  uint64_t activation_bytes = 0, parameter_bytes = 0, output_bytes = 0;
-  // For each tensor: element type, rank, dimensions; first all inputs, then all outputs.
-  std::vector<int64_t> shapes;
-  uint32_t input_tensors = 0;
-  bool is_cached = false;  // the output was given, and the kernel did not run
-};
 
 // Thread-safe. Events that come after End are dropped.
 class Profiler {

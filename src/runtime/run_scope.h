@@ -4,13 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "runtime/failed_node.h"
-#include "tensor/memory_info.h"
 
 namespace tenon {
 
@@ -37,9 +35,6 @@ struct RunScope {
   const std::atomic<bool>* terminate = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::chrono::milliseconds timeout{};  // that led to the deadline
-  // Where the caller wants fetches that it gives no tensor for, one per fetch; null entries, and
-  // all if it is empty: the CPU's memory.
-  std::span<const MemoryInfo* const> fetch_memory;
   // Where the graph that runs is; null: it is the main graph.
   const SubgraphPlace* place = nullptr;
   // The streams of the run; null: those of the outermost plan's frame.

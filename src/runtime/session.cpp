@@ -7,6 +7,7 @@
 #include "base/exception_barrier.h"
 #include "base/thread_affinity.h"
 #include "runtime/arena_shrinkage.h"
+#include "runtime/build_plan.h"
 #include "runtime/config.h"
 #include "runtime/node_dump.h"
 #include "runtime/optimize.h"
@@ -402,9 +403,9 @@ Status Session::RunCall(Call& call, const RunOptions& options,
     call.fetches[index] = fetches[i];
     if (i < fetch_memory.size()) call.fetch_memory[index] = fetch_memory[i];
   }
-  TENON_RETURN_IF_ERROR(
-      RunInOrder(options, call.fetch_memory, call.attempt,
-                 [&](const RunScope& scope) { return RunOrReplay(options, call, scope); }));
+  TENON_RETURN_IF_ERROR(RunInOrder(options, call.attempt, [&](const RunScope& scope) {
+    return RunOrReplay(options, call, scope);
+  }));
   for (size_t i = 0; i < fetch_names.size(); ++i) {
     if (!fetches[i].has_value()) fetches[i] = call.fetches[*FindOutput(fetch_names[i])];
   }
@@ -443,13 +444,11 @@ Result<std::shared_ptr<Profiler>> Session::ProfilerOf(const RunOptions& options)
 }
 
 // Beside no other run if a provider cannot overlap runs, and recorded if somebody asked for it.
-Status Session::RunInOrder(const RunOptions& options,
-                           std::span<const MemoryInfo* const> fetch_memory, RunAttempt* attempt,
-                           Work work) {
+Status Session::RunInOrder(const RunOptions& options, RunAttempt* attempt, Work work) {
   DeferredLock serial(serial_runs_, defer_lock);
   if (!runs_overlap_) serial.lock();
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Profiler> profiler, ProfilerOf(options));
-  const Status status = RunTraced(options, fetch_memory, attempt, profiler.get(), work);
+  const Status status = RunTraced(options, attempt, profiler.get(), work);
   if (profiler == nullptr) return status;
   profiler->EndRun();
   if (profiler == profiler_) return status;
@@ -458,15 +457,13 @@ Status Session::RunInOrder(const RunOptions& options,
   return status;
 }
 
-Status Session::RunTraced(const RunOptions& options,
-                          std::span<const MemoryInfo* const> fetch_memory, RunAttempt* attempt,
-                          Profiler* profiler, Work work) {
+Status Session::RunTraced(const RunOptions& options, RunAttempt* attempt, Profiler* profiler,
+                          Work work) {
   const uint64_t run_id = profiler ? last_run_id_.fetch_add(1) + 1 : 0;
   RunMeter* const meter = attempt == nullptr ? nullptr : attempt->meter;
   const TraceScope context(profiler, "run", run_id, meter);
   TraceSpan span(profiler, TraceCategory::kSession, "model_run");
   RunScope scope;
-  scope.fetch_memory = fetch_memory;
   scope.profiler = profiler;
   TENON_ASSIGN_OR_RETURN(scope.dump, NodeDump::OfProcess());
   scope.session_id = id_;
@@ -496,43 +493,45 @@ Status Session::RunOrReplay(const RunOptions& options, Call& call, const RunScop
   }
   const bool synchronize =
       !ConfigFlag(options.info.config, "disable_synchronize_execution_providers", false);
-  const auto run = [&](ExecutionState& state, std::span<const Value> feeds) {
-    return RunBetweenHooks(options, state, synchronize,
-                           [&] { return executor_->Run(scope, state, feeds, call.fetches); });
+  const auto run = [&](Frame& frame, std::span<const Value> feeds) {
+    return RunBetweenHooks(options, frame, synchronize, [&] {
+      return executor_->Run(scope, frame, {feeds, call.fetches, call.fetch_memory});
+    });
   };
-  if (graph_id != -1) return captured_->Run(graph_id, scope, call.feeds, call.fetches, run);
-  ExecutionState state(*executor_);
-  return run(state, call.feeds);
+  if (graph_id != -1) {
+    return captured_->Run(graph_id, scope, {call.feeds, call.fetches, call.fetch_memory}, run);
+  }
+  const FrameLease frame(executor_->frames());
+  return run(*frame, call.feeds);
 }
 
-Status Session::CheckPart(const PartialRun& part) const {
+Status Session::CheckPart(const RunArguments& run) const {
   if (options_.is_parallel) {
     return InvalidArgument("expected a session with sequential execution mode for a partial run");
   }
   const Plan& plan = executor_->plan();
   SymbolSizes symbols;
-  for (size_t i = 0; i < std::min(part.feeds.size(), part.feed_slots.size()); ++i) {
-    const auto slot = static_cast<size_t>(part.feed_slots[i]);
+  for (size_t i = 0; i < std::min(run.feeds.size(), run.part->feeds.size()); ++i) {
+    const auto slot = static_cast<size_t>(run.part->feeds[i]);
     if (slot >= plan.slot_count) continue;  // RunPart says so
     const ValueInfo& info = plan.graph->value(plan.value_of[slot]);
-    TENON_RETURN_IF_ERROR(CheckFeed({info.name, info.type}, part.feeds[i], symbols));
+    TENON_RETURN_IF_ERROR(CheckFeed({info.name, info.type}, run.feeds[i], symbols));
   }
   return OkStatus();
 }
 
-Status Session::RunPart(const RunOptions& options, ExecutionState& state, const PartialRun& part,
-                        std::span<const MemoryInfo* const> fetch_memory) {
+Status Session::RunPart(const RunOptions& options, Frame& frame, const RunArguments& run) {
   if (!gate_.Enter()) return Fail("the session is being released");
-  Status status = CheckPart(part);
+  Status status = CheckPart(run);
   if (status.ok()) {
     RunMeter meter;
     RunAttempt attempt;
     if (options.reports != nullptr) attempt.meter = &meter;
     const auto begin = std::chrono::steady_clock::now();
-    status = RunInOrder(options, fetch_memory, &attempt, [&](RunScope scope) {
+    status = RunInOrder(options, &attempt, [&](RunScope scope) {
       scope.logger = &logger_;
-      return RunBetweenHooks(options, state, false,
-                             [&] { return executor_->RunPart(scope, state, part); });
+      return RunBetweenHooks(options, frame, false,
+                             [&] { return executor_->Run(scope, frame, run); });
     });
     if (options.reports != nullptr) {
       RunReport report;
@@ -551,9 +550,9 @@ Status Session::RunPart(const RunOptions& options, ExecutionState& state, const 
 }
 
 // Executes between the hooks of the providers.
-Status Session::RunBetweenHooks(const RunOptions& options, ExecutionState& state, bool synchronize,
+Status Session::RunBetweenHooks(const RunOptions& options, Frame& frame, bool synchronize,
                                 FunctionRef<Status()> execute) {
-  if (options.stream != nullptr) TENON_RETURN_IF_ERROR(state.UseStream(*options.stream));
+  if (options.stream != nullptr) TENON_RETURN_IF_ERROR(frame.streams().Use(*options.stream));
   RunHooks hooks(providers_, options.info);
   Status first = hooks.Start();
   const auto keep = [&](Status status) {
@@ -561,7 +560,7 @@ Status Session::RunBetweenHooks(const RunOptions& options, ExecutionState& state
   };
   if (first.ok()) first = CatchExceptions([&] { return execute(); });
   keep(hooks.End(synchronize));
-  keep(state.EndRun(synchronize));
+  keep(frame.streams().EndRun(synchronize));
   return first;
 }
 

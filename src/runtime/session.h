@@ -96,16 +96,14 @@ class Session {
 
   // The plan, for those who run it in parts. Not to be used once the session has ended.
   Executor& executor() { return *executor_; }
-  // Runs a part of the plan over `state`, which is of executor() and does not outlive the session.
-  // Providers hear of a run without a wait at its end; memory that feeds and fetches lie in is as
-  // in Run. A node's failure is logged at severity kError, too. Errors: kInvalidArgument for a feed
-  // of another type or shape than its value has, and for a session that is to run branches in
-  // parallel; otherwise as Executor::RunPart.
-  Status RunPart(const RunOptions& options, ExecutionState& state, const PartialRun& part,
-                 std::span<const MemoryInfo* const> fetch_memory = {});
+  // Runs a part of the plan over `frame`, which is of executor() and does not outlive the session.
+  // Providers hear of a run without a wait at its end. A node's failure is logged at severity
+  // kError, too. Errors: kInvalidArgument for a feed of another type or shape than its value has,
+  // and for a session that is to run branches in parallel; otherwise as Executor::Run.
+  Status RunPart(const RunOptions& options, Frame& frame, const RunArguments& run);
 
   // What RunPart checks first: that feeds have the types and shapes of their values.
-  Status CheckPart(const PartialRun& part) const;
+  Status CheckPart(const RunArguments& run) const;
 
   // Tells the providers that the session ends and frees everything but the description: names,
   // types and metadata. Refuses new runs and waits for those in flight. The trace is closed unless
@@ -152,10 +150,9 @@ class Session {
   Result<std::shared_ptr<Profiler>> ProfilerOf(const RunOptions& options);
   // What a run does between its begin and its end.
   using Work = FunctionRef<Status(const RunScope& scope)>;
-  Status RunTraced(const RunOptions& options, std::span<const MemoryInfo* const> fetch_memory,
-                   RunAttempt* attempt, Profiler* profiler, Work work);
+  Status RunTraced(const RunOptions& options, RunAttempt* attempt, Profiler* profiler, Work work);
   Status RunOrReplay(const RunOptions& options, Call& call, const RunScope& scope);
-  Status RunBetweenHooks(const RunOptions& options, ExecutionState& state, bool synchronize,
+  Status RunBetweenHooks(const RunOptions& options, Frame& frame, bool synchronize,
                          FunctionRef<Status()> execute);
   void EndAttempt(const Status& status, RunAttempt& attempt, const Profiler* profiler,
                   TraceSpan& span) const;
@@ -176,8 +173,7 @@ class Session {
   Status CheckNothingMissing(const Call& call) const;
   // Has arenas of the session give back what they cache; failures are logged.
   void Shrink(std::span<Allocator* const> arenas);
-  Status RunInOrder(const RunOptions& options, std::span<const MemoryInfo* const> fetch_memory,
-                    RunAttempt* attempt, Work work);
+  Status RunInOrder(const RunOptions& options, RunAttempt* attempt, Work work);
   // Called after a run: if it left much memory behind, that is given back when no other run comes.
   void WatchIdleness();
   // Gives pooled memory back to the system if no run has ended lately; else when to look again.

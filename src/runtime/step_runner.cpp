@@ -8,7 +8,7 @@
 #include "base/exception_barrier.h"
 #include "base/logging.h"
 #include "ir/node_error.h"
-#include "runtime/executor.h"
+#include "runtime/frame_pool.h"
 #include "runtime/node_dump.h"
 #include "runtime/run_meter.h"
 #include "runtime/step_trace.h"
@@ -34,18 +34,17 @@ bool OutputsFollowInputs(const Step& step) {
 class Runner final : public SubgraphRunner {
  public:
   Runner(const RunScope& scope, Frame& frame) : scope_(scope), frame_(frame) {
-    scope_.fetch_memory = {};
     scope_.place = &place_;
     place_.outer = scope.place;
   }
 
   // Further runs are of this subgraph, with one frame.
   void Begin(const Step& step, size_t subgraph) {
-    Executor& executor = *step.subgraphs[subgraph];
+    StepBody& body = *step.subgraphs[subgraph];
     place_.node = step.node;
     place_.index = subgraph;
-    if (executor_ != &executor) state_.emplace(executor);
-    executor_ = &executor;
+    if (body_ != &body) body_frame_.emplace(body.frames());
+    body_ = &body;
     captures_ = &step.captures[subgraph];
   }
 
@@ -63,17 +62,17 @@ class Runner final : public SubgraphRunner {
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*place_.node));  // the subgraph may have no steps
     feeds_.assign(std::make_move_iterator(inputs.begin()), std::make_move_iterator(inputs.end()));
     for (const Slot slot : *captures_) feeds_.push_back(frame_.value(slot));
-    outputs.resize(executor_->plan().outputs.size());
-    return executor_->RunBody(scope_, *state_, feeds_, outputs);
+    outputs.resize(body_->plan().outputs.size());
+    return body_->RunBody(scope_, **body_frame_, feeds_, outputs);
   }
 
   RunScope scope_;
   SubgraphPlace place_;
   bool has_failed_ = false;
   Frame& frame_;
-  Executor* executor_ = nullptr;
+  StepBody* body_ = nullptr;
   const std::vector<Slot>* captures_ = nullptr;
-  std::optional<ExecutionState> state_;
+  std::optional<FrameLease> body_frame_;
   RunValues feeds_;
 };
 

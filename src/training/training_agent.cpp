@@ -145,11 +145,12 @@ Status TrainingAgent::RunLocked(size_t index, const RunOptions& options,
   fetches.resize(stage.fetches.size());
   if (state.session_ == nullptr) {
     state.session_ = session_;
-    state.execution_.emplace(session_->executor());
+    state.frame_.emplace(session_->executor().frames());
   }
-  TENON_RETURN_IF_ERROR(session_->RunPart(
-      options, *state.execution_, {stage.begin, stage.end, slots, values, stage.fetches, fetches},
-      stage.fetch_memory));
+  TENON_RETURN_IF_ERROR(
+      session_->RunPart(options, **state.frame_,
+                        {values, fetches, stage.fetch_memory,
+                         PlanPart{stage.begin, stage.end, slots, stage.fetches}}));
   ++state.stage_;
   return OkStatus();
 }

@@ -30,7 +30,7 @@ class PartialGraphExecutionState {
   friend class TrainingAgent;
 
   std::shared_ptr<Session> session_;
-  std::optional<ExecutionState> execution_;  // goes before the session does
+  std::optional<FrameLease> frame_;  // goes before the session does
   size_t stage_ = 0;                         // the next one
   std::atomic<bool> is_running_ = false;
 };

@@ -209,7 +209,7 @@ BarrierRun::BarrierRun(const BarrierPlan& plan)
 
 Status BarrierRun::Begin(const RunOptions& options, std::span<const Value> feeds,
                          std::span<const bool> is_fetched, std::span<const Value> fetches) {
-  if (state_.has_value()) return Fail("the run before has not been finished");
+  if (frame_.has_value()) return Fail("the run before has not been finished");
   const std::vector<SessionValue>& inputs = plan_.session().inputs();
   std::vector<std::string> missing;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -226,8 +226,8 @@ Status BarrierRun::Begin(const RunOptions& options, std::span<const Value> feeds
                            inputs[i].name);
   }
   const BarrierStage& first = plan_.stages().front();
-  TENON_RETURN_IF_ERROR(
-      plan_.session().CheckPart({first.begin, first.end, first.feeds, feeds, {}, {}}));
+  TENON_RETURN_IF_ERROR(plan_.session().CheckPart(
+      {feeds, {}, {}, PlanPart{first.begin, first.end, first.feeds, {}}}));
   options_ = options;
   for (size_t i = 0; i < feeds.size(); ++i) feeds_[i] = feeds[i];
   for (size_t i = 0; i < fetches.size(); ++i) {
@@ -236,12 +236,12 @@ Status BarrierRun::Begin(const RunOptions& options, std::span<const Value> feeds
   }
   position_ = 0;
   has_begun_ = false;
-  state_.emplace(plan_.session().executor());
+  frame_.emplace(plan_.session().executor().frames());
   return OkStatus();
 }
 
 Status BarrierRun::Next() {
-  if (!state_.has_value()) return Fail("no run has begun");
+  if (!frame_.has_value()) return Fail("no run has begun");
   if (has_begun_ && position_ == plan_.partition_count()) return Fail("the run is at its end");
   if (has_begun_) ++position_;
   has_begun_ = true;
@@ -270,8 +270,8 @@ Status BarrierRun::RunStage(const BarrierStage& stage) {
   const std::span<const Value> feeds =
       position_ == 0 ? std::span<const Value>(feeds_) : outputs_[position_ - 1];
   TENON_RETURN_IF_ERROR(plan_.session().RunPart(
-      options_, *state_,
-      {stage.begin, stage.end, stage.feeds, feeds, fetch_slots_, part_fetches_}));
+      options_, **frame_,
+      {feeds, part_fetches_, {}, PlanPart{stage.begin, stage.end, stage.feeds, fetch_slots_}}));
   for (size_t i = 0; i < fetched_.size(); ++i) {
     fetches_[fetched_[i]] = std::move(part_fetches_[i]);
   }
@@ -279,7 +279,7 @@ Status BarrierRun::RunStage(const BarrierStage& stage) {
 }
 
 const Value& BarrierRun::input(size_t i) const {
-  return state_->ValueOf(plan_.stages()[position_].inputs[i].slot);
+  return (*frame_)->ValueOf(plan_.stages()[position_].inputs[i].slot);
 }
 
 Status BarrierRun::PrepareOutputs(const BarrierStage& stage) {
@@ -307,7 +307,7 @@ Status BarrierRun::PrepareOutputs(const BarrierStage& stage) {
 }
 
 void BarrierRun::End() {
-  state_.reset();
+  frame_.reset();
   binding_ = nullptr;
   for (Value& value : feeds_) value = Value();
   for (Value& value : fetches_) value = Value();

@@ -102,7 +102,7 @@ class BarrierRun {
   // Runs to the next partition, or to the end. After a failure the run has ended.
   Status Next();
   // Whether it stands at a partition; which one.
-  bool is_at_barrier() const { return state_.has_value() && position_ < plan_.partition_count(); }
+  bool is_at_barrier() const { return frame_.has_value() && position_ < plan_.partition_count(); }
   size_t position() const { return position_; }
 
   // At a barrier: what the partition is given, in its order. Elements are there for what the host
@@ -124,7 +124,7 @@ class BarrierRun {
 
   const BarrierPlan& plan_;
   RunOptions options_;
-  std::optional<ExecutionState> state_;
+  std::optional<FrameLease> frame_;
   size_t position_ = 0;
   bool has_begun_ = false;  // whether position_ was reached, and not only where it begins
   Partition::Binding* binding_ = nullptr;

@@ -12,8 +12,8 @@
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
 #include "runtime/fallback_session.h"
-#include "runtime/run_report.h"
 #include "runtime/probe_provider.h"
+#include "runtime/run_report.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {

@@ -105,14 +105,14 @@ TEST_F(LifecycleTest, PartsAreRunsToProviders) {
   probe_.calls.clear();
   {
     const Plan& plan = (*session)->executor().plan();
-    ExecutionState state((*session)->executor());
+    const FrameLease frame((*session)->executor().frames());
     const Slot x = *plan.FindSlot("x"), y = *plan.FindSlot("y");
     const Value feed = Tensor::Of<float>({2}, {1, 2});
     Value fetch;
-    ASSERT_TRUE(
-        (*session)->RunPart({}, state, {0, 1, {&x, 1}, {&feed, 1}, {&y, 1}, {&fetch, 1}}).ok());
+    const PlanPart first{0, 1, {&x, 1}, {&y, 1}};
+    ASSERT_TRUE((*session)->RunPart({}, *frame, {{&feed, 1}, {&fetch, 1}, {}, first}).ok());
     EXPECT_EQ(fetch.tensor().data<float>()[1], 4);
-    EXPECT_FALSE((*session)->RunPart({}, state, {0, 1, {}, {}, {}, {}}).ok());
+    EXPECT_FALSE((*session)->RunPart({}, *frame, {.part = PlanPart{0, 1}}).ok());
   }
   const Calls part = {"A.start",
                       "B.start",

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "ir/inference.h"
+#include "runtime/build_plan.h"
 #include "runtime/device_provider.h"
 #include "runtime/executor.h"
 #include "runtime/partition.h"
@@ -195,11 +196,12 @@ class NodeDumpTest : public ::testing::Test {
 
   Result<Value> Run(const Value& x) {
     std::vector<Value> fetches(1);
-    TENON_RETURN_IF_ERROR(executor_->Run(scope_, {&x, 1}, fetches));
+    const FrameLease frame(executor_->frames());
+    TENON_RETURN_IF_ERROR(executor_->Run(scope_, *frame, {{&x, 1}, fetches, fetch_memory_}));
     return fetches[0];
   }
 
-  Status RunPart(ExecutionState& state, uint32_t begin, uint32_t end,
+  Status RunPart(Frame& frame, uint32_t begin, uint32_t end,
                  const std::vector<std::pair<std::string, Value>>& feeds,
                  const std::vector<std::string>& fetch_names = {}) {
     std::vector<Slot> feed_slots, fetch_slots;
@@ -211,8 +213,8 @@ class NodeDumpTest : public ::testing::Test {
     for (const std::string& name : fetch_names) {
       fetch_slots.push_back(executor_->plan().FindSlot(name).value());
     }
-    return executor_->RunPart(scope_, state,
-                              {begin, end, feed_slots, values, fetch_slots, fetches});
+    return executor_->Run(scope_, frame,
+                          {values, fetches, {}, PlanPart{begin, end, feed_slots, fetch_slots}});
   }
 
   ThreadPool threads_{ThreadPoolOptions{.threads = 1}};
@@ -227,6 +229,7 @@ class NodeDumpTest : public ::testing::Test {
   std::function<void()> on_piece_;
   std::unique_ptr<NodeDump> dump_;
   RunScope scope_;
+  std::span<const MemoryInfo* const> fetch_memory_;
 };
 
 // s = 2x, y = s + x
@@ -323,9 +326,9 @@ TEST_F(NodeDumpTest, PartsAreShownAsWholeRunsAre) {
   b.Node("Add", {"g", "x"}, {"y"}).Output("y");
   Plan(b, {.output_data = true});
   const std::string placement = "Placement: " + providers_[0]->name() + "\n";
-  ExecutionState first(*executor_), second(*executor_);
-  ASSERT_TRUE(RunPart(first, 0, 1, {{"x", Row({1})}}, {"f"}).ok());
-  ASSERT_TRUE(RunPart(second, 0, 1, {{"x", Row({2})}, {"f", Row({50})}}, {"f"}).ok());
+  const FrameLease first(executor_->frames()), second(executor_->frames());
+  ASSERT_TRUE(RunPart(*first, 0, 1, {{"x", Row({1})}}, {"f"}).ok());
+  ASSERT_TRUE(RunPart(*second, 0, 1, {{"x", Row({2})}, {"f", Row({50})}}, {"f"}).ok());
   EXPECT_EQ(RunsOf("Scale"), 1);
   const std::string scale = "-----------\nScale node: node_f\n";
   EXPECT_EQ(Take(), (std::vector<std::string>{
@@ -334,8 +337,8 @@ TEST_F(NodeDumpTest, PartsAreShownAsWholeRunsAre) {
                         scale + "Input 0 Name: x\n Shape: {1}\n",
                         "Output 0 Name: f\n Shape: {1}\n [50]\n",
                     }));
-  ASSERT_TRUE(RunPart(second, 1, 3, {{"g", Row({10})}}, {"y"}).ok());
-  ASSERT_TRUE(RunPart(first, 1, 3, {{"g", Row({20})}}, {"y"}).ok());
+  ASSERT_TRUE(RunPart(*second, 1, 3, {{"g", Row({10})}}, {"y"}).ok());
+  ASSERT_TRUE(RunPart(*first, 1, 3, {{"g", Row({20})}}, {"y"}).ok());
   const std::string add = "-----------\nAdd node: node_y\n";
   const std::string inputs = "Input 0 Name: g\n Shape: {1}\nInput 1 Name: x\n Shape: {1}\n";
   EXPECT_EQ(Take(), (std::vector<std::string>{
@@ -377,7 +380,7 @@ TEST_F(NodeDumpTest, ValuesThatCannotBeCopiedAreSaidSo) {
   Plan(b, {.output_data = true});
   const MemoryInfo& memory = providers_[0]->memory();
   const MemoryInfo* const wanted[] = {&memory};
-  scope_.fetch_memory = wanted;
+  fetch_memory_ = wanted;
   const Result<Value> y = Run(OnDevice(*providers_[0], Row({1, 2})));
   ASSERT_TRUE(y) << y.error().message();
   ASSERT_EQ(pieces_.size(), 2u);

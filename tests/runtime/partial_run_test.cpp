@@ -1,7 +1,8 @@
-// Partial execution: a plan run in parts over one state. Requirements: partial-execution.
+// Partial execution: a plan run in parts over one frame. Requirements: partial-execution.
 #include <gtest/gtest.h>
 
 #include "ir/inference.h"
+#include "runtime/build_plan.h"
 #include "runtime/executor.h"
 #include "runtime/partition.h"
 #include "runtime/profiler.h"
@@ -44,7 +45,12 @@ class PartialRunTest : public ::testing::Test {
 
   Slot SlotOf(const std::string& name) { return executor_->plan().FindSlot(name).value(); }
 
-  Status RunPart(ExecutionState& state, uint32_t begin, uint32_t end,
+  Status RunWhole(const Value& x, std::vector<Value>& fetches) {
+    const FrameLease frame(executor_->frames());
+    return executor_->Run(scope_, *frame, {{&x, 1}, fetches});
+  }
+
+  Status RunPart(Frame& frame, uint32_t begin, uint32_t end,
                  const std::vector<std::pair<std::string, Value>>& feeds,
                  const std::vector<std::string>& fetch_names = {},
                  std::vector<Value>* fetches = nullptr) {
@@ -58,7 +64,8 @@ class PartialRunTest : public ::testing::Test {
     std::vector<Value> none;
     std::vector<Value>& out = fetches ? *fetches : none;
     out.assign(fetch_names.size(), Value());
-    return executor_->RunPart(scope_, state, {begin, end, feed_slots, values, fetch_slots, out});
+    return executor_->Run(scope_, frame,
+                          {values, out, {}, PlanPart{begin, end, feed_slots, fetch_slots}});
   }
 
   ThreadPool threads_{ThreadPoolOptions{.threads = 1}};
@@ -77,11 +84,11 @@ TEST_F(PartialRunTest, AnyTwoPartsGiveWhatTheWholeGives) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {
     for (uint32_t split = 0; split <= 4; ++split) {
-      ExecutionState state(*executor_);
+      const FrameLease frame(executor_->frames());
       std::vector<Value> fetches;
-      ASSERT_TRUE(RunPart(state, 0, split, {{"x", Row({1, 2, 3})}}).ok());
-      EXPECT_EQ(state.position(), split);
-      const Status status = RunPart(state, split, 4, {}, {"y"}, &fetches);
+      ASSERT_TRUE(RunPart(*frame, 0, split, {{"x", Row({1, 2, 3})}}).ok());
+      EXPECT_EQ(frame->position(), split);
+      const Status status = RunPart(*frame, split, 4, {}, {"y"}, &fetches);
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_EQ(ValuesOf(fetches[0]), (Floats{12, 24, 36})) << split;
     }
@@ -91,12 +98,12 @@ TEST_F(PartialRunTest, AnyTwoPartsGiveWhatTheWholeGives) {
 TEST_F(PartialRunTest, OneStepAtATimeIsAWholeRun) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {
-    ExecutionState state(*executor_);
+    const FrameLease frame(executor_->frames());
     std::vector<Value> fetches;
-    ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({1, -1})}}).ok());
-    ASSERT_TRUE(RunPart(state, 1, 2, {}).ok());
-    ASSERT_TRUE(RunPart(state, 2, 3, {}).ok());
-    ASSERT_TRUE(RunPart(state, 3, 4, {}, {"y"}, &fetches).ok());
+    ASSERT_TRUE(RunPart(*frame, 0, 1, {{"x", Row({1, -1})}}).ok());
+    ASSERT_TRUE(RunPart(*frame, 1, 2, {}).ok());
+    ASSERT_TRUE(RunPart(*frame, 2, 3, {}).ok());
+    ASSERT_TRUE(RunPart(*frame, 3, 4, {}, {"y"}, &fetches).ok());
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{12, -12}));
   }
 }
@@ -121,7 +128,7 @@ TEST_F(PartialRunTest, StepsOfPartsAreTracedAsThoseOfAWholeRun) {
   };
   const Value x = Row({1, 2});
   std::vector<Value> fetches(1);
-  ASSERT_TRUE(executor_->Run(scope_, {&x, 1}, fetches).ok());
+  ASSERT_TRUE(RunWhole(x, fetches).ok());
   const std::vector<std::string> whole = take();
   ASSERT_EQ(whole.size(), 12u);
   EXPECT_EQ(whole[0], "node_s_fence_before op_name");
@@ -131,9 +138,9 @@ TEST_F(PartialRunTest, StepsOfPartsAreTracedAsThoseOfAWholeRun) {
             "thread_scheduling_stats program_counter");
   EXPECT_EQ(whole[2], "node_s_fence_after op_name");
   for (const uint32_t split : {1u, 3u}) {
-    ExecutionState state(*executor_);
-    ASSERT_TRUE(RunPart(state, 0, split, {{"x", Row({1, 2})}}).ok());
-    ASSERT_TRUE(RunPart(state, split, 4, {}, {"y"}, &fetches).ok());
+    const FrameLease frame(executor_->frames());
+    ASSERT_TRUE(RunPart(*frame, 0, split, {{"x", Row({1, 2})}}).ok());
+    ASSERT_TRUE(RunPart(*frame, split, 4, {}, {"y"}, &fetches).ok());
     EXPECT_EQ(take(), whole);
   }
 }
@@ -141,16 +148,16 @@ TEST_F(PartialRunTest, StepsOfPartsAreTracedAsThoseOfAWholeRun) {
 // TX-21, TX-22
 TEST_F(PartialRunTest, PartsAreInThePlanAndFollowEachOther) {
   PlanChain();
-  ExecutionState state(*executor_);
-  EXPECT_EQ(RunPart(state, 1, 2, {}).message(),
+  const FrameLease frame(executor_->frames());
+  EXPECT_EQ(RunPart(*frame, 1, 2, {}).message(),
             "expected a part that begins at step 0, got [1, 2)");
-  EXPECT_EQ(RunPart(state, 0, 5, {}).message(),
+  EXPECT_EQ(RunPart(*frame, 0, 5, {}).message(),
             "expected a range of steps within [0, 4), got [0, 5)");
-  ASSERT_TRUE(RunPart(state, 0, 2, {{"x", Row({1})}}).ok());
-  EXPECT_EQ(RunPart(state, 2, 1, {}).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(RunPart(state, 0, 2, {}).code(), StatusCode::kInvalidArgument);
-  EXPECT_TRUE(RunPart(state, 2, 2, {}).ok());  // an empty region
-  EXPECT_TRUE(RunPart(state, 2, 4, {}).ok());
+  ASSERT_TRUE(RunPart(*frame, 0, 2, {{"x", Row({1})}}).ok());
+  EXPECT_EQ(RunPart(*frame, 2, 1, {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunPart(*frame, 0, 2, {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(RunPart(*frame, 2, 2, {}).ok());  // an empty region
+  EXPECT_TRUE(RunPart(*frame, 2, 4, {}).ok());
 }
 
 // TX-6, TX-7: the step in the middle is never run; what it would make is fed.
@@ -160,15 +167,15 @@ TEST_F(PartialRunTest, AStepWhoseOutputsAreFedIsNotRun) {
   b.Node("Add", {"gradient", "x"}, {"y"}).Output("y");
   Plan(b);
   for (int repeat = 0; repeat < 3; ++repeat) {
-    ExecutionState state(*executor_);
+    const FrameLease frame(executor_->frames());
     std::vector<Value> fetches;
-    ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({5, 6})}}, {"forward"}, &fetches).ok());
+    ASSERT_TRUE(RunPart(*frame, 0, 1, {{"x", Row({5, 6})}}, {"forward"}, &fetches).ok());
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{10, 12}));
-    ASSERT_TRUE(RunPart(state, 1, 3, {{"gradient", Row({100, 200})}}, {"y"}, &fetches).ok());
+    ASSERT_TRUE(RunPart(*frame, 1, 3, {{"gradient", Row({100, 200})}}, {"y"}, &fetches).ok());
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{105, 206}));
   }
-  ExecutionState state(*executor_);
-  const Status status = RunPart(state, 0, 3, {{"x", Row({5, 6})}});
+  const FrameLease frame(executor_->frames());
+  const Status status = RunPart(*frame, 0, 3, {{"x", Row({5, 6})}});
   EXPECT_NE(status.message().find("Non-zero status code returned while running Fail node."),
             std::string::npos);
 }
@@ -180,25 +187,25 @@ TEST_F(PartialRunTest, AYieldIsNeverRunAndLetsGoOfWhatItTakes) {
   b.Node("Scale", {"gradient"}, {"g"}).Node("Add", {"g", "x"}, {"y"}).Output("y");
   Plan(b);
   for (int repeat = 0; repeat < 3; ++repeat) {
-    ExecutionState state(*executor_);
+    const FrameLease frame(executor_->frames());
     std::vector<Value> fetches;
-    ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({5, 6})}}, {"forward"}, &fetches).ok());
+    ASSERT_TRUE(RunPart(*frame, 0, 1, {{"x", Row({5, 6})}}, {"forward"}, &fetches).ok());
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{10, 12}));
     const auto alone = fetches[0].tensor().owner();
     fetches.clear();
-    EXPECT_GT(alone.use_count(), 1) << "the state holds it";
-    ASSERT_TRUE(RunPart(state, 1, 2, {}).ok());
+    EXPECT_GT(alone.use_count(), 1) << "the frame holds it";
+    ASSERT_TRUE(RunPart(*frame, 1, 2, {}).ok());
     EXPECT_EQ(alone.use_count(), 1) << repeat;
-    ASSERT_TRUE(RunPart(state, 2, 4, {{"gradient", Row({100, 200})}}, {"y"}, &fetches).ok());
+    ASSERT_TRUE(RunPart(*frame, 2, 4, {{"gradient", Row({100, 200})}}, {"y"}, &fetches).ok());
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{205, 406}));
   }
   EXPECT_EQ(RunsOf("Yield"), 0);
-  ExecutionState state(*executor_);
-  EXPECT_EQ(RunPart(state, 0, 4, {{"x", Row({5, 6})}}).message(),
+  const FrameLease frame(executor_->frames());
+  EXPECT_EQ(RunPart(*frame, 0, 4, {{"x", Row({5, 6})}}).message(),
             "value 'gradient' is needed from step 0 on, and was neither made nor fed");
   const Value x = Row({5, 6});
   std::vector<Value> fetches(1);
-  EXPECT_EQ(executor_->Run(scope_, {&x, 1}, fetches).message(),
+  EXPECT_EQ(RunWhole(x, fetches).message(),
             "value 'gradient' is needed from step 0 on, and was neither made nor fed");
 }
 
@@ -216,9 +223,9 @@ TEST_F(PartialRunTest, CachedStepsAreTraced) {
       logger);
   scope_.profiler = profiler.get();
   for (int repeat = 0; repeat < 2; ++repeat) {  // recorded, then planned
-    ExecutionState state(*executor_);
+    const FrameLease frame(executor_->frames());
     seen.clear();
-    ASSERT_TRUE(RunPart(state, 0, 3, {{"x", Row({1})}, {"t", Row({5})}}).ok());
+    ASSERT_TRUE(RunPart(*frame, 0, 3, {{"x", Row({1})}, {"t", Row({5})}}).ok());
     EXPECT_EQ(seen, (std::vector<std::string>{
                         "node_s_fence_before", "node_s_kernel_time", "node_s_fence_after",
                         "node_t_fence_before", "node_t_kernel_time cached", "node_t_fence_after",
@@ -229,9 +236,9 @@ TEST_F(PartialRunTest, CachedStepsAreTraced) {
 // TX-38, TX-39: cached values take the place of steps.
 TEST_F(PartialRunTest, ACachedValueTakesThePlaceOfItsStep) {
   PlanChain();
-  ExecutionState state(*executor_);
+  const FrameLease frame(executor_->frames());
   std::vector<Value> fetches;
-  ASSERT_TRUE(RunPart(state, 0, 4, {{"x", Row({1})}, {"t", Row({50})}}, {"y"}, &fetches).ok());
+  ASSERT_TRUE(RunPart(*frame, 0, 4, {{"x", Row({1})}, {"t", Row({50})}}, {"y"}, &fetches).ok());
   EXPECT_EQ(ValuesOf(fetches[0]), (Floats{104}));
   EXPECT_EQ(RunsOf("Scale"), 2);
 }
@@ -239,15 +246,15 @@ TEST_F(PartialRunTest, ACachedValueTakesThePlaceOfItsStep) {
 // TX-14
 TEST_F(PartialRunTest, AFeedDoesNotOverwriteAValue) {
   PlanChain();
-  ExecutionState state(*executor_);
-  ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({1})}}).ok());
-  EXPECT_EQ(RunPart(state, 1, 2, {{"s", Row({1})}}).message(), "value 's' is set already");
+  const FrameLease frame(executor_->frames());
+  ASSERT_TRUE(RunPart(*frame, 0, 1, {{"x", Row({1})}}).ok());
+  EXPECT_EQ(RunPart(*frame, 1, 2, {{"s", Row({1})}}).message(), "value 's' is set already");
 }
 
 TEST_F(PartialRunTest, AValueThatNobodyMadeIsNamed) {
   PlanChain();
-  ExecutionState state(*executor_);
-  EXPECT_EQ(RunPart(state, 0, 2, {}).message(),
+  const FrameLease frame(executor_->frames());
+  EXPECT_EQ(RunPart(*frame, 0, 2, {}).message(),
             "value 'x' is needed from step 0 on, and was neither made nor fed");
 }
 
@@ -258,18 +265,18 @@ TEST_F(PartialRunTest, FetchesWhatIsThereAndNamesWhatIsNot) {
   b.Node("Scale", {"a"}, {"b"}).Output("a").Output("b");
   Plan(b);
   for (int repeat = 0; repeat < 2; ++repeat) {
-    ExecutionState state(*executor_);
+    const FrameLease frame(executor_->frames());
     std::vector<Value> early, late;
-    ASSERT_TRUE(RunPart(state, 0, 1, {{"x", Row({1, 2})}}, {"c"}, &early).ok());
+    ASSERT_TRUE(RunPart(*frame, 0, 1, {{"x", Row({1, 2})}}, {"c"}, &early).ok());
     early[0].tensor().data<float>()[0] = 1000;  // a copy: the initializer stays
-    ASSERT_TRUE(RunPart(state, 1, 2, {}, {"a", "b", "c"}, &late).ok());
+    ASSERT_TRUE(RunPart(*frame, 1, 2, {}, {"a", "b", "c"}, &late).ok());
     EXPECT_EQ(ValuesOf(late[0]), (Floats{8, 9}));
     EXPECT_EQ(ValuesOf(late[1]), (Floats{16, 18}));
     EXPECT_EQ(ValuesOf(late[2]), (Floats{7, 7}));
   }
-  ExecutionState state(*executor_);
+  const FrameLease frame(executor_->frames());
   std::vector<Value> fetches;
-  EXPECT_EQ(RunPart(state, 0, 1, {{"x", Row({1, 2})}}, {"b"}, &fetches).message(),
+  EXPECT_EQ(RunPart(*frame, 0, 1, {{"x", Row({1, 2})}}, {"b"}, &fetches).message(),
             "output 'b' was not produced");
 }
 
@@ -278,9 +285,9 @@ TEST_F(PartialRunTest, AfterAFailureTheStateIsOfNoUse) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Scale", {"x"}, {"a"}).Node("Fail", {"a"}, {"y"}).Output("y");
   Plan(b);
-  ExecutionState state(*executor_);
-  EXPECT_FALSE(RunPart(state, 0, 2, {{"x", Row({1})}}).ok());
-  const Status again = RunPart(state, 0, 1, {});
+  const FrameLease frame(executor_->frames());
+  EXPECT_FALSE(RunPart(*frame, 0, 2, {{"x", Row({1})}}).ok());
+  const Status again = RunPart(*frame, 0, 1, {});
   EXPECT_EQ(again.code(), StatusCode::kFail);
   EXPECT_EQ(again.message(), "an earlier part of this execution failed");
 }
@@ -289,13 +296,13 @@ TEST_F(PartialRunTest, AfterAFailureTheStateIsOfNoUse) {
 TEST_F(PartialRunTest, StatesDoNotDisturbEachOther) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {
-    ExecutionState first(*executor_), second(*executor_);
+    const FrameLease first(executor_->frames()), second(executor_->frames());
     std::vector<Value> fetches;
-    ASSERT_TRUE(RunPart(first, 0, 2, {{"x", Row({1, 1})}}).ok());
-    ASSERT_TRUE(RunPart(second, 0, 2, {{"x", Row({3, 3, 3})}}).ok());
-    ASSERT_TRUE(RunPart(first, 2, 4, {}, {"y"}, &fetches).ok());
+    ASSERT_TRUE(RunPart(*first, 0, 2, {{"x", Row({1, 1})}}).ok());
+    ASSERT_TRUE(RunPart(*second, 0, 2, {{"x", Row({3, 3, 3})}}).ok());
+    ASSERT_TRUE(RunPart(*first, 2, 4, {}, {"y"}, &fetches).ok());
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{12, 12}));
-    ASSERT_TRUE(RunPart(second, 2, 4, {}, {"y"}, &fetches).ok());
+    ASSERT_TRUE(RunPart(*second, 2, 4, {}, {"y"}, &fetches).ok());
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{36, 36, 36}));
   }
 }
@@ -305,8 +312,8 @@ TEST_F(PartialRunTest, AStateFreesWhatItHolds) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {
     {
-      ExecutionState state(*executor_);
-      ASSERT_TRUE(RunPart(state, 0, 2, {{"x", Row(Floats(1000, 1))}}).ok());
+      const FrameLease frame(executor_->frames());
+      ASSERT_TRUE(RunPart(*frame, 0, 2, {{"x", Row(Floats(1000, 1))}}).ok());
       EXPECT_GT(memory_->Stats().bytes_in_use, 0u);
     }
     EXPECT_EQ(memory_->Stats().bytes_in_use, 0u);
@@ -317,26 +324,26 @@ TEST_F(PartialRunTest, AStateFreesWhatItHolds) {
 TEST_F(PartialRunTest, APlannedPartAllocatesOnce) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {
-    ExecutionState state(*executor_);
+    const FrameLease frame(executor_->frames());
     const uint64_t before = memory_->Stats().allocations;
-    ASSERT_TRUE(RunPart(state, 0, 2, {{"x", Row(Floats(100, 1))}}).ok());
+    ASSERT_TRUE(RunPart(*frame, 0, 2, {{"x", Row(Floats(100, 1))}}).ok());
     const uint64_t after_one = memory_->Stats().allocations;
-    ASSERT_TRUE(RunPart(state, 2, 4, {}).ok());
+    ASSERT_TRUE(RunPart(*frame, 2, 4, {}).ok());
     if (repeat == 0) continue;
     EXPECT_LE(after_one - before, 1u);
     EXPECT_LE(memory_->Stats().allocations - after_one, 1u);
   }
 }
 
-// TX-8: what the caller fetched outlives the state.
+// TX-8: what the caller fetched outlives the frame.
 TEST_F(PartialRunTest, FetchedValuesOutliveTheState) {
   PlanChain();
   for (int repeat = 0; repeat < 2; ++repeat) {
     std::vector<Value> fetches;
     {
-      ExecutionState state(*executor_);
-      ASSERT_TRUE(RunPart(state, 0, 2, {{"x", Row({1, 2})}}, {"s", "t"}, &fetches).ok());
-      ASSERT_TRUE(RunPart(state, 2, 4, {}).ok());
+      const FrameLease frame(executor_->frames());
+      ASSERT_TRUE(RunPart(*frame, 0, 2, {{"x", Row({1, 2})}}, {"s", "t"}, &fetches).ok());
+      ASSERT_TRUE(RunPart(*frame, 2, 4, {}).ok());
     }
     EXPECT_EQ(ValuesOf(fetches[0]), (Floats{2, 4}));
     EXPECT_EQ(ValuesOf(fetches[1]), (Floats{4, 8}));
@@ -350,10 +357,10 @@ TEST_F(PartialRunTest, EveryListOfShapesHasAPlanOfItsOwn) {
   Plan(b);
   for (int repeat = 0; repeat < 2; ++repeat) {
     for (const Shape& shape : {Shape({2, 3}), Shape({3, 2})}) {
-      ExecutionState state(*executor_);
+      const FrameLease frame(executor_->frames());
       std::vector<Value> fetches;
       const Tensor x = Tensor::Of<float>(shape, {1, 2, 3, 4, 5, 6});
-      ASSERT_TRUE(RunPart(state, 0, 1, {{"x", x}}, {"y"}, &fetches).ok());
+      ASSERT_TRUE(RunPart(*frame, 0, 1, {{"x", x}}, {"y"}, &fetches).ok());
       EXPECT_EQ(fetches[0].tensor().shape(), shape);
     }
   }

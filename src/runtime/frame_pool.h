@@ -1,0 +1,45 @@
+// The frames of one plan that wait for a run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "runtime/frame.h"
+
+namespace tenon {
+
+// Thread-safe. The plan outlives it.
+class FramePool {
+ public:
+  explicit FramePool(const Plan& plan) : plan_(plan) {}
+
+  std::unique_ptr<Frame> Take();
+  // Drops what is in the frame and keeps it for the next run.
+  void Return(std::unique_ptr<Frame> frame);
+  // Frees the frames that wait.
+  void Drop();
+
+ private:
+  const Plan& plan_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Frame>> idle_;
+};
+
+// A frame that goes back to its pool, which outlives it.
+class FrameLease {
+ public:
+  explicit FrameLease(FramePool& pool) : pool_(pool), frame_(pool.Take()) {}
+  ~FrameLease() { pool_.Return(std::move(frame_)); }
+  FrameLease(const FrameLease&) = delete;
+  FrameLease& operator=(const FrameLease&) = delete;
+
+  Frame& operator*() const { return *frame_; }
+  Frame* operator->() const { return frame_.get(); }
+
+ private:
+  FramePool& pool_;
+  std::unique_ptr<Frame> frame_;
+};
+
+}  // namespace tenon
