@@ -1,9 +1,9 @@
 #include "capi/assigned_nodes.h"
 
 #include "capi/arguments.h"
-#include "capi/session_handle.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "runtime/session.h"
 
 namespace tenon::capi {
 namespace {
@@ -44,22 +44,6 @@ void AssignedNodes::Record(const Session& session) {
     for (const OrtEpAssignedNode& node : subgraph.nodes) subgraph.node_handles.push_back(&node);
     handles_.push_back(&subgraph);
   }
-}
-
-OrtStatus* Session_GetEpGraphAssignmentInfo(const OrtSession* session,
-                                            const OrtEpAssignedSubgraph* const** ep_subgraphs,
-                                            size_t* num_ep_subgraphs) noexcept {
-  return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(ep_subgraphs);
-    TENON_RETURN_IF_NULL(num_ep_subgraphs);
-    TENON_RETURN_IF_ERROR(CheckReady(session));
-    if (!session->assigned_nodes.is_recorded()) {
-      return Fail("session option 'session.record_ep_graph_assignment_info' was not set to \"1\"");
-    }
-    *ep_subgraphs = session->assigned_nodes.subgraphs().data();
-    *num_ep_subgraphs = session->assigned_nodes.subgraphs().size();
-    return OkStatus();
-  });
 }
 
 OrtStatus* EpAssignedSubgraph_GetEpName(const OrtEpAssignedSubgraph* ep_subgraph,

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "capi/api_table.h"
 #include "capi/arguments.h"
+#include "capi/client_api.h"
 #include "capi/custom_ops.h"
 #include "capi/session_options.h"
 #include "capi/slots.h"
@@ -24,7 +24,7 @@ Result<DynamicLibrary> LoadAndRegister(OrtSessionOptions& options, const char* p
   TENON_ASSIGN_OR_RETURN(DynamicLibrary library, DynamicLibrary::Load(path));
   TENON_ASSIGN_OR_RETURN(RegisterFunction* const add,
                          library.Function<RegisterFunction>(kRegisterName));
-  TENON_RETURN_IF_ERROR(TakeOrtStatus(add(&options, &kApiBase)));
+  TENON_RETURN_IF_ERROR(TakeOrtStatus(add(&options, &ClientApi())));
   return library;
 }
 
@@ -125,7 +125,7 @@ OrtStatus* RegisterCustomOpsUsingFunction(OrtSessionOptions* options,
     TENON_RETURN_IF_NULL(registration_func_name);
     TENON_ASSIGN_OR_RETURN(void* const symbol,
                            DynamicLibrary::SymbolOfProgram(registration_func_name));
-    return TakeOrtStatus(reinterpret_cast<RegisterFunction*>(symbol)(options, &kApiBase));
+    return TakeOrtStatus(reinterpret_cast<RegisterFunction*>(symbol)(options, &ClientApi()));
   });
 }
 

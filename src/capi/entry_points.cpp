@@ -4,6 +4,7 @@
 #include <tenon_c_api.h>
 
 #include "capi/api_table.h"
+#include "capi/client_api.h"
 #include "capi/describe_model.h"
 #include "capi/status.h"
 
@@ -22,7 +23,10 @@ OrtStatus* NotPartOfBuild(const char* provider) noexcept {
 
 extern "C" {
 
-const OrtApiBase* OrtGetApiBase() noexcept { return &tenon::capi::kApiBase; }
+const OrtApiBase* OrtGetApiBase() noexcept {
+  tenon::capi::SetClientApi(tenon::capi::kApiBase);
+  return &tenon::capi::kApiBase;
+}
 
 const TenonApi* TenonGetApi(uint32_t version) noexcept {
   return version >= 1 && version <= TENON_API_VERSION ? &kTenonApi : nullptr;

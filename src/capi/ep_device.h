@@ -1,4 +1,4 @@
-// OrtEpDevice and OrtHardwareDevice: devices, and what providers make of them.
+// OrtEpDevice: what a provider makes of a device.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>
@@ -7,20 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "capi/hardware.h"
 #include "capi/key_value_pairs.h"
 #include "tensor/memory_info.h"
 
 namespace tenon::capi {
 class EpSource;
 }  // namespace tenon::capi
-
-struct OrtHardwareDevice {
-  OrtHardwareDeviceType type = OrtHardwareDeviceType_CPU;
-  uint32_t vendor_id = 0;  // the PCI vendor
-  std::string vendor;
-  uint32_t device_id = 0;
-  OrtKeyValuePairs metadata;
-};
 
 struct OrtEpDevice {
   std::string ep_name;
@@ -45,8 +38,7 @@ struct OrtDeviceEpIncompatibilityDetails {
 
 namespace tenon::capi {
 
-// The CPU of this machine and the built-in provider on it. Live as long as the process.
-const OrtHardwareDevice& CpuHardware();
+// The built-in provider on the CPU of this machine. Lives as long as the process.
 const OrtEpDevice& CpuEpDevice();
 
 // How the session config entries of a provider's options begin: "ep.<name in lower case>.".

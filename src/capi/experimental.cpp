@@ -1,11 +1,10 @@
 // Functions beyond the tables, which clients ask for by name.
-#include "capi/experimental.h"
-
 #include <string_view>
 
 #include "capi/allocator.h"
 #include "capi/arguments.h"
 #include "capi/built_in_providers.h"
+#include "capi/ep_extension.h"
 #include "capi/run_options.h"
 #include "capi/session_handle.h"
 #include "capi/slots.h"

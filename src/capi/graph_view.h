@@ -1,4 +1,4 @@
-// OrtGraph, OrtNode and OrtValueInfo: graphs that clients look at, and graphs that they make.
+// OrtGraph and OrtModel: graphs that clients look at.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -10,39 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "capi/made_graph.h"
 #include "ir/model.h"
 
 namespace tenon::capi {
 class GraphView;
-}  // namespace tenon::capi
-
-struct OrtValueInfo {
-  std::string name;
-  tenon::ValueType type;
-  // Of a value in a graph that is looked at.
-  const tenon::capi::GraphView* view = nullptr;
-  tenon::ValueId id = tenon::ValueId::kNone;
-};
-
-struct OrtNode {
-  const tenon::Node* node = nullptr;
-  // Of a node in a graph that is looked at.
-  const tenon::capi::GraphView* view = nullptr;
-  // Of a node that a client makes, which has names for its inputs and outputs.
-  std::unique_ptr<tenon::Node> made;
-  std::vector<std::string> input_names, output_names;
-};
-
-namespace tenon::capi {
-
-// A graph that a client makes: lists of what it added.
-struct MadeGraph {
-  std::vector<std::unique_ptr<OrtValueInfo>> inputs, outputs;
-  bool has_inputs = false, has_outputs = false;
-  std::vector<std::pair<std::string, Tensor>> initializers;
-  std::vector<std::unique_ptr<OrtNode>> nodes;
-};
-
 }  // namespace tenon::capi
 
 // Either made by a client or a view.

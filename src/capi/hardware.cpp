@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/cpu_info.h"
+
 namespace tenon::capi {
 namespace {
 
@@ -69,7 +71,37 @@ bool IsOnFirstBus(std::string_view pci_bus_id) {
   return bus != std::string_view::npos && pci_bus_id.substr(bus + 1, 3) == "00:";
 }
 
+// A maker of processors, by what its names contain.
+struct CpuVendor {
+  std::string_view in_model_name;
+  const char* name;
+  uint32_t pci_id;
+};
+constexpr CpuVendor kCpuVendors[] = {
+    {"AMD", "AMD", 0x1022},
+    {"Intel", "Intel", 0x8086},
+    {"ARM", "ARM", 0x13B5},
+};
+
+std::unique_ptr<OrtHardwareDevice> DescribeCpu() {
+  auto cpu = std::make_unique<OrtHardwareDevice>();
+  const std::string model = CpuModelName();
+  for (const CpuVendor& vendor : kCpuVendors) {
+    if (model.find(vendor.in_model_name) == std::string::npos) continue;
+    cpu->vendor = vendor.name;
+    cpu->vendor_id = vendor.pci_id;
+    break;
+  }
+  if (!model.empty()) cpu->metadata.Set("Description", model);
+  return cpu;
+}
+
 }  // namespace
+
+const OrtHardwareDevice& CpuHardware() {
+  static const OrtHardwareDevice* const cpu = DescribeCpu().release();
+  return *cpu;
+}
 
 std::vector<std::unique_ptr<OrtHardwareDevice>> FindPciAccelerators(const std::string& folder) {
   std::vector<std::unique_ptr<OrtHardwareDevice>> found;

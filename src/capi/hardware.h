@@ -1,14 +1,27 @@
-// The processors and accelerators of this machine.
+// OrtHardwareDevice: the processors and accelerators of this machine.
 #pragma once
+
+#include <onnxruntime_c_api.h>
 
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "capi/ep_device.h"
+#include "capi/key_value_pairs.h"
+
+struct OrtHardwareDevice {
+  OrtHardwareDeviceType type = OrtHardwareDeviceType_CPU;
+  uint32_t vendor_id = 0;  // the PCI vendor
+  std::string vendor;
+  uint32_t device_id = 0;
+  OrtKeyValuePairs metadata;
+};
 
 namespace tenon::capi {
+
+// The CPU of this machine. Lives as long as the process.
+const OrtHardwareDevice& CpuHardware();
 
 // Found once; NPUs first, then GPUs, then the CPU, which is always there. Live as long as the
 // process.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "capi/made_graph.h"
 #include "ir/onnx_fields.h"
 #include "ir/schema.h"
 

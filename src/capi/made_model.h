@@ -2,10 +2,11 @@
 #pragma once
 
 #include "base/status.h"
-#include "capi/graph_view.h"
 #include "ir/model.h"
 
 namespace tenon::capi {
+
+struct MadeGraph;
 
 // A model of that graph. Without `opsets`, which stands for those that are not known, nodes have no
 // version. Error: kInvalidGraph for a name that nothing defines or two things do.

@@ -239,6 +239,22 @@ OrtStatus* SetEpDynamicOptions(OrtSession* sess, const char* const* keys, const 
   });
 }
 
+OrtStatus* Session_GetEpGraphAssignmentInfo(const OrtSession* session,
+                                            const OrtEpAssignedSubgraph* const** ep_subgraphs,
+                                            size_t* num_ep_subgraphs) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(ep_subgraphs);
+    TENON_RETURN_IF_NULL(num_ep_subgraphs);
+    TENON_RETURN_IF_ERROR(CheckReady(session));
+    if (!session->assigned_nodes.is_recorded()) {
+      return Fail("session option 'session.record_ep_graph_assignment_info' was not set to \"1\"");
+    }
+    *ep_subgraphs = session->assigned_nodes.subgraphs().data();
+    *num_ep_subgraphs = session->assigned_nodes.subgraphs().size();
+    return OkStatus();
+  });
+}
+
 OrtStatus* SessionReleaseCapturedGraph(OrtSession* session, int graph_annotation_id) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_ERROR(CheckReady(session));

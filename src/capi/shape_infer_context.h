@@ -5,7 +5,7 @@
 
 #include <deque>
 
-#include "capi/custom_ops.h"
+#include "capi/custom_op.h"
 #include "ir/shape_context.h"
 
 struct OrtShapeInferContext {

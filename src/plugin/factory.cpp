@@ -9,7 +9,6 @@
 #include "capi/slots.h"
 #include "plugin/call.h"
 #include "plugin/data_transfer.h"
-#include "plugin/provider.h"
 #include "plugin/stream.h"
 
 namespace tenon::plugin {
@@ -108,9 +107,8 @@ Result<std::vector<std::unique_ptr<OrtEpDevice>>> EpFactory::FindDevices(
   return devices;
 }
 
-Result<std::unique_ptr<ExecutionProvider>> EpFactory::MakeProvider(
-    std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
-    const Model& model, const Logger& logger, capi::SharedAllocators* shared) {
+Result<OrtEp*> EpFactory::CreateEp(std::span<const OrtEpDevice* const> devices,
+                                   const OrtSessionOptions& options, const Logger& logger) {
   const std::vector<const OrtHardwareDevice*> hardware = HardwareOf(devices);
   std::vector<const OrtKeyValuePairs*> metadata;
   for (const OrtEpDevice* const device : devices) metadata.push_back(&device->ep_metadata);
@@ -124,7 +122,7 @@ Result<std::unique_ptr<ExecutionProvider>> EpFactory::MakeProvider(
                                                 status.message())));
   }
   if (made == nullptr) return Fail("{} made no execution provider for the session", name_);
-  return PluginProvider::Make(shared_from_this(), made, devices, options, model, logger, shared);
+  return made;
 }
 
 bool EpFactory::IsOfVendor(const OrtHardwareDevice& hardware) const {

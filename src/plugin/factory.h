@@ -10,8 +10,8 @@
 
 namespace tenon::plugin {
 
-// Thread-safe as far as the plugin's factory is.
-class EpFactory final : public capi::EpSource, public std::enable_shared_from_this<EpFactory> {
+// All but what providers are here. Thread-safe as far as the plugin's factory is.
+class EpFactory : public capi::EpSource, public std::enable_shared_from_this<EpFactory> {
  public:
   EpFactory(std::shared_ptr<EpLibrary> library, OrtEpFactory* factory,
             const TenonEpExtension* extension);
@@ -30,10 +30,11 @@ class EpFactory final : public capi::EpSource, public std::enable_shared_from_th
   Result<std::vector<std::unique_ptr<OrtEpDevice>>> FindDevices(
       std::span<const OrtHardwareDevice* const> hardware);
 
+  // The plugin's provider for a session. Error: the plugin's.
+  Result<OrtEp*> CreateEp(std::span<const OrtEpDevice* const> devices,
+                          const OrtSessionOptions& options, const Logger& logger);
+
   std::shared_ptr<void> Hold(capi::LibraryObject kind) override;
-  Result<std::unique_ptr<ExecutionProvider>> MakeProvider(
-      std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
-      const Model& model, const Logger& logger, capi::SharedAllocators* shared) override;
   bool IsStreamAware() const override;
   bool IsOfVendor(const OrtHardwareDevice& hardware) const override;
   Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory,

@@ -1,4 +1,5 @@
-// OrtKernelDef and its builder.
+#include "plugin/kernel_def.h"
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -9,7 +10,6 @@
 #include "capi/slots.h"
 #include "capi/status.h"
 #include "ir/schema.h"
-#include "plugin/kernel_registry.h"
 
 // The type of tensors with elements of `type`.
 struct OrtDataType {

@@ -3,52 +3,16 @@
 
 #include <onnxruntime_ep_c_api.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/logging.h"
-#include "base/string_map.h"
-#include "capi/packed_weights.h"
-#include "ir/graph.h"
+#include "plugin/kernel_def.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_info.h"
 
-// Which nodes a kernel is for, and how it treats its inputs and outputs.
-struct OrtKernelDef {
-  std::string op_type;
-  std::string domain;  // "" for ai.onnx
-  std::string provider;
-  int first_version = 0, last_version = 0;
-  // By the name of a type parameter, or of an input or output with a fixed type.
-  std::map<std::string, tenon::TypeSet, std::less<>> types;
-  std::map<size_t, OrtMemType> input_memory, output_memory;
-  struct Alias {
-    int input, output;
-  };
-  std::vector<Alias> aliases;          // the output is the input's memory
-  std::vector<Alias> mutable_aliases;  // the output may overwrite the input
-
-  // Whether the kernel is for the node, whose types are known as far as they are inferred.
-  bool IsFor(const tenon::Graph& graph, const tenon::Node& node) const;
-};
-
-struct OrtKernelDefBuilder {
-  OrtKernelDef def;
-};
-
 namespace tenon::plugin {
-
-// Whose kernels are made: a provider of a session, which outlives them.
-struct KernelOwner {
-  OrtEp* ep;
-  const Logger& logger;  // the session's
-  const StringMap& config;
-  // Where packed weights are shared; null: nowhere.
-  std::shared_ptr<capi::PackedWeights> packed_weights;
-};
-
+struct KernelOwner;
 }  // namespace tenon::plugin
 
 struct OrtKernelRegistry {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/process_end.h"
-#include "capi/api_table.h"
+#include "capi/client_api.h"
 #include "capi/handles.h"
 #include "plugin/call.h"
 
@@ -37,7 +37,7 @@ Result<std::shared_ptr<EpLibrary>> EpLibrary::Open(const std::string& registered
   OrtEpFactory* made[kMostFactories] = {};
   size_t count = 0;
   TENON_RETURN_IF_ERROR(Call([&] {
-    return create(registered_name.c_str(), &capi::kApiBase, capi::Wrap<OrtLogger>(&logger), made,
+    return create(registered_name.c_str(), &capi::ClientApi(), capi::Wrap<OrtLogger>(&logger), made,
                   kMostFactories, &count);
   }));
   // What was made is released whatever else is wrong.

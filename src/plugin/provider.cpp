@@ -18,6 +18,7 @@
 #include "plugin/capability.h"
 #include "plugin/compute_kernel.h"
 #include "plugin/profiler.h"
+#include "plugin/registered_kernel.h"
 #include "plugin/resource_budget.h"
 #include "plugin/stream.h"
 #include "runtime/config.h"

@@ -9,6 +9,7 @@
 #include "capi/context_model.h"
 #include "capi/custom_ops.h"
 #include "capi/graph_view.h"
+#include "capi/packed_weights.h"
 #include "plugin/factory.h"
 #include "plugin/kernel_registry.h"
 #include "runtime/provider.h"

@@ -8,12 +8,12 @@
 #include "capi/arguments.h"
 #include "capi/env.h"
 #include "capi/ep_device.h"
+#include "capi/ep_extension.h"
 #include "capi/hardware.h"
 #include "capi/slots.h"
 #include "capi/status.h"
-#include "plugin/extension.h"
-#include "plugin/factory.h"
 #include "plugin/library.h"
+#include "plugin/provider_factory.h"
 #include "runtime/config.h"
 
 namespace tenon::plugin {
@@ -98,9 +98,9 @@ Status Register(capi::SharedEnvironment& shared, const std::string& name, const 
   registered.uses = library->uses();
   for (OrtEpFactory* const client : library->factories()) {
     TENON_RETURN_IF_ERROR(CheckFactory(*client, *library));
-    const Extensions::Registration extensions(client);
+    const capi::Extensions::Registration extensions(client);
     const TenonEpExtension* extension = library->FindExtension(client, logger);
-    auto factory = std::make_shared<EpFactory>(library, client, extension);
+    auto factory = std::make_shared<ProviderFactory>(library, client, extension);
     TENON_RETURN_IF_ERROR(TakeFrom(factory, shared, logger, registered));
     if (const TenonEpExtension* const given = extensions.given()) {
       if (extension != nullptr) {

@@ -1,10 +1,9 @@
-#include "plugin/extension.h"
+#include "capi/ep_extension.h"
 
 #include "capi/arguments.h"
-#include "capi/experimental.h"
 #include "capi/status.h"
 
-namespace tenon::plugin {
+namespace tenon::capi {
 namespace {
 
 // The innermost registration of this thread: a plugin's GetSupportedDevices is called by it.
@@ -31,12 +30,8 @@ Status Extensions::Set(OrtEpFactory* factory, const TenonEpExtension* extension)
   return OkStatus();
 }
 
-}  // namespace tenon::plugin
-
-namespace tenon::capi {
-
 OrtStatus* SetEpExtension(OrtEpFactory* factory, const TenonEpExtension* extension) noexcept {
-  return AtBoundary([&] { return plugin::Extensions::Set(factory, extension); });
+  return AtBoundary([&] { return Extensions::Set(factory, extension); });
 }
 
 }  // namespace tenon::capi

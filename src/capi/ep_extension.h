@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-namespace tenon::plugin {
+namespace tenon::capi {
 
 class Extensions {
  public:
@@ -31,4 +31,7 @@ class Extensions {
   static Status Set(OrtEpFactory* factory, const TenonEpExtension* extension);
 };
 
-}  // namespace tenon::plugin
+// TENON_SET_EP_EXTENSION.
+OrtStatus* SetEpExtension(OrtEpFactory* factory, const TenonEpExtension* extension) noexcept;
+
+}  // namespace tenon::capi

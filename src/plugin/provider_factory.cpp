@@ -1,0 +1,14 @@
+#include "plugin/provider_factory.h"
+
+#include "plugin/provider.h"
+
+namespace tenon::plugin {
+
+Result<std::unique_ptr<ExecutionProvider>> ProviderFactory::MakeProvider(
+    std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
+    const Model& model, const Logger& logger, capi::SharedAllocators* shared) {
+  TENON_ASSIGN_OR_RETURN(OrtEp* const ep, CreateEp(devices, options, logger));
+  return PluginProvider::Make(shared_from_this(), ep, devices, options, model, logger, shared);
+}
+
+}  // namespace tenon::plugin
