@@ -1,8 +1,10 @@
 """Checks who includes whom, and what nobody may include.
 
 The rooms of src/ form layers; docs/architecture.md draws them and ALLOWED below is that drawing as
-data. Folders outside src/ that users could have written (bindings, plugins, examples) see include/
-and themselves. Exits with status 1 after naming every line that breaks a rule.
+data. Within a room no two files may include each other, not by way of others either; a header and
+its source are one there. Folders outside src/ that users could have written (bindings, plugins,
+examples) see include/ and themselves. Exits with status 1 after naming every line that breaks a
+rule, and every circle.
 
 Usage: check_layering.py [ROOT]
 """
@@ -97,13 +99,21 @@ def owner_of(path: pathlib.Path, root: pathlib.Path) -> str | None:
     return parts[0]
 
 
-def included_owner(file: pathlib.Path, header: str, root: pathlib.Path) -> str | None:
-    """Who owns the header that `file` includes; None for a library's."""
+def find_header(file: pathlib.Path, header: str, root: pathlib.Path) -> pathlib.Path | None:
+    """The header that `file` includes; None if it is no file of the project."""
     top = root / file.relative_to(root).parts[0]
     for folder in (file.parent, top, root / "include", root / "src"):
         candidate = (folder / header).resolve()
         if candidate.is_file():
-            return owner_of(candidate, root)
+            return candidate
+    return None
+
+
+def included_owner(file: pathlib.Path, header: str, root: pathlib.Path) -> str | None:
+    """Who owns the header that `file` includes; None for a library's."""
+    found = find_header(file, header, root)
+    if found is not None:
+        return owner_of(found, root)
     first = header.partition("/")[0]
     return first if first in ALLOWED else None  # a generated header of that room
 
@@ -160,16 +170,73 @@ def check_file(file: pathlib.Path, root: pathlib.Path) -> Iterator[str]:
             yield f"{where}: {me} sees include/ alone, not {owner} ('{header}')"
 
 
+def unit_of(file: pathlib.Path) -> pathlib.Path:
+    """What stands for a header and its source: x for x.h and x.cpp."""
+    return file.with_suffix("") if file.suffix in SUFFIXES else file
+
+
+def includes_in_room(room: pathlib.Path, root: pathlib.Path) -> dict[pathlib.Path, set]:
+    """For each unit of a room the other units of the room that it includes."""
+    graph: dict[pathlib.Path, set] = {}
+    for file in sorted(room.rglob("*")):
+        if file.suffix not in SUFFIXES and file.suffix != ".inc":
+            continue
+        included = graph.setdefault(unit_of(file), set())
+        for line in strip_comments(file.read_text(encoding="utf-8")).splitlines():
+            include = INCLUDE.match(line)
+            header = find_header(file, include.group(1), root) if include else None
+            if header is not None and header.is_relative_to(room):
+                included.add(unit_of(header))
+        included.discard(unit_of(file))
+    return graph
+
+
+def circles(graph: dict[pathlib.Path, set]) -> list[list[pathlib.Path]]:
+    """The groups of nodes that reach each other, each sorted (Tarjan's algorithm)."""
+    found: list[list[pathlib.Path]] = []
+    order: dict[pathlib.Path, int] = {}
+    lowest: dict[pathlib.Path, int] = {}
+    open_nodes: list[pathlib.Path] = []
+
+    def visit(node: pathlib.Path) -> None:
+        order[node] = lowest[node] = len(order)
+        open_nodes.append(node)
+        for reached in sorted(graph.get(node, ())):
+            if reached not in order:
+                visit(reached)
+                lowest[node] = min(lowest[node], lowest[reached])
+            elif reached in open_nodes:
+                lowest[node] = min(lowest[node], order[reached])
+        if lowest[node] == order[node]:
+            start = open_nodes.index(node)
+            if len(open_nodes) - start > 1:
+                found.append(sorted(open_nodes[start:]))
+            del open_nodes[start:]
+
+    for node in graph:
+        if node not in order:
+            visit(node)
+    return found
+
+
+def check_circles(root: pathlib.Path) -> Iterator[str]:
+    for room in sorted(path for path in (root / "src").glob("*") if path.is_dir()):
+        for circle in circles(includes_in_room(room, root)):
+            names = ", ".join(str(unit.relative_to(root)) for unit in circle)
+            yield f"{names}: include each other"
+
+
 def check_tree(root: pathlib.Path) -> list[str]:
-    """Every broken rule, as 'file:line: what'."""
+    """Every broken rule: 'file:line: what', and for a circle 'file, file: what'."""
     root = root.resolve()
-    return [
+    problems = [
         problem
         for folder in ("src", *PUBLIC_FOLDERS, *OTHER_FOLDERS)
         for file in sorted((root / folder).rglob("*"))
         if file.suffix in SUFFIXES and file.is_file()
         for problem in check_file(file, root)
     ]
+    return problems + list(check_circles(root))
 
 
 def main() -> int:

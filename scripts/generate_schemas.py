@@ -2,7 +2,7 @@
 """Writes the operator schemas of the onnx package as constexpr C++ data.
 
 Needs onnx 1.23.2. Writes src/ir/schema_data.inc (what schemas share), src/ir/schema_functions.inc
-(function bodies) and src/ir/schema_table.inc (one row per schema); src/ir/schema.cpp includes them.
+(function bodies) and src/ir/schema_table.inc (one row per schema), for src/ir/schema_table.cpp.
 """
 
 import argparse

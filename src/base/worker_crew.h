@@ -14,7 +14,7 @@
 #include "base/inline_array.h"
 #include "base/loop_stats.h"
 #include "base/status.h"
-#include "base/thread_pool.h"
+#include "base/thread_pool_options.h"
 
 namespace tenon {
 
@@ -47,7 +47,7 @@ class alignas(128) LoopSlot {
   struct Loop {
     size_t n;
     size_t grain;
-    ThreadPool::Body body;
+    LoopBody body;
     LoopStats* stats = nullptr;     // collects the loop; may be null
     AnnouncedWork* work = nullptr;  // null: nobody is told of it
   };

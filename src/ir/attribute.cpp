@@ -1,14 +1,8 @@
 #include "ir/attribute.h"
 
-#include "ir/graph.h"
+#include <iterator>
 
 namespace tenon {
-
-Attribute::Attribute() = default;
-Attribute::Attribute(std::string name, Held held) : name(std::move(name)), held(std::move(held)) {}
-Attribute::Attribute(Attribute&&) noexcept = default;
-Attribute& Attribute::operator=(Attribute&&) noexcept = default;
-Attribute::~Attribute() = default;
 
 AttributeType Attribute::type() const {
   return reference.empty() ? static_cast<AttributeType>(held.index()) : referenced_type;

@@ -6,9 +6,9 @@ namespace {
 // Writes one value or each of a list; one overload for every alternative of Attribute::Held.
 class HeldWriter {
  public:
-  HeldWriter(const ValueNames* names, const WriteScope& scope,
+  HeldWriter(SubgraphWriter write_subgraph, WriteContext& context,
              MessageBuilder<AttributeField>& message)
-      : names_(names), scope_(scope), message_(message) {}
+      : write_subgraph_(write_subgraph), context_(context), message_(message) {}
 
   Status operator()(std::monostate) { return InvalidGraph("has no value"); }
   Status operator()(float value) {
@@ -59,15 +59,15 @@ class HeldWriter {
  private:
   Status Write(const Tensor& tensor, AttributeField field) {
     MessageBuilder<TensorField> message(message_, field);
-    return WriteTensor("", tensor, *scope_.context, message);
+    return WriteTensor("", tensor, context_, message);
   }
   Status Write(const std::unique_ptr<Graph>& graph, AttributeField field) {
     MessageBuilder<GraphField> message(message_, field);
-    return WriteGraph(*graph, names_, scope_, message);
+    return write_subgraph_(*graph, message);
   }
   Status Write(const std::shared_ptr<SparseTensor>& tensor, AttributeField field) {
     MessageBuilder<SparseTensorField> message(message_, field);
-    return WriteSparseTensor("", *tensor, *scope_.context, message);
+    return WriteSparseTensor("", *tensor, context_, message);
   }
   Status Write(const ValueType& type, AttributeField field) {
     message_.add_message(field, TypeMessage(type));
@@ -79,15 +79,15 @@ class HeldWriter {
     return OkStatus();
   }
 
-  const ValueNames* names_;
-  const WriteScope& scope_;
+  const SubgraphWriter write_subgraph_;
+  WriteContext& context_;
   MessageBuilder<AttributeField>& message_;
 };
 
 }  // namespace
 
-Status WriteAttribute(const Attribute& attribute, const ValueNames* names, const WriteScope& scope,
-                      MessageBuilder<AttributeField>& message) {
+Status WriteAttribute(const Attribute& attribute, SubgraphWriter write_subgraph,
+                      WriteContext& context, MessageBuilder<AttributeField>& message) {
   message.add_string(AttributeField::kName, attribute.name);
   WriteText(attribute.doc_string, message, AttributeField::kDocString);
   message.add_enum(AttributeField::kType, static_cast<int32_t>(attribute.type()));
@@ -95,7 +95,7 @@ Status WriteAttribute(const Attribute& attribute, const ValueNames* names, const
     message.add_string(AttributeField::kReference, attribute.reference);
     return OkStatus();
   }
-  Status status = std::visit(HeldWriter(names, scope, message), attribute.held);
+  Status status = std::visit(HeldWriter(write_subgraph, context, message), attribute.held);
   return std::move(status).WithContext(Format("attribute '{}'", attribute.name));
 }
 

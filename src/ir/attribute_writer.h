@@ -1,12 +1,17 @@
 // Writes AttributeProto.
 #pragma once
 
-#include "ir/graph_writer.h"
+#include "base/function_ref.h"
+#include "base/status.h"
+#include "ir/attribute.h"
+#include "ir/message_writers.h"
 
 namespace tenon {
 
-// `names` are those of the graph that has the node, for the captures of subgraphs.
-Status WriteAttribute(const Attribute& attribute, const ValueNames* names, const WriteScope& scope,
-                      MessageBuilder<AttributeField>& message);
+// Writes a graph that an attribute holds.
+using SubgraphWriter = FunctionRef<Status(const Graph& graph, MessageBuilder<GraphField>& message)>;
+
+Status WriteAttribute(const Attribute& attribute, SubgraphWriter write_subgraph,
+                      WriteContext& context, MessageBuilder<AttributeField>& message);
 
 }  // namespace tenon

@@ -7,6 +7,18 @@
 
 namespace tenon {
 
+// These are here, since an attribute may own graphs.
+Attribute::Attribute() = default;
+Attribute::Attribute(std::string name, Held held) : name(std::move(name)), held(std::move(held)) {}
+Attribute::Attribute(Attribute&&) noexcept = default;
+Attribute& Attribute::operator=(Attribute&&) noexcept = default;
+Attribute::~Attribute() = default;
+
+void Node::SetAttribute(std::string attribute_name, Attribute::Held held) {
+  RemoveAttribute(attribute_name);
+  attributes.emplace_back(std::move(attribute_name), std::move(held));
+}
+
 ValueId Graph::FindValue(std::string_view value_name) const {
   const auto found = by_name_.find(value_name);
   return found == by_name_.end() ? ValueId::kNone : found->second;

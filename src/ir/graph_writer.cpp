@@ -157,7 +157,10 @@ Status GraphWriter::WriteNode(const Node& node, MessageBuilder<NodeField>& messa
   WriteText(node.doc_string, message, NodeField::kDocString);
   for (const Attribute& attribute : node.attributes) {
     MessageBuilder<AttributeField> builder(message, NodeField::kAttribute);
-    TENON_RETURN_IF_ERROR(WriteAttribute(attribute, &names_, scope_, builder));
+    TENON_RETURN_IF_ERROR(WriteAttribute(
+        attribute,
+        [&](const Graph& graph, auto& into) { return WriteGraph(graph, &names_, scope_, into); },
+        *scope_.context, builder));
   }
   WriteEntries(node.metadata, message, NodeField::kMetadata);
   for (const std::string& configuration : node.device_configurations) {
@@ -224,7 +227,10 @@ Status WriteFunction(const Function& function, WriteContext& context,
   }
   for (const Attribute& attribute : function.attributes) {
     MessageBuilder<AttributeField> builder(message, FunctionField::kAttributeProto);
-    TENON_RETURN_IF_ERROR(WriteAttribute(attribute, nullptr, scope, builder));
+    TENON_RETURN_IF_ERROR(WriteAttribute(
+        attribute,
+        [&](const Graph& graph, auto& into) { return WriteGraph(graph, nullptr, scope, into); },
+        *scope.context, builder));
   }
   TENON_RETURN_IF_ERROR(writer.WriteNodes(message, FunctionField::kNode));
   writer.WriteValueInfos(message, FunctionField::kValueInfo);

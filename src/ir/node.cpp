@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "ir/graph.h"
 
 namespace tenon {
 
@@ -36,11 +35,6 @@ std::vector<int64_t> Node::GetInts(std::string_view attribute_name) const {
   const Attribute* attribute = FindAttribute(attribute_name);
   const auto* held = attribute ? attribute->get<std::vector<int64_t>>() : nullptr;
   return held ? *held : std::vector<int64_t>();
-}
-
-void Node::SetAttribute(std::string attribute_name, Attribute::Held held) {
-  RemoveAttribute(attribute_name);
-  attributes.emplace_back(std::move(attribute_name), std::move(held));
 }
 
 void Node::RemoveAttribute(std::string_view attribute_name) {

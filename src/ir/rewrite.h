@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/pattern.h"
+#include "ir/match.h"
 
 namespace tenon {
 

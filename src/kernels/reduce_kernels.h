@@ -3,7 +3,8 @@
 
 #include <cstddef>
 
-#include "kernels/reduce.h"
+#include "kernels/element_type.h"
+#include "kernels/reduce_op.h"
 
 namespace tenon::kernels {
 

@@ -12,6 +12,7 @@
 #include "capi/packed_weights.h"
 #include "plugin/factory.h"
 #include "plugin/kernel_registry.h"
+#include "runtime/graph_capture.h"
 #include "runtime/provider.h"
 
 namespace tenon::plugin {

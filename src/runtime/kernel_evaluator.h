@@ -12,6 +12,8 @@
 
 namespace tenon {
 
+class ThreadPool;
+
 // `provider` makes kernels that run on the CPU; it and `threads` outlive the evaluator. What it
 // makes of weights is shared with other sessions on them, unless `shared` is null.
 class KernelEvaluator final : public NodeEvaluator {

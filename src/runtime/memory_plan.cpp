@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/arithmetic.h"
+#include "runtime/kernel.h"
 
 namespace tenon {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "base/mapped_file.h"
 #include "ir/onnx_writer.h"
+#include "runtime/data_transfer.h"
 #include "runtime/tensor_text.h"
 
 namespace tenon {

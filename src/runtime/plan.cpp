@@ -2,9 +2,14 @@
 
 #include <algorithm>
 
-#include "ir/graph.h"
+#include "runtime/kernel.h"
 
 namespace tenon {
+
+Step::Step() = default;
+Step::Step(Step&&) noexcept = default;
+Step& Step::operator=(Step&&) noexcept = default;
+Step::~Step() = default;
 
 bool Plan::IsDefaultInput(Slot slot) const {
   return std::any_of(default_inputs.begin(), default_inputs.end(),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_traits.h"
 #include "runtime/location.h"
 
 namespace tenon {
@@ -18,6 +18,7 @@ class DataTransfers;
 class ExecutionProvider;
 class Frame;
 class FramePool;
+class Kernel;
 struct Plan;
 struct RunScope;
 
@@ -40,6 +41,11 @@ class StepBody {
 
 // One kernel call. Slot lists are ranges of Plan::slots.
 struct Step {
+  Step();
+  Step(Step&&) noexcept;
+  Step& operator=(Step&&) noexcept;
+  ~Step();
+
   const Node* node = nullptr;
   std::unique_ptr<Kernel> kernel;
   KernelTraits traits;

@@ -4,6 +4,7 @@
 
 #include "ir/graph.h"
 #include "runtime/profiler.h"
+#include "runtime/stream.h"
 
 namespace tenon {
 
@@ -14,5 +15,9 @@ FusedNode& FusedNode::operator=(FusedNode&&) noexcept = default;
 FusedNode::~FusedNode() = default;
 
 std::unique_ptr<ProviderProfiler> ExecutionProvider::CreateProfiler() { return nullptr; }
+
+Result<std::unique_ptr<Stream>> ExecutionProvider::CreateStream() {
+  return NotImplemented("{} has no streams", name());
+}
 
 }  // namespace tenon

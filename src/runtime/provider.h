@@ -11,16 +11,16 @@
 #include "base/status.h"
 #include "base/string_map.h"
 #include "ir/node.h"
-#include "runtime/data_transfer.h"
-#include "runtime/graph_capture.h"
-#include "runtime/stream.h"
 #include "tensor/allocator.h"
 
 namespace tenon {
 
+class DataTransfer;
+class GraphCapture;
 class Kernel;
 class KernelInfo;
 class ShapeFunctionTable;
+class Stream;
 
 // Nodes that a provider wants: either one node with a kernel, or some to become one node.
 struct Claim {
@@ -145,9 +145,7 @@ class ExecutionProvider {
   // Whether its kernels hand their work to a stream and return before it is done.
   virtual bool HasStreams() const { return false; }
   // A stream for one run at a time. Called only if HasStreams().
-  virtual Result<std::unique_ptr<Stream>> CreateStream() {
-    return NotImplemented("{} has no streams", name());
-  }
+  virtual Result<std::unique_ptr<Stream>> CreateStream();
 
   // --- life of the session ---
 

@@ -10,7 +10,7 @@
 #include "base/logging.h"
 #include "base/status.h"
 #include "base/string_map.h"
-#include "base/thread_pool.h"
+#include "base/thread_pool_options.h"
 
 namespace tenon {
 

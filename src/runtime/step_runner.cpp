@@ -9,6 +9,7 @@
 #include "base/logging.h"
 #include "ir/node_error.h"
 #include "runtime/frame_pool.h"
+#include "runtime/kernel.h"
 #include "runtime/node_dump.h"
 #include "runtime/run_meter.h"
 #include "runtime/step_trace.h"

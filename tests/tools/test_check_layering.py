@@ -106,6 +106,64 @@ def test_names_the_line(tree):
     assert problems == ["src/base/a.cpp:3: base may not include ir ('ir/public.h')"]
 
 
+# Name -> the files of a tree, and the circles that it has.
+CIRCLES = {
+    "none": (
+        {
+            "src/ir/a.h": '#include "ir/b.h"\n#include "ir/c.h"\n',
+            "src/ir/a.cpp": '#include "ir/a.h"\n#include "ir/c.h"\n',
+            "src/ir/b.h": '#include "ir/c.h"\n',
+            "src/ir/c.h": "",
+        },
+        [],
+    ),
+    "headers": (
+        {"src/ir/a.h": '#include "ir/b.h"\n', "src/ir/b.h": '#include "a.h"\n'},
+        ["src/ir/a, src/ir/b: include each other"],
+    ),
+    "by way of a source": (
+        {
+            "src/ir/a.h": "",
+            "src/ir/a.cpp": '#include "ir/a.h"\n#include "ir/b.h"\n',
+            "src/ir/b.h": '#include "ir/a.h"\n',
+        },
+        ["src/ir/a, src/ir/b: include each other"],
+    ),
+    "by way of others": (
+        {
+            "src/ir/a.h": '#include "ir/deep/b.h"\n',
+            "src/ir/deep/b.h": '#include "ir/c.inc"\n',
+            "src/ir/c.inc": '#include "ir/a.h"\n',
+            "src/ir/d.cpp": '#include "ir/a.h"\n',
+        },
+        ["src/ir/a, src/ir/c.inc, src/ir/deep/b: include each other"],
+    ),
+    "two": (
+        {
+            "src/ir/a.h": '#include "ir/b.h"\n',
+            "src/ir/b.h": "",
+            "src/ir/b.cpp": '#include "ir/a.h"\n',
+            "src/ops/c.h": '#include "ops/d.h"\n',
+            "src/ops/d.h": '#include "ops/c.h"\n#include "ir/a.h"\n',
+        },
+        ["src/ir/a, src/ir/b: include each other", "src/ops/c, src/ops/d: include each other"],
+    ),
+    "in a comment": (
+        {"src/ir/a.h": '#include "ir/b.h"\n', "src/ir/b.h": '// #include "ir/a.h"\n'},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("files, problems", CIRCLES.values(), ids=CIRCLES.keys())
+def test_finds_files_that_include_each_other(tmp_path, files, problems):
+    for name, text in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    assert check_tree(tmp_path) == problems
+
+
 def test_arrows_have_no_cycle():
     order = (
         "base",

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "kernels/conv/conv_general.h"
+#include "kernels/conv/conv_general_args.h"
 #include "kernels/conv/conv_shape.h"
 
 namespace tenon::kernels {

@@ -1,7 +1,7 @@
 // Convolution of bytes where each group has one input channel; of conv_bytes.cpp alone.
 #pragma once
 
-#include "kernels/conv/conv_int8.h"
+#include "kernels/conv/conv_int8_args.h"
 
 namespace tenon::kernels {
 

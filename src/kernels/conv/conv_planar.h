@@ -2,7 +2,7 @@
 // rows that a task needs are copied once, with their pads, and every tap is a shift of them.
 #pragma once
 
-#include "kernels/conv/conv_general.h"
+#include "kernels/conv/conv_general_args.h"
 
 namespace tenon::kernels {
 

@@ -10,11 +10,9 @@
 
 #include "kernels/conv/conv_epilogue.h"
 #include "kernels/conv/conv_shape.h"
+#include "kernels/conv/winograd_tile.h"
 
 namespace tenon::kernels {
-
-// Side of the output tile.
-enum class WinogradTile { kNone = 0, k2x2 = 2, k4x4 = 4 };
 
 // 3x3, stride 1, no dilation, one group; any padding.
 bool ConvWinogradSupports(const Conv2dShape& shape);

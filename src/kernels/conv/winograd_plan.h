@@ -7,7 +7,7 @@
 
 #include "kernels/conv/conv_shape.h"
 #include "kernels/conv/conv_tile.h"
-#include "kernels/conv/conv_winograd.h"
+#include "kernels/conv/winograd_tile.h"
 
 namespace tenon::kernels {
 

@@ -4,31 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/elementwise/cast_type.h"
+
 namespace tenon::kernels {
 
-enum class CastType : uint8_t {
-  kFloat,
-  kDouble,
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kUint8,
-  kUint16,
-  kUint32,
-  kUint64,
-  kBool,      // bytes, 0 or 1
-  kFloat16,   // IEEE binary16 in uint16_t
-  kBfloat16,  // upper half of a float in uint16_t
-};
-inline constexpr size_t kCastTypeCount = static_cast<size_t>(CastType::kBfloat16) + 1;
-
-// y[i] = x[i], converted, for i in [0, n). To a narrower float type: to nearest even, overflow to
-// infinity, NaN stays NaN (from 64-bit types to 16 bits by way of float). Integers wrap around;
-// floats are truncated, and what does not fit (32 bits for targets of at most 32 bits, else 64)
-// gives an unspecified value. To bool: whether it differs from 0, NaN does. May be called from
-// several threads at once.
-using CastFunction = void (*)(const void* x, void* y, size_t n);
+// The function for y[i] = x[i], converted, for i in [0, n). To a narrower float type: to nearest
+// even, overflow to infinity, NaN stays NaN (from 64-bit types to 16 bits by way of float).
+// Integers wrap around; floats are truncated, and what does not fit (32 bits for targets of at most
+// 32 bits, else 64) gives an unspecified value. To bool: whether it differs from 0, NaN does. May
+// be called from several threads at once.
 CastFunction FindCast(CastType from, CastType to);
 
 // The commonest ones by name. Bits are the same on every target.

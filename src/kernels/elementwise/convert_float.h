@@ -1,7 +1,7 @@
 // The casts from and to float that are compiled for every target.
 #pragma once
 
-#include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/cast_type.h"
 
 namespace tenon::kernels {
 

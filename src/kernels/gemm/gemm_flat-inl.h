@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/gemm_grid.h"
 #include "kernels/gemm/gemm_pack-inl.h"
 #include "kernels/gemm/gemm_tile-inl.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 
 namespace tenon::kernels {
 

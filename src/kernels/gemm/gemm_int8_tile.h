@@ -5,7 +5,7 @@
 // with zeros to whole groups.
 #pragma once
 
-#include "kernels/gemm/gemm_int8.h"
+#include "kernels/gemm/gemm_int8_args.h"
 
 namespace tenon::kernels {
 

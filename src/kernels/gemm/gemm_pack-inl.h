@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/gemm_grid.h"
 #include "kernels/gemm/gemm_tile-inl.h"
 #include "kernels/unaligned.h"

@@ -1,0 +1,26 @@
+// What a convolution of bytes is given; see conv_int8.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/conv/conv_general_args.h"
+#include "kernels/gemm/gemm_int8_args.h"
+
+namespace tenon::kernels {
+
+struct ByteConvArgs {
+  ConvGeneralShape shape;
+  const uint8_t* in = nullptr;  // [batch][in_channels][in dims]
+  bool in_is_signed = false;
+  int32_t in_zero = 0;
+  bool weights_are_signed = false;
+  const std::byte* packed_weights = nullptr;  // as PackByteConvWeights wrote them
+  const int32_t* weight_zero = nullptr;       // [out_channels], or one; null: 0
+  bool weight_zero_per_channel = false;
+  void* out = nullptr;  // [batch][out_channels][out dims]
+  // Rows are output channels.
+  ByteEpilogue epilogue;
+};
+
+}  // namespace tenon::kernels
