@@ -9,27 +9,30 @@
 namespace tenon {
 namespace {
 
-float Logistic(float x) {
-  const float y = 1 / (1 + std::exp(-std::abs(x)));
+template <class T>
+T Logistic(T x) {
+  const T y = 1 / (1 + std::exp(-std::abs(x)));
   return x < 0 ? 1 - y : y;
 }
 
 // sqrt(2) erfinv(2p - 1) with Winitzki's approximation of erfinv.
-float Probit(float p) {
-  constexpr float kA = 0.147f;
-  constexpr float kTwoOverPiA = 2 / (3.14159265f * kA);
-  const float x = 2 * p - 1;
-  const float log = std::log((1 - x) * (1 + x));
-  const float v = kTwoOverPiA + 0.5f * log;
-  const float inverse = std::sqrt(-v + std::sqrt(v * v - log / kA));
-  return std::sqrt(2.0f) * (x < 0 ? -inverse : inverse);
+template <class T>
+T Probit(T p) {
+  constexpr T kA = T(0.147);
+  constexpr T kTwoOverPiA = 2 / (T(3.141592653589793) * kA);
+  const T x = 2 * p - 1;
+  const T log = std::log((1 - x) * (1 + x));
+  const T v = kTwoOverPiA + T(0.5) * log;
+  const T inverse = std::sqrt(-v + std::sqrt(v * v - log / kA));
+  return std::sqrt(T(2)) * (x < 0 ? -inverse : inverse);
 }
 
 // Scores of zero stay zero if `keep_zeros`.
-void Softmax(float* scores, size_t n, bool keep_zeros) {
-  constexpr float kZero = 1e-7f;
-  const float largest = *std::max_element(scores, scores + n);
-  float sum = 0;
+template <class T>
+void Softmax(T* scores, size_t n, bool keep_zeros) {
+  constexpr T kZero = T(1e-7);
+  const T largest = *std::max_element(scores, scores + n);
+  T sum = 0;
   for (size_t i = 0; i < n; ++i) {
     if (keep_zeros && std::abs(scores[i]) <= kZero) {
       scores[i] = 0;
@@ -56,7 +59,8 @@ Result<PostTransform> PostTransformFromName(std::string_view name) {
       name);
 }
 
-void ApplyPostTransform(PostTransform transform, float* scores, size_t n) {
+template <class T>
+void ApplyPostTransform(PostTransform transform, T* scores, size_t n) {
   if (transform == PostTransform::kProbit) {
     for (size_t i = 0; i < n; ++i) scores[i] = Probit(scores[i]);
   } else if (n > 1 && transform == PostTransform::kLogistic) {
@@ -65,6 +69,9 @@ void ApplyPostTransform(PostTransform transform, float* scores, size_t n) {
     Softmax(scores, n, transform == PostTransform::kSoftmaxZero);
   }
 }
+
+template void ApplyPostTransform(PostTransform, float*, size_t);
+template void ApplyPostTransform(PostTransform, double*, size_t);
 
 void ApplyToBinaryScore(PostTransform transform, bool symmetric, float* scores) {
   const float s = scores[0];

@@ -16,9 +16,10 @@ enum class PostTransform : uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, k
 
 Result<PostTransform> PostTransformFromName(std::string_view name);
 
-// Transforms `n` scores in place. A lone score is left as it is but for kProbit, as ONNX Runtime
+// Transforms `n` scores in place, float or double. A lone score is left as it is but for kProbit, as ONNX Runtime
 // does; kProbit is its approximation too, within 2e-4.
-void ApplyPostTransform(PostTransform transform, float* scores, size_t n);
+template <class T>
+void ApplyPostTransform(PostTransform transform, T* scores, size_t n);
 
 // Makes the scores of two classes from `scores[0]`, that of the second class, and transforms them:
 // (-s, s) if `symmetric`, else (1 - s, s).

@@ -328,18 +328,9 @@ class EnsembleKernel final : public StatefulKernel<InferEnsemble> {
     context.threads().ParallelFor(sizes.rows, trees.RowGrain(), [&](size_t begin, size_t end) {
       T* into = scores.data<T>();
       trees.Score(x + begin * sizes.columns, end - begin, sizes.columns, into + begin * n);
-      for (size_t row = begin; row < end; ++row) Transform(into + row * n, n);
+      for (size_t row = begin; row < end; ++row) ApplyPostTransform(transform_, into + row * n, n);
     });
     return is_direct ? OkStatus() : ConvertElements(scores, y, {}, context.threads());
-  }
-
-  void Transform(float* scores, size_t n) const { ApplyPostTransform(transform_, scores, n); }
-  // The transforms are approximations to float's precision.
-  void Transform(double* scores, size_t n) const {
-    if (transform_ == PostTransform::kNone) return;
-    std::vector<float> copy(scores, scores + n);
-    ApplyPostTransform(transform_, copy.data(), n);
-    std::copy(copy.begin(), copy.end(), scores);
   }
 
   AnyTrees trees_;
