@@ -81,6 +81,7 @@ if(TENON_BUILD_BENCHMARKS)
   find_package(benchmark QUIET)
   if(NOT benchmark_FOUND)
     set(BENCHMARK_ENABLE_TESTING OFF)
+    set(BENCHMARK_ENABLE_INSTALL OFF)
     FetchContent_Declare(benchmark GIT_REPOSITORY https://github.com/google/benchmark.git
                          GIT_TAG v1.7.1 GIT_SHALLOW TRUE)
     FetchContent_MakeAvailable(benchmark)

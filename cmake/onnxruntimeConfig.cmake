@@ -1,0 +1,7 @@
+# find_package(onnxruntime), for programs that move from ONNX Runtime: its target, which is Tenon. The
+# package's version is that of the newest interface of ONNX Runtime that the library has.
+include(CMakeFindDependencyMacro)
+find_dependency(tenon CONFIG PATHS ${CMAKE_CURRENT_LIST_DIR}/../tenon NO_DEFAULT_PATH)
+if(NOT TARGET onnxruntime::onnxruntime)
+  add_library(onnxruntime::onnxruntime ALIAS tenon::tenon)
+endif()
