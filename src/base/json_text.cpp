@@ -98,9 +98,9 @@ class Compactor {
         if (!Escape()) return false;
         continue;
       }
-      const size_t length = Utf8Length(in_);
-      if (length == 0) return false;
-      Take(length);
+      const CodePoint next = DecodeUtf8(in_);
+      if (next.value >= kInvalidByte) return false;
+      Take(size_t{next.bytes});
     }
     return Take('"');
   }

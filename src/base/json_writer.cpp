@@ -53,18 +53,18 @@ void JsonWriter::Literal(std::string_view literal) {
 void JsonWriter::Quote(std::string_view value) {
   text_ += '"';
   while (!value.empty()) {
-    const size_t length = Utf8Length(value);
+    const CodePoint next = DecodeUtf8(value);
     const char c = value.front();
-    if (length == 0) {
+    if (next.value >= kInvalidByte) {
       text_ += "\\ufffd";
     } else if (c == '"' || c == '\\') {
       text_ += {'\\', c};
     } else if (static_cast<unsigned char>(c) < 0x20) {
       text_ += Format("\\u{:04x}", static_cast<unsigned>(c));
     } else {
-      text_ += value.substr(0, length);
+      text_ += value.substr(0, next.bytes);
     }
-    value.remove_prefix(length == 0 ? 1 : length);
+    value.remove_prefix(next.bytes);
   }
   text_ += '"';
 }

@@ -107,21 +107,6 @@ TEST(UnicodeTest, MapsCases) {
             "A\xC3");  // no UTF-8: kept
 }
 
-TEST(UnicodeTest, DecodesWhatItEncodes) {
-  for (uint32_t code_point = 0; code_point <= kLastCodePoint; ++code_point) {
-    if (code_point >= 0xD800 && code_point <= 0xDFFF) continue;
-    std::string text;
-    AppendUtf8(code_point, text);
-    const CodePoint decoded = DecodeUtf8(text);
-    ASSERT_EQ(decoded.value, code_point);
-    ASSERT_EQ(decoded.bytes, text.size());
-  }
-  for (const char* invalid : {"\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82", "\x80"}) {
-    EXPECT_EQ(DecodeUtf8(invalid).bytes, 1u);
-    EXPECT_GT(DecodeUtf8(invalid).value, kLastCodePoint);
-  }
-}
-
 struct TfIdfCase {
   std::string mode;
   int64_t shortest, longest, most_skips;
