@@ -6,6 +6,7 @@ TENON_BUILD names the build tree, as everywhere; it has the library and the comm
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -84,6 +85,11 @@ def test_the_tree_names_no_absolute_path(prefix, folder):
 def test_the_library_has_the_number_of_the_interface(prefix):
     assert (prefix / "lib/libtenon.so").resolve() == (prefix / "lib/libtenon.so.1").resolve()
     assert "soname: [libtenon.so.1]" in run("readelf", "--dynamic", prefix / "lib/libtenon.so")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the figure is of x86-64")
+def test_the_library_keeps_its_size(prefix):
+    assert (prefix / "lib/libtenon.so").stat().st_size <= 8_390_000  # docs/architecture.md, Choices
 
 
 def test_nothing_else_is_installed(prefix):
