@@ -28,7 +28,10 @@ def with_callback(
             error = str(exception)
         callback(outputs, user_data, error)
 
-    threading.Thread(target=run).start()
+    try:
+        threading.Thread(target=run).start()
+    except RuntimeError as error:  # no more threads, or the interpreter ends: since Python 3.12
+        callback([], user_data, str(error))
 
 
 def awaitable(
