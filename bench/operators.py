@@ -89,11 +89,11 @@ def resize(channels: int, mode: str) -> Case:
 
 
 CASES = {
-    "average of bytes 2x2 by 2, 64 of 56 x 56": lambda: average_pool((1, 64, 56, 56), 2, 2, 0),
-    "average of bytes 3x3, 64 of 56 x 56": lambda: average_pool((1, 64, 56, 56), 3, 1, 1),
-    "average of bytes 7x7, 512 of 7 x 7": lambda: average_pool((1, 512, 7, 7), 7, 1, 0),
-    "maximum of bytes 3x3 by 2, 64 of 112 x 112": lambda: max_pool(64, 112, 3, 2, 1),
-    "maximum of bytes 5x5, 64 of 20 x 20": lambda: max_pool(64, 20, 5, 1, 2),
+    "uint8 average 2x2 by 2, 64 of 56 x 56": lambda: average_pool((1, 64, 56, 56), 2, 2, 0),
+    "uint8 average 3x3, 64 of 56 x 56": lambda: average_pool((1, 64, 56, 56), 3, 1, 1),
+    "uint8 average 7x7, 512 of 7 x 7": lambda: average_pool((1, 512, 7, 7), 7, 1, 0),
+    "uint8 maximum 3x3 by 2, 64 of 112 x 112": lambda: max_pool(64, 112, 3, 2, 1),
+    "uint8 maximum 5x5, 64 of 20 x 20": lambda: max_pool(64, 20, 5, 1, 2),
     "Col2Im 3x3, 64 of 8 x 8": lambda: col2im(64, 8, 3, 1, 1),
     "Col2Im 3x3, 64 of 28 x 28": lambda: col2im(64, 28, 3, 1, 1),
     "Col2Im 4x4 by 2, 64 of 16 x 16": lambda: col2im(64, 16, 4, 2, 1),
@@ -103,12 +103,12 @@ CASES = {
     "BitShift left, a million uint8 by as many": lambda: shift(np.uint8, (1_000_000,), "LEFT"),
     "BitShift right, a million uint32 by as many": lambda: shift(np.uint32, (1_000_000,), "RIGHT"),
     "BitShift left, a million uint32 by one": lambda: shift(np.uint32, (), "LEFT"),
-    "Pad reflect, 3 of 224 x 224 bytes": lambda: pad(bytes_(1, 3, 224, 224), 3),
-    "Pad reflect, 64 of 56 x 56 bytes": lambda: pad(bytes_(1, 64, 56, 56), 1),
+    "Pad reflect, 3 of 224 x 224 uint8": lambda: pad(bytes_(1, 3, 224, 224), 3),
+    "Pad reflect, 64 of 56 x 56 uint8": lambda: pad(bytes_(1, 64, 56, 56), 1),
     "Pad reflect, 64 of 56 x 56 floats": lambda: pad(floats(1, 64, 56, 56), 1),
-    "Resize cubic, 64 x 64 of 3 channels behind": lambda: resize(3, "cubic"),
-    "Resize cubic, 64 x 64 of 12 channels behind": lambda: resize(12, "cubic"),
-    "Resize linear, 64 x 64 of 24 channels behind": lambda: resize(24, "linear"),
+    "Resize cubic, 64 x 64 of 3 channels, channels last": lambda: resize(3, "cubic"),
+    "Resize cubic, 64 x 64 of 12 channels, channels last": lambda: resize(12, "cubic"),
+    "Resize linear, 64 x 64 of 24 channels, channels last": lambda: resize(24, "linear"),
 }
 
 
