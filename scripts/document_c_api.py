@@ -1,9 +1,9 @@
-"""Writes docs/c-api.md: every slot of the C tables, its status, and a test that calls it. All are
-implemented: a slot without a function does not link.
+"""Writes docs/c-api.md: every slot of the C tables, its status, and a test that calls it. All slots
+are implemented: a slot without a function does not link.
 
-Runs each test of the given programs with tests/capi/call_recorder.cpp preloaded, which notes the
-slots that are called. With --check nothing is written: the exit status is 1, and the slots are
-named, if the file lacks some.
+Runs each test of the given programs with tests/capi/call_recorder.cpp preloaded, which records the
+slots that are called. With --check nothing is written; if the page lacks slots, they are named and
+the exit status is 1.
 
 Usage: document_c_api.py RECORDER PROGRAM...
        document_c_api.py --check
@@ -22,10 +22,10 @@ PAGE = ROOT / "docs/c-api.md"
 TABLES = ("OrtApi", "OrtModelEditorApi", "OrtCompileApi", "OrtEpApi", "OrtInteropApi")
 HEAD = """# The C interface, slot by slot
 
-`include/onnxruntime_c_api.h` declares the tables; what a slot does is said there. This page is
-written by `./dev document`: it runs every test of the interface and notes the slots that it
-calls, or that a plugin or a custom operator of a test calls. Not noted is what other processes
-call: the Python tests, onnxruntime-node, the transcripts.
+`include/onnxruntime_c_api.h` declares the tables and says what each slot does. `./dev document`
+writes this page: it runs every test of the interface and records the slots that the test calls, or
+that a plugin or a custom operator of the test calls. Calls in other processes are not recorded:
+those of the Python tests, onnxruntime-node and the transcripts.
 
 """
 

@@ -112,28 +112,29 @@ def report(names: list[tuple[str, str]], results: dict[str, list[Result]]) -> st
 
 `./dev conformance` runs all cases of `onnx.backend.test` of onnx {onnx} on Tenon and, in the same
 run, on onnxruntime {ort}, and writes this page. No case is left out and every tolerance is the
-suite's. A case is counted for the CPU; both engines get the models as they are, and arrays of every
-element type.
+suite's. Cases run on the CPU. Both engines get the unchanged models, and arrays of every element
+type.
 
 Cases passed:
 
 {table(["category", "cases", *results], rows)}
 
-The others, by what happened:
+The other cases, by their outcome:
 
 {table(["outcome", *results], reason_rows) if reason_rows else "There are none."}
 
-- *not implemented*: the engine says so of an operator, a type or an attribute.
+- *not implemented*: the engine says that it lacks an operator, a type or an attribute.
 - *model refused*: another error before the first run, such as an IR version or opset that the
   engine does not know.
-- *run failed*: an error of the run; *other values*, *other type or shape*: a result that is not the
+- *run failed*: an error in the run; *other values*, *other type or shape*: a result that is not the
   expected one.
 
-Seven cases no engine can pass but by chance. What `test_bernoulli`, `test_bernoulli_double` and
-`test_bernoulli_seed` and their expanded forms expect was drawn from NumPy's global generator right
-after the input was, of which the models say nothing: the operator leaves the numbers to the engine,
-with a seed too. In `test_loop16_seq_none` the runner takes the length of a sequence's first
-element, a scalar, and fails; `tests/conformance/test_suite.py` compares what the runner cannot.
+An engine can pass seven cases only by chance. The expected outputs of `test_bernoulli`,
+`test_bernoulli_double`, `test_bernoulli_seed` and their expanded forms were drawn from NumPy's
+global generator, right after the input. The models do not say so: the operator leaves the choice of
+numbers to the engine, even with a seed. In `test_loop16_seq_none` the runner takes the length of a
+sequence's first element, which is a scalar, and fails; `tests/conformance/test_suite.py` makes that
+comparison itself.
 """
 
 

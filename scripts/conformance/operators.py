@@ -2,8 +2,7 @@
 
     python scripts/conformance/operators.py
 
-What stands there was tried: the generated cases of tests/conformance, in the newest version of each
-operator.
+Runs the generated cases of tests/conformance, in the newest version of each operator.
 """
 
 from __future__ import annotations
@@ -105,15 +104,16 @@ def contrib_rows() -> list[str]:
     return lines
 
 
-# What the schemas of com.microsoft allow, onnxruntime's CPU provider refuses, and Tenon runs.
+# Calls that the schemas of com.microsoft allow, onnxruntime's CPU provider refuses, and Tenon runs.
 DEFINED_HERE = """
-What the schemas allow, onnxruntime refuses on the CPU and Tenon runs, with what they leave open:
+Tenon runs these calls, which the schemas allow and onnxruntime refuses on the CPU. Where the
+schemas do not define the result, Tenon does this:
 
-- Attention and QAttention with `do_rotary` = 1 turn queries and keys as GPT-NeoX does: pairs are
-  half of `rotary_embedding_dim` apart, the base is 10000, and positions count on from the end of
-  the past, padding included. (QAttention runs in onnxruntime as if it were 0.)
-- CausalConvWithState with `ndim` 2 or 3: axes before the last keep their size, as with `auto_pad` =
-  SAME_UPPER of Conv, and `dilation` is of the last one.
+- Attention and QAttention with `do_rotary` = 1 rotate queries and keys as GPT-NeoX does: the
+  elements of a pair are half of `rotary_embedding_dim` apart, the base is 10000, and positions
+  continue after the past and its padding. (onnxruntime runs QAttention as if it were 0.)
+- CausalConvWithState with `ndim` 2 or 3: axes before the last keep their size, as in Conv with
+  `auto_pad` = SAME_UPPER, and `dilation` applies to the last axis.
 - CDist has all metrics of the schema, with the defaults of SciPy's `cdist`: mahalanobis and
   seuclidean take covariance and variance from the rows of both inputs, wminkowski has weights of 1.
 - Rfft and Irfft transform the last `signal_ndim` axes, as NumPy's `rfftn` and `irfftn`.
@@ -126,13 +126,13 @@ def main() -> None:
     header = f"""# Operators
 
 The operators of `ai.onnx`, opset 1 to {defs.onnx_opset_version()}, with the element types of their
-first operand that Tenon and onnxruntime {ort} run in the newest version. Written by
-`scripts/conformance/operators.py`, which tries the cases that `tests/conformance` generates from
-the schemas of onnx {onnx}: calls with every type of every input, with ranks 0 to 6, without
-elements, with optional inputs and attributes left out. Tenon has a type if it runs all these cases,
-onnxruntime if it runs one. Tenon takes tensors of up to 32 axes; those that GridSample and
-DeformConv sample have up to 6 spatial ones. `Gradient` of `ai.onnx.preview.training` has tests of
-its own.
+first operand that Tenon and onnxruntime {ort} run in the newest version.
+`scripts/conformance/operators.py` writes this page. It runs the cases that `tests/conformance`
+generates from the schemas of onnx {onnx}: calls with every type of every input, with ranks 0 to 6,
+with empty tensors, and without optional inputs and attributes. A type counts for Tenon if all these
+cases run, and for onnxruntime if one of them runs. Tenon takes tensors of up to 32 axes; inputs of
+GridSample and DeformConv may have up to 6 spatial axes. `Gradient` of `ai.onnx.preview.training`
+has separate tests.
 
 """
     columns = (
@@ -142,8 +142,8 @@ its own.
 
 ## com.microsoft
 
-The same of this domain, with the types of the schemas of onnxruntime {ort}: nothing stands where
-an engine has no kernel.
+This is the same table for this domain, with the types of the schemas of onnxruntime {ort}. A cell
+is empty if the engine has no kernel.
 
 | operator | types | tenon | onnxruntime |
 | --- | ---: | --- | --- |
