@@ -8,7 +8,7 @@ namespace {
 
 struct ErrorKind {
   const char* code_name;
-  const char* class_name;  // with the module that onnxruntime's users import it from
+  const char* class_name;  // and the module from which users of onnxruntime import it
 };
 
 #define TENON_ERROR(code, name) \
@@ -36,7 +36,7 @@ constexpr size_t kErrorKindCount = std::size(kErrorKinds);
 
 #undef TENON_ERROR
 
-// Kept until the process ends, as modules do with their exceptions.
+// Kept until the process ends, as modules keep their exceptions.
 PyObject* exception_classes[kErrorKindCount] = {};
 
 int log_severity = ORT_LOGGING_LEVEL_WARNING;
@@ -44,7 +44,7 @@ int global_threads = 0;  // 0: as many as the process may use
 
 using ThreadingOptionsHandle = Handle<OrtThreadingOptions, &OrtApi::ReleaseThreadingOptions>;
 
-// Held until the process ends: the next session finds the threads and the logger ready.
+// Kept until the process ends, so that the next session reuses the threads and the logger.
 std::shared_ptr<OrtEnv>& KeptEnvironment() {
   static std::shared_ptr<OrtEnv> environment;
   return environment;

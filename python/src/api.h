@@ -1,5 +1,5 @@
-// The C table of Tenon as C++ uses it here: handles that release themselves, statuses that become
-// Python exceptions. The package stands on this table alone.
+// Tenon's C table in C++: handles that release themselves, and statuses that become Python
+// exceptions. The package uses only this table.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -65,7 +65,7 @@ Function Experimental(const char* name) {
   return reinterpret_cast<Function>(Api().GetExperimentalFunction(name));
 }
 
-// The text that a slot allocated with the default allocator, which is freed; "" for null.
+// The text that a slot allocated with the default allocator; the memory is freed. "" for null.
 std::string TakeString(char* text);
 
 // The allocator of the process; never released.
@@ -74,14 +74,14 @@ OrtAllocator* DefaultAllocator();
 // Names CPU memory; never released.
 const OrtMemoryInfo* CpuMemory();
 
-// The environment of the process, made when first asked for. Sessions share it, so that it outlives
-// them at the end of the process too.
+// The environment of the process, made at the first call. Sessions share it, so it outlives them
+// even when the process ends.
 std::shared_ptr<OrtEnv> Environment();
 
-// Size of the pool of an environment that is still to be made; 0: the default.
+// The pool size of the environment, if it has not been made yet; 0: the default.
 void SetGlobalThreads(int threads);
 
-// Least severe level that is logged from now on, also by an environment that exists.
+// The least severe level that is logged from now on, also by an existing environment.
 void SetLogSeverity(int level);
 
 }  // namespace tenon::python

@@ -50,7 +50,7 @@ class Binding {
     has_run_ = true;
   }
 
-  // What the last run put there; a value that was bound is itself.
+  // The result of the last run; a bound value is returned itself.
   nb::list Outputs() const {
     nb::list list;
     if (!has_run_) return list;

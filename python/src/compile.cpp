@@ -26,7 +26,7 @@ struct ExternalInitializerInfo {
   size_t byte_size;
 };
 
-// The exception that a Python function raised, as a status; it is what the compilation fails with.
+// The exception that a Python function raised, as a status, with which the compilation fails.
 OrtStatus* StatusOf(nb::python_error& error) { return Api().CreateStatus(ORT_FAIL, error.what()); }
 
 OrtStatus* Write(void* state, const void* buffer, size_t bytes) noexcept {
@@ -40,7 +40,7 @@ OrtStatus* Write(void* state, const void* buffer, size_t bytes) noexcept {
   }
 }
 
-// A tensor over the memory of `value`, which stays the compiler's.
+// A tensor over the memory of `value`, which the compiler still owns.
 nb::object View(const OrtValue* value) {
   const TensorView view = ViewTensor(value);
   void* const data = Get<void*>(Api().GetTensorMutableData, const_cast<OrtValue*>(value));
@@ -74,7 +74,7 @@ OrtStatus* Place(void* state, const char* name, const OrtValue* value,
   }
 }
 
-// What a compilation is told besides where the model goes.
+// The settings of a compilation, except its output.
 struct Request {
   const SessionOptions& options;
   nb::handle model;  // a path or bytes

@@ -12,8 +12,8 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-// What NumPy calls `name`, kept in `known`. No static variable that C++ guards: importing NumPy may
-// hand the interpreter's lock to a thread that would wait for the guard with it.
+// NumPy's object `name`, kept in `known`. Not a static variable with a C++ guard: importing NumPy
+// may pass the interpreter's lock to a thread that then waits for the guard.
 nb::handle NumPy(const char* name, PyObject*& known) {
   if (known == nullptr) {
     const nb::object found = nb::module_::import_("numpy").attr(name);
@@ -22,7 +22,7 @@ nb::handle NumPy(const char* name, PyObject*& known) {
   return known;
 }
 
-// The conversions that are written in Python; most programs never load them.
+// The conversions that are written in Python. Most programs never load them.
 nb::object Arrays(const char* name) { return nb::module_::import_("tenon._arrays").attr(name); }
 
 bool IsArray(nb::handle object) {
@@ -32,8 +32,8 @@ bool IsArray(nb::handle object) {
          PyObject_IsInstance(object.ptr(), array_class.ptr()) == 1;
 }
 
-// A tensor of strings from `count` Python objects. Bytes are taken as they are, other objects as
-// str() writes them; bytes that are no UTF-8 may stand in a str as StringsToPython puts them there.
+// A tensor of strings from `count` Python objects. Bytes are taken unchanged, other objects as
+// str() writes them. Bytes that are not UTF-8 may be in a str, where StringsToPython put them.
 Value StringTensor(PyObject* const* objects, size_t count, const Shape& shape) {
   auto value = Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), shape.data(),
                                  shape.size(), ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING);
@@ -86,7 +86,7 @@ bool IsAligned(const Py_buffer& view) {
   return alignment == 0 || address % alignment == 0;
 }
 
-// Uses an array as it is. Returns false if it has to be converted first.
+// Uses an array without a copy. Returns false if it has to be converted first.
 bool FromArray(nb::handle array, Value& out) {
   Buffer buffer;
   if (!buffer.Borrow(array)) return false;
@@ -106,7 +106,7 @@ bool FromArray(nb::handle array, Value& out) {
 
 Value ToTensor(nb::handle object, ONNXTensorElementDataType expected) {
   if (object.is_none())
-    throw nb::type_error("expected a tensor, got None");  // NumPy has NaN for it
+    throw nb::type_error("expected a tensor, got None");  // NumPy would convert it to NaN
   Value value;
   if (IsArray(object) && FromArray(object, value)) return value;
   const nb::tuple prepared =
@@ -125,7 +125,7 @@ Value ToTensor(nb::handle object, ONNXTensorElementDataType expected) {
   return NumericTensor(std::move(buffer), ElementTypeByName(name), shape);
 }
 
-// A sequence of values, or a map of keys and values. The parts may go when it is made.
+// A sequence of values, or a map of keys and values. The parts may be released afterwards.
 Value Combine(const std::vector<Value>& parts, ONNXType kind) {
   std::vector<const OrtValue*> pointers;
   for (const Value& part : parts) pointers.push_back(part.get());

@@ -1,4 +1,4 @@
-// Enumerations, places for memory, and devices of the Python package.
+// Enumerations, memory locations and devices of the Python package.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace tenon::python {
 
-// A place for memory, as Python names one.
+// A memory location in Python's terms.
 struct MemoryPlace {
   MemoryInfoHandle handle;
-  const OrtMemoryInfo* info = nullptr;  // `handle`, or what somebody else owns
+  const OrtMemoryInfo* info = nullptr;  // `handle`, or an info with another owner
 };
 
 // A device of a provider; lives as long as the process.

@@ -63,7 +63,7 @@ constexpr TypeRow kTypes[] = {
     {ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX128, kComplex, 128},
 };
 
-// What a tensor that is lent keeps alive.
+// What a lent tensor keeps alive.
 struct Lent {
   DLManagedTensor tensor{};
   std::vector<int64_t> shape, strides;
@@ -76,7 +76,7 @@ void Release(DLManagedTensor* tensor) {
 }
 
 void ReleaseCapsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, kName)) return;  // somebody has taken it
+  if (!PyCapsule_IsValid(capsule, kName)) return;  // a consumer has taken it
   auto* const tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kName));
   if (tensor->deleter != nullptr) tensor->deleter(tensor);
 }
@@ -152,8 +152,8 @@ Value FromDlpack(nb::handle data, bool is_bool) {
                                   tensor.data == nullptr ? nothing : begin, bytes, tensor.shape,
                                   static_cast<size_t>(tensor.ndim), type);
   Value value(std::move(handle), capsule);
-  // The deleter is ours to call now: the capsule does it, under its first name, when the value
-  // goes.
+  // We must call the deleter now: the capsule does it, under its first name, when the value is
+  // freed.
   const nb::object kept = nb::steal(PyCapsule_New(&managed, kName, &ReleaseCapsule));
   PyCapsule_SetName(capsule.ptr(), kUsedName);
   value.Keep(kept);

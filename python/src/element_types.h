@@ -11,7 +11,8 @@ struct ElementType {
   const char* name;    // as in "tensor(float)"
   const char* format;  // of the buffer protocol; null for strings
   int size_bytes;      // of an item of `format`
-  // NumPy's own types; others come from ml_dtypes and cross the buffer protocol as plain integers.
+  // NumPy's own types. The others are types of ml_dtypes, which the buffer protocol shows as
+  // integers.
   bool is_native;
   int bits;  // of an element; fewer than 8 are packed
 };

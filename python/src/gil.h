@@ -1,4 +1,5 @@
-// The interpreter's lock, given up and taken so that a thread may meet the interpreter's end there.
+// The interpreter's lock: scopes that release and take it, and that are safe when the interpreter
+// ends.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,8 +8,8 @@
 namespace tenon::python {
 
 // Takes the lock by `take`. While the interpreter ends, Python before 3.14 unwinds daemon threads
-// that ask for it, through frames that must not be unwound: such a thread stays here for good, as
-// it does in later versions.
+// that ask for the lock, through frames that must not be unwound. Such a thread blocks here
+// forever, as it does in later versions of Python.
 template <class Take>
 void TakeLockOrStay(Take take) noexcept {
   try {
@@ -18,7 +19,7 @@ void TakeLockOrStay(Take take) noexcept {
   }
 }
 
-// Other threads may run Python code while it lives.
+// While it lives, other threads may run Python code.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -32,7 +33,7 @@ class WithoutGil {
   PyThreadState* const state_;
 };
 
-// The thread, any thread, may use Python objects while it lives.
+// While it lives, the thread, which may be any thread, may use Python objects.
 class WithGil {
  public:
   WithGil() {

@@ -33,7 +33,8 @@ NB_MODULE(_tenon, module) {
   if (OrtGetApiBase()->GetApi(ORT_API_VERSION) == nullptr) {
     throw nb::import_error("libtenon is older than this package");
   }
-  // A thread that the interpreter's end meets in a run keeps what it uses: that is no news.
+  // If the interpreter ends while a thread runs a session, the thread keeps what it uses. That is
+  // not reported.
   nb::set_leak_warnings(false);
   module.attr("__version__") = TenonGetApi(1)->GetVersionString();
   AddExceptions(module);

@@ -16,14 +16,14 @@ namespace {
 using Options = SessionOptions;
 using OptionsClass = nb::class_<Options>;
 
-// Raised for a key that was never set, as by onnxruntime.
+// Raised for a key that was never set, as onnxruntime does.
 [[noreturn]] void RaiseMissingKey(const char* owner, const std::string& key) {
   PyErr_Format(PyExc_RuntimeError, "%s does not have configuration with key: %s", owner,
                key.c_str());
   throw nb::python_error();
 }
 
-// A property that `setter(options.handle, value)` passes on.
+// A property that is passed on by `setter(options.handle, value)`.
 template <auto kMember, auto kSetter, class T>
 void Property(OptionsClass& options, const char* name, T Options::*) {
   options.def_prop_rw(
@@ -44,7 +44,7 @@ void TextProperty(OptionsClass& options, const char* name) {
       });
 }
 
-// A switch with a slot for each position.
+// A switch that has one slot for on and one for off.
 template <auto kMember, auto kEnable, auto kDisable>
 void Switch(OptionsClass& options, const char* name) {
   options.def_prop_rw(
@@ -78,7 +78,7 @@ void AddInitializer(Options& self, const std::string& name, nb::handle value) {
   self.kept_values.append(value);
 }
 
-// Values stand for initializers that lie in other files.
+// Values that replace initializers in other files.
 void AddExternalInitializers(Options& self, const std::vector<std::string>& names,
                              const std::vector<nb::object>& values) {
   if (names.size() != values.size()) throw nb::value_error("expected as many names as values");
@@ -137,7 +137,7 @@ std::map<std::string, std::string> ReadPairs(const OrtKeyValuePairs* pairs) {
   return entries;
 }
 
-// Asks a Python function which devices a session is to have.
+// Calls a Python function that selects the session's devices.
 OrtStatus* Select(const OrtEpDevice** devices, size_t count, const OrtKeyValuePairs* model,
                   const OrtKeyValuePairs* runtime, const OrtEpDevice** selected, size_t most,
                   size_t* selected_count, void* state) noexcept {

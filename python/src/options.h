@@ -15,14 +15,14 @@ struct ProviderChoice {
   std::map<std::string, std::string> options;
 };
 
-// The C table has setters alone, so that what Python reads is kept here.
+// The C table has only setters, so the values that Python reads are kept here.
 struct SessionOptions {
   SessionOptions();
   SessionOptions(const SessionOptions&) = delete;
   SessionOptions& operator=(const SessionOptions&) = delete;
 
-  // Independent options for one session, with these providers besides the CPU's, or, if it is null,
-  // those of add_provider.
+  // Independent options for one session, with these providers in addition to the CPU's. If it is
+  // null, those of add_provider are used.
   SessionOptionsHandle CloneWith(const std::vector<ProviderChoice>* providers) const;
 
   SessionOptionsHandle handle;
@@ -41,10 +41,10 @@ struct SessionOptions {
   bool enable_mem_reuse = true;  // without effect: memory is always planned
   bool use_deterministic_compute = false;
   bool use_per_session_threads = true;
-  nb::object execution_order = nb::int_(0);  // without effect: memory decides
+  nb::object execution_order = nb::int_(0);  // without effect: the memory size decides
   std::vector<ProviderChoice> providers;     // from add_provider
-  nb::list calls;                            // of methods that add something, for copies
-  nb::list kept_values;                      // that initializers of the session refer to
+  nb::list calls;                            // the calls of methods that add something, for copies
+  nb::list kept_values;                      // objects that the session's initializers use
 };
 
 using LoraHandle = Handle<OrtLoraAdapter, &OrtApi::ReleaseLoraAdapter>;

@@ -73,7 +73,7 @@ nb::dict CopyMapping(nb::handle mapping) {
   return nb::cast<nb::dict>(dict_class(mapping));
 }
 
-// The text of a str, which lives as long as that.
+// The text of a str. It lives as long as the str.
 const char* NameOf(nb::handle name) {
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
@@ -84,7 +84,7 @@ const char* NameOf(nb::handle name) {
   return text;
 }
 
-// Values that a run has made, released unless they are taken.
+// Values that a run has made. They are released unless they are taken.
 class Results {
  public:
   explicit Results(size_t count) : values_(count) {}
@@ -105,7 +105,7 @@ class Results {
 
 }  // namespace
 
-// What a run is fed. `kept` owns names and objects, `made` the values made of them.
+// The feeds of a run. `kept` owns names and objects, `made` the values that were made from them.
 struct Session::Feeds {
   std::vector<nb::object> kept;
   std::vector<Value> made;
@@ -139,7 +139,7 @@ const TypeDescription* Session::FindInput(const std::string& name) const {
 
 Session::Feeds Session::ReadFeeds(nb::handle feed) const {
   static const TypeDescription any_tensor{.kind = ONNX_TYPE_TENSOR};
-  // The items are held: converting one may run Python code that changes the dictionary.
+  // The items are held: converting one of them may run Python code that changes the dictionary.
   const nb::dict map = PyDict_Check(feed.ptr()) ? nb::borrow<nb::dict>(feed) : CopyMapping(feed);
   Feeds feeds;
   feeds.kept.reserve(2 * map.size());
@@ -165,8 +165,8 @@ Session::Feeds Session::ReadFeeds(nb::handle feed) const {
   return feeds;
 }
 
-// In the words of the C interface. A ValueError, as whatever onnxruntime raises while inputs are
-// missing.
+// The text is that of the C interface. It is a ValueError, as every error is in onnxruntime while
+// inputs are missing.
 void Session::ThrowUnknownInput(const char* name) const {
   const auto value = Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), nullptr,
                                        size_t{0}, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
@@ -305,7 +305,7 @@ nb::list EpDevices(const Session& session) {
   return list;
 }
 
-// For each provider its name and its nodes: name, domain, operator.
+// For each provider, its name and its nodes. Each node has name, domain and operator.
 nb::list Assignment(const Session& session) {
   const OrtEpAssignedSubgraph* const* subgraphs = nullptr;
   size_t count = 0;

@@ -14,16 +14,16 @@ namespace tenon::python {
 
 class Session {
  public:
-  // `model` is a path, or the model's bytes in anything with the buffer protocol.
-  // Without `providers`, those of the options are used.
+  // `model` is a path, or an object with the buffer protocol that holds the model's bytes. Without
+  // `providers`, those of the options are used.
   Session(nb::handle model, const SessionOptions& options,
           const std::vector<ProviderChoice>* providers);
 
   // Runs the model. No names means all outputs. Several threads may run at once.
   nb::list Run(nb::handle output_names, nb::handle feed, const RunOptions* options) const;
 
-  // As Run, with values in and out. A value in `outputs`, which is empty or as long as
-  // `output_names`, is written in place.
+  // As Run, but with values for inputs and outputs. A value in `outputs`, which is empty or as long
+  // as `output_names`, is written in place.
   nb::list RunWithValues(const std::vector<std::string>& output_names, nb::handle feed,
                          const RunOptions* options, nb::handle outputs) const;
 

@@ -26,7 +26,7 @@ nb::tuple Part(const void* data, ONNXTensorElementDataType type, const Shape& sh
                         shape);
 }
 
-// A copy: the tensor is read and written by its format alone.
+// A copy, because the tensor is read and written only in its format.
 nb::tuple Values(const Value& value) {
   const auto info = Make<TensorInfoHandle>(Api().GetSparseTensorValuesTypeAndShape, value.get());
   const auto type = Get<ONNXTensorElementDataType>(Api().GetTensorElementType, info.get());

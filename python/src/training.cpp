@@ -15,7 +15,8 @@
 namespace tenon::python {
 namespace {
 
-// Owns what a function of tenon_training_c_api.h made, until the function of that name releases it.
+// Owns an object that a function of tenon_training_c_api.h made. `release` names the function that
+// releases it.
 template <class Object, class ReleaseFunction>
 class Owned {
  public:
@@ -130,7 +131,7 @@ class Agent : public Owned<TenonTrainingAgent, TenonReleaseTrainingAgent> {
     std::vector<OrtValue*>* fetched;
   };
 
-  // `fetches` gets the values of the stage; those that it holds already are written in place.
+  // `fetches` gets the results of the stage; values that it already holds are written in place.
   template <class Function>
   void Run(const char* pass, size_t stage, nb::list feeds, nb::list fetches,
            Function function) const {
@@ -166,7 +167,7 @@ class Agent : public Owned<TenonTrainingAgent, TenonReleaseTrainingAgent> {
     }
   }
 
-  nb::object session_;  // keeps what Python lent to the session
+  nb::object session_;  // keeps the Python memory that the session uses
 };
 
 }  // namespace

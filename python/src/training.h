@@ -1,4 +1,4 @@
-// Partial execution of training graphs: TrainingAgent and what it works on.
+// Partial execution of training graphs: TrainingAgent and its classes.
 #pragma once
 
 #include "api.h"

@@ -151,7 +151,7 @@ nb::object AsNumPy(nb::handle object) { return ArrayOf(object, nb::cast<const Va
 void BindValue(nb::module_& module) {
   nb::class_<Value>(module, "OrtValue", nb::type_slots(value_slots))
       .def(nb::new_([](nb::object value, nb::handle, nb::handle) {
-             nb::cast<Value&>(value);  // nothing else is taken
+             nb::cast<Value&>(value);  // no other objects are accepted
              return value;
            }),
            nb::arg("ortvalue"), nb::arg("numpy_obj") = nb::none(), nb::arg("session") = nb::none())

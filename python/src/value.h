@@ -1,4 +1,4 @@
-// What flows through a session, as Python holds it, and its conversion to and from NumPy.
+// The values that a session takes and returns in Python, and their conversion to and from NumPy.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace tenon::python {
 
-// A lent buffer of a Python object, which lives as long.
+// A lent buffer of a Python object. The object lives as long as the buffer.
 class Buffer {
  public:
   Buffer() = default;
@@ -44,7 +44,7 @@ class Value {
       : owner_(std::move(owner)), handle_(std::move(handle)) {}
 
   OrtValue* get() const { return handle_.get(); }
-  // Keeps what the memory belongs to.
+  // Keeps the owner of the memory.
   void Keep(nb::object owner) { owner_ = std::move(owner); }
 
  private:
@@ -63,17 +63,18 @@ struct TensorView {
 
 TensorView ViewTensor(const OrtValue* value);
 
-// Converts what a caller feeds. Arrays of numbers are used where they are if they are row-major,
-// aligned and in the machine's byte order; everything else is converted first. `expected` is the
-// declared type: an array keeps its own, a list or scalar takes this one.
+// Converts a feed. Arrays of numbers are used without a copy if they are row-major, aligned and in
+// the machine's byte order; everything else is converted first. `expected` is the declared type: an
+// array keeps its own type, a list or scalar takes this one.
 Value ToValue(nb::handle object, const TypeDescription& expected);
 
 // The array of `value`, which is a tensor and the one in the Python object `object`. An array of
-// numbers is the tensor's memory, which lives as long as the array; of strings it is a copy.
+// numbers uses the tensor's memory, which lives as long as the array. An array of strings is a
+// copy.
 nb::object ArrayOf(nb::handle object, const Value& value);
 
-// The value as Python has it: array, list, dict, or None for an empty optional. Arrays of numbers
-// are the value's memory; no copy is made.
+// The value as a Python object: array, list, dict, or None for an empty optional. Arrays of numbers
+// use the value's memory; nothing is copied.
 nb::object ToPython(Value value);
 
 void BindValue(nb::module_& module);

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     )
     from ._sparse import SparseTensor
 
-# Loaded when first asked for, so that `import tenon` is quick.
+# Loaded at their first use, so that `import tenon` is fast.
 LAZY = {
     "AdapterFormat": "._adapter",
     "ModelCompiler": "._compiler",
@@ -160,7 +160,7 @@ def preload_dlls(
 
 
 def print_debug_info() -> None:
-    """Prints what a report of a problem should say."""
+    """Prints the facts that a bug report should have."""
     import platform  # noqa: PLC0415 - most programs never need it
     import sys  # noqa: PLC0415
 
@@ -173,7 +173,7 @@ def print_debug_info() -> None:
 def set_global_thread_pool_sizes(
     intra_op_num_threads: int = 0, inter_op_num_threads: int = 0
 ) -> None:
-    """Sizes of the pool that sessions share. To be called before anything makes a session."""
+    """Sets the sizes of the pool that sessions share. Call it before creating a session."""
     from . import _tenon  # noqa: PLC0415
 
     _tenon._set_global_threads(intra_op_num_threads)

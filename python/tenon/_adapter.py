@@ -13,29 +13,29 @@ FORMAT_VERSION = 1
 
 
 class Writer:
-    """Builds a FlatBuffer front to back: offsets point to what is written later."""
+    """Builds a FlatBuffer from front to back: offsets point to data that is written later."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def finish(self) -> bytes:
-        """All that was written."""
+        """All the bytes that were written."""
         return bytes(self._bytes)
 
     def align(self, size: int, after: int = 0) -> None:
-        """Pads so that what comes after the next `after` bytes is aligned."""
+        """Pads so that the data after the next `after` bytes is aligned."""
         self._bytes += bytes(-(len(self._bytes) + after) % size)
 
     def here(self) -> int:
-        """Where the next byte goes."""
+        """The position of the next byte."""
         return len(self._bytes)
 
     def point(self, place: int) -> None:
-        """Makes the offset at `place` point here."""
+        """Sets the offset at `place` to point to the next byte."""
         struct.pack_into("<I", self._bytes, place, self.here() - place)
 
     def raw(self, content: bytes) -> int:
-        """Writes bytes. Where they begin."""
+        """Writes bytes. Returns their position."""
         begin = self.here()
         self._bytes += content
         return begin
@@ -47,7 +47,7 @@ class Writer:
         self.raw(struct.pack("<I", count) + content)
 
     def table(self, fields: str) -> list[int]:
-        """Writes a table of 4-byte fields: "o" is an offset, "i" a number. Where each field is."""
+        """Writes a table of 4-byte fields: "o" is an offset, "i" a number. Returns their positions."""
         size = 4 + 4 * len(fields)
         vtable = struct.pack(f"<HH{len(fields)}H", 4 + 2 * len(fields), size, *range(4, size, 4))
         self.align(4, after=len(vtable))
@@ -74,11 +74,11 @@ class Reader:
         return number
 
     def follow(self, place: int) -> int:
-        """Where the offset at `place` points to."""
+        """The position to which the offset at `place` points."""
         return place + self.at("I", place)
 
     def field(self, table: int, index: int) -> int | None:
-        """Where a field is, None if it is left out."""
+        """The position of a field; None if it is absent."""
         vtable = table - self.at("i", table)
         if 4 + 2 * index >= self.at("H", vtable):
             return None
@@ -86,12 +86,12 @@ class Reader:
         return table + offset if offset else None
 
     def number(self, table: int, index: int) -> int:
-        """A number, 0 if it is left out."""
+        """A number; 0 if it is absent."""
         place = self.field(table, index)
         return 0 if place is None else self.at("i", place)
 
     def vector(self, table: int, index: int) -> tuple[int, int]:
-        """Where the elements of a vector begin, and how many there are."""
+        """The position of a vector's elements, and their number."""
         place = self.field(table, index)
         if place is None:
             return 0, 0
@@ -118,7 +118,7 @@ class AdapterFormat:
 
     @staticmethod
     def read_adapter(file_path: str | os.PathLike[str]) -> AdapterFormat:
-        """Reads a file. Raises ValueError if it is no adapter."""
+        """Reads a file. Raises ValueError if it is not an adapter."""
         with open(file_path, "rb") as file:
             content = file.read()
         if content[4:8] != IDENTIFIER:
@@ -165,11 +165,11 @@ class AdapterFormat:
         self._versions[1] = adapter_version
 
     def get_model_version(self) -> int:
-        """The version of the model that it is for."""
+        """The version of the model that the adapter is for."""
         return self._versions[2]
 
     def set_model_version(self, model_version: int) -> None:
-        """Sets the version of the model that it is for."""
+        """Sets the version of the model that the adapter is for."""
         self._versions[2] = model_version
 
     def get_parameters(self) -> dict[str, _tenon.OrtValue]:

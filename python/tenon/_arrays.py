@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# ONNX element type -> type of NumPy. Those of ml_dtypes are spelled another way there.
+# ONNX element type -> type of NumPy. ml_dtypes spells some of its types in another way.
 NUMPY_TYPES = {
     "float": "float32",
     "double": "float64",
@@ -60,7 +60,7 @@ ONNX_TYPES = {name: onnx for onnx, name in (NUMPY_TYPES | ML_DTYPES).items()}
 
 
 def element_type(dtype: Any) -> str:
-    """The ONNX element type of anything that NumPy takes as a dtype."""
+    """The ONNX element type of any dtype that NumPy accepts."""
     dtype = np.dtype(dtype)
     if dtype.kind in "USO":
         return "string"
@@ -70,7 +70,7 @@ def element_type(dtype: Any) -> str:
 
 
 def numpy_type(onnx_type: str) -> np.dtype | None:
-    """The dtype of an ONNX element type; None if it takes ml_dtypes, which is not installed."""
+    """The dtype of an ONNX element type; None if it needs ml_dtypes, which is not installed."""
     if onnx_type in NUMPY_TYPES:
         return np.dtype(NUMPY_TYPES[onnx_type])
     try:
@@ -82,7 +82,7 @@ def numpy_type(onnx_type: str) -> np.dtype | None:
 
 
 def prepare(value: Any, expected: str) -> tuple[np.ndarray, str, tuple[int, ...]]:
-    """Anything as a row-major array that lends its memory, with its ONNX element type and shape.
+    """Converts an object to a row-major array that lends its memory, with its ONNX type and shape.
 
     Arrays keep their type; lists, scalars and the like take the type `expected`, if it is known.
     """
@@ -105,13 +105,13 @@ def prepare(value: Any, expected: str) -> tuple[np.ndarray, str, tuple[int, ...]
 
 
 def pack(elements: np.ndarray, bits: int) -> np.ndarray:
-    """Joins elements, one in each byte, to a stream of `bits` bits each."""
+    """Packs elements, one in each byte, into `bits` bits each."""
     stream = np.unpackbits(elements[:, None], axis=1, count=bits, bitorder="little")
     return np.packbits(stream, bitorder="little")
 
 
 def unpack(packed: np.ndarray, bits: int, count: int, is_signed: bool) -> np.ndarray:
-    """Undoes pack: `count` elements, one in each byte, with their sign extended."""
+    """Undoes pack: returns `count` elements, one in each byte, with their sign extended."""
     stream = np.unpackbits(packed, count=count * bits, bitorder="little")
     elements = np.packbits(stream.reshape(count, bits), axis=1, bitorder="little").reshape(count)
     if is_signed:
@@ -120,7 +120,7 @@ def unpack(packed: np.ndarray, bits: int, count: int, is_signed: bool) -> np.nda
 
 
 def typed(memory: np.ndarray, onnx_type: str, shape: tuple[int, ...]) -> np.ndarray:
-    """A tensor's memory as an array of ml_dtypes, or as it is where that is not installed."""
+    """A tensor's memory as an array of ml_dtypes; unchanged if that is not installed."""
     if onnx_type in PACKED:
         count = int(np.prod(shape, dtype=np.int64))
         is_signed = onnx_type.startswith("int")
@@ -137,7 +137,7 @@ def strings(texts: list[str], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def array_at(address: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """An array over memory that somebody else owns."""
+    """An array over memory that it does not own."""
     dtype = np.dtype(dtype)
     size = int(np.prod(tuple(shape), dtype=np.int64)) * dtype.itemsize
     memory = (ctypes.c_char * size).from_address(address)
@@ -145,7 +145,7 @@ def array_at(address: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
 
 
 def value_at(address: int, shape: Sequence[int], element_type: Any) -> Any:
-    """A tensor over memory that somebody else owns; the type is NumPy's or a number of ONNX's."""
+    """A tensor over memory that it does not own; the type is NumPy's or the number of ONNX's."""
     from . import _tenon  # noqa: PLC0415 - which uses this module
 
     if not isinstance(element_type, int):
@@ -156,7 +156,7 @@ def value_at(address: int, shape: Sequence[int], element_type: Any) -> Any:
 
 
 def as_array(array: np.ndarray, dtype: Any, copy: bool | None) -> np.ndarray:
-    """What __array__ gives of an array."""
+    """Applies the arguments of __array__ to an array."""
     if dtype is not None and np.dtype(dtype) != array.dtype:
         if copy is False:
             raise ValueError("expected no other type where no copy is to be made")

@@ -24,7 +24,7 @@ def with_callback(
         outputs, error = [], ""
         try:
             outputs = session.run(output_names, feed, options)
-        except Exception as exception:  # the callback is told of whatever went wrong
+        except Exception as exception:  # the callback gets every error
             error = str(exception)
         callback(outputs, user_data, error)
 
@@ -40,14 +40,14 @@ def awaitable(
     feed: Mapping[str, Any],
     options: _tenon.RunOptions | None,
 ) -> asyncio.Future[list[Any]]:
-    """A future of the running loop. The run is terminated when it is cancelled."""
+    """A future of the running event loop. Cancelling it terminates the run."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[list[Any]] = loop.create_future()
     options = options or _tenon.RunOptions()
 
     def settle(outputs: list[Any] | None, error: Exception | None) -> None:
         if future.cancelled():
-            options.terminate = False  # the caller's options serve for other runs
+            options.terminate = False  # other runs may use the caller's options
         elif error is not None:
             future.set_exception(error)
         else:
@@ -57,12 +57,12 @@ def awaitable(
         outcome: tuple[list[Any] | None, Exception | None]
         try:
             outcome = session.run(output_names, feed, options), None
-        except Exception as exception:  # whoever awaits is told of whatever went wrong
+        except Exception as exception:  # the awaiting coroutine gets every error
             outcome = None, exception
         try:
             loop.call_soon_threadsafe(settle, *outcome)
         except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
+            pass  # the loop is closed, so nothing waits for the result
 
     def stop(done: asyncio.Future[list[Any]]) -> None:
         if done.cancelled():

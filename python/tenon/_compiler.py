@@ -1,4 +1,4 @@
-"""Models made ready ahead of time."""
+"""Compilation of models ahead of time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GetInitializerLocation = Callable[
 
 
 class ModelCompiler:
-    """Compiles one model for the providers of session options, to wherever it is asked for."""
+    """Compiles one model for the providers of session options, to a file, bytes or a function."""
 
     def __init__(
         self,
@@ -30,10 +30,10 @@ class ModelCompiler:
         ),
         get_initializer_location_func: GetInitializerLocation | None = None,
     ) -> None:
-        """Remembers what to do.
+        """Keeps the settings.
 
-        external_initializers_file_path   where initializers of at least so many bytes go
-        get_initializer_location_func     says of each initializer where it goes, None: the model
+        external_initializers_file_path   the file for large initializers
+        get_initializer_location_func     returns the place of each initializer; None: in the model
         """
         model = input_model_path_or_bytes
         if isinstance(model, str | os.PathLike):
@@ -59,7 +59,7 @@ class ModelCompiler:
         )
 
     def compile_to_file(self, output_model_path: str | None = None) -> None:
-        """Writes the model to that file; without one, to <input>_ctx.onnx."""
+        """Writes the model to that file. The default is <input>_ctx.onnx."""
         if output_model_path is None:
             if not isinstance(self._model, str):
                 raise ValueError("expected a path: the model was given as bytes")
@@ -70,12 +70,12 @@ class ModelCompiler:
         _tenon._compile(self._options, self._model, output_model_path, *self._rest)
 
     def compile_to_bytes(self) -> bytes:
-        """The model."""
+        """Returns the model's bytes."""
         compiled: bytes = _tenon._compile(self._options, self._model, None, *self._rest)
         return compiled
 
     def compile_to_stream(self, write_function: Callable[[bytes], None]) -> None:
-        """Gives the model to a function, piece by piece."""
+        """Passes the model to a function, piece by piece."""
         _tenon._compile(self._options, self._model, write_function, *self._rest)
 
     def set_ep_context_data_write_func(self, write_func: Callable[[str, Any], None]) -> None:

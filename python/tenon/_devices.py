@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from . import _tenon
 
-# Kinds of devices, and whose they are if nothing else is said.
+# Kinds of devices, and the default vendor of each.
 KINDS = {"cpu": 0, "cuda": 1, "gpu": 1, "dml": 1, "webgpu": 1, "fpga": 2, "cann": 3, "npu": 3}
 
 
@@ -38,10 +38,10 @@ def get_ort_device_type(device: str) -> int:
 
 
 class OrtDevice:
-    """A place for values. This build has the CPU's alone."""
+    """A memory location for values. This build has only the CPU's."""
 
     def __init__(self, c_ort_device: tuple[int, int, int, int]) -> None:
-        """`c_ort_device` is kind, kind of memory, vendor and number."""
+        """`c_ort_device` has kind, memory kind, vendor and number."""
         self._parts = c_ort_device
 
     def _get_c_device(self) -> OrtDevice:
@@ -56,7 +56,7 @@ class OrtDevice:
         return OrtDevice((kind, 0, int(vendor_id), device_id))
 
     def device_id(self) -> int:
-        """The number among devices of its kind."""
+        """Its number among the devices of its kind."""
         return self._parts[3]
 
     def device_type(self) -> int:
@@ -64,7 +64,7 @@ class OrtDevice:
         return self._parts[0]
 
     def device_vendor_id(self) -> int:
-        """Who made it."""
+        """The vendor."""
         return self._parts[2]
 
     def device_mem_type(self) -> int:
@@ -73,7 +73,7 @@ class OrtDevice:
 
 
 class OrtEpAssignedNode:
-    """A node, as the model has it."""
+    """A node of the model."""
 
     __slots__ = ("domain", "name", "op_type")
 
@@ -113,7 +113,7 @@ class OrtEpContextData:
 
 
 class OrtEpContextDataBuffer:
-    """Room for the data of a compiled part of a model."""
+    """Memory for the data of a compiled part of a model."""
 
     __slots__ = ("_content", "max_size")
 
@@ -132,13 +132,13 @@ class OrtEpContextDataBuffer:
         return self._content is not None
 
     def allocate(self, size: int) -> None:
-        """Makes room for that many bytes."""
+        """Allocates that many bytes."""
         if size > self.max_size:
             raise ValueError(f"expected at most {self.max_size} bytes, got {size}")
         self._content = bytearray(size)
 
     def write(self, data: bytes, offset: int = 0) -> None:
-        """Writes into the room."""
+        """Writes into the memory."""
         if self._content is None or offset + len(data) > len(self._content):
             raise ValueError("expected data that fits into what was allocated")
         self._content[offset : offset + len(data)] = data
@@ -147,7 +147,7 @@ class OrtEpContextDataBuffer:
 def describe_assignment(
     session: _tenon.Session,
 ) -> list[OrtEpAssignedSubgraph]:
-    """What each provider of a session runs."""
+    """The nodes that each provider of a session runs."""
     return [
         OrtEpAssignedSubgraph(name, [OrtEpAssignedNode(*node) for node in nodes])
         for name, nodes in session._assignment()

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _tenon
 
-# Read back one by one; what is left at its default is left out.
+# Properties are read one by one; those with their default value are left out.
 PROPERTIES = (
     "enable_cpu_mem_arena",
     "enable_mem_pattern",
@@ -31,7 +31,7 @@ ENUMERATIONS = {
 
 
 def reduce_options(options: _tenon.SessionOptions) -> tuple[Any, ...]:
-    """What pickle keeps: properties that differ from the default, and the calls that added."""
+    """The state for pickle: the properties that are not default, and the calls that add."""
     defaults = _tenon.SessionOptions()
     changed = {}
     for name in PROPERTIES:
@@ -42,7 +42,7 @@ def reduce_options(options: _tenon.SessionOptions) -> tuple[Any, ...]:
 
 
 def remake_options(changed: dict[str, Any], calls: list[tuple[Any, ...]]) -> _tenon.SessionOptions:
-    """Options from what pickle kept of some."""
+    """Options from their pickled state."""
     options = _tenon.SessionOptions()
     for name, value in changed.items():
         setattr(options, name, ENUMERATIONS[name](value) if name in ENUMERATIONS else value)

@@ -1,4 +1,4 @@
-"""InferenceSession: providers, options and the fallback in front of the native session."""
+"""InferenceSession: adds providers, options and the fallback to the native session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Provider = str | tuple[str, Mapping[str, Any]]
 
 CPU_PROVIDER = "CPUExecutionProvider"
-# Requested with an accelerator that may fail, the provider that goes with it is kept.
+# If it is requested together with an accelerator that may fail, the provider in the value is kept.
 COMPANIONS = {
     "TensorrtExecutionProvider": "CUDAExecutionProvider",
     "MIGraphXExecutionProvider": "ROCMExecutionProvider",
@@ -26,7 +26,7 @@ COMPANIONS = {
 
 
 class ModelMetadata:
-    """What a model says of itself."""
+    """The metadata of a model."""
 
     __slots__ = (
         "custom_metadata_map",
@@ -52,8 +52,8 @@ def check_and_normalize_provider_args(
 ) -> tuple[list[str], list[dict[str, str]]]:
     """Names and options, most preferred first.
 
-    What is not available, and what is there twice, is warned of and left out. Raises ValueError for
-    anything but names, or pairs of names and options.
+    Warns of providers that are not available or named twice, and leaves them out. Raises ValueError
+    for anything but names, or pairs of names and options.
     """
     if providers is None:
         return [], []
@@ -93,7 +93,7 @@ def check_and_normalize_provider_args(
 
 
 def is_provider(pair: object) -> bool:
-    """Whether it is a name with options."""
+    """Whether the item is a name with options."""
     match pair:
         case (str(), Mapping()):
             return True
@@ -101,7 +101,7 @@ def is_provider(pair: object) -> bool:
 
 
 def choose_fallback(providers: object, available: Sequence[str]) -> list[str]:
-    """The providers of a session that is made anew after one of `providers` failed."""
+    """The providers with which a session is created again after one of `providers` failed."""
     names = []
     if isinstance(providers, Sequence) and not isinstance(providers, str):
         names = [one[0] if is_provider(one) else one for one in providers]
@@ -114,7 +114,7 @@ def choose_fallback(providers: object, available: Sequence[str]) -> list[str]:
 
 
 class Session:
-    """What sessions of any kind have: runs, queries, and the fallback of a provider that fails."""
+    """The base of all sessions: runs, queries, and the fallback when a provider fails."""
 
     def __init__(self, enable_fallback: bool = True) -> None:
         self._sess: _tenon.Session = None  # type: ignore[assignment]
@@ -126,23 +126,23 @@ class Session:
         self._report: dict[str, Any] | None = None
 
     def get_session_options(self) -> _tenon.SessionOptions:
-        """The options that the session was made with."""
+        """The options with which the session was created."""
         return self._sess_options
 
     def get_inputs(self) -> list[_tenon.NodeArg]:
-        """What the model has to be given."""
+        """The inputs of the model."""
         return self._sess.get_inputs()
 
     def get_outputs(self) -> list[_tenon.NodeArg]:
-        """What the model gives."""
+        """The outputs of the model."""
         return self._sess.get_outputs()
 
     def get_overridable_initializers(self) -> list[_tenon.NodeArg]:
-        """Constants that a run may be given other values for."""
+        """The constants that a run may replace."""
         return self._sess.get_overridable_initializers()
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model says of itself."""
+        """The metadata of the model."""
         return ModelMetadata(self._sess._metadata())
 
     def get_providers(self) -> list[str]:
@@ -156,7 +156,7 @@ class Session:
         return {name: dict(self._providers.get(name, {})) for name in self.get_providers()}
 
     def enable_fallback(self) -> None:
-        """Lets the next failure of a provider make the session anew, also after one has."""
+        """Lets the next failure of a provider create the session again, even if one already has."""
         self._enable_fallback = True
 
     def disable_fallback(self) -> None:
@@ -164,7 +164,7 @@ class Session:
         self._enable_fallback = False
 
     def get_fallback_report(self) -> dict[str, Any]:
-        """What became of the fallback: state, from, to, provider, node, code, message and so on."""
+        """The state of the fallback: state, from, to, provider, node, code, message and so on."""
         import json  # noqa: PLC0415 - most programs never need it
 
         report: dict[str, Any] = self._report or json.loads(self._sess._fallback_report())
@@ -197,7 +197,7 @@ class Session:
         input_dict_ort_values: Mapping[str, _tenon.OrtValue],
         run_options: _tenon.RunOptions | None = None,
     ) -> list[_tenon.OrtValue]:
-        """As run, with values in and out."""
+        """As run, but with values for inputs and outputs."""
         names = list(output_names or (output.name for output in self.get_outputs()))
         try:
             return self._sess._run_with_values(names, input_dict_ort_values, run_options, [])
@@ -216,7 +216,7 @@ class Session:
         fetches: Any,
         fetch_devices: Sequence[Any],
     ) -> None:
-        """As run, with values by position; `fetches`, a list or vector, takes the results."""
+        """As run, but with values by position. `fetches`, a list or vector, receives the results."""
         feed = dict(zip(feed_names, feeds, strict=True))
         for value in self._sess._run_with_values(list(fetch_names), feed, run_options, []):
             fetches.append(value)
@@ -231,8 +231,9 @@ class Session:
     ) -> asyncio.Future[list[Any]] | None:
         """Runs on another thread, which calls `callback(outputs, user_data, error)` at the end.
 
-        `error` is "" on success; else `outputs` is empty. Without a callback the result is to be
-        awaited: `outputs = await session.run_async(None, feed)`. Cancelling it ends the run.
+        `error` is "" on success; otherwise `outputs` is empty. Without a callback the function
+        returns an awaitable: `outputs = await session.run_async(None, feed)`. Cancelling it ends
+        the run.
         """
         from . import _asynchronous  # noqa: PLC0415 - most programs never need it
 
@@ -250,15 +251,15 @@ class Session:
     def run_with_iobinding(
         self, iobinding: IOBinding, run_options: _tenon.RunOptions | None = None
     ) -> None:
-        """As run, with inputs and outputs taken from a binding."""
+        """As run, but takes inputs and outputs from a binding."""
         iobinding._run(run_options)
 
     def end_profiling(self) -> str:
-        """Ends the trace of the session. Its path."""
+        """Ends the trace of the session. Returns its path."""
         return self._sess.end_profiling()
 
     def get_profiling_start_time_ns(self) -> int:
-        """When the trace began, on the monotonic clock."""
+        """The time at which the trace began, on the monotonic clock."""
         return self._sess.get_profiling_start_time_ns()
 
     def create_ortvalue_from_shape_and_type(
@@ -269,17 +270,17 @@ class Session:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> _tenon.OrtValue:
-        """A tensor in memory that the session can use, to be filled."""
+        """A tensor to be filled, in memory that the session can use."""
         return _tenon.OrtValue.ortvalue_from_shape_and_type(
             shape, element_type, device_type, device_id, vendor_id
         )
 
     def get_input_memory_infos(self) -> list[_tenon.OrtMemoryInfo]:
-        """Where each input is best placed."""
+        """The best memory location of each input."""
         return self._sess._memory_infos(True)
 
     def get_output_memory_infos(self) -> list[_tenon.OrtMemoryInfo]:
-        """Where each output will lie."""
+        """The memory location of each output."""
         return self._sess._memory_infos(False)
 
     def get_input_epdevices(self) -> list[_tenon.OrtEpDevice | None]:
@@ -287,13 +288,13 @@ class Session:
         return self._sess._ep_devices()
 
     def get_provider_graph_assignment_info(self) -> list[Any]:
-        """What each provider runs; needs "session.record_ep_graph_assignment_info"."""
+        """The nodes that each provider runs; needs "session.record_ep_graph_assignment_info"."""
         from ._devices import describe_assignment  # noqa: PLC0415
 
         return describe_assignment(self._sess)
 
     def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
-        """Changes options of the session's providers while it lives."""
+        """Changes options of the session's providers."""
         self._sess.set_ep_dynamic_options(dict(options))
 
     def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
@@ -301,13 +302,13 @@ class Session:
         self._sess.release_captured_graph(graph_annotation_id)
 
     def get_tuning_results(self) -> list[dict[str, Any]]:
-        """What providers found out by tuning: nothing, for those of this build."""
+        """The tuning results of the providers. Those of this build have none."""
         return []
 
     def set_tuning_results(
         self, results: Sequence[Mapping[str, Any]], *, error_on_invalid: bool = False
     ) -> None:
-        """Accepted for compatibility; raises, if asked, for a provider that is not there."""
+        """Accepted for compatibility; raises for a provider that does not exist, if asked to."""
         for result in results:
             if error_on_invalid and result.get("ep") not in self._providers:
                 raise RuntimeError(f"Cannot find execution provider {result.get('ep')}")
@@ -317,12 +318,12 @@ class Session:
         providers: Sequence[Provider] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Makes the session anew with other providers, from the same model and options."""
+        """Creates the session again with other providers, from the same model and options."""
         self._close(is_replaced=False)
         self._open(providers, provider_options)
 
     def _close(self, is_replaced: bool) -> None:
-        """Lets go of the native session. A binding may still hold it."""
+        """Releases the native session. A binding may still hold it."""
         if is_replaced and isinstance(self._sess, _tenon.Session):
             self._sess._set_replaced()
         self._sess = None  # type: ignore[assignment]
@@ -332,16 +333,16 @@ class Session:
         providers: Sequence[Provider] | None,
         provider_options: Sequence[Mapping[str, Any]] | None,
     ) -> None:
-        """Makes the native session."""
+        """Creates the native session."""
         raise NotImplementedError
 
     def _may_fall_back(self) -> bool:
-        """Whether a failing provider is to be replaced, and by others than those there are."""
+        """Whether the fallback is on, and has other providers than the session."""
         is_on = self._enable_fallback and not self._core_falls_back
         return is_on and self._fallback_providers != list(self._providers)
 
     def _fall_back(self, error: Exception) -> None:
-        """Makes the session anew, once, with providers that are safe."""
+        """Creates the session again, once, with providers that are safe."""
         import time  # noqa: PLC0415 - most programs never fall back
 
         report = self.get_fallback_report()
@@ -362,7 +363,7 @@ class Session:
 
 
 def tell(lines: Sequence[str]) -> None:
-    """Says it where onnxruntime does, and in the log."""
+    """Prints the message where onnxruntime does, and logs it."""
     import logging  # noqa: PLC0415 - most programs never fall back
 
     for line in lines:
@@ -371,7 +372,7 @@ def tell(lines: Sequence[str]) -> None:
 
 
 class FailedSession:
-    """Stands for a session that could not be made anew."""
+    """Takes the place of a session that could not be created again."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -394,9 +395,9 @@ class InferenceSession(Session):
         """Loads the model.
 
         path_or_bytes     a file, a model's bytes, or an onnx.ModelProto
-        providers         names, or (name, options) pairs, most preferred first; the CPU takes what
-                          the others leave
-        provider_options  options for each of `providers`, where these are names alone
+        providers         names, or (name, options) pairs, most preferred first; the CPU takes the
+                          rest
+        provider_options  options for each of `providers`, if these are only names
         enable_fallback   whether a provider that fails is replaced by safe ones, once
         """
         super().__init__(bool(kwargs.get("enable_fallback", True)))
@@ -416,7 +417,7 @@ class InferenceSession(Session):
             self._open_safely(error, providers)
 
     def _open_safely(self, error: Exception, providers: Sequence[Provider] | None) -> None:
-        """After creation has failed: creation with the fallback providers."""
+        """Creates the session with the fallback providers after creation has failed."""
         tell(
             [
                 "*************** EP Error ***************",
@@ -472,12 +473,12 @@ def _remake(
     providers: Sequence[Provider],
     enable_fallback: bool,
 ) -> InferenceSession:
-    """A session from what pickle kept of one."""
+    """A session from its pickled state."""
     return cls(model, options, providers, enable_fallback=enable_fallback)
 
 
 class SessionIOBinding:
-    """Inputs and outputs that are bound once and used by many runs, as values."""
+    """Inputs and outputs, as values, that are bound once and used by many runs."""
 
     def __init__(self, session: _tenon.Session) -> None:
         self._session = session  # which lives as long as this
@@ -489,11 +490,11 @@ class SessionIOBinding:
         self._binding.bind_input(self._known(name, self._session.get_inputs), ortvalue)
 
     def bind_ortvalue_output(self, name: str, ortvalue: _tenon.OrtValue | None) -> None:
-        """Has an output written into a value, or into a new one by each run."""
+        """Lets runs write an output into a value, or into a new value each."""
         self._binding.bind_output(self._known(name, self._session.get_outputs), ortvalue)
 
     def bind_input(self, name: str, *arguments: Any) -> None:
-        """Binds an array; or, by device, type, shape and address, memory that somebody owns."""
+        """Binds an array; or, by device, type, shape and address, memory that the caller owns."""
         if len(arguments) == 1:
             self.bind_ortvalue_input(name, _tenon.OrtValue.ortvalue_from_numpy(arguments[0]))
             return
@@ -501,7 +502,7 @@ class SessionIOBinding:
         self.bind_ortvalue_input(name, value_at(address, shape, element_type))
 
     def bind_output(self, name: str, *arguments: Any) -> None:
-        """Asks for an output; with device, type, shape and address, in that memory."""
+        """Requests an output; with device, type, shape and address, in that memory."""
         value = None
         if len(arguments) == 4:
             _, element_type, shape, address = arguments
@@ -509,7 +510,7 @@ class SessionIOBinding:
         self.bind_ortvalue_output(name, value)
 
     def _known(self, name: str, values: Callable[[], list[_tenon.NodeArg]]) -> str:
-        """The name, if the session has it."""
+        """The name, if the session has it. Raises otherwise."""
         names = [value.name for value in values()]
         names += [value.name for value in self._session.get_overridable_initializers()]
         if name not in names:
@@ -529,7 +530,7 @@ class SessionIOBinding:
         self._binding.clear_inputs()
 
     def clear_binding_outputs(self) -> None:
-        """Forgets the bound outputs, and what the last run put there."""
+        """Forgets the bound outputs and the results of the last run."""
         self._binding.clear_outputs()
 
     def synchronize_inputs(self) -> None:
@@ -578,7 +579,7 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Asks for an output, in the given memory if there is any."""
+        """Requests an output, in the given memory if there is any."""
         require_cpu(device_type)
         value = None
         if buffer_ptr is not None and shape is not None:
@@ -586,7 +587,7 @@ class IOBinding:
         self._iobinding.bind_ortvalue_output(name, value)
 
     def bind_ortvalue_output(self, name: str, ortvalue: _tenon.OrtValue) -> None:
-        """Has an output written into a value."""
+        """Lets runs write an output into a value."""
         self._iobinding.bind_ortvalue_output(name, ortvalue)
 
     def get_outputs(self) -> list[_tenon.OrtValue]:
@@ -608,7 +609,7 @@ class IOBinding:
         self._iobinding.clear_binding_inputs()
 
     def clear_binding_outputs(self) -> None:
-        """Forgets the bound outputs, and what the last run put there."""
+        """Forgets the bound outputs and the results of the last run."""
         self._iobinding.clear_binding_outputs()
 
     def synchronize_inputs(self) -> None:
@@ -619,7 +620,7 @@ class IOBinding:
 
 
 def value_at(address: int, shape: Sequence[int], element_type: Any) -> _tenon.OrtValue:
-    """A tensor over memory that somebody else owns."""
+    """A tensor over memory that it does not own."""
     from . import _arrays  # noqa: PLC0415 - most programs never need it
 
     value: _tenon.OrtValue = _arrays.value_at(address, shape, element_type)

@@ -1,4 +1,4 @@
-"""Sparse tensors: values with their places, in one of three formats."""
+"""Sparse tensors: values with their indices, in one of three formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def array_of(part: tuple[bytes, str, list[int]]) -> np.ndarray:
 
 
 class SparseCooView:
-    """Places as numbers into the flattened tensor, or as rows and columns."""
+    """Indices as numbers into the flattened tensor, or as rows and columns."""
 
     def __init__(self, value: _tenon.OrtValue) -> None:
         self._value = value
@@ -31,7 +31,7 @@ class SparseCooView:
 
 
 class SparseCsrView:
-    """Places as columns, and where each row begins."""
+    """Indices as columns, and the position where each row begins."""
 
     def __init__(self, value: _tenon.OrtValue) -> None:
         self._value = value
@@ -46,7 +46,7 @@ class SparseCsrView:
 
 
 class SparseBlockSparseView:
-    """Places of blocks."""
+    """Indices of blocks."""
 
     def __init__(self, value: _tenon.OrtValue) -> None:
         self._value = value
@@ -71,7 +71,7 @@ class SparseTensor:
         coo_indices: np.ndarray,
         ort_device: Any = None,
     ) -> SparseTensor:
-        """From values and their places: linear, or rows of row and column."""
+        """From values and their indices: linear, or rows of row and column."""
         shape = [int(size) for size in dense_shape]
         places = np.ascontiguousarray(coo_indices, np.int64).reshape(-1)
         return SparseTensor(_tenon._sparse_coo(shape, np.ascontiguousarray(values), places))
@@ -84,7 +84,7 @@ class SparseTensor:
         outer_indices: np.ndarray,
         ort_device: Any = None,
     ) -> SparseTensor:
-        """From values, their columns, and where each row begins."""
+        """From values, their columns, and the position where each row begins."""
         shape = [int(size) for size in dense_shape]
         inner = np.ascontiguousarray(inner_indices, np.int64)
         outer = np.ascontiguousarray(outer_indices, np.int64)
@@ -97,25 +97,25 @@ class SparseTensor:
         indices: np.ndarray,
         ort_device: Any = None,
     ) -> SparseTensor:
-        """From blocks and the places of their first elements."""
+        """From blocks and the indices of their first elements."""
         shape = [int(size) for size in dense_shape]
         places = np.ascontiguousarray(indices, np.int32)
         return SparseTensor(_tenon._sparse_blocks(shape, np.ascontiguousarray(values), places))
 
     def values(self) -> np.ndarray:
-        """The values that are stored."""
+        """The stored values."""
         return array_of(_tenon._sparse_values(self._value))
 
     def as_coo_view(self) -> SparseCooView:
-        """The places, of a tensor of that format."""
+        """The indices of a tensor in that format."""
         return SparseCooView(self._value)
 
     def as_csrc_view(self) -> SparseCsrView:
-        """The places, of a tensor of that format."""
+        """The indices of a tensor in that format."""
         return SparseCsrView(self._value)
 
     def as_blocksparse_view(self) -> SparseBlockSparseView:
-        """The places, of a tensor of that format."""
+        """The indices of a tensor in that format."""
         return SparseBlockSparseView(self._value)
 
     get_coo_data, get_csrc_data, get_blocksparse_data = (
@@ -129,11 +129,11 @@ class SparseTensor:
         raise _tenon.NotImplemented("this build has no CUDA devices")
 
     def format(self) -> _tenon.OrtSparseFormat:
-        """How the places are written."""
+        """The format of the indices."""
         return _tenon._sparse_format(self._value)
 
     def dense_shape(self) -> list[int]:
-        """The shape with the zeros."""
+        """The shape of the dense tensor."""
         return _tenon._sparse_dense_shape(self._value)
 
     def data_type(self) -> str:
@@ -141,5 +141,5 @@ class SparseTensor:
         return self._value.data_type()
 
     def device_name(self) -> str:
-        """Where it lies."""
+        """The memory location."""
         return "cpu"

@@ -1,4 +1,4 @@
-"""The native module. tests/python/test_stubs.py compares it with what is built."""
+"""The native module. tests/python/test_stubs.py compares this file with the built module."""
 
 import enum
 import os

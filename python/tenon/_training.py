@@ -1,4 +1,4 @@
-"""Partial execution of training graphs, as onnxruntime's training module has it."""
+"""Partial execution of training graphs, with the interface of onnxruntime's training module."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ class TrainingAgent(_tenon._TrainingAgent):
     """Runs the two halves of a graph around its YieldOp: forward, then backward.
 
     `session` is an InferenceSession over the graph, or the native session in it. The forward half
-    is fed the inputs `fw_feed_names` and gives what the YieldOp reads; the backward half is fed
-    what the YieldOp makes and gives the outputs `bw_fetches_names`. The lists of devices say where
-    each of these results shall lie. `local_rank` is accepted as onnxruntime has it.
+    takes the inputs `fw_feed_names` and returns the inputs of the YieldOp. The backward half takes
+    the outputs of the YieldOp and returns the outputs `bw_fetches_names`. The lists of devices say
+    where each of these results is allocated. `local_rank` is accepted for compatibility with
+    onnxruntime.
 
     Both halves fill `fetches`, a list of OrtValue such as OrtValueVector, and share a
     PartialGraphExecutionState, one for each forward. Failures raise RuntimeError.

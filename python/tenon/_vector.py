@@ -1,4 +1,4 @@
-"""Values in a row."""
+"""Lists of values."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from . import _tenon
 
 
 class OrtValueVector(list[_tenon.OrtValue]):
-    """A list of values, under the name and with the methods that onnxruntime has for it."""
+    """A list of values, with onnxruntime's name and methods for it."""
 
     def push_back(self, value: Any, is_bool_tensor: bool = False) -> None:
-        """Adds a value, or what DLPack makes one of."""
+        """Adds a value, or an object that DLPack can convert to one."""
         if not isinstance(value, _tenon.OrtValue):
             value = _tenon.OrtValue.from_dlpack(value, is_bool_tensor)
         self.append(value)
@@ -24,18 +24,18 @@ class OrtValueVector(list[_tenon.OrtValue]):
         """Accepted for compatibility."""
 
     def bool_tensor_indices(self) -> list[int]:
-        """Which of them hold truth values."""
+        """Whether each value is a tensor of booleans."""
         return [i for i, value in enumerate(self) if value.data_type() == "tensor(bool)"]
 
     def element_type_at(self, idx: int) -> int:
-        """The number of an ONNX type."""
+        """The number of the ONNX type of a value."""
         return self[idx].element_type()
 
     def dlpack_at(self, idx: int) -> Any:
-        """A capsule over one of them."""
+        """A DLPack capsule over one of the values."""
         return self[idx].to_dlpack()
 
     def to_dlpacks(self, to_tensor: Callable[[Any], Any] | None) -> list[Any]:
-        """Capsules over all, or what `to_tensor` makes of each."""
+        """DLPack capsules over all values, or the results of `to_tensor` for each."""
         capsules: Iterable[Any] = (value.to_dlpack() for value in self)
         return list(capsules) if to_tensor is None else [to_tensor(one) for one in capsules]

@@ -1,4 +1,4 @@
-"""Lets programs that say `import onnxruntime` run on Tenon, without a change to them.
+"""Runs programs that say `import onnxruntime` on Tenon, without a change to them.
 
 In a program:        import tenon.as_onnxruntime; tenon.as_onnxruntime.install()
 On a command line:   python -m tenon.as_onnxruntime script.py [ARGUMENT...]
@@ -13,7 +13,7 @@ import runpy
 import sys
 import types
 
-# The module of Tenon that answers for each module of onnxruntime.
+# The module of Tenon that replaces each module of onnxruntime.
 STAND_INS = {
     "onnxruntime": "tenon",
     "onnxruntime.capi": "tenon.capi",
@@ -23,17 +23,17 @@ STAND_INS = {
     ),
     "onnxruntime.capi.onnxruntime_pybind11_state": "tenon.capi.onnxruntime_pybind11_state",
 }
-# Loaded when a program imports them: they need the package onnx.
+# Loaded when a program imports them, because they need the package onnx.
 LAZY_PARTS = ("backend", "quantization", "tools")
 
 
 class LazyParts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds onnxruntime.quantization and the like: the module of Tenon itself answers."""
+    """Finds onnxruntime.quantization and similar modules, and returns Tenon's module for them."""
 
     def find_spec(
         self, name: str, path: object = None, target: object = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Names those that Tenon has."""
+        """Finds the modules that Tenon has."""
         package, _, rest = name.partition(".")
         if package != "onnxruntime" or rest.split(".")[0] not in LAZY_PARTS:
             return None
@@ -42,18 +42,18 @@ class LazyParts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """The module that answers."""
+        """Returns Tenon's module."""
         return importlib.import_module("tenon." + spec.name.partition(".")[2])
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """It has run already."""
+        """Does nothing: the module has already run."""
 
 
 def stand_in(name: str) -> types.ModuleType:
-    """A module named `name` with all that its counterpart in Tenon has."""
+    """A module named `name` with everything that its counterpart in Tenon has."""
     module = types.ModuleType(name)
     counterpart = importlib.import_module(STAND_INS[name])
-    if hasattr(counterpart, "__getattr__"):  # of what is loaded when it is first asked for
+    if hasattr(counterpart, "__getattr__"):  # for names that are loaded at their first use
         module.__getattr__ = counterpart.__getattr__  # type: ignore[method-assign]
     contents = {key: value for key, value in vars(counterpart).items() if key[:2] != "__"}
     vars(module).update(contents, __doc__=counterpart.__doc__)
@@ -65,7 +65,7 @@ def stand_in(name: str) -> types.ModuleType:
 
 
 def install() -> None:
-    """From now on, `import onnxruntime` means Tenon.
+    """Makes `import onnxruntime` import Tenon from now on.
 
     Raises RuntimeError if the process has already imported the real one.
     """
@@ -83,12 +83,12 @@ def install() -> None:
     sys.meta_path.insert(0, LazyParts())
     onnxruntime = sys.modules["onnxruntime"]
     onnxruntime.is_tenon = True  # type: ignore[attr-defined]
-    # Programs ask for the release of onnxruntime whose API they need.
+    # Programs ask for the version of onnxruntime whose API they need.
     onnxruntime.__version__ = importlib.import_module("tenon").get_version_string()  # type: ignore[attr-defined]
 
 
 def main(arguments: list[str]) -> None:
-    """Runs a script or a module as Python would."""
+    """Runs a script or a module as Python does."""
     if not arguments or (arguments[0] == "-m" and len(arguments) == 1):
         sys.exit(f"usage: {__doc__}")
     install()

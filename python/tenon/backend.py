@@ -78,7 +78,7 @@ class TenonBackend(Backend):
     ) -> tuple[Any, ...]:
         """Runs one operator on arrays, or on lists of arrays for sequences.
 
-        inputs        one value for each input of the node that is not left out
+        inputs        one value for each input of the node that is present
         opset_version of the node's domain; the newest one unless told
         """
         del outputs_info
@@ -107,7 +107,7 @@ class TenonBackend(Backend):
 
 
 def type_of(value: Any) -> onnx.TypeProto:
-    """The ONNX type of an array, or of a list of arrays."""
+    """The ONNX type of an array or of a list of arrays."""
     if isinstance(value, list):
         return helper.make_sequence_type_proto(type_of(value[0]))
     array = np.asarray(value)

@@ -1,4 +1,4 @@
-"""Modules at the places where onnxruntime's users look for them."""
+"""Modules with the names under which onnxruntime's users import them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MODULES = ("_pybind_state", "onnxruntime_inference_collection", "onnxruntime_pyb
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Whoever has imported onnxruntime finds them, also without importing them."""
+    """A program that imports onnxruntime finds these modules, even without importing them."""
     if name not in MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return importlib.import_module(f".{name}", __name__)

@@ -1,4 +1,4 @@
-"""Weights of few bits, written into arrays that the caller has, as onnxruntime's module does it."""
+"""Packs weights of few bits into the caller's arrays, as onnxruntime's module does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _for_matmul_nbits(bits: int) -> Callable[..., None]:
         k: int,
         is_symmetric: bool,
     ) -> None:
-        """Integers of a matrix [k, n] as MatMulNBits takes them."""
+        """Packs integers of a matrix [k, n] in MatMulNBits' layout."""
         from ..quantization._blocks import packed  # noqa: PLC0415
 
         blocks = _blocks_of(src, bits, block_size, n, k, is_symmetric)
@@ -55,7 +55,7 @@ def _for_dequantize_linear(bits: int) -> Callable[..., bool]:
         k: int,
         is_symmetric: bool,
     ) -> bool:
-        """Integers of a matrix [k, n] as DequantizeLinear takes them; whether they are signed."""
+        """Packs integers of a matrix [k, n] for DequantizeLinear. Returns whether they are signed."""
         from ..quantization._blocks import pack  # noqa: PLC0415
 
         blocks = _blocks_of(src, bits, block_size, n, k, is_symmetric)
@@ -87,7 +87,7 @@ def quantize_matmul_bnb4(
     n: int,
     k: int,
 ) -> None:
-    """Numbers of 4 bits of a transposed matrix [n, k], as MatMulBnb4 takes them."""
+    """Packs 4-bit numbers of a transposed matrix [n, k] in MatMulBnb4's layout."""
     from ..quantization.matmul_bnb4_quantizer import (  # noqa: PLC0415
         FP4_NUMBERS,
         NF4_NUMBERS,

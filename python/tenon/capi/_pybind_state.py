@@ -1,3 +1,3 @@
-"""As onnxruntime_pybind11_state."""
+"""The same as onnxruntime_pybind11_state."""
 
 from .onnxruntime_pybind11_state import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""The session's classes, at the place where onnxruntime has them."""
+"""The session's classes, in the module where onnxruntime has them."""
 
 from .._adapter import AdapterFormat  # noqa: F401
 from .._compiler import ModelCompiler  # noqa: F401

@@ -1,4 +1,4 @@
-"""The native classes, functions and exceptions, at the place where onnxruntime has them."""
+"""The native classes, functions and exceptions, in the module where onnxruntime has them."""
 
 from .._adapter import AdapterFormat  # noqa: F401
 from .._compiler import ModelCompiler  # noqa: F401
@@ -32,5 +32,5 @@ from ._few_bits import (  # noqa: F401
 
 
 def get_default_session_options() -> SessionOptions:
-    """Options as they are for sessions that are given none."""
+    """The options of sessions that are created without options."""
     return SessionOptions()

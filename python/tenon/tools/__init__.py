@@ -1,1 +1,1 @@
-"""Tools for models, at the places where onnxruntime has them."""
+"""Tools for models, in the modules where onnxruntime has them."""

@@ -1,4 +1,4 @@
-"""Shapes of all values of a model, with names for sizes that only a run knows.
+"""Infers the shapes of all values of a model, with names for sizes that are known only in a run.
 
 On a command line: python -m tenon.tools.symbolic_shape_infer --input IN --output OUT
 """
@@ -11,7 +11,7 @@ import onnx
 
 
 class SymbolicShapeInference:
-    """Inference by the schemas of ONNX, with the data of shape computations."""
+    """Inference by ONNX's schemas, with propagation of the data of shape computations."""
 
     @staticmethod
     def infer_shapes(
@@ -22,7 +22,7 @@ class SymbolicShapeInference:
         verbose: int = 0,
         prefix: str = "",
     ) -> onnx.ModelProto:
-        """The model with what is known of its values. Raises for shapes that contradict."""
+        """The model with inferred types and shapes. Raises for shapes that contradict."""
         model = onnx.shape_inference.infer_shapes(
             in_mp, check_type=False, strict_mode=not auto_merge, data_prop=True
         )
@@ -31,7 +31,7 @@ class SymbolicShapeInference:
 
 
 def name_unknown_sizes(graph: onnx.GraphProto, prefix: str) -> None:
-    """Sizes that nothing is known of get names of their own."""
+    """Gives names to sizes of which nothing is known."""
     for value in graph.value_info:
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if dim.WhichOneof("value") is None:
@@ -39,7 +39,7 @@ def name_unknown_sizes(graph: onnx.GraphProto, prefix: str) -> None:
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True, help="the model")
     parser.add_argument("--output", required=True, help="where the result goes")
