@@ -47,7 +47,7 @@ class Writer:
         self.raw(struct.pack("<I", count) + content)
 
     def table(self, fields: str) -> list[int]:
-        """Writes a table of 4-byte fields: "o" is an offset, "i" a number. Returns their positions."""
+        """Writes a table of 4-byte fields: "o" is an offset, "i" a number. Returns positions."""
         size = 4 + 4 * len(fields)
         vtable = struct.pack(f"<HH{len(fields)}H", 4 + 2 * len(fields), size, *range(4, size, 4))
         self.align(4, after=len(vtable))

@@ -216,7 +216,7 @@ class Session:
         fetches: Any,
         fetch_devices: Sequence[Any],
     ) -> None:
-        """As run, but with values by position. `fetches`, a list or vector, receives the results."""
+        """As run, but with values by position. `fetches`, a list or vector, gets the results."""
         feed = dict(zip(feed_names, feeds, strict=True))
         for value in self._sess._run_with_values(list(fetch_names), feed, run_options, []):
             fetches.append(value)

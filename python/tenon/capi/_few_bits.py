@@ -55,7 +55,7 @@ def _for_dequantize_linear(bits: int) -> Callable[..., bool]:
         k: int,
         is_symmetric: bool,
     ) -> bool:
-        """Packs integers of a matrix [k, n] for DequantizeLinear. Returns whether they are signed."""
+        """Packs integers of a matrix [k, n] for DequantizeLinear; whether they are signed."""
         from ..quantization._blocks import pack  # noqa: PLC0415
 
         blocks = _blocks_of(src, bits, block_size, n, k, is_symmetric)

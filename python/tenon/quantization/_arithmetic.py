@@ -1,4 +1,4 @@
-"""From ranges to scales and zero points, and from numbers to quantized numbers."""
+"""Computes scales and zero points from ranges, and quantized numbers from numbers."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def compute_scale_zp(
     scale = np.asarray((high - low) / (highest - lowest))
     is_tiny = scale < np.finfo(real).tiny
     scale = np.where(is_tiny, 1.0, scale)
-    # The middle of the integers depends on no range, so all channels of a weight share it.
+    # The middle of the integers does not depend on the range, so all channels of a weight share it.
     zero = np.full(scale.shape, (lowest + highest) / 2) if symmetric else lowest - low / scale
     zero = np.where(is_tiny, 0, np.round(zero))
     return [zero.astype(bottom.dtype), scale.astype(real)]
 
 
 def compute_scale_zp_float8(element_type: int, std: Any) -> list[np.ndarray]:
-    """Zero and the scale that gives numbers of deviation std that of all numbers of float 8."""
+    """Zero, and the scale that maps the deviation std to that of all float 8 numbers."""
     if element_type != TensorProto.FLOAT8E4M3FN:
         raise ValueError(f"Quantization to element_type={element_type} not implemented.")
     every = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)
@@ -90,7 +90,7 @@ def compute_scale_zp_blocked(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Zero points and scales of blocks along an axis of a matrix, the last one perhaps shorter.
 
-    Both have the rank of the weight, as DequantizeLinear-21 wants them.
+    Both have the rank of the weight, as DequantizeLinear-21 requires.
     """
     if weight.ndim != 2:
         raise NotImplementedError(
@@ -99,7 +99,7 @@ def compute_scale_zp_blocked(
     moved = np.moveaxis(weight, axis, 0)
     blocks = -(-moved.shape[0] // block_size)
     missing = blocks * block_size - moved.shape[0]
-    # Zeros change no range: each is widened to hold zero anyway.
+    # Zeros do not change a range, because each is widened to hold zero anyway.
     padded = np.pad(moved, [(0, missing), (0, 0)])
     grouped = padded.reshape(blocks, block_size, moved.shape[1])
     limits = get_qmin_qmax_for_qType(quant_type, False, symmetric)
@@ -175,15 +175,15 @@ def quantize_data(
 
 
 def normalize_axis(axis: int, rank: int) -> tuple[bool, int]:
-    """Whether a tensor of that rank has the axis, and the axis counted from the first one."""
+    """The axis, counted from the first one, and whether a tensor of that rank has it."""
     counted = axis + rank if axis < 0 else axis
     return 0 <= counted < rank, counted
 
 
 def smooth_distribution(p: np.ndarray, eps: float = 0.0001) -> np.ndarray | None:
-    """Takes a little from what is there for what is not; None if nothing is there.
+    """Moves a little weight from positive entries to zero ones; None if there are no positive ones.
 
-    Also None if there is too little to take from: the result would not be positive.
+    Also None if the entries are so small that the result would not be positive.
     """
     present = p != 0
     count = np.count_nonzero(present)
@@ -195,7 +195,7 @@ def smooth_distribution(p: np.ndarray, eps: float = 0.0001) -> np.ndarray | None
 
 
 def pack_bytes_to_4bit(src_8bit: bytes) -> bytearray:
-    """Joins numbers of 4 bits in pairs, the first one in the lower half of a byte."""
+    """Joins 4-bit numbers in pairs, the first one in the lower half of a byte."""
     numbers = np.frombuffer(src_8bit, np.uint8) & 0xF
     even = np.pad(numbers, (0, numbers.size % 2)).reshape(-1, 2)
     return bytearray((even[:, 0] | even[:, 1] << 4).tobytes())

@@ -1,6 +1,6 @@
-"""Matrices in blocks of few bits: how numbers become integers, and integers bytes.
+"""Matrices in blocks of few bits: quantizes numbers to integers, and packs integers into bytes.
 
-A matrix [k, n] is taken as blocks [n, blocks, size], which run along k. The last one is filled up
+A matrix [k, n] is divided into blocks [n, blocks, size], which run along k. The last one is padded
 with zeros.
 """
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-ROUNDS = 20  # of a search for better scales or zero points
+ROUNDS = 20  # for a search of better scales or zero points
 PART = 1 << 15  # numbers
 
 
 @dataclass
 class Blocks:
-    """Integers from 0 on, [n, blocks, size]; their scales and zero points, [n, blocks].
+    """Unsigned integers, [n, blocks, size]; their scales and zero points, [n, blocks].
 
     zeros          None: the middle of the integers
     has_fractions  zero points lie between integers
@@ -39,7 +39,7 @@ def blocks_of(weight: np.ndarray, size: int) -> np.ndarray:
 
 
 def quantized(values: np.ndarray, scales: np.ndarray, zeros: np.ndarray, bits: int) -> np.ndarray:
-    """round(values / scales + zeros), within what the bits can say. A scale of 0 is that of 0."""
+    """round(values / scales + zeros), clipped to the bits' range. A scale of 0 gives `zeros`."""
     with np.errstate(divide="ignore"):
         inverse = np.where(scales != 0, 1 / scales, 0).astype(np.float32)
     numbers = values * inverse[..., None]
@@ -49,11 +49,11 @@ def quantized(values: np.ndarray, scales: np.ndarray, zeros: np.ndarray, bits: i
 
 
 def by_range(values: np.ndarray, bits: int, symmetric: bool) -> Blocks:
-    """Each block by its own range, which holds zero."""
+    """Quantizes each block by its own range, which holds zero."""
     low, high = values.min(-1), values.max(-1)
     most, middle = (1 << bits) - 1, 1 << (bits - 1)
     if symmetric:
-        # What lies farthest from zero gets the smallest number, which is farthest too.
+        # The number farthest from zero gets the smallest integer, which is also farthest from zero.
         scales = np.where(np.abs(low) > np.abs(high), low, high) / -middle
         zeros = np.full(scales.shape, middle, np.float32)
         return Blocks(quantized(values, scales, zeros, bits), scales, None, bits)
@@ -65,7 +65,7 @@ def by_range(values: np.ndarray, bits: int, symmetric: bool) -> Blocks:
 
 
 def by_rounding(values: np.ndarray, bits: int, symmetric: bool, ratio: float = 1.0) -> Blocks:
-    """By a share of the range, to the nearest; symmetric ones around the middle of the range."""
+    """Rounds to nearest in a share of the range; symmetric ones around the range's middle."""
     low = np.minimum(values.min(-1) * ratio, 0)
     high = np.maximum(values.max(-1) * ratio, 0)
     most, middle = (1 << bits) - 1, 1 << (bits - 1)
@@ -81,10 +81,10 @@ def by_rounding(values: np.ndarray, bits: int, symmetric: bool, ratio: float = 1
 
 
 def by_weighted_squares(values: np.ndarray, bits: int) -> Blocks:
-    """The scale and offset with the least squares of errors, larger numbers counting more.
+    """The scale and offset with the least weighted squares of errors; large numbers weigh more.
 
-    The search that llama.cpp does for its k-quants: round with several scales, for each solve
-    for the best line through what came of it, and go on from the best so far.
+    This is the search of llama.cpp for its k-quants: it rounds with several scales, fits the best
+    line to each result, and continues from the best result so far.
     """
     # In parts that stay in the cache over all rounds.
     rows = max(PART // max(values[0].size, 1), 1)
@@ -133,12 +133,12 @@ def _search(values: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def by_half_squares(values: np.ndarray, bits: int) -> Blocks:
-    """Zero points between integers that let few numbers be far off: half-quadratic quantization.
+    """Half-quadratic quantization: fractional zero points, so that few numbers have large errors.
 
     Badri and Shaji, "Half-Quadratic Quantization of Large Machine Learning Models".
     """
     most = (1 << bits) - 1
-    power, strength, growth = 0.7, 10.0, 1.01  # of the norm of errors, and of its relaxation
+    power, strength, growth = 0.7, 10.0, 1.01  # power: of the norm; the others: its relaxation
     low, high = values.min(-1), values.max(-1)
     span = np.where(high > low, high - low, most)
     steps = np.minimum(most / span, 2e4)[..., None]
@@ -159,7 +159,7 @@ def by_half_squares(values: np.ndarray, bits: int) -> Blocks:
 
 
 def pack(numbers: np.ndarray, bits: int, filler: int = 0) -> np.ndarray:
-    """Joins integers along the last axis, the first one in the lowest bits of a byte."""
+    """Packs integers along the last axis, the first one in the lowest bits of a byte."""
     each = 8 // bits
     missing = -numbers.shape[-1] % each
     if missing:
@@ -171,12 +171,12 @@ def pack(numbers: np.ndarray, bits: int, filler: int = 0) -> np.ndarray:
 
 
 def packed(blocks: Blocks, k: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Bytes [n, blocks, bytes], and those of zero points [n, bytes], as MatMulNBits takes them.
+    """Packed integers [n, blocks, bytes] and zero points [n, bytes], in MatMulNBits' layout.
 
-    Zero points that are fractions stay as they are, in one row.
+    Zero points that are fractions are not packed, and lie in one row.
     """
     numbers = blocks.numbers.copy()
-    numbers.reshape(numbers.shape[0], -1)[:, k:] = 0  # nobody reads them
+    numbers.reshape(numbers.shape[0], -1)[:, k:] = 0  # they are never read
     zeros = blocks.zeros
     if zeros is None:
         return pack(numbers, blocks.bits), None

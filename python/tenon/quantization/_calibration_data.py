@@ -1,4 +1,4 @@
-"""What calibration gives, and what it is given."""
+"""The data and the results of calibration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class CalibrationMethod(enum.Enum):
-    """How a range follows from the values seen."""
+    """How a range follows from the recorded values."""
 
     MinMax = 0
     Entropy = 1
@@ -24,7 +24,7 @@ class CalibrationMethod(enum.Enum):
 
 
 class CalibrationDataReader(abc.ABC):
-    """Gives feeds, one after another, then None. To be derived from."""
+    """Base class of readers. Returns feeds one after another, then None."""
 
     @classmethod
     def __subclasshook__(cls, subclass: type) -> bool:
@@ -47,12 +47,12 @@ class CalibrationDataReader(abc.ABC):
         raise NotImplementedError
 
     def set_range(self, start_index: int, end_index: int) -> None:
-        """To be overridden by readers that can give a part of their feeds."""
+        """Overridden by readers that can return a part of their feeds."""
         raise NotImplementedError
 
 
 class TensorData:
-    """What is known of one value, by name: see FLOATS and COUNTS."""
+    """The statistics of one value, by name: see FLOATS and COUNTS."""
 
     FLOATS = frozenset(("avg", "std", "lowest", "highest", "hist_edges"))
     COUNTS = frozenset(("hist", "bins"))
@@ -88,12 +88,12 @@ class TensorData:
         return self._both("avg", "std")
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known, by name, as save_tensors_data writes it."""
+        """The statistics by name, as save_tensors_data writes them."""
         return {**{name: getattr(self, name) for name in self._names}, "CLS": "TensorData"}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> TensorData:
-        """What to_dict gave, as it is or read from JSON."""
+        """Reads the result of to_dict, directly or from JSON."""
 
         def value(name: str, one: Any) -> Any:
             if isinstance(one, Mapping):
@@ -105,7 +105,7 @@ class TensorData:
 
 
 class TensorsData:
-    """What is known of values, by name."""
+    """The statistics of values, by name."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class TensorsData:
             self.data[name] = self._data_of(name, one)
 
     def _data_of(self, name: str, one: Any) -> TensorData:
-        """Tuples have the lowest, the highest and, of histograms, the counts and the edges."""
+        """Tuples have the lowest and the highest number, and counts and edges of histograms."""
         if isinstance(one, TensorData):
             return one
         if not isinstance(one, tuple):
@@ -149,25 +149,25 @@ class TensorsData:
         self.data[key] = value
 
     def keys(self) -> KeysView[str]:
-        """Names."""
+        """The names."""
         return self.data.keys()
 
     def values(self) -> ValuesView[TensorData]:
-        """What is known."""
+        """The statistics."""
         return self.data.values()
 
     def items(self) -> ItemsView[str, TensorData]:
-        """Both."""
+        """Pairs of name and statistics."""
         return self.data.items()
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known and its method, as save_tensors_data writes it."""
+        """The statistics and their method, as save_tensors_data writes them."""
         method = self.calibration_method
         return {"CLS": "TensorsData", "data": self.data, "calibration_method": method}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> TensorsData:
-        """What to_dict gave, as it is or read from JSON."""
+        """Reads the result of to_dict, directly or from JSON."""
         method = d["calibration_method"]
         if isinstance(method, Mapping):
             method = CalibrationMethod[method["value"].rpartition(".")[2]]
@@ -179,10 +179,10 @@ class TensorsData:
 
 
 class CalibrationCacheEncoder(json.JSONEncoder):
-    """Writes ranges and what they are made of."""
+    """Encodes ranges and their parts as JSON."""
 
     def default(self, obj: Any) -> Any:
-        """What stands for an object."""
+        """The JSON representation of an object."""
         if isinstance(obj, TensorData | TensorsData):
             return obj.to_dict()
         if isinstance(obj, CalibrationMethod):
@@ -197,7 +197,7 @@ def save_tensors_data(
 ) -> None:
     """Writes ranges to a file of JSON, which onnxruntime reads, too.
 
-    Whoever reads that path sees the old content or the new, never a part.
+    A reader of that path sees the old content or the new, never a part.
     """
     content = {**tensors_data.to_dict(), "smooth_quant": smooth_quant}
     text = json.dumps(content, cls=CalibrationCacheEncoder)
@@ -215,7 +215,7 @@ def load_tensors_data(path: str | os.PathLike[str]) -> TensorsData:
 
 
 def read_calibration(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What such a file says, as JSON has it."""
+    """The content of such a file, as parsed JSON."""
     source = pathlib.Path(path)
     if not source.exists():
         raise FileNotFoundError(f"Calibration cache not found: {source}")

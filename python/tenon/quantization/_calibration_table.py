@@ -1,4 +1,4 @@
-"""Tables of the largest value of each tensor, which engines of other kinds read."""
+"""Tables of the largest value of each tensor, which other engines read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_calibration_table(
 ) -> None:
     """Writes ranges to three files of a folder.
 
-    calibration.json         all that is known, as load_tensors_data reads it
+    calibration.json         all statistics, as load_tensors_data reads them
     calibration.flatbuffers  a dictionary of strings: a tensor's name, and its largest value
     calibration.cache        the same as lines of text
     """
@@ -47,8 +47,8 @@ def read_calibration_table(dir: str | os.PathLike[str] = ".") -> dict[str, float
     }
 
 
-# The format is that of FlatBuffers: offsets are counted from where they stand, a table begins
-# with the distance back to its list of fields, strings have their length before and a zero behind.
+# The format is that of FlatBuffers. Offsets are relative to their own position. A table begins with
+# the distance back to its list of fields. Strings begin with their length and end with a null.
 
 
 def dictionary_bytes(rows: list[tuple[str, str]]) -> bytes:
@@ -74,7 +74,7 @@ def dictionary_bytes(rows: list[tuple[str, str]]) -> bytes:
             offsets.append(strings + len(tail) - (at + 4 + 4 * field))
             encoded = word.encode()
             tail += struct.pack("<I", len(encoded)) + encoded
-            tail += b"\0" * (4 - len(encoded) % 4)  # at least one, and the next at a multiple of 4
+            tail += b"\0" * (4 - len(encoded) % 4)  # at least one, up to the next multiple of 4
         content += struct.pack("<i2I", at - 4, *offsets)
     content += fields_of_root + b"\0\0"
     return bytes(content + tail)

@@ -1,4 +1,4 @@
-"""Runs of a model that watch its values, and the ranges of these."""
+"""Runs a model on data and computes the ranges of its values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._types import FLOATS
 
 
 class CalibraterBase:
-    """Makes a model that gives more than its outputs, and a session that runs it."""
+    """Makes a model with additional outputs, and a session that runs it."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class CalibraterBase:
     def set_execution_providers(
         self, execution_providers: Sequence[Any] = ("CPUExecutionProvider",)
     ) -> None:
-        """Where the model runs."""
+        """The providers that run the model."""
         self.execution_providers = list(execution_providers)
         self.create_inference_session()
 
     def create_inference_session(self) -> None:
-        """Opens the model that augment_graph has written, which is run as it is."""
+        """Opens the model that augment_graph has written, without optimizing it."""
         options = SessionOptions()
         options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
         self.infer_session = InferenceSession(
@@ -56,7 +56,7 @@ class CalibraterBase:
         )
 
     def session(self) -> InferenceSession:
-        """That session. It is made when it is first asked for."""
+        """That session. It is created at the first use."""
         if self.infer_session is None:
             self.augment_graph()
             self.create_inference_session()
@@ -66,7 +66,7 @@ class CalibraterBase:
     def select_tensors_to_calibrate(
         self, model: ModelProto
     ) -> tuple[set[str], dict[str, onnx.ValueInfoProto]]:
-        """Inputs and outputs of the operators of interest, without constants; and all values."""
+        """Inputs and outputs of the chosen operators, without constants; and all values."""
         graph = model.graph
         values = {one.name: one for one in (*graph.value_info, *graph.output, *graph.input)}
         constants = {one.name for one in graph.initializer}
@@ -82,7 +82,7 @@ class CalibraterBase:
         return {name for name, kind in kinds.items() if kind in FLOATS}, values
 
     def watched(self) -> list[str]:
-        """The values to calibrate, in the order in which the model has them."""
+        """The values to calibrate, in the model's order."""
         names, _ = self.select_tensors_to_calibrate(self.model)
         graph = self.model.graph
         made = [one.name for one in graph.input]
@@ -94,11 +94,11 @@ class CalibraterBase:
         return self.model
 
     def write_augmented(self) -> None:
-        """Puts that model where the session looks for it."""
+        """Sets that model, which the session loads."""
         save(self.model, self.augmented_model_path, self.use_external_data_format)
 
     def augment_graph(self) -> None:
-        """To be overridden: adds outputs to the model, and writes it."""
+        """To be overridden: adds outputs to the model and writes it."""
         raise NotImplementedError
 
     def collect_data(self, data_reader: CalibrationDataReader) -> None:
@@ -111,7 +111,7 @@ class CalibraterBase:
 
 
 def merged(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """The range that holds all of some."""
+    """The smallest range that includes some ranges."""
     lows, highs = zip(*parts, strict=True)
     return np.nanmin(lows, axis=0), np.nanmax(highs, axis=0)
 
@@ -126,11 +126,11 @@ Ranges = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 class MinMaxCalibrater(CalibraterBase):
-    """From the smallest number to the largest, or their moving averages.
+    """From the smallest number to the largest, or moving averages of these.
 
-    moving_average            the mean of what the feeds of one reader give; the next reader moves
-                              it by the share averaging_constant
-    max_intermediate_outputs  so many feeds are run before their ranges become one
+    moving_average            the mean over the feeds of one reader; the next reader moves it by the
+                              share averaging_constant
+    max_intermediate_outputs  the number of feeds that are run before their ranges are merged
     per_channel               a range for each index of axis 1
     """
 
@@ -208,7 +208,7 @@ class MinMaxCalibrater(CalibraterBase):
         )
 
     def clear_collected_data(self) -> None:
-        """Forgets what runs gave since the ranges were last computed."""
+        """Forgets the outputs of runs since the ranges were last computed."""
         self.intermediate_outputs = []
 
     def collect_data(self, data_reader: CalibrationDataReader) -> None:
@@ -226,14 +226,14 @@ class MinMaxCalibrater(CalibraterBase):
         self._reduce()
 
     def _reduce(self) -> None:
-        """Makes one range of those of all runs so far."""
+        """Merges the ranges of all runs so far."""
         seen, self.intermediate_outputs = self.intermediate_outputs, []
         if not seen:
             return
         combine = averaged if self.moving_average else merged
         for name in self._names:
             low, high = combine(one[name] for one in seen)
-            is_empty = low > high  # nothing was seen
+            is_empty = low > high  # no data was seen
             low, high = np.where(is_empty, 0, low), np.where(is_empty, 0, high)
             if self.symmetric:
                 high = np.maximum(np.abs(low), np.abs(high))

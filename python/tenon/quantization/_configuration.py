@@ -1,4 +1,4 @@
-"""What quantize is to do, as an object."""
+"""The settings of quantize, as an object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEVER_QUANTIZED = frozenset(("Cast", DEQUANT_OP_NAME, QUANT_OP_NAME))
 
 
 class QuantConfig:
-    """What both kinds of quantization share."""
+    """The settings that both kinds of quantization share."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class QuantConfig:
 
 
 class StaticQuantConfig(QuantConfig):
-    """For quantize_static."""
+    """The settings of quantize_static."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class StaticQuantConfig(QuantConfig):
 
 
 class DynamicQuantConfig(QuantConfig):
-    """For quantize_dynamic."""
+    """The settings of quantize_dynamic."""
 
     def __init__(
         self,
@@ -138,8 +138,8 @@ def get_qdq_config(
     """A configuration that puts pairs of (de)quantization around every operator of the model.
 
     calibrate_args    parameters of the calibrator
-    nodes_to_exclude  names, or what says of a node whether it is left out
-    extra_options     take precedence over what the other parameters say
+    nodes_to_exclude  names, or a function that says whether a node is left out
+    extra_options     take precedence over the other parameters
     """
     is_model = isinstance(model_input, onnx.ModelProto)
     model = model_input if is_model else onnx.load(os.fspath(model_input), load_external_data=False)
@@ -194,7 +194,7 @@ def get_qdq_config(
 def _needs_contrib(
     model: onnx.ModelProto, types: set[QuantType], overrides: dict[str, list[dict[str, Any]]]
 ) -> bool:
-    """Whether there are 4 bits, but nothing for which the model will be converted to opset 21."""
+    """Whether 4-bit types are used without a reason to convert the model to opset 21."""
     types = types | TensorQuantOverridesHelper(overrides).get_quant_types()
     kinds = {one.tensor_type for one in types}
     return get_opset_version(model) < 21 and bool(kinds & FOUR_BITS) and not kinds & SIXTEEN_BITS

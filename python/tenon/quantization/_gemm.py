@@ -1,4 +1,4 @@
-"""Gemm as the product and the sum that it is."""
+"""Replaces Gemm by a product and a sum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._tensors import attributes_of, tensor_of
 
 
 def replace_gemm(graph: GraphProto, outer: tuple[GraphProto, ...] = ()) -> None:
-    """Gemm without scaling becomes MatMul and Add, in inner graphs too."""
+    """Replaces Gemm without scaling by MatMul and Add, in subgraphs too."""
     nodes: list[NodeProto] = []
     for node in graph.node:
         for inner in inner_graphs(node):
@@ -21,7 +21,7 @@ def replace_gemm(graph: GraphProto, outer: tuple[GraphProto, ...] = ()) -> None:
 
 
 def is_plain(node: NodeProto) -> bool:
-    """Whether a node is a Gemm that scales nothing and reads its first input as it is."""
+    """Whether a node is a Gemm that neither scales nor transposes its first input."""
     attributes = attributes_of(node)
     scales = (attributes.get("alpha", 1.0), attributes.get("beta", 1.0))
     return node.op_type == "Gemm" and scales == (1.0, 1.0) and not attributes.get("transA", 0)
@@ -51,7 +51,7 @@ def _product_and_sum(node: NodeProto, graphs: tuple[GraphProto, ...]) -> list[No
 
 
 def _transposed(name: str, graphs: tuple[GraphProto, ...]) -> str | None:
-    """The constant of that name, transposed in place if nobody else reads it."""
+    """The constant of that name, transposed in place if no other node reads it."""
     for graph in reversed(graphs):
         for tensor in graph.initializer:
             if tensor.name != name:

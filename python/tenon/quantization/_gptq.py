@@ -1,4 +1,4 @@
-"""Rounding that makes up for its errors, one row of a matrix after another.
+"""Rounding that compensates its errors, one row of a matrix after another.
 
 Frantar et al., "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
 Transformers".
@@ -18,13 +18,13 @@ SHRINKINGS = 80  # of a range, in hundredths
 
 @dataclass
 class Gptq:
-    """What is asked for.
+    """The settings.
 
     damping      a share of the mean of squared values, added to each
-    batch        so many rows are rounded before the rest is told of their errors
-    by_activity  rows with the largest values first
-    by_error     ranges are those with the least error, not those of all numbers
-    per_channel  each column has a scale of its own
+    batch        the number of rows that are rounded before their errors are passed on to the rest
+    by_activity  rounds the rows with the largest values first
+    by_error     ranges have the least error, and need not include all numbers
+    per_channel  each column has its own scale
     """
 
     bits: int
@@ -92,7 +92,7 @@ class Gptq:
             for i in range(begin, end):
                 block = order[i] // self.group
                 if not self.by_activity and i % self.group == 0:
-                    # Rows behind this batch have not heard of its errors yet.
+                    # The errors of this batch have not been passed on to later rows yet.
                     part = rows[i : i + self.group].copy()
                     behind = max(end - i, 0)
                     told = inverse[begin:i, i + behind : i + self.group]
@@ -110,7 +110,7 @@ class Gptq:
         return Blocks(shaped, scales.T, None if self.symmetric else zeros.T, self.bits)
 
     def _factor(self, squares: np.ndarray) -> np.ndarray:
-        """The upper triangle by which an error in one row is passed on to later ones."""
+        """The upper triangle that passes on an error in one row to later ones."""
         diagonal = np.arange(squares.shape[0])
         squares[diagonal, diagonal] += self.damping * np.mean(np.diag(squares))
         return np.asarray(np.linalg.cholesky(np.linalg.inv(squares)).T)

@@ -15,7 +15,7 @@ from ._types import FLOATS
 
 
 class Graph:
-    """Nodes in order, who makes and reads which value, and what is known of values."""
+    """Nodes in order, the producers and consumers of values, and the known types of values."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         self.graph = graph
@@ -28,7 +28,7 @@ class Graph:
         self.refresh()
 
     def refresh(self) -> None:
-        """After nodes were changed."""
+        """Updates the tables after nodes were changed."""
         self.producers: dict[str, onnx.NodeProto] = {}
         self.readers: dict[str, list[onnx.NodeProto]] = {}
         self.inner_reads: set[str] = set()
@@ -52,11 +52,11 @@ class Graph:
         return self.kind(name) in FLOATS
 
     def is_float_constant(self, name: str) -> bool:
-        """The same of constants alone."""
+        """The same for constants only."""
         return name in self.initializers and self.is_float(name)
 
     def constant(self, name: str) -> np.ndarray | None:
-        """The elements of an initializer, or of what a node Constant makes."""
+        """The elements of an initializer, or of the output of a Constant node."""
         if name in self.initializers:
             return numpy_helper.to_array(self.initializers[name])
         producer = self.producers.get(name)
@@ -72,13 +72,13 @@ class Graph:
         return tensor.name
 
     def replace_readers(self, old: str, new: str, only: Collection[str] | None = None) -> None:
-        """Who reads `old` reads `new`, or only the nodes of those names."""
+        """Lets all readers of `old`, or only the nodes of those names, read `new`."""
         for node in list(self.readers.get(old, ())):
             if only is None or node.name in only:
                 self.replace_input(node, old, new)
 
     def replace_input(self, node: onnx.NodeProto, old: str, new: str) -> None:
-        """One node reads another value instead."""
+        """Lets one node read another value."""
         for index, name in enumerate(node.input):
             if name == old:
                 node.input[index] = new
@@ -86,19 +86,19 @@ class Graph:
         self.readers.setdefault(new, []).append(node)
 
     def rename_output(self, old: str, new: str) -> None:
-        """Who makes `old` makes `new`."""
+        """Lets the producer of `old` produce `new`."""
         node = self.producers.pop(old)
         node.output[list(node.output).index(old)] = new
         self.producers[new] = node
 
     def remove(self, node: onnx.NodeProto) -> None:
-        """Takes a node out."""
+        """Removes a node."""
         self.nodes = [one for one in self.nodes if one is not node]
         for name in dict.fromkeys(node.input):
             self.readers[name] = [one for one in self.readers[name] if one is not node]
 
     def finish(self, nodes: Iterable[onnx.NodeProto], keep_constants: bool = False) -> None:
-        """Puts nodes and constants back, in order, without constants that nobody reads."""
+        """Puts nodes and constants back, in order, without constants that are not read."""
         kept = list(nodes)
         read = {name for node in kept for name in all_inputs(node)} | self.outputs
         made = {name for node in kept for name in node.output}
@@ -127,7 +127,7 @@ def replace(values: Any, keep: Callable[[Any], bool]) -> None:
 
 
 def sign(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Says by whom a model was made, by which tools know quantized ones."""
+    """Sets the producer of a model, by which tools recognize quantized models."""
     model.producer_name, model.producer_version = PRODUCER, PRODUCER_VERSION
     return model
 
@@ -151,7 +151,7 @@ def inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def inner_inputs(node: onnx.NodeProto) -> Iterator[str]:
-    """What the graphs of a node read, of their own and of others."""
+    """The values that the graphs of a node read, of their own graph and of others."""
     for graph in inner_graphs(node):
         for inner in graph.node:
             yield from all_inputs(inner)
@@ -159,7 +159,7 @@ def inner_inputs(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of its inner ones."""
+    """The nodes of a graph and its subgraphs."""
     for node in graph.node:
         yield node
         for inner in inner_graphs(node):
@@ -167,13 +167,13 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def all_inputs(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, in its graphs too."""
+    """The values that a node reads, also in its subgraphs."""
     yield from node.input
     yield from inner_inputs(node)
 
 
 def in_order(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """Nodes after those whose values they read, and otherwise as they were."""
+    """Sorts nodes after the producers of their inputs, and otherwise keeps their order."""
     makers = {name: i for i, node in enumerate(nodes) for name in node.output if name}
     waits: list[set[int]] = []
     followers: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Calibrators that count numbers."""
+"""Calibrators that make histograms."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ._loading import ModelLike
 
 
 class HistogramCalibrater(CalibraterBase):
-    """Ranges that leave out what is rare.
+    """Ranges that leave out rare numbers.
 
-    num_bins            of a value's first histogram; it gets more if later numbers lie outside
+    num_bins            of a value's first histogram; it grows if later numbers lie outside
     num_quantized_bins  of the coarser histogram with which "entropy" compares it
     percentile          the share of numbers, in per cent, that "percentile" keeps
     scenario            of "distribution": "same" or "p3"
@@ -66,11 +66,11 @@ class HistogramCalibrater(CalibraterBase):
         self.write_augmented()
 
     def clear_collected_data(self) -> None:
-        """Forgets values that were not counted."""
+        """Forgets the values that were not counted yet."""
         self.intermediate_outputs = []
 
     def collect_data(self, data_reader: CalibrationDataReader) -> None:
-        """Runs the model on all feeds, and counts what they give."""
+        """Runs the model on all feeds, and counts the values."""
         session = self.session()
         made = {one.name for one in session.get_outputs()}
         outputs = [name for name in self.tensors_to_calibrate if name in made]
@@ -84,7 +84,7 @@ class HistogramCalibrater(CalibraterBase):
             )
         if not self.intermediate_outputs:
             raise ValueError("No data is collected.")
-        # All at once: the bins are then as wide as all of the data asks for.
+        # All arrays at once, so that the bins are as wide as all of the data requires.
         seen, self.intermediate_outputs = self.intermediate_outputs, []
         for name in self.tensors_to_calibrate:
             self.collector.collect({name: [one[name] for one in seen]})

@@ -1,4 +1,4 @@
-"""How often numbers occur, and ranges that leave out what is rare."""
+"""Histograms, and ranges that leave out rare numbers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from ._arithmetic import smooth_distribution
 from ._calibration_data import TensorData
 
-FEWEST_BINS = 512  # from which a mean and a deviation may be told
+FEWEST_BINS = 512  # the fewest numbers for a mean and a deviation
 
 
 @dataclass
 class Histogram:
-    """Counts by bins, and the numbers between which all lie."""
+    """Counts in bins, and the least and the greatest number."""
 
     counts: np.ndarray
     edges: np.ndarray  # one more than counts
@@ -25,7 +25,7 @@ class Histogram:
     reach: Any = 0.0  # the bins of signed numbers go from -reach to reach
 
     def clipped(self, low: Any, high: Any) -> TensorData:
-        """A range that reaches no farther than the numbers seen."""
+        """Clips a range to the numbers that were seen."""
         kind = self.edges.dtype
         return TensorData(
             lowest=np.asarray(max(low, self.lowest), kind),
@@ -42,7 +42,7 @@ def _ends(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def count_signed(numbers: np.ndarray, bins: int, known: Histogram | None) -> Histogram:
-    """Bins of one width around zero. If numbers lie outside they become more, not wider."""
+    """Bins of equal width around zero. If numbers lie outside, bins are added."""
     low, high = _ends(numbers)
     reach = np.maximum(np.abs(low), np.abs(high))
     old = np.zeros(bins, np.int64) if known is None else known.counts
@@ -61,7 +61,7 @@ def count_signed(numbers: np.ndarray, bins: int, known: Histogram | None) -> His
 
 
 def count_distances(numbers: np.ndarray, bins: int, known: Histogram | None) -> Histogram:
-    """Bins of distances from zero. If numbers lie outside there are more of them."""
+    """Bins of absolute values. If numbers lie outside, bins are added."""
     low, high = _ends(numbers)
     distances = np.abs(numbers)
     if known is None:
@@ -85,7 +85,7 @@ def percentile_range(histogram: Histogram, percentile: float, symmetric: bool) -
         )
     edges = histogram.edges
     below = np.cumsum(histogram.counts / histogram.counts.sum())
-    if symmetric:  # the bins are of distances
+    if symmetric:  # the bins are of absolute values
         far = edges[np.searchsorted(below, percentile / 100)]
         return histogram.clipped(-far, far)
     cut = (100 - percentile) / 200
@@ -107,7 +107,7 @@ def entropy_range(histogram: Histogram, quantized_bins: int) -> TensorData:
 
 
 def _divergence(counts: np.ndarray, begin: int, end: int, bins: int) -> float:
-    """Of what [begin, end) keeps with few numbers from what is there, the rest at its ends."""
+    """How much [begin, end) loses in fewer bins; the other counts are added to its ends."""
     kept = counts[begin:end]
     full = kept.copy()
     full[0] += counts[:begin].sum()
@@ -126,7 +126,7 @@ def _divergence(counts: np.ndarray, begin: int, end: int, bins: int) -> float:
 
 
 def distribution(histogram: Histogram, scenario: str) -> TensorData:
-    """Mean and deviation. With scenario "p3" those of the cube roots of the numbers."""
+    """Mean and deviation. Scenario "p3" takes those of the numbers' cube roots."""
     if scenario not in ("same", "p3"):
         raise ValueError(f"Invalid scenario. Must be in {{'same', 'p3'}}, got {scenario!r}")
     edges, counts = histogram.edges, histogram.counts
@@ -146,7 +146,7 @@ def distribution(histogram: Histogram, scenario: str) -> TensorData:
 
 
 class HistogramCollector:
-    """Histograms of values by name, and the ranges that a method takes from them.
+    """Histograms of values by name, and the ranges that a method computes from them.
 
     method   "entropy", "percentile" or "distribution"
     """
@@ -189,7 +189,7 @@ class HistogramCollector:
             self.histogram_dict[name] = count(numbers, self.num_bins, known)
 
     def compute_collection_result(self) -> dict[str, TensorData]:
-        """What the method takes from each histogram."""
+        """The ranges that the method computes from each histogram."""
         if not self.histogram_dict:
             raise ValueError("Histogram has not been collected. Please run collect() first.")
         return {name: self._result(one) for name, one in self.histogram_dict.items()}

@@ -1,4 +1,4 @@
-"""Weights quantized ahead, values in each run: products of integers."""
+"""Products of integers: weights are quantized ahead, values in each run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _channels(rewriter: Rewriter, weight: str) -> int | None:
 
 
 def convolution(rewriter: Rewriter, node: NodeProto) -> bool:
-    """Conv. ConvInteger knows one zero point for all channels, and one scale."""
+    """Conv. ConvInteger has one zero point and one scale for all channels."""
     rewriter.assume(node.input[1], node.input[0])
     has_bias = len(node.input) > 2 and node.input[2] != ""
     rank = rewriter.rank(node.input[1])
@@ -68,7 +68,7 @@ def _integer_operator(
     weight: Quantized,
     output: str,
 ) -> None:
-    """The product of integers, and what makes numbers of it again."""
+    """The product of integers, and the nodes that convert it to numbers."""
     base = f"{node.name or node.output[0]}_quant"
     scales = f"{base}_scales_mul"
     scale = rewriter.add("Mul", [value.scale, weight.scale], [f"{scales}:0"], scales)
@@ -108,7 +108,7 @@ def attention(rewriter: Rewriter, node: NodeProto) -> bool:
 
 
 def lstm(rewriter: Rewriter, node: NodeProto) -> bool:
-    """LSTM: its weights lie with what they are multiplied by first."""
+    """LSTM: the layout of its weights begins with the rows that are multiplied."""
     tensors = [rewriter.constant(name) for name in node.input[1:3]]
     if any(one is None or len(one.dims) != 3 for one in tensors):
         return False

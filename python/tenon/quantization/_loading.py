@@ -1,4 +1,4 @@
-"""Models with the shapes of their values, of a version that has the types they are to get."""
+"""Loads models with the shapes of their values, and converts them to opsets with the types."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ._types import SIXTEEN_BITS, tensor_type_of
 
 ModelLike = str | os.PathLike[str] | ModelProto
 
-MODEL_SIZE_THRESHOLD = 2**31  # bytes that no message of Protocol Buffers reaches
-KEPT_BYTES = 1024  # constants that shape inference may look at
-BY_US = "onnxruntime.quant"  # by which programs for onnxruntime know prepared models
+MODEL_SIZE_THRESHOLD = 2**31  # more bytes than any Protocol Buffers message may have
+KEPT_BYTES = 1024  # constants whose values shape inference may read
+BY_US = "onnxruntime.quant"  # by which onnxruntime's tools recognize prepared models
 INFERRED, PREPARED = "onnx.infer", "onnx.quant.pre_process"
 
 
@@ -29,7 +29,7 @@ def infer_shapes(model: ModelProto) -> ModelProto:
     skeleton.CopyFrom(model)
     large = {}
     for one, source in zip(skeleton.graph.initializer, model.graph.initializer, strict=True):
-        if len(one.raw_data) > KEPT_BYTES:  # inference would write and read them to no end
+        if len(one.raw_data) > KEPT_BYTES:  # inference would write and read them for no use
             large[one.name] = source
             one.ClearField("raw_data")
             one.data_location = TensorProto.EXTERNAL
@@ -73,22 +73,22 @@ def _is_tagged(model: ModelProto, key: str) -> bool:
 
 
 def add_infer_metadata(model: ModelProto) -> None:
-    """Notes in the model that its shapes were inferred."""
+    """Marks the model as having inferred shapes."""
     _tag(model, INFERRED)
 
 
 def model_has_infer_metadata(model: ModelProto) -> bool:
-    """Whether the shapes of the model were inferred."""
+    """Whether the model is marked as having inferred shapes."""
     return _is_tagged(model, INFERRED)
 
 
 def add_pre_process_metadata(model: ModelProto) -> None:
-    """Notes in the model that it was prepared for quantization."""
+    """Marks the model as prepared for quantization."""
     _tag(model, PREPARED)
 
 
 def model_has_pre_process_metadata(model: ModelProto) -> bool:
-    """Whether the model was prepared for quantization."""
+    """Whether the model is marked as prepared for quantization."""
     return _is_tagged(model, PREPARED)
 
 
@@ -99,12 +99,12 @@ def model_has_external_data(model_path: str | os.PathLike[str]) -> bool:
 
 
 def generate_identified_filename(filename: pathlib.Path, identifier: str) -> pathlib.Path:
-    """A path beside another one: 'a/b.onnx' and '-c' give 'a/b-c.onnx'."""
+    """A path in the same folder: 'a/b.onnx' and '-c' give 'a/b-c.onnx'."""
     return filename.with_name(filename.stem + identifier + filename.suffix)
 
 
 def get_opset_version(model: ModelProto) -> int:
-    """The version of the operators of ONNX itself that the model uses."""
+    """The model's opset of ONNX's own domain."""
     versions = {one.version for one in model.opset_import if one.domain in ONNX_DOMAINS}
     if len(versions) != 1:
         raise ValueError(f"expected one version of the domain ai.onnx, got {sorted(versions)}")
@@ -112,7 +112,7 @@ def get_opset_version(model: ModelProto) -> int:
 
 
 def _override_types(overrides: Mapping[str, Any] | None) -> set[int]:
-    """Types that TensorQuantOverrides names. Whether they make sense is checked elsewhere."""
+    """The types that TensorQuantOverrides names. They are validated elsewhere."""
     types = set()
     for several in (overrides or {}).values():
         for one in several if isinstance(several, Sequence) else ():
@@ -131,9 +131,9 @@ def update_opset_version(
     *,
     least: int = 0,
 ) -> ModelProto:
-    """The model, or one of a version whose QuantizeLinear has these types.
+    """The model, or one converted to an opset whose QuantizeLinear has these types.
 
-    least  a version that is needed for other reasons
+    least  an opset that is needed for other reasons
     """
     present = get_opset_version(model)
     types = {tensor_type_of(one) for one in (weight_type, activation_type) if one is not None}
@@ -160,7 +160,7 @@ def copy_of(model: ModelLike) -> ModelProto:
 
 
 def has_float16(model: ModelProto) -> bool:
-    """Whether a model has numbers of 16 bits."""
+    """Whether a model has float16 numbers."""
     graph = model.graph
     values = (*graph.input, *graph.output, *graph.value_info)
     kinds = {one.type.tensor_type.elem_type for one in values}

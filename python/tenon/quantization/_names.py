@@ -1,4 +1,4 @@
-"""Names of what quantization adds to a graph, by which tools find it again."""
+"""Names of the nodes and values that quantization adds, by which tools find them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def add_quant_suffix(tensor_name: str) -> str:
 
 
 def add_quant_input_suffix(tensor_name: str) -> str:
-    """What that node reads, if the tensor's name is the model's output."""
+    """The input of that node, if the tensor's name is the model's output."""
     return tensor_name + QUANT_INPUT_SUFFIX
 
 
 def add_quant_output_suffix(tensor_name: str) -> str:
-    """What that node makes."""
+    """The output of that node."""
     return tensor_name + QUANT_OUTPUT_SUFFIX
 
 
 def add_dequant_suffix(tensor_name: str) -> str:
-    """The node that makes numbers of a quantized tensor."""
+    """The node that dequantizes a tensor."""
     return f"{tensor_name}_{DEQUANT_OP_NAME}"
 
 
 def add_dequant_input_suffix(tensor_name: str) -> str:
-    """What that node reads."""
+    """The input of that node."""
     return tensor_name + DEQUANT_INPUT_SUFFIX
 
 
 def add_dequant_output_suffix(tensor_name: str) -> str:
-    """What that node makes."""
+    """The output of that node."""
     return tensor_name + DEQUANT_OUTPUT_SUFFIX

@@ -23,7 +23,7 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat1
 
 @dataclass
 class Weight:
-    """A constant matrix of a product, and where it lies."""
+    """A constant matrix of a product, and the graph that has it."""
 
     name: str
     array: np.ndarray  # [k, n]
@@ -31,7 +31,7 @@ class Weight:
     graph: GraphProto
 
     def add(self, array: np.ndarray, suffix: str) -> str:
-        """Adds a constant beside the matrix. Returns its name."""
+        """Adds a constant to the matrix' graph. Returns its name."""
         tensor = tensor_of(array, self.name + suffix)
         add_once(self.graph, tensor)
         return tensor.name
@@ -44,7 +44,7 @@ def add_once(graph: GraphProto, tensor: TensorProto) -> None:
 
 
 def find_constant(name: str, graphs: Iterable[GraphProto]) -> tuple[TensorProto, GraphProto] | None:
-    """A constant of a graph or those around it, the innermost last."""
+    """A constant of a graph or of those around it; the innermost graph is last."""
     for graph in reversed(list(graphs)):
         for tensor in graph.initializer:
             if tensor.name == name:
@@ -53,7 +53,7 @@ def find_constant(name: str, graphs: Iterable[GraphProto]) -> tuple[TensorProto,
 
 
 def weight_of(node: NodeProto, graphs: list[GraphProto]) -> Weight | None:
-    """The constant matrix by which a product multiplies, if there is one."""
+    """The constant matrix of a product, if there is one."""
     found = find_constant(node.input[1], graphs)
     if found is None:
         return None
@@ -72,10 +72,10 @@ def product_nodes(
     opset: int,
     make: Callable[[str], list[NodeProto]],
 ) -> list[NodeProto] | None:
-    """The nodes that `make` makes for an output of some name, and what restores its rank.
+    """The nodes that `make` makes for an output of that name, and those that restore its rank.
 
-    rank     of what is multiplied by a weight of a higher rank than 2, if it is known
-    returns  None: nobody knows how many leading ones that takes
+    rank     of the value that is multiplied by a weight of a higher rank than 2, if it is known
+    returns  None: the number of leading ones is unknown
     """
     missing = 0
     if weight.rank > 2:
@@ -132,7 +132,9 @@ def few_bits(
 def pairs(
     node: NodeProto, weight: Weight, blocks: Blocks, output: str, by_columns: bool
 ) -> list[NodeProto]:
-    """DequantizeLinear before the product. By columns, the matrix lies transposed if it can."""
+    """DequantizeLinear before the product. With blocks by columns, the matrix is transposed if
+    possible.
+    """
     k, n = weight.array.shape
     bits, suffix = blocks.bits, f"_DQ_Q{blocks.bits}"
     is_transposed = by_columns and blocks.zeros is None
@@ -176,7 +178,7 @@ def pairs(
 def table_of_4_bits(
     node: NodeProto, graphs: list[GraphProto], axis: int, size: int, symmetric: bool
 ) -> NodeProto | None:
-    """GatherBlockQuantized for Gather from a constant table, whose blocks run along an axis."""
+    """GatherBlockQuantized for Gather from a constant table. Blocks run along an axis."""
     found = find_constant(node.input[0], graphs)
     if found is None:
         return None

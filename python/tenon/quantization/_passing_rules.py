@@ -1,4 +1,4 @@
-"""Operators that pass integers on as they would numbers."""
+"""Rules for operators that only move values and can move integers instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._tensors import attributes_of, tensor_of
 
 
 def passing(rewriter: Rewriter, node: NodeProto) -> bool:
-    """The same node over integers, where its input is quantized already or has to be."""
+    """The same node for integers, if its input is or must be quantized."""
     if rewriter.settings.option("ForceQuantizeNoInputCheck") and rewriter.is_float(node.input[0]):
         value = rewriter.activation(node.input[0])
     else:
@@ -20,7 +20,7 @@ def passing(rewriter: Rewriter, node: NodeProto) -> bool:
 
 
 def pass_on(rewriter: Rewriter, node: NodeProto, value: Quantized, *others: str) -> bool:
-    """Adds the node, which reads integers; its outputs have the scale of its input."""
+    """Adds the node with integer inputs; its outputs have the scale of its input."""
     outputs = []
     for name in node.output:
         quantized = f"{name}{TENSOR_NAME_QUANT_SUFFIX}"
@@ -34,7 +34,7 @@ def pass_on(rewriter: Rewriter, node: NodeProto, value: Quantized, *others: str)
 
 
 def since(version: int) -> Rule:
-    """The same for operators that take integers, or say what they do, since a version."""
+    """The same for operators that support integers since a certain version."""
 
     def rule(rewriter: Rewriter, node: NodeProto) -> bool:
         return rewriter.plan.opset_version >= version and passing(rewriter, node)
@@ -43,7 +43,7 @@ def since(version: int) -> Rule:
 
 
 def gather(rewriter: Rewriter, node: NodeProto) -> bool:
-    """Tables become smaller, and so does what is read from them."""
+    """The table becomes smaller, and so do the elements that are read from it."""
     if rewriter.constant(node.input[0]) is None:
         return False
     value = rewriter.activation(node.input[0])
@@ -59,7 +59,7 @@ def split(rewriter: Rewriter, node: NodeProto) -> bool:
 
 
 def pad(rewriter: Rewriter, node: NodeProto) -> bool:
-    """What is added gets the scale of the input; zero is its zero point."""
+    """The padding value gets the scale of the input; zero is its zero point."""
     value = rewriter.present(node.input[0])
     if value is None or rewriter.plan.opset_version < 11:
         return False

@@ -28,7 +28,7 @@ class Mark:
 
 @dataclass
 class Bias:
-    """A constant that is to become sums of products."""
+    """A constant that is to become int32 sums of products."""
 
     node: str
     value: str
@@ -37,7 +37,7 @@ class Bias:
 
 
 class MarkingQuantizer(BaseQuantizer):
-    """What rules of operators call: they ask, and mark what is to be quantized."""
+    """The interface for rules of operators, with which they query and mark values."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class MarkingQuantizer(BaseQuantizer):
         self.tensors_to_quantize: dict[str, Mark] = {}
         self.bias_to_quantize: dict[str, Bias] = {}
         self.tensor_to_its_receiving_nodes: dict[str, list[NodeProto]] = {}
-        self.dequantized = {  # what the model itself has quantized
+        self.dequantized = {  # values that the model itself has quantized
             name: node
             for name, node in self.graph.producers.items()
             if node.op_type == DEQUANT_OP_NAME
@@ -146,7 +146,7 @@ class MarkingQuantizer(BaseQuantizer):
             self.tensors_to_quantize[output_name] = Mark(shared=(input_name, node_name))
 
     def quantize_weight_tensor(self, tensor_name: str) -> None:
-        """Marks a weight, or a value that is one."""
+        """Marks a weight, or a value in the place of one."""
         if self._is_quantizable(tensor_name):
             self.tensors_to_quantize.setdefault(tensor_name, Mark(is_weight=True))
 
@@ -158,7 +158,7 @@ class MarkingQuantizer(BaseQuantizer):
     def quantize_bias_tensor(
         self, node_name: str, bias_name: str, input_name: str, weight_name: str, beta: float = 1.0
     ) -> bool:
-        """Marks a bias, times beta. Returns whether it is one that will be quantized as such."""
+        """Marks a bias, times beta. Returns whether it will be quantized as a bias."""
         if not self.settings.option("QuantizeBias"):
             return False
         if self.tensor_quant_overrides.get(bias_name):
@@ -174,7 +174,7 @@ class MarkingQuantizer(BaseQuantizer):
         name = bias_name
         is_scaled = beta != 1.0 and not self.reads_alone(bias_name)
         if bias_name in self.bias_to_quantize or is_scaled:
-            # Its scale follows from the node, so each node has one of its own.
+            # Its scale follows from the node, so each node has its own bias.
             name = self._copy_for(node_name, bias_name)
         self.bias_to_quantize[name] = Bias(node_name, input_name, weight_name, beta)
         return True
@@ -192,7 +192,7 @@ class MarkingQuantizer(BaseQuantizer):
         return name
 
     def fold_into_producer(self, node: NodeProto) -> bool:
-        """Lets the producer of a node's input make its output, if saturation does the rest."""
+        """Lets the producer of a node's input write its output, if saturation does the same."""
         source, result = node.input[0], node.output[0]
         scales = self.quantization_params.get(result)
         if (

@@ -1,6 +1,6 @@
 """Which values of an operator stand between pairs of (de)quantization.
 
-A rule is called with the quantizer and a node, and tells the quantizer.
+A rule is called with the quantizer and a node, and marks values in the quantizer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def everything(quantizer: MarkingQuantizer, node: NodeProto) -> None:
 
 
 def passing(quantizer: MarkingQuantizer, node: NodeProto) -> None:
-    """Outputs have the scale of the input: they have no other numbers."""
+    """The outputs have the scale of the input, because they have the same numbers."""
     if quantizer.forces:
         quantizer.quantize_activation_tensor(node.input[0])
     if quantizer.is_tensor_quantized(node.input[0]):
@@ -37,7 +37,7 @@ def passing(quantizer: MarkingQuantizer, node: NodeProto) -> None:
 
 
 def resizing(quantizer: MarkingQuantizer, node: NodeProto) -> None:
-    """Resize, which before version 11 had no word for what it does at borders."""
+    """Resize, whose behaviour at borders is not defined before version 11."""
     if quantizer.opset_version >= 11:
         passing(quantizer, node)
 
@@ -57,7 +57,7 @@ def split(quantizer: MarkingQuantizer, node: NodeProto) -> None:
 
 
 def gather(quantizer: MarkingQuantizer, node: NodeProto) -> None:
-    """Tables are quantized; of other values only those that are anyway."""
+    """The table is quantized; other values only if they are anyway."""
     if quantizer.is_valid_quantize_weight(node.input[0]) or quantizer.forces:
         quantizer.quantize_activation_tensor(node.input[0])
     if quantizer.is_tensor_quantized(node.input[0]):
@@ -76,7 +76,7 @@ def where(quantizer: MarkingQuantizer, node: NodeProto) -> None:
 
 
 def pad(quantizer: MarkingQuantizer, node: NodeProto) -> None:
-    """The input's scale will do if what is added lies in its range, as zero always does."""
+    """The input's scale is enough if the padding lies in its range, as zero always does."""
     for name in node.input:
         quantizer.quantize_activation_tensor(name)
     is_same = attributes_of(node).get("mode", b"constant") != b"constant" or _pads_zero(
@@ -99,7 +99,7 @@ def _pads_zero(quantizer: MarkingQuantizer, node: NodeProto) -> bool:
 
 
 def weight(quantizer: MarkingQuantizer, node: NodeProto, name: str, axis: int) -> None:
-    """A constant weight, by its channels if that is asked for; other values as any."""
+    """A constant weight, by its channels if requested; other values like any value."""
     if not quantizer.is_input_a_initializer(name):
         quantizer.quantize_activation_tensor(name)
         return
@@ -119,7 +119,7 @@ def convolution(quantizer: MarkingQuantizer, node: NodeProto) -> None:
 
 
 def gemm(quantizer: MarkingQuantizer, node: NodeProto) -> None:
-    """Gemm. What scales its bias becomes a part of the bias."""
+    """Gemm. beta becomes a part of the bias."""
     ends(quantizer, node)
     attributes = attributes_of(node)
     weight(quantizer, node, node.input[1], 0 if attributes.get("transB", 0) else 1)
@@ -147,7 +147,7 @@ def product(quantizer: MarkingQuantizer, node: NodeProto) -> None:
 
 
 def normalization(quantizer: MarkingQuantizer, node: NodeProto) -> None:
-    """Normalizations: their factor is a weight, their summand a bias."""
+    """Normalizations: the scale is a weight, the shift a bias."""
     quantizer.quantize_activation_tensor(node.input[0])
     weight(quantizer, node, node.input[1], 1)
     if len(node.input) > 2 and node.input[2]:
@@ -157,7 +157,7 @@ def normalization(quantizer: MarkingQuantizer, node: NodeProto) -> None:
 
 
 def removable(quantizer: MarkingQuantizer, node: NodeProto) -> None:
-    """Relu and Clip: if saturation does their work, their node goes."""
+    """Relu and Clip: if saturation has the same effect, the node is removed."""
     if not quantizer.is_tensor_quantized(node.input[0]):
         return
     if not quantizer.fold_into_producer(node):
@@ -203,7 +203,7 @@ QDQRegistry: dict[str, Rule] = {
 
 
 def apply_rule(quantizer: MarkingQuantizer, node: onnx.NodeProto) -> None:
-    """Calls the rule of a node. Classes that others registered are made, and told to quantize."""
+    """Calls the rule of a node. Classes that users registered are instantiated and called."""
     made = QDQRegistry.get(node.op_type, everything)(quantizer, node)
     if hasattr(made, "quantize"):
         made.quantize()

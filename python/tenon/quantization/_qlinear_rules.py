@@ -1,4 +1,4 @@
-"""Values quantized by ranges that are known ahead: operators that take and give integers."""
+"""Rules for operators that take and return integers, with ranges that are known ahead."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ._scales import Scale
 from ._tensors import attributes_of
 from ._types import DTYPES
 
-STEPS_OF_ONE = 256  # by which QLinearSoftmax divides what lies from 0 to 1
+STEPS_OF_ONE = 256  # by which QLinearSoftmax divides numbers from 0 to 1
 
 
 def _weighted(
     rewriter: Rewriter, node: NodeProto, axis: int | None, kind: int | None = None
 ) -> tuple[Quantized, Quantized, Quantized] | None:
-    """Value, weight and result; None if one of them cannot be."""
+    """Value, weight and result; None if one of them cannot be quantized."""
     value, weight = node.input[:2]
     if not rewriter.is_float(value) or not rewriter.is_float(weight):
         return None
@@ -32,7 +32,7 @@ def _weighted(
 
 
 def _has_scale(rewriter: Rewriter, name: str) -> bool:
-    """Whether a value or constant can be quantized, so that nothing is done in vain."""
+    """Whether a value or constant can be quantized, to avoid useless work."""
     is_constant = rewriter.constant(name) is not None
     known = name in rewriter.plan.scales or rewriter.present(name) is not None
     return is_constant or (known and rewriter.is_float(name))
@@ -45,7 +45,7 @@ def _per_channel(rewriter: Rewriter, name: str) -> bool:
 
 
 def convolution(rewriter: Rewriter, node: NodeProto) -> bool:
-    """Conv. Channels with scales of their own have one zero point, as kernels want it: 0."""
+    """Conv. Channels with separate scales all have the zero point 0, as kernels require."""
     is_per_channel = _per_channel(rewriter, node.input[1])
     has_bias = len(node.input) > 2 and node.input[2] != ""
     if has_bias and rewriter.constant(node.input[2]) is None:
@@ -83,7 +83,7 @@ def product(rewriter: Rewriter, node: NodeProto) -> bool:
 
 
 def gemm(rewriter: Rewriter, node: NodeProto) -> bool:
-    """Gemm. QGemm has no beta, and its bias the scale alpha times that of a product."""
+    """Gemm. QGemm has no beta, and its bias has the scale of the product times alpha."""
     attributes = attributes_of(node)
     has_bias = len(node.input) > 2 and node.input[2] != ""
     if has_bias and rewriter.constant(node.input[2]) is None:
@@ -116,7 +116,7 @@ def of_one(rewriter: Rewriter, node: NodeProto, scale: Scale | None = None) -> b
 
 
 def _of_one_at_most(rewriter: Rewriter, lowest: int) -> Scale:
-    """The scale of numbers from 0 to 1, the lowest integer being 0."""
+    """The scale of numbers from 0 to 1, if the lowest integer stands for 0."""
     kind = rewriter.settings.activation_type
     zero = np.array(lowest, DTYPES[kind])
     return Scale(zero, np.array(1 / STEPS_OF_ONE, np.float32), kind)
@@ -135,14 +135,14 @@ def softmax(rewriter: Rewriter, node: NodeProto) -> bool:
 
 
 def sigmoid(rewriter: Rewriter, node: NodeProto) -> bool:
-    """Sigmoid; Android's neural networks want a certain scale."""
+    """Sigmoid; Android's NNAPI requires a certain scale."""
     if rewriter.settings.option("extra.Sigmoid.nnapi"):
         return of_one(rewriter, node, _of_one_at_most(rewriter, 0))
     return of_one(rewriter, node)
 
 
 def global_pool(rewriter: Rewriter, node: NodeProto) -> bool:
-    """GlobalAveragePool of what is quantized already."""
+    """GlobalAveragePool of a value that is quantized already."""
     value = rewriter.present(node.input[0])
     if value is None:
         return False
@@ -155,7 +155,7 @@ def global_pool(rewriter: Rewriter, node: NodeProto) -> bool:
 
 
 def _all(rewriter: Rewriter, names: list[str]) -> list[Quantized] | None:
-    """Quantized values; None if one of them cannot be."""
+    """Quantized values; None if one of them cannot be quantized."""
     if not all(rewriter.is_float(name) and _has_scale(rewriter, name) for name in names):
         return None
     found = [rewriter.activation(name) for name in names]
@@ -185,7 +185,7 @@ def concat(rewriter: Rewriter, node: NodeProto) -> bool:
 
 
 def where(rewriter: Rewriter, node: NodeProto) -> bool:
-    """Where, if it has to be."""
+    """Where, if it has to be quantized."""
     if not rewriter.settings.option("ForceQuantizeNoInputCheck"):
         return False
     output = rewriter.made(node.output[0])
@@ -198,7 +198,7 @@ def where(rewriter: Rewriter, node: NodeProto) -> bool:
 
 
 def removable(rewriter: Rewriter, node: NodeProto) -> bool:
-    """Relu and Clip go if saturation does their work."""
+    """Relu and Clip are removed if saturation has the same effect."""
     value = rewriter.present(node.input[0])
     saturates = rewriter.plan.saturates
     if value is None or saturates is None or rewriter.settings.symmetric_activations:

@@ -1,4 +1,4 @@
-"""A graph whose operators are replaced by some that take integers, one after another."""
+"""A graph whose operators are replaced, one after another, by integer operators."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ class Quantized:
 
     @property
     def names(self) -> list[str]:
-        """All of them, as most operators take them."""
+        """All three names, which most operators take."""
         return [self.name, self.scale, self.zero_point]
 
 
 @dataclass
 class Plan:
-    """What holds for a model and its inner graphs."""
+    """The settings for a model and its subgraphs."""
 
     settings: Settings
     overrides: TensorQuantOverridesHelper
     opset_version: int
-    is_static: bool  # values are quantized by ranges that are known ahead, or not at all
+    is_static: bool  # values are quantized only by ranges that are known ahead
     rules: Mapping[str, Rule]
     scales: Mapping[str, Scale] = field(default_factory=dict)  # of values with such ranges
     saturates: Callable[[NodeProto, int, tuple[float, float]], bool] | None = None
@@ -66,9 +66,9 @@ class Rewriter:
     """Takes the nodes of a graph in order.
 
     values   quantized values and constants, by the name of what they stand for
-    numbers  values that exist as numbers
-    assumed  element types that nobody has told
-    result   the nodes that there are instead
+    numbers  values that are available as numbers
+    assumed  element types that are assumed where they are unknown
+    result   the new nodes
     """
 
     def __init__(self, graph: Graph, plan: Plan, parent: Rewriter | None = None) -> None:
@@ -82,7 +82,7 @@ class Rewriter:
         self.assumed: dict[str, int] = {}
 
     def rewrite(self) -> None:
-        """Replaces what can be replaced; the rest gets and gives numbers."""
+        """Replaces all nodes that can be replaced; the others read and write numbers."""
         for node in self.graph.nodes:
             if self.settings.option("EnableSubgraph"):
                 for inner in inner_graphs(node):
@@ -94,30 +94,28 @@ class Rewriter:
             self.number(name)
         self.graph.finish(self.result)
 
-    # What is known.
-
     def owner(self, name: str) -> Rewriter:
-        """Who has a value or constant: this graph or one around it."""
+        """The graph that has a value or constant: this graph or one around it."""
         graph = self.graph
         here = (graph.initializers, graph.producers, graph.values)
         is_here = self.parent is None or any(name in names for names in here)
         return self if is_here or self.parent is None else self.parent.owner(name)
 
     def kind(self, name: str) -> int | None:
-        """The element type of a value or constant, if it is known or told to be assumed."""
+        """The element type of a value or constant, if it is known or assumed."""
         owner = self.owner(name)
         found = owner.graph.kind(name) or owner.assumed.get(name)
         found = found or self.settings.option("DefaultTensorType")
         return None if found is None else int(found)
 
     def assume(self, name: str, like: str) -> None:
-        """A value of which nothing is known has the type of another one."""
+        """Assumes that a value of unknown type has the type of another one."""
         kind = self.kind(like)
         if self.kind(name) is None and kind is not None:
             self.owner(name).assumed[name] = kind
 
     def is_float(self, name: str) -> bool:
-        """Whether it has numbers that can be quantized."""
+        """Whether its numbers can be quantized."""
         return self.kind(name) in FLOATS
 
     def rank(self, name: str) -> int | None:
@@ -129,11 +127,9 @@ class Rewriter:
         return len(kind.shape.dim) if kind is not None and kind.HasField("shape") else None
 
     def constant(self, name: str) -> TensorProto | None:
-        """The constant of that name, if it has numbers that can be quantized."""
+        """The constant of that name, if its numbers can be quantized."""
         graph = self.owner(name).graph
         return graph.initializers[name] if graph.is_float_constant(name) else None
-
-    # What is quantized.
 
     def present(self, name: str) -> Quantized | None:
         """A value that is quantized already, other than a constant."""
@@ -141,7 +137,7 @@ class Rewriter:
         return None if name in owner.graph.initializers else owner.values.get(name)
 
     def activation(self, name: str) -> Quantized | None:
-        """A quantized value, or a constant with the type of values. None: it cannot be."""
+        """A quantized value, or a constant with the type of values; None if that is impossible."""
         owner = self.owner(name)
         if name not in owner.values:
             if owner.constant(name) is not None:
@@ -153,7 +149,7 @@ class Rewriter:
         return owner.values[name]
 
     def weight(self, name: str, axis: int | None, kind: int | None = None) -> Quantized | None:
-        """A quantized weight. With an axis, each of its indices has a scale of its own."""
+        """A quantized weight. With an axis, each of its indices has its own scale."""
         if self.constant(name) is None:
             return self.activation(name)
         kind = self.settings.weight_type if kind is None else kind
@@ -169,7 +165,7 @@ class Rewriter:
         return self.values[name]
 
     def constant_scale(self, name: str, kind: int, axis: int | None, reduce: bool) -> Scale:
-        """The scale that a constant gets."""
+        """The scale of a quantized constant."""
         settings = self.settings
         overrides = self.plan.overrides.get(name) or ()
         quant_type = overrides[0].get("quant_type") if overrides else None
@@ -180,7 +176,7 @@ class Rewriter:
         )
         tensor = self.graph.initializers[name]
         scale = scale_of_constant(settings, tensor, kind, symmetric, axis, reduce, overrides)
-        scale.scale = scale.scale.astype(np.float32)  # all that operators of integers take
+        scale.scale = scale.scale.astype(np.float32)  # the only types that integer operators take
         return scale
 
     def _store(self, name: str, scale: Scale) -> None:
@@ -202,7 +198,7 @@ class Rewriter:
         return self.quantize_in_run(name)
 
     def quantize_in_run(self, name: str) -> Quantized:
-        """The same by the range that the value has in each run."""
+        """The same by the value's range in each run."""
         result = Quantized(f"{name}_quantized", f"{name}_scale", f"{name}_zero_point")
         source = self.as_float32(name)
         if self.settings.activation_type == TensorProto.UINT8:
@@ -222,14 +218,14 @@ class Rewriter:
         return result
 
     def as_float32(self, name: str) -> str:
-        """A value of this graph as numbers of 32 bits."""
+        """A value of this graph as float32 numbers."""
         if self.kind(name) in (None, TensorProto.FLOAT):
             return name
         wide = f"{name}_float"
         return self.add("Cast", [name], [wide], f"{wide}_Cast", to=TensorProto.FLOAT)
 
     def made(self, name: str, scale: Scale | None = None) -> Quantized | None:
-        """What a new node will make. None: nobody knows its range."""
+        """The quantization of a new node's output. None: its range is unknown."""
         scale = self.plan.scales.get(name) if scale is None else scale
         if scale is None:
             return None
@@ -247,7 +243,7 @@ class Rewriter:
     def bias(
         self, name: str, node: NodeProto, value: Quantized, weight: Quantized, factor: float = 1.0
     ) -> str | None:
-        """A bias times a factor as sums of products. None: it is no constant."""
+        """A bias times a factor as sums of products. None: it is not a constant."""
         tensor, scale = self.constant(name), self.scale_of(value)
         if tensor is None or scale is None:
             return None
@@ -264,7 +260,7 @@ class Rewriter:
     def _widened(
         self, name: str, weight: Quantized, value_scale: np.ndarray, bias: np.ndarray
     ) -> np.ndarray | None:
-        """The scale of a weight, made large enough for a bias if nobody else reads the weight."""
+        """The scale of a weight, made large enough for a bias if no other node reads the weight."""
         scale = self.scale_of(weight)
         if scale is None:
             return None
@@ -277,8 +273,6 @@ class Rewriter:
             self.graph.initializers[weight.scale] = tensor_of(widened, weight.scale)
             self._store(name, scale)
         return widened
-
-    # What is made of it.
 
     def add(
         self,
@@ -306,7 +300,7 @@ class Rewriter:
         without: Sequence[str] = (),
         **attributes: Any,
     ) -> bool:
-        """Adds the counterpart of a node, which makes a quantized value."""
+        """Adds the integer counterpart of a node, which makes a quantized value."""
         copied = [one for one in node.attribute if one.name not in without]
         name = f"{node.name}_quant" if node.name else ""
         self.add(op_type, inputs, [output.name], name, domain, copied, **attributes)
@@ -314,7 +308,7 @@ class Rewriter:
         return True
 
     def keep(self, node: NodeProto) -> None:
-        """A node as it is, given numbers, also those that its inner graphs read."""
+        """Keeps a node, and provides the numbers that it and its subgraphs read."""
         for name in node.input:
             self.number(name)
         for inner in inner_graphs(node):
@@ -324,7 +318,7 @@ class Rewriter:
         self.numbers.update(node.output)
 
     def number(self, name: str) -> None:
-        """Makes sure that a value of this graph or one around it exists as numbers."""
+        """Ensures that a value of this graph or one around it is available as numbers."""
         owner = self.owner(name)
         if name in owner.numbers or name not in owner.values:
             return
@@ -339,7 +333,7 @@ class Rewriter:
 
 
 def _read_from_outside(graph: onnx.GraphProto) -> set[str]:
-    """What a graph reads that it does not make."""
+    """The values that a graph reads and does not make."""
     inside = Graph(graph)
     read = {name for node in graph.node for name in node.input}
     for node in graph.node:

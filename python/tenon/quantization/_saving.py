@@ -11,7 +11,7 @@ from ._loading import MODEL_SIZE_THRESHOLD
 
 
 def save(model: ModelProto, path: str | os.PathLike[str], use_external_data: bool = False) -> None:
-    """Writes the model; with its constants beside it, in one file, if it is too large for one."""
+    """Writes the model. If it is too large for one file, its constants go into a second file."""
     target = os.fspath(path)
     if not use_external_data and model.ByteSize() < MODEL_SIZE_THRESHOLD:
         onnx.save(model, target)
@@ -19,7 +19,7 @@ def save(model: ModelProto, path: str | os.PathLike[str], use_external_data: boo
     location = os.path.basename(target) + ".data"
     beside = os.path.join(os.path.dirname(target), location)
     if os.path.exists(beside):
-        os.remove(beside)  # what is written would come after it
+        os.remove(beside)  # new data would be appended to it
     onnx.save(model, target, save_as_external_data=True, location=location, convert_attribute=True)
-    # Writing took the constants out of the model.
+    # Writing removed the constants from the model.
     external_data_helper.load_external_data_for_model(model, os.path.dirname(target))

@@ -28,16 +28,16 @@ INT32 = np.iinfo(np.int32)
 
 @dataclass
 class Scale:
-    """What makes integers of numbers."""
+    """The quantization of a tensor."""
 
     zero_point: np.ndarray
     scale: np.ndarray
     kind: int  # the number of the integers' ONNX type
     axis: int | None = None  # None: one scale and one zero point
-    block_size: int = 0  # so many indices of the axis share theirs; 0: none do
+    block_size: int = 0  # the number of indices of the axis that share theirs; 0: none do
 
     def real_range(self) -> tuple[float, float]:
-        """The numbers between which others are clipped."""
+        """The range to which numbers are clipped."""
         low, high = ONNX_INT_TYPE_RANGE[self.kind]
         zero, scale = float(self.zero_point), float(self.scale)
         return (float(low) - zero) * scale, (float(high) - zero) * scale
@@ -45,20 +45,20 @@ class Scale:
 
 @dataclass
 class Scales:
-    """Those of a value, and those with which some of its readers get it."""
+    """The quantization of a value, and that with which some of its readers get it."""
 
     original: Scale
     converted: Scale | None = None
     readers: Collection[str] | None = None  # names of nodes; None: all
 
     def of_reader(self, name: str) -> Scale:
-        """The scale with which a node gets the value."""
+        """The quantization with which the node gets the value."""
         is_converted = self.readers is None or name in self.readers
         return self.converted if self.converted is not None and is_converted else self.original
 
 
 def scale_of_value(settings: Settings, data: TensorData, override: Override) -> Scale:
-    """By the range of a value, or what is asked for instead."""
+    """By the range of a value, or by its overrides."""
     kind = tensor_type_of(override.get("quant_type", settings.activation_type))
     if "scale" in override and "zero_point" in override:
         real = np.asarray(getattr(data, "lowest", np.float32(0))).dtype
@@ -90,9 +90,9 @@ def scale_of_constant(
     reduce_range: bool,
     overrides: Sequence[Override] = (),
 ) -> Scale:
-    """By the numbers of a constant, or what is asked for instead.
+    """By the numbers of a constant, or by its overrides.
 
-    symmetric, reduce_range  what holds if nothing else is asked for
+    symmetric, reduce_range  the defaults without overrides
     overrides                one for all indices of the axis, or one for each
     """
     first: Override = overrides[0] if overrides else {}
@@ -163,13 +163,13 @@ def add_scale(graph: Graph, name: str, scale: Scale, suffix: str = "") -> tuple[
 def scale_wide_enough(
     input_scale: np.ndarray, weight_scale: np.ndarray, bias: np.ndarray
 ) -> np.ndarray:
-    """The weight's scale, or a larger one with which the bias, as 32-bit sums, overflows not."""
+    """The weight's scale, or a larger one with which the bias does not overflow 32-bit sums."""
     largest = np.abs(bias.astype(np.float64)).reshape(-1)
     if largest.size % max(weight_scale.size, 1):
         largest = np.full(weight_scale.size, largest.max(initial=0))
     # Groups of channels may share the scales.
     largest = largest.reshape(-1, *weight_scale.shape).max(0, initial=0)
-    # A little more than needed, for what rounding takes away.
+    # A little more than needed, because rounding takes a little away.
     least = 1.0001 * 2 * largest / (2.0**32 - 2)
     present = float(input_scale) * weight_scale.astype(np.float64)
     is_small = (present < least) & (present > 0)

@@ -1,4 +1,4 @@
-"""What a quantization is to do."""
+"""The settings of a quantization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import onnx
 from ._names import DEQUANT_OP_NAME, QUANT_OP_NAME
 from ._types import SIGNED
 
-# Every key of extra_options, and what holds without it.
+# Every key of extra_options, and its default.
 DEFAULTS: dict[str, Any] = {
     "ActivationRestrictedAsymmetric": False,
     "ActivationSymmetric": False,
@@ -57,7 +57,7 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 def checked(extra_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options. Warns of those that nobody knows; raises TypeError for wrong values."""
+    """The options. Warns of unknown ones; raises TypeError for wrong values."""
     options = dict(extra_options or {})
     for key, value in options.items():
         if key not in DEFAULTS:
@@ -74,7 +74,7 @@ def checked(extra_options: Mapping[str, Any] | None) -> dict[str, Any]:
 
 @dataclass
 class Settings:
-    """Types, which nodes, and the options that onnxruntime calls extra_options."""
+    """The types, the nodes, and the options that onnxruntime calls extra_options."""
 
     weight_type: int  # numbers of ONNX types
     activation_type: int

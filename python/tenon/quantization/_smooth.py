@@ -1,8 +1,8 @@
-"""Values with a few large channels made even, their weights in turn.
+"""Equalizes values with a few large channels; their weights change in return.
 
 Xiao et al., "SmoothQuant: Accurate and Efficient Post-Training Quantization for Large Language
-Models": a product stays what it is if a channel of its input is divided by a number and the row of
-its weight multiplied by it.
+Models": a product does not change if a channel of its input is divided by a number and the row of
+its weight is multiplied by it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ._calibration_data import CalibrationDataReader
 from ._graph import Graph
 from ._tensors import attributes_of, tensor_of
 
-LEAST = 1e-5  # of numbers to divide by
-# Operators whose results have factors, the inputs that are these, and the axis of channels.
+LEAST = 1e-5  # the least divisor
+# Operators whose results have factors, the inputs with the factors, and the axis of channels.
 FACTORS = {
     "BatchNormalization": ((1, 2), 1),
     "InstanceNormalization": ((1, 2), 1),
@@ -31,7 +31,7 @@ FACTORS = {
 
 @dataclass
 class Reader:
-    """A product that reads a value, and which axes of its weight and input count channels."""
+    """A product that reads a value, and the channel axes of its weight and input."""
 
     node: NodeProto
     weight_axis: int
@@ -45,10 +45,10 @@ def smooth(
     folding: bool,
     excluded: Sequence[str] = (),
 ) -> list[str]:
-    """Makes the model smooth. Returns the names of the nodes that this takes.
+    """Equalizes the values of the model. Returns the names of the nodes that this adds.
 
-    alpha    from 0, weights stay, to 1, values have one size
-    folding  where a normalization makes a value, its factors change, and no node is added
+    alpha    from 0, where weights do not change, to 1, where the channels of values become equal
+    folding  if a normalization makes a value, its factors change and no node is added
     """
     graph = Graph(model.graph)
     by_value: dict[str, list[Reader]] = {}
@@ -72,7 +72,7 @@ def smooth(
 
 
 def _reader_of(graph: Graph, node: NodeProto) -> Reader | None:
-    """What a product reads, if its weight is a constant."""
+    """The value that a product reads, if its weight is a constant."""
     if node.op_type not in ("MatMul", "Gemm", "Conv"):
         return None
     if not graph.is_float_constant(node.input[1]) or node.input[0] in graph.initializers:
@@ -119,7 +119,7 @@ def _largest_by_channel(
 
 
 def _scale_weight(graph: Graph, reader: Reader, factor: np.ndarray) -> None:
-    """Multiplies the rows of a weight, or of a copy if others read it."""
+    """Multiplies the rows of a weight, or of a copy if other nodes read it."""
     name = reader.node.input[1]
     weight = graph.constant(name)
     assert weight is not None
@@ -133,7 +133,7 @@ def _scale_weight(graph: Graph, reader: Reader, factor: np.ndarray) -> None:
 
 
 def _fold(graph: Graph, name: str, readers: list[Reader], factor: np.ndarray) -> bool:
-    """Divides the factors of what makes a value, if nobody else reads it."""
+    """Divides the factors of a value's producer, if no other node reads the value."""
     producer = graph.producers.get(name)
     if producer is None or producer.op_type not in FACTORS or name in graph.outputs:
         return False
@@ -157,7 +157,7 @@ def _divide(graph: Graph, name: str, readers: list[Reader], factor: np.ndarray) 
     """Adds a node that divides a value for some of its readers."""
     kind = graph.kind(name) or onnx.TensorProto.FLOAT
     inverse = (1 / factor).astype(helper.tensor_dtype_to_np_dtype(kind))
-    if readers[0].input_axis == 1:  # behind which there are sides of pictures
+    if readers[0].input_axis == 1:  # followed by the spatial axes
         weight = graph.initializers[readers[0].node.input[1]]
         inverse = inverse.reshape(-1, *[1] * (len(weight.dims) - 2))
     constant = graph.add_constant(tensor_of(inverse, f"{name}_smooth_scale"))
@@ -171,7 +171,7 @@ def _divide(graph: Graph, name: str, readers: list[Reader], factor: np.ndarray) 
 
 
 def copied(reader: CalibrationDataReader) -> CalibrationDataReader:
-    """A reader that gives the same: the data are read twice."""
+    """A reader with the same data, which are read twice."""
     try:
         return copy.deepcopy(reader)
     except TypeError as error:

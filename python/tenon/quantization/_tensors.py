@@ -1,4 +1,4 @@
-"""Constants of a model: their numbers, and their numbers quantized."""
+"""The constants of a model, and their quantized numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tensor_proto_to_array(initializer: TensorProto) -> np.ndarray:
 
 
 def broadcast_along(values: np.ndarray, axis: int | None, rank: int) -> np.ndarray:
-    """One value for each index of an axis, so shaped that they meet a tensor of that rank."""
+    """One value for each index of an axis, shaped for broadcasting to a tensor of that rank."""
     if axis is None or values.ndim != 1:
         return values
     return values.reshape([-1 if i == axis % rank else 1 for i in range(rank)])
@@ -42,10 +42,10 @@ def quantize_onnx_initializer(
     quant_weight_name: str | None = None,
     block_size: int = 0,
 ) -> TensorProto:
-    """The constant with its numbers quantized.
+    """The quantized constant.
 
     axis         has a scale and a zero point for each of its indices; None: there is one
-    block_size   so many indices of the axis share theirs; 0: none do
+    block_size   the number of indices of the axis that share theirs; 0: none do
     """
     data = tensor_proto_to_array(weight)
     zero, steps = np.asarray(zero_point), np.asarray(scale)

@@ -1,4 +1,4 @@
-"""What numbers become: the types of quantized values, their element types and their ranges."""
+"""The types of quantized values, their element types and their ranges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 
 class NamedEnum(enum.Enum):
-    """Enumerations whose members have their names on command lines."""
+    """Base of enumerations whose members are named on command lines."""
 
     def __str__(self) -> str:
         return self.name
@@ -25,7 +25,7 @@ class NamedEnum(enum.Enum):
 
 
 class QuantizationMode(NamedEnum):
-    """What becomes of operators."""
+    """The operators of the quantized model."""
 
     IntegerOps = 0
     QLinearOps = 1
@@ -39,7 +39,7 @@ class QuantizedValueType(NamedEnum):
 
 
 class QuantFormat(NamedEnum):
-    """Whether operators are replaced, or stand between pairs of (de)quantization."""
+    """Whether operators are replaced, or surrounded by pairs of (de)quantization."""
 
     QOperator = 0
     QDQ = 1
@@ -80,7 +80,7 @@ DTYPES: dict[int, np.dtype[Any]] = {
     TensorProto.INT4: np.dtype(ml_dtypes.int4),
     TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
 }
-# Signed types have their zero in the middle unless told otherwise.
+# Signed types have their zero point in the middle by default.
 SIGNED = frozenset(
     (TensorProto.INT4, TensorProto.INT8, TensorProto.INT16, TensorProto.FLOAT8E4M3FN)
 )
@@ -96,8 +96,8 @@ def _range(tensor_type: int, low: int, high: int) -> Range:
     return np.array(low, DTYPES[tensor_type]), np.array(high, DTYPES[tensor_type])
 
 
-# Smallest and largest number: all of the type; those used if zero lies in the middle; those used
-# to keep sums of products in 16 bits.
+# Smallest and largest number: of the whole type; with the zero point in the middle; with sums of
+# products kept to 16 bits.
 ONNX_INT_TYPE_RANGE: dict[int, Range] = {
     one: _range(one, *bounds)
     for one, bounds in {
@@ -154,6 +154,6 @@ def get_qrange_for_qType(  # noqa: N802
     reduce_range: bool = False,
     symmetric: bool = False,
 ) -> int:
-    """How far the largest number lies from the smallest."""
+    """The distance of the largest number from the smallest."""
     low, high = get_qmin_qmax_for_qType(qType, reduce_range, symmetric)
     return int(high) - int(low)

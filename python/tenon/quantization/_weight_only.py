@@ -1,4 +1,4 @@
-"""How weights of products become integers of few bits."""
+"""The methods that convert weights of products to integers of few bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUANT_AXES = {"MatMul": 0, "Gather": 1}
 
 
 class WeightOnlyQuantConfig:
-    """What all ways share.
+    """The settings that all methods share.
 
     op_types_to_quantize      MatMul if none are named
     quant_axes                pairs of an operator and the axis along which its blocks run
@@ -45,7 +45,7 @@ class DefaultWeightOnlyQuantConfig(WeightOnlyQuantConfig):
     """Each block by its own range.
 
     accuracy_level          the type in which products are computed: 1 float32, 2 float16,
-                            3 bfloat16, 4 int8; None: as the kernel likes
+                            3 bfloat16, 4 int8; None: the kernel decides
     channel_wised_quantize  a column is one block, in QuantFormat.QDQ
     """
 
@@ -91,7 +91,7 @@ class RTNWeightOnlyQuantConfig(WeightOnlyQuantConfig):
 
 
 class KQuantWeightOnlyQuantConfig(WeightOnlyQuantConfig):
-    """The least weighted squares of errors. `ratios` is accepted."""
+    """The least weighted squares of errors. `ratios` is accepted and ignored."""
 
     def __init__(
         self,
@@ -111,13 +111,13 @@ class KQuantWeightOnlyQuantConfig(WeightOnlyQuantConfig):
 
 
 class GPTQWeightOnlyQuantConfig(WeightOnlyQuantConfig):
-    """Rounding that makes up for its errors on given data.
+    """Rounding that compensates its errors on given data.
 
     percdamp    a share of the mean of squared values, added to each
-    block_size  so many rows are rounded before the rest is told of their errors
-    actorder    rows with the largest values first
-    mse         ranges are those with the least error
-    perchannel  each column has a scale of its own
+    block_size  the number of rows that are rounded before their errors are passed on to the rest
+    actorder    rounds the rows with the largest values first
+    mse         ranges have the least error
+    perchannel  each column has its own scale
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class HQQWeightOnlyQuantConfig(WeightOnlyQuantConfig):
 
 
 class NVAWQWeightOnlyQuantConfig(WeightOnlyQuantConfig):
-    """Refused: it is a program of NVIDIA's, which its package nvidia-modelopt runs on models."""
+    """Refused: it needs NVIDIA's package nvidia-modelopt, which runs the model itself."""
 
     def __init__(
         self,

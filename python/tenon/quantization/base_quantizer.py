@@ -1,4 +1,4 @@
-"""What all quantizers are given, and what they know of it."""
+"""The parameters of all quantizers, and the queries that they share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ranges = TensorsData | Mapping[str, TensorData]
 
 
 def name_nodes(graph: onnx.GraphProto) -> dict[str, str]:
-    """Gives each node a name of its own, by which its values are told apart.
+    """Gives each node a unique name, which distinguishes its values.
 
     Returns the old names by the new ones, where names were given more than once.
     """
@@ -41,16 +41,16 @@ def name_nodes(graph: onnx.GraphProto) -> dict[str, str]:
 
 
 def _with(renamed: Mapping[str, str], names: Sequence[str] | None) -> set[str]:
-    """Names, and those that nodes of these names were given."""
+    """Names, and the new names of nodes that had them."""
     chosen = set(names or ())
     return chosen | {new for new, old in renamed.items() if old in chosen}
 
 
 class BaseQuantizer:
-    """One model that is to be quantized. Derived classes do it.
+    """A model that is to be quantized by a derived class.
 
     weight_qType, activation_qType  a QuantType, or the number of an ONNX type
-    tensors_range                   what calibration found, by value
+    tensors_range                   the results of calibration, by value
     nodes_to_quantize               names; none: all of the types
     extra_options                   see the guide
     """
@@ -122,10 +122,10 @@ class BaseQuantizer:
         return self.settings.symmetric_weights(weight_quant_type)
 
     def adjust_tensor_ranges(self) -> None:
-        """Narrows ranges to what matters.
+        """Narrows ranges to the numbers that matter.
 
-        What only Relu or Clip reads has the range of their result, which saturation then gives.
-        Softmax reaches from 0 to 1.
+        A value that only Relu or Clip reads gets the range of their result, because saturation then
+        has the same effect. Softmax has the range from 0 to 1.
         """
         ranges = self.tensors_range
         if ranges is None:
@@ -143,7 +143,7 @@ class BaseQuantizer:
                 ranges[result] = TensorData(lowest=ends[0], highest=ends[1])
 
     def reads_alone(self, name: str) -> bool:
-        """Whether a value has one reader and nobody else sees it."""
+        """Whether a value has one reader and is not an output of the model."""
         return (
             len(self.graph.readers.get(name, ())) == 1
             and name not in self.graph.inner_reads
@@ -151,7 +151,9 @@ class BaseQuantizer:
         )
 
     def saturates(self, node: onnx.NodeProto, kind: int, real_range: tuple[float, float]) -> bool:
-        """Whether integers that reach so far do what Relu or Clip does, to less than a step."""
+        """Whether integers with this range do the same as Relu or Clip, except for less than a
+        step.
+        """
         limits = [0.0, np.inf] if node.op_type == "Relu" else self._clip_limits(node)
         if limits is None:
             return False

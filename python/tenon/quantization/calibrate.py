@@ -1,4 +1,4 @@
-"""Ranges of a model's values, from runs on data that is like what it will be given."""
+"""Ranges of a model's values, from runs on typical data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Method:
-    """A class, the options that it knows, and those that are other than its own defaults."""
+    """A class, the options that it knows, and the defaults that differ from its own."""
 
     calibrater: Callable[..., CalibraterBase]
     options: tuple[str, ...]

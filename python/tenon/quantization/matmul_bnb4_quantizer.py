@@ -1,4 +1,4 @@
-"""Constant matrices in numbers of 4 bits that are no integers: MatMul becomes MatMulBnb4.
+"""Constant matrices in 4-bit floating-point numbers: MatMul becomes MatMulBnb4.
 
 On a command line: python -m tenon.quantization.matmul_bnb4_quantizer --input_model IN
 --output_model OUT
@@ -21,11 +21,11 @@ from ._nbits_nodes import weight_of
 from .onnx_model import ONNXModel
 
 BLOCK_SIZES = (16, 32, 64, 128, 256)
-# What each code stands for, as parts of the largest number of a block. FP4: a sign, two bits of an
-# exponent and one of a fraction, with the smallest numbers that bitsandbytes gives it.
+# The value of each code, as a share of the largest number of a block. FP4 has a sign, two bits of
+# an exponent and one of a fraction; its smallest numbers are those of bitsandbytes.
 MAGNITUDES = (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
 FP4_NUMBERS = np.array([*MAGNITUDES, *(-one for one in MAGNITUDES)])
-# NF4: quantiles of the normal distribution, of Dettmers et al., "QLoRA".
+# NF4: quantiles of the normal distribution, from Dettmers et al., "QLoRA".
 NF4_NUMBERS = np.array(
     [
         -1.0,
@@ -51,7 +51,9 @@ NF4_NUMBERS = np.array(
 def quantize_blocks(
     numbers: np.ndarray, size: int, codes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Codes of the nearest numbers, two to a byte with the first one above; largest by block."""
+    """The codes of the nearest numbers, two in a byte, the first one above; the largest of each
+    block.
+    """
     count = -(-numbers.size // size)
     padded = np.zeros(count * size, np.float32)
     padded[: numbers.size] = numbers.reshape(-1)
@@ -66,7 +68,7 @@ def quantize_blocks(
 
 
 class MatMulBnb4Quantizer:
-    """Rewrites one model, `model` itself; `model.model` is the result of process().
+    """Rewrites `model` itself. `model.model` is the result of process().
 
     quant_type  FP4 or NF4
     """
@@ -92,7 +94,7 @@ class MatMulBnb4Quantizer:
         self.nodes_to_exclude = set(nodes_to_exclude or ())
 
     def bnb4_block_quant(self, fpweight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Bytes of a matrix [k, n], transposed, and the largest number of each block."""
+        """The packed bytes of a matrix [k, n], transposed, and the largest number of each block."""
         if fpweight.ndim != 2:
             raise ValueError(f"expected a matrix, got the shape {fpweight.shape}")
         codes = FP4_NUMBERS if self.quant_type == self.FP4 else NF4_NUMBERS

@@ -54,16 +54,16 @@ __all__ = [
     "WeightOnlyQuantConfig",
 ]
 
-# The versions of ONNX in whose operators, and of the format in which, integers of so many bits are.
+# The opset and the IR version that have integers of so many bits.
 OPSETS, IR_VERSIONS = {2: 25, 4: 21, 8: 21}, {2: 13, 4: 10, 8: 10}
 
 
 class MatMulNBitsQuantizer:
-    """Rewrites one model, `model` itself; `model.model` is the result of process().
+    """Rewrites `model` itself. `model.model` is the result of process().
 
     bits, block_size, ...  of a DefaultWeightOnlyQuantConfig, if there is no algo_config;
                            of its own, RTN, k-quant and GPTQ have none
-    nodes_to_include       names of nodes that are quantized though their type is not asked for
+    nodes_to_include       names of nodes that are quantized even if their type is not requested
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class MatMulNBitsQuantizer:
         self.model.clean_initializers()
 
     def _raise_version(self, opset: int, ir_version: int) -> None:
-        """Gives the model a version that has the integers."""
+        """Converts the model to an opset that has the integers."""
         model = self.model.model
         if get_opset_version(model) < opset:
             try:
@@ -151,7 +151,7 @@ class MatMulNBitsQuantizer:
         graphs[-1].node.extend(nodes)
 
     def _replacement(self, node: NodeProto, graphs: list[GraphProto]) -> list[NodeProto] | None:
-        """The nodes that there are instead of one. None: it stays."""
+        """The nodes that replace one. None: it stays."""
         if node.op_type == "Gather":
             return self._gather(node, graphs)
         weight = weight_of(node, graphs) if node.op_type == "MatMul" else None
@@ -201,7 +201,7 @@ class MatMulNBitsQuantizer:
         return few_bits(node, weight, blocks, names, output, level)
 
     def _by_algorithm(self, node: NodeProto, weight: Weight) -> Blocks:
-        """By one of those whose nodes may differ in their settings."""
+        """Quantizes by another quantizer, whose settings may differ by node."""
         config = self.algo_config
         own = (config.customized_weight_config or {}).get(node.name, {})
         bits, size = own.get("bits", self.bits), own.get("group_size", self.block_size)
@@ -229,7 +229,7 @@ class MatMulNBitsQuantizer:
         raise ValueError(f"unknown algorithm '{config.algorithm}'")
 
     def _squares_of_values(self, config: GPTQWeightOnlyQuantConfig) -> dict[str, np.ndarray]:
-        """Of each value that a product reads: sums over the data of products of its columns."""
+        """For each value that a product reads, sums over the data of products of its columns."""
         reader = config.calibration_data_reader
         if reader is None:
             raise ValueError("GPTQ: expected a calibration_data_reader")
@@ -284,12 +284,12 @@ ALGORITHMS: dict[str, Callable[[argparse.Namespace], WeightOnlyQuantConfig]] = {
 
 
 def is_true(text: str) -> bool:
-    """What a word says."""
+    """Parses a word."""
     return text.lower() in ("true", "1")
 
 
 def axis_of(text: str) -> tuple[str, int]:
-    """An operator and an axis, as in 'Gather:1'."""
+    """Parses an operator and an axis, as in 'Gather:1'."""
     name, _, axis = text.partition(":")
     return name, int(axis)
 

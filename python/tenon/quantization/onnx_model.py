@@ -1,4 +1,4 @@
-"""A model with the questions that programs ask of it while they rewrite it."""
+"""A model, with queries and changes for programs that rewrite it."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class ONNXModel:
         return self.model.ir_version
 
     def opset_import(self) -> Any:
-        """The versions of its domains."""
+        """The opsets of its domains."""
         return self.model.opset_import
 
     def set_opset_import(self, domain: str, version: int) -> None:
-        """Sets the version of a domain."""
+        """Sets the opset of a domain."""
         for one in self.model.opset_import:
             if one.domain == domain:
                 one.version = version
@@ -71,12 +71,12 @@ class ONNXModel:
         self.model.graph.node.extend(nodes_to_add)
 
     def remove_node(self, node: NodeProto) -> None:
-        """Takes a node out, if it is there."""
+        """Removes a node, if it is there."""
         if node in self.model.graph.node:
             self.model.graph.node.remove(node)
 
     def remove_nodes(self, nodes_to_remove: Iterable[NodeProto]) -> None:
-        """Takes nodes out."""
+        """Removes nodes."""
         for node in list(nodes_to_remove):
             self.remove_node(node)
 
@@ -99,11 +99,11 @@ class ONNXModel:
         return {one.name for one in self.model.graph.initializer}
 
     def remove_initializer(self, tensor: TensorProto) -> None:
-        """Takes a constant out, and the input of its name."""
+        """Removes a constant, and the input of its name."""
         self.remove_initializers([tensor])
 
     def remove_initializers(self, init_to_remove: Iterable[TensorProto]) -> None:
-        """Takes constants out, and the inputs of their names."""
+        """Removes constants, and the inputs of their names."""
         names = {one.name for one in init_to_remove} & self.get_initializer_name_set()
         replace(self.model.graph.initializer, lambda one: one.name not in names)
         replace(self.model.graph.input, lambda one: one.name not in names)
@@ -137,7 +137,7 @@ class ONNXModel:
         return None if found is None else found.type.tensor_type
 
     def get_constant_value(self, output_name: str) -> np.ndarray | None:
-        """The elements of a constant, or of what a node Constant makes."""
+        """The elements of a constant, or of the output of a Constant node."""
         for node in self.model.graph.node:
             if node.op_type == "Constant" and node.output[0] == output_name:
                 for attribute in node.attribute:
@@ -147,7 +147,7 @@ class ONNXModel:
         return None if tensor is None else numpy_helper.to_array(tensor)
 
     def input_name_to_nodes(self) -> dict[str, list[NodeProto]]:
-        """Who reads which value."""
+        """The readers of each value."""
         readers: dict[str, list[NodeProto]] = {}
         for node in self.model.graph.node:
             for name in node.input:
@@ -156,27 +156,27 @@ class ONNXModel:
         return readers
 
     def output_name_to_node(self) -> dict[str, NodeProto]:
-        """Who makes which value."""
+        """The producer of each value."""
         return {name: node for node in self.model.graph.node for name in node.output if name}
 
     def get_children(
         self, node: NodeProto, input_name_to_nodes: dict[str, list[NodeProto]] | None = None
     ) -> list[NodeProto]:
-        """Who reads what a node makes."""
+        """The readers of a node's outputs."""
         readers = self.input_name_to_nodes() if input_name_to_nodes is None else input_name_to_nodes
         return [reader for name in node.output for reader in readers.get(name, ())]
 
     def get_parents(
         self, node: NodeProto, output_name_to_node: dict[str, NodeProto] | None = None
     ) -> list[NodeProto]:
-        """Who makes what a node reads."""
+        """The producers of a node's inputs."""
         makers = self.output_name_to_node() if output_name_to_node is None else output_name_to_node
         return [makers[name] for name in node.input if name in makers]
 
     def get_parent(
         self, node: NodeProto, idx: int, output_name_to_node: dict[str, NodeProto] | None = None
     ) -> NodeProto | None:
-        """Who makes one of a node's inputs."""
+        """The producer of one of a node's inputs."""
         makers = self.output_name_to_node() if output_name_to_node is None else output_name_to_node
         return makers.get(node.input[idx]) if idx < len(node.input) else None
 
@@ -190,46 +190,46 @@ class ONNXModel:
     def find_nodes_by_initializer(
         self, graph: GraphProto, initializer: TensorProto
     ) -> list[NodeProto]:
-        """Who reads a constant."""
+        """The readers of a constant."""
         return [node for node in graph.node if initializer.name in node.input]
 
     def get_largest_node_name_suffix(self, node_name_prefix: str) -> int:
-        """The largest number behind the prefix in names of nodes, or -1."""
+        """The largest number after the prefix in names of nodes, or -1."""
         return largest_suffix(node_name_prefix, (one.name for one in self.nodes()))
 
     def get_largest_initializer_name_suffix(self, initializer_name_prefix: str) -> int:
-        """The largest number behind the prefix in names of constants, or -1."""
+        """The largest number after the prefix in names of constants, or -1."""
         return largest_suffix(initializer_name_prefix, (one.name for one in self.initializer()))
 
     @staticmethod
     def replace_node_input(node: NodeProto, old_input_name: str, new_input_name: str) -> None:
-        """A node reads another value instead."""
+        """Lets a node read another value."""
         for index, name in enumerate(node.input):
             if name == old_input_name:
                 node.input[index] = new_input_name
 
     @staticmethod
     def replace_node_output(node: NodeProto, old_output_name: str, new_output_name: str) -> None:
-        """What a node makes gets another name."""
+        """Gives an output of a node another name."""
         for index, name in enumerate(node.output):
             if name == old_output_name:
                 node.output[index] = new_output_name
 
     def replace_input_of_all_nodes(self, old_input_name: str, new_input_name: str) -> None:
-        """All nodes read another value instead."""
+        """Lets all nodes read another value."""
         for node in self.nodes():
             self.replace_node_input(node, old_input_name, new_input_name)
 
     def replace_input_of_nodes(
         self, old_input_name: str, new_input_name: str, node_names_set: Collection[str]
     ) -> None:
-        """Nodes of some names read another value instead."""
+        """Lets the nodes of some names read another value."""
         for node in self.nodes():
             if node.name in node_names_set:
                 self.replace_node_input(node, old_input_name, new_input_name)
 
     def replace_output_of_all_nodes(self, old_output_name: str, new_output_name: str) -> None:
-        """What is made by one name is made by another."""
+        """Renames a value where it is made."""
         for node in self.nodes():
             self.replace_node_output(node, old_output_name, new_output_name)
 
@@ -242,11 +242,11 @@ class ONNXModel:
                 self.replace_node_output(node, old_output_name, new_output_name)
 
     def replace_gemm_with_matmul(self) -> None:
-        """Gemm without scaling becomes a product and a sum."""
+        """Replaces Gemm without scaling by a product and a sum."""
         replace_gemm(self.model.graph)
 
     def remove_unused_constant(self) -> None:
-        """Takes out constants that nobody reads, also nodes that make some."""
+        """Removes constants that are not read, also nodes that make some."""
         read = {name for node in self.nodes() for name in all_inputs(node)}
         read |= {one.name for one in self.model.graph.output}
         replace(
@@ -256,12 +256,12 @@ class ONNXModel:
         self.clean_initializers()
 
     def clean_initializers(self) -> tuple[GraphProto, set[str]]:
-        """Takes out constants that nobody reads. Returns the graph, and names that nobody makes."""
+        """Removes constants that are not read. Returns the graph, and names that no node makes."""
         missing = clean(self.model.graph)
         return self.model.graph, missing
 
     def topological_sort(self) -> None:
-        """Puts nodes after those whose values they read."""
+        """Sorts nodes after the producers of their inputs."""
         ordered = in_order(list(self.model.graph.node))
         del self.model.graph.node[:]
         self.model.graph.node.extend(ordered)
@@ -269,19 +269,19 @@ class ONNXModel:
     def save_model_to_file(
         self, output_path: str | os.PathLike[str], use_external_data_format: bool = False
     ) -> None:
-        """Writes the model, in order; with external data, which large ones have anyway."""
+        """Writes the model with sorted nodes. Large models always have external data."""
         self.topological_sort()
         save(self.model, output_path, use_external_data_format)
 
 
 def largest_suffix(prefix: str, names: Iterable[str]) -> int:
-    """The largest number behind the prefix, or -1."""
+    """The largest number after the prefix, or -1."""
     rests = (name[len(prefix) :] for name in names if name.startswith(prefix))
     return max((int(rest) for rest in rests if rest.isdecimal()), default=-1)
 
 
 def clean(graph: GraphProto) -> set[str]:
-    """Takes unread constants out of a graph and its inner ones. Returns names made elsewhere."""
+    """Removes unread constants from a graph and its subgraphs. Returns names made elsewhere."""
     wanted = {name for node in graph.node for name in node.input if name}
     wanted |= {one.name for one in graph.output}
     for node in graph.node:

@@ -1,4 +1,4 @@
-"""Operators replaced by some that take integers."""
+"""Replaces operators by integer operators."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .onnx_model import ONNXModel
 
 
 class ONNXQuantizer(BaseQuantizer):
-    """By ranges known ahead (`static`) or of each run.
+    """Quantizes by ranges that are known ahead (`static`), or by the ranges of each run.
 
-    mode  IntegerOps: products become integers, all else stays as it is
-          QLinearOps: operators take and give integers
+    mode  IntegerOps: products become integer products, other nodes do not change
+          QLinearOps: operators take and return integers
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class ONNXQuantizer(BaseQuantizer):
             for name, data in (self.tensors_range or {}).items()
         }
         for scale in self.quantization_params.values():
-            scale.scale = scale.scale.astype(np.float32)  # all that operators of integers take
+            scale.scale = scale.scale.astype(np.float32)  # integer operators take no others
 
     def has_QDQ_nodes(self) -> bool:  # noqa: N802
-        """Whether the model has some values quantized."""
+        """Whether the model has quantized values."""
         return any(node.op_type in (QUANT_OP_NAME, DEQUANT_OP_NAME) for node in self.graph.nodes)
 
     def quantize_model(self) -> ModelProto:

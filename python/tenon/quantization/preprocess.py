@@ -14,7 +14,7 @@ STEPS = ("optimization", "onnx_shape", "symbolic_shape")
 
 
 def is_true(text: str) -> bool:
-    """What a step is told by a word."""
+    """Parses the setting of a step."""
     words = {"true": True, "1": True, "false": False, "0": False}
     if text.lower() not in words:
         raise argparse.ArgumentTypeError(f"expected true or false, got '{text}'")
@@ -22,7 +22,7 @@ def is_true(text: str) -> bool:
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Reads the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True, help="the model")
     parser.add_argument("--output", required=True, help="where the result goes")

@@ -1,4 +1,4 @@
-"""Where a quantized model loses accuracy: its values and weights beside those of the original."""
+"""Compares a quantized model's values and weights with those of the original."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def modify_model_output_intermediate_tensors(
     op_types_for_saving: Sequence[str] | None = None,
     save_as_external_data: bool = False,
 ) -> None:
-    """Writes a model that also gives what its operators read and make, in one row each.
+    """Writes a model that also outputs the inputs and outputs of its operators, each as one row.
 
-    op_types_for_saving  which operators; none: all
+    op_types_for_saving  the operators; none: all
     """
     calibrater = CalibraterBase(input_model_path, op_types_for_saving)
     model = calibrater.model
@@ -60,9 +60,9 @@ def collect_activations(
     session_options: SessionOptions | None = None,
     execution_providers: Sequence[Any] | None = None,
 ) -> dict[str, list[np.ndarray]]:
-    """What such a model gives, by the name of the value: an array for each feed.
+    """The outputs of such a model, by the name of the value: an array for each feed.
 
-    session_options  none: the model is run as it is
+    session_options  none: the model is not optimized
     """
     if session_options is None:
         session_options = SessionOptions()
@@ -83,14 +83,14 @@ def create_activation_matching(
     qdq_activations: Mapping[str, Arrays],
     float_activations: Mapping[str, Arrays] | None = None,
 ) -> dict[str, dict[str, Arrays]]:
-    """By value: "pre_qdq" and "post_qdq", before and behind a pair, and "float", the original."""
+    """By value: "pre_qdq" and "post_qdq", before and after a pair, and "float", the original."""
     found: dict[str, dict[str, Arrays]] = {}
     for name, arrays in qdq_activations.items():
         if name.endswith(QUANT_INPUT_SUFFIX):
             value = name.removesuffix(QUANT_INPUT_SUFFIX)
             before, behind = arrays, qdq_activations.get(value)
         else:
-            # Readers with pairs of their own have one each: the first stands for all.
+            # Readers with separate pairs have one each: the first stands for all.
             value = name.removesuffix("_1").removesuffix(DEQUANT_OUTPUT_SUFFIX)
             if value + DEQUANT_OUTPUT_SUFFIX not in (name, name.removesuffix("_1")):
                 continue
@@ -123,7 +123,7 @@ def create_weight_matching(
 
 
 def _dequantized(graph: Graph, node: onnx.NodeProto) -> np.ndarray:
-    """What DequantizeLinear makes of constants."""
+    """The output of DequantizeLinear for constants."""
     integers, scale = (numpy_helper.to_array(graph.initializers[name]) for name in node.input[:2])
     zero: np.ndarray = np.zeros(scale.shape)
     if len(node.input) > 2:
@@ -144,7 +144,7 @@ def _dequantized(graph: Graph, node: onnx.NodeProto) -> np.ndarray:
 def compute_signal_to_quantization_noice_ratio(
     x: Arrays | np.ndarray, y: Arrays | np.ndarray
 ) -> float:
-    """In decibels: how much larger numbers `x` are than their differences from `y`."""
+    """The ratio, in decibels, of the numbers `x` to their differences from `y`."""
     left, right = ([one] if isinstance(one, np.ndarray) else list(one) for one in (x, y))
     if len(left) != len(right):
         raise RuntimeError(f"Unequal number of tensors to compare: {len(left)} and {len(right)}")

@@ -1,4 +1,4 @@
-"""Values and constants that stand between pairs of QuantizeLinear and DequantizeLinear."""
+"""Puts pairs of QuantizeLinear and DequantizeLinear around values and constants."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from ._tensors import quantize_onnx_initializer, tensor_of, tensor_proto_to_arra
 
 @dataclass
 class Written:
-    """Names of the scale and zero point of what is quantized, and of those that some read."""
+    """Names of the scale and zero point of a tensor, and of those for some readers."""
 
     original: tuple[str, str]
     converted: tuple[str, str] | None = None
     readers: Collection[str] | None = None
 
     def of_reader(self, name: str) -> tuple[str, str]:
-        """The names with which a node gets the value."""
+        """The names for this node."""
         is_converted = self.readers is None or name in self.readers
         return self.converted if self.converted is not None and is_converted else self.original
 
 
 class QDQQuantizer(MarkingQuantizer):
-    """Has rules mark what is to be quantized, and quantizes it."""
+    """Calls the rules, which mark what is to be quantized, and quantizes it."""
 
     def quantize_model(self) -> ModelProto:
         """Quantizes the model, and returns it."""
@@ -91,7 +91,7 @@ class QDQQuantizer(MarkingQuantizer):
         is_symmetric = (
             settings.symmetric_weights(kind) if mark.is_weight else settings.symmetric_activations
         )
-        # Kernels that take a weight by channels want one zero point for all of them.
+        # Kernels that take a weight by channels require one zero point for all of them.
         is_symmetric = is_symmetric or axis is not None
         size = settings.option("BlockSize")
         if mark.is_weight and size > 0 and "scale" not in overrides[0]:
@@ -131,13 +131,13 @@ class QDQQuantizer(MarkingQuantizer):
                 self._quantize_alike(name, waiting.pop(name))
 
     def _written_of(self, mark: Mark) -> tuple[str, str] | None:
-        """The names of a shared scale, once it is there."""
+        """The names of a shared scale, if it exists already."""
         assert mark.shared is not None
         source, reader = mark.shared
         return self._written[source].of_reader(reader) if source in self._written else None
 
     def _quantize_constant(self, name: str) -> None:
-        """Replaces a constant by integers, or puts a pair behind it."""
+        """Replaces a constant by integers, or puts a pair after it."""
         tensor, scale = self.graph.initializers[name], self.initializer_quant_params[name]
         names = add_scale(self.graph, name, scale)
         more: dict[str, Any] = {} if scale.axis is None else {"axis": scale.axis}
@@ -190,7 +190,7 @@ class QDQQuantizer(MarkingQuantizer):
         names: tuple[str, str],
         converted: tuple[tuple[str, str], Collection[str] | None] | None,
     ) -> None:
-        """Puts a pair, or two, between a value and those who read it."""
+        """Puts a pair, or two, between a value and its readers."""
         readers = self.tensor_to_its_receiving_nodes.get(name, [])
         is_dedicated = self.settings.option("DedicatedQDQPair") and len(readers) > 1
         if converted is not None:
@@ -210,9 +210,9 @@ class QDQQuantizer(MarkingQuantizer):
             self._written[name] = Written(names)
 
     def _ends(self, name: str) -> tuple[str, str]:
-        """What the first node of a pair reads, and what the last one makes.
+        """The input of the first node of a pair, and the output of the last one.
 
-        An output of the model keeps its name, so that what makes it gets another one.
+        An output of the model keeps its name, so its original producer writes another name.
         """
         if name not in self.graph.outputs or name not in self.graph.producers:
             return name, add_dequant_output_suffix(name)
@@ -229,8 +229,8 @@ class QDQQuantizer(MarkingQuantizer):
     ) -> None:
         """Two pairs: the first has the type of the value, the second that of some readers.
 
-        Each reader of the first has a DequantizeLinear that no QuantizeLinear shares, by which
-        providers know what belongs together.
+        Each reader of the first has a DequantizeLinear that no QuantizeLinear shares, so that
+        providers recognize which nodes belong together.
         """
         receivers = {node.name for node in self.tensor_to_its_receiving_nodes.get(name, ())}
         readers = receivers if readers is None else readers
@@ -279,14 +279,14 @@ class QDQQuantizer(MarkingQuantizer):
         )
 
     def _constant_scale(self, name: str, reader: str) -> np.ndarray | None:
-        """The scale with which a node gets a value or constant."""
+        """The scale for a node that reads a value or constant."""
         if name in self._written:
             return self.graph.constant(self._written[name].of_reader(reader)[0])
         present = self.dequantized.get(name)
         return None if present is None else self.graph.constant(present.input[1])
 
     def _quantize_bias(self, name: str, bias: Bias) -> None:
-        """Puts sums of products under the bias' own name, so that its reader stays as it is."""
+        """Gives the dequantized sums the bias' own name, so that its reader does not change."""
         tensor = self.graph.initializers[name]
         numbers = tensor_proto_to_array(tensor)
         quantized = name + TENSOR_NAME_QUANT_SUFFIX

@@ -1,4 +1,4 @@
-"""Types of quantization, its arithmetic, and what else programs take from here."""
+"""Quantization types and arithmetic, and other names that programs import from here."""
 
 from __future__ import annotations
 
@@ -139,5 +139,5 @@ def get_mul_node(inputs: Sequence[str], output: str, name: str) -> NodeProto:
 
 
 def optimize_model(model_path: Any, opt_model_path: Any) -> None:
-    """Writes the model as a session's basic rewrites leave it."""
+    """Writes the model after a session's basic rewrites."""
     onnx.save(optimize(onnx.load(os.fspath(model_path))), os.fspath(opt_model_path))

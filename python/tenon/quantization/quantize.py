@@ -43,7 +43,7 @@ FLOAT8 = QuantType.QFLOAT8E4M3FN
 def check_static_quant_arguments(
     quant_format: QuantFormat, activation_type: QuantType, weight_type: QuantType
 ) -> None:
-    """Raises ValueError for types that do not go together."""
+    """Raises ValueError for types that cannot be combined."""
     asked = f"activation_type={activation_type}, weight_type={weight_type}"
     if activation_type == QuantType.QInt8 and weight_type == QuantType.QUInt8:
         raise ValueError(f"signed values have signed weights, got {asked}")
@@ -74,9 +74,9 @@ def quantize_static(
     extra_options: Mapping[str, Any] | None = None,
     calibration_cache_path: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Quantizes weights and values by the ranges that the values have on given data.
+    """Quantizes weights, and values by their ranges on given data.
 
-    calibration_cache_path  a file of ranges. If it is there it is read, and no data is needed;
+    calibration_cache_path  a file of ranges. If it exists it is read, and no data is needed;
                             otherwise it is written.
     extra_options           see the guide
     """
@@ -134,7 +134,7 @@ def _smoothed(
     extra: Mapping[str, Any],
     excluded: Sequence[str],
 ) -> tuple[onnx.ModelProto, list[str]]:
-    """The model with even channels, and the names of nodes that this takes."""
+    """The model with equalized channels, and the names of nodes that this adds."""
     if reader is None:
         raise ValueError("SmoothQuant: expected a calibration_data_reader, a cache will not do")
     alpha, folding = (
@@ -156,7 +156,7 @@ def quantize_dynamic(
     use_external_data_format: bool = False,
     extra_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Quantizes weights ahead and values in each run: no data is needed."""
+    """Quantizes weights ahead, and values in each run. No data is needed."""
     quantizer = ONNXQuantizer(
         update_opset_version(load(model_input), weight_type, least=11),  # DynamicQuantizeLinear
         per_channel,
@@ -180,7 +180,7 @@ def quantize(
     model_output: str | os.PathLike[str],
     quant_config: QuantConfig | WeightOnlyQuantConfig,
 ) -> None:
-    """Does what a configuration says: that of quantize_static, quantize_dynamic or few bits."""
+    """Quantizes by a configuration: that of quantize_static, quantize_dynamic or few bits."""
     if isinstance(quant_config, WeightOnlyQuantConfig):
         few = MatMulNBitsQuantizer(model_input, algo_config=quant_config)
         few.process()

@@ -1,4 +1,4 @@
-"""Rules by the operators that they are for: the types that are quantized if none are named."""
+"""The rules by operator; by default these operators are quantized."""
 
 from ._integer_rules import IntegerOpsRegistry
 from ._passing_rules import PASSING_RULES

@@ -1,4 +1,4 @@
-"""What a model goes through before it is quantized."""
+"""Prepares a model for quantization."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._loading import (
 from ._saving import save
 from ._tensors import attributes_of, tensor_of
 
-FIRST_WITH_RESIZE = 11  # as it is today
+FIRST_WITH_RESIZE = 11  # in its present form
 PLACE_HOLDER = "tenon.upsample"
 
 
@@ -43,7 +43,7 @@ def quant_pre_process(
     external_data_size_threshold: int = 1024,
     **deprecated_kwargs: Any,
 ) -> None:
-    """Writes the model with its shapes, folded and without what it does not need.
+    """Writes the model with inferred shapes, folded constants, and without unused parts.
 
     A model that cannot be optimized is written without that, with a warning.
     """
@@ -82,7 +82,7 @@ def quant_pre_process(
 
 
 def optimize(model: ModelProto) -> ModelProto:
-    """The model as a session's basic rewrites leave it."""
+    """The model after a session's basic rewrites."""
     options = SessionOptions()
     options.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_BASIC
     with tempfile.TemporaryDirectory(prefix="tenon.quant.") as folder:
@@ -97,7 +97,7 @@ def optimize(model: ModelProto) -> ModelProto:
 
 
 def with_resize(model: ModelProto) -> ModelProto:
-    """The model in the first version that has Resize as it is today, without Upsample."""
+    """The model in the first opset with the present form of Resize, without Upsample."""
     copy = ModelProto()
     copy.CopyFrom(model)
     scales = {}
@@ -116,7 +116,7 @@ def with_resize(model: ModelProto) -> ModelProto:
 
 
 def _resize(node: onnx.NodeProto, scales: str | np.ndarray, graph: onnx.GraphProto) -> None:
-    """Makes Resize of what was Upsample."""
+    """Replaces Upsample by Resize."""
     if not isinstance(scales, str):
         name = f"{node.output[0]}_scales"
         graph.initializer.append(tensor_of(scales, name))

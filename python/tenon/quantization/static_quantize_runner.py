@@ -1,8 +1,8 @@
-"""quantize_static on a command line, with the data that lies beside a model.
+"""quantize_static on a command line, with the data in the folder of a model.
 
 python -m tenon.quantization.static_quantize_runner -i IN -o OUT
 
-The data are folders test_data_set_0, test_data_set_1, ... as the models of ONNX have them, with a
+The data are in folders test_data_set_0, test_data_set_1, ... as ONNX's own models have them, with a
 file input_0.pb, input_1.pb, ... for each input.
 """
 
@@ -23,7 +23,7 @@ from .calibrate import CalibrationDataReader, CalibrationMethod
 from .quant_utils import QuantFormat, QuantType
 from .quantize import StaticQuantConfig, quantize
 
-# Options that are true if they are given, and the keys of extra_options that they set.
+# Options that are flags, and the keys of extra_options that they set.
 SWITCHES = {
     "enable_subgraph": "EnableSubgraph",
     "force_quantize_no_input_check": "ForceQuantizeNoInputCheck",
@@ -42,7 +42,7 @@ FORMATS = {str(one).lower(): one for one in QuantFormat}
 
 
 class OnnxModelCalibrationDataReader(CalibrationDataReader):
-    """The feeds that lie beside a model."""
+    """The feeds in the folder of a model."""
 
     def __init__(self, model_path: str | os.PathLike[str]) -> None:
         graph = onnx.load(os.fspath(model_path), load_external_data=False).graph
@@ -85,7 +85,7 @@ def get_tensor_quant_overrides(file: str | os.PathLike[str] | None) -> dict[str,
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Reads the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("-i", "--input_model_path", required=True, help="the model")

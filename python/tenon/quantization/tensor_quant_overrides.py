@@ -1,4 +1,4 @@
-"""What is asked for single tensors, by name: a list of dictionaries each.
+"""Settings of single tensors, by name: a list of dictionaries each.
 
 One dictionary for a tensor with one scale; for a constant with a scale for each index of an axis
 either one for all of them, or one for each index. The first one has the axis. Keys:
@@ -9,8 +9,8 @@ rmin, rmax         the range of numbers
 symmetric          whether the zero point is the middle of the type
 reduce_range       of constants
 axis               of constants
-convert            a dictionary of these, for who shall read a value with another type:
-                   "recv_nodes" are their names, all if there is none
+convert            a dictionary of these keys, for nodes that read a value with another type:
+                   "recv_nodes" has their names; without it, all nodes do
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SAME_FOR_ALL = ("quant_type", "symmetric", "reduce_range")
 
 @dataclass(eq=False)
 class QuantTypeInfo:
-    """What an override says of a tensor's type. None: the default."""
+    """The overrides of a tensor's quantization. None: the default."""
 
     quant_type: QuantType | None
     symmetric: bool | None = None
@@ -62,7 +62,7 @@ class QuantTypeInfo:
         default_symmetric: bool | None = None,
         default_reduce_range: bool | None = None,
     ) -> QuantTypeInfo:
-        """What a dictionary says, or else the defaults."""
+        """The values of a dictionary, or the defaults."""
         return QuantTypeInfo(
             raw_dict.get("quant_type", default_qtype),
             raw_dict.get("symmetric", default_symmetric),
@@ -71,7 +71,7 @@ class QuantTypeInfo:
         )
 
     def save_to_dict(self, raw_dict: MutableMapping[str, Any]) -> None:
-        """Writes what is no default."""
+        """Writes the values that are not defaults."""
         raw_dict["quant_type"] = self.quant_type
         for name in ("symmetric", "reduce_range", "axis"):
             if getattr(self, name) is not None:
@@ -89,11 +89,11 @@ class TensorQuantOverridesHelper(MutableMapping[str, list[One]]):
         return several[0] if several else {}
 
     def has_per_tensor_overrides(self, tensor_name: str) -> bool:
-        """Whether there are some for one scale."""
+        """Whether there are overrides for one scale."""
         return bool(self.overrides.get(tensor_name)) and "axis" not in self._first(tensor_name)
 
     def has_per_channel_overrides(self, tensor_name: str) -> bool:
-        """Whether there are some for scales along an axis."""
+        """Whether there are overrides for scales along an axis."""
         return "axis" in self._first(tensor_name)
 
     def overrides_scale_zp(self, tensor_name: str) -> bool:
@@ -135,7 +135,7 @@ class TensorQuantOverridesHelper(MutableMapping[str, list[One]]):
         activation_names: Collection[str],
         default_activation_qtype: Any,
     ) -> tuple[bool, str | None]:
-        """Whether all can be done, or else the first reason why not."""
+        """Whether all overrides are valid, and otherwise the first reason why not."""
         given = (initializers, activation_names, default_activation_qtype)
         for name in self.overrides:
             for problem in self._problems(name, *given):
@@ -149,7 +149,7 @@ class TensorQuantOverridesHelper(MutableMapping[str, list[One]]):
         activation_names: Collection[str],
         default: Any,
     ) -> Iterator[str]:
-        """Whoever asks stops at the first one: what follows assumes that it is not there."""
+        """The caller stops at the first problem: later checks assume that there is none before."""
         constant, several = initializers.get(name), self.overrides[name]
         if constant is None and name not in activation_names:
             yield f"Tensor '{name}' in TensorQuantOverrides is not present in the model"
@@ -174,7 +174,8 @@ class TensorQuantOverridesHelper(MutableMapping[str, list[One]]):
     ) -> bool:
         """Adds to the dictionaries of a tensor, all or those of some channels.
 
-        Returns whether it was done: without `overwrite` it is not if it would replace anything.
+        Returns whether they were added: without `overwrite` they are not if they would replace
+        anything.
         """
         if not new_vals:
             return False
@@ -193,7 +194,7 @@ class TensorQuantOverridesHelper(MutableMapping[str, list[One]]):
         default_qtype: QuantType | None,
         default_symmetric: bool | None = None,
     ) -> QuantTypeInfo:
-        """The type that the maker of a value gives it."""
+        """The type that the producer of a value gives it."""
         first = self._first(output_name)
         return QuantTypeInfo(
             first.get("quant_type", default_qtype), first.get("symmetric", default_symmetric)
@@ -222,15 +223,15 @@ class TensorQuantOverridesHelper(MutableMapping[str, list[One]]):
         return info
 
     def pprint_str(self, indent: int | None = None) -> str:
-        """All as JSON, to be read by people."""
+        """All overrides as readable JSON."""
         return json.dumps(self.overrides, default=str, indent=indent)
 
     def empty(self) -> bool:
-        """Whether there are none."""
+        """Whether there are no overrides."""
         return not self.overrides
 
     def get_dict(self) -> dict[str, list[One]]:
-        """All."""
+        """All overrides."""
         return self.overrides
 
     def __setitem__(self, key: str, value: list[One]) -> None:

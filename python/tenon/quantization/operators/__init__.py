@@ -1,1 +1,1 @@
-"""What rules of one's own are derived from."""
+"""The base classes of a user's own rules."""

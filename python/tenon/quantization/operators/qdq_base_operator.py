@@ -1,4 +1,4 @@
-"""A rule as a class, as programs for onnxruntime have them: QDQRegistry["MyOp"] = MyRule."""
+"""A rule as a class, as in programs for onnxruntime: QDQRegistry["MyOp"] = MyRule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .._qdq_rules import everything
 
 
 class QDQOperatorBase:
-    """All inputs and outputs of a node stand between pairs. To be derived from."""
+    """Base class: puts pairs around all inputs and outputs of a node."""
 
     def __init__(self, onnx_quantizer: MarkingQuantizer, onnx_node: NodeProto) -> None:
         self.quantizer = onnx_quantizer
@@ -18,5 +18,5 @@ class QDQOperatorBase:
         self.disable_qdq_for_node_output = onnx_node.op_type in left_out
 
     def quantize(self) -> None:
-        """Tells the quantizer what to quantize."""
+        """Marks the values to be quantized."""
         everything(self.quantizer, self.node)
