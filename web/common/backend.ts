@@ -1,8 +1,8 @@
-// The registry of backends: who makes sessions for which execution providers.
+// The registry of backends, which make sessions for execution providers.
 import type {InferenceSession} from './inference-session.js';
 import type {Tensor} from './tensor.js';
 
-// A session as a backend makes it. What is asked of it has been checked against its names.
+// A session of a backend. Its arguments have already been checked against its names.
 export interface InferenceSessionHandler {
   readonly inputMetadata: readonly InferenceSession.ValueMetadata[];
   readonly outputMetadata: readonly InferenceSession.ValueMetadata[];
@@ -17,15 +17,15 @@ export interface InferenceSessionHandler {
   dispose(): Promise<void>;
 }
 
-// What an execution provider is asked for with: its name alone, or an object with its options.
+// How a session requests an execution provider: its name, or an object with its options.
 export type ProviderEntry = string | {readonly name: string};
 
-// Thrown by a backend that finds out only with a session's options that its provider does not work.
+// Thrown by a backend that detects only from a session's options that its provider does not work.
 export class ProviderUnavailable extends Error {}
 
 export interface Backend {
-  // Rejects where the backend does not work; may be called again then. `entry` is what the options
-  // of a session ask for it with, if they do.
+  // Rejects if the backend does not work; may then be called again. `entry` is the provider's entry
+  // in the session's options, if it has one.
   init(name: string, entry?: ProviderEntry): Promise<void>;
   createInferenceSessionHandler(
     model: string | Uint8Array,
@@ -35,8 +35,8 @@ export interface Backend {
 
 const backends = new Map<string, {backend: Backend; priority: number}>();
 
-// Offers a backend under the name of an execution provider. Of two with one name the one of higher
-// priority stays; one of negative priority is used only where it is asked for.
+// Registers a backend under the name of an execution provider. Of two backends with one name, the
+// one of higher priority is used. A backend of negative priority is used only if it is requested.
 export function registerBackend(name: string, backend: Backend, priority: number): void {
   const parts = [backend?.init, backend?.createInferenceSessionHandler];
   if (parts.some((part) => typeof part !== 'function')) {
@@ -57,8 +57,8 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-// A session of the first backend that works, of those that the options ask for or, if they name
-// none, of all. Providers that do not work are left out, with a warning if they were asked for.
+// A session of the first working backend among those that the options request or, if they name
+// none, among all. Providers that do not work are skipped, with a warning if they were requested.
 export async function createHandler(
   model: string | Uint8Array,
   options: InferenceSession.SessionOptions,

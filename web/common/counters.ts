@@ -1,14 +1,14 @@
-// What sessions on a device count: their tensors there, and what passed over the bus.
+// The counters of sessions on a device: their tensors, and the bytes that were transferred.
 
 const ZERO = {
-  // Tensors that the package made and destroyed, and those that are there.
+  // Tensors that the package made and destroyed, and those that are alive.
   created: 0,
   destroyed: 0,
   live: 0,
   liveBytes: 0,
-  // How often a run found a tensor of an earlier one where it needed one.
+  // How often a run reused a tensor of an earlier run.
   reused: 0,
-  // Dispatches whose tensors are not those of the graph's dispatch before.
+  // Dispatches whose tensors differ from those of the graph's previous dispatch.
   rebinds: 0,
   dispatches: 0,
   writes: 0,
@@ -23,9 +23,9 @@ export type CounterValues = Readonly<typeof ZERO>;
 type Counter = keyof typeof ZERO;
 
 export interface Stats {
-  // Of all sessions that ever were.
+  // Of all sessions, also released ones.
   readonly total: CounterValues;
-  // Of those that are not released, in the order of their creation.
+  // Of the sessions that are not released, in the order of their creation.
   readonly sessions: ReadonlyArray<CounterValues & {readonly logId: string}>;
 }
 
@@ -49,7 +49,7 @@ export class Counters {
     total[counter] += amount;
   }
 
-  // They go on counting after that: tensors outlive sessions.
+  // They go on counting after that, because tensors outlive sessions.
   close(): void {
     open.delete(this);
   }

@@ -5,19 +5,21 @@ const LOG_LEVELS = ['verbose', 'info', 'warning', 'error', 'fatal'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface WasmFlags {
-  // Where tenon.wasm is: a folder ending in '/', or its own address. Default: beside the code.
+  // The folder of tenon.wasm, which ends in '/', or its own address. Default: the folder of the
+  // code.
   wasmPaths?: string | {readonly wasm?: string | URL};
-  // Its bytes, which are then not loaded.
+  // Its bytes; if they are set, nothing is loaded.
   wasmBinary?: ArrayBufferLike | Uint8Array;
 }
 
-// What Tenon has beside the settings of onnxruntime-web. All are read when they are needed.
+// Settings that onnxruntime-web does not have. All are read when they are needed.
 export interface TenonFlags {
-  // How many bytes of MLTensors a WebNN context keeps for sessions that have no run. Default: all.
+  // The bytes of MLTensors that a WebNN context keeps for sessions that are not running. Default:
+  // all.
   mlTensorCacheBytes?: number;
-  // For how many sets of feed shapes a session keeps WebNN graphs. Default: 8.
+  // The number of sets of feed shapes for which a session keeps WebNN graphs. Default: 8.
   maxShapeVariants?: number;
-  // What sessions of the WebNN provider did so far.
+  // The counters of the sessions of the WebNN provider.
   readonly stats: () => Stats;
 }
 
@@ -37,7 +39,7 @@ export const env = {
   },
 };
 
-// The level as the number that the core knows.
+// The level as the core's number.
 export function logSeverity(): number {
   return LOG_LEVELS.indexOf(logLevel);
 }

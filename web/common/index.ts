@@ -1,4 +1,4 @@
-// The API that every backend shares: what the package tenon-common is to be.
+// The API that all backends share: the future package tenon-common.
 export {
   type Backend,
   type InferenceSessionHandler,

@@ -1,5 +1,5 @@
-// InferenceSession: what an application sees of a session, whatever backend made it. Arguments are
-// checked here.
+// InferenceSession: the session as an application sees it, for every backend. Arguments are checked
+// here.
 import {createHandler, type InferenceSessionHandler} from './backend.js';
 import {didYouMean} from './nearest.js';
 import {Tensor} from './tensor.js';
@@ -23,7 +23,7 @@ function isBuffer(value: unknown): value is ArrayBufferLike {
   );
 }
 
-// The part of a buffer that create() was told of, and its options.
+// The part of a buffer that was passed to create(), and its options.
 function viewOf(buffer: ArrayBufferLike, rest: unknown[]): [Uint8Array, Options] {
   if (typeof rest[0] !== 'number') return [new Uint8Array(buffer), checkOptions(rest[0])];
   const [byteOffset, byteLength = buffer.byteLength - byteOffset] = rest as number[];
@@ -102,7 +102,7 @@ export class InferenceSession {
     return this.#handler.run(feeds, fetches ?? all, options);
   }
 
-  // A trace starts with the session, where the option enableProfiling asks for it.
+  // A trace starts when the session is created, if the option enableProfiling requests it.
   startProfiling(): void {
     this.#handler.startProfiling();
   }
@@ -131,7 +131,7 @@ export class InferenceSession {
     }
   }
 
-  // The second argument of run() as fetches; undefined where there is none or it is the options.
+  // The second argument of run() as fetches; undefined if there is none or it is the options.
   #readFetches(second: unknown): Record<string, Tensor | null> | undefined {
     if (second === undefined) return undefined;
     if (!isObject(second) || second instanceof Tensor) {
@@ -169,7 +169,7 @@ export declare namespace InferenceSession {
   type FeedsType = Readonly<Record<string, Tensor>>;
   type FetchesType = readonly string[] | Readonly<Record<string, Tensor | null>>;
   type ReturnType = Readonly<Record<string, Tensor>>;
-  // A file's path or address, or what is in it.
+  // The path or address of a file, or its content.
   type FileType = string | Blob | Uint8Array | ArrayBufferLike;
   type LogSeverityLevel = 0 | 1 | 2 | 3 | 4;
 
@@ -181,34 +181,34 @@ export declare namespace InferenceSession {
     enableMemPattern?: boolean;
     executionMode?: 'sequential' | 'parallel';
     enableProfiling?: boolean;
-    // In WebAssembly a trace has no file, and the prefix of its name no effect.
+    // In WebAssembly a trace has no file, and the prefix has no effect.
     profileFilePrefix?: string;
     logId?: string;
     logSeverityLevel?: LogSeverityLevel;
     logVerbosityLevel?: number;
-    // The files that the model has its weights in.
+    // The files with the model's weights.
     externalData?: ReadonlyArray<string | {readonly path: string; readonly data: FileType}>;
-    // Where outputs are left: all of them, or each by its name. Default: 'cpu'.
+    // Where outputs are left: one place for all of them, or one for each name. Default: 'cpu'.
     preferredOutputLocation?:
       | Tensor.DataLocation
       | Readonly<Record<string, Tensor.DataLocation>>;
-    // Config entries of the session; objects in it are flattened, their names joined by dots.
+    // Config entries of the session. Objects in it are flattened; their names are joined by dots.
     extra?: Record<string, unknown>;
   }
 
-  // Of the execution provider 'webnn'. Other members go to createContext() as they are.
+  // Options of the execution provider 'webnn'. Other members are passed to createContext().
   interface WebNNOptions {
     readonly name: 'webnn';
-    // 'cpu' means accelerated: false, the others accelerated: true.
+    // 'cpu' means accelerated: false, the others mean accelerated: true.
     readonly deviceType?: 'cpu' | 'gpu' | 'npu';
     readonly powerPreference?: 'default' | 'low-power' | 'high-performance';
     readonly numThreads?: number;
     readonly accelerated?: boolean;
-    // The application's own MLContext, which stays its own.
+    // The application's own MLContext; the package does not destroy it.
     readonly context?: object;
-    // A GPUDevice to make the context of.
+    // A GPUDevice from which the context is made.
     readonly gpuDevice?: object;
-    // The MLGraphBuilder that goes with `context`, where it is not the global one.
+    // The MLGraphBuilder class for `context`, if it is not the global one.
     readonly graphBuilder?: new (context: never) => object;
   }
 
@@ -240,7 +240,7 @@ export declare namespace InferenceSession {
     }>;
   }
 
-  // A dimension is its size, its name, or '' where the model says nothing of it.
+  // A dimension is its size, its name, or '' if the model does not say.
   type ValueMetadata =
     | {readonly name: string; readonly isTensor: false}
     | {

@@ -1,4 +1,4 @@
-// How many letters must be added, removed or replaced to make one text of the other.
+// How many letters must be added, removed or replaced to turn one text into the other.
 function editDistance(a: string, b: string): number {
   let row = Array.from({length: b.length + 1}, (_, j) => j);
   for (let i = 1; i <= a.length; ++i) {
@@ -12,7 +12,8 @@ function editDistance(a: string, b: string): number {
   return row[b.length];
 }
 
-// "; did you mean 'image'?" with the known name that is nearest to a wrong one; "" without any.
+// "; did you mean 'image'?" with the known name that is nearest to a wrong one; "" if there is
+// none.
 export function didYouMean(wrong: string, known: readonly string[]): string {
   if (known.length === 0) return '';
   const distances = known.map((name) => editDistance(wrong, name));

@@ -5,8 +5,8 @@ type Float16Data = Uint16Array;
 const float16Array = (globalThis as {Float16Array?: new (buffer: ArrayBufferLike) => Float16Data})
   .Float16Array;
 
-// The array class of each element type that is not a string. Elements of four bits lie two in a
-// byte, the first in the lower half. `float16` has the platform's class where there is one.
+// The array class of each element type except strings. Two elements of four bits share a byte; the
+// first is in the lower half. `float16` has the platform's class if there is one.
 const ARRAYS = {
   float32: Float32Array,
   uint8: Uint8Array,
@@ -24,7 +24,7 @@ const ARRAYS = {
   int4: Int8Array,
 };
 
-// The type that an array of each class has where none is named.
+// The default type for an array of each class.
 const INFERRED: ReadonlyMap<unknown, Tensor.Type> = new Map<unknown, Tensor.Type>([
   [Float32Array, 'float32'],
   [Uint8Array, 'uint8'],
@@ -44,8 +44,7 @@ export type NumericType = keyof typeof ARRAYS;
 export type NumericData = Tensor.DataTypeMap[NumericType];
 type PlainData = readonly number[] | readonly bigint[] | readonly boolean[] | readonly string[];
 
-// The data of a tensor in a piece of memory, which it shares: all of it, unless `length` elements
-// are asked for.
+// A tensor's data in a piece of memory, which it shares: all of it, or `length` elements.
 export function arrayOver(
   type: NumericType,
   buffer: ArrayBufferLike,
@@ -56,7 +55,7 @@ export function arrayOver(
   return new (ARRAYS[type] as Class)(buffer, byteOffset, length);
 }
 
-// How many elements a tensor of these dimensions has.
+// The number of elements of a tensor with these dimensions.
 function sizeOf(dims: readonly number[]): number {
   let size = 1;
   dims.forEach((dim, i) => {
@@ -105,7 +104,7 @@ function convert(type: Tensor.Type, data: unknown): Tensor.DataType {
   return (ARRAYS[type] as typeof Float32Array).from(data) as Tensor.DataType;
 }
 
-// Types of which a WebNN context has tensors; those of bool are uint8.
+// The types of which a WebNN context has tensors; bool is uint8 there.
 const ML_TENSOR_TYPES: readonly Tensor.Type[] = [
   'float32',
   'float16',
@@ -120,7 +119,7 @@ const ML_TENSOR_TYPES: readonly Tensor.Type[] = [
   'uint4',
 ];
 
-// Data that lies in an MLTensor, and what the tensor made of it has to know.
+// Data in an MLTensor, and what a tensor needs to know about it.
 class OnDevice {
   readonly type: Tensor.Type;
   readonly dims: readonly number[];
@@ -150,15 +149,15 @@ class OnDevice {
 export class Tensor {
   readonly type: Tensor.Type;
   readonly dims: readonly number[];
-  // How many elements there are.
+  // The number of elements.
   readonly size: number;
   #data: Tensor.DataType | undefined;
-  // Stays behind after a download, until its memory is given back.
+  // Kept after a download, until the device memory is given back.
   #device: OnDevice | undefined;
   #isDownloading = false;
 
-  // The data is shared where it is a typed array of the type's class. Without dims the tensor has
-  // one dimension.
+  // The data is shared if it is a typed array of the type's class. Without dims the tensor has one
+  // dimension.
   constructor(type: Tensor.Type, data: Tensor.DataType | PlainData, dims?: readonly number[]);
   constructor(
     data: Tensor.DataType | Uint8ClampedArray | readonly boolean[],
@@ -188,8 +187,8 @@ export class Tensor {
     this.#data = data;
   }
 
-  // A tensor whose data is in an MLTensor. Without `download` it cannot be read, and without
-  // `dispose` the MLTensor stays the caller's.
+  // A tensor whose data is in an MLTensor. Without `download` it cannot be read. Without `dispose`
+  // the caller keeps the MLTensor.
   static fromMLTensor(
     mlTensor: Tensor.MLTensorType,
     options: Tensor.FromMLTensorOptions,
@@ -220,8 +219,8 @@ export class Tensor {
     throw this.#isElsewhere('it is no WebGLTexture');
   }
 
-  // Data elsewhere is downloaded: then the tensor is one on the CPU. Its memory on the device is
-  // given back with `release`, and by dispose() otherwise.
+  // Data on a device is downloaded; the tensor is then on the CPU. With `release` its memory on the
+  // device is given back, otherwise dispose() does that.
   async getData(release = false): Promise<Tensor.DataType> {
     this.#checkIdle();
     if (this.#data === undefined) {
@@ -244,7 +243,7 @@ export class Tensor {
     this.#releaseDevice();
   }
 
-  // A tensor of the same data with other dims.
+  // A tensor with the same data and other dims.
   reshape(dims: readonly number[]): Tensor {
     if (this.#device?.dispose !== undefined) {
       throw new Error('a tensor that owns memory of a device cannot be reshaped');
@@ -295,7 +294,7 @@ export declare namespace Tensor {
   type DataType = DataTypeMap[Type];
   type DataLocation = 'none' | 'cpu' | 'cpu-pinned' | 'texture' | 'gpu-buffer' | 'ml-tensor';
 
-  // What the package asks of an MLTensor of the WebNN API.
+  // The part of WebNN's MLTensor that the package uses.
   interface MLTensorType {
     readonly dataType: string;
     readonly shape: readonly number[];

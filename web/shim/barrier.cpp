@@ -14,7 +14,7 @@ OrtStatus* CheckPartitions(const Session& session) {
   return Api().CreateStatus(ORT_INVALID_ARGUMENT, "the session has no provider WebNN");
 }
 
-// What the core is to know of a slot. Strings become a value; outputs of strings are new ones.
+// The core's view of a slot. Strings become a value; outputs of strings are new values.
 OrtStatus* ReadSlot(const Session& session, const Slot& slot, bool is_output,
                     Owned<OrtValue>& strings, int64_t* dims, TenonRunSlot& out) {
   out = {};
@@ -75,7 +75,7 @@ OrtStatus* ShowBarrier(Session& session, size_t partition) {
   return nullptr;
 }
 
-// Outputs of strings, and what is no tensor, go the way that they do in other runs.
+// Outputs of strings, and values that are not tensors, are handled as in other runs.
 OrtStatus* ShowFetches(Session& session) {
   static const auto fetch = Function<TenonBarrierRunFetch>(TENON_BARRIER_RUN_FETCH);
   Side& outputs = session.outputs;
@@ -132,9 +132,9 @@ void EndBarrierRun(Session& session) {
 
 using namespace tenon::web;
 
-// Begins a run of a session with WebNN; slots and `options` are as for tenon_session_run, but for
-// feeds that partitions alone read, which have no data, and outputs that partitions make, which are
-// not used. Until tenon_session_finish_run, which also follows a failure, slots stay as they are.
+// Begins a run of a session with WebNN. Slots and `options` are as for tenon_session_run, with two
+// exceptions: feeds that only partitions read have no data, and outputs that partitions make are
+// not used. Slots must not change until tenon_session_finish_run, which must also follow a failure.
 TENON_WEB_EXPORT(tenon_session_begin_run)
 int tenon_session_begin_run(Session* session, const OrtRunOptions* options) {
   return Outcome(Begin(*session, options));
@@ -145,21 +145,21 @@ TENON_WEB_EXPORT(tenon_session_next) int tenon_session_next(Session* session) {
   return Outcome(Next(*session));
 }
 
-// Where the run stands; null at its end. Valid until the next tenon_session_next.
+// The run's position; null at its end. Valid until the next tenon_session_next.
 TENON_WEB_EXPORT(tenon_session_barrier) const Barrier* tenon_session_barrier(Session* session) {
   return session->partitions.current;
 }
 
-// The builder program of a partition (docs/web.md): of one with known shapes at any time, of
-// another one while the run stands there. Null after a failure.
+// The builder program of a partition (docs/web.md). It is available at any time for a partition
+// with known shapes, and for another one while the run stands at it. Null after a failure.
 TENON_WEB_EXPORT(tenon_session_program)
 const char* tenon_session_program(Session* session, size_t partition) {
   const char* json = nullptr;
   return Outcome(Program(*session, partition, &json)) == ORT_OK ? json : nullptr;
 }
 
-// Lets go of the constants of partitions with known shapes, whose programs are no longer there
-// then.
+// Releases the constants of partitions with known shapes. Their programs are not available
+// afterwards.
 TENON_WEB_EXPORT(tenon_session_release_constants)
 int tenon_session_release_constants(Session* session) {
   return Outcome(ReleaseConstants(*session));

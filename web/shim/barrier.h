@@ -1,11 +1,11 @@
-// Runs that return at partitions of WebNN.
+// Runs that return at the partitions of WebNN.
 #pragma once
 
 #include "session.h"
 
 namespace tenon::web {
 
-// Lets go of everything of such a run, wherever it stands; does nothing for other sessions.
+// Releases everything of such a run, wherever it stands; does nothing for other sessions.
 void EndBarrierRun(Session& session);
 
 }  // namespace tenon::web

@@ -1,4 +1,4 @@
-// Texts in JSON.
+// JSON texts.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace tenon::web {
 
-// `text`, which is UTF-8, with the quotes and escapes of a JSON string.
+// `text`, which is UTF-8, as a JSON string with quotes and escapes.
 std::string Quoted(std::string_view text);
 
 }  // namespace tenon::web

@@ -37,7 +37,7 @@ const char* Lend(std::string text) {
 std::string TakeText(char* text) {
   std::string taken = text;
   OrtAllocator* allocator = nullptr;
-  // Neither fails: the allocator is always there, and the text is its own.
+  // Neither call fails: the allocator always exists, and the text was allocated with it.
   (void)Outcome(Api().GetAllocatorWithDefaultOptions(&allocator));
   (void)Outcome(Api().AllocatorFree(allocator, text));
   return taken;
@@ -47,7 +47,7 @@ std::string TakeText(char* text) {
 
 using namespace tenon::web;
 
-// Makes the environment, once. `severity` is an OrtLoggingLevel.
+// Creates the environment, once. `severity` is an OrtLoggingLevel.
 TENON_WEB_EXPORT(tenon_initialize) int tenon_initialize(int severity) {
   return Outcome(Api().CreateEnv(static_cast<OrtLoggingLevel>(severity), "tenon", &env));
 }

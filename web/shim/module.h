@@ -1,8 +1,9 @@
-// What the parts of the shim share: the C table, the account of the last failure, and the attribute
-// of functions that JavaScript calls.
+// Shared by the parts of the shim: the C table, the last error, and the attribute of functions that
+// JavaScript calls.
 //
-// Those return 0 or an OrtErrorCode, whose text tenon_last_error has; or a pointer, null after a
-// failure. Addresses and sizes are those of the module's memory, texts are null-terminated UTF-8.
+// These functions return 0 or an OrtErrorCode, whose text tenon_last_error returns; or a pointer,
+// which is null after a failure. Addresses and sizes refer to the module's memory. Texts are
+// null-terminated UTF-8.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -13,7 +14,8 @@
 
 #define TENON_WEB_EXPORT(name) extern "C" __attribute__((export_name(#name)))
 
-// Ends the enclosing function, which returns an OrtStatus*, with what `expression` failed with.
+// Leaves the enclosing function, which returns an OrtStatus*, with the status of `expression` if it
+// failed.
 #define TENON_WEB_RETURN_IF_ERROR(expression)                        \
   do {                                                               \
     if (OrtStatus* const failed = (expression); failed != nullptr) { \
@@ -28,13 +30,14 @@ const OrtApi& Api();
 // The environment of all sessions; null before tenon_initialize.
 OrtEnv* Env();
 
-// Keeps the text of a failure for tenon_last_error, and releases the status. Its code; 0 for null.
+// Keeps the text of a failure for tenon_last_error, and releases the status. Returns its code; 0
+// for null.
 int Outcome(OrtStatus* status);
 
-// A text that the caller reads before its next call.
+// Keeps a text that the caller reads before its next call.
 const char* Lend(std::string text);
 
-// A function beyond the table, which is there. `Pointer` is its type.
+// A function outside the table, which must exist. `Pointer` is its type.
 template <class Pointer>
 Pointer Function(const char* name) {
   return reinterpret_cast<Pointer>(Api().GetExperimentalFunction(name));

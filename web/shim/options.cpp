@@ -70,16 +70,16 @@ int tenon_session_options_config_entry(OrtSessionOptions* options, const char* k
   return Outcome(Api().AddSessionConfigEntry(options, key, value));
 }
 
-// A file of the model's weights by the name that the model has for it. The bytes are copied when a
-// session is created with these options.
+// A file with weights, by its name in the model. The bytes are copied when a session is created
+// with these options.
 TENON_WEB_EXPORT(tenon_session_options_external_file)
 int tenon_session_options_external_file(OrtSessionOptions* options, const char* name, char* bytes,
                                         size_t size) {
   return Outcome(Api().AddExternalInitializersFromFilesInMemory(options, &name, &bytes, &size, 1));
 }
 
-// Appends WebNN: `limits` is the JSON text of opSupportLimits(), `excluded` the names of the first
-// nodes of partitions that stay on the CPU, one a line.
+// Appends WebNN. `limits` is the JSON text of opSupportLimits(); `excluded` has the names of the
+// first nodes of partitions that stay on the CPU, one per line.
 TENON_WEB_EXPORT(tenon_session_options_webnn)
 int tenon_session_options_webnn(OrtSessionOptions* options, const char* limits,
                                 const char* excluded) {
@@ -122,8 +122,8 @@ int tenon_run_options_config_entry(OrtRunOptions* options, const char* key, cons
   return Outcome(Api().AddRunConfigEntry(options, key, value));
 }
 
-// The report of the last run with these options, as JSON, valid until the next call; null if the
-// run config "tenon.run_report" is not "1".
+// The report of the last run with these options, as JSON. It is valid until the next call, and null
+// if the run config "tenon.run_report" is not "1".
 TENON_WEB_EXPORT(tenon_run_options_report)
 const char* tenon_run_options_report(const OrtRunOptions* options) {
   static const auto get_report =

@@ -1,4 +1,4 @@
-// Runs of a session: the slots of its inputs become values, those of its outputs come from values.
+// Runs of a session: slots of inputs become values, and values become slots of outputs.
 #include <algorithm>
 
 #include "barrier.h"
@@ -49,15 +49,14 @@ OrtStatus* Run(Session& session, const OrtRunOptions* options) {
 
 using namespace tenon::web;
 
-// Runs the session with the feeds and for the outputs whose slots say that they are used; `options`
-// may be null. What the slots of outputs then point to is there until tenon_session_finish_run,
-// which also follows a failure.
+// Runs the session with the used slots of feeds and outputs; `options` may be null. The data of
+// output slots is valid until tenon_session_finish_run, which must also follow a failure.
 TENON_WEB_EXPORT(tenon_session_run)
 int tenon_session_run(Session* session, const OrtRunOptions* options) {
   return Outcome(Run(*session, options));
 }
 
-// Lets go of the values of the last run, and clears the slots.
+// Releases the values of the last run, and clears the slots.
 TENON_WEB_EXPORT(tenon_session_finish_run) void tenon_session_finish_run(Session* session) {
   EndBarrierRun(*session);
   for (Side* const side : {&session->inputs, &session->outputs}) {

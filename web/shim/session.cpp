@@ -31,8 +31,8 @@ OrtStatus* DescribeTensor(const OrtTensorTypeAndShapeInfo* info, std::string& js
   return nullptr;
 }
 
-// Appends [{name, isTensor, type, shape}]: the last two of tensors alone, the type as its number, a
-// dimension as its size or its name.
+// Appends [{name, isTensor, type, shape}]. Only tensors have the last two: the type is its number,
+// and a dimension is its size or its name.
 OrtStatus* ReadSide(const Session& session, GetCount get_count, GetName get_name,
                     GetTypeInfo get_type_info, Side& side, std::string& json) {
   size_t count = 0;
@@ -59,7 +59,7 @@ OrtStatus* ReadSide(const Session& session, GetCount get_count, GetName get_name
   return nullptr;
 }
 
-// Of a session with WebNN: what its partitions are, as further members, and slots for them.
+// For a session with WebNN: appends its partitions as further members, and makes slots for them.
 OrtStatus* OpenPartitions(Session& session, std::string& json) {
   TenonBarrierRun* run = nullptr;
   TENON_WEB_RETURN_IF_ERROR(
@@ -140,8 +140,8 @@ TENON_WEB_EXPORT(tenon_session_describe) const char* tenon_session_describe(Sess
   return session->description.c_str();
 }
 
-// The slots of the inputs and of the outputs, in the order of the description; they stay where they
-// are.
+// The slots of the inputs and of the outputs, in the order of the description. Their address does
+// not change.
 TENON_WEB_EXPORT(tenon_session_inputs) Slot* tenon_session_inputs(Session* session) {
   return session->inputs.slots.data();
 }
@@ -149,7 +149,7 @@ TENON_WEB_EXPORT(tenon_session_outputs) Slot* tenon_session_outputs(Session* ses
   return session->outputs.slots.data();
 }
 
-// Ends the session's trace, which goes to the standard output.
+// Ends the session's trace and writes it to the standard output.
 TENON_WEB_EXPORT(tenon_session_end_profiling) int tenon_session_end_profiling(Session* session) {
   char* path = nullptr;
   const int code =

@@ -1,4 +1,4 @@
-// A session with what its runs need, made once.
+// A session with the objects that its runs need, which are made once.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace tenon::web {
 
-// More dimensions than that no tensor of a run has.
+// No tensor of a run has more dimensions.
 constexpr size_t kMostDims = 32;
 
-// What JavaScript writes of a feed, or of an output that it has memory for, and reads of an output
-// after a run. The elements lie in row-major order. Strings are packed: for each a uint32_t with
-// its bytes, and then those of all, one behind the other.
+// The record of a feed or output. JavaScript writes it for a feed, and for an output that has
+// memory, and reads it for an output after a run. Elements are in row-major order. Strings are
+// packed: first a uint32_t for each string with its number of bytes, then the bytes of all strings.
 struct Slot {
   uint32_t is_used;  // whether the run has this feed or fetches this output
   uint32_t type;     // ONNXTensorElementDataType
@@ -30,11 +30,11 @@ static_assert(offsetof(Slot, dims) == 24 && sizeof(Slot) == 24 + kMostDims * siz
 struct Side {
   std::vector<std::string> names;
   std::vector<Slot> slots;
-  std::vector<Owned<OrtValue>> values;  // of the run that is not finished
+  std::vector<Owned<OrtValue>> values;  // of the unfinished run
 };
 
-// Where a run stands that came to a partition of WebNN. Slots of inputs have data where the CPU's
-// nodes made them; those of outputs where these read them, and it is then to be written.
+// The position of a run at a partition of WebNN. Slots of inputs have data if nodes on the CPU made
+// them. Slots of outputs have memory, which is to be written, if nodes on the CPU read them.
 struct Barrier {
   uint32_t partition;
   uint32_t input_count;
@@ -43,11 +43,11 @@ struct Barrier {
   Slot* outputs;
 };
 
-// What a session with partitions of WebNN has besides.
+// The additional parts of a session with WebNN partitions.
 struct Partitions {
   std::vector<Barrier> barriers;
   std::vector<std::vector<Slot>> slots;  // two for each barrier
-  // Of the run that begins: what slots say, for the core.
+  // The slots' content for the core, in the run that begins.
   std::vector<TenonRunSlot> inputs, outputs;
   std::vector<int64_t> dims;
   const Barrier* current = nullptr;
@@ -60,7 +60,7 @@ struct Session {
   OrtMemoryInfo* cpu_memory = nullptr;
   OrtAllocator* allocator = nullptr;
   Side inputs, outputs;
-  std::vector<std::vector<char>> packed;  // strings of outputs
+  std::vector<std::vector<char>> packed;  // of string outputs
   std::string description;
 
   ~Session() { Api().ReleaseMemoryInfo(cpu_memory); }

@@ -1,4 +1,4 @@
-// Slots of runs and values.
+// Conversions between slots of runs and values.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace tenon::web {
 
-// A value over the memory of a slot; one of strings has a copy.
+// A value over the memory of a slot; a string value has a copy.
 OrtStatus* ValueOver(const Session& session, const Slot& slot, Owned<OrtValue>& out);
 
-// Describes a value that a run made as output `name`; `packed` holds what strings become.
+// Fills the slot of output `name` from a value of a run; `packed` holds packed strings.
 OrtStatus* ShowValue(OrtValue* value, const std::string& name, std::vector<char>& packed,
                      Slot& slot);
 

@@ -1,4 +1,4 @@
-// A session in the module, with the slots through which its runs pass feeds and outputs.
+// A session in the module, with the slots for the feeds and outputs of its runs.
 import type {InferenceSession, Tensor} from '../common/index.js';
 import type {Core} from './core.js';
 import {typeName} from './element-types.js';
@@ -7,7 +7,7 @@ import {Slot} from './slot.js';
 
 type Metadata = InferenceSession.ValueMetadata;
 
-// As the shim describes an input or output.
+// An input or output in the shim's description.
 interface ValueDescription {
   name: string;
   isTensor: boolean;
@@ -15,7 +15,7 @@ interface ValueDescription {
   shape: Array<number | string>;
 }
 
-// As the shim describes a session; providers add to it.
+// The shim's description of a session; providers add members.
 export interface SessionDescription {
   inputs: ValueDescription[];
   outputs: ValueDescription[];
@@ -25,7 +25,7 @@ function metadataOf({name, isTensor, type, shape}: ValueDescription): Metadata {
   return isTensor ? {name, isTensor, type: typeName(type), shape} : {name, isTensor: false};
 }
 
-// An output's tensor must fit before anything runs, as far as the model says what it will be.
+// The tensor for an output must fit before the run, as far as the model declares the output.
 function checkFetch(metadata: Metadata, tensor: Tensor): void {
   const expected = metadata.isTensor ? `${metadata.type} [${metadata.shape}]` : 'no tensor';
   const fits =
@@ -47,7 +47,7 @@ export class CoreSession {
   readonly outputs: ReadonlyMap<string, Slot>;
   #handle: number;
 
-  // Takes a session's handle over.
+  // Takes ownership of a session's handle.
   constructor(
     readonly core: Core,
     handle: number,
@@ -81,7 +81,7 @@ export class CoreSession {
     }
   }
 
-  // Lets go of what a run had, also after one that failed.
+  // Releases the objects of a run, also of one that failed.
   finishRun(blocks: readonly number[]): void {
     const {core} = this;
     if (core.isDead) return;
@@ -103,7 +103,7 @@ export class CoreSession {
 
 const POINTER_BYTES = 4;
 
-// The handle of a new session; the module has bytes of its own afterwards.
+// The handle of a new session. The module then has its own copy of the bytes.
 export function openSession(
   core: Core,
   model: Uint8Array,

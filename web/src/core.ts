@@ -1,13 +1,13 @@
-// The WebAssembly module: loaded once, called through its exports (shim/), which are in its terms:
-// addresses, sizes and codes. A module that trapped is dead: all its calls fail, and the next one
-// that is asked for is a new one.
+// The WebAssembly module. It is loaded once and called through its exports (shim/), which use
+// addresses, sizes and codes. A module that trapped cannot be used any more: all its calls fail,
+// and the next request loads a new module.
 import {env, logSeverity} from '../common/env.js';
 import {randomSource, readBytes} from './host.js';
 import {wasiImports} from './wasi.js';
 
 type Call = (...args: number[]) => number;
 
-// An error of the core: its text behind the operation that failed, and its code.
+// An error of the core: the operation that failed, followed by the core's text; and its code.
 export class CoreError extends Error {
   constructor(
     operation: string,
@@ -19,7 +19,7 @@ export class CoreError extends Error {
   }
 }
 
-const FAIL = 1; // ORT_FAIL, also the core's code where memory is out
+const FAIL = 1; // ORT_FAIL, also the core's code if memory is out
 
 export class Core {
   readonly memory: WebAssembly.Memory;
@@ -35,7 +35,7 @@ export class Core {
     return this.#death !== undefined;
   }
 
-  // What the export `name` returns, as the address or code that it is; 0 if that is nothing.
+  // The result of the export `name`, an address or code; 0 if it returns nothing.
   call(name: string, ...args: number[]): number {
     if (this.#death !== undefined) throw this.#death;
     try {
@@ -47,13 +47,13 @@ export class Core {
     }
   }
 
-  // Calls an export that returns a code; an error that names the operation unless that is 0.
+  // Calls an export that returns a code. Throws an error that names the operation unless it is 0.
   check(operation: string, name: string, ...args: number[]): void {
     const code = this.call(name, ...args);
     if (code !== 0) throw this.#failure(operation, code);
   }
 
-  // The handle or address that an export makes; an error if it is null.
+  // The handle or address that an export returns. Throws an error if it is null.
   make(operation: string, name: string, ...args: number[]): number {
     const handle = this.call(name, ...args);
     if (handle === 0) throw this.#failure(operation, FAIL);

@@ -1,4 +1,4 @@
-// Element types by their numbers in ONNX (TensorProto.DataType).
+// Element types by their ONNX numbers (TensorProto.DataType).
 import type {Tensor} from '../common/index.js';
 
 const TYPES: ReadonlyArray<[number, Tensor.Type]> = [
@@ -22,7 +22,7 @@ const TYPES: ReadonlyArray<[number, Tensor.Type]> = [
 const NAMES = new Map(TYPES);
 const NUMBERS = new Map(TYPES.map(([number, name]) => [name, number]));
 
-// Error: a type that JavaScript's API has no name for.
+// Error: a type that has no name in the JavaScript API.
 export function typeName(number: number): Tensor.Type {
   const name = NAMES.get(number);
   if (name === undefined) throw new Error(`element type ${number} of ONNX has no JavaScript type`);

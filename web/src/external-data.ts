@@ -1,9 +1,9 @@
-// Files that a model has its weights in, as the option externalData names them.
+// Files with a model's weights, from the option externalData.
 import type {InferenceSession} from '../common/index.js';
 import {readBytes} from './host.js';
 
 export interface ExternalFile {
-  // As the model names it.
+  // Its name in the model.
   path: string;
   bytes: Uint8Array;
 }
@@ -14,7 +14,7 @@ async function bytesOf(data: InferenceSession.FileType): Promise<Uint8Array> {
   return new Uint8Array(data instanceof Blob ? await data.arrayBuffer() : data);
 }
 
-// Loads them all at once. A file that is only named is loaded by its name.
+// Loads all files at once. A file without data is loaded by its name.
 export function loadExternalData(
   options: InferenceSession.SessionOptions,
 ): Promise<ExternalFile[]> {

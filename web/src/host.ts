@@ -4,7 +4,7 @@ export const isNode =
   typeof (globalThis as {process?: {versions?: {node?: string}}}).process?.versions?.node ===
   'string';
 
-// The bytes at an address, or, in Node, in a file.
+// The bytes at an address or, in Node, in a file.
 export async function readBytes(source: string | URL): Promise<Uint8Array> {
   if (isNode && !/^(https?|blob|data):/.test(String(source))) {
     const {readFile} = await import('node:fs/promises');
@@ -18,7 +18,7 @@ export async function readBytes(source: string | URL): Promise<Uint8Array> {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-// Fills any number of bytes; what getRandomValues fills at once has a limit.
+// Fills any number of bytes; one call of getRandomValues has a limit.
 export async function randomSource(): Promise<(bytes: Uint8Array) => void> {
   const source = globalThis.crypto ?? (await import('node:crypto')).webcrypto;
   const most = 65536;

@@ -1,4 +1,4 @@
-// The parts of Node.js that the package uses where it runs there.
+// The parts of Node.js that the package uses in Node.js.
 declare module 'node:fs/promises' {
   export function readFile(path: string | URL): Promise<Uint8Array>;
 }

@@ -1,4 +1,4 @@
-// Options of sessions and runs, from JavaScript's names and values to calls of the shim.
+// Converts options of sessions and runs to calls of the shim.
 import type {InferenceSession, Tensor} from '../common/index.js';
 import type {Core} from './core.js';
 
@@ -9,8 +9,8 @@ const DEFAULT_PROFILE_PREFIX = 'onnxruntime_profile_';
 
 type Options = Record<string, unknown>;
 
-// Reads options of one object, whose values must be of the expected kinds. Those that are undefined
-// are not there.
+// Reads the options in an object and checks the kinds of their values. Undefined options count as
+// absent.
 class OptionReader {
   constructor(
     readonly options: Options,
@@ -80,7 +80,8 @@ const INT_MAX = 2 ** 31 - 1;
 // Calls a setter of the shim with texts and numbers.
 export type Setter = (setter: string, ...args: Array<string | number>) => void;
 
-// Calls `body` with the handle of options that `fill` has filled; they are there until it ends.
+// Calls `body` with a handle of options, which `fill` has filled. The handle is valid until `body`
+// ends.
 function withHandle<Result>(
   core: Core,
   kind: 'session' | 'run',
@@ -105,7 +106,7 @@ function withHandle<Result>(
   }, release);
 }
 
-// What `body` returns, with `cleanUp` called after it, or after the promise that it returns.
+// Returns the result of `body`, and calls `cleanUp` after it or after the promise that it returns.
 function withCleanup<Result>(body: () => Result, cleanUp: () => void): Result {
   let result: Result;
   try {
@@ -119,14 +120,14 @@ function withCleanup<Result>(body: () => Result, cleanUp: () => void): Result {
   return result;
 }
 
-// What the package cannot do yet is refused rather than left out.
+// Options that the package does not support yet are refused, not ignored.
 function checkSupported({options, what}: OptionReader): void {
   if (options['optimizedModelFilePath'] !== undefined) {
     throw new Error(`${what}.optimizedModelFilePath is not supported yet`);
   }
 }
 
-// Where each output is to be left. Error: a place that is not among those that a backend knows.
+// Where each output is to be left. Error: a place that the backend does not know.
 export function readOutputLocations(
   options: InferenceSession.SessionOptions,
   known: readonly Tensor.DataLocation[],
@@ -188,8 +189,8 @@ export function withSessionOptions<Result>(
   );
 }
 
-// Calls `body` with the handle of run options, or with 0 where all are at their defaults. Sets
-// `options.report` afterwards if its config entry asks for it.
+// Calls `body` with the handle of run options, or with 0 if all have their defaults. Then sets
+// `options.report` if its config entry requests it.
 export function withRunOptions<Result>(
   core: Core,
   options: InferenceSession.RunOptions,

@@ -28,7 +28,7 @@ class WasmSession implements InferenceSessionHandler {
     return this.#session.outputMetadata;
   }
 
-  // The module runs a session from its begin to its end, so runs end in the order of their calls.
+  // The module runs a session from begin to end, so runs end in the order of their calls.
   async run(
     feeds: Readonly<Record<string, Tensor>>,
     fetches: Readonly<Record<string, Tensor | null>>,

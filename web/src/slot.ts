@@ -1,5 +1,4 @@
-// The records in the module's memory through which feeds and outputs pass: struct Slot of
-// shim/session.h.
+// The records in the module's memory for feeds and outputs: struct Slot of shim/session.h.
 import {arrayOver, type NumericType, Tensor} from '../common/tensor.js';
 import type {Core} from './core.js';
 import {typeName, typeNumber} from './element-types.js';
@@ -14,7 +13,7 @@ const DATA = 16;
 const DIMS = 24;
 const LENGTH_BYTES = 4; // of a packed string's length
 
-// Strings as the module has them: for each its size in bytes, and then those of all.
+// Strings in the module's form: first the size in bytes of each, then the bytes of all.
 function packStrings(strings: readonly unknown[]): Uint8Array {
   const texts = strings.map((text) => {
     if (typeof text !== 'string') throw new TypeError(`expected a string, got ${typeof text}`);
@@ -49,7 +48,7 @@ function bytesOf(type: Tensor.Type, data: Tensor.DataType): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-// One slot. Each access looks the memory up anew: it moves when it grows.
+// One slot. Each access gets the memory again, because it moves when it grows.
 export class Slot {
   readonly #address: number;
 
@@ -61,12 +60,12 @@ export class Slot {
     this.#address = firstAddress + index * SLOT_BYTES;
   }
 
-  // Has the run allocate this output.
+  // Lets the run allocate this output.
   fetch(): void {
     this.#set(IS_USED, 1);
   }
 
-  // Copies a tensor into the module, and shows it the run. The block is the caller's to free.
+  // Copies a tensor into the module and puts it into the slot. The caller must free the block.
   feed(operation: string, tensor: Tensor, data = tensor.data): number {
     const bytes = bytesOf(tensor.type, data);
     const block = this.core.copyIn(operation, bytes);
@@ -74,7 +73,8 @@ export class Slot {
     return block;
   }
 
-  // Tells the run of a tensor whose data is at an address; 0 if it is not in the module.
+  // Puts a tensor whose data is at an address into the slot; the address is 0 if it is not in the
+  // module.
   describe(operation: string, {type, dims}: Tensor, byteSize: number, address = 0): void {
     if (dims.length > MOST_DIMS) {
       throw new RangeError(`${operation}: a tensor has more than ${MOST_DIMS} dimensions`);
@@ -97,19 +97,19 @@ export class Slot {
     return Array.from({length: this.#get(RANK)}, (_, i) => view.getFloat64(DIMS + 8 * i, true));
   }
 
-  // Whether the dimensions are these.
+  // Whether the slot has these dimensions.
   hasDims(dims: readonly number[]): boolean {
     const view = this.#view();
     if (view.getUint32(RANK, true) !== dims.length) return false;
     return dims.every((dim, i) => view.getFloat64(DIMS + 8 * i, true) === dim);
   }
 
-  // The elements where they lie, until memory moves.
+  // The elements in the module's memory; valid until it moves.
   get bytes(): Uint8Array {
     return this.core.bytes(this.#get(DATA), this.#get(BYTE_SIZE));
   }
 
-  // Copies what the run produced: into `into`, or into a new tensor.
+  // Copies the output of the run: into `into`, or into a new tensor.
   read(into: Tensor | null): Tensor {
     const {type, dims, bytes} = this;
     if (into === null) return new Tensor(type, this.#dataOf(type, bytes, dims), dims);

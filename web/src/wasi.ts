@@ -1,13 +1,13 @@
-// The few calls of WASI that the module needs of its host, in browsers and Node alike: a console, a
-// clock and random numbers. There are no files.
+// The few WASI calls that the module needs from its host, for browsers and Node: a console, a clock
+// and random numbers. There are no files.
 
 const SUCCESS = 0;
-const BAD_FILE = 8; // EBADF: no file is open, nor can any be opened
+const BAD_FILE = 8; // EBADF: no file is open, and none can be opened
 const STANDARD_OUTPUT = 1;
 const STANDARD_ERROR = 2;
 const REAL_TIME = 0;
 
-// Collects what is written to a stream, and prints it line by line.
+// Collects the text that is written to a stream, and prints it line by line.
 class LinePrinter {
   #rest = '';
   readonly #decoder = new TextDecoder();
@@ -25,8 +25,8 @@ function nanosecondsOf(milliseconds: number): bigint {
   return BigInt(Math.round(milliseconds * 1e6));
 }
 
-// The imports of `module`, whose memory is there once it is instantiated. Functions that are not
-// among ours deal with files: they find none.
+// The imports of `module`, whose memory exists once it is instantiated. All other functions deal
+// with files and find none.
 export function wasiImports(
   module: WebAssembly.Module,
   memoryOf: () => WebAssembly.Memory,

@@ -144,7 +144,7 @@ export class MLGraphBuilder {
     const {context} = state;
     const named = checkOutputs(this, state, outputs);
     const {inputs, constants, nodes} = reach(named.values());
-    // The draft asks this of outputs alone, which cannot be constants.
+    // The draft requires this only of outputs, which cannot be constants.
     if (constants.some(({constantTensor}) => constantTensor?.isDestroyed)) {
       throw new TypeError('outputs: a constant tensor is destroyed');
     }

@@ -43,7 +43,7 @@ function unknownError(message: string): DOMException {
 
 const LOST = 'the context is lost';
 
-// All that waits on the timeline fails, as do later calls.
+// Fails all pending steps of the timeline, and later calls.
 function lose(context: ContextState, message: string): void {
   if (context.isLost) return;
   context.isLost = true;
@@ -51,7 +51,7 @@ function lose(context: ContextState, message: string): void {
   context.timeline.abort();
 }
 
-// The result of a step, which rejects if the step fails or the context is lost before.
+// The result of a step. It rejects if the step fails or if the context is lost before.
 export function onTimeline<T>(context: ContextState, run: () => T): Promise<T> {
   return new Promise((resolve, reject) => {
     context.timeline.enqueue({
@@ -68,7 +68,7 @@ export function onTimeline<T>(context: ContextState, run: () => T): Promise<T> {
   });
 }
 
-// What the device can hold; `limits` are those of inputs, constants or outputs.
+// Throws for what the device cannot hold; `limits` are those of inputs, constants or outputs.
 export function checkDescriptor(
   {dataType, shape}: Descriptor,
   context: ContextState,
@@ -126,7 +126,7 @@ function usable(context: ContextState, value: unknown, what: string): TensorStat
   return tensor;
 }
 
-// The tensors that a dispatch names, which must be those that the graph has.
+// The tensors that a dispatch names. They must match the graph's names.
 function bind(
   context: ContextState,
   named: unknown,
@@ -197,7 +197,7 @@ export class MLContext {
     if (new Set(all).size !== all.length) {
       throw new TypeError('dispatch: one tensor is given twice');
     }
-    // Bindings are compared by the graph's order of names, whatever that of the caller is.
+    // Bindings are compared in the graph's order of names, not the caller's.
     const bound = [
       ...Array.from(compiled.inputs.keys(), (name) => from.get(name)!),
       ...Array.from(compiled.outputs.keys(), (name) => to.get(name)!),
@@ -262,7 +262,7 @@ export class MLContext {
         if (!source.pendingReads.delete(destroyed)) return undefined;
         if (context.device.fails('readTensor')) throw unknownError('the device cannot be read');
         if (outputData === undefined) return source.bytes!.slice().buffer as ArrayBuffer;
-        // It may be detached by now, which is a TypeError.
+        // It may be detached by now; that is a TypeError.
         bytesFor(source.descriptor, outputData, 'outputData').set(source.bytes!);
         return undefined;
       }).then(resolve, reject);

@@ -1,4 +1,4 @@
-// The device that contexts of one ML object stand for: its limits, its pace, and its faults.
+// The device of all contexts of one ML object: its limits, its speed, and its faults.
 import {limitsOf, type LimitsOptions, type MLOpSupportLimits} from './limits.js';
 
 // Calls that fail, counted from 1 over all contexts of the ML object.
@@ -14,12 +14,12 @@ export interface FaultOptions {
 export interface DeviceOptions {
   // No context can be created: createContext rejects with NotSupportedError.
   isAbsent?: boolean;
-  // What `accelerated` of a context says unless the application asked for a processor.
+  // The value of `accelerated` of a context, unless the application requested a processor.
   accelerated?: boolean;
   limits?: LimitsOptions;
   // Milliseconds for each step of a timeline.
   stepDuration?: number;
-  // Milliseconds more for a dispatch with other tensors than the last one of the same graph.
+  // Additional milliseconds for a dispatch with other tensors than the graph's last one.
   rebindDuration?: number;
   faults?: FaultOptions;
 }
@@ -42,7 +42,7 @@ export class Device {
     this.#faults = options.faults ?? {};
   }
 
-  // Counts a call; whether it is one that fails.
+  // Counts a call. Returns whether it shall fail.
   fails(call: keyof FaultOptions): boolean {
     const count = (this.#calls.get(call) ?? 0) + 1;
     this.#calls.set(call, count);

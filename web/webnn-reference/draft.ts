@@ -1,5 +1,5 @@
-// An operator under construction: its rule takes operands and options from here, which checks them,
-// and says what comes out.
+// An operator under construction. Its rule gets checked operands and options from here, and
+// declares the outputs.
 import {checkShape, type ContextState} from './context.js';
 import {castNumber, type Data, type Descriptor, type MLOperandDataType} from './elements.js';
 import type {MLTensorLimits} from './limits.js';
@@ -19,10 +19,10 @@ import {
 
 // Computes the data of the outputs.
 export type Kernel = (inputs: Inputs, outputs: readonly Descriptor[]) => Data[];
-// What most kernels are: one output.
+// The form of most kernels: one output.
 export type SingleKernel = (inputs: Inputs, output: Descriptor) => Data;
 
-// What an operator takes and gives. The arguments are those of the builder's method.
+// The arguments of the builder's method, and the operator's operands and outputs.
 export type Rule = (draft: Draft, ...args: any[]) => MLOperand | MLOperand[];
 
 export class Draft {
@@ -35,7 +35,7 @@ export class Draft {
     readonly context: ContextState,
   ) {}
 
-  // Texts of errors begin with the operator and, after `options`, its label.
+  // Error texts begin with the operator and, after `options`, its label.
   what(name: string): string {
     const {label} = this.#options;
     return `${this.operator}${label ? ` '${String(label)}'` : ''}: ${name}`;
@@ -63,7 +63,7 @@ export class Draft {
     this.#options = dictionary(value, this.what('options'));
   }
 
-  // The options that are operands: `shape` is what such a one must have.
+  // The options that are operands; they must have `shape`.
   operandOption(
     name: string,
     like: Descriptor,
@@ -102,7 +102,7 @@ export class Draft {
     return this.option(name, unsignedSequence);
   }
 
-  // Integers of which there are as many as of the default ones.
+  // A list of integers as long as the default list.
   integersLike(name: string, otherwise: number[], least = 0): number[] {
     const values = this.integers(name) ?? otherwise;
     if (values.length !== otherwise.length) {
@@ -129,7 +129,7 @@ export class Draft {
     return axis;
   }
 
-  // Different axes.
+  // Axes without duplicates.
   axes(name: string, otherwise: number[], rank: number): number[] {
     const axes = this.integers(name) ?? otherwise;
     for (const axis of axes) this.axis(axis, rank, name);
@@ -137,7 +137,7 @@ export class Draft {
     return axes;
   }
 
-  // The operator is complete.
+  // Completes the operator.
   outputs(descriptors: readonly Descriptor[], kernel: Kernel): MLOperand[] {
     const name = 'output' in this.#limits ? 'output' : 'outputs';
     for (const descriptor of descriptors) {

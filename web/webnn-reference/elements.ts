@@ -1,5 +1,5 @@
 // Elements of tensors: the arrays in which kernels keep them, the bytes that applications see, and
-// the conversions of numbers between types.
+// conversions between types.
 import {decodeHalf, encodeHalf, roundEven, roundToHalf} from './float16.js';
 
 export const DATA_TYPES = [
@@ -23,7 +23,7 @@ export type NumberData = Float32Array | Int32Array | Uint32Array | Int8Array | U
 export type BigIntData = BigInt64Array | BigUint64Array;
 export type Data = NumberData | BigIntData;
 
-// A tensor as kernels see it. They never change `data`, so several values may share it.
+// A tensor for kernels. They never change `data`, so several values may share it.
 export interface Value extends Descriptor {
   readonly data: Data;
 }
@@ -73,7 +73,7 @@ export function allocate(dataType: MLOperandDataType, size: number): Data {
   return new KEPT_IN[dataType](size);
 }
 
-// Floats of a result: results are computed in double and rounded once, here.
+// Converts results to floats: they are computed in double and rounded once, here.
 export function floats(
   dataType: MLOperandDataType,
   size: number,
@@ -85,7 +85,7 @@ export function floats(
   return data;
 }
 
-// Integers of a result: results are exact, and wrap around where the type is too small.
+// Converts results to integers: they are exact, and wrap around if the type is too small.
 export function integers(
   dataType: MLOperandDataType,
   size: number,
@@ -100,7 +100,7 @@ export function integers(
   return data;
 }
 
-// Elements of `source`, in the order of `offsets`.
+// The elements of `source` at `offsets`.
 export function pick(dataType: MLOperandDataType, source: Data, offsets: Int32Array): Data {
   const data = allocate(dataType, offsets.length) as NumberData;
   const from = source as NumberData; // or both are of bigints
@@ -117,15 +117,15 @@ export function bigintsOf(value: Value): bigint[] {
   return Array.from(value.data as NumberData, BigInt);
 }
 
-// Rounds an integer to double, with what lies below kept as one bit: another rounding, to a
-// narrower type, is then the same as one rounding of the integer.
+// Rounds an integer to double and keeps the lower bits as one sticky bit. Rounding that to a
+// narrower type then equals rounding the integer once.
 function toDouble(x: bigint): number {
   if (x >= -(1n << 53n) && x <= 1n << 53n) return Number(x);
   return Number((x >> 11n) | ((x & 0x7ffn) === 0n ? 0n : 1n)) * 2048;
 }
 
-// A float as an integer; `round` tells of fractions. What is out of range becomes the nearest value
-// in range, and NaN becomes 0.
+// A float as an integer; `round` handles fractions. Values out of range become the nearest value in
+// range, and NaN becomes 0.
 function toInteger(x: number, dataType: MLOperandDataType, round: (x: number) => number): bigint {
   const [least, greatest] = integerRange(dataType);
   if (Number.isNaN(x)) return 0n;
@@ -134,7 +134,7 @@ function toInteger(x: number, dataType: MLOperandDataType, round: (x: number) =>
   return BigInt(round(x));
 }
 
-// The number that an option stands for in a type, as the draft's section on casting says.
+// The number of an option in a data type, as the draft's section on casting says.
 export function castNumber(x: number | bigint, dataType: MLOperandDataType): number | bigint {
   if (!isFloat(dataType)) {
     const [least, greatest] = integerRange(dataType);
@@ -145,8 +145,8 @@ export function castNumber(x: number | bigint, dataType: MLOperandDataType): num
   return dataType === 'float16' ? roundToHalf(float) : Math.fround(float);
 }
 
-// Elements converted to another type, as the operator cast does. The draft leaves floats out of an
-// integer's range open: here they saturate.
+// Elements converted to another type, as by the operator cast. The draft does not define floats out
+// of an integer's range: here they saturate.
 export function castData(value: Value, dataType: MLOperandDataType): Data {
   const size = value.data.length;
   if (isFloat(value.dataType)) {
@@ -159,13 +159,13 @@ export function castData(value: Value, dataType: MLOperandDataType): Data {
   return integers(dataType, size, (i) => from[i]);
 }
 
-// One element, of a number that castNumber returned.
+// One element for a number from castNumber.
 export function scalarOf(x: number | bigint, dataType: MLOperandDataType): Data {
   if (isFloat(dataType)) return Float32Array.of(Number(x));
   return integers(dataType, 1, () => BigInt(x));
 }
 
-// The elements that bytes hold. They may share memory.
+// The elements in bytes. They may share memory.
 export function decode(bytes: Uint8Array, dataType: MLOperandDataType): Data {
   if (dataType === 'float16') {
     const halves = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2);
@@ -180,7 +180,7 @@ export function encode(data: Data, dataType: MLOperandDataType): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
-// Whether a view of this class may hold elements of the type: bytes may hold any.
+// Whether a view of this class may hold elements of the type; a byte view may hold any.
 export function matches(view: ArrayBufferView, dataType: MLOperandDataType): boolean {
   const name = (view as unknown as {[Symbol.toStringTag]: string})[Symbol.toStringTag];
   if (name === 'Uint8Array') return true;

@@ -1,4 +1,4 @@
-// MLGraph: what a builder has compiled.
+// MLGraph: a compiled graph.
 import type {ContextState} from './context.js';
 import type {Data, Value} from './elements.js';
 import type {Node, OperandState} from './operand.js';
@@ -9,12 +9,12 @@ export interface GraphState {
   readonly context: ContextState;
   readonly inputs: ReadonlyMap<string, OperandState>;
   readonly outputs: ReadonlyMap<string, OperandState>;
-  // In an order in which each finds its inputs ready.
+  // In an order in which the inputs of each node are ready.
   readonly nodes: readonly Node[];
-  // Known when the graph is built: constant tensors may be destroyed later.
+  // Copied when the graph is built, because constant tensors may be destroyed later.
   readonly constants: Map<OperandState, Value>;
   isDestroyed: boolean;
-  // The tensors of the last dispatch, by which another binding is known.
+  // The tensors of the last dispatch, to recognize another binding.
   bound?: readonly TensorState[];
 }
 
@@ -34,7 +34,7 @@ export class MLGraph {
   }
 }
 
-// The inputs, constants and nodes from which outputs are made.
+// The inputs, constants and nodes that the outputs need.
 export function reach(outputs: Iterable<OperandState>): {
   inputs: Map<string, OperandState>;
   constants: OperandState[];
@@ -44,8 +44,8 @@ export function reach(outputs: Iterable<OperandState>): {
   const constants: OperandState[] = [];
   const nodes: Node[] = [];
   const seen = new Set<OperandState | Node>();
-  // A path is as long as the graph is deep, so the walk keeps its own stack. A node is met twice:
-  // before its inputs and, as they are done, after them.
+  // A path may be as long as the graph is deep, so the walk has its own stack. A node is visited
+  // twice: before its inputs and after them.
   const stack: {operand: OperandState; areInputsDone: boolean}[] = [];
   const push = (operand: OperandState) => stack.push({operand, areInputsDone: false});
   Array.from(outputs).reverse().forEach(push);

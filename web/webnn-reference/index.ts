@@ -1,5 +1,6 @@
 // Tenon's own implementation of the Web Neural Network API, for tests and as a polyfill. Importing
-// it changes nothing: `install` does, and `createML` makes an object like navigator.ml.
+// it has no side effects. `install` defines the globals; `createML` makes an object like
+// navigator.ml.
 export {MLGraphBuilder, type MLNamedOperands} from './builder.js';
 export {MLContext, type MLContextLostInfo, type MLNamedTensors} from './context.js';
 export type {DeviceOptions, FaultOptions} from './device.js';

@@ -1,9 +1,9 @@
-// Counts what a program does with WebNN. It decorates contexts, of a browser as well as of the
-// reference: their methods are replaced on the object itself, which stays what it is.
+// Counts how a program uses WebNN. It decorates contexts, of a browser or of the reference: their
+// methods are replaced on the object itself, whose identity does not change.
 import type {MLOperandDataType} from './elements.js';
 import {byteLengthOf} from './elements.js';
 
-// What is used of the interfaces, whoever implements them.
+// The parts of the interfaces that are used, of any implementation.
 interface TensorLike {
   readonly dataType: MLOperandDataType;
   readonly shape: readonly number[];
@@ -23,7 +23,7 @@ interface MLLike {
 type BuilderClass = new (...args: any[]) => {build(...args: any[]): Promise<object>};
 type Method = (...args: any[]) => any;
 
-// Tensors and graphs have numbers, from 1, in the order in which they are first seen.
+// Tensors and graphs are numbered from 1, in the order in which they are first seen.
 export interface DispatchRecord {
   graph: number;
   // 'a=1,b=2;y=3': the tensors of the inputs and of the outputs, by name.
@@ -36,7 +36,7 @@ function replace(target: object, name: string, wrap: (original: Method) => Metho
 }
 
 export class Instrument {
-  // Tensors, constant ones among them.
+  // Tensors, including constant ones.
   created = 0;
   destroyed = 0;
   liveBytes = 0;
@@ -44,7 +44,7 @@ export class Instrument {
   readBytes = 0;
   writes = 0;
   writeBytes = 0;
-  // Dispatches with other tensors than the one before of the same graph.
+  // Dispatches with other tensors than the previous one of the same graph.
   rebinds = 0;
   contexts = 0;
   // Of builders of the class that `builder` returns.
@@ -59,13 +59,13 @@ export class Instrument {
     return this.created - this.destroyed;
   }
 
-  // How many bindings a graph has been dispatched with; of all graphs, without a number.
+  // The number of different bindings of a graph's dispatches; without a number, of all graphs.
   signatures(graph?: number): number {
     const some = this.dispatches.filter((record) => graph === undefined || record.graph === graph);
     return new Set(some.map((record) => `${record.graph}:${record.signature}`)).size;
   }
 
-  // All counts are 0 again, but what is live stays.
+  // Resets all counts to 0, except those of live objects.
   reset(): void {
     this.created = this.live;
     this.destroyed = 0;
@@ -74,7 +74,7 @@ export class Instrument {
     this.dispatches.length = 0;
   }
 
-  // A class of builders that are counted.
+  // A class of builders whose graphs are counted.
   builder<Class extends BuilderClass>(Builder: Class): Class {
     const instrument = this;
     return class extends Builder {
@@ -127,7 +127,7 @@ export class Instrument {
       dispatch(graph, inputs, outputs);
       this.#record(graph, inputs, outputs);
     });
-    // A lost context takes its tensors along.
+    // A lost context destroys its tensors.
     void context.lost.then(() => [...tensors.keys()].forEach(forget));
   }
 
@@ -154,7 +154,7 @@ export class Instrument {
   }
 }
 
-// Watches a context, or all that an ML object creates from now on.
+// Watches a context, or all contexts that an ML object creates from now on.
 export function instrument(target: MLLike | ContextLike): Instrument {
   const counts = new Instrument();
   if ('createContext' in target) {

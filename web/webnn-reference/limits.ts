@@ -1,5 +1,6 @@
-// What operators take: data types and ranks of each operand, as the draft's tables of constraints
-// say, and as an emulated device narrows them. `opSupportLimits` shows it, and builders check it.
+// The data types and ranks that operators accept for each operand, from the draft's tables of
+// constraints, narrowed by an emulated device. `opSupportLimits` returns them, and builders check
+// them.
 import {DATA_TYPES, type MLOperandDataType} from './elements.js';
 import {LARGEST_DIMENSION} from './shapes.js';
 import type {MLOperatorName} from './operators.js';
@@ -25,7 +26,7 @@ export interface MLOpSupportLimits extends Record<MLOperatorName, MLOperatorLimi
   output: MLTensorLimits;
 }
 
-// How an emulated device narrows the limits: what is not named stays as it is.
+// How an emulated device narrows the limits. Limits that are not named do not change.
 export interface LimitsOptions {
   preferredInputLayout?: 'nchw' | 'nhwc';
   maxTensorByteLength?: number;
@@ -35,7 +36,7 @@ export interface LimitsOptions {
   input?: Partial<MLTensorLimits>;
   constant?: Partial<MLTensorLimits>;
   output?: Partial<MLTensorLimits>;
-  // Of single operators: `null` takes all types away.
+  // Of single operators: `null` removes all types.
   operators?: Partial<
     Record<
       MLOperatorName,
@@ -50,7 +51,7 @@ export interface LimitsOptions {
 type Types = readonly MLOperandDataType[];
 type Row = readonly [types: Types, least?: number, most?: number];
 
-// The draft names no greatest rank; 8 is what implementations have.
+// The draft has no greatest rank; 8 is that of implementations.
 const GREATEST_RANK = 8;
 
 const ANY: Types = DATA_TYPES;

@@ -1,4 +1,4 @@
-// ML, from which contexts come, and what makes it the global `navigator.ml`.
+// ML, which creates contexts, and the functions that make it the global `navigator.ml`.
 import {MLGraphBuilder} from './builder.js';
 import {contexts, MLContext, type ContextState, type MLContextLostInfo} from './context.js';
 import {Device, type DeviceOptions} from './device.js';
@@ -31,7 +31,7 @@ export class ML {
     illegalConstructor();
   }
 
-  // Of a GPUDevice nothing is used: the context computes where all others do, and says so.
+  // A GPUDevice is not used: the context computes on the CPU like all others, and reports that.
   async createContext(options?: MLContextOptions | object): Promise<MLContext> {
     const device = devices.of(this, 'this');
     const {powerPreference = 'default', accelerated = true} = dictionary(options, 'options');
@@ -49,13 +49,13 @@ export class ML {
   }
 }
 
-// An ML object of a device of its own.
+// An ML object with its own device.
 export function createML(options?: DeviceOptions): ML {
   return devices.create(ML.prototype, new Device(options));
 }
 
-// Defines the interfaces and `navigator.ml` in the global scope, or in another one. Returns what
-// puts back all that was there before.
+// Defines the interfaces and `navigator.ml` in the global scope, or in another one. Returns a
+// function that restores what was there before.
 export function install(options?: DeviceOptions, scope: object = globalThis): () => void {
   const ml = createML(options);
   const restore: (() => void)[] = [];

@@ -1,9 +1,9 @@
-// MLOperand, and the nodes of the graph under construction that make them.
+// MLOperand, and the nodes of the graph under construction that produce them.
 import type {Data, Descriptor, MLOperandDataType, Shape, Value} from './elements.js';
 import {illegalConstructor, Slots} from './slots.js';
 import type {TensorState} from './tensor.js';
 
-// The operands of an operator by name; several of one name have a number behind it.
+// The operands of an operator by name; several operands of one name have a number after it.
 export type Inputs = Readonly<Record<string, Value>>;
 
 export interface Node {
@@ -14,7 +14,7 @@ export interface Node {
 
 export interface OperandState extends Descriptor {
   readonly builder: object;
-  // One of these says where the operand comes from.
+  // One of these is the operand's source.
   readonly name?: string;
   readonly constant?: Data;
   readonly constantTensor?: TensorState;

@@ -64,7 +64,7 @@ export interface MLPool2dOptions extends WindowOptions {
   windowDimensions?: Sizes;
   layout?: MLInputOperandLayout;
   outputShapeRounding?: MLRoundingType;
-  // What outputShapeRounding was called before.
+  // The former name of outputShapeRounding.
   roundingType?: MLRoundingType;
   outputSizes?: Sizes;
 }

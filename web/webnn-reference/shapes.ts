@@ -1,7 +1,7 @@
 // Arithmetic on shapes: strides, broadcasting, and the offsets at which elements lie.
 import {sizeOf, type Shape} from './elements.js';
 
-// A dimension is positive and at most this; no tensor comes near it.
+// A dimension is positive and at most this; no tensor is nearly as large.
 export const LARGEST_DIMENSION = 2 ** 31 - 1;
 
 export function isDimension(size: number): boolean {
@@ -22,7 +22,7 @@ export function stridesOf(shape: Shape): number[] {
   return strides;
 }
 
-// Both shapes as one; undefined if they do not fit.
+// The shape that both are broadcast to; undefined if they do not fit.
 export function broadcast(a: Shape, b: Shape): number[] | undefined {
   const rank = Math.max(a.length, b.length);
   const shape: number[] = [];
@@ -35,7 +35,7 @@ export function broadcast(a: Shape, b: Shape): number[] | undefined {
   return shape;
 }
 
-// Whether `from` can be repeated to become `to`.
+// Whether `from` can be broadcast to `to`.
 export function broadcastsTo(from: Shape, to: Shape): boolean {
   const shape = broadcast(from, to);
   return shape !== undefined && sameShape(shape, to);
@@ -58,7 +58,7 @@ export function offsetsOf(shape: Shape, strides: readonly number[], base = 0): I
   return offsets;
 }
 
-// Where the elements of a tensor of the shape `from` lie when it is repeated to `to`.
+// The offsets of the elements of a tensor of the shape `from` that is broadcast to `to`.
 export function broadcastOffsets(from: Shape, to: Shape): Int32Array {
   const strides = stridesOf(from);
   const missing = to.length - from.length;
@@ -70,7 +70,7 @@ export function broadcastOffsets(from: Shape, to: Shape): Int32Array {
   );
 }
 
-// Where they lie when each element is repeated over a block of `to`.
+// The offsets if each element is repeated over a block of `to`.
 export function blockOffsets(from: Shape, to: Shape): Int32Array {
   const strides = stridesOf(from);
   return offsetsOf(
@@ -79,7 +79,8 @@ export function blockOffsets(from: Shape, to: Shape): Int32Array {
   );
 }
 
-// Offsets along some axes, in their order, and along all others: an element lies at the sum of two.
+// Offsets along some axes, in their order, and along all others. The offset of an element is the
+// sum of two.
 export function splitOffsets(
   shape: Shape,
   axes: readonly number[],

@@ -20,9 +20,9 @@ export interface TensorState {
   readonly writable: boolean;
   readonly constant: boolean;
   isDestroyed: boolean;
-  // From the step of the timeline that makes them to the one that releases them.
+  // Set from the step of the timeline that creates them to the one that releases them.
   bytes?: Uint8Array;
-  // Rejects the reads that have not been answered.
+  // Rejects the pending reads.
   readonly pendingReads: Set<() => void>;
 }
 

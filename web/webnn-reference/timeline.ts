@@ -4,7 +4,7 @@ export interface Step {
   // Milliseconds that the emulated device takes.
   readonly duration: number;
   run(): void;
-  // Instead of `run`, when the context is lost before.
+  // Called instead of `run` if the context is lost before.
   abort(): void;
 }
 
@@ -19,14 +19,14 @@ export class Timeline {
     queueMicrotask(() => this.#drain());
   }
 
-  // Drops what has not run.
+  // Drops the steps that have not run.
   abort(): void {
     const steps = this.#steps;
     this.#steps = [];
     for (const step of steps) step.abort();
   }
 
-  // A step stays first in the queue while the device takes its time.
+  // A step stays first in the queue while the device works on it.
   async #drain(): Promise<void> {
     for (let step = this.#steps[0]; step !== undefined; step = this.#steps[0]) {
       if (step.duration > 0) {

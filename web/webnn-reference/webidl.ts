@@ -1,4 +1,4 @@
-// Arguments as Web IDL converts them: what does not fit is a TypeError.
+// Converts arguments as Web IDL does: a value that does not fit is a TypeError.
 import {
   byteLengthOf,
   DATA_TYPES,

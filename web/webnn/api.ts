@@ -1,5 +1,5 @@
-// The part of the WebNN API that the provider uses, as the draft of the Web Machine Learning group
-// has it. Objects of any implementation will do.
+// The part of the WebNN API that the provider uses, from the draft of the Web Machine Learning
+// group. Objects of any implementation can be used.
 
 export type MLOperandDataType =
   | 'float32'

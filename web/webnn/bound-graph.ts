@@ -1,4 +1,4 @@
-// The graph of a partition at given shapes, with the slots of its inputs and outputs.
+// The graph of a partition at given shapes, and the slots of its inputs and outputs.
 import type {Counters} from '../common/counters.js';
 import type {Tensor} from '../common/index.js';
 import type {NumericType} from '../common/tensor.js';
@@ -10,7 +10,7 @@ import type {ProgramValue} from './program.js';
 import type {TensorSlot} from './tensor-cache.js';
 import type {Conversion} from './transfer.js';
 
-// Shape and type of a value in the core, which are not always those of its tensor.
+// Shape and type of a value in the core, which may differ from those of its tensor.
 export interface CoreValue {
   readonly type: Tensor.Type;
   readonly dims: readonly number[];
@@ -18,17 +18,17 @@ export interface CoreValue {
 
 // An input or output of the graph.
 export class Port {
-  // What the core had at the barrier; the same in every run.
+  // The core's value at the barrier; it does not change between runs.
   core: CoreValue | undefined;
-  // What it is bound to in this run.
+  // The tensor in this run.
   tensor!: MLTensor;
   readonly conversion: Conversion | undefined;
 
   constructor(
     readonly value: ProgramValue,
-    // Where it is in the description of the partition.
+    // Its index in the description of the partition.
     readonly index: number,
-    // Of a value that another partition makes there is none: it is where that has it.
+    // Undefined for a value of another partition, which has the slot.
     readonly slot: TensorSlot,
   ) {
     const {name, coreType} = value;
@@ -37,7 +37,7 @@ export class Port {
     }
   }
 
-  // Whether the core has the shape at the barrier for which the graph was built.
+  // Whether the value at the barrier has the shape for which the graph was built.
   fits(slot: Slot): boolean {
     if (this.core !== undefined) return slot.hasDims(this.core.dims);
     this.core = {type: slot.type, dims: slot.dims};
@@ -82,7 +82,7 @@ export class BoundGraph {
     readonly outputs: readonly OutputPort[],
   ) {}
 
-  // Runs the graph on what its ports are bound to.
+  // Runs the graph with the tensors of its ports.
   dispatch({context}: Device, counters: Counters): void {
     const bound = [...this.inputs, ...this.outputs].map(({tensor}) => tensor);
     const isBoundAnew = bound.some((tensor, i) => tensor !== this.#bound[i]);

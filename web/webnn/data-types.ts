@@ -1,4 +1,4 @@
-// Data types of WebNN: their arrays, sizes and the types of ONNX that they hold.
+// WebNN's data types: their arrays, their sizes, and the ONNX types that they hold.
 import type {Tensor} from '../common/index.js';
 import {arrayOver, type NumericData, type NumericType} from '../common/tensor.js';
 import type {Elements, MLOperandDataType, MLOperandDescriptor} from './api.js';
@@ -17,7 +17,7 @@ const TYPES: Readonly<Partial<Record<Tensor.Type, MLOperandDataType>>> = {
   bool: 'uint8',
 };
 
-// The data type that holds elements of an ONNX type as they are; undefined where there is none.
+// The data type that holds elements of an ONNX type without conversion; undefined if there is none.
 export function dataTypeOf(type: Tensor.Type): MLOperandDataType | undefined {
   return TYPES[type];
 }
@@ -60,7 +60,7 @@ export function newArray(type: NumericType, byteLength: number): NumericData {
   return arrayOver(type, new ArrayBuffer(byteLength));
 }
 
-// Least and greatest value of the types that may take the place of others.
+// Least and greatest value of the types that may replace others.
 const RANGES: Readonly<Partial<Record<NumericType, readonly [bigint, bigint]>>> = {
   int64: [-(2n ** 63n), 2n ** 63n - 1n],
   uint64: [0n, 2n ** 64n - 1n],
@@ -96,7 +96,7 @@ function fail(message: string): never {
   throw new TypeError(message);
 }
 
-// The elements of a type that lie in a view; of a copy of it where that is not aligned to them.
+// The elements of a type in a view, or in a copy of it if the view is not aligned.
 function elementsOver({buffer, byteOffset, byteLength}: Elements, type: NumericType): NumericData {
   const width = Math.max(1, BITS[dataTypeOf(type)!] / 8);
   if (byteOffset % width === 0) return arrayOver(type, buffer, byteOffset, byteLength / width);

@@ -1,4 +1,4 @@
-// What the core says of the partitions of a session.
+// The core's description of the partitions of a session.
 import type {CoreSession, SessionDescription} from '../src/core-session.js';
 
 export type ValueSource =
@@ -8,7 +8,7 @@ export type ValueSource =
 
 export interface PartitionDescription {
   readonly name: string;
-  // Names its nodes to the option `excluded_partitions`.
+  // Names its nodes for the option `excluded_partitions`.
   readonly firstNode: string;
   // Whether its shapes are known before a run.
   readonly isStatic: boolean;
@@ -17,7 +17,7 @@ export interface PartitionDescription {
     readonly name: string;
     // Whether nodes on the CPU read it.
     readonly host: boolean;
-    // The outputs of the model that it is.
+    // The outputs of the model that have this value.
     readonly fetches: readonly string[];
   }>;
 }

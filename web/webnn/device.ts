@@ -1,5 +1,5 @@
-// WebNN contexts: found or made for a session's options, and shared by all sessions whose options
-// are the same.
+// WebNN contexts. They are created for a session's options, and shared by all sessions with the
+// same options.
 import type {InferenceSession, Tensor} from '../common/index.js';
 import type {
   ML,
@@ -14,10 +14,10 @@ import type {TensorCache} from './tensor-cache.js';
 
 type ProviderOptions = InferenceSession.WebNNOptions;
 
-// A context with what its sessions share.
+// A context and the state that its sessions share.
 export class Device {
   readonly limits: MLOpSupportLimits;
-  // Why the context is lost, once it is.
+  // The reason for the loss of the context, once it is lost.
   lossMessage: string | undefined;
   // Whether reads and writes take views on shared memory; undefined until one was tried.
   takesSharedViews: boolean | undefined;
@@ -32,11 +32,11 @@ export class Device {
     const lose = ({message}: {readonly message: string}) => {
       this.lossMessage = message || 'no reason is given';
     };
-    // An implementation without the promise never tells.
+    // An implementation without the promise never reports a loss.
     void Promise.resolve(context.lost ?? new Promise(() => {})).then(lose);
   }
 
-  // The tensor for a value of the core's, which a device without rank 0 has as one element.
+  // The tensor for a value of the core. On a device without rank 0, a scalar has one element.
   descriptorOf(type: Tensor.Type, dims: readonly number[]): MLOperandDescriptor {
     const least = this.limits.output.rankRange?.min ?? 0;
     return {dataType: dataTypeOf(type)!, shape: dims.length < least ? [1] : dims};
@@ -46,14 +46,15 @@ export class Device {
     return new this.builderClass(this.context);
   }
 
-  // The reason of a failure that may come of the context's loss, which is told of a little later.
+  // The reason of a failure that may be caused by the context's loss, which is reported a little
+  // later.
   async lossAfterFailure(): Promise<string | undefined> {
     if (this.lossMessage === undefined) await new Promise((resolve) => setTimeout(resolve));
     return this.lossMessage;
   }
 }
 
-// A session's part in a device.
+// A session's lease on a device.
 export interface Lease {
   readonly device: Device;
   // Whether the package made the context.
@@ -89,7 +90,7 @@ function graphBuilder({graphBuilder}: ProviderOptions): MLGraphBuilderClass {
   throw new Error('WebNN is not there: MLGraphBuilder is missing');
 }
 
-// The provider's options among those of a session.
+// The provider's options in those of a session.
 export function providerOptions({
   executionProviders = [],
 }: InferenceSession.SessionOptions): ProviderOptions {
@@ -99,7 +100,7 @@ export function providerOptions({
   return typeof entry === 'object' ? (entry as ProviderOptions) : {name: 'webnn'};
 }
 
-// Error: what WebNN takes is not there.
+// Error: WebNN does not accept the options.
 export function checkAvailable(options: ProviderOptions): void {
   graphBuilder(options);
   if (options.context === undefined) globalML();
@@ -120,14 +121,14 @@ function contextOptions(options: ProviderOptions): Record<string, unknown> {
   return {accelerated: ACCELERATED[deviceType], ...passed};
 }
 
-// The same for options that lead to the same context.
+// A key that is equal for options that lead to the same context.
 function keyOf({gpuDevice}: ProviderOptions, options: Record<string, unknown>): string {
   const members = Object.entries(options).filter(([, value]) => value !== undefined);
   const device = gpuDevice === undefined ? 0 : numberOf(gpuDevice);
   return JSON.stringify([device, ...members.sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 
-// The context of a given set of options, made by whoever comes first.
+// The context for a set of options. The first caller creates it.
 async function shareContext(
   contexts: Map<string, SharedContext>,
   key: string,
@@ -150,14 +151,14 @@ async function shareContext(
     device.context.destroy();
   };
   if (device.lossMessage === undefined) return {device, isOwn: true, release};
-  // Its sessions let go of it one by one, and new ones take another.
+  // Its sessions release it one by one; new sessions get another one.
   forget();
   release();
   return shareContext(contexts, key, open);
 }
 
-// The device that the options are about. A context of the application is never destroyed; one that
-// was made here goes with its last lease.
+// The device for the options. A context of the application is never destroyed. One that was created
+// here is destroyed with its last lease.
 export async function acquireDevice(options: ProviderOptions): Promise<Lease> {
   const builder = graphBuilder(options);
   if (options.context !== undefined) {

@@ -1,4 +1,4 @@
-// Outputs that stay on the device: tensors of the package in the application's hands.
+// Outputs that stay on the device: tensors of the package that the application uses.
 import {Tensor} from '../common/index.js';
 import type {NumericType} from '../common/tensor.js';
 import type {CoreValue} from './bound-graph.js';
@@ -6,7 +6,7 @@ import {newArray} from './data-types.js';
 import type {OwnedTensor} from './tensor-cache.js';
 import type {Transfer} from './transfer.js';
 
-// Of tensors that were dropped without dispose().
+// For tensors that were dropped without dispose().
 const dropped = new FinalizationRegistry<OwnedTensor>((owned) =>
   owned.cache.destroyLent(owned),
 );

@@ -20,7 +20,7 @@ const DEFAULT_MAX_SHAPE_VARIANTS = 8;
 const NO_ACCESS = {readable: false, writable: false};
 const WRITABLE = {readable: false, writable: true};
 
-// A partition that the device cannot take.
+// A partition that the device cannot build.
 export class BuildError extends Error {
   constructor(
     readonly firstNode: string,
@@ -30,7 +30,7 @@ export class BuildError extends Error {
   }
 }
 
-// What a model is opened with.
+// The parameters for opening a model.
 export interface ModelSource {
   readonly core: Core;
   readonly bytes: Uint8Array;
@@ -39,7 +39,7 @@ export interface ModelSource {
   readonly locationOf: (output: string) => Tensor.DataLocation;
 }
 
-// Where a fetch comes from.
+// The origin of a fetch.
 export interface Producer {
   readonly partition: number;
   readonly output: number;
@@ -52,12 +52,12 @@ export class PartitionedModel {
   readonly producers: ReadonlyMap<string, Producer>;
   readonly cache: TensorCache;
   readonly transfer: Transfer;
-  // With the partitions whose shapes never change.
+  // The graphs of partitions whose shapes never change.
   readonly base: Variant;
   readonly #isStatic: boolean;
-  // The others by the shapes of all feeds, least recently used first.
+  // The other graphs by the shapes of all feeds, least recently used first.
   readonly #variants = new Map<string, Variant>();
-  // Graphs that copy a tensor of given type and shape.
+  // Graphs that copy a tensor of a given type and shape.
   readonly #copiers = new Map<string, MLGraph>();
   readonly #outputSlots = new Map<string, TensorSlot>();
 
@@ -84,8 +84,8 @@ export class PartitionedModel {
     this.base = new Variant(this.cache);
   }
 
-  // A session of which partitions whose nodes are named by `excluded` stay on the CPU. `whenEmpty`
-  // is called when it is closed and has no tensor any more.
+  // A session. Partitions whose nodes are named by `excluded` stay on the CPU. `whenEmpty` is
+  // called when it is closed and has no tensors any more.
   static open(
     {core, bytes, externalData, options, locationOf}: ModelSource,
     device: Device,
@@ -112,7 +112,8 @@ export class PartitionedModel {
     }
   }
 
-  // Builds what can be built before the first run. BuildErrors of the partitions that failed.
+  // Builds the graphs that can be built before the first run. Returns BuildErrors of the partitions
+  // that failed.
   async buildStatic(): Promise<BuildError[]> {
     const failures: BuildError[] = [];
     for (const [i, {isStatic}] of this.partitions.entries()) {
@@ -133,7 +134,8 @@ export class PartitionedModel {
     return failures;
   }
 
-  // The graphs for feeds of these shapes. Where there are too many, those used least recently go.
+  // The graphs for feeds of these shapes. If there are too many, the least recently used ones are
+  // destroyed.
   variantFor(feeds: Readonly<Record<string, Tensor>>): Variant {
     if (this.#isStatic) return this.base;
     const key = this.session.inputMetadata.map(({name}) => feeds[name].dims.join()).join(';');
@@ -157,12 +159,12 @@ export class PartitionedModel {
     return variant.graph(partition) ?? this.base.graph(partition);
   }
 
-  // The graph of a partition of a run that stands at its barrier.
+  // The graph of a partition at whose barrier a run stands.
   buildAtBarrier(variant: Variant, partition: number): Promise<BoundGraph> {
     return this.#build(variant, partition);
   }
 
-  // A slot for an output that is lent, but is not where a partition makes it.
+  // A slot for an output that is lent, but is not a slot of the partition that makes it.
   outputSlot(name: string, descriptor: MLOperandDescriptor): TensorSlot {
     const before = this.#outputSlots.get(name);
     if (before !== undefined && isSameDescriptor(before.descriptor, descriptor)) return before;
@@ -187,7 +189,7 @@ export class PartitionedModel {
     this.counters.add('dispatches');
   }
 
-  // Destroys graphs and tensors; what is lent lives on. A module that is dead has nothing to free.
+  // Destroys graphs and tensors, except lent ones. A module that has trapped has nothing to free.
   close(): void {
     for (const variant of [this.base, ...this.#variants.values()]) variant.evict();
     for (const graph of this.#copiers.values()) graph.destroy();
@@ -246,7 +248,7 @@ export class PartitionedModel {
         )!;
         return new InputPort(value, index, made.slot, source);
       }
-      // The tensor of such a feed may become that of the output in a chain of runs.
+      // In a chain of runs, the tensor of such a feed may become that of the output.
       const access = lent.some((other) => isSameDescriptor(other, value)) ? LENT : WRITABLE;
       return new InputPort(value, index, variant.feedSlot(source.feed, value, access), source);
     });

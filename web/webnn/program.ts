@@ -1,9 +1,9 @@
-// Builder programs: what the core says of a partition, and the graph that is built by it.
+// Builder programs: the core's description of a partition, and the graph that is built from it.
 import type {Core} from '../src/core.js';
 import type {Elements, MLGraph, MLGraphBuilder, MLOperand, MLOperandDataType} from './api.js';
 import type {Device} from './device.js';
 
-// An input or output. `coreType` is its type in ONNX where the device lacks that.
+// An input or output. `coreType` is its ONNX type if the device lacks that.
 export interface ProgramValue {
   readonly name: string;
   readonly dataType: MLOperandDataType;
@@ -28,7 +28,7 @@ export interface Program {
   readonly outputs: ReadonlyArray<ProgramValue & {readonly operand: number}>;
 }
 
-// A platform that refuses views on shared memory takes a copy.
+// A platform that refuses views on shared memory gets a copy.
 function addConstant(
   builder: MLGraphBuilder,
   descriptor: {readonly dataType: MLOperandDataType; readonly shape: readonly number[]},
@@ -43,7 +43,7 @@ function addConstant(
   }
 }
 
-// An argument as the builder takes it, with operands and numbers in place of what stands for them.
+// An argument for the builder, with operands and numbers in place of their descriptions.
 function argument(value: unknown, operands: readonly MLOperand[]): unknown {
   if (Array.isArray(value)) return value.map((each) => argument(each, operands));
   if (typeof value !== 'object' || value === null) return value;
@@ -56,7 +56,7 @@ function argument(value: unknown, operands: readonly MLOperand[]): unknown {
   );
 }
 
-// Builds the graph of a program, whose constants are there.
+// Builds the graph of a program. Its constants must be available.
 export function buildProgram(core: Core, device: Device, program: Program): Promise<MLGraph> {
   const builder = device.newBuilder();
   const operands: MLOperand[] = [];

@@ -1,4 +1,5 @@
-// One run: from barrier to barrier of the core, with tensors bound and graphs dispatched between.
+// One run: from barrier to barrier of the core. In between, tensors are bound and graphs
+// dispatched.
 import {type InferenceSession, Tensor} from '../common/index.js';
 import type {NumericType} from '../common/tensor.js';
 import {withRunOptions} from '../src/options.js';
@@ -25,13 +26,13 @@ const INPUTS = 12;
 const OUTPUTS = 16;
 const BARRIER_BYTES = 20;
 
-// Numbers runs, so that a slot knows in which it was written.
+// Numbers runs, so that a slot knows which run wrote it.
 let runCount = 0;
 
-// A feed as it was when the run was called.
+// A feed at the time of the call.
 export interface Feed {
   readonly tensor: Tensor;
-  // Where its data is if that is not on the CPU.
+  // The tensor with its data, if that is not on the CPU.
   readonly mlTensor?: MLTensor;
 }
 
@@ -41,19 +42,19 @@ export interface Request {
   readonly options: InferenceSession.RunOptions;
 }
 
-// The tensor of a feed or fetch on a device; undefined where it is on the CPU.
+// The tensor of a feed or fetch on a device; undefined if it is on the CPU.
 export function mlTensorOf(tensor: Tensor | null): MLTensor | undefined {
   return tensor?.location === 'ml-tensor' ? (tensor.mlTensor as MLTensor) : undefined;
 }
 
-// A result, and what has to happen before it is one.
+// A result, and the promises that must end first.
 export interface Pending {
   readonly name: string;
   readonly tensor: Tensor;
   readonly read?: Promise<void>;
 }
 
-// All end before the first failure is thrown: their memory is in use until then.
+// All end before the first failure is thrown, because their memory is in use until then.
 async function settle(promises: readonly Promise<void>[]): Promise<void> {
   if (promises.length === 0) return;
   for (const outcome of await Promise.allSettled(promises)) {
@@ -70,7 +71,7 @@ export class Run {
   readonly #model: PartitionedModel;
   readonly #request: Request;
   readonly #variant: Variant;
-  // Tensors of the application that this run has as feeds, or as outputs.
+  // The application's tensors that are feeds or outputs of this run.
   readonly #given = new Set<MLTensor>();
   readonly #lent: OwnedTensor[] = [];
 
@@ -86,7 +87,7 @@ export class Run {
     }
   }
 
-  // Issues all that the run does. Then the next run may begin, and these results are waited for.
+  // Issues all work of the run. After that the next run may begin, and these results are awaited.
   async issue(): Promise<Pending[]> {
     const {core, outputs} = this.#model.session;
     const {feeds, fetches, options} = this.#request;
@@ -114,13 +115,13 @@ export class Run {
     });
   }
 
-  // The results, once they are there.
+  // The results, once they have arrived.
   async settle(pending: readonly Pending[]): Promise<Record<string, Tensor>> {
     await settle(pending.flatMap(({read}) => read ?? []));
     return Object.fromEntries(pending.map(({name, tensor}) => [name, tensor]));
   }
 
-  // Ends the run, whose tensors go back to their slots if it failed.
+  // Ends the run. If it failed, its tensors go back to their slots.
   end(isFailed: boolean): void {
     if (isFailed) this.#lent.forEach((owned) => owned.dispose());
     this.#variant.endRun();
@@ -133,7 +134,7 @@ export class Run {
     throw new Error(`${OPERATION}: ${what}: its MLTensor is of another context`);
   }
 
-  // Feeds on the device that nodes on the CPU need.
+  // Reads feeds on the device that nodes on the CPU need.
   async #readHostFeeds(): Promise<Map<string, Tensor.DataType>> {
     const {hostFeeds, transfer} = this.#model;
     const read = new Map<string, Tensor.DataType>();
@@ -175,7 +176,7 @@ export class Run {
     }
   }
 
-  // Where something has to be waited for there is a promise.
+  // Returns a promise if something must be awaited.
   #runPartition(record: number): Promise<void> | undefined {
     const {core} = this.#model.session;
     const view = new DataView(core.memory.buffer, record, BARRIER_BYTES);
@@ -226,8 +227,8 @@ export class Run {
     }
   }
 
-  // Which tensors of the application the ports take directly. One tensor at two ports, which WebNN
-  // refuses, is copied to the second slot's own.
+  // The application's tensors that ports use directly. WebNN refuses one tensor at two ports, so it
+  // is copied to the second slot's own tensor.
   #bindGiven({inputs, outputs}: BoundGraph): GivenTensors {
     const given: GivenTensors = {ports: new Map(), copies: []};
     const used = new Set<MLTensor>();
@@ -257,7 +258,7 @@ export class Run {
     return this.#request.feeds.get(source.feed);
   }
 
-  // The tensor among the fetches that the port can write to.
+  // The tensor in the fetches to which the port can write.
   #givenOutput(port: OutputPort): MLTensor | undefined {
     const {fetches} = this.#request;
     const wanted = port.fetches.filter((name) => fetches[name] !== undefined);
@@ -271,7 +272,7 @@ export class Run {
     return undefined;
   }
 
-  // Gives tensors to the slots that need them; those that have to be created remain.
+  // Gives tensors to the slots that need them. Returns the slots that need a new tensor.
   #fill({inputs, outputs}: BoundGraph, {ports, copies}: GivenTensors): TensorSlot[] {
     const {cache} = this.#model;
     const missing = new Set<TensorSlot>();
@@ -300,7 +301,7 @@ export class Run {
     }
   }
 
-  // Nothing is waited for but what nodes on the CPU read.
+  // Only data that nodes on the CPU read is awaited.
   #dispatch(
     graph: BoundGraph,
     given: ReadonlyMap<InputPort | OutputPort, MLTensor>,
@@ -323,7 +324,7 @@ export class Run {
     );
   }
 
-  // The tensor of an input, with what is to be in it.
+  // The tensor of an input, with its data.
   #written(port: InputPort, inputs: number): MLTensor {
     const {source, slot, conversion} = port;
     const {transfer} = this.#model;
@@ -339,7 +340,7 @@ export class Run {
     return tensor;
   }
 
-  // Issues the reads of all results, then makes the tensors that are lent.
+  // Issues the reads of all results, then makes the lent tensors.
   async #collect(): Promise<Pending[]> {
     const {fetches} = this.#request;
     const pending = new Map<string, Pending>();
@@ -379,11 +380,11 @@ export class Run {
     const tensor = into ?? newTensor(port.core!, byteLengthOf(coreDescriptor(port)));
     checkDims(name, tensor, {type, dims});
     const read = this.#model.transfer.read(port.tensor, tensor.data as Elements, port.conversion);
-    read.catch(() => undefined); // told of where it is waited for
+    read.catch(() => undefined); // reported where it is awaited
     return {name, tensor, read};
   }
 
-  // An output as an MLTensor: the application's own, or one that is lent to it.
+  // An output as an MLTensor: the application's own, or a lent one.
   async #leaveOnDevice(
     name: string,
     port: OutputPort | undefined,
@@ -426,7 +427,7 @@ export class Run {
   }
 }
 
-// How a dispatch uses tensors that the application made, or that were lent to it.
+// How a dispatch uses tensors that the application made or borrowed.
 interface GivenTensors {
   readonly ports: Map<InputPort | OutputPort, MLTensor>;
   readonly copies: Array<{readonly slot: TensorSlot; readonly tensor: MLTensor}>;
@@ -459,7 +460,7 @@ function newTensor({type, dims}: CoreValue, byteLength: number): Tensor {
   return new Tensor(type, newArray(type as NumericType, byteLength), [...dims]);
 }
 
-// A tensor for an output of which the model does not say the shape.
+// A tensor for an output whose shape the model does not declare.
 function checkDims(name: string, {dims}: Tensor, expected: CoreValue): void {
   if (dims.length === expected.dims.length && dims.every((dim, i) => dim === expected.dims[i])) {
     return;

@@ -1,5 +1,5 @@
-// All of a session but what the application holds: its runs one after another, its end, and a new
-// model where its context is lost or cannot take a partition.
+// All of a session except what the application holds: the queue of its runs, its end, and a new
+// model if its context is lost or cannot build a partition.
 import {ProviderUnavailable} from '../common/backend.js';
 import {Counters} from '../common/counters.js';
 import type {InferenceSession, Tensor} from '../common/index.js';
@@ -11,7 +11,7 @@ import {ownerOf} from './tensor-cache.js';
 
 type Results = Record<string, Tensor>;
 
-// A run that has issued all that it does.
+// A run that has issued all its work.
 interface IssuedRun {
   readonly run: Run;
   readonly device: Device;
@@ -22,7 +22,7 @@ function lossError(message: string): Error {
   return new Error(`InferenceSession.run: the WebNN context is lost: ${message}`);
 }
 
-// What a run that failed on a device rejects with.
+// The error of a run that failed on a device.
 async function failureOn(device: Device, error: unknown): Promise<unknown> {
   const loss = await device.lossAfterFailure();
   return loss === undefined ? error : lossError(loss);
@@ -32,7 +32,7 @@ export class SessionState {
   readonly #counters: Counters;
   // First nodes of the partitions that stay on the CPU.
   readonly #excluded: string[] = [];
-  // What the next run waits for.
+  // The next run awaits this.
   #queue: Promise<unknown> = Promise.resolve();
   readonly #unsettled = new Set<Promise<unknown>>();
   // Results that are being read.
@@ -49,7 +49,7 @@ export class SessionState {
     this.#counters = new Counters(logId);
   }
 
-  // `loadSource` is called again where the session needs another model.
+  // `loadSource` is called again if the session needs another model.
   static async open(
     loadSource: () => Promise<ModelSource>,
     provider: InferenceSession.WebNNOptions,
@@ -85,7 +85,7 @@ export class SessionState {
     return run;
   }
 
-  // Waits for the runs that were called, and frees all of the session but what is lent.
+  // Waits for the runs that were called, and frees all of the session except what is lent.
   async release(): Promise<void> {
     this.#isReleased = true;
     await Promise.allSettled(this.#unsettled);
@@ -127,7 +127,7 @@ export class SessionState {
 
   #enqueue<Result>(body: () => Promise<Result>): Promise<Result> {
     const result = this.#queue.then(body);
-    // Without what it resolves to, which nobody may keep but the application.
+    // Without the results, which only the application may keep alive.
     const forget = () => undefined;
     this.#queue = result.then(forget, forget);
     return result;
@@ -169,7 +169,7 @@ export class SessionState {
     }
   }
 
-  // Another model in place of the present one.
+  // Replaces the present model by another one.
   async #reopen(): Promise<void> {
     await Promise.allSettled(this.#settling);
     const before = this.#model;
@@ -189,7 +189,7 @@ export class SessionState {
   async #openModel(): Promise<void> {
     let failed: PartitionedModel | undefined;
     for (;;) {
-      // Not earlier: the context would go with it.
+      // Not earlier, because the context would be destroyed with it.
       const lease = await this.#acquire().finally(() => failed?.close());
       const model = await this.#openOn(lease);
       const failures = await model.buildStatic().catch((error) => {

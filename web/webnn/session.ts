@@ -1,4 +1,4 @@
-// The backend of the WebNN provider. Its sessions run in the WebAssembly module, but for the
+// The backend of the WebNN provider. Its sessions run in the WebAssembly module, except for the
 // partitions that are graphs of a WebNN context.
 import type {Backend} from '../common/backend.js';
 import type {InferenceSession, InferenceSessionHandler, Tensor} from '../common/index.js';
@@ -13,13 +13,13 @@ import {SessionState} from './session-state.js';
 type Feeds = Readonly<Record<string, Tensor>>;
 type Fetches = Readonly<Record<string, Tensor | null>>;
 
-// Of sessions that were dropped without release().
+// For sessions that were dropped without release().
 const dropped = new FinalizationRegistry<SessionState>((state) => {
   console.warn(`session '${state.logId}' was not released: call release() when it is done`);
   void state.release();
 });
 
-// What the application holds of a session. Nothing else refers to it, so that it can be collected.
+// The application's handle of a session. Nothing else refers to it, so that it can be collected.
 class WebNNSession implements InferenceSessionHandler {
   readonly #state: SessionState;
   readonly #isProfiling: boolean;

@@ -1,18 +1,18 @@
-// The MLTensors of one session. Each slot, which is a name of a partition at given shapes, keeps the
-// tensor that it got first; one that lends it to the application takes the next free one.
+// The MLTensors of one session. Each slot, which is a name of a partition at given shapes, keeps
+// its first tensor. A slot that lends its tensor to the application takes the next free one.
 import type {Counters} from '../common/counters.js';
 import {env} from '../common/env.js';
 import type {MLOperandDescriptor, MLTensor} from './api.js';
 import {byteLengthOf} from './data-types.js';
 import type {Device} from './device.js';
 
-// What a slot needs of its tensor. Least access is fastest on some devices.
+// The uses of a slot's tensor. Fewer uses are faster on some devices.
 export interface Access {
   readonly readable: boolean;
   readonly writable: boolean;
 }
 
-// Tensors that pass between the device and the application both ways.
+// Tensors that pass between the device and the application in both directions.
 export const LENT: Access = {readable: true, writable: true};
 
 // A tensor that the package made.
@@ -20,7 +20,7 @@ export class OwnedTensor {
   // The slot that had it last.
   home: TensorSlot;
   isLent = false;
-  // Runs that were given it as a feed and have not used it yet.
+  // The number of runs that have it as a feed and have not used it yet.
   #holds = 0;
   #isDisposed = false;
   readonly byteLength: number;
@@ -57,15 +57,15 @@ export class OwnedTensor {
 
 const owners = new WeakMap<MLTensor, OwnedTensor>();
 
-// What the package knows of a tensor; undefined where the application made it.
+// The package's record of a tensor; undefined if the application made it.
 export function ownerOf(tensor: MLTensor): OwnedTensor | undefined {
   return owners.get(tensor);
 }
 
-// A place for a tensor of given type, shape and access.
+// A place for a tensor of a given type, shape and access.
 export class TensorSlot {
   current: OwnedTensor | undefined;
-  // The run that wrote its tensor last.
+  // The last run that wrote its tensor.
   writtenIn = 0;
   isEvicted = false;
   readonly key: string;
@@ -81,7 +81,7 @@ export class TensorSlot {
 
 export class TensorCache {
   readonly #slots = new Set<TensorSlot>();
-  // Free tensors by what slots they fit; of each list the last is the one returned last.
+  // Free tensors by the slots that they fit; the last of each list was returned last.
   readonly #free = new Map<string, OwnedTensor[]>();
   #idleBytes = 0;
   #lentCount = 0;
@@ -89,7 +89,7 @@ export class TensorCache {
   // Runs that are queued or not settled.
   runs = 0;
 
-  // `whenEmpty` is called once, after close(), when nothing is lent any more.
+  // `whenEmpty` is called once after close(), when no tensor is lent any more.
   constructor(
     readonly device: Device,
     readonly counters: Counters,
@@ -104,8 +104,8 @@ export class TensorCache {
     return slot;
   }
 
-  // Gives the slot a tensor that is there: its own, a free one, or that of one of the slots that do
-  // not need theirs in this run. Whether there is one.
+  // Gives the slot an existing tensor: its own, a free one, or that of a slot that does not need
+  // its tensor in this run. Returns whether there was one.
   fill(slot: TensorSlot, spare: Iterable<TensorSlot> = []): boolean {
     if (slot.current === undefined) {
       const owned = this.#takeFree(slot) ?? takeSpare(slot, spare);
@@ -128,7 +128,7 @@ export class TensorCache {
     this.#keep(owned);
   }
 
-  // Takes the slot's tensor out of it, for the application.
+  // Removes the slot's tensor for the application.
   lend(slot: TensorSlot): OwnedTensor {
     const owned = slot.current!;
     slot.current = undefined;
@@ -150,7 +150,7 @@ export class TensorCache {
     this.#endIfEmpty();
   }
 
-  // A lent tensor that nobody can dispose of any more.
+  // A lent tensor that the application can no longer dispose of.
   destroyLent(owned: OwnedTensor): void {
     if (!owned.isLent) return;
     owned.isLent = false;
@@ -159,7 +159,7 @@ export class TensorCache {
     this.#endIfEmpty();
   }
 
-  // Drops slots with their tensors; those that they lent are destroyed when they come back.
+  // Drops slots with their tensors. Lent tensors are destroyed when they are given back.
   evict(slots: Iterable<TensorSlot>): void {
     for (const slot of slots) {
       this.#slots.delete(slot);
@@ -183,7 +183,7 @@ export class TensorCache {
     if (--this.runs > 0) return;
     const {caches} = this.device;
     if (!caches.delete(this)) return;
-    caches.add(this); // as the one used last
+    caches.add(this); // as the most recently used
     keepWithinLimit(this.device);
   }
 
@@ -191,7 +191,7 @@ export class TensorCache {
     return this.#idleBytes;
   }
 
-  // Destroys free tensors, then those of slots, until `bytes` are given back.
+  // Destroys free tensors, then those of slots, until `bytes` are freed.
   shed(bytes: number): void {
     const least = Math.max(0, this.#idleBytes - bytes);
     for (const list of this.#free.values()) {
@@ -203,7 +203,7 @@ export class TensorCache {
     }
   }
 
-  // Destroys all but what is lent.
+  // Destroys all tensors except lent ones.
   close(): void {
     this.#isClosed = true;
     this.device.caches.delete(this);

@@ -55,7 +55,7 @@ export function binary(
   return integers(dataType, atA.length, (i) => functions.integers(x[atA[i]], y[atB[i]]));
 }
 
-// The draft leaves division by zero open: here it is 0.
+// The draft does not define division by zero: here it is 0.
 function divide(a: bigint, b: bigint): bigint {
   return b === 0n ? 0n : a / b;
 }
@@ -136,7 +136,7 @@ export const where: SingleKernel = ({condition, trueValue, falseValue}, {dataTyp
 };
 
 // The quotient is rounded to the type of the input before it is rounded to an integer, as in the
-// draft's decomposition into div and roundEven; ties would otherwise depend on the precision.
+// draft's decomposition into div and roundEven. Otherwise ties would depend on the precision.
 export const quantizeLinear: SingleKernel = ({input, scale, zeroPoint}, {dataType}) => {
   const x = numbersOf(input);
   const scales = numbersOf(scale);

@@ -1,7 +1,7 @@
 // Functions of real numbers that Math lacks, in double.
 export {roundEven} from '../float16.js';
 
-// exp(-x^2) * x * the series of erf whose terms are all positive, and so lose nothing.
+// exp(-x^2) * x * a series for erf whose terms are all positive, so that no digits cancel.
 function erfSeries(x: number): number {
   let term = x;
   let sum = x;
@@ -12,7 +12,7 @@ function erfSeries(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }
 
-// The continued fraction of erfc, for x >= 2, from its far end.
+// The continued fraction of erfc for x >= 2, evaluated from its far end.
 function erfcFraction(x: number): number {
   let fraction = x;
   for (let n = 120; n > 0; --n) fraction = x + n / 2 / fraction;
@@ -24,7 +24,7 @@ export function erf(x: number): number {
   return Math.abs(x) < 2 ? erfSeries(x) : Math.sign(x) * (1 - erfcFraction(Math.abs(x)));
 }
 
-// 1 - erf(x), exact also where erf is nearly 1.
+// 1 - erf(x), accurate also if erf is nearly 1.
 function erfc(x: number): number {
   if (Number.isNaN(x)) return x;
   if (x < -2) return 2 - erfcFraction(-x);

@@ -1,4 +1,4 @@
-// Kernels that gather and scatter elements by indices. Indices below zero count from the end; those
+// Kernels that gather and scatter elements by indices. Negative indices count from the end. Indices
 // out of range are clamped, as the draft lets implementations do.
 import type {SingleKernel} from '../draft.js';
 import {allocate, pick, type Data, type NumberData, type Value} from '../elements.js';
@@ -28,7 +28,7 @@ export function gather(axis: number): SingleKernel {
   };
 }
 
-// Offsets into a tensor of the shape, of the elements that indices along one axis name.
+// Offsets into a tensor of the shape, for indices along one axis.
 function elementOffsets(shape: readonly number[], indices: Value, axis: number): Int32Array {
   const strides = stridesOf(shape);
   const withoutAxis = strides.map((stride, i) => (i === axis ? 0 : stride));
@@ -36,7 +36,7 @@ function elementOffsets(shape: readonly number[], indices: Value, axis: number):
   return offsets.map((offset, i) => offset + place(indices.data[i], shape[axis]) * strides[axis]);
 }
 
-// Offsets of the slices that coordinates name, element by element.
+// Offsets of the elements of the slices at the coordinates.
 function sliceOffsets(shape: readonly number[], indices: Value): Int32Array {
   const strides = stridesOf(shape);
   const length = indices.shape[indices.shape.length - 1];

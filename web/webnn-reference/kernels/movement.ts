@@ -17,7 +17,7 @@ export function transpose(permutation: readonly number[]): SingleKernel {
   };
 }
 
-// Elements from `starts` on, every one of `steps`.
+// Elements from `starts` on, with the distances `steps`.
 function section(
   input: Value,
   shape: readonly number[],
@@ -74,7 +74,7 @@ export function concat(axis: number): SingleKernel {
   };
 }
 
-// Each axis is taken as the repetitions and, inside of them, the elements.
+// Each axis is treated as two: the repetitions and, inside of them, the elements.
 export const tile: SingleKernel = ({input}, {dataType, shape}) => {
   const strides = stridesOf(input.shape);
   const offsets = offsetsOf(
@@ -84,7 +84,8 @@ export const tile: SingleKernel = ({input}, {dataType, shape}) => {
   return pick(dataType, input.data, offsets);
 };
 
-// Where on an axis of `size` elements the padding takes its element; undefined: nowhere.
+// The position on an axis of `size` elements from which the padding takes its element; undefined if
+// there is none.
 const SOURCES = {
   constant: (at: number, size: number) => (at < 0 || at >= size ? undefined : at),
   edge: (at: number, size: number) => Math.min(Math.max(at, 0), size - 1),

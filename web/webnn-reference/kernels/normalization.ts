@@ -1,4 +1,4 @@
-// Normalizations. Means and variances are of the double values.
+// Normalizations. Means and variances are computed in double.
 import type {SingleKernel} from '../draft.js';
 import {floats, numbersOf, type Value} from '../elements.js';
 import {splitOffsets} from '../shapes.js';
@@ -20,8 +20,8 @@ export function batchNormalization(axis: number, epsilon: number): SingleKernel 
   };
 }
 
-// Along `axes`; `channelOf` says which element of scale and bias is for one of the input: the
-// `along`-th of its group, which begins at `across`.
+// Normalizes along `axes`. `channelOf` returns the element of scale and bias for an input element:
+// the `along`-th of its group, which begins at `across`.
 function normalize(
   {input, scale, bias}: Record<string, Value | undefined>,
   dataType: Value['dataType'],
@@ -60,7 +60,7 @@ export function instanceNormalization(isNhwc: boolean, epsilon: number): SingleK
   };
 }
 
-// Scale and bias have their dimensions in the order of `axes`, as the offsets along them are.
+// Scale and bias have their dimensions in the order of `axes`, as the offsets along these do.
 export function layerNormalization(axes: readonly number[], epsilon: number): SingleKernel {
   return (inputs, {dataType}) => normalize(inputs, dataType, axes, epsilon, (along) => along);
 }

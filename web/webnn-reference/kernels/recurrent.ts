@@ -8,7 +8,7 @@ export type Activation = (x: number) => number;
 
 type Vector = ArrayLike<number>;
 
-// The parameters of one direction; where there is no bias it is 0.
+// The parameters of one direction; a missing bias is 0.
 interface Cell {
   hiddenSize: number;
   inputSize: number;
@@ -61,8 +61,8 @@ export function gruStep(
   };
 }
 
-// All peepholes look at the cell before the step, as in the draft's decomposition. (In ONNX that of
-// the output gate looks at the cell after it.)
+// All peepholes use the cell before the step, as in the draft's decomposition. (In ONNX, the
+// peephole of the output gate uses the cell after the step.)
 export function lstmStep(layout: string, [gate, candidate, filter]: readonly Activation[]): Step {
   const [input, output, forget, fresh] = ['i', 'o', 'f', 'g'].map((x) => layout.indexOf(x));
   const PEEPHOLES = 'iof';
@@ -103,7 +103,7 @@ export interface Network {
   direction: 'forward' | 'backward' | 'both';
 }
 
-// The last states and, where there is one more output, the first state of every step.
+// The last states and, if there is one more output, the first state of every step.
 export function recurrent(network: Network): Kernel {
   const {step, states, steps, batches, inputSize, hiddenSize, direction} = network;
   const directions = direction === 'both' ? 2 : 1;

@@ -12,7 +12,7 @@ import {
 } from '../elements.js';
 import {splitOffsets} from '../shapes.js';
 
-// Each function sees the elements of one result.
+// Each function gets the elements of one result.
 export interface Reduction {
   floats: (x: Float64Array) => number;
   integers?: (x: readonly bigint[]) => bigint;
@@ -26,7 +26,7 @@ function sumOfIntegers(x: readonly bigint[]): bigint {
   return x.reduce((total, value) => total + value, 0n);
 }
 
-// With the greatest element taken out, so that nothing overflows.
+// The greatest element is factored out, so that nothing overflows.
 function logSumExp(x: Float64Array): number {
   const greatest = x.reduce((most, value) => Math.max(most, value), -Infinity);
   if (!Number.isFinite(greatest)) return greatest;
@@ -77,7 +77,7 @@ export function reduce(reduction: Reduction, axes: readonly number[]): SingleKer
   };
 }
 
-// Of equal elements the first one counts; the draft leaves it open.
+// Of equal elements the first one counts; the draft does not define which.
 export function argument(axis: number, isMax: boolean): SingleKernel {
   return ({input: {shape, data}}, {dataType}) => {
     const {along, across} = splitOffsets(shape, [axis]);
@@ -111,7 +111,7 @@ export function softmax(axis: number): SingleKernel {
   };
 }
 
-// Running sums; `add` is of numbers or of bigints.
+// Running sums; `add` works on numbers or on bigints.
 function accumulate<T>(
   {shape}: Value,
   axis: number,

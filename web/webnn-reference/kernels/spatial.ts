@@ -10,7 +10,7 @@ export interface Window {
   padding: readonly number[];
 }
 
-// Sizes, or strides, by the letters of a layout such as 'nchw'.
+// Sizes or strides by the letters of a layout such as 'nchw'.
 export function byLetter(layout: string, values: readonly number[]): Record<string, number> {
   return Object.fromEntries(Array.from(layout, (letter, i) => [letter, values[i]]));
 }
@@ -24,8 +24,8 @@ function axesOf(layout: string, shape: readonly number[]): Axes {
   return {size: byLetter(layout, shape), stride: byLetter(layout, stridesOf(shape))};
 }
 
-// Calls `visit` for each pair of a cell of the window and the place of the input below it. The
-// padding has no places.
+// Calls `visit` for each pair of a window cell and its input position. The padding has no
+// positions.
 function overWindow(
   at: readonly [row: number, column: number],
   size: Record<string, number>,
@@ -43,7 +43,7 @@ function overWindow(
   }
 }
 
-// Calls `visit` for each element of an image of a layout: its coordinates and its offset.
+// Calls `visit` for each element of an image, with its coordinates and its offset.
 function overImage(
   {size, stride}: Axes,
   visit: (n: number, c: number, row: number, column: number, offset: number) => void,
@@ -100,7 +100,7 @@ export function conv2d({groups, inputLayout, filterLayout, window}: Convolution)
   };
 }
 
-// Each element of the input is spread over the window of the output above it.
+// Each element of the input is spread over its window in the output.
 export function convTranspose2d(attributes: Convolution): SingleKernel {
   const {groups, inputLayout, filterLayout, window} = attributes;
   return (inputs, {dataType, shape}) => {
@@ -132,7 +132,7 @@ export function convTranspose2d(attributes: Convolution): SingleKernel {
   };
 }
 
-// Padding takes no part in an average.
+// The padding is not a part of the average.
 export const POOLS = {
   averagePool2d: (x: readonly number[]) => x.reduce((sum, value) => sum + value, 0) / x.length,
   l2Pool2d: (x: readonly number[]) => Math.sqrt(x.reduce((sum, value) => sum + value * value, 0)),
@@ -174,8 +174,8 @@ export function pool2d(combine: (x: readonly number[]) => number, attributes: Po
   };
 }
 
-// A window of padding alone, which rounding up can give, has no greatest element: the draft leaves
-// open what comes out. Here it is the first of the input.
+// Rounding up can give a window that has only padding and no greatest element. The draft does not
+// define its result. Here it is the first element of the input.
 export function maxPool2d(attributes: Pool): SingleKernel {
   return ({input}, {dataType, shape}) => {
     const {data} = input;
@@ -190,7 +190,8 @@ export function maxPool2d(attributes: Pool): SingleKernel {
   };
 }
 
-// The elements of an axis between which those of the output lie, and the weight of the second.
+// For each output position on an axis: the two input elements around it, and the weight of the
+// second.
 function between(
   size: number,
   outputSize: number,

@@ -42,7 +42,7 @@ function unaryRule(onFloats: FloatFunction, onIntegers?: IntegerFunction): Rule 
   };
 }
 
-// One whose function depends on options, which are numbers in the type of the input.
+// An operator whose function depends on options, which are numbers in the type of the input.
 function parameterRule(
   defaults: Record<string, number>,
   functionOf: (parameters: Record<string, number>) => FloatFunction,
@@ -87,7 +87,7 @@ function testRule(name: keyof typeof TESTS): Rule {
   };
 }
 
-// `input` decides the shape and `typed` the type; the other two are for blocks of the input.
+// `input` decides the shape and `typed` the type; the other two apply to blocks of the input.
 function quantizationRule(typed: 'scale' | 'zeroPoint'): Rule {
   return (draft, input, scale, zeroPoint, options) => {
     draft.options(options);
@@ -190,7 +190,7 @@ export const elementwiseRules = {
     return draft.output(dataType(type, draft.what('dataType')), shape, cast);
   },
 
-  // The draft's text has the defaults the wrong way round.
+  // The draft's text swaps the defaults.
   clamp(draft, input, options) {
     draft.options(options);
     const {dataType, shape} = draft.operand('input', input);

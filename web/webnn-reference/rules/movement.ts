@@ -18,7 +18,7 @@ import {sizeOf} from '../elements.js';
 import {broadcastsTo, isDimension} from '../shapes.js';
 import {sequence, signed, unsigned, unsignedSequence} from '../webidl.js';
 
-// An argument of as many integers as the rank.
+// An argument with as many integers as the rank.
 function perAxis(draft: Draft, name: string, value: unknown, rank: number): number[] {
   const values = unsignedSequence(value, draft.what(name));
   if (values.length !== rank) draft.fail(name, `${rank} integers`, values.length);
@@ -32,7 +32,7 @@ function newShape(draft: Draft, value: unknown): number[] {
   return shape;
 }
 
-// Indices of elements have the shape of the input but along the axis.
+// Indices of elements have the shape of the input except along the axis.
 function elementIndices(
   draft: Draft,
   input: OperandState,
@@ -49,7 +49,7 @@ function elementIndices(
   return {indices, axis};
 }
 
-// The shape of the slices that coordinates name.
+// The shape of the slices at the coordinates.
 function slicesShape(draft: Draft, input: OperandState, indices: OperandState): number[] {
   const length = indices.shape[indices.shape.length - 1];
   const rank = input.shape.length;

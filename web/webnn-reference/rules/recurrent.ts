@@ -18,7 +18,7 @@ function activations(draft: Draft, otherwise: ActivationName[]): Activation[] {
   return names.map((name) => ACTIVATIONS[name]);
 }
 
-// Platforms keep both biases in one tensor, whose size must be a dimension, too.
+// Platforms keep both biases in one tensor, so its size must be a valid dimension, too.
 function hiddenSizeOf(draft: Draft, value: unknown, gates: number): number {
   const hiddenSize = unsigned(value, draft.what('hiddenSize'));
   if (!isDimension(hiddenSize * gates * 2)) {

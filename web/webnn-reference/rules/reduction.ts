@@ -3,7 +3,7 @@ import type {Rule} from '../draft.js';
 import {argument, cumulativeSum, reduce, REDUCTIONS, softmax} from '../kernels/reduction.js';
 import {dataType} from '../webidl.js';
 
-// The shape that is left, with the axes as 1 or without them.
+// The remaining shape, with the reduced axes as 1 or without them.
 function reduced(shape: readonly number[], axes: readonly number[], keep: boolean): number[] {
   if (keep) return shape.map((size, axis) => (axes.includes(axis) ? 1 : size));
   return shape.filter((_, axis) => !axes.includes(axis));

@@ -23,7 +23,7 @@ function windowOf(draft: Draft): Window {
   };
 }
 
-// Rows and columns that a window has room for, with the part of a step that is left over.
+// The number of rows and columns of windows, with the fraction of a step that remains.
 function outputSizes(
   input: Record<string, number>,
   cells: readonly number[],
@@ -40,7 +40,7 @@ function shapeOf(layout: string, n: number, c: number, [h, w]: readonly number[]
   return Array.from(layout, (letter) => sizes[letter]);
 }
 
-// The operands of both convolutions: sizes of the input and the filter by letter.
+// The operands of both convolutions, and sizes of the input and the filter by letter.
 function convolution(
   draft: Draft,
   input: unknown,
@@ -86,8 +86,8 @@ function transposedSizes(
   });
 }
 
-// Sizes that the application wants are those of either rounding. (The draft also compares them with
-// the strides and drops the padding, which implementations do not.)
+// Sizes that the application requests must match either rounding. (The draft also compares them
+// with the strides and ignores the padding, which implementations do not do.)
 function pooledSizes(draft: Draft, calculated: readonly number[]): number[] {
   const rounded = [calculated.map(Math.floor), calculated.map(Math.ceil)];
   const wanted = draft.integers('outputSizes');
@@ -98,7 +98,7 @@ function pooledSizes(draft: Draft, calculated: readonly number[]): number[] {
     }
     return wanted;
   }
-  // Before, the option was called roundingType.
+  // The option's former name is roundingType.
   const types = ['floor', 'ceil'] as const;
   const roundings = [
     draft.choice('outputShapeRounding', types),
@@ -131,7 +131,7 @@ export const spatialRules = {
     if (cells.i * groups !== from.c) {
       draft.fail('filter', `${groups} groups for ${from.c} channels`, `${cells.i} in each`);
     }
-    // The draft does not ask for this; what the groups would mean is open without it.
+    // The draft does not require this, but without it the meaning of the groups is undefined.
     if (cells.o % groups !== 0) draft.fail('filter', `outputs for ${groups} groups`, cells.o);
     draft.operandOption('bias', x, [cells.o]);
     const sizes = outputSizes(from, [cells.h, cells.w], window).map(Math.floor);
