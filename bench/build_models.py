@@ -61,7 +61,7 @@ MODELS: dict[str, Callable[[str], onnx.ModelProto]] = {
 
 
 def build_missing(folder: pathlib.Path, names: list[str]) -> list[pathlib.Path]:
-    """Paths of the named models, built where they were missing."""
+    """Paths of the named models, which are built if they are missing."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name in names:
@@ -71,7 +71,7 @@ def build_missing(folder: pathlib.Path, names: list[str]) -> list[pathlib.Path]:
             print(f"building {path}", flush=True)
             partial = path.with_suffix(".partial")
             onnx.save(MODELS[name](name), partial)
-            partial.rename(path)  # an interrupted build leaves no half model behind
+            partial.rename(path)  # an interrupted build leaves no partial model
     return paths
 
 

@@ -1,4 +1,4 @@
-"""What is measured: models and the inputs of each, seeded, real where a recording is at hand."""
+"""The measured models and the inputs of each. Inputs are seeded; some come from recordings."""
 
 import pathlib
 import wave
@@ -115,7 +115,7 @@ def sentences(folder: pathlib.Path, _: np.random.Generator) -> Feeds:
     return {"input": np.frombuffer(text, np.uint8)[None]}
 
 
-# Trained models, and light ones whose weights are made at load.
+# Trained models, and light models whose weights are made when they are loaded.
 REAL = (
     Case("silero_vad", "silero-vad/silero_vad.onnx", silero),
     Case("silero_vad_op18", "silero-vad/silero_vad_op18_ifless.onnx", silero),

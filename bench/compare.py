@@ -1,8 +1,8 @@
-"""Measures Tenon beside onnxruntime: same machine, model, inputs and number of threads.
+"""Compares Tenon with onnxruntime: same machine, model, inputs and number of threads.
 
-Every measurement is a process of its own (worker.py), and the two runtimes take turns. A full
-comparison writes its table to docs/performance.md; one narrowed by an option only prints it. The
-figures of every round go to build/bench/compare.json.
+Every measurement is a separate process (worker.py), and the two runtimes take turns. A full
+comparison writes its table to docs/performance.md; one that is narrowed by an option only prints
+it. The figures of every round go to build/bench/compare.json.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Plan:
 
 
 class WorkerError(Exception):
-    """A worker that failed; the text is the last line that it wrote."""
+    """A worker failed; the text is the last line that it wrote."""
 
 
 def run_worker(
@@ -108,7 +108,7 @@ def measure_case(case: Case, folder: pathlib.Path, threads: int, plan: Plan) -> 
 
 
 def warm_page_cache(path: pathlib.Path) -> None:
-    """Reads the file, so that the first to load it pays no more than the second."""
+    """Reads the file, so that the first process to load it has no disadvantage."""
     with path.open("rb") as file:
         while file.read(1 << 24):
             pass
@@ -119,7 +119,7 @@ def models_folder() -> pathlib.Path:
 
 
 def available_cases(patterns: list[str]) -> list[tuple[Case, pathlib.Path]]:
-    """The cases that match a pattern (all without patterns) and whose model is there."""
+    """The cases that match a pattern (all without patterns) and whose model exists."""
     groups = ((REAL, models_folder()), (GENERATED, ROOT / "build" / "models"))
     found = []
     for cases, folder in groups:
@@ -159,7 +159,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def is_full(arguments: argparse.Namespace) -> bool:
-    """True if no option narrows the comparison, so that it may stand in the documentation."""
+    """True if no option narrows the comparison, so that it may be written to the documentation."""
     narrowed = arguments.models or arguments.quick or arguments.threads != [1, 2]
     return not narrowed and arguments.candidate == "tenon"
 

@@ -1,5 +1,5 @@
 // GFLOP/s of the convolution kernels on one thread, and their share of the machine's peak. FLOP are
-// those of the direct algorithm with all taps, padding included.
+// those of the direct algorithm with all taps, including those in the padding.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -238,7 +238,8 @@ struct GeneralLayer {
   kernels::ConvGeneralShape shape;
 };
 
-// Each weight of a transposed convolution meets every input pixel, of others every output pixel.
+// Each weight of a transposed convolution is used for every input pixel, each weight of others for
+// every output pixel.
 double GeneralFlop(const kernels::ConvGeneralShape& s, bool transposed) {
   double flop = 2.0 * static_cast<double>(s.batch * s.out_channels * (s.in_channels / s.groups));
   for (const kernels::ConvDim& dim : s.dims) {

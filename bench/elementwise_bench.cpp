@@ -1,4 +1,4 @@
-// Element-wise operators on 1M floats (from the last-level cache) and 4K floats (from L1).
+// Element-wise operators on 1M floats (in the last-level cache) and 4K floats (in L1).
 #include <benchmark/benchmark.h>
 
 #include <span>

@@ -78,7 +78,7 @@ void Measure(benchmark::State& state, Operands& operands) {
   });
 }
 
-// Every thread keeps its own scratch memory, as a session's would.
+// Every thread keeps its own scratch memory, as in a session.
 void PackedGemmOnTwoThreads(benchmark::State& state) {
   const GemmSizes sizes = SizesOf(state);
   Operands operands(sizes, true);
@@ -120,7 +120,7 @@ void PackedGemmTransposedA(benchmark::State& state) {
   Measure(state, operands);
 }
 
-// Every product here writes the bias and an activation with the sums.
+// Every product here also applies the bias and an activation when it writes the sums.
 void PackedGemmEpilogue(benchmark::State& state) {
   const GemmSizes sizes = SizesOf(state);
   Operands operands(sizes, true);

@@ -1,4 +1,4 @@
-"""Times single operators that have no benchmark elsewhere on Tenon and on onnxruntime, in turns.
+"""Times single operators on Tenon and on onnxruntime, in turns, that have no other benchmark.
 
     python bench/operators.py [--match pad] [--threads 1]
 
@@ -28,7 +28,7 @@ def bytes_(*shape: int) -> np.ndarray:
 
 
 def case(op_type: str, feeds: list[np.ndarray], *constants: Any, **attributes: Any) -> Case:
-    """Inputs that are fed, then constants, None for one left out."""
+    """A model with one node. Inputs are fed, then constants; None is an absent input."""
     domain = "com.microsoft" if op_type.startswith("QLinear") else ""
     fed = {f"x{i}": x for i, x in enumerate(feeds)}
     named = {f"c{i}": np.asarray(x) for i, x in enumerate(constants) if x is not None}

@@ -63,7 +63,7 @@ double SecondsOf(FunctionRef<void()> work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// FLOP per second of bursts of some 50 us on every thread.
+// FLOP per second in bursts of some 50 us on every thread.
 double PeakNow(ThreadPool* pool) {
   constexpr int kRounds = 15'000;
   const PeakTable& table = TENON_SELECT_TABLE(PeakTable, kPeakTable);
@@ -78,7 +78,7 @@ double PeakNow(ThreadPool* pool) {
     const double seconds = SecondsOf([&] { flop = burst(); });
     return flop / seconds;
   }
-  // Several a thread, so that one that wakes late takes fewer.
+  // Several blocks per thread, so that a thread that wakes late takes fewer.
   const size_t bursts = 4 * static_cast<size_t>(pool->threads());
   std::atomic<double> flop = 0;
   const double seconds = SecondsOf([&] {
@@ -99,7 +99,7 @@ double Median(std::vector<double>& values) {
 
 void MeasureAgainstPeak(benchmark::State& state, double flop, FunctionRef<void()> work,
                         ThreadPool* pool) {
-  // Work that is shorter than the clock can tell is repeated.
+  // Work that is too short for the clock is repeated.
   constexpr double kLeastSeconds = 1e-4;
   const double once = SecondsOf(work);
   const auto repeats = static_cast<int>(std::max(1.0, kLeastSeconds / once));

@@ -1,4 +1,5 @@
-// Times work in turns with what the machine can do at best, for benchmarks to report its share.
+// Times work in turns with the machine's peak rate, so that benchmarks can report their share of
+// it.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -9,10 +10,10 @@
 namespace tenon::bench {
 
 // Times `work`, which does `flop` multiplications and additions, for a benchmark with
-// UseManualTime. Between any two times, every thread of `pool` (null: the calling one) runs
-// multiply-adds on registers alone, with the widest instructions of kernels::ActiveTarget(): a
-// machine that slows down for a while slows both. Reports the medians: GFLOP/s of the work and of
-// the peak, and the share (%peak) of the former in the latter beside it.
+// UseManualTime. Between any two measurements, every thread of `pool` (null: the calling one) runs
+// multiply-adds in registers, with the widest instructions of kernels::ActiveTarget(), so that a
+// machine that slows down for a while slows both. Reports the medians: the GFLOP/s of the work and
+// of the peak, and the share (%peak) of the work in the adjacent peak.
 void MeasureAgainstPeak(benchmark::State& state, double flop, FunctionRef<void()> work,
                         ThreadPool* pool = nullptr);
 

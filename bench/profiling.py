@@ -1,10 +1,10 @@
-"""What a trace costs the runs that it records, and those of sessions without one.
+"""Measures what a trace costs the runs that it records, and runs of sessions without one.
 
 Usage: profiling.py [--models build/models] [--threads 1] [--seconds 3] [NAME...]
 
 Three sessions of each model take turns, run by run: one without a trace, one whose trace has
-ended, one that is traced. Prints CPU times of a run in microseconds, and what the second and the
-third take more than the first. Other work on the machine widens the figures still.
+ended, and one that is traced. Prints CPU times of a run in microseconds, and how much more the
+second and the third take than the first. Other work on the machine still affects the figures.
 """
 
 import argparse
@@ -23,7 +23,7 @@ STATES = ("none", "ended", "traced")
 
 
 def chain(length: int) -> bytes:
-    """y = x through nodes that do next to nothing, none of which can be left out."""
+    """y = x through nodes that do almost nothing, and of which none can be removed."""
     names = ["x", *(f"t{i}" for i in range(length - 1)), "y"]
     nodes = [helper.make_node("Neg", [names[i]], [names[i + 1]]) for i in range(length)]
     value = [helper.make_tensor_value_info(name, 1, [1]) for name in ("x", "y")]
@@ -43,7 +43,7 @@ def source(name: str, folder: pathlib.Path) -> tuple[object, cases.Feeds]:
 def open_session(model: object, state: str, threads: int, folder: str) -> tenon.InferenceSession:
     options = tenon.SessionOptions()
     options.intra_op_num_threads = threads
-    if isinstance(model, bytes):  # the chain, which would become one node
+    if isinstance(model, bytes):  # prevents that the chain becomes one node
         options.graph_optimization_level = tenon.GraphOptimizationLevel.ORT_DISABLE_ALL
     if state != "none":
         options.enable_profiling = True

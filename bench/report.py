@@ -1,8 +1,8 @@
 """Statistics of a comparison, and the Markdown that shows them.
 
 A round measures the candidate and the reference once each, one after the other. A ratio is taken
-within a round, where both met the same machine, and the median over the rounds is reported: what
-slows a whole round down, a neighbour say, cancels out.
+within a round, so that both had the same conditions, and the median over the rounds is reported.
+Other work that slows down a whole round therefore cancels out.
 """
 
 import math
@@ -23,8 +23,8 @@ class Round:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A figure of both runtimes; `ratio` is reference / candidate, above 1 where we are better, and
-    `lowest` to `highest` its range over the rounds: what the machine's noise leaves uncertain."""
+    """A figure of both runtimes. `ratio` is reference / candidate, above 1 if Tenon is better.
+    `lowest` to `highest` is its range over the rounds, which shows the machine's noise."""
 
     candidate: float
     reference: float
@@ -134,7 +134,7 @@ def markdown(results: Sequence[Result], candidate: str, reference: str, machine:
 
 
 def replace_between_markers(document: str, text: str) -> str:
-    """`document` with `text` between its markers; ValueError if it has not exactly one pair."""
+    """`document` with `text` between its markers. ValueError unless it has one pair."""
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in after:

@@ -1,4 +1,4 @@
-"""Tenon and onnxruntime in turns in one process, for benchmarks of single operators."""
+"""Runs Tenon and onnxruntime in turns in one process, for benchmarks of single operators."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def least_time(run: Any, feeds: dict[str, np.ndarray]) -> float:
 
 
 def print_row(name: str, content: bytes, threads: int, feeds: dict[str, np.ndarray]) -> None:
-    """Prints a row: the least time of a run on either, in microseconds, and Tenon's share."""
+    """Prints a row: the least time of a run of each, in microseconds, and Tenon's share."""
     runtimes = [session(module, content, threads) for module in (tenon, onnxruntime)]
     times = [[least_time(runtime, feeds) for runtime in runtimes] for _ in range(ROUNDS)]
     ours, theirs = (min(column) * 1e6 for column in zip(*times, strict=True))

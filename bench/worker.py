@@ -1,9 +1,9 @@
-"""Measures one model in one runtime, in a process of its own; prints the figures as JSON.
+"""Measures one model in one runtime, in a separate process, and prints the figures as JSON.
 
 Usage: worker.py MODULE MODEL INPUTS.npz THREADS SECONDS [OUTPUTS.npz]
 
 MODULE is any Python package with the API of onnxruntime. Times are milliseconds, memory is MB.
-The outputs of the first run are saved where OUTPUTS.npz says.
+The outputs of the first run are saved in OUTPUTS.npz.
 """
 
 import importlib
@@ -33,7 +33,7 @@ def status_mb(field: str) -> float:
 
 
 def mapped_libraries() -> set[str]:
-    """Shared libraries in this process, but for the system's and Python's own."""
+    """Shared libraries in this process, except those of the system and of Python."""
     system = (sys.base_prefix + "/lib", "/lib", "/usr/lib")
     paths = {
         line.split(maxsplit=5)[5]

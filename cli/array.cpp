@@ -29,7 +29,8 @@ constexpr ElementType kElementTypes[] = {
     {ELEMENT(BOOL), "bool", 1, "b1"},
     {ELEMENT(COMPLEX64), "complex64", 8, "c8"},
     {ELEMENT(COMPLEX128), "complex128", 16, "c16"},
-    // NumPy has no such types: files hold them as plain bytes, as the ml_dtypes package does.
+    // NumPy has no such types. Files hold them as bytes without a type, as the ml_dtypes package
+    // does.
     {ELEMENT(BFLOAT16), "bfloat16", 2, "V2"},
     {ELEMENT(FLOAT8E4M3FN), "float8e4m3fn", 1, "V1"},
     {ELEMENT(FLOAT8E4M3FNUZ), "float8e4m3fnuz", 1, "V1"},
@@ -103,7 +104,8 @@ T FromDouble(double value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value != 0;
   } else if constexpr (std::is_integral_v<T>) {
-    // The limits of 64-bit types round up as doubles, so they are compared, not clamped to.
+    // The limits of 64-bit types round up as doubles, so they are compared and not used for
+    // clamping.
     const double rounded = std::nearbyint(value);
     if (!(rounded > static_cast<double>(std::numeric_limits<T>::min()))) {
       return std::numeric_limits<T>::min();

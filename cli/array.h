@@ -17,17 +17,17 @@ struct ElementType {
   const char* descr;  // NumPy's, as in .npy files; null if .npy has none
 };
 
-// Of any number that a library may answer; unknown ones have the name "undefined".
+// For any number that a library may return; unknown types have the name "undefined".
 const ElementType& ElementTypeOf(ONNXTensorElementDataType id);
 
-// The type whose .npy description, without byte order, is this; null if there is none.
+// The type with this .npy description (without byte order); null if there is none.
 const ElementType* FindElementType(const std::string& descr);
 
 bool IsFloatingPoint(ONNXTensorElementDataType id);
 // Whether ReadNumber and WriteNumber know the type: real numbers of up to 64 bits and booleans.
 bool IsNumber(ONNXTensorElementDataType id);
 
-// Element `i` of an array of `type`, which IsNumber.
+// Element `i` of an array whose type satisfies IsNumber.
 double ReadNumber(ONNXTensorElementDataType type, const void* data, size_t i);
 // Stores the nearest number that the type has; integers are clamped.
 void WriteNumber(ONNXTensorElementDataType type, void* data, size_t i, double value);
@@ -42,7 +42,7 @@ struct Array {
 // The number of elements. Throws Error if it does not fit.
 size_t ElementCount(const std::vector<int64_t>& shape);
 
-// Zeros of a type that IsNumber.
+// Zeros of a type that satisfies IsNumber.
 Array MakeArray(ONNXTensorElementDataType type, std::vector<int64_t> shape);
 
 }  // namespace tenon::cli

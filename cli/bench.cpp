@@ -1,4 +1,4 @@
-// tenon bench: how fast is a model, and what memory does it take?
+// tenon bench: measures the speed of a model and the memory that it takes.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Figures {
   std::vector<double> sorted_ms;  // of the runs that count
   size_t peak_bytes = 0;          // of the process
 
-  // The smallest latency that `share` of the runs do not exceed (nearest rank).
+  // The smallest latency such that `share` of the runs do not exceed it (nearest rank).
   double Percentile(double share) const {
     const double rank = std::ceil(share * static_cast<double>(sorted_ms.size()));
     return sorted_ms[static_cast<size_t>(std::max(rank, 1.0)) - 1];

@@ -1,4 +1,4 @@
-// tenon check: can these models be run?
+// tenon check: says whether models can be run.
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
@@ -7,7 +7,7 @@
 namespace tenon::cli {
 namespace {
 
-// "" if a session can be made of the model, else why not.
+// "" if a session can be created for the model, otherwise the reason why not.
 std::string ProblemOf(const std::string& path) {
   try {
     const Model model({.model = path, .optimize = false});

@@ -38,7 +38,7 @@ struct BenchCommand {
   FeedSettings feeds;
   int runs = 0;  // 0: as many as fit into `seconds`
   double seconds = 2;
-  int warmup = 3;  // runs between the first one and those that count
+  int warmup = 3;  // runs after the first one that do not count
   bool json = false;
 };
 int Bench(const BenchCommand& command);

@@ -1,4 +1,4 @@
-// tenon eps: which execution providers there are.
+// tenon eps: lists execution providers.
 #include <nlohmann/json.hpp>
 
 #include "commands.h"

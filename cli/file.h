@@ -12,7 +12,7 @@ namespace tenon::cli {
 // Throws Error with the path and the system's reason.
 std::vector<std::byte> ReadFile(const std::string& path);
 void WriteFile(const std::string& path, std::span<const std::byte> bytes);
-// Lines without their ends; a last empty one is no line.
+// Lines without their line ends; an empty last line is left out.
 std::vector<std::string> ReadLines(const std::string& path);
 
 inline std::string_view AsText(std::span<const std::byte> bytes) {

@@ -12,7 +12,7 @@
 namespace tenon::cli {
 namespace {
 
-// What becomes of a picture; sizes of -1 are free.
+// The conversions of an image; sizes of -1 are free.
 struct Plan {
   int64_t width = -1;
   int64_t height = -1;

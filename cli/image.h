@@ -1,4 +1,4 @@
-// Pictures as model inputs.
+// Images as model inputs.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tenon::cli {
 
-// What is empty or zero is derived from the input that the picture is for.
+// Empty or zero settings are derived from the input that the image is for.
 struct ImageSettings {
   std::string resize;         // "WxH"; else the sizes that the input fixes, else the picture's
   std::string layout;         // "nchw" or "nhwc"; else by which axis holds 1 or 3
@@ -24,8 +24,8 @@ struct ImageSettings {
 bool IsImage(std::span<const std::byte> bytes);
 
 // Elements (pixel * scale - mean) / stddev of the input's type and rank: [1, C, H, W] or
-// [1, H, W, C], without the 1 for rank 3, and [H, W] for rank 2. Throws Error: settings that make
-// no sense, a damaged file, or an input that takes no pictures.
+// [1, H, W, C], without the 1 for rank 3, and [H, W] for rank 2. Throws Error for invalid settings,
+// a damaged file, or an input that cannot be an image.
 Array ReadImage(std::span<const std::byte> bytes, const std::string& name, const ValueSpec& input,
                 const DimSizes& dims, const ImageSettings& settings);
 

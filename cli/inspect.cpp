@@ -1,4 +1,4 @@
-// tenon inspect: what is in a model.
+// tenon inspect: shows the contents of a model.
 #include <tenon_c_api.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What TenonApi::DescribeModel says.
+// The result of TenonApi::DescribeModel.
 Json Describe(const InspectCommand& command) {
   std::vector<const char*> names;
   std::vector<int64_t> sizes;

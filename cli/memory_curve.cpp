@@ -22,7 +22,7 @@ struct Point {
   int64_t bytes;
 };
 
-// Of each of kMostPoints equal times, the highest point and the last.
+// Of each of kMostPoints equal intervals, the highest point and the last.
 Json Thinned(const std::vector<Point>& points) {
   Json json = Json::array();
   const auto add = [&](const Point& point) {

@@ -1,4 +1,4 @@
-// How much memory a session had over time, and what was in it when that was most.
+// The memory of a session over time, and its contents at the peak.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

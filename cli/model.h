@@ -1,4 +1,4 @@
-// A session over a model file, and what the model declares.
+// A session for a model file, and the model's declarations.
 #pragma once
 
 #include <onnxruntime_cxx_api.h>
@@ -34,13 +34,13 @@ struct SessionSettings {
   std::vector<std::string> plugins;     // libraries with execution providers, most preferred first
   std::optional<size_t> plugin_device;  // of each provider; none: what suits most
   bool optimize = true;
-  bool records_placement = false;  // which provider takes which node
+  bool records_placement = false;  // records which provider takes which node
   std::string profile_prefix;      // of the file that a trace goes to; "": there is none
   std::map<std::string, std::string> config;
-  std::vector<std::string>* errors = nullptr;  // takes what the library logs, instead of stderr
+  std::vector<std::string>* errors = nullptr;  // gets the library's log instead of stderr
 };
 
-// Throws Error for what is not NAME=SIZE.
+// Throws Error for a text that is not NAME=SIZE.
 DimSizes ParseDims(const std::vector<std::string>& dims);
 
 struct Model {
@@ -58,13 +58,13 @@ struct Model {
   DimSizes dims;  // as given; each is a free dimension of an input
 };
 
-// Runs the model once: `feeds` are the inputs in order, the results the outputs in order.
+// Runs the model once. `feeds` are the inputs in order, the results the outputs in order.
 std::vector<Ort::Value> RunOnce(Model& model, const std::vector<Ort::Value>& feeds);
 
-// "'PATH': TEXT", or the text alone if it names the path already.
+// "'PATH': TEXT", or only the text if it already names the path.
 std::string WithPath(const std::string& path, const std::string& text);
 
-// Milliseconds since some moment.
+// Milliseconds since a fixed time.
 double NowMs();
 
 }  // namespace tenon::cli

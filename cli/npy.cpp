@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr char kNativeOrder = std::endian::native == std::endian::little ? '<' : '>';
 
-// What the Python dictionary in a header says.
+// The values of the Python dictionary in a header.
 struct Header {
   char byte_order = '|';
   std::string descr;  // without byte order
@@ -23,7 +23,7 @@ struct Header {
   std::vector<int64_t> shape;
 };
 
-// The text behind `'key':` in the dictionary.
+// The text after `'key':` in the dictionary.
 std::string_view ValueOf(std::string_view dictionary, std::string_view key,
                          const std::string& name) {
   const size_t found = dictionary.find(Format("'{}':", key));

@@ -18,11 +18,11 @@ bool IsNpy(std::span<const std::byte> bytes);
 bool IsNpz(std::span<const std::byte> bytes);
 
 // Throws Error, its text starting with `name`, for what is no .npy file or has elements that are
-// no element type of ONNX. Fortran order and the other byte order are turned into ours. Elements
-// that NumPy calls plain bytes ("V2") come as the first of our types that is stored so.
+// no element type of ONNX. Fortran order and the other byte order are converted. Elements that
+// NumPy calls void ("V2") get the first of our types with that size that .npy has no name for.
 Array ReadNpy(std::span<const std::byte> bytes, const std::string& name);
 
-// Throws Error for types that .npy cannot hold.
+// Throws Error for types that .npy cannot store.
 std::vector<std::byte> WriteNpy(const Array& array);
 
 // Entries by name, without ".npy".

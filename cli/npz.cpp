@@ -59,7 +59,7 @@ struct Entry {
 
 [[noreturn]] void FailDamaged(const std::string& name) { Fail("{}: a damaged .npz file", name); }
 
-// The entry that the central directory describes at `offset`, which is moved behind it.
+// The entry that the central directory describes at `offset`, which is advanced to the next entry.
 Entry ReadEntry(std::string_view archive, size_t& offset, const std::string& name) {
   if (archive.size() - offset < kCentralBytes ||
       !archive.substr(offset).starts_with(kCentralHeader))

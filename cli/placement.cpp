@@ -1,4 +1,4 @@
-// tenon placement: which execution provider takes which nodes, and why not the others.
+// tenon placement: shows which execution provider takes which nodes, and why the others do not.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Provider -> operator -> how many nodes.
+// Provider -> operator -> number of nodes.
 using Counts = std::map<std::string, std::map<std::string, int>>;
 
 struct AssignedNode {

@@ -9,12 +9,12 @@
 namespace tenon::cli {
 namespace {
 
-// The library would look next to itself for a relative one.
+// The library would look in its own folder for a relative path.
 std::string AbsolutePath(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-// The devices that a library brought.
+// The devices of a library.
 std::vector<Ort::ConstEpDevice> DevicesOf(const Ort::Env& env, const std::string& library) {
   std::vector<Ort::ConstEpDevice> found;
   for (const Ort::ConstEpDevice& device : env.GetEpDevices()) {

@@ -1,4 +1,4 @@
-// Libraries with execution providers that the command line names.
+// Libraries with execution providers from the command line.
 #pragma once
 
 #include <onnxruntime_cxx_api.h>
@@ -13,13 +13,13 @@ namespace tenon::cli {
 // that finds no device.
 void RegisterPlugins(Ort::Env& env, const std::vector<std::string>& libraries);
 
-// Gives one device of each of the libraries' providers to a session, the first library's first: the
-// one with that place among the provider's devices, else a GPU, else an NPU, else the first. Throws
-// Error for a place that no device has.
+// Adds one device of each of the libraries' providers to a session, the first library's first: the
+// one with that index among the provider's devices, otherwise a GPU, an NPU, or the first device.
+// Throws Error for an index that no device has.
 void UsePlugins(Ort::Env& env, const std::vector<std::string>& libraries,
                 std::optional<size_t> place, Ort::SessionOptions& options);
 
-// The names of the libraries' providers, in the order that UsePlugins gives them in.
+// The names of the libraries' providers, in the order in which UsePlugins adds them.
 std::vector<std::string> ProvidersOf(const Ort::Env& env,
                                      const std::vector<std::string>& libraries);
 

@@ -1,4 +1,4 @@
-// tenon profile: where does a model's time and memory go?
+// tenon profile: shows where a model's time and memory go.
 #include <tenon_c_api.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostDrawnNodes = 100'000;
 
-// A folder that is gone with this.
+// A folder that is deleted with this object.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -40,7 +40,7 @@ class ScratchFolder {
   fs::path path_;
 };
 
-// Runs the model and ends the session, so that the trace holds everything. What was run.
+// Runs the model and ends the session, so that the trace is complete. Returns what was run.
 Json RunProfiled(const ProfileCommand& command, const std::string& prefix) {
   SessionSettings settings = command.session;
   settings.config = {{"tenon.profiling.memory_events", "2"}, {"tenon.profiling.max_events", "0"}};
@@ -59,7 +59,7 @@ Json RunProfiled(const ProfileCommand& command, const std::string& prefix) {
           {"inputs", DescribeFeeds(model, feeds)}};
 }
 
-// Where the only file of a folder goes, or stays.
+// Moves the only file of a folder to its destination, if there is one.
 void MoveOnlyFile(const fs::path& folder, const std::string& target) {
   const fs::directory_iterator files(folder);
   if (files == end(files)) Fail("the trace could not be written to '{}'", folder.string());

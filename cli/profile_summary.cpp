@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 double Milliseconds(int64_t microseconds) { return static_cast<double>(microseconds) / 1e3; }
 
-// The runs that averages are over.
+// The runs over which averages are taken.
 std::set<int64_t> CountedRuns(const Trace& trace) {
   std::set<int64_t> runs;
   for (const RunSpan& run : trace.runs) runs.insert(run.id);
@@ -78,7 +78,7 @@ Json Operators(const Trace& trace, const std::set<int64_t>& runs, double run_ms)
   return operators;
 }
 
-// Of all runs, so that nodes of the first alone are there too.
+// Over all runs, so that nodes that only the first run has are included.
 Json Nodes(const Trace& trace, const std::set<int64_t>& runs, double run_ms) {
   std::map<std::pair<std::string, std::string>, std::pair<Work, const NodeSpan*>> works;
   for (const NodeSpan& node : trace.nodes) {

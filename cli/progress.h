@@ -1,4 +1,4 @@
-// A line on stderr about work that takes more than a second.
+// A line on stderr during work that takes more than a second.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace tenon::cli {
 
-// Shows what is being done, for how long, and how much of it; only if stderr is a terminal. The
-// line goes when the object does.
+// Shows the current work, its duration, and its progress, if stderr is a terminal. The line is
+// removed with the object.
 class Progress {
  public:
   explicit Progress(std::string what);
@@ -18,7 +18,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // From the thread that works; `fraction` of the work is done, in [0, 1].
+  // Called by the working thread; `fraction` of the work is done, in [0, 1].
   void Set(double fraction) { fraction_.store(fraction, std::memory_order_relaxed); }
 
  private:

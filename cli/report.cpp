@@ -8,7 +8,7 @@
 namespace tenon::cli {
 namespace {
 
-// Within <script>, no text may look like markup; in JSON, "<" is only ever part of a string.
+// Within <script>, no text may look like markup. In JSON, "<" occurs only in strings.
 std::string ForScript(const std::string& json) {
   std::string text;
   for (const char c : json) text += c == '<' ? std::string("\\u003c") : std::string(1, c);

@@ -1,4 +1,4 @@
-// The report of a profile: one HTML file that needs nothing else.
+// The report of a profile: one HTML file without dependencies.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,7 +6,8 @@
 
 namespace tenon::cli {
 
-// A page that shows `profile`, what `tenon profile` knows; see report/script.js for what it reads.
+// A page that shows `profile`, the results of `tenon profile`; report/script.js shows which of them
+// it reads.
 std::string ReportPage(const nlohmann::ordered_json& profile);
 
 }  // namespace tenon::cli

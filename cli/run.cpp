@@ -1,4 +1,4 @@
-// tenon run: one run, its outputs shown and saved.
+// tenon run: makes one run, and shows and saves its outputs.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -77,7 +77,8 @@ void CheckRanking(const Ranking& ranking, const std::vector<Output>& outputs,
        labels_path, ranking.labels.size(), Join(texts, ", "));
 }
 
-// Where outputs go, decided before the run: a mistake there must not cost one.
+// The destinations of outputs. They are checked before the run, so that a mistake does not waste
+// it.
 class Saver {
  public:
   Saver(const Model& model, const std::vector<std::string>& targets) {
@@ -142,7 +143,7 @@ class Saver {
     if (error) Fail("'{}': {}", folder, error.message());
     for (const Output& output : outputs) {
       if (!CanSave(output)) continue;
-      // Names of values are often paths, as in "encoder/output:0".
+      // Names of values are often paths, such as "encoder/output:0".
       std::string name = output.name;
       std::replace_if(
           name.begin(), name.end(), [](char c) { return c == '/' || c == '\\' || c == ':'; }, '_');

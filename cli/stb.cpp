@@ -5,7 +5,7 @@
 
 #include "text.h"
 
-// The libraries are included whole, here alone, with warnings that are not ours to mend.
+// The libraries are included only here, with warnings that we cannot fix.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -55,7 +55,7 @@ Picture Resize(const Picture& picture, int width, int height) {
 }
 
 std::string Inflate(std::string_view packed, size_t size) {
-  constexpr size_t kLookAhead = 4;  // bytes read behind the stream, where zlib has a checksum
+  constexpr size_t kLookAhead = 4;  // bytes read after the stream, where zlib has a checksum
   constexpr size_t kMost = std::numeric_limits<int>::max() - kLookAhead;
   if (packed.size() > kMost || size > kMost) return "";
   std::string source(packed);

@@ -1,4 +1,4 @@
-// What the command takes from the stb libraries, in namespace-clean form.
+// The functions of the stb libraries that the command uses, in a namespace.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ struct Picture {
   std::vector<float> pixels;
 };
 
-// Reads a PNG or JPEG file with 1 (gray) or 3 (red, green, blue) channels, whatever it has. Throws
-// Error, its text starting with `name`.
+// Reads a PNG or JPEG file as 1 (gray) or 3 (red, green, blue) channels, whatever it has. Throws
+// Error whose text starts with `name`.
 Picture DecodePicture(std::span<const std::byte> bytes, int channels, const std::string& name);
 
-// With a triangle filter, widened when the picture becomes smaller; edges are repeated. As in other
-// imaging libraries this is called bilinear with antialiasing.
+// Filters with a triangle that is widened when the image becomes smaller; edges are repeated. As in
+// other imaging libraries this is called bilinear with antialiasing.
 Picture Resize(const Picture& picture, int width, int height);
 
 // Decompresses a raw deflate stream (RFC 1951) of `size` bytes. "" if it is damaged.

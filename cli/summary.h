@@ -1,4 +1,4 @@
-// What a run's outputs look like: sizes, statistics, the largest elements.
+// Summaries of a run's outputs: sizes, statistics, the largest elements.
 #pragma once
 
 #include <onnxruntime_cxx_api.h>
@@ -32,7 +32,7 @@ std::vector<size_t> Largest(const Array& array, size_t row, size_t k);
 size_t RowLength(const Array& array);
 size_t RowCount(const Array& array);
 
-// A sequence, map or optional in words, as in "sequence of 2: {0: 0.25, 1: 0.75}, ...".
+// A description of a sequence, map or optional, such as "sequence of 2: {0: 0.25, 1: 0.75}, ...".
 std::string ValueText(const Ort::Value& value);
 
 }  // namespace tenon::cli

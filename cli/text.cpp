@@ -1,6 +1,6 @@
 #include "text.h"
 
-// The one file that holds fmt's formatting code.
+// The only file with fmt's formatting code.
 #define FMT_HEADER_ONLY
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Text for people, and the error that every part of the command throws.
+// Text output, and the error that every part of the command throws.
 #pragma once
 
 #include <fmt/core.h>
@@ -25,8 +25,8 @@ void Print(fmt::format_string<Args...> format, Args&&... args) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-// What ends the command; main() prints the text and exits with the code. The C++ API under the
-// command throws (Ort::Exception), and so does the command.
+// Ends the command: main() prints the text and exits with the code. The C++ API throws
+// Ort::Exception, and so the command throws too.
 class Error : public std::exception {
  public:
   Error(int exit_code, std::string text) : exit_code_(exit_code), text_(std::move(text)) {}
@@ -50,7 +50,7 @@ template <class... Args>
   throw Error(kExitUsage, FormatV(format, fmt::make_format_args(args...)));
 }
 
-// Says something on stderr that is no error.
+// Prints a note on stderr that is not an error.
 void Note(const std::string& text);
 
 // "512 B", "1.5 KiB", "97.7 MiB"
@@ -63,7 +63,7 @@ std::string Join(const std::vector<std::string>& parts, std::string_view separat
 // " (did you mean 'x'?)" for the candidate nearest to `name`, or "" if none is near.
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
 
-// Rows of cells in columns; columns are as wide as their widest cell, and the last is not padded.
+// Rows of cells in columns. Each column is as wide as its widest cell; the last one is not padded.
 std::string TableText(const std::vector<std::vector<std::string>>& rows, std::string_view indent);
 
 }  // namespace tenon::cli

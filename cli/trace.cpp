@@ -123,12 +123,12 @@ class Reader {
                              .run = NumberIn(args, "run_id")});
   }
 
-  // Which run and which other node each node is in.
+  // Finds the run and the enclosing node of each node.
   void Nest() {
     std::vector<NodeSpan*> around;
     for (NodeSpan& node : trace_.nodes) {
       while (!around.empty() && around.back()->end() <= node.start) around.pop_back();
-      // A node of no duration may share its start with one that it is not in.
+      // A node of no duration may have the same start as one that does not enclose it.
       while (!around.empty() && around.back()->end() < node.end()) around.pop_back();
       node.depth = static_cast<int>(around.size());
       node.self = node.duration;

@@ -26,7 +26,7 @@ struct TensorShape {
   std::vector<int64_t> dims;
 };
 
-// A worker thread that helped a node, and how many blocks of its loops it did.
+// A worker thread that helped with a node, and the number of blocks that it did.
 struct ThreadHelp {
   std::string thread;
   int64_t blocks = 0;
@@ -36,10 +36,10 @@ struct ThreadHelp {
 // One run of one node; `name` is the node's.
 struct NodeSpan : TraceSpan {
   std::string op_type, provider;
-  int64_t fence_start = 0;  // when it began to get its memory and to wait for its inputs
+  int64_t fence_start = 0;  // when it began to allocate its outputs and to wait for its inputs
   int64_t run = 0;          // id of the run
   int depth = 0;            // of control flow around it
-  int64_t self = 0;         // duration without the nodes of its inner graphs
+  int64_t self = 0;         // duration without the nodes of its subgraphs
   std::vector<TensorShape> inputs, outputs;
   double bytes = 0;  // that it read and wrote
   std::string main_thread;
@@ -48,23 +48,23 @@ struct NodeSpan : TraceSpan {
   std::vector<ThreadHelp> help;
 };
 
-// What an execution provider tells of its device or driver.
+// An event of an execution provider's device or driver.
 struct DeviceSpan : TraceSpan {
   std::string category, provider, parent;
 };
 
-// A block that is taken or given back.
+// A block that is allocated or freed.
 struct MemoryEvent {
   int64_t time = 0;
   bool takes = true;
-  bool is_arena = false;  // a region of an arena, not what comes from it
+  bool is_arena = false;  // a region of an arena, not a block of it
   std::string device, block, provider, phase, node;
   int64_t bytes = 0;
   int64_t run = 0;  // 0: outside runs
 };
 
 struct Trace {
-  std::vector<TraceSpan> session;  // what the session did but run
+  std::vector<TraceSpan> session;  // the session's work except runs
   std::vector<RunSpan> runs;
   std::vector<NodeSpan> nodes;  // by start
   std::vector<DeviceSpan> device;

@@ -25,7 +25,7 @@ std::optional<double> ParseNumber(const std::string& text) {
   return number;
 }
 
-// The shape of an input whose values come from no file.
+// The shape of an input whose values do not come from a file.
 std::vector<int64_t> GeneratedShape(const ValueSpec& input, const DimSizes& dims) {
   std::vector<int64_t> shape;
   if (!input.shape) return shape;
@@ -39,7 +39,7 @@ std::vector<int64_t> GeneratedShape(const ValueSpec& input, const DimSizes& dims
 void FillRandom(Array& array, std::mt19937_64& generator) {
   const size_t count = ElementCount(array.shape);
   for (size_t i = 0; i < count; ++i) {
-    // The upper bits as they are: the standard's distributions differ between libraries.
+    // Uses the upper bits directly, because the standard's distributions differ between libraries.
     const uint64_t bits = generator();
     const double value = IsFloatingPoint(array.type)
                              ? static_cast<double>(bits >> 40) / static_cast<double>(1 << 24)
@@ -78,7 +78,7 @@ class FeedMaker {
   FeedMaker(const Model& model, const FeedSettings& settings)
       : model_(model), settings_(settings), generator_(settings.seed) {}
 
-  // Takes one --input; `spec` is NAME=SOURCE or SOURCE.
+  // Parses one --input; `spec` is NAME=SOURCE or SOURCE.
   void Take(const std::string& spec) {
     for (const ValueSpec& input : model_.inputs) {
       if (spec.starts_with(input.name + "=")) {

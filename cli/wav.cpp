@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kPcm = 1;
 constexpr int kFloat = 3;
-constexpr int kExtensible = 0xFFFE;  // the format's number then starts its GUID
+constexpr int kExtensible = 0xFFFE;  // the format's number is then at the start of its GUID
 
 struct WavFormat {
   int tag = 0;
@@ -52,7 +52,7 @@ WavFormat ReadFormat(std::string_view chunk, const std::string& name) {
   return format;
 }
 
-// An integer of `size` bytes in [-1, 1). Those of one byte have no sign: 128 is silence.
+// An integer of `size` bytes, scaled to [-1, 1). Integers of one byte are unsigned: 128 is silence.
 float PcmSample(uint32_t number, size_t size) {
   if (size == 1) number ^= 0x80;
   const auto widened = static_cast<int32_t>(number << (32 - 8 * size));
@@ -113,7 +113,7 @@ Sound DecodeWav(std::span<const std::byte> bytes, const std::string& name) {
   while (rest.size() >= 8) {
     const std::string_view id = rest.substr(0, 4);
     const size_t size = Number(rest, 4, 4);
-    const std::string_view chunk = rest.substr(8, size);  // recorders leave the last size open
+    const std::string_view chunk = rest.substr(8, size);  // recorders may leave the last size open
     if (id == "fmt ") format = ReadFormat(chunk, name);
     if (id == "data" && format.channels > 0) {
       return {format.sample_rate, ReadSamples(chunk, format)};

@@ -22,9 +22,9 @@ struct Sound {
 // with `name`.
 Sound DecodeWav(std::span<const std::byte> bytes, const std::string& name);
 
-// Samples along the last axis of the input that is not 1; the other axes have size 1. Where the
-// input fixes the number of samples, the sound is cut or continued with silence, and a note says
-// so. Throws Error for an input that takes no sound.
+// Puts samples along the last axis of the input that is not 1; the other axes have size 1. If the
+// input fixes the number of samples, the sound is cut or filled with zeros, and a note says so.
+// Throws Error for an input that cannot be a sound.
 Array ReadWav(std::span<const std::byte> bytes, const std::string& name, const ValueSpec& input,
               const DimSizes& dims);
 

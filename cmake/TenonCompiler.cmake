@@ -48,17 +48,18 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_definitions(HWY_DISABLE_PCLMUL_AES)
 endif()
 
-# NEON, and SVE of any width. Highway's forms of SVE for one width, and SVE2, would compile kernels
-# three times more.
+# NEON, and SVE of any width. Highway's targets for SVE2 and for SVE of one width would compile
+# kernels three more times.
 set(TENON_OTHER_SVE "HWY_SVE_256|HWY_SVE2|HWY_SVE2_128")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
-  # Highway compiles for NEON with the crypto extension, which no kernel uses. With it everywhere,
-  # implicit constructors, which are outside of Highway's regions, can inline its functions.
+  # Highway compiles for NEON with the crypto extension, which no kernel uses. With the extension
+  # enabled everywhere, implicit constructors, which are outside of Highway's regions, can inline
+  # its functions.
   add_compile_options(-march=armv8-a+crypto)
   add_compile_definitions("HWY_DISABLED_TARGETS=(${TENON_OTHER_SVE})")
 endif()
 
-# The same bits on every machine: the compiler may not contract a * b + c on its own.
+# For the same bits on every machine, the compiler may not contract a * b + c by itself.
 add_compile_options(-ffp-contract=off)
 add_compile_options(-ffunction-sections -fdata-sections)
 
@@ -72,17 +73,17 @@ if(TENON_SANITIZE)
   if(TENON_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
-  # GCC's thread sanitizer hides from its warnings that an empty optional is not read.
+  # With the thread sanitizer, GCC warns of reading an empty optional where none is read.
   if(TENON_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
 endif()
 
-# tenon_room(<name> [SMALL] SOURCES ... [HOT ...] [FOLDERS ...] [PRECOMPILE ...] DEPENDS ...): one folder of src/, one
-# static library. Of a SMALL room only the files under HOT, whose own loops run over elements, steps
-# or nodes, are compiled for speed; the rest, which decides and calls, is compiled for size: half the
-# code. Each of FOLDERS lists its files with tenon_folder. PRECOMPILE: headers, or the one room whose
-# precompiled headers it shares.
+# tenon_room(<name> [SMALL] SOURCES ... [HOT ...] [FOLDERS ...] [PRECOMPILE ...] DEPENDS ...): one
+# folder of src/, one static library. In a SMALL room only the files under HOT, which have loops
+# over elements, steps or nodes, are compiled for speed. The others are compiled for size, which
+# halves their code. Each of FOLDERS lists its files with tenon_folder. PRECOMPILE: headers, or the
+# one room whose precompiled headers it shares.
 function(tenon_room name)
   cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;HOT;FOLDERS;PRECOMPILE;DEPENDS" ${ARGN})
   set(parts tenon_${name})
@@ -117,9 +118,9 @@ function(tenon_folder room)
   target_sources(tenon_${room}_hot PRIVATE ${FOLDER_HOT})
 endfunction()
 
-# tenon_small_loops(<room> <file>...): files whose loops have a copy for every pair of types. Here
-# -O2 has the speed in half the code. GCC needs to be told that loops of unknown length are worth
-# vectors.
+# tenon_small_loops(<room> <file>...): files whose loops have a copy for every pair of types. For
+# them -O2 has the same speed with half the code. GCC must be told that vectors are worthwhile for
+# loops of unknown length.
 function(tenon_small_loops room)
   if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
     set(options -O2 $<$<CXX_COMPILER_ID:GNU>:-fvect-cost-model=dynamic>)
@@ -128,8 +129,8 @@ function(tenon_small_loops room)
   endif()
 endfunction()
 
-# Relative relocations in 8 instead of 480 KB of libtenon, where linker and loader know them (the
-# GNU C library since 2.36).
+# Relative relocations take 8 instead of 480 KB of libtenon, if the linker and the loader support
+# them (the GNU C library since 2.36).
 if(NOT CMAKE_CROSSCOMPILING)
   include(CheckCXXSourceRuns)
   set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs -pie)
@@ -144,8 +145,8 @@ function(tenon_test name)
   add_executable(${name} ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${TEST_DEPENDS} GTest::gtest_main)
-  # GCC's instrumentation hides which alternative a variant holds, so destroying a temporary one
-  # "may" read another. Rooms, and tests without sanitizers, keep the warning.
+  # With GCC's instrumentation, destroying a temporary variant "may" read another alternative.
+  # Rooms, and tests without sanitizers, keep the warning.
   if(TENON_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${name} PRIVATE -Wno-maybe-uninitialized)
   endif()

@@ -4,7 +4,7 @@
 
 include(FetchContent)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
-  add_library(Threads::Threads INTERFACE IMPORTED)  # there are none, nor functions for them
+  add_library(Threads::Threads INTERFACE IMPORTED)  # there are neither threads nor functions for them
 else()
   find_package(Threads REQUIRED)
 endif()
@@ -32,7 +32,8 @@ function(tenon_headers target)
     endif()
     set(folder ${${target}_SOURCE_DIR}/${LIB_INCLUDE})
   endif()
-  # The other headers beside it may fit this machine alone, so a cross build sees it by itself.
+  # Other headers in its folder may be only for this machine, so a cross build gets a
+  # folder with a link to this one alone.
   get_filename_component(top ${LIB_HEADER} DIRECTORY)
   if(CMAKE_CROSSCOMPILING AND top)
     set(alone ${CMAKE_BINARY_DIR}/include/${target})
@@ -69,7 +70,7 @@ if(TENON_BUILD_TESTS)
     FetchContent_Declare(googletest GIT_REPOSITORY https://github.com/google/googletest.git
                          GIT_TAG release-1.12.1 GIT_SHALLOW TRUE)
     FetchContent_MakeAvailable(googletest)
-    target_compile_options(gtest PRIVATE -w)  # its warnings are not ours to mend
+    target_compile_options(gtest PRIVATE -w)  # we cannot fix its warnings
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
       target_compile_definitions(gtest PUBLIC GTEST_HAS_STREAM_REDIRECTION=0)  # no dup there
     endif()

@@ -6,8 +6,8 @@ set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu)
 
-# Programs come from the machine that builds, and so do headers: of the libraries that are headers
-# alone. Anything with a binary is built from its sources.
+# Programs and header-only libraries come from the build machine. Libraries with binaries are built
+# from their sources.
 set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE NEVER)

@@ -1,4 +1,4 @@
-// Runs a WebAssembly program for WASI as if it were a native one: node run_wasi.mjs PROGRAM [ARG...]
+// Runs a WebAssembly program for WASI like a native program: node run_wasi.mjs PROGRAM [ARG...]
 import { readFile } from 'node:fs/promises';
 import { WASI } from 'node:wasi';
 

@@ -8,18 +8,18 @@ set(CMAKE_C_COMPILER_TARGET wasm32-wasi)
 set(CMAKE_CXX_COMPILER_TARGET wasm32-wasi)
 set(CMAKE_AR llvm-ar-14)
 set(CMAKE_RANLIB llvm-ranlib-14)
-# Maps of files are copies of them, signals are never sent, and the process has number 42.
+# Emulation: mapped files are copies, signals are never sent, and the process id is 42.
 set(emulated -D_WASI_EMULATED_MMAN -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_GETPID)
 list(JOIN emulated " " emulated)
 set(CMAKE_C_FLAGS_INIT "-msimd128 ${emulated}")
 set(CMAKE_CXX_FLAGS_INIT "-msimd128 ${emulated}")
 set(CMAKE_EXE_LINKER_FLAGS_INIT
     "-lwasi-emulated-mman -lwasi-emulated-signal -lwasi-emulated-getpid -Wl,-z,stack-size=1048576")
-# Node.js 20 crashes at the end of a program whose loops it still compiles on another thread.
+# Node.js 20 crashes at the end of a program if it is still compiling its loops on another thread.
 set(CMAKE_CROSSCOMPILING_EMULATOR node --single-threaded --no-warnings
     ${CMAKE_CURRENT_LIST_DIR}/run_wasi.mjs)
 
-# Programs and the headers of header-only libraries come from the machine that builds.
+# Programs and header-only libraries come from the build machine.
 set(CMAKE_FIND_ROOT_PATH /usr/lib/wasm32-wasi)
 set(CMAKE_INCLUDE_PATH /usr/include)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

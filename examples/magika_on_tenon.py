@@ -1,7 +1,7 @@
 """Runs an application written for onnxruntime on Tenon, without a change to it.
 
-magika (https://pypi.org/project/magika) tells what a file holds, by its own ONNX model. It says
-`import onnxruntime`; tenon.as_onnxruntime.install() makes that import give Tenon.
+magika (https://pypi.org/project/magika) detects the content type of a file with its own ONNX model.
+It says `import onnxruntime`; tenon.as_onnxruntime.install() makes that import load Tenon.
 
 Usage: magika_on_tenon.py [FILE...]     default: some files of this repository
 """
@@ -18,7 +18,7 @@ except ImportError as error:
 tenon.as_onnxruntime.install()
 
 try:
-    import magika  # after install(): its `import onnxruntime` is answered by Tenon
+    import magika  # after install(), so that its `import onnxruntime` loads Tenon
 except ImportError as error:
     sys.exit(f"magika_on_tenon.py: cannot import magika ({error}). Try: pip install magika")
 

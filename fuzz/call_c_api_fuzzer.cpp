@@ -1,6 +1,6 @@
-// Calls slots of OrtApi in any order with whatever the interface allows: objects that live or null,
-// any number, any text, and arrays as long as the length beside them says. Whatever the calls are,
-// each ends in success or in a status.
+// Calls slots of OrtApi in any order with arguments that the interface allows: live objects or
+// null, any number, any text, and arrays as long as their length argument says. Every call must end
+// in success or in a status.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <array>
@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMostElements = 16;
 constexpr int kMostCalls = 64;
 
-// The classes of objects that calls take and give, besides OrtEnv and OrtStatus.
+// The classes of objects in calls' arguments and results, besides OrtEnv and OrtStatus.
 // clang-format off
 #define TENON_FUZZED_CLASSES(X)                                                              \
   X(SessionOptions) X(RunOptions) X(Session) X(Value) X(MemoryInfo) X(TypeInfo) X(IoBinding) \
@@ -67,8 +67,8 @@ Ort::Session* MakeSession(const Ort::SessionOptions& options) {
   return new Ort::Session(env, model, options);
 }
 
-// What lives: made by calls, or lent by what they made. All of it is released at the end, in the
-// reverse order, so that nothing outlives what lends it.
+// The live objects, which calls made or lent. All of them are released at the end in reverse order,
+// so that no object outlives its lender.
 class Objects {
  public:
   ~Objects() {
@@ -96,7 +96,7 @@ class Caller {
  public:
   Caller(FuzzedDataProvider& data, Objects& objects) : data_(data), objects_(objects) {}
 
-  // A slot that fills in objects that others own, or plain values.
+  // A slot that fills in objects with other owners, or plain values.
   template <class... Args>
   void Call(OrtStatus* (*slot)(Args...) noexcept) {
     std::tuple<Argument<Args>...> arguments{Argument<Args>(*this)...};
@@ -220,7 +220,8 @@ class Caller {
       if constexpr (kHasElements && !kIsText) return array.data();
       return pointer;
     }
-    // What a call gave: text in the allocator's memory is freed, objects are lent.
+    // Handles a call's results: text in the allocator's memory is freed, objects are recorded as
+    // lent.
     void Keep(Caller& caller) {
       if constexpr (std::is_same_v<T, char*>) {
         if (array[0] != nullptr) {
@@ -252,7 +253,7 @@ class Caller {
   FuzzedDataProvider& data_;
   Objects& objects_;
   OrtAllocator* allocator_ = nullptr;  // of the last call
-  // Memory that calls read, write and make tensors of.
+  // Memory that calls read, write and use for tensors.
   std::array<std::byte, 256> bytes_{};
   std::array<OrtValue*, kMostElements> fetches_{};
 };
@@ -409,7 +410,7 @@ constexpr Action kActions[] = {
 
 }  // namespace
 
-// A client may ask for any size; the system has no memory for a large one.
+// A client may request any size; the system has no memory for a large one.
 extern "C" const char* __asan_default_options() {
   return "allocator_may_return_null=1:max_allocation_size_mb=1024";
 }

@@ -1,4 +1,5 @@
-// Decodes any bytes as each kind of picture: the outcome has the pixels that it says, or is none.
+// Decodes any bytes as each kind of image. The result has as many pixels as its size says, or is an
+// error.
 #include <cstdint>
 #include <span>
 

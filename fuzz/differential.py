@@ -2,10 +2,10 @@
 
     python fuzz/differential.py [--seconds 60] [--seed 0] [--keep FOLDER]
 
-Each graph is made node by node; onnxruntime runs each node alone as it is added, which says whether
-the node is valid and what it gives. Tenon then runs the whole graph. A difference is printed with
-its seed, which makes the same graph again, and its model kept in FOLDER. Exit status 1 if there
-was one.
+Each graph is built node by node. onnxruntime runs each new node by itself, which shows whether the
+node is valid and what its outputs are. Tenon then runs the whole graph. A difference is printed
+with its seed, which reproduces the graph, and the model is kept in FOLDER. The exit status is 1 if
+there was a difference.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 OPSET = 20
 LARGEST = 1e3
-# Beyond this a difference is no rounding; values are of the order of 1 to LARGEST.
+# A larger difference is not due to rounding; values are of the order of 1 to LARGEST.
 TOLERANCE = 2e-3
 
-# Without those that jump where a sum may end up by its rounding: ThresholdedRelu at 1, as rows of a
-# Softmax sum to, and Sign at 0, as LayerNormalization of equal elements gives.
+# Without operators that jump at values to which rounding may move a sum: ThresholdedRelu at 1, the
+# sum of a row of Softmax, and Sign at 0, the result of LayerNormalization for equal elements.
 UNARY = """Abs Neg Relu Sigmoid Tanh Exp Erf Softplus Softsign HardSwish HardSigmoid LeakyRelu Elu
 Selu Celu Mish Gelu Sin Cos Atan Identity""".split()
 BINARY = "Add Sub Mul Max Min Sum Mean".split()
@@ -36,7 +36,7 @@ REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceS
 
 
 class Graph:
-    """What was made so far: nodes, constants, and every value with what onnxruntime gives."""
+    """The graph so far: its nodes, its constants, and every value with onnxruntime's result."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -52,7 +52,7 @@ class Graph:
         return bool(self.rng.random() < p)
 
     def any(self, ranks: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> str | None:
-        """A value of one of the ranks, the later ones more often."""
+        """A value of one of the ranks; later values are more likely."""
         names = [name for name, x in self.values.items() if x.ndim in ranks]
         return names[max(self.below(len(names)), self.below(len(names)))] if names else None
 
@@ -84,8 +84,8 @@ def is_tame(x: np.ndarray) -> bool:
 
 
 def is_spread(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:
-    """Whether elements along the axes differ: their deviation is what normalizing divides by, and
-    that of equal ones is rounding.
+    """Whether elements along the axes differ. Normalizing divides by their deviation, which is only
+    rounding error for equal elements.
     """
     return bool((x.std(axes) > 1e-2 * np.abs(x).max(axes)).all())
 
@@ -275,7 +275,7 @@ def pool(g: Graph) -> None:
     if op.startswith("Global"):
         g.add(op, [x])
         return
-    # Windows inside the input: beyond it, the standard's formula and its text say different things.
+    # Windows inside the input: outside of it, the standard's formula and its text disagree.
     kernel = [1 + g.below(min(3, d)) for d in g.values[x].shape[2:]]
     strides = [1 + g.below(2) for _ in range(dims)]
     g.add(op, [x], kernel_shape=kernel, strides=strides, ceil_mode=g.below(2))
@@ -331,7 +331,7 @@ def resize(g: Graph) -> None:
         shape = g.values[x].shape
         sizes = g.ints(*shape[:2], *(1 + g.below(2 * d + 1) for d in shape[2:]))
         mode = ["nearest", "linear", "cubic"][g.below(3)]
-        if mode == "nearest":  # other scales meet ties, which rounding decides
+        if mode == "nearest":  # with other scales there are ties, which rounding decides
             sizes = g.ints(*shape[:2], *(d * (1 + g.below(3)) for d in shape[2:]))
         g.add("Resize", [x, "", "", sizes], mode=mode)
 
@@ -392,7 +392,7 @@ def run_tenon(content: bytes, feeds: dict, optimized: bool, threads: int) -> lis
     if not optimized:
         options.graph_optimization_level = tenon.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = tenon.InferenceSession(content, options)
-    session.run(None, feeds)  # the second run goes by the memory plan of the first
+    session.run(None, feeds)  # the second run uses the memory plan of the first
     return session.run(None, feeds)
 
 
@@ -406,7 +406,7 @@ def difference(actual: np.ndarray, expected: np.ndarray) -> str:
 
 
 def try_seed(seed: int) -> tuple[str, bytes]:
-    """What differs, if anything, and the model."""
+    """The difference, if there is one, and the model."""
     g = make_graph(seed)
     used = {name for node in g.nodes for name in node.input}
     made = [name for node in g.nodes for name in node.output]

@@ -1,4 +1,4 @@
-// Takes the first line as a pattern and the rest as a text, and matches one with the other.
+// Takes the first line as a pattern and the rest as a text, and matches them.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool is_full = matcher.FullMatch(text);
   const std::optional<RegexMatch> longest = matcher.FindLongest(text);
   if (longest && (longest->begin > longest->end || longest->end > text.size())) __builtin_trap();
-  // What matches as a whole is found as a whole.
+  // A text that matches as a whole is also found.
   if (is_full && (!longest || longest->end - longest->begin != text.size())) __builtin_trap();
   return 0;
 }

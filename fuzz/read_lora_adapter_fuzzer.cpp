@@ -1,4 +1,4 @@
-// Reads any bytes as an adapter; what was read lies within them.
+// Reads any bytes as an adapter and checks that its parts lie within them.
 #include <cstdint>
 #include <span>
 

@@ -1,5 +1,5 @@
-// Loads any bytes as a model, optimizes it, and runs it on small inputs. Whatever the model is, the
-// outcome is a result or a status, within bounded time and memory.
+// Loads any bytes as a model, optimizes it, and runs it on small inputs. The outcome must be a
+// result or a status, within bounded time and memory.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,8 @@ Environment& SharedEnvironment() {
   return *environment;
 }
 
-// A tensor of the declared type with small numbers, or nothing if the type is beyond this fuzzer.
+// A tensor of the declared type with small numbers, or nothing if this fuzzer does not support the
+// type.
 Value MakeInput(const ValueType& type, uint32_t& state) {
   if (!type.is_tensor() || type.element_type == DataType::kString || !type.shape) return {};
   Shape shape;

@@ -1,4 +1,4 @@
-"""Checks who includes whom, and what nobody may include.
+"""Checks which room includes which, and what no file may include.
 
 The rooms of src/ form layers; docs/architecture.md draws them and ALLOWED below is that drawing as
 data. Within a room no two files may include each other, not by way of others either; a header and
@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-# Room of src/ -> rooms that it may include beside itself; "include" stands for the public headers.
+# Room of src/ -> other rooms that it may include; "include" stands for the public headers.
 ALLOWED = {
     "base": set(),
     "tensor": {"base", "include"},
@@ -28,7 +28,7 @@ ALLOWED = {
     "webnn": {"capi", "ops", "runtime", "ir", "tensor", "base", "include"},
 }
 
-# The same between the folders of a room; "" stands for the files that lie in the room itself.
+# The same for the folders of a room; "" stands for the files in the room itself.
 ALLOWED_FOLDERS = {
     "ops": {
         "": {"framework", "conv", "fusion"},
@@ -56,21 +56,21 @@ ALLOWED_FOLDERS = {
     },
 }
 
-# Folders that stand on the public headers alone.
+# Folders that use only the public headers.
 PUBLIC_FOLDERS = ("include", "cli", "python", "web", "plugins", "examples")
 OTHER_FOLDERS = ("tests", "bench", "fuzz")
 
 # Streams and locales cost start-up time, size and the WebAssembly build.
 BANNED_HEADERS = {"iostream", "locale"}
 
-# Threads are base's affair: a build without them replaces one folder.
+# Only base uses threads, so that a build without threads replaces one folder.
 THREAD_HOME = "base"
 THREADS = re.compile(
     r"\bstd::(thread|jthread|async|future|promise|mutex|recursive_mutex|timed_mutex|shared_mutex"
     r"|shared_timed_mutex|condition_variable|condition_variable_any|call_once)\b"
 )
 
-# The WebAssembly toolchain's library has none of them, and no native build would notice.
+# The library of the WebAssembly toolchain lacks them, and a native build would not notice.
 WASM_FOLDERS = ("src", "web", "tests")
 RANGES = re.compile(r"\bstd::(ranges|views)::")
 
@@ -80,7 +80,7 @@ COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
 def strip_comments(text: str) -> str:
-    """The text with its comments blanked, line numbers kept; strings protect `//` inside them."""
+    """The text with blank comments and the same line numbers. `//` in a string is not a comment."""
 
     def blank(match: re.Match) -> str:
         found = match.group()
@@ -119,13 +119,13 @@ def included_owner(file: pathlib.Path, header: str, root: pathlib.Path) -> str |
 
 
 def folder_of(path: pathlib.Path, root: pathlib.Path) -> str:
-    """The folder of a room that a file lies in; "" if it lies in the room itself."""
+    """The folder of a room that has the file; "" if the file lies in the room itself."""
     parts = path.relative_to(root / "src").parts
     return parts[1] if len(parts) > 2 else ""
 
 
 def check_folders(file: pathlib.Path, header: str, root: pathlib.Path) -> str | None:
-    """What is wrong with an include within a room, if anything."""
+    """The error of an include within a room, if there is one."""
     room = owner_of(file, root) or ""
     target = root / "src" / header
     if room not in ALLOWED_FOLDERS or not target.is_file():

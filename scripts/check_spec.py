@@ -1,10 +1,9 @@
 """Checks that specifications and tests belong together.
 
 The documents of docs/spec define requirements: list items that begin with an id in bold, such as
-**PE-9**. Whatever names an id must name one that exists. Each requirement is named by a test, that
-is a file below tests/, or has an item "Not tested: <reason>" below it; never both. Ranges count,
-written PE-83 to PE-95 or PE-83..95. Prints what breaks a rule, and exits with status 1 if anything
-does.
+**PE-9**. Every id that a file names must exist. Each requirement is named by a test, that is a file
+below tests/, or has an item "Not tested: <reason>" below it, but never both. Ranges count, written
+PE-83 to PE-95 or PE-83..95. Prints what breaks a rule, and exits with status 1 if anything does.
 
 Usage: check_spec.py [--missing] [--summary] [ROOT]
 """
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 
 SPEC = "docs/spec"
 TESTS = "tests"
-# What may name a requirement.
+# The folders whose files may name requirements.
 FOLDERS = (
     *("src", "include", "cli", "python", "web", "plugins", "examples"),
     *("tests", "bench", "fuzz", "scripts", "cmake", "docs"),
@@ -29,7 +28,7 @@ SUFFIXES = {
 }
 SKIPPED = {"node_modules", "__pycache__", "build", "dist"}
 
-# Two capitals, not the end of a longer word: UTF-8, AVX-512 and LRN-13 are something else.
+# Two capitals that are not the end of a longer word: UTF-8, AVX-512 and LRN-13 are not ids.
 ID = r"(?<![\w-])([A-Z]{2})-(\d+[a-z]?)(?!\w)"
 MENTION = re.compile(ID + r"(?:(?: to \1-|\.\.(?:\1-)?)(\d+)(?!\w))?")
 REQUIREMENT = re.compile(r"- \*\*([A-Z]{2}-\d+[a-z]?)\*\*(?: |$)")
@@ -39,7 +38,7 @@ FENCE = "```"
 
 @dataclass
 class Requirement:
-    """A requirement and what is known of its tests."""
+    """A requirement, and the tests that name it."""
 
     name: str
     where: str  # file:line
@@ -49,7 +48,7 @@ class Requirement:
 
 @dataclass
 class Specification:
-    """The requirements of each document, by its name, and what is wrong with the documents."""
+    """The requirements of each document, by its name, and the errors in the documents."""
 
     documents: dict[str, list[Requirement]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -60,11 +59,11 @@ class Specification:
 
 
 def read_document(text: str, path: str) -> tuple[list[Requirement], list[str]]:
-    """The requirements of a document, and reasons that belong to none or say nothing."""
+    """The requirements of a document, and reasons that belong to no requirement or are empty."""
     requirements: list[Requirement] = []
     problems: list[str] = []
-    is_within = False  # the item of the last requirement
-    is_reason = False  # and that item's reason
+    is_within = False  # whether the line belongs to the last requirement
+    is_reason = False  # whether it belongs to its reason
     is_code = False
     for number, line in enumerate(text.splitlines(), start=1):
         where = f"{path}:{number}"
@@ -92,7 +91,7 @@ def read_document(text: str, path: str) -> tuple[list[Requirement], list[str]]:
 
 
 def read_specification(root: pathlib.Path) -> Specification:
-    """All documents; a problem for each id that is defined twice, of which the first one stays."""
+    """All documents; a problem for each id that is defined twice. The first one is kept."""
     specification = Specification()
     first: dict[str, Requirement] = {}
     for page in sorted((root / SPEC).glob("*.md")):
@@ -110,7 +109,7 @@ def read_specification(root: pathlib.Path) -> Specification:
 
 
 def mentions(line: str) -> Iterator[str]:
-    """The ids that a line names, those within ranges too."""
+    """The ids that a line names, including those within ranges."""
     for prefix, first, last in MENTION.findall(line):
         yield f"{prefix}-{first}"
         if last:
@@ -130,7 +129,7 @@ def sources(root: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def note_mentions(specification: Specification, root: pathlib.Path) -> Iterator[str]:
-    """Notes the tests of each requirement. A problem for each id that no document has."""
+    """Records the tests of each requirement. Returns a problem for each id that no document has."""
     known = specification.by_name()
     for file in sources(root):
         path = file.relative_to(root)

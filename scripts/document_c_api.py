@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/c-api.md"
-# In the order of the recorder.
+# In the recorder's order.
 TABLES = ("OrtApi", "OrtModelEditorApi", "OrtCompileApi", "OrtEpApi", "OrtInteropApi")
 HEAD = """# The C interface, slot by slot
 
@@ -42,7 +42,7 @@ def slots() -> dict[str, list[str]]:
 
 
 def tests_of(program: str) -> list[str]:
-    """Names of a program's tests. Those that read the tables themselves are left out."""
+    """Names of a program's tests, without those that read the tables themselves."""
     listing = subprocess.run(
         [program, "--gtest_list_tests"], check=True, capture_output=True, text=True
     ).stdout
@@ -56,7 +56,7 @@ def tests_of(program: str) -> list[str]:
 
 
 def record(recorder: str, programs: list[str]) -> dict[tuple[int, int], str]:
-    """For each slot that is called, by table and number, the first test that does."""
+    """For each slot that is called, by table and number, the first test that calls it."""
     callers: dict[tuple[int, int], str] = {}
     with tempfile.TemporaryDirectory() as folder:
         calls = pathlib.Path(folder) / "calls"
@@ -67,7 +67,7 @@ def record(recorder: str, programs: list[str]) -> dict[tuple[int, int], str]:
                 subprocess.run(
                     [program, f"--gtest_filter={test}"],
                     env=environment,
-                    check=False,  # some look for files beside the library, which the recorder is
+                    check=False,  # some look for files beside the recorder
                     stdout=subprocess.DEVNULL,
                 )
                 if not calls.exists():

@@ -24,7 +24,7 @@ def braced(numbers: list[int]) -> str:
 
 
 def case_tables(convert: Callable[[str], str]) -> tuple[list[str], list[str]]:
-    """Runs of code points that move by one distance, and those that become several."""
+    """Runs of code points that all move by one distance, and code points that become several."""
     runs: list[list[int]] = []  # first, last, step, distance
     several: list[str] = []
     for code in range(LAST + 1):
@@ -48,7 +48,7 @@ def case_tables(convert: Callable[[str], str]) -> tuple[list[str], list[str]]:
 
 
 def category_ranges() -> dict[str, list[str]]:
-    """For each category the ranges of its code points; surrogates and unassigned ones left out."""
+    """The ranges of code points of each category, without surrogates and unassigned ones."""
     ranges: dict[str, list[list[int]]] = {}
     for code in range(LAST + 1):
         category = unicodedata.category(chr(code))
@@ -63,7 +63,7 @@ def category_ranges() -> dict[str, list[str]]:
 
 
 def script_ranges() -> dict[str, list[str]]:
-    """For each script the ranges of its code points."""
+    """The ranges of code points of each script."""
     ranges: dict[str, list[str]] = {}
     ends = [*Scripts.RANGES[1:], LAST + 1]
     for first, end, code in zip(Scripts.RANGES, ends, Scripts.VALUES, strict=True):
@@ -87,7 +87,7 @@ def table(declaration: str, entries: list[str]) -> str:
 
 
 def named_ranges(kind: str, plural: str, ranges: dict[str, list[str]]) -> list[str]:
-    """A table of each entry, and the table of all."""
+    """A table for each entry, and a table of all tables."""
 
     def identifier(name: str) -> str:
         return f"k{kind}{name.replace('_', '')}"

@@ -90,7 +90,7 @@ def in_powers(coefficients, limit):
 
 
 def series(f, value_at_zero):
-    """f, continued to 0 where its formula would divide 0 by 0."""
+    """f, with the limit 0 where its formula would divide 0 by 0."""
     return lambda t: value_at_zero if abs(t) < mp.mpf(10) ** -8 else f(t)
 
 

@@ -4,7 +4,7 @@ Usage: sum_results.py FOLDER
 
 For every part of the tests FOLDER holds NAME.exit, the part's exit status, and may hold NAME.xml,
 its cases as JUnit. A part without cases counts as one test. A part that failed without a failing
-case (a crash, say) counts as one failure more. Exit status 1 if anything failed.
+case, such as a crash, adds one failure. Exit status 1 if anything failed.
 """
 
 import pathlib
@@ -53,7 +53,7 @@ def main() -> int:
     parts = {path.stem: count_part(path) for path in pathlib.Path(sys.argv[1]).glob("*.exit")}
     for name in sorted(parts):
         print(f"{name}: {parts[name]}")
-    counts = parts.values() or [Counts(0, 1, 0)]  # no results at all: something went very wrong
+    counts = parts.values() or [Counts(0, 1, 0)]  # no results at all, so something went very wrong
     total = Counts(*(sum(column) for column in zip(*counts, strict=True)))
     print(total)
     return int(total.failed > 0)

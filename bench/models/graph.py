@@ -55,7 +55,7 @@ class GraphBuilder:
         )
 
     def _drop_output_identities(self) -> None:
-        """Lets the nodes that compute the outputs write them, where nothing else reads them."""
+        """Lets the nodes that compute the outputs write them, if nothing else reads them."""
         identities = [node for node in self._nodes if node.name.startswith("Output_")]
         readers: dict[str, int] = {}
         for node in self._nodes:
@@ -105,7 +105,7 @@ class GraphBuilder:
         return self.initializer(np.asarray(value, np.float32))
 
     def near_one(self, *shape: int) -> str:
-        """A scale, as normalizations learn it."""
+        """A scale like the learned ones of normalizations."""
         values = self._random.standard_normal(shape, dtype=np.float32)
         return self.initializer(1 + np.float32(0.05) * values)
 
@@ -115,7 +115,7 @@ class GraphBuilder:
     # ---- what several architectures share ----
 
     def size(self, value: str, axis: int) -> str:
-        """The size of one axis as a scalar, the way tracing writes it."""
+        """The size of one axis as a scalar, in the form that tracing writes."""
         return self.op("Gather", self.op("Shape", value), self.constant(axis, np.int64), axis=0)
 
     def vector(self, *dims: int | str) -> str:
@@ -155,7 +155,7 @@ class GraphBuilder:
         groups: int = 1,
         gain: float = 1.0,
     ) -> str:
-        """A square convolution, batch normalization folded in; pads to "same" unless told."""
+        """A square convolution with folded batch normalization; the default padding is "same"."""
         if padding is None:
             padding = (kernel - 1) // 2
         fan_in = inputs // groups * kernel * kernel

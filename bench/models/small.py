@@ -62,14 +62,14 @@ def perceptron(name: str, widths: tuple[int, ...]) -> onnx.ModelProto:
 
 
 def identity(name: str) -> onnx.ModelProto:
-    """The smallest model: what remains is the cost of a call."""
+    """The smallest model, which measures the cost of a call."""
     g = GraphBuilder(name, 13)
     g.output("output", g.op("Identity", g.input("input", [1, 4])), [1, 4])
     return g.model()
 
 
 def chain(name: str, length: int, size: int) -> onnx.ModelProto:
-    """Additions and multiplications in turn, each with a scalar: the cost of a node."""
+    """Additions and multiplications with scalars, in turn: measures the cost of a node."""
     g = GraphBuilder(name, 13)
     x = g.input("input", [size])
     for i in range(length):

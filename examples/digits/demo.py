@@ -2,7 +2,7 @@
 
 Usage: demo.py [PICTURE.png...]     8-bit grey pictures of 8 x 8; default: the ones in samples/
 
-A picture named by its digit, as the samples are, is marked where the prediction misses it.
+A picture that is named by its digit, as the samples are, is marked if the prediction is wrong.
 """
 
 import pathlib
@@ -64,7 +64,7 @@ def print_pictures(pictures: np.ndarray, captions: list[str]) -> None:
 
 
 def caption(labels: list[str], probabilities: np.ndarray, name: str) -> str:
-    """The prediction with its confidence, and the truth where the name tells another."""
+    """The prediction with its confidence, and the true digit if the name says another one."""
     best = probabilities.argmax()
     miss = f", is {name}" if name in labels and name != labels[best] else ""
     return f"{labels[best]} ({probabilities[best]:.1%}){miss}"

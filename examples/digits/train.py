@@ -6,10 +6,10 @@ The data is scikit-learn's copy of the UCI handwritten digits: 1797 grey picture
 with values from 0 to 16. The network is a small convolutional one in plain NumPy:
 3x3 convolution, ReLU, 2x2 max pooling, dense, ReLU, dense, softmax.
 
-Writes to FOLDER (default: beside this script) digits.onnx, labels.txt and samples/: of every digit
-the first picture kept out of training, named by its digit. They are taken as they come and not for
-being recognized: the network misses 3 of the 360 pictures kept out, and two of these, a 5 and a 9,
-are the first of their kind.
+Writes to FOLDER (default: beside this script) digits.onnx, labels.txt and samples/: for every
+digit, the first of the test pictures, named by its digit. They are not selected by whether they are
+recognized: the network misses 3 of the 360 test pictures, and two of these, a 5 and a 9, are the
+first of their digit.
 """
 
 import pathlib
@@ -163,7 +163,7 @@ def to_onnx(parameters: Parameters) -> onnx.ModelProto:
 
 
 def accuracy(model: onnx.ModelProto, pictures: np.ndarray, labels: np.ndarray) -> float:
-    """By ONNX's own reference evaluator, so that the file is judged and not the training code."""
+    """Uses ONNX's own reference evaluator, to check the file and not the training code."""
     evaluator = onnx.reference.ReferenceEvaluator(model)
     probabilities = np.asarray(evaluator.run(None, {"image": pictures[:, None]}))[0]
     return float((probabilities.argmax(1) == labels).mean())

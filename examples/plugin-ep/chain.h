@@ -1,4 +1,4 @@
-// What the sample device computes: a chain of element-wise operators as one loop.
+// The computation of the sample device: a chain of element-wise operators as one loop.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ struct Step {
   size_t b;  // of the second; unused by kRelu
 };
 
-// An operand of as many elements as the result, or of one, which then serves every element.
+// An operand with as many elements as the result, or with one element, which is used for all.
 struct Operand {
   const float* data;
   bool is_scalar;
 };
 
-// Runs `steps` over `count` elements and writes what the last one computes. All intermediate
-// results stay in blocks that fit the first-level cache: that is what fusing the nodes pays for.
+// Runs `steps` over `count` elements and writes the result of the last one. All intermediate
+// results stay in blocks that fit the first-level cache, which is the reason for fusing the nodes.
 inline void RunChain(const std::vector<Step>& steps, const std::vector<Operand>& operands,
                      size_t count, float* result) {
   constexpr size_t kBlock = 256;

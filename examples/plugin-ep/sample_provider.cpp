@@ -1,11 +1,11 @@
-// A small execution provider, to be read and copied: docs/plugin-ep.md walks through it.
+// A small execution provider to read and copy; docs/plugin-ep.md explains it.
 //
 // Its device is the CPU under another name. Values live in memory of the device's own kind, so the
 // session copies them there and back as it would for a GPU, and chains of Mul, Add and Relu of
 // float tensors run as one node.
 //
-// Every function that the runtime calls is noexcept; what the standard library throws becomes a
-// status in Guarded. Built against include/ alone, the library loads in any runtime with this ABI.
+// Every function that the runtime calls is noexcept; Guarded turns exceptions of the standard
+// library into a status. The library uses only include/, so it loads in any runtime with this ABI.
 
 #include <atomic>
 #include <cstdlib>
@@ -29,19 +29,19 @@
 namespace sample {
 namespace {
 
-// The oldest ABI that has all the slots that are filled here: older runtimes refuse the library,
-// newer ones read no slot that came later.
+// The oldest ABI that has all slots that are filled here. Older runtimes refuse the library; newer
+// ones do not read slots that were added later.
 constexpr uint32_t kAbiVersion = 23;
 constexpr const char* kProviderName = "SampleProvider";
 constexpr uint32_t kVendorId = 0xBE57;  // a real vendor has a number of the PCI registry
 
-// Functions of the runtime. The same for all factories of the library; set before any is used.
+// The runtime's functions, the same for all factories of the library. Set before any is used.
 const OrtApi* ort = nullptr;
 const OrtEpApi* ep = nullptr;
 
 OrtStatus* Fail(const std::string& text) { return ort->CreateStatus(ORT_EP_FAIL, text.c_str()); }
 
-// For calls whose failure only means that a question has no answer. A status is the caller's.
+// For calls whose failure only means that a question has no answer. The caller owns the status.
 bool Succeeds(OrtStatus* status) {
   if (status) ort->ReleaseStatus(status);
   return !status;
@@ -59,8 +59,8 @@ OrtStatus* Guarded(Body&& body) noexcept try {
 
 // ---- memory ---------------------------------------------------------------------------------
 
-// Device memory. A real device would call its driver here. The session asks for few, large
-// blocks and keeps them from run to run.
+// Device memory. A real device would call its driver here. The session requests few, large blocks
+// and keeps them from run to run.
 struct Allocator : OrtAllocator {
   explicit Allocator(const OrtMemoryInfo* memory_info) : OrtAllocator{}, info(memory_info) {
     version = kAbiVersion;
@@ -71,7 +71,7 @@ struct Allocator : OrtAllocator {
         ++me->allocations;
         ++me->blocks;
       }
-      return p;  // null is how an allocator fails
+      return p;  // null means that the allocation failed
     };
     Free = [](OrtAllocator* self, void* p) noexcept {
       if (p) --static_cast<Allocator*>(self)->blocks;
@@ -131,8 +131,8 @@ struct DataTransfer : OrtDataTransferImpl {
 
 // ---- reading the graph ----------------------------------------------------------------------
 
-// Dimensions of a float tensor whose shape is fully known, else nothing: the sample leaves all
-// other values to other providers.
+// The dimensions of a float tensor whose shape is fully known, otherwise nothing: the sample leaves
+// all other values to other providers.
 std::optional<std::vector<int64_t>> FloatShape(const OrtValueInfo* value) {
   const OrtTypeInfo* type = nullptr;
   const OrtTensorTypeAndShapeInfo* tensor = nullptr;
@@ -242,8 +242,8 @@ OrtStatus* NextOf(const OrtNode* node, const OrtNode** next) {
 
 // ---- the compiled node ----------------------------------------------------------------------
 
-// A chain that Compile has translated; the runtime calls Compute for it, perhaps from several
-// threads at once. It keeps nothing between runs, so it is its own state.
+// A chain that Compile has translated. The runtime calls Compute for it, perhaps on several threads
+// at once. It keeps no data between runs, so it is its own state.
 struct CompiledChain : OrtNodeComputeInfo {
   CompiledChain() : OrtNodeComputeInfo{} {
     ort_version_supported = kAbiVersion;
@@ -344,7 +344,7 @@ struct Provider : OrtEp {
     ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
       for (size_t i = 0; i < count; ++i) delete static_cast<CompiledChain*>(infos[i]);
     };
-    // A device with a queue would prepare it here, and wait for it in OnRunEnd if told to.
+    // A device with a queue would prepare it here, and wait for it in OnRunEnd if requested.
     OnRunStart = [](OrtEp* self, const OrtRunOptions*) noexcept -> OrtStatus* {
       ++static_cast<Provider*>(self)->active_runs;
       return nullptr;
@@ -355,8 +355,8 @@ struct Provider : OrtEp {
     };
   }
 
-  // Claims each chain as one group. Every value inside a chain has one consumer, the next node of
-  // it, so no path leaves a chain and comes back: the groups can be fused.
+  // Claims each chain as one group. Every value inside a chain has one consumer, the chain's next
+  // node, so no path leaves a chain and returns to it: the groups can be fused.
   static OrtStatus* ClaimChains(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
     std::vector<const OrtNode*> nodes;
     RETURN_IF_ERROR(NodesOf(graph, nodes));
@@ -409,7 +409,7 @@ struct Factory : OrtEpFactory {
         if (ort->HardwareDevice_Type(devices[i]) != OrtHardwareDeviceType_CPU) continue;
         OrtEpDevice** device = &found[*found_count];
         RETURN_IF_ERROR(ep->CreateEpDevice(self, devices[i], nullptr, nullptr, device));
-        ++*found_count;  // from here on the device is the runtime's, whatever follows
+        ++*found_count;  // the runtime owns the device from here on, also after an error
         RETURN_IF_ERROR(
             ep->EpDevice_AddAllocatorInfo(*device, static_cast<Factory*>(self)->memory_info));
       }
@@ -444,8 +444,8 @@ struct Factory : OrtEpFactory {
   }
   ~Factory() { ort->ReleaseMemoryInfo(memory_info); }
 
-  // What the session is told about the device's memory. Its kind is GPU so that the runtime does
-  // not take it for the host's, which it would use without copying.
+  // Describes the device's memory to the session. Its kind is GPU, because the runtime would use
+  // host memory without copying.
   OrtStatus* Initialize() {
     return ort->CreateMemoryInfo_V2("SampleMemory", OrtMemoryInfoDeviceType_GPU, kVendorId, 0,
                                     OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator,
@@ -468,7 +468,7 @@ ORT_EXPORT OrtStatus* CreateEpFactories(const char*, const OrtApiBase* api_base,
   using namespace sample;
   ort = api_base->GetApi(kAbiVersion);
   if (!ort) {
-    // The first table has everything that is needed to say so.
+    // The first table has everything that is needed to report this.
     return api_base->GetApi(1)->CreateStatus(ORT_EP_FAIL, "the runtime is older than the provider");
   }
   ep = ort->GetEpApi();

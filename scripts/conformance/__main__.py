@@ -2,8 +2,8 @@
 
     python scripts/conformance [--list]
 
-A case is one that the suite has for the CPU. Its tolerance is the suite's; none is left out. Every
-engine runs in processes of its own; one that dies costs the case that it was at.
+Runs all of the suite's cases for the CPU, with the suite's tolerances. Every engine runs in
+separate processes. If a process dies, the case that it was running has failed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run_engine(engine: str, count: int) -> list[Result]:
 
 
 def run_worker(engine: str, first: int) -> list[Result]:
-    """Results from case `first` on, up to the one at which the process ended."""
+    """Results from case `first` on, up to the case at which the process ended."""
     worker = pathlib.Path(__file__).with_name("suite_worker.py")
     command = [sys.executable, str(worker), engine, str(first)]
     results: list[Result] = []
@@ -142,7 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="print Tenon's cases that do not pass")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore")  # of the suite's own arithmetic
+    warnings.filterwarnings("ignore")  # about the suite's own arithmetic
     names = [(case.name, case.category) for case in suite_cases.load(engines.OnnxRuntimeBackend)]
     results = {engine: run_engine(engine, len(names)) for engine in engines.ENGINES}
     DOCUMENT.write_text(report(names, results))

@@ -23,7 +23,7 @@ def load(engine: str) -> type[Backend]:
 
 
 class OnnxRuntimeBackend(Backend):
-    """onnxruntime. Its own backend refuses arrays of ml_dtypes; this one hands them over."""
+    """onnxruntime. Its own backend refuses arrays of ml_dtypes; this one passes them on."""
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> BackendRep:
@@ -70,7 +70,7 @@ def is_foreign_name(type_name: str) -> bool:
 
 
 def is_foreign(value: Any) -> bool:
-    """Whether it is an array of ml_dtypes."""
+    """Whether it is an array of an ml_dtypes type."""
     return isinstance(value, np.ndarray) and value.dtype.isbuiltin != 1
 
 

@@ -98,7 +98,7 @@ def contrib_rows() -> list[str]:
             cases_of = functools.partial(contrib_schemas.cases_of, name)
             cells = [str(len(names)), share("tenon", cases_of, names)]
             cells.append(share("onnxruntime", cases_of, names) if name in kernels else "")
-        else:  # tests/conformance sees that Tenon has no kernel
+        else:  # tests/conformance detects that Tenon has no kernel
             cells = ["", "", "yes" if name in kernels else ""]
         lines.append("| " + " | ".join([name, *cells]) + " |")
     return lines

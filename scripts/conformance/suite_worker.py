@@ -1,7 +1,7 @@
 """Runs cases of the suite on one engine: suite_worker.py ENGINE FIRST
 
 FIRST is the position of the first case to run. Writes one JSON object a line: {"start": position}
-before a case, then {"outcome": ..., "detail": ...}. A process that dies so says where.
+before a case, then {"outcome": ..., "detail": ...}. So the output shows where a process died.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import suite_cases
 
 
 class Stage:
-    """Notes how far a case came, to tell a model that is refused from one that fails to run."""
+    """Records how far a case came, to distinguish a refused model from one that fails to run."""
 
     name = ""
 
 
 def watched(backend: type) -> type:
-    """The backend, with its steps noted in Stage."""
+    """The backend, with its steps recorded in Stage."""
 
     class Watched(backend):  # type: ignore[misc]
         @classmethod
@@ -60,7 +60,7 @@ def outcome_of(error: BaseException) -> str:
 def main() -> None:
     warnings.filterwarnings("ignore")
     lines = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what engines print is no result
+    os.dup2(2, 1)  # the engines' own output is not a result
     engine, first = sys.argv[1], int(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ONNX_HOME"] = str(pathlib.Path(folder))

@@ -215,7 +215,7 @@ export class TensorCache {
     if (this.#isClosed && this.#lentCount === 0) this.whenEmpty();
   }
 
-  // Of the free tensors the one that the slot had last, or else the one returned last.
+  // Of the free tensors, the one that the slot had last, or else the one that was returned last.
   #takeFree(slot: TensorSlot): OwnedTensor | undefined {
     const list = this.#free.get(slot.key);
     if (list === undefined || list.length === 0) return undefined;
@@ -264,7 +264,7 @@ function takeSpare(slot: TensorSlot, spare: Iterable<TensorSlot>): OwnedTensor |
   return undefined;
 }
 
-// Holds the tensors of sessions without a run to env.tenon.mlTensorCacheBytes.
+// Limits the tensors of sessions that are not running to env.tenon.mlTensorCacheBytes.
 function keepWithinLimit({caches}: Device): void {
   const limit = env.tenon.mlTensorCacheBytes;
   if (limit === undefined) return;

@@ -1,5 +1,5 @@
-// Data on its way between memory and MLTensors. Both are called in the order in which they are to
-// take effect: a context does one thing after another.
+// Transfers of data between memory and MLTensors. The functions are called in the order in which
+// the transfers take effect, because a context handles one after another.
 import type {Counters} from '../common/counters.js';
 import type {NumericType} from '../common/tensor.js';
 import type {Elements, MLTensor} from './api.js';
@@ -14,10 +14,10 @@ function bytesOf({buffer, byteOffset, byteLength}: Elements): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-// What a tensor holds where it is not what the core has.
+// The data type and shape of a tensor, if they are not those of the core.
 export interface Conversion {
   readonly coreType: NumericType;
-  // Of the value, for messages.
+  // The name of the value, for messages.
   readonly what: string;
 }
 
@@ -38,7 +38,7 @@ export class Transfer {
     this.counters.add('writeBytes', elements.byteLength);
   }
 
-  // From a tensor to memory of an ArrayBuffer, which nobody moves meanwhile.
+  // From a tensor to memory of an ArrayBuffer, which must not move meanwhile.
   async read(tensor: MLTensor, into: Elements, conversion?: Conversion): Promise<void> {
     this.#countRead(tensor);
     if (conversion === undefined && !isShared(into)) {
@@ -49,7 +49,7 @@ export class Transfer {
   }
 
   // From a tensor to the module's memory, which is shared with threads or may move while it grows.
-  // `view` finds it.
+  // `view` returns it.
   async readToModule(
     tensor: MLTensor,
     view: () => Uint8Array,
@@ -69,9 +69,9 @@ export class Transfer {
     try {
       await device.context.readTensor(tensor, into);
       if (wasShared) device.takesSharedViews = true;
-      return into.byteLength > 0; // else memory moved
+      return into.byteLength > 0; // otherwise memory moved
     } catch (error) {
-      // Else it was refused, or memory moved. Where it was neither, the next attempt fails, too.
+      // The read was refused, or memory moved. If it was neither, the next attempt fails, too.
       if (!(error instanceof TypeError)) throw error;
       if (wasShared) device.takesSharedViews = false;
       return false;

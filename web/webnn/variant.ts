@@ -53,7 +53,7 @@ export class Variant {
     if (--this.#runs === 0 && this.#isEvicted) this.#destroy();
   }
 
-  // Gives graphs and tensors up, once the runs that use them have their results.
+  // Destroys graphs and gives tensors back, once the runs that use them have their results.
   evict(): void {
     this.#isEvicted = true;
     if (this.#runs === 0) this.#destroy();
