@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-// use_arena  not 0: keep freed memory in an arena for the next run, as is the default.
+// use_arena not 0: keep freed memory in an arena for the next run; this is the default.
 ORT_EXPORT ORT_API_STATUS(OrtSessionOptionsAppendExecutionProvider_CPU, OrtSessionOptions* options,
                           int use_arena);
 

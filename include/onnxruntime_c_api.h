@@ -1,5 +1,6 @@
-// The C ABI of ONNX Runtime 1.30, as Tenon implements it: version 30 of the table OrtApi and what
-// hangs on it. C11 and C++. Programs written for ONNX Runtime compile and run unchanged.
+// The C ABI of ONNX Runtime 1.30, as Tenon implements it: version 30 of the table OrtApi and the
+// types and tables that it uses. C11 and C++. Programs written for ONNX Runtime compile and run
+// unchanged.
 //
 //   const OrtApi* api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
 //   OrtEnv* env = NULL;
@@ -13,10 +14,10 @@
 // - A returned OrtStatusPtr is null on success. Otherwise it says what went wrong, the caller
 //   releases it with ReleaseStatus, and outputs are untouched.
 // - An object written through `T** out` is the caller's and is released with the ReleaseT of its
-//   type; one written through `const T** out` belongs to the object it was asked of and lives as
-//   long. What comes from an `allocator` argument is freed through that allocator.
-// - Strings are UTF-8 and end in a null character. Pointers must not be null where the comment does
-//   not say so; a null pointer, an index out of range or an unknown name is ORT_INVALID_ARGUMENT.
+//   type. One written through `const T** out` belongs to the object that was queried and lives as
+//   long as that. Memory from an `allocator` argument is freed through that allocator.
+// - Strings are UTF-8 and end in a null character. Pointers must not be null unless the comment
+//   says so; a null pointer, an index out of range or an unknown name is ORT_INVALID_ARGUMENT.
 // - Reading one object from several threads at once is safe, changing it is not. Run is reading.
 #pragma once
 
@@ -88,8 +89,8 @@ extern "C" {
 #endif
 #endif
 
-// Behind the name of an enumeration: in C++, as in C, its values may be any int, so that a number
-// that is no enumerator can be passed and refused.
+// Put after the name of an enumeration. Its values may then be any int in C++, as in C, so that a
+// number that is no enumerator can be passed and refused.
 #ifdef __cplusplus
 #define ORT_ENUM_TYPE : int
 #else
@@ -256,7 +257,7 @@ typedef enum OrtLanguageProjection ORT_ENUM_TYPE {
   ORT_PROJECTION_NODEJS = 6,
 } OrtLanguageProjection;
 
-// What hands memory out.
+// The kind of an allocator.
 typedef enum OrtAllocatorType ORT_ENUM_TYPE {
   OrtInvalidAllocator = -1,
   OrtDeviceAllocator = 0,
@@ -412,8 +413,8 @@ ORT_RUNTIME_CLASS(TrainingApi);
 // A function outside the stable tables, to be cast to its own type.
 typedef void(ORT_API_CALL* OrtExperimentalFnPtr)(void);
 
-// Receives a line of the log. `category` is the part that logs, `code_location` the place in the
-// source; all strings are only valid during the call.
+// Receives a log line. `category` is the part that logs, `code_location` the place in the source;
+// all strings are only valid during the call.
 typedef void(ORT_API_CALL* OrtLoggingFunction)(void* param, OrtLoggingLevel severity,
                                                const char* category, const char* logid,
                                                const char* code_location, const char* message);
@@ -422,9 +423,9 @@ typedef void(ORT_API_CALL* OrtLoggingFunction)(void* param, OrtLoggingLevel seve
 typedef OrtStatus*(ORT_API_CALL* OrtWriteBufferFunc)(void* state, const void* buffer,
                                                      size_t buffer_num_bytes);
 
-// Says where an initializer of a model that is being written goes: `*new_external_info` is released
-// by the caller of this function, null leaves the initializer in the model. `external_info` says
-// where it lies so far, null if that is in the model or in memory.
+// Says where an initializer of a model that is being written goes. The caller of this function
+// releases `*new_external_info`; null leaves the initializer in the model. `external_info` is its
+// present place, null if that is in the model or in memory.
 typedef OrtStatus*(ORT_API_CALL* OrtGetInitializerLocationFunc)(
     void* state, const char* initializer_name, const OrtValue* initializer_value,
     const OrtExternalInitializerInfo* external_info,
@@ -433,7 +434,7 @@ typedef OrtStatus*(ORT_API_CALL* OrtGetInitializerLocationFunc)(
 // A thread that a client made.
 typedef const struct OrtCustomHandleType { char __place_holder; } * OrtCustomThreadHandle;
 
-// What the thread is to run, how it is made, and how its end is awaited.
+// The thread's function, the functions that start a thread and await its end.
 typedef void (*OrtThreadWorkerFn)(void* ort_worker_fn_param);
 typedef OrtCustomThreadHandle (*OrtCustomCreateThreadFn)(void* ort_custom_thread_creation_options,
                                                          OrtThreadWorkerFn ort_thread_worker_fn,
@@ -459,11 +460,11 @@ typedef OrtStatus*(ORT_API_CALL* EpSelectionDelegate)(
 
 // An allocator, implemented by the library or by a client.
 struct OrtAllocator {
-  // ORT_API_VERSION of whoever fills the table; later slots than that version's are not read.
+  // ORT_API_VERSION of the table's implementer; later slots than that version's are not read.
   uint32_t version;
   // Returns at least `size` bytes, null if there are none.
   void*(ORT_API_CALL* Alloc)(OrtAllocator* this_, size_t size);
-  // Frees what Alloc, Reserve or AllocOnStream returned; null is fine.
+  // Frees what Alloc, Reserve or AllocOnStream returned; null is allowed.
   void(ORT_API_CALL* Free)(OrtAllocator* this_, void* p);
   // Where the memory lies. Owned by the allocator.
   const OrtMemoryInfo*(ORT_API_CALL* Info)(const OrtAllocator* this_);
@@ -699,7 +700,7 @@ ORT_EXPORT const OrtApiBase* ORT_API_CALL OrtGetApiBase(void) NO_EXCEPTION;
 // The main table. New versions add slots at the end and change none.
 struct OrtApi {
   // Makes a status with a copy of `msg`. Release it with ReleaseStatus. Never null: if memory is
-  // out, a shared out-of-memory status comes back, which may be released like any other.
+  // out, a shared out-of-memory status is returned, which may be released like any other.
   ORT_API_T(OrtStatus*, CreateStatus, OrtErrorCode code, const char* msg);
 
   // The code of `status`, which must not be null.
@@ -903,7 +904,7 @@ struct OrtApi {
   // Bytes of all strings of the tensor together, without terminators.
   ORT_API2_STATUS(GetStringTensorDataLength, const OrtValue* value, size_t* len);
 
-  // Copies all strings, one behind the other without terminators, into `s`, and the offset of each
+  // Copies all strings, one after the other without terminators, into `s`, and the offset of each
   // into `offsets`. `s_len` is at least what GetStringTensorDataLength says; `offsets_len` is the
   // number of elements.
   ORT_API2_STATUS(GetStringTensorContent, const OrtValue* value, void* s, size_t s_len,
@@ -955,15 +956,15 @@ struct OrtApi {
   // The kind of a value.
   ORT_API2_STATUS(GetValueType, const OrtValue* value, ONNXType* out);
 
-  // Names a place for memory, such as "Cpu" and device 0.
+  // A memory location, such as "Cpu" and device 0.
   ORT_API2_STATUS(CreateMemoryInfo, const char* name, OrtAllocatorType type, int id,
                   OrtMemType mem_type, OrtMemoryInfo** out);
 
-  // Names CPU memory.
+  // The location of CPU memory.
   ORT_API2_STATUS(CreateCpuMemoryInfo, OrtAllocatorType type, OrtMemType mem_type,
                   OrtMemoryInfo** out);
 
-  // `*out` is 0 if both name the same place, else -1.
+  // `*out` is 0 if both are the same location, else -1.
   ORT_API2_STATUS(CompareMemoryInfo, const OrtMemoryInfo* info1, const OrtMemoryInfo* info2,
                   int* out);
 
@@ -982,7 +983,7 @@ struct OrtApi {
   // Allocates `size` bytes; for 0 bytes, `*out` may be null.
   ORT_API2_STATUS(AllocatorAlloc, OrtAllocator* ort_allocator, size_t size, void** out);
 
-  // Frees what the same allocator allocated; null is fine.
+  // Frees what the same allocator allocated; null is allowed.
   ORT_API2_STATUS(AllocatorFree, OrtAllocator* ort_allocator, void* p);
 
   // Where the allocator's memory lies. Owned by the allocator.
@@ -1044,7 +1045,7 @@ struct OrtApi {
   ORT_API2_STATUS(KernelContext_GetOutput, OrtKernelContext* context, size_t index,
                   const int64_t* dim_values, size_t dim_count, OrtValue** out);
 
-  // Releases an environment; null is fine, as in every release function.
+  // Releases an environment; null is allowed, as in every release function.
   ORT_CLASS_RELEASE(Env);
 
   // Releases a status.
@@ -1207,7 +1208,7 @@ struct OrtApi {
   ORT_API2_STATUS(BindOutputToDevice, OrtIoBinding* binding_ptr, const char* name,
                   const OrtMemoryInfo* mem_info_ptr);
 
-  // All bound names one behind the other without terminators, and the length of each; both
+  // All bound names, one after the other without terminators, and the length of each; both
   // allocated with `allocator`.
   ORT_API2_STATUS(GetBoundOutputNames, const OrtIoBinding* binding_ptr, OrtAllocator* allocator,
                   char** buffer, size_t** lengths, size_t* count);
@@ -1878,7 +1879,7 @@ struct OrtApi {
   // PCI number of the device; the same for equal devices. Since 1.22.
   ORT_API_T(uint32_t, HardwareDevice_DeviceId, const OrtHardwareDevice* device);
 
-  // What else is known of the device. Since 1.22.
+  // Metadata of the device. Since 1.22.
   ORT_API_T(const OrtKeyValuePairs*, HardwareDevice_Metadata, const OrtHardwareDevice* device);
 
   // Name of the provider. Since 1.22.
@@ -1887,7 +1888,7 @@ struct OrtApi {
   // Vendor of the provider. Since 1.22.
   ORT_API_T(const char*, EpDevice_EpVendor, const OrtEpDevice* ep_device);
 
-  // What the provider says of itself. Since 1.22.
+  // Metadata of the provider. Since 1.22.
   ORT_API_T(const OrtKeyValuePairs*, EpDevice_EpMetadata, const OrtEpDevice* ep_device);
 
   // Options that the provider suggests for the device. Since 1.22.
@@ -1905,7 +1906,7 @@ struct OrtApi {
   // Figures of the allocator's use. Release with ReleaseKeyValuePairs. Since 1.23.
   ORT_API2_STATUS(AllocatorGetStats, const OrtAllocator* ort_allocator, OrtKeyValuePairs** out);
 
-  // Names a place for memory by device, vendor, kind of memory and alignment. Since 1.23.
+  // A memory location by device, vendor, kind of memory and alignment. Since 1.23.
   ORT_API2_STATUS(CreateMemoryInfo_V2, const char* name, OrtMemoryInfoDeviceType device_type,
                   uint32_t vendor_id, int32_t device_id, OrtDeviceMemoryType mem_type,
                   size_t alignment, OrtAllocatorType allocator_type, OrtMemoryInfo** out);
@@ -2262,9 +2263,9 @@ struct OrtApi {
   ORT_API2_STATUS(KernelInfoGetAttributeArray_string, const OrtKernelInfo* info, const char* name,
                   OrtAllocator* allocator, char*** out, size_t* size);
 
-  // Has the pools of later sessions tell of their work; sessions made before keep what they have,
-  // and the environment's own pool tells nothing. The functions are called as long as those
-  // sessions live, from any thread. All null: later sessions tell nothing again. Since 1.25.
+  // Lets the pools of later sessions report their work. Sessions made before keep their callbacks,
+  // and the environment's own pool reports nothing. The functions are called as long as those
+  // sessions live, from any thread. All null: later sessions report nothing again. Since 1.25.
   ORT_API2_STATUS(SetPerSessionThreadPoolCallbacks, OrtEnv* env,
                   const OrtThreadPoolCallbacksConfig* config);
 
@@ -2299,7 +2300,7 @@ typedef enum OrtCustomOpInputOutputCharacteristic ORT_ENUM_TYPE {
 
 // A custom operator, implemented by a client.
 struct OrtCustomOp {
-  // ORT_API_VERSION of whoever fills the table; later slots than that version's are not read.
+  // ORT_API_VERSION of the operator's implementer; later slots than that version's are not read.
   uint32_t version;
   // Makes the kernel of a node. Not called if CreateKernelV2 is set.
   void*(ORT_API_CALL* CreateKernel)(const OrtCustomOp* op, const OrtApi* api,

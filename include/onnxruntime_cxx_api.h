@@ -215,7 +215,7 @@ struct Base {
   }
 
   constexpr operator contained_type*() const noexcept { return p_; }
-  // Gives the object up; this is empty then.
+  // Releases ownership of the object; this is empty then.
   contained_type* release() { return std::exchange(p_, nullptr); }
 
  protected:
@@ -273,7 +273,7 @@ inline void ThrowOnError(OrtStatus* status);
 inline void ThrowOnError(const Status& status);
 
 namespace detail {
-// What `slot` writes through its last parameter.
+// The value that `slot` writes through its last parameter.
 template <class Out, class Slot, class... Args>
 Out Query(Slot slot, Args&&... args) {
   Out out{};
@@ -333,7 +333,7 @@ struct MemoryInfoImpl : Base<T> {
 }  // namespace detail
 using ConstMemoryInfo = detail::MemoryInfoImpl<detail::Unowned<const OrtMemoryInfo>>;
 
-// Where memory lies.
+// A memory location.
 struct MemoryInfo : detail::MemoryInfoImpl<OrtMemoryInfo> {
   using MemoryInfoImpl::MemoryInfoImpl;
   explicit MemoryInfo(std::nullptr_t) {}
@@ -345,7 +345,7 @@ struct MemoryInfo : detail::MemoryInfoImpl<OrtMemoryInfo> {
   ConstMemoryInfo GetConst() const { return ConstMemoryInfo(p_); }
 };
 
-// A block of memory that its allocator gets back.
+// A block of memory that is given back to its allocator.
 struct MemoryAllocation {
   MemoryAllocation(OrtAllocator* allocator, void* block, size_t size)
       : allocator_(allocator), block_(block), size_(size) {}
@@ -910,7 +910,7 @@ struct Session : detail::SessionImpl<OrtSession> {
   Session(const Env& env, const void* model, size_t size, const SessionOptions& options,
           OrtPrepackedWeightsContainer* container);
   Session(const Env& env, const Model& model, const SessionOptions& options);
-  // Sessions that run once FinalizeModelEditorSession has given their models what is missing.
+  // Sessions that can run after FinalizeModelEditorSession has completed their models.
   static Session CreateModelEditorSession(const Env& env, const ORTCHAR_T* path,
                                           const SessionOptions& options);
   static Session CreateModelEditorSession(const Env& env, const void* model, size_t size,
@@ -951,7 +951,7 @@ struct IoBindingImpl : ConstIoBindingImpl<T> {
 using ConstIoBinding = detail::ConstIoBindingImpl<detail::Unowned<const OrtIoBinding>>;
 using UnownedIoBinding = detail::IoBindingImpl<detail::Unowned<OrtIoBinding>>;
 
-// Inputs and outputs of a session, bound to values or places.
+// Inputs and outputs of a session, bound to values or memory locations.
 struct IoBinding : detail::IoBindingImpl<OrtIoBinding> {
   explicit IoBinding(std::nullptr_t) {}
   explicit IoBinding(Session& session);

@@ -1,4 +1,4 @@
-// Custom operators in C++: what a kernel sees, and CustomOpBase to derive an operator from.
+// Custom operators in C++: the classes that a kernel uses, and the base class CustomOpBase.
 // Part of onnxruntime_cxx_api.h.
 //
 //   struct Kernel {
@@ -157,7 +157,7 @@ struct Op : detail::Base<OrtOp> {
               OrtValue* const* outputs, size_t output_count);
 };
 
-// What a shape function of a custom operator sees.
+// The shape function's view of a custom operator.
 struct ShapeInferContext {
   // A dimension: a number, or a name.
   struct SymbolicInteger {
@@ -448,7 +448,7 @@ std::vector<Element> ShapeInferContext::Read(const char* name, OrtOpAttrType typ
   const auto* attribute =
       detail::Query<const OrtOpAttr*>(api_->ShapeInferContext_GetAttribute, context_, name);
   size_t size = 0;
-  // Asks for the size alone, so the status says no more than that there was no room.
+  // Requests only the size, so the status can only say that there was no room.
   const Status no_room(api_->ReadOpAttr(attribute, type, nullptr, 0, &size));
   std::vector<Element> elements((size + sizeof(Element) - 1) / sizeof(Element));
   ThrowOnError(
@@ -474,7 +474,7 @@ inline std::string ShapeInferContext::GetAttrString(const char* name) const {
 inline ShapeInferContext::Strings ShapeInferContext::GetAttrStrings(const char* name) const {
   const std::vector<char> texts = Read<char>(name, ORT_OP_ATTR_STRINGS);
   Strings strings;
-  // One behind the other, each with its terminator.
+  // One after the other, each with its terminator.
   for (size_t at = 0; at < texts.size(); at += strings.back().size() + 1) {
     strings.emplace_back(texts.data() + at);
   }

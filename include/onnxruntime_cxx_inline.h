@@ -13,7 +13,7 @@ inline void ThrowOnError(const Status& status) {
 
 namespace detail {
 
-// A table behind the main one; a library without it is an error.
+// A table that OrtApi returns; a library without it is an error.
 template <class Table>
 const Table& SubTable(const Table* table, const char* name) {
   if (table == nullptr) {
@@ -493,7 +493,7 @@ std::string ConstSessionOptionsImpl<T>::GetConfigEntryOrDefault(
   return HasConfigEntry(key) ? GetConfigEntry(key) : otherwise;
 }
 
-// A setter that hands its arguments to the slot.
+// A setter that passes its arguments to the slot.
 #define ORT_CXX_OPTION(METHOD, SLOT, PARAMETERS, ...)               \
   template <class T>                                                \
   SessionOptionsImpl<T>& SessionOptionsImpl<T>::METHOD PARAMETERS { \

@@ -1,5 +1,5 @@
-// Models in C++: graphs to look at and to make, sessions whose models are changed before they run,
-// and compiling. Part of onnxruntime_cxx_api.h.
+// Models in C++: reading and building graphs, sessions whose models are changed before they run,
+// and compilation. Part of onnxruntime_cxx_api.h.
 #pragma once
 
 namespace Ort {
@@ -32,7 +32,7 @@ using ConstNode = detail::NodeImpl<detail::Unowned<const OrtNode>>;
 using ConstGraph = detail::ConstGraphImpl<detail::Unowned<const OrtGraph>>;
 using ConstValueInfo = detail::ValueInfoImpl<detail::Unowned<const OrtValueInfo>>;
 
-// A place in a file for an initializer's elements.
+// The position of an initializer's elements in a file.
 struct ExternalInitializerInfo : detail::Base<OrtExternalInitializerInfo> {
   using Base::Base;
   explicit ExternalInitializerInfo(std::nullptr_t) {}
@@ -46,7 +46,7 @@ struct ExternalInitializerInfo : detail::Base<OrtExternalInitializerInfo> {
   size_t GetByteSize() const { return GetApi().ExternalInitializerInfo_GetByteSize(p_); }
 };
 
-// A node with the index of its input or output that is meant; index -1: an implicit input.
+// A node and the index of one of its inputs or outputs; index -1: an implicit input.
 struct ValueInfoConsumerProducerInfo {
   ValueInfoConsumerProducerInfo(ConstNode node_of_value, int64_t index_of_value);
   ConstNode GetNode() const;
@@ -113,7 +113,7 @@ struct NodeImpl : Base<T> {
   std::string GetDomain() const { return Text(GetApi().Node_GetDomain); }
   std::string GetEpName() const { return Text(GetApi().Node_GetEpName); }
   int GetSinceVersion() const { return Query<int>(GetApi().Node_GetSinceVersion, this->p_); }
-  // An empty value stands for an input or output that is left out.
+  // An empty value stands for an absent input or output.
   std::vector<ConstValueInfo> GetInputs() const {
     return Values(GetApi().Node_GetNumInputs, GetApi().Node_GetInputs);
   }
@@ -245,7 +245,7 @@ struct ConstGraphImpl : Base<T> {
 template <class T>
 struct GraphImpl : ConstGraphImpl<T> {
   using ConstGraphImpl<T>::ConstGraphImpl;
-  // These take over what they are given.
+  // These take ownership of their arguments.
   void SetInputs(std::vector<ValueInfo>& inputs) {
     Set(GetModelEditorApi().SetGraphInputs, inputs);
   }
@@ -286,7 +286,7 @@ struct AttrNameSubgraph {
   ConstGraph sub_graph;
 };
 
-// A graph with the versions of operator sets that it uses.
+// A graph and the versions of its operator sets.
 struct Model : detail::Base<OrtModel> {
   using DomainOpsetPair = std::pair<std::string, int>;
   using Base::Base;

@@ -1,10 +1,10 @@
-// The C ABI between the library and plugin execution providers: what a provider implements (OrtEp,
-// OrtEpFactory, their streams, transfers and kernels) and what the library does for it (OrtEpApi).
-// The rules of onnxruntime_c_api.h hold. Included by onnxruntime_c_api.h.
+// The C ABI between the library and plugin execution providers: the tables that a provider
+// implements (OrtEp, OrtEpFactory, their streams, transfers and kernels) and the functions that it
+// calls (OrtEpApi). The rules of onnxruntime_c_api.h hold. Included by onnxruntime_c_api.h.
 //
 // A table that a provider fills begins with the ORT_API_VERSION that the provider was built with;
-// slots that are newer are not read. The object is the provider's: it usually derives from the
-// table or begins with it, and every function gets it back as `this_ptr`.
+// newer slots are not read. The provider owns the object, which usually derives from the table or
+// begins with it. Every function gets it as `this_ptr`.
 #pragma once
 
 #include "onnxruntime_c_api.h"
@@ -144,7 +144,7 @@ struct OrtSyncStreamImpl {
                   OrtSyncNotificationImpl** notification);
   // Waits until all work of the stream is done.
   ORT_API2_STATUS(Flush, OrtSyncStreamImpl* this_ptr);
-  // Told when a run that used the stream has ended.
+  // Called when a run that used the stream has ended.
   ORT_API2_STATUS(OnSessionRunEnd, OrtSyncStreamImpl* this_ptr);
 };
 
@@ -212,7 +212,7 @@ typedef struct OrtNodeFusionOptions {
   bool drop_constant_initializers;
 } OrtNodeFusionOptions;
 
-// How a fused node is run.
+// Runs a fused node.
 struct OrtNodeComputeInfo {
   // ORT_API_VERSION of the provider.
   uint32_t ort_version_supported;
@@ -223,7 +223,7 @@ struct OrtNodeComputeInfo {
   // Runs the fused nodes; may be called from several threads at once.
   OrtStatus*(ORT_API_CALL* Compute)(OrtNodeComputeInfo* this_ptr, void* compute_state,
                                     OrtKernelContext* kernel_context);
-  // Destroys what CreateState made.
+  // Destroys the result of CreateState.
   void(ORT_API_CALL* ReleaseState)(OrtNodeComputeInfo* this_ptr, void* compute_state);
 };
 
@@ -237,7 +237,7 @@ struct OrtKernelImpl {
   ORT_API2_STATUS(Compute, OrtKernelImpl* this_ptr, OrtKernelContext* context);
   // Destroys the kernel.
   ORT_API_T(void, Release, OrtKernelImpl* this_ptr);
-  // Packs a constant input into a layout of its own. May be null.
+  // Packs a constant input into the kernel's own layout. May be null.
   ORT_API2_STATUS(PrePackWeight, OrtKernelImpl* this_ptr, const OrtValue* tensor, int input_index,
                   OrtAllocator* allocator, OrtSharedPrePackedWeightCache* prepacked_weight_cache,
                   bool* is_packed);
@@ -298,7 +298,7 @@ struct OrtEpApi {
   ORT_API2_STATUS(CreateEpDevice, OrtEpFactory* ep_factory,
                   const OrtHardwareDevice* hardware_device, const OrtKeyValuePairs* ep_metadata,
                   const OrtKeyValuePairs* ep_options, OrtEpDevice** ep_device);
-  // Releases such a pair, if it was not handed over.
+  // Releases such a pair, if it was not passed on.
   ORT_CLASS_RELEASE(EpDevice);
   // Claims nodes, to be run as one that Compile makes. Since 1.23.
   ORT_API2_STATUS(EpGraphSupportInfo_AddNodesToFuse, OrtEpGraphSupportInfo* graph_support_info,
@@ -405,7 +405,7 @@ struct OrtEpApi {
   // The provider's registered kernel for a node, null if there is none. Since 1.24.
   ORT_API2_STATUS(EpGraphSupportInfo_LookUpKernel, OrtEpGraphSupportInfo* graph_support_info,
                   const OrtNode* node, const OrtKernelDef** out_kernel_def);
-  // Hands a packed weight over, to be shared with other sessions. Since 1.24.
+  // Passes on a packed weight, to be shared with other sessions. Since 1.24.
   ORT_API2_STATUS(SharedPrePackedWeightCache_StoreWeightData,
                   OrtSharedPrePackedWeightCache* prepacked_weight_cache, void** buffer_data_ptrs,
                   size_t* buffer_data_sizes, size_t num_buffers);
@@ -512,13 +512,13 @@ struct OrtEp {
   ORT_API2_STATUS(Compile, OrtEp* this_ptr, const OrtGraph** graphs, const OrtNode** fused_nodes,
                   size_t count, OrtNodeComputeInfo** node_compute_infos,
                   OrtNode** ep_context_nodes);
-  // Destroys what Compile made. Since 1.23.
+  // Destroys the result of Compile. Since 1.23.
   void(ORT_API_CALL* ReleaseNodeComputeInfos)(OrtEp* this_ptr,
                                               OrtNodeComputeInfo** node_compute_infos,
                                               size_t num_node_compute_infos);
-  // Layout in which the provider wants images. May be null. Since 1.23.
+  // The layout that the provider prefers for images. May be null. Since 1.23.
   ORT_API2_STATUS(GetPreferredDataLayout, OrtEp* this_ptr, OrtEpDataLayout* preferred_data_layout);
-  // Whether an operator takes part in that; -1: as usual. May be null. Since 1.23.
+  // Whether an operator is converted to that layout; -1: by default. May be null. Since 1.23.
   ORT_API2_STATUS(ShouldConvertDataLayoutForOp, OrtEp* this_ptr, const char* domain,
                   const char* op_type, OrtEpDataLayout target_data_layout, int* should_convert);
   // Changes options while the session lives. May be null. Since 1.23.
@@ -534,7 +534,7 @@ struct OrtEp {
   // Makes a stream for this session; null slot: the factory's. May be null. Since 1.23.
   ORT_API2_STATUS(CreateSyncStreamForDevice, OrtEp* this_ptr, const OrtMemoryDevice* memory_device,
                   OrtSyncStreamImpl** stream);
-  // What to write into a compiled model, to know it again. May be null. Since 1.23.
+  // A text for a compiled model, to recognize it later. May be null. Since 1.23.
   ORT_API_T(const char*, GetCompiledModelCompatibilityInfo, OrtEp* this_ptr, const OrtGraph* graph);
   // The provider's kernels. May be null. Since 1.24.
   ORT_API2_STATUS(GetKernelRegistry, OrtEp* this_ptr, const OrtKernelRegistry** kernel_registry);
@@ -553,11 +553,11 @@ struct OrtEp {
   // Which nodes may stay on the CPU then. May be null. Since 1.26.
   ORT_API_T(OrtGraphCaptureNodeAssignmentPolicy, GetGraphCaptureNodeAssignmentPolicy,
             const OrtEp* this_ptr);
-  // What the device has left. May be null. Since 1.26.
+  // The free resources of the device. May be null. Since 1.26.
   ORT_API2_STATUS(GetAvailableResource, const OrtEp* this_ptr, OrtResourceCount* available);
   // The session is ready. May be null. Since 1.27.
   ORT_API2_STATUS(OnSessionInitializationEnd, OrtEp* this_ptr);
-  // Where the provider's values lie. May be null. Since 1.27.
+  // The memory location of the provider's values. May be null. Since 1.27.
   ORT_API2_STATUS(GetDefaultMemoryDevice, const OrtEp* this_ptr, const OrtMemoryDevice** device);
   // Frees a recorded run. May be null. Since 1.27.
   ORT_API2_STATUS(ReleaseCapturedGraph, OrtEp* this_ptr, int graph_annotation_id);
@@ -573,7 +573,7 @@ struct OrtEpFactory {
   ORT_API_T(const char*, GetName, const OrtEpFactory* this_ptr);
   // Name of the vendor.
   ORT_API_T(const char*, GetVendor, const OrtEpFactory* this_ptr);
-  // Pairs the provider with each device that it can use. The pairs are handed over.
+  // Pairs the provider with each device that it can use. The caller owns the pairs.
   ORT_API2_STATUS(GetSupportedDevices, OrtEpFactory* this_ptr,
                   const OrtHardwareDevice* const* devices, size_t num_devices,
                   OrtEpDevice** ep_devices, size_t max_ep_devices, size_t* num_ep_devices);
@@ -587,7 +587,7 @@ struct OrtEpFactory {
   ORT_API_T(uint32_t, GetVendorId, const OrtEpFactory* this_ptr);
   // Version of the provider, as in "1.2.3". Since 1.23.
   ORT_API_T(const char*, GetVersion, const OrtEpFactory* this_ptr);
-  // Whether a compiled model suits the devices. May be null. Since 1.23.
+  // Whether a compiled model is compatible with the devices. May be null. Since 1.23.
   ORT_API2_STATUS(ValidateCompiledModelCompatibilityInfo, OrtEpFactory* this_ptr,
                   const OrtHardwareDevice* const* devices, size_t num_devices,
                   const char* compatibility_info,
@@ -598,7 +598,8 @@ struct OrtEpFactory {
                   const OrtKeyValuePairs* allocator_options, OrtAllocator** allocator);
   // Destroys such an allocator. Since 1.23.
   void(ORT_API_CALL* ReleaseAllocator)(OrtEpFactory* this_ptr, OrtAllocator* allocator);
-  // Makes what copies between the devices; null if there is none. May be null. Since 1.23.
+  // Makes the transfer that copies between the devices; null if there is none. May be null. Since
+  // 1.23.
   ORT_API2_STATUS(CreateDataTransfer, OrtEpFactory* this_ptr, OrtDataTransferImpl** data_transfer);
   // Whether the provider makes streams. Since 1.23.
   ORT_API_T(bool, IsStreamAware, const OrtEpFactory* this_ptr);
@@ -620,7 +621,7 @@ struct OrtEpFactory {
   // Prepares the device for work with a graphics API. May be null. Since 1.25.
   ORT_API2_STATUS(InitGraphicsInterop, OrtEpFactory* this_ptr, const OrtEpDevice* ep_device,
                   const OrtGraphicsInteropConfig* config);
-  // Takes InitGraphicsInterop back. May be null. Since 1.25.
+  // Undoes InitGraphicsInterop. May be null. Since 1.25.
   ORT_API2_STATUS(DeinitGraphicsInterop, OrtEpFactory* this_ptr, const OrtEpDevice* ep_device);
   // Chooses among compiled models. May be null. Since 1.28.
   ORT_API2_STATUS(SelectBestModelCandidate, OrtEpFactory* this_ptr, const OrtHardwareDevice* device,
@@ -629,7 +630,8 @@ struct OrtEpFactory {
 };
 
 // Functions that a plugin library exports, as "CreateEpFactories" and "ReleaseEpFactory".
-// `registered_name` is what the library was registered as; at most `max_factories` are written.
+// `registered_name` is the name under which the library was registered; at most `max_factories` are
+// written.
 typedef OrtStatus* (*CreateEpApiFactoriesFn)(const char* registered_name,
                                              const OrtApiBase* ort_api_base,
                                              const OrtLogger* default_logger,

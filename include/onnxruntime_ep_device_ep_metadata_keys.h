@@ -16,5 +16,6 @@ static const char* const kOrtHardwareDevice_MetadataKey_IsVirtual = "is_virtual"
 // OrtWeightlessSupport bits of the provider on this device.
 static const char* const kOrtEpDevice_EpMetadataKey_WeightlessSupport = "weightless_support";
 
-// Prefix of what a compiled model says for each provider; the name of the provider follows.
+// Prefix of the compatibility text of each provider in a compiled model; the provider's name
+// follows.
 static const char* const kOrtModelMetadata_EpCompatibilityInfoPrefix = "ep_compatibility_info.";

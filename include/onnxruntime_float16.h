@@ -1,5 +1,5 @@
-// The 16-bit floating-point formats as C++ types: storage, conversion to and from float, and
-// questions about the bits. Header of onnxruntime_cxx_api.h; C++17.
+// The 16-bit floating-point formats as C++ types: storage, conversion to and from float, and tests
+// of the bits. Header of onnxruntime_cxx_api.h; C++17.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ constexpr uint32_t RoundedShift(uint32_t bits, int shift) noexcept {
 
 }  // namespace detail
 
-// What both formats share. Format says where exponent and fraction lie.
+// The common base of both formats. Format says where exponent and fraction lie.
 template <class Derived, uint16_t kExponentMask, uint16_t kFractionMask>
 struct Half {
   uint16_t val{0};
@@ -62,7 +62,7 @@ struct Half {
     return (a.Magnitude() | b.Magnitude()) == 0;
   }
 
-  // As IEEE 754 has it: NaN equals nothing, -0 equals 0.
+  // As in IEEE 754, NaN equals nothing and -0 equals 0.
   friend constexpr bool operator==(const Derived& a, const Derived& b) noexcept {
     return !a.IsNaN() && !b.IsNaN() && (a.val == b.val || AreZero(a, b));
   }

@@ -4,10 +4,10 @@
 
 // Loading.
 
-// "ONNX" or "ORT"; unset: told from the file.
+// "ONNX" or "ORT"; unset: detected from the file.
 static const char* const kOrtSessionOptionsConfigLoadModelFormat = "session.load_model_format";
 
-// "ONNX" or "ORT"; unset: told from the file name.
+// "ONNX" or "ORT"; unset: from the file name.
 static const char* const kOrtSessionOptionsConfigSaveModelFormat = "session.save_model_format";
 
 // "1": the caller's bytes are used without a copy and outlive the session.
@@ -22,7 +22,7 @@ static const char* const kOrtSessionOptionsConfigUseORTModelBytesForInitializers
 static const char* const kOrtSessionOptionsConfigUseMemoryMappedOrtModel =
     "session.use_memory_mapped_ort_model";
 
-// Where the external data of a model given as bytes lies.
+// The folder of the external data of a model that is given as bytes.
 static const char* const kOrtSessionOptionsModelExternalInitializersFileFolderPath =
     "session.model_external_initializers_file_folder_path";
 
@@ -142,7 +142,7 @@ static const char* const kOrtSessionOptionsEnableQuantQDQCleanup =
 // "1": signed quantized values are kept.
 static const char* const kOrtSessionOptionsQDQIsInt8Allowed = "session.qdqisint8allowed";
 
-// "1": products of bytes never saturate, at some cost.
+// "1": int8 products never saturate, at some cost.
 static const char* const kOrtSessionOptionsAvx2PrecisionMode = "session.x64quantprecision";
 
 // "1": DequantizeLinear and MatMul become MatMulNBits.

@@ -1,4 +1,4 @@
-// What Tenon offers beyond the C ABI of ONNX Runtime. The rules of onnxruntime_c_api.h hold.
+// Tenon's additions to the C ABI of ONNX Runtime. The rules of onnxruntime_c_api.h hold.
 #pragma once
 
 #include "onnxruntime_c_api.h"
@@ -13,10 +13,10 @@
 // Names for OrtApi::GetExperimentalFunction, with the types of the functions. `json` receives one
 // JSON object as null-terminated UTF-8, to be freed with `allocator`.
 //
-// What became of a session's fallback (session config "tenon.ep_fail_fallback"):
+// The state of a session's fallback (session config "tenon.ep_fail_fallback"):
 //   state         "off", "armed", "used" or "failed" (the second session could not be made)
 //   from, to      names of providers, most preferred first; `to` is empty until a fallback
-//   provider, node, op_type, code, message   the failure behind it
+//   provider, node, op_type, code, message   the failure that caused it
 //   rebuild_ms    how long making the second session took
 //   replays       runs that were repeated on it
 //   not_replayed  [{run_id, reason}]; reasons: alias, binding, no_model, not_rebuilt,
@@ -26,8 +26,8 @@ typedef OrtStatus*(ORT_API_CALL* TenonSessionGetFallbackReport)(const OrtSession
                                                                 OrtAllocator* allocator,
                                                                 char** json);
 
-// For a binding that makes a session anew after a provider failed: the release of this session
-// tells its providers so.
+// For a binding that creates a session again after a provider failed: the release of this session
+// tells its providers the reason.
 #define TENON_SESSION_SET_REPLACED "OrtApi_TenonSessionSetReplaced_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonSessionSetReplaced)(OrtSession* session);
 
@@ -36,8 +36,8 @@ typedef OrtStatus*(ORT_API_CALL* TenonSessionSetReplaced)(OrtSession* session);
 //   attempts      1, or 2 if it was repeated after a provider failed
 //   fallback      whether the second attempt was on another session
 //   reason        why the run was not repeated, or ""
-//   nodes         how many the last attempt executed, those of inner graphs each time
-//   providers     [{name, nodes, time_us}]; the time is that of nodes without their inner graphs
+//   nodes         how many the last attempt executed; those of subgraphs count each time
+//   providers     [{name, nodes, time_us}]; the time is that of nodes without their subgraphs
 //   memory        [{location, device_id, peak_bytes, static_bytes, dynamic_bytes}]: what was
 //                 planned ahead, what was taken besides, and the most of both at once
 #define TENON_RUN_GET_REPORT "OrtApi_TenonRunGetReport_SinceV29"
@@ -48,7 +48,7 @@ typedef OrtStatus*(ORT_API_CALL* TenonRunGetReport)(const OrtRunOptions* options
 extern "C" {
 #endif
 
-// What ends a session: see TenonSessionEndInfo.
+// Why a session ends: see TenonSessionEndInfo.
 typedef enum TenonSessionEndReason ORT_ENUM_TYPE {
   TENON_SESSION_END_RELEASED = 0,
   TENON_SESSION_END_INIT_FAILED = 1,
@@ -56,8 +56,8 @@ typedef enum TenonSessionEndReason ORT_ENUM_TYPE {
   TENON_SESSION_END_AGENT_CLOSED = 3,
 } TenonSessionEndReason;
 
-// What a provider is told when its session ends. Fields are only ever added at the end: read those
-// that lie within struct_size.
+// The information for a provider when its session ends. New fields are only added at the end: read
+// the fields that lie within struct_size.
 typedef struct TenonSessionEndInfo {
   uint32_t struct_size;
   uint32_t reason;  // TenonSessionEndReason; take unknown ones for RELEASED
@@ -66,21 +66,21 @@ typedef struct TenonSessionEndInfo {
   uint64_t completed_runs;
 } TenonSessionEndInfo;
 
-// The provider's profiler is collected after ReleaseEp, so that it sees that too.
+// The provider's profiler is collected after ReleaseEp, so that its events include that too.
 #define TENON_EP_EXTENSION_PROFILER_OUTLIVES_EP (UINT64_C(1) << 0)
 // OrtEp::Sync is not called in place of a null OnSessionEnd.
 #define TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC (UINT64_C(1) << 1)
 
-// What a plugin provider may offer beyond OrtEp and OrtEpFactory. Owned by the plugin, valid until
-// ReleaseEpFactory returns, read as far as struct_size says.
+// Optional functions of a plugin provider beyond OrtEp and OrtEpFactory. Owned by the plugin, valid
+// until ReleaseEpFactory returns, and read as far as struct_size says.
 typedef struct TenonEpExtension {
   uint32_t struct_size;        // sizeof(TenonEpExtension)
   uint32_t extension_version;  // 1
   uint64_t flags;              // TENON_EP_EXTENSION_*
   // The session of this provider ends. Called exactly once for each OrtEp, while all providers of
-  // the session are alive and nothing of it has been released; afterwards nothing runs any more,
-  // but memory, compute states and the provider itself are still released. An error is logged. May
-  // be null.
+  // the session are alive and nothing of it has been released. After it there are no runs, but
+  // memory, compute states and the provider itself are still released. An error is logged. May be
+  // null.
   ORT_API2_STATUS(OnSessionEnd, OrtEp* ep, const TenonSessionEndInfo* info);
 } TenonEpExtension;
 
@@ -94,9 +94,9 @@ typedef OrtStatus*(ORT_API_CALL* TenonGetEpExtensionFn)(const OrtEpFactory* fact
 // The version of TenonEpExtension that this header declares.
 #define TENON_EP_EXTENSION_VERSION 1
 
-// The same for plugins that cannot export functions, to be asked for by this name from
-// OrtApi::GetExperimentalFunction and called until the factory's GetSupportedDevices returns. Wins
-// over the exported function. Error: ORT_FAIL when it is too late.
+// The same for plugins that cannot export functions. They get it by this name from
+// OrtApi::GetExperimentalFunction and call it before the factory's GetSupportedDevices returns. It
+// overrides the exported function. Error: ORT_FAIL when it is too late.
 #define TENON_SET_EP_EXTENSION "OrtEpApi_TenonSetEpExtension_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonSetEpExtension)(OrtEpFactory* factory,
                                                       const TenonEpExtension* extension);
@@ -106,9 +106,9 @@ typedef struct TenonApi {
   // Version of the library, as in "0.1.0". Static.
   ORT_API_T(const char*, GetVersionString, void);
 
-  // Describes a model file without making a session. The sizes of `dim_count` named dimensions may
-  // be given; a dimension that inputs leave unnamed is called "<input>.<axis>". `json` receives
-  // one JSON object as null-terminated UTF-8, to be freed with `allocator`:
+  // Describes a model file without creating a session. The sizes of `dim_count` named dimensions
+  // may be given; a dimension without a name is called "<input>.<axis>". `json` receives one JSON
+  // object as null-terminated UTF-8, to be freed with `allocator`:
   //   ir_version, producer_name, producer_version, domain, model_version, doc_string, graph_name
   //   opsets               [{domain, version}], "" for ai.onnx
   //   metadata             {key: text}

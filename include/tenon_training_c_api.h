@@ -1,6 +1,6 @@
-// Partial execution: a training graph that is run in stages, which its YieldOps divide. ONNX
-// Runtime has this in Python and C++ alone. The functions are asked for by name from
-// OrtApi::GetExperimentalFunction and have the types below. The rules of onnxruntime_c_api.h hold.
+// Partial execution: runs a training graph in stages, which its YieldOps divide. ONNX Runtime has
+// this only in Python and C++. OrtApi::GetExperimentalFunction returns the functions by name; they
+// have the types below. The rules of onnxruntime_c_api.h hold.
 #pragma once
 
 #include "onnxruntime_c_api.h"
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-// One execution of all stages: what the stages that ran leave to those that follow. It keeps the
-// session of its first stage, and may be released after it. One thread at a time may use it; a
+// One execution of all stages: the values that earlier stages leave to later ones. It keeps the
+// session of its first stage, and may be released after it. Only one thread at a time may use it; a
 // second one gets ORT_FAIL.
 typedef struct TenonPartialState TenonPartialState;
 // Values that need not be computed again, by their names in the graph. Not thread-safe.
@@ -39,7 +39,7 @@ typedef OrtStatus*(ORT_API_CALL* TenonValueCacheRemove)(TenonValueCache* cache, 
 #define TENON_VALUE_CACHE_COUNT "OrtApi_TenonValueCacheCount_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonValueCacheCount)(const TenonValueCache* cache,
                                                        const char* name, size_t* out);
-// The names in alphabetical order: an array of `count` texts, which and each of which is to be
+// The names in alphabetical order: an array of `count` texts. The array and each text are to be
 // freed with `allocator`.
 #define TENON_VALUE_CACHE_KEYS "OrtApi_TenonValueCacheKeys_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonValueCacheKeys)(const TenonValueCache* cache,
@@ -48,8 +48,9 @@ typedef OrtStatus*(ORT_API_CALL* TenonValueCacheKeys)(const TenonValueCache* cac
 #define TENON_VALUE_CACHE_CLEAR "OrtApi_TenonValueCacheClear_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonValueCacheClear)(TenonValueCache* cache);
 
-// Stage i ends before the i-th YieldOp in the order of execution: it gives what that reads, and the
-// next stage takes what that makes. A graph with one YieldOp has two stages: forward and backward.
+// Stage i ends before the i-th YieldOp in the order of execution. It returns that node's inputs,
+// and the next stage takes that node's outputs. A graph with one YieldOp has two stages: forward
+// and backward.
 typedef struct TenonTrainingAgentInfo {
   // Inputs of the graph, in the order in which the first stage is fed.
   const char* const* feed_names;
@@ -57,17 +58,17 @@ typedef struct TenonTrainingAgentInfo {
   // Outputs of the graph, in the order in which the last stage gives them.
   const char* const* fetch_names;
   size_t fetch_count;
-  // Where the fetches of each stage shall lie: stage by stage, one entry a fetch; a null entry is
+  // The memory locations of the fetches: stage by stage, one entry for each fetch; a null entry is
   // the CPU's memory. stage_fetch_counts[i] of them belong to stage i.
   const OrtMemoryInfo* const* fetch_memory;
   const size_t* stage_fetch_counts;
   size_t stage_count;
 } TenonTrainingAgentInfo;
 
-// The agent keeps the session, which may be released before it. If the agent is the last to hold
-// it, its release ends the session with TENON_SESSION_END_AGENT_CLOSED. Errors:
-// ORT_INVALID_ARGUMENT naming what the graph does not have: a YieldOp, an input, an output; and for
-// counts of fetches that are not the stages'.
+// The agent keeps the session, which may be released before it. If the agent holds the last
+// reference, its release ends the session with TENON_SESSION_END_AGENT_CLOSED. Errors:
+// ORT_INVALID_ARGUMENT if the graph lacks a YieldOp, an input or an output, which the text names,
+// or if the counts of fetches do not match the stages.
 #define TENON_CREATE_TRAINING_AGENT "OrtApi_TenonCreateTrainingAgent_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonCreateTrainingAgent)(OrtSession* session,
                                                            const TenonTrainingAgentInfo* info,
@@ -75,7 +76,7 @@ typedef OrtStatus*(ORT_API_CALL* TenonCreateTrainingAgent)(OrtSession* session,
 #define TENON_RELEASE_TRAINING_AGENT "OrtApi_TenonReleaseTrainingAgent_SinceV29"
 typedef void(ORT_API_CALL* TenonReleaseTrainingAgent)(TenonTrainingAgent* agent);
 
-// How many values a stage takes and gives.
+// The number of inputs and outputs of a stage.
 #define TENON_TRAINING_AGENT_STAGE_COUNTS "OrtApi_TenonTrainingAgentStageCounts_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonTrainingAgentStageCounts)(const TenonTrainingAgent* agent,
                                                                 size_t stage, size_t* feeds,
