@@ -31,7 +31,7 @@ void WaitUntil(const std::function<bool()>& condition) {
 }
 
 TEST(AlarmTest, IsCalledOnceAtItsTimeAndTheThreadGoes) {
-  std::thread([] {}).join();  // with the first one a sanitizer starts a thread of its own
+  std::thread([] {}).join();  // with the first one, a sanitizer starts its own thread
   const int threads_before = ThreadCount();
   std::atomic<int> calls = 0;
   std::atomic<Clock::time_point> called_at{};
@@ -108,7 +108,7 @@ TEST(AlarmTest, ManyOwnersSetAndClearAtOnce) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([] {
       for (int k = 0; k < 200; ++k) {
-        // Gone after ClearAlarm: a later call would be seen by a sanitizer.
+        // Destroyed after ClearAlarm: a sanitizer would report a later call.
         const auto calls = std::make_unique<std::atomic<int>>(0);
         SetAlarm(calls.get(), Clock::now() + std::chrono::microseconds(k % 50),
                  [&]() -> std::optional<AlarmTime> {

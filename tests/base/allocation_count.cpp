@@ -23,7 +23,7 @@ void* operator new(size_t size) {
 }
 
 #if defined(__GLIBC__)
-// What allocators of tensors call.
+// The functions that allocators of tensors call.
 extern "C" void* aligned_alloc(size_t alignment, size_t size) {
   ++allocations;
   return memalign(alignment, size);

@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-// How often the calling thread has called operator new or, on Linux, for aligned memory of the C
-// library so far.
+// The number of the calling thread's calls so far of operator new or, on Linux, of the C library's
+// functions for aligned memory.
 size_t AllocationsOnThisThread();
 
 }  // namespace tenon

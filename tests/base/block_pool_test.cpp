@@ -40,7 +40,7 @@ TEST(BlockPoolTest, ABlockServesAgainUpTo256KiB) {
   EXPECT_EQ(allocations((size_t{256} << 10) + 1), 10u);
 }
 
-// 64 KiB of a size stay, or two blocks.
+// 64 KiB of a size are kept, or two blocks.
 TEST(BlockPoolTest, KeepsABoundedNumber) {
   constexpr size_t kBytes = 48 << 10, kBlocks = 5;
   void* blocks[kBlocks];
@@ -62,7 +62,8 @@ TEST(BlockPoolTest, ListsGrowAndMove) {
 }
 
 #if !defined(__wasm__)
-// What a thread keeps goes with it, as a leak checker sees, also what another one took.
+// The blocks of a thread, also those from another thread, are freed with it, as a leak checker
+// shows.
 TEST(BlockPoolTest, AnyThreadMayGiveABlockBack) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     void* const block = TakePooledBlock(1000);

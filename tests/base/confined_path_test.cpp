@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-// What MapConfined makes of a name: "text: CONTENT" or "CODE: MESSAGE".
+// The result of MapConfined for a name: "text: CONTENT" or "CODE: MESSAGE".
 std::string Open(const std::vector<std::string>& folders, std::string_view name) {
   const auto file = MapConfined(folders, name);
   if (!file) {

@@ -1,4 +1,4 @@
-// What is collected of the loops of one thread.
+// The statistics of one thread's loops.
 #include "base/loop_stats.h"
 
 #include <gtest/gtest.h>

@@ -54,7 +54,7 @@ TEST(MappedFileTest, SharedFilesAreMappedOnce) {
   EXPECT_EQ(Text(first->bytes()), "text");
 }
 
-// Whoever overwrites a file, as cp -p does, may give it the time that it had.
+// A program that overwrites a file, as cp -p does, may give it its former time.
 TEST(MappedFileTest, OverwrittenFilesAreOthers) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("file", "text");

@@ -1,4 +1,4 @@
-// Numbers in text, as every platform reads them.
+// Numbers in text are read alike on every platform.
 #include "base/parse_double.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A folder for one test's files.
+// A folder for the files of one test.
 #pragma once
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 namespace tenon {
 
-// Made empty, removed with all that it holds. Written with what WebAssembly has, too.
+// Created empty; removed with its contents. Uses only functions that WebAssembly has, too.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

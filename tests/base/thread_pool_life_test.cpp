@@ -1,4 +1,4 @@
-// How a pool's threads live: start, client callbacks, affinity, idleness, fork, end.
+// The life of a pool's threads: start, client callbacks, affinity, idling, fork, end.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -65,7 +65,7 @@ TEST(ThreadPoolLifeTest, WorkersStartAtTheFirstLoopThatCanUseThem) {
   EXPECT_EQ(threads.joined, 2);
 }
 
-// A client that counts what it is told of, and gives each piece of work a number.
+// A client that counts its callbacks, and numbers each piece of work.
 struct WorkLog {
   enum class Event { kEnqueue, kStart, kStop, kAbandon };
 
@@ -210,7 +210,7 @@ bool LoopWorksInChild(ThreadPool& pool) {
     alarm(20);
     OnEveryThread(pool, [] {});
     {
-      // The child's own pools are not disturbed either.
+      // The child's own pools still work too.
       ThreadPool second({.threads = 2});
       OnEveryThread(second, [] {});
     }

@@ -1,5 +1,5 @@
-// The headers in include/ against the facts of the ABI: where every member lies, what type it has,
-// what every enumerator is worth. All of it is checked by the compiler.
+// Compares the headers in include/ with the facts of the ABI: the offset and type of every member,
+// and the value of every enumerator. The compiler checks all of it.
 #include <onnxruntime_c_api.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The tables as a client sees them: versions, status slots, slots that nobody has implemented.
+// The tables as a client sees them: versions, status slots, slots that are not implemented.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <onnxruntime_c_api.h>
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const OrtApi& Api() { return *OrtGetApiBase()->GetApi(ORT_API_VERSION); }
 
-// Code and text of a status that is released here.
+// Code and text of a status, which is released here.
 struct Outcome {
   explicit Outcome(OrtStatus* status) {
     if (status == nullptr) return;

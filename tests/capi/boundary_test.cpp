@@ -1,4 +1,4 @@
-// What crosses the ABI when the body of a slot succeeds, fails or throws.
+// The results at the ABI if the body of a slot succeeds, fails or throws.
 #include <gtest/gtest.h>
 
 #include <new>

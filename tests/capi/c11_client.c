@@ -1,4 +1,4 @@
-// A client in C11 that knows the public headers alone: they compile as C, and the library links.
+// A client in C11 that uses only the public headers: they compile as C, and the library links.
 #include <cpu_provider_factory.h>
 #include <onnxruntime_c_api.h>
 #include <onnxruntime_run_options_config_keys.h>

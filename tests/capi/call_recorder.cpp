@@ -1,8 +1,8 @@
-// To be preloaded into a client: notes which slots of the C tables it calls, and writes their
-// names' numbers to the file that TENON_CALLS names when it ends. Each line is "<table> <slot>".
+// Preloaded into a client: records which slots of the C tables it calls, and when it ends writes
+// their numbers to the file that TENON_CALLS names. Each line is "<table> <slot>".
 //
-// A slot is stood for by two instructions, which set a byte and go on to the library: no register
-// and no argument is touched, whatever the signature.
+// Two instructions take the place of each slot; they set a byte and jump to the library: no
+// register and no argument is touched, whatever the signature.
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 #include <sys/mman.h>
@@ -52,8 +52,8 @@ namespace {
 
 static_assert(kTables * kSlots == 2560);
 
-// Has the slots of `table` note that they were called, for whoever calls them: the client, a plugin
-// or a library of custom operators.
+// Makes the slots of `table` record their calls, whoever the caller is: the client, a plugin or a
+// library of custom operators.
 void Record(size_t table, const void* slots, size_t bytes) {
   if (slots == nullptr) return;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));

@@ -1,7 +1,7 @@
-# What libtenon.so exports and needs:
+# Checks what libtenon.so exports and needs:
 #   cmake -DLIBRARY=... -DREADELF=... -DOLDER_RELEASES=1.17.0,... -DNEWEST_RELEASE=... -P <this>
-# Every symbol of the C ABI stands under the version of every release; beyond the C and C++ runtimes
-# nothing is needed.
+# Every symbol of the C ABI has the version of every release. Only the C and C++ runtimes are
+# needed.
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "," ";" OLDER_RELEASES "${OLDER_RELEASES}")
 foreach(minor RANGE 17 29)  # of each minor version at least the first release

@@ -1,4 +1,4 @@
-// What the tests of the ABI share: the environment, and checks of statuses.
+// Shared by the tests of the ABI: the environment, and checks of statuses.
 #pragma once
 
 #include <onnxruntime_cxx_api.h>
@@ -33,7 +33,7 @@ std::vector<T> ElementsOf(const Ort::Value& value) {
   return {data, data + value.GetTensorTypeAndShapeInfo().GetElementCount()};
 }
 
-// In WebAssembly nothing can be caught: there the test ends here, as one that is skipped.
+// WebAssembly cannot catch exceptions: the test ends here and counts as skipped.
 inline void NeedExceptions() {
 #if defined(__wasm__)
   std::puts("[  SKIPPED ] it needs exceptions");

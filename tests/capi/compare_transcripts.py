@@ -1,4 +1,4 @@
-"""Runs clients on libtenon.so and on ONNX Runtime's library, and compares what they print.
+"""Runs clients on libtenon.so and on ONNX Runtime's library, and compares their output.
 
 Usage: compare_transcripts.py LIBTENON PACKAGES PROGRAM [MODEL...] [-- PROGRAM [MODEL...]]...
 
@@ -27,7 +27,7 @@ def find_onnxruntime(packages: pathlib.Path) -> list[pathlib.Path]:
 
 
 def transcript(command: list[str], library: pathlib.Path) -> list[str]:
-    """What a client prints when it calls `library`."""
+    """The output of a client that calls `library`."""
     program, *models = command
     run = subprocess.run(
         [program, library, *models], capture_output=True, text=True, check=True, errors="replace"

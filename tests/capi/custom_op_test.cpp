@@ -1,4 +1,4 @@
-// Custom operators: what their kernels and shape functions see, and what goes wrong.
+// Custom operators: the information for their kernels and shape functions, and their errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ constexpr auto kInt64 = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
 constexpr auto kAny = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 constexpr const char* kDomain = "test.ops";
 
-// y = x + bias * b, on the session's threads; remembers what its info says.
+// y = x + bias * b, on the session's threads; keeps the values from its info.
 struct ScaledAddKernel {
   explicit ScaledAddKernel(const OrtKernelInfo* info) : copy(Ort::ConstKernelInfo(info).Copy()) {
     bias = copy.GetAttribute<int64_t>("bias");
@@ -81,7 +81,7 @@ Ort::SessionOptions OptionsWith(Ort::CustomOpDomain& domain) {
   return options;
 }
 
-// What the session's only output is for one input.
+// The session's only output for one input.
 template <class T>
 std::vector<T> RunWith(Ort::Session& session, std::vector<float> x) {
   const std::vector<int64_t> shape = {static_cast<int64_t>(x.size())};
@@ -175,7 +175,7 @@ TEST(CustomOpTest, TakesVariadicInputsAndTheirType) {
               HasSubstr("at least 2 inputs, got 1"));
 }
 
-// An operator made of functions alone, with whatever a test wants of it.
+// An operator made of functions, with the slots that a test needs.
 struct RawOp : OrtCustomOp {
   RawOp() : OrtCustomOp{} {
     version = ORT_API_VERSION;
@@ -199,7 +199,7 @@ std::string RawModel() {
       .Bytes();
 }
 
-// What running a model of that one operator says.
+// The error of running a model of that one operator.
 std::string OutcomeOf(const RawOp& op) {
   return ErrorOf([&] {
     Ort::CustomOpDomain domain(kDomain);
@@ -224,7 +224,7 @@ TEST(CustomOpTest, FailuresOfKernelsAreFailuresOfRuns) {
     return Ort::GetApi().CreateStatus(ORT_FAIL, "no kernel");
   };
   EXPECT_THAT(OutcomeOf(in_creation), HasSubstr("no kernel"));
-  // An output that the kernel does not make.
+  // An output that the kernel does not write.
   EXPECT_THAT(OutcomeOf(RawOp()), HasSubstr("'z' was not produced"));
 }
 
@@ -273,7 +273,7 @@ TEST(CustomOpTest, AliasedOutputBeginsAsItsInput) {
     delete outputs;
   };
   op.KernelCompute = [](void*, OrtKernelContext* raw) {
-    // Changes one element of what it was given.
+    // Changes one element of its input.
     Ort::UnownedValue y = Ort::KernelContext(raw).GetOutput(0, {3});
     y.GetTensorMutableData<float>()[1] = 20;
   };
@@ -338,7 +338,7 @@ TEST(CustomOpTest, OutputsTakeTheMemoryOfInputsWhereTheyMay) {
     Ort::CustomOpDomain domain(kDomain);
     domain.Add(&op);
     Ort::Session session = Open(DoublingModel(c.has_other_reader), OptionsWith(domain));
-    // The first run with a shape finds its memory, those after it have a plan.
+    // The first run with a shape allocates its memory; later runs have a plan.
     for (int run = 0; run < 3; ++run) {
       const float factor = c.has_other_reader ? -1 : -2;
       EXPECT_THAT(RunWith<float>(session, {0, 0, 1}),
@@ -372,7 +372,7 @@ TEST(CustomOpTest, OperatorsOfOldVersionsAreReadAsFarAsTheyGo) {
   op.KernelCompute = [](void*, OrtKernelContext* raw) {
     Ort::KernelContext(raw).GetOutput(0, {1}).GetTensorMutableData<float>()[0] = 7;
   };
-  // Behind the end of version 7.
+  // After the end of version 7.
   op.GetInputCharacteristic = [](const OrtCustomOp*, size_t) {
     ADD_FAILURE() << "read a slot that the version does not have";
     return INPUT_OUTPUT_REQUIRED;

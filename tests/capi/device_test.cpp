@@ -1,4 +1,5 @@
-// Devices, allocators that sessions share, options of providers, and what is not here.
+// Devices, allocators that sessions share, options of providers, and providers that are not built
+// in.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

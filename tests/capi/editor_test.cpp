@@ -183,7 +183,7 @@ TEST(ModelEditorTest, ChangesTheModelOfASession) {
   const char* const names[] = {"x"};
   EXPECT_THAT(ErrorOf([&] { session.Run(Ort::RunOptions(), names, nullptr, 0, names, 1); }),
               HasSubstr("FinalizeModelEditorSession"));
-  // `y` is made from a new input, and what was the output goes on.
+  // `y` is computed from a new input, and the former output is an intermediate value.
   Owned<OrtGraph> graph = NewGraph();
   SetInterface(graph, {NewValue("v", {3})}, {NewValue("w", {-1, 3})});
   Add(graph, NewNode("Neg", "before", {"v"}, {"y"}));

@@ -1,6 +1,6 @@
 // Ends a process in one of many orders, after a run with threads:
 //   exit_client LIBRARY ORDER
-// The exit status is 0 if the process gets to its end as it should.
+// The exit status is 0 if the process ends correctly.
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 #include <unistd.h>

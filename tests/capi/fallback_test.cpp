@@ -209,7 +209,7 @@ TEST_F(FallbackTest, RefusesProvidersThatAreNotThere) {
             "SecondProbeExecutionProvider, CPUExecutionProvider, got 'Missing'");
 }
 
-// Section 6: the caller's bytes may go, unless nobody is to keep a copy.
+// Section 6: the caller's bytes may be freed, unless a copy is to be kept.
 TEST_F(FallbackTest, KeepsTheModelsBytesUnlessTold) {
   for (const char* keep : {"1", "0"}) {
     Ort::SessionOptions options = Options();

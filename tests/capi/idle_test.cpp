@@ -1,4 +1,4 @@
-// What stays of the memory of runs: when no other run follows, and after ten thousand.
+// The memory that runs leave: when no other run follows, and after ten thousand runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -95,7 +95,7 @@ TEST(IdleTest, CanBeTurnedOff) {
               testing::AllOf(testing::HasSubstr("tenon.idle_trim_us"), testing::HasSubstr("soon")));
 }
 
-// Memory goes while runs come and sessions end.
+// Memory is given back while runs begin and sessions end.
 TEST(IdleTest, DisturbsNobody) {
   Ort::SessionOptions options;
   options.AddConfigEntry("tenon.idle_trim_us", "300");

@@ -1,4 +1,5 @@
-// Initializers from clients, external data, free dimensions, and where optimized models go.
+// Initializers from clients, external data, free dimensions, and the destination of optimized
+// models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,7 +86,7 @@ TEST(InitializerTest, SessionsOfOneContainerShareWhatTheFirstPacked) {
   Ort::ThrowOnError(Ort::GetApi().CreatePrepackedWeightsContainer(&container));
   std::optional<ProductSession> first(std::in_place, weights, container);
   EXPECT_THAT(first->z, ElementsAre(9, 12));
-  // Clients may not do so; here it shows who packed the weights anew.
+  // Clients may not do so; here it shows which session packed the weights again.
   weights = {1, 1, 1, 1, 1, 1};
   EXPECT_THAT(ProductSession(weights, container).z, ElementsAre(9, 12));
   EXPECT_THAT(ProductSession(weights, nullptr).z, ElementsAre(3, 3));
@@ -228,7 +229,7 @@ TEST(LoraTest, DamagedAdaptersAreErrors) {
 TEST(LoraTest, ParametersDoNotShareBytes) {
   constexpr size_t kListAt = 6, kVtableAt = 9, kTableAt = 12;
   const auto read = [&](uint32_t count) {
-    // Another list of parameters at the end, each of them the one table that comes behind it.
+    // Another list of parameters at the end. Each of them is the one table that follows the list.
     std::vector<uint32_t> words(std::begin(kAdapter), std::end(kAdapter));
     words[kListAt] = static_cast<uint32_t>((words.size() - kListAt) * sizeof(uint32_t));
     words.push_back(count);

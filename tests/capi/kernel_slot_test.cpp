@@ -1,4 +1,4 @@
-// What kernels of custom operators ask of their node and of their call, attribute by attribute.
+// What kernels of custom operators query of their node and of their call, attribute by attribute.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@ constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
 const OrtApi& Api() { return Ort::GetApi(); }
 const OrtModelEditorApi& Editor() { return *Api().GetModelEditorApi(); }
 
-// What the operator below found when it was made, asked for its shape, and run.
+// The values that the operator below read when it was created, when its shape was inferred, and
+// when it ran.
 struct Found {
   std::string text, name, missing;
   std::vector<std::string> texts;
@@ -114,7 +115,7 @@ void AskTheCall(OrtKernelContext* context, Found& found) {
   EXPECT_EQ(stream, nullptr);  // the CPU has none
 }
 
-// y = x, which writes down what it is told.
+// y = x; records the values that it queries.
 struct Asking : OrtCustomOp {
   explicit Asking(Found& found) : OrtCustomOp{}, found(&found) {
     version = ORT_API_VERSION;

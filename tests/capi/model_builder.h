@@ -1,4 +1,4 @@
-// Small ONNX models as bytes, for tests that see nothing of the library but its ABI.
+// Small ONNX models as bytes, for tests that use only the ABI of the library.
 #pragma once
 
 #include <onnxruntime_c_api.h>

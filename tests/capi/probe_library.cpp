@@ -1,4 +1,4 @@
-// Providers of the library that the tests of fallbacks link: what a plugin library would add.
+// The providers in the library that the tests of fallbacks link, in place of a plugin's.
 #include "capi/built_in_providers.h"
 #include "runtime/probe_provider.h"
 

@@ -1,4 +1,4 @@
-// A session that adds and rectifies, with what it is fed.
+// A session for Relu(x + y), and its feeds.
 #pragma once
 
 #include <gtest/gtest.h>

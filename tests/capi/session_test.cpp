@@ -1,4 +1,4 @@
-// Sessions through the C++ classes: making them, asking them, and what goes wrong.
+// Sessions through the C++ classes: creating them, querying them, and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Slots that the other tests have no need of, each called as a client would.
+// Slots that no other test needs, each called as a client would.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -153,7 +153,7 @@ TEST(SlotTest, TypesAreMadeOfTypes) {
   ONNXType found = ONNX_TYPE_UNKNOWN;
   EXPECT_EQ(Outcome(Api().GetOnnxTypeFromTypeInfo(inner, &found)), "");
   EXPECT_EQ(found, ONNX_TYPE_TENSOR);
-  // The parts of map and sequence types belong to whoever asks for them alone.
+  // The caller owns the parts of map and sequence types.
   const OrtMapTypeInfo* map_part = nullptr;
   const OrtSequenceTypeInfo* sequence_part = nullptr;
   EXPECT_EQ(Outcome(Api().CastTypeInfoToMapTypeInfo(map, &map_part)), "");

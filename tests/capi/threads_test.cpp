@@ -1,4 +1,4 @@
-// Threads that share a session, threads that a client makes, and what is told of threads' work.
+// Threads that share a session, threads that a client makes, and callbacks about threads' work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

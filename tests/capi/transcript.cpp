@@ -1,6 +1,6 @@
-// Calls the library whose path is given and prints what comes back, so that two libraries can be
-// compared line by line. Built from the public headers alone. Statuses are printed as codes: texts
-// differ, and so they should.
+// Calls the library with the given path and prints the results, so that two libraries can be
+// compared line by line. It uses only the public headers. Statuses are printed as codes, because
+// the texts differ on purpose.
 //   capi_transcript LIBRARY [MODEL...]
 // Each model is run once on made-up inputs; the elements of its outputs are printed.
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ void PrintTensor(const char* name, const OrtValue* value) {
   Code(api->GetTensorData(value, &data));
   if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) {
     std::printf(" values");
-    // Enough digits to compare with, not so many that the order of a sum shows.
+    // Enough digits for a comparison, but so few that the order of a sum does not matter.
     for (size_t i = 0; i < count && i < 16; ++i) {
       std::printf(" %.4g", static_cast<const float*>(data)[i] + 0.0f);
     }
@@ -164,7 +164,7 @@ void Options() {
   api->ReleaseRunOptions(run_options);
 }
 
-// Floats that depend on nothing but their place; other types stay zero.
+// Floats that depend only on their index; other types stay zero.
 OrtValue* MakeInput(const OrtTensorTypeAndShapeInfo* info) {
   ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
   size_t rank = 0, count = 1, bytes = 0;

@@ -1,4 +1,4 @@
-// A client in C: calls the library whose path is given and prints what comes back, so that two
+// A client in C: calls the library with the given path and prints the results, so that two
 // libraries can be compared line by line.
 //   capi_transcript_c LIBRARY MODEL
 // MODEL has one float input with four dimensions; the first may be of any size.

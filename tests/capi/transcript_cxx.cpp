@@ -1,4 +1,4 @@
-// A client of the C++ classes: calls the library whose path is given and prints what comes back, so
+// A client of the C++ classes: calls the library with the given path and prints the results, so
 // that two libraries can be compared line by line.
 //   capi_transcript_cxx LIBRARY MODEL
 #define ORT_API_MANUAL_INIT
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Prints the code of what `body` throws, 0 for nothing.
+// Prints the code of the exception of `body`, 0 if there is none.
 template <class Body>
 void Note(const char* what, Body&& body) {
   int code = ORT_OK;

@@ -1,4 +1,5 @@
-# What runs in WebAssembly, which has no threads, no files for traces and no addresses of 64 bits.
+# The tests that run in WebAssembly, which has no threads, no files for traces and no 64-bit
+# addresses.
 tenon_test(capi_test
   SOURCES ../base/allocation_count.cpp api_table_test.cpp custom_op_test.cpp cxx_api_test.cpp
           device_test.cpp editor_test.cpp initializer_test.cpp kernel_slot_test.cpp

@@ -1,4 +1,4 @@
-"""Models for the tests of the command, each of one node or few."""
+"""Models for the tests of the command, each with one or a few nodes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ def save(path: Path, nodes, inputs, outputs, initializers=()) -> Path:
 
 
 def identity(path: Path, shape: Shape, element_type: int = TensorProto.FLOAT) -> Path:
-    """y = x: what the command feeds is what it saves."""
+    """y = x: the command saves what it feeds."""
     return save(
         path,
         [helper.make_node("Identity", ["x"], ["y"])],

@@ -1,4 +1,4 @@
-"""Runs the command `tenon` in a folder of each test's own."""
+"""Runs the command `tenon` in a separate folder for each test."""
 
 import json
 import os

@@ -169,7 +169,7 @@ def console(result: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def test_a_browser_shows_the_page(tenon, tmp_path, model, browser):
-    """What is on the page, after its script has run, and that the script has no complaint."""
+    """The page's contents after its script has run; checks that the script reports no error."""
     tenon.ok("profile", model, "--dim", "batch=64", "--threads", "2")
     result = browser.open(tmp_path / "perceptron.profile.html", "--dump-dom")
     assert console(result) == []
@@ -185,7 +185,7 @@ def test_a_browser_shows_the_page(tenon, tmp_path, model, browser):
 
 
 def test_the_console_is_read(tmp_path, browser):
-    """Or the test above would not see a complaint."""
+    """Checks that the test above would detect an error."""
     page = tmp_path / "broken.html"
     page.write_text("<script>missing();</script>", encoding="utf-8")
     assert console(browser.open(page, "--dump-dom"))

@@ -98,7 +98,7 @@ def test_a_run_uses_the_provider(tenon, tmp_path, sample, model):
 
 def test_a_provider_of_several_devices_uses_one(tenon, monkeypatch, model):
     library = tenon.command.parent.parent / "plugins" / "opencl" / "libtenon_opencl.so"
-    monkeypatch.setenv("POCL_DEVICES", "basic pthread")  # two devices, if PoCL is what is here
+    monkeypatch.setenv("POCL_DEVICES", "basic pthread")  # two devices, if PoCL is the installed one
     devices = tenon("eps", "--json", "--ep", str(library))
     count = sum(d["ep"] == "OpenCLExecutionProvider" for d in json.loads(devices.stdout or "[]"))
     if count < 2:

@@ -1,4 +1,4 @@
-"""tenon run: what comes out is what onnxruntime and NumPy say."""
+"""tenon run: its results are those of onnxruntime and NumPy."""
 
 import struct
 import wave
@@ -19,7 +19,7 @@ def reference(path, feeds):
 
 
 def fed(tenon, model, source, *options):
-    """What the command makes of a source, read back through an identity."""
+    """The values that the command makes from a source, read back through an identity."""
     tenon.ok("run", model, "--input", f"x={source}", "--output", "y.npy", *options)
     return np.load(tenon.folder / "y.npy")
 

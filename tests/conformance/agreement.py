@@ -1,4 +1,6 @@
-"""What onnx.reference, onnxruntime and NumPy make of a case, and whether Tenon's outputs agree."""
+"""The results of onnx.reference, onnxruntime and NumPy for a case, and whether Tenon's outputs
+agree.
+"""
 
 from __future__ import annotations
 

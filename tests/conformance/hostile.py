@@ -127,7 +127,7 @@ def cases() -> Iterator[generated.Case]:
 
 
 def run(case: generated.Case) -> str:
-    """ "runs", or what is wrong with the error; empty if nothing is.
+    """ "runs", or what is wrong with the error; empty if the error is right.
 
     An operator that runs by its function body fails at a node of that.
     """

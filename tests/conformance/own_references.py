@@ -1,4 +1,4 @@
-"""What operators give that neither onnx.reference nor onnxruntime run, or not rightly, with NumPy.
+"""Results by NumPy for operators that onnx.reference and onnxruntime lack or compute wrongly.
 
 Each function takes the schema and the call, and follows the words of the standard for the calls
 that the recipes make; it raises where it does not know.

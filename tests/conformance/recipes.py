@@ -574,7 +574,7 @@ def bit_cast(t: Maker) -> list[Call]:
             to_bool = other.name == "bool"
             x = t(2, 3, low=0, high=2) if to_bool and not t.is_float else t(2, 3)
             if to_bool and t.is_float:
-                continue  # which bytes but 0 and 1 a boolean may have is nobody's to say
+                continue  # the standard does not define booleans of other bytes than 0 and 1
             calls += [Call([value], {"to": other.number()}) for value in (x, x[0, 0], x[:0])]
     return calls
 

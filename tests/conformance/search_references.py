@@ -1,4 +1,4 @@
-"""What the searches of com.microsoft find, with NumPy: see contrib_search_recipes.py."""
+"""The results of com.microsoft's searches, by NumPy: see contrib_search_recipes.py."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Model:
 
 
 class Rules:
-    """What scores become before a token is chosen."""
+    """The scores from which a token is chosen."""
 
     def __init__(self, given: dict[str, np.ndarray], attributes: dict[str, Any]) -> None:
         if given.get("logits_processor", 0) != 0:

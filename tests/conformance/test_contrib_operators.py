@@ -1,4 +1,4 @@
-"""Operators of com.microsoft in every type of their first operand, beside onnxruntime.
+"""Operators of com.microsoft in every type of their first operand, compared with onnxruntime.
 
 Where that lacks the type it runs a wider one. Where it has neither, types of 16 bits are compared
 with Tenon's float32; of others, that Tenon runs them is all. Searches and sparse products are

@@ -1,4 +1,4 @@
-"""Gradient of ai.onnx.preview.training beside the differences of the function itself."""
+"""Compares Gradient of ai.onnx.preview.training with the differences of the function itself."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tenon's shape inference beside that of the onnx package, on every model of its test suite."""
+"""Compares Tenon's shape inference with the onnx package's, on every model of its test suite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from onnx import shape_inference
 from onnx.backend.test.loader import load_model_tests
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
-# Where onnx says what the run refutes: the sequence's elements have one axis, of sizes 1 to 5.
+# Models for which onnx infers a type that the run refutes: the sequence's elements have one axis,
+# of sizes 1 to 5.
 ONNX_IS_WRONG = {"test_loop13_seq"}
 
 Type = tuple[Any, ...]

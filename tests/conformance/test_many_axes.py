@@ -1,4 +1,4 @@
-"""Operators over more axes than are usual, which onnx.reference has in part."""
+"""Operators with unusually many axes, which onnx.reference supports in part."""
 
 import itertools
 

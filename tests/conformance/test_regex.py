@@ -1,4 +1,4 @@
-"""RegexFullMatch beside RE2 itself (package google-re2), where that is installed."""
+"""Compares RegexFullMatch with RE2 itself (package google-re2), if that is installed."""
 # ruff: noqa: RUF001
 
 import itertools

@@ -9,10 +9,10 @@ Its columns:
     as_file  whether the model is loaded from a file; "{folder}" in the text is that file's folder
     options  config entries of the session
     feeds    name -> "float[2,3]" (zeros) or "int64[2] 0 7"; without them only loading fails
-    outputs  names of the outputs that are asked for, else all
+    outputs  names of the requested outputs; default: all
     run      config entries of the run
-    stop     whether the run is told to stop
-    clients  where the case can be had, if not in all: some clients check names themselves
+    stop     whether the run is terminated
+    clients  the clients that can have the case, if not all: some check names themselves
     code     the number of the OrtErrorCode
     text     the whole message
 """
@@ -82,7 +82,7 @@ class Case:
 
 
 def array_of(feed: str) -> np.ndarray:
-    """What "int64[2] 0 7" stands for."""
+    """The array for a text such as "int64[2] 0 7"."""
     head, _, values = feed.partition(" ")
     type_name, _, dims = head.rstrip("]").partition("[")
     shape = [int(dim) for dim in dims.split(",") if dim]

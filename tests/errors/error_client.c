@@ -1,15 +1,14 @@
-// Loads and runs models as the lines of a script say, and prints what the library says of each:
+// Loads and runs models by the lines of a script, and prints the library's message for each:
 //   error_client SCRIPT
 // "case" begins a case, "go" ends it. In between:
 //   model FILE                       loaded as bytes
 //   path FILE                        loaded as a file
 //   option KEY VALUE, run KEY VALUE  config entries
-//   feed NAME TYPE RANK DIM... FILE  the elements as bytes; of strings, each with a null behind it
-//   fetch NAME
-//   load                             loading is all that is asked for
-//   stop                             the run is told to stop
-// Fields are separated by tabs. Of each case one line is printed: the code, a tab, and the message;
-// before it a line "log" and the text for each line that the library logs.
+//   feed NAME TYPE RANK DIM... FILE  the elements as bytes; each string ends with a null fetch NAME
+//   load                             the model is only loaded
+//   stop                             the run is terminated
+// Fields are separated by tabs. For each case one line is printed: the code, a tab, and the
+// message; before it a line "log" and the text for each line that the library logs.
 #include <onnxruntime_c_api.h>
 #include <stdio.h>
 #include <stdlib.h>

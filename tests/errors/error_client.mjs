@@ -1,5 +1,5 @@
 // The same in JavaScript: node error_client.mjs PACKAGES CASES. CASES is JSON, a list of cases with
-// source, options, feeds and outputs; the messages are printed as JSON, null where nothing failed.
+// source, options, feeds and outputs. The messages are printed as JSON, with null for success.
 import {createRequire} from 'node:module';
 import {readFileSync} from 'node:fs';
 import path from 'node:path';

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Images of [1, 4, 8, 6] all along: what matters is where axes go.
+// Images are always [1, 4, 8, 6]: only the order of axes matters.
 class ChannelsLastTest : public ::testing::Test {
  protected:
   ChannelsLastTest() { b_.Shaped(x_, kImage); }
@@ -25,7 +25,7 @@ class ChannelsLastTest : public ::testing::Test {
   Graph& graph() { return *b_.graph; }
   const Node& Producer(ValueId id) { return graph().node(graph().value(id).producer); }
 
-  // All nodes that can have the form get it; returns how many they are.
+  // Converts all nodes that have the form; returns their number.
   size_t Turn(bool to_last) {
     std::vector<NodeId> nodes, turning;
     for (size_t i = 0; i < graph().node_capacity(); ++i) {
@@ -94,7 +94,7 @@ TEST_F(ChannelsLastTest, BranchesAreJoinedInTheirOrder) {
   }
 }
 
-// A value that several nodes read is turned once.
+// A value that several nodes read is transposed once.
 TEST_F(ChannelsLastTest, ReadersShareATranspose) {
   b_.Output(Op("Add", {Conv(x_), Conv(x_)}));
   Turn(true);
@@ -116,7 +116,7 @@ TEST_F(ChannelsLastTest, ConstantsOfChannelsFollow) {
   EXPECT_EQ(graph().ConstantOf(mul.inputs[1])->shape(), Shape({1, 1, 1, 4}));
 }
 
-// What has an order of its own, or operands that are not known, ends the way of a Transpose.
+// A node with its own axis order, or with unknown operands, stops a Transpose.
 TEST_F(ChannelsLastTest, OtherNodesKeepTheirOrder) {
   const ValueId z = b_.Shaped(b_.Input("z"), kImage);
   for (const ValueId end :

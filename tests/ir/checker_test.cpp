@@ -81,7 +81,7 @@ TEST(CheckerTest, ComparesNodesWithTheirSchemas) {
   };
   for (const NodeCase& c : cases) {
     const std::string message = CheckNode(c.node, c.opset);
-    // Behind it follows where the node is.
+    // The position of the node follows it.
     EXPECT_EQ(message.substr(0, message.find(" (node 0 of graph ''")), c.message);
   }
 }

@@ -103,7 +103,7 @@ TEST_F(ExtractionTest, WhatSubgraphsCaptureIsAnInput) {
   const auto extraction = Extract({Producer(chosen)});
   ASSERT_TRUE(extraction) << extraction.error().message();
   EXPECT_EQ(graph().node(extraction->call).inputs, (std::vector<ValueId>{condition, a_}));
-  // The captures of the copied branches stand for the body's input.
+  // The captures of the copied branches refer to the body's input.
   const Graph& body = *extraction->body;
   for (size_t i = 0; i < body.node_capacity(); ++i) {
     const Node* node = body.FindNode(static_cast<NodeId>(i));

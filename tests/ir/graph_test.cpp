@@ -101,7 +101,7 @@ TEST(GraphTest, DropsValuesThatNobodyUses) {
   g.graph.AddInitializer("weights of nobody", Tensor::Of<float>({1}, {1}));
   const ValueId unread_input = g.graph.AddValue("unread input");
   g.graph.AddInput(unread_input);
-  const ValueId z = g.graph.AddValue("z");  // made by the branch, read by nobody
+  const ValueId z = g.graph.AddValue("z");  // made by the branch, never read
   const NodeId branch = g.graph
                             .AddNode({.op_type = "If",
                                       .inputs = {g.x},

@@ -51,7 +51,7 @@ Status If(const Node&, ShapeContext& context) {
   return context.SetOutputType(0, types[0]);
 }
 
-// Runs the body once with the types at hand and once more without shapes, as Loop does.
+// Runs the body once with the known types and once more without shapes, as Loop does.
 Status Loop(const Node&, ShapeContext& context) {
   ValueType carried = context.InputType(0);
   TENON_RETURN_IF_ERROR(context.InferSubgraph("body", {carried}));
@@ -128,7 +128,7 @@ TEST(InferenceTest, ChecksTheTypesOfInputs) {
             "tensor(int64), got tensor(int8)");
 }
 
-// As the call of a function may leave out what a node of its body needs.
+// A call of a function may leave out an input that a node of its body needs.
 TEST(InferenceTest, RequiredInputsAreThere) {
   GraphBuilder b(20);
   b.Op("Identity", {ValueId::kNone});

@@ -97,7 +97,7 @@ TEST(OnnxReaderTest, FieldsMayComeInAnyOrder) {
 
 TEST(OnnxReaderTest, ViewsInitializersInMemoryThatAnOwnerKeeps) {
   const auto bytes = std::make_shared<std::string>(ModelMessage(SmallGraph()).bytes());
-  // Element alignment is a matter of luck here: try all shifts of the model in memory.
+  // The alignment of elements is arbitrary here, so all shifts of the model in memory are tested.
   size_t views = 0;
   for (size_t shift = 0; shift < 4; ++shift) {
     const auto shifted = std::make_shared<std::string>(std::string(shift, ' ') + *bytes);

@@ -1,4 +1,4 @@
-// What the reader says of models that are wrong.
+// The reader's messages for wrong models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,7 +116,7 @@ TEST(ReaderErrorsTest, RefusesSubgraphsNestedTooDeep) {
   EXPECT_THAT(nested(300), HasSubstr("subgraphs are nested more than 34 levels deep"));
 }
 
-// Comparing each attribute with each other would take minutes.
+// Comparing each attribute with each other one would take minutes.
 TEST(ReaderErrorsTest, ManyAttributesTakeLittleTime) {
   Message node = NodeMessage("Relu", {"x"}, {"y"});
   for (int i = 0; i < 300000; ++i) {

@@ -12,7 +12,7 @@ void CheckRules(const RuleSet& rules, std::span<const RuleCase> cases,
     const RuleCase& c = cases[i];
     GraphBuilder b;
     const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim(2), Dim(3)});
-    // What follows keeps the last value from being the graph's output.
+    // A node after the last value, so that this is not the graph's output.
     b.Output(b.Op("Abs", {c.build(b, x)}));
     if (prepare) prepare(*b.graph);
     const std::string before = GraphText(*b.graph);

@@ -1,4 +1,4 @@
-// Tests of rule sets: where each rule fires and where it must not.
+// Tests of rule sets: where each rule applies and where it must not.
 #pragma once
 
 #include <functional>

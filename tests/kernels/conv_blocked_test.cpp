@@ -18,7 +18,7 @@ TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
     PackConvWeights(c.shape, data.weights.data(), block, packed.data());
   }
   ForEveryTarget([&] {
-    // NaN in the idle lanes of the input shows any use of them.
+    // NaN in the idle lanes of the input reveals any use of them.
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
                                c.shape.in_height * c.shape.in_width, std::nanf("")));
     GuardedBuffer weights(packed);

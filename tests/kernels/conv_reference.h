@@ -1,4 +1,5 @@
-// Plain convolution in double, and buffers with guards, for the tests of the convolution kernels.
+// Reference convolution in double, and buffers with guards, for the tests of the convolution
+// kernels.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +47,7 @@ class GuardedBuffer {
 
  private:
   static constexpr size_t kGuard = 64;
-  static constexpr float kMark = -7.25e30f;  // large, so that a read past the end is seen too
+  static constexpr float kMark = -7.25e30f;  // large, so that a read past the end is detected too
   size_t size_;
   std::vector<float> storage_;
   size_t start_;

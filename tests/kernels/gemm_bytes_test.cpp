@@ -40,7 +40,7 @@ Operands MakeOperands(const Sizes& s, bool a_signed, bool b_signed) {
   const auto bytes = [&](size_t n) {
     std::vector<uint8_t> values(n);
     for (uint8_t& v : values) v = static_cast<uint8_t>(random.Next());
-    // The extremes, which 16-bit sums of pairs would not hold.
+    // The extremes, which overflow 16-bit sums of pairs.
     if (n > 8) std::fill_n(values.begin(), n / 2, static_cast<uint8_t>(n % 2 ? 255 : 128));
     return values;
   };

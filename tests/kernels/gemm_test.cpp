@@ -19,8 +19,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kGuard = 12345.0f;
 
-// `count` floats at a multiple of 64 bytes, with nothing after them: a sanitizer sees every step
-// outside.
+// `count` floats at a multiple of 64 bytes, with nothing after them, so that a sanitizer detects
+// every access outside.
 class AlignedFloats {
  public:
   explicit AlignedFloats(size_t count)
@@ -85,7 +85,7 @@ double Activate(const ActivationSpec& spec, double x) {
 enum class Layout { kRows, kTransposed, kStrided };
 constexpr Layout kLayouts[] = {Layout::kRows, Layout::kTransposed, Layout::kStrided};
 
-// A matrix of random elements with exactly the memory that its layout needs.
+// A matrix of random elements with only the memory that its layout needs.
 struct Matrix {
   Matrix(size_t rows, size_t columns, Layout layout, size_t padding, Random& random) {
     switch (layout) {
@@ -190,8 +190,8 @@ class Product {
   }
 
   // Compares `c` with the formula in double. Partial sums are of the order of the products' root
-  // sum of squares; k roundings of such sums add up like a random walk, of which 4 times the
-  // expected length is let pass, as millions of elements are compared.
+  // sum of squares. k roundings of such sums add up like a random walk. Four times its expected
+  // length is allowed, because millions of elements are compared.
   void Check(const std::vector<float>& c) const {
     const size_t ldc = case_.sizes.n + case_.padding;
     const double roundings = 4 + 4 * std::sqrt(static_cast<double>(case_.sizes.k));
@@ -398,7 +398,7 @@ TEST_P(GemmTest, InfinitiesPassThrough) {
   EXPECT_EQ(c[1], -kInfinity);
 }
 
-// 100 microseconds on a fast core of today are 6 million multiply-adds.
+// 100 microseconds on a fast core of today, or 6 million multiply-adds.
 constexpr GemmSizes kSizesWorthDividing[] = {
     {256, 256, 256}, {128, 768, 768}, {1, 4096, 4096},  {3136, 64, 64},
     {64, 3136, 64},  {8, 3072, 768},  {196, 256, 1024},

@@ -127,7 +127,7 @@ struct MathCase {
 };
 
 double SigmoidReference(double x) { return 1 / (1 + std::exp(-x)); }
-// Not every C library gives NaN everywhere below 1.
+// Not every C library returns NaN everywhere below 1.
 double AcoshReference(double x) { return x < 1 ? kNan : std::acosh(x); }
 double SoftplusReference(double x) {
   return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
@@ -194,7 +194,7 @@ std::vector<float> Samples() {
     samples.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   }
   for (int i = -1; i <= 300; ++i) samples.push_back(static_cast<float>(i) * 1.57079632679f);
-  // Where the functions are neither linear nor saturated.
+  // The range where the functions are neither linear nor saturated.
   for (int i = -200000; i <= 200000; ++i) samples.push_back(static_cast<float>(i) * 5.3e-4f);
   return samples;
 }

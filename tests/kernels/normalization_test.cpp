@@ -62,7 +62,8 @@ void CheckNorm(const NormCase& test, size_t n) {
     if (!test.rms) {
       EXPECT_TRUE(IsNear(mean[row], s.mean, 1e-6, 1e-6));
     }
-    // One element has no variance: epsilon rules, and rounding of the mean is amplified.
+    // One element has no variance: epsilon dominates, and the rounding error of the mean is
+    // amplified.
     EXPECT_TRUE(IsNear(inv_std[row], s.inv_std, 3e-6, 0));
     for (size_t i = 0; i < n; ++i) {
       const double expected =

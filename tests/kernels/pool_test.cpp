@@ -21,8 +21,8 @@ struct Pooled {
   std::vector<int64_t> indices;
 };
 
-// What a window of one output element holds: values inside, their offsets, and how many elements
-// lie inside the padded input.
+// The contents of a window for one output element: values inside, their offsets, and how many
+// elements lie inside the padded input.
 struct WindowContents {
   std::vector<double> values;
   std::vector<int64_t> offsets;

@@ -117,7 +117,7 @@ void CheckType(ElementType type) {
       ASSERT_TRUE(plan.has_value());
       ASSERT_EQ(plan->outputs, groups.size());
       for (const ReduceOp op : kOps) {
-        // Nothing to compare with: the reference overflows, the type wraps.
+        // There is nothing to compare: the reference overflows, the type wraps.
         if (groups.empty() || (groups[0].empty() && !std::is_floating_point_v<T>)) continue;
         std::vector<T> y(groups.size());
         const size_t middle = plan->units / 2;

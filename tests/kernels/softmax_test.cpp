@@ -67,7 +67,7 @@ TEST_F(SoftmaxTest, ManyShortRowsMatchReference) {
         SoftmaxRows(x.data(), y.data(), kRows, n, {.log = log});
         EXPECT_EQ(y.back(), -5);
         ExpectClose(y, Reference({x.begin(), x.end()}, kRows, n, 1, log), log);
-        // A row's bits do not depend on those beside it.
+        // The bits of a row do not depend on the rows around it.
         std::vector<float> alone(n);
         SoftmaxRows(x.data() + 5 * n, alone.data(), 1, n, {.log = log});
         EXPECT_TRUE(std::equal(alone.begin(), alone.end(), y.begin() + 5 * n));
@@ -105,7 +105,7 @@ TEST_F(SoftmaxTest, MiddleAxisMatchesReference) {
           constexpr size_t kOuter = 2;
           const std::vector<float> x = Random(n).Floats(kOuter * n * inner, -30, 30);
           std::vector<float> y(x.size() + 1, -5);
-          // In two calls, as two tasks would.
+          // In two calls, like two tasks.
           const size_t tasks = SoftmaxMiddleTasks(kOuter, inner);
           SoftmaxMiddle(x.data(), y.data(), n, inner, log, 1, tasks);
           SoftmaxMiddle(x.data(), y.data(), n, inner, log, 0, 1);

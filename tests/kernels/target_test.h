@@ -1,4 +1,4 @@
-// What tests of kernels share: running on every target, and comparing with a reference in double.
+// Shared by tests of kernels: runs on every target, and comparison with a reference in double.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""What a converted model gives on Tenon, beside onnxruntime."""
+"""Compares the results of a converted model on Tenon with those of onnxruntime."""
 
 import warnings
 

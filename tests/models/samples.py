@@ -1,4 +1,4 @@
-"""What the models are fed: speech, singing, and seeded random numbers."""
+"""The inputs of the models: speech, singing, and seeded random numbers."""
 
 import functools
 import pathlib

@@ -68,7 +68,7 @@ def convert_or_skip(convert: object, model: object, **options: object) -> bytes:
         pytest.skip(f"onnxmltools does not convert it: {type(error).__name__}: {error}"[:200])
 
 
-# Where the converter itself loses the forest's averages there is no prediction to meet.
+# If the converter itself loses the forest's averages, there is no prediction to compare with.
 def check(content: bytes, with_missing: bool, prediction: np.ndarray | None) -> None:
     x = MISSING if with_missing else X
     for rows in (1, 57, len(x)):

@@ -1,4 +1,4 @@
-"""Every real model gives what onnxruntime gives, element by element, within its tolerance."""
+"""Every real model gives onnxruntime's results, element by element, within its tolerance."""
 
 import dataclasses
 import pathlib
@@ -18,7 +18,7 @@ FeedMaker = Callable[[pathlib.Path, np.random.Generator], Iterator[Feeds]]
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A model, what it is fed, and how far an element may be off: atol + rtol * |expected|."""
+    """A model, its inputs, and the tolerance of an element: atol + rtol * |expected|."""
 
     path: str
     feeds: FeedMaker
@@ -54,7 +54,7 @@ def text_bytes(_: pathlib.Path, rng: np.random.Generator) -> Iterator[Feeds]:
 
 
 def stored(path: str, name: str) -> FeedMaker:
-    """The input that is stored beside the model."""
+    """The input in the folder of the model."""
 
     def make(models: pathlib.Path, _: np.random.Generator) -> Iterator[Feeds]:
         yield {name: np.load(models / path)[name]}
@@ -88,7 +88,7 @@ def picture(_: pathlib.Path, rng: np.random.Generator) -> Iterator[Feeds]:
 
 
 def light_picture(name: str) -> FeedMaker:
-    """The picture behind the expected outputs of onnx's light models, and a random one."""
+    """The picture for the expected outputs of onnx's light models, and a random one."""
 
     def make(_: pathlib.Path, rng: np.random.Generator) -> Iterator[Feeds]:
         shape = (1, 3, 224, 224)
@@ -117,7 +117,8 @@ LIGHT_CASES = (
 
 CASES = (
     *LIGHT_CASES,
-    # Probabilities; the logits behind them are some 1e-5 off, their differences are scaled by 88.
+    # These are probabilities. Their logits have errors of some 1e-5, whose differences are scaled
+    # by 88.
     Case("basic-pitch/nmp.onnx", singing_windows, atol=1e-4),
     Case("dnsmos/model_v8.onnx", speech_spectra),
     Case("dnsmos/sig_bak_ovr.onnx", speech_windows("input_1", 144160)),
@@ -146,7 +147,7 @@ CASES = (
 
 @dataclasses.dataclass(frozen=True)
 class StreamCase:
-    """A model that hears speech block by block and hands its state on to the next."""
+    """A model that processes speech block by block and passes its state on to the next block."""
 
     path: str
     blocks: Callable[[np.ndarray], Iterator[Feeds]]

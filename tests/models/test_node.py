@@ -1,4 +1,4 @@
-"""onnxruntime-node on this library gives what onnxruntime gives in Python."""
+"""onnxruntime-node with this library gives the same results as onnxruntime in Python."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """onnxruntime-node with this library in the place of its own."""
+    """onnxruntime-node with this library instead of its own."""
     folder = tmp_path_factory.mktemp("node")
     copy_package(PACKAGES, pathlib.Path(os.environ["TENON_BUILD"]) / "src/capi/libtenon.so", folder)
     return folder
@@ -67,7 +67,7 @@ def test_gives_what_onnxruntime_gives(
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     reference = onnxruntime.InferenceSession(path, options)
-    # The package takes and gives tensors alone.
+    # The package only supports tensors.
     outputs = [x.name for x in reference.get_outputs() if x.type.startswith("tensor")]
     feeds = next(iter(case.feeds(models, np.random.default_rng(1))))
     actual = run(package, path, feeds, outputs)

@@ -1,4 +1,4 @@
-"""Real models quantized, beside what onnxruntime's package makes of them."""
+"""Real models, quantized by Tenon and by onnxruntime's package, whose results are compared."""
 
 import collections
 import pathlib
@@ -14,7 +14,7 @@ import tenon.quantization as ours
 from onnx import numpy_helper
 
 FEEDS = 4
-# By model: how far results may lie from those of the model itself, in parts of their range.
+# By model: how far results may differ from those of the original, as a part of their range.
 SHARES = {
     "dtln/dtln_model_1.onnx": 0.1,
     "dtln/dtln_model_2.onnx": 0.1,
@@ -88,7 +88,7 @@ def test_quantizes_as_onnxruntime(
         quantize(package, source, path, way, feeds)
         made.append(path)
     mine, other = (onnx.load(path) for path in made)
-    # Constants that are quantized stay for who reads them as numbers: no node makes them.
+    # Quantized constants are kept for nodes that read them as numbers, because no node makes them.
     counts = [collections.Counter(one.op_type for one in each.graph.node) for each in (mine, other)]
     assert (counts[0] - counts[1]) == {}
     assert (counts[1] - counts[0]).total() <= 1

@@ -68,7 +68,7 @@ WORD_CLASSES = np.array([0, 0, 1, 1, 2, 0, 1, 2])
 
 
 def make_plain_node(*arguments: object, **attributes: object) -> onnx.NodeProto:
-    """skl2onnx leaves numbers of NumPy in lists, which onnx does not take."""
+    """skl2onnx leaves NumPy numbers in lists, which onnx refuses."""
     plain = {
         name: np.asarray(value).tolist() if isinstance(value, list | np.ndarray) else value
         for name, value in attributes.items()
@@ -292,7 +292,7 @@ CLUSTERERS = {
 }
 
 
-# What skl2onnx converts to something else than the estimator, with onnxruntime too.
+# Estimators that skl2onnx converts incorrectly, with onnxruntime too.
 CONVERTED_OTHERWISE = {
     "bagging_svc": "gives three rows for fifty",
     "calibrated_isotonic": "gives another class to one row of fifty",
@@ -305,7 +305,7 @@ CONVERTED_OTHERWISE = {
 
 
 def check_predictions(estimator: object, x: np.ndarray, actual: list) -> None:
-    """Compares the first output with what the estimator itself makes of the rows."""
+    """Compares the first output with the estimator's own results for the rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         selects = hasattr(estimator, "get_support") or not hasattr(estimator, "predict")
@@ -335,7 +335,7 @@ def check(
     except Exception as error:
         if "onnxruntime" not in type(error).__module__:
             raise
-        # Where it is valid nevertheless, Tenon owes what the estimator gives.
+        # If it is valid nevertheless, Tenon must give the estimator's results.
         try:
             actual = run_tenon(model, {"x": x})
         except state.InvalidGraph as invalid:
@@ -392,7 +392,7 @@ def test_regressor_of_two_targets(name: str, dtype: type) -> None:
 def test_transformer(name: str, dtype: type) -> None:
     x = IRIS.data.astype(dtype)
     if "imputer" in name:
-        # Which of two rows equally far from a third is the nearest would be up to rounding.
+        # If two rows are equally far from a third one, rounding would decide which is the nearest.
         x = x + np.random.default_rng(0).uniform(0, 0.01, x.shape).astype(dtype)
         x[::7, 1] = np.nan
     if name == "kernel_centerer":

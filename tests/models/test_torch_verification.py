@@ -1,4 +1,4 @@
-"""PyTorch's own checks of an export, which run onnxruntime, on Tenon in its place."""
+"""PyTorch's own checks of an export, with Tenon in place of onnxruntime."""
 
 import subprocess
 import sys

@@ -252,7 +252,7 @@ def exported(name: str, dynamo: bool) -> tuple[torch.nn.Module, bytes | str]:
 
 
 def export_or_skip(name: str, dynamo: bool) -> tuple[torch.nn.Module, bytes, dict]:
-    """The model, its export, and what to feed it."""
+    """The model, its export, and its inputs."""
     model, content = exported(name, dynamo)
     if isinstance(content, str):
         pytest.skip(content)
@@ -278,7 +278,8 @@ def test_model(name: str, dynamo: bool) -> None:
         np.testing.assert_allclose(value, tensor.numpy(), 1e-3, 1e-3)
 
 
-# How often each model attends: once in a layer, twice in a decoder's that sees an encoder.
+# The number of attentions of each model: one per layer, two in decoder layers that attend to an
+# encoder.
 ATTENTIONS = {
     "bert": 2,
     "roberta": 2,
@@ -295,7 +296,7 @@ ATTENTIONS = {
 
 
 def executed(content: bytes, feeds: dict, folder: pathlib.Path) -> collections.Counter:
-    """How many steps a run has of each operator."""
+    """The number of steps of each operator in a run."""
     options = tenon.SessionOptions()
     options.enable_profiling = True
     options.profile_file_prefix = str(folder / "profile")

@@ -1,4 +1,4 @@
-// onnxruntime-node with this library in place of its own: create, run, metadata, errors, options.
+// onnxruntime-node with this library instead of its own: create, run, metadata, errors, options.
 // run_client.py prepares the package and the models.
 import assert from 'node:assert/strict';
 import {createRequire} from 'node:module';

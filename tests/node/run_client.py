@@ -1,4 +1,4 @@
-"""Runs client.test.mjs: onnxruntime-node from npm with libtenon.so in place of its library.
+"""Runs client.test.mjs: onnxruntime-node from npm with libtenon.so instead of its library.
 
 Usage: run_client.py LIBRARY PACKAGES
 
@@ -60,7 +60,7 @@ def write_models(folder: pathlib.Path) -> None:
 
 
 def copy_package(packages: pathlib.Path, library: pathlib.Path, into: pathlib.Path) -> None:
-    """The package without its library, and ours in the place of that."""
+    """The package without its library, and ours instead."""
     unwanted = shutil.ignore_patterns("win32", "darwin", "arm64", "libonnxruntime*", "*.dll")
     shutil.copytree(packages / "node_modules", into / "node_modules", ignore=unwanted)
     (binding,) = (into / "node_modules/onnxruntime-node/bin").glob("napi-v*/linux/x64/*.node")

@@ -72,7 +72,7 @@ TEST_F(ControlFlowTest, IfRunsOneBranch) {
   }
 }
 
-// Nodes behind it read the memory as the type that is known before the run.
+// Nodes after it read the memory as the type that is known before the run.
 TEST_F(ControlFlowTest, TypesMayNotDependOnTheRun) {
   const auto cast = [](GraphBuilder& b, ValueId x) {
     return b.Op("Cast", {x}, MakeAttributes(Attr("to", static_cast<int64_t>(DataType::kInt8))));
@@ -140,8 +140,8 @@ TEST_F(ControlFlowTest, LoopCarriesValuesAndCollectsOthers) {
   }
 }
 
-// (a, b) -> (b, a + b): what an iteration takes in leaves it, and lends its memory to the next but
-// one; a third value is what it was outside.
+// (a, b) -> (b, a + b): an iteration's inputs leave it, and the iteration after the next one reuses
+// their memory; a third value stays what it was outside.
 TEST_F(ControlFlowTest, LoopPassesValuesOn) {
   GraphBuilder b;
   const ValueId trips = b.Input("trips", DataType::kInt64, SymbolicShape());
@@ -201,7 +201,7 @@ TEST_F(ControlFlowTest, LoopWithoutEndIsStopped) {
   EXPECT_FALSE(session_->Run(options, {&input, 1}, {&feed, 1}, {&output, 1}, {&fetch, 1}).ok());
 }
 
-// A loop that appends to a sequence gives what it appended, whoever else holds the sequence.
+// A loop that appends to a sequence returns the appended elements, even if the sequence is shared.
 TEST_F(ControlFlowTest, LoopCarriesSequences) {
   GraphBuilder b;
   const ValueId trips = b.Input("trips", DataType::kInt64, SymbolicShape());

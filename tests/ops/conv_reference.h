@@ -1,4 +1,4 @@
-// Convolution in plain loops over three spatial dimensions, as the standard's formula has it.
+// Convolution in simple loops over three spatial dimensions, by the standard's formula.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What operators of com.microsoft become that have no kernel: where each rule fires, what it makes,
-// and where it must not fire.
+// How operators of com.microsoft without a kernel are replaced: where each rule applies, what it
+// makes, and where it must not apply.
 #include <gtest/gtest.h>
 
 #include "ir/rule_cases.h"
@@ -107,7 +107,7 @@ TEST(CompositeRuleTest, EachRuleFiresWhereItMayAndNowhereElse) {
 }
 
 TEST(ChannelsLastRuleTest, EachRuleFiresWhereItMayAndNowhereElse) {
-  // The node behind an image [1, 4, 5, 3], or one of unknown rank.
+  // The node for an image [1, 4, 5, 3], or one of unknown rank.
   const auto on_image = [](NodeOf node, bool is_known = true) {
     return [=](B& b, ValueId x) {
       const ValueId image = b.Op("Reshape", {x, b.Input("image_shape", DataType::kInt64)});

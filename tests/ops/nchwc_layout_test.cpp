@@ -158,7 +158,7 @@ void BuildGatedNetwork(Builder& b, ValueId x) {
                           Attr("pads", Ints{1, 1, 1, 1}), Attr("count_include_pad", int64_t{1}))));
 }
 
-// The plain form of blocked values is asked for in the middle and by an operator without a blocked
+// The nchw form of blocked values is needed in the middle and by an operator without a blocked
 // form.
 void BuildMixedNetwork(Builder& b, ValueId x) {
   const ValueId a = b.Op("Relu", {b.Conv(x, 20, 40, 3)});
@@ -170,7 +170,7 @@ void BuildMixedNetwork(Builder& b, ValueId x) {
 
 void BuildTinyConvolution(Builder& b, ValueId x) { b.Output(b.Conv(b.Op("Exp", {x}), 20, 4, 1)); }
 
-// Every method, and a plain convolution, with factors for its weights.
+// Every method, and an nchw convolution, with factors for its weights.
 void BuildNormalizedNetwork(Builder& b, ValueId x) {
   const ValueId stem = b.Normalize(b.Conv(x, 3, 32, 3, 2), 32);
   const ValueId direct = b.Normalize(b.Conv(stem, 32, 56, 1), 56);

@@ -1,4 +1,4 @@
-// What a product of matrices should be: plain loops in double that share no code with the product.
+// Reference matrix products: simple loops in double that share no code with the product.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Building blocks of reference implementations: test data, and walks over tensors in plain loops.
+// Building blocks of reference implementations: test data, and simple loops over tensors.
 #pragma once
 
 #include <gtest/gtest.h>

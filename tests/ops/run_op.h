@@ -1,4 +1,4 @@
-// Runs one operator by itself, the way the executor would.
+// Runs one operator by itself, as the executor does.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@
 namespace tenon::plugin {
 namespace {
 
-// PE-1: what lies behind the slots of a plugin's version is not even read.
+// PE-1: memory after the slots of a plugin's version is not even read.
 TEST(SupportedTest, DoesNotReadBehindAnOldTable) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   auto* const pages = static_cast<std::byte*>(
@@ -27,7 +27,7 @@ TEST(SupportedTest, DoesNotReadBehindAnOldTable) {
                {29, sizeof(OrtEp)},
                {30, sizeof(OrtEp)}};
   for (const auto& c : cases) {
-    // The table ends where the pages do that may be read.
+    // The table ends at the end of the readable pages.
     auto* const table = reinterpret_cast<OrtEp*>(pages + page - c.bytes);
     std::memset(static_cast<void*>(table), 1, c.bytes);
     std::memcpy(static_cast<void*>(table), &c.version, sizeof(c.version));

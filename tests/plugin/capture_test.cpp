@@ -96,7 +96,7 @@ TEST_F(CaptureTest, ACapturedRunIsReplayed) {
   EXPECT_THAT(Try(session, {1}, "x"), AllOf(StartsWith("2: "), HasSubstr("gpu_graph_id")));
 }
 
-// What is bound, and where, changes from run to run; the device records once.
+// The bound values, and their addresses, change from run to run; the device records once.
 TEST_F(CaptureTest, OtherTensorsAreNoReasonToRecordAgain) {
   Ort::Session session = Open(FourthPowerModel(), OptionsForMock());
   const OrtMemoryInfo* const memory =
@@ -169,7 +169,7 @@ TEST_F(CaptureTest, WhatCannotBeReplayedFailsTheSession) {
   EXPECT_EQ(ErrorOf([] { Open(SquareModel(), OptionsForMock()); }), "");
 }
 
-// PL-21: the CPU may have what depends on shapes alone, where the provider says so.
+// PL-21: nodes that depend only on shapes may be the CPU's, if the provider says so.
 TEST_F(CaptureTest, ShapesMayBeTheCpusIfTheProviderSaysSo) {
   const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
   const std::string model =
@@ -256,7 +256,7 @@ TEST_F(CaptureTest, DeviceBuffersAreKeptBetweenRuns) {
   EXPECT_EQ(Mock().live_blocks, before);
 }
 
-// The same of tensors that the client has bound.
+// The same for tensors that the client has bound.
 TEST_F(CaptureTest, BoundTensorsAreUsedWhereTheyAre) {
   Mock().capture.is_enabled = false;
   const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
@@ -274,7 +274,7 @@ TEST_F(CaptureTest, BoundTensorsAreUsedWhereTheyAre) {
   binding.BindInput("x", x);
   binding.BindOutput("y", y);
   for (float i = 1; i < 5; ++i) {
-    auto* const input = const_cast<float*>(x.GetTensorData<float>());  // the mock's is the host's
+    auto* const input = const_cast<float*>(x.GetTensorData<float>());  // in the host's memory
     input[0] = i;
     input[1] = -i;
     session.Run({}, binding);
@@ -286,7 +286,7 @@ TEST_F(CaptureTest, BoundTensorsAreUsedWhereTheyAre) {
   EXPECT_EQ(Mock().places.begin()->second, y.GetTensorRawData());
 }
 
-// PL-22: once for each provider that reads what is bound, or makes it.
+// PL-22: once for each provider that reads or makes a bound value.
 TEST_F(CaptureTest, OnlyTheProvidersOfWhatIsBoundAreSynchronized) {
   Mock().capture.is_enabled = false;
   const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});

@@ -1,4 +1,4 @@
-// Compiled models: EPContext nodes, how they come about and how they run (plugin-ep, section 5).
+// Compiled models: how EPContext nodes are made and run (plugin-ep, section 5).
 #include <sys/stat.h>
 
 #include <fstream>
@@ -98,12 +98,12 @@ TEST_F(ContextTest, SessionEntriesMakeACompiledModel) {
     EXPECT_THAT(compiled, AllOf(HasSubstr("EPContext"), HasSubstr("com.microsoft"),
                                 HasSubstr("Relu"), Not(HasSubstr("Mul"))));
 
-    // Its own provider takes the node and reads what it compiled.
+    // Its own provider takes the node and reads the compiled data.
     ASSERT_EQ(TryFile(compiled_path_, OptionsForMock()), "");
     EXPECT_THAT(Mock().context_read, StartsWith("mine_MockProvider_"));
     EXPECT_THAT(Mock().context_read,
                 EndsWith(embed_mode == std::string("1") ? " embedded" : " beside"));
-    // Nobody else can run it.
+    // No other provider can run it.
     EXPECT_THAT(TryFile(compiled_path_, Ort::SessionOptions()),
                 AllOf(StartsWith("9: "), HasSubstr("EPContext")));
     Mock().context_read.clear();
@@ -116,7 +116,7 @@ TEST_F(ContextTest, SessionEntriesMakeACompiledModel) {
   EXPECT_FALSE(Exists(compiled_path_));
 }
 
-// PE-56: where it goes, and its weights.
+// PE-56: the paths of the model and of its weights.
 TEST_F(ContextTest, TheEntriesSayWhereItGoes) {
   const std::string path = folder_.path() + "/other.onnx";
   const auto options = OptionsWith({{"ep.context_enable", "1"},
@@ -149,7 +149,7 @@ TEST_F(ContextTest, TheEntriesSayWhereItGoes) {
   EXPECT_THAT(Run(session, {1, 2, 3}), ElementsAre(11, 24, 39));
 }
 
-// PE-57: null, foreign nodes, and such as do not fit.
+// PE-57: null, nodes of other operators, and nodes that do not fit.
 TEST_F(ContextTest, CompileMustMakeAContextNodeForEachGraph) {
   const struct {
     MockContextNodes nodes;
@@ -207,14 +207,14 @@ TEST_F(ContextTest, TheCompileApiWritesFiles) {
   EXPECT_EQ(Compile(options), "");
   EXPECT_EQ(TryFile(path, OptionsForMock()), "");
 
-  // Without the flags, a model of which nothing is compiled is written as it is.
+  // Without the flags, a model without compiled parts is written unchanged.
   ASSERT_EQ(Outcome(Compiler().ModelCompilationOptions_SetFlags(options.get(), 0)), "");
   Mock().claims = MockClaims::kNothing;
   EXPECT_EQ(Compile(options), "");
   EXPECT_THAT(Content(path), AllOf(HasSubstr("Mul"), Not(HasSubstr("EPContext"))));
 }
 
-// PE-59: graphs are compiled as they are, unless a level of rewriting is asked for.
+// PE-59: graphs are compiled unchanged, unless a level of rewriting is requested.
 TEST_F(ContextTest, TheCompileApiRewritesNothingByDefault) {
   const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
   std::ofstream(model_path_, std::ios::binary) << ModelBuilder()
@@ -351,7 +351,7 @@ TEST_F(ContextTest, ModelsWithoutWeightsNeedAProviderThatMakesThem) {
   ASSERT_EQ(Compile(options), "");
   EXPECT_EQ(Mock().entries["ep.enable_weightless"], "1");
 
-  // Where the weights are: the buffer, then the entry, then what the node says.
+  // The source of weights: the buffer, then the entry, then the node's attribute.
   EXPECT_EQ(TryFile(compiled_path_, OptionsWith({{"ep.enable_weightless", "1"}})), "");
   EXPECT_EQ(Mock().weight_source, "node " + model_path_);
   Ort::SessionOptions with_path = OptionsWith(

@@ -1,5 +1,5 @@
-// Libraries and the end of what they are registered with: an environment, a process (plugin-ep,
-// section 3). Environments of this program are made and released by the tests.
+// The end of what libraries are registered with: an environment, a process (plugin-ep, section 3).
+// The tests make and release the environments of this program.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// What an environment logged.
+// The log of an environment.
 std::string& Logged() {
   static auto* const text = new std::string();
   return *text;
@@ -89,7 +89,7 @@ class EnvironmentTest : public testing::Test {
   OrtEnv* env_ = nullptr;
 };
 
-// PL-51: what takes the place of a missing extension can be turned off, and its failure is logged.
+// PL-51: the replacement of a missing extension can be turned off, and its failure is logged.
 TEST_F(EnvironmentTest, ATeardownMayGoWithoutSync) {
   for (const bool syncs : {true, false}) {
     Mock().Reset();
@@ -117,7 +117,7 @@ TEST_F(EnvironmentTest, ReleasingItUnregistersTheLastFirst) {
   EXPECT_THAT(Mock().released, ElementsAre("c", "b", "a"));
 }
 
-// PE-24: what is busy goes when its last user does, whatever the policy.
+// PE-24: a busy library is unloaded after its last use, whatever the policy.
 TEST_F(EnvironmentTest, ASessionOutlivesIt) {
   Make("tenon.unregister_busy_library", "error");
   ASSERT_EQ(Register("a"), "");
@@ -128,7 +128,7 @@ TEST_F(EnvironmentTest, ASessionOutlivesIt) {
   EXPECT_THAT(Mock().released, ElementsAre("a"));
 }
 
-// PE-22: by default the code stays as long as somebody needs it, and a warning says who.
+// PE-22: by default the code stays as long as it is used, and a warning says by what.
 TEST_F(EnvironmentTest, BusyLibrariesAreUnloadedLater) {
   Make();
   ASSERT_EQ(Register("a"), "");
@@ -154,7 +154,7 @@ TEST_F(EnvironmentTest, BusyLibrariesAreUnloadedLater) {
                               HasSubstr("2 blocks of memory"), HasSubstr("1 data transfer"),
                               HasSubstr("2 streams"), HasSubstr("1 importer")));
   EXPECT_THAT(Unregister("a"), AllOf(StartsWith("1: "), HasSubstr("'a'")));
-  // Each keeps it on its own.
+  // Each keeps it by itself.
   Api().ReleaseSession(session);
   Api().ReleaseSyncStream(first);
   Api().ReleaseSyncStream(second);
@@ -235,8 +235,8 @@ TEST_F(EnvironmentTest, LibrariesComeAndGoUnderSessions) {
   EXPECT_EQ(Mock().released.size(), static_cast<size_t>(kThreads * kTimes + 1));
 }
 
-// PE-23: a process that ends unloads nothing, whoever asks: static objects of the plugin may be
-// gone by then.
+// PE-23: a process that ends unloads nothing, whatever the request: static objects of the plugin
+// may already be destroyed.
 TEST_F(EnvironmentTest, NothingIsTouchedWhileTheProcessEnds) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   static OrtEnv* env = nullptr;

@@ -9,10 +9,10 @@
 
 namespace tenon::test {
 
-// Touching it in another way ends the process.
+// Any other access ends the process.
 class GuardedPage {
  public:
-  // A copy of what fits, which nobody can write to.
+  // A read-only copy of an object that fits.
   const void* Show(const void* data, size_t bytes) {
     if (page_ == nullptr) {
       page_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -22,7 +22,7 @@ class GuardedPage {
     mprotect(page_, bytes_, PROT_READ);
     return page_;
   }
-  // Nobody can read it any more.
+  // Makes the page unreadable.
   void Hide() {
     if (page_ != nullptr) mprotect(page_, bytes_, PROT_NONE);
   }

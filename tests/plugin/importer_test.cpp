@@ -27,8 +27,8 @@ class ImporterTest : public MockTest {
   }
 };
 
-// PE-111: nothing, "not implemented", and devices that are built in are no importer; other
-// failures are failures.
+// PE-111: for null, "not implemented" and built-in devices there is no importer; other failures are
+// failures.
 TEST_F(ImporterTest, NoImporterIsNoError) {
   EXPECT_EQ(Make(), nullptr) << "the mock says that it is not implemented";
   const OrtEpDevice* const* devices = nullptr;
@@ -93,7 +93,7 @@ TEST_F(ImporterTest, MemoryBecomesATensor) {
   ASSERT_EQ(Outcome(Api().GetTensorMutableData(value, &elements)), "");
   EXPECT_EQ(elements, data.data() + 1);
   Api().ReleaseValue(value);
-  // What was imported outlives its importer and its library's registration.
+  // Imported memory outlives its importer and its library's registration.
   Interop().ReleaseExternalResourceImporter(importer);
   EXPECT_EQ(Mock().Count("ReleaseImporter"), 1);
   ASSERT_EQ(Unregister(), "");
@@ -139,7 +139,7 @@ TEST_F(ImporterTest, SemaphoresOrderStreams) {
   Interop().ReleaseExternalResourceImporter(importer);
 }
 
-// PE-111: slots that are missing, and handles that are.
+// PE-111: slots that are missing, and handles that are missing.
 TEST_F(ImporterTest, WhatAnImporterLacksIsNamed) {
   Mock().imports = true;
   const auto lacks = [](const char* slot) {

@@ -174,7 +174,7 @@ class PackingTest : public PluginKernelTest {
   }();
 };
 
-// PE-54: private, and shared where there is nothing to share with.
+// PE-54: private, and shared if there is no other session.
 TEST_F(PackingTest, KernelsPackForThemselves) {
   for (const MockPacking packing : {MockPacking::kPrivate, MockPacking::kShared}) {
     Mock().packing = packing;
@@ -202,7 +202,7 @@ TEST_F(PackingTest, SessionsShareWhatTheirKernelsPack) {
   EXPECT_THAT(Run(*second, {1, -2}), ElementsAre(10, -200));
 }
 
-// PE-54: other content is stored beside it.
+// PE-54: other content is stored separately.
 TEST_F(PackingTest, OtherWeightsAreNotShared) {
   Mock().packing = MockPacking::kShared;
   Ort::Session first = OpenSharing();
@@ -232,7 +232,7 @@ TEST_F(PackingTest, TheLastStoreCounts) {
   EXPECT_THAT(Run(session, {1, -2}), ElementsAre(10, -200));
 }
 
-// PE-54: failures are those of making the session.
+// PE-54: failures are returned when the session is created.
 TEST_F(PackingTest, FailuresOfPackingFailTheSession) {
   Mock().packing = MockPacking::kShared;
   for (const char* const slot : {"PrePackWeight", "SetSharedPrePackedWeight"}) {

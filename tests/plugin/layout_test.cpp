@@ -1,4 +1,4 @@
-// Providers that prefer images with their channels last.
+// Providers that prefer channels-last images (NHWC).
 #include <cmath>
 
 #include "plugin/mock.h"
@@ -32,7 +32,7 @@ std::string ConvModel() {
       .Bytes();
 }
 
-// The same behind an If, which is taken where c is true.
+// The same after an If, which is taken where c is true.
 std::string ConvInBranchModel() {
   const auto branch = [](const char* op_type) {
     return ModelBuilder()
@@ -120,7 +120,7 @@ TEST_F(LayoutTest, TheProviderMayExemptOperators) {
   }
 }
 
-// PE-49: the layout that images have anyway.
+// PE-49: the standard's layout.
 TEST_F(LayoutTest, OtherProvidersGetWhatIsThere) {
   Mock().layout.preferred = 0;
   Ort::Session session = Open(ConvModel(), OptionsForMock());
@@ -129,7 +129,7 @@ TEST_F(LayoutTest, OtherProvidersGetWhatIsThere) {
   ExpectRuns(session);
 }
 
-// PE-40: who claims nothing has no layout.
+// PE-40: a provider that claims nothing is not asked for a layout.
 TEST_F(LayoutTest, OnlyWhatIsClaimedIsConverted) {
   Mock().layout.takes = {};
   Ort::Session session = Open(ConvModel(), OptionsForMock());
@@ -138,7 +138,7 @@ TEST_F(LayoutTest, OnlyWhatIsClaimedIsConverted) {
   ExpectRuns(session);
 }
 
-// PE-40: what it does not take in the other form gets its own back.
+// PE-40: nodes that it does not take in the other form get their own form back.
 TEST_F(LayoutTest, WhatIsLeftIsConvertedBack) {
   Mock().layout.takes = {"Conv", "Relu"};
   Ort::Session session = Open(ConvModel(), OptionsForMock());
@@ -168,7 +168,7 @@ TEST_F(LayoutTest, NodesThatNobodyTakesInTheEndRunOnTheCpu) {
   ExpectRuns(session);
 }
 
-// PE-40: inner graphs by themselves.
+// PE-40: subgraphs separately.
 TEST_F(LayoutTest, InnerGraphsAreConvertedByThemselves) {
   Ort::Session session = Open(ConvInBranchModel(), OptionsForMock());
   EXPECT_THAT(Mock().layout.seen,
@@ -181,7 +181,7 @@ TEST_F(LayoutTest, InnerGraphsAreConvertedByThemselves) {
   }
 }
 
-// PE-49: who says something that is no layout, or nothing.
+// PE-49: a provider that returns an invalid layout, or none.
 TEST_F(LayoutTest, UnknownLayoutsAreErrors) {
   Mock().layout.preferred = 7;
   EXPECT_THAT(ErrorOf([] { Open(ConvModel(), OptionsForMock()); }),
@@ -194,7 +194,7 @@ TEST_F(LayoutTest, UnknownLayoutsAreErrors) {
   }
 }
 
-// PE-41: what it wants after the conversion cannot be; the nodes get their form back.
+// PE-41: its claim after the conversion is impossible; the nodes get their form back.
 TEST_F(LayoutTest, GroupsThatCannotBeFusedRunOnTheCpu) {
   Mock().claims = MockClaims::kUnfusable;
   Ort::Session session = Open(ConvModel(), OptionsForMock());
@@ -203,7 +203,7 @@ TEST_F(LayoutTest, GroupsThatCannotBeFusedRunOnTheCpu) {
   ExpectRuns(session);
 }
 
-// PE-41: it claims first and fails when it is asked again.
+// PE-41: it claims first, and fails in the second call.
 TEST_F(LayoutTest, AProviderThatFailsLaterTakesNothing) {
   Mock().layout.fails_later = true;
   Ort::Session session = Open(ConvModel(), OptionsForMock());

@@ -1,5 +1,5 @@
 // The life of providers from their registration with a session to their end, as plugins see it
-// (provider-lifecycle), and what the host makes of those that misbehave.
+// (provider-lifecycle), and how the host handles those that misbehave.
 #include <malloc.h>
 #include <tenon_c_api.h>
 
@@ -35,7 +35,7 @@ std::string ProductModel() {
   return ModelBuilder().Input("x", type).Node("Mul", {"x", "x"}, {"y"}).Output("y", type).Bytes();
 }
 
-// A session that is made in two steps.
+// A session that is created in two steps.
 class EditedSession {
  public:
   EditedSession() : model_(SquareModel()) {
@@ -56,7 +56,7 @@ class EditedSession {
   const std::string model_;
 };
 
-// PL-1: and the session can be made all the same.
+// PL-1: and the session can be created nevertheless.
 TEST_F(PluginLifecycleTest, ANullProviderIsRefused) {
   const Ort::SessionOptions options = OptionsForMock();
   EditedSession edited;
@@ -83,7 +83,7 @@ TEST_F(PluginLifecycleTest, AnInitializedSessionTakesNoProvider) {
   edited.session = Ort::Session(nullptr);  // before the messages
 }
 
-// PL-6: and marked so; who adds it takes that away.
+// PL-6: and is marked so; the session that adds it removes the mark.
 TEST_F(PluginLifecycleTest, TheCpuProviderIsAddedIfItIsNotThere) {
   for (const bool is_explicit : {false, true}) {
     LoggedMessages messages;
@@ -141,7 +141,7 @@ TEST_F(PluginLifecycleTest, ANameIsCopiedOnce) {
   EXPECT_THAT(messages.At(ORT_LOGGING_LEVEL_ERROR), ElementsAre(StartsWith(kMock)));
 }
 
-// What the callback of an asynchronous run knows.
+// The data for the callback of an asynchronous run.
 struct ReleaseInCallback {
   static void Call(void* data, OrtValue**, size_t, OrtStatus* status) {
     auto& self = *static_cast<ReleaseInCallback*>(data);
@@ -157,7 +157,8 @@ struct ReleaseInCallback {
   std::promise<void> is_released, may_return;
 };
 
-// PL-28: the release of a session by the callback of its own run waits for that.
+// PL-28: if the callback of a session's own run releases the session, the release waits for that
+// run.
 TEST_F(PluginLifecycleTest, ACallbackMayReleaseItsSession) {
   ReleaseInCallback state;
   state.session = Open(SquareModel(), OptionsForMock()).release();
@@ -182,7 +183,7 @@ TEST_F(PluginLifecycleTest, ACallbackMayReleaseItsSession) {
   EXPECT_EQ(*Ort::Value(state.output).GetTensorData<float>(), 9);
 }
 
-// PL-31: what a provider may do when it is told of the end, and what not.
+// PL-31: which calls a provider may make in the notification of the end, and which not.
 TEST_F(PluginLifecycleTest, WhatAProviderMayDoAtTheEnd) {
   LoggedMessages messages;
   Ort::SessionOptions options = OptionsForMock();
@@ -210,7 +211,7 @@ TEST_F(PluginLifecycleTest, WhatAProviderMayDoAtTheEnd) {
   EXPECT_EQ(Unregister(), "") << "allowed again";
 }
 
-// PL-32: what comes after the notification.
+// PL-32: the calls after the notification.
 TEST_F(PluginLifecycleTest, NothingRunsAfterTheEnd) {
   const TemporaryFolder folder;
   for (const MockClaims claims : {MockClaims::kFused, MockClaims::kKernels}) {
@@ -234,14 +235,14 @@ TEST_F(PluginLifecycleTest, NothingRunsAfterTheEnd) {
   }
 }
 
-// PL-34: a process that ends with sessions alive calls no provider.
+// PL-34: a process that ends with live sessions calls no provider.
 TEST_F(PluginLifecycleTest, TheEndOfTheProcessIsNotTheSessions) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
         Ort::Session session = Open(SquareModel(), OptionsForMock());
         Run(session, {1});
-        static OrtSession* alive = session.release();  // reachable, so no leak
+        static OrtSession* alive = session.release();  // reachable, so not a leak
         Mock().exits_when_called = alive != nullptr;
         std::exit(0);
       },
@@ -317,7 +318,7 @@ TEST_F(PluginLifecycleTest, NoSessionIsReleasedAsWell) {
   EXPECT_THAT(Mock().calls, IsEmpty());
 }
 
-// PL-46: in a page that cannot be written to, nor read once the factory has gone.
+// PL-46: in a page that is read-only, and unreadable after the factory is released.
 TEST_F(PluginLifecycleTest, TheHostOnlyReadsAnExtension) {
   for (const auto extension : {MockControl::Extension::kExported, MockControl::Extension::kSet}) {
     ASSERT_EQ(Unregister(), "");
@@ -356,7 +357,7 @@ TEST_F(PluginLifecycleTest, TheStatusOfAnEntryIsReleased) {
   EXPECT_LT(in_use(), before + 4 * kBytes);
 }
 
-// A provider that hangs at the end of its session is named again and again.
+// A provider that hangs at the end of its session is named repeatedly.
 TEST_F(PluginLifecycleTest, AProviderThatHangsIsNamed) {
   LoggedMessages messages;
   Ort::SessionOptions options = OptionsForMock();
@@ -373,7 +374,7 @@ TEST_F(PluginLifecycleTest, AProviderThatHangsIsNamed) {
   EXPECT_EQ(Mock().Count("ReleaseEp"), 1) << "the end only waits";
 }
 
-// Whatever fails says who failed, and in what.
+// Every failure names the provider and the function.
 TEST_F(PluginLifecycleTest, FailuresOfHooksNameTheProvider) {
   for (const char* const slot :
        {"OnSessionInitializationEnd", "OnRunStart", "OnRunEnd", "SetDynamicOptions", "Sync"}) {

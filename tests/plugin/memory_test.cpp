@@ -1,5 +1,5 @@
-// Memory of plugins: which one values lie in, who gives it, arenas around it (plugin-ep sections 4,
-// 6 and 7).
+// Memory of plugins: the memory of values, its allocators, and arenas (plugin-ep sections 4, 6 and
+// 7).
 #include <thread>
 
 #include "plugin/mock.h"
@@ -49,7 +49,7 @@ class PluginMemoryTest : public MockTest {
     });
   }
   static std::string Try() { return Try(OptionsForMock()); }
-  // The name of the memory that the session wants its input in.
+  // The name of the memory in which the session needs its input.
   static std::string InputMemory(const Ort::Session& session) {
     const OrtMemoryInfo* memory = nullptr;
     EXPECT_EQ(Outcome(Api().SessionGetMemoryInfoForInputs(session, &memory, 1)), "");
@@ -116,7 +116,7 @@ TEST_F(PluginMemoryTest, DevicesAreNotToldApartByName) {
   EXPECT_EQ(Unregister("again"), "");
 }
 
-// PE-69: all options go to the factory and to the arena; the arena heeds streams if the factory
+// PE-69: all options go to the factory and to the arena; the arena respects streams if the factory
 // does.
 TEST_F(PluginMemoryTest, AnArenaHeedsStreamsAsItsFactoryDoes) {
   for (const bool has_streams : {true, false}) {
@@ -192,7 +192,7 @@ TEST_F(PluginMemoryTest, RetiredAllocatorsWorkUntilTheirLastBlockIsFreed) {
   EXPECT_EQ(Mock().Count("ReleaseEpFactory"), 1);
 }
 
-// PE-74: what a client's allocator displaced comes back when it is gone.
+// PE-74: the allocator that a client's allocator replaced comes back after it.
 TEST_F(PluginMemoryTest, ADisplacedDefaultComesBack) {
   struct ClientAllocator : OrtAllocator {
     explicit ClientAllocator(const OrtMemoryInfo* of) : OrtAllocator{}, memory(of) {
@@ -243,7 +243,7 @@ TEST_F(PluginMemoryTest, SessionsAskForTheirAllocators) {
   EXPECT_EQ(Try(), "") << "without the entry";
   EXPECT_EQ(StatOf(arena, "NumAllocs"), before);
   ASSERT_EQ(Unregister(), "");
-  // Memory, and nobody who gives it.
+  // A memory without an allocator.
   Mock().provider_allocates = Mock().factory_allocates = false;
   ASSERT_EQ(Register(), "");
   EXPECT_THAT(Try(), AllOf(StartsWith("1: "), HasSubstr(kMock), HasSubstr("CreateAllocator")));
@@ -278,7 +278,7 @@ TEST_F(PluginMemoryTest, ArenasOfSessionsAreConfiguredByEntries) {
   EXPECT_THAT(Try(wrong), AllOf(StartsWith("2: "), HasSubstr("arena.max_mem")));
 }
 
-// Overlapping runs on streams of their own share one arena, and each has its values to itself.
+// Overlapping runs on their own streams share one arena, and no memory of values.
 TEST_F(PluginMemoryTest, RunsInOneArenaDoNotMeet) {
   ASSERT_EQ(Register(), "");
   Replace(OrtArenaAllocator);
@@ -351,7 +351,7 @@ TEST_F(PluginMemoryTest, ARunMayShrinkArenas) {
     EXPECT_EQ(StatOf(arena, "NumArenaExtensions"), "0") << "everything went back";
     EXPECT_EQ(StatOf(arena, "NumArenaShrinkages"), "1");
   }
-  // Neither an allocator from before there was Shrink, nor one without it.
+  // Allocators of a version before Shrink, and allocators without it.
   ASSERT_EQ(Unregister(), "");
   for (const uint32_t version : {24u, 29u}) {
     Mock().api_version = version;

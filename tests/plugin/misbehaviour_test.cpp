@@ -1,4 +1,4 @@
-// Plugins that do what they should not: the host says who did what, and goes on.
+// Plugins that break the rules: the host names the provider and the mistake, and still works.
 #include <cstdint>
 #include <optional>
 
@@ -15,7 +15,7 @@ using testing::StartsWith;
 
 class MisbehaviourTest : public MockTest {
  protected:
-  // Registers, opens, runs, and takes everything back; the first error, or "".
+  // Registers, opens, runs, and releases everything. Returns the first error, or "".
   static std::string Live() {
     const std::string error = Register();
     if (!error.empty()) return error;
@@ -42,15 +42,15 @@ TEST_F(MisbehaviourTest, WithoutItsSlotsAFactoryIsNone) {
   EXPECT_EQ(Live(), "");
 }
 
-// What is missing, and what the error says: nothing if the host does without it.
+// The missing slot, and the text of the error; no text if the host does not need the slot.
 struct Missing {
   const char* what;
   const char* error;
 };
 class MissingTest : public MisbehaviourTest, public testing::WithParamInterface<Missing> {};
 
-// Every slot of every table, and objects that are null although the status is good: an error with
-// the provider and the slot, no fault, nothing left over, and a host that works afterwards.
+// Every slot of every table, and null objects with a good status: an error that names the provider
+// and the slot, no fault, no leak, and a host that still works.
 TEST_P(MissingTest, IsAnErrorOrNotNeeded) {
   const auto& [what, error] = GetParam();
   const std::string text = error;
@@ -144,7 +144,7 @@ TEST_F(MisbehaviourTest, CountsThatCannotBeAreErrors) {
   }
 }
 
-// PE-110: a profiler that is not whole is left out, with a warning.
+// PE-110: an incomplete profiler is ignored, with a warning.
 TEST_F(MisbehaviourTest, ProfilersThatLackASlotAreNotUsed) {
   const TemporaryFolder folder;
   for (const char* const slot :
@@ -171,7 +171,7 @@ TEST_F(MisbehaviourTest, ProfilersThatLackASlotAreNotUsed) {
   }
 }
 
-// From before the ABI had plugins to long after this host was written.
+// From versions before the ABI had plugins to versions long after this host.
 TEST_F(MisbehaviourTest, AnyVersionIsSurvived) {
   for (const uint32_t version : {0u, 1u, 21u, 22u, 23u, 24u, 26u, 28u, 29u, 30u, 99u, ~0u}) {
     Mock().Reset();
@@ -198,7 +198,7 @@ TEST_F(MisbehaviourTest, ShapesThatCannotBeAreErrors) {
   EXPECT_THAT(Run(session, {3}), ElementsAre(9));
 }
 
-// A provider that keeps a value which it made for longer than anything else lives.
+// A provider that keeps a value for longer than anything else lives.
 TEST_F(MisbehaviourTest, AValueOfAProviderMayOutliveItsSession) {
   ASSERT_EQ(Register(), "");
   OrtValue* kept = nullptr;
@@ -223,8 +223,8 @@ TEST_F(MisbehaviourTest, AValueOfAProviderMayOutliveItsSession) {
   Api().ReleaseValue(kept);
 }
 
-// In any slot, one after the other, and each twice in a row: an error that says in what it failed,
-// no crash, nothing left over, and a host that works afterwards.
+// In any slot, one after the other, and each twice in a row: an error that names the slot, no
+// crash, no leak, and a host that still works.
 TEST_F(MisbehaviourTest, AnySlotMayFail) {
   for (const char* const slot : {"CreateEpFactories",
                                  "GetSupportedDevices",

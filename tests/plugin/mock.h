@@ -1,4 +1,4 @@
-// The mock plugin, as tests use it.
+// The mock plugin for tests.
 #pragma once
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ constexpr const char* kLibrary = "mock library";
 
 inline const OrtApi& Api() { return Ort::GetApi(); }
 
-// Keeps the plugin loaded, so that what it recorded can be read.
+// Keeps the plugin loaded, so that its records can be read.
 inline MockControl& Mock() {
   static MockControl* const control = [] {
     void* const library = dlopen(MOCK_PLUGIN, RTLD_NOW | RTLD_LOCAL);
@@ -40,7 +40,7 @@ inline std::string Unregister(const char* name = kLibrary) {
   return Outcome(Api().UnregisterExecutionProviderLibrary(Env(), name));
 }
 
-// What sessions with these options log. Outlives them.
+// Receives the log of sessions with these options, and outlives them.
 class LoggedMessages {
  public:
   void Watch(Ort::SessionOptions& options) {
@@ -91,7 +91,7 @@ inline std::string SquareModel() {
       .Bytes();
 }
 
-// Each test begins and ends without the library, and with nothing of it alive.
+// Each test begins and ends without the library, and without live objects of it.
 class MockTest : public testing::Test {
  protected:
   MockTest() { Mock().Reset(); }
@@ -129,7 +129,7 @@ class MockTest : public testing::Test {
     return takers;
   }
 
-  // Where the mock's record has the slot for the first time.
+  // The position of the slot's first call in the mock's record.
   static size_t FirstCall(const char* slot) {
     const std::vector<std::string>& calls = Mock().calls;
     return static_cast<size_t>(std::find(calls.begin(), calls.end(), slot) - calls.begin());

@@ -1,4 +1,4 @@
-// How the mock records runs and replays them.
+// The mock's recording and replaying of runs.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +19,17 @@ struct MockWork {
   }
 };
 
-// Like a device with command graphs: work that is given while a run is recorded is done when the
+// Like a device with command graphs: work that is queued while a run is recorded is done when the
 // run ends, by a first replay.
 class MockRecorder {
  public:
-  // A run with that id starts; of its like, the first `warm_ups` are not recorded.
+  // A run with that id starts; the first `warm_ups` runs with it are not recorded.
   void Start(int id, int warm_ups) {
     id_ = id;
     is_recording_ = id >= 0 && runs_[id]++ >= warm_ups;
     work_.clear();
   }
-  // Whether the work was recorded, and is not to be done now.
+  // Whether the work was recorded, so that it is not done now.
   bool Take(const MockWork& work) {
     if (is_recording_) work_.push_back(work);
     return is_recording_;

@@ -155,7 +155,7 @@ OrtStatus* ReadContextNode(const ContextSettings& settings, const OrtGraph* grou
   const std::lock_guard lock(control.mutex);
   control.context_read = name + std::string(is_embedded ? " embedded" : " beside");
   if (!settings.is_weightless) return nullptr;
-  // The most particular source comes first.
+  // The most specific source has precedence.
   if (settings.source != nullptr) {
     control.weight_source = "buffer";
   } else if (!settings.source_path.empty()) {

@@ -1,4 +1,5 @@
-// What tests tell the mock plugin, and what it tells them. Shared by both as plain data.
+// The settings that tests give the mock plugin, and the records that it gives them. Both share this
+// plain data.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -16,14 +17,14 @@
 
 namespace tenon::test {
 
-// What GetDefaultMemoryDevice answers: nothing, the memory of the first or the second device, the
-// first's that the host can reach, its constants', or one that no device has.
+// The result of GetDefaultMemoryDevice: none, the memory of the first or the second device, the
+// first's that the host can access, its constants', or one that no device has.
 enum class MockMemory { kNone, kFirst, kSecond, kHost, kConstants, kForeign };
 
 // How the mock claims nodes.
 enum class MockClaims { kNothing, kFused, kKernels, kUnfusable };
 
-// What it makes of groups where the session wants a compiled model.
+// What it returns for groups if the session needs a compiled model.
 enum class MockContextNodes { kGood, kNone, kForeign, kOtherOperator, kOtherValues, kOtherInputs };
 
 // What its kernel of Mul does with a constant operand.
@@ -34,7 +35,7 @@ struct MockControl {
   // throw that text instead.
   std::vector<std::string> fails, throws;
   MockClaims claims = MockClaims::kFused;
-  // What the factory and its providers say that they are.
+  // Metadata of the factory and its providers.
   uint32_t api_version = 29;
   std::string version = "1.2.3";
   size_t factories = 1, devices = 1;
@@ -44,7 +45,7 @@ struct MockControl {
   bool returns_null_infos = false;
   bool has_compile = true;
   bool has_read_only_memory = false, provider_allocates = false;
-  // The extension, and how it is given.
+  // The extension, and how the host gets it.
   enum class Extension { kNone, kExported, kSet, kSetTooLate } extension = Extension::kExported;
   uint32_t extension_size = ~0u, extension_version = 1;
   uint64_t extension_flags = 0;
@@ -59,11 +60,11 @@ struct MockControl {
   bool imports = false;
   // Where the extension must not be written to, nor be read after its factory has gone.
   bool guards_extension = false;
-  std::function<void()> on_session_end;  // what the provider does when it is told
+  std::function<void()> on_session_end;  // what the provider does in the notification
   bool makes_null_providers = false;
   std::string name = "MockProvider";  // of providers
   int name_calls = 0;
-  // What is missing or wrong by request, by name.
+  // Objects that are missing or wrong on request, by name.
   std::set<std::string> lacks;
   std::vector<int64_t> output_shape;  // of every output; empty: as it should be
   std::function<void(OrtKernelContext*)> on_compute;
@@ -90,7 +91,7 @@ struct MockControl {
     std::vector<std::string> seen, asked;
   } layout;
 
-  // Compiled models: what it writes into them, what it says of them, and what it reads again.
+  // Compiled models: the data that it writes, its metadata, and the data that it reads again.
   MockContextNodes context_nodes = MockContextNodes::kGood;
   std::string compatibility = "mock 1", validated;
   int validation = 0;                          // OrtCompiledModelCompatibility
@@ -98,7 +99,7 @@ struct MockControl {
   std::map<std::string, std::string> entries;  // of the session, those about compiled models
   std::string context_read, weight_source;
 
-  // What the device has left, in bytes; kNoCount: something else, kNoSlot: it does not say.
+  // The free bytes of the device. kNoCount: another kind of resource; kNoSlot: no slot.
   enum Budget : int64_t { kNoCount = -1, kNoSlot = -2 };
   int64_t budget = kNoSlot;
   size_t op_domains = 0;  // how many domains of operators the factory lists, all the same

@@ -122,7 +122,7 @@ struct MulKernel : OrtKernelImpl, Counted {
       auto* const floats = static_cast<float*>(buffers[0]);
       for (size_t i = 0; i < size; ++i) floats[i] = sign * weights[i];
       *static_cast<char*>(buffers[1]) = 'x';
-      // Without success they stay the kernel's.
+      // If they are not stored, they stay the kernel's.
       OrtStatus* const failed =
           ep_api->SharedPrePackedWeightCache_StoreWeightData(cache, buffers, sizes, 0);
       if (failed == nullptr) return api->CreateStatus(ORT_EP_FAIL, "stored no buffers at all");
@@ -184,7 +184,7 @@ OrtStatus* ORT_API_CALL CreateMul(void*, const OrtKernelInfo* info, OrtKernelImp
 
 OrtStatus* ORT_API_CALL CreateIf(void*, const OrtKernelInfo* info, OrtKernelImpl** out) noexcept {
   ENTER("CreateIf");
-  // A kernel that nobody asks for is the plugin's to release.
+  // The plugin must release a kernel that the host does not request.
   OrtKernelImpl* unused = nullptr;
   CHECK_OK(ep_api->CreateIfKernel(info, &unused));
   ep_api->ReleaseKernelImpl(unused);

@@ -1,4 +1,4 @@
-// The mock as a provider that prefers a layout of images: it runs convolutions with the channels as
+// The mock as a provider that prefers an image layout. It runs convolutions with the channels as
 // axis 1 or as the last axis, without pads, strides and groups, and Relu.
 #include <algorithm>
 #include <array>
@@ -148,7 +148,7 @@ OrtStatus* ClaimByLayout(const OrtGraph* graph, OrtEpGraphSupportInfo* support) 
     }
     const OrtKernelDef* kernel = nullptr;
     CHECK_OK(ep_api->EpGraphSupportInfo_LookUpKernel(support, node, &kernel));
-    // The standard's form only makes the host offer the other one.
+    // Claiming the standard's form only makes the host offer the other one.
     if (kernel != nullptr || name == "Conv") {
       CHECK_OK(ep_api->EpGraphSupportInfo_AddSingleNode(support, node));
     }

@@ -1,4 +1,4 @@
-// What the files of the mock plugin share.
+// Shared by the files of the mock plugin.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -19,16 +19,16 @@ extern MockControl control;
 extern const OrtApi* api;
 extern const OrtEpApi* ep_api;
 
-// Logs the call of a slot; a status if it was told to fail.
+// Logs the call of a slot; returns a status if the slot is set to fail.
 OrtStatus* Enter(const char* slot);
 
 #define ENTER(slot)                                           \
   do {                                                        \
     if (OrtStatus* const failed = Enter(slot)) return failed; \
   } while (false)
-// Whether the test wants something to be missing.
+// Whether the test removed this part.
 bool Lacks(const char* what);
-// The object has nobody to release it: it stays, and does not count.
+// Nothing releases the object: it is never freed and does not count.
 void Orphan(void* object);
 #define MAY_LACK(table, slot) \
   if (Lacks(#table "::" #slot)) table::slot = nullptr
@@ -63,7 +63,7 @@ bool IsContextNode(const OrtNode* node);
 // file beside the model.
 OrtStatus* MakeContextNode(const ContextSettings& settings, const OrtGraph* group,
                            const OrtNode* fused, OrtNode** out);
-// Reads what was compiled, which must be the mock's; notes where it and its weights come from.
+// Reads compiled data, which must be the mock's; records its source and that of its weights.
 OrtStatus* ReadContextNode(const ContextSettings& settings, const OrtGraph* group,
                            const OrtNode* node);
 

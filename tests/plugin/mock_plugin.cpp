@@ -1,5 +1,5 @@
-// A provider for tests: a made-up GPU whose memory is the host's, so that it can be watched, and
-// whose every slot can be told to fail.
+// A provider for tests: an invented GPU whose memory is the host's, so that it can be observed, and
+// whose slots can all be set to fail.
 #include <malloc.h>
 #include <onnxruntime_c_api.h>
 #include <onnxruntime_ep_c_api.h>
@@ -41,7 +41,7 @@ OrtStatus* Enter(const char* slot) {
 bool Lacks(const char* what) { return control.lacks.count(what) > 0; }
 
 void Orphan(void* object) {
-  // Never destroyed, so that they are no leaks.
+  // Never destroyed, so that they are not leaks.
   static auto* const orphans = new std::vector<void*>();
   orphans->push_back(object);
   --control.live_objects;
@@ -79,7 +79,7 @@ struct Allocator : OrtAllocator, Counted {
     Free = [](OrtAllocator*, void* block) {
       if (block == nullptr) return;
       --control.live_blocks;
-      // Who works on it still must not find what was there.
+      // A reader that still uses the memory must not find its former contents.
       std::memset(block, 0xFF, malloc_usable_size(block));
       std::free(block);
     };
@@ -626,7 +626,7 @@ struct Provider : OrtEp, Counted {
         wanted.push_back(node);
       }
       if (is_control) continue;
-      // Where there is nothing to write, there need be no room.
+      // If there is nothing to write, no room is needed.
       CHECK_OK(api->Node_GetImplicitInputs(node, nullptr, 0));
       CHECK_OK(api->Node_GetSubgraphs(node, nullptr, 0, nullptr));
     }
@@ -650,7 +650,7 @@ struct Provider : OrtEp, Counted {
     return nullptr;
   }
 
-  // Says something to the session's logger.
+  // Logs a message in the session's log.
   ~Provider() {
     api->ReleaseStatus(api->Logger_LogMessage(
         logger, ORT_LOGGING_LEVEL_WARNING, "MockProvider goes", ORT_FILE, __LINE__, "~Provider"));
@@ -915,7 +915,7 @@ const TenonEpExtension* PrepareExtension() {
   if (control.guards_extension) {
     return static_cast<const TenonEpExtension*>(guarded_page.Show(&wanted, sizeof(wanted)));
   }
-  // Unchanged while other threads may read it.
+  // Not changed while other threads may read it.
   const std::lock_guard lock(control.mutex);
   if (std::memcmp(&extension, &wanted, sizeof(wanted)) != 0) extension = wanted;
   return &extension;

@@ -59,7 +59,7 @@ class PluginProfilingTest : public MockTest {
   TemporaryFolder folder_;
 };
 
-// PR-14: each profiled run has a profiler of the provider, and it is gone when the run is over.
+// PR-14: each profiled run has a profiler of the provider, which is released after the run.
 TEST_F(PluginProfilingTest, ARunHasAProfilerForItsTime) {
   Ort::Session session = Open(SquareModel(), OptionsForMock());
   EXPECT_EQ(Mock().Count("CreateProfiler"), 0);
@@ -118,7 +118,7 @@ TEST_F(PluginProfilingTest, EventsAreOfFiveCategories) {
   EXPECT_THAT(categories, testing::ElementsAre("Api", "Kernel", "Memory", "Node", "Session"));
 }
 
-// PR-31, PR-32: what the provider's driver did, and the nodes that its kernels belong to.
+// PR-31, PR-32: events of the provider's driver, and the nodes to which its kernels belong.
 TEST_F(PluginProfilingTest, EventsOfTheProviderNameTheirNodes) {
   Ort::SessionOptions options = OptionsForMock();
   const Json trace = TraceOfSession(options);
@@ -161,8 +161,8 @@ TEST_F(PluginProfilingTest, ASessionHasOneProfilerAndEachRunItsOwn) {
   }
 }
 
-// PR-45: the plugin's allocators appear though it does nothing for that, and what it manages itself
-// appears as it says (mock_launch).
+// PR-45: the plugin's allocations appear without any work of the plugin; memory that it manages
+// itself appears as its events say (mock_launch).
 TEST_F(PluginProfilingTest, ThePluginsMemoryIsRecordedByTheHost) {
   for (const bool allocates : {false, true}) {
     Mock().provider_allocates = allocates;

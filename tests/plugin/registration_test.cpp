@@ -133,7 +133,7 @@ TEST_F(RegistrationTest, VirtualDevicesNeedLeave) {
   EXPECT_EQ(Unregister(), "");
 }
 
-// PE-8: the loader's count. A copy of the file, which nothing else keeps loaded.
+// PE-8: the loader's count. The file is a copy, which nothing else keeps loaded.
 TEST_F(RegistrationTest, UnloadsWhatItLoaded) {
   const TemporaryFolder folder;
   const std::string copy = folder.path() + "/copy.so";
@@ -148,7 +148,7 @@ TEST_F(RegistrationTest, UnloadsWhatItLoaded) {
   }
 }
 
-// The code stays as long as somebody uses it.
+// The code stays as long as it is used.
 TEST_F(RegistrationTest, ASessionKeepsItsLibrary) {
   ASSERT_EQ(Register(), "");
   const std::string model = SquareModel();

@@ -1,4 +1,4 @@
-// What plugins ask the host about operators, kernels and events, called as a client.
+// The host's functions for plugins about operators, kernels and events, called as a client.
 #include "plugin/mock.h"
 
 namespace tenon::test {

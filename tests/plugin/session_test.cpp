@@ -120,7 +120,7 @@ TEST_F(PluginSessionTest, EveryFusedNodeMustBeCompiled) {
   EXPECT_EQ(Mock().Count("a null among the infos"), 0);
 }
 
-// PL-8, PE-46, PE-47: who fails, and with which code.
+// PL-8, PE-46, PE-47: the failing function, and its code.
 TEST_F(PluginSessionTest, FailuresNameTheSlotAndKeepTheCode) {
   for (const char* const slot :
        {"CreateEp", "Compile", "CreateState", "OnSessionInitializationEnd", "OnRunStart", "Compute",
@@ -164,7 +164,7 @@ TEST_F(PluginSessionTest, IsToldOfRunsAndOfTheEnd) {
   EXPECT_LT(FirstCall("ReleaseNodeComputeInfos"), FirstCall("ReleaseEp"));
 }
 
-// PL-29: a failure at the end changes nothing.
+// PL-29: a failure at the end has no effect.
 TEST_F(PluginSessionTest, AFailureAtTheEndChangesNothing) {
   Mock().fails = {"OnSessionEnd"};
   EXPECT_EQ(Try(), "");
@@ -304,8 +304,9 @@ TEST_F(PluginSessionTest, TheExtensionMayBeSet) {
   EXPECT_THAT(Try(), AllOf(StartsWith("1: "), HasSubstr("GetSupportedDevices")));
 }
 
-// PL-51: without an extension, Sync comes in place of the notification: before anything goes, once,
-// from API 25 on, and not where the environment rules it out (ATeardownMayGoWithoutSync).
+// PL-51: without an extension, Sync is called in place of the notification: before anything is
+// released, once, from API 25 on, and not if the environment turns it off
+// (ATeardownMayGoWithoutSync).
 TEST_F(PluginSessionTest, SyncTakesThePlaceOfAMissingExtension) {
   for (const uint32_t version : {24u, 25u}) {
     ASSERT_EQ(Unregister(), "");
@@ -419,7 +420,7 @@ TEST_F(PluginSessionTest, ItsProfilerSeesPairsAndEndsOnce) {
   EXPECT_LT(FirstCall("ReleaseProfiler"), FirstCall("ReleaseEp"));
 }
 
-// PR-37: what its profiler fails at affects no run.
+// PR-37: failures of its profiler do not affect runs.
 TEST_F(PluginSessionTest, AProfilerThatFailsHurtsNobody) {
   const TemporaryFolder folder;
   for (const char* const slot :
@@ -442,7 +443,7 @@ TEST_F(PluginSessionTest, TheProvidersOwnAllocatorComesFirst) {
   EXPECT_EQ(Mock().Count("ReleaseAllocator"), 1);
 }
 
-// PE-63, PE-64: constants have a memory of their own where the device has such.
+// PE-63, PE-64: constants have a separate memory if the device has one for them.
 TEST_F(PluginSessionTest, ConstantsGoIntoReadOnlyMemory) {
   ASSERT_EQ(Unregister(), "");
   Mock().has_read_only_memory = true;
@@ -452,7 +453,7 @@ TEST_F(PluginSessionTest, ConstantsGoIntoReadOnlyMemory) {
   EXPECT_EQ(Mock().Count("CreateAllocator"), 2) << "for values, and for constants";
 }
 
-// PE-104, PE-108: the order of waits, and what becomes of their failures.
+// PE-104, PE-108: the order of waits, and the effect of their failures.
 TEST_F(PluginSessionTest, WaitsAreMarkedFirstAndTheirFailuresAreTheRuns) {
   {
     Ort::Session session = Open(SquareModel(), OptionsForMock());
@@ -482,7 +483,7 @@ TEST_F(PluginSessionTest, TheCpuCanBeRuledOut) {
   EXPECT_THAT(ErrorOf([&] { Open(SquareModel(), options); }),
               AllOf(StartsWith("1: "), HasSubstr("Relu"), HasSubstr("disable_cpu_ep_fallback")));
 
-  // The same where devices are chosen: without the CPU's, nothing is left to choose.
+  // The same if devices are selected: without the CPU's, none is left to select.
   ASSERT_EQ(Unregister(), "");
   Ort::SessionOptions chosen;
   Ort::ThrowOnError(Api().SessionOptionsSetEpSelectionPolicy(
@@ -528,7 +529,7 @@ TEST_F(PluginSessionTest, OperatorsOfThePluginComeWithIt) {
               StartsWith("11: "));
 }
 
-// PE-30: an input that an operator wants on the host comes there, others where the provider works.
+// PE-30: an input that an operator needs on the host is there, others where the provider works.
 TEST_F(PluginSessionTest, OperatorsOfThePluginSayWhereTheirInputsLie) {
   Mock().op_domains = 1;
   for (const OrtMemType type : {OrtMemTypeDefault, OrtMemTypeCPUInput}) {
@@ -541,7 +542,7 @@ TEST_F(PluginSessionTest, OperatorsOfThePluginSayWhereTheirInputsLie) {
   }
 }
 
-// Sessions map external data; the graph still says where it came from.
+// Sessions map external data; the graph still says in which file it is.
 TEST_F(PluginSessionTest, GraphsToClaimFromSayWhichInitializersAreInFiles) {
   const TemporaryFolder folder;
   const std::vector<float> weights = {0, 5, 6, 7};
@@ -573,7 +574,7 @@ TEST_F(PluginSessionTest, StatusesOfThePluginAreFreed) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(failing_run(), first);
 }
 
-// PE-4: what the plugin says is copied at once.
+// PE-4: the plugin's strings are copied at once.
 TEST_F(PluginSessionTest, TextsOfThePluginAreCopied) {
   const OrtEpDevice* const device = MockDevices()[0];
   const OrtKeyValuePairs* const metadata = Api().EpDevice_EpMetadata(device);

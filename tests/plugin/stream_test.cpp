@@ -144,7 +144,7 @@ TEST_F(PluginStreamTest, ARunWithAStreamIsNotRepeated) {
   Api().ReleaseSyncStream(stream);
 }
 
-// The same without a stream: nobody notices.
+// The same without a stream: the failure has no effect.
 TEST_F(PluginStreamTest, APluginThatFailsIsReplaced) {
   Ort::SessionOptions options = OptionsForMock();
   options.AddConfigEntry("tenon.ep_fail_fallback", "1");
@@ -155,7 +155,7 @@ TEST_F(PluginStreamTest, APluginThatFailsIsReplaced) {
   EXPECT_EQ(Mock().end_reason, 2u) << "REPLACED_BY_FALLBACK";
 }
 
-// PE-112: what the mock's factory lacks.
+// PE-112: slots that the mock's factory lacks.
 TEST_F(PluginStreamTest, SaysThatNothingIsDrawn) {
   const OrtGraphicsInteropConfig graphics = {ORT_API_VERSION, {}, nullptr, nullptr};
   EXPECT_NE(
@@ -172,7 +172,7 @@ std::string CopyOne(const Ort::Value& from, Ort::Value& into) {
 }
 
 // PE-96: transfers are asked with all of a device, in the order of their registration; between
-// memories of the CPU nobody is asked.
+// memories of the CPU no transfer is asked.
 TEST_F(PluginStreamTest, TheFirstTransferThatCanCopies) {
   ASSERT_EQ(Register(MOCK_PLUGIN, "again"), "");
   std::vector<float> data = {1, 2}, back = {0, 0};
@@ -193,7 +193,7 @@ TEST_F(PluginStreamTest, TheFirstTransferThatCanCopies) {
   EXPECT_TRUE(Mock().can_copies.empty());
   EXPECT_EQ(back, data);
   EXPECT_EQ(Mock().copy_calls, 2);
-  // Memory of another vendor: all are asked, and nobody can.
+  // Memory of another vendor: all transfers are asked, and none can copy it.
   OrtMemoryInfo* foreign = nullptr;
   ASSERT_EQ(Outcome(Api().CreateMemoryInfo_V2("Foreign", OrtMemoryInfoDeviceType_NPU, 7, 3,
                                               OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator,
@@ -214,7 +214,7 @@ TEST_F(PluginStreamTest, TheFirstTransferThatCanCopies) {
   EXPECT_EQ(back, data);
 }
 
-// PE-99: what the plugin gets is gone when the call is over, and strings never get there.
+// PE-99: the plugin's arguments are destroyed after the call, and strings are never passed to it.
 TEST_F(PluginStreamTest, StringsStayOnTheCpu) {
   Ort::AllocatorWithDefaultOptions cpu;
   const int64_t size = 2;
@@ -264,7 +264,7 @@ TEST_F(PluginStreamTest, TransfersGoBeforeTheirLibrary) {
   EXPECT_EQ(Mock().calls.back(), "ReleaseEpFactory") << "the library goes last";
 }
 
-// PE-107: the kernel sees its run's stream, and none where there is none.
+// PE-107: the kernel gets its run's stream, and none if there is none.
 TEST_F(PluginStreamTest, KernelsSeeTheirStream) {
   for (const MockClaims claims : {MockClaims::kFused, MockClaims::kKernels}) {
     Mock().claims = claims;

@@ -1,4 +1,4 @@
-"""What the tests of plugins/opencl share: a case for every operator, models, comparisons."""
+"""Shared by the tests of plugins/opencl: a case for every operator, models, comparisons."""
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -47,7 +47,7 @@ def graph(nodes: list, feeds: dict, results: list, constants: list, opset: int =
 
 
 def check(module, devices: list, model: bytes, feeds: dict, expected: list | None = None) -> None:
-    """All of the model is claimed, and its results are the expected ones: the CPU's if not told."""
+    """Claims all of the model; its results are the expected ones, by default the CPU's."""
     session = session_on(module, devices, model, graph_optimization_level=unoptimized(module))
     assert list(placement(session)) == [PROVIDER]
     expected = expected or on_cpu(module, model).run(None, feeds)

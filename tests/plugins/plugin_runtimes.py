@@ -1,4 +1,4 @@
-"""The runtimes that plugins are tested in: Tenon, and onnxruntime from PyPI where it is."""
+"""The runtimes in which plugins are tested: Tenon, and onnxruntime from PyPI if it is installed."""
 
 import importlib
 import itertools
@@ -18,7 +18,7 @@ RUNTIMES = ("onnxruntime", "tenon")
 
 
 def runtime(name: str) -> ModuleType:
-    """The runtime's module; skips the test where it takes no plugins."""
+    """The runtime's module; skips the test if it does not support plugins."""
     module = pytest.importorskip(name)
     if not hasattr(module, "register_execution_provider_library"):
         pytest.skip(f"{name} takes no plugin providers")
@@ -56,7 +56,7 @@ def session_on(module: ModuleType, devices: list, model: bytes, **settings: obje
 
 
 def placement(session) -> dict[str, list[str]]:
-    """Provider -> types of the operators that it took, sorted."""
+    """Provider -> types of its operators, sorted."""
     taken: dict[str, list[str]] = {}
     for part in session.get_provider_graph_assignment_info():
         taken.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())

@@ -76,7 +76,7 @@ def test_every_number_is_read_and_written(module, devices: list) -> None:
 
 
 def test_casts_round_to_nearest_even(module, devices: list) -> None:
-    """In memory, and where the result is cast again before it gets there."""
+    """In memory, and if the result is cast again before it is stored."""
     nodes = [
         helper.make_node("Cast", ["x"], ["y0"], to=HALF),
         helper.make_node("Neg", ["x"], ["a"]),
@@ -149,7 +149,7 @@ def test_float16_between_casts_is_one_kernel(module, devices: list, tmp_path: Pa
 
 
 def test_kernels_of_both_types_are_kept_apart(module, devices: list, tmp_path: Path) -> None:
-    """In memory, and in the folder of compiled ones."""
+    """In memory, and in the folder of compiled programs."""
     settings = {"ep.openclexecutionprovider.kernel_cache_folder": str(tmp_path)}
     with registered(module, LIBRARY, PROVIDER) as fresh:
         for dtype in (np.float32, np.float16, np.float32):
@@ -223,8 +223,10 @@ def tokens(batch: int, length: int) -> dict:
 
 
 def check_network(module, devices: list, half: onnx.ModelProto, full: onnx.ModelProto, feeds: dict):
-    """All on the device. The CPU's results in float16, and those of the original in float32, differ
-    by at most 0.5 % of the largest element: each layer rounds its result to 11 bits."""
+    """All nodes run on the device. The CPU's results in float16, and those of the original in
+    float32, differ by at most 0.5 % of the largest element: each layer rounds its result to 11
+    bits.
+    """
     session = session_on(module, devices, half.SerializeToString())
     assert list(placement(session)) == [PROVIDER]
     wide = dict(zip(feeds, cast_arrays(list(feeds.values()), np.float32), strict=True))

@@ -1,4 +1,4 @@
-"""plugins/opencl beside the CPU: every operator, fusion, placement, memory, traces."""
+"""plugins/opencl compared with the CPU: every operator, fusion, placement, memory, traces."""
 
 import json
 from pathlib import Path
@@ -143,12 +143,12 @@ def test_times_of_the_kernels_are_in_the_trace(module, devices: list, tmp_path: 
     assert kernels.count("convolution") == 2
     runs = [event for event in events if event["name"] == "model_run"]
     first, last = runs[0]["ts"], runs[0]["ts"] + runs[0]["dur"]
-    # PR-32: which node a kernel is of.
+    # PR-32: the node that each kernel belongs to.
     nodes = {event["name"] for event in events if event["cat"] == "Node"}
     causes = set()
     for event in events:
         if event["cat"] == "Kernel" and event["name"] == "convolution":
-            # Clocks are aligned once, to some tens of microseconds.
+            # Clocks are aligned once, with an error of some tens of microseconds.
             assert first - 1000 <= event["ts"] <= last + 1000
             assert event["args"]["parent"] in nodes
             causes.add((event["args"]["parent"], event["args"]["correlation"]))

@@ -1,4 +1,4 @@
-"""examples/plugin-ep: claims, compiled chains, memory of its own, the life of its objects."""
+"""examples/plugin-ep: claims, compiled chains, its own memory, the life of its objects."""
 
 import ctypes
 from collections.abc import Iterator

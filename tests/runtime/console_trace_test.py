@@ -2,7 +2,7 @@
 
 Usage: console_trace_test.py DIGITS_FOLDER COMMAND...
 
-COMMAND is profiled_run, with what runs it before it. Uses the standard library alone.
+COMMAND is profiled_run and, before it, the program that runs it. Uses only the standard library.
 """
 
 import json
@@ -16,9 +16,9 @@ import zlib
 
 RUNS = 2
 KEYS = ["cat", "pid", "tid", "dur", "ts", "ph", "name", "args"]
-# Those of the model but Flatten, which moves nothing and is no step of its own.
+# The nodes of the model except Flatten, which moves nothing and has no step.
 OPERATORS = ["Conv", "Relu", "MaxPool", "Gemm", "Relu", "Gemm", "Softmax"]
-# What onnx.reference reads in the samples 0 to 9; the model mistakes two of them.
+# The results of onnx.reference for the samples 0 to 9; the model misses two of them.
 READ = [0, 1, 2, 3, 4, 9, 6, 7, 8, 3]
 folder, command = pathlib.Path(sys.argv[1]), sys.argv[2:]
 
@@ -37,7 +37,7 @@ def pixels(path: pathlib.Path) -> bytes:
 
 
 def run(digit: int) -> list[str]:
-    """What a profiled run over the sample of a digit prints."""
+    """The output of a profiled run with the sample of a digit."""
     with tempfile.TemporaryDirectory() as made:
         picture = pathlib.Path(made) / "picture"
         picture.write_bytes(pixels(folder / "samples" / f"{digit}.png"))

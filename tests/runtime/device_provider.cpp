@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-// Addresses of the device are no addresses of the host: touching one is a fault.
+// The host must not access addresses of the device: an access is a fault.
 constexpr uintptr_t kDeviceBit = uintptr_t{1} << 62;
 
 class DeviceMemory final : public Allocator {
@@ -52,7 +52,7 @@ class DeviceMemory final : public Allocator {
   std::vector<void*> freed_;
 };
 
-// Does nothing until it must.
+// Delays work as long as possible.
 class LazyStream final : public Stream {
  public:
   LazyStream(DeviceLog& log, const MemoryInfo& device) : log_(log), device_(device) {}
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Notification>> LazyStream::CreateNotification() {
   return std::make_unique<LazyNotification>(*this);
 }
 
-// Now, or when the stream gets there.
+// Now, or when the stream reaches it.
 void Do(Stream* stream, std::function<void()> work) {
   if (stream == nullptr) return work();
   static_cast<LazyStream*>(stream)->Give(std::move(work));

@@ -1,4 +1,4 @@
-// A provider whose device has a memory and streams of its own, both made to show mistakes: work is
+// A provider whose device has its own memory and streams, both made to reveal mistakes: work is
 // done as late as the streams allow, and memory that no work has written holds NaN.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-// What happened on one device.
+// The events of one device.
 struct DeviceLog {
   int copies_in = 0;   // from the CPU's memory
   int copies_out = 0;  // to it

@@ -1,4 +1,4 @@
-// Values in the memory of a device: where they lie, what is copied and what waits for what.
+// Values in the memory of a device: their locations, the copies, and the waits.
 #include <gtest/gtest.h>
 
 #include "runtime/device_provider.h"
@@ -109,7 +109,7 @@ TEST_F(DeviceTest, AnOutputStaysOnTheDeviceIfWanted) {
     EXPECT_TRUE(binding.results()[0].tensor().memory().SameDevice(device_->memory()));
     EXPECT_EQ(log_.copies_out, 0);
   }
-  // What one run leaves on the device another one reads there.
+  // A value that one run leaves on the device is read there by another run.
   EXPECT_EQ(RunRow(binding.results()[0]), (Floats{4, 8}));
 }
 
@@ -145,7 +145,7 @@ TEST_F(DeviceTest, ASteadyRunTakesNoMemoryAndKeepsItsPlaces) {
   RunRow(Row({7, 8, 9}));
   EXPECT_EQ(log_.inputs, before);
   EXPECT_EQ(log_.streams, streams);
-  // The output is made anew for each caller.
+  // The output is allocated again for each caller.
   EXPECT_LE(log_.allocations - allocations, 2);
 }
 

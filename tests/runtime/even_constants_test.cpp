@@ -44,7 +44,7 @@ TEST(EvenConstantsTest, GrowWithTheLargestOfAValue) {
   EXPECT_EQ(At(Make(constants, DataType::kUint8, 3000, 7)), At(large));
 }
 
-// Each of these has addresses, but the system may back them by the same few pages.
+// Each of these has addresses, but the system may use the same few pages for all.
 TEST(EvenConstantsTest, OfManyMegabytesHoldTheValueToo) {
   EvenConstants constants;
   for (const int64_t bytes : {(3 << 20) + 5, 2 << 20, 64 << 20, 3 << 20}) {

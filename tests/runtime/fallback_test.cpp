@@ -26,7 +26,7 @@ constexpr const char* kProbe = "ProbeExecutionProvider";
 constexpr const char* kSecond = "SecondProbeExecutionProvider";
 constexpr const char* kCpu = "CPUExecutionProvider";
 
-// y = (x + x) * 2, the sum on the probe, or what `build` makes of it.
+// y = (x + x) * 2, with the sum on the probe; or the model that `build` makes.
 Model AddModel() {
   ModelBuilder b;
   b.Input("x", {Dim::Symbol("n")}).Node("Add", {"x", "x"}, {"a"}, "", 14);
@@ -121,7 +121,7 @@ class FallbackTest : public ::testing::Test {
       {.severity = Severity::kWarning, .sink = sink_, .threads = {.threads = 2}}};
 };
 
-// FB-22: off unless asked for.
+// FB-22: off by default.
 TEST_F(FallbackTest, IsOffByDefault) {
   auto session = *Open({}, kFails);
   EXPECT_EQ(Run(*session).code(), StatusCode::kEpFail);
@@ -296,7 +296,8 @@ TEST_F(FallbackTest, HappensOnce) {
   EXPECT_EQ(requests_.size(), 2u);
 }
 
-// 3.3: the provider of the first session hears of its end once, with the reason, before it goes.
+// 3.3: the provider of the first session is told its end once, with the reason, before it is
+// released.
 TEST_F(FallbackTest, EndsTheFirstSessionWithItsLastRun) {
   auto session = *Open(kOn, kFails);
   ASSERT_TRUE(Run(*session).ok());
@@ -352,7 +353,7 @@ TEST_F(FallbackTest, TracesBothAttemptsAsOneRun) {
   EXPECT_GE(runs[0]["dur"].get<int64_t>(), fallbacks[0]["dur"].get<int64_t>());
 }
 
-// FB-33: the output lies where an input does.
+// FB-33: the output is in the memory of an input.
 TEST_F(FallbackTest, DoesNotRepeatWhatWritesItsInputs) {
   auto session = *Open(kOn, kFails);
   const std::string_view in = "x", out = "y";
@@ -374,7 +375,7 @@ TEST_F(FallbackTest, WritesGivenOutputsAgain) {
   EXPECT_EQ(y.tensor().values<float>()[1], 8);
 }
 
-// FB-35: values in memory of the provider that goes.
+// FB-35: values in memory of the provider that is removed.
 TEST_F(FallbackTest, DoesNotRepeatWhatLiesInLostMemory) {
   auto session = *Open(kOn, {.fails_in = "run", .has_memory = true});
   const std::string_view in = "x", out = "y";
@@ -397,7 +398,7 @@ TEST_F(FallbackTest, DoesNotRepeatWhatIsWantedInLostMemory) {
   ExpectNotReplayed(*session, "binding");
 }
 
-// FB-37: what a seed in the model says holds for the second session as for any.
+// FB-37: a seed in the model has the same effect in the second session.
 TEST_F(FallbackTest, RepeatsRandomNumbersAsAnyNewSession) {
   make_model_ = [] {
     ModelBuilder b;
@@ -487,7 +488,7 @@ TEST_F(FallbackTest, EndsTheFirstSessionIfMemoryIsShort) {
   EXPECT_NE(Run(*session).message().find("could not be made anew"), std::string::npos);
 }
 
-// Section 6: a model that nobody kept.
+// Section 6: a model that was not kept.
 TEST_F(FallbackTest, NeedsTheModel) {
   auto session = *Open(kOn, kFails, false);
   EXPECT_EQ(Run(*session).code(), StatusCode::kEpFail);

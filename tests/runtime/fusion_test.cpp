@@ -173,7 +173,7 @@ TEST_F(FusionTest, SeveralGroupsAreCompiledTogether) {
   ExpectRuns(**session);
 }
 
-// PE-41: the provider gets nothing of the graph, and the session goes on.
+// PE-41: the provider gets no node of the graph, and the session still works.
 TEST_F(FusionTest, AGroupThatCannotBeFusedCostsAllGroups) {
   const auto session = Open({.groups = {{"node_b"}, {"node_a", "node_y"}}});
   ASSERT_TRUE(session) << session.error().message();

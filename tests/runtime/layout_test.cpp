@@ -1,5 +1,5 @@
-// Models whose images have their channels last, beside the models as they are. Requirements:
-// plugin-ep, section 5 (PE-40, PE-49).
+// Compares models in channels-last layout with the original models. Requirements: plugin-ep,
+// section 5 (PE-40, PE-49).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 constexpr int kOpset = 21;
 constexpr std::string_view kNetwork = "the network";  // has two outputs
 
-// Prefers channels last, claims everything in that form, and lets the CPU run it in the end.
+// Prefers channels last, claims everything in that form, and in the end lets the CPU run it.
 class TurningProvider final : public ExecutionProvider {
  public:
   explicit TurningProvider(std::vector<std::string>& seen) : seen_(seen) {}
@@ -79,7 +79,7 @@ class LayoutTest : public ::testing::Test {
     node.attributes = std::move(attributes);
   }
 
-  // Runs the model that `build` builds, as it is and turned; what the provider saw is in seen_.
+  // Runs the model that `build` builds, unchanged and converted; seen_ has the provider's view.
   template <class Build>
   void Compare(std::string_view what, Build build, const Shape& shape) {
     seen_.clear();

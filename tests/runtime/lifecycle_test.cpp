@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// What providers were told, in order, and what they do when they are.
+// The calls of providers, in order, and what they do in these calls.
 struct Probe {
   std::vector<std::string> calls;
   std::string fails_in;  // "<name>.<hook>"
@@ -99,7 +99,7 @@ TEST_F(LifecycleTest, EveryoneIsToldOnceAndInOrder) {
   EXPECT_FALSE(ends_[0].is_profiling);
 }
 
-// TX-10: each part of a run is one to the providers, and nobody waits at its end.
+// TX-10: each part of a run is one run for the providers, and the host does not wait at its end.
 TEST_F(LifecycleTest, PartsAreRunsToProviders) {
   auto session = Open();
   probe_.calls.clear();
@@ -135,7 +135,7 @@ TEST_F(LifecycleTest, AFailureAtInitializationKeepsNobodyFromHearing) {
   EXPECT_EQ(session.error().code(), StatusCode::kEpFail);
   EXPECT_EQ(session.error().message(), "told to fail in A.initialized");
   EXPECT_EQ(probe_.Count("C.initialized"), 1);
-  // PL-27: the session's end is told also now, with its reason.
+  // PL-27: the session's end is also told in this case, with its reason.
   ASSERT_EQ(ends_.size(), 3u);
   EXPECT_EQ(ends_[0].reason, SessionEndReason::kInitFailed);
 }
@@ -217,7 +217,7 @@ struct Message {
   std::string text;
 };
 
-// A log that keeps what it is told.
+// A log that keeps its lines.
 LogSink SinkInto(std::vector<Message>& messages) {
   LogSink sink;
   sink.write = [](void* param, Severity severity, const char*, const char*, const char*,
@@ -228,7 +228,7 @@ LogSink SinkInto(std::vector<Message>& messages) {
   return sink;
 }
 
-// PL-29, PL-30: one provider's failure at the end is logged and silences nobody.
+// PL-29, PL-30: one provider's failure at the end is logged and does not silence the others.
 TEST_F(LifecycleTest, FailuresAtTheEndAreIsolated) {
   std::vector<Message> messages;
   Environment environment{{.sink = SinkInto(messages), .threads = {.threads = 1}}};
@@ -258,7 +258,7 @@ TEST_F(LifecycleTest, FailuresAtTheEndAreIsolated) {
   EXPECT_EQ(messages[2].text, "B failed at the session's end (code 6): unknown exception");
 }
 
-// Brings operator Twice along, and tells of its registration.
+// Brings the operator Twice, and reports its registration.
 class GuestProvider final : public ExecutionProvider, public ShapeFunctionTable {
  public:
   explicit GuestProvider(std::vector<std::string>& calls) : calls_(calls) {}
@@ -347,7 +347,7 @@ std::unique_ptr<ProviderProfiler> GuestProvider::CreateProfiler() {
   return std::make_unique<GuestProfiler>(calls_);
 }
 
-// PL-4: what is done in which order when a provider joins a session, and what of it is logged.
+// PL-4: the order of actions when a provider joins a session, and their log.
 TEST_F(LifecycleTest, AProviderIsRegisteredInOrder) {
   std::vector<Message> messages;
   Environment environment{
@@ -377,7 +377,7 @@ TEST_F(LifecycleTest, AProviderIsRegisteredInOrder) {
   EXPECT_TRUE(Run(**session).ok());
 }
 
-// PL-26: who does not care for the end of its session sees no difference.
+// PL-26: a provider without the hook for the end of its session sees no difference.
 TEST_F(LifecycleTest, TheEndNeedNotBeHeard) {
   std::vector<Message> messages;
   Environment environment{
@@ -402,7 +402,7 @@ TEST_F(LifecycleTest, TheEndNeedNotBeHeard) {
   EXPECT_TRUE(messages.empty()) << messages[0].text;
 }
 
-// A null among the providers, PL-1 seen from inside.
+// A null among the providers: PL-1 with access to the library's own code.
 TEST_F(LifecycleTest, ANullProviderIsRefused) {
   ModelBuilder b;
   b.Input("x", {2}).Node("Scale", {"x"}, {"y"}).Output("y");

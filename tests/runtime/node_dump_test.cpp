@@ -1,4 +1,4 @@
-// What a dump of nodes shows. Requirements: partial-execution.
+// The contents of a dump of nodes. Requirements: partial-execution.
 #include "runtime/node_dump.h"
 
 #include <gtest/gtest.h>
@@ -239,7 +239,7 @@ ModelBuilder ScaleAndAdd() {
   return b;
 }
 
-// TX-11, TX-73: the layout, in every run alike but for the placement.
+// TX-11, TX-73: the layout, which is the same in every run except for the placement.
 TEST_F(NodeDumpTest, ShowsEachNodeInEveryRun) {
   ModelBuilder b = ScaleAndAdd();
   Plan(b, {.input_data = true, .output_data = true, .statistics = true});
@@ -309,7 +309,7 @@ TEST_F(NodeDumpTest, InputsComeBeforeTheKernelAndOutputsAfterIt) {
   }
 }
 
-// TX-30: a node that fails has shown what it read.
+// TX-30: a node that fails has shown its inputs.
 TEST_F(NodeDumpTest, AFailingNodeShowsWhatItRead) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Fail", {"x"}, {"y"}).Output("y");
@@ -392,7 +392,7 @@ TEST_F(NodeDumpTest, ValuesThatCannotBeCopiedAreSaidSo) {
   executor_.reset();
 }
 
-// TX-73: pieces of other nodes in between do not hide whose outputs follow.
+// TX-73: if pieces of other nodes come in between, the outputs name their node.
 TEST_F(NodeDumpTest, OutputsNameTheirNodeAgainAfterAnothers) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Scale", {"x"}, {"y"}).Output("y");

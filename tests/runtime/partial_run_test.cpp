@@ -79,7 +79,7 @@ class PartialRunTest : public ::testing::Test {
   RunScope scope_;
 };
 
-// TX-17, TX-18, TX-21: any split gives what a whole run gives, recorded and planned.
+// TX-17, TX-18, TX-21: any split gives the result of a whole run, recorded and planned.
 TEST_F(PartialRunTest, AnyTwoPartsGiveWhatTheWholeGives) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {
@@ -108,7 +108,7 @@ TEST_F(PartialRunTest, OneStepAtATimeIsAWholeRun) {
   }
 }
 
-// PR-26: what runs in parts is traced as what runs as a whole.
+// PR-26: a run in parts has the same trace as a whole run.
 TEST_F(PartialRunTest, StepsOfPartsAreTracedAsThoseOfAWholeRun) {
   PlanChain();
   std::vector<TraceEvent> events;
@@ -160,7 +160,7 @@ TEST_F(PartialRunTest, PartsAreInThePlanAndFollowEachOther) {
   EXPECT_TRUE(RunPart(*frame, 2, 4, {}).ok());
 }
 
-// TX-6, TX-7: the step in the middle is never run; what it would make is fed.
+// TX-6, TX-7: the step in the middle is never run; its outputs are fed.
 TEST_F(PartialRunTest, AStepWhoseOutputsAreFedIsNotRun) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Scale", {"x"}, {"forward"}).Node("Fail", {"forward"}, {"gradient"});
@@ -180,7 +180,7 @@ TEST_F(PartialRunTest, AStepWhoseOutputsAreFedIsNotRun) {
             std::string::npos);
 }
 
-// TX-5, TX-6, TX-7, TX-8: what a yield takes is free when the part after it begins.
+// TX-5, TX-6, TX-7, TX-8: the inputs of a yield are freed when the next part begins.
 TEST_F(PartialRunTest, AYieldIsNeverRunAndLetsGoOfWhatItTakes) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Scale", {"x"}, {"forward"}).Node("Yield", {"forward"}, {"gradient"});
@@ -233,7 +233,7 @@ TEST_F(PartialRunTest, CachedStepsAreTraced) {
   }
 }
 
-// TX-38, TX-39: cached values take the place of steps.
+// TX-38, TX-39: cached values replace steps.
 TEST_F(PartialRunTest, ACachedValueTakesThePlaceOfItsStep) {
   PlanChain();
   const FrameLease frame(executor_->frames());
@@ -320,7 +320,8 @@ TEST_F(PartialRunTest, AStateFreesWhatItHolds) {
   }
 }
 
-// TX-32, TX-34, TX-35: one allocation holds all that a part makes, once it ran with these shapes.
+// TX-32, TX-34, TX-35: one allocation holds all outputs of a part after a first run with these
+// shapes.
 TEST_F(PartialRunTest, APlannedPartAllocatesOnce) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {

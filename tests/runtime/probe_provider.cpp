@@ -31,7 +31,7 @@ class ProbeTransfer final : public DataTransfer {
   }
 };
 
-// What a provider and its kernels share.
+// Shared by a provider and its kernels.
 struct Probe {
   explicit Probe(ProbeOptions wanted) : options(std::move(wanted)), failures(options.failures) {}
 

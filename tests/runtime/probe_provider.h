@@ -1,4 +1,4 @@
-// A provider that fails when it is told to, and otherwise runs the CPU provider's kernels.
+// A provider that fails on request, and otherwise runs the CPU provider's kernels.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,11 @@ struct ProbeOptions {
   // Where it fails: "run", "create", "compile", "start", "end" (of a run) or "" for nowhere.
   std::string fails_in;
   StatusCode code = StatusCode::kEpFail;
-  // How many calls fail, before all others succeed; negative: all.
+  // The number of calls that fail before all others succeed; negative: all fail.
   int failures = 1;
   // Whether its kernels' memory is one that the host cannot reach.
   bool has_memory = false;
-  // Told of "run <op>", "session_end <reason>" and "release", from any thread; may be null.
+  // Receives "run <op>", "session_end <reason>" and "release", from any thread; may be null.
   std::function<void(const std::string&)> on_event;
 
   // Options by name: ops, fail, code, failures, memory=1, and log, a file that events are added to.
@@ -31,7 +31,7 @@ struct ProbeOptions {
 
 std::unique_ptr<ExecutionProvider> MakeProbeProvider(ProbeOptions options);
 
-// The memory of a probe that has one: the host's in truth.
+// The memory of a probe that has one; it is in fact the host's.
 const MemoryInfo& ProbeMemory();
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Runs a model with profiling on where traces go to the console, for console_trace_test.py.
+// Runs a model with profiling in a build whose traces go to the console, for console_trace_test.py.
 // Usage: profiled_run MODEL PICTURE
 // PICTURE holds the values of the one input of shape [1, 1, 8, 8] as little-endian floats.
 #include <algorithm>
@@ -26,7 +26,7 @@ Result<Tensor> ReadPicture(const std::string& path) {
 
 Status RunProfiled(const std::string& model_path, const std::string& picture_path) {
   Environment environment;
-  // Each node of the model runs as it is: the test counts them.
+  // Each node of the model runs unchanged, because the test counts them.
   SessionOptions options{.optimization_level = OptimizationLevel::kNone};
   SessionParts parts;
   parts.shape_functions = &OpShapeFunctions();

@@ -150,7 +150,7 @@ TEST_F(ProfilerTest, WritesEscapedSortedEventsInOneArray) {
   }
 }
 
-// PR-20, PR-21: what is JSON is embedded, on one line; what only looks so is a string.
+// PR-20, PR-21: valid JSON is embedded, on one line; a text that only looks like it is a string.
 TEST_F(ProfilerTest, ArgumentsThatAreJsonAreEmbedded) {
   const auto profiler = OpenProfiler();
   const std::vector<std::pair<std::string, Json>> cases = {
@@ -380,7 +380,8 @@ TEST_F(ProfilerTest, TheTeardownIsInTheTrace) {
   EXPECT_GT(freed, 0);
 }
 
-// PR-43, PR-44, PR-46: level 1 knows what reaches the device, level 2 everything, and in balance.
+// PR-43, PR-44, PR-46: level 1 records allocations that reach the device, level 2 all, and they are
+// balanced.
 TEST_F(ProfilerTest, MemoryEventsBalance) {
   for (const char* level : {"0", "1", "2"}) {
     TemporaryFolder folder;
@@ -409,7 +410,7 @@ TEST_F(ProfilerTest, MemoryEventsBalance) {
   }
 }
 
-// PR-44: memory belongs to the node that wanted it.
+// PR-44: memory belongs to the node that requested it.
 TEST_F(ProfilerTest, OutputsAreAllocatedForTheirNodes) {
   auto session = Open(OpenProfiler({{"tenon.profiling.memory_events", "2"}}), "Positive");
   ASSERT_TRUE(Run(*session).ok());
@@ -433,7 +434,8 @@ TEST_F(ProfilerTest, CountersDrawCurves) {
   EXPECT_TRUE(counters[0]["args"]["in_use"].is_number());
 }
 
-// PR-49, PR-50: what has ended is in the file before the end, and the array lacks its bracket only.
+// PR-49, PR-50: finished events are in the file before the end, and only the closing bracket is
+// missing.
 TEST_F(ProfilerTest, StreamingWritesAsEventsEnd) {
   auto session = Open(OpenProfiler({{"tenon.profiling.streaming", "1"}}));
   ASSERT_TRUE(Run(*session).ok());
@@ -446,7 +448,7 @@ TEST_F(ProfilerTest, StreamingWritesAsEventsEnd) {
   EXPECT_EQ(Named(ReadTrace(FilesIn(folder_.path()).at(0)), "session_teardown").size(), 1u);
 }
 
-// Records what it is told.
+// Records its events.
 class ProbeProfiler final : public ProviderProfiler {
  public:
   explicit ProbeProfiler(std::vector<std::string>& calls) : calls_(calls) {}
@@ -560,7 +562,7 @@ TEST_F(ThreadStatsTest, SayWhatEachThreadDid) {
   EXPECT_EQ(stats.size(), 2u);
 }
 
-// PR-41: each node begins anew.
+// PR-41: each node starts again from zero.
 TEST_F(ThreadStatsTest, ANodeWithoutLoopsHasNone) {
   const Json trace = Trace("Spread", 2, 2);
   for (const char* const name : {"node_a_kernel_time", "node_z_kernel_time"}) {
@@ -587,7 +589,7 @@ TEST_F(ThreadStatsTest, WithoutAPoolThereAreNone) {
   }
 }
 
-// PR-42: (Trace looks after every run, failing ones included.)
+// PR-42: (Trace checks every run, including failing ones.)
 TEST_F(ThreadStatsTest, LoopsAreCollectedOnlyWhileANodeIsProfiled) {
   Trace("Watch", 2);
   EXPECT_EQ(last_, 2) << "collected";

@@ -1,5 +1,5 @@
-// What profiling costs while it is off. The program's clock is this file's, so that looks at it are
-// counted.
+// The cost of profiling while it is off. This file defines the program's clock, so that its reads
+// are counted.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -30,7 +30,7 @@ constexpr int kNodes = 1000;
 
 class ProfilingOffTest : public ::testing::Test {
  protected:
-  // A chain of nodes that do next to nothing.
+  // A chain of nodes that do almost nothing.
   std::unique_ptr<Session> Open(std::shared_ptr<Profiler> profiler) {
     ModelBuilder b;
     b.Input("x0", {Dim(1)});
@@ -72,8 +72,8 @@ class ProfilingOffTest : public ::testing::Test {
   Environment environment_{{.severity = Severity::kFatal, .threads = {.threads = 1}}};
 };
 
-// PR-10: a run without a profiler measures nothing and records nothing; that leaves one test of one
-// constant per node. (bench/profiling.py has the time of a chain of as many nodes.)
+// PR-10: a run without a profiler measures nothing and records nothing; only one test of a constant
+// per node remains. (bench/profiling.py measures the time of a chain of as many nodes.)
 TEST_F(ProfilingOffTest, RunsLookAtNoClockAndAllocateNothing) {
   auto session = Open(nullptr);
   const Cost off = CostOfRun(*session);

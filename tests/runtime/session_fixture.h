@@ -1,4 +1,4 @@
-// A session of the test provider's operators, and short words for running it.
+// A session of the test provider's operators, and short functions to run it.
 #pragma once
 
 #include <gtest/gtest.h>

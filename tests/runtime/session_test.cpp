@@ -232,7 +232,8 @@ TEST_F(SessionTest, KeepsToItsMemoryLimit) {
 }
 
 TEST_F(SessionTest, ARunThatFindsNoRoomForItsSlabFailsEachTime) {
-  // Recorded, values die one by one; the slab of four values that live at once does not fit.
+  // While recording, values die one by one. The slab of four values that are alive at once does not
+  // fit.
   ModelBuilder b;
   b.Input("x", {n}).Input("y", {n});
   b.Node("Scale", {"x"}, {"a"}).Node("Scale", {"a"}, {"b"}).Node("Add", {"a", "b"}, {"z"});
@@ -244,7 +245,7 @@ TEST_F(SessionTest, ARunThatFindsNoRoomForItsSlabFailsEachTime) {
   session_ = std::move(*session);
   std::vector<Value> z;
   const Floats small(10000, 1.0f), large(30000, 1.0f);
-  // The slab grows with the shapes until it meets the limit; either way the session answers.
+  // The slab grows with the shapes until it reaches the limit; the session works in either case.
   for (int run = 0; run < 6; ++run) {
     const Floats& x = run % 2 == 0 ? small : large;
     z.clear();

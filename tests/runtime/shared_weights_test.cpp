@@ -30,7 +30,7 @@ TEST(SharedWeightsTest, SharesFormsOfOneFileUntilNobodyHoldsThem) {
   };
   {
     const auto first = weights.Get(FloatsOf(path), "form", count).value();
-    // The first view is gone, its mapping is not: nothing else can take its address.
+    // The first view is destroyed, but its mapping is not: no other mapping can take its address.
     const auto second = weights.Get(FloatsOf(path), "form", count).value();
     EXPECT_EQ(first->raw(), second->raw());
     EXPECT_EQ(made, 1);
@@ -41,7 +41,7 @@ TEST(SharedWeightsTest, SharesFormsOfOneFileUntilNobodyHoldsThem) {
   EXPECT_EQ(made, 3);
 }
 
-// What is made of a form is found again when that form has gone.
+// The packed form is found again after the original has been freed.
 TEST(SharedWeightsTest, SharesFormsOfForms) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("weights", "12345678");
@@ -86,7 +86,7 @@ TEST(SharedWeightsTest, MemoryOfCallersIsSharedOnlyIfTheySaySo) {
   SharedWeights all(SharedWeights::Memory::kFilesAndCallers);
   const auto second = all.Get(constant, "form", Copy).value();
   EXPECT_EQ(all.Get(constant, "form", Copy).value()->raw(), second->raw());
-  // A tensor of its own may be gone tomorrow, and another may lie where it lay.
+  // A tensor with its own memory may be freed, and another may get its address.
   const Tensor own = constant.Clone().value();
   const auto third = all.Get(own, "form", Copy).value();
   EXPECT_NE(all.Get(own, "form", Copy).value()->raw(), third->raw());

@@ -1,5 +1,4 @@
-// A provider with a few operators of domain "test", each written in the plainest way, and a builder
-// for models that use them.
+// A provider with a few simple operators of domain "test", and a builder for models that use them.
 #pragma once
 
 #include <memory>
@@ -24,8 +23,8 @@ void ResetRuns();
 //   Throw(x)        throws a std::runtime_error
 //   Wait(x)         copies x once the run is cancelled
 //   Spread(x)       2 * x, an element a block; all threads of the pool take part
-//   Watch(x)        1 for each element if somebody collects the loops of this thread, else 0
-//   Yield(x)        is never run: who runs the plan in parts supplies its output
+//   Watch(x)        1 for each element if the loops of this thread are recorded, else 0
+//   Yield(x)        is never run: the caller, who runs the plan in parts, supplies its output
 std::unique_ptr<ExecutionProvider> MakeTestProvider();
 const ShapeFunctionTable& TestShapeFunctions();
 

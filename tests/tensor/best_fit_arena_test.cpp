@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// A device of so many bytes that remembers what it gave.
+// A device with so many bytes that records its blocks.
 class Device final : public Allocator {
  public:
   explicit Device(size_t room = SIZE_MAX) : room_(room) {}
@@ -66,7 +66,7 @@ TEST_F(BestFitArenaTest, TakesNothingBeforeTheFirstRequest) {
   EXPECT_EQ(device_->live(), 0u);
 }
 
-// PE-83: sizes are rounded to 256; the smallest chunk that fits serves, the lowest address first.
+// PE-83: sizes are rounded to 256; the smallest chunk that fits is used, the lowest address first.
 TEST_F(BestFitArenaTest, TheBestFitServes) {
   BestFitArena& arena = Make({.max_dead_bytes = 0});
   std::byte* a = Take(1000);
@@ -246,7 +246,7 @@ TEST_F(BestFitArenaTest, ChunksGoToStreamsThatHaveWaited) {
   EXPECT_EQ(Take(1024, &b), block);
   arena.Free(block);
   arena.Free(others);
-  std::byte* nobodys = Take(1024, nullptr);  // freed by b, for which nobody has waited
+  std::byte* nobodys = Take(1024, nullptr);  // freed by b, for which the others have not waited
   EXPECT_TRUE(nobodys != block && nobodys != others);
   arena.ReleaseStream(b);
   std::byte* now = Take(1024, nullptr);

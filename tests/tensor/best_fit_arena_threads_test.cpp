@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-// PE-95; a random walk keeps blocks apart and the books straight.
+// PE-95: a random walk keeps blocks apart and the accounts consistent.
 TEST(BestFitArenaThreadsTest, DoNotDisturbEachOther) {
   BestFitArena arena(SharedCpuAllocator(), {.initial_chunk = 64 << 10, .max_dead_bytes = 4 << 10});
   const auto walk = [&](uint32_t seed) {

@@ -30,7 +30,7 @@ TEST(DataTypeTest, PacksSubByteTypes) {
 TEST(DataTypeTest, RejectsSizesThatOverflow) {
   EXPECT_FALSE(DataTypeBytes(DataType::kDouble, INT64_MAX / 4));
   EXPECT_FALSE(DataTypeBytes(DataType::kUint8, -1));
-  // What size_t could count on a machine with 32 bits, but no object there can have.
+  // A size that fits size_t on a 32-bit machine, but is larger than any object there.
   constexpr int64_t kLargestObject = std::numeric_limits<ptrdiff_t>::max();
   EXPECT_FALSE(DataTypeBytes(DataType::kDouble, kLargestObject / 8 + 1));
 }

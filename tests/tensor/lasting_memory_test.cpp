@@ -39,7 +39,7 @@ TEST(LastingMemoryTest, BlocksOfAnySizeHoldWhatWasWritten) {
       held.push_back(Hold(memory, bytes, ++fill % 100));
     }
   }
-  // Every other block first: its neighbours keep what they hold.
+  // Every other block is freed first: its neighbours keep their contents.
   for (size_t i = 0; i < held.size(); i += 2) memory.Free(held[i].memory);
   for (size_t i = 1; i < held.size(); i += 2) ExpectWhole(held[i]);
   for (size_t i = 1; i < held.size(); i += 2) memory.Free(held[i].memory);
@@ -60,7 +60,7 @@ TEST(LastingMemoryTest, TakesHugePagesOnlyForWhatFillsOne) {
   const size_t reserved = memory.Stats().bytes_reserved;
   for (void* const block : blocks) memory.Free(block);
   EXPECT_EQ(memory.Stats().bytes_reserved, 0u);
-  // Four regions, or none where blocks are left to the C library.
+  // Four regions, or none if blocks are left to the C library.
   EXPECT_TRUE(reserved == size_t{128} << 20 || reserved == 0) << reserved;
 }
 

@@ -23,7 +23,7 @@ HEADERS = (
 
 @pytest.fixture
 def tree(tmp_path):
-    """A function that makes a tree of one header a room and the given file, and checks it."""
+    """A function that makes a tree with one header per room and the given file, and checks it."""
 
     def check(path: str, text: str) -> list[str]:
         for name, content in (HEADERS | {path: text}).items():

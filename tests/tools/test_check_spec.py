@@ -1,4 +1,4 @@
-"""check_spec.py finds each requirement that is lost, and takes nothing else for one."""
+"""check_spec.py finds each requirement without a test, and no false ones."""
 
 import pathlib
 import subprocess
@@ -8,7 +8,7 @@ import check_spec
 import pytest
 from check_spec import check_tree, mentions, missing, read_document, summary
 
-# Put together here, so that the checker does not take the cases of this file for requirements.
+# Composed here, so that the checker does not take the cases of this file for requirements.
 Q = "QA"
 PAGE = f"docs/spec/{Q.lower()}.md"
 TEST = "tests/runtime/a_test.cpp"

@@ -13,7 +13,7 @@ def rounds(figure: str, *pairs: tuple[float, float]) -> list[Round]:
 
 
 def test_ratio_is_taken_within_rounds():
-    # The second round ran on a machine three times slower: it moves no ratio.
+    # The second round ran on a machine that was three times slower: it changes no ratio.
     measured = report.compare(rounds("x", (1, 2), (3, 6), (2, 4)), "x")
     assert measured == Comparison(candidate=2, reference=4, ratio=2, lowest=2, highest=2)
 

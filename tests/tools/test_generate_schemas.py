@@ -1,4 +1,4 @@
-"""The committed schema table is what generate_schemas.py makes of the onnx package."""
+"""The committed schema table is the one that generate_schemas.py makes of the onnx package."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Models that Tenon reads and writes are, to the onnx package, the models that they were."""
+"""Models that Tenon reads and writes again are equal to the originals for the onnx package."""
 
 import os
 import subprocess

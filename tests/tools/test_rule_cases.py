@@ -1,4 +1,4 @@
-"""CheckRules, which wants cases of each rule, sees every set of rewrite rules."""
+"""Every set of rewrite rules is checked by CheckRules, which requires cases of each rule."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RULES = r"(?:const RuleSet&|RuleSet|std::vector<(?:Fusion|Rule)>)"
 DECLARED = re.compile(rf"^{RULES} (\w+)\(.*\);", re.MULTILINE)
 DEFINED = re.compile(rf"^{RULES} (\w+)\(.*{{", re.MULTILINE)
-# What files that make rules cannot do without; patterns and rewriting themselves aside.
+# Text that every file with rules contains, except patterns and rewriting themselves.
 MAKES_RULES = re.compile(r"\.pattern = ")
 CHECKED = re.compile(r"\bCheckRules\((?:RulesOf\()?(\w+)\(")
 

@@ -63,7 +63,7 @@ TEST_F(TrainingAgentTest, SeveralYieldsMakeSeveralStages) {
   }
 }
 
-// TX-12: one thread at a time; TX-30: after a failure the state is of no use.
+// TX-12: one thread at a time; TX-30: after a failure the state cannot be used.
 TEST_F(TrainingAgentTest, AStateInUseIsRefused) {
   ModelBuilder b;
   b.Input("x", {n}).Node("Wait", {"x"}, {"a"}).Node("Yield", {"a"}, {"b"});
@@ -116,7 +116,7 @@ TEST_F(TrainingAgentTest, AFailureIsLoggedOnce) {
   EXPECT_EQ(agent_->RunForward({}, {&x, 1}, fetches, state).code(), StatusCode::kFail);
 }
 
-// TX-19, TX-48, TX-57: what lies on a device is fed, fetched and freed there.
+// TX-19, TX-48, TX-57: values on a device are fed, fetched and freed there.
 TEST_F(TrainingAgentTest, StagesOnADevice) {
   DeviceLog log;
   ModelBuilder b;
@@ -145,7 +145,7 @@ TEST_F(TrainingAgentTest, StagesOnADevice) {
       EXPECT_EQ(ValuesOf(results[0]), (Floats{12, 24}));
       EXPECT_GT(log.live_blocks, blocks);
     }
-    // The arena and the frame's buffers keep what they have; nothing of the pair is added to it.
+    // The arena and the frame's buffers keep their memory; the pair adds none to it.
     if (repeat == 1) blocks = log.live_blocks;
     if (repeat == 2) {
       EXPECT_EQ(log.live_blocks, blocks);

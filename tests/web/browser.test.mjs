@@ -1,5 +1,5 @@
-// The package in a page: Chromium without a window, which tells a server on the loopback address of
-// its results.
+// The package in a page: Chromium without a window, which sends its results to a server on the
+// loopback address.
 import assert from 'node:assert/strict';
 import {execFileSync, spawn} from 'node:child_process';
 import {mkdtempSync, readFileSync, rmSync} from 'node:fs';
@@ -29,7 +29,7 @@ const PAGE = `<!doctype html><script type="module">
     outcome.report = options.report;
     session.endProfiling();
     await session.release();
-    // With the reference in the place of what the browser may have.
+    // With the reference instead of the browser's WebNN.
     const {install} = await import('/dist/webnn-reference/index.js');
     const uninstall = install();
     const onDevice = await InferenceSession.create('/digits.onnx', {executionProviders: ['webnn']});
@@ -58,7 +58,7 @@ function findChromium() {
   return undefined;
 }
 
-// Serves the page, the package and a model; `outcome` settles when the page has told its results.
+// Serves the page, the package and a model; `outcome` settles when the page has sent its results.
 async function serve() {
   const files = {'/page.html': PAGE, '/digits.onnx': readFileSync(DIGITS)};
   let told;

@@ -1,4 +1,4 @@
-// Writes small models in ONNX's wire format: what the tests need of it.
+// Writes small models in ONNX's wire format, as far as the tests need it.
 
 const encoder = new TextEncoder();
 

@@ -1,5 +1,5 @@
-// The module behind the sessions: loaded once, again after a failure, anew after a trap. Every test
-// here counts on what those before it did.
+// The module that sessions use: it is loaded once, again after a failure, and anew after a trap.
+// Every test here depends on those before it.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import path from 'node:path';

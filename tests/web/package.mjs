@@ -1,4 +1,4 @@
-// The package as `./dev web` builds it, and what tests watch of it.
+// The package that `./dev web` builds, and the console output for tests.
 import path from 'node:path';
 import {fileURLToPath, pathToFileURL} from 'node:url';
 
@@ -11,7 +11,7 @@ export function load(module = 'index') {
   return import(pathToFileURL(path.join(PACKAGE, `dist/src/${module}.js`)));
 }
 
-// What `body` prints with console[method].
+// The lines that `body` prints with console[method].
 export async function printed(method, body) {
   const lines = [];
   const original = console[method];

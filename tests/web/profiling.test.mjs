@@ -25,7 +25,7 @@ test('prints a trace with an event per line when profiling ends', async () => {
   for (const name of ['session_initialization', 'model_run', 'adds "both"_kernel_time']) {
     assert.equal(names.filter((each) => each === name).length, 1, name);
   }
-  // What runs or ends after the end is in no trace.
+  // Work after the end is in no trace.
   assert.deepEqual(
     await printed('log', async () => {
       await session.run(pair());

@@ -21,10 +21,10 @@ from onnx.backend.base import Backend, BackendRep
 FOLDER = pathlib.Path(__file__).resolve().parent
 PACKAGE = os.environ.get("TENON_WEB_PACKAGE", FOLDER.parents[1] / "build/web/package")
 
-# How many of the cases passed when this was last raised; it is never lowered. The others have a
-# type that JavaScript's API has no name for, sequences, or pictures that need a library to be
-# loaded; and seven of random numbers pass by chance. With WebNN one case of float16 is off by a
-# unit in the last place, and the light models are left out: the reference takes minutes for them.
+# The number of passing cases when this was last raised; it is never lowered. The others have a type
+# that has no name in the JavaScript API, sequences, or images that need a library; seven with
+# random numbers pass only by chance. With WebNN one float16 case has an error of a unit in the last
+# place, and the light models are left out, because the reference takes minutes for them.
 FLOORS = {"wasm": 1841, "webnn": 1832}
 
 TYPES: dict[str, Any] = {

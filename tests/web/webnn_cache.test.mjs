@@ -157,7 +157,7 @@ test('(d) lends outputs, and takes them back', async (t) => {
   assert.equal(webnn.created, 14);
   y.dispose();
   await session.release();
-  // Lent are those of kept, but for that of kept[4]. What they hold is there still.
+  // The tensors of kept are lent, except that of kept[4]. Their contents are still there.
   assert.equal(webnn.live, 9);
   assert.deepEqual([...(await kept[0].getData(true))], expectedY(1));
   assert.equal(webnn.live, 8);

@@ -43,7 +43,7 @@ test('is left out where WebNN is not there', async (t) => {
   ]);
   const context = await reference.createML().createContext();
   assert.equal((await warned({name: 'webnn', context})).length, 1);
-  // What is not installed can be given.
+  // Values for interfaces that are not installed can be passed in.
   const graphBuilder = reference.MLGraphBuilder;
   assert.deepEqual(await warned({name: 'webnn', context, graphBuilder}), []);
   assert.deepEqual(await warned({name: 'webnn', context: {}, graphBuilder}), [
@@ -70,7 +70,7 @@ test('is not chosen unasked', async (t) => {
   await session.release();
 });
 
-// What is called on the contexts of a test, in order, and when reads end.
+// The calls on the contexts of a test, in order, and the ends of reads.
 function logCalls(t) {
   const log = [];
   const {ml} = globalThis.navigator;
@@ -345,7 +345,7 @@ function feedsFor({inputMetadata}) {
   );
 }
 
-// Runs a model with the provider and without; how many dispatches a run has.
+// Runs a model with the provider and without; returns the number of dispatches of a run.
 async function compare(webnn, bytes, what, options = {}) {
   const onCPU = await InferenceSession.create(bytes, {...options, executionProviders: ['wasm']});
   const session = await create(bytes, options);

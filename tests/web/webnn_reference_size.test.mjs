@@ -1,4 +1,4 @@
-// What the reference of WebNN weighs, and that it stands alone.
+// The size of the WebNN reference, and that it has no dependencies.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import test from 'node:test';

@@ -1,4 +1,4 @@
-// The reference of WebNN: what takes effect when, loss of contexts, and emulated devices.
+// The WebNN reference: the order of effects, loss of contexts, and emulated devices.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
@@ -172,7 +172,7 @@ test('is lost while a step takes its time', async () => {
   await new Promise(setImmediate);
   other.x.destroy();
   other.context.destroy();
-  // The step that was under way finds its tensor released, and must not run.
+  // The current step finds its tensor released, and must not run.
   await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
