@@ -37,7 +37,7 @@ class AlarmClock {
       thread_ = std::thread([this] { Work(); });
       has_thread_ = true;
     } catch (const std::system_error&) {
-      alarms_.clear();  // the system has no thread to give
+      alarms_.clear();  // the system cannot start a thread
     }
   }
 
@@ -47,7 +47,7 @@ class AlarmClock {
     changed_.wait(lock, [&] { return called_ != owner; });
   }
 
-  // Ends the thread for good.
+  // Ends the thread permanently.
   void End() {
     {
       const std::lock_guard lock(mutex_);
@@ -62,7 +62,7 @@ class AlarmClock {
   struct Alarm {
     AlarmTime time;
     AlarmFunction function;
-    uint64_t number = 0;  // tells it from one that takes its place
+    uint64_t number = 0;  // distinguishes it from one that replaces it
   };
 
   void Work() {
@@ -106,7 +106,7 @@ class AlarmClock {
   std::map<const void*, Alarm> alarms_;
   uint64_t last_number_ = 0;
   const void* called_ = nullptr;  // the owner whose alarm is being called
-  bool has_thread_ = false;       // one that will look at alarms_ again
+  bool has_thread_ = false;       // one that will read alarms_ again
   bool is_over_ = false;
   std::thread thread_;
 };

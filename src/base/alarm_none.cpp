@@ -1,4 +1,4 @@
-// Alarms where there are no threads, as in WebAssembly: there are none.
+// Alarms without threads, as in WebAssembly: they are never called.
 #include "base/alarm.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-// Integer arithmetic on sizes, checked where the operands come from a model, a file or a caller.
+// Integer arithmetic on sizes, checked if the operands come from a model, a file or a caller.
 #pragma once
 
 #include <concepts>
@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-// The exact sum or product, or nullopt where T cannot hold it.
+// The exact sum or product, or nullopt if T cannot hold it.
 template <std::integral T>
 constexpr std::optional<T> CheckedAdd(T a, T b) {
   T sum{};
@@ -24,9 +24,9 @@ constexpr std::optional<T> CheckedMul(T a, T b) {
   return product;
 }
 
-// The product of all factors; 1 for none. Nullopt where a factor is negative or T cannot hold the
-// product. A zero makes the product 0 even where the factors before it overflow: a tensor with an
-// empty dimension has no elements however large the others are.
+// The product of all factors; 1 for none. Nullopt if a factor is negative or T cannot hold the
+// product. A zero makes the product 0 even if the factors before it overflow: a tensor with an
+// empty dimension has no elements, however large the others are.
 template <std::integral T>
 constexpr std::optional<T> CheckedProduct(std::span<const T> factors) {
   std::optional<T> product = T{1};
@@ -48,7 +48,7 @@ constexpr T CeilDiv(T a, T b) {
 }
 
 // The smallest multiple of `multiple` that is not below `a`, for a >= 0 and multiple > 0. The
-// result must fit: for sizes that nobody has checked, CheckedRoundUp.
+// result must fit. For unchecked sizes, use CheckedRoundUp.
 template <std::integral T>
 constexpr T RoundUp(T a, T multiple) {
   return static_cast<T>(CeilDiv(a, multiple) * multiple);

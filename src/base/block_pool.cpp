@@ -38,16 +38,18 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// What a thread keeps. Nothing is shared, so nothing is locked, and a forked child finds it whole.
+// The blocks of a thread. Nothing is shared, so nothing is locked, and a forked child process finds
+// a consistent state.
 struct Pool {
   FreeBlock* free[kSizes] = {};
   size_t kept[kSizes] = {};
-  bool is_over = false;  // the thread ends, and what it gives back goes to the heap
+  bool is_over = false;  // the thread ends, and its blocks go to the heap
 };
 thread_local constinit Pool pool;
 
-// The sanitizer sees who uses more of a block than was asked for, or one that was given back. The
-// link to the next free block stays open: what is reached from a closed place counts as leaked.
+// The sanitizer detects uses of more of a block than was requested, or of a freed block. The link
+// to the next free block stays readable, because objects that are reached from poisoned memory
+// count as leaked.
 void Poison([[maybe_unused]] void* block, [[maybe_unused]] size_t from,
             [[maybe_unused]] size_t index) {
 #if defined(TENON_POISONS)

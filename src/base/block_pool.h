@@ -1,4 +1,4 @@
-// Blocks of memory that are kept for the next who needs one of their size.
+// Freed blocks of memory that are kept for the next request of their size.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace tenon {
 
-// At least `bytes` bytes, aligned as operator new aligns, to be given back, by any thread, with the
-// same `bytes`. Up to 256 KiB they come from a pool of the thread, which keeps 64 KiB of each size,
-// or two blocks, until it ends; more comes from the heap. Throws std::bad_alloc.
+// At least `bytes` bytes, aligned as operator new aligns, to be freed, by any thread, with the same
+// `bytes`. Blocks of up to 256 KiB come from a pool of the thread, which keeps 64 KiB of each size,
+// or two blocks, until the thread ends; larger ones come from the heap. Throws std::bad_alloc.
 void* TakePooledBlock(size_t bytes);
 void ReturnPooledBlock(void* block, size_t bytes) noexcept;
 
@@ -26,7 +26,7 @@ struct PoolAllocator {
   }
 };
 
-// For lists that live as long as a run, so that a steady run does not reach the heap.
+// For lists that live as long as a run, so that a steady run does not use the heap.
 template <class T>
 using PooledVector = std::vector<T, PoolAllocator<T>>;
 

@@ -18,13 +18,13 @@
 namespace tenon {
 namespace {
 
-// O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+// O_NONBLOCK: opening a pipe without a writer would otherwise block forever.
 constexpr int kFileFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
 constexpr int kFolderFlags = O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW;
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Why the name cannot be accepted whatever the file system holds, or "".
+// Why the name is never acceptable, whatever the file system holds, or "".
 std::string_view Objection(std::string_view name) {
   if (name.empty()) return "is empty";
   if (name.find('\0') != std::string_view::npos) return "holds a NUL byte";
@@ -47,7 +47,7 @@ std::string_view Objection(std::string_view name) {
 
 // The absolute path without links, or nullopt with errno set.
 #if defined(__wasi__)
-// There is no realpath, and the host lets no path lead out of the folders that it has opened.
+// There is no realpath, and the host lets no path leave the folders that it has opened.
 std::optional<std::string> RealPath(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<std::string> RealPath(const std::string& path) {
 }
 #endif
 
-// What follows `folder` in `path`, both real paths, or nullopt if path does not lie below folder.
+// The part of `path` after `folder`, both real paths, or nullopt if path is not below folder.
 std::optional<std::string> PathBelow(const std::string& folder, const std::string& path) {
   const std::string prefix = folder == "/" ? folder : folder + "/";
   if (!path.starts_with(prefix) || path.size() == prefix.size()) return std::nullopt;
@@ -72,8 +72,8 @@ Error NotConfined(std::string_view name, std::string_view objection) {
   return InvalidArgument("external data '{}': the name {}", name, objection);
 }
 
-// Maps the file at a real path that must lie below one of the folders, also real paths. Opening
-// follows no link, so one that has appeared since the path was resolved makes it fail.
+// Maps the file at a real path that must be below one of the folders, also real paths. Opening
+// follows no link, so it fails if a link has appeared since the path was resolved.
 Result<MappedFile> MapBelowAny(const std::vector<std::string>& real_folders,
                                const std::string& real_path, std::string_view name) {
   for (const std::string& folder : real_folders) {
@@ -133,7 +133,7 @@ Result<FileDescriptor> OpenBeneath(const FileDescriptor& folder, const std::stri
   FileDescriptor file(
       static_cast<int>(syscall(SYS_openat2, folder.number(), path.c_str(), &how, sizeof(how))));
   if (file.valid()) return file;
-  // Kernels before 5.6 do not know the call, and some sandboxes forbid it.
+  // Kernels before 5.6 lack the call, and some sandboxes forbid it.
   if (errno == ENOSYS || errno == EPERM || errno == EAGAIN) {
     return OpenBeneathStepwise(folder, path);
   }

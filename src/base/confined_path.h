@@ -1,4 +1,4 @@
-// Opening the files that a model names, which may be hostile, inside the model's folder alone.
+// Opens files that a model names, which may be hostile, only inside the model's folder.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace tenon {
 
-// The folders in which the external data of the model at `model_path` may lie: the model's own, and
-// if the model is a symbolic link, the folder of the file that it finally leads to. The latter is
-// how the Hugging Face cache stores models: snapshots/ID/model.onnx -> ../../blobs/HASH.
+// The folders in which the external data of the model at `model_path` may be: the model's own and,
+// if the model is a symbolic link, the folder of the file to which it finally leads. The Hugging
+// Face cache stores models in this way: snapshots/ID/model.onnx -> ../../blobs/HASH.
 std::vector<std::string> ExternalDataFolders(const std::string& model_path);
 
 // Maps the external-data file that a model calls `name` (ONNX: TensorProto.external_data, key

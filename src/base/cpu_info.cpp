@@ -24,7 +24,7 @@ std::string ReadSmallFile(const std::string& path, size_t limit = kSmallFile) {
   std::string text;
   if (!file) return text;
   char part[1024];
-  // Without a buffer of its own: the system makes no more of the text than is asked for.
+  // Without a buffer of its own, so that the system formats no more of the text than is read.
   std::setvbuf(file.get(), nullptr, _IONBF, 0);
   while (text.size() < limit) {
     const size_t count = std::fread(part, 1, sizeof(part), file.get());
@@ -34,7 +34,7 @@ std::string ReadSmallFile(const std::string& path, size_t limit = kSmallFile) {
   return text;
 }
 
-// Cuts the text before the first `separator` off `rest`, and the separator too.
+// Removes the text before the first `separator` from `rest`, and the separator too.
 std::string_view TakeUntil(std::string_view& rest, char separator) {
   const size_t end = rest.find(separator);
   const std::string_view part = rest.substr(0, end);
@@ -74,8 +74,8 @@ void Tighten(std::optional<double>& limit, std::optional<double> candidate) {
   if (candidate) limit = limit ? std::min(*limit, *candidate) : *candidate;
 }
 
-// Consults the group `path` and its ancestors up to the mount point. In a container the path may be
-// the host's and not exist here; then only the ancestors that do exist speak.
+// Reads the group `path` and its ancestors up to the mount point. In a container the path may be
+// the host's and not exist; then only the existing ancestors count.
 void TightenAlong(std::optional<double>& limit, const std::string& mount, std::string_view path,
                   std::optional<double> (*quota)(const std::string&)) {
   while (!path.empty() && path != "/") {
@@ -95,7 +95,7 @@ bool HasController(std::string_view controllers, std::string_view wanted) {
 #if defined(CPU_ALLOC_SIZE)
 
 int AffinityCount() {
-  // Machines with more CPUs than cpu_set_t has bits are asked again with a larger set.
+  // On machines with more CPUs than cpu_set_t has bits, the call is repeated with a larger set.
   for (int cpus = CPU_SETSIZE; cpus <= (1 << 16); cpus *= 2) {
     const size_t size_bytes = CPU_ALLOC_SIZE(cpus);
     std::vector<cpu_set_t> set((size_bytes + sizeof(cpu_set_t) - 1) / sizeof(cpu_set_t));
@@ -174,7 +174,7 @@ int UsableCpuCount() {
 }
 
 std::string CpuModelName() {
-  // The first processor speaks for all of them.
+  // The first processor stands for all of them.
   return std::string(ProcField(ReadSmallFile("/proc/cpuinfo", 2048), "model name"));
 }
 
@@ -193,7 +193,7 @@ size_t CurrentResidentBytes() {
 }
 
 size_t PeakResidentBytes() {
-  // getrusage's figure would include what the process held before exec.
+  // getrusage's figure would include the memory of the process before exec.
   const std::string text = ReadSmallFile("/proc/self/status");
   return static_cast<size_t>(ParseInteger(ProcField(text, "VmHWM")).value_or(0)) * 1024;
 }

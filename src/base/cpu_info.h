@@ -1,4 +1,4 @@
-// What the process may use of this machine, and how much memory it holds.
+// The CPUs that the process may use, and the memory that it holds.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ int UsableCpuCount();
 std::optional<double> CgroupCpuQuota(std::string_view proc_self_cgroup,
                                      const std::string& cgroup_root);
 
-// "AMD EPYC 7B13", or "" where the system does not say.
+// "AMD EPYC 7B13", or "" if the system does not say.
 std::string CpuModelName();
 
-// Sizes in bytes of the caches that one core sees; 0 where the system does not say.
+// Sizes in bytes of the caches of one core; 0 if the system does not say.
 struct CacheSizes {
   size_t l1_data = 0;
   size_t l2 = 0;
@@ -31,7 +31,7 @@ struct CacheSizes {
 };
 CacheSizes CpuCacheSizes();
 
-// Resident memory of this process in bytes, now and at its peak; 0 where the system does not say.
+// Resident memory of this process in bytes, now and at its peak; 0 if the system does not say.
 size_t CurrentResidentBytes();
 size_t PeakResidentBytes();
 

@@ -3,8 +3,8 @@
 
 namespace tenon {
 
-// Makes the calling thread take denormal inputs as zero and flush denormal results to zero, or
-// restores IEEE 754. Returns false where the processor offers no choice.
+// Makes the calling thread treat denormal inputs as zero and flush denormal results to zero, or
+// restores IEEE 754. Returns false if the processor offers no choice.
 bool SetDenormalsAsZero(bool on);
 
 }  // namespace tenon

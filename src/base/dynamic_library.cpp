@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// The loader's account of the last failure on this thread.
+// The loader's text for the last failure on this thread.
 std::string LoaderError() {
   const char* const text = dlerror();
   return text ? text : "unknown reason";

@@ -12,8 +12,8 @@ namespace tenon {
 // A loaded shared library; unloaded by its destructor. Every error names the library's path.
 class DynamicLibrary {
  public:
-  // Loads the library with all symbols resolved, none of them offered to other libraries. A path
-  // without '/' is looked up where the system looks for libraries.
+  // Loads the library with all symbols resolved, and none of them visible to other libraries. A
+  // path without '/' is searched in the system's library path.
   // errors  kFail with the loader's reason; kInvalidArgument for an empty path, which would be the
   //         program itself, or one with a NUL
   static Result<DynamicLibrary> Load(const std::string& path);
@@ -42,10 +42,10 @@ class DynamicLibrary {
   // errors  kNotFound
   static Result<void*> SymbolOfProgram(const std::string& name);
 
-  // The path of a library beside the one that Tenon is in, for a name that is not absolute.
+  // The path of a library in the folder of Tenon's own library, for a name that is not absolute.
   static std::string Beside(const std::string& path);
 
-  // Gives up ownership: the library stays loaded until the caller unloads the system's handle.
+  // Releases ownership: the library stays loaded until the caller unloads the system's handle.
   void* Release() && { return std::exchange(handle_, nullptr); }
 
  private:

@@ -1,4 +1,4 @@
-// DynamicLibrary where the platform loads none, as in WebAssembly.
+// DynamicLibrary for platforms that load none, such as WebAssembly.
 #include "base/dynamic_library.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-// Turns exceptions of foreign code into failures. The one place that knows whether a build has
+// Turns exceptions of foreign code into failures. Only this file knows whether a build has
 // exceptions at all.
 #pragma once
 

@@ -1,5 +1,6 @@
-// What the compiler calls to throw, where the C++ library has no exceptions: WebAssembly. Only the
-// standard library throws, for memory that is not there and the like; that ends the program.
+// The functions that the compiler calls to throw, for a C++ library without exceptions:
+// WebAssembly. Only the standard library throws, for example when memory runs out; that ends the
+// program.
 #include <cstddef>
 #include <cstdlib>
 

@@ -10,7 +10,7 @@ namespace tenon {
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  // Takes ownership; a negative number is none.
+  // Takes ownership; a negative number means none.
   explicit FileDescriptor(int number) : number_(number) {}
   FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {

@@ -26,7 +26,7 @@ inline void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected) {
 #endif
 }
 
-// Wakes at most `count` threads that sleep on `word`; elsewhere than on Linux, all of them where
+// Wakes at most `count` threads that sleep on `word`; on systems other than Linux, all of them if
 // count > 1. Never reads the word.
 inline void FutexWake(std::atomic<uint32_t>& word, uint32_t count) {
 #if defined(__linux__)

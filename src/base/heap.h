@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-// Gives the system what was freed and what the C library keeps for later requests. Takes
+// Returns freed memory, which the C library keeps for later requests, to the system. Takes
 // milliseconds; other threads may wait for the heap meanwhile.
 inline void GiveFreedMemoryBack() {
 #if defined(__GLIBC__)

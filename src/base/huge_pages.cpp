@@ -12,7 +12,8 @@ namespace tenon {
 #if defined(__linux__)
 
 void PreferHugePages(void* begin, size_t bytes) {
-  // A page that is only partly asked for stays small, so that nobody pays for memory unasked.
+  // A page that is only partly requested stays small, so that no memory is used that was not
+  // requested.
   madvise(begin, bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
 }
 

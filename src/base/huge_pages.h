@@ -1,26 +1,26 @@
-// Large memory in large pages: fewer page faults where it is first written, fewer misses of the
-// address cache where it is read.
+// Large memory in large pages: fewer page faults when it is first written, fewer TLB misses when it
+// is read.
 #pragma once
 
 #include <cstddef>
 
 namespace tenon {
 
-// The size of a huge page and the alignment that lets memory be made of them.
+// The size of a huge page, which is also the alignment that such memory needs.
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-// Asks the system to back the whole huge pages in [begin, begin + bytes) as such; `begin` is
-// aligned to kHugePageBytes. Only advice: the system may not heed it, and the memory works either
-// way.
+// Asks the system to use huge pages for the whole huge pages in [begin, begin + bytes); `begin` is
+// aligned to kHugePageBytes. This is only advice: the memory works even if the system ignores it.
 void PreferHugePages(void* begin, size_t bytes);
 
-// Addresses for `bytes`, aligned to kHugePageBytes, a multiple of it; each huge page takes memory
-// when it is first written. Null where the system cannot, and where a sanitizer should see blocks.
+// Addresses for `bytes`, aligned to kHugePageBytes, a multiple of it. Each huge page takes memory
+// when it is first written. Null if the system cannot do it, and in sanitizer builds, which track
+// blocks.
 void* ReserveHugePages(size_t bytes);
-// Gives back what ReserveHugePages returned.
+// Frees what ReserveHugePages returned.
 void ReturnHugePages(void* begin, size_t bytes);
-// Lets go of the memory of the pages that lie wholly in reserved bytes, which may be written again,
-// or in the bytes of a mapped file, which come from it again.
+// Releases the memory of the pages that lie wholly in reserved bytes, which may be written again,
+// or in the bytes of a mapped file, which are read from it again.
 void ReleaseWholePages(void* begin, size_t bytes);
 
 }  // namespace tenon

@@ -11,7 +11,7 @@ constexpr int kDeepest = 64;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Reads `in_` from the front; each function is false where the text is not what it reads.
+// Reads `in_` from the front. Each function returns false if the text is not what it reads.
 class Compactor {
  public:
   explicit Compactor(std::string_view text) : in_(text) {}

@@ -38,7 +38,7 @@ class JsonWriter {
   void Number(double value);
   void Bool(bool value) { Literal(value ? "true" : "false"); }
   void Null() { Literal("null"); }
-  // A value that is JSON text already.
+  // A value that is already JSON text.
   void Json(std::string_view value) { Literal(value); }
 
   const std::string& text() const { return text_; }

@@ -1,4 +1,4 @@
-// Logging: loggers with a level and an identity, messages formatted only where somebody listens.
+// Logging: loggers with a level and an identity. Messages are formatted only if a sink takes them.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ enum class Severity : int32_t {
   kFatal = 4,
 };
 
-// Where messages go. `write` may be called from several threads at once; the texts live until it
-// returns. The arguments are those of OrtLoggingFunction.
+// The destination of messages. `write` may be called from several threads at once; the texts live
+// until it returns. The arguments are those of OrtLoggingFunction.
 struct LogSink {
   void (*write)(void* param, Severity severity, const char* category, const char* log_id,
                 const char* code_location, const char* message) = nullptr;
@@ -49,8 +49,8 @@ class Logger {
   bool IsEnabled(Severity severity) const { return severity >= this->severity(); }
   bool IsVerbose(int level) const { return level <= verbosity_ && IsEnabled(Severity::kVerbose); }
 
-  // Hands one message to the sink if the severity is enabled. Never fails: what a client's sink
-  // throws is dropped.
+  // Passes one message to the sink if the severity is enabled. Never fails: exceptions of a
+  // client's sink are dropped.
   void Log(Severity severity, const char* category, const char* code_location,
            const std::string& message) const noexcept;
 

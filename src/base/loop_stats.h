@@ -1,4 +1,4 @@
-// What loops over a thread pool cost, for profilers.
+// The costs of loops over a thread pool, for profilers.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace tenon {
 
 // Collects the loops that one thread divides among a pool. Loops that the thread does alone are not
-// seen.
+// included.
 class LoopStats {
  public:
   // A worker that took part, and the CPU that it last did so on.
@@ -23,11 +23,11 @@ class LoopStats {
   };
   // What the calling thread did, in this order for each loop.
   struct Times {
-    std::chrono::nanoseconds distribution{0};  // making the loop known
+    std::chrono::nanoseconds distribution{0};  // announcing the loop
     std::chrono::nanoseconds enqueue{0};       // waking workers
     std::chrono::nanoseconds run{0};           // working on the loop's blocks
-    std::chrono::nanoseconds wait{0};          // for the blocks of others
-    std::chrono::nanoseconds revoke{0};        // making the loop unknown again
+    std::chrono::nanoseconds wait{0};          // waiting for the blocks of others
+    std::chrono::nanoseconds revoke{0};        // withdrawing the loop
   };
   static constexpr size_t kMostBlockSizes = 32;
   struct Record {
@@ -80,7 +80,7 @@ class LoopClock {
   explicit LoopClock(LoopStats* stats) : stats_(stats) {
     if (stats_ != nullptr) last_ = std::chrono::steady_clock::now();
   }
-  // What passed since the last lap was `part`.
+  // The time since the last lap belongs to `part`.
   void Lap(std::chrono::nanoseconds LoopStats::Times::*part) {
     if (stats_ == nullptr) return;
     const auto now = std::chrono::steady_clock::now();

@@ -26,7 +26,7 @@ std::string_view KindOf(mode_t mode) {
   return "of an unknown kind";
 }
 
-// What the system says of an open file, if it is a regular one that fits into memory.
+// The status of an open file, if it is a regular one that fits into memory.
 Result<struct stat> ExamineRegularFile(const FileDescriptor& file, std::string_view path) {
   struct stat info;
   if (fstat(file.number(), &info) != 0) return Failure(FileError("examine", path, errno));
@@ -43,7 +43,7 @@ Result<FileDescriptor> OpenForReading(const std::string& path) {
   if (path.find('\0') != std::string::npos) {
     return InvalidArgument("a file name of {} bytes holds a NUL byte", path.size());
   }
-  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  // O_NONBLOCK: opening a pipe without a writer would otherwise block forever.
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.valid()) return Failure(FileError("open", path, errno));
   return file;
@@ -60,7 +60,7 @@ Status WriteAll(const FileDescriptor& file, std::span<const std::byte> bytes,
   return OkStatus();
 }
 
-// Tells a shared file from every other owner of memory.
+// Distinguishes a shared file from every other owner of memory.
 struct SharedFileDeleter {
   void operator()(MappedFile* file) const { delete file; }
 };
@@ -116,7 +116,8 @@ Result<MappedFile> MappedFile::FromDescriptor(const FileDescriptor& file, std::s
   const auto size_bytes = static_cast<size_t>(info.st_size);
   const Identity identity = {static_cast<int64_t>(info.st_dev), static_cast<int64_t>(info.st_ino),
                              info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
-  if (size_bytes == 0) return MappedFile({}, std::move(path), identity);  // mmap takes no less
+  if (size_bytes == 0)
+    return MappedFile({}, std::move(path), identity);  // mmap needs at least one byte
   void* const address = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (address == MAP_FAILED) return Failure(FileError("map", path, errno));
   return MappedFile({static_cast<const std::byte*>(address), size_bytes}, std::move(path),
@@ -144,7 +145,7 @@ bool MappedFile::IsShared(const std::shared_ptr<void>& owner) {
 
 void MappedFile::ReleasePages(const std::shared_ptr<void>& owner,
                               std::span<const std::byte> bytes) {
-  // Only of a file's pages is the content anywhere else.
+  // Only pages of a file have their content elsewhere.
   if (IsShared(owner)) ReleaseWholePages(const_cast<std::byte*>(bytes.data()), bytes.size());
 }
 
@@ -180,7 +181,7 @@ Result<std::vector<std::byte>> ReadFile(const std::string& path) {
     const ssize_t got = read(file.number(), bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failure(FileError("read", path, errno));
-    if (got == 0) break;  // somebody has shortened it meanwhile
+    if (got == 0) break;  // another process has shortened it meanwhile
     filled += static_cast<size_t>(got);
   }
   bytes.resize(filled);

@@ -16,8 +16,8 @@
 namespace tenon {
 
 // A regular file, mapped whole and read-only. Pages are read from disk when they are first touched,
-// and are shared by all mappings of one file. Immutable; distinct threads may read. Whoever
-// truncates the file while it is mapped makes reads past the new end fail with SIGBUS.
+// and are shared by all mappings of one file. Immutable; distinct threads may read. If a process
+// truncates the file while it is mapped, reads past the new end fail with SIGBUS.
 class MappedFile {
  public:
   // errors  kNoSuchFile       nothing has that name
@@ -30,14 +30,14 @@ class MappedFile {
   // Maps an open file. `path` is for messages only. Errors as above, except kNoSuchFile.
   static Result<MappedFile> FromDescriptor(const FileDescriptor& file, std::string path);
 
-  // A file for tensors to own together: the one that is mapped already if somebody shares the same
-  // content of the same file. Its path may be another then.
+  // A file for tensors to own together: an already mapped file, if a tensor shares the same content
+  // of the same file. Its path may then be another one.
   static std::shared_ptr<MappedFile> Share(MappedFile file);
   // Whether `owner` is a file that Share returned.
   static bool IsShared(const std::shared_ptr<void>& owner);
 
-  // Lets go of the memory behind the pages that lie wholly in `bytes`, if IsShared(owner); else
-  // does nothing. Whoever touches such a page again reads it from the file.
+  // Releases the memory of the pages that lie wholly in `bytes`, if IsShared(owner); otherwise does
+  // nothing. The next access to such a page reads it from the file again.
   static void ReleasePages(const std::shared_ptr<void>& owner, std::span<const std::byte> bytes);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -49,8 +49,8 @@ class MappedFile {
   const std::string& path() const { return path_; }
 
  private:
-  // What tells one content of one file from every other: device, inode, seconds and nanoseconds of
-  // its last change, which unlike the time of the last modification nobody can set back.
+  // Identifies one content of one file: device, inode, seconds and nanoseconds of its last change.
+  // Unlike the time of the last modification, no program can set that back.
   using Identity = std::array<int64_t, 4>;
 
   MappedFile(std::span<const std::byte> bytes, std::string path, const Identity& identity)
@@ -65,10 +65,10 @@ class MappedFile {
 // The content of a regular file. Errors as of MappedFile::Open.
 Result<std::vector<std::byte>> ReadFile(const std::string& path);
 
-// Replaces the file `path` by the concatenation of `parts`. The new content is written beside it
-// and put in its place in one step: other processes, and the next start after a crash, see the old
+// Replaces the file `path` by the concatenation of `parts`. The new content is written to the same
+// folder and renamed in one step: other processes, and the next start after a crash, see the old
 // file or the new one, never a mixture. A symbolic link is replaced, not followed. On failure
-// (kFail with the system's reason) the old file is as it was.
+// (kFail with the system's reason) the old file does not change.
 Status WriteFileAtomically(const std::string& path,
                            std::span<const std::span<const std::byte>> parts);
 

@@ -1,4 +1,4 @@
-// Locks, for rooms above base: the one place that changes on a platform without threads.
+// Locks for the rooms above base, so that a platform without threads changes only this file.
 #pragma once
 
 #if defined(__wasm__)

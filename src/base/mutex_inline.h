@@ -1,5 +1,5 @@
-// Locks where there are no threads, as in WebAssembly: nothing to wait for. The C++ library there
-// has not even std::lock_guard.
+// Locks without threads, as in WebAssembly: they never wait. The C++ library there lacks even
+// std::lock_guard.
 #pragma once
 
 namespace tenon {

@@ -1,5 +1,5 @@
-// Numbers where std::from_chars reads only integers, as in WebAssembly. The C library there knows
-// no locale but C.
+// Numbers for platforms where std::from_chars reads only integers, such as WebAssembly. The C
+// library there has only the C locale.
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
@@ -10,8 +10,8 @@
 namespace tenon {
 
 bool ParseDouble(std::string_view text, double* value) {
-  // strtod takes more: white space and a plus sign in front, and hexadecimal digits, of which
-  // std::from_chars takes the zero in front.
+  // strtod accepts more: leading white space, a plus sign, and hexadecimal digits, of which
+  // std::from_chars reads only the leading zero.
   if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) || text[0] == '+') {
     return false;
   }
@@ -23,7 +23,7 @@ bool ParseDouble(std::string_view text, double* value) {
   char* end = nullptr;
   const double parsed = std::strtod(terminated.c_str(), &end);
   if (end == terminated.c_str()) return false;
-  // What is too large became infinity, and what is too small zero.
+  // Numbers that are too large became infinity, and those that are too small zero.
   const std::string_view digits(terminated.c_str(), static_cast<size_t>(end - terminated.c_str()));
   if (std::isinf(parsed) && digits.find_first_of("0123456789") != std::string_view::npos) {
     return false;

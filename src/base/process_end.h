@@ -1,10 +1,11 @@
-// Whether the process is ending: code that was loaded at run time may be past its own end then.
+// Whether the process is ending: libraries that were loaded at run time may then have been
+// finalized.
 #pragma once
 
 namespace tenon {
 
-// From now on the end is noticed before any static object is destroyed that exists now, such as
-// those of libraries that are loaded by now.
+// From now on the end is noticed before any present static object is destroyed, such as those of
+// the libraries that are loaded.
 void WatchForProcessEnd();
 
 // Whether the process has begun to end since. Thread-safe.

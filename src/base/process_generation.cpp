@@ -9,7 +9,7 @@ namespace {
 
 constinit std::atomic<uint32_t> generation = 0;
 
-// Registering twice only counts twice.
+// If it is registered twice, it only counts twice.
 void WatchForks() {
   static constinit std::atomic<bool> watching = false;
   if (watching.load(std::memory_order_acquire)) return;

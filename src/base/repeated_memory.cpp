@@ -15,7 +15,7 @@
 namespace tenon {
 namespace {
 
-// A process has 65,530 mappings, so each memory gets few: its period grows with it.
+// A process has at most 65,530 mappings, so each memory gets few: its period grows with its size.
 constexpr size_t kLeastPeriod = size_t{256} << 10;
 constexpr size_t kMostMappings = 64;
 

@@ -1,4 +1,4 @@
-// Lets the calling thread rest, without the C++ library's threads, which not every platform has.
+// Suspends the calling thread without the C++ library's threads, which some platforms lack.
 #pragma once
 
 #include <time.h>

@@ -1,4 +1,4 @@
-// Status and Result: how Tenon reports what a model, a file or a caller got wrong.
+// Status and Result: how Tenon reports errors in a model, a file or a call.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ inline Status OkStatus() { return Status(); }
 template <class T>
 using Result = tl::expected<T, Status>;
 
-// What a function that returns Result<T> returns on failure.
+// The failure that a function with the result Result<T> returns.
 inline tl::unexpected<Status> Failure(Status status) {
   return tl::unexpected<Status>(std::move(status));
 }

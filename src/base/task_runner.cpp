@@ -38,7 +38,7 @@ class Threads {
     const bool may_grow = threads_.size() < static_cast<size_t>(most_threads_);
     if (tasks_.size() > idle_ && may_grow) StartThread();
     if (threads_.empty()) {
-      // The system has no thread to give: the caller does the work.
+      // The system cannot start a thread: the caller does the work.
       RunNext(lock);
       if (const std::function<void()> last = TakeLast()) {
         lock.unlock();
@@ -50,7 +50,7 @@ class Threads {
     changed_.notify_one();
   }
 
-  // False in a child of the process that made these.
+  // False in a child process of the one that made these.
   bool BelongsToThisProcess() const { return process_ == getpid(); }
 
   bool AfterTasks(std::function<void()> last) {
@@ -64,7 +64,7 @@ class Threads {
   void StartThread() try {
     threads_.emplace_back([this] { Work(); });
   } catch (const std::system_error&) {
-    return;  // those that there are do the work
+    return;  // the existing ones do the work
   }
 
   void Work() {
@@ -76,7 +76,7 @@ class Threads {
       if (tasks_.empty()) return;
       RunNext(lock);
       if (const std::function<void()> last = TakeLast()) {
-        // It may wait for all threads but this one, and leave nothing here to go back to.
+        // It may wait for all threads but this one, and destroy this object.
         LeaveThreads();
         lock.unlock();
         last();
@@ -95,7 +95,7 @@ class Threads {
     running = outer;
     lock.lock();
   }
-  // Null while there is more to do.
+  // Null while more threads are needed.
   std::function<void()> TakeLast() {
     return tasks_.empty() ? std::exchange(last_, nullptr) : nullptr;
   }
@@ -111,7 +111,7 @@ class Threads {
 
   const pid_t process_ = getpid();
   std::mutex mutex_;
-  int most_threads_;  // 0: asked for at the first task
+  int most_threads_;  // 0: determined at the first task
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   std::vector<std::thread> threads_;
@@ -136,7 +136,8 @@ class TaskRunner::Crew {
   Threads& OfThisProcess() {
     Threads* threads = threads_.load(std::memory_order_acquire);
     if (threads->BelongsToThisProcess()) return *threads;
-    // A parent's are left alone, never freed: they and their locks are in no known state here.
+    // Those of a parent process are never freed: the state of their threads and locks is unknown
+    // here.
     auto fresh = std::make_unique<Threads>(most_threads_);
     if (threads_.compare_exchange_strong(threads, fresh.get(), std::memory_order_acq_rel)) {
       threads = fresh.release();

@@ -1,4 +1,4 @@
-// Runs tasks beside their caller.
+// Runs tasks concurrently with their caller.
 #pragma once
 
 #include <functional>
@@ -6,9 +6,9 @@
 
 namespace tenon {
 
-// Runs tasks on threads of its own, which start when the first tasks come: at most `threads` of
-// them, asleep while there is nothing to do. Where there are no threads, Post runs the task.
-// Thread-safe. After fork() the child has threads of its own, and none of the parent's tasks.
+// Runs tasks on its own threads, which start with the first tasks: at most `threads` of them,
+// asleep while there is nothing to do. If there are no threads, Post runs the task. Thread-safe.
+// After fork() the child process has its own threads, and none of the parent's tasks.
 class TaskRunner {
  public:
   // 0: UsableCpuCount().
@@ -19,8 +19,8 @@ class TaskRunner {
   TaskRunner& operator=(const TaskRunner&) = delete;
 
   // For a task: when it has returned and no other waits, `last` runs on one of the threads, and may
-  // destroy this. Further tasks must not be posted. False, and nothing else, if the caller is no
-  // task of this.
+  // destroy this. No further tasks may be posted. Returns false, and does nothing else, if the
+  // caller is not a task of this.
   bool AfterTasks(std::function<void()> last);
 
   // Tasks start in the order of their posting. `task` must not throw.

@@ -1,4 +1,4 @@
-// TaskRunner where there are no threads, as in WebAssembly: the caller does the work.
+// TaskRunner without threads, as in WebAssembly: the caller does the work.
 #include <utility>
 
 #include "base/task_runner.h"

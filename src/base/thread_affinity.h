@@ -1,4 +1,4 @@
-// Text that says which CPUs each thread may use.
+// Parses text that says which CPUs each thread may use.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Which thread is this, and where does it run?
+// Identifies the calling thread and its CPU.
 #pragma once
 
 #include <unistd.h>
@@ -13,7 +13,7 @@
 namespace tenon {
 
 #if defined(__wasm__)
-// The process has one thread, and is not told of CPUs.
+// The process has one thread, and has no information about CPUs.
 inline int64_t ThreadId() { return getpid(); }
 inline int CurrentCpu() { return -1; }
 #else

@@ -29,7 +29,8 @@ void ThreadPool::RunDivided(size_t n, size_t grain, Body body) noexcept {
 WorkerCrew& ThreadPool::Crew() {
   WorkerCrew* crew = crew_.load(std::memory_order_acquire);
   if (crew && crew->BelongsToThisProcess()) return *crew;
-  // A parent's crew is left alone, never freed: its threads and locks are in no known state here.
+  // The crew of a parent process is never freed: the state of its threads and locks is unknown
+  // here.
   auto fresh = std::make_unique<WorkerCrew>(options_, threads_ - 1);
   if (crew_.compare_exchange_strong(crew, fresh.get(), std::memory_order_acq_rel)) {
     crew = fresh.release();

@@ -41,9 +41,9 @@ class ThreadPool {
   Status Start();
 
   // Calls body(k * grain, min(n, (k + 1) * grain)) once for every k in [0, ceil(n / grain)), in any
-  // order and on any thread of the pool, and returns when all calls have. The division depends on
-  // n and grain alone, never on the number of threads; grain 0 means 1. What the caller did before
-  // is visible to every call, and what the calls did is visible to the caller afterwards.
+  // order and on any thread of the pool, and returns when all calls have. The division depends only
+  // on n and grain, never on the number of threads; grain 0 means 1. What the caller did before is
+  // visible to every call, and what the calls did is visible to the caller afterwards.
   // body must not throw. It may start loops itself: those run on its own thread, unless the outer
   // loop had a single call. Nothing is allocated, except at the first loop.
   void ParallelFor(size_t n, size_t grain, Body body) noexcept {

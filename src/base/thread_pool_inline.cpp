@@ -1,4 +1,4 @@
-// ThreadPool where there are no threads, as in WebAssembly: the caller does all the work.
+// ThreadPool without threads, as in WebAssembly: the caller does all the work.
 #include <utility>
 
 #include "base/thread_pool.h"

@@ -15,7 +15,7 @@ class Watchdog::Watch {
     try {
       thread_ = std::thread([this] { Wait(); });
     } catch (const std::system_error&) {
-      return;  // the system has no thread to give: nobody watches
+      return;  // the system cannot start a thread, so nothing is watched
     }
   }
   ~Watch() {

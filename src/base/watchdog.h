@@ -1,4 +1,4 @@
-// Notices that something takes long.
+// Reports that something takes long.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-// While it lives, `bark` is called every `interval`, from a thread of its own. Where there are no
-// threads it never is.
+// While it lives, `bark` is called every `interval`, from a separate thread. Without threads it is
+// never called.
 class Watchdog {
  public:
   Watchdog(std::chrono::milliseconds interval, std::function<void()> bark);

@@ -1,4 +1,4 @@
-// Watchdog where there are no threads, as in WebAssembly.
+// Watchdog without threads, as in WebAssembly.
 #include "base/watchdog.h"
 
 namespace tenon {

@@ -105,7 +105,7 @@ uint32_t LoopSlot::Help(FunctionRef<void(uint32_t)> on_entry) {
   const uint32_t done = RunFrom(chunk, chunks, *loop);
   if (loop->work != nullptr) loop->work->End(piece);
   if (loop->stats != nullptr) loop->stats->AddHelp(done);
-  // From here on the slot may serve another loop; waking its caller in vain does no harm.
+  // From here on the slot may serve another loop. Waking its caller unnecessarily does no harm.
   const uint32_t before = unfinished_.fetch_sub(done, std::memory_order_acq_rel);
   if (before == (kCallerSleeps | done)) FutexWake(unfinished_, 1);
   return done;
@@ -126,8 +126,8 @@ void LoopSlot::FinishAndRelease(std::chrono::nanoseconds spin, LoopClock& clock)
   taken_.store(false, std::memory_order_release);
 }
 
-// Runs `chunk`, claimed already, and then further chunks. The loop cannot end before the caller of
-// this function reports them, so plain increments suffice.
+// Runs `chunk`, which is already claimed, and then further chunks. The loop cannot end before the
+// caller of this function reports them, so simple increments suffice.
 uint32_t LoopSlot::RunFrom(uint32_t chunk, uint32_t chunks, const Loop& loop) {
   uint32_t done = 0;
   while (chunk < chunks) {
@@ -214,7 +214,7 @@ Status WorkerCrew::StartWorker(Worker& worker) {
     self.crew->Prepare(self);
     self.crew->WorkUntilStopped(self);
   };
-  // The one place that meets exceptions: std::thread throws, and a client's function may.
+  // The only place that handles exceptions: std::thread throws, and a client's function may.
   try {
     if (options_.callbacks.create) {
       worker.client_thread = options_.callbacks.create(options_.callbacks.options, entry, &worker);
@@ -250,7 +250,7 @@ void WorkerCrew::WorkUntilStopped(const Worker& worker) {
   SpinBudget budget(options_.spin);
   bool just_woken = false;
   for (;;) {
-    // Read before everything else: whatever is announced later ends the wait below.
+    // Read before everything else: any later announcement ends the wait below.
     const uint32_t seen = news_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_acquire)) return;
     if (HelpAny(worker, just_woken)) {
@@ -273,7 +273,7 @@ bool WorkerCrew::HelpAny(const Worker& worker, bool just_woken) {
   return done > 0;
 }
 
-// Returns when news_ has moved on from `seen`: true if the thread slept.
+// Returns when news_ differs from `seen`; true if the thread slept.
 bool WorkerCrew::WaitForNews(uint32_t seen, SpinBudget& budget) {
   const auto arrived = [&] { return news_.load(std::memory_order_acquire) != seen; };
   const Clock::time_point start = Clock::now();
@@ -283,13 +283,13 @@ bool WorkerCrew::WaitForNews(uint32_t seen, SpinBudget& budget) {
     budget.Learn(Clock::now() - start);
     return false;
   }
-  // Announced before the last look at news_, as Run looks at sleeping_ after changing news_: one of
-  // the two sees the other.
+  // Announced before the last read of news_, just as Run reads sleeping_ after changing news_: one
+  // of the two sees the other.
   sleeping_.fetch_add(1, std::memory_order_seq_cst);
   spinning_.fetch_sub(1, std::memory_order_relaxed);
   while (news_.load(std::memory_order_seq_cst) == seen) FutexWait(news_, seen);
   sleeping_.fetch_sub(1, std::memory_order_relaxed);
-  // The time that waking takes says nothing about how soon the work came.
+  // The time that waking takes does not show how soon the work came.
   const Clock::time_point woken(Clock::duration(woken_at_.load(std::memory_order_relaxed)));
   budget.Learn((woken > start ? woken : Clock::now()) - start);
   return true;

@@ -1,4 +1,4 @@
-// The threads behind a ThreadPool, and how they share out loops.
+// The threads of a ThreadPool, and how they share loops.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +18,15 @@
 
 namespace tenon {
 
-// A loop as a client's WorkCallbacks see it: a piece of work for each worker that may help.
+// A loop for a client's WorkCallbacks: a piece of work for each worker that may help.
 class AnnouncedWork {
  public:
   AnnouncedWork(const WorkCallbacks& callbacks, size_t pieces);
-  // The loop is over: what no worker began is abandoned.
+  // The loop is over: pieces that no worker began are abandoned.
   ~AnnouncedWork();
 
-  // Called by a worker around its part, no more often than there are pieces. What Begin returns is
-  // for End.
+  // Called by a worker around its part, at most as often as there are pieces. The result of Begin
+  // is passed to End.
   void* Begin();
   void End(void* data) { callbacks_.Stop(data); }
 
@@ -49,7 +49,7 @@ class alignas(128) LoopSlot {
     size_t grain;
     LoopBody body;
     LoopStats* stats = nullptr;     // collects the loop; may be null
-    AnnouncedWork* work = nullptr;  // null: nobody is told of it
+    AnnouncedWork* work = nullptr;  // null: there are no callbacks
   };
   static constexpr uint32_t kMaxChunks = 1u << 30;
 
@@ -77,12 +77,12 @@ class alignas(128) LoopSlot {
   // Written only while the slot is closed.
   std::atomic<uint32_t> chunks_ = 0;
   std::atomic<const Loop*> loop_ = nullptr;
-  // Chunks that nobody has reported as done; apart from what idle workers poll.
+  // Chunks that have not been reported as done. Not on the cache line that idle workers poll.
   alignas(64) std::atomic<uint32_t> unfinished_ = 0;
 };
 
-// How long a thread spins before it sleeps: the full time while work has lately come within that
-// time, less and less while it has not.
+// How long a thread spins before it sleeps: the full time if work has lately come within that time,
+// and less and less if it has not.
 class SpinBudget {
  public:
   explicit SpinBudget(std::chrono::nanoseconds full) : full_(full), now_(full) {}
@@ -107,11 +107,11 @@ class WorkerCrew {
   // Starts the workers, once; see ThreadPool::Start.
   Status Start();
 
-  // Runs the loop with the help of the workers, starting them if need be. Returns false, with
-  // nothing done, where it cannot be divided: too many chunks, or too many loops at once.
+  // Runs the loop with the help of the workers, which it starts if necessary. Returns false,
+  // without any effect, if the loop cannot be divided: too many chunks, or too many loops at once.
   bool Run(const LoopSlot::Loop& loop, size_t chunks) noexcept;
 
-  // False in a child of the process that made this crew.
+  // False in a child process of the one that made this crew.
   bool BelongsToThisProcess() const;
 
   // Whether the calling thread is in the body of a divided loop, of any crew.
@@ -143,7 +143,7 @@ class WorkerCrew {
   std::atomic<bool> started_ = false;
   Status start_status_;
 
-  // Advances whenever workers have something to look at: a new loop, or the end.
+  // Advances whenever there is something new for workers: a loop, or the end.
   alignas(64) std::atomic<uint32_t> news_ = 0;
   std::atomic<bool> stopping_ = false;
   alignas(64) std::atomic<uint32_t> spinning_ = 0;
