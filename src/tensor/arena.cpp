@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-// Stands before the caller's memory. One cache line, so that the caller's part is aligned.
+// Precedes the caller's memory. It has one cache line, so that the caller's part is aligned.
 struct alignas(Allocator::kAlignment) CachingArena::Block {
   size_t size_class;
   Block* next;
@@ -15,7 +15,7 @@ struct alignas(Allocator::kAlignment) CachingArena::Block {
 namespace {
 
 constexpr size_t kSmallest = 64;
-// From here on, memory that was written before is worth more than a block of the right size.
+// From this size on, memory that was written before is better than a block of the right size.
 constexpr size_t kLeastLarge = size_t{64} << 10;
 constexpr size_t kMostClassesAbove = 8;  // four times the size
 

@@ -10,8 +10,8 @@
 namespace tenon {
 
 // Serves requests from lists of freed blocks, one per size class (four classes per power of two, so
-// a block wastes a fifth at most); where a list is empty, large requests from those of blocks up to
-// four times the size, and then from `base`. A steady pattern of requests reaches `base` no more.
+// a block wastes at most a fifth). If a list is empty, large requests take blocks of up to four
+// times the size, and then memory from `base`. A steady pattern of requests no longer uses `base`.
 // Shrink() gives every cached block back. Thread-safe.
 class CachingArena final : public Allocator {
  public:

@@ -27,8 +27,8 @@ struct ArenaConfig {
 // From entries "arena.max_mem", "arena.extend_strategy", "arena.initial_chunk_size_bytes",
 // "arena.max_dead_bytes_per_chunk", "arena.initial_growth_chunk_size_bytes" and
 // "arena.max_power_of_two_extend_bytes", whose numbers are decimal, whatever the locale; -1, and 0
-// for max_mem, is the default. Other keys are left to others. Error: kInvalidArgument naming key
-// and value.
+// for max_mem, is the default. Other keys are ignored. Error: kInvalidArgument naming key and
+// value.
 Result<ArenaConfig> ArenaConfigOf(const StringMap& options);
 
 }  // namespace tenon

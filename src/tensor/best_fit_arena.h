@@ -26,19 +26,20 @@ struct ArenaStats {
   uint64_t shrinkages = 0;
 };
 
-// Thread-safe. Requests are rounded up to 256 bytes. Nothing is taken from the device before the
-// first request.
+// Thread-safe. Requests are rounded up to 256 bytes. The first request takes the first memory from
+// the device.
 class BestFitArena final : public StreamAllocator {
  public:
   BestFitArena(std::shared_ptr<Allocator> device, const ArenaConfig& config);
-  // Every block must have been freed, but for those that outlive the process.
+  // Every block must have been freed, except those that outlive the process.
   ~BestFitArena() override;
 
-  // A block for `stream` (null: for anybody who knows that nobody works on freed ones); null for 0
-  // bytes. Chunks that another stream worked on last are given only to streams that have waited for
-  // it since they were freed. Error: kFail with the numbers that do not fit.
+  // A block for `stream` (null: for a caller who knows that no stream works on freed ones); null
+  // for 0 bytes. A chunk on which another stream worked last is given only to streams that have
+  // waited for that stream since the chunk was freed. Error: kFail with the numbers that do not
+  // fit.
   Result<void*> TryAllocate(size_t bytes, const StreamOrder* stream = nullptr);
-  // Straight from the device, and straight back when it is freed.
+  // Allocates directly from the device, and frees directly to it.
   Result<void*> Reserve(size_t bytes);
   void ReleaseStream(const StreamOrder& stream) override;
 

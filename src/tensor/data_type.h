@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-// Numbers of TensorProto.DataType, which the C ABI's ONNXTensorElementDataType shares.
+// The numbers of TensorProto.DataType, which the C ABI's ONNXTensorElementDataType shares.
 enum class DataType : int32_t {
   kUndefined = 0,
   kFloat = 1,

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kLeastMedium = size_t{32} << 10;
 constexpr size_t kMostMedium = size_t{8} << 20;
 constexpr size_t kRegionBytes = size_t{32} << 20;
-// From so much on another huge page no longer multiplies what a process uses.
+// From this size on, another huge page no longer multiplies the memory that a process uses.
 constexpr size_t kEnoughForHugePages = kHugePageBytes / 2;
 
 bool IsMedium(size_t size) { return size >= kLeastMedium && size <= kMostMedium; }
@@ -29,7 +29,7 @@ std::byte* LastingMemory::Take(size_t size) {
   if (current_ == nullptr || kRegionBytes - current_->filled < size) {
     void* const memory = ReserveHugePages(kRegionBytes);
     if (memory == nullptr) return nullptr;
-    // The region before lives on in its blocks.
+    // The previous region lives on in its blocks.
     current_ = new Region{static_cast<std::byte*>(memory)};
     stats_.bytes_reserved += kRegionBytes;
   }

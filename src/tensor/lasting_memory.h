@@ -1,4 +1,4 @@
-// CPU memory for what lasts as long as a session: weights, and the blocks of arenas.
+// CPU memory for objects that live as long as a session: weights, and the blocks of arenas.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace tenon {
 
-// Lays blocks of medium size side by side in huge pages, which a process fills in an eighth of the
-// time that small pages take; all others, and the first of them, which would not fill one, come
-// from the C library. Addresses of freed blocks are not used again while a neighbour lives, but
-// their memory goes back to the system. Thread-safe.
+// Places blocks of medium size side by side in huge pages, which a process fills in an eighth of
+// the time that small pages take. All other blocks, and the first ones, which would not fill a huge
+// page, come from the C library. Addresses of freed blocks are not reused while a neighbour lives,
+// but their memory goes back to the system. Thread-safe.
 class LastingMemory final : public Allocator {
  public:
   LastingMemory() = default;
@@ -30,7 +30,7 @@ class LastingMemory final : public Allocator {
 
  private:
   struct Region;
-  // Of medium size. Kept apart from the memory, which nobody touches before its owner does.
+  // Of medium size. Kept apart from the memory, which must not be touched before its owner uses it.
   struct Block {
     Region* region;  // null: from the C library
     size_t size;

@@ -1,4 +1,4 @@
-// Where memory lies.
+// Memory locations.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ enum class DeviceType : int8_t { kCpu = 0, kGpu = 1, kFpga = 2, kNpu = 3 };
 // Numbers of OrtDeviceMemoryType.
 enum class MemoryType : int8_t { kDefault = 0, kHostAccessible = 5 };
 
-// A memory of a device. Two infos with equal device fields are interchangeable; the name says who
-// made it and takes no part in SameDevice.
+// A memory of a device. Two infos with equal device fields are interchangeable. The name says who
+// made it and is ignored by SameDevice.
 struct MemoryInfo {
   std::string name = "Cpu";
   DeviceType device_type = DeviceType::kCpu;

@@ -1,5 +1,5 @@
-// Element types that C++ lacks: 16-bit and smaller floating point, as bit patterns with exact
-// scalar conversions. Bulk conversions are kernels/elementwise/convert.h.
+// Element types that C++ lacks: floating point of 16 bits and less, as bit patterns with exact
+// scalar conversions. Bulk conversions are in kernels/elementwise/convert.h.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct BlockOwner {
   int64_t strings = 0;
 };
 
-// Where the control blocks of tensors live, so that a steady run does not reach the heap. Never
+// The memory of tensors' control blocks, so that a steady run does not use the heap. Never
 // destroyed: tensors may outlive every other object of the library.
 CachingArena& ControlBlocks() {
   static auto* const arena = new CachingArena(SharedCpuAllocator());
@@ -88,7 +88,7 @@ Tensor Tensor::View(DataType type, Shape shape, void* data, std::shared_ptr<void
 
 Tensor Tensor::ReadOnlyView(DataType type, Shape shape, const void* data,
                             std::shared_ptr<void> owner) {
-  // One class serves memory that may be written and memory that may not.
+  // One class is for memory that may be written and for memory that may not.
   return View(type, std::move(shape), const_cast<void*>(data), std::move(owner));
 }
 

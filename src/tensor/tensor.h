@@ -38,7 +38,7 @@ constexpr DataType DataTypeOf() {
 }
 
 // Whether elements of `type` are stored as T: in its own C++ type, or as elements that are only
-// moved, in an unsigned integer or another plain type of their size. Packed types are bytes.
+// moved, in an unsigned integer or another arithmetic type of their size. Packed types are bytes.
 template <class T>
 bool IsStorageOf(DataType type) {
   if (DataTypeOf<T>() == type) return true;
@@ -48,8 +48,8 @@ bool IsStorageOf(DataType type) {
   return 8 * sizeof(T) == bits || (sizeof(T) == 1 && bits < 8);
 }
 
-// Copies share the memory. Distinct Tensor objects may be used from several threads; the elements
-// are protected by nothing.
+// Copies share the memory. Distinct Tensor objects may be used from several threads; accesses to
+// the elements are not synchronized.
 class Tensor {
  public:
   // No tensor: type kUndefined.
@@ -65,12 +65,12 @@ class Tensor {
   static Tensor View(DataType type, Shape shape, void* data, std::shared_ptr<void> owner = nullptr,
                      const MemoryInfo& memory = CpuMemory());
 
-  // The same of CPU memory that nobody may write, such as a mapped file. Whoever holds the tensor
-  // uses its const members only. Where `data` may lie anywhere, is_aligned() tells how it lies.
+  // The same for read-only CPU memory, such as a mapped file. An owner of the tensor uses only its
+  // const members. If `data` may have any address, is_aligned() tells whether it is aligned.
   static Tensor ReadOnlyView(DataType type, Shape shape, const void* data,
                              std::shared_ptr<void> owner);
 
-  // A CPU tensor of its own with a copy of `values`; shape.NumElements() == values.size().
+  // A CPU tensor with its own copy of `values`; shape.NumElements() == values.size().
   template <class T>
   static Tensor Of(Shape shape, std::span<const T> values);
   template <class T>
@@ -85,7 +85,7 @@ class Tensor {
   size_t bytes() const { return bytes_; }
   const MemoryInfo& memory() const { return *memory_; }
   bool defined() const { return type_ != DataType::kUndefined; }
-  // Whether the elements may be read as their type; if not, only their bytes may.
+  // Whether the elements may be read as their type; if not, only their bytes may be.
   bool is_aligned() const;
   const std::shared_ptr<void>& owner() const { return owner_; }
 

@@ -1,5 +1,5 @@
-// What flows along an edge of a graph at run time: a tensor, sequence, map, optional, sparse
-// tensor or opaque value.
+// A value on an edge of a graph at run time: a tensor, sequence, map, optional, sparse tensor or
+// opaque value.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ struct Map {
   Tensor values;  // rank 1, same length
 };
 
-// How the indices of a sparse tensor say where its values are.
+// The meaning of a sparse tensor's indices.
 enum class SparseFormat : uint8_t {
   kNone,   // there are no values yet
   kCoo,    // int64 linear indices [nnz] or coordinates [nnz, rank], sorted ascending, as in ONNX
@@ -34,7 +34,7 @@ enum class SparseFormat : uint8_t {
   kBlock,  // int32 coordinates [rank, blocks] of values [blocks, block rows, block columns]
 };
 
-// A sparse tensor; models have kCoo alone.
+// A sparse tensor; models only have kCoo.
 struct SparseTensor {
   Tensor values;
   Tensor indices;
@@ -52,7 +52,7 @@ struct Opaque {
 
 struct Optional;
 
-// Nothing, or one of the kinds above. Copies share what they hold.
+// Nothing, or one of the kinds above. Copies share their contents.
 class Value {
  public:
   enum class Kind : uint8_t { kNone, kTensor, kSequence, kMap, kOptional, kSparseTensor, kOpaque };
@@ -78,7 +78,7 @@ class Value {
   SparseTensor& sparse() const { return **Held<std::shared_ptr<SparseTensor>>(); }
   Opaque& opaque() const { return **Held<std::shared_ptr<Opaque>>(); }
 
-  // The sequence, which the value no longer holds afterwards.
+  // Takes the sequence out of the value.
   std::shared_ptr<Sequence> TakeSequence() {
     auto taken = std::move(*Held<std::shared_ptr<Sequence>>());
     held_ = std::monostate();
@@ -112,12 +112,12 @@ struct Optional {
 // "tensor", "sequence", ...
 std::string_view ValueKindName(Value::Kind kind);
 
-// The value in memory that lasts as long as somebody holds it: itself, or a copy of a tensor that
+// The value with memory that lives as long as it has owners: itself, or a copy of a tensor that
 // borrows its memory, such as one in a run's slab. Error: out of memory.
 Result<Value> Retain(const Value& value);
 
-// The value such that nobody else refers to the memory of its tensors: itself, or a copy where
-// somebody does. What the caller of a session gets, who may change it. Error: out of memory.
+// The value with tensors whose memory nothing else refers to: itself, or a copy if something else
+// does. The caller of a session gets such values and may change them. Error: out of memory.
 Result<Value> Detach(const Value& value);
 
 }  // namespace tenon
