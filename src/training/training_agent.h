@@ -15,9 +15,9 @@
 
 namespace tenon {
 
-// One execution of all stages: what the stages that ran leave to those that follow. It belongs to
-// the session of its first stage and keeps that alive. Used by one thread at a time; a second one
-// gets an error.
+// One execution of all stages: the values that earlier stages leave to later ones. It belongs to
+// the session of its first stage and keeps that alive. Only one thread at a time may use it; a
+// second one gets an error.
 class PartialGraphExecutionState {
  public:
   PartialGraphExecutionState() = default;
@@ -35,15 +35,14 @@ class PartialGraphExecutionState {
   std::atomic<bool> is_running_ = false;
 };
 
-// What a graph is run by. Stage i ends before the i-th YieldOp in the order of execution: it gives
-// what that reads, and the next stage takes what that makes.
+// The stages of a graph. Stage i ends before the i-th YieldOp in the order of execution: it returns
+// that node's inputs, and the next stage takes that node's outputs.
 struct TrainingAgentParts {
   // Inputs of the graph, in the order in which the first stage is fed.
   std::vector<std::string> feed_names;
   // Outputs of the graph, in the order in which the last stage gives them.
   std::vector<std::string> fetch_names;
-  // Where the fetches of each stage shall lie, in memories that outlive the agent: one list a
-  // stage, one entry a fetch.
+  // The memories of the fetches, which outlive the agent: one list per stage, one entry per fetch.
   std::vector<std::vector<const MemoryInfo*>> fetch_memory;
 };
 
@@ -57,7 +56,7 @@ class TrainingAgent {
                                                        TrainingAgentParts parts);
 
   size_t stage_count() const { return stages_.size(); }
-  // Names of what a stage takes and gives, in order.
+  // Names of the inputs and outputs of a stage, in order.
   std::span<const std::string> feed_names(size_t stage) const { return stages_[stage].feed_names; }
   std::span<const std::string> fetch_names(size_t stage) const {
     return stages_[stage].fetch_names;
@@ -67,13 +66,13 @@ class TrainingAgent {
   // feeds    one value per entry of feed_names(stage); shared, not copied
   // fetches  gets one value per entry of fetch_names(stage): it is resized, and a tensor that is
   //          there is written in place
-  // cache    values that take the place of the only output of a step of that name, which then does
-  //          not run; may be null. Not changed.
+  // cache    values that replace the only output of a step, by name, so that the step does not run;
+  //          may be null. Not changed.
   // errors   kInvalidArgument  a stage out of turn, a state of another session, as many feeds as
   // are
   //                            not expected, a feed or cached value of another type or shape
   //          kFail             the state is in use, or one of its stages failed
-  //          otherwise what the failing node reports
+  //          otherwise the code of the failing node
   Status RunStage(size_t stage, const RunOptions& options, std::span<const Value> feeds,
                   std::vector<Value>& fetches, PartialGraphExecutionState& state,
                   const ValueCache* cache = nullptr) const;
@@ -94,7 +93,7 @@ class TrainingAgent {
     std::vector<std::string> feed_names, fetch_names;
     std::vector<Slot> feeds, fetches;
     std::vector<const MemoryInfo*> fetch_memory;
-    // What a cache may take the place of: the only outputs of steps, by name.
+    // The outputs that a cache may replace: the only outputs of steps, by name.
     std::map<std::string, Slot, std::less<>> cacheable;
   };
 

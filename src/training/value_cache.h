@@ -1,4 +1,4 @@
-// Values that need not be computed again from run to run: what depends on parameters alone, while
+// Values that need not be computed again in every run: those that depend only on parameters, while
 // gradients are accumulated.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-// Values by the names that they have in the graph; shared, not copied. Not thread-safe.
+// Values by their names in the graph; shared, not copied. Not thread-safe.
 class ValueCache {
  public:
   // Replaces the value of that name, if there is one. Error: kInvalidArgument for an empty value.
