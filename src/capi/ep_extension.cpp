@@ -6,7 +6,7 @@
 namespace tenon::capi {
 namespace {
 
-// The innermost registration of this thread: a plugin's GetSupportedDevices is called by it.
+// The innermost registration of this thread, which calls a plugin's GetSupportedDevices.
 constinit thread_local Extensions::Registration* current = nullptr;
 
 }  // namespace

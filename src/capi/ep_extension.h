@@ -1,4 +1,4 @@
-// The second way for a plugin to give its extension: a function of the host, for plugins that
+// The second way for a plugin to register its extension: a function of the host, for plugins that
 // cannot export one.
 #pragma once
 
@@ -10,7 +10,8 @@ namespace tenon::capi {
 
 class Extensions {
  public:
-  // While it lives, the extension of `factory` may be given. Made by the thread that registers.
+  // While it lives, the plugin may register the extension of `factory`. Made by the registering
+  // thread.
   class Registration {
    public:
     explicit Registration(OrtEpFactory* factory);

@@ -1,4 +1,4 @@
-// Calls into plugins: which slots they have, and what comes back.
+// Calls into plugins: which slots they have, and their results.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>
@@ -14,14 +14,14 @@
 
 namespace tenon::plugin {
 
-// Up to which byte a table of a plugin is read if the plugin is older than a version.
+// The part of a plugin's table, in bytes, that is read if the plugin is older than a version.
 struct Extent {
   uint32_t first_version;
   size_t bytes;
 };
 
-// A copy of a plugin's table in which the slots that the plugin cannot know are null. What lies
-// behind them is not read.
+// A copy of a plugin's table in which slots of later versions are null. The memory after the
+// plugin's slots is not read.
 template <class Table>
 Table Supported(const Table& given, std::span<const Extent> extents) {
   size_t bytes = sizeof(Table);
@@ -46,12 +46,13 @@ struct Slot {
 #define TENON_SLOT(table, slot) \
   ::tenon::plugin::Slot { #slot, (table)->slot != nullptr }
 
-// Error: kFail naming the provider, what it made, and the first slot that is missing there.
+// Error: kFail that names the provider, the object that it made, and the first slot that is
+// missing.
 Status CheckSlots(std::string_view provider, std::string_view made,
                   std::initializer_list<Slot> slots);
 
-// The result of body(), a call into a plugin that returns an OrtStatus*. Nothing that the plugin
-// throws gets past it.
+// The result of body(), a call into a plugin that returns an OrtStatus*. Exceptions of the plugin
+// become failures.
 template <class Body>
 Status Call(Body&& body) {
   return CatchExceptions([&] { return capi::TakeOrtStatus(body()); });

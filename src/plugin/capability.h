@@ -1,4 +1,4 @@
-// What a plugin claims of a graph.
+// The nodes of a graph that a plugin claims.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>

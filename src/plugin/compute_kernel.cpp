@@ -61,7 +61,7 @@ class ComputeKernel final : public Kernel {
 Result<std::unique_ptr<Kernel>> MakeComputeKernel(OrtNodeComputeInfo* compute,
                                                   const KernelInfo& info, const Logger& logger,
                                                   const StringMap& config) {
-  // The node is of the provider's own domain.
+  // The node is in the provider's own domain.
   TENON_RETURN_IF_ERROR(CheckSlots(info.node().domain, "compiled node",
                                    {TENON_SLOT(compute, CreateState), TENON_SLOT(compute, Compute),
                                     TENON_SLOT(compute, ReleaseState)}));

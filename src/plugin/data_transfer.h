@@ -1,4 +1,4 @@
-// Copies that plugins do.
+// Copies by plugins.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>

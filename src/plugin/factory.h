@@ -1,4 +1,4 @@
-// A plugin's factory of execution providers, as the rest of the library uses it.
+// A plugin's factory of execution providers, for the rest of the library.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ class EpFactory : public capi::EpSource, public std::enable_shared_from_this<EpF
   // Before the factory is used.
   void set_extension(const TenonEpExtension* extension) { extension_ = extension; }
 
-  // The devices among `hardware` that the provider can use. Error: the plugin's, or kFail if it
-  // made more than there was room for.
+  // The devices in `hardware` that the provider can use. Error: the plugin's, or kFail if it made
+  // more than there was room for.
   Result<std::vector<std::unique_ptr<OrtEpDevice>>> FindDevices(
       std::span<const OrtHardwareDevice* const> hardware);
 
@@ -39,7 +39,7 @@ class EpFactory : public capi::EpSource, public std::enable_shared_from_this<EpF
   bool IsOfVendor(const OrtHardwareDevice& hardware) const override;
   Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory,
                                                    const OrtKeyValuePairs* options) override;
-  // The allocator that `create` made for `memory`, which the factory releases in the end. The CPU's
+  // The allocator for `memory`, which `create` made and the factory releases in the end. The CPU's
   // allocator if that is null.
   Result<std::shared_ptr<Allocator>> AdoptAllocator(OrtAllocator* made, const MemoryInfo& memory);
   Result<std::shared_ptr<DataTransfer>> MakeDataTransfer() override;

@@ -53,7 +53,7 @@ bool OrtKernelDef::IsFor(const tenon::Graph& graph, const tenon::Node& node) con
 namespace tenon::capi {
 namespace {
 
-// The domain as nodes have it.
+// The domain in the form of nodes.
 std::string DomainOf(const char* domain) {
   return std::string_view(domain) == "ai.onnx" ? "" : domain;
 }
@@ -210,7 +210,7 @@ OrtStatus* KernelDefBuilder_Build(OrtKernelDefBuilder* kernel_def_builder,
 
 void ReleaseKernelDef(OrtKernelDef* input) noexcept { delete input; }
 
-// These have no way to report a null pointer.
+// These cannot report a null pointer.
 const char* KernelDef_GetOperatorType(const OrtKernelDef* kernel_def) noexcept {
   return kernel_def == nullptr ? "" : kernel_def->op_type.c_str();
 }

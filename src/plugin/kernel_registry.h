@@ -17,7 +17,8 @@ struct KernelOwner;
 
 struct OrtKernelRegistry {
  public:
-  // Errors: kInvalidArgument for a null; kFail if a kernel for some of the same nodes is there.
+  // Errors: kInvalidArgument for a null; kFail if there is already a kernel for some of the same
+  // nodes.
   tenon::Status Add(const OrtKernelDef& def, OrtKernelCreateFunc create, void* state);
 
   // The kernel for a node, null if there is none.

@@ -40,7 +40,7 @@ Result<std::shared_ptr<EpLibrary>> EpLibrary::Open(const std::string& registered
     return create(registered_name.c_str(), &capi::ClientApi(), capi::Wrap<OrtLogger>(&logger), made,
                   kMostFactories, &count);
   }));
-  // What was made is released whatever else is wrong.
+  // The factories are released whatever other errors there are.
   for (size_t i = 0; i < std::min(count, kMostFactories); ++i) {
     if (made[i] != nullptr) library->factories_.push_back(made[i]);
   }
@@ -61,7 +61,8 @@ const EpLibrary* EpLibrary::Notification::Current() { return notifying; }
 
 EpLibrary::~EpLibrary() {
   for (OrtEpFactory* const factory : factories_) {
-    // A factory that fails to go counts as gone, and there is no logger left to tell.
+    // A factory that fails to be released counts as released, and there is no logger left for a
+    // message.
     (void)Call([&] { return release_(factory); });
   }
 }

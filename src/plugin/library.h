@@ -15,11 +15,11 @@
 
 namespace tenon::plugin {
 
-// Whoever uses something from the library holds a reference; the last one releases the factories
+// Each user of something from the library holds a reference; the last one releases the factories
 // and unloads the code.
 class EpLibrary {
  public:
-  // Loads the library and has it make its factories. A relative path begins at the folder of this
+  // Loads the library and lets it make its factories. A relative path begins at the folder of this
   // library. `logger` is the environment's. Errors: kFail with the path and the loader's text, the
   // missing symbol, or the plugin's text.
   static Result<std::shared_ptr<EpLibrary>> Open(const std::string& registered_name,
@@ -30,10 +30,10 @@ class EpLibrary {
 
   const std::string& path() const { return library_.path(); }
   const std::vector<OrtEpFactory*>& factories() const { return factories_; }
-  // Counts what was made of the library.
+  // Counts the objects that were made by the library.
   const std::shared_ptr<capi::LibraryUses>& uses() const { return uses_; }
-  // While it lives, a provider of the library is told on this thread that its session ends; the
-  // provider must not have the library taken back then.
+  // While it lives, this thread tells a provider of the library that its session ends; the provider
+  // must not unregister the library then.
   class Notification {
    public:
     explicit Notification(const EpLibrary& library);

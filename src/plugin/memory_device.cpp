@@ -1,11 +1,11 @@
-// OrtMemoryDevice: where memory lies, apart from its name.
+// OrtMemoryDevice: a memory location without its name.
 #include "capi/arguments.h"
 #include "capi/handles.h"
 #include "capi/slots.h"
 
 namespace tenon::capi {
 
-// These have no way to report a null pointer.
+// These cannot report a null pointer.
 const OrtMemoryDevice* MemoryInfo_GetMemoryDevice(const OrtMemoryInfo* memory_info) noexcept {
   return memory_info == nullptr ? nullptr : Wrap<OrtMemoryDevice>(Unwrap(memory_info));
 }

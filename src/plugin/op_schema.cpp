@@ -1,4 +1,4 @@
-// OrtOpSchema: what plugins ask about operators.
+// OrtOpSchema: information about operators for plugins.
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,7 +82,7 @@ std::unique_ptr<OrtOpSchema> Describe(const OpSchema& schema) {
   return described;
 }
 
-// Answers a question about a schema or a constraint.
+// Answers a query about a schema or a constraint.
 template <class Asked, class Out, class Body>
 OrtStatus* Answer(const Asked* asked, Out* out, Body&& body) noexcept {
   return AtBoundary([&]() -> Status {

@@ -64,7 +64,7 @@ std::unique_ptr<ProviderProfiler> AdoptProfiler(OrtEpProfilerImpl* impl,
 namespace tenon::capi {
 namespace {
 
-// Reads one thing of an event.
+// Reads one property of an event.
 template <class Body>
 OrtStatus* OfEvent(const OrtProfilingEvent* event, const void* out, Body&& body) noexcept {
   return AtBoundary([&]() -> Status {

@@ -22,8 +22,8 @@ struct OrtProfilingEventsContainer {
 
 namespace tenon::plugin {
 
-// Takes the plugin's profiler over; null, with a warning, if it cannot be used. `owner` keeps the
-// plugin loaded.
+// Takes ownership of the plugin's profiler; null, with a warning, if it cannot be used. `owner`
+// keeps the plugin loaded.
 std::unique_ptr<ProviderProfiler> AdoptProfiler(OrtEpProfilerImpl* impl,
                                                 std::shared_ptr<void> owner,
                                                 const std::string& provider, const Logger& logger);

@@ -30,13 +30,13 @@ namespace {
 // Whether the host puts an arena around the provider's own allocators in a session.
 constexpr std::string_view kHostArena = "arena.host";
 
-// What it says its name is; the factory's if it says nothing.
+// The name that it returns; the factory's if it returns none.
 std::string NameOf(const OrtEp& table, const OrtEp* client, const EpFactory& factory) {
   const char* const name = table.GetName != nullptr ? table.GetName(client) : nullptr;
   return name != nullptr ? name : factory.name();
 }
 
-// `run` as the plugin sees it.
+// `run` in the plugin's form.
 std::unique_ptr<OrtRunOptions> RunOptionsFor(const RunInfo& run) {
   auto options = std::make_unique<OrtRunOptions>();
   options->run.info = run;
@@ -100,7 +100,7 @@ StringMap PluginProvider::options() const {
 
 // --- memory ---
 
-// What the devices promise must be there.
+// The objects that the devices declared must exist.
 Status PluginProvider::CheckMemory(std::span<const OrtEpDevice* const> devices) const {
   const OrtEpFactory& factory = factory_->table();
   const bool has_memory = std::any_of(devices.begin(), devices.end(), [](const auto* device) {
@@ -246,7 +246,7 @@ Result<bool> PluginProvider::PrefersChannelsLast() {
   TENON_RETURN_IF_ERROR(FailureOf("GetPreferredDataLayout", Call([&] {
                                     return table_.GetPreferredDataLayout(client_, &layout);
                                   })));
-  // A number that the type may not have.
+  // A number outside the enumeration.
   const auto number = std::bit_cast<std::underlying_type_t<OrtEpDataLayout>>(layout);
   if (number == OrtEpDataLayout_NCHW || number == OrtEpDataLayout_NHWC) {
     return number == OrtEpDataLayout_NHWC;
@@ -353,7 +353,7 @@ Status PluginProvider::KeepContextNodes(const Graph& graph, std::span<const Fuse
   for (size_t i = 0; i < made.size(); ++i) {
     const bool is_wanted = context_model_ != nullptr && first.ok();
     if (!is_wanted) {
-      // A node of a view is not the plugin's to give.
+      // The plugin cannot return a node of a view.
       if (made[i] != nullptr && made[i]->made != nullptr) capi::ReleaseNode(made[i]);
     } else {
       first = context_model_->AddNode(name_, graph.node(fused[i].id).name, made[i]);

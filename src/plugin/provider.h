@@ -19,7 +19,7 @@ namespace tenon::plugin {
 
 class PluginProvider final : public capi::DeviceProvider {
  public:
-  // Takes `ep` over, also if it fails. `options` and `model` are what the session was given;
+  // Takes ownership of `ep`, also if it fails. `options` and `model` are those of the session;
   // `logger` outlives the provider. `shared` as for EpSource::MakeProvider.
   static Result<std::unique_ptr<ExecutionProvider>> Make(
       std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
@@ -58,7 +58,7 @@ class PluginProvider final : public capi::DeviceProvider {
  private:
   PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep, const OrtSessionOptions& options,
                  const Model& model, const Logger& logger);
-  // What the provider records of runs; its slots are there.
+  // The provider's recording of runs; its slots exist.
   class Capture final : public GraphCapture {
    public:
     Capture(OrtEp* client, const OrtEp& table) : client_(client), table_(table) {}
@@ -71,7 +71,7 @@ class PluginProvider final : public capi::DeviceProvider {
     OrtEp* const client_;
     const OrtEp& table_;
   };
-  // What Compile made in one call.
+  // The result of one call of Compile.
   struct Compiled {
     std::vector<OrtNodeComputeInfo*> infos;
   };
@@ -79,17 +79,17 @@ class PluginProvider final : public capi::DeviceProvider {
   Status CheckMemory(std::span<const OrtEpDevice* const> devices) const;
   Status ChooseMemory(std::span<const OrtEpDevice* const> devices);
   Status FindMemory(std::span<const OrtEpDevice* const> devices, capi::SharedAllocators* shared);
-  // A failure of one of its slots, with who failed.
+  // The failure of one of its slots, with the provider and the slot.
   Status FailureOf(const char* slot, Status status) const;
   Status FindKernels();
   Status CheckWeightless() const;
   void JoinContextModel();
   Status CheckMayCompile(std::span<const FusedNode> nodes) const;
-  // Takes the nodes that Compile made, which are null where nobody asked for them.
+  // Takes ownership of the nodes that Compile made, which are null if they were not requested.
   Status KeepContextNodes(const Graph& graph, std::span<const FusedNode> fused,
                           std::span<OrtNode*> made) const;
   Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory);
-  // A handle of the graph that lives as long as it.
+  // A handle of the graph that lives as long as the graph.
   std::unique_ptr<OrtGraph> View(const Graph& graph, const std::vector<NodeId>* nodes) const;
 
   const std::shared_ptr<EpFactory> factory_;
@@ -114,7 +114,7 @@ class PluginProvider final : public capi::DeviceProvider {
   Capture capture_{client_, table_};
   std::vector<Compiled> compiled_;
   std::map<std::string, OrtNodeComputeInfo*> infos_by_node_;
-  // The graphs with the fused nodes, which the plugin may look at as long as the session lives.
+  // The graphs with the fused nodes, which the plugin may read as long as the session lives.
   std::vector<std::unique_ptr<OrtGraph>> fused_views_;
 };
 

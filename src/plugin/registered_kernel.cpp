@@ -53,7 +53,7 @@ class RegisteredKernel final : public Kernel {
     info_.making = &info;
     const Status status = Call([&] { return create(state, &info_, &impl_); });
     info_.making = nullptr;
-    // Without success the kernel is not the host's.
+    // After a failure the host does not own the kernel.
     if (!status.ok()) impl_ = nullptr;
     TENON_RETURN_IF_ERROR(status);
     if (impl_ == nullptr) return Fail("{} made no kernel", def_.provider);
@@ -80,7 +80,7 @@ class RegisteredKernel final : public Kernel {
 
  private:
   const OrtKernelDef& def_;
-  WeightPacking packing_;  // goes after the kernel, which frees what is its own
+  WeightPacking packing_;  // destroyed after the kernel, which frees its own objects
   OrtKernelInfo info_;
   std::vector<DataType> output_types_;
   std::vector<int> aliases_;

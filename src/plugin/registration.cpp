@@ -1,4 +1,4 @@
-// Libraries of execution providers: registering them with an environment, and taking them back.
+// Libraries of execution providers: registering them with an environment, and unregistering them.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@
 namespace tenon::plugin {
 namespace {
 
-// Devices that a plugin made up need leave.
+// A plugin may invent devices only with permission.
 void DropVirtual(std::vector<std::unique_ptr<OrtEpDevice>>& devices, bool are_allowed,
                  const Logger& logger) {
   if (are_allowed) return;
@@ -34,7 +34,7 @@ void DropVirtual(std::vector<std::unique_ptr<OrtEpDevice>>& devices, bool are_al
   });
 }
 
-// That the slots are there without which a factory is none.
+// Checks the slots that every factory must have.
 Status CheckFactory(const OrtEpFactory& factory, const EpLibrary& library) {
   const char* missing = nullptr;
   if (factory.ReleaseEp == nullptr) missing = "ReleaseEp";
@@ -47,7 +47,7 @@ Status CheckFactory(const OrtEpFactory& factory, const EpLibrary& library) {
   return Fail("a factory of '{}' has no name", library.path());
 }
 
-// What a factory offers, taken into `registered`.
+// Puts what a factory offers into `registered`.
 Status TakeFrom(const std::shared_ptr<EpFactory>& factory, const capi::SharedEnvironment& shared,
                 const Logger& logger, capi::RegisteredLibrary& registered) {
   TENON_ASSIGN_OR_RETURN(auto devices, factory->FindDevices(capi::Hardware()));
@@ -63,7 +63,7 @@ struct DefaultAllocator {
   std::shared_ptr<capi::EpSource> source;
 };
 
-// The allocators of the devices' memories that the environment has none for.
+// The allocators of those device memories for which the environment has none.
 Result<std::vector<DefaultAllocator>> MakeDefaultAllocators(
     const capi::RegisteredLibrary& registered, capi::SharedAllocators& known) {
   std::vector<DefaultAllocator> made;
@@ -77,7 +77,7 @@ Result<std::vector<DefaultAllocator>> MakeDefaultAllocators(
       if (is_made) continue;
       Result<std::shared_ptr<Allocator>> allocator =
           device->source->MakeAllocator(*memory, nullptr);
-      // The provider's own allocators, one for each session, may be all there are.
+      // The provider's own allocators, one for each session, may be the only ones.
       if (!allocator && allocator.error().code() == StatusCode::kNotImplemented) continue;
       if (!allocator) return Failure(std::move(allocator.error()));
       if (&(*allocator)->info() == &CpuMemory()) continue;
@@ -87,7 +87,7 @@ Result<std::vector<DefaultAllocator>> MakeDefaultAllocators(
   return made;
 }
 
-// Leaves no trace if it fails.
+// Has no effect if it fails.
 Status Register(capi::SharedEnvironment& shared, const std::string& name, const std::string& path) {
   TENON_RETURN_IF_ERROR(shared.eps.CheckFree(name));
   const Logger& logger = shared.environment.logger();

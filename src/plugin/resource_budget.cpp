@@ -8,7 +8,7 @@
 namespace tenon::plugin {
 namespace {
 
-// What the constants of the claim need that are not among `counted` yet; adds them there.
+// The bytes of the claim's constants that are not in `counted` yet; adds them there.
 uint64_t BytesOf(const Graph& graph, const Claim& claim, std::set<ValueId>& counted) {
   uint64_t bytes = 0;
   for (const NodeId id : claim.nodes) {

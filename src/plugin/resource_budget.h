@@ -1,4 +1,4 @@
-// How much of a device's memory the nodes that its provider claims may need.
+// Limits the device memory of the nodes that its provider claims.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>
@@ -13,8 +13,8 @@
 
 namespace tenon::plugin {
 
-// Keeps the claims of one provider within what it says that its device has left. Only constants
-// count: how large other values will be is not known yet.
+// Limits the claims of one provider to the memory that its device has left. Only constants count,
+// because the sizes of other values are not known yet.
 class ResourceBudget {
  public:
   // Asks the provider. There is no budget if it has no such slot or counts something else, nor if

@@ -15,7 +15,7 @@ bool IsNumber(std::string_view text) {
          (text.size() == 1 || text[0] != '0');
 }
 
-// What is before the next `separator`, which is taken off with it.
+// The text before the next `separator`. Both are removed from the input.
 std::string_view TakePart(std::string_view& rest, char separator) {
   const size_t end = std::min(rest.find(separator), rest.size());
   const std::string_view part = rest.substr(0, end);

@@ -9,8 +9,8 @@
 
 namespace tenon::plugin {
 
-// Takes over the stream that `provider` made. `device` is interned; `owner` keeps the plugin
-// loaded. Error: kFail if it is null or lacks a slot.
+// Takes ownership of the stream that `provider` made. `device` is interned; `owner` keeps the
+// plugin loaded. Error: kFail if it is null or lacks a slot.
 Result<std::unique_ptr<OrtSyncStream>> AdoptStream(OrtSyncStreamImpl* impl,
                                                    const MemoryInfo& device,
                                                    std::shared_ptr<void> owner,

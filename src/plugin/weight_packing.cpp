@@ -73,7 +73,7 @@ OrtStatus* SharedPrePackedWeightCache_StoreWeightData(
       return InvalidArgument("buffer {} of {} bytes must not be null", i, buffer_data_sizes[i]);
     }
     auto weight = std::make_shared<PackedWeight>();
-    // Nothing can fail any more once the first buffer is the host's.
+    // Nothing can fail any more once the host owns the first buffer.
     weight->data.reserve(num_buffers);
     weight->sizes.assign(buffer_data_sizes, buffer_data_sizes + num_buffers);
     for (size_t i = 0; i < num_buffers; ++i) {

@@ -18,14 +18,15 @@ struct OrtSharedPrePackedWeightCache {
 
 namespace tenon::plugin {
 
-// Hands constants to a kernel and keeps what it stored for sharing.
+// Passes constants to a kernel and keeps the packed weights that it stores for sharing.
 class WeightPacking {
  public:
-  // `shared` is where sessions share what kernels store; null: the session shares nothing, and its
-  // kernels get no cache. `key` tells kernels apart whose equal buffers mean other things.
+  // `shared` is the store of packed weights of all sessions; null: the session shares nothing, and
+  // its kernels get no cache. `key` distinguishes kernels whose equal buffers have different
+  // meanings.
   WeightPacking(std::string key, std::shared_ptr<capi::PackedWeights> shared);
 
-  // Offers every constant input of the node to the kernel; says to `info` which of them it packed.
+  // Offers every constant input of the node to the kernel; tells `info` which of them it packed.
   Status PackConstants(OrtKernelImpl& kernel, KernelInfo& info);
 
  private:
@@ -35,7 +36,7 @@ class WeightPacking {
 
   const std::string key_;
   const std::shared_ptr<capi::PackedWeights> shared_;
-  // What packed weights come from; lives until the last of them is freed.
+  // The source of packed weights; lives until the last of them is freed.
   const std::shared_ptr<OrtAllocator> allocator_;
   std::vector<std::shared_ptr<const capi::PackedWeight>> used_;
 };
