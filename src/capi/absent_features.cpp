@@ -1,4 +1,4 @@
-// Slots of what this build does not have. They say so.
+// Slots of features that this build lacks. They return an error that says so.
 #include "capi/arguments.h"
 #include "capi/slots.h"
 #include "capi/status.h"

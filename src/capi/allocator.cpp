@@ -41,7 +41,7 @@ void SetStats(const AllocatorStats& stats, OrtKeyValuePairs& pairs) {
   pairs.Set("Limit", std::to_string(stats.bytes_limit));
 }
 
-// What clients get: a table whose functions go to `allocator`.
+// An allocator for clients: a table whose functions call `allocator`.
 struct OwnAllocator : OrtAllocator {
   explicit OwnAllocator(std::shared_ptr<Allocator> behind)
       : OrtAllocator{}, allocator(std::move(behind)) {
@@ -66,7 +66,7 @@ struct OwnAllocator : OrtAllocator {
   static const std::shared_ptr<Allocator>& Of(const OrtAllocator* self) {
     return static_cast<const OwnAllocator*>(self)->allocator;
   }
-  // Null if it is none.
+  // Null if it is not one of these.
   static BestFitArena* ArenaOf(const OrtAllocator* self) {
     return dynamic_cast<BestFitArena*>(Of(self).get());
   }
@@ -101,7 +101,7 @@ struct OwnAllocator : OrtAllocator {
   virtual void* Given(void* block) { return block; }
   virtual void FreeBlock(void* block) { allocator->Free(block); }
   virtual void* AllocateOn(size_t size, OrtSyncStream*) { return AllocSlot(this, size); }
-  // What values allocate from.
+  // The allocator of values.
   virtual std::shared_ptr<Allocator> ForValues() { return allocator; }
   // Its owner releases it.
   virtual void Drop() { delete this; }
@@ -123,7 +123,7 @@ struct SharedAllocator final : OwnAllocator {
   void FreeBlock(void* block) override {
     bool is_known = false;
     {
-      // Before the block is anybody's again.
+      // Before another caller gets the block.
       const MutexLock lock(mutex);
       is_known = blocks.erase(block) != 0;
     }
@@ -156,7 +156,7 @@ struct SharedAllocator final : OwnAllocator {
 constexpr uint32_t kFirstWithReserve = 18, kFirstWithStats = 23, kFirstWithStreams = 23,
                    kFirstWithShrink = 25;
 
-// Keeps the address of the client's block in front of the aligned one.
+// Stores the address of the client's block in front of the aligned one.
 class AligningAllocator final : public Allocator {
  public:
   explicit AligningAllocator(OrtAllocator* client) : client_(client) {}
@@ -182,7 +182,7 @@ class AligningAllocator final : public Allocator {
   ClientAllocator client_;
 };
 
-// A block, or null for what the client throws.
+// A block, or null if the client throws.
 template <class Body>
 void* BlockOf(Body&& body) {
   void* block = nullptr;

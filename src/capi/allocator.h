@@ -1,4 +1,4 @@
-// OrtAllocator and tenon::Allocator, each as the other.
+// Adapters between OrtAllocator and tenon::Allocator.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -12,11 +12,12 @@
 
 namespace tenon::capi {
 
-// A client's or a plugin's allocator as ours. Slots that its version does not have are not called,
-// and what it throws is caught. Thread-safe as far as it is.
+// Adapts a client's or a plugin's allocator. Slots that its version lacks are not called, and its
+// exceptions are caught. Thread-safe if the allocator is.
 class ClientAllocator : public StreamAllocator {
  public:
-  // `client` outlives this. `memory`, which is interned, is what it gives; null: what it says.
+  // `client` outlives this. `memory`, which is interned, is the memory that it allocates; null: the
+  // one that it reports.
   explicit ClientAllocator(OrtAllocator* client, const MemoryInfo* memory = nullptr)
       : client_(client), memory_(memory) {}
 
@@ -29,7 +30,7 @@ class ClientAllocator : public StreamAllocator {
   const MemoryInfo& info() const override;
   bool CanShrink() const override;
   Status Shrink() override;
-  // What the client counts; nothing if it does not.
+  // The counters of the client; nothing if it has none.
   Status FillStats(OrtKeyValuePairs& pairs) const;
 
  protected:
@@ -40,23 +41,23 @@ class ClientAllocator : public StreamAllocator {
   const MemoryInfo* const memory_;
 };
 
-// What allocates through a client's allocator, which must outlive it. An allocator that this
-// library made gives what is behind it.
+// Allocates through a client's allocator, which must outlive it. If this library made the
+// allocator, the original one is returned.
 std::shared_ptr<Allocator> FromClient(OrtAllocator* allocator);
 
-// The same with blocks that are aligned as Allocator promises, whatever the client's are; blocks of
-// the one are not those of the other.
+// The same with blocks that are aligned as Allocator promises, whatever the client's are. Blocks of
+// one must not be freed by the other.
 std::shared_ptr<Allocator> AlignedFromClient(OrtAllocator* allocator);
 
 // A new allocator for a client, released with ReleaseAllocator.
 OrtAllocator* NewClientAllocator(std::shared_ptr<Allocator> allocator);
 
-// The same for many clients: after ReleaseAllocator it works until the last block that came through
-// it is freed, and the last value with such a block is gone. AllocOnStream heeds the stream if
-// `is_stream_aware`.
+// The same for many clients. After ReleaseAllocator it works until the last block that came through
+// it is freed and the last value with such a block is released. AllocOnStream respects the stream
+// if `is_stream_aware`.
 OrtAllocator* NewSharedAllocator(std::shared_ptr<Allocator> allocator, bool is_stream_aware);
 
-// Whether somebody has blocks of an allocator that NewSharedAllocator made, or allocates through
+// Whether blocks of an allocator from NewSharedAllocator are in use, or something allocates through
 // it.
 bool IsInUse(const OrtAllocator* shared);
 

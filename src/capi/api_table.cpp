@@ -9,7 +9,7 @@
 namespace tenon::capi {
 namespace {
 
-// A table, and behind its end slots that a client of a later patch release might call.
+// A table, followed by slots that a client of a later patch release might call.
 template <class Table>
 struct Padded {
   static constexpr size_t kPaddingSlots = 32;
@@ -30,7 +30,8 @@ constexpr Padded<Table> Pad(const Table& table) {
   return padded;
 }
 
-// A table whose slots point to the functions of their names; without one the library does not link.
+// A table whose slots point to the functions of the same names; if one is missing, the library does
+// not link.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"  // "result must be used": see slots.h
 template <class Table>

@@ -5,11 +5,11 @@
 
 namespace tenon::capi {
 
-// The table for clients of ORT_API_VERSION `version`: one for all versions that are known, since
-// tables only ever grow at the end. Null, with a line on the standard error stream, for another.
+// The table for clients of ORT_API_VERSION `version`. It is the same for all known versions, since
+// tables only grow at the end. Null, with a line on the standard error stream, for other versions.
 const OrtApi* GetApi(uint32_t version) noexcept;
 
-// Where clients begin: the two functions here.
+// The entry point of clients: the two functions here.
 extern const OrtApiBase kApiBase;
 
 // "1.30.0".

@@ -11,7 +11,7 @@
 namespace tenon::capi {
 namespace {
 
-// A setting of CreateArenaCfgV2, and the option that says the same.
+// A setting of CreateArenaCfgV2, and the option with the same meaning.
 struct Setting {
   std::string_view name;
   const char* option;
@@ -23,13 +23,13 @@ constexpr Setting kSettings[] = {
     {"max_dead_bytes_per_chunk", "arena.max_dead_bytes_per_chunk"},
     {"initial_growth_chunk_size_bytes", "arena.initial_growth_chunk_size_bytes"},
     {"max_power_of_two_extend_bytes", "arena.max_power_of_two_extend_bytes"},
-    // Of CUDA's own pools, which take the place of an arena there.
+    // For CUDA's own pools, which replace an arena there.
     {"use_cuda_mempool", "arena.use_cuda_mempool"},
     {"cuda_mempool_release_threshold", "arena.cuda_mempool_release_threshold"},
     {"cuda_mempool_bytes_to_keep_on_shrink", "arena.cuda_mempool_bytes_to_keep_on_shrink"},
 };
 
-// One check for all ways to say it.
+// One check for all forms of the settings.
 Status Make(const StringMap& options, OrtArenaCfg** out) {
   TENON_ASSIGN_OR_RETURN(const ArenaConfig config, ArenaConfigOf(options));
   *out = new OrtArenaCfg{config};
@@ -67,7 +67,7 @@ OrtStatus* CreateArenaCfgV2(const char* const* arena_config_keys, const size_t* 
       if (setting == std::end(kSettings)) {
         return InvalidArgument("there is no setting '{}' of arenas", arena_config_keys[i]);
       }
-      // All bits set is what becomes of -1, the default.
+      // The default, -1, becomes all bits set.
       if (arena_config_values[i] == SIZE_MAX) continue;
       options.insert_or_assign(setting->option, std::to_string(arena_config_values[i]));
     }

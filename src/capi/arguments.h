@@ -1,4 +1,4 @@
-// Checks of what clients pass.
+// Checks of clients' arguments.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace tenon::capi {
 
-// Ends the enclosing function with kInvalidArgument that names the parameter if it is null.
+// Leaves the enclosing function with kInvalidArgument, which names the parameter, if it is null.
 #define TENON_RETURN_IF_NULL(argument)                                   \
   do {                                                                   \
     if ((argument) == nullptr) {                                         \
@@ -23,7 +23,7 @@ namespace tenon::capi {
     }                                                                                          \
   } while (false)
 
-// kInvalidArgument unless index < count; `what` is the plural of what is counted.
+// kInvalidArgument unless index < count; `what` is the plural of the counted things.
 inline Status CheckIndex(size_t index, size_t count, const char* what) {
   if (index < count) return OkStatus();
   return InvalidArgument("index {} is out of range: there are {} {}", index, count, what);

@@ -1,4 +1,4 @@
-// Which nodes went to which provider, as the ABI tells it.
+// The assignment of nodes to providers, in the ABI's form.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -25,8 +25,8 @@ class Session;
 
 namespace tenon::capi {
 
-// One subgraph for each provider that runs nodes: those of the model where a provider fused them,
-// else those that optimization left.
+// One subgraph for each provider that runs nodes: the nodes of the model if a provider fused them,
+// otherwise those after optimization.
 class AssignedNodes {
  public:
   void Record(const Session& session);

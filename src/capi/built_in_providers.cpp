@@ -2,7 +2,7 @@
 
 namespace tenon::capi {
 
-// Alone in this file, so that a library with providers of its own links without it.
+// Alone in this file, so that a library with its own providers links without it.
 std::span<const BuiltInProvider> BuiltInProviders() { return {}; }
 OrtExperimentalFnPtr FindBuiltInFunction(std::string_view) { return nullptr; }
 

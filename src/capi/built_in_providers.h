@@ -1,4 +1,4 @@
-// The execution providers that this library is built with, besides the CPU's.
+// The execution providers in this library besides the CPU's.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -16,18 +16,18 @@ inline constexpr std::string_view kCpuProviderName = "CPUExecutionProvider";
 
 struct BuiltInProvider {
   std::string_view name;
-  // A provider for one session. Error: kInvalidArgument for options that it does not take.
+  // A provider for one session. Error: kInvalidArgument for unknown options.
   Result<std::unique_ptr<ExecutionProvider>> (*make)(const StringMap& options);
 };
 
-// Most preferred first. A build that has more of them defines this function itself.
+// Most preferred first. A build that has more providers defines this function itself.
 std::span<const BuiltInProvider> BuiltInProviders();
 
-// Functions beyond the tables that come with these providers; null if none has this name. Defined
-// beside BuiltInProviders.
+// Functions outside the tables that come with these providers; null if none has this name. Defined
+// together with BuiltInProviders.
 OrtExperimentalFnPtr FindBuiltInFunction(std::string_view name);
 
-// The one of that name, with "ExecutionProvider" at its end or without. Null if there is none.
+// The provider of that name, which may lack "ExecutionProvider" at its end. Null if there is none.
 const BuiltInProvider* FindBuiltInProvider(std::string_view name);
 
 // All names, the CPU's last, joined by ", ".

@@ -1,4 +1,4 @@
-// A client's logging function as a sink for log lines.
+// Adapts a client's logging function to a sink for log lines.
 #pragma once
 
 #include <onnxruntime_c_api.h>

@@ -1,5 +1,5 @@
-// OrtCompileApi: models made ready ahead of time. What plugins compile becomes EPContext nodes; the
-// rest is the model, rewritten as far as the options say.
+// OrtCompileApi: compilation of models ahead of time. The parts that plugins compile become
+// EPContext nodes. The rest is the model, rewritten as far as the options say.
 #include <sys/stat.h>
 
 #include <cstring>
@@ -26,12 +26,12 @@
 struct OrtModelCompilationOptions {
   OrtSessionOptions session;
 
-  // Where the model comes from: one of these.
+  // The source of the model: one of these.
   std::string input_path;
   std::optional<std::span<const std::byte>> input_bytes;
   const OrtModel* input_model = nullptr;
 
-  // Where it goes: one of these.
+  // The destination: one of these.
   std::string output_path;
   OrtAllocator* output_allocator = nullptr;
   void** output_buffer = nullptr;
@@ -39,7 +39,8 @@ struct OrtModelCompilationOptions {
   OrtWriteBufferFunc write = nullptr;
   void* write_state = nullptr;
 
-  // Beside which file providers put what they compiled if the model goes to none.
+  // The path whose folder providers use for their compiled files if the model is not written to a
+  // file.
   std::string binary_path;
 
   std::string external_file;
@@ -101,7 +102,8 @@ Result<std::string> OutputPath(const OrtModelCompilationOptions& options) {
   return path;
 }
 
-// What the client's function says of an initializer; nothing for those that go into the model.
+// The place that the client's function chooses for an initializer; nothing if it goes into the
+// model.
 Result<std::optional<ExternalLocation>> Place(const OrtModelCompilationOptions& options,
                                               const Model& model, const std::string& name,
                                               const Tensor& tensor) {
@@ -137,7 +139,7 @@ void SetFlag(OrtModelCompilationOptions& options, const char* entry, bool value)
   options.session.session.config.insert_or_assign(entry, std::string(1, value ? '1' : '0'));
 }
 
-// The entries by which providers know that they compile for a model, and where it goes.
+// The entries that tell providers that they compile for a model, and its destination.
 Status TellProviders(const OrtModelCompilationOptions& options, StringMap& config) {
   config.insert_or_assign("ep.context_enable", std::string(1, '1'));
   config.erase(kContextPath);
@@ -358,7 +360,7 @@ OrtStatus* CompileModel(const OrtEnv* env,
       }
       return WriteOutput(*model_options, compiled);
     };
-    // Making a session finds out whether the model runs at all.
+    // Creating a session shows whether the model can run at all.
     OrtSession handle;
     handle.environment = env->shared;
     return StartSession(handle, std::move(model), options);

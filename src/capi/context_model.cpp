@@ -98,7 +98,7 @@ Result<Model> ContextModel::Finish(const Model& partitioned) const {
   model.opsets.try_emplace(std::string(kDomain), kVersion);
   for (const auto& [key, info] : compatibility_) model.metadata.insert_or_assign(key, info);
   TENON_RETURN_IF_ERROR(PutNodesInto(*model.graph));
-  // Weights that are in the compiled parts now.
+  // Weights that are now in the compiled parts.
   RemoveDeadCode(*model.graph);
   return model;
 }

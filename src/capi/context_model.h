@@ -19,31 +19,30 @@ struct OrtSessionOptions;
 
 namespace tenon::capi {
 
-// The metadata entry of a compiled model that says what it was compiled for, for one provider.
+// The metadata entry of a compiled model with one provider's compatibility information.
 std::string CompatibilityKey(std::string_view provider);
 
 // Whether the node is of the operator EPContext.
 bool IsContextNode(const Node& node);
 
-// What the plugins of one session contribute to its compiled model while it is made.
+// Collects the parts that the plugins of one session contribute to its compiled model.
 class ContextModel {
  public:
-  // What a provider says of a graph that it compiles, to know the compiled model again; "" for
-  // nothing.
+  // A provider's compatibility information for a graph that it compiles; "" for none.
   using Describe = std::function<Result<std::string>(const Graph& graph)>;
 
-  // Names a provider that takes part.
+  // Adds a provider.
   void AddProvider(std::string name, Describe describe);
-  // Takes the node that stands for the fused node of that name. Error: kFail for null, a node that
+  // Takes the node that replaces the fused node of that name. Error: kFail for null, a node that
   // was not made with OrtModelEditorApi, and one of another operator.
   Status AddNode(const std::string& provider, const std::string& fused, OrtNode* node);
   bool has_nodes() const { return !nodes_.empty(); }
 
-  // Remembers the model, and what the providers say of it, before they get any node.
+  // Keeps the model, and the providers' information about it, before they get any node.
   Status Begin(const Model& optimized);
-  // The compiled model: `partitioned` with context nodes in the place of fused ones; what Begin was
-  // given if nothing was compiled. Error: kFail for a context node that reads or makes other values
-  // than there are.
+  // The compiled model: `partitioned` with context nodes in place of fused ones; the model from
+  // Begin if nothing was compiled. Error: kFail for a context node that reads or makes values that
+  // do not exist.
   Result<Model> Finish(const Model& partitioned) const;
 
  private:
@@ -60,12 +59,12 @@ class ContextModel {
   Model plain_;
 };
 
-// Where the compiled model of a model at `model_path` goes by default: "model.onnx" becomes
+// The default path of the compiled model for a model at `model_path`: "model.onnx" becomes
 // "model_ctx.onnx".
 std::string DefaultContextPath(const std::string& model_path);
 
-// Has the options write a compiled model where their entries "ep.context_*" want one and they have
-// no sink yet. Error: kFail if its file exists already or there is no place for it.
+// Adds a sink that writes a compiled model if the entries "ep.context_*" request one and the
+// options have no sink yet. Error: kFail if its file exists already or if there is no path for it.
 Status PrepareContextModel(const std::string& model_path, OrtSessionOptions& options);
 
 // A copy of `options` for one session, whose providers take part in a context model if it has a

@@ -16,10 +16,10 @@ namespace {
 using RegisterFunction = OrtStatus*(OrtSessionOptions*, const OrtApiBase*);
 
 constexpr const char* kRegisterName = "RegisterCustomOps";
-// Inputs or outputs that an operator declares; a variadic one counts once.
+// The inputs or outputs that an operator declares; a variadic one counts once.
 constexpr size_t kMostFormals = 1 << 16;
 
-// Loads the library and has it register its operators with `options`.
+// Loads the library and lets it register its operators with `options`.
 Result<DynamicLibrary> LoadAndRegister(OrtSessionOptions& options, const char* path) {
   TENON_ASSIGN_OR_RETURN(DynamicLibrary library, DynamicLibrary::Load(path));
   TENON_ASSIGN_OR_RETURN(RegisterFunction* const add,

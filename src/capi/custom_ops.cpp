@@ -64,7 +64,7 @@ class CustomKernel final : public Kernel {
 
   Residence InputResidence(size_t i) const override { return op_.InputResidence(i); }
 
-  // An output that is to begin as its input may as well be that.
+  // An output that begins with a copy of its input may also use the input's memory.
   int InputToOverwrite(size_t i) const override {
     return aliases_[i] >= 0 ? aliases_[i] : overwritten_[i];
   }

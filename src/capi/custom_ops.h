@@ -42,11 +42,11 @@ class CustomOps final : public OtherShapes {
 
   // Of the operators that the CPU runs.
   std::unique_ptr<ExecutionProvider> MakeProvider() const;
-  // The operator's kernel for a node that a plugin claimed alone. Null if the operator is none of
-  // these, or another provider's.
+  // The operator's kernel for a single node that a plugin claimed. Null if the operator is not one
+  // of these, or is another provider's.
   Result<std::unique_ptr<Kernel>> MakeKernel(KernelInfo& info, const std::string& provider) const;
-  // The operator that nodes like this one mean; of several, the first that takes the types of its
-  // inputs. Null if there is none.
+  // The operator for a node; of several, the first that takes the types of its inputs. Null if
+  // there is none.
   const CustomOp* Find(const Node& node, FunctionRef<DataType(size_t input)> type_of_input) const;
   const Logger& logger() const { return logger_; }
   const StringMap& config() const { return config_; }
@@ -57,7 +57,7 @@ class CustomOps final : public OtherShapes {
  private:
   CustomOps(const SessionOptions& options, const Logger& fallback);
 
-  // Go last, after the kernels that are in them.
+  // Destroyed last, after the kernels of their operators.
   std::vector<std::shared_ptr<DynamicLibrary>> libraries_;
   std::vector<CustomOp> ops_;
   const Logger logger_;

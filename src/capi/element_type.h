@@ -23,7 +23,8 @@ inline ONNXTensorElementDataType ToElementType(DataType type) {
   }
 }
 
-// kUndefined for ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED. Error: a number that is none.
+// kUndefined for ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED. Error: a number that is not an element
+// type.
 inline Result<DataType> FromElementType(const ONNXTensorElementDataType& type) {
   const int number = type;
   switch (number) {

@@ -13,7 +13,8 @@
 namespace tenon::capi {
 namespace {
 
-// All environments of a process are one: the first sets it up, the last release ends it.
+// All environments of a process are one: the first call sets it up, and the last release destroys
+// it.
 constinit Mutex env_mutex;
 constinit OrtEnv* process_env = nullptr;
 
@@ -63,7 +64,7 @@ Status ReferEnv(const EnvSettings& settings, OrtEnv** out) {
 
 }  // namespace
 
-// What the environment itself has of the library is no use of it.
+// The environment's own references to the library do not count as uses.
 Status SharedEnvironment::CheckIsIdle(std::string_view name) {
   TENON_ASSIGN_OR_RETURN(const EpRegistry::Holdings own, eps.HoldingsOf(name));
   int64_t own_allocators = 0;
@@ -118,7 +119,7 @@ SharedEnvironment::~SharedEnvironment() {
     return;
   }
   for (std::string name = eps.LastName(); !name.empty(); name = eps.LastName()) {
-    // What is busy goes too: its users keep the code.
+    // Busy libraries are removed too: their users keep the code.
     config.erase("tenon.unregister_busy_library");
     (void)UnregisterLibrary(name);  // there is one of this name
   }

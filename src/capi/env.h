@@ -15,8 +15,8 @@
 
 namespace tenon::capi {
 
-// An environment with what its logger needs. Shared with the sessions, so that a client may release
-// its handles in any order.
+// An environment and the objects that its logger needs. Shared with the sessions, so that a client
+// may release its handles in any order.
 struct SharedEnvironment {
   SharedEnvironment(std::unique_ptr<ClientLogger> logger, StringMap entries,
                     EnvironmentOptions options)
@@ -30,7 +30,7 @@ struct SharedEnvironment {
   Environment environment;
   EpRegistry eps;
 
-  // What later sessions' own threads tell of their work.
+  // The callbacks for later sessions' own threads.
   WorkCallbacks work_callbacks() const {
     const MutexLock lock(mutex_);
     return work_callbacks_;
@@ -40,10 +40,10 @@ struct SharedEnvironment {
     work_callbacks_ = callbacks;
   }
 
-  // Takes back what came with a library: its devices, shared allocators and transfers. Code that is
-  // still in use is unloaded later, with a warning; it is an error that changes nothing if the
-  // entry "tenon.unregister_busy_library" is "error". While the process ends, nothing is done.
-  // Error: kFail if there is no such library.
+  // Removes everything that came with a library: its devices, shared allocators and transfers. Code
+  // that is still in use is unloaded later, with a warning. If the entry
+  // "tenon.unregister_busy_library" is "error", that is an error instead and nothing changes. While
+  // the process ends, nothing is done. Error: kFail if there is no such library.
   Status UnregisterLibrary(std::string_view name);
   ~SharedEnvironment();
 

@@ -21,11 +21,11 @@ struct OrtEpDevice {
   OrtKeyValuePairs ep_metadata;
   OrtKeyValuePairs ep_options;
   const OrtHardwareDevice* device = nullptr;
-  // Null where it has none. Constants go into the read-only memory if there is one.
+  // Null if it has none. Constants go into the read-only memory if there is one.
   const tenon::MemoryInfo* memory = nullptr;
   const tenon::MemoryInfo* host_accessible_memory = nullptr;
   const tenon::MemoryInfo* read_only_memory = nullptr;
-  // Of plugins; set once the pair is registered.
+  // For plugins; set when the pair is registered.
   std::shared_ptr<tenon::capi::EpSource> source;
 };
 
@@ -41,7 +41,7 @@ namespace tenon::capi {
 // The built-in provider on the CPU of this machine. Lives as long as the process.
 const OrtEpDevice& CpuEpDevice();
 
-// How the session config entries of a provider's options begin: "ep.<name in lower case>.".
+// The prefix of session config entries for a provider's options: "ep.<name in lower case>.".
 std::string EpOptionPrefix(std::string_view ep_name);
 
 // The device's memory of an OrtDeviceMemoryType, null if it has none.

@@ -11,7 +11,7 @@ void EpRegistry::ListDevices() {
   for (const RegisteredLibrary& library : libraries_) {
     for (const auto& device : library.devices) now.push_back(device.get());
   }
-  // Lists with devices that are gone are nobody's any more.
+  // Lists with removed devices are not valid any more.
   std::erase_if(lists_, [&](const DeviceList& list) {
     return std::any_of(list.begin(), list.end(), [&](const OrtEpDevice* device) {
       return std::find(now.begin(), now.end(), device) == now.end();
@@ -72,7 +72,7 @@ Result<EpRegistry::Holdings> EpRegistry::HoldingsOf(std::string_view name) const
 }
 
 void EpRegistry::Abandon() {
-  // Kept, not leaked: the process ends with it.
+  // Kept, not leaked: it is freed when the process ends.
   static auto* const kept = new std::vector<RegisteredLibrary>();
   const MutexLock lock(mutex_);
   for (RegisteredLibrary& library : libraries_) kept->push_back(std::move(library));

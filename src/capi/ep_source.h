@@ -1,5 +1,5 @@
-// What makes providers for devices that are not built in: the factory of a plugin, as the rest of
-// the library sees it.
+// EpSource makes providers for devices that are not built in. It is the rest of the library's view
+// of a plugin's factory.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>
@@ -19,49 +19,51 @@ namespace tenon::capi {
 
 class SharedAllocators;
 
-// Thread-safe. Everything that it makes keeps the plugin loaded.
+// Thread-safe. Every object that it makes keeps the plugin loaded.
 class EpSource {
  public:
   virtual ~EpSource() = default;
 
-  // What an object of that kind holds while it lives: it keeps the plugin loaded and is counted.
+  // Held by an object of that kind while it lives: it keeps the plugin loaded and counts the
+  // object.
   virtual std::shared_ptr<void> Hold(LibraryObject kind) = 0;
 
-  // A provider of one session for devices of this source. `model` is what the session was given;
-  // `logger` outlives the provider. Values lie in memory of `shared` where that has an allocator;
-  // null: in memory of the provider's own. Error: the plugin's own code, and its name in the text.
+  // A provider of one session for devices of this source. `model` is that of the session; `logger`
+  // outlives the provider. Values are in memory of `shared` if that has an allocator; null: in
+  // memory of the provider's own allocators. Error: the plugin's own code, and its name in the
+  // text.
   virtual Result<std::unique_ptr<ExecutionProvider>> MakeProvider(
       std::span<const OrtEpDevice* const> devices, const OrtSessionOptions& options,
       const Model& model, const Logger& logger, SharedAllocators* shared) = 0;
 
-  // Whether its kernels, copies and allocators know of streams.
+  // Whether its kernels, copies and allocators support streams.
   virtual bool IsStreamAware() const = 0;
-  // Whether the provider and the hardware have one vendor.
+  // Whether the provider and the hardware have the same vendor.
   virtual bool IsOfVendor(const OrtHardwareDevice& hardware) const = 0;
 
-  // An allocator of a memory that a device of this source has. `options` may be null.
+  // An allocator for a memory of one of this source's devices. `options` may be null.
   virtual Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory,
                                                            const OrtKeyValuePairs* options) = 0;
-  // Null if it copies nothing.
+  // Null if it has no transfer.
   virtual Result<std::shared_ptr<DataTransfer>> MakeDataTransfer() = 0;
   // Error: kNotImplemented if there are no streams.
   virtual Result<std::unique_ptr<OrtSyncStream>> MakeStream(const OrtEpDevice& device,
                                                             const OrtKeyValuePairs* options) = 0;
 
-  // Says in `details` why the source cannot use the hardware; leaves it as it is if it can.
+  // Writes to `details` why the source cannot use the hardware; does not change it if it can.
   virtual Status Explain(const OrtHardwareDevice& hardware,
                          OrtDeviceEpIncompatibilityDetails& details) = 0;
-  // Whether a compiled model that says `info` suits the devices.
+  // Whether a compiled model with the compatibility text `info` suits the devices.
   virtual Result<OrtCompiledModelCompatibility> CheckCompatibility(
       std::span<const OrtEpDevice* const> devices, const char* info) = 0;
 
-  // Domains of operators for sessions that use the source, which the source owns.
+  // Domains of operators for sessions that use the source, which owns them.
   virtual Result<std::vector<const OrtCustomOpDomain*>> CustomOpDomains() = 0;
 
-  // What imports other APIs' memory for a device; null if nothing does. Released through its own
-  // table.
+  // The importer of other APIs' memory for a device; null if there is none. Released through its
+  // own table.
   virtual Result<OrtExternalResourceImporterImpl*> MakeImporter(const OrtEpDevice& device) = 0;
-  // `config` is null to take it back. Error: kNotImplemented if there is no such thing.
+  // A null `config` undoes it. Error: kNotImplemented if it is not supported.
   virtual Status SetGraphicsInterop(const OrtEpDevice& device,
                                     const OrtGraphicsInteropConfig* config) = 0;
 };
@@ -69,8 +71,8 @@ class EpSource {
 // A provider that such a source made.
 class DeviceProvider : public ExecutionProvider {
  public:
-  // The device that its values lie on, which may have been destroyed with its library's
-  // registration (EpRegistry::HasDevice).
+  // The device of its values. It may have been destroyed when its library was unregistered
+  // (EpRegistry::HasDevice).
   virtual const OrtEpDevice* device() const = 0;
   virtual const EpSource& source() const = 0;
 };

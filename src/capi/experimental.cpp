@@ -48,7 +48,7 @@ OrtStatus* SessionSetReplaced(OrtSession* session) noexcept {
   });
 }
 
-// Of one signature each, which constexpr tables of a common type cannot hold.
+// Each has its own signature, so a constexpr table of a common type cannot hold them.
 template <class Function>
 OrtExperimentalFnPtr Untyped(Function* function) {
   return reinterpret_cast<OrtExperimentalFnPtr>(function);

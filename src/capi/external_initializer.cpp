@@ -31,7 +31,7 @@ OrtStatus* CreateExternalInitializerInfo(const ORTCHAR_T* filepath, int64_t file
 
 void ReleaseExternalInitializerInfo(OrtExternalInitializerInfo* input) noexcept { delete input; }
 
-// These have no way to report a null pointer.
+// These cannot report a null pointer.
 const ORTCHAR_T* ExternalInitializerInfo_GetFilePath(
     const OrtExternalInitializerInfo* info) noexcept {
   return info == nullptr ? "" : info->path.c_str();

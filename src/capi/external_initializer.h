@@ -1,4 +1,4 @@
-// OrtExternalInitializerInfo: a place in a file for an initializer's elements.
+// OrtExternalInitializerInfo: the position of an initializer's elements in a file.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -16,7 +16,7 @@ struct OrtExternalInitializerInfo {
 
 namespace tenon::capi {
 
-// Where a tensor of the model lies in a file beside it; null if it does not.
+// The position of a tensor of the model in an external file; null if it is not in one.
 std::unique_ptr<OrtExternalInitializerInfo> NewExternalInitializerInfo(const Model& model,
                                                                        const Tensor& tensor);
 

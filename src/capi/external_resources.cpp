@@ -15,13 +15,13 @@ struct OrtExternalResourceImporter {
   OrtExternalResourceImporterImpl* impl;
   std::string provider;
   std::shared_ptr<tenon::capi::EpSource> source;
-  std::shared_ptr<void> hold;  // goes after impl
+  std::shared_ptr<void> hold;  // destroyed after impl
 };
 
 namespace tenon::capi {
 namespace {
 
-// What was imported, each with what keeps its plugin loaded: a handle may outlive its importer.
+// Imported objects. Each keeps its plugin loaded, because a handle may outlive its importer.
 class ImportedResources {
  public:
   void Add(const void* handle, std::shared_ptr<void> hold) {
@@ -65,7 +65,7 @@ Status CallImporter(Body&& body) {
   return CatchExceptions([&] { return TakeOrtStatus(body()); });
 }
 
-// Has the plugin import what `descriptor` describes, through the slot of its importer.
+// Lets the plugin import the resource of `descriptor`, through the slot of its importer.
 template <class Handle, class Descriptor>
 Status Import(OrtExternalResourceImporter& importer, const char* what,
               OrtStatus*(ORT_API_CALL* slot)(OrtExternalResourceImporterImpl*, const Descriptor*,

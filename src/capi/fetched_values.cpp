@@ -9,7 +9,7 @@
 namespace tenon::capi {
 namespace {
 
-// An optional that holds something leaves as what it holds.
+// An optional with a value is returned as that value.
 Value Unpacked(Value value) {
   while (value.kind() == Value::Kind::kOptional && value.optional().value.has_value()) {
     value = Value(value.optional().value);

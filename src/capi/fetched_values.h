@@ -1,4 +1,4 @@
-// What a run fetched, on its way to the client.
+// Passes the fetches of a run to the client.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -9,11 +9,11 @@
 
 namespace tenon::capi {
 
-// Feeds or fetches up to this number need no allocation of their own.
+// Up to this number, feeds or fetches need no extra allocation.
 inline constexpr size_t kInlineValues = 8;
 
-// Gives the fetched values to the client, one per element of `outputs`, of which those that are
-// null become new values: all of them, or none if memory runs out.
+// Returns the fetched values to the client, one per element of `outputs`. Null elements become new
+// values: all of them, or none if memory runs out.
 void HandOver(std::span<Value> fetches, OrtValue** outputs);
 
 }  // namespace tenon::capi

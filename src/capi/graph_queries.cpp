@@ -1,4 +1,4 @@
-// What clients and providers ask about graphs, nodes and values.
+// Queries of clients and providers about graphs, nodes and values.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -15,7 +15,7 @@
 namespace tenon::capi {
 namespace {
 
-// Runs `body` on what can be seen of a graph.
+// Runs `body` on the view of a graph.
 template <class Body>
 OrtStatus* OfGraph(const OrtGraph* graph, const void* out, Body&& body) noexcept {
   return AtBoundary([&]() -> Status {
@@ -35,7 +35,7 @@ OrtStatus* OfNode(const OrtNode* node, const void* out, Body&& body) noexcept {
   });
 }
 
-// The same for what only nodes in graphs know.
+// The same for properties that only nodes in graphs have.
 template <class Body>
 OrtStatus* OfPlacedNode(const OrtNode* node, const void* out, Body&& body) noexcept {
   return OfNode(node, out, [&](const Node& held) -> Status {
@@ -56,13 +56,13 @@ OrtStatus* OfPlacedValue(const OrtValueInfo* value, const void* out, Body&& body
   });
 }
 
-// What stands for an array of `count` entries in the checks above: without entries it may be null.
+// Represents an array of `count` entries in the checks above: without entries it may be null.
 const void* Room(const void* array, size_t count) {
   static constexpr char kNoEntries = 0;
   return count == 0 ? &kNoEntries : array;
 }
 
-// Copies a list of handles into the client's room, which is just as large.
+// Copies a list of handles into the client's array, which must have the same size.
 template <class List, class Out>
 Status CopyHandles(const List& list, Out* out, size_t count) {
   if (count != list.size()) {
@@ -478,7 +478,7 @@ OrtStatus* Node_GetGraph(const OrtNode* node, const OrtGraph** graph) noexcept {
   });
 }
 
-// Views are of graphs before their nodes are assigned.
+// Views are made before the nodes of their graphs are assigned.
 OrtStatus* Node_GetEpName(const OrtNode* node, const char** out) noexcept {
   return OfNode(node, out, [&](const Node&) -> Status {
     *out = "";

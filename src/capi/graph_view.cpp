@@ -55,7 +55,8 @@ void GraphView::SeeWholeInterface() {
   }
 }
 
-// What the nodes that are seen read and nobody among them makes, and what others read of theirs.
+// The values that the visible nodes read and do not make, and those of theirs that other nodes
+// read.
 void GraphView::SeePartialInterface() {
   std::set<ValueId> known;
   for (const OrtNode* const handle : node_list_) {
@@ -134,7 +135,7 @@ std::vector<GraphView::Subgraph> GraphView::SubgraphsOf(const Node& owner) const
 Result<const GraphView*> ViewOfGraph(const OrtGraph* graph) {
   TENON_RETURN_IF_NULL(graph);
   if (graph->view == nullptr) {
-    // The graph alone does not say which operator sets its model has.
+    // The graph alone does not know which operator sets its model imports.
     TENON_ASSIGN_OR_RETURN(Model model, ModelOf(*graph->made, {}));
     graph->model = std::make_unique<Model>(std::move(model));
     graph->view = std::make_unique<GraphView>(*graph, *graph->model->graph, *graph->model, nullptr);

@@ -23,7 +23,7 @@ struct OrtGraph {
   ~OrtGraph();
 
   std::unique_ptr<tenon::capi::MadeGraph> made;
-  // Of a made graph: what clients see of it, until it changes again.
+  // Of a made graph: its view for clients, until it changes again.
   mutable std::unique_ptr<tenon::Model> model;
   mutable std::unique_ptr<tenon::capi::GraphView> view;
 };
@@ -35,11 +35,12 @@ struct OrtModel {
 
 namespace tenon::capi {
 
-// The handles of a graph, all of it or some of its nodes. The graph must not change meanwhile.
+// The handles of a graph: of all of it or of some of its nodes. The graph must not change
+// meanwhile.
 class GraphView {
  public:
-  // `nodes`: those that are seen, all if it is null. `parent`: the node that has the graph as its
-  // subgraph, or null.
+  // `nodes`: the visible ones; null: all. `parent`: the node that has the graph as its subgraph, or
+  // null.
   GraphView(const OrtGraph& handle, const Graph& graph, const Model& model, const OrtNode* parent,
             const std::vector<NodeId>* nodes = nullptr);
   ~GraphView();
@@ -65,7 +66,7 @@ class GraphView {
 
   // Null for kNone.
   const OrtValueInfo* value(ValueId id) const;
-  // Null for nodes that are not seen.
+  // Null for nodes that are not visible.
   const OrtNode* node(NodeId id) const;
   std::vector<Use> UsesOf(ValueId id) const;
   // Outer values that the node's subgraphs read.
@@ -88,8 +89,8 @@ class GraphView {
   std::vector<const OrtNode*> node_list_;
 };
 
-// The view of a graph; of one that a client makes, of what it is now. Error: what makes it no
-// graph.
+// The view of a graph. For one that a client makes, it is the view of its present state. Error: the
+// reason why it is not a valid graph.
 Result<const GraphView*> ViewOfGraph(const OrtGraph* graph);
 
 }  // namespace tenon::capi

@@ -1,5 +1,5 @@
-// The opaque handles that are nothing but pointers to objects of the rooms below. The others are
-// structs of their own, in the file that makes them.
+// Opaque handles that are pointers to objects of other rooms. The other handles are structs, in the
+// files that make them.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -15,25 +15,25 @@
 
 namespace tenon::capi {
 
-// The class of the object behind a handle.
+// The class of the object that a handle points to.
 template <class Handle>
 struct Behind;
 template <>
 struct Behind<OrtValue> {
   using Type = Value;
 };
-// Interned (tensor/memory_info.h), so that tensors may point to them when clients have released
+// Interned (tensor/memory_info.h), so that tensors may point to them after clients have released
 // them.
 template <>
 struct Behind<OrtMemoryInfo> {
   using Type = MemoryInfo;
 };
-// The same: the device that the memory is of.
+// The same: the device of the memory.
 template <>
 struct Behind<OrtMemoryDevice> {
   using Type = MemoryInfo;
 };
-// One description of a type serves all the views of it that the ABI has.
+// One description of a type serves all its views in the ABI.
 template <>
 struct Behind<OrtTypeInfo> {
   using Type = ValueType;
@@ -63,7 +63,7 @@ struct Behind<OrtOptionalTypeInfo> {
   using Type = ValueType;
 };
 
-// The object behind a handle.
+// The object that the handle points to.
 template <class Handle>
 auto* Unwrap(Handle* handle) {
   using Type = typename Behind<std::remove_const_t<Handle>>::Type;

@@ -41,7 +41,7 @@ std::optional<uint32_t> ReadHex(const std::string& path) {
   return number;
 }
 
-// The names in a folder, without those that begin with a dot; none if it cannot be read.
+// The names in a folder except those that begin with a dot; none if it cannot be read.
 std::vector<std::string> NamesIn(const std::string& folder) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), &closedir);
@@ -65,7 +65,7 @@ std::optional<OrtHardwareDeviceType> TypeOf(uint32_t pci_class) {
   }
 }
 
-// "0000:01:00.0" is behind a bridge, as cards are; what is part of the processor is on bus 0.
+// Cards have a bridge before them, as "0000:01:00.0" shows; parts of the processor are on bus 0.
 bool IsOnFirstBus(std::string_view pci_bus_id) {
   const size_t bus = pci_bus_id.find(':');
   return bus != std::string_view::npos && pci_bus_id.substr(bus + 1, 3) == "00:";

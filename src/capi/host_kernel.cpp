@@ -17,7 +17,7 @@ namespace tenon::capi {
 namespace {
 
 // Subgraphs take values from the CPU's memory and leave them there, so the kernel is the CPU's. The
-// plugin's helpers, which join and permute on a device, have nothing to do.
+// plugin's helpers, which join and permute on a device, are not called.
 class HostKernel final : public OrtKernelImpl {
  public:
   using ReleaseHelper = std::unique_ptr<void, void (*)(void*)>;
@@ -38,7 +38,7 @@ class HostKernel final : public OrtKernelImpl {
                                  call.Input(i).memory().IsHostAccessible();
         if (!is_readable) return Fail("input {}: the host cannot read it", i);
       }
-      // The inputs, and what the subgraphs capture, may still be in the making.
+      // The inputs, and the values that the subgraphs capture, may not be complete yet.
       if (call.stream() != nullptr) TENON_RETURN_IF_ERROR(WaitFor(*call.stream(), nullptr));
       return static_cast<HostKernel*>(self)->kernel_->Run(call);
     });
@@ -57,7 +57,7 @@ HostKernel::ReleaseHelper Owned(Helper* helper) {
           }};
 }
 
-// A kernel for the node that `info` is of. Takes the helper over, unless it fails.
+// A kernel for the node of `info`. Takes ownership of the helper, unless it fails.
 Status MakeHostKernel(const OrtKernelInfo* info, std::string_view op_type, int first_version,
                       HostKernel::ReleaseHelper helper, OrtKernelImpl** out) {
   Status status;
@@ -78,7 +78,7 @@ Status MakeHostKernel(const OrtKernelInfo* info, std::string_view op_type, int f
     }
   }
   if (!status.ok()) {
-    helper.release();  // still the plugin's
+    helper.release();  // the plugin still owns it
     return status;
   }
   *out = new HostKernel(std::move(kernel), std::move(helper));

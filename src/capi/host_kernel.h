@@ -5,7 +5,7 @@
 
 namespace tenon::capi {
 
-// Whether the kernel is one that the host made. All its inputs and outputs are the host's.
+// Whether the host made the kernel. All its inputs and outputs are then in the host's memory.
 bool IsHostKernel(const OrtKernelImpl& kernel);
 
 }  // namespace tenon::capi

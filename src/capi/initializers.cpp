@@ -1,4 +1,4 @@
-// Initializers that clients give instead of those in a model's files.
+// Initializers from clients, which replace those in a model's files.
 #include <string>
 #include <utility>
 

@@ -16,7 +16,7 @@
 
 struct OrtIoBinding {
   const OrtSession* session;
-  // A run changes what a binding holds, and the ABI calls it const there.
+  // A run changes the contents of a binding, although the ABI calls it const.
   mutable tenon::IoBinding binding;
 };
 
@@ -42,7 +42,7 @@ bool HasMemory(const FallbackSession& session, const MemoryInfo& memory) {
                      [&](const auto& provider) { return provider->memory().SameDevice(memory); });
 }
 
-// Waits until these devices are idle: what was copied or computed is then complete.
+// Waits until these devices are idle: all copies and computations are then complete.
 Status Await(std::span<ExecutionProvider* const> providers) {
   for (ExecutionProvider* const provider : providers) {
     TENON_RETURN_IF_ERROR(provider->Synchronize());

@@ -22,7 +22,7 @@ Result<const Tensor*> AliasedInput(const OrtKernelContext& call, size_t output) 
   return value.is_tensor() ? &value.tensor() : nullptr;
 }
 
-// The element type of an output that the operator declares or inference found.
+// The element type of an output, from the operator's declaration or from inference.
 Result<DataType> TypeOfOutput(const OrtKernelContext& call, size_t index) {
   const DataType type = call.output_types[index];
   if (type != DataType::kUndefined) return type;
@@ -164,7 +164,7 @@ OrtStatus* KernelContext_GetScratchBuffer(const OrtKernelContext* context,
     if (count_or_bytes == 0) return OkStatus();
     void* const block = CpuAllocator().Allocate(count_or_bytes);
     if (block == nullptr) return Fail("out of memory: {} bytes", count_or_bytes);
-    // The ABI has the context const; what it holds for the call is not.
+    // The ABI has the context const, but its contents for the call are not.
     auto& scratch = const_cast<OrtKernelContext*>(context)->scratch;
     scratch.emplace_back(block, [](void* memory) { CpuAllocator().Free(memory); });
     *out = block;
@@ -178,7 +178,7 @@ OrtStatus* KernelContext_ParallelFor(const OrtKernelContext* context, void (*fn)
     TENON_RETURN_IF_NULL(context);
     TENON_RETURN_IF_NULL(fn);
     if (total == 0) return OkStatus();
-    // 0 batches leave the division to the library.
+    // With 0 batches, the library divides the work.
     const size_t batches = num_batch == 0 ? total : std::min(num_batch, total);
     const size_t grain = (total + batches - 1) / batches;
     std::atomic<OrtStatus*> failure = nullptr;

@@ -26,8 +26,8 @@ OrtStatus* OfNode(const OrtKernelInfo* info, const void* out, Body&& body) noexc
   });
 }
 
-// Copies a text into the client's room: `*size` is that room, and afterwards what is needed, the
-// null character included. A null `out` only asks.
+// Copies a text into the client's buffer. `*size` is its size, and afterwards the size needed,
+// including the null character. With a null `out`, only the size is returned.
 Status CopyText(std::string_view text, char* out, size_t* size) {
   const size_t needed = text.size() + 1;
   const size_t room = std::exchange(*size, needed);

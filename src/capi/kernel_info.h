@@ -1,4 +1,4 @@
-// OrtKernelInfo: what a kernel sees of its node when it is made, and afterwards.
+// OrtKernelInfo: a kernel's information about its node.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>
@@ -13,14 +13,14 @@
 
 namespace tenon::capi {
 
-// Copied from the node, so that a copy of the info may outlive the graph. The logger and the
-// config belong to the session.
+// Copied from the node, so that a copy of the info may outlive the graph. The session owns the
+// logger and the config.
 struct NodeDescription {
   NodeDescription(const KernelInfo& info, int since, const Logger& session_logger,
                   const StringMap& session_config);
 
   struct Edge {
-    std::string name;  // "" if it is left out
+    std::string name;  // "" if it is absent
     ValueType type;
   };
 
@@ -28,7 +28,7 @@ struct NodeDescription {
   int since_version;
   std::vector<Attribute> attributes;
   std::vector<Edge> inputs, outputs;
-  std::vector<Value> constants;  // by input; kNone for those that are none
+  std::vector<Value> constants;  // by input; kNone if it is not a constant
   const Logger& logger;
   const StringMap& config;
 };
@@ -37,7 +37,7 @@ struct NodeDescription {
 
 struct OrtKernelInfo {
   std::shared_ptr<const tenon::capi::NodeDescription> node;
-  const OrtEp* ep = nullptr;  // null if the kernel is no plugin's
-  // What the runtime says of the node, while a plugin makes its kernel; else null.
+  const OrtEp* ep = nullptr;  // null if the kernel is not a plugin's
+  // The runtime's information about the node, while a plugin makes its kernel; otherwise null.
   tenon::KernelInfo* making = nullptr;
 };

@@ -31,8 +31,8 @@ void OrtKeyValuePairs::ListEntries() {
 
 namespace tenon::capi {
 
-// These slots have no way to report a failure: null arguments do nothing, and memory that runs out
-// ends the process.
+// These slots cannot report a failure: null arguments have no effect, and if memory runs out, the
+// process ends.
 
 void CreateKeyValuePairs(OrtKeyValuePairs** out) noexcept { *out = new OrtKeyValuePairs(); }
 

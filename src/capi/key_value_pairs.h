@@ -1,4 +1,4 @@
-// OrtKeyValuePairs: text by text.
+// OrtKeyValuePairs: a map from texts to texts.
 #pragma once
 
 #include <onnxruntime_c_api.h>

@@ -1,4 +1,4 @@
-// Who keeps a plugin's library loaded: its objects that are alive, by kind.
+// The live objects of a plugin's library, by kind. They keep it loaded.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class LibraryUses {
 
   void Add(LibraryObject kind, int64_t change) { counts_[static_cast<size_t>(kind)] += change; }
   int64_t Count(LibraryObject kind) const { return counts_[static_cast<size_t>(kind)]; }
-  // "2 allocators, 1 stream"; "" if nothing is alive.
+  // "2 allocators, 1 stream"; "" if no object is alive.
   std::string Describe() const;
 
  private:

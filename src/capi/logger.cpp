@@ -1,4 +1,4 @@
-// OrtLogger: what kernels and providers write messages to.
+// OrtLogger: the log of kernels and providers.
 #include <string>
 
 #include "base/logging.h"

@@ -12,7 +12,7 @@
 namespace tenon::capi {
 namespace {
 
-// Moves the parameters into memory of the client's allocator, if it gave one.
+// Moves the parameters into memory of the client's allocator, if there is one.
 Status MakeAdapter(LoraAdapter adapter, OrtAllocator* allocator, OrtLoraAdapter** out) {
   if (allocator != nullptr) {
     for (LoraParameter& parameter : adapter.parameters) {

@@ -12,8 +12,8 @@
 namespace tenon::capi {
 namespace {
 
-// The same graph without outputs, with the same ids: those of a graph cannot be taken away. It has
-// no removed nodes, being as it was read or made.
+// The same graph without outputs and with the same ids, because outputs of a graph cannot be
+// removed. It has no removed nodes, since it has not been changed after it was read or made.
 std::unique_ptr<Graph> WithoutOutputs(Graph& graph) {
   auto copy = std::make_unique<Graph>();
   copy->name = graph.name;
@@ -96,7 +96,7 @@ class ModelChange {
     return OkStatus();
   }
 
-  // Before any node is added, so that nodes may come in any order.
+  // Before any node is added, so that nodes may be in any order.
   Status DefineOutputs(const OrtNode& node) {
     for (const std::string& name : node.output_names) {
       if (name.empty()) continue;

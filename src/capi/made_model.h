@@ -1,4 +1,4 @@
-// Models out of what clients make with OrtModelEditorApi.
+// Builds models from the graphs that clients make with OrtModelEditorApi.
 #pragma once
 
 #include "base/status.h"
@@ -12,8 +12,8 @@ struct MadeGraph;
 // version. Error: kInvalidGraph for a name that nothing defines or two things do.
 Result<Model> ModelOf(const MadeGraph& graph, const OpsetImports& opsets);
 
-// Adds the graph's nodes and initializers to those of `model`, connected by their names; its inputs
-// and outputs, where it has any, become those of `model`. After an error `model` is unusable.
+// Adds the graph's nodes and initializers to those of `model`, connected by their names. Its inputs
+// and outputs, if it has any, become those of `model`. After an error `model` is unusable.
 Status AddTo(Model& model, const MadeGraph& graph, const OpsetImports& opsets);
 
 }  // namespace tenon::capi

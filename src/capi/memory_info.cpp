@@ -1,4 +1,4 @@
-// OrtMemoryInfo: the names of places for memory.
+// OrtMemoryInfo: memory locations and their names.
 #include <algorithm>
 #include <string_view>
 
@@ -62,7 +62,7 @@ OrtStatus* CreateMemoryInfo(const char* name, OrtAllocatorType type, int id, Ort
     info.device_type = known->device;
     info.memory_type = known->memory;
     info.vendor_id = known->vendor_id;
-    // The CPU is one device, whatever number it is given.
+    // The CPU is one device, whatever its number.
     info.device_id = known->device == DeviceType::kCpu ? 0 : id;
     info.allocator_type = type;
     info.mem_type = mem_type;

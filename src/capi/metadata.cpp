@@ -14,7 +14,7 @@
 namespace tenon::capi {
 namespace {
 
-// What clients of ONNX Runtime see for a model that has no version number.
+// ONNX Runtime's value for a model that has no version number.
 constexpr int64_t kNoVersion = std::numeric_limits<int64_t>::max();
 
 OrtStatus* GetText(const OrtModelMetadata* model_metadata, std::string OrtModelMetadata::*field,

@@ -208,7 +208,7 @@ OrtStatus* AddInitializerToGraph(OrtGraph* graph, const char* name, OrtValue* te
     if (!held->memory().IsHostAccessible()) {
       return NotImplemented("initializer '{}' lies in memory of '{}'", name, held->memory().name);
     }
-    // Either way the tensor knows whose its memory is.
+    // In either case the tensor knows the owner of its memory.
     made->initializers.emplace_back(name, std::move(*held));
     ReleaseValue(tensor);
     return OkStatus();

@@ -73,7 +73,7 @@ int TypeOf(const Attribute& attribute) {
   }
 }
 
-// The attribute's bytes: strings end in null characters.
+// The attribute's bytes. Strings end in null characters.
 Result<std::string> BytesOf(const Attribute& attribute) {
   const auto raw = [](const void* data, size_t bytes) {
     return std::string(static_cast<const char*>(data), bytes);

@@ -50,7 +50,7 @@ Result<Model> Load(const Source& read, const OrtSessionOptions& options) {
   return model;
 }
 
-// What the handle's options say to a session; `handle` keeps what they point to.
+// The session's settings from the handle's options; `handle` keeps the objects that they point to.
 SessionOptions OptionsFor(const OrtSessionOptions& options, OrtSession& handle) {
   SessionOptions result = options.session;
   if (options.use_env_threads) {
@@ -75,7 +75,7 @@ const ProviderChoice* FindChoice(const OrtSessionOptions& options, const std::st
   return found == options.providers.end() ? nullptr : &*found;
 }
 
-// Whether a model that says what it was compiled for suits the devices of that provider.
+// Whether a model with compatibility information suits the devices of that provider.
 Status CheckCompiledModel(const std::vector<const OrtEpDevice*>& devices,
                           const OrtSessionOptions& options, const Model& model,
                           const Logger& logger) {
@@ -108,8 +108,8 @@ Result<std::unique_ptr<ExecutionProvider>> MakeProvider(const std::string& name,
   const ProviderChoice* const choice = FindChoice(options, name);
   if (choice != nullptr && !choice->devices.empty()) {
     const std::vector<const OrtEpDevice*>& devices = choice->devices;
-    // They are looked at only while their library is registered: a session may be made again, for
-    // a fallback, long after it was asked for.
+    // Devices are used only while their library is registered. A session may be created again for a
+    // fallback long after the client requested it.
     for (const OrtEpDevice* const device : devices) {
       TENON_RETURN_IF_ERROR(handle.environment->eps.CheckDevice(device));
     }
@@ -183,10 +183,11 @@ Status CheckFallback(const FallbackOptions& fallback, const OrtSessionOptions& o
   return OkStatus();
 }
 
-// Makes the sessions of a handle: the first of `model`, the second of what `reload` reads.
+// Makes the sessions of a handle: the first from `model`, the second from the model that `reload`
+// reads.
 struct Builder {
   Result<std::unique_ptr<Session>> operator()(const SessionRequest& request) const {
-    // What is compiled is written by the first session only.
+    // Only the first session writes the compiled model.
     std::shared_ptr<const OrtSessionOptions> wanted = options;
     if (*model == nullptr) {
       TENON_ASSIGN_OR_RETURN(*model, Reload());
@@ -240,8 +241,8 @@ struct KeptOptions {
   std::vector<std::shared_ptr<std::vector<std::byte>>> files;
 };
 
-// The options that a session is made with: the client's, and the devices that are chosen for it. A
-// session without a fallback is made at once, so that the client's own live long enough.
+// The options for a session: the client's, with the selected devices. A session without a fallback
+// is created at once, so the client's options live long enough.
 Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOptions& options,
                                                              const Model& model,
                                                              const FallbackOptions& fallback,

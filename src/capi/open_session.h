@@ -1,4 +1,4 @@
-// Makes sessions with the providers and operators of this library.
+// Creates sessions with the providers and operators of this library.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace tenon::capi {
 
-// Reads a model with the initializers and files that the options give.
+// Reads a model with the initializers and files from the options.
 Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& options);
-// `bytes` may go away afterwards.
+// `bytes` may be freed afterwards.
 Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options);
 
 // Reads a session's model again.
 using ModelLoader = std::function<Result<Model>()>;
 
-// What reads the model again for a fallback; null if the options want none, or the model's bytes
-// are not to be kept. The loader keeps whatever it reads from.
+// Reads the model again for a fallback. Null if the options turn fallbacks off, or if the model's
+// bytes are not to be kept. The loader keeps the source of the model.
 ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options);
 ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options);
 
-// Makes the session of a handle that has its environment. Without `reload` it has no fallback. If
-// its providers cannot be had, `model` stays as it is.
+// Creates the session of a handle that has its environment. Without `reload` it has no fallback. If
+// its providers cannot be made, `model` does not change.
 Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& options,
                     ModelLoader reload = nullptr);
 

@@ -1,4 +1,4 @@
-// Packed forms of weights that kernels of plugins made, shared among sessions by their content.
+// Weights that plugins' kernels packed, shared among sessions by their content.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ struct PackedWeight {
   std::vector<size_t> sizes;  // bytes
 };
 
-// Thread-safe. Holds no weight itself: one lives as long as the longest of its users.
+// Thread-safe. It owns no weight itself: a weight lives until its last user releases it.
 class PackedWeights {
  public:
-  // What has the content of `made` and was kept under `key` before, or else `made`, which is kept.
+  // Returns the earlier weight with the content of `made` and the same `key`, or else `made`, which
+  // is kept.
   std::shared_ptr<const PackedWeight> Share(const std::string& key,
                                             std::shared_ptr<const PackedWeight> made);
 

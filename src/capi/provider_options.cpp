@@ -234,7 +234,7 @@ std::string ProviderOptions::ToString() const {
   }                                                                                                \
   void Release##Provider##ProviderOptions(Handle* options) noexcept { delete options; }
 
-// Of those that take pointers, too.
+// The functions for options that are pointers.
 #define TENON_POINTER_OPTIONS(Provider, Handle)                                           \
   OrtStatus* Update##Provider##ProviderOptionsWithValue(Handle* options, const char* key, \
                                                         void* value) noexcept {           \

@@ -1,4 +1,4 @@
-// Options of execution providers for hardware that is not here: known by name, kept and given back.
+// Options of execution providers for other hardware: known by name, stored and returned.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -26,7 +26,7 @@ class ProviderOptions {
   // `known` lives as long as the process.
   ProviderOptions(const char* provider, std::span<const ProviderOption> known);
 
-  // Sets what the keys name; all or nothing. Error: kInvalidArgument for null texts and for keys
+  // Sets the options of the keys: all or none. Error: kInvalidArgument for null texts and for keys
   // that the provider does not have.
   Status Update(const char* const* keys, const char* const* values, size_t count);
   // Options that are pointers.

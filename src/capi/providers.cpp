@@ -1,5 +1,5 @@
-// Which execution providers there are, and the slots of those that ONNX Runtime builds in and this
-// library does not.
+// The list of execution providers, and the slots of those that ONNX Runtime has and this library
+// lacks.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 // The end of providers' full names.
 constexpr std::string_view kSuffix = "ExecutionProvider";
 
-// Providers that ONNX Runtime can build in, under their short and their full name.
+// Providers that ONNX Runtime can have, with their short and their full names.
 struct AbsentProvider {
   const char* name;
   std::string_view needs;
@@ -73,7 +73,7 @@ bool IsNamed(const AbsentProvider& provider, std::string_view name) {
   return std::equal(name.begin(), name.end(), known.begin(), known.end(), same);
 }
 
-// A plain struct of options must be there.
+// A struct of options must not be null.
 OrtStatus* Append(const char* provider, const OrtSessionOptions* options,
                   const void* provider_options) noexcept {
   OrtStatus* const status = AtBoundary([&]() -> Status {
@@ -135,7 +135,7 @@ OrtStatus* SessionOptionsAppendExecutionProvider(OrtSessionOptions* options,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(provider_name);
-    // Every session ends with the CPU, and it has no options.
+    // Every session ends with the CPU provider, which has no options.
     if (provider_name == kCpuProviderName || provider_name == std::string_view("CPU")) {
       options->has_cpu_provider = true;
       return OkStatus();

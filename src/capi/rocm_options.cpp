@@ -1,4 +1,4 @@
-// OrtROCMProviderOptions: a plain struct that clients may also fill themselves.
+// OrtROCMProviderOptions: a struct that clients may also fill themselves.
 #include <charconv>
 #include <cstring>
 #include <string>

@@ -31,7 +31,7 @@ OrtKeyValuePairs MetadataOf(const Model& model) {
   return OrtKeyValuePairs(std::move(entries));
 }
 
-// What the model says for the provider, null if nothing.
+// The model's compatibility information for the provider, null if there is none.
 Status CopyCompatibility(const Model& model, const char* ep_type, OrtAllocator* allocator,
                          char** out) {
   *out = nullptr;
@@ -64,7 +64,7 @@ bool IsDiscrete(const OrtEpDevice& device) {
   return entry != metadata.end() && entry->second == "1";
 }
 
-// Whether the provider is the one of the hardware's vendor.
+// Whether the provider is from the hardware's vendor.
 bool IsOfVendor(const OrtEpDevice& device) {
   return device.source != nullptr && device.source->IsOfVendor(*device.device);
 }
@@ -108,7 +108,7 @@ Result<std::vector<const OrtEpDevice*>> AskClient(const OrtSessionOptions& optio
   return std::vector<const OrtEpDevice*>(selected.begin(), selected.begin() + count);
 }
 
-// What a policy makes of sorted devices: the first of the type that it prefers, and the first CPU.
+// Applies a policy to sorted devices: the first of the preferred type, and the first CPU.
 std::vector<const OrtEpDevice*> ApplyPolicy(OrtExecutionProviderDevicePolicy policy,
                                             const std::vector<const OrtEpDevice*>& sorted) {
   std::vector<const OrtEpDevice*> chosen;
@@ -243,7 +243,7 @@ OrtStatus* SessionOptionsAppendExecutionProvider_V2(OrtSessionOptions* session_o
             i, group[i]->ep_name, group[0]->ep_name);
       }
     }
-    // Every session ends with the CPU, which has no options.
+    // Every session ends with the CPU provider, which has no options.
     if (group[0]->source == nullptr) {
       session_options->has_cpu_provider = true;
       return OkStatus();
@@ -277,7 +277,7 @@ OrtStatus* GetModelCompatibilityForEpDevices(const OrtEpDevice* const* ep_device
     for (size_t i = 0; i < num_ep_devices; ++i) {
       if (ep_devices[i] == nullptr) return InvalidArgument("ep_devices[{}] must not be null", i);
     }
-    // The CPU compiles nothing ahead of time.
+    // The CPU provider compiles nothing ahead of time.
     *out_status = OrtCompiledModelCompatibility_EP_NOT_APPLICABLE;
     if (ep_devices[0]->source == nullptr) return OkStatus();
     TENON_ASSIGN_OR_RETURN(*out_status,

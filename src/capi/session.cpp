@@ -1,4 +1,4 @@
-// Sessions: making them and asking about their inputs and outputs.
+// Sessions: creating them and querying their inputs and outputs.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -134,7 +134,7 @@ void ReleaseSession(OrtSession* input) noexcept {
               static_cast<int>(StatusCode::kFail));
     return;
   }
-  // The callback of an asynchronous run may be who releases; it goes on to its end.
+  // The callback of an asynchronous run may release the session; the run still finishes.
   if (!input->tasks.AfterTasks([input] { LetGo(input); })) LetGo(input);
 }
 

@@ -1,4 +1,4 @@
-// OrtSession: a session with what it must not outlive, and what it ends after.
+// OrtSession: a session, the objects that it must not outlive, and those that must end before it.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -17,10 +17,10 @@
 
 namespace tenon::capi {
 
-// What a session will be made of that clients still edit (OrtModelEditorApi).
+// The parts of a session whose model clients still edit (OrtModelEditorApi).
 struct EditedModel {
   explicit EditedModel(Model read);
-  // Lists inputs and outputs anew.
+  // Updates the lists of inputs and outputs.
   void Describe();
 
   Model model;
@@ -29,8 +29,8 @@ struct EditedModel {
 
 }  // namespace tenon::capi
 
-// Shares packed weights also of initializers in the clients' memory among the sessions made with
-// it. Holds none itself: it may be released before them.
+// Shares packed weights, also of initializers in the clients' memory, among the sessions created
+// with it. It owns no weights: it may be released before the sessions.
 struct OrtPrepackedWeightsContainer {
   std::shared_ptr<tenon::SharedWeights> weights =
       std::make_shared<tenon::SharedWeights>(tenon::SharedWeights::Memory::kFilesAndCallers);
@@ -40,19 +40,19 @@ struct OrtPrepackedWeightsContainer {
 };
 
 struct OrtSession {
-  // They go in the opposite order: asynchronous runs end before the session does.
+  // Destroyed in reverse order: asynchronous runs end before the session does.
   std::shared_ptr<tenon::capi::SharedEnvironment> environment;
   std::unique_ptr<tenon::capi::ClientLogger> client_logger;
-  std::unique_ptr<tenon::Logger> logger;  // what plugins log to
+  std::unique_ptr<tenon::Logger> logger;  // the log of plugins
   std::unique_ptr<tenon::capi::CustomOps> custom_ops;
   std::shared_ptr<tenon::SharedWeights> shared_weights;        // null: the environment's
   std::shared_ptr<tenon::capi::PackedWeights> packed_weights;  // null: plugins share none
-  std::unique_ptr<tenon::capi::EditedModel> edited;            // until the session is made
+  std::unique_ptr<tenon::capi::EditedModel> edited;            // until the session is created
   std::unique_ptr<tenon::FallbackSession> session;
   tenon::capi::AssignedNodes assigned_nodes;
-  tenon::WorkCallbacks work_callbacks;  // as they were when the session was asked for
+  tenon::WorkCallbacks work_callbacks;  // the values at the time of the client's request
   std::atomic<bool> is_released = false;
-  std::atomic<size_t> holders = 1;  // the client, and who Hold gave it to
+  std::atomic<size_t> holders = 1;  // the client, and the callers of Hold
   tenon::TaskRunner tasks;
 
   const tenon::Model& model() const { return edited ? edited->model : session->model(); }
@@ -72,7 +72,7 @@ namespace tenon::capi {
 // kInvalidArgument for null and for a session that is still edited.
 Status CheckReady(const OrtSession* session);
 
-// Keeps the session also when its client has released it.
+// Keeps the session even after its client has released it.
 std::shared_ptr<OrtSession> Hold(OrtSession* session);
 
 }  // namespace tenon::capi

@@ -23,7 +23,7 @@ OrtStatus* ShapeInferContext_GetInputTypeShape(const OrtShapeInferContext* conte
     TENON_RETURN_IF_NULL(context);
     TENON_RETURN_IF_NULL(info);
     TENON_RETURN_IF_ERROR(CheckIndex(index, context->context.input_count(), "inputs"));
-    // The ABI has the context const; what it holds for the call is not.
+    // The ABI has the context const, but its contents for the call are not.
     auto& given = const_cast<OrtShapeInferContext*>(context)->given;
     const bool is_there = context->context.HasInput(index);
     given.push_back(is_there ? context->context.InputType(index) : ValueType());

@@ -38,7 +38,7 @@ Status SharedAllocators::Register(OrtAllocator* client) {
     displaced_.push_back({known->memory, known->source});
     Erase(known);
   }
-  // Aligning writes in front of a block, which only the host's memory allows.
+  // Alignment needs a write in front of a block, which is only possible in the host's memory.
   auto allocator = memory.IsHostAccessible() ? AlignedFromClient(client) : FromClient(client);
   entries_.push_back({&memory, client, {}, std::move(allocator)});
   return OkStatus();
@@ -84,7 +84,7 @@ SharedAllocators::Holdings SharedAllocators::HoldingsOf(const EpSource& source) 
 }
 
 void SharedAllocators::Abandon() {
-  // Kept, not leaked: the process ends with it.
+  // Kept, not leaked: it is freed when the process ends.
   static auto* const kept = new std::vector<Entry>();
   const MutexLock lock(mutex_);
   for (Entry& entry : entries_) kept->push_back(std::move(entry));
@@ -114,7 +114,7 @@ Status SharedAllocators::Remove(const MemoryInfo& memory) {
   return OkStatus();
 }
 
-// Makes the default allocator of the memory anew if a client's took its place and is gone.
+// Makes the default allocator of the memory again if a client's replaced it and has been removed.
 void SharedAllocators::Restore(const MemoryInfo& memory) {
   Displaced displaced = {};
   {
@@ -129,7 +129,7 @@ void SharedAllocators::Restore(const MemoryInfo& memory) {
   }
   const std::shared_ptr<EpSource> source = displaced.source.lock();
   if (source == nullptr) return;
-  // Nobody asked for it by name, so a failure only means that there is none.
+  // It was not requested by name, so a failure only means that there is none.
   Result<std::shared_ptr<Allocator>> made = source->MakeAllocator(*displaced.memory, nullptr);
   if (made) AddDefault(std::move(*made), source);
 }

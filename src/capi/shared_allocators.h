@@ -23,44 +23,44 @@ class SharedAllocators {
   SharedAllocators(const SharedAllocators&) = delete;
   SharedAllocators& operator=(const SharedAllocators&) = delete;
 
-  // Registers a client's allocator, which outlives its registration, in place of one that came with
-  // a library. Error: kInvalidArgument if its memory has another, or if it is an arena.
+  // Registers a client's allocator, which outlives its registration, in place of one from a
+  // library. Error: kInvalidArgument if its memory already has another, or if it is an arena.
   Status Register(OrtAllocator* client);
-  // Registers an allocator of ours, and returns its handle, which the registry owns; one that the
-  // memory has is replaced if `replace`, else an error.
+  // Registers an allocator of this library and returns its handle, which the registry owns. An
+  // existing one of the memory is replaced if `replace`; otherwise it is an error.
   Result<OrtAllocator*> Create(std::shared_ptr<Allocator> allocator, bool replace,
                                const std::shared_ptr<EpSource>& source = nullptr);
-  // Registers an allocator that comes with a library, unless the memory has one.
+  // Registers an allocator from a plugin library, unless the memory has one.
   void AddDefault(std::shared_ptr<Allocator> allocator, const std::shared_ptr<EpSource>& source);
-  // Takes back all that `source` made.
+  // Removes all allocators that `source` made.
   void RemoveOf(const EpSource& source);
   // Error: kInvalidArgument if the memory has none.
   Status Remove(const MemoryInfo& memory);
-  // Null if the memory has none. A default allocator that a client's took the place of, and which
-  // is gone, is made anew.
+  // Null if the memory has none. A default allocator that a client's has replaced is made again
+  // when that is removed.
   OrtAllocator* Find(const MemoryInfo& memory);
-  // What sessions take memory from, null if the memory has no allocator.
+  // The allocator from which sessions take memory; null if the memory has none.
   std::shared_ptr<Allocator> FindForSessions(const MemoryInfo& memory);
 
-  // How many allocators of `source` there are, and whether somebody uses one of them.
+  // The number of allocators of `source`, and whether one of them is in use.
   struct Holdings {
     size_t count = 0;
     bool are_in_use = false;
   };
   Holdings HoldingsOf(const EpSource& source) const;
 
-  // The process ends: what came with libraries is neither used nor released any more.
+  // The process ends: allocators from plugin libraries are neither used nor released any more.
   void Abandon();
 
  private:
   struct Entry {
     const MemoryInfo* memory;
     OrtAllocator* handle;
-    std::weak_ptr<EpSource> source;        // of a plugin's; such may be replaced by a client's
+    std::weak_ptr<EpSource> source;        // of a plugin's; a client's may replace it
     std::shared_ptr<Allocator> of_client;  // null: the handle is ours
     bool is_of_plugin = false;
   };
-  // A default allocator that a client's took the place of.
+  // A default allocator that a client's has replaced.
   struct Displaced {
     const MemoryInfo* memory;
     std::weak_ptr<EpSource> source;
@@ -68,7 +68,7 @@ class SharedAllocators {
   std::vector<Entry>::const_iterator FindEntry(const MemoryInfo& memory) const;
   void Erase(std::vector<Entry>::const_iterator entry);
   void Restore(const MemoryInfo& memory);
-  // An allocator of ours, of `source` if that is not null.
+  // An allocator of this library, of `source` if that is not null.
   void Add(const MemoryInfo& memory, std::shared_ptr<Allocator> allocator,
            const std::shared_ptr<EpSource>& source);
 

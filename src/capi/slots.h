@@ -1,5 +1,5 @@
-// Declares a function for every slot: `CreateEnv` here is what the slot CreateEnv of its table
-// points to. A file that implements slots includes this, so that the compiler compares the
+// Declares a function for every slot: the slot CreateEnv of a table points to the function
+// `CreateEnv`. A file that implements slots includes this, so that the compiler compares the
 // signatures.
 #pragma once
 
@@ -21,7 +21,8 @@ struct SlotFunction<R (*)(Args...) noexcept> {
   using Type = R(Args...) noexcept;
 };
 
-// A template argument keeps the type and drops the attribute "result must be used", which is fine.
+// A template argument keeps the type and drops the attribute "result must be used", which is
+// acceptable here.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 #define ABI_SLOT(Table, Name, slot, ...) SlotFunction<decltype(Table::Name)>::Type Name;

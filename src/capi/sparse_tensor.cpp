@@ -1,4 +1,4 @@
-// Sparse tensors: values with the indices of where they are.
+// Sparse tensors: values and their indices.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,8 +16,8 @@
 namespace tenon::capi {
 namespace {
 
-// What clients get for memory that Tenon allocates when they fill a tensor: values without
-// elements, which remember the allocator.
+// A client's handle for memory that Tenon allocates when a tensor is filled: values without
+// elements, which keep the allocator.
 struct SparseMemory {
   std::shared_ptr<Allocator> allocator;
 };
@@ -41,7 +41,7 @@ Result<SparseTensor*> FilledSparseOf(Handle* value) {
   return sparse;
 }
 
-// Values and indices of one sparse tensor, before they become its own.
+// Values and indices of one sparse tensor, before it owns them.
 struct Parts {
   SparseFormat format = SparseFormat::kNone;
   Tensor values;
@@ -140,7 +140,7 @@ Result<Shape> ShapeOf(const int64_t* dims, size_t rank) {
   return shape;
 }
 
-// A copy of a client's values: of strings, an array of pointers to them.
+// A copy of a client's values. Strings are an array of pointers.
 Result<Tensor> CopyValues(const SparseTensor& sparse, const OrtMemoryInfo* memory,
                           const int64_t* dims, size_t rank, const void* values,
                           const std::shared_ptr<Allocator>& allocator) {
@@ -167,7 +167,7 @@ Result<Tensor> CopyValues(const SparseTensor& sparse, const OrtMemoryInfo* memor
   return copy;
 }
 
-// Makes a copy of `parts`' indices, which are the client's, and puts all parts in place.
+// Copies the indices of `parts`, which are the client's, and stores all parts.
 Status FillWith(SparseTensor& sparse, Parts parts) {
   TENON_RETURN_IF_ERROR(CheckIndices(parts, sparse.dense_shape));
   TENON_ASSIGN_OR_RETURN(sparse.indices, parts.indices.Clone());
@@ -179,7 +179,7 @@ Status FillWith(SparseTensor& sparse, Parts parts) {
   return OkStatus();
 }
 
-// Takes the client's indices as they are; the values are there already.
+// Uses the client's indices without a copy. The values exist already.
 Status UseIndices(SparseTensor& sparse, Parts parts) {
   parts.values = sparse.values;
   TENON_RETURN_IF_ERROR(CheckIndices(parts, sparse.dense_shape));
@@ -189,8 +189,7 @@ Status UseIndices(SparseTensor& sparse, Parts parts) {
   return OkStatus();
 }
 
-// Where the values of `sparse` shall lie: CreateSparseTensorAsOrtValue keeps the allocator as their
-// owner.
+// The allocator of the values of `sparse`: CreateSparseTensorAsOrtValue keeps it as their owner.
 std::shared_ptr<Allocator> AllocatorOf(const SparseTensor& sparse) {
   const auto memory = std::static_pointer_cast<SparseMemory>(sparse.values.owner());
   return memory->allocator;
@@ -323,7 +322,7 @@ OrtStatus* CreateSparseTensorWithValuesAsOrtValue(
     TENON_RETURN_IF_NULL_ARRAY(dense_shape, dense_shape_len);
     TENON_RETURN_IF_NULL(out);
     TENON_ASSIGN_OR_RETURN(Shape dense, ShapeOf(dense_shape, dense_shape_len));
-    // The client vouches for the size: the ABI does not ask for it.
+    // The size is not checked: the ABI does not pass it.
     TENON_ASSIGN_OR_RETURN(Tensor values, ViewOf(*Unwrap(info), p_data, SIZE_MAX, values_shape,
                                                  values_shape_len, type, nullptr));
     *out = NewHandle<OrtValue>(std::make_shared<SparseTensor>(

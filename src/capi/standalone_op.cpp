@@ -1,4 +1,4 @@
-// OrtOp: an operator of Tenon's that a client's kernel calls.
+// OrtOp: an operator of Tenon that a client's kernel calls.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,11 +27,11 @@
 struct OrtOp {
   tenon::Graph graph;
   std::vector<std::unique_ptr<tenon::ExecutionProvider>> providers;
-  // What the plan refers to.
+  // The objects that the plan refers to.
   tenon::ExecutionProvider* cpu = nullptr;
   tenon::Location memory;
   tenon::DataTransfers transfers;
-  std::unique_ptr<tenon::Executor> executor;  // runs are safe from several threads at once
+  std::unique_ptr<tenon::Executor> executor;  // runs are safe on several threads at once
 };
 
 namespace tenon::capi {
@@ -59,7 +59,7 @@ Result<std::vector<TypeConstraint>> ConstraintsOf(const char** names,
   return constraints;
 }
 
-// The element type that the schema and the constraints give an input; kUndefined if none.
+// The element type of an input, from the schema and the constraints; kUndefined if they say none.
 DataType TypeOfInput(const OpSchema* schema, size_t input,
                      const std::vector<TypeConstraint>& constraints) {
   if (schema == nullptr || schema->inputs.empty()) {

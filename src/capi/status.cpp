@@ -16,7 +16,7 @@ struct OrtStatus {
 namespace tenon::capi {
 namespace {
 
-// Handed out when there is no memory for another status. Never changed, never freed.
+// Returned when there is no memory for another status. Never changed, never freed.
 constinit OrtStatus out_of_memory = {ORT_FAIL, "out of memory"};
 
 OrtStatus* NewStatus(OrtErrorCode code, std::string_view message) noexcept {

@@ -15,7 +15,7 @@
 namespace tenon::capi {
 namespace {
 
-// `config` is null to take it back.
+// A null `config` undoes it.
 Status SetGraphicsInterop(const OrtEpDevice& device, const OrtGraphicsInteropConfig* config) {
   if (device.source != nullptr) return device.source->SetGraphicsInterop(device, config);
   return NotImplemented("{} works with no graphics API", device.ep_name);
@@ -48,7 +48,7 @@ void ReleaseSyncStream(OrtSyncStream* input) noexcept { delete input; }
 void RunOptionsSetSyncStream(OrtRunOptions* options, OrtSyncStream* sync_stream) noexcept {
   if (options == nullptr) return;
   options->run.stream = sync_stream;
-  // What the caller's stream waits for must not happen twice.
+  // The work for which the caller's stream waits must not be done twice.
   options->run.not_repeatable = sync_stream == nullptr ? nullptr : "sync_stream";
 }
 

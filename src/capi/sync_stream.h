@@ -1,4 +1,4 @@
-// OrtSyncStream: a stream that clients know too.
+// OrtSyncStream: a stream with a handle for clients.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>
@@ -16,7 +16,7 @@ struct OrtSyncStream : tenon::Stream {
   // The provider's own object; null if this library made the stream.
   virtual OrtSyncStreamImpl* impl() const { return nullptr; }
 
-  // How often other work was told to wait for this stream so far.
+  // How often other work has waited for this stream so far.
   uint64_t sync_id() const override { return sync_id_.load(std::memory_order_relaxed); }
   uint64_t NextSyncId() { return ++sync_id_; }
   // The producer's number at this stream's last wait for it; 0: it never waited.
@@ -32,7 +32,7 @@ struct OrtSyncStream : tenon::Stream {
     waits_[producer.number_] = id;
   }
 
-  // `allocator` gives blocks to the stream, and hears of its end.
+  // `allocator` gives blocks to the stream, and is told when it ends.
   void AddAllocator(const std::shared_ptr<tenon::StreamAllocator>& allocator) {
     const tenon::MutexLock lock(mutex_);
     const bool is_known = std::any_of(allocators_.begin(), allocators_.end(), [&](auto& known) {
@@ -42,7 +42,7 @@ struct OrtSyncStream : tenon::Stream {
   }
 
  protected:
-  // For destructors, while the stream is still whole.
+  // For destructors, while the stream is still complete.
   void LeaveAllocators() {
     for (const auto& known : allocators_) {
       if (const auto allocator = known.lock()) allocator->ReleaseStream(*this);
@@ -51,7 +51,7 @@ struct OrtSyncStream : tenon::Stream {
   }
 
  private:
-  // No other stream of the process ever has it, unlike the address.
+  // Unique among all streams of the process, unlike the address.
   static uint64_t NextNumber() {
     static std::atomic<uint64_t> last = 0;
     return ++last;

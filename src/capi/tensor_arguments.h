@@ -1,4 +1,4 @@
-// Tensors among the arguments of slots.
+// Tensors in the arguments of slots.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -10,8 +10,8 @@
 
 namespace tenon::capi {
 
-// A tensor over memory of the client, kept alive by `owner` or, if that is null, by the client.
-// Error: kInvalidArgument where type, shape and size do not fit together.
+// A tensor over the client's memory. `owner` keeps it alive, or the client if that is null. Error:
+// kInvalidArgument if type, shape and size do not match.
 Result<Tensor> ViewOf(const MemoryInfo& memory, void* data, size_t size_bytes, const int64_t* dims,
                       size_t rank, const ONNXTensorElementDataType& element_type,
                       std::shared_ptr<void> owner);
@@ -31,7 +31,7 @@ auto TensorOf(Handle* value) -> Result<decltype(&Unwrap(value)->tensor())> {
 Result<Tensor> CopyTensor(const Tensor& tensor, OrtAllocator* allocator);
 
 // Copies the elements of a tensor into another of the same type and shape. Error: kInvalidArgument
-// if they differ; kNotImplemented for memory that the CPU cannot reach.
+// if they differ; kNotImplemented for memory that the CPU cannot access.
 Status CopyElements(const Tensor& from, Tensor& into);
 
 }  // namespace tenon::capi

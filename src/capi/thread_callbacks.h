@@ -1,4 +1,4 @@
-// Settings of threads that an environment's and a session's options have in common.
+// Thread settings that an environment's and a session's options share.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -13,8 +13,8 @@ inline Status CheckThreadCount(int count) {
   return InvalidArgument("a number of threads is at least 0, got {}", count);
 }
 
-// The client's functions as those of the thread pool. A handle is a pointer to a struct of no
-// meaning there and a void pointer here: the calling conventions are the same.
+// Converts the client's functions to those of the thread pool. A handle is a pointer to an opaque
+// struct there and a void pointer here; the calling conventions are the same.
 inline decltype(ThreadCallbacks::create) CreateCallback(OrtCustomCreateThreadFn function) {
   return reinterpret_cast<decltype(ThreadCallbacks::create)>(
       reinterpret_cast<void (*)()>(function));

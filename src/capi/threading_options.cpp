@@ -1,4 +1,5 @@
-// OrtThreadingOptions: settings of the environment's threads; and what those of sessions tell.
+// OrtThreadingOptions: settings of the environment's threads; and the callbacks of those of
+// sessions.
 #include "base/thread_affinity.h"
 #include "capi/arguments.h"
 #include "capi/env.h"

@@ -165,7 +165,7 @@ OrtStatus* StageCounts(const TenonTrainingAgent* agent, size_t stage, size_t* fe
   });
 }
 
-// `stage` says which stage an agent runs.
+// `stage` selects an agent's stage.
 template <class Stage>
 OrtStatus* Run(const TenonTrainingAgent* agent, Stage stage, const OrtRunOptions* options,
                const OrtValue* const* feeds, size_t feed_count, OrtValue** fetches,

@@ -1,4 +1,4 @@
-// OrtTypeInfo and its kinds: what types are made of.
+// OrtTypeInfo and its kinds: descriptions of types.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -38,7 +38,7 @@ OrtStatus* GetHeld(const Handle* info, OrtTypeInfo** out) noexcept {
   });
 }
 
-// Dimensions of a description; none if not even the rank is known.
+// Dimensions of a description; none if the rank is unknown.
 std::span<const Dim> DimsOf(const ValueType& type) {
   if (!type.shape) return {};
   return type.shape->dims();
@@ -253,7 +253,7 @@ OrtStatus* GetSymbolicDimensions(const OrtTensorTypeAndShapeInfo* info, const ch
     const std::span<const Dim> dims = DimsOf(*Unwrap(info));
     for (size_t axis = 0; axis < std::min(dims.size(), dim_params_length); ++axis) {
       const std::string_view name = dims[axis].symbol_name();
-      // A name is a whole std::string of the dimension, so it ends in a null character.
+      // A name is a complete std::string of the dimension, so it ends in a null character.
       dim_params[axis] = name.empty() ? "" : name.data();
     }
     return OkStatus();

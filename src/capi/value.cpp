@@ -1,4 +1,4 @@
-// OrtValue: making values and reading them.
+// OrtValue: creating values and reading them.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -35,7 +35,7 @@ ONNXType KindOf(const Value& value) {
   return ONNX_TYPE_UNKNOWN;
 }
 
-// Without values, a sequence that is of whatever type it is used as.
+// Without values, a sequence whose type follows from its use.
 Result<Value> MakeSequence(std::span<const OrtValue* const> in) {
   auto sequence = std::make_shared<Sequence>();
   if (in.empty()) return Value(std::move(sequence));
@@ -117,7 +117,7 @@ OrtStatus* CreateTensorWithDataAndDeleterAsOrtValue(OrtAllocator* deleter, void*
     TENON_RETURN_IF_NULL(deleter);
     TENON_RETURN_IF_NULL(out);
     const MemoryInfo& memory = *Unwrap(deleter->Info(deleter));
-    // Checked first: a failure must leave the memory with the caller.
+    // Checked first: after a failure the caller must still own the memory.
     TENON_RETURN_IF_ERROR(ViewOf(memory, p_data, p_data_len, shape, shape_len, type, nullptr));
     auto handle = std::make_unique<Value>();
     std::shared_ptr<void> owner(p_data, [deleter](void* data) { deleter->Free(deleter, data); });
@@ -284,7 +284,7 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator* allocator,
     size_t count = 0;
     TENON_RETURN_IF_ERROR(TakeOrtStatus(GetValueCount(value, &count)));
     const Status is_there = CheckIndex(static_cast<size_t>(index), count, "elements");
-    if (!is_there.ok()) return Fail("{}", is_there.message());  // as ONNX Runtime calls it
+    if (!is_there.ok()) return Fail("{}", is_there.message());  // the name that ONNX Runtime uses
     const Value& object = *Unwrap(value);
     const Value element = object.kind() == Value::Kind::kSequence
                               ? object.sequence().elements[index]
@@ -316,7 +316,7 @@ OrtStatus* CreateValue(const OrtValue* const* in, size_t num_values, ONNXType va
       TENON_ASSIGN_OR_RETURN(Value map, MakeMap(values));
       *out = NewHandle<OrtValue>(std::move(map));
     } else if (kind == ONNX_TYPE_OPTIONAL && values.size() <= 1) {
-      // One that holds a value is that value.
+      // An optional with a value is that value.
       *out = NewHandle<OrtValue>(values.empty() ? Value(std::make_shared<Optional>())
                                                 : *Unwrap(values[0]));
     } else {

@@ -1,4 +1,4 @@
-// Where the inputs and outputs of a session are used and made: devices and memories.
+// The devices and memories of a session's inputs and outputs.
 #include "capi/value_places.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ const ExecutionProvider* OwnerOf(const Session& session, NodeId id) {
   return session.providers()[static_cast<size_t>(node->provider)].get();
 }
 
-// Who first reads an input; null if nobody does.
+// The first reader of an input; null if there is none.
 const ExecutionProvider* ReaderOf(const Session& session, const std::string& name) {
   const Graph& graph = *session.model().graph;
   const ValueId id = graph.FindValue(name);
@@ -31,7 +31,7 @@ const ExecutionProvider* ReaderOf(const Session& session, const std::string& nam
   return OwnerOf(session, graph.value(id).consumers.front());
 }
 
-// Who makes an output; null for an input that is an output, and for a constant.
+// The producer of an output; null for an input that is an output, and for a constant.
 const ExecutionProvider* MakerOf(const Session& session, const std::string& name) {
   const Graph& graph = *session.model().graph;
   const auto output =
@@ -41,7 +41,7 @@ const ExecutionProvider* MakerOf(const Session& session, const std::string& name
   return OwnerOf(session, graph.value(output->value).producer);
 }
 
-// The session's providers for which `owns` holds.
+// The session's providers for which `owns` is true.
 std::vector<ExecutionProvider*> Select(const Session& session,
                                        FunctionRef<bool(const ExecutionProvider*)> owns) {
   std::vector<ExecutionProvider*> selected;
@@ -51,8 +51,8 @@ std::vector<ExecutionProvider*> Select(const Session& session,
   return selected;
 }
 
-// The device of the provider, null if its library has gone; the CPU's for no provider and for
-// those that are built in.
+// The device of the provider; null if its library was unregistered. For no provider and for
+// built-in ones it is the CPU.
 const OrtEpDevice* DeviceOf(const OrtSession& session, const ExecutionProvider* provider) {
   const auto* const on_device = dynamic_cast<const DeviceProvider*>(provider);
   if (on_device == nullptr) return &CpuEpDevice();
@@ -64,7 +64,7 @@ const OrtMemoryInfo* MemoryOfProvider(const OrtSession&, const ExecutionProvider
   return Wrap<OrtMemoryInfo>(provider == nullptr ? &CpuMemory() : &provider->memory());
 }
 
-// One entry for each of the values, as `describe` says of the provider that `find` finds.
+// One entry for each of the values: `describe` for the provider that `find` returns.
 template <class Entry>
 OrtStatus* List(const OrtSession* session,
                 const std::vector<SessionValue>& (OrtSession::*values)() const,

@@ -1,4 +1,4 @@
-// Which providers use the inputs of a session and make its outputs.
+// The providers that use the inputs of a session and make its outputs.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@ class Session;
 
 namespace tenon::capi {
 
-// Those whose nodes read these inputs, and those whose nodes make these outputs; each once, in the
-// session's order.
+// The providers whose nodes read these inputs, and those whose nodes make these outputs; each once,
+// in the session's order.
 std::vector<ExecutionProvider*> ReadersOf(const Session& session,
                                           std::span<const std::string_view> inputs);
 std::vector<ExecutionProvider*> MakersOf(const Session& session,
