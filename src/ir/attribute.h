@@ -34,7 +34,7 @@ enum class AttributeType : int32_t {
 
 std::string_view AttributeTypeName(AttributeType type);
 
-// Owns its value, subgraphs included; copied with Clone().
+// Owns its value, including subgraphs; copied with Clone().
 struct Attribute {
   using Held =
       std::variant<std::monostate, float, int64_t, std::string, Tensor, std::unique_ptr<Graph>,
@@ -57,8 +57,8 @@ struct Attribute {
   }
 
   std::string name;
-  // Inside a function body: the name of the function's attribute that gives the value; `held` is
-  // then empty and `referenced_type` says what it will be.
+  // Inside a function body: the name of the function's attribute that provides the value; `held` is
+  // then empty and `referenced_type` is its type.
   std::string reference;
   AttributeType referenced_type = AttributeType::kUndefined;
   std::string doc_string;

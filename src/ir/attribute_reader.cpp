@@ -21,10 +21,10 @@ struct AttributeFields {
   std::vector<std::string> strings;
   // Of the types that are messages, by the type of the list or single value.
   std::vector<std::string_view> messages;
-  // The type of the value that is there; mixed if there are several.
+  // The type of the value that is present; mixed if there are several.
   AttributeType found = AttributeType::kUndefined;
   bool mixed = false;
-  // The type of the last field that was there, whatever its value.
+  // The type of the last field that was present, whatever its value.
   AttributeType mentioned = AttributeType::kUndefined;
 
   void Found(AttributeType type_of_field) {
@@ -33,7 +33,7 @@ struct AttributeFields {
   }
 };
 
-// The type whose values a field holds; kUndefined for a field that holds none.
+// The type whose values a field holds; kUndefined if the field holds none.
 AttributeType TypeOfField(AttributeField field) {
   switch (field) {
     case AttributeField::kFloat:
@@ -69,8 +69,8 @@ AttributeType TypeOfField(AttributeField field) {
   }
 }
 
-// Takes the value of a field of `type`. Some exporters write a zero into the single-valued fields
-// that they do not use, so only a value that says something counts as found.
+// Takes the value of a field of `type`. Some exporters write a zero into unused single-valued
+// fields, so a zero there does not count as found.
 void TakeValue(AttributeType type, WireReader& reader, AttributeFields& fields) {
   bool says_something = true;
   switch (type) {
@@ -128,7 +128,7 @@ AttributeFields ReadFields(std::string_view bytes, ReadContext& context, Attribu
   return fields;
 }
 
-// The one message of an attribute that holds a single tensor, graph, sparse tensor or type.
+// The single message of an attribute that holds a tensor, graph, sparse tensor or type.
 Result<std::string_view> OnlyMessage(const AttributeFields& fields, AttributeType type) {
   if (fields.messages.size() == 1) return fields.messages[0];
   return InvalidGraph("expected one value of type {}, got {}", AttributeTypeName(type),

@@ -3,7 +3,7 @@
 namespace tenon {
 namespace {
 
-// Writes one value or each of a list; one overload for every alternative of Attribute::Held.
+// Writes one value, or each value of a list; one overload for every alternative of Attribute::Held.
 class HeldWriter {
  public:
   HeldWriter(SubgraphWriter write_subgraph, WriteContext& context,

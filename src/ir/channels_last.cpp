@@ -12,10 +12,10 @@ namespace {
 constexpr size_t kLeastRank = 3;
 constexpr int32_t kResizeWithRoi = 11;
 
-// How an operator that takes any order of axes treats its inputs.
+// How an operator that accepts any order of axes uses its inputs.
 enum class Inputs {
   kOneImage,   // the first; the others are constants of one element
-  kBroadcast,  // all, against each other
+  kBroadcast,  // all, broadcast against each other
   kJoined,     // all, along `axis`
 };
 struct AnyOrder {
@@ -64,7 +64,7 @@ constexpr AnyOrder kAnyOrder[] = {
 };
 
 const AnyOrder* FindAnyOrder(const Node& node) {
-  // Before opset 7, operands lie where an attribute says.
+  // Before opset 7, an attribute aligns the operands.
   if (!node.domain.empty() || node.FindAttribute("broadcast") != nullptr) return nullptr;
   const auto* const found =
       std::find_if(std::begin(kAnyOrder), std::end(kAnyOrder),
@@ -79,7 +79,7 @@ std::optional<size_t> ImageRank(const Graph& graph, const Node& node) {
   return image.shape->rank();
 }
 
-// Whether the input says something of each axis of the image, in their order.
+// Whether the input has one element for each axis of the image, in their order.
 bool IsByAxis(const Node& node, size_t input) {
   const bool is_roi = node.opset >= kResizeWithRoi && input == 1;
   return input > 0 && !is_roi && node.has_input(input) && node.FindAttribute("axes") == nullptr;
@@ -119,7 +119,7 @@ ValueType Permuted(const ValueType& type, const Permutation& permutation) {
   return permuted;
 }
 
-// The axis that it joins; nothing if there is no such axis.
+// The axis along which it joins; nothing if there is no such axis.
 std::optional<size_t> AxisOf(const Node& concat, size_t rank) {
   int64_t axis = concat.GetInt("axis", 0);
   if (axis < 0) axis += static_cast<int64_t>(rank);
@@ -127,15 +127,15 @@ std::optional<size_t> AxisOf(const Node& concat, size_t rank) {
   return static_cast<size_t>(axis);
 }
 
-// What is broadcast against images of `rank` axes, and has one axis that is not 1 at most: its
-// elements stay in their order wherever that axis goes.
+// A value that is broadcast against images of `rank` axes, and has at most one axis that is not 1:
+// the order of its elements does not depend on the position of that axis.
 bool IsChannelConstant(const Tensor& constant, size_t rank) {
   const auto is_long = [](int64_t size) { return size != 1; };
   return constant.rank() <= rank &&
          std::count_if(constant.shape().begin(), constant.shape().end(), is_long) <= 1;
 }
 
-// Elements that belong to axes, for the axes in another order.
+// Reorders elements that belong to axes for another order of the axes.
 template <class T>
 Tensor Picked(const Tensor& constant, const Permutation& permutation) {
   std::vector<T> picked;
@@ -209,7 +209,7 @@ void ChannelLayout::TurnResize(Node& node, const Permutation& permutation) {
 
 // --- Transposes ---
 
-// The value with its axes in that order: by a Transpose that is there, or by a new one.
+// The value with its axes in that order, by an existing Transpose or a new one.
 ValueId ChannelLayout::Transposed(ValueId value, const Permutation& permutation,
                                   const Node& neighbour) {
   for (const NodeId id : graph_.value(value).consumers) {
@@ -226,7 +226,7 @@ ValueId ChannelLayout::Transposed(ValueId value, const Permutation& permutation,
   return turned;
 }
 
-// The node makes a new value, and a Transpose of that makes what it made before.
+// The node makes a new value, and a Transpose of it makes the former output.
 void ChannelLayout::TransposeOutput(Node& node, const Permutation& permutation) {
   const ValueId output = node.outputs[0];
   const ValueInfo& info = graph_.value(output);
@@ -252,7 +252,7 @@ void ChannelLayout::AddTranspose(ValueId from, ValueId to, const Permutation& pe
   roles_[Index(transpose.id)] = Role::kAdded;
 }
 
-// The Transpose that makes the value, if it has that role or more; else null.
+// The Transpose that makes the value, if it has at least that role; otherwise null.
 const Node* ChannelLayout::InnerTranspose(ValueId value, Role least) const {
   const NodeId producer = value == ValueId::kNone ? NodeId::kNone : graph_.value(value).producer;
   if (RoleOf(producer) < least) return nullptr;
@@ -262,7 +262,7 @@ const Node* ChannelLayout::InnerTranspose(ValueId value, Role least) const {
 
 void ChannelLayout::Settle() {
   const Result<std::vector<NodeId>> order = graph_.TopologicalOrder();
-  if (!order) return;  // the planner says what is wrong with it
+  if (!order) return;  // the planner reports the error
   for (const NodeId id : *order) {
     if (RoleOf(id) == Role::kNone) continue;
     Node& node = graph_.node(id);
@@ -275,8 +275,8 @@ void ChannelLayout::Settle() {
   DropUnused();
 }
 
-// The permutation of the added Transposes that make inputs of the node, if it may come behind it
-// instead; else empty.
+// The permutation of the added Transposes that make inputs of the node, if one may be put after it
+// instead; otherwise empty.
 Permutation ChannelLayout::CommonPermutation(const Node& node) const {
   const AnyOrder* const any = FindAnyOrder(node);
   if (any == nullptr || node.outputs.size() != 1 || !node.has_output(0)) return {};
@@ -324,7 +324,7 @@ void ChannelLayout::SinkInto(Node& node) {
 void ChannelLayout::MergeWithInner(Node& transpose) {
   const Node* const inner = InnerTranspose(transpose.inputs[0], Role::kGiven);
   if (inner == nullptr) return;
-  // What is added has a permutation; of the others, the rank of their input tells it.
+  // Added Transposes have a permutation; for the others, the rank of their input tells it.
   const auto permutation_of = [&](const Node& node) {
     const ValueType& type = graph_.value(node.inputs[0]).type;
     return PermutationOf(node, type.shape ? type.shape->rank() : node.GetInts("perm").size());
@@ -339,7 +339,7 @@ void ChannelLayout::MergeWithInner(Node& transpose) {
   } else if (graph_.value(y).output_uses == 0) {
     graph_.ReplaceUses(y, x);
   } else if (graph_.value(x).producer != NodeId::kNone && graph_.value(x).output_uses == 0) {
-    // An output of the graph keeps a producer of its own: what makes x makes y instead.
+    // An output of the graph keeps a producer of its own: the producer of x makes y instead.
     const NodeId producer = graph_.value(x).producer;
     const auto index = static_cast<size_t>(graph_.value(x).output_index);
     graph_.RemoveNode(transpose.id);

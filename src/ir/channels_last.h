@@ -1,5 +1,6 @@
-// Operators on images in two forms: the standard's, with the channels as axis 1, and that of domain
-// com.ms.internal.nhwc, with the channels as the last axis. Weights lie alike in both.
+// Operators on images in two forms: the standard's, with the channels as axis 1 (NCHW), and that of
+// domain com.ms.internal.nhwc, with the channels as the last axis (NHWC). Both have the same
+// weights.
 #pragma once
 
 #include <span>
@@ -11,25 +12,25 @@
 namespace tenon {
 
 // Whether a node of the standard can have the other form: its operator has one, its image has a
-// known rank of 3 or more, and nothing that it computes depends on the order of the axes, as
-// positions in MaxPool's `Indices` do. Of a Resize, sizes and scales must be constants.
+// known rank of 3 or more, and no output depends on the order of the axes, as positions in
+// MaxPool's `Indices` do. Of a Resize, sizes and scales must be constants.
 bool MayPutChannelsLast(const Graph& graph, const Node& node);
 
-// Whether a node has the form with its channels last and can be given the standard's.
+// Whether a node has the channels-last form and can be given the standard's.
 bool MayPutChannelsFirst(const Graph& graph, const Node& node);
 
-// Changes the form of nodes of one graph, by Transposes around them.
+// Changes the form of nodes in one graph, with Transposes around them.
 class ChannelLayout {
  public:
-  // Settle may move Transposes across `nodes`, and drop those that are among them.
+  // Settle may move Transposes across `nodes`, and remove those among them.
   ChannelLayout(Graph& graph, std::span<const NodeId> nodes);
 
-  // The node, which may have it, gets the form. Values keep their ids and types.
+  // Converts the node, which must be able to have the form. Values keep their ids and types.
   void PutChannelsLast(NodeId id) { Turn(id, true); }
   void PutChannelsFirst(NodeId id) { Turn(id, false); }
 
-  // Moves the Transposes that were added behind nodes that take any order of axes (Relu, Add,
-  // Concat), and removes those that undo each other.
+  // Moves the added Transposes after nodes that accept any order of axes (Relu, Add, Concat), and
+  // removes pairs that cancel each other.
   void Settle();
 
  private:
@@ -52,8 +53,8 @@ class ChannelLayout {
   std::vector<Role> roles_;  // by node
 };
 
-// Gives the nodes of `graph` itself that nobody owns the standard's form, where they can have it,
-// and settles. Returns how many got it.
+// Gives the nodes of `graph` itself that no provider owns the standard's form, if they can have it,
+// and settles. Returns their number.
 size_t PutUnownedChannelsFirst(Graph& graph);
 
 }  // namespace tenon

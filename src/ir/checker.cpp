@@ -23,7 +23,7 @@ std::string DescribeRange(int32_t least, int32_t most) {
   return Format("{} to {}", least, most);
 }
 
-// Entries up to the last one that is not left out.
+// The number of entries up to the last one that is present.
 size_t UsedEntries(const std::vector<ValueId>& values) {
   size_t used = values.size();
   while (used > 0 && values[used - 1] == ValueId::kNone) --used;
@@ -100,7 +100,7 @@ Status CheckCall(const Node& node, const Function& function) {
   return OkStatus();
 }
 
-// Why the table has no schema for a node of a domain that it knows.
+// The reason why the table has no schema for a node of a domain that it knows.
 Status UnknownOperator(const Node& node) {
   const auto versions = SchemasOf(node.domain, node.op_type);
   if (!versions.empty()) {
@@ -119,7 +119,7 @@ class Checker {
  public:
   explicit Checker(const CheckOptions& options) : options_(options) {}
 
-  // Makes the functions known and checks them. They must outlive the checker.
+  // Registers the functions and checks them. They must outlive the checker.
   Status CheckFunctions(const std::vector<Function>& functions);
 
   Status CheckImports(const OpsetImports& opsets) const;

@@ -9,10 +9,11 @@
 namespace tenon {
 namespace {
 
-// Larger initializers are weights, and larger attributes whole models; they seldom repeat.
+// Larger initializers are weights, and larger attributes are whole models; they seldom repeat.
 constexpr size_t kMostBytesToCompare = 1024;
 
-// Collects what makes a node or constant what it is, as a string of bytes that equal ones share.
+// Collects the identity of a node or constant as a string of bytes, which is the same for equal
+// ones.
 class Key {
  public:
   template <class T>
@@ -82,12 +83,12 @@ bool Key::AddAttribute(const Attribute& attribute) {
   return false;
 }
 
-// Adds what the node does with its inputs; false if no other node can stand for this one.
+// Adds what the node computes from its inputs; false if no other node can replace it.
 bool AddOperation(const Node& node, Key& key) {
   if (node.schema == nullptr || node.schema->non_deterministic || node.outputs.empty()) {
     return false;
   }
-  // The schema's address stands for domain, operator and version.
+  // The schema's address identifies domain, operator and version.
   key.AddNumber(node.schema);
   std::vector<const Attribute*> attributes;
   for (const Attribute& attribute : node.attributes) attributes.push_back(&attribute);
@@ -97,7 +98,7 @@ bool AddOperation(const Node& node, Key& key) {
                      [&](const Attribute* attribute) { return key.AddAttribute(*attribute); });
 }
 
-// Nothing if no other node can stand for this one.
+// Nothing if no other node can replace this one.
 std::optional<std::string> KeyOf(const Node& node) {
   Key key;
   key.AddNumber(node.provider);

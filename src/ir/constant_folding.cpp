@@ -8,7 +8,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A dequantized weight is larger than the quantized one, which providers want to see.
+// A dequantized weight is larger than the quantized one, and providers need the quantized one.
 bool KeepsItsConstants(const Node& node) { return node.op_type == "DequantizeLinear"; }
 
 bool IsDeterministic(const Node& node) { return node.schema && !node.schema->non_deterministic; }
@@ -56,7 +56,7 @@ class ConstantFolding {
     return bytes;
   }
 
-  // As inference knows them, so that nothing is computed in vain; nothing if it does not.
+  // The sizes that inference knows, to avoid useless work; nothing if it does not know them.
   std::optional<size_t> OutputBytes(const Node& node) const {
     size_t bytes = 0;
     for (const ValueId id : node.outputs) {
@@ -74,7 +74,7 @@ class ConstantFolding {
 
   bool Fold(const Node& node) {
     const std::optional<size_t> output_bytes = OutputBytes(node);
-    // What NonZero gives is bounded by its input, though its size is not known before.
+    // The output of NonZero is bounded by its input, though its size is not known before.
     if (!output_bytes && node.op_type != "NonZero") return false;
     const size_t input_bytes = InputBytes(node);
     const bool is_free = output_bytes.value_or(0) / budget_.free_factor <= input_bytes;

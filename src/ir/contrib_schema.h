@@ -1,5 +1,5 @@
-// The words of the hand-written schemas: com.microsoft's operators and what ONNX Runtime adds to
-// the standard's domain. A schema is written as
+// Short names for the hand-written schemas: com.microsoft's operators and ONNX Runtime's additions
+// to the standard's domain. A schema is written as
 //
 //   // FastGelu-1
 //   constexpr OpFormal kFastGeluInputs[] = {In("X", "T"), Opt("bias", "T")};
@@ -83,7 +83,7 @@ struct Arity {
   int32_t least = 0, most = 0;
 };
 
-// Entries may be left out from the end on while they are optional.
+// Optional entries at the end may be absent.
 constexpr Arity ArityOf(std::span<const OpFormal> formals) {
   Arity arity;
   for (const OpFormal& formal : formals) {

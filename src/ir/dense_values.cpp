@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// The place of value `i` in the order of the dense elements.
+// The index of value `i` in the order of the dense elements.
 int64_t PlaceOf(const SparseTensor& sparse, int64_t i) {
   const int64_t* indices = sparse.indices.data<int64_t>();
   if (sparse.indices.rank() == 1) return indices[i];
@@ -20,7 +20,7 @@ int64_t PlaceOf(const SparseTensor& sparse, int64_t i) {
   return place;
 }
 
-// Elements of less than a byte lie in a byte from its lowest bits on.
+// Elements of less than a byte fill a byte from its lowest bits on.
 void CopyBits(const uint8_t* from, int64_t i, uint8_t* into, int64_t place, size_t bits) {
   const auto per_byte = static_cast<int64_t>(8 / bits);
   const unsigned mask = (1U << bits) - 1;

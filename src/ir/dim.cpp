@@ -17,7 +17,7 @@ struct Dim::Form {
 
 namespace {
 
-// Beyond this many terms an expression is not worth following.
+// Expressions with more terms than this are given up.
 constexpr size_t kMostTerms = 32;
 constexpr size_t kLongestAtom = 256;
 
@@ -77,7 +77,7 @@ Dim::Form Dim::FormOf(const Dim& dim) {
   return form;
 }
 
-// An atom that stands for an operation without polynomial form.
+// An atom that represents an operation without polynomial form.
 Dim Dim::Opaque(std::string_view operation, const Dim& a, const Dim& b) {
   if (a.is_unknown() || b.is_unknown()) return Unknown();
   std::string atom = Format("{}({}, {})", operation, a, b);
@@ -87,7 +87,7 @@ Dim Dim::Opaque(std::string_view operation, const Dim& a, const Dim& b) {
   return FromForm(std::move(form));
 }
 
-// The same for operations whose operands may change places: equal texts for equal results.
+// The same for operations whose operands may be swapped: equal texts for equal results.
 Dim Dim::Commutative(std::string_view operation, const Dim& a, const Dim& b) {
   const bool in_order = a.is_number() || (!b.is_number() && a.ToString() <= b.ToString());
   return in_order ? Opaque(operation, a, b) : Opaque(operation, b, a);
@@ -199,7 +199,7 @@ Dim Min(const Dim& a, const Dim& b) {
 Dim Broadcast(const Dim& a, const Dim& b) {
   if (a == Dim(1) || a == b) return b;
   if (b == Dim(1)) return a;
-  // A number other than 1 leaves the other side nothing but to be that number or 1.
+  // If one side is a number other than 1, the other side must be that number or 1.
   if (a.is_number()) return a;
   if (b.is_number()) return b;
   // min(k, a) is a, or k < a, which only broadcasts if it is 1.

@@ -1,4 +1,4 @@
-// A dimension of a shape that may not be known yet: a number, a symbol, or arithmetic over them.
+// A dimension of a shape that may be unknown: a number, a symbol, or arithmetic with them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Dim {
   Dim(int64_t value) : value_(value) {}  // NOLINT(google-explicit-constructor)
   // A named size, as in ONNX's dim_param: equal names are equal sizes within one model.
   static Dim Symbol(std::string name);
-  // A size about which nothing is known; equals nothing, not even itself.
+  // A size about which nothing is known. It equals nothing, not even itself.
   static Dim Unknown();
 
   bool is_number() const { return form_ == nullptr; }
@@ -50,7 +50,7 @@ class Dim {
   // Provably equal for every value of the symbols.
   friend bool operator==(const Dim& a, const Dim& b);
 
-  // The value when each symbol is replaced; Unknown() where a symbol has none.
+  // The value after each symbol is replaced; Unknown() if a symbol has no value.
   Dim Substitute(const std::function<std::optional<int64_t>(std::string_view)>& value_of) const;
 
   // "4", "batch", "2*batch + 1", "?"
@@ -79,7 +79,7 @@ Dim Min(const Dim& a, const Dim& b);
 Dim Broadcast(const Dim& a, const Dim& b);
 bool operator==(const Dim& a, const Dim& b);
 
-// Pooled, so that shapes that a run works out take nothing from the heap.
+// Pooled, so that shapes that a run computes take no memory from the heap.
 using Dims = PooledVector<Dim>;
 
 // A shape of known rank whose dimensions may be symbols.

@@ -1,4 +1,4 @@
-// Tensor elements that a model keeps in files beside itself.
+// Tensor elements that a model keeps in files in its folder.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@
 
 namespace tenon {
 
-// TensorProto.external_data, understood.
+// The contents of TensorProto.external_data.
 struct ExternalLocation {
   std::string file;  // relative to the model's folder
   uint64_t offset = 0;
   std::optional<uint64_t> length;
 };
 
-// Keys "location", "offset" and "length"; others, such as "checksum", are ignored.
-// Errors: kInvalidGraph where a key is missing or no number.
+// Keys "location", "offset" and "length"; others, such as "checksum", are ignored. Errors:
+// kInvalidGraph if a key is missing or is not a number.
 Result<ExternalLocation> ParseExternalLocation(const Metadata& entries);
 
-// Where the elements of a model's tensors lie in files beside it.
+// The positions of a model's tensors in external files.
 class ExternalPlaces {
  public:
-  // `tensor` owns its elements or the mapping that they are in.
+  // `tensor` owns its elements or the mapping that contains them.
   void Add(const Tensor& tensor, ExternalLocation location);
   // Null for a tensor with other elements, in memory or in the model's own file.
   const ExternalLocation* Find(const Tensor& tensor) const;
@@ -38,7 +38,7 @@ class ExternalPlaces {
  private:
   struct Place {
     ExternalLocation location;
-    std::weak_ptr<const void> owner;  // without it something else may lie at the address
+    std::weak_ptr<const void> owner;  // otherwise other data may have the address
   };
   std::map<const void*, Place> places_;  // by the address of the elements
 };
@@ -46,8 +46,8 @@ class ExternalPlaces {
 // Maps the files of one model's external data, each once. Not thread-safe.
 class ExternalData {
  public:
-  // `folders` as of MapConfined; without folders, external data is an error.
-  // `in_memory` has the content of files that are not looked for in a folder.
+  // `folders` as for MapConfined; without folders, external data is an error. `in_memory` has the
+  // content of files that are not searched in a folder.
   explicit ExternalData(std::vector<std::string> folders,
                         std::map<std::string, std::span<const std::byte>> in_memory = {})
       : folders_(std::move(folders)), in_memory_(std::move(in_memory)) {}
@@ -56,8 +56,8 @@ class ExternalData {
     std::span<const std::byte> bytes;
     std::shared_ptr<void> owner;  // keeps `bytes` mapped; null for a file in memory
   };
-  // The `size` bytes of a tensor. Errors: those of MapConfined, and kInvalidGraph where the
-  // location has another length or lies beyond the file's end.
+  // The `size` bytes of a tensor. Errors: those of MapConfined, and kInvalidGraph if the location
+  // has another length or is beyond the file's end.
   Result<Region> Find(const ExternalLocation& location, uint64_t size);
 
  private:

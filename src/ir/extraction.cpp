@@ -43,7 +43,7 @@ class Extractor {
     return OkStatus();
   }
 
-  // No path may leave the group and come back.
+  // No path may leave the group and return to it.
   Status CheckNothingBetween() const {
     std::vector<bool> comes_after(graph_.node_capacity(), false);  // of nodes outside
     for (const NodeId id : order_) {
@@ -62,7 +62,7 @@ class Extractor {
     return OkStatus();
   }
 
-  // Of its inputs and of what its subgraphs capture.
+  // The values that it reads or that its subgraphs capture.
   std::vector<NodeId> ProducersOf(const Node& node) const {
     std::vector<NodeId> producers;
     for (const ValueId id : ReadsOf(node)) {

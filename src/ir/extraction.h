@@ -1,4 +1,4 @@
-// Moves nodes of a graph into a graph of their own.
+// Moves nodes of a graph into a separate graph.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 namespace tenon {
 
 struct Extraction {
-  // The node that stands for the others, without attributes and schema.
+  // The node that replaces the others, without attributes and schema.
   NodeId call = NodeId::kNone;
-  // The nodes, with copies of their attributes. Its inputs are the first of `call`, its outputs
-  // those of `call`; its initializers are the constants that the nodes read, shared with the graph.
+  // The nodes, with copies of their attributes. Its first inputs and its outputs are those of
+  // `call`; its initializers are the constants that the nodes read, shared with the graph.
   std::unique_ptr<Graph> body;
 };
 
@@ -21,15 +21,14 @@ struct ExtractionSpec {
   std::string domain;
   std::string name;
   int32_t provider = -1;
-  // Constants are inputs of the call, too, after the others. Else they are the body's alone.
+  // Constants are also inputs of the call, after the others. Otherwise only the body has them.
   bool constants_are_inputs = true;
 };
 
-// Replaces `nodes` by one. Its inputs are the values from outside that they read, in the order of
-// their first use; its outputs those that others, or the graph's caller, read.
-// Errors: kInvalidGraph, with the graph as it was, for an empty list, a node that is not in the
-// graph or is there twice, and for a node outside that reads what one of them makes and makes what
-// another one reads.
+// Replaces `nodes` by one. Its inputs are the outside values that they read, in the order of their
+// first use; its outputs are the values that other nodes, or the graph's caller, read. Errors:
+// kInvalidGraph, with the graph unchanged, for an empty list, a node that is not in the graph or is
+// there twice, and for a node outside on a path from one of them to another.
 Result<Extraction> ExtractNodes(Graph& graph, std::span<const NodeId> nodes,
                                 const ExtractionSpec& spec);
 

@@ -7,9 +7,9 @@
 namespace tenon {
 namespace {
 
-// A few lines of nested calls could otherwise ask for any number of nodes.
+// Otherwise a few lines of nested calls could request any number of nodes.
 constexpr size_t kMostNodes = 1'000'000;
-// Bounds recursion, here and over the subgraphs that nested calls may nest.
+// Limits recursion, here and over the subgraphs that nested calls may nest.
 constexpr size_t kMostLevels = 100;
 
 std::string KeyOf(std::string_view domain, std::string_view name, std::string_view overload) {
@@ -89,7 +89,7 @@ class FunctionInliner {
                         open_[first]->name);
   }
 
-  // Nodes that a body brings come later in the same loop.
+  // Nodes from a body come later in the same loop.
   Status Inline(Graph& graph) {
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       const auto id = static_cast<NodeId>(i);

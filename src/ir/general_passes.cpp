@@ -3,7 +3,7 @@
 namespace tenon {
 namespace {
 
-// Each round opens few new ways after the first; models settle within two or three.
+// Each round makes few new changes possible after the first; models are stable after two or three.
 constexpr int kMostRounds = 4;
 
 }  // namespace
@@ -15,7 +15,7 @@ Status RunGeneralPasses(Graph& graph, PassOptions options) {
     TENON_RETURN_IF_ERROR(InferTypes(graph, *options.shape_functions, options.inference, &known));
     size_t changes = FoldKnownElements(graph, known);
     if (options.evaluator) changes += FoldConstants(graph, *options.evaluator, options.budget);
-    // Constants reach the subgraphs of what was folded around them.
+    // Constants reach the subgraphs of folded nodes.
     TENON_ASSIGN_OR_RETURN(const size_t gathered, GatherConstants(graph));
     TENON_RETURN_IF_ERROR(InlineConstantIfs(graph, &changes));
     changes += gathered + Simplify(graph);

@@ -16,8 +16,8 @@ constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 bool IsGradient(const Node& node) { return node.domain == kTraining && node.op_type == "Gradient"; }
 
-// The first version of an operator with axes as an input, or of any; used where the model imports
-// an older one.
+// The first version of an operator with axes as an input, or of any; used if the model imports an
+// older one.
 int32_t FirstOpset(std::string_view op_type) {
   struct First {
     std::string_view op_type;
@@ -29,10 +29,10 @@ int32_t FirstOpset(std::string_view op_type) {
   for (const First& first : kFirst) {
     if (first.op_type == op_type) return first.opset;
   }
-  return 7;  // which brought broadcasting as it is now
+  return 7;  // which introduced the present broadcasting
 }
 
-// What a node reads, its subgraphs included.
+// The values that a node reads, including those of its subgraphs.
 std::vector<ValueId> ReadsOf(const Node& node) {
   std::vector<ValueId> reads = node.inputs;
   for (const Graph* subgraph : node.Subgraphs()) {
@@ -46,7 +46,7 @@ class Differentiation {
  public:
   Differentiation(Graph& graph, NodeId id) : graph_(graph), id_(id) {}
 
-  // False, and nothing is done, if another Gradient must be expanded before this one.
+  // Returns false, without any change, if another Gradient must be expanded before this one.
   Result<bool> Run() {
     TENON_RETURN_IF_ERROR(FindArguments());
     TENON_RETURN_IF_ERROR(FindForwardNodes());
@@ -68,7 +68,7 @@ class Differentiation {
     return Format("{}/", node().name.empty() ? Format("Gradient_{}", Index(id_)) : node().name);
   }
 
-  // That of ai.onnx, of which this node knows nothing.
+  // The opset of ai.onnx, which this node does not have.
   int32_t Opset() const {
     int32_t opset = 1;
     for (const NodeId forward : forward_) {
@@ -105,7 +105,7 @@ class Differentiation {
     return OkStatus();
   }
 
-  // The nodes on the ways from the arguments to y, producers first.
+  // The nodes on the paths from the arguments to y, producers first.
   Status FindForwardNodes() {
     std::unordered_set<ValueId> above = {y_};
     std::unordered_set<ValueId> ends(arguments_.begin(), arguments_.end());
@@ -138,7 +138,7 @@ class Differentiation {
     return OkStatus();
   }
 
-  // The same nodes for other values of the arguments, if the node is given such.
+  // Copies of the nodes for other values of the arguments, if the node has such inputs.
   Status CopyForward(GradientBuilder& builder) {
     if (node().inputs == arguments_) return OkStatus();
     std::unordered_map<ValueId, ValueId> copy_of;
@@ -233,11 +233,11 @@ class Differentiation {
 
   Graph& graph_;
   NodeId id_;
-  std::vector<ValueId> arguments_;  // what `xs` names, then what `zs` does
-  size_t differentiated_ = 0;       // how many are of `xs`
+  std::vector<ValueId> arguments_;  // the names of `xs`, then those of `zs`
+  size_t differentiated_ = 0;       // the number of names in `xs`
   ValueId y_ = ValueId::kNone;
   std::vector<NodeId> forward_;
-  std::unordered_set<ValueId> dependent_;  // on the arguments
+  std::unordered_set<ValueId> dependent_;  // of the arguments
   std::unordered_map<ValueId, ValueId> gradient_;
 };
 
@@ -254,8 +254,8 @@ const Node* FindGradient(const Graph& graph) {
   return nullptr;
 }
 
-// Expands a Gradient node of the graph or its subgraphs; false if none can be. A gradient's
-// gradient comes after it.
+// Expands a Gradient node of the graph or its subgraphs; false if none can be expanded. The
+// gradient of a gradient is expanded after it.
 Result<bool> ExpandOne(Graph& graph) {
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const auto id = static_cast<NodeId>(i);
@@ -329,8 +329,8 @@ const SymbolicShape* GradientBuilder::ShapeOf(ValueId id) const {
   return shape ? &*shape : nullptr;
 }
 
-// Where shapes are not known, the axes are found when the graph runs: those along which the
-// operand's shape, with ones in front, is another than the gradient's.
+// If shapes are unknown, the axes are found when the graph runs: those along which the operand's
+// shape, with leading ones, differs from the gradient's.
 ValueId GradientBuilder::SumTo(ValueId gradient, ValueId operand, const SymbolicShape* whole) {
   const SymbolicShape* part = ShapeOf(operand);
   if (whole && part && *whole == *part) return gradient;

@@ -1,4 +1,4 @@
-// Gradient-1 of ai.onnx.preview.training: nodes that compute derivatives, put into the graph.
+// Gradient-1 of ai.onnx.preview.training: replaces it by nodes that compute derivatives.
 #pragma once
 
 #include <span>
@@ -11,16 +11,15 @@
 namespace tenon {
 
 // Replaces each Gradient node of `graph` and its subgraphs by the nodes of reverse-mode
-// differentiation. Where its inputs are the very values that `xs` and `zs` name, the values in
-// between are used as they are; else the nodes in between are copied for the inputs that it has.
-// Functions must have been inlined; types are inferred if there is any Gradient.
-// Errors: kInvalidGraph for names that are no values of the graph, kNotImplemented for an operator
-// on the way from `xs` to `y` that has no gradient here, by name.
+// differentiation. If its inputs are the values that `xs` and `zs` name, the existing values in
+// between are used; otherwise the nodes in between are copied for its inputs. Functions must have
+// been inlined; types are inferred if there is any Gradient.
+// Errors: kInvalidGraph for names that are not values of the graph; kNotImplemented, with the name,
+// for an operator on the path from `xs` to `y` that has no gradient here.
 Status ExpandGradients(Graph& graph, const ShapeFunctionTable& functions);
 
-// Adds nodes to the backward part of a graph. All have names in front of which `prefix` stands, and
-// the opset that the model imports, or the first that has the meaning that is wanted if that is
-// later.
+// Adds nodes to the backward part of a graph. Their names begin with `prefix`. They have the opset
+// that the model imports, or the first one with the required meaning if that is later.
 class GradientBuilder {
  public:
   GradientBuilder(Graph& graph, std::string prefix, int32_t opset)
@@ -51,20 +50,20 @@ class GradientBuilder {
   int32_t opset_;
 };
 
-// A node of the forward part with what is known about it.
+// A node of the forward part and the information about it.
 struct GradientInputs {
   const Node& node;
-  std::span<const ValueId> output_gradients;  // kNone where nothing depends on the output
+  std::span<const ValueId> output_gradients;  // kNone if nothing depends on the output
   ValueId x(size_t i) const { return node.has_input(i) ? node.inputs[i] : ValueId::kNone; }
   ValueId y() const { return node.outputs[0]; }
   ValueId dy() const { return output_gradients[0]; }
 };
 
-// Gives the gradients of the inputs in order; kNone, or nothing at the end, for inputs that have
-// none. Gradients that nobody needs are removed later.
+// Returns the gradients of the inputs in order; kNone, or nothing at the end, for inputs without a
+// gradient. Unused gradients are removed later.
 using GradientRule = Result<std::vector<ValueId>> (*)(GradientBuilder& b, const GradientInputs& in);
 
-// Null if there is none for the operator.
+// Null if the operator has none.
 GradientRule FindGradientRule(const Node& node);
 
 }  // namespace tenon

@@ -29,7 +29,7 @@ Result<Gradients> Identity(Builder&, const Inputs& in) { return Gradients{in.dy(
 
 Result<Gradients> Nothing(Builder&, const Inputs&) { return Gradients{}; }
 
-// What belongs to an operand that was broadcast to the output.
+// The gradient of an operand that was broadcast to the output.
 ValueId SumTo(Builder& b, const Inputs& in, ValueId gradient, ValueId operand) {
   return b.SumTo(gradient, operand, b.ShapeOf(in.y()));
 }
@@ -166,7 +166,7 @@ Result<Gradients> ReduceSum(Builder& b, const Inputs& in) { return Gradients{Rep
 
 Result<Gradients> ReduceMean(Builder& b, const Inputs& in) {
   const ValueId x = in.x(0);
-  // The counts themselves may be beyond a half's range.
+  // The counts themselves may exceed the range of float16.
   const auto count = [&](ValueId value) {
     const auto type = static_cast<int64_t>(DataType::kDouble);
     return b.Op("Cast", {b.Op("Size", {value})}, Attributes(Int("to", type)));

@@ -1,4 +1,4 @@
-// The graph of a model: nodes and the values between them, made for editing.
+// The graph of a model: nodes and the values between them, in a form for editing.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct ValueInfo {
   Metadata metadata;
   NodeId producer = NodeId::kNone;  // none: a graph input, initializer or capture
   int32_t output_index = 0;         // of the producer
-  // One entry per use, so a node that reads the value twice is there twice. A use inside a subgraph
+  // One entry per use, so a node that reads the value twice occurs twice. A use inside a subgraph
   // counts as a use by the node that owns the subgraph.
   std::vector<NodeId> consumers;
   // A tensor or sparse tensor if the value is an initializer.
@@ -51,13 +51,13 @@ struct GraphOutput {
   ValueId value = ValueId::kNone;
 };
 
-// A value of an outer graph that a subgraph reads under a value of its own.
+// A value of an outer graph that a subgraph reads as a value of its own.
 struct Capture {
   ValueId outer = ValueId::kNone;  // in the graph that holds the node that owns the subgraph
   ValueId inner = ValueId::kNone;  // in the subgraph
 };
 
-// What AddNode needs; everything else has a default.
+// The arguments of AddNode; all but these have a default.
 struct NodeSpec {
   std::string op_type;
   std::string domain;
@@ -68,8 +68,8 @@ struct NodeSpec {
   int32_t opset = 0;
 };
 
-// Not thread-safe. Invariants, which every edit keeps: producers and consumers mirror the nodes'
-// inputs and outputs; a value has one producer at most.
+// Not thread-safe. Every edit keeps these invariants: producers and consumers mirror the nodes'
+// inputs and outputs; a value has at most one producer.
 class Graph {
  public:
   Graph() = default;
@@ -100,10 +100,10 @@ class Graph {
   void AddInput(ValueId id);
   ValueId AddInitializer(std::string value_name, Tensor tensor);
   // The tensor if the value is a dense initializer that no caller can override (not also an input).
-  // An initializer whose elements are not aligned is made so first, by a copy that replaces it;
-  // where there is no memory for it, the value is no constant.
+  // If its elements are not aligned, an aligned copy replaces it first; without memory for the
+  // copy, the value does not count as a constant.
   const Tensor* ConstantOf(ValueId id) const;
-  // The same tensor as it is stored, perhaps not aligned: for its type, shape and bytes.
+  // The same tensor as it is stored, perhaps not aligned: use only its type, shape and bytes.
   const Tensor* StoredConstantOf(ValueId id) const;
   // Makes the elements of an initializer aligned. Error: out of memory.
   Status AlignInitializer(ValueId id) const;
@@ -125,14 +125,14 @@ class Graph {
   Node& node(NodeId id) { return *nodes_[Index(id)]; }
   const Node& node(NodeId id) const { return *nodes_[Index(id)]; }
   Node& AddNode(NodeSpec spec);
-  // The node's outputs must be unused or replaced by then; they keep their ids, without producer.
+  // The node's outputs must be unused or replaced before; they keep their ids, without a producer.
   void RemoveNode(NodeId id);
   void SetInput(NodeId id, size_t i, ValueId value);
-  // Drops trailing or optional input `i` by making it kNone.
+  // Removes the trailing or optional input `i` by setting it to kNone.
   void SetOutputValue(NodeId id, size_t i, ValueId value);
   // Every use of `from`, by nodes, subgraphs and graph outputs, becomes a use of `to`.
   void ReplaceUses(ValueId from, ValueId to);
-  // Recomputes who uses what inside the node's subgraphs; call after editing their captures.
+  // Recomputes the uses inside the node's subgraphs; call it after editing their captures.
   void RefreshCaptures(NodeId id);
 
   // Node ids such that producers come before consumers; ties keep the order of ids.
@@ -148,8 +148,8 @@ class Graph {
     return value(id).consumers.size() == 1 && value(id).output_uses == 0;
   }
 
-  // Forgets values, also of subgraphs, that are no input, output or capture, and that no node makes
-  // or reads. The others get new ids; nodes keep theirs.
+  // Forgets values, also of subgraphs, that are neither inputs, outputs nor captures, and that no
+  // node makes or reads. The others get new ids; nodes keep theirs.
   void DropUnusedValues();
 
   // A deep copy; tensors share their memory.

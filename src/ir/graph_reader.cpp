@@ -10,14 +10,15 @@
 namespace tenon {
 namespace {
 
-// Protobuf itself reads no message nested deeper than 100, and a subgraph takes three levels.
+// Protobuf itself reads no message that is nested deeper than 100, and a subgraph takes three
+// levels.
 constexpr int kMaxGraphDepth = 34;
 
-// How many names are compared to find the one that an undefined name was meant to be.
+// How many names are compared to find the intended one for an undefined name.
 constexpr size_t kMaxCandidates = 1000;
 
-// A NodeProto; all views are into the file. One object serves all nodes of a graph, so that its
-// lists are allocated once.
+// A NodeProto; all views point into the file. One object is used for all nodes of a graph, so that
+// its lists are allocated once.
 struct NodeFields {
   std::vector<std::string_view> inputs;
   std::vector<std::string_view> outputs;
@@ -73,7 +74,7 @@ void ReadNodeFields(std::string_view bytes, WireErrors& errors, NodeFields& fiel
   if (fields.domain == "ai.onnx") fields.domain = "";
 }
 
-// As Node::Describe() will call the node, and with its number in any case.
+// The name that Node::Describe() will use, always with its number.
 std::string Describe(const NodeFields& node, size_t index) {
   return node.name.empty() ? Format("{} node #{}", node.op_type, index)
                            : Format("{} node '{}' (#{})", node.op_type, node.name, index);
@@ -118,7 +119,7 @@ class GraphReader {
   Result<std::unique_ptr<Graph>> ReadSubgraph(std::string_view bytes);
 
   Result<ValueId> Define(std::string_view name, ValueType type = {});
-  // The value of that name here or, captured, in a graph around this one; kNone if there is none.
+  // The value of that name here or, captured, in an outer graph; kNone if there is none.
   ValueId Resolve(std::string_view name);
   Result<ValueId> MustResolve(std::string_view name);
 
@@ -127,7 +128,7 @@ class GraphReader {
   int depth_;
   ReadContext& context_;
   std::unique_ptr<Graph> graph_;
-  // The outputs of all nodes, those left out excepted, in the order of the file.
+  // The present outputs of all nodes, in the order of the file.
   std::vector<ValueId> node_outputs_;
 };
 
@@ -231,7 +232,7 @@ Status GraphReader::AddInitializers(const std::vector<std::string_view>& tensors
 Status GraphReader::AddSparseInitializers(const std::vector<std::string_view>& tensors) {
   for (const std::string_view bytes : tensors) {
     TENON_ASSIGN_OR_RETURN(NamedSparseTensor named, ReadSparseTensorProto(bytes, context_));
-    // Nodes see a sparse initializer as the dense tensor that it stands for.
+    // Nodes use a sparse initializer as a dense tensor.
     ValueType type =
         ValueType::Tensor(named.tensor->values.type(), SymbolicShape(named.tensor->dense_shape));
     TENON_RETURN_IF_ERROR(AddInitializer(std::move(named.name), Value(std::move(named.tensor)),
@@ -268,7 +269,7 @@ Status GraphReader::ApplyValueInfos(const std::vector<std::string_view>& values)
     const ValueId id = graph_->FindValue(declaration.name);
     if (id == ValueId::kNone) continue;
     ValueInfo& info = graph_->value(id);
-    // What an input or a tensor says of itself stands above what a list says of it.
+    // The type in an input or a tensor has precedence over that in a list.
     if (info.type.kind == Value::Kind::kNone) info.type = std::move(declaration.type);
     if (info.doc_string.empty()) info.doc_string = std::move(declaration.doc_string);
     if (info.metadata.empty()) info.metadata = std::move(declaration.metadata);
@@ -283,7 +284,7 @@ Status GraphReader::AddNodes(const std::vector<std::string_view>& nodes) {
     ReadNodeFields(nodes[i], context_.errors, fields);
     Status status = AddNode(fields, next_output);
     if (!status.ok()) {
-      // Wrong bytes are where they are, whatever node they belong to.
+      // Wrong bytes are reported at their position, whatever node they belong to.
       if (context_.errors.failed()) return context_.errors.status();
       return std::move(status).WithContext(Describe(fields, i));
     }
@@ -313,7 +314,7 @@ Result<NodeSpec> GraphReader::ReadNode(const NodeFields& fields, size_t& next_ou
   if (imported != scope_.opsets->end()) {
     spec.opset = imported->second;
   } else if (!scope_.in_function && !fields.domain.empty() && NewestOpset(fields.domain) > 0) {
-    spec.opset = NewestOpset(fields.domain);  // onnxruntime's tools leave its own domains out
+    spec.opset = NewestOpset(fields.domain);  // onnxruntime's tools do not import its own domains
   } else {
     return InvalidGraph("the {} has no opset import for the domain '{}'", scope_.importer,
                         fields.domain.empty() ? "ai.onnx" : fields.domain);
@@ -371,7 +372,7 @@ Status GraphReader::AddOutputs(std::vector<ValueDeclaration> outputs) {
       return InvalidGraph("output '{}': expected {} as of the initializer, got {}", outputs[i].name,
                           info.type.TypeName(), outputs[i].type.TypeName());
     }
-    // The type of an output is the model's promise to its callers.
+    // The type of an output is what the model promises to its callers.
     info.type = type ? std::move(*type) : std::move(outputs[i].type);
     if (info.doc_string.empty()) info.doc_string = std::move(outputs[i].doc_string);
     if (info.metadata.empty()) info.metadata = std::move(outputs[i].metadata);
@@ -381,7 +382,7 @@ Status GraphReader::AddOutputs(std::vector<ValueDeclaration> outputs) {
 }
 
 Result<std::unique_ptr<Graph>> GraphReader::Build(GraphFields fields) {
-  // Nodes have one output, as a rule.
+  // Nodes usually have one output.
   graph_->Reserve(fields.inputs.size() + fields.initializers.size() + fields.nodes.size(),
                   fields.nodes.size());
   graph_->name = std::move(fields.name);

@@ -1,4 +1,4 @@
-// Reads GraphProto, and what a FunctionProto shares with it, into a Graph.
+// Reads GraphProto, and the parts that a FunctionProto shares with it, into a Graph.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-// A ValueInfoProto, or the name alone of a function's input or output.
+// A ValueInfoProto, or only the name of a function's input or output.
 struct ValueDeclaration {
   std::string_view name;
   ValueType type;
@@ -37,13 +37,13 @@ struct GraphFields {
 Result<GraphFields> ReadGraphFields(std::string_view bytes, ReadContext& context);
 Result<ValueDeclaration> ReadValueInfo(std::string_view bytes, WireErrors& errors);
 
-// Where a graph stands.
+// The surroundings of a graph.
 struct GraphScope {
   const OpsetImports* opsets = nullptr;  // of the model or function
   // Whether attributes may refer to attributes of a function.
   bool in_function = false;
-  // Whether names that are defined nowhere become values without producer: a training graph uses
-  // those of the model's main graph.
+  // Whether undefined names become values without a producer: a training graph uses values of the
+  // model's main graph.
   bool may_use_others_values = false;
   // Whether it is the model's main graph.
   bool is_main = false;
@@ -51,10 +51,10 @@ struct GraphScope {
   std::string_view importer = "model";
 };
 
-// Resolves names to values: nodes may come in any order, and a name that the graph does not define
-// is a capture of the graph around it. A name that both define means the inner value. Errors:
+// Resolves names to values. Nodes may be in any order. A name that the graph does not define is
+// captured from the outer graph. A name that both define refers to the inner value. Errors:
 // kInvalidProtobuf; kInvalidGraph for undefined and twice-defined names, cycles, operator domains
-// without opset import, and what tensors, types and attributes get wrong.
+// without opset import, and errors in tensors, types and attributes.
 Result<std::unique_ptr<Graph>> BuildGraph(GraphFields fields, const GraphScope& scope,
                                           ReadContext& context);
 

@@ -8,10 +8,10 @@
 namespace tenon {
 namespace {
 
-// The domain and version of Identity nodes where the model imports none of its own.
+// The domain and version of Identity nodes if the model does not import them.
 constexpr int32_t kIdentityOpset = 13;
 
-// Makes sure that the node's operator means the same in the file as in the graph.
+// Ensures that the node's operator has the same meaning in the file as in the graph.
 Status ImportOperator(const Node& node, OpsetImports& opsets) {
   const auto [import, is_new] = opsets.emplace(node.domain, std::max(node.opset, 1));
   if (is_new || node.schema == nullptr) return OkStatus();
@@ -48,7 +48,7 @@ class GraphWriter {
 
  private:
   const ValueInfo& Info(size_t i) const { return graph_.value(static_cast<ValueId>(i)); }
-  // Whether a list other than value_info says what is to be said about the value.
+  // Whether another list than value_info already describes the value.
   bool IsDescribedElsewhere(const ValueInfo& info) const;
   void WriteInputs(MessageBuilder<GraphField>& message) const;
   void WriteOutputs(MessageBuilder<GraphField>& message) const;
@@ -66,7 +66,7 @@ class GraphWriter {
 };
 
 Status GraphWriter::WriteTo(MessageBuilder<GraphField>& message) const {
-  // Always there, so that the message is never empty.
+  // Always written, so that the message is never empty.
   message.add_string(GraphField::kName, graph_.name);
   WriteText(graph_.doc_string, message, GraphField::kDocString);
   TENON_RETURN_IF_ERROR(WriteNodes(message, GraphField::kNode));

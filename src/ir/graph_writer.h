@@ -10,7 +10,7 @@ namespace tenon {
 
 // Where a graph is written, like GraphScope of the reader.
 struct WriteScope {
-  // Of the model or function. Domains that nodes use and it lacks are added.
+  // Of the model or function. Missing domains that nodes use are added.
   OpsetImports* opsets = nullptr;
   WriteContext* context = nullptr;
 };

@@ -14,7 +14,7 @@ namespace {
 
 // Shape computations are short; longer integer tensors are data.
 constexpr int64_t kMostKnownElements = 256;
-// Each level of nested loops may repeat the levels inside it, so that the work doubles with depth.
+// Each level of nested loops may repeat the inner levels, so that the work doubles with the depth.
 constexpr int kMostRunsOfSubgraph = 128;
 
 bool IsTensorOf(const ValueType& type, DataType element_type) {
@@ -64,7 +64,7 @@ class GraphInference {
   Status RunSubgraph(Graph& subgraph, std::vector<ValueType> inputs);
 
   Graph& graph() const { return graph_; }
-  // The value's elements if they are constant, also by way of a capture.
+  // The value's elements if they are constant, also through a capture.
   const Tensor* ConstantOf(ValueId id) const;
   std::optional<Dims> KnownDims(ValueId id) const;
 
@@ -89,10 +89,10 @@ class GraphInference {
   std::unordered_map<ValueId, Tensor> constant_nodes_;
   std::unordered_map<ValueId, ValueId> outer_of_;  // captures by inner value
   std::unordered_map<const Graph*, std::unique_ptr<GraphInference>> subgraphs_;
-  // Of a subgraph: the types before the first run, with which every run starts.
+  // Of a subgraph: the types before the first run, from which every run starts.
   std::vector<ValueType> declared_types_;
   int runs_ = 0;
-  // Whether the node at hand failed because a node of its subgraphs did.
+  // Whether the current node failed because a node of its subgraphs did.
   bool subgraph_failed_ = false;
 };
 
@@ -130,7 +130,7 @@ class StaticShapeContext final : public ShapeContext {
       return Dims(integers.begin(), integers.end());
     }
     if (auto dims = KnownDims(i)) return std::move(*dims);
-    // Of a shape whose elements are unknown, the length alone tells the rank of what it shapes.
+    // If the elements of a shape are unknown, its length still tells the rank of the result.
     const ValueType type = InputType(i);
     if (type.is_tensor() && type.shape && type.shape->rank() == 1 && (*type.shape)[0].is_number() &&
         (*type.shape)[0].value() <= kMostKnownElements) {
@@ -257,7 +257,7 @@ const Tensor* GraphInference::ConstantOf(ValueId id) const {
 std::optional<Dims> GraphInference::KnownDims(ValueId id) const {
   if (const auto found = elements_.find(id); found != elements_.end()) return found->second;
   if (const Tensor* stored = graph_.StoredConstantOf(id)) {
-    // Aligning copies: not for what is too large to be read.
+    // Aligning copies the data, which is avoided for tensors that are too large to be read.
     const bool is_small = stored->size() <= kMostKnownElements;
     return is_small && graph_.AlignInitializer(id).ok() ? SmallIntegersOf(*stored) : std::nullopt;
   }
@@ -275,7 +275,7 @@ Status GraphInference::Run() {
 }
 
 Status GraphInference::InferNode(Node& node) {
-  // Outputs start without a type, so that what is inferred can be held against what was declared.
+  // Outputs start without a type, so that the inferred type can be compared with the declared one.
   std::vector<ValueType> declared(node.outputs.size());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.has_output(i)) std::swap(declared[i], graph_.value(node.outputs[i]).type);
@@ -286,7 +286,7 @@ Status GraphInference::InferNode(Node& node) {
   if (status.ok()) status = InferRemainingSubgraphs(node);
   if (status.ok()) status = MergeDeclared(node, std::move(declared));
   if (status.ok()) return status;
-  // A failure inside of a subgraph says what it is about; here it learns where that is.
+  // A failure inside a subgraph already names its node; here the position of the subgraph is added.
   if (subgraph_failed_) return std::move(status).WithContext(DescribeOperator(node));
   return {StatusCode::kInvalidGraph, DescribeFailure(graph_, node, status.message())};
 }
@@ -301,7 +301,7 @@ Status GraphInference::InferOutputs(Node& node, std::vector<ValueType>& declared
     return OkStatus();
   }
   if (node.schema == nullptr) {
-    // Without a schema the types are a guess, which must not stand against what is declared.
+    // Without a schema the types are a guess, which must not override the declared ones.
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.has_output(i)) graph_.value(node.outputs[i]).type = declared[i];
     }
@@ -312,12 +312,12 @@ Status GraphInference::InferOutputs(Node& node, std::vector<ValueType>& declared
   StaticShapeContext context(*this, node, declared);
   Status status =
       function != nullptr ? function(node, context) : others_->InferOther(node, context);
-  // What a subgraph holds may never run: shapes that do not fit are an error of the run then.
+  // The nodes of a subgraph may never run, so shapes that do not fit are an error of the run.
   const bool may_never_run = outer_ != nullptr && node.Subgraphs().empty();
   return IsUnknownShape(status) || may_never_run ? OkStatus() : std::move(status);
 }
 
-// Subgraphs that no shape function asked for still get their types, from what is declared.
+// Subgraphs that no shape function requested still get their types, from the declared ones.
 Status GraphInference::InferRemainingSubgraphs(Node& node) {
   for (Graph* subgraph : node.Subgraphs()) {
     if (subgraphs_.count(subgraph) == 0) TENON_RETURN_IF_ERROR(RunSubgraph(*subgraph, {}));
@@ -337,7 +337,7 @@ Status GraphInference::MergeDeclared(const Node& node, std::vector<ValueType> de
       return InvalidArgument("output {}: expected {} as the model declares, got {}", i,
                              declared[i].ToString(), type.ToString());
     }
-    // In a body that runs several times, a value has a new size each time.
+    // In a body that runs several times, a value has another size each time.
     if (outer_ == nullptr) NameUnknownDims(node.outputs[i]);
   }
   return OkStatus();

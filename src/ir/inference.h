@@ -10,7 +10,7 @@
 namespace tenon {
 
 // The elements of small integer tensors, as far as inference could follow them: per graph (the
-// one given and its subgraphs) and value. Constants are not in it.
+// given one and its subgraphs) and value. Constants are not included.
 using KnownElements = std::unordered_map<const Graph*, std::unordered_map<ValueId, Dims>>;
 
 struct InferenceOptions {
@@ -24,7 +24,7 @@ struct InferenceOptions {
 // dimension of a value of `graph` itself that has neither number nor name becomes the symbol
 // "<value>.<axis>", so that it can be compared with others.
 // `known`, if not null, receives the elements found. Idempotent. Errors: kInvalidGraph naming the
-// node, from a shape function that found the node wrong, whatever `strict` is.
+// node, from a shape function that found an error, whatever `strict` is.
 Status InferTypes(Graph& graph, const ShapeFunctionTable& functions,
                   const InferenceOptions& options = {}, KnownElements* known = nullptr);
 

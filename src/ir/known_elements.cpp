@@ -1,4 +1,4 @@
-// Shape computations whose results inference knows become constants.
+// Replaces shape computations by constants if inference knows their results.
 #include <algorithm>
 #include <limits>
 
@@ -67,15 +67,15 @@ size_t FoldNodes(Graph& graph, const Elements& known) {
   return changes;
 }
 
-// A constant shape that means the same as `requested` for this input, if there is one: 0 stands for
-// a dimension that is the input's, and one -1 for whatever remains.
+// A constant shape with the same meaning as `requested` for this input, if there is one: 0 for a
+// dimension of the input, and one -1 for the remaining size.
 std::optional<std::vector<int64_t>> ConstantShape(const Dims& requested,
                                                   const SymbolicShape& input) {
   std::vector<int64_t> shape;
   bool has_rest = false;
   for (size_t i = 0; i < requested.size(); ++i) {
     const Dim& dim = requested[i];
-    // A number below 1 has a meaning of its own, which the other entries would change.
+    // A number below 1 has a special meaning, which the other entries would change.
     if (dim.is_number() && dim.value() < 1) return std::nullopt;
     if (dim.is_number()) {
       shape.push_back(dim.value());

@@ -6,8 +6,8 @@
 namespace tenon {
 namespace {
 
-// Messages in this file are built bottom-up as strings where they may be empty: a builder drops an
-// empty message, but a dimension about which nothing is known is one, and so is a scalar's shape.
+// Messages in this file that may be empty are built bottom-up as strings: a builder drops an empty
+// message, but an unknown dimension is an empty message, and so is a scalar's shape.
 std::string DimMessage(const Dim& dim, const std::string& denotation) {
   std::string bytes;
   MessageBuilder<DimField> message(bytes);

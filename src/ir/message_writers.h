@@ -1,4 +1,4 @@
-// Writes the messages that graphs are made of, but for those that hold graphs.
+// Writes the messages of graphs, except those that contain graphs.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ template <class Field>
 using MessageBuilder = protozero::pbf_builder<Field>;
 
 // The content of an external-data file under construction: tensors one after the other, each at an
-// offset that any kernel likes.
+// offset that is aligned for any kernel.
 struct ExternalDataFile {
-  std::string name;      // as the model calls it
+  std::string name;      // its name in the model
   size_t threshold = 0;  // tensors with at least so many bytes go here
   std::vector<std::span<const std::byte>> parts;
   uint64_t size = 0;
@@ -31,11 +31,11 @@ struct ExternalDataFile {
   uint64_t Append(std::span<const std::byte> bytes);
 };
 
-// Where the elements of an initializer are, if not in the model; see WriteOptions.
+// The position of an initializer's elements outside the model; see WriteOptions.
 using InitializerPlacer = std::function<Result<std::optional<ExternalLocation>>(
     const std::string& name, const Tensor& tensor)>;
 
-// What the writers of one model share.
+// Shared by the writers of one model.
 struct WriteContext {
   int64_t ir_version = 0;
   ExternalDataFile* external_data = nullptr;  // null: all tensors are in the model
@@ -44,7 +44,7 @@ struct WriteContext {
   uint64_t tensor_bytes = 0;
 };
 
-// Protobuf's readers take no message of 2 GiB or more.
+// Protobuf's readers accept no message of 2 GiB or more.
 inline constexpr uint64_t kMaxMessageBytes = (uint64_t{1} << 31) - 1;
 
 template <class Field, class ParentField>
@@ -65,7 +65,7 @@ void WriteText(const std::string& text, MessageBuilder<Field>& parent, Field fie
 // A serialized TypeProto; expressions over dimensions become names.
 std::string TypeMessage(const ValueType& type);
 
-// Fails where the model would exceed kMaxMessageBytes.
+// Fails if the model would exceed kMaxMessageBytes.
 Status WriteTensor(const std::string& name, const Tensor& tensor, WriteContext& context,
                    MessageBuilder<TensorField>& message);
 // The same, in the external-data file if there is one and the tensor is large enough.

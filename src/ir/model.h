@@ -1,4 +1,4 @@
-// A model as read from a file: its graph, functions and everything that a writer must give back.
+// A model as read from a file: its graph, its functions, and everything else that a writer needs.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace tenon {
 // Domain -> version. The domain "ai.onnx" is written "".
 using OpsetImports = std::map<std::string, int32_t, std::less<>>;
 
-// A model-local function. In `body`, graph inputs and outputs are the function's, by position, and
+// A model-local function. The inputs and outputs of `body` are the function's, by position, and
 // attributes may refer to the function's attributes.
 struct Function {
   std::string name;
@@ -47,18 +47,18 @@ struct Model {
   std::optional<int64_t> model_version;
   std::string doc_string;
   Metadata metadata;
-  // The file that it was read from; "" if it was none.
+  // The file that it was read from; "" if it was not read from a file.
   std::string path;
-  // Where tensors lie that are kept in files beside it; null: there are none.
+  // The positions of tensors in external files; null: there are none.
   std::shared_ptr<const ExternalPlaces> external_places;
   std::unique_ptr<Graph> graph;
   std::vector<Function> functions;
   std::vector<TrainingInfo> training_info;
   // Serialized DeviceConfigurationProto messages, kept for the writer.
   std::vector<std::string> device_configurations;
-  // Files and buffers that initializers point into are kept alive by the tensors themselves.
+  // The tensors keep the files and buffers alive that initializers point into.
 
-  // Everything but the graphs: those of the model, its functions and its training.
+  // Everything but the graphs of the model, its functions and its training information.
   Model CopyWithoutGraphs() const;
 
   // The function that a node calls, or null.

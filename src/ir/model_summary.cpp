@@ -48,7 +48,7 @@ void CountNodes(const Graph& graph, ModelSummary& summary) {
   }
 }
 
-// Counts the bytes of values; remembers which dimensions were given, assumed or unknown.
+// Counts the bytes of values; records which dimensions were given, assumed or unknown.
 class SizeCounter {
  public:
   explicit SizeCounter(const DimSizes& sizes) : sizes_(sizes) {}
@@ -70,7 +70,7 @@ class SizeCounter {
   size_t unknown() const { return unknown_; }
   const std::set<std::string>& assumed() const { return assumed_; }
 
-  // The first of the given sizes that no dimension has asked for, or null.
+  // The first of the given sizes that no dimension uses, or null.
   const std::string* Unused() const {
     for (const auto& [name, size] : sizes_) {
       if (used_.count(name) == 0) return &name;
@@ -102,7 +102,7 @@ class SizeCounter {
 };
 
 // The most bytes that are alive at once while the graph runs in topological order. A node with
-// subgraphs needs, while it runs, what the hungriest of them needs.
+// subgraphs needs, while it runs, the maximum of what they need.
 Result<size_t> PeakBytes(const Graph& graph, SizeCounter& counter) {
   TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph.TopologicalOrder());
   std::vector<size_t> uses(graph.value_count());

@@ -1,4 +1,4 @@
-// What can be said about a model without running it: operators, parameters, memory.
+// Facts about a model that are known without running it: operators, parameters, memory.
 #pragma once
 
 #include <functional>
@@ -32,16 +32,15 @@ struct ModelSummary {
   size_t nodes = 0;
   Parameters parameters;
   Activations activations;
-  // Why the model cannot be run, or OK: what CheckModel or InferTypes found.
+  // The reason why the model cannot be run, or OK: the result of CheckModel or InferTypes.
   Status problem;
 };
 
 // Sizes of named dimensions. A dimension that graph inputs leave unnamed is "<input>.<axis>".
 using DimSizes = std::map<std::string, int64_t, std::less<>>;
 
-// Infers the types of the model's graph on the way and puts `sizes` where they make a dimension of
-// a graph input or output a number. Error: kInvalidArgument, a dimension that the model does not
-// have or a negative size.
+// Infers the types of the model's graph, and applies `sizes` to dimensions of graph inputs and
+// outputs. Error: kInvalidArgument, a dimension that the model does not have or a negative size.
 Result<ModelSummary> Summarize(Model& model, const ShapeFunctionTable& functions,
                                const DimSizes& sizes = {});
 

@@ -30,8 +30,8 @@ struct Node {
   std::string domain;  // "" for ai.onnx
   std::string overload;
   std::string doc_string;
-  std::vector<ValueId> inputs;   // kNone for an optional input left out
-  std::vector<ValueId> outputs;  // kNone for an optional output left out
+  std::vector<ValueId> inputs;   // kNone for an absent optional input
+  std::vector<ValueId> outputs;  // kNone for an absent optional output
   std::vector<Attribute> attributes;
   Metadata metadata;
   // Serialized NodeDeviceConfigurationProto messages, kept for the writer.
@@ -40,7 +40,7 @@ struct Node {
   int32_t opset = 0;
   // The schema that this version means; null if the operator is not in the schema table.
   const OpSchema* schema = nullptr;
-  // Which of the session's providers runs it; -1 until partitioning.
+  // The session's provider that runs it; -1 until partitioning.
   int32_t provider = -1;
 
   const Attribute* FindAttribute(std::string_view attribute_name) const;

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Puts the value's name behind each "<word> <index>" in `text` that has none yet.
+// Adds the value's name after each "<word> <index>" in `text` that has none yet.
 std::string NameValues(const Graph& graph, const std::vector<ValueId>& values,
                        std::string_view word, std::string_view text) {
   std::string named;
@@ -29,13 +29,13 @@ std::string NameValues(const Graph& graph, const std::vector<ValueId>& values,
   return named.append(text.substr(done));
 }
 
-// "'x' tensor(float) [2, 3]", or "none" for an input left out.
+// "'x' tensor(float) [2, 3]", or "none" for an absent input.
 std::string DescribeInput(const Graph& graph, ValueId input, const ValueType& type) {
   if (input == ValueId::kNone) return "none";
   return Format("'{}' {}", graph.value(input).name, type.ToString());
 }
 
-// Behind a message: where the node is, and what it reads.
+// The end of a message: the position of the node, and its inputs.
 std::string Details(const Graph& graph, const Node& node, std::string_view path,
                     const std::vector<std::string>& inputs) {
   const std::string place = path.empty() ? Format("graph '{}'", graph.name) : std::string(path);

@@ -5,7 +5,8 @@
 
 namespace tenon {
 
-// ModelProto up to this version is read; later ones may hold what this reader does not know.
+// ModelProto up to this version is read; later ones may contain fields that this reader does not
+// know.
 inline constexpr int64_t kNewestIrVersion = 14;
 // From this version on, an initializer that is not also an input cannot be overridden, and need
 // not be listed among the inputs.

@@ -13,21 +13,21 @@
 namespace tenon {
 
 struct ReadOptions {
-  // Folder of external data. If empty, a file's is its own folder, and a model given as bytes may
-  // have no external data.
+  // The folder of external data. If it is empty, the folder of the file is used, and a model given
+  // as bytes may have no external data.
   std::string external_data_folder;
-  // Files of external data by name that are read from here instead; copied while reading.
+  // External-data files by name, which are read from memory instead; copied while reading.
   std::map<std::string, std::span<const std::byte>> external_files = {};
-  // Initializers of the main graph whose tensors are these instead of those in the file, wherever
-  // it says that they are. Element type and shape must be the same.
+  // Initializers of the main graph that these tensors replace, wherever the file says that their
+  // data is. Element type and shape must be the same.
   std::map<std::string, Tensor, std::less<>> initializers = {};
 };
 
-// Maps the file and reads it. Initializers are views into the mapping where alignment allows, and
-// keep it alive. External data must lie in the model's folder (base/confined_path.h). The graphs
-// are sound afterwards: every name is resolved, every value defined once, and there are no cycles.
-// Whether the nodes conform to their schemas is asked of CheckModel (ir/checker.h). Dropped: names
-// and doc strings of tensors in attributes.
+// Maps the file and reads it. Initializers are views into the mapping if they are aligned, and keep
+// it alive. External data must lie in the model's folder (base/confined_path.h). The graphs are
+// valid afterwards: every name is resolved, every value defined once, and there are no cycles.
+// CheckModel (ir/checker.h) checks the nodes against their schemas. Dropped: names and doc strings
+// of tensors in attributes.
 // errors  kNoSuchFile       nothing has that name
 //         kInvalidProtobuf  with the byte offset
 //         kInvalidGraph     naming the node or value

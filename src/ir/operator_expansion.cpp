@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-// Bodies use operators with bodies of their own; ONNX's nest a few levels deep.
+// Bodies use operators that have bodies themselves; ONNX's nest a few levels deep.
 constexpr size_t kMostNodesPerOperator = 10'000;
 
 Attribute DefaultOf(const OpAttribute& formal) {
@@ -56,7 +56,7 @@ class OperatorExpansion {
       if (!node) continue;
       const bool has_body = node->schema && !node->schema->function_body.empty();
       if (has_body && !has_kernel_(graph, *node)) {
-        // Each node of the model adds a bounded number at most.
+        // Each node of the model adds at most a bounded number.
         if (i < first_new) most += kMostNodesPerOperator;
         if (graph.node_capacity() - first_new > most) {
           return InvalidGraph("expanding {} does not end", node->Describe());
@@ -102,8 +102,8 @@ class OperatorExpansion {
     return OkStatus();
   }
 
-  // Bodies such as MeanVarianceNormalization's add constant floats to whatever the operator was
-  // given: they become like it. Of the nodes from `first_new` on.
+  // Bodies such as MeanVarianceNormalization's add constant floats to a value of any type: they are
+  // converted to that type. For the nodes from `first_new` on.
   static void MatchConstants(Graph& graph, size_t first_new) {
     const auto is_constant = [&](ValueId id) {
       const NodeId producer = graph.value(id).producer;

@@ -1,4 +1,4 @@
-// What the type constraints of a schema say about the outputs of a node.
+// The types of a node's outputs, from the type constraints of its schema.
 #pragma once
 
 #include "ir/graph.h"
@@ -6,8 +6,8 @@
 namespace tenon {
 
 // Gives each output of `node` whose type is not known the type that its schema derives from the
-// types of the inputs: the same constraint means the same type. A node without schema gives its
-// outputs the element type of its first input. Shapes are not touched.
+// types of the inputs: the same constraint means the same type. The outputs of a node without
+// schema get the element type of its first input. Shapes do not change.
 void SetOutputTypes(Graph& graph, const Node& node);
 
 }  // namespace tenon

@@ -17,24 +17,24 @@
 
 namespace tenon {
 
-// What a value must look like. Immutable, copies share. Each function below makes one. Names are
-// not copied: they are literals.
+// A pattern of a value. Immutable; copies share. Each function below makes one. Names are not
+// copied, so they must be literals.
 class Pattern {
  public:
   // Refinements of a node pattern; each returns the refined copy.
 
-  // Binds the node to a name, by which a rule reads its attributes.
+  // Binds the node to a name, with which a rule reads its attributes.
   Pattern As(std::string_view node_name) const;
-  // The node's domain; ai.onnx unless said.
+  // The node's domain; ai.onnx by default.
   Pattern In(std::string_view domain) const;
   // The attribute, or its default in the schema, has this value.
   Pattern With(std::string_view attribute, int64_t value) const;
   Pattern With(std::string_view attribute, std::string_view value) const;
   Pattern Where(std::function<bool(const Node&)> condition) const;
-  // Inputs behind those of the pattern may be present. Without this, they must be left out.
+  // Inputs after those of the pattern may be present. Otherwise they must be absent.
   Pattern WithMoreInputs() const;
-  // The node's outputs may have uses outside the match; the node then stays for them. Without this,
-  // a match with such a node inside is none.
+  // The node's outputs may have uses outside the match; the node then stays for them. Otherwise a
+  // pattern with such a node inside does not match.
   Pattern Shared() const;
   // The value is this output of the node, not the first.
   Pattern Output(size_t index) const;
@@ -60,19 +60,19 @@ class Pattern {
   std::shared_ptr<const Spec> spec_;
 };
 
-// Any value, bound to a name. Where a name occurs twice, it is the same value twice.
+// Any value, bound to a name. A name that occurs twice is the same value both times.
 Pattern Any(std::string_view name);
-// The same, or an optional input that is left out.
+// The same, or an absent optional input.
 Pattern Maybe(std::string_view name);
-// A dense constant that fulfils the condition.
+// A dense constant that satisfies the condition.
 Pattern Constant(std::string_view name, std::function<bool(const Tensor&)> condition = nullptr);
-// A constant with one element, which does not raise the rank of what it is combined with: near
-// `value` (see IsScalarNear), or any, bound to a name.
+// A constant with one element, which does not raise the rank of the other operand: near `value`
+// (see IsScalarNear), or any, bound to a name.
 Pattern Scalar(double value);
 Pattern Scalar(std::string_view name);
-// Exactly `value`, for rules that leave an operation out.
+// Exactly `value`, for rules that remove an operation.
 Pattern ExactScalar(double value);
-// The first that fits.
+// The first pattern that matches.
 Pattern OneOf(std::vector<Pattern> alternatives);
 // A node of this operator with these inputs, at most 16. The two inputs of a commutative operator,
 // such as Add, are tried in both orders.

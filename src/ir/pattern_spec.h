@@ -1,4 +1,4 @@
-// What a pattern consists of.
+// The parts of a pattern.
 #pragma once
 
 #include "ir/pattern.h"

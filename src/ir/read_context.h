@@ -1,4 +1,4 @@
-// What the readers of the messages of one model share.
+// Shared by the readers of one model's messages.
 #pragma once
 
 #include <functional>
@@ -20,13 +20,14 @@ struct ReadContext {
   std::shared_ptr<void> owner;
   ExternalData external_data;
   int64_t ir_version = 0;
-  // Of the tensors read so far; null: of none.
+  // The positions of the tensors read so far; null: they are not recorded.
   std::shared_ptr<ExternalPlaces> external_places;
-  // Tensors that stand for initializers of the main graph; null: none.
+  // Tensors that replace initializers of the main graph; null: none.
   const std::map<std::string, Tensor, std::less<>>* initializers = nullptr;
 };
 
-// A StringStringEntryProto. On an error in the bytes, which `errors` then has, anything.
+// A StringStringEntryProto. After an error in the bytes, which `errors` has, the result is
+// undefined.
 std::pair<std::string, std::string> ReadEntry(std::string_view bytes, WireErrors& errors);
 
 }  // namespace tenon

@@ -9,12 +9,12 @@
 namespace tenon {
 namespace {
 
-// Rules that enable each other do so within a few sweeps; the bound is for those that undo each
+// Rules that enable each other finish within a few sweeps; the limit is for rules that undo each
 // other.
 constexpr int kMostSweeps = 16;
 
-// The version that the model imports for `domain`, as far as the match tells, and at least the
-// first one that has the operator.
+// The version that the model imports for `domain`, as far as the match shows, and at least the
+// first one with the operator.
 int32_t OpsetFor(const Match& match, const std::string& domain, const std::string& op_type) {
   const Node& root = match.root();
   int32_t opset = root.domain == domain ? root.opset : domain.empty() ? NewestOpset("") : 1;
@@ -27,7 +27,7 @@ int32_t OpsetFor(const Match& match, const std::string& domain, const std::strin
 
 ValueId Replacement::Op(std::string op_type, std::vector<ValueId> inputs,
                         std::vector<Attribute> attributes, std::string domain) {
-  // Optional inputs at the end that are left out need no place.
+  // Absent optional inputs at the end are not stored.
   while (!inputs.empty() && inputs.back() == ValueId::kNone) inputs.pop_back();
   const std::string& hint = edited_.value(root().outputs[0]).name;
   const ValueId output = edited_.AddValue(edited_.UnusedName(Format("{}/{}", hint, op_type)));
@@ -96,7 +96,7 @@ class Rewriting {
   }
 
  private:
-  // A rule gives one value, so nothing may need another output of the root.
+  // A rule returns one value, so no other output of the root may be used.
   bool HasOneOutput(const Node& root) const {
     if (!root.has_output(0)) return false;
     return std::all_of(root.outputs.begin() + 1, root.outputs.end(), [&](ValueId output) {
@@ -128,7 +128,7 @@ class Rewriting {
     graph_.node(producer).name = root.name;
   }
 
-  // From the root down, whatever lost its last use.
+  // From the root on: removes nodes that lost their last use.
   void RemoveUnused(std::vector<NodeId> matched) {
     const auto is_unused = [&](NodeId id) {
       const std::vector<ValueId>& outputs = graph_.node(id).outputs;

@@ -16,12 +16,12 @@
 
 namespace tenon {
 
-// Builds what takes the place of a match. New nodes have the match's provider and a name after its
-// root.
+// Builds the replacement of a match. New nodes have the match's provider, and a name derived from
+// its root.
 class Replacement : public Match {
  public:
-  // A new node, and its only output. Its opset is the one that the model imports, or the first
-  // that has the operator if that is later.
+  // A new node, and its only output. Its opset is the one that the model imports, or the first one
+  // with the operator if that is later.
   ValueId Op(std::string op_type, std::vector<ValueId> inputs,
              std::vector<Attribute> attributes = {}, std::string domain = "");
   // A new initializer, named after the root with `hint`.
@@ -38,12 +38,11 @@ class Replacement : public Match {
 struct Rule {
   std::string_view name;
   Pattern pattern;  // a node pattern
-  // Conditions that the pattern cannot say; none if null.
+  // Conditions that the pattern cannot express; none if null.
   std::function<bool(const Match&)> when = nullptr;
-  // Returns the value that takes the place of the root's first output: the output of a new node, or
-  // any value that was there (which does nothing where an output of the graph would become an
-  // input, an initializer or another output). kNone leaves the graph as it is; nothing may have
-  // been made then.
+  // Returns the value that replaces the root's first output: the output of a new node, or an
+  // existing value (without effect if an output of the graph would become an input, an initializer
+  // or another output). kNone leaves the graph unchanged; nothing may have been made then.
   std::function<ValueId(Replacement&)> replace;
 };
 
@@ -68,9 +67,10 @@ struct RewriteOptions {
   std::vector<std::string_view>* applied = nullptr;
 };
 
-// Applies the rules to `graph`, without its subgraphs, until none fits or a bound is reached, and
-// returns how often one did. Values keep their ids and types: a root's output becomes the output of
-// the node that replaces it. Takes time linear in the number of nodes unless rules undo each other.
+// Applies the rules to `graph`, without its subgraphs, until none matches or a limit is reached,
+// and returns the number of applications. Values keep their ids and types: a root's output becomes
+// the output of the node that replaces it. Takes time linear in the number of nodes unless rules
+// undo each other.
 size_t ApplyRules(Graph& graph, const RuleSet& rules, const RewriteOptions& options = {});
 
 }  // namespace tenon

@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-// Relative error of constants as exporters round them: some print seven decimal digits.
+// The relative error of rounded constants in exported models: some have seven decimal digits.
 double Tolerance(DataType type) {
   switch (type) {
     case DataType::kFloat16:

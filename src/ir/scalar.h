@@ -8,11 +8,11 @@
 namespace tenon {
 
 // The only element of `tensor` as a number; nothing if it has more or fewer elements, is not
-// numeric or not in memory that the CPU reads. int64 beyond 2^53 is rounded.
+// numeric, or is not in memory that the CPU can read. int64 beyond 2^53 is rounded.
 std::optional<double> ScalarOf(const Tensor& tensor);
 
-// Whether the only element of `tensor` is `value` as the tensor's type can hold it: exactly for
-// integers, up to a few units in the last place for floats.
+// Whether the only element of `tensor` is `value` in the tensor's type: exactly for integers, up to
+// a few units in the last place for floats.
 bool IsScalarNear(const Tensor& tensor, double value);
 
 // A tensor of floating-point or integer `type` that holds `value`, rounded to that type.

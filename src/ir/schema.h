@@ -61,14 +61,14 @@ struct OpSchema {
   std::span<const OpFormal> outputs;
   std::span<const OpAttribute> attributes;  // sorted by name
   std::span<const OpTypeConstraint> constraints;
-  // A serialized FunctionProto, or empty. Of several versions of a body, which mean the same, the
+  // A serialized FunctionProto, or empty. Of several versions of a body with the same meaning, the
   // newest; its opset import may be newer than the model's.
   std::string_view function_body;
   bool deprecated = false;
   // May give other outputs for the same inputs and attributes, e.g. RandomNormal; also set for
   // operators whose subgraphs decide that.
   bool non_deterministic = false;
-  // Values leave and enter the graph here while it runs in parts (YieldOp): never removed.
+  // Values leave and enter the graph here when it runs in parts (YieldOp): never removed.
   bool yields = false;
   // ONNX has a function body that depends on the node's types; function_body does not hold it.
   bool has_context_dependent_function = false;

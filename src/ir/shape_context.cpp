@@ -5,11 +5,11 @@
 namespace tenon {
 namespace {
 
-// Not a code of the C ABI: never leaves the library.
+// This code is not one of the C ABI, and never leaves the library.
 constexpr auto kUnknownShapeCode = static_cast<StatusCode>(1000);
 
-// One dimension of a broadcast: 1 gives way, equal sizes agree, a number beats a symbol (which must
-// then be that number or 1). Nothing if they contradict each other.
+// One dimension of a broadcast: 1 is replaced, equal sizes match, and a number has precedence over
+// a symbol (which must then be that number or 1). Nothing if they contradict each other.
 std::optional<Dim> BroadcastDims(const Dim& a, const Dim& b) {
   const bool is_contradiction =
       a.is_number() && b.is_number() && !(a == b) && !(a == Dim(1)) && !(b == Dim(1));

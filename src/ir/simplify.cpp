@@ -1,4 +1,5 @@
-// The rules that hold for any provider: what does nothing goes, what undoes itself cancels.
+// The rules that apply to any provider: operations without effect are removed, and pairs that
+// cancel.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// Any operator that gives the elements of its first input another shape.
+// Any operator that only changes the shape of its first input.
 Pattern View(Pattern input) {
   return OpOf({"Reshape", "Flatten", "Squeeze", "Unsqueeze"}, {std::move(input)}).WithMoreInputs();
 }
@@ -95,7 +96,7 @@ bool IsLossless(DataType from, DataType to) {
   return holds_sign && holds_kind && b->digits >= a->digits;
 }
 
-// The text of a number depends on its type: 123456789 and, of a double, 1.2345679e+08.
+// The text of a number depends on its type: 123456789 and, for a double, 1.2345679e+08.
 bool InnerCastIsLossless(const Match& match) {
   return CastTarget(match.node("cast")) != DataType::kString &&
          IsLossless(match.type("x").element_type, CastTarget(match.node("inner")));
@@ -105,7 +106,7 @@ ValueId CastFromX(Replacement& r) { return r.Op("Cast", {r["x"]}, r.AttributesOf
 
 // --- Views ---
 
-// Whether the constant shape means the same for any input with as many elements.
+// Whether the constant shape has the same meaning for any input with as many elements.
 bool IsSelfContainedShape(const Match& match) {
   const Tensor* shape = match.constant("shape");
   if (shape == nullptr || match.root().GetInt("allowzero", 0) != 0) return false;
@@ -142,7 +143,7 @@ ValueId MergeTransposes(Replacement& r) {
 
 // --- Slices and pads ---
 
-// Taking every element of every axis in order: the shape is the same and no step goes backwards.
+// Every element of every axis is taken in order: the shape does not change and no step is negative.
 bool TakesEverything(const Match& match) {
   if (!SameTypeAsX(match)) return false;
   const Node& slice = match.node("slice");
@@ -162,7 +163,7 @@ bool IsInferenceDropout(const Match& match) {
 
 // --- Arithmetic ---
 
-// From this version on Sum broadcasts, as Add does by then.
+// From this version on Sum broadcasts, as Add does from then on.
 constexpr int64_t kBroadcastingSum = 8;
 
 // Whether c and 1 / c are both powers of two, so that multiplying by 1 / c is as exact as dividing.
@@ -171,7 +172,7 @@ bool HasExactReciprocal(const Match& match) {
   if (!IsFloat(constant->type())) return false;
   int exponent;
   const double mantissa = std::frexp(match.scalar("c"), &exponent);
-  // Far from the ends of the range of float16, the smallest.
+  // Not near the ends of the range of float16, the smallest type.
   return std::abs(mantissa) == 0.5 && std::abs(exponent) <= 12;
 }
 

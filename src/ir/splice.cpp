@@ -7,15 +7,15 @@
 namespace tenon {
 namespace {
 
-// The value of the target that stands for each value of the source, once known. An optional input
-// that was left out is known to be kNone.
+// The target's value for each value of the source, once known. An absent optional input is known to
+// be kNone.
 using ValueMap = std::vector<std::optional<ValueId>>;
 
 class Splicer {
  public:
   explicit Splicer(const SpliceOptions& options) : options_(options) {}
 
-  // Adds copies of the nodes and initializers of `from` that `map` has not already.
+  // Adds copies of the nodes and initializers of `from` that `map` does not have yet.
   Status Copy(const Graph& from, Graph& to, ValueMap& map, bool is_nested) {
     TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, from.TopologicalOrder());
     return Copy(from, order, to, map, is_nested);
@@ -103,7 +103,7 @@ class Splicer {
     copy->doc_string = subgraph.doc_string;
     copy->metadata = subgraph.metadata;
     ValueMap map(subgraph.value_count());
-    // Operators know inputs and outputs of their subgraphs by name.
+    // Operators identify inputs and outputs of their subgraphs by name.
     for (const ValueId input : subgraph.inputs) {
       const ValueInfo& info = subgraph.value(input);
       const ValueId copied = copy->AddValue(copy->UnusedName(info.name), info.type);
@@ -132,7 +132,7 @@ class Splicer {
   const SpliceOptions& options_;
 };
 
-// Whether the body's output is made by a node of its own, so that the call's output can be it.
+// Whether a node of the body makes the body's output, so that it can be the call's output.
 bool IsMadeInside(const Graph& body, ValueId id, const ValueMap& map) {
   return id != ValueId::kNone && body.value(id).producer != NodeId::kNone && !map[Index(id)];
 }
@@ -153,7 +153,7 @@ Status ReplaceByBody(Graph& graph, NodeId call, const Graph& body, std::vector<V
   }
   for (const Capture& capture : body.captures) map[Index(capture.inner)] = capture.outer;
 
-  // Outputs that merely pass a value on, or repeat one, need a node that makes them.
+  // Outputs that only pass a value on, or repeat one, need a node that makes them.
   std::vector<std::pair<ValueId, ValueId>> passed;  // the body's, the call's
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i] == ValueId::kNone) continue;

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// Which fields of a TensorProto hold elements, and how many.
+// The fields of a TensorProto that hold elements, and their numbers.
 struct TensorFields {
   std::vector<int64_t> dims;
   int64_t data_type = 0;
@@ -18,8 +18,8 @@ struct TensorFields {
   // The typed field in use, with the number of its entries; kName if there is none.
   TensorField typed = TensorField::kName;
   uint64_t typed_entries = 0;
-  // The typed field's bytes where all its entries are in one packed list of floats or doubles: they
-  // are the elements as raw_data would have them.
+  // The typed field's bytes if all its entries are in one packed list of floats or doubles, which
+  // equals raw_data.
   std::string_view packed;
   bool mixes_typed_fields = false;
   bool is_external = false;
@@ -169,11 +169,12 @@ TensorFields ReadFields(std::string_view bytes, ReadContext& context, NamedTenso
   return fields;
 }
 
-// Smaller tensors are copied rather than left unaligned: whoever reads them need not care, and it
-// costs next to nothing.
+// Smaller tensors are copied if they are unaligned: readers then need no special case, and it costs
+// almost nothing.
 constexpr size_t kLeastUnalignedBytes = 1 << 10;
 
-// Whether the bytes are elements of `type` as they are: any bytes but booleans, which are 0 or 1.
+// Whether the bytes are valid elements of `type`: any bytes are, except for booleans, which are 0
+// or 1.
 bool AreElements(std::string_view bytes, DataType type) {
   return type != DataType::kBool ||
          std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0 || byte == 1; });
@@ -184,7 +185,7 @@ void NormalizeBooleans(Tensor& tensor) {
   std::transform(bytes, bytes + tensor.bytes(), bytes, [](uint8_t byte) { return byte != 0; });
 }
 
-// A tensor whose elements are `bytes`, which are as many as it needs.
+// A tensor whose elements are `bytes`, which have the right length.
 Result<Tensor> FromRaw(DataType type, Shape shape, std::string_view bytes,
                        std::shared_ptr<void> owner, ViewAlignment alignment) {
   if (owner != nullptr && AreElements(bytes, type)) {
@@ -224,7 +225,7 @@ class BitWriter {
     count_ += kUnpackedEntryBits;
     if (count_ >= 8) Flush();
   }
-  // Writes a byte of what is pending, if there is anything.
+  // Writes the pending bits as a byte, if there are any.
   void Flush() {
     if (count_ == 0) return;
     *out_++ = static_cast<uint8_t>(pending_);

@@ -20,16 +20,15 @@ struct NamedTensor {
 // Whether a tensor may be a view of bytes that are not aligned for its elements.
 enum class ViewAlignment : uint8_t { kOfElements, kAny };
 
-// The elements are a view of `bytes` or of a mapped file where they lie there as the tensor needs
-// them and the context has an owner; else a copy. With kAny, large tensors need no alignment, which
-// protobuf does not give them: Tensor::is_aligned tells. Errors: kInvalidProtobuf; kInvalidGraph
-// where type, shape and elements do not fit together; those of ExternalData; kNotImplemented for
-// segments.
+// The elements are a view of `bytes` or of a mapped file if they are stored there in the tensor's
+// form and the context has an owner; otherwise a copy. With kAny, large tensors need no alignment,
+// which protobuf does not provide: see Tensor::is_aligned. Errors: kInvalidProtobuf; kInvalidGraph
+// if type, shape and elements do not match; those of ExternalData; kNotImplemented for segments.
 Result<NamedTensor> ReadTensorProto(std::string_view bytes, ReadContext& context,
                                     ViewAlignment alignment = ViewAlignment::kOfElements);
 
-// The same for an initializer of the main graph, which `context.initializers` may give another
-// tensor. Error: kInvalidArgument where that has another type or shape.
+// The same for an initializer of the main graph, which `context.initializers` may replace by
+// another tensor. Error: kInvalidArgument if that has another type or shape.
 Result<NamedTensor> ReadInitializer(std::string_view bytes, ReadContext& context);
 
 struct NamedSparseTensor {

@@ -5,7 +5,8 @@
 namespace tenon {
 namespace {
 
-// The more specific of two dimensions; a named symbol wins over an expression nobody named.
+// The more specific of two dimensions; a named symbol has precedence over an expression without a
+// name.
 Result<Dim> MergeDims(const Dim& a, const Dim& b) {
   if (a.is_number() && b.is_number() && a.value() != b.value()) {
     return InvalidArgument("{} contradicts {}", a, b);

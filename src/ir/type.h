@@ -1,4 +1,4 @@
-// The type of a value in a graph, as ONNX's TypeProto describes it.
+// The type of a value in a graph, as in ONNX's TypeProto.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,13 @@ struct ValueType {
   Value::Kind kind = Value::Kind::kNone;
   // Of a tensor or sparse tensor: the element type. Of a map: the key type.
   DataType element_type = DataType::kUndefined;
-  // Of a tensor or sparse tensor; empty if not even the rank is known.
+  // Of a tensor or sparse tensor; empty if the rank is unknown.
   std::optional<SymbolicShape> shape;
-  // Of a sequence, optional or map: the type of what it holds.
+  // Of a sequence, optional or map: the type of its contents.
   std::shared_ptr<const ValueType> held;
   std::string denotation;
-  // Of a tensor with a shape: what each axis means, e.g. "DATA_BATCH"; empty if no axis says.
+  // Of a tensor with a shape: what each axis means, e.g. "DATA_BATCH"; empty if no axis has a
+  // denotation.
   std::vector<std::string> dim_denotations = {};
 
   static ValueType Tensor(DataType element_type, std::optional<SymbolicShape> shape = std::nullopt);
@@ -30,7 +31,8 @@ struct ValueType {
   static ValueType Optional(ValueType held);
   static ValueType Map(DataType key, ValueType held);
 
-  // The type of an existing value; kNone for none. Of sequences the elements' shapes are left out.
+  // The type of an existing value; kNone for none. The shapes of a sequence's elements are left
+  // out.
   static ValueType Of(const tenon::Value& value);
 
   bool is_tensor() const { return kind == Value::Kind::kTensor; }
@@ -40,10 +42,10 @@ struct ValueType {
   std::string ToString() const;
 };
 
-// What is known when both `a` and `b` are true of a value. Fails where they contradict each other.
+// The type of a value of which both `a` and `b` are true. Fails if they contradict each other.
 Result<ValueType> MergeTypes(const ValueType& a, const ValueType& b);
 
-// What is known of a value that is of type `a` or of type `b`.
+// The type of a value that is of type `a` or of type `b`.
 ValueType CommonType(const ValueType& a, const ValueType& b);
 
 }  // namespace tenon

@@ -44,7 +44,8 @@ bool Allows(const OpTypeConstraint& constraint, const ValueType& type) {
          constraint.sequences.Contains(type.held->element_type);
 }
 
-// Operators of ONNX Runtime that take halves, or floats, alone there take any float here.
+// Operators of ONNX Runtime that only take float16, or float, there take any floating-point type
+// here.
 bool AllowsAnyFloat(const OpSchema& schema, const OpTypeConstraint& constraint,
                     const ValueType& type) {
   return !IsOfOnnx(schema) && type.is_tensor() && kFloats.Contains(type.element_type) &&
@@ -111,7 +112,7 @@ std::string TypesOf(const OpSchema& schema, const OpFormal& formal) {
   return JoinNames(names, 16);
 }
 
-// Whether inputs `i` and `k` must be of one type in this version and in all later ones.
+// Whether inputs `i` and `k` must have one type in this version and in all later ones.
 bool ShareConstraint(const OpSchema& schema, size_t i, size_t k) {
   const std::span<const OpSchema> versions = VersionsSince(schema);
   return std::all_of(versions.begin(), versions.end(), [&](const OpSchema& version) {

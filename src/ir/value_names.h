@@ -1,4 +1,4 @@
-// The names under which a graph's values are written to a file.
+// The names of a graph's values in a file.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace tenon {
 
-// ONNX lets a name mean one thing in a graph and all graphs inside it, wants captures to be called
-// what the outer value is called, and outputs to be values of the graph. A Graph is freer, so some
-// values get other names here. Inputs, initializers and outputs of the outermost graph, which
-// callers know by name, keep theirs.
+// In ONNX, a name has one meaning in a graph and all graphs inside it, captures have the name of
+// the outer value, and outputs are values of the graph. A Graph is less strict, so some values get
+// other names here. Inputs, initializers and outputs of the outermost graph, which callers know by
+// name, keep theirs.
 class ValueNames {
  public:
   struct Output {
     std::string name;
-    // Whether an Identity node must make it from the output's value: that value has a name that it
-    // must keep, or is not of this graph.
+    // Whether an Identity node must make it from the output's value, because that value must keep
+    // another name or is not of this graph.
     bool needs_identity = false;
   };
 
-  // `outer` has the names of the graph around this one, or is null. Both must outlive this object.
+  // `outer` has the names of the outer graph, or is null. Both must outlive this object.
   ValueNames(const Graph& graph, const ValueNames* outer);
 
   // "" for ValueId::kNone.

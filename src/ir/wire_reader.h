@@ -14,8 +14,8 @@ namespace tenon {
 static_assert(std::endian::native == std::endian::little,
               "numbers in files are used where they lie, and files are little-endian");
 
-// What is wrong with the bytes of one file or buffer: the first error ends the walk of all readers
-// that share this object.
+// The error in the bytes of one file or buffer: the first error stops all readers that share this
+// object.
 class WireErrors {
  public:
   explicit WireErrors(const char* begin) : begin_(begin) {}
@@ -83,11 +83,11 @@ class WireReader {
     Fixeds<double>(protozero::pbf_wire_type::fixed64, sink);
   }
 
-  // The numbers of a packed list as they lie in the message.
+  // The numbers of a packed list as they are stored in the message.
   std::string_view PackedFloats() { return Packed(sizeof(float)); }
   std::string_view PackedDoubles() { return Packed(sizeof(double)); }
 
-  // Whether the field is length-delimited: a packed list, where numbers are expected.
+  // Whether the field is length-delimited: a packed list, if numbers are expected.
   bool is_packed() const { return type_ == protozero::pbf_wire_type::length_delimited; }
 
  private:
@@ -124,7 +124,7 @@ class WireReader {
   const char* end_;
   WireErrors& errors_;
   uint32_t field_ = 0;
-  uint16_t key_ = kLongKey;  // as the file has it, if it is one byte
+  uint16_t key_ = kLongKey;  // the key in the file, if it is one byte
   protozero::pbf_wire_type type_ = protozero::pbf_wire_type::unknown;
   bool pending_ = false;  // the field's value has not been taken
 };
