@@ -38,7 +38,7 @@ constexpr DataType DataTypeOf() {
 }
 
 // Whether elements of `type` are stored as T: in its own C++ type, or as elements that are only
-// moved, in an unsigned integer or another arithmetic type of their size. Packed types are bytes.
+// moved, in an unsigned integer or another type of their size. Packed types are bytes.
 template <class T>
 bool IsStorageOf(DataType type) {
   if (DataTypeOf<T>() == type) return true;
