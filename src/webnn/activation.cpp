@@ -201,7 +201,7 @@ Status EmitSoftmax(NodeContext& context) {
   return context.SetOutput(0, y);
 }
 
-// Inference: what goes in comes out.
+// Inference: the output is the input.
 Status EmitDropout(NodeContext& context) {
   TENON_RETURN_IF_ERROR(context.RefuseOutput(1));
   bool trains = context.since() < 7 && context.node().GetInt("is_test", 0) == 0;

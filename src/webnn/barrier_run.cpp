@@ -68,7 +68,7 @@ Status BarrierPlan::FindStages() {
   }
   stage.end = static_cast<uint32_t>(plan.steps.size());
   stages_.push_back(std::move(stage));
-  // Inputs and constants are fetched at the end.
+  // Outputs that are inputs or constants are fetched at the end.
   for (Fetch& fetch : fetches_) {
     const bool is_made = std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
       return Contains(plan.OutputsOf(step), fetch.slot);
@@ -111,7 +111,7 @@ BarrierInput BarrierPlan::InputOf(Slot slot, std::string name) const {
   return {std::move(name), slot, Source::kHost, 0, 0};
 }
 
-// Steps that look at shapes alone need no elements.
+// Steps that only read shapes need no elements.
 bool BarrierPlan::IsReadByHost(Slot slot) const {
   const Plan& plan = session_.executor().plan();
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {

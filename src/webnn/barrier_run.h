@@ -1,4 +1,4 @@
-// Runs of a session with partitions: the CPU's steps up to a partition, and then its caller's turn.
+// Runs of a session with partitions: steps of the CPU up to a partition, which the caller computes.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace tenon::webnn {
 
-// Where an input of a partition comes from.
+// The source of a partition's input.
 struct BarrierInput {
   enum class Source : uint8_t {
     kFeed,       // an input of the model
@@ -31,7 +31,7 @@ struct BarrierOutput {
   std::string name;
   Slot slot = kNoSlot;
   bool is_read_by_host = false;
-  std::vector<size_t> fetches;  // outputs of the session that it is
+  std::vector<size_t> fetches;  // outputs of the session that have this value
 };
 
 // The steps before a partition, and the partition.
@@ -41,14 +41,14 @@ struct BarrierStage {
   const Node* node = nullptr;
   std::vector<BarrierInput> inputs;
   std::vector<BarrierOutput> outputs;
-  // What the stage is fed: the model's inputs, or what the partition before it made.
+  // The feeds of the stage: the model's inputs, or the outputs of the partition before it.
   std::vector<Slot> feeds;
 };
 
-// What a session's runs go by. Immutable; the session outlives it.
+// The stages of a session's runs. Immutable; the session outlives it.
 class BarrierPlan {
  public:
-  // Error: kInvalidArgument for a plan that yields elsewhere.
+  // Error: kInvalidArgument for a plan with another yielding node.
   static Result<std::unique_ptr<BarrierPlan>> Create(Session& session);
 
   Session& session() const { return session_; }
@@ -75,7 +75,7 @@ class BarrierPlan {
   Session& session_;
   std::vector<BarrierStage> stages_;
   std::vector<bool> host_feeds_;
-  // By output of the session: where its elements come from.
+  // By output of the session: the source of its elements.
   struct Fetch {
     Slot slot = kNoSlot;
     size_t stage = 0;
@@ -85,18 +85,18 @@ class BarrierPlan {
   std::vector<Slot> input_slots_;  // by input of the session
 };
 
-// One run at a time, any number of times. Used by one thread. A run whose memory is as large as one
-// before allocates nothing.
+// One run at a time, any number of times. Used by one thread. A run that needs no more memory than
+// an earlier one allocates nothing.
 class BarrierRun {
  public:
   explicit BarrierRun(const BarrierPlan& plan);
 
-  // feeds    one value per input of the session; one without memory (a tensor of null) where only
+  // feeds    one value per input of the session; one without memory (a tensor of null) if only
   //          partitions read the elements
   // fetches  one per output of the session: null for those that are not wanted; kNone, or a tensor
-  //          to write into. Those that partitions make are nobody's affair here.
+  //          to write into. Those that partitions make are ignored here.
   // Errors: kFail for a missing feed; kInvalidArgument for a feed without memory that the CPU's
-  // nodes read; kFail if a run is under way.
+  // nodes read; kFail if a run has not ended.
   Status Begin(const RunOptions& options, std::span<const Value> feeds,
                std::span<const bool> is_fetched, std::span<const Value> fetches);
   // Runs to the next partition, or to the end. After a failure the run has ended.
@@ -105,17 +105,17 @@ class BarrierRun {
   bool is_at_barrier() const { return frame_.has_value() && position_ < plan_.partition_count(); }
   size_t position() const { return position_; }
 
-  // At a barrier: what the partition is given, in its order. Elements are there for what the host
-  // made alone.
+  // At a barrier: the inputs of the partition, in its order. Those that only the host made have
+  // elements.
   const Value& input(size_t i) const;
-  // And what it is to give; with memory, which must be written, where the host reads it.
+  // The outputs of the partition; with memory, which must be written, if the host reads them.
   const Value& output(size_t i) const { return outputs_[position_][i]; }
   Partition::Binding& binding() const { return *binding_; }
 
   // At the end: an output of the session that was fetched.
   const Value& fetch(size_t i) const { return fetches_[i]; }
 
-  // Lets go of everything of the run, which may stand anywhere.
+  // Releases everything of the run, wherever it stands.
   void End();
 
  private:
@@ -126,14 +126,15 @@ class BarrierRun {
   RunOptions options_;
   std::optional<FrameLease> frame_;
   size_t position_ = 0;
-  bool has_begun_ = false;  // whether position_ was reached, and not only where it begins
+  bool has_begun_ =
+      false;  // whether the run has reached position_, and not only started towards it
   Partition::Binding* binding_ = nullptr;
   std::vector<Value> feeds_;    // by input of the session
   std::vector<Value> fetches_;  // by output of the session
   std::vector<bool> is_fetched_;
   std::vector<std::vector<Value>> outputs_;  // by partition and output
   std::vector<std::vector<Value>> memory_;   // the same: kept for the next run
-  // Of the part that runs.
+  // Of the current part.
   std::vector<Slot> fetch_slots_;
   std::vector<size_t> fetched_;
   std::vector<Value> part_fetches_;

@@ -20,7 +20,7 @@
 using tenon::Value;
 
 struct TenonBarrierRun {
-  // They go in the opposite order.
+  // Destroyed in reverse order.
   std::shared_ptr<OrtSession> session;
   std::unique_ptr<tenon::webnn::BarrierPlan> plan;
   std::unique_ptr<tenon::webnn::BarrierRun> run;
@@ -170,7 +170,7 @@ OrtStatus* Begin(TenonBarrierRun* run, const OrtRunOptions* options, const Tenon
                              {run->is_fetched.get(), run->fetches.size()}, run->fetches);
     };
     Status status = read();
-    // The run has copies; none is left to those that refer to the caller's memory.
+    // The run has copies; the tensors that refer to the caller's memory are dropped.
     for (std::vector<Value>* const list : {&run->feeds, &run->fetches}) {
       for (Value& value : *list) value = Value();
     }

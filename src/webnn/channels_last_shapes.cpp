@@ -22,7 +22,7 @@ SymbolicShape ChannelsLast(const SymbolicShape& shape) {
   return turned;
 }
 
-// A node of the internal domain as the standard's function sees it: the image is input 0 and
+// A node of the internal domain in the form of the standard's function: the image is input 0 and
 // output 0.
 class TurnedContext final : public ShapeContext {
  public:

@@ -1,12 +1,12 @@
-// Shape inference that knows images with their channels last, too.
+// Shape inference that also handles channels-last images (NHWC).
 #pragma once
 
 #include "ir/shape_context.h"
 
 namespace tenon::webnn {
 
-// The functions of the operators' rows, and for nodes of domain com.ms.internal.nhwc those of the
-// standard's operators, which see the channels as axis 1.
+// The functions of the operators' rows. Nodes of domain com.ms.internal.nhwc have those of the
+// standard's operators, with the channels as axis 1.
 const ShapeFunctionTable& ShapeFunctions();
 
 }  // namespace tenon::webnn

@@ -6,12 +6,12 @@
 namespace tenon::webnn {
 namespace {
 
-// Sizes for those that only a run knows, the first that the model takes. What is claimed must not
-// depend on them: they are large enough for windows, and equal for all axes, so that what is
-// broadcast fits.
+// Example sizes for sizes that are known only in a run; the first that the model accepts is used.
+// Claims must not depend on them: they are large enough for windows, and equal for all axes, so
+// that broadcast operands fit.
 constexpr int64_t kExampleSizes[] = {64, 256, 1};
 
-// What happens to a node.
+// The treatment of a node.
 enum class Place : uint8_t {
   kOther,    // another provider's
   kClaimed,  // written into a program
@@ -33,7 +33,7 @@ class ClaimFinder {
     for (const NodeId id : order_) At(places_, id) = PlaceOf(graph_.node(id));
     KeepDerivedOfClaimed();
     FindLevels();
-    // Each round gives at least one node away.
+    // Each round gives up at least one node.
     while (GiveBackDerived() || GiveBackMoves()) {
       KeepDerivedOfClaimed();
       FindLevels();
@@ -49,7 +49,7 @@ class ClaimFinder {
   bool IsTaken(NodeId id) const { return places_[Index(id)] != Place::kOther; }
   const Graph& example() const { return example_ == nullptr ? graph_ : *example_; }
 
-  // A graph without open sizes is its own example.
+  // A graph without free sizes is its own example.
   void MakeExample() {
     bool is_open = false;
     for (const ValueId id : graph_.inputs) {
@@ -134,7 +134,7 @@ class ClaimFinder {
     return OkStatus();
   }
 
-  // Whether all that the node makes is read by nodes for which `is_reader`, and by nobody else.
+  // Whether all outputs of the node are read only by nodes for which `is_reader` is true.
   template <class IsReader>
   bool OnlyReadBy(const Node& node, IsReader is_reader) const {
     bool has_reader = false;
@@ -159,8 +159,8 @@ class ClaimFinder {
     }
   }
 
-  // How many times a path to a node changes from other nodes to claimed ones. Claimed nodes of one
-  // level can be one group: no path between them has another node.
+  // How often a path to a node changes from other nodes to claimed ones. Claimed nodes of one level
+  // can be one group: no path between them has another node.
   void FindLevels() {
     std::vector<int32_t> least(graph_.node_capacity(), -1);
     for (const NodeId id : order_) {
@@ -177,7 +177,8 @@ class ClaimFinder {
     }
   }
 
-  // What follows from shapes is computed in the group that reads it, so all readers must be there.
+  // Values that follow from shapes are computed in the group that reads them, so that must have all
+  // readers.
   bool GiveBackDerived() {
     bool is_changed = false;
     for (const NodeId id : order_) {
@@ -192,7 +193,8 @@ class ClaimFinder {
     return is_changed;
   }
 
-  // Connected nodes that only move elements, between nodes of others: crossing over costs more.
+  // Connected nodes that only move elements, between nodes of others: transferring the data costs
+  // more than moving it.
   bool GiveBackMoves() {
     std::vector<bool> is_seen(graph_.node_capacity(), false);
     bool is_changed = false;
@@ -232,7 +234,7 @@ class ClaimFinder {
     }
   }
 
-  // A node's own name, or that of its first output, which no other node has.
+  // A node's own name, or that of its first output, which is unique.
   std::string NameOf(const Node& node) const {
     if (!node.name.empty() && names_.at(node.name) == 1) return node.name;
     for (const ValueId output : node.outputs) {

@@ -1,4 +1,4 @@
-// Which nodes of a graph WebNN runs, and how they are grouped.
+// Selects the nodes of a graph that WebNN runs, and groups them.
 #pragma once
 
 #include <set>
@@ -23,11 +23,11 @@ struct Claims {
   std::set<std::string, std::less<>> derived;
 };
 
-// A node is claimed if it can be written into a program by itself; where the graph has sizes that
-// only a run knows, with examples of them. Nodes that WebNN has not, but whose results follow from
-// shapes, come along where only claimed nodes read them. Claimed nodes become the fewest groups
-// that no path leaves and enters again. Groups whose first node is among `excluded` are left out.
-// `logger` may be null; it is told why nodes are not claimed (verbosity 1).
+// A node is claimed if it can be written into a program by itself. If the graph has sizes that are
+// known only in a run, examples are used. Nodes that WebNN lacks, but whose results follow from
+// shapes, are added if only claimed nodes read them. Claimed nodes become the fewest groups such
+// that no path leaves a group and returns to it. Groups whose first node is among `excluded` are
+// left out. `logger` may be null; it is told why nodes are not claimed (verbosity 1).
 // Error: a graph with a cycle.
 Result<Claims> FindClaims(const Graph& graph, Context& context,
                           const std::set<std::string, std::less<>>& excluded, const Logger* logger);

@@ -1,4 +1,4 @@
-// What gives or takes truth values, which programs have as uint8.
+// Operators on booleans, which are uint8 in programs.
 #include "webnn/emission.h"
 
 namespace tenon::webnn {

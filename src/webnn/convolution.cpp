@@ -4,7 +4,7 @@
 namespace tenon::webnn {
 namespace {
 
-// What both have in common.
+// Shared by both.
 struct Convolution {
   Image x;
   Operand filter;
@@ -51,7 +51,7 @@ Status EmitConv(NodeContext& context) {
   return SetImageOutput(context, y, conv.x.is_line);
 }
 
-// The pads are those that lead to the output's sizes.
+// The pads that give the output's sizes.
 Status EmitConvTranspose(NodeContext& context) {
   ProgramBuilder& builder = context.builder();
   const Node& node = context.node();

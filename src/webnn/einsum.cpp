@@ -15,13 +15,13 @@ int64_t AxisOf(const Labels& labels, uint8_t label) {
   return std::find(labels.begin(), labels.end(), label) - labels.begin();
 }
 
-// An operand and what its axes are called.
+// An operand and the labels of its axes.
 struct Labelled {
   Operand operand;
   Labels labels;
 };
 
-// Sums the axes that neither the result nor `other`, which may be null, has.
+// Sums over the axes that are neither in the result nor in `other`, which may be null.
 Result<Labelled> WithoutOwnAxes(ProgramBuilder& b, const Labelled& x, const Labels& result,
                                 const Labels* other) {
   Numbers axes;
@@ -40,7 +40,7 @@ Result<Labelled> WithoutOwnAxes(ProgramBuilder& b, const Labelled& x, const Labe
   return rest;
 }
 
-// With the axes in the order of `labels`, which are those of the operand.
+// Transposes to the order of `labels`, which are those of the operand.
 Result<Operand> InOrder(ProgramBuilder& b, const Labelled& x, const Labels& labels) {
   if (x.labels == labels) return x.operand;
   Numbers permutation;
@@ -63,7 +63,8 @@ Labels Joined(std::initializer_list<const Labels*> lists) {
   return joined;
 }
 
-// Sums over the labels that both have and the result lacks, for each of those that all three have.
+// A matrix product over the labels that both have and the result lacks, batched over the labels
+// that all three have.
 Result<Labelled> Product(ProgramBuilder& b, const Labelled& x, const Labelled& y,
                          const Labels& result) {
   Labels batch, left, right, summed;
@@ -91,7 +92,7 @@ Result<Labelled> Product(ProgramBuilder& b, const Labelled& x, const Labelled& y
   return made;
 }
 
-// Labels that are there once, and have one size everywhere.
+// Labels that occur once, and have one size everywhere.
 Status CheckLabels(const ProgramBuilder& b, std::span<const Labelled> operands) {
   int64_t sizes[kMostLabels] = {};
   for (const Labelled& one : operands) {

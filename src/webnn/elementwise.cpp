@@ -4,7 +4,7 @@
 namespace tenon::webnn {
 namespace {
 
-// Add-1 and its kin broadcast by attributes.
+// Add-1 and similar operators broadcast by attributes.
 Status CheckBroadcast(const NodeContext& context) {
   if (context.since() >= 7) return OkStatus();
   return NotImplemented("WebNN broadcasts as operators do since opset 7");
@@ -28,7 +28,7 @@ Status EmitPow(NodeContext& context) {
   return context.SetOutput(0, y);
 }
 
-// All inputs, joined one after the other.
+// Combines all inputs, one after the other.
 Result<Operand> Joined(NodeContext& context, std::string_view method) {
   TENON_ASSIGN_OR_RETURN(Operand joined, context.Input(0));
   for (size_t i = 1; i < context.input_count(); ++i) {

@@ -19,7 +19,7 @@ Folder::Folder()
 
 Status Folder::Fold(Graph& graph) {
   TENON_RETURN_IF_ERROR(GatherConstants(graph));
-  // What one round makes constant may tell the next one a shape.
+  // Constants from one round may give shapes to the next.
   constexpr int kMostRounds = 8;
   for (int round = 0; round < kMostRounds; ++round) {
     KnownElements known;

@@ -1,4 +1,4 @@
-// Puts nodes of a graph into a builder program.
+// Writes nodes of a graph into a builder program.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace tenon::webnn {
 
-// Infers the types of a graph and computes what its constants and shapes determine. Not
-// thread-safe.
+// Infers the types of a graph and computes the values that follow from its constants and shapes.
+// Not thread-safe.
 class Folder {
  public:
   Folder();
@@ -30,22 +30,22 @@ class Folder {
 };
 
 // Writes the nodes of one graph, whose types are known, one after the other. Errors of all
-// functions: kNotImplemented for what cannot be written, naming the reason.
+// functions: kNotImplemented for nodes that cannot be written, with the reason.
 class Emission {
  public:
-  // All outlive the emission.
+  // All of these outlive the emission.
   Emission(const Graph& graph, ProgramBuilder& builder, Folder& folder)
       : graph_(graph), builder_(builder), folder_(folder) {}
 
   const Graph& graph() const { return graph_; }
   ProgramBuilder& builder() { return builder_; }
 
-  // The operand that stands for a value.
+  // The operand for a value.
   void Set(ValueId id, Operand operand) { operands_.insert_or_assign(id, operand); }
-  // The operand of a value that is set, or a constant.
+  // The operand of a value that is already set, or a constant.
   Result<Operand> OperandOf(ValueId id);
 
-  // By its row; else by the body of its operator, which may have several levels.
+  // By its row; otherwise by the body of its operator, which may have several levels.
   Status Emit(const Node& node);
   // Nodes in topological order.
   Status EmitAll();
@@ -59,7 +59,7 @@ class Emission {
   std::unordered_map<ValueId, Operand> operands_;
 };
 
-// What a row sees of a node.
+// A row's view of a node.
 class NodeContext {
  public:
   NodeContext(Emission& emission, const Node& node, const Row& row)
@@ -78,27 +78,27 @@ class NodeContext {
   // Types of the model.
   DataType InputType(size_t i) const { return TypeOf(node_.inputs[i]).element_type; }
   DataType OutputType(size_t i) const { return TypeOf(node_.outputs[i]).element_type; }
-  // The type that output `i` has in the program.
+  // The type of output `i` in the program.
   DataType OperandType(size_t i) { return builder().limits().TypeFor(OutputType(i)); }
   Result<Shape> InputShape(size_t i) const { return ShapeOf(node_.inputs[i]); }
   Result<Shape> OutputShape(size_t i) const { return ShapeOf(node_.outputs[i]); }
 
-  // The elements of input `i`. Errors for what is no constant.
+  // The elements of input `i`. Errors if it is not constant.
   Result<const Tensor*> Constant(size_t i) const;
   Result<Numbers> Integers(size_t i) const;
-  // The integers of a constant input `i`, or of an attribute where older versions have that;
-  // nothing for neither.
+  // The integers of a constant input `i`, or of an attribute in older versions; nothing if both are
+  // absent.
   Result<Numbers> IntegersOr(size_t i, std::string_view attribute) const;
   // The only element of a constant input.
   Result<double> Number(size_t i) const;
   // `axis` counted from the front.
   Result<int64_t> Axis(int64_t axis, size_t rank) const;
 
-  // The operand is what output `i` is, after a cast where its type has another one in programs.
+  // Sets output `i` to the operand, after a cast if its type is another one in programs.
   Status SetOutput(size_t i, Operand operand);
   // Refuses the node if it has output `i`.
   Status RefuseOutput(size_t i) const;
-  // Where the operator's version came first.
+  // The first opset with the operator's version.
   int32_t since() const;
 
  private:

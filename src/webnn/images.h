@@ -1,4 +1,4 @@
-// What convolutions and pools share: images as WebNN has them, with two spatial axes.
+// Shared by convolutions and pools: images in WebNN's form, with two spatial axes.
 #pragma once
 
 #include "ops/conv/window.h"
@@ -19,7 +19,7 @@ Shape Widened(const Shape& shape, bool is_line, bool has_channels_last);
 // The operand, of a widened image, becomes output 0 of the node.
 Status SetImageOutput(NodeContext& context, Operand operand, bool is_line);
 
-// The name that WebNN has for the node's layout.
+// WebNN's name for the node's layout.
 inline std::string_view LayoutOf(const NodeContext& context) {
   return context.has_channels_last() ? "nhwc" : "nchw";
 }

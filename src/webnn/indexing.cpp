@@ -4,7 +4,7 @@
 namespace tenon::webnn {
 namespace {
 
-// Indices in a type that the context takes for them: they are smaller than a dimension.
+// Converts indices to a type that the context accepts; they are smaller than a dimension.
 Result<Operand> Indices(NodeContext& context, size_t i) {
   ProgramBuilder& builder = context.builder();
   TENON_ASSIGN_OR_RETURN(const Operand indices, context.Input(i));

@@ -1,12 +1,12 @@
-// MatMulInteger and ConvInteger. WebNN multiplies floats alone: the factors, less their zero
-// points, are exact as such, and so are sums below 2^24; larger ones are rounded as sums of floats
-// are.
+// MatMulInteger and ConvInteger. WebNN only multiplies floats: the factors, minus their zero
+// points, are exact as floats, and so are sums below 2^24. Larger sums are rounded as sums of
+// floats are.
 #include "webnn/images.h"
 
 namespace tenon::webnn {
 namespace {
 
-// Input `i` less its zero point, input `i + 2`, as floats. A zero point with one element for each
+// Input `i` minus its zero point, input `i + 2`, as floats. A zero point with one element for each
 // row or column has its axis at `axis`, -1 for the last.
 Result<Operand> Centered(NodeContext& context, size_t i, int64_t axis) {
   ProgramBuilder& b = context.builder();

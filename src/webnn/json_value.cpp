@@ -8,7 +8,7 @@
 namespace tenon::webnn {
 namespace {
 
-// Walks over text that is known to be valid and to have no space between its parts.
+// Reads text that is known to be valid and to have no space between its parts.
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
@@ -58,7 +58,7 @@ class Reader {
     rest_.remove_prefix(1);
   }
 
-  // Names that this room looks for are plain, so an escape stays as it is written.
+  // The names that this room looks for have no escapes, so escapes are not decoded.
   std::string ReadString() {
     size_t end = 1;
     while (rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;

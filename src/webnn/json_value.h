@@ -1,4 +1,4 @@
-// A JSON document as a tree, for texts that are small.
+// A JSON document as a tree, for small texts.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct JsonValue {
   std::vector<JsonValue> elements;
   std::vector<std::pair<std::string, JsonValue>> members;
 
-  // Null if this is no object, or has no such member.
+  // Null if this is not an object, or has no such member.
   const JsonValue* Find(std::string_view name) const;
 };
 

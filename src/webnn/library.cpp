@@ -1,5 +1,4 @@
-// What a library with WebNN has besides: linked into it by itself, it takes the place of
-// capi/built_in_providers.cpp.
+// Replaces capi/built_in_providers.cpp in a library with WebNN, which links this file separately.
 #include "capi/built_in_providers.h"
 #include "webnn/c_api.h"
 #include "webnn/provider.h"

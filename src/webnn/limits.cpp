@@ -19,7 +19,7 @@ constexpr TypeName kTypeNames[] = {
     {DataType::kUint4, "uint4"},
 };
 
-// Integers that int32 stands for where a context lacks them.
+// Integers that int32 replaces if a context lacks them.
 constexpr TypeSet kReplaceable = {DataType::kInt64, DataType::kUint64, DataType::kUint32,
                                   DataType::kInt8,  DataType::kUint8,  DataType::kBool};
 

@@ -1,4 +1,4 @@
-// What a WebNN context supports: the text of its opSupportLimits().
+// The limits of a WebNN context, from the text of its opSupportLimits().
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ std::string_view OperandTypeName(DataType type);
 // kUndefined for a name that it does not have.
 DataType OperandTypeFromName(std::string_view name);
 
-// What one operand of an operator may be: MLTensorLimits, or MLDataTypeLimits.
+// The limits of one operand of an operator: MLTensorLimits, or MLDataTypeLimits.
 struct OperandLimits {
   TypeSet types;
   size_t min_rank = 0;
@@ -33,8 +33,8 @@ struct OperandLimits {
 // Immutable.
 class Limits {
  public:
-  // Error: kInvalidArgument for text that is no JSON object. What it does not have is not
-  // supported; data types that are not known here are left out.
+  // Error: kInvalidArgument for text that is no JSON object. Missing entries are not supported;
+  // unknown data types are ignored.
   static Result<Limits> Parse(std::string_view json);
 
   // Null if the context does not have the operand, or the operator.

@@ -9,7 +9,7 @@ namespace {
 
 Numbers NumbersOf(const Shape& shape) { return Numbers(shape.begin(), shape.end()); }
 
-// The output's shape is all that these need to know.
+// These only need the output's shape.
 Status EmitReshape(NodeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const Shape shape, context.OutputShape(0));
@@ -71,12 +71,12 @@ Status EmitSplit(NodeContext& context) {
   return OkStatus();
 }
 
-// Which elements Slice takes of one axis, from the front.
+// The elements that Slice takes of one axis, from the front.
 struct Range {
   int64_t start = 0, step = 1, count = 0;
 };
 
-// As ONNX has it: negative numbers count from the end, and what is outside is cut off.
+// As in ONNX, negative numbers count from the end, and the part outside is cut off.
 Range RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
   if (start < 0) start += size;
   if (end < 0) end += size;

@@ -55,7 +55,7 @@ Numbers AxesFrom(int64_t axis, size_t rank) {
   return axes;
 }
 
-// What layerNormalization takes as scale and bias has the shape of the axes.
+// Scale and bias of layerNormalization have the shape of the axes.
 Result<Operand> OverAxes(ProgramBuilder& b, Operand operand, const Shape& shape, int64_t axis) {
   const Shape wanted(shape.dims().subspan(static_cast<size_t>(axis)));
   if (b.ShapeOf(operand) == wanted) return operand;
@@ -199,7 +199,7 @@ Status EmitLrn(NodeContext& context) {
   return context.SetOutput(0, y);
 }
 
-// x / max(norm, least), so that what has norm 0 stays 0.
+// x / max(norm, least), so that rows of norm 0 stay 0.
 Status EmitLp(NodeContext& context) {
   const Node& node = context.node();
   ProgramBuilder& b = context.builder();

@@ -87,7 +87,7 @@ Result<Partition::Binding*> Partition::Bind(std::span<const Value* const> inputs
   return bindings_.front().get();
 }
 
-// The body with the shapes of a binding, and everything computed that follows from them.
+// The body with the shapes of a binding, and with all values computed that follow from them.
 Result<std::unique_ptr<Graph>> Partition::BodyFor(const Binding& binding) {
   std::unique_ptr<Graph> body = body_->Clone();
   size_t parameter = 0;
@@ -95,12 +95,12 @@ Result<std::unique_ptr<Graph>> Partition::BodyFor(const Binding& binding) {
     const ValueId id = body_->inputs[i];
     body->value(id).type.shape = SymbolicShape(binding.inputs[i]);
     if (!parameters_[i]) continue;
-    // A constant is no input.
+    // A constant is not an input.
     body->inputs.erase(std::find(body->inputs.begin(), body->inputs.end(), id));
     body->value(id).is_input = false;
     body->SetInitializer(id, binding.parameters[parameter++]);
   }
-  // What inference said of unknown sizes would contradict what is known now.
+  // Inferred types for unknown sizes would contradict the known sizes.
   for (size_t i = 0; i < body->value_count(); ++i) {
     ValueInfo& info = body->value(static_cast<ValueId>(i));
     if (info.producer != NodeId::kNone && !HasKnownShape(info.type)) info.type.shape.reset();
@@ -132,7 +132,7 @@ Result<const std::string*> Partition::Program(Binding& binding) {
   for (const ValueId id : body.inputs) {
     const ValueInfo& info = body.value(id);
     const std::optional<Shape> shape = info.type.shape->ToShape();
-    // Only its shape matters; there may be no operand of its type.
+    // Only its shape is used; there may be no operand of its type.
     if (body.IsUnused(id)) continue;
     TENON_ASSIGN_OR_RETURN(const Operand operand,
                            builder->Input(info.name, info.type.element_type, *shape));

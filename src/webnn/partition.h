@@ -13,7 +13,7 @@
 
 namespace tenon::webnn {
 
-// What all partitions of a session share.
+// Shared by all partitions of a session.
 struct Context {
   explicit Context(Limits of_context) : limits(std::move(of_context)) {}
 
@@ -24,8 +24,8 @@ struct Context {
 // Not thread-safe.
 class Partition {
  public:
-  // `body` has the types that inference found. `parameters`: its inputs whose elements, which
-  // follow from shapes, programs have as constants. `node` names the first node.
+  // `body` has the inferred types. `parameters`: its inputs whose elements follow from shapes, and
+  // which are constants in programs. `node` names the first node.
   Partition(std::shared_ptr<Context> context, std::unique_ptr<Graph> body,
             std::vector<bool> parameters, std::string node);
 
@@ -39,7 +39,7 @@ class Partition {
   // The nodes; null after ReleaseConstants.
   const Graph* body() const { return body_.get(); }
 
-  // What depends on the shapes of the inputs.
+  // The state that depends on the shapes of the inputs.
   struct Binding {
     std::vector<Shape> inputs;
     std::vector<Tensor> parameters;  // in the order of the inputs
@@ -49,19 +49,19 @@ class Partition {
     std::unique_ptr<ProgramBuilder> builder;
   };
 
-  // Binds a static partition and writes its program. Error: what cannot be written.
+  // Binds a static partition and writes its program. Error: the part that cannot be written.
   Status BindStatic();
   // The binding for inputs of these types and shapes; only parameters need elements. It lives until
-  // others have been asked for, kMostBindings at most. A shape that was there before allocates
-  // nothing. Errors: those of inference; kNotImplemented for outputs of unknown shape.
+  // others have been requested, at most kMostBindings. A known shape allocates nothing. Errors:
+  // those of inference; kNotImplemented for outputs of unknown shape.
   Result<Binding*> Bind(std::span<const Value* const> inputs);
-  // The text of the program, made once for each binding. Error: kNotImplemented for what WebNN or
-  // the context does not do with these shapes; kFail after ReleaseConstants.
+  // The text of the program, made once for each binding. Error: kNotImplemented if WebNN or the
+  // context does not support it with these shapes; kFail after ReleaseConstants.
   Result<const std::string*> Program(Binding& binding);
   // The binding of a static partition.
   Binding& static_binding() { return *bindings_.front(); }
 
-  // Lets go of constants that no further program needs: those of static partitions.
+  // Releases constants that no further program needs: those of static partitions.
   void ReleaseConstants();
 
   static constexpr size_t kMostBindings = 64;
@@ -81,7 +81,7 @@ class Partition {
   std::vector<std::unique_ptr<Binding>> bindings_;  // most recent first
 };
 
-// Stands for a partition in a plan, which yields there.
+// Represents a partition in a plan, which yields at it.
 class PartitionKernel final : public Kernel {
  public:
   explicit PartitionKernel(std::shared_ptr<Partition> partition)

@@ -37,7 +37,8 @@ Status EmitPool(NodeContext& context) {
   const bool is_average = node.op_type == "AveragePool";
   const bool rounds_up = node.GetInt("ceil_mode", 0) != 0;
   if (is_average && window.HasPadding() && node.GetInt("count_include_pad", 0) != 0) {
-    // A window that reaches beyond the pads counts what is not there in neither.
+    // A window that reaches beyond the pads does not count the part beyond them, in ONNX and in
+    // WebNN.
     if (rounds_up) return NotImplemented("ceil_mode and count_include_pad together");
     TENON_ASSIGN_OR_RETURN(x.operand, PaddedWithZeros(context, x.operand, window.padding));
     window.padding = {0, 0, 0, 0};

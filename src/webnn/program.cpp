@@ -11,7 +11,7 @@
 namespace tenon::webnn {
 namespace {
 
-// Larger integers are not exact as numbers of JavaScript.
+// Larger integers are not exact as JavaScript numbers.
 constexpr int64_t kLargestNumber = int64_t{1} << 53;
 
 std::string Describe(const Descriptor& is) {
@@ -60,7 +60,7 @@ Result<Tensor> Narrowed(const Tensor& from) {
   return into;
 }
 
-// Writes a program's text with operands by their numbers.
+// Writes a program's text, with operands as their numbers.
 class Writer {
  public:
   explicit Writer(std::span<const int32_t> numbers) : numbers_(numbers) {}
@@ -309,7 +309,7 @@ Result<Operand> ProgramBuilder::Slice(Operand x, const Numbers& starts, const Nu
 
 Status ProgramBuilder::Output(std::string name, DataType type, Operand operand) {
   const auto is_output = [&](const NamedOperand& one) { return one.operand == operand; };
-  // An input or a constant is no output, and an operand is one output at most (WB-52).
+  // An output is neither an input nor a constant, and an operand is at most one output (WB-52).
   if (At(operand).kind != Kind::kResult ||
       std::any_of(outputs_.begin(), outputs_.end(), is_output)) {
     TENON_ASSIGN_OR_RETURN(operand, Unary("identity", operand));

@@ -1,4 +1,4 @@
-// Builder programs: what a partition asks of an MLGraphBuilder, as a list of calls.
+// Builder programs: the calls of an MLGraphBuilder for a partition.
 #pragma once
 
 #include <initializer_list>
@@ -26,12 +26,12 @@ using Operands = std::vector<Operand>;
 
 using Numbers = std::vector<int64_t>;
 
-// A value that a call is given.
+// An argument value of a call.
 using Argument = std::variant<Operand, Operands, bool, int64_t, double, std::string_view, Numbers,
                               std::vector<double>, std::vector<std::string>>;
 
 // An argument or an option. Its name is the option's, or that of the operand in opSupportLimits();
-// an argument that is no operand has none.
+// an argument that is not an operand has none.
 struct Parameter {
   std::string_view name;
   Argument value;
@@ -45,7 +45,7 @@ struct Descriptor {
 };
 
 // Writes one program, and checks each call against the limits of the context. Errors of all
-// functions: kNotImplemented for what the context does not support, saying what that is.
+// functions: kNotImplemented for unsupported calls, with the reason.
 class ProgramBuilder {
  public:
   // The limits outlive the builder.
@@ -56,11 +56,11 @@ class ProgramBuilder {
   const Shape& ShapeOf(Operand operand) const { return At(operand).is.shape; }
   size_t RankOf(Operand operand) const { return ShapeOf(operand).rank(); }
 
-  // A value that goes into the graph, of a type of the model. Where the context has no inputs of
-  // rank 0 it is bound as [1].
+  // An input of the graph, of a type of the model. If the context has no inputs of rank 0, it is
+  // bound as [1].
   Result<Operand> Input(std::string name, DataType type, const Shape& shape);
-  // A constant of a type of the model; shares the tensor's memory where the type stays. Error also
-  // for an integer that its new type cannot hold.
+  // A constant of a type of the model; shares the tensor's memory if the type does not change.
+  // Error also for an integer that does not fit the new type.
   Result<Operand> Constant(const Tensor& tensor);
   // A constant with one element of rank 0, of a type of programs.
   Result<Operand> Scalar(DataType type, double value);
@@ -75,12 +75,12 @@ class ProgramBuilder {
                                   std::span<const Descriptor> results,
                                   std::span<const std::string_view> names);
 
-  // Short forms of what many operators need.
+  // Short forms that many operators use.
   Result<Operand> Unary(std::string_view method, Operand x, Parameters options = {});
   // With NumPy's broadcasting; the result has `type`, or that of `a`.
   Result<Operand> Binary(std::string_view method, Operand a, Operand b,
                          DataType type = DataType::kUndefined);
-  // A truth about each element, as uint8.
+  // A boolean for each element, as uint8.
   Result<Operand> Truth(std::string_view method, Operand x);
   Result<Operand> Reshape(Operand x, const Shape& shape);
   Result<Operand> Transpose(Operand x, const Numbers& permutation);
@@ -88,7 +88,7 @@ class ProgramBuilder {
   Result<Operand> Reduce(std::string_view method, Operand x, const Numbers& axes, bool keeps_axes);
   Result<Operand> Slice(Operand x, const Numbers& starts, const Numbers& sizes);
 
-  // The operand leaves the graph as a value of a type of the model.
+  // The operand becomes an output of the graph, a value of a type of the model.
   Status Output(std::string name, DataType type, Operand operand);
 
   // The tensors of the constants that outputs need, in the order of the text.

@@ -31,7 +31,7 @@ class Provider final : public ExecutionProvider {
   StringMap options() const override { return options_; }
   void SetLogger(const Logger& logger) override { logger_ = &logger; }
 
-  // Of the model's graph alone, which is asked about first: a run cannot stop inside of a node.
+  // Only of the model's own graph, which is claimed first: a run cannot stop inside a node.
   Result<std::vector<Claim>> GetCapability(const Graph& graph) override {
     if (model_ == nullptr) model_ = &graph;
     if (model_ != &graph) return std::vector<Claim>();
@@ -39,7 +39,7 @@ class Provider final : public ExecutionProvider {
     std::vector<Claim> claims;
     first_nodes_.clear();
     for (Group& group : found.groups) {
-      // The name survives the nodes.
+      // The name outlives the nodes.
       for (const NodeId id : group.nodes) {
         for (const ValueId output : graph.node(id).outputs) {
           if (output == ValueId::kNone) continue;

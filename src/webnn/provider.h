@@ -1,6 +1,6 @@
-// The provider "WebNNExecutionProvider": claims what a context of WebNN runs, and makes one
-// yielding node of each partition. Whoever runs the plan builds and dispatches the graphs: see
-// barrier_run.h.
+// The provider "WebNNExecutionProvider": claims the nodes that a WebNN context can run, and makes
+// one yielding node of each partition. The caller that runs the plan builds and dispatches the
+// graphs: see barrier_run.h.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,9 @@ inline constexpr std::string_view kProviderName = "WebNNExecutionProvider";
 
 // Options:
 //   limits               the JSON text of the context's opSupportLimits()
-//   excluded_partitions  names of the first nodes of partitions whose nodes others shall run, one a
+//   excluded_partitions  names of the first nodes of partitions that other providers run, one per
 //                        line
-// Error: kInvalidArgument for options that it does not take, for no limits or for text that has
-// none.
+// Error: kInvalidArgument for unknown options, and for missing or invalid limits.
 Result<std::unique_ptr<ExecutionProvider>> MakeProvider(const StringMap& options);
 
 }  // namespace tenon::webnn

@@ -35,14 +35,14 @@ Result<std::vector<std::string>> ActivationsOf(const Node& node, std::vector<std
   return names;
 }
 
-// What both operators have in common.
+// Shared by both operators.
 struct Recurrence {
   Operand x;
   int64_t steps, batch, hidden, directions;
   Parameters arguments, options;
 };
 
-// `gates`: how many; B is the biases of input and state, one behind the other.
+// `gates`: their number; B has the biases of the input, then those of the state.
 Result<Recurrence> ReadRecurrence(NodeContext& context, int64_t gates,
                                   std::vector<std::string> activations) {
   ProgramBuilder& b = context.builder();
@@ -118,7 +118,7 @@ Status EmitLstm(NodeContext& context) {
     TENON_ASSIGN_OR_RETURN(const Operand cell, context.Input(6));
     r.options.push_back({"initialCellState", cell});
   }
-  // Of the output gate, ONNX's looks at the new cell and WebNN's at the old one.
+  // The peephole of the output gate uses the new cell in ONNX and the old one in WebNN.
   if (context.HasInput(7)) return NotImplemented("peepholes, which WebNN defines otherwise");
   r.options.push_back({"layout", std::string_view("iofg")});
   return EmitRecurrence(context, r, 2);

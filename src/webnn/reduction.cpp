@@ -1,4 +1,4 @@
-// Operators that make one element of many: reductions, positions of extremes, running sums.
+// Operators that combine elements: reductions, positions of extremes, running sums.
 #include <numeric>
 
 #include "webnn/emission.h"
@@ -6,7 +6,8 @@
 namespace tenon::webnn {
 namespace {
 
-// Axes are an attribute at first, later an input. None are all, or with noop_with_empty_axes none.
+// Axes are an attribute in early versions, later an input. No axes means all or, with
+// noop_with_empty_axes, none.
 Status EmitReduce(NodeContext& context) {
   ProgramBuilder& builder = context.builder();
   TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));

@@ -1,4 +1,4 @@
-// Resize and Upsample where WebNN reads the same elements.
+// Resize and Upsample, if WebNN reads the same elements.
 //
 // WebNN's coordinates are half_pixel's, cut off at the borders, and the nearest element is
 // ceil(coordinate - 0.5): round_prefer_floor. Other forms are the same for some sizes, such as
@@ -23,7 +23,7 @@ struct ResizeForm {
   bool is_linear = false;
 };
 
-// The coordinate in the input that ONNX takes for coordinate `x` of the output.
+// ONNX's input coordinate for coordinate `x` of the output.
 double OnnxCoordinate(const ResizeForm& form, const ResizedAxis& axis, double x) {
   const auto out = static_cast<double>(axis.out), in = static_cast<double>(axis.in);
   if (form.coordinates == "asymmetric") return x / axis.scale;
@@ -78,7 +78,7 @@ Result<ResizeForm> FormOf(const NodeContext& context) {
   return form;
 }
 
-// The scales that the node gives, of all axes; nothing where sizes are given.
+// The scales of all axes that the node has; nothing if it has sizes.
 Result<std::vector<double>> ScalesOf(NodeContext& context, size_t rank) {
   const Node& node = context.node();
   std::vector<double> scales;
@@ -108,7 +108,7 @@ Status EmitResize(NodeContext& context) {
   const Shape in = b.ShapeOf(x);
   TENON_ASSIGN_OR_RETURN(const Shape out, context.OutputShape(0));
   TENON_ASSIGN_OR_RETURN(const std::vector<double> scales, ScalesOf(context, in.rank()));
-  // sizes with keep_aspect_ratio_policy have scales of their own, which the shape does not tell.
+  // With keep_aspect_ratio_policy, sizes have separate scales, which the shape does not determine.
   if (scales.empty() &&
       context.node().GetString("keep_aspect_ratio_policy", "stretch") != "stretch") {
     return NotImplemented("WebNN stretches to given sizes");
@@ -133,7 +133,7 @@ Status EmitResize(NodeContext& context) {
     TENON_ASSIGN_OR_RETURN(const Operand same, b.Unary("identity", x));
     return context.SetOutput(0, same);
   }
-  // WebNN takes four axes, of which two are given, in order.
+  // WebNN needs four axes, of which two are resized, in order.
   Shape wide_in = in, wide_out = out;
   const size_t missing = in.rank() < 4 ? 4 - in.rank() : 0;
   if (missing > 0) {

@@ -1,4 +1,5 @@
-// How an operator is put into builder programs: one row, with the function that writes its calls.
+// How an operator is written into builder programs: one row, with the function that writes its
+// calls.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +13,21 @@ namespace tenon::webnn {
 
 class NodeContext;
 
-// Whether a node is claimed is decided by writing it into a program of its own: what fails to be
-// written stays on the CPU. So each restriction stands once, where the call is written.
+// A node is claimed if it can be written into a separate program; a node that cannot be written
+// stays on the CPU. So each restriction is checked only once, where the call is written.
 struct Row {
   std::string_view op;
-  // Writes the node's calls. Errors: kNotImplemented, saying what WebNN, or the context, does not
-  // do.
+  // Writes the node's calls. Errors: kNotImplemented, with the limit of WebNN or of the context.
   Status (*emit)(NodeContext& context);
   // The builder method, or the first of several, for the table of the documentation and for rows
   // that share `emit`.
   std::string_view method;
-  // What keeps a node on the CPU besides the limits of the context; "" for nothing.
+  // The conditions besides the limits of the context; "" if there are none.
   std::string_view restrictions = "";
   std::string_view domain = "";
   // Only moves elements (WB-50).
   bool is_move = false;
-  // Also takes images with their channels last.
+  // Also supports channels-last images (NHWC).
   bool takes_channels_last = false;
 };
 
