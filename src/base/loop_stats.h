@@ -38,7 +38,7 @@ class LoopStats {
     std::vector<Helper> helpers;
   };
 
-  // Of the calling thread; null if nobody collects.
+  // Of the calling thread; null if they are not collected.
   static LoopStats* Current();
 
   bool has_loops() const { return !record_.block_sizes.empty(); }

@@ -53,7 +53,7 @@ float MaxOrNan(const float* x, size_t n) {
   return kNegate ? -result : result;
 }
 
-// The lanes that are `value`; NaN is NaN here.
+// The lanes that equal `value`, where NaN equals NaN.
 HWY_INLINE auto IsValue(V v, V value) {
   return hn::Or(hn::Eq(v, value), hn::And(hn::IsNaN(v), hn::IsNaN(value)));
 }

@@ -1,4 +1,4 @@
-// Which boxes cover each other too much: the inner loop of NonMaxSuppression.
+// Finds boxes that overlap too much: the inner loop of NonMaxSuppression.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ struct Box {
   float low_y, low_x, high_y, high_x, area;
 };
 
-// Boxes as one array for each of their numbers.
+// Boxes, with one array for each of their numbers.
 struct BoxArrays {
   float* low_y;
   float* low_x;

@@ -14,10 +14,10 @@ constexpr size_t kTaskBytes = 128 << 10;
 
 using Axis = CopyPlan::Axis;
 
-// Axes in the order of dst's memory, those of size 1 left out, and those merged that one stride
-// serves on both sides.
+// Axes in the order of dst's memory, without those of size 1; neighbours are merged if one stride
+// is enough for both on both sides.
 size_t SimplifyAxes(std::span<Axis> axes) {
-  // Insertion: std::stable_sort allocates, and axes are few.
+  // Insertion sort, because std::stable_sort allocates and there are few axes.
   for (size_t i = 1; i < axes.size(); ++i) {
     const Axis axis = axes[i];
     size_t at = i;

@@ -1,5 +1,5 @@
-// Copies between strided layouts: what Slice, Concat, Pad, Expand, Split and Transpose have in
-// common. A plan is made once for a shape and run for any memory.
+// Copies between strided layouts: the common part of Slice, Concat, Pad, Expand, Split and
+// Transpose. A plan is made once for a shape and run for any memory.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct CopyPlan {
   size_t pieces = 1;
   size_t piece = 0;  // bytes of a run, elements of `inner`, or elements of `across`
   size_t units = 0;
-  size_t grain = 1;  // units that are worth a task of their own
+  size_t grain = 1;  // units that make a task of reasonable size
 };
 
 // Strides are in elements of `element_size` bytes (1, 2, 4, 8 or 16), and may be 0 (repeat) or

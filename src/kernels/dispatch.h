@@ -34,7 +34,7 @@ enum class Target : uint8_t { kBaseline, kAvx2, kAvx512, kSve };
 std::span<const Target> SupportedTargets();
 const char* TargetName(Target target);
 
-// The target in use: the best supported one, unless a test chose another.
+// The target in use: the best supported one, unless a test selected another.
 Target ActiveTarget();
 // For tests: makes later table look-ups use `target`, which must be supported. Not thread-safe.
 void SetActiveTarget(Target target);

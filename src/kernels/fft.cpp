@@ -112,7 +112,7 @@ size_t Fft<T>::TableBytes(size_t n) {
   if (n > SIZE_MAX / 1024) return SIZE_MAX;
   const size_t padded = PaddedLength(n);
   if (padded == 0) return RoundUp64<T>(n);
-  // Its roots, its filter, the chirp, and what making the filter takes.
+  // The sizes of its roots, its filter, the chirp, and the memory for computing the filter.
   return 3 * RoundUp64<T>(padded) + RoundUp64<T>(n);
 }
 
@@ -154,7 +154,7 @@ size_t Fft<T>::WorkBytes() const {
   return padded_ ? 2 * RoundUp64<T>(padded_) : RoundUp64<T>(n_);
 }
 
-// Of the length that the factors make up. The result ends up in x.
+// For the length that is the product of the factors. The result ends up in x.
 template <class T>
 void Fft<T>::Transform(Complex<T>* x, Complex<T>* work) const {
   const size_t length = padded_ ? padded_ : n_;

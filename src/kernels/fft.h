@@ -1,5 +1,5 @@
-// The discrete Fourier transform of any length: mixed radix where the length has small factors
-// alone, else by way of a convolution (Bluestein's algorithm).
+// The discrete Fourier transform of any length: mixed radix if the length has only small factors,
+// otherwise by a convolution (Bluestein's algorithm).
 #pragma once
 
 #include <array>
@@ -12,9 +12,8 @@ struct Complex {
   T re, im;
 };
 
-// How a length is transformed, and the tables for it, which lie in memory that the caller provides.
-// T is float or double. Immutable once made; Run may be
-// called from several threads at once.
+// The plan of a length and its tables, which lie in memory that the caller provides. T is float or
+// double. Immutable once made; Run may be called from several threads at once.
 template <class T>
 class Fft {
  public:

@@ -1,5 +1,6 @@
-// What Highway's own checks call when they fail, in debug and sanitizer builds; its library, which
-// would have it, is not linked. Release builds check nothing: a kernel that would fails to link.
+// The function that Highway's own checks call when they fail, in debug and sanitizer builds.
+// Highway's library, which has it, is not linked. Release builds check nothing: a kernel that did
+// would fail to link.
 #include <hwy/base.h>
 
 #if HWY_IS_DEBUG_BUILD

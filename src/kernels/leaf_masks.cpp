@@ -160,7 +160,7 @@ void AddTreesOfWords(const LeafMaskTrees<T>& trees, const T* features, size_t fe
                  : AddTrees<Kind<kWords, false, false>>(trees, features, rows, scores);
 }
 
-// Row by row, for elements that the target has no vectors of.
+// Row by row, for element types of which the target has no vectors.
 template <class T>
 void AddTreesOfRows(const LeafMaskTrees<T>& trees, const T* features, size_t rows, T* scores) {
   using Word = typename LeafMaskTrees<T>::Word;

@@ -1,6 +1,7 @@
-// Small decision trees for many rows at once and without branches. All tests of a tree are made; a
-// test that fails strikes out the leaves below its "true" child, and the first leaf that remains is
-// the one that the row reaches: QuickScorer (Lucchese et al., SIGIR 2015), rows in the lanes.
+// Scores small decision trees for many rows at once and without branches. All tests of a tree are
+// made. A test that fails removes the leaves below its "true" child, and the first leaf that
+// remains is the one that the row reaches: QuickScorer (Lucchese et al., SIGIR 2015), rows in the
+// lanes.
 #pragma once
 
 #include <cstddef>

@@ -14,8 +14,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// a > b ? a : b in each lane, so b where one is NaN: x86's rule. ARM's instructions return the
-// number there.
+// a > b ? a : b in each lane, so b if one is NaN: x86's rule. ARM's instructions return the number
+// then.
 template <class V>
 HWY_INLINE V MaxOrSecond(V a, V b) {
 #if HWY_ARCH_ARM

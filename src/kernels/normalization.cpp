@@ -68,7 +68,7 @@ HWY_INLINE void StoreEach(float* y, size_t n, const F& f) {
   }
 }
 
-// t = x + skip + bias, where given; returns where t lies.
+// t = x + skip + bias, if given; returns the address of t.
 const float* AddSkip(const NormalizationInput& input, float* y, size_t row, size_t n) {
   const float* x = input.x + row * n;
   if (!input.skip && !input.bias) {

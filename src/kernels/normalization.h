@@ -8,7 +8,7 @@
 
 namespace tenon::kernels {
 
-// What is normalized: rows of t = x + skip + bias; x and skip are [rows, n], bias is [n].
+// The input: rows of t = x + skip + bias; x and skip are [rows, n], bias is [n].
 struct NormalizationInput {
   const float* x;
   const float* skip = nullptr;  // may be null
@@ -57,7 +57,7 @@ struct GroupNormSizes {
 void GroupNorm(const float* x, float* y, size_t begin, size_t end, const GroupNormSizes& sizes,
                const float* gamma, const float* beta, float epsilon);
 
-// Rows of n elements that are worth a task of their own.
+// The number of rows of n elements that makes a task of reasonable size.
 size_t NormalizationGrain(size_t n);
 
 }  // namespace tenon::kernels

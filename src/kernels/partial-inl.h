@@ -1,5 +1,5 @@
 // Whole-vector access to the last n < Lanes(d) elements of an array, for tails of loops: a tail
-// runs the very code of the loop's body, so an element's bits do not depend on its position.
+// runs the same code as the loop's body, so an element's bits do not depend on its position.
 #if defined(TENON_KERNELS_PARTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_KERNELS_PARTIAL_INL_H_
 #undef TENON_KERNELS_PARTIAL_INL_H_
@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Whether masked loads and stores of T touch the selected elements only.
+// Whether masked loads and stores of T access only the selected elements.
 template <class T>
 constexpr bool HasExactMaskedAccess() {
   return !HWY_MEM_OPS_MIGHT_FAULT && (sizeof(T) >= 4 || HWY_TARGET != HWY_AVX2);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kTaskElements = 32768;
 
-// Rows up to this long are not worth calls of their own: as many as fit in L1 are transposed and
+// Rows up to this length are not worth separate calls: as many as fit in L1 are transposed and
 // added up vertically.
 constexpr size_t kShortRow = 16;
 constexpr size_t kShortRowBlock = 64;

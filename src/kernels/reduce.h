@@ -36,7 +36,7 @@ struct ReducePlan {
   size_t block = 1;  // outputs of a unit; the last one in a row may have fewer
   size_t blocks = 1;
   size_t units = 0;
-  size_t grain = 1;  // units that are worth a task of their own
+  size_t grain = 1;  // units that make a task of reasonable size
 };
 
 // reduced[i] says whether axis i is.

@@ -26,7 +26,7 @@ T WrappingMul(T a, T b) {
   }
 }
 
-// What is subtracted before exp: an infinite maximum would give NaN.
+// The value subtracted before exp. It must be finite, because an infinite maximum would give NaN.
 template <class T>
 double FiniteShift(T shift) {
   const double value = static_cast<double>(shift);
@@ -72,7 +72,7 @@ struct SumPolicy {
   }
   static T Convert(double value) {
     if constexpr (std::integral<T>) {
-      // The conversion of what does not fit is undefined.
+      // The conversion of values out of range is undefined.
       constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());
       constexpr double kHigh = static_cast<double>(std::numeric_limits<T>::max());
       if (std::isnan(value)) return 0;

@@ -30,7 +30,7 @@ namespace {
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// What is subtracted before exp: an infinite maximum would give NaN.
+// The value subtracted before exp. It must be finite, because an infinite maximum would give NaN.
 HWY_INLINE V FiniteShift(V shift) {
   const D d;
   const auto finite = hn::Lt(hn::Abs(shift), hn::Set(d, std::numeric_limits<float>::infinity()));

@@ -1,4 +1,4 @@
-// What RunReduce calls for an operator and a type: sums of rows, and of columns.
+// The functions that RunReduce calls for an operator and a type: sums of rows, and of columns.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace tenon::kernels {
 inline constexpr size_t kReduceBlock = 512;
 inline constexpr size_t kMaxAccumulatorBytes = 8;
 
-// Accumulators are of a type that only the kernels know. `shift` is null, or for LogSumExp the
-// maximum of every output, which is subtracted before exp.
+// Only the kernels know the type of accumulators. `shift` is null, or for LogSumExp the maximum of
+// every output, which is subtracted before exp.
 struct ReduceKernels {
   void (*initialize)(void* accumulators, size_t n);
   // Adds x[0, n) to one accumulator.

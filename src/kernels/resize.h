@@ -29,7 +29,7 @@ bool DoublesHalfPixels(const ResizeTaps<float>& taps);
 void ResizeRow(const ResizeTaps<float>& taps, const float* x, float* y);
 void ResizeRow(const ResizeTaps<double>& taps, const double* x, double* y);
 
-// The same where indices may be negative: such an element counts as 0, whatever its weight.
+// The same with indices that may be negative: such an element counts as 0, whatever its weight.
 void SampleElements(const ResizeTaps<float>& taps, const float* x, float* y);
 void SampleElements(const ResizeTaps<double>& taps, const double* x, double* y);
 

@@ -12,7 +12,7 @@
 namespace tenon::kernels {
 namespace {
 
-// a comes before b, or is the extreme as NaN is.
+// a comes before b; NaN counts as the extreme.
 template <class T>
 bool IsBetter(T a, T b, bool min) {
   if (a != a) return b == b;
@@ -101,7 +101,7 @@ T WrappingSum(T a, T b) {
   }
 }
 
-// kRows rows side by side: one alone would wait for every addition.
+// kRows rows side by side: a single row would wait for every addition.
 template <size_t kRows, class T>
 void CumSumRows(const CumSumSizes& sizes, const T* x, T* y) {
   T sums[kRows] = {};

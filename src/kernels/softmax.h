@@ -1,5 +1,5 @@
 // Softmax-13 and LogSoftmax-13 on dense float arrays. x and y are one array or do not overlap.
-// Relative error of Softmax below 1e-6; an infinite maximum, and a row of -inf alone, give NaN as
+// Relative error of Softmax below 1e-6; an infinite maximum, and a row with only -inf, give NaN as
 // the standard's formula does. Functions may be called from several threads at once.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace tenon::kernels {
 
 struct SoftmaxOptions {
   bool log = false;  // log(softmax(t)) instead of softmax(t)
-  // What softmax is taken of: t = scale x + mask.
+  // The input of softmax: t = scale x + mask.
   float scale = 1;
   const float* mask = nullptr;  // null: none
   size_t mask_stride = 0;       // elements between the mask rows of consecutive rows of x; may be 0
@@ -18,7 +18,7 @@ struct SoftmaxOptions {
 // Over the last axis: x and y are [rows, n]. Rows are independent, so any range of them is a task.
 void SoftmaxRows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options);
 
-// Rows of n elements that are worth a task of their own.
+// The number of rows of n elements that makes a task of reasonable size.
 size_t SoftmaxGrain(size_t n);
 
 // Over the middle axis: x and y are [outer, n, inner]. Tasks [begin, end) of

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-// Vectors of 16 bytes do all the work, so one compilation serves every target of a machine.
+// Vectors of 16 bytes do all the work, so one compilation works for every target of a machine.
 HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
 namespace {
@@ -39,8 +39,8 @@ HWY_INLINE void TransposeVectors(const uint8_t* src, ptrdiff_t src_stride, uint8
   }
 }
 
-// A whole block, by way of a buffer: rows of dst may lie a power of two apart, where the cache
-// holds few lines, so each is written in one go.
+// A whole block, through a buffer: rows of dst may be a power of two apart, and the cache holds few
+// lines at such distances, so each row is written at once.
 template <class T>
 void TransposeBlock(const uint8_t* src, ptrdiff_t src_stride, uint8_t* dst, ptrdiff_t dst_stride) {
   constexpr size_t kSide = kLine / sizeof(T);

@@ -1,4 +1,4 @@
-// Floats in memory that need not be aligned for them, as a model file has them.
+// Floats in memory that may be unaligned, as in a model file.
 #pragma once
 
 #include <cstring>

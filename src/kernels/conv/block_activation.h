@@ -1,4 +1,4 @@
-// Activations that are more than a clamp, on results in NCHW16c that are still in L1.
+// Activations other than a clamp, for results in NCHW16c that are still in L1.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace tenon::kernels {
 using BlockActivation = void (*)(const ActivationSpec& activation, const float* mask, size_t pixels,
                                  float* data);
 
-// For the target in use; null where the clamp of EpilogueClamp does all.
+// For the target in use; null if the clamp of EpilogueClamp is the whole activation.
 BlockActivation SelectBlockActivation(const ActivationSpec& activation);
 
 }  // namespace tenon::kernels

@@ -1,4 +1,4 @@
-// How a blocked convolution is divided into tasks and steps; of conv_blocked.cpp alone.
+// Divides a blocked convolution into tasks and steps; only for conv_blocked.cpp.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tenon::kernels {
 
-// A kernel of one tap without stride and padding does not see rows: all pixels are one row.
+// A kernel of one tap without stride and padding does not depend on rows: all pixels form one row.
 inline Conv2dShape WithoutNeedlessRows(Conv2dShape shape) {
   const bool pointwise = shape.kernel_height == 1 && shape.kernel_width == 1 &&
                          shape.stride_height == 1 && shape.stride_width == 1 &&
@@ -31,13 +31,14 @@ struct BlockedPlan {
     const size_t taps = shape.kernel_height * shape.kernel_width;
     const size_t plane_bytes =
         kMaxTileBlocks * taps * kChannelBlock * kChannelBlock * sizeof(float);
-    // The weights of a chunk stay in L2 while the task's pixels pass.
+    // The weights of a chunk stay in L2 while the task processes its pixels.
     constexpr size_t kChunkBytes = 384 << 10;
     chunks =
         in_blocks == 0 ? 1 : CeilDiv(in_blocks, std::max<size_t>(1, kChunkBytes / plane_bytes));
     last_depth =
         in_blocks == 0 ? 0 : given.in_channels / given.groups - (in_blocks - 1) * kChannelBlock;
-    // Fewer pixels would wait for the weights, which come from L3 or memory once a task.
+    // Tasks with fewer pixels would wait for the weights, which come from L3 or memory once per
+    // task.
     constexpr size_t kMinPixels = 56;
     const size_t depth = given.in_channels / given.groups * taps;
     split = SplitPixels(shape, 2 * depth * kMaxTileBlocks * kChannelBlock, kMinPixels);

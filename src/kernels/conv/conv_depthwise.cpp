@@ -85,7 +85,7 @@ HWY_INLINE void StoreSums(const Row& row, size_t first, const VBlock (&sums)[kPi
   }
 }
 
-// kPixels output columns whose taps all lie inside. Every input pixel is loaded once and serves
+// kPixels output columns whose taps all lie inside. Every input pixel is loaded once and used for
 // all the sums that it belongs to.
 template <size_t kTaps, size_t kStride, size_t kPixels>
 void RunFixed(const Row& row, size_t first) {

@@ -1,4 +1,4 @@
-// Depthwise convolution in NCHW16c (see conv_shape.h): every channel has a filter of its own.
+// Depthwise convolution in NCHW16c (see conv_shape.h): every channel has its own filter.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Index arithmetic of general convolutions; of conv_general.cpp and conv_transpose.cpp alone.
+// Index arithmetic of general convolutions; only for conv_general.cpp and conv_transpose.cpp.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ inline ptrdiff_t TapShift(const ConvDim& dim, size_t tap) {
   return static_cast<ptrdiff_t>(tap * dim.dilation) - static_cast<ptrdiff_t>(dim.pad_begin);
 }
 
-// Whether only the last two axes matter: the first one has one element, and the window is on it.
+// Whether only the last two axes matter: the first one has one element, which the window covers.
 inline bool IsPlanar(const ConvGeneralShape& shape) {
   const ConvDim& depth = shape.dims[0];
   return depth.in == 1 && depth.out == 1 && depth.kernel == 1 && depth.pad_begin == 0;

@@ -1,4 +1,4 @@
-// What a convolution does with its sums before it stores them.
+// The operations on a convolution's sums before it stores them.
 #pragma once
 
 #include "kernels/elementwise/activation.h"

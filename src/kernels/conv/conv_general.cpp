@@ -25,7 +25,7 @@ struct GeneralPlan {
     const size_t deep = std::max<size_t>(1, depth);
     const size_t fitting = gathers ? kGatheredFloats / deep : pixels;
     const size_t wanted = kTaskProducts / std::max<size_t>(1, deep * group_out);
-    constexpr size_t kLeast = 48;  // below, the product waits for its weights
+    constexpr size_t kLeast = 48;  // with less, the product waits for its weights
     parts = CeilDiv(pixels, std::max(kLeast, std::min(fitting, wanted)));
     part_pixels = parts == 0 ? 0 : CeilDiv(pixels, parts);
     // The gathered floats, rounded up so that the product's scratch stays aligned.
@@ -48,10 +48,10 @@ struct GeneralPlan {
   size_t gathered_floats;
 };
 
-// The inputs that one tap meets at output pixels `pixels`, zero outside the image.
+// The inputs for one tap at output pixels `pixels`, zero outside the image.
 void GatherTap(const ConvGeneralShape& shape, const float* plane, const Range& pixels, size_t kz,
                size_t ky, size_t kx, float* out) {
-  // Not a structured binding: Clang 14 captures none.
+  // Not a structured binding: Clang 14 cannot capture one.
   const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
   const ptrdiff_t shift = TapShift(width, kx);
   ForEachRowPiece(pixels, width.out, [&](size_t row, const Range& columns, size_t offset) {

@@ -1,6 +1,5 @@
-// Convolution and transposed convolution in the plain layout, for rank 1 to 3, any groups and
-// sizes: matrix products over gathered inputs. Slower than the kernels of NCHW16c where these
-// apply.
+// Convolution and transposed convolution in NCHW, for rank 1 to 3, any groups and sizes: matrix
+// products with gathered inputs. Slower than the kernels for NCHW16c, if these apply.
 #pragma once
 
 #include <cstddef>

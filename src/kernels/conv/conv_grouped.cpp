@@ -47,7 +47,7 @@ void RunTask(const ConvGroupedArgs& args, size_t task, void* scratch) {
       MakeTileLanes(args.epilogue.bias, shape.out_channels, block * kChannelBlock, 1);
   const ClampRange clamp = EpilogueClamp(args.epilogue);
   const size_t out_offset = plane * shape.out_height * shape.out_width * kChannelBlock;
-  // The activation takes whole blocks, so it waits for the second half.
+  // The activation handles whole blocks, so it waits for the second half.
   const Finish nothing({});
   const BlockActivation activate = SelectBlockActivation(args.epilogue.activation);
 

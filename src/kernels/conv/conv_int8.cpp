@@ -28,7 +28,7 @@ size_t GroupStride(const ConvGeneralShape& shape, const ByteTileShape& tile) {
          RoundUp64(shape.out_channels / shape.groups * sizeof(int32_t));
 }
 
-// Panels of pixels that one task computes.
+// The panels of pixels of one task.
 size_t TaskPanels(const ConvGeneralShape& shape, const ByteTileShape& tile) {
   constexpr size_t kTaskCost = 1'000'000;  // multiply-adds
   const size_t panel_cost =
@@ -40,7 +40,7 @@ size_t PixelTasks(const ConvGeneralShape& shape, const ByteTileShape& tile) {
   return DivideUp(DivideUp(OutPixels(shape), tile.nr), TaskPanels(shape, tile));
 }
 
-// Whether the inputs are the matrix themselves.
+// Whether the inputs are already the matrix.
 bool IsPointwise(const ConvGeneralShape& shape) {
   return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
     return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;
@@ -53,7 +53,7 @@ struct Run {
   size_t position;  // in the panel
 };
 
-// The bytes that one tap meets along a run of pixels.
+// The input bytes for one tap along a run of pixels.
 void GatherRun(const ConvGeneralShape& shape, const uint8_t* channel, const size_t (&tap)[3],
                const Run& run, uint8_t zero, uint8_t* into) {
   const ConvDim& depth = shape.dims[0];
@@ -82,7 +82,7 @@ void GatherRun(const ConvGeneralShape& shape, const uint8_t* channel, const size
   std::fill(into + inside.last, into + run.count, zero);
 }
 
-// Rows of `nr` bytes, one for each channel and tap: what the pixels from `first` on meet.
+// Rows of `nr` bytes, one for each channel and tap: the inputs for the pixels from `first` on.
 void GatherPixels(const ConvGeneralShape& shape, const uint8_t* in, size_t first, size_t count,
                   uint8_t zero, size_t nr, uint8_t* rows) {
   const size_t width = shape.dims[2].out, height = shape.dims[1].out;
@@ -103,11 +103,11 @@ void GatherPixels(const ConvGeneralShape& shape, const uint8_t* in, size_t first
   }
 }
 
-// The bytes that a panel's pixels meet, for small kernels: where the runs of each tap lie is found
-// once for all channels.
+// The input bytes for a panel's pixels, for small kernels: the runs of each tap are found once for
+// all channels.
 class PanelGather {
  public:
-  // Bytes that Run may write, and read, behind the last row and run.
+  // Bytes that Run may write, and read, after the last row and run.
   static constexpr size_t kSlack = 32;
 
   // Whether the table of runs has room for these pixels.
@@ -131,8 +131,8 @@ class PanelGather {
     return true;
   }
 
-  // Rows of `nr` bytes, kSlack bytes at most, for all taps of the plane `channel`; `end` is that of
-  // all memory that may be read.
+  // Rows of `nr` bytes, with kSlack bytes after them at most, for all taps of the plane `channel`;
+  // `end` is the end of all memory that may be read.
   uint8_t* GatherChannel(const uint8_t* channel, const uint8_t* end, uint8_t zero, size_t nr,
                          uint8_t* into) const {
     if (end - channel >= reach_) {
@@ -179,7 +179,7 @@ class PanelGather {
             row + static_cast<ptrdiff_t>(inside.first * width.stride) + shift};
   }
 
-  // Whole vectors; what they write too much is written again later.
+  // Whole vectors; bytes written beyond the end are overwritten later.
   template <size_t kStride>
   uint8_t* GatherWhole(const uint8_t* channel, uint8_t zero, size_t nr, uint8_t* into) const {
     const Piece* piece = pieces_.data();
@@ -200,7 +200,7 @@ class PanelGather {
     return into;
   }
 
-  // Zeros, what `copy` copies, and zeros.
+  // Zeros, the bytes that `copy` copies, and zeros.
   template <class CopyInside>
   static void Copy(const Piece& piece, uint8_t zero, uint8_t* row, CopyInside&& copy) {
     uint8_t* into = row + piece.position;
@@ -210,11 +210,11 @@ class PanelGather {
   }
 
   size_t stride_ = 1, runs_ = 0, piece_count_ = 0;
-  ptrdiff_t reach_ = 0;  // behind the last byte that whole vectors read, from a channel on
+  ptrdiff_t reach_ = 0;  // after the last byte that whole vectors read, from a channel on
   std::array<Piece, kMostPieces> pieces_;
 };
 
-// The bytes that a panel's pixels meet, as pieces that vectors hold.
+// The input bytes for a panel's pixels, as pieces that fit in vectors.
 class PanelPieces {
  public:
   // Whether there is a function for such pieces, and the table has room for these pixels.
@@ -290,7 +290,7 @@ size_t ElementBytes(ByteOutput type) {
   return type == ByteOutput::kInt32 || type == ByteOutput::kFloat ? 4 : 1;
 }
 
-// One group of one picture.
+// One group of one image.
 class GroupConv {
  public:
   GroupConv(const ByteConvArgs& args, size_t picture, size_t group, std::byte* scratch)
@@ -391,7 +391,7 @@ class GroupConv {
     for (size_t i = 0; i < rows; ++i) {
       const size_t channel = first_channel + i;
       if (PackedZeroOfA(args_.weights_are_signed, WeightZero(channel)) != 0) return false;
-      // The weights' sum times the zero point of the input.
+      // The sum of the weights times the zero point of the input.
       uint32_t term = 0u - static_cast<uint32_t>(row_sums_[first_row + i]);
       term *= static_cast<uint32_t>(b_zero_[0]);
       if (epilogue.bias_rows) term += static_cast<uint32_t>(epilogue.bias_rows[channel]);
@@ -433,8 +433,8 @@ class GroupConv {
   int32_t b_zero_[kMaxByteTileColumns];
 };
 
-// Planes of a convolution whose groups have one input channel, one for each output channel of each
-// picture.
+// The planes of a convolution whose groups have one input channel: one for each output channel of
+// each image.
 size_t DepthwisePlanes(const ConvGeneralShape& shape) { return shape.batch * shape.out_channels; }
 size_t DepthwiseTaskPlanes(const ConvGeneralShape& shape) {
   constexpr size_t kTaskCost = 200'000;
@@ -456,7 +456,7 @@ class DepthwiseWeights {
 
   // [kernel taps], less their zero point.
   void Fill(size_t channel, int32_t* weights) const {
-    // Divisions are as slow as a small plane.
+    // Divisions take as long as a small plane.
     const bool has_one = in_group_ == 1;
     const std::byte* row = args_.packed_weights +
                            (has_one ? channel : channel / in_group_) * group_stride_ +

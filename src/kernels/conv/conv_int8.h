@@ -1,4 +1,4 @@
-// Convolution of bytes with 32-bit sums in the plain layout: ConvInteger-10 and QLinearConv-10.
+// Convolution of int8 and uint8 with 32-bit sums in NCHW: ConvInteger-10 and QLinearConv-10.
 //
 //   S = Conv(X - x_zero, W - w_zero) + bias, modulo 2^32; pads count as x_zero
 //

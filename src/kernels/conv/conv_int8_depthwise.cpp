@@ -18,7 +18,7 @@ namespace tenon::kernels {
 // Products of differences of bytes are at most 255^2; as many of them have a sum below 2^24.
 inline constexpr size_t kMostTaps = 256;
 
-// What one tap of the kernel meets along a row of the output.
+// The inputs for one tap of the kernel along a row of the output.
 struct RowTap {
   const float* from;
   float weight;
@@ -33,7 +33,7 @@ struct ByteDepthwiseTable {
   void (*sum)(const RowTap* taps, size_t tap_count, size_t n, int32_t* sums);
 };
 
-// Elements that may be read or written behind the last one.
+// Elements that may be read or written after the last one.
 inline constexpr size_t kDepthwiseSlack = 32;
 
 }  // namespace tenon::kernels
@@ -117,7 +117,7 @@ namespace {
 // The widened plane: for each row and each phase of the stride, the columns that lie in it, with
 // zeros for the pads.
 struct PlaneLayout {
-  size_t columns;       // of a padded row that the taps meet
+  size_t columns;       // of a padded row that the taps use
   size_t phase_stride;  // elements between phases
   size_t row_stride;
 
@@ -128,7 +128,7 @@ struct PlaneLayout {
     phase_stride = (longest + kDepthwiseSlack + 15) / 16 * 16;
     row_stride = phase_stride * width.stride;
   }
-  // Room to widen a row in, before it is split.
+  // Space to widen a row in, before it is split.
   size_t line_size() const { return (columns + 2 * kDepthwiseSlack + 15) / 16 * 16; }
 };
 
@@ -154,7 +154,7 @@ void WidenRow(const ByteDepthwiseTable& table, const ByteConvArgs& args, const P
   }
 }
 
-// The taps that meet the plane along row `y` of the output.
+// The taps that are inside the plane for row `y` of the output.
 size_t FindTaps(const ConvGeneralShape& shape, const PlaneLayout& layout, const float* plane,
                 const int32_t* weights, size_t y, RowTap* taps) {
   const ConvDim &height = shape.dims[1], &width = shape.dims[2];

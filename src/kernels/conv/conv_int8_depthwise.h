@@ -1,21 +1,21 @@
-// Convolution of bytes where each group has one input channel; of conv_bytes.cpp alone.
+// Convolution of int8 and uint8 with one input channel per group; only for conv_int8.cpp.
 #pragma once
 
 #include "kernels/conv/conv_int8_args.h"
 
 namespace tenon::kernels {
 
-// Whether the functions below serve it: planes, and kernels whose sums floats hold exactly.
+// Whether the functions below support it: planes, and kernels whose sums are exact in float.
 bool IsByteDepthwise(const ConvGeneralShape& shape);
 
 // Bytes of scratch memory for one plane; a multiple of 64.
 size_t ByteDepthwiseScratchSize(const ConvGeneralShape& shape);
 
-// Output channel `channel` of one picture. weights: [kernel taps], less their zero point.
+// Output channel `channel` of one image. weights: [kernel taps], minus their zero point.
 void RunByteDepthwisePlane(const ByteConvArgs& args, size_t picture, size_t channel,
                            const int32_t* weights, std::byte* scratch);
 
-// What the sums of an output channel of bytes begin with, and what they are multiplied by.
+// The initial values and the scales of the sums of an output channel of int8 or uint8.
 struct ByteChannelTerms {
   int32_t start;
   float scale;
@@ -23,14 +23,14 @@ struct ByteChannelTerms {
 // Given the sum of the channel's weights; inputs count as bytes in [0, 255].
 ByteChannelTerms ChannelTermsOf(const ByteConvArgs& args, size_t channel, int32_t weight_sum);
 
-// A convolution along a row, with bytes for outputs. Taps come in quads.
+// A convolution along a row with int8 or uint8 outputs. Taps are in quads.
 struct ByteRowConv {
   static constexpr size_t kMostQuads = 64;
   static constexpr size_t kReach = 64;  // bytes that are read from a quad's first one on
 
   size_t stride = 1;
   size_t quads = 0;
-  uint8_t order[64] = {};              // where output i meets tap t, at 4 i + t
+  uint8_t order[64] = {};              // where the input of output i at tap t is, at 4 i + t
   ptrdiff_t offsets[kMostQuads] = {};  // of the quads' first taps
   int32_t weights[kMostQuads] = {};    // four of int8 each
   int32_t start = 0;                   // added to all sums
@@ -39,7 +39,7 @@ struct ByteRowConv {
   bool is_signed = false;
 };
 
-// Outputs [0, n) from bytes in [0, 255]; reads kReach bytes behind each quad's first one.
+// Outputs [0, n) from bytes in [0, 255]; reads kReach bytes after each quad's first one.
 using ByteRowFunction = void (*)(const ByteRowConv& conv, const uint8_t* in, size_t n, void* out);
 // Null where the machine lacks the instructions.
 ByteRowFunction FindByteRow();
@@ -56,18 +56,18 @@ class ByteDepthwiseRows {
   bool SetWeights(size_t channel, const int32_t* weights);
 
   const ByteConvArgs& args_;
-  ByteRowFunction run_ = nullptr;  // null: does not serve the convolution
+  ByteRowFunction run_ = nullptr;  // null: does not support the convolution
   ByteRowConv conv_;
 };
-// A convolution of a plane of which a window, the rows that `rows` rows of the output meet, has
-// fewer bytes than a vector. The outputs of a window come in vectors, and their taps in quads.
+// A convolution of a plane in windows. A window has the input rows for `rows` rows of the output,
+// and fewer bytes than a vector. The outputs of a window are in vectors, and their taps in quads.
 struct ByteWindowConv {
   static constexpr size_t kQuad = 4, kOutputs = 16, kLanes = 64, kMostOrders = 48;
 
   size_t rows = 0, quads = 0, window_rows = 0;
   size_t in_rows = 0, in_columns = 0, out_rows = 0, out_columns = 0;
   size_t stride = 1, pad = 0;  // of rows
-  uint8_t zero = 0, flip = 0;  // what pads hold; what makes an input a byte in [0, 255]
+  uint8_t zero = 0, flip = 0;  // the value of pads; turns an input into a byte in [0, 255]
   // Of vector v and quad q: orders[v * quads + q], where in the window output i meets tap t at
   // 4 i + t. The last lane is a pad.
   uint8_t orders[kMostOrders][kLanes];
@@ -78,12 +78,12 @@ struct ByteWindowConv {
   bool is_signed = false;
 };
 
-// A whole plane. Reads nothing out of it.
+// A whole plane. Reads nothing outside of it.
 using ByteWindowFunction = void (*)(const ByteWindowConv& conv, const uint8_t* in, uint8_t* out);
 // Null where the machine lacks the instructions.
 ByteWindowFunction FindByteWindow();
 
-// Whether the planes are small enough for that.
+// Whether the planes are small enough.
 bool HasByteWindows(const ConvGeneralShape& shape);
 
 // The same as RunByteDepthwisePlane by ByteWindowFunction, for many planes of one convolution.

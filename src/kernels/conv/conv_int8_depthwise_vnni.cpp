@@ -15,8 +15,8 @@ namespace {
 #define TENON_VBMI \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi")))
 
-// The bytes that 16 outputs meet at four neighbouring taps are brought next to each other by one
-// permutation of 64 bytes, and added up by one instruction.
+// One permutation of 64 bytes puts the input bytes of 16 outputs at four neighbouring taps next to
+// each other, and one instruction adds up their products.
 TENON_VBMI void RunRow(const ByteRowConv& conv, const uint8_t* in, size_t n, void* out) {
   const __m512i order = _mm512_loadu_si512(conv.order);
   const __m512i start = _mm512_set1_epi32(conv.start);
@@ -35,7 +35,7 @@ TENON_VBMI void RunRow(const ByteRowConv& conv, const uint8_t* in, size_t n, voi
   }
 }
 
-// Lanes of the plane's rows alone: what lies above, below and behind them is not read.
+// Only lanes of the plane's rows: memory above, below and after them is not read.
 TENON_VBMI __m512i LoadWindow(const ByteWindowConv& conv, const uint8_t* in, size_t out_row) {
   const auto row = static_cast<ptrdiff_t>(out_row * conv.stride) - static_cast<ptrdiff_t>(conv.pad);
   const ptrdiff_t end = std::min(static_cast<ptrdiff_t>(conv.in_rows) - row,

@@ -13,10 +13,10 @@ constexpr size_t kQuad = 4;
 
 size_t RoundUp64(size_t x) { return (x + 63) / 64 * 64; }
 
-// The plane with its pads, rows next to each other.
+// The plane with its pads; rows are next to each other.
 struct PaddedPlane {
   size_t rows, columns;
-  // Short rows of outputs are computed as one, with what lies between them, and copied.
+  // Short rows of outputs are computed as one, with the elements between them, and copied.
   bool is_joined;
 
   explicit PaddedPlane(const ConvGeneralShape& shape)
@@ -28,7 +28,7 @@ struct PaddedPlane {
   static size_t Extent(const ConvDim& dim) {
     return (dim.out - 1) * dim.stride + (dim.kernel - 1) * dim.dilation + 1;
   }
-  // With what the last outputs read too much: 16 at a time, at most 4 apart.
+  // Includes what the last outputs read too much: 16 at a time, at most 4 apart.
   size_t bytes() const { return RoundUp64(rows * columns + ByteRowConv::kReach + 64); }
   size_t joined_bytes(const ConvGeneralShape& shape) const {
     return is_joined ? RoundUp64(shape.dims[1].out * columns) : 0;

@@ -22,8 +22,8 @@ namespace {
 // Whole vectors are read up to this many columns.
 constexpr size_t kColumnStep = 16;
 
-// How a convolution falls into tasks: image, group, part of the output channels, band of output
-// rows, part of the columns.
+// The division of a convolution into tasks: image, group, part of the output channels, band of
+// output rows, part of the columns.
 struct PlanarPlan {
   explicit PlanarPlan(const ConvGeneralShape& shape)
       : height(shape.dims[1]),
@@ -45,7 +45,7 @@ struct PlanarPlan {
     const size_t rows = std::min({height.out, fitting_rows, CeilDiv(kTaskProducts, products)});
     bands = CeilDiv(height.out, rows);
     band_rows = CeilDiv(height.out, bands);
-    // The copy of the rows is worth some channels.
+    // Copying the rows costs as much as some channels.
     constexpr size_t kLeastChannels = 64;
     channel_parts = std::clamp<size_t>(products * band_rows / kTaskProducts, 1,
                                        CeilDiv(group_out, kLeastChannels));
@@ -59,8 +59,8 @@ struct PlanarPlan {
 
   ConvDim height, width;
   size_t group_in, group_out, depth;
-  // The columns of a row that are equal modulo the stride lie together: a tap meets neighbouring
-  // ones.
+  // The columns of a row that are equal modulo the stride are stored together: a tap then uses
+  // neighbouring ones.
   size_t phase;  // floats of one such set
   size_t row;    // floats of all
   size_t column_parts, bands, band_rows, channel_parts;
@@ -219,7 +219,7 @@ void RunRow(PlanarTile tile, size_t channels, size_t columns, const ActivationSp
   }
 }
 
-// The rows of the input, of all channels of the group, that output rows `rows` need.
+// The rows of the input, of all channels of the group, for output rows `rows`.
 void CopyBand(const PlanarPlan& plan, const float* in, const Range& rows, size_t first_column,
               float* band) {
   const ConvDim &height = plan.height, &width = plan.width;

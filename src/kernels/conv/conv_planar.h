@@ -1,5 +1,5 @@
-// Convolution in the plain layout straight from rows of the input, of conv_general.cpp alone: the
-// rows that a task needs are copied once, with their pads, and every tap is a shift of them.
+// Convolution in NCHW directly from rows of the input; only for conv_general.cpp. The rows that a
+// task needs are copied once, with their pads, and every tap is a shift of them.
 #pragma once
 
 #include "kernels/conv/conv_general_args.h"

@@ -42,7 +42,7 @@ class Columns {
     tile.column_stride = static_cast<ptrdiff_t>(shape_.dilation_width * kChannelBlock);
   }
 
-  // Fills the table of offsets, leaving out the columns of taps that meet no input.
+  // Fills the table of offsets, without the columns of taps that are outside the input.
   void SetTabulated(int32_t* offsets, ConvTile& tile) const {
     const TapRange of_first = Valid(start_);
     const TapRange of_last = Valid(start_ + reach_);
@@ -76,8 +76,8 @@ class Columns {
 // How a row is computed: blocks of 16 channels, or one of 8.
 struct WholeBlocks {
   static constexpr size_t kChannels = kChannelBlock;
-  // Stride 2 goes through the table: 3 % slower for 3x3 and 7 % for 1x1, but a set of functions for
-  // it would take half as long again to compile.
+  // Stride 2 uses the table: it is 3 % slower for 3x3 and 7 % for 1x1, but a separate set of
+  // functions would increase the compile time by half.
   static constexpr size_t kMaxFixedStride = 1;
   template <class Pixels>
   static HWY_INLINE void Run(const ConvTile& tile, size_t blocks, size_t pixels) {

@@ -165,7 +165,7 @@ HWY_INLINE void RunTileBlocks(const ConvTile& tile, size_t blocks, size_t pixels
   }
 }
 
-// Runs one half block: 8 channels, of which the pixels are still kChannelBlock floats apart.
+// Runs one half block: 8 channels, whose pixels are still kChannelBlock floats apart.
 template <class Pixels>
 HWY_INLINE void RunHalfTile(const ConvTile& tile, size_t pixels) {
   kTileRow<Pixels, kChannelBlock / 2, 1>[pixels - 1](tile);

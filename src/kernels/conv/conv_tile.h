@@ -13,10 +13,9 @@ namespace tenon::kernels {
 
 alignas(64) inline constexpr float kZeroPixel[kChannelBlock] = {};
 
-// Output channels that one tile computes at most, in blocks. Shapes are divided by this on every
-// target.
+// The most output channels of one tile, in blocks. Shapes are divided by this on every target.
 constexpr size_t kMaxTileBlocks = 2;
-// Output pixels of a tile at most, on any target.
+// The most output pixels of a tile, on any target.
 constexpr size_t kMaxTilePixels = 14;
 
 // A sum over planes x rows x columns x depth products for each output channel and pixel. For an
@@ -54,7 +53,7 @@ struct ConvTile {
   const float* masks = nullptr;  // [blocks][16]: all bits set for real channels, else zero
 };
 
-// Bias and masks of up to kMaxTileBlocks blocks of output channels, as a tile wants them.
+// Bias and masks of up to kMaxTileBlocks blocks of output channels, in a tile's form.
 struct TileLanes {
   alignas(64) float bias[kMaxTileBlocks * kChannelBlock];
   alignas(64) float masks[kMaxTileBlocks * kChannelBlock];
@@ -63,7 +62,7 @@ struct TileLanes {
 TileLanes MakeTileLanes(const float* bias, size_t out_channels, size_t first_channel,
                         size_t blocks);
 
-// The clamp that an epilogue's activation is, or includes: [-inf, inf] if it is none.
+// The clamp that an epilogue's activation is or includes; [-inf, inf] if there is none.
 struct ClampRange {
   float low;
   float high;
@@ -72,7 +71,7 @@ constexpr ClampRange kNoClamp = {-std::numeric_limits<float>::infinity(),
                                  std::numeric_limits<float>::infinity()};
 ClampRange EpilogueClamp(const ConvEpilogue& epilogue);
 
-// The part of an activation that a tile's clamp does not do, applied to a tile that was run.
+// The part of an activation that is not a tile's clamp, applied after a tile was run.
 class Finish {
  public:
   explicit Finish(const ActivationSpec& activation, bool enabled = true)

@@ -48,7 +48,7 @@ struct TransposePlan {
 // Adds the products of one tap at input pixels `pixels` to an output plane.
 void AddTap(const ConvGeneralShape& shape, const float* products, const Range& pixels, size_t kz,
             size_t ky, size_t kx, float* plane) {
-  // Not a structured binding: Clang 14 captures none.
+  // Not a structured binding: Clang 14 cannot capture one.
   const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
   const ptrdiff_t shift = TapShift(width, kx);
   ForEachRowPiece(pixels, width.in, [&](size_t row, const Range& columns, size_t offset) {

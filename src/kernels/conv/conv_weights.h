@@ -1,7 +1,7 @@
 // Packed weights of the blocked convolutions (layouts of conv_shape.h). Sizes count floats. The
-// buffers need no alignment, of floats neither for the weights; 64 bytes are best. Lanes past the
-// real channels are zero. A call packs one of the ChannelBlocks(out_channels) blocks of 16 output
-// channels, which lie apart from each other: any order, any threads.
+// buffers need no alignment, not even that of floats for the weights; 64 bytes are best. Lanes past
+// the real channels are zero. A call packs one of the ChannelBlocks(out_channels) blocks of 16
+// output channels, which lie apart from each other: any order, any threads.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ struct Group {
   float* out;  // [positions][blocks][tiles][16], positions plan.out_stride apart
 };
 
-// Where a tile lies.
+// The position of a tile.
 struct TilePosition {
   size_t image;
   size_t y;  // of the first output pixel

@@ -17,7 +17,7 @@ namespace tenon::kernels {
 // 3x3, stride 1, no dilation, one group; any padding.
 bool ConvWinogradSupports(const Conv2dShape& shape);
 
-// The tile that is fastest for the shape, or kNone where the direct convolution is.
+// The tile that is fastest for the shape, or kNone if the direct convolution is.
 WinogradTile ChooseWinogradTile(const Conv2dShape& shape);
 inline bool WinogradWorthwhile(const Conv2dShape& shape) {
   return ChooseWinogradTile(shape) != WinogradTile::kNone;

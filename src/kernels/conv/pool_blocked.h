@@ -20,7 +20,7 @@ enum class PoolKind : uint8_t {
 // notice of NaN or passes it on.
 struct PoolBlockedArgs {
   Conv2dShape shape;
-  size_t pad_bottom = 0;  // kAverageIncludingPads counts pixels up to here, and no further where
+  size_t pad_bottom = 0;  // kAverageIncludingPads counts pixels up to here, and not beyond, if
   size_t pad_right = 0;   // ceil_mode lets windows begin inside and reach beyond
   PoolKind kind = PoolKind::kMax;
   const float* in = nullptr;  // NCHW16c

@@ -54,7 +54,7 @@ Range FindOutputsOfTap(const PoolDim& dim, size_t tap) {
   return {std::min(first, dim.out), std::max(std::min(first, dim.out), std::min(last, dim.out))};
 }
 
-// What all rows have in common, found once a task: it takes divisions.
+// Shared by all rows, and computed once per task, because it needs divisions.
 struct RowTaps {
   explicit RowTaps(const PoolDim& dim) : width(dim) {
     for (size_t tap = 0; tap < std::min(dim.kernel, kMostKnown); ++tap) {
@@ -91,8 +91,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// The loops over a row of outputs are plain, for the compiler to vectorize for each target; vectors
-// are for the elements of one output.
+// The loops over a row of outputs are scalar, so that the compiler vectorizes them for each target;
+// explicit vectors are for the elements of one output.
 struct MaxOf {
   static constexpr float kInitial = -std::numeric_limits<float>::infinity();
   float operator()(float sum, float x) const { return x > sum ? x : sum; }
@@ -155,7 +155,7 @@ void AddTap(const RowTaps& taps, size_t tap, const float* HWY_RESTRICT in, Reduc
 template <class Reduce>
 void ReduceRow(const PoolPlanarArgs& args, const RowTaps& taps, const float* plane, size_t z,
                size_t y, Reduce reduce, float* out) {
-  // Not a structured binding: Clang 14 captures none.
+  // Not a structured binding: Clang 14 cannot capture one.
   const PoolDim &depth = args.dims[0], &height = args.dims[1], &width = args.dims[2];
   const TapRange depths = TapsInside(depth, z);
   const TapRange heights = TapsInside(height, y);
@@ -181,7 +181,7 @@ void ReduceRow(const PoolPlanarArgs& args, const RowTaps& taps, const float* pla
   }
   std::fill_n(out, width.out, Reduce::kInitial);
   if constexpr (std::is_same_v<Reduce, MaxOf> || std::is_same_v<Reduce, SumOf>) {
-    // Whole rows first: fewer passes at a stride.
+    // Whole rows first, which makes fewer strided passes.
     constexpr size_t kMostColumns = 1024;
     if (heights.last - heights.first > 1 && width.kernel > 1 && width.in <= kMostColumns) {
       float columns[kMostColumns];

@@ -1,5 +1,5 @@
-// Pooling of planes in the plain layout: [planes][depth][height][width], where a plane is one
-// channel of one image. MaxPool, AveragePool, LpPool and the global forms, for rank 1 to 3.
+// Pooling of planes in NCHW: [planes][depth][height][width], where a plane is one channel of one
+// image. MaxPool, AveragePool, LpPool and the global forms, for rank 1 to 3.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which convolutions the Winograd transform makes faster.
+// Decides which convolutions the Winograd transform makes faster.
 #include <initializer_list>
 
 #include "kernels/conv/conv_winograd.h"
@@ -45,7 +45,7 @@ bool ConvWinogradSupports(const Conv2dShape& shape) {
 
 WinogradTile ChooseWinogradTile(const Conv2dShape& shape) {
   if (!ConvWinogradSupports(shape)) return WinogradTile::kNone;
-  // Fewer channels than a block belong to the stem's kernel, or leave the products half empty.
+  // With fewer channels than a block, the stem's kernel is used or the products are half empty.
   if (shape.in_channels < kChannelBlock / 2 || shape.out_channels < kChannelBlock / 2) {
     return WinogradTile::kNone;
   }

@@ -1,5 +1,5 @@
-// How a Winograd convolution is divided into tasks, and how their scratch is laid out; of
-// conv_winograd.cpp alone.
+// Divides a Winograd convolution into tasks, and lays out their scratch; only for
+// conv_winograd.cpp.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,14 @@ struct WinogradPlan {
         tile_rows(CeilDiv(shape.out_height, out_side)),
         tile_columns(CeilDiv(shape.out_width, out_side)),
         tiles(shape.batch * tile_rows * tile_columns) {
-    // The transformed input of a group of tiles stays in L2, which the weights pass through.
+    // The transformed input of a group of tiles stays in L2, through which the weights are
+    // streamed.
     constexpr size_t kGroupFloats = (512 << 10) / sizeof(float);
     const size_t fitting =
         kGroupFloats / std::max<size_t>(1, positions * in_blocks * kChannelBlock);
     const size_t most = std::clamp<size_t>(fitting / kMaxTilePixels, 1, 4) * kMaxTilePixels;
     groups = CeilDiv(tiles, most);
-    // A small image is split by channels too, at the price of transforming it for each part.
+    // A small image is also divided by channels, at the price of transforming it for each part.
     constexpr size_t kWantedTasks = 8;
     constexpr size_t kBlocksToPay = 8;
     const size_t most_parts = std::max<size_t>(1, out_blocks / kBlocksToPay);

@@ -15,7 +15,7 @@
 #define TENON_KERNELS_GEMM_CPP_
 namespace tenon::kernels {
 
-// What one target offers.
+// The functions of one target.
 struct GemmTable {
   GemmShape shape;
   void (*pack_panels)(const GemmMatrix& b, size_t depth, size_t columns, size_t panel_stride,
@@ -23,7 +23,7 @@ struct GemmTable {
   void (*run_task)(const GemmArgs& args, size_t task, float* scratch);
 };
 
-// Floats that a block of A may need in scratch memory; what follows it is B's.
+// Floats that a block of A may need in scratch memory; the rest is B's.
 inline size_t GemmBlockFloats(const GemmSizes& s, const GemmGrid& grid) {
   const size_t depth = GemmPart(s.k, grid.depth_blocks, 0).size();
   return RoundUp(std::min(s.m, kGemmBlockRows), 16) * GemmBlockStride(depth);
@@ -64,7 +64,8 @@ class GemmTask {
     if (args_.packed_b) return RunPanels(panels_, Source::kPacked);
     if (IsFlat(args_.sizes, a_, b_)) return RunFlat();
     GemmRange rest = panels_;
-    // Rows of B are read in place: prefetching hides their distance, which a copy would not repay.
+    // Rows of B are read in place: prefetching hides their distance, so a copy would cost more than
+    // it saves.
     if (b_.column_stride == 1) {
       const size_t whole_panels = std::min(args_.sizes.n / kGemmNr, panels_.end);
       if (panels_.begin < whole_panels) {
@@ -169,7 +170,8 @@ class GemmTask {
     }
   }
 
-  // Sums of several blocks of depth meet in C: the first scales C, the last adds the epilogue.
+  // Sums of several blocks of depth are added up in C: the first scales C, the last adds the
+  // epilogue.
   TileOutput OutputAt(size_t row, size_t column, GemmRange depth) const {
     const GemmEpilogue& e = args_.epilogue;
     TileOutput out = {.c = args_.c + row * args_.ldc + column,

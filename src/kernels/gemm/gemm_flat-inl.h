@@ -1,5 +1,5 @@
-// Products of a few rows with a B that is not packed. B is read once, where it lies, in long runs:
-// a copy would cost more than the product. Included once per target.
+// Products of a few rows with a B that is not packed. B is read once, in place, in long runs: a
+// copy would take longer than the product. Included once per target.
 #if defined(TENON_KERNELS_GEMM_FLAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_KERNELS_GEMM_FLAT_INL_H_
 #undef TENON_KERNELS_GEMM_FLAT_INL_H_
@@ -154,7 +154,7 @@ void SumDots(const GemmMatrix& a, const float* b, size_t b_stride, size_t depth,
 // Whether FlatSums takes this product: A and B are those of GemmArgs.
 inline bool IsFlat(const GemmSizes& s, const GemmMatrix& a, const GemmMatrix& b) {
   if (s.m > kGemmFlatRows) return false;
-  // The micro-kernels do well on rows of B that are short and dense.
+  // The micro-kernels are fast for rows of B that are short and dense.
   if (b.column_stride == 1) return b.row_stride > 4 * kGemmNr;
   return b.row_stride == 1 && a.column_stride == 1;
 }

@@ -82,7 +82,7 @@ void RunAnyTile(const void* a, const uint8_t* panel, size_t depth, size_t rows, 
   kFunctions[rows - 1](static_cast<const int16_t*>(a), panel, depth, sums);
 }
 
-// One row, and its sum. Plain loops, which the compiler vectorises.
+// One row, and its sum. Scalar loops, which the compiler vectorizes.
 template <class Out, class In>
 int32_t PackRow(const In* HWY_RESTRICT from, size_t stride, size_t k, size_t depth,
                 Out* HWY_RESTRICT out) {
@@ -285,7 +285,7 @@ size_t PanelStride(const ByteTileShape& shape, size_t k) {
   return shape.PanelBytes(k) + RoundUp(shape.nr * sizeof(int32_t), 64);
 }
 
-// Rows and panels of one task. A block of rows stays in the L2 cache while the panels pass by.
+// Rows and panels of one task. A block of rows stays in the L2 cache while the panels are streamed.
 struct ByteGemmGrid {
   size_t block_rows, task_panels;
   size_t row_tasks, column_tasks;
@@ -323,7 +323,7 @@ struct PackedRows {
   size_t first, count;
 };
 
-// The sums of a panel's columns on their way to the output.
+// The sums of a panel's columns, before they are written to the output.
 class PanelOutput {
  public:
   PanelOutput(const ByteGemmArgs& args, const ByteGemmTable& table, size_t panel,

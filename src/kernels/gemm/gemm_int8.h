@@ -1,10 +1,10 @@
-// Products of matrices of bytes, signed or not, with 32-bit sums: the core of MatMulInteger-10,
-// QLinearMatMul-21, QLinearConv-10 and their kin.
+// Products of int8 and uint8 matrices with 32-bit sums: the core of MatMulInteger-10,
+// QLinearMatMul-21, QLinearConv-10 and similar operators.
 //
 //   S = (A - a_zero) x (B - b_zero) + bias, modulo 2^32
 //
 // A is [m, k], B is [k, n]; a_zero is one number for each row of A, b_zero one for each column of
-// B. Any size may be 0. S is stored as it is, or scaled to floats, or requantized to bytes.
+// B. Any size may be 0. S is stored unchanged, scaled to floats, or requantized to int8 or uint8.
 //
 // A product is divided into tasks, by shape alone; they write disjoint parts of the output and may
 // run in any order and on any threads. No function here allocates, locks, or starts a thread; all
@@ -30,8 +30,8 @@ size_t ByteGemmScratchSize(const ByteGemmArgs& args);
 // scratch: aligned to 64, with any content.
 void RunByteGemmTask(const ByteGemmArgs& args, size_t task, std::byte* scratch);
 
-// For tests: whether the instructions for dot products of bytes are used where the machine has
-// them. Not thread-safe; changes the layout of packed matrices.
+// For tests: whether the machine's instructions for int8 dot products are used. Not thread-safe;
+// changes the layout of packed matrices.
 void UseByteDotProducts(bool use);
 
 }  // namespace tenon::kernels

@@ -1,4 +1,4 @@
-// The parts that products and convolutions of bytes are made of, for the active target.
+// The building blocks of int8 products and convolutions, for the active target.
 //
 // Packed rows hold A in `group`s along the depth, brought to [-128, 127]; a packed panel holds `nr`
 // columns of B, brought to [0, 255], the elements of a group next to each other. Both are padded
@@ -21,8 +21,8 @@ struct ByteTileShape {
 inline constexpr size_t kMaxByteTileRows = 14;
 inline constexpr size_t kMaxByteTileColumns = 32;
 
-// A row of sums on its way to the output. With raw sums r of the packed values,
-// S = r - a_zero * column_sum + row_term * b_zero + bias.
+// A row of sums and the terms for its output. With raw sums r of the packed values, S = r - a_zero
+// * column_sum + row_term * b_zero + bias.
 struct ByteRowOutput {
   size_t count;                // columns, at most nr
   const int32_t* sums;         // [nr]
@@ -35,8 +35,8 @@ struct ByteRowOutput {
   void* c;
 };
 
-// A tile of sums on its way to bytes. Where the zero point of A is 0 or the same for all rows,
-// S = r + column_term + row_term.
+// A tile of sums and the terms for its int8 or uint8 output. If the zero point of A is 0 or the
+// same for all rows, S = r + column_term + row_term.
 struct ByteTileOutput {
   size_t rows, columns;
   const int32_t* sums;          // [rows][nr]
@@ -50,14 +50,15 @@ struct ByteTileOutput {
   size_t ldc;
 };
 
-// Of a row of a panel that is gathered from a plane: column i, if its bit is set, is
-// plane[from + i * stride].
+// For a row of a panel that is gathered from a plane: column i, if its bit is set, is plane[from +
+// i * stride].
 struct BytePiece {
   uint32_t columns;
   ptrdiff_t from;
 };
 
-// The columns of a panel as pixels of a convolution: row (channel, tap) holds what the tap meets.
+// The columns of a panel as pixels of a convolution: row (channel, tap) holds the inputs for the
+// tap.
 struct BytePixels {
   const uint8_t* planes;  // one for each channel
   size_t plane_size, channels;
@@ -84,7 +85,7 @@ struct ByteGemmTable {
   void (*pack_whole_rows)(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums);
   void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out, int32_t* column_sums);
-  // Null where there is nothing better than store_row, and than gathering rows for pack_panel.
+  // Null if store_row, and gathering rows for pack_panel, are as good.
   void (*store_tile)(const ByteTileOutput& output);
   void (*pack_pixels)(const BytePixels& pixels, uint8_t* out, int32_t* column_sums);
 
@@ -106,14 +107,14 @@ struct ByteGemmTable {
   }
 };
 
-// That of the active target.
+// The table of the active target.
 const ByteGemmTable& ActiveByteGemm();
 
-// A zero point as the packed values have it.
+// A zero point in the range of the packed values.
 inline int32_t PackedZeroOfA(bool is_signed, int32_t zero) { return is_signed ? zero : zero - 128; }
 inline int32_t PackedZeroOfB(bool is_signed, int32_t zero) { return is_signed ? zero + 128 : zero; }
 
-// What the instruction vpdpbusd of AVX-512 does faster; null where the machine lacks it.
+// The functions that AVX-512's vpdpbusd makes faster; null if the machine lacks it.
 struct VnniFunctions {
   void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows,
                    int32_t* sums) = nullptr;
@@ -125,7 +126,7 @@ struct VnniFunctions {
   void (*store_tile)(const ByteTileOutput& output) = nullptr;
   void (*pack_pixels)(const BytePixels& pixels, uint8_t* out, int32_t* column_sums) = nullptr;
 };
-// `shape` receives what they need.
+// `shape` receives the shape that they need.
 VnniFunctions FindVnni(ByteTileShape* shape);
 
 }  // namespace tenon::kernels

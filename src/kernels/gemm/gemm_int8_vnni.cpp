@@ -66,7 +66,7 @@ TENON_VNNI void PackGroup(const __m256i (&rows)[4], uint8_t* out, __m256i (&sums
 // One row of a matrix with neighbouring elements, and its sum.
 TENON_VNNI int32_t PackWholeRow(const uint8_t* row, bool is_signed, size_t k, size_t depth,
                                 int8_t* out) {
-  // Bytes in [0, 255] less 128 are those with the highest bit turned.
+  // Subtracting 128 from bytes in [0, 255] flips their highest bit.
   const __m512i flip = _mm512_set1_epi8(is_signed ? 0 : static_cast<char>(0x80));
   const __m512i ones = _mm512_set1_epi8(1);
   __m512i sum = _mm512_setzero_si512();
@@ -139,7 +139,8 @@ TENON_VNNI void StoreTile(const ByteTileOutput& output) {
   }
 }
 
-// The columns of a piece, others from `row`. Masked loads do not touch what they leave out.
+// The columns of a piece; the other columns come from `row`. Masked loads do not access masked
+// elements.
 template <size_t kStride>
 TENON_VNNI __m256i LoadPiece(const BytePiece& piece, const uint8_t* plane, __m256i row) {
   const uint8_t* from = plane + piece.from;

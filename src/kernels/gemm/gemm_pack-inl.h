@@ -1,4 +1,4 @@
-// Copies of A and B in the layouts that the micro-kernels read. Included once per target.
+// Copies A and B into the layouts that the micro-kernels read. Included once per target.
 #if defined(TENON_KERNELS_GEMM_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_KERNELS_GEMM_PACK_INL_H_
 #undef TENON_KERNELS_GEMM_PACK_INL_H_
@@ -86,7 +86,8 @@ inline void PackElements(const GemmMatrix& b, size_t depth, size_t columns, size
   }
 }
 
-// Copies whole panels of a row-major B: a run of all their columns from each row, as memory likes.
+// Copies whole panels of a row-major B: from each row a run of all their columns, which suits
+// memory.
 inline void PackWholePanels(const float* b, size_t stride, size_t depth, size_t panels,
                             size_t panel_stride, float* out) {
   const GemmTag d;
@@ -133,14 +134,14 @@ inline void PackPanels(const GemmMatrix& b, size_t depth, size_t columns, size_t
   }
 }
 
-// Whether the micro-kernels can read A where it lies. They walk `rows` lines at once; at strides of
-// 4 KiB these share one set of the L1 cache (64 sets of 8 lines of 64 bytes) and evict each other.
+// Whether the micro-kernels can read A in place. They read `rows` lines at once. At strides of 4
+// KiB these share one set of the L1 cache (64 sets of 8 lines of 64 bytes) and evict each other.
 inline bool ReadsWell(const GemmMatrix& a, size_t rows) {
   if (rows <= 4) return true;
   return a.column_stride == 1 && a.row_stride % 1024 != 0;
 }
 
-// Copies rows x depth elements of A so that they read well.
+// Copies rows x depth elements of A to a layout that is fast to read.
 inline GemmMatrix CopyBlock(const GemmMatrix& a, size_t rows, size_t depth, float* out) {
   if (a.row_stride == 1 && a.column_stride != 1) {
     const size_t stride = RoundUp(rows, 16);

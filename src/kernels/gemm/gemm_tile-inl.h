@@ -31,7 +31,7 @@ using GemmTag = hn::ScalableTag<float>;
 inline constexpr size_t kGemmLanes = HWY_MAX_BYTES / sizeof(float);
 inline constexpr size_t kGemmNr = kGemmPanelVectors * kGemmLanes;
 
-// What becomes of a tile's sums. Pointers are at the tile's first element.
+// The epilogue of a tile's sums. Pointers are at the tile's first element.
 struct TileOutput {
   float* c;
   size_t ldc;
@@ -51,9 +51,9 @@ struct Tile {
   const float* b;
   size_t b_depth_stride;
   size_t depth;
-  // What the tiles of the next panel will read, prefetched at `next_stride` elements a step. Where
-  // several tiles read this panel, each prefetches its share of the next one meanwhile. A lone
-  // tile prefetches its own panel and, near its end, the next one.
+  // The data that the tiles of the next panel will read, prefetched at `next_stride` elements a
+  // step. If several tiles read this panel, each prefetches its share of the next one meanwhile. A
+  // single tile prefetches its own panel and, near its end, the next one.
   const float* next;
   size_t next_stride;
   bool alone;
@@ -96,7 +96,7 @@ HWY_INLINE void StoreSum(Access access, D d, const TileOutput& out, size_t row, 
   access.Store(v, d, c);
 }
 
-// Where a micro-kernel stands in its operands.
+// The position of a micro-kernel in its operands.
 template <size_t kRows, size_t kVectors>
 struct TileCursor {
   // Three rows of A share a pointer: the address forms p, p + s and p + 2 s are free.
@@ -154,7 +154,7 @@ void RunTile(const Tile& tile) {
   constexpr size_t kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;
   constexpr size_t kUnroll = kRows <= 4 ? 4 : 2;
   static_assert(kUnroll % kSets == 0);
-  // Flat tiles consume B at memory speed and look 8 KiB ahead. Taller ones leave more time.
+  // Flat tiles read B at memory speed and prefetch 8 KiB ahead. Taller tiles leave more time.
   constexpr size_t kAheadBytes = kRows <= 6 ? 8192 : 2048;
   constexpr size_t kAheadDepth = kAheadBytes / (kVectors * kGemmLanes * sizeof(float));
 

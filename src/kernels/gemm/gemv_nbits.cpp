@@ -13,9 +13,9 @@
 #define TENON_KERNELS_GEMV_NBITS_TABLE
 namespace tenon::kernels {
 
-// A vector is arranged in units of `lanes` bytes of the matrix: first the elements that lie lowest
-// in these bytes, then the next. Behind all units, for each block, sums of its elements in `lanes`
-// lanes.
+// A vector is arranged in units of `lanes` bytes of the matrix: first the elements in the lowest
+// bits of these bytes, then the next ones. After all units, for each block, sums of its elements in
+// `lanes` lanes.
 struct NBitsGemvTable {
   // For blocks of that many bytes.
   size_t (*lanes)(size_t block_bytes);
@@ -34,7 +34,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Highest number of lanes that serve any block of at least four bytes.
+// The highest number of lanes that works for any block of at least four bytes.
 constexpr size_t kMostLanes = std::min<size_t>(16, HWY_MAX_BYTES / sizeof(float));
 
 size_t LanesFor(size_t block_bytes) { return std::min(kMostLanes, block_bytes); }
@@ -55,7 +55,7 @@ HWY_INLINE V AddUnit(D d, Bytes bytes, const float* HWY_RESTRICT x, V sum) {
   }
 }
 
-// kRows rows of the matrix at once share what is loaded of x and hide the latency of the sums.
+// kRows rows of the matrix at once share the loads of x and hide the latency of the sums.
 template <size_t kBits, size_t kLanes, size_t kRows>
 void RunRows(const NBitsMatrix& w, const float* HWY_RESTRICT arranged, size_t row, float* y) {
   const hn::CappedTag<float, kLanes> d;

@@ -50,7 +50,7 @@ constexpr size_t kUnitBytes = kUnit / 2;
 
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
 
-// The unmasked forms of some instructions read variables that GCC takes to be uninitialised.
+// The unmasked forms of some instructions read variables that GCC considers uninitialised.
 constexpr __mmask8 kAll64 = 0xff;
 constexpr __mmask16 kAll32 = 0xffff;
 
@@ -119,8 +119,8 @@ TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, const float* x, const ByteVec
   }
 }
 
-// The sum of `total` less zero points times scales times the sums of x, which the unsigned elements
-// have too much.
+// The sum of `total`, minus the zero points times the scales times the sums of x, which the
+// unsigned elements add.
 TENON_VNNI inline float WithoutZeroPoints(const NBitsMatrix& w, const ByteVector& x, size_t row,
                                           __m512 total) {
   const size_t blocks = w.blocks();
@@ -155,7 +155,7 @@ TENON_VNNI inline __m512 SpreadScales(const float* scales) {
                                      _mm512_castps128_ps512(some));
 }
 
-// The elements of a unit of a row, as vectors of sums meet them.
+// The elements of a unit of a row, in the order of the vectors of sums.
 struct UnitOfRow {
   __m512i low, high;
   __m512 scales;

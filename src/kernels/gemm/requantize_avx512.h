@@ -1,5 +1,6 @@
-// From 32-bit sums to bytes with AVX-512, for the files that have functions for it. Forms with a
-// mask for all lanes: GCC 12 takes those without for reads of something uninitialised.
+// Converts 32-bit sums to int8 and uint8 with AVX-512, for the files with functions for it. The
+// forms with a mask for all lanes are used, because GCC 12 warns that those without read something
+// uninitialised.
 #pragma once
 
 #include <immintrin.h>
