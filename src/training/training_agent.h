@@ -31,7 +31,7 @@ class PartialGraphExecutionState {
 
   std::shared_ptr<Session> session_;
   std::optional<FrameLease> frame_;  // goes before the session does
-  size_t stage_ = 0;                         // the next one
+  size_t stage_ = 0;                 // the next one
   std::atomic<bool> is_running_ = false;
 };
 

@@ -16,8 +16,8 @@ enum class PostTransform : uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, k
 
 Result<PostTransform> PostTransformFromName(std::string_view name);
 
-// Transforms `n` scores in place, float or double. A lone score is left as it is but for kProbit, as ONNX Runtime
-// does; kProbit is its approximation too, within 2e-4.
+// Transforms `n` scores in place, float or double. A lone score is left as it is but for kProbit,
+// as ONNX Runtime does; kProbit is its approximation too, within 2e-4.
 template <class T>
 void ApplyPostTransform(PostTransform transform, T* scores, size_t n);
 
