@@ -6,103 +6,6 @@
 #include "ir/scalar.h"
 
 namespace tenon {
-<<<<<<< HEAD:src/ir/match.cpp
-=======
-namespace {
-
-bool IsCommutative(std::string_view op_type) {
-  constexpr std::string_view kCommutative[] = {"Add", "And", "Equal", "Max", "Min",
-                                               "Mul", "Or",  "Sum",   "Xor"};
-  return std::find(std::begin(kCommutative), std::end(kCommutative), op_type) !=
-         std::end(kCommutative);
-}
-
-const OpAttribute* FormalOf(const Node& node, std::string_view attribute) {
-  const OpAttribute* formal = node.schema ? node.schema->FindAttribute(attribute) : nullptr;
-  return formal && formal->has_default ? formal : nullptr;
-}
-
-}  // namespace
-
-template <class Edit>
-Pattern Pattern::Refined(Edit edit) const {
-  auto refined = std::make_shared<Spec>(*spec_);
-  edit(*refined);
-  return Pattern(std::move(refined));
-}
-
-Pattern Pattern::As(std::string_view node_name) const {
-  return Refined([&](Spec& spec) { spec.name = node_name; });
-}
-Pattern Pattern::In(std::string_view domain) const {
-  return Refined([&](Spec& spec) { spec.domain = domain; });
-}
-Pattern Pattern::Where(std::function<bool(const Node&)> condition) const {
-  return Refined([&](Spec& spec) { spec.node_conditions.push_back(std::move(condition)); });
-}
-Pattern Pattern::With(std::string_view attribute, int64_t value) const {
-  return Where([attribute, value](const Node& node) {
-    const OpAttribute* formal = FormalOf(node, attribute);
-    // Without a default, nothing equals an absent attribute.
-    return node.GetInt(attribute, formal ? formal->default_int : ~value) == value;
-  });
-}
-Pattern Pattern::With(std::string_view attribute, std::string_view value) const {
-  return Where([attribute, value](const Node& node) {
-    const OpAttribute* formal = FormalOf(node, attribute);
-    if (!formal && !node.FindAttribute(attribute)) return false;
-    return node.GetString(attribute, formal ? formal->default_string : "") == value;
-  });
-}
-Pattern Pattern::WithMoreInputs() const {
-  return Refined([](Spec& spec) { spec.takes_more_inputs = true; });
-}
-Pattern Pattern::Shared() const {
-  return Refined([](Spec& spec) { spec.is_shared = true; });
-}
-Pattern Pattern::Output(size_t index) const {
-  return Refined([index](Spec& spec) { spec.output = index; });
-}
-
-Pattern Any(std::string_view name) {
-  return Pattern(
-      std::make_shared<Pattern::Spec>(Pattern::Spec{.kind = Pattern::Kind::kAny, .name = name}));
-}
-Pattern Maybe(std::string_view name) {
-  return Pattern(
-      std::make_shared<Pattern::Spec>(Pattern::Spec{.kind = Pattern::Kind::kMaybe, .name = name}));
-}
-Pattern Constant(std::string_view name, std::function<bool(const Tensor&)> condition) {
-  return Pattern(std::make_shared<Pattern::Spec>(Pattern::Spec{
-      .kind = Pattern::Kind::kConstant, .name = name, .tensor_condition = std::move(condition)}));
-}
-Pattern Scalar(double value) {
-  return Pattern(std::make_shared<Pattern::Spec>(
-      Pattern::Spec{.kind = Pattern::Kind::kScalar, .scalar = value}));
-}
-Pattern Scalar(std::string_view name) {
-  return Pattern(
-      std::make_shared<Pattern::Spec>(Pattern::Spec{.kind = Pattern::Kind::kScalar, .name = name}));
-}
-Pattern ExactScalar(double value) {
-  return Scalar(value).Refined([](Pattern::Spec& spec) { spec.is_exact = true; });
-}
-Pattern OneOf(std::vector<Pattern> alternatives) {
-  return Pattern(std::make_shared<Pattern::Spec>(
-      Pattern::Spec{.kind = Pattern::Kind::kOneOf, .alternatives = std::move(alternatives)}));
-}
-Pattern Op(std::string_view op_type, std::vector<Pattern> inputs) {
-  return OpOf({op_type}, std::move(inputs));
-}
-Pattern OpOf(std::vector<std::string_view> op_types, std::vector<Pattern> inputs) {
-  Pattern::Spec spec{.kind = Pattern::Kind::kNode};
-  spec.is_commutative =
-      inputs.size() == 2 && std::all_of(op_types.begin(), op_types.end(), IsCommutative);
-  spec.op_types = std::move(op_types);
-  spec.inputs = std::move(inputs);
-  return Pattern(std::make_shared<Pattern::Spec>(std::move(spec)));
-}
->>>>>>> 8cabc63 (Say comments of src/ir in plainer sentences):src/ir/pattern.cpp
 
 ValueId Match::operator[](std::string_view name) const {
   for (const auto& [bound, value] : values_) {
@@ -134,8 +37,8 @@ double Match::scalar(std::string_view name) const {
   return tensor ? ScalarOf(*tensor).value_or(0) : 0;
 }
 
-// Backtracking search: a list of goals, each a pattern for a value, solved from the front. If a
-// choice fails later, it is undone by truncating the bindings to their former length.
+// Backtracking search: a list of goals, each a pattern for a value, solved from the front. A choice
+// that fails later is undone by cutting the bindings back to where they were.
 class Matcher {
  public:
   Matcher(const Graph& graph, std::optional<int32_t> provider) : provider_(provider) {
@@ -252,7 +155,7 @@ bool Matcher::FitsNode(const Pattern::Spec& pattern, const Node& node) const {
 
 bool Matcher::SolveNode(const Pattern::Spec& pattern, const Node& node, const Goal* rest) {
   const Mark mark = Here();
-  // Two branches of the pattern that reach the same node match one node.
+  // A node that two branches of the pattern reach is one node.
   if (std::find(match_.nodes_.begin(), match_.nodes_.end(), node.id) == match_.nodes_.end()) {
     match_.nodes_.push_back(node.id);
     match_.may_remain_.push_back(pattern.is_shared);

@@ -8,6 +8,7 @@
 #include "capi/packed_weights.h"
 #include "plugin/kernel_def.h"
 #include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon::plugin {
 

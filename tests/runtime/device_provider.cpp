@@ -6,6 +6,10 @@
 #include <functional>
 #include <limits>
 
+#include "ir/graph.h"
+#include "runtime/data_transfer.h"
+#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {

@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "ir/channels_last.h"
+#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {

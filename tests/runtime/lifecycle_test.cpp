@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "base/temporary_folder.h"
+#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {

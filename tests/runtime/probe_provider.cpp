@@ -6,7 +6,11 @@
 #include <fstream>
 #include <utility>
 
+#include "ir/graph.h"
 #include "ops/cpu_provider.h"
+#include "runtime/data_transfer.h"
+#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 namespace {

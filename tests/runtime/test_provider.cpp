@@ -12,6 +12,8 @@
 #include "ir/schema.h"
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
+#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 namespace {
