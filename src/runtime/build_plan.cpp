@@ -8,6 +8,7 @@
 #include "runtime/data_transfer.h"
 #include "runtime/executor.h"
 #include "runtime/failed_node.h"
+#include "runtime/in_place.h"
 #include "runtime/kernel_info.h"
 #include "runtime/provider.h"
 #include "runtime/shared_weights.h"
@@ -57,6 +58,7 @@ class PlanBuilder {
     plan_.slot_count = plan_.value_of.size();
     TENON_RETURN_IF_ERROR(CollectConstants());
     FindLastUses();
+    FindInPlace(plan_);
     return std::move(plan_);
   }
 

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "base/arithmetic.h"
-#include "runtime/kernel.h"
 
 namespace tenon {
 namespace {
@@ -29,8 +28,7 @@ class MemoryPlanner {
         record_(record),
         storage_of_(plan.slot_count, -1),
         is_guest_(plan.slot_count, false),
-        stays_(plan.slot_count, false) {
-    for (const Slot slot : region.fetches) stays_[static_cast<size_t>(slot)] = true;
+        stays_(region.is_fetched) {
     for (const Slot slot : region.live_out) stays_[static_cast<size_t>(slot)] = true;
     result_->slab_bytes.resize(plan.locations.size());
     result_->bindings.resize(plan.slot_count);
@@ -148,15 +146,12 @@ class MemoryPlanner {
     const std::span<const Slot> outputs = plan_.OutputsOf(step);
     if (step.traits.is_view && outputs[0] != kNoSlot) Shelter(outputs[0], inputs[0]);
     if (!step.traits.allocates_outputs) return;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const int candidate = step.kernel->InputToOverwrite(i);
-      if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) continue;
-      const Slot input = inputs[static_cast<size_t>(candidate)];
+    for (const InPlace& way : plan_.InPlaceOf(step)) {
+      const Slot input = inputs[way.input], output = outputs[way.output];
       // What is fetched would have to be copied at the end.
-      if (input == kNoSlot || outputs[i] == kNoSlot || Stays(outputs[i])) continue;
-      if (!MayTakeOver(input, outputs[i], index)) continue;
-      Shelter(outputs[i], input);
-      result_->overwritten.emplace_back(outputs[i], input);
+      if (Stays(output) || !MayTakeOver(input, index)) continue;
+      Shelter(output, input);
+      result_->overwritten.emplace_back(output, input);
     }
   }
 
@@ -165,26 +160,25 @@ class MemoryPlanner {
     const Step& step = plan_.steps[index];
     const std::span<const Slot> inputs = plan_.InputsOf(step);
     if (step.traits.is_view) return inputs[0];
-    for (const int candidate : {step.traits.in_place_input, step.traits.in_place_also}) {
-      if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) continue;
-      const Slot slot = inputs[static_cast<size_t>(candidate)];
-      if (slot != kNoSlot && CanOverwrite(slot, plan_.OutputsOf(step)[0], index)) return slot;
+    for (const InPlace& way : plan_.InPlaceOf(step)) {
+      const Slot slot = inputs[way.input];
+      if (CanOverwrite(slot, plan_.OutputsOf(step)[0], index)) return slot;
     }
     return kNoSlot;
   }
 
   bool CanOverwrite(Slot input, Slot output, uint32_t index) {
-    return IsBound(input) && MayTakeOver(input, output, index) &&
+    return IsBound(input) && MayTakeOver(input, index) &&
            StorageAt(input).bytes == BytesOf(output) && StorageAt(input).bytes == BytesOf(input);
   }
 
-  // Whether the storage of `input` is free for an output of the step that reads it last.
-  bool MayTakeOver(Slot input, Slot output, uint32_t index) {
+  // Whether the storage of `input`, which the step reads last, is free after the step: views of it
+  // may be read later, or by the same step.
+  bool MayTakeOver(Slot input, uint32_t index) {
     if (StorageOf(input) < 0) return false;
     const Storage& storage = StorageAt(input);
-    return storage.place == Place::kSlab &&
-           storage.location == plan_.location_of[static_cast<size_t>(output)] &&
-           storage.last == static_cast<int32_t>(index) && Reads(index, input) == 1;
+    return storage.place == Place::kSlab && storage.last == static_cast<int32_t>(index) &&
+           Reads(index, input) == 1;
   }
 
   // How many inputs of the step lie in the storage of `slot`.

@@ -53,6 +53,8 @@ struct Step {
   uint32_t outputs_begin = 0, outputs_end = 0;
   // Slots whose last use is this step.
   uint32_t releases_begin = 0, releases_end = 0;
+  // A range of Plan::in_place.
+  uint32_t in_place_begin = 0, in_place_end = 0;
   // One per subgraph, with the slots of the values that it captures.
   std::vector<std::unique_ptr<StepBody>> subgraphs;
   std::vector<std::vector<Slot>> captures;
@@ -63,6 +65,11 @@ struct Step {
   // Whether the host waits for the step's stream after it: the step reads memory whose next user
   // does not know of the stream.
   bool drains = false;
+};
+
+// An output of a step may take the memory of an input; both by their place in the node.
+struct InPlace {
+  uint32_t output = 0, input = 0;
 };
 
 struct PlanOutput {
@@ -94,6 +101,10 @@ struct Plan {
   size_t most_memory_plans = 0;  // see PlanParts
   // Last step that reads the slot; -1 if none does.
   std::vector<int32_t> last_use;
+  // Made by FindInPlace: where steps may work in place, the preferred ways of each first, and,
+  // parallel to `slots`, which inputs nobody needs after the step.
+  std::vector<InPlace> in_place;
+  std::vector<bool> is_last_read;
   // The value of the graph that each slot holds, itself or a copy in another memory.
   std::vector<ValueId> value_of;
   // Nodes of steps that no node of the graph asked for: copies between memories.
@@ -116,6 +127,12 @@ struct Plan {
   }
   std::span<const Slot> ReleasesOf(const Step& step) const {
     return {slots.data() + step.releases_begin, slots.data() + step.releases_end};
+  }
+  std::span<const InPlace> InPlaceOf(const Step& step) const {
+    return {in_place.data() + step.in_place_begin, in_place.data() + step.in_place_end};
+  }
+  bool IsLastRead(const Step& step, size_t input) const {
+    return is_last_read[step.inputs_begin + input];
   }
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/region.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon {
 namespace {
@@ -27,6 +28,12 @@ std::vector<SlotLife> LivesOf(const Plan& plan, std::span<const Slot> feeds) {
     }
   }
   return lives;
+}
+
+void SetFetches(Region& region, const Plan& plan, std::vector<Slot> fetches) {
+  region.fetches = std::move(fetches);
+  region.is_fetched.assign(plan.slot_count, false);
+  for (const Slot slot : region.fetches) region.is_fetched[static_cast<size_t>(slot)] = true;
 }
 
 Status CheckSlots(const Plan& plan, std::span<const Slot> slots) {
@@ -127,7 +134,9 @@ Region WholePlan(const Plan& plan) {
     }
   }
   region.feeds = plan.inputs;
-  for (const PlanOutput& output : plan.outputs) region.fetches.push_back(output.slot);
+  std::vector<Slot> outputs;
+  for (const PlanOutput& output : plan.outputs) outputs.push_back(output.slot);
+  SetFetches(region, plan, std::move(outputs));
   return region;
 }
 
@@ -143,7 +152,7 @@ Result<Region> ResolveRegion(const Plan& plan, uint32_t begin, uint32_t end,
   region.begin = begin;
   region.end = end;
   region.feeds.assign(feeds.begin(), feeds.end());
-  region.fetches.assign(fetches.begin(), fetches.end());
+  SetFetches(region, plan, {fetches.begin(), fetches.end()});
   Resolver(plan, region).Resolve();
   return region;
 }

@@ -20,6 +20,7 @@ struct Region {
   // What the caller sets before the steps run and gets after them.
   std::vector<Slot> feeds;
   std::vector<Slot> fetches;
+  std::vector<bool> is_fetched;  // by slot
   // What earlier regions left in the frame and this one or a later one reads.
   std::vector<Slot> live_in;
   // What they left and only yields at the region's begin took: free before the first step.
@@ -28,6 +29,8 @@ struct Region {
   std::vector<Slot> live_out;
   // Slots that the steps read and do not make, besides constants.
   std::vector<Slot> needed;
+
+  bool IsFetched(Slot slot) const { return is_fetched[static_cast<size_t>(slot)]; }
 };
 
 // All steps; the feeds are Plan::inputs, the fetches Plan::outputs.

@@ -9,6 +9,7 @@
 #include "base/logging.h"
 #include "ir/node_error.h"
 #include "runtime/frame_pool.h"
+#include "runtime/in_place.h"
 #include "runtime/kernel.h"
 #include "runtime/node_dump.h"
 #include "runtime/run_meter.h"
@@ -29,6 +30,33 @@ std::string DescribeLimit(const Plan& plan, const Status& status) {
 // Deterministic kernels without subgraphs give what their inputs say.
 bool OutputsFollowInputs(const Step& step) {
   return !step.traits.is_stateful && step.subgraphs.empty();
+}
+
+// Whether the memory plan keeps the memory of `input` free for `output`, which its step finds.
+bool IsSheltered(const MemoryPlan* memory, Slot output, Slot input) {
+  return memory != nullptr && std::find(memory->overwritten.begin(), memory->overwritten.end(),
+                                        std::pair(output, input)) != memory->overwritten.end();
+}
+
+// Puts output `i` where an input is, if the step may work so in this run (see in_place.h).
+bool TakeOverInput(const Plan& plan, const Region& region, Frame& frame, const Step& step, size_t i,
+                   DataType type, const Shape& shape) {
+  const Slot output = plan.OutputsOf(step)[i];
+  for (const InPlace& way : plan.InPlaceOf(step)) {
+    const Slot slot = plan.InputsOf(step)[way.input];
+    const Value& value = frame.value(slot);
+    if (way.output != i || !value.is_tensor()) continue;
+    const Tensor& input = value.tensor();
+    const bool is_free = !region.IsFetched(slot) && !value.is_shared();
+    if (!is_free && (input.owner() != nullptr || !IsSheltered(frame.memory(), output, slot))) {
+      continue;
+    }
+    if (!FitsInto(input, type, shape)) continue;
+    frame.value(output) =
+        Tensor::View(type, shape, const_cast<void*>(input.raw()), input.owner(), input.memory());
+    return true;
+  }
+  return false;
 }
 
 // Runs the i-th subgraph of a step with the values that it captures.
@@ -93,9 +121,7 @@ class StepContext final : public KernelContext {
 
   Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
     const Slot slot = plan_.OutputsOf(step_)[i];
-    if (const Tensor* const input = InputToOverwrite(i, type, shape)) {
-      *outputs_[i] = Tensor::View(type, shape, const_cast<void*>(input->raw()), input->owner(),
-                                  input->memory());
+    if (TakeOverInput(plan_, region_, frame_, step_, i, type, shape)) {
       return &outputs_[i]->tensor();
     }
     const auto& memory = plan_.LocationOf(slot).allocator;
@@ -107,14 +133,10 @@ class StepContext final : public KernelContext {
   }
 
   Value* InputToConsume(size_t i) override {
-    const std::span<const Slot> inputs = plan_.InputsOf(step_);
-    const Slot slot = inputs[i];
-    const bool is_last_use =
-        plan_.last_use[static_cast<size_t>(slot)] == &step_ - plan_.steps.data() &&
-        std::count(inputs.begin(), inputs.end(), slot) == 1 && !plan_.IsConstant(slot) &&
-        std::find(region_.fetches.begin(), region_.fetches.end(), slot) == region_.fetches.end();
+    const Slot slot = plan_.InputsOf(step_)[i];
+    if (!plan_.IsLastRead(step_, i) || region_.IsFetched(slot)) return nullptr;
     Value& value = frame_.value(slot);
-    return is_last_use && !value.is_shared() ? &value : nullptr;
+    return value.is_shared() ? nullptr : &value;
   }
 
   void* Scratch(size_t bytes) override { return frame_.Scratch(bytes); }
@@ -128,30 +150,6 @@ class StepContext final : public KernelContext {
   bool subgraph_failed() const { return runner_ && runner_->has_failed(); }
 
  private:
-  // The input that output `i` takes the memory of; null: none.
-  const Tensor* InputToOverwrite(size_t i, DataType type, const Shape& shape) {
-    const int candidate = step_.kernel->InputToOverwrite(i);
-    const std::span<const Slot> inputs = plan_.InputsOf(step_);
-    if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) return nullptr;
-    const auto input = static_cast<size_t>(candidate);
-    const Slot slot = inputs[input], made = plan_.OutputsOf(step_)[i];
-    // Whoever works on other streams knows nothing of a new reader or writer.
-    if (slot == kNoSlot || !step_.waits.empty()) return nullptr;
-    if (&plan_.LocationOf(slot) != &plan_.LocationOf(made)) return nullptr;
-    const Value& value = frame_.value(slot);
-    if (!value.is_tensor()) return nullptr;
-    const Tensor& tensor = value.tensor();
-    const bool fits = type != DataType::kString && tensor.type() != DataType::kString &&
-                      DataTypeBytes(type, shape.NumElements()) == tensor.bytes();
-    const auto is_sheltered = [&] {
-      const MemoryPlan* const memory = frame_.memory();
-      return memory != nullptr && tensor.owner() == nullptr &&
-             std::find(memory->overwritten.begin(), memory->overwritten.end(),
-                       std::pair(made, slot)) != memory->overwritten.end();
-    };
-    return fits && (is_sheltered() || InputToConsume(input) != nullptr) ? &tensor : nullptr;
-  }
-
   const Plan& plan_;
   const Region& region_;
   const RunScope& scope_;
@@ -304,8 +302,6 @@ Status StepRunner::RunRecorded(RunRecord& record) {
       RecordShape(value, at(slot));
     }
   }
-  std::vector<bool> is_fetched(plan_.slot_count, false);
-  for (const Slot slot : region_.fetches) is_fetched[static_cast<size_t>(slot)] = true;
   for (const uint32_t index : region_.steps) {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
@@ -316,7 +312,7 @@ Status StepRunner::RunRecorded(RunRecord& record) {
     RecordStep(step, record);
     if (frame_.keeps_values()) continue;
     for (const Slot slot : plan_.ReleasesOf(step)) {
-      if (!is_fetched[static_cast<size_t>(slot)]) frame_.value(slot) = Value();
+      if (!region_.IsFetched(slot)) frame_.value(slot) = Value();
     }
   }
   return TraceGiven(region_.end);
@@ -401,9 +397,7 @@ Status StepRunner::AllocateOutputs(const Step& step, bool* is_done) {
     if (i == 0 && step.traits.is_view) {
       *outputs[0] = inputs[0]->tensor().Reshaped(output.shape);
       *is_done = true;
-    } else if (i == 0 && TakeOverInput(step, output)) {
-      continue;
-    } else {
+    } else if (!TakeOverInput(plan_, region_, frame_, step, i, output.type, output.shape)) {
       const auto& memory = plan_.LocationOf(plan_.OutputsOf(step)[i]).allocator;
       TENON_ASSIGN_OR_RETURN(
           *outputs[i],
@@ -411,34 +405,6 @@ Status StepRunner::AllocateOutputs(const Step& step, bool* is_done) {
     }
   }
   return OkStatus();
-}
-
-// Puts output 0 where an input is that nobody needs afterwards, if the kernel can work in place.
-bool StepRunner::TakeOverInput(const Step& step, const ConcreteShapeContext::OutputShape& output) {
-  const std::span<const Slot> inputs = plan_.InputsOf(step);
-  const std::span<const Slot> dying = plan_.ReleasesOf(step);
-  const Slot made = plan_.OutputsOf(step)[0];
-  for (const int candidate : {step.traits.in_place_input, step.traits.in_place_also}) {
-    if (candidate < 0 || static_cast<size_t>(candidate) >= inputs.size()) continue;
-    const Slot slot = inputs[static_cast<size_t>(candidate)];
-    if (slot == kNoSlot || std::find(dying.begin(), dying.end(), slot) == dying.end()) continue;
-    if (std::find(region_.fetches.begin(), region_.fetches.end(), slot) != region_.fetches.end()) {
-      continue;
-    }
-    // A kernel may write over one operand while it reads another, not while it reads the same.
-    if (std::count(inputs.begin(), inputs.end(), slot) != 1) continue;
-    if (&plan_.LocationOf(slot) != &plan_.LocationOf(made)) continue;
-    const Value& value = frame_.value(slot);
-    if (!value.is_tensor() || value.tensor().owner().use_count() != 1) continue;
-    const Tensor& input = value.tensor();
-    const bool fits = input.type() != DataType::kString && output.type != DataType::kString &&
-                      DataTypeBytes(output.type, output.shape.NumElements()) == input.bytes();
-    if (!fits) continue;
-    frame_.value(made) = Tensor::View(output.type, output.shape, const_cast<void*>(input.raw()),
-                                      input.owner(), input.memory());
-    return true;
-  }
-  return false;
 }
 
 }  // namespace tenon

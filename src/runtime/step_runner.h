@@ -44,7 +44,6 @@ class StepRunner {
   Status RunUnboundStep(const Step& step);
   Result<Stream*> WaitForInputs(const Step& step);
   Status AllocateOutputs(const Step& step, bool* is_done);
-  bool TakeOverInput(const Step& step, const ConcreteShapeContext::OutputShape& output);
   void RecordStep(const Step& step, RunRecord& record);
   // Tells the profiler and the dump of the region's given steps that come before step `index`.
   Status TraceGiven(uint32_t index);

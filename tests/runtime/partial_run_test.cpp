@@ -280,6 +280,23 @@ TEST_F(PartialRunTest, FetchesWhatIsThereAndNamesWhatIsNot) {
             "output 'b' was not produced");
 }
 
+// TX-25: what a later part may fetch is not written over, also where the part that makes it does
+// not fetch it.
+TEST_F(PartialRunTest, AnOutputIsNotWrittenOver) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"s"}).Node("Reuse", {"s"}, {"y"});
+  b.Output("s").Output("y");
+  Plan(b);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const FrameLease frame(executor_->frames());
+    std::vector<Value> early, late;
+    ASSERT_TRUE(RunPart(*frame, 0, 2, {{"x", Row({1, 2})}}, {"y"}, &early).ok());
+    EXPECT_EQ(ValuesOf(early[0]), (Floats{4, 8}));
+    ASSERT_TRUE(RunPart(*frame, 2, 2, {}, {"s"}, &late).ok());
+    EXPECT_EQ(ValuesOf(late[0]), (Floats{2, 4}));
+  }
+}
+
 // TX-23
 TEST_F(PartialRunTest, AfterAFailureTheStateIsOfNoUse) {
   ModelBuilder b;

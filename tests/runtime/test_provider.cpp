@@ -46,9 +46,10 @@ using RunFunction = Status (*)(KernelContext&);
 
 class TestKernel final : public Kernel {
  public:
-  TestKernel(std::string op_type, RunFunction run, KernelTraits traits)
-      : op_type_(std::move(op_type)), run_(run), traits_(traits) {}
+  TestKernel(std::string op_type, RunFunction run, KernelTraits traits, int overwrites)
+      : op_type_(std::move(op_type)), run_(run), traits_(traits), overwrites_(overwrites) {}
   KernelTraits traits() const override { return traits_; }
+  int InputToOverwrite(size_t i) const override { return i == 0 ? overwrites_ : -1; }
   Status InferShapes(ShapeContext& context) const override {
     return TestShapeFunctions().Find(context.node())(context.node(), context);
   }
@@ -64,6 +65,7 @@ class TestKernel final : public Kernel {
   std::string op_type_;
   RunFunction run_;
   KernelTraits traits_;
+  int overwrites_;
 };
 
 Status RunAdd(KernelContext& context) {
@@ -79,6 +81,12 @@ Status RunScale(KernelContext& context) {
   float* y = context.Output(0).data<float>();
   for (int64_t i = 0; i < context.Output(0).size(); ++i) y[i] = 2 * x[i];
   return OkStatus();
+}
+
+Status RunReuse(KernelContext& context) {
+  const Shape shape = context.Input(0).shape();
+  TENON_RETURN_IF_ERROR(context.AllocateOutput(0, DataType::kFloat, shape));
+  return RunScale(context);
 }
 
 Status RunPositive(KernelContext& context) {
@@ -146,11 +154,13 @@ struct TestOp {
   RunFunction run;
   KernelTraits traits;
   ShapeFunction infer;
+  int overwrites = -1;  // the input that output 0 may be written over
 };
 
 constexpr TestOp kOps[] = {
     {"Add", RunAdd, {.in_place_input = 0, .in_place_also = 1}, SameShape},
     {"Scale", RunScale, {.in_place_input = 0}, SameShape},
+    {"Reuse", RunReuse, {.allocates_outputs = true}, SameShape, 0},
     {"Positive", RunPositive, {.allocates_outputs = true}, AnyLength},
     {"Fold", RunFold, {.in_place_input = 1}, SameShape},
     {"Repeat", RunRepeat, {}, TimesAsLong},
@@ -182,7 +192,7 @@ class TestProvider final : public ExecutionProvider {
   }
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {
     const TestOp* op = FindOp(info.node());
-    return std::make_unique<TestKernel>(op->name, op->run, op->traits);
+    return std::make_unique<TestKernel>(op->name, op->run, op->traits, op->overwrites);
   }
 
  private:
