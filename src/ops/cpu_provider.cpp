@@ -16,7 +16,7 @@
 namespace tenon {
 namespace {
 
-// Whether the kernel of `row`, which one input's type found, takes the others' too.
+// Whether the kernel of `row`, which was found by one input's type, supports the other types too.
 bool TakesOtherInputs(const OpRow& row, const Graph& graph, const Node& node) {
   if (!row.options.has_wide_floats && !(row.options.types == kFloat32Only)) return true;
   return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
@@ -27,7 +27,7 @@ bool TakesOtherInputs(const OpRow& row, const Graph& graph, const Node& node) {
   });
 }
 
-// A kernel that was chosen when nobody knew the type of the input that decides.
+// A kernel that was chosen when the type of the deciding input was unknown.
 class KernelOfUnknownType final : public Kernel {
  public:
   KernelOfUnknownType(const OpRow& row, std::unique_ptr<Kernel> kernel)
@@ -75,7 +75,7 @@ class CpuProvider final : public ExecutionProvider {
   }
 
   Result<bool> AdaptUnclaimed(Graph& graph) override {
-    // Widening needs the types of all values, which lowering leaves open.
+    // Widening needs the types of all values, which lowering does not infer.
     return LowerChannelsLast(graph) + ExpandComposites(graph) > 0 || WidenNarrow(graph) > 0;
   }
 

@@ -146,9 +146,9 @@ class Mask {
     }
   }
 
-  // Keys beyond it are invisible.
+  // Keys from here on are invisible.
   size_t length() const { return length_; }
-  // The addends of keys [0, length()) for a query: in place, or written to `buffer`; null: none.
+  // The addends for a query, of keys [0, length()): in place, or written to `buffer`; null: none.
   const T* Row(size_t b, size_t h, size_t query, T* buffer) const {
     if (data_ == nullptr) return nullptr;
     const size_t offset = b * strides_[0] + h * strides_[1] + query * strides_[2];
@@ -223,7 +223,7 @@ class AttentionRun {
                                 });
   }
 
-  // One query after the other, in T.
+  // One query after the other, computed in T.
   Status MultiplyPlainly() {
     const HeadMatrices y = MatricesOf(context_.Output(kY).shape(), attrs_.q_heads);
     const size_t queries = q_.batch * q_.heads * q_.length;
@@ -254,7 +254,7 @@ class AttentionRun {
     T* out = context_.Output(kY).data<T>() + y.Offset(b, h) + query * y.row_stride;
     std::fill_n(out, v_.size, T(0));
     for (size_t i = 0; i < k_.length; ++i) {
-      if (weights[i] == 0) continue;  // not seen, whatever its value is
+      if (weights[i] == 0) continue;  // not visible, whatever its value is
       for (size_t c = 0; c < v_.size; ++c) out[c] += weights[i] * v[i * v_.row_stride + c];
     }
   }
@@ -309,7 +309,7 @@ class AttentionRun {
     return OkStatus();
   }
 
-  // Past and new rows one after the other, where that output is there; they are then what is read.
+  // Past and new rows one after the other, if that output is wanted; attention then reads them.
   void MakePresent(Output present, Input past, HeadMatrices* matrices, const T** data) {
     if (!context_.HasOutput(present)) return;
     Tensor& y = context_.Output(present);
@@ -345,7 +345,7 @@ class AttentionRun {
     }
     int64_t begin = 0;
     if (attrs_.is_causal) end = std::min(end, position + 1);
-    // No window need be longer than from the first query to the last key, or back.
+    // No window needs to be longer than from the first query to the last key, or back.
     const auto longest = static_cast<int64_t>(q_.length + k_.length);
     if (attrs_.left_window >= 0) {
       begin = std::max(begin, position - std::min(attrs_.left_window, longest));

@@ -1,4 +1,4 @@
-// CausalConvWithState: depthwise convolution that looks back.
+// CausalConvWithState: depthwise convolution over past elements.
 #include <algorithm>
 
 #include "kernels/elementwise/elementwise.h"

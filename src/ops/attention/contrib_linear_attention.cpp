@@ -1,4 +1,4 @@
-// LinearAttention and CausalConvWithState of com.microsoft: recurrences whose state goes from run
+// LinearAttention and CausalConvWithState of com.microsoft: recurrences whose state passes from run
 // to run.
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ constexpr const char* kMicrosoft = "com.microsoft";
 
 constexpr int64_t kMostWindow = 8;
 
-// A state, behind an axis of the last `window` states if that is above 0.
+// A state, after an axis of the last `window` states if that is above 0.
 Status CheckState(const ShapeContext& context, size_t i, int64_t window,
                   const SymbolicShape& state) {
   if (window < 0 || window > kMostWindow) {
@@ -205,7 +205,7 @@ class LinearRun {
     }
   }
 
-  // What the queries of this key head read of the state.
+  // The outputs at token t of the queries that share this key head.
   void Emit(size_t b, size_t h, size_t t, const float* state) {
     const auto heads = static_cast<size_t>(attrs_.kv_heads);
     const auto q_heads = static_cast<size_t>(attrs_.q_heads);
@@ -237,8 +237,8 @@ Status RunLinear(const LinearAttrs& attrs, KernelContext& context) {
 
 // --- CausalConvWithState-1, on [batch, channels, ..., length] or with the channels last ---
 //
-// Axes before the last one keep their size: the kernel is centred on them, between zeros. One of
-// even length sees one element more behind the centre than before it, as with SAME_UPPER of Conv.
+// Axes before the last one keep their size: the kernel is centred on them, with zeros around. One
+// of even length uses one more element after the centre than before it, as with SAME_UPPER of Conv.
 
 enum ConvInput : size_t { kX, kFilter, kConvBias, kConvPast };
 
@@ -385,7 +385,7 @@ class CausalRun {
         context_.HasInput(kConvBias) ? context_.Input(kConvBias).data<float>()[c] : 0;
     const ChannelLine elements = Elements(row, i);
     float* y = context_.Output(0).data<float>();
-    // Elements that lie apart are summed side by side.
+    // Elements that are apart are summed side by side.
     float* sums = elements.step == 1 ? y + elements.first : LineOf(lines, lines_);
     std::fill_n(sums, length_, bias);
     for (size_t a = 0; a < grid_[0].taps; ++a) {
@@ -410,7 +410,7 @@ class CausalRun {
     const ChannelLine states = States(row, i);
     const std::vector<float> none(window_ > 1 ? past_ : 0);
     for (size_t slot = 0; slot < window_; ++slot) {
-      // The state behind element length - window + slot, if this run has it.
+      // The state after element length - window + slot, if this run has it.
       const size_t behind = window_ - 1 - slot;
       const bool has_state = behind < length_ || behind == 0;
       states.Store(has_state ? line + length_ - behind : none.data(), past_,

@@ -12,8 +12,8 @@ namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-// What exp(sink) in the denominator leaves of each weight of a softmax. `scores` are what the
-// softmax is taken of, `most` their maximum, `weight` the weight of that.
+// The factor by which exp(sink) in the denominator reduces each weight of a softmax. `scores` are
+// the softmax's input, `most` is their maximum, and `weight` the weight of that.
 float ShareBesideSink(float most, float weight, float sink) {
   // The sum of exp(score - most) is 1 / weight.
   return 1 / (1 + std::exp(sink - most) * weight);
@@ -33,7 +33,7 @@ HeadMatrices HeadsLast(size_t batch, size_t length, size_t heads, size_t size) {
 DotProductAttention::DotProductAttention(const AttentionOperands& operands) : in_(operands) {
   const size_t heads = in_.q.batch * in_.q.heads;
   if (heads == 0 || in_.q.length == 0) return;
-  // Blocks of scores of 256 KiB; each block reads and packs the keys anew.
+  // Blocks of scores of 256 KiB; each block reads and packs the keys again.
   constexpr size_t kBlockFloats = 64 * 1024;
   rows_ = std::min(in_.q.length,
                    std::clamp<size_t>(kBlockFloats / std::max<size_t>(1, in_.k.length), 16, 256));
@@ -134,7 +134,7 @@ void DotProductAttention::MultiplyKeys(size_t b, size_t h, size_t first, size_t 
   kernels::Gemm(args, gemm_scratch);
 }
 
-// One query's scores, of the keys in `keys`, become weights; 0 for keys that it does not see.
+// Turns one query's scores, of the keys in `keys`, into weights; 0 for invisible keys.
 void DotProductAttention::TakeSoftmax(size_t h, KeyRange own, KeyRange keys, const float* mask,
                                       float* scores) const {
   const auto is_visible = [](float addend) { return addend != kHidden; };

@@ -1,5 +1,5 @@
-// softmax(scale Q K' + addends) V for every head of a batch: the product that all operators of
-// attention share. Blocks of queries, whose scores stay in the L2 cache, are its tasks.
+// softmax(scale Q K' + addends) V for every head of a batch: the computation that all attention
+// operators share. Its tasks are blocks of queries, whose scores stay in the L2 cache.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct KeyRange {
   size_t size() const { return end - begin; }
 };
 
-// What the scores are when they are stored.
+// The stage of the scores when they are stored.
 enum class ScoresMode { kProduct, kSoftcapped, kMasked, kWeights };
 
 struct AttentionOperands {
@@ -39,10 +39,10 @@ struct AttentionOperands {
   float* y_data = nullptr;
   float scale = 1;
   float softcap = 0;  // > 0: scores are softcap tanh(scores / softcap) before the addends
-  // The keys that a query may see. A query that sees none gives a row of zeros.
+  // The keys that a query may see. The result is a row of zeros for a query that sees none.
   FunctionRef<KeyRange(size_t b, size_t query)> visible;
-  // What is added to a query's scores before the softmax: one value for each key that it may see,
-  // in place or written to `buffer`, which has room for all keys; null: nothing.
+  // The addends of a query's scores before the softmax: one value for each key that it may see, in
+  // place or written to `buffer`, which has room for all keys; null: none.
   FunctionRef<const float*(size_t b, size_t h, size_t query, float* buffer)> addends;
   // [q.heads]: each adds exp(sink) to the denominators of its head's softmax; null: none.
   const float* sinks = nullptr;
@@ -52,7 +52,7 @@ struct AttentionOperands {
 
 class DotProductAttention {
  public:
-  // The operands, and what they refer to, must outlive it.
+  // The operands, and the memory that they refer to, must outlive it.
   explicit DotProductAttention(const AttentionOperands& operands);
 
   size_t task_count() const { return task_count_; }

@@ -24,7 +24,7 @@ struct FlexAttrs {
   }
 };
 
-// Which of Node::Subgraphs() the attribute holds; nothing if it is left out.
+// The index in Node::Subgraphs() of the attribute's graph; nothing if it is absent.
 std::optional<size_t> SubgraphIndex(const Node& node, std::string_view attribute) {
   size_t index = 0;
   for (const Attribute& held : node.attributes) {
@@ -35,7 +35,7 @@ std::optional<size_t> SubgraphIndex(const Node& node, std::string_view attribute
   return std::nullopt;
 }
 
-// What scores and probabilities are handed to the subgraphs in.
+// The type of the subgraphs' inputs for scores and probabilities.
 DataType Precision(const FlexAttrs& attrs, DataType inputs) {
   if (attrs.softmax_precision != DataType::kUndefined) return attrs.softmax_precision;
   return inputs == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
@@ -43,7 +43,7 @@ DataType Precision(const FlexAttrs& attrs, DataType inputs) {
 
 bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
-// What a subgraph makes of a tensor must have its shape.
+// The output of a subgraph must have the shape of its input tensor.
 Status InferModifier(std::string_view attribute, const ValueType& type, ShapeContext& context) {
   if (!SubgraphIndex(context.node(), attribute)) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const std::vector<ValueType> outputs,
@@ -183,7 +183,7 @@ class FlexAttention final : public StatefulKernel<InferFlexAttention> {
                          context);
   }
 
-  // Replaces a tensor by what the subgraph makes of it, in the precision that the model asks for.
+  // Replaces a tensor by the subgraph's output, in the precision that the model requests.
   Status Modify(std::optional<size_t> subgraph, std::string_view attribute, KernelContext& context,
                 Tensor* tensor) const {
     const DataType own = tensor->type();
@@ -199,7 +199,7 @@ class FlexAttention final : public StatefulKernel<InferFlexAttention> {
         return InvalidArgument("attribute '{}': expected one output of type {} and shape {}",
                                attribute, DataTypeName(precision), shape);
       }
-      // The output may be the input itself or a constant, which must stay as it is.
+      // The output may be the input itself or a constant, which must not change.
       TENON_ASSIGN_OR_RETURN(*tensor, outputs[0].tensor().Clone());
     }
     return ConvertTo(own, context, tensor);

@@ -40,8 +40,8 @@ struct GroupQueryAttrs {
   bool is_causal = true;
   bool do_rotary = false, rotary_interleaved = false;
   int64_t smooth_softmax = -1;
-  int64_t scores = 0;   // 0: none, 1: before the softmax, 2: behind
-  bool slides = false;  // caches keep the newest rows alone
+  int64_t scores = 0;   // 0: none, 1: before the softmax, 2: after it
+  bool slides = false;  // caches keep only the newest rows
   float norm_epsilon = 1e-6f;
   std::string key_type = "NONE", value_type = "NONE";
   static constexpr auto Fields() {
@@ -134,8 +134,8 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   const Dim present = attrs.slides ? past : Max(past, total);
   const auto set_present = [&](size_t i, const Dim& channels, const std::string& coding) -> Status {
     SymbolicShape shape = {q[0], kv_heads, present, channels};
-    // A cache that begins here is as the keys are, unless it is coded in a type that the model
-    // tells.
+    // A cache that begins here has the type of the keys, unless it is coded in a type that the
+    // model names.
     const bool is_new = !has_past && coding == "NONE";
     return is_new ? context.SetOutput(i, std::move(shape), context.ElementType(kQuery))
                   : context.SetOutput(i, std::move(shape));
@@ -286,29 +286,29 @@ class GroupQueryRun {
   int64_t PositionInput(size_t b, size_t i) const {
     return context_.Input(kPositions).data<int64_t>()[b * queries_ + i];
   }
-  // Keys of a sequence that are in the cache already.
+  // Keys of a sequence that are already in the cache.
   size_t Past(size_t b) const {
     if (is_first()) return 0;
     return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b]) + 1 - queries_;
   }
-  // Of the first `length` keys of a sequence, how many the cache keeps. One that slides drops as
-  // many as it has room for besides the window at once.
+  // How many of the first `length` keys of a sequence the cache keeps. A sliding cache drops at
+  // once as many keys as it has room for beyond the window.
   size_t Kept(size_t length) const {
     if (!attrs_.slides || length <= capacity_) return length;
     const size_t dropped = capacity_ - static_cast<size_t>(attrs_.local_window) + 1;
     return length - dropped * CeilDiv(length - capacity_, dropped);
   }
   bool has_scores() const { return attrs_.scores != 0 && context_.HasOutput(kScores); }
-  // The key in row 0 of what attention reads: scores that are an output are those of all keys.
+  // The key in row 0 of attention's keys. If scores are an output, it has those of all keys.
   size_t FirstKey(size_t b) const { return has_scores() ? 0 : Past(b) - Kept(Past(b)); }
-  // Rows of what attention reads.
+  // Number of rows that attention reads.
   size_t CacheRows() const {
     if (!attrs_.slides) return std::max(capacity_, total_);
     size_t rows = has_scores() ? total_ : 0;
     for (size_t b = 0; b < batch_; ++b) rows = std::max(rows, Past(b) - FirstKey(b) + queries_);
     return rows;
   }
-  // New rows that a sequence gets, padding included where the cache has room for it.
+  // New rows of a sequence, including padding if the cache has room for it.
   size_t NewRows(size_t b) const {
     if (!attrs_.slides) return queries_;
     return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1) - Past(b);
@@ -338,14 +338,14 @@ class GroupQueryRun {
     m->length = group;
   }
 
-  // What the cache of this output is made from.
+  // The source of this output's cache.
   struct CacheParts {
     Input past, scale;
     Output present;
     CacheCoding coding;
   };
 
-  // Whether attention reads the present itself.
+  // Whether attention reads the present directly.
   bool IsPresent(const CacheParts& parts) const {
     return context_.HasOutput(parts.present) && parts.coding == CacheCoding::kNone &&
            !attrs_.slides;
@@ -377,7 +377,7 @@ class GroupQueryRun {
     return CacheCodingOf(context_.Input(past).type(), quantization, {});
   }
 
-  // Past and new rows; the past stays where it is if both share one buffer.
+  // Past and new rows; the past is not moved if both share one buffer.
   const float* FillCache(const CacheParts& parts, const HeadSource& source,
                          const HeadMatrices& cache, float* piece) {
     if (parts.coding != CacheCoding::kNone || attrs_.slides) {
@@ -412,8 +412,8 @@ class GroupQueryRun {
         edits ? &row_edit : nullptr);
   }
 
-  // A cache that is quantized or slides: its past rows as floats, and the new rows as what they are
-  // stored as, behind the past rows that stay.
+  // A cache that is quantized or slides: its past rows as floats, followed by the new rows as they
+  // will be read from it.
   void CodeCache(const CacheParts& parts, const HeadMatrices& cache, float* values) {
     const Tensor& past = context_.Input(parts.past);
     std::optional<CacheCoder> coder;
@@ -459,7 +459,7 @@ class GroupQueryRun {
            context_.Input(parts.past).raw() == context_.Output(parts.present).raw();
   }
 
-  // What nothing was written to of matrices of `rows`: no old memory leaves.
+  // Clears the unwritten part of matrices of `rows`, so that no old memory is exposed.
   void ClearRest(size_t rows, size_t row_bytes, std::byte* into) const {
     for (size_t b = 0; b < batch_; ++b) {
       const size_t used = Kept(Past(b) + NewRows(b));

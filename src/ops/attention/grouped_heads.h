@@ -1,5 +1,5 @@
-// What the operators of com.microsoft have in common whose query heads share keys and values:
-// inputs 0 to 2 are query, key and value, the latter two perhaps packed behind the query's heads.
+// Shared by com.microsoft's operators whose query heads share keys and values: inputs 0 to 2 are
+// query, key and value. Key and value may be packed after the query's heads.
 #pragma once
 
 #include "ops/attention/head_rows.h"
@@ -11,19 +11,19 @@ struct GroupedHeads {
   int64_t kv_heads = 1;  // of keys, and of values
 };
 
-// That there are heads, and as many query heads for each key head.
+// Checks that there are heads, and equally many query heads for each key head.
 Status CheckGroups(const GroupedHeads& groups);
 
-// The heads in a row of the query: with keys' and values' where these are packed into it. Error:
-// more than there can be.
+// The heads in a row of the query, with those of keys and values if these are packed into it.
+// Error: more than there can be.
 Result<int64_t> HeadsInQuery(const GroupedHeads& groups, const ShapeContext& context);
 
-// Elements of a head of the query `q`, [batch, length, all heads]; key and value fit to it.
+// The size of a head of the query `q`, [batch, length, all heads]; checks that key and value fit.
 Result<Dim> GroupedHeadSize(const GroupedHeads& groups, const SymbolicShape& q,
                             const ShapeContext& context);
 
-// That inputs `cos` and the next one are tables of angles, [positions, angles], that turn at most
-// `most` elements of a head.
+// Checks that inputs `cos` and the next one are tables of angles, [positions, angles], that rotate
+// at most `most` elements of a head.
 Status CheckAngleTables(const ShapeContext& context, size_t cos, const Dim& most);
 
 // The rotation by these tables.

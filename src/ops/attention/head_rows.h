@@ -1,5 +1,5 @@
-// What the operators of attention in com.microsoft share: rows of heads on their way from inputs to
-// caches, and what is added to scores.
+// Shared by com.microsoft's attention operators: copies of rows of heads from inputs to caches, and
+// the addends of scores.
 #pragma once
 
 #include "ir/shape_context.h"
@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-// One of Q, K and V as an input holds it. `bias`, [heads * size] or null, is to be added.
+// One of Q, K and V in the layout of an input. `bias`, [heads * size] or null, is to be added.
 struct HeadSource {
   HeadMatrices matrices;
   const float* data = nullptr;
@@ -19,8 +19,8 @@ struct HeadSource {
 using RowEdit = FunctionRef<void(size_t b, size_t h, size_t i, float* row)>;
 using BatchRow = FunctionRef<size_t(size_t b)>;
 
-// Copies the rows of all matrices of `from` to `to`, from row first_row(b) on, adding the bias, and
-// hands each to `edit` unless that is null. All rows fit.
+// Copies the rows of all matrices of `from` to `to`, from row first_row(b) on, adds the bias, and
+// calls `edit` for each unless that is null. All rows fit.
 void CopyRows(ThreadPool& threads, const HeadSource& from, const HeadMatrices& to_matrices,
               float* to, BatchRow first_row, const RowEdit* edit = nullptr);
 
@@ -28,7 +28,7 @@ void CopyRows(ThreadPool& threads, const HeadSource& from, const HeadMatrices& t
 void CopyCache(ThreadPool& threads, const HeadMatrices& from_matrices, const float* from,
                const HeadMatrices& to_matrices, float* to, BatchRow count);
 
-// Splits one piece of memory; first adds up sizes, then hands out.
+// Divides one piece of memory: first adds up sizes, then returns the parts.
 class FloatPieces {
  public:
   // The offset of a piece of `floats` floats, aligned to 64 bytes.
@@ -43,15 +43,15 @@ class FloatPieces {
   size_t floats_ = 0;
 };
 
-// Which keys are padding, in the forms of input mask_index or key_padding_mask, of int32:
+// Marks padding among the keys, in the forms of input mask_index or key_padding_mask, of int32:
 //   [batch]               lengths of the keys
 //   [2 batch]             ends, then beginnings
 //   [3 batch + 2]         lengths, then sums that say nothing new
 //   [batch, keys]         1 for keys that count
 //   [batch, queries, keys]
-//   [batch, 1, n, n]      of which the rows of the queries, behind the past, count; n >= keys
-// That the mask has one of these shapes; the last one only if `allows_square`, which says that past
-// and queries make up the keys. What is not known passes.
+//   [batch, 1, n, n]      with the rows of the queries after those of the past; n >= keys Checks
+// that the mask has one of these shapes; the last one only if `allows_square`, which means that the
+// keys are past and queries. Unknown sizes pass.
 Status CheckPaddingMask(const ShapeContext& context, size_t input, const Dim& batch,
                         const Dim& queries, const Dim& keys, bool allows_square);
 
@@ -66,7 +66,7 @@ class ScoreAddends {
   // `padding` and `bias` may be null. The mask has passed CheckPaddingMask.
   ScoreAddends(const Tensor* padding, const Tensor* bias, float filter, const ScoreSizes& sizes);
 
-  // How many floats Prepare writes.
+  // The number of floats that Prepare writes.
   size_t table_floats() const { return table_rows_ * sizes_.keys; }
   void Prepare(float* table);
 
@@ -85,12 +85,12 @@ class ScoreAddends {
   size_t bias_batch_stride_ = 0, bias_head_stride_ = 0, bias_row_stride_ = 0;
 };
 
-// That input `i`, if it is there, is [batch or 1, heads or 1, queries, keys].
+// Checks that input `i`, if it is present, is [batch or 1, heads or 1, queries, keys].
 Status CheckScoreBias(const ShapeContext& context, size_t i, const Dim& batch, const Dim& heads,
                       const Dim& queries, const Dim& keys);
 
-// That input `i`, if it is there, is [batch, heads, any, size]; `length` becomes the third if the
-// shape is known.
+// Checks that input `i`, if it is present, is [batch, heads, any, size]; `length` becomes the third
+// size if the shape is known.
 Status CheckCache(const ShapeContext& context, size_t i, const Dim& batch, const Dim& heads,
                   const Dim& size, Dim* length);
 
@@ -101,7 +101,7 @@ struct Rotation {
   size_t half = 0;           // pairs
   bool interleaved = false;  // pairs are neighbours, else half apart
 };
-// Turns the first 2 * half elements of a row by the angles of `position`.
+// Rotates the first 2 * half elements of a row by the angles of `position`.
 void Rotate(const Rotation& rotation, size_t position, float* row);
 
 }  // namespace tenon

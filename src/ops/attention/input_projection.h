@@ -1,4 +1,4 @@
-// The product at the beginning of Attention: rows times merged weights of queries, keys and values.
+// The first product of Attention: rows times merged weights of queries, keys and values.
 #pragma once
 
 #include "ir/shape_context.h"
@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-// rows x weights + bias, of inputs 0, 1 and 2 (which may be left out). Weights are [k, n]; if they
+// rows x weights + bias, of inputs 0, 1 and 2 (which may be absent). Weights are [k, n]; if they
 // are constant, the first run packs them. Immutable once prepared.
 class InputProjection {
  public:
@@ -36,10 +36,11 @@ inline size_t ProductTasks(const kernels::GemmArgs& args) {
 struct QkvColumns {
   int64_t query, key, value;
 };
-// errors  kInvalidArgument if the parts do not fit to the columns and heads, or queries to keys
+// errors kInvalidArgument if the parts do not fit the columns and heads, or queries do not fit keys
 Result<QkvColumns> SplitColumns(const std::vector<int64_t>& hidden, int64_t columns, int64_t heads);
 
-// That inputs 1 and 2 are weights and bias for rows of `row_size` elements; the columns, if known.
+// Checks that inputs 1 and 2 are weights and bias for rows of `row_size` elements; returns the
+// columns, if known.
 Result<std::optional<QkvColumns>> CheckProjection(const ShapeContext& context, const Dim& row_size,
                                                   const std::vector<int64_t>& hidden,
                                                   int64_t heads);

@@ -9,7 +9,7 @@ namespace {
 
 enum Input : size_t { kQuery, kKey, kValue, kPast, kDecay, kBeta };
 
-// LinearAttention-27. `chunk_size` is a hint that this kernel has no use for.
+// LinearAttention-27. `chunk_size` is a hint that this kernel ignores.
 struct LinearAttentionAttrs {
   int64_t q_heads = 0, kv_heads = 0;
   float scale = 0;  // 0: 1 / sqrt(d_k)
@@ -59,7 +59,7 @@ Result<Dim> HeadSize(const ShapeContext& context, size_t i, int64_t heads,
   return FloorDiv(x[2], Dim(heads));
 }
 
-// That input `i`, if it is there, is [batch, length, a or b].
+// Checks that input `i`, if it is present, is [batch, length, a or b].
 Status CheckGate(const ShapeContext& context, size_t i, const SymbolicShape& query, const Dim& a,
                  const Dim& b) {
   if (!context.HasInput(i)) return OkStatus();
@@ -94,7 +94,7 @@ Status InferLinearAttention(const LinearAttentionAttrs& attrs, ShapeContext& con
     }
   }
   TENON_RETURN_IF_ERROR(context.SetOutput(0, {query[0], query[1], Dim(attrs.q_heads) * d_v}));
-  // The state has the type of the one before, or where there is none, the query's.
+  // The state has the type of the previous one or, without one, the query's.
   const DataType type = context.ElementType(context.HasInput(kPast) ? kPast : kQuery);
   return type == DataType::kUndefined ? context.SetOutput(1, state)
                                       : context.SetOutput(1, state, type);
@@ -156,7 +156,7 @@ class LinearAttentionRun {
     }
   }
 
-  // state += key x update, where the update is the value, or what of it the state lacks.
+  // state += key x update, where the update is the value, or the part of it that the state lacks.
   void Write(size_t b, size_t t, size_t head, float* state, float* update) const {
     const float* key = Row(kKey, b, t) + head * d_k_;
     const float* value = Row(kValue, b, t) + head * d_v_;

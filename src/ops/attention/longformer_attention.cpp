@@ -1,5 +1,5 @@
 // LongformerAttention of com.microsoft: each token attends to its neighbours and to some global
-// tokens, which attend to all by projections of their own.
+// tokens. These attend to all tokens, with separate projections.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -201,7 +201,7 @@ class LongformerRun {
     kernels::Gemm(args, gemm_scratch);
   }
 
-  // Of one token. A global token counts among the global ones alone.
+  // For one token. A global token only counts as a global one.
   void AddMask(size_t b, size_t query, KeyRange keys, float* scores) const {
     for (size_t j = keys.begin; j < keys.end; ++j) {
       const size_t distance = j > query ? j - query : query - j;

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// MultiHeadAttention-1 and DecoderMaskedMultiHeadAttention-1, whose inputs are ordered differently.
+// MultiHeadAttention-1 and DecoderMaskedMultiHeadAttention-1, whose inputs are in different orders.
 struct InputOrder {
   size_t bias, padding, score_bias, past_key, past_value, past_length, beam_width, indirection;
 };
@@ -33,7 +33,7 @@ struct MultiHeadAttrs {
   }
 };
 
-// How the inputs hold queries, keys and values.
+// The layout of queries, keys and values in the inputs.
 enum class Form {
   kSeparate,   // [batch, length, heads * size] each
   kPacked,     // query [batch, length, heads, 3, size]
@@ -119,8 +119,8 @@ Status CheckBias(const ShapeContext& context, size_t i, const Dim& size) {
   return InvalidArgument("input {}: expected [{}], got {}", i, size, *bias);
 }
 
-// The element of input `i`, which must be in [0, most]; the shape function checked that there is
-// one.
+// The element of input `i`, which must be in [0, most]; the shape function has checked that there
+// is one.
 Result<int64_t> LengthInput(const Tensor& lengths, size_t i, int64_t most) {
   if (lengths.size() < 1) return InvalidArgument("input {}: expected an element, got none", i);
   const int64_t length = lengths.data<int32_t>()[0];
@@ -145,7 +145,7 @@ Status InferMultiHead(const MultiHeadAttrs& attrs, ShapeContext& context) {
   if (!MayEqual(past, past_values)) {
     return InvalidArgument("past_key has {} rows and past_value {}", past, past_values);
   }
-  // A cache that is shared has room for more than it holds.
+  // A shared cache has room for more rows than it holds.
   const bool is_shared = has_past && context.HasInput(order.past_length);
   Dim keys = past + sizes.keys, present = keys;
   if (is_shared) {
@@ -308,11 +308,11 @@ class MultiHeadRun {
   }
 
  private:
-  // Where all keys, or all values, lie.
+  // The position of all keys, or of all values.
   struct Side {
     HeadMatrices written, read;
     const Tensor* past = nullptr;
-    float* present = nullptr;  // null: not asked for
+    float* present = nullptr;  // null: not wanted
     size_t piece = 0;          // where there is no present
     size_t redirected = 0;     // a piece for keys out of several beams
     bool is_copied = false;
@@ -352,7 +352,7 @@ class MultiHeadRun {
       const Shape& s = side.past->shape();
       const HeadMatrices& m = source.matrices;
       const HeadMatrices cache = HeadsFirst(m.batch, m.heads, static_cast<size_t>(s[2]), m.size);
-      // The present keeps what a shared cache holds behind the past, too.
+      // The present also keeps the rows of a shared cache after the past.
       const size_t rows = side.present ? std::min(cache.length, side.written.length) : past_;
       CopyCache(context_.threads(), cache, side.past->template data<float>(), side.written, into,
                 [&](size_t) { return rows; });
@@ -362,8 +362,8 @@ class MultiHeadRun {
     return Redirect(side, source.matrices, into, floats + side.redirected);
   }
 
-  // Each key of the past as it was in the beam that it came from. Keys that stay in their own beam
-  // and the new ones are where they were.
+  // Takes each key of the past from the beam that it came from. Keys of the same beam, and the new
+  // ones, are not moved.
   Result<const float*> Redirect(const Side& side, const HeadMatrices& m, const float* from,
                                 float* into) {
     const Tensor& indirection = context_.Input(order.indirection);

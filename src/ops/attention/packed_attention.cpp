@@ -1,5 +1,5 @@
-// PackedAttention and PackedMultiHeadAttention of com.microsoft: attention among the tokens of each
-// sequence, which follow each other without padding.
+// PackedAttention and PackedMultiHeadAttention of com.microsoft: attention within sequences whose
+// tokens follow each other without padding.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// Where the sums of sequence lengths and the bias of scores are among the inputs.
+// The positions of the sums of sequence lengths and of the bias of scores in the inputs.
 struct InputOrder {
   size_t offsets, sums, score_bias;
 };
@@ -45,7 +45,7 @@ class Sequences {
  public:
   Sequences(const Tensor& sums, size_t longest) : sums_(sums), longest_(longest) {}
 
-  // That the sums rise from 0 to `tokens` by at most `longest`.
+  // Checks that the sums rise from 0 to `tokens` by at most `longest`.
   Status Check(size_t tokens) const {
     const int32_t* sums = sums_.data<int32_t>();
     const int64_t count = sums_.size();
@@ -240,8 +240,8 @@ Status InferPackedHeads(const PackedAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, {q[0], v[1]});
 }
 
-// Adds the bias of each head, of queries, keys and values one behind the other: returns the memory
-// in which `in` has the sums then.
+// Adds the bias of each head, first of queries, then of keys, then of values. Returns the memory in
+// which `in` then has the sums.
 Result<Tensor> AddBias(KernelContext& context, PackedHeads* in) {
   const float* bias = context.Input(kBias).data<float>();
   const std::array<HeadSource*, 3> parts = {&in->q, &in->k, &in->v};

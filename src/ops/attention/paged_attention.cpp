@@ -1,5 +1,5 @@
-// PagedAttention of com.microsoft: tokens of several sequences in a row, whose keys and values lie
-// in blocks of one cache.
+// PagedAttention of com.microsoft: tokens of several sequences in a row, with keys and values in
+// blocks of one cache.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,7 +25,7 @@ enum Input : size_t {
   kBlockTable,
   kCos,
   kSin,
-  kSlots,  // of each token: where its key and value go; -1: nowhere
+  kSlots,  // of each token: the place of its key and value; -1: none
   kSinks,
   kQueryNorm,
   kKeyNorm,
@@ -43,7 +43,7 @@ struct PagedAttrs {
   bool do_rotary = false, rotary_interleaved = false;
   int64_t rotary_offset = 0;
   float norm_epsilon = 1e-6f;
-  int64_t value_size = 0;  // 0: as the keys
+  int64_t value_size = 0;  // 0: the same as the keys
   std::string layout = "SEPARATE";
   std::string key_type, value_type, key_quantization = "NONE", value_quantization = "NONE";
   static constexpr auto Fields() {
@@ -81,7 +81,7 @@ Status CheckAttrs(const PagedAttrs& attrs, const ShapeContext& context) {
   return OkStatus();
 }
 
-// What the shapes of the inputs say.
+// The sizes from the shapes of the inputs.
 struct PagedShapes {
   SymbolicShape key_cache, value_cache;  // [blocks, block size, heads, stored elements of a head]
   Dim size;                              // of a head
@@ -159,12 +159,12 @@ Status InferPaged(const PagedAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(kY, {q[0], Dim(attrs.heads) * value_size});
 }
 
-// A cache as a run writes and reads it.
+// A cache for a run's reads and writes.
 struct Cache {
   std::byte* data = nullptr;
   size_t heads = 0, size = 0;
   size_t head_bytes = 0;
-  std::optional<CacheCoder> coder;  // none: floats as they are
+  std::optional<CacheCoder> coder;  // none: floats are not coded
 
   std::byte* Row(size_t slot) const { return data + slot * heads * head_bytes; }
   // `values`: the `size` floats of one head.
@@ -303,7 +303,7 @@ class PagedRun {
     return OkStatus();
   }
 
-  // Where key `position` of a sequence lies in the cache.
+  // The place of key `position` of a sequence in the cache.
   size_t SlotOf(size_t b, size_t position) const {
     const int32_t block = Ints(kBlockTable)[b * table_columns_ + position / block_size_];
     return static_cast<size_t>(block) * block_size_ + position % block_size_;
@@ -314,7 +314,7 @@ class PagedRun {
     return pieces->Add(CeilDiv(context_.Input(input).bytes(), sizeof(float)));
   }
 
-  // What this run writes to: the input itself where the output shares its memory.
+  // The destination of this run's writes: the input itself if the output shares its memory.
   Result<Cache> CacheOf(Input input, Output output, float* piece) {
     const Tensor& from = context_.Input(input);
     void* into = context_.HasOutput(output) ? context_.Output(output).raw() : piece;
@@ -339,8 +339,8 @@ class PagedRun {
     if (attrs_.do_rotary) Rotate(rotation_, position, row + attrs_.rotary_offset);
   }
 
-  // The queries, keys and values of a sequence's tokens on their way from the inputs. A task stores
-  // its heads of all tokens in order: of two tokens in one slot the later one stays there.
+  // Copies queries, keys and values of a sequence's tokens from the inputs. A task stores its heads
+  // of all tokens in order: of two tokens in one slot, the later one remains.
   void StoreTokens(size_t b) {
     const size_t row = kv_heads_ * size_;
     context_.threads().ParallelFor(Length(b), 8, [&](size_t begin, size_t end) {
@@ -367,7 +367,7 @@ class PagedRun {
     });
   }
 
-  // The keys or values of a sequence, one behind the other.
+  // The keys or values of a sequence, one after the other.
   void Gather(size_t b, const Cache& cache, float* into) const {
     const size_t row = kv_heads_ * size_;
     context_.threads().ParallelFor(Past(b) + Length(b), 16, [&](size_t begin, size_t end) {
@@ -377,7 +377,7 @@ class PagedRun {
     });
   }
 
-  // One sequence as attention sees it, but for its keys and values.
+  // One sequence for attention, without its keys and values.
   struct Attended {
     Attended(const PagedRun& run, size_t b)
         : visible([&run, b](size_t, size_t query) { return run.VisibleKeys(b, query); }) {

@@ -1,5 +1,5 @@
-// RelativePositionBias and GatedRelativePositionBias of com.microsoft: what is added to the scores
-// of attention for the distance of query and key.
+// RelativePositionBias and GatedRelativePositionBias of com.microsoft: addends for the scores of
+// attention that depend on the distance of query and key.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -64,7 +64,7 @@ int64_t BucketOf(int64_t distance, int64_t buckets, const PositionAttrs& attrs) 
       std::log(static_cast<float>(far) / static_cast<float>(exact)) /
       std::log(static_cast<float>(attrs.max_distance) / static_cast<float>(exact));
   const float step = octaves * static_cast<float>(buckets - exact);
-  // A maximal distance within the single ones makes no number of it.
+  // A maximal distance within the single ones would make this infinite or NaN.
   const int64_t steps =
       step >= 0 && step < static_cast<float>(buckets) ? static_cast<int64_t>(step) : buckets;
   return bucket + std::min(exact + steps, buckets - 1);
@@ -155,8 +155,8 @@ double GateOf(const KernelContext& context, const float* q, const float* q_bias,
   return Sigmoid(sums[0]) * (Sigmoid(sums[1]) * eco - 1) + 2;
 }
 
-// Which token is at each of `places` places: token_offset has the places of the tokens. -1:
-// padding, whose query is 0.
+// The token at each of `places` places; token_offset has the places of the tokens. -1: padding,
+// whose query is 0.
 Result<PooledVector<int64_t>> TokensByPlace(const KernelContext& context, size_t places) {
   PooledVector<int64_t> tokens(places, -1);
   if (!context.HasInput(kTokenOffset)) {

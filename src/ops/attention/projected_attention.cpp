@@ -13,7 +13,7 @@ namespace {
 
 enum Input : size_t { kX, kWeights, kBias };
 
-// Where the other inputs are; absent ones lie beyond the inputs.
+// The positions of the other inputs; absent ones are beyond the inputs.
 struct InputSlots {
   static constexpr size_t kNone = 99;
   size_t padding = 3, past = 4, score_bias = 5, past_length = 6;
@@ -126,7 +126,7 @@ const Tensor* OptionalInput(const KernelContext& context, size_t i) {
   return context.HasInput(i) ? &context.Input(i) : nullptr;
 }
 
-// Where queries, keys and values come from, [rows, columns]: products of floats ...
+// The source of queries, keys and values, [rows, columns]: products of floats ...
 class FloatProjection {
  public:
   static constexpr const InputSlots& kSlots = kFloatSlots;
@@ -153,7 +153,7 @@ class FloatProjection {
   InputProjection projection_;
 };
 
-// ... or of bytes.
+// ... or of int8.
 class ByteProjection {
  public:
   static constexpr const InputSlots& kSlots = kByteSlots;
@@ -286,13 +286,14 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
     return {part(columns.query), part(columns.key), part(columns.value)};
   }
 
-  // Pairs of elements of a head that are turned.
+  // Pairs of elements of a head that are rotated.
   size_t PairsOf(const HeadMatrices& m) const {
     if (!this->attrs_.do_rotary) return 0;
     return (this->attrs_.rotated > 0 ? static_cast<size_t>(this->attrs_.rotated) : m.size) / 2;
   }
 
-  // As in GPT-NeoX: pairs are half apart, and pair i turns by 10000^(-i / half) with each position.
+  // As in GPT-NeoX, the elements of a pair are half apart, and pair i is rotated by 10000^(-i /
+  // half) per position.
   static Rotation FillAngles(size_t first, size_t length, size_t half, float* cos) {
     float* sin = cos + length * half;
     for (size_t i = 0; i < half; ++i) {
@@ -306,7 +307,7 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
     return {cos, sin, half, false};
   }
 
-  // In place, each row by the angles of its place among the new ones.
+  // In place: rotates each row by the angles of its position among the new ones.
   static void RotateHeads(KernelContext& context, const Rotation& rotation, const HeadMatrices& m,
                           float* data) {
     const auto edit = [&](size_t, size_t, size_t i, float* row) { Rotate(rotation, i, row); };

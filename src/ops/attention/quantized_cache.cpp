@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-// NaN becomes the least.
+// NaN becomes the least value.
 int RoundedTo(float x, int least, int most) {
   const float rounded = std::nearbyint(x);
   if (!(rounded > static_cast<float>(least))) return least;
@@ -40,7 +40,7 @@ Result<CacheCoding> CacheCodingOf(DataType stored, std::string_view quantization
     if (type == "float4e2m1") return CacheCoding::kFloat4;
     return InvalidArgument("expected a cache of bytes to hold int4 or float4e2m1, got '{}'", type);
   }
-  // Widened before it gets to a kernel, a cache of float8 is one of floats.
+  // A float8 cache is widened before a kernel gets it, so it is one of floats.
   const std::string_view own = has_bytes ? "int8" : "float8e4m3fn";
   const bool fits = has_bytes || stored == DataType::kFloat8e4m3fn || stored == DataType::kFloat;
   if (!fits || (!type.empty() && type != own)) {

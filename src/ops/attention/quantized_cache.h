@@ -17,21 +17,21 @@ enum class CacheCoding : uint8_t {
   kFloat8,  // e4m3fn, which a kernel gets widened to floats
 };
 
-// How a cache of this element type is coded: `quantization` is NONE, PER_TENSOR or PER_CHANNEL;
-// `type` names the elements or is empty, which stands for int4 where there are two in a byte.
-// Errors: kInvalidArgument for other texts and for what contradicts each other.
+// The coding of a cache with this element type: `quantization` is NONE, PER_TENSOR or PER_CHANNEL;
+// `type` names the elements or is empty, which means int4 if there are two in a byte. Errors:
+// kInvalidArgument for other texts and for contradictions.
 Result<CacheCoding> CacheCodingOf(DataType stored, std::string_view quantization,
                                   std::string_view type);
 
-// The same of input `cache`, with its scale, input `scale`: 1 element, or `channels` of them.
+// The same for input `cache`, with its scale, input `scale`: 1 element, or `channels` of them.
 Result<CacheCoding> CheckCacheCoding(const ShapeContext& context, size_t cache, size_t scale,
                                      std::string_view quantization, std::string_view type,
                                      const Dim& channels);
 
-// Elements of the cache that a head of `size` values takes.
+// Elements of the cache for a head of `size` values.
 Dim CodedSize(CacheCoding coding, const Dim& size);
 
-// Rows of one head as they are stored.
+// Rows of one head in the cache's coding.
 class CacheCoder {
  public:
   // `scale` has 1 or heads * size elements, row for row.
@@ -40,7 +40,7 @@ class CacheCoder {
   size_t row_bytes() const { return row_bytes_; }
   void Decode(const std::byte* row, size_t head, float* values) const;
   void Encode(const float* values, size_t head, std::byte* row) const;
-  // Makes a row what decoding its encoding would give.
+  // Replaces a row by the result of decoding its encoding.
   void Round(float* values, size_t head) const;
 
  private:

@@ -1,4 +1,4 @@
-// RotaryEmbedding and MRotaryEmbedding: pairs of elements of each head, turned by angles of the
+// RotaryEmbedding and MRotaryEmbedding: rotate pairs of elements of each head by angles of the
 // position.
 #include "base/arithmetic.h"
 #include "ops/attention/head_rows.h"
@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// RotaryEmbedding-23 and com.microsoft RotaryEmbedding-1, whose inputs are ordered differently.
+// RotaryEmbedding-23 and com.microsoft RotaryEmbedding-1, whose inputs are in different orders.
 struct InputOrder {
   size_t cos, sin, positions;
 };
@@ -26,7 +26,7 @@ struct RotaryAttrs {
   }
 };
 
-// How x holds heads.
+// The layout of heads in x.
 struct Layout {
   Dim batch, heads, length, size;
 };
@@ -54,7 +54,7 @@ Result<Layout> LayoutOf(const RotaryAttrs& attrs, const SymbolicShape& x,
   return Layout{x[0], heads, x[1], FloorDiv(x[2], heads)};
 }
 
-// That there are angles for half of the elements that are turned.
+// Checks that there are angles for half of the elements that are rotated.
 Status CheckTables(const RotaryAttrs& attrs, const Layout& layout, const ShapeContext& context,
                    const InputOrder& order) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape cos, context.Input(order.cos));
@@ -135,7 +135,7 @@ HeadMatrices MatricesOf(const RotaryAttrs& attrs, const Tensor& x, size_t half) 
   return HeadsLast(dim(0), dim(1), heads, dim(2) / heads);
 }
 
-// Turns every head at (b, i) by the angles in row row_of(b, i).
+// Rotates every head at (b, i) by the angles in row row_of(b, i).
 void RotateHeads(KernelContext& context, const HeadMatrices& m, const Rotation& rotation,
                  FunctionRef<size_t(size_t b, size_t i)> row_of) {
   const auto edit = [&](size_t b, size_t, size_t i, float* row) {
@@ -178,8 +178,8 @@ struct SectionedAttrs : RotaryAttrs {
   }
 };
 
-// Each angle's stream. Layout 0: sections one after the other. Layout 1: height and width take
-// turns with time as long as their sections last. Error: sections that do not make up `half`
+// The stream of each angle. Layout 0: sections one after the other. Layout 1: height and width
+// alternate with time for the length of their sections. Error: sections whose sum is not `half`
 // angles.
 Result<PooledVector<uint8_t>> StreamsOf(const SectionedAttrs& attrs, int64_t half) {
   const auto& sections = attrs.sections;

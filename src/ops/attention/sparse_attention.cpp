@@ -16,7 +16,7 @@ enum Input : size_t {
   kValue,
   kPastKey,
   kPastValue,
-  kBlockRows,  // compressed rows of the blocks that are seen, one matrix for each layout
+  kBlockRows,  // compressed rows of the visible blocks, one matrix for each layout
   kBlockColumns,
   kTotalLength,  // the longest sequence, new tokens included
   kLengths,      // of each sequence
@@ -156,7 +156,7 @@ class SparseRun {
   HeadMatrices HeadsFromLast() const { return HeadsLast(batch_, queries_, heads_, size_); }
 
   bool is_first() const { return static_cast<int64_t>(queries_) == total_; }
-  // Keys of a sequence that are in the cache already.
+  // Keys of a sequence that are already in the cache.
   size_t Past(size_t b) const {
     if (is_first()) return 0;
     return static_cast<size_t>(context_.Input(kLengths).data<int32_t>()[b]) - queries_;
@@ -198,7 +198,7 @@ class SparseRun {
     return OkStatus();
   }
 
-  // 0 for the keys in [0, position] that the query at `position` sees.
+  // 0 for the keys in [0, position] that are visible to the query at `position`.
   const float* Addends(size_t layout, size_t position, float* buffer) const {
     std::fill_n(buffer, position + 1, std::numeric_limits<float>::lowest());
     const int32_t* rows = context_.Input(kBlockRows).data<int32_t>() + layout * (block_rows_ + 1) +
@@ -213,7 +213,7 @@ class SparseRun {
     return buffer;
   }
 
-  // Past and new rows; the past stays where it is if both share one buffer.
+  // Past and new rows; the past is not moved if both share one buffer.
   const float* FillCache(Input past, Output present, const HeadSource& source,
                          const HeadMatrices& cache, const RowEdit* rotate) {
     float* into = context_.Output(present).data<float>();

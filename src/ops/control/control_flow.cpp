@@ -81,7 +81,7 @@ Status InferLoop(const NoAttrs&, ShapeContext& context) {
   for (size_t i = 0; i < context.output_count(); ++i) {
     ValueType type = outputs[i + 1];
     if (i < carried) {
-      // After no iteration at all it is the input.
+      // Without any iteration it is the input.
       TENON_ASSIGN_OR_RETURN(type, JoinTypes(context.InputType(i + 2), type, i));
     } else if (type.shape) {
       Dims dims = type.shape->dims();
@@ -106,7 +106,7 @@ Status Stack(std::span<const Value> parts, size_t output, KernelContext& context
 }
 
 // Counts the iterations of a loop in a tensor that it shares with the body, unless the body keeps
-// it.
+// the tensor.
 class IterationNumber {
  public:
   explicit IterationNumber(const KernelContext& context) : context_(context) {}
@@ -180,13 +180,13 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     Value condition;    // true
     RunValues inputs;   // of the body: number, condition, values carried
     RunValues outputs;  // of the body: condition, values carried, values collected
-    // Tensors that the last iteration took in: the next one can write where they are.
+    // Tensors that were inputs of the last iteration: the next one can write into them.
     RunValues spare;
     PooledVector<RunValues> collected;
   };
 
-  // A false condition ends the loop also where the node has no condition as an input. The
-  // standard's text would ignore it; models are made for engines that do not.
+  // A false condition also ends the loop if the node has no condition as an input. The standard's
+  // text would ignore it, but models are made for engines that do not.
   Result<bool> RunBody(int64_t trip, State& state, SubgraphRunner& body) const {
     TENON_ASSIGN_OR_RETURN(state.inputs[0], state.number.At(trip));
     state.inputs[1] = state.condition;

@@ -1,5 +1,5 @@
-// Optional, OptionalGetElement, OptionalHasElement. At run time an optional that holds something
-// is that thing itself; an empty one is a value of its own kind.
+// Optional, OptionalGetElement, OptionalHasElement. At run time an optional with a value is that
+// value itself; an empty one is a separate kind of value.
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -9,7 +9,7 @@ bool IsEmpty(const Value& value) {
   return value.kind() == Value::Kind::kOptional && !value.optional().value.has_value();
 }
 
-// What an optional holds; any other value is taken as one that holds it.
+// The type in an optional; any other type is returned unchanged.
 const Value& HeldBy(const Value& value) {
   return value.kind() == Value::Kind::kOptional ? value.optional().value : value;
 }
@@ -41,7 +41,7 @@ Status RunOptional(const OptionalAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// OptionalGetElement-15; since 18 the input may be no optional but the element.
+// OptionalGetElement-15; since 18 the input may be the element instead of an optional.
 Status InferGet(const NoAttrs&, ShapeContext& context) {
   const ValueType type = context.InputType(0);
   if (type.kind == Value::Kind::kNone) return UnknownShape();
@@ -57,7 +57,8 @@ Status RunGet(const NoAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
-// OptionalHasElement-15; since 18 the input may be left out, or be no optional but the element.
+// OptionalHasElement-15; since 18 the input may be absent, or be the element instead of an
+// optional.
 Status InferHas(const NoAttrs&, ShapeContext& context) {
   return context.SetOutput(0, SymbolicShape(), DataType::kBool);
 }

@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-// Scan-9. Lists left out are all 0; a direction of 1 runs backwards.
+// Scan-9. Absent lists are all 0; a direction of 1 runs backwards.
 struct ScanAttrs {
   int64_t num_scan_inputs = 0;
   std::vector<int64_t> input_axes, output_axes, input_directions, output_directions;
@@ -141,7 +141,7 @@ class Slices {
 
   int64_t length() const { return length_; }
 
-  // Slice `i`: a view where its elements lie together, else a copy.
+  // Slice `i`: a view if its elements are contiguous, else a copy.
   Result<Tensor> At(int64_t i, const KernelContext& context) const {
     if (outer_ == 1) return ElementsFrom(*tensor_, i * inner_, shape_);
     const DataType type = tensor_->type();
@@ -167,7 +167,7 @@ class Slices {
   int64_t length_ = 0, outer_ = 1, inner_ = 1;
 };
 
-// Collects slices into an output, which is made when the first slice tells its shape.
+// Collects slices into an output, which is allocated when the first slice has its shape.
 class Collector {
  public:
   Collector(size_t output, int64_t axis, int64_t length)

@@ -10,8 +10,8 @@
 namespace tenon {
 namespace {
 
-// A direction of 1 runs from the end of a sequence to its begin. Input 0, the lengths, may be left
-// out. The others and the outputs have the axes batch and, where they are scanned, sequence.
+// A direction of 1 runs from the end of a sequence to its begin. Input 0, the lengths, may be
+// absent. The others and the outputs have the axes batch and, if they are scanned, sequence.
 struct Scan8Attrs {
   int64_t num_scan_inputs = 0;
   std::vector<int64_t> directions;
@@ -111,7 +111,7 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
     for (int64_t batch = 0; batch < sizes.batch; ++batch) {
       TENON_RETURN_IF_ERROR(RunSequence(sizes, batch, outputs, context));
     }
-    // What no iteration gave a shape.
+    // The shape of an output without any iteration.
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] != nullptr || !context.HasOutput(i)) continue;
       Shape shape = EmptyShape(output_types_[i], 0);
@@ -203,7 +203,7 @@ class Scan8Kernel final : public StatefulKernel<InferScan8> {
     return output;
   }
 
-  // Puts a result where it belongs in output `i`, which is made, and cleared, at the first one.
+  // Stores a result in output `i`, which the first one allocates and clears.
   static Status Store(const Value& result, size_t i, std::initializer_list<int64_t> axes,
                       int64_t position, PooledVector<Tensor*>& outputs, KernelContext& context) {
     if (!context.HasOutput(i)) return OkStatus();

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// What a sequence's elements are; kNone if nobody knows.
+// The type of a sequence's elements; kNone if it is unknown.
 ValueType ElementOf(const ValueType& sequence) {
   return sequence.kind == Value::Kind::kSequence && sequence.held ? *sequence.held : ValueType();
 }
@@ -59,7 +59,7 @@ Status RunConstruct(const NoAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
-// SequenceEmpty-11: of float tensors unless `dtype` says otherwise.
+// SequenceEmpty-11: of float tensors unless `dtype` names another type.
 struct EmptyAttrs {
   DataType dtype = DataType::kFloat;
   static constexpr auto Fields() { return std::tuple(Field("dtype", &EmptyAttrs::dtype)); }
@@ -76,7 +76,7 @@ Status RunEmpty(const EmptyAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// SequenceErase-11: without a position, the last element goes.
+// SequenceErase-11: without a position, the last element is removed.
 Status InferErase(const NoAttrs&, ShapeContext& context) {
   return context.SetOutputType(0, context.InputType(0));
 }

@@ -1,4 +1,4 @@
-// What the operators on sequences share.
+// Shared by the operators on sequences.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ Result<int64_t> IntegerOf(KernelContext& context, size_t i);
 // [0, size); with `may_be_end` size is a position too. Error: kInvalidArgument for any other.
 Result<size_t> NormalizePosition(int64_t position, size_t size, bool may_be_end);
 
-// That `element`, input `i`, is a tensor of the type of the sequence's elements.
+// Checks that `element`, input `i`, is a tensor of the type of the sequence's elements.
 Status CheckElement(const Sequence& sequence, const Value& element, size_t i);
 
-// Input `i`, a sequence, to be changed: itself if nobody else reads it, else a copy.
+// Input `i`, a sequence, for changes: itself if it has no other reader, else a copy.
 std::shared_ptr<Sequence> SequenceToChange(KernelContext& context, size_t i);
 
 }  // namespace tenon

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// SequenceMap-17. Inputs that are sequences give their elements, tensors themselves.
+// SequenceMap-17. Inputs that are sequences provide their elements, tensors themselves.
 Status InferMap(const NoAttrs&, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckInputsAreThere(context, 0));
   std::vector<ValueType> inputs;

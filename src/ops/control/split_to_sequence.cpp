@@ -65,7 +65,7 @@ Result<std::vector<int64_t>> PieceSizes(KernelContext& context, int64_t whole) {
   return std::vector<int64_t>(given.begin(), given.end());
 }
 
-// Copies between a tensor of which a piece spans [begin, begin + size) of the axis, and the piece.
+// Copies between a piece and its tensor, in which it occupies [begin, begin + size) of the axis.
 struct AxisCopy {
   int64_t outer, whole, inner;  // of the whole tensor
   DataType type;

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Of a tensor, or of the tensors that are held; kUndefined if that is not known.
+// Of a tensor, or of the tensors in a container; kUndefined if that is unknown.
 DataType ElementsOf(const ValueType& type) {
   if (type.is_tensor()) return type.element_type;
   const bool holds = type.kind == Value::Kind::kSequence || type.kind == Value::Kind::kOptional;

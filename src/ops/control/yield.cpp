@@ -1,5 +1,6 @@
-// YieldOp of com.microsoft: where a training graph is cut in two. Its inputs are what the forward
-// half gives to the caller, its outputs the gradients that the caller gives to the backward half.
+// YieldOp of com.microsoft divides a training graph into two halves. Its inputs are the results of
+// the forward half, for the caller. Its outputs are the gradients that the caller passes to the
+// backward half.
 #include <algorithm>
 
 #include "ops/framework/stateful_kernel.h"
@@ -46,8 +47,8 @@ Status CheckYield(const YieldAttrs& attrs, size_t inputs, size_t outputs) {
       inputs - without, inputs, without, outputs);
 }
 
-// The gradient of the i-th differentiable input has its element type, and its shape if that is
-// said.
+// The gradient of the i-th differentiable input has its element type, and its shape if an attribute
+// says so.
 Status InferYield(const YieldAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckYield(attrs, context.input_count(), context.output_count()));
   size_t output = 0;

@@ -21,7 +21,7 @@ bool HasRank(const Match& match) {
   return x && x->rank() >= 3;
 }
 
-// com.microsoft's QLinearConv is the standard's where its channels are not last.
+// com.microsoft's QLinearConv is the standard's unless it has channels_last.
 Rule QLinearConvRule(bool channels_last) {
   return {.name = channels_last ? "QLinearConv, channels last" : "QLinearConv, channels first",
           .pattern = Op("QLinearConv", {Any("x")})
@@ -48,7 +48,7 @@ Rule QLinearConvRule(bool channels_last) {
 
 // com.microsoft's `op_type` as `target_type` in `target_domain`.
 Rule LowerRule(const char* op_type, const char* target_type, const char* target_domain) {
-  // The residual of a fused convolution lies as the output does.
+  // The residual of a fused convolution has the output's layout.
   constexpr size_t kResidual = 3;
   return {.name = op_type,
           .pattern = Op(op_type, {Any("x")}).In(kMicrosoft).WithMoreInputs().As("node"),

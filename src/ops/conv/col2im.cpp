@@ -1,4 +1,4 @@
-// Col2Im: overlapping blocks, added up into an image.
+// Col2Im: adds up overlapping blocks to an image.
 #include <algorithm>
 #include <array>
 
@@ -26,7 +26,7 @@ struct Col2ImAttrs {
 // One spatial axis: `steps` blocks of `block` elements each.
 struct BlockAxis {
   int64_t image = 1, block = 1, steps = 1, dilation = 1, stride = 1, pad = 0;
-  // Where element k of the first block lies in the image.
+  // The position of element k of the first block in the image.
   int64_t First(int64_t k) const { return k * dilation - pad; }
 };
 
@@ -121,7 +121,7 @@ void Accumulate(T& sum, const T& x) {
   }
 }
 
-// The kernel of y += x; null for what has none.
+// The kernel of y += x; null for types without one.
 template <class T>
 kernels::BinaryFunction RowAddition() {
   if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
@@ -142,9 +142,9 @@ StepRange StepsInside(const BlockAxis& axis, int64_t k) {
   return {begin, std::max(begin, std::min(end, axis.steps))};
 }
 
-// Where an element of all blocks is added, plane by plane of the last two axes: rows of n elements
-// each, `pitch` apart in the input and `image_pitch` in the image, where elements are `stride`
-// apart.
+// The positions of an element of all blocks, plane by plane of the last two axes: rows of n
+// elements each, `pitch` apart in the input and `image_pitch` in the image, where elements are
+// `stride` apart.
 struct AddedPlane {
   std::array<int64_t, kMaxSpatialRank> element{};  // its place in a block
   int64_t rows = 0, n = 0, pitch = 0, image_pitch = 0, stride = 0;
@@ -254,7 +254,7 @@ Status AddBlocks(const BlockAxes& axes, int64_t parts, KernelContext& context) {
   const int64_t size = output.size() / images * parts;
   const int64_t steps = axes.steps * parts;
   const kernels::BinaryFunction add = RowAddition<T>();
-  // Images that stay in the cache while an element after the other is added to them.
+  // Images that stay in the cache while their elements are added one after the other.
   const int64_t group = std::max<int64_t>(1, kGroupBytes / (size * int64_t{sizeof(T)} + 1));
   context.threads().ParallelFor(
       static_cast<size_t>(images), CopyGrain(static_cast<size_t>(axes.block * steps) * sizeof(T)),
@@ -275,7 +275,8 @@ Status AddBlocks(const BlockAxes& axes, int64_t parts, KernelContext& context) {
   return OkStatus();
 }
 
-// Whether each element of the image is one of one block, and these so wide that copying pays.
+// Whether each element of the image belongs to one block, and the blocks are so wide that copying
+// is faster.
 bool IsCoveredOnce(const BlockAxes& axes) {
   constexpr int64_t kWide = 4;
   if (axes.axes[axes.rank - 1].block < kWide) return false;
@@ -287,7 +288,7 @@ bool IsCoveredOnce(const BlockAxes& axes) {
                      });
 }
 
-// Of such axes, a transposition: nothing is added. Error: kNotImplemented for too many axes.
+// In this case a transposition, without additions. Error: kNotImplemented for too many axes.
 Status CopyBlocks(const BlockAxes& axes, KernelContext& context) {
   Tensor& output = context.Output(0);
   StridedCopy copy(output.type());

@@ -1,4 +1,4 @@
-// Conv and FusedConv in the plain layout.
+// Conv and FusedConv in NCHW.
 #include "kernels/conv/conv_general.h"
 #include "ops/conv/conv_shapes.h"
 #include "ops/conv/general_window.h"
@@ -16,7 +16,7 @@ Status InferConv(const ConvAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(y));
 }
 
-// A convolution with more axes than the kernels serve. T: float or double.
+// A convolution with more axes than the kernels support. T: float or double.
 template <class T>
 Status RunGeneralConv(const ConvAttrs& attrs, const kernels::ActivationSpec& activation,
                       KernelContext& context) {

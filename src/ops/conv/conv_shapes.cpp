@@ -106,8 +106,8 @@ kernels::ConvGeneralShape GeneralConvShape(const Window& window, const Shape& x,
         static_cast<size_t>(dim.kernel),   static_cast<size_t>(dim.stride),
         static_cast<size_t>(dim.dilation), static_cast<size_t>(dim.pad_begin)};
   }
-  // The kernel runs along the last axis. Where that has one element, as in a sequence written as a
-  // picture of width 1, the axis before it takes its place; the elements lie as before.
+  // The kernel runs along the last axis. If that has one element, as in a sequence stored as an
+  // image of width 1, the axis before it is used instead; the order of elements is the same.
   const auto is_trivial = [](const auto& dim) {
     return dim.in == 1 && dim.out == 1 && dim.kernel == 1;
   };

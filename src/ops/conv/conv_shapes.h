@@ -1,4 +1,4 @@
-// Attributes and shapes of convolutions, for the plain and the blocked layout.
+// Attributes and shapes of convolutions, for NCHW and the blocked layout.
 #pragma once
 
 #include "ir/shape_context.h"
@@ -43,7 +43,7 @@ Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
 Result<SymbolicShape> ConvOutput(const ConvAttrs& attrs, const SymbolicShape& x,
                                  const SymbolicShape& w, size_t most = kMaxWindowRank);
 
-// The kernels' form of a convolution of `x`, [N, C, spatial...], into `y`.
+// The kernels' description of a convolution of `x`, [N, C, spatial...], into `y`.
 kernels::ConvGeneralShape GeneralConvShape(const Window& window, const Shape& x, const Shape& y,
                                            int64_t group);
 

@@ -1,4 +1,4 @@
-// ConvTranspose, and ConvTransposeWithDynamicPads of com.microsoft, in the plain layout.
+// ConvTranspose, and ConvTransposeWithDynamicPads of com.microsoft, in NCHW.
 #include <algorithm>
 #include <limits>
 
@@ -34,7 +34,7 @@ Status CheckOutputAttrs(const ConvTransposeAttrs& attrs, size_t rank) {
       return InvalidArgument("expected output_padding in [0, {}], got {}", kLargest, padding);
     }
   }
-  // Some exporters write the batch and channel sizes too.
+  // Some exporters also write the batch and channel sizes.
   const size_t sizes = attrs.output_shape.size();
   if (sizes != 0 && sizes != rank && sizes != rank + 2) {
     return InvalidArgument("expected {} sizes in output_shape, got {}", rank, sizes);
@@ -106,7 +106,7 @@ Status InferConvTranspose(const ConvTransposeAttrs& attrs, ShapeContext& context
   return InferTransposed(attrs, context, kBias);
 }
 
-// ConvTransposeWithDynamicPads-1: the pads are an input, the bias stands behind it.
+// ConvTransposeWithDynamicPads-1: the pads are an input, followed by the bias.
 enum DynamicInput : size_t { kPads = 2, kDynamicBias };
 
 Status InferDynamic(const ConvTransposeAttrs& attrs, ShapeContext& context) {
@@ -138,7 +138,7 @@ Result<kernels::ConvGeneralShape> TransposedShape(const ConvTransposeAttrs& attr
   return shape;
 }
 
-// Over more axes than the kernels serve: every input element adds its window to the output. T:
+// For more axes than the kernels support: every input element adds its window to the output. T:
 // float or double.
 template <class T>
 Status RunGeneral(const ConvTransposeAttrs& attrs, size_t bias_input, KernelContext& context) {
@@ -147,7 +147,7 @@ Status RunGeneral(const ConvTransposeAttrs& attrs, size_t bias_input, KernelCont
   Tensor& y = context.Output(0);
   TENON_ASSIGN_OR_RETURN(const Window window,
                          MakeWindow(attrs, w.shape().dims().subspan(2), kMostWindowRank));
-  // Seen from its output, the window walks over it as that of a Conv does over its input.
+  // The window moves over the output as that of a Conv moves over its input.
   GeneralWindow general;
   general.rank = window.rank;
   for (size_t i = 0; i < window.rank; ++i) {

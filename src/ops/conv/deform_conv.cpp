@@ -1,4 +1,4 @@
-// DeformConv: a convolution whose kernel's elements are moved, each by its own offset.
+// DeformConv: a convolution that samples each element of the kernel at its own offset.
 #include <algorithm>
 
 #include "base/arithmetic.h"
@@ -117,8 +117,8 @@ struct DeformAxis {
   int64_t in, out, kernel, stride, dilation, pad;
 };
 
-// Everything about a run. T is float or double. A task computes `block` neighbouring positions of
-// one image and one group: it samples the input for every element of the kernel, and multiplies.
+// The data of a run. T is float or double. A task computes `block` neighbouring positions of one
+// image and one group: it samples the input for every element of the kernel, and multiplies.
 template <class T>
 struct DeformRun {
   size_t rank = 0;

@@ -1,4 +1,4 @@
-// Windows with more spatial axes than the kernels serve, in plain loops.
+// Windows with more spatial axes than the kernels support, in simple loops.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct GeneralWindow {
   size_t output_size() const { return Product(&kernels::PoolDim::out); }
   size_t kernel_size() const { return Product(&kernels::PoolDim::kernel); }
 
-  // One element of the kernel at one place.
+  // One element of the kernel at one position.
   struct Tap {
     size_t index = 0;        // row-major in the kernel
     size_t offset = 0;       // row-major in the input, if it lies inside

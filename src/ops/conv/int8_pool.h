@@ -1,4 +1,5 @@
-// Pools of planes of bytes, as floats: these have kernels, and hold every byte.
+// Pools of int8 and uint8 planes, computed as floats: float has kernels and represents every
+// element exactly.
 #pragma once
 
 #include "kernels/conv/pool_planar.h"

@@ -1,4 +1,4 @@
-// MaxUnpool: what MaxPool found, put back where it was.
+// MaxUnpool: puts the maxima of MaxPool back to their positions.
 #include <algorithm>
 
 #include "ops/conv/window.h"

@@ -4,13 +4,12 @@
 //
 // Operators of domain com.tenon, all on floats:
 //   NchwcReorderInput(X)    [N, C, H, W] to blocked
-//   NchwcReorderOutput(X)   back; attribute `channels`
+//   NchwcReorderOutput(X)   the inverse; attribute `channels`
 //   NchwcConv(X, W, B, Z)   FusedConv with X and Z blocked; X may also be [N, C, H, W]; W is a
-//                           constant as Conv has it, without the factors of
-//                           ops/conv/weights_scale.h
+//                           constant as in Conv, without the factors of ops/conv/weights_scale.h
 //   NchwcMaxPool(X), NchwcAveragePool(X), NchwcGlobalAveragePool(X)   with `channels`
-// Element-wise operators and Concat along axis 1 work on blocked values as they are. The lanes past
-// C may hold anything but infinities and NaN.
+// Element-wise operators and Concat along axis 1 work on blocked values directly. The lanes past C
+// may hold anything but infinities and NaN.
 #pragma once
 
 #include <string_view>
@@ -27,8 +26,8 @@ constexpr std::string_view kNchwcDomain = "com.tenon";
 // The blocked form of [N, C, H, W].
 SymbolicShape BlockedShape(const SymbolicShape& plain);
 
-// [N, channels, H, W] of a blocked input 0. Error: kInvalidArgument if it is none for so many
-// channels.
+// [N, channels, H, W] of a blocked input 0. Error: kInvalidArgument if it is not a blocked value
+// with so many channels.
 Result<SymbolicShape> PlainShape(const SymbolicShape& blocked, const Dim& channels);
 
 // Sizes of a window with two dimensions over H and W of `x` = [N, C, H, W], giving `y` likewise.

@@ -14,11 +14,11 @@ using kernels::Conv2dShape;
 
 // Of a core with AVX2; only ratios matter.
 constexpr double kMacsPerNs = 24;        // products of a convolution, in either layout
-constexpr double kGatherNs = 0.25;       // an element of the matrix that the plain layout gathers
-constexpr double kPlainChannelNs = 0.2;  // a product of the plain layout with few channels a group
+constexpr double kGatherNs = 0.25;       // an element of the matrix that NCHW gathers
+constexpr double kPlainChannelNs = 0.2;  // a product in NCHW with few channels a group
 constexpr double kReorderNs = 0.5;       // an element that changes its layout
 
-// Up to so many channels are read where they lie.
+// Inputs with up to so many channels are read in place.
 constexpr size_t kMostStemChannels = 8;
 
 // Whether a value is a float tensor [N, C, H, W] with known C.
@@ -109,7 +109,7 @@ bool IsScalar(const Graph& graph, ValueId id) {
   return constant && constant->size() == 1 && constant->rank() <= 4;
 }
 
-// The same channels in all operands, which broadcast along other axes at most.
+// The same channels in all operands, which broadcast only along other axes.
 std::optional<std::vector<size_t>> BinaryInputs(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 2) return std::nullopt;
   std::vector<size_t> images;

@@ -1,4 +1,4 @@
-// Which nodes can work on blocked values, and what that is worth.
+// Finds the nodes that can work on blocked values, and estimates the gain.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct NchwcCandidate {
   double gain = 0;             // estimated, in nanoseconds of one run
 };
 
-// What `node` would be in the blocked layout, or nothing if it has to stay. `is_blocked` says of a
-// value whether it will be there in the blocked layout; nodes other than convolutions follow only
-// if all their inputs are.
+// The form of `node` in the blocked layout, or nothing if it cannot be blocked. `is_blocked` says
+// whether a value will be available in the blocked layout. Nodes other than convolutions are
+// candidates only if all their inputs are.
 std::optional<NchwcCandidate> FindNchwcCandidate(const Graph& graph, const Node& node,
                                                  const std::function<bool(ValueId)>& is_blocked);
 

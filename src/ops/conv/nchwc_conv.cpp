@@ -165,8 +165,8 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   }
 
  private:
-  // What the packed weights depend on besides the weights. The sizes of the typical picture are
-  // part of what the kernels are told when they pack.
+  // The properties besides the weights that decide the packed form. The sizes of the typical image
+  // are among the arguments of the kernels' packing functions.
   std::string Form() const {
     const Conv2dShape& s = typical_shape_;
     std::string form = Format(
@@ -215,7 +215,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   }
 
   // Multiplies one packed block by the factors of its channels, which are the lanes of its vectors.
-  // Winograd's transform is linear: it takes the factors after as well as before.
+  // Winograd's transform is linear, so the factors may be applied after it as well as before.
   void ScaleBlock(size_t block, std::span<float> packed) const {
     const std::span<const float> factors = attrs_.weights_scale;
     if (factors.empty()) return;
@@ -233,7 +233,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     }
   }
 
-  // The weights as the method wants them; they do not depend on the size of the picture.
+  // The weights in the method's form; they do not depend on the size of the image.
   Result<Tensor> Pack(const Tensor& weights, ThreadPool& threads) const {
     TENON_ASSIGN_OR_RETURN(
         Tensor packed,

@@ -17,7 +17,7 @@ class NchwcLayout {
 
   void Apply() {
     Result<std::vector<NodeId>> order = graph_.TopologicalOrder();
-    if (!order) return;  // the planner says what is wrong with it
+    if (!order) return;  // the planner reports the error
     order_ = std::move(*order);
     FindCandidates();
     if (candidates_.empty()) return;
@@ -50,7 +50,7 @@ class NchwcLayout {
     }
   }
 
-  // Regions are sets of nodes that blocked values connect; each has a node that names it.
+  // Regions are sets of nodes that are connected by blocked values; one node identifies each.
   size_t RegionOf(NodeId id) {
     size_t region = Index(id);
     while (regions_[region] != region) region = regions_[region] = regions_[regions_[region]];
@@ -61,7 +61,7 @@ class NchwcLayout {
   bool ReadsBlocked(NodeId consumer, ValueId id) const {
     const auto found = candidates_.find(consumer);
     if (found == candidates_.end()) return false;
-    // Every place where it reads the value, so that none needs the plain one.
+    // All uses of the value in the node, so that none needs the nchw one.
     const Node& node = graph_.node(consumer);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const auto& blocked = found->second.inputs;
@@ -133,7 +133,7 @@ class NchwcLayout {
     return twin;
   }
 
-  // The node keeps its id; its output becomes the twin of what it was.
+  // The node keeps its id; its output becomes the twin of its former output.
   void Convert(Node& node, const NchwcCandidate& candidate) {
     const ValueId plain = node.outputs[0];
     const NodeId id = node.id;
@@ -172,7 +172,7 @@ class NchwcLayout {
     }
   }
 
-  // Plain values that are still read come from their twins.
+  // NCHW values that are still read come from their twins.
   void ReorderOutputs() {
     for (const ValueId id : converted_) {
       if (graph_.IsUnused(id)) continue;

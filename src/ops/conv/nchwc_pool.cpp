@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Adds `channels`, which the blocked shape does not tell.
+// Adds `channels`, which cannot be seen from the blocked shape.
 template <class Base>
 struct WithChannels : Base {
   int64_t channels = 0;
@@ -92,7 +92,7 @@ Status InferReorderOutput(const ChannelsAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// `plain` is the input's or the output's shape.
+// `plain` is the input's or the output's NCHW shape.
 Status Reorder(KernelContext& context, const Shape& plain,
                void (*run)(const kernels::ReorderArgs& args, size_t task)) {
   if (context.Output(0).size() == 0) return OkStatus();

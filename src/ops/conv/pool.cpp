@@ -1,4 +1,4 @@
-// MaxPool, AveragePool, LpPool and their global forms in the plain layout, and MaxpoolWithMask of
+// MaxPool, AveragePool, LpPool and their global forms in NCHW, and MaxpoolWithMask of
 // com.microsoft.
 #include "ops/conv/pool.h"
 
@@ -105,7 +105,7 @@ Status RunGeneralPlanes(KernelContext& context, const GeneralWindow& window,
   });
 }
 
-// Pools with more axes than the kernels serve.
+// Pools with more axes than the kernels support.
 Status RunGeneral(KernelContext& context, const GeneralWindow& window,
                   const kernels::PoolPlanarArgs& args) {
   if (context.Output(0).size() == 0) return OkStatus();
@@ -173,8 +173,9 @@ Status RunMaxPool(const MaxPoolAttrs& attrs, KernelContext& context) {
   return RunWindows(attrs, context, args);
 }
 
-// MaxpoolWithMask-1: a row of a window ends where the mask has 0. The mask holds one plane, or more
-// that take turns. As in onnxruntime, the first element of a plane of rank 2 or 3 always counts.
+// MaxpoolWithMask-1: a row of a window ends where the mask has 0. The mask has one plane, or
+// several that are used in turn. As in onnxruntime, the first element of a plane of rank 2 or 3
+// always counts.
 Status InferMaskedMaxPool(const MaxPoolAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, PoolOutput(attrs, false, x));
@@ -192,7 +193,7 @@ Status InferMaskedMaxPool(const MaxPoolAttrs& attrs, ShapeContext& context) {
 float MaskedMaximum(const kernels::PoolPlanarArgs& args, const float* in, const int32_t* mask,
                     bool counts_first, const size_t (&at)[kMaxWindowRank]) {
   const auto& [depth, height, width] = args.dims;
-  // Beyond the input where it lies in the pads.
+  // Outside the input if it is in the pads.
   const auto position = [](const kernels::PoolDim& dim, size_t out, size_t tap) {
     return out * dim.stride + tap * dim.dilation - dim.pad_begin;
   };

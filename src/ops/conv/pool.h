@@ -1,4 +1,4 @@
-// Attributes and shapes of pools, for the plain and the blocked layout.
+// Attributes and shapes of pools, for NCHW and the blocked layout.
 #pragma once
 
 #include "ir/shape_context.h"

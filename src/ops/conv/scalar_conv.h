@@ -1,4 +1,4 @@
-// Convolutions of doubles, which models seldom have, as plain loops over the window.
+// Scalar convolutions of doubles, which are rare in models: loops over the window.
 #pragma once
 
 #include <algorithm>
@@ -96,7 +96,7 @@ inline void PlainConvTransposePlane(const PlainConvArgs& args, size_t plane) {
   const size_t image = plane / s.out_channels, channel = plane % s.out_channels;
   const size_t depth = s.in_channels / s.groups, width = s.out_channels / s.groups;
   const size_t group = channel / width;
-  // Seen from its output, the window walks over it as that of a Conv does over its input.
+  // The window moves over the output as that of a Conv moves over its input.
   kernels::ConvDim dims[3];
   for (size_t i = 0; i < 3; ++i) {
     dims[i] = s.dims[i];

@@ -11,7 +11,7 @@ using kernels::PlanarPoolKind;
 using kernels::PoolDim;
 using kernels::PoolPlanarArgs;
 
-// The input coordinate of a tap; beyond the input where it lies in the pads.
+// The input coordinate of a tap; outside the input if it is in the pads.
 size_t InputOf(const PoolDim& dim, size_t out, size_t tap) {
   return out * dim.stride + tap * dim.dilation - dim.pad_begin;
 }
@@ -77,7 +77,7 @@ double Reduced(const PoolPlanarArgs& args, const double* in, size_t z, size_t y,
   return sum / static_cast<double>(count);
 }
 
-// Where an element of a plane lies, counting the first axis fastest.
+// The position of an element of a plane, counting the first axis fastest.
 size_t ColumnMajor(const GeneralWindow& window, size_t offset) {
   std::array<size_t, kMostWindowRank> at;
   for (size_t i = window.rank; i-- > 0; offset /= window.dims[i].in) {

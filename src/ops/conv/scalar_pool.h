@@ -1,4 +1,4 @@
-// Pools of the types that kernels/conv/pool_planar.h does not serve, in plain loops.
+// Scalar pools for the types that kernels/conv/pool_planar.h does not support.
 #pragma once
 
 #include "kernels/conv/pool_planar.h"
@@ -7,7 +7,7 @@
 namespace tenon {
 
 // Plane `plane` of a pool with the dimensions, kind and indices of `args`, whose pointers to floats
-// are not used. T is double, or int8_t or uint8_t for kMax alone.
+// are not used. T is double, or int8_t or uint8_t for kMax only.
 template <class T>
 void PoolPlainPlane(const kernels::PoolPlanarArgs& args, const T* in, T* out, size_t plane);
 

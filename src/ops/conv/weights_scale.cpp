@@ -32,7 +32,7 @@ Status FoldInto(Graph& graph, Node& node, std::span<const float> factors) {
       graph.AddInitializer(graph.UnusedName(output + "/weights"), std::move(scaled));
   const ValueId before = node.inputs[1];
   graph.SetInput(node.id, 1, constant);
-  // The next scaled weights find memory that has been written before.
+  // The next scaled weights then get memory that has been written before.
   if (graph.IsUnused(before)) graph.RemoveInitializer(before);
   return OkStatus();
 }

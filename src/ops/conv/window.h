@@ -1,4 +1,4 @@
-// The sliding window that convolutions and pools have in common: kernel, strides, dilations, pads.
+// The sliding window of convolutions and pools: kernel, strides, dilations, pads.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace tenon {
 
-// Attributes of Conv-11, MaxPool-12, AveragePool-19 and their kin.
+// Attributes of Conv-11, MaxPool-12, AveragePool-19 and similar operators.
 struct WindowAttrs {
   std::string auto_pad = "NOTSET";
   std::vector<int64_t> kernel_shape, strides, dilations, pads;
@@ -26,7 +26,7 @@ struct WindowAttrs {
   }
 };
 
-// Most spatial dimensions that the kernels serve, and that anything does.
+// The most spatial dimensions that the kernels support, and that operators support.
 constexpr size_t kMaxWindowRank = 3;
 constexpr size_t kMostWindowRank = 30;  // of tensors with 32 axes
 
@@ -63,11 +63,11 @@ Result<Window> MakeWindow(const WindowAttrs& attrs, std::span<const int64_t> ker
 // input, with ceil_mode by more than two strides.
 Result<Dim> WindowSteps(const Window& window, size_t axis, const Dim& in, bool ceil_mode);
 
-// Dimension `axis` of the window with the pads that auto_pad gives it on an input of size `in`.
+// Dimension `axis` of the window with the pads of auto_pad for an input of size `in`.
 WindowDim PaddedDim(const Window& window, size_t axis, int64_t in);
 
-// Pads that sum to `total`; of an odd sum the larger half is at the end for kSameUpper, else at the
-// beginning.
+// Pads whose sum is `total`. If it is odd, the larger half is at the end for kSameUpper, otherwise
+// at the beginning.
 void DistributePads(int64_t total, AutoPad auto_pad, WindowDim* dim);
 
 }  // namespace tenon

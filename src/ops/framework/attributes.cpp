@@ -5,7 +5,7 @@
 namespace tenon::internal {
 namespace {
 
-// The attribute's value if present; else null, having checked that it may be left out.
+// The attribute's value if present; otherwise null, after checking that it is optional.
 template <class Held>
 Result<const Held*> Find(const Node& node, std::string_view name, const OpAttribute** formal) {
   *formal = node.schema ? node.schema->FindAttribute(name) : nullptr;

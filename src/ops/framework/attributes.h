@@ -1,5 +1,5 @@
-// Fills a struct from a node's attributes. Defaults come from the operator's schema; a member
-// initialiser serves operators that have no schema.
+// Fills a struct from a node's attributes. Defaults come from the operator's schema; for operators
+// without a schema, from member initialisers.
 #pragma once
 
 #include <optional>
@@ -36,8 +36,8 @@ struct NoAttrs {
 
 namespace internal {
 
-// Sets `*into` from the attribute, else from the schema's default, else leaves it.
-// Error: kInvalidArgument if the attribute has another type, or is required and missing.
+// Sets `*into` from the attribute, otherwise from the schema's default, otherwise does not change
+// it. Error: kInvalidArgument if the attribute has another type, or is required and missing.
 Status BindField(const Node& node, std::string_view name, int64_t* into);
 Status BindField(const Node& node, std::string_view name, bool* into);
 Status BindField(const Node& node, std::string_view name, float* into);

@@ -60,7 +60,7 @@ ValueId QuantizedToInt8(Replacement& r, ValueId x, const char* scale) {
   return r.Op("QuantizeLinear", {x, r[scale], r.Constant("zero_point", *std::move(zero))});
 }
 
-// QOrderedGelu-1. The order of elements makes no difference.
+// QOrderedGelu-1. The result does not depend on the order of elements.
 ValueId ExpandOrderedGelu(Replacement& r) {
   const ValueId y = r.Op("Gelu", {Dequantized(r, "x", "x_scale")}, {}, kMicrosoft);
   return QuantizedToInt8(r, y, "y_scale");
@@ -106,7 +106,7 @@ ValueId DequantizedMatrix(Replacement& r, ValueId weights, ValueId scale, int64_
   return r.Op("Mul", {whole, scale});
 }
 
-// QOrderedAttention-1. Queries, keys, values and scores are not rounded to bytes on the way.
+// QOrderedAttention-1. Queries, keys, values and scores are not rounded to int8 in between.
 ValueId ExpandOrderedAttention(Replacement& r) {
   enum Input : size_t { kX, kXScale, kWeights = 5, kWeightScales = 8, kBiases = 11, kYScale = 16 };
   enum MoreInput : size_t { kMask = 17, kPast, kScoreBias };
@@ -132,7 +132,7 @@ ValueId ExpandOrderedAttention(Replacement& r) {
   return r.Op("QuantizeWithOrder", {y, in[kYScale]}, Orders(kRowOrder, to), kMicrosoft);
 }
 
-// QOrderedLongformerAttention-1. What its products give is not rounded to bytes.
+// QOrderedLongformerAttention-1. The results of its products are not rounded to int8.
 ValueId ExpandOrderedLongformerAttention(Replacement& r) {
   const Node& node = r.node("node");
   const std::vector<ValueId> in = node.inputs;
@@ -166,7 +166,7 @@ ValueId ExpandGemmFastGelu(Replacement& r) {
   return r.Op("FastGelu", std::move(inputs), {}, kMicrosoft);
 }
 
-// An activation of FusedGemm that is no last step of a product: Y = op(X), or alpha * op(beta * X).
+// An activation of FusedGemm that is not a fused epilogue: Y = op(X), or alpha * op(beta * X).
 struct ComposedActivation {
   std::string_view name;
   const char* op_type;
@@ -243,17 +243,17 @@ ValueId ExpandGatherNd(Replacement& r) {
   return r.Op("GatherND", {r["data"], CastTo(r, r["indices"], DataType::kInt64)});
 }
 
-// TorchEmbedding-1: what is padding matters in training alone.
+// TorchEmbedding-1: padding only matters in training.
 ValueId ExpandTorchEmbedding(Replacement& r) { return r.Op("Gather", {r["weight"], r["indices"]}); }
 
-// BiasSoftmax-1: over axis `axis` and those behind it together.
+// BiasSoftmax-1: over axis `axis` and all axes after it together.
 ValueId ExpandBiasSoftmax(Replacement& r) {
   const ValueId sum = r.Op("Add", {r["x"], r["bias"]});
   const ValueId rows = r.Op("Flatten", {sum}, One("axis", IntegerOf(r.node("node"), "axis", 1)));
   return r.Op("Reshape", {r.Op("Softmax", {rows}, One("axis", 1)), r.Op("Shape", {r["x"]})});
 }
 
-// How many elements of x are so.
+// The number of elements of x for which this is true.
 ValueId CountOf(Replacement& r, const char* op_type, ValueId x) {
   return r.Op("ReduceSum", {CastTo(r, r.Op(op_type, {x}), DataType::kInt64)}, One("keepdims", 0));
 }
@@ -267,7 +267,7 @@ ValueId ExpandIsAllFinite(Replacement& r) {
   const std::vector<ValueId> in = node.inputs;
   std::vector<ValueId> counts;
   for (const ValueId x : in) {
-    // IsInf takes no halves before version 20; a double may not fit into a float.
+    // IsInf does not support float16 before version 20; a double may not fit into a float.
     const ValueId wide = CastTo(r, x, DataType::kDouble);
     if (counts_nan) counts.push_back(CountOf(r, "IsNaN", wide));
     if (counts_infinity) counts.push_back(CountOf(r, "IsInf", wide));

@@ -5,14 +5,15 @@
 
 namespace tenon {
 
-// Compositions of nodes with one output, each named after its operator.
+// Compositions of nodes with one output. Each is named after its operator.
 const RuleSet& CompositeRules();
 
-// Nodes of `graph` and its subgraphs that nobody owns and that have a composition here become its
-// operators. The types of new values are not inferred. Returns how many changed.
+// Nodes of `graph` and its subgraphs that have no provider yet and that have a composition here are
+// replaced by its operators. The types of new values are not inferred. Returns how many changed.
 size_t ExpandComposites(Graph& graph);
 
-// Whether the node has a composition though its operator has a kernel, for other attributes.
+// Whether the node has a composition although its operator has a kernel, which is for other
+// attributes.
 bool IsBetterComposed(const Node& node);
 
 }  // namespace tenon

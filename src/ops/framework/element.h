@@ -1,4 +1,4 @@
-// Elements as plain memory: operators that only move elements are compiled once per element size.
+// Elements as memory: operators that only move elements are compiled once per element size.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ inline constexpr TypeSet kWholeByteTypes =
                          DataType::kFloat8e4m3fnuz, DataType::kFloat8e5m2,
                          DataType::kFloat8e5m2fnuz, DataType::kFloat8e8m0};
 
-// Calls visit(T()) where T is a type that copies as the elements do: an unsigned integer of their
-// size, Words128 or std::string. `type` must be one of kWholeByteTypes.
+// Calls visit(T()) where T is copied like the elements: an unsigned integer of their size, Words128
+// or std::string. `type` must be one of kWholeByteTypes.
 template <class Visit>
 decltype(auto) VisitElement(DataType type, Visit&& visit) {
   if (type == DataType::kString) return visit(std::string());
@@ -73,7 +73,7 @@ decltype(auto) VisitNumber(DataType type, Visit&& visit) {
   }
 }
 
-// What arithmetic on T is done in: float for the 16-bit floats, else T itself.
+// The type for arithmetic on T: float for the 16-bit floats, else T itself.
 template <class T>
 struct ArithmeticOf {
   using Type = T;
@@ -91,7 +91,7 @@ typename ArithmeticOf<T>::Type Widen(T value) {
   return static_cast<typename ArithmeticOf<T>::Type>(value);
 }
 
-// How many elements or rows of `bytes` bytes each one task of a copying loop should handle.
+// How many elements or rows of `bytes` bytes each task of a copying loop should handle.
 inline size_t CopyGrain(size_t bytes) {
   constexpr size_t kTaskBytes = 64 * 1024;  // some microseconds, enough to outweigh a task's start
   return bytes >= kTaskBytes ? 1 : kTaskBytes / (bytes == 0 ? 1 : bytes);

@@ -132,7 +132,7 @@ bool ParseAs(std::string_view text, Wide* value) {
   return std::from_chars(text.data(), text.data() + text.size(), *value).ec == std::errc();
 }
 
-// The number that a string begins with, as the widest type of the target's kind.
+// The number at the start of a string, in the widest type of the target's kind.
 bool Parse(std::string_view text, double* value) { return ParseDouble(TrimFront(text), value); }
 bool Parse(std::string_view text, int64_t* value) {
   if (ParseAs(TrimFront(text), value)) return true;
@@ -164,7 +164,7 @@ std::string ToText(double value) {
   return Format("{:.8g}", value);
 }
 
-// The kernels' name of a type; nothing where they have none.
+// The kernels' name of a type; nothing if they have none.
 std::optional<kernels::CastType> CastTypeOf(DataType type) {
   switch (type) {
     case DataType::kFloat:
@@ -198,7 +198,7 @@ std::optional<kernels::CastType> CastTypeOf(DataType type) {
   }
 }
 
-// The vector code for the pair of types, unless rounding twice could show.
+// The vector code for the pair of types, unless double rounding could be visible.
 kernels::CastFunction FindFastConversion(DataType from, DataType to) {
   const auto source = CastTypeOf(from);
   const auto target = CastTypeOf(to);
@@ -259,7 +259,7 @@ Status ConvertElements(const Tensor& source, Tensor& target, const ConversionOpt
     });
     return OkStatus();
   }
-  // The bits behind the last packed element are zero.
+  // The bits after the last packed element are zero.
   if (DataTypeBits(target.type()) % 8 != 0 && target.bytes() > 0) {
     static_cast<uint8_t*>(target.raw())[target.bytes() - 1] = 0;
   }

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-// What the source and target of a conversion may be: all types but complex numbers.
+// The types of a conversion's source and target: all types but complex numbers.
 inline constexpr TypeSet kConvertibleTypes =
     kNumbers | TypeSet{DataType::kBool,           DataType::kString,     DataType::kFloat8e4m3fn,
                        DataType::kFloat8e4m3fnuz, DataType::kFloat8e5m2, DataType::kFloat8e5m2fnuz,
@@ -25,8 +25,8 @@ struct ConversionOptions {
 
 // Sets the elements of `target` from those of `source`, which has as many. Both are of
 // kConvertibleTypes; they may share memory if their elements have one size. Rounds to nearest even;
-// floats become integers by truncation, and integers narrower ones by dropping bits, as in C. What
-// NaN and floats out of range become is unspecified. Strings hold
+// floats become integers by truncation, and integers narrower ones by dropping bits, as in C. The
+// result for NaN and floats out of range is unspecified. Strings hold
 // decimal numbers, "NaN", "INF" or "-INF".
 // Error: kInvalidArgument naming the string that holds no number.
 Status ConvertElements(const Tensor& source, Tensor& target, const ConversionOptions& options,

@@ -1,4 +1,4 @@
-// The kernels' element types by ONNX's.
+// Maps ONNX's element types to the kernels'.
 #pragma once
 
 #include "base/status.h"
@@ -7,7 +7,7 @@
 
 namespace tenon {
 
-// Bool counts as uint8. Error: kNotImplemented for types that arithmetic is not defined on.
+// Bool counts as uint8. Error: kNotImplemented for types without arithmetic.
 inline Result<kernels::ElementType> ElementTypeOf(DataType type) {
   switch (type) {
     case DataType::kFloat:

@@ -1,4 +1,4 @@
-// Checks of inputs and their shapes by which a shape function rejects what does not fit together.
+// Checks of inputs and their shapes, with which a shape function rejects contradictions.
 #pragma once
 
 #include "ir/shape_context.h"
@@ -13,12 +13,12 @@ inline bool MayEqual(const Dim& a, const Dim& b) {
 // The same of all dimensions, and equal ranks.
 bool MayEqual(const SymbolicShape& a, const SymbolicShape& b);
 
-// That no input from `first` on is left out, as one of many may be by the schema. Error:
+// Checks that all inputs from `first` on are present; the schema lets one of many be absent. Error:
 // kInvalidArgument.
 Status CheckInputsAreThere(const ShapeContext& context, size_t first);
 
-// That input `i` has this shape; an input that is left out passes, and so does what is not known.
-// Error: kInvalidArgument naming both shapes.
+// Checks that input `i` has this shape; an absent input passes, and so do unknown sizes. Error:
+// kInvalidArgument naming both shapes.
 Status CheckInputShape(const ShapeContext& context, size_t i, const SymbolicShape& expected);
 
 // The same of the number of its elements.

@@ -1,5 +1,5 @@
-// Rows of tensors of float, float16 or bfloat16, for operators that compute in float and whose
-// inputs may have different ones of these types.
+// Rows of float, float16 or bfloat16 tensors, for operators that compute in float and whose inputs
+// may have different types of these.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace tenon {
 inline constexpr TypeSet kFloatRowTypes = {DataType::kFloat, DataType::kFloat16,
                                            DataType::kBfloat16};
 
-// Elements [first, first + n) of a tensor of kFloatRowTypes: where they lie if they are floats,
-// else converted into `buffer`.
+// Elements [first, first + n) of a tensor of kFloatRowTypes: in place if they are floats, otherwise
+// converted into `buffer`.
 const float* FloatRow(const Tensor& tensor, size_t first, size_t n, float* buffer);
 
 // Sets these elements, rounded to nearest even.
 void StoreFloatRow(const float* values, size_t n, size_t first, Tensor& tensor);
 
-// Rounds floats to what the type can hold; `work` has n elements.
+// Rounds floats to the precision of the type; `work` has n elements.
 void RoundFloats(DataType type, float* values, size_t n, uint16_t* work);
 
 }  // namespace tenon

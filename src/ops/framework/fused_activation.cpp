@@ -65,7 +65,7 @@ Result<kernels::ActivationSpec> FusedActivation(std::string_view name, std::opti
 
 double Activated(const kernels::ActivationSpec& spec, double x) {
   const double alpha = spec.alpha, beta = spec.beta;
-  // Clamps that keep NaN, as the kernels' do.
+  // Clamps that keep NaN, like those of the kernels.
   const auto clamp = [](double value, double least, double most) {
     return value < least ? least : value > most ? most : value;
   };

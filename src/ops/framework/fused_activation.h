@@ -16,12 +16,12 @@ namespace tenon {
 //   LeakyRelu    alpha          0.01
 //   HardSigmoid  alpha, beta    0.2, 0.5
 //   Swish        alpha          1
-// and the ones left out have their defaults.
+// and absent ones have their defaults.
 // errors  kInvalidArgument  another name, or more parameters than the activation has
 Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
                                                 std::span<const float> parameters);
 
-// The same with those of the parameters that are there; more than the activation has are ignored.
+// The same with a subset of the parameters; more than the activation has are ignored.
 Result<kernels::ActivationSpec> FusedActivation(std::string_view name, std::optional<float> alpha,
                                                 std::optional<float> beta);
 

@@ -8,8 +8,8 @@
 namespace tenon {
 namespace {
 
-// The position of the first index out of range, or `n`. The common case, none, is one pass for the
-// extremes that the compiler turns into vector code.
+// The position of the first index out of range, or `n`. The common case, in which there is none, is
+// one pass for the extremes, which the compiler vectorizes.
 template <class I>
 size_t FindOutOfRange(const I* indices, size_t n, int64_t dim) {
   I lowest = 0;

@@ -1,4 +1,4 @@
-// Tensors of indices, checked before anything follows them.
+// Tensors of indices, which are checked before they are used.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ size_t WrapIndex(I index, size_t dim) {
   return static_cast<size_t>(index) + (index < 0 ? dim : 0);
 }
 
-// That every element of `indices`, of type int32 or int64, is in [-dim, dim). Error:
+// Checks that every element of `indices`, of type int32 or int64, is in [-dim, dim). Error:
 // kInvalidArgument naming the first that is not, and the axis that it indexes.
 Status CheckIndices(const Tensor& indices, int64_t dim, size_t axis);
 
@@ -32,12 +32,12 @@ Status CheckIndices(const Tensor& indices, int64_t dim, size_t axis);
 // floats. Error: kInvalidArgument naming the first that is not whole, or too large.
 Result<Shape> WholeNumbersOf(const Tensor& tensor);
 
-// What GatherElements and ScatterElements demand: equal ranks, and no axis of the indices but
-// `axis` longer than that of the data.
+// The requirements of GatherElements and ScatterElements: equal ranks, and no axis of the indices
+// but `axis` is longer than that of the data.
 Status CheckIndicesFit(const SymbolicShape& data, const SymbolicShape& indices, size_t axis);
 
-// For each element of `indices`, the element of the data with the same coordinates but for `axis`,
-// where the index stands instead.
+// For each element of `indices`, the element of the data with the same coordinates except along
+// `axis`, where the index is used.
 class AxisIndexer {
  public:
   // Error: kNotImplemented for a rank above kMaxRank.
@@ -70,8 +70,9 @@ class AxisIndexer {
   std::array<size_t, kMaxRank> strides_{};  // in the data; 0 for `axis`
 };
 
-// For each coordinate tuple in the last axis of `indices`, the slice of the data that it names; the
-// first `batch_dims` axes of both run together. All tuples are checked once, by Make.
+// For each coordinate tuple in the last axis of `indices`, the slice of the data at these
+// coordinates; the first `batch_dims` axes of both are shared. All tuples are checked once, by
+// Make.
 class CoordinateIndexer {
  public:
   // `indices` is an int64 tensor, which must outlive the indexer. The shapes fit each other.

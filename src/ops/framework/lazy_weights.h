@@ -1,5 +1,5 @@
-// Weights in a form of a kernel's own, made from a constant at the first run: creating a session
-// then costs no copy of the model's weights, and sessions on the same weights share one.
+// Weights in a kernel's own form, made from a constant in the first run: creating a session then
+// does not copy the model's weights, and sessions with the same weights share one copy.
 #pragma once
 
 #include <atomic>
@@ -21,21 +21,20 @@ namespace tenon {
 // Thread-safe.
 class LazyWeights {
  public:
-  // Takes the constant that the weights will be made from. `form` says, besides the constant, all
-  // that decides about them: kernels with equal ones share them through `shared`, unless it is
-  // null.
+  // Takes the constant from which the weights will be made. `form` identifies the form of the
+  // weights: kernels with equal forms share them through `shared`, unless it is null.
   void Keep(Tensor constant, std::string_view form, std::shared_ptr<SharedWeights> shared) {
     constant_ = std::move(constant);
     form_ = Format("{} of {} {}", form, DataTypeName(constant_.type()), constant_.shape());
     shared_ = std::move(shared);
     is_kept_ = true;
   }
-  // Whether Keep was called; unlike the constant, this does not change while others run.
+  // Whether Keep was called; unlike the constant, this does not change during other runs.
   bool is_kept() const { return is_kept_; }
 
-  // The weights. The first call makes them by make(constant), while others wait, and lets the
-  // constant go, with the memory behind it if it lies in a mapped file. Errors: what make returns;
-  // a later call tries again.
+  // The weights. The first call makes them by make(constant), while others wait, and releases the
+  // constant, with its memory if it lies in a mapped file. Errors: those of make; a later call
+  // tries again.
   Result<const float*> Get(FunctionRef<Result<Tensor>(const Tensor& constant)> make) const {
     if (const float* weights = ready_.load(std::memory_order_acquire)) return weights;
     const MutexLock lock(mutex_);

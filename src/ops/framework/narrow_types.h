@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-// How float8e8m0, which has powers of two alone, rounds a value between two of them.
+// The rounding of float8e8m0, which only has powers of two, for a value between two of them.
 enum class ScaleRounding : uint8_t { kUp, kDown, kNearest };
 
 // Whether `type` is one of the float types below 16 bits.
@@ -34,7 +34,7 @@ inline uint8_t UnpackBits(const uint8_t* packed, size_t i, size_t bits) {
   return static_cast<uint8_t>((both >> position % 8) & ((1u << bits) - 1));
 }
 
-// Sets element `i`; its bits are overwritten, which may lie in two bytes.
+// Sets the bits of element `i`, which may lie in two bytes.
 inline void PackBits(uint8_t* packed, size_t i, size_t bits, uint8_t value) {
   const size_t position = i * bits;
   const unsigned mask = ((1u << bits) - 1) << position % 8;

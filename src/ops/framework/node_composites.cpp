@@ -24,7 +24,7 @@ std::vector<Attribute> CloneAll(const std::vector<Attribute>& attributes) {
   return clones;
 }
 
-// Adds nodes to a graph, of the standard's domain unless told.
+// Adds nodes to a graph, by default of the standard's domain.
 class NodeBuilder {
  public:
   NodeBuilder(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
@@ -36,7 +36,7 @@ class NodeBuilder {
     return output;
   }
 
-  // x as bytes would hold it.
+  // x rounded to the values of int8 or uint8.
   ValueId Rounded(ValueId x) {
     std::vector<ValueId> quantized;
     for (const char* name : {"bytes", "scale", "zero_point"}) {
@@ -81,8 +81,8 @@ ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, V
   return build.Op("Transpose", {values}, std::move(turned));
 }
 
-// DynamicQuantizeLSTM-1 is LSTM with the weights' values, whose inputs and states are rounded as if
-// to bytes: all inputs together, the states of a step together.
+// DynamicQuantizeLSTM-1 is LSTM with the weights' values. Its inputs and states are rounded as if
+// to uint8: all inputs together, and the states of a step together.
 bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   enum Input : size_t { kW = 1, kR, kOfLstm = 8, kWScale = 8, kWZero, kRScale, kRZero, kAll };
   const Node& node = graph.node(id);
@@ -105,7 +105,7 @@ bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   return true;
 }
 
-// GemmaRotaryEmbedding-1: q and k turned by angles [batch, length, size] that all heads share.
+// GemmaRotaryEmbedding-1: q and k are rotated by angles [batch, length, size] that all heads share.
 bool ExpandGemmaRotaryEmbedding(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   Result<Tensor> heads = Tensor::Allocate(DataType::kInt64, Shape({1}));
@@ -156,11 +156,11 @@ std::vector<Attribute> Kept(const std::vector<Attribute>& attributes,
   return kept;
 }
 
-// What MatMulNBitsQkv-1 and MatMulNBitsMlp-1 share: products of one matrix, x, which an RMS
-// normalization may precede.
+// Shared by MatMulNBitsQkv-1 and MatMulNBitsMlp-1: products of one matrix, x, after an optional RMS
+// normalization.
 class ProductsByFewBits {
  public:
-  // In the place of the node, which it removes. `sum` gets what is normalized, or is kNone.
+  // Replaces the node, which it removes. `sum` gets the input of the normalization, or is kNone.
   ProductsByFewBits(Graph& graph, NodeId id, ValueId sum)
       : inputs_(graph.node(id).inputs),
         attributes_(CloneAll(graph.node(id).attributes)),
@@ -180,7 +180,8 @@ class ProductsByFewBits {
   }
   NodeBuilder& build() { return build_; }
 
-  // By the weights with scales and bias from input `first` on, whose columns an attribute counts.
+  // By the weights with scales and bias from input `first` on; an attribute has their number of
+  // columns.
   void Multiply(size_t first, std::string_view columns, ValueId y) {
     std::vector<Attribute> attributes =
         Kept(attributes_, {"K", "bits", "block_size", "accuracy_level"});
@@ -211,7 +212,7 @@ bool ExpandMatMulNBitsQkv(Graph& graph, NodeId id) {
   return true;
 }
 
-// SiLU is the activation that onnxruntime has.
+// onnxruntime only has SiLU as the activation.
 bool ExpandMatMulNBitsMlp(Graph& graph, NodeId id) {
   std::vector<ValueId> outputs = graph.node(id).outputs;
   outputs.resize(2, ValueId::kNone);

@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-// Puts simpler operators in the place of a node of com.microsoft, if it has a composition here.
+// Replaces a node of com.microsoft by simpler operators, if it has a composition here.
 bool ExpandNodeComposite(Graph& graph, NodeId id);
 
 }  // namespace tenon

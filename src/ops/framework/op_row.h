@@ -32,7 +32,7 @@ class KernelInfo;
 struct OpOptions {
   std::string_view domain = "";
   int32_t since = 1;  // first opset; the row holds until a later row of the same name
-  // Its other inputs are no floats of 16 bits: always so where `types` are float32 alone.
+  // Its other inputs are not 16-bit floats: always true if `types` is only float32.
   bool has_wide_floats = false;
   TypeSet types = kAnyTensor;  // element types of one input (of output 0 if that is left out)
   KernelTraits traits = {};

@@ -1,4 +1,4 @@
-// Bytes of quantized tensors and the numbers that they stand for.
+// The int8 and uint8 elements of quantized tensors, and the numbers that they represent.
 #pragma once
 
 #include <cmath>
@@ -35,7 +35,7 @@ inline int ByteAt(const Tensor& tensor) {
   return tensor.type() == DataType::kInt8 ? static_cast<int8_t>(byte) : byte;
 }
 
-// Of a scale and a zero point, which may be left out, in two inputs.
+// Of a scale and a zero point, which may be absent, in two inputs.
 inline ByteQuantization QuantizationIn(const KernelContext& context, size_t scale,
                                        size_t zero_point, DataType type) {
   ByteQuantization q;
@@ -45,7 +45,7 @@ inline ByteQuantization QuantizationIn(const KernelContext& context, size_t scal
   return q;
 }
 
-// That each of the inputs that is there holds one element. What is not known passes.
+// Checks that each of the present inputs has one element. Unknown shapes pass.
 inline Status CheckOneElementEach(const ShapeContext& context,
                                   std::initializer_list<size_t> inputs) {
   for (const size_t i : inputs) {

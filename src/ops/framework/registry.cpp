@@ -39,7 +39,7 @@ class RowTable {
   }
 
  private:
-  // Where the operator is, or would be.
+  // The place where the operator is, or would be.
   size_t PlaceOf(std::string_view domain, std::string_view op_type) const {
     const size_t mask = places_.size() - 1;
     size_t place = std::hash<std::string_view>()(op_type) & mask;
@@ -117,7 +117,7 @@ const OpRow* FindOpRow(const Graph& graph, const Node& node) {
   const DataType type = PrimaryType(graph, node, any->options.typed_input);
   const OpRow* const row =
       FindOpRow(node.domain, node.op_type, node.opset,
-                type == DataType::kUndefined ? DataType::kFloat : type);  // most probably
+                type == DataType::kUndefined ? DataType::kFloat : type);  // in nearly all cases
   return row == nullptr && type == DataType::kUndefined ? any : row;
 }
 

@@ -1,4 +1,4 @@
-// Samples between the elements of a tensor: which elements, and with which weights.
+// Samples between the elements of a tensor: the indices and weights of elements.
 #pragma once
 
 #include <array>
@@ -9,10 +9,10 @@
 
 namespace tenon {
 
-// Most spatial axes that samples may have: a cubic one is then made of 4^6 elements.
+// The most spatial axes of samples: a cubic sample then uses 4^6 elements.
 constexpr size_t kMaxSampledRank = 6;
 
-// Along one axis, up to four elements. An index below 0 stands for an element 0.
+// Along one axis, up to four elements. A negative index means an element of 0.
 template <class T>
 struct AxisTaps {
   size_t count = 0;
@@ -20,7 +20,8 @@ struct AxisTaps {
   std::array<T, 4> weights{};
 };
 
-// Between the two neighbours of `position`; whatever is outside [0, dim) is 0, as NaN is.
+// Between the two neighbours of `position`. Elements outside [0, dim) are 0; so is the result for
+// NaN.
 template <class T>
 AxisTaps<T> LinearTaps(T position, int64_t dim) {
   AxisTaps<T> taps{2, {-1, -1}, {}};
@@ -34,9 +35,9 @@ AxisTaps<T> LinearTaps(T position, int64_t dim) {
   return taps;
 }
 
-// The elements of a tensor of these dimensions that the axes' taps have in common: tap t of them,
-// the last axis fastest, is written to indices[t * stride] and weights[t * stride]. Returns how
-// many they are. The tensor has at most 2^31 - 1 elements.
+// The combinations of the axes' taps in a tensor of these dimensions: tap t of them, the last axis
+// fastest, is written to indices[t * stride] and weights[t * stride]. Returns their number. The
+// tensor has at most 2^31 - 1 elements.
 template <class T>
 size_t CombineTaps(std::span<const AxisTaps<T>> axes, std::span<const int64_t> dims, size_t stride,
                    int32_t* indices, T* weights) {

@@ -14,7 +14,8 @@
 namespace tenon {
 
 // target[sum(index * target_stride)] = source[sum(index * source_stride)] for every index.
-// Allocates nothing. Neighbouring axes that are one run in both views are merged as they are added.
+// Allocates nothing. Neighbouring axes that are contiguous in both views are merged when they are
+// added.
 class StridedCopy {
  public:
   static constexpr size_t kMaxAxes = kernels::kMaxCopyRank;

@@ -31,7 +31,7 @@ DataType WideTypeOf(DataType type) {
   }
 }
 
-// Inputs of Attention whose types may differ, where its kernel wants one for all.
+// Inputs of Attention whose types may differ, although its kernel needs one type for all.
 enum AttentionInput : size_t { kQ, kV = 2, kMask, kPastValue = 5 };
 
 bool IsAttention(const Node& node) { return node.op_type == "Attention" && node.domain.empty(); }
@@ -87,8 +87,8 @@ class NarrowWidening {
   }
 
  private:
-  // What a value of type `type` becomes: `common` where there is such, but for booleans.
-  // kUndefined: it stays.
+  // The new type of a value of type `type`: `common` if there is one, except for booleans.
+  // kUndefined: it is not converted.
   static DataType TypeFor(const ValueType& type, DataType common) {
     if (!type.is_tensor() || type.element_type == DataType::kBool ||
         type.element_type == DataType::kUndefined) {
@@ -124,7 +124,7 @@ class NarrowWidening {
     spec.opset = is_common ? kCastOpset : kNarrowCastOpset;
     spec.name = Format("{}/widen", for_node.name);
     spec.attributes.emplace_back("to", static_cast<int64_t>(target));
-    // Keeps infinity where the target has it.
+    // Keeps infinity if the target has it.
     if (!is_common) spec.attributes.emplace_back("saturate", int64_t{0});
     Node& cast = graph_.AddNode(std::move(spec));
     cast.schema = FindSchema("", "Cast", cast.opset);
@@ -140,7 +140,7 @@ class NarrowWidening {
     return wide;
   }
 
-  // Output `i` is computed in the type `type` and cast to the value that it was.
+  // Computes output `i` in the type `type` and casts it to the former value.
   void Narrow(NodeId id, size_t i, DataType type) {
     const ValueId narrow = graph_.node(id).outputs[i];
     const ValueId wide = NewValue(narrow, type);

@@ -5,16 +5,16 @@
 
 namespace tenon {
 
-// Nodes of `graph` and its subgraphs that nobody owns and that read or write tensors of narrow
-// elements work on wider ones instead, float32 for floats below 32 bits and 8-bit integers for
-// packed ones: Casts bring their inputs there and their outputs back. What one such node hands to
-// another is not rounded in between. Returns how many nodes changed.
+// Nodes of `graph` and its subgraphs that have no provider yet and that read or write tensors of
+// narrow elements use wider ones instead: float32 for floats below 32 bits, and 8-bit integers for
+// packed ones. Casts convert their inputs and outputs. Values between two such nodes are not
+// rounded. Returns how many nodes changed.
 size_t WidenNarrow(Graph& graph);
 
-// Whether a node that the provider could run on 16-bit floats as they are is better left to
-// WidenNarrow: what it chooses from was computed in float32 and goes on in float32, so that casts
-// are saved and nothing is rounded in between. Also an Attention whose values or mask are not of
-// the query's type.
+// Whether a node that the provider could run on 16-bit floats should be left to WidenNarrow: its
+// inputs were computed in float32 and its outputs are used in float32, so that casts are saved and
+// nothing is rounded in between. Also an Attention whose values or mask do not have the query's
+// type.
 bool IsBetterWide(const Graph& graph, const Node& node);
 
 }  // namespace tenon

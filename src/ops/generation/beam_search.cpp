@@ -1,5 +1,5 @@
-// BeamSearch and WhisperBeamSearch of com.microsoft: the sequences of tokens to which a model gives
-// the greatest sums of logarithms of probabilities.
+// BeamSearch and WhisperBeamSearch of com.microsoft: find the sequences of tokens with the greatest
+// sums of log probabilities by a model.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -106,7 +106,7 @@ class Hypotheses {
                                     [&](const Hypothesis& known) { return score > known.score; });
     found_.insert(worse, {{tokens.begin(), tokens.end()}, row, score});
   }
-  // Whether a sequence of this length and sum would come before the last.
+  // Whether a sequence of this length and sum would be better than the last.
   bool CanImprove(float sum, size_t length) const {
     return Score(sum, length) > found_.back().score;
   }
@@ -189,7 +189,7 @@ class Search {
     sequences_.Append(next_sources_, next_tokens_);
   }
 
-  // What was found for a batch, the best first; behind Finish.
+  // The results for a batch, the best first; after Finish.
   std::span<const Hypotheses::Hypothesis> found(size_t batch) const {
     return hypotheses_[batch].found();
   }
@@ -230,8 +230,8 @@ class Search {
       }
       SetNext(first_row + beam++, source, token, score);
     }
-    // A batch that is done goes on with padding, and with whatever state: that of row 0. So does
-    // one of few tokens.
+    // A finished batch continues with padding, and with an arbitrary state: that of row 0. So does
+    // a batch with few tokens.
     while (beam < sizes_.beams) {
       SetNext(first_row + beam++, 0, static_cast<int32_t>(attrs_.pad_token), 0);
     }
@@ -463,7 +463,7 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     return crosses ? WriteCrosses(sizes, first, *search, *crosses, context) : OkStatus();
   }
 
-  // [batch, returned, pairs, runs of the decoder, frames]; 0 behind the end of a sequence.
+  // [batch, returned, pairs, runs of the decoder, frames]; 0 after the end of a sequence.
   static Status WriteCrosses(const Search::Sizes& sizes, size_t first, const Search& search,
                              const CrossScores& crosses, KernelContext& context) {
     const Shape shape({static_cast<int64_t>(sizes.batch), static_cast<int64_t>(sizes.returned),
@@ -483,7 +483,7 @@ class BeamSearchKernel final : public StatefulKernel<InferBeamSearch> {
     return OkStatus();
   }
 
-  // The probability, behind the first tokens, of the token for a sequence without speech.
+  // The probability, after the first tokens, of the token for a sequence without speech.
   Status WriteNoSpeech(const Search::Sizes& sizes, std::span<const float> log_probabilities,
                        KernelContext& context) const {
     if (!context.HasOutput(kNoSpeech)) return OkStatus();

@@ -1,5 +1,5 @@
-// BifurcationDetector of com.microsoft: what speculative decoding keeps of tokens that were guessed
-// from a source, and where the source goes on.
+// BifurcationDetector of com.microsoft: finds how many guessed tokens speculative decoding keeps,
+// and where the source continues.
 #include <algorithm>
 
 #include "ops/framework/op_row.h"
@@ -33,7 +33,7 @@ Status InferDetector(const DetectorAttrs& attrs, ShapeContext& context) {
 
 using Tokens = std::span<const int64_t>;
 
-// How many of the predicted tokens are kept: those that the source has from `match` on, and the
+// How many of the predicted tokens are kept: those that equal the source from `match` on, and the
 // first that differs.
 Result<size_t> KeptOf(Tokens source, int64_t match, Tokens predicted) {
   const auto length = static_cast<int64_t>(source.size());
@@ -49,14 +49,14 @@ Result<size_t> KeptOf(Tokens source, int64_t match, Tokens predicted) {
   return static_cast<size_t>(differs - rest.begin()) + 1;
 }
 
-// Behind the one place of the source that has a suffix of the tokens, the shortest that is there
-// once; -1 if there is none.
+// The position after the only occurrence in the source of a suffix of the tokens, the shortest one
+// that occurs once; -1 if there is none.
 int64_t FindSuffix(const DetectorAttrs& attrs, Tokens source, Tokens tokens) {
   const auto longest = std::min(attrs.longest, static_cast<int64_t>(tokens.size()));
   for (int64_t n = attrs.shortest; n <= longest; ++n) {
     const Tokens suffix = tokens.last(static_cast<size_t>(n));
     const auto found = std::search(source.begin(), source.end(), suffix.begin(), suffix.end());
-    // A longer one is not there either.
+    // A longer suffix does not occur either.
     if (found == source.end()) return -1;
     const auto again = std::search(found + 1, source.end(), suffix.begin(), suffix.end());
     if (again == source.end()) return (found - source.begin()) + n;

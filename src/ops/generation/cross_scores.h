@@ -1,5 +1,5 @@
-// What a decoder's cross attention gives while WhisperBeamSearch goes on, for the tokens of the
-// sequences that it finds.
+// Collects the scores of a decoder's cross attention during WhisperBeamSearch, for the tokens of
+// the resulting sequences.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class CrossScores {
   // Row i goes on as row sources[i]; once for each token that the sequences grow by.
   void Move(std::span<const int32_t> sources);
   // The scores of the tokens of the sequence that came to be row `row` by its `tokens`th:
-  // [pairs][runs][frames]. What is behind its last token stays as it is.
+  // [pairs][runs][frames]. The part after its last token is not written.
   void Write(size_t row, size_t tokens, float* into) const;
 
  private:

@@ -1,4 +1,4 @@
-// DynamicTimeWarping of com.microsoft: the cheapest way through a matrix of costs.
+// DynamicTimeWarping of com.microsoft: the cheapest path through a matrix of costs.
 #include <algorithm>
 #include <vector>
 
@@ -15,11 +15,11 @@ Status InferWarping(const NoAttrs&, ShapeContext& context) {
   return context.SetOutput(0, {Dim(2), Dim::Unknown()}, DataType::kInt32);
 }
 
-// The step that leads to a place of the matrix.
+// The step that leads to an element of the matrix.
 enum class Step : uint8_t { kDiagonal, kDown, kRight };
 
-// For each place the last step of the cheapest way there. Among equals, as in onnxruntime, the step
-// along the row is taken, and the others only if they are cheaper than both.
+// For each element the last step of the cheapest path to it. Among equals, as in onnxruntime, the
+// step along the row is taken, and the others only if they are cheaper than both.
 PooledVector<Step> FindSteps(const float* costs, size_t rows, size_t columns) {
   PooledVector<Step> steps(rows * columns);
   PooledVector<float> above(columns), here(columns);  // sums of whole rows

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Inputs of a decoder whose pasts and presents share buffers follow the pasts, in this order.
+// If a decoder's pasts and presents share buffers, these inputs follow the pasts, in this order.
 enum SharedInput : size_t { kPastLength, kBeamWidth, kIndirection, kSharedInputs };
 
 bool IsPast(std::string_view name) {
@@ -21,7 +21,7 @@ Result<Tensor> OneInt(size_t value) {
   return one;
 }
 
-// [rows, heads, length, size] in a buffer of `most` in place of `length`, with zeros behind.
+// [rows, heads, length, size] in a buffer of `most` instead of `length`, filled up with zeros.
 Result<Tensor> Lengthen(const Tensor& x, size_t most) {
   if (x.rank() != 4 || x.shape()[2] > static_cast<int64_t>(most) || IsSubByte(x.type()) ||
       x.type() == DataType::kString) {
@@ -95,7 +95,7 @@ class EncoderDecoder final : public TokenModel {
     TENON_ASSIGN_OR_RETURN(Tensor tokens, TokensOf(sequences, takes_sequence_));
     if (feeds_.empty()) return TakeOver(std::move(tokens), sequences.length() - 1);
     feeds_[0] = std::move(tokens);
-    // Presents are those of the decoder itself; what it has of the encoder stays.
+    // Presents are those of the decoder itself; those from the encoder do not change.
     for (size_t i = 1; i <= graphs_.presents; ++i) {
       Value& past = feeds_[first_past_ + i - 1];
       if (sources.empty()) {
@@ -138,8 +138,8 @@ class EncoderDecoder final : public TokenModel {
     return OkStatus();
   }
 
-  // An encoder alone gives what the decoder has of it, which makes its own states step by step:
-  // puts in front what an encoder that decodes would have given before the first step.
+  // If the encoder does not run the decoder's first step, it only returns the decoder's inputs from
+  // it. This adds the outputs that an encoder with the first step would have returned.
   Status AddNoStates() {
     if (outputs_.size() < graphs_.presents) {
       return InvalidArgument("attribute 'encoder': expected {} outputs, got {}", graphs_.presents,
@@ -162,7 +162,7 @@ class EncoderDecoder final : public TokenModel {
     return OkStatus();
   }
 
-  // The decoder's first feeds, from what the encoder gave: logits, hidden states, presents.
+  // The decoder's first feeds, from the encoder's outputs: logits, hidden states, presents.
   Status TakeOver(Tensor tokens, size_t past_length) {
     const auto rows = static_cast<size_t>(tokens.shape()[0]);
     RunValues encoded = std::move(outputs_);
@@ -203,7 +203,7 @@ class EncoderDecoder final : public TokenModel {
   Result<Tensor> SharedFeed(SharedInput input, size_t rows, size_t past_length) const {
     if (input == kPastLength) return OneInt(past_length);
     if (input == kBeamWidth) return OneInt(beams_);
-    // Rows that go on from others take the others' states with them: none is in another beam.
+    // Rows that continue other rows take the states of these.
     const Shape shape({static_cast<int64_t>(rows / beams_), static_cast<int64_t>(beams_),
                        static_cast<int64_t>(most_tokens_)});
     TENON_ASSIGN_OR_RETURN(Tensor beams, Tensor::Allocate(DataType::kInt32, shape));

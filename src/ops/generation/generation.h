@@ -1,4 +1,4 @@
-// What the generation operators of com.microsoft share besides models and rules: attributes, inputs
+// Shared by the generation operators of com.microsoft, besides models and rules: attributes, inputs
 // of one number, logits.
 #pragma once
 
@@ -23,25 +23,25 @@ struct GenerationAttrs {
         Field("model_type", &Attrs::model_type), Field("no_repeat_ngram_size", &Attrs::ngram_size),
         Field("vocab_size", &Attrs::vocabulary));
   }
-  // Error: kInvalidArgument for tokens that are none.
+  // Error: kInvalidArgument for invalid tokens.
   Status Check() const;
 };
 
-// Longer sequences than ONNX Runtime takes are refused: their memory is reserved at once.
+// Longer sequences than ONNX Runtime supports are refused: their memory is reserved at once.
 inline constexpr int64_t kMostTokens = 4096;
 
-// The number in input `i`, of any number type, or `fallback` if it is left out. Error:
+// The number in input `i`, of any number type, or `fallback` if it is absent. Error:
 // kInvalidArgument unless it is one number in [least, most].
 Result<int64_t> IntegerInput(KernelContext& context, size_t i, int64_t fallback, int64_t least,
                              int64_t most);
 Result<float> FloatInput(KernelContext& context, size_t i, float fallback);
 
-// The first tokens of a decoder beside an encoder, [batch, 1]. Error: kInvalidArgument for a token
-// that is none.
+// The first tokens of a decoder with an encoder, [batch, 1]. Error: kInvalidArgument for an invalid
+// token.
 Result<Tensor> StartTokens(int64_t batch, int64_t token);
 
-// Sets the masks of the rules from the inputs, which may be left out: [vocabulary] and
-// [batch, vocabulary].
+// Sets the masks of the rules from the inputs, which may be absent: [vocabulary] and [batch,
+// vocabulary].
 Status SetMasks(KernelContext& context, size_t allowed, size_t allowed_next, size_t batch,
                 size_t vocabulary, TokenRules& rules);
 

@@ -1,4 +1,4 @@
-// GreedySearch and Sampling of com.microsoft: the token with the greatest score follows, or one
+// GreedySearch and Sampling of com.microsoft: append the token with the greatest score, or one
 // drawn from the most probable.
 #include <algorithm>
 #include <cmath>
@@ -59,11 +59,11 @@ Status InferSampling(const SamplingAttrs&, ShapeContext& context) {
   return context.SetOutput(1, {Dim::Unknown(), Dim::Unknown()}, DataType::kFloat);
 }
 
-// The multiplicative generator of C++'s std::minstd_rand0, which ONNX Runtime draws from.
+// The multiplicative generator of C++'s std::minstd_rand0, which ONNX Runtime uses.
 class MinimalRandom {
  public:
   explicit MinimalRandom(uint64_t seed) : state_(seed % kModulus == 0 ? 1 : seed % kModulus) {}
-  // In [0, 1), of two draws.
+  // In [0, 1), from two draws.
   double Uniform() {
     constexpr double kRange = static_cast<double>(kModulus - 1);
     const double low = Draw();
@@ -93,8 +93,8 @@ class GreedySettings {
     return OkStatus();
   }
 
-  // Appends to each sequence what `choose(scores, row)` says, until all have ended or are full, and
-  // writes output 0.
+  // Appends the result of `choose(scores, row)` to each sequence, until all have ended or are full,
+  // and writes output 0.
   template <class Prepare, class Choose>
   Status Run(const GenerationAttrs& attrs, KernelContext& context, const Prepare& prepare,
              const Choose& choose) const {

@@ -1,5 +1,5 @@
-// RemovePadding and RestorePadding of com.microsoft: batches of sequences with and without the
-// padding behind each.
+// RemovePadding and RestorePadding of com.microsoft: remove and restore the padding after each
+// sequence of a batch.
 #include <algorithm>
 #include <cstring>
 

@@ -23,7 +23,7 @@ class GptModel final : public TokenModel {
     for (size_t row = 0; row < batch; ++row) {
       int32_t position = 0;
       for (size_t i = row * length; i < (row + 1) * length; ++i) {
-        // Padding has no position, whatever a mask that is given says.
+        // Padding has no position, even if a given mask says otherwise.
         const bool is_padding = ids.data<int32_t>()[i] == pad_token;
         used.data<int32_t>()[i] = mask ? mask->data<int32_t>()[i] : (is_padding ? 0 : 1);
         positions.data<int32_t>()[i] = is_padding ? 0 : position++;

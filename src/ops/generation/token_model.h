@@ -1,5 +1,5 @@
-// The models that com.microsoft's generation operators hold in their attributes: what they are fed,
-// step by step, and the scores that they give for the next token.
+// The models in the attributes of com.microsoft's generation operators: their feeds, step by step,
+// and their scores of the next token.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class TokenModel {
   // Scores of the next token, [rows, length, vocabulary] of float or float16, of which the last of
   // `length` counts. Rows may be batches that each stand for all their beams.
   virtual Result<Tensor> Run(KernelContext& context) = 0;
-  // What the last run gave of cross attention, for each layer; empty if it gave none.
+  // The cross attention of the last run, for each layer; empty if there is none.
   virtual std::span<const Value> CrossScores() const { return {}; }
   // Row i goes on as row sources[i], with the last token of row i of `sequences`.
   virtual Status Advance(std::span<const int32_t> sources, const TokenSequences& sequences) = 0;
@@ -34,11 +34,11 @@ struct DecoderInputs {
   static Result<DecoderInputs> Of(const Node& node, size_t subgraph);
 };
 
-// A decoder alone: inputs input_ids, position_ids, attention_mask and past_0, ..., outputs logits
-// and present_0, ....
+// A decoder without an encoder: inputs input_ids, position_ids, attention_mask and past_0, ...,
+// outputs logits and present_0, ....
 struct GptGraphs {
   size_t decoder = 0;
-  std::optional<size_t> first;  // for the first run, if there is another graph for it
+  std::optional<size_t> first;  // for the first run, if there is a separate graph for it
   DecoderInputs inputs;
   static Result<GptGraphs> Find(const Node& node);
 };
@@ -47,14 +47,14 @@ struct GptGraphs {
 Result<std::unique_ptr<TokenModel>> StartGpt(const GptGraphs& graphs, const Tensor& ids,
                                              const Tensor* mask, size_t beams, int32_t pad_token);
 
-// An encoder, which may also make the first step of the decoder, and the decoder of further steps,
-// of T5 and Whisper. Values go from one to the other by their order, and are known by their names.
+// The encoder and the decoder of T5 and Whisper; the encoder may also run the decoder's first step.
+// Values are passed between them by their order, and are recognized by their names.
 struct EncoderDecoderGraphs {
   size_t encoder = 0;
   size_t decoder = 0;
   DecoderInputs encoder_inputs, decoder_inputs;
   bool encoder_decodes = false;  // the first step
-  size_t presents = 0;           // of the decoder's outputs, behind the logits; scores may follow
+  size_t presents = 0;           // in the decoder's outputs, after the logits; scores may follow
   // With `gives_cross_scores` the decoder has an output of cross attention's scores for each two
   // presents.
   static Result<EncoderDecoderGraphs> Find(const Node& node, bool gives_cross_scores);

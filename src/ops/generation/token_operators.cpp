@@ -134,7 +134,7 @@ Status InferWord(const NoAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(y), DataType::kFloat);
 }
 
-// What filter f gives at the window that begins at a character.
+// The result of filter f for the window that begins at a character.
 float WindowValue(const KernelContext& context, const int32_t* window, size_t f) {
   const Tensor& filters = context.Input(kFilters);
   const auto width = static_cast<size_t>(filters.shape()[2]);
@@ -166,8 +166,8 @@ Status RunWord(const NoAttrs&, KernelContext& context) {
       static_cast<size_t>(y.size()) / count, 1, [&](size_t begin, size_t end) {
         for (size_t row = begin; row < end; ++row) {
           const int32_t* word = words.data<int32_t>() + row * length;
-          // A word is as long as it has other characters than 0, or empty if it begins with 0, as
-          // in onnxruntime. Windows that would cross its end do not count, except for the first.
+          // A word ends at its first character 0, as in onnxruntime, and is empty if it begins with
+          // 0. Windows that would cross its end do not count, except the first.
           const auto others = length - static_cast<size_t>(std::count(word, word + length, 0));
           const size_t used = others == 0 || word[0] == 0 ? 0 : others;
           const size_t windows = std::max<size_t>(1, used >= width ? used - width + 1 : 1);

@@ -28,11 +28,11 @@ class TokenSequences {
   std::vector<int32_t> tokens_, before_;
 };
 
-// How Whisper marks times: tokens from `first` on are timestamps. They come in pairs, which do not
-// decrease, and one comes where together they are likelier than any text.
+// Whisper's timestamps: tokens from `first` on. They come in pairs, which do not decrease, and one
+// is chosen if together they are likelier than any text.
 struct TimestampRules {
   int32_t first = 0, no_timestamps = -1, start_of_lm = -1;
-  int32_t start = -1, translate = -1, transcribe = -1;  // not behind the first timestamp
+  int32_t start = -1, translate = -1, transcribe = -1;  // not after the first timestamp
   int32_t eos_token = 0;
 
   void Apply(std::span<const int32_t> sequence, std::span<float> scores) const;
@@ -49,7 +49,7 @@ struct ForcedTokens {
   void Apply(size_t step, size_t batch, size_t vocabulary, std::span<float> scores) const;
 };
 
-// What com.microsoft's generation operators do to scores, in this order.
+// The changes that com.microsoft's generation operators make to scores, in this order.
 struct TokenRules {
   float repetition_penalty = 1;
   size_t ngram_size = 0;                  // n-grams of this size appear once; 0: no rule

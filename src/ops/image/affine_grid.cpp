@@ -1,4 +1,4 @@
-// AffineGrid: positions for GridSample, moved by affine transformations.
+// AffineGrid: positions for GridSample, transformed by affine matrices.
 #include <algorithm>
 
 #include "ops/framework/element.h"
@@ -40,8 +40,8 @@ Status InferAffineGrid(const AffineGridAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(grid));
 }
 
-// The middle of element `i` of an axis that reaches from -1 to 1, or from there to there between
-// the middles of its first and last.
+// The centre of element `i` of an axis that extends from -1 to 1, or whose first and last elements
+// have their centres there.
 double PositionOf(int64_t i, int64_t size, bool align_corners) {
   if (!align_corners) return static_cast<double>(2 * i + 1) / static_cast<double>(size) - 1;
   return size == 1 ? -1 : 2 * static_cast<double>(i) / static_cast<double>(size - 1) - 1;

@@ -1,4 +1,4 @@
-// CenterCropPad: the middle of a tensor, cut out of it or framed with zeros.
+// CenterCropPad: the centre of a tensor, cropped or padded with zeros.
 #include <algorithm>
 
 #include "ops/framework/element.h"

@@ -70,7 +70,7 @@ Status InferGridSample(const GridSampleAttrs& attrs, ShapeContext& context) {
                            y[0], spatial, y, grid);
   }
   for (size_t i = 0; i < spatial; ++i) y[i + 2] = grid[i + 1];
-  // The schema of com.microsoft does not tie them.
+  // The schema of com.microsoft does not relate them.
   return context.SetOutput(0, std::move(y), context.ElementType(0));
 }
 
@@ -112,7 +112,7 @@ class SampledAxis {
   static T Near(T x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; }
   static T Far(T x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; }
 
-  // A position beyond the ends of the axis, brought back as the padding says.
+  // A position outside the axis, moved inside by the padding mode.
   T Pad(T x) const {
     if (options_.padding == Padding::kBorder) {
       return std::isnan(x) ? T(0) : std::clamp<T>(x, 0, static_cast<T>(dim_ - 1));
@@ -141,8 +141,8 @@ class SampledAxis {
   T least_ = 0, most_ = 0;
 };
 
-// How the work is divided: a task does some neighbouring positions of one image in some channels,
-// which share what was found out about the positions.
+// The division of the work: a task computes some neighbouring positions of one image in some
+// channels, which share the positions' taps.
 struct SampleSizes {
   size_t rank, images, channels;
   size_t in, out;  // elements of a map
@@ -206,7 +206,7 @@ class Grid {
   }
 
  private:
-  // `x` as an element's number, if it is in [-1, dim]; else, as for NaN, one of these.
+  // `x` as an element's number if it is in [-1, dim]; otherwise, and for NaN, one of these limits.
   static uint32_t Number(T x, T dim) {
     x = x > -1 ? x : T(-1);
     return static_cast<uint32_t>(static_cast<int32_t>(x < dim ? x : dim));
@@ -274,7 +274,7 @@ size_t TaskBytes(const SampleSizes& sizes, const KernelContext& context) {
                                   sizes.taps * sizes.block * (sizeof(T) + sizeof(int32_t)));
 }
 
-// The nearest elements, of any type; P is what positions are computed in.
+// The nearest elements, of any type; positions are computed in P.
 template <class P>
 Status PickElements(const SampleSizes& sizes, const SampleOptions& options,
                     KernelContext& context) {
@@ -296,7 +296,7 @@ Status PickElements(const SampleSizes& sizes, const SampleOptions& options,
   });
 }
 
-// Truncated towards zero and kept within T.
+// Truncated towards zero and clipped to the range of T.
 template <class T, class A>
 T FromArithmetic(A value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -310,8 +310,8 @@ T FromArithmetic(A value) {
   return static_cast<T>(value);
 }
 
-// Elements of T, computed on as A. A complex number is `parts` = 2 elements, which take the places
-// of two maps in between.
+// Elements of T, computed in A. A complex number is `parts` = 2 elements, which are treated as two
+// maps in between.
 template <class T, class A>
 Status Interpolate(const SampleSizes& sizes, const SampleOptions& options, size_t parts,
                    KernelContext& context) {
@@ -379,7 +379,7 @@ Status InterpolateElements(const SampleSizes& sizes, const SampleOptions& option
                        : Interpolate<float, float>(sizes, options, 1, context);
     default:
       return VisitNumber(context.Input(0).type(), [&]<class T>(T) {
-        // A float holds every number of 16 bits.
+        // A float represents every 16-bit integer.
         using A = std::conditional_t<sizeof(T) <= 2, float, double>;
         return Interpolate<T, A>(sizes, options, 1, context);
       });

@@ -1,4 +1,4 @@
-// ImageDecoder: the pixels of an encoded picture.
+// ImageDecoder: the pixels of an encoded image.
 #include <algorithm>
 #include <string_view>
 
@@ -35,7 +35,7 @@ bool StartsWith(std::span<const uint8_t> file, std::string_view start, size_t at
                     [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
 }
 
-// By the bytes that files of a format begin with. Nothing for anything else.
+// Detects the format by the first bytes of a file. Nothing for unknown formats.
 Result<std::optional<Picture>> Decode(std::span<const uint8_t> file) {
   using std::string_view_literals::operator""sv;
   if (StartsWith(file, "\xFF\xD8") || StartsWith(file, "BM") || StartsWith(file, "\x89PNG")) {
@@ -67,7 +67,7 @@ void WritePixels(const Picture& picture, std::string_view format, uint8_t* to) {
   }
 }
 
-// A file that cannot be read gives a picture without pixels.
+// A file that cannot be read results in an image without pixels.
 Status RunImageDecoder(const ImageDecoderAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(attrs));
   TENON_ASSIGN_OR_RETURN(const std::optional<Picture> picture,

@@ -1,5 +1,5 @@
-// WebP and JPEG 2000, by the libraries of the system. Their functions and structures are those of
-// the ABI that the file names stand for.
+// WebP and JPEG 2000, by libraries of the system. Functions and structures are those of the ABI
+// versions in the file names.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -19,7 +19,7 @@ Result<DynamicLibrary> LoadDecoder(const char* file, const char* format) {
   return library;
 }
 
-// The part of openjp2.h that is used. Handles are opaque.
+// The parts of openjp2.h that are used. Handles are opaque.
 struct Jp2Component {
   uint32_t dx, dy, width, height, x0, y0, precision, bits_per_pixel, is_signed;
   uint32_t resolutions_decoded, factor;
@@ -108,7 +108,7 @@ struct MemoryStream {
   }
 };
 
-// The sample at a pixel, of a component that may be coarser than the picture, as a byte.
+// The sample at a pixel as a byte; the component may have a lower resolution than the image.
 int SampleAt(const Jp2Component& component, int64_t x, int64_t y) {
   const int64_t column = std::min<int64_t>(x / std::max(component.dx, 1u), component.width - 1);
   const int64_t row = std::min<int64_t>(y / std::max(component.dy, 1u), component.height - 1);

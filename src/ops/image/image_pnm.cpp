@@ -12,7 +12,7 @@ class PnmReader {
  public:
   explicit PnmReader(std::span<const uint8_t> file) : rest_(file) {}
 
-  // A number of the header or of a plain file; nothing at the end or where there is none.
+  // A number of the header or of an ASCII file; nothing at the end or if there is none.
   std::optional<int64_t> Number() {
     SkipSpace();
     int64_t number = 0;
@@ -23,7 +23,7 @@ class PnmReader {
     }
     return digits > 0 ? std::optional<int64_t>(number) : std::nullopt;
   }
-  // A plain bitmap may have its digits side by side.
+  // The digits of an ASCII bitmap may have no space between them.
   std::optional<int64_t> Digit() {
     SkipSpace();
     if (rest_.empty() || (rest_[0] != '0' && rest_[0] != '1')) return std::nullopt;
@@ -31,7 +31,7 @@ class PnmReader {
     rest_ = rest_.subspan(1);
     return digit;
   }
-  // The bytes behind the one space that ends the header.
+  // The bytes after the one space that ends the header.
   std::span<const uint8_t> Raw() const { return rest_.empty() ? rest_ : rest_.subspan(1); }
 
  private:
@@ -55,7 +55,7 @@ struct PnmHeader {
   int64_t channels() const { return kind == '3' || kind == '6' ? 3 : 1; }
 };
 
-// Value `i` of the raw pixels of a picture; nothing behind their end.
+// Value `i` of the raw pixels of an image; nothing after their end.
 std::optional<int64_t> RawValue(const PnmHeader& header, std::span<const uint8_t> raw, int64_t i) {
   if (header.is_bitmap()) {
     const int64_t row_bytes = (header.width + 7) / 8, column = i % header.width;
@@ -89,7 +89,7 @@ Result<std::optional<Picture>> DecodePnm(std::span<const uint8_t> file) {
   const std::optional<PnmHeader> header = ReadHeader(static_cast<char>(file[1]), reader);
   if (!header) return std::nullopt;
   const int64_t count = header->width * header->height * header->channels();
-  // Every value takes a bit of the file at least.
+  // Every value takes at least one bit of the file.
   if (static_cast<size_t>(count / 8) > file.size()) return std::nullopt;
   const std::span<const uint8_t> raw = reader.Raw();
   Picture picture = {header->width, header->height, {}};

@@ -1,12 +1,11 @@
-// BMP, JPEG and PNG by stb_image, with the arithmetic of libjpeg-turbo where the standard asks for
-// it.
+// BMP, JPEG and PNG by stb_image, with libjpeg-turbo's arithmetic, as the standard requires.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "ops/image/image_formats.h"
 
-// The library is included whole, here alone, with warnings that are not ours to mend.
+// The library is included only here, with warnings that we cannot fix.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-parameter"

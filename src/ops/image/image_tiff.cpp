@@ -1,4 +1,4 @@
-// TIFF 6.0, as far as pictures of the web and of cameras use it.
+// TIFF 6.0, as far as images from the web and from cameras use it.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -53,7 +53,7 @@ class TiffFile {
   }
   bool little() const { return little_; }
 
-  // The values of a tag of the first picture; `fallback` alone if it is not there.
+  // The values of a tag of the first image; only `fallback` if it is absent.
   std::vector<uint32_t> Values(Tag tag, uint32_t fallback) const {
     const size_t directory = Read(4, 4);
     const size_t entries = Read(directory, 2);
@@ -98,7 +98,7 @@ bool UnpackBits(Bytes packed, std::span<uint8_t> into) {
   return to == into.size();
 }
 
-// LZW as TIFF has it: codes of 9 to 12 bits, highest bit first, widened one code early.
+// TIFF's LZW: codes of 9 to 12 bits, highest bit first, widened one code early.
 class LzwReader {
  public:
   explicit LzwReader(Bytes packed) : packed_(packed) { Clear(); }
@@ -113,7 +113,7 @@ class LzwReader {
         continue;
       }
       if (code > next_ || (code == next_ && last_ == kNoCode)) return false;
-      // A code that is about to be made stands for the last string and its first byte.
+      // A code that is not defined yet means the last string followed by its first byte.
       const uint32_t known = code == next_ ? last_ : code;
       if (last_ != kNoCode && next_ < kCodes) {
         prefix_[next_] = static_cast<uint16_t>(last_);
@@ -205,7 +205,7 @@ TiffLayout LayoutOf(const TiffFile& file) {
   return layout;
 }
 
-// Whether sizes are such as a picture may have.
+// Whether the sizes are valid for an image.
 bool IsSound(const TiffLayout& layout, size_t file_bytes) {
   if (layout.width == 0 || layout.height == 0 || layout.block_width == 0 ||
       layout.block_height == 0 || layout.samples == 0 || layout.samples > 16) {
@@ -216,7 +216,7 @@ bool IsSound(const TiffLayout& layout, size_t file_bytes) {
     return width <= kMostSide && height <= kMostSide &&
            width * height * bytes <= static_cast<uint64_t>(kMostPictureBytes);
   };
-  // All blocks count: they may be far larger together than the picture that is cut out of them.
+  // All blocks count: together they may be far larger than the image in them.
   return IsPlausible(layout.width, layout.height, file_bytes) &&
          fits(layout.block_width, layout.block_height, layout.samples * 2) &&
          IsPlausible(int64_t{layout.across()} * layout.block_width,
@@ -259,7 +259,7 @@ bool Unpack(const TiffLayout& layout, Bytes packed, std::span<uint8_t> into) {
   }
 }
 
-// Samples of 8 bits were stored as differences from the pixel before.
+// 8-bit samples were stored as differences from the pixel before.
 void AddDifferences(const TiffLayout& layout, std::span<uint8_t> row) {
   for (size_t i = layout.samples; i < row.size(); ++i) {
     row[i] = static_cast<uint8_t>(row[i] + row[i - layout.samples]);

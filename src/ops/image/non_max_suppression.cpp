@@ -1,4 +1,4 @@
-// NonMaxSuppression: the boxes with the highest scores that do not cover each other.
+// NonMaxSuppression: the boxes with the highest scores that do not overlap too much.
 #include <algorithm>
 #include <cmath>
 
@@ -38,7 +38,7 @@ Status InferNms(const NmsAttrs&, ShapeContext& context) {
   return context.SetOutput(0, {Dim::Unknown(), Dim(3)}, DataType::kInt64);
 }
 
-// The one number of input `i`; its default if it is left out.
+// The only number of input `i`; its default if it is absent.
 template <class T>
 Result<T> ScalarOf(const KernelContext& context, size_t i, T fallback) {
   if (!context.HasInput(i) || context.Input(i).size() == 0) return fallback;
@@ -86,7 +86,7 @@ kernels::Box BoxOf(const float* numbers, bool center_point_box) {
 struct Candidate {
   float score;
   int32_t box;
-  // The best comes last; of equals the one with the lowest index.
+  // The best is last; of equals the one with the lowest index.
   bool operator<(const Candidate& other) const {
     return score != other.score ? score < other.score : box > other.box;
   }
@@ -113,7 +113,7 @@ int64_t SelectOfClass(const kernels::BoxArrays& boxes, const float* scores, size
     const bool counts = limits.has_score ? scores[i] > limits.score : !std::isnan(scores[i]);
     if (counts) candidates[left++] = {scores[i], static_cast<int32_t>(i)};
   }
-  // A heap: often only a few of many are ever looked at.
+  // A heap, because often only a few of many are read.
   std::make_heap(candidates, candidates + left);
   size_t count = 0;
   while (left > 0 && count < limits.most) {

@@ -66,7 +66,7 @@ Result<Dim> ScaledDim(const Dim& in, float scale) {
   return Dim::Unknown();
 }
 
-// The axes that scales, sizes and roi speak of, in their order: those of the attribute, or all.
+// The axes of scales, sizes and roi, in their order: those of the attribute, or all.
 Result<std::array<size_t, kMaxResizeRank>> GivenAxes(const ResizeAttrs& attrs, size_t rank,
                                                      size_t* count) {
   if (rank > kMaxResizeRank) {
@@ -92,8 +92,7 @@ Status CheckCount(std::string_view what, size_t got, size_t expected) {
   return InvalidArgument("expected {} {}, got {}", expected, what, got);
 }
 
-// The one scale of all given axes that keeps their ratios: the sizes are the most, or the least,
-// that they may become.
+// The one scale of all given axes that keeps their ratios. The sizes are upper or lower limits.
 Result<double> CommonScale(std::string_view policy, std::span<const int64_t> in,
                            std::span<const int64_t> sizes) {
   const bool not_larger = policy == "not_larger";
@@ -122,7 +121,7 @@ Result<int64_t> RoundedSize(int64_t in, double scale) {
   return static_cast<int64_t>(size);
 }
 
-// Replaces the given axes of `shape` by those sizes, or by what the policy makes of them.
+// Replaces the given axes of `shape` by those sizes, or by the sizes that the policy makes of them.
 Status SetSizes(const ResizeAttrs& attrs, std::span<const size_t> axes, std::span<const Dim> sizes,
                 SymbolicShape& shape) {
   TENON_RETURN_IF_ERROR(CheckCount("sizes", sizes.size(), axes.size()));
@@ -163,7 +162,7 @@ Status SetScaled(std::span<const size_t> axes, std::span<const float> scales,
   return OkStatus();
 }
 
-// Whether the input is there and has elements: old models leave one out by an empty tensor.
+// Whether the input is present and has elements: old models use an empty tensor for an absent one.
 Result<bool> IsGiven(ShapeContext& context, size_t i) {
   if (!context.HasInput(i)) return false;
   TENON_ASSIGN_OR_RETURN(const SymbolicShape shape, context.InputOfRank(i, 1));
@@ -358,7 +357,7 @@ constexpr OpRow Old(std::string_view name, int32_t since, TypeSet types) {
   return Op<InferOld<from, up>, RunOld<from, up>>(name, {.since = since, .types = types});
 }
 
-// Half precision is widened, but the nearest element needs no arithmetic.
+// Half precision is widened, but picking the nearest element needs no arithmetic.
 constexpr OpRow kRows[] = {
     Op<InferResize, RunResize>("Resize", {.since = 11, .types = kWholeByteTypes}),
     Old<OldScales::kInput, false>("Resize", 10, kWholeByteTypes),

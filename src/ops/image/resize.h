@@ -1,4 +1,4 @@
-// Running Resize and Upsample once every axis is known.
+// Runs Resize and Upsample, once every axis is known.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@ namespace tenon {
 
 constexpr size_t kMaxResizeRank = 32;
 
-// Everything that the output depends on but the elements of the input.
+// Everything on which the output depends, except the elements of the input.
 struct ResizePlan {
-  InterpolationOptions interpolation;  // its mode and coordinates serve kNearest too
+  InterpolationOptions interpolation;  // its mode and coordinates apply to kNearest too
   NearestMode nearest = NearestMode::kRoundPreferFloor;
   float extrapolation_value = 0;
   size_t rank = 0;

@@ -40,13 +40,12 @@ Result<NearestMode> NearestModeFromName(std::string_view name) {
 
 namespace {
 
-// Whether the scale is that of the sizes, but for its rounding.
+// Whether the scale is the ratio of the sizes, except for rounding.
 bool IsScaleOfSizes(const ResizeAxis& axis) {
   return axis.scale == static_cast<double>(axis.out) / static_cast<double>(axis.in);
 }
 
-// x / scale. By the rounded scale of the sizes, what lies on or between two elements would move off
-// that place.
+// x / scale. With the rounded ratio of the sizes, a position on or between two elements would move.
 double OverScale(const ResizeAxis& axis, double x) {
   return IsScaleOfSizes(axis) ? x * static_cast<double>(axis.in) / static_cast<double>(axis.out)
                               : x / axis.scale;
@@ -57,8 +56,8 @@ double OverScale(const ResizeAxis& axis, double x) {
 double SourcePosition(const ResizeAxis& axis, ResizeCoordinates coordinates, int64_t o) {
   const auto x = static_cast<double>(o);
   const auto in = static_cast<double>(axis.in);
-  // The length that the scale asks for, of which `out` is the whole part. The backend tests of
-  // ONNX take it as length_resized.
+  // The exact length by the scale, of which `out` is the whole part. ONNX's backend tests use it as
+  // length_resized.
   const double resized = axis.scale * in;
   switch (coordinates) {
     case ResizeCoordinates::kHalfPixel:
@@ -118,8 +117,8 @@ double CubicWeight(double distance, double a) {
   return 0;
 }
 
-// The filter's reach on either side, in elements of the input, and its stretch when many of them
-// fall on one element of the output.
+// The filter's reach on either side, in elements of the input, and its widening if an element of
+// the output covers many of them.
 double Radius(const InterpolationOptions& options) {
   return options.mode == ResizeMode::kCubic ? 2 : 1;
 }

@@ -30,7 +30,7 @@ enum class NearestMode : uint8_t {
   kOld,  // before Resize-11: down, but up on an axis that becomes shorter
 };
 
-// By the attributes' names. Errors: kInvalidArgument listing what is known.
+// By the attributes' names. Errors: kInvalidArgument listing the known names.
 Result<ResizeMode> ResizeModeFromName(std::string_view name);
 Result<ResizeCoordinates> ResizeCoordinatesFromName(std::string_view name);
 Result<NearestMode> NearestModeFromName(std::string_view name);
@@ -70,9 +70,9 @@ struct InterpolationOptions {
 // Elements of the input that an element of the output is made of, those outside included.
 size_t TapCount(const ResizeAxis& axis, const InterpolationOptions& options);
 
-// For every o in [0, out): tap k of it at [k * out + o]. What is outside the axis is replaced by
-// its nearest end, with the weight that it has, or with none if exclude_outside is set. T is float
-// or double.
+// For every o in [0, out): tap k of it at [k * out + o]. A position outside the axis is replaced by
+// the nearest end, with its weight, or with weight 0 if exclude_outside is set. T is float or
+// double.
 template <class T>
 void MakeTaps(const ResizeAxis& axis, const InterpolationOptions& options, int32_t* indices,
               T* weights);

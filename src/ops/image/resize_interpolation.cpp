@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// Hands out parts of one piece of memory. With no memory, it finds out how much is needed.
+// Divides one piece of memory. Without memory, it computes the size that is needed.
 class Carver {
  public:
   explicit Carver(std::byte* memory) : memory_(memory) {}
@@ -31,8 +31,8 @@ class Carver {
   size_t used_ = 0;
 };
 
-// The resampling of [outer, in, inner] to [outer, out, inner]. T is float or double. Where `inner`
-// is small, too few elements for a call, they are taken for elements of the axis: `spread` of each.
+// The resampling of [outer, in, inner] to [outer, out, inner]. T is float or double. If `inner` is
+// too small for a call, its elements are treated as elements of the axis: `spread` of each.
 template <class T>
 struct Pass {
   size_t axis = 0;
@@ -52,7 +52,7 @@ void RunRow(const Pass<T>& pass, T extrapolation_value, const T* x, T* y) {
   }
 }
 
-// Row `o` of an axis with something behind it; rows[k] is that of tap k.
+// Row `o` of an axis that is not the last; rows[k] is that of tap k.
 template <class T>
 void RunBlend(const Pass<T>& pass, T extrapolation_value, size_t o, const T* const* rows, T* y,
               size_t n) {
@@ -63,14 +63,15 @@ void RunBlend(const Pass<T>& pass, T extrapolation_value, size_t o, const T* con
   }
 }
 
-// The passes over a tensor, and their memory. The last two are done together where they are over
-// the last two axes, so that a row in between stays in the cache.
+// The passes over a tensor, and their memory. The last two are done together if they are over the
+// last two axes, so that a row in between stays in the cache.
 template <class T>
 class Interpolation {
  public:
   // `trailing` elements are moved together: 2 for complex numbers.
   Interpolation(const ResizePlan& plan, size_t trailing) : plan_(plan), trailing_(trailing) {
-    // Axes that become shorter come first: then nothing in between is larger than both ends.
+    // Axes that become shorter come first: no intermediate result is then larger than both the
+    // input and the output.
     for (const bool shrinks : {true, false}) {
       for (size_t i = 0; i < plan.rank; ++i) {
         const ResizeAxis& axis = plan.axes[i];
@@ -85,7 +86,7 @@ class Interpolation {
     if (joins) --steps_;
   }
 
-  // Takes memory for the taps and for what lies between two steps.
+  // Allocates memory for the taps and for intermediate results.
   void Carve(Carver& carver) {
     for (size_t p = 0; p < count_; ++p) {
       Pass<T>& pass = passes_[p];
@@ -127,7 +128,7 @@ class Interpolation {
   }
 
  private:
-  // Elements of the output that are worth a task of their own.
+  // Elements of the output that make a task of reasonable size.
   static constexpr size_t kTaskSize = 16384;
 
   void SetSizes() {
@@ -152,7 +153,7 @@ class Interpolation {
     }
   }
 
-  // Taps of each element of the axis become those of its spread.
+  // The taps of each element of the axis become those of its spread.
   void SpreadTaps(size_t p, size_t spread) {
     const kernels::ResizeTaps<T>& taps = passes_[p].taps;
     for (size_t to = taps.count * taps.out; to-- > 0;) {
@@ -182,7 +183,7 @@ class Interpolation {
     }
   }
 
-  // A row per tap and a pointer to each, and which row of the input each is.
+  // A row per tap with a pointer to each, and the number of the input row in each.
   static size_t TaskBytes(const Pass<T>& pass, size_t row) {
     return RoundUp(pass.taps.count * (row * sizeof(T) + sizeof(const T*) + sizeof(int32_t)),
                    kAlignment) +
@@ -194,7 +195,7 @@ class Interpolation {
   // Units of a step: rows of the output, of which a task does some neighbours.
   size_t UnitsOf(size_t step) const {
     const Pass<T>& pass = passes_[step];
-    // A joined step over an axis with one element behind it makes rows all the same.
+    // With one element after its axis, a joined step would make equal rows.
     return pass.inner == 1 && !IsJoined(step) ? pass.outer : pass.outer * pass.taps.out;
   }
   size_t UnitsPerTask(size_t step) const {
@@ -230,8 +231,8 @@ class Interpolation {
     }
   }
 
-  // Rows [begin, end) of the output of the last two axes: rows of the input are resized when they
-  // are first needed, and as many kept as one row of the output reads, which are neighbours.
+  // Rows [begin, end) of the output of the last two axes. Rows of the input are resized when they
+  // are first needed; as many are kept as one row of the output reads, which are neighbours.
   void RunJoined(size_t step, size_t begin, size_t end, const T* x, T* y,
                  std::byte* scratch) const {
     const Pass<T>& down = passes_[step];
@@ -271,7 +272,7 @@ class Interpolation {
   std::array<T*, 2> between_{};
 };
 
-// Rounded half to even and kept within T. Bool counts as an integer of one bit.
+// Rounded half to even and clipped to the range of T. Bool counts as an integer of one bit.
 template <class T, class A>
 T FromArithmetic(A value) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -348,7 +349,7 @@ Status RunInterpolation(const ResizePlan& plan, KernelContext& context) {
       return Interpolate<double, double>(plan, 2, context);
     default:
       return VisitNumber(context.Input(0).type(), [&]<class T>(T) {
-        // A float holds every integer of 16 bits.
+        // A float represents every 16-bit integer.
         constexpr bool kInFloat = !std::is_same_v<T, double> && sizeof(T) <= 2;
         using A = std::conditional_t<std::is_same_v<T, float> || kInFloat, float, double>;
         return Interpolate<T, A>(plan, 1, context);

@@ -8,11 +8,10 @@
 namespace tenon {
 namespace {
 
-// For each axis, from where on the input each element of the output comes; -1 where it is
-// extrapolated.
+// For each axis, the input position of each element of the output; -1 if it is extrapolated.
 struct NearestTables {
   std::array<const int32_t*, kMaxResizeRank> sources{};
-  // Behind the last axis that changes, elements are moved together.
+  // Elements after the last axis that changes are moved together.
   size_t rank = 0;
   int64_t inner = 1;
   int64_t repeats = 0;  // r if element o of the last axis comes from o / r, else 0
@@ -95,7 +94,7 @@ void PickRows(const ResizePlan& plan, const NearestTables& tables, const T* x, T
   for (size_t i = 0; i + 1 < tables.rank; ++i) rows *= plan.axes[i].out;
   const size_t grain = CopyGrain(static_cast<size_t>(out_row) * sizeof(T));
   threads.ParallelFor(static_cast<size_t>(rows), grain, [&](size_t begin, size_t end) {
-    int64_t before = -1;  // the source of the row before, which is cheaper to copy
+    int64_t before = -1;  // the source of the previous row, which is faster to copy
     for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
       const int64_t source = SourceRow(plan, tables, row);
       T* to = y + row * out_row;

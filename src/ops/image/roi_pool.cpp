@@ -111,7 +111,7 @@ struct RegionAxis {
   }
 };
 
-// The four products of a sample and its neighbours, summed or as the greatest.
+// The products of a sample and its four neighbours, as their sum or their maximum.
 template <class T>
 T Interpolated(const T* map, int64_t width, const Sample<T>& y, const Sample<T>& x, bool max) {
   const T* low = map + y.low * width;

@@ -23,7 +23,7 @@ struct RowPair {
   double one() const { return only_x + only_z; }
 };
 
-// Each length by itself: their squares may have no product.
+// Each norm separately, because the product of the squares may overflow.
 double CosineDistance(const RowPair& r) { return 1 - r.xz / (std::sqrt(r.xx) * std::sqrt(r.zz)); }
 double Euclidean(const RowPair& r) { return std::sqrt(r.squares); }
 double Hamming(const RowPair& r) { return r.unequal / r.n; }
@@ -34,7 +34,7 @@ enum class Taken : uint8_t {
   kAsItIs,
   kFromItsMean,
   kAsDistribution,
-  // With the columns of both matrices scaled to the variance 1; to no covariance, too.
+  // With the columns of both matrices scaled to the variance 1; or to no covariance, too.
   kByDeviation,
   kByCovariance,
 };
@@ -116,14 +116,15 @@ double Entropy(double p, double mean) {
   return p == 0 || std::isnan(p) ? p : kInfinity;
 }
 
-// An element of a row as the metric takes it: (element - shift) * factor.
+// An element of a row in the metric's form: (element - shift) * factor.
 struct View {
   double shift = 0, factor = 1;
   template <class T>
   static View Of(Taken taken, const T* row, size_t n) {
     if (taken == Taken::kAsItIs) return {};
     const double sum = std::accumulate(row, row + n, 0.0);
-    // A row whose sum is 0 is no distribution: what has negative shares is infinitely far.
+    // A row whose sum is 0 is not a distribution; a row with negative shares is infinitely far
+    // away.
     if (taken == Taken::kAsDistribution) return sum == 0 ? View{kInfinity} : View{0, 1 / sum};
     return {sum / static_cast<double>(n), 1};
   }
@@ -157,7 +158,7 @@ double Distance(const Metric& metric, const T* x, const T* z, size_t n) {
   return metric.distance(r);
 }
 
-// The commonest metrics, in T: sums side by side, which vectors can hold.
+// The most common metrics, in T: sums side by side, which the compiler can vectorize.
 template <class T>
 T SquaredDistance(const T* x, const T* z, size_t n) {
   constexpr size_t kStrands = 64 / sizeof(T);
@@ -177,7 +178,8 @@ T SquaredDistance(const T* x, const T* z, size_t n) {
   return sum;
 }
 
-// Rows of two matrices, one below the other, and what makes their Euclidean distance the metric's.
+// Rows of two matrices, one below the other, transformed so that their Euclidean distance is the
+// metric's.
 class StandardRows {
  public:
   StandardRows(bool is_full, size_t count, size_t n)
@@ -212,7 +214,7 @@ class StandardRows {
       for (size_t i = 0; i < count_; ++i) rows_[i * n_ + j] -= sum / static_cast<double>(count_);
     }
   }
-  // Of column j with those before it, or with itself alone.
+  // Of column j with those before it, or only with itself.
   void SetCovariances(size_t j) {
     const size_t first = is_full_ ? 0 : j;
     double* sums = factor_ + j * stride_;

@@ -33,7 +33,7 @@ Result<int64_t> IntegerIn(const ShapeContext& context, size_t i) {
   return values[0];
 }
 
-// The last axis holds real and imaginary parts and is no signal's.
+// The last axis has real and imaginary parts and is not a signal's.
 Result<size_t> SignalAxis(int64_t axis, size_t rank) {
   TENON_ASSIGN_OR_RETURN(const size_t normalized, NormalizeAxis(axis, rank));
   if (normalized + 1 == rank) {
@@ -42,7 +42,7 @@ Result<size_t> SignalAxis(int64_t axis, size_t rank) {
   return normalized;
 }
 
-// The axes of the signal as [outer, n, inner], and how many numbers an element has.
+// The axes of the signal as [outer, n, inner], and the number of numbers in an element.
 struct DftSizes {
   size_t outer, in, out, inner, in_parts, out_parts;
 };
@@ -120,7 +120,7 @@ void StoreSignal(const Complex<C>* line, const DftSizes& sizes, T* y) {
   }
 }
 
-// The memory of transforms of length n: tables, then what each task works in.
+// The memory of transforms of length n: tables, then the work memory of each task.
 template <class C>
 struct DftMemory {
   size_t table_bytes, task_bytes;
@@ -128,7 +128,7 @@ struct DftMemory {
     // Work memory is at most the tables', plus the line.
     task_bytes = table_bytes == SIZE_MAX ? SIZE_MAX / 4 : 2 * table_bytes;
   }
-  // SIZE_MAX if no size_t holds it.
+  // SIZE_MAX if it does not fit size_t.
   size_t bytes(size_t tasks, const KernelContext& context) const {
     return CheckedAdd(table_bytes, context.TaskScratchBytes(tasks, task_bytes)).value_or(SIZE_MAX);
   }
@@ -138,7 +138,7 @@ Status NoMemoryFor(size_t n) {
   return RuntimeException("out of memory for a transform of length {}", n);
 }
 
-// T is the signal's type, C what the transform computes in. `x` may be `y` if they have as many
+// T is the signal's type, and the transform computes in C. `x` may be `y` if they have equally many
 // numbers.
 template <class T, class C>
 void TransformIn(std::byte* memory, const DftAttrs& attrs, const DftSizes& sizes, size_t n,
@@ -195,8 +195,8 @@ Status RunDftAlong(const DftAttrs& attrs, int64_t axis_given, KernelContext& con
   if (context.Input(0).type() == DataType::kDouble) {
     return RunDftOf<double, double>(attrs, axis, n, context);
   }
-  // As NumPy does: the spectrum of a real signal is exact to the last bit of a float, a complex one
-  // is transformed in its own precision.
+  // As in NumPy, the spectrum of a real signal is exact to the last bit of a float, and a complex
+  // one is transformed in its own precision.
   return shape.back() == 1 ? RunDftOf<float, double>(attrs, axis, n, context)
                            : RunDftOf<float, float>(attrs, axis, n, context);
 }

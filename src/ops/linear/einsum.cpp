@@ -60,8 +60,7 @@ size_t Product(const Labels& labels, const Sizes& sizes) {
   return product;
 }
 
-// The one stride with which all of `labels` are walked, the last the fastest; nothing if there is
-// none.
+// The one stride for all of `labels`, the last being the fastest; nothing if there is none.
 std::optional<size_t> MergedStride(const Term& term, const Labels& labels, const Sizes& sizes) {
   std::optional<size_t> stride, expected;
   for (size_t i = labels.size(); i-- > 0;) {
@@ -77,7 +76,7 @@ std::optional<size_t> MergedStride(const Term& term, const Labels& labels, const
   return stride.value_or(1);
 }
 
-// How the labels of two terms take part in their product.
+// The roles of two terms' labels in their product.
 struct Roles {
   Labels batch, rows, columns, depth;
 };
@@ -118,7 +117,7 @@ class Einsum {
       for (size_t axis = x.rank(); axis-- > 0;) {
         const auto dim = static_cast<size_t>(x.shape()[axis]);
         if (dim != 1) {
-          // A label that is repeated walks the diagonal.
+          // A repeated label selects the diagonal.
           term.strides[labels[axis]] += stride;
           sizes_[labels[axis]] = dim;
         }
@@ -182,7 +181,7 @@ class Einsum {
     return result;
   }
 
-  // Where element `i` of the axes `labels` lies.
+  // The position of element `i` of the axes `labels`.
   size_t OffsetOf(const Term& term, const Labels& labels, size_t i) const {
     size_t offset = 0;
     for (size_t k = labels.size(); k-- > 0; i /= sizes_[labels[k]]) {
@@ -246,7 +245,7 @@ class Einsum {
     return roles;
   }
 
-  // Copies a term unless its rows, columns and batches can be walked as they lie.
+  // Copies a term unless its rows, columns and batches can be read in place.
   Status MakeMatrices(Term* term, const Labels& batch, const Labels& rows,
                       const Labels& columns) const {
     if (MergedStride(*term, rows, sizes_) && MergedStride(*term, columns, sizes_)) {

@@ -47,7 +47,7 @@ void EinsumEquation::FindSpareLabels() {
   }
 }
 
-// The labels that occur once, in order, behind the ellipsis.
+// The labels that occur once, in order, after the ellipsis.
 void EinsumEquation::MakeImplicitOutput() {
   std::array<int, kLetters> counts{};
   bool has_ellipsis = false;

@@ -13,8 +13,8 @@
 
 namespace tenon {
 
-// Labels are numbers: 0 to 51 for letters in the order of ASCII, the others and those of letters
-// that the equation lacks for the axes of the ellipsis, which are counted from the last.
+// Labels are numbers: 0 to 51 for letters in ASCII order. Numbers of letters that are not in the
+// equation, and higher ones, are for the axes of the ellipsis, which are counted from the last.
 inline constexpr size_t kLetters = 52;
 inline constexpr size_t kMostLabels = 64;
 

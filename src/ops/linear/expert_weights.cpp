@@ -110,7 +110,8 @@ float ExpertWeights::ScaleOf(size_t expert, size_t row, size_t block) const {
 
 float ExpertWeights::ZeroPointOf(size_t expert, size_t row, size_t block) const {
   if (zero_points_ == nullptr) return static_cast<float>(1u << (bits_ - 1));
-  // With one block a row, the zero points of an expert's rows are packed; else those of a row.
+  // With one block per row, the zero points of an expert's rows are packed together; otherwise
+  // those of each row.
   const bool has_blocks = quantization_.block_size > 0;
   const size_t line = has_blocks ? expert * n_ + row : expert;
   const size_t count = has_blocks ? blocks_ : n_, i = has_blocks ? block : row;

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-// The inputs of one layer of all experts; absent ones lie beyond the inputs.
+// The inputs of one layer of all experts; absent ones are beyond the inputs.
 struct LayerInputs {
   static constexpr size_t kNone = 99;
   size_t weights = kNone, bias = kNone, scales = kNone, zero_points = kNone, global_scale = kNone;
@@ -18,8 +18,8 @@ struct LayerInputs {
 
 // The attributes that say how weights are stored.
 struct ExpertQuantization {
-  // Or fp8, fp4, nvfp4, wfp4afp8. The last one's inputs of a layer stay floats: what the model has
-  // for their rounding to float8 is not looked at.
+  // Or fp8, fp4, nvfp4, wfp4afp8. With the last one, the inputs of a layer stay floats: the model's
+  // values for rounding them to float8 are not used.
   std::string type = "int";
   int64_t bits = 4;
   int64_t block_size = 0;  // along the rows; 0: one scale for a row, or for an expert of type fp8
@@ -35,7 +35,7 @@ struct ExpertQuantization {
 
   bool is_integer() const { return type == "int"; }
   bool is_fp4() const { return type == "fp4" || type == "nvfp4" || type == "wfp4afp8"; }
-  // Elements in an element of the tensor of weights.
+  // Weights in an element of the tensor of weights.
   int64_t PerElement(std::optional<int64_t> layer_bits) const {
     return is_integer() ? 8 / layer_bits.value_or(bits) : is_fp4() ? 2 : 1;
   }
@@ -44,7 +44,8 @@ struct ExpertQuantization {
 
   // Errors: kInvalidArgument naming the attribute.
   Status Check() const;
-  // That the inputs of a layer, if they are there, fit weights of this shape, [experts, n, k].
+  // Checks that the inputs of a layer, if they are present, fit weights of this shape, [experts, n,
+  // k].
   Status CheckLayer(const ShapeContext& context, const LayerInputs& in,
                     std::optional<int64_t> layer_bits, const SymbolicShape& weights) const;
 };

@@ -55,14 +55,14 @@ class Gemm final : public StatefulKernel<InferGemm<GemmAttrs>> {
   MatrixProduct product_;
 };
 
-// `x` as a T, cut off at T's limits.
+// `x` as a T, clipped to the range of T.
 template <class T>
 T Narrow(double x) {
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>(x);
   if (!(x > static_cast<double>(std::numeric_limits<T>::min()))) {
     return std::numeric_limits<T>::min();
   }
-  // The limit itself may round up to a double that no T holds.
+  // The limit itself may round up to a double that is out of T's range.
   if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   return static_cast<T>(x);
 }
@@ -151,7 +151,7 @@ class PlainFusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
       for (T& element : std::span(y.data<T>(), static_cast<size_t>(y.size()))) {
         const auto x = static_cast<double>(element);
         const double activated = Activated(activation_, x);
-        // An integer may have more digits than its double.
+        // An integer may have more digits than a double.
         if (activated != x) element = Narrow<T>(activated);
       }
       return OkStatus();

@@ -23,7 +23,7 @@ struct LineValues {
 
 size_t ElementsOf(const Tensor* tensor) { return tensor ? static_cast<size_t>(tensor->size()) : 0; }
 
-// How `tensor` is spread over the lines of the matrices, of which each has `lines`.
+// How `tensor` applies to the lines of the matrices, each of which has `lines`.
 template <class T>
 LineValues<T> SpreadOver(const Tensor* tensor, size_t lines, size_t matrices) {
   LineValues<T> values;
@@ -33,7 +33,7 @@ LineValues<T> SpreadOver(const Tensor* tensor, size_t lines, size_t matrices) {
   return values;
 }
 
-// Reads `tensor` into memory at *cursor, which moves on.
+// Reads `tensor` into memory at *cursor, which is advanced.
 template <class T>
 void ReadValues(const Tensor* tensor, std::byte** cursor, LineValues<T>* values) {
   if (tensor == nullptr) return;
@@ -93,7 +93,7 @@ Status CheckProductValues(const ShapeContext& context, const SymbolicShape& a,
   return CheckLineValues(context, b_input, b, columns);
 }
 
-// What a call comes to: the operands as stacks, and the first matrix's arguments.
+// The sizes of a call: the operands as stacks, and the first matrix's arguments.
 struct ByteProduct::Plan {
   MatrixStack a, b;
   LineValues<int32_t> a_zero, b_zero;
@@ -159,7 +159,7 @@ Result<const uint8_t*> ByteProduct::PackedB(const MatrixStack& b, DataType type)
         const size_t stride = kernels::PackedByteGemmBSize(b.columns, b.rows);
         const auto bytes = CheckedMul(stride, b.count());
         if (!bytes) return RuntimeException("out of memory for packing {}", constant.shape());
-        // Sizes of packed matrices are multiples of 64, so whole floats hold them.
+        // Sizes of packed matrices are multiples of 64, so they are whole numbers of floats.
         const auto floats = static_cast<int64_t>(*bytes / sizeof(float));
         TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(DataType::kFloat, Shape({floats}),
                                                                SharedLastingMemory()));
@@ -197,7 +197,7 @@ Status ByteProduct::RunIn(std::byte* memory, KernelContext& context,
   ReadValues(call.a_scale, &memory, &plan.a_scale);
   ReadValues(call.b_scale, &memory, &plan.b_scale);
   if (call.a_scale) {
-    // S * (a_scale * b_scale / y_scale), in this order where a_scale is one number.
+    // S * (a_scale * b_scale / y_scale), in this order if a_scale is one number.
     const size_t count = ElementsOf(call.b_scale);
     double y_scale = 1;
     if (call.y_scale) LoadElements(*call.y_scale, 0, 1, &y_scale);

@@ -1,4 +1,4 @@
-// The product of two stacks of matrices of bytes: what the quantized products share.
+// The product of two stacks of int8 or uint8 matrices, which the quantized products share.
 #pragma once
 
 #include "ir/shape_context.h"
@@ -30,8 +30,8 @@ struct ByteProductCall {
   void* y = nullptr;
 };
 
-// Whether zero points or scales in input `i`, if it is there, fit `lines` rows or columns of each
-// of the matrices of an operand of shape `operand`. What is not known passes.
+// Checks that zero points or scales in input `i`, if it is present, fit `lines` rows or columns of
+// each of the matrices of an operand of shape `operand`. Unknown sizes pass.
 Status CheckLineValues(const ShapeContext& context, size_t i, const SymbolicShape& operand,
                        const Dim& lines);
 
@@ -42,12 +42,11 @@ Status CheckProductValues(const ShapeContext& context, const SymbolicShape& a,
 // Immutable once prepared.
 class ByteProduct {
  public:
-  // Takes over input `b_input` of the node if it is a constant of bytes; the first run packs it.
+  // Keeps input `b_input` of the node if it is an int8 or uint8 constant; the first run packs it.
   Status Prepare(KernelInfo& info, size_t b_input, OperandForm a_form = {},
                  OperandForm b_form = {});
 
-  // Bytes of scratch memory that RunIn needs, a multiple of 64; SIZE_MAX if there is no such
-  // number.
+  // Bytes of scratch memory that RunIn needs, a multiple of 64; SIZE_MAX if that does not fit.
   size_t ScratchBytes(const KernelContext& context, const ByteProductCall& call) const;
   // Computes the product. `memory` is aligned to 64.
   Status RunIn(std::byte* memory, KernelContext& context, const ByteProductCall& call) const;

@@ -49,7 +49,7 @@ struct FusedMatMulAttrs {
   }
 };
 
-// What bias is added to: a vector on the right has no columns that it could follow.
+// The shape to which bias is added: a vector on the right has no columns for it.
 Dim BiasSize(const SymbolicShape& b, const SymbolicShape& y) {
   return b.rank() > 1 ? y[y.rank() - 1] : Dim(1);
 }
@@ -175,7 +175,7 @@ class MatMulActivation final : public StatefulKernel<InferMatMulActivation> {
   MatrixProduct product_;
 };
 
-// Either on doubles.
+// Either operator on doubles.
 template <class Attrs>
 Status RunDoubleMatMul(const Attrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation, attrs.Activation());

@@ -33,7 +33,7 @@ struct Products {
   }
 };
 
-// Whether all matrices of `a`, one below the other, are one matrix.
+// Whether all matrices of `a`, one below the other, form one matrix.
 bool IsOneBelowTheOther(const MatrixStack& a) {
   return a.matrix_stride == a.rows * a.row_stride || a.count() == 1;
 }
@@ -50,8 +50,8 @@ struct Operand {
   }
 };
 
-// How many products of these sizes one task computes, when each of them is a single task of the
-// kernel: some 10 microseconds' worth.
+// How many products of these sizes one task computes, if each of them is a single task of the
+// kernel: some 10 microseconds of work.
 size_t ProductsPerTask(const kernels::GemmSizes& s) {
   constexpr double kTaskCost = 0.5e6;  // multiply-adds
   constexpr double kCallCost = 2000;
@@ -187,7 +187,7 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
                    .residual = addends.residual,
                    .activation = options_.activation};
   if (b.stack.columns == 1 && a.stack.rows > 1) {
-    // A column y = A b is computed as the row b' A', whose sums run along A's rows.
+    // A column y = A b is computed as the row b' A', whose sums are along A's rows.
     std::swap(a, b);
     a.Transpose();
     b.Transpose();

@@ -1,4 +1,4 @@
-// The product of two stacks of float matrices: what MatMul, Gemm and their fusions share.
+// The product of two stacks of float matrices, which MatMul, Gemm and their fusions share.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct ProductOptions {
   kernels::ActivationSpec activation;
 };
 
-// What is added to a product before its activation. Null or zero: nothing.
+// The addends of a product before its activation. Null or zero: nothing.
 struct ProductAddends {
   const float* row = nullptr;       // [n], added to every row
   const float* column = nullptr;    // [m], added to every column; only without batch axes
@@ -26,19 +26,20 @@ struct ProductAddends {
   float beta = 0;                   // times what the output holds
 };
 
-// Whether input `i`, if it is there, can be broadcast to [rows, columns]: it is [], [1], [columns],
-// [1, columns], [rows, 1] or [rows, columns]. What is not known passes. Error: kInvalidArgument.
+// Checks that input `i`, if it is present, can be broadcast to [rows, columns]: it is [], [1],
+// [columns], [1, columns], [rows, 1] or [rows, columns]. Unknown sizes pass. Error:
+// kInvalidArgument.
 Status CheckAddend(const ShapeContext& context, size_t i, const Dim& rows, const Dim& columns);
 
-// Sets `addends` to add beta * C to the rows x columns elements of `y`, which may be written for
-// it. C has passed CheckAddend.
+// Sets `addends` so that beta * C is added to the rows x columns elements of `y`, which may be
+// written for it. C has passed CheckAddend.
 void AddMatrix(const Tensor& c, float beta, size_t rows, size_t columns, Tensor& y,
                ProductAddends* addends);
 
 // Multiplies input 0 by input 1 into output 0. Immutable once prepared.
 class MatrixProduct {
  public:
-  // Takes over input 1 of the node if it is a constant of floats that gains from packing; the first
+  // Keeps input 1 of the node if it is a float constant for which packing is worthwhile; the first
   // run packs it. Error: too large.
   Status Prepare(KernelInfo& info, const ProductOptions& options);
 
@@ -49,7 +50,7 @@ class MatrixProduct {
   Result<const float*> PackedB(KernelContext& context, const MatrixStack& b) const;
 
   ProductOptions options_;
-  // The constant's matrices one after the other, as PackGemmB writes them.
+  // The constant's matrices one after the other, in PackGemmB's form.
   LazyWeights packed_;
   size_t packed_stride_ = 0;  // in floats
 };

@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Where the axes of an operand with rank >= 2 are.
+// The positions of the axes of an operand with rank >= 2.
 struct Axes {
   size_t batch_begin, batch_end, row, column;
 };

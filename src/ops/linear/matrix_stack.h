@@ -1,4 +1,4 @@
-// How a product reads its operands: as stacks of matrices that broadcast against each other.
+// Operands of a product as stacks of matrices that broadcast against each other.
 #pragma once
 
 #include "base/status.h"
@@ -7,12 +7,12 @@
 
 namespace tenon {
 
-// Which matrices an operand's axes mean.
+// The meaning of an operand's axes.
 struct OperandForm {
-  // The matrices lie transposed.
+  // The matrices are transposed.
   bool transposed = false;
-  // The first axis of a matrix is the operand's first, in front of the batch axes, and not the last
-  // but one: com.microsoft's transBatchA and transBatchB.
+  // The first axis of a matrix is the operand's first, before the batch axes, and not the last but
+  // one: com.microsoft's transBatchA and transBatchB.
   bool split_by_batch = false;
 };
 

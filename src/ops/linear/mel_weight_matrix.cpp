@@ -84,7 +84,7 @@ Status RunMel(const MelAttrs&, KernelContext& context) {
   if (column == nullptr) return RuntimeException("out of memory");
   for (int64_t i = 0; i < bins; ++i) {
     const double edges[] = {edge(i), edge(i + 1), edge(i + 2)};
-    // The upper edge itself belongs to no row, so it may lie just beyond the last.
+    // The upper edge itself belongs to no row, so it may be just after the last.
     const auto last = static_cast<double>(rows - 1);
     if (!(edges[0] >= 0 && edges[0] <= edges[1] && edges[1] <= last && edges[2] >= edges[1] &&
           edges[2] <= last + 1)) {

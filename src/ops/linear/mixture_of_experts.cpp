@@ -1,5 +1,5 @@
-// MoE and QMoE of com.microsoft: each token goes through the feed-forward networks of the experts
-// that its router prefers.
+// MoE and QMoE of com.microsoft: each token is processed by the feed-forward networks of the
+// experts that its router selects.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,7 +16,7 @@ namespace {
 
 enum Input : size_t { kX, kRouter };
 
-// Where the inputs of the three layers are; absent ones lie beyond the inputs.
+// The positions of the inputs of the three layers; absent ones are beyond the inputs.
 struct ExpertInputs {
   LayerInputs fc1, fc2, fc3;
   size_t router_weights = LayerInputs::kNone;
@@ -36,8 +36,7 @@ struct ExpertsAttrs {
   std::optional<float> limit;
   int64_t chosen = 1;  // experts of a token
   bool normalizes = false;
-  int64_t fusion =
-      0;  // of fc1 and fc3 for SwiGLU; 0: none, 1: interleaved, 2: one behind the other
+  int64_t fusion = 0;  // of fc1 and fc3 for SwiGLU; 0: none, 1: interleaved, 2: one after the other
   bool is_sparse_mixer = false;
   static constexpr auto Fields() {
     using A = ExpertsAttrs;
@@ -75,7 +74,7 @@ Status CheckAttrs(const ExpertsAttrs& attrs, const ExpertInputs& in, const Shape
   return OkStatus();
 }
 
-// What the layers have in common.
+// Shared by the layers.
 struct ExpertDims {
   Dim experts, hidden;
 };
@@ -140,7 +139,7 @@ Status InferQuantizedExperts(const QuantizedExpertsAttrs& attrs, ShapeContext& c
   return CheckInputShape(context, in.fc3.bias, {experts, inner});
 }
 
-// A token that goes to an expert, and the weight of what comes out.
+// A token that an expert processes, and the weight of the result.
 struct Choice {
   size_t expert, token;
   float weight;
@@ -168,10 +167,10 @@ class ExpertsRun {
     std::fill_n(y.data<float>(), y.size(), 0.0f);
     if (y.size() == 0) return OkStatus();
     const auto chosen = static_cast<size_t>(attrs_.chosen);
-    const size_t rows = tokens_;  // the most that one expert has
+    const size_t rows = tokens_;  // the most tokens of one expert
     const size_t choice_bytes = RoundUp<size_t>(tokens_ * chosen * sizeof(Choice), 64);
     const size_t floats = RoundUp<size_t>(rows * (2 * hidden_ + 2 * wide_), 16);
-    // Which products there will be is known when the experts are chosen.
+    // The products are known only after the experts are selected.
     for (size_t count = 1; count <= rows; ++count) {
       task_bytes_ = std::max({task_bytes_, kernels::GemmScratchSize({count, wide_, hidden_}, false),
                               kernels::GemmScratchSize({count, inner_, hidden_}, false),
@@ -225,7 +224,7 @@ class ExpertsRun {
         taken += weight;
         own[i] = {best, token, static_cast<float>(weight)};
       }
-      // QMoE takes the softmax of the chosen alone, as onnxruntime does.
+      // QMoE takes the softmax of the selected experts only, as onnxruntime does.
       const bool normalizes =
           !attrs_.is_sparse_mixer && (attrs_.normalizes || (quantization_ && !weights));
       for (size_t i = 0; normalizes && i < chosen; ++i) {
@@ -237,8 +236,8 @@ class ExpertsRun {
     });
   }
 
-  // SparseMixer's share of the expert `best`: its softmax among those that come close to it,
-  // without the ones taken before.
+  // SparseMixer's weight of the expert `best`: its softmax among the experts with similar scores,
+  // without those selected before.
   double MixerWeight(const float* logits, std::span<const Choice> taken, size_t best) const {
     constexpr double kJitter = 0.01;
     const double most = logits[best];

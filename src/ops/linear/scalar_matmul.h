@@ -1,5 +1,5 @@
-// Products of matrices of doubles and integers, which models seldom multiply: plain loops over
-// blocks that stay in the L1 cache.
+// Products of matrices of doubles and integers, which are rare in models: scalar loops over blocks
+// that stay in the L1 cache.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,8 @@ struct PlainMatrix {
   size_t row_stride, column_stride;  // in elements
 };
 
-// What sums of T are made in: for integers an unsigned type, which wraps around, and no narrower
-// than int, so that products do not overflow one.
+// The type for sums of T: for integers an unsigned type, which wraps around, and at least as wide
+// as int, so that products do not overflow.
 template <class T, bool = std::is_integral_v<T>>
 struct PlainSum {
   using Type = T;
@@ -72,7 +72,7 @@ void PlainProductRows(const PlainMatrix<T>& a, const PlainMatrix<T>& b, size_t r
         for (size_t r = 0; r < block; ++r) {
           const auto factor =
               static_cast<Sum>(a.data[(i + r) * a.row_stride + p * a.column_stride]);
-          // The case of contiguous rows by itself, so that its loop is vectorised.
+          // The case of contiguous rows separately, so that its loop is vectorized.
           if (b.column_stride == 1) {
             add(factor, row, 1, columns, sums[r]);
           } else {

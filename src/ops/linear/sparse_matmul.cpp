@@ -9,7 +9,7 @@ namespace tenon {
 namespace {
 
 struct SparseProductAttrs {
-  float alpha = 1;  // heeded for float alone, as onnxruntime does
+  float alpha = 1;  // only used for float, as in onnxruntime
   bool transpose_a = false, transpose_b = false;
   static constexpr auto Fields() {
     using A = SparseProductAttrs;
@@ -29,7 +29,7 @@ Status InferSparseProduct(const SparseProductAttrs& attrs, ShapeContext& context
   return context.SetOutput(0, std::move(y));
 }
 
-// Rows and columns of A as it is stored.
+// Rows and columns of A in its stored form.
 const Shape& ShapeOf(const Value& a) {
   return a.is_tensor() ? a.tensor().shape() : a.sparse().dense_shape;
 }
@@ -45,7 +45,7 @@ size_t CountEntries(const Value& a) {
   return static_cast<size_t>(a.is_tensor() ? a.tensor().size() : a.sparse().values.size());
 }
 
-// Hands out the places of a matrix's values; what a client made may lie out of it.
+// Returns the positions of a matrix's values. Those of a client's tensor may be outside of it.
 class Places {
  public:
   Places(const SparseTensor& a)  // NOLINT
@@ -102,8 +102,8 @@ class Places {
   const int64_t rows_, columns_;
 };
 
-// Writes the elements of A that are not left out, transposed if the attribute says so, and returns
-// how many there are.
+// Writes the elements of A that are not skipped, transposed if the attribute says so, and returns
+// their number.
 template <class T>
 Result<size_t> ListEntries(const SparseProductAttrs& attrs, const Value& a, Entry<T>* entries) {
   size_t count = 0;
@@ -162,7 +162,7 @@ Status Multiply(const SparseProductAttrs& attrs, KernelContext& context, Tensor&
   });
 }
 
-// The shape of a sparse matrix is known when it is there.
+// The shape of a sparse matrix is known if the matrix is.
 Status RunSparseProduct(const SparseProductAttrs& attrs, KernelContext& context) {
   const Shape& a = ShapeOf(context.InputValue(0));
   const Tensor& b = context.Input(1);

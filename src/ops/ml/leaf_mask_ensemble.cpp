@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Columns and scores of a block of rows lie on the stack.
+// Columns and scores of a block of rows are on the stack.
 constexpr size_t kMostFeatures = 64;
 constexpr size_t kMostScores = 16;
 constexpr uint32_t kNoRow = UINT32_MAX;

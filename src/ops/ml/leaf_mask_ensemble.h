@@ -12,7 +12,7 @@ namespace tenon {
 template <class T>
 class LeafMaskEnsemble {
  public:
-  // Null where the ensemble does not fit: trees of too many leaves, shared nodes, tests for
+  // Null if the ensemble is not suitable: trees of too many leaves, shared nodes, tests for
   // equality or of several kinds, many features, a leaf with two weights for one score.
   static std::optional<LeafMaskEnsemble> Make(const TreeNodes<T>& trees);
 
@@ -20,7 +20,7 @@ class LeafMaskEnsemble {
   // [rows, columns], reach, in the order of the trees. Thread-safe.
   void Add(const T* x, size_t rows, size_t columns, T* scores) const;
 
-  // What a row costs, in tests of a walk.
+  // The cost of a row, in tests of a walk.
   size_t StepsPerRow() const { return 1 + thresholds_.size() / 4 + table_scores_.size(); }
 
  private:

@@ -20,7 +20,7 @@ Tensor VectorOf(const std::vector<T>& values) {
 using AnyKeys = std::variant<KeyIndex<int64_t>, KeyIndex<std::string>, KeyIndex<float>,
                              KeyIndex<double>, KeyIndex<int32_t>, KeyIndex<int16_t>>;
 
-// Error: kInvalidArgument for a type that no encoder has as a key.
+// Error: kInvalidArgument for a type that no encoder supports as a key.
 Result<AnyKeys> IndexKeys(const Tensor& keys) {
   switch (keys.type()) {
     case DataType::kInt64:
@@ -46,7 +46,7 @@ struct Mapping {
   Tensor keys, values, fallback;  // the last one element
 };
 
-// Serves every operator that maps elements by a table; `Attrs` says which.
+// For every operator that maps elements by a table, which `Attrs` identifies.
 template <class Attrs>
 class MappingKernel;
 
@@ -238,7 +238,7 @@ struct LabelEncoderAttrs {
   }
 };
 
-// OneHotEncoder-1: a new last axis with a 1 where the category is; numbers are cut to integers.
+// OneHotEncoder-1: a new last axis with a 1 at the category; numbers are truncated to integers.
 struct OneHotAttrs {
   std::vector<std::string> strings;
   std::vector<int64_t> integers;
@@ -289,7 +289,7 @@ class OneHotKernel final : public StatefulKernel<InferOneHot> {
   }
 
  private:
-  // In place of an optional, which loops would keep in memory.
+  // Used instead of an optional, which the compiler would keep in memory in loops.
   static constexpr size_t kNowhere = SIZE_MAX;
 
   template <class N>

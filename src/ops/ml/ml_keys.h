@@ -1,4 +1,4 @@
-// Which of a list of keys an element is: what the encoders of ai.onnx.ml look up.
+// Finds an element in a list of keys, for the encoders of ai.onnx.ml.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class KeyIndex {
     return false;
   }
 
-  // Integers that lie close together are looked up in a table.
+  // Integers that are close together are found in a table.
   void FillTable(std::span<const K> keys) {
     if (keys.empty()) return;
     const auto [least, most] = std::minmax_element(keys.begin(), keys.end());

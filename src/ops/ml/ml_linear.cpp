@@ -12,7 +12,7 @@ namespace {
 constexpr TypeSet kFeatureTypes = {DataType::kFloat, DataType::kDouble, DataType::kInt64,
                                    DataType::kInt32};
 
-// The product of two vectors, added up in lanes so that it is vector code.
+// The dot product of two vectors, added up in lanes so that it is vectorized.
 float Dot(const float* a, const float* b, size_t n) {
   constexpr size_t kLanes = 16;
   float sums[kLanes] = {};
@@ -28,7 +28,7 @@ float Dot(const float* a, const float* b, size_t n) {
 }
 
 // Calls finish(row, x) for each row of the input as floats, from several threads; `functions` is
-// how many dot products each row costs.
+// the number of dot products for each row.
 template <class Finish>
 Status ForEachRow(KernelContext& context, size_t coefficients, size_t functions,
                   const Finish& finish) {

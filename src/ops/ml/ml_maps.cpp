@@ -1,4 +1,4 @@
-// ai.onnx.ml: CastMap and DictVectorizer, which make tensors of maps, and FeatureVectorizer.
+// ai.onnx.ml: CastMap and DictVectorizer, which convert maps to tensors, and FeatureVectorizer.
 #include <algorithm>
 #include <numeric>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMl = "ai.onnx.ml";
 
-// CastMap-1: the values in the order of their keys, or each at the position that its key says.
+// CastMap-1: the values in the order of their keys, or each at the position that its key names.
 struct CastMapAttrs {
   std::string cast_to, map_form;
   int64_t max_map = 1;
@@ -143,8 +143,8 @@ class DictVectorizerKernel final : public StatefulKernel<InferDictVectorizer> {
   KeyIndex<std::string> strings_;
 };
 
-// FeatureVectorizer-1: the columns of all inputs side by side, as floats. `inputdimensions` says
-// how many columns each input takes: others are left out, missing ones are 0.
+// FeatureVectorizer-1: the columns of all inputs side by side, as floats. `inputdimensions` has the
+// number of columns of each input: surplus ones are dropped, missing ones are 0.
 struct FeatureVectorizerAttrs {
   std::vector<int64_t> dimensions;
   static constexpr auto Fields() {

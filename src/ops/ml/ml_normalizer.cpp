@@ -99,7 +99,7 @@ Status RunNormalizer(const NormalizerAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// The last axis is that of the features; a list has one entry for each of them or one for all.
+// The last axis has the features; a list has one entry for each of them or one for all.
 Result<size_t> FeaturesOf(const Tensor& input, size_t entries, std::string_view attribute) {
   const size_t features = input.rank() == 0 ? 1 : static_cast<size_t>(input.shape().back());
   if (entries != 1 && entries != features) {

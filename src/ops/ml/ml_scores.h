@@ -1,4 +1,4 @@
-// What the classifiers and regressors of ai.onnx.ml do with a row of scores.
+// The transforms of a row of scores in the classifiers and regressors of ai.onnx.ml.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ enum class PostTransform : uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, k
 
 Result<PostTransform> PostTransformFromName(std::string_view name);
 
-// Transforms `n` scores in place, float or double. A lone score is left as it is but for kProbit,
-// as ONNX Runtime does; kProbit is its approximation too, within 2e-4.
+// Transforms `n` scores in place, float or double. A single score is not changed, except for
+// kProbit, as in ONNX Runtime; kProbit is also its approximation, within 2e-4.
 template <class T>
 void ApplyPostTransform(PostTransform transform, T* scores, size_t n);
 
@@ -36,7 +36,7 @@ struct ClassLabels {
   void Write(size_t class_index, size_t i, Tensor& labels) const;
 };
 
-// The matrix that an ai.onnx.ml operator sees in its input: a vector is one row.
+// The matrix in the input of an ai.onnx.ml operator: a vector is one row.
 struct MatrixSizes {
   size_t rows = 0;
   size_t columns = 0;
@@ -46,7 +46,7 @@ Result<MatrixSizes> MatrixSizesOf(const Shape& shape);
 Result<Dim> MatrixRows(const SymbolicShape& shape);
 
 // Input 0 as T, float or double: itself or a converted copy in the scratch memory of `context`,
-// after `reserved` bytes that the caller has for itself at `*scratch`.
+// after `reserved` bytes that the caller uses at `*scratch`.
 template <class T>
 Result<const T*> InputAs(KernelContext& context, size_t reserved, void** scratch);
 

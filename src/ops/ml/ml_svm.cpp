@@ -25,7 +25,7 @@ Result<KernelForm> FormFromName(std::string_view name) {
                          name);
 }
 
-// The function of two vectors that a support vector machine is made of.
+// The kernel function of two vectors in a support vector machine.
 struct SvmKernel {
   KernelForm form = KernelForm::kLinear;
   float gamma = 0, coef0 = 0, degree = 0;
@@ -62,7 +62,7 @@ struct SvmKernel {
   static float Product(float a, float b) { return a * b; }
   static float SquaredDifference(float a, float b) { return (a - b) * (a - b); }
 
-  // Added up in lanes so that it is vector code.
+  // Added up in lanes so that it is vectorized.
   template <class Term>
   static float SumOf(const float* a, const float* b, size_t n, const Term& term) {
     constexpr size_t kLanes = 16;
@@ -203,7 +203,7 @@ struct ClassifierAttrs {
                        [](int64_t n) { return n > 0; });
   }
   bool has_probabilities() const { return has_supports() && !prob_a.empty(); }
-  // Scores before one is made two.
+  // Scores before a single one is extended to two.
   size_t scores() const {
     const size_t n = classes();
     return has_supports() && !has_probabilities() ? n * (n - 1) / 2 : n;
@@ -258,8 +258,8 @@ void CoupleProbabilities(size_t n, const float* pairs, float* p, float* work) {
 }
 
 // SVMClassifier-1. With support vectors, each pair of classes has a score, which votes for one of
-// the two, and from which probabilities follow if their coefficients are given. Without, each class
-// has a linear score.
+// the two. If the coefficients for it are given, probabilities follow from it. Without support
+// vectors, each class has a linear score.
 class ClassifierKernel final : public StatefulKernel<InferClassifier> {
  public:
   Status Prepare(KernelInfo& info) {
@@ -279,7 +279,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
   Status Run(KernelContext& context) const override {
     const size_t classes = attrs_.classes(), width = attrs_.width();
     const size_t pairs = classes * (classes - 1) / 2;
-    // Of a row: kernels, scores of pairs, votes, probabilities of pairs and room to couple them.
+    // Of a row: kernels, scores of pairs, votes, probabilities of pairs and memory to couple them.
     const size_t scratch_floats =
         supports_ + pairs + classes + 2 * classes * classes + classes + width;
     const size_t work = std::max(supports_, classes) * columns_;
@@ -370,7 +370,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
     return static_cast<size_t>(std::max_element(votes, votes + classes) - votes);
   }
 
-  // What the support vectors of one class add, with row `row` of the coefficients.
+  // The part of a sum from the support vectors of one class, with row `row` of the coefficients.
   float PartOf(size_t of_class, size_t row, const float* kernels) const {
     float sum = 0;
     for (size_t i = starts_[of_class]; i < starts_[of_class + 1]; ++i) {
@@ -412,7 +412,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
     }
   }
 
-  // Of two labels, the second stands for linear coefficients that are all positive.
+  // Of two labels, the second is for linear coefficients that are all positive.
   size_t LabelOf(size_t best, const float* scores) const {
     const bool is_second = supports_ == 0 && attrs_.rho.size() == 1 && labels_.size() == 2 &&
                            all_positive_ && scores[best] >= 0.5f;

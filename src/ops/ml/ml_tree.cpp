@@ -36,7 +36,7 @@ constexpr auto NodeFields() {
       Field("post_transform", &Attrs::post_transform));
 }
 
-// Numbers from the list or else from the tensor.
+// Numbers from the list or, if that is empty, from the tensor.
 template <class T>
 Result<std::vector<T>> NumbersOf(const std::vector<float>& list,
                                  const std::optional<Tensor>& tensor) {
@@ -56,7 +56,7 @@ bool IsDouble(const std::optional<Tensor>& tensor) {
   return tensor && tensor->type() == DataType::kDouble;
 }
 
-// An ensemble in the type in which it computes, with what is added to its scores.
+// An ensemble in the type of its computation, with the addends of its scores.
 template <class T>
 struct Model {
   TreeEnsemble<T> trees;
@@ -136,7 +136,7 @@ struct TargetAttrs {
   static constexpr auto Fields() { return std::tuple(Field("n_targets", &TargetAttrs::n_targets)); }
 };
 
-// The lists are bound when the trees are made, and not kept.
+// The lists are read when the trees are made, and not kept.
 struct RegressorAttrs : NodeAttrs {
   std::vector<int64_t> target_tree_ids, target_node_ids, target_ids;
   std::vector<float> target_weights;
@@ -226,7 +226,7 @@ struct LabelAttrs {
   ClassLabels labels() const { return {labels_ints, labels_strings}; }
 };
 
-// The lists are bound when the trees are made, and not kept.
+// The lists are read when the trees are made, and not kept.
 struct ClassifierAttrs : NodeAttrs {
   std::vector<int64_t> class_tree_ids, class_node_ids, class_ids;
   std::vector<float> class_weights;
@@ -252,9 +252,9 @@ Status InferClassifier(const LabelAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(1, {rows, Dim(static_cast<int64_t>(labels))}, DataType::kFloat);
 }
 
-// TreeEnsembleClassifier-3. With two labels and weights for one class alone, that class's score
-// decides: above 0.5 where all weights are probabilities, i.e. none is negative, else above 0; the
-// other score is its complement.
+// TreeEnsembleClassifier-3. With two labels and weights for only one class, that class's score
+// decides: above 0.5 if all weights are probabilities, i.e. none is negative, otherwise above 0.
+// The other score is its complement.
 class ClassifierKernel final : public StatefulKernel<InferClassifier> {
  public:
   Status Prepare(KernelInfo& info) {
@@ -313,7 +313,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
     if (n == 2) {
       labels_.Write(positive ? 1 : 0, row, labels);
     } else if (labels.type() == DataType::kInt64) {
-      // One label: ONNX Runtime answers whether the class is met.
+      // One label: ONNX Runtime returns whether the class is met.
       labels.data<int64_t>()[row] = positive ? 1 : 0;
     } else {
       labels_.Write(0, row, labels);

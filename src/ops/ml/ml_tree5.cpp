@@ -1,4 +1,4 @@
-// ai.onnx.ml: TreeEnsemble, which lists branches and leaves apart and can test for membership.
+// ai.onnx.ml: TreeEnsemble, which lists branches and leaves separately and can test for membership.
 #include <algorithm>
 #include <limits>
 #include <variant>
@@ -50,14 +50,14 @@ Status InferEnsemble(const EnsembleAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, {rows, Dim(targets)});
 }
 
-// Writes the branches and leaves as the node lists that TreeEnsemble takes. A test for membership
-// becomes a chain of tests for equality, all of which go to the same node.
+// Writes the branches and leaves as node lists in TreeEnsemble's form. A test for membership
+// becomes a chain of tests for equality, which all lead to the same node.
 template <class T>
 class ListWriter {
  public:
   explicit ListWriter(const EnsembleAttrs& attrs) : attrs_(attrs) {}
 
-  // The lists lie in the writer.
+  // The lists are in the writer.
   Result<TreeLists<T>> Write() {
     TENON_RETURN_IF_ERROR(CheckLengths());
     TENON_ASSIGN_OR_RETURN(splits_, NumbersOf(attrs_.splits));
@@ -117,7 +117,7 @@ class ListWriter {
 
   uint8_t ModeOf(size_t node) const { return attrs_.modes.data<uint8_t>()[node]; }
 
-  // Where the members of each testing node lie: NaN ends a list, lists are in the nodes' order.
+  // The members of each testing node: NaN ends a list, and lists are in the nodes' order.
   Status FindMembers() {
     first_member_.assign(attrs_.feature_ids.size(), 0);
     size_t next = 0;
@@ -145,7 +145,7 @@ class ListWriter {
     return lists_.node_ids.back();
   }
 
-  // A place in the lists that still has to learn which node it refers to.
+  // A place in the lists whose node is not known yet.
   struct Pending {
     int64_t source;
     bool is_leaf;

@@ -43,7 +43,7 @@ class ZipMapKernel final : public StatefulKernel<InferZipMap> {
       return InvalidArgument("input 0: expected {} columns, one for each label, got shape {}",
                              keys_.size(), input.shape());
     }
-    // The input's memory may be used again after the run.
+    // The input's memory may be reused after the run.
     TENON_ASSIGN_OR_RETURN(Tensor scores, input.Clone());
     auto sequence = std::make_shared<Sequence>();
     sequence->elements.reserve(sizes.rows);

@@ -29,7 +29,7 @@ bool Holds(TreeMode mode, T x, T value) {
   return x != value;
 }
 
-// The test of a node, as fixed as the ensemble allows.
+// The test of a node, as far as the ensemble determines it.
 template <TreeMode kMode, bool kTracksMissing>
 struct FixedTest {
   template <class T, class Node>
@@ -60,8 +60,8 @@ Result<TreeEnsemble<T>> TreeEnsemble<T>::Make(const TreeLists<T>& lists, size_t 
   return ensemble;
 }
 
-// Each lane goes down one tree with one row. The lanes' loads do not wait for each other, which
-// hides their latency; a lane that has reached its leaf stays there.
+// Each lane goes down one tree with one row. The loads of the lanes do not depend on each other,
+// which hides their latency; a lane that has reached its leaf stays there.
 template <class T>
 template <class Test>
 void TreeEnsemble<T>::Walk(const Test& test, size_t depth, const T* const* rows,
@@ -144,7 +144,7 @@ void TreeEnsemble<T>::Finish(T* scores, size_t n) const {
   }
 }
 
-// Lanes are rows: a tree stays in the cache while all rows of a block go down it.
+// Lanes are rows: a tree stays in the cache while it is used for all rows of a block.
 template <class T>
 void TreeEnsemble<T>::ScoreBlock(const T* x, size_t rows, size_t columns, T* scores) const {
   for (size_t tree = 0; tree < trees_.roots.size(); ++tree) {
@@ -193,7 +193,7 @@ void TreeEnsemble<T>::Score(const T* x, size_t rows, size_t columns, T* scores) 
   }
   for (size_t first = 0; first < rows; first += kBlockRows) {
     const size_t n = std::min(kBlockRows, rows - first);
-    // A row gets the same bits whichever way: both add up its trees in order.
+    // A row gets the same bits in both ways: both add up its trees in order.
     if (n < kLanes) {
       for (size_t row = first; row < first + n; ++row) {
         ScoreRow(x + row * columns, scores + row * trees_.score_count);
@@ -214,7 +214,7 @@ size_t TreeEnsemble<T>::RowGrain() const {
   size_t steps = 1;
   for (const uint32_t depth : trees_.depths) steps += depth + 1;
   const size_t rows = std::max<size_t>(1, kStepsPerTask / steps);
-  // Lanes that have no row cost as much as the others.
+  // Lanes without a row cost as much as the others.
   return rows < kLanes / 2 ? rows : RoundUp(rows, kLanes);
 }
 

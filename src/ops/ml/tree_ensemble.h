@@ -28,7 +28,7 @@ class TreeEnsemble {
 
   // Writes rows * score_count() scores: the aggregates over all trees, 0 where no leaf reached has
   // a weight for a score. `x` is [rows, columns] with columns >= feature_count(). Thread-safe. A
-  // row gets the same bits however many there are.
+  // row gets the same bits for any number of rows.
   void Score(const T* x, size_t rows, size_t columns, T* scores) const;
 
   // Rows that one task of a parallel loop should handle, for this size of ensemble.

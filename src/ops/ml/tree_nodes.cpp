@@ -85,7 +85,7 @@ class TreePlacer {
     return OkStatus();
   }
 
-  // The trees in the order in which the lists begin them.
+  // The trees in the order of their first node in the lists.
   Status FindTrees() {
     for (uint32_t rank = 0; rank < by_rank_.size(); ++rank) {
       const bool begins = rank == 0 || TreeId(rank) != TreeId(rank - 1);
@@ -177,7 +177,7 @@ class TreePlacer {
       if (is_leaf) {
         leaves_.push_back({next.rank, next.target});
       } else if (place != kNowhere) {
-        out_.nodes[next.target] = out_.nodes[place];  // its children have their places
+        out_.nodes[next.target] = out_.nodes[place];  // its children have positions
       } else {
         TENON_RETURN_IF_ERROR(PlaceBranch(tree, next));
       }
@@ -220,7 +220,7 @@ class TreePlacer {
     return OkStatus();
   }
 
-  // The leaves of a tree in the order of their places, with their weights.
+  // The leaves of a tree in the order of their positions, with their weights.
   void PlaceWeights(uint32_t first_node) {
     std::sort(leaves_.begin(), leaves_.end(),
               [](const Leaf& a, const Leaf& b) { return a.target < b.target; });
@@ -240,7 +240,7 @@ class TreePlacer {
     }
   }
 
-  // How many branches the longest way down a tree of shared nodes has.
+  // The number of branches on the longest path down a tree with shared nodes.
   Result<uint32_t> LongestWay(const Tree& tree) {
     constexpr uint32_t kUnknown = kNowhere, kOnWay = kNowhere - 1;
     std::vector<uint32_t> length(tree.end - tree.begin, kUnknown);

@@ -1,4 +1,5 @@
-// The nodes of decision trees: as the attributes of ai.onnx.ml list them, and laid out for walking.
+// The nodes of decision trees: in the lists of ai.onnx.ml's attributes, and in a layout for
+// walking.
 #pragma once
 
 #include <cstddef>
@@ -64,7 +65,7 @@ struct TreeNodes {
   };
 
   std::vector<Node> nodes;
-  // By tree: where it begins, and how many branches a row meets at most.
+  // By tree: its first node, and the most branches on the path of a row.
   std::vector<uint32_t> roots, depths;
   std::vector<uint32_t> first_weight;  // of node i: weights [first_weight[i], [i + 1])
   std::vector<Weight> weights;

@@ -17,8 +17,8 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 // Columns of the product that one task computes: their weights, as floats, stay in the L2 cache.
 constexpr size_t kTaskColumns = 32;
 
-// Rows [first, first + m) of y = a x w' + bias, where fill_row(j, floats) gives row j of w, [n, k],
-// and may write `stride` floats.
+// Rows [first, first + m) of y = a x w' + bias. fill_row(j, floats) writes row j of w, [n, k], and
+// may write up to `stride` floats.
 template <class FillRow>
 Status MultiplySomeByRows(KernelContext& context, size_t first, size_t m, size_t n, size_t k,
                           size_t stride, const float* bias, FillRow&& fill_row) {
@@ -68,7 +68,7 @@ Result<SymbolicShape> ProductShape(const ShapeContext& context, int64_t n, int64
   return a;
 }
 
-// That input `i`, if it is there, has `count` elements.
+// Checks that input `i`, if it is present, has `count` elements.
 Status CheckElements(const ShapeContext& context, size_t i, std::optional<int64_t> count) {
   if (!count) return InvalidArgument("input {}: expected more elements than there can be", i);
   if (!context.HasInput(i)) return OkStatus();
@@ -117,7 +117,7 @@ Status InferNBits(const NBitsAttrs& attrs, ShapeContext& context) {
     TENON_RETURN_IF_ERROR(
         CheckElements(context, kZeroPoints, is_packed ? attrs.n * attrs.zero_bytes() : scales));
   }
-  // Each element's block, as exporters write it: one for each of K, perhaps padded to whole blocks.
+  // Each element's block in exporters' form: one for each of K, perhaps padded to whole blocks.
   if (context.HasInput(kGroups)) {
     const Result<SymbolicShape> groups = context.Input(kGroups);
     if (groups && groups->NumElements().is_number() && groups->NumElements().value() < attrs.k) {
@@ -157,11 +157,11 @@ void FillGroupedRow(const kernels::NBitsMatrix& w, const int32_t* groups, size_t
   }
 }
 
-// Rows of A up to which each is multiplied by the packed weights: for more, unpacking them once
-// pays.
+// Up to this number of rows of A, each is multiplied by the packed weights; for more, unpacking
+// them once is faster.
 constexpr size_t kMostVectors = 5;
 
-// All rows of A in the order of the packed weights, `bytes` apart: arrange(row, memory); then
+// Arranges all rows of A for the packed weights, `bytes` apart, by arrange(row, memory); then calls
 // run(arranged rows, first column, columns).
 template <class Arrange, class Multiply>
 Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, size_t bytes,
@@ -174,7 +174,7 @@ Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, si
   context.threads().ParallelFor(m, 8192 / w.k + 1, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) arrange(a.data<float>() + i * w.k, arranged + i * bytes);
   });
-  // Weights that are worth a task; they stay in the L1 cache for all rows of A.
+  // Weights for a task of reasonable size; they stay in the L1 cache for all rows of A.
   constexpr size_t kTaskWeights = 65536;
   const size_t step = std::max<size_t>(1, kTaskWeights / w.k / 4) * 4;
   context.threads().ParallelFor(CeilDiv(n, step), 1, [&](size_t begin, size_t end) {
@@ -234,14 +234,14 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   }
   const auto fill_row = [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); };
   const size_t stride = w.blocks() * w.block_size;
-  // Level 4 allows to round A to 8 bits.
+  // Level 4 allows rounding A to 8 bits.
   const bool rounds = attrs.accuracy_level == 4 && kernels::HasByteNBitsGemm(w);
   if (!rounds && rows > kMostVectors) {
     return MultiplyByRows(context, n, w.k, stride, bias, fill_row);
   }
   TENON_RETURN_IF_ERROR(rounds ? MultiplyBytes(w, bias, context)
                                : MultiplyFloats(w, bias, context));
-  // These make NaN of infinities in A that weights leave.
+  // These would turn infinities in A into NaN, which the weights do not.
   for (size_t i = 0; i < rows; ++i) {
     if (std::isfinite(context.Output(0).data<float>()[i * n])) continue;
     TENON_RETURN_IF_ERROR(MultiplySomeByRows(context, i, 1, n, w.k, stride, bias, fill_row));

@@ -10,8 +10,8 @@
 
 namespace tenon {
 
-// As the attributes order_* of com.microsoft's operators count them. The last three keep columns in
-// groups of 32, one group behind the other.
+// The numbers of com.microsoft's attributes order_*. The last three store columns in groups of 32,
+// one group after the other.
 enum class MatrixOrder : int64_t {
   kColumns,
   kRows,
@@ -30,11 +30,11 @@ struct OrderedSizes {
 };
 OrderedSizes OrderedSizesOf(const Shape& shape);
 
-// That the rows and columns fill the order's tiles. What is not known passes. Error:
+// Checks that the rows and columns fill the order's tiles. Unknown sizes pass. Error:
 // kInvalidArgument naming the input.
 Status CheckMatrixOrder(MatrixOrder order, const SymbolicShape& shape, size_t input);
 
-// Where element (row, column) of a matrix lies.
+// The position of element (row, column) of a matrix.
 inline size_t OrderedOffset(MatrixOrder order, const OrderedSizes& sizes, size_t row,
                             size_t column) {
   const size_t group = column / 32 * 32 * sizes.rows, in_group = column % 32;

@@ -21,7 +21,8 @@ struct OrderedMatMulAttrs {
   }
 };
 
-// B lies in columns beside rows of A; or in tiles, transposed, beside columns of 32.
+// B is in column order if A is in row order; otherwise it is in tiles, transposed, and A in columns
+// of 32.
 Status CheckOrders(const OrderedMatMulAttrs& attrs, const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const MatrixOrder a, MatrixOrderOf("order_A", attrs.order_a));
   TENON_ASSIGN_OR_RETURN(const MatrixOrder b, MatrixOrderOf("order_B", attrs.order_b));
@@ -82,7 +83,7 @@ Status InferOrderedMatMul(const OrderedMatMulAttrs& attrs, ShapeContext& context
   return context.SetOutput(0, std::move(y));
 }
 
-// Copies the matrices of `x`, which lie in `order`, row by row.
+// Copies the matrices of `x`, which are in `order`, row by row.
 void CopyToRows(const Tensor& x, const OrderedSizes& sizes, MatrixOrder order, ThreadPool& threads,
                 int8_t* into) {
   const auto* from = static_cast<const int8_t*>(x.raw());
@@ -107,7 +108,7 @@ class OrderedMatMul final : public StatefulKernel<InferOrderedMatMul> {
     Tensor& y = context.Output(0);
     if (y.size() == 0) return OkStatus();
     const Tensor &a = context.Input(kA), &b = context.Input(kB);
-    // B' by rows: as it lies, if B lies in columns.
+    // B' by rows: in place, if B is in column order.
     Shape turned = b.shape();
     std::swap(turned[turned.rank() - 1], turned[turned.rank() - 2]);
     const size_t a_bytes = attrs_.order_a == kRowOrder ? 0 : RoundUp<size_t>(SizeOf(a), 64);
@@ -151,7 +152,7 @@ class OrderedMatMul final : public StatefulKernel<InferOrderedMatMul> {
 
   static size_t SizeOf(const Tensor& x) { return static_cast<size_t>(x.size()); }
 
-  // Y of the sums, row by row, and C.
+  // Y from the sums, row by row, and C.
   void Quantize(KernelContext& context, const float* sums) const {
     Tensor& y = context.Output(0);
     const OrderedSizes sizes = OrderedSizesOf(y.shape());

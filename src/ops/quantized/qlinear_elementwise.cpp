@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
 
-// What every byte becomes.
+// The output for every input byte.
 using Table = std::array<uint8_t, 256>;
 
 template <class F>
@@ -26,7 +26,7 @@ Table TableOf(const ByteQuantization& from, const ByteQuantization& to, F&& f) {
   return table;
 }
 
-// Elements that are worth a task of their own.
+// Elements that make a task of reasonable size.
 constexpr size_t kGrain = 32768;
 
 void MapBytes(const Table& table, const Tensor& x, Tensor& y, ThreadPool& threads) {
@@ -77,7 +77,7 @@ Status InferBinary(const NoAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(y));
 }
 
-// Where an operand's element lies for a row of the output, and how far apart those of a row are.
+// The position of an operand's elements for a row of the output, and their distance.
 class BroadcastRows {
  public:
   BroadcastRows(const Shape& operand, const Shape& output) : output_(output), strides_(output) {
@@ -192,7 +192,7 @@ struct ConcatAttrs {
   static constexpr auto Fields() { return std::tuple(Field("axis", &ConcatAttrs::axis)); }
 };
 
-// Inputs 2, 5, ... are what is joined, each followed by its scale and zero point.
+// Inputs 2, 5, ... are the tensors to join, each followed by its scale and zero point.
 Status InferConcat(const ConcatAttrs& attrs, ShapeContext& context) {
   const size_t count = context.input_count();
   if (count < 5 || (count - 2) % 3 != 0) {
@@ -276,8 +276,8 @@ Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
   const auto inner = static_cast<size_t>(x.shape().Product(end_axis, x.rank()));
   const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
   const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
-  const int flip = of_x.is_signed ? 0x80 : 0;  // makes the bytes' order that of their values
-  // exp of the distances below the greatest element.
+  const int flip = of_x.is_signed ? 0x80 : 0;  // makes the order of the bytes that of their values
+  // exp of the distances from the greatest element.
   std::array<float, 256> powers;
   for (int i = 0; i < 256; ++i) {
     powers[static_cast<size_t>(i)] = std::exp(static_cast<float>(-i) * of_x.scale);

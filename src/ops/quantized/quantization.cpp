@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// The quantized axis. A vector has but one, whatever the attribute's default says.
+// The quantized axis. A vector has only one, whatever the attribute's default says.
 Result<size_t> QuantizedAxis(int64_t axis, size_t rank) {
   if (rank == 1 && axis == 1) return size_t{0};
   return NormalizeAxis(axis, rank);
@@ -55,7 +55,7 @@ std::optional<IntegerRange> IntegerRangeOf(DataType type) {
 DynamicQuantization QuantizationOfRange(const kernels::FloatRange& range) {
   DynamicQuantization found;
   if (range.min != range.max) found.scale = (range.max - range.min) / 255.0f;
-  // fmax takes 0 where the quotient is NaN.
+  // fmax returns 0 if the quotient is NaN.
   const float zero_point = std::fmin(255.0f, std::fmax(0.0f, 0.0f - range.min / found.scale));
   found.zero_point = static_cast<uint8_t>(std::nearbyint(zero_point));
   return found;

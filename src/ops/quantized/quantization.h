@@ -1,4 +1,4 @@
-// What the quantizing operators share: which scale an element has.
+// Shared by the quantizing operators: the scale of each element.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace tenon {
 
-// The kernels' name of an element type; nothing where they have none.
+// The kernels' name of an element type; nothing if they have none.
 std::optional<kernels::QuantizedType> QuantizedTypeOf(DataType type);
 
 // The least and greatest integer of an integer type; nothing for other types.
@@ -24,14 +24,14 @@ struct IntegerRange {
 };
 std::optional<IntegerRange> IntegerRangeOf(DataType type);
 
-// What DynamicQuantizeLinear-11 finds for floats: uint8 with a range that holds 0. Zeros alone have
-// the scale 1.
+// The parameters of DynamicQuantizeLinear-11 for floats: uint8 with a range that includes 0. Zeros
+// only have the scale 1.
 struct DynamicQuantization {
   float scale = 1;
   uint8_t zero_point = 0;
 };
 DynamicQuantization QuantizationOfRange(const kernels::FloatRange& range);
-// Bytes of memory, aligned for floats, that finding it takes.
+// Bytes of memory, aligned for floats, that this needs.
 size_t DynamicRangeBytes(size_t n);
 DynamicQuantization FindDynamicQuantization(std::span<const float> x, void* memory,
                                             ThreadPool& threads);
@@ -39,16 +39,16 @@ DynamicQuantization FindDynamicQuantization(std::span<const float> x, void* memo
 void QuantizeDynamically(std::span<const float> x, const DynamicQuantization& found, uint8_t* y,
                          ThreadPool& threads);
 
-// Where the scale of an element lies. A tensor is seen as [outer, dim, inner], `dim` the size of
-// the quantized axis.
+// The position of an element's scale. A tensor is treated as [outer, dim, inner], where `dim` is
+// the size of the quantized axis.
 class ScaleLayout {
  public:
   // `scales` has been accepted by Check. Error: an axis out of range.
   static Result<ScaleLayout> Make(const Shape& x, const Shape& scales, int64_t axis,
                                   int64_t block_size);
 
-  // Whether `scales` is a scalar or one element, a vector along the axis, or of the blocked form.
-  // What is not known passes. Error: kInvalidArgument.
+  // Checks that `scales` is a scalar or one element, a vector along the axis, or of the blocked
+  // form. Unknown sizes pass. Error: kInvalidArgument.
   static Status Check(const SymbolicShape& x, const SymbolicShape& scales, int64_t axis,
                       int64_t block_size);
 

@@ -8,11 +8,10 @@
 namespace tenon {
 namespace {
 
-// Elements that go through buffers together.
+// Elements that are processed in buffers together.
 constexpr size_t kBlock = 256;
 
-// The value that arithmetic in `precision` continues with; double stands for any other type, which
-// holds what it is given.
+// Rounds a value to `precision` for further arithmetic; double means that it is not rounded.
 double RoundTo(DataType precision, double value) {
   switch (precision) {
     case DataType::kFloat:
@@ -85,7 +84,8 @@ void ForEachBlock(const ScaleLayout& layout, const Tensor& scale, const Tensor* 
   });
 }
 
-// That input 2, if it is there, has the shape of the scales; one element has any shape.
+// Checks that input 2, if it is present, has the shape of the scales; one element may have any
+// shape.
 Status CheckZeroPoint(const ShapeContext& context, const SymbolicShape& scales) {
   if (!context.HasInput(2)) return OkStatus();
   const Result<SymbolicShape> zero_point = context.Input(2);
@@ -150,14 +150,14 @@ Status InferQuantize(const QuantizeAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x), to);
 }
 
-// What x / scale is computed in. Powers of two divide in the precision of what they scale.
+// The type in which x / scale is computed. Powers of two divide in the precision of the values.
 DataType DivisionPrecision(const QuantizeAttrs& attrs, DataType x, DataType scale) {
   if (attrs.precision != DataType::kUndefined) return attrs.precision;
   if (scale != DataType::kFloat8e8m0) return scale;
   return kFloats.Contains(x) ? x : DataType::kFloat;
 }
 
-// Sets values[0, n) to those that are stored as `type`.
+// Sets values[0, n) to the stored elements of type `type`.
 void QuantizeBlock(const BlockParameters& parameters, DataType precision, DataType type,
                    double* values, size_t n) {
   const std::optional<IntegerRange> range = IntegerRangeOf(type);
@@ -166,7 +166,7 @@ void QuantizeBlock(const BlockParameters& parameters, DataType precision, DataTy
     const double quotient = RoundTo(precision, x / RoundTo(precision, parameters.scales[i]));
     const double zero_point = parameters.zero_points[i];
     if (range) {
-      // fmax takes the bound where the quotient is NaN.
+      // fmax returns the bound if the quotient is NaN.
       const double rounded =
           std::fmax(std::nearbyint(quotient) + zero_point, static_cast<double>(range->min));
       values[i] = std::fmin(rounded, static_cast<double>(range->max));

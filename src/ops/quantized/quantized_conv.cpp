@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// Where the inputs are; absent ones have an index beyond the inputs.
+// The positions of the inputs; absent ones have an index beyond the inputs.
 struct ConvInputs {
   static constexpr size_t kNone = 99;
   size_t w = 1, x_zero = 2, w_zero = 3;
@@ -28,7 +28,8 @@ constexpr ConvInputs kLinearInputs = {.w = 3,
                                       .y_zero = 7,
                                       .bias = 8};
 
-// That input `i`, if it is there, holds one element or, if allowed, one for each of `channels`.
+// Checks that input `i`, if it is present, has one element or, if allowed, one for each of
+// `channels`.
 Status CheckCount(const ShapeContext& context, size_t i, const Dim& channels) {
   if (!context.HasInput(i)) return OkStatus();
   const Result<SymbolicShape> shape = context.Input(i);
@@ -78,7 +79,7 @@ int32_t ByteAt(const Tensor& tensor, size_t i) {
                                           : int32_t{tensor.data<uint8_t>()[i]};
 }
 
-// One sum of a convolution as the output holds it.
+// One sum of a convolution in the output's form.
 void StoreSum(int32_t sum, size_t channel, const kernels::ByteEpilogue& epilogue, size_t at,
               void* out) {
   if (epilogue.type == kernels::ByteOutput::kInt32) {
@@ -93,8 +94,8 @@ void StoreSum(int32_t sum, size_t channel, const kernels::ByteEpilogue& epilogue
       static_cast<uint8_t>(static_cast<int>(kept) + epilogue.zero_point);
 }
 
-// Of more spatial axes than the kernels serve: zero points, bias and epilogue are those of `args`,
-// whose shape is not read.
+// For more spatial axes than the kernels support: zero points, bias and epilogue are those of
+// `args`, whose shape is not read.
 void RunGeneralPlane(const GeneralWindow& window, const kernels::ByteConvArgs& args, const Shape& x,
                      const Tensor& w, size_t channels, size_t plane) {
   const size_t image = plane / channels, channel = plane % channels;
@@ -123,7 +124,7 @@ void RunGeneralPlane(const GeneralWindow& window, const kernels::ByteConvArgs& a
   }
 }
 
-// What both have in common. `Infer` names the operator.
+// Shared by both. `Infer` names the operator.
 template <auto Infer>
 class ByteConv final : public StatefulKernel<Infer> {
  public:
@@ -212,7 +213,7 @@ class ByteConv final : public StatefulKernel<Infer> {
   Result<const std::byte*> PackedWeights(const kernels::ByteConvArgs& args) const {
     TENON_ASSIGN_OR_RETURN(
         const float* packed, weights_.Get([&](const Tensor& constant) -> Result<Tensor> {
-          // A multiple of 64, so whole floats hold it.
+          // A multiple of 64, so it is a whole number of floats.
           const size_t bytes = kernels::PackedByteConvWeightsSize(args.shape);
           TENON_ASSIGN_OR_RETURN(
               Tensor tensor,

@@ -13,7 +13,7 @@ constexpr size_t kWordIds = 0, kSegmentIds = 1, kTables = 2, kMask = 7, kScales 
                  kZeroPoints = 13;
 enum Output : size_t { kNormalized, kMaskIndex };
 
-// The tables, by their place behind kTables, kScales and kZeroPoints.
+// The tables, by their index after kTables, kScales and kZeroPoints.
 enum Table : size_t { kWords, kPositions, kSegments, kGamma, kBeta };
 constexpr size_t kTableCount = 5;
 
@@ -22,7 +22,7 @@ struct EmbeddingAttrs {
   static constexpr auto Fields() { return std::tuple(Field("epsilon", &EmbeddingAttrs::epsilon)); }
 };
 
-// That scale and zero point of a table have one element.
+// Checks that scale and zero point of a table have one element.
 Status CheckQuantization(const ShapeContext& context, size_t table) {
   for (const size_t i : {kScales + table, kZeroPoints + table}) {
     if (!context.HasInput(i)) continue;

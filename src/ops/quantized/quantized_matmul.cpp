@@ -82,7 +82,7 @@ class LineReader {
   size_t lines_;
 };
 
-// Any element types, element by element: no model is fast in products of float8.
+// Any element types, element by element, because products of float8 are rare.
 Status RunPlainQLinearMatMul(KernelContext& context) {
   Tensor& y = context.Output(0);
   const MatrixStack a = StackOf(context.Input(kA).shape(), {}, Side::kLeft);

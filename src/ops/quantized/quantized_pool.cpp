@@ -1,4 +1,5 @@
-// Pools of bytes of com.microsoft: QLinearAveragePool, QLinearGlobalAveragePool, NhwcMaxPool.
+// Pools of int8 and uint8 of com.microsoft: QLinearAveragePool, QLinearGlobalAveragePool,
+// NhwcMaxPool.
 #include <algorithm>
 
 #include "base/arithmetic.h"
@@ -32,7 +33,7 @@ struct GlobalPoolAttrs {
   }
 };
 
-// The shape with the channels in front, or behind, of the spatial dimensions.
+// The shape with the channels before, or after, the spatial dimensions.
 SymbolicShape ChannelsFirst(const SymbolicShape& x) {
   SymbolicShape y = {x[0], x[x.rank() - 1]};
   for (size_t i = 1; i + 1 < x.rank(); ++i) y.Append(x[i]);
@@ -75,7 +76,7 @@ Status InferGlobalPool(const GlobalPoolAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(y));
 }
 
-// Pictures with `inner` channels last, as many as there are planes or, with one channel, planes.
+// Images with `inner` channels last, as many as there are planes or, with one channel, planes.
 struct Pictures {
   size_t count, inner, in_pixels, out_pixels;
   WindowDim dims[kMaxWindowRank] = {kOneElement, kOneElement, kOneElement};
@@ -83,7 +84,7 @@ struct Pictures {
   GeneralWindow general = {};  // instead of these, if it has a rank
 };
 
-// The shape, with the channels in front of the spatial dimensions.
+// The shape, with the channels before the spatial dimensions.
 Shape PlanarShape(const Shape& shape, bool channels_last) {
   Shape planar = shape;
   if (!channels_last) return planar;
@@ -113,10 +114,11 @@ Pictures PicturesOf(const Shape& x, const Shape& y, bool channels_last, const Wi
   return p;
 }
 
-// The taps [begin, end) of one dimension of a window that meet the input, of `padded` in all.
+// The taps [begin, end) of one dimension of a window that are inside the input, and their number
+// `padded` with the pads.
 struct Taps {
   size_t begin, end, padded;
-  size_t first_in;  // where tap 0 stands, modulo 2^64
+  size_t first_in;  // the position of tap 0, modulo 2^64
 };
 
 Taps TapsOf(const Pictures& p, size_t axis, size_t position) {
@@ -133,7 +135,7 @@ Taps TapsOf(const Pictures& p, size_t axis, size_t position) {
           static_cast<size_t>(taps_below(in + dim.pad_end)), static_cast<size_t>(first)};
 }
 
-// An output pixel, of those of all pictures. Walks on without divisions.
+// An output pixel of all images. Advances without divisions.
 struct Place {
   size_t picture, pixel;
   size_t at[kMaxWindowRank] = {};
@@ -178,7 +180,7 @@ size_t ForEachPixel(const Pictures& p, const Place& place, Visit&& visit) {
   return taps[0].padded * taps[1].padded * taps[2].padded;
 }
 
-// Pixels that are worth a task of their own.
+// Pixels that make a task of reasonable size.
 size_t PixelsOfTask(const Pictures& p, size_t taps) {
   constexpr size_t kTaskCost = 65536;
   return std::max<size_t>(1, kTaskCost / std::max<size_t>(1, p.inner * taps));
@@ -191,7 +193,7 @@ size_t TapCount(const Pictures& p) {
   return taps;
 }
 
-// These loops are functions since bytes that a lambda writes may be what it captured.
+// These loops are functions, because bytes that a lambda writes may alias its captures.
 template <class T>
 void AddPixel(const T* from, size_t n, int32_t* sums) {
   for (size_t c = 0; c < n; ++c) sums[c] += from[c];
@@ -240,7 +242,7 @@ Status AveragePictures(const QLinearPoolAttrs& attrs, const Pictures& p,
       });
 }
 
-// Whole pictures. One product, as a scale of the sum.
+// Whole images. One product, as a scale of the sum.
 template <class T>
 Status AverageAll(const Pictures& p, const ByteQuantization& of_x, const ByteQuantization& of_y,
                   KernelContext& context) {
@@ -249,7 +251,7 @@ Status AverageAll(const Pictures& p, const ByteQuantization& of_x, const ByteQua
   const float one = 1;
   const kernels::QuantizationRun rounded = {&one, &of_y.zero_point, false};
   const auto type = of_y.is_signed ? kernels::QuantizedType::kInt8 : kernels::QuantizedType::kUint8;
-  // Long enough sums of bytes would not fit into 32 bits.
+  // Sums of more elements would not fit into 32 bits.
   constexpr size_t kRun = 1 << 20;
   constexpr size_t kTaskBytes = 65536;
   const size_t group = std::max<size_t>(1, kTaskBytes / std::max<size_t>(1, p.in_pixels * p.inner));
@@ -286,7 +288,7 @@ Status AverageAll(const Pictures& p, const ByteQuantization& of_x, const ByteQua
       });
 }
 
-// Whether one window covers each picture.
+// Whether one window covers each image.
 bool HasOneWindowEach(const Pictures& p) {
   if (p.general.rank > 0 || p.out_pixels != 1) return false;
   for (size_t i = 0; i < kMaxWindowRank; ++i) {

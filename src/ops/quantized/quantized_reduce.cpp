@@ -1,4 +1,4 @@
-// Reductions of bytes of com.microsoft: QLinearReduceMean, ReduceSumInteger.
+// Reductions of int8 and uint8 of com.microsoft: QLinearReduceMean, ReduceSumInteger.
 #include <vector>
 
 #include "ops/framework/op_row.h"
@@ -53,7 +53,7 @@ Status InferSum(const ReduceAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(y), is_signed ? DataType::kInt32 : DataType::kUint32);
 }
 
-// Some axes of a tensor, counted through as one.
+// Some axes of a tensor, treated as one.
 class AxisGroup {
  public:
   AxisGroup(const Shape& x, const PooledVector<bool>& reduced, bool wanted) {
@@ -78,7 +78,7 @@ class AxisGroup {
     }
     return offset;
   }
-  // How many elements lie `step` apart behind each whole multiple of as many.
+  // The number of elements with a distance of `step` that follow each other before a larger jump.
   size_t run() const { return axes_.empty() ? 1 : axes_.front().size; }
   size_t step() const { return axes_.empty() ? 1 : axes_.front().stride; }
 
@@ -118,7 +118,7 @@ Status SumBytes(const ReduceAttrs& attrs, KernelContext& context, Store&& store)
                                                     : SumEach<uint8_t>(attrs, context, store);
 }
 
-// QLinearReduceMean-1. The mean of nothing is NaN, which becomes the least byte.
+// QLinearReduceMean-1. The mean of nothing is NaN, which becomes the least element.
 Status RunMean(const ReduceAttrs& attrs, KernelContext& context) {
   Tensor& y = context.Output(0);
   const ByteQuantization of_x = QuantizationIn(context, 1, 2, context.Input(0).type());

@@ -1,5 +1,5 @@
-// The attention of AttnLSTM: after each step a memory of vectors is averaged, weighted by how well
-// each goes with the state, and the mean goes into the next step.
+// The attention of AttnLSTM: after each step a memory of vectors is averaged, weighted by their
+// match with the state, and the mean is an input of the next step.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace tenon {
 
-// T is float or double. What it keeps for a row of the batch, in one direction, is `elements()`
-// long and begins with what is fed back, `fed_back()` elements.
+// T is float or double. The state of a row of the batch, in one direction, has `elements()`
+// elements. It begins with the part that is fed back, `fed_back()` elements.
 template <class T>
 class BahdanauAttention {
  public:

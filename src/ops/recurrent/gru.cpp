@@ -13,8 +13,8 @@ Status InferGru(const RecurrentAttrs& attrs, ShapeContext& context) {
   return InferRecurrent(attrs, kGates, context);
 }
 
-// GRU-22. `linear_before_reset` makes one product with all of R; else the gates z and r come first,
-// and the reset state is multiplied by the rest of R.
+// GRU-22. With `linear_before_reset` there is one product with all of R; otherwise the gates z and
+// r come first, and the reset state is multiplied by the rest of R.
 class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
  public:
   Status Prepare(KernelInfo& info) {
@@ -62,7 +62,7 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
   void StepLinear(const RecurrentStep& step) const {
     const size_t hidden = step.sizes.hidden, columns = kGates * hidden;
     step.Multiply(weights_, step.h, step.work, columns, 0);
-    // The bias inside the reset, which the gates' bias leaves out.
+    // The bias inside the reset, which is not a part of the gates' bias.
     const float* bias = step.bias ? step.bias + columns + 2 * hidden : nullptr;
     step.ForEachActiveRow([&](size_t row) {
       float* recurrences = step.work + row * columns;

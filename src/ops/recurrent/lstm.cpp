@@ -42,9 +42,9 @@ Status InferAttnLstm(const RecurrentAttrs& attrs, ShapeContext& context) {
   return InferRecurrent(attrs, kGates, context, fed_back);
 }
 
-// The state before a step, as DynamicQuantizeLinear and DequantizeLinear leave it. A row counts as
-// 0 once the outputs in front of the step are. Written to `work`, which has room for it and its
-// bytes.
+// The state before a step, quantized and dequantized by DynamicQuantizeLinear and DequantizeLinear.
+// A row whose outputs have all been made counts as 0. Written to `work`, which has room for it and
+// its bytes.
 const float* RoundedState(const RecurrentStep& step) {
   const size_t hidden = step.sizes.hidden, size = step.sizes.batch * hidden;
   std::copy_n(step.h, size, step.work);
@@ -62,7 +62,7 @@ const float* RoundedState(const RecurrentStep& step) {
   return step.work;
 }
 
-// LSTM-22. `clip` bounds the arguments of the gates' activations and not those of the output's.
+// LSTM-22. `clip` bounds the arguments of the gates' activations but not those of the output's.
 // com.tenon LSTM-1 rounds the state for the product with R, as DynamicQuantizeLSTM does.
 template <bool rounds_state>
 class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {

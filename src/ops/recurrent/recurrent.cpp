@@ -51,7 +51,7 @@ const NamedFunction* FindFunction(std::string name) {
 // --- Shapes ---
 
 Result<size_t> DirectionCount(const std::string& direction) {
-  // "foward" is GRU-1's default as its schema spells it.
+  // "foward" is GRU-1's default in its schema's spelling.
   if (direction == "forward" || direction == "foward" || direction == "reverse") return 1;
   if (direction == "bidirectional") return 2;
   return InvalidArgument("expected direction forward, reverse or bidirectional, got '{}'",
@@ -72,7 +72,7 @@ Result<std::vector<CellActivation>> CellActivationsOf(const RecurrentAttrs& attr
   } else if (attrs.activations.size() != count && attrs.activations.size() != both) {
     return InvalidArgument("expected {} activations, got {}", count, attrs.activations.size());
   }
-  // The lists of parameters have entries for those activations alone that have such a parameter.
+  // The lists of parameters have entries only for the activations that have such a parameter.
   size_t next_alpha = 0, next_beta = 0;
   for (const std::string& name : attrs.activations) {
     if (activations.size() == count) break;
@@ -159,7 +159,7 @@ Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first,
   return OkStatus();
 }
 
-// Into memory that is there already, so it cannot fail.
+// Into existing memory, so it cannot fail.
 const float* RecurrentWeights::Packed() const {
   return *lazy_.Get([&](const Tensor& w) -> Result<Tensor> {
     Tensor packed = packed_;
@@ -243,7 +243,7 @@ Status RecurrentLayer::Prepare(KernelInfo& info, const RecurrentAttrs& attrs, si
   return OkStatus();
 }
 
-// What one Run knows: the sizes and where everything lies.
+// The data of one Run: the sizes and the memory.
 class RecurrentLayer::RunState {
  public:
   RunState(const RecurrentLayer& layer, KernelContext& context, const RecurrentCell& cell)
@@ -281,8 +281,8 @@ class RecurrentLayer::RunState {
     std::byte* tasks;
   };
 
-  // One block of memory, divided among the directions; the products of all inputs come before the
-  // steps and use the same memory for their tasks.
+  // One block of memory, divided among the directions. The products of all inputs are done before
+  // the steps and use the same memory for their tasks.
   Status DivideScratch() {
     const size_t state = sizes_.batch * sizes_.hidden;
     const std::optional<size_t> gates = CheckedMul(sizes_.sequence * sizes_.batch, columns_);

@@ -1,4 +1,4 @@
-// What LSTM, GRU and RNN share: attributes, shapes, the product of all inputs at once, the walk
+// Shared by LSTM, GRU and RNN: attributes, shapes, the product of all inputs at once, and the loop
 // over time in one direction or both.
 #pragma once
 
@@ -35,7 +35,7 @@ struct RecurrentAttrs {
   }
 };
 
-// Inputs by their place; only LSTMs have those from kInputInitialC on, AttnLSTM those from
+// The inputs by position; only LSTMs have those from kInputInitialC on, and AttnLSTM those from
 // kInputQueryWeight on.
 enum RecurrentInput : size_t {
   kInputX,
@@ -69,16 +69,16 @@ struct RecurrentSizes {
   size_t directions, sequence, batch, input, hidden;
 };
 
-// The lengths of the batch's sequences; null if that input is left out.
-// Error: kInvalidArgument if one is negative or longer than the input.
+// The lengths of the batch's sequences; null if that input is absent. Error: kInvalidArgument if
+// one is negative or longer than the input.
 Result<const int32_t*> SequenceLens(const KernelContext& context, const RecurrentSizes& sizes);
 
 // Some rows of the weights of each direction, W [directions, rows, columns]: y = x W'.
 class RecurrentWeights {
  public:
-  // Makes room for the rows [first, last) of constant input `i`, counted in rows / parts; they are
-  // packed at the first run.
-  // E.g. first 2, last 3, parts 3: the last third of the rows. Error: out of memory.
+  // Prepares the rows [first, last) of constant input `i`, counted in rows / parts; they are packed
+  // in the first run. E.g. first 2, last 3, parts 3: the last third of the rows. Error: out of
+  // memory.
   Status Prepare(const KernelInfo& info, size_t i, size_t first, size_t last, size_t parts);
 
   // The product with a matrix of m rows, without its A, C and epilogue.
@@ -108,7 +108,7 @@ struct RecurrentStep {
   const int32_t* sequence_lens;  // null: all rows are active
   size_t time;
 
-  // Rows that are past their end keep their state.
+  // Rows after their end keep their state.
   bool IsActive(size_t row) const {
     return sequence_lens == nullptr || static_cast<int64_t>(time) < sequence_lens[row];
   }
@@ -119,13 +119,13 @@ struct RecurrentStep {
                 float beta) const;
 };
 
-// What an operator does between two steps. Immutable once made.
+// The work of an operator between two steps. Immutable once made.
 class RecurrentCell {
  public:
   virtual ~RecurrentCell() = default;
   // Floats of `work` that a direction's steps need.
   virtual size_t WorkFloats(const RecurrentSizes& sizes) const = 0;
-  // Bytes of `task_memory` likewise.
+  // Bytes of `task_memory` for the same.
   virtual size_t TaskBytes(const KernelContext& context, const RecurrentSizes& sizes) const = 0;
   // How many of the gates have the recurrence's bias added to the inputs' bias; it belongs to the
   // first ones.
@@ -133,7 +133,7 @@ class RecurrentCell {
   virtual void Step(const RecurrentStep& step) const = 0;
 };
 
-// The walk over time. Immutable once prepared.
+// The loop over time. Immutable once prepared.
 class RecurrentLayer {
  public:
   // Packs W.

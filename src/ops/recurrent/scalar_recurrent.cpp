@@ -73,7 +73,7 @@ class Walk {
   Status Run() {
     TENON_ASSIGN_OR_RETURN(lens_, SequenceLens(context_, sizes_));
     if (attends()) TENON_RETURN_IF_ERROR(attention_.Prepare(context_));
-    // h, c, r * h, then the gates, then what attention keeps.
+    // h, c, r * h, then the gates, then the attention's state.
     const size_t elements = (3 + gates_) * sizes_.hidden + attention_.elements();
     return context_.ForEachTask(sizes_.directions * sizes_.batch, elements * sizeof(T),
                                 [&](size_t task, std::byte* scratch) {
@@ -98,7 +98,7 @@ class Walk {
     return context_.HasInput(i) ? context_.Input(i).data<T>() + offset : nullptr;
   }
 
-  // Where the state of a row begins in initial and final states.
+  // The position of a row's state in initial and final states.
   size_t StateOffset(size_t d, size_t b) const {
     const size_t row = attrs_.batch_first ? b * sizes_.directions + d : d * sizes_.batch + b;
     return row * sizes_.hidden;

@@ -1,4 +1,4 @@
-// LSTM, GRU and RNN in double precision and AttnLSTM of com.microsoft: plain loops, one task for
+// LSTM, GRU and RNN in double precision and AttnLSTM of com.microsoft: scalar loops, one task for
 // each row of the batch.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace tenon {
 
 enum class RecurrentKind { kLstm, kGru, kRnn, kAttnLstm };
 
-// What each cell applies where `activations` is left out, for one direction.
+// The activations of each cell if `activations` is absent, for one direction.
 std::span<const kernels::CellFunction> DefaultActivations(RecurrentKind kind);
 
 // Runs the node of `context`, whose inputs are of type T: double or, of AttnLSTM, float.

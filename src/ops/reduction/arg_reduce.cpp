@@ -1,4 +1,4 @@
-// ArgMax and ArgMin: where the extreme element of an axis stands. NaN counts as the extreme.
+// ArgMax and ArgMin: the index of the extreme element of an axis. NaN counts as the extreme.
 #include <algorithm>
 
 #include "kernels/search.h"

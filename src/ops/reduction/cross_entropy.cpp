@@ -50,7 +50,7 @@ Status InferLoss(const LossAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(1, std::move(scores));
 }
 
-// Scores seen as [outer, classes, inner].
+// Scores as [outer, classes, inner].
 struct Sizes {
   size_t outer, classes, inner;
 };

@@ -33,7 +33,7 @@ T Times(T a, T b) {
   }
 }
 
-// Neighbouring columns that are handled together, so that memory is walked along its rows.
+// Neighbouring columns that are handled together, so that memory is read along its rows.
 constexpr size_t kColumns = 64;
 
 // Column j of [n, inner] for j in [0, count), count <= kColumns. y may be x.

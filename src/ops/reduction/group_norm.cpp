@@ -1,5 +1,5 @@
-// GroupNorm and SkipGroupNorm of com.microsoft: normalization of groups of channels, of images that
-// may have their channels last, with an activation.
+// GroupNorm and SkipGroupNorm of com.microsoft: normalization of groups of channels, also of
+// channels-last images (NHWC), with an activation.
 #include <algorithm>
 #include <cmath>
 

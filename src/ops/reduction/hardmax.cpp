@@ -19,7 +19,7 @@ Status InferHardmax(const HardmaxAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// x seen as [rows / inner, n, inner]; row r starts at element r / inner * n * inner + r % inner.
+// x as [rows / inner, n, inner]; row r starts at element r / inner * n * inner + r % inner.
 template <class T>
 void MarkGreatest(const T* x, T* y, size_t n, size_t inner, size_t row) {
   const size_t start = row / inner * n * inner + row % inner;

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// LpNormalization-22. What has norm 0 stays 0.
+// LpNormalization-22. Rows of norm 0 stay 0.
 struct LpNormalizationAttrs {
   int64_t axis = -1;
   int64_t p = 2;
@@ -28,11 +28,11 @@ Status InferLpNormalization(const LpNormalizationAttrs& attrs, ShapeContext& con
   return context.SetOutput(0, std::move(x));
 }
 
-// Neighbouring columns that are handled together, so that memory is walked along its rows.
+// Neighbouring columns that are handled together, so that memory is read along its rows.
 constexpr size_t kColumns = 64;
 
-// Column j of [n, inner] for j in [0, count), count <= kColumns. Sums are in double: they cost
-// little beside the memory, and do not overflow for floats.
+// Column j of [n, inner] for j in [0, count), count <= kColumns. Sums are in double: their cost is
+// small compared to that of memory, and they do not overflow for floats.
 template <class T>
 void NormalizeColumns(const T* x, T* y, size_t n, size_t inner, size_t count, int64_t p) {
   std::array<double, kColumns> norms{};

@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-// Input `i` as floats, or null if it is left out.
+// Input `i` as floats, or null if it is absent.
 const float* OptionalFloats(const KernelContext& context, size_t i) {
   return context.HasInput(i) ? context.Input(i).data<float>() : nullptr;
 }
@@ -89,7 +89,7 @@ Status RunLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// BatchNormalization-15. Before version 14, training is asked for by the outputs it has.
+// BatchNormalization-15. Before version 14, the outputs of the node show whether it is training.
 struct BatchNormAttrs {
   float epsilon = 1e-5f;
   float momentum = 0.9f;
@@ -224,7 +224,7 @@ Status RunBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// InstanceNormalization-22: a group of its own for each channel.
+// InstanceNormalization-22: a separate group for each channel.
 struct EpsilonAttrs {
   float epsilon = 1e-5f;
   static constexpr auto Fields() { return std::tuple(Field("epsilon", &EpsilonAttrs::epsilon)); }
@@ -307,7 +307,7 @@ Status InferLrn(const LrnAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// The plain formula, for double.
+// The formula in double.
 void LrnInDouble(const LrnAttrs& attrs, const double* x, double* y, size_t channels, size_t n) {
   const auto size = static_cast<size_t>(attrs.size);
   const size_t before = (size - 1) / 2, after = size - 1 - before;

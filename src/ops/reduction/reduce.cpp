@@ -1,4 +1,4 @@
-// Reductions: ReduceSum and its kin.
+// Reductions: ReduceSum and similar operators.
 #include "kernels/reduce.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct ReduceAttrs {
   }
 };
 
-// Which axes are reduced: no axes means all of them, or none if the attribute says so.
+// The axes that are reduced: no axes means all of them, or none if the attribute says so.
 Status FindReducedAxes(const ReduceAttrs& attrs, std::span<const int64_t> axes,
                        std::span<bool> reduced) {
   std::fill(reduced.begin(), reduced.end(), axes.empty() && !attrs.noop_with_empty_axes);
@@ -89,7 +89,8 @@ std::span<const int64_t> AxesInput(KernelContext& context) {
   return context.HasInput(1) ? context.Input(1).values<int64_t>() : std::span<const int64_t>();
 }
 
-// Whether one element alone is reduced to itself; the others still take its square or logarithm.
+// Whether a single element is reduced to itself; the other operators still take its square or
+// logarithm.
 constexpr bool KeepsOneElement(ReduceOp op) {
   return op == ReduceOp::kSum || op == ReduceOp::kMean || op == ReduceOp::kMax ||
          op == ReduceOp::kMin || op == ReduceOp::kProd;

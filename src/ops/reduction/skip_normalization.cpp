@@ -1,5 +1,5 @@
-// Normalizations of sums, in domain com.microsoft: of an input with what skipped a layer, and of
-// the embeddings of words.
+// Normalizations of sums, in domain com.microsoft: of an input with its skip connection, and of the
+// embeddings of words.
 #include <algorithm>
 
 #include "kernels/normalization.h"
@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// Input `i`, if it is there and its shape known, must be [size].
+// Input `i`, if it is present and its shape known, must be [size].
 Status CheckVector(const ShapeContext& context, size_t i, const Dim& size) {
   if (!context.HasInput(i)) return OkStatus();
   const Result<SymbolicShape> shape = context.Input(i);
@@ -89,7 +89,7 @@ Status RunSkipNorm(const EpsilonAttrs& attrs, KernelContext& context) {
   const size_t grain = kernels::NormalizationGrain(n);
   context.threads().ParallelFor(rows, grain, [&](size_t begin, size_t end) {
     while (begin < end) {
-      // Up to where the skip begins anew.
+      // The position where the skip repeats.
       const size_t skip_row = begin % skip_rows;
       const size_t count = std::min(end - begin, skip_rows - skip_row);
       const kernels::NormalizationInput input = {x.data<float>() + begin * n,
@@ -157,7 +157,7 @@ Status InferEmbedding(const EpsilonAttrs&, ShapeContext& context) {
   return context.SetOutput(kNormalized, {ids[0], ids[1], words[1]}, type);
 }
 
-// Unlike Gather's, these indices are not counted from the back.
+// Unlike in Gather, negative indices are not counted from the end.
 Status CheckIds(const KernelContext& context, size_t ids, size_t table) {
   if (!context.HasInput(ids)) return OkStatus();
   const Tensor& indices = context.Input(ids);
@@ -198,7 +198,7 @@ Status RunEmbedding(const EpsilonAttrs& attrs, KernelContext& context) {
               context.Output(kMaskIndex));
   }
   const auto n = static_cast<size_t>(context.Input(kWords).shape()[1]);
-  // The row of a table that position `row` of the batch names.
+  // The row of a table for position `row` of the batch.
   const auto row_of = [&](size_t index_input, size_t table, size_t row) -> const float* {
     if (!context.HasInput(index_input)) return nullptr;
     const Tensor& indices = context.Input(index_input);

@@ -19,12 +19,12 @@ Status InferSoftmax(const SoftmaxAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// x seen as [outer, n, inner], with the softmax over the middle.
+// x as [outer, n, inner], with the softmax over the middle.
 struct Sizes {
   size_t outer = 1, n = 1, inner = 1;
 };
 
-// The plain formula, for double.
+// The formula in double.
 void SoftmaxInDouble(const double* x, double* y, const Sizes& sizes, bool log) {
   for (size_t row = 0; row < sizes.outer * sizes.inner; ++row) {
     const size_t start = row / sizes.inner * sizes.n * sizes.inner + row % sizes.inner;

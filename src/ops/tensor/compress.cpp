@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// Compress-11; without `axis` the input counts as flat. Elements beyond the condition are dropped.
+// Compress-11; without `axis` the input is flattened. Elements beyond the condition are dropped.
 struct CompressAttrs {
   std::optional<int64_t> axis;
   static constexpr auto Fields() { return std::tuple(Field("axis", &CompressAttrs::axis)); }

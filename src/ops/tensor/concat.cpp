@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-// Concat-13. Concat-1 alone has a default axis, which its schema does not state.
+// Concat-13. Only Concat-1 has a default axis, which its schema does not state.
 struct ConcatAttrs {
   int64_t axis = 1;
   static constexpr auto Fields() { return std::tuple(Field("axis", &ConcatAttrs::axis)); }
@@ -31,7 +31,7 @@ Status MergeOffAxis(const SymbolicShape& shape, size_t input, size_t axis, Symbo
   return OkStatus();
 }
 
-// The elements of integer vectors that are joined; those that nobody knows are unknown dimensions.
+// The elements of integer vectors that are joined; unknown ones are unknown dimensions.
 void FollowElements(ShapeContext& context, const SymbolicShape& output) {
   if (output.rank() != 1) return;
   Dims joined;

@@ -1,4 +1,4 @@
-// Constant and ConstantOfShape: tensors that the model writes out.
+// Constant and ConstantOfShape: tensors from attributes.
 #include <algorithm>
 #include <cstring>
 
@@ -10,8 +10,8 @@
 namespace tenon {
 namespace {
 
-// Constant-25: one attribute, of several names, holds the value. Graph passes turn most of these
-// nodes into initializers; this kernel serves those that remain.
+// Constant-25: one attribute, of several names, has the value. Graph passes turn most of these
+// nodes into initializers; this kernel is for the remaining ones.
 struct ConstantAttrs {
   std::optional<Tensor> value;
   std::optional<float> value_float;
@@ -70,7 +70,7 @@ Status RunConstant(const ConstantAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// ConstantOfShape-9: one element, float 0 unless `value` says otherwise, everywhere.
+// ConstantOfShape-9: all elements are equal, float 0 unless `value` says otherwise.
 struct ConstantOfShapeAttrs {
   std::optional<Tensor> value;
   static constexpr auto Fields() {

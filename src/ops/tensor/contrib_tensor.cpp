@@ -49,7 +49,7 @@ Status InferInverse(const NoAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// Inverts `a`, n x n, into `y`; `a` is used up. False if it has no inverse.
+// Inverts `a`, n x n, into `y`; `a` is overwritten. False if it has no inverse.
 template <class T>
 bool Invert(double* a, T* y, size_t n, double* inverse) {
   std::fill_n(inverse, n * n, 0.0);
@@ -137,8 +137,8 @@ Status InferCrop(const CropAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, {boxes[0], x[1], size[0], size[1]});
 }
 
-// Where along an axis of `length` elements output `i` of `count` is, corners on corners.
-// In the elements' precision, which decides to which neighbour a position in the middle is nearest.
+// The position on an axis of `length` elements of output `i` of `count`, with aligned corners. In
+// the elements' precision, which decides the nearest neighbour of a position in the middle.
 template <class T>
 T CropPosition(T begin, T end, int64_t length, int64_t i, int64_t count) {
   const auto last = static_cast<T>(length - 1);

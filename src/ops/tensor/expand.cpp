@@ -82,7 +82,7 @@ Status RunTile(const NoAttrs&, KernelContext& context) {
   return copy.Run(input.raw(), output.raw(), context.threads());
 }
 
-// Tile-1: one axis, and how often it is repeated.
+// Tile-1: one axis, and the number of its repetitions.
 Status InferTile1(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
   int64_t numbers[2];

@@ -52,7 +52,7 @@ struct GatherSizes {
   size_t count;
 };
 
-// Elements from memory that need not be aligned for them.
+// Elements from memory that may be unaligned.
 template <class T>
 void CopyElements(const T* from, size_t count, T* to) {
   if constexpr (std::is_trivially_copyable_v<T>) {
@@ -196,7 +196,7 @@ Status RunGatherND(const GatherNDAttrs& attrs, KernelContext& context) {
 }
 
 constexpr OpRow kRows[] = {
-    // Tables of embeddings are large, and few of their rows are read.
+    // Embedding tables are large, and few of their rows are read.
     Op<InferGather, RunGather>(
         "Gather", {.since = 1, .types = kWholeByteTypes, .traits = {.unaligned_input = 0}}),
     Op<InferGatherElements, RunGatherElements>("GatherElements",

@@ -1,4 +1,4 @@
-// NonZero: where the elements other than 0 are.
+// NonZero: the coordinates of elements other than 0.
 #include <algorithm>
 #include <complex>
 
@@ -15,7 +15,7 @@ Status InferNonZero(const NoAttrs&, ShapeContext& context) {
                            DataType::kInt64);
 }
 
-// Whether an element is other than 0; strings are if they hold anything.
+// Whether an element is not 0; a string is not if it is not empty.
 template <class T>
 bool IsNonZero(const T& element) {
   return Widen(element) != 0;

@@ -1,4 +1,4 @@
-// OneHot: indices as rows with one element switched on.
+// OneHot: a row for each index, with one element switched on.
 #include <algorithm>
 
 #include "ops/framework/element.h"
@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// OneHot-11: negative indices count from the back; those out of range switch nothing on.
+// OneHot-11: negative indices count from the end; those out of range switch nothing on.
 struct OneHotAttrs {
   int64_t axis;
   static constexpr auto Fields() { return std::tuple(Field("axis", &OneHotAttrs::axis)); }
@@ -16,7 +16,7 @@ struct OneHotAttrs {
 int64_t IntegerAt(const Tensor& tensor, int64_t i) {
   return VisitNumber(tensor.type(), [&](auto number) -> int64_t {
     const auto value = Widen(tensor.data<decltype(number)>()[i]);
-    // Out of the range of any depth, and NaN, which no comparison admits.
+    // Out of range for any depth, like NaN, for which all comparisons are false.
     constexpr double kLimit = 9e18;
     if constexpr (std::is_floating_point_v<decltype(value)>) {
       if (!(value > -kLimit && value < kLimit)) return INT64_MAX;

@@ -1,4 +1,4 @@
-// Pad: elements added around, or with negative pads taken from, a tensor.
+// Pad: adds elements around a tensor or, with negative pads, removes some.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -50,7 +50,7 @@ struct PadAxis {
     if (kept == 1) return first;
     const int64_t period = 2 * (kept - 1);
     i = i < 0 ? -i : i;
-    if (i >= period) i %= period;  // seldom: a division takes as long as many copies
+    if (i >= period) i %= period;  // rarely needed: a division takes as long as many copies
     return first + (i < kept ? i : period - i);
   }
 };
@@ -58,7 +58,7 @@ struct PadAxis {
 Result<PadAxis> MakePadAxis(int64_t dim, int64_t begin, int64_t end, size_t axis) {
   PadAxis result;
   result.before = std::max<int64_t>(begin, 0);
-  // Checked against dim before negation: INT64_MIN has no negative.
+  // Checked against dim before negation: -INT64_MIN overflows.
   if (begin < -dim || end < -dim || (begin < 0 && end < 0 && begin + end < -dim)) {
     return InvalidArgument("pads {} and {} take more than the {} elements of axis {}", begin, end,
                            dim, axis);
@@ -99,11 +99,11 @@ Status InferPads(const Dims& pads, const std::optional<Shape>& axes, PadMode mod
   return context.SetOutput(0, std::move(shape));
 }
 
-// Merges axes of which one can take in the other: an outer one of a single element, or an inner one
-// that is whole below one that is whole too or is padded with a constant. Returns how many are
-// left.
+// Merges axes if one can absorb the other: an outer one of a single element, or an inner one that
+// is whole, if the outer one is whole too or is padded with a constant. Returns the number of
+// remaining axes.
 size_t MergeAxes(PadAxis* axes, size_t rank, PadMode mode) {
-  constexpr int64_t kLongRow = 1024;  // elements that are worth a copy of their own
+  constexpr int64_t kLongRow = 1024;  // elements that are worth a separate copy
   size_t merged = 0;
   for (size_t i = 0; i < rank; ++i) {
     const PadAxis& inner = axes[i];
@@ -123,11 +123,11 @@ size_t MergeAxes(PadAxis* axes, size_t rank, PadMode mode) {
   return merged;
 }
 
-// Output rows are copied one by one: padding before, the middle in one piece, padding after.
+// Output rows are copied one by one: padding before, the middle in one piece, and padding after.
 template <class T>
 class Padding {
  public:
-  // There is an axis at least.
+  // There is at least one axis.
   Padding(const T* input, T* output, std::span<const PadAxis> axes, PadMode mode, T value)
       : input_(input), output_(output), axes_(axes), mode_(mode), value_(std::move(value)) {}
 
@@ -141,8 +141,8 @@ class Padding {
   }
 
  private:
-  // Rows of the output from `row` on, at most to `end`, which differ in the index of the last axis
-  // but one. Returns how many they are.
+  // Rows of the output from `row` on, at most to `end`, which differ only in the index of the last
+  // axis but one. Returns their number.
   size_t CopyRows(size_t row, size_t end) const {
     const size_t outer = std::max<size_t>(axes_.size(), 2) - 2;
     const PadAxis inner = axes_.size() < 2 ? PadAxis{0, 0, 1, 1, 1} : axes_[outer];
@@ -164,7 +164,7 @@ class Padding {
     return count;
   }
 
-  // From row `source_row` of the input, or of the constant if that is below 0.
+  // From row `source_row` of the input, or from the constant if that is negative.
   void CopyRow(int64_t source_row, T* target) const {
     const PadAxis last = axes_.back();
     if (source_row < 0) {
@@ -178,7 +178,7 @@ class Padding {
   }
 
   void FillFromEnds(const T* source, T* target, int64_t begin, int64_t end) const {
-    const PadMode mode = mode_;  // what `target` is written to is no part of these copies
+    const PadMode mode = mode_;  // the destination is not a part of these copies
     const PadAxis last = axes_.back();
     if (mode == PadMode::kConstant) {
       std::fill(target + begin, target + end, value_);

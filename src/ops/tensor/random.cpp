@@ -1,5 +1,5 @@
 // RandomNormal, RandomUniform, their Like forms, Bernoulli and Multinomial. With a seed every run
-// gives the same numbers, without one each gives others.
+// gives the same numbers; without one, each run gives others.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -55,8 +55,8 @@ struct Uniform {
   }
 };
 
-// RandomNormal-1, RandomUniform-1, and their Like forms, which take the input's shape and, unless
-// told another, its type.
+// RandomNormal-1, RandomUniform-1, and their Like forms, which have the input's shape and, by
+// default, its type.
 template <class Distribution>
 struct RandomAttrs : Distribution {
   std::optional<DataType> dtype;
@@ -114,7 +114,7 @@ class RandomKernel final : public StatefulKernel<Infer> {
   RandomSource source_;
 };
 
-// Bernoulli-15: 1 with the probability that the input says, else 0.
+// Bernoulli-15: 1 with the probability in the input, else 0.
 struct BernoulliAttrs {
   std::optional<DataType> dtype;
   std::optional<float> seed;

@@ -1,4 +1,4 @@
-// Random numbers that depend on a seed and a position alone, so that loops over positions can be
+// Random numbers that depend only on a seed and a position, so that loops over positions can be
 // divided among threads. The generator is Philox-4x32-10 (Salmon et al., "Parallel random numbers:
 // as easy as 1, 2, 3", 2011).
 #pragma once
@@ -27,11 +27,12 @@ class RandomNumbers {
   uint64_t seed_;
 };
 
-// Where the runs of a kernel get their numbers: the same for each with a seed, others without.
+// The source of numbers for a kernel's runs: the same for each run with a seed, different ones
+// without.
 class RandomSource {
  public:
   RandomSource() = default;
-  // `seed` as the attribute of the operators has it. Without one, the system gives a first seed.
+  // `seed` has the form of the operators' attribute. Without one, the system provides a first seed.
   void SetSeed(std::optional<float> seed);
   // Thread-safe.
   RandomNumbers ForRun() const;

@@ -33,7 +33,7 @@ Result<int64_t> CountOf(T start, T limit, T delta) {
   }
 }
 
-// Calls visit(T()) for the types that Range has.
+// Calls visit(T()) for the types that Range supports.
 template <class Visit>
 decltype(auto) VisitRangeType(DataType type, Visit&& visit) {
   switch (type) {
@@ -50,7 +50,7 @@ decltype(auto) VisitRangeType(DataType type, Visit&& visit) {
   }
 }
 
-// Of integers that shape computations know, the elements and so their number.
+// If shape computations know the integers, the elements and so their number.
 bool FollowRange(ShapeContext& context) {
   constexpr int64_t kMostKnown = 64;
   const auto start = context.KnownDims(0);
@@ -74,7 +74,7 @@ bool FollowRange(ShapeContext& context) {
 Status InferRange(const NoAttrs&, ShapeContext& context) {
   if (FollowRange(context)) return OkStatus();
   const Tensor* inputs[3] = {};
-  // com.microsoft Range-1 may leave out the step of 1.
+  // In com.microsoft Range-1 the step may be absent; it is then 1.
   for (size_t i = 0; i < (context.HasInput(2) ? 3 : 2); ++i) {
     inputs[i] = context.InputData(i);
     if (inputs[i] == nullptr) return context.SetOutput(0, {Dim::Unknown()});

@@ -1,4 +1,4 @@
-// Operators that give the elements of their input another shape: no code runs for them.
+// Operators that only change the shape of their input: no code runs for them.
 #include <algorithm>
 
 #include "ops/framework/op_row.h"
@@ -62,7 +62,7 @@ Result<SymbolicShape> ReshapeTo(const SymbolicShape& input, const Dims& requeste
   return output;
 }
 
-// What a requested shape says of the output where nothing is known of the input.
+// The output's shape from a requested shape, if the input's shape is unknown.
 SymbolicShape RequestedShape(Dims requested) {
   for (Dim& dim : requested) {
     if (!dim.is_number() || dim.value() <= 0) dim = Dim::Unknown();

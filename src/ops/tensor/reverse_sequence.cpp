@@ -1,4 +1,4 @@
-// ReverseSequence: the first elements of each sequence of a batch, backwards.
+// ReverseSequence: reverses the first elements of each sequence of a batch.
 #include <algorithm>
 
 #include "ops/framework/element.h"

@@ -1,4 +1,4 @@
-// ScatterElements and ScatterND: elements written where indices say.
+// ScatterElements and ScatterND: write elements at indices.
 #include <algorithm>
 #include <complex>
 #include <cstring>
@@ -45,7 +45,7 @@ void Combine(Reduction reduction, T update, T& into) {
   }
 }
 
-// Texts follow each other, and the order is that of code points.
+// Strings are concatenated, and their order is that of code points.
 [[gnu::noinline]] void CombineTexts(Reduction reduction, const std::string& update,
                                     std::string& into) {
   const bool is_better = reduction == Reduction::kMax ? into < update : update < into;
@@ -76,8 +76,8 @@ Status VisitComplex(Reduction reduction, const Visit& visit) {
   return OkStatus();
 }
 
-// Calls visit(T(), combine) where combine(update, into) does what the reduction says. Integers are
-// unsigned where only bits matter, so that they wrap around.
+// Calls visit(T(), combine), where combine(update, into) is the reduction. Integers are unsigned if
+// only bits matter, so that they wrap around.
 template <class Visit>
 Status VisitReduction(Reduction reduction, DataType type, const Visit& visit) {
   if (reduction == Reduction::kNone) {
@@ -127,7 +127,7 @@ void CopyData(const Tensor& data, Tensor& output) {
   }
 }
 
-// ScatterElements-18, and Scatter-9, which is its older name.
+// ScatterElements-18, and Scatter-9, its former name.
 struct ScatterElementsAttrs {
   int64_t axis = 0;
   std::string reduction;

@@ -17,7 +17,7 @@ struct ShapeAttrs {
   }
 };
 
-// Both ends are clamped, negative ones count from the back.
+// Both ends are clamped; negative ones count from the end.
 std::pair<size_t, size_t> Range(const ShapeAttrs& attrs, size_t rank) {
   const auto limit = static_cast<int64_t>(rank);
   const auto clamp = [limit](int64_t axis) {

@@ -8,14 +8,14 @@
 namespace tenon {
 namespace {
 
-// What NumPy's start:end:step selects from an axis.
+// The elements of an axis that NumPy's start:end:step selects.
 struct SliceRange {
   int64_t start;
   int64_t step;
   int64_t size;
 };
 
-// Both ends are clamped, negative ones count from the back. step is not 0, dim >= 0.
+// Both ends are clamped; negative ones count from the end. step is not 0, dim >= 0.
 SliceRange ResolveRange(int64_t start, int64_t end, int64_t step, int64_t dim) {
   const int64_t lowest = step > 0 ? 0 : -1;
   const int64_t highest = step > 0 ? dim : dim - 1;
@@ -30,7 +30,7 @@ SliceRange ResolveRange(int64_t start, int64_t end, int64_t step, int64_t dim) {
   return {start, size > 1 ? step : 1, size};
 }
 
-// The size of a slice of a symbolic axis where it can be told; else unknown.
+// The size of a slice of a symbolic axis if it can be determined; otherwise unknown.
 Dim SymbolicSize(const Dim& start, const Dim& end, int64_t step, const Dim& dim) {
   constexpr int64_t kFar = INT32_MAX;  // "to the end", as exporters write it
   if (step == -1 && dim.is_number() == false && start == Dim(-1) && end.is_number() &&

@@ -56,14 +56,15 @@ Status InferTensorScatter(const TensorScatterAttrs& attrs, ShapeContext& context
 struct ScatterSizes {
   int64_t rows, length, steps, inner, rows_per_index;
   const int64_t* indices;
-  // Where row `row` of the cache gets step `step`.
+  // The position in the cache of step `step` of row `row`.
   int64_t PositionOf(int64_t row, int64_t step) const {
     const int64_t index = indices ? indices[row / rows_per_index] % length : 0;
     return (index + step) % length;
   }
 };
 
-// In circular mode an index may be any that is not negative; else the update must fit behind it.
+// In circular mode an index may be any that is not negative; otherwise the update must fit after
+// it.
 Status CheckIndices(const ScatterSizes& sizes, bool circular) {
   if (sizes.indices == nullptr) return OkStatus();
   for (int64_t i = 0; i < sizes.rows / sizes.rows_per_index; ++i) {

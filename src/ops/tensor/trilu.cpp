@@ -30,7 +30,7 @@ Status RunTrilu(const TriluAttrs& attrs, KernelContext& context) {
   const Shape& shape = input.shape();
   const int64_t rows = shape[shape.rank() - 2];
   const int64_t columns = shape.back();
-  // Beyond the corners nothing changes, and sums stay small.
+  // Beyond the corners the result is the same, and sums stay small.
   diagonal = std::clamp(diagonal, -rows, columns);
   VisitElement(input.type(), [&](auto element) {
     using T = decltype(element);

@@ -37,7 +37,7 @@ Status RunUnfold(const UnfoldAttrs& attrs, KernelContext& context) {
   for (size_t i = axis + 1; i < x.rank(); ++i) inner *= x.shape()[i];
   const int64_t dim = x.shape()[axis], windows = y.shape()[axis];
   const int64_t outer = x.size() / (dim * inner);
-  // A lone window has no next one, however far the step goes.
+  // A single window has no next one, whatever the step.
   const int64_t step = windows > 1 ? attrs.step * inner : 0;
   StridedCopy copy(x.type());
   TENON_RETURN_IF_ERROR(copy.AddAxis(outer, dim * inner, windows * inner * attrs.size));

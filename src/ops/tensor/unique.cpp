@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// Unique-11; without `axis` the input counts as flat.
+// Unique-11; without `axis` the input is flattened.
 struct UniqueAttrs {
   std::optional<int64_t> axis;
   bool sorted = true;
@@ -21,7 +21,7 @@ struct UniqueAttrs {
   }
 };
 
-// Where an operator's outputs of numbers are; one that it does not have lies beyond its outputs.
+// The positions of an operator's outputs of numbers; absent ones are beyond its outputs.
 struct UniqueOutputs {
   size_t first = 1, inverse = 2, counts = 3;
 };
@@ -101,7 +101,7 @@ int CompareSlices(const T* x, const SliceSizes& sizes, int64_t a, int64_t b) {
   return 0;
 }
 
-// A number in 64 bits that sort as numbers do: equal ones have equal keys.
+// A number as 64 bits that sort like the numbers: equal ones have equal keys.
 template <class T>
 uint64_t KeyOf(T x) {
   constexpr uint64_t kTop = uint64_t{1} << 63;
@@ -113,7 +113,7 @@ uint64_t KeyOf(T x) {
     return static_cast<uint64_t>(int64_t{x}) ^ kTop;
   } else if constexpr (std::is_integral_v<T>) {
     return uint64_t{x};
-  } else {  // 32 bits suffice, and take fewer passes
+  } else {  // 32 bits are enough, and need fewer passes
     const float narrow = Widen(x);
     if (std::isnan(narrow)) return ~uint32_t{0};
     const auto bits = std::bit_cast<uint32_t>(narrow + 0.0f);
@@ -131,8 +131,8 @@ struct KeyedSlice {
   int64_t slice;
 };
 
-// Sorts by key, byte for byte from the lowest on, which leaves equal ones in their order; bytes
-// that all keys have in common are passed over. Returns where the result is: `items` or `spare`.
+// Sorts by key, byte by byte from the lowest on, and keeps the order of equal ones. Bytes that are
+// equal in all keys are skipped. Returns the array with the result: `items` or `spare`.
 KeyedSlice* SortByKey(KeyedSlice* items, KeyedSlice* spare, size_t n) {
   constexpr size_t kBytes = sizeof(uint64_t), kValues = 256;
   size_t counts[kBytes][kValues] = {};
@@ -150,7 +150,7 @@ KeyedSlice* SortByKey(KeyedSlice* items, KeyedSlice* spare, size_t n) {
   return items;
 }
 
-// What is found out about n slices, in memory for 4 n numbers.
+// The results for n slices, in memory for 4 n numbers.
 struct Groups {
   explicit Groups(int64_t* memory, int64_t n)
       : order(memory), group(memory + n), first(memory + 2 * n), size(memory + 3 * n) {}
@@ -205,7 +205,8 @@ void OrderGroups(bool sorted, int64_t n, Groups& groups) {
 
 Status WriteIndices(const Groups& groups, const SliceSizes& sizes, const UniqueOutputs& outputs,
                     KernelContext& context) {
-  // Output i has one number per group, or per slice; `order` lists the groups as they come out.
+  // Output i has one number per group, or per slice; `order` lists the groups in the order of the
+  // output.
   const auto write = [&](size_t i, int64_t count, auto value) -> Status {
     if (!context.HasOutput(i)) return OkStatus();
     TENON_ASSIGN_OR_RETURN(Tensor * output, context.AllocateOutput(i, DataType::kInt64, {count}));
@@ -216,7 +217,7 @@ Status WriteIndices(const Groups& groups, const SliceSizes& sizes, const UniqueO
   TENON_RETURN_IF_ERROR(write(outputs.first, groups.count, first));
   const auto size = [&](int64_t k) { return groups.size[groups.order[k]]; };
   TENON_RETURN_IF_ERROR(write(outputs.counts, groups.count, size));
-  // From group to its place; the sizes are not needed any more.
+  // From group to its position; the sizes are not needed any more.
   for (int64_t k = 0; k < groups.count; ++k) groups.size[groups.order[k]] = k;
   return write(outputs.inverse, sizes.n,
                [&](int64_t slice) { return groups.size[groups.group[slice]]; });
@@ -225,7 +226,7 @@ Status WriteIndices(const Groups& groups, const SliceSizes& sizes, const UniqueO
 template <class T>
 Status WriteUnique(const UniqueAttrs& attrs, const UniqueOutputs& outputs, const SliceSizes& sizes,
                    Shape shape, size_t axis, KernelContext& context) {
-  // Few numbers are sorted sooner than the keys' bytes are counted.
+  // For few numbers, a comparison sort is faster than counting the keys' bytes.
   constexpr int64_t kFewNumbers = 256;
   const bool has_keys = kHasKeys<T> && sizes.outer * sizes.inner == 1 && sizes.n > kFewNumbers;
   const size_t room = 4 * sizeof(int64_t) + (has_keys ? 2 * sizeof(KeyedSlice) : 0);

@@ -1,4 +1,4 @@
-// A set of code points, as character classes of regular expressions are.
+// A set of code points, for character classes of regular expressions.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@ class CodePointSet {
     ranges_.insert(ranges_.end(), ranges.begin(), ranges.end());
   }
 
-  // These leave the ranges sorted, and neither overlapping nor touching.
+  // These leave the ranges sorted and disjoint, without adjacent ones.
   void Normalize();
   void Negate();    // within 0..kLastCodePoint
-  void FoldCase();  // adds what differs from a member only in case
+  void FoldCase();  // adds code points that differ from a member only in case
 
-  // For a normalized set; bytes that are no UTF-8 (kInvalidByte) are in none.
+  // For a normalized set; invalid UTF-8 bytes (kInvalidByte) are in none.
   bool Contains(uint32_t code_point) const;
   std::span<const CodePointRange> ranges() const { return ranges_; }
 

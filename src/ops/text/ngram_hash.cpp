@@ -1,5 +1,5 @@
-// NGramHashMapping and VarlenNGramHashMapping of com.microsoft: rows of an embedding table that
-// n-grams of tokens name.
+// NGramHashMapping and VarlenNGramHashMapping of com.microsoft: the rows of an embedding table for
+// n-grams of tokens.
 #include <algorithm>
 #include <limits>
 
@@ -25,7 +25,7 @@ struct HashAttrs {
   }
 };
 
-// The inputs that both operators have, by their places; kNone if one has it not.
+// The positions of the inputs in both operators; kNone if an operator lacks one.
 constexpr size_t kNone = SIZE_MAX;
 struct HashInputs {
   size_t past, offsets, eos, segments;
@@ -36,7 +36,7 @@ constexpr HashInputs kPacked = {4, 5, 6, 7, 3, 8, 9};
 enum HashInput : size_t { kIds, kMultipliers, kVocabularies };
 enum HashOutput : size_t { kHashes, kPresent, kPresentSegments, kStates };
 
-// No table has more columns than can be counted.
+// No table has more columns than int64_t can count.
 constexpr int64_t kMaxColumns = int64_t{1} << 31;
 
 Status CheckAttrs(const HashAttrs& attrs) {
@@ -102,7 +102,7 @@ Status InferHash(const HashAttrs& attrs, ShapeContext& context) {
   return OkStatus();
 }
 
-// One sequence of tokens behind `history` earlier ones; what is null is unknown. Positions are
+// One sequence of tokens after `history` earlier ones; null parts are unknown. Positions are
 // counted from the first token on, so earlier ones are negative.
 template <class T>
 struct Sequence {
@@ -111,7 +111,7 @@ struct Sequence {
   const T* past;                 // [history]
   const int32_t* segments;       // [length]
   const int32_t* past_segments;  // [history]
-  T fill;                        // what stands before all that is known
+  T fill;                        // the tokens before all known ones
 
   T At(int64_t position) const {
     if (position >= 0) return ids[position];
@@ -157,7 +157,7 @@ struct Hash {
   }
 };
 
-// Where sequence b begins in a packed batch and where it ends.
+// The begin and the end of sequence b in a packed batch.
 Status CheckEnds(const Tensor& ends, int64_t tokens) {
   const auto values = ends.values<int32_t>();
   bool fits = values.front() == 0 && values.back() == tokens;

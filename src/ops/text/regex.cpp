@@ -33,8 +33,8 @@ std::optional<RegexMatch> RegexMatcher::FindLongest(std::string_view text, size_
   return Run(text, from, false);
 }
 
-// Threads are in the order of their beginnings, for those of the last code point are followed in
-// this order and the one that begins here comes last. So the first to reach a state began first.
+// Threads are in the order of their beginnings: those of the last code point are continued in this
+// order, and the one that begins here is the last. So the first to reach a state began first.
 std::optional<RegexMatch> RegexMatcher::Run(std::string_view text, size_t from, bool is_full) {
   std::optional<RegexMatch> found;
   CodePoint taken;
@@ -63,7 +63,7 @@ std::optional<RegexMatch> RegexMatcher::Run(std::string_view text, size_t from, 
   }
 }
 
-// Adds the states that are reached from `state` without taking a code point.
+// Adds the states that are reached from `state` without consuming a code point.
 void RegexMatcher::Enter(uint32_t state, size_t begin, int32_t assertions,
                          std::vector<Thread>& threads) {
   stack_.push_back(state);

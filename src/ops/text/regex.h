@@ -1,6 +1,6 @@
-// Regular expressions in the syntax of RE2 (https://github.com/google/re2/wiki/Syntax), with which
-// RegexFullMatch and Tokenizer are defined. Texts are UTF-8; a byte that is none matches nothing.
-// Matching takes time in proportion to the text and the pattern, whatever they are.
+// Regular expressions in the syntax of RE2 (https://github.com/google/re2/wiki/Syntax), by which
+// RegexFullMatch and Tokenizer are defined. Texts are UTF-8; an invalid byte matches nothing. The
+// time of matching is proportional to the text and to the pattern.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-// What a pattern becomes: a machine that is in several of its states at once. Operands of jumps are
+// A compiled pattern: a machine that is in several of its states at once. Operands of jumps are
 // relative to their own instruction.
 struct RegexInstruction {
   enum class Op : uint8_t {
@@ -28,7 +28,7 @@ struct RegexInstruction {
   int32_t x = 0, y = 0;
 };
 
-// Bits of RegexInstruction::x: what can be asserted of a place in the text.
+// Bits of RegexInstruction::x: assertions about a position in the text.
 enum RegexAssertion : int32_t {
   kTextBegins = 1,
   kTextEnds = 2,
@@ -42,7 +42,7 @@ enum RegexAssertion : int32_t {
 class Regex {
  public:
   // Errors: kInvalidArgument for a pattern that is not in RE2's syntax or that would need more than
-  // 2^18 instructions; the text names the place. \C, a single byte, is refused: texts are UTF-8.
+  // 2^18 instructions; the text names the position. \C, a single byte, is refused: texts are UTF-8.
   static Result<Regex> Compile(std::string_view pattern);
 
  private:
@@ -56,20 +56,20 @@ struct RegexMatch {
   size_t begin = 0, end = 0;
 };
 
-// Matches texts with a pattern, which must outlive it. Holds the memory that this needs, so each
-// thread has its own.
+// Matches texts with a pattern, which must outlive it. It has the memory for matching, so each
+// thread needs its own.
 class RegexMatcher {
  public:
   explicit RegexMatcher(const Regex& regex);
 
   // Whether the whole text matches.
   bool FullMatch(std::string_view text);
-  // The first match in `text` that begins at `from` or later; of several the longest. What the
-  // pattern asserts of line and word ends sees the text before `from` too.
+  // The first match in `text` that begins at `from` or later; of several the longest. Assertions
+  // about line and word ends also use the text before `from`.
   std::optional<RegexMatch> FindLongest(std::string_view text, size_t from = 0);
 
  private:
-  // A state that takes a code point, and where its match began.
+  // A state that consumes a code point, and the beginning of its match.
   struct Thread {
     uint32_t state = 0;
     size_t begin = 0;
@@ -84,7 +84,7 @@ class RegexMatcher {
   std::vector<uint32_t> stack_;
   std::vector<uint32_t> entered_;  // by state: the round in which it was entered last
   uint32_t round_ = 0;
-  std::optional<size_t> matched_;  // where the match of this round began
+  std::optional<size_t> matched_;  // the beginning of the match of this round
 };
 
 }  // namespace tenon

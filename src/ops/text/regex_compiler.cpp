@@ -1,7 +1,7 @@
-// From the pattern to the program in one pass. What an expression becomes is a run of instructions
-// that is entered at its first and left behind its last, with relative jumps, so that a repeated
-// one can be copied. In front of a group and of each of its alternatives an instruction is kept
-// free, for what a later '*' or '|' needs there.
+// Compiles the pattern to the program in one pass. An expression becomes a run of instructions that
+// is entered at its first and left after its last, with relative jumps, so that a repeated one can
+// be copied. Before a group and each of its alternatives an instruction is reserved for a later '*'
+// or '|'.
 #include <algorithm>
 #include <map>
 #include <span>
@@ -15,13 +15,13 @@ namespace {
 using Instruction = RegexInstruction;
 using Op = Instruction::Op;
 
-// More would make the time for one code point too long to be of use.
+// With more, the time for one code point would be too long.
 constexpr size_t kMostInstructions = size_t{1} << 18;
 constexpr size_t kMostRanges = size_t{1} << 20;  // of all classes together
 constexpr size_t kMostDepth = 1000;              // of groups
 constexpr int64_t kMostRepeats = 1000;           // of repetitions in each other, their product
 
-// Those that become `folded` where case does not matter.
+// The code points that become `folded` if case is ignored.
 std::span<const CaseVariant> VariantsOf(uint32_t folded) {
   const std::span<const CaseVariant> all = CaseVariants();
   const auto before = [](const CaseVariant& a, const CaseVariant& b) {
@@ -37,12 +37,12 @@ struct Flags {
   bool dot_takes_all = false;  // s
 };
 
-// What has been read between two parentheses so far.
+// The state of reading between two parentheses.
 struct Group {
   size_t position = 0;       // of its parenthesis in the pattern
   size_t begin = 0;          // its first instruction, free for a repetition
   size_t branch = 0;         // the free instruction of the present alternative
-  Flags outer;               // hold again behind it
+  Flags outer;               // valid again after it
   std::vector<size_t> ends;  // of alternatives: jumps to the group's end
   // The last expression of this alternative, if there is one that can be repeated.
   std::optional<size_t> last;
@@ -214,7 +214,7 @@ class RegexCompiler {
     return true;
   }
 
-  // As RE2 has it: letters, marks, decimal digits, letter-like numbers and connectors.
+  // As in RE2: letters, marks, decimal digits, letter-like numbers and connectors.
   static bool IsNameLetter(uint32_t code_point) {
     static const auto* const letters = [] {
       auto* set = new CodePointSet();
@@ -227,7 +227,7 @@ class RegexCompiler {
     return letters->Contains(code_point);
   }
 
-  // Whether a group with these flags follows: they may be for the rest of the present one.
+  // Whether a group with these flags follows: they may also be for the rest of the present one.
   Result<bool> ParseFlags(size_t at) {
     bool value = true, has_flag = false;
     while (!cursor_.is_at_end()) {
@@ -424,7 +424,7 @@ class RegexCompiler {
     return EmitSingle({Op::kCodePoint, static_cast<int32_t>(code_point)});
   }
 
-  // A class is made once however often it stands in the pattern; `key` tells them apart.
+  // A class is made once however often it occurs in the pattern; `key` identifies it.
   template <class Make>
   Status EmitClass(const std::string& key, const Make& make) {
     const auto [entry, is_new] = class_of_.emplace(key, classes_.size());

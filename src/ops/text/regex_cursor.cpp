@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-// Names are at most so long in an error's text.
+// Longer names are cut in an error's text.
 constexpr size_t kExcerpt = 120;
 
 constexpr CodePointRange kDigits[] = {{'0', '9'}};
@@ -93,7 +93,8 @@ std::optional<uint32_t> ControlEscape(char c) {
 
 bool IsOctal(char c) { return c >= '0' && c <= '7'; }
 
-// \0, \012, \123; a single digit but 0 would be a reference to a group, which RE2 does not have.
+// \0, \012, \123; a single digit other than 0 would be a reference to a group, which RE2 does not
+// have.
 std::optional<uint32_t> OctalEscape(PatternCursor& cursor) {
   const std::string_view digits = cursor.rest();
   if (digits[0] != '0' && (digits.size() < 2 || !IsOctal(digits[1]))) return std::nullopt;
@@ -106,7 +107,7 @@ std::optional<uint32_t> OctalEscape(PatternCursor& cursor) {
   return value;
 }
 
-// \x7F, \x{10FFFF}; the cursor is behind the x.
+// \x7F, \x{10FFFF}; the cursor is after the x.
 std::optional<uint32_t> HexEscape(PatternCursor& cursor) {
   if (cursor.Skip("{")) {
     const auto digits = cursor.SkipUntil("}");
@@ -177,7 +178,7 @@ Result<CodePointSet> ParseUnicodeClass(PatternCursor& cursor, bool folding) {
   return MakeClass(set->ranges(), is_negated, folding);
 }
 
-// \d, \pN, [:alpha:] and the like, which stand inside brackets and, but for the last, outside too.
+// \d, \pN, [:alpha:] and so on, which may be inside brackets and, except for the last, outside too.
 Result<std::optional<CodePointSet>> ParseNamedClass(PatternCursor& cursor, bool folding) {
   const std::string_view rest = cursor.rest();
   if (rest.size() < 2 || rest[0] != '\\') return std::nullopt;
@@ -196,7 +197,7 @@ Result<std::optional<CodePointSet>> ParsePosixClass(PatternCursor& cursor, bool 
   if (!cursor.Skip("[:")) return std::nullopt;
   const bool is_negated = cursor.Skip("^");
   const auto name = cursor.SkipUntil(":]");
-  if (!name) {  // no such class at all: a bracket among the others
+  if (!name) {  // not a class: a bracket among the other characters
     cursor.set_at(begin);
     return std::nullopt;
   }

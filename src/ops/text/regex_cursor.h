@@ -1,5 +1,5 @@
-// A place in the pattern of a regular expression that is read, and what single characters and
-// classes stand for there.
+// A position in the pattern of a regular expression, and the meaning of single characters and
+// classes there.
 #pragma once
 
 #include <optional>
@@ -22,9 +22,10 @@ class PatternCursor {
   std::string_view From(size_t begin) const { return pattern_.substr(begin, at_ - begin); }
   // Steps over `text` if that comes next.
   bool Skip(std::string_view text);
-  // Up to, not including, `end`, a literal, and steps over both; nothing if `end` does not come.
+  // Returns the text up to, not including, the literal `end`, and steps over both; nothing if `end`
+  // does not occur.
   std::optional<std::string_view> SkipUntil(std::string_view end);
-  // Error: no UTF-8.
+  // Error: invalid UTF-8.
   Result<uint32_t> NextCodePoint();
 
   // "pattern 'a(b': missing ')' for '(' at byte 1"
@@ -38,14 +39,14 @@ class PatternCursor {
 
   std::string_view pattern_;
   size_t at_ = 0;
-  std::string_view missing_;  // what SkipUntil did not find, and need not look for again
+  std::string_view missing_;  // what SkipUntil did not find, and need not search again
 };
 
 // The code point of an escape such as \n, \. or \x{263A}; the cursor is at its backslash.
 Result<uint32_t> ParseEscape(PatternCursor& cursor);
 
-// A class: [...], \d, \pN, \p{Greek} and so on. Nothing if no class comes next. In a `folding` one
-// case does not matter. Normalized.
+// A class: [...], \d, \pN, \p{Greek} and so on. Nothing if the next is not a class. A `folding` one
+// ignores case. Normalized.
 Result<std::optional<CodePointSet>> ParseClass(PatternCursor& cursor, bool folding);
 
 }  // namespace tenon

@@ -30,7 +30,7 @@ Status InferNormalizer(const NormalizerAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(output), DataType::kString);
 }
 
-// StringNormalizer-10. The locale is of no importance: case mapping is Unicode's.
+// StringNormalizer-10. The locale has no effect: case mapping is Unicode's.
 class NormalizerKernel final : public StatefulKernel<InferNormalizer> {
  public:
   Status Prepare(KernelInfo& info) {

@@ -223,7 +223,7 @@ class VectorizerKernel final : public StatefulKernel<InferVectorizer> {
     }
   }
 
-  // The n-grams that begin at `start` and take every `step`-th token; those of one token once.
+  // The n-grams that begin at `start` and use every `step`-th token; those of one token count once.
   void CountFrom(std::span<const uint32_t> tokens, size_t start, size_t step,
                  std::span<uint32_t> counts) const {
     uint32_t node = 0;

@@ -54,7 +54,7 @@ Shape OutputShape(Shape input, size_t tokens) {
   return input;
 }
 
-// Of text that may have bytes that are no UTF-8.
+// For text that may have invalid UTF-8 bytes.
 Result<int64_t> CodePointCount(std::string_view text) {
   int64_t count = 0;
   for (; !text.empty(); ++count) {
@@ -78,7 +78,7 @@ class TokenizerKernel final : public StatefulKernel<InferTokenizer> {
       return InvalidArgument("attribute 'mincharnum': expected at least 1, got {}",
                              attrs_.mincharnum);
     }
-    // The pattern '.' means letters too, newlines among them.
+    // The pattern '.' means single characters too, newlines among them.
     splits_letters_ = attrs_.separators.empty()
                           ? attrs_.tokenexp == "."
                           : attrs_.separators.size() == 1 && attrs_.separators[0].empty();
@@ -141,7 +141,7 @@ class TokenizerKernel final : public StatefulKernel<InferTokenizer> {
       return OkStatus();
     }
     if (separators_.empty()) return FindTokens(text, tokens);
-    // Each separator splits what the ones before it left, as texts of their own.
+    // Each separator splits the results of the ones before it, as separate texts.
     std::vector<std::string_view> pieces = {text}, parts;
     for (const Regex& separator : separators_) {
       parts.clear();
@@ -166,7 +166,7 @@ class TokenizerKernel final : public StatefulKernel<InferTokenizer> {
     return OkStatus();
   }
 
-  // A separator without letters takes the letter behind it.
+  // A separator that matches no character takes the character after it.
   Status SplitAt(RegexMatcher& separator, std::string_view text,
                  std::vector<std::string_view>& parts) const {
     size_t begin = 0;

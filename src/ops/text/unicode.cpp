@@ -64,7 +64,8 @@ std::span<const CodePointRange> Find(std::span<const NamedRanges> all, std::stri
   return {};
 }
 
-// Whether the languages with a dotless i fold it otherwise than the others: those stand alone.
+// Whether the languages with a dotless i fold it in another way: these code points are not folded
+// with others.
 bool IsTurkicI(uint32_t code_point) { return code_point == 0x130 || code_point == 0x131; }
 
 std::vector<CaseVariant> MakeCaseVariants() {

@@ -1,4 +1,4 @@
-// What the operators on strings know of Unicode, from tables of our own: the same bytes on every
+// Unicode data for the operators on strings, from tables of our own: the same bytes on every
 // platform and in every locale. Strings are UTF-8.
 #pragma once
 
@@ -16,18 +16,19 @@ namespace tenon {
 std::string ToLower(std::string_view text);
 std::string ToUpper(std::string_view text);
 
-// One code point in the other case; itself if it has none, or more than one code point there.
+// One code point in the other case; itself if it has none, or several code points there.
 uint32_t LowerOf(uint32_t code_point);
 uint32_t UpperOf(uint32_t code_point);
 
-// A code point and what it becomes where case does not matter.
+// A code point and its replacement if case is ignored.
 struct CaseVariant {
   uint32_t folded = 0, code_point = 0;
 };
 
 // `code_point` by Unicode's simple case folding: equal for those that differ only in case.
 uint32_t FoldCase(uint32_t code_point);
-// All code points that others equal but for case, sorted; what have `folded` in common are equal.
+// All code points that are equal to others except for case, sorted; those with the same `folded`
+// are equal.
 std::span<const CaseVariant> CaseVariants();
 
 // Unicode's White_Space, and the four separators 0x1C to 0x1F.
