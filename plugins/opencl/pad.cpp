@@ -9,7 +9,7 @@
 namespace opencl {
 namespace {
 
-// How many elements come in front, and the shape with those behind, too.
+// The number of elements before each axis, and the padded shape.
 struct Padded {
   std::vector<int64_t> begins;
   Shape shape;

@@ -33,7 +33,7 @@ namespace {
 #include "ir/contrib_standard_schemas.inc"
 #include "ir/contrib_tensor_schemas.inc"
 #include "ir/contrib_training_schemas.inc"
-// Behind the quantized ones, some of which it repeats.
+// After the quantized ones, some of which it repeats.
 #include "ir/contrib_nhwc_schemas.inc"
 
 constexpr std::span<const OpSchema> kTables[] = {

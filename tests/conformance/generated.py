@@ -50,14 +50,14 @@ def has_recipe(schema: defs.OpSchema) -> bool:
 
 
 def is_plain(schema: defs.OpSchema) -> bool:
-    """Whether its inputs are of one type and nothing else is required."""
+    """Whether all its inputs have one type and no attribute is required."""
     types = {formal.type_str for formal in schema.inputs}
     required = any(attribute.required for attribute in schema.attributes.values())
     return len(types) == 1 and not required and not next(iter(types)).startswith("tensor")
 
 
 def varied_formal(schema: defs.OpSchema) -> defs.OpSchema.FormalParameter:
-    """The input whose type is varied: the first one, but for a few where that is no operand."""
+    """The input whose type is varied: the first one, except for a few whose first is no operand."""
     if not schema.inputs or schema.name in VARIED_OUTPUT:
         return schema.outputs[0]
     return schema.inputs[VARIED_INPUT.get(schema.name, 0)]

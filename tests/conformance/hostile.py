@@ -35,7 +35,7 @@ def hostile_numbers(shape: tuple[int, ...]) -> list[int]:
 
 
 def shape_of(call: recipes.Call) -> tuple[int, ...]:
-    """Of the first input, if that is a tensor."""
+    """The shape of the first input, if that is a tensor."""
     return getattr(call.inputs[0], "shape", ()) if call.inputs else ()
 
 

@@ -41,7 +41,7 @@ def qlinear_matmul(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
 
 
 def random(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
-    """Where only one number is possible."""
+    """For calls with only one possible number."""
     attributes = call.attributes
     number = attributes["mean"] if "mean" in attributes else attributes["low"]
     shape = call.inputs[0].shape if call.inputs else attributes["shape"]
@@ -62,7 +62,7 @@ def one_hot(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
 
 
 def recurrent(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
-    """Forward over sequences of their own lengths: each by itself."""
+    """Each sequence by itself, forward over its own length."""
     x, w, r, b, lengths = call.inputs
     newest = onnx.defs.get_schema(schema.name, 22)
     found = []
@@ -76,7 +76,7 @@ def recurrent(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
 
 
 def scan(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
-    """Of the body that keeps the state and gives out the elements."""
+    """For the body that keeps the state and returns the elements."""
     state, x = call.inputs[-2:]
     attributes, time = call.attributes, 1 if schema.since_version < 9 else 0
     y = np.moveaxis(x, attributes.get("scan_input_axes", [time])[0], time)
@@ -153,7 +153,7 @@ def string_normalizer(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
 
 
 def multinomial(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
-    """Of logarithms that leave one choice."""
+    """For logarithms that leave one choice."""
     dtype = onnx.helper.tensor_dtype_to_np_dtype(call.attributes.get("dtype", 6))
     choice = call.inputs[0].astype(np.float32).argmax(1)
     return [choice[:, None].repeat(call.attributes.get("sample_size", 1), 1).astype(dtype)]
@@ -164,7 +164,7 @@ def optional(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
 
 
 def loop(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
-    """Of the body that gives out the state, which stays."""
+    """For the body that returns the state, which does not change."""
     trips, go, state = call.inputs
     count = int(trips) if go is None or go else 0
     return [state, np.stack([state] * count) if count else np.zeros((0, 2), state.dtype)]

@@ -44,7 +44,7 @@ NUMPY_TYPES = {
 
 @dataclasses.dataclass
 class Call:
-    """One use of an operator.
+    """One call of an operator.
 
     An input that is None is left out; a list is a sequence, a dict a map. Those whose places are in
     `constants` are initializers.
@@ -165,7 +165,7 @@ def ints(*values: int) -> np.ndarray:
 
 
 def by_input(version: int, since: int, name: str, values: list[int]) -> tuple[list, dict]:
-    """What became an input in `since`: as further inputs, or as attributes."""
+    """The inputs that were attributes before `since`: as inputs, or as attributes."""
     return ([ints(*values)], {}) if version >= since else ([], {name: values})
 
 
@@ -458,7 +458,7 @@ def cast_like(t: Maker) -> list[Call]:
 
 
 def few_numbers(t: Maker) -> np.ndarray:
-    """That every type has."""
+    """Numbers that every type has."""
     if t.is_string:
         return np.array(["1", "0"], object)
     return t.of(1, 1 if t.name == "float8e8m0" else 0)

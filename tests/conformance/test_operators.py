@@ -16,7 +16,7 @@ import tenon
 SCHEMAS: dict[str, list] = {}
 for _schema in generated.schemas():
     SCHEMAS.setdefault(_schema.name, []).append(_schema)
-# Cases that nothing else runs.
+# Cases that only Tenon runs.
 WITHOUT_REFERENCE = {r"Col2Im-18 string \d": "the standard says no sum of strings"}
 # Types that no case has where an operator allows them, by operator and input.
 NOT_GENERATED: dict[tuple[str, str], str] = {}

@@ -167,7 +167,7 @@ def loop(t: Maker) -> list[Call]:
     for kind, (type_, value) in kinds.items():
         if allows(t, kind):
             graph = body(["i", "go", "v"], nodes[:1], {**types, "v": type_})
-            graph.output.append(graph.input[2])  # what comes in goes out
+            graph.output.append(graph.input[2])  # each input is an output
             calls.append(Call([np.array(2), go, value], {"body": graph}))
     return calls
 

@@ -184,7 +184,7 @@ OpCall MakeCall(const AttentionCase& c, const Inputs& in, int64_t mode) {
   return call;
 }
 
-// y is compared element by element, since rank 3 has another order than the reference.
+// y is compared element by element, because rank 3 has another order than the reference.
 void ExpectY(const AttentionCase& c, const Tensor& y, const std::vector<double>& expected,
              double tolerance) {
   ASSERT_EQ(y.shape(), c.is_rank_3 ? Shape({c.batch, c.queries, c.heads * c.value_size})

@@ -38,7 +38,7 @@ TEST(CastTest, TruncatesFloatsTowardsZero) {
   EXPECT_EQ((CastTo<int32_t, double>({-2147483648.5})), (std::vector<int32_t>{INT32_MIN}));
 }
 
-// Other processors make other numbers of what does not fit.
+// Other processors convert values out of range differently.
 #if defined(__x86_64__)
 TEST(CastTest, WhatDoesNotFitBecomesTheSmallestInteger) {
   EXPECT_EQ((CastTo<int32_t, float>({3e9f, -kInf, kNaN})),

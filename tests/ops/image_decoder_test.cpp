@@ -29,7 +29,7 @@ TEST(ImageDecoderTest, ReadsEveryFormat) {
   }
 }
 
-// Those that need a library are read where it is, and name it where it is not.
+// Formats that need a library are read if it is installed; otherwise the error names it.
 TEST(ImageDecoderTest, ReadsOrNamesTheLibrary) {
   const std::pair<std::span<const uint8_t>, std::string> files[] = {
       {kWebp, "WebP pictures need the library libwebp.so.7"},
@@ -74,7 +74,7 @@ TEST(ImageDecoderTest, ReadsPortableFormats) {
             (std::vector<uint8_t>{'a', 'b', 'c'}));
 }
 
-// Cut short or changed, a file gives some picture, none, or an error, but no fault.
+// A truncated or changed file gives an image, none, or an error, but no fault.
 TEST(ImageDecoderTest, SurvivesDamage) {
   const std::span<const uint8_t> files[] = {kBmp,         kPng,          kTiff,    kTiffLzw,
                                             kTiffDeflate, kTiffPackBits, kTiffGray};

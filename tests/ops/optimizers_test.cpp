@@ -9,7 +9,7 @@ using Doubles = std::vector<double>;
 
 constexpr double kNorm = 0.01;
 
-// One element: its value, gradient and states, and what an update makes of them.
+// One element: its value, gradient and states, and the results of an update.
 struct Element {
   double x, g, v, h;
 };

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-// Deterministic numbers in [-2, 2) that look like nothing in particular.
+// Deterministic numbers in [-2, 2) without any pattern.
 template <class T = float>
 Tensor Scattered(Shape shape, uint32_t seed = 1) {
   Tensor x = Tensor::Allocate(DataTypeOf<T>(), shape).value();

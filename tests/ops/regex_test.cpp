@@ -13,7 +13,7 @@ Regex Compiled(const std::string& pattern) {
   return regex ? *std::move(regex) : Regex();
 }
 
-// What RE2's documentation says of each construct.
+// The constructs of RE2's documentation.
 TEST(RegexTest, MatchesWholeTexts) {
   struct Case {
     std::string pattern;
@@ -119,8 +119,8 @@ TEST(RegexTest, NamesThePlaceOfAnError) {
   }
 }
 
-// Each takes a matcher that tries one way after the other longer than the universe is old, or more
-// memory than there is.
+// With backtracking, each would take longer than the age of the universe, or more memory than there
+// is.
 TEST(RegexTest, HostilePatternsEndSoon) {
   const std::clock_t begin = std::clock();  // of this process: the machine may be busy
   const std::string text(5000, 'a');

@@ -42,7 +42,7 @@ ValueId Transposed(B& b, ValueId x, Ints permutation) {
   return b.Op("Transpose", {x}, MakeAttributes(Attr("perm", std::move(permutation))));
 }
 
-// A number that only a run tells, so that what follows from it depends on data.
+// A number that is known only in a run, so that everything that follows from it depends on data.
 ValueId FoundNumber(B& b, ValueId x, float number, DataType type = DataType::kInt64,
                     Shape shape = {1}) {
   const ValueId zero = b.Op("Mul", {b.Op("ReduceMax", {x}), b.Scalar(0)});

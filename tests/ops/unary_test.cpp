@@ -8,8 +8,8 @@
 namespace tenon {
 namespace {
 
-// The kernels have tests of their own for accuracy; these prove that an operator reaches its kernel
-// with its attributes, in both precisions.
+// The kernels have separate tests for accuracy; these show that an operator calls its kernel with
+// its attributes, in both precisions.
 struct UnaryCase {
   const char* name;
   double (*reference)(double);

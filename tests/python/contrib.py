@@ -23,7 +23,7 @@ def model(
     constants: tuple[int, ...] = (),
     **attributes: object,
 ) -> bytes:
-    """Inputs x0, x1, ...; None is one left out. An output named "" is left out."""
+    """Inputs x0, x1, ...; None is an absent one. An output named "" is absent."""
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
     node = helper.make_node(op_type, names, list(outputs), domain=domain, **attributes)
     given = [(name, x) for name, x in zip(names, inputs, strict=True) if x is not None]
@@ -94,7 +94,7 @@ def check(
     atol: float = 2e-5,
     **options: object,
 ) -> list[np.ndarray]:
-    """Tenon's outputs, having compared them with `expected` or else with onnxruntime's."""
+    """Compares Tenon's outputs with `expected`, or else with onnxruntime's; returns them."""
     content = model(op_type, inputs, outputs or {"y": np.float32}, **options)
     if expected is None:
         expected = run_onnxruntime(content, inputs)

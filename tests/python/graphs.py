@@ -56,7 +56,7 @@ def weighted_chain(size: int, length: int, dtype: type = np.float32) -> bytes:
 
 
 def product_chain(size: int, length: int) -> bytes:
-    """y = x * x * ... * x, matrix products that take a while."""
+    """y = x * x * ... * x, matrix products that take some time."""
     names = ["x", *(f"t{i}" for i in range(length - 1)), "y"]
     nodes = [helper.make_node("MatMul", [names[i], "x"], [names[i + 1]]) for i in range(length)]
     return model(nodes, [tensor("x", shape=[size, size])], [tensor("y", shape=[size, size])])

@@ -98,7 +98,7 @@ def test_a_disarmed_creation_raises() -> None:
         session_of(7, enable_fallback=False)
 
 
-# FB-5: the second failure is another model's, whose probe is set by the caller.
+# FB-5: the second failure is that of another model, whose probe is set by the caller.
 def test_falls_back_once() -> None:
     session = session_of(FAILS)
     assert run(session) == [2, 4]
@@ -109,7 +109,7 @@ def test_falls_back_once() -> None:
     assert session.get_providers() == [PROBE, CPU]
 
 
-# FB-3, FB-5: what the replay raises is what the caller gets.
+# FB-3, FB-5: the caller gets the exception of the replay.
 def test_gives_what_the_replay_raises() -> None:
     nodes = [helper.make_node("Add", ["x", "x"], ["t"]), helper.make_node("Add", ["t", "z"], ["y"])]
     model = graphs.model(nodes, [graphs.tensor("x"), graphs.tensor("z")], [graphs.tensor("y")])
@@ -211,7 +211,7 @@ def test_other_runs_do_not_fall_back() -> None:
 
 
 def run_async(session: tenon.InferenceSession) -> list[tuple[list, str]]:
-    """What the callback was given, each time."""
+    """The arguments of each call of the callback."""
     import threading  # noqa: PLC0415
 
     calls, done = [], threading.Event()
@@ -314,7 +314,7 @@ def test_warns_of_providers_that_are_missing_or_twice_there() -> None:
         assert session_of(PROBE, PROBE).get_providers() == [PROBE, CPU]
 
 
-# FB-18: providers of the session options are not those of the fallback.
+# FB-18: providers of the session options are not used for the fallback.
 def test_ignores_the_options_providers() -> None:
     options = tenon.SessionOptions()
     options.add_provider(*ALWAYS_FAILS)
@@ -334,7 +334,7 @@ def test_set_providers_neither_arms_nor_disarms() -> None:
         run(session)
 
 
-# FB-20: path, and the options with all that is in them.
+# FB-20: the path, and the options with all their contents.
 def test_keeps_model_and_options(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(graphs.double([2]))
@@ -356,7 +356,7 @@ def test_loses_the_providers_options() -> None:
     assert session.get_provider_options() == {CPU: {}}
 
 
-# FB-24: the core does it, for all kinds of runs, and Python stays out of it.
+# FB-24: the core does it, for all kinds of runs, and Python does nothing.
 def test_the_core_falls_back_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
     session = session_of(FAILS, sess_options=core_options())
     binding = session.io_binding()
@@ -400,7 +400,7 @@ def test_reports_of_runs() -> None:
     assert options.get_run_report().items() >= {"attempts": 2, "fallback": True}.items()
 
 
-# Section 6: a session that could not be made anew says so.
+# Section 6: the error says that a session could not be created again.
 def test_a_failed_rebuild_is_what_is_raised(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(graphs.double())

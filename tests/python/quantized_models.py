@@ -1,4 +1,4 @@
-"""Models to quantize, data to calibrate them with, and what to expect of the results."""
+"""Models to quantize, their calibration data, and the expected results."""
 
 import collections
 import copy
@@ -78,7 +78,7 @@ def products() -> onnx.ModelProto:
 
 
 def shapes() -> onnx.ModelProto:
-    """Operators that pass values on, between some that do not."""
+    """Operators that only move values, between some that compute."""
     nodes = [
         node("Conv", "x w1 b1", "c1", pads=[1, 1, 1, 1]),
         node("Clip", "c1 low high", "r1"),
@@ -144,7 +144,7 @@ MODELS_BY_NAME = {made.__name__: made() for made in (convolutions, products, sha
 
 
 class Models(dict):
-    """A copy each time: the genuine package changes what it is given."""
+    """A new copy each time, because the original package changes its input."""
 
     def __getitem__(self, name: str) -> onnx.ModelProto:
         return copy.deepcopy(super().__getitem__(name))
@@ -177,7 +177,7 @@ class Reader(ours.CalibrationDataReader):
 
 
 class TheirReader(Reader, theirs.CalibrationDataReader):
-    """The same for the genuine package."""
+    """The same for the original package."""
 
 
 READERS = {ours: Reader, theirs: TheirReader}
@@ -197,7 +197,7 @@ def run(path: Loaded, feed: dict) -> np.ndarray:
 
 
 def run_genuine(path: Loaded, feed: dict) -> np.ndarray:
-    """By onnxruntime. Its rewrites make operators of float 8 that it does not have."""
+    """By onnxruntime, without rewrites: they make float 8 operators that it lacks."""
     loaded, options = load(path), onnxruntime.SessionOptions()
     if any(one.data_type == TensorProto.FLOAT8E4M3FN for one in loaded.graph.initializer):
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -209,7 +209,7 @@ def constants_of(path: Loaded) -> dict[str, np.ndarray]:
 
 
 def expect_same_constants(mine: Loaded, other: Loaded) -> None:
-    """The same names; scales to a few bits, integers to a step where numbers lie between two."""
+    """The same names; scales equal except for a few bits, integers except for a step at ties."""
     left, right = constants_of(mine), constants_of(other)
     assert left.keys() == right.keys()
     for name, array in left.items():
@@ -229,7 +229,7 @@ def expect_same_constants(mine: Loaded, other: Loaded) -> None:
 def expect_alike(
     mine: Loaded, other: Loaded, source: onnx.ModelProto, steps: float, most: int = 255
 ) -> None:
-    """The same operators and constants; both runtimes give results that differ by some steps."""
+    """The same operators and constants; both runtimes' results differ by a few steps."""
     assert op_types(mine) == op_types(other)
     expect_same_constants(mine, other)
     feed = Reader(source).get_next()
@@ -240,7 +240,7 @@ def expect_alike(
 
 
 def expect_near(path: Loaded, source: onnx.ModelProto, share: float) -> None:
-    """About the numbers of the model that was quantized, by a share of their range."""
+    """The results are close to those of the original model, by a share of their range."""
     feed = Reader(source).get_next()
     expected = run(source, feed)
     np.testing.assert_allclose(run(path, feed), expected, atol=share * np.ptp(expected))
@@ -252,7 +252,7 @@ def quantize_both(
     settings: Callable[[Any], dict] | None = None,
     how: str = "quantize_static",
 ) -> tuple[pathlib.Path, pathlib.Path]:
-    """The results of both packages. `settings` is asked with each of them."""
+    """The results of both packages. `settings` is called with each of them."""
     paths = []
     for package in (ours, theirs):
         path = folder / f"{package.__name__}.onnx"

@@ -1,4 +1,4 @@
-"""Calibrators, what they give, and the files that it is kept in."""
+"""Calibrators, their results, and the files in which these are stored."""
 
 import pathlib
 import struct
@@ -82,7 +82,7 @@ def test_two_parts_of_the_data_give_what_all_of_it_gives(tmp_path: pathlib.Path)
 
 
 def test_ranges_are_those_of_the_values(tmp_path: pathlib.Path) -> None:
-    """Beside a run of the model itself."""
+    """Compares with a run of the model itself."""
     source = MODELS["products"]
     calibrator = ours.create_calibrator(source, augmented_model_path=tmp_path / "augmented.onnx")
     calibrator.collect_data(Reader(source))
@@ -161,7 +161,7 @@ def test_refuses_what_it_cannot_do(tmp_path: pathlib.Path) -> None:
 
 
 def test_calibrators_may_be_derived(tmp_path: pathlib.Path) -> None:
-    """As programs do that collect something else: the model, its session and its values."""
+    """Like programs that collect other data: the model, its session and its values."""
 
     class Means(ours.CalibraterBase):
         def augment_graph(self) -> None:

@@ -400,7 +400,7 @@ def test_packed_attention_rejects_sums(sums: list[int]) -> None:
 
 # --- GroupQueryAttention ---
 
-KV_HEADS, GQA_SIZE = 2, 16  # onnxruntime turns heads of multiples of 16 alone
+KV_HEADS, GQA_SIZE = 2, 16  # onnxruntime only rotates heads whose size is a multiple of 16
 GQA_OUTPUTS = MHA_OUTPUTS
 
 
@@ -422,7 +422,7 @@ def gqa_inputs(batch: int, queries: int, past: int, last: list[int], total: int)
 
 
 def check_gqa(inputs: list, **attributes: object) -> list[np.ndarray]:
-    """Compares what the operator defines: rows of the cache behind the keys it does not."""
+    """Compares what the operator defines, without the rows of the cache after the keys."""
     attributes = {"num_heads": HEADS, "kv_num_heads": KV_HEADS, **attributes}
     content = contrib.model("GroupQueryAttention", inputs, GQA_OUTPUTS, **attributes)
     y, key, value = contrib.run_tenon(content, inputs)
@@ -746,7 +746,7 @@ def test_sparse_attention(
     outputs = dict.fromkeys(("y", "key", "value"), np.float32)
     options = {**SPARSE, "do_rotary": do_rotary}
     content = contrib.model("SparseAttention", inputs, outputs, **options)
-    # onnxruntime writes the caches where they are.
+    # onnxruntime writes the caches in place.
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
     values = {

@@ -1,4 +1,4 @@
-"""AttnLSTM of com.microsoft beside onnxruntime and, where that has no kernel, NumPy."""
+"""AttnLSTM of com.microsoft, compared with onnxruntime or, if that has no kernel, NumPy."""
 
 import contrib
 import numpy as np
@@ -13,7 +13,7 @@ OPTIONAL = (3, LENS, 5, 6, P, MEMORY_LENS, LAYER_WEIGHT)
 
 
 def inputs_of(directions: int, dtype: type = np.float32) -> list:
-    """All inputs that there are."""
+    """All possible inputs."""
 
     def drawn(seed: int, *shape: int) -> np.ndarray:
         return (floats(*shape, seed=seed) / 2).astype(dtype)

@@ -67,7 +67,7 @@ def test_grouped_attention_with_a_quantized_cache(
     expected = contrib.run_onnxruntime(content, inputs)
     actual = contrib.run_tenon(content, inputs)
     np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4, atol=1e-4)
-    for b, length in enumerate(lengths):  # onnxruntime leaves the rest as it was in memory
+    for b, length in enumerate(lengths):  # onnxruntime does not write the rest
         for a, e in zip(actual[1:], expected[1:], strict=True):
             assert a.shape == e.shape
             np.testing.assert_array_equal(a[b, :, :length], e[b, :, :length])
@@ -79,7 +79,7 @@ def test_grouped_attention_with_a_quantized_cache(
 def test_grouped_attention_with_a_quantized_cache_that_slides(
     kind: str, window: int, queries: int, lengths: list
 ) -> None:
-    inputs = grouped(kind, "PER_CHANNEL", queries, lengths, 32)  # what onnxruntime takes
+    inputs = grouped(kind, "PER_CHANNEL", queries, lengths, 32)  # accepted by onnxruntime
     content = contrib.model(
         "GroupQueryAttention",
         inputs,
@@ -149,7 +149,7 @@ def test_paged_attention_with_a_quantized_cache(
     y, keys, values = windows.paged([inputs[0], *rounded, *floats_of, *inputs[5:]])
     expected = [y]
     for cache, after, before, scale in zip(caches, (keys, values), floats_of, scales, strict=True):
-        changed = after != before.astype(np.float16)  # `paged` stores what is rounded already
+        changed = after != before.astype(np.float16)  # `paged` stores rounded values
         bits = encoded(after, kind, scale).view(np.uint8)
         is_new = changed.any(-1, keepdims=True)
         expected.append(np.where(is_new, bits, cache.view(np.uint8)).view(cache.dtype))

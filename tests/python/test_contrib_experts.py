@@ -1,4 +1,4 @@
-"""QMoE of com.microsoft, compared with onnxruntime and, where that has no kernel, with NumPy."""
+"""QMoE of com.microsoft, compared with onnxruntime and, if that has no kernel, with NumPy."""
 
 import contrib
 import ml_dtypes
@@ -62,7 +62,7 @@ def test_quantized_experts(bits: int, block: int, has_zeros: bool, k: int, norma
     }
     if block:
         options["block_size"] = block
-    # onnxruntime rounds activations to bytes for blocks of 8 bits.
+    # onnxruntime rounds activations to int8 for blocks of 8 bits.
     tolerance = {"rtol": 2e-2, "atol": 0.15} if bits == 8 else {"rtol": 1e-3, "atol": 1e-2}
     check("QMoE", inputs, **tolerance, **options)
 
@@ -117,13 +117,13 @@ def test_quantized_experts_that_onnxruntime_has_not(
     check("QMoE", inputs, expected=expected, rtol=1e-3, atol=1e-2, **options)
 
 
-# --- Weights of floats in few bits, and the sparse mixer: plain sums in NumPy ---
+# --- Weights of floats in few bits, and the sparse mixer: compared with NumPy ---
 
 FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 
 
 def float_layer(kind: str, block: int, n: int, k: int, seed: int) -> tuple[list, np.ndarray]:
-    """Weights, scales, global scale, and the weights that they stand for."""
+    """Weights, scales, global scale, and the dequantized weights."""
     rng = np.random.default_rng(seed)
     overall = rng.uniform(0.5, 2, EXPERTS).astype(np.float32)
     if kind == "fp8":
@@ -172,7 +172,7 @@ def test_experts_of_float_bits(kind: str, block: int) -> None:
 
 
 def values_of(quantized: list, bits: int) -> np.ndarray:
-    """What a layer of blocks of 16 without zero points stands for."""
+    """The dequantized weights of a layer of blocks of 16 without zero points."""
     weights, scales = quantized[:2]
     steps = unpacked(weights, bits).reshape(*scales.shape, 16) - 2 ** (bits - 1)
     return (steps * scales[..., None]).reshape(*scales.shape[:2], -1)

@@ -1,4 +1,4 @@
-"""Gates, hyper-connections, n-gram hashes and their kin of com.microsoft, beside onnxruntime."""
+"""Gates, hyper-connections, n-gram hashes and others of com.microsoft, beside onnxruntime's."""
 
 import contrib
 import ml_dtypes
@@ -8,7 +8,7 @@ from contrib import check, floats, run_tenon
 
 HALF = np.float16
 TYPES = [np.float32, np.float16]
-# What one rounding to the type may change.
+# The effect of one rounding to the type.
 TOLERANCE = {np.float32: 1e-5, np.float16: 2e-3}
 
 

@@ -1,5 +1,5 @@
-"""Generation operators of com.microsoft with small models in their attributes, beside onnxruntime:
-BeamSearch, GreedySearch, Sampling."""
+"""Generation operators of com.microsoft with small models in their attributes, compared with
+onnxruntime: BeamSearch, GreedySearch, Sampling."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def check(content: bytes, inputs: Inputs) -> list[np.ndarray]:
         for a, e in zip(actual, expected, strict=True):
             assert a.dtype == e.dtype
             if a.ndim == 2 and a.dtype == np.int32:
-                # onnxruntime leaves what follows the end of all sequences as it was in memory.
+                # onnxruntime does not write the outputs after the end of all sequences.
                 ended = [i for i in range(PROMPT, a.shape[1]) if (a[:, i:] == PAD).all()]
                 end = ended[0] + 1 if ended else a.shape[1]
                 np.testing.assert_array_equal(a[:, :end], e[:, :end])
@@ -362,7 +362,7 @@ def test_beam_search_with_all_scores() -> None:
 
 
 def test_beam_search_with_half_penalties() -> None:
-    """Scores are of the type of the penalties, which no other implementation of the CPU has."""
+    """Scores have the type of the penalties, which no other CPU implementation supports."""
     found = []
     for dtype in (np.float32, np.float16):
         more = {"length_penalty": number(1, dtype), "repetition_penalty": number(1, dtype)}
@@ -382,7 +382,7 @@ def test_beam_search_with_half_penalties() -> None:
 
 @pytest.mark.parametrize("within", ["function", "branch"])
 def test_beam_search_of_t5_inside_of_others(within: str) -> None:
-    """The names of a decoder's inputs say what they are, wherever the search comes from."""
+    """The names of a decoder's inputs identify them, wherever the search comes from."""
     inputs = beam_inputs(prompts(2), {})
     graphs = {"encoder": t5_encoder(), "decoder": t5_decoder()}
     options = {"model_type": 1, "decoder_start_token_id": START}
@@ -421,7 +421,7 @@ def test_beam_search_with_mask_and_first_decoder() -> None:
 
 
 def t5_encoder_alone() -> GraphProto:
-    """As newer converters write it: the decoder makes the first step, too, without a past."""
+    """In the form of newer converters: the decoder also makes the first step, without a past."""
     t5 = t5_encoder()
     last = next(i for i, x in enumerate(t5.node) if x.output[0] == "present_value_cross_0")
     crosses = [x for x in t5.output if "cross" in x.name]
@@ -454,7 +454,7 @@ def test_beam_search_of_t5(graphs: str, name: str, seed: int) -> None:
 @pytest.mark.parametrize("operator", ["BeamSearch", "GreedySearch"])
 @pytest.mark.parametrize("token", [None, -7, 2**32 + START])
 def test_searches_need_a_token_to_start_from(operator: str, token: int | None) -> None:
-    """As in onnxruntime, whose default is none either."""
+    """As in onnxruntime, which has no default either."""
     greedy = operator == "GreedySearch"
     inputs, order = (greedy_inputs(0), GREEDY[:7]) if greedy else (beam_inputs(prompts(), {}), BEAM)
     graphs = {"encoder": t5_encoder(), "decoder": t5_decoder()}
@@ -678,7 +678,7 @@ def test_whisper_rejects_timestamps_without_their_first_token() -> None:
 
 
 def asked_whisper_decoder() -> GraphProto:
-    """The decoder with an output of what its cross attention gives before the softmax."""
+    """The decoder with an output of its cross attention's scores before the softmax."""
     decoder = whisper_decoder()
     scores = value("cross_y_masked", FLOAT, "batch", HEADS, 1, "source")
     decoder.output.append(scores)
@@ -755,7 +755,7 @@ class Search:
     def best(
         self, first: np.ndarray, beams: int, returned: int, most: int, forced: list[int]
     ) -> list[tuple[list[int], list[np.ndarray]]]:
-        """The tokens behind the first ones, of the best sequences; all go on to `most`."""
+        """The tokens after the first ones, of the best sequences; all continue to `most`."""
         live: list[tuple[float, list[int]]] = [(0.0, [])]
         ended: list[tuple[float, list[int]]] = []
         for step in range(most - len(first)):

@@ -9,7 +9,7 @@ import pytest
 from contrib import floats
 
 BYTES = [np.uint8, np.int8]
-# What onnxruntime takes beside A of these types.
+# The types of B that onnxruntime supports for these types of A.
 PAIRS = [(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)]
 
 
@@ -69,7 +69,7 @@ def test_elementwise(dtype: type) -> None:
     x, row = integers(dtype, 3, 40), integers(dtype, 40, seed=1)
     zero = [scalar(z, dtype) for z in (5, 9, 100)]
     operands = [x, scalar(0.03), zero[0], row, scalar(0.02), zero[1], scalar(0.04), zero[2]]
-    # onnxruntime multiplies by the ratio of the scales, which may round another way.
+    # onnxruntime multiplies by the ratio of the scales, which may round in another way.
     check("QLinearAdd", operands, dtype, most=1)
     check("QLinearMul", operands, dtype, most=1)
     constants = (1, 2, 3, 4)
@@ -133,7 +133,7 @@ def test_matmul_integer16() -> None:
     check("MatMulInteger16", inputs, np.int32)
 
 
-# onnxruntime has no kernel for 8 bits with zero points of floats.
+# onnxruntime has no kernel for 8 bits with floating-point zero points.
 NBITS = [(bits, zeros) for bits in (2, 4, 8) for zeros in ("none", "packed", "floats")]
 
 
@@ -166,7 +166,7 @@ NF4 = np.array(f"{NF4_BELOW_ZERO} 0 {NF4_ABOVE_ZERO}".split(), np.float32)
 
 @pytest.mark.parametrize(("k", "n", "block"), [(64, 20, 32), (20, 64, 16), (6, 5, 16)])
 def test_matmul_bnb4_with_weights_as_they_are(k: int, n: int, block: int) -> None:
-    """transB = 0, where onnxruntime transposes nonetheless and reads past its rows."""
+    """transB = 0, for which onnxruntime still transposes and reads past its rows."""
     packed, a = integers(np.uint8, n * k // 2), floats(7, n)
     scales = floats(-(-n * k // block), seed=1)
     codes = np.stack([packed >> 4, packed & 15], axis=-1).reshape(-1)
@@ -296,7 +296,7 @@ def test_qgemm(addend: tuple | None, left: int, right: int) -> None:
         w_scale = np.abs(floats(20)) / 50 + np.float32(0.01)
         inputs = [x, scalar(0.02), scalar(5, a), w, w_scale, np.full(20, 7, b), c]
         options = {"transA": left, "transB": right, "alpha": 0.5}
-        # onnxruntime takes rows of C alone, or a whole matrix.
+        # onnxruntime only supports rows of C, or a whole matrix.
         expected = None
         if addend in ((5, 1), (1, 1), ()):
             wide = [*inputs[:6], np.ascontiguousarray(np.broadcast_to(c, (5, 20)))]
@@ -347,7 +347,7 @@ def test_matmul_nbits_keeps_nan(m: int, level: int, place: int) -> None:
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("places", [{0: 1}, {40: -1}, {3: 1, 95: -1}])
 def test_matmul_nbits_keeps_infinities(m: int, level: int, bits: int, places: dict) -> None:
-    """With the NaN where weights are 0 or signs differ; other rows stay as they are."""
+    """With NaN where weights are 0 or signs differ; other rows do not change."""
     k, n, block = 96, 21, 32
     a, weights = floats(m, k), integers(np.uint8, n, k // block, block * bits // 8)
     scales = floats(n * k // block, seed=1)
@@ -399,7 +399,7 @@ def test_qattention(x: type, w: type, mask: str | None, causal: int, per_column:
 
 
 def test_qattention_turns_queries_and_keys() -> None:
-    """As Attention does with the weights in float; onnxruntime leaves do_rotary out."""
+    """Like Attention with the weights as floats; onnxruntime ignores do_rotary."""
     x, w = integers(np.uint8, 2, 4, 16), integers(np.int8, 16, 48)
     scales, bias, past = (scalar(0.02), scalar(0.003)), floats(48), floats(2, 2, 2, 3, 8, seed=5)
     outputs = {"y": np.float32, "present": np.float32}
@@ -415,7 +415,7 @@ def test_qattention_turns_queries_and_keys() -> None:
 
 
 def ordered(x: np.ndarray, order: int) -> np.ndarray:
-    """The elements of a matrix, a multiple of 32 each way, as they lie in memory."""
+    """The elements of a matrix, whose sizes are multiples of 32, in memory order."""
     rows, columns = x.shape
     if order == 0:
         return x.T.ravel()
@@ -533,7 +533,7 @@ def test_ordered_matmul(orders: tuple, per_column: bool, addend: str | None) -> 
     options = {"order_A": order_a, "order_B": order_b, "order_Y": order_y}
     content = contrib.model("QOrderedMatMul", inputs, {"y": np.int8}, **options)
     (actual,) = contrib.run_tenon(content, inputs)
-    # Where the reference is a tie but for its rounding.
+    # Where the reference is a tie except for its rounding.
     assert np.abs(actual.astype(int) - expected.astype(int)).max() <= 1
     assert (actual != expected).mean() < 1e-3
 
@@ -558,7 +558,7 @@ def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) ->
     def quantized(k: int, seed: int) -> list:
         weights = integers(dtype, directions, k, 4 * hidden, seed=seed)
         scales = np.abs(floats(*columns, seed=seed)) / 400 + np.float32(0.002)
-        # onnxruntime takes columns of int8 with zero points 0 alone.
+        # onnxruntime only supports columns of int8 with zero points 0.
         zero = np.full(columns, 0 if per_column and dtype is np.int8 else 7, dtype)
         return [weights, np.float32(scales), zero]
 
@@ -572,7 +572,7 @@ def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) ->
     ]
     outputs = dict.fromkeys(("y", "h", "c"), np.float32)
     options = {"direction": direction, "hidden_size": hidden, "constants": (1, 2, 8, 9, 10, 11)}
-    # onnxruntime walks a reversed sequence from its own end: other states meet in a step's range.
+    # onnxruntime reads a reversed sequence from its own end: a step's range has other states.
     most = 1e-6 if direction == "forward" else 5e-3
     contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=most, **options)
     inputs[4] = None

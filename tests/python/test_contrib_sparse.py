@@ -1,4 +1,4 @@
-"""SparseToDenseMatMul of com.microsoft beside onnxruntime and NumPy."""
+"""SparseToDenseMatMul of com.microsoft, compared with onnxruntime and NumPy."""
 
 from __future__ import annotations
 

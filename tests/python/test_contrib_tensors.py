@@ -108,7 +108,7 @@ def test_bounds_of_doubles_stay_doubles() -> None:
 
 
 def test_grid_sample_gives_its_inputs_type() -> None:
-    """Which the schema does not say: a model may not declare another."""
+    """The schema does not say so: a model cannot declare another type."""
     inputs = [floats(1, 2, 4, 4, dtype=np.float64), floats(1, 3, 3, 2, dtype=np.float64)]
     with pytest.raises(Exception, match=r"GridSample.*declares, got tensor.double"):
         run_tenon(contrib.model("GridSample", inputs, {"y": np.float32}), inputs)
@@ -116,7 +116,7 @@ def test_grid_sample_gives_its_inputs_type() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
 def test_fused_gemm_of_integers(dtype: type) -> None:
-    """A linear unit changes no integer that no double holds."""
+    """A linear activation does not change integers that a double cannot represent."""
     large = 2**62 + 1 if np.iinfo(dtype).bits == 64 else 3
     a, c = np.array([[large, 5]]).astype(dtype), np.array([2, 1]).astype(dtype)
     b = np.array([[1, 0], [0, -1]]).astype(dtype)
@@ -128,13 +128,13 @@ def test_fused_gemm_of_integers(dtype: type) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 def test_gemm_of_integers_that_no_double_holds(dtype: type) -> None:
-    """A beta for which there is no C changes nothing."""
+    """A beta without C has no effect."""
     a, b = np.array([[2**53 + 1, 5]]).astype(dtype), np.array([[1, 0], [0, 1]]).astype(dtype)
     y = {"y": dtype}
     check("FusedGemm", [a, b], y, [a @ b], activation="Relu", beta=0.0)
 
 
-# Activations in parts whose numbers are no floats: x, the constants, what is expected.
+# Activations as separate nodes, with numbers that are not floats: x, the constants, the result.
 PARTS = {
     "swish": (
         "m = Mul(x, s) g = Sigmoid(m) y = Mul(x, g)",
@@ -184,7 +184,7 @@ BIASES = [(), (1,), (1, 4), (3, 1), (3, 4), (1, 1, 1), (2, 1, 4), (2, 3, 4)]
 @pytest.mark.parametrize("shape", BIASES)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_fast_gelu_broadcasts_its_bias(dtype: type, shape: tuple) -> None:
-    """As the schema's function does, by which onnxruntime runs all but float."""
+    """Like the schema's function, which onnxruntime runs for all types but float."""
     x, bias = floats(2, 3, 4), np.asarray(floats(*shape, seed=1), np.float32)
     inputs = [x.astype(dtype), bias.astype(dtype)]
     other = np.float16 if dtype == np.float16 else np.float64
@@ -234,7 +234,7 @@ BOOLEAN_METRICS = "dice jaccard rogerstanimoto russellrao sokalsneath yule".spli
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 5, 8, 16, 43])
 def test_cdist(n: int, metric: str, dtype: type) -> None:
-    """Close rows, too, of which onnxruntime's sums of squares and products leave few digits."""
+    """Close rows, too, of which onnxruntime's sums of squares and products keep few digits."""
     a, b = floats(700, n, dtype=dtype), floats(3, n, seed=1, dtype=dtype)
     check("CDist", [a, b], {"y": dtype}, metric=metric, atol=1e-3)
     expected = scipy.spatial.distance.cdist(a, b, metric).astype(dtype)
@@ -252,7 +252,8 @@ def test_cdist_has_the_metrics_of_scipy(metric: str, dtype: type) -> None:
     check("CDist", [a, b], {"y": dtype}, [expected], metric=metric)
 
 
-# Rows without a length or a distribution, and such whose squares or their product no double holds.
+# Rows without a length or a distribution, and rows whose squares or their product overflow a
+# double.
 ODD_ROWS = {
     "huge": [1e100, 2e100, 3e100],
     "tiny": [1e-100, 2e-100, 3e-100],
@@ -287,7 +288,7 @@ def test_cdist_by_the_statistics_of_all_rows(rows: tuple, n: int, dtype: type, m
 
 
 def test_cdist_weighs_all_columns_alike() -> None:
-    """The metric wminkowski, which SciPy has given up: as minkowski without weights."""
+    """The metric wminkowski, which SciPy has dropped: the same as minkowski without weights."""
     a, b = floats(4, 5), floats(3, 5, seed=1)
     expected = scipy.spatial.distance.cdist(a, b, "minkowski").astype(np.float32)
     check("CDist", [a, b], {"y": np.float32}, [expected], metric="wminkowski")
@@ -490,7 +491,7 @@ def test_word_conv_embedding(width: int) -> None:
 
 
 def test_word_conv_embedding_of_no_characters() -> None:
-    """Nothing is read of words that hold nothing, which the sanitizers see."""
+    """Words without content are not read, which the sanitizers check."""
     inputs = [np.zeros((3, 0), np.int32), floats(5, 1, 0, 4), floats(5), floats(9, 4)]
     check("WordConvEmbedding", inputs, expected=[np.zeros((3, 5), np.float32)])
 
@@ -543,7 +544,7 @@ def test_causal_conv_with_the_channels_last(with_past: bool, length: int, option
     past = floats(*window, 2, rows, 5, seed=3) if with_past else None
     inputs = [floats(2, length, 5), floats(5, 1, 4, seed=1), floats(5, seed=2), past]
     outputs = {"y": np.float32, "state": np.float32}
-    if "state_window" not in options:  # which onnxruntime has on GPUs alone
+    if "state_window" not in options:  # which onnxruntime only has on GPUs
         check("CausalConvWithState", inputs, outputs, channels_last=1, **options)
     filters = [inputs[0].swapaxes(1, 2).copy(), *inputs[1:3]]
     filters.append(past.swapaxes(-1, -2).copy() if with_past else None)
@@ -591,7 +592,7 @@ def causal_conv_of_several_axes(
 def test_causal_conv_over_several_axes(
     shape: tuple, kernel: tuple, with_past: bool, dilation: int
 ) -> None:
-    """Which onnxruntime does not run."""
+    """onnxruntime does not run it."""
     rows = (kernel[-1] - 1) * dilation
     x, w, bias = floats(2, 5, *shape), floats(5, 1, *kernel, seed=1), floats(5, seed=2)
     past = floats(2, 5, *shape[:-1], rows, seed=3) if with_past else None
@@ -962,7 +963,7 @@ SIGNALS = [(6, 4), (5, 9), (2, 3, 5, 8), (1, 2, 1, 2), (40, 30), (2, 3, 2, 3, 6)
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 def test_rfft_and_irfft_of_several_axes(shape: tuple, rank: int, dtype: type) -> None:
-    """Of the spectra that go back, one is no real signal's."""
+    """One of the spectra for the inverse is not that of a real signal."""
     axes = tuple(range(-rank, 0))
     x = floats(*shape).astype(dtype)
     spectrum = np.fft.rfftn(x.astype(np.float64), axes=axes)
@@ -1001,7 +1002,7 @@ def test_unique_of_microsoft() -> None:
     outputs = {"y": np.float32, "idx": np.int64, "counts": np.int64}
     check("Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], outputs)
     check("Unique", [np.array([7], np.float32)], outputs)
-    # onnxruntime takes floats alone.
+    # onnxruntime only supports float.
     outputs["y"] = np.int64
     expected = [np.array([5, -1, 2]), np.array([0, 1, 0, 2, 1]), np.array([2, 2, 1])]
     check("Unique", [np.array([5, -1, 5, 2, -1])], outputs, expected=expected)

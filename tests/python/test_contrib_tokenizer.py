@@ -66,7 +66,7 @@ def test_nothing_to_split(shape: tuple, mark: int) -> None:
 
 
 def test_random_texts_and_patterns() -> None:
-    # In ASCII: after an empty match onnxruntime goes on inside of longer letters, and fails.
+    # In ASCII: after an empty match onnxruntime continues inside longer characters, and fails.
     numbers = random.Random(3)
     pieces = ["a", "b", "[ab]", "a*", "b+", "x?", "^", "$", r"\b", r"\B", "(?i)A", "[^b]", "a|ab"]
     for _ in range(300):

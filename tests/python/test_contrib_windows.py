@@ -1,4 +1,4 @@
-"""Attention of com.microsoft that onnxruntime's CPU provider has not, compared with NumPy."""
+"""Attention of com.microsoft that onnxruntime's CPU provider lacks, compared with NumPy."""
 
 import contrib
 import numpy as np
@@ -143,7 +143,7 @@ def test_paged_attention_with_angles_and_slots(has_slots: bool) -> None:
 
 
 def test_paged_attention_keeps_the_last_of_tokens_in_one_slot() -> None:
-    # Slots that the block table shares with itself, and slots that are given twice.
+    # Slots that sequences of the block table share, and slots that are given twice.
     inputs = paged_inputs([16], [0])
     inputs[7] = np.array([[3, 5, 3, 5]], np.int32)
     tolerance = {"rtol": 1e-2, "atol": 5e-3}

@@ -1,4 +1,6 @@
-"""What the package costs: time of small runs beside onnxruntime's, memory of many sessions."""
+"""The costs of the package: time of small runs compared with onnxruntime's, memory of many
+sessions.
+"""
 
 import gc
 import pathlib
@@ -70,7 +72,7 @@ def test_sessions_give_their_memory_back() -> None:
     assert resident() - before <= 8
 
 
-# Prints what each of some sessions on the file argv[1] adds to the process, in MiB.
+# Prints how much memory each of several sessions on the file argv[1] adds to the process, in MiB.
 COSTS_OF_SESSIONS = """
 import pathlib, sys
 import numpy as np, tenon
@@ -96,7 +98,7 @@ def test_further_sessions_on_a_file_share_its_weights(dtype: type, tmp_path: pat
     packed; and weights of a narrow type are kept once, whatever the shapes of the runs."""
     path = tmp_path / "model.onnx"
     path.write_bytes(graphs.weighted_chain(1024, 4, dtype))
-    # A process of its own: memory that others freed would hide what the first session takes.
+    # A separate process: memory that other sessions freed would hide the use of the first one.
     command = [sys.executable, "-c", COSTS_OF_SESSIONS, str(path), np.dtype(dtype).name]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     costs = [float(line) for line in output.split()]

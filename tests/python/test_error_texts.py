@@ -88,7 +88,7 @@ def outputs_of(case: error_cases.Case) -> list[str]:
 
 
 def script_lines(case: error_cases.Case, folder: pathlib.Path) -> list[list[str]]:
-    """What error_client.c is told of a case."""
+    """The lines of a case for error_client.c."""
     source = case.source(folder)
     lines = [["case"], ["path", source] if isinstance(source, str) else ["model", ""]]
     if isinstance(source, bytes):
@@ -107,7 +107,7 @@ def script_lines(case: error_cases.Case, folder: pathlib.Path) -> list[list[str]
 
 @pytest.fixture(scope="module")
 def c_lines(tmp_path_factory) -> tuple[pathlib.Path, list[str]]:
-    """The folder of the cases, and what the C client prints."""
+    """The folder of the cases, and the output of the C client."""
     folder = tmp_path_factory.mktemp("c")
     lines = []
     for number, case in enumerate(rows_for("c")):
@@ -136,7 +136,7 @@ def javascript_feed(array: np.ndarray) -> dict[str, object]:
 
 
 def nested(options: dict[str, str]) -> dict[str, object]:
-    """Config entries as onnxruntime-node takes them: {"session": {"memory_limit": ...}}."""
+    """Config entries in onnxruntime-node's form: {"session": {"memory_limit": ...}}."""
     tree: dict[str, dict] = {}
     for key, value in options.items():
         *parents, last = key.split(".")
@@ -149,7 +149,7 @@ def nested(options: dict[str, str]) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def node_messages(tmp_path_factory) -> tuple[pathlib.Path, list[str | None]]:
-    """The folder of the cases, and the messages that JavaScript gets."""
+    """The folder of the cases, and the messages in JavaScript."""
     node = shutil.which("node")
     if node is None or not (PACKAGES / "node_modules/onnxruntime-node/bin").is_dir():
         pytest.skip("needs Node and onnxruntime-node; ./dev node installs them")

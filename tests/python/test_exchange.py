@@ -1,4 +1,4 @@
-"""Values by other ways than NumPy: DLPack, sparse tensors, bindings by address, copies."""
+"""Other exchanges of values than NumPy: DLPack, sparse tensors, bindings by address, copies."""
 
 import gc
 
@@ -45,7 +45,7 @@ def test_dlpack_keeps_its_owner_until_both_are_gone() -> None:
     del value
     gc.collect()
     assert not released
-    del capsule  # nobody took it
+    del capsule  # there was no consumer
     gc.collect()
     assert released
 
@@ -81,7 +81,7 @@ def test_vectors_of_values() -> None:
 
 
 class Capsule:
-    """What NumPy takes a capsule from."""
+    """An object from which NumPy takes a capsule."""
 
     def __init__(self, capsule: object) -> None:
         self._capsule = capsule
@@ -93,7 +93,7 @@ class Capsule:
         return (1, 0)
 
 
-# Three values of a 3 x 3 tensor, in the ways of both libraries.
+# Three values of a 3 x 3 tensor, in the forms of both libraries.
 VALUES = np.array([1, 2, 3], np.float32)
 
 

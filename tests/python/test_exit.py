@@ -1,4 +1,4 @@
-"""The interpreter's end, in every order: it is quiet, and its exit status is the program's."""
+"""The end of the interpreter, in every order: it is silent and keeps the exit status."""
 
 import subprocess
 import sys

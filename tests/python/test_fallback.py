@@ -1,6 +1,6 @@
-"""Runs the cases of probe_cases.py on a library with providers that fail when told to.
+"""Runs the cases of probe_cases.py on a library with providers that fail on request.
 
-That library takes the place of the package's own in a process of its own; here each case is a test.
+That library replaces the package's own in a separate process. Here each case is a test.
 """
 
 import ast
@@ -25,7 +25,7 @@ NAMES = [
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What went wrong in each case, "" for nothing."""
+    """The error of each case, "" for none."""
     if not LIBRARY.exists():
         pytest.skip(f"needs {LIBRARY}: the C++ tests are not built")
     report = tmp_path_factory.mktemp("probe") / "results.xml"

@@ -1,4 +1,4 @@
-"""Matrices of 2, 4 and 8 bits, beside the genuine package's kernels and by what they cost."""
+"""Matrices of 2, 4 and 8 bits: compared with the original package's kernels, and their errors."""
 
 import copy
 import math
@@ -40,7 +40,7 @@ from tenon.quantization.matmul_nbits_quantizer import (
 )
 
 SIZES = [(64, 8, 32), (96, 5, 64), (16, 3, 16), (256, 4, 128), (70, 7, 32), (33, 3, 16)]
-# How much of the range of results a model of so many bits may be off by.
+# The allowed error of a model of so many bits, as a share of the range of results.
 SHARES = {2: 0.45, 4: 0.12, 8: 0.01}
 
 
@@ -86,7 +86,7 @@ NATIVE.append("quantize_qdq_matmul_4bits")  # that of 2 bits crashes in the genu
 def test_writes_into_arrays(
     k: int, n: int, size: int, dtype: type, is_symmetric: bool, name: str
 ) -> None:
-    """As programs do that call the native functions."""
+    """Like programs that call the native functions."""
     bits, count = int(name[-5]), k // size
     results = []
     for module in (state, genuine):
@@ -109,7 +109,7 @@ def test_writes_into_arrays(
 
 @pytest.mark.parametrize("is_symmetric", [False, True])
 def test_writes_rows_of_2_bits(is_symmetric: bool) -> None:
-    """The integers that stand by columns for MatMulNBits."""
+    """The integers of MatMulNBits, by columns."""
     k, n, size = 64, 8, 32
     by_column = np.zeros((n, k // size, size // 4), np.uint8)
     by_row, scales = np.zeros(k * n // 4, np.uint8), np.zeros(2 * n, np.float32)
@@ -162,7 +162,7 @@ def quantized(source: onnx.ModelProto, **settings: Any) -> onnx.ModelProto:
 def expect_share(
     made: onnx.ModelProto, source: onnx.ModelProto, share: float, both: bool = True
 ) -> None:
-    """Both runtimes give about the numbers of the model, of its shape."""
+    """Both runtimes' results are close to the model's, and have its shape."""
     feed = feed_of(source)
     expected = run(source, feed).astype(np.float64)
     for runtime in (run, run_genuine) if both else (run,):
@@ -211,7 +211,7 @@ def test_pairs_dequantize_what_operators_would(
     repeated = [np.repeat(one, size, axis).take(range(100), axis) for one in (scales, zeros)]
     matrix = (integers - repeated[1].astype(np.float32)) * repeated[0]
     matrix, steps = (one.T if is_transposed else one for one in (matrix, repeated[0]))
-    # Of symmetric blocks the largest number may lie a step behind the last integer.
+    # In symmetric blocks the largest number may be a step beyond the last integer.
     most = np.abs(steps) * (1.001 if is_symmetric else 0.501)
     assert np.all(np.abs(matrix - original) <= most + 1e-6)
     expect_share(made, source, SHARES[bits] * (1 + by_columns), both=bits == 4)
@@ -274,7 +274,7 @@ def test_narrow_matrices_have_narrow_scales(kind: int) -> None:
 
 
 def test_models_need_not_import_the_operators_of_onnxruntime() -> None:
-    """As some of its tools leave them."""
+    """In the form of some of its tools."""
     source = product()
     made = quantized(source, block_size=32)
     (domain,) = (one for one in made.opset_import if one.domain == "com.microsoft")
@@ -343,7 +343,7 @@ def test_tables_of_4_bits(is_symmetric: bool, quant_axis: int) -> None:
 
 
 def rows(k: int, seed: int) -> np.ndarray:
-    """Some whose columns depend on each other, as the values of networks do."""
+    """Random columns that depend on each other, like the values of networks."""
     return normal(64, k, seed=seed) @ normal(k, k, seed=99)
 
 
@@ -364,7 +364,7 @@ def one_product(k: int = 256, n: int = 32) -> onnx.ModelProto:
 
 
 def error_of(made: onnx.ModelProto, source: onnx.ModelProto) -> float:
-    """Relative to what the product gives, on data like that of calibration."""
+    """Relative to the product's results, on data like that of calibration."""
     pairs = []
     sessions = [tenon.InferenceSession(one) for one in (made, source)]
     for seed in range(10):
@@ -407,7 +407,7 @@ def test_zero_points_between_integers_are_better(bits: int) -> None:
 @pytest.mark.parametrize("is_symmetric", [False, True])
 @pytest.mark.parametrize("ratio", [1.0, 0.8])
 def test_rounds_to_the_nearest(bits: int, is_symmetric: bool, ratio: float) -> None:
-    """Beside plain loops over blocks."""
+    """Compares with simple loops over blocks."""
     values = normal(5, 2, 32)
     blocks = by_rounding(values, bits, is_symmetric, ratio)
     most = (1 << bits) - 1
@@ -428,7 +428,7 @@ def test_rounds_to_the_nearest(bits: int, is_symmetric: bool, ratio: float) -> N
 
 
 def test_ways_of_rounding_hold_zero() -> None:
-    """Blocks of positive numbers alone: zero, with which the last block is filled, is exact."""
+    """Blocks with only positive numbers: zero, with which the last block is padded, is exact."""
     weight = np.abs(normal(64, 4)) + 1
     source = model([node("MatMul", "x w", "y")], {"x": [2, 64]}, {"y": [2, 4]}, {"w": weight})
     for config in (RTNWeightOnlyQuantConfig(), KQuantWeightOnlyQuantConfig()):
@@ -437,7 +437,7 @@ def test_ways_of_rounding_hold_zero() -> None:
 
 
 def search_of_k_quants(values: np.ndarray, most: int) -> tuple[float, float]:
-    """Scale and offset of one block, by the search of llama.cpp in plain loops."""
+    """Scale and offset of one block, by llama.cpp's search in simple loops."""
     x = [float(one) for one in values]
     weight = [math.sqrt(sum(one * one for one in x) / len(x)) + abs(one) for one in x]
     low, high = min(0.0, *x), max(0.0, *x)

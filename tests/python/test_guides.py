@@ -1,4 +1,4 @@
-"""The guides say what is: their Python blocks run, in order, from the root of the project."""
+"""The guides are right: their Python blocks run, in order, from the root of the project."""
 
 import pathlib
 import re

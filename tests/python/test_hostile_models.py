@@ -1,4 +1,4 @@
-"""Models that no exporter writes: an error says so, and nothing crashes."""
+"""Models that no exporter writes: an error describes the problem, and nothing crashes."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_flex_attention_checks_shapes_that_nobody_knew(k: tuple, v: tuple) -> No
 
 
 def test_an_operator_that_its_opset_lacks_has_no_input() -> None:
-    """Attention has no schema before opset 23 that would ask for one."""
+    """Attention has no schema before opset 23 that would require one."""
     node = helper.make_node("Attention", ["", "x", "x"], ["y"])
     graph = helper.make_graph([node], "graph", [graphs.tensor("x")], [graphs.tensor("y")])
     opsets = [helper.make_opsetid("", 21)]

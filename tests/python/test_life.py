@@ -1,4 +1,4 @@
-"""What sessions live through: pickle, copy, fork, threads, compilation, adapters, devices."""
+"""The life of sessions: pickle, copy, fork, threads, compilation, adapters, devices."""
 
 import asyncio
 import copy
@@ -94,7 +94,7 @@ def test_runs_are_awaited() -> None:
 
 
 def endless() -> bytes:
-    """A loop that goes on until it is stopped."""
+    """A loop that runs until it is stopped."""
     body = helper.make_graph(
         [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Add", ["v", "v"], ["w"])],
         "body",

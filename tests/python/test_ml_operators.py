@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml beside onnxruntime's: support vector machines, tree ensembles."""
+"""Operators of ai.onnx.ml, compared with onnxruntime's: support vector machines, tree ensembles."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_svm_classifiers_transform_scores(transform: str) -> None:
 
 @pytest.mark.parametrize("positive", [False, True])
 def test_linear_svm_classifiers_match(positive: bool) -> None:
-    """With two labels and coefficients of both signs onnxruntime gives the second label always."""
+    """For two labels and coefficients of both signs, onnxruntime always has the second label."""
     rng = np.random.default_rng(5)
     for classes in (2, 3) if positive else (3, 4):
         coefficients = rng.normal(size=classes * COLUMNS)
@@ -218,7 +218,7 @@ def random_ensemble(
 
 
 def walk(attributes: dict[str, Any], x: np.ndarray, aggregate: int) -> np.ndarray:
-    """TreeEnsemble-5 in plain words."""
+    """TreeEnsemble-5 in simple Python."""
     modes = numpy_helper.to_array(attributes["nodes_modes"])
     splits = numpy_helper.to_array(attributes["nodes_splits"])
     weights = numpy_helper.to_array(attributes["leaf_weights"])
@@ -282,7 +282,7 @@ def test_tree_ensembles_match_a_plain_walk(dtype: Any, members: bool, aggregate:
             aggregate_function=aggregate,
             **attributes,
         )
-        # Rounded, so that tests for equality and membership hold now and then.
+        # Rounded, so that tests for equality and membership are sometimes true.
         x = np.round(rng.normal(size=(ROWS, COLUMNS)), 1).astype(dtype)
         x[3, :] = np.nan
         (actual,) = tenon.InferenceSession(model).run(None, {"x": x})

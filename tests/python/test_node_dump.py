@@ -1,4 +1,6 @@
-"""What nodes read and make, as the environment asks to see it. Requirements: partial-execution."""
+"""Dumps of nodes' inputs and outputs, which the environment requests. Requirements:
+partial-execution.
+"""
 
 import os
 import re
@@ -110,7 +112,7 @@ def parse(text):
 
 
 def array_in(lines):
-    """The array that the lines of a value show."""
+    """The array in the lines of a value."""
     shape = [int(dim) for dim in re.search(r"Shape: \{(.*)\}", lines)[1].split(",") if dim]
     body = lines.split("}\n", 1)[1].split("Min:")[0]
     numbers = re.findall(r"[-+.\w]+", body)
@@ -124,7 +126,7 @@ def test_nothing_is_shown_unless_asked(tmp_path):
 
 
 def test_shapes_and_placement_are_the_default(tmp_path):
-    """TX-11, TX-73: placement in the first run alone"""
+    """TX-11, TX-73: placement only in the first run"""
     text = run(tmp_path, layer(tmp_path), {"x": X}, DUMP_INPUT_DATA=0)
     product = "-----------\nMatMul node: product\n{}Input 0 Name: x\n Shape: {{3,4}}\n"
     product += "Input 1 Name: w\n Shape: {{4,5}}\nOutput 0 Name: z/1:0\n Shape: {{3,5}}\n"

@@ -1,4 +1,4 @@
-"""Elements that share bytes, taken apart and put together by Loop and Scan."""
+"""Elements that share bytes, sliced and joined by Loop and Scan."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def model_of(nodes, inputs, outputs, initializers=()):
 
 
 def layer():
-    """y = relu(x w) and the gradient of w, whose scale is a value that depends on w alone."""
+    """y = relu(x w) and the gradient of w. The scale of w is a value that depends only on w."""
     return model_of(
         [
             node("Neg", ["w"], ["minus_w"]),
@@ -279,7 +279,7 @@ def test_yield_without_required_attribute():
 
 
 def test_types_of_gradients():
-    """TX-1, TX-4: shapes of full outputs alone, types of all."""
+    """TX-1, TX-4: shapes only of full outputs, types of all."""
     model = yielding(3, 2, non_differentiable_outputs=[1], full_shape_outputs=[2])
     outputs = open_session(model).get_outputs()
     assert [output.type for output in outputs] == ["tensor(float)"] * 2
@@ -300,7 +300,7 @@ def test_types_of_gradients():
 
 
 def test_yield_without_outputs():
-    """TX-1, TX-7: it stays, though nobody reads it."""
+    """TX-1, TX-7: it stays, though no node reads its output."""
     model = yielding(1, 0, non_differentiable_outputs=[0])
     agent = TrainingAgent(open_session(model), ["x0"], [CPU], [], [])
     state, fetches = PartialGraphExecutionState(), OrtValueVector()
@@ -310,7 +310,7 @@ def test_yield_without_outputs():
 
 
 def test_yielded_initializers_are_copies():
-    """TX-15, TX-47: what a YieldOp reads may be a constant."""
+    """TX-15, TX-47: an input of a YieldOp may be a constant."""
     weights = numpy_helper.from_array(W, "w")
     model = model_of(
         [
@@ -406,7 +406,7 @@ def test_states_outlive_agents_and_sessions():
 
 
 def test_closed_agents_end_their_sessions(tmp_path):
-    """TX-52: the one that holds the session alone tells the providers why it ends."""
+    """TX-52: the last owner of the session tells the providers why it ends."""
     for keeps_session, reason in ((False, "AGENT_CLOSED"), (True, "RELEASED")):
         prefix = tmp_path / reason
         session = open_session(layer(), enable_profiling=True, profile_file_prefix=str(prefix))
@@ -422,7 +422,7 @@ def test_closed_agents_end_their_sessions(tmp_path):
 
 
 def test_halves_run_beside_python():
-    """TX-55: threads with a state each give what one gives."""
+    """TX-55: with a state for each thread, the results are those of one thread."""
     agent = agent_of(layer())
     results = [None] * 4
 

@@ -14,7 +14,7 @@ def steps(size: int, kernel: int, stride: int, begin: int, end: int) -> int:
 
 
 def pooled(op_type: str, x: np.ndarray, options: dict) -> np.ndarray:
-    """In plain loops over a square picture; what is outside of the pads does not count."""
+    """In simple loops over a square image; elements outside the pads do not count."""
     kernel, stride = options["kernel_shape"][0], options["strides"][0]
     top, left, bottom, right = options["pads"]
     size = x.shape[2]
@@ -78,7 +78,7 @@ def test_windows_that_have_no_place(kernel: int, ceil_mode: int) -> None:
     ],
 )
 def test_max_pool_of_bytes(dtype: type, shape: tuple, options: dict) -> None:
-    """Alone they go through floats, with their indices they do not."""
+    """Without indices they are computed as floats, with indices they are not."""
     info = np.iinfo(dtype)
     x = np.random.default_rng(1).integers(info.min, info.max + 1, shape).astype(dtype)
     contrib.check("MaxPool", [x], {"y": dtype}, domain="", opset=12, **options)

@@ -196,7 +196,7 @@ def report_of(session: tenon.InferenceSession, feeds: dict) -> dict:
 
 
 def test_a_run_reports_on_itself() -> None:
-    """PR-51: what ran, how long, and in what memory."""
+    """PR-51: the nodes that ran, their time, and their memory."""
     session = tenon.InferenceSession(graphs.product_chain(64, 5))
     feeds = {"x": np.full((64, 64), 0.01, np.float32)}
     for run_id in (1, 2, 3):

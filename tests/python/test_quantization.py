@@ -1,4 +1,4 @@
-"""tenon.quantization beside the genuine package's: the same nodes, numbers and results."""
+"""tenon.quantization, compared with the original package: the same nodes, numbers and results."""
 
 import copy
 import pathlib
@@ -261,7 +261,7 @@ def test_quantizes_lstm(directions: int, per_channel: bool, tmp_path: pathlib.Pa
     settings = {"per_channel": per_channel}
     paths = quantize_both(source, tmp_path, lambda _: settings, "quantize_dynamic")
     assert op_types(paths[0])["DynamicQuantizeLSTM"] == 1
-    expect_alike(*paths, source, 6)  # each step quantizes what the last one left
+    expect_alike(*paths, source, 6)  # each step quantizes the result of the last one
     expect_near(paths[0], source, 0.05)
 
 
@@ -345,7 +345,7 @@ def test_tells_nodes_of_one_name_apart(form: ours.QuantFormat, tmp_path: pathlib
     for one in nodes[:2]:
         one.name = "same"
     constants = {"w": normal(4, 4, 3, 3), "w2": normal(4, 4, 1, 1), "b": 3 * normal(4)}
-    # What a copy of the bias might be called.
+    # A possible name of a copy of the bias.
     constants |= {"b0": np.float32(1)}
     source = model(nodes, {"x": [1, 4, 6, 6]}, {"y": [1, 4, 4, 4]}, constants)
     path = tmp_path / "quantized.onnx"
@@ -408,7 +408,7 @@ class Pictures(ours.CalibrationDataReader):
 
 @pytest.mark.parametrize("way", ["dynamic", "QDQ", "QOperator", "16 bits", "float 8", "channels"])
 def test_quantized_models_read_digits(way: str, tmp_path: pathlib.Path) -> None:
-    """1797 digits that people wrote: almost all are read as the model reads them."""
+    """1797 handwritten digits: almost all results are those of the original model."""
     images = sklearn.datasets.load_digits().images
     pictures = (images / 16).astype(np.float32)[:, None]
     path = tmp_path / "quantized.onnx"

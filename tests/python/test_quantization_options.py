@@ -1,4 +1,4 @@
-"""extra_options, configurations and what is asked for single tensors."""
+"""extra_options, configurations and overrides of single tensors."""
 
 import pathlib
 from typing import Any
@@ -441,7 +441,7 @@ def test_smoothing_reads_data_twice(tmp_path: pathlib.Path) -> None:
 
 
 def test_rules_may_be_classes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    """As programs for onnxruntime register them."""
+    """In the form in which programs for onnxruntime register them."""
 
     class FirstInput(QDQOperatorBase):
         def quantize(self) -> None:

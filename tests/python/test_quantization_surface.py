@@ -1,4 +1,4 @@
-"""The names of onnxruntime.quantization, and what its functions and classes take."""
+"""The names of onnxruntime.quantization, and the parameters of its functions and classes."""
 
 import ast
 import importlib
@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-# Modules whose names programs use, and those that are left out with the reason why.
+# Modules whose names programs use, and those that are left out, with the reason.
 MODULES = {
     "": {
         "CudaQuantizer",  # lays weights out for kernels of CUDA that Tenon does not have
@@ -48,7 +48,7 @@ MODULES = {
     ".static_quantize_runner": set(),
     ".tensor_quant_overrides": set(),
 }
-# Steps of quantizers that nobody else takes.
+# Methods of quantizers that only the quantizers call.
 STEPS = {
     "ONNXQuantizer": {
         "add_new_nodes",
@@ -114,14 +114,14 @@ def names(module: types.ModuleType) -> set[str]:
 
 
 def parameters(function: object) -> list[tuple[str, bool]]:
-    """Names of parameters, and whether they may be left."""
+    """Names of parameters, and whether they are optional."""
     every = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
     plain = [p for p in every if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     return [(p.name, p.default is not p.empty) for p in plain if p.name not in ("self", "cls")]
 
 
 def expect_same_parameters(theirs: object, ours: object, what: str) -> None:
-    """The same in that order; ours may have more that may be left."""
+    """The same in that order; ours may have more optional ones."""
     wanted, given = parameters(theirs), parameters(ours)
     assert [name for name, _ in given[: len(wanted)]] == [name for name, _ in wanted], what
     for (name, is_optional), (_, may_be_left) in zip(wanted, given, strict=False):
@@ -152,7 +152,7 @@ def test_takes_the_same_parameters(module: str) -> None:
 
 
 def expect_same_members(name: str, theirs: type, ours: type) -> None:
-    """Of classes: how they are made, and their methods."""
+    """Of classes: their constructors and methods."""
     if name not in ("TensorData", "CalibrationCacheEncoder", "CalibrationDataReader"):
         expect_same_parameters(theirs.__init__, ours.__init__, name)
     left_out = set().union(*(STEPS.get(base.__name__, set()) for base in theirs.__mro__))
@@ -172,7 +172,7 @@ def test_quantizes_the_same_operators(registry: str) -> None:
 
 
 def test_has_the_same_configurations_of_few_bits() -> None:
-    """Theirs is read: it cannot be imported without a package that onnxruntime does not install."""
+    """Theirs is parsed: its import needs a package that onnxruntime does not install."""
     name = ".matmul_nbits_quantizer"
     spec = importlib.util.find_spec(f"onnxruntime.quantization{name}")
     assert spec is not None and spec.origin is not None

@@ -1,4 +1,4 @@
-"""What goes before quantization and behind it: preparation, the search for errors, commands."""
+"""Tools for use before and after quantization: preparation, the search for errors, commands."""
 
 import json
 import pathlib
@@ -170,7 +170,7 @@ def test_finds_where_accuracy_is_lost(per_channel: bool, tmp_path: pathlib.Path)
     for name, found in errors.items():
         assert found == pytest.approx(expected[name])
         assert found["xmodel_err"] > 30, name
-        # Where saturation stands for Relu, what comes before it is something else.
+        # If saturation replaces Relu, the value before it is different.
         assert (found["qdq_err"] > 30) == (name not in ("r1", "r2")), name
     assert errors["y"]["xmodel_err"] < errors["y"]["qdq_err"]
     given = str(paths["float"]), str(paths["qdq"])

@@ -1,4 +1,4 @@
-"""InferenceSession: creation, what it says of the model, runs, wrong feeds."""
+"""InferenceSession: creation, its information about the model, runs, wrong feeds."""
 
 import os
 import pathlib
@@ -124,7 +124,7 @@ def test_says_what_is_wrong_with_a_run(feeds: dict, names: list | None, words: s
     np.testing.assert_array_equal(y, X + X)
 
 
-# What InferenceSession is given, the exception, words of it.
+# Arguments of InferenceSession, the exception, words of it.
 WRONG_MODELS = (
     ("no/such/file.onnx", state.NoSuchFile, "no/such/file.onnx"),
     (b"\xff\xff\xff\xff", state.InvalidProtobuf, "INVALID_PROTOBUF"),

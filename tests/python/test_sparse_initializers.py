@@ -1,4 +1,4 @@
-"""Sparse initializers and constants, which nodes see as the dense tensors that they stand for."""
+"""Sparse initializers and constants, which nodes get as dense tensors."""
 
 from __future__ import annotations
 

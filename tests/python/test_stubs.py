@@ -1,4 +1,4 @@
-"""The package's types: the stubs are what is built; it and the examples are strictly typed."""
+"""The package's types: the stubs match the build; they and the examples are strictly typed."""
 
 import pathlib
 import re

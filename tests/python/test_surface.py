@@ -11,7 +11,7 @@ import tenon
 import tenon.capi.onnxruntime_inference_collection as our_collection
 import tenon.capi.onnxruntime_pybind11_state as our_state
 
-# Imports that their module happens to show, and what their build script leaves behind.
+# Imports that are visible in their module, and leftovers of their build script.
 NOT_API = {
     "capi",
     "contextlib",
@@ -24,7 +24,7 @@ NOT_API = {
     "transformers",
     "version",
 }
-# Parts of their internals that no program outside their own tree uses.
+# Internals that no program outside their own tree uses.
 INTERNAL_STATE = {
     "SessionObjectInitializer",
     "get_all_operator_schema",
@@ -88,7 +88,7 @@ def test_classes_have_the_same_members(name: str) -> None:
 
 
 def parameters(function: object) -> list[tuple[str, object]] | None:
-    """Names and defaults of what a function takes; None for native functions."""
+    """Names and defaults of a function's parameters; None for native functions."""
     try:
         signature = inspect.signature(function)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -72,7 +72,7 @@ def test_other_threads_run_while_a_model_does() -> None:
 
     counter = threading.Thread(target=count)
     counter.start()
-    # A switch happens within the run alone: until the interval is over, no Python code yields.
+    # A switch can only happen within the run: until the interval is over, no Python code yields.
     running.set()
     for _ in range(5):
         session.run(None, {"x": x})

@@ -1,4 +1,4 @@
-"""Unique of so many numbers that their keys are sorted, beside NumPy."""
+"""Unique of so many numbers that their keys are sorted, compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ TYPES = [
 
 
 def numbers(dtype: type, kinds: int) -> np.ndarray:
-    """So many different ones, the extremes among them."""
+    """So many different numbers, including the extremes."""
     rng = np.random.default_rng(kinds)
     if dtype is np.bool_:
         return rng.integers(0, 2, COUNT).astype(dtype)

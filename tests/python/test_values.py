@@ -1,4 +1,4 @@
-"""NumPy in and out: every element type, who owns which memory, sequences, maps, optionals."""
+"""NumPy in and out: every element type, ownership of memory, sequences, maps, optionals."""
 
 import gc
 
@@ -33,7 +33,7 @@ TYPES = (
     ("COMPLEX128", np.complex128, [0, 1 - 2j, 3j]),
     ("STRING", object, ["", "joint", "Zapfen ß\0日本"]),
 )
-# Sub-byte types, of values that OrtValue alone has to carry: Identity has them from opset 21 on.
+# Types below a byte, in values that only OrtValue can hold: Identity has them from opset 21 on.
 PACKED_TYPES = (
     ("int4", 4, ml_dtypes.int4, [-8, -1, 7]),
     ("uint4", 4, ml_dtypes.uint4, [0, 9, 15]),

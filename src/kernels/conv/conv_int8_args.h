@@ -1,4 +1,4 @@
-// What a convolution of bytes is given; see conv_int8.h.
+// The arguments of a convolution of int8 and uint8; see conv_int8.h.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a product of matrices of bytes is given; see gemm_int8.h.
+// The arguments of a product of int8 and uint8 matrices; see gemm_int8.h.
 #pragma once
 
 #include <cstddef>
