@@ -1,9 +1,9 @@
-# What `cmake --install` lays down for programs that link Tenon: headers, the library, the command,
-# a CMake package and a pkg-config file, and the same under ONNX Runtime's names. docs/cpp.md says how
-# they are used. No file holds an absolute path, so the tree may be moved.
+# Installs the files for programs that link Tenon: headers, the library, the command, a CMake
+# package and a pkg-config file, and the same under ONNX Runtime's names. docs/cpp.md explains their
+# use. No file contains an absolute path, so the tree may be moved.
 #
-# Components: tenon, and onnxruntime, the names, which another onnxruntime in the same prefix would
-# have too. The wheel is a component of its own (python/CMakeLists.txt).
+# Components: tenon; and onnxruntime, for the names that another onnxruntime in the same prefix would
+# also have. The wheel is a separate component (python/CMakeLists.txt).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -37,8 +37,8 @@ if(TARGET tenon_cli)
   install(TARGETS tenon_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tenon)
 endif()
 
-# The names are links and short files beside Tenon's own. Programs that were linked with ONNX Runtime
-# ask for libonnxruntime.so.1.
+# The names are links and short files in the folders of Tenon's own files. Programs that were linked
+# with ONNX Runtime need libonnxruntime.so.1.
 get_target_property(onnxruntime_version tenon NEWEST_RELEASE)
 set(names ${generated}/onnxruntime)
 file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS include/*.h)

@@ -1,3 +1,3 @@
-# find_package(tenon): the target tenon::tenon, libtenon with its headers. The library needs the C and
-# C++ runtimes alone, so there is nothing else to find.
+# find_package(tenon): the target tenon::tenon, which is libtenon with its headers. The library only
+# needs the C and C++ runtimes, so there are no other packages to find.
 include(${CMAKE_CURRENT_LIST_DIR}/tenon-targets.cmake)

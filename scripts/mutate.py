@@ -1,15 +1,15 @@
-"""Runs the tests on mutants: says which small changes of the sources no test notices.
+"""Runs the tests on mutants: finds small changes of the sources that no test detects.
 
 Usage: mutate.py [--sample N] [--seed N] [--list] [--jobs N] PLACE...
 
-A PLACE is a room (src/kernels), a folder or a file of one, or a line (src/kernels/copy.cpp:12). Of
-each place N mutants are drawn, the same ones for the same seed; --list prints them. Each is written
-over its source, which is compiled in build/mutate; then the tests of the room run, those of TESTS
-below, and the source is put back. A mutant that does not compile is replaced by another. It is
-killed if a test fails, crashes or does not end. Prints a table in Markdown and every survivor; what
-happens meanwhile goes to standard error. Ends with status 1 if a mutant survived.
+A PLACE is a room (src/kernels), a folder or a file of one, or a line (src/kernels/copy.cpp:12). N
+mutants of each place are selected at random, the same ones for the same seed; --list prints them.
+Each mutant replaces its source and is compiled in build/mutate. Then the room's tests in TESTS
+below run, and the source is restored. A mutant that does not compile is replaced by another. It is
+killed if a test fails, crashes or does not end. Prints a table in Markdown and every survivor;
+progress goes to standard error. The exit status is 1 if a mutant survived.
 
-Sources change for a while: commit first, and build nothing else in the same folder meanwhile.
+Sources are changed temporarily: commit first, and build nothing else in the same folder meanwhile.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Small changes of C++ text, each of which a good test notices. mutate.py applies them.
+"""Small changes of C++ text, each of which a good test detects. mutate.py applies them.
 
-It reads text, not C++: comments, literals, preprocessor lines, brackets of templates and calls that
-do nothing in a release are blanked first, and what is left is written as clang-format writes it, by
-which a binary operator has a space on either side and a pointer's star has not.
+It reads text, not C++. Comments, literals, preprocessor lines, brackets of templates and calls
+without effect in a release are blanked first. The rest has clang-format's form, in which a binary
+operator has a space on either side and a pointer's star does not.
 """
 
 import dataclasses

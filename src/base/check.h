@@ -1,4 +1,4 @@
-// Checks for our own mistakes, as opposed to those of a model or a caller, which get a Status.
+// Checks for our own mistakes. Mistakes of a model or a caller get a Status instead.
 #pragma once
 
 namespace tenon::internal {

@@ -1,4 +1,4 @@
-// How the threads of a ThreadPool are made, and what they do.
+// Options and callbacks of a ThreadPool.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace tenon {
 // A part of a loop: the elements [begin, end).
 using LoopBody = FunctionRef<void(size_t begin, size_t end)>;
 
-// How a client makes threads of its own; the shapes of OrtCustomCreateThreadFn and
+// A client's functions for making threads; they have the types of OrtCustomCreateThreadFn and
 // OrtCustomJoinThreadFn.
 struct ThreadCallbacks {
   // Starts a thread that calls worker(param) and returns a handle for it; null on failure.
@@ -24,11 +24,11 @@ struct ThreadCallbacks {
   void* options = nullptr;
 };
 
-// Tells a client of the work that is handed to workers; the shapes of the functions of
+// A client's callbacks about the work of workers; they have the types of the functions of
 // OrtThreadPoolCallbacksConfig. Each may be null; none throws.
 struct WorkCallbacks {
-  // Called by the thread that has the work, once for every worker that may take part; what it
-  // returns is passed to the others.
+  // Called by the thread that has the work, once for every worker that may take part. The result is
+  // passed to the other callbacks.
   void* (*on_enqueue)(void* context) = nullptr;
   // Called by a worker, around its part of the work.
   void (*on_start)(void* context, void* data) = nullptr;
@@ -61,9 +61,9 @@ struct ThreadPoolOptions {
   std::chrono::microseconds spin{50};
   // Both functions or neither.
   ThreadCallbacks callbacks;
-  // Hear of every loop that is divided among workers.
+  // Callbacks for every loop that is divided among workers.
   WorkCallbacks work;
-  // Workers take denormals as zero. Callers see to themselves: SetDenormalsAsZero.
+  // Workers treat denormals as zero. Callers set this themselves: SetDenormalsAsZero.
   bool denormals_as_zero = false;
   // Workers are named "NAME-1", ... as far as the system's 15 characters reach.
   std::string name = "tenon";

@@ -1,12 +1,13 @@
-// The tables that clients call, for what this library calls of theirs: operators and plugins.
+// The tables that clients call, for code of this library that calls clients' operators and plugins.
 #pragma once
 
 #include <onnxruntime_c_api.h>
 
 namespace tenon::capi {
 
-// Where clients begin. OrtGetApiBase, which is called before anything else, says what it is: the
-// tables know all functions of the library, and no function should need them all to be linked.
+// The entry point of clients. OrtGetApiBase, which is called before anything else, sets it: the
+// tables refer to all functions of the library, and a function that uses ClientApi should not link
+// them all.
 void SetClientApi(const OrtApiBase& base);
 const OrtApiBase& ClientApi();
 

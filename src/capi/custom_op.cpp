@@ -10,7 +10,7 @@
 namespace tenon::capi {
 namespace {
 
-// The table as far as its version has slots.
+// A copy of the table's slots up to its version.
 OrtCustomOp Supported(const OrtCustomOp& op) {
   struct Extent {
     uint32_t first_version;  // that has more slots than this
@@ -130,7 +130,7 @@ DataType CustomOp::OutputType(size_t output, size_t output_count,
   if (output >= output_count || outputs_.empty()) return DataType::kUndefined;
   const Formal& formal = outputs_[std::min(output, outputs_.size() - 1)];
   if (formal.type != DataType::kUndefined) return formal.type;
-  // The type of the first input that may be anything.
+  // The type of the first input that may have any type.
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].type == DataType::kUndefined) return type_of_input(i);
   }

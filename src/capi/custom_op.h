@@ -17,29 +17,29 @@
 
 namespace tenon::capi {
 
-// A client's operator with the slots that its version has; those of later versions read as null.
+// A client's operator with the slots of its version; those of later versions read as null.
 class CustomOp {
  public:
   CustomOp(std::string domain, const OrtCustomOp& op, std::string provider);
 
   const OrtCustomOp& table() const { return op_; }
-  // What the table's functions get.
+  // The argument of the table's functions.
   const OrtCustomOp* client() const { return client_; }
   const std::string& domain() const { return domain_; }
   const std::string& name() const { return name_; }
   // The plugin whose provider runs it; "" for the CPU.
   const std::string& provider() const { return provider_; }
   int start_version() const { return start_version_; }
-  // Whether nodes of this name, domain and opset version mean the operator.
+  // Whether nodes of this name, domain and opset version use the operator.
   bool Implements(const Node& node) const;
   // Error: kInvalidGraph for a node with other numbers or types of inputs and outputs.
-  // `type_of_input` gives kUndefined for what is not known.
+  // `type_of_input` returns kUndefined for unknown types.
   Status CheckNode(const Node& node, FunctionRef<DataType(size_t input)> type_of_input) const;
   // The element type of an output, kUndefined if the operator leaves it open and no input says.
   DataType OutputType(size_t output, size_t output_count,
                       FunctionRef<DataType(size_t input)> type_of_input) const;
   size_t input_count() const { return inputs_.size(); }
-  // Where the i-th input of a node is to lie.
+  // The memory location of the i-th input of a node.
   Residence InputResidence(size_t i) const {
     return inputs_.empty() ? Residence::kProvider
                            : inputs_[std::min(i, inputs_.size() - 1)].residence;

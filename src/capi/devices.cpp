@@ -1,4 +1,4 @@
-// The devices of this machine, and what providers make of them, as clients ask for them.
+// The devices of this machine and the providers for them, for clients.
 #include <algorithm>
 #include <memory>
 #include <tuple>
@@ -14,7 +14,7 @@
 namespace tenon::capi {
 namespace {
 
-// Never null, for clients that write it without a look.
+// Never null, for clients that print it without a check.
 const OrtKeyValuePairs& NoPairs() {
   static const auto* const none = new OrtKeyValuePairs();
   return *none;
@@ -56,7 +56,7 @@ OrtStatus* GetHardwareDevices(const OrtEnv* env, const OrtHardwareDevice** devic
   });
 }
 
-// These have no way to report a null pointer.
+// These cannot report a null pointer.
 OrtHardwareDeviceType HardwareDevice_Type(const OrtHardwareDevice* device) noexcept {
   return device == nullptr ? OrtHardwareDeviceType_CPU : device->type;
 }

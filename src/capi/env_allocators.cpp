@@ -1,4 +1,4 @@
-// The slots of allocators that sessions of an environment share.
+// The slots for allocators that sessions of an environment share.
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -126,7 +126,7 @@ OrtStatus* ReleaseSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
     if (memory == nullptr) {
       return InvalidArgument("the device has no memory of type {}", static_cast<int>(mem_type));
     }
-    // Nothing registered is as good.
+    // Registering nothing is allowed.
     if (env->shared->allocators.Find(*memory) == nullptr) return OkStatus();
     return env->shared->allocators.Remove(*memory);
   });

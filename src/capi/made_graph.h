@@ -1,4 +1,4 @@
-// OrtNode and OrtValueInfo, and the graphs that clients make of them.
+// OrtNode and OrtValueInfo, and the graphs that clients make from them.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ class GraphView;
 struct OrtValueInfo {
   std::string name;
   tenon::ValueType type;
-  // Of a value in a graph that is looked at.
+  // Of a value in a viewed graph.
   const tenon::capi::GraphView* view = nullptr;
   tenon::ValueId id = tenon::ValueId::kNone;
 };
 
 struct OrtNode {
   const tenon::Node* node = nullptr;
-  // Of a node in a graph that is looked at.
+  // Of a node in a viewed graph.
   const tenon::capi::GraphView* view = nullptr;
   // Of a node that a client makes, which has names for its inputs and outputs.
   std::unique_ptr<tenon::Node> made;

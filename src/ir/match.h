@@ -1,4 +1,4 @@
-// Where a pattern fits in a graph.
+// The match of a pattern in a graph.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ class Match {
   ValueId operator[](std::string_view name) const;
   // The node bound to `name`; null if none is, e.g. in an alternative that was not taken.
   const Node* FindNode(std::string_view name) const;
-  // The same where one is.
+  // The same if there is one.
   const Node& node(std::string_view name) const { return *FindNode(name); }
 
   // Of a bound value: its type, its shape if known (else null), its elements if constant (else
@@ -44,8 +44,8 @@ class Match {
   std::vector<bool> may_remain_;  // per node: Shared()
 };
 
-// Fits `pattern`, a node pattern, at `root`. All nodes must belong to `provider` if it is given.
-// Nothing outside the match uses the outputs of the nodes inside it, but for Shared() ones.
+// Matches `pattern`, a node pattern, at `root`. All nodes must belong to `provider` if it is given.
+// Nothing outside the match may use outputs of the nodes inside it, except Shared() ones.
 std::optional<Match> FindMatch(const Graph& graph, const Pattern& pattern, const Node& root,
                                std::optional<int32_t> provider = std::nullopt);
 

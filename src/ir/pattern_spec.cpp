@@ -40,7 +40,7 @@ Pattern Pattern::Where(std::function<bool(const Node&)> condition) const {
 Pattern Pattern::With(std::string_view attribute, int64_t value) const {
   return Where([attribute, value](const Node& node) {
     const OpAttribute* formal = FormalOf(node, attribute);
-    // Without a default, nothing equals what is absent.
+    // Without a default, nothing equals an absent attribute.
     return node.GetInt(attribute, formal ? formal->default_int : ~value) == value;
   });
 }

@@ -85,7 +85,7 @@ constexpr uint32_t HashOf(std::string_view name) {
   return hash;
 }
 
-// The schemas of one operator in kAllSchemas; none in an empty place of a table.
+// The schemas of one operator in kAllSchemas; none for an empty entry of a hash table.
 struct OperatorVersions {
   uint16_t first = 0, count = 0;
 };
@@ -98,7 +98,7 @@ constexpr bool IsSameOperator(const OpSchema& a, const OpSchema& b) {
 // At least two places for each operator.
 constexpr size_t kOperatorPlaces = std::bit_ceil(2 * kSchemaCount);
 
-// By name: an operator is in the first free place from its hash on.
+// By name: an operator is in the first free entry from its hash on.
 constexpr auto kOperators = [] {
   std::array<OperatorVersions, kOperatorPlaces> places;
   for (uint16_t first = 0, end = 0; first < kSchemaCount; first = end) {

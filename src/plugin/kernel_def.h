@@ -1,4 +1,4 @@
-// OrtKernelDef: which nodes a plugin's kernel is for.
+// OrtKernelDef: the nodes that a plugin's kernel is for.
 #pragma once
 
 #include <onnxruntime_ep_c_api.h>
@@ -10,7 +10,7 @@
 #include "ir/graph.h"
 #include "tensor/data_type.h"
 
-// Which nodes a kernel is for, and how it treats its inputs and outputs.
+// The nodes that a kernel is for, and its use of inputs and outputs.
 struct OrtKernelDef {
   std::string op_type;
   std::string domain;  // "" for ai.onnx
@@ -25,7 +25,7 @@ struct OrtKernelDef {
   std::vector<Alias> aliases;          // the output is the input's memory
   std::vector<Alias> mutable_aliases;  // the output may overwrite the input
 
-  // Whether the kernel is for the node, whose types are known as far as they are inferred.
+  // Whether the kernel is for the node. Types that were not inferred are ignored.
   bool IsFor(const tenon::Graph& graph, const tenon::Node& node) const;
 };
 

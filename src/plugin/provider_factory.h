@@ -1,4 +1,4 @@
-// A plugin's factory that makes providers of sessions.
+// A plugin's factory, which makes the providers of sessions.
 #pragma once
 
 #include "plugin/factory.h"

@@ -24,7 +24,8 @@ MODEL = ROOT / "examples" / "digits" / "digits.onnx"
 CXX = os.environ.get("CXX", "c++")
 CC = os.environ.get("CC", "cc")
 
-# A library with ONNX Runtime's name for programs to be linked with; it is not there when they run.
+# A library with ONNX Runtime's name with which programs are linked; it does not exist when they
+# run.
 STUB = "void OrtGetApiBase(void) {}"
 STUB_VERSIONS = "VERS_1.17.0 { global: OrtGetApiBase; local: *; };"
 
@@ -50,7 +51,7 @@ def folder() -> Iterator[pathlib.Path]:
 
 @pytest.fixture(scope="module")
 def prefix(folder: pathlib.Path) -> pathlib.Path:
-    """The installed tree, at a place that the build knows nothing of."""
+    """The installed tree, in a place that is unknown to the build."""
     run("cmake", "--install", BUILD, "--prefix", folder / "installed", "--strip")
     return (folder / "installed").rename(folder / "moved")
 
@@ -164,7 +165,7 @@ def test_pkg_config(prefix, folder, expected, package, compiler, source):
 
 
 def test_include_paths_of_onnxruntime(prefix, folder):
-    """The ways in which programs name the header, from its own folder or from the prefix's."""
+    """The ways to include the header: from its own folder or from the prefix's."""
     source = folder / "includes.cpp"
     for name in (
         "onnxruntime/onnxruntime_cxx_api.h",

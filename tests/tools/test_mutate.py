@@ -1,4 +1,4 @@
-"""mutations.py changes code and nothing else; mutate.py tells mutants that tests notice."""
+"""mutations.py changes only code; mutate.py detects which mutants the tests kill."""
 
 import pathlib
 import signal

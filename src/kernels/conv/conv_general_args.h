@@ -1,4 +1,4 @@
-// What a convolution in the plain layout is given; see conv_general.h.
+// The arguments of a convolution in NCHW; see conv_general.h.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace tenon::kernels {
 
-// One spatial dimension. Output coordinate y and tap r of Conv meet input coordinate
-// y * stride + r * dilation - pad_begin; of ConvTranspose, input coordinate x and tap r meet output
+// One spatial dimension. In Conv, output coordinate y and tap r use input coordinate y * stride + r
+// * dilation - pad_begin. In ConvTranspose, input coordinate x and tap r contribute to output
 // coordinate x * stride + r * dilation - pad_begin. Missing leading dimensions have the defaults.
 struct ConvDim {
   size_t in = 1;

@@ -1,4 +1,4 @@
-// What a float32 matrix product is given; see gemm.h.
+// The arguments of a float32 matrix product; see gemm.h.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline GemmMatrix RowMajor(const float* data, size_t ld) { return {data, ld, 1};
 // `data` holds the matrix's transpose row-major, with rows `ld` elements apart.
 inline GemmMatrix Transposed(const float* data, size_t ld) { return {data, 1, ld}; }
 
-// What happens to an element of the product before it is stored. Null pointers mean: absent.
+// The operations on an element of the product before it is stored. Null pointers mean: absent.
 struct GemmEpilogue {
   const float* bias_columns = nullptr;  // [n], added to every row
   const float* bias_rows = nullptr;     // [m], added to every column

@@ -16,9 +16,8 @@ struct ByteMatrix {
 
 enum class ByteOutput : uint8_t { kInt32, kFloat, kUint8, kInt8 };
 
-// What becomes of the sums. kFloat: S * scale + float_bias. kUint8, kInt8:
-// saturate(round(S * scale) + zero_point), ties to even. The scale is the product of
-// those given.
+// The conversion of the sums. kFloat: S * scale + float_bias. kUint8, kInt8: saturate(round(S *
+// scale) + zero_point), ties to even. The scale is the product of those given.
 struct ByteEpilogue {
   const int32_t* bias_columns = nullptr;  // [n]; null: 0
   const int32_t* bias_rows = nullptr;     // [m]; null: 0
