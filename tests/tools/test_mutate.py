@@ -221,5 +221,7 @@ def test_every_room_has_tests() -> None:
     for room, names in mutate.TESTS.items():
         known = (root / "tests" / room / "CMakeLists.txt").read_text()
         for name in names:
-            is_known = (root / name.split()[0]).is_dir() if "/" in name else f"tenon_test({name}" in known
+            is_known = (
+                (root / name.split()[0]).is_dir() if "/" in name else f"tenon_test({name}" in known
+            )
             assert is_known, name
