@@ -9,11 +9,11 @@
 
 namespace tenon {
 
-// Attributes for a node: MakeAttributes(Attr("axis", int64_t{1}), ...).
+// Attributes for a node: MakeAttributes(Attr("axis", int64_t{1}), ...). T is a type that an
+// attribute may have.
 template <class T>
-Attribute Attr(std::string name, T value) {
-  return Attribute(std::move(name), std::move(value));
-}
+Attribute Attr(std::string name, T value);
+
 template <class... A>
 std::vector<Attribute> MakeAttributes(A... attributes) {
   std::vector<Attribute> list;

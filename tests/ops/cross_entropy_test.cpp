@@ -39,7 +39,7 @@ void CheckLoss(const LossCase& c, const std::string& reduction, bool softmax) {
               13,
               {x, target, c.weighted ? Value(weights) : Value()},
               MakeAttributes(Attr("reduction", reduction))};
-  if (c.ignored) call.attributes.emplace_back("ignore_index", *c.ignored);
+  if (c.ignored) call.attributes.push_back(Attr("ignore_index", *c.ignored));
   call.output_count = softmax ? 2 : 1;
   const auto outputs = RunOp(std::move(call));
   ASSERT_TRUE(outputs) << outputs.error().message();

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/graph.h"
 #include "ir/output_types.h"
 #include "ir/schema.h"
 #include "runtime/evaluate.h"
+#include "runtime/kernel.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 
@@ -35,8 +38,8 @@ Result<std::vector<Value>> RunOp(OpCall call, int threads) {
   const OpRow* row = FindOpRow(graph, node);
   if (row == nullptr) return NotImplemented("no kernel for {}-{}", node.op_type, node.opset);
   KernelInfo info(graph, node);
-  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel,
-                         row->make(info, row->options.traits));
+  std::unique_ptr<Kernel> kernel;
+  TENON_RETURN_IF_ERROR(row->make(info, row->options.traits, kernel));
   ThreadPool pool({.threads = threads});
   return EvaluateNode(graph, node, *kernel, call.inputs, pool);
 }

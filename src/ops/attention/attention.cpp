@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/attention/dot_product_attention.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -51,8 +52,6 @@ Result<Heads> HeadsOf(const ShapeContext& context, size_t i, int64_t heads) {
   return Heads{x[0], Dim(heads), x[1], FloorDiv(x[2], Dim(heads))};
 }
 
-bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
-
 Status CheckPast(const ShapeContext& context) {
   const bool has_past = context.HasInput(kPastKey);
   if (has_past != context.HasInput(kPastValue)) {
@@ -78,7 +77,7 @@ Status CheckMask(const ShapeContext& context, const SymbolicShape& scores) {
     const Dim& size = scores[4 - back];
     const bool is_shorter =
         back == 1 && dim.is_number() && size.is_number() && dim.value() <= size.value();
-    fits = is_shorter || dim == Dim(1) || MayBeEqual(dim, size);
+    fits = is_shorter || dim == Dim(1) || MayEqual(dim, size);
   }
   if (fits) return OkStatus();
   return InvalidArgument("input 3: expected a mask for scores {}, got {}", scores, *mask);
@@ -89,9 +88,8 @@ Status InferAttention(const AttentionAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Heads q, HeadsOf(context, kQ, attrs.q_heads));
   TENON_ASSIGN_OR_RETURN(const Heads k, HeadsOf(context, kK, attrs.kv_heads));
   TENON_ASSIGN_OR_RETURN(const Heads v, HeadsOf(context, kV, attrs.kv_heads));
-  if (!MayBeEqual(q.batch, k.batch) || !MayBeEqual(q.batch, v.batch) ||
-      !MayBeEqual(k.heads, v.heads) || !MayBeEqual(k.length, v.length) ||
-      !MayBeEqual(q.size, k.size)) {
+  if (!MayEqual(q.batch, k.batch) || !MayEqual(q.batch, v.batch) || !MayEqual(k.heads, v.heads) ||
+      !MayEqual(k.length, v.length) || !MayEqual(q.size, k.size)) {
     return InvalidArgument("shapes of Q {}, K {} and V {} do not fit together", query,
                            *context.Input(kK), *context.Input(kV));
   }
@@ -104,10 +102,10 @@ Status InferAttention(const AttentionAttrs& attrs, ShapeContext& context) {
   if (context.HasInput(kPastKey)) {
     TENON_ASSIGN_OR_RETURN(const SymbolicShape past, context.InputOfRank(kPastKey, 4));
     TENON_ASSIGN_OR_RETURN(const SymbolicShape past_value, context.InputOfRank(kPastValue, 4));
-    const bool fits = MayBeEqual(past[0], k.batch) && MayBeEqual(past[1], k.heads) &&
-                      MayBeEqual(past[3], k.size) && MayBeEqual(past_value[0], v.batch) &&
-                      MayBeEqual(past_value[1], v.heads) && MayBeEqual(past_value[3], v.size) &&
-                      MayBeEqual(past[2], past_value[2]);
+    const bool fits = MayEqual(past[0], k.batch) && MayEqual(past[1], k.heads) &&
+                      MayEqual(past[3], k.size) && MayEqual(past_value[0], v.batch) &&
+                      MayEqual(past_value[1], v.heads) && MayEqual(past_value[3], v.size) &&
+                      MayEqual(past[2], past_value[2]);
     if (!fits) return InvalidArgument("past {} and {} do not fit K and V", past, past_value);
     length = past[2] + k.length;
   }

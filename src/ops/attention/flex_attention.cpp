@@ -6,6 +6,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/softmax.h"
 #include "ops/framework/element_conversion.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/stateful_kernel.h"
 #include "ops/linear/scalar_matmul.h"
 
@@ -41,8 +42,6 @@ DataType Precision(const FlexAttrs& attrs, DataType inputs) {
   return inputs == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
 }
 
-bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
-
 // The output of a subgraph must have the shape of its input tensor.
 Status InferModifier(std::string_view attribute, const ValueType& type, ShapeContext& context) {
   if (!SubgraphIndex(context.node(), attribute)) return OkStatus();
@@ -54,8 +53,8 @@ Status InferModifier(std::string_view attribute, const ValueType& type, ShapeCon
 
 Status CheckFit(const SymbolicShape& q, const SymbolicShape& k, const SymbolicShape& v) {
   const bool are_heads = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
-  if (!are_heads || !MayBeEqual(q[0], k[0]) || !MayBeEqual(q[0], v[0]) || !MayBeEqual(k[1], v[1]) ||
-      !MayBeEqual(k[2], v[2]) || !MayBeEqual(q[3], k[3])) {
+  if (!are_heads || !MayEqual(q[0], k[0]) || !MayEqual(q[0], v[0]) || !MayEqual(k[1], v[1]) ||
+      !MayEqual(k[2], v[2]) || !MayEqual(q[3], k[3])) {
     return InvalidArgument("shapes of Q {}, K {} and V {} do not fit together", q, k, v);
   }
   if (q[1].is_number() && k[1].is_number() &&

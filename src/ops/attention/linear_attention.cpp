@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -22,8 +23,6 @@ struct LinearAttentionAttrs {
   bool gated() const { return update_rule == "gated" || update_rule == "gated_delta"; }
   bool corrected() const { return update_rule == "delta" || update_rule == "gated_delta"; }
 };
-
-bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
 Status CheckAttributes(const LinearAttentionAttrs& attrs, const ShapeContext& context) {
   if (attrs.update_rule != "linear" && !attrs.gated() && !attrs.corrected()) {
@@ -50,7 +49,7 @@ Status CheckAttributes(const LinearAttentionAttrs& attrs, const ShapeContext& co
 Result<Dim> HeadSize(const ShapeContext& context, size_t i, int64_t heads,
                      const SymbolicShape& query) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(i, 3));
-  if (!MayBeEqual(x[0], query[0]) || !MayBeEqual(x[1], query[1])) {
+  if (!MayEqual(x[0], query[0]) || !MayEqual(x[1], query[1])) {
     return InvalidArgument("input {}: expected the batch and length of {}, got {}", i, query, x);
   }
   if (x[2].is_number() && x[2].value() % heads != 0) {
@@ -64,8 +63,8 @@ Status CheckGate(const ShapeContext& context, size_t i, const SymbolicShape& que
                  const Dim& b) {
   if (!context.HasInput(i)) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(i, 3));
-  if (MayBeEqual(x[0], query[0]) && MayBeEqual(x[1], query[1]) &&
-      (MayBeEqual(x[2], a) || MayBeEqual(x[2], b))) {
+  if (MayEqual(x[0], query[0]) && MayEqual(x[1], query[1]) &&
+      (MayEqual(x[2], a) || MayEqual(x[2], b))) {
     return OkStatus();
   }
   return InvalidArgument("input {}: expected [{}, {}, {} or {}], got {}", i, query[0], query[1], a,
@@ -78,7 +77,7 @@ Status InferLinearAttention(const LinearAttentionAttrs& attrs, ShapeContext& con
   TENON_ASSIGN_OR_RETURN(const Dim d_q, HeadSize(context, kQuery, attrs.q_heads, query));
   TENON_ASSIGN_OR_RETURN(const Dim d_k, HeadSize(context, kKey, attrs.kv_heads, query));
   TENON_ASSIGN_OR_RETURN(const Dim d_v, HeadSize(context, kValue, attrs.kv_heads, query));
-  if (!MayBeEqual(d_q, d_k)) {
+  if (!MayEqual(d_q, d_k)) {
     return InvalidArgument("expected heads of one size in query and key, got {} and {}", d_q, d_k);
   }
   const Dim heads(attrs.kv_heads);
@@ -88,7 +87,7 @@ Status InferLinearAttention(const LinearAttentionAttrs& attrs, ShapeContext& con
   if (context.HasInput(kPast)) {
     TENON_ASSIGN_OR_RETURN(const SymbolicShape past, context.InputOfRank(kPast, 4));
     for (size_t i = 0; i < 4; ++i) {
-      if (!MayBeEqual(past[i], state[i])) {
+      if (!MayEqual(past[i], state[i])) {
         return InvalidArgument("input 3: expected the state {}, got {}", state, past);
       }
     }

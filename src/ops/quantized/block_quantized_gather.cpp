@@ -5,6 +5,7 @@
 #include "base/arithmetic.h"
 #include "ops/framework/element.h"
 #include "ops/framework/element_conversion.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/indices.h"
 #include "ops/framework/op_row.h"
 
@@ -26,8 +27,6 @@ struct BlockGatherAttrs {
   // Elements in a byte of data of this type that count as one.
   int64_t packing(DataType type) const { return type == DataType::kUint8 ? 8 / bits : 1; }
 };
-
-bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
 Status InferBlockGather(const BlockGatherAttrs& attrs, ShapeContext& context) {
   if (attrs.bits != 2 && attrs.bits != 4 && attrs.bits != 8) {
@@ -54,7 +53,7 @@ Status InferBlockGather(const BlockGatherAttrs& attrs, ShapeContext& context) {
   }
   for (size_t i = 0; i < data.rank(); ++i) {
     const Dim blocks = i == quantize ? CeilDiv(data[i], Dim(attrs.block_size)) : data[i];
-    if (!MayBeEqual(scales[i], blocks)) {
+    if (!MayEqual(scales[i], blocks)) {
       return InvalidArgument("input 2: expected {} scales along axis {}, got {}", blocks, i,
                              scales);
     }
@@ -64,7 +63,7 @@ Status InferBlockGather(const BlockGatherAttrs& attrs, ShapeContext& context) {
                            context.InputOfRank(kZeroPoints, data.rank()));
     for (size_t i = 0; i < data.rank(); ++i) {
       const Dim wanted = i == quantize ? CeilDiv(scales[i], Dim(packing)) : scales[i];
-      if (!MayBeEqual(zeros[i], wanted)) {
+      if (!MayEqual(zeros[i], wanted)) {
         return InvalidArgument("input 3: expected {} zero points along axis {}, got {}", wanted, i,
                                zeros);
       }

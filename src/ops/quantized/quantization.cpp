@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/arithmetic.h"
+#include "ops/framework/expected_shape.h"
 
 namespace tenon {
 namespace {
@@ -16,8 +17,6 @@ Result<size_t> QuantizedAxis(int64_t axis, size_t rank) {
 bool IsOneElement(const SymbolicShape& shape) {
   return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim == Dim(1); });
 }
-
-bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
 
 }  // namespace
 
@@ -96,11 +95,11 @@ Status ScaleLayout::Check(const SymbolicShape& x, const SymbolicShape& scales, i
   TENON_ASSIGN_OR_RETURN(const size_t at, QuantizedAxis(axis, x.rank()));
   bool fits = true;
   if (block_size == 0) {
-    fits = scales.rank() == 1 && MayBeEqual(scales[0], x[at]);
+    fits = scales.rank() == 1 && MayEqual(scales[0], x[at]);
   } else {
     fits = scales.rank() == x.rank();
     for (size_t i = 0; fits && i < x.rank(); ++i) {
-      fits = MayBeEqual(scales[i], i == at ? CeilDiv(x[i], Dim(block_size)) : x[i]);
+      fits = MayEqual(scales[i], i == at ? CeilDiv(x[i], Dim(block_size)) : x[i]);
     }
   }
   if (fits) return OkStatus();

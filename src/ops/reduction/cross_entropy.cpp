@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/softmax.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/indices.h"
 #include "ops/framework/op_row.h"
 
@@ -19,8 +20,6 @@ struct LossAttrs {
   }
 };
 
-bool MayBeEqual(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a == b; }
-
 // Scores [N, C, d...], target [N, d...], weights [C].
 Status InferLoss(const LossAttrs& attrs, ShapeContext& context) {
   if (attrs.reduction != "none" && attrs.reduction != "sum" && attrs.reduction != "mean") {
@@ -32,15 +31,15 @@ Status InferLoss(const LossAttrs& attrs, ShapeContext& context) {
   if (scores.rank() < 2) {
     return InvalidArgument("input 0: expected [N, C, ...], got {}", scores);
   }
-  bool fits = target.rank() + 1 == scores.rank() && MayBeEqual(scores[0], target[0]);
-  for (size_t i = 2; fits && i < scores.rank(); ++i) fits = MayBeEqual(scores[i], target[i - 1]);
+  bool fits = target.rank() + 1 == scores.rank() && MayEqual(scores[0], target[0]);
+  for (size_t i = 2; fits && i < scores.rank(); ++i) fits = MayEqual(scores[i], target[i - 1]);
   if (!fits) {
     return InvalidArgument("input 1: expected the shape of input 0 {} without its axis 1, got {}",
                            scores, target);
   }
   if (context.HasInput(kWeight)) {
     const Result<SymbolicShape> weight = context.Input(kWeight);
-    if (weight && !(weight->rank() == 1 && MayBeEqual((*weight)[0], scores[1]))) {
+    if (weight && !(weight->rank() == 1 && MayEqual((*weight)[0], scores[1]))) {
       return InvalidArgument("input 2: expected one weight per class, [{}], got {}", scores[1],
                              *weight);
     }
