@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from ._names import CONTRIB, DEQUANT_OP_NAME
 from ._scales import Scales, checked_axis, scale_of_value
 from ._types import FOUR_BITS, SIXTEEN_BITS
-from .base_quantizer import BaseQuantizer
+from .base_quantizer import BaseQuantizer, Ranges
 
 OPSET_OF_ALL_TYPES = 21  # whose QuantizeLinear has integers of 4 and 16 bits
 
@@ -38,8 +39,31 @@ class Bias:
 class MarkingQuantizer(BaseQuantizer):
     """The interface for rules of operators, with which they query and mark values."""
 
-    def __init__(self, *settings: Any, **named_settings: Any) -> None:
-        super().__init__(*settings, **named_settings)
+    def __init__(
+        self,
+        model: ModelProto,
+        per_channel: bool,
+        reduce_range: bool,
+        weight_qType: Any,  # noqa: N803 - the names that they have in onnxruntime
+        activation_qType: Any,  # noqa: N803
+        tensors_range: Ranges | None,
+        nodes_to_quantize: Sequence[str] | None,
+        nodes_to_exclude: Sequence[str] | None,
+        op_types_to_quantize: Sequence[str] | None,
+        extra_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            model,
+            per_channel,
+            reduce_range,
+            weight_qType,
+            activation_qType,
+            tensors_range,
+            nodes_to_quantize,
+            nodes_to_exclude,
+            op_types_to_quantize,
+            extra_options,
+        )
         option = self.settings.option
         self.forces = bool(option("ForceQuantizeNoInputCheck"))
         self.domain = CONTRIB if option("UseQDQContribOps") or self._needs_contrib() else ""

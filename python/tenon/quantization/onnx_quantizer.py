@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ._qlinear_rules import QLinearOpsRegistry
 from ._rewriter import Plan, Rewriter
 from ._scales import scale_of_value
 from ._types import QuantizationMode
-from .base_quantizer import BaseQuantizer, name_nodes
+from .base_quantizer import BaseQuantizer, Ranges, name_nodes
 from .onnx_model import ONNXModel
 
 
@@ -25,8 +26,6 @@ class ONNXQuantizer(BaseQuantizer):
 
     mode  IntegerOps: products become integer products, other nodes do not change
           QLinearOps: operators take and return integers
-
-    All other arguments are BaseQuantizer's, in the same order.
     """
 
     def __init__(
@@ -36,10 +35,26 @@ class ONNXQuantizer(BaseQuantizer):
         reduce_range: bool,
         mode: QuantizationMode,
         static: bool,
-        *settings: Any,
-        **named_settings: Any,
+        weight_qType: Any,  # noqa: N803 - the names that they have in onnxruntime
+        activation_qType: Any,  # noqa: N803
+        tensors_range: Ranges | None,
+        nodes_to_quantize: Sequence[str] | None,
+        nodes_to_exclude: Sequence[str] | None,
+        op_types_to_quantize: Sequence[str] | None,
+        extra_options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(model, per_channel, reduce_range, *settings, **named_settings)
+        super().__init__(
+            model,
+            per_channel,
+            reduce_range,
+            weight_qType,
+            activation_qType,
+            tensors_range,
+            nodes_to_quantize,
+            nodes_to_exclude,
+            op_types_to_quantize,
+            extra_options,
+        )
         if not isinstance(mode, QuantizationMode):
             raise ValueError(f"unsupported quantization mode {mode}")
         self.mode = mode
