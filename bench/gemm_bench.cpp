@@ -182,10 +182,14 @@ BENCHMARK(PlainGemmTransposedB)
     ->Args({1, 4096, 4096})
     ->UseManualTime();
 BENCHMARK(PackedGemmTransposedA)->UseManualTime()->Args({128, 768, 768})->Args({512, 512, 512});
-BENCHMARK(PackedGemmEpilogue)
-    ->UseManualTime()
-    ->Args({128, 3072, 768, static_cast<int>(kernels::Activation::kRelu)})
-    ->Args({128, 3072, 768, static_cast<int>(kernels::Activation::kGelu)});
+BENCHMARK(PackedGemmEpilogue)->UseManualTime()->Apply([](auto* bench) {
+  using enum kernels::Activation;
+  for (const auto activation :
+       {kNone, kRelu, kHardSwish, kSigmoid, kTanh, kGelu, kGeluTanh, kSilu}) {
+    // A product of its usual depth, and one so flat that the epilogue weighs as much.
+    for (const int64_t k : {768, 32}) bench->Args({128, 3072, k, static_cast<int64_t>(activation)});
+  }
+});
 
 }  // namespace
 }  // namespace tenon::bench
