@@ -2,6 +2,8 @@
 #include <benchmark/benchmark.h>
 
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/elementwise/broadcast.h"
@@ -12,7 +14,6 @@ namespace {
 
 using kernels::BinaryOp;
 using kernels::ElementType;
-using kernels::UnaryOp;
 
 constexpr size_t kMany = 1 << 20;
 
@@ -65,30 +66,17 @@ void Where(benchmark::State& state) {
 }
 BENCHMARK(Where)->Unit(benchmark::kMicrosecond);
 
-#define TENON_UNARY_BENCHMARK(name)                                                            \
-  BENCHMARK_CAPTURE(Unary, name##_1M, UnaryOp::k##name, kMany)->Unit(benchmark::kMicrosecond); \
-  BENCHMARK_CAPTURE(Unary, name##_4K, UnaryOp::k##name, 4096)->Unit(benchmark::kMicrosecond);
-TENON_UNARY_BENCHMARK(Abs)
-TENON_UNARY_BENCHMARK(Relu)
-TENON_UNARY_BENCHMARK(LeakyRelu)
-TENON_UNARY_BENCHMARK(Clip)
-TENON_UNARY_BENCHMARK(HardSwish)
-TENON_UNARY_BENCHMARK(Floor)
-TENON_UNARY_BENCHMARK(Sqrt)
-TENON_UNARY_BENCHMARK(Reciprocal)
-TENON_UNARY_BENCHMARK(Exp)
-TENON_UNARY_BENCHMARK(Log)
-TENON_UNARY_BENCHMARK(Tanh)
-TENON_UNARY_BENCHMARK(Erf)
-TENON_UNARY_BENCHMARK(Sigmoid)
-TENON_UNARY_BENCHMARK(Softplus)
-TENON_UNARY_BENCHMARK(Elu)
-TENON_UNARY_BENCHMARK(Gelu)
-TENON_UNARY_BENCHMARK(GeluTanh)
-TENON_UNARY_BENCHMARK(Silu)
-TENON_UNARY_BENCHMARK(Mish)
-TENON_UNARY_BENCHMARK(Sin)
-TENON_UNARY_BENCHMARK(Atan)
+[[maybe_unused]] const bool kHasUnary = [] {
+  for (const UnaryInfo& info : kUnaryFunctions) {
+    const std::string name = "Unary/" + std::string(info.name);
+    const UnaryOp op = *FindUnaryOp(info.name);
+    for (const auto& [suffix, n] : {std::pair("_1M", kMany), std::pair("_4K", size_t{4096})}) {
+      benchmark::RegisterBenchmark((name + suffix).c_str(), Unary, op, n)
+          ->Unit(benchmark::kMicrosecond);
+    }
+  }
+  return true;
+}();
 
 #define TENON_BINARY_BENCHMARK(name)                                                  \
   BENCHMARK_CAPTURE(Binary, name##_1M, BinaryOp::k##name, {1024, 1024}, {1024, 1024}) \

@@ -126,7 +126,7 @@ void PackedGemmEpilogue(benchmark::State& state) {
   Operands operands(sizes, true);
   Buffer bias(sizes.n);
   operands.args.epilogue.bias_columns = bias.data();
-  operands.args.epilogue.activation.kind = static_cast<kernels::Activation>(state.range(3));
+  operands.args.epilogue.activation.op = static_cast<UnaryOp>(state.range(3));
   Measure(state, operands);
 }
 
@@ -183,9 +183,9 @@ BENCHMARK(PlainGemmTransposedB)
     ->UseManualTime();
 BENCHMARK(PackedGemmTransposedA)->UseManualTime()->Args({128, 768, 768})->Args({512, 512, 512});
 BENCHMARK(PackedGemmEpilogue)->UseManualTime()->Apply([](auto* bench) {
-  using enum kernels::Activation;
+  using enum UnaryOp;
   for (const auto activation :
-       {kNone, kRelu, kHardSwish, kSigmoid, kTanh, kGelu, kGeluTanh, kSilu}) {
+       {kIdentity, kRelu, kHardSwish, kSigmoid, kTanh, kGelu, kGeluTanh, kSwish}) {
     // A product of its usual depth, and one so flat that the epilogue weighs as much.
     for (const int64_t k : {768, 32}) bench->Args({128, 3072, k, static_cast<int64_t>(activation)});
   }

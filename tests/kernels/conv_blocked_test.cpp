@@ -36,9 +36,9 @@ TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
   });
 }
 
-constexpr auto kRelu = Activation::kRelu;
-constexpr auto kClip = Activation::kClip;
-constexpr auto kSigmoid = Activation::kSigmoid;
+constexpr auto kRelu = UnaryOp::kRelu;
+constexpr auto kClip = UnaryOp::kClip;
+constexpr auto kSigmoid = UnaryOp::kSigmoid;
 
 // batch, in c h w, out c h w, groups, kernel, stride, dilation, pads top left
 const ConvCase kBlockedCases[] = {
@@ -99,7 +99,7 @@ TEST(ConvBlockedTest, NanReachesItsChannelsAndNotTheIdleLanes) {
     in[1] = std::nanf("");
     std::vector<float> out(16, 1.0f);
     GuardedBuffer scratch(ConvBlockedScratchSize(shape) / 4, true);
-    const ConvEpilogue relu = {.activation = {Activation::kRelu}};
+    const ConvEpilogue relu = {.activation = {UnaryOp::kRelu}};
     RunConvBlockedTask({shape, in.data(), packed.data(), out.data(), relu}, 0, scratch.data());
     EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[1]));
     for (size_t lane = 2; lane < 16; ++lane) EXPECT_EQ(out[lane], 0.0f) << lane;

@@ -8,13 +8,14 @@
 
 #include "conv_reference.h"
 #include "kernels/conv/conv_epilogue.h"
+#include "kernels/unary_cases.h"
 
 namespace tenon::kernels {
 
 struct ConvCase {
   std::string name;
   Conv2dShape shape;
-  Activation activation = Activation::kNone;
+  UnaryOp activation = UnaryOp::kIdentity;
   bool residual = false;
 };
 
@@ -50,20 +51,8 @@ struct ConvData {
   // kClip clamps to [kClipLow, kClipHigh], which excludes 0 to show that idle lanes stay zero.
   static constexpr float kClipLow = 0.25f;
   static constexpr float kClipHigh = 1.5f;
-  static double Activate(Activation activation, double x) {
-    switch (activation) {
-      case Activation::kRelu:
-        return x < 0 ? 0 : x;
-      case Activation::kClip:
-        return x < kClipLow ? kClipLow : x > kClipHigh ? kClipHigh : x;
-      case Activation::kSigmoid:
-        return 1 / (1 + std::exp(-x));
-      case Activation::kNone:
-        return x;
-      default:
-        ADD_FAILURE() << "the reference lacks this activation";
-        return x;
-    }
+  static double Activate(UnaryOp activation, double x) {
+    return static_cast<double>(CaseOf(activation).reference(x, kClipLow, kClipHigh));
   }
 
   ConvEpilogue Epilogue(const ConvCase& c, const float* residual_data) const {

@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_general.h"
 
 #include "conv_reference.h"
+#include "kernels/unary_cases.h"
 
 namespace tenon::kernels {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 struct GeneralCase {
   std::string name;
   ConvGeneralShape shape;
-  Activation activation = Activation::kNone;
+  UnaryOp activation = UnaryOp::kIdentity;
   bool residual = false;
 };
 
@@ -84,17 +85,6 @@ std::vector<double> ReferenceGeneral(const ConvGeneralShape& s, bool transposed,
   return out;
 }
 
-double Activated(Activation activation, double x) {
-  switch (activation) {
-    case Activation::kRelu:
-      return x < 0 ? 0 : x;
-    case Activation::kTanh:
-      return std::tanh(x);
-    default:
-      return x;
-  }
-}
-
 void CheckGeneral(const GeneralCase& c, bool transposed) {
   const ConvGeneralShape& s = c.shape;
   const std::vector<float> in = RandomFloats(s.batch * s.in_channels * In(s), 1);
@@ -106,7 +96,8 @@ void CheckGeneral(const GeneralCase& c, bool transposed) {
   std::vector<double> expected = ReferenceGeneral(s, transposed, in, weights);
   for (size_t i = 0; i < expected.size(); ++i) {
     const double sum = expected[i] + bias[i / Out(s) % s.out_channels];
-    expected[i] = Activated(c.activation, c.residual ? sum + residual[i] : sum);
+    expected[i] = static_cast<double>(
+        CaseOf(c.activation).reference(c.residual ? sum + residual[i] : sum, 0, 0));
   }
   const double depth = static_cast<double>(s.in_channels / s.groups * Taps(s));
   ForEveryTarget([&] {
@@ -118,7 +109,7 @@ void CheckGeneral(const GeneralCase& c, bool transposed) {
         x.data(),
         w.data(),
         y.data(),
-        {b.data(), c.residual ? r.data() : nullptr, {.kind = c.activation}}};
+        {b.data(), c.residual ? r.data() : nullptr, {.op = c.activation}}};
     const size_t tasks = transposed ? ConvTransposeTaskCount(s) : ConvGeneralTaskCount(s);
     for (size_t t = 0; t < tasks; ++t) {
       if (transposed) {
@@ -143,34 +134,31 @@ TEST_P(ConvTransposeTest, MatchesReferenceOnEveryTarget) { CheckGeneral(GetParam
 // batch, in and out channels, groups, {in, out, kernel, stride, dilation, pad_begin} each
 const GeneralCase kConvCases[] = {
     {"one_element", {1, 1, 1, 1, {}}},
-    {"pointwise", {2, 20, 9, 1, {{}, {5, 5}, {7, 7}}}, Activation::kRelu, true},
-    {"3x3", {2, 5, 7, 1, {{}, {9, 9, 3, 1, 1, 1}, {11, 11, 3, 1, 1, 1}}}, Activation::kTanh, true},
+    {"pointwise", {2, 20, 9, 1, {{}, {5, 5}, {7, 7}}}, UnaryOp::kRelu, true},
+    {"3x3", {2, 5, 7, 1, {{}, {9, 9, 3, 1, 1, 1}, {11, 11, 3, 1, 1, 1}}}, UnaryOp::kTanh, true},
     {"strided", {1, 5, 7, 1, {{}, {9, 5, 3, 2, 1, 1}, {40, 14, 3, 3, 1, 1}}}},
-    {"dilated", {1, 3, 4, 1, {{}, {9, 5, 3, 1, 2, 0}, {12, 9, 2, 1, 3, 0}}}, Activation::kRelu},
-    {"groups",
-     {2, 12, 18, 3, {{}, {6, 6, 3, 1, 1, 1}, {9, 9, 3, 1, 1, 1}}},
-     Activation::kRelu,
-     true},
+    {"dilated", {1, 3, 4, 1, {{}, {9, 5, 3, 1, 2, 0}, {12, 9, 2, 1, 3, 0}}}, UnaryOp::kRelu},
+    {"groups", {2, 12, 18, 3, {{}, {6, 6, 3, 1, 1, 1}, {9, 9, 3, 1, 1, 1}}}, UnaryOp::kRelu, true},
     {"depthwise_multiplier", {1, 4, 12, 4, {{}, {6, 6, 3, 1, 1, 1}, {9, 9, 3, 1, 1, 1}}}},
-    {"one_dimension", {2, 10, 6, 1, {{}, {}, {200, 196, 5}}}, Activation::kRelu},
+    {"one_dimension", {2, 10, 6, 1, {{}, {}, {200, 196, 5}}}, UnaryOp::kRelu},
     {"one_dimension_dilated", {1, 8, 8, 2, {{}, {}, {100, 100, 3, 1, 5, 5}}}},
     {"three_dimensions",
      {1, 3, 5, 1, {{5, 5, 3, 1, 1, 1}, {6, 3, 3, 2, 1, 1}, {7, 7, 3, 1, 1, 1}}},
-     Activation::kNone,
+     UnaryOp::kIdentity,
      true},
     {"pads_beyond_the_kernel", {1, 2, 3, 1, {{}, {3, 11, 3, 1, 1, 5}, {3, 11, 3, 1, 1, 5}}}},
     {"many_tasks", {1, 64, 40, 1, {{}, {40, 40, 3, 1, 1, 1}, {40, 40, 3, 1, 1, 1}}}},
-    {"one_column", {1, 6, 11, 1, {{}, {60, 58, 3}, {1, 1}}}, Activation::kTanh, true},
+    {"one_column", {1, 6, 11, 1, {{}, {60, 58, 3}, {1, 1}}}, UnaryOp::kTanh, true},
     {"depth_of_pads", {1, 2, 3, 1, {{1, 1, 1, 2, 1, 1}, {}, {60, 58, 3}}}},
     {"channels_of_every_tile", {1, 3, 15, 1, {{}, {5, 5, 3, 1, 1, 1}, {47, 47, 3, 1, 1, 1}}}},
     {"wide_kernel", {1, 4, 8, 1, {{}, {6, 6, 3, 1, 1, 1}, {90, 90, 39, 1, 1, 19}}}},
-    {"stride_3", {2, 1, 5, 1, {{}, {20, 20, 7, 1, 1, 3}, {99, 33, 7, 3, 1, 2}}}, Activation::kRelu},
+    {"stride_3", {2, 1, 5, 1, {{}, {20, 20, 7, 1, 1, 3}, {99, 33, 7, 3, 1, 2}}}, UnaryOp::kRelu},
     {"stride_and_dilation", {1, 2, 3, 1, {{}, {9, 4, 2, 2, 3}, {80, 24, 3, 3, 4, 2}}}},
     {"stride_beyond_the_kernel", {1, 1, 4, 1, {{}, {}, {400, 40, 4, 10}}}},
     {"long_row", {1, 1, 1, 1, {{}, {}, {5000, 2373, 256, 2}}}},
-    {"parts_of_channels", {1, 20, 130, 1, {{}, {}, {960, 958, 3}}}, Activation::kNone, true},
-    {"one_pixel", {3, 50, 37, 1, {}}, Activation::kRelu, true},
-    {"one_pixel_of_groups", {2, 12, 40, 2, {{}, {3, 1, 3}, {5, 1, 5}}}, Activation::kTanh, true},
+    {"parts_of_channels", {1, 20, 130, 1, {{}, {}, {960, 958, 3}}}, UnaryOp::kIdentity, true},
+    {"one_pixel", {3, 50, 37, 1, {}}, UnaryOp::kRelu, true},
+    {"one_pixel_of_groups", {2, 12, 40, 2, {{}, {3, 1, 3}, {5, 1, 5}}}, UnaryOp::kTanh, true},
     {"no_images", {0, 3, 3, 1, {{}, {4, 4}, {4, 4}}}},
     {"no_pixels", {1, 3, 3, 1, {{}, {0, 0}, {4, 4}}}},
 };
@@ -178,17 +166,17 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvGeneralTest, testing::ValuesIn(kConvCases),
 
 const GeneralCase kTransposeCases[] = {
     {"one_element", {1, 1, 1, 1, {}}},
-    {"2x2_stride_2", {2, 12, 5, 1, {{}, {5, 10, 2, 2}, {7, 14, 2, 2}}}, Activation::kRelu, true},
+    {"2x2_stride_2", {2, 12, 5, 1, {{}, {5, 10, 2, 2}, {7, 14, 2, 2}}}, UnaryOp::kRelu, true},
     {"4x4_stride_2",
      {1, 9, 20, 1, {{}, {5, 10, 4, 2, 1, 1}, {7, 14, 4, 2, 1, 1}}},
-     Activation::kTanh,
+     UnaryOp::kTanh,
      true},
     {"3x3_output_padding", {1, 9, 3, 1, {{}, {5, 10, 3, 2, 1, 1}, {7, 14, 3, 2, 1, 1}}}},
     {"dilated", {1, 4, 3, 1, {{}, {5, 9, 3, 1, 2, 0}, {7, 13, 4, 1, 2, 0}}}},
-    {"groups", {2, 12, 18, 3, {{}, {6, 13, 3, 2}, {5, 11, 3, 2}}}, Activation::kRelu},
+    {"groups", {2, 12, 18, 3, {{}, {6, 13, 3, 2}, {5, 11, 3, 2}}}, UnaryOp::kRelu},
     {"stride_beyond_the_kernel",
      {1, 3, 3, 1, {{}, {4, 12, 2, 3}, {4, 16, 2, 4}}},
-     Activation::kNone,
+     UnaryOp::kIdentity,
      true},
     {"one_dimension", {1, 20, 40, 1, {{}, {}, {50, 200, 8, 4, 1, 2}}}},
     {"three_dimensions", {1, 3, 4, 1, {{3, 6, 2, 2}, {4, 8, 4, 2, 1, 1}, {3, 5, 3, 1, 1, 0}}}},

@@ -63,15 +63,15 @@ constexpr Conv2dShape Shape(size_t batch, size_t in, size_t height, size_t width
 
 const ConvCase kWinogradCases[] = {
     {"one_pixel", Shape(1, 1, 1, 1, 1)},
-    {"one_tile", Shape(1, 16, 4, 4, 16), Activation::kRelu},
-    {"even", Shape(2, 32, 8, 8, 48), Activation::kRelu, true},
-    {"odd", Shape(1, 19, 7, 13, 37), Activation::kClip, true},
+    {"one_tile", Shape(1, 16, 4, 4, 16), UnaryOp::kRelu},
+    {"even", Shape(2, 32, 8, 8, 48), UnaryOp::kRelu, true},
+    {"odd", Shape(1, 19, 7, 13, 37), UnaryOp::kClip, true},
     {"no_pads", Shape(1, 16, 9, 10, 16, 0, 0, 0)},
-    {"uneven_pads", Shape(1, 16, 6, 9, 16, 0, 1, 0), Activation::kRelu},
-    {"pads_beyond_the_kernel", Shape(1, 16, 3, 3, 20, 7, 6, 5), Activation::kClip, true},
-    {"sigmoid", Shape(1, 16, 6, 7, 20), Activation::kSigmoid, true},
-    {"many_groups", Shape(1, 64, 40, 40, 32), Activation::kRelu},
-    {"split_by_channels", Shape(2, 40, 7, 7, 400), Activation::kRelu, true},
+    {"uneven_pads", Shape(1, 16, 6, 9, 16, 0, 1, 0), UnaryOp::kRelu},
+    {"pads_beyond_the_kernel", Shape(1, 16, 3, 3, 20, 7, 6, 5), UnaryOp::kClip, true},
+    {"sigmoid", Shape(1, 16, 6, 7, 20), UnaryOp::kSigmoid, true},
+    {"many_groups", Shape(1, 64, 40, 40, 32), UnaryOp::kRelu},
+    {"split_by_channels", Shape(2, 40, 7, 7, 400), UnaryOp::kRelu, true},
     {"deep", Shape(1, 300, 8, 8, 16)},
     {"no_images", Shape(0, 16, 8, 8, 16)},
 };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/target_test.h"
+#include "kernels/unary_cases.h"
 
 namespace tenon::kernels {
 namespace {
@@ -14,134 +15,98 @@ constexpr size_t kLengths[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 67, 1
 
 using ElementwiseTest = TargetTest;
 
-double SigmoidOf(double x) { return 1 / (1 + std::exp(-x)); }
-double Clamp01(double x) { return std::isnan(x) ? x : std::min(std::max(x, 0.0), 1.0); }
+// Arguments of a case: all over its range, with all the digits that T has.
+template <class T>
+std::vector<T> Arguments(const UnaryCase& test, size_t n, Random& random) {
+  std::vector<T> x(n);
+  for (T& v : x) {
+    const double fine = random.Uniform(0, 1) / 16777216.0;
+    v = static_cast<T>(test.low + (test.high - test.low) * (random.Uniform(0, 1) + fine));
+  }
+  return x;
+}
 
-struct UnaryCase {
-  const char* name;
-  UnaryOp op;
-  double (*reference)(double x, double a, double b);
-  float low, high;
-  float a = 0, b = 0;
-  double rtol = 1e-6, atol = 0;
-  bool special = true;  // also tried on infinities, zeros and NaN
-};
-
-// One row for every operator, in the order of UnaryOp.
-const UnaryCase kUnaryCases[] = {
-    {"Abs", UnaryOp::kAbs, [](double x, double, double) { return std::abs(x); }, -9, 9},
-    {"Neg", UnaryOp::kNeg, [](double x, double, double) { return -x; }, -9, 9},
-    {"Sign", UnaryOp::kSign, [](double x, double, double) { return x > 0   ? 1
-                                                                   : x < 0 ? -1
-                                                                           : x; },
-     -1, 1},
-    {"Floor", UnaryOp::kFloor, [](double x, double, double) { return std::floor(x); }, -9, 9},
-    {"Ceil", UnaryOp::kCeil, [](double x, double, double) { return std::ceil(x); }, -9, 9},
-    {"Round", UnaryOp::kRound, [](double x, double, double) { return std::nearbyint(x); }, -9, 9},
-    {"Sqrt", UnaryOp::kSqrt, [](double x, double, double) { return std::sqrt(x); }, -1, 99},
-    {"Square", UnaryOp::kSquare, [](double x, double, double) { return x * x; }, -9, 9},
-    {"Reciprocal", UnaryOp::kReciprocal, [](double x, double, double) { return 1 / x; }, -9, 9},
-    {"Rsqrt", UnaryOp::kRsqrt, [](double x, double, double) { return 1 / std::sqrt(x); }, 0, 9},
-    {"Exp", UnaryOp::kExp, [](double x, double, double) { return std::exp(x); }, -20, 20},
-    {"Expm1", UnaryOp::kExpm1, [](double x, double, double) { return std::expm1(x); }, -9, 9},
-    {"Log", UnaryOp::kLog, [](double x, double, double) { return std::log(x); }, -1, 99},
-    {"Log1p", UnaryOp::kLog1p, [](double x, double, double) { return std::log1p(x); }, -2, 9},
-    {"Erf", UnaryOp::kErf, [](double x, double, double) { return std::erf(x); }, -5, 5},
-    {"Sin", UnaryOp::kSin, [](double x, double, double) { return std::sin(x); }, -99, 99},
-    {"Cos", UnaryOp::kCos, [](double x, double, double) { return std::cos(x); }, -99, 99},
-    {"Tan", UnaryOp::kTan, [](double x, double, double) { return std::tan(x); }, -99, 99},
-    {"Asin", UnaryOp::kAsin, [](double x, double, double) { return std::asin(x); }, -1.1f, 1.1f},
-    {"Acos", UnaryOp::kAcos, [](double x, double, double) { return std::acos(x); }, -1.1f, 1.1f},
-    {"Atan", UnaryOp::kAtan, [](double x, double, double) { return std::atan(x); }, -9, 9},
-    {"Sinh", UnaryOp::kSinh, [](double x, double, double) { return std::sinh(x); }, -9, 9},
-    {"Cosh", UnaryOp::kCosh, [](double x, double, double) { return std::cosh(x); }, -9, 9},
-    {"Tanh", UnaryOp::kTanh, [](double x, double, double) { return std::tanh(x); }, -9, 9},
-    {"Asinh", UnaryOp::kAsinh, [](double x, double, double) { return std::asinh(x); }, -9, 9},
-    {"Acosh", UnaryOp::kAcosh, [](double x, double, double) { return std::acosh(x); }, 0, 9},
-    {"Atanh", UnaryOp::kAtanh, [](double x, double, double) { return std::atanh(x); }, -2, 2},
-    {"Sigmoid", UnaryOp::kSigmoid, [](double x, double, double) { return SigmoidOf(x); }, -9, 9},
-    {"HardSigmoid", UnaryOp::kHardSigmoid,
-     [](double x, double a, double b) { return Clamp01(a * x + b); }, -5, 5, 0.2f, 0.5f, 0, 2e-7},
-    {"HardSwish", UnaryOp::kHardSwish,
-     [](double x, double, double) { return x * Clamp01(x / 6 + 0.5); }, -5, 5, 0, 0, 1e-6, 1e-6},
-    {"Relu", UnaryOp::kRelu, [](double x, double, double) { return x < 0 ? 0 : x; }, -9, 9},
-    {"LeakyRelu", UnaryOp::kLeakyRelu, [](double x, double a, double) { return x < 0 ? a * x : x; },
-     -9, 9, 0.01f},
-    {"ThresholdedRelu", UnaryOp::kThresholdedRelu,
-     [](double x, double a, double) { return x > a ? x : 0; }, -9, 9, 1.5f},
-    {"Elu", UnaryOp::kElu, [](double x, double a, double) { return x < 0 ? a * std::expm1(x) : x; },
-     -9, 9, 0.7f},
-    {"Selu", UnaryOp::kSelu,
-     [](double x, double a, double b) { return b * (x < 0 ? a * std::expm1(x) : x); }, -9, 9,
-     1.6732632f, 1.0507010f},
-    {"Celu", UnaryOp::kCelu,
-     [](double x, double a, double) { return x < 0 ? a * std::expm1(x / a) : x; }, -9, 9, 2.5f},
-    {"Softplus", UnaryOp::kSoftplus,
-     [](double x, double, double) {
-       return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-     },
-     -40, 40},
-    {"Softsign", UnaryOp::kSoftsign, [](double x, double, double) { return x / (1 + std::abs(x)); },
-     -9, 9},
-    // The sum 1 + erf(x) cancels for negative x.
-    {"Gelu", UnaryOp::kGelu,
-     [](double x, double, double) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }, -6, 6, 0,
-     0, 1e-6, 1e-6, false},
-    {"GeluTanh", UnaryOp::kGeluTanh,
-     [](double x, double, double) {
-       return x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-     },
-     -6, 6, 0, 0, 1e-6, 1e-7, false},
-    {"Silu", UnaryOp::kSilu, [](double x, double, double) { return x * SigmoidOf(x); }, -9, 9},
-    {"Swish", UnaryOp::kSwish, [](double x, double a, double) { return x * SigmoidOf(a * x); }, -9,
-     9, 1.702f, 0, 2e-6},
-    {"Mish", UnaryOp::kMish,
-     [](double x, double, double) { return x * std::tanh(std::log1p(std::exp(x))); }, -30, 30},
-    {"Clip", UnaryOp::kClip,
-     [](double x, double a, double b) { return std::isnan(x) ? x : std::min(b, std::max(a, x)); },
-     -9, 9, -2.5f, 3.5f},
-};
-static_assert(std::size(kUnaryCases) == kUnaryOpCount);
-
-void ExpectUnary(const UnaryCase& test, const std::vector<float>& x, const std::vector<float>& y) {
+template <class T>
+void ExpectUnary(const UnaryCase& test, const std::vector<T>& x, const std::vector<T>& y) {
   for (size_t i = 0; i < x.size(); ++i) {
-    const double expected = test.reference(x[i], test.a, test.b);
-    ASSERT_TRUE(IsNear(y[i], expected, test.rtol, test.atol))
-        << test.name << "(" << x[i] << ") at " << i << " of " << x.size() << ": expected "
-        << expected << ", got " << y[i];
+    const long double exact = test.reference(x[i], test.a, test.b);
+    ASSERT_LE(ErrorOf(y[i], exact, ToleranceOf<T>(test)), 1)
+        << InfoOf(test.op).name << "(" << x[i] << ") at " << i << " of " << x.size()
+        << ": expected " << static_cast<double>(exact) << ", got " << y[i];
   }
 }
 
+void Apply(const UnaryCase& test, const float* x, float* y, size_t n) {
+  FindUnary(test.op)(x, y, n, test.a, test.b);
+}
+void Apply(const UnaryCase& test, const double* x, double* y, size_t n) {
+  ApplyInDouble(test.op, x, y, n, test.a, test.b);
+}
+
+template <class T>
+void CheckUnary(const UnaryCase& test) {
+  Random random(7);
+  for (const size_t n : kLengths) {
+    const std::vector<T> x = Arguments<T>(test, n, random);
+    std::vector<T> y(n + 1, -77);
+    Apply(test, x.data(), y.data(), n);
+    EXPECT_EQ(y[n], -77) << InfoOf(test.op).name << " wrote past the end";
+    y.pop_back();
+    ExpectUnary(test, x, y);
+    std::vector<T> in_place = x;
+    Apply(test, in_place.data(), in_place.data(), n);
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_TRUE(in_place[i] == y[i] || std::isnan(y[i])) << InfoOf(test.op).name;
+    }
+  }
+  const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  const std::vector<T> special = {inf, -inf, nan, 0, -T{0}, 0.5, -0.5, 1.5, 2.5, -2.5};
+  std::vector<T> y(special.size());
+  Apply(test, special.data(), y.data(), special.size());
+  ExpectUnary(test, special, y);
+}
+
 TEST_F(ElementwiseTest, UnaryMatchesReferenceAtEveryLengthOnEveryTarget) {
+  for (const UnaryCase& test : kUnaryCases) {
+    ASSERT_EQ(static_cast<size_t>(test.op), static_cast<size_t>(&test - kUnaryCases));
+    OnEveryTarget([&] { CheckUnary<float>(test); });
+    CheckUnary<double>(test);
+  }
+}
+
+TEST_F(ElementwiseTest, UnaryOverRowsLeavesWhatIsBetweenThem) {
   OnEveryTarget([] {
+    constexpr size_t kRows = 3;
+    Random random(8);
     for (const UnaryCase& test : kUnaryCases) {
-      ASSERT_EQ(static_cast<size_t>(test.op), static_cast<size_t>(&test - kUnaryCases));
-      Random random(7);
       for (const size_t n : kLengths) {
-        const std::vector<float> x = random.Floats(n, test.low, test.high);
-        std::vector<float> y(n + 1, -77);
-        FindUnary(test.op)(x.data(), y.data(), n, test.a, test.b);
-        EXPECT_EQ(y[n], -77) << test.name << " wrote past the end";
-        y.pop_back();
-        ExpectUnary(test, x, y);
-        std::vector<float> in_place = x;
-        FindUnary(test.op)(in_place.data(), in_place.data(), n, test.a, test.b);
-        for (size_t i = 0; i < n; ++i) ASSERT_EQ(Bits(in_place[i]), Bits(y[i])) << test.name;
+        const size_t stride = n + 5;
+        const std::vector<float> x = random.Floats(kRows * stride, -2, 2);
+        std::vector<float> alone(x.size()), rows = x;
+        Apply(test, x.data(), alone.data(), x.size());
+        FindUnary(test.op).OverRows(rows.data(), stride, kRows, n, test.a, test.b);
+        for (size_t i = 0; i < x.size(); ++i) {
+          const float expected = i % stride < n ? alone[i] : x[i];
+          ASSERT_TRUE(Bits(rows[i]) == Bits(expected) || std::isnan(expected))
+              << InfoOf(test.op).name << " at " << i << " of rows of " << n;
+        }
       }
     }
   });
 }
 
-TEST_F(ElementwiseTest, UnaryHandlesSpecialValues) {
-  const std::vector<float> x = {kInf, -kInf, kNan, 0.0f, -0.0f, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f};
-  OnEveryTarget([&] {
-    for (const UnaryCase& test : kUnaryCases) {
-      if (!test.special) continue;
-      std::vector<float> y(x.size());
-      FindUnary(test.op)(x.data(), y.data(), x.size(), test.a, test.b);
-      ExpectUnary(test, x, y);
+// Of what a layout fills up with, a function that may read it makes nothing infinite.
+TEST_F(ElementwiseTest, FiniteFunctionsStayFinite) {
+  for (const UnaryCase& test : kUnaryCases) {
+    if (!InfoOf(test.op).Has(kFinite)) continue;
+    for (const double x : {0.0, -0.0, 1.0, -1.0, 1e-300, -1e-30, 0.5, 1e12, -1e12, 1e30, -1e30}) {
+      float y = static_cast<float>(x);
+      double in_double = x;
+      Apply(test, &y, &y, 1);
+      Apply(test, &in_double, &in_double, 1);
+      EXPECT_TRUE(std::isfinite(y) && std::isfinite(in_double)) << InfoOf(test.op).name << x;
     }
-  });
+  }
 }
 
 template <class T>

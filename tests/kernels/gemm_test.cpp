@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/dispatch.h"
+#include "kernels/unary_cases.h"
 
 namespace tenon::kernels {
 namespace {
@@ -54,32 +55,7 @@ class Random {
 };
 
 double Activate(const ActivationSpec& spec, double x) {
-  const double alpha = spec.alpha, beta = spec.beta;
-  switch (spec.kind) {
-    case Activation::kNone:
-      return x;
-    case Activation::kRelu:
-      return x < 0 ? 0 : x;
-    case Activation::kClip:
-      return x < alpha ? alpha : x > beta ? beta : x;
-    case Activation::kLeakyRelu:
-      return x < 0 ? alpha * x : x;
-    case Activation::kHardSigmoid:
-      return std::fmin(std::fmax(alpha * x + beta, 0), 1);
-    case Activation::kHardSwish:
-      return x * std::fmin(std::fmax(x / 6 + 0.5, 0), 1);
-    case Activation::kSigmoid:
-      return 1 / (1 + std::exp(-x));
-    case Activation::kTanh:
-      return std::tanh(x);
-    case Activation::kGelu:
-      return x / 2 * (1 + std::erf(x / std::sqrt(2)));
-    case Activation::kGeluTanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::kSilu:
-      return x / (1 + std::exp(-alpha * x));
-  }
-  return x;
+  return static_cast<double>(CaseOf(spec.op).reference(x, spec.alpha, spec.beta));
 }
 
 enum class Layout { kRows, kTransposed, kStrided };
@@ -130,7 +106,7 @@ struct GemmCase {
            " k=" + std::to_string(sizes.k) + " a=" + std::to_string(static_cast<int>(a_layout)) +
            " b=" + std::to_string(static_cast<int>(b_layout)) + (packed ? " packed" : " plain") +
            " padding=" + std::to_string(padding) + " beta=" + std::to_string(beta) +
-           " activation=" + std::to_string(static_cast<int>(activation.kind));
+           " activation=" + std::string(InfoOf(activation.op).name);
   }
 };
 
@@ -300,7 +276,7 @@ TEST_P(GemmTest, FewRowsTimesPlainB) {
                                          .padding = 130,
                                          .beta = 0.5f,
                                          .bias_columns = true,
-                                         .activation = {Activation::kSilu}}));
+                                         .activation = {UnaryOp::kSwish}}));
         }
       }
     }
@@ -321,23 +297,10 @@ TEST_P(GemmTest, ReadsEveryLayoutAtEdges) {
   }
 }
 
-constexpr ActivationSpec kActivations[] = {
-    {Activation::kNone},
-    {Activation::kRelu},
-    {Activation::kClip, -0.5f, 1.25f},
-    {Activation::kLeakyRelu, 0.1f},
-    {Activation::kHardSigmoid, 0.2f, 0.5f},
-    {Activation::kHardSwish},
-    {Activation::kSigmoid},
-    {Activation::kTanh},
-    {Activation::kGelu},
-    {Activation::kGeluTanh},
-    {Activation::kSilu, 1.0f},
-    {Activation::kSilu, 1.702f},
-};
-
 TEST_P(GemmTest, AppliesEveryActivation) {
-  for (const ActivationSpec& activation : kActivations) {
+  for (const UnaryCase& test : kUnaryCases) {
+    if (!InfoOf(test.op).Has(kFused)) continue;
+    const ActivationSpec activation = {test.op, test.a, test.b};
     for (const GemmSizes& sizes : {GemmSizes{5, 37, 9}, GemmSizes{20, 32, 1100}}) {
       ASSERT_NO_FATAL_FAILURE(
           Check({.sizes = sizes, .bias_columns = true, .activation = activation}));
@@ -358,7 +321,7 @@ TEST_P(GemmTest, CombinesScalesBiasAndResidual) {
                                        .bias_columns = (terms & 1) != 0,
                                        .bias_rows = (terms & 2) != 0,
                                        .residual = (terms & 4) != 0,
-                                       .activation = {Activation::kRelu}}));
+                                       .activation = {UnaryOp::kRelu}}));
       }
     }
   }
@@ -379,12 +342,13 @@ TEST_P(GemmTest, ZeroTimesInfinityIsNan) {
 }
 
 TEST_P(GemmTest, ActivationsKeepNan) {
-  for (const ActivationSpec& activation : kActivations) {
-    Product product({.sizes = {1, 3, 2}, .activation = activation});
+  for (const UnaryCase& test : kUnaryCases) {
+    if (!InfoOf(test.op).Has(kFused)) continue;
+    Product product({.sizes = {1, 3, 2}, .activation = {test.op, test.a, test.b}});
     product.b().storage[1] = kNan;
     const std::vector<float> c = product.Run(false);
     EXPECT_FALSE(std::isnan(c[0]));
-    EXPECT_TRUE(std::isnan(c[1])) << static_cast<int>(activation.kind);
+    EXPECT_EQ(std::isnan(c[1]), test.op != UnaryOp::kThresholdedRelu) << InfoOf(test.op).name;
   }
 }
 

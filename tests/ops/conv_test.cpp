@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/unary_cases.h"
 #include "ops/conv_reference.h"
 #include "ops/reference.h"
 #include "ops/run_op.h"
@@ -113,34 +114,23 @@ TEST(FusedConvTest, AddsTheResidualBeforeTheActivation) {
   const Tensor x = Scattered(c.x), w = Scattered(c.w, 2), bias = Scattered({c.w[0]}, 3);
   const Tensor z = Scattered(c.y, 4);
   const auto sums = ConvReference(ReferenceOf(c), x, w, bias, c.y);
-  struct ActivationCase {
-    std::string name;
-    std::vector<float> params;
-    double (*f)(double);
-  };
-  const ActivationCase cases[] = {
-      {"Relu", {}, [](double v) { return std::max(v, 0.0); }},
-      {"Clip", {-1, 2}, [](double v) { return std::min(std::max(v, -1.0), 2.0); }},
-      {"LeakyRelu", {0.25f}, [](double v) { return v < 0 ? v / 4 : v; }},
-      {"Sigmoid", {}, [](double v) { return 1 / (1 + std::exp(-v)); }},
-      {"Tanh", {}, [](double v) { return std::tanh(v); }},
-      {"HardSigmoid", {0.25f, 0.5f}, [](double v) { return std::clamp(v / 4 + 0.5, 0.0, 1.0); }},
-      {"HardSwish", {}, [](double v) { return v * std::clamp(v / 6 + 0.5, 0.0, 1.0); }},
-      {"Swish", {1}, [](double v) { return v / (1 + std::exp(-v)); }},
-      {"Gelu", {}, [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); }},
-  };
-  for (const ActivationCase& a : cases) {
-    SCOPED_TRACE(a.name);
+  for (const UnaryCase& a : kUnaryCases) {
+    const UnaryInfo& info = InfoOf(a.op);
+    if (!info.Has(kFused)) continue;
+    SCOPED_TRACE(info.name);
+    std::vector<float> parameters = {a.a, a.b};
+    parameters.resize(info.parameter_count());
     auto attributes = WindowAttributes(c.strides, c.dilations, c.pads, c.group);
-    attributes.push_back(Attr("activation", a.name));
-    attributes.push_back(Attr("activation_params", a.params));
+    attributes.push_back(Attr("activation", std::string(info.name)));
+    attributes.push_back(Attr("activation_params", parameters));
     const Tensor y = RunTensorOp({.op_type = "FusedConv",
                                   .opset = 1,
                                   .inputs = {x, w, bias, z},
                                   .attributes = std::move(attributes),
                                   .domain = "com.microsoft"});
     ExpectElements(y, c.y, 1e-5, [&](int64_t i) {
-      return a.f(sums[static_cast<size_t>(i)] + static_cast<double>(z.data<float>()[i]));
+      const double sum = sums[static_cast<size_t>(i)] + static_cast<double>(z.data<float>()[i]);
+      return static_cast<double>(a.reference(sum, a.a, a.b));
     });
   }
 }

@@ -308,7 +308,9 @@ TEST(ConvFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
        [](B& b, ValueId) {
          return b.Op("Clip", {ConvOf(b), b.Input("low")});
        }},
-      {"conv activation", false, [](B& b, ValueId) { return b.Op("Softplus", {ConvOf(b)}); }},
+      {"conv activation", true,
+       [](B& b, ValueId) { return b.Op("QuickGelu", {ConvOf(b)}, {}, "com.microsoft"); }},
+      {"conv activation", false, [](B& b, ValueId) { return b.Op("Exp", {ConvOf(b)}); }},
   };
   CheckRules(RulesOf(ConvFusions()), cases, InferForFusions);
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/dispatch.h"
+#include "kernels/unary_cases.h"
 #include "ops/product_reference.h"
 #include "ops/run_op.h"
 
@@ -147,8 +148,9 @@ const FusedCase kFusedCases[] = {
     {{2, 4, 30}, {1, 4}, {2, 30, 1}, true, true, {1}, true},
 };
 
-void CheckFused(const FusedCase& c, const char* activation, std::vector<float> parameters,
-                double (*f)(double)) {
+void CheckFused(const FusedCase& c, const std::string& activation, const UnaryCase& test) {
+  std::vector<float> parameters = {test.a, test.b};
+  parameters.resize(InfoOf(test.op).parameter_count());
   const Tensor a = FilledWith<float>(c.a, 1), b = FilledWith<float>(c.b, 2);
   const Tensor bias = FilledWith<float>(c.bias, 3), residual = FilledWith<float>(c.y, 4);
   ReferenceProduct product;
@@ -170,21 +172,20 @@ void CheckFused(const FusedCase& c, const char* activation, std::vector<float> p
     double y = 0.5 * sum;
     if (bias.size() > 0) y += bias.data<float>()[bias.size() == 1 ? 0 : j];
     if (c.residual) y += residual.data<float>()[(batch * product.m + i) * product.n + j];
-    return f(y);
+    return static_cast<double>(test.reference(y, test.a, test.b));
   });
   std::vector<Value> inputs = {a, b, bias.size() ? Value(bias) : Value(),
                                c.residual ? Value(residual) : Value()};
   for (const bool is_constant : {false, true}) {
     SCOPED_TRACE(c.a.ToString() + " x " + c.b.ToString() + " " + activation);
-    OpCall call = {
-        .op_type = "FusedMatMul",
-        .opset = 1,
-        .inputs = inputs,
-        .attributes = MakeAttributes(Attr("alpha", 0.5f), Attr("transA", int64_t{c.transpose_a}),
-                                     Attr("transB", int64_t{c.transpose_b}),
-                                     Attr("activation", std::string(activation)),
-                                     Attr("activation_params", parameters)),
-        .domain = "com.tenon"};
+    OpCall call = {.op_type = "FusedMatMul",
+                   .opset = 1,
+                   .inputs = inputs,
+                   .attributes = MakeAttributes(
+                       Attr("alpha", 0.5f), Attr("transA", int64_t{c.transpose_a}),
+                       Attr("transB", int64_t{c.transpose_b}), Attr("activation", activation),
+                       Attr("activation_params", parameters)),
+                   .domain = "com.tenon"};
     if (is_constant) call.first_constant = 1;
     const Tensor y = RunTensorOp(std::move(call));
     ASSERT_EQ(y.shape(), c.y);
@@ -194,19 +195,11 @@ void CheckFused(const FusedCase& c, const char* activation, std::vector<float> p
 
 TEST(FusedMatMulTest, AddsAndActivates) {
   for (const FusedCase& c : kFusedCases) {
-    CheckFused(c, "", {}, [](double x) { return x; });
-    CheckFused(c, "Relu", {}, [](double x) { return std::max(x, 0.0); });
-    CheckFused(c, "Clip", {-0.25f, 0.5f}, [](double x) { return std::clamp(x, -0.25, 0.5); });
-    CheckFused(c, "LeakyRelu", {0.25f}, [](double x) { return x < 0 ? 0.25 * x : x; });
-    CheckFused(c, "Tanh", {}, [](double x) { return std::tanh(x); });
-    CheckFused(c, "Sigmoid", {}, [](double x) { return 1 / (1 + std::exp(-x)); });
-    CheckFused(c, "Silu", {}, [](double x) { return x / (1 + std::exp(-x)); });
-    CheckFused(c, "Gelu", {}, [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); });
-    CheckFused(c, "GeluTanh", {}, [](double x) {
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
-    });
-    CheckFused(c, "HardSigmoid", {}, [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); });
-    CheckFused(c, "HardSwish", {}, [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); });
+    CheckFused(c, "", CaseOf(UnaryOp::kIdentity));
+    for (const UnaryCase& test : kUnaryCases) {
+      if (InfoOf(test.op).Has(kFused)) CheckFused(c, std::string(InfoOf(test.op).name), test);
+    }
+    CheckFused(c, "Silu", CaseOf(UnaryOp::kSwish));
   }
 }
 

@@ -1,105 +1,121 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
+#include "ir/schema.h"
+#include "kernels/unary_cases.h"
 #include "ops/run_op.h"
 
 namespace tenon {
 namespace {
 
-// The kernels have separate tests for accuracy; these show that an operator calls its kernel with
-// its attributes, in both precisions.
-struct UnaryCase {
-  const char* name;
-  double (*reference)(double);
-  double low, high;
-  std::vector<std::pair<const char*, float>> attributes = {};
-  int opset = 0;
-  const char* domain = "";
-};
-
-const UnaryCase kCases[] = {
-    {"Abs", [](double x) { return std::abs(x); }, -3, 3},
-    {"Neg", [](double x) { return -x; }, -3, 3},
-    {"Sign", [](double x) { return double((x > 0) - (x < 0)); }, -3, 3},
-    {"Relu", [](double x) { return x > 0 ? x : 0; }, -3, 3},
-    {"Relu", [](double x) { return x > 0 ? x : 0; }, -3, 3, {}, 6},
-    {"Floor", [](double x) { return std::floor(x); }, -3, 3},
-    {"Ceil", [](double x) { return std::ceil(x); }, -3, 3},
-    {"Round", [](double x) { return std::nearbyint(x); }, -3, 3},
-    {"Sqrt", [](double x) { return std::sqrt(x); }, 0, 9},
-    {"Reciprocal", [](double x) { return 1 / x; }, 0.1, 9},
-    {"Exp", [](double x) { return std::exp(x); }, -3, 3},
-    {"Log", [](double x) { return std::log(x); }, 0.1, 9},
-    {"Erf", [](double x) { return std::erf(x); }, -3, 3},
-    {"Sin", [](double x) { return std::sin(x); }, -3, 3},
-    {"Cos", [](double x) { return std::cos(x); }, -3, 3},
-    {"Tan", [](double x) { return std::tan(x); }, -1, 1},
-    {"Asin", [](double x) { return std::asin(x); }, -1, 1},
-    {"Acos", [](double x) { return std::acos(x); }, -1, 1},
-    {"Atan", [](double x) { return std::atan(x); }, -9, 9},
-    {"Sinh", [](double x) { return std::sinh(x); }, -3, 3},
-    {"Cosh", [](double x) { return std::cosh(x); }, -3, 3},
-    {"Tanh", [](double x) { return std::tanh(x); }, -3, 3},
-    {"Asinh", [](double x) { return std::asinh(x); }, -3, 3},
-    {"Acosh", [](double x) { return std::acosh(x); }, 1, 9},
-    {"Atanh", [](double x) { return std::atanh(x); }, -0.9, 0.9},
-    {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -9, 9},
-    {"HardSigmoid", [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); }, -4, 4},
-    {"HardSigmoid",
-     [](double x) { return std::clamp(0.5 * x + 0.25, 0.0, 1.0); },
-     -4,
-     4,
-     {{"alpha", 0.5f}, {"beta", 0.25f}}},
-    {"HardSwish", [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }, -4, 4},
-    {"LeakyRelu", [](double x) { return x < 0 ? 0.01 * x : x; }, -4, 4},
-    {"LeakyRelu", [](double x) { return x < 0 ? 0.25 * x : x; }, -4, 4, {{"alpha", 0.25f}}},
-    {"ThresholdedRelu", [](double x) { return x > 1 ? x : 0; }, -4, 4},
-    {"Elu", [](double x) { return x < 0 ? 2 * std::expm1(x) : x; }, -4, 4, {{"alpha", 2.0f}}},
-    {"Selu",
-     [](double x) {
-       return 1.05070102214813232421875 * (x < 0 ? 1.67326319217681884765625 * std::expm1(x) : x);
-     },
-     -4, 4},
-    {"Celu", [](double x) { return x < 0 ? 2 * std::expm1(x / 2) : x; }, -4, 4, {{"alpha", 2.0f}}},
-    {"Softplus", [](double x) { return std::log1p(std::exp(x)); }, -9, 9},
-    {"Softsign", [](double x) { return x / (1 + std::abs(x)); }, -9, 9},
-    {"Swish", [](double x) { return x / (1 + std::exp(-x)); }, -9, 9},
-    {"Mish", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, -9, 9},
-    {"Gelu", [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, -4, 4},
-    {"QuickGelu",
-     [](double x) { return x / (1 + std::exp(-1.5 * x)); },
-     -4,
-     4,
-     {{"alpha", 1.5f}},
-     1,
-     "com.microsoft"},
-};
-
 template <class T>
-void CheckUnary(const UnaryCase& c, double tolerance) {
+Tensor Arguments(const UnaryCase& test) {
   constexpr int64_t kSize = 131;
   Tensor x = Tensor::Allocate(DataTypeOf<T>(), {kSize}).value();
   for (int64_t i = 0; i < kSize; ++i) {
-    x.data<T>()[i] = static_cast<T>(c.low + (c.high - c.low) * double(i) / double(kSize - 1));
+    x.data<T>()[i] =
+        static_cast<T>(test.low + (test.high - test.low) * double(i) / double(kSize - 1));
   }
-  OpCall call{c.name, c.opset, {x}};
-  call.domain = c.domain;
-  for (const auto& [name, value] : c.attributes) call.attributes.push_back(Attr(name, value));
+  return x;
+}
+
+std::vector<Attribute> AttributesOf(const UnaryCase& test) {
+  std::vector<Attribute> attributes;
+  const auto& [first, second] = InfoOf(test.op).parameters;
+  if (!first.name.empty()) attributes.push_back(Attr(std::string(first.name), test.a));
+  if (!second.name.empty()) attributes.push_back(Attr(std::string(second.name), test.b));
+  return attributes;
+}
+
+// Bounds are attributes of Clip before opset 11.
+int32_t OpsetOf(UnaryOp op) { return op == UnaryOp::kClip ? 10 : 0; }
+
+// An operator that computes the function of a case.
+struct UnaryOperator {
+  std::string op_type;
+  int32_t opset = 0;
+  std::string domain = "";
+  std::function<std::vector<Attribute>()> attributes = [] { return std::vector<Attribute>(); };
+};
+
+template <class T>
+void CheckUnary(const UnaryCase& test, const UnaryOperator& op) {
+  const Tensor x = Arguments<T>(test);
+  OpCall call = {op.op_type, op.opset, {x}, op.attributes()};
+  call.domain = op.domain;
   const Tensor y = RunTensorOp(std::move(call));
   ASSERT_EQ(y.shape(), x.shape());
-  for (int64_t i = 0; i < kSize; ++i) {
-    const double expected = c.reference(double(x.data<T>()[i]));
-    EXPECT_NEAR(double(y.data<T>()[i]), expected, tolerance * (1 + std::abs(expected)))
-        << c.name << "(" << double(x.data<T>()[i]) << ")";
+  ASSERT_EQ(y.type(), x.type());
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const long double exact = test.reference(x.data<T>()[i], test.a, test.b);
+    EXPECT_LE(ErrorOf(y.data<T>()[i], exact, ToleranceOf<T>(test)), 1)
+        << op.op_type << "(" << x.data<T>()[i] << "): expected " << static_cast<double>(exact)
+        << ", got " << y.data<T>()[i];
   }
 }
 
-TEST(UnaryTest, EveryOperatorReachesItsKernel) {
-  for (const UnaryCase& c : kCases) {
-    CheckUnary<float>(c, 3e-6);
-    CheckUnary<double>(c, 1e-7);  // attributes are float
+void CheckBothTypes(const UnaryCase& test, const UnaryOperator& op) {
+  CheckUnary<float>(test, op);
+  CheckUnary<double>(test, op);
+}
+
+TEST(UnaryTest, EveryOperatorReachesItsFunction) {
+  for (const UnaryCase& test : kUnaryCases) {
+    const UnaryInfo& info = InfoOf(test.op);
+    if (!info.is_operator) continue;
+    CheckBothTypes(test, {.op_type = std::string(info.name),
+                          .opset = OpsetOf(test.op),
+                          .attributes = [&] { return AttributesOf(test); }});
+  }
+}
+
+TEST(UnaryTest, OlderAndOtherOperatorsReachTheirFunctions) {
+  CheckBothTypes(CaseOf(UnaryOp::kRelu), {.op_type = "Relu", .opset = 6});
+  CheckBothTypes(CaseOf(UnaryOp::kGelu), {"Gelu", 1, "com.microsoft"});
+  CheckBothTypes(CaseOf(UnaryOp::kGeluTanh),
+                 {.op_type = "Gelu", .opset = 20, .attributes = [] {
+                    return MakeAttributes(Attr("approximate", std::string("tanh")));
+                  }});
+  // The default is the parameter of the case.
+  CheckBothTypes(CaseOf(UnaryOp::kSwish), {"QuickGelu", 1, "com.microsoft"});
+  UnaryCase swish = CaseOf(UnaryOp::kSwish);
+  swish.a = 0.75f;
+  CheckBothTypes(swish, {"QuickGelu", 1, "com.microsoft",
+                         [&] { return MakeAttributes(Attr("alpha", swish.a)); }});
+}
+
+TEST(UnaryTest, ParametersAreThoseOfTheSchema) {
+  for (const UnaryInfo& info : kUnaryFunctions) {
+    if (!info.is_operator) continue;
+    SCOPED_TRACE(info.name);
+    const int32_t opset = info.name == "Clip" ? 10 : NewestOpset("");
+    const OpSchema* schema = FindSchema("", info.name, opset);
+    ASSERT_NE(schema, nullptr);
+    size_t floats = 0;
+    for (const OpAttribute& attribute : schema->attributes) {
+      floats += attribute.type == AttributeType::kFloat;
+    }
+    EXPECT_EQ(floats, info.parameter_count());
+    for (size_t i = 0; i < info.parameter_count(); ++i) {
+      const OpAttribute* attribute = schema->FindAttribute(info.parameters[i].name);
+      ASSERT_NE(attribute, nullptr) << info.parameters[i].name;
+      EXPECT_TRUE(attribute->has_default);
+      EXPECT_EQ(attribute->default_float, info.parameters[i].fallback) << info.parameters[i].name;
+    }
+  }
+}
+
+TEST(UnaryTest, ParametersThatAreLeftOutHaveTheirDefaults) {
+  for (const UnaryInfo& info : kUnaryFunctions) {
+    if (!info.is_operator || info.parameter_count() == 0) continue;
+    const UnaryOp op = *FindUnaryOp(info.name);
+    UnaryCase test = CaseOf(op);
+    test.a = info.parameters[0].fallback;
+    test.b = info.parameters[1].fallback;
+    CheckBothTypes(test, {std::string(info.name), OpsetOf(op)});
   }
 }
 

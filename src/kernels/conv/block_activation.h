@@ -7,12 +7,21 @@
 
 namespace tenon::kernels {
 
-// Applies the activation to [pixels][16] floats in place and zeroes the lanes whose mask is zero
-// (see ConvTile::masks).
-using BlockActivation = void (*)(const ActivationSpec& activation, const float* mask, size_t pixels,
-                                 float* data);
+class BlockActivation {
+ public:
+  explicit BlockActivation(const ActivationSpec& activation)
+      : activation_(activation),
+        is_clamp_(activation.op == UnaryOp::kRelu || activation.op == UnaryOp::kClip) {}
 
-// For the target in use; null if the clamp of EpilogueClamp is the whole activation.
-BlockActivation SelectBlockActivation(const ActivationSpec& activation);
+  // False where the clamp of EpilogueClamp does all.
+  explicit operator bool() const { return activation_ && !is_clamp_; }
+  // Applies the activation to [pixels][16] floats in place and zeroes the lanes whose mask is zero,
+  // which are the last ones (see ConvTile::masks).
+  void operator()(const float* mask, size_t pixels, float* data) const;
+
+ private:
+  Activation activation_;
+  bool is_clamp_;
+};
 
 }  // namespace tenon::kernels

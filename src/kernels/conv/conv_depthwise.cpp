@@ -190,7 +190,7 @@ void RunRows(const ConvDepthwiseArgs& args, const DepthwisePlan& plan, size_t im
   const float* in = args.in + plane * shape.in_height * in_row;
   const float* weights =
       args.weights + block * shape.kernel_height * shape.kernel_width * kChannelBlock;
-  const BlockActivation activate = SelectBlockActivation(args.epilogue.activation);
+  const BlockActivation activate(args.epilogue.activation);
   const RunFunction run_inside = SelectInside(shape);
   const size_t inside_first = std::clamp(plan.inside.first, columns.first, columns.last);
   const size_t inside_last = std::clamp(plan.inside.last, inside_first, columns.last);
@@ -218,8 +218,7 @@ void RunRows(const ConvDepthwiseArgs& args, const DepthwisePlan& plan, size_t im
       RunBorder(row, inside_last, columns.last);
     }
     if (activate) {
-      activate(args.epilogue.activation, lanes.masks, columns.size(),
-               args.out + out_offset + columns.first * kChannelBlock);
+      activate(lanes.masks, columns.size(), args.out + out_offset + columns.first * kChannelBlock);
     }
   }
 }

@@ -49,7 +49,7 @@ void RunTask(const ConvGroupedArgs& args, size_t task, void* scratch) {
   const size_t out_offset = plane * shape.out_height * shape.out_width * kChannelBlock;
   // The activation handles whole blocks, so it waits for the second half.
   const Finish nothing({});
-  const BlockActivation activate = SelectBlockActivation(args.epilogue.activation);
+  const BlockActivation activate(args.epilogue.activation);
 
   ConvTile tile;
   tile.planes = 1;
@@ -73,7 +73,7 @@ void RunTask(const ConvGroupedArgs& args, size_t task, void* scratch) {
     }
     if (!activate) continue;
     const size_t first = (row * shape.out_width + columns.first) * kChannelBlock;
-    activate(args.epilogue.activation, lanes.masks, columns.size(), args.out + out_offset + first);
+    activate(lanes.masks, columns.size(), args.out + out_offset + first);
   }
 }
 

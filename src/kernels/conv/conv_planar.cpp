@@ -196,7 +196,7 @@ size_t RunChannels(const PlanarTile& tile, size_t channels) {
 }
 
 // One output row of `channels` channels.
-void RunRow(PlanarTile tile, size_t channels, size_t columns, const ActivationSpec& activation) {
+void RunRow(PlanarTile tile, size_t channels, size_t columns, const Activation& activate) {
   size_t done = 0;
   while (done < channels) {
     PlanarTile part = tile;
@@ -207,9 +207,7 @@ void RunRow(PlanarTile tile, size_t channels, size_t columns, const ActivationSp
       part.residual = tile.residual ? tile.residual + x : nullptr;
       part.columns = std::min(kMostVectors * kGemmLanes, columns - x);
       count = RunChannels(part, channels - done);
-      if (activation.kind != Activation::kNone) {
-        ActivateTile(activation, part.out, tile.plane, count, part.columns);
-      }
+      if (activate) activate.OverRows(part.out, tile.plane, count, part.columns);
     }
     done += count;
     tile.weights += count * tile.depth;
@@ -273,12 +271,13 @@ void RunTask(const ConvGeneralArgs& args, size_t task, void* scratch) {
   tile.plane = plane;
   tile.weights = args.weights + channel * plan.depth;
   tile.bias = args.epilogue.bias ? args.epilogue.bias + channel : nullptr;
+  const Activation activate(args.epilogue.activation);
   for (size_t row = rows.first; row < rows.last; ++row) {
     const size_t at = (image * shape.out_channels + channel) * plane + row * plan.width.out;
     tile.in = band + (row - rows.first) * plan.height.stride * plan.row;
     tile.out = args.out + at + columns.first;
     tile.residual = args.epilogue.residual ? args.epilogue.residual + at + columns.first : nullptr;
-    RunRow(tile, channels.size(), columns.size(), args.epilogue.activation);
+    RunRow(tile, channels.size(), columns.size(), activate);
   }
 }
 

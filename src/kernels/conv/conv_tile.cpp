@@ -15,10 +15,10 @@ TileLanes MakeTileLanes(const float* bias, size_t out_channels, size_t first_cha
 }
 
 ClampRange EpilogueClamp(const ConvEpilogue& epilogue) {
-  switch (epilogue.activation.kind) {
-    case Activation::kRelu:
+  switch (epilogue.activation.op) {
+    case UnaryOp::kRelu:
       return {0, kNoClamp.high};
-    case Activation::kClip:
+    case UnaryOp::kClip:
       return {epilogue.activation.alpha, epilogue.activation.beta};
     default:
       return kNoClamp;

@@ -75,18 +75,17 @@ ClampRange EpilogueClamp(const ConvEpilogue& epilogue);
 class Finish {
  public:
   explicit Finish(const ActivationSpec& activation, bool enabled = true)
-      : activation_(activation), apply_(enabled ? SelectBlockActivation(activation) : nullptr) {}
+      : activation_(activation), enabled_(enabled && activation_) {}
   void operator()(const ConvTile& tile, size_t blocks, size_t pixels) const {
-    if (!apply_) return;
+    if (!enabled_) return;
     for (size_t b = 0; b < blocks; ++b) {
-      apply_(activation_, tile.masks + b * kChannelBlock, pixels,
-             tile.out + b * tile.out_block_stride);
+      activation_(tile.masks + b * kChannelBlock, pixels, tile.out + b * tile.out_block_stride);
     }
   }
 
  private:
-  ActivationSpec activation_;
-  BlockActivation apply_;
+  BlockActivation activation_;
+  bool enabled_;
 };
 
 // How the output pixels of a convolution are divided into tasks.

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "kernels/conv/block_activation.h"
 #include "kernels/conv/conv_dims.h"
 #include "kernels/conv/conv_general.h"
 #include "kernels/conv/conv_tile.h"
@@ -79,23 +78,8 @@ void FinishPlane(const ConvEpilogue& epilogue, const float* residual, size_t cou
   if (residual) {
     for (size_t i = 0; i < count; ++i) out[i] += residual[i];
   }
-  const BlockActivation activate = SelectBlockActivation(epilogue.activation);
-  if (!activate) {
-    const ClampRange clamp = EpilogueClamp(epilogue);
-    if (epilogue.activation.kind == Activation::kNone) return;
-    for (size_t i = 0; i < count; ++i) {
-      out[i] = out[i] < clamp.low ? clamp.low : out[i] > clamp.high ? clamp.high : out[i];
-    }
-    return;
-  }
-  const TileLanes lanes = MakeTileLanes(nullptr, kChannelBlock, 0, 1);
-  const size_t whole = count / kChannelBlock;
-  activate(epilogue.activation, lanes.masks, whole, out);
-  const size_t rest = count % kChannelBlock;
-  float tail[kChannelBlock] = {};
-  std::copy_n(out + whole * kChannelBlock, rest, tail);
-  activate(epilogue.activation, lanes.masks, 1, tail);
-  std::copy_n(tail, rest, out + whole * kChannelBlock);
+  const Activation activate(epilogue.activation);
+  if (activate) activate(out, count);
 }
 
 }  // namespace

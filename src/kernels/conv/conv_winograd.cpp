@@ -132,8 +132,7 @@ template <class W>
 void TransformOutputs(const Group& group, size_t first, size_t blocks, const TileLanes& lanes) {
   const Conv2dShape& shape = group.args.shape;
   const WinogradPlan& plan = group.plan;
-  const ActivationSpec& activation = group.args.epilogue.activation;
-  const BlockActivation activate = SelectBlockActivation(activation);
+  const BlockActivation activate(group.args.epilogue.activation);
   const ClampRange clamp = EpilogueClamp(group.args.epilogue);
   const size_t count = group.tiles.size();
   for (size_t b = 0; b < blocks; ++b) {
@@ -153,7 +152,7 @@ void TransformOutputs(const Group& group, size_t first, size_t blocks, const Til
       }
       if (!activate) continue;
       for (size_t r = 0; r < patch.rows; ++r) {
-        activate(activation, mask, patch.columns,
+        activate(mask, patch.columns,
                  group.args.out + patch.offset + r * shape.out_width * kChannelBlock);
       }
     }

@@ -1,31 +1,33 @@
-// Activations that kernels apply to a result before it leaves the cache.
+// Activations that kernels apply to a result before it leaves the cache: the functions of
+// base/unary_functions.inc, by the code that runs them alone, so that the bits are the same.
 #pragma once
 
-#include <cstdint>
-#include <limits>
+#include "kernels/elementwise/elementwise.h"
 
 namespace tenon::kernels {
 
-enum class Activation : uint8_t {
-  kNone,
-  kRelu,         // max(x, 0)
-  kClip,         // min(max(x, alpha), beta)
-  kLeakyRelu,    // x < 0 ? alpha x : x
-  kHardSigmoid,  // min(max(alpha x + beta, 0), 1)
-  kHardSwish,    // x min(max(x / 6 + 1/2, 0), 1)
-  kSigmoid,      // 1 / (1 + exp(-x))
-  kTanh,         // tanh(x)
-  kGelu,         // x / 2 (1 + erf(x / sqrt(2)))
-  kGeluTanh,     // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
-  kSilu,         // x / (1 + exp(-alpha x)); alpha = 1 is SiLU (Swish), 1.702 is QuickGelu
-};
-
-// An activation with its parameters, of which only those that its formula names matter.
-// All activations give NaN for NaN.
+// A function with its parameters, of which only those that it has matter.
 struct ActivationSpec {
-  Activation kind = Activation::kNone;
+  UnaryOp op = UnaryOp::kIdentity;
   float alpha = 1;
   float beta = 0;
+};
+
+// One that is ready to be applied, in place, by the target in use.
+class Activation {
+ public:
+  explicit Activation(const ActivationSpec& spec) : spec_(spec), function_(FindUnary(spec.op)) {}
+
+  explicit operator bool() const { return spec_.op != UnaryOp::kIdentity; }
+  void operator()(float* x, size_t n) const { function_(x, x, n, spec_.alpha, spec_.beta); }
+  // To `rows` rows of n elements, `stride` apart.
+  void OverRows(float* x, size_t stride, size_t rows, size_t n) const {
+    function_.OverRows(x, stride, rows, n, spec_.alpha, spec_.beta);
+  }
+
+ private:
+  ActivationSpec spec_;
+  UnaryFunction function_;
 };
 
 }  // namespace tenon::kernels

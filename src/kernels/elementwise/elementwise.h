@@ -9,64 +9,35 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/unary_functions.h"
 #include "kernels/element_type.h"
 
 namespace tenon::kernels {
 
-// Operators of ONNX with one float input, and fused forms. NaN gives NaN except for
-// ThresholdedRelu. Errors in ULP are those of math-inl.h.
-enum class UnaryOp : uint8_t {
-  kAbs,
-  kNeg,
-  kSign,  // -1, 0, 1
-  kFloor,
-  kCeil,
-  kRound,  // half to even
-  kSqrt,
-  kSquare,
-  kReciprocal,
-  kRsqrt,  // 1 / sqrt(x)
-  kExp,
-  kExpm1,
-  kLog,
-  kLog1p,
-  kErf,
-  kSin,
-  kCos,
-  kTan,
-  kAsin,
-  kAcos,
-  kAtan,
-  kSinh,
-  kCosh,
-  kTanh,
-  kAsinh,
-  kAcosh,
-  kAtanh,
-  kSigmoid,
-  kHardSigmoid,  // clamp(a x + b, 0, 1)
-  kHardSwish,
-  kRelu,
-  kLeakyRelu,        // a x below 0
-  kThresholdedRelu,  // x above a, else 0
-  kElu,              // a (exp(x) - 1) below 0
-  kSelu,             // b x, b a (exp(x) - 1) below 0
-  kCelu,             // a (exp(x / a) - 1) below 0
-  kSoftplus,
-  kSoftsign,
-  kGelu,      // x Phi(x), by erf
-  kGeluTanh,  // its approximation by tanh
-  kSilu,      // x sigmoid(x)
-  kSwish,     // x sigmoid(a x)
-  kMish,
-  kClip,  // min(b, max(a, x))
-};
-inline constexpr size_t kUnaryOpCount = static_cast<size_t>(UnaryOp::kClip) + 1;
+// y[i] = op(x[i]), where a and b are the operator's parameters, which others ignore.
+class UnaryFunction {
+ public:
+  // Of each of `rows` rows of n elements that begin `stride` elements apart, in x and in y.
+  using Rows = void (*)(const float* x, float* y, size_t stride, size_t rows, size_t n, float a,
+                        float b);
 
-// y[i] = op(x[i]) for i in [0, n). a and b are the operator's parameters where the list of
-// operators names them; others ignore them.
-using UnaryFunction = void (*)(const float* x, float* y, size_t n, float a, float b);
+  UnaryFunction(Rows rows) : rows_(rows) {}
+  // For i in [0, n).
+  void operator()(const float* x, float* y, size_t n, float a, float b) const {
+    rows_(x, y, n, 1, n, a, b);
+  }
+  // In place.
+  void OverRows(float* x, size_t stride, size_t rows, size_t n, float a, float b) const {
+    rows_(x, x, stride, rows, n, a, b);
+  }
+
+ private:
+  Rows rows_;
+};
 UnaryFunction FindUnary(UnaryOp op);
+
+// The same on doubles, by the C library. y may be x.
+void ApplyInDouble(UnaryOp op, const double* x, double* y, size_t n, double a, double b);
 
 // Operators with two inputs of one type. Integers wrap around; an integer divided by 0, and the
 // remainder of that, is 0.

@@ -13,7 +13,7 @@
 #define TENON_KERNELS_ELEMENTWISE_UNARY_ONCE
 namespace tenon::kernels {
 struct UnaryTable {
-  UnaryFunction functions[kUnaryOpCount];
+  UnaryFunction::Rows functions[kUnaryOpCount];
 };
 }  // namespace tenon::kernels
 #endif
@@ -24,38 +24,29 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class Functor>
-void MapUnary(const float* x, float* y, size_t n, float a, float b) {
+void MapRows(const float* x, float* y, size_t stride, size_t rows, size_t n, float a, float b) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   const auto va = hn::Set(d, a);
   const auto vb = hn::Set(d, b);
   const Functor functor;
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(functor(d, hn::LoadU(d, x + i), va, vb), d, y + i);
+  // The tails by themselves: one row after the other would load the constants anew for each.
+  const size_t tail = n % lanes;
+  const size_t whole = n - tail;
+  for (size_t row = 0; row < rows && whole != 0; ++row) {
+    for (size_t i = row * stride; i < row * stride + whole; i += lanes) {
+      hn::StoreU(functor(d, hn::LoadU(d, x + i), va, vb), d, y + i);
+    }
   }
-  if (i < n) {
-    StorePartial(functor(d, LoadPartial(d, x + i, n - i), va, vb), d, y + i, n - i);
+  for (size_t row = 0; row < rows && tail != 0; ++row) {
+    const size_t i = row * stride + whole;
+    StorePartial(functor(d, LoadPartial(d, x + i, tail), va, vb), d, y + i, tail);
   }
 }
 
-// In the order of UnaryOp.
 const UnaryTable kUnaryTable = {{
-    &MapUnary<AbsFunctor>,      &MapUnary<NegFunctor>,         &MapUnary<SignFunctor>,
-    &MapUnary<FloorFunctor>,    &MapUnary<CeilFunctor>,        &MapUnary<RoundFunctor>,
-    &MapUnary<SqrtFunctor>,     &MapUnary<SquareFunctor>,      &MapUnary<ReciprocalFunctor>,
-    &MapUnary<RsqrtFunctor>,    &MapUnary<ExpFunctor>,         &MapUnary<Expm1Functor>,
-    &MapUnary<LogFunctor>,      &MapUnary<Log1pFunctor>,       &MapUnary<ErfFunctor>,
-    &MapUnary<SinFunctor>,      &MapUnary<CosFunctor>,         &MapUnary<TanFunctor>,
-    &MapUnary<AsinFunctor>,     &MapUnary<AcosFunctor>,        &MapUnary<AtanFunctor>,
-    &MapUnary<SinhFunctor>,     &MapUnary<CoshFunctor>,        &MapUnary<TanhFunctor>,
-    &MapUnary<AsinhFunctor>,    &MapUnary<AcoshFunctor>,       &MapUnary<AtanhFunctor>,
-    &MapUnary<SigmoidFunctor>,  &MapUnary<HardSigmoidFunctor>, &MapUnary<HardSwishFunctor>,
-    &MapUnary<ReluFunctor>,     &MapUnary<LeakyReluFunctor>,   &MapUnary<ThresholdedReluFunctor>,
-    &MapUnary<EluFunctor>,      &MapUnary<SeluFunctor>,        &MapUnary<CeluFunctor>,
-    &MapUnary<SoftplusFunctor>, &MapUnary<SoftsignFunctor>,    &MapUnary<GeluFunctor>,
-    &MapUnary<GeluTanhFunctor>, &MapUnary<SiluFunctor>,        &MapUnary<SwishFunctor>,
-    &MapUnary<MishFunctor>,     &MapUnary<ClipFunctor>,
+#define UNARY_FUNCTION(name, ...) &MapRows<name##Functor>,
+#include "base/unary_functions.inc"
 }};
 
 }  // namespace
@@ -71,24 +62,9 @@ UnaryFunction FindUnary(UnaryOp op) {
 }
 
 size_t ElementwiseGrain(UnaryOp op) {
-  switch (op) {
-    case UnaryOp::kAbs:
-    case UnaryOp::kNeg:
-    case UnaryOp::kSign:
-    case UnaryOp::kFloor:
-    case UnaryOp::kCeil:
-    case UnaryOp::kRound:
-    case UnaryOp::kSquare:
-    case UnaryOp::kRelu:
-    case UnaryOp::kLeakyRelu:
-    case UnaryOp::kThresholdedRelu:
-    case UnaryOp::kHardSigmoid:
-    case UnaryOp::kHardSwish:
-    case UnaryOp::kClip:
-      return 32768;  // 256 KiB in and out, about 3 us
-    default:
-      return 8192;
-  }
+  constexpr size_t kCheapGrain = 32768;  // 256 KiB in and out, about 3 us
+  constexpr size_t kGrain = 8192;
+  return InfoOf(op).Has(kCheap) ? kCheapGrain : kGrain;
 }
 
 }  // namespace tenon::kernels

@@ -6,8 +6,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/dispatch.h"
-#include "kernels/math-inl.h"
-#include "kernels/min_max-inl.h"
+#include "kernels/elementwise/unary_functors-inl.h"
 #include "kernels/partial-inl.h"
 
 #ifndef TENON_KERNELS_RECURRENT_CELL_CPP_
@@ -35,34 +34,18 @@ using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
 // The branch is the same for every vector, so it costs nothing beside the function.
-HWY_INLINE V Apply(const CellActivation& a, V x) {
+HWY_INLINE V Apply(const CellActivation& activation, V x) {
   const Tag d;
-  x = ClampKeepNan(d, x, -a.clip, a.clip);
-  const V alpha = hn::Set(d, a.alpha), beta = hn::Set(d, a.beta);
-  switch (a.function) {
-    case CellFunction::kSigmoid:
-      return Sigmoid(d, x);
-    case CellFunction::kTanh:
-      return Tanh(d, x);
-    case CellFunction::kRelu:
-      return MaxOrSecond(hn::Zero(d), x);
-    case CellFunction::kAffine:
-      return hn::MulAdd(alpha, x, beta);
-    case CellFunction::kLeakyRelu:
-      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(alpha, x), x);
-    case CellFunction::kThresholdedRelu:
-      // The comparison keeps NaN.
-      return hn::IfThenElse(hn::Le(x, alpha), hn::Zero(d), x);
-    case CellFunction::kScaledTanh:
-      return hn::Mul(alpha, Tanh(d, hn::Mul(beta, x)));
-    case CellFunction::kHardSigmoid:
-      return ClampKeepNan(d, hn::MulAdd(alpha, x, beta), 0.0f, 1.0f);
-    case CellFunction::kElu:
-      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(alpha, Expm1(d, x)), x);
-    case CellFunction::kSoftsign:
-      return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x)));
-    case CellFunction::kSoftplus:
-      return Softplus(d, x);
+  x = ClampKeepNan(d, x, -activation.clip, activation.clip);
+  const V a = hn::Set(d, activation.alpha), b = hn::Set(d, activation.beta);
+  switch (activation.op) {
+#define UNARY_FUNCTION(name, ...)                        \
+  case UnaryOp::k##name:                                 \
+    if constexpr (InfoOf(UnaryOp::k##name).Has(kCell)) { \
+      return name##Functor()(d, x, a, b);                \
+    }                                                    \
+    break;
+#include "base/unary_functions.inc"
   }
   return x;
 }

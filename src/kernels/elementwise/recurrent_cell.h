@@ -4,28 +4,16 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <limits>
+
+#include "base/unary_functions.h"
 
 namespace tenon::kernels {
 
-enum class CellFunction : uint8_t {
-  kSigmoid,
-  kTanh,
-  kRelu,
-  kAffine,           // alpha x + beta
-  kLeakyRelu,        // alpha x below 0
-  kThresholdedRelu,  // x above alpha, else 0
-  kScaledTanh,       // alpha tanh(beta x)
-  kHardSigmoid,      // min(max(alpha x + beta, 0), 1)
-  kElu,              // alpha (exp(x) - 1) below 0
-  kSoftsign,
-  kSoftplus,
-};
-
-// A cell's activation. Its argument is first clamped to [-clip, clip].
+// A cell's activation: a function that has the trait kCell. Its argument is first clamped to
+// [-clip, clip].
 struct CellActivation {
-  CellFunction function = CellFunction::kTanh;
+  UnaryOp op = UnaryOp::kTanh;
   float alpha = 0;
   float beta = 0;
   float clip = std::numeric_limits<float>::infinity();

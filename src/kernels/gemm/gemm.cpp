@@ -58,7 +58,8 @@ class GemmTask {
         rows_(GemmPart(args.sizes.m, grid_.row_tasks, task % grid_.row_tasks)),
         panels_(GemmPart(grid_.panels, grid_.column_tasks, task / grid_.row_tasks)),
         a_scratch_(scratch),
-        b_scratch_(scratch + GemmBlockFloats(args.sizes, grid_)) {}
+        b_scratch_(scratch + GemmBlockFloats(args.sizes, grid_)),
+        activation_(args.epilogue.activation) {}
 
   void Run() {
     if (args_.packed_b) return RunPanels(panels_, Source::kPacked);
@@ -197,9 +198,7 @@ class GemmTask {
   }
 
   void Activate(const TileOutput& output, size_t rows, size_t columns) const {
-    const ActivationSpec& activation = args_.epilogue.activation;
-    if (activation.kind == Activation::kNone) return;
-    ActivateTile(activation, output.c, output.ldc, rows, columns);
+    if (activation_) activation_.OverRows(output.c, output.ldc, rows, columns);
   }
 
   const GemmArgs& args_;
@@ -209,6 +208,7 @@ class GemmTask {
   const GemmRange panels_;
   float* const a_scratch_;
   float* const b_scratch_;
+  const Activation activation_;
 };
 
 void RunGemmTaskOnTarget(const GemmArgs& args, size_t task, float* scratch) {

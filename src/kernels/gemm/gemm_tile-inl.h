@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "kernels/elementwise/activation-inl.h"
 #include "kernels/partial-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -235,25 +234,6 @@ inline void RunPartialTile(const Tile& tile, size_t rows, size_t columns) {
   raw.output = {.c = sums, .ldc = kGemmNr, .alpha = 1};
   kTileFunctions[rows - 1][columns > kGemmLanes ? 1 : 0](raw);
   StoreSums(tile.output, sums, kGemmNr, rows, columns);
-}
-
-// Applies an activation in place to rows x columns elements that are still in the L1 cache.
-inline void ActivateTile(const ActivationSpec& spec, float* c, size_t ldc, size_t rows,
-                         size_t columns) {
-  const GemmTag d;
-  WithActivation(spec, [=](auto activation) HWY_ATTR {
-    for (size_t r = 0; r < rows; ++r) {
-      float* row = c + r * ldc;
-      size_t column = 0;
-      for (; column + kGemmLanes <= columns; column += kGemmLanes) {
-        hn::StoreU(activation(d, hn::LoadU(d, row + column)), d, row + column);
-      }
-      if (column < columns) {
-        const size_t count = columns - column;
-        StorePartial(activation(d, LoadPartial(d, row + column, count)), d, row + column, count);
-      }
-    }
-  });
 }
 
 }  // namespace HWY_NAMESPACE

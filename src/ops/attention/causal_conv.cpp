@@ -1,7 +1,7 @@
 // CausalConvWithState: depthwise convolution over past elements.
 #include <algorithm>
 
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/activation.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 
@@ -77,8 +77,8 @@ Status RunCausalConv(const CausalConvAttrs& attrs, KernelContext& context) {
   const auto kernel = static_cast<size_t>(context.Input(kWeight).shape()[2]);
   const float* bias = context.HasInput(kBias) ? context.Input(kBias).data<float>() : nullptr;
   const float* past = context.HasInput(kPast) ? context.Input(kPast).data<float>() : nullptr;
-  const kernels::UnaryFunction activate =
-      attrs.activation == "none" ? nullptr : kernels::FindUnary(kernels::UnaryOp::kSwish);
+  const kernels::Activation activate(
+      {attrs.activation == "none" ? UnaryOp::kIdentity : UnaryOp::kSwish});
   const auto rows = static_cast<size_t>(x.shape()[0]) * channels;
   context.threads().ParallelFor(rows, 8192 / (length + 8) + 1, [&](size_t begin, size_t end) {
     for (size_t row = begin; row < end; ++row) {
@@ -92,7 +92,7 @@ Status RunCausalConv(const CausalConvAttrs& attrs, KernelContext& context) {
       if (context.HasOutput(0)) {
         float* y = context.Output(0).data<float>() + row * length;
         Convolve(channel, y);
-        if (activate) activate(y, y, length, 1, 0);
+        if (activate) activate(y, length);
       }
       if (context.HasOutput(1)) {
         KeepState(channel, context.Output(1).data<float>() + row * (kernel - 1));

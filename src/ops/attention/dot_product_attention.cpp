@@ -129,7 +129,7 @@ void DotProductAttention::MultiplyKeys(size_t b, size_t h, size_t first, size_t 
   args.ldc = keys.size();
   if (in_.softcap > 0) {
     args.alpha = in_.scale / in_.softcap;
-    args.epilogue.activation.kind = kernels::Activation::kTanh;
+    args.epilogue.activation.op = UnaryOp::kTanh;
   }
   kernels::Gemm(args, gemm_scratch);
 }

@@ -49,8 +49,9 @@ Status RunGeneralConv(const ConvAttrs& attrs, const kernels::ActivationSpec& act
         }
       });
       if (residual) sum += residual[i];
-      y.data<T>()[i] = static_cast<T>(Activated(activation, sum));
+      y.data<T>()[i] = static_cast<T>(sum);
     }
+    Activate(activation, y.data<T>() + plane * out, out);
   });
 }
 
@@ -108,10 +109,10 @@ class DoubleConv final : public PreparedConv {
     const size_t size = OutputSize(args.shape.dims);
     return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
       PlainConvPlane(args, plane);
-      if (residual == nullptr && activation_.kind == kernels::Activation::kNone) return;
-      for (size_t i = plane * size; i < (plane + 1) * size; ++i) {
-        args.out[i] = Activated(activation_, args.out[i] + (residual ? residual[i] : 0));
+      for (size_t i = plane * size; residual && i < (plane + 1) * size; ++i) {
+        args.out[i] += residual[i];
       }
+      Activate(activation_, args.out + plane * size, size);
     });
   }
 };

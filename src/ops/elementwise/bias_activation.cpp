@@ -1,6 +1,5 @@
 // A bias and what follows it in one pass, in domain com.microsoft.
 #include "kernels/elementwise/elementwise.h"
-#include "ops/framework/fused_activation.h"
 #include "ops/framework/op_row.h"
 #include "ops/framework/run_broadcast.h"
 
@@ -9,7 +8,6 @@ namespace {
 
 using kernels::BinaryOp;
 using kernels::ElementType;
-using kernels::UnaryOp;
 
 // Input 1, if it is there, must hold one value for each element of the last axis of input 0.
 Status CheckBias(const SymbolicShape& x, const ShapeContext& context) {
@@ -85,7 +83,7 @@ Status RunBiasActivation(const NoAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
-template <kernels::Activation kind>
+template <UnaryOp op>
 Status RunBiasActivationDouble(const NoAttrs&, KernelContext& context) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
@@ -94,7 +92,7 @@ Status RunBiasActivationDouble(const NoAttrs&, KernelContext& context) {
     TENON_RETURN_IF_ERROR(AddBias(ElementType::kDouble, context));
     x = y.data<double>();
   }
-  for (int64_t i = 0; i < y.size(); ++i) y.data<double>()[i] = Activated({kind}, x[i]);
+  kernels::ApplyInDouble(op, x, y.data<double>(), static_cast<size_t>(y.size()), 0, 0);
   return OkStatus();
 }
 
@@ -177,11 +175,11 @@ constexpr const char* kMicrosoft = "com.microsoft";
 constexpr OpRow kRows[] = {
     Op<InferBiasActivation, RunBiasActivation<UnaryOp::kGelu>>(
         "BiasGelu", {.domain = kMicrosoft, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferBiasActivation, RunBiasActivationDouble<kernels::Activation::kGelu>>(
+    Op<InferBiasActivation, RunBiasActivationDouble<UnaryOp::kGelu>>(
         "BiasGelu", {.domain = kMicrosoft, .types = {DataType::kDouble}, .traits = kInPlace}),
     Op<InferFastGelu, RunBiasActivation<UnaryOp::kGeluTanh>>(
         "FastGelu", {.domain = kMicrosoft, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferFastGelu, RunBiasActivationDouble<kernels::Activation::kGeluTanh>>(
+    Op<InferFastGelu, RunBiasActivationDouble<UnaryOp::kGeluTanh>>(
         "FastGelu", {.domain = kMicrosoft, .types = {DataType::kDouble}, .traits = kInPlace}),
     Op<InferBiasAdd, RunBiasAdd>("BiasAdd", {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferBiasSplitGelu, RunBiasSplitGelu>("BiasSplitGelu",

@@ -8,17 +8,8 @@
 namespace tenon {
 namespace {
 
-// Clip-1 and Clip-6 take the bounds as attributes, since opset 11 they are inputs.
-struct ClipAttrs {
-  float min = -std::numeric_limits<float>::infinity();
-  float max = std::numeric_limits<float>::infinity();
-  static constexpr auto Fields() {
-    return std::tuple(Field("min", &ClipAttrs::min), Field("max", &ClipAttrs::max));
-  }
-};
-
-template <class Attrs>
-Status InferClip(const Attrs&, ShapeContext& context) {
+// Clip-11 takes the bounds as inputs; before, they are attributes of a function as others.
+Status InferClip(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   return context.SetOutput(0, std::move(x));
 }
@@ -26,24 +17,10 @@ Status InferClip(const Attrs&, ShapeContext& context) {
 void ClipFloats(KernelContext& context, float low, float high) {
   const float* x = context.Input(0).data<float>();
   float* y = context.Output(0).data<float>();
-  const kernels::UnaryFunction clip = kernels::FindUnary(kernels::UnaryOp::kClip);
+  const kernels::UnaryFunction clip = kernels::FindUnary(UnaryOp::kClip);
   context.threads().ParallelFor(
-      static_cast<size_t>(context.Input(0).size()),
-      kernels::ElementwiseGrain(kernels::UnaryOp::kClip),
+      static_cast<size_t>(context.Input(0).size()), kernels::ElementwiseGrain(UnaryOp::kClip),
       [&](size_t begin, size_t end) { clip(x + begin, y + begin, end - begin, low, high); });
-}
-
-Status RunClipByAttributes(const ClipAttrs& attrs, KernelContext& context) {
-  if (context.Input(0).type() == DataType::kFloat) {
-    ClipFloats(context, attrs.min, attrs.max);
-    return OkStatus();
-  }
-  const Tensor& x = context.Input(0);
-  for (int64_t i = 0; i < x.size(); ++i) {
-    context.Output(0).data<double>()[i] =
-        std::min<double>(std::max<double>(x.data<double>()[i], attrs.min), attrs.max);
-  }
-  return OkStatus();
 }
 
 template <class T>
@@ -99,9 +76,7 @@ Status RunClip(const NoAttrs&, KernelContext& context) {
 constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};
 
 constexpr OpRow kRows[] = {
-    Op<InferClip<ClipAttrs>, RunClipByAttributes>(
-        "Clip", {.since = 1, .types = kFloatAndDouble, .traits = {.in_place_input = 0}}),
-    Op<InferClip<NoAttrs>, RunClip>(
+    Op<InferClip, RunClip>(
         "Clip", {.since = 11, .types = kInts | kFloatAndDouble, .traits = {.in_place_input = 0}}),
 };
 

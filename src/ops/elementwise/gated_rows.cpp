@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kMicrosoft = "com.microsoft";
 
-void Apply(kernels::UnaryOp op, const float* x, float* y, size_t n) {
+void Apply(UnaryOp op, const float* x, float* y, size_t n) {
   kernels::FindUnary(op)(x, y, n, 1, 0);
 }
 
@@ -102,7 +102,7 @@ Status RunScaledSilu(const ScaledSiluAttrs& attrs, KernelContext& context) {
     auto* work = reinterpret_cast<uint16_t*>(sigmoid + tiles.floats());
     Scale(scale, FloatRow(x, first, n, z), z, n);
     RoundFloats(x.type(), z, n, work);
-    Apply(kernels::UnaryOp::kSigmoid, z, sigmoid, n);
+    Apply(UnaryOp::kSigmoid, z, sigmoid, n);
     RoundFloats(x.type(), sigmoid, n, work);
     Apply(kernels::BinaryOp::kMul, z, sigmoid, z, n);
     StoreFloatRow(z, n, first, context.Output(0));
@@ -142,8 +142,7 @@ Status InferGatedNorm(const GatedNormAttrs& attrs, ShapeContext& context) {
 Status RunGatedNorm(const GatedNormAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const auto n = static_cast<size_t>(context.Input(1).size());
-  const auto activation =
-      attrs.activation == "sigmoid" ? kernels::UnaryOp::kSigmoid : kernels::UnaryOp::kSilu;
+  const auto activation = attrs.activation == "sigmoid" ? UnaryOp::kSigmoid : UnaryOp::kSwish;
   const RowTiles tiles(x.size(), n);
   return tiles.ForEach(context, 4, [&](size_t first, size_t rows, float* y) {
     const size_t at = first * n, size = rows * n, tile = tiles.floats();
@@ -184,14 +183,14 @@ Status RunLinearGate(const NoAttrs&, KernelContext& context) {
     for (size_t r = 0; r < rows; ++r) {
       Apply(kernels::BinaryOp::kAdd, from + r * n, bias, decay + r * n, n);
     }
-    Apply(kernels::UnaryOp::kSoftplus, decay, decay, size);
+    Apply(UnaryOp::kSoftplus, decay, decay, size);
     for (size_t r = 0; r < rows; ++r) {
       Apply(kernels::BinaryOp::kMul, decay + r * n, scale, decay + r * n, n);
     }
     StoreFloatRow(decay, size, at, context.Output(0));
     if (!context.HasOutput(1)) return;
     float* beta = decay + tiles.floats();
-    Apply(kernels::UnaryOp::kSigmoid, FloatRow(context.Input(kB), at, size, beta), beta, size);
+    Apply(UnaryOp::kSigmoid, FloatRow(context.Input(kB), at, size, beta), beta, size);
     StoreFloatRow(beta, size, at, context.Output(1));
   });
 }

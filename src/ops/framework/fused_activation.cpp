@@ -1,98 +1,58 @@
 #include "ops/framework/fused_activation.h"
 
-#include <cmath>
-#include <limits>
-#include <numbers>
-
 namespace tenon {
 namespace {
 
-using kernels::Activation;
-
-struct NamedActivation {
-  std::string_view name;
-  kernels::ActivationSpec defaults;
-  size_t parameter_count;
-};
-
-constexpr NamedActivation kActivations[] = {
-    {"", {Activation::kNone}, 0},
-    {"Relu", {Activation::kRelu}, 0},
-    {"Clip",
-     {Activation::kClip, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()},
-     2},
-    {"LeakyRelu", {Activation::kLeakyRelu, 0.01f}, 1},
-    {"Sigmoid", {Activation::kSigmoid}, 0},
-    {"Tanh", {Activation::kTanh}, 0},
-    {"Gelu", {Activation::kGelu}, 0},
-    {"GeluTanh", {Activation::kGeluTanh}, 0},
-    {"Swish", {Activation::kSilu, 1}, 1},
-    {"Silu", {Activation::kSilu, 1}, 1},
-    {"HardSigmoid", {Activation::kHardSigmoid, 0.2f, 0.5f}, 2},
-    {"HardSwish", {Activation::kHardSwish}, 0},
-};
-
-Result<const NamedActivation*> Find(std::string_view name) {
-  for (const NamedActivation& known : kActivations) {
-    if (known.name == name) return &known;
-  }
+Result<UnaryOp> Find(std::string_view name) {
+  if (name.empty()) return UnaryOp::kIdentity;
+  const std::optional<UnaryOp> op = name == "Silu" ? UnaryOp::kSwish : FindUnaryOp(name);
+  if (op && InfoOf(*op).Has(kFused)) return *op;
   return InvalidArgument("attribute 'activation': expected one that can be fused, got '{}'", name);
+}
+
+kernels::ActivationSpec WithDefaults(UnaryOp op) {
+  const auto& [first, second] = InfoOf(op).parameters;
+  return {op, first.fallback, second.fallback};
 }
 
 }  // namespace
 
 Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
                                                 std::span<const float> parameters) {
-  TENON_ASSIGN_OR_RETURN(const NamedActivation* known, Find(name));
-  if (parameters.size() > known->parameter_count) {
-    return InvalidArgument("activation {}: expected at most {} parameters, got {}", name,
-                           known->parameter_count, parameters.size());
+  TENON_ASSIGN_OR_RETURN(const UnaryOp op, Find(name));
+  const size_t count = InfoOf(op).parameter_count();
+  if (parameters.size() > count) {
+    return InvalidArgument("activation {}: expected at most {} parameters, got {}", name, count,
+                           parameters.size());
   }
-  kernels::ActivationSpec spec = known->defaults;
+  kernels::ActivationSpec spec = WithDefaults(op);
   if (parameters.size() > 0) spec.alpha = parameters[0];
   if (parameters.size() > 1) spec.beta = parameters[1];
   return spec;
 }
 
-Result<kernels::ActivationSpec> FusedActivation(std::string_view name, std::optional<float> alpha,
-                                                std::optional<float> beta) {
-  TENON_ASSIGN_OR_RETURN(const NamedActivation* known, Find(name));
-  kernels::ActivationSpec spec = known->defaults;
-  if (alpha && known->parameter_count > 0) spec.alpha = *alpha;
-  if (beta && known->parameter_count > 1) spec.beta = *beta;
+Result<kernels::ActivationSpec> FusedActivation(const ActivationAttrs& attrs) {
+  TENON_ASSIGN_OR_RETURN(const UnaryOp op, Find(attrs.activation));
+  kernels::ActivationSpec spec = WithDefaults(op);
+  spec.alpha = attrs.activation_alpha.value_or(spec.alpha);
+  const bool has_gamma = InfoOf(op).parameters[1].name == "gamma";
+  const std::optional<float>& second = has_gamma ? attrs.activation_gamma : attrs.activation_beta;
+  spec.beta = second.value_or(spec.beta);
   return spec;
 }
 
+void Activate(const kernels::ActivationSpec& spec, float* x, size_t n) {
+  const kernels::Activation activate(spec);
+  if (activate) activate(x, n);
+}
+
+void Activate(const kernels::ActivationSpec& spec, double* x, size_t n) {
+  if (spec.op == UnaryOp::kIdentity) return;
+  kernels::ApplyInDouble(spec.op, x, x, n, spec.alpha, spec.beta);
+}
+
 double Activated(const kernels::ActivationSpec& spec, double x) {
-  const double alpha = spec.alpha, beta = spec.beta;
-  // Clamps that keep NaN, like those of the kernels.
-  const auto clamp = [](double value, double least, double most) {
-    return value < least ? least : value > most ? most : value;
-  };
-  switch (spec.kind) {
-    case kernels::Activation::kNone:
-      return x;
-    case kernels::Activation::kRelu:
-      return x < 0 ? 0 : x;
-    case kernels::Activation::kClip:
-      return clamp(x, alpha, beta);
-    case kernels::Activation::kLeakyRelu:
-      return x < 0 ? alpha * x : x;
-    case kernels::Activation::kHardSigmoid:
-      return clamp(alpha * x + beta, 0, 1);
-    case kernels::Activation::kHardSwish:
-      return x * clamp(x / 6 + 0.5, 0, 1);
-    case kernels::Activation::kSigmoid:
-      return 1 / (1 + std::exp(-x));
-    case kernels::Activation::kTanh:
-      return std::tanh(x);
-    case kernels::Activation::kGelu:
-      return x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
-    case kernels::Activation::kGeluTanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case kernels::Activation::kSilu:
-      return x / (1 + std::exp(-alpha * x));
-  }
+  Activate(spec, &x, 1);
   return x;
 }
 

@@ -3,29 +3,44 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <tuple>
 
-#include "base/status.h"
 #include "kernels/elementwise/activation.h"
+#include "ops/framework/attributes.h"
 
 namespace tenon {
 
-// `name` is "" for none, or one of Relu, Clip, LeakyRelu, Sigmoid, Tanh, Gelu, GeluTanh, Swish (or
-// Silu), HardSigmoid, HardSwish. `parameters` are, where the activation has any,
-//   Clip         min, max       default: the limits of float
-//   LeakyRelu    alpha          0.01
-//   HardSigmoid  alpha, beta    0.2, 0.5
-//   Swish        alpha          1
-// and absent ones have their defaults.
+// `name` is "" for none, or a function of base/unary_functions.inc that has the trait kFused (Silu
+// is Swish). `parameters` are those of its entry there, in that order; absent ones have their
+// defaults.
 // errors  kInvalidArgument  another name, or more parameters than the activation has
 Result<kernels::ActivationSpec> FusedActivation(std::string_view name,
                                                 std::span<const float> parameters);
 
-// The same with a subset of the parameters; more than the activation has are ignored.
-Result<kernels::ActivationSpec> FusedActivation(std::string_view name, std::optional<float> alpha,
-                                                std::optional<float> beta);
+// An activation whose parameters have attributes of their own.
+struct ActivationAttrs {
+  std::string activation;
+  std::optional<float> activation_alpha, activation_beta, activation_gamma;
+  static constexpr auto Fields() {
+    using A = ActivationAttrs;
+    return std::tuple(Field("activation", &A::activation),
+                      Field("activation_alpha", &A::activation_alpha),
+                      Field("activation_beta", &A::activation_beta),
+                      Field("activation_gamma", &A::activation_gamma));
+  }
+};
 
-// The activation of x, which is NaN where x is.
+// Clip's bounds are alpha and beta. Parameters that the activation does not have are ignored.
+// errors  kInvalidArgument  another name
+Result<kernels::ActivationSpec> FusedActivation(const ActivationAttrs& attrs);
+
+// Applies the activation to x[0, n), as its operator alone would.
+void Activate(const kernels::ActivationSpec& spec, float* x, size_t n);
+void Activate(const kernels::ActivationSpec& spec, double* x, size_t n);
+
+// The activation of x.
 double Activated(const kernels::ActivationSpec& spec, double x);
 
 }  // namespace tenon

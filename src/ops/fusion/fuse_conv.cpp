@@ -190,12 +190,14 @@ std::vector<Fusion> ConvFusions() {
                       .pattern = Op("Add", {plain, Any("Z")}),
                       .when = [](const Match& m) { return AddsItsOwnShape(m, "Z", "conv"); },
                       .replace = AddResidual}});
-  fusions.push_back({kMicrosoft,
-                     "FusedConv",
-                     {.name = "conv activation",
-                      .pattern = ActivationOf(OpenConv(Maybe("Z"))),
-                      .when = HasKnownParameters,
-                      .replace = AddConvActivation}});
+  for (const Pattern& pattern : ActivationsOf(OpenConv(Maybe("Z")))) {
+    fusions.push_back({kMicrosoft,
+                       "FusedConv",
+                       {.name = "conv activation",
+                        .pattern = pattern,
+                        .when = HasKnownParameters,
+                        .replace = AddConvActivation}});
+  }
   return fusions;
 }
 

@@ -5,16 +5,15 @@
 
 #include "ir/graph.h"
 #include "ir/scalar.h"
-#include "ir/schema.h"
+#include "ops/framework/unary_node.h"
 
 namespace tenon {
 namespace {
 
-// A bound of a Clip, which is an attribute before opset 11 and an input since; none if no float
-// says it.
-std::optional<float> ClipBound(const Match& match, const Node& clip, size_t input,
-                               const char* attribute, float none) {
-  if (clip.opset < 11) return clip.GetFloat(attribute, none);
+constexpr int32_t kClipWithInputs = 11;
+
+// A bound of a Clip as an input; none if no float says it.
+std::optional<float> ClipBound(const Match& match, const Node& clip, size_t input, float none) {
   if (!clip.has_input(input)) return none;
   const Tensor* constant = match.graph().ConstantOf(clip.inputs[input]);
   const std::optional<double> bound = constant ? ScalarOf(*constant) : std::nullopt;
@@ -23,49 +22,45 @@ std::optional<float> ClipBound(const Match& match, const Node& clip, size_t inpu
   return bound && as_float == *bound ? std::optional<float>(as_float) : std::nullopt;
 }
 
-float FloatOrDefault(const Node& node, const char* attribute) {
-  const OpAttribute* formal = node.schema ? node.schema->FindAttribute(attribute) : nullptr;
-  return node.GetFloat(attribute, formal ? formal->default_float : 0);
-}
-
-std::optional<std::vector<float>> ParametersOf(const Match& match, const Node& node) {
+std::optional<kernels::ActivationSpec> SpecOf(const Match& match) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (node.op_type == "Clip") {
-    const auto low = ClipBound(match, node, 1, "min", -kInfinity);
-    const auto high = ClipBound(match, node, 2, "max", kInfinity);
+  const Node& node = match.node("activation");
+  const UnaryOp op = *UnaryOpOf(node);
+  if (op == UnaryOp::kClip && node.opset >= kClipWithInputs) {
+    const auto low = ClipBound(match, node, 1, -kInfinity);
+    const auto high = ClipBound(match, node, 2, kInfinity);
     if (!low || !high) return std::nullopt;
-    return std::vector<float>{*low, *high};
+    return kernels::ActivationSpec{op, *low, *high};
   }
-  if (node.op_type == "LeakyRelu" || node.op_type == "Swish") {
-    return std::vector<float>{FloatOrDefault(node, "alpha")};
-  }
-  if (node.op_type == "HardSigmoid") {
-    return std::vector<float>{FloatOrDefault(node, "alpha"), FloatOrDefault(node, "beta")};
-  }
-  return std::vector<float>();
+  const Result<kernels::ActivationSpec> spec = UnarySpecOf(node, op);
+  return spec ? std::optional<kernels::ActivationSpec>(*spec) : std::nullopt;
 }
 
 }  // namespace
 
-Pattern ActivationOf(Pattern inner) {
-  return OpOf({"Relu", "Clip", "LeakyRelu", "HardSigmoid", "HardSwish", "Sigmoid", "Tanh", "Gelu",
-               "Swish"},
-              {std::move(inner)})
-      .WithMoreInputs()
-      .As("activation");
+std::vector<Pattern> ActivationsOf(const Pattern& inner) {
+  std::vector<std::string_view> standard, microsoft;
+  for (const UnaryInfo& info : kUnaryFunctions) {
+    if (info.is_operator && info.Has(kFused)) standard.push_back(info.name);
+  }
+  for (const UnaryAlias& alias : kUnaryAliases) {
+    if (InfoOf(alias.op).Has(kFused)) microsoft.push_back(alias.op_type);
+  }
+  const auto bound = [](const Pattern& p) { return p.WithMoreInputs().As("activation"); };
+  return {bound(OpOf(std::move(standard), {inner})),
+          bound(OpOf(std::move(microsoft), {inner}).In("com.microsoft"))};
 }
 
-bool HasKnownParameters(const Match& match) {
-  return ParametersOf(match, match.node("activation")).has_value();
-}
+bool HasKnownParameters(const Match& match) { return SpecOf(match).has_value(); }
 
 void AddActivation(const Match& match, std::vector<Attribute>& attributes) {
-  const Node& node = match.node("activation");
-  std::string name = node.op_type;
-  if (name == "Gelu" && node.GetString("approximate", "none") == "tanh") name = "GeluTanh";
-  SetAttribute(attributes, "activation", std::move(name));
-  std::vector<float> parameters = *ParametersOf(match, node);
-  if (!parameters.empty()) SetAttribute(attributes, "activation_params", std::move(parameters));
+  const kernels::ActivationSpec spec = *SpecOf(match);
+  const UnaryInfo& info = InfoOf(spec.op);
+  SetAttribute(attributes, "activation", std::string(info.name));
+  const float parameters[] = {spec.alpha, spec.beta};
+  const size_t count = info.parameter_count();
+  if (count == 0) return;
+  SetAttribute(attributes, "activation_params", std::vector<float>(parameters, parameters + count));
 }
 
 bool HasNoActivation(const Node& node) { return node.GetString("activation", "").empty(); }

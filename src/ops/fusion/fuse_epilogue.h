@@ -8,8 +8,9 @@
 
 namespace tenon {
 
-// Any activation that an epilogue can be, applied to `inner`; its node is bound to "activation".
-Pattern ActivationOf(Pattern inner);
+// Any activation that an epilogue can be, applied to `inner`, in one pattern for each domain; its
+// node is bound to "activation".
+std::vector<Pattern> ActivationsOf(const Pattern& inner);
 
 // Whether the parameters of that activation are known.
 bool HasKnownParameters(const Match& match);

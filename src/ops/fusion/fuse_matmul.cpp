@@ -184,10 +184,12 @@ std::vector<Fusion> MatMulFusions() {
              return AreMatrices(m) && AddsItsOwnShape(m, "residual", "matmul");
            },
        .replace = AddMatMulResidual});
-  add({.name = "matmul activation",
-       .pattern = ActivationOf(MatMulOf(a, b, {bias, residual})),
-       .when = [](const Match& m) { return AreMatrices(m) && HasKnownParameters(m); },
-       .replace = AddMatMulActivation});
+  for (const Pattern& pattern : ActivationsOf(MatMulOf(a, b, {bias, residual}))) {
+    add({.name = "matmul activation",
+         .pattern = pattern,
+         .when = [](const Match& m) { return AreMatrices(m) && HasKnownParameters(m); },
+         .replace = AddMatMulActivation});
+  }
   return fusions;
 }
 

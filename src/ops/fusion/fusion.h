@@ -7,9 +7,8 @@
 //   com.tenon FusedMatMul: inputs A, B, bias [n] (optional), residual (optional, of the output's
 //     shape), attributes `alpha` (1), `transA`, `transB` (0; they swap the last two axes of A and
 //     B), `activation` and `activation_params`: activation(alpha A x B + bias + residual).
-// An activation is the name of its operator, and its parameters are in this order:
-//   Relu | Clip min max | LeakyRelu alpha | HardSigmoid alpha beta | HardSwish | Sigmoid | Tanh |
-//   Gelu | GeluTanh (Gelu with approximate=tanh) | Swish alpha
+// An activation is a function of base/unary_functions.inc with the trait kFused; its parameters are
+// in the order of its entry.
 #pragma once
 
 #include <functional>

@@ -107,18 +107,9 @@ Status RunPlainGemm(const GemmAttrs& attrs, KernelContext& context) {
 }
 
 // com.microsoft FusedGemm-1: Gemm, then the activation.
-struct FusedGemmAttrs : GemmAttrs {
-  std::string activation;
-  std::optional<float> activation_alpha, activation_beta;
+struct FusedGemmAttrs : GemmAttrs, ActivationAttrs {
   static constexpr auto Fields() {
-    using A = FusedGemmAttrs;
-    return std::tuple_cat(GemmAttrs::Fields(),
-                          std::tuple(Field("activation", &A::activation),
-                                     Field("activation_alpha", &A::activation_alpha),
-                                     Field("activation_beta", &A::activation_beta)));
-  }
-  Result<kernels::ActivationSpec> Activation() const {
-    return FusedActivation(activation, activation_alpha, activation_beta);
+    return std::tuple_cat(GemmAttrs::Fields(), ActivationAttrs::Fields());
   }
 };
 
@@ -127,7 +118,7 @@ class FusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
     ProductOptions options = {{attrs_.transpose_a}, {attrs_.transpose_b}, attrs_.alpha, {}};
-    TENON_ASSIGN_OR_RETURN(options.activation, attrs_.Activation());
+    TENON_ASSIGN_OR_RETURN(options.activation, FusedActivation(attrs_));
     return product_.Prepare(info, options);
   }
   Status Run(KernelContext& context) const override { return RunGemm(attrs_, product_, context); }
@@ -140,7 +131,7 @@ class PlainFusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
-    TENON_ASSIGN_OR_RETURN(activation_, attrs_.Activation());
+    TENON_ASSIGN_OR_RETURN(activation_, FusedActivation(attrs_));
     return OkStatus();
   }
 

@@ -142,19 +142,11 @@ class MsFusedMatMul final : public StatefulKernel<InferMsFusedMatMul> {
 };
 
 // com.microsoft FusedMatMulActivation-1: the same, then an activation.
-struct MatMulActivationAttrs : MsFusedMatMulAttrs {
-  std::string activation;
-  std::optional<float> activation_alpha, activation_beta;
+struct MatMulActivationAttrs : MsFusedMatMulAttrs, ActivationAttrs {
   static constexpr auto Fields() {
-    using A = MatMulActivationAttrs;
-    return std::tuple_cat(MsFusedMatMulAttrs::Fields(),
-                          std::tuple(Field("activation", &A::activation),
-                                     Field("activation_alpha", &A::activation_alpha),
-                                     Field("activation_beta", &A::activation_beta)));
+    return std::tuple_cat(MsFusedMatMulAttrs::Fields(), ActivationAttrs::Fields());
   }
-  Result<kernels::ActivationSpec> Activation() const {
-    return FusedActivation(activation, activation_alpha, activation_beta);
-  }
+  Result<kernels::ActivationSpec> Activation() const { return FusedActivation(*this); }
 };
 
 Status InferMatMulActivation(const MatMulActivationAttrs& attrs, ShapeContext& context) {
@@ -181,8 +173,8 @@ Status RunDoubleMatMul(const Attrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation, attrs.Activation());
   TENON_RETURN_IF_ERROR(RunPlainProduct<double>(context, attrs.a(), attrs.b()));
   Tensor& y = context.Output(0);
-  std::transform(y.data<double>(), y.data<double>() + y.size(), y.data<double>(),
-                 [&](double product) { return Activated(activation, attrs.alpha * product); });
+  for (int64_t i = 0; i < y.size(); ++i) y.data<double>()[i] *= attrs.alpha;
+  Activate(activation, y.data<double>(), static_cast<size_t>(y.size()));
   return OkStatus();
 }
 

@@ -354,13 +354,12 @@ class ExpertsRun {
       }
       return;
     }
-    using kernels::UnaryOp;
     const size_t n = rows * inner_;
     if (attrs_.activation != "identity") {
       const UnaryOp op = attrs_.activation == "relu"   ? UnaryOp::kRelu
                          : attrs_.activation == "gelu" ? UnaryOp::kGeluTanh
-                                                       : UnaryOp::kSilu;
-      kernels::FindUnary(op)(first, first, n, 1, 0);
+                                                       : UnaryOp::kSwish;
+      kernels::Activation({op})(first, n);
     }
     for (size_t i = 0; second && i < n; ++i) first[i] *= second[i];
   }

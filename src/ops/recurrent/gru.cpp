@@ -18,8 +18,8 @@ Status InferGru(const RecurrentAttrs& attrs, ShapeContext& context) {
 class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
  public:
   Status Prepare(KernelInfo& info) {
-    using enum kernels::CellFunction;
-    constexpr kernels::CellFunction kDefaults[] = {kSigmoid, kTanh};
+    using enum UnaryOp;
+    constexpr UnaryOp kDefaults[] = {kSigmoid, kTanh};
     TENON_RETURN_IF_ERROR(Bind(info));
     TENON_RETURN_IF_ERROR(layer_.Prepare(info, attrs_, kGates));
     TENON_ASSIGN_OR_RETURN(const auto activations,

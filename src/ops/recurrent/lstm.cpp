@@ -68,8 +68,8 @@ template <bool rounds_state>
 class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
  public:
   Status Prepare(KernelInfo& info) {
-    using enum kernels::CellFunction;
-    constexpr kernels::CellFunction kDefaults[] = {kSigmoid, kTanh, kTanh};
+    using enum UnaryOp;
+    constexpr UnaryOp kDefaults[] = {kSigmoid, kTanh, kTanh};
     TENON_RETURN_IF_ERROR(this->Bind(info));
     TENON_RETURN_IF_ERROR(layer_.Prepare(info, attrs_, kGates));
     TENON_ASSIGN_OR_RETURN(const auto activations,

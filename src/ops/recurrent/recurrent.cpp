@@ -11,39 +11,20 @@ namespace tenon {
 namespace {
 
 using kernels::CellActivation;
-using kernels::CellFunction;
 
 // --- Attributes ---
 
-struct NamedFunction {
-  std::string_view name;
-  CellFunction function;
-  bool has_alpha, has_beta;
-  float alpha, beta;  // defaults
-};
-
-constexpr NamedFunction kFunctions[] = {
-    {"sigmoid", CellFunction::kSigmoid, false, false, 0, 0},
-    {"tanh", CellFunction::kTanh, false, false, 0, 0},
-    {"relu", CellFunction::kRelu, false, false, 0, 0},
-    {"affine", CellFunction::kAffine, true, true, 1, 0},
-    {"leakyrelu", CellFunction::kLeakyRelu, true, false, 0.01f, 0},
-    {"thresholdedrelu", CellFunction::kThresholdedRelu, true, false, 1, 0},
-    {"scaledtanh", CellFunction::kScaledTanh, true, true, 1, 1},
-    {"hardsigmoid", CellFunction::kHardSigmoid, true, true, 0.2f, 0.5f},
-    {"elu", CellFunction::kElu, true, false, 1, 0},
-    {"softsign", CellFunction::kSoftsign, false, false, 0, 0},
-    {"softplus", CellFunction::kSoftplus, false, false, 0, 0},
-};
-
-const NamedFunction* FindFunction(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
-    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  });
-  for (const NamedFunction& known : kFunctions) {
-    if (known.name == name) return &known;
+// The function that a cell may have by this name, in capitals or not.
+std::optional<UnaryOp> FindFunction(std::string_view name) {
+  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  for (size_t i = 0; i < kUnaryOpCount; ++i) {
+    const auto op = static_cast<UnaryOp>(i);
+    const bool has_name =
+        std::equal(name.begin(), name.end(), InfoOf(op).name.begin(), InfoOf(op).name.end(),
+                   [&](char a, char b) { return small(a) == small(b); });
+    if (has_name && InfoOf(op).Has(kCell)) return op;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -60,14 +41,14 @@ Result<size_t> DirectionCount(const std::string& direction) {
 
 Result<std::vector<CellActivation>> CellActivationsOf(const RecurrentAttrs& attrs,
                                                       size_t directions,
-                                                      std::span<const CellFunction> defaults) {
+                                                      std::span<const UnaryOp> defaults) {
   const size_t count = directions * defaults.size();
   // RNN's default has a second direction's activation, which one direction does not need.
   const size_t both = 2 * defaults.size();
   std::vector<CellActivation> activations;
   if (attrs.activations.empty()) {
     for (size_t i = 0; i < count; ++i) {
-      activations.push_back({.function = defaults[i % defaults.size()]});
+      activations.push_back({.op = defaults[i % defaults.size()]});
     }
   } else if (attrs.activations.size() != count && attrs.activations.size() != both) {
     return InvalidArgument("expected {} activations, got {}", count, attrs.activations.size());
@@ -76,13 +57,14 @@ Result<std::vector<CellActivation>> CellActivationsOf(const RecurrentAttrs& attr
   size_t next_alpha = 0, next_beta = 0;
   for (const std::string& name : attrs.activations) {
     if (activations.size() == count) break;
-    const NamedFunction* known = FindFunction(name);
-    if (known == nullptr) return InvalidArgument("unknown activation '{}'", name);
-    CellActivation activation = {known->function, known->alpha, known->beta};
-    if (known->has_alpha && next_alpha < attrs.activation_alpha.size()) {
+    const std::optional<UnaryOp> op = FindFunction(name);
+    if (!op) return InvalidArgument("unknown activation '{}'", name);
+    const auto& [alpha, beta] = InfoOf(*op).parameters;
+    CellActivation activation = {*op, alpha.fallback, beta.fallback};
+    if (!alpha.name.empty() && next_alpha < attrs.activation_alpha.size()) {
       activation.alpha = attrs.activation_alpha[next_alpha++];
     }
-    if (known->has_beta && next_beta < attrs.activation_beta.size()) {
+    if (!beta.name.empty() && next_beta < attrs.activation_beta.size()) {
       activation.beta = attrs.activation_beta[next_beta++];
     }
     activations.push_back(activation);

@@ -61,9 +61,9 @@ Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& c
 
 // The activations of every direction, `defaults.size()` for each, in the attribute's order; the
 // defaults if it is absent. Errors: an unknown name, or a wrong number of them.
-Result<std::vector<kernels::CellActivation>> CellActivationsOf(
-    const RecurrentAttrs& attrs, size_t directions,
-    std::span<const kernels::CellFunction> defaults);
+Result<std::vector<kernels::CellActivation>> CellActivationsOf(const RecurrentAttrs& attrs,
+                                                               size_t directions,
+                                                               std::span<const UnaryOp> defaults);
 
 struct RecurrentSizes {
   size_t directions, sequence, batch, input, hidden;

@@ -13,7 +13,7 @@ Status InferRnn(const RecurrentAttrs& attrs, ShapeContext& context) {
 class Rnn final : public StatefulKernel<InferRnn>, private RecurrentCell {
  public:
   Status Prepare(KernelInfo& info) {
-    constexpr kernels::CellFunction kDefaults[] = {kernels::CellFunction::kTanh};
+    constexpr UnaryOp kDefaults[] = {UnaryOp::kTanh};
     TENON_RETURN_IF_ERROR(Bind(info));
     TENON_RETURN_IF_ERROR(layer_.Prepare(info, attrs_, 1));
     TENON_ASSIGN_OR_RETURN(activations_, CellActivationsOf(attrs_, layer_.directions(), kDefaults));

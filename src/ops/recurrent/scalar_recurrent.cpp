@@ -1,7 +1,6 @@
 #include "ops/recurrent/scalar_recurrent.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ops/recurrent/bahdanau_attention.h"
 
@@ -9,40 +8,12 @@ namespace tenon {
 namespace {
 
 using kernels::CellActivation;
-using kernels::CellFunction;
-
-double Clamped(const CellActivation& activation, double x) {
-  const auto clip = static_cast<double>(activation.clip);
-  return std::min(std::max(x, -clip), clip);
-}
 
 double Activate(const CellActivation& activation, double x) {
-  const double a = activation.alpha, b = activation.beta;
-  x = Clamped(activation, x);
-  switch (activation.function) {
-    case CellFunction::kSigmoid:
-      return 1 / (1 + std::exp(-x));
-    case CellFunction::kTanh:
-      return std::tanh(x);
-    case CellFunction::kRelu:
-      return x < 0 ? 0 : x;
-    case CellFunction::kAffine:
-      return a * x + b;
-    case CellFunction::kLeakyRelu:
-      return x < 0 ? a * x : x;
-    case CellFunction::kThresholdedRelu:
-      return x > a ? x : 0;
-    case CellFunction::kScaledTanh:
-      return a * std::tanh(b * x);
-    case CellFunction::kHardSigmoid:
-      return std::min(std::max(a * x + b, 0.0), 1.0);
-    case CellFunction::kElu:
-      return x < 0 ? a * std::expm1(x) : x;
-    case CellFunction::kSoftsign:
-      return x / (1 + std::abs(x));
-    default:  // kSoftplus
-      return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-  }
+  const auto clip = static_cast<double>(activation.clip);
+  x = std::min(std::max(x, -clip), clip);
+  kernels::ApplyInDouble(activation.op, &x, &x, 1, activation.alpha, activation.beta);
+  return x;
 }
 
 template <class T>
@@ -256,11 +227,11 @@ class Walk {
 
 }  // namespace
 
-std::span<const CellFunction> DefaultActivations(RecurrentKind kind) {
-  using enum CellFunction;
-  static constexpr CellFunction kLstmDefaults[] = {kSigmoid, kTanh, kTanh};
-  static constexpr CellFunction kGruDefaults[] = {kSigmoid, kTanh};
-  static constexpr CellFunction kRnnDefaults[] = {kTanh};
+std::span<const UnaryOp> DefaultActivations(RecurrentKind kind) {
+  using enum UnaryOp;
+  static constexpr UnaryOp kLstmDefaults[] = {kSigmoid, kTanh, kTanh};
+  static constexpr UnaryOp kGruDefaults[] = {kSigmoid, kTanh};
+  static constexpr UnaryOp kRnnDefaults[] = {kTanh};
   if (kind == RecurrentKind::kGru) return kGruDefaults;
   if (kind == RecurrentKind::kRnn) return kRnnDefaults;
   return kLstmDefaults;

@@ -13,7 +13,7 @@ namespace tenon {
 enum class RecurrentKind { kLstm, kGru, kRnn, kAttnLstm };
 
 // The activations of each cell if `activations` is absent, for one direction.
-std::span<const kernels::CellFunction> DefaultActivations(RecurrentKind kind);
+std::span<const UnaryOp> DefaultActivations(RecurrentKind kind);
 
 // Runs the node of `context`, whose inputs are of type T: double or, of AttnLSTM, float.
 // `activations` are those of every direction, as CellActivationsOf gives them. Error: lengths of
