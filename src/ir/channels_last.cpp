@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/unary_functions.h"
 #include "ir/contrib_schema.h"
 #include "ir/schema.h"
 
@@ -22,54 +23,26 @@ struct AnyOrder {
   std::string_view op_type;
   Inputs inputs = Inputs::kOneImage;
 };
+// Beside the functions of base/unary_functions.inc.
 constexpr AnyOrder kAnyOrder[] = {
-    {"Abs"},
-    {"Add", Inputs::kBroadcast},
-    {"Cast"},
-    {"Ceil"},
-    {"Clip"},
-    {"Concat", Inputs::kJoined},
-    {"DequantizeLinear"},
-    {"Div", Inputs::kBroadcast},
-    {"Elu"},
-    {"Erf"},
-    {"Exp"},
-    {"Floor"},
-    {"Gelu"},
-    {"HardSigmoid"},
-    {"HardSwish"},
-    {"Identity"},
-    {"LeakyRelu"},
-    {"Log"},
-    {"Max", Inputs::kBroadcast},
-    {"Min", Inputs::kBroadcast},
-    {"Mish"},
-    {"Mul", Inputs::kBroadcast},
-    {"Neg"},
-    {"PRelu", Inputs::kBroadcast},
-    {"Pow", Inputs::kBroadcast},
-    {"QuantizeLinear"},
-    {"Reciprocal"},
-    {"Relu"},
-    {"Round"},
-    {"Selu"},
-    {"Sigmoid"},
-    {"Softplus"},
-    {"Softsign"},
-    {"Sqrt"},
-    {"Sub", Inputs::kBroadcast},
-    {"Sum", Inputs::kBroadcast},
-    {"Tanh"},
-    {"ThresholdedRelu"},
+    {"Add", Inputs::kBroadcast}, {"Cast"},
+    {"Concat", Inputs::kJoined}, {"DequantizeLinear"},
+    {"Div", Inputs::kBroadcast}, {"Identity"},
+    {"Max", Inputs::kBroadcast}, {"Min", Inputs::kBroadcast},
+    {"Mul", Inputs::kBroadcast}, {"PRelu", Inputs::kBroadcast},
+    {"Pow", Inputs::kBroadcast}, {"QuantizeLinear"},
+    {"Sub", Inputs::kBroadcast}, {"Sum", Inputs::kBroadcast},
 };
 
-const AnyOrder* FindAnyOrder(const Node& node) {
+// How the node treats its inputs; nothing if it does not take any order of axes.
+std::optional<Inputs> FindAnyOrder(const Node& node) {
+  if (FindUnaryOperator(node.domain, node.op_type)) return Inputs::kOneImage;
   // Before opset 7, an attribute aligns the operands.
-  if (!node.domain.empty() || node.FindAttribute("broadcast") != nullptr) return nullptr;
+  if (!node.domain.empty() || node.FindAttribute("broadcast") != nullptr) return std::nullopt;
   const auto* const found =
       std::find_if(std::begin(kAnyOrder), std::end(kAnyOrder),
                    [&](const AnyOrder& known) { return known.op_type == node.op_type; });
-  return found == std::end(kAnyOrder) ? nullptr : found;
+  return found == std::end(kAnyOrder) ? std::nullopt : std::optional(found->inputs);
 }
 
 std::optional<size_t> ImageRank(const Graph& graph, const Node& node) {
@@ -278,8 +251,8 @@ void ChannelLayout::Settle() {
 // The permutation of the added Transposes that make inputs of the node, if one may be put after it
 // instead; otherwise empty.
 Permutation ChannelLayout::CommonPermutation(const Node& node) const {
-  const AnyOrder* const any = FindAnyOrder(node);
-  if (any == nullptr || node.outputs.size() != 1 || !node.has_output(0)) return {};
+  const std::optional<Inputs> inputs = FindAnyOrder(node);
+  if (!inputs || node.outputs.size() != 1 || !node.has_output(0)) return {};
   Permutation common;
   for (const ValueId input : node.inputs) {
     const Node* const inner = InnerTranspose(input, Role::kAdded);
@@ -292,12 +265,12 @@ Permutation ChannelLayout::CommonPermutation(const Node& node) const {
   for (const ValueId input : node.inputs) {
     if (input == ValueId::kNone || InnerTranspose(input, Role::kAdded) != nullptr) continue;
     const Tensor* const constant = graph_.ConstantOf(input);
-    const bool fits = constant != nullptr && IsChannelConstant(*constant, common.size()) &&
-                      (any->inputs == Inputs::kBroadcast ||
-                       (any->inputs == Inputs::kOneImage && constant->size() == 1));
+    const bool fits =
+        constant != nullptr && IsChannelConstant(*constant, common.size()) &&
+        (*inputs == Inputs::kBroadcast || (*inputs == Inputs::kOneImage && constant->size() == 1));
     if (!fits) return {};
   }
-  if (any->inputs == Inputs::kJoined && !AxisOf(node, common.size())) return {};
+  if (*inputs == Inputs::kJoined && !AxisOf(node, common.size())) return {};
   return common;
 }
 

@@ -177,7 +177,7 @@ void BuildNormalizedNetwork(Builder& b, ValueId x) {
   const ValueId winograd = b.Normalize(b.Conv(direct, 56, 48, 3), 48);
   const ValueId grouped = b.Normalize(b.Conv(winograd, 48, 48, 3, 1, 3), 48);
   const ValueId depthwise = b.Normalize(b.Conv(grouped, 48, 48, 3, 1, 48), 48);
-  b.Output(b.Normalize(b.Conv(b.Op("Sin", {depthwise}), 48, 4, 1), 4));
+  b.Output(b.Normalize(b.Conv(b.Op("Sqrt", {b.Op("Abs", {depthwise})}), 48, 4, 1), 4));
 }
 
 const LayoutCase kCases[] = {

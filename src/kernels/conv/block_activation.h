@@ -13,7 +13,7 @@ class BlockActivation {
       : activation_(activation),
         is_clamp_(activation.op == UnaryOp::kRelu || activation.op == UnaryOp::kClip) {}
 
-  // False where the clamp of EpilogueClamp does all.
+  // False if the clamp of EpilogueClamp is the whole activation.
   explicit operator bool() const { return activation_ && !is_clamp_; }
   // Applies the activation to [pixels][16] floats in place and zeroes the lanes whose mask is zero,
   // which are the last ones (see ConvTile::masks).

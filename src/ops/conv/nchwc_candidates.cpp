@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/unary_functions.h"
 #include "ir/graph.h"
 #include "ops/conv/nchwc_conv.h"
 #include "ops/framework/attributes.h"
@@ -94,10 +95,10 @@ bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> name
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool IsUnary(std::string_view op_type) {
-  return IsOneOf(op_type,
-                 {"Abs", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish",
-                  "Neg", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Swish", "Tanh"});
+// The lanes past the channels must stay finite, whatever they hold.
+bool IsUnary(const Node& node) {
+  const std::optional<UnaryOp> op = FindUnaryOperator(node.domain, node.op_type);
+  return op && InfoOf(*op).Has(kFinite);
 }
 
 bool IsBinary(std::string_view op_type) {
@@ -160,6 +161,7 @@ bool IsSpatialMean(const Graph& graph, const Node& node) {
 std::optional<NchwcCandidate> FollowerCandidate(const Graph& graph, const Node& node) {
   NchwcCandidate candidate = {NchwcRole::kAsItIs, {0}};
   const std::string& op_type = node.op_type;
+  if (IsUnary(node)) return candidate;
   if (!node.domain.empty()) return std::nullopt;
   if (op_type == "MaxPool") {
     candidate.role = NchwcRole::kMaxPool;
@@ -178,7 +180,7 @@ std::optional<NchwcCandidate> FollowerCandidate(const Graph& graph, const Node& 
     auto inputs = BinaryInputs(graph, node);
     if (!inputs) return std::nullopt;
     candidate.inputs = std::move(*inputs);
-  } else if (!IsUnary(op_type)) {
+  } else {
     return std::nullopt;
   }
   return candidate;
