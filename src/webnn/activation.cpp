@@ -1,6 +1,7 @@
 // Functions of one tensor, element by element, and Softmax.
 #include <cmath>
 
+#include "ops/framework/unary_node.h"
 #include "webnn/emission.h"
 
 namespace tenon::webnn {
@@ -12,24 +13,30 @@ Status EmitUnary(NodeContext& context) {
   return context.SetOutput(0, y);
 }
 
-Status EmitWithAlpha(NodeContext& context, double fallback) {
+// The two parameters of a node's function: alpha, and beta or gamma where it has one.
+struct FunctionParameters {
+  double first, second;
+};
+Result<FunctionParameters> ParametersOf(NodeContext& context) {
+  const Node& node = context.node();
+  TENON_ASSIGN_OR_RETURN(const auto spec, UnarySpecOf(node, *UnaryOpOf(node)));
+  return FunctionParameters{spec.alpha, spec.beta};
+}
+
+Status EmitWithAlpha(NodeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));
-  const double alpha = context.node().GetFloat("alpha", static_cast<float>(fallback));
-  TENON_ASSIGN_OR_RETURN(const Operand y,
-                         context.builder().Unary(context.method(), x, {{"alpha", alpha}}));
+  TENON_ASSIGN_OR_RETURN(const auto parameters, ParametersOf(context));
+  TENON_ASSIGN_OR_RETURN(
+      const Operand y, context.builder().Unary(context.method(), x, {{"alpha", parameters.first}}));
   return context.SetOutput(0, y);
 }
 
-Status EmitElu(NodeContext& context) { return EmitWithAlpha(context, 1); }
-Status EmitLeakyRelu(NodeContext& context) { return EmitWithAlpha(context, 0.01); }
-
 Status EmitHardSigmoid(NodeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));
-  const double alpha = context.node().GetFloat("alpha", 0.2F);
-  const double beta = context.node().GetFloat("beta", 0.5F);
-  TENON_ASSIGN_OR_RETURN(
-      const Operand y,
-      context.builder().Unary("hardSigmoid", x, {{"alpha", alpha}, {"beta", beta}}));
+  TENON_ASSIGN_OR_RETURN(const auto parameters, ParametersOf(context));
+  TENON_ASSIGN_OR_RETURN(const Operand y, context.builder().Unary(context.method(), x,
+                                                                  {{"alpha", parameters.first},
+                                                                   {"beta", parameters.second}}));
   return context.SetOutput(0, y);
 }
 
@@ -78,8 +85,8 @@ Status EmitFastGelu(NodeContext& context) {
 Status EmitSwish(NodeContext& context) {
   ProgramBuilder& b = context.builder();
   TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));
-  const bool is_quick_gelu = context.node().op_type == "QuickGelu";
-  const double alpha = context.node().GetFloat("alpha", is_quick_gelu ? 1.702F : 1.0F);
+  TENON_ASSIGN_OR_RETURN(const auto parameters, ParametersOf(context));
+  const double alpha = parameters.first;
   Operand scaled = x;
   if (alpha != 1) {
     TENON_ASSIGN_OR_RETURN(const Operand factor, b.Scalar(b.TypeOf(x), alpha));
@@ -104,10 +111,9 @@ Status EmitMish(NodeContext& context) {
 Status EmitSelu(NodeContext& context) {
   ProgramBuilder& b = context.builder();
   TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));
-  const double alpha = context.node().GetFloat("alpha", 1.67326319217681884765625F);
-  const double gamma = context.node().GetFloat("gamma", 1.05070102214813232421875F);
-  TENON_ASSIGN_OR_RETURN(const Operand elu, b.Unary("elu", x, {{"alpha", alpha}}));
-  TENON_ASSIGN_OR_RETURN(const Operand factor, b.Scalar(b.TypeOf(x), gamma));
+  TENON_ASSIGN_OR_RETURN(const auto parameters, ParametersOf(context));
+  TENON_ASSIGN_OR_RETURN(const Operand elu, b.Unary("elu", x, {{"alpha", parameters.first}}));
+  TENON_ASSIGN_OR_RETURN(const Operand factor, b.Scalar(b.TypeOf(x), parameters.second));
   TENON_ASSIGN_OR_RETURN(const Operand y, b.Binary("mul", elu, factor));
   return context.SetOutput(0, y);
 }
@@ -116,8 +122,8 @@ Status EmitSelu(NodeContext& context) {
 Status EmitCelu(NodeContext& context) {
   ProgramBuilder& b = context.builder();
   TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));
-  const double alpha = context.node().GetFloat("alpha", 1);
-  TENON_ASSIGN_OR_RETURN(const Operand divisor, b.Scalar(b.TypeOf(x), alpha));
+  TENON_ASSIGN_OR_RETURN(const auto parameters, ParametersOf(context));
+  TENON_ASSIGN_OR_RETURN(const Operand divisor, b.Scalar(b.TypeOf(x), parameters.first));
   TENON_ASSIGN_OR_RETURN(const Operand quotient, b.Binary("div", x, divisor));
   TENON_ASSIGN_OR_RETURN(const Operand elu, b.Unary("elu", quotient, {{"alpha", 1.0}}));
   TENON_ASSIGN_OR_RETURN(const Operand y, b.Binary("mul", elu, divisor));
@@ -128,8 +134,8 @@ Status EmitCelu(NodeContext& context) {
 Status EmitThresholdedRelu(NodeContext& context) {
   ProgramBuilder& b = context.builder();
   TENON_ASSIGN_OR_RETURN(const Operand x, context.Input(0));
-  TENON_ASSIGN_OR_RETURN(const Operand alpha,
-                         b.Scalar(b.TypeOf(x), context.node().GetFloat("alpha", 1)));
+  TENON_ASSIGN_OR_RETURN(const auto parameters, ParametersOf(context));
+  TENON_ASSIGN_OR_RETURN(const Operand alpha, b.Scalar(b.TypeOf(x), parameters.first));
   TENON_ASSIGN_OR_RETURN(const Operand zero, b.Scalar(b.TypeOf(x), 0));
   TENON_ASSIGN_OR_RETURN(const Operand passes, b.Binary("greater", x, alpha, DataType::kUint8));
   TENON_ASSIGN_OR_RETURN(
@@ -226,7 +232,7 @@ constexpr Row kRows[] = {
     {"Clip", EmitClip, "clamp", kBounds},
     {"Cos", EmitUnary, "cos"},
     {"Dropout", EmitDropout, "identity", "no training, no mask"},
-    {"Elu", EmitElu, "elu"},
+    {"Elu", EmitWithAlpha, "elu"},
     {"Erf", EmitUnary, "erf"},
     {"Exp", EmitUnary, "exp"},
     {"FastGelu", EmitFastGelu, "tanh", "", kMicrosoft},
@@ -236,7 +242,7 @@ constexpr Row kRows[] = {
     {"HardSigmoid", EmitHardSigmoid, "hardSigmoid"},
     {"HardSwish", EmitUnary, "hardSwish"},
     {"Identity", EmitUnary, "identity", "", "", true},
-    {"LeakyRelu", EmitLeakyRelu, "leakyRelu"},
+    {"LeakyRelu", EmitWithAlpha, "leakyRelu"},
     {"Log", EmitUnary, "log"},
     {"LogSoftmax", EmitSoftmax, "reduceMax"},
     {"Mish", EmitMish, "softplus"},

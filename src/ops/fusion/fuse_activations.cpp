@@ -3,6 +3,7 @@
 
 #include "ir/graph.h"
 #include "ir/scalar.h"
+#include "ops/framework/unary_node.h"
 #include "ops/fusion/fusion.h"
 
 namespace tenon {
@@ -78,9 +79,8 @@ bool ClipsToSix(const Match& match) {
 }
 
 bool IsHardSwishGate(const Node& node) {
-  // The default of HardSigmoid's alpha is 0.2.
-  return std::abs(node.GetFloat("alpha", 0.2F) - 1.0F / 6) < 1e-6F &&
-         node.GetFloat("beta", 0.5F) == 0.5F;
+  const Result<kernels::ActivationSpec> gate = UnarySpecOf(node, UnaryOp::kHardSigmoid);
+  return gate && std::abs(gate->alpha - 1.0F / 6) < 1e-6F && gate->beta == 0.5F;
 }
 
 ValueId MakeHardSigmoid(Replacement& r) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/framework/element.h"
+#include "ops/framework/fused_activation.h"
 #include "ops/framework/op_row.h"
 #include "ops/framework/quantized_int8.h"
 #include "ops/linear/int8_product.h"
@@ -40,7 +41,7 @@ void MapBytes(const Table& table, const Tensor& x, Tensor& y, ThreadPool& thread
 // --- One input ---
 
 struct UnaryAttrs {
-  float alpha = 0.01f;
+  float alpha = InfoOf(UnaryOp::kLeakyRelu).parameters[0].fallback;
   static constexpr auto Fields() { return std::tuple(Field("alpha", &UnaryAttrs::alpha)); }
 };
 
@@ -59,12 +60,16 @@ Status RunUnary(KernelContext& context, F&& f) {
   return OkStatus();
 }
 
+auto Function(const kernels::ActivationSpec& spec) {
+  return [spec](float x) { return static_cast<float>(Activated(spec, x)); };
+}
+
 Status RunLeakyRelu(const UnaryAttrs& attrs, KernelContext& context) {
-  return RunUnary(context, [&](float x) { return x >= 0 ? x : attrs.alpha * x; });
+  return RunUnary(context, Function({UnaryOp::kLeakyRelu, attrs.alpha}));
 }
 
 Status RunSigmoid(const UnaryAttrs&, KernelContext& context) {
-  return RunUnary(context, [](float x) { return 1 / (1 + std::exp(-x)); });
+  return RunUnary(context, Function({UnaryOp::kSigmoid}));
 }
 
 // --- Two inputs that broadcast ---
