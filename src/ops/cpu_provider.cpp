@@ -67,7 +67,7 @@ class CpuProvider final : public ExecutionProvider {
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       const Node* node = graph.FindNode(static_cast<NodeId>(i));
       if (!node || node->provider >= 0) continue;
-      if (IsBetterWide(graph, *node) || IsBetterComposed(*node)) continue;
+      if (IsBetterWide(graph, *node)) continue;
       const OpRow* row = FindOpRow(graph, *node);
       if (row && TakesOtherInputs(*row, graph, *node)) claims.push_back({{node->id}});
     }

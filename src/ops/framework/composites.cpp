@@ -166,51 +166,6 @@ ValueId ExpandGemmFastGelu(Replacement& r) {
   return r.Op("FastGelu", std::move(inputs), {}, kMicrosoft);
 }
 
-// An activation of FusedGemm that is not a fused epilogue: Y = op(X), or alpha * op(beta * X).
-struct ComposedActivation {
-  std::string_view name;
-  const char* op_type;
-  bool has_alpha = false, is_scaled = false;
-};
-
-constexpr ComposedActivation kComposedActivations[] = {
-    {"Elu", "Elu", true},
-    {"ParametricSoftplus", "Softplus", false, true},
-    {"ScaledTanh", "Tanh", false, true},
-    {"Softplus", "Softplus"},
-    {"Softsign", "Softsign"},
-    {"ThresholdedRelu", "ThresholdedRelu", true},
-};
-
-const ComposedActivation* FindComposedActivation(const Node& node) {
-  const std::string_view name = node.GetString("activation", "");
-  const auto* found = std::find_if(std::begin(kComposedActivations), std::end(kComposedActivations),
-                                   [&](const ComposedActivation& a) { return a.name == name; });
-  return found == std::end(kComposedActivations) ? nullptr : found;
-}
-
-ValueId TimesAttribute(Replacement& r, ValueId x, const char* attribute) {
-  Result<Tensor> factor = Tensor::Allocate(DataType::kFloat, Shape());
-  if (!factor) return ValueId::kNone;
-  *factor->data<float>() = r.node("node").GetFloat(attribute, 1);
-  const ValueId constant = r.Constant(attribute, *std::move(factor));
-  return r.Op("Mul", {x, CastTo(r, constant, r.type("a").element_type)});
-}
-
-// FusedGemm-1.
-ValueId ExpandFusedGemm(Replacement& r) {
-  const ComposedActivation& activation = *FindComposedActivation(r.node("node"));
-  std::vector<Attribute> alpha;
-  if (activation.has_alpha) {
-    alpha.emplace_back("alpha", r.node("node").GetFloat("activation_alpha", 1));
-  }
-  const ValueId product =
-      r.Op("Gemm", {r["a"], r["b"], r["c"]}, Kept(r, {"alpha", "beta", "transA", "transB"}));
-  if (!activation.is_scaled) return r.Op(activation.op_type, {product}, std::move(alpha));
-  const ValueId y = r.Op(activation.op_type, {TimesAttribute(r, product, "activation_beta")});
-  return TimesAttribute(r, y, "activation_alpha");
-}
-
 // GemmFloat8-1: A, B and the product times their scales.
 ValueId ExpandGemmFloat8(Replacement& r) {
   enum Input : size_t { kA, kB, kC, kAScale, kBScale, kYScale };
@@ -291,12 +246,6 @@ RuleSet MakeRules() {
   rules.push_back(CompositeOfNode("QOrderedLongformerAttention", ExpandOrderedLongformerAttention));
   rules.push_back(
       Composite("GemmFastGelu", {Any("x"), Any("w"), Maybe("bias")}, ExpandGemmFastGelu));
-  rules.push_back({.name = "FusedGemm",
-                   .pattern = Op("FusedGemm", {Any("a"), Any("b"), Maybe("c")})
-                                  .In(kMicrosoft)
-                                  .Where(IsBetterComposed)
-                                  .As("node"),
-                   .replace = ExpandFusedGemm});
   rules.push_back(Composite("BiasSoftmax", {Any("x"), Any("bias")}, ExpandBiasSoftmax));
   rules.push_back(CompositeOfNode("IsAllFinite", ExpandIsAllFinite));
   rules.push_back(Composite("GatherND", {Any("data"), Any("indices")}, ExpandGatherNd));
@@ -308,11 +257,6 @@ RuleSet MakeRules() {
 }
 
 }  // namespace
-
-bool IsBetterComposed(const Node& node) {
-  return node.op_type == "FusedGemm" && node.domain == kMicrosoft &&
-         FindComposedActivation(node) != nullptr;
-}
 
 const RuleSet& CompositeRules() {
   static const auto* const rules = new RuleSet(MakeRules());

@@ -12,8 +12,4 @@ const RuleSet& CompositeRules();
 // replaced by its operators. The types of new values are not inferred. Returns how many changed.
 size_t ExpandComposites(Graph& graph);
 
-// Whether the node has a composition although its operator has a kernel, which is for other
-// attributes.
-bool IsBetterComposed(const Node& node);
-
 }  // namespace tenon
