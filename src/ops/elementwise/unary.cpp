@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "ops/framework/element.h"
-#include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 #include "ops/framework/unary_node.h"
 
 namespace tenon {
