@@ -53,7 +53,7 @@ Factory::Factory() : OrtEpFactory{} {
   GetName = [](const OrtEpFactory*) noexcept { return kProviderName; };
   GetVendor = [](const OrtEpFactory*) noexcept { return "Tenon"; };
   GetVendorId = [](const OrtEpFactory*) noexcept { return kVendorId; };
-  GetVersion = [](const OrtEpFactory*) noexcept { return "0.1.0"; };
+  GetVersion = [](const OrtEpFactory*) noexcept { return TENON_OPENCL_VERSION; };
   GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const* hardware,
                            size_t count, OrtEpDevice** found, size_t capacity,
                            size_t* found_count) noexcept -> OrtStatus* {

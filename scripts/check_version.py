@@ -1,0 +1,61 @@
+"""Checks that the version, which stands in CMakeLists.txt, is what the rest of the project says.
+
+The library, the plugins and the wheel take it from there. web/package.json, which npm reads as it
+is, and the first section of CHANGELOG.md repeat it. With --release the changelog must be ready too:
+the section has its date, and nothing waits under "Unreleased".
+
+Usage: check_version.py [--release] [ROOT]
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+
+VERSION = re.compile(r"^project\(tenon VERSION (\d+\.\d+\.\d+)", re.MULTILINE)
+SECTION = re.compile(r"^## \[(?P<name>[^]]+)\](?: - (?P<date>\d{4}-\d{2}-\d{2}))?$", re.MULTILINE)
+UNRELEASED = "Unreleased"
+
+
+def version_of(root: pathlib.Path) -> str:
+    """The project's version."""
+    found = VERSION.search((root / "CMakeLists.txt").read_text(encoding="utf-8"))
+    if not found:
+        sys.exit("CMakeLists.txt: expected project(tenon VERSION x.y.z")
+    return found.group(1)
+
+
+def errors(root: pathlib.Path, is_release: bool) -> Iterator[str]:
+    version = version_of(root)
+    package = json.loads((root / "web" / "package.json").read_text(encoding="utf-8"))["version"]
+    if package != version:
+        yield f"web/package.json: expected version {version}, got {package}"
+    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = list(SECTION.finditer(changelog))
+    released = [section for section in sections if section["name"] != UNRELEASED]
+    if not released or released[0]["name"] != version:
+        got = released[0]["name"] if released else "none"
+        yield f"CHANGELOG.md: expected the first section of a version to be {version}, got {got}"
+    elif is_release and not released[0]["date"]:
+        yield f"CHANGELOG.md: expected '## [{version}] - YYYY-MM-DD'"
+    if is_release and sections and sections[0]["name"] == UNRELEASED:
+        end = sections[1].start() if len(sections) > 1 else len(changelog)
+        if changelog[sections[0].end() : end].strip():
+            yield f"CHANGELOG.md: what stands under {UNRELEASED} belongs to {version}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--release", action="store_true")
+    parser.add_argument("root", nargs="?", type=pathlib.Path)
+    arguments = parser.parse_args()
+    root = arguments.root or pathlib.Path(__file__).resolve().parents[1]
+    found = list(errors(root, arguments.release))
+    print("\n".join(found), end="\n" if found else "")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""check_version.py finds every place where a version is another, or not ready."""
+
+import pathlib
+
+import pytest
+from check_version import errors
+
+TITLE = "# Changelog\n\nWords.\n\n"
+# web's version, sections of the changelog, whether it is a release -> what is wrong, in words
+CASES = {
+    "while one works": (
+        "1.2.3",
+        "## [Unreleased]\n\n- new\n\n## [1.2.3] - 2026-01-02\n\n- old\n",
+        0,
+        [],
+    ),
+    "before the first release": ("1.2.3", "## [1.2.3]\n\n- all\n", 0, []),
+    "released": ("1.2.3", "## [1.2.3] - 2026-01-02\n\n- all\n", 1, []),
+    "released, with an empty section": (
+        "1.2.3",
+        "## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n",
+        1,
+        [],
+    ),
+    "another package": ("1.2.2", "## [1.2.3]\n", 0, ["web/package.json"]),
+    "another changelog": ("1.2.3", "## [1.2.2] - 2026-01-02\n", 0, ["got 1.2.2"]),
+    "no section": ("1.2.3", "## [Unreleased]\n", 0, ["got none"]),
+    "no date": ("1.2.3", "## [1.2.3]\n", 1, ["YYYY-MM-DD"]),
+    "something waits": (
+        "1.2.3",
+        "## [Unreleased]\n\n- new\n\n## [1.2.3] - 2026-01-02\n",
+        1,
+        ["belongs"],
+    ),
+    "all at once": (
+        "0",
+        "## [Unreleased]\n\n- new\n",
+        1,
+        ["web/package.json", "got none", "belongs"],
+    ),
+}
+
+
+@pytest.mark.parametrize("web, sections, is_release, expected", CASES.values(), ids=CASES.keys())
+def test_versions(tmp_path: pathlib.Path, web, sections, is_release, expected):
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(tenon VERSION 1.2.3 LANGUAGES C)\n"
+    )
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "package.json").write_text(f'{{"version": "{web}"}}')
+    (tmp_path / "CHANGELOG.md").write_text(TITLE + sections)
+    found = list(errors(tmp_path, bool(is_release)))
+    assert len(found) == len(expected)
+    for words, error in zip(expected, found, strict=True):
+        assert words in error
