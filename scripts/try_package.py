@@ -1,0 +1,45 @@
+"""Tries an installed package `tenon` with NumPy and nothing else: `./dev release-check` and
+cibuildwheel run it in fresh virtual environments.
+
+Usage: try_package.py
+"""
+
+import pathlib
+import sys
+
+import numpy as np
+import tenon
+from check_version import version_of
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DIGITS = ROOT / "examples" / "digits"
+SEEN = "0123496783"  # in the pictures of 0 to 9: it takes 5 for 9, and 9 for 3
+sys.path.append(str(DIGITS))
+
+from demo import read_png  # noqa: E402 - the folder is not a package
+
+
+def main() -> int:
+    package = pathlib.Path(tenon.__file__).resolve()
+    assert package.is_relative_to(sys.prefix), f"{package} is not installed"
+    assert tenon.__version__ == version_of(ROOT), tenon.__version__
+
+    pictures = sorted((DIGITS / "samples").glob("*.png"))
+    assert pictures
+    images = np.stack([read_png(path) for path in pictures])[:, np.newaxis]
+    session = tenon.InferenceSession(DIGITS / "digits.onnx")
+    (probabilities,) = session.run(None, {"image": images})
+    assert "".join(map(str, probabilities.argmax(axis=1))) == SEEN
+
+    try:
+        session.run(None, {"image": images[:, :, :4]})
+    except tenon.capi.onnxruntime_pybind11_state.InvalidArgument as error:
+        assert "image" in str(error), error
+    else:
+        raise AssertionError("a picture of half the size was taken")
+    print(f"tenon {tenon.__version__} works on Python {sys.version.split()[0]}: {package.parent}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
