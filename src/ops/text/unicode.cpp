@@ -105,8 +105,7 @@ std::span<const CaseVariant> CaseVariants() {
 }
 
 bool IsWhiteSpace(uint32_t code_point) {
-  if (code_point <= 0x20)
-    return code_point == 0x20 || (code_point >= 0x1C) || (code_point >= 0x09 && code_point <= 0x0D);
+  if (code_point <= 0x20) return code_point >= 0x1C || (code_point >= 0x09 && code_point <= 0x0D);
   if (code_point >= 0x2000 && code_point <= 0x200A) return true;
   switch (code_point) {
     case 0x85:
