@@ -72,12 +72,11 @@ void Blocked(benchmark::State& state, const Conv2dShape& s) {
   Buffer out(OutputSize(s));
   Buffer bias(s.out_channels);
   Buffer scratch(kernels::ConvBlockedScratchSize(s) / sizeof(float));
-  const kernels::ConvBlockedArgs args = {
-      s,
-      in.data(),
-      weights.data(),
-      out.data(),
-      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  const kernels::ConvBlockedArgs args = {s,
+                                         in.data(),
+                                         weights.data(),
+                                         out.data(),
+                                         {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvBlockedTaskCount(s); ++t) {
       kernels::RunConvBlockedTask(args, t, scratch.data());
@@ -91,12 +90,11 @@ void Stem(benchmark::State& state, const Conv2dShape& s) {
   Buffer out(OutputSize(s));
   Buffer bias(s.out_channels);
   Buffer scratch(kernels::ConvStemScratchSize(s) / sizeof(float));
-  const kernels::ConvStemArgs args = {
-      s,
-      in.data(),
-      weights.data(),
-      out.data(),
-      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  const kernels::ConvStemArgs args = {s,
+                                      in.data(),
+                                      weights.data(),
+                                      out.data(),
+                                      {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvStemTaskCount(s); ++t) {
       kernels::RunConvStemTask(args, t, scratch.data());
@@ -114,7 +112,7 @@ void Winograd(benchmark::State& state, const Conv2dShape& s) {
   const kernels::ConvWinogradArgs args = {
       s,          kTile,
       in.data(),  weights.data(),
-      out.data(), {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+      out.data(), {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvWinogradTaskCount(s, kTile); ++t) {
       kernels::RunConvWinogradTask(args, t, scratch.data());
@@ -127,12 +125,11 @@ void Depthwise(benchmark::State& state, const Conv2dShape& s) {
   Buffer weights(kernels::PackedDepthwiseWeightsSize(s));
   Buffer out(OutputSize(s));
   Buffer bias(s.out_channels);
-  const kernels::ConvDepthwiseArgs args = {
-      s,
-      in.data(),
-      weights.data(),
-      out.data(),
-      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  const kernels::ConvDepthwiseArgs args = {s,
+                                           in.data(),
+                                           weights.data(),
+                                           out.data(),
+                                           {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvDepthwiseTaskCount(s); ++t) {
       kernels::RunConvDepthwiseTask(args, t);
@@ -146,12 +143,11 @@ void Grouped(benchmark::State& state, const Conv2dShape& s) {
   Buffer out(OutputSize(s));
   Buffer bias(s.out_channels);
   Buffer scratch(kernels::ConvGroupedScratchSize(s) / sizeof(float));
-  const kernels::ConvGroupedArgs args = {
-      s,
-      in.data(),
-      weights.data(),
-      out.data(),
-      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  const kernels::ConvGroupedArgs args = {s,
+                                         in.data(),
+                                         weights.data(),
+                                         out.data(),
+                                         {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   Measure(state, s, [&] {
     for (size_t t = 0; t < kernels::ConvGroupedTaskCount(s); ++t) {
       kernels::RunConvGroupedTask(args, t, scratch.data());
@@ -261,12 +257,11 @@ void General(benchmark::State& state, const kernels::ConvGeneralShape& s, bool t
   Buffer scratch(
       (transposed ? kernels::ConvTransposeScratchSize(s) : kernels::ConvGeneralScratchSize(s)) /
       sizeof(float));
-  const kernels::ConvGeneralArgs args = {
-      s,
-      in.data(),
-      weights.data(),
-      out.data(),
-      {.bias = bias.data(), .activation = {kernels::Activation::kRelu}}};
+  const kernels::ConvGeneralArgs args = {s,
+                                         in.data(),
+                                         weights.data(),
+                                         out.data(),
+                                         {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   const size_t tasks =
       transposed ? kernels::ConvTransposeTaskCount(s) : kernels::ConvGeneralTaskCount(s);
   MeasureAgainstPeak(state, GeneralFlop(s, transposed), [&] {
