@@ -10,6 +10,7 @@
 #include "ir/onnx_reader.h"
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
+#include "runtime/environment.h"
 #include "runtime/session.h"
 
 namespace {

@@ -14,6 +14,7 @@
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
 #include "runtime/config.h"
+#include "runtime/profiler.h"
 
 namespace tenon::capi {
 namespace {

@@ -5,6 +5,7 @@
 #include "capi/session_handle.h"
 #include "capi/slots.h"
 #include "capi/status.h"
+#include "runtime/profiler.h"
 
 namespace tenon::capi {
 

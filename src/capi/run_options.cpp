@@ -39,7 +39,7 @@ OrtStatus* RunOptionsSetRunTag(OrtRunOptions* options, const char* run_tag) noex
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(run_tag);
-    options->run.info.tag = run_tag;
+    options->run.tag = run_tag;
     return OkStatus();
   });
 }
@@ -68,7 +68,7 @@ OrtStatus* RunOptionsGetRunTag(const OrtRunOptions* options, const char** run_ta
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(run_tag);
-    *run_tag = options->run.info.tag.c_str();
+    *run_tag = options->run.tag.c_str();
     return OkStatus();
   });
 }
@@ -96,7 +96,7 @@ OrtStatus* AddRunConfigEntry(OrtRunOptions* options, const char* config_key,
     TENON_RETURN_IF_NULL(config_key);
     TENON_RETURN_IF_NULL(config_value);
     if (*config_key == '\0') return InvalidArgument("config_key must not be empty");
-    StringMap& config = options->run.info.config;
+    StringMap& config = options->run.config;
     config.insert_or_assign(config_key, config_value);
     constexpr std::string_view kTimeout = "tenon.run_timeout_ms";
     if (config_key == kTimeout) {
@@ -111,7 +111,7 @@ OrtStatus* AddRunConfigEntry(OrtRunOptions* options, const char* config_key,
 
 const char* GetRunConfigEntry(const OrtRunOptions* options, const char* config_key) noexcept {
   if (options == nullptr || config_key == nullptr) return nullptr;
-  const StringMap& config = options->run.info.config;
+  const StringMap& config = options->run.config;
   const auto entry = config.find(std::string_view(config_key));
   return entry == config.end() ? nullptr : entry->second.c_str();
 }

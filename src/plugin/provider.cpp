@@ -37,9 +37,10 @@ std::string NameOf(const OrtEp& table, const OrtEp* client, const EpFactory& fac
 }
 
 // `run` in the plugin's form.
-std::unique_ptr<OrtRunOptions> RunOptionsFor(const RunInfo& run) {
+std::unique_ptr<OrtRunOptions> RunOptionsFor(const RunOptions& run) {
   auto options = std::make_unique<OrtRunOptions>();
-  options->run.info = run;
+  options->run.tag = run.tag;
+  options->run.config = run.config;
   return options;
 }
 
@@ -445,13 +446,13 @@ Status PluginProvider::OnSessionInitialized() {
                    Call([&] { return table_.OnSessionInitializationEnd(client_); }));
 }
 
-Status PluginProvider::OnRunStart(const RunInfo& run) {
+Status PluginProvider::OnRunStart(const RunOptions& run) {
   if (table_.OnRunStart == nullptr) return OkStatus();
   const auto options = RunOptionsFor(run);
   return FailureOf("OnRunStart", Call([&] { return table_.OnRunStart(client_, options.get()); }));
 }
 
-Status PluginProvider::OnRunEnd(const RunInfo& run, bool synchronize) {
+Status PluginProvider::OnRunEnd(const RunOptions& run, bool synchronize) {
   if (table_.OnRunEnd == nullptr) return OkStatus();
   const auto options = RunOptionsFor(run);
   return FailureOf("OnRunEnd",

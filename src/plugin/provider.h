@@ -48,8 +48,8 @@ class PluginProvider final : public capi::DeviceProvider {
   Result<std::unique_ptr<Stream>> CreateStream() override;
 
   Status OnSessionInitialized() override;
-  Status OnRunStart(const RunInfo& run) override;
-  Status OnRunEnd(const RunInfo& run, bool synchronize) override;
+  Status OnRunStart(const RunOptions& run) override;
+  Status OnRunEnd(const RunOptions& run, bool synchronize) override;
   Status Synchronize() override;
   std::unique_ptr<ProviderProfiler> CreateProfiler() override;
   Status SetDynamicOptions(const StringMap& changed) override;

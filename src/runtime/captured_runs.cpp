@@ -56,6 +56,18 @@ bool IsCopy(const Plan& plan, const Step& step) {
 
 }  // namespace
 
+// A run that was recorded, or is about to be.
+struct CapturedRuns::Kept {
+  explicit Kept(Executor& executor) : frame(executor.frames()) { frame->KeepValues(); }
+  const FrameLease frame;
+  std::vector<Value> feeds;  // copies on the device
+};
+
+CapturedRuns::CapturedRuns(ExecutionProvider& provider, GraphCapture& capture, Executor& executor)
+    : provider_(provider), capture_(capture), executor_(executor) {}
+
+CapturedRuns::~CapturedRuns() = default;
+
 Result<std::unique_ptr<CapturedRuns>> CapturedRuns::Make(
     std::span<ExecutionProvider* const> providers, Executor& executor) {
   for (size_t i = 0; i < providers.size(); ++i) {
@@ -139,25 +151,46 @@ Status CapturedRuns::StageAgain(std::span<const Value> feeds, Kept& kept) const 
   return OkStatus();
 }
 
-Status CapturedRuns::Run(int32_t id, const RunScope& scope, const RunArguments& run,
-                         RunOnce run_once) {
-  const MutexLock lock(mutex_);
-  if (capture_.IsCaptured(id)) return Replay(id, scope, run);
-  kept_.erase(id);
-  auto kept = std::make_unique<Kept>(executor_);
-  TENON_ASSIGN_OR_RETURN(kept->feeds, Stage(run.feeds));
-  for (int i = 0; i < kMostRuns; ++i) {
-    Status status = run_once(*kept->frame, kept->feeds);
-    if (!status.ok()) {
-      // Half a run is not to be replayed.
-      if (capture_.IsCaptured(id)) (void)capture_.Release(id);
-      return status;
-    }
-    if (!capture_.IsCaptured(id)) continue;
-    const auto recorded = kept_.emplace(id, std::move(kept)).first;
-    return executor_.FetchAgain(scope, *recorded->second->frame, run);
+CapturedRuns::Turn::Turn(CapturedRuns* runs, int32_t id, const RunArguments& run)
+    : runs_(runs), id_(id), arguments_(run) {
+  if (runs_ != nullptr) lock_ = DeferredLock(runs_->mutex_);
+}
+
+CapturedRuns::Turn::~Turn() = default;
+
+Frame* CapturedRuns::Turn::frame() const { return kept_ == nullptr ? nullptr : &*kept_->frame; }
+
+Status CapturedRuns::Turn::Begin(const RunScope& scope) {
+  if (runs_ == nullptr) return OkStatus();
+  if (runs_->capture_.IsCaptured(id_)) {
+    is_to_execute_ = false;
+    return runs_->Replay(id_, scope, arguments_);
   }
-  return Fail("{} has not captured graph {} in {} runs", provider_.name(), id, kMostRuns);
+  runs_->kept_.erase(id_);
+  kept_ = std::make_unique<Kept>(runs_->executor_);
+  TENON_ASSIGN_OR_RETURN(kept_->feeds, runs_->Stage(arguments_.feeds));
+  arguments_.feeds = kept_->feeds;
+  return OkStatus();
+}
+
+Status CapturedRuns::Turn::EndExecution(Status status, const RunScope& scope) {
+  is_to_execute_ = false;
+  if (runs_ == nullptr) return status;
+  const bool is_captured = runs_->capture_.IsCaptured(id_);
+  if (!status.ok()) {
+    // Half a run is not to be replayed.
+    if (is_captured) (void)runs_->capture_.Release(id_);
+    return status;
+  }
+  if (is_captured) {
+    const Kept& recorded = *runs_->kept_.emplace(id_, std::move(kept_)).first->second;
+    return runs_->executor_.FetchAgain(scope, *recorded.frame, arguments_);
+  }
+  if (++executions_ == kMostRuns) {
+    return Fail("{} has not captured graph {} in {} runs", runs_->provider_.name(), id_, kMostRuns);
+  }
+  is_to_execute_ = true;
+  return OkStatus();
 }
 
 Status CapturedRuns::Replay(int32_t id, const RunScope& scope, const RunArguments& run) {

@@ -6,6 +6,9 @@
 
 #include "base/sleep.h"
 #include "runtime/config.h"
+#include "runtime/profiler.h"
+#include "runtime/run_attempt.h"
+#include "runtime/run_options.h"
 #include "runtime/run_report.h"
 
 namespace tenon {

@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "runtime/fallback_report.h"
 #include "runtime/session.h"
 
 namespace tenon {
 
+class RunMeter;
 struct RunReport;
 
 struct FallbackOptions {

@@ -19,6 +19,7 @@ class DataTransfer;
 class GraphCapture;
 class Kernel;
 class KernelInfo;
+struct RunOptions;
 class ShapeFunctionTable;
 class Stream;
 
@@ -40,12 +41,6 @@ struct FusedNode {
 
   NodeId id;
   std::unique_ptr<Graph> body;
-};
-
-// Options of one Run that providers are told about.
-struct RunInfo {
-  std::string tag;
-  StringMap config;
 };
 
 // Numbers of TenonSessionEndInfo.
@@ -150,11 +145,11 @@ class ExecutionProvider {
   // --- life of the session ---
 
   virtual Status OnSessionInitialized() { return OkStatus(); }
-  virtual Status OnRunStart(const RunInfo& run) {
+  virtual Status OnRunStart(const RunOptions& run) {
     (void)run;
     return OkStatus();
   }
-  virtual Status OnRunEnd(const RunInfo& run, bool synchronize) {
+  virtual Status OnRunEnd(const RunOptions& run, bool synchronize) {
     (void)run, (void)synchronize;
     return OkStatus();
   }

@@ -11,7 +11,7 @@ namespace tenon {
 // happened in between. Exceptions of providers become failures.
 class RunHooks {
  public:
-  RunHooks(std::span<ExecutionProvider* const> providers, const RunInfo& run)
+  RunHooks(std::span<ExecutionProvider* const> providers, const RunOptions& run)
       : providers_(providers), run_(run) {}
 
   // The first failure; the providers after it hear nothing of the run.
@@ -21,7 +21,7 @@ class RunHooks {
 
  private:
   const std::span<ExecutionProvider* const> providers_;
-  const RunInfo& run_;
+  const RunOptions& run_;
   size_t started_ = 0;
 };
 

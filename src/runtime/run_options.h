@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/provider.h"
+#include "base/string_map.h"
 
 namespace tenon {
 
@@ -14,7 +14,9 @@ class RunReports;
 class Stream;
 
 struct RunOptions {
-  RunInfo info;
+  // These two, providers are told too.
+  std::string tag;
+  StringMap config;
   // Set from any thread to end the run early; may be null.
   const std::atomic<bool>* terminate = nullptr;
   std::optional<std::chrono::steady_clock::duration> timeout;

@@ -4,50 +4,36 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/block_pool.h"
-#include "base/function_ref.h"
+#include "base/logging.h"
+#include "base/status.h"
 #include "ir/model.h"
-#include "ir/shape_context.h"
-#include "runtime/captured_runs.h"
-#include "runtime/environment.h"
-#include "runtime/executor.h"
+#include "runtime/data_transfer.h"
 #include "runtime/fused_nodes.h"
 #include "runtime/joined_shapes.h"
-#include "runtime/profiler.h"
+#include "runtime/location.h"
 #include "runtime/provider.h"
-#include "runtime/run_gate.h"
 #include "runtime/run_options.h"
+#include "runtime/session_interface.h"
 #include "runtime/session_options.h"
 #include "runtime/session_parts.h"
 
 namespace tenon {
 
-// A graph input, output or overridable initializer as the model declares it.
-struct SessionValue {
-  std::string name;
-  ValueType type;
-};
-
-// One try of a run that may be tried again on another session.
-struct RunAttempt {
-  uint32_t number = 1;
-  // Whether another try may follow: then the trace gets no "model_run" for a failing provider.
-  bool may_be_repeated = false;
-  // Counts what the run does; may be null.
-  RunMeter* meter = nullptr;
-  // Set by the run: the node that failed, and when the first try began, if that was not traced.
-  FailedNode failed;
-  std::optional<int64_t> trace_start;
-};
+class Environment;
+class Executor;
+class Frame;
+class Profiler;
+struct RunArguments;
+struct RunAttempt;
+class RunPipeline;
+class ThreadPool;
 
 // Run may be called from several threads at once.
 class Session {
@@ -62,10 +48,12 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // Required inputs, in the model's order.
-  const std::vector<SessionValue>& inputs() const { return inputs_; }
-  const std::vector<SessionValue>& outputs() const { return outputs_; }
+  const std::vector<SessionValue>& inputs() const { return interface_.inputs(); }
+  const std::vector<SessionValue>& outputs() const { return interface_.outputs(); }
   // Initializers that a run may replace by feeding a value of that name.
-  const std::vector<SessionValue>& overridable_initializers() const { return overridables_; }
+  const std::vector<SessionValue>& overridable_initializers() const {
+    return interface_.overridable_initializers();
+  }
   // The session's own text of the name of an input, required or not, or of an output. Error:
   // kInvalidArgument, with the names that there are.
   Result<std::string_view> FindInputName(std::string_view name) const;
@@ -95,7 +83,7 @@ class Session {
              RunAttempt* attempt = nullptr);
 
   // The plan, for those who run it in parts. Not to be used once the session has ended.
-  Executor& executor() { return *executor_; }
+  Executor& executor();
   // Runs a part of the plan over `frame`, which is of executor() and does not outlive the session.
   // Providers hear of a run without a wait at its end. A node's failure is logged at severity
   // kError, too. Errors: kInvalidArgument for a feed of another type or shape than its value has,
@@ -126,19 +114,6 @@ class Session {
   Status ReleaseCapturedGraph(int32_t id);
 
  private:
-  // Symbolic dimensions and the sizes that feeds gave them.
-  using SymbolSizes = PooledVector<std::pair<std::string_view, int64_t>>;
-
-  // Feeds and fetches of one Run in the executor's order; reused, so that a steady run allocates
-  // nothing.
-  struct Call {
-    std::vector<Value> feeds;
-    std::vector<Value> fetches;
-    std::vector<const MemoryInfo*> fetch_memory;
-    SymbolSizes symbols;
-    RunAttempt* attempt = nullptr;
-  };
-
   Session(Environment& environment, Model model, SessionOptions options, SessionParts parts);
   void Register(ExecutionProvider& provider);
   Status Initialize();
@@ -147,37 +122,8 @@ class Session {
   void TellEnd(ExecutionProvider& provider);
   void ReleaseState(bool keeps_graph);
   void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const;
-  Result<std::shared_ptr<Profiler>> ProfilerOf(const RunOptions& options);
-  // What a run does between its begin and its end.
-  using Work = FunctionRef<Status(const RunScope& scope)>;
-  Status RunTraced(const RunOptions& options, RunAttempt* attempt, Profiler* profiler, Work work);
-  Status RunOrReplay(const RunOptions& options, Call& call, const RunScope& scope);
-  Status RunBetweenHooks(const RunOptions& options, Frame& frame, bool synchronize,
-                         FunctionRef<Status()> execute);
-  void EndAttempt(const Status& status, RunAttempt& attempt, const Profiler* profiler,
-                  TraceSpan& span) const;
   Status StartOwnThreads();
   Status OptimizeAndPlan();
-  void DescribeInterface();
-  // What inference found out about the outputs, in the model's own names.
-  void DescribeOutputs();
-  Status CheckFeed(const SessionValue& declared, const Value& feed, SymbolSizes& symbols) const;
-  Result<size_t> FindInput(std::string_view name) const;
-  Result<size_t> FindOutput(std::string_view name) const;
-  std::unique_ptr<Call> TakeCall();
-  void ReturnCall(std::unique_ptr<Call> call);
-  Status RunCall(Call& call, const RunOptions& options,
-                 std::span<const std::string_view> feed_names, std::span<const Value> feeds,
-                 std::span<const std::string_view> fetch_names, std::span<Value> fetches,
-                 std::span<const MemoryInfo* const> fetch_memory);
-  Status CheckNothingMissing(const Call& call) const;
-  // Has arenas of the session give back what they cache; failures are logged.
-  void Shrink(std::span<Allocator* const> arenas);
-  Status RunInOrder(const RunOptions& options, RunAttempt* attempt, Work work);
-  // Called after a run: if it left much memory behind, that is given back when no other run comes.
-  void WatchIdleness();
-  // Gives pooled memory back to the system if no run has ended lately; else when to look again.
-  std::optional<std::chrono::steady_clock::time_point> TrimIfIdle();
 
   Environment& environment_;
   Model model_;
@@ -192,24 +138,10 @@ class Session {
   std::vector<Location> memories_;  // of the providers
   Logger logger_;
   std::unique_ptr<ThreadPool> own_threads_;
-  // All graph inputs in plan order; the interface lists are parts of it.
-  std::vector<SessionValue> graph_inputs_;
-  std::vector<bool> is_required_;
-  std::vector<SessionValue> inputs_, outputs_, overridables_;
-  std::unique_ptr<Executor> executor_;
-  std::unique_ptr<CapturedRuns> captured_;  // null: no provider captures runs
-  Mutex mutex_;
-  std::vector<std::unique_ptr<Call>> idle_calls_;
-  Mutex serial_runs_;  // held by a run if a provider cannot overlap runs
+  SessionInterface interface_;
   bool runs_overlap_ = true;
-  RunGate gate_;
-  std::atomic<uint64_t> completed_runs_ = 0;
-  std::atomic<uint64_t> last_run_id_ = 0;
-  std::atomic<uint64_t> parts_run_ = 0;  // with a report
-  // How long after a run pooled memory is given back; 0: never.
-  std::chrono::microseconds idle_time_ = std::chrono::seconds(2);
-  std::atomic<std::chrono::steady_clock::time_point> last_run_end_{};  // while that is watched
-  std::atomic<uint32_t> watched_in_ = 0;  // 1 + the generation of the process; 0: nobody watches
+  std::unique_ptr<RunPipeline> pipeline_;  // null until the session is made
+  std::atomic<uint64_t> parts_run_ = 0;    // with a report
   SessionEndReason end_reason_ = SessionEndReason::kReleased;
   std::atomic<bool> has_ended_ = false;
 };

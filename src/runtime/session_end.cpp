@@ -4,10 +4,12 @@
 #include <chrono>
 #include <optional>
 
-#include "base/alarm.h"
 #include "base/exception_barrier.h"
+#include "base/thread_pool.h"
 #include "base/watchdog.h"
 #include "runtime/config.h"
+#include "runtime/profiler.h"
+#include "runtime/run_pipeline.h"
 #include "runtime/session.h"
 
 namespace tenon {
@@ -35,8 +37,7 @@ Session::~Session() {
 
 void Session::End(SessionEndReason reason, bool trace_goes_on) {
   end_reason_ = reason;
-  gate_.Close();
-  ClearAlarm(this);
+  if (pipeline_ != nullptr) pipeline_->Close();
   {
     const TraceScope context(profiler_.get(), "teardown");
     const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown", true);
@@ -82,7 +83,7 @@ void Session::TellEnd() {
 void Session::TellEnd(ExecutionProvider& provider) {
   TraceSpan span(profiler_.get(), TraceCategory::kSession, "ep_session_end");
   const SessionEndInfo info{end_reason_, id_, profiler_ != nullptr && !profiler_->is_over(),
-                            completed_runs_.load()};
+                            pipeline_ == nullptr ? 0 : pipeline_->completed_runs()};
   const Status status = CatchExceptions([&] { return provider.OnSessionEnd(info); });
   span.AddArg("provider", provider.name());
   span.AddArg("reason", ReasonName(end_reason_));
@@ -95,8 +96,7 @@ void Session::TellEnd(ExecutionProvider& provider) {
 // Kernels, packed weights, pooled frames and streams, constants, then the arenas.
 void Session::ReleaseState(bool keeps_graph) {
   const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_state_release");
-  captured_.reset();
-  executor_.reset();
+  if (pipeline_ != nullptr) pipeline_->Release();
   // Others may still read the description of a session that another one goes on with.
   if (!keeps_graph) model_.graph.reset();
   memories_.clear();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "runtime/executor.h"
 
 namespace tenon {
 namespace {

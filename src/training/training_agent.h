@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/frame_pool.h"
 #include "runtime/session.h"
 #include "training/value_cache.h"
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/executor.h"
+#include "runtime/run_options.h"
 #include "runtime/session.h"
 #include "webnn/partition.h"
 

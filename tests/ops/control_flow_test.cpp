@@ -4,6 +4,7 @@
 #include "ir/inference.h"
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
+#include "runtime/environment.h"
 #include "runtime/session.h"
 
 namespace tenon {

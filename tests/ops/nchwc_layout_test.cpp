@@ -8,6 +8,7 @@
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
 #include "ops/reference.h"
+#include "runtime/environment.h"
 #include "runtime/session.h"
 
 namespace tenon {

@@ -198,7 +198,7 @@ TEST_F(DeviceTest, StreamsHearOfEveryRunsEnd) {
   EXPECT_EQ(log_.run_ends, 2);
   EXPECT_EQ(log_.flushes, 2);
   RunOptions options;
-  options.info.config["disable_synchronize_execution_providers"] = "1";
+  options.config["disable_synchronize_execution_providers"] = "1";
   RunRow(Row({1, 2, 3}), options);
   EXPECT_EQ(log_.run_ends, 3);
   EXPECT_EQ(log_.flushes, 2);

@@ -13,6 +13,7 @@
 #include "ops/framework/registry.h"
 #include "runtime/fallback_session.h"
 #include "runtime/probe_provider.h"
+#include "runtime/profiler.h"
 #include "runtime/run_report.h"
 #include "runtime/test_provider.h"
 
@@ -336,7 +337,7 @@ TEST_F(FallbackTest, TracesBothAttemptsAsOneRun) {
   profiler_ = *Profiler::Open(folder / "trace", {}, environment_.logger());
   auto session = *Open(kOn, kFails);
   RunOptions options;
-  options.info.tag = "tagged";
+  options.tag = "tagged";
   ASSERT_TRUE(Run(*session, nullptr, options).ok());
   const std::string path = *session->current().EndProfiling();
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()),

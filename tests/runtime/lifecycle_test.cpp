@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "base/temporary_folder.h"
+#include "runtime/executor.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_info.h"
+#include "runtime/profiler.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {
@@ -43,8 +45,8 @@ class ProbeProvider final : public ExecutionProvider {
   Result<std::vector<Claim>> GetCapability(const Graph&) override { return std::vector<Claim>(); }
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo&) override { return Fail("no kernels"); }
   Status OnSessionInitialized() override { return probe_.Call(name_, "initialized"); }
-  Status OnRunStart(const RunInfo&) override { return probe_.Call(name_, "start"); }
-  Status OnRunEnd(const RunInfo&, bool synchronize) override {
+  Status OnRunStart(const RunOptions&) override { return probe_.Call(name_, "start"); }
+  Status OnRunEnd(const RunOptions&, bool synchronize) override {
     return probe_.Call(name_, synchronize ? "end" : "end without waiting");
   }
   Status OnSessionEnd(const SessionEndInfo& info) override {
@@ -208,7 +210,7 @@ TEST_F(LifecycleTest, ExceptionsOfHooksBecomeFailures) {
 TEST_F(LifecycleTest, ARunMayEndWithoutWaiting) {
   auto session = Open();
   RunOptions options;
-  options.info.config["disable_synchronize_execution_providers"] = "1";
+  options.config["disable_synchronize_execution_providers"] = "1";
   ASSERT_TRUE(Run(**session, options).ok());
   EXPECT_EQ(probe_.Count("A.end without waiting"), 1);
   EXPECT_EQ(probe_.Count("A.end"), 0);

@@ -93,8 +93,8 @@ class ProbeProvider final : public ExecutionProvider {
     TENON_ASSIGN_OR_RETURN(auto kernel, cpu_->CreateKernel(info));
     return std::make_unique<ProbeKernel>(probe_, info.node().op_type, std::move(kernel));
   }
-  Status OnRunStart(const RunInfo&) override { return probe_->Call("start"); }
-  Status OnRunEnd(const RunInfo&, bool) override { return probe_->Call("end"); }
+  Status OnRunStart(const RunOptions&) override { return probe_->Call("start"); }
+  Status OnRunEnd(const RunOptions&, bool) override { return probe_->Call("end"); }
   Status OnSessionEnd(const SessionEndInfo& info) override {
     probe_->Tell("session_end " + std::to_string(static_cast<int>(info.reason)));
     return OkStatus();

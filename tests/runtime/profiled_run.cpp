@@ -9,6 +9,8 @@
 #include "ir/onnx_reader.h"
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
+#include "runtime/environment.h"
+#include "runtime/profiler.h"
 #include "runtime/session.h"
 
 namespace tenon {

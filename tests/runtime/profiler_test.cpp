@@ -285,7 +285,7 @@ TEST_F(ProfilerTest, ASinkGetsEachEventAsItEnds) {
 TEST_F(ProfilerTest, EveryNodeOfEveryRunIsThere) {
   auto session = Open(OpenProfiler());
   RunOptions tagged;
-  tagged.info.tag = "first";
+  tagged.tag = "first";
   ASSERT_TRUE(Run(*session, tagged).ok());
   ASSERT_TRUE(Run(*session).ok());
   ASSERT_TRUE(Run(*session).ok());
@@ -613,7 +613,7 @@ TEST_F(ProfilerTest, ConcurrentRunsHaveFilesOfTheirOwn) {
   const auto work = [&](const std::string& prefix) {
     RunOptions options;
     options.profile_prefix = folder_ / prefix;
-    options.info.tag = prefix;
+    options.tag = prefix;
     for (int i = 0; i < 20; ++i) EXPECT_TRUE(Run(*session, options).ok());
   };
   std::thread first(work, "a"), second(work, "b");

@@ -10,6 +10,7 @@
 #include "base/allocation_count.h"
 #include "base/temporary_folder.h"
 #include "base/text.h"
+#include "runtime/profiler.h"
 #include "runtime/test_provider.h"
 
 namespace {

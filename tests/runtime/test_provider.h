@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/environment.h"
 #include "runtime/session.h"
 
 namespace tenon {

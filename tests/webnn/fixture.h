@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/graph_builder.h"
+#include "runtime/environment.h"
 #include "runtime/session.h"
 #include "webnn/barrier_run.h"
 #include "webnn/limits_text.h"

@@ -1,12 +1,10 @@
-// What a session does when it has not run for a while.
-#include <chrono>
-#include <memory>
+#include "runtime/idle_trim.h"
 
 #include "base/alarm.h"
 #include "base/heap.h"
 #include "base/process_end.h"
 #include "base/process_generation.h"
-#include "runtime/session.h"
+#include "runtime/executor.h"
 
 namespace tenon {
 namespace {
@@ -16,12 +14,12 @@ constexpr size_t kWorthTrimming = size_t{16} << 20;
 
 }  // namespace
 
-void Session::WatchIdleness() {
+void IdleTrim::RunEnded() {
   using Clock = std::chrono::steady_clock;
   if (idle_time_.count() == 0) return;
   const uint32_t watched = ProcessGeneration() + 1;
   const bool is_watched = watched_in_.load(std::memory_order_relaxed) == watched;
-  if (!is_watched && executor_->PooledBytes() <= kWorthTrimming) return;
+  if (!is_watched && executor_.PooledBytes() <= kWorthTrimming) return;
   const Clock::time_point now = Clock::now();
   // TrimIfIdle looks at last_run_end_ after it gave up watching: it sees this run, or this run sees
   // that nobody watches.
@@ -30,7 +28,9 @@ void Session::WatchIdleness() {
   SetAlarm(this, now + idle_time_, [this] { return TrimIfIdle(); });
 }
 
-std::optional<std::chrono::steady_clock::time_point> Session::TrimIfIdle() {
+void IdleTrim::Stop() { ClearAlarm(this); }
+
+std::optional<std::chrono::steady_clock::time_point> IdleTrim::TrimIfIdle() {
   if (IsProcessEnding()) return std::nullopt;
   const auto is_idle = [&] {
     return std::chrono::steady_clock::now() - last_run_end_.load() >= idle_time_;
@@ -42,7 +42,7 @@ std::optional<std::chrono::steady_clock::time_point> Session::TrimIfIdle() {
     if (!watched_in_.compare_exchange_strong(nobody, watched)) return std::nullopt;
     return last_run_end_.load() + idle_time_;
   }
-  executor_->Trim();
+  executor_.Trim();
   GiveFreedMemoryBack();
   return std::nullopt;
 }
