@@ -62,7 +62,7 @@ struct Adam {
           beta(attrs.beta),
           epsilon(attrs.epsilon),
           norm(attrs.norm_coefficient),
-          shrink(1 - attrs.norm_coefficient_post) {}
+          shrink(1 - static_cast<T>(attrs.norm_coefficient_post)) {}
     static double Rate(const Adam& attrs, double r, int64_t t) {
       if (t <= 0) return r;
       const auto count = static_cast<double>(t);
