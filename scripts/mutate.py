@@ -33,11 +33,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/mutate"
 
 # The tests of each room, the quickest first: programs of GoogleTest, which are targets of the same
-# name in tests/<room>, and arguments of pytest, which need the Python package.
+# name, in tests/<room> unless another folder is named; and arguments of pytest, which need the Python
+# package.
 TESTS = {
     "base": ("base_test", "base_inline_test", "parse_double_strtod_test"),
     "tensor": ("tensor_test",),
-    "kernels": ("kernels_test",),
+    # Kernels of one operator are tested as that operator.
+    "kernels": ("kernels_test", "ops/ops_test"),
     "ir": ("ir_test",),
     "runtime": ("runtime_test",),
     # Hostile models are to end in errors; they take long and say nothing of results.
@@ -200,8 +202,9 @@ def steps_of(room: str, jobs: int) -> list[Step]:
             environment = {"PYTHONPATH": path, "TENON_BUILD": str(BUILD)}
             steps.append(Step([*ninja, *PYTHON_PACKAGE], [*pytest, *name.split()], environment))
         else:
-            program = [f"{BUILD}/tests/{room}/{name}", "--gtest_brief=1", "--gtest_fail_fast"]
-            steps.append(Step([*ninja, name], program))
+            folder, _, target = name.rpartition("/")
+            program = f"{BUILD}/tests/{folder or room}/{target}"
+            steps.append(Step([*ninja, target], [program, "--gtest_brief=1", "--gtest_fail_fast"]))
     return steps
 
 
