@@ -33,8 +33,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/mutate"
 
 # The tests of each room, the quickest first: programs of GoogleTest, which are targets of the same
-# name, in tests/<room> unless another folder is named; and arguments of pytest, which need the Python
-# package.
+# name, in tests/<room> unless another folder is named; and arguments of pytest, which need the
+# Python package.
 TESTS = {
     "base": ("base_test", "base_inline_test", "parse_double_strtod_test"),
     "tensor": ("tensor_test",),
