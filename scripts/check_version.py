@@ -1,8 +1,8 @@
-"""Checks that the version, which stands in CMakeLists.txt, is what the rest of the project says.
+"""Checks that the version in CMakeLists.txt is the version in the rest of the project.
 
-The library, the plugins and the wheel take it from there. web/package.json, which npm reads as it
-is, and the first section of CHANGELOG.md repeat it. With --release the changelog must be ready too:
-the section has its date, and nothing waits under "Unreleased".
+The library, the plugins and the wheel take it from CMakeLists.txt. web/package.json and the first
+section of CHANGELOG.md repeat it. With --release the changelog must be ready for a release: the
+section has a date, and there is no text under "Unreleased".
 
 Usage: check_version.py [--release] [ROOT]
 """
@@ -43,7 +43,7 @@ def errors(root: pathlib.Path, is_release: bool) -> Iterator[str]:
     if is_release and sections and sections[0]["name"] == UNRELEASED:
         end = sections[1].start() if len(sections) > 1 else len(changelog)
         if changelog[sections[0].end() : end].strip():
-            yield f"CHANGELOG.md: what stands under {UNRELEASED} belongs to {version}"
+            yield f"CHANGELOG.md: the text under {UNRELEASED} belongs to {version}"
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
-"""Tries an installed package `tenon` with NumPy and nothing else: `./dev release-check` and
-cibuildwheel run it in fresh virtual environments.
+"""Tests an installed package `tenon` with NumPy alone.
+
+`./dev release-check` and cibuildwheel run it in fresh virtual environments.
 
 Usage: try_package.py
 """
@@ -13,10 +14,10 @@ from check_version import version_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "examples" / "digits"
-SEEN = "0123496783"  # in the pictures of 0 to 9: it takes 5 for 9, and 9 for 3
+SEEN = "0123496783"  # in the samples of 0 to 9: the model takes 5 for 9, and 9 for 3
 sys.path.append(str(DIGITS))
 
-from demo import read_png  # noqa: E402 - the folder is not a package
+from demo import read_png  # noqa: E402 - needs the path above
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
     except tenon.capi.onnxruntime_pybind11_state.InvalidArgument as error:
         assert "image" in str(error), error
     else:
-        raise AssertionError("a picture of half the size was taken")
+        raise AssertionError("an image of half the size was accepted")
     print(f"tenon {tenon.__version__} works on Python {sys.version.split()[0]}: {package.parent}")
     return 0
 

@@ -1,4 +1,4 @@
-"""check_version.py finds every place where a version is another, or not ready."""
+"""check_version.py finds every version that differs, and a changelog that is not ready."""
 
 import pathlib
 
