@@ -21,7 +21,7 @@ class UnaryFunction {
   using Rows = void (*)(const float* x, float* y, size_t stride, size_t rows, size_t n, float a,
                         float b);
 
-  UnaryFunction(Rows rows) : rows_(rows) {}
+  UnaryFunction(Rows rows) : rows_(rows) {}  // NOLINT(google-explicit-constructor)
   // For i in [0, n).
   void operator()(const float* x, float* y, size_t n, float a, float b) const {
     rows_(x, y, n, 1, n, a, b);
