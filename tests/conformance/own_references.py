@@ -7,6 +7,7 @@ that the recipes make; it raises where it does not know.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -263,6 +264,90 @@ def dropout(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
     return [call.inputs[0]]
 
 
+def attribute(schema: onnx.defs.OpSchema, call: Call, name: str) -> Any:
+    """As the call or else the schema has it: a float is one of 32 bits."""
+    if name in call.attributes:
+        value = call.attributes[name]
+        return float(np.float32(value)) if isinstance(value, float) else value
+    return onnx.helper.get_attribute_value(schema.attributes[name].default_value)
+
+
+def by_element(function: Callable[[float], float]) -> Callable[..., list[Any]]:
+    """Of one number of Python at a time."""
+
+    def reference(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
+        x = call.inputs[0]
+        y = [function(float(value)) for value in x.reshape(-1)]
+        return [np.array(y, np.float64).reshape(x.shape).astype(x.dtype)]
+
+    return reference
+
+
+def gelu(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
+    if attribute(schema, call, "approximate") != b"none":
+        raise NotImplementedError
+    return by_element(lambda x: x / 2 * math.erfc(-x / math.sqrt(2)))(schema, call)
+
+
+def selu(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
+    alpha, gamma = (attribute(schema, call, name) for name in ("alpha", "gamma"))
+    return by_element(lambda x: gamma * (x if x > 0 else alpha * math.expm1(x)))(schema, call)
+
+
+def average_pool(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
+    """Of version 1, which does not count pads."""
+    if schema.since_version > 1:
+        raise NotImplementedError
+    (x,), kernel = call.inputs, call.attributes["kernel_shape"]
+    rank = len(kernel)
+    strides, pads = (call.attributes.get(n, [d] * rank) for n, d in (("strides", 1), ("pads", 0)))
+    pads = pads if len(pads) == 2 * rank else pads * 2
+    widths = [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)]
+    padded = np.pad(x.astype(np.float64), widths, constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, tuple(range(2, 2 + rank)))
+    windows = windows[(slice(None), slice(None), *(slice(None, None, step) for step in strides))]
+    return [np.nanmean(windows, tuple(range(-rank, 0))).astype(x.dtype)]
+
+
+def group_normalization(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
+    """Of versions whose scale and bias have a number for each channel."""
+    x, *rows = (value.astype(np.float64) for value in call.inputs)
+    if len(rows[0]) != x.shape[1]:
+        raise NotImplementedError
+    parts = x.reshape(len(x), call.attributes["num_groups"], -1)
+    centred = parts - parts.mean(-1, keepdims=True)
+    deviation = np.sqrt((centred**2).mean(-1, keepdims=True) + attribute(schema, call, "epsilon"))
+    scale, bias = (row.reshape(-1, *[1] * (x.ndim - 2)) for row in rows)
+    return [((centred / deviation).reshape(x.shape) * scale + bias).astype(call.inputs[0].dtype)]
+
+
+def lrn(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
+    x, size = call.inputs[0].astype(np.float64), call.attributes["size"]
+    alpha, beta, bias = (attribute(schema, call, name) for name in ("alpha", "beta", "bias"))
+    before = (size - 1) // 2
+    squares = np.pad(x**2, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)])
+    sums = sum(squares[:, i : i + x.shape[1]] for i in range(size))
+    return [(x / (bias + alpha / size * sums) ** beta).astype(call.inputs[0].dtype)]
+
+
+def adam(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
+    rate, count, *tensors = (np.asarray(value, np.float64) for value in call.inputs)
+    names = ("alpha", "beta", "epsilon", "norm_coefficient", "norm_coefficient_post")
+    alpha, beta, epsilon, norm, norm_post = (attribute(schema, call, name) for name in names)
+    if count > 0:
+        rate = rate * np.sqrt(1 - beta**count) / (1 - alpha**count)
+    found: list[list[Any]] = [[], [], []]
+    parts = [tensors[i :: len(tensors) // 4] for i in range(len(tensors) // 4)]
+    for x, g, v, h in parts:
+        gradient = norm * x + g
+        v_new = alpha * v + (1 - alpha) * gradient
+        h_new = beta * h + (1 - beta) * gradient**2
+        x_new = (1 - norm_post) * (x - rate * v_new / (np.sqrt(h_new) + epsilon))
+        for group, value in zip(found, (x_new, v_new, h_new), strict=True):
+            group.append(value.astype(call.inputs[2].dtype))
+    return [value for group in found for value in group]
+
+
 def split(_: onnx.defs.OpSchema, call: Call) -> list[Any]:
     sizes = call.attributes.get("split", call.inputs[-1].astype(int))
     return np.split(call.inputs[0], np.cumsum(sizes)[:-1], call.attributes["axis"])
@@ -341,16 +426,23 @@ def label_encoder(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
 
 
 FUNCTIONS: dict[str, Callable[[onnx.defs.OpSchema, Call], list[Any]]] = {
+    "Adam": adam,
+    "AveragePool": average_pool,
     "BatchNormalization": batch_normalization,
     "Cast": cast,
     "CastMap": cast_map,
     "DictVectorizer": dict_vectorizer,
     "Dropout": dropout,
+    "Erf": by_element(math.erf),
+    "Gelu": gelu,
     "GlobalLpPool": global_lp_pool,
     "GlobalMaxPool": global_max_pool,
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent),
     "GatherElements": gather_elements,
+    "GroupNormalization": group_normalization,
+    "HardSwish": by_element(lambda x: x * min(max(x / 6 + 0.5, 0.0), 1.0)),
     "ImageDecoder": image_decoder,
+    "LRN": lrn,
     "LabelEncoder": label_encoder,
     "Loop": loop,
     "MatMulInteger": matmul_integer,
@@ -366,6 +458,7 @@ FUNCTIONS: dict[str, Callable[[onnx.defs.OpSchema, Call], list[Any]]] = {
     "ReduceLogSumExp": reduce_log_sum_exp,
     "Resize": enlarge,
     "Scan": scan,
+    "Selu": selu,
     "Scatter": scatter,
     "SequenceInsert": sequence_insert,
     "Softsign": softsign,

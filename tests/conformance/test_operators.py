@@ -34,7 +34,7 @@ def check(case: generated.Case) -> str:
     actual = session.run(None, case.feeds)
     first = None
     for outputs in agreement.references(case):
-        text = agreement.difference(actual, outputs)
+        text = agreement.difference(actual, outputs, agreement.tolerance_of(case))
         if not text:
             return ""
         first = first or text
@@ -99,7 +99,10 @@ def test_references_that_are_said_to_be_wrong_are(names: str) -> None:
         if re.fullmatch(names, case.name):
             actual = tenon.InferenceSession(case.model.SerializeToString()).run(None, case.feeds)
             expected = agreement.references(case)
-            agreed = [agreement.difference(actual, outputs) == "" for outputs in expected]
+            agreed = [
+                agreement.difference(actual, outputs, agreement.tolerance_of(case)) == ""
+                for outputs in expected
+            ]
             assert not any(agreed), case.name
             count += 1
     assert count > 0
