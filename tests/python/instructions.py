@@ -1,0 +1,86 @@
+"""How many instructions calls execute, as valgrind's callgrind counts them.
+
+Unlike times they do not depend on what else the machine does. As a program, under callgrind, it
+counts those of MEASURED, which is how `measured` calls it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+SOURCE = pathlib.Path(__file__).with_name("callgrind_requests.c")
+HEADER = pathlib.Path("/usr/include/valgrind/callgrind.h")
+
+
+def lacking() -> str:
+    """What is missing for counting, if anything."""
+    if shutil.which("valgrind") is None or not HEADER.exists():
+        return "needs valgrind"
+    return "" if shutil.which("cc") else "needs a C compiler"
+
+
+def measured(model: bytes, folder: pathlib.Path) -> dict[str, float]:
+    """By the names of MEASURED, instructions of one call each; `model` has x and y, of 4 floats."""
+    (folder / "model.onnx").write_bytes(model)
+    library = folder / "requests.so"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", str(SOURCE), "-o", str(library)], check=True)
+    output = folder / "callgrind"
+    valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no"]
+    subprocess.run(
+        [*valgrind, f"--callgrind-out-file={output}", sys.executable, __file__, str(folder)],
+        check=True,
+        capture_output=True,
+    )
+    counts = {}
+    for path in folder.glob("callgrind.*"):
+        text = path.read_text()
+        name = re.search(r"^desc: Trigger: Client Request: (\w+) (\d+)$", text, re.MULTILINE)
+        total = re.search(r"^totals: (\d+)$", text, re.MULTILINE)
+        if name and total:
+            counts[name[1]] = int(total[1]) / int(name[2])
+    return {name: counts[name] - counts["nothing"] for name in counts if name != "nothing"}
+
+
+def count(folder: pathlib.Path) -> None:
+    """Makes what is measured, and calls it."""
+    import numpy as np  # noqa: PLC0415
+    import onnxruntime  # noqa: PLC0415
+    import tenon  # noqa: PLC0415
+
+    requests = ctypes.CDLL(str(folder / "requests.so"))
+    model, x = str(folder / "model.onnx"), np.zeros(4, np.float32)
+    sessions = []
+    for runtime in (tenon, onnxruntime):
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = 1  # those that wait do so in instructions
+        providers = ["CPUExecutionProvider"]
+        sessions.append(runtime.InferenceSession(model, options, providers=providers))
+    ours, theirs = sessions
+    binding = ours.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("y")
+    measures: dict[str, tuple[Callable[[], Any], int]] = {
+        "nothing": (lambda: None, 100),
+        "run": (lambda: ours.run(None, {"x": x}), 100),
+        "bound_run": (lambda: ours.run_with_iobinding(binding), 100),
+        "their_run": (lambda: theirs.run(None, {"x": x}), 100),
+        "session": (lambda: tenon.InferenceSession(model), 10),
+    }
+    for name, (function, calls) in measures.items():
+        for _ in range(10):
+            function()
+        requests.Begin()
+        for _ in range(calls):
+            function()
+        requests.End(f"{name} {calls}".encode())
+
+
+if __name__ == "__main__":
+    count(pathlib.Path(sys.argv[1]))
