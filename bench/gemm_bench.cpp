@@ -103,12 +103,12 @@ void PackedGemm(benchmark::State& state) {
   Measure(state, operands);
 }
 
-void PlainGemm(benchmark::State& state) {
+void UnpackedGemm(benchmark::State& state) {
   Operands operands(SizesOf(state), false);
   Measure(state, operands);
 }
 
-void PlainGemmTransposedB(benchmark::State& state) {
+void UnpackedGemmTransposedB(benchmark::State& state) {
   Operands operands(SizesOf(state), false);
   operands.args.b = kernels::Transposed(operands.b.data(), operands.args.sizes.k);
   Measure(state, operands);
@@ -164,7 +164,7 @@ BENCHMARK(PackedGemmOnTwoThreads)
     ->Args({128, 3072, 768})
     ->Args({1, 4096, 4096})
     ->UseManualTime();
-BENCHMARK(PlainGemm)
+BENCHMARK(UnpackedGemm)
     ->Args({64, 64, 64})
     ->Args({512, 512, 512})
     ->Args({1024, 1024, 1024})
@@ -174,7 +174,7 @@ BENCHMARK(PlainGemm)
     ->Args({1, 4096, 4096})
     ->Args({8, 4096, 4096})
     ->UseManualTime();
-BENCHMARK(PlainGemmTransposedB)
+BENCHMARK(UnpackedGemmTransposedB)
     ->Args({128, 128, 64})
     ->Args({512, 512, 64})
     ->Args({1, 512, 64})

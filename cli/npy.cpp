@@ -54,7 +54,7 @@ Header ParseHeader(std::string_view dictionary, const std::string& name) {
   const std::string_view descr = ValueOf(dictionary, "descr", name);
   const size_t quote = descr.find('\'', 1);
   if (!descr.starts_with('\'') || quote == descr.npos || quote < 3) {
-    Fail("{}: expected elements of one plain type, got a structured type", name);
+    Fail("{}: expected elements of one number type, got a structured type", name);
   }
   header.byte_order = descr[1];
   header.descr = std::string(descr.substr(2, quote - 2));

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/process_generation.h"
+#include "base/fork.h"
 
 namespace tenon {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 // The alarms of a process and their thread.
 class AlarmClock {
  public:
-  AlarmClock() : generation_(ProcessGeneration()) {}
+  AlarmClock() : generation_(ForkGeneration()) {}
 
   uint32_t generation() const { return generation_; }
 
@@ -117,7 +117,7 @@ constinit std::atomic<AlarmClock*> the_clock = nullptr;
 // This process's clock; null if there is none yet.
 AlarmClock* FindClock() {
   AlarmClock* const clock = the_clock.load(std::memory_order_acquire);
-  return clock != nullptr && clock->generation() == ProcessGeneration() ? clock : nullptr;
+  return clock != nullptr && clock->generation() == ForkGeneration() ? clock : nullptr;
 }
 
 AlarmClock& Clock() {

@@ -7,8 +7,8 @@
 #include <exception>
 
 #include "base/denormals.h"
+#include "base/fork.h"
 #include "base/futex.h"
-#include "base/process_generation.h"
 
 namespace tenon {
 namespace {
@@ -154,7 +154,7 @@ void LoopSlot::WaitForOthers(std::chrono::nanoseconds spin) {
 }
 
 WorkerCrew::WorkerCrew(const ThreadPoolOptions& options, int workers)
-    : options_(options), generation_(ProcessGeneration()), workers_(static_cast<size_t>(workers)) {
+    : options_(options), generation_(ForkGeneration()), workers_(static_cast<size_t>(workers)) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].crew = this;
     workers_[i].index = static_cast<uint32_t>(i);
@@ -171,7 +171,7 @@ WorkerCrew::~WorkerCrew() {
   }
 }
 
-bool WorkerCrew::BelongsToThisProcess() const { return generation_ == ProcessGeneration(); }
+bool WorkerCrew::BelongsToThisProcess() const { return generation_ == ForkGeneration(); }
 
 bool WorkerCrew::InsideLoop() { return inside_loop; }
 

@@ -14,16 +14,17 @@ template <class Table>
 struct Padded {
   static constexpr size_t kPaddingSlots = 32;
   Table table;
-  OrtStatus* (*behind_the_end[kPaddingSlots])() noexcept;
+  OrtStatus* (*past_the_end[kPaddingSlots])() noexcept;
 };
 
 template <class Table>
 constexpr Padded<Table> Pad(const Table& table) {
   Padded<Table> padded = {table, {}};
-  for (auto& slot : padded.behind_the_end) {
+  for (auto& slot : padded.past_the_end) {
     slot = []() noexcept {
       return AtBoundary([]() -> Status {
-        return NotImplemented("a slot behind the end of the table is not implemented");
+        return NotImplemented(
+            "this function is newer than Tenon: its slot lies past the end of the table");
       });
     };
   }

@@ -17,74 +17,74 @@ namespace tenon::capi {
 
 // The class of the object that a handle points to.
 template <class Handle>
-struct Behind;
+struct ObjectOf;
 template <>
-struct Behind<OrtValue> {
+struct ObjectOf<OrtValue> {
   using Type = Value;
 };
 // Interned (tensor/memory_info.h), so that tensors may point to them after clients have released
 // them.
 template <>
-struct Behind<OrtMemoryInfo> {
+struct ObjectOf<OrtMemoryInfo> {
   using Type = MemoryInfo;
 };
 // The same: the device of the memory.
 template <>
-struct Behind<OrtMemoryDevice> {
+struct ObjectOf<OrtMemoryDevice> {
   using Type = MemoryInfo;
 };
 // One description of a type serves all its views in the ABI.
 template <>
-struct Behind<OrtTypeInfo> {
+struct ObjectOf<OrtTypeInfo> {
   using Type = ValueType;
 };
 template <>
-struct Behind<OrtTensorTypeAndShapeInfo> {
+struct ObjectOf<OrtTensorTypeAndShapeInfo> {
   using Type = ValueType;
 };
 template <>
-struct Behind<OrtSequenceTypeInfo> {
+struct ObjectOf<OrtSequenceTypeInfo> {
   using Type = ValueType;
 };
 template <>
-struct Behind<OrtOpAttr> {
+struct ObjectOf<OrtOpAttr> {
   using Type = Attribute;
 };
 template <>
-struct Behind<OrtLogger> {
+struct ObjectOf<OrtLogger> {
   using Type = Logger;
 };
 template <>
-struct Behind<OrtMapTypeInfo> {
+struct ObjectOf<OrtMapTypeInfo> {
   using Type = ValueType;
 };
 template <>
-struct Behind<OrtOptionalTypeInfo> {
+struct ObjectOf<OrtOptionalTypeInfo> {
   using Type = ValueType;
 };
 
 // The object that the handle points to.
 template <class Handle>
 auto* Unwrap(Handle* handle) {
-  using Type = typename Behind<std::remove_const_t<Handle>>::Type;
+  using Type = typename ObjectOf<std::remove_const_t<Handle>>::Type;
   using Object = std::conditional_t<std::is_const_v<Handle>, const Type, Type>;
   return reinterpret_cast<Object*>(handle);
 }
 
 // The handle of an object.
 template <class Handle>
-Handle* Wrap(typename Behind<Handle>::Type* object) {
+Handle* Wrap(typename ObjectOf<Handle>::Type* object) {
   return reinterpret_cast<Handle*>(object);
 }
 template <class Handle>
-const Handle* Wrap(const typename Behind<Handle>::Type* object) {
+const Handle* Wrap(const typename ObjectOf<Handle>::Type* object) {
   return reinterpret_cast<const Handle*>(object);
 }
 
 // A handle of a new object, for a client to release.
 template <class Handle>
-Handle* NewHandle(typename Behind<Handle>::Type object) {
-  return Wrap<Handle>(new typename Behind<Handle>::Type(std::move(object)));
+Handle* NewHandle(typename ObjectOf<Handle>::Type object) {
+  return Wrap<Handle>(new typename ObjectOf<Handle>::Type(std::move(object)));
 }
 
 }  // namespace tenon::capi

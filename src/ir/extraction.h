@@ -20,7 +20,7 @@ struct ExtractionSpec {
   std::string op_type;
   std::string domain;
   std::string name;
-  int32_t provider = -1;
+  int32_t provider = kNoProvider;
   // Constants are also inputs of the call, after the others. Otherwise only the body has them.
   bool constants_are_inputs = true;
 };

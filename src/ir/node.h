@@ -22,6 +22,9 @@ inline size_t Index(NodeId id) { return static_cast<size_t>(id); }
 
 using Metadata = std::map<std::string, std::string>;
 
+// The provider of a node that no provider of the session has claimed.
+inline constexpr int32_t kNoProvider = -1;
+
 // An operator instance.
 struct Node {
   NodeId id = NodeId::kNone;
@@ -40,8 +43,8 @@ struct Node {
   int32_t opset = 0;
   // The schema that this version means; null if the operator is not in the schema table.
   const OpSchema* schema = nullptr;
-  // The session's provider that runs it; -1 until partitioning.
-  int32_t provider = -1;
+  // Index of the session's provider that runs it.
+  int32_t provider = kNoProvider;
 
   const Attribute* FindAttribute(std::string_view attribute_name) const;
   // The attribute's value, or `fallback` if it is absent or of another type.

@@ -20,7 +20,7 @@ struct SpliceOptions {
   std::string prefix;
   // Null outside of functions.
   ResolveAttribute resolve;
-  int32_t provider = -1;
+  int32_t provider = kNoProvider;
 };
 
 // Replaces `call`, a node of `graph`, by the nodes of `body`. `inputs` replace the inputs of

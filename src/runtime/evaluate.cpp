@@ -47,7 +47,7 @@ class LoneContext final : public KernelContext {
 Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, const Kernel& kernel,
                                         std::span<const Value> inputs, ThreadPool& threads,
                                         const std::shared_ptr<Allocator>& memory,
-                                        EvenConstants* even_constants) {
+                                        UniformConstants* uniform_constants) {
   if (!node.Subgraphs().empty()) return NotImplemented("a node with subgraphs cannot run alone");
   std::vector<const Value*> input_pointers;
   for (const Value& input : inputs) input_pointers.push_back(input.has_value() ? &input : nullptr);
@@ -77,8 +77,8 @@ Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, co
           LoneContext context(node, input_pointers, {&part_pointer, 1}, threads, memory);
           return kernel.Run(context);
         };
-        EvenConstants own;
-        EvenConstants& constants = even_constants != nullptr ? *even_constants : own;
+        UniformConstants own;
+        UniformConstants& constants = uniform_constants != nullptr ? *uniform_constants : own;
         TENON_ASSIGN_OR_RETURN(outputs[0], constants.Make(output.type, output.shape, memory, fill));
         return outputs;
       }

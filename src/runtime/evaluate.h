@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "runtime/even_constants.h"
 #include "runtime/kernel.h"
+#include "runtime/uniform_constants.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {
 
 // Runs `kernel`, made for `node` of `graph`. `inputs` has one value per node input, kNone where
 // left out. Returns one value per node output, kNone where left out, in `memory`, or in what
-// `even_constants`, if given, made of the same value before.
+// `uniform_constants`, if given, made of the same value before.
 Result<std::vector<Value>> EvaluateNode(
     const Graph& graph, const Node& node, const Kernel& kernel, std::span<const Value> inputs,
     ThreadPool& threads, const std::shared_ptr<Allocator>& memory = SharedLastingMemory(),
-    EvenConstants* even_constants = nullptr);
+    UniformConstants* uniform_constants = nullptr);
 
 }  // namespace tenon

@@ -1,9 +1,9 @@
 #include "runtime/idle_trim.h"
 
 #include "base/alarm.h"
+#include "base/fork.h"
 #include "base/heap.h"
 #include "base/process_end.h"
-#include "base/process_generation.h"
 #include "runtime/executor.h"
 
 namespace tenon {
@@ -17,7 +17,7 @@ constexpr size_t kWorthTrimming = size_t{16} << 20;
 void IdleTrim::RunEnded() {
   using Clock = std::chrono::steady_clock;
   if (idle_time_.count() == 0) return;
-  const uint32_t watched = ProcessGeneration() + 1;
+  const uint32_t watched = ForkGeneration() + 1;
   const bool is_watched = watched_in_.load(std::memory_order_relaxed) == watched;
   if (!is_watched && executor_.PooledBytes() <= kWorthTrimming) return;
   const Clock::time_point now = Clock::now();

@@ -48,7 +48,7 @@ Result<std::vector<Value>> KernelEvaluator::Run(const Graph& graph, const Node& 
   if (kernel->traits().is_stateful) {
     return NotImplemented("{} does not give the same result every time", node.Describe());
   }
-  return EvaluateNode(graph, node, *kernel, inputs, threads_, memory, &even_constants_);
+  return EvaluateNode(graph, node, *kernel, inputs, threads_, memory, &uniform_constants_);
 }
 
 }  // namespace tenon

@@ -6,9 +6,9 @@
 
 #include "base/thread_pool.h"
 #include "ir/passes.h"
-#include "runtime/even_constants.h"
 #include "runtime/provider.h"
 #include "runtime/shared_weights.h"
+#include "runtime/uniform_constants.h"
 
 namespace tenon {
 
@@ -34,7 +34,7 @@ class KernelEvaluator final : public NodeEvaluator {
   ExecutionProvider& provider_;
   ThreadPool& threads_;
   const std::shared_ptr<SharedWeights> shared_;
-  EvenConstants even_constants_;
+  UniformConstants uniform_constants_;
 };
 
 }  // namespace tenon

@@ -97,9 +97,9 @@ const OperandLimits* Limits::Find(std::string_view op, std::string_view operand)
 }
 
 DataType Limits::TypeFor(DataType type) const {
-  const DataType plain = type == DataType::kBool ? DataType::kUint8 : type;
-  if (IsPlain(plain)) return plain;
-  const bool is_replaced = kReplaceable.Contains(plain) && IsPlain(DataType::kInt32);
+  const DataType numeric = type == DataType::kBool ? DataType::kUint8 : type;
+  if (IsEverywhere(numeric)) return numeric;
+  const bool is_replaced = kReplaceable.Contains(numeric) && IsEverywhere(DataType::kInt32);
   return is_replaced ? DataType::kInt32 : DataType::kUndefined;
 }
 

@@ -53,7 +53,7 @@ class Limits {
   DataType TypeFor(DataType type) const;
 
  private:
-  bool IsPlain(DataType type) const {
+  bool IsEverywhere(DataType type) const {
     return input_.types.Contains(type) && constant_.types.Contains(type) &&
            output_.types.Contains(type);
   }

@@ -104,7 +104,7 @@ struct GemmCase {
   std::string Name() const {
     return "m=" + std::to_string(sizes.m) + " n=" + std::to_string(sizes.n) +
            " k=" + std::to_string(sizes.k) + " a=" + std::to_string(static_cast<int>(a_layout)) +
-           " b=" + std::to_string(static_cast<int>(b_layout)) + (packed ? " packed" : " plain") +
+           " b=" + std::to_string(static_cast<int>(b_layout)) + (packed ? " packed" : " unpacked") +
            " padding=" + std::to_string(padding) + " beta=" + std::to_string(beta) +
            " activation=" + std::string(InfoOf(activation.op).name);
   }
@@ -265,7 +265,7 @@ TEST_P(GemmTest, MatchesReferenceAcrossBlocksAndLayouts) {
   }
 }
 
-TEST_P(GemmTest, FewRowsTimesPlainB) {
+TEST_P(GemmTest, FewRowsTimesUnpackedB) {
   for (const size_t m : {1, 2, 3, 4}) {
     for (const size_t n : {1, 3, 4, 6, 130, 515, 1100}) {
       for (const size_t k : {1, 3, 4, 7, 8, 16, 17, 33, 70}) {

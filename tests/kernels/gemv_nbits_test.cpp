@@ -107,7 +107,7 @@ void CheckBytesCase(const NBitsCase& c) {
       ASSERT_NEAR(row[p], (element - zero) * scales[j * blocks + block], 1e-5);
     }
   }
-  if (!HasByteNBitsGemm(w)) return;
+  if (!HasInt8NBitsGemm(w)) return;
   const size_t bytes = ArrangedNBitsBytes(w);
   std::vector<std::byte> memory(kVectors * bytes + 64);
   std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
@@ -115,8 +115,8 @@ void CheckBytesCase(const NBitsCase& c) {
     ArrangeNBitsBytes(w, x.data() + i * c.k, arranged + i * bytes);
   }
   const size_t middle = c.n / 2;
-  RunByteNBitsGemm(w, arranged, kVectors, bias.data(), 0, middle, y.data(), c.n);
-  RunByteNBitsGemm(w, arranged, kVectors, bias.data(), middle, c.n - middle, y.data(), c.n);
+  RunInt8NBitsGemm(w, arranged, kVectors, bias.data(), 0, middle, y.data(), c.n);
+  RunInt8NBitsGemm(w, arranged, kVectors, bias.data(), middle, c.n - middle, y.data(), c.n);
   for (size_t j = 0; j < c.n; ++j) {
     UnpackNBitsRow(w, j, row.data());
     for (size_t i = 0; i < kVectors; ++i) {
@@ -153,7 +153,7 @@ TEST_F(GemvNBitsTest, RoundsWhatBytesHoldWithoutLoss) {
   const float scale = 2;
   w.data = data.data();
   w.scales = &scale;
-  if (!HasByteNBitsGemm(w)) GTEST_SKIP() << "no dot products of bytes here";
+  if (!HasInt8NBitsGemm(w)) GTEST_SKIP() << "no dot products of bytes here";
   std::vector<float> x(32);
   double expected = 0;
   for (size_t i = 0; i < 32; ++i) {
@@ -164,7 +164,7 @@ TEST_F(GemvNBitsTest, RoundsWhatBytesHoldWithoutLoss) {
   std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
   ArrangeNBitsBytes(w, x.data(), arranged);
   float y = 0;
-  RunByteNBitsGemm(w, arranged, 1, nullptr, 0, 1, &y, 1);
+  RunInt8NBitsGemm(w, arranged, 1, nullptr, 0, 1, &y, 1);
   EXPECT_NEAR(y, expected, 1e-3 * std::abs(expected));
 }
 

@@ -226,7 +226,7 @@ const LayoutCase kCases[] = {
      {{"NchwcConv", 0}, {"NchwcReorderInput", 0}, {"NchwcReorderOutput", 0}, {"Conv", 1}}},
 };
 
-TEST(NchwcLayoutTest, ComputesWhatThePlainLayoutDoes) {
+TEST(NchwcLayoutTest, ComputesWhatNchwDoes) {
   for (const LayoutCase& c : kCases) {
     SCOPED_TRACE(c.name);
     const auto run = [&](OptimizationLevel level, int threads) {
@@ -234,22 +234,22 @@ TEST(NchwcLayoutTest, ComputesWhatThePlainLayoutDoes) {
       c.build(builder, builder.Input("x", c.declared));
       return RunModel(builder.Build(), level, c.input, threads);
     };
-    const Outcome plain = run(OptimizationLevel::kBasic, 1);
+    const Outcome nchw = run(OptimizationLevel::kBasic, 1);
     const Outcome blocked = run(OptimizationLevel::kAll, 1);
     const Outcome threaded = run(OptimizationLevel::kAll, 2);
-    EXPECT_EQ(plain.operators.count("NchwcConv"), 0u);
+    EXPECT_EQ(nchw.operators.count("NchwcConv"), 0u);
     for (const auto& [op_type, count] : c.expected) {
       const auto found = blocked.operators.find(op_type);
       EXPECT_EQ(found == blocked.operators.end() ? 0 : found->second, count) << op_type;
     }
-    ASSERT_EQ(blocked.outputs.size(), plain.outputs.size());
-    ASSERT_EQ(threaded.outputs.size(), plain.outputs.size());
-    for (size_t i = 0; i < plain.outputs.size(); ++i) {
-      const float* expected = plain.outputs[i].data<float>();
-      ExpectElements(blocked.outputs[i], plain.outputs[i].shape(), 1e-4,
+    ASSERT_EQ(blocked.outputs.size(), nchw.outputs.size());
+    ASSERT_EQ(threaded.outputs.size(), nchw.outputs.size());
+    for (size_t i = 0; i < nchw.outputs.size(); ++i) {
+      const float* expected = nchw.outputs[i].data<float>();
+      ExpectElements(blocked.outputs[i], nchw.outputs[i].shape(), 1e-4,
                      [&](int64_t k) { return static_cast<double>(expected[k]); });
       const float* same = blocked.outputs[i].data<float>();
-      ExpectElements(threaded.outputs[i], plain.outputs[i].shape(), 0,
+      ExpectElements(threaded.outputs[i], nchw.outputs[i].shape(), 0,
                      [&](int64_t k) { return static_cast<double>(same[k]); });
     }
   }

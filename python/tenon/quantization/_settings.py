@@ -63,7 +63,7 @@ def checked(extra_options: Mapping[str, Any] | None) -> dict[str, Any]:
         if key not in DEFAULTS:
             near = difflib.get_close_matches(key, DEFAULTS, 1)
             hint = f": did you mean '{near[0]}'?" if near else ""
-            logging.warning("extra_options has '%s', which nobody reads%s", key, hint)
+            logging.warning("extra_options has no setting '%s'%s", key, hint)
         elif key in KINDS and value is not None and not isinstance(value, KINDS[key]):
             kinds = KINDS[key] if isinstance(KINDS[key], tuple) else (KINDS[key],)
             expected = " or ".join(kind.__name__ for kind in kinds)  # type: ignore[union-attr]

@@ -20,23 +20,23 @@ size_t Depth(const ConvGeneralShape& shape) {
 }
 
 // The weights of a group: packed rows, then their sums.
-size_t GroupRowsBytes(const ConvGeneralShape& shape, const ByteTileShape& tile) {
+size_t GroupRowsBytes(const ConvGeneralShape& shape, const Int8TileShape& tile) {
   return RoundUp64(shape.out_channels / shape.groups * tile.RowBytes(Depth(shape)));
 }
-size_t GroupStride(const ConvGeneralShape& shape, const ByteTileShape& tile) {
+size_t GroupStride(const ConvGeneralShape& shape, const Int8TileShape& tile) {
   return GroupRowsBytes(shape, tile) +
          RoundUp64(shape.out_channels / shape.groups * sizeof(int32_t));
 }
 
 // The panels of pixels of one task.
-size_t TaskPanels(const ConvGeneralShape& shape, const ByteTileShape& tile) {
+size_t TaskPanels(const ConvGeneralShape& shape, const Int8TileShape& tile) {
   constexpr size_t kTaskCost = 1'000'000;  // multiply-adds
   const size_t panel_cost =
       (shape.out_channels / shape.groups + 8) * std::max<size_t>(1, Depth(shape)) * tile.nr;
   return std::max<size_t>(1, kTaskCost / panel_cost);
 }
 
-size_t PixelTasks(const ConvGeneralShape& shape, const ByteTileShape& tile) {
+size_t PixelTasks(const ConvGeneralShape& shape, const Int8TileShape& tile) {
   return DivideUp(DivideUp(OutPixels(shape), tile.nr), TaskPanels(shape, tile));
 }
 
@@ -218,7 +218,7 @@ class PanelGather {
 class PanelPieces {
  public:
   // Whether there is a function for such pieces, and the table has room for these pixels.
-  bool Prepare(const ByteGemmTable& table, const ConvGeneralShape& shape, size_t first,
+  bool Prepare(const Int8GemmTable& table, const ConvGeneralShape& shape, size_t first,
                size_t count) {
     if (table.pack_pixels == nullptr) return false;
     if (IsPointwise(shape)) {
@@ -246,7 +246,7 @@ class PanelPieces {
   }
 
   // Of the planes of a group, from `planes` on.
-  const BytePixels& Of(const uint8_t* planes, const ByteConvArgs& args) {
+  const Int8Pixels& Of(const uint8_t* planes, const Int8ConvArgs& args) {
     pixels_.planes = planes;
     pixels_.plane_size = InPixels(args.shape);
     pixels_.channels = args.shape.in_channels / args.shape.groups;
@@ -282,20 +282,20 @@ class PanelPieces {
                    row + static_cast<ptrdiff_t>(inside.first * width.stride) + shift, width.stride);
   }
 
-  BytePixels pixels_ = {};
+  Int8Pixels pixels_ = {};
   std::array<BytePiece, kMostPieces> pieces_;
 };
 
-size_t ElementBytes(ByteOutput type) {
-  return type == ByteOutput::kInt32 || type == ByteOutput::kFloat ? 4 : 1;
+size_t ElementBytes(Int8Output type) {
+  return type == Int8Output::kInt32 || type == Int8Output::kFloat ? 4 : 1;
 }
 
 // One group of one image.
 class GroupConv {
  public:
-  GroupConv(const ByteConvArgs& args, size_t picture, size_t group, std::byte* scratch)
+  GroupConv(const Int8ConvArgs& args, size_t picture, size_t group, std::byte* scratch)
       : args_(args),
-        table_(ActiveByteGemm()),
+        table_(ActiveInt8Gemm()),
         tile_(table_.shape),
         depth_(Depth(args.shape)),
         channels_(args.shape.out_channels / args.shape.groups),
@@ -327,7 +327,7 @@ class GroupConv {
       table_.pack_pixels(pieces.Of(in_, args_), panel_, column_sums_);
       return;
     }
-    ByteMatrix b = {in_ + first, args_.in_is_signed, InPixels(args_.shape), 1};
+    Int8Matrix b = {in_ + first, args_.in_is_signed, InPixels(args_.shape), 1};
     if (!IsPointwise(args_.shape)) {
       Gather(first, count);
       b.data = rows_;
@@ -352,7 +352,7 @@ class GroupConv {
   }
 
   void RunTile(size_t first_row, size_t rows, size_t pixel, size_t count) {
-    alignas(64) int32_t sums[kMaxByteTileRows * kMaxByteTileColumns];
+    alignas(64) int32_t sums[kMaxInt8TileRows * kMaxInt8TileColumns];
     table_.run_tile(weights_ + first_row * tile_.RowBytes(depth_), panel_, tile_.Depth(depth_),
                     rows, sums);
     if (StoreTile(sums, first_row, rows, pixel, count)) return;
@@ -379,15 +379,15 @@ class GroupConv {
 
   // False if the tile is to be stored row by row.
   bool StoreTile(const int32_t* sums, size_t first_row, size_t rows, size_t pixel, size_t count) {
-    const ByteEpilogue& epilogue = args_.epilogue;
-    const bool is_signed = epilogue.type == ByteOutput::kInt8;
-    if (table_.store_tile == nullptr || !(is_signed || epilogue.type == ByteOutput::kUint8)) {
+    const Int8Epilogue& epilogue = args_.epilogue;
+    const bool is_signed = epilogue.type == Int8Output::kInt8;
+    if (table_.store_tile == nullptr || !(is_signed || epilogue.type == Int8Output::kUint8)) {
       return false;
     }
-    static constexpr int32_t kNoTerms[kMaxByteTileColumns] = {};
+    static constexpr int32_t kNoTerms[kMaxInt8TileColumns] = {};
     const size_t first_channel = first_channel_ + first_row;
-    int32_t terms[kMaxByteTileRows];
-    float scales[kMaxByteTileRows];
+    int32_t terms[kMaxInt8TileRows];
+    float scales[kMaxInt8TileRows];
     for (size_t i = 0; i < rows; ++i) {
       const size_t channel = first_channel + i;
       if (PackedZeroOfA(args_.weights_are_signed, WeightZero(channel)) != 0) return false;
@@ -420,17 +420,17 @@ class GroupConv {
     return args_.weight_zero[args_.weight_zero_per_channel ? channel : 0];
   }
 
-  const ByteConvArgs& args_;
-  const ByteGemmTable& table_;
-  const ByteTileShape& tile_;
+  const Int8ConvArgs& args_;
+  const Int8GemmTable& table_;
+  const Int8TileShape& tile_;
   const size_t depth_, channels_, first_channel_, picture_;
   const uint8_t* const in_;
   const std::byte* const weights_;
   uint8_t* const panel_;
   uint8_t* const rows_;
   const int32_t* row_sums_;
-  int32_t column_sums_[kMaxByteTileColumns];
-  int32_t b_zero_[kMaxByteTileColumns];
+  int32_t column_sums_[kMaxInt8TileColumns];
+  int32_t b_zero_[kMaxInt8TileColumns];
 };
 
 // The planes of a convolution whose groups have one input channel: one for each output channel of
@@ -439,20 +439,20 @@ size_t DepthwisePlanes(const ConvGeneralShape& shape) { return shape.batch * sha
 size_t DepthwiseTaskPlanes(const ConvGeneralShape& shape) {
   constexpr size_t kTaskCost = 200'000;
   size_t plane_cost = (OutPixels(shape) + 64) * (KernelTaps(shape) + 8);
-  if (HasByteWindows(shape)) plane_cost /= 4;
+  if (HasInt8Windows(shape)) plane_cost /= 4;
   return std::max<size_t>(1, kTaskCost / plane_cost);
 }
 
 // The weights of depthwise channels, as packed.
 class DepthwiseWeights {
  public:
-  explicit DepthwiseWeights(const ByteConvArgs& args)
+  explicit DepthwiseWeights(const Int8ConvArgs& args)
       : args_(args),
         in_group_(args.shape.out_channels / args.shape.groups),
         taps_(Depth(args.shape)),
-        has_bytes_(ActiveByteGemm().shape.a_bytes == 1),
-        row_bytes_(ActiveByteGemm().shape.RowBytes(taps_)),
-        group_stride_(GroupStride(args.shape, ActiveByteGemm().shape)) {}
+        has_bytes_(ActiveInt8Gemm().shape.a_bytes == 1),
+        row_bytes_(ActiveInt8Gemm().shape.RowBytes(taps_)),
+        group_stride_(GroupStride(args.shape, ActiveInt8Gemm().shape)) {}
 
   // [kernel taps], less their zero point.
   void Fill(size_t channel, int32_t* weights) const {
@@ -472,18 +472,18 @@ class DepthwiseWeights {
   }
 
  private:
-  const ByteConvArgs& args_;
+  const Int8ConvArgs& args_;
   const size_t in_group_, taps_;
   const bool has_bytes_;
   const size_t row_bytes_, group_stride_;
 };
 
-void RunDepthwiseTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {
+void RunDepthwiseTask(const Int8ConvArgs& args, size_t task, std::byte* scratch) {
   auto* weights = reinterpret_cast<int32_t*>(scratch);
   scratch += RoundUp64(Depth(args.shape) * sizeof(int32_t));
   const DepthwiseWeights source(args);
-  ByteDepthwiseWindows windows(args);
-  ByteDepthwiseRows rows(args);
+  Int8DepthwiseWindows windows(args);
+  Int8DepthwiseRows rows(args);
   const size_t step = DepthwiseTaskPlanes(args.shape), begin = task * step;
   const size_t end = std::min(begin + step, DepthwisePlanes(args.shape));
   size_t picture = begin / args.shape.out_channels, channel = begin % args.shape.out_channels;
@@ -491,20 +491,20 @@ void RunDepthwiseTask(const ByteConvArgs& args, size_t task, std::byte* scratch)
     source.Fill(channel, weights);
     const bool is_done = windows.serves() ? windows.RunPlane(picture, channel, weights)
                                           : rows.RunPlane(picture, channel, weights, scratch);
-    if (!is_done) RunByteDepthwisePlane(args, picture, channel, weights, scratch);
+    if (!is_done) RunInt8DepthwisePlane(args, picture, channel, weights, scratch);
     if (++channel == args.shape.out_channels) channel = 0, ++picture;
   }
 }
 
 }  // namespace
 
-size_t PackedByteConvWeightsSize(const ConvGeneralShape& shape) {
-  return shape.groups * GroupStride(shape, ActiveByteGemm().shape);
+size_t PackedInt8ConvWeightsSize(const ConvGeneralShape& shape) {
+  return shape.groups * GroupStride(shape, ActiveInt8Gemm().shape);
 }
 
-void PackByteConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
+void PackInt8ConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
                          std::byte* packed) {
-  const ByteGemmTable& table = ActiveByteGemm();
+  const Int8GemmTable& table = ActiveInt8Gemm();
   const size_t depth = Depth(shape), channels = shape.out_channels / shape.groups;
   for (size_t group = 0; group < shape.groups; ++group) {
     table.PackRows({weights, is_signed, depth, 1}, channels, depth, packed,
@@ -514,26 +514,26 @@ void PackByteConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, 
   }
 }
 
-size_t ByteConvTaskCount(const ConvGeneralShape& shape) {
-  if (IsByteDepthwise(shape)) {
+size_t Int8ConvTaskCount(const ConvGeneralShape& shape) {
+  if (IsInt8Depthwise(shape)) {
     return DivideUp(DepthwisePlanes(shape), DepthwiseTaskPlanes(shape));
   }
-  return shape.batch * shape.groups * PixelTasks(shape, ActiveByteGemm().shape);
+  return shape.batch * shape.groups * PixelTasks(shape, ActiveInt8Gemm().shape);
 }
 
-size_t ByteConvScratchSize(const ConvGeneralShape& shape) {
-  if (IsByteDepthwise(shape)) {
-    return RoundUp64(Depth(shape) * sizeof(int32_t)) + ByteDepthwiseScratchSize(shape);
+size_t Int8ConvScratchSize(const ConvGeneralShape& shape) {
+  if (IsInt8Depthwise(shape)) {
+    return RoundUp64(Depth(shape) * sizeof(int32_t)) + Int8DepthwiseScratchSize(shape);
   }
-  const ByteTileShape& tile = ActiveByteGemm().shape;
+  const Int8TileShape& tile = ActiveInt8Gemm().shape;
   const size_t depth = Depth(shape);
   return tile.PanelBytes(depth) +
          (IsPointwise(shape) ? 0 : RoundUp64(depth * tile.nr + PanelGather::kSlack));
 }
 
-void RunByteConvTask(const ByteConvArgs& args, size_t task, std::byte* scratch) {
-  if (IsByteDepthwise(args.shape)) return RunDepthwiseTask(args, task, scratch);
-  const ByteTileShape& tile = ActiveByteGemm().shape;
+void RunInt8ConvTask(const Int8ConvArgs& args, size_t task, std::byte* scratch) {
+  if (IsInt8Depthwise(args.shape)) return RunDepthwiseTask(args, task, scratch);
+  const Int8TileShape& tile = ActiveInt8Gemm().shape;
   const size_t tasks = PixelTasks(args.shape, tile);
   const size_t panels = DivideUp(OutPixels(args.shape), tile.nr);
   const size_t begin = task % tasks * TaskPanels(args.shape, tile);

@@ -14,14 +14,14 @@
 namespace tenon::kernels {
 
 // Bytes of packed weights; a multiple of 64.
-size_t PackedByteConvWeightsSize(const ConvGeneralShape& shape);
+size_t PackedInt8ConvWeightsSize(const ConvGeneralShape& shape);
 // weights: [out_channels][in_channels / groups][kernel dims]. packed: aligned to 64.
-void PackByteConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
+void PackInt8ConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
                          std::byte* packed);
 
-size_t ByteConvTaskCount(const ConvGeneralShape& shape);
-size_t ByteConvScratchSize(const ConvGeneralShape& shape);
+size_t Int8ConvTaskCount(const ConvGeneralShape& shape);
+size_t Int8ConvScratchSize(const ConvGeneralShape& shape);
 // scratch: aligned to 64, with any content.
-void RunByteConvTask(const ByteConvArgs& args, size_t task, std::byte* scratch);
+void RunInt8ConvTask(const Int8ConvArgs& args, size_t task, std::byte* scratch);
 
 }  // namespace tenon::kernels

@@ -9,18 +9,18 @@
 
 namespace tenon::kernels {
 
-struct ByteConvArgs {
+struct Int8ConvArgs {
   ConvGeneralShape shape;
   const uint8_t* in = nullptr;  // [batch][in_channels][in dims]
   bool in_is_signed = false;
   int32_t in_zero = 0;
   bool weights_are_signed = false;
-  const std::byte* packed_weights = nullptr;  // as PackByteConvWeights wrote them
+  const std::byte* packed_weights = nullptr;  // as PackInt8ConvWeights wrote them
   const int32_t* weight_zero = nullptr;       // [out_channels], or one; null: 0
   bool weight_zero_per_channel = false;
   void* out = nullptr;  // [batch][out_channels][out dims]
   // Rows are output channels.
-  ByteEpilogue epilogue;
+  Int8Epilogue epilogue;
 };
 
 }  // namespace tenon::kernels

@@ -24,7 +24,7 @@ struct RowTap {
   float weight;
 };
 
-struct ByteDepthwiseTable {
+struct Int8DepthwiseTable {
   // out[i] = in[i] - zero.
   void (*widen)(const uint8_t* in, bool is_signed, float zero, size_t n, float* out);
   // Element i of `in` to element i / 2 of `even` or `odd`.
@@ -104,7 +104,7 @@ void Sum(const RowTap* taps, size_t tap_count, size_t n, int32_t* HWY_RESTRICT s
 
 }  // namespace
 
-const ByteDepthwiseTable kByteDepthwiseTable = {&Widen, &Split, &Sum};
+const Int8DepthwiseTable kInt8DepthwiseTable = {&Widen, &Split, &Sum};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
@@ -136,7 +136,7 @@ size_t SumsSize(const ConvGeneralShape& shape) {
   return (shape.dims[2].out + kDepthwiseSlack + 15) / 16 * 16;
 }
 
-void WidenRow(const ByteDepthwiseTable& table, const ByteConvArgs& args, const PlaneLayout& layout,
+void WidenRow(const Int8DepthwiseTable& table, const Int8ConvArgs& args, const PlaneLayout& layout,
               const uint8_t* in, float* line, float* row) {
   const ConvDim& width = args.shape.dims[2];
   float* into = width.stride == 1 ? row : line;
@@ -174,21 +174,21 @@ size_t FindTaps(const ConvGeneralShape& shape, const PlaneLayout& layout, const 
 
 }  // namespace
 
-bool IsByteDepthwise(const ConvGeneralShape& shape) {
+bool IsInt8Depthwise(const ConvGeneralShape& shape) {
   return shape.in_channels == shape.groups && IsPlanar(shape) && KernelTaps(shape) <= kMostTaps &&
          OutPixels(shape) > 0;
 }
 
-size_t ByteDepthwiseScratchSize(const ConvGeneralShape& shape) {
+size_t Int8DepthwiseScratchSize(const ConvGeneralShape& shape) {
   const PlaneLayout layout(shape);
   const size_t floats = shape.dims[1].in * layout.row_stride + layout.line_size() + SumsSize(shape);
-  return std::max(floats * sizeof(float), ByteDepthwiseRowsScratchSize(shape));
+  return std::max(floats * sizeof(float), Int8DepthwiseRowsScratchSize(shape));
 }
 
-void RunByteDepthwisePlane(const ByteConvArgs& args, size_t picture, size_t channel,
+void RunInt8DepthwisePlane(const Int8ConvArgs& args, size_t picture, size_t channel,
                            const int32_t* weights, std::byte* scratch) {
-  const ByteDepthwiseTable& table = TENON_SELECT_TABLE(ByteDepthwiseTable, kByteDepthwiseTable);
-  const ByteGemmTable& products = ActiveByteGemm();
+  const Int8DepthwiseTable& table = TENON_SELECT_TABLE(Int8DepthwiseTable, kInt8DepthwiseTable);
+  const Int8GemmTable& products = ActiveInt8Gemm();
   const ConvGeneralShape& shape = args.shape;
   const PlaneLayout layout(shape);
   const ConvDim &height = shape.dims[1], &width = shape.dims[2];
@@ -201,17 +201,17 @@ void RunByteDepthwisePlane(const ByteConvArgs& args, size_t picture, size_t chan
     WidenRow(table, args, layout, in + y * width.in, line, plane + y * layout.row_stride);
   }
   const bool is_wide =
-      args.epilogue.type == ByteOutput::kInt32 || args.epilogue.type == ByteOutput::kFloat;
+      args.epilogue.type == Int8Output::kInt32 || args.epilogue.type == Int8Output::kFloat;
   const size_t element = is_wide ? sizeof(int32_t) : 1;
   auto* out = static_cast<std::byte*>(args.out) +
               (picture * shape.out_channels + channel) * OutPixels(shape) * element;
-  static constexpr int32_t kNoSums[kMaxByteTileColumns] = {};
+  static constexpr int32_t kNoSums[kMaxInt8TileColumns] = {};
   RowTap taps[kMostTaps];
   for (size_t y = 0; y < height.out; ++y) {
     const size_t tap_count = FindTaps(shape, layout, plane, weights, y, taps);
     table.sum(taps, tap_count, width.out, sums);
-    for (size_t x = 0; x < width.out; x += kMaxByteTileColumns) {
-      products.store_row({.count = std::min(kMaxByteTileColumns, width.out - x),
+    for (size_t x = 0; x < width.out; x += kMaxInt8TileColumns) {
+      products.store_row({.count = std::min(kMaxInt8TileColumns, width.out - x),
                           .sums = sums + x,
                           .column_sums = kNoSums,
                           .b_zero = kNoSums,

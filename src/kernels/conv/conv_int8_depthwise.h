@@ -6,13 +6,13 @@
 namespace tenon::kernels {
 
 // Whether the functions below support it: planes, and kernels whose sums are exact in float.
-bool IsByteDepthwise(const ConvGeneralShape& shape);
+bool IsInt8Depthwise(const ConvGeneralShape& shape);
 
 // Bytes of scratch memory for one plane; a multiple of 64.
-size_t ByteDepthwiseScratchSize(const ConvGeneralShape& shape);
+size_t Int8DepthwiseScratchSize(const ConvGeneralShape& shape);
 
 // Output channel `channel` of one image. weights: [kernel taps], minus their zero point.
-void RunByteDepthwisePlane(const ByteConvArgs& args, size_t picture, size_t channel,
+void RunInt8DepthwisePlane(const Int8ConvArgs& args, size_t picture, size_t channel,
                            const int32_t* weights, std::byte* scratch);
 
 // The initial values and the scales of the sums of an output channel of int8 or uint8.
@@ -21,10 +21,10 @@ struct ByteChannelTerms {
   float scale;
 };
 // Given the sum of the channel's weights; inputs count as bytes in [0, 255].
-ByteChannelTerms ChannelTermsOf(const ByteConvArgs& args, size_t channel, int32_t weight_sum);
+ByteChannelTerms ChannelTermsOf(const Int8ConvArgs& args, size_t channel, int32_t weight_sum);
 
 // A convolution along a row with int8 or uint8 outputs. Taps are in quads.
-struct ByteRowConv {
+struct Int8RowConv {
   static constexpr size_t kMostQuads = 64;
   static constexpr size_t kReach = 64;  // bytes that are read from a quad's first one on
 
@@ -40,14 +40,14 @@ struct ByteRowConv {
 };
 
 // Outputs [0, n) from bytes in [0, 255]; reads kReach bytes after each quad's first one.
-using ByteRowFunction = void (*)(const ByteRowConv& conv, const uint8_t* in, size_t n, void* out);
+using Int8RowFunction = void (*)(const Int8RowConv& conv, const uint8_t* in, size_t n, void* out);
 // Null where the machine lacks the instructions.
-ByteRowFunction FindByteRow();
+Int8RowFunction FindInt8Row();
 
-// The same as RunByteDepthwisePlane by ByteRowFunction, for many planes of one convolution.
-class ByteDepthwiseRows {
+// The same as RunInt8DepthwisePlane by Int8RowFunction, for many planes of one convolution.
+class Int8DepthwiseRows {
  public:
-  explicit ByteDepthwiseRows(const ByteConvArgs& args);
+  explicit Int8DepthwiseRows(const Int8ConvArgs& args);
 
   // False if the machine, the shape or the weights do not allow it; nothing is written then.
   bool RunPlane(size_t picture, size_t channel, const int32_t* weights, std::byte* scratch);
@@ -55,13 +55,13 @@ class ByteDepthwiseRows {
  private:
   bool SetWeights(size_t channel, const int32_t* weights);
 
-  const ByteConvArgs& args_;
-  ByteRowFunction run_ = nullptr;  // null: does not support the convolution
-  ByteRowConv conv_;
+  const Int8ConvArgs& args_;
+  Int8RowFunction run_ = nullptr;  // null: does not support the convolution
+  Int8RowConv conv_;
 };
 // A convolution of a plane in windows. A window has the input rows for `rows` rows of the output,
 // and fewer bytes than a vector. The outputs of a window are in vectors, and their taps in quads.
-struct ByteWindowConv {
+struct Int8WindowConv {
   static constexpr size_t kQuad = 4, kOutputs = 16, kLanes = 64, kMostOrders = 48;
 
   size_t rows = 0, quads = 0, window_rows = 0;
@@ -79,17 +79,17 @@ struct ByteWindowConv {
 };
 
 // A whole plane. Reads nothing outside of it.
-using ByteWindowFunction = void (*)(const ByteWindowConv& conv, const uint8_t* in, uint8_t* out);
+using Int8WindowFunction = void (*)(const Int8WindowConv& conv, const uint8_t* in, uint8_t* out);
 // Null where the machine lacks the instructions.
-ByteWindowFunction FindByteWindow();
+Int8WindowFunction FindInt8Window();
 
 // Whether the planes are small enough.
-bool HasByteWindows(const ConvGeneralShape& shape);
+bool HasInt8Windows(const ConvGeneralShape& shape);
 
-// The same as RunByteDepthwisePlane by ByteWindowFunction, for many planes of one convolution.
-class ByteDepthwiseWindows {
+// The same as RunInt8DepthwisePlane by Int8WindowFunction, for many planes of one convolution.
+class Int8DepthwiseWindows {
  public:
-  explicit ByteDepthwiseWindows(const ByteConvArgs& args);
+  explicit Int8DepthwiseWindows(const Int8ConvArgs& args);
 
   // Whether the machine and the shape allow it.
   bool serves() const { return run_ != nullptr; }
@@ -99,12 +99,12 @@ class ByteDepthwiseWindows {
  private:
   void SetOrders();
 
-  const ByteConvArgs& args_;
-  ByteWindowFunction run_ = nullptr;
-  ByteWindowConv conv_;
+  const Int8ConvArgs& args_;
+  Int8WindowFunction run_ = nullptr;
+  Int8WindowConv conv_;
 };
 
 // Bytes of scratch memory for a plane; a multiple of 64.
-size_t ByteDepthwiseRowsScratchSize(const ConvGeneralShape& shape);
+size_t Int8DepthwiseRowsScratchSize(const ConvGeneralShape& shape);
 
 }  // namespace tenon::kernels

@@ -17,7 +17,7 @@ namespace {
 
 // One permutation of 64 bytes puts the input bytes of 16 outputs at four neighbouring taps next to
 // each other, and one instruction adds up their products.
-TENON_VBMI void RunRow(const ByteRowConv& conv, const uint8_t* in, size_t n, void* out) {
+TENON_VBMI void RunRow(const Int8RowConv& conv, const uint8_t* in, size_t n, void* out) {
   const __m512i order = _mm512_loadu_si512(conv.order);
   const __m512i start = _mm512_set1_epi32(conv.start);
   const __m512 scale = _mm512_set1_ps(conv.scale);
@@ -36,7 +36,7 @@ TENON_VBMI void RunRow(const ByteRowConv& conv, const uint8_t* in, size_t n, voi
 }
 
 // Only lanes of the plane's rows: memory above, below and after them is not read.
-TENON_VBMI __m512i LoadWindow(const ByteWindowConv& conv, const uint8_t* in, size_t out_row) {
+TENON_VBMI __m512i LoadWindow(const Int8WindowConv& conv, const uint8_t* in, size_t out_row) {
   const auto row = static_cast<ptrdiff_t>(out_row * conv.stride) - static_cast<ptrdiff_t>(conv.pad);
   const ptrdiff_t end = std::min(static_cast<ptrdiff_t>(conv.in_rows) - row,
                                  static_cast<ptrdiff_t>(conv.window_rows));
@@ -49,7 +49,7 @@ TENON_VBMI __m512i LoadWindow(const ByteWindowConv& conv, const uint8_t* in, siz
   return _mm512_xor_si512(window, _mm512_set1_epi8(static_cast<char>(conv.flip)));
 }
 
-TENON_VBMI void RunWindows(const ByteWindowConv& conv, const uint8_t* in, uint8_t* out) {
+TENON_VBMI void RunWindows(const Int8WindowConv& conv, const uint8_t* in, uint8_t* out) {
   const __m512i start = _mm512_set1_epi32(conv.start);
   const __m512 scale = _mm512_set1_ps(conv.scale);
   const ByteRounding rounding = MakeByteRounding(conv.zero_point, conv.is_signed);
@@ -57,7 +57,7 @@ TENON_VBMI void RunWindows(const ByteWindowConv& conv, const uint8_t* in, uint8_
     const __m512i window = LoadWindow(conv, in, row);
     const size_t n = std::min(conv.rows, conv.out_rows - row) * conv.out_columns;
     const auto* order = conv.orders;
-    for (size_t i = 0; i < n; i += ByteWindowConv::kOutputs) {
+    for (size_t i = 0; i < n; i += Int8WindowConv::kOutputs) {
       __m512i sums = start;
       for (size_t q = 0; q < conv.quads; ++q) {
         const __m512i taps =
@@ -73,19 +73,19 @@ TENON_VBMI void RunWindows(const ByteWindowConv& conv, const uint8_t* in, uint8_
 
 #undef TENON_VBMI
 
-bool HasByteDots() {
+bool HasInt8Dots() {
   return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
 }
 
 }  // namespace
 
-ByteRowFunction FindByteRow() { return HasByteDots() ? &RunRow : nullptr; }
-ByteWindowFunction FindByteWindow() { return HasByteDots() ? &RunWindows : nullptr; }
+Int8RowFunction FindInt8Row() { return HasInt8Dots() ? &RunRow : nullptr; }
+Int8WindowFunction FindInt8Window() { return HasInt8Dots() ? &RunWindows : nullptr; }
 
 #else
 
-ByteRowFunction FindByteRow() { return nullptr; }
-ByteWindowFunction FindByteWindow() { return nullptr; }
+Int8RowFunction FindInt8Row() { return nullptr; }
+Int8WindowFunction FindInt8Window() { return nullptr; }
 
 #endif
 

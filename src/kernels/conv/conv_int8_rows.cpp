@@ -29,7 +29,7 @@ struct PaddedPlane {
     return (dim.out - 1) * dim.stride + (dim.kernel - 1) * dim.dilation + 1;
   }
   // Includes what the last outputs read too much: 16 at a time, at most 4 apart.
-  size_t bytes() const { return RoundUp64(rows * columns + ByteRowConv::kReach + 64); }
+  size_t bytes() const { return RoundUp64(rows * columns + Int8RowConv::kReach + 64); }
   size_t joined_bytes(const ConvGeneralShape& shape) const {
     return is_joined ? RoundUp64(shape.dims[1].out * columns) : 0;
   }
@@ -42,19 +42,19 @@ size_t QuadsOf(const ConvGeneralShape& shape) {
 bool HasRowForm(const ConvGeneralShape& shape) {
   const ConvDim& width = shape.dims[2];
   const size_t last_tap = std::min(kQuad, width.kernel) - 1;
-  return QuadsOf(shape) <= ByteRowConv::kMostQuads && width.stride <= 4 &&
-         width.dilation < ByteRowConv::kReach &&
-         15 * width.stride + last_tap * width.dilation < ByteRowConv::kReach;
+  return QuadsOf(shape) <= Int8RowConv::kMostQuads && width.stride <= 4 &&
+         width.dilation < Int8RowConv::kReach &&
+         15 * width.stride + last_tap * width.dilation < Int8RowConv::kReach;
 }
 
-ByteRowFunction ActiveByteRow() {
-  static const ByteRowFunction found = FindByteRow();
-  const bool is_used = ActiveTarget() == Target::kAvx512 && ActiveByteGemm().store_tile;
+Int8RowFunction ActiveInt8Row() {
+  static const Int8RowFunction found = FindInt8Row();
+  const bool is_used = ActiveTarget() == Target::kAvx512 && ActiveInt8Gemm().store_tile;
   return is_used ? found : nullptr;
 }
 
 // Bytes in [0, 255]; pads hold the zero point.
-void FillPlane(const ByteConvArgs& args, const PaddedPlane& plane, const uint8_t* in, uint8_t zero,
+void FillPlane(const Int8ConvArgs& args, const PaddedPlane& plane, const uint8_t* in, uint8_t zero,
                uint8_t* into) {
   const ConvDim &height = args.shape.dims[1], &width = args.shape.dims[2];
   std::memset(into, zero, plane.bytes());
@@ -70,8 +70,8 @@ void FillPlane(const ByteConvArgs& args, const PaddedPlane& plane, const uint8_t
 
 }  // namespace
 
-ByteChannelTerms ChannelTermsOf(const ByteConvArgs& args, size_t channel, int32_t weight_sum) {
-  const ByteEpilogue& epilogue = args.epilogue;
+ByteChannelTerms ChannelTermsOf(const Int8ConvArgs& args, size_t channel, int32_t weight_sum) {
+  const Int8Epilogue& epilogue = args.epilogue;
   const int32_t zero = PackedZeroOfB(args.in_is_signed, args.in_zero);
   const auto bias = epilogue.bias_rows ? static_cast<uint32_t>(epilogue.bias_rows[channel]) : 0u;
   const float scale =
@@ -79,16 +79,16 @@ ByteChannelTerms ChannelTermsOf(const ByteConvArgs& args, size_t channel, int32_
   return {static_cast<int32_t>(bias - static_cast<uint32_t>(zero * weight_sum)), scale};
 }
 
-size_t ByteDepthwiseRowsScratchSize(const ConvGeneralShape& shape) {
+size_t Int8DepthwiseRowsScratchSize(const ConvGeneralShape& shape) {
   const PaddedPlane plane(shape);
   return plane.bytes() + plane.joined_bytes(shape);
 }
 
-ByteDepthwiseRows::ByteDepthwiseRows(const ByteConvArgs& args) : args_(args) {
-  const ByteEpilogue& epilogue = args.epilogue;
-  const bool is_signed = epilogue.type == ByteOutput::kInt8;
-  if (!(is_signed || epilogue.type == ByteOutput::kUint8) || !HasRowForm(args.shape)) return;
-  run_ = ActiveByteRow();
+Int8DepthwiseRows::Int8DepthwiseRows(const Int8ConvArgs& args) : args_(args) {
+  const Int8Epilogue& epilogue = args.epilogue;
+  const bool is_signed = epilogue.type == Int8Output::kInt8;
+  if (!(is_signed || epilogue.type == Int8Output::kUint8) || !HasRowForm(args.shape)) return;
+  run_ = ActiveInt8Row();
   const PaddedPlane plane(args.shape);
   const ConvDim &height = args.shape.dims[1], &width = args.shape.dims[2];
   conv_.stride = width.stride;
@@ -107,7 +107,7 @@ ByteDepthwiseRows::ByteDepthwiseRows(const ByteConvArgs& args) : args_(args) {
 }
 
 // False if a weight is too large for its quad.
-bool ByteDepthwiseRows::SetWeights(size_t channel, const int32_t* weights) {
+bool Int8DepthwiseRows::SetWeights(size_t channel, const int32_t* weights) {
   const ConvDim &height = args_.shape.dims[1], &width = args_.shape.dims[2];
   int32_t sum = 0;
   int32_t* into = conv_.weights;
@@ -129,7 +129,7 @@ bool ByteDepthwiseRows::SetWeights(size_t channel, const int32_t* weights) {
   return true;
 }
 
-bool ByteDepthwiseRows::RunPlane(size_t picture, size_t channel, const int32_t* weights,
+bool Int8DepthwiseRows::RunPlane(size_t picture, size_t channel, const int32_t* weights,
                                  std::byte* scratch) {
   if (run_ == nullptr || !SetWeights(channel, weights)) return false;
   const ConvGeneralShape& shape = args_.shape;

@@ -11,8 +11,8 @@
 namespace tenon::kernels {
 namespace {
 
-constexpr size_t kQuad = ByteWindowConv::kQuad, kOutputs = ByteWindowConv::kOutputs;
-constexpr size_t kLanes = ByteWindowConv::kLanes;
+constexpr size_t kQuad = Int8WindowConv::kQuad, kOutputs = Int8WindowConv::kOutputs;
+constexpr size_t kLanes = Int8WindowConv::kLanes;
 
 size_t DivideUp(size_t x, size_t by) { return (x + by - 1) / by; }
 
@@ -31,30 +31,30 @@ size_t RowsOfWindow(const ConvGeneralShape& shape) {
   size_t rows = 0;
   // The last lane holds the pads' value.
   while (rows < height.out && WindowRows(height, rows + 1) * width.in < kLanes &&
-         DivideUp((rows + 1) * width.out, kOutputs) * quads <= ByteWindowConv::kMostOrders) {
+         DivideUp((rows + 1) * width.out, kOutputs) * quads <= Int8WindowConv::kMostOrders) {
     ++rows;
   }
   return rows;
 }
 
-ByteWindowFunction ActiveByteWindow() {
-  static const ByteWindowFunction found = FindByteWindow();
-  const bool is_used = ActiveTarget() == Target::kAvx512 && ActiveByteGemm().store_tile;
+Int8WindowFunction ActiveInt8Window() {
+  static const Int8WindowFunction found = FindInt8Window();
+  const bool is_used = ActiveTarget() == Target::kAvx512 && ActiveInt8Gemm().store_tile;
   return is_used ? found : nullptr;
 }
 
 }  // namespace
 
-bool HasByteWindows(const ConvGeneralShape& shape) { return RowsOfWindow(shape) > 0; }
+bool HasInt8Windows(const ConvGeneralShape& shape) { return RowsOfWindow(shape) > 0; }
 
-ByteDepthwiseWindows::ByteDepthwiseWindows(const ByteConvArgs& args) : args_(args) {
-  const ByteEpilogue& epilogue = args.epilogue;
-  const bool is_signed = epilogue.type == ByteOutput::kInt8;
-  if (!is_signed && epilogue.type != ByteOutput::kUint8) return;
+Int8DepthwiseWindows::Int8DepthwiseWindows(const Int8ConvArgs& args) : args_(args) {
+  const Int8Epilogue& epilogue = args.epilogue;
+  const bool is_signed = epilogue.type == Int8Output::kInt8;
+  if (!is_signed && epilogue.type != Int8Output::kUint8) return;
   const ConvDim &height = args.shape.dims[1], &width = args.shape.dims[2];
   conv_.rows = RowsOfWindow(args.shape);
   if (conv_.rows == 0) return;
-  run_ = ActiveByteWindow();
+  run_ = ActiveInt8Window();
   conv_.quads = DivideUp(height.kernel * width.kernel, kQuad);
   conv_.window_rows = WindowRows(height, conv_.rows);
   conv_.in_rows = height.in;
@@ -72,11 +72,11 @@ ByteDepthwiseWindows::ByteDepthwiseWindows(const ByteConvArgs& args) : args_(arg
 
 // Lanes and columns are sums of an output's part and a tap's part, in bytes: a column left of the
 // plane wraps around to a large one.
-void ByteDepthwiseWindows::SetOrders() {
+void Int8DepthwiseWindows::SetOrders() {
   const ConvDim &height = args_.shape.dims[1], &width = args_.shape.dims[2];
   const size_t taps = height.kernel * width.kernel, outputs = conv_.rows * width.out;
-  uint8_t tap_lanes[ByteWindowConv::kMostOrders][kQuad] = {};
-  uint8_t tap_columns[ByteWindowConv::kMostOrders][kQuad] = {};
+  uint8_t tap_lanes[Int8WindowConv::kMostOrders][kQuad] = {};
+  uint8_t tap_columns[Int8WindowConv::kMostOrders][kQuad] = {};
   for (size_t tap = 0, ky = 0, kx = 0; tap < taps; ++tap) {
     const size_t column = kx * width.dilation;
     tap_columns[tap / kQuad][tap % kQuad] = static_cast<uint8_t>(column);
@@ -106,7 +106,7 @@ void ByteDepthwiseWindows::SetOrders() {
   }
 }
 
-bool ByteDepthwiseWindows::RunPlane(size_t picture, size_t channel, const int32_t* weights) {
+bool Int8DepthwiseWindows::RunPlane(size_t picture, size_t channel, const int32_t* weights) {
   const ConvGeneralShape& shape = args_.shape;
   auto* const bytes = reinterpret_cast<int8_t*>(conv_.weights);
   const size_t taps = KernelTaps(shape);

@@ -59,19 +59,20 @@ void Copy(const void* x, void* y, size_t n) {
   if (n > 0) std::memcpy(y, x, n * kSize);
 }
 
-constexpr size_t kPlainTypes = static_cast<size_t>(CastType::kBool) + 1;
+constexpr size_t kBuiltInTypes = static_cast<size_t>(CastType::kBool) + 1;
 
 template <size_t kIndex>
-constexpr CastFunction PlainCast() {
-  using From = decltype(TypeOf<static_cast<CastType>(kIndex / kPlainTypes)>());
-  using To = decltype(TypeOf<static_cast<CastType>(kIndex % kPlainTypes)>());
+constexpr CastFunction BuiltInCast() {
+  using From = decltype(TypeOf<static_cast<CastType>(kIndex / kBuiltInTypes)>());
+  using To = decltype(TypeOf<static_cast<CastType>(kIndex % kBuiltInTypes)>());
   return std::is_same_v<From, To> ? &Copy<sizeof(From)> : &Cast<From, To>;
 }
 template <size_t... kIndex>
-constexpr auto MakePlainCasts(std::index_sequence<kIndex...>) {
-  return std::array<CastFunction, sizeof...(kIndex)>{PlainCast<kIndex>()...};
+constexpr auto MakeBuiltInCasts(std::index_sequence<kIndex...>) {
+  return std::array<CastFunction, sizeof...(kIndex)>{BuiltInCast<kIndex>()...};
 }
-constexpr auto kPlainCasts = MakePlainCasts(std::make_index_sequence<kPlainTypes * kPlainTypes>());
+constexpr auto kBuiltInCasts =
+    MakeBuiltInCasts(std::make_index_sequence<kBuiltInTypes * kBuiltInTypes>());
 
 constexpr size_t kSizes[kCastTypeCount] = {4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 2};
 
@@ -112,10 +113,10 @@ constexpr std::array kToHalf = {MakeToHalf<CastType::kFloat16>(AllTypes()),
 CastFunction FindCast(CastType from, CastType to) {
   const size_t i = static_cast<size_t>(from), j = static_cast<size_t>(to);
   if (const CastFunction function = FindFloatCast(from, to)) return function;
-  if (i >= kPlainTypes && i == j) return &Copy<2>;
-  if (i >= kPlainTypes) return kFromHalf[i - kPlainTypes][j];
-  if (j >= kPlainTypes) return kToHalf[j - kPlainTypes][i];
-  return kPlainCasts[i * kPlainTypes + j];
+  if (i >= kBuiltInTypes && i == j) return &Copy<2>;
+  if (i >= kBuiltInTypes) return kFromHalf[i - kBuiltInTypes][j];
+  if (j >= kBuiltInTypes) return kToHalf[j - kBuiltInTypes][i];
+  return kBuiltInCasts[i * kBuiltInTypes + j];
 }
 
 void Float16ToFloat(const uint16_t* x, float* y, size_t n) {

@@ -75,7 +75,7 @@ class GemmTask {
       }
     }
     while (rest.begin < rest.end) {
-      const size_t end = std::min(rest.end, rest.begin + kGemmPlainPanels);
+      const size_t end = std::min(rest.end, rest.begin + kGemmUnpackedPanels);
       RunPanels({rest.begin, end}, Source::kScratch);
       rest.begin = end;
     }
@@ -266,7 +266,7 @@ size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b) {
   size_t floats = GemmBlockFloats(sizes, grid);
   if (!packed_b) {
     const size_t depth = GemmPart(sizes.k, grid.depth_blocks, 0).size();
-    floats += std::min(kGemmPlainPanels, grid.panels) * shape.nr * depth;
+    floats += std::min(kGemmUnpackedPanels, grid.panels) * shape.nr * depth;
   }
   return RoundUp(floats * sizeof(float), 64);
 }

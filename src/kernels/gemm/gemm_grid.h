@@ -37,7 +37,7 @@ inline constexpr size_t kGemmBlockDepth = 512;
 // A single micro-tile reads nothing of B twice, so a deep block keeps the stream of B long.
 inline constexpr size_t kGemmBlockDepthOneTile = 2048;
 // Panels of an unpacked B that are packed together.
-inline constexpr size_t kGemmPlainPanels = 8;
+inline constexpr size_t kGemmUnpackedPanels = 8;
 
 struct GemmGrid {
   size_t row_tasks, column_tasks;  // task = column_task * row_tasks + row_task

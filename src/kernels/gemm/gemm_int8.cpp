@@ -27,7 +27,7 @@ using WordTag = hn::RepartitionToNarrow<IntTag>;
 inline constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(int32_t);
 inline constexpr size_t kNr = 2 * kLanes;
 inline constexpr size_t kMr = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
-static_assert(kNr <= kMaxByteTileColumns && kMr <= kMaxByteTileRows);
+static_assert(kNr <= kMaxInt8TileColumns && kMr <= kMaxInt8TileRows);
 
 // sum + a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1] in lane i.
 HWY_INLINE hn::Vec<IntTag> AddPairs(hn::Vec<WordTag> a, hn::Vec<WordTag> b, hn::Vec<IntTag> sum) {
@@ -105,7 +105,7 @@ int32_t PackRow(const In* HWY_RESTRICT from, size_t stride, size_t k, size_t dep
 }
 
 template <class Out>
-void PackRowsAs(const ByteMatrix& a, size_t rows, size_t k, size_t depth, Out* out,
+void PackRowsAs(const Int8Matrix& a, size_t rows, size_t k, size_t depth, Out* out,
                 int32_t* row_sums) {
   for (size_t i = 0; i < rows; ++i, out += depth) {
     const uint8_t* row = a.data + i * a.row_stride;
@@ -115,7 +115,7 @@ void PackRowsAs(const ByteMatrix& a, size_t rows, size_t k, size_t depth, Out* o
   }
 }
 
-void PackRows(const ByteTileShape& shape, const ByteMatrix& a, size_t rows, size_t k, void* out,
+void PackRows(const Int8TileShape& shape, const Int8Matrix& a, size_t rows, size_t k, void* out,
               int32_t* row_sums) {
   if (shape.a_bytes == 1) {
     PackRowsAs(a, rows, k, shape.Depth(k), static_cast<int8_t*>(out), row_sums);
@@ -126,7 +126,7 @@ void PackRows(const ByteTileShape& shape, const ByteMatrix& a, size_t rows, size
 
 // Writes the rows of a group, each of nr bytes, element by element: r0[0], r1[0], ..., r0[1], ...
 template <size_t kGroup>
-void Interleave(const uint8_t (&rows)[kGroup][kMaxByteTileColumns], size_t nr, uint8_t* out) {
+void Interleave(const uint8_t (&rows)[kGroup][kMaxInt8TileColumns], size_t nr, uint8_t* out) {
   const hn::CappedTag<uint8_t, 16> d;
   const size_t step = std::min(hn::Lanes(d), nr);
   const hn::CappedTag<uint8_t, 8> half;
@@ -150,12 +150,12 @@ void Interleave(const uint8_t (&rows)[kGroup][kMaxByteTileColumns], size_t nr, u
 }
 
 template <size_t kGroup>
-void PackPanelOf(const ByteTileShape& shape, const ByteMatrix& b, size_t columns, size_t k,
+void PackPanelOf(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, size_t k,
                  uint8_t* out, int32_t* column_sums) {
   const uint8_t flip = b.is_signed ? 0x80 : 0;
   const size_t nr = shape.nr;
   std::fill_n(column_sums, nr, 0);
-  uint8_t rows[kGroup][kMaxByteTileColumns] = {};
+  uint8_t rows[kGroup][kMaxInt8TileColumns] = {};
   for (size_t p = 0; p < k; p += kGroup, out += kGroup * nr) {
     for (size_t g = 0; g < kGroup; ++g) {
       uint8_t* row = rows[g];
@@ -175,7 +175,7 @@ void PackPanelOf(const ByteTileShape& shape, const ByteMatrix& b, size_t columns
   }
 }
 
-void PackPanel(const ByteTileShape& shape, const ByteMatrix& b, size_t columns, size_t k,
+void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, size_t k,
                uint8_t* out, int32_t* column_sums) {
   if (shape.group == 4) {
     PackPanelOf<4>(shape, b, columns, k, out, column_sums);
@@ -201,7 +201,7 @@ HWY_INLINE void StoreQuantized(V scaled, int32_t zero_point, T* c, size_t count)
   }
 }
 
-void StoreRow(const ByteRowOutput& row, const ByteEpilogue& e) {
+void StoreRow(const Int8RowOutput& row, const Int8Epilogue& e) {
   const IntTag di;
   const hn::ScalableTag<float> df;
   const auto a_zero = hn::Set(di, row.a_zero);
@@ -215,7 +215,7 @@ void StoreRow(const ByteRowOutput& row, const ByteEpilogue& e) {
     sum = hn::Add(sum, hn::Mul(row_term, hn::LoadU(di, row.b_zero + j)));
     sum = hn::Add(sum, row_bias);
     if (e.bias_columns) sum = hn::Add(sum, LoadPartial(di, e.bias_columns + column, count));
-    if (e.type == ByteOutput::kInt32) {
+    if (e.type == Int8Output::kInt32) {
       StorePartial(sum, di, static_cast<int32_t*>(row.c) + j, count);
       continue;
     }
@@ -224,10 +224,10 @@ void StoreRow(const ByteRowOutput& row, const ByteEpilogue& e) {
       scale = hn::Mul(scale, LoadPartial(df, e.scale_columns + column, count));
     }
     auto scaled = hn::Mul(hn::ConvertTo(df, sum), scale);
-    if (e.type == ByteOutput::kFloat) {
+    if (e.type == Int8Output::kFloat) {
       if (e.float_bias) scaled = hn::Add(scaled, LoadPartial(df, e.float_bias + column, count));
       StorePartial(scaled, df, static_cast<float*>(row.c) + j, count);
-    } else if (e.type == ByteOutput::kUint8) {
+    } else if (e.type == Int8Output::kUint8) {
       StoreQuantized(scaled, e.zero_point, static_cast<uint8_t*>(row.c) + j, count);
     } else {
       StoreQuantized(scaled, e.zero_point, static_cast<int8_t*>(row.c) + j, count);
@@ -237,7 +237,7 @@ void StoreRow(const ByteRowOutput& row, const ByteEpilogue& e) {
 
 }  // namespace
 
-const ByteGemmTable kByteGemmTable = {{.mr = kMr, .nr = kNr, .group = 2, .a_bytes = 2},
+const Int8GemmTable kInt8GemmTable = {{.mr = kMr, .nr = kNr, .group = 2, .a_bytes = 2},
                                       &RunAnyTile,
                                       &PackRows,
                                       &PackPanel,
@@ -258,10 +258,10 @@ namespace {
 bool use_dot_products = true;
 
 // The table for AVX-512 with the tile that has dot products, or null.
-const ByteGemmTable* DotProductTable() {
+const Int8GemmTable* DotProductTable() {
 #if HWY_TARGETS & HWY_AVX3
-  static const std::pair<bool, ByteGemmTable> found = [] {
-    ByteGemmTable table = N_AVX3::kByteGemmTable;
+  static const std::pair<bool, Int8GemmTable> found = [] {
+    Int8GemmTable table = N_AVX3::kInt8GemmTable;
     const VnniFunctions functions = FindVnni(&table.shape);
     if (functions.run_tile == nullptr) return std::pair(false, table);
     table.run_tile = functions.run_tile;
@@ -281,16 +281,16 @@ size_t DivideUp(size_t x, size_t y) { return (x + y - 1) / y; }
 size_t RoundUp(size_t x, size_t y) { return DivideUp(x, y) * y; }
 
 // A packed panel and its column sums.
-size_t PanelStride(const ByteTileShape& shape, size_t k) {
+size_t PanelStride(const Int8TileShape& shape, size_t k) {
   return shape.PanelBytes(k) + RoundUp(shape.nr * sizeof(int32_t), 64);
 }
 
 // Rows and panels of one task. A block of rows stays in the L2 cache while the panels are streamed.
-struct ByteGemmGrid {
+struct Int8GemmGrid {
   size_t block_rows, task_panels;
   size_t row_tasks, column_tasks;
 
-  ByteGemmGrid(const ByteGemmArgs& args, const ByteTileShape& shape) {
+  Int8GemmGrid(const Int8GemmArgs& args, const Int8TileShape& shape) {
     constexpr size_t kBlockBytes = 128 * 1024;
     constexpr size_t kTaskCost = 8'000'000;  // multiply-adds
     const size_t row_bytes = std::max<size_t>(1, shape.RowBytes(args.k));
@@ -305,15 +305,15 @@ struct ByteGemmGrid {
 };
 
 // The zero points of the columns of a panel.
-void FillZeros(const ByteGemmArgs& args, size_t column, size_t count, int32_t* zeros) {
+void FillZeros(const Int8GemmArgs& args, size_t column, size_t count, int32_t* zeros) {
   for (size_t j = 0; j < count; ++j) {
     const int32_t zero = args.b_zero ? args.b_zero[args.b_zero_per_column ? column + j : 0] : 0;
     zeros[j] = PackedZeroOfB(args.b.is_signed, zero);
   }
 }
 
-size_t ElementBytes(ByteOutput type) {
-  return type == ByteOutput::kInt32 || type == ByteOutput::kFloat ? 4 : 1;
+size_t ElementBytes(Int8Output type) {
+  return type == Int8Output::kInt32 || type == Int8Output::kFloat ? 4 : 1;
 }
 
 // A block of packed rows.
@@ -326,7 +326,7 @@ struct PackedRows {
 // The sums of a panel's columns, before they are written to the output.
 class PanelOutput {
  public:
-  PanelOutput(const ByteGemmArgs& args, const ByteGemmTable& table, size_t panel,
+  PanelOutput(const Int8GemmArgs& args, const Int8GemmTable& table, size_t panel,
               const int32_t* column_sums)
       : args_(args),
         table_(table),
@@ -335,7 +335,7 @@ class PanelOutput {
         count_(std::min(table.shape.nr, args.n - column_)),
         stores_tiles_(
             table.store_tile && !args.a_zero_per_row && !args.b_zero_per_column &&
-            (args.epilogue.type == ByteOutput::kUint8 || args.epilogue.type == ByteOutput::kInt8)) {
+            (args.epilogue.type == Int8Output::kUint8 || args.epilogue.type == Int8Output::kInt8)) {
     FillZeros(args, column_, count_, zeros_);
     if (stores_tiles_) PrepareTiles();
   }
@@ -373,7 +373,7 @@ class PanelOutput {
   }
 
   void PrepareTiles() {
-    const ByteEpilogue& epilogue = args_.epilogue;
+    const Int8Epilogue& epilogue = args_.epilogue;
     const auto a_zero = static_cast<uint32_t>(ZeroOf(0));
     for (size_t j = 0; j < count_; ++j) {
       uint32_t term = 0u - a_zero * static_cast<uint32_t>(column_sums_[j]);
@@ -384,9 +384,9 @@ class PanelOutput {
   }
 
   void StoreTile(const PackedRows& rows, size_t first, size_t count, const int32_t* sums) const {
-    const ByteEpilogue& epilogue = args_.epilogue;
-    int32_t terms[kMaxByteTileRows];
-    float scales[kMaxByteTileRows];
+    const Int8Epilogue& epilogue = args_.epilogue;
+    int32_t terms[kMaxInt8TileRows];
+    float scales[kMaxInt8TileRows];
     for (size_t i = 0; i < count; ++i) {
       const size_t row = rows.first + first + i;
       uint32_t term = RowTerm(rows, first + i) * static_cast<uint32_t>(zeros_[0]);
@@ -402,25 +402,25 @@ class PanelOutput {
                        .row_scales = scales,
                        .column_scales = epilogue.scale_columns ? column_scales_ : nullptr,
                        .zero_point = epilogue.zero_point,
-                       .is_signed = epilogue.type == ByteOutput::kInt8,
+                       .is_signed = epilogue.type == Int8Output::kInt8,
                        .c = At(rows.first + first),
                        .ldc = args_.ldc});
   }
 
-  const ByteGemmArgs& args_;
-  const ByteGemmTable& table_;
+  const Int8GemmArgs& args_;
+  const Int8GemmTable& table_;
   const int32_t* const column_sums_;
   const size_t column_, count_;
   const bool stores_tiles_;
-  int32_t zeros_[kMaxByteTileColumns] = {};
-  int32_t column_terms_[kMaxByteTileColumns] = {};
-  float column_scales_[kMaxByteTileColumns] = {};
+  int32_t zeros_[kMaxInt8TileColumns] = {};
+  int32_t column_terms_[kMaxInt8TileColumns] = {};
+  float column_scales_[kMaxInt8TileColumns] = {};
 };
 
-void RunPanel(const ByteGemmArgs& args, const ByteGemmTable& table, const PackedRows& rows,
+void RunPanel(const Int8GemmArgs& args, const Int8GemmTable& table, const PackedRows& rows,
               size_t panel, const uint8_t* packed, const int32_t* column_sums) {
-  const ByteTileShape& shape = table.shape;
-  alignas(64) int32_t sums[kMaxByteTileRows * kMaxByteTileColumns];
+  const Int8TileShape& shape = table.shape;
+  alignas(64) int32_t sums[kMaxInt8TileRows * kMaxInt8TileColumns];
   const PanelOutput output(args, table, panel, column_sums);
   for (size_t first = 0; first < rows.count; first += shape.mr) {
     const size_t tile_rows = std::min(shape.mr, rows.count - first);
@@ -432,56 +432,56 @@ void RunPanel(const ByteGemmArgs& args, const ByteGemmTable& table, const Packed
 
 }  // namespace
 
-void UseByteDotProducts(bool use) { use_dot_products = use; }
+void UseInt8DotProducts(bool use) { use_dot_products = use; }
 
-const ByteGemmTable& ActiveByteGemm() {
+const Int8GemmTable& ActiveInt8Gemm() {
   if (use_dot_products && ActiveTarget() == Target::kAvx512) {
-    if (const ByteGemmTable* table = DotProductTable()) return *table;
+    if (const Int8GemmTable* table = DotProductTable()) return *table;
   }
-  return TENON_SELECT_TABLE(ByteGemmTable, kByteGemmTable);
+  return TENON_SELECT_TABLE(Int8GemmTable, kInt8GemmTable);
 }
 
-size_t PackedByteGemmBSize(size_t n, size_t k) {
-  const ByteTileShape& shape = ActiveByteGemm().shape;
+size_t PackedInt8GemmBSize(size_t n, size_t k) {
+  const Int8TileShape& shape = ActiveInt8Gemm().shape;
   return DivideUp(n, shape.nr) * PanelStride(shape, k);
 }
 
-void PackByteGemmB(const ByteMatrix& b, size_t n, size_t k, uint8_t* packed) {
-  const ByteGemmTable& table = ActiveByteGemm();
+void PackInt8GemmB(const Int8Matrix& b, size_t n, size_t k, uint8_t* packed) {
+  const Int8GemmTable& table = ActiveInt8Gemm();
   const size_t nr = table.shape.nr;
   for (size_t column = 0; column < n; column += nr, packed += PanelStride(table.shape, k)) {
-    ByteMatrix corner = b;
+    Int8Matrix corner = b;
     corner.data += column * b.column_stride;
     table.PackPanel(corner, std::min(nr, n - column), k, packed,
                     reinterpret_cast<int32_t*>(packed + table.shape.PanelBytes(k)));
   }
 }
 
-size_t ByteGemmTaskCount(const ByteGemmArgs& args) {
+size_t Int8GemmTaskCount(const Int8GemmArgs& args) {
   if (args.m == 0 || args.n == 0) return 0;
-  const ByteGemmGrid grid(args, ActiveByteGemm().shape);
+  const Int8GemmGrid grid(args, ActiveInt8Gemm().shape);
   return grid.row_tasks * grid.column_tasks;
 }
 
-size_t ByteGemmScratchSize(const ByteGemmArgs& args) {
-  const ByteTileShape& shape = ActiveByteGemm().shape;
-  const ByteGemmGrid grid(args, shape);
+size_t Int8GemmScratchSize(const Int8GemmArgs& args) {
+  const Int8TileShape& shape = ActiveInt8Gemm().shape;
+  const Int8GemmGrid grid(args, shape);
   const size_t rows = RoundUp(grid.block_rows * shape.RowBytes(args.k), 64) +
                       RoundUp(grid.block_rows * sizeof(int32_t), 64);
   return rows + (args.packed_b ? 0 : PanelStride(shape, args.k));
 }
 
-void RunByteGemmTask(const ByteGemmArgs& args, size_t task, std::byte* scratch) {
-  const ByteGemmTable& table = ActiveByteGemm();
-  const ByteTileShape& shape = table.shape;
-  const ByteGemmGrid grid(args, shape);
+void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch) {
+  const Int8GemmTable& table = ActiveInt8Gemm();
+  const Int8TileShape& shape = table.shape;
+  const Int8GemmGrid grid(args, shape);
   const size_t first = task % grid.row_tasks * grid.block_rows;
   const size_t count = std::min(grid.block_rows, args.m - first);
   std::byte* const packed_rows = scratch;
   scratch += RoundUp(grid.block_rows * shape.RowBytes(args.k), 64);
   auto* const row_sums = reinterpret_cast<int32_t*>(scratch);
   scratch += RoundUp(grid.block_rows * sizeof(int32_t), 64);
-  ByteMatrix a = args.a;
+  Int8Matrix a = args.a;
   a.data += first * a.row_stride;
   table.PackRows(a, count, args.k, packed_rows, row_sums);
 
@@ -492,7 +492,7 @@ void RunByteGemmTask(const ByteGemmArgs& args, size_t task, std::byte* scratch) 
     if (args.packed_b) {
       packed = args.packed_b + panel * PanelStride(shape, args.k);
     } else {
-      ByteMatrix corner = args.b;
+      Int8Matrix corner = args.b;
       corner.data += panel * shape.nr * corner.column_stride;
       auto* const into = reinterpret_cast<uint8_t*>(scratch);
       table.PackPanel(corner, std::min(shape.nr, args.n - panel * shape.nr), args.k, into,

@@ -19,19 +19,19 @@
 namespace tenon::kernels {
 
 // Bytes of a packed [k, n] matrix; a multiple of 64.
-size_t PackedByteGemmBSize(size_t n, size_t k);
-// packed: PackedByteGemmBSize(n, k) bytes, aligned to 64.
-void PackByteGemmB(const ByteMatrix& b, size_t n, size_t k, uint8_t* packed);
+size_t PackedInt8GemmBSize(size_t n, size_t k);
+// packed: PackedInt8GemmBSize(n, k) bytes, aligned to 64.
+void PackInt8GemmB(const Int8Matrix& b, size_t n, size_t k, uint8_t* packed);
 
 // 0 when the output is empty.
-size_t ByteGemmTaskCount(const ByteGemmArgs& args);
+size_t Int8GemmTaskCount(const Int8GemmArgs& args);
 // Bytes of scratch memory that every running task needs for itself; a multiple of 64.
-size_t ByteGemmScratchSize(const ByteGemmArgs& args);
+size_t Int8GemmScratchSize(const Int8GemmArgs& args);
 // scratch: aligned to 64, with any content.
-void RunByteGemmTask(const ByteGemmArgs& args, size_t task, std::byte* scratch);
+void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch);
 
 // For tests: whether the machine's instructions for int8 dot products are used. Not thread-safe;
 // changes the layout of packed matrices.
-void UseByteDotProducts(bool use);
+void UseInt8DotProducts(bool use);
 
 }  // namespace tenon::kernels

@@ -7,18 +7,18 @@
 namespace tenon::kernels {
 
 // Element (i, j) is data[i * row_stride + j * column_stride]. Fast: column_stride == 1.
-struct ByteMatrix {
+struct Int8Matrix {
   const uint8_t* data = nullptr;
   bool is_signed = false;
   size_t row_stride = 0;
   size_t column_stride = 1;
 };
 
-enum class ByteOutput : uint8_t { kInt32, kFloat, kUint8, kInt8 };
+enum class Int8Output : uint8_t { kInt32, kFloat, kUint8, kInt8 };
 
 // The conversion of the sums. kFloat: S * scale + float_bias. kUint8, kInt8: saturate(round(S *
 // scale) + zero_point), ties to even. The scale is the product of those given.
-struct ByteEpilogue {
+struct Int8Epilogue {
   const int32_t* bias_columns = nullptr;  // [n]; null: 0
   const int32_t* bias_rows = nullptr;     // [m]; null: 0
   float scale = 1;
@@ -26,21 +26,21 @@ struct ByteEpilogue {
   const float* scale_rows = nullptr;     // [m]; null: 1
   const float* float_bias = nullptr;     // [n]; null: 0
   int32_t zero_point = 0;
-  ByteOutput type = ByteOutput::kInt32;
+  Int8Output type = Int8Output::kInt32;
 };
 
-struct ByteGemmArgs {
+struct Int8GemmArgs {
   size_t m = 0, n = 0, k = 0;
-  ByteMatrix a;
-  ByteMatrix b;                       // its data is not read when packed_b is given
-  const uint8_t* packed_b = nullptr;  // as PackByteGemmB wrote it, under the same ActiveTarget()
+  Int8Matrix a;
+  Int8Matrix b;                       // its data is not read when packed_b is given
+  const uint8_t* packed_b = nullptr;  // as PackInt8GemmB wrote it, under the same ActiveTarget()
   const int32_t* a_zero = nullptr;    // [m], or one if !a_zero_per_row; null: 0
   const int32_t* b_zero = nullptr;    // [n], or one if !b_zero_per_column; null: 0
   bool a_zero_per_row = false;
   bool b_zero_per_column = false;
   void* c = nullptr;  // row-major, rows ldc elements apart
   size_t ldc = 0;
-  ByteEpilogue epilogue;
+  Int8Epilogue epilogue;
 };
 
 }  // namespace tenon::kernels

@@ -9,7 +9,7 @@
 
 namespace tenon::kernels {
 
-struct ByteTileShape {
+struct Int8TileShape {
   size_t mr, nr;   // rows and columns of a tile
   size_t group;    // elements of the depth that one instruction adds up
   size_t a_bytes;  // of an element of packed rows
@@ -18,12 +18,12 @@ struct ByteTileShape {
   size_t RowBytes(size_t k) const { return Depth(k) * a_bytes; }
   size_t PanelBytes(size_t k) const { return (Depth(k) * nr + 63) / 64 * 64; }
 };
-inline constexpr size_t kMaxByteTileRows = 14;
-inline constexpr size_t kMaxByteTileColumns = 32;
+inline constexpr size_t kMaxInt8TileRows = 14;
+inline constexpr size_t kMaxInt8TileColumns = 32;
 
 // A row of sums and the terms for its output. With raw sums r of the packed values, S = r - a_zero
 // * column_sum + row_term * b_zero + bias.
-struct ByteRowOutput {
+struct Int8RowOutput {
   size_t count;                // columns, at most nr
   const int32_t* sums;         // [nr]
   const int32_t* column_sums;  // [nr]
@@ -37,7 +37,7 @@ struct ByteRowOutput {
 
 // A tile of sums and the terms for its int8 or uint8 output. If the zero point of A is 0 or the
 // same for all rows, S = r + column_term + row_term.
-struct ByteTileOutput {
+struct Int8TileOutput {
   size_t rows, columns;
   const int32_t* sums;          // [rows][nr]
   const int32_t* row_terms;     // [rows]
@@ -59,7 +59,7 @@ struct BytePiece {
 
 // The columns of a panel as pixels of a convolution: row (channel, tap) holds the inputs for the
 // tap.
-struct BytePixels {
+struct Int8Pixels {
   const uint8_t* planes;  // one for each channel
   size_t plane_size, channels;
   size_t stride;            // 1 or 2
@@ -69,27 +69,27 @@ struct BytePixels {
   bool is_signed;
 };
 
-struct ByteGemmTable {
-  ByteTileShape shape;
+struct Int8GemmTable {
+  Int8TileShape shape;
   // sums[i * nr + j] of `rows` packed rows and a panel.
   void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows, int32_t* sums);
   // row_sums: [rows], of the packed values.
-  void (*pack_rows)(const ByteTileShape& shape, const ByteMatrix& a, size_t rows, size_t k,
+  void (*pack_rows)(const Int8TileShape& shape, const Int8Matrix& a, size_t rows, size_t k,
                     void* out, int32_t* row_sums);
   // column_sums: [nr], of the packed values.
-  void (*pack_panel)(const ByteTileShape& shape, const ByteMatrix& b, size_t columns, size_t k,
+  void (*pack_panel)(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, size_t k,
                      uint8_t* out, int32_t* column_sums);
-  void (*store_row)(const ByteRowOutput& row, const ByteEpilogue& epilogue);
+  void (*store_row)(const Int8RowOutput& row, const Int8Epilogue& epilogue);
   // Faster than pack_rows and pack_panel for rows of elements next to each other in memory, and nr
   // of them in a panel; may be null.
-  void (*pack_whole_rows)(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
+  void (*pack_whole_rows)(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums);
-  void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out, int32_t* column_sums);
+  void (*pack_whole_panel)(const Int8Matrix& b, size_t k, uint8_t* out, int32_t* column_sums);
   // Null if store_row, and gathering rows for pack_panel, are as good.
-  void (*store_tile)(const ByteTileOutput& output);
-  void (*pack_pixels)(const BytePixels& pixels, uint8_t* out, int32_t* column_sums);
+  void (*store_tile)(const Int8TileOutput& output);
+  void (*pack_pixels)(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums);
 
-  void PackRows(const ByteMatrix& a, size_t rows, size_t k, void* out, int32_t* row_sums) const {
+  void PackRows(const Int8Matrix& a, size_t rows, size_t k, void* out, int32_t* row_sums) const {
     if (pack_whole_rows && a.column_stride == 1) {
       pack_whole_rows(a, rows, k, shape.Depth(k), out, row_sums);
     } else {
@@ -97,7 +97,7 @@ struct ByteGemmTable {
     }
   }
 
-  void PackPanel(const ByteMatrix& b, size_t columns, size_t k, uint8_t* out,
+  void PackPanel(const Int8Matrix& b, size_t columns, size_t k, uint8_t* out,
                  int32_t* column_sums) const {
     if (pack_whole_panel && columns == shape.nr && b.column_stride == 1) {
       pack_whole_panel(b, k, out, column_sums);
@@ -108,7 +108,7 @@ struct ByteGemmTable {
 };
 
 // The table of the active target.
-const ByteGemmTable& ActiveByteGemm();
+const Int8GemmTable& ActiveInt8Gemm();
 
 // A zero point in the range of the packed values.
 inline int32_t PackedZeroOfA(bool is_signed, int32_t zero) { return is_signed ? zero : zero - 128; }
@@ -118,15 +118,15 @@ inline int32_t PackedZeroOfB(bool is_signed, int32_t zero) { return is_signed ? 
 struct VnniFunctions {
   void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows,
                    int32_t* sums) = nullptr;
-  // Of ByteGemmTable.
-  void (*pack_whole_rows)(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
+  // Of Int8GemmTable.
+  void (*pack_whole_rows)(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums) = nullptr;
-  void (*pack_whole_panel)(const ByteMatrix& b, size_t k, uint8_t* out,
+  void (*pack_whole_panel)(const Int8Matrix& b, size_t k, uint8_t* out,
                            int32_t* column_sums) = nullptr;
-  void (*store_tile)(const ByteTileOutput& output) = nullptr;
-  void (*pack_pixels)(const BytePixels& pixels, uint8_t* out, int32_t* column_sums) = nullptr;
+  void (*store_tile)(const Int8TileOutput& output) = nullptr;
+  void (*pack_pixels)(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums) = nullptr;
 };
 // `shape` receives the shape that they need.
-VnniFunctions FindVnni(ByteTileShape* shape);
+VnniFunctions FindVnni(Int8TileShape* shape);
 
 }  // namespace tenon::kernels

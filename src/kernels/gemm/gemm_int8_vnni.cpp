@@ -87,7 +87,7 @@ TENON_VNNI int32_t PackWholeRow(const uint8_t* row, bool is_signed, size_t k, si
   return total;
 }
 
-void PackWholeRows(const ByteMatrix& a, size_t rows, size_t k, size_t depth, void* out,
+void PackWholeRows(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,
                    int32_t* row_sums) {
   for (size_t i = 0; i < rows; ++i) {
     row_sums[i] = PackWholeRow(a.data + i * a.row_stride, a.is_signed, k, depth,
@@ -95,7 +95,7 @@ void PackWholeRows(const ByteMatrix& a, size_t rows, size_t k, size_t depth, voi
   }
 }
 
-TENON_VNNI void PackWholePanel(const ByteMatrix& b, size_t k, uint8_t* out, int32_t* column_sums) {
+TENON_VNNI void PackWholePanel(const Int8Matrix& b, size_t k, uint8_t* out, int32_t* column_sums) {
   const __m256i flip = _mm256_set1_epi8(b.is_signed ? static_cast<char>(0x80) : 0);
   __m256i sums[4] = {};
   for (size_t p = 0; p < k; p += 4, out += 128) {
@@ -113,7 +113,7 @@ TENON_VNNI void PackWholePanel(const ByteMatrix& b, size_t k, uint8_t* out, int3
   }
 }
 
-TENON_VNNI void StoreTile(const ByteTileOutput& output) {
+TENON_VNNI void StoreTile(const Int8TileOutput& output) {
   const __m512i columns[2] = {_mm512_loadu_si512(output.column_terms),
                               _mm512_loadu_si512(output.column_terms + 16)};
   const ByteRounding rounding = MakeByteRounding(output.zero_point, output.is_signed);
@@ -151,7 +151,7 @@ TENON_VNNI __m256i LoadPiece(const BytePiece& piece, const uint8_t* plane, __m25
 }
 
 template <size_t kStride>
-TENON_VNNI void PackPixelsOf(const BytePixels& pixels, uint8_t* out, int32_t* column_sums) {
+TENON_VNNI void PackPixelsOf(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums) {
   const __m256i flip = _mm256_set1_epi8(pixels.is_signed ? static_cast<char>(0x80) : 0);
   const __m256i zero = _mm256_set1_epi8(static_cast<char>(pixels.zero));
   __m256i sums[4] = {};
@@ -181,7 +181,7 @@ TENON_VNNI void PackPixelsOf(const BytePixels& pixels, uint8_t* out, int32_t* co
   }
 }
 
-void PackPixels(const BytePixels& pixels, uint8_t* out, int32_t* column_sums) {
+void PackPixels(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums) {
   const auto pack = pixels.stride == 1 ? &PackPixelsOf<1> : &PackPixelsOf<2>;
   pack(pixels, out, column_sums);
 }
@@ -194,21 +194,21 @@ constexpr auto TileFunctions(std::index_sequence<kRows...>) {
 }
 
 void RunAnyTile(const void* a, const uint8_t* panel, size_t depth, size_t rows, int32_t* sums) {
-  static constexpr auto kFunctions = TileFunctions(std::make_index_sequence<kMaxByteTileRows>());
+  static constexpr auto kFunctions = TileFunctions(std::make_index_sequence<kMaxInt8TileRows>());
   kFunctions[rows - 1](static_cast<const int8_t*>(a), panel, depth, sums);
 }
 
 }  // namespace
 
-VnniFunctions FindVnni(ByteTileShape* shape) {
+VnniFunctions FindVnni(Int8TileShape* shape) {
   if (!__builtin_cpu_supports("avx512vnni") || !__builtin_cpu_supports("bmi2")) return {};
-  *shape = {.mr = kMaxByteTileRows, .nr = 32, .group = 4, .a_bytes = 1};
+  *shape = {.mr = kMaxInt8TileRows, .nr = 32, .group = 4, .a_bytes = 1};
   return {&RunAnyTile, &PackWholeRows, &PackWholePanel, &StoreTile, &PackPixels};
 }
 
 #else
 
-VnniFunctions FindVnni(ByteTileShape*) { return {}; }
+VnniFunctions FindVnni(Int8TileShape*) { return {}; }
 
 #endif
 

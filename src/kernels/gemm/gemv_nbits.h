@@ -45,12 +45,12 @@ void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias
 
 // The same for m vectors, rounded to 8 bits in each block. For a matrix of 4 bits, if the machine
 // has int8 dot products; some four times as fast.
-bool HasByteNBitsGemm(const NBitsMatrix& w);
+bool HasInt8NBitsGemm(const NBitsMatrix& w);
 // Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64; a multiple of 64.
 size_t ArrangedNBitsBytes(const NBitsMatrix& w);
 void ArrangeNBitsBytes(const NBitsMatrix& w, const float* x, std::byte* arranged);
 // Columns [first, first + count) of y, [m, n], from m arranged vectors one after the other.
-void RunByteNBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
+void RunInt8NBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
                       size_t first, size_t count, float* y, size_t n);
 
 // Row `row` as floats; writes whole blocks, blocks() * block_size elements.

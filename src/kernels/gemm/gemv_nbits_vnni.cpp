@@ -254,12 +254,12 @@ void ArrangeNBitsBytes(const NBitsMatrix& w, const float* x, std::byte* arranged
   ArrangeBytes(w, x, VectorIn(w, arranged));
 }
 
-bool HasByteNBitsGemm(const NBitsMatrix& w) {
+bool HasInt8NBitsGemm(const NBitsMatrix& w) {
   return w.bits == 4 && w.block_size >= 32 && ActiveTarget() == Target::kAvx512 &&
          __builtin_cpu_supports("avx512vnni");
 }
 
-void RunByteNBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
+void RunInt8NBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
                       size_t first, size_t count, float* y, size_t n) {
   constexpr size_t kVectors = 4;
   const size_t bytes = ArrangedNBitsBytes(w);
@@ -279,9 +279,9 @@ void RunByteNBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m,
 
 #else
 
-bool HasByteNBitsGemm(const NBitsMatrix&) { return false; }
+bool HasInt8NBitsGemm(const NBitsMatrix&) { return false; }
 void ArrangeNBitsBytes(const NBitsMatrix&, const float*, std::byte*) {}
-void RunByteNBitsGemm(const NBitsMatrix&, const std::byte*, size_t, const float*, size_t, size_t,
+void RunInt8NBitsGemm(const NBitsMatrix&, const std::byte*, size_t, const float*, size_t, size_t,
                       float*, size_t) {}
 
 #endif

@@ -189,7 +189,7 @@ class AttentionRun {
     if constexpr (std::is_same_v<T, float>) {
       return MultiplyFloats();
     } else {
-      return MultiplyPlainly();
+      return MultiplyScalars();
     }
   }
 
@@ -222,7 +222,7 @@ class AttentionRun {
   }
 
   // One query after the other, computed in T.
-  Status MultiplyPlainly() {
+  Status MultiplyScalars() {
     const HeadMatrices y = MatricesOf(context_.Output(kY).shape(), attrs_.q_heads);
     const size_t queries = q_.batch * q_.heads * q_.length;
     return context_.ForEachTask(

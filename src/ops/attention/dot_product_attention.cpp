@@ -44,7 +44,7 @@ DotProductAttention::DotProductAttention(const AttentionOperands& operands) : in
 }
 
 size_t DotProductAttention::scratch_bytes() const {
-  return (score_floats_ + mask_floats_) * sizeof(float) + GemmBytes();
+  return (score_floats_ + mask_floats_) * sizeof(float) + GemmInt8();
 }
 
 void DotProductAttention::RunTask(size_t task, float* scratch) const {
@@ -90,7 +90,7 @@ KeyRange DotProductAttention::KeysOfBlock(size_t b, size_t first, size_t rows) c
 }
 
 // Scratch for the products of any block.
-size_t DotProductAttention::GemmBytes() const {
+size_t DotProductAttention::GemmInt8() const {
   size_t bytes = 0;
   for (size_t b = 0; b < in_.q.batch && rows_ > 0; ++b) {
     for (size_t first = 0; first < in_.q.length; first += rows_) {

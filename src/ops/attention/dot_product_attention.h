@@ -62,7 +62,7 @@ class DotProductAttention {
 
  private:
   KeyRange KeysOfBlock(size_t b, size_t first, size_t rows) const;
-  size_t GemmBytes() const;
+  size_t GemmInt8() const;
   kernels::GemmArgs KeyProduct(size_t b, size_t h, size_t first, size_t rows) const;
   void MultiplyKeys(size_t b, size_t h, size_t first, size_t rows, KeyRange keys, float* scores,
                     float* gemm_scratch) const;

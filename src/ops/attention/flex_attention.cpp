@@ -110,9 +110,9 @@ Status MultiplyHeads(const HeadProduct& p, const double* a, const double* b, dou
                      double* y, KernelContext& context) {
   return context.ForEachTask(p.heads, 0, [&](size_t head, std::byte*) {
     double* into = y + head * p.m * p.n;
-    PlainProductRows<double>({a + head * p.m * p.k, p.k, 1},
-                             {b + head / p.group * p.k * p.n, p.b_row_stride, p.b_column_stride},
-                             p.m, p.n, p.k, into);
+    ScalarProductRows<double>({a + head * p.m * p.k, p.k, 1},
+                              {b + head / p.group * p.k * p.n, p.b_row_stride, p.b_column_stride},
+                              p.m, p.n, p.k, into);
     for (size_t i = 0; i < p.m * p.n; ++i) into[i] *= alpha;
   });
 }

@@ -78,7 +78,7 @@ class LongformerRun {
     const size_t rows = batch_ * length_;
     const size_t local_piece = pieces.Add(rows * 3 * hidden_);
     const size_t global_piece = most_globals_ > 0 ? pieces.Add(rows * 3 * hidden_) : 0;
-    const size_t local_bytes = LocalFloats() * sizeof(float) + GemmBytes();
+    const size_t local_bytes = LocalFloats() * sizeof(float) + GemmInt8();
     const size_t tasks = CeilDiv(length_, block_) * batch_ * heads_;
     const kernels::GemmSizes product = {rows, 3 * hidden_, hidden_};
     const size_t product_tasks = kernels::GemmTaskCount(product, false);
@@ -131,7 +131,7 @@ class LongformerRun {
     return RoundUp<size_t>(std::max(scores, length_), 16) +
            2 * RoundUp<size_t>(most_globals_ * size_, 16);
   }
-  size_t GemmBytes() const {
+  size_t GemmInt8() const {
     size_t bytes = kernels::GemmScratchSize({1, length_, size_}, false);
     bytes = std::max(bytes, kernels::GemmScratchSize({1, size_, length_}, false));
     for (size_t first = 0; first < length_; first += block_) {

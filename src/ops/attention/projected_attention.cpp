@@ -167,7 +167,7 @@ class ByteProjection {
   }
 
  private:
-  static ByteProductCall CallOf(const KernelContext& context, float* output) {
+  static Int8ProductCall CallOf(const KernelContext& context, float* output) {
     return {.a = &context.Input(kX),
             .b = &context.Input(kWeights),
             .a_zero = OptionalInput(context, kXZero),
@@ -175,11 +175,11 @@ class ByteProjection {
             .a_scale = &context.Input(kXScale),
             .b_scale = &context.Input(kWeightScale),
             .float_bias = context.Input(kBias).data<float>(),
-            .type = kernels::ByteOutput::kFloat,
+            .type = kernels::Int8Output::kFloat,
             .y = output};
   }
 
-  ByteProduct product_;
+  Int8Product product_;
 };
 
 template <auto Infer, class Projection>

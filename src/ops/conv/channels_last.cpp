@@ -83,8 +83,7 @@ const RuleSet& ChannelsLastRules() {
 }
 
 size_t LowerChannelsLast(Graph& graph) {
-  constexpr int32_t kNobody = -1;
-  size_t lowered = ApplyRules(graph, ChannelsLastRules(), {.provider = kNobody}) +
+  size_t lowered = ApplyRules(graph, ChannelsLastRules(), {.provider = kNoProvider}) +
                    PutUnownedChannelsFirst(graph);
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));

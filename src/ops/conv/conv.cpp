@@ -100,15 +100,15 @@ class DoubleConv final : public PreparedConv {
     if (y.size() == 0) return OkStatus();
     if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<double>(attrs_, activation_, context);
     TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs_, w.shape().dims().subspan(2)));
-    const PlainConvArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs_.group),
-                                x.data<double>(), w.data<double>(),
-                                context.HasInput(2) ? context.Input(2).data<double>() : nullptr,
-                                y.data<double>()};
+    const ScalarConvArgs args = {GeneralConvShape(window, x.shape(), y.shape(), attrs_.group),
+                                 x.data<double>(), w.data<double>(),
+                                 context.HasInput(2) ? context.Input(2).data<double>() : nullptr,
+                                 y.data<double>()};
     const double* residual = context.HasInput(3) ? context.Input(3).data<double>() : nullptr;
     const size_t planes = args.shape.batch * args.shape.out_channels;
     const size_t size = OutputSize(args.shape.dims);
     return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
-      PlainConvPlane(args, plane);
+      ScalarConvPlane(args, plane);
       for (size_t i = plane * size; residual && i < (plane + 1) * size; ++i) {
         args.out[i] += residual[i];
       }

@@ -212,9 +212,9 @@ Status RunDoubles(const ConvTransposeAttrs& attrs, size_t bias_input, KernelCont
                          TransposedShape(attrs, x.shape(), w.shape(), y.shape()));
   const double* bias =
       context.HasInput(bias_input) ? context.Input(bias_input).data<double>() : nullptr;
-  const PlainConvArgs args = {shape, x.data<double>(), w.data<double>(), bias, y.data<double>()};
+  const ScalarConvArgs args = {shape, x.data<double>(), w.data<double>(), bias, y.data<double>()};
   return context.ForEachTask(shape.batch * shape.out_channels, 0, [&](size_t plane, std::byte*) {
-    PlainConvTransposePlane(args, plane);
+    ScalarConvTransposePlane(args, plane);
   });
 }
 

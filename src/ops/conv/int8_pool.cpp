@@ -10,14 +10,14 @@ namespace {
 
 using kernels::QuantizedType;
 
-QuantizedType TypeOf(const ByteQuantization& q) {
+QuantizedType TypeOf(const Int8Quantization& q) {
   return q.is_signed ? QuantizedType::kInt8 : QuantizedType::kUint8;
 }
 
 }  // namespace
 
-Status PoolBytes(const kernels::PoolPlanarArgs& args, const ByteQuantization& of_x,
-                 const ByteQuantization& of_y, KernelContext& context) {
+Status PoolBytes(const kernels::PoolPlanarArgs& args, const Int8Quantization& of_x,
+                 const Int8Quantization& of_y, KernelContext& context) {
   constexpr size_t kElements = 8192;  // of a task: as floats they stay in the cache
   size_t in = 1, out = 1;
   for (const kernels::PoolDim& dim : args.dims) {

@@ -9,7 +9,7 @@ namespace tenon {
 
 // A pool without indices of input 0 into output 0, with the dimensions of `args`, whose pointers
 // are not used.
-Status PoolBytes(const kernels::PoolPlanarArgs& args, const ByteQuantization& of_x,
-                 const ByteQuantization& of_y, KernelContext& context);
+Status PoolBytes(const kernels::PoolPlanarArgs& args, const Int8Quantization& of_x,
+                 const Int8Quantization& of_y, KernelContext& context);
 
 }  // namespace tenon

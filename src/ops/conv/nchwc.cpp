@@ -2,12 +2,12 @@
 
 namespace tenon {
 
-SymbolicShape BlockedShape(const SymbolicShape& plain) {
+SymbolicShape BlockedShape(const SymbolicShape& nchw) {
   const Dim block(static_cast<int64_t>(kernels::kChannelBlock));
-  return {plain[0], CeilDiv(plain[1], block), plain[2], plain[3], block};
+  return {nchw[0], CeilDiv(nchw[1], block), nchw[2], nchw[3], block};
 }
 
-Result<SymbolicShape> PlainShape(const SymbolicShape& blocked, const Dim& channels) {
+Result<SymbolicShape> NchwShape(const SymbolicShape& blocked, const Dim& channels) {
   constexpr auto kBlock = static_cast<int64_t>(kernels::kChannelBlock);
   if (blocked.rank() != 5 || (blocked[4].is_number() && !(blocked[4] == Dim(kBlock)))) {
     return InvalidArgument("input 0: expected [N, blocks, H, W, {}], got {}", kBlock, blocked);

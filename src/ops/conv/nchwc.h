@@ -24,11 +24,11 @@ namespace tenon {
 constexpr std::string_view kNchwcDomain = "com.tenon";
 
 // The blocked form of [N, C, H, W].
-SymbolicShape BlockedShape(const SymbolicShape& plain);
+SymbolicShape BlockedShape(const SymbolicShape& nchw);
 
 // [N, channels, H, W] of a blocked input 0. Error: kInvalidArgument if it is not a blocked value
 // with so many channels.
-Result<SymbolicShape> PlainShape(const SymbolicShape& blocked, const Dim& channels);
+Result<SymbolicShape> NchwShape(const SymbolicShape& blocked, const Dim& channels);
 
 // Sizes of a window with two dimensions over H and W of `x` = [N, C, H, W], giving `y` likewise.
 kernels::Conv2dShape WindowShape2d(const Window& window, const Shape& x, const Shape& y);

@@ -14,10 +14,10 @@ namespace {
 using kernels::Conv2dShape;
 
 // Of a core with AVX2; only ratios matter.
-constexpr double kMacsPerNs = 24;        // products of a convolution, in either layout
-constexpr double kGatherNs = 0.25;       // an element of the matrix that NCHW gathers
-constexpr double kPlainChannelNs = 0.2;  // a product in NCHW with few channels a group
-constexpr double kReorderNs = 0.5;       // an element that changes its layout
+constexpr double kMacsPerNs = 24;       // products of a convolution, in either layout
+constexpr double kGatherNs = 0.25;      // an element of the matrix that NCHW gathers
+constexpr double kNchwChannelNs = 0.2;  // a product in NCHW with few channels a group
+constexpr double kReorderNs = 0.5;      // an element that changes its layout
 
 // Inputs with up to so many channels are read in place.
 constexpr size_t kMostStemChannels = 8;
@@ -45,8 +45,8 @@ double ConvGain(const Conv2dShape& shape, NchwcMethod method) {
   const bool is_pointwise = taps == 1 && shape.stride_height == 1 && shape.stride_width == 1;
   const double gathered = is_pointwise ? 0 : pixels * taps * in;
   const bool few_channels = shape.in_channels / shape.groups < kernels::kChannelBlock;
-  const double plain = gathered * kGatherNs + macs / kMacsPerNs +
-                       (few_channels && shape.groups > 1 ? macs * kPlainChannelNs : 0);
+  const double nchw = gathered * kGatherNs + macs / kMacsPerNs +
+                      (few_channels && shape.groups > 1 ? macs * kNchwChannelNs : 0);
   double blocked = 0;
   switch (method) {
     case NchwcMethod::kDepthwise:
@@ -65,7 +65,7 @@ double ConvGain(const Conv2dShape& shape, NchwcMethod method) {
       blocked = macs / out * static_cast<double>(RoundedChannels(shape.out_channels)) / kMacsPerNs;
       break;
   }
-  return plain - blocked;
+  return nchw - blocked;
 }
 
 bool IsConv(const Node& node) {

@@ -63,15 +63,15 @@ struct NchwcConvAttrs : ConvAttrs {
 };
 
 // Input 0 as [N, C, H, W].
-Result<SymbolicShape> PlainInput(const ConvAttrs& attrs, const ShapeContext& context) {
+Result<SymbolicShape> NchwInput(const ConvAttrs& attrs, const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   if (x.rank() == 4) return x;
   TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.InputOfRank(1, 4));
-  return PlainShape(x, w[1] * Dim(attrs.group));
+  return NchwShape(x, w[1] * Dim(attrs.group));
 }
 
 Status InferNchwcConv(const NchwcConvAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, PlainInput(attrs, context));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, NchwInput(attrs, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape y, ConvOutput(attrs, x, context));
   SymbolicShape blocked = BlockedShape(y);
   TENON_RETURN_IF_ERROR(CheckConvResidual(context, blocked));
@@ -92,14 +92,14 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     if (!x) return NotImplemented("input 0 of unknown rank");
     const bool is_planar = x->rank() == 4;
     const Dim channels = Dim(weights->shape()[1]) * Dim(attrs_.group);
-    SymbolicShape plain = *x;
+    SymbolicShape nchw = *x;
     if (!is_planar) {
-      TENON_ASSIGN_OR_RETURN(plain, PlainShape(*x, channels));
+      TENON_ASSIGN_OR_RETURN(nchw, NchwShape(*x, channels));
     }
-    const std::optional<Conv2dShape> shape = TypicalConvShape(attrs_, plain, weights->shape());
+    const std::optional<Conv2dShape> shape = TypicalConvShape(attrs_, nchw, weights->shape());
     const auto method = shape ? ChooseNchwcMethod(*shape, is_planar) : std::nullopt;
     if (!method) {
-      return NotImplemented("a convolution of {} with weights {} and group = {}", plain,
+      return NotImplemented("a convolution of {} with weights {} and group = {}", nchw,
                             weights->shape(), attrs_.group);
     }
     const size_t factors = attrs_.weights_scale.size();

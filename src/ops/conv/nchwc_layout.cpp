@@ -72,7 +72,7 @@ class NchwcLayout {
     return true;
   }
 
-  bool IsReadPlain(ValueId id) const {
+  bool IsReadInNchw(ValueId id) const {
     const ValueInfo& value = graph_.value(id);
     return value.output_uses > 0 ||
            !std::all_of(value.consumers.begin(), value.consumers.end(),
@@ -86,7 +86,7 @@ class NchwcLayout {
       const Node& node = graph_.node(id);
       const size_t region = RegionOf(id);
       gain[region] += candidate.gain;
-      if (IsReadPlain(node.outputs[0])) {
+      if (IsReadInNchw(node.outputs[0])) {
         gain[region] -= ReorderCost(graph_.value(node.outputs[0]).type);
       }
       for (const size_t i : candidate.inputs) {
@@ -116,10 +116,10 @@ class NchwcLayout {
   }
 
   ValueId NewTwin(ValueId id) {
-    const ValueInfo& plain = graph_.value(id);
-    ValueType type = plain.type;
-    type.shape = BlockedShape(*plain.type.shape);
-    const ValueId twin = graph_.AddValue(graph_.UnusedName(plain.name + "/nchwc"), std::move(type));
+    const ValueInfo& nchw = graph_.value(id);
+    ValueType type = nchw.type;
+    type.shape = BlockedShape(*nchw.type.shape);
+    const ValueId twin = graph_.AddValue(graph_.UnusedName(nchw.name + "/nchwc"), std::move(type));
     twins_.emplace(id, twin);
     return twin;
   }
@@ -135,17 +135,17 @@ class NchwcLayout {
 
   // The node keeps its id; its output becomes the twin of its former output.
   void Convert(Node& node, const NchwcCandidate& candidate) {
-    const ValueId plain = node.outputs[0];
+    const ValueId nchw = node.outputs[0];
     const NodeId id = node.id;
     for (const size_t i : candidate.inputs) {
       graph_.SetInput(id, i, TwinOf(node.inputs[i]));
     }
-    SetOperator(node, candidate.role, graph_.value(plain));
-    graph_.SetOutputValue(id, 0, NewTwin(plain));
-    converted_.push_back(plain);
+    SetOperator(node, candidate.role, graph_.value(nchw));
+    graph_.SetOutputValue(id, 0, NewTwin(nchw));
+    converted_.push_back(nchw);
   }
 
-  void SetOperator(Node& node, NchwcRole role, const ValueInfo& plain) {
+  void SetOperator(Node& node, NchwcRole role, const ValueInfo& nchw) {
     if (role == NchwcRole::kAsItIs) return;
     if (role == NchwcRole::kConcat) {
       node.SetAttribute("axis", int64_t{1});
@@ -158,7 +158,7 @@ class NchwcLayout {
       node.op_type = "NchwcConv";
       return;
     }
-    node.SetAttribute("channels", (*plain.type.shape)[1].value());
+    node.SetAttribute("channels", (*nchw.type.shape)[1].value());
     if (role == NchwcRole::kMaxPool) {
       node.op_type = "NchwcMaxPool";
     } else if (role == NchwcRole::kAveragePool) {

@@ -18,21 +18,21 @@ struct WithChannels : Base {
 };
 using ChannelsAttrs = WithChannels<NoAttrs>;
 
-Result<SymbolicShape> PlainInput(int64_t channels, const ShapeContext& context) {
+Result<SymbolicShape> NchwInput(int64_t channels, const ShapeContext& context) {
   if (channels < 0) return InvalidArgument("expected channels >= 0, got {}", channels);
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
-  return PlainShape(x, Dim(channels));
+  return NchwShape(x, Dim(channels));
 }
 
 template <class Attrs>
 Status InferPool(const WithChannels<Attrs>& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, PlainInput(attrs.channels, context));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, NchwInput(attrs.channels, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape y, PoolOutput(attrs, attrs.ceil_mode, x));
   return context.SetOutput(0, BlockedShape(y));
 }
 
 Status InferGlobalPool(const ChannelsAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, PlainInput(attrs.channels, context));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, NchwInput(attrs.channels, context));
   return context.SetOutput(0, BlockedShape({x[0], x[1], Dim(1), Dim(1)}));
 }
 
@@ -88,16 +88,16 @@ Status InferReorderInput(const NoAttrs&, ShapeContext& context) {
 }
 
 Status InferReorderOutput(const ChannelsAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(SymbolicShape x, PlainInput(attrs.channels, context));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, NchwInput(attrs.channels, context));
   return context.SetOutput(0, std::move(x));
 }
 
-// `plain` is the input's or the output's NCHW shape.
-Status Reorder(KernelContext& context, const Shape& plain,
+// `nchw` is the input's or the output's NCHW shape.
+Status Reorder(KernelContext& context, const Shape& nchw,
                void (*run)(const kernels::ReorderArgs& args, size_t task)) {
   if (context.Output(0).size() == 0) return OkStatus();
-  const kernels::ReorderArgs args = {static_cast<size_t>(plain[0]), static_cast<size_t>(plain[1]),
-                                     static_cast<size_t>(plain[2] * plain[3]),
+  const kernels::ReorderArgs args = {static_cast<size_t>(nchw[0]), static_cast<size_t>(nchw[1]),
+                                     static_cast<size_t>(nchw[2] * nchw[3]),
                                      context.Input(0).data<float>(),
                                      context.Output(0).data<float>()};
   return context.ForEachTask(kernels::ReorderTaskCount(args), 0,

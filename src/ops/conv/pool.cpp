@@ -71,9 +71,9 @@ Status InferGlobalPool(const Attrs&, ShapeContext& context) {
 }
 
 template <class T>
-Status RunPlain(KernelContext& context, const kernels::PoolPlanarArgs& args) {
+Status RunScalarPool(KernelContext& context, const kernels::PoolPlanarArgs& args) {
   return context.ForEachTask(args.planes, 0, [&](size_t plane, std::byte*) {
-    PoolPlainPlane(args, context.Input(0).data<T>(), context.Output(0).data<T>(), plane);
+    ScalarPoolPlane(args, context.Input(0).data<T>(), context.Output(0).data<T>(), plane);
   });
 }
 
@@ -82,13 +82,13 @@ Status RunPlanes(KernelContext& context, kernels::PoolPlanarArgs& args) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   args.planes = static_cast<size_t>(x.shape()[0] * x.shape()[1]);
-  if (x.type() == DataType::kDouble) return RunPlain<double>(context, args);
+  if (x.type() == DataType::kDouble) return RunScalarPool<double>(context, args);
   if (x.type() != DataType::kFloat && args.indices == nullptr) {
-    const ByteQuantization same = {x.type() == DataType::kInt8};
+    const Int8Quantization same = {x.type() == DataType::kInt8};
     return PoolBytes(args, same, same, context);
   }
-  if (x.type() == DataType::kInt8) return RunPlain<int8_t>(context, args);
-  if (x.type() == DataType::kUint8) return RunPlain<uint8_t>(context, args);
+  if (x.type() == DataType::kInt8) return RunScalarPool<int8_t>(context, args);
+  if (x.type() == DataType::kUint8) return RunScalarPool<uint8_t>(context, args);
   args.in = x.data<float>();
   args.out = y.data<float>();
   return context.ForEachTask(kernels::PoolPlanarTaskCount(args), 0, [&](size_t task, std::byte*) {

@@ -62,7 +62,7 @@ inline size_t KernelSize(const kernels::ConvDim (&dims)[3]) {
 }
 
 // Operands of a convolution of doubles; the shapes are those of kernels::ConvGeneralArgs.
-struct PlainConvArgs {
+struct ScalarConvArgs {
   kernels::ConvGeneralShape shape;
   const double* in;
   const double* weights;
@@ -71,7 +71,7 @@ struct PlainConvArgs {
 };
 
 // Output plane `plane` = image * out_channels + channel of Conv.
-inline void PlainConvPlane(const PlainConvArgs& args, size_t plane) {
+inline void ScalarConvPlane(const ScalarConvArgs& args, size_t plane) {
   const kernels::ConvGeneralShape& s = args.shape;
   const size_t image = plane / s.out_channels, channel = plane % s.out_channels;
   const size_t depth = s.in_channels / s.groups;
@@ -91,7 +91,7 @@ inline void PlainConvPlane(const PlainConvArgs& args, size_t plane) {
 }
 
 // The same of ConvTranspose: every input element adds its window to the output.
-inline void PlainConvTransposePlane(const PlainConvArgs& args, size_t plane) {
+inline void ScalarConvTransposePlane(const ScalarConvArgs& args, size_t plane) {
   const kernels::ConvGeneralShape& s = args.shape;
   const size_t image = plane / s.out_channels, channel = plane % s.out_channels;
   const size_t depth = s.in_channels / s.groups, width = s.out_channels / s.groups;

@@ -120,7 +120,7 @@ double GeneralReduced(const GeneralWindow& window, const PoolPlanarArgs& args, c
 }  // namespace
 
 template <class T>
-void PoolPlainPlane(const PoolPlanarArgs& args, const T* in, T* out, size_t plane) {
+void ScalarPoolPlane(const PoolPlanarArgs& args, const T* in, T* out, size_t plane) {
   const auto& [depth, height, width] = args.dims;
   in += plane * depth.in * height.in * width.in;
   const size_t size = depth.out * height.out * width.out;
@@ -135,9 +135,9 @@ void PoolPlainPlane(const PoolPlanarArgs& args, const T* in, T* out, size_t plan
   }
 }
 
-template void PoolPlainPlane(const PoolPlanarArgs&, const double*, double*, size_t);
-template void PoolPlainPlane(const PoolPlanarArgs&, const int8_t*, int8_t*, size_t);
-template void PoolPlainPlane(const PoolPlanarArgs&, const uint8_t*, uint8_t*, size_t);
+template void ScalarPoolPlane(const PoolPlanarArgs&, const double*, double*, size_t);
+template void ScalarPoolPlane(const PoolPlanarArgs&, const int8_t*, int8_t*, size_t);
+template void ScalarPoolPlane(const PoolPlanarArgs&, const uint8_t*, uint8_t*, size_t);
 
 template <class T>
 void PoolGeneralPlane(const GeneralWindow& window, const PoolPlanarArgs& args, const T* in, T* out,

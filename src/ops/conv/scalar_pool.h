@@ -9,7 +9,7 @@ namespace tenon {
 // Plane `plane` of a pool with the dimensions, kind and indices of `args`, whose pointers to floats
 // are not used. T is double, or int8_t or uint8_t for kMax only.
 template <class T>
-void PoolPlainPlane(const kernels::PoolPlanarArgs& args, const T* in, T* out, size_t plane);
+void ScalarPoolPlane(const kernels::PoolPlanarArgs& args, const T* in, T* out, size_t plane);
 
 // The same over any number of axes, for float too; the dimensions are those of `window`.
 template <class T>

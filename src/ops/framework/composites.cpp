@@ -264,12 +264,11 @@ const RuleSet& CompositeRules() {
 }
 
 size_t ExpandComposites(Graph& graph) {
-  constexpr int32_t kNobody = -1;
-  size_t expanded = ApplyRules(graph, CompositeRules(), {.provider = kNobody});
+  size_t expanded = ApplyRules(graph, CompositeRules(), {.provider = kNoProvider});
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    if (node->provider == kNobody && node->domain == kMicrosoft &&
+    if (node->provider == kNoProvider && node->domain == kMicrosoft &&
         ExpandNodeComposite(graph, node->id)) {
       ++expanded;
       continue;

@@ -11,7 +11,7 @@
 namespace tenon {
 
 // Of one tensor.
-struct ByteQuantization {
+struct Int8Quantization {
   bool is_signed = false;
   float scale = 1;
   int zero_point = 0;
@@ -36,9 +36,9 @@ inline int ByteAt(const Tensor& tensor) {
 }
 
 // Of a scale and a zero point, which may be absent, in two inputs.
-inline ByteQuantization QuantizationIn(const KernelContext& context, size_t scale,
+inline Int8Quantization QuantizationIn(const KernelContext& context, size_t scale,
                                        size_t zero_point, DataType type) {
-  ByteQuantization q;
+  Int8Quantization q;
   q.is_signed = type == DataType::kInt8;
   q.scale = *context.Input(scale).data<float>();
   if (context.HasInput(zero_point)) q.zero_point = ByteAt(context.Input(zero_point));

@@ -81,7 +81,7 @@ struct Roles {
   Labels batch, rows, columns, depth;
 };
 
-// T is one of the types of kPlainProductTypes, or float.
+// T is one of the types of kScalarProductTypes, or float.
 template <class T>
 class Einsum {
  public:
@@ -191,7 +191,7 @@ class Einsum {
   }
 
   T SumAlong(const Term& term, const Labels& labels, const T* from, size_t depth) const {
-    using Sum = typename PlainSum<T>::Type;
+    using Sum = typename ScalarSum<T>::Type;
     const size_t size = sizes_[labels[depth]], stride = term.strides[labels[depth]];
     Sum sum = 0;
     if (depth + 1 == labels.size()) {
@@ -264,12 +264,12 @@ class Einsum {
     const size_t m = Product(roles.rows, sizes_), n = Product(roles.columns, sizes_);
     const size_t k = Product(roles.depth, sizes_), count = Product(roles.batch, sizes_);
     if (m * n * count == 0) return OkStatus();
-    const PlainMatrix<T> a = {left.memory.data<T>(), *MergedStride(left, roles.rows, sizes_),
-                              *MergedStride(left, roles.depth, sizes_)};
-    const PlainMatrix<T> b = {right.memory.data<T>(), *MergedStride(right, roles.depth, sizes_),
-                              *MergedStride(right, roles.columns, sizes_)};
+    const ScalarMatrix<T> a = {left.memory.data<T>(), *MergedStride(left, roles.rows, sizes_),
+                               *MergedStride(left, roles.depth, sizes_)};
+    const ScalarMatrix<T> b = {right.memory.data<T>(), *MergedStride(right, roles.depth, sizes_),
+                               *MergedStride(right, roles.columns, sizes_)};
     const auto operands = [&](size_t index) {
-      PlainMatrix<T> own_a = a, own_b = b;
+      ScalarMatrix<T> own_a = a, own_b = b;
       own_a.data += OffsetOf(left, roles.batch, index);
       own_b.data += OffsetOf(right, roles.batch, index);
       return std::pair(own_a, own_b);
@@ -296,8 +296,8 @@ class Einsum {
         auto [own_a, own_b] = operands(task / tasks);
         const size_t row = task % tasks * kRowsPerTask;
         own_a.data += row * own_a.row_stride;
-        PlainProductRows(own_a, own_b, std::min(kRowsPerTask, m - row), n, k,
-                         y + (task / tasks * m + row) * n);
+        ScalarProductRows(own_a, own_b, std::min(kRowsPerTask, m - row), n, k,
+                          y + (task / tasks * m + row) * n);
       });
     }
   }

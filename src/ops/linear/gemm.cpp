@@ -95,12 +95,12 @@ void ScaleAndAdd(const GemmAttrs& attrs, const Tensor* c, Tensor& y) {
   }
 }
 
-Status RunPlainGemm(const GemmAttrs& attrs, KernelContext& context) {
+Status RunScalarGemm(const GemmAttrs& attrs, KernelContext& context) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   const Tensor* c = context.HasInput(2) && attrs.beta != 0 ? &context.Input(2) : nullptr;
-  return VisitPlainProductType(y.type(), [&]<class T>(T) -> Status {
-    TENON_RETURN_IF_ERROR(RunPlainProduct<T>(context, {attrs.transpose_a}, {attrs.transpose_b}));
+  return VisitScalarProductType(y.type(), [&]<class T>(T) -> Status {
+    TENON_RETURN_IF_ERROR(RunScalarProduct<T>(context, {attrs.transpose_a}, {attrs.transpose_b}));
     ScaleAndAdd<T>(attrs, c, y);
     return OkStatus();
   });
@@ -127,7 +127,7 @@ class FusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
   MatrixProduct product_;
 };
 
-class PlainFusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
+class ScalarFusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
@@ -136,9 +136,9 @@ class PlainFusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
   }
 
   Status Run(KernelContext& context) const override {
-    TENON_RETURN_IF_ERROR(RunPlainGemm(attrs_, context));
+    TENON_RETURN_IF_ERROR(RunScalarGemm(attrs_, context));
     Tensor& y = context.Output(0);
-    return VisitPlainProductType(y.type(), [&]<class T>(T) {
+    return VisitScalarProductType(y.type(), [&]<class T>(T) {
       for (T& element : std::span(y.data<T>(), static_cast<size_t>(y.size()))) {
         const auto x = static_cast<double>(element);
         const double activated = Activated(activation_, x);
@@ -155,9 +155,10 @@ class PlainFusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
 
 constexpr OpRow kRows[] = {
     OpClass<Gemm>("Gemm", {.types = kFloat32Only}),
-    Op<InferGemm<GemmAttrs>, RunPlainGemm>("Gemm", {.types = kPlainProductTypes}),
+    Op<InferGemm<GemmAttrs>, RunScalarGemm>("Gemm", {.types = kScalarProductTypes}),
     OpClass<FusedGemm>("FusedGemm", {.domain = "com.microsoft", .types = kFloat32Only}),
-    OpClass<PlainFusedGemm>("FusedGemm", {.domain = "com.microsoft", .types = kPlainProductTypes}),
+    OpClass<ScalarFusedGemm>("FusedGemm",
+                             {.domain = "com.microsoft", .types = kScalarProductTypes}),
 };
 
 }  // namespace

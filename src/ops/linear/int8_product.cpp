@@ -10,8 +10,8 @@
 namespace tenon {
 namespace {
 
-using kernels::ByteGemmArgs;
-using kernels::ByteMatrix;
+using kernels::Int8GemmArgs;
+using kernels::Int8Matrix;
 
 // Values for the lines of an operand, in scratch memory.
 template <class T>
@@ -56,11 +56,11 @@ bool IsOneBelowTheOther(const MatrixStack& a) {
   return a.matrix_stride == a.rows * a.row_stride || a.count() == 1;
 }
 
-size_t ElementBytes(kernels::ByteOutput type) {
-  return type == kernels::ByteOutput::kInt32 || type == kernels::ByteOutput::kFloat ? 4 : 1;
+size_t ElementBytes(kernels::Int8Output type) {
+  return type == kernels::Int8Output::kInt32 || type == kernels::Int8Output::kFloat ? 4 : 1;
 }
 
-ByteMatrix MatrixOf(const Tensor& tensor, const MatrixStack& stack) {
+Int8Matrix MatrixOf(const Tensor& tensor, const MatrixStack& stack) {
   return {static_cast<const uint8_t*>(tensor.raw()), tensor.type() == DataType::kInt8,
           stack.row_stride, stack.column_stride};
 }
@@ -94,14 +94,14 @@ Status CheckProductValues(const ShapeContext& context, const SymbolicShape& a,
 }
 
 // The sizes of a call: the operands as stacks, and the first matrix's arguments.
-struct ByteProduct::Plan {
+struct Int8Product::Plan {
   MatrixStack a, b;
   LineValues<int32_t> a_zero, b_zero;
   LineValues<float> a_scale, b_scale;
-  ByteGemmArgs args;
+  Int8GemmArgs args;
 };
 
-ByteProduct::Plan ByteProduct::MakePlan(const ByteProductCall& call) const {
+Int8Product::Plan Int8Product::MakePlan(const Int8ProductCall& call) const {
   Plan plan;
   plan.a = StackOf(call.a->shape(), a_form_, Side::kLeft);
   plan.b = StackOf(call.b->shape(), b_form_, Side::kRight);
@@ -133,7 +133,7 @@ ByteProduct::Plan ByteProduct::MakePlan(const ByteProductCall& call) const {
   return plan;
 }
 
-Status ByteProduct::Prepare(KernelInfo& info, size_t b_input, OperandForm a_form,
+Status Int8Product::Prepare(KernelInfo& info, size_t b_input, OperandForm a_form,
                             OperandForm b_form) {
   a_form_ = a_form;
   b_form_ = b_form;
@@ -152,11 +152,11 @@ Status ByteProduct::Prepare(KernelInfo& info, size_t b_input, OperandForm a_form
 }
 
 // The packed matrices of `b`, or null if they are not packed.
-Result<const uint8_t*> ByteProduct::PackedB(const MatrixStack& b, DataType type) const {
+Result<const uint8_t*> Int8Product::PackedB(const MatrixStack& b, DataType type) const {
   if (!packed_.is_kept()) return nullptr;
   TENON_ASSIGN_OR_RETURN(
       const float* packed, packed_.Get([&](const Tensor& constant) -> Result<Tensor> {
-        const size_t stride = kernels::PackedByteGemmBSize(b.columns, b.rows);
+        const size_t stride = kernels::PackedInt8GemmBSize(b.columns, b.rows);
         const auto bytes = CheckedMul(stride, b.count());
         if (!bytes) return RuntimeException("out of memory for packing {}", constant.shape());
         // Sizes of packed matrices are multiples of 64, so they are whole numbers of floats.
@@ -164,10 +164,10 @@ Result<const uint8_t*> ByteProduct::PackedB(const MatrixStack& b, DataType type)
         TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(DataType::kFloat, Shape({floats}),
                                                                SharedLastingMemory()));
         for (size_t i = 0; i < b.count(); ++i) {
-          const ByteMatrix matrix = {
+          const Int8Matrix matrix = {
               static_cast<const uint8_t*>(constant.raw()) + i * b.matrix_stride,
               type == DataType::kInt8, b.row_stride, b.column_stride};
-          kernels::PackByteGemmB(matrix, b.columns, b.rows,
+          kernels::PackInt8GemmB(matrix, b.columns, b.rows,
                                  static_cast<uint8_t*>(tensor.raw()) + i * stride);
         }
         return tensor;
@@ -175,23 +175,23 @@ Result<const uint8_t*> ByteProduct::PackedB(const MatrixStack& b, DataType type)
   return reinterpret_cast<const uint8_t*>(packed);
 }
 
-size_t ByteProduct::ScratchBytes(const KernelContext& context, const ByteProductCall& call) const {
+size_t Int8Product::ScratchBytes(const KernelContext& context, const Int8ProductCall& call) const {
   const Plan plan = MakePlan(call);
   const size_t values = ValueBytes(call.a_zero) + ValueBytes(call.b_zero) +
                         ValueBytes(call.a_scale) + ValueBytes(call.b_scale);
-  const size_t tasks = kernels::ByteGemmTaskCount(plan.args);
+  const size_t tasks = kernels::Int8GemmTaskCount(plan.args);
   const size_t matrices = BatchPairs(plan.a.batch, plan.b.batch).count();
   const size_t bytes =
-      context.TaskScratchBytes(tasks * matrices, kernels::ByteGemmScratchSize(plan.args));
+      context.TaskScratchBytes(tasks * matrices, kernels::Int8GemmScratchSize(plan.args));
   return CheckedAdd(values, bytes).value_or(SIZE_MAX);
 }
 
-Status ByteProduct::RunIn(std::byte* memory, KernelContext& context,
-                          const ByteProductCall& call) const {
+Status Int8Product::RunIn(std::byte* memory, KernelContext& context,
+                          const Int8ProductCall& call) const {
   Plan plan = MakePlan(call);
   const BatchPairs pairs(plan.a.batch, plan.b.batch);
   TENON_ASSIGN_OR_RETURN(plan.args.packed_b, PackedB(plan.b, call.b->type()));
-  const size_t packed_stride = kernels::PackedByteGemmBSize(plan.b.columns, plan.b.rows);
+  const size_t packed_stride = kernels::PackedInt8GemmBSize(plan.b.columns, plan.b.rows);
   ReadValues(call.a_zero, &memory, &plan.a_zero);
   ReadValues(call.b_zero, &memory, &plan.b_zero);
   ReadValues(call.a_scale, &memory, &plan.a_scale);
@@ -206,12 +206,12 @@ Status ByteProduct::RunIn(std::byte* memory, KernelContext& context,
       plan.b_scale.data[i] = a_scale * plan.b_scale.data[i] / static_cast<float>(y_scale);
     }
   }
-  const size_t tasks = kernels::ByteGemmTaskCount(plan.args);
-  const size_t scratch_bytes = kernels::ByteGemmScratchSize(plan.args);
+  const size_t tasks = kernels::Int8GemmTaskCount(plan.args);
+  const size_t scratch_bytes = kernels::Int8GemmScratchSize(plan.args);
   const size_t element = ElementBytes(call.type);
   context.ForEachTaskIn(
       memory, tasks * pairs.count(), scratch_bytes, [&](size_t index, std::byte* scratch) {
-        ByteGemmArgs args = plan.args;
+        Int8GemmArgs args = plan.args;
         const size_t matrix = index / tasks;
         const BatchPairs::Pair pair = pairs.At(matrix);
         args.a.data += pair.a * plan.a.matrix_stride;
@@ -228,12 +228,12 @@ Status ByteProduct::RunIn(std::byte* memory, KernelContext& context,
         } else if (call.b_scale) {
           args.epilogue.scale = *plan.b_scale.data;
         }
-        kernels::RunByteGemmTask(args, index % tasks, scratch);
+        kernels::RunInt8GemmTask(args, index % tasks, scratch);
       });
   return OkStatus();
 }
 
-Status ByteProduct::Run(KernelContext& context, const ByteProductCall& call) const {
+Status Int8Product::Run(KernelContext& context, const Int8ProductCall& call) const {
   const size_t bytes = ScratchBytes(context, call);
   auto* memory = static_cast<std::byte*>(context.Scratch(bytes));
   if (memory == nullptr) return RuntimeException("out of memory: {} bytes of scratch", bytes);

@@ -14,7 +14,7 @@ inline constexpr TypeSet kByteTypes = {DataType::kInt8, DataType::kUint8};
 
 // One product. Zero points and scales hold one element, one for each row of A or column of B, or
 // one for each of these in every matrix.
-struct ByteProductCall {
+struct Int8ProductCall {
   const Tensor* a = nullptr;
   const Tensor* b = nullptr;
   const Tensor* a_zero = nullptr;  // null: 0
@@ -26,7 +26,7 @@ struct ByteProductCall {
   const int32_t* bias = nullptr;      // [n]
   const float* float_bias = nullptr;  // [n]
   int32_t y_zero = 0;
-  kernels::ByteOutput type = kernels::ByteOutput::kInt32;
+  kernels::Int8Output type = kernels::Int8Output::kInt32;
   void* y = nullptr;
 };
 
@@ -40,22 +40,22 @@ Status CheckProductValues(const ShapeContext& context, const SymbolicShape& a,
                           const SymbolicShape& b, size_t a_input, size_t b_input);
 
 // Immutable once prepared.
-class ByteProduct {
+class Int8Product {
  public:
   // Keeps input `b_input` of the node if it is an int8 or uint8 constant; the first run packs it.
   Status Prepare(KernelInfo& info, size_t b_input, OperandForm a_form = {},
                  OperandForm b_form = {});
 
   // Bytes of scratch memory that RunIn needs, a multiple of 64; SIZE_MAX if that does not fit.
-  size_t ScratchBytes(const KernelContext& context, const ByteProductCall& call) const;
+  size_t ScratchBytes(const KernelContext& context, const Int8ProductCall& call) const;
   // Computes the product. `memory` is aligned to 64.
-  Status RunIn(std::byte* memory, KernelContext& context, const ByteProductCall& call) const;
+  Status RunIn(std::byte* memory, KernelContext& context, const Int8ProductCall& call) const;
   // The same with memory from context.Scratch.
-  Status Run(KernelContext& context, const ByteProductCall& call) const;
+  Status Run(KernelContext& context, const Int8ProductCall& call) const;
 
  private:
   struct Plan;
-  Plan MakePlan(const ByteProductCall& call) const;
+  Plan MakePlan(const Int8ProductCall& call) const;
   Result<const uint8_t*> PackedB(const MatrixStack& b, DataType type) const;
 
   OperandForm a_form_, b_form_;

@@ -26,9 +26,9 @@ class MatMul final : public StatefulKernel<InferMatMul> {
   MatrixProduct product_;
 };
 
-Status RunPlainMatMul(const NoAttrs&, KernelContext& context) {
-  return VisitPlainProductType(context.Output(0).type(),
-                               [&]<class T>(T) { return RunPlainProduct<T>(context, {}, {}); });
+Status RunScalarMatMul(const NoAttrs&, KernelContext& context) {
+  return VisitScalarProductType(context.Output(0).type(),
+                                [&]<class T>(T) { return RunScalarProduct<T>(context, {}, {}); });
 }
 
 // com.tenon FusedMatMul-1: Y = activation(alpha * A' x B' + bias + residual).
@@ -171,7 +171,7 @@ class MatMulActivation final : public StatefulKernel<InferMatMulActivation> {
 template <class Attrs>
 Status RunDoubleMatMul(const Attrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation, attrs.Activation());
-  TENON_RETURN_IF_ERROR(RunPlainProduct<double>(context, attrs.a(), attrs.b()));
+  TENON_RETURN_IF_ERROR(RunScalarProduct<double>(context, attrs.a(), attrs.b()));
   Tensor& y = context.Output(0);
   for (int64_t i = 0; i < y.size(); ++i) y.data<double>()[i] *= attrs.alpha;
   Activate(activation, y.data<double>(), static_cast<size_t>(y.size()));
@@ -183,7 +183,7 @@ constexpr auto RunDoubleMsFusedMatMul = &RunDoubleMatMul<MsFusedMatMulAttrs>;
 
 constexpr OpRow kRows[] = {
     OpClass<MatMul>("MatMul", {.types = kFloat32Only}),
-    Op<InferMatMul, RunPlainMatMul>("MatMul", {.types = kPlainProductTypes}),
+    Op<InferMatMul, RunScalarMatMul>("MatMul", {.types = kScalarProductTypes}),
     OpClass<FusedMatMul>("FusedMatMul", {.domain = "com.tenon", .types = kFloat32Only}),
     OpClass<MsFusedMatMul>("FusedMatMul", {.domain = "com.microsoft", .types = kFloat32Only}),
     Op<InferMsFusedMatMul, RunDoubleMsFusedMatMul>("FusedMatMul",

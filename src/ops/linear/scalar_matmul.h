@@ -11,12 +11,12 @@
 
 namespace tenon {
 
-inline constexpr TypeSet kPlainProductTypes = {
+inline constexpr TypeSet kScalarProductTypes = {
     DataType::kDouble, DataType::kInt32, DataType::kInt64, DataType::kUint32, DataType::kUint64};
 
-// Calls visit(T()) with the C++ type of one of kPlainProductTypes.
+// Calls visit(T()) with the C++ type of one of kScalarProductTypes.
 template <class Visit>
-Status VisitPlainProductType(DataType type, Visit&& visit) {
+Status VisitScalarProductType(DataType type, Visit&& visit) {
   switch (type) {
     case DataType::kDouble:
       return visit(double());
@@ -34,7 +34,7 @@ Status VisitPlainProductType(DataType type, Visit&& visit) {
 }
 
 template <class T>
-struct PlainMatrix {
+struct ScalarMatrix {
   const T* data;
   size_t row_stride, column_stride;  // in elements
 };
@@ -42,20 +42,20 @@ struct PlainMatrix {
 // The type for sums of T: for integers an unsigned type, which wraps around, and at least as wide
 // as int, so that products do not overflow.
 template <class T, bool = std::is_integral_v<T>>
-struct PlainSum {
+struct ScalarSum {
   using Type = T;
 };
 template <class T>
-struct PlainSum<T, true> {
+struct ScalarSum<T, true> {
   using Type = std::conditional_t<(sizeof(T) > sizeof(uint32_t)), uint64_t, uint32_t>;
 };
 
 // The rows x n elements of `y` = a x b; `y` is row-major and dense. Each sum runs over p = 0, 1,
 // ..., k - 1 in this order.
 template <class T>
-void PlainProductRows(const PlainMatrix<T>& a, const PlainMatrix<T>& b, size_t rows, size_t n,
-                      size_t k, T* y) {
-  using Sum = typename PlainSum<T>::Type;
+void ScalarProductRows(const ScalarMatrix<T>& a, const ScalarMatrix<T>& b, size_t rows, size_t n,
+                       size_t k, T* y) {
+  using Sum = typename ScalarSum<T>::Type;
   constexpr size_t kColumns = 64;
   constexpr size_t kRows = 4;
   Sum sums[kRows][kColumns];
@@ -90,7 +90,7 @@ void PlainProductRows(const PlainMatrix<T>& a, const PlainMatrix<T>& b, size_t r
 
 // Output 0 = input 0 x input 1, tensors of T.
 template <class T>
-Status RunPlainProduct(KernelContext& context, OperandForm a_form, OperandForm b_form) {
+Status RunScalarProduct(KernelContext& context, OperandForm a_form, OperandForm b_form) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   const MatrixStack a = StackOf(context.Input(0).shape(), a_form, Side::kLeft);
@@ -102,13 +102,13 @@ Status RunPlainProduct(KernelContext& context, OperandForm a_form, OperandForm b
     const size_t matrix = task / row_tasks;
     const size_t row = task % row_tasks * kRowsPerTask;
     const BatchPairs::Pair pair = pairs.At(matrix);
-    const PlainMatrix<T> rows_of_a = {
+    const ScalarMatrix<T> rows_of_a = {
         context.Input(0).data<T>() + pair.a * a.matrix_stride + row * a.row_stride, a.row_stride,
         a.column_stride};
-    const PlainMatrix<T> whole_b = {context.Input(1).data<T>() + pair.b * b.matrix_stride,
-                                    b.row_stride, b.column_stride};
-    PlainProductRows(rows_of_a, whole_b, std::min(kRowsPerTask, a.rows - row), b.columns, a.columns,
-                     y.data<T>() + (matrix * a.rows + row) * b.columns);
+    const ScalarMatrix<T> whole_b = {context.Input(1).data<T>() + pair.b * b.matrix_stride,
+                                     b.row_stride, b.column_stride};
+    ScalarProductRows(rows_of_a, whole_b, std::min(kRowsPerTask, a.rows - row), b.columns,
+                      a.columns, y.data<T>() + (matrix * a.rows + row) * b.columns);
   });
 }
 

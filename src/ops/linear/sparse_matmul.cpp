@@ -132,7 +132,7 @@ Result<size_t> ListEntries(const SparseProductAttrs& attrs, const Value& a, Entr
 
 template <class T>
 Status Multiply(const SparseProductAttrs& attrs, KernelContext& context, Tensor& y) {
-  using Sum = typename PlainSum<T>::Type;
+  using Sum = typename ScalarSum<T>::Type;
   constexpr size_t kColumns = 512;  // of a task: its rows of B and Y stay in the L1 cache
   std::fill_n(y.data<T>(), y.size(), T(0));
   const Value& a = context.InputValue(0);
@@ -174,14 +174,14 @@ Status RunSparseProduct(const SparseProductAttrs& attrs, KernelContext& context)
   if (!shape) return InvalidArgument("the size of {} is out of range", product);
   TENON_ASSIGN_OR_RETURN(Tensor * y, context.AllocateOutput(0, b.type(), *shape));
   if (b.type() == DataType::kFloat) return Multiply<float>(attrs, context, *y);
-  return VisitPlainProductType(b.type(),
-                               [&]<class T>(T) { return Multiply<T>(attrs, context, *y); });
+  return VisitScalarProductType(b.type(),
+                                [&]<class T>(T) { return Multiply<T>(attrs, context, *y); });
 }
 
 constexpr OpRow kRows[] = {
     Op<InferSparseProduct, RunSparseProduct>("SparseToDenseMatMul",
                                              {.domain = "com.microsoft",
-                                              .types = kPlainProductTypes | kFloat32Only,
+                                              .types = kScalarProductTypes | kFloat32Only,
                                               .traits = {.allocates_outputs = true},
                                               .typed_input = 1}),
 };

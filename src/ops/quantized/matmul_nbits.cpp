@@ -193,7 +193,7 @@ Status MultiplyBytes(const kernels::NBitsMatrix& w, const float* bias, KernelCon
       w, context, kernels::ArrangedNBitsBytes(w),
       [&](const float* x, std::byte* into) { kernels::ArrangeNBitsBytes(w, x, into); },
       [&](const std::byte* x, size_t first, size_t count) {
-        kernels::RunByteNBitsGemm(w, x, static_cast<size_t>(y.size()) / n, bias, first, count,
+        kernels::RunInt8NBitsGemm(w, x, static_cast<size_t>(y.size()) / n, bias, first, count,
                                   y.data<float>(), n);
       });
 }
@@ -235,7 +235,7 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   const auto fill_row = [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); };
   const size_t stride = w.blocks() * w.block_size;
   // Level 4 allows rounding A to 8 bits.
-  const bool rounds = attrs.accuracy_level == 4 && kernels::HasByteNBitsGemm(w);
+  const bool rounds = attrs.accuracy_level == 4 && kernels::HasInt8NBitsGemm(w);
   if (!rounds && rows > kMostVectors) {
     return MultiplyByRows(context, n, w.k, stride, bias, fill_row);
   }

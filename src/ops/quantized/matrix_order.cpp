@@ -101,7 +101,7 @@ Status Reorder(const OrderAttrs& attrs, KernelContext& context, F&& convert) {
 }
 
 Status RunQuantize(const OrderAttrs& attrs, KernelContext& context) {
-  const ByteQuantization of_y = {true, *context.Input(1).data<float>(), 0};
+  const Int8Quantization of_y = {true, *context.Input(1).data<float>(), 0};
   if (context.Input(0).type() == DataType::kFloat16) {
     return Reorder<Float16, uint8_t>(attrs, context,
                                      [&](Float16 x) { return of_y.ByteOf(Widen(x)); });
@@ -110,7 +110,7 @@ Status RunQuantize(const OrderAttrs& attrs, KernelContext& context) {
 }
 
 Status RunDequantize(const DequantizeAttrs& attrs, KernelContext& context) {
-  const ByteQuantization of_x = {true, *context.Input(1).data<float>(), 0};
+  const Int8Quantization of_x = {true, *context.Input(1).data<float>(), 0};
   if (attrs.type == DataType::kFloat16) {
     return Reorder<uint8_t, Float16>(
         attrs, context, [&](uint8_t x) { return static_cast<Float16>(of_x.ValueOf(x)); });

@@ -116,11 +116,11 @@ class OrderedMatMul final : public StatefulKernel<InferOrderedMatMul> {
     const size_t y_bytes = RoundUp<size_t>(SizeOf(y) * sizeof(float), 64);
     Tensor a_rows = Tensor::View(DataType::kInt8, a.shape(), const_cast<void*>(a.raw()));
     Tensor b_rows = Tensor::View(DataType::kInt8, turned, const_cast<void*>(b.raw()));
-    ByteProductCall call = {.a = &a_rows,
+    Int8ProductCall call = {.a = &a_rows,
                             .b = &b_rows,
                             .a_scale = &context.Input(kAScale),
                             .b_scale = &context.Input(kBScale),
-                            .type = kernels::ByteOutput::kFloat};
+                            .type = kernels::Int8Output::kFloat};
     if (context.HasInput(kBias)) call.float_bias = context.Input(kBias).data<float>();
     const auto bytes =
         CheckedAdd(a_bytes + b_bytes + y_bytes, product_.ScratchBytes(context, call));
@@ -157,7 +157,7 @@ class OrderedMatMul final : public StatefulKernel<InferOrderedMatMul> {
     Tensor& y = context.Output(0);
     const OrderedSizes sizes = OrderedSizesOf(y.shape());
     const auto order = static_cast<MatrixOrder>(attrs_.order_y);
-    const ByteQuantization of_y = {true, *context.Input(kYScale).data<float>(), 0};
+    const Int8Quantization of_y = {true, *context.Input(kYScale).data<float>(), 0};
     const Tensor* c = context.HasInput(kC) ? &context.Input(kC) : nullptr;
     const float c_scale = c ? *context.Input(kCScale).data<float>() : 0;
     const bool one_c = c && SizeOf(*c) == sizes.matrix_size();
@@ -178,7 +178,7 @@ class OrderedMatMul final : public StatefulKernel<InferOrderedMatMul> {
     });
   }
 
-  ByteProduct product_;
+  Int8Product product_;
 };
 
 constexpr OpRow kRows[] = {

@@ -19,7 +19,7 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 using Table = std::array<uint8_t, 256>;
 
 template <class F>
-Table TableOf(const ByteQuantization& from, const ByteQuantization& to, F&& f) {
+Table TableOf(const Int8Quantization& from, const Int8Quantization& to, F&& f) {
   Table table;
   for (int byte = 0; byte < 256; ++byte) {
     table[static_cast<size_t>(byte)] = to.ByteOf(f(from.ValueOf(static_cast<uint8_t>(byte))));
@@ -115,9 +115,9 @@ Status RunBinary(KernelContext& context, F&& f) {
   const Tensor& b = context.Input(3);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  const ByteQuantization of_a = QuantizationIn(context, 1, 2, a.type());
-  const ByteQuantization of_b = QuantizationIn(context, 4, 5, b.type());
-  const ByteQuantization of_y = QuantizationIn(context, 6, 7, y.type());
+  const Int8Quantization of_a = QuantizationIn(context, 1, 2, a.type());
+  const Int8Quantization of_b = QuantizationIn(context, 4, 5, b.type());
+  const Int8Quantization of_y = QuantizationIn(context, 6, 7, y.type());
   std::array<float, 256> a_values, b_values;
   for (size_t byte = 0; byte < 256; ++byte) {
     a_values[byte] = of_a.ValueOf(static_cast<uint8_t>(byte));
@@ -167,7 +167,7 @@ Status RunWhere(const NoAttrs&, KernelContext& context) {
   const Tensor& y = context.Input(kY);
   Tensor& z = context.Output(0);
   if (z.size() == 0) return OkStatus();
-  const ByteQuantization of_z = QuantizationIn(context, kZScale, kZZero, z.type());
+  const Int8Quantization of_z = QuantizationIn(context, kZScale, kZZero, z.type());
   const auto same = [](float value) { return value; };
   const Table of_x = TableOf(QuantizationIn(context, kXScale, kXZero, x.type()), of_z, same);
   const Table of_y = TableOf(QuantizationIn(context, kYScale, kYZero, y.type()), of_z, same);
@@ -233,7 +233,7 @@ Status RunConcat(const ConcatAttrs& attrs, KernelContext& context) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, y.rank()));
-  const ByteQuantization of_y = QuantizationIn(context, 0, 1, y.type());
+  const Int8Quantization of_y = QuantizationIn(context, 0, 1, y.type());
   const auto outer = static_cast<size_t>(y.shape().Product(0, axis));
   const size_t y_stride = static_cast<size_t>(y.size()) / outer;
   auto* into = static_cast<uint8_t*>(y.raw());
@@ -279,8 +279,8 @@ Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
   const size_t end_axis = attrs.opset < 13 ? x.rank() : axis + 1;
   const auto n = static_cast<size_t>(x.shape().Product(axis, end_axis));
   const auto inner = static_cast<size_t>(x.shape().Product(end_axis, x.rank()));
-  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
-  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
+  const Int8Quantization of_x = QuantizationIn(context, 1, 2, x.type());
+  const Int8Quantization of_y = QuantizationIn(context, 3, 4, y.type());
   const int flip = of_x.is_signed ? 0x80 : 0;  // makes the order of the bytes that of their values
   // exp of the distances from the greatest element.
   std::array<float, 256> powers;

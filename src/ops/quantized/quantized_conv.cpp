@@ -41,7 +41,7 @@ Status CheckCount(const ShapeContext& context, size_t i, const Dim& channels) {
   return InvalidArgument("input {}: expected 1 or {} elements, got {}", i, channels, *shape);
 }
 
-Result<SymbolicShape> InferByteConv(const ConvAttrs& attrs, const ConvInputs& in,
+Result<SymbolicShape> InferInt8Conv(const ConvAttrs& attrs, const ConvInputs& in,
                                     const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.Input(in.w));
@@ -63,12 +63,12 @@ Result<SymbolicShape> InferByteConv(const ConvAttrs& attrs, const ConvInputs& in
 }
 
 Status InferConvInteger(const ConvAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(SymbolicShape y, InferByteConv(attrs, kIntegerInputs, context));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, InferInt8Conv(attrs, kIntegerInputs, context));
   return context.SetOutput(0, std::move(y), DataType::kInt32);
 }
 
 Status InferQLinearConv(const ConvAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(SymbolicShape y, InferByteConv(attrs, kLinearInputs, context));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, InferInt8Conv(attrs, kLinearInputs, context));
   const DataType type = context.ElementType(kLinearInputs.y_zero);
   if (type == DataType::kUndefined) return context.SetOutput(0, std::move(y));
   return context.SetOutput(0, std::move(y), type);
@@ -80,13 +80,13 @@ int32_t ByteAt(const Tensor& tensor, size_t i) {
 }
 
 // One sum of a convolution in the output's form.
-void StoreSum(int32_t sum, size_t channel, const kernels::ByteEpilogue& epilogue, size_t at,
+void StoreSum(int32_t sum, size_t channel, const kernels::Int8Epilogue& epilogue, size_t at,
               void* out) {
-  if (epilogue.type == kernels::ByteOutput::kInt32) {
+  if (epilogue.type == kernels::Int8Output::kInt32) {
     static_cast<int32_t*>(out)[at] = sum;
     return;
   }
-  const bool is_signed = epilogue.type == kernels::ByteOutput::kInt8;
+  const bool is_signed = epilogue.type == kernels::Int8Output::kInt8;
   const float least = static_cast<float>((is_signed ? -128 : 0) - epilogue.zero_point);
   const float scaled = static_cast<float>(sum) * epilogue.scale_rows[channel];
   const float kept = std::fmin(std::fmax(std::nearbyint(scaled), least), least + 255);
@@ -96,7 +96,7 @@ void StoreSum(int32_t sum, size_t channel, const kernels::ByteEpilogue& epilogue
 
 // For more spatial axes than the kernels support: zero points, bias and epilogue are those of
 // `args`, whose shape is not read.
-void RunGeneralPlane(const GeneralWindow& window, const kernels::ByteConvArgs& args, const Shape& x,
+void RunGeneralPlane(const GeneralWindow& window, const kernels::Int8ConvArgs& args, const Shape& x,
                      const Tensor& w, size_t channels, size_t plane) {
   const size_t image = plane / channels, channel = plane % channels;
   const auto in_channels = static_cast<size_t>(x[1]), depth = static_cast<size_t>(w.shape()[1]);
@@ -126,7 +126,7 @@ void RunGeneralPlane(const GeneralWindow& window, const kernels::ByteConvArgs& a
 
 // Shared by both. `Infer` names the operator.
 template <auto Infer>
-class ByteConv final : public StatefulKernel<Infer> {
+class Int8Conv final : public StatefulKernel<Infer> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(this->Bind(info));
@@ -148,7 +148,7 @@ class ByteConv final : public StatefulKernel<Infer> {
     if (y.size() == 0) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const Window window,
                            MakeWindow(this->attrs_, w.shape().dims().subspan(2), kMostWindowRank));
-    kernels::ByteConvArgs args;
+    kernels::Int8ConvArgs args;
     args.in = static_cast<const uint8_t*>(x.raw());
     args.in_is_signed = x.type() == DataType::kInt8;
     args.weights_are_signed = w.type() == DataType::kInt8;
@@ -158,10 +158,10 @@ class ByteConv final : public StatefulKernel<Infer> {
     }
     if (window.rank > kMaxWindowRank) return RunGeneral(window, args, context);
     args.shape = GeneralConvShape(window, x.shape(), y.shape(), this->attrs_.group);
-    const size_t tasks = kernels::ByteConvTaskCount(args.shape);
-    const size_t task_bytes = kernels::ByteConvScratchSize(args.shape);
+    const size_t tasks = kernels::Int8ConvTaskCount(args.shape);
+    const size_t task_bytes = kernels::Int8ConvScratchSize(args.shape);
     const size_t weight_bytes =
-        weights_.is_kept() ? 0 : kernels::PackedByteConvWeightsSize(args.shape);
+        weights_.is_kept() ? 0 : kernels::PackedInt8ConvWeightsSize(args.shape);
     const size_t channel_bytes = ChannelBytes(y);
     const size_t bytes = context.TaskScratchBytes(tasks, task_bytes);
     const auto all = CheckedAdd(weight_bytes + 2 * channel_bytes, bytes);
@@ -172,13 +172,13 @@ class ByteConv final : public StatefulKernel<Infer> {
     if (weights_.is_kept()) {
       TENON_ASSIGN_OR_RETURN(args.packed_weights, PackedWeights(args));
     } else {
-      kernels::PackByteConvWeights(args.shape, static_cast<const uint8_t*>(w.raw()),
+      kernels::PackInt8ConvWeights(args.shape, static_cast<const uint8_t*>(w.raw()),
                                    args.weights_are_signed, memory);
       args.packed_weights = memory;
       memory += weight_bytes;
     }
     context.ForEachTaskIn(memory, tasks, task_bytes, [&](size_t task, std::byte* scratch) {
-      kernels::RunByteConvTask(args, task, scratch);
+      kernels::RunInt8ConvTask(args, task, scratch);
     });
     return OkStatus();
   }
@@ -192,7 +192,7 @@ class ByteConv final : public StatefulKernel<Infer> {
     return RoundUp<size_t>(static_cast<size_t>(y.shape()[1]) * 4, 64);
   }
 
-  static Status RunGeneral(const Window& window, kernels::ByteConvArgs& args,
+  static Status RunGeneral(const Window& window, kernels::Int8ConvArgs& args,
                            KernelContext& context) {
     const Tensor& x = context.Input(0);
     const Tensor& y = context.Output(0);
@@ -210,16 +210,16 @@ class ByteConv final : public StatefulKernel<Infer> {
     return OkStatus();
   }
 
-  Result<const std::byte*> PackedWeights(const kernels::ByteConvArgs& args) const {
+  Result<const std::byte*> PackedWeights(const kernels::Int8ConvArgs& args) const {
     TENON_ASSIGN_OR_RETURN(
         const float* packed, weights_.Get([&](const Tensor& constant) -> Result<Tensor> {
           // A multiple of 64, so it is a whole number of floats.
-          const size_t bytes = kernels::PackedByteConvWeightsSize(args.shape);
+          const size_t bytes = kernels::PackedInt8ConvWeightsSize(args.shape);
           TENON_ASSIGN_OR_RETURN(
               Tensor tensor,
               Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(bytes / 4)}),
                                SharedLastingMemory()));
-          kernels::PackByteConvWeights(args.shape, static_cast<const uint8_t*>(constant.raw()),
+          kernels::PackInt8ConvWeights(args.shape, static_cast<const uint8_t*>(constant.raw()),
                                        args.weights_are_signed,
                                        static_cast<std::byte*>(tensor.raw()));
           return tensor;
@@ -228,7 +228,7 @@ class ByteConv final : public StatefulKernel<Infer> {
   }
 
   // Zero points, scales and bias of the output channels, the first two in `memory`.
-  static void FillChannels(KernelContext& context, std::byte* memory, kernels::ByteConvArgs* args) {
+  static void FillChannels(KernelContext& context, std::byte* memory, kernels::Int8ConvArgs* args) {
     const Tensor& y = context.Output(0);
     const auto channels = static_cast<size_t>(y.shape()[1]);
     if (context.HasInput(kInputs.w_zero)) {
@@ -251,8 +251,8 @@ class ByteConv final : public StatefulKernel<Infer> {
       args->epilogue.scale_rows = scales;
       const Tensor& y_zero = context.Input(kInputs.y_zero);
       args->epilogue.zero_point = ByteAt(y_zero, 0);
-      args->epilogue.type = y_zero.type() == DataType::kInt8 ? kernels::ByteOutput::kInt8
-                                                             : kernels::ByteOutput::kUint8;
+      args->epilogue.type = y_zero.type() == DataType::kInt8 ? kernels::Int8Output::kInt8
+                                                             : kernels::Int8Output::kUint8;
       if (context.HasInput(kInputs.bias)) {
         args->epilogue.bias_rows = context.Input(kInputs.bias).data<int32_t>();
       }
@@ -263,8 +263,8 @@ class ByteConv final : public StatefulKernel<Infer> {
 };
 
 constexpr OpRow kRows[] = {
-    OpClass<ByteConv<InferConvInteger>>("ConvInteger", {.since = 10, .types = kByteTypes}),
-    OpClass<ByteConv<InferQLinearConv>>("QLinearConv", {.since = 10, .types = kByteTypes}),
+    OpClass<Int8Conv<InferConvInteger>>("ConvInteger", {.since = 10, .types = kByteTypes}),
+    OpClass<Int8Conv<InferQLinearConv>>("QLinearConv", {.since = 10, .types = kByteTypes}),
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ class MatMulInteger final : public StatefulKernel<InferMatMulInteger> {
   }
 
  private:
-  ByteProduct product_;
+  Int8Product product_;
 };
 
 // QLinearMatMul-21.
@@ -83,7 +83,7 @@ class LineReader {
 };
 
 // Any element types, element by element, because products of float8 are rare.
-Status RunPlainQLinearMatMul(KernelContext& context) {
+Status RunScalarQLinearMatMul(KernelContext& context) {
   Tensor& y = context.Output(0);
   const MatrixStack a = StackOf(context.Input(kA).shape(), {}, Side::kLeft);
   const MatrixStack b = StackOf(context.Input(kB).shape(), {}, Side::kRight);
@@ -131,7 +131,7 @@ class QLinearMatMul final : public StatefulKernel<InferQLinearMatMul> {
   Status Run(KernelContext& context) const override {
     Tensor& y = context.Output(0);
     if (y.size() == 0) return OkStatus();
-    if (!is_bytes_) return RunPlainQLinearMatMul(context);
+    if (!is_bytes_) return RunScalarQLinearMatMul(context);
     double y_zero = 0;
     LoadElements(context.Input(kYZero), 0, 1, &y_zero);
     return product_.Run(context, {.a = &context.Input(kA),
@@ -142,14 +142,14 @@ class QLinearMatMul final : public StatefulKernel<InferQLinearMatMul> {
                                   .b_scale = &context.Input(kBScale),
                                   .y_scale = &context.Input(kYScale),
                                   .y_zero = static_cast<int32_t>(y_zero),
-                                  .type = y.type() == DataType::kInt8 ? kernels::ByteOutput::kInt8
-                                                                      : kernels::ByteOutput::kUint8,
+                                  .type = y.type() == DataType::kInt8 ? kernels::Int8Output::kInt8
+                                                                      : kernels::Int8Output::kUint8,
                                   .y = y.raw()});
   }
 
  private:
   bool is_bytes_ = false;
-  ByteProduct product_;
+  Int8Product product_;
 };
 
 constexpr TypeSet kQLinearTypes =

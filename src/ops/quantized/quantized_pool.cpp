@@ -213,7 +213,7 @@ void TakeGreater(const T* from, size_t n, T* into) {
 
 template <class T>
 Status AveragePictures(const QLinearPoolAttrs& attrs, const Pictures& p,
-                       const ByteQuantization& of_x, const ByteQuantization& of_y,
+                       const Int8Quantization& of_x, const Int8Quantization& of_y,
                        KernelContext& context) {
   const size_t step = PixelsOfTask(p, TapCount(p)), pixels = p.count * p.out_pixels;
   auto* bytes = static_cast<uint8_t*>(context.Output(0).raw());
@@ -244,7 +244,7 @@ Status AveragePictures(const QLinearPoolAttrs& attrs, const Pictures& p,
 
 // Whole images. One product, as a scale of the sum.
 template <class T>
-Status AverageAll(const Pictures& p, const ByteQuantization& of_x, const ByteQuantization& of_y,
+Status AverageAll(const Pictures& p, const Int8Quantization& of_x, const Int8Quantization& of_y,
                   KernelContext& context) {
   const float scale = of_x.scale / (of_y.scale * static_cast<float>(p.in_pixels));
   const int64_t shift = static_cast<int64_t>(p.in_pixels) * of_x.zero_point;
@@ -324,8 +324,8 @@ Status RunAveragePool(const QLinearPoolAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const Window window,
                          MakeWindow(attrs, attrs.kernel_shape, kMostWindowRank));
   const Pictures p = PicturesOf(x.shape(), y.shape(), attrs.channels_last, &window);
-  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
-  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
+  const Int8Quantization of_x = QuantizationIn(context, 1, 2, x.type());
+  const Int8Quantization of_y = QuantizationIn(context, 3, 4, y.type());
   if (HasOneWindowEach(p)) {
     return x.type() == DataType::kInt8 ? AverageAll<int8_t>(p, of_x, of_y, context)
                                        : AverageAll<uint8_t>(p, of_x, of_y, context);
@@ -342,8 +342,8 @@ Status RunGlobalPool(const GlobalPoolAttrs& attrs, KernelContext& context) {
   const Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   const Pictures p = PicturesOf(x.shape(), y.shape(), attrs.channels_last, nullptr);
-  const ByteQuantization of_x = QuantizationIn(context, 1, 2, x.type());
-  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
+  const Int8Quantization of_x = QuantizationIn(context, 1, 2, x.type());
+  const Int8Quantization of_y = QuantizationIn(context, 3, 4, y.type());
   return x.type() == DataType::kInt8 ? AverageAll<int8_t>(p, of_x, of_y, context)
                                      : AverageAll<uint8_t>(p, of_x, of_y, context);
 }

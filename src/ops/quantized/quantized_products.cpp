@@ -53,12 +53,12 @@ class MatMulIntegerToFloat final : public StatefulKernel<InferToFloat> {
                                   .a_scale = &context.Input(kAScale),
                                   .b_scale = &context.Input(kBScale),
                                   .float_bias = bias ? bias->data<float>() : nullptr,
-                                  .type = kernels::ByteOutput::kFloat,
+                                  .type = kernels::Int8Output::kFloat,
                                   .y = y.raw()});
   }
 
  private:
-  ByteProduct product_;
+  Int8Product product_;
 };
 
 // DynamicQuantizeMatMul-1: A is quantized as DynamicQuantizeLinear does.
@@ -89,14 +89,14 @@ class DynamicQuantizeMatMul final : public StatefulKernel<InferDynamic> {
     const Tensor a_scale = Tensor::View(DataType::kFloat, {}, &found.scale);
     const Tensor a_zero = Tensor::View(DataType::kUint8, {}, &found.zero_point);
     const Tensor* bias = InputOrNull(context, kBiasOfY);
-    ByteProductCall call = {.a = &a,
+    Int8ProductCall call = {.a = &a,
                             .b = &context.Input(1),
                             .a_zero = &a_zero,
                             .b_zero = InputOrNull(context, kZeroOfB),
                             .a_scale = &a_scale,
                             .b_scale = &context.Input(kScaleOfB),
                             .float_bias = bias ? bias->data<float>() : nullptr,
-                            .type = kernels::ByteOutput::kFloat,
+                            .type = kernels::Int8Output::kFloat,
                             .y = y.raw()};
     const size_t range_bytes = RoundUp<size_t>(DynamicRangeBytes(n), 64);
     const size_t a_bytes = RoundUp<size_t>(n, 64);
@@ -111,7 +111,7 @@ class DynamicQuantizeMatMul final : public StatefulKernel<InferDynamic> {
   }
 
  private:
-  ByteProduct product_;
+  Int8Product product_;
 };
 
 // QGemm-1: alpha * (A - a_zero) x (B - b_zero) * a_scale * b_scale, with C added to the sums, as
@@ -171,7 +171,7 @@ class QGemm final : public StatefulKernel<InferQGemm> {
     if (y.size() == 0) return OkStatus();
     float a_scale = attrs_.alpha * *context.Input(kLeftScale).data<float>();
     const Tensor scale = Tensor::View(DataType::kFloat, {}, &a_scale);
-    ByteProductCall call = {.a = &context.Input(kLeft),
+    Int8ProductCall call = {.a = &context.Input(kLeft),
                             .b = &context.Input(kRight),
                             .a_zero = &context.Input(kLeftZero),
                             .b_zero = &context.Input(kRightZero),
@@ -192,17 +192,17 @@ class QGemm final : public StatefulKernel<InferQGemm> {
   }
 
  private:
-  static kernels::ByteOutput OutputOf(DataType type) {
-    if (type == DataType::kFloat) return kernels::ByteOutput::kFloat;
-    return type == DataType::kInt8 ? kernels::ByteOutput::kInt8 : kernels::ByteOutput::kUint8;
+  static kernels::Int8Output OutputOf(DataType type) {
+    if (type == DataType::kFloat) return kernels::Int8Output::kFloat;
+    return type == DataType::kInt8 ? kernels::Int8Output::kInt8 : kernels::Int8Output::kUint8;
   }
 
   // Sums of 32 bits in scratch memory, to which `c` is added.
-  Status RunWithMatrix(KernelContext& context, const ByteProductCall& call, const Tensor& c) const {
+  Status RunWithMatrix(KernelContext& context, const Int8ProductCall& call, const Tensor& c) const {
     Tensor& y = context.Output(0);
-    ByteProductCall sums_call = call;
+    Int8ProductCall sums_call = call;
     sums_call.a_scale = sums_call.b_scale = sums_call.y_scale = nullptr;
-    sums_call.type = kernels::ByteOutput::kInt32;
+    sums_call.type = kernels::Int8Output::kInt32;
     const size_t own = RoundUp<size_t>(static_cast<size_t>(y.size()) * sizeof(int32_t), 64);
     const auto bytes = CheckedAdd(own, product_.ScratchBytes(context, sums_call));
     auto* memory = static_cast<std::byte*>(context.Scratch(bytes.value_or(SIZE_MAX)));
@@ -215,7 +215,7 @@ class QGemm final : public StatefulKernel<InferQGemm> {
     const bool has_rows = c.rank() == 2 && c.shape()[0] > 1;
     const size_t row_step = has_rows ? static_cast<size_t>(c.shape()[1]) : 0;
     const float y_scale = call.y_scale ? *call.y_scale->data<float>() : 1;
-    const ByteQuantization of_y = {y.type() == DataType::kInt8, 1, call.y_zero};
+    const Int8Quantization of_y = {y.type() == DataType::kInt8, 1, call.y_zero};
     context.threads().ParallelFor(rows, 16384 / n + 1, [&](size_t begin, size_t end) {
       for (size_t at = begin * n; at < end * n; ++at) {
         const size_t i = at / n, j = at % n;
@@ -236,7 +236,7 @@ class QGemm final : public StatefulKernel<InferQGemm> {
     return OkStatus();
   }
 
-  ByteProduct product_;
+  Int8Product product_;
 };
 
 // MatMulInteger16-1, modulo 2^32.

@@ -121,8 +121,8 @@ Status SumBytes(const ReduceAttrs& attrs, KernelContext& context, Store&& store)
 // QLinearReduceMean-1. The mean of nothing is NaN, which becomes the least element.
 Status RunMean(const ReduceAttrs& attrs, KernelContext& context) {
   Tensor& y = context.Output(0);
-  const ByteQuantization of_x = QuantizationIn(context, 1, 2, context.Input(0).type());
-  const ByteQuantization of_y = QuantizationIn(context, 3, 4, y.type());
+  const Int8Quantization of_x = QuantizationIn(context, 1, 2, context.Input(0).type());
+  const Int8Quantization of_y = QuantizationIn(context, 3, 4, y.type());
   auto* into = static_cast<uint8_t*>(y.raw());
   return SumBytes(attrs, context, [&](size_t i, int64_t sum, size_t count) {
     const int64_t shift = static_cast<int64_t>(count) * of_x.zero_point;

@@ -99,8 +99,8 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
 
 constexpr OpRow kRows[] = {
     OpClass<Gru>("GRU", {.types = kFloat32Only}),
-    OpClass<PlainRecurrent<double, InferGru, RecurrentKind::kGru>>("GRU",
-                                                                   {.types = {DataType::kDouble}}),
+    OpClass<ScalarRecurrent<double, InferGru, RecurrentKind::kGru>>("GRU",
+                                                                    {.types = {DataType::kDouble}}),
 };
 
 }  // namespace

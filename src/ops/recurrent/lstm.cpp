@@ -115,12 +115,12 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
 };
 
 template <class T>
-using AttnLstm = PlainRecurrent<T, InferAttnLstm, RecurrentKind::kAttnLstm>;
+using AttnLstm = ScalarRecurrent<T, InferAttnLstm, RecurrentKind::kAttnLstm>;
 
 constexpr OpRow kRows[] = {
     OpClass<Lstm<false>>("LSTM", {.types = kFloat32Only}),
     OpClass<Lstm<true>>("LSTM", {.domain = "com.tenon", .types = kFloat32Only}),
-    OpClass<PlainRecurrent<double, InferLstm, RecurrentKind::kLstm>>(
+    OpClass<ScalarRecurrent<double, InferLstm, RecurrentKind::kLstm>>(
         "LSTM", {.types = {DataType::kDouble}}),
     OpClass<AttnLstm<float>>("AttnLSTM", {.domain = kMicrosoft, .types = kFloat32Only}),
     OpClass<AttnLstm<double>>("AttnLSTM", {.domain = kMicrosoft, .types = {DataType::kDouble}}),

@@ -47,8 +47,8 @@ class Rnn final : public StatefulKernel<InferRnn>, private RecurrentCell {
 
 constexpr OpRow kRows[] = {
     OpClass<Rnn>("RNN", {.types = kFloat32Only}),
-    OpClass<PlainRecurrent<double, InferRnn, RecurrentKind::kRnn>>("RNN",
-                                                                   {.types = {DataType::kDouble}}),
+    OpClass<ScalarRecurrent<double, InferRnn, RecurrentKind::kRnn>>("RNN",
+                                                                    {.types = {DataType::kDouble}}),
 };
 
 }  // namespace

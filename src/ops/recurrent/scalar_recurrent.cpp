@@ -238,14 +238,14 @@ std::span<const UnaryOp> DefaultActivations(RecurrentKind kind) {
 }
 
 template <class T>
-Status RunPlainRecurrent(RecurrentKind kind, const RecurrentAttrs& attrs,
-                         std::span<const CellActivation> activations, KernelContext& context) {
+Status RunScalarRecurrent(RecurrentKind kind, const RecurrentAttrs& attrs,
+                          std::span<const CellActivation> activations, KernelContext& context) {
   return Walk<T>(kind, attrs, activations, context).Run();
 }
 
-template Status RunPlainRecurrent<float>(RecurrentKind, const RecurrentAttrs&,
-                                         std::span<const CellActivation>, KernelContext&);
-template Status RunPlainRecurrent<double>(RecurrentKind, const RecurrentAttrs&,
+template Status RunScalarRecurrent<float>(RecurrentKind, const RecurrentAttrs&,
                                           std::span<const CellActivation>, KernelContext&);
+template Status RunScalarRecurrent<double>(RecurrentKind, const RecurrentAttrs&,
+                                           std::span<const CellActivation>, KernelContext&);
 
 }  // namespace tenon

@@ -19,12 +19,12 @@ std::span<const UnaryOp> DefaultActivations(RecurrentKind kind);
 // `activations` are those of every direction, as CellActivationsOf gives them. Error: lengths of
 // sequences out of range, out of memory.
 template <class T>
-Status RunPlainRecurrent(RecurrentKind kind, const RecurrentAttrs& attrs,
-                         std::span<const kernels::CellActivation> activations,
-                         KernelContext& context);
+Status RunScalarRecurrent(RecurrentKind kind, const RecurrentAttrs& attrs,
+                          std::span<const kernels::CellActivation> activations,
+                          KernelContext& context);
 
 template <class T, auto Infer, RecurrentKind kKind>
-class PlainRecurrent final : public StatefulKernel<Infer> {
+class ScalarRecurrent final : public StatefulKernel<Infer> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(this->Bind(info));
@@ -35,7 +35,7 @@ class PlainRecurrent final : public StatefulKernel<Infer> {
   }
 
   Status Run(KernelContext& context) const override {
-    return RunPlainRecurrent<T>(kKind, this->attrs_, activations_, context);
+    return RunScalarRecurrent<T>(kKind, this->attrs_, activations_, context);
   }
 
  private:

@@ -168,7 +168,7 @@ void ScaleAndShift(const T* x, T* y, size_t n, double scale, double shift) {
 
 // In training, and in double precision: sums are made in double.
 template <class T>
-Status RunPlainBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
+Status RunScalarBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   T* y = context.Output(0).data<T>();
   const size_t batch = static_cast<size_t>(x.shape()[0]);
@@ -199,7 +199,7 @@ Status RunPlainBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
 }
 
 Status RunBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
-  if (Trains(attrs, context)) return RunPlainBatchNorm<float>(attrs, context);
+  if (Trains(attrs, context)) return RunScalarBatchNorm<float>(attrs, context);
   const Tensor& x = context.Input(0);
   float* y = context.Output(0).data<float>();
   const size_t batch = static_cast<size_t>(x.shape()[0]);
@@ -418,8 +418,8 @@ constexpr OpRow kRows[] = {
                                                  {.types = kDoubleOnly, .traits = kInPlace}),
     Op<InferLayerNorm, RunDoubleLayerNorm<false>>(
         "RMSNormalization", {.since = 23, .types = kDoubleOnly, .traits = kInPlace}),
-    Op<InferBatchNorm, RunPlainBatchNorm<double>>("BatchNormalization",
-                                                  {.types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferBatchNorm, RunScalarBatchNorm<double>>("BatchNormalization",
+                                                   {.types = kDoubleOnly, .traits = kInPlace}),
     Op<InferInstanceNorm, RunDoubleInstanceNorm>("InstanceNormalization",
                                                  {.types = kDoubleOnly, .traits = kInPlace}),
     Op<InferGroupNorm, RunDoubleGroupNorm>("GroupNormalization",

@@ -1,20 +1,21 @@
+#include "kernels/gemm/gemm_int8.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/gemm/gemm_int8.h"
 #include "kernels/target_test.h"
 
 namespace tenon::kernels {
 namespace {
 
-class GemmBytesTest : public TargetTest {
+class GemmInt8Test : public TargetTest {
  protected:
-  ~GemmBytesTest() override { UseByteDotProducts(true); }
+  ~GemmInt8Test() override { UseInt8DotProducts(true); }
 
   template <class F>
   static void OnEveryVariant(F&& f) {
     for (const bool dot_products : {false, true}) {
-      UseByteDotProducts(dot_products);
+      UseInt8DotProducts(dot_products);
       SCOPED_TRACE(dot_products ? "dot products" : "pairs");
       OnEveryTarget(f);
     }
@@ -61,7 +62,7 @@ int64_t Valued(uint8_t byte, bool is_signed) {
 }
 
 // The exact sums.
-std::vector<int64_t> Reference(const ByteGemmArgs& args) {
+std::vector<int64_t> Reference(const Int8GemmArgs& args) {
   std::vector<int64_t> c(args.m * args.n);
   for (size_t i = 0; i < args.m; ++i) {
     for (size_t j = 0; j < args.n; ++j) {
@@ -81,30 +82,30 @@ std::vector<int64_t> Reference(const ByteGemmArgs& args) {
   return c;
 }
 
-std::vector<std::byte, std::allocator<std::byte>> RunTasks(ByteGemmArgs args, size_t element,
+std::vector<std::byte, std::allocator<std::byte>> RunTasks(Int8GemmArgs args, size_t element,
                                                            bool packed) {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> packed_b(PackedByteGemmBSize(args.n, args.k) / 64 + 1);
+  std::vector<Line> packed_b(PackedInt8GemmBSize(args.n, args.k) / 64 + 1);
   if (packed) {
     auto* data = reinterpret_cast<uint8_t*>(packed_b.data());
-    PackByteGemmB(args.b, args.n, args.k, data);
+    PackInt8GemmB(args.b, args.n, args.k, data);
     args.packed_b = data;
   }
   std::vector<std::byte> c(args.m * args.n * element + 1, std::byte{0x5a});
   args.c = c.data();
   args.ldc = args.n;
-  std::vector<Line> scratch(ByteGemmScratchSize(args) / 64 + 1);
-  for (size_t task = ByteGemmTaskCount(args); task-- > 0;) {
-    RunByteGemmTask(args, task, scratch.data()->bytes);
+  std::vector<Line> scratch(Int8GemmScratchSize(args) / 64 + 1);
+  for (size_t task = Int8GemmTaskCount(args); task-- > 0;) {
+    RunInt8GemmTask(args, task, scratch.data()->bytes);
   }
   EXPECT_EQ(c.back(), std::byte{0x5a});
   return c;
 }
 
-ByteGemmArgs MakeArgs(const Sizes& s, const Operands& operands, bool a_signed, bool b_signed) {
-  ByteGemmArgs args;
+Int8GemmArgs MakeArgs(const Sizes& s, const Operands& operands, bool a_signed, bool b_signed) {
+  Int8GemmArgs args;
   args.m = s.m;
   args.n = s.n;
   args.k = s.k;
@@ -113,13 +114,13 @@ ByteGemmArgs MakeArgs(const Sizes& s, const Operands& operands, bool a_signed, b
   return args;
 }
 
-TEST_F(GemmBytesTest, SumsAreExact) {
+TEST_F(GemmInt8Test, SumsAreExact) {
   OnEveryVariant([] {
     for (const Sizes& s : kSizes) {
       for (int mask = 0; mask < 32; ++mask) {
         const bool a_signed = mask & 1, b_signed = mask & 2, packed = mask & 4;
         const Operands operands = MakeOperands(s, a_signed, b_signed);
-        ByteGemmArgs args = MakeArgs(s, operands, a_signed, b_signed);
+        Int8GemmArgs args = MakeArgs(s, operands, a_signed, b_signed);
         args.a_zero = operands.a_zero.data();
         args.b_zero = operands.b_zero.data();
         args.a_zero_per_row = mask & 8;
@@ -143,11 +144,11 @@ TEST_F(GemmBytesTest, SumsAreExact) {
   });
 }
 
-TEST_F(GemmBytesTest, SumsWrapAround) {
+TEST_F(GemmInt8Test, SumsWrapAround) {
   OnEveryVariant([] {
     const size_t k = 70000;
     const std::vector<uint8_t> ones(k, 255);
-    ByteGemmArgs args;
+    Int8GemmArgs args;
     args.m = args.n = 1;
     args.k = k;
     args.a = {ones.data(), false, k, 1};
@@ -159,7 +160,7 @@ TEST_F(GemmBytesTest, SumsWrapAround) {
   });
 }
 
-TEST_F(GemmBytesTest, ScalesAndRequantizes) {
+TEST_F(GemmInt8Test, ScalesAndRequantizes) {
   OnEveryVariant([] {
     for (const Sizes& s : kSizes) {
       const Operands operands = MakeOperands(s, false, true);
@@ -168,24 +169,24 @@ TEST_F(GemmBytesTest, ScalesAndRequantizes) {
       std::vector<int32_t> bias(std::max(s.m, s.n) + 1);
       for (int32_t& v : bias) v = static_cast<int32_t>(random.Below(2000)) - 1000;
       for (const bool by_row : {false, true}) {
-        for (const ByteOutput type : {ByteOutput::kFloat, ByteOutput::kUint8, ByteOutput::kInt8}) {
-          ByteGemmArgs args = MakeArgs(s, operands, false, true);
+        for (const Int8Output type : {Int8Output::kFloat, Int8Output::kUint8, Int8Output::kInt8}) {
+          Int8GemmArgs args = MakeArgs(s, operands, false, true);
           args.epilogue.type = type;
           args.epilogue.zero_point = 7;
           (by_row ? args.epilogue.bias_rows : args.epilogue.bias_columns) = bias.data();
           (by_row ? args.epilogue.scale_rows : args.epilogue.scale_columns) = scales.data();
-          const size_t element = type == ByteOutput::kFloat ? 4 : 1;
+          const size_t element = type == Int8Output::kFloat ? 4 : 1;
           const auto bytes = RunTasks(args, element, false);
           const std::vector<int64_t> sums = Reference(args);
           for (size_t i = 0; i < sums.size(); ++i) {
             const float scaled = static_cast<float>(sums[i]) * scales[by_row ? i / s.n : i % s.n];
-            if (type == ByteOutput::kFloat) {
+            if (type == Int8Output::kFloat) {
               float got;
               std::memcpy(&got, bytes.data() + 4 * i, 4);
               ASSERT_EQ(got, scaled);
               continue;
             }
-            const bool is_signed = type == ByteOutput::kInt8;
+            const bool is_signed = type == Int8Output::kInt8;
             const double expected = std::clamp(std::nearbyint(static_cast<double>(scaled)) + 7,
                                                is_signed ? -128.0 : 0.0, is_signed ? 127.0 : 255.0);
             ASSERT_EQ(Valued(static_cast<uint8_t>(bytes[i]), is_signed), expected) << i;

@@ -1,4 +1,4 @@
-#include "base/process_generation.h"
+#include "base/fork.h"
 
 #include <pthread.h>
 
@@ -19,7 +19,7 @@ void WatchForks() {
 
 }  // namespace
 
-uint32_t ProcessGeneration() {
+uint32_t ForkGeneration() {
   WatchForks();
   return generation.load(std::memory_order_relaxed);
 }

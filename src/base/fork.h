@@ -9,9 +9,9 @@ namespace tenon {
 // threads and locks is unknown in its children. An object that has them keeps this number with
 // them, and makes new ones if the number differs.
 #if defined(__wasm__)
-inline uint32_t ProcessGeneration() { return 0; }  // there is no fork
+inline uint32_t ForkGeneration() { return 0; }  // there is no fork
 #else
-uint32_t ProcessGeneration();
+uint32_t ForkGeneration();
 #endif
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-#include "runtime/even_constants.h"
+#include "runtime/uniform_constants.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ Tensor ViewOf(DataType type, void* memory, size_t bytes) {
 
 // Null where the system cannot repeat memory.
 Result<std::unique_ptr<RepeatedBlock>> MakeBlock(DataType type, size_t period,
-                                                 EvenConstants::Fill fill) {
+                                                 UniformConstants::Fill fill) {
   Status filled = OkStatus();
   auto made = MakeRepeatedBlock(
       period, [&](std::byte* block) { filled = fill(ViewOf(type, block, period)); });
@@ -28,7 +28,7 @@ Result<std::unique_ptr<RepeatedBlock>> MakeBlock(DataType type, size_t period,
 
 }  // namespace
 
-EvenConstants::Held& EvenConstants::Find(const Start& start) {
+UniformConstants::Held& UniformConstants::Find(const Start& start) {
   const auto found = std::find_if(held_.begin(), held_.end(),
                                   [&](const Held& held) { return held.start == start; });
   if (found != held_.end()) return *found;
@@ -36,8 +36,8 @@ EvenConstants::Held& EvenConstants::Find(const Start& start) {
   return held_.emplace_back(Held{.start = start});
 }
 
-Result<Tensor> EvenConstants::Make(DataType type, const Shape& shape,
-                                   const std::shared_ptr<Allocator>& allocator, Fill fill) {
+Result<Tensor> UniformConstants::Make(DataType type, const Shape& shape,
+                                      const std::shared_ptr<Allocator>& allocator, Fill fill) {
   TENON_ASSIGN_OR_RETURN(const int64_t count, shape.CheckedNumElements());
   TENON_ASSIGN_OR_RETURN(const size_t bytes, DataTypeBytes(type, count));
   const auto make_alone = [&]() -> Result<Tensor> {

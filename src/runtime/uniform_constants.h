@@ -16,7 +16,7 @@ namespace tenon {
 
 // Lets constants of the same value lie in the same memory: models that were emptied of their
 // weights have hundreds of one value. Not thread-safe; what it made outlives it.
-class EvenConstants {
+class UniformConstants {
  public:
   // Writes the elements of a tensor of the constant's type and of any shape, all with its value.
   using Fill = FunctionRef<Status(Tensor tensor)>;
