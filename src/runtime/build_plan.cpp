@@ -25,7 +25,7 @@ struct Prepared {
   KernelTraits traits;
 };
 
-// Whether the elements of input `i` are read; others may lie anywhere.
+// Whether the kernel reads the elements of input `i`. If not, the input may lie in any memory.
 bool Reads(const KernelTraits& traits, size_t i) {
   return !traits.reads_shapes_only && !traits.yields && !(traits.is_view && i == 0);
 }
@@ -85,12 +85,12 @@ class PlanBuilder {
                : location_of_provider_[static_cast<size_t>(node.provider)];
   }
 
-  // Whether what lies in one location can be read where another is wanted.
+  // Whether a value in location `from` can be read where location `wanted` is asked for.
   bool CanRead(size_t from, size_t wanted) const {
     return from == wanted || (wanted == kHost && plan_.locations[from].memory->IsHostAccessible());
   }
 
-  // An input goes to where all its readers want it, else to the CPU.
+  // Places a graph input in the location that all its readers want, else on the CPU.
   void PlaceInputs(const std::vector<Prepared>& nodes) {
     std::vector<int> wanted(graph_.value_count(), kNowhere);
     const bool has_choice = plan_.locations.size() > 1;
@@ -264,13 +264,13 @@ class PlanBuilder {
     if (parts_.providers[static_cast<size_t>(step.node->provider)]->HasStreams()) {
       step.stream = step.node->provider;
     }
-    // The host may write over the source before the stream has read it.
+    // Otherwise the host could write over the source before the stream has read it.
     step.drains = step.stream >= 0 && LocationOf(from) == kHost;
     LayOut(std::move(step), {&from, 1}, {&into, 1});
     return into;
   }
 
-  // The provider whose streams copy to and from the location: the first that works there.
+  // The first provider that works in the location: its streams copy to and from there.
   int32_t ProviderOf(uint8_t location) const {
     const auto first =
         std::find(location_of_provider_.begin(), location_of_provider_.end(), location);
@@ -285,7 +285,7 @@ class PlanBuilder {
     }
     for (const Slot slot : outputs) {
       if (slot == kNoSlot) continue;
-      // A view is there as soon as what it shows.
+      // A view is ready when the value that it shows is ready.
       StreamOf(slot) = step.traits.is_view ? StreamOf(inputs[0]) : step.stream;
       made_at_[static_cast<size_t>(slot)] =
           step.traits.is_view ? made_at_[static_cast<size_t>(inputs[0])] : index;
@@ -295,7 +295,7 @@ class PlanBuilder {
     plan_.steps.push_back(std::move(step));
   }
 
-  // Makes the step wait for the stream that makes `slot`, if it does not know yet that it is done.
+  // Makes the step wait for the stream that makes `slot`, unless an earlier wait covers it.
   void AddWait(Step& step, Slot slot) {
     if (slot == kNoSlot || StreamOf(slot) < 0) return;
     if (step.traits.is_view || step.traits.yields) return;
@@ -306,7 +306,7 @@ class PlanBuilder {
     if (!is_new && known->second >= made_at) return;
     known->second = static_cast<int32_t>(plan_.steps.size()) - 1;
     step.waits.push_back(producer);
-    // The producer's stream may write over the value while this step's stream still reads it.
+    // Otherwise the producer's stream could write over the value while this step's stream reads it.
     if (step.stream >= 0) step.drains = true;
   }
 
@@ -318,8 +318,8 @@ class PlanBuilder {
 
   // --- constants ---
 
-  // Frees the elements of constants that all their readers have packed into a form of their own, or
-  // read in another memory; their shapes stay, since shape functions read them.
+  // Frees the elements of constants that every reader has packed into a form of its own or reads in
+  // another memory. The shapes stay, since shape functions read them.
   void DropUnreadConstants() {
     for (const auto& [id, reads] : packed_reads_) {
       const ValueInfo& info = graph_.value(id);
@@ -336,7 +336,7 @@ class PlanBuilder {
     graph_.SetInitializer(id, Tensor::View(constant->type(), constant->shape(), nullptr));
   }
 
-  // Whether all readers take the constant as it is stored.
+  // Whether all readers take the constant as it is stored, aligned or not.
   bool MayBeUnaligned(ValueId id) const {
     const auto reads = unaligned_reads_.find(id);
     if (reads == unaligned_reads_.end()) return false;
@@ -347,7 +347,7 @@ class PlanBuilder {
                info.consumers.size();
   }
 
-  // Aligns the elements of a constant, by a copy that sessions on the same file share.
+  // Aligns the elements of a constant by a copy, which sessions on the same file share.
   Status Align(ValueId id) {
     const Tensor* const stored = graph_.StoredConstantOf(id);
     if (stored != nullptr && !stored->is_aligned() && parts_.shared_weights != nullptr) {
@@ -411,12 +411,13 @@ class PlanBuilder {
   const PlanParts& parts_;
   Plan plan_;
   std::vector<uint8_t> location_of_provider_;
-  std::vector<Slot> slot_of_;                              // by value: where it was made
-  std::map<std::pair<ValueId, uint8_t>, Slot> copies_;     // by value and location
-  std::vector<int32_t> made_at_;                           // by slot: step; -1: before the run
-  std::map<std::pair<int32_t, int32_t>, int32_t> waited_;  // (waiting stream, stream): up to step
-  std::map<ValueId, size_t> packed_reads_;                 // by kernels that packed the constant
-  std::map<ValueId, size_t> unaligned_reads_;  // by kernels that take it as it is stored
+  std::vector<Slot> slot_of_;                           // by value: where it was made
+  std::map<std::pair<ValueId, uint8_t>, Slot> copies_;  // by value and location
+  std::vector<int32_t> made_at_;                        // by slot: the step; -1: before the run
+  std::map<std::pair<int32_t, int32_t>, int32_t>
+      waited_;                                 // (waiting, awaited stream): last step covered
+  std::map<ValueId, size_t> packed_reads_;     // number of kernels that packed it
+  std::map<ValueId, size_t> unaligned_reads_;  // number of kernels that take it as stored
 };
 
 }  // namespace

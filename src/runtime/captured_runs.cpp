@@ -11,10 +11,10 @@
 namespace tenon {
 namespace {
 
-// How often a run is repeated for a provider that warms up before it records.
+// At most so often a run is executed until the provider has recorded it; it may warm up first.
 constexpr int kMostRuns = 8;
 
-// What of a plan depends on shapes alone, by slot.
+// Which values of a plan depend on shapes alone, by slot.
 struct ShapeSlots {
   explicit ShapeSlots(const Plan& plan)
       : is_shape(plan.is_constant), is_read(plan.slot_count, false) {
@@ -35,7 +35,7 @@ struct ShapeSlots {
     for (const PlanOutput& output : plan.outputs) is_read[static_cast<size_t>(output.slot)] = true;
   }
 
-  // Whether running the step again would change nothing that anybody reads.
+  // Whether running the step again would change nothing that is read.
   bool IsDone(const Plan& plan, const Step& step) const {
     const std::span<const Slot> outputs = plan.OutputsOf(step);
     return std::all_of(outputs.begin(), outputs.end(), [&](Slot slot) {
@@ -45,10 +45,10 @@ struct ShapeSlots {
   }
 
   std::vector<bool> is_shape;
-  std::vector<bool> is_read;  // not only for its shape
+  std::vector<bool> is_read;  // for its elements, not only for its shape
 };
 
-// Whether the host does the step, to have a value in another memory.
+// Whether the plan added the step to copy a value to another memory; the host does such steps.
 bool IsCopy(const Plan& plan, const Step& step) {
   return std::any_of(plan.own_nodes.begin(), plan.own_nodes.end(),
                      [&](const auto& node) { return node.get() == step.node; });
@@ -56,7 +56,7 @@ bool IsCopy(const Plan& plan, const Step& step) {
 
 }  // namespace
 
-// A run that was recorded, or is about to be.
+// A run that was recorded or is about to be recorded.
 struct CapturedRuns::Kept {
   explicit Kept(Executor& executor) : frame(executor.frames()) { frame->KeepValues(); }
   const FrameLease frame;
@@ -80,7 +80,7 @@ Result<std::unique_ptr<CapturedRuns>> CapturedRuns::Make(
   return nullptr;
 }
 
-// A replay repeats what the provider did, and nothing else.
+// A replay repeats only what the provider did, so no other step may do work in a run.
 Status CapturedRuns::CheckPlan(int32_t provider) const {
   const Plan& plan = executor_.plan();
   const bool may_shape = capture_.policy() == CapturePolicy::kCpuForShapes;
@@ -97,7 +97,7 @@ Status CapturedRuns::CheckPlan(int32_t provider) const {
     return Fail("{} cannot capture the graph: {} runs on {}", provider_.name(),
                 DescribeOperator(*step.node), is_copy ? "the host" : plan.providers[owner]->name());
   };
-  // The copies come of the nodes, which say more.
+  // Nodes are checked before copies: an error about a node explains more.
   for (const bool are_copies : {false, true}) {
     for (const Step& step : plan.steps) {
       if (IsCopy(plan, step) == are_copies) TENON_RETURN_IF_ERROR(check(step, are_copies));
@@ -178,7 +178,7 @@ Status CapturedRuns::Turn::EndExecution(Status status, const RunScope& scope) {
   if (runs_ == nullptr) return status;
   const bool is_captured = runs_->capture_.IsCaptured(id_);
   if (!status.ok()) {
-    // Half a run is not to be replayed.
+    // A run that failed half-way must not be replayed.
     if (is_captured) (void)runs_->capture_.Release(id_);
     return status;
   }
@@ -200,7 +200,7 @@ Status CapturedRuns::Replay(int32_t id, const RunScope& scope, const RunArgument
                 provider_.name(), id);
   }
   Kept& kept = *recorded->second;
-  // A graph that only passes on what it is given has no steps.
+  // A graph that only passes its inputs on has no steps.
   const std::vector<Step>& steps = executor_.plan().steps;
   if (!steps.empty()) TENON_RETURN_IF_ERROR(scope.CheckStop(*steps.front().node));
   TENON_RETURN_IF_ERROR(StageAgain(run.feeds, kept));

@@ -1,4 +1,4 @@
-// The runs of a session that a provider records and replays: provider-lifecycle PL-19 to PL-24.
+// The runs of a session that a provider records and replays: provider-lifecycle, PL-19 to PL-24.
 #pragma once
 
 #include <map>
@@ -12,39 +12,39 @@
 
 namespace tenon {
 
-// A recorded run goes on using the memory it was recorded with, so the session keeps that: of what
-// is fed and fetched there is a copy of its own on the device, always at the same place, and what
-// the caller gives is copied there and back. So a device never has to record again because a caller
-// binds other tensors. Thread-safe; replays follow each other.
+// A recorded run goes on using the memory it was recorded with, so the session keeps that memory.
+// It also keeps copies of the feeds and fetches on the device, always at the same place; the
+// caller's tensors are copied there and back. So no new recording is needed when a caller binds
+// other tensors. Thread-safe; replays run one after another.
 class CapturedRuns {
   struct Kept;
 
  public:
-  // Of the first provider that records runs; null if none does. The plan is that of `executor`,
-  // which outlives this. Error: kFail naming the node that cannot be replayed.
+  // The runs of the first provider that records runs; null if none does. The plan is that of
+  // `executor`, which outlives the result. Error: kFail naming the node that cannot be replayed.
   static Result<std::unique_ptr<CapturedRuns>> Make(std::span<ExecutionProvider* const> providers,
                                                     Executor& executor);
 
-  // One run by a caller: executed once; or, if it is to be captured, replayed, or executed until
-  // the provider has recorded it.
+  // One run by a caller. It is executed once, or, if it is to be captured, replayed, or executed
+  // until the provider has recorded it.
   class Turn {
    public:
-    // The caller's whole run; `runs` is null if it is not to be captured.
+    // `run` is a run of the whole plan; `runs` is null if it is not to be captured.
     Turn(CapturedRuns* runs, int32_t id, const RunArguments& run);
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
-    // Replays the run, or copies its feeds. Errors: kInvalidArgument for feeds of other types or
-    // shapes than those of the recorded run; otherwise those of the provider.
+    // Replays a recorded run, else copies the feeds. Errors: kInvalidArgument for feeds of other
+    // types or shapes than those of the recorded run; otherwise those of the provider.
     Status Begin(const RunScope& scope);
-    // Whether the run is to be executed, once more maybe, and with what: over `frame()` if that is
-    // not null.
+    // Whether the run is to be executed (again), with arguments(), over frame() if that is not
+    // null.
     bool IsToExecute() const { return is_to_execute_; }
     Frame* frame() const;
     const RunArguments& arguments() const { return arguments_; }
-    // After an execution, with what it ended with: takes the outputs if it was recorded. Error:
-    // `status`; kFail if eight executions are not enough.
+    // Called after each execution with its status. Takes the outputs if the run was recorded.
+    // Error: `status`; kFail if eight executions were not enough.
     Status EndExecution(Status status, const RunScope& scope);
 
    private:
@@ -59,7 +59,7 @@ class CapturedRuns {
 
   ~CapturedRuns();
 
-  // Has the provider forget the run with this id.
+  // Makes the provider forget the run with this id.
   Status Release(int32_t id);
 
  private:

@@ -72,7 +72,7 @@ Status ConcreteShapeContext::SetOutputType(size_t i, ValueType type) {
 
 Result<std::vector<ValueType>> ConcreteShapeContext::InferSubgraph(std::string_view attribute,
                                                                    std::vector<ValueType>) {
-  // Control flow allocates its outputs itself, so nobody asks at run time.
+  // Not called at run time: control flow allocates its outputs itself.
   return NotImplemented("the shape of subgraph '{}' at run time", attribute);
 }
 

@@ -1,4 +1,4 @@
-// Shape inference of one node whose inputs are at hand: run time and constant folding.
+// Shape inference of one node whose input values are known: at run time and in constant folding.
 #pragma once
 
 #include <array>

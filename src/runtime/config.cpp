@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-// `what` says what is expected.
+// `what` is the expected form, for the error.
 template <class T>
 Result<T> ConfigNumber(const StringMap& config, std::string_view key, const char* what,
                        T fallback) {

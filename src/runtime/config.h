@@ -9,10 +9,10 @@
 
 namespace tenon {
 
-// "1" is true, "0" false; anything else, or no entry, is `fallback`.
+// "1" is true and "0" is false; for anything else, and without an entry, the result is `fallback`.
 bool ConfigFlag(const StringMap& config, std::string_view key, bool fallback);
 
-// A whole number in decimal, negative or not. Error: kInvalidArgument naming key and value.
+// An integer in decimal. Error: kInvalidArgument naming key and value.
 Result<int32_t> ConfigInteger(const StringMap& config, std::string_view key, int32_t fallback);
 
 // A number of bytes in decimal. Error: kInvalidArgument naming key and value.

@@ -6,7 +6,8 @@
 
 namespace tenon {
 
-// Output 0 is a copy of input 0, wherever the plan put it. `transfers` outlives the kernel.
+// Output 0 is a copy of input 0, in the memory that the plan chose. `transfers` outlives the
+// kernel.
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(const DataTransfers& transfers) : transfers_(transfers) {}

@@ -23,7 +23,7 @@ class DataTransfer {
  public:
   virtual ~DataTransfer() = default;
   virtual bool CanCopy(const MemoryInfo& from, const MemoryInfo& into) const = 0;
-  // Copies all; every source lies in one memory, every destination in one. With a stream the copies
+  // Copies all. Every source lies in one memory, every destination in one. With a stream the copies
   // may be done later, in the stream's order; without one they are done on return.
   virtual Status Copy(std::span<const TensorCopy> copies, Stream* stream) = 0;
 };
@@ -31,17 +31,18 @@ class DataTransfer {
 // The transfers of an environment or a session. Thread-safe.
 class DataTransfers {
  public:
-  // `next` is asked for what nobody here can copy, and outlives this object; may be null.
+  // `next` gets the copies that no transfer added here can do. It outlives this object; may be
+  // null.
   explicit DataTransfers(const DataTransfers* next = nullptr) : next_(next) {}
 
   void Add(std::shared_ptr<DataTransfer> transfer);
   void Remove(const DataTransfer* transfer);
 
-  // Copies all through the first transfer that can. Memory that the host can reach needs none.
-  // Errors: kInvalidArgument for a pair of different types or sizes or for mixed memories,
-  // kNotImplemented naming both memories, whatever the transfer reports.
+  // Copies all through the first transfer that can. Memory that the host can reach needs no
+  // transfer. Errors: kInvalidArgument for a pair of different types or sizes or for mixed
+  // memories; kNotImplemented naming both memories; the error of the transfer.
   Status Copy(std::span<const TensorCopy> copies, Stream* stream = nullptr) const;
-  // One tensor; in two steps over CPU memory where there is no direct way.
+  // Copies one tensor, in two steps through CPU memory where there is no direct way.
   Status CopyTensor(const Tensor& from, Tensor& into, Stream* stream = nullptr) const;
 
  private:

@@ -1,4 +1,4 @@
-// What all sessions of a process part share: the logger, the threads, packed weights.
+// What all sessions of a process share: the logger, the threads, packed weights.
 #pragma once
 
 #include <memory>

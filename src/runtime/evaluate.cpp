@@ -26,7 +26,7 @@ class LoneContext final : public KernelContext {
   }
 
   void* Scratch(size_t bytes) override {
-    // Of no bytes it would be null, which means that there is no memory.
+    // An allocation of 0 bytes would be null, which means that there is no memory.
     const auto size = static_cast<int64_t>(std::max<size_t>(bytes, 1));
     Result<Tensor> memory = Tensor::Allocate(DataType::kUint8, Shape({size}));
     if (!memory) return nullptr;
@@ -34,7 +34,7 @@ class LoneContext final : public KernelContext {
     return scratch_.raw();
   }
 
-  // Nodes with subgraphs are not evaluated alone.
+  // Nodes with subgraphs are not evaluated by themselves.
   SubgraphRunner& Subgraph(size_t) override { std::abort(); }
 
  private:

@@ -13,8 +13,8 @@
 namespace tenon {
 
 // Runs `kernel`, made for `node` of `graph`. `inputs` has one value per node input, kNone where
-// left out. Returns one value per node output, kNone where left out, in `memory`, or in what
-// `uniform_constants`, if given, made of the same value before.
+// left out. Returns one value per node output, kNone where left out. Outputs lie in `memory`, or
+// share a constant of the same value that `uniform_constants`, if given, has made before.
 Result<std::vector<Value>> EvaluateNode(
     const Graph& graph, const Node& node, const Kernel& kernel, std::span<const Value> inputs,
     ThreadPool& threads, const std::shared_ptr<Allocator>& memory = SharedLastingMemory(),

@@ -12,10 +12,10 @@
 namespace tenon {
 namespace {
 
-// How many different parts an executor remembers.
+// How many different parts of the plan an executor remembers.
 constexpr size_t kMostParts = 64;
 
-// Counts what a memory plan holds, while it lives.
+// Counts the memory that a memory plan holds, for as long as this object lives.
 class PlannedMemory {
  public:
   PlannedMemory(RunMeter* meter, const Plan& plan, const MemoryPlan* memory)
@@ -41,14 +41,14 @@ class PlannedMemory {
   const MemoryPlan* const memory_;
 };
 
-// The streams of the run, which are the outermost plan's.
+// The run's scope with its streams, which are those of the outermost plan's frame.
 RunScope WithStreams(const RunScope& scope, Frame& frame) {
   RunScope result = scope;
   if (result.streams == nullptr) result.streams = &frame.streams();
   return result;
 }
 
-// Where the caller wants the i-th fetch.
+// The memory in which the caller wants the i-th fetch.
 const MemoryInfo& WantedMemory(const RunArguments& run, size_t i) {
   if (run.fetches[i].is_tensor()) return run.fetches[i].tensor().memory();
   const bool is_said = i < run.fetch_memory.size() && run.fetch_memory[i] != nullptr;
@@ -85,7 +85,7 @@ void Executor::Trim() {
 
 Status Executor::Run(const RunScope& scope, Frame& frame, const RunArguments& run) {
   if (run.part) return RunPart(scope, frame, run);
-  if (frame.keeps_values()) frame.Clear();  // of the run before
+  if (frame.keeps_values()) frame.Clear();  // values of the previous run
   if (run.feeds.size() != plan_.inputs.size()) {
     return InvalidArgument("expected {} feeds, got {}", plan_.inputs.size(), run.feeds.size());
   }
@@ -175,7 +175,7 @@ Status Executor::SetFeeds(Frame& frame, const Region& region, std::span<Feed> fe
     const bool is_there =
         !feeds[i].is_tensor() || feeds[i].tensor().memory().SameDevice(*location.memory);
     if (is_there) {
-      value = std::move(feeds[i]);  // a copy of what is const
+      value = std::move(feeds[i]);  // const feeds are copied
       continue;
     }
     const Tensor& feed = feeds[i].tensor();
@@ -206,7 +206,7 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
   TENON_RETURN_IF_ERROR(SetFeeds<Feed>(frame, region, feeds));
   TENON_RETURN_IF_ERROR(CheckNeeded(region, frame));
   if constexpr (kIsBody) {
-    std::fill(feeds.begin(), feeds.end(), Value());  // moved from, or copied to another device
+    std::fill(feeds.begin(), feeds.end(), Value());  // the frame has them now
     for (Value& fetch : run.fetches) {
       if (!is_planned || !fetch.is_tensor() || fetch.is_shared()) fetch = Value();
     }
@@ -233,7 +233,7 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
   return TakeOutputs(scope, run, region, frame);
 }
 
-// A part finds there what its steps read. (A whole plan does if all its inputs are fed.)
+// Checks that every value that the region's steps read is in the frame.
 Status Executor::CheckNeeded(const Region& region, const Frame& frame) const {
   for (const Slot slot : region.needed) {
     const ValueInfo& info = plan_.graph->value(plan_.value_of[static_cast<size_t>(slot)]);
@@ -259,7 +259,7 @@ Result<Tensor> Executor::AllocateIn(const MemoryInfo& memory, DataType type,
   return InvalidArgument("no provider of the session has memory '{}'", memory.name);
 }
 
-// What a device finds at the same place in every run it need not bind again.
+// An output that lies at the same place in every run need not be bound by the device again.
 void Executor::OfferOutputs(const RunArguments& run, const Region& region, Frame& frame) const {
   frame.ForgetOutputs();
   for (size_t i = 0; i < region.fetches.size() && plan_.locations.size() > 1; ++i) {
@@ -274,8 +274,8 @@ void Executor::OfferOutputs(const RunArguments& run, const Region& region, Frame
   }
 }
 
-// Gives outputs that have memory of their own that memory: the caller's, or new, or, for those that
-// go elsewhere afterwards, the frame's.
+// Gives memory to outputs that the plan puts in memory of their own: the caller's tensor, a new
+// one, or, if the output is copied elsewhere afterwards, the frame's buffer.
 Status Executor::PrepareOutputs(const RunArguments& run, const Region& region, Frame& frame) {
   const MemoryPlan& memory = *frame.memory();
   for (size_t i = 0; i < region.fetches.size(); ++i) {
@@ -305,8 +305,8 @@ Status Executor::TakeOutputs(const RunScope& scope, const RunArguments& run, con
   for (size_t i = 0; i < region.fetches.size(); ++i) {
     const Slot slot = region.fetches[i];
     if (!frame.value(slot).has_value()) return Fail("output '{}' was not produced", NameOf(slot));
-    // The caller of a session may keep and change what it gets, so it gets memory that nobody else
-    // refers to. Control flow and parts share what is no constant.
+    // The caller of a session may keep and change its outputs, so nothing else may refer to their
+    // memory. Control flow and parts may share values that are no constants.
     const bool may_share = scope.place != nullptr || (!region.is_whole && !plan_.IsConstant(slot));
     TENON_RETURN_IF_ERROR(
         TakeOutput(scope, frame, slot, WantedMemory(run, i), may_share, run.fetches[i]));
@@ -335,7 +335,7 @@ Status Executor::TakeOutput(const RunScope& scope, Frame& frame, Slot slot,
     }
     if (from.raw() == into.raw()) return OkStatus();
   }
-  // Only the slab's memory, which has no owner, must never leave, nor what the frame keeps.
+  // Memory of a slab, which has no owner, and values that the frame keeps must not leave the frame.
   const bool is_there = !frame.keeps_values() && !fetch.is_tensor() &&
                         from.memory().SameDevice(wanted) && from.owner() != nullptr &&
                         (from.owner().use_count() == 1 || may_share);

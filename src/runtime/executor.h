@@ -1,5 +1,5 @@
-// Runs a plan. One executor serves a whole graph, a range of its steps and the body of a
-// control-flow node alike.
+// Runs a plan. The same executor serves a whole graph, a range of its steps, and the body of a
+// control-flow node.
 #pragma once
 
 #include <atomic>
@@ -17,26 +17,27 @@
 
 namespace tenon {
 
-// The steps [begin, end) of a plan, by the slots of what goes into them and what comes out.
+// The steps [begin, end) of a plan, with the slots of the values that go in and come out.
 struct PlanPart {
   uint32_t begin = 0, end = 0;
-  // Must be empty, or inputs with a default. A step whose outputs are all fed is skipped.
+  // These slots are empty before, or inputs with a default. A step whose outputs are all fed is
+  // skipped.
   std::span<const Slot> feeds;
-  // Anything made in these steps, an output of the graph made in earlier ones, or a constant (of
-  // which the caller gets a copy).
+  // Values made in these steps, outputs of the graph made in earlier ones, and constants (of which
+  // the caller gets a copy).
   std::span<const Slot> fetches;
 };
 
-// What one run of a plan is given, and what it is to fetch.
+// What one run of a plan is fed, and what it fetches.
 struct RunArguments {
-  // In the order of Plan::inputs, where kNone takes the default of an input that is also an
-  // initializer; or of PlanPart::feeds. In any memory that a data transfer reaches.
+  // In the order of Plan::inputs, or of PlanPart::feeds. kNone takes the default of an input that
+  // is also an initializer. In any memory that a data transfer reaches.
   std::span<const Value> feeds;
   // In the order of Plan::outputs, or of PlanPart::fetches. kNone is filled with a new value; a
   // tensor is written in place and must have the output's type and shape.
   std::span<Value> fetches;
-  // Where fetches that are kNone shall lie, one per fetch; null entries, and all if it is empty: in
-  // the CPU's memory.
+  // The memory for fetches that are kNone, one per fetch. Null entries mean the CPU's memory, and
+  // so does an empty list.
   std::span<const MemoryInfo* const> fetch_memory = {};
   // Absent: the whole plan.
   std::optional<PlanPart> part = {};
@@ -54,16 +55,17 @@ class Executor final : public StepBody {
   FramePool& frames() override { return frames_; }
 
   // Runs the plan, or a part of it, over a frame of frames(). Parts of one frame follow each other:
-  // each begins where the one before ended, the first at 0. Values that later parts read stay in
-  // the frame.
-  // Errors: what a step reports, as "Non-zero status code returned while running <op> node.
-  // Name:'<node>' Status Message: <text>"; termination; out of memory. Of a part also
-  // kInvalidArgument for a range that does not follow or is not in the plan, a slot that is set
-  // already, a value that a step needs and nobody made, a fetch that was not made; kFail if the
-  // frame is in use or one of its parts failed. The executor stays usable.
+  // the first begins at step 0, each other one where the one before ended. Values that later parts
+  // read stay in the frame.
+  // Errors: that of a step, as "Non-zero status code returned while running <op> node.
+  // Name:'<node>' Status Message: <text>"; termination; out of memory. For a part also
+  // kInvalidArgument for a range that does not follow the last one or is not in the plan, a feed
+  // whose slot is set already, a value that a step needs and that was neither made nor fed, and a
+  // fetch that was not made; kFail if the frame is in use or one of its parts failed. The executor
+  // stays usable.
   Status Run(const RunScope& scope, Frame& frame, const RunArguments& run);
 
-  // The outputs of the last run of a frame that keeps its values, as copies.
+  // Copies the outputs of the last run of a frame that keeps its values.
   Status FetchAgain(const RunScope& scope, Frame& frame, const RunArguments& run);
 
   Status RunBody(const RunScope& scope, Frame& frame, std::span<Value> feeds,
@@ -71,10 +73,10 @@ class Executor final : public StepBody {
 
   // Frees pooled frames, those of subgraphs too.
   void DropFrames();
-  // The same, and cached blocks of memory.
+  // Frees what DropFrames frees, and cached blocks of memory.
   void Trim();
   // Bytes on the host that the plan's arena holds: pooled frames, cached blocks, and outputs that
-  // callers keep.
+  // callers still hold.
   size_t PooledBytes() const { return plan_.locations.front().allocator->Stats().bytes_reserved; }
 
  private:
@@ -82,8 +84,8 @@ class Executor final : public StepBody {
   Status CheckPart(const Frame& frame, const RunArguments& run) const;
   Result<std::shared_ptr<MemoryPlanCache>> FindRegion(const PlanPart& part);
 
-  // Everything between the values set and the values taken. Feed is const Value, or Value to move
-  // from: then fetches lend their memory and become new values.
+  // Runs a region from setting the feeds to taking the outputs. Feed is const Value, or Value to
+  // move from: then fetches lend their memory and become new values.
   template <class Feed>
   Status RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame& frame,
                    std::span<Feed> feeds, const RunArguments& run);
@@ -96,13 +98,13 @@ class Executor final : public StepBody {
                      Frame& frame);
   Status TakeOutput(const RunScope& scope, Frame& frame, Slot slot, const MemoryInfo& wanted,
                     bool may_share, Value& fetch);
-  // A tensor for a value of the plan in `memory`. Error: no allocator, or out of memory.
+  // A tensor in `memory` for a value of the plan. Error: no allocator, or out of memory.
   Result<Tensor> AllocateIn(const MemoryInfo& memory, DataType type, const Shape& shape) const;
   std::string NameOf(Slot slot) const;
 
   const Plan plan_;
   FramePool frames_;
-  // Dumped runs that began at the first step.
+  // Number of dumped runs that began at the first step.
   std::atomic<uint64_t> executions_ = 0;
   MemoryPlanCache whole_;
   Mutex mutex_;

@@ -1,4 +1,4 @@
-// Which node failed, and whose it was.
+// Which node failed, and which provider ran it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace tenon {
 
 struct FailedNode {
-  // Index of its provider in the session; -1 as long as no node has failed.
+  // Index of the provider in the session; -1 as long as no node has failed.
   int32_t provider = -1;
   std::string provider_name;
   std::string node;

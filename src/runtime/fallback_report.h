@@ -1,4 +1,4 @@
-// What became of a session's fallback.
+// The state of a session's fallback.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct FallbackReport {
   };
   std::vector<NotReplayed> not_replayed;
 
-  // One JSON object: python-fallback, FB-39.
+  // One JSON object as in python-fallback, FB-39.
   std::string ToJson() const;
 };
 

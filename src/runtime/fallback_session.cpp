@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostNotReplayed = 100;  // that a report keeps
+constexpr size_t kMostNotReplayed = 100;  // in one report
 
 int64_t Milliseconds(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
@@ -81,7 +81,7 @@ struct FallbackSession::Lease {
   }
 
   Session& session;
-  bool is_replaced = false;  // set before the newest lease is another one
+  bool is_replaced = false;  // set before another lease becomes the newest
 };
 
 struct FallbackSession::Arguments {
@@ -116,7 +116,7 @@ FallbackSession::FallbackSession(FallbackOptions options, std::vector<std::strin
 }
 
 FallbackSession::~FallbackSession() {
-  // The second session first: it may go on with the trace of the one before.
+  // The second session is ended first: it may go on with the trace of the first.
   lease_.reset();
   second_.reset();
 }
@@ -210,7 +210,7 @@ Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report
   if (!attempt.may_be_repeated || !has_provider_failed) return status;
 
   const char* why_not = WhyNotRepeated(arguments, lease->session, attempt.failed);
-  // Others may need the session to end before there is memory for another.
+  // Let go of the session: it may have to end before there is memory for the second one.
   lease.reset();
   std::shared_ptr<Lease> next;
   if (why_not == nullptr) next = Replace(status, attempt.failed, &why_not);
@@ -292,7 +292,7 @@ std::vector<std::string> FallbackSession::ChooseProviders(const FailedNode& fail
   } else {
     for (const std::string& name : providers_) add(name);
   }
-  // The last provider takes whatever the others leave, and is always there.
+  // The last provider takes the nodes that the others leave, so it is always used.
   const std::string& last = providers_.back();
   if (std::find(chosen.begin(), chosen.end(), last) == chosen.end()) chosen.push_back(last);
   return chosen;
@@ -301,7 +301,7 @@ std::vector<std::string> FallbackSession::ChooseProviders(const FailedNode& fail
 std::shared_ptr<FallbackSession::Lease> FallbackSession::Replace(const Status& cause,
                                                                  const FailedNode& failed,
                                                                  const char** why_not) {
-  std::shared_ptr<Lease> old;  // goes when no lock is held: that may end its session
+  std::shared_ptr<Lease> old;  // released after the lock: that may end its session
   const MutexLock lock(replacing_);
   if (second_ != nullptr) {
     const MutexLock counted(mutex_);
@@ -342,7 +342,7 @@ std::shared_ptr<FallbackSession::Lease> FallbackSession::Replace(const Status& c
   return TakeLease();
 }
 
-// Beside the first session if there is memory for both, else after its end.
+// Builds the second session beside the first if there is memory for both, else after its end.
 Result<std::unique_ptr<Session>> FallbackSession::BuildSecond(
     const std::vector<std::string>& providers) {
   const SessionRequest request{providers, first_->profiler(), nullptr};
@@ -354,7 +354,7 @@ Result<std::unique_ptr<Session>> FallbackSession::BuildSecond(
     lease_->is_replaced = true;
     old = std::move(lease_);
   }
-  old.reset();  // may end the session, and calls its providers then
+  old.reset();  // may end the session, which calls its providers
   while (!first_->has_ended()) SleepFor(std::chrono::microseconds(50));
   return build_(request);
 }

@@ -1,4 +1,4 @@
-// A session that is made anew, once, without a provider that failed: python-fallback, section 3.
+// A session that is made a second time, without a provider that failed: python-fallback, section 3.
 #pragma once
 
 #include <atomic>
@@ -20,22 +20,22 @@ struct RunReport;
 
 struct FallbackOptions {
   bool is_on = false;
-  // What the second session is made with; empty: the providers that ran and did not fail, then the
-  // last one. A provider that failed is left out of it.
+  // The providers of the second session; empty: those that ran and did not fail, then the last one.
+  // A provider that failed is always left out.
   std::vector<std::string> providers;
   // Domains of nodes that must not run twice.
   std::set<std::string, std::less<>> blocked_domains;
-  // Whether the model can be had again.
+  // Whether the model can be read again.
   bool has_model = true;
 
-  // Of the config entries that begin with "tenon.ep_fail_fallback".
+  // Reads the config entries that begin with "tenon.ep_fail_fallback".
   static FallbackOptions From(const StringMap& config);
 };
 
 // What a session is to be made with.
 struct SessionRequest {
-  std::vector<std::string> providers;  // names, most preferred first
-  std::shared_ptr<Profiler> profiler;  // of the session before it; null: as its options say
+  std::vector<std::string> providers;  // names; the most preferred comes first
+  std::shared_ptr<Profiler> profiler;  // of the first session; null: as the options say
   FailedNode* failed;                  // SessionParts::failed
 };
 
@@ -43,11 +43,11 @@ struct SessionRequest {
 using SessionBuilder = std::function<Result<std::unique_ptr<Session>>(const SessionRequest&)>;
 
 // Queries give the same answers before and after a fallback. Run may be called from several threads
-// at once; it costs nothing more than the session's own if the fallback is off.
+// at once. While the fallback is off, Run costs no more than Session::Run.
 class FallbackSession {
  public:
-  // A first session of these providers, or of the fallback's if one of them fails to compile nodes
-  // or to make their kernels with kEpFail.
+  // Makes the first session with these providers, or with the fallback's providers if one of them
+  // fails with kEpFail to compile nodes or to make their kernels.
   static Result<std::unique_ptr<FallbackSession>> Create(FallbackOptions options,
                                                          std::vector<std::string> providers,
                                                          SessionBuilder build);
@@ -55,15 +55,15 @@ class FallbackSession {
   FallbackSession(const FallbackSession&) = delete;
   FallbackSession& operator=(const FallbackSession&) = delete;
 
-  // As Session::Run. If a node fails with kEpFail, the run is repeated on a session without its
-  // provider; if that is not possible, the failure is returned as it is.
+  // Like Session::Run. If a node fails with kEpFail, the run is repeated on a session without the
+  // node's provider; if that is not possible, the failure is returned as it is.
   Status Run(const RunOptions& options, std::span<const std::string_view> feed_names,
              std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
              std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {});
 
-  // Lives as long as this. Its names and types are those of all sessions.
+  // The first session lives as long as this object. Its names and types are those of both sessions.
   Session& first() const { return *first_; }
-  // The session that runs use. Lives as long as this.
+  // The session that runs use. It lives as long as this object.
   Session& current() const { return *newest_.load(); }
   const std::vector<SessionValue>& inputs() const { return first_->inputs(); }
   const std::vector<SessionValue>& outputs() const { return first_->outputs(); }
@@ -75,11 +75,12 @@ class FallbackSession {
     return current().providers();
   }
 
-  // What became of the fallback; while it is off, the last failure of a provider.
+  // The state of the fallback; while it is off, the last failure of a provider.
   FallbackReport report() const;
 
  private:
-  // Held by the runs of a session; the last one that goes ends a session that was replaced.
+  // Held by the runs of a session. When the last holder of a replaced session releases it, that
+  // session ends.
   struct Lease;
   // The arguments of Run.
   struct Arguments;
@@ -90,33 +91,33 @@ class FallbackSession {
   std::shared_ptr<Lease> TakeLease() const;
   Status RunWatched(const Arguments& arguments);
   Status RunWatched(const Arguments& arguments, RunReport& report, RunMeter* meter);
-  // Why the run is not to be repeated; null: it may be.
+  // The reason why the run must not be repeated; null: it may be.
   const char* WhyNotRepeated(const Arguments& arguments, const Session& session,
                              const FailedNode& failed) const;
   bool ReachesMemory(const Session& session, const FailedNode& failed,
                      const MemoryInfo& memory) const;
-  // The session that the run is to be repeated on. Null, with the reason in `*why_not`, if there is
-  // none. Waits for a thread that is at it already.
+  // The session that repeats the run. Null, with the reason in `*why_not`, if there is none. Waits
+  // while another thread makes that session.
   std::shared_ptr<Lease> Replace(const Status& cause, const FailedNode& failed,
                                  const char** why_not);
   Result<std::unique_ptr<Session>> BuildSecond(const std::vector<std::string>& providers);
   std::vector<std::string> ChooseProviders(const FailedNode& failed, const Session* session) const;
-  // Tells log and trace.
+  // Reports the fallback in the log and in the trace.
   static void Announce(const FallbackReport& report, const Session& session, int64_t begin);
-  // For those who fall back by other means.
+  // Records the failure for callers that fall back by other means.
   void NoteFailure(const Status& cause, const FailedNode& failed);
   void NoteNotReplayed(uint64_t run_id, const char* reason);
 
   const FallbackOptions options_;
   const std::vector<std::string> providers_;
-  SessionBuilder build_;      // null once it will not be called any more
+  SessionBuilder build_;      // null once no call can follow
   bool may_replace_ = false;  // whether the first session may be replaced
   std::atomic<uint64_t> runs_ = 0;
   std::unique_ptr<Session> first_, second_;
   std::atomic<Session*> newest_ = nullptr;
   Mutex replacing_;  // held while the second session is made
   mutable Mutex mutex_;
-  std::shared_ptr<Lease> lease_;  // of the newest session; null while there is none
+  std::shared_ptr<Lease> lease_;  // of the newest session; may be null
   FallbackReport report_;
 };
 

@@ -77,8 +77,8 @@ void Frame::BindMoving() {
   for (const Slot slot : memory_->moving) {
     const MemoryPlan::Binding& binding = memory_->bindings[static_cast<size_t>(slot)];
     Tensor& root = value(binding.root).tensor();
-    // What is fed may be shared, so that a fetch that is a view of it needs no copy. An output
-    // would no longer be alone in its memory.
+    // A view of a feed shares the feed's owner, so that fetching the view needs no copy. A view of
+    // an output does not: the output must stay the only owner of its memory.
     const bool is_fed = binding.place == MemoryPlan::Place::kFeed;
     value(slot) = Tensor::View(binding.type, binding.shape, root.raw(),
                                is_fed ? root.owner() : nullptr, root.memory());
@@ -102,11 +102,11 @@ void Frame::Settle(const Region& region) {
   memory_ = nullptr;
 }
 
-// Makes a value of the planned region own what it points to.
+// Makes a value that stays after the region own the memory that it points to.
 void Frame::Keep(size_t slot, PooledVector<bool>& is_slab_held) {
   const MemoryPlan::Binding& binding = memory_->bindings[slot];
   if (binding.place == MemoryPlan::Place::kDynamic && values_[slot].is_tensor()) {
-    // A view of something in the slab.
+    // A view into the slab needs the slab as its owner.
     Tensor& view = values_[slot].tensor();
     const size_t location = plan_.location_of[slot];
     const Tensor& slab = slabs_[location];
@@ -148,7 +148,7 @@ void Frame::Clear() {
 void Frame::Reset() {
   if (is_in_parts_) {
     streams_.Clear();
-    last_plan_ = nullptr;  // of a part, and the next run may be a whole one
+    last_plan_ = nullptr;  // made for a part; the next run may be a whole one
   }
   keeps_values_ = false;
   position_ = 0;
@@ -157,7 +157,7 @@ void Frame::Reset() {
 }
 
 void* Frame::Scratch(size_t bytes) {
-  bytes = std::max<size_t>(bytes, 1);  // null would mean that there is no memory
+  bytes = std::max<size_t>(bytes, 1);  // null means that there is no memory
   if (scratch_.bytes() < bytes) {
     scratch_ = Tensor();
     Result<Tensor> larger = Bytes(bytes, plan_.locations[0].allocator);

@@ -1,4 +1,4 @@
-// The values of a run of a plan, and how far the run came.
+// The values of a run of a plan, and the progress of the run.
 #pragma once
 
 #include <atomic>
@@ -17,42 +17,42 @@ namespace tenon {
 class MemoryPlanEntry;
 struct Region;
 
-// Runs the whole plan any number of times, or once in parts. Frames are pooled (FramePool), and
-// concurrent runs take different ones. Used by one thread at a time.
+// A frame serves any number of runs of the whole plan, or one run in parts. Frames are pooled
+// (FramePool); concurrent runs use different ones. Used by one thread at a time.
 class Frame {
  public:
   explicit Frame(const Plan& plan);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  // --- for those who run the plan ---
+  // --- for callers that run the plan ---
 
   // The step at which the next part begins.
   uint32_t position() const { return position_; }
-  // What the parts that ran left in a slot for later ones; empty if they left nothing.
+  // The value that the parts so far left in a slot for later ones; empty if they left none.
   const Value& ValueOf(Slot slot) const { return values_[static_cast<size_t>(slot)]; }
-  // From now on a run leaves its values and their memory as they are, until the next one; it
-  // fetches nothing, which Executor::FetchAgain does. A device works on the memory again.
+  // From now on, a run leaves its values and their memory as they are until the next run, because a
+  // device will work on that memory again. Such a run fetches nothing; Executor::FetchAgain does.
   void KeepValues() { keeps_values_ = true; }
   // The streams of the run, if this is the outermost plan.
   StreamSet& streams() { return streams_; }
 
   // --- for the executor ---
 
-  // A part of the plan is to run, or has run: what later parts read stays and holds on to its
-  // memory from then on, and the rest is dropped. After a part that failed there is no other.
+  // Called before and after a part of the plan runs. At its end, values that later parts read stay
+  // and own their memory, and all others are dropped. No part may follow one that failed.
   void BeginPart(const Region& region);
   void EndPart(const Region& region, bool is_ok);
   bool has_failed() const { return has_failed_; }
 
-  // Prepares for runs by `memory` (null: a recorded run): slabs, fixed values, views into the
-  // slabs. Does nothing if the frame is bound to it already. Error: out of memory.
+  // Prepares for runs with the plan `memory` (null: for a recorded run): slabs, fixed values, views
+  // into the slabs. Does nothing if the frame is bound to that plan already. Error: out of memory.
   Status Bind(std::shared_ptr<const MemoryPlan> memory);
-  // Points the slots that lie in feeds' and outputs' memory to where it is now.
+  // Points the slots in the memory of feeds and outputs to where that memory is now.
   void BindMoving();
-  // Drops what the run leaves behind: feeds, outputs and dynamic values.
+  // Drops the feeds, outputs and dynamic values of the run.
   void Clear();
-  // The same for all that a user of the frame did to it.
+  // Undoes all that a user of the frame did to it.
   void Reset();
 
   Value& value(Slot slot) { return values_[static_cast<size_t>(slot)]; }
@@ -64,25 +64,26 @@ class Frame {
   }
   const MemoryPlan* memory() const { return memory_.get(); }
   bool keeps_values() const { return keeps_values_; }
-  // What the last run found of its shapes; null if there was none.
+  // What the last run learned about its shapes; null if there was none.
   std::shared_ptr<MemoryPlanEntry>& last_plan() { return last_plan_; }
-  // Which run of the plan this is, from 1 on, for a dump of its nodes; the parts of a run share it.
+  // The number of this run of the plan, from 1 on, for a dump of its nodes. All parts of a run have
+  // the same number.
   uint64_t execution() const { return execution_; }
   void set_execution(uint64_t execution) { execution_ = execution; }
   ConcreteShapeContext& shapes() { return shapes_; }
 
-  // At least `bytes` bytes for the kernel that runs; null if there is no memory.
+  // At least `bytes` bytes of scratch memory for the current kernel; null if there is no memory.
   void* Scratch(size_t bytes);
-  // A tensor in the slot's memory that keeps its place from run to run while type and shape stay:
-  // for a value that enters or leaves through a copy. Error: out of memory.
+  // A tensor for a value that enters or leaves through a copy. It lies at the same place in every
+  // run while type and shape stay the same. Error: out of memory.
   Result<Tensor> Buffer(Slot slot, DataType type, const Shape& shape);
 
-  // Where outputs of the coming run shall lie if their steps allocate them: in a tensor of the
-  // caller's if it fits, or, for those that leave through a copy, in the slot's buffer.
+  // Where outputs of the coming run lie if their steps allocate them: in the caller's tensor if it
+  // fits, or, for an output that is copied elsewhere, in the slot's buffer.
   void ForgetOutputs() { offered_.clear(); }
   void OfferOutput(Slot slot, Tensor tensor) { offered_.emplace_back(slot, std::move(tensor)); }
   void OfferBuffer(Slot slot) { offered_.emplace_back(slot, std::nullopt); }
-  // Memory for such an output. Error: out of memory.
+  // Memory for an output that a step allocates. Error: out of memory.
   Result<Tensor> AllocateOutput(Slot slot, DataType type, const Shape& shape,
                                 const std::shared_ptr<Allocator>& memory);
 
@@ -91,13 +92,13 @@ class Frame {
 
   void Unbind();
   void Settle(const Region& region);
-  // The planned place of `slot` in its slab.
+  // A view of the place in the slab that the plan gives to `slot`.
   Tensor InSlab(size_t slot, std::shared_ptr<void> owner);
   void Keep(size_t slot, PooledVector<bool>& is_slab_held);
 
   const Plan& plan_;
   std::vector<Value> values_;  // by slot
-  // Parallel to Plan::slots: where each input and output is; null where left out.
+  // Parallel to Plan::slots: pointers to each input and output; null where left out.
   std::vector<const Value*> inputs_;
   std::vector<Value*> outputs_;
   std::shared_ptr<const MemoryPlan> memory_;
@@ -116,7 +117,7 @@ class Frame {
   ConcreteShapeContext shapes_;
 };
 
-// Tells whether the caller is the only one who uses a frame while this lives.
+// Tells, while it lives, whether the caller is the only user of a frame.
 class FrameUse {
  public:
   explicit FrameUse(Frame& frame) : frame_(frame), is_alone_(!frame.is_running_.exchange(true)) {}

@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-// How many frames wait for the next run; more are made when more runs overlap.
+// How many idle frames are kept for later runs. More frames are made when more runs overlap.
 constexpr size_t kMostIdleFrames = 4;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The frames of one plan that wait for a run.
+// The idle frames of one plan.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ class FramePool {
   explicit FramePool(const Plan& plan) : plan_(plan) {}
 
   std::unique_ptr<Frame> Take();
-  // Drops what is in the frame and keeps it for the next run.
+  // Drops the values of the frame and keeps it for a later run.
   void Return(std::unique_ptr<Frame> frame);
-  // Frees the frames that wait.
+  // Frees the idle frames.
   void Drop();
 
  private:

@@ -1,4 +1,4 @@
-// Which nodes of a model became one.
+// Which nodes of a model were fused into one.
 #pragma once
 
 #include <map>
@@ -7,11 +7,11 @@
 
 namespace tenon {
 
-// What a node of the model is called.
+// Names one node of the model.
 struct NodeLabel {
   std::string name, domain, op_type;
 };
-// The nodes that became one, by the name of that one.
+// The nodes that were fused, by the name of the fused node.
 using FusedNodes = std::map<std::string, std::vector<NodeLabel>>;
 
 }  // namespace tenon

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// Less is not worth a thread, nor the page faults of the next run.
+// Freeing less is not worth a thread and the page faults of the next run.
 constexpr size_t kWorthTrimming = size_t{16} << 20;
 
 }  // namespace
@@ -21,8 +21,8 @@ void IdleTrim::RunEnded() {
   const bool is_watched = watched_in_.load(std::memory_order_relaxed) == watched;
   if (!is_watched && executor_.PooledBytes() <= kWorthTrimming) return;
   const Clock::time_point now = Clock::now();
-  // TrimIfIdle looks at last_run_end_ after it gave up watching: it sees this run, or this run sees
-  // that nobody watches.
+  // TrimIfIdle clears watched_in_ before it reads last_run_end_ again. So either it sees this run,
+  // or this run sees that watched_in_ is 0.
   last_run_end_.store(now);
   if (watched_in_.load() == watched || watched_in_.exchange(watched) == watched) return;
   SetAlarm(this, now + idle_time_, [this] { return TrimIfIdle(); });
@@ -38,8 +38,8 @@ std::optional<std::chrono::steady_clock::time_point> IdleTrim::TrimIfIdle() {
   if (!is_idle()) return last_run_end_.load() + idle_time_;
   const uint32_t watched = watched_in_.exchange(0);
   if (!is_idle()) {
-    uint32_t nobody = 0;
-    if (!watched_in_.compare_exchange_strong(nobody, watched)) return std::nullopt;
+    uint32_t unwatched = 0;
+    if (!watched_in_.compare_exchange_strong(unwatched, watched)) return std::nullopt;
     return last_run_end_.load() + idle_time_;
   }
   executor_.Trim();

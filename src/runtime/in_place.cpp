@@ -7,17 +7,17 @@
 namespace tenon {
 namespace {
 
-// Slots that are needed at any time: constants, and outputs, which a later part may fetch.
+// Slots that stay in use to the end: constants, and outputs, which a later part may fetch.
 std::vector<bool> KeptSlots(const Plan& plan) {
   std::vector<bool> kept = plan.is_constant;
   for (const PlanOutput& output : plan.outputs) kept[static_cast<size_t>(output.slot)] = true;
   return kept;
 }
 
-// An input that the step reads once, and nobody later.
+// Finds the inputs that a step reads once and no later step reads.
 void FindLastReads(Plan& plan) {
   const std::vector<bool> kept = KeptSlots(plan);
-  std::vector<uint32_t> reads(plan.slot_count, 0);  // by the step at hand
+  std::vector<uint32_t> reads(plan.slot_count, 0);  // by the current step
   plan.is_last_read.assign(plan.slots.size(), false);
   for (size_t index = 0; index < plan.steps.size(); ++index) {
     const Step& step = plan.steps[index];
@@ -42,7 +42,7 @@ void FindLastReads(Plan& plan) {
   }
 }
 
-// Adds a way that the kernel knows if the plan allows it; -1 is none.
+// Adds a way to work in place that the kernel offers, if the plan allows it; input -1: none.
 void AddWay(Plan& plan, const Step& step, size_t output, int input) {
   const std::span<const Slot> inputs = plan.InputsOf(step);
   if (input < 0 || static_cast<size_t>(input) >= inputs.size()) return;
@@ -61,7 +61,7 @@ void AddWaysOf(Plan& plan, const Step& step) {
     AddWay(plan, step, 0, step.traits.in_place_also);
     return;
   }
-  // Whoever works on other streams knows nothing of a new reader or writer.
+  // Steps on other streams could still use the memory and know nothing of the new writer.
   if (!step.waits.empty()) return;
   for (size_t i = 0; i < outputs; ++i) AddWay(plan, step, i, step.kernel->InputToOverwrite(i));
 }

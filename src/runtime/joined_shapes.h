@@ -1,4 +1,4 @@
-// The operators of a session: its own, and those that its providers bring along.
+// The shape functions of a session: the built-in ones and those that its providers add.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,11 @@ namespace tenon {
 class JoinedShapes final : public ShapeFunctionTable {
  public:
   explicit JoinedShapes(const ShapeFunctionTable* first) : tables_{first} {}
-  // Both must outlive this.
+  // Both tables must outlive this object.
   void Add(const ShapeFunctionTable* table) { tables_.push_back(table); }
   bool IsJoined() const { return tables_.size() > 1; }
 
-  // Of the first table that knows the node.
+  // The shape function in the first table that knows the node.
   ShapeFunction Find(const Node& node) const override {
     for (const ShapeFunctionTable* const table : tables_) {
       if (const ShapeFunction function = table->Find(node)) return function;

@@ -14,7 +14,8 @@ enum class Residence : uint8_t {
   kHost,      // the CPU's memory: shapes, axes, conditions
 };
 
-// Runs any number of times, from several threads at once, without changing.
+// Run may be called any number of times, from several threads at once; it changes nothing in the
+// kernel.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -35,7 +36,7 @@ class Kernel {
   }
   // Shapes of the outputs; not called if traits().allocates_outputs.
   virtual Status InferShapes(ShapeContext& context) const = 0;
-  // Errors say what the kernel knows; the executor adds node, operator and value names.
+  // Errors describe the cause; the executor adds node, operator and value names.
   virtual Status Run(KernelContext& context) const = 0;
 };
 

@@ -8,8 +8,8 @@
 namespace tenon {
 namespace {
 
-// Pieces of scratch memory, each used by one task at a time. There are as many as threads, so a
-// task that looks for one finds it.
+// Pieces of scratch memory. Each is used by one task at a time, and there are as many as threads,
+// so a task always finds a free one.
 class ScratchPieces {
  public:
   static constexpr size_t kMost = 64;

@@ -1,4 +1,4 @@
-// What a kernel sees when it runs.
+// What a kernel can use while it runs.
 #pragma once
 
 #include <atomic>
@@ -38,16 +38,17 @@ class KernelContext {
   virtual Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) = 0;
   void SetOutput(size_t i, Value value) { *outputs_[i] = std::move(value); }
 
-  // At least `bytes` bytes aligned to 64, valid until Run returns; one call per Run. Kept between
-  // runs, so a steady run allocates nothing. Null if there is no memory.
+  // At least `bytes` bytes aligned to 64, valid until Run returns; one call per Run. The memory is
+  // kept for later runs, so a steady run allocates nothing. Null if there is no memory.
   virtual void* Scratch(size_t bytes) = 0;
 
-  // A tensor in the CPU's memory with uninitialised elements, from where the run's values come:
-  // a steady run takes nothing from the heap for it. It may outlive the run. Error: out of memory.
+  // A tensor in the CPU's memory with uninitialised elements. It comes from the allocator of the
+  // run's values, so a steady run takes nothing from the heap. It may outlive the run. Error: out
+  // of memory.
   Result<Tensor> AllocateTensor(DataType type, const Shape& shape) const;
 
   ThreadPool& threads() const { return *threads_; }
-  // The stream to hand the work to; null if the provider has none.
+  // The stream for the kernel's work; null if the provider has none.
   Stream* stream() const { return stream_; }
 
   // Calls body(task, scratch) once for every task in [0, count), divided among the threads.
@@ -55,19 +56,18 @@ class KernelContext {
   // the one call of Scratch if scratch_bytes > 0. Error: out of memory.
   Status ForEachTask(size_t count, size_t scratch_bytes,
                      FunctionRef<void(size_t task, std::byte* scratch)> body);
-  // The same for kernels with several loops, which divide memory of one call of Scratch themselves:
-  // `memory` is aligned to 64 and has TaskScratchBytes(count, scratch_bytes) bytes.
+  // Like above, for kernels with several loops, which divide the memory of one call of Scratch
+  // themselves: `memory` is aligned to 64 and has TaskScratchBytes(count, scratch_bytes) bytes.
   size_t TaskScratchBytes(size_t count, size_t scratch_bytes) const;
   void ForEachTaskIn(std::byte* memory, size_t count, size_t scratch_bytes,
                      FunctionRef<void(size_t task, std::byte* scratch)> body);
-  // True once the run should end early; long kernels look at it now and then.
+  // True once the run should end early. Long kernels check it now and then.
   bool cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
 
   // The runner of the i-th subgraph of the node.
   virtual SubgraphRunner& Subgraph(size_t i) = 0;
 
-  // Input `i` to move from, if neither this run nor anybody else reads it after this kernel; null
-  // otherwise.
+  // Input `i` to move from, if nothing reads it after this kernel; null otherwise.
   virtual Value* InputToConsume(size_t) { return nullptr; }
 
  protected:
@@ -77,20 +77,20 @@ class KernelContext {
   ThreadPool* threads_ = nullptr;
   const std::atomic<bool>* cancelled_ = nullptr;
   Stream* stream_ = nullptr;
-  const std::shared_ptr<Allocator>* host_memory_ = nullptr;  // null: plain memory
+  const std::shared_ptr<Allocator>* host_memory_ = nullptr;  // null: the heap
 };
 
-// Lists of values that last as long as a run.
+// A list of values for the time of a run.
 using RunValues = PooledVector<Value>;
 
-// Runs a subgraph of a control-flow node; captured values are supplied by the executor.
+// Runs a subgraph of a control-flow node. The executor supplies the captured values.
 class SubgraphRunner {
  public:
   virtual ~SubgraphRunner() = default;
-  // `inputs` in the order of the subgraph's inputs; they are moved from, so that the subgraph may
-  // change in place what nobody else holds. `outputs` receives one value per output, in memory of
-  // its own or shared with values that the caller can see; tensors that it held before and that
-  // nobody else holds may be written again for them.
+  // `inputs` are in the order of the subgraph's inputs. They are moved from, so that the subgraph
+  // may change in place a value that has no other owner. `outputs` receives one value per output,
+  // which may share memory with values that the caller can see. Tensors that `outputs` held before
+  // may be written again if they have no other owner.
   virtual Status Run(std::span<Value> inputs, RunValues& outputs) = 0;
 };
 

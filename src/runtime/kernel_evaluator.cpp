@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-// Smaller constants are made faster than they are found.
+// Below this size, making a constant is faster than finding a shared one.
 constexpr size_t kWorthSharing = 4096;
 
 }  // namespace
@@ -24,7 +24,7 @@ Result<std::vector<Value>> KernelEvaluator::Evaluate(const Graph& graph, const N
   if (!operation) return Run(graph, node, inputs, SharedLastingMemory());
   const Tensor& weights = inputs[0].tensor();
   const auto make = [&](const Tensor&) -> Result<Tensor> {
-    // Kernels let it go when they have packed it.
+    // A kernel releases a constant when it has packed it.
     TENON_ASSIGN_OR_RETURN(const std::vector<Value> made,
                            Run(graph, node, inputs, SharedCpuAllocator()));
     if (!made[0].is_tensor()) return Fail("{} makes no tensor", node.Describe());
@@ -34,7 +34,7 @@ Result<std::vector<Value>> KernelEvaluator::Evaluate(const Graph& graph, const N
       Format("{} of {} {}", *operation, DataTypeName(weights.type()), weights.shape());
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const Tensor> made,
                          shared_->Get(weights, form, make));
-  const bool is_view = made->raw() == weights.raw();  // still of the file
+  const bool is_view = made->raw() == weights.raw();  // still in the file's memory
   if (is_view || made->type() == DataType::kString) return std::vector<Value>{*made};
   return std::vector<Value>{Tensor::ReadOnlyView(made->type(), made->shape(), made->raw(),
                                                  std::const_pointer_cast<Tensor>(made))};

@@ -14,8 +14,9 @@ namespace tenon {
 
 class ThreadPool;
 
-// `provider` makes kernels that run on the CPU; it and `threads` outlive the evaluator. What it
-// makes of weights is shared with other sessions on them, unless `shared` is null.
+// `provider` makes kernels that run on the CPU; it and `threads` outlive the evaluator. What the
+// evaluator computes from weights is shared with other sessions on the same weights, unless
+// `shared` is null.
 class KernelEvaluator final : public NodeEvaluator {
  public:
   KernelEvaluator(ExecutionProvider& provider, ThreadPool& threads,

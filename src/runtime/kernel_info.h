@@ -1,4 +1,4 @@
-// What a kernel sees when it is made.
+// What a provider can use when it makes a kernel.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace tenon {
 class Graph;
 class SharedWeights;
 
-// A node of `graph` for which a kernel is made. It refers to both.
+// A node of `graph` for which a kernel is made. Refers to both.
 class KernelInfo {
  public:
   // `shared_weights` is null where nothing is shared.
@@ -27,21 +27,22 @@ class KernelInfo {
   size_t output_count() const { return node_.outputs.size(); }
   bool HasInput(size_t i) const { return node_.has_input(i); }
   bool HasOutput(size_t i) const { return node_.has_output(i); }
-  // Inferred types; shapes may be unknown. A default ValueType if absent.
+  // The inferred type; its shape may be unknown. A default ValueType if the input is absent.
   const ValueType& InputType(size_t i) const;
   const ValueType& OutputType(size_t i) const;
   DataType ElementType(size_t i) const { return InputType(i).element_type; }
   DataType OutputElementType(size_t i) const { return OutputType(i).element_type; }
-  // The tensor if input `i` is a constant, else null. Lives as long as the session unless every
-  // kernel that reads it said ReleaseConstant.
+  // The tensor if input `i` is a constant, else null. It lives as long as the session, unless every
+  // kernel that reads it has called ReleaseConstant.
   const Tensor* Constant(size_t i) const;
-  // The same, but its elements may not be aligned (Tensor::is_aligned): for kernels that copy them
-  // into a form of their own.
+  // Like Constant, but the elements may not be aligned (Tensor::is_aligned): for kernels that copy
+  // them into a form of their own.
   const Tensor* StoredConstant(size_t i) const;
-  // The kernel keeps its own packed copy of constant input `i` and will never read Input(i).
+  // States that the kernel keeps its own packed copy of constant input `i` and never reads
+  // Input(i).
   void ReleaseConstant(size_t i) { released_constants.push_back(i); }
 
-  // Where sessions that agreed on it share the packed forms of their constants; null without one.
+  // Where sessions share the packed forms of their constants; null: they are not shared.
   const std::shared_ptr<SharedWeights>& shared_weights() const { return shared_weights_; }
 
   std::vector<size_t> released_constants;

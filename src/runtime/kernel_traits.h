@@ -1,4 +1,4 @@
-// What the planner must know of a kernel.
+// What the planner must know about a kernel.
 #pragma once
 
 #include <cstdint>
@@ -7,29 +7,27 @@ namespace tenon {
 
 // How a kernel treats its outputs; the planner relies on it.
 struct KernelTraits {
-  // Output 0 has the elements of input 0 under another shape: the executor shares the memory and
+  // Output 0 has the elements of input 0 with another shape: the executor shares the memory and
   // never calls Run.
   bool is_view = false;
-  // Run reads input `unaligned_input` by its bytes, so that a constant there need not be aligned;
-  // -1: none.
+  // Run reads input `unaligned_input` bytewise, so a constant there need not be aligned; -1: none.
   int8_t unaligned_input = -1;
-  // Output 0 may be written over input `in_place_input` when both have the same size in bytes and
-  // nothing else reads the input afterwards; -1: none of them. `in_place_also` is a second
-  // candidate.
+  // Output 0 may be written over input `in_place_input` if both have the same size in bytes and
+  // nothing else reads the input afterwards; -1: none. `in_place_also` is a second candidate.
   int8_t in_place_input = -1;
   int8_t in_place_also = -1;
   // The kernel finds the output shapes itself and calls AllocateOutput or SetOutput for each.
   bool allocates_outputs = false;
   // The elements of the outputs depend on the shapes of the inputs alone (Shape, Size).
   bool reads_shapes_only = false;
-  // All elements of the only output are the same, and Run fills as many as the tensor that it is
-  // given has: a large constant is made by repeating a part.
+  // All elements of the only output are equal, and Run fills a tensor of any size: a large constant
+  // is made by repeating a part.
   bool fills_evenly = false;
-  // Equal inputs may give different outputs (random numbers) or have effects: never folded or
-  // cached.
+  // Equal inputs may give different outputs (random numbers), or Run has side effects: the node is
+  // never folded or cached.
   bool is_stateful = false;
-  // No executor runs it: whoever runs the plan in parts takes what it reads and supplies what it
-  // makes, between two parts.
+  // The executor does not run the node. The code that runs the plan in parts takes its inputs and
+  // supplies its outputs between two parts.
   bool yields = false;
 };
 

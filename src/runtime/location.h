@@ -1,4 +1,4 @@
-// Where values of a plan lie.
+// The memories that values of a plan lie in.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct Location {
   std::shared_ptr<Allocator> allocator;
   std::shared_ptr<Allocator> constant_allocator;
 
-  // What offsets of values in a slab are multiples of. Devices bind buffers at such offsets.
+  // Offsets of values in a slab are multiples of this. Devices bind buffers at such offsets.
   size_t SlabAlignment() const {
     return memory->device_type == DeviceType::kCpu ? Allocator::kAlignment : 256;
   }

@@ -16,8 +16,8 @@ constexpr int32_t kFormatVersion = 1;
 
 Error NoAdapter() { return InvalidArgument("the bytes are no LoRA adapter, or a damaged one"); }
 
-// Positions in a FlatBuffer, all of them checked. A table begins with the distance to its vtable,
-// which has the sizes of itself and of the table and then the position of each field in the table.
+// Checked positions in a FlatBuffer. A table begins with the distance to its vtable. The vtable
+// holds its own size, the table's size, and the position of each field in the table.
 class FlatBuffer {
  public:
   explicit FlatBuffer(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -30,14 +30,14 @@ class FlatBuffer {
     return value;
   }
 
-  // Where the offset at `position` points to.
+  // The position that the offset at `position` points to.
   std::optional<size_t> Follow(size_t position) const {
     const auto offset = At<uint32_t>(position);
     if (!offset || *offset > bytes_.size() - position) return std::nullopt;
     return position + *offset;
   }
 
-  // Where field `index` of the table is; nothing if it is left out or the table is damaged.
+  // The position of field `index` of the table; empty if it is left out or the table is damaged.
   std::optional<size_t> Field(size_t table, size_t index) const {
     const auto distance = At<int32_t>(table);
     if (!distance) return std::nullopt;
@@ -51,7 +51,7 @@ class FlatBuffer {
     return has_field ? std::optional(table + *in_table) : std::nullopt;
   }
 
-  // Whether the vtable of a table is whole; a field that lies behind its end would seem left out.
+  // Whether a table's vtable is whole; a field after its end would look as if it were left out.
   bool IsWhole(size_t table) const {
     const auto distance = At<int32_t>(table);
     if (!distance) return false;
@@ -65,7 +65,8 @@ class FlatBuffer {
     return field ? At<int32_t>(*field).value_or(0) : 0;
   }
 
-  // The elements of the vector or string in a field; empty if it is left out. Nothing if damaged.
+  // The elements of the vector or string in a field: none if it is left out, no result if it is
+  // damaged.
   struct Elements {
     size_t position = 0;
     size_t count = 0;
@@ -110,8 +111,8 @@ Result<Tensor> TensorOf(int32_t type_number, Shape shape, std::span<const std::b
   return tensor;
 }
 
-// `left` is how many bytes are no other parameter's: many that lay in the same ones would need more
-// memory than the file.
+// `left` is the number of bytes that no other parameter uses yet. Many parameters that share bytes
+// would need more memory than the file has.
 Result<LoraParameter> ReadParameter(const FlatBuffer& buffer, size_t table,
                                     const std::shared_ptr<void>& owner, size_t& left) {
   if (!buffer.IsWhole(table)) return NoAdapter();

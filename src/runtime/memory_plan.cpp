@@ -10,7 +10,7 @@ namespace {
 
 using Place = MemoryPlan::Place;
 
-// One piece of memory and the values that share it: a value, its views and those written over it.
+// One piece of memory and the values that share it: a value, its views, and values written over it.
 struct Storage {
   Place place = Place::kSlab;
   Slot root = kNoSlot;
@@ -76,7 +76,7 @@ class MemoryPlanner {
     storage.last = std::max(storage.last, LastUse(slot));
   }
 
-  // The same for a value that its step finds itself, in the run, and that may lie there then.
+  // Lets a value share the storage of `host` if its step decides in the run whether it lies there.
   void Shelter(Slot guest, Slot host) {
     if (host == kNoSlot || StorageOf(host) < 0) return;
     is_guest_[static_cast<size_t>(guest)] = true;
@@ -87,13 +87,13 @@ class MemoryPlanner {
 
   bool Stays(Slot slot) const { return stays_[static_cast<size_t>(slot)]; }
 
-  // The caller uses what it fetches after the last step, and so do later regions what they read.
+  // Fetched values, and values that later regions read, are used after the last step.
   int32_t LastUse(Slot slot) const {
     return Stays(slot) ? static_cast<int32_t>(plan_.steps.size())
                        : plan_.last_use[static_cast<size_t>(slot)];
   }
 
-  // Strings and other values that own memory live outside the slab.
+  // Strings and other values that own memory are not in the slab.
   bool CanBeBound(Slot slot) const {
     const SlotRecord& record = Record(slot);
     return record.is_tensor && record.shape_is_fixed && record.type != DataType::kString;
@@ -139,7 +139,8 @@ class MemoryPlanner {
     return !step.traits.is_view || IsBound(plan_.InputsOf(step)[0]);
   }
 
-  // Outputs of a step that finds them in the run: views of inputs, and what is written over them.
+  // Lets outputs that a step finds in the run share an input's storage: views of the input, and
+  // outputs that may be written over it.
   void ShelterOutputs(uint32_t index) {
     const Step& step = plan_.steps[index];
     const std::span<const Slot> inputs = plan_.InputsOf(step);
@@ -148,7 +149,7 @@ class MemoryPlanner {
     if (!step.traits.allocates_outputs) return;
     for (const InPlace& way : plan_.InPlaceOf(step)) {
       const Slot input = inputs[way.input], output = outputs[way.output];
-      // What is fetched would have to be copied at the end.
+      // A fetched value would have to be copied at the end.
       if (Stays(output) || !MayTakeOver(input, index)) continue;
       Shelter(output, input);
       result_->overwritten.emplace_back(output, input);
@@ -172,8 +173,8 @@ class MemoryPlanner {
            StorageAt(input).bytes == BytesOf(output) && StorageAt(input).bytes == BytesOf(input);
   }
 
-  // Whether the storage of `input`, which the step reads last, is free after the step: views of it
-  // may be read later, or by the same step.
+  // Whether the step may write over the storage of `input`: this is the last step that uses the
+  // storage, and it reads it once. Views of the input count as uses.
   bool MayTakeOver(Slot input, uint32_t index) {
     if (StorageOf(input) < 0) return false;
     const Storage& storage = StorageAt(input);
@@ -190,8 +191,8 @@ class MemoryPlanner {
     return reads;
   }
 
-  // A storage that holds a fetched value is that value's memory. Of two in one storage the first
-  // claims it; the other is copied at the end.
+  // A storage that holds a fetched value becomes that value's memory. If it holds two, the first
+  // one claims it, and the other is copied at the end.
   void ClaimOutputs() {
     for (const Slot slot : region_.fetches) {
       if (!IsBound(slot)) continue;
@@ -202,7 +203,7 @@ class MemoryPlanner {
     }
   }
 
-  // Largest first, each at the lowest offset that is free during its life.
+  // Places the largest first, each at the lowest offset that is free during its life.
   void AssignOffsets(size_t location) {
     const size_t alignment = plan_.locations[location].SlabAlignment();
     std::vector<size_t> order;
@@ -213,7 +214,7 @@ class MemoryPlanner {
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return storages_[a].bytes > storages_[b].bytes; });
-    // What each look goes over lies together: there may be many thousands.
+    // All that the search reads lies together: there may be many thousands of storages.
     struct Placed {
       size_t offset, end;
       int32_t first, last;  // steps
@@ -254,7 +255,7 @@ class MemoryPlanner {
   std::shared_ptr<MemoryPlan> result_ = std::make_shared<MemoryPlan>();
   std::vector<Storage> storages_;
   std::vector<int32_t> storage_of_;  // by slot; -1: none
-  std::vector<bool> is_guest_;       // by slot: its step binds it, not the plan
+  std::vector<bool> is_guest_;       // by slot: bound by its step, not by the plan
   std::vector<bool> stays_;          // by slot: fetched, or read by a later region
 };
 

@@ -1,11 +1,10 @@
-// What a run of a region with certain feed shapes looks like: the shape and place of every value
-// that the feed shapes determine.
+// The memory plan of a region for certain feed shapes: the shape and place of every value that the
+// feed shapes determine.
 //
 // The first run with new feed shapes is recorded: each step finds its shapes and allocates its
-// outputs. From the record follows which shapes, and which elements, depend on the feed shapes
-// alone. Later runs with the same shapes skip the steps whose elements are so determined, find the
-// other determined values at fixed offsets of one slab, and treat only the rest as the first run
-// did.
+// outputs. The record shows which shapes and which elements depend on the feed shapes alone. Later
+// runs with the same shapes skip the steps whose elements are determined. Other determined values
+// lie at fixed offsets of one slab. All remaining steps run as in the first run.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +18,12 @@
 
 namespace tenon {
 
-// What the recorded run saw of one slot.
+// What the recorded run found out about one slot.
 struct SlotRecord {
   DataType type = DataType::kUndefined;
   Shape shape;
   bool is_tensor = false;
-  // The shape, the elements: a function of the feed shapes and the constants.
+  // Whether the shape and the elements depend only on the feed shapes and the constants.
   bool shape_is_fixed = false;
   bool data_is_fixed = false;
   // The value, kept if its elements are fixed.
@@ -39,7 +38,7 @@ struct RunRecord {
 // Immutable; shared by the frames that are bound to it.
 struct MemoryPlan {
   enum class Place : uint8_t {
-    kDynamic,   // found by its step in the run
+    kDynamic,   // allocated by its step in the run
     kSlab,      // at `offset` of its location's slab
     kFeed,      // in the memory of `root`: fed, or left by an earlier region
     kOutput,    // in the memory of the fetched value whose slot is `root`
@@ -56,17 +55,18 @@ struct MemoryPlan {
   std::vector<Binding> bindings;  // by slot
   // Steps to run, ascending.
   std::vector<uint32_t> steps;
-  // By step: outputs are bound before the run, so the kernel is called at once.
+  // By step: whether the outputs are bound before the run, so that the kernel is called at once.
   std::vector<bool> is_bound;
   std::vector<std::pair<Slot, Value>> fixed_values;
-  // Slots in the memory of feeds and outputs, which move from run to run.
+  // Slots in the memory of feeds and outputs, whose addresses change from run to run.
   std::vector<Slot> moving;
-  // Outputs that their steps may write over an input, which the plan keeps free for them.
+  // (output, input): the step may write the output over the input, whose memory the plan keeps for
+  // it.
   std::vector<std::pair<Slot, Slot>> overwritten;
   std::vector<size_t> slab_bytes;  // by location
 };
 
-// The plan for later runs of `region` with the shapes of the recorded one.
+// Makes the plan for later runs of `region` with the shapes of the recorded run.
 std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const Region& region,
                                              const RunRecord& record);
 

@@ -1,4 +1,4 @@
-// The memory plans of one region, by the shapes of what goes into it.
+// The memory plans of one region, by the shapes of the values that go into it.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@ namespace tenon {
 
 class Frame;
 
-// Kinds and shapes of what goes into a region, and the plan for them.
+// Kinds and shapes of the values that go into a region, and the plan for them.
 class MemoryPlanEntry {
  public:
-  // Null until there is one.
+  // Null until the plan is made.
   const std::shared_ptr<const MemoryPlan>& memory() const { return memory_; }
 
  private:
@@ -34,7 +34,7 @@ class MemoryPlanEntry {
   std::shared_ptr<const MemoryPlan> memory_;
 };
 
-// Keeps the plans that were used last. Two lists of shapes never share a plan. Thread-safe.
+// Keeps the plans that were used last. Different lists of shapes never share a plan. Thread-safe.
 class MemoryPlanCache {
  public:
   // Keeps up to `most_plans`; 0: every run is recorded.
@@ -42,10 +42,10 @@ class MemoryPlanCache {
       : region_(std::move(region)), most_plans_(most_plans) {}
 
   const Region& region() const { return region_; }
-  // What is known of the kinds and shapes of `feeds` and of the live values in `frame`.
+  // The entry for the kinds and shapes of `feeds` and of the live values in `frame`.
   std::shared_ptr<MemoryPlanEntry> Find(std::span<const Value> feeds, const Frame& frame);
-  // The same for a caller that often asks again for the same shapes: `last`, or null, is what it
-  // found last, and takes no lock if it fits.
+  // Like Find, for a caller that often repeats the same shapes. `last` is the entry that it found
+  // last, or null; no lock is taken if it still fits.
   std::shared_ptr<MemoryPlanEntry> FindAgain(std::span<const Value> feeds, const Frame& frame,
                                              std::shared_ptr<MemoryPlanEntry> last);
   // Adds the plan to an entry that has none.

@@ -13,7 +13,7 @@ namespace {
 
 void PrintToStdout(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);  // a kernel that ends the process leaves what it read
+  std::fflush(stdout);  // so that a crash in the kernel loses no text
 }
 
 // "{2,3}"
@@ -26,7 +26,7 @@ std::string BracedShape(const Shape& shape) {
   return text + '}';
 }
 
-// The name with letters and digits alone, and '_' for each other byte.
+// The name with '_' for each byte that is neither a letter nor a digit.
 std::string FileName(std::string name) {
   for (char& c : name) {
     const bool is_plain =
@@ -36,7 +36,7 @@ std::string FileName(std::string name) {
   return name;
 }
 
-// What an optional holds; the value itself if it is none.
+// The value in an optional; other values as they are.
 const Value& Unwrapped(const Value& value) {
   return value.kind() == Value::Kind::kOptional ? value.optional().value : value;
 }
@@ -117,7 +117,7 @@ Status StepDump::ShowTensor(const std::string& name, const Tensor& tensor, bool 
                             std::string& text) const {
   if (settings_.shapes) text += Format(" Shape: {}\n", BracedShape(tensor.shape()));
   if (!shows_data && !settings_.statistics) return OkStatus();
-  // A constant that its readers keep in a form of their own.
+  // A constant whose readers all keep it in a form of their own.
   if (tensor.raw() == nullptr && tensor.size() > 0) {
     text += " is kept by the kernel alone\n";
     return OkStatus();

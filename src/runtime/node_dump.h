@@ -1,4 +1,4 @@
-// Shows what nodes read and make while they run: partial-execution TX-72 to TX-77.
+// Shows what nodes read and make while they run: partial-execution, TX-72 to TX-77.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,15 @@
 
 namespace tenon {
 
-// Gets text in pieces that belong together: what a node reads, then what it makes. Thread-safe.
+// Writes text in pieces: what a node reads, then what it makes. Thread-safe.
 class NodeDump {
  public:
   using Print = std::function<void(std::string_view text)>;
 
-  // Writes to standard output without `print`, which may be called from several threads, one after
-  // the other.
+  // Calls `print`, from several threads but one at a time; without it, writes to standard output.
   explicit NodeDump(NodeDumpSettings settings, Print print = nullptr);
 
-  // What the environment of the process asked for when it was first read; null: nothing. Error:
+  // The dump that the process's environment asked for when it was first read; null: none. Error:
   // that of NodeDumpSettings::Read.
   static Result<NodeDump*> OfProcess();
 
@@ -32,24 +31,24 @@ class NodeDump {
  private:
   friend class StepDump;
 
-  // `header` comes first unless the last piece was of the same number.
+  // Writes `header` first unless the last piece had the same number.
   void Write(uint64_t number, const std::string& header, const std::string& text);
 
   const NodeDumpSettings settings_;
   const Print print_;
   Mutex mutex_;
-  uint64_t last_number_ = 0;  // given to a run of a node
+  uint64_t last_number_ = 0;  // the last one given to a node's run
   uint64_t last_written_ = 0;
 };
 
-// One run of one step. What it reads must be done when Inputs is called, and what it makes when
-// Outputs is. Errors: kFail naming a file that could not be written.
+// Dumps one run of one step. What the step reads must be complete when Inputs is called, and what
+// it makes when Outputs is called. Errors: kFail naming a file that could not be written.
 class StepDump {
  public:
   // `execution` counts the runs of the plan from 1 on.
   StepDump(NodeDump& dump, const Plan& plan, const Step& step, uint64_t execution);
 
-  // Whether anything of the node is to be shown; nothing else is called if not.
+  // Whether anything of the node is to be shown. If not, nothing else is called.
   bool is_wanted() const;
   Status Inputs(const Frame& frame);
   Status Outputs(const Frame& frame);

@@ -29,7 +29,7 @@ constexpr const char* kVariables[] = {
 };
 constexpr char kRank[] = "OMPI_COMM_WORLD_RANK";
 
-// Variables by name; "" for those that are not set.
+// Variables by name; the value is "" for those that are not set.
 class Variables {
  public:
   explicit Variables(StringMap set) : set_(std::move(set)) {}
@@ -39,7 +39,7 @@ class Variables {
     return found == set_.end() ? "" : found->second;
   }
 
-  // Keeps what `flag` is if the variable is not set.
+  // Leaves `*flag` as it is if the variable is not set.
   Status ReadFlag(const char* name, bool* flag) const {
     const std::string text = Text(name);
     if (text.empty()) return OkStatus();
@@ -58,7 +58,7 @@ class Variables {
     return InvalidArgument("{}: expected a number of elements, got '{}'", name, text);
   }
 
-  // What stands between semicolons.
+  // The names in a list separated by semicolons.
   NodeDumpSettings::Names Names(const char* name) const {
     const std::string text = Text(name);
     NodeDumpSettings::Names names;

@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-// [{"float":[1,1024]},...] of `tensors` entries from `*at` on, which is moved past them.
+// [{"float":[1,1024]},...] for `tensors` entries from `*at` on; `*at` moves past them.
 std::string TypesAndShapes(const std::vector<int64_t>& shapes, size_t tensors, size_t* at) {
   JsonWriter json;
   json.BeginArray();
@@ -33,7 +33,7 @@ int64_t Microseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-// What the node's thread, and those that helped it, did in the thread pool.
+// The thread pool's work for the node, by its own thread and by those that helped.
 std::string ThreadStats(const NodeTrace& trace) {
   JsonWriter json;
   json.BeginObject();

@@ -1,4 +1,4 @@
-// What a profiler keeps of one run of one step, until it becomes events.
+// What a profiler keeps about one run of one step until it becomes events.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-// What is known of a step before it runs; recorded once per profiler.
+// What is known about a step before it runs; recorded once per profiler.
 struct TracedNode {
   std::string name;  // of the node, or <OpType>_<index>
   std::string op_type;
@@ -20,12 +20,12 @@ struct TracedNode {
   std::string threads;   // name of the thread pool; "" if there is none
 };
 
-// One run of one step. Times in microseconds since the profiling start.
+// One run of one step. Times are in microseconds since the profiling start.
 struct NodeTrace {
   const TracedNode* node = nullptr;
   int64_t fence_before = 0, kernel_start = 0, kernel_end = 0, fence_after = 0;
   int64_t thread = 0;
-  int core = -1;  // that the thread was on
+  int core = -1;  // of the thread
   // The loops that the kernel divided among threads; null if it divided none.
   std::unique_ptr<LoopStats::Record> loops;
   uint64_t activation_bytes = 0, parameter_bytes = 0, output_bytes = 0;

@@ -21,8 +21,8 @@ namespace {
 // (ConstantOfShape, DequantizeLinear) need room for the weights.
 constexpr size_t kFoldingBytes = size_t{1} << 30;
 
-// Operators that nobody claimed become their function bodies, one level at a time, and the nodes of
-// the bodies are offered again.
+// Replaces operators that no provider claimed by their function bodies, one level at a time, and
+// offers the new nodes to the providers.
 Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
   constexpr int kDeepestBodies = 16;
   for (int level = 0; level < kDeepestBodies; ++level) {
@@ -42,7 +42,7 @@ Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& par
   return OkStatus();
 }
 
-// The nodes of a graph, and of its subgraphs, that were not there before.
+// The nodes that were added to a graph and its subgraphs.
 class NewNodes {
  public:
   explicit NewNodes(Graph& graph) { Note(graph); }
@@ -64,9 +64,9 @@ class NewNodes {
   std::unordered_map<const Graph*, size_t> capacity_;
 };
 
-// What providers put between weights and their readers, such as casts to wider elements, is done
-// here and now: it would be done in the first run otherwise, for every memory plan anew. What grows
-// no further than weights do that are widened is not bounded: it has to be somewhere.
+// Folds nodes that providers put between weights and their readers, such as casts to wider
+// elements. Otherwise the first run would do their work, again for every memory plan. Results that
+// grow no more than widened weights do not count towards the budget: they must be stored anyway.
 void FoldAdapted(Graph& graph, NodeEvaluator& evaluator, const NewNodes& added) {
   constexpr size_t kWidestPerNarrowest = 8;
   FoldingBudget budget{
@@ -76,7 +76,7 @@ void FoldAdapted(Graph& graph, NodeEvaluator& evaluator, const NewNodes& added) 
 }
 
 Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
-  // What a provider makes of a node may need another step.
+  // The nodes that a provider makes may themselves need to be adapted.
   constexpr int kMostRounds = 4;
   bool is_changed = true;
   for (int round = 0; round < kMostRounds && is_changed; ++round) {
@@ -97,8 +97,8 @@ CheckOptions CheckOptionsOf(const SessionOptions& options) {
   CheckOptions check;
   check.allow_newer_opsets =
       !ConfigFlag(options.config, "session.allow_released_opsets_only", true);
-  // ONNX Runtime's operators in the default domain (SimplifiedLayerNormalization) are no errors;
-  // an operator that nobody can run is one when the nodes are assigned.
+  // ONNX Runtime's operators in the default domain (SimplifiedLayerNormalization) are no errors. An
+  // operator that no provider can run is reported when the nodes are assigned.
   check.allow_unknown_operators = true;
   return check;
 }
@@ -139,7 +139,8 @@ Status CheckNoneAssignedTo(size_t provider, const std::string& name, const Graph
   return OkStatus();
 }
 
-// Gives the inputs' axes whose meaning has a size that size, and their names with it.
+// Gives its size to each input axis whose denotation has one; `by_name` gets the axis's name with
+// it.
 void FixDenotedDimensions(Graph& graph, const std::map<std::string, int64_t>& by_denotation,
                           std::map<std::string, int64_t>& by_name) {
   if (by_denotation.empty()) return;
@@ -178,7 +179,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   TENON_RETURN_IF_ERROR(CheckModel(model, CheckOptionsOf(options)));
   TENON_RETURN_IF_ERROR(InlineFunctions(model));
   TENON_RETURN_IF_ERROR(MakeConstantsDense(graph));
-  // Before a pass drops or renames what a Gradient names.
+  // Must come before the passes, which may drop or rename what a Gradient node names.
   TENON_RETURN_IF_ERROR(ExpandGradients(graph, *parts.shape_functions));
   KernelEvaluator evaluator(*parts.providers.back(), context.threads, context.shared_weights);
   PassOptions passes;
@@ -194,8 +195,8 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   } else {
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions, passes.inference));
   }
-  // Before providers put operators of their own into it, the graph is still plain ONNX of the
-  // versions that the model imports, which any runtime can read.
+  // Providers have not yet added operators of their own, so this is plain ONNX of the versions that
+  // the model imports; any runtime can read it.
   if (!options.optimized_model_path.empty()) {
     TENON_ASSIGN_OR_RETURN(const WriteOptions write, WriteOptionsOf(options));
     TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path, write));

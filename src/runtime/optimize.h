@@ -27,7 +27,8 @@ struct OptimizeContext {
 // Replaces symbolic dimensions of the graph's values by the sizes that the caller knows.
 void FixFreeDimensions(Graph& graph, const SessionOptions& options);
 
-// After success every node of model.graph has a provider, and types are as known as they can be.
+// After success every node of model.graph has a provider, and types are inferred as far as
+// possible.
 Status OptimizeModel(Model& model, const SessionOptions& options, const SessionParts& parts,
                      const OptimizeContext& context);
 

@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-// FNV-1a over what a model's nodes are and are called: the same for the same model.
+// FNV-1a over the names and types of a model's nodes: the same for the same model.
 uint64_t HashOf(const Graph& graph) {
   uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&](std::string_view text) {
@@ -32,7 +32,7 @@ uint64_t HashOf(const Graph& graph) {
   return hash;
 }
 
-Status CheckNobodyOwns(const Graph& graph, const Claim& claim) {
+Status CheckUnassigned(const Graph& graph, const Claim& claim) {
   for (const NodeId id : claim.nodes) {
     const Node* node = Index(id) < graph.node_capacity() ? graph.FindNode(id) : nullptr;
     if (node && node->provider >= 0) {
@@ -51,7 +51,7 @@ std::vector<NodeLabel> LabelsOf(const Graph& graph) {
   return labels;
 }
 
-std::string WhyNobody(const Node& node) {
+std::string WhyUnassigned(const Node& node) {
   const std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
   if (node.schema == nullptr) {
     if (const auto versions = SchemasOf(node.domain, node.op_type); !versions.empty()) {
@@ -90,7 +90,7 @@ Status Partitioner::AssignTo(size_t index, Graph& graph) {
   if (!fused) {
     TENON_LOG(logger_, kError, "{} could not say what it runs of graph '{}': {}", provider.name(),
               graph.name, fused.error().message());
-    // Others know the standard's form.
+    // The other providers know the standard's layout.
     PutUnownedChannelsFirst(graph);
     return OkStatus();
   }
@@ -118,7 +118,7 @@ Status Partitioner::Compile(size_t index, const Graph& graph, std::vector<FusedN
   return status;
 }
 
-// All groups, or none: those that were fused are put back if another one cannot be.
+// Fuses all groups or none: if one cannot be fused, the others are put back.
 Result<std::vector<FusedNode>> Partitioner::Fuse(size_t index, Graph& graph,
                                                  std::span<const Claim> claims) {
   const auto fuses = [](const Claim& claim) { return claim.fuse; };
@@ -129,7 +129,7 @@ Result<std::vector<FusedNode>> Partitioner::Fuse(size_t index, Graph& graph,
   Status status;
   for (const Claim& claim : claims) {
     if (!claim.fuse) continue;
-    status = CheckNobodyOwns(graph, claim);
+    status = CheckUnassigned(graph, claim);
     if (!status.ok()) break;
     const std::string name = Format("{}_{}_{}", provider, model, fused_nodes_ + done.size());
     Result<Extraction> extraction = ExtractNodes(graph, claim.nodes,
@@ -161,7 +161,7 @@ Status CheckAllAssigned(const Graph& graph) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (node == nullptr) continue;
     if (node->provider < 0) {
-      return NotImplemented("{}", DescribeFailure(graph, *node, WhyNobody(*node)));
+      return NotImplemented("{}", DescribeFailure(graph, *node, WhyUnassigned(*node)));
     }
     for (const Graph* subgraph : node->Subgraphs()) {
       TENON_RETURN_IF_ERROR(CheckAllAssigned(*subgraph));

@@ -1,4 +1,4 @@
-// Which provider runs which node.
+// Decides which provider runs which node.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@ namespace tenon {
 // Divides the nodes of one model among the providers of its session.
 class Partitioner {
  public:
-  // Providers in order of preference; `graph` is the model's. All outlive the partitioner.
-  // `failed` learns which provider could not compile its nodes, `fused` which nodes were fused;
-  // both may be null.
+  // `providers` are in order of preference; `graph` is the model's. All outlive the partitioner.
+  // `failed` receives the provider that could not compile its nodes, `fused` the nodes that were
+  // fused; both may be null.
   Partitioner(const Graph& graph, std::span<const std::unique_ptr<ExecutionProvider>> providers,
               const Logger& logger, FailedNode* failed = nullptr, FusedNodes* fused = nullptr);
 
-  // Asks the providers, each in turn, what they want of the nodes that nobody owns yet, in `graph`
-  // and its subgraphs, puts images into the layout that they prefer, and fuses what they want
+  // Asks each provider in turn which nodes that have no provider yet it claims, in `graph` and its
+  // subgraphs, puts images into the layout that it prefers, and fuses the groups that it wants
   // fused. A provider that fails, or wants a group that cannot be fused, gets nothing of that
-  // graph; an error in the log says why. Errors: what a provider reports of the nodes that it
-  // compiles, or of its layout.
+  // graph; an error in the log says why. Errors: those of a provider that compiles its nodes or is
+  // asked for its layout.
   Status Assign(Graph& graph);
 
  private:
@@ -41,7 +41,7 @@ class Partitioner {
   int fused_nodes_ = 0;
 };
 
-// Error: kNotImplemented naming the first node that nobody owns, with the types of its inputs.
+// Error: kNotImplemented naming the first node without a provider, with the types of its inputs.
 Status CheckAllAssigned(const Graph& graph);
 
 }  // namespace tenon

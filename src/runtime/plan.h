@@ -1,5 +1,5 @@
-// The plan of a graph: what the executor runs, with everything decided that can be decided before
-// the first run.
+// The plan of a graph: what the executor runs. All that can be decided before the first run is
+// decided here.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Kernel;
 struct Plan;
 struct RunScope;
 
-// Index of a value in a frame. -1: an optional input or output left out.
+// Index of a value in a frame; -1: an optional input or output is left out.
 using Slot = int32_t;
 inline constexpr Slot kNoSlot = -1;
 
@@ -32,9 +32,9 @@ class StepBody {
   virtual ~StepBody() = default;
   virtual const Plan& plan() const = 0;
   virtual FramePool& frames() = 0;
-  // Runs the subgraph once; one of frames() serves again and again. `feeds` are moved from. Each of
-  // `results` becomes a new value, and lends its old memory to it where that fits and nobody else
-  // refers to it.
+  // Runs the subgraph once. A frame of frames() can be used again and again. `feeds` are moved
+  // from. Each of `results` becomes a new value; its old memory is reused where it fits and has no
+  // other owner.
   virtual Status RunBody(const RunScope& scope, Frame& frame, std::span<Value> feeds,
                          std::span<Value> results) = 0;
 };
@@ -58,16 +58,16 @@ struct Step {
   // One per subgraph, with the slots of the values that it captures.
   std::vector<std::unique_ptr<StepBody>> subgraphs;
   std::vector<std::vector<Slot>> captures;
-  // Index of the provider whose stream the work goes to; -1 for work that is done on return.
+  // Index of the provider whose stream gets the work; -1: the work is done on return.
   int32_t stream = -1;
-  // Providers whose streams the step's stream (the host, if it has none) waits for before it.
+  // Providers whose streams the step's stream (the host, if it has none) waits for before the step.
   std::vector<int32_t> waits;
-  // Whether the host waits for the step's stream after it: the step reads memory whose next user
-  // does not know of the stream.
+  // Whether the host waits for the step's stream after the step: the step reads memory whose next
+  // user does not know the stream.
   bool drains = false;
 };
 
-// An output of a step may take the memory of an input; both by their place in the node.
+// An output of a step that may take the memory of an input; both by their index in the node.
 struct InPlace {
   uint32_t output = 0, input = 0;
 };
@@ -87,36 +87,36 @@ struct Plan {
   std::vector<Slot> inputs;
   size_t capture_count = 0;
   std::vector<PlanOutput> outputs;
-  // Initializers, by slot; graph inputs with a default value included.
+  // Initializers, by slot, including graph inputs with a default value.
   std::vector<std::pair<Slot, Value>> constants;
   std::vector<bool> is_constant;  // by slot
-  // Those of `constants` that a feed may replace.
+  // The entries of `constants` that a feed may replace.
   std::vector<std::pair<Slot, Value>> default_inputs;
-  // Where intermediate values, outputs and scratch memory of runs come from.
+  // The memories of intermediate values, outputs and scratch.
   std::vector<Location> locations;
   std::vector<uint8_t> location_of;  // by slot
-  std::vector<int32_t> stream_of;    // by slot: provider whose stream makes it, or -1
+  std::vector<int32_t> stream_of;    // by slot: provider whose stream makes the value, or -1
   std::span<ExecutionProvider* const> providers;
   const DataTransfers* transfers = nullptr;
   size_t most_memory_plans = 0;  // see PlanParts
   // Last step that reads the slot; -1 if none does.
   std::vector<int32_t> last_use;
-  // Made by FindInPlace: where steps may work in place, the preferred ways of each first, and,
-  // parallel to `slots`, which inputs nobody needs after the step.
+  // Made by FindInPlace: where steps may work in place, each step's preferred ways first; and,
+  // parallel to `slots`, which inputs are not read after the step.
   std::vector<InPlace> in_place;
   std::vector<bool> is_last_read;
-  // The value of the graph that each slot holds, itself or a copy in another memory.
+  // The graph's value that each slot holds, either itself or as a copy in another memory.
   std::vector<ValueId> value_of;
-  // Nodes of steps that no node of the graph asked for: copies between memories.
+  // Nodes that are not in the graph: copies between memories.
   std::vector<std::unique_ptr<Node>> own_nodes;
 
   bool IsConstant(Slot slot) const { return is_constant[static_cast<size_t>(slot)]; }
-  // Whether the slot is an input that has a value already, which a feed may replace.
+  // Whether the slot is an input with a default value, which a feed may replace.
   bool IsDefaultInput(Slot slot) const;
   const Location& LocationOf(Slot slot) const {
     return locations[location_of[static_cast<size_t>(slot)]];
   }
-  // The slot of a value by name. Error: kInvalidArgument naming it.
+  // The slot of a value by its name. Error: kInvalidArgument naming it.
   Result<Slot> FindSlot(std::string_view name) const;
 
   std::span<const Slot> InputsOf(const Step& step) const {

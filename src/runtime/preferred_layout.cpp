@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-// Nodes of `graph` that are claimed and that nobody owns, in the order of their ids.
+// The claimed nodes of `graph` that have no provider yet, in the order of their ids.
 std::vector<NodeId> FreeNodes(const Graph& graph, const std::vector<Claim>& claims) {
   std::vector<NodeId> nodes;
   for (const Claim& claim : claims) {
@@ -21,7 +21,7 @@ std::vector<NodeId> FreeNodes(const Graph& graph, const std::vector<Claim>& clai
   return nodes;
 }
 
-// Those of `nodes` that shall have their channels last.
+// The nodes among `nodes` for which the provider wants the channels last.
 Result<std::vector<NodeId>> NodesToTurn(ExecutionProvider& provider, const Graph& graph,
                                         const std::vector<NodeId>& nodes) {
   std::vector<NodeId> turning;

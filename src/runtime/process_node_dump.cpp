@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-// Kept to the end of the process: runs may go on while it ends.
+// Never freed: runs may go on while the process ends.
 struct OfEnvironment {
   OfEnvironment() {
     auto settings =

@@ -1,4 +1,4 @@
-// Where there may be no environment, as in WebAssembly.
+// For hosts that may have no environment, such as WebAssembly.
 #include "runtime/node_dump.h"
 
 namespace tenon {

@@ -82,7 +82,7 @@ Profiler::Shard& Profiler::ShardOfThread() {
   return shards_[static_cast<size_t>(ThreadId()) % kShards];
 }
 
-// Whether so many events still fit. The first that does not is reported.
+// Whether so many more events fit. The first event that does not fit is reported in the log.
 bool Profiler::TakeRoom(size_t events) {
   if (is_over_.load(std::memory_order_relaxed)) return false;
   if (events_.fetch_add(events, std::memory_order_relaxed) + events <= most_events_) return true;

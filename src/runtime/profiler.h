@@ -1,4 +1,4 @@
-// Records what a session, or one run, does, and writes it as a trace.
+// Records what a session or one run does, and writes it as a trace.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,15 @@ namespace tenon {
 
 class RunMeter;
 
-// What a provider reports of its device to one profiler. Calls come from the threads that run.
+// Reports a provider's device events to one profiler. Its methods are called by the threads that
+// run.
 class ProviderProfiler {
  public:
   virtual ~ProviderProfiler() = default;
   // `offset` is the time since the profiling start.
   virtual Status Start(std::chrono::nanoseconds offset) = 0;
-  // Around every event of a node or a session: paired, nested within a thread. `id` is the absolute
-  // time of the event's start in microseconds since the epoch.
+  // Called around every event of a node or a session: in pairs, nested within a thread. `id` is the
+  // absolute time of the event's start in microseconds since the epoch.
   virtual Status StartEvent(uint64_t id) { return (void)id, OkStatus(); }
   virtual Status StopEvent(uint64_t id, const TraceEvent& event) {
     return (void)id, (void)event, OkStatus();
@@ -45,12 +46,12 @@ enum class MemoryEvents : uint8_t { kNone = 0, kDevice = 1, kAll = 2 };
 // Thread-safe. Events that come after End are dropped.
 class Profiler {
  public:
-  // A profiler whose file <prefix>_<time>.json exists already. Null, with a warning, if it cannot
-  // be made. Config: tenon.profiling.max_events (0: no limit), .memory_events, .memory_counters,
-  // .streaming. Error: kInvalidArgument for a bad value of one of these.
+  // A profiler whose file <prefix>_<time>.json exists already. Null, with a warning in the log, if
+  // the file cannot be made. Config: tenon.profiling.max_events (0: no limit), .memory_events,
+  // .memory_counters, .streaming. Error: kInvalidArgument for a bad value of one of these.
   static Result<std::shared_ptr<Profiler>> Open(const std::string& prefix, const StringMap& config,
                                                 const Logger& logger);
-  // Events go to `sink` as they end, and no file is made.
+  // Events go to `sink` as they end; no file is made.
   static std::shared_ptr<Profiler> ToSink(std::function<void(const TraceEvent&)> sink,
                                           const Logger& logger);
   ~Profiler();
@@ -64,30 +65,28 @@ class Profiler {
   MemoryEvents memory_events() const { return memory_events_; }
   bool has_memory_counters() const { return has_memory_counters_; }
 
-  // Thread and process are filled in where they are 0.
+  // Fills in the event's thread and process where they are 0.
   void Add(TraceEvent event);
   void Add(NodeTrace trace);
-  // The node's description, made by `describe` when it is first asked for. Lives as long as this.
+  // The node's description; `describe` makes it at the first call. Lives as long as this object.
   const TracedNode* Describe(const void* step, const std::function<TracedNode()>& describe);
 
-  // Starts the provider's profiler and keeps it; one that fails to start is dropped with an error
-  // in the log.
-  // `session` is who may end it alone.
+  // Starts the provider's profiler and keeps it. One that fails to start is dropped, with an error
+  // in the log. EndProviders(session) ends it alone.
   void AddProvider(std::string name, std::unique_ptr<ProviderProfiler> provider,
                    const void* session = nullptr);
   bool has_providers() const { return has_providers_.load(std::memory_order_relaxed); }
-  // Tells the providers of an event that starts, or ends, on this thread.
+  // Tells the providers' profilers that an event starts, or ends, on this thread.
   void StartEvent(int64_t start);
   void StopEvent(const TraceEvent& event);
-  // Takes the events of the providers, of all or of one session's, which are gone afterwards.
-  // Idempotent.
+  // Takes the events of all providers' profilers, or of one session's, and frees these. Idempotent.
   void EndProviders(const void* session = nullptr);
-  // A run is over: what streaming has kept back is written.
+  // Called after a run: writes the events that streaming has held back.
   void EndRun();
 
   bool is_over() const { return is_over_.load(std::memory_order_relaxed); }
-  // Writes and closes the file. Its path; "" if ended before, or if there is no file. Error: kFail
-  // if it could not be written.
+  // Writes and closes the file. Returns its path; "" if it was closed before or there is no file.
+  // Error: kFail if it could not be written.
   Result<std::string> End();
 
  private:
@@ -129,7 +128,7 @@ class Profiler {
 // `profiler` is null.
 class TraceSpan {
  public:
-  // The providers' profilers are told of its start and its end, unless it `outlives_providers`.
+  // The providers' profilers learn of its start and end, unless it `outlives_providers`.
   TraceSpan(Profiler* profiler, TraceCategory category, std::string_view name,
             bool outlives_providers = false);
   ~TraceSpan();
@@ -139,7 +138,7 @@ class TraceSpan {
   // When it began, in microseconds since the profiling start; may be set to an earlier time.
   int64_t start() const { return event_.start; }
   void set_start(int64_t start) { event_.start = start; }
-  // Nothing is recorded after all.
+  // Makes the destructor record nothing.
   void Drop() { is_dropped_ = true; }
 
  private:
@@ -149,7 +148,7 @@ class TraceSpan {
   bool is_dropped_ = false;
 };
 
-// What the calling thread is doing, for the events of allocators. Set by those who run sessions.
+// What the calling thread is doing, for the events of allocators.
 struct TraceContext {
   Profiler* profiler = nullptr;
   const char* phase = "idle";  // load, init, run, idle, teardown
@@ -157,11 +156,11 @@ struct TraceContext {
   uint64_t run_id = 0;
   RunMeter* meter = nullptr;
 
-  // Of this thread; null outside any session's work.
+  // The context of this thread; null outside any session's work.
   static TraceContext* Current();
 };
 
-// Makes a context the thread's own for a while. Costs nothing if `profiler` and `meter` are null.
+// Sets the thread's context for its lifetime. Costs nothing if `profiler` and `meter` are null.
 class TraceScope {
  public:
   TraceScope(Profiler* profiler, const char* phase, uint64_t run_id = 0, RunMeter* meter = nullptr);

@@ -1,4 +1,4 @@
-// An execution provider: owns a device, claims nodes and makes kernels for them. Built-in providers
+// An execution provider owns a device, claims nodes and makes kernels for them. Built-in providers
 // implement this interface; plugin providers reach it through one adapter.
 #pragma once
 
@@ -23,16 +23,16 @@ struct RunOptions;
 class ShapeFunctionTable;
 class Stream;
 
-// Nodes that a provider wants: either one node with a kernel, or some to become one node.
+// Nodes that a provider wants: either one node with a kernel, or several to be fused into one.
 struct Claim {
   std::vector<NodeId> nodes;
   bool fuse = false;
-  // The constants that fused nodes read go with the body and are no inputs of the new node.
+  // The constants that fused nodes read go with the body and do not become inputs of the new node.
   bool drop_constants = false;
 };
 
-// Nodes that became one. The inputs of `body` are the first of the node's; constants that it kept
-// follow them. The outputs are the same.
+// Nodes that were fused into one. The first inputs of `body` are the node's inputs, followed by
+// constants that it kept. The outputs are the same.
 struct FusedNode {
   FusedNode(NodeId node, std::unique_ptr<Graph> graph);
   FusedNode(FusedNode&&) noexcept;
@@ -60,9 +60,9 @@ struct SessionEndInfo {
 
 class ProviderProfiler;
 
-// One instance serves one session. Calls come from the thread that creates or destroys the session,
-// except the run hooks, which come from the threads that run. The order of calls is that of
-// provider-lifecycle: every hook of a start has its end, and OnSessionEnd comes exactly once.
+// One instance serves one session. Methods are called by the thread that creates or destroys the
+// session, except the run hooks, which the threads that run call. The order of calls is that of
+// provider-lifecycle: every start hook has its end hook, and OnSessionEnd is called exactly once.
 class ExecutionProvider {
  public:
   virtual ~ExecutionProvider() = default;
@@ -74,68 +74,68 @@ class ExecutionProvider {
   // --- registration with a session, before anything else: in this order, with
   // SupportsConcurrentRuns, data_transfer, and, if the session is profiled, CreateProfiler ---
 
-  // Changes config entries of the session that the provider cannot work with. What it changes is
-  // logged.
+  // Changes config entries of the session that the provider cannot work with. Changes are logged.
   virtual void AdjustConfig(StringMap& config) { (void)config; }
-  // Operators that the provider brings along; null if there are none. Lives as long as it.
+  // Shape functions of the provider's own operators; null if it has none. Lives as long as it.
   virtual const ShapeFunctionTable* operators() const { return nullptr; }
-  // The session's logger, which outlives the provider. After data_transfer.
+  // The session's logger, which outlives the provider. Called after data_transfer.
   virtual void SetLogger(const Logger& logger) { (void)logger; }
 
-  // Which nodes of `graph` that nobody owns yet it wants, in any order. Subgraphs are asked about
-  // separately. Idempotent. An error is logged and counts as no claim.
+  // The nodes of `graph` that the provider wants among those without a provider, in any order.
+  // Subgraphs are asked about separately. Idempotent. An error is logged and counts as no claim.
   virtual Result<std::vector<Claim>> GetCapability(const Graph& graph) = 0;
 
-  // Whether it wants images with their channels last: nodes that it claims and that have such a
-  // form then come back to it in domain com.ms.internal.nhwc, if it does not exempt them. An error
-  // fails the session.
+  // Whether the provider prefers images with their channels last. Nodes that it claims and that
+  // have such a form then come back to it in domain com.ms.internal.nhwc, unless it exempts them.
+  // An error fails the session.
   virtual Result<bool> PrefersChannelsLast() { return false; }
   virtual Result<bool> WantsChannelsLast(const Node& node) {
     (void)node;
     return true;
   }
 
-  // Takes the groups of one graph that it claimed, as nodes of `graph` that it owns now, named
-  // <provider>_<model>_<number>. CreateKernel will be called for each. An error fails the session.
+  // Takes the groups of one graph that it claimed. Each is now one node of `graph` that the
+  // provider owns, named <provider>_<model>_<number>. CreateKernel is called for each. An error
+  // fails the session.
   virtual Status Compile(const Graph& graph, std::vector<FusedNode> nodes) {
     (void)graph, (void)nodes;
     return NotImplemented("{} cannot compile nodes that it fuses", name());
   }
 
-  // Rewrites nodes that no provider wanted into such that this one will, if it can. Called after
-  // everybody was asked; all are asked again if it returns true.
+  // Rewrites nodes that no provider claimed into nodes that this provider will claim, if it can.
+  // Called after all providers were asked; all are asked again if it returns true.
   virtual Result<bool> AdaptUnclaimed(Graph& graph) {
     (void)graph;
     return false;
   }
 
   // Rewrites the nodes that this provider owns (node.provider == index), e.g. into fused nodes or
-  // another layout. New nodes must be owned by it too.
+  // another layout. New nodes must have the same provider.
   virtual Status Rewrite(Graph& graph, int32_t index) {
     (void)graph, (void)index;
     return OkStatus();
   }
 
-  // Makes the kernel of a node that it claimed.
+  // Makes the kernel of a node that the provider claimed.
   virtual Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) = 0;
 
-  // Whether runs of one session may overlap.
+  // Whether runs of one session may overlap in time.
   virtual bool SupportsConcurrentRuns() const { return true; }
 
-  // Asked once the session has its kernels: null unless it records runs. Of several providers that
-  // do, the first one counts.
+  // Null unless the provider records runs. Called once the session has its kernels. If several
+  // providers record runs, the first one is used.
   virtual GraphCapture* graph_capture() { return nullptr; }
 
   // --- memory ---
-  // Where its kernels' inputs and outputs live, unless a kernel says that one is the host's.
+  // The memory of its kernels' inputs and outputs, except those that a kernel wants on the host.
   virtual const MemoryInfo& memory() const { return CpuMemory(); }
-  // Gives memory of memory(); asked only if that is not the CPU's. Lives as long as its blocks. A
-  // block may be freed before the stream that uses it has come so far: it then goes to nobody but
+  // Allocates in memory(); called only if that is not the CPU's. Lives as long as its blocks. A
+  // block may be freed before its stream has finished with it: until then it may only be given to
   // later work of that stream.
   virtual std::shared_ptr<Allocator> allocator() { return SharedCpuAllocator(); }
-  // The same for constants, which are written once.
+  // Like allocator(), for constants, which are written once.
   virtual std::shared_ptr<Allocator> constant_allocator() { return allocator(); }
-  // What copies between memory() and the CPU's memory; null if the host can reach it.
+  // Copies between memory() and the CPU's memory; null if the host can reach memory().
   virtual std::shared_ptr<DataTransfer> data_transfer() { return nullptr; }
   // Whether its kernels hand their work to a stream and return before it is done.
   virtual bool HasStreams() const { return false; }
@@ -155,16 +155,16 @@ class ExecutionProvider {
   }
   // Blocks until the device is idle.
   virtual Status Synchronize() { return OkStatus(); }
-  // A profiler of the device for one session or one run; null if it has none.
+  // A profiler of the device for one session or one run; null if there is none.
   virtual std::unique_ptr<ProviderProfiler> CreateProfiler();
-  // Changes options while runs may be in flight. Options that it does not know may be another
-  // provider's.
+  // Changes options while runs may be in progress. It ignores options that it does not know: they
+  // may be meant for another provider.
   virtual Status SetDynamicOptions(const StringMap& changed) {
     (void)changed;
     return OkStatus();
   }
-  // The session ends; everything that it owns is still alive. Called once, before anything is
-  // freed, when no run is in flight. A failure is logged and changes nothing.
+  // The session ends; all that it owns is still alive. Called once, before anything is freed, when
+  // no run is in progress. A failure is logged and has no other effect.
   virtual Status OnSessionEnd(const SessionEndInfo& info) {
     (void)info;
     return OkStatus();

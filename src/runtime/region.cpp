@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-// What is known of each slot of a plan.
+// Where one slot of a plan is made and used.
 struct SlotLife {
   int32_t made_by = -1;  // step
   bool is_constant = false;
@@ -88,7 +88,7 @@ class Resolver {
     return has_output;
   }
 
-  // A graph output may be fetched at any time after it was made.
+  // A graph output may be fetched at any time after its step.
   bool IsUsedFrom(Slot slot, int32_t step) const {
     return plan_.last_use[static_cast<size_t>(slot)] >= step || At(slot).is_output;
   }

@@ -1,4 +1,4 @@
-// A part of a plan: which steps, and which values cross its borders.
+// A part of a plan: its steps, and the values that go in and come out.
 #pragma once
 
 #include <span>
@@ -11,21 +11,22 @@ namespace tenon {
 // Resolved once, run any number of times.
 struct Region {
   uint32_t begin = 0, end = 0;
-  // Made by WholePlan. A part takes some feeds and leaves values to later parts.
+  // Whether WholePlan made it. Other regions are parts: they leave values to later ones.
   bool is_whole = false;
   // Indices of the steps of [begin, end) to run.
   std::vector<uint32_t> steps;
-  // Those whose outputs are all fed, so that their results are there already (cached values).
+  // Steps whose outputs are all fed, so that they need not run (cached values).
   std::vector<uint32_t> given;
-  // What the caller sets before the steps run and gets after them.
+  // The slots that the caller sets before the steps run, and gets after them.
   std::vector<Slot> feeds;
   std::vector<Slot> fetches;
   std::vector<bool> is_fetched;  // by slot
-  // What earlier regions left in the frame and this one or a later one reads.
+  // Values of earlier regions in the frame that this one or a later one reads.
   std::vector<Slot> live_in;
-  // What they left and only yields at the region's begin took: free before the first step.
+  // Values of earlier regions that only the yields at the region's begin took: freed before the
+  // first step.
   std::vector<Slot> taken;
-  // What stays in the frame for later regions, besides constants.
+  // Values that stay in the frame for later regions, besides constants.
   std::vector<Slot> live_out;
   // Slots that the steps read and do not make, besides constants.
   std::vector<Slot> needed;

@@ -1,4 +1,4 @@
-// One try of a run that may be tried again on another session.
+// One attempt of a run that may be repeated on another session.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ class RunMeter;
 
 struct RunAttempt {
   uint32_t number = 1;
-  // Whether another try may follow: then the trace gets no "model_run" for a failing provider.
+  // Whether another attempt may follow. If so, a provider's failure adds no "model_run" to the
+  // trace.
   bool may_be_repeated = false;
   // Counts what the run does; may be null.
   RunMeter* meter = nullptr;
-  // Set by the run: the node that failed, and when the first try began, if that was not traced.
+  // Set by the run: the node that failed, and when the first attempt began, if that was not traced.
   FailedNode failed;
   std::optional<int64_t> trace_start;
 };

@@ -9,10 +9,10 @@
 
 namespace tenon {
 
-// Thread-safe. A run visits; that takes no lock.
+// Counts the runs in progress without a lock. Thread-safe.
 class RunGate {
  public:
-  // A run's stay, which ends with this.
+  // A run in progress, from construction to destruction.
   class Visit {
    public:
     explicit Visit(RunGate& gate) : gate_(gate.Enter() ? &gate : nullptr) {}
@@ -27,22 +27,22 @@ class RunGate {
     RunGate* const gate_;
   };
 
-  // Lets nobody in any more and blocks until everybody has left. Looks again and again: a run that
-  // woke it up would touch a gate that the end may have freed by then.
+  // Admits no further run and blocks until the last one has left. It polls: a run that signalled
+  // the gate could touch it after the session has freed it.
   void Close() {
     is_closed_.store(true);
     while (runs_.load() != 0) SleepFor(std::chrono::microseconds(50));
   }
 
  private:
-  // False once Close was called; then Leave must not be.
+  // False after Close; then Leave must not be called.
   bool Enter() {
     runs_.fetch_add(1);
     if (!is_closed_.load()) return true;
     Leave();
     return false;
   }
-  // The last thing that a run does to the gate, which may be gone afterwards.
+  // The last access of a run to the gate, which may be freed afterwards.
   void Leave() { runs_.fetch_sub(1); }
 
   std::atomic<int64_t> runs_ = 0;

@@ -1,4 +1,4 @@
-// Tells the providers of a session of one run's start and end.
+// Tells the providers of a session that a run starts and ends.
 #pragma once
 
 #include <span>
@@ -7,16 +7,16 @@
 
 namespace tenon {
 
-// Every provider whose start succeeded hears of the end, exactly once and in order, whatever
+// Every provider whose start hook succeeded gets the end hook, exactly once and in order, whatever
 // happened in between. Exceptions of providers become failures.
 class RunHooks {
  public:
   RunHooks(std::span<ExecutionProvider* const> providers, const RunOptions& run)
       : providers_(providers), run_(run) {}
 
-  // The first failure; the providers after it hear nothing of the run.
+  // Returns the first failure; later providers then get neither hook.
   Status Start();
-  // The first failure; all hear of the end.
+  // Calls the end hooks and returns the first failure.
   Status End(bool synchronize);
 
  private:

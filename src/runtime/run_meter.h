@@ -13,7 +13,7 @@
 
 namespace tenon {
 
-// Used by the thread that runs. A meter serves one attempt.
+// Used by the thread that runs. One meter serves one attempt.
 class RunMeter {
  public:
   struct Provider {
@@ -24,9 +24,9 @@ class RunMeter {
   struct Location {
     std::string name;  // of the memory info
     int32_t device_id = 0;
-    uint64_t static_bytes = 0;   // most at once of what memory plans had given out ahead
-    uint64_t dynamic_bytes = 0;  // all that was taken during the run
-    uint64_t peak_bytes = 0;     // most at once of both
+    uint64_t static_bytes = 0;   // most held at once by memory plans
+    uint64_t dynamic_bytes = 0;  // sum of all blocks taken during the run
+    uint64_t peak_bytes = 0;     // most held at once of both
   };
 
   // Records a node from its construction to its destruction, if `meter` is not null.
@@ -36,7 +36,7 @@ class RunMeter {
     ~NodeScope();
     NodeScope(const NodeScope&) = delete;
     NodeScope& operator=(const NodeScope&) = delete;
-    // The node failed: it does not count.
+    // Does not count the node, since it failed.
     void Drop() { is_dropped_ = true; }
 
    private:
@@ -47,14 +47,14 @@ class RunMeter {
     bool is_dropped_ = false;
   };
 
-  // A memory plan's `bytes` are held in `memory` from here on, or no more.
+  // A memory plan holds `bytes` in `memory` from here on, or no longer holds them.
   void HoldPlanned(const MemoryInfo& memory, size_t bytes);
   void ReleasePlanned(const MemoryInfo& memory, size_t bytes);
-  // An allocator of `memory` gave out a block, or took it back. Blocks that it does not know are
-  // not the run's. Does nothing while paused.
+  // An allocator of `memory` gave out a block, or took it back. Ignores blocks that it does not
+  // know, and all blocks while paused.
   void Take(const MemoryInfo& memory, const void* block, size_t bytes);
   void Give(const MemoryInfo& memory, const void* block);
-  // For memory that plans hold, which is counted as such.
+  // Set while memory for plans is allocated, since HoldPlanned counts that.
   void set_paused(bool is_paused) { is_paused_ = is_paused; }
 
   uint64_t nodes() const;
@@ -65,7 +65,7 @@ class RunMeter {
  private:
   struct Place {
     Location total;
-    uint64_t planned = 0, taken = 0;  // now
+    uint64_t planned = 0, taken = 0;  // held now
     void NotePeak();
   };
   Place& PlaceOf(const MemoryInfo& memory);

@@ -1,4 +1,4 @@
-// What the caller of a run sets.
+// The options of a run that its caller sets.
 #pragma once
 
 #include <atomic>
@@ -14,20 +14,20 @@ class RunReports;
 class Stream;
 
 struct RunOptions {
-  // These two, providers are told too.
+  // Providers see these two as well.
   std::string tag;
   StringMap config;
   // Set from any thread to end the run early; may be null.
   const std::atomic<bool>* terminate = nullptr;
   std::optional<std::chrono::steady_clock::duration> timeout;
-  // How the name of a trace of this run alone begins; none is written without it, or while the
-  // session has a trace of its own.
+  // Prefix of the file name for a trace of this run alone. No trace is written without it, nor
+  // while the session has a trace of its own.
   std::optional<std::string> profile_prefix;
-  // Why the run must not be tried again on another session; null: it may be.
+  // The reason why the run must not be repeated on another session; null: it may be.
   const char* not_repeatable = nullptr;
-  // Gets a report of the run; may be null.
+  // Receives a report of the run; may be null.
   RunReports* reports = nullptr;
-  // Takes the place of its device's stream; outlives the run. May be null.
+  // Replaces the stream of its device; outlives the run. May be null.
   Stream* stream = nullptr;
 };
 

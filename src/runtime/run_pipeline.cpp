@@ -18,7 +18,7 @@
 namespace tenon {
 namespace {
 
-// Of several things that failed, the first counts.
+// Keeps the first failure.
 void Note(Status& first, Status status) {
   if (first.ok()) first = std::move(status);
 }
@@ -39,7 +39,7 @@ Result<std::unique_ptr<RunPipeline>> RunPipeline::Make(Plan plan, RunEnvironment
 
 Status RunPipeline::Run(const RunOptions& options, const RunArguments& run, RunAttempt& attempt,
                         Frame* frame) {
-  // Admit: not once the session ends, and alone if a provider cannot overlap runs.
+  // Admit: no run once the session ends, and only one at a time if a provider cannot overlap runs.
   const RunGate::Visit visit(gate_);
   if (!visit.is_admitted()) return Fail("the session is being released");
   TENON_ASSIGN_OR_RETURN(const RunSwitches switches, SwitchesOf(options, run));
@@ -54,7 +54,7 @@ Status RunPipeline::Run(const RunOptions& options, const RunArguments& run, RunA
   RunScope scope;
   Status status = Prepare(scope, options, run, attempt, trace.profiler());
 
-  // A whole run takes a frame; one that is captured has its own, and may be replayed.
+  // A whole run takes a frame from the pool. A captured run has its own and may be replayed.
   CapturedRuns::Turn turn(switches.is_captured ? captured_.get() : nullptr, switches.graph_id, run);
   if (status.ok()) status = turn.Begin(scope);
   std::optional<FrameLease> lease;
@@ -64,7 +64,7 @@ Status RunPipeline::Run(const RunOptions& options, const RunArguments& run, RunA
   while (status.ok() && turn.IsToExecute()) {
     if (options.stream != nullptr) status = frame->streams().Use(*options.stream);
     if (!status.ok()) break;
-    // Hooks: who heard of the start hears of the end.
+    // Hooks: a provider whose start hook succeeded gets the end hook.
     RunHooks hooks(environment_.providers, options);
     status = hooks.Start();
     // Execute.

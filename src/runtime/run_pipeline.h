@@ -1,4 +1,4 @@
-// The way of a session's runs: admitted, traced, told to the providers, executed, and released.
+// The stages of a session's runs: admit, trace, call the providers' hooks, execute, release.
 #pragma once
 
 #include <atomic>
@@ -23,15 +23,15 @@ struct RunAttempt;
 struct RunOptions;
 class ThreadPool;
 
-// What runs of a session have in common. All of it outlives the pipeline.
+// What the runs of a session have in common. All of it outlives the pipeline.
 struct RunEnvironment {
   std::span<ExecutionProvider* const> providers;
-  bool runs_overlap = true;  // whether each provider can overlap them
+  bool runs_overlap = true;  // whether every provider allows that
   ThreadPool& threads;
   const Logger& logger;
   std::shared_ptr<Profiler> profiler;  // of the session; may be null
   uint32_t session_id = 0;
-  // How long after a run pooled memory is given back; 0: never.
+  // How long after the last run pooled memory is freed; 0: never.
   std::chrono::microseconds idle_time{0};
 };
 
@@ -44,44 +44,44 @@ class RunPipeline {
   RunPipeline& operator=(const RunPipeline&) = delete;
 
   // Runs the plan once, or a part of it over `frame`, which is null for the whole plan. `attempt`
-  // learns what the next try of the run must know. Providers hear of a part without a wait at its
-  // end, and a node's failure in one is logged at severity kError, too. Errors: kFail once the
-  // pipeline is closed; kInvalidArgument for config entries; otherwise those of providers and of
+  // receives what the next attempt must know. For a part, providers' end hooks do not wait for the
+  // device, and a node's failure is also logged at severity kError. Errors: kFail once the pipeline
+  // is closed; kInvalidArgument for config entries; otherwise those of providers and of
   // Executor::Run.
   Status Run(const RunOptions& options, const RunArguments& run, RunAttempt& attempt,
              Frame* frame = nullptr);
 
-  // Has the provider that captures runs forget the one with this id. Ok if there is neither.
+  // Makes the provider that captures runs forget the one with this id. Ok if there is neither.
   Status ReleaseCaptured(int32_t id);
 
-  // Refuses new runs and waits for those in flight.
+  // Refuses new runs and waits for those in progress.
   void Close();
-  // Frees the plan with its kernels, frames, streams and constants. It is closed.
+  // Frees the plan with its kernels, frames, streams and constants. Close must have been called.
   void Release();
 
-  // Until Release.
+  // Valid until Release.
   Executor& executor() { return *executor_; }
   const Plan& plan() const { return executor_->plan(); }
   uint64_t completed_runs() const { return completed_runs_.load(); }
 
  private:
-  // What the config entries of a run switch.
+  // What a run's config entries select.
   struct RunSwitches {
     std::vector<Allocator*> arenas;  // to shrink afterwards
-    bool synchronizes = false;       // whether providers wait for their devices at the end
+    bool synchronizes = false;       // whether the end hooks wait for the devices
     bool is_captured = false;
     int32_t graph_id = -1;
   };
 
   RunPipeline(Plan plan, RunEnvironment environment);
   Result<RunSwitches> SwitchesOf(const RunOptions& options, const RunArguments& run) const;
-  // What records the run: the session's profiler, or one that the run asks for. May be null.
+  // The profiler that records the run: the session's, or one that the run asks for. May be null.
   Result<std::shared_ptr<Profiler>> ProfilerFor(const RunOptions& options) const;
   Status Prepare(RunScope& scope, const RunOptions& options, const RunArguments& run,
                  RunAttempt& attempt, Profiler* profiler) const;
-  // The executor knows the failed node's provider by its number alone.
+  // Adds the provider's name to the failed node; the executor knows only its index.
   void NameProvider(RunAttempt& attempt) const;
-  // Has arenas of the session give back what they cache; failures are logged.
+  // Shrinks arenas of the session; failures are logged.
   void Shrink(std::span<Allocator* const> arenas);
 
   const RunEnvironment environment_;

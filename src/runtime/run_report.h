@@ -1,4 +1,4 @@
-// What a run says of itself when it is over, to those who ask for it.
+// The report of a run.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,17 @@ struct RunReport {
   uint64_t run_id = 0;  // counts the runs of the session
   std::chrono::microseconds duration{0};
   uint32_t attempts = 0;
-  // Whether the run was tried again on a session without the provider that failed.
+  // Whether the run was repeated on a session without the provider that failed.
   bool used_fallback = false;
-  // Why it was not, after a provider had failed; else "".
+  // Why it was not repeated after a provider had failed; else "".
   std::string reason;
 
-  // What the last attempt did.
-  uint64_t nodes = 0;  // that it executed, those of inner graphs each time
+  // The measurements of the last attempt.
+  uint64_t nodes = 0;  // executed nodes; those of inner graphs count each time
   std::vector<RunMeter::Provider> providers;
   std::vector<RunMeter::Location> memory;
 
-  // Sets these.
+  // Sets the fields of the last attempt.
   void SetMeasured(const RunMeter& meter) {
     nodes = meter.nodes();
     providers = meter.providers();

@@ -19,7 +19,7 @@ class Profiler;
 class RunMeter;
 class StreamSet;
 
-// A subgraph that runs inside of another graph.
+// The position of a subgraph that runs inside another graph.
 struct SubgraphPlace {
   const Node* node = nullptr;            // holds the subgraph
   size_t index = 0;                      // of the node's subgraphs
@@ -34,26 +34,26 @@ struct RunScope {
   // The run ends with an error soon after this becomes true; may be null.
   const std::atomic<bool>* terminate = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  std::chrono::milliseconds timeout{};  // that led to the deadline
-  // Where the graph that runs is; null: it is the main graph.
+  std::chrono::milliseconds timeout{};  // from which the deadline was computed
+  // Which graph is running; null: the main graph.
   const SubgraphPlace* place = nullptr;
   // The streams of the run; null: those of the outermost plan's frame.
   StreamSet* streams = nullptr;
 
-  // Records what the steps do; null: nobody does.
+  // Records what the steps do; null: nothing is recorded.
   Profiler* profiler = nullptr;
-  // Of the session, for the profiler.
+  // The session's id, for the profiler.
   uint32_t session_id = 0;
-  // Counts what the steps do; null: nobody does.
+  // Counts what the steps do; null: nothing is counted.
   RunMeter* meter = nullptr;
 
-  // Shows what the steps read and make; null: nobody looks. Memory is not planned then, so that
-  // each step runs and each value lasts until its last reader.
+  // Shows what the steps read and make; null: nothing is shown. With a dump, memory is not planned,
+  // so that each step runs and each value lasts until its last reader.
   NodeDump* dump = nullptr;
 
-  // Gets the text of a node's failure; may be null.
+  // Receives the text of a node's failure; may be null.
   const Logger* logger = nullptr;
-  // Learns which node failed; may be null.
+  // Receives which node failed; may be null.
   FailedNode* failed = nullptr;
 
   // Ok while the run may go on with `next`, which the error names.

@@ -1,4 +1,4 @@
-// What a profiler learns of one run.
+// Records one run in a profiler.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@
 
 namespace tenon {
 
-// From its construction to End, the events of this thread are those of a run, and the run is one.
+// Records the events of this thread, and the run itself, from construction to End.
 class RunTrace {
  public:
-  // Records nothing if `profiler` is null. Its file is closed in the end if it `ends_with_run`.
+  // Records nothing if `profiler` is null. Closes the profiler's file at the end if
+  // `ends_with_run`.
   RunTrace(std::shared_ptr<Profiler> profiler, bool ends_with_run, uint64_t run_id,
            const RunAttempt& attempt);
   RunTrace(const RunTrace&) = delete;
   RunTrace& operator=(const RunTrace&) = delete;
 
   Profiler* profiler() const { return profiler_.get(); }
-  // Says how the run ended. Of a try that may be followed by another it only tells `attempt` when
-  // it began. A file that cannot be written is logged.
+  // Records how the run ended. If another attempt may follow, only notes in `attempt` when this one
+  // began. A file that cannot be written is logged.
   void End(const Status& status, const RunOptions& options, RunAttempt& attempt,
            const Logger& logger);
 

@@ -123,7 +123,7 @@ Status Session::Initialize() {
   return OptimizeAndPlan();
 }
 
-// All providers hear of it; the first failure is the session's.
+// Calls all providers and returns the first failure.
 Status Session::TellInitialized() {
   const TraceScope context(profiler_.get(), "init");
   Status first;
@@ -165,7 +165,7 @@ Status Session::OptimizeAndPlan() {
       ConfigCount(options_.config, "tenon.mem_pattern_cache_size", options_.plans_memory ? 64 : 0));
   TENON_ASSIGN_OR_RETURN(const std::chrono::microseconds idle_time,
                          ConfigMicroseconds(options_.config, "tenon.idle_trim_us", kIdleTime));
-  const Result<NodeDump*> dump = NodeDump::OfProcess();  // runs report its error
+  const Result<NodeDump*> dump = NodeDump::OfProcess();  // its error is reported by runs
   const PlanParts plan_parts{providers_,
                              memories_,
                              traced(std::move(pool), host, MemoryEvents::kAll, false),
@@ -225,7 +225,7 @@ Status Session::CheckPart(const RunArguments& run) const {
   FeedCheck check;
   for (size_t i = 0; i < std::min(run.feeds.size(), run.part->feeds.size()); ++i) {
     const auto slot = static_cast<size_t>(run.part->feeds[i]);
-    if (slot >= plan.slot_count) continue;  // the run says so
+    if (slot >= plan.slot_count) continue;  // the run reports the error
     const ValueInfo& info = plan.graph->value(plan.value_of[slot]);
     TENON_RETURN_IF_ERROR(check.Check(info.name, info.type, run.feeds[i]));
   }
@@ -255,7 +255,7 @@ Status Session::ReleaseCapturedGraph(int32_t id) { return pipeline_->ReleaseCapt
 bool Session::HasRunBefore(uint32_t step, const std::set<std::string, std::less<>>& domains) const {
   const std::vector<Step>& steps = pipeline_->plan().steps;
   const auto is_in = [&](const Step& one) { return domains.contains(one.node->domain); };
-  // Of a step with subgraphs that failed, nobody knows how far these came.
+  // If a step with subgraphs failed, it is unknown which of their nodes have run.
   const bool has_subgraphs = step < steps.size() && !steps[step].subgraphs.empty();
   return std::any_of(steps.begin(), steps.begin() + std::min<size_t>(step, steps.size()), is_in) ||
          (has_subgraphs && !domains.empty());

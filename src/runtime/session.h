@@ -1,4 +1,4 @@
-// A session: a model made ready to run.
+// A session: a model that is ready to run.
 #pragma once
 
 #include <atomic>
@@ -38,10 +38,10 @@ class ThreadPool;
 // Run may be called from several threads at once.
 class Session {
  public:
-  // Prepares `model`. Errors name the node or value of the model that is at fault.
+  // Makes `model` ready to run. Errors name the node or value of the model that is at fault.
   static Result<std::unique_ptr<Session>> Create(Environment& environment, Model model,
                                                  SessionOptions options, SessionParts parts);
-  // Refuses new runs, waits for those in flight, tells the providers that the session ends, frees
+  // Refuses new runs, waits for those in progress, tells the providers that the session ends, frees
   // everything, and closes the trace.
   ~Session();
   Session(const Session&) = delete;
@@ -54,8 +54,8 @@ class Session {
   const std::vector<SessionValue>& overridable_initializers() const {
     return interface_.overridable_initializers();
   }
-  // The session's own text of the name of an input, required or not, or of an output. Error:
-  // kInvalidArgument, with the names that there are.
+  // The session's own copy of the name of an input, required or not, or of an output. Error:
+  // kInvalidArgument, which lists the names that exist.
   Result<std::string_view> FindInputName(std::string_view name) const;
   Result<std::string_view> FindOutputName(std::string_view name) const;
   const Model& model() const { return model_; }
@@ -70,10 +70,10 @@ class Session {
   //          overridable_initializers(). All uses of one symbolic dimension have the same size.
   // fetches  one per output name. kNone is filled; a tensor is written in place if type and shape
   //          are the output's.
-  // fetch_memory  where fetches that are kNone shall lie, one per output name; null entries, and
-  //          all if it is empty: in the CPU's memory.
+  // fetch_memory  the memory of fetches that are kNone, one per output name; null entries, and an
+  //          empty list, mean the CPU's memory.
   // errors   kInvalidArgument  unknown, duplicate or missing name, wrong type or shape, with the
-  // name
+  //                            name
   //          kFail             the run was terminated or passed its timeout
   //          otherwise what the failing node reports; the text names it
   //          After any error the session stays usable.
@@ -82,35 +82,35 @@ class Session {
              std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {},
              RunAttempt* attempt = nullptr);
 
-  // The plan, for those who run it in parts. Not to be used once the session has ended.
+  // Runs the plan in parts. Not to be used once the session has ended.
   Executor& executor();
   // Runs a part of the plan over `frame`, which is of executor() and does not outlive the session.
-  // Providers hear of a run without a wait at its end. A node's failure is logged at severity
-  // kError, too. Errors: kInvalidArgument for a feed of another type or shape than its value has,
-  // and for a session that is to run branches in parallel; otherwise as Executor::Run.
+  // Providers' end hooks do not wait for the device. A node's failure is also logged at severity
+  // kError. Errors: kInvalidArgument for a feed of another type or shape than its value has, and
+  // for a session that is to run branches in parallel; otherwise like Executor::Run.
   Status RunPart(const RunOptions& options, Frame& frame, const RunArguments& run);
 
-  // What RunPart checks first: that feeds have the types and shapes of their values.
+  // The check that RunPart makes first: feeds have the types and shapes of their values.
   Status CheckPart(const RunArguments& run) const;
 
-  // Tells the providers that the session ends and frees everything but the description: names,
-  // types and metadata. Refuses new runs and waits for those in flight. The trace is closed unless
-  // another session goes on with it. Called once at most; by the destructor at the latest.
+  // Tells the providers that the session ends and frees everything but names, types and metadata.
+  // Refuses new runs and waits for those in progress. The trace is closed unless another session
+  // continues it. Called at most once; the destructor calls it if needed.
   void End(SessionEndReason reason, bool trace_goes_on = false);
-  // Why the destructor ends the session, if not because its owner released it.
+  // Why the destructor ends the session, unless its owner released it.
   void set_end_reason(SessionEndReason reason) { end_reason_ = reason; }
   bool has_ended() const { return has_ended_.load(); }
 
-  // Whether a node of one of these domains has run before that step failed.
+  // Whether a node of one of these domains has run before step `step` failed.
   bool HasRunBefore(uint32_t step, const std::set<std::string, std::less<>>& domains) const;
 
-  // Writes and closes the session's trace. Its path; "" if there is none, or none any more.
-  // Error: kFail if it could not be written.
+  // Writes and closes the session's trace. Returns its path; "" if there is no trace or it was
+  // closed before. Error: kFail if it could not be written.
   Result<std::string> EndProfiling();
   // The session's profiler; null if it never had one.
   const std::shared_ptr<Profiler>& profiler() const { return profiler_; }
   const Logger& logger() const { return logger_; }
-  // Has the provider that captures runs forget the one with this id. Ok if there is neither.
+  // Makes the provider that captures runs forget the one with this id. Ok if there is neither.
   Status ReleaseCapturedGraph(int32_t id);
 
  private:

@@ -79,7 +79,7 @@ void Session::TellEnd() {
   }
 }
 
-// One provider's failure is its own: it is logged, and the others still hear of the end.
+// A provider's failure is logged; the other providers are still told.
 void Session::TellEnd(ExecutionProvider& provider) {
   TraceSpan span(profiler_.get(), TraceCategory::kSession, "ep_session_end");
   const SessionEndInfo info{end_reason_, id_, profiler_ != nullptr && !profiler_->is_over(),
@@ -93,11 +93,11 @@ void Session::TellEnd(ExecutionProvider& provider) {
             static_cast<int>(status.code()), status.message());
 }
 
-// Kernels, packed weights, pooled frames and streams, constants, then the arenas.
+// Frees kernels, packed weights, pooled frames and streams, constants, then the arenas.
 void Session::ReleaseState(bool keeps_graph) {
   const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_state_release");
   if (pipeline_ != nullptr) pipeline_->Release();
-  // Others may still read the description of a session that another one goes on with.
+  // If another session continues this one, its description may still be read.
   if (!keeps_graph) model_.graph.reset();
   memories_.clear();
 }

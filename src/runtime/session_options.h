@@ -1,4 +1,4 @@
-// What the user of a session sets.
+// The options of a session that its user sets.
 #pragma once
 
 #include <cstdint>
@@ -26,28 +26,28 @@ enum class OptimizationLevel : int32_t {
 };
 
 struct SessionOptions {
-  // 0: the environment's threads; else a pool of the session's own.
+  // 0: the environment's threads; else a pool of this session's own.
   int intra_op_threads = 0;
-  // How threads of the session's own are made; with callbacks it always has its own.
+  // How the session's own threads are made. With callbacks it always has its own threads.
   ThreadCallbacks thread_callbacks;
-  // Hear of the work of the session's threads; with callbacks it always has its own.
+  // Called around the work of the session's threads. With callbacks it always has its own threads.
   WorkCallbacks work_callbacks;
   OptimizationLevel optimization_level = OptimizationLevel::kAll;
   // Sizes for symbolic dimensions of inputs, by name and by denotation.
   std::map<std::string, int64_t> free_dimensions;
   std::map<std::string, int64_t> free_dimensions_by_denotation;
   // Where to write the model as the general passes leave it, before any provider's fusions and
-  // layouts; "" for nowhere.
+  // layouts; "": nowhere.
   std::string optimized_model_path;
-  // Gets the same model; may be null. Its failure is that of creating the session.
+  // Receives that model; may be null. Its failure fails the session's creation.
   std::function<Status(const Model&)> on_optimized_model = {};
-  // Gets the model when providers have claimed and fused what they want, and before they rewrite
-  // it; may be null. Its failure is that of creating the session.
+  // Receives the model when providers have claimed and fused nodes and have not yet rewritten it;
+  // may be null. Its failure fails the session's creation.
   std::function<Status(const Model&)> on_partitioned_model = {};
   // Whether memory is planned for feed shapes that were seen before.
   bool plans_memory = true;
-  // The client asked for branches of the graph to run beside each other, which nothing here does;
-  // partial runs refuse it.
+  // The user asked for branches of the graph to run in parallel. This has no effect, except that
+  // partial runs refuse such a session.
   bool is_parallel = false;
   std::string log_id;
   std::optional<Severity> severity;  // the environment's if absent

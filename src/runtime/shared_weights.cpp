@@ -19,7 +19,8 @@ Result<std::shared_ptr<const Tensor>> SharedWeights::Get(
   Key key = {constant.raw(), constant.bytes(), form};
   Tensor origin = constant;
   if (const std::shared_ptr<const Form> earlier = FormOf(constant)) {
-    // It may be gone long before what is made of it; what it was made of stays.
+    // The constant is itself a form. Its key is used instead of its address: the form may be freed
+    // before what is made from it, while its own constant stays.
     key = earlier->key;
     std::get<std::string>(key) += Format("; {}", form);
     origin = earlier->constant;

@@ -18,7 +18,7 @@
 namespace tenon {
 namespace {
 
-// Why there was no memory, where a limit is the reason; "" elsewhere.
+// Names the memory limit if that is why there was no memory; else "".
 std::string DescribeLimit(const Plan& plan, const Status& status) {
   if (!status.message().starts_with("out of memory")) return "";
   const AllocatorStats stats = plan.locations.front().allocator->Stats();
@@ -27,18 +27,18 @@ std::string DescribeLimit(const Plan& plan, const Status& status) {
                 stats.bytes_in_use);
 }
 
-// Deterministic kernels without subgraphs give what their inputs say.
+// Whether equal inputs give equal outputs: a deterministic kernel without subgraphs.
 bool OutputsFollowInputs(const Step& step) {
   return !step.traits.is_stateful && step.subgraphs.empty();
 }
 
-// Whether the memory plan keeps the memory of `input` free for `output`, which its step finds.
+// Whether the memory plan keeps the memory of `input` free for `output`, which its step allocates.
 bool IsSheltered(const MemoryPlan* memory, Slot output, Slot input) {
   return memory != nullptr && std::find(memory->overwritten.begin(), memory->overwritten.end(),
                                         std::pair(output, input)) != memory->overwritten.end();
 }
 
-// Puts output `i` where an input is, if the step may work so in this run (see in_place.h).
+// Puts output `i` into the memory of an input, if the step may do so in this run (see in_place.h).
 bool TakeOverInput(const Plan& plan, const Region& region, Frame& frame, const Step& step, size_t i,
                    DataType type, const Shape& shape) {
   const Slot output = plan.OutputsOf(step)[i];
@@ -67,7 +67,7 @@ class Runner final : public SubgraphRunner {
     place_.outer = scope.place;
   }
 
-  // Further runs are of this subgraph, with one frame.
+  // The following runs are of this subgraph; all use one frame.
   void Begin(const Step& step, size_t subgraph) {
     StepBody& body = *step.subgraphs[subgraph];
     place_.node = step.node;
@@ -83,7 +83,7 @@ class Runner final : public SubgraphRunner {
     return status;
   }
 
-  // Whether the last run failed, so that its error says where.
+  // Whether the last run failed. Then its error already names the node in the subgraph.
   bool has_failed() const { return has_failed_; }
 
  private:
@@ -183,7 +183,8 @@ Status RunScope::CheckStop(const Node& next) const {
   return OkStatus();
 }
 
-// The stream of the step, which then knows that the inputs are done; null if the step has none.
+// Makes the step's stream, or the host if it has none, wait for the inputs. Returns the stream or
+// null.
 Result<Stream*> StepRunner::WaitForInputs(const Step& step) {
   Stream* stream = nullptr;
   if (step.stream >= 0) {
@@ -264,7 +265,7 @@ Status StepRunner::RunPlanned() {
     }
     TENON_RETURN_IF_ERROR(RunUnboundStep(step));
     if (frame_.keeps_values()) continue;
-    // Dynamic values give their memory back as soon as nobody needs it.
+    // The memory of dynamic values is given back after their last use.
     for (const Slot slot : plan_.ReleasesOf(step)) {
       const auto place = memory.bindings[static_cast<size_t>(slot)].place;
       if (place == MemoryPlan::Place::kDynamic) frame_.value(slot) = Value();
@@ -318,7 +319,7 @@ Status StepRunner::RunRecorded(RunRecord& record) {
   return TraceGiven(region_.end);
 }
 
-// What the feed shapes determine of a step's outputs, given what they determine of its inputs.
+// Records which outputs the feed shapes determine, given which inputs they determine.
 void StepRunner::RecordStep(const Step& step, RunRecord& record) {
   const auto at = [&](Slot slot) -> SlotRecord& { return record.slots[static_cast<size_t>(slot)]; };
   const std::span<const Slot> inputs = plan_.InputsOf(step);
@@ -374,7 +375,8 @@ Status StepRunner::RunUnboundStep(const Step& step) {
   return RunStep(step);
 }
 
-// Finds the outputs' shapes and gives them memory. `*is_done` if there is nothing to run: a view.
+// Finds the outputs' shapes and gives them memory. Sets `*is_done` if there is nothing to run (a
+// view).
 Status StepRunner::AllocateOutputs(const Step& step, bool* is_done) {
   const std::span<const Value* const> inputs = frame_.InputsOf(step);
   const std::span<Value* const> outputs = frame_.OutputsOf(step);

@@ -11,11 +11,11 @@
 namespace tenon {
 
 // Serves one run of one region. Errors of a step read "Non-zero status code returned while running
-// <op> node. Name:'<node>' Status Message: <text> (<where the node is and what it read>)", once: a
-// failure in a subgraph names the node in there.
+// <op> node. Name:'<node>' Status Message: <text> (<where the node is and what it read>)". This
+// text is added once: for a failure in a subgraph it names the node in the subgraph.
 class StepRunner {
  public:
-  // `scope.streams` is set.
+  // `scope.streams` must be set.
   StepRunner(const Plan& plan, const Region& region, const RunScope& scope, Frame& frame)
       : plan_(plan),
         region_(region),
@@ -23,29 +23,29 @@ class StepRunner {
         frame_(frame),
         is_watched_(scope.profiler != nullptr || scope.meter != nullptr) {}
 
-  // By the memory plan that the frame is bound to.
+  // Runs with the memory plan that the frame is bound to.
   Status RunPlanned();
-  // Without one: each step finds shapes and memory, and `record` says what the shapes of the feeds
-  // determined.
+  // Runs without a plan: each step finds its shapes and memory. `record` receives what the feed
+  // shapes determined.
   Status RunRecorded(RunRecord& record);
 
  private:
-  // What the run ends with: the kernel's failure, with the node that is recorded in the scope.
+  // The error that ends the run. The failed node is also recorded in the scope.
   Status Failed(const Step& step, Status status);
   Status RunStep(const Step& step);
   Status RunKernel(const Step& step, Stream* stream);
-  // RunStep for a profiler or meter.
+  // RunStep, reported to a profiler or a meter.
   Status RunWatched(const Step& step);
-  // Runs the step between the dumps of what it reads and makes.
+  // Runs the step and dumps what it reads before, and what it makes after.
   Status RunDumped(const Step& step, FunctionRef<Status()> run);
-  // Waits until what the step reads, and what its stream was given, is done.
+  // Waits until the step's inputs and all work that its stream was given are done.
   Status FlushStream(const Step& step);
-  // A step whose outputs are not bound: finds their shapes and memory first.
+  // Runs a step whose outputs are not bound; finds their shapes and memory first.
   Status RunUnboundStep(const Step& step);
   Result<Stream*> WaitForInputs(const Step& step);
   Status AllocateOutputs(const Step& step, bool* is_done);
   void RecordStep(const Step& step, RunRecord& record);
-  // Tells the profiler and the dump of the region's given steps that come before step `index`.
+  // Reports the region's given steps before step `index` to the profiler and the dump.
   Status TraceGiven(uint32_t index);
 
   const Plan& plan_;
@@ -55,7 +55,7 @@ class StepRunner {
   const bool is_watched_;
   // Whether the last kernel failed because a node of its subgraph did.
   bool failed_inside_ = false;
-  size_t traced_given_ = 0;  // of Region::given
+  size_t traced_given_ = 0;  // index in Region::given
 };
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// What a profiler learns of one run of one step.
+// Records one run of one step in a profiler.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace tenon {
 
-// While it lives, the memory events of this thread name the node of the step. Does nothing without
-// a profiler.
+// While it lives, the memory events of this thread name the step's node. Does nothing without a
+// profiler.
 class NodeInTrace {
  public:
   NodeInTrace(const RunScope& scope, const Plan& plan, const Step& step);
@@ -27,11 +27,11 @@ class NodeInTrace {
   const std::string* const outer_;
 };
 
-// Made before the step waits for its inputs. Records the step when EndKernel was called; a step
-// that failed leaves nothing.
+// Made before the step waits for its inputs. Records the step when EndKernel is called; a step that
+// failed is not recorded.
 class StepTrace {
  public:
-  // `scope.profiler` is set.
+  // `scope.profiler` must be set.
   StepTrace(const RunScope& scope, const Plan& plan, const Step& step);
   ~StepTrace();
   StepTrace(const StepTrace&) = delete;
@@ -39,7 +39,7 @@ class StepTrace {
 
   void StartKernel(const Frame& frame);
   void EndKernel(const Frame& frame);
-  // In place of EndKernel: the output was there already, and no kernel ran.
+  // Called instead of EndKernel if the outputs were given and no kernel ran.
   void EndCached(const Frame& frame);
 
  private:

@@ -1,4 +1,4 @@
-// Queues of a device, and marks in them.
+// Streams (queues) of a device, and marks in them.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@ namespace tenon {
 
 class Stream;
 
-// A point in a stream that others wait for. Used once: Activate, then any number of waits.
+// A mark in a stream, to wait for. Used once: Activate, then any number of waits.
 class Notification {
  public:
   virtual ~Notification() = default;
-  // Marks the end of the work that its stream has been given so far.
+  // Sets the mark after the work that its stream has been given so far.
   virtual Status Activate() = 0;
-  // Work that `consumer` is given from now on starts after the mark. Does not block.
+  // Work that `consumer` is given after this call starts after the mark. Does not block.
   virtual Status WaitOnDevice(Stream& consumer) = 0;
   // Blocks until the device reaches the mark.
   virtual Status WaitOnHost() = 0;
@@ -32,11 +32,12 @@ class Stream : public StreamOrder {
   virtual Result<std::unique_ptr<Notification>> CreateNotification() = 0;
   // Blocks until all work that the stream was given is done.
   virtual Status Flush() = 0;
-  // The run that used the stream is over.
+  // Called after the run that used the stream.
   virtual Status OnRunEnd() { return OkStatus(); }
 };
 
-// What follows on `consumer` (null: on the host) sees the work that `producer` has been given.
+// Work that `consumer` (null: the host) does after this call sees the work that `producer` was
+// given.
 Status WaitFor(Stream& producer, Stream* consumer);
 
 }  // namespace tenon

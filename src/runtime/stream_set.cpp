@@ -13,7 +13,7 @@ class OnStream final : public Allocator {
       : memory_(std::move(memory)), stream_(stream) {}
 
   void* Allocate(size_t bytes) override { return memory_->AllocateOn(bytes, stream_); }
-  // Also when the stream has gone.
+  // May be called after the stream is gone.
   void Free(void* block) override { memory_->Free(block); }
   const MemoryInfo& info() const override { return memory_->info(); }
   AllocatorStats Stats() const override { return memory_->Stats(); }
@@ -70,7 +70,7 @@ Status StreamSet::EndRun(bool synchronize) {
   for (const auto& stream : streams_) end(stream.get());
   Stream* const given = std::exchange(given_, nullptr);
   end(given);
-  // When the next run comes, the caller's stream may be gone and its address another's.
+  // Until the next run, the caller's stream may be freed and its address reused.
   std::erase_if(memories_,
                 [&](const StreamMemory& one) { return given != nullptr && one.stream == given; });
   return first;

@@ -10,8 +10,8 @@
 
 namespace tenon {
 
-// One stream per provider that has streams, made when it is first needed and kept until Clear.
-// Used by one thread at a time.
+// Has one stream per provider that has streams, made when first needed and kept until Clear. Used
+// by one thread at a time.
 class StreamSet {
  public:
   explicit StreamSet(std::span<ExecutionProvider* const> providers) : providers_(providers) {}
@@ -19,27 +19,28 @@ class StreamSet {
   StreamSet(const StreamSet&) = delete;
   StreamSet& operator=(const StreamSet&) = delete;
 
-  // For the coming run, `given` takes the place of the streams of its device. It outlives the run.
-  // Error: kInvalidArgument if no provider has streams there.
+  // In the coming run, `given` replaces the streams of its device. It outlives the run. Error:
+  // kInvalidArgument if no provider has streams on that device.
   Status Use(Stream& given);
   // The stream of providers[provider]. Error: what the provider reports.
   Result<Stream*> Of(int32_t provider);
-  // What gives blocks of `memory` to the work of `stream`, one of these or null: `memory` itself
-  // unless it knows of streams. Valid as long as `memory`; blocks may outlive the run.
+  // Allocates blocks of `memory` for the work of `stream`, one of these or null. It is `memory`
+  // itself unless that distinguishes streams. Valid as long as `memory`; blocks may outlive the
+  // run.
   std::shared_ptr<Allocator> MemoryFor(const std::shared_ptr<Allocator>& memory, Stream* stream);
-  // The run is over, and the given stream is forgotten: each stream is flushed if `synchronize` and
-  // then told. The first error; all streams are told.
+  // Called after the run. Flushes each stream if `synchronize`, tells it that the run ended, and
+  // forgets the given stream. Handles all streams and returns the first error.
   Status EndRun(bool synchronize);
   void Clear();
 
  private:
-  // An allocator as one stream uses it.
+  // An allocator for one stream.
   struct StreamMemory {
     const Allocator* memory;
     const Stream* stream;
     std::shared_ptr<Allocator> on_stream;
   };
-  // Blocks that `stream` worked on are anybody's; all streams if it is null.
+  // Makes the freed blocks of `stream` available to all streams; of all streams if it is null.
   void ReleaseMemoryOf(const Stream* stream);
 
   std::span<ExecutionProvider* const> providers_;

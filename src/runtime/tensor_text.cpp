@@ -16,7 +16,7 @@ T Load(const Tensor& tensor, size_t i) {
   return value;
 }
 
-// Element `i` of a type with `bits` bits per element, the first in the lowest bits.
+// Element `i` of a type with `bits` bits per element; the first element is in the lowest bits.
 unsigned LoadBits(const Tensor& tensor, size_t i, size_t bits) {
   const auto* const bytes = static_cast<const uint8_t*>(tensor.raw());
   const size_t position = i * bits;
@@ -30,7 +30,8 @@ int SignExtended(unsigned value, size_t bits) {
   return static_cast<int>(value ^ sign) - static_cast<int>(sign);
 }
 
-// Calls `use` with element `i` as a number of the nearest type that C++ has. False: it is none.
+// Calls `use` with element `i` as a number of the nearest C++ type. Returns false if it is no
+// number.
 template <class Use>
 bool UseNumber(const Tensor& tensor, size_t i, Use&& use) {
   switch (tensor.type()) {
@@ -112,7 +113,7 @@ class TextWriter {
   }
 
  private:
-  // The `count` elements from `first` on, which `axis` and those after it hold.
+  // Appends the `count` elements from `first` on, which `axis` and the axes after it hold.
   void Append(size_t axis, size_t first, size_t count) {
     if (axis == tensor_.rank()) return AppendElement(tensor_, first, text_);
     const auto size = static_cast<size_t>(tensor_.shape()[axis]);

@@ -1,4 +1,4 @@
-// The elements of tensors as text for people.
+// The elements of tensors as readable text.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,18 @@
 namespace tenon {
 
 struct TensorTextOptions {
-  // Axes of tensors of more elements are shown without their middle; 0: none is.
+  // Tensors with more elements are shown without the middle of their axes; 0: all are shown whole.
   size_t threshold = 0;
   // How many elements remain at each end of such an axis.
   size_t edge_items = 3;
-  // Before each line but the first.
+  // Printed before each line but the first.
   std::string indent;
 };
 
-// Nested lists as NumPy prints them, a line for each row: "[[1, 2],\n [3, 4]]"; a scalar is its
-// element alone. Numbers read back as the same number, strings are JSON's. Floats of 8 bits and
-// less are bit patterns, "0x38". The elements are on the host; they may be unaligned.
+// Nested lists as NumPy prints them, a line for each row: "[[1, 2],
+//  [3, 4]]"; a scalar is its element alone. Numbers read back as the same number, and strings are
+// in JSON's form. Floats of 8 bits and less are bit patterns, "0x38". The elements must be on the
+// host and may be unaligned.
 std::string TensorText(const Tensor& tensor, const TensorTextOptions& options);
 
 // "Min: -1, Max: 2.5, Mean: 0.75, NaN: 0, Inf: 0", the first three without the elements that are

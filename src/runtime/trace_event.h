@@ -1,4 +1,4 @@
-// What a trace consists of, in the format that Chrome's tracing and Perfetto read.
+// The events of a trace, in the format that Chrome's tracing and Perfetto read.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ enum class TraceCategory : uint8_t { kSession, kNode, kKernel, kApi, kMemory };
 
 struct TraceArg {
   std::string key;
-  // A text, unless it is a JSON object or array, which is embedded as such.
+  // Text, unless it is a JSON object or array, which is embedded as such.
   std::string value;
-  // The value is known to be JSON text on one line, of any kind.
+  // Whether the value is known to be JSON on one line, of any kind.
   bool is_json = false;
 };
 

@@ -1,4 +1,4 @@
-// The file that a trace goes to; in WebAssembly, which may have none, the console.
+// The file of a trace; in WebAssembly, where there may be none, the console.
 #pragma once
 
 #include <cstdio>
@@ -14,15 +14,15 @@ namespace tenon {
 // the array's brackets and commas. Not thread-safe.
 class TraceFile {
  public:
-  // Makes <prefix>_<YYYY-MM-DD>_<HH-MM-SS>.json, in local time, with _1, _2, ... before the dot
-  // until no such file exists. Error: kFail naming the path. The console has no need of a name.
+  // Makes <prefix>_<YYYY-MM-DD>_<HH-MM-SS>.json, in local time. If that exists, _1, _2, ... is
+  // added before the dot. Error: kFail naming the path. The console ignores the prefix.
   static Result<TraceFile> Create(const std::string& prefix);
 
   // "" for the console.
   const std::string& path() const { return path_; }
-  // Writes one object; what cannot be written shows when the file is closed.
+  // Writes one object. Close reports failures.
   void Write(std::string_view line);
-  // Hands what was written to the system.
+  // Hands the text written so far to the system.
   void Flush();
   // Ends the array. Error: kFail naming the path if anything could not be written.
   Status Close();

@@ -1,5 +1,5 @@
-// Traces where the host may have no files, as in WebAssembly: on the console, whose other lines do
-// not begin with {"cat".
+// Traces on hosts that may have no files, such as WebAssembly: they go to the console, whose other
+// lines do not begin with {"cat".
 #include <cerrno>
 #include <cstring>
 

@@ -46,7 +46,7 @@ Profiler* TracedAllocator::FindProfiler() const {
   return profiler && profiler->memory_events() >= level_ ? profiler : nullptr;
 }
 
-// Who counts the calling thread's run; regions of arenas are no memory of the run's.
+// The meter of the calling thread's run. An arena's regions do not count as the run's memory.
 RunMeter* TracedAllocator::FindMeter() const {
   const TraceContext* context = feeds_arena_ ? nullptr : TraceContext::Current();
   return context ? context->meter : nullptr;

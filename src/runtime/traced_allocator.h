@@ -9,8 +9,8 @@
 
 namespace tenon {
 
-// Passes everything on to `base`. Actions are recorded by the profiler of the session whose work
-// the thread does, else by `profiler`, if that records at `level`.
+// Passes everything on to `base`. The profiler of the session for which the thread works records
+// the actions; outside of sessions' work, `profiler` does. Neither does unless it records at `level`.
 class TracedAllocator final : public StreamAllocator {
  public:
   // `provider` owns the memory; `profiler` is the session's, or null. An arena asks this allocator
@@ -30,19 +30,19 @@ class TracedAllocator final : public StreamAllocator {
  private:
   Profiler* FindProfiler() const;
   RunMeter* FindMeter() const;
-  // A block for `stream`, or for nobody if that is null.
+  // A block for `stream`, which may be null.
   void* TakeBlock(size_t bytes, StreamOrder* stream);
   void* TakeTraced(size_t bytes, StreamOrder* stream);
   void Record(Profiler& profiler, const char* action, int64_t start, const void* block,
               size_t bytes);
 
   const std::shared_ptr<Allocator> base_;
-  StreamAllocator* const base_on_streams_;  // base_, or null if it knows of no streams
+  StreamAllocator* const base_on_streams_;  // base_, or null if it does not distinguish streams
   const std::string provider_;
   const MemoryEvents level_;
   const bool feeds_arena_;
   const std::shared_ptr<Profiler> profiler_;
-  // Bytes of the blocks that were allocated while somebody recorded.
+  // Sizes of the blocks that were allocated while events were recorded.
   Mutex mutex_;
   std::unordered_map<const void*, size_t> sizes_;
   std::atomic<size_t> known_ = 0;  // size of sizes_

@@ -5,18 +5,18 @@
 namespace tenon {
 namespace {
 
-// Smaller constants are made faster than they are found.
+// Below this size, making a constant is faster than finding a shared one.
 constexpr size_t kLeastShared = 1024;
-// Of different values; beyond them the oldest is forgotten.
+// How many different values are kept; then the oldest is forgotten.
 constexpr size_t kMostHeld = 16;
 
-// Elements of `type` in `bytes` bytes at `memory`.
+// A tensor of type `type` over `bytes` bytes at `memory`.
 Tensor ViewOf(DataType type, void* memory, size_t bytes) {
   const auto elements = static_cast<int64_t>(bytes * 8 / DataTypeBits(type));
   return Tensor::View(type, Shape({elements}), memory);
 }
 
-// Null where the system cannot repeat memory.
+// Returns null if the system cannot repeat memory.
 Result<std::unique_ptr<RepeatedBlock>> MakeBlock(DataType type, size_t period,
                                                  UniformConstants::Fill fill) {
   Status filled = OkStatus();

@@ -1,4 +1,4 @@
-// Constants whose elements are all the same, such as ConstantOfShape makes.
+// Constants whose elements are all equal, such as ConstantOfShape makes.
 #pragma once
 
 #include <array>
@@ -14,15 +14,15 @@
 
 namespace tenon {
 
-// Lets constants of the same value lie in the same memory: models that were emptied of their
-// weights have hundreds of one value. Not thread-safe; what it made outlives it.
+// Lets constants of the same value lie in the same memory: models whose weights were removed have
+// hundreds of constants of one value. Not thread-safe; the constants outlive it.
 class UniformConstants {
  public:
-  // Writes the elements of a tensor of the constant's type and of any shape, all with its value.
+  // Fills a tensor of the constant's type and of any shape with its value.
   using Fill = FunctionRef<Status(Tensor tensor)>;
 
-  // A constant of `shape`, in memory of its own from `allocator` unless one of the same value is
-  // found or can be repeated. Nobody may write it. Errors: a bad shape, no memory, those of `fill`.
+  // A read-only constant of `shape`, in memory of its own from `allocator` unless one of the same
+  // value is found or can be repeated. Errors: a bad shape, no memory, those of `fill`.
   Result<Tensor> Make(DataType type, const Shape& shape,
                       const std::shared_ptr<Allocator>& allocator, Fill fill);
 
@@ -31,10 +31,11 @@ class UniformConstants {
   using Start = std::array<std::byte, 16>;
   struct Held {
     Start start;
-    // The largest constant that lies in memory of its own.
+    // Size of the largest constant in memory of its own.
     size_t bytes = 0;
     std::shared_ptr<void> memory;
-    // What the larger ones repeat, each under its own addresses, which go when it goes.
+    // The block that larger constants repeat, each under its own addresses, which are freed with
+    // it.
     std::unique_ptr<RepeatedBlock> block;
   };
 
