@@ -411,12 +411,11 @@ class PlanBuilder {
   const PlanParts& parts_;
   Plan plan_;
   std::vector<uint8_t> location_of_provider_;
-  std::vector<Slot> slot_of_;                           // by value: where it was made
-  std::map<std::pair<ValueId, uint8_t>, Slot> copies_;  // by value and location
-  std::vector<int32_t> made_at_;                        // by slot: the step; -1: before the run
-  std::map<std::pair<int32_t, int32_t>, int32_t>
-      waited_;                                 // (waiting, awaited stream): last step covered
-  std::map<ValueId, size_t> packed_reads_;     // number of kernels that packed it
+  std::vector<Slot> slot_of_;                              // by value: where it was made
+  std::map<std::pair<ValueId, uint8_t>, Slot> copies_;     // by value and location
+  std::vector<int32_t> made_at_;                           // by slot: the step; -1: before the run
+  std::map<std::pair<int32_t, int32_t>, int32_t> waited_;  // (waiting, awaited stream): last step
+  std::map<ValueId, size_t> packed_reads_;                 // number of kernels that packed it
   std::map<ValueId, size_t> unaligned_reads_;  // number of kernels that take it as stored
 };
 

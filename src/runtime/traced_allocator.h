@@ -9,8 +9,8 @@
 
 namespace tenon {
 
-// Passes everything on to `base`. The profiler of the session for which the thread works records
-// the actions; outside of sessions' work, `profiler` does. Neither does unless it records at `level`.
+// Passes everything on to `base`. Actions are recorded by the profiler of the session for which
+// the thread works, or by `profiler` outside of such work, if that profiler records at `level`.
 class TracedAllocator final : public StreamAllocator {
  public:
   // `provider` owns the memory; `profiler` is the session's, or null. An arena asks this allocator

@@ -13,10 +13,10 @@ class BlockActivation {
       : activation_(activation),
         is_clamp_(activation.op == UnaryOp::kRelu || activation.op == UnaryOp::kClip) {}
 
-  // False if the clamp of EpilogueClamp is the whole activation.
+  // False if the epilogue's clamp (EpilogueClamp) is the whole activation.
   explicit operator bool() const { return activation_ && !is_clamp_; }
-  // Applies the activation to [pixels][16] floats in place and zeroes the lanes whose mask is zero,
-  // which are the last ones (see ConvTile::masks).
+  // Applies the activation to [pixels][16] floats in place. Then zeroes the lanes whose mask is
+  // zero, which are the last ones (see ConvTile::masks).
   void operator()(const float* mask, size_t pixels, float* data) const;
 
  private:

@@ -15,7 +15,7 @@ namespace tenon::kernels {
 struct ConvBlockedArgs {
   Conv2dShape shape;
   const float* in;       // NCHW16c
-  const float* weights;  // of PackConvWeights
+  const float* weights;  // as PackConvWeights wrote them
   float* out;            // NCHW16c
   ConvEpilogue epilogue;
 };
@@ -23,7 +23,7 @@ struct ConvBlockedArgs {
 // True if ConvBlocked can compute the shape; rows must be shorter than 2^26 pixels.
 bool ConvBlockedSupports(const Conv2dShape& shape);
 
-// The work falls into tasks by shape alone; they may run at once, each with a scratch of its own of
+// Work is divided into tasks by shape alone. They may run at once, each with scratch of its own of
 // ConvBlockedScratchSize bytes, aligned to 64. Every output is a sum in an order that depends on
 // the shape alone.
 size_t ConvBlockedTaskCount(const Conv2dShape& shape);

@@ -37,7 +37,7 @@ struct BlockedPlan {
         in_blocks == 0 ? 1 : CeilDiv(in_blocks, std::max<size_t>(1, kChunkBytes / plane_bytes));
     last_depth =
         in_blocks == 0 ? 0 : given.in_channels / given.groups - (in_blocks - 1) * kChannelBlock;
-    // Tasks with fewer pixels would wait for the weights, which come from L3 or memory once per
+    // A task with fewer pixels would wait for the weights, which come from L3 or memory once a
     // task.
     constexpr size_t kMinPixels = 56;
     const size_t depth = given.in_channels / given.groups * taps;

@@ -14,12 +14,12 @@ namespace tenon::kernels {
 struct ConvDepthwiseArgs {
   Conv2dShape shape;
   const float* in;       // NCHW16c
-  const float* weights;  // of PackDepthwiseWeights
+  const float* weights;  // as PackDepthwiseWeights wrote them
   float* out;            // NCHW16c
   ConvEpilogue epilogue;
 };
 
-// The work falls into tasks by shape alone; they may run at once and need no scratch memory.
+// Work is divided into tasks by shape alone; they may run at once and need no scratch memory.
 size_t ConvDepthwiseTaskCount(const Conv2dShape& shape);
 void RunConvDepthwiseTask(const ConvDepthwiseArgs& args, size_t task);
 

@@ -29,12 +29,12 @@ inline Range StridedInside(size_t count, size_t stride, ptrdiff_t shift, size_t 
   return {bounded, std::clamp(last, bounded, count)};
 }
 
-// Distance that tap `tap` adds to x * stride.
+// The distance that tap `tap` adds to x * stride.
 inline ptrdiff_t TapShift(const ConvDim& dim, size_t tap) {
   return static_cast<ptrdiff_t>(tap * dim.dilation) - static_cast<ptrdiff_t>(dim.pad_begin);
 }
 
-// Whether only the last two axes matter: the first one has one element, which the window covers.
+// Whether only the last two axes matter: the first axis has size 1, and so has the kernel there.
 inline bool IsPlanar(const ConvGeneralShape& shape) {
   const ConvDim& depth = shape.dims[0];
   return depth.in == 1 && depth.out == 1 && depth.kernel == 1 && depth.pad_begin == 0;
@@ -51,7 +51,7 @@ void ForEachTap(const ConvGeneralShape& shape, Body body) {
 }
 
 // Calls body(row, columns, offset) for the pieces of rows that make up pixels [pixels.first,
-// pixels.last): the row's number, its columns, and how far into the range they begin.
+// pixels.last): the row's number, its columns, and the piece's offset in the range.
 template <class Body>
 void ForEachRowPiece(const Range& pixels, size_t width, Body body) {
   for (size_t p = pixels.first; p < pixels.last;) {

@@ -1,4 +1,4 @@
-// The operations on a convolution's sums before it stores them.
+// The operations on a convolution's sums before they are stored.
 #pragma once
 
 #include "kernels/elementwise/activation.h"

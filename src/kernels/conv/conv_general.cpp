@@ -25,14 +25,14 @@ struct GeneralPlan {
     const size_t deep = std::max<size_t>(1, depth);
     const size_t fitting = gathers ? kGatheredFloats / deep : pixels;
     const size_t wanted = kTaskProducts / std::max<size_t>(1, deep * group_out);
-    constexpr size_t kLeast = 48;  // with less, the product waits for its weights
+    constexpr size_t kLeast = 48;  // with fewer, the product waits for its weights
     parts = CeilDiv(pixels, std::max(kLeast, std::min(fitting, wanted)));
     part_pixels = parts == 0 ? 0 : CeilDiv(pixels, parts);
     // The gathered floats, rounded up so that the product's scratch stays aligned.
     gathered_floats = gathers ? CeilDiv(depth * part_pixels, 16) * 16 : 0;
   }
 
-  // The input itself is the matrix.
+  // Whether the input itself is the matrix, so that nothing is gathered.
   static bool IsPointwise(const ConvGeneralShape& shape) {
     return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
       return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;

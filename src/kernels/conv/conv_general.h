@@ -1,5 +1,5 @@
-// Convolution and transposed convolution in NCHW, for rank 1 to 3, any groups and sizes: matrix
-// products with gathered inputs. Slower than the kernels for NCHW16c, if these apply.
+// Convolution and transposed convolution in NCHW, for rank 1 to 3 and any groups and sizes, by
+// matrix products with gathered inputs. Slower than the kernels for NCHW16c where those apply.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tenon::kernels {
 
-// The work falls into tasks by shape alone; they may run at once, each with a scratch of its own of
+// Work is divided into tasks by shape alone. They may run at once, each with scratch of its own of
 // ...ScratchSize bytes, aligned to 64.
 size_t ConvGeneralTaskCount(const ConvGeneralShape& shape);
 size_t ConvGeneralScratchSize(const ConvGeneralShape& shape);

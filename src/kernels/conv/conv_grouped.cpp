@@ -16,7 +16,7 @@
 namespace tenon::kernels {
 namespace {
 
-// Channels that are computed together: whole groups.
+// Channels that are computed together; they form whole groups.
 constexpr size_t kHalf = kChannelBlock / 2;
 
 PixelSplit SplitGrouped(const Conv2dShape& shape) {
@@ -47,7 +47,7 @@ void RunTask(const ConvGroupedArgs& args, size_t task, void* scratch) {
       MakeTileLanes(args.epilogue.bias, shape.out_channels, block * kChannelBlock, 1);
   const ClampRange clamp = EpilogueClamp(args.epilogue);
   const size_t out_offset = plane * shape.out_height * shape.out_width * kChannelBlock;
-  // The activation handles whole blocks, so it waits for the second half.
+  // The activation needs whole blocks, so it is applied with the second half.
   const Finish nothing({});
   const BlockActivation activate(args.epilogue.activation);
 

@@ -8,20 +8,21 @@
 
 namespace tenon::kernels {
 
-// As many channels a group in as out; any kernel, stride, dilation and padding. Groups of less than
-// 8 are computed as parts of 8, the weights between them being zero: an infinity or NaN in one
-// makes NaN of its neighbours. Buffers as of ConvBlockedArgs, but for the weights.
+// A group has as many output channels as input channels; any kernel, stride, dilation and padding.
+// Groups smaller than 8 are computed in parts of 8 with zero weights between groups, so an infinity
+// or NaN in one group makes NaN in its neighbours. Buffers as in ConvBlockedArgs, except the
+// weights.
 struct ConvGroupedArgs {
   Conv2dShape shape;
   const float* in;       // NCHW16c
-  const float* weights;  // of PackGroupedWeights
+  const float* weights;  // as PackGroupedWeights wrote them
   float* out;            // NCHW16c
   ConvEpilogue epilogue;
 };
 
 bool ConvGroupedSupports(const Conv2dShape& shape);
 
-// The work falls into tasks by shape alone; they may run at once, each with a scratch of its own of
+// Work is divided into tasks by shape alone. They may run at once, each with scratch of its own of
 // ConvGroupedScratchSize bytes, aligned to 64.
 size_t ConvGroupedTaskCount(const Conv2dShape& shape);
 size_t ConvGroupedScratchSize(const Conv2dShape& shape);

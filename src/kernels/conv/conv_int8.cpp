@@ -40,7 +40,7 @@ size_t PixelTasks(const ConvGeneralShape& shape, const Int8TileShape& tile) {
   return DivideUp(DivideUp(OutPixels(shape), tile.nr), TaskPanels(shape, tile));
 }
 
-// Whether the inputs are already the matrix.
+// Whether the inputs are already the matrix, so that nothing is gathered.
 bool IsPointwise(const ConvGeneralShape& shape) {
   return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
     return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;
@@ -53,7 +53,7 @@ struct Run {
   size_t position;  // in the panel
 };
 
-// The input bytes for one tap along a run of pixels.
+// Gathers the input bytes for one tap along a run of pixels.
 void GatherRun(const ConvGeneralShape& shape, const uint8_t* channel, const size_t (&tap)[3],
                const Run& run, uint8_t zero, uint8_t* into) {
   const ConvDim& depth = shape.dims[0];
@@ -103,8 +103,8 @@ void GatherPixels(const ConvGeneralShape& shape, const uint8_t* in, size_t first
   }
 }
 
-// The input bytes for a panel's pixels, for small kernels: the runs of each tap are found once for
-// all channels.
+// Gathers the input bytes for a panel's pixels, for small kernels: the runs of each tap are found
+// once for all channels.
 class PanelGather {
  public:
   // Bytes that Run may write, and read, after the last row and run.
@@ -131,8 +131,8 @@ class PanelGather {
     return true;
   }
 
-  // Rows of `nr` bytes, with kSlack bytes after them at most, for all taps of the plane `channel`;
-  // `end` is the end of all memory that may be read.
+  // Writes rows of `nr` bytes, and up to kSlack bytes after them, for all taps of the plane
+  // `channel`; memory from `end` on is not read.
   uint8_t* GatherChannel(const uint8_t* channel, const uint8_t* end, uint8_t zero, size_t nr,
                          uint8_t* into) const {
     if (end - channel >= reach_) {
@@ -154,7 +154,7 @@ class PanelGather {
  private:
   static constexpr size_t kMostPieces = 512;
 
-  // Of a row: `zeros` zeros, `copied` bytes from offset `from`, and zeros up to `count`.
+  // A piece of a row: `zeros` zeros, `copied` bytes from offset `from`, and zeros up to `count`.
   struct Piece {
     uint8_t position, zeros, copied, count;
     ptrdiff_t from;
@@ -179,7 +179,7 @@ class PanelGather {
             row + static_cast<ptrdiff_t>(inside.first * width.stride) + shift};
   }
 
-  // Whole vectors; bytes written beyond the end are overwritten later.
+  // Copies whole vectors; bytes written beyond the end are overwritten later.
   template <size_t kStride>
   uint8_t* GatherWhole(const uint8_t* channel, uint8_t zero, size_t nr, uint8_t* into) const {
     const Piece* piece = pieces_.data();
@@ -200,7 +200,7 @@ class PanelGather {
     return into;
   }
 
-  // Zeros, the bytes that `copy` copies, and zeros.
+  // Writes zeros, the bytes that `copy` copies, and zeros.
   template <class CopyInside>
   static void Copy(const Piece& piece, uint8_t zero, uint8_t* row, CopyInside&& copy) {
     uint8_t* into = row + piece.position;
@@ -210,11 +210,11 @@ class PanelGather {
   }
 
   size_t stride_ = 1, runs_ = 0, piece_count_ = 0;
-  ptrdiff_t reach_ = 0;  // after the last byte that whole vectors read, from a channel on
+  ptrdiff_t reach_ = 0;  // end of the bytes that whole vectors read, from the plane's first
   std::array<Piece, kMostPieces> pieces_;
 };
 
-// The input bytes for a panel's pixels, as pieces that fit in vectors.
+// Describes the input bytes for a panel's pixels as pieces that fit in vectors.
 class PanelPieces {
  public:
   // Whether there is a function for such pieces, and the table has room for these pixels.
@@ -245,7 +245,7 @@ class PanelPieces {
     return true;
   }
 
-  // Of the planes of a group, from `planes` on.
+  // The pixels of the planes of a group, which begin at `planes`.
   const Int8Pixels& Of(const uint8_t* planes, const Int8ConvArgs& args) {
     pixels_.planes = planes;
     pixels_.plane_size = InPixels(args.shape);
@@ -259,7 +259,7 @@ class PanelPieces {
  private:
   static constexpr size_t kMostPieces = 512;
 
-  // The columns from `position` on, as many as `inside` has, from offset `from` of the plane on.
+  // `count` columns of the panel from `position` on, which begin at offset `from` of the plane.
   static BytePiece PieceAt(size_t position, size_t count, ptrdiff_t from, size_t stride) {
     if (count == 0) return {0, 0};
     const uint32_t ones = count >= 32 ? ~uint32_t{0} : (uint32_t{1} << count) - 1;
@@ -454,9 +454,9 @@ class DepthwiseWeights {
         row_bytes_(ActiveInt8Gemm().shape.RowBytes(taps_)),
         group_stride_(GroupStride(args.shape, ActiveInt8Gemm().shape)) {}
 
-  // [kernel taps], less their zero point.
+  // Writes [kernel taps] weights minus their zero point.
   void Fill(size_t channel, int32_t* weights) const {
-    // Divisions take as long as a small plane.
+    // A division takes as long as a small plane.
     const bool has_one = in_group_ == 1;
     const std::byte* row = args_.packed_weights +
                            (has_one ? channel : channel / in_group_) * group_stride_ +

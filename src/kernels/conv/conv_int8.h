@@ -2,8 +2,8 @@
 //
 //   S = Conv(X - x_zero, W - w_zero) + bias, modulo 2^32; pads count as x_zero
 //
-// A product of the weights with gathered inputs, for rank 1 to 3 and any groups. Tasks as in
-// kernels/gemm/gemm_int8.h.
+// It is a product of the weights with gathered inputs, for rank 1 to 3 and any groups. Tasks are as
+// in kernels/gemm/gemm_int8.h.
 #pragma once
 
 #include <cstddef>

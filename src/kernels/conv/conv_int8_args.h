@@ -19,7 +19,7 @@ struct Int8ConvArgs {
   const int32_t* weight_zero = nullptr;       // [out_channels], or one; null: 0
   bool weight_zero_per_channel = false;
   void* out = nullptr;  // [batch][out_channels][out dims]
-  // Rows are output channels.
+  // The epilogue's rows are output channels.
   Int8Epilogue epilogue;
 };
 

@@ -15,7 +15,7 @@
 #define TENON_KERNELS_CONV_BYTES_DEPTHWISE_TABLE
 namespace tenon::kernels {
 
-// Products of differences of bytes are at most 255^2; as many of them have a sum below 2^24.
+// Products of differences of bytes are at most 255^2, so the sum of this many is below 2^24.
 inline constexpr size_t kMostTaps = 256;
 
 // The inputs for one tap of the kernel along a row of the output.
@@ -27,7 +27,7 @@ struct RowTap {
 struct Int8DepthwiseTable {
   // out[i] = in[i] - zero.
   void (*widen)(const uint8_t* in, bool is_signed, float zero, size_t n, float* out);
-  // Element i of `in` to element i / 2 of `even` or `odd`.
+  // Writes element i of `in` to element i / 2 of `even` or `odd`.
   void (*split)(const float* in, size_t n, float* even, float* odd);
   // sums[i] = sum over the taps of from[i] * weight; reads and writes whole vectors.
   void (*sum)(const RowTap* taps, size_t tap_count, size_t n, int32_t* sums);
@@ -114,8 +114,8 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::kernels {
 namespace {
 
-// The widened plane: for each row and each phase of the stride, the columns that lie in it, with
-// zeros for the pads.
+// The layout of the widened plane: for each row and each phase of the stride, the columns of that
+// phase, with zeros for the pads.
 struct PlaneLayout {
   size_t columns;       // of a padded row that the taps use
   size_t phase_stride;  // elements between phases

@@ -35,7 +35,7 @@ TENON_VBMI void RunRow(const Int8RowConv& conv, const uint8_t* in, size_t n, voi
   }
 }
 
-// Only lanes of the plane's rows: memory above, below and after them is not read.
+// Loads only lanes of the plane's rows: memory outside the plane is not read.
 TENON_VBMI __m512i LoadWindow(const Int8WindowConv& conv, const uint8_t* in, size_t out_row) {
   const auto row = static_cast<ptrdiff_t>(out_row * conv.stride) - static_cast<ptrdiff_t>(conv.pad);
   const ptrdiff_t end = std::min(static_cast<ptrdiff_t>(conv.in_rows) - row,

@@ -28,7 +28,8 @@ struct PaddedPlane {
   static size_t Extent(const ConvDim& dim) {
     return (dim.out - 1) * dim.stride + (dim.kernel - 1) * dim.dilation + 1;
   }
-  // Includes what the last outputs read too much: 16 at a time, at most 4 apart.
+  // Includes the bytes that the last outputs read beyond their row: 16 outputs at a time, at most 4
+  // apart.
   size_t bytes() const { return RoundUp64(rows * columns + Int8RowConv::kReach + 64); }
   size_t joined_bytes(const ConvGeneralShape& shape) const {
     return is_joined ? RoundUp64(shape.dims[1].out * columns) : 0;
@@ -53,7 +54,7 @@ Int8RowFunction ActiveInt8Row() {
   return is_used ? found : nullptr;
 }
 
-// Bytes in [0, 255]; pads hold the zero point.
+// Writes bytes in [0, 255]; pads hold the zero point.
 void FillPlane(const Int8ConvArgs& args, const PaddedPlane& plane, const uint8_t* in, uint8_t zero,
                uint8_t* into) {
   const ConvDim &height = args.shape.dims[1], &width = args.shape.dims[2];
@@ -106,7 +107,7 @@ Int8DepthwiseRows::Int8DepthwiseRows(const Int8ConvArgs& args) : args_(args) {
   }
 }
 
-// False if a weight is too large for its quad.
+// Returns false if a weight is too large for its quad.
 bool Int8DepthwiseRows::SetWeights(size_t channel, const int32_t* weights) {
   const ConvDim &height = args_.shape.dims[1], &width = args_.shape.dims[2];
   int32_t sum = 0;

@@ -1,5 +1,5 @@
-// Depthwise convolutions of planes that are so small that the input rows for some output rows fit
-// one vector: a permutation of it finds all taps of an output.
+// Depthwise convolutions of planes so small that the input rows for some output rows fit in one
+// vector: a permutation of that vector finds all taps of an output.
 #include <algorithm>
 #include <cstring>
 
@@ -16,12 +16,12 @@ constexpr size_t kLanes = Int8WindowConv::kLanes;
 
 size_t DivideUp(size_t x, size_t by) { return (x + by - 1) / by; }
 
-// The rows of the plane for `rows` rows of the output.
+// How many input rows `rows` rows of the output need.
 size_t WindowRows(const ConvDim& height, size_t rows) {
   return (rows - 1) * height.stride + (height.kernel - 1) * height.dilation + 1;
 }
 
-// Rows of the output that one window computes; 0: not one.
+// How many rows of the output one window computes; 0: it cannot hold one.
 size_t RowsOfWindow(const ConvGeneralShape& shape) {
   const ConvDim &height = shape.dims[1], &width = shape.dims[2];
   constexpr size_t kMostExtent = 100;  // columns are compared as bytes
@@ -70,8 +70,8 @@ Int8DepthwiseWindows::Int8DepthwiseWindows(const Int8ConvArgs& args) : args_(arg
   SetOrders();
 }
 
-// Lanes and columns are sums of an output's part and a tap's part, in bytes: a column left of the
-// plane wraps around to a large one.
+// Lanes and columns are sums, in bytes, of a part for the output and a part for the tap. A column
+// left of the plane wraps around to a large one.
 void Int8DepthwiseWindows::SetOrders() {
   const ConvDim &height = args_.shape.dims[1], &width = args_.shape.dims[2];
   const size_t taps = height.kernel * width.kernel, outputs = conv_.rows * width.out;

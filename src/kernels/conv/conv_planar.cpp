@@ -19,7 +19,7 @@
 namespace tenon::kernels {
 namespace {
 
-// Whole vectors are read up to this many columns.
+// Rows are padded to a multiple of this, since whole vectors are read.
 constexpr size_t kColumnStep = 16;
 
 // The division of a convolution into tasks: image, group, part of the output channels, band of
@@ -51,7 +51,7 @@ struct PlanarPlan {
                                        CeilDiv(group_out, kLeastChannels));
   }
 
-  // Distance from a window's first column, or row, to its last.
+  // Distance from a window's first column, or row, to its last one.
   static size_t LastTap(const ConvDim& dim) { return (dim.kernel - 1) * dim.dilation; }
   size_t InRows(size_t rows) const { return (rows - 1) * height.stride + LastTap(height) + 1; }
   size_t BandFloats(size_t rows) const { return group_in * InRows(rows) * row; }
@@ -102,7 +102,7 @@ using ConvPlanarTask = void (*)(const ConvGeneralArgs&, size_t, void*);
 namespace HWY_NAMESPACE {
 namespace {
 
-// 8 x 3 sums and 3 vectors of inputs fill 27 registers, 4 x 3 and 3 fill 15.
+// 8 x 3 sums and 3 vectors of inputs fill 27 registers; 4 x 3 and 3 fill 15.
 constexpr size_t kMostChannels = kGemmMr > 8 ? 8 : 4;
 constexpr size_t kMostVectors = 3;
 
@@ -175,7 +175,7 @@ void RunVectors(const PlanarTile& tile) {
   RunTile<kChannels, 1>(tile);
 }
 
-// Returns how many channels it did, of at most `channels`.
+// Computes at most `channels` channels and returns how many.
 size_t RunChannels(const PlanarTile& tile, size_t channels) {
   if constexpr (kMostChannels == 8) {
     if (channels >= 8) {
@@ -195,7 +195,7 @@ size_t RunChannels(const PlanarTile& tile, size_t channels) {
   return 1;
 }
 
-// One output row of `channels` channels.
+// Computes one output row of `channels` channels.
 void RunRow(PlanarTile tile, size_t channels, size_t columns, const Activation& activate) {
   size_t done = 0;
   while (done < channels) {
@@ -290,7 +290,7 @@ const ConvPlanarTask kConvPlanarTask = &RunTask;
 #if HWY_ONCE
 bool ConvPlanarSupports(const ConvGeneralShape& shape) {
   if (!IsPlanar(shape) || shape.groups == 0) return false;
-  // No size of the plan overflows below these.
+  // Below these no size of the plan overflows.
   constexpr size_t kMostSize = 1 << 20, kMostStride = 1 << 12, kMostTaps = 1 << 16;
   for (const ConvDim& dim : shape.dims) {
     if (dim.out == 0 || dim.in > kMostSize || dim.out > kMostSize || dim.pad_begin > kMostSize ||

@@ -28,7 +28,7 @@ class Columns {
         start_(FirstTap(first, shape.stride_width, shape.pad_left)),
         reach_(static_cast<ptrdiff_t>((pixels - 1) * shape.stride_width)) {}
 
-  // No tap lies outside the input.
+  // Whether no tap lies outside the input.
   bool Inside() const {
     const size_t taps_reach = (shape_.kernel_width - 1) * shape_.dilation_width;
     return start_ >= 0 && start_ + reach_ + static_cast<ptrdiff_t>(taps_reach) <
@@ -73,7 +73,7 @@ class Columns {
   ptrdiff_t reach_;
 };
 
-// How a row is computed: blocks of 16 channels, or one of 8.
+// How a row is computed: in blocks of 16 channels, or in one half block of 8.
 struct WholeBlocks {
   static constexpr size_t kChannels = kChannelBlock;
   // Stride 2 uses the table: it is 3 % slower for 3x3 and 7 % for 1x1, but a separate set of

@@ -14,12 +14,12 @@ namespace tenon::kernels {
 struct ConvStemArgs {
   Conv2dShape shape;
   const float* in;       // NCHW
-  const float* weights;  // of PackStemWeights
+  const float* weights;  // as PackStemWeights wrote them
   float* out;            // NCHW16c
   ConvEpilogue epilogue;
 };
 
-// The work falls into tasks by shape alone; they may run at once, each with a scratch of its own of
+// Work is divided into tasks by shape alone. They may run at once, each with scratch of its own of
 // ConvStemScratchSize bytes, aligned to 64: the task's input rows with their padding.
 size_t ConvStemTaskCount(const Conv2dShape& shape);
 size_t ConvStemScratchSize(const Conv2dShape& shape);

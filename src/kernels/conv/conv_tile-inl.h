@@ -32,7 +32,7 @@ constexpr size_t kSumVectors = 12;
 #endif
 constexpr size_t kTileBlocks = kSumVectors / Block::kVectors >= 14 ? 2 : 1;
 
-// Pixels of a tile whose blocks have kChannels channels. A half block is run alone.
+// Pixels of a tile whose blocks have kChannels channels. A half block is computed alone.
 template <size_t kChannels>
 constexpr size_t kTilePixelsOf = std::min(kMaxTilePixels,
                                           kSumVectors / BlockOf<kChannels>::kVectors /

@@ -27,7 +27,7 @@ ClampRange EpilogueClamp(const ConvEpilogue& epilogue) {
 
 PixelSplit SplitPixels(const Conv2dShape& shape, size_t flops_per_pixel, size_t min_pixels) {
   constexpr size_t kTaskFlops = 4 << 20;
-  constexpr size_t kMaxWidth = 224;  // 16 tiles of 14; longer rows leave L2 between the tap rows
+  constexpr size_t kMaxWidth = 224;  // 16 tiles of 14; longer rows fall out of L2 between tap rows
   const size_t column_parts = std::max<size_t>(1, CeilDiv(shape.out_width, kMaxWidth));
   const size_t width = std::max<size_t>(1, CeilDiv(shape.out_width, column_parts));
   const size_t pixels = std::max(min_pixels, kTaskFlops / std::max<size_t>(1, flops_per_pixel));

@@ -94,7 +94,7 @@ struct PixelSplit {
   size_t column_parts;
   size_t parts() const { return row_parts * column_parts; }
 };
-// Parts have some 4 MFLOP, 35 us of an AVX2 core, if that is at least `min_pixels` pixels.
+// A part has about 4 MFLOP (35 us on an AVX2 core), but no fewer than `min_pixels` pixels.
 PixelSplit SplitPixels(const Conv2dShape& shape, size_t flops_per_pixel, size_t min_pixels);
 
 }  // namespace tenon::kernels

@@ -1,7 +1,7 @@
-// Packed weights of the blocked convolutions (layouts of conv_shape.h). Sizes count floats. The
-// buffers need no alignment, not even that of floats for the weights; 64 bytes are best. Lanes past
-// the real channels are zero. A call packs one of the ChannelBlocks(out_channels) blocks of 16
-// output channels, which lie apart from each other: any order, any threads.
+// Packed weights of the blocked convolutions (layouts of conv_shape.h). Sizes count floats. Buffers
+// need no alignment (64 bytes are best), and the weights need not even be aligned as floats. Lanes
+// past the real channels are zero. A call packs one of the ChannelBlocks(out_channels) blocks of 16
+// output channels; blocks may be packed in any order, on any threads.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ size_t PackedDepthwiseWeightsSize(const Conv2dShape& shape);
 void PackDepthwiseWeights(const Conv2dShape& shape, const float* weights, size_t block,
                           float* packed);
 
-// Weights OIHW with 2, 4 or 8 channels a group, as ConvGroupedSupports has it, to
-// [C / 8][kernel_height][kernel_width][8 i][8 o] with C rounded up to whole blocks of 16; zero
-// between different groups.
+// Weights OIHW with 2, 4 or 8 channels a group, as ConvGroupedSupports requires, to [C /
+// 8][kernel_height][kernel_width][8 i][8 o] with C rounded up to whole blocks of 16; zero between
+// different groups.
 size_t PackedGroupedWeightsSize(const Conv2dShape& shape);
 void PackGroupedWeights(const Conv2dShape& shape, const float* weights, size_t block,
                         float* packed);
 
-// `values`, one a channel, to whole blocks: [C / 16][16].
+// Packs `values`, one a channel, into whole blocks: [C / 16][16].
 void PackChannels(const float* values, size_t channels, float* packed);
 
 }  // namespace tenon::kernels

@@ -68,7 +68,7 @@ void TransformInputs(const Group& group) {
   }
 }
 
-// For each position, the products of all tiles with `blocks` blocks of filters from `first` on.
+// Multiplies, for each position, all tiles by `blocks` blocks of filters from `first` on.
 void Multiply(const Group& group, size_t first, size_t blocks, const TileLanes& lanes) {
   const WinogradPlan& plan = group.plan;
   const size_t count = group.tiles.size();
@@ -99,7 +99,7 @@ void Multiply(const Group& group, size_t first, size_t blocks, const TileLanes& 
   }
 }
 
-// The pixels of one tile and block: offset of the first, rows and columns that exist.
+// The pixels of one tile and block: offset of the first, and the rows and columns inside the image.
 struct Patch {
   size_t offset;
   size_t rows;

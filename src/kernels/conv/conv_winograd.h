@@ -1,9 +1,9 @@
 // Convolution with 3x3 kernels of stride 1 by Winograd's minimal filtering, in NCHW16c (see
 // conv_shape.h): F(4x4, 3x3) needs a quarter of the multiplications, F(2x2, 3x3) four ninths.
 //
-// Results differ from the direct sum by roundings of the transforms: relative to the deviation of
-// the outputs by some 1e-5 at most for F(4x4), 3e-6 for F(2x2). An infinity or NaN in the input
-// makes NaN of all outputs of the tiles that it touches.
+// Results differ from the direct sum by roundings of the transforms: by at most some 1e-5 of the
+// outputs' standard deviation for F(4x4), 3e-6 for F(2x2). An infinity or NaN in the input makes
+// all outputs of the tiles that read it NaN.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace tenon::kernels {
 
-// 3x3, stride 1, no dilation, one group; any padding.
+// Supports 3x3 kernels of stride 1, without dilation, in one group; any padding.
 bool ConvWinogradSupports(const Conv2dShape& shape);
 
 // The tile that is fastest for the shape, or kNone if the direct convolution is.
@@ -23,23 +23,23 @@ inline bool WinogradWorthwhile(const Conv2dShape& shape) {
   return ChooseWinogradTile(shape) != WinogradTile::kNone;
 }
 
-// Weights OIHW to [O / 16][positions][I / 16][16 i][16 o], in floats. `tile` is not kNone. Packed
-// block by block and from anywhere, as in conv_weights.h.
+// Weights OIHW to [O / 16][positions][I / 16][16 i][16 o], in floats. `tile` must not be kNone.
+// Packed block by block, in any order and on any threads, as in conv_weights.h.
 size_t PackedWinogradWeightsSize(const Conv2dShape& shape, WinogradTile tile);
 void PackWinogradWeights(const Conv2dShape& shape, WinogradTile tile, const float* weights,
                          size_t block, float* packed);
 
-// Buffers as of ConvBlockedArgs, but for the weights.
+// Buffers as in ConvBlockedArgs, except the weights.
 struct ConvWinogradArgs {
   Conv2dShape shape;
   WinogradTile tile;
   const float* in;       // NCHW16c
-  const float* weights;  // of PackWinogradWeights
+  const float* weights;  // as PackWinogradWeights wrote them
   float* out;            // NCHW16c
   ConvEpilogue epilogue;
 };
 
-// The work falls into tasks by shape alone; they may run at once, each with a scratch of its own of
+// Work is divided into tasks by shape alone. They may run at once, each with scratch of its own of
 // ConvWinogradScratchSize bytes (up to some 2 MiB), aligned to 64.
 size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile);
 size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile);

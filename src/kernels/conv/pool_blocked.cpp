@@ -31,7 +31,7 @@ struct Window {
 Window MakeWindow(size_t out, size_t stride, size_t dilation, size_t taps, size_t size,
                   size_t pad_begin, size_t pad_end) {
   const ptrdiff_t start = FirstTap(out, stride, pad_begin);
-  // No tap lies before the padding's begin.
+  // No tap lies before the begin of the padding.
   const TapRange padded =
       ValidTaps(static_cast<ptrdiff_t>(out * stride), dilation, taps, pad_begin + size + pad_end);
   return {start, ValidTaps(start, dilation, taps, size), padded.last - padded.first};

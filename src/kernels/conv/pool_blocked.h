@@ -11,13 +11,13 @@ namespace tenon::kernels {
 enum class PoolKind : uint8_t {
   kMax,                   // of the window's pixels inside the input; -inf if there are none
   kAverage,               // of the window's pixels inside the input; NaN if there are none
-  kAverageIncludingPads,  // the same, but pads count as zeros: count_include_pad of AveragePool
+  kAverageIncludingPads,  // of the window's pixels, pads as zeros: count_include_pad of AveragePool
 };
 
 // in_channels == out_channels; `groups` is not read. Any kernel, stride, dilation and padding; an
 // average over the whole image is GlobalAveragePool. Buffers need no alignment and may not overlap.
-// Lanes past the real channels may hold anything in `in`; `out` gets zeros there. MaxPool takes no
-// notice of NaN or passes it on.
+// Lanes past the real channels may hold anything in `in`; `out` gets zeros there. MaxPool either
+// ignores a NaN or passes it on.
 struct PoolBlockedArgs {
   Conv2dShape shape;
   size_t pad_bottom = 0;  // kAverageIncludingPads counts pixels up to here, and not beyond, if
@@ -27,7 +27,7 @@ struct PoolBlockedArgs {
   float* out = nullptr;       // NCHW16c
 };
 
-// The work falls into tasks by shape alone; they may run at once and need no scratch memory.
+// Work is divided into tasks by shape alone; they may run at once and need no scratch memory.
 size_t PoolBlockedTaskCount(const Conv2dShape& shape);
 void RunPoolBlockedTask(const PoolBlockedArgs& args, size_t task);
 

@@ -31,12 +31,12 @@ TapRange TapsInside(const PoolDim& dim, size_t out) {
   return ValidTaps(FirstTap(out, dim.stride, dim.pad_begin), dim.dilation, dim.kernel, dim.in);
 }
 
-// The input coordinate of a tap that is inside.
+// The input coordinate of a tap that lies inside the input.
 size_t InputOf(const PoolDim& dim, size_t out, size_t tap) {
   return out * dim.stride + tap * dim.dilation - dim.pad_begin;
 }
 
-// Elements of one dimension of a window that an average counts.
+// How many elements of one dimension of a window an average counts.
 size_t CountedTaps(const PoolDim& dim, size_t out, bool including_pads) {
   const TapRange taps = including_pads
                             ? ValidTaps(static_cast<ptrdiff_t>(out * dim.stride), dim.dilation,
@@ -45,7 +45,7 @@ size_t CountedTaps(const PoolDim& dim, size_t out, bool including_pads) {
   return taps.last - taps.first;
 }
 
-// The outputs of a row for which tap `tap` is inside.
+// The outputs of a row for which tap `tap` lies inside the input.
 Range FindOutputsOfTap(const PoolDim& dim, size_t tap) {
   const size_t shift = tap * dim.dilation;
   const size_t first = shift >= dim.pad_begin ? 0 : CeilDiv(dim.pad_begin - shift, dim.stride);
@@ -54,7 +54,7 @@ Range FindOutputsOfTap(const PoolDim& dim, size_t tap) {
   return {std::min(first, dim.out), std::max(std::min(first, dim.out), std::min(last, dim.out))};
 }
 
-// Shared by all rows, and computed once per task, because it needs divisions.
+// The taps of a row. They are shared by all rows and computed once a task, as they need divisions.
 struct RowTaps {
   explicit RowTaps(const PoolDim& dim) : width(dim) {
     for (size_t tap = 0; tap < std::min(dim.kernel, kMostKnown); ++tap) {
@@ -65,7 +65,7 @@ struct RowTaps {
     whole.first = std::max(of_first.first, of_last.first);
     whole.last = std::max(whole.first, std::min(of_first.last, of_last.last));
   }
-  // The outputs of a row for which tap `tap` is inside.
+  // The outputs of a row for which tap `tap` lies inside the input.
   Range OutputsOfTap(size_t tap) const {
     return tap < kMostKnown ? known[tap] : FindOutputsOfTap(width, tap);
   }

@@ -32,14 +32,14 @@ struct PoolPlanarArgs {
   double p = 2;     // of kLp; positive
   const float* in = nullptr;
   float* out = nullptr;
-  // With kMax, where each maximum (the first of equals) lies in `in` as a whole, or -1 if the
-  // window is empty; may be null. Storage order 1 of MaxPool counts the elements of a plane with
-  // the first dimension fastest.
+  // For kMax: the index in `in` of each maximum (the first of equals), or -1 if the window is
+  // empty; may be null. MaxPool's storage order 1 counts the elements of a plane with the first
+  // dimension fastest.
   int64_t* indices = nullptr;
   bool column_major_indices = false;
 };
 
-// The work falls into tasks by shape alone; they may run at once and need no scratch memory.
+// Work is divided into tasks by shape alone; they may run at once and need no scratch memory.
 size_t PoolPlanarTaskCount(const PoolPlanarArgs& args);
 void RunPoolPlanarTask(const PoolPlanarArgs& args, size_t task);
 

@@ -21,7 +21,7 @@ struct ReorderArgs {
 size_t ReorderTaskCount(const ReorderArgs& args);
 void RunReorderToBlockedTask(const ReorderArgs& args, size_t task);
 
-// NCHW16c to NCHW; the same tasks.
+// NCHW16c to NCHW, with the same tasks.
 void RunReorderToPlanarTask(const ReorderArgs& args, size_t task);
 
 }  // namespace tenon::kernels

@@ -11,7 +11,7 @@ namespace {
 
 // Reading a weight costs as much as using it for this many pixels or tiles.
 constexpr double kWeightCost = 4;
-// The same for weights that no shared cache holds.
+// The same cost for weights that no shared cache holds.
 constexpr double kDistantWeightCost = 7;
 constexpr double kDistantBytes = 24 << 20;
 

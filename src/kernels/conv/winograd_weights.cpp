@@ -19,8 +19,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Transforms are computed in double: what they lose would be multiplied by the transforms of the
-// data.
+// Transforms are computed in double: the data's transforms would enlarge their errors.
 #if HWY_HAVE_FLOAT64
 using DoubleTag = hn::CappedTag<double, 8>;
 using FloatTag = hn::Rebind<float, DoubleTag>;

@@ -26,7 +26,7 @@ Result<int64_t> BroadcastDim(std::span<const std::span<const int64_t>> shapes, s
   return dim;
 }
 
-// Bit i: input i has size 1 along an axis of the output that is longer.
+// Bit i is set if input i has size 1 along an axis where the output is longer.
 uint32_t RepeatedInputs(std::span<const std::span<const int64_t>> shapes, size_t axis) {
   uint32_t repeated = 0;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -77,7 +77,7 @@ class TileOperand {
   const void* Load(size_t run, size_t runs) {
     if (full_) return x_ + run * plan_.inner * size_;
     const BroadcastCursor cursor(plan_, run);
-    // Along the innermost outer axis an input may stay: the tile is the last one then.
+    // Along the innermost outer axis an input may not advance: the last tile is then used again.
     const bool stays =
         plan_.outer_stride[0][input_] == 0 && run % plan_.outer_dim[0] + runs <= plan_.outer_dim[0];
     if (stays && held_runs_ >= runs && held_offset_ == cursor.offset(input_)) return tile_;
@@ -169,7 +169,7 @@ Result<BroadcastPlan> MakeBroadcastPlan(std::span<const std::span<const int64_t>
     has_inner = true;
     previous = repeated;
   }
-  // One element each: vectors of length 1.
+  // Each run is one element: vectors of length 1.
   if (!has_inner) plan.inner_stride.fill(1);
   for (size_t axis = 0; axis < plan.outer_rank; ++axis) plan.outer *= plan.outer_dim[axis];
   if (total == 0) plan.outer = 0;
@@ -181,7 +181,7 @@ BroadcastTasks SplitBroadcast(const BroadcastPlan& plan, size_t grain) {
   tasks.piece = plan.inner;
   if (plan.output_size() == 0) return tasks;
   if (plan.inner >= 2 * grain) {
-    // A multiple of 64 elements keeps pieces on cache lines of their own.
+    // Pieces of a multiple of 64 elements share no cache line.
     tasks.piece = (grain + 63) / 64 * 64;
     tasks.pieces_per_run = (plan.inner + tasks.piece - 1) / tasks.piece;
     tasks.count = plan.outer * tasks.pieces_per_run;

@@ -1,5 +1,6 @@
-// Multidirectional broadcasting (ONNX "Broadcasting", NumPy's rules) of two or three inputs as
-// contiguous inner runs: which element of which input meets which, independent of the operator.
+// Multidirectional broadcasting (ONNX "Broadcasting", NumPy's rules) of two or three inputs. A plan
+// divides the output into contiguous runs and says which elements of the inputs belong to each; it
+// does not depend on the operator.
 #pragma once
 
 #include <array>
@@ -15,8 +16,9 @@ namespace tenon::kernels {
 inline constexpr size_t kMaxBroadcastInputs = 3;
 inline constexpr size_t kMaxBroadcastRank = 32;
 
-// The output, in row-major order, is `outer` runs of `inner` elements. Along a run an input either
-// advances (stride 1) or stays (stride 0); neighbouring axes with one pattern are merged.
+// The output, in row-major order, is `outer` runs of `inner` elements. Along a run each input
+// either advances (stride 1) or repeats one element (stride 0). Neighbouring axes along which the
+// inputs do the same are merged.
 struct BroadcastPlan {
   size_t input_count = 0;
   size_t inner = 1;

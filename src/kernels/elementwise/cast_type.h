@@ -1,4 +1,4 @@
-// What a cast goes from and to; see convert.h.
+// The source and target types of casts; see convert.h.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ struct Bool {
   uint8_t value;
 };
 
-// The C++ type of a CastType; 16-bit floats have none and go by way of float.
+// The C++ type of a CastType; 16-bit floats have none and are converted through float.
 template <CastType type>
 auto TypeOf() {
   if constexpr (type == CastType::kFloat) return float{};
@@ -31,7 +31,7 @@ auto TypeOf() {
   if constexpr (type == CastType::kBool) return Bool{};
 }
 
-// A number that does not fit may become any, so that casting stays one instruction of the machine.
+// The result for a number that does not fit is unspecified, so that a cast is one instruction.
 template <class To, class From>
 __attribute__((no_sanitize("float-cast-overflow"))) To Convert(From x) {
   if constexpr (std::is_same_v<From, Bool>) {
@@ -76,7 +76,7 @@ constexpr auto kBuiltInCasts =
 
 constexpr size_t kSizes[kCastTypeCount] = {4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 2};
 
-// By way of floats on the stack, some of them at a time.
+// Converts through floats on the stack, some of them at a time.
 template <CastType from, CastType to>
 void CastThroughFloat(const void* x, void* y, size_t n) {
   const CastFunction first = FindCast(from, CastType::kFloat);

@@ -26,7 +26,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Without branches, so that the compiler vectorises loops over these.
+// These have no branches, so that the compiler vectorises loops over them.
 HWY_INLINE float FromFloat16(uint16_t half) {
   const uint32_t magnitude = half & 0x7fffu;
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
@@ -36,7 +36,7 @@ HWY_INLINE float FromFloat16(uint16_t half) {
   // 2^-14 (1 + m) - 2^-14 is the subnormal 2^-14 m.
   const float subnormal = std::bit_cast<float>(shifted + (113u << 23)) - 6.103515625e-05f;
   uint32_t bits = magnitude >= 0x7c00u ? special : normal;
-  bits = magnitude > 0x7c00u ? bits | 0x400000u : bits;  // quiet, as the instruction makes it
+  bits = magnitude > 0x7c00u ? bits | 0x400000u : bits;  // a quiet NaN, as the instruction makes it
   bits = magnitude < 0x400u ? std::bit_cast<uint32_t>(subnormal) : bits;
   return std::bit_cast<float>(bits | sign);
 }
@@ -108,7 +108,7 @@ template <class From>
 float ToFloat(From x) {
   return static_cast<float>(x);
 }
-// What does not fit may become any number: see convert.cpp.
+// The result for a number that does not fit is unspecified: see convert.cpp.
 template <class To>
 __attribute__((no_sanitize("float-cast-overflow"))) To Truncate(float x) {
   if constexpr (sizeof(To) < 4) {
@@ -125,7 +125,7 @@ constexpr CastFunction kTruncate = &Map<float, To, &Truncate<To>>;
 template <class From>
 constexpr CastFunction kToFloat = &Map<From, float, &ToFloat<From>>;
 
-// In the order of CastType; what is null is not hot enough for a copy per target.
+// In the order of CastType. Null: not used often enough for a copy per target.
 const FloatCastTable kFloatCastTable = {
     {nullptr, &Map<float, double, &ToDouble>, kTruncate<int8_t>, nullptr, kTruncate<int32_t>,
      kTruncate<int64_t>, kTruncate<uint8_t>, nullptr, nullptr, nullptr,

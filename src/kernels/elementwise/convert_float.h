@@ -5,7 +5,7 @@
 
 namespace tenon::kernels {
 
-// Null where there is none.
+// Null for other casts.
 CastFunction FindFloatCast(CastType from, CastType to);
 
 }  // namespace tenon::kernels

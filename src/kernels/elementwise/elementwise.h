@@ -14,19 +14,19 @@
 
 namespace tenon::kernels {
 
-// y[i] = op(x[i]), where a and b are the operator's parameters, which others ignore.
+// y[i] = op(x[i]). a and b are the operator's parameters; operators without parameters ignore them.
 class UnaryFunction {
  public:
-  // Of each of `rows` rows of n elements that begin `stride` elements apart, in x and in y.
+  // Computes `rows` rows of n elements that begin `stride` elements apart, in x and in y.
   using Rows = void (*)(const float* x, float* y, size_t stride, size_t rows, size_t n, float a,
                         float b);
 
   UnaryFunction(Rows rows) : rows_(rows) {}  // NOLINT(google-explicit-constructor)
-  // For i in [0, n).
+  // Computes y[i] for i in [0, n).
   void operator()(const float* x, float* y, size_t n, float a, float b) const {
     rows_(x, y, n, 1, n, a, b);
   }
-  // In place.
+  // Computes in place.
   void OverRows(float* x, size_t stride, size_t rows, size_t n, float a, float b) const {
     rows_(x, x, stride, rows, n, a, b);
   }
@@ -36,16 +36,16 @@ class UnaryFunction {
 };
 UnaryFunction FindUnary(UnaryOp op);
 
-// The same on doubles, by the C library. y may be x.
+// Like UnaryFunction, on doubles, with the functions of the C library. y may be x.
 void ApplyInDouble(UnaryOp op, const double* x, double* y, size_t n, double a, double b);
 
-// Operators with two inputs of one type. Integers wrap around; an integer divided by 0, and the
-// remainder of that, is 0.
+// Operators with two inputs of one type. Integers wrap around; for integers, a / 0 and the
+// remainder of a / 0 are 0.
 enum class BinaryOp : uint8_t {
   kAdd,
   kSub,
   kMul,
-  kDiv,   // integers: towards zero
+  kDiv,   // integers: rounds towards zero
   kMod,   // sign of the divisor, as in Python
   kFmod,  // sign of the dividend, as in C
   kPow,
@@ -77,7 +77,7 @@ BinaryFunctions FindLogical(LogicalOp op);
 void LogicalNot(const uint8_t* x, uint8_t* y, size_t n);
 
 // y[i] = condition[i] ? a[i] : b[i] on elements of `size` bytes: 1, 2, 4, 8 or 16. Strides, in
-// elements, are 1, or 0 for a scalar. Condition bytes are 0 or not.
+// elements, are 1, or 0 for a scalar. A condition byte is true if it is not 0.
 struct WhereStrides {
   size_t condition;
   size_t a;
@@ -86,7 +86,7 @@ struct WhereStrides {
 void Where(const uint8_t* condition, const void* a, const void* b, void* y, size_t n, size_t size,
            const WhereStrides& strides);
 
-// Elements that one task should handle: enough work to outweigh its start.
+// How many elements one task should handle so that its work outweighs its start.
 size_t ElementwiseGrain(UnaryOp op);
 size_t ElementwiseGrain(BinaryOp op);
 

@@ -50,7 +50,7 @@ struct DivOp {
   static T Apply(T a, T b) {
     if constexpr (std::integral<T>) {
       if (b == 0) return 0;
-      // The least number by -1 traps.
+      // The least number divided by -1 traps.
       if (std::is_signed_v<T> && b == static_cast<T>(-1)) return SubOp::Apply<T>(0, a);
     }
     return static_cast<T>(a / b);

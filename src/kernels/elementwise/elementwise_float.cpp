@@ -45,7 +45,7 @@ TENON_BINARY_FUNCTOR(Min, hn::IfThenElse(hn::IsNaN(a), a, MinOrSecond(a, b)))
 TENON_BINARY_FUNCTOR(PRelu, hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Mul(a, b), a))
 #undef TENON_BINARY_FUNCTOR
 
-// Where an operand comes from: an array, or one element in all lanes.
+// The source of an operand: an array, or one element in all lanes.
 template <class D>
 struct ArrayOperand {
   const float* p;
@@ -92,7 +92,7 @@ struct FloatLoops {
 };
 
 void PowVectorScalar(const void* a, const void* b, void* y, size_t n) {
-  // x^2 is so common, and exact this way too.
+  // x^2 is common, and exact this way too.
   if (*static_cast<const float*>(b) == 2.0f)
     return FloatLoops<MulFunctor>::VectorVector(a, a, y, n);
   FloatLoops<PowFunctor>::VectorScalar(a, b, y, n);

@@ -30,7 +30,7 @@ void MapRows(const float* x, float* y, size_t stride, size_t rows, size_t n, flo
   const auto va = hn::Set(d, a);
   const auto vb = hn::Set(d, b);
   const Functor functor;
-  // The tails by themselves: one row after the other would load the constants anew for each.
+  // The tails follow in a loop of their own; else each row would load the constants anew.
   const size_t tail = n % lanes;
   const size_t whole = n - tail;
   for (size_t row = 0; row < rows && whole != 0; ++row) {

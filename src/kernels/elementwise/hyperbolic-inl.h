@@ -42,7 +42,7 @@ template <class D, class V>
 HWY_INLINE V Asinh(D d, V x) {
   const V a = hn::Abs(x);
   const V one = hn::Set(d, 1.0f);
-  // Beyond this x^2 + 1 is x^2, and x^2 would overflow later.
+  // For larger |x|, x^2 + 1 is x^2, and x^2 would overflow below.
   const auto large = hn::Gt(a, hn::Set(d, 1e6f));
   const V c = hn::IfThenElse(large, one, a);
   const V c2 = hn::Mul(c, c);

@@ -23,7 +23,7 @@ HWY_INLINE V ProductError(D d, V a, V b, V product) {
   (void)d;
   return hn::MulSub(a, b, product);
 #else
-  // Veltkamp's and Dekker's: halves of 12 bits have exact products.
+  // By Veltkamp and Dekker: halves of 12 bits have exact products.
   const V factor = hn::Set(d, 4097.0f);
   const V a_scaled = hn::Mul(a, factor);
   const V b_scaled = hn::Mul(b, factor);
@@ -96,7 +96,7 @@ HWY_INLINE V Pow(D d, V x, V y) {
   const V inf = hn::Set(d, std::numeric_limits<float>::infinity());
   const V nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
   const V a = hn::Abs(x);
-  // Beyond 2^34 only a == 1 has a result other than 0 and infinity.
+  // For |y| above 2^34 only a == 1 has a result other than 0 and infinity.
   const V c = ClampKeepNan(d, y, -17179869184.0f, 17179869184.0f);
   V log2_low;
   const V log2 = Log2Extended(d, a, log2_low);

@@ -80,7 +80,8 @@ void QuantizeTo(const float* HWY_RESTRICT x, size_t n, const QuantizationRun& ru
     const size_t count = std::min(n - i, hn::Lanes(df));
     if (run.per_element) p = Parameters(run, i, count);
     auto v = hn::Div(LoadSome(df, x + i, count), p.scale);
-    // The bounds are integers, so rounding keeps the quotient between them. NaN becomes the first.
+    // The bounds are integers, so rounding keeps the quotient between them. NaN becomes the lower
+    // bound.
     v = hn::Max(v, hn::ConvertTo(df, hn::Sub(least, p.zero_point)));
     v = hn::Min(v, hn::ConvertTo(df, hn::Sub(greatest, p.zero_point)));
     StoreSome(hn::DemoteTo(dt, hn::Add(hn::NearestInt(v), p.zero_point)), dt, y + i, count);
@@ -167,7 +168,7 @@ const QuantizeTable& Table() { return TENON_SELECT_TABLE(QuantizeTable, kQuantiz
 }  // namespace
 
 void Quantize(const float* x, size_t n, const QuantizationRun& run, QuantizedType type, void* y) {
-  if (n == 0) return;  // with no element there may be no scale, nor an array to read it from
+  if (n == 0) return;  // without elements there may be no scale to read
   Table().quantize(x, n, run, type, y);
 }
 

@@ -33,7 +33,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
-// The branch is the same for every vector, so it costs nothing beside the function.
+// The branch goes the same way for every vector, so it costs little beside the function.
 HWY_INLINE V Apply(const CellActivation& activation, V x) {
   const Tag d;
   x = ClampKeepNan(d, x, -activation.clip, activation.clip);

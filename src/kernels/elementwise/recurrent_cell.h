@@ -1,6 +1,6 @@
 // The element-wise part of a step of LSTM-22, GRU-22 and RNN-22, for one row of the batch, after
-// the matrix products. All arrays are of `hidden` floats, or as many times that as they have gates.
-// Functions may be called from several threads at once.
+// the matrix products. Arrays have `hidden` floats, or that many for each gate. Functions may be
+// called from several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace tenon::kernels {
 
-// A cell's activation: a function that has the trait kCell. Its argument is first clamped to
-// [-clip, clip].
+// A cell's activation: a function with the trait kCell. Its argument is first clamped to [-clip,
+// clip].
 struct CellActivation {
   UnaryOp op = UnaryOp::kTanh;
   float alpha = 0;
@@ -38,8 +38,8 @@ struct GruActivations {
 void GruCellLinear(const GruActivations& activations, size_t hidden, const float* inputs,
                    const float* recurrences, float* h);
 
-// linear_before_reset == 0, in two halves: z_r, [2, hidden], becomes the gates, and reset = r * h;
-// then candidate, the product with `reset` added, and z give the state.
+// linear_before_reset == 0, in two halves. First z_r, [2, hidden], becomes the gates, and reset = r
+// * h. Then the state follows from z and `candidate`, to which the product with `reset` was added.
 void GruCellGates(const GruActivations& activations, size_t hidden, float* z_r, const float* h,
                   float* reset);
 void GruCellOutput(const GruActivations& activations, size_t hidden, const float* z,

@@ -53,7 +53,7 @@ HWY_INLINE V CosReduced(D d, V r) {
   return hn::MulAdd(hn::Mul(t, t), p, y);
 }
 
-// `y`, but function(x) where |x| is too large for ReduceAngle or infinite.
+// `y`, or function(x) where |x| is too large for ReduceAngle or infinite.
 template <class D, class V>
 HWY_INLINE V ReplaceLargeAngles(D d, V x, V y, double (*function)(double)) {
   const auto large = hn::Gt(hn::Abs(x), hn::Set(d, kMaxReducibleAngle));

@@ -18,7 +18,7 @@ double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::
 
 // x tanh(softplus(x)), which is x q / (q + 2) with q = e^x (e^x + 2).
 double Mish(double x) {
-  // Beyond 20 the quotient rounds to 1.
+  // Above 20 the quotient rounds to 1.
   const double e = std::exp(std::min(x, 20.0));
   const double q = e * (e + 2);
   return x * (q / (q + 2));

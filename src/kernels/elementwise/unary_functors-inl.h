@@ -35,8 +35,9 @@ HWY_INLINE V Gelu(D d, V x) {
   return hn::MulAdd(half, Erf(d, hn::Mul(x, hn::Set(d, 0.707106781f))), half);
 }
 
-// x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), which is x / (1 + exp(-2 u)) and
-// does not cancel below 0. Halves of it, so that exp overflows where the result underflows.
+// x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3). This is x / (1 + exp(-2 u)), which
+// does not cancel below 0; its numerator and denominator are halved, so that exp overflows where
+// the result underflows.
 template <class D, class V>
 HWY_INLINE V GeluTanh(D d, V x) {
   const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, -0.0713548163f), hn::Set(d, -1.59576912f));
@@ -56,7 +57,7 @@ HWY_INLINE V HardSwish(D d, V x) {
 template <class D, class V>
 HWY_INLINE V Mish(D d, V x) {
   const V two = hn::Set(d, 2.0f);
-  // Beyond 20 the quotient rounds to 1.
+  // Above 20 the quotient rounds to 1.
   const V e = Exp(d, MinOrSecond(hn::Set(d, 20.0f), x));
   const V q = hn::Mul(e, hn::Add(e, two));
   return hn::Mul(x, hn::Div(q, hn::Add(q, two)));

@@ -38,7 +38,7 @@ namespace HWY_NAMESPACE {
 
 inline constexpr GemmShape kGemmShape = {kGemmLanes, kGemmMr, kGemmNr};
 
-// Panels of B, in whichever memory they lie; `first_panel` counts from C's first column.
+// Panels of B, packed or in place; `first_panel` counts from C's first column.
 struct PanelBlock {
   const float* data;
   size_t panel_stride;
@@ -151,7 +151,7 @@ class GemmTask {
       const float* panel =
           b.data + (p - b.panels.begin) * b.panel_stride + b_first_depth * depth_stride;
       const float* next_panel = panel + b.panel_stride;
-      // Only a packed panel is dense, so that tiles can share in prefetching it.
+      // Only a packed panel is dense, so only then can tiles share its prefetching.
       const bool alone = tiles == 1 || b.in_place;
       for (size_t t = 0; t < tiles; ++t) {
         const GemmRange part = GemmPart(rows.size(), tiles, t);
@@ -171,8 +171,8 @@ class GemmTask {
     }
   }
 
-  // Sums of several blocks of depth are added up in C: the first scales C, the last adds the
-  // epilogue.
+  // If the depth has several blocks, their sums are added up in C: the first block scales C, the
+  // last one applies the epilogue.
   TileOutput OutputAt(size_t row, size_t column, GemmRange depth) const {
     const GemmEpilogue& e = args_.epilogue;
     TileOutput out = {.c = args_.c + row * args_.ldc + column,

@@ -1,12 +1,12 @@
-// float32 matrix product with a fused epilogue: the core of MatMul-13, Gemm-13 and of everything
-// that lowers to them.
+// float32 matrix product with a fused epilogue: the core of MatMul-13, Gemm-13 and all operators
+// that are computed with it.
 //
 //   C = activation(alpha * A x B + beta * C + bias + residual)
 //
 // A is [m, k], B is [k, n], C is [m, n]. Any size may be 0; with k == 0 the product is a matrix of
 // zeros. Nothing is skipped: 0 * infinity is NaN here as in the formula.
 //
-// A product is divided into tasks, by shape alone. Tasks of one product write disjoint parts of C
+// A product is divided into tasks by shape alone. Tasks of one product write disjoint parts of C
 // and may run in any order and on any threads; the bits of C do not depend on that. They depend on
 // the sizes, the strides, whether B is packed, and the instruction set.
 //
@@ -20,8 +20,8 @@
 
 namespace tenon::kernels {
 
-// Packed B: a constant B is laid out once, so that products stream it. The layout belongs to the
-// ActiveTarget() of the time; it does not depend on m.
+// Packed B: a constant B is stored once in the order in which products read it. The layout belongs
+// to the ActiveTarget() at the time of packing; it does not depend on m.
 
 // Bytes of a packed [k, n] matrix; a multiple of 64.
 size_t PackedGemmBSize(size_t n, size_t k);
@@ -30,7 +30,7 @@ size_t PackGemmBTaskCount(size_t n, size_t k);
 // The elements of `b` need not be aligned.
 // packed: PackedGemmBSize(n, k) bytes, aligned to 64. `task` < PackGemmBTaskCount(n, k).
 void RunPackGemmBTask(const GemmMatrix& b, size_t n, size_t k, size_t task, float* packed);
-// All the tasks, on this thread.
+// Runs all tasks on this thread.
 void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed);
 
 // The number of tasks; 0 when C is empty. A task takes some 10 to 1000 microseconds; products that
@@ -40,7 +40,7 @@ size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b);
 size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b);
 // Runs one task. scratch: GemmScratchSize bytes, aligned to 64, with any content.
 void RunGemmTask(const GemmArgs& args, size_t task, float* scratch);
-// All the tasks, on this thread.
+// Runs all tasks on this thread.
 void Gemm(const GemmArgs& args, float* scratch);
 
 }  // namespace tenon::kernels

@@ -24,7 +24,7 @@ inline GemmMatrix RowMajor(const float* data, size_t ld) { return {data, ld, 1};
 // `data` holds the matrix's transpose row-major, with rows `ld` elements apart.
 inline GemmMatrix Transposed(const float* data, size_t ld) { return {data, 1, ld}; }
 
-// The operations on an element of the product before it is stored. Null pointers mean: absent.
+// The operations on an element of the product before it is stored. Null pointers mean absent.
 struct GemmEpilogue {
   const float* bias_columns = nullptr;  // [n], added to every row
   const float* bias_rows = nullptr;     // [m], added to every column
@@ -36,7 +36,7 @@ struct GemmEpilogue {
 struct GemmArgs {
   GemmSizes sizes = {};
   float alpha = 1;
-  float beta = 0;  // 0: C is only written and may hold anything before
+  float beta = 0;  // 0: C may hold anything before and is only written
   GemmMatrix a;
   GemmMatrix b;                     // not read when packed_b is given
   const float* packed_b = nullptr;  // as PackGemmB wrote it, under the same ActiveTarget()

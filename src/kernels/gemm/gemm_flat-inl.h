@@ -57,7 +57,7 @@ HWY_INLINE void AddScaledRows(const GemmMatrix& a, const float* b, size_t b_stri
   };
   size_t j = 0;
   for (; j + kGemmLanes <= columns; j += kGemmLanes) {
-    // The rows that the next call reads.
+    // Prefetches the rows that the next call reads.
     if (j % 16 == 0) {
 #pragma GCC unroll 8
       for (size_t g = 0; g < kDepth; ++g) hwy::Prefetch(b + (kDepth + g) * b_stride + j);
@@ -67,7 +67,7 @@ HWY_INLINE void AddScaledRows(const GemmMatrix& a, const float* b, size_t b_stri
   if (j < columns) add(j, PartialVector{columns - j});
 }
 
-// The sums of up to kFlatColumns columns of a row-major B, rows kFlatColumns apart.
+// Computes the sums of up to kFlatColumns columns of a row-major B, rows kFlatColumns apart.
 template <size_t kRows>
 void SumRowsOfB(GemmMatrix a, const float* b, size_t b_stride, size_t depth, size_t columns,
                 float* sums) {
@@ -139,8 +139,8 @@ HWY_INLINE void DotFourColumns(const float* a, size_t a_stride, const float* con
   }
 }
 
-// The sums of up to kFlatColumns columns of a transposed B, rows kFlatColumns apart. A's rows are
-// contiguous.
+// Computes the sums of up to kFlatColumns columns of a transposed B, rows kFlatColumns apart. A's
+// rows are contiguous.
 template <size_t kRows>
 void SumDots(const GemmMatrix& a, const float* b, size_t b_stride, size_t depth, size_t columns,
              float* sums) {
@@ -151,7 +151,7 @@ void SumDots(const GemmMatrix& a, const float* b, size_t b_stride, size_t depth,
   }
 }
 
-// Whether FlatSums takes this product: A and B are those of GemmArgs.
+// Whether FlatSums supports this product. A and B are those of GemmArgs.
 inline bool IsFlat(const GemmSizes& s, const GemmMatrix& a, const GemmMatrix& b) {
   if (s.m > kGemmFlatRows) return false;
   // The micro-kernels are fast for rows of B that are short and dense.
@@ -159,7 +159,8 @@ inline bool IsFlat(const GemmSizes& s, const GemmMatrix& a, const GemmMatrix& b)
   return b.row_stride == 1 && a.column_stride == 1;
 }
 
-// The sums of `columns` <= kFlatColumns columns of B from b.data on, rows kFlatColumns apart.
+// Computes the sums of `columns` <= kFlatColumns columns of B from b.data on, rows kFlatColumns
+// apart.
 inline void FlatSums(size_t rows, const GemmMatrix& a, const GemmMatrix& b, size_t depth,
                      size_t columns, float* sums) {
   const auto call = [&](auto by_rows, auto by_dots) HWY_ATTR {

@@ -29,12 +29,12 @@ struct GemmShape {
   size_t lanes, mr, nr;
 };
 
-// Elements of C's rows in one block of A: 8 micro-tiles of 14 rows. With kMaxKc, the block and
-// a panel of B fit in half of an L2 cache of 1 MiB.
+// Rows in one block of A: 8 micro-tiles of 14 rows. With kGemmBlockDepth columns, the block and a
+// panel of B fit in half of an L2 cache of 1 MiB.
 inline constexpr size_t kGemmBlockRows = 112;
 // The depth of a block. The sums of a deeper product go through memory once per block.
 inline constexpr size_t kGemmBlockDepth = 512;
-// A single micro-tile reads nothing of B twice, so a deep block keeps the stream of B long.
+// A single micro-tile reads nothing of B twice, so its block is deep: B is read in long streams.
 inline constexpr size_t kGemmBlockDepthOneTile = 2048;
 // Panels of an unpacked B that are packed together.
 inline constexpr size_t kGemmUnpackedPanels = 8;
@@ -47,23 +47,23 @@ struct GemmGrid {
   size_t tasks() const { return row_tasks * column_tasks; }
 };
 
-// Products of so few rows read an unpacked B once, in place.
+// Products of at most this many rows read an unpacked B once, in place.
 inline constexpr size_t kGemmFlatRows = 4;
 
-// The number of tasks by the cost of a product, before its shape limits it.
+// The number of tasks by a product's cost alone, before its shape limits it.
 inline size_t WantedGemmTasks(const GemmSizes& s) {
   // In multiply-adds; reading an element of B from memory costs as much as 8 of them.
   constexpr double kTaskCost = 0.75e6;
   const double tasks = (static_cast<double>(s.m) + 8) * static_cast<double>(s.n) *
                        static_cast<double>(s.k) / kTaskCost;
   if (tasks < 8) return std::max<size_t>(1, static_cast<size_t>(tasks));
-  // Beyond 8, tasks also grow: each of them reads its rows of A and its columns of B again.
+  // Beyond 8 tasks, tasks also grow: each one reads its rows of A and its columns of B again.
   return static_cast<size_t>(std::min(8 + (tasks - 8) / 8, 32.0));
 }
 
 inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape& shape) {
   if (s.m == 0 || s.n == 0) return {0, 0, 0, 0};
-  // With so many tasks, 16 threads have work, and more are made only if they repeat no work.
+  // This many tasks give 16 threads work; more are made only if they repeat no work.
   constexpr size_t kEnoughTasks = 16;
   const size_t panels = DivideUp(s.n, shape.nr);
   const size_t row_blocks = DivideUp(s.m, kGemmBlockRows);

@@ -82,7 +82,7 @@ void RunAnyTile(const void* a, const uint8_t* panel, size_t depth, size_t rows, 
   kFunctions[rows - 1](static_cast<const int16_t*>(a), panel, depth, sums);
 }
 
-// One row, and its sum. Scalar loops, which the compiler vectorizes.
+// Packs one row and sums it. The loops are scalar; the compiler vectorizes them.
 template <class Out, class In>
 int32_t PackRow(const In* HWY_RESTRICT from, size_t stride, size_t k, size_t depth,
                 Out* HWY_RESTRICT out) {
@@ -340,7 +340,7 @@ class PanelOutput {
     if (stores_tiles_) PrepareTiles();
   }
 
-  // The rows from `first` of the block on, as many as a tile at most.
+  // Stores rows of the block from `first` on, at most as many as a tile has.
   void Store(const PackedRows& rows, size_t first, size_t count, const int32_t* sums) const {
     if (stores_tiles_) return StoreTile(rows, first, count, sums);
     for (size_t i = 0; i < count; ++i) {

@@ -6,7 +6,7 @@
 // A is [m, k], B is [k, n]; a_zero is one number for each row of A, b_zero one for each column of
 // B. Any size may be 0. S is stored unchanged, scaled to floats, or requantized to int8 or uint8.
 //
-// A product is divided into tasks, by shape alone; they write disjoint parts of the output and may
+// A product is divided into tasks by shape alone. They write disjoint parts of the output and may
 // run in any order and on any threads. No function here allocates, locks, or starts a thread; all
 // are thread-safe.
 #pragma once

@@ -17,7 +17,7 @@ struct Int8Matrix {
 enum class Int8Output : uint8_t { kInt32, kFloat, kUint8, kInt8 };
 
 // The conversion of the sums. kFloat: S * scale + float_bias. kUint8, kInt8: saturate(round(S *
-// scale) + zero_point), ties to even. The scale is the product of those given.
+// scale) + zero_point), ties to even. The scale is the product of scale_columns and scale_rows.
 struct Int8Epilogue {
   const int32_t* bias_columns = nullptr;  // [n]; null: 0
   const int32_t* bias_rows = nullptr;     // [m]; null: 0

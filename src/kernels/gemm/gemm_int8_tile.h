@@ -50,8 +50,8 @@ struct Int8TileOutput {
   size_t ldc;
 };
 
-// For a row of a panel that is gathered from a plane: column i, if its bit is set, is plane[from +
-// i * stride].
+// A piece of a panel's row that is gathered from a plane: column i, if its bit is set, is
+// plane[from + i * stride].
 struct BytePiece {
   uint32_t columns;
   ptrdiff_t from;
@@ -65,13 +65,13 @@ struct Int8Pixels {
   size_t stride;            // 1 or 2
   const BytePiece* pieces;  // [taps][pieces_per_tap]
   size_t taps, pieces_per_tap;
-  uint8_t zero;  // where no piece is
+  uint8_t zero;  // value outside all pieces
   bool is_signed;
 };
 
 struct Int8GemmTable {
   Int8TileShape shape;
-  // sums[i * nr + j] of `rows` packed rows and a panel.
+  // Computes sums[i * nr + j] for `rows` packed rows and a panel.
   void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows, int32_t* sums);
   // row_sums: [rows], of the packed values.
   void (*pack_rows)(const Int8TileShape& shape, const Int8Matrix& a, size_t rows, size_t k,
@@ -80,12 +80,12 @@ struct Int8GemmTable {
   void (*pack_panel)(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, size_t k,
                      uint8_t* out, int32_t* column_sums);
   void (*store_row)(const Int8RowOutput& row, const Int8Epilogue& epilogue);
-  // Faster than pack_rows and pack_panel for rows of elements next to each other in memory, and nr
-  // of them in a panel; may be null.
+  // Faster than pack_rows and pack_panel where the elements of a row are next to each other in
+  // memory and a panel has nr columns; may be null.
   void (*pack_whole_rows)(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums);
   void (*pack_whole_panel)(const Int8Matrix& b, size_t k, uint8_t* out, int32_t* column_sums);
-  // Null if store_row, and gathering rows for pack_panel, are as good.
+  // Null if store_row, and gathering rows for pack_panel, are as fast.
   void (*store_tile)(const Int8TileOutput& output);
   void (*pack_pixels)(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums);
 
@@ -110,15 +110,15 @@ struct Int8GemmTable {
 // The table of the active target.
 const Int8GemmTable& ActiveInt8Gemm();
 
-// A zero point in the range of the packed values.
+// A zero point of A in the range of the packed values.
 inline int32_t PackedZeroOfA(bool is_signed, int32_t zero) { return is_signed ? zero : zero - 128; }
 inline int32_t PackedZeroOfB(bool is_signed, int32_t zero) { return is_signed ? zero + 128 : zero; }
 
-// The functions that AVX-512's vpdpbusd makes faster; null if the machine lacks it.
+// The functions that AVX-512's vpdpbusd speeds up; null if the machine lacks it.
 struct VnniFunctions {
   void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows,
                    int32_t* sums) = nullptr;
-  // Of Int8GemmTable.
+  // As in Int8GemmTable.
   void (*pack_whole_rows)(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums) = nullptr;
   void (*pack_whole_panel)(const Int8Matrix& b, size_t k, uint8_t* out,
@@ -126,7 +126,7 @@ struct VnniFunctions {
   void (*store_tile)(const Int8TileOutput& output) = nullptr;
   void (*pack_pixels)(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums) = nullptr;
 };
-// `shape` receives the shape that they need.
+// `shape` receives the tile's shape for these functions.
 VnniFunctions FindVnni(Int8TileShape* shape);
 
 }  // namespace tenon::kernels

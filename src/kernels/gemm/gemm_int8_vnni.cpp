@@ -15,8 +15,8 @@ namespace {
 
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,bmi2")))
 
-// Broadcasts of four bytes of A are an operand of the instruction in memory, so 14 x 2 sums and two
-// vectors of B fill 30 registers.
+// The instruction can broadcast four bytes of A from memory, so 14 x 2 sums and two vectors of B
+// fill 30 registers.
 template <size_t kRows>
 TENON_VNNI void RunTile(const int8_t* a, const uint8_t* panel, size_t depth, int32_t* sums) {
   __m512i acc[kRows][2];
@@ -139,8 +139,8 @@ TENON_VNNI void StoreTile(const Int8TileOutput& output) {
   }
 }
 
-// The columns of a piece; the other columns come from `row`. Masked loads do not access masked
-// elements.
+// Loads the columns of a piece; the other columns come from `row`. Masked loads do not access
+// masked elements.
 template <size_t kStride>
 TENON_VNNI __m256i LoadPiece(const BytePiece& piece, const uint8_t* plane, __m256i row) {
   const uint8_t* from = plane + piece.from;

@@ -86,12 +86,12 @@ inline void PackElements(const GemmMatrix& b, size_t depth, size_t columns, size
   }
 }
 
-// Copies whole panels of a row-major B: from each row a run of all their columns, which suits
-// memory.
+// Copies whole panels of a row-major B. From each row it reads all their columns in one run, which
+// suits memory.
 inline void PackWholePanels(const float* b, size_t stride, size_t depth, size_t panels,
                             size_t panel_stride, float* out) {
   const GemmTag d;
-  constexpr size_t kAhead = 8;  // rows, which may be pages apart, where no hardware looks ahead
+  constexpr size_t kAhead = 8;  // rows; they may be pages apart, where no hardware prefetches
   for (size_t i = 0; i < depth; ++i, b += stride, out += kGemmNr) {
     for (size_t p = 0; p < panels; ++p) {
       const float* from = b + p * kGemmNr;
@@ -108,7 +108,8 @@ inline void PackWholePanels(const float* b, size_t stride, size_t depth, size_t 
   }
 }
 
-// Writes one panel, [depth, PanelWidth(columns)], zero beyond `columns` <= nr. b is at its corner.
+// Writes one panel, [depth, PanelWidth(columns)], with zeros beyond `columns` <= nr. b points to
+// its corner.
 inline void PackPanel(const GemmMatrix& b, size_t depth, size_t columns, float* out) {
   const size_t width = PanelWidth(columns);
   if (b.column_stride == 1 || b.row_stride != 1 || columns % kGemmLanes != 0) {

@@ -35,7 +35,7 @@ struct TileOutput {
   float* c;
   size_t ldc;
   float alpha;
-  float beta;                 // of what C holds; 0: C is not read
+  float beta;                 // factor of C's old value; 0: C is not read
   const float* bias_columns;  // null: none, as below
   const float* bias_rows;
   const float* residual;
@@ -50,9 +50,9 @@ struct Tile {
   const float* b;
   size_t b_depth_stride;
   size_t depth;
-  // The data that the tiles of the next panel will read, prefetched at `next_stride` elements a
-  // step. If several tiles read this panel, each prefetches its share of the next one meanwhile. A
-  // single tile prefetches its own panel and, near its end, the next one.
+  // What to prefetch, `next_stride` elements further at each step: the data of the next panel. If
+  // several tiles read this panel, each prefetches its share of the next one. A single tile
+  // prefetches its own panel and, near its end, the next one.
   const float* next;
   size_t next_stride;
   bool alone;
@@ -226,8 +226,8 @@ inline void StoreSums(const TileOutput& output, const float* sums, size_t ld, si
   }
 }
 
-// A tile whose last vector is not whole, or not there: through a buffer of whole vectors, since
-// the micro-kernels store such.
+// Computes a tile whose last vector is partial or missing, through a buffer of whole vectors,
+// because the micro-kernels store whole vectors.
 inline void RunPartialTile(const Tile& tile, size_t rows, size_t columns) {
   HWY_ALIGN float sums[kGemmMr * kGemmNr];
   Tile raw = tile;

@@ -13,9 +13,9 @@
 #define TENON_KERNELS_GEMV_NBITS_TABLE
 namespace tenon::kernels {
 
-// A vector is arranged in units of `lanes` bytes of the matrix: first the elements in the lowest
-// bits of these bytes, then the next ones. After all units, for each block, sums of its elements in
-// `lanes` lanes.
+// A vector is arranged in units for `lanes` bytes of the matrix: first the elements that meet the
+// lowest bits of these bytes, then those of the next bits. After all units follow, for each block,
+// the sums of its elements in `lanes` lanes.
 struct NBitsGemvTable {
   // For blocks of that many bytes.
   size_t (*lanes)(size_t block_bytes);

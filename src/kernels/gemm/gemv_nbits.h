@@ -43,8 +43,8 @@ void ArrangeNBitsVector(const NBitsMatrix& w, const float* x, float* arranged);
 void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias, size_t first,
                   size_t count, float* y);
 
-// The same for m vectors, rounded to 8 bits in each block. For a matrix of 4 bits, if the machine
-// has int8 dot products; some four times as fast.
+// The same for m vectors, rounded to 8 bits in each block, for a matrix of 4 bits if the machine
+// has int8 dot products; about four times as fast.
 bool HasInt8NBitsGemm(const NBitsMatrix& w);
 // Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64; a multiple of 64.
 size_t ArrangedNBitsBytes(const NBitsMatrix& w);

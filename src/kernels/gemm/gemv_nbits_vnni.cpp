@@ -12,9 +12,9 @@
 namespace tenon::kernels {
 namespace {
 
-// A unit of 128 elements is 64 bytes of the matrix. x is arranged alike: the bytes that meet the
-// low halves of these, the even ones, then those that meet the high halves. 16 bytes of a vector
-// belong to one block, as the smallest has 32 elements.
+// A unit of 128 elements is 64 bytes of the matrix. x is arranged alike: first the 64 even
+// elements, which meet the low halves of these bytes, then the odd ones, which meet the high
+// halves. Each 16 bytes of a vector belong to one block, as the smallest block has 32 elements.
 constexpr size_t kUnit = 128;
 constexpr size_t kLanes = 16;  // of 32 bits
 
@@ -63,7 +63,7 @@ TENON_VNNI inline float SumOf(__m512 x) {
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
-// Of 64 elements the even ones, then the odd ones.
+// The even ones of 64 elements, then the odd ones.
 TENON_VNNI inline __m512i EvenThenOdd(__m512i bytes) {
   const __m512i even_odd_of_eight =
       _mm512_set_epi8(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0, 15, 13, 11, 9, 7, 5, 3,
@@ -78,8 +78,8 @@ TENON_VNNI inline __m512 LoadFirst(const float* x, size_t n) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1), x);
 }
 
-// Of the `n` elements of a block: the scale, and the bytes into `bytes`, [block_size] in order. The
-// scale is NaN where an element is.
+// Quantizes the `n` elements of a block: writes [block_size] bytes in order and returns the scale,
+// which is NaN if an element is.
 TENON_VNNI float QuantizeBlock(const float* x, size_t n, int8_t* bytes) {
   __m512 most = _mm512_setzero_ps();
   bool has_nan = false;
@@ -119,8 +119,8 @@ TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, const float* x, const ByteVec
   }
 }
 
-// The sum of `total`, minus the zero points times the scales times the sums of x, which the
-// unsigned elements add.
+// The sum of the lanes of `total`, minus the zero points times the scales times the sums of x: the
+// elements were multiplied as unsigned numbers.
 TENON_VNNI inline float WithoutZeroPoints(const NBitsMatrix& w, const ByteVector& x, size_t row,
                                           __m512 total) {
   const size_t blocks = w.blocks();
@@ -165,7 +165,7 @@ struct UnitOfRow {
         high(_mm512_and_si512(_mm512_srli_epi16(packed, 4), _mm512_set1_epi8(15))),
         scales(unit_scales) {}
 
-  // The total, with the products with a vector's bytes added.
+  // Adds the products with a vector's bytes to `total`.
   TENON_VNNI __m512 AddTo(__m512 total, const ByteVector& x, size_t unit) const {
     const int8_t* bytes = x.bytes + unit * kUnit;
     __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, _mm512_loadu_si512(bytes));
@@ -175,7 +175,7 @@ struct UnitOfRow {
   }
 };
 
-// A row's last unit where it is not whole.
+// The last unit of a row if it is not whole.
 template <size_t kBlocks>
 TENON_VNNI UnitOfRow LastUnit(const NBitsMatrix& w, const uint8_t* data, const float* scales) {
   const size_t present = w.blocks() * w.block_size % kUnit;
@@ -206,7 +206,7 @@ TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, f
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
       const uint8_t* at = data + r * row_bytes + unit * kUnitBytes;
-      _mm_prefetch(at + kRows * row_bytes, _MM_HINT_T0);  // of the next rows
+      _mm_prefetch(at + kRows * row_bytes, _MM_HINT_T0);  // for the next rows
       const UnitOfRow elements(_mm512_loadu_si512(at), SpreadScales<kBlocks>(scales_of(r, unit)));
 #pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) total[r][v] = elements.AddTo(total[r][v], x[v], unit);

@@ -1,6 +1,5 @@
-// Converts 32-bit sums to int8 and uint8 with AVX-512, for the files with functions for it. The
-// forms with a mask for all lanes are used, because GCC 12 warns that those without read something
-// uninitialised.
+// Converts 32-bit sums to int8 and uint8 with AVX-512. GCC 12 warns that the intrinsics without a
+// mask read something uninitialised, so those with a mask for all lanes are used.
 #pragma once
 
 #include <immintrin.h>

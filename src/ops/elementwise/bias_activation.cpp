@@ -1,4 +1,4 @@
-// A bias and what follows it in one pass, in domain com.microsoft.
+// Operators of com.microsoft that add a bias and compute what follows in the same pass.
 #include "kernels/elementwise/elementwise.h"
 #include "ops/framework/op_row.h"
 #include "ops/framework/run_broadcast.h"
@@ -9,7 +9,7 @@ namespace {
 using kernels::BinaryOp;
 using kernels::ElementType;
 
-// Input 1, if it is there, must hold one value for each element of the last axis of input 0.
+// Checks that input 1, if present, has one value for each element of the last axis of input 0.
 Status CheckBias(const SymbolicShape& x, const ShapeContext& context) {
   if (x.rank() < 1) return InvalidArgument("input 0: expected rank >= 1, got a scalar");
   if (!context.HasInput(1)) return OkStatus();
@@ -30,12 +30,12 @@ Status InferBiasActivation(const NoAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// Rows of n elements that a task of the operator has.
+// How many rows of n elements one task handles.
 size_t RowGrain(UnaryOp op, size_t n) {
   return kernels::ElementwiseGrain(op) / std::max<size_t>(1, n) + 1;
 }
 
-// FastGelu's bias is broadcast, as the function of its schema says.
+// FastGelu's bias is broadcast, as the function body of its schema does it.
 Status InferFastGelu(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, context.Input(0));
   if (context.HasInput(1)) {
@@ -152,7 +152,7 @@ Status RunBiasSplitGelu(const NoAttrs&, KernelContext& context) {
   const auto multiply = kernels::FindBinary(BinaryOp::kMul, ElementType::kFloat).vector_vector;
   const auto gelu = kernels::FindUnary(UnaryOp::kGelu);
   const size_t rows = static_cast<size_t>(y.size()) / n;
-  // One task for some rows, with a row of scratch for the left half.
+  // Each task handles some rows and has a row of scratch for the left half.
   const size_t rows_per_task = RowGrain(UnaryOp::kGelu, n);
   const size_t tasks = (rows + rows_per_task - 1) / rows_per_task;
   return context.ForEachTask(tasks, n * sizeof(float), [&](size_t task, std::byte* scratch) {

@@ -1,4 +1,4 @@
-// Element-wise operators with two inputs, and sums of many.
+// Element-wise operators with two inputs, and with any number of them (Sum, Max, Min, Mean).
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -25,7 +25,7 @@ Result<SymbolicShape> BroadcastInputs(ShapeContext& context) {
   return shape;
 }
 
-// Follows arithmetic on dimensions, where both operands are known.
+// Computes the elements of the output where those of both inputs are known dimensions.
 template <BinaryOp op>
 void PropagateDims(ShapeContext& context) {
   const auto a = context.KnownDims(0);
@@ -103,20 +103,21 @@ Status RunMod(const ModAttrs& attrs, KernelContext& context) {
                     : RunBinary<BinaryOp::kMod>({}, context);
 }
 
-// The type in which a base and an exponent of different types meet. An integer exponent of a float
-// base is exact in the base's type unless the power overflows anyway.
+// The type in which a base and an exponent of different types are computed. An integer exponent of
+// a float base is exact in the base's type unless the power overflows anyway.
 DataType PowType(DataType base, DataType exponent) {
   if (!kInts.Contains(base)) return kInts.Contains(exponent) ? base : DataType::kDouble;
   return kInts.Contains(exponent) ? DataType::kInt64 : DataType::kDouble;
 }
 
-// Memory for `x` as elements of another type; none if it is of that type.
+// Bytes of memory for `x` as elements of another type; 0 if it has that type.
 size_t BytesAs(DataType type, const Tensor& x) {
   const size_t bytes = static_cast<size_t>(x.size()) * DataTypeBits(type) / 8;
   return x.type() == type ? 0 : (bytes + 63) / 64 * 64;
 }
 
-// `x` as elements of `type`: itself, or a view of `memory`, which is moved past it.
+// `x` itself if it is of `type`; else a view of `memory` for such elements, and `memory` moves past
+// it.
 Tensor ViewAs(DataType type, const Tensor& x, std::byte*& memory) {
   if (x.type() == type) return x.Reshaped(x.shape());
   Tensor view = Tensor::View(type, x.shape(), memory);
@@ -169,7 +170,7 @@ Status RunEqualStrings(const NoAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
-// Before opset 7, `broadcast` lines b's axes up with a's from `axis` on.
+// Before opset 7, `broadcast` aligns b's axes with a's, starting at `axis`.
 struct OldBroadcastAttrs {
   bool broadcast = false;
   std::optional<int64_t> axis;
@@ -179,7 +180,7 @@ struct OldBroadcastAttrs {
   }
 };
 
-// The shape of b with trailing axes of size 1 so that NumPy's rules line it up with a as asked.
+// The shape of b with trailing axes of size 1, so that NumPy's rules align it with a as asked.
 Result<Shape> LinedUp(const OldBroadcastAttrs& attrs, const Shape& a, const Shape& b) {
   if (!attrs.broadcast || !attrs.axis) return b;
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(*attrs.axis, a.rank()));
@@ -191,7 +192,7 @@ Result<Shape> LinedUp(const OldBroadcastAttrs& attrs, const Shape& a, const Shap
   return shape;
 }
 
-// Whether `y` is what `a` and `b` are broadcast to.
+// Whether `y` is the shape to which `a` and `b` broadcast.
 bool BroadcastTo(const Shape& a, const Shape& b, const Shape& y) {
   if (std::max(a.rank(), b.rank()) != y.rank()) return false;
   const auto dim_of = [&](const Shape& shape, size_t axis) {
@@ -237,7 +238,7 @@ Status RunOldLogical(const OldBroadcastAttrs& attrs, KernelContext& context) {
                          kernels::ElementwiseGrain(BinaryOp::kEqual), context);
 }
 
-// PRelu-6: one slope, or one for each channel, which is axis 1.
+// PRelu-6: one slope, or one for each channel (axis 1).
 Status InferOldPRelu(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
   return context.SetOutput(0, std::move(shape));
@@ -274,7 +275,7 @@ Status SpreadOver(const Tensor& x, Tensor& y) {
   return OkStatus();
 }
 
-// Sum-8, Max-8, Min-8: one input or more, folded from the left.
+// Sum-8, Max-8, Min-8: one or more inputs, combined from left to right.
 template <BinaryOp op>
 Status RunVariadic(const NoAttrs&, KernelContext& context) {
   Tensor& y = context.Output(0);
@@ -284,8 +285,8 @@ Status RunVariadic(const NoAttrs&, KernelContext& context) {
     std::copy_n(context.Input(0).data<std::byte>(), y.bytes(), y.data<std::byte>());
     return OkStatus();
   }
-  // The first partial result has the output's shape only if those two inputs broadcast to it; else
-  // it starts from the input spread over the whole output.
+  // If the first two inputs broadcast to the output's shape, their result is the first partial
+  // result; else that is the first input, broadcast to the output's shape.
   const Tensor& a = context.Input(0);
   const Tensor& b = context.Input(1);
   size_t next = 2;

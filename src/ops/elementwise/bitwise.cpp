@@ -32,7 +32,7 @@ decltype(auto) VisitInteger(DataType type, Visit&& visit) {
   }
 }
 
-// y = F()(a, b), broadcast. An operand that stays along a row is read once.
+// y = F()(a, b), broadcast. An operand that repeats one element along a row is read once.
 template <class T, class F>
 Status Combine(KernelContext& context) {
   constexpr kernels::BinaryFunctions kRows = {
@@ -72,7 +72,7 @@ struct BitShiftAttrs {
   }
 };
 
-// Whether `amount` shifts out every bit: it is negative or at least their number.
+// Whether `amount` shifts out every bit: it is negative or at least the number of bits.
 template <class T>
 bool ShiftsAll(T amount) {
   return static_cast<std::make_unsigned_t<T>>(amount) >= 8 * sizeof(T);
@@ -106,7 +106,7 @@ Status RunBitwise(const NoAttrs&, KernelContext& context) {
   });
 }
 
-// To the left the sign does not matter either.
+// For shifts to the left the sign does not matter either.
 struct ShiftLeft {
   template <class T>
   T operator()(T x, T amount) const {
@@ -132,7 +132,7 @@ Status RunNot(const NoAttrs&, KernelContext& context) {
   auto* to = static_cast<uint8_t*>(context.Output(0).raw());
   context.threads().ParallelFor(x.bytes(), CopyGrain(1), [from, to](size_t begin, size_t end) {
     size_t i = begin;
-    // Words by the copy, since `to` may be `from`.
+    // Words are copied first, since `to` may be `from`.
     for (std::array<uint64_t, 4> words; i + sizeof(words) <= end; i += sizeof(words)) {
       std::memcpy(&words, from + i, sizeof(words));
       for (uint64_t& word : words) word = ~word;

@@ -24,7 +24,7 @@ Status InferCastTo(DataType to, ShapeContext& context) {
   }
   Result<SymbolicShape> shape = context.Input(0);
   if (!shape) {
-    // The type is known even where the shape is not.
+    // The output's type is known even if the shape is not.
     TENON_RETURN_IF_ERROR(context.SetOutputType(0, ValueType::Tensor(to)));
     return shape.error();
   }

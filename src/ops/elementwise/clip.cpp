@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-// Clip-11 takes the bounds as inputs; before, they are attributes of a function as others.
+// Clip-11 takes the bounds as inputs. Before, they are attributes; see unary.cpp.
 Status InferClip(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   return context.SetOutput(0, std::move(x));

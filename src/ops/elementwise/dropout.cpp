@@ -41,8 +41,8 @@ Status RunInference(const NoAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
-// Dropout-1 to Dropout-9 have no way to ask for training but is_test, which exporters leave out of
-// models for inference: these versions never drop anything.
+// Dropout-1 to Dropout-9 can only be told by is_test that they are not in training, and exporters
+// leave it out of models for inference. So these versions never drop anything here.
 Status RunOldDropout(const NoAttrs&, KernelContext& context) {
   CopyInput(context);
   if (!context.HasOutput(1)) return OkStatus();
@@ -64,7 +64,7 @@ Status InferTrainingDropout(const DropoutAttrs&, ShapeContext& context) {
   return InferDropout({}, context);
 }
 
-// Numbers in [0, 1) as NumPy's RandomState draws them, on which the standard's reference stands.
+// Numbers in [0, 1) as NumPy's RandomState draws them, as the standard's reference does.
 class UniformNumbers {
  public:
   explicit UniformNumbers(uint32_t seed) : engine_(seed) {}

@@ -1,5 +1,5 @@
-// Operators of com.microsoft that gate rows of elements, as hybrid language models do between their
-// layers. They compute in float, whatever the type.
+// Operators of com.microsoft that gate rows of elements; hybrid language models use them between
+// their layers. They compute in float, whatever the type.
 #include <algorithm>
 #include <cmath>
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kMicrosoft = "com.microsoft";
 
-// How a tensor holds streams.
+// The dimensions of a tensor that holds streams.
 struct Streams {
   Dims lead;
   Dim branches, size;
@@ -44,8 +44,8 @@ Result<Streams> StreamsOf(const SymbolicShape& x, int64_t branches) {
   return streams;
 }
 
-// That input `i` has a gate for each branch, [..., branches] or [..., branches, 1], or for each
-// element, [..., branches, size] or, if the streams are flattened, [..., branches * size].
+// Checks that input `i` has a gate for each branch, [..., branches] or [..., branches, 1], or for
+// each element, [..., branches, size] or, if the streams are flattened, [..., branches * size].
 Status CheckGates(const ShapeContext& context, size_t i, const Streams& streams, bool may_be_flat) {
   const Result<SymbolicShape> gates = context.Input(i);
   if (!gates) return IsUnknownShape(gates.error()) ? OkStatus() : gates.error();
@@ -60,7 +60,7 @@ Status CheckGates(const ShapeContext& context, size_t i, const Streams& streams,
                          streams.branches, streams.size, streams.With({}), *gates);
 }
 
-// The streams of each place of the leading dimensions, as numbers.
+// The number of positions in the leading dimensions, of streams, and of elements in a stream.
 struct StreamSizes {
   size_t places, branches, size;
 };
@@ -150,7 +150,7 @@ Status RunPreMix(const PreMixAttrs& attrs, KernelContext& context) {
   const StreamSizes sizes = SizesOf(x, attrs.branches);
   const size_t places = sizes.places, branches = sizes.branches, n = sizes.size;
   if (x.size() == 0) {
-    // No branches: sums of nothing.
+    // Without branches the sums are empty.
     Tensor& y = context.Output(0);
     std::fill_n(static_cast<std::byte*>(y.raw()), y.bytes(), std::byte(0));
     return OkStatus();

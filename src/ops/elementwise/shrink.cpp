@@ -19,14 +19,14 @@ Status InferShrink(const ShrinkAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// What an element is computed in: long double holds every 64-bit integer.
+// The type for computing with an element: long double holds every 64-bit integer.
 template <class T>
 using ShrinkType =
     std::conditional_t<std::is_floating_point_v<T>, T,
                        std::conditional_t<sizeof(T) == 8, long double,
                                           std::conditional_t<sizeof(T) == 4, double, float>>>;
 
-// Truncated towards zero and kept within T.
+// The value truncated towards zero and clamped to the range of T.
 template <class T, class A>
 T Narrow(A value) {
   if constexpr (std::is_integral_v<T>) {

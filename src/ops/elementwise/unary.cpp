@@ -110,7 +110,7 @@ Status RunInteger(const NoAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
-// Erf of integers, which the standard allows: -1, 0 and 1, as the value is truncated.
+// Erf of integers, which the standard allows: truncated, the result is -1, 0 or 1.
 Status RunIntegerErf(const NoAttrs&, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);

@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-// Where-9. Shape computations choose whole dimensions with it.
+// Where-9. Shape computations use it to choose whole dimensions.
 void FollowElements(ShapeContext& context) {
   const auto condition = context.KnownDims(0);
   const auto a = context.KnownDims(1);

@@ -18,7 +18,7 @@ Pattern Product(const Pattern& a, const Pattern& b, const Pattern& c) {
                 Op("Mul", {Op("Mul", {b, c}), a})});
 }
 
-// Rules need a node at the root, so each order is one.
+// A rule needs a single node at its root, so each order is a pattern of its own.
 std::vector<Pattern> Products(const Pattern& a, const Pattern& b, const Pattern& c) {
   return {Op("Mul", {Op("Mul", {a, b}), c}), Op("Mul", {Op("Mul", {a, c}), b}),
           Op("Mul", {Op("Mul", {b, c}), a})};
@@ -50,7 +50,7 @@ ValueId MakeGelu(Replacement& r, std::string approximate) {
   return r.Op("Gelu", {r["x"]}, std::move(attributes));
 }
 
-// An alpha of doubles need not be a float, which the attribute is.
+// The attribute alpha is a float; an alpha of type double may not be one exactly.
 bool HasFloatAlpha(const Match& match) {
   return !match.constant("alpha") ||
          static_cast<float>(match.scalar("alpha")) == match.scalar("alpha");
@@ -62,7 +62,7 @@ ValueId MakeSwish(Replacement& r) {
   return r.Op("Swish", {r["x"]}, std::move(attributes));
 }
 
-// A sixth as a float, which the attribute of HardSigmoid is, is none for doubles.
+// HardSigmoid's attribute alpha is a float, and 1/6 as a float is not 1/6 as a double.
 bool IsNotOfDoubles(const Match& match) {
   return match.output_type().element_type != DataType::kDouble;
 }

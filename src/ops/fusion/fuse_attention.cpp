@@ -12,10 +12,10 @@ namespace {
 
 using Permutation = std::array<int64_t, 4>;
 
-// [batch * heads, length, size] to the same with the last two exchanged.
+// [batch * heads, length, size] with the last two axes exchanged.
 constexpr std::array<int64_t, 3> kSwapFlat = {0, 2, 1};
 
-// [batch, heads, length, size] to the same with the last two exchanged.
+// [batch, heads, length, size] with the last two axes exchanged.
 constexpr Permutation kSwapLast = {0, 1, 3, 2};
 // [batch, length, heads, size] to [batch, heads, size, length].
 constexpr Permutation kHeadsAndSwap = {0, 2, 3, 1};
@@ -39,13 +39,13 @@ const SymbolicShape* OutputShape(const Match& match, std::string_view node) {
 bool HasRank(const SymbolicShape* shape, size_t rank) { return shape && shape->rank() == rank; }
 
 bool IsLastAxis(const Node& softmax) {
-  // Before opset 13, everything behind the axis is one axis, 1 by default.
+  // Before opset 13, Softmax is over all axes from `axis` on, which is 1 by default.
   const int64_t axis = softmax.GetInt("axis", softmax.opset < 13 ? 1 : -1);
   return axis == -1 || axis == 3;
 }
 
-// Whether the mask is spread over the scores and does not spread them; not along the keys, where
-// Attention takes a shorter mask to hide the rest of them.
+// Whether the mask broadcasts to the scores without enlarging them. Along the keys it must not
+// broadcast: Attention takes a shorter mask to hide the remaining keys.
 bool MaskFits(const Match& match) {
   if (match["mask"] == ValueId::kNone) return true;
   const SymbolicShape* mask = match.shape("mask");
@@ -55,7 +55,7 @@ bool MaskFits(const Match& match) {
          mask->dims().back() == scores->dims().back();
 }
 
-// Whether the last two axes of `k` are exchanged while its first two are one.
+// Whether `k`, with its first two axes merged, gets its last two axes exchanged.
 bool SwapsFlatKeys(const Match& match, const SymbolicShape& k) {
   const SymbolicShape* flat = OutputShape(match, "flat");
   const SymbolicShape* keys = OutputShape(match, "keys");
@@ -63,7 +63,7 @@ bool SwapsFlatKeys(const Match& match, const SymbolicShape& k) {
          (*keys)[0] == k[0] && (*keys)[1] == k[1] && (*keys)[2] == k[3] && (*keys)[3] == k[2];
 }
 
-// The names of a value whose heads are repeated, and of the nodes that do so.
+// The names of a value whose heads are repeated, and of the nodes that repeat them.
 struct RepeatedHeads {
   const char* value;
   const char* group;   // an Unsqueeze to [batch, heads, 1, length, size]
@@ -77,8 +77,8 @@ Pattern Repeated(const RepeatedHeads& heads) {
   return Op("Expand", {group}).WithMoreInputs().As(heads.repeat);
 }
 
-// The shape [batch, heads * repeats, length, size] of a value of rank 4 with the heads repeated, or
-// its own if the pattern repeats none. None if it repeats something else.
+// The shape [batch, heads * repeats, length, size] of a value of rank 4 with its heads repeated, or
+// its own shape if the pattern repeats none. Empty if something else is repeated.
 std::optional<SymbolicShape> RepeatedShape(const Match& match, const RepeatedHeads& heads) {
   SymbolicShape x = *match.shape(heads.value);
   if (!match.FindNode(heads.repeat)) return x;
@@ -89,7 +89,7 @@ std::optional<SymbolicShape> RepeatedShape(const Match& match, const RepeatedHea
     return std::nullopt;
   }
   x[1] = x[1] * (*repeat)[2];
-  // Attention counts how often heads are repeated, which takes some.
+  // Attention divides the numbers of heads, so they must be known and not 0.
   return x[1].is_number() && x[1].value() > 0 ? std::optional(x) : std::nullopt;
 }
 
@@ -112,7 +112,7 @@ bool IsAttention(const Match& match) {
   const bool is_flat = match.FindNode("flat") != nullptr;
   if (is_flat && !SwapsFlatKeys(match, *k)) return false;
   const bool heads_first = is_flat || Permutes(match.node("transpose"), kSwapLast);
-  // Keys of the other layout are [batch, length, heads, size], whose lengths none repeats.
+  // Keys of the other layout are [batch, length, heads, size]; no pattern repeats heads there.
   const bool heads_behind = !heads_first && !match.FindNode(kRepeatedKeys.repeat) &&
                             Permutes(match.node("transpose"), kHeadsAndSwap);
   if (!heads_first && !heads_behind) return false;
@@ -145,20 +145,20 @@ ValueId MakeAttention(Replacement& r) {
   return r.Op("Attention", {r["Q"], keys, r["V"], r["mask"]}, std::move(attributes));
 }
 
-// `x`, or `x` times or divided by a scalar of one of these names.
+// `x` itself, or multiplied by `factor`, or divided by `divisor`, which are scalars.
 Pattern MaybeScaled(const Pattern& x, const char* factor, const char* divisor) {
   return OneOf({Op("Mul", {x, Scalar(factor)}), Op("Div", {x, Scalar(divisor)}), x});
 }
 
-// What becomes attention. With `repeats_heads`, each head of keys and values serves several of
-// queries, which exporters write as copies of it.
+// The pattern that becomes Attention. With `repeats_heads`, each head of the keys and values serves
+// several heads of the queries, which exporters write as copies of it.
 Fusion DotProductAttention(const char* name, bool repeats_heads) {
   const auto joined = [](const RepeatedHeads& heads, const char* join) {
     return Op("Reshape", {Repeated(heads)}).WithMoreInputs().As(join);
   };
   const Pattern k = repeats_heads ? joined(kRepeatedKeys, "k_join") : Any("K");
   const Pattern v = repeats_heads ? joined(kRepeatedValues, "v_join") : Any("V");
-  // PyTorch's exporter makes one axis of batch and heads while it exchanges the others.
+  // PyTorch's exporter merges the axes of batch and heads while it exchanges the others.
   const Pattern flat =
       Op("Reshape", {repeats_heads ? Repeated(kRepeatedKeys) : k}).WithMoreInputs().As("flat");
   const Pattern keys = OneOf(
@@ -170,7 +170,7 @@ Fusion DotProductAttention(const char* name, bool repeats_heads) {
   const Pattern scaled = MaybeScaled(scores, "scale", "divisor");
   const Pattern masked = OneOf({Op("Add", {scaled, Any("mask")}).As("masked"), scaled});
   const Pattern softmax = Op("Softmax", {masked}).As("softmax");
-  // PyTorch gives queries to which the mask leaves no key the weights 0, as Attention does.
+  // If the mask leaves a query no key, PyTorch gives it weights of 0, as Attention does.
   const Pattern weights =
       OneOf({softmax, Op("Where", {Op("IsNaN", {softmax}), ExactScalar(0), softmax})});
   return {"",
@@ -187,7 +187,7 @@ Pattern SplitHeads(const char* x, const char* reshape) {
   return Op("Transpose", {Op("Reshape", {Any(x)}).WithMoreInputs().As(reshape)}).Where(SwapsHeads);
 }
 
-// Whether the reshape splits the last axis of a [batch, length, heads * size] value; the heads.
+// If the reshape splits the last axis of a [batch, length, heads * size] value: the heads.
 std::optional<int64_t> HeadsOf(const Match& match, std::string_view x, std::string_view reshape) {
   const SymbolicShape* flat = match.shape(x);
   const SymbolicShape* split = OutputShape(match, reshape);

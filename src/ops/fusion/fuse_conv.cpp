@@ -1,4 +1,4 @@
-// Convolutions with what follows them: normalization, bias, residual, activation.
+// Fuses convolutions with what follows them: normalization, bias, residual, activation.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -27,7 +27,7 @@ const Shape& WeightsShape(const Match& match) {
   return match.graph().StoredConstantOf(match["W"])->shape();
 }
 
-// The constant operands of the convolution, if the affine map can be folded into them.
+// Whether the convolution's weights are constants into which the affine map can be folded.
 bool HasFoldableWeights(const Match& match) {
   const Tensor* weights = match.graph().StoredConstantOf(match["W"]);
   if (weights->type() != DataType::kFloat || weights->rank() < 3) return false;
@@ -156,7 +156,7 @@ ValueId AddConvActivation(Replacement& r) {
 
 std::vector<Fusion> ConvFusions() {
   const Pattern conv = Op("Conv", {Any("X"), Constant("W"), Maybe("B")}).As("conv");
-  // Without a residual, of either kind.
+  // A convolution without a residual, fused or not.
   const Pattern plain = OneOf({Op("Conv", {Any("X"), Any("W"), Maybe("B")}).As("conv"),
                                Op("FusedConv", {Any("X"), Any("W"), Maybe("B")})
                                    .In(kMicrosoft)

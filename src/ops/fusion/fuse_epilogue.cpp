@@ -12,12 +12,12 @@ namespace {
 
 constexpr int32_t kClipWithInputs = 11;
 
-// A bound of a Clip as an input; none if no float says it.
+// A bound of a Clip that is an input; `none` if it is absent, and empty if no float equals it.
 std::optional<float> ClipBound(const Match& match, const Node& clip, size_t input, float none) {
   if (!clip.has_input(input)) return none;
   const Tensor* constant = match.graph().ConstantOf(clip.inputs[input]);
   const std::optional<double> bound = constant ? ScalarOf(*constant) : std::nullopt;
-  // A double need not be a float.
+  // A double may not be a float exactly.
   const auto as_float = static_cast<float>(bound.value_or(0));
   return bound && as_float == *bound ? std::optional<float>(as_float) : std::nullopt;
 }

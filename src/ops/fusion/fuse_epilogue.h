@@ -1,4 +1,4 @@
-// What fused convolutions and matrix products have in common: an activation at the end.
+// What fused convolutions and matrix products share: an activation at the end.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace tenon {
 
-// Any activation that an epilogue can be, applied to `inner`, in one pattern for each domain; its
-// node is bound to "activation".
+// Patterns for any activation that an epilogue can have, applied to `inner`: one pattern for each
+// domain. The activation's node is bound to "activation".
 std::vector<Pattern> ActivationsOf(const Pattern& inner);
 
 // Whether the parameters of that activation are known.
 bool HasKnownParameters(const Match& match);
 
-// Sets the attributes `activation` and `activation_params` to what the match has.
+// Sets the attributes `activation` and `activation_params` to those of the match.
 void AddActivation(const Match& match, std::vector<Attribute>& attributes);
 
 // Whether a fused node has no activation yet, so that more can be added to its result.
@@ -24,8 +24,8 @@ bool HasNoActivation(const Node& node);
 // Replaces or adds an attribute.
 void SetAttribute(std::vector<Attribute>& attributes, std::string name, Attribute::Held held);
 
-// Whether `name`, the output of the node bound to `node` and the root's output have provably one
-// shape, so that adding it broadcasts nothing.
+// Whether `name`, the output of the node bound to `node` and the root's output provably have the
+// same shape, so that adding `name` broadcasts nothing.
 bool AddsItsOwnShape(const Match& match, std::string_view name, std::string_view node);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Matrix products with what surrounds them: scale, transposition, bias, residual, activation.
+// Fuses matrix products with what surrounds them: scale, transposition, bias, residual, activation.
 #include <algorithm>
 
 #include "ir/graph.h"
@@ -18,13 +18,13 @@ Pattern MatMulOf(const Pattern& a, const Pattern& b, std::vector<Pattern> epilog
                 Op("FusedMatMul", inputs).In(kTenon).Where(HasNoActivation).As("matmul")});
 }
 
-// The same, for the root of a rule, which is one node.
+// The same patterns as roots: a rule needs a single node at its root.
 std::vector<Pattern> RootsOf(const Pattern& a, const Pattern& b) {
   return {Op("MatMul", {a, b}).As("matmul"),
           Op("FusedMatMul", {a, b, Maybe("bias"), Maybe("residual")}).In(kTenon).As("matmul")};
 }
 
-// MatMul treats vectors in ways of its own.
+// MatMul treats operands of rank 1 differently.
 bool AreMatrices(const Match& match) {
   const SymbolicShape* a = match.shape("A");
   const SymbolicShape* b = match.shape("B");
@@ -46,7 +46,7 @@ bool HasFactor(const Match& match) {
   return AreMatrices(match) && !(match.constant("divisor") && match.scalar("divisor") == 0);
 }
 
-// `x` times or divided by a scalar.
+// `x` multiplied or divided by a scalar.
 std::vector<Pattern> Scaled(const Pattern& x) {
   return {Op("Mul", {x, Scalar("factor")}), Op("Div", {x, Scalar("divisor")})};
 }

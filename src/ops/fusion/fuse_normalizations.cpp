@@ -25,7 +25,8 @@ std::optional<std::vector<int64_t>> ReducedAxes(const Graph& graph, const Node& 
   return axes;
 }
 
-// The first of the last axes of x that all named reductions are over, if that is what they do.
+// The first normalized axis of x, if every named reduction goes over exactly that axis and all
+// later ones.
 std::optional<size_t> NormalizedAxis(const Match& match, std::vector<std::string_view> reductions) {
   const SymbolicShape* x = match.shape("x");
   if (x == nullptr || x->rank() == 0) return std::nullopt;

@@ -36,7 +36,7 @@ bool HasRow(std::string_view domain, std::string_view op_type, DataType type) {
 
 std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel) {
   std::vector<RuleSet> sets;
-  // Whole patterns first: an epilogue that took one of their nodes would hide them.
+  // Whole patterns come first: an epilogue that took one of their nodes would hide them.
   sets.push_back(GuardedRules({ActivationFusions(), NormalizationFusions()}, has_kernel));
   sets.push_back(GuardedRules({AttentionFusions()}, has_kernel));
   sets.push_back(GuardedRules({ConvFusions(), MatMulFusions()}, has_kernel));

@@ -1,6 +1,6 @@
 // Fusions of the CPU provider: rules that turn several nodes into one that has a kernel.
 //
-// Besides operators of the standard they make
+// Besides operators of the standard, the replacements are
 //   com.microsoft FusedConv: Conv with inputs X, W, B (optional), Z (optional, of the output's
 //     shape) and attributes `activation` and `activation_params`: activation(Conv(X, W, B) + Z).
 //   com.microsoft SkipLayerNormalization: LayerNormalization(input + skip) over the last axis.
@@ -19,7 +19,7 @@
 
 namespace tenon {
 
-// A rule, and the operator that it needs a kernel for.
+// A rule, and the operator for which it needs a kernel.
 struct Fusion {
   std::string_view domain;
   std::string_view op_type;
@@ -41,7 +41,7 @@ using HasKernel =
 std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel);
 
 // Applies all fusions for which the registry has a row to the nodes of `provider` in `graph` and
-// its subgraphs. Their types must have been inferred; those of new values inside are not.
+// its subgraphs. Types must have been inferred; those of new inner values are not inferred.
 void FuseNodes(Graph& graph, int32_t provider);
 
 }  // namespace tenon
