@@ -1,8 +1,7 @@
-// The element-wise functions of one input, as data. unary_functions.inc has one entry for each;
-// what anybody knows of them follows from it: here names, parameters and traits, in
-// kernels/elementwise the code on float and double, in ops the operators and where they may be
-// fused, in ir which operators take images in any layout. Lowest of all because ir and kernels do
-// not see each other.
+// The element-wise functions of one input, as data. unary_functions.inc has one entry for each. All
+// else is made from these entries: here names, parameters and traits; in kernels/elementwise the
+// code on float and double; in ops the operators and where they may be fused; in ir which operators
+// take images in any layout. They are in base because ir and kernels do not include each other.
 #pragma once
 
 #include <cstddef>

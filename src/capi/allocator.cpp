@@ -43,8 +43,8 @@ void SetStats(const AllocatorStats& stats, OrtKeyValuePairs& pairs) {
 
 // An allocator for clients: a table whose functions call `allocator`.
 struct OwnAllocator : OrtAllocator {
-  explicit OwnAllocator(std::shared_ptr<Allocator> behind)
-      : OrtAllocator{}, allocator(std::move(behind)) {
+  explicit OwnAllocator(std::shared_ptr<Allocator> wrapped)
+      : OrtAllocator{}, allocator(std::move(wrapped)) {
     version = ORT_API_VERSION;
     Alloc = AllocSlot;
     Reserve = ReserveSlot;
@@ -111,8 +111,8 @@ struct OwnAllocator : OrtAllocator {
 
 // Lives as long as its owner, its blocks and those who allocate from it.
 struct SharedAllocator final : OwnAllocator {
-  SharedAllocator(std::shared_ptr<Allocator> behind, bool heeds_streams)
-      : OwnAllocator(std::move(behind)), is_stream_aware(heeds_streams) {}
+  SharedAllocator(std::shared_ptr<Allocator> wrapped, bool heeds_streams)
+      : OwnAllocator(std::move(wrapped)), is_stream_aware(heeds_streams) {}
 
   void* Given(void* block) override {
     if (block == nullptr) return nullptr;

@@ -55,10 +55,10 @@ bool AllowsAnyFloat(const OpSchema& schema, const OpTypeConstraint& constraint,
 
 // Whether type.TypeName() is `name`.
 bool IsNamed(const ValueType& type, std::string_view name) {
-  constexpr std::string_view kBefore = "tensor(", kBehind = ")";
+  constexpr std::string_view kPrefix = "tensor(", kSuffix = ")";
   if (!type.is_tensor()) return type.TypeName() == name;
-  return name.starts_with(kBefore) && name.ends_with(kBehind) &&
-         name.substr(kBefore.size(), name.size() - kBefore.size() - kBehind.size()) ==
+  return name.starts_with(kPrefix) && name.ends_with(kSuffix) &&
+         name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()) ==
              DataTypeName(type.element_type);
 }
 

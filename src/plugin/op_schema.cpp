@@ -37,8 +37,8 @@ namespace {
 std::vector<std::string> TypesOf(const OpTypeConstraint& constraint) {
   struct Form {
     TypeSet elements;
-    const char* before;
-    const char* behind;
+    const char* prefix;
+    const char* suffix;
   };
   const Form forms[] = {{constraint.tensors, "tensor(", ")"},
                         {constraint.sequences, "seq(tensor(", "))"},
@@ -50,7 +50,7 @@ std::vector<std::string> TypesOf(const OpTypeConstraint& constraint) {
     for (int i = 1; i < kDataTypeCount; ++i) {
       const auto type = static_cast<DataType>(i);
       if (!form.elements.Contains(type)) continue;
-      types.push_back(Format("{}{}{}", form.before, DataTypeName(type), form.behind));
+      types.push_back(Format("{}{}{}", form.prefix, DataTypeName(type), form.suffix));
     }
   }
   for (const std::string_view other : constraint.others) types.emplace_back(other);

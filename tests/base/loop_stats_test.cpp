@@ -65,7 +65,7 @@ TEST(LoopStatsTest, TheInnermostScopeCollects) {
   const LoopStatsScope outer_scope(&outer);
   {
     const LoopStatsScope inner_scope(&inner);
-    const LoopStatsScope nobody(nullptr);
+    const LoopStatsScope none(nullptr);
     RunShared(pool, 2);
   }
   RunShared(pool, 3);

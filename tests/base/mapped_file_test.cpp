@@ -170,7 +170,7 @@ TEST(WriteFileTest, ReadersKeepTheOldContent) {
   EXPECT_EQ(Text(ReadFile(path).value()), "new");
 }
 
-TEST(WriteFileTest, FailuresLeaveNothingBehind) {
+TEST(WriteFileTest, FailuresLeaveNoFiles) {
   const TemporaryFolder folder;
   folder.Write("folder/file", "");
   const std::span<const std::byte> parts[] = {Bytes("text")};

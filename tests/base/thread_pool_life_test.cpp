@@ -97,7 +97,7 @@ TEST(ThreadPoolLifeTest, EveryPieceOfWorkIsToldOfAndEnds) {
   WorkLog log;
   ThreadPool pool({.threads = 3, .work = log.callbacks()});
   pool.ParallelFor(5, 5, [](size_t, size_t) {});
-  EXPECT_TRUE(log.events.empty()) << "the caller's own work is handed to nobody";
+  EXPECT_TRUE(log.events.empty()) << "the caller's own work is handed to no other thread";
   OnEveryThread(pool, [] {});
   EXPECT_EQ(log.events.size(), 2u);
   // Both workers took part, and nothing was left over.

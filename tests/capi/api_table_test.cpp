@@ -80,10 +80,10 @@ TEST(ApiTableTest, NoSlotOfAnyTableIsNull) {
   }
 }
 
-TEST(ApiTableTest, SlotBehindTheEndAnswersNotImplemented) {
-  OrtStatus* (*behind)() = nullptr;
-  std::memcpy(&behind, reinterpret_cast<const char*>(&Api()) + sizeof(OrtApi), sizeof(behind));
-  EXPECT_EQ(Outcome(behind()).code, ORT_NOT_IMPLEMENTED);
+TEST(ApiTableTest, SlotAfterTheEndAnswersNotImplemented) {
+  OrtStatus* (*after)() = nullptr;
+  std::memcpy(&after, reinterpret_cast<const char*>(&Api()) + sizeof(OrtApi), sizeof(after));
+  EXPECT_EQ(Outcome(after()).code, ORT_NOT_IMPLEMENTED);
 }
 
 TEST(ApiTableTest, AbsentFeaturesAreNull) {

@@ -96,7 +96,7 @@ TEST(IdleTest, CanBeTurnedOff) {
 }
 
 // Memory is given back while runs begin and sessions end.
-TEST(IdleTest, DisturbsNobody) {
+TEST(IdleTest, DisturbsNoRun) {
   Ort::SessionOptions options;
   options.AddConfigEntry("tenon.idle_trim_us", "300");
   std::vector<std::thread> threads;

@@ -30,7 +30,7 @@ TEST(GraphTest, TracksProducersAndConsumers) {
   EXPECT_FALSE(g.graph.IsUnused(g.y));
 }
 
-TEST(GraphTest, ConstantsAreAlignedForWhoeverReadsThem) {
+TEST(GraphTest, ConstantsAreAlignedWhenRead) {
   const auto bytes = std::make_shared<std::string>(9, '\0');
   Graph graph;
   const ValueId id = graph.AddInitializer(
@@ -89,7 +89,7 @@ TEST(GraphTest, CapturesCountAsUsesAndFollowReplacement) {
   EXPECT_TRUE(g.graph.IsUnused(g.sum));
 }
 
-TEST(GraphTest, DropsValuesThatNobodyUses) {
+TEST(GraphTest, DropsUnusedValues) {
   SmallGraph g;
   auto body = std::make_unique<Graph>();
   body->AddValue("left over");
@@ -98,7 +98,7 @@ TEST(GraphTest, DropsValuesThatNobodyUses) {
   body->AddOutput("out", inner);
   std::vector<Attribute> attributes;
   attributes.emplace_back("then_branch", std::move(body));
-  g.graph.AddInitializer("weights of nobody", Tensor::Of<float>({1}, {1}));
+  g.graph.AddInitializer("unused weights", Tensor::Of<float>({1}, {1}));
   const ValueId unread_input = g.graph.AddValue("unread input");
   g.graph.AddInput(unread_input);
   const ValueId z = g.graph.AddValue("z");  // made by the branch, never read
@@ -115,7 +115,7 @@ TEST(GraphTest, DropsValuesThatNobodyUses) {
 
   g.graph.DropUnusedValues();
   EXPECT_EQ(g.graph.value_count(), 4u);  // x and the unread input, sum, z
-  for (const char* name : {"y", "weights of nobody"}) {
+  for (const char* name : {"y", "unused weights"}) {
     EXPECT_EQ(g.graph.FindValue(name), ValueId::kNone) << name;
   }
   ASSERT_EQ(g.graph.inputs.size(), 2u);
@@ -134,7 +134,7 @@ TEST(GraphTest, DropsValuesThatNobodyUses) {
   EXPECT_EQ(subgraph.outputs()[0].value, subgraph.captures[0].inner);
 }
 
-TEST(GraphTest, ConstantsAreInitializersThatNobodyOverrides) {
+TEST(GraphTest, ConstantsAreInitializersThatNothingOverrides) {
   Graph graph;
   const ValueId w = graph.AddInitializer("w", Tensor::Of<float>({2}, {1, 2}));
   EXPECT_NE(graph.ConstantOf(w), nullptr);

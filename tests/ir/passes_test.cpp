@@ -32,7 +32,7 @@ class ScalarEvaluator final : public NodeEvaluator {
   static std::vector<Value> One(float value) { return {Tensor::Of<float>({}, {value})}; }
 };
 
-TEST(DeadCodeTest, RemovesWhatNobodyUses) {
+TEST(DeadCodeTest, RemovesUnusedNodes) {
   GraphBuilder b;
   const ValueId x = b.Input("x");
   const ValueId unused = b.Scalar(1);
@@ -44,7 +44,7 @@ TEST(DeadCodeTest, RemovesWhatNobodyUses) {
   EXPECT_EQ(RemoveDeadCode(*b.graph), 0u);
 }
 
-TEST(DeadCodeTest, RemovesOptionalOutputsThatNobodyUses) {
+TEST(DeadCodeTest, RemovesUnusedOptionalOutputs) {
   GraphBuilder b;
   const ValueId x = b.Input("x");
   b.Output(b.OpN("Dropout", {x}, 2)[0]);

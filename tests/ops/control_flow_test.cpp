@@ -265,7 +265,7 @@ TEST_F(ControlFlowTest, ScanRunsOverAnyAxisInAnyDirection) {
   }
 }
 
-TEST_F(ControlFlowTest, OldScanLeavesZerosBehindShortSequences) {
+TEST_F(ControlFlowTest, OldScanLeavesZerosAfterShortSequences) {
   constexpr int64_t kSteps = 300;
   GraphBuilder b(8);
   const ValueId lengths = b.Input("lengths", DataType::kInt64, SymbolicShape({Dim(2)}));

@@ -253,7 +253,7 @@ std::string NodeName(UnaryOp op) {
   return std::string(op == UnaryOp::kGeluTanh ? "Gelu" : InfoOf(op).name);
 }
 
-// Runs the source and the activation; if it is shared, somebody else reads the source as well, so
+// Runs the source and the activation; if it is shared, another node reads the source as well, so
 // that nothing can be fused with it.
 Outcome Run(const Source& source, const UnaryCase& test, DataType type, bool is_shared) {
   const int32_t opset = NewestOpset("");
@@ -312,7 +312,7 @@ TEST(FusedActivationTest, SessionsGiveTheBitsOfTheOperatorAlone) {
       for (const DataType type :
            {DataType::kFloat, DataType::kDouble, DataType::kFloat16, DataType::kBfloat16}) {
         SCOPED_TRACE(
-            Format("{} behind {}, {}", InfoOf(test.op).name, source.name, DataTypeName(type)));
+            Format("{} after {}, {}", InfoOf(test.op).name, source.name, DataTypeName(type)));
         CheckSource(source, test, type);
       }
     }

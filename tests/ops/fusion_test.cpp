@@ -354,7 +354,7 @@ TEST(ConvFusionTest, AResidualBlockBecomesOneNode) {
       << text;
 }
 
-TEST(ConvFusionTest, NothingIsAddedBehindAnActivation) {
+TEST(ConvFusionTest, NothingIsAddedAfterAnActivation) {
   B b;
   b.Output(b.Op("Add", {b.Op("Relu", {ConvOf(b)}), Image(b, 3, "z")}));
   FusedText(*b.graph);

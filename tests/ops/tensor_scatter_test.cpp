@@ -11,7 +11,7 @@ OpCall Call(Tensor past, Tensor update, Value indices, std::string mode, int64_t
           MakeAttributes(Attr("mode", std::move(mode)), Attr("axis", axis))};
 }
 
-TEST(TensorScatterTest, WritesBehindTheIndices) {
+TEST(TensorScatterTest, WritesAfterTheIndices) {
   ForEachElementSize([]<class T>(T) {
     for (const bool circular : {false, true}) {
       const Tensor past = Iota<T>({2, 3, 5, 2});

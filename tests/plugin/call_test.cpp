@@ -10,7 +10,7 @@ namespace tenon::plugin {
 namespace {
 
 // PE-1: memory after the slots of a plugin's version is not even read.
-TEST(SupportedTest, DoesNotReadBehindAnOldTable) {
+TEST(SupportedTest, DoesNotReadPastAnOldTable) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   auto* const pages = static_cast<std::byte*>(
       mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

@@ -234,7 +234,7 @@ TEST_F(CaptureTest, FailuresOfACaptureAreTheRuns) {
   EXPECT_EQ(Try(session, {1, 2}), "");
   Mock().capture.always_has = true;
   EXPECT_THAT(Try(session, {1, 2}, "3"), AllOf(StartsWith("1: "), HasSubstr(kMock)))
-      << "a provider that has what nobody captured";
+      << "a provider that has what no run captured";
 }
 
 // A device that records by address: the buffers of a compiled graph stay where they are from run to

@@ -168,7 +168,7 @@ TEST_F(EnvironmentTest, BusyLibrariesAreUnloadedLater) {
   Logged().clear();
   ASSERT_EQ(Register("a"), "");
   ASSERT_EQ(Unregister("a"), "");
-  EXPECT_EQ(Logged(), "") << "nobody used it";
+  EXPECT_EQ(Logged(), "") << "no session used it";
 }
 
 // PE-22: the other policy.

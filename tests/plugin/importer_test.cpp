@@ -71,7 +71,7 @@ TEST_F(ImporterTest, MemoryBecomesATensor) {
   descriptor.version = ORT_API_VERSION + 1;
   EXPECT_THAT(Outcome(Interop().ImportMemory(importer, &descriptor, &memory)),
               AllOf(StartsWith("2: "), HasSubstr("version")));
-  EXPECT_EQ(Mock().Count("ImportMemory"), 0) << "of a version that nobody knows";
+  EXPECT_EQ(Mock().Count("ImportMemory"), 0) << "of an unknown version";
   descriptor.version = ORT_API_VERSION;
   Mock().fails = {"ImportMemory"};
   EXPECT_THAT(Outcome(Interop().ImportMemory(importer, &descriptor, &memory)), StartsWith("11: "));

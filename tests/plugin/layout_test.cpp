@@ -158,7 +158,7 @@ TEST_F(LayoutTest, OnePartMayBeConverted) {
 }
 
 // A provider whose answers differ from call to call.
-TEST_F(LayoutTest, NodesThatNobodyTakesInTheEndRunOnTheCpu) {
+TEST_F(LayoutTest, NodesThatTheProviderLeavesRunOnTheCpu) {
   Mock().layout.takes = {"Relu", "Conv"};
   Mock().claims = MockClaims::kKernels;  // it has none of the standard's Conv
   EXPECT_THAT(ErrorOf([] { Open(ConvModel(), OptionsForMock()); }), HasSubstr(kMock));

@@ -212,7 +212,7 @@ TEST_F(PluginMemoryTest, ADisplacedDefaultComesBack) {
   ASSERT_EQ(Outcome(Api().RegisterAllocator(Env(), &client)), "");
   EXPECT_EQ(Find(memory), &client);
   ASSERT_EQ(Outcome(Api().UnregisterAllocator(Env(), memory)), "");
-  EXPECT_EQ(Mock().Count("CreateAllocator"), 1) << "not before somebody looks";
+  EXPECT_EQ(Mock().Count("CreateAllocator"), 1) << "not before the first query";
   OrtAllocator* const again = Find(memory);
   ASSERT_NE(again, nullptr);
   EXPECT_NE(again, &client);
@@ -366,7 +366,7 @@ TEST_F(PluginMemoryTest, ARunMayShrinkArenas) {
 }
 
 // PE-101
-TEST_F(PluginMemoryTest, StreamsAreMadeByWhoeverCan) {
+TEST_F(PluginMemoryTest, StreamsAreMadeByTheProviderThatCan) {
   ASSERT_EQ(Register(), "");
   Mock().provider_makes_streams = true;
   EXPECT_EQ(Try(), "");
@@ -381,7 +381,7 @@ TEST_F(PluginMemoryTest, StreamsAreMadeByWhoeverCan) {
   EXPECT_THAT(ErrorOf([] { Open(SquareModel(), OptionsForMock()); }),
               AllOf(StartsWith("1: "), HasSubstr(kMock), HasSubstr("CreateSyncStreamForDevice")));
   Mock().has_streams = false;
-  EXPECT_EQ(Try(), "") << "nobody asks for streams";
+  EXPECT_EQ(Try(), "") << "no run asks for streams";
   ASSERT_EQ(Unregister(), "");
   Mock().has_streams = Mock().factory_makes_streams = true;
   Mock().has_device_memory = false;

@@ -215,7 +215,7 @@ TEST_F(RegistrationTest, SaysWhyADeviceCannotBeUsed) {
   EXPECT_STREQ(notes, "no driver");
   Api().ReleaseDeviceEpIncompatibilityDetails(details);
   EXPECT_THAT(
-      Outcome(Api().GetHardwareDeviceEpIncompatibilityDetails(Env(), "Nobody", cpu, &details)),
+      Outcome(Api().GetHardwareDeviceEpIncompatibilityDetails(Env(), "NoProvider", cpu, &details)),
       AllOf(StartsWith("2: "), HasSubstr(kMock)));
 }
 

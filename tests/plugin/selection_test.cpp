@@ -42,7 +42,8 @@ TEST_F(SelectionTest, ListsAreOfOneProvider) {
 // PE-33, PE-36: the mock is paired with the CPU, and comes before the built-in provider.
 TEST_F(SelectionTest, PoliciesChoose) {
   const std::string model = SquareModel();
-  EXPECT_THAT(Takers(Open(model, Recording())), Not(Contains(kMock))) << "nobody asked for it";
+  EXPECT_THAT(Takers(Open(model, Recording())), Not(Contains(kMock)))
+      << "the options do not name it";
   for (const auto policy :
        {OrtExecutionProviderDevicePolicy_DEFAULT, OrtExecutionProviderDevicePolicy_PREFER_CPU,
         OrtExecutionProviderDevicePolicy_PREFER_NPU,
@@ -61,7 +62,7 @@ TEST_F(SelectionTest, ListsRuleOutPolicies) {
                 options,
                 [](const OrtEpDevice**, size_t, const OrtKeyValuePairs*, const OrtKeyValuePairs*,
                    const OrtEpDevice**, size_t, size_t*, void*) -> OrtStatus* {
-                  return Api().CreateStatus(ORT_FAIL, "nobody should ask");
+                  return Api().CreateStatus(ORT_FAIL, "must not be asked");
                 },
                 nullptr)),
             "");

@@ -421,7 +421,7 @@ TEST_F(PluginSessionTest, ItsProfilerSeesPairsAndEndsOnce) {
 }
 
 // PR-37: failures of its profiler do not affect runs.
-TEST_F(PluginSessionTest, AProfilerThatFailsHurtsNobody) {
+TEST_F(PluginSessionTest, AProfilerThatFailsHurtsNoRun) {
   const TemporaryFolder folder;
   for (const char* const slot :
        {"CreateProfiler", "StartProfiling", "StartEvent", "StopEvent", "EndProfiling"}) {

@@ -488,7 +488,7 @@ def test_group_query_attention_bias_and_sinks(queries: int, past: int, total: in
     check_gqa([*inputs, None, floats(HEADS, seed=9)])
 
 
-def test_group_query_attention_begins_caches_whose_types_nobody_declares() -> None:
+def test_group_query_attention_begins_caches_of_undeclared_types() -> None:
     inputs = gqa_inputs(1, 3, 0, [2], 3)
     inputs[3:5] = [None, None]
     content = contrib.model(

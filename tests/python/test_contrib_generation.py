@@ -704,11 +704,11 @@ def shared_whisper_decoder() -> GraphProto:
                     "Slice", [past, "zero", "past_sequence_length", "axis_2"], [f"{past}_used"]
                 ),
                 helper.make_node("Concat", [f"{past}_used", new], [used], axis=2),
-                helper.make_node("Slice", [past, "behind", "far", "axis_2"], [f"{past}_rest"]),
+                helper.make_node("Slice", [past, "after", "far", "axis_2"], [f"{past}_rest"]),
                 helper.make_node("Concat", [used, f"{past}_rest"], [present], axis=2),
             ]
         )
-    decoder.node.insert(0, helper.make_node("Add", ["past_sequence_length", "one_int"], ["behind"]))
+    decoder.node.insert(0, helper.make_node("Add", ["past_sequence_length", "one_int"], ["after"]))
     decoder.initializer.extend(
         numpy_helper.from_array(np.array([x], np.int32), name)
         for name, x in {"zero": 0, "axis_2": 2, "far": 10000, "one_int": 1}.items()

@@ -99,7 +99,7 @@ class Runner:
             pass  # modules may have gone before
 runner = Runner()
 """,
-    "an asynchronous run that nobody waits for": """
+    "an asynchronous run without a wait": """
 session = open_session()
 session.run_async(None, {"x": X}, lambda outputs, data, error: None, None)
 """,

@@ -102,7 +102,7 @@ def test_an_optimizer_has_no_gradient(left_out: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3, 3), (1, 1, 2, 2)])
-def test_a_kernel_checks_a_rank_that_nobody_knew(shape: tuple[int, ...]) -> None:
+def test_a_kernel_checks_a_rank_unknown_before_the_run(shape: tuple[int, ...]) -> None:
     domain = "com.microsoft"
     graph = helper.make_graph(
         [helper.make_node("DynamicTimeWarping", ["x"], ["y"], domain=domain)],
@@ -117,7 +117,7 @@ def test_a_kernel_checks_a_rank_that_nobody_knew(shape: tuple[int, ...]) -> None
         session.run(None, {"x": np.zeros(shape, np.float32)})
 
 
-def test_a_normalization_of_bytes_whose_shape_nobody_knew() -> None:
+def test_a_normalization_of_bytes_of_unknown_shape() -> None:
     """Its floats were taken for doubles."""
     domain = "com.microsoft"
     inputs = {
@@ -157,7 +157,7 @@ def test_a_normalization_of_bytes_whose_shape_nobody_knew() -> None:
         ((1, 0, 4, 8), (1, 0, 4, 8)),
     ],
 )
-def test_flex_attention_checks_shapes_that_nobody_knew(k: tuple, v: tuple) -> None:
+def test_flex_attention_checks_shapes_unknown_before_the_run(k: tuple, v: tuple) -> None:
     domain = "ai.onnx.preview"
     graph = helper.make_graph(
         [helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain=domain)],

@@ -355,7 +355,7 @@ def test_cached_values_take_the_place_of_nodes(tmp_path):
     session, agent = traced(tmp_path)
     cache = OrtValueCache()
     cache.insert("w_again", value(2 * W))
-    cache.insert("nobody's", value(X))
+    cache.insert("unknown", value(X))
     for _ in range(2):
         state = PartialGraphExecutionState()
         check(forward(agent, state, cache=cache), np.maximum(X @ (2 * W), 0))

@@ -290,7 +290,7 @@ def test_models_are_changed() -> None:
     unread = numpy_helper.from_array(np.zeros(3, np.float32), "unread")
     source.add_initializer(unread)
     source.add_initializer(unread)
-    source.add_node(helper.make_node("Constant", [], ["nobody"], value=unread))
+    source.add_node(helper.make_node("Constant", [], ["constant"], value=unread))
     assert [one.name for one in source.initializer()].count("unread") == 1
     source.remove_unused_constant()
     assert "unread" not in source.get_initializer_name_set()

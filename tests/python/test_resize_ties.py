@@ -49,7 +49,7 @@ def test_sizes(coordinates: str, rounding: str) -> None:
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners", "tf_crop_and_resize"])
-def test_channels_behind_the_axes(mode: str, dtype: type, coordinates: str) -> None:
+def test_channels_after_the_axes(mode: str, dtype: type, coordinates: str) -> None:
     """Few are resized with the axis in front of them, more row by row."""
     for channels in (1, 2, 3, 8, 15, 16, 17, 24, 33):
         x = (contrib.floats(1, 7, 9, channels) * 40 + 100).astype(dtype)

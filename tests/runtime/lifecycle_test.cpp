@@ -132,7 +132,7 @@ TEST_F(LifecycleTest, PartsAreRunsToProviders) {
 }
 
 // PL-11
-TEST_F(LifecycleTest, AFailureAtInitializationKeepsNobodyFromHearing) {
+TEST_F(LifecycleTest, AllProvidersHearOfInitializationDespiteAFailure) {
   probe_.fails_in = "A.initialized";
   const auto session = Open();
   ASSERT_FALSE(session);
@@ -441,7 +441,7 @@ class NoRoomInFiles {
 };
 
 // PL-40
-TEST_F(LifecycleTest, ATraceThatCannotBeWrittenKeepsNobodyFromEnding) {
+TEST_F(LifecycleTest, SessionsEndThoughATraceCannotBeWritten) {
   std::vector<Message> messages;
   Environment environment{{.sink = SinkInto(messages), .threads = {.threads = 1}}};
   const TemporaryFolder folder;

@@ -251,7 +251,7 @@ TEST_F(PartialRunTest, AFeedDoesNotOverwriteAValue) {
   EXPECT_EQ(RunPart(*frame, 1, 2, {{"s", Row({1})}}).message(), "value 's' is set already");
 }
 
-TEST_F(PartialRunTest, AValueThatNobodyMadeIsNamed) {
+TEST_F(PartialRunTest, AMissingValueIsNamed) {
   PlanChain();
   const FrameLease frame(executor_->frames());
   EXPECT_EQ(RunPart(*frame, 0, 2, {}).message(),

@@ -19,7 +19,7 @@ Tensor FloatsOf(const std::string& path) {
   return Tensor::View(DataType::kFloat, Shape({2}), floats, file);
 }
 
-TEST(SharedWeightsTest, SharesFormsOfOneFileUntilNobodyHoldsThem) {
+TEST(SharedWeightsTest, SharesFormsOfOneFileWhileTheyAreHeld) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("weights", "12345678");
   SharedWeights weights;

@@ -246,12 +246,12 @@ TEST_F(BestFitArenaTest, ChunksGoToStreamsThatHaveWaited) {
   EXPECT_EQ(Take(1024, &b), block);
   arena.Free(block);
   arena.Free(others);
-  std::byte* nobodys = Take(1024, nullptr);  // freed by b, for which the others have not waited
-  EXPECT_TRUE(nobodys != block && nobodys != others);
+  std::byte* untaken = Take(1024, nullptr);  // freed by b, for which the others have not waited
+  EXPECT_TRUE(untaken != block && untaken != others);
   arena.ReleaseStream(b);
   std::byte* now = Take(1024, nullptr);
   EXPECT_TRUE(now == block || now == others);
-  arena.Free(nobodys);
+  arena.Free(untaken);
   arena.Free(now);
 }
 

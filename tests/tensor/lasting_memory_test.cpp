@@ -64,7 +64,7 @@ TEST(LastingMemoryTest, TakesHugePagesOnlyForWhatFillsOne) {
   EXPECT_TRUE(reserved == size_t{128} << 20 || reserved == 0) << reserved;
 }
 
-TEST(LastingMemoryTest, WhatNobodyCanGiveIsNull) {
+TEST(LastingMemoryTest, AnImpossibleSizeGivesNull) {
   LastingMemory memory;
   EXPECT_EQ(memory.Allocate(SIZE_MAX), nullptr);
   EXPECT_EQ(memory.Allocate(SIZE_MAX / 4 * 3), nullptr);

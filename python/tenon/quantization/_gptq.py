@@ -94,9 +94,9 @@ class Gptq:
                 if not self.by_activity and i % self.group == 0:
                     # The errors of this batch have not been passed on to later rows yet.
                     part = rows[i : i + self.group].copy()
-                    behind = max(end - i, 0)
-                    told = inverse[begin:i, i + behind : i + self.group]
-                    part[behind:] -= told.T @ errors[: i - begin]
+                    later = max(end - i, 0)
+                    told = inverse[begin:i, i + later : i + self.group]
+                    part[later:] -= told.T @ errors[: i - begin]
                     scales[block], zeros[block] = self.scale_of(part)
                 chosen = np.clip(np.round(rows[i] / scales[block]) + zeros[block], 0, most)
                 numbers[order[i]] = chosen

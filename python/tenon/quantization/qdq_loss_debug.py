@@ -88,15 +88,15 @@ def create_activation_matching(
     for name, arrays in qdq_activations.items():
         if name.endswith(QUANT_INPUT_SUFFIX):
             value = name.removesuffix(QUANT_INPUT_SUFFIX)
-            before, behind = arrays, qdq_activations.get(value)
+            before, after = arrays, qdq_activations.get(value)
         else:
             # Readers with separate pairs have one each: the first stands for all.
             value = name.removesuffix("_1").removesuffix(DEQUANT_OUTPUT_SUFFIX)
             if value + DEQUANT_OUTPUT_SUFFIX not in (name, name.removesuffix("_1")):
                 continue
-            before, behind = qdq_activations.get(value, ()), arrays
-        if before and behind:
-            found[value] = {"pre_qdq": before, "post_qdq": behind}
+            before, after = qdq_activations.get(value, ()), arrays
+        if before and after:
+            found[value] = {"pre_qdq": before, "post_qdq": after}
     for value, match in found.items():
         if float_activations and value in float_activations:
             match["float"] = float_activations[value]

@@ -113,9 +113,9 @@ bool IsAttention(const Match& match) {
   if (is_flat && !SwapsFlatKeys(match, *k)) return false;
   const bool heads_first = is_flat || Permutes(match.node("transpose"), kSwapLast);
   // Keys of the other layout are [batch, length, heads, size]; no pattern repeats heads there.
-  const bool heads_behind = !heads_first && !match.FindNode(kRepeatedKeys.repeat) &&
-                            Permutes(match.node("transpose"), kHeadsAndSwap);
-  if (!heads_first && !heads_behind) return false;
+  const bool heads_third = !heads_first && !match.FindNode(kRepeatedKeys.repeat) &&
+                           Permutes(match.node("transpose"), kHeadsAndSwap);
+  if (!heads_first && !heads_third) return false;
   const size_t heads_axis = heads_first ? 1 : 2;
   const bool same_batch = (*q)[0] == (*k)[0] && (*q)[0] == (*v)[0];
   const bool same_heads = (*q)[1] == (*k)[heads_axis] && (*q)[1] == (*v)[1];

@@ -50,9 +50,9 @@ class EncoderDecoder final : public TokenModel {
     pasts_ = static_cast<size_t>(std::count_if(names.begin(), names.end(), IsPast));
     first_past_ =
         static_cast<size_t>(std::find_if(names.begin(), names.end(), IsPast) - names.begin());
-    const size_t behind = first_past_ + pasts_;
+    const size_t next = first_past_ + pasts_;
     shares_buffers_ =
-        behind < names.size() && !IsPast(names[behind]) && !names[behind].starts_with("encoder_");
+        next < names.size() && !IsPast(names[next]) && !names[next].starts_with("encoder_");
     const ValueType& ids = graphs_.decoder_inputs.types[0];
     takes_sequence_ = !ids.shape || ids.shape->rank() != 2 || !(*ids.shape)[1].is_number();
   }
@@ -190,11 +190,11 @@ class EncoderDecoder final : public TokenModel {
         }
         feed = std::move(state);
       } else {
-        const size_t behind = feeds_.size() - 1 - first_past_;
-        if (behind < pasts_ || behind - pasts_ >= kSharedInputs) {
+        const size_t place = feeds_.size() - 1 - first_past_;
+        if (place < pasts_ || place - pasts_ >= kSharedInputs) {
           return InvalidArgument("attribute 'decoder': unexpected input '{}'", name);
         }
-        TENON_ASSIGN_OR_RETURN(feed, SharedFeed(SharedInput(behind - pasts_), rows, past_length));
+        TENON_ASSIGN_OR_RETURN(feed, SharedFeed(SharedInput(place - pasts_), rows, past_length));
       }
     }
     return OkStatus();

@@ -201,7 +201,7 @@ struct ConcatAttrs {
 Status InferConcat(const ConcatAttrs& attrs, ShapeContext& context) {
   const size_t count = context.input_count();
   if (count < 5 || (count - 2) % 3 != 0) {
-    return InvalidArgument("expected inputs in threes behind the first two, got {}", count);
+    return InvalidArgument("expected inputs in threes after the first two, got {}", count);
   }
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, context.Input(2));
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, y.rank()));
