@@ -22,8 +22,7 @@ class SharedWeights {
   // map the file.
   enum class Memory {
     kFiles,
-    // Also those in callers' memory, who leave it unchanged as long as any session that reads it
-    // lives.
+    // Also those in callers' memory, which stays unchanged as long as any session reads it.
     kFilesAndCallers,
   };
   explicit SharedWeights(Memory memory = Memory::kFiles) : memory_(memory) {}
