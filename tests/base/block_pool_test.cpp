@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #if !defined(__wasm__)
 #include <thread>
 #endif
 
 #include "base/allocation_count.h"
+#include "base/inline_array.h"
 
 namespace tenon {
 namespace {
@@ -52,6 +54,27 @@ TEST(BlockPoolTest, KeepsABoundedNumber) {
   };
   take_and_return();
   EXPECT_EQ(take_and_return(), kBlocks - 2);
+}
+
+TEST(BlockPoolTest, ArraysOfFixedSizeUseThePool) {
+  const auto fill = [](size_t size) {
+    InlineArray<std::shared_ptr<int>, 4> array(size);
+    for (const auto& element : array.span()) EXPECT_EQ(element, nullptr);
+    return array.size();
+  };
+  const auto counted = std::make_shared<int>(1);
+  for (const size_t size : {size_t{0}, size_t{4}, size_t{5}, size_t{500}}) {
+    EXPECT_EQ(fill(size), size);
+    const size_t before = AllocationsOnThisThread();
+    for (int i = 0; i < 10; ++i) fill(size);
+    EXPECT_EQ(AllocationsOnThisThread() - before, 0u);
+    {
+      InlineArray<std::shared_ptr<int>, 4> array(size);
+      for (size_t i = 0; i < size; ++i) array[i] = counted;
+      EXPECT_EQ(counted.use_count(), static_cast<long>(size) + 1);
+    }
+    EXPECT_EQ(counted.use_count(), 1);
+  }
 }
 
 TEST(BlockPoolTest, ListsGrowAndMove) {
