@@ -23,22 +23,18 @@ const ExecutionProvider* OwnerOf(const Session& session, NodeId id) {
   return session.providers()[static_cast<size_t>(node->provider)].get();
 }
 
-// The first reader of an input; null if there is none.
-const ExecutionProvider* ReaderOf(const Session& session, const std::string& name) {
+// The first reader of the i-th input; null if there is none.
+const ExecutionProvider* ReaderOf(const Session& session, size_t i) {
   const Graph& graph = *session.model().graph;
-  const ValueId id = graph.FindValue(name);
+  const ValueId id = graph.FindValue(session.inputs()[i].name);
   if (id == ValueId::kNone || graph.value(id).consumers.empty()) return nullptr;
   return OwnerOf(session, graph.value(id).consumers.front());
 }
 
-// The producer of an output; null for an input that is an output, and for a constant.
-const ExecutionProvider* MakerOf(const Session& session, const std::string& name) {
+// The producer of the i-th output; null for an input that is an output, and for a constant.
+const ExecutionProvider* MakerOf(const Session& session, size_t i) {
   const Graph& graph = *session.model().graph;
-  const auto output =
-      std::find_if(graph.outputs().begin(), graph.outputs().end(),
-                   [&](const GraphOutput& candidate) { return candidate.name == name; });
-  if (output == graph.outputs().end()) return nullptr;
-  return OwnerOf(session, graph.value(output->value).producer);
+  return OwnerOf(session, graph.value(graph.outputs()[i].value).producer);
 }
 
 // The session's providers for which `owns` is true.
@@ -68,7 +64,7 @@ const OrtMemoryInfo* MemoryOfProvider(const OrtSession&, const ExecutionProvider
 template <class Entry>
 OrtStatus* List(const OrtSession* session,
                 const std::vector<SessionValue>& (OrtSession::*values)() const,
-                const ExecutionProvider* (*find)(const Session&, const std::string&),
+                const ExecutionProvider* (*find)(const Session&, size_t),
                 const Entry* (*describe)(const OrtSession&, const ExecutionProvider*),
                 const Entry** entries, size_t count) noexcept {
   return AtBoundary([&]() -> Status {
@@ -80,7 +76,7 @@ OrtStatus* List(const OrtSession* session,
     }
     const Session& current = session->session->current();
     for (size_t i = 0; i < count; ++i) {
-      entries[i] = describe(*session, find(current, listed[i].name));
+      entries[i] = describe(*session, find(current, i));
     }
     return OkStatus();
   });
@@ -108,7 +104,8 @@ std::vector<ExecutionProvider*> MakersOf(const Session& session,
                                          std::span<const std::string_view> outputs) {
   return Select(session, [&](const ExecutionProvider* provider) {
     return std::any_of(outputs.begin(), outputs.end(), [&](std::string_view output) {
-      return MakerOf(session, std::string(output)) == provider;
+      const Result<size_t> place = session.interface().FindOutput(output);
+      return place && MakerOf(session, *place) == provider;
     });
   });
 }

@@ -1,7 +1,5 @@
 #include "runtime/feed_check.h"
 
-#include <algorithm>
-
 namespace tenon {
 namespace {
 
@@ -28,12 +26,29 @@ Status CheckContent(const std::string& name, const ValueType& type, const Value&
   return OkStatus();
 }
 
+// What an optional holds, if it is declared; else the type itself.
+const ValueType& WithoutOptional(const ValueType& type) {
+  return type.kind == Value::Kind::kOptional && type.held ? *type.held : type;
+}
+
 }  // namespace
 
-Status FeedCheck::Check(const std::string& name, const ValueType& declared, const Value& feed) {
-  const bool is_in_optional = declared.kind == Value::Kind::kOptional &&
-                              feed.kind() != Value::Kind::kOptional && declared.held;
-  const ValueType& type = is_in_optional ? *declared.held : declared;
+AxisSymbols SymbolNumbers::Of(const ValueType& declared) {
+  AxisSymbols symbols;
+  const ValueType& type = WithoutOptional(declared);
+  if (type.kind != Value::Kind::kTensor || !type.shape) return symbols;
+  for (const Dim& dim : *type.shape) {
+    const std::string_view name = dim.is_number() ? std::string_view() : dim.symbol_name();
+    symbols.push_back(name.empty() ? kNoSymbol
+                                   : numbers_.try_emplace(name, numbers_.size()).first->second);
+  }
+  return symbols;
+}
+
+Status FeedCheck::Check(const std::string& name, const ValueType& declared,
+                        const AxisSymbols& symbols, const Value& feed) {
+  const bool is_optional = feed.kind() == Value::Kind::kOptional;
+  const ValueType& type = is_optional ? declared : WithoutOptional(declared);
   if (type.kind == Value::Kind::kNone || type.kind == Value::Kind::kOptional) return OkStatus();
   if (feed.kind() != type.kind) {
     return InvalidArgument("input '{}': expected {}, got a {}", name, type.TypeName(),
@@ -59,19 +74,18 @@ Status FeedCheck::Check(const std::string& name, const ValueType& declared, cons
     };
     if (dim.is_number()) {
       if (dim.value() != size) return mismatch(dim.value());
-      continue;
-    }
-    const std::string_view symbol = dim.symbol_name();
-    if (symbol.empty()) continue;
-    const auto known = std::find_if(symbols_.begin(), symbols_.end(),
-                                    [&](const auto& entry) { return entry.first == symbol; });
-    if (known == symbols_.end()) {
-      symbols_.emplace_back(symbol, size);
-    } else if (known->second != size) {
-      return mismatch(known->second);
+    } else if (symbols[axis] != kNoSymbol) {
+      const int64_t first = FirstSizeOf(symbols[axis], size);
+      if (first != size) return mismatch(first);
     }
   }
   return OkStatus();
+}
+
+int64_t FeedCheck::FirstSizeOf(size_t symbol, int64_t size) {
+  if (symbol >= sizes_.size()) sizes_.resize(symbol + 1, -1);
+  if (sizes_[symbol] < 0) sizes_[symbol] = size;
+  return sizes_[symbol];
 }
 
 }  // namespace tenon

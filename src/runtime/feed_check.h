@@ -1,9 +1,12 @@
 // Whether what a run is fed fits the declarations of the model.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/block_pool.h"
@@ -13,15 +16,35 @@
 
 namespace tenon {
 
+// For each axis of a tensor's declared type the number of its symbol, or kNoSymbol.
+using AxisSymbols = PooledVector<size_t>;
+inline constexpr size_t kNoSymbol = SIZE_MAX;
+
+// Gives the symbols of declared types numbers from 0 on, so that runs compare no names. The types
+// outlive it.
+class SymbolNumbers {
+ public:
+  AxisSymbols Of(const ValueType& declared);
+
+ private:
+  std::unordered_map<std::string_view, size_t, std::hash<std::string_view>, std::equal_to<>,
+                     PoolAllocator<std::pair<const std::string_view, size_t>>>
+      numbers_;
+};
+
 // Serves one run: all uses of one symbolic dimension have the same size.
 class FeedCheck {
  public:
-  // `name` is that of the input. Error: kInvalidArgument for another kind, type or shape.
-  Status Check(const std::string& name, const ValueType& declared, const Value& feed);
+  // `name` is that of the input, `symbols` are those of `declared`. Error: kInvalidArgument for
+  // another kind, type or shape.
+  Status Check(const std::string& name, const ValueType& declared, const AxisSymbols& symbols,
+               const Value& feed);
 
  private:
-  // Symbolic dimensions and the sizes that feeds gave them.
-  PooledVector<std::pair<std::string_view, int64_t>> symbols_;
+  // The size that the symbol had first: `size` if it had none.
+  int64_t FirstSizeOf(size_t symbol, int64_t size);
+
+  PooledVector<int64_t> sizes_;  // that feeds gave the symbols; -1: none yet
 };
 
 }  // namespace tenon

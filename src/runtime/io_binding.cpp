@@ -1,39 +1,41 @@
 #include "runtime/io_binding.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace tenon {
 
-size_t IoBinding::Bindings::Set(std::string_view name, Value value) {
-  const auto bound = std::find(names.begin(), names.end(), name);
-  const auto index = static_cast<size_t>(bound - names.begin());
-  if (bound != names.end()) {
-    values[index] = std::move(value);
-  } else {
-    names.push_back(name);
-    values.push_back(std::move(value));
+size_t IoBinding::Bindings::Set(const std::vector<SessionValue>& all, size_t place, Value value) {
+  bound.resize(all.size());
+  if (!bound[place]) {
+    bound[place] = names.size();
+    names.push_back(all[place].name);
+    values.emplace_back();
   }
-  return index;
+  values[*bound[place]] = std::move(value);
+  return *bound[place];
 }
 
 void IoBinding::Bindings::Clear() {
   names.clear();
   values.clear();
+  bound.clear();
 }
 
 Status IoBinding::BindInput(std::string_view name, Value value) {
-  TENON_ASSIGN_OR_RETURN(const std::string_view own_name, session_.FindInputName(name));
-  inputs_.Set(own_name, std::move(value));
+  const SessionInterface& interface = session_.interface();
+  TENON_ASSIGN_OR_RETURN(const size_t place, interface.FindInput(name, inputs_.names.size()));
+  inputs_.Set(interface.graph_inputs(), place, std::move(value));
   return OkStatus();
 }
 
 Status IoBinding::BindOutputTo(std::string_view name, const MemoryInfo& memory, Value value) {
-  TENON_ASSIGN_OR_RETURN(const std::string_view own_name, session_.FindOutputName(name));
-  const size_t index = outputs_.Set(own_name, std::move(value));
+  const SessionInterface& interface = session_.interface();
+  TENON_ASSIGN_OR_RETURN(const size_t place, interface.FindOutput(name, outputs_.names.size()));
+  const size_t index = outputs_.Set(interface.outputs(), place, std::move(value));
   output_memory_.resize(outputs_.values.size());
   output_memory_[index] = &memory;
-  results_.assign(outputs_.values.size(), Value());
+  results_.resize(outputs_.values.size());
+  results_[index] = Value();
   return OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,10 +49,13 @@ class IoBinding {
   }
 
  private:
+  // Values for inputs or outputs of the session.
   struct Bindings {
     std::vector<std::string_view> names;  // the session's own texts
     std::vector<Value> values;
-    size_t Set(std::string_view name, Value value);  // index of the name
+    std::vector<std::optional<size_t>> bound;  // by place in the session, where in `values`
+    // Binds the value at a place of `all`, in the order of the binding. Returns where.
+    size_t Set(const std::vector<SessionValue>& all, size_t place, Value value);
     void Clear();
   };
 

@@ -182,37 +182,42 @@ Status Session::OptimizeAndPlan() {
   return OkStatus();
 }
 
-Result<std::string_view> Session::FindInputName(std::string_view name) const {
-  TENON_ASSIGN_OR_RETURN(const size_t place, interface_.FindInput(name));
-  return std::string_view(interface_.graph_inputs()[place].name);
-}
-
-Result<std::string_view> Session::FindOutputName(std::string_view name) const {
-  TENON_ASSIGN_OR_RETURN(const size_t place, interface_.FindOutput(name));
-  return std::string_view(outputs()[place].name);
-}
-
 Status Session::Run(const RunOptions& options, std::span<const std::string_view> feed_names,
                     std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
                     std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory,
                     RunAttempt* attempt) {
-  PooledVector<Value> ordered(interface_.graph_inputs().size());
-  TENON_RETURN_IF_ERROR(interface_.OrderFeeds(feed_names, feeds, ordered));
+  PooledVector<Value> reordered;
+  TENON_ASSIGN_OR_RETURN(const std::span<const Value> ordered,
+                         interface_.OrderFeeds(feed_names, feeds, reordered));
   PooledVector<size_t> places(fetch_names.size());
+  TENON_RETURN_IF_ERROR(interface_.FindOutputs(fetch_names, places));
+  RunAttempt only;
+  if (attempt == nullptr) attempt = &only;
+  if (AreAllNew(places, fetches)) {
+    Status status = pipeline_->Run(options, {ordered, fetches, fetch_memory}, *attempt);
+    if (!status.ok()) std::fill(fetches.begin(), fetches.end(), Value());
+    return status;
+  }
   PooledVector<Value> made(outputs().size());
   PooledVector<const MemoryInfo*> memory(outputs().size());
   for (size_t i = 0; i < fetch_names.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(places[i], interface_.FindOutput(fetch_names[i]));
     made[places[i]] = fetches[i];
     if (i < fetch_memory.size()) memory[places[i]] = fetch_memory[i];
   }
-  RunAttempt only;
-  TENON_RETURN_IF_ERROR(
-      pipeline_->Run(options, {ordered, made, memory}, attempt == nullptr ? only : *attempt));
+  TENON_RETURN_IF_ERROR(pipeline_->Run(options, {ordered, made, memory}, *attempt));
   for (size_t i = 0; i < fetch_names.size(); ++i) {
     if (!fetches[i].has_value()) fetches[i] = made[places[i]];
   }
   return OkStatus();
+}
+
+// Whether the fetches are all outputs, in their order, and values that the run makes.
+bool Session::AreAllNew(std::span<const size_t> places, std::span<const Value> fetches) const {
+  if (places.size() != outputs().size()) return false;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i] != i || fetches[i].has_value()) return false;
+  }
+  return true;
 }
 
 Executor& Session::executor() { return pipeline_->executor(); }
@@ -223,11 +228,12 @@ Status Session::CheckPart(const RunArguments& run) const {
   }
   const Plan& plan = pipeline_->plan();
   FeedCheck check;
+  SymbolNumbers symbols;
   for (size_t i = 0; i < std::min(run.feeds.size(), run.part->feeds.size()); ++i) {
     const auto slot = static_cast<size_t>(run.part->feeds[i]);
     if (slot >= plan.slot_count) continue;  // the run reports the error
     const ValueInfo& info = plan.graph->value(plan.value_of[slot]);
-    TENON_RETURN_IF_ERROR(check.Check(info.name, info.type, run.feeds[i]));
+    TENON_RETURN_IF_ERROR(check.Check(info.name, info.type, symbols.Of(info.type), run.feeds[i]));
   }
   return OkStatus();
 }

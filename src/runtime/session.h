@@ -54,10 +54,8 @@ class Session {
   const std::vector<SessionValue>& overridable_initializers() const {
     return interface_.overridable_initializers();
   }
-  // The session's own copy of the name of an input, required or not, or of an output. Error:
-  // kInvalidArgument, which lists the names that exist.
-  Result<std::string_view> FindInputName(std::string_view name) const;
-  Result<std::string_view> FindOutputName(std::string_view name) const;
+  // The places of names, and more about inputs and outputs.
+  const SessionInterface& interface() const { return interface_; }
   const Model& model() const { return model_; }
   const SessionOptions& options() const { return options_; }
   std::span<const std::unique_ptr<ExecutionProvider>> providers() const { return parts_.providers; }
@@ -124,6 +122,7 @@ class Session {
   void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const;
   Status StartOwnThreads();
   Status OptimizeAndPlan();
+  bool AreAllNew(std::span<const size_t> places, std::span<const Value> fetches) const;
 
   Environment& environment_;
   Model model_;

@@ -1,10 +1,10 @@
 #include "runtime/session_interface.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "ir/graph.h"
-#include "runtime/feed_check.h"
 
 namespace tenon {
 namespace {
@@ -48,6 +48,12 @@ void SessionInterface::Describe(const Graph& graph) {
   for (const GraphOutput& output : graph.outputs()) {
     outputs_.push_back({output.name, graph.value(output.value).type});
   }
+  SymbolNumbers symbols;
+  for (const SessionValue& input : graph_inputs_) {
+    input_names_.Add(input.name);
+    input_symbols_.push_back(symbols.Of(input.type));
+  }
+  for (const SessionValue& output : outputs_) output_names_.Add(output.name);
 }
 
 void SessionInterface::RefineOutputs(const Graph& graph) {
@@ -62,35 +68,55 @@ void SessionInterface::RefineOutputs(const Graph& graph) {
   }
 }
 
-Result<size_t> SessionInterface::FindInput(std::string_view name) const {
-  for (size_t i = 0; i < graph_inputs_.size(); ++i) {
-    if (graph_inputs_[i].name == name) return i;
-  }
+Result<size_t> SessionInterface::FindInput(std::string_view name, size_t likely) const {
+  if (const std::optional<size_t> place = input_names_.Find(name, likely)) return *place;
   return InvalidArgument("Invalid input name: '{}'{}; the model's inputs are: {}", name,
                          DidYouMean(name, NamesOf(graph_inputs_)), JoinNames(NamesOf(inputs_)));
 }
 
-Result<size_t> SessionInterface::FindOutput(std::string_view name) const {
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (outputs_[i].name == name) return i;
-  }
+Result<size_t> SessionInterface::FindOutput(std::string_view name, size_t likely) const {
+  if (const std::optional<size_t> place = output_names_.Find(name, likely)) return *place;
   return InvalidArgument("Invalid output name: '{}'{}; the model's outputs are: {}", name,
                          DidYouMean(name, NamesOf(outputs_)), JoinNames(NamesOf(outputs_)));
 }
 
-Status SessionInterface::OrderFeeds(std::span<const std::string_view> names,
-                                    std::span<const Value> feeds, std::span<Value> ordered) const {
+Result<std::span<const Value>> SessionInterface::OrderFeeds(std::span<const std::string_view> names,
+                                                            std::span<const Value> feeds,
+                                                            PooledVector<Value>& ordered) const {
   FeedCheck check;
+  size_t in_place = 0;  // so many of the first feeds lie where they belong
+  size_t next = 0;
   for (size_t i = 0; i < names.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(const size_t place, FindInput(names[i]));
-    if (ordered[place].has_value()) {
+    TENON_ASSIGN_OR_RETURN(const size_t place, FindInput(names[i], next));
+    next = place + 1;
+    if (place < in_place || (!ordered.empty() && ordered[place].has_value())) {
       return InvalidArgument("input '{}' is given twice", names[i]);
     }
     const SessionValue& declared = graph_inputs_[place];
-    TENON_RETURN_IF_ERROR(check.Check(declared.name, declared.type, feeds[i]));
-    ordered[place] = feeds[i];
+    TENON_RETURN_IF_ERROR(
+        check.Check(declared.name, declared.type, input_symbols_[place], feeds[i]));
+    if (in_place == i && place == i) {
+      ++in_place;
+    } else {
+      ordered.resize(graph_inputs_.size());
+      ordered[place] = feeds[i];
+    }
   }
-  return CheckNothingMissing(ordered);
+  if (in_place < graph_inputs_.size()) {
+    ordered.resize(graph_inputs_.size());
+    std::copy_n(feeds.begin(), in_place, ordered.begin());
+    feeds = ordered;
+  }
+  TENON_RETURN_IF_ERROR(CheckNothingMissing(feeds));
+  return feeds;
+}
+
+Status SessionInterface::FindOutputs(std::span<const std::string_view> names,
+                                     std::span<size_t> places) const {
+  for (size_t i = 0; i < names.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(places[i], FindOutput(names[i], i == 0 ? 0 : places[i - 1] + 1));
+  }
+  return OkStatus();
 }
 
 Status SessionInterface::CheckNothingMissing(std::span<const Value> ordered) const {

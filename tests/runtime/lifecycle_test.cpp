@@ -76,7 +76,9 @@ class LifecycleTest : public ::testing::Test {
     const std::string_view in = "x", out = "y";
     const Value x = Tensor::Of<float>({2}, {1, 2});
     Value y;
-    return session.Run(options, {&in, 1}, {&x, 1}, {&out, 1}, {&y, 1});
+    Status status = session.Run(options, {&in, 1}, {&x, 1}, {&out, 1}, {&y, 1});
+    EXPECT_EQ(y.has_value(), status.ok());  // even if it failed after the last node
+    return status;
   }
 
   using Calls = std::vector<std::string>;

@@ -1,12 +1,18 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/allocation_count.h"
+#include "base/text.h"
+#include "runtime/io_binding.h"
 #include "runtime/session_fixture.h"
 
 namespace tenon {
 namespace {
+
+using ::testing::ElementsAre;
 
 TEST_F(SessionTest, RepeatedRunsOverAnyMixOfShapesAgree) {
   ModelBuilder b;
@@ -164,6 +170,80 @@ TEST_F(SessionTest, WrongFeedsAreNamed) {
   EXPECT_EQ(message({"x", "input_z"}, {x, Row({1})}, "why"),
             "Invalid output name: 'why' (did you mean 'y'?); the model's outputs are: y, w");
   EXPECT_EQ(message({"x", "input_z"}, {x, Row({1})}), "");
+}
+
+// Feeds and fetches that lie as the model lists them are used there, others are put in order.
+TEST_F(SessionTest, ManyNamesMayComeInAnyOrder) {
+  constexpr size_t kCount = 100;
+  std::vector<std::string> inputs, outputs;
+  ModelBuilder b;
+  for (size_t i = 0; i < kCount; ++i) {
+    inputs.push_back(Format("x{}", i));
+    outputs.push_back(Format("y{}", i));
+    b.Input(inputs[i], {Dim::Symbol(Format("n{}", i))});
+    b.Node("Scale", {inputs[i]}, {outputs[i]}).Output(outputs[i]);
+  }
+  Open(b);
+  for (const size_t step : {1, 99, 37}) {  // none divides 100
+    std::vector<std::string_view> feed_names, fetch_names;
+    std::vector<Value> feeds, fetches(kCount);
+    for (size_t i = 0; i < kCount; ++i) {
+      const size_t input = i * step % kCount, output = (i * step + 7) % kCount;
+      feed_names.push_back(inputs[input]);
+      feeds.push_back(Row(Floats(input % 3, static_cast<float>(input))));
+      fetch_names.push_back(outputs[step == 1 ? i : output]);
+    }
+    const auto run = [&] {
+      std::fill(fetches.begin(), fetches.end(), Value());
+      return session_->Run({}, feed_names, feeds, fetch_names, fetches);
+    };
+    for (int repeat = 0; repeat < 3; ++repeat) ASSERT_TRUE(run().ok());
+    const size_t before = AllocationsOnThisThread();
+    ASSERT_TRUE(run().ok());
+    EXPECT_EQ(AllocationsOnThisThread() - before, 0u);
+    for (size_t i = 0; i < kCount; ++i) {
+      const size_t output = step == 1 ? i : (i * step + 7) % kCount;
+      EXPECT_EQ(ValuesOf(fetches[i]), Floats(output % 3, 2 * static_cast<float>(output)));
+    }
+    feed_names[kCount - 1] = feed_names[kCount / 2];
+    EXPECT_EQ(run().message(), Format("input '{}' is given twice", feed_names[kCount / 2]));
+  }
+}
+
+TEST_F(SessionTest, AnOutputMayBeFetchedTwice) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Scale", {"x"}, {"y"}).Node("Scale", {"y"}, {"z"}).Output("y").Output("z");
+  Open(b);
+  std::vector<Value> fetches;
+  ASSERT_TRUE(Run({"x"}, {Row({1, 2})}, {"z", "z"}, fetches).ok());
+  EXPECT_EQ(ValuesOf(fetches[0]), (Floats{4, 8}));
+  EXPECT_EQ(ValuesOf(fetches[1]), (Floats{4, 8}));
+}
+
+TEST_F(SessionTest, ABoundNameIsBoundAnew) {
+  ModelBuilder b;
+  b.Input("x", {n}).Input("w", {n}).Node("Add", {"x", "w"}, {"y"}).Output("y");
+  b.Node("Scale", {"x"}, {"z"}).Output("z");
+  Open(b);
+  IoBinding binding(*session_);
+  for (const float x : {1.0f, 2.0f}) {
+    ASSERT_TRUE(binding.BindInput("w", Row({10})).ok());
+    ASSERT_TRUE(binding.BindInput("x", Row({x})).ok());
+    ASSERT_TRUE(binding.BindOutput("z", {}).ok());
+    ASSERT_TRUE(binding.BindOutput("y", {}).ok());
+    EXPECT_THAT(binding.input_names(), ElementsAre("w", "x"));
+    EXPECT_THAT(binding.output_names(), ElementsAre("z", "y"));
+    ASSERT_TRUE(binding.Run({}).ok());
+    EXPECT_EQ(ValuesOf(binding.results()[0]), (Floats{2 * x}));
+    EXPECT_EQ(ValuesOf(binding.results()[1]), (Floats{10 + x}));
+  }
+  binding.ClearInputs();
+  binding.ClearOutputs();
+  EXPECT_TRUE(binding.input_names().empty());
+  ASSERT_TRUE(binding.BindOutput("y", {}).ok());
+  EXPECT_THAT(binding.output_names(), ElementsAre("y"));
+  EXPECT_EQ(binding.BindInput("v", Row({1})).message(),
+            "Invalid input name: 'v'; the model's inputs are: x, w");
 }
 
 TEST_F(SessionTest, AnInitializerThatIsAnInputMayBeReplaced) {
