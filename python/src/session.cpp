@@ -110,6 +110,7 @@ struct Session::Feeds {
   std::vector<nb::object> kept;
   std::vector<Value> made;
   std::vector<const char*> names;
+  std::vector<size_t> places;  // of the names, as FindInput returns them
   std::vector<const OrtValue*> values;
 };
 
@@ -126,19 +127,23 @@ Session::Session(nb::handle model, const SessionOptions& options,
   overridable_ = ReadArgs(get(), Api().SessionGetOverridableInitializerCount,
                           Api().SessionGetOverridableInitializerName,
                           Api().SessionGetOverridableInitializerTypeInfo);
+  for (const std::vector<NodeArg>* args : {&inputs_, &overridable_}) {
+    for (const NodeArg& arg : *args) places_.emplace(arg.name, places_.size());
+  }
 }
 
-const TypeDescription* Session::FindInput(const std::string& name) const {
-  for (const std::vector<NodeArg>* args : {&inputs_, &overridable_}) {
-    for (const NodeArg& arg : *args) {
-      if (arg.name == name) return &arg.type;
-    }
-  }
-  return nullptr;
+size_t Session::FindInput(std::string_view name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? places_.size() : found->second;
+}
+
+const TypeDescription& Session::TypeOf(size_t place) const {
+  static const TypeDescription any_tensor{.kind = ONNX_TYPE_TENSOR};
+  if (place < inputs_.size()) return inputs_[place].type;
+  return place < places_.size() ? overridable_[place - inputs_.size()].type : any_tensor;
 }
 
 Session::Feeds Session::ReadFeeds(nb::handle feed) const {
-  static const TypeDescription any_tensor{.kind = ONNX_TYPE_TENSOR};
   // The items are held: converting one of them may run Python code that changes the dictionary.
   const nb::dict map = PyDict_Check(feed.ptr()) ? nb::borrow<nb::dict>(feed) : CopyMapping(feed);
   Feeds feeds;
@@ -150,14 +155,14 @@ Session::Feeds Session::ReadFeeds(nb::handle feed) const {
   feeds.made.reserve(map.size());
   for (size_t i = 0; i < feeds.kept.size(); i += 2) {
     feeds.names.push_back(NameOf(feeds.kept[i]));
+    feeds.places.push_back(FindInput(feeds.names.back()));
   }
   RequireInputs(feeds);
   for (size_t i = 0; i < feeds.names.size(); ++i) {
     const nb::object& object = feeds.kept[2 * i + 1];
     const Value* value = nullptr;
     if (!nb::try_cast(object, value) || value == nullptr) {
-      const TypeDescription* const type = FindInput(feeds.names[i]);
-      feeds.made.push_back(ToValue(object, type != nullptr ? *type : any_tensor));
+      feeds.made.push_back(ToValue(object, TypeOf(feeds.places[i])));
       value = &feeds.made.back();
     }
     feeds.values.push_back(value->get());
@@ -180,15 +185,17 @@ void Session::ThrowUnknownInput(const char* name) const {
 }
 
 void Session::RequireInputs(const Feeds& feeds) const {
+  std::vector<bool> is_given(inputs_.size());
+  for (const size_t place : feeds.places) {
+    if (place < is_given.size()) is_given[place] = true;
+  }
   nb::list missing;
-  for (const NodeArg& input : inputs_) {
-    bool found = input.type.kind == ONNX_TYPE_OPTIONAL;
-    for (const char* name : feeds.names) found = found || input.name == name;
-    if (!found) missing.append(input.name);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!is_given[i] && inputs_[i].type.kind != ONNX_TYPE_OPTIONAL) missing.append(inputs_[i].name);
   }
   if (missing.size() == 0) return;
-  for (const char* name : feeds.names) {
-    if (FindInput(name) == nullptr) ThrowUnknownInput(name);
+  for (size_t i = 0; i < feeds.names.size(); ++i) {
+    if (feeds.places[i] == places_.size()) ThrowUnknownInput(feeds.names[i]);
   }
   nb::list given;
   for (const char* name : feeds.names) given.append(name);

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "api.h"
@@ -35,7 +37,10 @@ class Session {
  private:
   struct Feeds;
 
-  const TypeDescription* FindInput(const std::string& name) const;
+  // The place among inputs_ and then overridable_, or places_.size() if none has the name.
+  size_t FindInput(std::string_view name) const;
+  // Of what is fed there; any tensor's for places_.size().
+  const TypeDescription& TypeOf(size_t place) const;
   Feeds ReadFeeds(nb::handle feed) const;
   void RequireInputs(const Feeds& feeds) const;
   [[noreturn]] void ThrowUnknownInput(const char* name) const;
@@ -49,6 +54,7 @@ class Session {
   std::vector<NodeArg> inputs_;
   std::vector<NodeArg> outputs_;
   std::vector<NodeArg> overridable_;
+  std::unordered_map<std::string_view, size_t> places_;
 };
 
 void BindSession(nb::module_& module);
