@@ -21,6 +21,8 @@ inline constexpr DeferLock defer_lock;
 
 class DeferredLock {
  public:
+  DeferredLock() = default;
+  explicit DeferredLock(Mutex&) {}
   DeferredLock(Mutex&, DeferLock) {}
   void lock() {}
 };
