@@ -23,9 +23,10 @@ int32_t FirstOpset(std::string_view op_type) {
     std::string_view op_type;
     int32_t opset;
   };
-  constexpr First kFirst[] = {{"CastLike", 15}, {"Einsum", 12},  {"Equal", 11},  {"Expand", 8},
-                              {"Greater", 9},   {"MatMul", 9},   {"NonZero", 9}, {"ReduceSum", 13},
-                              {"Reshape", 5},   {"Squeeze", 13}, {"Where", 9},   {"Unsqueeze", 13}};
+  constexpr First kFirst[] = {{"CastLike", 15},  {"Einsum", 12}, {"Equal", 11},   {"Expand", 8},
+                              {"Greater", 9},    {"Less", 9},    {"MatMul", 9},   {"NonZero", 9},
+                              {"ReduceSum", 13}, {"Reshape", 5}, {"Squeeze", 13}, {"Where", 9},
+                              {"Unsqueeze", 13}};
   for (const First& first : kFirst) {
     if (first.op_type == op_type) return first.opset;
   }
@@ -39,6 +40,20 @@ std::vector<ValueId> ReadsOf(const Node& node) {
     for (const Capture& capture : subgraph->captures) reads.push_back(capture.outer);
   }
   return reads;
+}
+
+bool ReadsAny(const Node& node, const std::unordered_set<ValueId>& values) {
+  const std::vector<ValueId> reads = ReadsOf(node);
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](ValueId read) { return values.count(read) > 0; });
+}
+
+// Whether a gradient may flow into values of this type. Integers, booleans and strings change in
+// steps, so that what is computed of them is constant between the steps: its derivative is 0.
+bool IsDifferentiable(const ValueType& type) {
+  constexpr TypeSet kSteps = kInts | TypeSet{DataType::kBool, DataType::kString, DataType::kUint2,
+                                             DataType::kInt2, DataType::kUint4,  DataType::kInt4};
+  return !type.is_tensor() || !kSteps.Contains(type.element_type);
 }
 
 // Reverse-mode differentiation for one Gradient node.
@@ -121,21 +136,31 @@ class Differentiation {
       forward_.push_back(candidate.id);
     }
     std::reverse(forward_.begin(), forward_.end());
-    dependent_.insert(arguments_.begin(), arguments_.end());
+    std::unordered_set<ValueId> dependent(arguments_.begin(), arguments_.end());
     const auto is_independent = [&](NodeId id) {
       const Node& candidate = graph_.node(id);
-      const std::vector<ValueId> reads = ReadsOf(candidate);
-      if (!std::any_of(reads.begin(), reads.end(),
-                       [&](ValueId read) { return dependent_.count(read) > 0; })) {
-        return true;
-      }
-      dependent_.insert(candidate.outputs.begin(), candidate.outputs.end());
+      if (!ReadsAny(candidate, dependent)) return true;
+      dependent.insert(candidate.outputs.begin(), candidate.outputs.end());
       return false;
     };
     forward_.erase(std::remove_if(forward_.begin(), forward_.end(), is_independent),
                    forward_.end());
-    dependent_.erase(ValueId::kNone);
+    FindDifferentiable();
     return OkStatus();
+  }
+
+  void FindDifferentiable() {
+    const auto add = [&](ValueId id) {
+      if (id != ValueId::kNone && IsDifferentiable(graph_.value(id).type)) {
+        differentiable_.insert(id);
+      }
+    };
+    std::for_each(arguments_.begin(), arguments_.end(), add);
+    for (const NodeId id : forward_) {
+      const Node& forward = graph_.node(id);
+      if (!ReadsAny(forward, differentiable_)) continue;
+      std::for_each(forward.outputs.begin(), forward.outputs.end(), add);
+    }
   }
 
   // Copies of the nodes for other values of the arguments, if the node has such inputs.
@@ -174,14 +199,14 @@ class Differentiation {
     }
     for (ValueId& argument : arguments_) argument = copy(argument);
     y_ = copy(y_);
-    std::unordered_set<ValueId> dependent;
-    for (const ValueId id : dependent_) dependent.insert(copy(id));
-    dependent_ = std::move(dependent);
+    std::unordered_set<ValueId> differentiable;
+    for (const ValueId id : differentiable_) differentiable.insert(copy(id));
+    differentiable_ = std::move(differentiable);
     return OkStatus();
   }
 
   Status GoBackward(GradientBuilder& builder) {
-    gradient_[y_] = builder.Filled(1, y_);
+    if (differentiable_.count(y_) > 0) gradient_[y_] = builder.Filled(1, y_);
     for (size_t i = forward_.size(); i-- > 0;) {
       const NodeId id = forward_[i];
       std::vector<ValueId> gradients;
@@ -193,6 +218,7 @@ class Differentiation {
       }
       if (!has_any) continue;
       const Node& forward = graph_.node(id);
+      if (!ReadsAny(forward, differentiable_)) continue;
       const GradientRule rule = FindGradientRule(forward);
       if (rule == nullptr) {
         return NotImplemented("{}: {}-{} ({}) has no gradient yet", node().Describe(),
@@ -208,7 +234,7 @@ class Differentiation {
   }
 
   void AddGradient(GradientBuilder& builder, ValueId value, ValueId gradient) {
-    if (gradient == ValueId::kNone || dependent_.count(value) == 0) return;
+    if (gradient == ValueId::kNone || differentiable_.count(value) == 0) return;
     const auto [entry, is_first] = gradient_.emplace(value, gradient);
     if (!is_first) entry->second = builder.Op("Add", {entry->second, gradient});
   }
@@ -237,7 +263,8 @@ class Differentiation {
   size_t differentiated_ = 0;       // the number of names in `xs`
   ValueId y_ = ValueId::kNone;
   std::vector<NodeId> forward_;
-  std::unordered_set<ValueId> dependent_;  // of the arguments
+  // Values that depend on the arguments by a way without steps: only these get gradients.
+  std::unordered_set<ValueId> differentiable_;
   std::unordered_map<ValueId, ValueId> gradient_;
 };
 

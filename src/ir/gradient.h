@@ -13,7 +13,8 @@ namespace tenon {
 // Replaces each Gradient node of `graph` and its subgraphs by the nodes of reverse-mode
 // differentiation. If its inputs are the values that `xs` and `zs` name, the existing values in
 // between are used; otherwise the nodes in between are copied for its inputs. Functions must have
-// been inlined; types are inferred if there is any Gradient.
+// been inlined; types are inferred if there is any Gradient. Integers, booleans and strings pass no
+// gradient on, as in PyTorch: what depends on `xs` only through them has the gradient 0.
 // Errors: kInvalidGraph for names that are not values of the graph; kNotImplemented, with the name,
 // for an operator on the path from `xs` to `y` that has no gradient here.
 Status ExpandGradients(Graph& graph, const ShapeFunctionTable& functions);

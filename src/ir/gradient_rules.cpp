@@ -57,14 +57,18 @@ Result<Gradients> Div(Builder& b, const Inputs& in) {
                    SumTo(b, in, b.Op("Neg", {Mul(b, ratio, in.y())}), in.x(1))};
 }
 
-// y = a^c: da = c a^(c - 1) dy, which is 0 where c is, and dc = ln(a) y dy, which is 0 where a is.
+// y = a^c: da = c a^(c - 1) dy, which is 0 where c is, and dc = ln(a) y dy, which is 0 where y
+// stays 0 for other c: at a = 0 and c >= 0. It is NaN where a is negative, because y has no
+// derivative.
 Result<Gradients> Pow(Builder& b, const Inputs& in) {
   const ValueId a = in.x(0), c = b.Op("CastLike", {in.x(1), a});
   const ValueId less = b.Op("Sub", {c, b.Scalar(1, a)});
   const ValueId zero = b.Scalar(0, a);
   const ValueId slope = Mul(b, c, b.Op("Pow", {a, less}));
   const ValueId da = Mul(b, in.dy(), b.Op("Where", {b.Op("Equal", {c, zero}), zero, slope}));
-  const ValueId logarithm = b.Op("Where", {b.Op("Greater", {a, zero}), b.Op("Log", {a}), zero});
+  const ValueId is_flat =
+      b.Op("And", {b.Op("Equal", {a, zero}), b.Op("Not", {b.Op("Less", {c, zero})})});
+  const ValueId logarithm = b.Op("Where", {is_flat, zero, b.Op("Log", {a})});
   const ValueId dc = Mul(b, in.dy(), Mul(b, in.y(), logarithm));
   return Gradients{SumTo(b, in, da, a), b.Op("CastLike", {SumTo(b, in, dc, in.x(1)), in.x(1)})};
 }

@@ -74,6 +74,28 @@ CASES = {
     "Gemm of both": ("y = Gemm <transA=1, transB=1> (a, b)", [3, 2], [4, 3]),
     "no way from b": ("y = Exp (a)", [2], [3]),
     "no way through integers": ("c = Shape (b)\n d = Cast <to=11> (c)\n y = Mul (a, d)", [2], [2]),
+    # The values keep away from the integers, where these functions jump.
+    "Cast to integers and back": (
+        "c = Cast <to=7> (b)\n d = Cast <to=11> (c)\n y = Mul (a, d)",
+        [4],
+        [4],
+    ),
+    "Cast to booleans and back": (
+        "c = Cast <to=9> (b)\n d = CastLike (c, a)\n y = Mul (a, d)",
+        [4],
+        [4],
+    ),
+    "a fraction": (
+        "c = Cast <to=7> (b)\n d = Cast <to=11> (c)\n e = Sub (b, d)\n y = Mul (a, e)",
+        [4],
+        [4],
+    ),
+    "operators of integers without a gradient": (
+        "c = Cast <to=7> (b)\n d = Max (c, c)\n e = Cast <to=11> (d)\n f = Erf (e)\ny = Mul (a, f)",
+        [4],
+        [4],
+    ),
+    "an integer exponent": ("c = Cast <to=7> (b)\n y = Pow (a, c)", [4], [4]),
 }
 GRADIENT = f'da, db = {TRAINING}.Gradient <xs=["a", "b"], y="y"> (a, b)'
 
@@ -135,6 +157,24 @@ def test_powers_of_zero() -> None:
     session = make_model(f"y = Pow (a, b)\n{GRADIENT}", [[3], [3]], ["da", "db"], 15)
     feeds = {"a": np.zeros(3), "b": np.array([0.0, 1, 2])}
     np.testing.assert_array_equal(session.run(["da"], feeds)[0], [0, 1, 0])
+
+
+def test_exponents_of_zero_and_of_negative_numbers() -> None:
+    session = make_model(f"y = Pow (a, b)\n{GRADIENT}", [[4], [4]], ["db"], 15)
+    feeds = {"a": np.array([0.0, 0, 0, -2]), "b": np.array([0.0, 2, -1, 2])}
+    np.testing.assert_array_equal(session.run(None, feeds)[0], [0, 0, -np.inf, np.nan])
+
+
+def test_elsewhere_through_integers() -> None:
+    """The nodes are copied for the other values, also those that give no gradient."""
+    nodes = f"""c = Cast <to=7> (a)
+        d = Cast <to=11> (c)
+        y = Mul (a, d)
+        db = {TRAINING}.Gradient <xs=["a"], y="y"> (b)"""
+    session = make_model(nodes, [[2], [3]], ["y", "db"], 15)
+    y, db = session.run(None, {"a": np.array([1.5, 2.5]), "b": np.array([3.5, 4.5, 5.5])})
+    np.testing.assert_array_equal(y, [1.5, 5])
+    np.testing.assert_array_equal(db, [3, 4, 5])
 
 
 def test_mean_of_more_than_a_half_counts() -> None:
