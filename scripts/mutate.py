@@ -1,6 +1,6 @@
 """Runs the tests on mutants: finds small changes of the sources that no test detects.
 
-Usage: mutate.py [--sample N] [--seed N] [--list] [--jobs N] PLACE...
+Usage: mutate.py [--sample N] [--seed N] [--list] [--jobs N] [--log FILE] PLACE...
 
 A PLACE is a room (src/kernels), a folder or a file of one, or a line (src/kernels/copy.cpp:12). N
 mutants of each place are selected at random, the same ones for the same seed; --list prints them.
@@ -9,12 +9,16 @@ below run, and the source is restored. A mutant that does not compile is replace
 killed if a test fails, crashes or does not end. Prints a table in Markdown and every survivor;
 progress goes to standard error. The exit status is 1 if a mutant survived.
 
+--log appends what became of each mutant to a file. The mutants of that file are not run again, so
+that a run continues where one was interrupted.
+
 Sources are changed temporarily: commit first, and build nothing else in the same folder meanwhile.
 """
 
 import argparse
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import random
@@ -226,13 +230,33 @@ def prepare(room: str, jobs: int) -> list[Step]:
     return steps
 
 
-def examine(count: Count, mutants: list[Mutant], sample: int, steps: list[Step]) -> None:
+class Log:
+    """What became of mutants, in a file of JSON lines; without a file, it forgets."""
+
+    def __init__(self, path: pathlib.Path | None) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path and path.exists() else []
+        self.known: dict[str, str | None] = dict(map(json.loads, lines))
+
+    def verdict(self, mutant: Mutant, steps: list[Step]) -> str | None:
+        """That of the file, or else what a run says, which is appended."""
+        key = f"{mutant} at {mutant.mutation.begin}"  # a line may have two of the same
+        if key in self.known:
+            return self.known[key]
+        killer = verdict(mutant, steps)
+        if self.path:
+            with self.path.open("a") as file:
+                print(json.dumps([key, killer]), file=file)
+        return killer
+
+
+def examine(count: Count, mutants: list[Mutant], sample: int, steps: list[Step], log: Log) -> None:
     """Runs the first `sample` of the mutants that compile, and counts them."""
     for mutant in mutants:
         if count.total == sample:
             break
         text, begin = str(mutant), time.monotonic()
-        killer = verdict(mutant, steps)
+        killer = log.verdict(mutant, steps)
         if killer is None:
             count.discarded += 1
             continue
@@ -272,6 +296,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--list", action="store_true", help="print the sample, run nothing")
+    parser.add_argument("--log", type=pathlib.Path, help="results to continue from and add to")
     options = parser.parse_args()
     samples = {place: drawn(mutants_of(place), options.seed, place) for place in options.places}
     if options.list:
@@ -281,11 +306,12 @@ def main() -> int:
     for stop in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(stop, lambda number, _: sys.exit(128 + number))
     counts: list[Count] = []
+    log = Log(options.log)
     try:
         for place, mutants in samples.items():
             steps = prepare(room_of(ROOT / place.partition(":")[0]), options.jobs)
             counts.append(Count(place))
-            examine(counts[-1], mutants, options.sample, steps)
+            examine(counts[-1], mutants, options.sample, steps, log)
     finally:  # also of those that ran before an interrupt
         print(table(counts), flush=True)
     return int(any(count.survivors for count in counts))

@@ -109,7 +109,7 @@ def toy(tmp_path, monkeypatch):
 
 def examined(mutants: list[mutate.Mutant], steps: list[mutate.Step]) -> mutate.Count:
     count = mutate.Count("src/toy")
-    mutate.examine(count, mutants, 100, steps)
+    mutate.examine(count, mutants, 100, steps, mutate.Log(None))
     return count
 
 
@@ -139,8 +139,26 @@ def test_counts_what_a_test_overlooks(toy) -> None:
 def test_a_mutant_that_does_not_compile_is_replaced_by_the_next(toy) -> None:
     mutants, steps = toy("struct A {\n  virtual void F() = 0;\n};\n" + SOURCE)
     count = mutate.Count("src/toy")
-    mutate.examine(count, mutants, 2, steps)
+    mutate.examine(count, mutants, 2, steps, mutate.Log(None))
     assert (count.total, count.discarded) == (2, 1)
+
+
+def test_a_log_continues_an_interrupted_run(toy, tmp_path) -> None:
+    mutants, steps = toy(SOURCE)
+    path = tmp_path / "log"
+
+    def counted(sample: int, steps: list[mutate.Step]) -> mutate.Count:
+        count = mutate.Count("src/toy")
+        mutate.examine(count, mutants, sample, steps, mutate.Log(path))
+        return count
+
+    first = counted(1, steps)
+    assert (first.total, len(first.survivors)) == (1, 1)
+    assert counted(1, []) == first
+    # Whatever runs now fails.
+    second = counted(2, [mutate.Step(["true"], ["false"])])
+    assert (second.survivors, second.killed) == (first.survivors, 1)
+    assert len(path.read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize(
