@@ -243,6 +243,16 @@ TEST(TreeEnsembleRegressorTest, AddsBaseValuesBeforeTheTransform) {
   }
 }
 
+TEST(TreeEnsembleRegressorTest, GivesSmallLogisticsToTheLastPlaces) {
+  OpCall call = RegressorCall(kTwoRows, {Stump({{0, -3}, {1, 3}}, {{0, -12}, {1, -80}})}, 2);
+  call.attributes.push_back(Attr("post_transform", std::string("LOGISTIC")));
+  const Tensor y = RunTensorOp(std::move(call));
+  const double scores[] = {-3, 3, -12, -80};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_FLOAT_EQ(y.data<float>()[i], static_cast<float>(1 / (1 + std::exp(-scores[i]))));
+  }
+}
+
 TEST(TreeEnsembleRegressorTest, TakesDoubleTensors) {
   OpCall call{"TreeEnsembleRegressor", 3, {Tensor::Of<double>({1, 1}, {1.0 + 1e-12})}};
   call.domain = "ai.onnx.ml";

@@ -9,10 +9,11 @@
 namespace tenon {
 namespace {
 
+// 1 / (1 + exp(-x)), to the last places of small results too.
 template <class T>
 T Logistic(T x) {
-  const T y = 1 / (1 + std::exp(-std::abs(x)));
-  return x < 0 ? 1 - y : y;
+  const T e = std::exp(-std::abs(x));
+  return (x < 0 ? e : 1) / (1 + e);
 }
 
 // sqrt(2) erfinv(2p - 1) with Winitzki's approximation of erfinv.
