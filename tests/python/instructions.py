@@ -7,6 +7,7 @@ counts those of MEASURED, which is how `measured` calls it.
 from __future__ import annotations
 
 import ctypes
+import gc
 import pathlib
 import re
 import shutil
@@ -73,6 +74,8 @@ def count(folder: pathlib.Path) -> None:
         "their_run": (lambda: theirs.run(None, {"x": x}), 100),
         "session": (lambda: tenon.InferenceSession(model), 10),
     }
+    gc.collect()
+    gc.disable()  # a collection would cost as much as a hundred runs, and comes by chance
     for name, (function, calls) in measures.items():
         for _ in range(10):
             function()
