@@ -107,7 +107,7 @@ OrtStatus* GetBoundOutputNames(const OrtIoBinding* binding_ptr, OrtAllocator* al
     TENON_RETURN_IF_NULL(buffer);
     TENON_RETURN_IF_NULL(lengths);
     TENON_RETURN_IF_NULL(count);
-    const std::span<const std::string_view> names = binding_ptr->binding.output_names();
+    const std::vector<std::string_view> names = binding_ptr->binding.output_names();
     *count = 0;
     *buffer = nullptr;
     *lengths = nullptr;
@@ -136,7 +136,7 @@ OrtStatus* GetBoundOutputValues(const OrtIoBinding* binding_ptr, OrtAllocator* a
     TENON_RETURN_IF_NULL(allocator);
     TENON_RETURN_IF_NULL(output);
     TENON_RETURN_IF_NULL(output_count);
-    const std::span<const Value> results = binding_ptr->binding.results();
+    const std::vector<Value> results = binding_ptr->binding.results();
     TENON_ASSIGN_OR_RETURN(*output, CopyValues(results, allocator));
     *output_count = results.size();
     return OkStatus();

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,12 +28,12 @@ class IoBinding {
   void ClearInputs() { inputs_.Clear(); }
   void ClearOutputs();
 
-  // Names of the bound inputs in the order of their binding.
+  // Names of the bound inputs.
   std::span<const std::string_view> input_names() const { return inputs_.names; }
   // Names of the bound outputs in the order of their binding, and what the last run put there:
   // kNone before the first.
-  std::span<const std::string_view> output_names() const { return outputs_.names; }
-  std::span<const Value> results() const { return results_; }
+  std::vector<std::string_view> output_names() const;
+  std::vector<Value> results() const;
 
   // Runs the session; errors are those of Session::Run. Allocates nothing of its own after the
   // first run.
@@ -49,13 +47,18 @@ class IoBinding {
   }
 
  private:
-  // Values for inputs or outputs of the session.
+  // What is bound, in the session's order, in which runs need not look for names.
   struct Bindings {
+    std::vector<size_t> places;           // in the session
     std::vector<std::string_view> names;  // the session's own texts
     std::vector<Value> values;
-    std::vector<std::optional<size_t>> bound;  // by place in the session, where in `values`
-    // Binds the value at a place of `all`, in the order of the binding. Returns where.
-    size_t Set(const std::vector<SessionValue>& all, size_t place, Value value);
+
+    // Where the place is, or is to be inserted.
+    size_t IndexOf(size_t place) const;
+    bool Has(size_t index, size_t place) const {
+      return index < places.size() && places[index] == place;
+    }
+    void Insert(size_t index, size_t place, std::string_view name);
     void Clear();
   };
 
@@ -64,6 +67,7 @@ class IoBinding {
   Bindings outputs_;
   std::vector<const MemoryInfo*> output_memory_;
   std::vector<Value> results_;
+  std::vector<size_t> output_order_;  // places in the order of their binding
 };
 
 }  // namespace tenon

@@ -231,7 +231,7 @@ TEST_F(SessionTest, ABoundNameIsBoundAnew) {
     ASSERT_TRUE(binding.BindInput("x", Row({x})).ok());
     ASSERT_TRUE(binding.BindOutput("z", {}).ok());
     ASSERT_TRUE(binding.BindOutput("y", {}).ok());
-    EXPECT_THAT(binding.input_names(), ElementsAre("w", "x"));
+    EXPECT_THAT(binding.input_names(), ElementsAre("x", "w"));
     EXPECT_THAT(binding.output_names(), ElementsAre("z", "y"));
     ASSERT_TRUE(binding.Run({}).ok());
     EXPECT_EQ(ValuesOf(binding.results()[0]), (Floats{2 * x}));
