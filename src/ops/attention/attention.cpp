@@ -215,10 +215,7 @@ class AttentionRun {
     if (context_.HasOutput(kScores)) in.scores = context_.Output(kScores).data<T>();
     const DotProductAttention attention(in);
     if (attention.task_count() == 0) return OkStatus();
-    return context_.ForEachTask(attention.task_count(), attention.scratch_bytes(),
-                                [&](size_t task, std::byte* scratch) {
-                                  attention.RunTask(task, reinterpret_cast<float*>(scratch));
-                                });
+    return attention.Run(context_);
   }
 
   // One query after the other, computed in T.

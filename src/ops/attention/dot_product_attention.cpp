@@ -78,6 +78,18 @@ void DotProductAttention::RunTask(size_t task, float* scratch) const {
   }
 }
 
+Status DotProductAttention::Run(KernelContext& context) const {
+  return context.ForEachTask(task_count_, scratch_bytes(), [&](size_t task, std::byte* scratch) {
+    RunTask(task, reinterpret_cast<float*>(scratch));
+  });
+}
+
+void DotProductAttention::RunIn(KernelContext& context, std::byte* memory) const {
+  context.ForEachTaskIn(memory, task_count_, scratch_bytes(), [&](size_t task, std::byte* scratch) {
+    RunTask(task, reinterpret_cast<float*>(scratch));
+  });
+}
+
 // The smallest range that has the keys of all of these queries.
 KeyRange DotProductAttention::KeysOfBlock(size_t b, size_t first, size_t rows) const {
   KeyRange keys = {in_.k.length, 0};

@@ -6,6 +6,7 @@
 
 #include "base/function_ref.h"
 #include "kernels/gemm/gemm.h"
+#include "runtime/kernel_context.h"
 
 namespace tenon {
 
@@ -56,11 +57,18 @@ class DotProductAttention {
   explicit DotProductAttention(const AttentionOperands& operands);
 
   size_t task_count() const { return task_count_; }
+  // Runs all tasks of a kernel that needs no other scratch memory. Error: out of memory.
+  Status Run(KernelContext& context) const;
+  // Runs them in a kernel's own memory, `task_bytes(context)` bytes aligned to 64.
+  size_t task_bytes(const KernelContext& context) const {
+    return context.TaskScratchBytes(task_count_, scratch_bytes());
+  }
+  void RunIn(KernelContext& context, std::byte* memory) const;
+
+ private:
   size_t scratch_bytes() const;  // for each running task
   // Tasks may run in any order, on any threads. scratch: aligned to 64.
   void RunTask(size_t task, float* scratch) const;
-
- private:
   KeyRange KeysOfBlock(size_t b, size_t first, size_t rows) const;
   size_t GemmInt8() const;
   kernels::GemmArgs KeyProduct(size_t b, size_t h, size_t first, size_t rows) const;

@@ -1,10 +1,9 @@
 // GroupQueryAttention of com.microsoft: causal attention of many query heads to few key heads, with
 // rotary embedding and a cache that may be one buffer for past and present.
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 
 #include "base/arithmetic.h"
-#include "kernels/normalization.h"
 #include "ops/attention/grouped_heads.h"
 #include "ops/attention/quantized_cache.h"
 #include "ops/framework/op_row.h"
@@ -32,36 +31,25 @@ enum Input : size_t {
 };
 enum Output : size_t { kY, kPresentKey, kPresentValue, kScores };
 
-struct GroupQueryAttrs {
-  int64_t heads = 1, kv_heads = 1;
-  std::optional<float> scale;
-  float softcap = 0;
-  int64_t local_window = -1;
-  bool is_causal = true;
-  bool do_rotary = false, rotary_interleaved = false;
+struct GroupQueryAttrs : WindowedAttrs {
   int64_t smooth_softmax = -1;
   int64_t scores = 0;   // 0: none, 1: before the softmax, 2: after it
   bool slides = false;  // caches keep only the newest rows
-  float norm_epsilon = 1e-6f;
   std::string key_type = "NONE", value_type = "NONE";
   static constexpr auto Fields() {
     using A = GroupQueryAttrs;
-    return std::tuple(
-        Field("num_heads", &A::heads), Field("kv_num_heads", &A::kv_heads),
-        Field("scale", &A::scale), Field("softcap", &A::softcap),
-        Field("local_window_size", &A::local_window), Field("causal", &A::is_causal),
-        Field("do_rotary", &A::do_rotary), Field("rotary_interleaved", &A::rotary_interleaved),
-        Field("smooth_softmax", &A::smooth_softmax), Field("qk_output", &A::scores),
-        Field("sliding_window_cache", &A::slides), Field("qk_norm_epsilon", &A::norm_epsilon),
-        Field("k_quant_type", &A::key_type), Field("v_quant_type", &A::value_type));
+    return std::tuple_cat(
+        WindowedAttrs::Fields(),
+        std::tuple(Field("causal", &A::is_causal), Field("smooth_softmax", &A::smooth_softmax),
+                   Field("qk_output", &A::scores), Field("sliding_window_cache", &A::slides),
+                   Field("k_quant_type", &A::key_type), Field("v_quant_type", &A::value_type)));
   }
-  GroupedHeads groups() const { return {heads, kv_heads}; }
 };
 
 // --- Shapes ---
 
 Status CheckAttrs(const GroupQueryAttrs& attrs) {
-  TENON_RETURN_IF_ERROR(CheckGroups(attrs.groups()));
+  TENON_RETURN_IF_ERROR(CheckGroups(attrs));
   if (attrs.scores < 0 || attrs.scores > 2) {
     return InvalidArgument("expected qk_output in [0, 2], got {}", attrs.scores);
   }
@@ -104,7 +92,7 @@ Result<Dim> TotalLength(const ShapeContext& context) {
 Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckAttrs(attrs));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
-  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs.groups(), q, context));
+  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs, q, context));
   if (attrs.do_rotary) TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, size));
   const bool has_past = context.HasInput(kPastKey);
   if (has_past != context.HasInput(kPastValue)) {
@@ -148,26 +136,14 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
 
 // --- Running ---
 
-class GroupQueryRun {
+class GroupQueryRun : GroupedRun {
  public:
   GroupQueryRun(const GroupQueryAttrs& attrs, KernelContext& context)
-      : attrs_(attrs),
-        context_(context),
-        heads_(static_cast<size_t>(attrs.heads)),
-        kv_heads_(static_cast<size_t>(attrs.kv_heads)) {
-    const Shape& q = context.Input(kQuery).shape();
-    batch_ = static_cast<size_t>(q[0]);
-    queries_ = static_cast<size_t>(q[1]);
-    const GroupedSources sources = GroupedSourcesOf(attrs.groups(), context);
-    q_ = sources.q;
-    k_ = sources.k;
-    v_ = sources.v;
-    size_ = sources.size;
+      : GroupedRun(attrs, context, kCos), attrs_(attrs) {
     total_ = static_cast<size_t>(context.Input(kTotalLength).data<int32_t>()[0]);
     if (context.HasInput(kPastKey)) {
       capacity_ = static_cast<size_t>(context.Input(kPastKey).shape()[2]);
     }
-    if (attrs.do_rotary) rotation_ = RotationOf(context, kCos, attrs.rotary_interleaved);
   }
 
   Status Run() {
@@ -205,13 +181,12 @@ class GroupQueryRun {
         .y = HeadsLast(batch_, queries_, heads_, size_),
         .q_data = q_.data,
         .y_data = context_.Output(kY).data<float>(),
+        .scale = scale_,
         .softcap = attrs_.softcap,
         .visible = visible,
         .addends = row,
         .scores_mode = attrs_.scores == 2 ? ScoresMode::kWeights : ScoresMode::kMasked};
     in.k.length = in.v.length = attrs_.slides ? cache.length : total_;
-    in.scale = attrs_.scale.value_or(0);
-    if (in.scale == 0) in.scale = 1 / std::sqrt(static_cast<float>(size_));
     if (has_scores()) {
       in.scores = context_.Output(kScores).data<float>();
     }
@@ -220,9 +195,8 @@ class GroupQueryRun {
       Fold(group, &in.y);
     }
     const DotProductAttention attention(in);
-    const size_t tasks = attention.task_count(), scratch = attention.scratch_bytes();
-    auto* memory = static_cast<std::byte*>(
-        context_.Scratch(pieces.bytes() + context_.TaskScratchBytes(tasks, scratch)));
+    auto* memory =
+        static_cast<std::byte*>(context_.Scratch(pieces.bytes() + attention.task_bytes(context_)));
     if (memory == nullptr) return RuntimeException("out of memory for {} keys", total_);
     auto* floats = reinterpret_cast<float*>(memory);
     if (edits) {
@@ -236,10 +210,7 @@ class GroupQueryRun {
       std::fill_n(floats + sink_piece, heads_, 0.0f);
       if (!in.sinks) in.sinks = floats + sink_piece;
     }
-    context_.ForEachTaskIn(memory + pieces.bytes(), tasks, scratch,
-                           [&](size_t task, std::byte* piece) {
-                             attention.RunTask(task, reinterpret_cast<float*>(piece));
-                           });
+    attention.RunIn(context_, memory + pieces.bytes());
     return OkStatus();
   }
 
@@ -324,10 +295,7 @@ class GroupQueryRun {
           static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1);
       return {0, length};
     }
-    const size_t end = past + query + 1;
-    const bool is_local =
-        attrs_.local_window >= 0 && end > static_cast<size_t>(attrs_.local_window);
-    return {is_local ? end - static_cast<size_t>(attrs_.local_window) : 0, end};
+    return {attrs_.WindowBegin(past + query), past + query + 1};
   }
 
   // [batch, heads, 1, size] as [batch, heads / group, group, size].
@@ -355,15 +323,9 @@ class GroupQueryRun {
     return IsPresent(parts) ? 0 : pieces->Add(cache.batch * cache.batch_stride);
   }
 
-  void Normalize(size_t norm, float* row) const {
-    if (!context_.HasInput(norm)) return;
-    kernels::RmsNorm({row}, row, 1, size_,
-                     {attrs_.norm_epsilon, context_.Input(norm).data<float>()});
-  }
-
   void CopyQueries(const HeadMatrices&, float* into) {
     const auto edit = [&](size_t b, size_t, size_t i, float* row) {
-      Normalize(kQueryNorm, row);
+      Normalize(kQueryNorm, attrs_.norm_epsilon, row);
       if (attrs_.do_rotary) Rotate(rotation_, Position(b, i), row);
     };
     const RowEdit row_edit = edit;
@@ -401,7 +363,7 @@ class GroupQueryRun {
   void CopyNewRows(const CacheParts& parts, const HeadSource& source, const HeadMatrices& cache,
                    float* into) {
     const auto edit = [&](size_t b, size_t, size_t i, float* row) {
-      Normalize(kKeyNorm, row);
+      Normalize(kKeyNorm, attrs_.norm_epsilon, row);
       if (attrs_.do_rotary) Rotate(rotation_, Position(b, i), row);
     };
     const RowEdit row_edit = edit;
@@ -471,12 +433,7 @@ class GroupQueryRun {
   }
 
   const GroupQueryAttrs& attrs_;
-  KernelContext& context_;
-  const size_t heads_, kv_heads_;
-  size_t batch_ = 0, queries_ = 0, size_ = 0;
   size_t total_ = 0, capacity_ = 0;  // keys; rows of the past's buffer
-  HeadSource q_, k_, v_;
-  Rotation rotation_;
 };
 
 Status RunGroupQuery(const GroupQueryAttrs& attrs, KernelContext& context) {

@@ -1,6 +1,9 @@
 #include "ops/attention/grouped_heads.h"
 
+#include <cmath>
+
 #include "base/arithmetic.h"
+#include "kernels/normalization.h"
 
 namespace tenon {
 namespace {
@@ -9,33 +12,33 @@ enum Input : size_t { kQuery, kKey, kValue };
 
 }  // namespace
 
-Status CheckGroups(const GroupedHeads& groups) {
-  if (groups.kv_heads >= 1 && groups.heads >= 1 && groups.heads % groups.kv_heads == 0) {
+Status CheckGroups(const GroupedAttrs& attrs) {
+  if (attrs.kv_heads >= 1 && attrs.heads >= 1 && attrs.heads % attrs.kv_heads == 0) {
     return OkStatus();
   }
   return InvalidArgument("expected num_heads to be a multiple of kv_num_heads, got {} and {}",
-                         groups.heads, groups.kv_heads);
+                         attrs.heads, attrs.kv_heads);
 }
 
-Result<int64_t> HeadsInQuery(const GroupedHeads& groups, const ShapeContext& context) {
-  const auto packed = CheckedMul<int64_t>(groups.kv_heads, context.HasInput(kKey) ? 0 : 2);
-  const auto heads = packed ? CheckedAdd(groups.heads, *packed) : std::nullopt;
+Result<int64_t> HeadsInQuery(const GroupedAttrs& attrs, const ShapeContext& context) {
+  const auto packed = CheckedMul<int64_t>(attrs.kv_heads, context.HasInput(kKey) ? 0 : 2);
+  const auto heads = packed ? CheckedAdd(attrs.heads, *packed) : std::nullopt;
   if (heads) return *heads;
-  return InvalidArgument("expected fewer heads than {} and {}", groups.heads, groups.kv_heads);
+  return InvalidArgument("expected fewer heads than {} and {}", attrs.heads, attrs.kv_heads);
 }
 
-Result<Dim> GroupedHeadSize(const GroupedHeads& groups, const SymbolicShape& q,
+Result<Dim> GroupedHeadSize(const GroupedAttrs& attrs, const SymbolicShape& q,
                             const ShapeContext& context) {
   if (context.HasInput(kKey) != context.HasInput(kValue)) {
     return InvalidArgument("key and value are given together or not at all");
   }
-  TENON_ASSIGN_OR_RETURN(const int64_t heads, HeadsInQuery(groups, context));
+  TENON_ASSIGN_OR_RETURN(const int64_t heads, HeadsInQuery(attrs, context));
   if (q[2].is_number() && q[2].value() % heads != 0) {
     return InvalidArgument("input 0: expected heads of one size, got {}", q);
   }
   const Dim size = FloorDiv(q[2], Dim(heads));
   for (const size_t i : {kKey, kValue}) {
-    TENON_RETURN_IF_ERROR(CheckInputShape(context, i, {q[0], q[1], Dim(groups.kv_heads) * size}));
+    TENON_RETURN_IF_ERROR(CheckInputShape(context, i, {q[0], q[1], Dim(attrs.kv_heads) * size}));
   }
   return size;
 }
@@ -54,35 +57,40 @@ Status CheckAngleTables(const ShapeContext& context, size_t cos, const Dim& most
                          most, table, other);
 }
 
-Rotation RotationOf(const KernelContext& context, size_t cos, bool interleaved) {
-  const Tensor& table = context.Input(cos);
-  return {table.data<float>(), context.Input(cos + 1).data<float>(),
-          static_cast<size_t>(table.shape()[1]), interleaved};
+GroupedRun::GroupedRun(const GroupedAttrs& attrs, KernelContext& context, size_t cos)
+    : context_(context),
+      heads_(static_cast<size_t>(attrs.heads)),
+      kv_heads_(static_cast<size_t>(attrs.kv_heads)) {
+  const Shape& q = context.Input(kQuery).shape();
+  if (q.rank() == 3) batch_ = static_cast<size_t>(q[0]);
+  queries_ = static_cast<size_t>(q[q.rank() - 2]);
+  const bool has_keys = context.HasInput(kKey);
+  const size_t all_heads = heads_ + (has_keys ? 0 : 2 * kv_heads_);
+  size_ = static_cast<size_t>(q[q.rank() - 1]) / all_heads;
+  q_ = {HeadsLast(batch_, queries_, all_heads, size_), context.Input(kQuery).data<float>()};
+  if (has_keys) {
+    k_ = {HeadsLast(batch_, queries_, kv_heads_, size_), context.Input(kKey).data<float>()};
+    v_.matrices = k_.matrices;
+    if (context.HasInput(kValue)) v_.data = context.Input(kValue).data<float>();
+  } else {
+    k_ = v_ = q_;
+    k_.data += heads_ * size_;
+    v_.data = k_.data + kv_heads_ * size_;
+  }
+  q_.matrices.heads = heads_;
+  k_.matrices.heads = v_.matrices.heads = kv_heads_;
+  if (attrs.do_rotary) {
+    const Tensor& table = context.Input(cos);
+    rotation_ = {table.data<float>(), context.Input(cos + 1).data<float>(),
+                 static_cast<size_t>(table.shape()[1]), attrs.rotary_interleaved};
+  }
+  scale_ = attrs.scale.value_or(0);
+  if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<float>(size_));
 }
 
-GroupedSources GroupedSourcesOf(const GroupedHeads& groups, const KernelContext& context) {
-  const Shape& q = context.Input(kQuery).shape();
-  const auto batch = static_cast<size_t>(q[0]), length = static_cast<size_t>(q[1]);
-  const auto heads = static_cast<size_t>(groups.heads);
-  const auto kv_heads = static_cast<size_t>(groups.kv_heads);
-  const bool has_keys = context.HasInput(kKey);
-  const size_t all_heads = heads + (has_keys ? 0 : 2 * kv_heads);
-  GroupedSources sources;
-  sources.size = static_cast<size_t>(q[2]) / all_heads;
-  sources.q = {HeadsLast(batch, length, all_heads, sources.size),
-               context.Input(kQuery).data<float>()};
-  if (has_keys) {
-    sources.k = {HeadsLast(batch, length, kv_heads, sources.size),
-                 context.Input(kKey).data<float>()};
-    sources.v = {sources.k.matrices, context.Input(kValue).data<float>()};
-  } else {
-    sources.k = sources.v = sources.q;
-    sources.k.data += heads * sources.size;
-    sources.v.data = sources.k.data + kv_heads * sources.size;
-  }
-  sources.q.matrices.heads = heads;
-  sources.k.matrices.heads = sources.v.matrices.heads = kv_heads;
-  return sources;
+void GroupedRun::Normalize(size_t norm, float epsilon, float* row) const {
+  if (!context_.HasInput(norm)) return;
+  kernels::RmsNorm({row}, row, 1, size_, {epsilon, context_.Input(norm).data<float>()});
 }
 
 }  // namespace tenon

@@ -288,9 +288,8 @@ class MultiHeadRun {
       operands.scores = context_.Output(kScores).template data<float>();
     }
     const DotProductAttention attention(operands);
-    const size_t tasks = attention.task_count(), scratch = attention.scratch_bytes();
-    auto* memory = static_cast<std::byte*>(
-        context_.Scratch(pieces.bytes() + context_.TaskScratchBytes(tasks, scratch)));
+    auto* memory =
+        static_cast<std::byte*>(context_.Scratch(pieces.bytes() + attention.task_bytes(context_)));
     if (memory == nullptr) return RuntimeException("out of memory for {} keys", keys_);
     auto* floats = reinterpret_cast<float*>(memory);
     if (in_.q.bias) {
@@ -300,10 +299,7 @@ class MultiHeadRun {
     TENON_ASSIGN_OR_RETURN(operands.k_data, Fill(sides[0], in_.k, floats));
     TENON_ASSIGN_OR_RETURN(operands.v_data, Fill(sides[1], in_.v, floats));
     addends.Prepare(floats + table);
-    context_.ForEachTaskIn(memory + pieces.bytes(), tasks, scratch,
-                           [&](size_t task, std::byte* piece) {
-                             attention.RunTask(task, reinterpret_cast<float*>(piece));
-                           });
+    attention.RunIn(context_, memory + pieces.bytes());
     return OkStatus();
   }
 

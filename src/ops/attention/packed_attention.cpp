@@ -186,7 +186,7 @@ class PackedAttention final : public StatefulKernel<InferPacked> {
     FloatPieces pieces;
     pieces.Add(tokens * width);
     const size_t task_bytes =
-        std::max(context.TaskScratchBytes(attention.task_count(), attention.scratch_bytes()),
+        std::max(attention.task_bytes(context),
                  context.TaskScratchBytes(ProductTasks(product), ProductScratch(product)));
     const auto bytes = CheckedAdd(pieces.bytes(), task_bytes);
     auto* memory = bytes ? static_cast<std::byte*>(context.Scratch(*bytes)) : nullptr;
@@ -199,10 +199,7 @@ class PackedAttention final : public StatefulKernel<InferPacked> {
     operands.q_data = product.c;
     operands.k_data = product.c + query;
     operands.v_data = product.c + 2 * query;
-    context.ForEachTaskIn(memory + pieces.bytes(), attention.task_count(),
-                          attention.scratch_bytes(), [&](size_t task, std::byte* scratch) {
-                            attention.RunTask(task, reinterpret_cast<float*>(scratch));
-                          });
+    attention.RunIn(context, memory + pieces.bytes());
     return OkStatus();
   }
 
@@ -295,10 +292,7 @@ Status RunPackedHeads(const PackedAttrs& attrs, KernelContext& context) {
   };
   const AttentionOperands operands = run.Operands(visible, row);
   const DotProductAttention attention(operands);
-  return context.ForEachTask(attention.task_count(), attention.scratch_bytes(),
-                             [&](size_t task, std::byte* scratch) {
-                               attention.RunTask(task, reinterpret_cast<float*>(scratch));
-                             });
+  return attention.Run(context);
 }
 
 constexpr const char* kMicrosoft = "com.microsoft";

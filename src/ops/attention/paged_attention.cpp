@@ -1,12 +1,10 @@
 // PagedAttention of com.microsoft: tokens of several sequences in a row, with keys and values in
 // blocks of one cache.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <functional>
 
 #include "base/arithmetic.h"
-#include "kernels/normalization.h"
 #include "ops/attention/grouped_heads.h"
 #include "ops/attention/quantized_cache.h"
 #include "ops/framework/op_row.h"
@@ -34,36 +32,26 @@ enum Input : size_t {
 };
 enum Output : size_t { kY, kKeyCacheOut, kValueCacheOut };
 
-struct PagedAttrs {
-  int64_t heads = 1, kv_heads = 1;
-  std::optional<float> scale;
-  float softcap = 0;
-  int64_t local_window = -1;
-  bool is_causal = true;
-  bool do_rotary = false, rotary_interleaved = false;
+struct PagedAttrs : WindowedAttrs {
   int64_t rotary_offset = 0;
-  float norm_epsilon = 1e-6f;
   int64_t value_size = 0;  // 0: the same as the keys
   std::string layout = "SEPARATE";
   std::string key_type, value_type, key_quantization = "NONE", value_quantization = "NONE";
   static constexpr auto Fields() {
     using A = PagedAttrs;
-    return std::tuple(
-        Field("num_heads", &A::heads), Field("kv_num_heads", &A::kv_heads),
-        Field("scale", &A::scale), Field("softcap", &A::softcap),
-        Field("local_window_size", &A::local_window), Field("is_causal", &A::is_causal),
-        Field("do_rotary", &A::do_rotary), Field("rotary_interleaved", &A::rotary_interleaved),
-        Field("rotary_offset", &A::rotary_offset), Field("qk_norm_epsilon", &A::norm_epsilon),
-        Field("v_head_size", &A::value_size), Field("kv_cache_layout", &A::layout),
-        Field("k_cache_dtype", &A::key_type), Field("v_cache_dtype", &A::value_type),
-        Field("k_quant_type", &A::key_quantization), Field("v_quant_type", &A::value_quantization));
+    return std::tuple_cat(
+        WindowedAttrs::Fields(),
+        std::tuple(Field("is_causal", &A::is_causal), Field("rotary_offset", &A::rotary_offset),
+                   Field("v_head_size", &A::value_size), Field("kv_cache_layout", &A::layout),
+                   Field("k_cache_dtype", &A::key_type), Field("v_cache_dtype", &A::value_type),
+                   Field("k_quant_type", &A::key_quantization),
+                   Field("v_quant_type", &A::value_quantization)));
   }
-  GroupedHeads groups() const { return {heads, kv_heads}; }
   bool is_latent() const { return layout == "LATENT"; }
 };
 
 Status CheckAttrs(const PagedAttrs& attrs, const ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckGroups(attrs.groups()));
+  TENON_RETURN_IF_ERROR(CheckGroups(attrs));
   if (attrs.layout != "SEPARATE" && !attrs.is_latent()) {
     return InvalidArgument("attribute 'kv_cache_layout': expected SEPARATE or LATENT, got '{}'",
                            attrs.layout);
@@ -92,7 +80,7 @@ Result<PagedShapes> CheckTokens(const PagedAttrs& attrs, const SymbolicShape& q,
                                 const ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape cache, context.InputOfRank(kKeyCache, 4));
   const bool has_keys = context.HasInput(kKey);
-  TENON_ASSIGN_OR_RETURN(const int64_t heads, HeadsInQuery(attrs.groups(), context));
+  TENON_ASSIGN_OR_RETURN(const int64_t heads, HeadsInQuery(attrs, context));
   // Two elements may share a byte of the cache.
   const Dim size =
       context.ElementType(kKeyCache) == DataType::kUint8 ? FloorDiv(q[1], Dim(heads)) : cache[3];
@@ -182,52 +170,36 @@ struct Cache {
   }
 };
 
-class PagedRun {
+class PagedRun : GroupedRun {
  public:
   PagedRun(const PagedAttrs& attrs, KernelContext& context)
-      : attrs_(attrs),
-        context_(context),
-        heads_(static_cast<size_t>(attrs.heads)),
-        kv_heads_(static_cast<size_t>(attrs.kv_heads)) {
+      : GroupedRun(attrs, context, kCos), attrs_(attrs) {
     const Shape& cache = context.Input(kKeyCache).shape();
     blocks_ = static_cast<size_t>(cache[0]);
     block_size_ = static_cast<size_t>(cache[1]);
-    tokens_ = static_cast<size_t>(context.Input(kQuery).shape()[0]);
-    q_stride_ = static_cast<size_t>(context.Input(kQuery).shape()[1]);
-    const bool is_packed = !context.HasInput(kKey);
-    size_ = q_stride_ / (heads_ + (is_packed ? 2 * kv_heads_ : 0));
     value_size_ =
         attrs.is_latent() && attrs.value_size != 0 ? static_cast<size_t>(attrs.value_size) : size_;
-    batch_ = static_cast<size_t>(context.Input(kBlockTable).shape()[0]);
+    sequences_ = static_cast<size_t>(context.Input(kBlockTable).shape()[0]);
     table_columns_ = static_cast<size_t>(context.Input(kBlockTable).shape()[1]);
-    q_ = context.Input(kQuery).data<float>();
-    const bool has_keys = context.HasInput(kKey);
-    kv_stride_ = has_keys ? kv_heads_ * size_ : q_stride_;
-    k_ = has_keys ? context.Input(kKey).data<float>() : q_ + heads_ * size_;
-    if (!attrs.is_latent()) {
-      v_ = has_keys ? context.Input(kValue).data<float>() : k_ + kv_heads_ * size_;
-    }
-    if (attrs.do_rotary) rotation_ = RotationOf(context, kCos, attrs.rotary_interleaved);
   }
 
   Status Run() {
     TENON_RETURN_IF_ERROR(CheckSequences());
     size_t most_keys = 0;
-    for (size_t b = 0; b < batch_; ++b) most_keys = std::max(most_keys, Past(b) + Length(b));
+    for (size_t b = 0; b < sequences_; ++b) most_keys = std::max(most_keys, Past(b) + Length(b));
     FloatPieces pieces;
-    const size_t q_piece = pieces.Add(tokens_ * heads_ * size_);
-    const size_t new_k_piece = pieces.Add(tokens_ * kv_heads_ * size_);
+    const size_t q_piece = pieces.Add(queries_ * heads_ * size_);
+    const size_t new_k_piece = pieces.Add(queries_ * kv_heads_ * size_);
     const bool has_values = !attrs_.is_latent();
     const size_t k_cache_piece = CachePiece(kKeyCache, kKeyCacheOut, &pieces);
     const size_t v_cache_piece = has_values ? CachePiece(kValueCache, kValueCacheOut, &pieces) : 0;
     const size_t k_piece = pieces.Add(most_keys * kv_heads_ * size_);
     const size_t v_piece = has_values ? pieces.Add(most_keys * kv_heads_ * size_) : k_piece;
     size_t task_bytes = 0;
-    for (size_t b = 0; b < batch_; ++b) {
+    for (size_t b = 0; b < sequences_; ++b) {
       const Attended sequence(*this, b);
       const DotProductAttention attention(sequence.operands);
-      task_bytes = std::max(
-          task_bytes, context_.TaskScratchBytes(attention.task_count(), attention.scratch_bytes()));
+      task_bytes = std::max(task_bytes, attention.task_bytes(context_));
     }
     const auto bytes = CheckedAdd(pieces.bytes(), task_bytes);
     auto* memory = static_cast<std::byte*>(context_.Scratch(bytes.value_or(SIZE_MAX)));
@@ -240,8 +212,8 @@ class PagedRun {
       TENON_ASSIGN_OR_RETURN(value_cache_,
                              CacheOf(kValueCache, kValueCacheOut, floats + v_cache_piece));
     }
-    for (size_t b = 0; b < batch_; ++b) StoreTokens(b);
-    for (size_t b = 0; b < batch_; ++b) {
+    for (size_t b = 0; b < sequences_; ++b) StoreTokens(b);
+    for (size_t b = 0; b < sequences_; ++b) {
       if (Length(b) == 0) continue;
       Gather(b, key_cache_, floats + k_piece);
       if (has_values) Gather(b, value_cache_, floats + v_piece);
@@ -250,10 +222,7 @@ class PagedRun {
       sequence.operands.k_data = floats + k_piece;
       sequence.operands.v_data = floats + v_piece;
       const DotProductAttention attention(sequence.operands);
-      context_.ForEachTaskIn(memory + pieces.bytes(), attention.task_count(),
-                             attention.scratch_bytes(), [&](size_t task, std::byte* scratch) {
-                               attention.RunTask(task, reinterpret_cast<float*>(scratch));
-                             });
+      attention.RunIn(context_, memory + pieces.bytes());
     }
     return OkStatus();
   }
@@ -266,19 +235,19 @@ class PagedRun {
 
   Status CheckSequences() const {
     const int32_t* ends = Ints(kTokenEnds);
-    for (size_t b = 0; b <= batch_; ++b) {
+    for (size_t b = 0; b <= sequences_; ++b) {
       const int64_t least = b == 0 ? 0 : ends[b - 1];
-      const bool is_edge = b == 0 || b == batch_;
-      const int64_t edge = b == 0 ? 0 : static_cast<int64_t>(tokens_);
-      if (ends[b] >= least && ends[b] <= static_cast<int64_t>(tokens_) &&
+      const bool is_edge = b == 0 || b == sequences_;
+      const int64_t edge = b == 0 ? 0 : static_cast<int64_t>(queries_);
+      if (ends[b] >= least && ends[b] <= static_cast<int64_t>(queries_) &&
           (!is_edge || ends[b] == edge)) {
         continue;
       }
-      return InvalidArgument("input 5: expected rising numbers from 0 to {}, got {}", tokens_,
+      return InvalidArgument("input 5: expected rising numbers from 0 to {}, got {}", queries_,
                              ends[b]);
     }
     const auto capacity = static_cast<int64_t>(table_columns_ * block_size_);
-    for (size_t b = 0; b < batch_; ++b) {
+    for (size_t b = 0; b < sequences_; ++b) {
       const int64_t past = Ints(kPast)[b], length = static_cast<int64_t>(Length(b));
       if (past < 0 || past > capacity - length) {
         return InvalidArgument("input 6: expected lengths in [0, {}], got {}", capacity - length,
@@ -294,7 +263,7 @@ class PagedRun {
         return InvalidArgument("input 7: expected blocks in [0, {}), got {}", blocks_, block);
       }
     }
-    for (size_t i = 0; context_.HasInput(kSlots) && i < tokens_; ++i) {
+    for (size_t i = 0; context_.HasInput(kSlots) && i < queries_; ++i) {
       const int32_t slot = Ints(kSlots)[i];
       if (slot >= -1 && slot < static_cast<int64_t>(blocks_ * block_size_)) continue;
       return InvalidArgument("input 10: expected slots in [-1, {}), got {}", blocks_ * block_size_,
@@ -332,10 +301,7 @@ class PagedRun {
   }
 
   void Edit(size_t norm, size_t position, float* row) const {
-    if (context_.HasInput(norm)) {
-      kernels::RmsNorm({row}, row, 1, size_,
-                       {attrs_.norm_epsilon, context_.Input(norm).data<float>()});
-    }
+    Normalize(norm, attrs_.norm_epsilon, row);
     if (attrs_.do_rotary) Rotate(rotation_, position, row + attrs_.rotary_offset);
   }
 
@@ -347,10 +313,10 @@ class PagedRun {
       for (size_t i = begin; i < end; ++i) {
         const size_t token = First(b) + i, position = Past(b) + i;
         float* q = edited_q_ + token * heads_ * size_;
-        std::copy_n(q_ + token * q_stride_, heads_ * size_, q);
+        std::copy_n(q_.data + token * q_.matrices.row_stride, heads_ * size_, q);
         for (size_t h = 0; h < heads_; ++h) Edit(kQueryNorm, position, q + h * size_);
         float* k = new_k_ + token * row;
-        std::copy_n(k_ + token * kv_stride_, row, k);
+        std::copy_n(k_.data + token * k_.matrices.row_stride, row, k);
         for (size_t h = 0; h < kv_heads_; ++h) Edit(kKeyNorm, position, k + h * size_);
       }
     });
@@ -362,7 +328,8 @@ class PagedRun {
         const size_t slot =
             has_slots ? static_cast<size_t>(Ints(kSlots)[token]) : SlotOf(b, Past(b) + i);
         key_cache_.Store(new_k_ + token * row + head * size_, slot, head);
-        if (v_) value_cache_.Store(v_ + token * kv_stride_ + head * size_, slot, head);
+        if (v_.data == nullptr) continue;
+        value_cache_.Store(v_.data + token * v_.matrices.row_stride + head * size_, slot, head);
       }
     });
   }
@@ -390,10 +357,7 @@ class PagedRun {
       operands.y_data =
           run.context_.Output(kY).data<float>() + run.First(b) * run.heads_ * run.value_size_;
       operands.softcap = run.attrs_.softcap;
-      operands.scale = run.attrs_.scale.value_or(0);
-      if (operands.scale == 0) {
-        operands.scale = 1 / std::sqrt(static_cast<float>(run.size_));
-      }
+      operands.scale = run.scale_;
       if (run.context_.HasInput(kSinks)) {
         operands.sinks = run.context_.Input(kSinks).data<float>();
       }
@@ -409,21 +373,15 @@ class PagedRun {
   KeyRange VisibleKeys(size_t b, size_t query) const {
     const size_t position = Past(b) + query;
     const size_t end = attrs_.is_causal ? position + 1 : Past(b) + Length(b);
-    const bool is_local =
-        attrs_.local_window >= 0 && position + 1 > static_cast<size_t>(attrs_.local_window);
-    return {is_local ? position + 1 - static_cast<size_t>(attrs_.local_window) : 0, end};
+    return {attrs_.WindowBegin(position), end};
   }
 
   const PagedAttrs& attrs_;
-  KernelContext& context_;
-  const size_t heads_, kv_heads_;
-  size_t batch_ = 0, tokens_ = 0, size_ = 0, value_size_ = 0;
+  size_t sequences_ = 0;  // that queries_, the tokens of all, belong to
+  size_t value_size_ = 0;
   size_t blocks_ = 0, block_size_ = 1, table_columns_ = 0;
-  size_t q_stride_ = 0, kv_stride_ = 0;  // of the inputs, in floats
-  const float *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   float *edited_q_ = nullptr, *new_k_ = nullptr;
   Cache key_cache_, value_cache_;
-  Rotation rotation_;
 };
 
 Status RunPaged(const PagedAttrs& attrs, KernelContext& context) {

@@ -235,8 +235,7 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
     in.scale = this->attrs_.scale.value_or(1 / std::sqrt(static_cast<float>(heads.q.size)));
     const DotProductAttention attention(in);
     TENON_ASSIGN_OR_RETURN(const size_t product_bytes, projection_.ScratchBytes(context));
-    const size_t task_bytes = std::max(
-        context.TaskScratchBytes(attention.task_count(), attention.scratch_bytes()), product_bytes);
+    const size_t task_bytes = std::max(attention.task_bytes(context), product_bytes);
     const auto bytes = CheckedAdd(pieces.bytes(), task_bytes);
     auto* memory = bytes ? static_cast<std::byte*>(context.Scratch(*bytes)) : nullptr;
     if (memory == nullptr) return RuntimeException("out of memory for {} keys", keys);
@@ -258,10 +257,7 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
       Join(context, heads, cache, past, &in, joined);
     }
     addends.Prepare(floats + table);
-    context.ForEachTaskIn(task_memory, attention.task_count(), attention.scratch_bytes(),
-                          [&](size_t task, std::byte* scratch) {
-                            attention.RunTask(task, reinterpret_cast<float*>(scratch));
-                          });
+    attention.RunIn(context, task_memory);
     return OkStatus();
   }
 

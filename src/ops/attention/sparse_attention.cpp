@@ -1,6 +1,6 @@
 // SparseAttention of com.microsoft: causal attention with a cache, where a query sees only some
 // blocks of keys.
-#include <cmath>
+#include <algorithm>
 #include <limits>
 
 #include "base/arithmetic.h"
@@ -25,18 +25,12 @@ enum Input : size_t {
 };
 enum Output : size_t { kY, kPresentKey, kPresentValue };
 
-struct SparseAttrs {
-  int64_t heads = 1, kv_heads = 1, block_size = 64;
-  std::optional<float> scale;
-  bool do_rotary = false, rotary_interleaved = false;
+struct SparseAttrs : GroupedAttrs {
+  int64_t block_size = 64;
   static constexpr auto Fields() {
-    using A = SparseAttrs;
-    return std::tuple(Field("num_heads", &A::heads), Field("kv_num_heads", &A::kv_heads),
-                      Field("sparse_block_size", &A::block_size), Field("scale", &A::scale),
-                      Field("do_rotary", &A::do_rotary),
-                      Field("rotary_interleaved", &A::rotary_interleaved));
+    return std::tuple_cat(GroupedAttrs::Fields(),
+                          std::tuple(Field("sparse_block_size", &SparseAttrs::block_size)));
   }
-  GroupedHeads groups() const { return {heads, kv_heads}; }
 };
 
 Status CheckBlocks(const SparseAttrs& attrs, const ShapeContext& context) {
@@ -53,12 +47,12 @@ Status CheckBlocks(const SparseAttrs& attrs, const ShapeContext& context) {
 }
 
 Status InferSparse(const SparseAttrs& attrs, ShapeContext& context) {
-  TENON_RETURN_IF_ERROR(CheckGroups(attrs.groups()));
+  TENON_RETURN_IF_ERROR(CheckGroups(attrs));
   if (attrs.block_size < 1) {
     return InvalidArgument("expected sparse_block_size >= 1, got {}", attrs.block_size);
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
-  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs.groups(), q, context));
+  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs, q, context));
   if (attrs.do_rotary) TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, size));
   TENON_RETURN_IF_ERROR(CheckBlocks(attrs, context));
   const Dim kv_heads(attrs.kv_heads);
@@ -77,27 +71,16 @@ Status InferSparse(const SparseAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(kY, {q[0], q[1], Dim(attrs.heads) * size});
 }
 
-class SparseRun {
+class SparseRun : GroupedRun {
  public:
   SparseRun(const SparseAttrs& attrs, KernelContext& context)
-      : attrs_(attrs),
-        context_(context),
-        heads_(static_cast<size_t>(attrs.heads)),
-        kv_heads_(static_cast<size_t>(attrs.kv_heads)),
+      : GroupedRun(attrs, context, kCos),
+        attrs_(attrs),
         block_size_(static_cast<size_t>(attrs.block_size)) {
-    const Shape& q = context.Input(kQuery).shape();
-    batch_ = static_cast<size_t>(q[0]);
-    queries_ = static_cast<size_t>(q[1]);
-    const GroupedSources sources = GroupedSourcesOf(attrs.groups(), context);
-    q_ = sources.q;
-    k_ = sources.k;
-    v_ = sources.v;
-    size_ = sources.size;
     capacity_ = static_cast<size_t>(context.Input(kPastKey).shape()[2]);
     layouts_ = static_cast<size_t>(context.Input(kBlockRows).shape()[0]);
     block_rows_ = static_cast<size_t>(context.Input(kBlockRows).shape()[1]) - 1;
     most_blocks_ = static_cast<size_t>(context.Input(kBlockColumns).shape()[1]);
-    if (attrs.do_rotary) rotation_ = RotationOf(context, kCos, attrs.rotary_interleaved);
   }
 
   Status Run() {
@@ -121,16 +104,14 @@ class SparseRun {
                             .y = HeadsLast(batch_, queries_, heads_, size_),
                             .q_data = q_.data,
                             .y_data = context_.Output(kY).data<float>(),
+                            .scale = scale_,
                             .visible = visible,
                             .addends = row};
     if (attrs_.do_rotary) in.q = in.y;
     in.k.length = in.v.length = static_cast<size_t>(total_);
-    in.scale = attrs_.scale.value_or(0);
-    if (in.scale == 0) in.scale = 1 / std::sqrt(static_cast<float>(size_));
     const DotProductAttention attention(in);
-    const size_t tasks = attention.task_count(), scratch = attention.scratch_bytes();
-    auto* memory = static_cast<std::byte*>(
-        context_.Scratch(pieces.bytes() + context_.TaskScratchBytes(tasks, scratch)));
+    auto* memory =
+        static_cast<std::byte*>(context_.Scratch(pieces.bytes() + attention.task_bytes(context_)));
     if (memory == nullptr) return RuntimeException("out of memory for {} keys", total_);
     auto* floats = reinterpret_cast<float*>(memory);
     const auto edit = [&](size_t b, size_t, size_t i, float* r) {
@@ -145,10 +126,7 @@ class SparseRun {
     }
     in.k_data = FillCache(kPastKey, kPresentKey, k_, cache, rotate);
     in.v_data = FillCache(kPastValue, kPresentValue, v_, cache, nullptr);
-    context_.ForEachTaskIn(memory + pieces.bytes(), tasks, scratch,
-                           [&](size_t task, std::byte* piece) {
-                             attention.RunTask(task, reinterpret_cast<float*>(piece));
-                           });
+    attention.RunIn(context_, memory + pieces.bytes());
     return OkStatus();
   }
 
@@ -225,14 +203,10 @@ class SparseRun {
   }
 
   const SparseAttrs& attrs_;
-  KernelContext& context_;
-  const size_t heads_, kv_heads_, block_size_;
-  size_t batch_ = 0, queries_ = 0, size_ = 0;
+  const size_t block_size_;
   size_t capacity_ = 0;  // rows of the past's buffer
   int64_t total_ = 0;    // keys
   size_t layouts_ = 0, block_rows_ = 0, most_blocks_ = 0;
-  HeadSource q_, k_, v_;
-  Rotation rotation_;
 };
 
 Status RunSparse(const SparseAttrs& attrs, KernelContext& context) {
