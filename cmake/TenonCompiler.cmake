@@ -139,17 +139,30 @@ if(NOT CMAKE_CROSSCOMPILING)
   unset(CMAKE_REQUIRED_LINK_OPTIONS)
 endif()
 
-# tenon_test(<name> SOURCES ... DEPENDS ...): one GoogleTest program, each test known to ctest.
-function(tenon_test name)
-  cmake_parse_arguments(TEST "" "" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name} ${TEST_SOURCES})
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE ${TEST_DEPENDS} GTest::gtest_main)
+# Tests are compiled for less speed than the code that they test: that takes a third less time.
+function(tenon_test_options target)
+  if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   # With GCC's instrumentation, destroying a temporary variant "may" read another alternative.
   # Rooms, and tests without sanitizers, keep the warning.
   if(TENON_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${name} PRIVATE -Wno-maybe-uninitialized)
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()
-  target_precompile_headers(${name} REUSE_FROM tenon_test_headers)
+endfunction()
+
+# tenon_test(<name> [CLIENT] SOURCES ... DEPENDS ...): one GoogleTest program, each test known to
+# ctest. A CLIENT includes nothing of src/.
+function(tenon_test name)
+  cmake_parse_arguments(TEST "CLIENT" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${TEST_DEPENDS} GTest::gtest_main)
+  tenon_test_options(${name})
+  if(TEST_CLIENT)
+    target_precompile_headers(${name} REUSE_FROM tenon_client_headers)
+  else()
+    target_precompile_headers(${name} REUSE_FROM tenon_test_headers)
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()
