@@ -12,8 +12,15 @@ extern "C" {
 // One execution of all stages: the values that earlier stages leave to later ones. It keeps the
 // session of its first stage, and may be released after it. Only one thread at a time may use it; a
 // second one gets ORT_FAIL.
+// It shares what its stages are given: feeds, values of a cache, and tensors that are written in
+// place. These may be released after the stage, but not memory of the client that they only refer
+// to (CreateTensorWithDataAsOrtValue): later stages read it, so it must stay, unchanged, until the
+// last stage has run or the state is released. Memory with a deleter
+// (CreateTensorWithDataAndDeleterAsOrtValue) is kept as long as it is needed.
 typedef struct TenonPartialState TenonPartialState;
-// Values that need not be computed again, by their names in the graph. Not thread-safe.
+// Values that need not be computed again, by their names in the graph. Not thread-safe. Memory of
+// the client that a value refers to must stay until the value is removed, and the states that were
+// run with the cache do not need it any more.
 typedef struct TenonValueCache TenonValueCache;
 // Runs the stages of a session's graph. Thread-safe: several states may be at any stages at once.
 typedef struct TenonTrainingAgent TenonTrainingAgent;

@@ -34,40 +34,54 @@ class Owned {
   ReleaseFunction release_;
 };
 
-struct State : Owned<TenonPartialState, TenonReleasePartialState> {
-  State() : Owned(TENON_RELEASE_PARTIAL_STATE) {
-    Check(Experimental<TenonCreatePartialState>(TENON_CREATE_PARTIAL_STATE)(&object));
+// The values in `kept` lend the memory of Python objects, which the native object goes on reading.
+// They are released after it, because members end in reverse order.
+struct State {
+  State() : owned(TENON_RELEASE_PARTIAL_STATE) {
+    Check(Experimental<TenonCreatePartialState>(TENON_CREATE_PARTIAL_STATE)(&owned.object));
   }
+
+  nb::list kept;  // of earlier stages
+  Owned<TenonPartialState, TenonReleasePartialState> owned;
 };
 
-struct Cache : Owned<TenonValueCache, TenonReleaseValueCache> {
-  Cache() : Owned(TENON_RELEASE_VALUE_CACHE) {
-    Check(Experimental<TenonCreateValueCache>(TENON_CREATE_VALUE_CACHE)(&object));
+struct Cache {
+  Cache() : owned(TENON_RELEASE_VALUE_CACHE) {
+    Check(Experimental<TenonCreateValueCache>(TENON_CREATE_VALUE_CACHE)(&owned.object));
   }
 
-  void Insert(const std::string& name, const Value& value) {
-    Check(Experimental<TenonValueCacheInsert>(TENON_VALUE_CACHE_INSERT)(object, name.c_str(),
-                                                                        value.get()));
+  void Insert(const std::string& name, nb::handle_t<Value> value) {
+    Check(Experimental<TenonValueCacheInsert>(TENON_VALUE_CACHE_INSERT)(
+        owned.object, name.c_str(), nb::cast<const Value&>(value).get()));
+    kept[name.c_str()] = value;
   }
   void Remove(const std::string& name) {
-    Check(Experimental<TenonValueCacheRemove>(TENON_VALUE_CACHE_REMOVE)(object, name.c_str()));
+    Check(
+        Experimental<TenonValueCacheRemove>(TENON_VALUE_CACHE_REMOVE)(owned.object, name.c_str()));
+    nb::del(kept[name.c_str()]);
   }
   size_t Count(const std::string& name) const {
     const auto count = Experimental<TenonValueCacheCount>(TENON_VALUE_CACHE_COUNT);
-    return Get<size_t>(count, static_cast<const TenonValueCache*>(object), name.c_str());
+    return Get<size_t>(count, static_cast<const TenonValueCache*>(owned.object), name.c_str());
   }
-  void Clear() { Check(Experimental<TenonValueCacheClear>(TENON_VALUE_CACHE_CLEAR)(object)); }
+  void Clear() {
+    Check(Experimental<TenonValueCacheClear>(TENON_VALUE_CACHE_CLEAR)(owned.object));
+    kept.clear();
+  }
   std::vector<std::string> Keys() const {
     char** names = nullptr;
     size_t count = 0;
     OrtAllocator* const allocator = DefaultAllocator();
-    Check(Experimental<TenonValueCacheKeys>(TENON_VALUE_CACHE_KEYS)(object, allocator, &names,
+    Check(Experimental<TenonValueCacheKeys>(TENON_VALUE_CACHE_KEYS)(owned.object, allocator, &names,
                                                                     &count));
     std::vector<std::string> keys;
     for (size_t i = 0; i < count; ++i) keys.push_back(TakeString(names[i]));
     allocator->Free(allocator, names);
     return keys;
   }
+
+  nb::dict kept;  // values by name
+  Owned<TenonValueCache, TenonReleaseValueCache> owned;
 };
 
 std::vector<const char*> Texts(const std::vector<std::string>& names) {
@@ -87,12 +101,12 @@ MemoryInfoHandle MemoryOf(nb::handle device) {
       static_cast<OrtDeviceMemoryType>(part("device_mem_type")), size_t{0}, OrtDeviceAllocator);
 }
 
-class Agent : public Owned<TenonTrainingAgent, TenonReleaseTrainingAgent> {
+class Agent {
  public:
   Agent(nb::object session, const std::vector<std::string>& feed_names,
         const std::vector<nb::object>& forward_devices, const std::vector<std::string>& fetch_names,
         const std::vector<nb::object>& backward_devices)
-      : Owned(TENON_RELEASE_TRAINING_AGENT), session_(std::move(session)) {
+      : owned_(TENON_RELEASE_TRAINING_AGENT), session_(std::move(session)) {
     std::vector<MemoryInfoHandle> made;
     std::vector<const OrtMemoryInfo*> memory;
     for (const std::vector<nb::object>* devices : {&forward_devices, &backward_devices}) {
@@ -106,59 +120,84 @@ class Agent : public Owned<TenonTrainingAgent, TenonReleaseTrainingAgent> {
                                          fetches.size(),   memory.data(), counts,
                                          std::size(counts)};
     const auto create = Experimental<TenonCreateTrainingAgent>(TENON_CREATE_TRAINING_AGENT);
-    Check(create(nb::cast<const Session&>(session_).get(), &info, &object));
+    Check(create(nb::cast<const Session&>(session_).get(), &info, &owned_.object));
   }
 
   void RunForward(nb::list feeds, nb::list fetches, State& state, Cache* cache) const {
-    Run("forward", 0, feeds, fetches, [&](const Values& values) {
+    Values values = Read(0, feeds, fetches);
+    if (cache != nullptr) {
+      for (const nb::handle value : cache->kept.values()) values.kept.append(value);
+    }
+    Run("forward", values, state, [&] {
       return Experimental<TenonRunForward>(TENON_RUN_FORWARD)(
-          object, nullptr, values.fed.data(), values.fed.size(), values.fetched->data(),
-          values.fetched->size(), state.object, cache == nullptr ? nullptr : cache->object);
+          owned_.object, nullptr, values.fed.data(), values.fed.size(), values.fetched.data(),
+          values.fetched.size(), state.owned.object,
+          cache == nullptr ? nullptr : cache->owned.object);
     });
+    HandOver(values, fetches);
   }
 
   void RunBackward(nb::list feeds, nb::list fetches, State& state) const {
-    Run("backward", 1, feeds, fetches, [&](const Values& values) {
+    Values values = Read(1, feeds, fetches);
+    Run("backward", values, state, [&] {
       return Experimental<TenonRunBackward>(TENON_RUN_BACKWARD)(
-          object, nullptr, values.fed.data(), values.fed.size(), values.fetched->data(),
-          values.fetched->size(), state.object);
+          owned_.object, nullptr, values.fed.data(), values.fed.size(), values.fetched.data(),
+          values.fetched.size(), state.owned.object);
     });
+    state.kept.clear();  // there is no later stage
+    HandOver(values, fetches);
   }
 
  private:
+  // The arguments of a stage. `kept` holds those that are Python's.
   struct Values {
+    nb::list kept;
     std::vector<const OrtValue*> fed;
-    std::vector<OrtValue*>* fetched;
+    std::vector<OrtValue*> fetched;  // null where the run makes a value
+    std::vector<bool> is_given;
   };
 
-  // `fetches` gets the results of the stage; values that it already holds are written in place.
-  template <class Function>
-  void Run(const char* pass, size_t stage, nb::list feeds, nb::list fetches,
-           Function function) const {
+  Values Read(size_t stage, const nb::list& feeds, const nb::list& fetches) const {
     size_t feed_count = 0, fetch_count = 0;
     Check(Experimental<TenonTrainingAgentStageCounts>(TENON_TRAINING_AGENT_STAGE_COUNTS)(
-        object, stage, &feed_count, &fetch_count));
-    std::vector<OrtValue*> fetched(fetch_count);
+        owned_.object, stage, &feed_count, &fetch_count));
+    Values values;
+    const auto keep = [&](nb::handle value) {
+      values.kept.append(value);
+      return nb::cast<const Value&>(value).get();
+    };
+    for (const nb::handle feed : feeds) values.fed.push_back(keep(feed));
+    values.fetched.resize(fetch_count);
+    values.is_given.resize(fetch_count);
     for (size_t i = 0; i < std::min(fetch_count, fetches.size()); ++i) {
-      if (!fetches[i].is_none()) fetched[i] = nb::cast<Value&>(fetches[i]).get();
+      values.is_given[i] = !fetches[i].is_none();
+      if (values.is_given[i]) values.fetched[i] = keep(fetches[i]);
     }
-    const std::vector<OrtValue*> given = fetched;
-    Values values = {{}, &fetched};
-    for (const nb::handle feed : feeds) values.fed.push_back(nb::cast<Value&>(feed).get());
+    return values;
+  }
+
+  // What is fed, and results that are written in place, stay in the state for its later stages,
+  // also if this one fails.
+  template <class Function>
+  void Run(const char* pass, const Values& values, State& state, Function function) const {
+    state.kept.extend(values.kept);
     OrtStatus* status = nullptr;
     {
       const WithoutGil other_threads_run;
-      status = function(values);
+      status = function();
     }
-    if (status != nullptr) {
-      const std::string text =
-          std::string("Error in ") + pass + " pass execution: " + Api().GetErrorMessage(status);
-      Api().ReleaseStatus(status);
-      throw std::runtime_error(text);
-    }
-    for (size_t i = 0; i < fetch_count; ++i) {
-      if (given[i] != nullptr) continue;
-      nb::object value = nb::cast(Value(ValueHandle(fetched[i])));
+    if (status == nullptr) return;
+    const std::string text =
+        std::string("Error in ") + pass + " pass execution: " + Api().GetErrorMessage(status);
+    Api().ReleaseStatus(status);
+    throw std::runtime_error(text);
+  }
+
+  // `fetches` gets the results of the stage; values that it already held were written in place.
+  void HandOver(const Values& values, nb::list& fetches) const {
+    for (size_t i = 0; i < values.fetched.size(); ++i) {
+      if (values.is_given[i]) continue;
+      nb::object value = nb::cast(Value(ValueHandle(values.fetched[i])));
       if (i < fetches.size()) {
         fetches[i] = value;
       } else {
@@ -167,7 +206,10 @@ class Agent : public Owned<TenonTrainingAgent, TenonReleaseTrainingAgent> {
     }
   }
 
-  nb::object session_;  // keeps the Python memory that the session uses
+  Owned<TenonTrainingAgent, TenonReleaseTrainingAgent> owned_;
+  // Keeps the Python memory that the session uses. It is released first, so that the end of the
+  // native agent ends the session.
+  nb::object session_;
 };
 
 }  // namespace

@@ -5,7 +5,12 @@
 #include <tenon_c_api.h>
 #include <tenon_training_c_api.h>
 
+#include <algorithm>
+#include <span>
+#include <utility>
+
 #include "capi/client.h"
+#include "capi/counting_allocator.h"
 #include "capi/model_builder.h"
 
 namespace tenon::test {
@@ -86,6 +91,49 @@ TEST_F(PartialTest, RunsBothHalvesAfterTheSessionIsReleased) {
   EXPECT_EQ(result, (std::vector<float>{-10, -200}));
   release_agent(agent);
   release_state(state);
+}
+
+// A tensor that an allocator frees.
+Ort::Value TensorOf(CountingAllocator& allocator, std::span<const float> elements) {
+  void* const data = allocator.Alloc(&allocator, elements.size_bytes());
+  std::copy(elements.begin(), elements.end(), static_cast<float*>(data));
+  const auto size = static_cast<int64_t>(elements.size());
+  OrtValue* value = nullptr;
+  Ort::ThrowOnError(Ort::GetApi().CreateTensorWithDataAndDeleterAsOrtValue(
+      &allocator, data, elements.size_bytes(), &size, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+      &value));
+  return Ort::Value(value);
+}
+
+// TX-14, TX-20: what a value owns lives as long as a state or cache has the value.
+TEST_F(PartialTest, StatesAndCachesKeepWhatTheirValuesOwn) {
+  Ort::Session session = Open(Model());
+  TenonTrainingAgent* const agent = NewAgent(session);
+  CountingAllocator fed, cached;
+  TenonValueCache* cache = nullptr;
+  ASSERT_EQ(Outcome(create_cache(&cache)), "");
+  ASSERT_EQ(Outcome(insert(cache, "a", TensorOf(cached, g_))), "");
+  EXPECT_EQ(cached.blocks, 1);
+  TenonPartialState* state = nullptr;
+  ASSERT_EQ(Outcome(create_state(&state)), "");
+  OrtValue* fetched = nullptr;
+  {
+    const Ort::Value x = TensorOf(fed, x_);
+    const OrtValue* const feed = x;
+    ASSERT_EQ(Outcome(run_forward(agent, nullptr, &feed, 1, &fetched, 1, state, cache)), "");
+  }
+  const Ort::Value a(std::exchange(fetched, nullptr));
+  EXPECT_EQ(ElementsOf<float>(a), g_);  // the cached value
+  release_cache(cache);
+  EXPECT_EQ(cached.blocks, 1);
+  const Ort::Value g = TensorOf(fed, x_);
+  const OrtValue* const feed = g;
+  ASSERT_EQ(Outcome(run_backward(agent, nullptr, &feed, 1, &fetched, 1, state)), "");
+  const Ort::Value b(fetched);
+  EXPECT_EQ(ElementsOf<float>(b), (std::vector<float>{10, 200}));
+  release_state(state);
+  release_agent(agent);
+  EXPECT_EQ(fed.blocks, 1);  // that of g
 }
 
 TEST_F(PartialTest, TerminatedStagesFail) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "capi/client.h"
+#include "capi/counting_allocator.h"
 
 namespace tenon::test {
 namespace {
@@ -13,29 +14,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-// Counts its blocks.
-class CountingAllocator : public OrtAllocator {
- public:
-  CountingAllocator() : OrtAllocator{} {
-    version = ORT_API_VERSION;
-    OrtAllocator::Alloc = [](OrtAllocator* self, size_t size) {
-      ++static_cast<CountingAllocator*>(self)->blocks;
-      return std::malloc(size);
-    };
-    OrtAllocator::Free = [](OrtAllocator* self, void* block) {
-      --static_cast<CountingAllocator*>(self)->blocks;
-      std::free(block);
-    };
-    OrtAllocator::Info = [](const OrtAllocator* self) -> const OrtMemoryInfo* {
-      return static_cast<const CountingAllocator*>(self)->info_;
-    };
-  }
-  int blocks = 0;
-
- private:
-  Ort::MemoryInfo info_ = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
-};
 
 TEST(ValueTest, TensorLiesInTheAllocatorsMemory) {
   CountingAllocator allocator;

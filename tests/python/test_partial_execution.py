@@ -3,6 +3,7 @@
 import gc
 import json
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -403,6 +404,103 @@ def test_states_outlive_agents_and_sessions():
     del state
     gc.collect()
     check(y, expected()[0])
+
+
+class Array(np.ndarray):
+    """An array to which weak references show how long its memory lives."""
+
+
+def lent(array):
+    """A value over the memory of a new array, and a reference to the array."""
+    owner = array.copy().view(Array)
+    return value(owner), weakref.ref(owner)
+
+
+def overwrite_freed_memory():
+    """Freed arrays as small as those of these tests are reused for the next ones."""
+    gc.collect()
+    return [np.full((rows, 5), np.nan, np.float32) for rows in (3, 4) for _ in range(50)]
+
+
+def test_feeds_live_until_the_backward_half_has_read_them():
+    """TX-14, TX-20: Python's memory stays as long as a state may read it."""
+    agent = agent_of(layer())
+    for has_backward in (True, False):
+        state = PartialGraphExecutionState()
+        (x, x_alive), (w, w_alive) = lent(X), lent(W)
+        agent.run_forward(OrtValueVector([x, w]), OrtValueVector(), state)
+        del x, w
+        filled = overwrite_freed_memory()
+        assert x_alive() is not None
+        assert w_alive() is not None
+        if has_backward:
+            for got, want in zip(backward(agent, state), expected()[1:], strict=True):
+                check(got, want)
+        else:
+            del state
+        assert x_alive() is None
+        assert w_alive() is None
+        del filled
+
+
+def test_results_written_in_place_live_until_the_backward_half_has_read_them():
+    """TX-47: the backward half reads y from the caller's tensor."""
+    agent = agent_of(layer())
+    state = PartialGraphExecutionState()
+    y, y_alive = lent(np.zeros((3, 5), np.float32))
+    agent.run_forward(values(X, W), OrtValueVector([y]), state)
+    del y
+    filled = overwrite_freed_memory()
+    assert y_alive() is not None
+    check(backward(agent, state)[0], expected()[1])
+    assert y_alive() is None
+    del filled
+
+
+def test_cached_values_live_as_long_as_a_cache_or_state_has_them():
+    """TX-42: Python's memory stays as long as a cache or a state may read it."""
+    plain = {"graph_optimization_level": tenon.GraphOptimizationLevel.ORT_DISABLE_ALL}
+    agent = agent_of(layer(), **plain)
+    cache = OrtValueCache()
+    weights, alive = lent(2 * W)
+    cache.insert("w_again", weights)
+    del weights
+    filled = overwrite_freed_memory()
+    assert alive() is not None
+    state = PartialGraphExecutionState()
+    check(forward(agent, state, cache=cache), expected(w=2 * W)[0])
+    cache.remove("w_again")
+    gc.collect()
+    assert alive() is not None
+    check(backward(agent, state)[1], expected(w=2 * W)[2])
+    assert alive() is None
+    del filled
+
+
+@pytest.mark.parametrize("end", ["replace", "remove", "clear", "delete"])
+def test_caches_release_what_they_no_longer_have(end):
+    """TX-42"""
+    cache = OrtValueCache()
+    weights, alive = lent(W)
+    cache.insert("w", weights)
+    del weights
+    assert alive() is not None
+    if end == "replace":
+        cache.insert("w", value(X))
+    elif end == "remove":
+        cache.remove("w")
+    elif end == "clear":
+        cache.clear()
+    else:
+        del cache
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_cache_takes_only_values():
+    """TX-42"""
+    with pytest.raises(TypeError):
+        OrtValueCache().insert("w", W)
 
 
 def test_closed_agents_end_their_sessions(tmp_path):
