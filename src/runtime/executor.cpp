@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 
@@ -67,6 +68,26 @@ void ShrinkAllocatorsOf(const Plan& plan) {
   for (const Step& step : plan.steps) {
     for (const auto& subgraph : step.subgraphs) ShrinkAllocatorsOf(subgraph->plan());
   }
+}
+
+bool Overlap(const Tensor& a, const Tensor& b) {
+  const auto* const a_begin = static_cast<const std::byte*>(a.raw());
+  const auto* const b_begin = static_cast<const std::byte*>(b.raw());
+  return a_begin < b_begin + b.bytes() && b_begin < a_begin + a.bytes();
+}
+
+// Whether the place of an output may be `tensor`, which is the caller's. The plan may have put
+// other values there, which are made earlier: they would overwrite a feed in the same memory.
+bool MayBePlace(const Tensor& tensor, Slot output, const Region& region, Frame& frame) {
+  const bool is_fed = std::any_of(region.feeds.begin(), region.feeds.end(), [&](Slot slot) {
+    const Value& feed = frame.value(slot);
+    return feed.is_tensor() && Overlap(feed.tensor(), tensor);
+  });
+  if (!is_fed) return true;
+  const MemoryPlan& memory = *frame.memory();
+  return std::none_of(memory.moving.begin(), memory.moving.end(), [&](Slot slot) {
+    return memory.bindings[static_cast<size_t>(slot)].root == output;
+  });
 }
 
 }  // namespace
@@ -287,7 +308,8 @@ Status Executor::PrepareOutputs(const RunArguments& run, const Region& region, F
     const bool stays = !frame.keeps_values() && WantedMemory(run, i).SameDevice(*location.memory);
     const Value& fetch = run.fetches[i];
     const bool is_given = stays && fetch.is_tensor() && fetch.tensor().type() == binding.type &&
-                          fetch.tensor().shape() == binding.shape;
+                          fetch.tensor().shape() == binding.shape &&
+                          MayBePlace(fetch.tensor(), slot, region, frame);
     if (is_given) {
       frame.value(slot) = fetch;
       continue;

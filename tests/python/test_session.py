@@ -200,6 +200,30 @@ def test_runs_with_a_binding() -> None:
     np.testing.assert_array_equal(y.numpy(), 4 * X)
 
 
+def test_a_value_may_be_bound_as_input_and_output() -> None:
+    """y = x + -exp(-x): nothing is written to y while x is still needed."""
+    model = graphs.model(
+        [
+            helper.make_node("Neg", ["x"], ["a"]),
+            helper.make_node("Exp", ["a"], ["b"]),
+            helper.make_node("Neg", ["b"], ["c"]),
+            helper.make_node("Add", ["c", "x"], ["y"]),
+        ],
+        [graphs.tensor("x", shape=["n"])],
+        [graphs.tensor("y", shape=["n"])],
+    )
+    session = tenon.InferenceSession(model)
+    value = tenon.OrtValue.ortvalue_from_shape_and_type([3], np.float32)
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("x", value)
+    binding.bind_ortvalue_output("y", value)
+    x = np.array([0, 1, 2], np.float32)
+    for _ in range(3):
+        value.update_inplace(x)
+        session.run_with_iobinding(binding)
+        np.testing.assert_allclose(value.numpy(), x - np.exp(-x), rtol=1e-6)
+
+
 def test_session_outlives_the_bytes_and_file_it_came_from(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(graphs.double())
