@@ -68,6 +68,17 @@ class Binding {
     return list;
   }
 
+  // The results as arrays. Only what is bound is written again by the next run, and is copied here.
+  nb::list CopyOutputs() const {
+    nb::list arrays;
+    const nb::list values = Outputs(), bound = outputs_.values();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const nb::object array = values[i].attr("numpy")();
+      arrays.append(bound[i].is_none() ? array : array.attr("copy")());
+    }
+    return arrays;
+  }
+
   void ClearInputs() {
     Api().ClearBoundInputs(handle_.get());
     inputs_.clear();
@@ -96,6 +107,7 @@ void BindBinding(nb::module_& module) {
       .def("bind_output", &Binding::BindOutput, nb::arg("name"), nb::arg("value").none())
       .def("run", &Binding::Run, nb::arg("run_options").none())
       .def("get_outputs", &Binding::Outputs)
+      .def("copy_outputs", &Binding::CopyOutputs)
       .def("clear_inputs", &Binding::ClearInputs)
       .def("clear_outputs", &Binding::ClearOutputs);
 }

@@ -1,4 +1,8 @@
-"""Runs on other threads."""
+"""Runs on other threads.
+
+A run keeps its feeds and names: the caller may change the mapping and the list after the call, but
+not the arrays.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ def with_callback(
     options: _tenon.RunOptions | None,
 ) -> None:
     """Calls back once, with the outputs or with an error."""
+    output_names, feed = _kept(output_names, feed)
 
     def run() -> None:
         outputs, error = [], ""
@@ -41,6 +46,7 @@ def awaitable(
     options: _tenon.RunOptions | None,
 ) -> asyncio.Future[list[Any]]:
     """A future of the running event loop. Cancelling it terminates the run."""
+    output_names, feed = _kept(output_names, feed)
     loop = asyncio.get_running_loop()
     future: asyncio.Future[list[Any]] = loop.create_future()
     options = options or _tenon.RunOptions()
@@ -71,3 +77,9 @@ def awaitable(
     future.add_done_callback(stop)
     threading.Thread(target=run).start()
     return future
+
+
+def _kept(
+    output_names: Sequence[str] | None, feed: Mapping[str, Any]
+) -> tuple[list[str] | None, dict[str, Any]]:
+    return None if output_names is None else list(output_names), dict(feed)

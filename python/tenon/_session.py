@@ -233,7 +233,7 @@ class Session:
 
         `error` is "" on success; otherwise `outputs` is empty. Without a callback the function
         returns an awaitable: `outputs = await session.run_async(None, feed)`. Cancelling it ends
-        the run.
+        the run. Arrays in `input_feed` are not copied, and must not change before the end.
         """
         from . import _asynchronous  # noqa: PLC0415 - most programs never need it
 
@@ -522,8 +522,8 @@ class SessionIOBinding:
         return self._binding.get_outputs()
 
     def copy_outputs_to_cpu(self) -> list[np.ndarray]:
-        """The outputs of the last run as arrays."""
-        return [value.numpy() for value in self.get_outputs()]
+        """The outputs of the last run as arrays, which later runs leave as they are."""
+        return self._binding.copy_outputs()
 
     def clear_binding_inputs(self) -> None:
         """Forgets the bound inputs."""

@@ -5,6 +5,7 @@ import copy
 import os
 import pathlib
 import pickle
+import threading
 import time
 
 import graphs
@@ -91,6 +92,49 @@ def test_runs_are_awaited() -> None:
 
     for y in asyncio.run(wait()):
         assert y.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_asynchronous_runs_keep_their_feeds(
+    is_awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller drops and replaces what it passed before the other thread looks at it."""
+    changed = threading.Event()
+
+    class LateThread(threading.Thread):
+        def run(self) -> None:
+            changed.wait()
+            super().run()
+
+    session = tenon.InferenceSession(graphs.double())
+    monkeypatch.setattr(threading, "Thread", LateThread)
+    feed, names = {"x": X.copy()}, ["y"]
+
+    def change() -> None:
+        feed["x"] = np.zeros_like(X)
+        names[0] = "none"
+        changed.set()
+
+    async def wait() -> list[np.ndarray]:
+        pending = session.run_async(names, feed)
+        change()
+        return await pending
+
+    if is_awaited:
+        outputs = asyncio.run(wait())
+    else:
+        done, results = threading.Event(), []
+
+        def callback(*arguments: object) -> None:
+            results.append(arguments)
+            done.set()
+
+        session.run_async(names, feed, callback, None)
+        change()
+        done.wait()
+        ((outputs, _, error),) = results
+        assert error == ""
+    assert outputs[0].tolist() == [2, 4]
 
 
 def endless() -> bytes:

@@ -224,6 +224,24 @@ def test_a_value_may_be_bound_as_input_and_output() -> None:
         np.testing.assert_allclose(value.numpy(), x - np.exp(-x), rtol=1e-6)
 
 
+def test_arrays_of_a_binding_stay_as_they_are_in_later_runs() -> None:
+    session = tenon.InferenceSession(graphs.double())
+    for make in (None, lambda: tenon.OrtValue.ortvalue_from_numpy(np.zeros_like(X))):
+        binding = session.io_binding()
+        if make is None:
+            binding.bind_output("y")
+        else:
+            binding.bind_ortvalue_output("y", make())
+        binding.bind_cpu_input("x", X)
+        session.run_with_iobinding(binding)
+        (first,) = binding.copy_outputs_to_cpu()
+        binding.bind_cpu_input("x", 3 * X)
+        session.run_with_iobinding(binding)
+        (second,) = binding.copy_outputs_to_cpu()
+        np.testing.assert_array_equal(first, 2 * X)
+        np.testing.assert_array_equal(second, 6 * X)
+
+
 def test_session_outlives_the_bytes_and_file_it_came_from(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(graphs.double())
