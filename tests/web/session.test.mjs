@@ -332,3 +332,24 @@ test('neither changes feeds nor shows its memory', async () => {
   y.data.fill(7);
   assert.deepEqual([...(await session.run({x})).y.data], [1, 2]);
 });
+
+// WB-15
+test('sees feeds as they were at the call', async () => {
+  const session = await InferenceSession.create(identity('float32'));
+  const changes = [
+    ({data}) => data.fill(7),
+    ({data}) => structuredClone(data.buffer, {transfer: [data.buffer]}),
+    (tensor) => tensor.dispose(),
+    ({dims}) => dims.push(3),
+  ];
+  for (const change of changes) {
+    const x = new Tensor('float32', Float32Array.of(1, 2), [2]);
+    const pending = session.run({x});
+    change(x);
+    const {y} = await pending;
+    assert.deepEqual([y.dims, [...y.data]], [[2], [1, 2]]);
+  }
+  const gone = floats(1, 2);
+  structuredClone(gone.data.buffer, {transfer: [gone.data.buffer]});
+  await assert.rejects(session.run({x: gone}), /^TypeError: feeds: input 'x': .* transferred/);
+});

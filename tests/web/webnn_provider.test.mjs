@@ -113,7 +113,8 @@ test('moves data from and to the arrays of the application', async (t) => {
       ],
     );
     assert.deepEqual(log.slice(0, 3).map((call) => call.data), [a.data, b.data, c.data]);
-    assert.equal(log[0].data, a.data);
+    // The first run waits for new tensors, and therefore has copies.
+    if (run > 0) assert.equal(log[0].data, a.data);
     assert.equal(log[4].data, data);
     assert.equal(log[5].data, z.data);
   }

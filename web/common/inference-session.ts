@@ -2,7 +2,7 @@
 // here.
 import {createHandler, type InferenceSessionHandler} from './backend.js';
 import {didYouMean} from './nearest.js';
-import {Tensor} from './tensor.js';
+import {checkLength, Tensor} from './tensor.js';
 
 type Options = Record<string, unknown>;
 
@@ -84,7 +84,8 @@ export class InferenceSession {
   }
 
   // Runs the model once. Without fetches the result has all outputs. A tensor among the fetches is
-  // written to and returned itself.
+  // written to and returned itself. The arguments may be changed once the call has returned, except
+  // MLTensors and tensors among the fetches.
   async run(
     feeds: InferenceSession.FeedsType,
     options?: InferenceSession.RunOptions,
@@ -128,6 +129,7 @@ export class InferenceSession {
         throw new Error(`feeds: there is no input '${name}'${didYouMean(name, this.inputNames)}`);
       }
       if (!(value instanceof Tensor)) throw new TypeError(`feeds: '${name}' is no tensor`);
+      checkLength(`feeds: input '${name}'`, value);
     }
   }
 
@@ -144,6 +146,7 @@ export class InferenceSession {
       if (value !== null && !(value instanceof Tensor)) {
         throw new TypeError(`fetches: '${name}' is neither a tensor nor null`);
       }
+      if (value !== null) checkLength(`fetches: output '${name}'`, value);
     }
     return second as Record<string, Tensor | null>;
   }

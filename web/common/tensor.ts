@@ -68,6 +68,24 @@ function sizeOf(dims: readonly number[]): number {
   return size;
 }
 
+// The length of the array of `size` elements.
+function lengthOf(type: Tensor.Type, size: number): number {
+  return type === 'uint4' || type === 'int4' ? Math.ceil(size / 2) : size;
+}
+
+// Error: the array of a tensor on the CPU has lost elements, because its buffer was transferred or
+// resized. `what` names the tensor.
+export function checkLength(what: string, tensor: Tensor): void {
+  if (tensor.location !== 'cpu') return;
+  const {type, dims, size, data} = tensor;
+  const length = lengthOf(type, size);
+  if (data.length === length) return;
+  throw new TypeError(
+    `${what}: dims [${dims}] need ${length} elements, got ${data.length}: ` +
+      'its array was transferred or resized',
+  );
+}
+
 function inferType(data: unknown): Tensor.Type {
   if (Array.isArray(data)) {
     if (typeof data[0] === 'string') return 'string';
@@ -177,7 +195,7 @@ export class Tensor {
     const dims = (isNamed ? third : second) ?? [data.length];
     if (!Array.isArray(dims)) throw new TypeError('dims: expected an array of numbers');
     const size = sizeOf(dims);
-    const length = type === 'uint4' || type === 'int4' ? Math.ceil(size / 2) : size;
+    const length = lengthOf(type, size);
     if (data.length !== length) {
       throw new RangeError(`data: dims [${dims}] need ${length} elements, got ${data.length}`);
     }

@@ -1,6 +1,7 @@
 // Converts options of sessions and runs to calls of the shim.
 import type {InferenceSession, Tensor} from '../common/index.js';
 import type {Core} from './core.js';
+import {withCleanup} from './now-or-later.js';
 
 // Their numbers in the C interface.
 const GRAPH_OPTIMIZATION_LEVELS = {disabled: 0, basic: 1, extended: 2, layout: 3, all: 99};
@@ -104,20 +105,6 @@ function withHandle<Result>(
     fill(set);
     return body(handle, set);
   }, release);
-}
-
-// Returns the result of `body`, and calls `cleanUp` after it or after the promise that it returns.
-function withCleanup<Result>(body: () => Result, cleanUp: () => void): Result {
-  let result: Result;
-  try {
-    result = body();
-  } catch (error) {
-    cleanUp();
-    throw error;
-  }
-  if (result instanceof Promise) return result.finally(cleanUp) as Result;
-  cleanUp();
-  return result;
 }
 
 // Options that the package does not support yet are refused, not ignored.

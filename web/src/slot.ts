@@ -48,6 +48,9 @@ function bytesOf(type: Tensor.Type, data: Tensor.DataType): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
+// A tensor on the CPU.
+type Fed = Pick<Tensor, 'type' | 'dims' | 'data'>;
+
 // One slot. Each access gets the memory again, because it moves when it grows.
 export class Slot {
   readonly #address: number;
@@ -66,8 +69,8 @@ export class Slot {
   }
 
   // Copies a tensor into the module and puts it into the slot. The caller must free the block.
-  feed(operation: string, tensor: Tensor, data = tensor.data): number {
-    const bytes = bytesOf(tensor.type, data);
+  feed(operation: string, tensor: Fed): number {
+    const bytes = bytesOf(tensor.type, tensor.data);
     const block = this.core.copyIn(operation, bytes);
     this.describe(operation, tensor, bytes.length, block);
     return block;
@@ -75,7 +78,12 @@ export class Slot {
 
   // Puts a tensor whose data is at an address into the slot; the address is 0 if it is not in the
   // module.
-  describe(operation: string, {type, dims}: Tensor, byteSize: number, address = 0): void {
+  describe(
+    operation: string,
+    {type, dims}: Pick<Fed, 'type' | 'dims'>,
+    byteSize: number,
+    address = 0,
+  ): void {
     if (dims.length > MOST_DIMS) {
       throw new RangeError(`${operation}: a tensor has more than ${MOST_DIMS} dimensions`);
     }

@@ -54,7 +54,8 @@ export class PartitionedModel {
   readonly transfer: Transfer;
   // The graphs of partitions whose shapes never change.
   readonly base: Variant;
-  readonly #isStatic: boolean;
+  // Whether all graphs are there before the first run.
+  readonly isStatic: boolean;
   // The other graphs by the shapes of all feeds, least recently used first.
   readonly #variants = new Map<string, Variant>();
   // Graphs that copy a tensor of a given type and shape.
@@ -78,7 +79,7 @@ export class PartitionedModel {
         ),
       ),
     );
-    this.#isStatic = partitions.every(({isStatic}) => isStatic);
+    this.isStatic = partitions.every(({isStatic}) => isStatic);
     this.cache = new TensorCache(device, counters, whenEmpty);
     this.transfer = new Transfer(device, counters);
     this.base = new Variant(this.cache);
@@ -125,7 +126,7 @@ export class PartitionedModel {
         failures.push(error);
       }
     }
-    if (this.#isStatic && failures.length === 0) {
+    if (this.isStatic && failures.length === 0) {
       const {core} = this.session;
       const operation = 'InferenceSession.create';
       const handle = this.session.liveHandle(operation);
@@ -136,9 +137,9 @@ export class PartitionedModel {
 
   // The graphs for feeds of these shapes. If there are too many, the least recently used ones are
   // destroyed.
-  variantFor(feeds: Readonly<Record<string, Tensor>>): Variant {
-    if (this.#isStatic) return this.base;
-    const key = this.session.inputMetadata.map(({name}) => feeds[name].dims.join()).join(';');
+  variantFor(feeds: ReadonlyMap<string, {readonly dims: readonly number[]}>): Variant {
+    if (this.isStatic) return this.base;
+    const key = this.session.inputMetadata.map(({name}) => feeds.get(name)!.dims.join()).join(';');
     let variant = this.#variants.get(key);
     if (variant === undefined) {
       const most = Math.max(1, env.tenon.maxShapeVariants ?? DEFAULT_MAX_SHAPE_VARIANTS);

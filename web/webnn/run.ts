@@ -1,7 +1,8 @@
 // One run: from barrier to barrier of the core. In between, tensors are bound and graphs
 // dispatched.
-import {type InferenceSession, Tensor} from '../common/index.js';
+import {Tensor} from '../common/index.js';
 import type {NumericType} from '../common/tensor.js';
+import {andThen, type NowOrLater, withCleanup} from '../src/now-or-later.js';
 import {withRunOptions} from '../src/options.js';
 import {Slot} from '../src/slot.js';
 import type {Elements, MLTensor} from './api.js';
@@ -15,6 +16,7 @@ import {
 } from './data-types.js';
 import {lentTensor} from './lent-tensor.js';
 import type {PartitionedModel} from './partitioned-model.js';
+import {type Feed, mlTensorOf, type Request} from './request.js';
 import {type OwnedTensor, ownerOf, type TensorSlot} from './tensor-cache.js';
 import type {Variant} from './variant.js';
 
@@ -28,24 +30,6 @@ const BARRIER_BYTES = 20;
 
 // Numbers runs, so that a slot knows which run wrote it.
 let runCount = 0;
-
-// A feed at the time of the call.
-export interface Feed {
-  readonly tensor: Tensor;
-  // The tensor with its data, if that is not on the CPU.
-  readonly mlTensor?: MLTensor;
-}
-
-export interface Request {
-  readonly feeds: ReadonlyMap<string, Feed>;
-  readonly fetches: Readonly<Record<string, Tensor | null>>;
-  readonly options: InferenceSession.RunOptions;
-}
-
-// The tensor of a feed or fetch on a device; undefined if it is on the CPU.
-export function mlTensorOf(tensor: Tensor | null): MLTensor | undefined {
-  return tensor?.location === 'ml-tensor' ? (tensor.mlTensor as MLTensor) : undefined;
-}
 
 // A result, and the promises that must end first.
 export interface Pending {
@@ -62,8 +46,9 @@ async function settle(promises: readonly Promise<void>[]): Promise<void> {
   }
 }
 
-function sizeOfData(tensor: Tensor): number {
-  return (tensor.data as Elements).byteLength;
+// The name of the input of the model that a port takes, if it does.
+function feedName({source}: InputPort): string | undefined {
+  return source !== 'host' && 'feed' in source ? source.feed : undefined;
 }
 
 export class Run {
@@ -74,12 +59,14 @@ export class Run {
   // The application's tensors that are feeds or outputs of this run.
   readonly #given = new Set<MLTensor>();
   readonly #lent: OwnedTensor[] = [];
+  // What it has read of its feeds.
+  #hasShownFeeds = false;
+  #hasPassedBarriers = false;
 
   constructor(model: PartitionedModel, request: Request) {
     this.#model = model;
     this.#request = request;
-    const tensors = Array.from(request.feeds, ([name, {tensor}]) => [name, tensor]);
-    this.#variant = model.variantFor(Object.fromEntries(tensors));
+    this.#variant = model.variantFor(request.feeds);
     this.#variant.beginRun();
     model.cache.beginRun();
     for (const {mlTensor} of request.feeds.values()) {
@@ -87,32 +74,29 @@ export class Run {
     }
   }
 
-  // Issues all work of the run. After that the next run may begin, and these results are awaited.
-  async issue(): Promise<Pending[]> {
-    const {core, outputs} = this.#model.session;
-    const {feeds, fetches, options} = this.#request;
+  // Issues all work of the run: at once if nothing has to be awaited. After that the next run may
+  // begin, and these results are awaited.
+  issue(): NowOrLater<Pending[]> {
+    const {feeds, fetches} = this.#request;
     this.#model.session.checkFetches(fetches);
     for (const [name, {mlTensor}] of feeds) this.#checkContext(`feeds: input '${name}'`, mlTensor);
     for (const [name, tensor] of Object.entries(fetches)) {
       this.#checkContext(`fetches: output '${name}'`, mlTensorOf(tensor));
     }
-    const onHost = await this.#readHostFeeds();
-    const blocks: number[] = [];
-    return withRunOptions(core, options, OPERATION, async (runOptions) => {
-      try {
-        this.#showFeeds(onHost, blocks);
-        for (const [name, tensor] of Object.entries(fetches)) {
-          if (this.#model.producers.has(name)) continue;
-          const slot = outputs.get(name)!;
-          if (tensor?.location !== 'cpu' || tensor.type === 'string') slot.fetch();
-          else blocks.push(slot.feed(OPERATION, tensor));
-        }
-        await this.#passBarriers(runOptions);
-        return await this.#collect();
-      } finally {
-        this.#model.session.finishRun(blocks);
-      }
-    });
+    return andThen(this.#readHostFeeds(), (onHost) => this.#pass(onHost));
+  }
+
+  // Whether the data of a feed on the CPU is still to be read, by this run or by the one that
+  // repeats it if a partition cannot be built.
+  needsFeed(name: string): boolean {
+    if (this.#hasPassedBarriers) return false;
+    const {hostFeeds, isStatic, partitions} = this.#model;
+    if (!isStatic || (hostFeeds.has(name) && !this.#hasShownFeeds)) return true;
+    return partitions.some((_, partition) =>
+      this.#model
+        .graph(this.#variant, partition)!
+        .inputs.some((port) => feedName(port) === name && port.slot.writtenIn !== this.#number),
+    );
   }
 
   // The results, once they have arrived.
@@ -134,46 +118,77 @@ export class Run {
     throw new Error(`${OPERATION}: ${what}: its MLTensor is of another context`);
   }
 
+  // From the first barrier to the results. `onHost` has the data of feeds on the device.
+  #pass(onHost: ReadonlyMap<string, Tensor.DataType>): NowOrLater<Pending[]> {
+    const {session, producers} = this.#model;
+    const {fetches, options} = this.#request;
+    const blocks: number[] = [];
+    const issue = (runOptions: number) => {
+      this.#showFeeds(onHost, blocks);
+      for (const [name, tensor] of Object.entries(fetches)) {
+        if (producers.has(name)) continue;
+        const slot = session.outputs.get(name)!;
+        if (tensor?.location !== 'cpu' || tensor.type === 'string') slot.fetch();
+        else blocks.push(slot.feed(OPERATION, tensor));
+      }
+      return andThen(this.#passBarriers(runOptions), () => this.#collect());
+    };
+    return withRunOptions(session.core, options, OPERATION, (runOptions) =>
+      withCleanup(
+        () => issue(runOptions),
+        () => session.finishRun(blocks),
+      ),
+    );
+  }
+
   // Reads feeds on the device that nodes on the CPU need.
-  async #readHostFeeds(): Promise<Map<string, Tensor.DataType>> {
+  #readHostFeeds(): NowOrLater<ReadonlyMap<string, Tensor.DataType>> {
     const {hostFeeds, transfer} = this.#model;
     const read = new Map<string, Tensor.DataType>();
     const reads: Promise<void>[] = [];
     for (const name of hostFeeds) {
-      const {tensor, mlTensor} = this.#request.feeds.get(name)!;
+      const {type, mlTensor} = this.#request.feeds.get(name)!;
       if (mlTensor === undefined) continue;
-      const data = newArray(tensor.type as NumericType, byteLengthOf(mlTensor));
+      const data = newArray(type as NumericType, byteLengthOf(mlTensor));
       read.set(name, data);
       reads.push(transfer.read(mlTensor, data));
     }
-    await settle(reads);
-    return read;
+    return reads.length === 0 ? read : settle(reads).then(() => read);
   }
 
   #showFeeds(onHost: ReadonlyMap<string, Tensor.DataType>, blocks: number[]): void {
     const {session, hostFeeds} = this.#model;
-    for (const [name, {tensor, mlTensor}] of this.#request.feeds) {
+    for (const [name, feed] of this.#request.feeds) {
       const slot = session.inputs.get(name)!;
-      if (hostFeeds.has(name) || tensor.type === 'string') {
-        blocks.push(slot.feed(OPERATION, tensor, onHost.get(name)));
+      if (hostFeeds.has(name) || feed.type === 'string') {
+        blocks.push(slot.feed(OPERATION, {...feed, data: onHost.get(name) ?? feed.data!}));
       } else {
-        const size = mlTensor === undefined ? sizeOfData(tensor) : byteLengthOf(mlTensor);
-        slot.describe(OPERATION, tensor, size);
+        const {data, mlTensor} = feed;
+        const size =
+          mlTensor === undefined ? (data as Elements).byteLength : byteLengthOf(mlTensor);
+        slot.describe(OPERATION, feed, size);
       }
     }
+    this.#hasShownFeeds = true;
   }
 
-  async #passBarriers(runOptions: number): Promise<void> {
+  #passBarriers(runOptions: number): NowOrLater<void> {
     const {session} = this.#model;
-    const {core} = session;
     const handle = session.liveHandle(OPERATION);
-    core.check(OPERATION, 'tenon_session_begin_run', handle, runOptions);
+    session.core.check(OPERATION, 'tenon_session_begin_run', handle, runOptions);
+    return this.#passRemaining(handle);
+  }
+
+  #passRemaining(handle: number): NowOrLater<void> {
+    const {core} = this.#model.session;
     for (;;) {
       core.check(OPERATION, 'tenon_session_next', handle);
       const record = core.call('tenon_session_barrier', handle);
-      if (record === 0) return;
-      await this.#runPartition(record);
+      if (record === 0) break;
+      const awaited = this.#runPartition(record);
+      if (awaited !== undefined) return awaited.then(() => this.#passRemaining(handle));
     }
+    this.#hasPassedBarriers = true;
   }
 
   // Returns a promise if something must be awaited.
@@ -235,8 +250,7 @@ export class Run {
     for (const port of inputs) {
       const tensor = this.#feedOf(port)?.mlTensor;
       if (tensor === undefined) continue;
-      const {feed} = port.source as {readonly feed: string};
-      checkFit(`feeds: input '${feed}'`, port, tensor);
+      checkFit(`feeds: input '${feedName(port)}'`, port, tensor);
       if (used.has(tensor)) {
         given.copies.push({slot: port.slot, tensor});
       } else {
@@ -253,9 +267,9 @@ export class Run {
     return given;
   }
 
-  #feedOf({source}: InputPort): Feed | undefined {
-    if (source === 'host' || !('feed' in source)) return undefined;
-    return this.#request.feeds.get(source.feed);
+  #feedOf(port: InputPort): Feed | undefined {
+    const name = feedName(port);
+    return name === undefined ? undefined : this.#request.feeds.get(name);
   }
 
   // The tensor in the fetches to which the port can write.
@@ -334,14 +348,14 @@ export class Run {
     }
     const {tensor} = slot.current!;
     if (slot.writtenIn === this.#number) return tensor;
-    const data = this.#feedOf(port)?.tensor.data ?? this.#slot(inputs, port).bytes;
+    const data = this.#feedOf(port)?.data ?? this.#slot(inputs, port).bytes;
     transfer.write(tensor, data as Elements, conversion);
     slot.writtenIn = this.#number;
     return tensor;
   }
 
   // Issues the reads of all results, then makes the lent tensors.
-  async #collect(): Promise<Pending[]> {
+  #collect(): NowOrLater<Pending[]> {
     const {fetches} = this.#request;
     const pending = new Map<string, Pending>();
     const later: Array<() => Promise<void>> = [];
@@ -356,13 +370,18 @@ export class Run {
         });
       }
     }
-    try {
-      for (const each of later) await each();
-    } catch (error) {
-      await Promise.allSettled(Array.from(pending.values(), ({read}) => read));
-      throw error;
-    }
-    return Object.keys(fetches).map((name) => pending.get(name)!);
+    const inOrder = () => Object.keys(fetches).map((name) => pending.get(name)!);
+    if (later.length === 0) return inOrder();
+    const makeLent = async () => {
+      try {
+        for (const each of later) await each();
+      } catch (error) {
+        await Promise.allSettled(Array.from(pending.values(), ({read}) => read));
+        throw error;
+      }
+      return inOrder();
+    };
+    return makeLent();
   }
 
   #portOf(name: string): OutputPort | undefined {

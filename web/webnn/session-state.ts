@@ -4,9 +4,11 @@ import {ProviderUnavailable} from '../common/backend.js';
 import {Counters} from '../common/counters.js';
 import type {InferenceSession, Tensor} from '../common/index.js';
 import type {CoreSession} from '../src/core-session.js';
+import {andThen, type NowOrLater, orElse, withCleanup} from '../src/now-or-later.js';
 import {acquireDevice, type Device, type Lease} from './device.js';
 import {BuildError, type ModelSource, PartitionedModel} from './partitioned-model.js';
-import {type Feed, mlTensorOf, type Pending, type Request, Run} from './run.js';
+import {Request} from './request.js';
+import {type Pending, Run} from './run.js';
 import {ownerOf} from './tensor-cache.js';
 
 type Results = Record<string, Tensor>;
@@ -32,8 +34,8 @@ export class SessionState {
   readonly #counters: Counters;
   // First nodes of the partitions that stay on the CPU.
   readonly #excluded: string[] = [];
-  // The next run awaits this.
-  #queue: Promise<unknown> = Promise.resolve();
+  // The next run awaits this; undefined if it need not.
+  #queue: Promise<unknown> | undefined;
   readonly #unsettled = new Set<Promise<unknown>>();
   // Results that are being read.
   readonly #settling = new Set<Promise<unknown>>();
@@ -99,58 +101,64 @@ export class SessionState {
     options: InferenceSession.RunOptions,
   ): Promise<Results> {
     this.checkLive('InferenceSession.run');
-    const entries = Object.entries(feeds).map(([name, tensor]): [string, Feed] => [
-      name,
-      {tensor, mlTensor: mlTensorOf(tensor)},
-    ]);
-    const request = {feeds: new Map(entries), fetches, options};
-    const held = entries.flatMap(([, {mlTensor}]) => (mlTensor && ownerOf(mlTensor)) ?? []);
+    const request = new Request(feeds, fetches, options);
+    const held = Array.from(
+      request.feeds.values(),
+      ({mlTensor}) => (mlTensor && ownerOf(mlTensor)) ?? [],
+    ).flat();
     held.forEach((owned) => owned.hold());
     const model = this.#model;
     const {cache, device} = model;
     cache.beginRun();
     const isKnownLost = device.lossMessage !== undefined;
+    const issue = () => {
+      if (device.lossMessage !== undefined && !isKnownLost) throw lossError(device.lossMessage);
+      return this.#issue(request);
+    };
+    const release = () => held.forEach((owned) => owned.unhold());
     try {
-      const issued = await this.#enqueue(async () => {
-        try {
-          if (device.lossMessage !== undefined && !isKnownLost) throw lossError(device.lossMessage);
-          return await this.#issue(request);
-        } finally {
-          held.forEach((owned) => owned.unhold());
-        }
-      });
-      return await this.#settle(issued);
+      const issued = this.#enqueue(() => withCleanup(issue, release));
+      if (issued instanceof Promise) request.keep();
+      return await this.#settle(issued instanceof Promise ? await issued : issued);
     } finally {
       cache.endRun();
     }
   }
 
-  #enqueue<Result>(body: () => Promise<Result>): Promise<Result> {
-    const result = this.#queue.then(body);
+  // Begins at once if nothing is before it.
+  #enqueue<Result>(body: () => NowOrLater<Result>): NowOrLater<Result> {
+    const result = this.#queue === undefined ? body() : this.#queue.then(body);
+    if (!(result instanceof Promise)) return result;
     // Without the results, which only the application may keep alive.
-    const forget = () => undefined;
-    this.#queue = result.then(forget, forget);
+    const forget = () => {
+      if (this.#queue === last) this.#queue = undefined;
+    };
+    const last: Promise<void> = result.then(forget, forget);
+    this.#queue = last;
     return result;
   }
 
-  async #issue(request: Request): Promise<IssuedRun> {
+  #issue(request: Request): NowOrLater<IssuedRun> {
     const {lossMessage} = this.#model.device;
-    if (lossMessage !== undefined) {
-      if (!this.#isOwnContext) throw lossError(lossMessage);
-      await this.#reopen();
-    }
-    for (;;) {
-      const {device} = this.#model;
-      const run = new Run(this.#model, request);
-      try {
-        return {run, device, pending: await run.issue()};
-      } catch (error) {
+    if (lossMessage === undefined) return this.#attempt(request);
+    if (!this.#isOwnContext) throw lossError(lossMessage);
+    return this.#reopen().then(() => this.#attempt(request));
+  }
+
+  #attempt(request: Request): NowOrLater<IssuedRun> {
+    const {device} = this.#model;
+    const run = new Run(this.#model, request);
+    request.reader = run;
+    return orElse(
+      () => andThen(run.issue(), (pending) => ({run, device, pending})),
+      async (error) => {
         run.end(true);
         if (!(error instanceof BuildError)) throw await failureOn(device, error);
         this.#exclude(error);
-      }
-      await this.#reopen();
-    }
+        await this.#reopen();
+        return this.#attempt(request);
+      },
+    );
   }
 
   async #settle({run, device, pending}: IssuedRun): Promise<Results> {
