@@ -100,7 +100,24 @@ TEST(CustomOpTest, RunsBetweenOtherOperatorsAndInfersShapes) {
   for (int run = 0; run < 3; ++run) {
     EXPECT_THAT(RunWith<float>(session, {1, -100, 3}), ElementsAre(11, 0, 33));
   }
+  // ParallelFor calls nothing, or once.
+  EXPECT_THAT(RunWith<float>(session, {}), ElementsAre());
+  EXPECT_THAT(RunWith<float>(session, {1}), ElementsAre(11));
   EXPECT_THAT(session.GetOutputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape(), ElementsAre(-1));
+}
+
+TEST(CustomOpTest, InputsThatAnOperatorDoesNotHaveAreErrors) {
+  const ScaledAdd op;
+  Ort::CustomOpDomain domain(kDomain);
+  domain.Add(&op);
+  const std::string model =
+      ModelBuilder()
+          .Input("x", TensorType(kFloat, {"n"}))
+          .CustomNode(kDomain, "ScaledAdd", {"x", "x", "x"}, {"y"}, {{"bias", 10}})
+          .Output("y", TensorTypeWithoutShape(kFloat))
+          .Bytes();
+  EXPECT_THAT(ErrorOf([&] { Open(model, OptionsWith(domain)); }),
+              HasSubstr("expected at most 2 inputs, got 3"));
 }
 
 TEST(CustomOpTest, KernelInfoDescribesTheNode) {

@@ -119,6 +119,16 @@ TEST(DeviceTest, TensorsAreCopied) {
   EXPECT_EQ(into, from);
   OrtValue* const wrong[] = {shorter};
   EXPECT_THAT(Outcome(Api().CopyTensors(Env(), sources, wrong, nullptr, 1)), HasSubstr("[2]"));
+  // A tensor of one byte.
+  const auto cpu = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+  const int64_t one = 1;
+  uint8_t byte = 7, copied = 0;
+  const Ort::Value small = Ort::Value::CreateTensor<uint8_t>(cpu, &byte, 1, &one, 1);
+  const Ort::Value small_copy = Ort::Value::CreateTensor<uint8_t>(cpu, &copied, 1, &one, 1);
+  const OrtValue* const small_sources[] = {small};
+  OrtValue* const small_targets[] = {small_copy};
+  EXPECT_EQ(Outcome(Api().CopyTensors(Env(), small_sources, small_targets, nullptr, 1)), "");
+  EXPECT_EQ(copied, byte);
   OrtSyncStream* stream = nullptr;
   EXPECT_THAT(Outcome(Api().CreateSyncStreamForEpDevice(Env().GetEpDevices()[0], nullptr, &stream)),
               HasSubstr("no streams"));

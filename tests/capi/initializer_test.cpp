@@ -221,6 +221,10 @@ TEST(LoraTest, DamagedAdaptersAreErrors) {
   }
   words[3] = 2;
   EXPECT_THAT(read(sizeof(kAdapter)), HasSubstr("format version 2"));
+  words[3] = kAdapter[3];
+  EXPECT_EQ(read(sizeof(kAdapter)), "");
+  words[11] &= ~0xffffu;  // the type of the elements is left out
+  EXPECT_NE(read(sizeof(kAdapter)), "");
   EXPECT_THAT(ErrorOf([] { Ort::LoraAdapter::CreateLoraAdapter("/no/such/file", nullptr); }),
               HasSubstr("/no/such/file"));
 }

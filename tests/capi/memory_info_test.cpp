@@ -25,6 +25,49 @@ std::string Make(const Made& made, OrtMemoryInfo** out) {
                                                    out));
 }
 
+// Names of ONNX Runtime's own devices, with their PCI vendors.
+TEST(MemoryInfoTest, KnowsNamesOfDevices) {
+  constexpr uint32_t kAmd = 0x1002, kHuawei = 0x19E5, kIntel = 0x8086, kMicrosoft = 0x1414,
+                     kNvidia = 0x10DE, kQualcomm = 0x5143;
+  constexpr auto kCpu = OrtMemoryInfoDeviceType_CPU, kGpu = OrtMemoryInfoDeviceType_GPU,
+                 kNpu = OrtMemoryInfoDeviceType_NPU;
+  const struct {
+    const char* name;
+    OrtMemoryInfoDeviceType device;
+    bool is_host_accessible;
+    uint32_t vendor;
+  } cases[] = {{"Cpu", kCpu, false, 0},
+               {"Cuda", kGpu, false, kNvidia},
+               {"CudaPinned", kGpu, true, kNvidia},
+               {"Cann", kNpu, false, kHuawei},
+               {"CannPinned", kNpu, true, kHuawei},
+               {"DML", kGpu, false, kMicrosoft},
+               {"Hip", kGpu, false, kAmd},
+               {"HipPinned", kGpu, true, kAmd},
+               {"OpenVINO_CPU", kCpu, false, 0},
+               {"OpenVINO_GPU", kGpu, false, kIntel},
+               {"OpenVINO_RT_NPU", kNpu, false, kIntel},
+               {"QnnHtpShared", kCpu, true, kQualcomm},
+               {"WebGPU_Buf", kGpu, false, 0},
+               {"WebNN_Tensor", kGpu, false, 0}};
+  const OrtApi& api = Ort::GetApi();
+  for (const auto& expected : cases) {
+    OrtMemoryInfo* info = nullptr;
+    ASSERT_EQ(Outcome(api.CreateMemoryInfo(expected.name, OrtDeviceAllocator, 0, OrtMemTypeDefault,
+                                           &info)),
+              "")
+        << expected.name;
+    OrtMemoryInfoDeviceType device = kCpu;
+    api.MemoryInfoGetDeviceType(info, &device);
+    EXPECT_EQ(device, expected.device) << expected.name;
+    EXPECT_EQ(api.MemoryInfoGetVendorId(info), expected.vendor) << expected.name;
+    EXPECT_EQ(api.MemoryInfoGetDeviceMemType(info) == OrtDeviceMemoryType_HOST_ACCESSIBLE,
+              expected.is_host_accessible)
+        << expected.name;
+    api.ReleaseMemoryInfo(info);
+  }
+}
+
 // PE-79: any name and vendor, every device; 0 is the generic vendor and the device's own alignment.
 TEST(MemoryInfoTest, SaysWhatItWasMadeOf) {
   const Made cases[] = {

@@ -65,6 +65,7 @@ TEST(SessionOptionsTest, WrongArgumentsAreNamed) {
   auto* const raw = const_cast<OrtSessionOptions*>(static_cast<const OrtSessionOptions*>(options));
   EXPECT_THAT(Outcome(api.SetIntraOpNumThreads(nullptr, 1)), HasSubstr("options"));
   EXPECT_THAT(Outcome(api.SetIntraOpNumThreads(raw, -1)), HasSubstr("-1"));
+  EXPECT_THAT(Outcome(api.SetInterOpNumThreads(raw, -1)), HasSubstr("-1"));
   EXPECT_THAT(
       Outcome(api.SetSessionGraphOptimizationLevel(raw, static_cast<GraphOptimizationLevel>(42))),
       HasSubstr("42"));

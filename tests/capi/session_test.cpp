@@ -70,16 +70,17 @@ TEST(SessionTest, DescribesSequencesAndUnknownShapes) {
 
 TEST(SessionTest, OutputsAreDescribedInTheModelsOwnNames) {
   const Ort::Session session = Open(ModelBuilder()
-                                        .Input("x", TensorType(kFloat, {"n", "", 4}))
+                                        .Input("x", TensorType(kFloat, {"", "n", "", 4}))
                                         .Node("Relu", {"x"}, {"y"})
                                         .Output("y", TensorTypeWithoutShape(kFloat))
                                         .Bytes());
   const Ort::TypeInfo type = session.GetOutputTypeInfo(0);
   const auto tensor = type.GetTensorTypeAndShapeInfo();
-  EXPECT_THAT(tensor.GetShape(), ElementsAre(-1, -1, 4));
+  EXPECT_THAT(tensor.GetShape(), ElementsAre(-1, -1, -1, 4));
   const std::vector<const char*> symbols = tensor.GetSymbolicDimensions();
-  EXPECT_STREQ(symbols[0], "n");
-  EXPECT_STREQ(symbols[1], "");
+  EXPECT_STREQ(symbols[0], "");
+  EXPECT_STREQ(symbols[1], "n");
+  EXPECT_STREQ(symbols[2], "");
 }
 
 TEST(SessionTest, OverridableInitializersAreNoInputs) {

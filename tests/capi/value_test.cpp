@@ -195,6 +195,23 @@ TEST(ValueTest, MixedSequencesAreRefused) {
               StartsWith("2: "));
 }
 
+TEST(ValueTest, OptionalsHaveOneValueOrNone) {
+  const OrtApi& api = Ort::GetApi();
+  std::vector<float> floats = {1};
+  const Ort::Value tensor = TensorOver(floats, {1});
+  const OrtValue* const values[] = {tensor, tensor};
+  for (const size_t count : {0, 1}) {
+    OrtValue* made = nullptr;
+    ASSERT_EQ(Outcome(api.CreateValue(values, count, ONNX_TYPE_OPTIONAL, &made)), "");
+    const Ort::Value optional(made);
+    int has_value = -1;
+    EXPECT_EQ(Outcome(api.HasValue(optional, &has_value)), "");
+    EXPECT_EQ(has_value, static_cast<int>(count));
+  }
+  OrtValue* made = nullptr;
+  EXPECT_THAT(Outcome(api.CreateValue(values, 2, ONNX_TYPE_OPTIONAL, &made)), StartsWith("2: "));
+}
+
 TEST(TypeInfoTest, DescriptionsCanBeMade) {
   const OrtApi& api = Ort::GetApi();
   OrtTensorTypeAndShapeInfo* raw = nullptr;

@@ -127,6 +127,7 @@ TEST_F(FallbackTest, IsOffByDefault) {
   auto session = *Open({}, kFails);
   EXPECT_EQ(Run(*session).code(), StatusCode::kEpFail);
   EXPECT_EQ(session->report().state, FallbackState::kOff);
+  EXPECT_EQ(session->report().cause.code(), StatusCode::kEpFail);
   std::vector<float> y;
   EXPECT_TRUE(Run(*session, &y).ok());  // the probe fails once
   EXPECT_EQ(y, kRight);

@@ -84,10 +84,20 @@ TEST(NodeDumpSettingsTest, MistakesNameTheirVariable) {
             destination + ": expected stdout, files or sqlite, got 'printer'");
   EXPECT_EQ(ErrorOf({{destination, "sqlite"}}),
             destination + ": this build of Tenon cannot write 'sqlite'; it has stdout and files");
-  EXPECT_EQ(ErrorOf({{"ORT_DEBUG_NODE_IO_DUMP_SHAPE_DATA", "yes"}}),
-            "ORT_DEBUG_NODE_IO_DUMP_SHAPE_DATA: expected 0 or 1, got 'yes'");
-  EXPECT_EQ(ErrorOf({{"ORT_DEBUG_NODE_IO_SNIPPET_THRESHOLD", "-1"}}),
-            "ORT_DEBUG_NODE_IO_SNIPPET_THRESHOLD: expected a number of elements, got '-1'");
+  for (const std::string flag :
+       {"DUMP_SHAPE_DATA", "DUMP_NODE_PLACEMENT", "DUMP_INPUT_DATA", "DUMP_OUTPUT_DATA",
+        "DUMP_STATISTICS_DATA", "APPEND_RANK_TO_FILE_NAME",
+        "DUMPING_DATA_TO_FILES_FOR_ALL_NODES_IS_OK"}) {
+    const std::string variable = "ORT_DEBUG_NODE_IO_" + flag;
+    EXPECT_EQ(ErrorOf({{variable, "yes"}}), variable + ": expected 0 or 1, got 'yes'");
+  }
+  for (const std::string count : {"SNIPPET_THRESHOLD", "SNIPPET_EDGE_ITEMS"}) {
+    const std::string variable = "ORT_DEBUG_NODE_IO_" + count;
+    for (const std::string wrong : {"-1", "7x", "99999999999999999999"}) {
+      EXPECT_EQ(ErrorOf({{variable, wrong}}),
+                variable + ": expected a number of elements, got '" + wrong + "'");
+    }
+  }
 }
 
 // TX-76
