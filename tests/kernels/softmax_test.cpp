@@ -132,6 +132,19 @@ TEST_F(SoftmaxTest, NanAndInfinityGiveNan) {
   });
 }
 
+// exp overflows unless the maximum is found, wherever it is.
+TEST_F(SoftmaxTest, TheMaximumMayBeAnywhere) {
+  OnEveryTarget([] {
+    constexpr size_t kLength = 101;
+    for (size_t at = 0; at < kLength; ++at) {
+      std::vector<float> x(kLength, -100.0f), y(kLength);
+      x[at] = 100;
+      SoftmaxRows(x.data(), y.data(), 1, kLength, {});
+      for (size_t i = 0; i < kLength; ++i) ASSERT_EQ(y[i], i == at ? 1.0f : 0.0f) << at;
+    }
+  });
+}
+
 TEST_F(SoftmaxTest, LargeOffsetsDoNotMatter) {
   OnEveryTarget([] {
     const std::vector<float> x = {10000, 10001, 10002};

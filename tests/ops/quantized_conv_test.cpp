@@ -62,6 +62,8 @@ const ConvCase kCases[] = {
     {{1, 2, 9, 6}, {2, 1, 2, 3}, 2, 1, 2, 3},
     {{1, 2, 1, 60}, {2, 1, 1, 5}, 2, 1, 1, 2},
     {{1, 2, 2, 5}, {2, 1, 2, 2}, 2, 1, 1, 20},
+    // Depthwise, of more rows than are computed together.
+    {{1, 2, 80, 3}, {2, 1, 70, 1}, 2, 1, 1, 0},
 };
 
 enum class WeightZero { kAny, kMiddle };

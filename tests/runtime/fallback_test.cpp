@@ -460,6 +460,17 @@ TEST_F(FallbackTest, ReportsOfRuns) {
   EXPECT_EQ(report["reason"], "");
 }
 
+TEST_F(FallbackTest, ReportsOfRunsWithoutFallback) {
+  auto session = *Open({}, {});
+  RunReports reports;
+  RunOptions options;
+  options.reports = &reports;
+  EXPECT_TRUE(Run(*session, nullptr, options).ok());
+  EXPECT_EQ(reports.last().run_id, 1u);
+  EXPECT_EQ(reports.last().attempts, 1u);
+  EXPECT_FALSE(reports.last().used_fallback);
+}
+
 // 3.3, step 5: the first session stays, disarmed.
 TEST_F(FallbackTest, KeepsTheFirstSessionIfNoSecondCanBeMade) {
   build_failures_ = {Fail("no")};
