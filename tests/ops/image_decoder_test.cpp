@@ -74,6 +74,54 @@ TEST(ImageDecoderTest, ReadsPortableFormats) {
             (std::vector<uint8_t>{'a', 'b', 'c'}));
 }
 
+TEST(ImageDecoderTest, RefusesPortableFormatsThatLackTheirLastPixel) {
+  for (const std::string_view file : {"P1 2 2 1 0 0", "P4 2 2\n\x80", "P2 2 1 15 0",
+                                      "P5 2 1 255\na", "P3 1 1 255 1 2", "P6 1 1 255 ab"}) {
+    EXPECT_EQ(RunTensorOp(Call(Bytes(file))).shape(), Shape({0, 0, 3})) << file;
+  }
+}
+
+// One strip of gray pixels, in rows of whole bytes.
+std::vector<uint8_t> TiffOfStrip(uint32_t width, uint32_t height, uint32_t bits,
+                                 const std::vector<uint8_t>& strip) {
+  constexpr uint32_t kStripOffsets = 273, kByteCounts = 279;
+  const std::pair<uint32_t, uint32_t> tags[] = {{256, width},
+                                                {257, height},
+                                                {258, bits},
+                                                {259, 1},
+                                                {262, 1},
+                                                {277, 1},
+                                                {278, height},
+                                                {kByteCounts, static_cast<uint32_t>(strip.size())},
+                                                {kStripOffsets, 10 + 12 * 9}};
+  std::vector<uint8_t> file = {'I', 'I', '*', 0, 8, 0, 0, 0, std::size(tags), 0};
+  const auto add = [&](uint32_t value) {
+    for (int i = 0; i < 4; ++i) file.push_back(static_cast<uint8_t>(value >> 8 * i));
+  };
+  for (const auto& [tag, value] : tags) {
+    add(tag | 4u << 16);  // of type LONG
+    add(1);
+    add(value);
+  }
+  file.insert(file.end(), strip.begin(), strip.end());
+  return file;
+}
+
+TEST(ImageDecoderTest, ReadsTiffOfAnyDepth) {
+  const auto gray = [](uint32_t width, uint32_t height, uint32_t bits,
+                       const std::vector<uint8_t>& strip) {
+    return ElementsOf<uint8_t>(
+        RunTensorOp(Call(TiffOfStrip(width, height, bits, strip), "Grayscale")));
+  };
+  EXPECT_EQ(gray(3, 2, 1, {0xA0, 0x40}), (std::vector<uint8_t>{255, 0, 255, 0, 255, 0}));
+  EXPECT_EQ(gray(3, 2, 4, {0x0F, 0x50, 0xA3, 0x00}),
+            (std::vector<uint8_t>{0, 255, 85, 170, 51, 0}));
+  EXPECT_EQ(gray(3, 1, 8, {7, 0, 255}), (std::vector<uint8_t>{7, 0, 255}));
+  EXPECT_EQ(gray(2, 1, 16, {0x34, 0x12, 0xFF, 0xFF}), (std::vector<uint8_t>{0x12, 255}));
+  EXPECT_EQ(ErrorOf(Call(TiffOfStrip(3, 1, 5, {0, 0, 0}))),
+            "a TIFF picture of kind 1 with 1 samples of 5 bits, predictor 1 and planes 1");
+}
+
 // A truncated or changed file gives an image, none, or an error, but no fault.
 TEST(ImageDecoderTest, SurvivesDamage) {
   const std::span<const uint8_t> files[] = {kBmp,         kPng,          kTiff,    kTiffLzw,
