@@ -14,6 +14,7 @@
 #include "ops/cpu_provider.h"
 #include "ops/framework/registry.h"
 #include "runtime/config.h"
+#include "runtime/dim_names.h"
 #include "runtime/profiler.h"
 
 namespace tenon::capi {
@@ -196,6 +197,7 @@ struct Builder {
       wanted = std::move(with_context);
     }
     SessionOptions session_options = OptionsFor(*wanted, handle);
+    session_options.equal_names_are_equal_sizes = request.equal_names_are_equal_sizes;
     TENON_ASSIGN_OR_RETURN(SessionParts parts,
                            PartsFor(handle, *wanted, **model, request.providers));
     Environment& environment = handle.environment->environment;
@@ -222,8 +224,17 @@ struct Builder {
   ModelLoader reload;
 };
 
-bool WantsReload(const OrtSessionOptions& options) {
+// Models from memory that are larger are not copied for the sake of feeds that may never come.
+constexpr size_t kLargestKeptModel = size_t{16} << 20;
+
+bool WantsFallback(const OrtSessionOptions& options) {
   return FallbackOptions::From(options.session.config).is_on;
+}
+
+// Whether a run may feed axes of equal names with different sizes.
+bool MayDistrustNames(const OrtSessionOptions& options, const Model& model) {
+  return !ConfigFlag(options.session.config, "tenon.strict_dim_names", false) &&
+         options.external_files.empty() && HasEqualDimNames(*model.graph);
 }
 
 std::shared_ptr<std::vector<std::byte>> CopyBytes(std::span<const std::byte> bytes) {
@@ -242,8 +253,8 @@ struct KeptOptions {
   std::vector<std::shared_ptr<std::vector<std::byte>>> files;
 };
 
-// The options for a session: the client's, with the selected devices. A session without a fallback
-// is created at once, so the client's options live long enough.
+// The options for a session: the client's, with the selected devices. A session that is never made
+// a second time is created at once, so the client's options live long enough.
 Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOptions& options,
                                                              const Model& model,
                                                              const FallbackOptions& fallback,
@@ -251,7 +262,8 @@ Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOpt
   TENON_ASSIGN_OR_RETURN(std::vector<ProviderChoice> chosen,
                          SelectDevices(options, model, *handle.environment));
   const bool makes_context = ConfigFlag(options.session.config, "ep.context_enable", false);
-  if (chosen.empty() && !fallback.is_on && !makes_context) {
+  const bool may_follow = fallback.is_on || !fallback.trusts_dim_names;
+  if (chosen.empty() && !may_follow && !makes_context) {
     return std::shared_ptr<const OrtSessionOptions>(std::shared_ptr<void>(), &options);
   }
   auto kept = std::make_shared<OrtSessionOptions>(options);
@@ -276,17 +288,22 @@ Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOption
   return Load([&](const ReadOptions& read) { return ReadModel(bytes, nullptr, read); }, options);
 }
 
-ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options) {
-  if (!WantsReload(options)) return nullptr;
+ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options,
+                      const Model& model) {
+  if (!WantsFallback(options) && !MayDistrustNames(options, model)) return nullptr;
   return [path, kept = std::make_shared<KeptOptions>(options)] {
     return LoadModel(path, kept->options);
   };
 }
 
-ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options) {
+ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options,
+                      const Model& model) {
   const bool keeps_model =
       ConfigFlag(options.session.config, "tenon.ep_fail_fallback.keep_model", true);
-  if (!WantsReload(options) || !keeps_model) return nullptr;
+  const bool is_needed = WantsFallback(options) ? keeps_model
+                                                : MayDistrustNames(options, model) &&
+                                                      bytes.size() <= kLargestKeptModel;
+  if (!is_needed) return nullptr;
   return [content = CopyBytes(bytes), kept = std::make_shared<KeptOptions>(options)] {
     return Load([&](const ReadOptions& read) { return ReadModel(*content, content, read); },
                 kept->options);
@@ -298,6 +315,7 @@ Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& 
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
   FallbackOptions fallback = FallbackOptions::From(options.session.config);
   fallback.has_model = reload != nullptr;
+  fallback.trusts_dim_names = reload == nullptr || !MayDistrustNames(options, model);
   TENON_ASSIGN_OR_RETURN(const auto kept, KeepOptions(options, model, fallback, handle));
   TENON_RETURN_IF_ERROR(CheckFallback(fallback, *kept));
   if (!kept->use_env_threads) handle.work_callbacks = handle.environment->work_callbacks();

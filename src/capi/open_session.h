@@ -20,13 +20,16 @@ Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOption
 // Reads a session's model again.
 using ModelLoader = std::function<Result<Model>()>;
 
-// Reads the model again for a fallback. Null if the options turn fallbacks off, or if the model's
-// bytes are not to be kept. The loader keeps the source of the model.
-ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options);
-ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options);
+// Reads `model` again: for a fallback, or for runs that feed axes of equal names with different
+// sizes. Null if neither can follow, or if the model's bytes are not to be kept. The loader keeps
+// the source of the model.
+ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options,
+                      const Model& model);
+ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options,
+                      const Model& model);
 
-// Creates the session of a handle that has its environment. Without `reload` it has no fallback. If
-// its providers cannot be made, `model` does not change.
+// Creates the session of a handle that has its environment. Without `reload` no other session can
+// replace it. If its providers cannot be made, `model` does not change.
 Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& options,
                     ModelLoader reload = nullptr);
 

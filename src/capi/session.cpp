@@ -34,8 +34,8 @@ Status MakeSession(const OrtEnv* env, const Source& source, const OrtSessionOpti
   const OrtSessionOptions defaults;
   if (options == nullptr) options = &defaults;
   TENON_ASSIGN_OR_RETURN(Model model, LoadModel(source, *options));
-  TENON_RETURN_IF_ERROR(
-      StartSession(*handle, std::move(model), *options, LoaderFor(source, *options)));
+  ModelLoader reload = LoaderFor(source, *options, model);
+  TENON_RETURN_IF_ERROR(StartSession(*handle, std::move(model), *options, std::move(reload)));
   *out = handle.release();
   return OkStatus();
 }

@@ -116,8 +116,9 @@ FallbackSession::FallbackSession(FallbackOptions options, std::vector<std::strin
 }
 
 FallbackSession::~FallbackSession() {
-  // The second session is ended first: it may go on with the trace of the first.
+  // The other sessions are ended first: they may go on with the trace of the first.
   lease_.reset();
+  nameless_.reset();
   second_.reset();
 }
 
@@ -130,7 +131,8 @@ Result<std::unique_ptr<FallbackSession>> FallbackSession::Create(FallbackOptions
   session->newest_ = session->first_.get();
   session->lease_ = std::make_shared<Lease>(*session->first_);
   session->may_replace_ = session->report_.state == FallbackState::kArmed;
-  if (!session->may_replace_) session->build_ = nullptr;
+  const bool may_follow = session->may_replace_ || !session->options_.trusts_dim_names;
+  if (!may_follow) session->build_ = nullptr;
   return session;
 }
 
@@ -168,7 +170,9 @@ Status FallbackSession::Run(const RunOptions& options, std::span<const std::stri
     Status status =
         first_->Run(options, feed_names, feeds, fetch_names, fetches, fetch_memory, &attempt);
     if (status.code() == StatusCode::kEpFail) NoteFailure(status, attempt.failed);
-    return status;
+    if (!attempt.has_unequal_names) return status;
+    return RunWithoutNames({options, feed_names, feeds, fetch_names, fetches, fetch_memory},
+                           std::move(status), attempt);
   }
   return RunWatched({options, feed_names, feeds, fetch_names, fetches, fetch_memory});
 }
@@ -204,6 +208,7 @@ Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report
   attempt.may_be_repeated = may_replace_ && &lease->session == first_.get();
   report.attempts = 1;
   Status status = arguments.RunOn(lease->session, attempt);
+  if (attempt.has_unequal_names) return RunWithoutNames(arguments, std::move(status), attempt);
   const bool has_provider_failed =
       status.code() == StatusCode::kEpFail && attempt.failed.provider >= 0;
   if (has_provider_failed && !options_.is_on) NoteFailure(status, attempt.failed);
@@ -233,6 +238,27 @@ Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report
   attempt.failed = {};
   if (meter != nullptr) meter->Clear();
   return arguments.RunOn(next->session, attempt);
+}
+
+Status FallbackSession::RunWithoutNames(const Arguments& arguments, Status cause,
+                                        RunAttempt& attempt) {
+  if (options_.trusts_dim_names) return cause;
+  {
+    const MutexLock lock(replacing_);
+    if (nameless_ == nullptr) {
+      TENON_LOG(
+          first_->logger(), kWarning,
+          "{}: equal names of dimensions do not mean equal sizes in this model, so the session "
+          "is made a second time without them",
+          cause.message());
+      const FallbackReport fallback = report();
+      const auto& providers = fallback.to.empty() ? providers_ : fallback.to;
+      TENON_ASSIGN_OR_RETURN(nameless_, build_({providers, first_->profiler(), nullptr, false}));
+    }
+  }
+  attempt.has_unequal_names = false;
+  attempt.may_be_repeated = false;
+  return arguments.RunOn(*nameless_, attempt);
 }
 
 const char* FallbackSession::WhyNotRepeated(const Arguments& arguments, const Session& session,
@@ -319,7 +345,7 @@ std::shared_ptr<FallbackSession::Lease> FallbackSession::Replace(const Status& c
   const int64_t trace_begin = profiler == nullptr ? 0 : profiler->Now();
   const Clock::time_point begin = Clock::now();
   Result<std::unique_ptr<Session>> second = BuildSecond(providers);
-  build_ = nullptr;
+  if (options_.trusts_dim_names) build_ = nullptr;
   FallbackReport report;
   {
     const MutexLock changed(mutex_);

@@ -1,4 +1,5 @@
-// A session that is made a second time, without a provider that failed: python-fallback, section 3.
+// A session that is made a second time: without a provider that failed (python-fallback, section
+// 3), or without trust in the names of dimensions.
 #pragma once
 
 #include <atomic>
@@ -27,6 +28,8 @@ struct FallbackOptions {
   std::set<std::string, std::less<>> blocked_domains;
   // Whether the model can be read again.
   bool has_model = true;
+  // Whether a run whose feeds have different sizes where axes have equal names is refused.
+  bool trusts_dim_names = true;
 
   // Reads the config entries that begin with "tenon.ep_fail_fallback".
   static FallbackOptions From(const StringMap& config);
@@ -34,9 +37,10 @@ struct FallbackOptions {
 
 // What a session is to be made with.
 struct SessionRequest {
-  std::vector<std::string> providers;  // names; the most preferred comes first
-  std::shared_ptr<Profiler> profiler;  // of the first session; null: as the options say
-  FailedNode* failed;                  // SessionParts::failed
+  std::vector<std::string> providers;       // names; the most preferred comes first
+  std::shared_ptr<Profiler> profiler;       // of the first session; null: as the options say
+  FailedNode* failed;                       // SessionParts::failed
+  bool equal_names_are_equal_sizes = true;  // SessionOptions'
 };
 
 // Makes the first session, and the second.
@@ -56,7 +60,8 @@ class FallbackSession {
   FallbackSession& operator=(const FallbackSession&) = delete;
 
   // Like Session::Run. If a node fails with kEpFail, the run is repeated on a session without the
-  // node's provider; if that is not possible, the failure is returned as it is.
+  // node's provider; if that is not possible, the failure is returned as it is. Feeds with
+  // different sizes where axes have equal names run on a session that does not take these as equal.
   Status Run(const RunOptions& options, std::span<const std::string_view> feed_names,
              std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
              std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {});
@@ -96,6 +101,8 @@ class FallbackSession {
                              const FailedNode& failed) const;
   bool ReachesMemory(const Session& session, const FailedNode& failed,
                      const MemoryInfo& memory) const;
+  // Runs feeds that were refused with `cause` since axes of one name have different sizes.
+  Status RunWithoutNames(const Arguments& arguments, Status cause, RunAttempt& attempt);
   // The session that repeats the run. Null, with the reason in `*why_not`, if there is none. Waits
   // while another thread makes that session.
   std::shared_ptr<Lease> Replace(const Status& cause, const FailedNode& failed,
@@ -114,6 +121,7 @@ class FallbackSession {
   bool may_replace_ = false;  // whether the first session may be replaced
   std::atomic<uint64_t> runs_ = 0;
   std::unique_ptr<Session> first_, second_;
+  std::unique_ptr<Session> nameless_;  // does not trust names of dimensions; guarded by replacing_
   std::atomic<Session*> newest_ = nullptr;
   Mutex replacing_;  // held while the second session is made
   mutable Mutex mutex_;

@@ -1,5 +1,7 @@
 #include "runtime/feed_check.h"
 
+#include "runtime/dim_names.h"
+
 namespace tenon {
 namespace {
 
@@ -39,8 +41,9 @@ AxisSymbols SymbolNumbers::Of(const ValueType& declared) {
   if (type.kind != Value::Kind::kTensor || !type.shape) return symbols;
   for (const Dim& dim : *type.shape) {
     const std::string_view name = dim.is_number() ? std::string_view() : dim.symbol_name();
-    symbols.push_back(name.empty() ? kNoSymbol
-                                   : numbers_.try_emplace(name, numbers_.size()).first->second);
+    const bool is_size = has_any_ && !name.empty() && !IsPlaceholder(name);
+    symbols.push_back(is_size ? numbers_.try_emplace(name, numbers_.size()).first->second
+                              : kNoSymbol);
   }
   return symbols;
 }
@@ -61,11 +64,12 @@ Status FeedCheck::Check(const std::string& name, const ValueType& declared,
                            name, DataTypeName(type.element_type), DataTypeName(tensor.type()));
   }
   if (!type.shape) return OkStatus();
-  if (type.shape->rank() != tensor.rank()) {
+  const bool is_scalar = type.shape->rank() == 0 && tensor.size() == 1;
+  if (type.shape->rank() != tensor.rank() && !is_scalar) {
     return InvalidArgument("input '{}': expected rank {} {}, got rank {} {}", name,
                            type.shape->rank(), *type.shape, tensor.rank(), tensor.shape());
   }
-  for (size_t axis = 0; axis < tensor.rank(); ++axis) {
+  for (size_t axis = 0; axis < type.shape->rank(); ++axis) {
     const Dim& dim = (*type.shape)[axis];
     const int64_t size = tensor.shape()[axis];
     const auto mismatch = [&](int64_t expected) {
@@ -76,7 +80,9 @@ Status FeedCheck::Check(const std::string& name, const ValueType& declared,
       if (dim.value() != size) return mismatch(dim.value());
     } else if (symbols[axis] != kNoSymbol) {
       const int64_t first = FirstSizeOf(symbols[axis], size);
-      if (first != size) return mismatch(first);
+      if (first == size) continue;
+      has_unequal_names_ = true;
+      return mismatch(first);
     }
   }
   return OkStatus();

@@ -17,7 +17,9 @@ struct RunAttempt {
   bool may_be_repeated = false;
   // Counts what the run does; may be null.
   RunMeter* meter = nullptr;
-  // Set by the run: the node that failed, and when the first attempt began, if that was not traced.
+  // Set by the run: whether it was refused because axes of one name have different sizes, the node
+  // that failed, and when the first attempt began, if that was not traced.
+  bool has_unequal_names = false;
   FailedNode failed;
   std::optional<int64_t> trace_start;
 };

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "runtime/build_plan.h"
 #include "runtime/config.h"
+#include "runtime/dim_names.h"
 #include "runtime/environment.h"
 #include "runtime/feed_check.h"
 #include "runtime/node_dump.h"
@@ -113,7 +114,9 @@ Status Session::Initialize() {
   const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_initialization");
   TENON_RETURN_IF_ERROR(StartOwnThreads());
   FixFreeDimensions(*model_.graph, options_);
-  interface_.Describe(*model_.graph);
+  interface_.Describe(*model_.graph, options_.equal_names_are_equal_sizes);
+  ForgetDimNames(*model_.graph,
+                 options_.equal_names_are_equal_sizes ? DimNames::kPlaceholders : DimNames::kAll);
   const bool may_fall_back = !ConfigFlag(options_.config, "session.disable_cpu_ep_fallback", false);
   if (!may_fall_back && !parts_.is_last_implicit) {
     return InvalidArgument(
@@ -186,15 +189,18 @@ Status Session::Run(const RunOptions& options, std::span<const std::string_view>
                     std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
                     std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory,
                     RunAttempt* attempt) {
-  PooledVector<Value> reordered;
-  TENON_ASSIGN_OR_RETURN(const std::span<const Value> ordered,
-                         interface_.OrderFeeds(feed_names, feeds, reordered));
-  PooledVector<size_t> places(fetch_names.size());
-  TENON_RETURN_IF_ERROR(interface_.FindOutputs(fetch_names, places));
   RunAttempt only;
   if (attempt == nullptr) attempt = &only;
+  PooledVector<Value> reordered;
+  FeedCheck check;
+  Result<std::span<const Value>> ordered =
+      interface_.OrderFeeds(feed_names, feeds, reordered, check);
+  attempt->has_unequal_names = check.has_unequal_names();
+  if (!ordered) return std::move(ordered.error());
+  PooledVector<size_t> places(fetch_names.size());
+  TENON_RETURN_IF_ERROR(interface_.FindOutputs(fetch_names, places));
   if (AreAllNew(places, fetches)) {
-    Status status = pipeline_->Run(options, {ordered, fetches, fetch_memory}, *attempt);
+    Status status = pipeline_->Run(options, {*ordered, fetches, fetch_memory}, *attempt);
     if (!status.ok()) std::fill(fetches.begin(), fetches.end(), Value());
     return status;
   }
@@ -204,7 +210,7 @@ Status Session::Run(const RunOptions& options, std::span<const std::string_view>
     made[places[i]] = fetches[i];
     if (i < fetch_memory.size()) memory[places[i]] = fetch_memory[i];
   }
-  TENON_RETURN_IF_ERROR(pipeline_->Run(options, {ordered, made, memory}, *attempt));
+  TENON_RETURN_IF_ERROR(pipeline_->Run(options, {*ordered, made, memory}, *attempt));
   for (size_t i = 0; i < fetch_names.size(); ++i) {
     if (!fetches[i].has_value()) fetches[i] = made[places[i]];
   }

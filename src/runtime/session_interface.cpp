@@ -35,9 +35,15 @@ void ForgetOtherNames(ValueType& type, const DimNames& names) {
   }
 }
 
+// Whether the value is declared as a scalar and has axes.
+bool IsOtherScalar(const ValueType& declared, const Value& feed) {
+  return declared.kind == Value::Kind::kTensor && declared.shape && declared.shape->rank() == 0 &&
+         feed.is_tensor() && feed.tensor().rank() > 0;
+}
+
 }  // namespace
 
-void SessionInterface::Describe(const Graph& graph) {
+void SessionInterface::Describe(const Graph& graph, bool compares_names) {
   for (const ValueId id : graph.inputs) {
     const ValueInfo& info = graph.value(id);
     graph_inputs_.push_back({info.name, info.type});
@@ -48,7 +54,7 @@ void SessionInterface::Describe(const Graph& graph) {
   for (const GraphOutput& output : graph.outputs()) {
     outputs_.push_back({output.name, graph.value(output.value).type});
   }
-  SymbolNumbers symbols;
+  SymbolNumbers symbols(compares_names);
   for (const SessionValue& input : graph_inputs_) {
     input_names_.Add(input.name);
     input_symbols_.push_back(symbols.Of(input.type));
@@ -82,8 +88,8 @@ Result<size_t> SessionInterface::FindOutput(std::string_view name, size_t likely
 
 Result<std::span<const Value>> SessionInterface::OrderFeeds(std::span<const std::string_view> names,
                                                             std::span<const Value> feeds,
-                                                            PooledVector<Value>& ordered) const {
-  FeedCheck check;
+                                                            PooledVector<Value>& ordered,
+                                                            FeedCheck& check) const {
   size_t in_place = 0;  // so many of the first feeds lie where they belong
   size_t next = 0;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -95,12 +101,13 @@ Result<std::span<const Value>> SessionInterface::OrderFeeds(std::span<const std:
     const SessionValue& declared = graph_inputs_[place];
     TENON_RETURN_IF_ERROR(
         check.Check(declared.name, declared.type, input_symbols_[place], feeds[i]));
-    if (in_place == i && place == i) {
+    const bool is_reshaped = IsOtherScalar(declared.type, feeds[i]);
+    if (in_place == i && place == i && !is_reshaped) {
       ++in_place;
-    } else {
-      ordered.resize(graph_inputs_.size());
-      ordered[place] = feeds[i];
+      continue;
     }
+    ordered.resize(graph_inputs_.size());
+    ordered[place] = is_reshaped ? Value(feeds[i].tensor().Reshaped({})) : feeds[i];
   }
   if (in_place < graph_inputs_.size()) {
     ordered.resize(graph_inputs_.size());

@@ -29,8 +29,9 @@ class SessionInterface {
   SessionInterface(const SessionInterface&) = delete;
   SessionInterface& operator=(const SessionInterface&) = delete;
 
-  // Of the graph as it was read.
-  void Describe(const Graph& graph);
+  // Of the graph as it was read. `compares_names`: whether feeds are checked for equal sizes where
+  // axes have equal names.
+  void Describe(const Graph& graph, bool compares_names);
   // Adds what inference found out about the outputs, in the model's own names.
   void RefineOutputs(const Graph& graph);
 
@@ -47,12 +48,14 @@ class SessionInterface {
   Result<size_t> FindOutput(std::string_view name, size_t likely = 0) const;
 
   // The feeds, one per name, in the places of graph_inputs(), where kNone is not fed: `feeds`
-  // themselves if they lie so, else copies in `ordered`, which is empty. Errors: kInvalidArgument
-  // for an unknown or repeated name and for a feed of another type or shape than declared; kFail
-  // for a missing one.
+  // themselves if they lie so, else copies in `ordered`, which is empty. Scalars get their shape.
+  // `check` is new. Errors: kInvalidArgument for an unknown or repeated name and for a feed of
+  // another type or shape than declared; kFail for a missing one.
   Result<std::span<const Value>> OrderFeeds(std::span<const std::string_view> names,
                                             std::span<const Value> feeds,
-                                            PooledVector<Value>& ordered) const;
+                                            PooledVector<Value>& ordered, FeedCheck& check) const;
+  // Whether two axes of inputs have the same name.
+  bool has_equal_names() const { return has_equal_names_; }
   // The places of outputs, one per name. Error: as of FindOutput.
   Status FindOutputs(std::span<const std::string_view> names, std::span<size_t> places) const;
 
@@ -65,6 +68,7 @@ class SessionInterface {
   std::vector<SessionValue> inputs_, outputs_, overridables_;
   NameIndex input_names_, output_names_;    // of graph_inputs_ and outputs_
   std::vector<AxisSymbols> input_symbols_;  // of graph_inputs_
+  bool has_equal_names_ = false;
 };
 
 }  // namespace tenon

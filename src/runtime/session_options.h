@@ -36,6 +36,9 @@ struct SessionOptions {
   // Sizes for symbolic dimensions of inputs, by name and by denotation.
   std::map<std::string, int64_t> free_dimensions;
   std::map<std::string, int64_t> free_dimensions_by_denotation;
+  // Whether axes of inputs whose sizes have the same name are taken to have the same size. A run
+  // that feeds them otherwise fails.
+  bool equal_names_are_equal_sizes = true;
   // Where to write the model as the general passes leave it, before any provider's fusions and
   // layouts; "": nowhere.
   std::string optimized_model_path;
