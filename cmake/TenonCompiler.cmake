@@ -79,19 +79,20 @@ if(TENON_SANITIZE)
   endif()
 endif()
 
-# tenon_room(<name> [SMALL] SOURCES ... [HOT ...] [FOLDERS ...] [PRECOMPILE ...] DEPENDS ...): one
-# folder of src/, one static library. In a SMALL room only the files under HOT, which have loops
+# tenon_room(<name> [SMALL] SOURCES ... [HOT ...] [FOLDERS ...] [HOT_FOLDERS ...] [PRECOMPILE ...]
+# DEPENDS ...): one folder of src/, one static library. In a SMALL room only the files under HOT, which have loops
 # over elements, steps or nodes, are compiled for speed. The others are compiled for size, which
-# halves their code. Each of FOLDERS lists its files with tenon_folder. PRECOMPILE: headers, or the
-# one room whose precompiled headers it shares.
+# halves their code. Each of FOLDERS and HOT_FOLDERS lists its files with tenon_folder; those of
+# HOT_FOLDERS may have files under HOT. PRECOMPILE: headers, or the one room whose precompiled
+# headers it shares.
 function(tenon_room name)
-  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;HOT;FOLDERS;PRECOMPILE;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;HOT;FOLDERS;HOT_FOLDERS;PRECOMPILE;DEPENDS" ${ARGN})
   set(parts tenon_${name})
   add_library(tenon_${name} STATIC ${ROOM_SOURCES})
   if(ROOM_SMALL AND CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
     target_compile_options(tenon_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
   endif()
-  if(ROOM_HOT OR ROOM_FOLDERS)
+  if(ROOM_HOT OR ROOM_HOT_FOLDERS)
     list(APPEND parts tenon_${name}_hot)
     add_library(tenon_${name}_hot OBJECT ${ROOM_HOT})
     target_sources(tenon_${name} PRIVATE $<TARGET_OBJECTS:tenon_${name}_hot>)
@@ -106,7 +107,7 @@ function(tenon_room name)
       target_precompile_headers(${part} PRIVATE ${ROOM_PRECOMPILE})
     endif()
   endforeach()
-  foreach(folder IN LISTS ROOM_FOLDERS)
+  foreach(folder IN LISTS ROOM_FOLDERS ROOM_HOT_FOLDERS)
     add_subdirectory(${folder})
   endforeach()
 endfunction()
@@ -115,7 +116,9 @@ endfunction()
 function(tenon_folder room)
   cmake_parse_arguments(FOLDER "" "" "SOURCES;HOT" ${ARGN})
   target_sources(tenon_${room} PRIVATE ${FOLDER_SOURCES})
-  target_sources(tenon_${room}_hot PRIVATE ${FOLDER_HOT})
+  if(FOLDER_HOT)
+    target_sources(tenon_${room}_hot PRIVATE ${FOLDER_HOT})
+  endif()
 endfunction()
 
 # tenon_small_loops(<room> <file>...): files whose loops have a copy for every pair of types. For
