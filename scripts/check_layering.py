@@ -54,6 +54,16 @@ ALLOWED_FOLDERS = {
         "elementwise": {""},
         "gemm": {"", "elementwise"},
     },
+    "capi": {
+        "": {"session", "graph", "env", "options", "value", "boundary"},
+        "session": {"kernel", "graph", "env", "options", "value", "boundary"},
+        "kernel": {"options", "value", "boundary"},
+        "graph": {"options", "value", "boundary"},
+        "env": {"options", "value", "boundary"},
+        "options": {"value", "boundary"},
+        "value": {"boundary"},
+        "boundary": set(),
+    },
 }
 
 # Folders that use only the public headers.

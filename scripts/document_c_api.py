@@ -33,7 +33,7 @@ those of the Python tests, onnxruntime-node and the transcripts.
 def slots() -> dict[str, list[str]]:
     """Names of the slots of each table, in order."""
     pattern = re.compile(r"^ABI_SLOT\((\w+), (\w+), (\d+),", re.MULTILINE)
-    text = (ROOT / "src/capi/abi_slots.inc").read_text()
+    text = (ROOT / "src/capi/boundary/abi_slots.inc").read_text()
     names: dict[str, list[str]] = {table: [] for table in TABLES}
     for table, name, _ in sorted(pattern.findall(text), key=lambda row: int(row[2])):
         if table in names:

@@ -1,7 +1,7 @@
 // Slots of features that this build lacks. They return an error that says so.
-#include "capi/arguments.h"
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
 
 namespace tenon::capi {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <type_traits>
 
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
 
 namespace tenon::capi {
 namespace {
@@ -42,7 +42,7 @@ constexpr Table MakeTable() {
   if constexpr (std::is_same_v<Table, Struct>) table.Name = Name;
 #define ABI_MEMBER(Struct, Name, offset, ...)
 #define ABI_SIZE(Struct, bytes)
-#include "capi/abi_slots.inc"
+#include "capi/boundary/abi_slots.inc"
 #undef ABI_SLOT
 #undef ABI_MEMBER
 #undef ABI_SIZE

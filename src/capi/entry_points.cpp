@@ -4,9 +4,9 @@
 #include <tenon_c_api.h>
 
 #include "capi/api_table.h"
-#include "capi/client_api.h"
-#include "capi/describe_model.h"
-#include "capi/status.h"
+#include "capi/boundary/client_api.h"
+#include "capi/boundary/status.h"
+#include "capi/graph/describe_model.h"
 
 namespace {
 

@@ -1,15 +1,15 @@
 // Functions beyond the tables, which clients ask for by name.
 #include <string_view>
 
-#include "capi/allocator.h"
-#include "capi/arguments.h"
-#include "capi/built_in_providers.h"
-#include "capi/ep_extension.h"
-#include "capi/run_options.h"
-#include "capi/session_handle.h"
-#include "capi/slots.h"
-#include "capi/status.h"
-#include "capi/training.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
+#include "capi/env/ep_extension.h"
+#include "capi/options/built_in_providers.h"
+#include "capi/options/run_options.h"
+#include "capi/session/session_handle.h"
+#include "capi/session/training.h"
+#include "capi/value/allocator.h"
 #include "tenon_c_api.h"
 
 namespace tenon::capi {

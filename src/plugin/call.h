@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/exception_barrier.h"
-#include "capi/status.h"
+#include "capi/boundary/status.h"
 
 namespace tenon::plugin {
 

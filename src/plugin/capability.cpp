@@ -1,8 +1,8 @@
 #include "plugin/capability.h"
 
-#include "capi/arguments.h"
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
 
 namespace tenon::capi {
 namespace {

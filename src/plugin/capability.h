@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "capi/graph_view.h"
+#include "capi/graph/graph_view.h"
 #include "runtime/provider.h"
 
 // Passed to GetCapability; valid during the call.

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "capi/kernel_context.h"
-#include "capi/slots.h"
+#include "capi/boundary/slots.h"
+#include "capi/kernel/kernel_context.h"
 #include "plugin/call.h"
 
 // Passed to CreateState; valid during the call.

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "capi/kernel_info.h"
+#include "capi/kernel/kernel_info.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_info.h"
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "capi/handles.h"
-#include "capi/sync_stream.h"
+#include "capi/boundary/handles.h"
+#include "capi/value/sync_stream.h"
 #include "plugin/call.h"
 
 namespace tenon::plugin {

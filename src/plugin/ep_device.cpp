@@ -1,13 +1,13 @@
 // The host's functions with which plugins describe devices.
-#include "capi/ep_device.h"
+#include "capi/env/ep_device.h"
 
 #include <cctype>
 #include <memory>
 
-#include "capi/arguments.h"
-#include "capi/handles.h"
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/handles.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
 #include "plugin/call.h"
 #include "plugin/semantic_version.h"
 

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "capi/allocator.h"
-#include "capi/ep_device.h"
-#include "capi/handles.h"
-#include "capi/session_options.h"
-#include "capi/slots.h"
+#include "capi/boundary/handles.h"
+#include "capi/boundary/slots.h"
+#include "capi/env/ep_device.h"
+#include "capi/options/session_options.h"
+#include "capi/value/allocator.h"
 #include "plugin/call.h"
 #include "plugin/data_transfer.h"
 #include "plugin/stream.h"

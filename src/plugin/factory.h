@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/ep_source.h"
+#include "capi/env/ep_source.h"
 #include "plugin/library.h"
 
 namespace tenon::plugin {

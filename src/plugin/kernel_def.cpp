@@ -5,10 +5,10 @@
 #include <memory>
 #include <string_view>
 
-#include "capi/arguments.h"
-#include "capi/element_type.h"
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
+#include "capi/value/element_type.h"
 #include "ir/schema.h"
 
 // The type of tensors with elements of `type`.

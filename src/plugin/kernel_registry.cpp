@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "capi/arguments.h"
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
 #include "plugin/registered_kernel.h"
 
 tenon::Status OrtKernelRegistry::Add(const OrtKernelDef& def, OrtKernelCreateFunc create,

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/process_end.h"
-#include "capi/client_api.h"
-#include "capi/handles.h"
+#include "capi/boundary/client_api.h"
+#include "capi/boundary/handles.h"
 #include "plugin/call.h"
 
 namespace tenon::plugin {

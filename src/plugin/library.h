@@ -11,7 +11,7 @@
 
 #include "base/dynamic_library.h"
 #include "base/logging.h"
-#include "capi/library_uses.h"
+#include "capi/env/library_uses.h"
 
 namespace tenon::plugin {
 

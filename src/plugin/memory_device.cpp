@@ -1,7 +1,7 @@
 // OrtMemoryDevice: a memory location without its name.
-#include "capi/arguments.h"
-#include "capi/handles.h"
-#include "capi/slots.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/handles.h"
+#include "capi/boundary/slots.h"
 
 namespace tenon::capi {
 

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "capi/arguments.h"
-#include "capi/session_options.h"
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
+#include "capi/options/session_options.h"
 #include "ir/schema.h"
 
 // A type parameter, and where it is used.

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "capi/arguments.h"
-#include "capi/slots.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
 #include "plugin/call.h"
 
 namespace tenon::plugin {

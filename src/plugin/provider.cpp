@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "capi/env.h"
-#include "capi/ep_device.h"
-#include "capi/handles.h"
-#include "capi/run_options.h"
-#include "capi/session_options.h"
-#include "capi/shared_allocators.h"
-#include "capi/slots.h"
+#include "capi/boundary/handles.h"
+#include "capi/boundary/slots.h"
+#include "capi/env/env.h"
+#include "capi/env/ep_device.h"
+#include "capi/env/shared_allocators.h"
+#include "capi/options/run_options.h"
+#include "capi/options/session_options.h"
 #include "plugin/call.h"
 #include "plugin/capability.h"
 #include "plugin/compute_kernel.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "capi/context_model.h"
-#include "capi/custom_ops.h"
-#include "capi/graph_view.h"
-#include "capi/packed_weights.h"
+#include "capi/graph/context_model.h"
+#include "capi/graph/graph_view.h"
+#include "capi/kernel/custom_ops.h"
+#include "capi/kernel/packed_weights.h"
 #include "plugin/factory.h"
 #include "plugin/kernel_registry.h"
 #include "runtime/graph_capture.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/arguments.h"
-#include "capi/host_kernel.h"
-#include "capi/kernel_context.h"
-#include "capi/kernel_info.h"
-#include "capi/slots.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
+#include "capi/kernel/host_kernel.h"
+#include "capi/kernel/kernel_context.h"
+#include "capi/kernel/kernel_info.h"
 #include "ir/schema.h"
 #include "plugin/call.h"
 #include "plugin/weight_packing.h"

@@ -5,7 +5,7 @@
 
 #include "base/logging.h"
 #include "base/string_map.h"
-#include "capi/packed_weights.h"
+#include "capi/kernel/packed_weights.h"
 #include "plugin/kernel_def.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_info.h"

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "capi/arguments.h"
-#include "capi/env.h"
-#include "capi/ep_device.h"
-#include "capi/ep_extension.h"
-#include "capi/hardware.h"
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
+#include "capi/env/env.h"
+#include "capi/env/ep_device.h"
+#include "capi/env/ep_extension.h"
+#include "capi/env/hardware.h"
 #include "plugin/library.h"
 #include "plugin/provider_factory.h"
 #include "runtime/config.h"

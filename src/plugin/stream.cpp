@@ -1,7 +1,7 @@
 #include "plugin/stream.h"
 
-#include "capi/handles.h"
-#include "capi/slots.h"
+#include "capi/boundary/handles.h"
+#include "capi/boundary/slots.h"
 #include "plugin/call.h"
 
 namespace tenon::plugin {

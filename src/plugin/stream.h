@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "capi/sync_stream.h"
+#include "capi/value/sync_stream.h"
 
 namespace tenon::plugin {
 

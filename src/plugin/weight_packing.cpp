@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "capi/allocator.h"
-#include "capi/arguments.h"
-#include "capi/handles.h"
-#include "capi/slots.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/handles.h"
+#include "capi/boundary/slots.h"
+#include "capi/value/allocator.h"
 #include "plugin/call.h"
 
 namespace tenon::plugin {

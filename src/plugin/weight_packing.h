@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/packed_weights.h"
+#include "capi/kernel/packed_weights.h"
 #include "runtime/kernel_info.h"
 
 // Passed to PrePackWeight; valid during the call.

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "capi/arguments.h"
-#include "capi/element_type.h"
-#include "capi/handles.h"
-#include "capi/run_options.h"
-#include "capi/session_handle.h"
-#include "capi/status.h"
+#include "capi/boundary/arguments.h"
+#include "capi/boundary/handles.h"
+#include "capi/boundary/status.h"
+#include "capi/options/run_options.h"
+#include "capi/session/session_handle.h"
+#include "capi/value/element_type.h"
 #include "webnn/barrier_run.h"
 #include "webnn/provider.h"
 

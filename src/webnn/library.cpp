@@ -1,5 +1,6 @@
-// Replaces capi/built_in_providers.cpp in a library with WebNN, which links this file separately.
-#include "capi/built_in_providers.h"
+// Replaces capi/options/built_in_providers.cpp in a library with WebNN, which links this file
+// separately.
+#include "capi/options/built_in_providers.h"
 #include "webnn/c_api.h"
 #include "webnn/provider.h"
 

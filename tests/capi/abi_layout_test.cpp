@@ -32,7 +32,7 @@ constexpr bool kIsLp64 = sizeof(void*) == 8 && sizeof(long) == 8;
   static_assert(!kIsLp64 || offsetof(Struct, Name) == (offset)); \
   static_assert(kSameType<decltype(Struct::Name), __VA_ARGS__>);
 #define ABI_SIZE(Struct, bytes) static_assert(!kIsLp64 || sizeof(Struct) == (bytes));
-#include "capi/abi_slots.inc"
+#include "capi/boundary/abi_slots.inc"
 #undef ABI_SLOT
 #undef ABI_MEMBER
 #undef ABI_SIZE

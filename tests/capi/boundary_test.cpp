@@ -4,8 +4,8 @@
 #include <new>
 #include <stdexcept>
 
-#include "capi/slots.h"
-#include "capi/status.h"
+#include "capi/boundary/slots.h"
+#include "capi/boundary/status.h"
 
 namespace tenon::capi {
 namespace {

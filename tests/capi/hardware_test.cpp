@@ -1,4 +1,4 @@
-#include "capi/hardware.h"
+#include "capi/env/hardware.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The providers in the library that the tests of fallbacks link, in place of a plugin's.
-#include "capi/built_in_providers.h"
+#include "capi/options/built_in_providers.h"
 #include "runtime/probe_provider.h"
 
 namespace tenon::capi {

@@ -1,0 +1,343 @@
+#include "capi/session/open_session.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "capi/env/ep_device.h"
+#include "capi/env/ep_source.h"
+#include "capi/graph/context_model.h"
+#include "capi/options/built_in_providers.h"
+#include "capi/session/assigned_nodes.h"
+#include "capi/session/select_devices.h"
+#include "ir/onnx_reader.h"
+#include "ops/cpu_provider.h"
+#include "ops/framework/registry.h"
+#include "runtime/config.h"
+#include "runtime/dim_names.h"
+#include "runtime/profiler.h"
+
+namespace tenon::capi {
+namespace {
+
+constexpr std::string_view kUseEnvAllocators = "session.use_env_allocators";
+
+ReadOptions ReadOptionsOf(const OrtSessionOptions& options) {
+  const StringMap& config = options.session.config;
+  const auto folder = config.find("session.model_external_initializers_file_folder_path");
+  return {.external_data_folder = folder == config.end() ? "" : folder->second,
+          .external_files = options.external_files,
+          .initializers = options.initializers};
+}
+
+Status CheckExpected(const Model& model, const OrtSessionOptions& options) {
+  for (const std::string& name : options.expected_initializers) {
+    const ValueId id = model.graph->FindValue(name);
+    if (id != ValueId::kNone && model.graph->value(id).initializer.has_value()) continue;
+    return InvalidArgument("the model has no initializer '{}'", name);
+  }
+  return OkStatus();
+}
+
+Status CheckNotCanceled(const OrtSessionOptions& options) {
+  if (!*options.cancel_load) return OkStatus();
+  return Status(StatusCode::kModelLoadCanceled, "loading the model was canceled");
+}
+
+template <class Source>
+Result<Model> Load(const Source& read, const OrtSessionOptions& options) {
+  TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
+  TENON_ASSIGN_OR_RETURN(Model model, read(ReadOptionsOf(options)));
+  TENON_RETURN_IF_ERROR(CheckExpected(model, options));
+  return model;
+}
+
+// The session's settings from the handle's options; `handle` keeps the objects that they point to.
+SessionOptions OptionsFor(const OrtSessionOptions& options, OrtSession& handle) {
+  SessionOptions result = options.session;
+  if (options.use_env_threads) {
+    result.intra_op_threads = 0;
+    result.thread_callbacks = {};
+  } else {
+    result.work_callbacks = handle.work_callbacks;
+  }
+  if (options.client_logger.function != nullptr) {
+    if (handle.client_logger == nullptr) {
+      handle.client_logger = std::make_unique<ClientLogger>(options.client_logger);
+    }
+    result.log_sink = handle.client_logger->Sink();
+  }
+  return result;
+}
+
+const ProviderChoice* FindChoice(const OrtSessionOptions& options, const std::string& name) {
+  const auto found =
+      std::find_if(options.providers.begin(), options.providers.end(),
+                   [&](const ProviderChoice& choice) { return choice.name == name; });
+  return found == options.providers.end() ? nullptr : &*found;
+}
+
+// Whether a model with compatibility information suits the devices of that provider.
+Status CheckCompiledModel(const std::vector<const OrtEpDevice*>& devices,
+                          const OrtSessionOptions& options, const Model& model,
+                          const Logger& logger) {
+  const std::string& provider = devices.front()->ep_name;
+  const auto info = model.metadata.find(CompatibilityKey(provider));
+  if (info == model.metadata.end()) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(
+      const OrtCompiledModelCompatibility fits,
+      devices.front()->source->CheckCompatibility(devices, info->second.c_str()));
+  switch (fits) {
+    case OrtCompiledModelCompatibility_EP_NOT_APPLICABLE:
+    case OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL:
+      return OkStatus();
+    case OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION:
+      if (ConfigFlag(options.session.config, "session.fail_on_suboptimal_compiled_model", false)) {
+        return Fail("the compiled model suits {} badly and should be compiled again", provider);
+      }
+      TENON_LOG(logger, kWarning, "the compiled model suits {} badly and should be compiled again",
+                provider);
+      return OkStatus();
+    default:
+      return Fail("{} cannot use the compiled model, which was made for '{}'", provider,
+                  info->second);
+  }
+}
+
+Result<std::unique_ptr<ExecutionProvider>> MakeProvider(const std::string& name, OrtSession& handle,
+                                                        const OrtSessionOptions& options,
+                                                        const Model& model) {
+  const ProviderChoice* const choice = FindChoice(options, name);
+  if (choice != nullptr && !choice->devices.empty()) {
+    const std::vector<const OrtEpDevice*>& devices = choice->devices;
+    // Devices are used only while their library is registered. A session may be created again for a
+    // fallback long after the client requested it.
+    for (const OrtEpDevice* const device : devices) {
+      TENON_RETURN_IF_ERROR(handle.environment->eps.CheckDevice(device));
+    }
+    TENON_RETURN_IF_ERROR(CheckCompiledModel(devices, options, model, *handle.logger));
+    OrtSessionOptions given = options;
+    given.packed_weights = handle.packed_weights;
+    given.custom_ops = handle.custom_ops.get();
+    const bool shares = ConfigFlag(options.session.config, kUseEnvAllocators, false);
+    return devices.front()->source->MakeProvider(
+        devices, given, model, *handle.logger, shares ? &handle.environment->allocators : nullptr);
+  }
+  const BuiltInProvider* const built_in = FindBuiltInProvider(name);
+  if (built_in == nullptr) return nullptr;
+  return built_in->make(choice == nullptr ? StringMap() : choice->options);
+}
+
+// There will be no session for providers that were made for it.
+void TellNoSession(std::vector<std::unique_ptr<ExecutionProvider>>& providers,
+                   const Logger& logger) {
+  for (; !providers.empty(); providers.pop_back()) {
+    const Status status = providers.back()->OnSessionEnd({.reason = SessionEndReason::kInitFailed});
+    if (status.ok()) continue;
+    TENON_LOG(logger, kError, "{} failed at the end of its session: {}", providers.back()->name(),
+              status.message());
+  }
+}
+
+Result<SessionParts> PartsFor(OrtSession& handle, const OrtSessionOptions& options,
+                              const Model& model, const std::vector<std::string>& providers) {
+  SessionParts parts;
+  parts.shape_functions = &OpShapeFunctions();
+  parts.shared_weights = handle.shared_weights;
+  if (handle.custom_ops) {
+    parts.providers.push_back(handle.custom_ops->MakeProvider());
+    parts.shape_functions = handle.custom_ops.get();
+  }
+  for (const std::string& name : providers) {
+    Result<std::unique_ptr<ExecutionProvider>> provider =
+        MakeProvider(name, handle, options, model);
+    if (!provider) {
+      TellNoSession(parts.providers, *handle.logger);
+      return Failure(std::move(provider.error()));
+    }
+    if (*provider != nullptr) parts.providers.push_back(std::move(*provider));
+  }
+  parts.providers.push_back(MakeCpuProvider());
+  parts.is_last_implicit = !options.has_cpu_provider;
+  if (parts.is_last_implicit) {
+    TENON_LOG(*handle.logger, kInfo, "{} is implicitly added", kCpuProviderName);
+  }
+  if (ConfigFlag(options.session.config, kUseEnvAllocators, false)) {
+    parts.memory = handle.environment->allocators.FindForSessions(CpuMemory());
+  }
+  return parts;
+}
+
+std::vector<std::string> ProviderNames(const OrtSessionOptions& options) {
+  std::vector<std::string> names;
+  for (const ProviderChoice& choice : options.providers) names.push_back(choice.name);
+  names.emplace_back(kCpuProviderName);
+  return names;
+}
+
+Status CheckFallback(const FallbackOptions& fallback, const OrtSessionOptions& options) {
+  for (const std::string& name : fallback.providers) {
+    if (name == kCpuProviderName || FindBuiltInProvider(name) != nullptr) continue;
+    if (FindChoice(options, name) != nullptr) continue;
+    return InvalidArgument("tenon.ep_fail_fallback.providers: expected some of {}, got '{}'",
+                           AvailableProviderNames(), name);
+  }
+  return OkStatus();
+}
+
+// Makes the sessions of a handle: the first from `model`, the second from the model that `reload`
+// reads.
+struct Builder {
+  Result<std::unique_ptr<Session>> operator()(const SessionRequest& request) const {
+    // Only the first session writes the compiled model.
+    std::shared_ptr<const OrtSessionOptions> wanted = options;
+    if (*model == nullptr) {
+      TENON_ASSIGN_OR_RETURN(*model, Reload());
+    } else if (auto with_context = WithContextModel(*options)) {
+      wanted = std::move(with_context);
+    }
+    SessionOptions session_options = OptionsFor(*wanted, handle);
+    session_options.equal_names_are_equal_sizes = request.equal_names_are_equal_sizes;
+    TENON_ASSIGN_OR_RETURN(SessionParts parts,
+                           PartsFor(handle, *wanted, **model, request.providers));
+    Environment& environment = handle.environment->environment;
+    parts.failed = request.failed;
+    parts.profiler = request.profiler;
+    if (parts.profiler == nullptr && !options->profile_prefix.empty()) {
+      TENON_ASSIGN_OR_RETURN(
+          parts.profiler,
+          Profiler::Open(options->profile_prefix, session_options.config, environment.logger()));
+    }
+    const std::unique_ptr<Model> taken = std::move(*model);
+    return Session::Create(environment, std::move(*taken), std::move(session_options),
+                           std::move(parts));
+  }
+
+  Result<std::unique_ptr<Model>> Reload() const {
+    TENON_ASSIGN_OR_RETURN(Model again, reload());
+    return std::make_unique<Model>(std::move(again));
+  }
+
+  OrtSession& handle;
+  std::shared_ptr<const OrtSessionOptions> options;
+  std::shared_ptr<std::unique_ptr<Model>> model;
+  ModelLoader reload;
+};
+
+// Models from memory that are larger are not copied for the sake of feeds that may never come.
+constexpr size_t kLargestKeptModel = size_t{16} << 20;
+
+bool WantsFallback(const OrtSessionOptions& options) {
+  return FallbackOptions::From(options.session.config).is_on;
+}
+
+// Whether a run may feed axes of equal names with different sizes.
+bool MayDistrustNames(const OrtSessionOptions& options, const Model& model) {
+  return !ConfigFlag(options.session.config, "tenon.strict_dim_names", false) &&
+         options.external_files.empty() && HasEqualDimNames(*model.graph);
+}
+
+std::shared_ptr<std::vector<std::byte>> CopyBytes(std::span<const std::byte> bytes) {
+  return std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+}
+
+// The options, and the files in memory that they refer to.
+struct KeptOptions {
+  explicit KeptOptions(const OrtSessionOptions& wanted) : options(wanted) {
+    for (auto& [name, bytes] : options.external_files) {
+      bytes = *files.emplace_back(CopyBytes(bytes));
+    }
+  }
+
+  OrtSessionOptions options;
+  std::vector<std::shared_ptr<std::vector<std::byte>>> files;
+};
+
+// The options for a session: the client's, with the selected devices. A session that is never made
+// a second time is created at once, so the client's options live long enough.
+Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOptions& options,
+                                                             const Model& model,
+                                                             const FallbackOptions& fallback,
+                                                             const OrtSession& handle) {
+  TENON_ASSIGN_OR_RETURN(std::vector<ProviderChoice> chosen,
+                         SelectDevices(options, model, *handle.environment));
+  const bool makes_context = ConfigFlag(options.session.config, "ep.context_enable", false);
+  const bool may_follow = fallback.is_on || !fallback.trusts_dim_names;
+  if (chosen.empty() && !may_follow && !makes_context) {
+    return std::shared_ptr<const OrtSessionOptions>(std::shared_ptr<void>(), &options);
+  }
+  auto kept = std::make_shared<OrtSessionOptions>(options);
+  TENON_RETURN_IF_ERROR(PrepareContextModel(model.path, *kept));
+  for (ProviderChoice& choice : chosen) {
+    for (const OrtEpDevice* const device : choice.devices) {
+      AddDeviceOptions(*device, false, kept->session.config);
+    }
+    TENON_RETURN_IF_ERROR(AddCustomOpDomains(*choice.devices.front(), *kept));
+    kept->providers.push_back(std::move(choice));
+  }
+  return kept;
+}
+
+}  // namespace
+
+Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& options) {
+  return Load([&](const ReadOptions& read) { return ReadModel(path, read); }, options);
+}
+
+Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options) {
+  return Load([&](const ReadOptions& read) { return ReadModel(bytes, nullptr, read); }, options);
+}
+
+ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options,
+                      const Model& model) {
+  if (!WantsFallback(options) && !MayDistrustNames(options, model)) return nullptr;
+  return [path, kept = std::make_shared<KeptOptions>(options)] {
+    return LoadModel(path, kept->options);
+  };
+}
+
+ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions& options,
+                      const Model& model) {
+  const bool keeps_model =
+      ConfigFlag(options.session.config, "tenon.ep_fail_fallback.keep_model", true);
+  const bool is_needed = WantsFallback(options) ? keeps_model
+                                                : MayDistrustNames(options, model) &&
+                                                      bytes.size() <= kLargestKeptModel;
+  if (!is_needed) return nullptr;
+  return [content = CopyBytes(bytes), kept = std::make_shared<KeptOptions>(options)] {
+    return Load([&](const ReadOptions& read) { return ReadModel(*content, content, read); },
+                kept->options);
+  };
+}
+
+Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& options,
+                    ModelLoader reload) {
+  TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
+  FallbackOptions fallback = FallbackOptions::From(options.session.config);
+  fallback.has_model = reload != nullptr;
+  fallback.trusts_dim_names = reload == nullptr || !MayDistrustNames(options, model);
+  TENON_ASSIGN_OR_RETURN(const auto kept, KeepOptions(options, model, fallback, handle));
+  TENON_RETURN_IF_ERROR(CheckFallback(fallback, *kept));
+  if (!kept->use_env_threads) handle.work_callbacks = handle.environment->work_callbacks();
+  const SessionOptions session_options = OptionsFor(*kept, handle);
+  const Logger& logger = handle.environment->environment.logger();
+  handle.logger = std::make_unique<Logger>(
+      session_options.log_id.empty() ? logger.id() : session_options.log_id,
+      session_options.severity.value_or(logger.severity()), session_options.log_verbosity,
+      session_options.log_sink.value_or(logger.sink()));
+  handle.custom_ops = CustomOps::For(*kept, session_options, handle.environment->environment);
+  auto first = std::make_shared<std::unique_ptr<Model>>(std::make_unique<Model>(std::move(model)));
+  Result<std::unique_ptr<FallbackSession>> session = FallbackSession::Create(
+      std::move(fallback), ProviderNames(*kept), Builder{handle, kept, first, std::move(reload)});
+  if (!session) {
+    if (*first != nullptr) model = std::move(**first);
+    return std::move(session.error());
+  }
+  handle.session = std::move(*session);
+  const bool records_assignment =
+      ConfigFlag(options.session.config, "session.record_ep_graph_assignment_info", false);
+  if (records_assignment) handle.assigned_nodes.Record(handle.session->first());
+  return CheckNotCanceled(options);
+}
+
+}  // namespace tenon::capi
