@@ -36,6 +36,9 @@ from mutations import Mutation, mutations
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/mutate"
 
+# Without the stubs of the package, which say nothing of results and take a build of their own.
+PYTHON = "tests/python --ignore=tests/python/test_stubs.py"
+
 # The tests of each room, the quickest first: programs of GoogleTest, which are targets of the same
 # name, in tests/<room> unless another folder is named; and arguments of pytest, which need the
 # Python package.
@@ -45,11 +48,15 @@ TESTS = {
     # Kernels of one operator are tested as that operator.
     "kernels": ("kernels_test", "ops/ops_test"),
     "ir": ("ir_test",),
-    "runtime": ("runtime_test",),
+    "runtime": ("runtime_test", "capi/capi_test", "plugin/plugin_test", "ops/ops_test", PYTHON),
     # Hostile models are to end in errors; they take long and say nothing of results.
-    "ops": ("ops_test", "tests/conformance --ignore=tests/conformance/test_hostile.py"),
+    "ops": ("ops_test", "tests/conformance --ignore=tests/conformance/test_hostile.py", PYTHON),
     "training": ("training_test",),
-    "capi": ("capi_internal_test", "capi_fallback_test", "capi_test"),
+    "capi": (
+        *("capi_internal_test", "capi_fallback_test", "capi_test"),
+        *("plugin/plugin_internal_test", "plugin/plugin_environment_test", "plugin/plugin_test"),
+        PYTHON,
+    ),
     "plugin": ("plugin_internal_test", "plugin_environment_test", "plugin_test"),
     "webnn": ("webnn_test",),
 }
@@ -151,7 +158,7 @@ def limit_memory() -> None:
 
 def run(command: Sequence[str], environment: dict[str, str], limit: float | None) -> str:
     """Why the command failed; empty if it did not. After `limit` seconds it is ended."""
-    with tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(
             command,
             cwd=ROOT,

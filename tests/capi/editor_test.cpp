@@ -378,6 +378,7 @@ TEST(ExternalInitializerTest, SaysWhereItIs) {
   EXPECT_EQ(Api().ExternalInitializerInfo_GetByteSize(info), 12u);
   Api().ReleaseExternalInitializerInfo(info);
   EXPECT_NE(Outcome(Api().CreateExternalInitializerInfo("weights.bin", -1, 12, &info)), "");
+  EXPECT_NE(Outcome(Api().CreateExternalInitializerInfo("", 64, 12, &info)), "");
 }
 
 TEST(GraphViewTest, MadeNodesKnowNoGraph) {

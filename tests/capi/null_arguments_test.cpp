@@ -58,6 +58,10 @@ class Living {
     OrtCustomOpDomain* made = nullptr;
     Ort::ThrowOnError(Api().CreateCustomOpDomain("domain", &made));
     domain.reset(made);
+    OrtDeviceEpIncompatibilityDetails* found = nullptr;
+    Ort::ThrowOnError(Api().GetHardwareDeviceEpIncompatibilityDetails(
+        Env(), "CPUExecutionProvider", Api().EpDevice_Device(device), &found));
+    details.reset(found);
   }
 
   // Null of other classes.
@@ -73,7 +77,8 @@ class Living {
         static_cast<OrtArenaCfg*>(arena), static_cast<OrtKeyValuePairs*>(pairs),
         static_cast<OrtModelCompilationOptions*>(compilation), static_cast<OrtGraph*>(graph),
         static_cast<OrtModel*>(model), static_cast<OrtOpAttr*>(attribute), weights.get(),
-        domain.get());
+        domain.get(), const_cast<OrtEpDevice*>(device),
+        const_cast<OrtHardwareDevice*>(Api().EpDevice_Device(device)), details.get());
     void* found = nullptr;
     const auto look = [&]<class U>(U* object) {
       if constexpr (std::is_same_v<T, U>) found = object;
@@ -106,17 +111,25 @@ class Living {
   Ort::Graph graph;
   Ort::Model model = Ort::Model({{"", 20}});
   Ort::OpAttr attribute = Ort::OpAttr("name", elements.data(), 1, ORT_OP_ATTR_FLOATS);
+  const OrtEpDevice* const device = Env().GetEpDevices()[0];
   std::unique_ptr<OrtPrepackedWeightsContainer,
                   Release<OrtPrepackedWeightsContainer, &OrtApi::ReleasePrepackedWeightsContainer>>
       weights;
   std::unique_ptr<OrtCustomOpDomain, Release<OrtCustomOpDomain, &OrtApi::ReleaseCustomOpDomain>>
       domain;
+  std::unique_ptr<
+      OrtDeviceEpIncompatibilityDetails,
+      Release<OrtDeviceEpIncompatibilityDetails, &OrtApi::ReleaseDeviceEpIncompatibilityDetails>>
+      details;
 };
 
 Living& Objects() {
   static Living living;
   return living;
 }
+
+// Of arrays, of which the first element is valid and the others are null.
+size_t length;
 
 // Memory that calls read and write.
 struct Memory {
@@ -130,8 +143,12 @@ struct Valid {
   static T Make(Memory&) { return static_cast<T>(1); }
 };
 template <>
+struct Valid<size_t> {
+  static size_t Make(Memory&) { return length; }
+};
+template <>
 struct Valid<const char*> {
-  static const char* Make(Memory&) { return "x"; }
+  static const char* Make(Memory&) { return "CPU"; }  // as the name of a provider, too
 };
 template <class T>
 struct Valid<T*> {
@@ -171,6 +188,7 @@ const std::set<std::pair<std::string_view, size_t>> kOptional = {
     {"CreateSparseTensorWithValuesAsOrtValue", 1},
     {"CreateTensorWithDataAndDeleterAsOrtValue", 1},
     {"CreateTensorWithDataAsOrtValue", 1},
+    {"DeviceEpIncompatibilityDetails_SetDetails", 3},
     {"DisableTelemetryEvents", 0},
     {"EnableTelemetryEvents", 0},
     {"ModelCompilationOptions_SetOutputModelGetInitializerLocationFunc", 2},
@@ -178,6 +196,8 @@ const std::set<std::pair<std::string_view, size_t>> kOptional = {
     {"ReleaseAvailableProviders", 0},
     {"RunAsync", 1},
     {"RunAsync", 9},
+    {"SessionOptionsAppendExecutionProvider", 2},
+    {"SessionOptionsAppendExecutionProvider", 3},
     {"SessionOptionsSetCustomThreadCreationOptions", 1},
     {"SessionOptionsSetEpSelectionPolicyDelegate", 1},
     {"SessionOptionsSetEpSelectionPolicyDelegate", 2},
@@ -246,7 +266,12 @@ constexpr Slot kSlots[] = {
 
 class NullArgumentTest : public testing::TestWithParam<Slot> {};
 
-TEST_P(NullArgumentTest, IsRefused) { GetParam().call(GetParam().name); }
+TEST_P(NullArgumentTest, IsRefused) {
+  for (const size_t elements : {1, 64}) {
+    length = elements;
+    GetParam().call(GetParam().name);
+  }
+}
 
 std::vector<Slot> SlotsThatAnswer() {
   std::vector<Slot> slots;

@@ -73,6 +73,12 @@ TEST_F(SparseTest, HoldsRowsAndBlocks) {
   Ort::Value blocks = NewFloat({4, 4});
   const int64_t values_shape[] = {1, 1, 3}, indices_shape[] = {2, 1};
   const int32_t indices[] = {0, 1};
+  EXPECT_THAT(Outcome(api_.FillSparseTensorBlockSparse(blocks, cpu_, values_shape, 3,
+                                                       values_.data(), nullptr, 2, indices)),
+              HasSubstr("indices_shape_data"));
+  EXPECT_THAT(Outcome(api_.FillSparseTensorBlockSparse(blocks, cpu_, values_shape, 3,
+                                                       values_.data(), indices_shape, 2, nullptr)),
+              HasSubstr("indices_data"));
   ASSERT_EQ(Outcome(api_.FillSparseTensorBlockSparse(blocks, cpu_, values_shape, 3, values_.data(),
                                                      indices_shape, 2, indices)),
             "");

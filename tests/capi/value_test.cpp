@@ -195,6 +195,17 @@ TEST(ValueTest, MixedSequencesAreRefused) {
               StartsWith("2: "));
 }
 
+TEST(ValueTest, ElementsInAnotherMemoryAreNotCopied) {
+  const Ort::MemoryInfo device("Cuda", OrtDeviceAllocator, 0, OrtMemTypeDefault);
+  const int64_t one = 1;
+  float number = 1;
+  std::vector<Ort::Value> elements;
+  elements.push_back(Ort::Value::CreateTensor<float>(device, &number, 1, &one, 1));
+  const Ort::Value sequence = Ort::Value::CreateSequence(elements);
+  const Ort::AllocatorWithDefaultOptions allocator;
+  EXPECT_THAT(ErrorOf([&] { sequence.GetValue(0, allocator); }), HasSubstr("cannot be copied"));
+}
+
 TEST(ValueTest, OptionalsHaveOneValueOrNone) {
   const OrtApi& api = Ort::GetApi();
   std::vector<float> floats = {1};

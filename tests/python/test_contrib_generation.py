@@ -507,6 +507,17 @@ def test_greedy_search(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
+def test_greedy_search_has_defaults(seed: int) -> None:
+    inputs = greedy_inputs(seed)
+    required = {name: inputs[name] for name in ("input_ids", "max_length")}
+    found = []
+    for given in (inputs, required):
+        content = model("GreedySearch", given, GREEDY[:7], 1, decoder=gpt(seed))
+        found.append(tenon.InferenceSession(content).run(None, feeds_of(given))[0])
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", [name for name in GREEDY_CASES if name != "penalty"])
 def test_greedy_search_of_t5_is_a_search_with_one_beam(name: str, seed: int) -> None:
     """Which onnxruntime has, while its GreedySearch takes decoders alone.

@@ -184,6 +184,11 @@ def test_names_the_test_that_failed() -> None:
     assert mutate.reason_of(0, google) == ""
 
 
+def test_output_may_be_any_bytes() -> None:
+    command = ["sh", "-c", r"printf '\200\n[  FAILED  ] A.First (0 ms)\n'; exit 1"]
+    assert mutate.run(command, {}, None) == "A.First"
+
+
 def test_a_seed_repeats_its_sample(toy) -> None:
     mutants, _ = toy(SOURCE * 20)
     samples = [mutate.drawn(mutants, seed, "src/toy") for seed in (1, 1, 2)]
