@@ -179,12 +179,6 @@ TEST(SharedAllocatorTest, SessionsUseTheClientsOnRequest) {
     EXPECT_THAT(RunAddRelu(session), ElementsAre(0, 2, 3));
     EXPECT_THAT(RunAddRelu(session), ElementsAre(0, 2, 3));
     EXPECT_GT(allocator.total.load(), 0);
-    // The client's allocator has no Reserve.
-    const Ort::Allocator of_session(session, allocator.memory);
-    OrtAllocator* const shared = of_session;
-    void* const block = shared->Reserve(shared, 100);
-    EXPECT_NE(block, nullptr);
-    shared->Free(shared, block);
   }
   EXPECT_EQ(allocator.live.load(), 0);
   OrtAllocator* found = nullptr;
