@@ -28,7 +28,7 @@ def lacking() -> str:
 
 
 def measured(model: bytes, folder: pathlib.Path) -> dict[str, float]:
-    """By the names of the measures, instructions of one call each; `model` has x and y, of 4 floats.
+    """Instructions of one call each, by the names of the measures; `model` has x and y, 4 floats.
 
     Each is the least of some counts: a thread of the library that wakes up meanwhile counts too.
     """

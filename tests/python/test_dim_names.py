@@ -119,7 +119,8 @@ def test_a_setting_makes_it_an_error() -> None:
     options = tenon.SessionOptions()
     options.add_session_config_entry(SETTING, "1")
     session = tenon.InferenceSession(concat(), options)
-    with pytest.raises(Exception, match=r"input 'y': expected size 3 at axis 0 of \[N\], got \[2\]"):
+    wrong = r"input 'y': expected size 3 at axis 0 of \[N\], got \[2\]"
+    with pytest.raises(Exception, match=wrong):
         session.run(None, {"x": ones(3), "y": ones(2)})
 
 
