@@ -1730,7 +1730,8 @@ struct OrtApi {
   ORT_API2_STATUS(SetSymbolicDimensions, OrtTensorTypeAndShapeInfo* info, const char** dim_params,
                   size_t dim_params_length);
 
-  // Copies an attribute's data; `*out` is the number of bytes needed. Since 1.17.
+  // Copies an attribute's data; `*out` is the number of bytes needed. Each string of a list ends in
+  // a null character, a single string does not. Since 1.17.
   ORT_API2_STATUS(ReadOpAttr, const OrtOpAttr* op_attr, OrtOpAttrType type, void* data, size_t len,
                   size_t* out);
 
@@ -2379,16 +2380,17 @@ struct OrtModelEditorApi {
   // A named value of a type, which is copied.
   ORT_API2_STATUS(CreateValueInfo, const char* name, const OrtTypeInfo* type_info,
                   OrtValueInfo** value_info);
-  // A node. It takes over the attributes; "" stands for a missing optional input or output.
+  // A node. It takes over the attributes, whose entries become null; "" stands for a missing
+  // optional input or output.
   ORT_API2_STATUS(CreateNode, const char* operator_name, const char* domain_name,
                   const char* node_name, const char* const* input_names, size_t input_names_len,
                   const char* const* output_names, size_t output_names_len, OrtOpAttr** attributes,
                   size_t attribs_len, OrtNode** node);
   // An empty graph.
   ORT_API2_STATUS(CreateGraph, OrtGraph** graph);
-  // Sets the inputs, which the graph takes over.
+  // Sets the inputs, which the graph takes over; the entries become null.
   ORT_API2_STATUS(SetGraphInputs, OrtGraph* graph, OrtValueInfo** inputs, size_t inputs_len);
-  // Sets the outputs, which the graph takes over.
+  // Sets the outputs, which the graph takes over; the entries become null.
   ORT_API2_STATUS(SetGraphOutputs, OrtGraph* graph, OrtValueInfo** outputs, size_t outputs_len);
   // Adds an initializer. With `data_is_external`, the memory is the caller's and outlives the
   // session.

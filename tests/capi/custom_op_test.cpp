@@ -521,6 +521,12 @@ TEST(CustomOpTest, AttributesAreReadAsTheyWereMade) {
   char text[5] = {};
   EXPECT_EQ(Outcome(api.ReadOpAttr(strings, ORT_OP_ATTR_STRINGS, text, 5, &bytes)), "");
   EXPECT_EQ(std::string(text, 5), std::string("a\0bc\0", 5));
+  const Ort::OpAttr single("single", "SAME_UPPER", 10, ORT_OP_ATTR_STRING);
+  char name[10] = {};
+  EXPECT_NE(Outcome(api.ReadOpAttr(single, ORT_OP_ATTR_STRING, name, 9, &bytes)), "");
+  EXPECT_EQ(bytes, 10u) << "without a terminator, unlike those of a list";
+  EXPECT_EQ(Outcome(api.ReadOpAttr(single, ORT_OP_ATTR_STRING, name, 10, &bytes)), "");
+  EXPECT_EQ(std::string(name, 10), "SAME_UPPER");
   EXPECT_EQ(list.GetName(), "list");
   EXPECT_EQ(list.GetType(), ORT_OP_ATTR_INTS);
   OrtOpAttr* attribute = nullptr;

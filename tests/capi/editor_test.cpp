@@ -149,6 +149,47 @@ TEST(ModelEditorTest, WrongModelsAreErrors) {
   EXPECT_NE(error_of(std::move(cycle)), "");
 }
 
+// What is taken over is neither taken twice nor left to the caller, who may release it again.
+TEST(ModelEditorTest, NothingIsTakenOverTwice) {
+  OrtGraph* graph = nullptr;
+  Ort::ThrowOnError(Editor().CreateGraph(&graph));
+  const Owned<OrtGraph> owner(graph);
+  OrtValueInfo* const x = NewValue("x", {2});
+  OrtValueInfo* values[] = {x, x};
+  EXPECT_THAT(Outcome(Editor().SetGraphInputs(graph, values, 2)), HasSubstr("'x' is given twice"));
+  EXPECT_EQ(values[0], x) << "an error takes nothing";
+  EXPECT_EQ(Outcome(Editor().SetGraphInputs(graph, values, 1)), "");
+  EXPECT_THAT(values, ElementsAre(nullptr, x));
+  OrtValueInfo* again[] = {x};
+  EXPECT_THAT(Outcome(Editor().SetGraphInputs(graph, again, 1)), HasSubstr("'x' is given twice"));
+  EXPECT_THAT(Outcome(Editor().SetGraphOutputs(graph, again, 1)), HasSubstr("'x' is given twice"));
+
+  OrtOpAttr* attributes[] = {NewInt("axis", 0), nullptr};
+  attributes[1] = attributes[0];
+  const char *in[] = {"x"}, *out[] = {"y"};
+  OrtNode* node = nullptr;
+  const auto create = [&](size_t count) {
+    return Outcome(Editor().CreateNode("Concat", "", "c", in, 1, out, 1, attributes, count, &node));
+  };
+  EXPECT_THAT(create(2), HasSubstr("attributes[1] is given twice"));
+  EXPECT_EQ(create(1), "");
+  EXPECT_EQ(attributes[0], nullptr);
+  EXPECT_EQ(Outcome(Editor().AddNodeToGraph(graph, node)), "");
+  EXPECT_THAT(Outcome(Editor().AddNodeToGraph(graph, node)), HasSubstr("has the node already"));
+
+  const Ort::MemoryInfo cpu = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+  float number = 1;
+  const int64_t shape[] = {1};
+  const auto initializer = [&] {
+    return Ort::Value::CreateTensor<float>(cpu, &number, 1, shape, 1).release();
+  };
+  EXPECT_EQ(Outcome(Editor().AddInitializerToGraph(graph, "w", initializer(), false)), "");
+  OrtValue* const other = initializer();
+  EXPECT_THAT(Outcome(Editor().AddInitializerToGraph(graph, "w", other, false)),
+              HasSubstr("an initializer 'w' already"));
+  Api().ReleaseValue(other);
+}
+
 TEST(ModelEditorTest, NullPointersAreErrors) {
   OrtTypeInfo* type = nullptr;
   OrtValueInfo* value = nullptr;

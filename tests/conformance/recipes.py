@@ -439,6 +439,24 @@ def where(t: Maker) -> Call:
     return Call([np.array([[True], [False]]), t(2, 3), t(3)])
 
 
+def layer_norm(t: Maker) -> list[Call]:
+    """With scales, and biases, that are broadcast within rows, and from row to row."""
+    x = t(2, 3, 4)
+    has_bias = t.schema.name == "LayerNormalization"
+    shapes: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = [
+        (-1, (4,), (4,)),
+        (-1, (), (1,)),
+        (1, (3, 4), (3, 4)),
+        (1, (1, 3, 4), (4,)),
+        (1, (2, 1, 4), (3, 1)),
+        (2, (1, 3, 1), (2, 3, 4)),
+    ]
+    return [
+        Call([x, t(*scale), *([t(*bias)] if has_bias else [])], {"axis": axis})
+        for axis, scale, bias in shapes
+    ]
+
+
 def norm(parameters: int, rank: int = 3) -> Callable[[Maker], Call]:
     return lambda t: Call([t(2, *[4, 3][: rank - 1]), *(t(4) for _ in range(parameters))])
 
@@ -905,7 +923,7 @@ RECIPES: dict[str, Callable[[Maker], Call | list[Call]]] = {
     ),
     "InstanceNormalization": norm(2),
     "LRN": lambda t: Call([t(1, 5, 2, 2)], {"size": 3}),
-    "LayerNormalization": lambda t: Call([t(2, 3, 4), t(4), t(4)]),
+    "LayerNormalization": layer_norm,
     "LpPool": pool,
     "Log": lambda t: Call([t(3, 4, low=1)]),
     "MatMul": lambda t: [
@@ -920,7 +938,7 @@ RECIPES: dict[str, Callable[[Maker], Call | list[Call]]] = {
     "PRelu": lambda t: Call([t(2, 3), t(3)]),
     "Pad": pad,
     "Pow": pow_,
-    "RMSNormalization": lambda t: Call([t(2, 3, 4), t(4)]),
+    "RMSNormalization": layer_norm,
     "Range": lambda t: Call([t.scalar(1), t.scalar(8), t.scalar(2)]),
     "Reshape": reshape,
     "Scatter": scatter,

@@ -45,6 +45,22 @@ TEST(LayerNormalizationTest, NormalizesFromTheAxisOn) {
   }
 }
 
+TEST(LayerNormalizationTest, BroadcastsScaleAndBias) {
+  const Tensor x = Scattered({2, 3, 4});
+  const Tensor scale = Scattered({2, 1, 4}, 2), bias = Scattered({3, 1}, 3);
+  ExpectElements(RunTensorOp({"LayerNormalization", 17, {x, scale, bias}}), x.shape(), 1e-5,
+                 [&](int64_t i) {
+                   const Moments m = MomentsOf(x.data<float>() + i / 4 * 4, 4);
+                   return (double(x.data<float>()[i]) - m.mean) / std::sqrt(m.variance + 1e-5) *
+                              double(scale.data<float>()[i / 12 * 4 + i % 4]) +
+                          double(bias.data<float>()[i / 4 % 3]);
+                 });
+  const auto failed =
+      RunOp({"LayerNormalization", 17, {x, Scattered({12})}, MakeAttributes(Attr("axis", 1))});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message(), "input 1: [12] cannot be broadcast to input 0 [2, 3, 4]");
+}
+
 TEST(RmsNormalizationTest, DividesByTheRootMeanSquare) {
   const Tensor x = Scattered({5, 40}), gamma = Scattered({40}, 2);
   ExpectElements(RunTensorOp({"RMSNormalization", 23, {x, gamma}}), x.shape(), 1e-5,

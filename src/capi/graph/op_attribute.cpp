@@ -73,7 +73,7 @@ int TypeOf(const Attribute& attribute) {
   }
 }
 
-// The attribute's bytes. Strings end in null characters.
+// The attribute's bytes. The strings of a list end in null characters.
 Result<std::string> BytesOf(const Attribute& attribute) {
   const auto raw = [](const void* data, size_t bytes) {
     return std::string(static_cast<const char*>(data), bytes);
@@ -87,7 +87,7 @@ Result<std::string> BytesOf(const Attribute& attribute) {
     return raw(held->data(), held->size() * sizeof(float));
   }
   if (const auto* held = attribute.get<std::string>()) {
-    return raw(held->c_str(), held->size() + 1);
+    return *held;
   }
   if (const auto* held = attribute.get<std::vector<std::string>>()) {
     std::string bytes;

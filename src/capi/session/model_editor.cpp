@@ -1,4 +1,5 @@
 // OrtModelEditorApi: models from scratch, and sessions whose models are changed before they run.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -50,6 +51,17 @@ Result<MadeGraph*> Changing(OrtGraph* graph) {
   return graph->made.get();
 }
 
+// Error: kInvalidArgument if the graph has the value already.
+Status CheckNotOwned(const MadeGraph& made, const OrtValueInfo* value) {
+  for (const auto* list : {&made.inputs, &made.outputs}) {
+    for (const auto& owned : *list) {
+      if (owned.get() == value) return InvalidArgument("value '{}' is given twice", value->name);
+    }
+  }
+  return OkStatus();
+}
+
+// The graph owns the values from now on, so the caller's pointers to them become null.
 OrtStatus* SetValues(OrtGraph* graph, OrtValueInfo** values, size_t count,
                      std::vector<std::unique_ptr<OrtValueInfo>> MadeGraph::*list,
                      bool MadeGraph::*is_set) noexcept {
@@ -59,11 +71,15 @@ OrtStatus* SetValues(OrtGraph* graph, OrtValueInfo** values, size_t count,
     for (size_t i = 0; i < count; ++i) {
       if (values[i] == nullptr) return InvalidArgument("value {} must not be null", i);
       if (values[i]->view != nullptr) return InvalidArgument("value {} is one of a view", i);
+      TENON_RETURN_IF_ERROR(CheckNotOwned(*made, values[i]));
+      if (std::find(values, values + i, values[i]) != values + i) {
+        return InvalidArgument("value '{}' is given twice", values[i]->name);
+      }
     }
     auto& owned = made->*list;
     owned.clear();
     owned.reserve(count);
-    for (size_t i = 0; i < count; ++i) owned.emplace_back(values[i]);
+    for (size_t i = 0; i < count; ++i) owned.emplace_back(std::exchange(values[i], nullptr));
     made->*is_set = true;
     return OkStatus();
   });
@@ -157,6 +173,9 @@ OrtStatus* CreateNode(const char* operator_name, const char* domain_name, const 
     TENON_RETURN_IF_NULL_ARRAY(attributes, attribs_len);
     for (size_t i = 0; i < attribs_len; ++i) {
       if (attributes[i] == nullptr) return InvalidArgument("attributes[{}] must not be null", i);
+      if (std::find(attributes, attributes + i, attributes[i]) != attributes + i) {
+        return InvalidArgument("attributes[{}] is given twice", i);
+      }
     }
     auto handle = std::make_unique<OrtNode>();
     handle->made = std::make_unique<Node>();
@@ -169,7 +188,7 @@ OrtStatus* CreateNode(const char* operator_name, const char* domain_name, const 
     handle->made->attributes.reserve(attribs_len);
     for (size_t i = 0; i < attribs_len; ++i) {
       handle->made->attributes.push_back(std::move(*Unwrap(attributes[i])));
-      ReleaseOpAttr(attributes[i]);
+      ReleaseOpAttr(std::exchange(attributes[i], nullptr));
     }
     *node = handle.release();
     return OkStatus();
@@ -208,6 +227,10 @@ OrtStatus* AddInitializerToGraph(OrtGraph* graph, const char* name, OrtValue* te
     if (!held->memory().IsHostAccessible()) {
       return NotImplemented("initializer '{}' lies in memory of '{}'", name, held->memory().name);
     }
+    const bool is_there =
+        std::any_of(made->initializers.begin(), made->initializers.end(),
+                    [&](const auto& initializer) { return initializer.first == name; });
+    if (is_there) return InvalidArgument("the graph has an initializer '{}' already", name);
     // In either case the tensor knows the owner of its memory.
     made->initializers.emplace_back(name, std::move(*held));
     ReleaseValue(tensor);
@@ -220,6 +243,9 @@ OrtStatus* AddNodeToGraph(OrtGraph* graph, OrtNode* node) noexcept {
     TENON_ASSIGN_OR_RETURN(MadeGraph* const made, Changing(graph));
     TENON_RETURN_IF_NULL(node);
     if (node->made == nullptr) return InvalidArgument("the node is one of a view");
+    for (const auto& owned : made->nodes) {
+      if (owned.get() == node) return InvalidArgument("the graph has the node already");
+    }
     made->nodes.emplace_back(node);
     return OkStatus();
   });

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
 Result<AutoPad> ParseAutoPad(std::string_view name) {
-  if (name == "NOTSET") return AutoPad::kNotSet;
+  if (name == "NOTSET" || name.empty()) return AutoPad::kNotSet;
   if (name == "SAME_UPPER") return AutoPad::kSameUpper;
   if (name == "SAME_LOWER") return AutoPad::kSameLower;
   if (name == "VALID") return AutoPad::kValid;

@@ -152,10 +152,17 @@ Fusion RmsNormalization() {
            }}};
 }
 
+// SkipLayerNormalization takes equal shapes and rows for scale and bias, and normalizes the last
+// axis.
 bool AddsEqualShapesBeforeLastAxis(const Match& match) {
   const SymbolicShape* input = match.shape("input");
   const SymbolicShape* skip = match.shape("skip");
   if (!input || !skip || !(*input == *skip) || input->rank() != 3) return false;
+  for (const char* const name : {"scale", "bias"}) {
+    if (match[name] == ValueId::kNone) continue;
+    const SymbolicShape* row = match.shape(name);
+    if (!row || row->rank() != 1 || !((*row)[0] == (*input)[2])) return false;
+  }
   const int64_t axis = match.node("norm").GetInt("axis", -1);
   return axis == -1 || axis == 2;
 }

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/lrn.h"
 #include "ops/framework/element.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -29,6 +31,64 @@ Status CheckPerChannel(ShapeContext& context, size_t i, const Dim& channels) {
   return OkStatus();
 }
 
+// A tensor that can be broadcast to `x`: ONNX, unidirectional broadcasting.
+Status CheckBroadcastTo(ShapeContext& context, size_t i, const SymbolicShape& x) {
+  if (!context.HasInput(i)) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape shape, context.Input(i));
+  bool fits = shape.rank() <= x.rank();
+  for (size_t back = 1; fits && back <= shape.rank(); ++back) {
+    const Dim& size = shape[shape.rank() - back];
+    fits = MayEqual(size, Dim(1)) || MayEqual(size, x[x.rank() - back]);
+  }
+  if (fits) return OkStatus();
+  return InvalidArgument("input {}: {} cannot be broadcast to input 0 {}", i, shape, x);
+}
+
+// Whether the tensor, broadcast to `x`, is the same for all rows of the axes from `axis` on, and
+// has all elements of a row.
+bool IsOneRow(const Shape& shape, const Shape& x, size_t axis) {
+  const size_t row_rank = x.rank() - axis;
+  const size_t rank = shape.rank();
+  for (size_t back = 1; back <= std::max(rank, row_rank); ++back) {
+    const int64_t size = back <= rank ? shape[rank - back] : 1;
+    if (size != (back <= row_rank ? x[x.rank() - back] : 1)) return false;
+  }
+  return true;
+}
+
+// Whether scale and bias are absent or as IsOneRow says.
+bool HasRowParameters(const KernelContext& context, size_t axis) {
+  for (size_t i = 1; i < 3; ++i) {
+    if (!context.HasInput(i)) continue;
+    if (!IsOneRow(context.Input(i).shape(), context.Input(0).shape(), axis)) return false;
+  }
+  return true;
+}
+
+// y = y * scale + bias, inputs 1 and 2 broadcast to output 0; the bias may be absent.
+template <class T>
+Status ScaleBroadcast(KernelContext& context) {
+  const Tensor& scale = context.Input(1);
+  const Tensor* const bias = context.HasInput(2) ? &context.Input(2) : nullptr;
+  Tensor& y = context.Output(0);
+  const Shape one;
+  const std::span<const int64_t> shapes[] = {y.shape().dims(), scale.shape().dims(),
+                                             bias ? bias->shape().dims() : one.dims()};
+  TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
+  const kernels::BroadcastTasks tasks = kernels::SplitBroadcast(plan, 4096);
+  return context.ForEachTask(tasks.count, 0, [&](size_t task, std::byte*) {
+    kernels::ForEachRunOfTask(plan, tasks, task, [&](const auto& offsets, size_t to, size_t n) {
+      T* const out = y.data<T>() + to;
+      const T* const factors = scale.data<T>() + offsets[1];
+      const T* const addends = bias ? bias->data<T>() + offsets[2] : nullptr;
+      for (size_t i = 0; i < n; ++i) {
+        const T product = out[i] * factors[i * plan.inner_stride[1]];
+        out[i] = addends ? product + addends[i * plan.inner_stride[2]] : product;
+      }
+    });
+  });
+}
+
 // LayerNormalization-17, RMSNormalization-23: over the axes from `axis` on.
 struct LayerNormAttrs {
   int64_t axis = -1;
@@ -42,9 +102,8 @@ struct LayerNormAttrs {
 Status InferLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
-  const Dim row = x.Product(axis, x.rank());
-  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 1, row));
-  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 2, row));
+  TENON_RETURN_IF_ERROR(CheckBroadcastTo(context, 1, x));
+  TENON_RETURN_IF_ERROR(CheckBroadcastTo(context, 2, x));
   SymbolicShape statistics = x;
   for (size_t i = axis; i < x.rank(); ++i) statistics[i] = Dim(1);
   TENON_RETURN_IF_ERROR(context.SetOutput(1, statistics, DataType::kFloat));
@@ -56,7 +115,7 @@ Status InferLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
 Status InferSimplifiedLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
-  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 1, x.Product(axis, x.rank())));
+  TENON_RETURN_IF_ERROR(CheckBroadcastTo(context, 1, x));
   SymbolicShape statistics = x;
   for (size_t i = axis; i < x.rank(); ++i) statistics[i] = Dim(1);
   TENON_RETURN_IF_ERROR(context.SetOutput(1, std::move(statistics), DataType::kFloat));
@@ -75,8 +134,9 @@ Status RunLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
   float* second = OptionalFloats(context.HasOutput(2) ? &context.Output(2) : nullptr);
   float* mean = subtract_mean ? first : nullptr;
   float* inv_std = subtract_mean ? second : first;
-  const float* gamma = OptionalFloats(context, 1);
-  const float* beta = OptionalFloats(context, 2);
+  const bool is_by_row = HasRowParameters(context, axis);
+  const float* gamma = is_by_row ? OptionalFloats(context, 1) : nullptr;
+  const float* beta = is_by_row ? OptionalFloats(context, 2) : nullptr;
   context.threads().ParallelFor(
       rows, kernels::NormalizationGrain(n), [&](size_t begin, size_t end) {
         const kernels::NormalizationInput input = {x.data<float>() + begin * n};
@@ -86,7 +146,7 @@ Status RunLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
         const auto normalize = subtract_mean ? kernels::LayerNorm : kernels::RmsNorm;
         normalize(input, y + begin * n, end - begin, n, parameters);
       });
-  return OkStatus();
+  return is_by_row ? OkStatus() : ScaleBroadcast<float>(context);
 }
 
 // BatchNormalization-15. Before version 14, the outputs of the node show whether it is training.
@@ -351,9 +411,12 @@ Status RunDoubleLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
   const auto rows = static_cast<size_t>(x.shape().Product(0, axis));
   const auto n = static_cast<size_t>(x.shape().Product(axis, x.rank()));
-  const double* gamma = context.HasInput(1) ? context.Input(1).data<double>() : nullptr;
-  const double* beta = context.HasInput(2) ? context.Input(2).data<double>() : nullptr;
-  return context.ForEachTask(rows, 0, [&](size_t row, std::byte*) {
+  const bool is_by_row = HasRowParameters(context, axis);
+  const auto parameters = [&](size_t i) {
+    return is_by_row && context.HasInput(i) ? context.Input(i).data<double>() : nullptr;
+  };
+  const double *gamma = parameters(1), *beta = parameters(2);
+  const auto normalize = [&](size_t row, std::byte*) {
     const double* in = x.data<double>() + row * n;
     double* out = context.Output(0).data<double>() + row * n;
     Statistics statistics = StatisticsOf(in, 1, n, n);
@@ -367,7 +430,9 @@ Status RunDoubleLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
     }
     if (context.HasOutput(1)) SetNumberAt(context.Output(1), row, statistics.mean);
     if (context.HasOutput(2)) SetNumberAt(context.Output(2), row, inv_std);
-  });
+  };
+  TENON_RETURN_IF_ERROR(context.ForEachTask(rows, 0, normalize));
+  return is_by_row ? OkStatus() : ScaleBroadcast<double>(context);
 }
 
 Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon,
