@@ -211,9 +211,11 @@ struct ErrorCase {
 TEST(ConvTest, AnEmptyAutoPadIsNotSet) {
   const Tensor x = Scattered({1, 1, 4, 4}), w = Scattered({1, 1, 3, 3}, 2);
   const auto run = [&](const char* auto_pad) {
-    const std::vector<int64_t> pads = {1, 1, 1, 1};
     return RunTensorOp(
-        {"Conv", 11, {x, w}, MakeAttributes(Attr("auto_pad", auto_pad), Attr("pads", pads))});
+        {"Conv",
+         11,
+         {x, w},
+         MakeAttributes(Attr("auto_pad", std::string(auto_pad)), Attr("pads", Ints{1, 1, 1, 1}))});
   };
   const Tensor expected = run("NOTSET");
   ExpectElements(run(""), {1, 1, 4, 4}, 0, [&](int64_t i) { return expected.data<float>()[i]; });

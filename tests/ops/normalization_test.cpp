@@ -55,8 +55,8 @@ TEST(LayerNormalizationTest, BroadcastsScaleAndBias) {
                               double(scale.data<float>()[i / 12 * 4 + i % 4]) +
                           double(bias.data<float>()[i / 4 % 3]);
                  });
-  const auto failed =
-      RunOp({"LayerNormalization", 17, {x, Scattered({12})}, MakeAttributes(Attr("axis", 1))});
+  const auto failed = RunOp(
+      {"LayerNormalization", 17, {x, Scattered({12})}, MakeAttributes(Attr("axis", int64_t{1}))});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message(), "input 1: [12] cannot be broadcast to input 0 [2, 3, 4]");
 }
