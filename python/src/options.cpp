@@ -5,6 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "devices.h"
 #include "gil.h"
@@ -113,19 +115,6 @@ void AddFilesInMemory(Options& self, const std::vector<std::string>& names,
       self.handle.get(), texts.data(), contents.data(), sizes.data(), sizes.size()));
 }
 
-void AddProviderForDevices(Options& self, nb::handle devices,
-                           const std::map<std::string, std::string>& entries) {
-  const std::vector<const OrtEpDevice*> list = ReadDevices(devices);
-  std::vector<const char*> keys, values;
-  for (const auto& [key, value] : entries) {
-    keys.push_back(key.c_str());
-    values.push_back(value.c_str());
-  }
-  Check(Api().SessionOptionsAppendExecutionProvider_V2(self.handle.get(), Environment().get(),
-                                                       list.data(), list.size(), keys.data(),
-                                                       values.data(), keys.size()));
-}
-
 std::map<std::string, std::string> ReadPairs(const OrtKeyValuePairs* pairs) {
   std::map<std::string, std::string> entries;
   if (pairs == nullptr) return entries;
@@ -161,8 +150,18 @@ OrtStatus* Select(const OrtEpDevice** devices, size_t count, const OrtKeyValuePa
 
 void SetSelection(Options& self, nb::object function) {
   self.kept_values.append(function);
-  Check(
-      Api().SessionOptionsSetEpSelectionPolicyDelegate(self.handle.get(), &Select, function.ptr()));
+  self.selection = std::move(function);
+}
+
+// The devices of a registered plugin's provider.
+std::vector<const OrtEpDevice*> DevicesOf(const std::string& provider) {
+  const OrtEpDevice* const* devices = nullptr;
+  size_t count = 0;
+  Check(Api().GetEpDevices(Environment().get(), &devices, &count));
+  std::vector<const OrtEpDevice*> found;
+  std::copy_if(devices, devices + count, std::back_inserter(found),
+               [&](const OrtEpDevice* device) { return provider == Api().EpDevice_EpName(device); });
+  return found;
 }
 
 void Append(OrtSessionOptions* options, const ProviderChoice& provider) {
@@ -171,8 +170,32 @@ void Append(OrtSessionOptions* options, const ProviderChoice& provider) {
     keys.push_back(key.c_str());
     values.push_back(value.c_str());
   }
-  Check(Api().SessionOptionsAppendExecutionProvider(options, provider.name.c_str(), keys.data(),
-                                                    values.data(), keys.size()));
+  const std::vector<const OrtEpDevice*> devices =
+      provider.devices.empty() ? DevicesOf(provider.name) : provider.devices;
+  Check(devices.empty()
+            ? Api().SessionOptionsAppendExecutionProvider(options, provider.name.c_str(),
+                                                          keys.data(), values.data(), keys.size())
+            : Api().SessionOptionsAppendExecutionProvider_V2(options, Environment().get(),
+                                                             devices.data(), devices.size(),
+                                                             keys.data(), values.data(),
+                                                             keys.size()));
+}
+
+SessionOptionsHandle Clone(const OrtSessionOptions* options) {
+  return Make<SessionOptionsHandle>(Api().CloneSessionOptions, options);
+}
+
+// The options themselves get the devices only when a session uses them: the session that follows
+// after a failure takes other providers.
+void AddProviderForDevices(Options& self, nb::handle devices,
+                           const std::map<std::string, std::string>& entries) {
+  ProviderChoice choice = {"", entries, ReadDevices(devices)};
+  if (choice.devices.empty()) throw nb::value_error("expected at least one device");
+  if (choice.devices.front() != nullptr) {
+    choice.name = Api().EpDevice_EpName(choice.devices.front());
+  }
+  Append(Clone(self.handle.get()).get(), choice);  // raises if they do not go together
+  self.providers.push_back(std::move(choice));
 }
 
 void BindThreadsAndGraph(OptionsClass& options) {
@@ -245,7 +268,10 @@ void BindSessionOptions(nb::module_& module) {
              self.calls.append(nb::make_tuple("add_provider", name, entries));
              self.providers.push_back({std::move(name), std::move(entries)});
            })
-      .def("has_providers", [](const Options& self) { return !self.providers.empty(); })
+      .def("has_providers", 
+           [](const Options& self) {
+             return !self.providers.empty() || self.policy || self.selection.is_valid();
+           })
       .def("_calls", [](const Options& self) { return self.calls; })
       .def("__reduce__",
            [](nb::handle self) {
@@ -275,8 +301,9 @@ void BindSessionOptions(nb::module_& module) {
       .def("add_provider_for_devices", &AddProviderForDevices)
       .def("set_provider_selection_policy",
            [](Options& self, int policy) {
-             Check(Api().SessionOptionsSetEpSelectionPolicy(
-                 self.handle.get(), static_cast<OrtExecutionProviderDevicePolicy>(policy)));
+             self.policy = static_cast<OrtExecutionProviderDevicePolicy>(policy);
+             const SessionOptionsHandle trial = Clone(self.handle.get());  // raises for a wrong one
+             Check(Api().SessionOptionsSetEpSelectionPolicy(trial.get(), *self.policy));
            })
       .def("set_provider_selection_policy_delegate", &SetSelection)
       .def("set_ep_context_data_read_func", [](Options&, nb::handle, size_t) {})
@@ -376,10 +403,15 @@ void BindRunOptions(nb::module_& module) {
 SessionOptions::SessionOptions() : handle(Make<SessionOptionsHandle>(Api().CreateSessionOptions)) {}
 
 SessionOptionsHandle SessionOptions::CloneWith(const std::vector<ProviderChoice>* chosen) const {
-  auto clone = Make<SessionOptionsHandle>(Api().CloneSessionOptions, handle.get());
+  SessionOptionsHandle clone = Clone(handle.get());
   if (!use_per_session_threads) Check(Api().DisablePerSessionThreads(clone.get()));
   for (const ProviderChoice& provider : chosen != nullptr ? *chosen : providers) {
     Append(clone.get(), provider);
+  }
+  if (chosen != nullptr) return clone;
+  if (policy) Check(Api().SessionOptionsSetEpSelectionPolicy(clone.get(), *policy));
+  if (selection.is_valid()) {
+    Check(Api().SessionOptionsSetEpSelectionPolicyDelegate(clone.get(), &Select, selection.ptr()));
   }
   return clone;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace tenon::python {
 struct ProviderChoice {
   std::string name;
   std::map<std::string, std::string> options;
+  // Of a provider of a plugin library, those that it shall use; empty: all that it has.
+  std::vector<const OrtEpDevice*> devices = {};
 };
 
 // The C table has only setters, so the values that Python reads are kept here.
@@ -22,7 +25,7 @@ struct SessionOptions {
   SessionOptions& operator=(const SessionOptions&) = delete;
 
   // Independent options for one session, with these providers in addition to the CPU's. If it is
-  // null, those of add_provider are used.
+  // null, those of these options are used, or what their policy selects.
   SessionOptionsHandle CloneWith(const std::vector<ProviderChoice>* providers) const;
 
   SessionOptionsHandle handle;
@@ -42,7 +45,10 @@ struct SessionOptions {
   bool use_deterministic_compute = false;
   bool use_per_session_threads = true;
   nb::object execution_order = nb::int_(0);  // without effect: the memory size decides
-  std::vector<ProviderChoice> providers;     // from add_provider
+  std::vector<ProviderChoice> providers;     // from add_provider, add_provider_for_devices
+  // Selects devices where there are no providers: a policy, or a function.
+  std::optional<OrtExecutionProviderDevicePolicy> policy;
+  nb::object selection;
   nb::list calls;                            // the calls of methods that add something, for copies
   nb::list kept_values;                      // objects that the session's initializers use
 };

@@ -92,6 +92,16 @@ def check_and_normalize_provider_args(
     return list(chosen), list(chosen.values())
 
 
+def with_plugins(available: list[str], providers: Sequence[Provider] | None) -> list[str]:
+    """With the providers of registered plugin libraries, if others than `available` are wanted."""
+    wanted = providers if isinstance(providers, Sequence) else ()
+    names = {one[0] if is_provider(one) else one for one in wanted}
+    if all(name in available for name in names):
+        return available
+    plugins = {device.ep_name for device in _tenon.get_ep_devices()}
+    return available + sorted(plugins.difference(available))
+
+
 def is_provider(pair: object) -> bool:
     """Whether the item is a name with options."""
     match pair:
@@ -409,6 +419,11 @@ class InferenceSession(Session):
         self._sess_options = sess_options or _tenon.SessionOptions()
         self._disabled_optimizers = kwargs.get("disabled_optimizers")
         self._core_falls_back = self._sess_options._has_core_fallback()
+        if providers and self._sess_options.has_providers():
+            warnings.warn(
+                "InferenceSession has providers of its own, so those of its options are not used.",
+                stacklevel=2,
+            )
         try:
             self._open(providers, provider_options)
         except (ValueError, RuntimeError) as error:
@@ -444,7 +459,7 @@ class InferenceSession(Session):
         providers: Sequence[Provider] | None,
         provider_options: Sequence[Mapping[str, Any]] | None,
     ) -> None:
-        available = _tenon.get_available_providers()
+        available = with_plugins(_tenon.get_available_providers(), providers)
         self._fallback_providers = choose_fallback(providers, available)
         names, options = check_and_normalize_provider_args(providers, provider_options, available)
         if not names and self._sess_options.has_providers():
@@ -459,6 +474,8 @@ class InferenceSession(Session):
         except Exception as error:
             self._sess = FailedSession(error)  # type: ignore[assignment]
             raise
+        if others is None:  # a policy may have selected some
+            chosen = {name: chosen.get(name, {}) for name in self.get_fallback_report()["from"]}
         self._providers = chosen
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -938,6 +938,12 @@ extern "C" {
 
 ORT_EXPORT tenon::test::MockControl* GetMockControl() { return &tenon::test::control; }
 
+// Lets a slot fail, as MockControl::fails; null: none fails any more. For tests in Python.
+ORT_EXPORT void MockFail(const char* slot) {
+  auto& fails = tenon::test::control.fails;
+  slot == nullptr ? fails.clear() : fails.emplace_back(slot);
+}
+
 ORT_EXPORT OrtStatus* CreateEpFactories(const char* name, const OrtApiBase* base, const OrtLogger*,
                                         OrtEpFactory** factories, size_t max_factories,
                                         size_t* num_factories) {
