@@ -159,8 +159,9 @@ std::vector<const OrtEpDevice*> DevicesOf(const std::string& provider) {
   size_t count = 0;
   Check(Api().GetEpDevices(Environment().get(), &devices, &count));
   std::vector<const OrtEpDevice*> found;
-  std::copy_if(devices, devices + count, std::back_inserter(found),
-               [&](const OrtEpDevice* device) { return provider == Api().EpDevice_EpName(device); });
+  std::copy_if(devices, devices + count, std::back_inserter(found), [&](const OrtEpDevice* device) {
+    return provider == Api().EpDevice_EpName(device);
+  });
   return found;
 }
 
@@ -175,10 +176,9 @@ void Append(OrtSessionOptions* options, const ProviderChoice& provider) {
   Check(devices.empty()
             ? Api().SessionOptionsAppendExecutionProvider(options, provider.name.c_str(),
                                                           keys.data(), values.data(), keys.size())
-            : Api().SessionOptionsAppendExecutionProvider_V2(options, Environment().get(),
-                                                             devices.data(), devices.size(),
-                                                             keys.data(), values.data(),
-                                                             keys.size()));
+            : Api().SessionOptionsAppendExecutionProvider_V2(
+                  options, Environment().get(), devices.data(), devices.size(), keys.data(),
+                  values.data(), keys.size()));
 }
 
 SessionOptionsHandle Clone(const OrtSessionOptions* options) {
@@ -268,7 +268,7 @@ void BindSessionOptions(nb::module_& module) {
              self.calls.append(nb::make_tuple("add_provider", name, entries));
              self.providers.push_back({std::move(name), std::move(entries)});
            })
-      .def("has_providers", 
+      .def("has_providers",
            [](const Options& self) {
              return !self.providers.empty() || self.policy || self.selection.is_valid();
            })

@@ -49,8 +49,8 @@ struct SessionOptions {
   // Selects devices where there are no providers: a policy, or a function.
   std::optional<OrtExecutionProviderDevicePolicy> policy;
   nb::object selection;
-  nb::list calls;                            // the calls of methods that add something, for copies
-  nb::list kept_values;                      // objects that the session's initializers use
+  nb::list calls;        // the calls of methods that add something, for copies
+  nb::list kept_values;  // objects that the session's initializers use
 };
 
 using LoraHandle = Handle<OrtLoraAdapter, &OrtApi::ReleaseLoraAdapter>;

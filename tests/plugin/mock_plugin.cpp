@@ -941,7 +941,11 @@ ORT_EXPORT tenon::test::MockControl* GetMockControl() { return &tenon::test::con
 // Lets a slot fail, as MockControl::fails; null: none fails any more. For tests in Python.
 ORT_EXPORT void MockFail(const char* slot) {
   auto& fails = tenon::test::control.fails;
-  slot == nullptr ? fails.clear() : fails.emplace_back(slot);
+  if (slot == nullptr) {
+    fails.clear();
+  } else {
+    fails.emplace_back(slot);
+  }
 }
 
 ORT_EXPORT OrtStatus* CreateEpFactories(const char* name, const OrtApiBase* base, const OrtLogger*,

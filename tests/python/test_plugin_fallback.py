@@ -18,9 +18,9 @@ from tenon.capi.onnxruntime_pybind11_state import EPFail
 MOCK, CPU = "MockProvider", "CPUExecutionProvider"
 LIBRARY = pathlib.Path(tenon.__file__).parents[2] / "tests/plugin/libmock_plugin.so"
 X = np.array([1, 2], np.float32)
-# x + x runs on the mock.
+# x * x runs on the mock.
 MODEL = graphs.model(
-    [helper.make_node("Add", ["x", "x"], ["y"])],
+    [helper.make_node("Mul", ["x", "x"], ["y"])],
     [graphs.tensor("x", shape=[2])],
     [graphs.tensor("y", shape=[2])],
 )
@@ -76,7 +76,7 @@ def test_a_session_knows_its_providers(way: Callable[[], tenon.InferenceSession]
     session = way()
     assert session.get_providers() == [MOCK, CPU]
     assert session.get_provider_options() == {MOCK: {}, CPU: {}}
-    assert run(session) == [2, 4]
+    assert run(session) == [1, 4]
 
 
 # FB-1, FB-3, FB-5, FB-6, FB-18
@@ -88,7 +88,7 @@ def test_a_run_falls_back(
 ) -> None:
     session = way()
     failing(b"Compute")
-    assert run(session) == [2, 4]
+    assert run(session) == [1, 4]
     assert session.get_providers() == [CPU]
     first, second = capsys.readouterr().out.splitlines()
     assert "Compute was told to fail" in first
@@ -96,7 +96,7 @@ def test_a_run_falls_back(
     assert second == f"Falling back to ['{CPU}'] and retrying."
     report = session.get_fallback_report()
     assert (report["state"], report["from"], report["to"]) == ("used", [MOCK, CPU], [CPU])
-    assert run(session) == [2, 4]
+    assert run(session) == [1, 4]
 
 
 # FB-4
@@ -108,15 +108,19 @@ def test_a_failure_reaches_the_caller_without_fallback(failing: Callable[[bytes]
         run(session)
 
 
-# FB-14
-@pytest.mark.parametrize("way", WAYS)
-def test_creation_falls_back(
-    way: Callable[[], tenon.InferenceSession], failing: Callable[[bytes], None]
-) -> None:
+# FB-15, FB-24: at creation only the core falls back.
+@pytest.mark.parametrize("core", [False, True])
+def test_a_failure_at_creation(failing: Callable[[bytes], None], core: bool) -> None:
     failing(b"Compile")
-    session = way()
+    options = tenon.SessionOptions()
+    options.add_session_config_entry("tenon.ep_fail_fallback", str(int(core)))
+    if not core:
+        with pytest.raises(EPFail, match="Compile was told to fail"):
+            tenon.InferenceSession(MODEL, options, providers=[MOCK])
+        return
+    session = tenon.InferenceSession(MODEL, options, providers=[MOCK])
     assert session.get_providers() == [CPU]
-    assert run(session) == [2, 4]
+    assert run(session) == [1, 4]
 
 
 def test_providers_of_the_session_come_before_those_of_its_options() -> None:
