@@ -88,8 +88,9 @@ struct Request {
 
 CompilationHandle Prepare(const Request& request, Buffer& bytes) {
   const OrtCompileApi& api = *Api().GetCompileApi();
+  const SessionOptionsHandle session_options = request.options.CloneWith(nullptr);
   auto handle = Make<CompilationHandle>(api.CreateModelCompilationOptionsFromSessionOptions,
-                                        Environment().get(), request.options.handle.get());
+                                        Environment().get(), session_options.get());
   OrtModelCompilationOptions* const options = handle.get();
   if (PyUnicode_Check(request.model.ptr())) {
     const auto path = nb::cast<std::string>(request.model);
