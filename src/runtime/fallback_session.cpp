@@ -73,15 +73,19 @@ void MarkOwners(const Graph& graph, std::vector<bool>& owns) {
 }  // namespace
 
 struct FallbackSession::Lease {
-  explicit Lease(Session& leased) : session(leased) {}
+  Lease(Session& leased, std::vector<std::string> names)
+      : session(leased), providers(std::move(names)) {}
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   ~Lease() {
+    if (nameless != nullptr) nameless->End(SessionEndReason::kReleased, true);
     if (is_replaced) session.End(SessionEndReason::kReplacedByFallback, true);
   }
 
   Session& session;
-  bool is_replaced = false;  // set before another lease becomes the newest
+  const std::vector<std::string> providers;
+  bool is_replaced = false;           // set before another lease becomes the newest
+  std::unique_ptr<Session> nameless;  // does not trust names of dimensions; guarded by replacing_
 };
 
 struct FallbackSession::Arguments {
@@ -116,9 +120,8 @@ FallbackSession::FallbackSession(FallbackOptions options, std::vector<std::strin
 }
 
 FallbackSession::~FallbackSession() {
-  // The other sessions are ended first: they may go on with the trace of the first.
+  // The second session is ended first: it may go on with the trace of the first.
   lease_.reset();
-  nameless_.reset();
   second_.reset();
 }
 
@@ -129,7 +132,9 @@ Result<std::unique_ptr<FallbackSession>> FallbackSession::Create(FallbackOptions
       new FallbackSession(std::move(options), std::move(providers), std::move(build)));
   TENON_RETURN_IF_ERROR(session->CreateFirst());
   session->newest_ = session->first_.get();
-  session->lease_ = std::make_shared<Lease>(*session->first_);
+  const FallbackReport& report = session->report_;
+  session->lease_ = std::make_shared<Lease>(
+      *session->first_, report.state == FallbackState::kUsed ? report.to : session->providers_);
   session->may_replace_ = session->report_.state == FallbackState::kArmed;
   const bool may_follow = session->may_replace_ || !session->options_.trusts_dim_names;
   if (!may_follow) session->build_ = nullptr;
@@ -170,9 +175,7 @@ Status FallbackSession::Run(const RunOptions& options, std::span<const std::stri
     Status status =
         first_->Run(options, feed_names, feeds, fetch_names, fetches, fetch_memory, &attempt);
     if (status.code() == StatusCode::kEpFail) NoteFailure(status, attempt.failed);
-    if (!attempt.has_unequal_names) return status;
-    return RunWithoutNames({options, feed_names, feeds, fetch_names, fetches, fetch_memory},
-                           std::move(status), attempt);
+    if (!attempt.has_unequal_names || options_.trusts_dim_names) return status;
   }
   return RunWatched({options, feed_names, feeds, fetch_names, fetches, fetch_memory});
 }
@@ -207,14 +210,14 @@ Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report
   attempt.meter = meter;
   attempt.may_be_repeated = may_replace_ && &lease->session == first_.get();
   report.attempts = 1;
-  Status status = arguments.RunOn(lease->session, attempt);
-  if (attempt.has_unequal_names) return RunWithoutNames(arguments, std::move(status), attempt);
+  Session* ran = nullptr;
+  Status status = RunOn(*lease, arguments, attempt, &ran);
   const bool has_provider_failed =
       status.code() == StatusCode::kEpFail && attempt.failed.provider >= 0;
   if (has_provider_failed && !options_.is_on) NoteFailure(status, attempt.failed);
   if (!attempt.may_be_repeated || !has_provider_failed) return status;
 
-  const char* why_not = WhyNotRepeated(arguments, lease->session, attempt.failed);
+  const char* why_not = WhyNotRepeated(arguments, *ran, attempt.failed);
   // Let go of the session: it may have to end before there is memory for the second one.
   lease.reset();
   std::shared_ptr<Lease> next;
@@ -237,28 +240,29 @@ Status FallbackSession::RunWatched(const Arguments& arguments, RunReport& report
   attempt.may_be_repeated = false;
   attempt.failed = {};
   if (meter != nullptr) meter->Clear();
-  return arguments.RunOn(next->session, attempt);
+  return RunOn(*next, arguments, attempt, &ran);
 }
 
-Status FallbackSession::RunWithoutNames(const Arguments& arguments, Status cause,
-                                        RunAttempt& attempt) {
-  if (options_.trusts_dim_names) return cause;
-  {
-    const MutexLock lock(replacing_);
-    if (nameless_ == nullptr) {
-      TENON_LOG(
-          first_->logger(), kWarning,
-          "{}: equal names of dimensions do not mean equal sizes in this model, so the session "
-          "is made a second time without them",
-          cause.message());
-      const FallbackReport fallback = report();
-      const auto& providers = fallback.to.empty() ? providers_ : fallback.to;
-      TENON_ASSIGN_OR_RETURN(nameless_, build_({providers, first_->profiler(), nullptr, false}));
-    }
+Status FallbackSession::RunOn(Lease& lease, const Arguments& arguments, RunAttempt& attempt,
+                              Session** ran) {
+  *ran = &lease.session;
+  Status status = arguments.RunOn(lease.session, attempt);
+  if (!attempt.has_unequal_names || options_.trusts_dim_names) return status;
+  TENON_ASSIGN_OR_RETURN(*ran, NamelessTwin(lease, status));
+  return arguments.RunOn(**ran, attempt);
+}
+
+Result<Session*> FallbackSession::NamelessTwin(Lease& lease, const Status& cause) {
+  const MutexLock lock(replacing_);
+  if (lease.nameless == nullptr) {
+    TENON_LOG(first_->logger(), kWarning,
+              "{}: equal names of dimensions do not mean equal sizes in this model, so the session "
+              "is made a second time without them",
+              cause.message());
+    TENON_ASSIGN_OR_RETURN(lease.nameless,
+                           build_({lease.providers, first_->profiler(), nullptr, false}));
   }
-  attempt.has_unequal_names = false;
-  attempt.may_be_repeated = false;
-  return arguments.RunOn(*nameless_, attempt);
+  return lease.nameless.get();
 }
 
 const char* FallbackSession::WhyNotRepeated(const Arguments& arguments, const Session& session,
@@ -358,7 +362,7 @@ std::shared_ptr<FallbackSession::Lease> FallbackSession::Replace(const Status& c
       second_ = std::move(*second);
       newest_ = second_.get();
       if (lease_ != nullptr) lease_->is_replaced = true;
-      old = std::exchange(lease_, std::make_shared<Lease>(*second_));
+      old = std::exchange(lease_, std::make_shared<Lease>(*second_, report_.to));
       ++report_.replays;
     }
     report = report_;

@@ -101,8 +101,12 @@ class FallbackSession {
                              const FailedNode& failed) const;
   bool ReachesMemory(const Session& session, const FailedNode& failed,
                      const MemoryInfo& memory) const;
-  // Runs feeds that were refused with `cause` since axes of one name have different sizes.
-  Status RunWithoutNames(const Arguments& arguments, Status cause, RunAttempt& attempt);
+  // Runs on the session of `lease`, or on its twin where axes of one name have different sizes.
+  // `*ran` is the session that ran.
+  Status RunOn(Lease& lease, const Arguments& arguments, RunAttempt& attempt, Session** ran);
+  // The twin of the session, which is made for the first feeds that need it, with a warning that
+  // tells `cause`.
+  Result<Session*> NamelessTwin(Lease& lease, const Status& cause);
   // The session that repeats the run. Null, with the reason in `*why_not`, if there is none. Waits
   // while another thread makes that session.
   std::shared_ptr<Lease> Replace(const Status& cause, const FailedNode& failed,
@@ -121,7 +125,6 @@ class FallbackSession {
   bool may_replace_ = false;  // whether the first session may be replaced
   std::atomic<uint64_t> runs_ = 0;
   std::unique_ptr<Session> first_, second_;
-  std::unique_ptr<Session> nameless_;  // does not trust names of dimensions; guarded by replacing_
   std::atomic<Session*> newest_ = nullptr;
   Mutex replacing_;  // held while the second session is made
   mutable Mutex mutex_;

@@ -54,8 +54,6 @@ class SessionInterface {
   Result<std::span<const Value>> OrderFeeds(std::span<const std::string_view> names,
                                             std::span<const Value> feeds,
                                             PooledVector<Value>& ordered, FeedCheck& check) const;
-  // Whether two axes of inputs have the same name.
-  bool has_equal_names() const { return has_equal_names_; }
   // The places of outputs, one per name. Error: as of FindOutput.
   Status FindOutputs(std::span<const std::string_view> names, std::span<size_t> places) const;
 
@@ -68,7 +66,6 @@ class SessionInterface {
   std::vector<SessionValue> inputs_, outputs_, overridables_;
   NameIndex input_names_, output_names_;    // of graph_inputs_ and outputs_
   std::vector<AxisSymbols> input_symbols_;  // of graph_inputs_
-  bool has_equal_names_ = false;
 };
 
 }  // namespace tenon

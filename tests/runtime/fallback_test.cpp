@@ -52,6 +52,8 @@ class FallbackTest : public ::testing::Test {
         build_failures_.pop_back();
         return Failure(std::move(failure));
       }
+      SessionOptions options_of_this = session_options;
+      options_of_this.equal_names_are_equal_sizes = request.equal_names_are_equal_sizes;
       SessionParts parts;
       for (const std::string& name : request.providers) {
         if (name == kCpu) continue;
@@ -69,10 +71,11 @@ class FallbackTest : public ::testing::Test {
       parts.shape_functions = &TestShapeFunctions();
       parts.failed = request.failed;
       parts.profiler = request.profiler ? request.profiler : profiler_;
-      return Session::Create(environment_, make_model_(), session_options, std::move(parts));
+      return Session::Create(environment_, make_model_(), options_of_this, std::move(parts));
     };
     FallbackOptions options = FallbackOptions::From(config);
     options.has_model = has_model;
+    options.trusts_dim_names = trusts_dim_names_;
     return FallbackSession::Create(options, providers_, build);
   }
 
@@ -105,6 +108,7 @@ class FallbackTest : public ::testing::Test {
   const StringMap kOn = {{"tenon.ep_fail_fallback", "1"}};
   const ProbeOptions kFails = {.fails_in = "run"};
   Names providers_ = {kProbe, kCpu};
+  bool trusts_dim_names_ = true;
   std::vector<Names> requests_;
   std::vector<Status> build_failures_;  // of the sessions after the first; the last one first
   std::function<Model()> make_model_ = AddModel;
@@ -353,6 +357,61 @@ TEST_F(FallbackTest, TracesBothAttemptsAsOneRun) {
   EXPECT_EQ(runs[0]["args"]["run_tag"], "tagged");
   EXPECT_LE(runs[0]["ts"].get<int64_t>(), fallbacks[0]["ts"].get<int64_t>());
   EXPECT_GE(runs[0]["dur"].get<int64_t>(), fallbacks[0]["dur"].get<int64_t>());
+}
+
+// y = (x + w) * 2, with the sum on the probe, where both are called [n].
+Model SumModel() {
+  ModelBuilder b;
+  b.Input("x", {Dim::Symbol("n")}).Input("w", {Dim::Symbol("n")});
+  b.Node("Add", {"x", "w"}, {"a"}, "", 14).Node("Scale", {"a"}, {"y"}).Output("y");
+  return b.Build();
+}
+
+// One element added to two, which the names of the dimensions exclude.
+Status RunUnequal(FallbackSession& session, std::vector<float>& result) {
+  const std::array<std::string_view, 2> in = {"x", "w"};
+  const std::array<Value, 2> feeds = {Tensor::Of<float>({2}, {1, 2}), Tensor::Of<float>({1}, {3})};
+  const std::string_view out = "y";
+  Value y;
+  TENON_RETURN_IF_ERROR(session.Run({}, in, feeds, {&out, 1}, {&y, 1}));
+  const auto values = y.tensor().values<float>();
+  result.assign(values.begin(), values.end());
+  return OkStatus();
+}
+
+// FB-26, FB-32: the session that does not trust names of dimensions is repeated as well, and the
+// trace is that of the first session throughout.
+TEST_F(FallbackTest, RepeatsRunsWithUnequalNames) {
+  const TemporaryFolder folder;
+  profiler_ = *Profiler::Open(folder / "trace", {}, environment_.logger());
+  make_model_ = SumModel;
+  trusts_dim_names_ = false;
+  auto session = *Open(kOn, kFails);
+  std::vector<float> y;
+  ASSERT_TRUE(RunUnequal(*session, y).ok());
+  EXPECT_EQ(y, (std::vector<float>{8, 10}));
+  EXPECT_EQ(requests_, (std::vector<Names>{{kProbe, kCpu}, {kProbe, kCpu}, {kCpu}, {kCpu}}));
+  EXPECT_EQ(session->report().state, FallbackState::kUsed);
+  EXPECT_EQ(session->report().to, Names{kCpu});
+  ASSERT_TRUE(RunUnequal(*session, y).ok());
+  EXPECT_EQ(requests_.size(), 4u);
+  EXPECT_EQ(Count("run Add"), 1);  // the probe is gone
+  const std::string path = *session->current().EndProfiling();
+  EXPECT_EQ(EventsNamed(path, "ep_fallback").size(), 1u);
+}
+
+// FB-22: without a fallback the failure is told, and the session that is made for such feeds has
+// the session's own providers.
+TEST_F(FallbackTest, TellsFailuresOfRunsWithUnequalNames) {
+  make_model_ = SumModel;
+  trusts_dim_names_ = false;
+  auto session = *Open({}, kFails);
+  std::vector<float> y;
+  EXPECT_EQ(RunUnequal(*session, y).code(), StatusCode::kEpFail);
+  EXPECT_EQ(session->report().cause.code(), StatusCode::kEpFail);
+  ASSERT_TRUE(RunUnequal(*session, y).ok());  // the probe fails once
+  EXPECT_EQ(y, (std::vector<float>{8, 10}));
+  EXPECT_EQ(requests_, (std::vector<Names>{{kProbe, kCpu}, {kProbe, kCpu}}));
 }
 
 // FB-33: the output is in the memory of an input.
