@@ -151,6 +151,7 @@ OrtStatus* Select(const OrtEpDevice** devices, size_t count, const OrtKeyValuePa
 void SetSelection(Options& self, nb::object function) {
   self.kept_values.append(function);
   self.selection = std::move(function);
+  self.policy.reset();
 }
 
 // The devices of a registered plugin's provider.
@@ -301,9 +302,11 @@ void BindSessionOptions(nb::module_& module) {
       .def("add_provider_for_devices", &AddProviderForDevices)
       .def("set_provider_selection_policy",
            [](Options& self, int policy) {
-             self.policy = static_cast<OrtExecutionProviderDevicePolicy>(policy);
+             const auto wanted = static_cast<OrtExecutionProviderDevicePolicy>(policy);
              const SessionOptionsHandle trial = Clone(self.handle.get());  // raises for a wrong one
-             Check(Api().SessionOptionsSetEpSelectionPolicy(trial.get(), *self.policy));
+             Check(Api().SessionOptionsSetEpSelectionPolicy(trial.get(), wanted));
+             self.policy = wanted;
+             self.selection.reset();
            })
       .def("set_provider_selection_policy_delegate", &SetSelection)
       .def("set_ep_context_data_read_func", [](Options&, nb::handle, size_t) {})

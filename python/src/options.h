@@ -46,7 +46,7 @@ struct SessionOptions {
   bool use_per_session_threads = true;
   nb::object execution_order = nb::int_(0);  // without effect: the memory size decides
   std::vector<ProviderChoice> providers;     // from add_provider, add_provider_for_devices
-  // Selects devices where there are no providers: a policy, or a function.
+  // Selects devices where there are no providers: a policy, or a function, whichever came last.
   std::optional<OrtExecutionProviderDevicePolicy> policy;
   nb::object selection;
   nb::list calls;        // the calls of methods that add something, for copies

@@ -79,6 +79,25 @@ def test_a_session_knows_its_providers(way: Callable[[], tenon.InferenceSession]
     assert run(session) == [1, 4]
 
 
+def test_the_last_selection_counts() -> None:
+    calls = []
+
+    def select(*_: object) -> list:
+        calls.append(1)
+        return devices()
+
+    options = tenon.SessionOptions()
+    options.set_provider_selection_policy_delegate(select)
+    options.set_provider_selection_policy(tenon.OrtExecutionProviderDevicePolicy.PREFER_CPU)
+    with pytest.raises(Exception, match="99"):
+        options.set_provider_selection_policy(99)
+    tenon.InferenceSession(MODEL, options)
+    assert not calls
+    options.set_provider_selection_policy_delegate(select)
+    assert tenon.InferenceSession(MODEL, options).get_providers() == [MOCK, CPU]
+    assert len(calls) == 1
+
+
 # FB-1, FB-3, FB-5, FB-6, FB-18
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_falls_back(
