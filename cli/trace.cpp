@@ -11,27 +11,25 @@
 namespace tenon::cli {
 namespace {
 
-using Json = nlohmann::json;
-
 // Numbers are strings in the arguments of a trace.
-int64_t NumberIn(const Json& args, const char* key) {
+int64_t NumberIn(const nlohmann::json& args, const char* key) {
   const auto found = args.find(key);
   if (found == args.end()) return 0;
   if (found->is_number()) return found->get<int64_t>();
   return found->is_string() ? std::strtoll(found->get<std::string>().c_str(), nullptr, 10) : 0;
 }
 
-std::string TextIn(const Json& args, const char* key) {
+std::string TextIn(const nlohmann::json& args, const char* key) {
   const auto found = args.find(key);
   return found != args.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 // [{"float":[1,2]},...]
-std::vector<TensorShape> ShapesIn(const Json& args, const char* key) {
+std::vector<TensorShape> ShapesIn(const nlohmann::json& args, const char* key) {
   std::vector<TensorShape> shapes;
   const auto found = args.find(key);
   if (found == args.end() || !found->is_array()) return shapes;
-  for (const Json& tensor : *found) {
+  for (const nlohmann::json& tensor : *found) {
     for (const auto& [type, dims] : tensor.items()) {
       shapes.push_back({type, dims.get<std::vector<int64_t>>()});
     }
@@ -39,10 +37,10 @@ std::vector<TensorShape> ShapesIn(const Json& args, const char* key) {
   return shapes;
 }
 
-void ReadThreads(const Json& args, NodeSpan& node) {
+void ReadThreads(const nlohmann::json& args, NodeSpan& node) {
   const auto stats = args.find("thread_scheduling_stats");
   if (stats == args.end() || !stats->contains("main_thread")) return;
-  const Json& main = (*stats)["main_thread"];
+  const nlohmann::json& main = (*stats)["main_thread"];
   node.main_thread = TextIn(main, "thread_id");
   node.loop_start = NumberIn(main, "Distribution") + NumberIn(main, "DistributionEnqueue") +
                     NumberIn(main, "WaitRevoke");
@@ -55,10 +53,10 @@ void ReadThreads(const Json& args, NodeSpan& node) {
 
 class Reader {
  public:
-  void Add(const Json& event) {
+  void Add(const nlohmann::json& event) {
     const std::string category = event.at("cat"), name = event.at("name");
     const TraceSpan span{name, event.at("ts"), event.at("dur")};
-    const Json& args = event.at("args");
+    const nlohmann::json& args = event.at("args");
     if (event.at("ph") != "X") return;
     trace_.end = std::max(trace_.end, span.end());
     if (category == "Node") return AddNode(span, args);
@@ -77,7 +75,7 @@ class Reader {
   }
 
  private:
-  void AddSession(const TraceSpan& span, const Json& args) {
+  void AddSession(const TraceSpan& span, const nlohmann::json& args) {
     if (span.name == "model_run") {
       trace_.runs.push_back({span, NumberIn(args, "run_id"), TextIn(args, "status")});
     } else if (span.name != "SequentialExecutor::Execute") {
@@ -85,7 +83,7 @@ class Reader {
     }
   }
 
-  void AddNode(const TraceSpan& span, const Json& args) {
+  void AddNode(const TraceSpan& span, const nlohmann::json& args) {
     constexpr std::string_view kBefore = "_fence_before", kKernel = "_kernel_time";
     if (span.name.ends_with(kBefore)) {
       const std::string node = span.name.substr(0, span.name.size() - kBefore.size());
@@ -106,7 +104,7 @@ class Reader {
     trace_.nodes.push_back(std::move(node));
   }
 
-  void AddMemory(const TraceSpan& span, const Json& args) {
+  void AddMemory(const TraceSpan& span, const nlohmann::json& args) {
     const bool takes =
         span.name == "alloc" || span.name == "arena_extend" || span.name == "reserve";
     const bool gives = span.name == "free" || span.name == "arena_shrink";
@@ -152,10 +150,10 @@ Trace ReadTrace(const std::string& path) {
   const std::vector<std::byte> bytes = ReadFile(path);
   try {
     Reader reader;
-    const Json events = Json::parse(AsText(bytes));
-    for (const Json& event : events) reader.Add(event);
+    const nlohmann::json events = nlohmann::json::parse(AsText(bytes));
+    for (const nlohmann::json& event : events) reader.Add(event);
     return reader.Take();
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     Fail("'{}' is no trace: {}", path, error.what());
   }
 }

@@ -12,12 +12,14 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-# A cache hit in a fresh clone needs paths relative to the source folder.
+# A cache hit in a fresh clone needs paths relative to the source folder. What a file depends on comes
+# from the compiler, which saves a run of the preprocessor for each file that is new to the cache.
 find_program(TENON_CCACHE ccache)
 if(TENON_CCACHE)
   foreach(language IN ITEMS C CXX)
     set(CMAKE_${language}_COMPILER_LAUNCHER
         ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+        CCACHE_DEPEND=1
         CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
         ${TENON_CCACHE})
   endforeach()
@@ -154,14 +156,17 @@ function(tenon_test_options target)
   endif()
 endfunction()
 
-# tenon_test(<name> [CLIENT] SOURCES ... DEPENDS ...): one GoogleTest program, each test known to
-# ctest. A CLIENT includes nothing of src/.
+# tenon_test(<name> [CLIENT] [UNITY] SOURCES ... DEPENDS ...): one GoogleTest program, each test known
+# to ctest. A CLIENT includes nothing of src/; with UNITY, four files are compiled as one.
 function(tenon_test name)
-  cmake_parse_arguments(TEST "CLIENT" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(TEST "CLIENT;UNITY" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${TEST_DEPENDS} GTest::gtest_main)
   tenon_test_options(${name})
+  if(TEST_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  endif()
   if(TEST_CLIENT)
     target_precompile_headers(${name} REUSE_FROM tenon_client_headers)
   else()
