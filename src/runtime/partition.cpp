@@ -51,6 +51,13 @@ std::vector<NodeLabel> LabelsOf(const Graph& graph) {
   return labels;
 }
 
+// onnxruntime's codes: an operator that ONNX lacks, one that an application should have registered,
+// and a kernel that is missing.
+StatusCode CodeOfUnassigned(const Node& node) {
+  if (node.schema != nullptr) return StatusCode::kNotImplemented;
+  return NewestOpset(node.domain) == 0 ? StatusCode::kFail : StatusCode::kInvalidGraph;
+}
+
 std::string WhyUnassigned(const Node& node) {
   const std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
   if (node.schema == nullptr) {
@@ -161,7 +168,7 @@ Status CheckAllAssigned(const Graph& graph) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (node == nullptr) continue;
     if (node->provider < 0) {
-      return NotImplemented("{}", DescribeFailure(graph, *node, WhyUnassigned(*node)));
+      return Status(CodeOfUnassigned(*node), DescribeFailure(graph, *node, WhyUnassigned(*node)));
     }
     for (const Graph* subgraph : node->Subgraphs()) {
       TENON_RETURN_IF_ERROR(CheckAllAssigned(*subgraph));
