@@ -281,10 +281,10 @@ TEST(ResizeTest, RefusesWhatHasNoMeaning) {
             "axis 0 has no elements to make 3 of");
   EXPECT_EQ(error({x, Value(), Floats({1, 2})}, MakeAttributes(Attr("mode", std::string("round")))),
             "attribute 'mode': expected nearest, linear or cubic, got 'round'");
-  EXPECT_NE(
-      error({x, Value(), Floats({1, 2})}, MakeAttributes(Attr("coordinate_transformation_mode",
-                                                              std::string("tf_crop_and_resize")))),
-      "no error");
+  EXPECT_EQ(error({x, Floats({0, 1}), Floats({1, 2})},
+                  MakeAttributes(
+                      Attr("coordinate_transformation_mode", std::string("tf_crop_and_resize")))),
+            "expected 4 numbers in roi, got 2");
   EXPECT_NE(error({Iota<std::string>({2}), Value(), Floats({2})},
                   MakeAttributes(Attr("mode", std::string("linear")))),
             "no error");

@@ -161,6 +161,7 @@ def test_multimodal_rotary_embedding(sections: list, layout: int, interleaved: i
         (floats(2, 5, 16), {"num_heads": 2}),
         (floats(2, 3, 5, 8), {}),
         (floats(2, 3, 5, 12), {"num_heads": 3, "rotary_embedding_dim": 8}),
+        (floats(2, 3, 5, 8), {"scale": 1.5}),
     ]:
         check("MRotaryEmbedding", [x, positions, cos, sin], **options, **heads)
 

@@ -164,7 +164,8 @@ Status RunRotary(const RotaryAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
-// --- MRotaryEmbedding-1: a token has three positions, each for its own section of the angles ---
+// --- MRotaryEmbedding-1: a token has three positions, each for its own section of the angles. The
+// tables are multiplied by `scale`, which onnxruntime's RotaryEmbedding only declares ---
 
 constexpr size_t kStreams = 3;  // time, height, width
 
@@ -243,8 +244,8 @@ Status RunSectioned(const SectionedAttrs& attrs, KernelContext& context) {
   for (size_t token = 0; token < tokens; ++token) {
     for (size_t i = 0; i < half; ++i) {
       const auto row = static_cast<size_t>(positions[streams[i] * tokens + token]);
-      tables[token * half + i] = cos.data<float>()[row * half + i];
-      tables[(tokens + token) * half + i] = sin.data<float>()[row * half + i];
+      tables[token * half + i] = attrs.scale * cos.data<float>()[row * half + i];
+      tables[(tokens + token) * half + i] = attrs.scale * sin.data<float>()[row * half + i];
     }
   }
   RotateHeads(context, m, rotation, [&](size_t b, size_t i) { return b * m.length + i; });

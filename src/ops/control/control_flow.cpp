@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/graph.h"
 #include "ops/control/subgraphs.h"
 #include "ops/framework/stateful_kernel.h"
 
@@ -63,12 +64,22 @@ class IfKernel final : public StatefulKernel<InferIf> {
   size_t else_ = 0;
 };
 
+// The shape of body inputs 0 and 1, an iteration's number and the condition: scalars, or [1] where
+// the body declares an axis, as some exporters do.
+Shape OneElement(const Graph& body, size_t input) {
+  const bool is_declared = input < body.inputs.size();
+  const auto* shape = is_declared ? &body.value(body.inputs[input]).type.shape : nullptr;
+  return shape != nullptr && *shape && (*shape)->rank() > 0 ? Shape({1}) : Shape();
+}
+
 // Loop-1 to Loop-25. Values carried around may change their shapes; outputs that are collected get
 // a new first axis.
 Status InferLoop(const NoAttrs&, ShapeContext& context) {
   const size_t carried = context.input_count() < 2 ? 0 : context.input_count() - 2;
-  std::vector<ValueType> inputs = {ValueType::Tensor(DataType::kInt64, SymbolicShape()),
-                                   ValueType::Tensor(DataType::kBool, SymbolicShape())};
+  TENON_ASSIGN_OR_RETURN(const size_t index, SubgraphIndex(context.node(), "body"));
+  const Graph& body = *context.node().Subgraphs()[index];
+  std::vector<ValueType> inputs = {ValueType::Tensor(DataType::kInt64, OneElement(body, 0)),
+                                   ValueType::Tensor(DataType::kBool, OneElement(body, 1))};
   for (size_t i = 0; i < carried; ++i) {
     inputs.push_back(WithoutShapes(context.InputType(i + 2)));
   }
@@ -109,11 +120,12 @@ Status Stack(std::span<const Value> parts, size_t output, KernelContext& context
 // the tensor.
 class IterationNumber {
  public:
-  explicit IterationNumber(const KernelContext& context) : context_(context) {}
+  IterationNumber(const KernelContext& context, const Shape& shape)
+      : context_(context), shape_(shape) {}
 
   Result<Value> At(int64_t iteration) {
     if (value_.is_shared() || !value_.has_value()) {
-      TENON_ASSIGN_OR_RETURN(value_, context_.AllocateTensor(DataType::kInt64, Shape()));
+      TENON_ASSIGN_OR_RETURN(value_, context_.AllocateTensor(DataType::kInt64, shape_));
     }
     *value_.tensor().data<int64_t>() = iteration;
     return value_;
@@ -121,6 +133,7 @@ class IterationNumber {
 
  private:
   const KernelContext& context_;
+  const Shape& shape_;
   Value value_;
 };
 
@@ -128,6 +141,9 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_ASSIGN_OR_RETURN(body_, SubgraphIndex(info.node(), "body"));
+    const Graph& body = *info.node().Subgraphs()[body_];
+    number_shape_ = OneElement(body, 0);
+    condition_shape_ = OneElement(body, 1);
     carried_ = info.input_count() < 2 ? 0 : info.input_count() - 2;
     if (info.output_count() < carried_) {
       return InvalidArgument("expected at least {} outputs, one for each value carried, got {}",
@@ -150,8 +166,9 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
     if (context.HasInput(1)) {
       TENON_ASSIGN_OR_RETURN(goes_on, ConditionOf(context.Input(1)));
     }
-    State state(context);
-    TENON_ASSIGN_OR_RETURN(state.condition, context.AllocateTensor(DataType::kBool, Shape()));
+    State state(context, number_shape_);
+    TENON_ASSIGN_OR_RETURN(state.condition,
+                           context.AllocateTensor(DataType::kBool, condition_shape_));
     *state.condition.tensor().data<bool>() = true;
     state.inputs.resize(2 + carried_);
     state.outputs.resize(1 + carried_);
@@ -174,7 +191,8 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
 
  private:
   struct State {
-    explicit State(const KernelContext& context) : number(context) {}
+    State(const KernelContext& context, const Shape& number_shape)
+        : number(context, number_shape) {}
 
     IterationNumber number;
     Value condition;    // true
@@ -230,6 +248,7 @@ class LoopKernel final : public StatefulKernel<InferLoop> {
 
   size_t body_ = 0;
   size_t carried_ = 0;
+  Shape number_shape_, condition_shape_;
   std::vector<ValueType> empty_types_;
 };
 

@@ -58,7 +58,7 @@ Result<std::vector<int64_t>> PieceSizes(KernelContext& context, int64_t whole) {
     if (size < 0 || !next) return InvalidArgument("input 1: expected sizes >= 0, got {}", given);
     sum = *next;
   }
-  if (split.rank() != 1 || sum != whole) {
+  if (sum != whole) {
     return InvalidArgument("input 1: expected a list of sizes that add up to {}, got {}", whole,
                            given);
   }

@@ -1,5 +1,6 @@
 // Element-wise operators with two inputs, and with any number of them (Sum, Max, Min, Mean).
 #include <algorithm>
+#include <concepts>
 #include <cstring>
 #include <optional>
 
@@ -84,9 +85,23 @@ Result<BinaryFunctions> FunctionsFor(BinaryOp op, DataType type) {
   return kernels::FindBinary(op, element);
 }
 
+// Error: kFail if `op` would divide an integer by zero.
+Status CheckDivisors(BinaryOp op, const Tensor& b, const Tensor& y) {
+  const bool divides = op == BinaryOp::kDiv || op == BinaryOp::kMod || op == BinaryOp::kFmod;
+  if (!divides || y.size() == 0 || !kInts.Contains(b.type())) return OkStatus();
+  bool has_zero = false;
+  VisitNumber(b.type(), [&]<class T>(T) {
+    if constexpr (std::integral<T>) {
+      for (const T divisor : b.values<T>()) has_zero |= divisor == 0;
+    }
+  });
+  return has_zero ? Fail("integer division by zero: expected no 0 in input 1") : OkStatus();
+}
+
 template <BinaryOp op>
 Status RunBinary(const NoAttrs&, KernelContext& context) {
   const Tensor& a = context.Input(0);
+  TENON_RETURN_IF_ERROR(CheckDivisors(op, context.Input(1), context.Output(0)));
   TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions, FunctionsFor(op, a.type()));
   return RunBroadcast(context, functions, kernels::ElementwiseGrain(op), a, context.Input(1),
                       context.Output(0));
@@ -227,6 +242,7 @@ Status RunOldBroadcast(const OldBroadcastAttrs& attrs, const BinaryFunctions& fu
 
 template <BinaryOp op>
 Status RunOld(const OldBroadcastAttrs& attrs, KernelContext& context) {
+  TENON_RETURN_IF_ERROR(CheckDivisors(op, context.Input(1), context.Output(0)));
   TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions,
                          FunctionsFor(op, context.Input(0).type()));
   return RunOldBroadcast(attrs, functions, kernels::ElementwiseGrain(op), context);

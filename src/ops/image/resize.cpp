@@ -270,8 +270,10 @@ Status RunResize(const ResizeAttrs& attrs, KernelContext& context) {
     TENON_RETURN_IF_ERROR(SetCommonScale(attrs, given, context.Input(3), plan));
   }
   if (plan.interpolation.coordinates == ResizeCoordinates::kTfCropAndResize) {
-    if (!context.HasInput(1)) return InvalidArgument("expected roi to crop, got none");
-    TENON_RETURN_IF_ERROR(SetRoi(given, context.Input(1), plan));
+    // Without a roi it is the whole input.
+    if (context.HasInput(1) && context.Input(1).size() > 0) {
+      TENON_RETURN_IF_ERROR(SetRoi(given, context.Input(1), plan));
+    }
   }
   return RunPlan(plan, context);
 }

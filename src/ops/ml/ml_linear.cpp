@@ -105,12 +105,18 @@ struct ClassifierAttrs {
   }
 };
 
+// Without labels, those of one score are 0 and 1. onnxruntime then gives that score alone.
+bool HasNoLabels(const ClassifierAttrs& attrs) {
+  return attrs.labels_ints.empty() && attrs.labels_strings.empty() && attrs.intercepts.size() == 1;
+}
+
 // LinearClassifier-1. One score for two labels is that of the second label.
 Status InferClassifier(const ClassifierAttrs& attrs, ShapeContext& context) {
   const bool has_strings = !attrs.labels_strings.empty();
   const size_t labels = has_strings ? attrs.labels_strings.size() : attrs.labels_ints.size();
   const size_t scores = attrs.intercepts.size();
-  if (scores == 0 || labels < std::max<size_t>(scores, scores == 1 ? 2 : 0)) {
+  const bool is_bare = HasNoLabels(attrs);
+  if (scores == 0 || (!is_bare && labels < std::max<size_t>(scores, scores == 1 ? 2 : 0))) {
     return InvalidArgument("expected a label for each of {} intercepts, or two for one, got {}",
                            scores, labels);
   }
@@ -118,7 +124,7 @@ Status InferClassifier(const ClassifierAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const Dim rows, MatrixRows(input));
   TENON_RETURN_IF_ERROR(
       context.SetOutput(0, {rows}, has_strings ? DataType::kString : DataType::kInt64));
-  const Dim width(static_cast<int64_t>(scores == 1 ? 2 : scores));
+  const Dim width(static_cast<int64_t>(scores == 1 && !is_bare ? 2 : scores));
   return context.SetOutput(1, {rows, width}, DataType::kFloat);
 }
 
@@ -126,14 +132,16 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(Bind(info));
-    labels_ = {attrs_.labels_ints, attrs_.labels_strings};
+    const bool is_bare = HasNoLabels(attrs_);
+    labels_ = {is_bare ? std::vector<int64_t>{0, 1} : attrs_.labels_ints, attrs_.labels_strings};
+    has_both_scores_ = attrs_.intercepts.size() == 1 && !is_bare;
     TENON_ASSIGN_OR_RETURN(transform_, PostTransformFromName(attrs_.post_transform));
     return OkStatus();
   }
 
   Status Run(KernelContext& context) const override {
     const size_t scores = attrs_.intercepts.size();
-    const size_t width = scores == 1 ? 2 : scores;
+    const size_t width = has_both_scores_ ? 2 : scores;
     if (!context.HasOutput(1)) return NotImplemented("LinearClassifier without scores");
     float* output = context.Output(1).data<float>();
     return ForEachRow(
@@ -147,7 +155,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
                                   ? static_cast<size_t>(y[0] > 0)
                                   : static_cast<size_t>(std::max_element(y, y + scores) - y);
           if (context.HasOutput(0)) labels_.Write(best, row, context.Output(0));
-          if (scores == 1) {
+          if (has_both_scores_) {
             ApplyToBinaryScore(transform_, false, y);
           } else {
             ApplyPostTransform(transform_, y, width);
@@ -157,6 +165,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
 
  private:
   ClassLabels labels_;
+  bool has_both_scores_ = false;  // one for each of two labels, from one function
   PostTransform transform_ = PostTransform::kNone;
 };
 

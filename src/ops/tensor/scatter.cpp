@@ -188,8 +188,8 @@ Status InferScatterND(const ScatterNDAttrs&, ShapeContext& context) {
   if (indices.rank() == 0) return InvalidArgument("input 1: expected rank >= 1, got a scalar");
   const Dim depth = indices[indices.rank() - 1];
   if (depth.is_number()) {
-    if (depth.value() < 1 || depth.value() > static_cast<int64_t>(data.rank())) {
-      return InvalidArgument("expected 1 to {} coordinates in the last axis of indices {}",
+    if (depth.value() < 0 || depth.value() > static_cast<int64_t>(data.rank())) {
+      return InvalidArgument("expected up to {} coordinates in the last axis of indices {}",
                              data.rank(), indices);
     }
     Dims expected(indices.begin(), indices.end() - 1);

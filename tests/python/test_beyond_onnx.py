@@ -1,0 +1,179 @@
+"""What models of the field use though ONNX leaves it open or out: as onnxruntime does it."""
+
+import contrib
+import graphs
+import numpy as np
+import onnxruntime
+import pytest
+import tenon
+from contrib import floats
+from onnx import TensorProto, helper, numpy_helper
+
+
+def both(model: bytes, feeds: dict[str, np.ndarray]) -> list:
+    """Tenon's results, which are onnxruntime's."""
+    results = tenon.InferenceSession(model).run(None, feeds)
+    expected = onnxruntime.InferenceSession(model).run(None, feeds)
+    for one, other in zip(results, expected, strict=True):
+        if isinstance(other, list):
+            assert [x.tolist() for x in one] == [x.tolist() for x in other]
+        else:
+            assert one.shape == other.shape
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+    return results
+
+
+@pytest.mark.parametrize("pads", [[-1, 1], [1, -1], [-1, 3], [0, 2]])
+def test_pads_of_an_empty_axis(pads: list[int]) -> None:
+    inputs = [np.zeros(0, np.float32), np.array(pads), np.array(7, np.float32)]
+    model = contrib.model("Pad", inputs, {"y": np.float32}, domain="")
+    both(model, {f"x{i}": x for i, x in enumerate(inputs)})
+
+
+def test_pads_that_take_more_than_an_empty_axis_has() -> None:
+    inputs = [np.zeros(0, np.float32), np.array([-2, 1]), np.array(7, np.float32)]
+    model = contrib.model("Pad", inputs, {"y": np.float32}, domain="", constants=(1,))
+    with pytest.raises(Exception, match="take more than the 0 elements of axis 0"):
+        tenon.InferenceSession(model).run(None, {"x0": inputs[0], "x2": inputs[2]})
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_scatter_of_whole_tensors(reduction: str) -> None:
+    inputs = [floats(2, 3), np.zeros((2, 0), np.int64), floats(2, 2, 3, seed=1)]
+    model = contrib.model(
+        "ScatterND", inputs, {"y": np.float32}, domain="", opset=18, reduction=reduction
+    )
+    [y] = tenon.InferenceSession(model).run(None, {f"x{i}": x for i, x in enumerate(inputs)})
+    updates = inputs[2]
+    expected = updates[1] if reduction == "none" else inputs[0] + updates[0] + updates[1]
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+
+
+def test_sizes_of_pieces_of_any_shape() -> None:
+    inputs = [floats(4, 2), np.array([[1, 3]])]
+    node = helper.make_node("SplitToSequence", ["x", "split"], ["y"])
+    model = graphs.model(
+        [node],
+        [graphs.tensor("x", shape=[4, 2]), graphs.tensor("split", TensorProto.INT64, [1, 2])],
+        [helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)],
+    )
+    [pieces] = both(model, {"x": inputs[0], "split": inputs[1]})
+    assert [piece.shape for piece in pieces] == [(1, 2), (3, 2)]
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_crop_without_a_roi(is_given: bool) -> None:
+    """An empty roi or none is the whole input."""
+    roi = np.zeros(0, np.float32) if is_given else None
+    inputs = [floats(1, 1, 4, 4), roi, np.array([1, 1, 2, 0.5], np.float32)]
+    model = contrib.model(
+        "Resize",
+        inputs,
+        {"y": np.float32},
+        domain="",
+        constants=(1, 2),
+        mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize",
+    )
+    whole = [*inputs]
+    whole[1] = np.array([0, 0, 0, 0, 1, 1, 1, 1], np.float32)
+    expected = contrib.model(
+        "Resize",
+        whole,
+        {"y": np.float32},
+        domain="",
+        constants=(1, 2),
+        mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize",
+    )
+    feeds = {"x0": inputs[0]}
+    np.testing.assert_array_equal(
+        tenon.InferenceSession(model).run(None, feeds)[0], both(expected, feeds)[0]
+    )
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC"])
+def test_a_linear_classifier_without_labels(transform: str) -> None:
+    inputs = [floats(5, 3)]
+    model = contrib.model(
+        "LinearClassifier",
+        inputs,
+        {"label": np.int64, "scores": np.float32},
+        domain="ai.onnx.ml",
+        coefficients=[0.5, -1.0, 2.0],
+        intercepts=[0.1],
+        post_transform=transform,
+    )
+    label, scores = both(model, {"x0": inputs[0]})
+    assert set(label.tolist()) == {0, 1}
+    assert scores.shape == (5, 1)
+
+
+@pytest.mark.parametrize("shape", [[], [1]])
+def test_a_loop_whose_body_declares_axes(shape: list[int]) -> None:
+    """z collects the numbers of the iterations, which are [1] if the body says so."""
+    nodes = [
+        helper.make_node("Identity", ["go"], ["goes"]),
+        helper.make_node("Identity", ["i"], ["number"]),
+    ]
+    if shape:  # refused for a scalar
+        nodes.append(helper.make_node("Concat", ["state", "i"], ["next"], axis=0))
+    else:
+        nodes.append(helper.make_node("Add", ["state", "i"], ["next"]))
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [
+            graphs.tensor("i", TensorProto.INT64, shape),
+            graphs.tensor("go", TensorProto.BOOL, shape),
+            graphs.tensor("state", TensorProto.INT64),
+        ],
+        [
+            graphs.tensor("goes", TensorProto.BOOL, shape),
+            graphs.tensor("next", TensorProto.INT64),
+            graphs.tensor("number", TensorProto.INT64, shape),
+        ],
+    )
+    model = graphs.model(
+        [helper.make_node("Loop", ["n", "", "x"], ["y", "z"], body=body)],
+        [graphs.tensor("n", TensorProto.INT64, []), graphs.tensor("x", TensorProto.INT64, ["k"])],
+        [graphs.tensor("y", TensorProto.INT64), graphs.tensor("z", TensorProto.INT64)],
+    )
+    y, z = both(model, {"n": np.array(3), "x": np.array([5])})
+    assert y.tolist() == ([5, 0, 1, 2] if shape else [8])
+    assert z.shape == (3, *shape)
+
+
+@pytest.mark.parametrize("op_type", ["Div", "Mod"])
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint64])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_integers_are_not_divided_by_zero(op_type: str, dtype: type, is_constant: bool) -> None:
+    inputs = [np.arange(1, 65, dtype=dtype), np.ones(64, dtype)]
+    inputs[1][-1] = 0
+    model = contrib.model(
+        op_type, inputs, {"y": dtype}, domain="", constants=(1,) if is_constant else ()
+    )
+    feeds = {"x0": inputs[0]} | ({} if is_constant else {"x1": inputs[1]})
+    with pytest.raises(Exception, match="by zero"):
+        onnxruntime.InferenceSession(model).run(None, feeds)
+    with pytest.raises(Exception, match=f"running {op_type} node.*integer division by zero"):
+        tenon.InferenceSession(model).run(None, feeds)
+    # Nothing is divided here.
+    empty = contrib.model(
+        op_type, [inputs[0][:0], np.zeros(1, dtype)], {"y": dtype}, domain="", constants=(1,)
+    )
+    assert tenon.InferenceSession(empty).run(None, {"x0": inputs[0][:0]})[0].shape == (0,)
+
+
+def test_constants_that_divide_by_zero_fail_when_they_are_needed() -> None:
+    """A session can be made as long as no run divides."""
+    zero = numpy_helper.from_array(np.zeros(1, np.int64), "zero")
+    model = graphs.model(
+        [helper.make_node("Div", ["zero", "zero"], ["y"])],
+        [],
+        [graphs.tensor("y", TensorProto.INT64)],
+        initializers=[zero],
+    )
+    session = tenon.InferenceSession(model)
+    with pytest.raises(Exception, match="integer division by zero"):
+        session.run(None, {})
