@@ -66,6 +66,14 @@ void AddExceptions(nb::module_& module) {
   }
 }
 
+void Raise(PyObject* kind, const std::string& text) {
+  // A path in the text may hold any bytes.
+  const nb::object message = nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  PyErr_SetObject(kind, message.ptr());
+  throw nb::python_error();
+}
+
 void Check(OrtStatus* status) {
   if (status == nullptr) return;
   const size_t known = Api().GetErrorCode(status);
@@ -73,11 +81,7 @@ void Check(OrtStatus* status) {
   const std::string text = "[ONNXRuntimeError] : " + std::to_string(known) + " : " +
                            kErrorKinds[code].code_name + " : " + Api().GetErrorMessage(status);
   Api().ReleaseStatus(status);
-  // A path in the text may hold any bytes.
-  const nb::object message = nb::steal(
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
-  PyErr_SetObject(exception_classes[code], message.ptr());
-  throw nb::python_error();
+  Raise(exception_classes[code], text);
 }
 
 std::string TakeString(char* text) {

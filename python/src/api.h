@@ -40,6 +40,9 @@ using ValueHandle = Handle<OrtValue, &OrtApi::ReleaseValue>;
 // Makes the exception classes and adds them to the module.
 void AddExceptions(nb::module_& module);
 
+// Raises an exception of the class `kind`. The text need not be UTF-8. Needs the GIL.
+[[noreturn]] void Raise(PyObject* kind, const std::string& text);
+
 // Releases the status and raises the exception of its code; does nothing for null. Needs the GIL.
 void Check(OrtStatus* status);
 

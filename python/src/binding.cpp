@@ -16,6 +16,14 @@ namespace {
 
 using BindingHandle = Handle<OrtIoBinding, &OrtApi::ReleaseIoBinding>;
 
+// onnxruntime's kinds of errors: EPFail, by which a session falls back, and else RuntimeError.
+void CheckRun(OrtStatus* status) {
+  if (status == nullptr || Api().GetErrorCode(status) == ORT_EP_FAIL) return Check(status);
+  const std::string text = std::string("Error in execution: ") + Api().GetErrorMessage(status);
+  Api().ReleaseStatus(status);
+  Raise(PyExc_RuntimeError, text);
+}
+
 // The binding with the Python values that it refers to.
 class Binding {
  public:
@@ -46,7 +54,7 @@ class Binding {
       const WithoutGil other_threads_run;
       status = Api().RunWithBinding(OrtSessionOf(), run_options, handle_.get());
     }
-    Check(status);
+    CheckRun(status);
     has_run_ = true;
   }
 

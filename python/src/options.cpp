@@ -422,13 +422,13 @@ SessionOptionsHandle SessionOptions::CloneWith(const std::vector<ProviderChoice>
 RunOptions::RunOptions() : handle(Make<RunOptionsHandle>(Api().CreateRunOptions)) {}
 
 void BindOptions(nb::module_& module) {
-  nb::enum_<GraphOptimizationLevel>(module, "GraphOptimizationLevel")
+  nb::enum_<GraphOptimizationLevel>(module, "GraphOptimizationLevel", nb::is_arithmetic())
       .value("ORT_DISABLE_ALL", ORT_DISABLE_ALL)
       .value("ORT_ENABLE_BASIC", ORT_ENABLE_BASIC)
       .value("ORT_ENABLE_EXTENDED", ORT_ENABLE_EXTENDED)
       .value("ORT_ENABLE_LAYOUT", ORT_ENABLE_LAYOUT)
       .value("ORT_ENABLE_ALL", ORT_ENABLE_ALL);
-  nb::enum_<ExecutionMode>(module, "ExecutionMode")
+  nb::enum_<ExecutionMode>(module, "ExecutionMode", nb::is_arithmetic())
       .value("ORT_SEQUENTIAL", ORT_SEQUENTIAL)
       .value("ORT_PARALLEL", ORT_PARALLEL);
   BindSessionOptions(module);

@@ -68,13 +68,24 @@ bool IsPath(nb::handle model) {
   return PyUnicode_Check(model.ptr()) || nb::hasattr(model, "__fspath__");
 }
 
+std::string ClassOf(nb::handle object) {
+  return nb::cast<std::string>(object.type().attr("__name__"));
+}
+
 nb::dict CopyMapping(nb::handle mapping) {
+  if (!nb::hasattr(mapping, "keys")) {
+    throw nb::type_error(
+        ("expected the inputs as a dict, by name; got " + ClassOf(mapping)).c_str());
+  }
   const nb::handle dict_class(reinterpret_cast<PyObject*>(&PyDict_Type));
   return nb::cast<nb::dict>(dict_class(mapping));
 }
 
 // The text of a str. It lives as long as the str.
 const char* NameOf(nb::handle name) {
+  if (!PyUnicode_Check(name.ptr())) {
+    throw nb::type_error(("expected the name of a value as a str, got " + ClassOf(name)).c_str());
+  }
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
   if (text == nullptr) throw nb::python_error();

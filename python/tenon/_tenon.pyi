@@ -26,14 +26,14 @@ class ModelRequiresCompilation(Exception): ...
 class NotFound(Exception): ...
 class DeviceReset(Exception): ...
 
-class GraphOptimizationLevel(enum.Enum):
+class GraphOptimizationLevel(enum.IntEnum):
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
     ORT_ENABLE_EXTENDED = 2
     ORT_ENABLE_LAYOUT = 3
     ORT_ENABLE_ALL = 99
 
-class ExecutionMode(enum.Enum):
+class ExecutionMode(enum.IntEnum):
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 

@@ -56,7 +56,7 @@ def stand_in(name: str) -> types.ModuleType:
     if hasattr(counterpart, "__getattr__"):  # for names that are loaded at their first use
         module.__getattr__ = counterpart.__getattr__  # type: ignore[method-assign]
     contents = {key: value for key, value in vars(counterpart).items() if key[:2] != "__"}
-    vars(module).update(contents, __doc__=counterpart.__doc__)
+    vars(module).update(contents, __doc__=counterpart.__doc__, __file__=counterpart.__file__)
     is_package = hasattr(counterpart, "__path__")
     module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=is_package)
     if is_package:

@@ -116,6 +116,7 @@ def type_of(value: Any) -> onnx.TypeProto:
 
 is_compatible = TenonBackend.is_compatible
 prepare = TenonBackend.prepare
+run = TenonBackend.run_model  # its name in onnxruntime.backend
 run_model = TenonBackend.run_model
 run_node = TenonBackend.run_node
 supports_device = TenonBackend.supports_device
