@@ -37,15 +37,88 @@ def get_ort_device_type(device: str) -> int:
     return KINDS[device.lower()]
 
 
+class NativeDevice:
+    """A memory location, as programs make it of numbers: kinds of device and memory, vendor, id."""
+
+    def __init__(self, device_type: int, mem_type: int, *vendor_and_id: int) -> None:
+        """The vendor may be left out."""
+        if len(vendor_and_id) not in (1, 2):
+            raise TypeError(f"expected 3 or 4 numbers, got {2 + len(vendor_and_id)}")
+        *vendor, self._device_id = vendor_and_id
+        self._device_type, self._mem_type = device_type, mem_type
+        self._vendor_id = int(vendor[0]) if vendor else 0
+
+    def device_type(self) -> int:
+        """The number of its kind."""
+        return self._device_type
+
+    def mem_type(self) -> int:
+        """The kind of memory."""
+        return self._mem_type
+
+    def vendor_id(self) -> int:
+        """The vendor."""
+        return self._vendor_id
+
+    def device_id(self) -> int:
+        """Its number among the devices of its kind."""
+        return self._device_id
+
+    @staticmethod
+    def cpu() -> int:
+        """The kind of processors."""
+        return 0
+
+    @staticmethod
+    def gpu() -> int:
+        """The kind of graphics processors."""
+        return 1
+
+    @staticmethod
+    def cuda() -> int:
+        """The same."""
+        return 1
+
+    @staticmethod
+    def webgpu() -> int:
+        """The same."""
+        return 1
+
+    @staticmethod
+    def fpga() -> int:
+        """The kind of programmed circuits."""
+        return 2
+
+    @staticmethod
+    def npu() -> int:
+        """The kind of neural processors."""
+        return 3
+
+    @staticmethod
+    def cann() -> int:
+        """The same."""
+        return 3
+
+    @staticmethod
+    def dml() -> int:
+        """The kind of what DirectML runs on."""
+        return 4
+
+    @staticmethod
+    def default_memory() -> int:
+        """The kind of memory that is most usual."""
+        return 0
+
+
 class OrtDevice:
     """A memory location for values. This build has only the CPU's."""
 
-    def __init__(self, c_ort_device: tuple[int, int, int, int]) -> None:
-        """`c_ort_device` has kind, memory kind, vendor and number."""
-        self._parts = c_ort_device
+    def __init__(self, c_ort_device: NativeDevice) -> None:
+        """`c_ort_device` tells kind, memory kind, vendor and number."""
+        self._ort_device = c_ort_device
 
-    def _get_c_device(self) -> OrtDevice:
-        return self
+    def _get_c_device(self) -> NativeDevice:
+        return self._ort_device
 
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
@@ -53,23 +126,23 @@ class OrtDevice:
         kind = get_ort_device_type(ort_device_name)
         if vendor_id < 0:
             vendor_id = VENDORS.get(ort_device_name.lower(), OrtDeviceVendorId.NONE)
-        return OrtDevice((kind, 0, int(vendor_id), device_id))
+        return OrtDevice(NativeDevice(kind, 0, vendor_id, device_id))
 
     def device_id(self) -> int:
         """Its number among the devices of its kind."""
-        return self._parts[3]
+        return self._ort_device.device_id()
 
     def device_type(self) -> int:
         """The number of its kind."""
-        return self._parts[0]
+        return self._ort_device.device_type()
 
     def device_vendor_id(self) -> int:
         """The vendor."""
-        return self._parts[2]
+        return self._ort_device.vendor_id()
 
     def device_mem_type(self) -> int:
         """The kind of memory."""
-        return self._parts[1]
+        return self._ort_device.mem_type()
 
 
 class OrtEpAssignedNode:

@@ -12,6 +12,7 @@ def test_runs_a_model() -> None:
     model = onnx.load_from_string(graphs.double([3]))
     x = np.array([1, -2, 3], np.float32)
     (y,) = tenon.backend.run_model(model, [x])
+    assert tenon.backend.run(model, [x]).y.tolist() == y.tolist()
     np.testing.assert_array_equal(y, x + x)
 
 

@@ -121,6 +121,7 @@ import tenon, sys
 assert InferenceSession is tenon.InferenceSession
 assert _pybind_state.InvalidArgument is InvalidArgument
 assert ort.__version__ == tenon.get_version_string()
+assert ort.__file__ == tenon.__file__
 print(sys.argv[1:], __name__)
 """
 

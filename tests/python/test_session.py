@@ -249,3 +249,42 @@ def test_session_outlives_the_bytes_and_file_it_came_from(tmp_path: pathlib.Path
     os.remove(path)
     (y,) = session.run(None, {"x": X})
     np.testing.assert_array_equal(y, X + X)
+
+
+def test_errors_of_bindings_are_runtime_errors() -> None:
+    session = tenon.InferenceSession(graphs.identity(shape=[2]))
+    binding = session.io_binding()
+    with pytest.raises(RuntimeError, match=r"Error in execution: .*missing"):
+        session.run_with_iobinding(binding)
+    binding.bind_cpu_input("x", np.zeros(3, np.float32))
+    binding.bind_output("y")
+    with pytest.raises(RuntimeError, match=r"Error in execution: .*expected size 2"):
+        session.run_with_iobinding(binding)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        ([X], "expected the inputs as a dict, by name; got list"),
+        ({1: X}, "expected the name of a value as a str, got int"),
+    ],
+)
+def test_says_what_feeds_are_made_of(feeds: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        tenon.InferenceSession(graphs.identity()).run(None, feeds)
+
+
+def test_levels_and_modes_are_integers() -> None:
+    assert int(tenon.GraphOptimizationLevel.ORT_ENABLE_ALL) == 99
+    assert tenon.ExecutionMode.ORT_PARALLEL == 1
+    assert str(tenon.ExecutionMode.ORT_PARALLEL) == "ExecutionMode.ORT_PARALLEL"
+
+
+def test_native_devices() -> None:
+    native = state.OrtDevice(state.OrtDevice.cuda(), state.OrtDevice.default_memory(), 3)
+    device = tenon.OrtDevice(native)
+    assert (device.device_type(), device.device_mem_type(), device.device_id()) == (1, 0, 3)
+    assert state.OrtDevice(1, 0, 0x10DE, 3).vendor_id() == 0x10DE
+    assert tenon.OrtDevice.make("cuda", 1)._get_c_device().vendor_id() == 0x10DE
+    with pytest.raises(TypeError, match="expected 3 or 4 numbers, got 2"):
+        state.OrtDevice(0, 0)

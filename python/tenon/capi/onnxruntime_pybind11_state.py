@@ -2,8 +2,8 @@
 
 from .._adapter import AdapterFormat  # noqa: F401
 from .._compiler import ModelCompiler  # noqa: F401
+from .._devices import NativeDevice as OrtDevice  # noqa: F401
 from .._devices import (  # noqa: F401
-    OrtDevice,
     OrtEpAssignedNode,
     OrtEpAssignedSubgraph,
     OrtEpContextData,
