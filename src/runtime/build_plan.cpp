@@ -122,7 +122,7 @@ class PlanBuilder {
     plan_.value_of.push_back(id);
     plan_.location_of.push_back(location);
     plan_.stream_of.push_back(-1);
-    made_at_.push_back(-1);
+    plan_.made_at.push_back(-1);
     return static_cast<Slot>(plan_.value_of.size() - 1);
   }
 
@@ -287,8 +287,8 @@ class PlanBuilder {
       if (slot == kNoSlot) continue;
       // A view is ready when the value that it shows is ready.
       StreamOf(slot) = step.traits.is_view ? StreamOf(inputs[0]) : step.stream;
-      made_at_[static_cast<size_t>(slot)] =
-          step.traits.is_view ? made_at_[static_cast<size_t>(inputs[0])] : index;
+      plan_.made_at[static_cast<size_t>(slot)] =
+          step.traits.is_view ? plan_.made_at[static_cast<size_t>(inputs[0])] : index;
     }
     AppendSlots(inputs, &step.inputs_begin, &step.inputs_end);
     AppendSlots(outputs, &step.outputs_begin, &step.outputs_end);
@@ -301,7 +301,7 @@ class PlanBuilder {
     if (step.traits.is_view || step.traits.yields) return;
     const int32_t producer = StreamOf(slot);
     if (producer == step.stream) return;
-    const int32_t made_at = made_at_[static_cast<size_t>(slot)];
+    const int32_t made_at = plan_.made_at[static_cast<size_t>(slot)];
     const auto [known, is_new] = waited_.try_emplace({step.stream, producer}, -1);
     if (!is_new && known->second >= made_at) return;
     known->second = static_cast<int32_t>(plan_.steps.size()) - 1;
@@ -394,6 +394,14 @@ class PlanBuilder {
         std::for_each(captured.begin(), captured.end(), use);
       for (const Slot slot : plan_.OutputsOf(step)) use(slot);  // unused outputs die at once
     }
+    plan_.last_memory_use = plan_.last_use;
+    for (size_t i = plan_.steps.size(); i-- > 0;) {
+      const Step& step = plan_.steps[i];
+      if (!step.traits.is_view) continue;
+      const auto of = static_cast<size_t>(plan_.InputsOf(step)[0]);
+      const auto view = static_cast<size_t>(plan_.OutputsOf(step)[0]);
+      plan_.last_memory_use[of] = std::max(plan_.last_memory_use[of], plan_.last_memory_use[view]);
+    }
     std::vector<std::vector<Slot>> releases(plan_.steps.size());
     for (size_t slot = 0; slot < plan_.slot_count; ++slot) {
       if (!kept[slot] && plan_.last_use[slot] >= 0) {
@@ -413,7 +421,6 @@ class PlanBuilder {
   std::vector<uint8_t> location_of_provider_;
   std::vector<Slot> slot_of_;                              // by value: where it was made
   std::map<std::pair<ValueId, uint8_t>, Slot> copies_;     // by value and location
-  std::vector<int32_t> made_at_;                           // by slot: the step; -1: before the run
   std::map<std::pair<int32_t, int32_t>, int32_t> waited_;  // (waiting, awaited stream): last step
   std::map<ValueId, size_t> packed_reads_;                 // number of kernels that packed it
   std::map<ValueId, size_t> unaligned_reads_;  // number of kernels that take it as stored

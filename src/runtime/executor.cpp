@@ -76,17 +76,26 @@ bool Overlap(const Tensor& a, const Tensor& b) {
   return a_begin < b_begin + b.bytes() && b_begin < a_begin + a.bytes();
 }
 
-// Whether the place of an output may be `tensor`, which is the caller's. The plan may have put
-// other values there, which are made earlier: they would overwrite a feed in the same memory.
-bool MayBePlace(const Tensor& tensor, Slot output, const Region& region, Frame& frame) {
-  const bool is_fed = std::any_of(region.feeds.begin(), region.feeds.end(), [&](Slot slot) {
+// Whether the place of an output may be `tensor`, which is the caller's. If it is a feed, too, such
+// as a cache, nothing may be written there before the last step that reads the feed: neither the
+// output nor values that the plan has put into the output's place. The output's own step may read
+// the feed: the caller says by the binding that it can work in place.
+bool MayBePlace(const Tensor& tensor, Slot output, const Plan& plan, const Region& region,
+                Frame& frame) {
+  const int32_t made_at = plan.made_at[static_cast<size_t>(output)];
+  bool is_fed = false;
+  for (const Slot slot : region.feeds) {
     const Value& feed = frame.value(slot);
-    return feed.is_tensor() && Overlap(feed.tensor(), tensor);
-  });
-  if (!is_fed) return true;
-  const MemoryPlan& memory = *frame.memory();
-  return std::none_of(memory.moving.begin(), memory.moving.end(), [&](Slot slot) {
-    return memory.bindings[static_cast<size_t>(slot)].root == output;
+    if (!feed.is_tensor() || !Overlap(feed.tensor(), tensor)) continue;
+    is_fed = true;
+    if (made_at < plan.last_memory_use[static_cast<size_t>(slot)]) return false;
+    if (made_at < 0 || region.IsFetched(slot)) return false;
+    if (plan.steps[static_cast<size_t>(made_at)].traits.allocates_outputs) return false;
+  }
+  const MemoryPlan* const memory = frame.memory();
+  if (!is_fed || memory == nullptr) return true;
+  return std::none_of(memory->moving.begin(), memory->moving.end(), [&](Slot slot) {
+    return memory->bindings[static_cast<size_t>(slot)].root == output;
   });
 }
 
@@ -280,18 +289,23 @@ Result<Tensor> Executor::AllocateIn(const MemoryInfo& memory, DataType type,
   return InvalidArgument("no provider of the session has memory '{}'", memory.name);
 }
 
-// An output that lies at the same place in every run need not be bound by the device again.
+// Outputs whose steps allocate them go to the caller's tensors at once. A device need not bind an
+// output again that lies at the same place in every run.
 void Executor::OfferOutputs(const RunArguments& run, const Region& region, Frame& frame) const {
   frame.ForgetOutputs();
-  for (size_t i = 0; i < region.fetches.size() && plan_.locations.size() > 1; ++i) {
+  const MemoryPlan* const plan = frame.memory();
+  for (size_t i = 0; i < region.fetches.size(); ++i) {
     const Slot slot = region.fetches[i];
+    const MemoryPlan::Place place = plan == nullptr
+                                        ? MemoryPlan::Place::kDynamic
+                                        : plan->bindings[static_cast<size_t>(slot)].place;
+    if (place != MemoryPlan::Place::kDynamic) continue;
     const MemoryInfo& memory = *plan_.LocationOf(slot).memory;
-    if (memory.device_type == DeviceType::kCpu) continue;
-    if (frame.keeps_values() || !WantedMemory(run, i).SameDevice(memory)) {
-      frame.OfferBuffer(slot);
-    } else if (run.fetches[i].is_tensor()) {
-      frame.OfferOutput(slot, run.fetches[i].tensor());
-    }
+    const bool stays = !frame.keeps_values() && WantedMemory(run, i).SameDevice(memory);
+    if (!stays && memory.device_type != DeviceType::kCpu) frame.OfferBuffer(slot);
+    if (!stays || !run.fetches[i].is_tensor()) continue;
+    const Tensor& given = run.fetches[i].tensor();
+    if (MayBePlace(given, slot, plan_, region, frame)) frame.OfferOutput(slot, given);
   }
 }
 
@@ -309,7 +323,7 @@ Status Executor::PrepareOutputs(const RunArguments& run, const Region& region, F
     const Value& fetch = run.fetches[i];
     const bool is_given = stays && fetch.is_tensor() && fetch.tensor().type() == binding.type &&
                           fetch.tensor().shape() == binding.shape &&
-                          MayBePlace(fetch.tensor(), slot, region, frame);
+                          MayBePlace(fetch.tensor(), slot, plan_, region, frame);
     if (is_given) {
       frame.value(slot) = fetch;
       continue;

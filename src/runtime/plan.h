@@ -99,8 +99,12 @@ struct Plan {
   std::span<ExecutionProvider* const> providers;
   const DataTransfers* transfers = nullptr;
   size_t most_memory_plans = 0;  // see PlanParts
+  // By slot: the step that makes the value, or the value that it is a view of; -1: none does.
+  std::vector<int32_t> made_at;
   // Last step that reads the slot; -1 if none does.
   std::vector<int32_t> last_use;
+  // The same, but views of the slot count as the slot.
+  std::vector<int32_t> last_memory_use;
   // Made by FindInPlace: where steps may work in place, each step's preferred ways first; and,
   // parallel to `slots`, which inputs are not read after the step.
   std::vector<InPlace> in_place;

@@ -340,8 +340,9 @@ void StepRunner::RecordStep(const Step& step, RunRecord& record) {
     const Value& value = frame_.value(slot);
     RecordShape(value, at(slot));
     at(slot).shape_is_fixed = output_shapes_fixed;
-    at(slot).data_is_fixed = data_fixed;
-    if (data_fixed) at(slot).value = value;
+    // The caller may change what lies in the caller's memory.
+    at(slot).data_is_fixed = data_fixed && !(region_.IsFetched(slot) && value.is_shared());
+    if (at(slot).data_is_fixed) at(slot).value = value;
   }
 }
 
@@ -400,10 +401,11 @@ Status StepRunner::AllocateOutputs(const Step& step, bool* is_done) {
       *outputs[0] = inputs[0]->tensor().Reshaped(output.shape);
       *is_done = true;
     } else if (!TakeOverInput(plan_, region_, frame_, step, i, output.type, output.shape)) {
-      const auto& memory = plan_.LocationOf(plan_.OutputsOf(step)[i]).allocator;
-      TENON_ASSIGN_OR_RETURN(
-          *outputs[i],
-          Tensor::Allocate(output.type, output.shape, scope_.streams->MemoryFor(memory, stream)));
+      const Slot slot = plan_.OutputsOf(step)[i];
+      const auto& memory = plan_.LocationOf(slot).allocator;
+      TENON_ASSIGN_OR_RETURN(*outputs[i],
+                             frame_.AllocateOutput(slot, output.type, output.shape,
+                                                   scope_.streams->MemoryFor(memory, stream)));
     }
   }
   return OkStatus();

@@ -657,6 +657,41 @@ def test_group_query_attention_may_share_its_cache(slides: int) -> None:
     np.testing.assert_allclose(caches[0].numpy()[:, :, :10], expected[1][:, :, :10], rtol=1e-6)
 
 
+def test_group_query_attention_writes_new_rows_alone_into_a_bound_cache() -> None:
+    """Token after token, whose number is fed, over one buffer that is input and output."""
+    content = contrib.model(
+        "GroupQueryAttention",
+        gqa_inputs(1, 1, 16, [3], 4),
+        GQA_OUTPUTS,
+        num_heads=HEADS,
+        kv_num_heads=KV_HEADS,
+    )
+    session = tenon.InferenceSession(content)
+    starts = gqa_inputs(1, 1, 16, [3], 4)[3:5]
+    for start in starts:
+        start[:, :, 3:] = 7  # what a run must leave as it is, apart from its own row
+    caches = [tenon.OrtValue.ortvalue_from_numpy(start.copy()) for start in starts]
+    for past in range(3, 9):
+        inputs = gqa_inputs(1, 1, 16, [past], past + 1)
+        inputs[3:5] = [cache.numpy().copy() for cache in caches]
+        expected = contrib.run_onnxruntime(content, inputs)
+        binding = session.io_binding()
+        for i in (0, 1, 2, 5, 6):
+            binding.bind_cpu_input(f"x{i}", inputs[i])
+        for i, name in ((0, "present_key"), (1, "present_value")):
+            binding.bind_ortvalue_input(f"x{i + 3}", caches[i])
+            binding.bind_ortvalue_output(name, caches[i])
+        binding.bind_output("y")
+        session.run_with_iobinding(binding)
+        y = binding.copy_outputs_to_cpu()[2]
+        np.testing.assert_allclose(y, expected[0], rtol=1e-5, atol=1e-6)
+        for i in range(2):
+            cache = caches[i].numpy()
+            np.testing.assert_array_equal(cache[:, :, :past], inputs[3 + i][:, :, :past])
+            np.testing.assert_allclose(cache[:, :, past], expected[1 + i][:, :, past], rtol=1e-6)
+            assert (cache[:, :, past + 1 :] == 7).all()
+
+
 @pytest.mark.parametrize(
     ("last", "total"),
     [([7], 7), ([-2], 7), ([2**31 - 1], 7), ([6], -1), ([6], 2**31 - 1), ([0], 7), ([6], 0)],

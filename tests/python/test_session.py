@@ -8,7 +8,7 @@ import graphs
 import numpy as np
 import pytest
 import tenon
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from tenon.capi import onnxruntime_pybind11_state as state
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -240,6 +240,68 @@ def test_arrays_of_a_binding_stay_as_they_are_in_later_runs() -> None:
         (second,) = binding.copy_outputs_to_cpu()
         np.testing.assert_array_equal(first, 2 * X)
         np.testing.assert_array_equal(second, 6 * X)
+
+
+@pytest.mark.parametrize("through_view", [False, True])
+def test_a_feed_is_read_before_an_output_bound_to_it_is_written(through_view: bool) -> None:
+    """y may not take x's place while z is still to be made from x, or from a view of it."""
+    nodes = [
+        helper.make_node("Expand", ["one", "shape"], ["ones"]),  # a shape known only in the run
+        helper.make_node("Add", ["x", "ones"], ["y"]),
+    ]
+    if through_view:
+        nodes.insert(0, helper.make_node("Unsqueeze", ["x", "zero"], ["column"]))
+        nodes.append(helper.make_node("Mul", ["y", "column"], ["z"]))
+    else:
+        nodes.append(helper.make_node("Mul", ["y", "x"], ["z"]))
+    model = graphs.model(
+        nodes,
+        [graphs.tensor("x", shape=["n"]), graphs.tensor("shape", TensorProto.INT64, [1])],
+        [graphs.tensor("y", shape=["m"]), graphs.tensor("z", shape=["k"])],
+        initializers=[
+            numpy_helper.from_array(np.ones(1, np.float32), "one"),
+            numpy_helper.from_array(np.array([0]), "zero"),
+        ],
+    )
+    session = tenon.InferenceSession(model)
+    x = np.array([1, 2, 3], np.float32)
+    value = tenon.OrtValue.ortvalue_from_numpy(x.copy())
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("x", value)
+    binding.bind_cpu_input("shape", np.array([3]))
+    binding.bind_ortvalue_output("y", value)
+    binding.bind_output("z")
+    for _ in range(3):
+        value.update_inplace(x)
+        session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(value.numpy(), x + 1)
+        z = binding.get_outputs()[1].numpy()
+        np.testing.assert_array_equal(z.reshape(-1), x * (x + 1))
+
+
+def test_a_constant_result_in_the_callers_memory_is_made_in_each_run() -> None:
+    """The caller may change it between two runs."""
+    model = graphs.model(
+        [
+            helper.make_node("Shape", ["x"], ["shape"]),
+            helper.make_node("Neg", ["shape"], ["y"]),
+            helper.make_node("Neg", ["y"], ["z"]),
+        ],
+        [graphs.tensor("x", shape=["n"])],
+        [graphs.tensor("y", TensorProto.INT64, [1]), graphs.tensor("z", TensorProto.INT64, [1])],
+    )
+    session = tenon.InferenceSession(model)
+    value = tenon.OrtValue.ortvalue_from_numpy(np.array([0]))
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", np.zeros(5, np.float32))
+    binding.bind_ortvalue_output("y", value)
+    binding.bind_output("z")
+    for _ in range(3):
+        session.run_with_iobinding(binding)
+        assert value.numpy().tolist() == [-5]
+        assert binding.get_outputs()[1].numpy().tolist() == [5]
+        value.update_inplace(np.array([1]))
+    assert session.run(["y"], {"x": np.zeros(5, np.float32)})[0].tolist() == [-5]
 
 
 def test_session_outlives_the_bytes_and_file_it_came_from(tmp_path: pathlib.Path) -> None:
