@@ -84,6 +84,13 @@ void Check(OrtStatus* status) {
   Raise(exception_classes[code], text);
 }
 
+void CheckPlain(OrtStatus* status, const char* prefix) {
+  if (status == nullptr) return;
+  const std::string text = std::string(prefix) + Api().GetErrorMessage(status);
+  Api().ReleaseStatus(status);
+  Raise(PyExc_RuntimeError, text);
+}
+
 std::string TakeString(char* text) {
   if (text == nullptr) return {};
   std::string copy = text;

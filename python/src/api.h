@@ -46,6 +46,9 @@ void AddExceptions(nb::module_& module);
 // Releases the status and raises the exception of its code; does nothing for null. Needs the GIL.
 void Check(OrtStatus* status);
 
+// As Check, but raises RuntimeError with `prefix` before the text, as onnxruntime does in places.
+void CheckPlain(OrtStatus* status, const char* prefix = "");
+
 // Calls a slot whose last parameter is `T** out` and takes what it made.
 template <class HandleType, class Slot, class... Arguments>
 HandleType Make(Slot slot, Arguments... arguments) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gil.h"
+#include "memory.h"
 #include "options.h"
 #include "session.h"
 #include "value.h"
@@ -19,9 +20,7 @@ using BindingHandle = Handle<OrtIoBinding, &OrtApi::ReleaseIoBinding>;
 // onnxruntime's kinds of errors: EPFail, by which a session falls back, and else RuntimeError.
 void CheckRun(OrtStatus* status) {
   if (status == nullptr || Api().GetErrorCode(status) == ORT_EP_FAIL) return Check(status);
-  const std::string text = std::string("Error in execution: ") + Api().GetErrorMessage(status);
-  Api().ReleaseStatus(status);
-  Raise(PyExc_RuntimeError, text);
+  CheckPlain(status, "Error in execution: ");
 }
 
 // The binding with the Python values that it refers to.
@@ -32,17 +31,18 @@ class Binding {
         handle_(Make<BindingHandle>(Api().CreateIoBinding, OrtSessionOf())) {}
 
   void BindInput(const std::string& name, nb::handle value) {
-    Check(Api().BindInput(handle_.get(), name.c_str(), nb::cast<Value&>(value).get()));
+    CheckPlain(Api().BindInput(handle_.get(), name.c_str(), nb::cast<Value&>(value).get()),
+               "Error when binding input: ");
     inputs_[name.c_str()] = value;
   }
 
-  // None: every run makes a new value.
-  void BindOutput(const std::string& name, nb::handle value) {
-    if (value.is_none()) {
-      Check(Api().BindOutputToDevice(handle_.get(), name.c_str(), CpuMemory()));
-    } else {
-      Check(Api().BindOutput(handle_.get(), name.c_str(), nb::cast<Value&>(value).get()));
-    }
+  // None: every run makes a new value, on the device that FindMemory finds.
+  void BindOutput(const std::string& name, nb::handle value, nb::handle device, int number) {
+    OrtStatus* const status =
+        value.is_none()
+            ? Api().BindOutputToDevice(handle_.get(), name.c_str(), FindMemory(device, number, -1))
+            : Api().BindOutput(handle_.get(), name.c_str(), nb::cast<Value&>(value).get());
+    CheckPlain(status, "Error when binding output: ");
     outputs_[name.c_str()] = value;
     has_run_ = false;
   }
@@ -87,6 +87,16 @@ class Binding {
     return arrays;
   }
 
+  void Synchronize(bool inputs) {
+    const auto slot = inputs ? Api().SynchronizeBoundInputs : Api().SynchronizeBoundOutputs;
+    OrtStatus* status = nullptr;
+    {
+      const WithoutGil other_threads_run;
+      status = slot(handle_.get());
+    }
+    CheckPlain(status, "Error when synchronizing: ");
+  }
+
   void ClearInputs() {
     Api().ClearBoundInputs(handle_.get());
     inputs_.clear();
@@ -112,7 +122,9 @@ void BindBinding(nb::module_& module) {
   nb::class_<Binding>(module, "_Binding")
       .def(nb::init<nb::object>())
       .def("bind_input", &Binding::BindInput)
-      .def("bind_output", &Binding::BindOutput, nb::arg("name"), nb::arg("value").none())
+      .def("bind_output", &Binding::BindOutput, nb::arg("name"), nb::arg("value").none(),
+           nb::arg("device") = "cpu", nb::arg("device_id") = 0)
+      .def("synchronize", &Binding::Synchronize, nb::arg("inputs"))
       .def("run", &Binding::Run, nb::arg("run_options").none())
       .def("get_outputs", &Binding::Outputs)
       .def("copy_outputs", &Binding::CopyOutputs)

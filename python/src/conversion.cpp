@@ -5,7 +5,7 @@
 #include <string>
 
 #include "element_types.h"
-#include "value.h"
+#include "memory.h"
 
 namespace tenon::python {
 namespace {
@@ -140,6 +140,15 @@ Value ToSequence(nb::handle object, const TypeDescription& item) {
 
 Value ToMap(nb::handle object, const TypeDescription& type) {
   const nb::dict map = nb::cast<nb::dict>(object);
+  const bool has_texts = type.element_type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING;
+  for (const nb::handle key : map.keys()) {
+    // NumPy would read a number in a text.
+    if ((PyUnicode_Check(key.ptr()) || PyBytes_Check(key.ptr())) == has_texts) continue;
+    const nb::object text =
+        nb::str("Unexpected key type  {}, it cannot be linked to C type {}: {!r}")
+            .format(key.type(), has_texts ? "std::string" : "int64_t", key);
+    throw nb::type_error(nb::cast<std::string>(text).c_str());
+  }
   std::vector<Value> parts;
   parts.push_back(ToTensor(map.keys(), type.element_type));
   parts.push_back(ToTensor(map.values(), type.item->element_type));
@@ -165,12 +174,7 @@ nb::tuple ShapeTuple(const TensorView& view) {
 }
 
 nb::object StringsToPython(const OrtValue* value, const TensorView& view) {
-  nb::list list;
-  for (const std::string& text : ReadStrings(value, view.element_count)) {
-    list.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                               "surrogateescape")));
-  }
-  return Arrays("strings")(list, ShapeTuple(view));
+  return Arrays("strings")(TextsOf(value, view.element_count), ShapeTuple(view));
 }
 
 Value Element(const OrtValue* value, size_t index) {
@@ -223,6 +227,15 @@ nb::object MapToPython(const OrtValue* value) {
 
 }  // namespace
 
+nb::list TextsOf(const OrtValue* value, size_t count) {
+  nb::list list;
+  for (const std::string& text : ReadStrings(value, count)) {
+    list.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                               "surrogateescape")));
+  }
+  return list;
+}
+
 bool Buffer::Borrow(nb::handle object) {
   if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) == 0) {
     return true;
@@ -253,6 +266,10 @@ Value ToValue(nb::handle object, const TypeDescription& expected) {
 }
 
 nb::object ArrayOf(nb::handle object, const Value& value) {
+  if (!IsOnHost(Get<const OrtMemoryInfo*>(Api().GetTensorMemoryInfo, value.get()))) {
+    const nb::object copy = nb::cast(CopyTo(value, DefaultAllocator()));
+    return ArrayOf(copy, nb::cast<const Value&>(copy));
+  }
   static PyObject* known = nullptr;
   const nb::handle as_array = NumPy("asarray", known);
   const TensorView view = ViewTensor(value.get());

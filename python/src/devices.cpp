@@ -174,6 +174,43 @@ nb::list ListEpDevices() {
   return list;
 }
 
+nb::object TextOrNone(char* text) {
+  return text == nullptr ? nb::none() : nb::object(nb::str(TakeString(text).c_str()));
+}
+
+// What a compiled model says for a provider; None if nothing.
+nb::object CompatibilityInfo(const std::string& path, const std::string& provider) {
+  char* text = nullptr;
+  CheckPlain(Api().GetCompatibilityInfoFromModel(path.c_str(), provider.c_str(), DefaultAllocator(),
+                                                 &text));
+  return TextOrNone(text);
+}
+
+nb::object CompatibilityInfoOfBytes(nb::bytes model, const std::string& provider) {
+  char* text = nullptr;
+  CheckPlain(Api().GetCompatibilityInfoFromModelBytes(model.c_str(), model.size(), provider.c_str(),
+                                                      DefaultAllocator(), &text));
+  return TextOrNone(text);
+}
+
+using IncompatibilityHandle =
+    Handle<OrtDeviceEpIncompatibilityDetails, &OrtApi::ReleaseDeviceEpIncompatibilityDetails>;
+
+nb::dict Incompatibility(const std::string& provider, const HardwareDevice& device) {
+  const auto details =
+      Make<IncompatibilityHandle>(Api().GetHardwareDeviceEpIncompatibilityDetails,
+                                  Environment().get(), provider.c_str(), device.device);
+  const auto* notes =
+      Get<const char*>(Api().DeviceEpIncompatibilityDetails_GetNotes, details.get());
+  nb::dict dict;
+  dict["reasons_bitmask"] =
+      Get<uint32_t>(Api().DeviceEpIncompatibilityDetails_GetReasonsBitmask, details.get());
+  dict["notes"] = notes == nullptr ? nb::none() : nb::object(nb::str(notes));
+  dict["error_code"] =
+      Get<int32_t>(Api().DeviceEpIncompatibilityDetails_GetErrorCode, details.get());
+  return dict;
+}
+
 nb::list ListHardware() {
   const auto count = Get<size_t>(Api().GetNumHardwareDevices, Environment().get());
   std::vector<const OrtHardwareDevice*> devices(count);
@@ -234,9 +271,14 @@ void BindDevices(nb::module_& module) {
   module.def("get_model_compatibility_for_ep_devices",
              [](nb::handle devices, const std::string& info) {
                const auto list = ReadDevices(devices);
-               return Get<OrtCompiledModelCompatibility>(Api().GetModelCompatibilityForEpDevices,
-                                                         list.data(), list.size(), info.c_str());
+               OrtCompiledModelCompatibility result{};
+               CheckPlain(Api().GetModelCompatibilityForEpDevices(list.data(), list.size(),
+                                                                  info.c_str(), &result));
+               return result;
              });
+  module.def("get_compatibility_info_from_model", &CompatibilityInfo);
+  module.def("get_compatibility_info_from_model_bytes", &CompatibilityInfoOfBytes);
+  module.def("get_hardware_device_ep_incompatibility_details", &Incompatibility);
   module.def(
       "create_and_register_allocator",
       [](const MemoryPlace& memory, const ArenaConfig* config) {

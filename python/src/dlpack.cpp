@@ -5,6 +5,7 @@
 
 #include "element_types.h"
 #include "gil.h"
+#include "memory.h"
 
 namespace tenon::python {
 namespace {
@@ -115,6 +116,7 @@ nb::object ToDlpack(nb::handle owner, const Value& value) {
     if (row.type == view.type) found = &row;
   }
   if (found == nullptr) throw nb::type_error("DLPack has no such type of elements");
+  if (!IsOnHost(MemoryOf(value))) throw nb::type_error("a tensor on a device lends no memory");
   auto lent = std::make_unique<Lent>();
   lent->shape.assign(view.shape, view.shape + view.rank);
   lent->strides.resize(view.rank);

@@ -95,6 +95,23 @@ const char* NameOf(nb::handle name) {
   return text;
 }
 
+// As ToValue. Errors, all of them RuntimeErrors, name the input.
+Value ToFeed(const char* name, nb::handle object, const TypeDescription& type) {
+  std::string cause;
+  try {
+    return ToValue(object, type);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
+    if (error.matches(PyExc_UnicodeError)) throw;
+    cause = nb::cast<std::string>(nb::str(error.value()));
+  } catch (const nb::builtin_exception& error) {
+    cause = error.what();
+  } catch (const std::bad_cast&) {
+    cause = "expected a value of the type " + type.ToString() + ", got " + ClassOf(object);
+  }
+  Raise(PyExc_RuntimeError, std::string("input '") + name + "': " + cause);
+}
+
 // Values that a run has made. They are released unless they are taken.
 class Results {
  public:
@@ -169,16 +186,29 @@ Session::Feeds Session::ReadFeeds(nb::handle feed) const {
     feeds.places.push_back(FindInput(feeds.names.back()));
   }
   RequireInputs(feeds);
+  DropNone(feeds);
   for (size_t i = 0; i < feeds.names.size(); ++i) {
     const nb::object& object = feeds.kept[2 * i + 1];
     const Value* value = nullptr;
     if (!nb::try_cast(object, value) || value == nullptr) {
-      feeds.made.push_back(ToValue(object, TypeOf(feeds.places[i])));
+      feeds.made.push_back(ToFeed(feeds.names[i], object, TypeOf(feeds.places[i])));
       value = &feeds.made.back();
     }
     feeds.values.push_back(value->get());
   }
   return feeds;
+}
+
+// What is None is left out, for the model to say whether it needs it. Only an optional is a value.
+void Session::DropNone(Feeds& feeds) const {
+  for (size_t i = feeds.names.size(); i-- > 0;) {
+    const bool is_value = TypeOf(feeds.places[i]).kind == ONNX_TYPE_OPTIONAL;
+    if (is_value || !feeds.kept[2 * i + 1].is_none()) continue;
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    feeds.kept.erase(feeds.kept.begin() + 2 * at, feeds.kept.begin() + 2 * at + 2);
+    feeds.names.erase(feeds.names.begin() + at);
+    feeds.places.erase(feeds.places.begin() + at);
+  }
 }
 
 // The text is that of the C interface. It is a ValueError, as every error is in onnxruntime while
@@ -380,6 +410,21 @@ void BindSession(nb::module_& module) {
            nb::arg("run_options").none() = nb::none())
       .def("_run_with_values", &Session::RunWithValues, nb::arg("output_names"),
            nb::arg("input_feed"), nb::arg("run_options").none(), nb::arg("outputs"))
+      .def(
+          "run_with_ort_values",
+          [](const Session& self, nb::handle feed, const std::vector<std::string>& names,
+             const RunOptions* options) {
+            return nb::module_::import_("tenon._vector")
+                .attr("OrtValueVector")(self.RunWithValues(names, feed, options, nb::list()));
+          },
+          nb::arg("input_feed"), nb::arg("output_names"),
+          nb::arg("run_options").none() = nb::none())
+      .def(
+          "run_with_iobinding",
+          [](const Session&, nb::handle binding, nb::handle options) {
+            binding.attr("run")(options);
+          },
+          nb::arg("io_binding"), nb::arg("run_options").none() = nb::none())
       .def("get_inputs", &Session::inputs)
       .def("get_outputs", &Session::outputs)
       .def("get_overridable_initializers", &Session::overridable)

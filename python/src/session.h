@@ -43,6 +43,7 @@ class Session {
   const TypeDescription& TypeOf(size_t place) const;
   Feeds ReadFeeds(nb::handle feed) const;
   void RequireInputs(const Feeds& feeds) const;
+  void DropNone(Feeds& feeds) const;
   [[noreturn]] void ThrowUnknownInput(const char* name) const;
   std::vector<const char*> ReadOutputNames(nb::handle names) const;
   void RunNames(const Feeds& feeds, const std::vector<const char*>& output_names,

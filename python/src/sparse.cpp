@@ -1,7 +1,10 @@
 #include "sparse.h"
 
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "element_types.h"
@@ -30,7 +33,11 @@ nb::tuple Part(const void* data, ONNXTensorElementDataType type, const Shape& sh
 nb::tuple Values(const Value& value) {
   const auto info = Make<TensorInfoHandle>(Api().GetSparseTensorValuesTypeAndShape, value.get());
   const auto type = Get<ONNXTensorElementDataType>(Api().GetTensorElementType, info.get());
-  if (Describe(type).format == nullptr) throw nb::type_error("sparse strings have no array");
+  if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
+    const Shape shape = ShapeOf(info.get());
+    const auto count = Get<size_t>(Api().GetTensorShapeElementCount, info.get());
+    return nb::make_tuple(TextsOf(value.get(), count), "string", shape);
+  }
   return Part(Get<const void*>(Api().GetSparseTensorValues, value.get()), type,
               ShapeOf(info.get()));
 }
@@ -50,10 +57,21 @@ Shape DenseShape(const Value& value) {
   return ShapeOf(Make<TensorInfoHandle>(Api().GetTensorTypeAndShape, value.get()).get());
 }
 
+// A contiguous array of numbers, or of objects that are strings.
 struct Array {
   explicit Array(nb::handle object) {
-    if (!buffer.Borrow(object)) throw nb::type_error("expected a contiguous array of numbers");
+    if (!buffer.Borrow(object)) throw nb::type_error("expected a contiguous array");
     shape.assign(buffer.view().shape, buffer.view().shape + buffer.view().ndim);
+    if (std::strcmp(buffer.view().format, "O") != 0) return;
+    auto* const objects = static_cast<PyObject**>(buffer.view().buf);
+    for (size_t i = 0; i < size(); ++i) {
+      texts.push_back(nb::cast<std::string>(nb::str(nb::handle(objects[i]))));
+    }
+    for (const std::string& text : texts) pointers.push_back(text.c_str());
+  }
+  // As the C interface takes values: numbers, or pointers to texts.
+  const void* values() const {
+    return pointers.empty() ? buffer.view().buf : static_cast<const void*>(pointers.data());
   }
   template <class T>
   const T* data() const {
@@ -62,10 +80,14 @@ struct Array {
   size_t size() const { return static_cast<size_t>(buffer.view().len / buffer.view().itemsize); }
   Buffer buffer;
   Shape shape;
+  std::vector<std::string> texts;
+  std::vector<const char*> pointers;
 };
 
 ValueHandle Empty(const Shape& dense, const Array& values) {
-  const auto type = ElementTypeByFormat(values.buffer.view().format);
+  const auto type = std::strcmp(values.buffer.view().format, "O") == 0
+                        ? ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING
+                        : ElementTypeByFormat(values.buffer.view().format);
   return Make<ValueHandle>(Api().CreateSparseTensorAsOrtValue, DefaultAllocator(), dense.data(),
                            dense.size(), type);
 }
@@ -74,7 +96,7 @@ Value MakeCoo(const Shape& dense, nb::handle values, nb::handle indices) {
   const Array stored(values), places(indices);
   ValueHandle handle = Empty(dense, stored);
   Check(Api().FillSparseTensorCoo(handle.get(), CpuMemory(), stored.shape.data(),
-                                  stored.shape.size(), stored.data<void>(), places.data<int64_t>(),
+                                  stored.shape.size(), stored.values(), places.data<int64_t>(),
                                   places.size()));
   return Value(std::move(handle));
 }
@@ -83,7 +105,7 @@ Value MakeCsr(const Shape& dense, nb::handle values, nb::handle inner, nb::handl
   const Array stored(values), columns(inner), rows(outer);
   ValueHandle handle = Empty(dense, stored);
   Check(Api().FillSparseTensorCsr(handle.get(), CpuMemory(), stored.shape.data(),
-                                  stored.shape.size(), stored.data<void>(), columns.data<int64_t>(),
+                                  stored.shape.size(), stored.values(), columns.data<int64_t>(),
                                   columns.size(), rows.data<int64_t>(), rows.size()));
   return Value(std::move(handle));
 }
@@ -91,9 +113,9 @@ Value MakeCsr(const Shape& dense, nb::handle values, nb::handle inner, nb::handl
 Value MakeBlocks(const Shape& dense, nb::handle values, nb::handle indices) {
   const Array stored(values), places(indices);
   ValueHandle handle = Empty(dense, stored);
-  Check(Api().FillSparseTensorBlockSparse(
-      handle.get(), CpuMemory(), stored.shape.data(), stored.shape.size(), stored.data<void>(),
-      places.shape.data(), places.shape.size(), places.data<int32_t>()));
+  Check(Api().FillSparseTensorBlockSparse(handle.get(), CpuMemory(), stored.shape.data(),
+                                          stored.shape.size(), stored.values(), places.shape.data(),
+                                          places.shape.size(), places.data<int32_t>()));
   return Value(std::move(handle));
 }
 

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <memory>
 
+#include "devices.h"
 #include "dlpack.h"
 #include "element_types.h"
+#include "memory.h"
 
 namespace tenon::python {
 namespace {
@@ -41,6 +43,7 @@ void Lend(PyObject* object, const Value& value, Py_buffer* view) {
   const TensorView tensor = ViewTensor(value.get());
   const ElementType& type = Describe(tensor.type);
   if (type.format == nullptr) throw nb::type_error("a tensor of strings lends no memory");
+  if (!IsOnHost(MemoryOf(value))) throw nb::type_error("a tensor on a device lends no memory");
   auto layout = std::make_unique<Layout>(RowMajor(value, tensor, type));
   void* const data = Get<void*>(Api().GetTensorMutableData, value.get());
   static char nothing[16];
@@ -87,15 +90,19 @@ TypeDescription TypeOf(const Value& value) {
 
 ONNXType KindOf(const Value& value) { return Get<ONNXType>(Api().GetValueType, value.get()); }
 
-void RequireCpu(const std::string& device) {
-  if (device == "cpu" || device == "CPU") return;
-  PyErr_Format(PyExc_RuntimeError, "expected the device 'cpu', got '%s'", device.c_str());
-  throw nb::python_error();
+// `type` is the number of an ONNX type, or anything that NumPy takes as a dtype.
+ONNXTensorElementDataType ReadElementType(nb::handle type) {
+  int number = 0;
+  if (nb::try_cast(type, number)) return static_cast<ONNXTensorElementDataType>(number);
+  const nb::object name = nb::module_::import_("tenon._arrays").attr("element_type")(type);
+  return ElementTypeByName(nb::cast<std::string>(name));
 }
 
-Value FromNumPy(nb::handle array, const std::string& device, int, nb::handle) {
-  RequireCpu(device);
-  return ToValue(array, {.kind = ONNX_TYPE_TENSOR});
+// Numbers stay in the array's memory if that is on the device.
+Value FromNumPy(nb::handle array, nb::handle device, int number, int vendor) {
+  const OrtMemoryInfo* const memory = FindMemory(device, number, vendor);
+  Value value = ToValue(array, {.kind = ONNX_TYPE_TENSOR});
+  return memory == CpuMemory() ? std::move(value) : CopyTo(value, AllocatorIn(memory));
 }
 
 // The memory of `array` read as elements of another type of the same size.
@@ -110,17 +117,41 @@ Value FromNumPyAs(nb::handle array, int onnx_type) {
   return Value(std::move(value), std::move(buffer));
 }
 
-// `type` is the number of an ONNX type, or anything that NumPy takes as a dtype.
-Value FromShape(const std::vector<int64_t>& shape, nb::handle type, const std::string& device, int,
-                nb::handle, nb::handle) {
-  RequireCpu(device);
-  int number = 0;
-  if (!nb::try_cast(type, number)) {
-    const nb::object name = nb::module_::import_("tenon._arrays").attr("element_type")(type);
-    number = ElementTypeByName(nb::cast<std::string>(name));
+// `memory`, if it is not None, names the memory in place of the device.
+Value FromShape(const std::vector<int64_t>& shape, nb::handle type, nb::handle device, int number,
+                int vendor, nb::handle memory) {
+  const OrtMemoryInfo* const info =
+      memory.is_none() ? FindMemory(device, number, vendor) : nb::cast<MemoryPlace&>(memory).info;
+  const ONNXTensorElementDataType element_type = ReadElementType(type);
+  if (element_type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING && info != CpuMemory()) {
+    Raise(PyExc_RuntimeError,
+          "values outside the CPU's memory are those of non-string numpy arrays");
   }
-  return Value(Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), shape.data(),
-                                 shape.size(), static_cast<ONNXTensorElementDataType>(number)));
+  return Value(Make<ValueHandle>(Api().CreateTensorAsOrtValue, AllocatorIn(info), shape.data(),
+                                 shape.size(), element_type));
+}
+
+// A tensor over memory of the caller, which outlives it.
+Value AtAddress(uintptr_t address, const std::vector<int64_t>& shape, nb::handle type,
+                nb::handle device, int number, int vendor) {
+  const OrtMemoryInfo* const info = FindMemory(device, number, vendor);
+  const ONNXTensorElementDataType element_type = ReadElementType(type);
+  if (element_type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
+    Raise(PyExc_RuntimeError, "Only binding non-string Tensors is possible by an address");
+  }
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
+      throw nb::value_error("expected the sizes of a tensor");
+    }
+  }
+  int64_t bits = 0;
+  if (__builtin_mul_overflow(elements, Describe(element_type).bits, &bits)) {
+    throw nb::value_error("expected the sizes of a tensor");
+  }
+  return Value(Make<ValueHandle>(
+      Api().CreateTensorWithDataAsOrtValue, info, reinterpret_cast<void*>(address),
+      static_cast<size_t>(bits / 8 + (bits % 8 != 0)), shape.data(), shape.size(), element_type));
 }
 
 void Update(Value& value, nb::handle array) {
@@ -132,6 +163,7 @@ void Update(Value& value, nb::handle array) {
   if (Describe(to.type).format == nullptr) {
     throw nb::type_error("a tensor of strings cannot be updated in place");
   }
+  if (!IsOnHost(MemoryOf(value))) return CopyTensor(source, value);
   std::memcpy(Get<void*>(Api().GetTensorMutableData, value.get()),
               Get<void*>(Api().GetTensorMutableData, source.get()),
               Get<size_t>(Api().GetTensorSizeInBytes, source.get()));
@@ -182,6 +214,7 @@ void BindValue(nb::module_& module) {
       .def_static("ortvalue_from_shape_and_type", &FromShape, nb::arg("shape"),
                   nb::arg("element_type"), nb::arg("device_type") = "cpu", nb::arg("device_id") = 0,
                   nb::arg("vendor_id") = -1, nb::arg("memory_info") = nb::none())
+      .def_static("_at_address", &AtAddress)
       .def("numpy", &AsNumPy)
       .def("update_inplace", &Update, nb::arg("data"))
       .def(
@@ -189,7 +222,7 @@ void BindValue(nb::module_& module) {
           [](const Value& value) {
             return reinterpret_cast<uintptr_t>(Get<void*>(Api().GetTensorMutableData, value.get()));
           })
-      .def("device_name", [](const Value&) { return "cpu"; })
+      .def("device_name", [](const Value& value) { return DeviceName(MemoryOf(value)); })
       .def("shape", &ShapeOf)
       .def("data_type", [](const Value& value) { return TypeOf(value).ToString(); })
       .def("element_type",

@@ -70,12 +70,16 @@ Value ToValue(nb::handle object, const TypeDescription& expected);
 
 // The array of `value`, which is a tensor and the one in the Python object `object`. An array of
 // numbers uses the tensor's memory, which lives as long as the array. An array of strings is a
-// copy.
+// copy, and so is that of a tensor on a device.
 nb::object ArrayOf(nb::handle object, const Value& value);
 
 // The value as a Python object: array, list, dict, or None for an empty optional. Arrays of numbers
 // use the value's memory; nothing is copied.
 nb::object ToPython(Value value);
+
+// The strings of a tensor of `count` of them, dense or sparse. Bytes that are not UTF-8 become
+// surrogates.
+nb::list TextsOf(const OrtValue* value, size_t count);
 
 void BindValue(nb::module_& module);
 

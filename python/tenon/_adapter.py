@@ -206,5 +206,7 @@ def write_parameter(writer: Writer, place: int, name: str, value: Any) -> None:
     shape = value.shape()
     writer.vector(fields[1], len(shape), struct.pack(f"<{len(shape)}q", *shape), 8)
     writer.number(fields[2], value.element_type())
+    if value.data_type() == "tensor(string)":
+        raise ValueError(f"parameter '{name}': an adapter cannot hold a tensor of type STRING")
     content = bytes(_arrays.memory_of(value))
     writer.vector(fields[3], len(content), content, 8)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +90,11 @@ def prepare(value: Any, expected: str) -> tuple[np.ndarray, str, tuple[int, ...]
         if not isinstance(value, list | tuple | np.generic | int | float | complex | str | bytes):
             value = list(value) if hasattr(value, "__iter__") else value
         array = np.asarray(value, numpy_type(expected) if expected != "undefined" else None)
+    if array.dtype.kind == "V" and array.dtype.fields is None and expected == "string":
+        # Bytes of one size; unlike NumPy's type for bytes, it keeps zeros at the end.
+        array = np.array([item.tobytes() for item in array.reshape(-1)], object).reshape(
+            array.shape
+        )
     onnx_type = element_type(array.dtype)
     if onnx_type == "string":
         return np.ascontiguousarray(array, object), onnx_type, array.shape
@@ -134,25 +137,6 @@ def strings(texts: list[str], shape: tuple[int, ...]) -> np.ndarray:
     array = np.empty(len(texts), object)
     array[:] = texts
     return array.reshape(shape)
-
-
-def array_at(address: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """An array over memory that it does not own."""
-    dtype = np.dtype(dtype)
-    size = int(np.prod(tuple(shape), dtype=np.int64)) * dtype.itemsize
-    memory = (ctypes.c_char * size).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(tuple(shape))
-
-
-def value_at(address: int, shape: Sequence[int], element_type: Any) -> Any:
-    """A tensor over memory that it does not own; the type is NumPy's or the number of ONNX's."""
-    from . import _tenon  # noqa: PLC0415 - which uses this module
-
-    if not isinstance(element_type, int):
-        return _tenon.OrtValue.ortvalue_from_numpy(array_at(address, shape, element_type))
-    item = _tenon.OrtValue.ortvalue_from_shape_and_type([1], element_type)
-    array = array_at(address, shape, f"u{item.tensor_size_in_bytes()}")
-    return _tenon.OrtValue.ortvalue_from_numpy_with_onnx_type(array, element_type)
 
 
 def as_array(array: np.ndarray, dtype: Any, copy: bool | None) -> np.ndarray:

@@ -145,6 +145,21 @@ class OrtDevice:
         return self._ort_device.mem_type()
 
 
+def place_of(device: object, number: int, vendor: int) -> tuple[int, int, int]:
+    """Kind, number and vendor of a device that a name and a number tell, or an OrtDevice.
+
+    A vendor of -1 is any.
+    """
+    if isinstance(device, OrtDevice):
+        device = device._get_c_device()
+    if isinstance(device, NativeDevice):
+        return device.device_type(), device.device_id(), device.vendor_id() or -1
+    if not isinstance(device, str):
+        raise TypeError(f"expected the name of a device, got {type(device).__name__}")
+    kind = get_ort_device_type(device)
+    return kind, number, vendor if vendor >= 0 else int(VENDORS.get(device.lower(), -1))
+
+
 class OrtEpAssignedNode:
     """A node of the model."""
 

@@ -328,7 +328,15 @@ class Session:
         providers: Sequence[Provider] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Creates the session again with other providers, from the same model and options."""
+        """Creates the session again with other providers, from the same model and options.
+
+        Raises RuntimeError for a provider that does not exist.
+        """
+        available = with_plugins(_tenon.get_available_providers(), providers)
+        for provider in providers or ():
+            name = provider if isinstance(provider, str) else provider[0]
+            if name not in available:
+                raise RuntimeError(f"Unknown Provider Type: {name}")
         self._close(is_replaced=False)
         self._open(providers, provider_options)
 
@@ -515,16 +523,19 @@ class SessionIOBinding:
         if len(arguments) == 1:
             self.bind_ortvalue_input(name, _tenon.OrtValue.ortvalue_from_numpy(arguments[0]))
             return
-        _, element_type, shape, address = arguments
-        self.bind_ortvalue_input(name, value_at(address, shape, element_type))
+        device, element_type, shape, address = arguments
+        value = _tenon.OrtValue._at_address(address, shape, element_type, device, 0, -1)
+        self.bind_ortvalue_input(name, value)
 
     def bind_output(self, name: str, *arguments: Any) -> None:
         """Requests an output; with device, type, shape and address, in that memory."""
-        value = None
         if len(arguments) == 4:
-            _, element_type, shape, address = arguments
-            value = value_at(address, shape, element_type)
-        self.bind_ortvalue_output(name, value)
+            device, element_type, shape, address = arguments
+            value = _tenon.OrtValue._at_address(address, shape, element_type, device, 0, -1)
+            self.bind_ortvalue_output(name, value)
+            return
+        device = arguments[0] if arguments else "cpu"
+        self._binding.bind_output(self._known(name, self._session.get_outputs), None, device)
 
     def _known(self, name: str, values: Callable[[], list[_tenon.NodeArg]]) -> str:
         """The name, if the session has it. Raises otherwise."""
@@ -551,10 +562,12 @@ class SessionIOBinding:
         self._binding.clear_outputs()
 
     def synchronize_inputs(self) -> None:
-        """Without effect: inputs on the CPU are ready."""
+        """Waits until the bound inputs are ready."""
+        self._binding.synchronize(True)
 
     def synchronize_outputs(self) -> None:
-        """Without effect: outputs on the CPU are ready when the run ends."""
+        """Waits until the bound outputs are complete."""
+        self._binding.synchronize(False)
 
 
 class IOBinding:
@@ -584,8 +597,10 @@ class IOBinding:
         buffer_ptr: int,
     ) -> None:
         """Binds memory, which must outlive the binding's runs, to an input."""
-        require_cpu(device_type)
-        self.bind_ortvalue_input(name, value_at(buffer_ptr, shape, element_type))
+        value = _tenon.OrtValue._at_address(
+            buffer_ptr, shape, element_type, device_type, device_id, -1
+        )
+        self.bind_ortvalue_input(name, value)
 
     def bind_output(
         self,
@@ -596,12 +611,16 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Requests an output, in the given memory if there is any."""
-        require_cpu(device_type)
-        value = None
-        if buffer_ptr is not None and shape is not None:
-            value = value_at(buffer_ptr, shape, element_type)
-        self._iobinding.bind_ortvalue_output(name, value)
+        """Requests an output on a device, in the given memory if there is any."""
+        binding = self._iobinding
+        if buffer_ptr is None or shape is None:
+            name = binding._known(name, binding._session.get_outputs)
+            binding._binding.bind_output(name, None, device_type, device_id)
+            return
+        value = _tenon.OrtValue._at_address(
+            buffer_ptr, shape, element_type, device_type, device_id, -1
+        )
+        binding.bind_ortvalue_output(name, value)
 
     def bind_ortvalue_output(self, name: str, ortvalue: _tenon.OrtValue) -> None:
         """Lets runs write an output into a value."""
@@ -630,21 +649,9 @@ class IOBinding:
         self._iobinding.clear_binding_outputs()
 
     def synchronize_inputs(self) -> None:
-        """Without effect: inputs on the CPU are ready."""
+        """Waits until the bound inputs are ready."""
+        self._iobinding.synchronize_inputs()
 
     def synchronize_outputs(self) -> None:
-        """Without effect: outputs on the CPU are ready when the run ends."""
-
-
-def value_at(address: int, shape: Sequence[int], element_type: Any) -> _tenon.OrtValue:
-    """A tensor over memory that it does not own."""
-    from . import _arrays  # noqa: PLC0415 - most programs never need it
-
-    value: _tenon.OrtValue = _arrays.value_at(address, shape, element_type)
-    return value
-
-
-def require_cpu(device_type: str) -> None:
-    """Raises for a device that this build does not have."""
-    if device_type.lower() != "cpu":
-        raise ValueError(f"expected the device 'cpu', got '{device_type}'")
+        """Waits until the bound outputs are complete."""
+        self._iobinding.synchronize_outputs()

@@ -13,10 +13,17 @@ from . import _arrays, _tenon
 COO, CSR_INNER, CSR_OUTER, BLOCKS = range(4)
 
 
-def array_of(part: tuple[bytes, str, list[int]]) -> np.ndarray:
-    """An array of its own from bytes, the name of an ONNX type, and a shape."""
+def array_of(part: tuple[bytes | list[str], str, list[int]]) -> np.ndarray:
+    """A read-only array from bytes or strings, the name of an ONNX type, and a shape."""
     content, name, shape = part
-    return np.frombuffer(content, _arrays.numpy_type(name)).reshape(shape).copy()
+    if isinstance(content, list):
+        return _arrays.strings(content, tuple(shape))
+    return np.frombuffer(content, _arrays.numpy_type(name)).reshape(shape)
+
+
+def stored(values: np.ndarray) -> np.ndarray:
+    """Values as the native module takes them: row-major, strings as objects."""
+    return np.ascontiguousarray(values, object if values.dtype.kind in "US" else None)
 
 
 class SparseCooView:
@@ -74,7 +81,7 @@ class SparseTensor:
         """From values and their indices: linear, or rows of row and column."""
         shape = [int(size) for size in dense_shape]
         places = np.ascontiguousarray(coo_indices, np.int64).reshape(-1)
-        return SparseTensor(_tenon._sparse_coo(shape, np.ascontiguousarray(values), places))
+        return SparseTensor(_tenon._sparse_coo(shape, stored(values), places))
 
     @staticmethod
     def sparse_csr_from_numpy(
@@ -88,7 +95,7 @@ class SparseTensor:
         shape = [int(size) for size in dense_shape]
         inner = np.ascontiguousarray(inner_indices, np.int64)
         outer = np.ascontiguousarray(outer_indices, np.int64)
-        return SparseTensor(_tenon._sparse_csr(shape, np.ascontiguousarray(values), inner, outer))
+        return SparseTensor(_tenon._sparse_csr(shape, stored(values), inner, outer))
 
     @staticmethod
     def blocksparse_from_numpy(
@@ -100,7 +107,7 @@ class SparseTensor:
         """From blocks and the indices of their first elements."""
         shape = [int(size) for size in dense_shape]
         places = np.ascontiguousarray(indices, np.int32)
-        return SparseTensor(_tenon._sparse_blocks(shape, np.ascontiguousarray(values), places))
+        return SparseTensor(_tenon._sparse_blocks(shape, stored(values), places))
 
     def values(self) -> np.ndarray:
         """The stored values."""

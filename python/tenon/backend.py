@@ -16,6 +16,7 @@ from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from ._session import InferenceSession
+from ._tenon import RunOptions, SessionOptions
 
 __all__ = [
     "TenonBackend",
@@ -28,6 +29,43 @@ __all__ = [
 ]
 
 
+# The options that keyword arguments may set. Others can write files or end runs, so they are no
+# matter for whoever chooses the arguments of a backend.
+SESSION_OPTIONS = frozenset(
+    {
+        "enable_cpu_mem_arena",
+        "enable_mem_pattern",
+        "enable_mem_reuse",
+        "execution_mode",
+        "execution_order",
+        "graph_optimization_level",
+        "inter_op_num_threads",
+        "intra_op_num_threads",
+        "log_severity_level",
+        "log_verbosity_level",
+        "logid",
+        "use_deterministic_compute",
+        "use_per_session_threads",
+    }
+)
+RUN_OPTIONS = frozenset(
+    {"log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches"}
+)
+
+
+def with_options(options: Any, known: frozenset[str], arguments: dict[str, Any]) -> Any:
+    """Sets the options among `arguments`, and returns them. Raises RuntimeError for forbidden ones.
+
+    Names that are no options at all are left alone.
+    """
+    for name, value in arguments.items():
+        if name in known:
+            setattr(options, name, value)
+        elif hasattr(options, name):
+            raise RuntimeError(f"{type(options).__name__}.{name} is not permitted here")
+    return options
+
+
 class TenonBackendRep(BackendRep):
     """A model that is ready to run."""
 
@@ -36,8 +74,8 @@ class TenonBackendRep(BackendRep):
         names = [output.name for output in session.get_outputs()]
         self._results = namedtupledict("Outputs", names)
 
-    def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
-        """Runs the model once.
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Runs the model once. Keyword arguments that are options of runs are set.
 
         inputs  values in the order of the model's inputs; one array for a model with one input; or
                 a mapping from names. The value of an optional input may be None.
@@ -50,7 +88,8 @@ class TenonBackendRep(BackendRep):
             if len(values) > len(names):
                 raise ValueError(f"expected {len(names)} inputs, got {len(values)}")
             feeds = dict(zip(names, values, strict=False))
-        return self._results(*self._session.run(None, feeds))
+        options = with_options(RunOptions(), RUN_OPTIONS, kwargs)
+        return self._results(*self._session.run(None, feeds, options))
 
 
 class TenonBackend(Backend):
@@ -58,14 +97,35 @@ class TenonBackend(Backend):
 
     @classmethod
     def prepare(
-        cls, model: onnx.ModelProto | bytes | str | os.PathLike[str], device: str = "CPU", **_: Any
+        cls,
+        model: onnx.ModelProto | bytes | str | os.PathLike[str] | TenonBackendRep,
+        device: str = "CPU",
+        **kwargs: Any,
     ) -> TenonBackendRep:
-        """Loads a model: a ModelProto, its bytes or a file."""
+        """Loads a model: a ModelProto, its bytes or a file.
+
+        Keyword arguments that are options of sessions are set.
+        """
+        if isinstance(model, TenonBackendRep):
+            return model
         if not cls.supports_device(device):
             raise ValueError(f"expected the device CPU, got {device}")
-        if isinstance(model, onnx.ModelProto):
-            model = model.SerializeToString()
-        return TenonBackendRep(InferenceSession(model))
+        source = model.SerializeToString() if isinstance(model, onnx.ModelProto) else model
+        options = with_options(SessionOptions(), SESSION_OPTIONS, kwargs)
+        return TenonBackendRep(InferenceSession(source, options))
+
+    @classmethod
+    def run_model(
+        cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Loads a model and runs it once. Keyword arguments are options of sessions or of runs."""
+        of_runs = {name: value for name, value in kwargs.items() if hasattr(RunOptions, name)}
+        of_sessions = {
+            name: value
+            for name, value in kwargs.items()
+            if name not in of_runs or name in SESSION_OPTIONS
+        }
+        return cls.prepare(model, device, **of_sessions).run(inputs, **of_runs)
 
     @classmethod
     def run_node(

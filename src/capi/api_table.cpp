@@ -67,7 +67,8 @@ const OrtApi* GetApi(uint32_t version) noexcept {
 const char* GetVersionString() noexcept { return "1." TENON_STRINGIZE(ORT_API_VERSION) ".0"; }
 
 const char* GetBuildInfoString() noexcept {
-  return "Tenon " TENON_VERSION ", C ABI of ONNX Runtime 1." TENON_STRINGIZE(ORT_API_VERSION);
+  return "Build Info: Tenon " TENON_VERSION
+         ", C ABI of ONNX Runtime 1." TENON_STRINGIZE(ORT_API_VERSION);
 }
 
 constinit const OrtApiBase kApiBase = {GetApi, GetVersionString};

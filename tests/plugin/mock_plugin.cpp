@@ -948,6 +948,13 @@ ORT_EXPORT void MockFail(const char* slot) {
   }
 }
 
+// Whether the devices of libraries that are registered from now on have memory of their own, and
+// memory that the host can read. For tests in Python.
+ORT_EXPORT void MockMemory(bool on_device, bool on_host) {
+  tenon::test::control.has_device_memory = on_device;
+  tenon::test::control.has_host_memory = on_host;
+}
+
 ORT_EXPORT OrtStatus* CreateEpFactories(const char* name, const OrtApiBase* base, const OrtLogger*,
                                         OrtEpFactory** factories, size_t max_factories,
                                         size_t* num_factories) {

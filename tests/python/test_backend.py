@@ -47,3 +47,29 @@ def test_knows_its_devices() -> None:
     assert not tenon.backend.supports_device("CUDA")
     with pytest.raises(ValueError, match="expected the device CPU, got CUDA"):
         tenon.backend.prepare(graphs.double(), "CUDA")
+
+
+def test_sets_options_that_do_no_harm() -> None:
+    x = np.ones(2, np.float32)
+    level = tenon.GraphOptimizationLevel.ORT_DISABLE_ALL
+    arguments = {"graph_optimization_level": level, "logid": "a", "unknown": 1}
+    assert tenon.backend.run_model(graphs.double([2]), [x], **arguments).y.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"optimized_model_filepath": "a"}, {"profile_file_prefix": "a"}, {"enable_profiling": True}],
+)
+def test_refuses_options_that_write_files(arguments: dict) -> None:
+    with pytest.raises(
+        RuntimeError, match=f"SessionOptions.{next(iter(arguments))} is not permitted"
+    ):
+        tenon.backend.prepare(graphs.double([2]), **arguments)
+    with pytest.raises(RuntimeError, match="is not permitted"):
+        tenon.backend.run_model(graphs.double([2]), [np.ones(2, np.float32)], **arguments)
+
+
+def test_refuses_options_that_end_runs() -> None:
+    model = tenon.backend.prepare(graphs.double([2]))
+    with pytest.raises(RuntimeError, match=r"RunOptions.terminate is not permitted"):
+        model.run([np.ones(2, np.float32)], terminate=True)

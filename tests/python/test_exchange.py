@@ -142,8 +142,49 @@ def test_bindings_take_addresses(element_type: object) -> None:
     assert binding.get_outputs() == []
     with pytest.raises(RuntimeError, match="expected one of"):
         binding.bind_cpu_input("wrong", x)
-    with pytest.raises(ValueError, match="cpu"):
-        binding.bind_output("y", "cuda")
+    for device in ("cuda", "gpu", "npu"):
+        with pytest.raises(RuntimeError, match=f"no provider .* memory on the device {device} 0"):
+            binding.bind_output("y", device)
+    with pytest.raises(ValueError, match="Unsupported device type: 'abacus'"):
+        binding.bind_output("y", "abacus")
+
+
+@pytest.mark.parametrize("element_type", ["U1", "S1", object, int(TensorProto.STRING)])
+def test_bindings_take_no_addresses_of_strings(element_type: object) -> None:
+    binding = tenon.InferenceSession(graphs.double()).io_binding()
+    with pytest.raises(RuntimeError, match="Only binding non-string Tensors"):
+        binding.bind_input("x", "cpu", 0, element_type, [1], X.ctypes.data)
+
+
+def test_allocators_are_found_by_their_memory() -> None:
+    memory = tenon.OrtMemoryInfo.create_v2(
+        "Nowhere",
+        tenon.OrtMemoryInfoDeviceType.GPU,
+        0xDEAD,
+        0,
+        tenon.OrtDeviceMemoryType.HOST_ACCESSIBLE,
+        0,
+        tenon.OrtAllocatorType.ORT_DEVICE_ALLOCATOR,
+    )
+    with pytest.raises(RuntimeError, match="No shared allocator found for the memory 'Nowhere'"):
+        tenon.OrtValue.ortvalue_from_shape_and_type([2], np.float32, memory_info=memory)
+
+
+def test_sparse_tensors_hold_strings_and_lend_read_only_arrays() -> None:
+    texts, places = np.array(["ab", "", "\xe4"]), np.array([0, 4, 8])
+    sparse = tenon.SparseTensor.sparse_coo_from_numpy([3, 3], texts, places)
+    assert sparse.data_type() == "sparse_tensor(string)"
+    indices = sparse.as_coo_view().indices()
+    assert indices.tolist() == places.tolist()
+    assert not indices.flags.writeable
+
+
+def test_native_sessions_run_with_values() -> None:
+    session = tenon.InferenceSession(graphs.double())._sess
+    value = tenon.OrtValue.ortvalue_from_numpy(X)
+    results = session.run_with_ort_values({"x": value}, ["y"], tenon.RunOptions())
+    assert type(results).__name__ == "OrtValueVector"
+    np.testing.assert_array_equal(results[0].numpy(), 2 * X)
 
 
 def test_bindings_write_into_values() -> None:

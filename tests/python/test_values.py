@@ -9,6 +9,7 @@ import onnx
 import pytest
 import tenon
 from onnx import TensorProto, helper
+from tenon.capi.onnxruntime_pybind11_state import Fail
 
 # ONNX element type, type of NumPy, values.
 TYPES = (
@@ -119,8 +120,55 @@ def test_takes_strings_of_all_kinds(feed: object) -> None:
 
 def test_none_is_no_tensor() -> None:
     for shape in ([], [None], None):
-        with pytest.raises(TypeError, match="expected a tensor, got None"):
+        with pytest.raises(Fail, match=r"Required inputs \(\['x'\]\) are missing"):
             tenon.InferenceSession(graphs.double(shape)).run(None, {"x": None})
+
+
+def test_bytes_of_one_size_are_strings() -> None:
+    session = tenon.InferenceSession(graphs.identity(TensorProto.STRING))
+    (y,) = session.run(None, {"x": np.array([[b"ab"], [b"c\0"]], np.void)})
+    assert y.tolist() == [["ab"], ["c\0"]]
+
+
+@pytest.mark.parametrize(
+    ("feed", "text"),
+    [
+        ([[1, 2], [3]], "input 'x': .*inhomogeneous"),
+        ([["a"]], "input 'x': could not convert string to float: 'a'"),
+        ({"a": 1}, "input 'x': "),
+    ],
+)
+def test_feeds_that_are_no_tensors_are_named(feed: object, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        tenon.InferenceSession(graphs.double()).run(None, {"x": feed})
+
+
+@pytest.mark.parametrize(
+    ("feed", "text"),
+    [
+        ({0: 1.0, "a": 2.0}, "input 'x': Unexpected key type  <class 'str'>.* int64_t: 'a'"),
+        ({"0": 1.0}, "input 'x': Unexpected key type  <class 'str'>.* int64_t: '0'"),
+        ({0: "a"}, "input 'x': could not convert string to float: 'a'"),
+        ([1, 2], r"input 'x': expected a value of the type map\(int64,tensor\(float\)\), got list"),
+    ],
+)
+def test_maps_have_keys_of_the_declared_type(feed: object, text: str) -> None:
+    model = graphs.model(
+        [helper.make_node("CastMap", ["x"], ["y"], domain="ai.onnx.ml")],
+        [
+            helper.make_value_info(
+                "x",
+                helper.make_map_type_proto(
+                    TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+                ),
+            )
+        ],
+        [graphs.tensor("y", shape=[1, None])],
+    )
+    session = tenon.InferenceSession(model)
+    assert session.run(None, {"x": {np.int64(0): np.float32(2)}})[0].tolist() == [[2]]
+    with pytest.raises(RuntimeError, match=text):
+        session.run(None, {"x": feed})
 
 
 def test_names_end_where_they_say() -> None:

@@ -22,26 +22,27 @@ OrtStatus* GetText(const OrtEpAssignedNode* node, std::string OrtEpAssignedNode:
 
 void AssignedNodes::Record(const Session& session) {
   is_recorded_ = true;
-  std::vector<OrtEpAssignedSubgraph> by_provider(session.providers().size());
+  for (size_t i = 0; i < session.providers().size(); ++i) {
+    RecordOf(session, static_cast<int32_t>(i), session.providers()[i]->name());
+  }
+}
+
+void AssignedNodes::RecordOf(const Session& session, int32_t provider, const std::string& name) {
   const Graph& graph = *session.model().graph;
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* const node = graph.FindNode(static_cast<NodeId>(i));
-    if (node == nullptr || node->provider < 0) continue;
-    auto& nodes = by_provider[static_cast<size_t>(node->provider)].nodes;
+    if (node == nullptr || node->provider != provider) continue;
+    OrtEpAssignedSubgraph& subgraph = subgraphs_.emplace_back();
+    subgraph.ep_name = name;
     const auto fused = session.fused_nodes().find(node->name);
     if (fused == session.fused_nodes().end()) {
-      nodes.push_back({node->name, node->domain, node->op_type});
-      continue;
+      subgraph.nodes.push_back({node->name, node->domain, node->op_type});
+    } else {
+      for (const NodeLabel& label : fused->second) {
+        subgraph.nodes.push_back({label.name, label.domain, label.op_type});
+      }
     }
-    for (const NodeLabel& label : fused->second) {
-      nodes.push_back({label.name, label.domain, label.op_type});
-    }
-  }
-  for (size_t i = 0; i < by_provider.size(); ++i) {
-    if (by_provider[i].nodes.empty()) continue;
-    by_provider[i].ep_name = session.providers()[i]->name();
-    OrtEpAssignedSubgraph& subgraph = subgraphs_.emplace_back(std::move(by_provider[i]));
-    for (const OrtEpAssignedNode& node : subgraph.nodes) subgraph.node_handles.push_back(&node);
+    for (const OrtEpAssignedNode& one : subgraph.nodes) subgraph.node_handles.push_back(&one);
     handles_.push_back(&subgraph);
   }
 }

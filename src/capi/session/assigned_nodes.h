@@ -25,8 +25,8 @@ class Session;
 
 namespace tenon::capi {
 
-// One subgraph for each provider that runs nodes: the nodes of the model if a provider fused them,
-// otherwise those after optimization.
+// Subgraphs in the order of their providers: the nodes of the model that a provider fused into one,
+// or a node that runs alone, as it is after optimization.
 class AssignedNodes {
  public:
   void Record(const Session& session);
@@ -34,6 +34,8 @@ class AssignedNodes {
   const std::vector<const OrtEpAssignedSubgraph*>& subgraphs() const { return handles_; }
 
  private:
+  void RecordOf(const Session& session, int32_t provider, const std::string& name);
+
   bool is_recorded_ = false;
   std::deque<OrtEpAssignedSubgraph> subgraphs_;
   std::vector<const OrtEpAssignedSubgraph*> handles_;

@@ -35,6 +35,7 @@ OrtKeyValuePairs MetadataOf(const Model& model) {
 Status CopyCompatibility(const Model& model, const char* ep_type, OrtAllocator* allocator,
                          char** out) {
   *out = nullptr;
+  if (*ep_type == '\0') return InvalidArgument("expected the name of a provider, got ''");
   const auto entry = model.metadata.find(CompatibilityKey(ep_type));
   if (entry == model.metadata.end()) return OkStatus();
   TENON_ASSIGN_OR_RETURN(*out, CopyString(allocator, entry->second));
@@ -295,6 +296,7 @@ OrtStatus* GetCompatibilityInfoFromModel(const ORTCHAR_T* model_path, const char
     TENON_RETURN_IF_NULL(ep_type);
     TENON_RETURN_IF_NULL(allocator);
     TENON_RETURN_IF_NULL(compatibility_info);
+    if (*model_path == '\0') return InvalidArgument("expected the path of a model, got ''");
     TENON_ASSIGN_OR_RETURN(const Model model, ReadModel(std::string(model_path)));
     return CopyCompatibility(model, ep_type, allocator, compatibility_info);
   });

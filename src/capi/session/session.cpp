@@ -257,7 +257,9 @@ OrtStatus* Session_GetEpGraphAssignmentInfo(const OrtSession* session,
     TENON_RETURN_IF_NULL(num_ep_subgraphs);
     TENON_RETURN_IF_ERROR(CheckReady(session));
     if (!session->assigned_nodes.is_recorded()) {
-      return Fail("session option 'session.record_ep_graph_assignment_info' was not set to \"1\"");
+      return Fail(
+          "Session configuration entry 'session.record_ep_graph_assignment_info' must be set to "
+          "\"1\"");
     }
     *ep_subgraphs = session->assigned_nodes.subgraphs().data();
     *num_ep_subgraphs = session->assigned_nodes.subgraphs().size();
