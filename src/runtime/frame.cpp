@@ -177,6 +177,14 @@ Result<Tensor> Frame::AllocateOutput(Slot slot, DataType type, const Shape& shap
   return Tensor::Allocate(type, shape, memory);
 }
 
+bool Frame::LiesInOffered(Slot slot) const {
+  const Value& value = ValueOf(slot);
+  return std::any_of(offered_.begin(), offered_.end(), [&](const auto& offer) {
+    return offer.first == slot && offer.second && value.is_tensor() &&
+           value.tensor().raw() == offer.second->raw();
+  });
+}
+
 Result<Tensor> Frame::Buffer(Slot slot, DataType type, const Shape& shape) {
   const auto known = std::find_if(buffers_.begin(), buffers_.end(),
                                   [&](const auto& entry) { return entry.first == slot; });

@@ -83,6 +83,8 @@ class Frame {
   void ForgetOutputs() { offered_.clear(); }
   void OfferOutput(Slot slot, Tensor tensor) { offered_.emplace_back(slot, std::move(tensor)); }
   void OfferBuffer(Slot slot) { offered_.emplace_back(slot, std::nullopt); }
+  // Whether the value of the slot is in a caller's tensor that was offered for it.
+  bool LiesInOffered(Slot slot) const;
   // Memory for an output that a step allocates. Error: out of memory.
   Result<Tensor> AllocateOutput(Slot slot, DataType type, const Shape& shape,
                                 const std::shared_ptr<Allocator>& memory);

@@ -341,7 +341,7 @@ void StepRunner::RecordStep(const Step& step, RunRecord& record) {
     RecordShape(value, at(slot));
     at(slot).shape_is_fixed = output_shapes_fixed;
     // The caller may change what lies in the caller's memory.
-    at(slot).data_is_fixed = data_fixed && !(region_.IsFetched(slot) && value.is_shared());
+    at(slot).data_is_fixed = data_fixed && !frame_.LiesInOffered(slot);
     if (at(slot).data_is_fixed) at(slot).value = value;
   }
 }

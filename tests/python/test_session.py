@@ -304,6 +304,31 @@ def test_a_constant_result_in_the_callers_memory_is_made_in_each_run() -> None:
     assert session.run(["y"], {"x": np.zeros(5, np.float32)})[0].tolist() == [-5]
 
 
+def test_results_that_are_views_of_constants_come_in_every_run() -> None:
+    model = graphs.model(
+        [
+            helper.make_node("Shape", ["x"], ["shape"]),
+            helper.make_node("Reshape", ["table", "shape"], ["y"]),
+        ],
+        [graphs.tensor("x", shape=["n", "m"])],
+        [graphs.tensor("y", shape=["n", "m"])],
+        initializers=[numpy_helper.from_array(np.arange(6, dtype=np.float32), "table")],
+    )
+    session = tenon.InferenceSession(model)
+    value = tenon.OrtValue.ortvalue_from_numpy(np.zeros((3, 2), np.float32))
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", np.zeros((3, 2), np.float32))
+    binding.bind_ortvalue_output("y", value)
+    for _ in range(3):
+        assert session.run(None, {"x": np.zeros((2, 3), np.float32)})[0].tolist() == [
+            [0, 1, 2],
+            [3, 4, 5],
+        ]
+        session.run_with_iobinding(binding)
+        assert value.numpy().tolist() == [[0, 1], [2, 3], [4, 5]]
+        value.update_inplace(np.zeros((3, 2), np.float32))
+
+
 def test_session_outlives_the_bytes_and_file_it_came_from(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(graphs.double())
