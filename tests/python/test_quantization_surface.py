@@ -17,8 +17,7 @@ MODULES = {
     ".base_quantizer": {"QuantizationParams"},  # a dictionary inside of it
     ".calibrate": {
         "CalibrationDataCollector",  # the abstract base of one class
-        "entropy",  # of SciPy
-        "rel_entr",
+        "rel_entr",  # of SciPy
     },
     ".matmul_bnb4_quantizer": {"parse_args"},
     ".operators.qdq_base_operator": set(),

@@ -5,13 +5,17 @@ import pathlib
 import subprocess
 import sys
 
+import graphs
 import numpy as np
 import onnx
+import onnxruntime.quantization.onnx_model as their_models
 import onnxruntime.quantization.qdq_loss_debug as their_debug
 import pytest
+import scipy.stats
 import tenon.quantization as ours
+import tenon.quantization.onnx_model as our_models
 import tenon.quantization.qdq_loss_debug as debug
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from quantized_models import (
     MODELS,
     Reader,
@@ -23,8 +27,12 @@ from quantized_models import (
     run,
     run_genuine,
 )
+from tenon.quantization._graph import Graph
+from tenon.quantization._scales import Scale, add_scale
+from tenon.quantization.calibrate import entropy
 from tenon.quantization.onnx_model import ONNXModel
 from tenon.quantization.quant_utils import (
+    QUANT_INPUT_SUFFIX,
     load_model_with_shape_infer,
     model_has_infer_metadata,
     model_has_pre_process_metadata,
@@ -313,3 +321,68 @@ def test_models_are_changed() -> None:
     source.replace_output_of_all_nodes("y", "z")
     _, missing = source.clean_initializers()
     assert missing == {"y"}
+
+
+def test_nodes_are_sorted_as_onnxruntime_sorts_them() -> None:
+    """First what reads constants and inputs alone, by the last name; others as inputs arrive."""
+    nodes = [
+        helper.make_node("Add", ["c", "r"], ["y"]),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("Neg", ["x"], ["a"]),
+        helper.make_node("Mul", ["b", "b"], ["c"]),
+        helper.make_node("Constant", [], ["k"], value_float=1.0),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [graphs.tensor("x"), graphs.tensor("b")], [graphs.tensor("y")]
+    )
+    orders = []
+    for package in (their_models, our_models):
+        model = package.ONNXModel(helper.make_model(graph))
+        model.topological_sort()
+        orders.append([node.op_type for node in model.nodes()])
+    assert orders[0] == orders[1] == ["Constant", "Mul", "Neg", "Relu", "Add"]
+
+
+def test_values_in_branches_may_have_the_name_of_the_result() -> None:
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node(kind, ["x"], ["y"])], name, [], [graphs.tensor("y", shape=[2])]
+        )
+        for name, kind in (("then", "Relu"), ("else", "Neg"))
+    }
+    graph = helper.make_graph(
+        [helper.make_node("If", ["c"], ["y"], **branches)],
+        "g",
+        [graphs.tensor("x", shape=[2]), graphs.tensor("c", TensorProto.BOOL, [])],
+        [graphs.tensor("y", shape=[2])],
+    )
+    model = ONNXModel(helper.make_model(graph))
+    model.topological_sort()
+    assert [node.op_type for node in model.nodes()] == ["If"]
+
+
+def test_divergence_is_that_of_scipy() -> None:
+    p, q = np.array([1.0, 0, 3, 4]), np.array([2.0, 1, 1, 4])
+    for base in (None, 2):
+        expected = scipy.stats.entropy(p, q, base)
+        assert entropy(p, q, base) == pytest.approx(expected)
+
+
+def test_zero_points_are_in_the_field_of_their_type() -> None:
+    """Tools read them there, and not in raw_data."""
+    graph = Graph(helper.make_graph([], "g", [], []))
+    scale = Scale(np.array(-3, np.int8), np.array(0.5, np.float32), TensorProto.INT8, None)
+    names = add_scale(graph, "w", scale)
+    assert names == ("w_scale", "w_zero_point")
+    assert list(graph.initializers) == ["w_zero_point", "w_scale"]
+    assert list(graph.initializers["w_zero_point"].int32_data) == [-3]
+    assert list(graph.initializers["w_scale"].float_data) == [0.5]
+
+
+def test_activations_are_matched_where_both_are_there() -> None:
+    values = [np.ones(2, np.float32), np.zeros(2, np.float32)]
+    name = "t" + QUANT_INPUT_SUFFIX
+    saved = {name: np.stack(values), "t": values}
+    found = debug.create_activation_matching(saved, {"t": values})
+    assert list(found) == ["t"]
+    assert debug.create_activation_matching({name: values}) == {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -151,11 +150,13 @@ def inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def inner_inputs(node: onnx.NodeProto) -> Iterator[str]:
-    """The values that the graphs of a node read, of their own graph and of others."""
+    """The values that the graphs of a node read and do not have themselves."""
     for graph in inner_graphs(node):
-        for inner in graph.node:
-            yield from all_inputs(inner)
-        yield from (value.name for value in graph.output)
+        own = {one.name for values in (graph.input, graph.initializer) for one in values}
+        own.update(name for inner in graph.node for name in inner.output)
+        read = [name for inner in graph.node for name in all_inputs(inner)]
+        read += [value.name for value in graph.output]
+        yield from (name for name in read if name not in own)
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
@@ -173,25 +174,31 @@ def all_inputs(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def in_order(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """Sorts nodes after the producers of their inputs, and otherwise keeps their order."""
-    makers = {name: i for i, node in enumerate(nodes) for name in node.output if name}
-    waits: list[set[int]] = []
-    followers: dict[int, list[int]] = {}
-    for i, node in enumerate(nodes):
-        before = {makers[name] for name in all_inputs(node) if name in makers}
-        waits.append(before)
-        for one in before:
-            followers.setdefault(one, []).append(i)
-    ready = [i for i, before in enumerate(waits) if not before]
-    result = []
-    while ready:
-        i = heapq.heappop(ready)
-        result.append(nodes[i])
-        for one in followers.get(i, ()):
-            waits[one].discard(i)
-            if not waits[one]:
-                heapq.heappush(ready, one)
+    """Sorts nodes after the producers of their inputs, as onnxruntime does.
+
+    First come nodes that read nothing that others make, in the order of the last name that they
+    read; each other node follows when the last of its inputs is there.
+    """
+    makers = {name for node in nodes for name in node.output if name}
+    waits = [{name for name in all_inputs(node) if name} for node in nodes]
+    readers: dict[str, list[int]] = {}
+    for i, names in enumerate(waits):
+        for name in names:
+            readers.setdefault(name, []).append(i)
+    result = [node for node, names in zip(nodes, waits, strict=True) if not names]
+
+    def arrive(name: str) -> None:
+        for i in readers.get(name, ()):
+            waits[i].discard(name)
+            if not waits[i]:
+                result.append(nodes[i])
+
+    for name in sorted(readers.keys() - makers):
+        arrive(name)
+    for node in result:  # which grows
+        for name in node.output:
+            arrive(name)
     if len(result) < len(nodes):
-        left = next(node for node, before in zip(nodes, waits, strict=True) if before)
+        left = next(node for node, names in zip(nodes, waits, strict=True) if names)
         raise ValueError(f"the graph has a cycle at node '{left.name}'")
     return result

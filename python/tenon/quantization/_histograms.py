@@ -121,8 +121,19 @@ def _divergence(counts: np.ndarray, begin: int, end: int, bins: int) -> float:
     p, q = smooth_distribution(full), smooth_distribution(np.where(in_bins, each[group], 0))
     if p is None or q is None:
         return np.inf
-    p, q = p / p.sum(), q / q.sum()
-    return float(np.sum(p * np.log(p / q)))
+    return float(entropy(p, q))
+
+
+def entropy(pk: np.ndarray, qk: np.ndarray, base: float | None = None, axis: int = 0) -> Any:
+    """The Kullback-Leibler divergence of `pk` from `qk`, which are scaled to sum up to 1.
+
+    base   of the logarithm; None: e
+    """
+    p, q = np.asarray(pk, np.float64), np.asarray(qk, np.float64)
+    p, q = p / p.sum(axis, keepdims=True), q / q.sum(axis, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(p == 0, 0, p * np.log(p / q))
+    return terms.sum(axis) / (1 if base is None else np.log(base))
 
 
 def distribution(histogram: Histogram, scenario: str) -> TensorData:

@@ -44,7 +44,9 @@ def ranges_of(
                     f"calibrate_method={method}. Delete the cache or pass a matching method."
                 )
             return ranges
-        logging.warning("%s has SmoothQuant otherwise, and is written anew", os.fspath(cache))
+        logging.warning(
+            "%s was made with another smooth_quant, and is written anew", os.fspath(cache)
+        )
     if reader is None:
         raise ValueError(
             "Either calibration_data_reader or an existing calibration_cache_path must be provided."

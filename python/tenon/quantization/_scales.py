@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ._arithmetic import (
     compute_scale_zp,
@@ -19,7 +19,7 @@ from ._arithmetic import (
 from ._calibration_data import TensorData
 from ._graph import Graph
 from ._settings import Settings
-from ._tensors import broadcast_along, tensor_of, tensor_proto_to_array
+from ._tensors import broadcast_along, number_of, tensor_proto_to_array
 from ._types import DTYPES, ONNX_INT_TYPE_RANGE, get_qmin_qmax_for_qType, tensor_type_of
 
 Override = Mapping[str, Any]
@@ -154,10 +154,9 @@ def checked_axis(tensor: TensorProto, axis: int | None) -> int | None:
 
 def add_scale(graph: Graph, name: str, scale: Scale, suffix: str = "") -> tuple[str, str]:
     """Adds the constants of a tensor's scale and zero point. Returns their names."""
-    return (
-        graph.add_constant(tensor_of(scale.scale, f"{name}_scale{suffix}")),
-        graph.add_constant(tensor_of(scale.zero_point, f"{name}_zero_point{suffix}")),
-    )
+    zero = graph.add_constant(number_of(scale.zero_point, scale.kind, f"{name}_zero_point{suffix}"))
+    kind = helper.np_dtype_to_tensor_dtype(scale.scale.dtype)
+    return graph.add_constant(number_of(scale.scale, kind, f"{name}_scale{suffix}")), zero
 
 
 def scale_wide_enough(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ._arithmetic import quantize_nparray
 from ._names import TENSOR_NAME_QUANT_SUFFIX
@@ -61,6 +61,12 @@ def quantize_onnx_initializer(
 def tensor_of(array: Any, name: str) -> TensorProto:
     """A constant."""
     return numpy_helper.from_array(np.asarray(array), name)
+
+
+def number_of(array: Any, kind: int, name: str) -> TensorProto:
+    """A constant whose numbers are in the message's field for its type, where tools read them."""
+    numbers = np.asarray(array)
+    return helper.make_tensor(name, kind, numbers.shape, numbers.reshape(-1).astype(object))
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:

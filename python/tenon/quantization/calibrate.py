@@ -24,7 +24,7 @@ from ._histogram_calibrators import (
     HistogramCalibrater,
     PercentileCalibrater,
 )
-from ._histograms import HistogramCollector
+from ._histograms import HistogramCollector, entropy
 from ._loading import ModelLike
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "TensorData",
     "TensorsData",
     "create_calibrator",
+    "entropy",
     "load_tensors_data",
     "save_tensors_data",
 ]

@@ -95,7 +95,7 @@ def create_activation_matching(
             if value + DEQUANT_OUTPUT_SUFFIX not in (name, name.removesuffix("_1")):
                 continue
             before, after = qdq_activations.get(value, ()), arrays
-        if before and after:
+        if before is not None and after is not None and len(before) > 0 and len(after) > 0:
             found[value] = {"pre_qdq": before, "post_qdq": after}
     for value, match in found.items():
         if float_activations and value in float_activations:

@@ -70,6 +70,7 @@ from .shape_inference import optimize
 __all__ = [
     "DEQUANT_OP_NAME",
     "DEQUANT_OUTPUT_SUFFIX",
+    "FLOAT8_TYPES",
     "MODEL_SIZE_THRESHOLD",
     "ONNX_INT_TYPE_RANGE",
     "ONNX_INT_TYPE_REDUCED_RANGE",
@@ -125,6 +126,12 @@ __all__ = [
 ]
 
 onnx_domain = "ai.onnx"
+FLOAT8_TYPES = {
+    TensorProto.FLOAT8E4M3FN,
+    TensorProto.FLOAT8E4M3FNUZ,
+    TensorProto.FLOAT8E5M2,
+    TensorProto.FLOAT8E5M2FNUZ,
+}
 type_to_name = {number: name for name, number in TensorProto.DataType.items()}
 
 
