@@ -287,7 +287,6 @@ REFUSED = [
     ("QDQ", "QUInt8", "QFLOAT8E4M3FN", "QFLOAT8E4M3FN both or neither"),
     ("QOperator", "QUInt16", "QInt8", "Only QuantFormat.QDQ supports 16-bit"),
     ("QOperator", "QUInt8", "QInt16", "Only QuantFormat.QDQ supports 16-bit"),
-    ("QOperator", "QFLOAT8E4M3FN", "QFLOAT8E4M3FN", "Only QuantFormat.QDQ has kernels"),
 ]
 
 

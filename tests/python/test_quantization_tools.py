@@ -38,6 +38,7 @@ from tenon.quantization.quant_utils import (
     model_has_pre_process_metadata,
     optimize_model,
 )
+from tenon.quantization.quantize import check_static_quant_arguments
 
 
 def command(
@@ -366,6 +367,7 @@ def test_divergence_is_that_of_scipy() -> None:
     for base in (None, 2):
         expected = scipy.stats.entropy(p, q, base)
         assert entropy(p, q, base) == pytest.approx(expected)
+    assert entropy(np.array([1, -2]), q[:2]) == np.inf  # no probabilities
 
 
 def test_zero_points_are_in_the_field_of_their_type() -> None:
@@ -377,6 +379,13 @@ def test_zero_points_are_in_the_field_of_their_type() -> None:
     assert list(graph.initializers) == ["w_zero_point", "w_scale"]
     assert list(graph.initializers["w_zero_point"].int32_data) == [-3]
     assert list(graph.initializers["w_scale"].float_data) == [0.5]
+
+
+def test_types_may_be_numbers_of_onnx() -> None:
+    check = check_static_quant_arguments
+    check(ours.QuantFormat.QOperator, TensorProto.UINT8, TensorProto.INT8)
+    with pytest.raises(ValueError, match="16-bit"):
+        check(ours.QuantFormat.QOperator, TensorProto.UINT16, TensorProto.INT8)
 
 
 def test_activations_are_matched_where_both_are_there() -> None:

@@ -329,6 +329,24 @@ def test_results_that_are_views_of_constants_come_in_every_run() -> None:
         value.update_inplace(np.zeros((3, 2), np.float32))
 
 
+def test_a_model_may_resize_to_nothing_in_nodes_that_no_run_reaches() -> None:
+    """Old models have empty tensors in place of scales and sizes."""
+    model = graphs.model(
+        [
+            helper.make_node("Resize", ["x", "none", "none"], ["z"]),
+            helper.make_node("Neg", ["x"], ["y"]),
+        ],
+        [graphs.tensor("x", shape=[1, 1, 2, 2])],
+        [graphs.tensor("y", shape=[1, 1, 2, 2]), graphs.tensor("z")],
+        initializers=[numpy_helper.from_array(np.zeros(0, np.float32), "none")],
+    )
+    session = tenon.InferenceSession(model)
+    x = np.ones((1, 1, 2, 2), np.float32)
+    options = tenon.RunOptions()
+    with pytest.raises(Exception, match="Resize"):
+        session.run(["z"], {"x": x}, options)
+
+
 def test_session_outlives_the_bytes_and_file_it_came_from(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(graphs.double())

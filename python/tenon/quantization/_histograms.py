@@ -127,12 +127,15 @@ def _divergence(counts: np.ndarray, begin: int, end: int, bins: int) -> float:
 def entropy(pk: np.ndarray, qk: np.ndarray, base: float | None = None, axis: int = 0) -> Any:
     """The Kullback-Leibler divergence of `pk` from `qk`, which are scaled to sum up to 1.
 
+    It is infinite where these are no probabilities.
+
     base   of the logarithm; None: e
     """
     p, q = np.asarray(pk, np.float64), np.asarray(qk, np.float64)
     p, q = p / p.sum(axis, keepdims=True), q / q.sum(axis, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(p == 0, 0, p * np.log(p / q))
+        terms = np.where((p > 0) & (q > 0), p * np.log(p / q), np.inf)
+        terms[(p == 0) & (q >= 0)] = 0
     return terms.sum(axis) / (1 if base is None else np.log(base))
 
 

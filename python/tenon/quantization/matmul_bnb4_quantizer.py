@@ -59,10 +59,17 @@ def quantize_blocks(
     padded[: numbers.size] = numbers.reshape(-1)
     values = padded.reshape(count, size)
     largest = np.abs(values).max(-1)
-    parts = values / np.where(largest == 0, 1, largest)[:, None]
+    shares = np.where(largest == 0, 0, 1 / np.where(largest == 0, 1, largest))
+    parts = (values * shares.astype(np.float32)[:, None]).reshape(-1)
     order = np.lexsort((-np.arange(codes.size), codes))  # -0, whose code is larger, before 0
-    borders = (codes[order][1:] + codes[order][:-1]) / 2
-    chosen = order[np.searchsorted(borders, parts.reshape(-1), side="right")].astype(np.uint8)
+    borders = ((codes[order][1:] + codes[order][:-1]) / 2).astype(np.float32)
+    # A number in the middle of two goes to the smaller one: of FP4, which has a sign, by magnitude.
+    chosen = order[np.searchsorted(borders, parts, side="left")]
+    if codes is FP4_NUMBERS:
+        negative = order[np.searchsorted(borders, parts, side="right")]
+        chosen = np.where(parts < 0, negative, chosen)
+        chosen = np.where(parts == 0, 0, chosen)
+    chosen = chosen.astype(np.uint8)
     chosen = chosen[: numbers.size + numbers.size % 2]
     return chosen[::2] << 4 | chosen[1::2], largest
 

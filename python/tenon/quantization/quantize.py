@@ -19,7 +19,7 @@ from ._loading import ModelLike, has_float16, infer_shapes, load, update_opset_v
 from ._ranges import ranges_of
 from ._settings import DEFAULTS, checked
 from ._smooth import copied, smooth
-from ._types import SIXTEEN_BITS, QuantFormat, QuantizationMode, QuantType
+from ._types import SIXTEEN_BITS, QuantFormat, QuantizationMode, QuantType, tensor_type_of
 from .matmul_nbits_quantizer import MatMulNBitsQuantizer, WeightOnlyQuantConfig
 from .onnx_quantizer import ONNXQuantizer
 from .qdq_quantizer import QDQQuantizer
@@ -49,9 +49,7 @@ def check_static_quant_arguments(
         raise ValueError(f"signed values have signed weights, got {asked}")
     if (activation_type == FLOAT8) != (weight_type == FLOAT8):
         raise ValueError(f"values and weights are QFLOAT8E4M3FN both or neither, got {asked}")
-    if activation_type == FLOAT8 and quant_format != QuantFormat.QDQ:
-        raise ValueError(f"Only QuantFormat.QDQ has kernels for QFLOAT8E4M3FN, got {asked}")
-    kinds = {activation_type.tensor_type, weight_type.tensor_type}
+    kinds = {tensor_type_of(activation_type), tensor_type_of(weight_type)}
     if kinds & SIXTEEN_BITS and quant_format != QuantFormat.QDQ:
         raise ValueError(f"Only QuantFormat.QDQ supports 16-bit quantization types, got {asked}")
 

@@ -271,9 +271,9 @@ def _problems_of(name: str, one: One, is_constant: bool, default: Any) -> Iterat
     """Of a tensor with one scale."""
     convert = one.get("convert")
     for settings in (one, convert or {}):
+        yield from _problems_of_scale(name, settings)
         if "reduce_range" in settings and not is_constant:
             yield f"Option 'reduce_range' is only supported for initializers, not for '{name}'"
-        yield from _problems_of_scale(name, settings)
     if convert is None:
         return
     if is_constant:

@@ -184,7 +184,11 @@ Status InferResize(const ResizeAttrs& attrs, ShapeContext& context) {
     TENON_ASSIGN_OR_RETURN(const Dims sizes, context.InputAsDims(3));
     TENON_RETURN_IF_ERROR(SetSizes(attrs, given, sizes, shape));
   } else if (!has_scales && count > 0) {
-    return InvalidArgument("expected scales or sizes, got none");
+    // A node that no run reaches may have empty ones.
+    if (!context.HasInput(2) && !context.HasInput(3)) {
+      return InvalidArgument("expected scales or sizes, got none");
+    }
+    for (const size_t axis : given) shape[axis] = Dim::Unknown();
   } else if (has_scales) {
     const Tensor* scales = context.InputData(2);
     for (size_t i = 0; i < count && scales == nullptr; ++i) shape[axes[i]] = Dim::Unknown();
