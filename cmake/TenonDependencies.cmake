@@ -1,6 +1,6 @@
 # Libraries: the system's package where there is one, else a pinned release.
-# fmt, tl::expected, protozero, Highway and stb are used as headers alone, so libtenon.so needs no
-# library at run time beyond the C and C++ ones.
+# fmt, tl::expected, protozero, FlatBuffers, Highway and stb are used as headers alone, so
+# libtenon.so needs no library at run time beyond the C and C++ ones.
 
 include(FetchContent)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
@@ -51,6 +51,8 @@ tenon_headers(expected HEADER tl/expected.hpp
               REPOSITORY https://github.com/TartanLlama/expected.git TAG v1.0.0 INCLUDE include)
 tenon_headers(protozero HEADER protozero/pbf_reader.hpp
               REPOSITORY https://github.com/mapbox/protozero.git TAG v1.7.1 INCLUDE include)
+tenon_headers(flatbuffers HEADER flatbuffers/flatbuffers.h
+              REPOSITORY https://github.com/google/flatbuffers.git TAG v2.0.8 INCLUDE include)
 tenon_headers(highway HEADER hwy/highway.h
               REPOSITORY https://github.com/google/highway.git TAG 1.0.3 INCLUDE .)
 tenon_headers(json HEADER nlohmann/json.hpp

@@ -4,21 +4,21 @@
 
 // Loading.
 
-// "ONNX" or "ORT"; unset: detected from the file.
+// "ONNX" or "ORT"; unset: ORT for files named *.ort and for models that begin as such, else ONNX.
 static const char* const kOrtSessionOptionsConfigLoadModelFormat = "session.load_model_format";
 
-// "ONNX" or "ORT"; unset: from the file name.
+// "ONNX" or "ORT", of the optimized model; unset: ORT for files named *.ort, else ONNX.
 static const char* const kOrtSessionOptionsConfigSaveModelFormat = "session.save_model_format";
 
-// "1": the caller's bytes are used without a copy and outlive the session.
+// "1": the caller's bytes, of a model in the ORT format, are read without a copy.
 static const char* const kOrtSessionOptionsConfigUseORTModelBytesDirectly =
     "session.use_ort_model_bytes_directly";
 
-// "1": the same for the weights in these bytes.
+// "1", with the entry above: so are the weights in these bytes, which must outlive the session.
 static const char* const kOrtSessionOptionsConfigUseORTModelBytesForInitializers =
     "session.use_ort_model_bytes_for_initializers";
 
-// "1": the file is mapped, not read.
+// "1": the file is mapped, not read, as is any file here.
 static const char* const kOrtSessionOptionsConfigUseMemoryMappedOrtModel =
     "session.use_memory_mapped_ort_model";
 

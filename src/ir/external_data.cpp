@@ -55,10 +55,10 @@ Result<ExternalData::Region> ExternalData::Find(const ExternalLocation& location
   }
   Region region;
   if (const auto held = in_memory_.find(location.file); held != in_memory_.end()) {
-    region.bytes = held->second;
+    region = held->second;
   } else {
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file, Map(location.file));
-    region = {file->bytes(), file};
+    region = {file->bytes(), file, true};
   }
   const std::span<const std::byte> bytes = region.bytes;
   if (location.offset > bytes.size() || size > bytes.size() - location.offset) {

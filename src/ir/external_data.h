@@ -46,16 +46,18 @@ class ExternalPlaces {
 // Maps the files of one model's external data, each once. Not thread-safe.
 class ExternalData {
  public:
-  // `folders` as for MapConfined; without folders, external data is an error. `in_memory` has the
-  // content of files that are not searched in a folder.
-  explicit ExternalData(std::vector<std::string> folders,
-                        std::map<std::string, std::span<const std::byte>> in_memory = {})
-      : folders_(std::move(folders)), in_memory_(std::move(in_memory)) {}
+  // `folders` as for MapConfined; without folders, external data is an error.
+  explicit ExternalData(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
   struct Region {
     std::span<const std::byte> bytes;
-    std::shared_ptr<void> owner;  // keeps `bytes` mapped; null for a file in memory
+    std::shared_ptr<void> owner;  // keeps `bytes` alive; null: they must be copied
+    bool is_in_file = false;      // in one that was found in a folder
   };
+  // Adds the content of a file that is not searched in a folder.
+  void Add(std::string name, std::span<const std::byte> bytes, std::shared_ptr<void> owner) {
+    in_memory_.insert_or_assign(std::move(name), Region{bytes, std::move(owner)});
+  }
   // The `size` bytes of a tensor. Errors: those of MapConfined, and kInvalidGraph if the location
   // has another length or is beyond the file's end.
   Result<Region> Find(const ExternalLocation& location, uint64_t size);
@@ -64,7 +66,7 @@ class ExternalData {
   Result<std::shared_ptr<MappedFile>> Map(const std::string& file);
 
   std::vector<std::string> folders_;
-  std::map<std::string, std::span<const std::byte>> in_memory_;
+  std::map<std::string, Region> in_memory_;
   std::map<std::string, std::shared_ptr<MappedFile>> files_;
 };
 

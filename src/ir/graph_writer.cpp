@@ -8,18 +8,6 @@
 namespace tenon {
 namespace {
 
-// The domain and version of Identity nodes if the model does not import them.
-constexpr int32_t kIdentityOpset = 13;
-
-// Ensures that the node's operator has the same meaning in the file as in the graph.
-Status ImportOperator(const Node& node, OpsetImports& opsets) {
-  const auto [import, is_new] = opsets.emplace(node.domain, std::max(node.opset, 1));
-  if (is_new || node.schema == nullptr) return OkStatus();
-  if (FindSchema(node.domain, node.op_type, import->second) == node.schema) return OkStatus();
-  return InvalidGraph("means {}-{}, which opset {} of domain '{}' does not have", node.op_type,
-                      node.schema->since, import->second, node.domain);
-}
-
 std::string ValueInfoMessage(const std::string& name, const ValueInfo& info) {
   std::string bytes;
   MessageBuilder<ValueInfoField> message(bytes);
@@ -185,11 +173,7 @@ Status GraphWriter::WriteIdentities(MessageBuilder<Field>& message, Field field)
   for (size_t i = 0; i < graph_.outputs().size(); ++i) {
     const ValueNames::Output& output = names_.outputs()[i];
     if (!output.needs_identity) continue;
-    const ValueId taken = graph_.FindValue(output.name);
-    if (taken != ValueId::kNone && names_[taken] == output.name) {
-      return InvalidGraph("output {} is called '{}' as another value that must keep its name", i,
-                          output.name);
-    }
+    TENON_RETURN_IF_ERROR(CheckIdentity(graph_, names_, i));
     scope_.opsets->emplace("", kIdentityOpset);
     MessageBuilder<NodeField> identity(message, field);
     identity.add_string(NodeField::kInput, names_[graph_.outputs()[i].value]);
@@ -200,6 +184,21 @@ Status GraphWriter::WriteIdentities(MessageBuilder<Field>& message, Field field)
 }
 
 }  // namespace
+
+Status ImportOperator(const Node& node, OpsetImports& opsets) {
+  const auto [import, is_new] = opsets.emplace(node.domain, std::max(node.opset, 1));
+  if (is_new || node.schema == nullptr) return OkStatus();
+  if (FindSchema(node.domain, node.op_type, import->second) == node.schema) return OkStatus();
+  return InvalidGraph("means {}-{}, which opset {} of domain '{}' does not have", node.op_type,
+                      node.schema->since, import->second, node.domain);
+}
+
+Status CheckIdentity(const Graph& graph, const ValueNames& names, size_t i) {
+  const std::string& name = names.outputs()[i].name;
+  const ValueId taken = graph.FindValue(name);
+  if (taken == ValueId::kNone || names[taken] != name) return OkStatus();
+  return InvalidGraph("output {} is called '{}' as another value that must keep its name", i, name);
+}
 
 Status WriteGraph(const Graph& graph, const ValueNames* outer, const WriteScope& scope,
                   MessageBuilder<GraphField>& message) {

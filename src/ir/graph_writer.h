@@ -20,6 +20,17 @@ struct WriteScope {
 Status WriteGraph(const Graph& graph, const ValueNames* outer, const WriteScope& scope,
                   MessageBuilder<GraphField>& message);
 
+// Ensures that the node's operator has the same meaning in the file as in the graph; adds its
+// domain to the imports if it is missing. Error: kInvalidGraph if the imported version means
+// another one.
+Status ImportOperator(const Node& node, OpsetImports& opsets);
+
+// The version of Identity nodes if the model does not import their domain.
+inline constexpr int32_t kIdentityOpset = 13;
+
+// Whether an Identity node can make output `i`: kInvalidGraph if another value has its name.
+Status CheckIdentity(const Graph& graph, const ValueNames& names, size_t i);
+
 Status WriteFunction(const Function& function, WriteContext& context,
                      MessageBuilder<FunctionField>& message);
 

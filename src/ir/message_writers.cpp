@@ -62,15 +62,6 @@ void WriteTypeAndShape(const std::string& name, const Tensor& tensor,
   WriteText(name, message, TensorField::kName);
 }
 
-void WriteLocation(const ExternalLocation& location, size_t bytes,
-                   MessageBuilder<TensorField>& message) {
-  WriteEntries({{"location", location.file},
-                {"offset", Format("{}", location.offset)},
-                {"length", Format("{}", location.length.value_or(bytes))}},
-               message, TensorField::kExternalData);
-  message.add_enum(TensorField::kDataLocation, kExternalLocation);
-}
-
 Status CountBytes(uint64_t bytes, WriteContext& context) {
   context.tensor_bytes += bytes;
   if (context.tensor_bytes <= kMaxMessageBytes) return OkStatus();
@@ -114,6 +105,15 @@ std::string TypeMessage(const ValueType& type) {
   }
   WriteText(type.denotation, message, TypeField::kDenotation);
   return bytes;
+}
+
+void WriteLocation(const ExternalLocation& location, size_t bytes,
+                   MessageBuilder<TensorField>& message) {
+  WriteEntries({{"location", location.file},
+                {"offset", Format("{}", location.offset)},
+                {"length", Format("{}", location.length.value_or(bytes))}},
+               message, TensorField::kExternalData);
+  message.add_enum(TensorField::kDataLocation, kExternalLocation);
 }
 
 Status WriteTensor(const std::string& name, const Tensor& tensor, WriteContext& context,

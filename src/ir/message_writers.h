@@ -65,6 +65,10 @@ void WriteText(const std::string& text, MessageBuilder<Field>& parent, Field fie
 // A serialized TypeProto; expressions over dimensions become names.
 std::string TypeMessage(const ValueType& type);
 
+// The position of a tensor's `bytes` in an external file.
+void WriteLocation(const ExternalLocation& location, size_t bytes,
+                   MessageBuilder<TensorField>& message);
+
 // Fails if the model would exceed kMaxMessageBytes.
 Status WriteTensor(const std::string& name, const Tensor& tensor, WriteContext& context,
                    MessageBuilder<TensorField>& message);

@@ -1,11 +1,13 @@
 #include "ir/onnx_reader.h"
 
+#include <cstring>
 #include <limits>
 
 #include "base/confined_path.h"
 #include "base/mapped_file.h"
 #include "ir/graph_reader.h"
 #include "ir/onnx_fields.h"
+#include "ir/ort_reader.h"
 #include "ir/tensor_reader.h"
 
 namespace tenon {
@@ -18,9 +20,13 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 ReadContext MakeContext(std::string_view bytes, std::shared_ptr<void> owner,
                         std::vector<std::string> external_data_folders,
                         const ReadOptions& options = {}) {
+  ExternalData external_data(std::move(external_data_folders));
+  for (const auto& [name, content] : options.external_files) {
+    external_data.Add(name, content, nullptr);
+  }
   return {WireErrors(bytes.data()),
           std::move(owner),
-          ExternalData(std::move(external_data_folders), options.external_files),
+          std::move(external_data),
           kNewestIrVersion,
           nullptr,
           options.initializers.empty() ? nullptr : &options.initializers};
@@ -258,9 +264,42 @@ Result<Model> ReadModelProto(std::string_view bytes, ReadContext& context) {
   return model;
 }
 
+// The same for a file in the ORT format.
+Result<Model> ReadOrtModel(std::span<const std::byte> bytes, std::shared_ptr<void> owner,
+                           const ReadOptions& options) {
+  // FlatBuffers align numbers in relation to the first byte.
+  std::vector<uint64_t> aligned;
+  const void* start = bytes.data();
+  if (reinterpret_cast<uintptr_t>(start) % sizeof(uint64_t) != 0) {
+    aligned.resize(bytes.size() / sizeof(uint64_t) + 1);
+    start = std::memcpy(aligned.data(), bytes.data(), bytes.size());
+  }
+  TENON_ASSIGN_OR_RETURN(const std::string message,
+                         OrtModelMessage({static_cast<const std::byte*>(start), bytes.size()}));
+  ReadContext context = MakeContext(message, nullptr, {}, options);
+  context.external_data.Add(std::string(kOrtElements), bytes, std::move(owner));
+  return ReadModelProto(message, context);
+}
+
 std::vector<std::string> FoldersOf(const std::string& model_path, const ReadOptions& options) {
   if (!options.external_data_folder.empty()) return {options.external_data_folder};
   return ExternalDataFolders(model_path);
+}
+
+bool IsOrt(std::span<const std::byte> bytes, const ReadOptions& options) {
+  if (options.format == ModelFormat::kUnspecified) return HasOrtIdentifier(bytes);
+  return options.format == ModelFormat::kOrt;
+}
+
+Result<Model> ReadMapped(const std::shared_ptr<MappedFile>& file, const std::string& path,
+                         const ReadOptions& options) {
+  const bool has_ort_name = options.format == ModelFormat::kUnspecified && HasOrtName(path);
+  if (has_ort_name || IsOrt(file->bytes(), options)) {
+    return ReadOrtModel(file->bytes(), file, options);
+  }
+  const std::string_view bytes = TextOf(file->bytes());
+  ReadContext context = MakeContext(bytes, file, FoldersOf(path, options), options);
+  return ReadModelProto(bytes, context);
 }
 
 }  // namespace
@@ -268,9 +307,7 @@ std::vector<std::string> FoldersOf(const std::string& model_path, const ReadOpti
 Result<Model> ReadModel(const std::string& path, const ReadOptions& options) {
   TENON_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
   const auto file = MappedFile::Share(std::move(mapped));
-  const std::string_view bytes = TextOf(file->bytes());
-  ReadContext context = MakeContext(bytes, file, FoldersOf(path, options), options);
-  Result<Model> model = ReadModelProto(bytes, context);
+  Result<Model> model = ReadMapped(file, path, options);
   if (!model) return Error(std::move(model.error()).WithContext(Format("model '{}'", path)));
   model->path = path;
   return model;
@@ -278,6 +315,7 @@ Result<Model> ReadModel(const std::string& path, const ReadOptions& options) {
 
 Result<Model> ReadModel(std::span<const std::byte> bytes, std::shared_ptr<void> owner,
                         const ReadOptions& options) {
+  if (IsOrt(bytes, options)) return ReadOrtModel(bytes, std::move(owner), options);
   std::vector<std::string> folders;
   if (!options.external_data_folder.empty()) folders = {options.external_data_folder};
   ReadContext context = MakeContext(TextOf(bytes), std::move(owner), std::move(folders), options);

@@ -1,4 +1,5 @@
-// Reads ONNX models: the wire format of ModelProto up to IR version 13.
+// Reads models: ModelProto, the wire format of ONNX, up to IR version 14, and ONNX Runtime's
+// format.
 #pragma once
 
 #include <functional>
@@ -9,10 +10,12 @@
 
 #include "base/status.h"
 #include "ir/model.h"
+#include "ir/model_format.h"
 
 namespace tenon {
 
 struct ReadOptions {
+  ModelFormat format = ModelFormat::kUnspecified;
   // The folder of external data. If it is empty, the folder of the file is used, and a model given
   // as bytes may have no external data.
   std::string external_data_folder;
@@ -31,7 +34,8 @@ struct ReadOptions {
 // errors  kNoSuchFile       nothing has that name
 //         kInvalidProtobuf  with the byte offset
 //         kInvalidGraph     naming the node or value
-//         kFail             no opset import, no IR version, or one above 13
+//         kFail             no opset import, no IR version, or one above 14; a file in the ORT
+//                           format that is damaged or newer (ir/ort_reader.h)
 //         kInvalidArgument  external data outside its place
 //         kNotImplemented   opaque types, tensors in segments
 Result<Model> ReadModel(const std::string& path, const ReadOptions& options = {});

@@ -2,6 +2,7 @@
 
 #include "base/mapped_file.h"
 #include "ir/graph_writer.h"
+#include "ir/ort_writer.h"
 
 namespace tenon {
 namespace {
@@ -80,10 +81,26 @@ std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
+Status WriteOrt(const Model& model, const WriteOptions& options,
+                FunctionRef<Status(std::span<const std::byte>)> use) {
+  if (!options.external_data_file.empty() || options.place_initializer) {
+    return InvalidArgument("a file in the ORT format cannot have external data");
+  }
+  return WriteOrtModel(model, use);
+}
+
 }  // namespace
 
 Result<std::string> WriteModel(const Model& model, const WriteOptions& options,
                                const std::string& folder) {
+  if (options.format == ModelFormat::kOrt) {
+    std::string bytes;
+    TENON_RETURN_IF_ERROR(WriteOrt(model, options, [&](std::span<const std::byte> written) {
+      bytes.assign(reinterpret_cast<const char*>(written.data()), written.size());
+      return OkStatus();
+    }));
+    return bytes;
+  }
   if (options.external_data_file.empty()) return Serialize(model, options, nullptr);
   if (!IsPlainFileName(options.external_data_file)) {
     return InvalidArgument(
@@ -105,6 +122,12 @@ Result<std::string> WriteTensorMessage(const std::string& name, const Tensor& te
 }
 
 Status WriteModelFile(const Model& model, const std::string& path, const WriteOptions& options) {
+  const bool has_ort_name = options.format == ModelFormat::kUnspecified && HasOrtName(path);
+  if (has_ort_name || options.format == ModelFormat::kOrt) {
+    return WriteOrt(model, options, [&](std::span<const std::byte> bytes) {
+      return WriteFileAtomically(path, {&bytes, 1});
+    });
+  }
   const std::string folder = path.substr(0, path.find_last_of('/') + 1);
   TENON_ASSIGN_OR_RETURN(const std::string bytes, WriteModel(model, options, folder));
   const std::span<const std::byte> parts[] = {BytesOf(bytes)};

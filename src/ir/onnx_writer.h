@@ -1,4 +1,4 @@
-// Writes ONNX models.
+// Writes models, as ONNX or in ONNX Runtime's format.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,12 @@
 #include "base/status.h"
 #include "ir/external_data.h"
 #include "ir/model.h"
+#include "ir/model_format.h"
 
 namespace tenon {
 
 struct WriteOptions {
+  ModelFormat format = ModelFormat::kUnspecified;
   // An external file for the elements of large initializers; "" for none.
   std::string external_data_file;
   // Initializers of at least this many bytes go there.
@@ -24,13 +26,15 @@ struct WriteOptions {
       place_initializer = {};
 };
 
-// A serialized ModelProto. Its external data, if any, is written into `folder` ("" or ending in
+// A serialized ModelProto, or a file in the ORT format if that is asked for, for which
+// ir/ort_writer.h says what holds; it has no external data. A ModelProto's external data, if any,
+// is written into `folder` ("" or ending in
 // '/'). Any model from ReadModel can be written, also after edits: nodes are written in topological
 // order, values with equal names get other names, an Identity makes an output whose value cannot be
 // the output itself, and the domains of nodes are imported. Errors: kInvalidGraph for cycles and
 // for nodes of a version that the model does not import; kInvalidArgument for a model of 2 GiB or
-// more, which no protobuf reader accepts, and for an external_data_file that has a folder in its
-// name.
+// more, which no protobuf reader accepts, for an external_data_file that has a folder in its name,
+// and for external data of a file in the ORT format.
 Result<std::string> WriteModel(const Model& model, const WriteOptions& options = {},
                                const std::string& folder = "");
 

@@ -328,10 +328,9 @@ Result<Tensor> BuildTensor(const TensorFields& fields, std::string_view bytes, R
                            ParseExternalLocation(fields.external_data));
     TENON_ASSIGN_OR_RETURN(ExternalData::Region region, context.external_data.Find(location, size));
     const std::string_view data(reinterpret_cast<const char*>(region.bytes.data()), size);
-    const bool is_in_file = region.owner != nullptr;
     TENON_ASSIGN_OR_RETURN(
         Tensor tensor, FromRaw(type, std::move(shape), data, std::move(region.owner), alignment));
-    if (!is_in_file) return tensor;
+    if (!region.is_in_file) return tensor;
     if (context.external_places == nullptr) {
       context.external_places = std::make_shared<ExternalPlaces>();
     }

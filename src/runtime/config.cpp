@@ -49,4 +49,12 @@ Result<std::chrono::microseconds> ConfigMicroseconds(const StringMap& config, st
   return std::chrono::microseconds(count);
 }
 
+Result<ModelFormat> ConfigModelFormat(const StringMap& config, std::string_view key) {
+  const auto entry = config.find(key);
+  if (entry == config.end() || entry->second.empty()) return ModelFormat::kUnspecified;
+  if (entry->second == "ONNX") return ModelFormat::kOnnx;
+  if (entry->second == "ORT") return ModelFormat::kOrt;
+  return InvalidArgument("config entry '{}': expected ONNX or ORT, got '{}'", key, entry->second);
+}
+
 }  // namespace tenon

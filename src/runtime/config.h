@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/string_map.h"
+#include "ir/model_format.h"
 
 namespace tenon {
 
@@ -24,5 +25,9 @@ Result<size_t> ConfigCount(const StringMap& config, std::string_view key, size_t
 // A number of microseconds in decimal. Error: kInvalidArgument naming key and value.
 Result<std::chrono::microseconds> ConfigMicroseconds(const StringMap& config, std::string_view key,
                                                      std::chrono::microseconds fallback);
+
+// "ONNX" or "ORT"; kUnspecified without an entry or for "". Error: kInvalidArgument naming key and
+// value.
+Result<ModelFormat> ConfigModelFormat(const StringMap& config, std::string_view key);
 
 }  // namespace tenon

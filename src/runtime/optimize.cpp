@@ -7,6 +7,7 @@
 #include "ir/gradient.h"
 #include "ir/inference.h"
 #include "ir/onnx_writer.h"
+#include "ir/ort_writer.h"
 #include "ir/passes.h"
 #include "runtime/config.h"
 #include "runtime/kernel_evaluator.h"
@@ -103,10 +104,16 @@ CheckOptions CheckOptionsOf(const SessionOptions& options) {
   return check;
 }
 
-// Where the initializers of the optimized model go.
+// The format of the optimized model, and where its initializers go. As in ONNX Runtime, a file in
+// the ORT format has them all itself.
 Result<WriteOptions> WriteOptionsOf(const SessionOptions& options) {
   constexpr std::string_view kFile = "session.optimized_model_external_initializers_file_name";
   WriteOptions write;
+  TENON_ASSIGN_OR_RETURN(write.format,
+                         ConfigModelFormat(options.config, "session.save_model_format"));
+  const bool has_ort_name = HasOrtName(options.optimized_model_path);
+  if (write.format == ModelFormat::kUnspecified && has_ort_name) write.format = ModelFormat::kOrt;
+  if (write.format == ModelFormat::kOrt) return write;
   const auto file = options.config.find(kFile);
   if (file != options.config.end()) write.external_data_file = file->second;
   TENON_ASSIGN_OR_RETURN(
@@ -114,6 +121,19 @@ Result<WriteOptions> WriteOptionsOf(const SessionOptions& options) {
       ConfigBytes(options.config, "session.optimized_model_external_initializers_min_size_in_bytes",
                   write.external_data_threshold));
   return write;
+}
+
+Status WriteOptimizedModel(const Model& model, const SessionOptions& options,
+                           const SessionParts& parts) {
+  TENON_ASSIGN_OR_RETURN(const WriteOptions write, WriteOptionsOf(options));
+  if (write.format != ModelFormat::kOrt) {
+    return WriteModelFile(model, options.optimized_model_path, write);
+  }
+  Model replaced = model.CopyWithoutGraphs();
+  replaced.graph = model.graph->Clone();
+  TENON_RETURN_IF_ERROR(ReplaceForOrt(replaced));
+  TENON_RETURN_IF_ERROR(InferTypes(*replaced.graph, *parts.shape_functions));
+  return WriteModelFile(replaced, options.optimized_model_path, write);
 }
 
 Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
@@ -198,8 +218,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   // Providers have not yet added operators of their own, so this is plain ONNX of the versions that
   // the model imports; any runtime can read it.
   if (!options.optimized_model_path.empty()) {
-    TENON_ASSIGN_OR_RETURN(const WriteOptions write, WriteOptionsOf(options));
-    TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path, write));
+    TENON_RETURN_IF_ERROR(WriteOptimizedModel(model, options, parts));
   }
   if (options.on_optimized_model) TENON_RETURN_IF_ERROR(options.on_optimized_model(model));
   Partitioner partitioner(graph, parts.providers, context.logger, parts.failed, &context.fused);

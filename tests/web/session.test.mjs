@@ -40,6 +40,21 @@ for (const [type, [ArrayType, values]] of Object.entries(TYPES)) {
   });
 }
 
+test('reads models in the format of ONNX Runtime', async () => {
+  const file = readFileSync(new URL('../../fuzz/corpus/read_ort_fuzzer/branches.ort', import.meta.url));
+  const session = await InferenceSession.create(new Uint8Array(file));
+  const {a, s, t} = await session.run({
+    x: new Tensor('float32', [1, 1, 1, 1], [1, 4]),
+    c: new Tensor('bool', [true], []),
+    rows: new Tensor('int64', [6n, 1n], [2]),
+  });
+  assert.deepEqual(Array.from(a.data), [2, 2]);
+  assert.deepEqual(Array.from(s.data), Array(2).fill(Math.fround((2 * 5) / 6)));
+  assert.deepEqual(Array.from(t.data), [6n, 1n]);
+  await session.release();
+  await assert.rejects(InferenceSession.create(new Uint8Array(file.subarray(0, 5000))), /damaged/);
+});
+
 // WB-19
 test('carries float16 bit by bit', async () => {
   const session = await InferenceSession.create(identity('float16'));

@@ -22,12 +22,27 @@ namespace {
 
 constexpr std::string_view kUseEnvAllocators = "session.use_env_allocators";
 
-ReadOptions ReadOptionsOf(const OrtSessionOptions& options) {
+Result<ReadOptions> ReadOptionsOf(const OrtSessionOptions& options) {
   const StringMap& config = options.session.config;
   const auto folder = config.find("session.model_external_initializers_file_folder_path");
-  return {.external_data_folder = folder == config.end() ? "" : folder->second,
-          .external_files = options.external_files,
-          .initializers = options.initializers};
+  TENON_ASSIGN_OR_RETURN(const ModelFormat format,
+                         ConfigModelFormat(config, "session.load_model_format"));
+  return ReadOptions{.format = format,
+                     .external_data_folder = folder == config.end() ? "" : folder->second,
+                     .external_files = options.external_files,
+                     .initializers = options.initializers};
+}
+
+// What keeps the bytes of a model alive: null, so that they are copied, unless the client promised
+// that they outlive the session. As in ONNX Runtime, the promise is for the ORT format alone.
+std::shared_ptr<void> OwnerOf(std::span<const std::byte> bytes, const ReadOptions& read,
+                              const StringMap& config) {
+  const bool is_ort = read.format == ModelFormat::kOrt ||
+                      (read.format == ModelFormat::kUnspecified && HasOrtIdentifier(bytes));
+  const bool outlive = ConfigFlag(config, "session.use_ort_model_bytes_directly", false) &&
+                       ConfigFlag(config, "session.use_ort_model_bytes_for_initializers", false);
+  if (!is_ort || !outlive) return nullptr;
+  return {std::shared_ptr<void>(), const_cast<std::byte*>(bytes.data())};
 }
 
 Status CheckExpected(const Model& model, const OrtSessionOptions& options) {
@@ -47,7 +62,8 @@ Status CheckNotCanceled(const OrtSessionOptions& options) {
 template <class Source>
 Result<Model> Load(const Source& read, const OrtSessionOptions& options) {
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
-  TENON_ASSIGN_OR_RETURN(Model model, read(ReadOptionsOf(options)));
+  TENON_ASSIGN_OR_RETURN(const ReadOptions read_options, ReadOptionsOf(options));
+  TENON_ASSIGN_OR_RETURN(Model model, read(read_options));
   TENON_RETURN_IF_ERROR(CheckExpected(model, options));
   return model;
 }
@@ -285,7 +301,11 @@ Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& option
 }
 
 Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options) {
-  return Load([&](const ReadOptions& read) { return ReadModel(bytes, nullptr, read); }, options);
+  return Load(
+      [&](const ReadOptions& read) {
+        return ReadModel(bytes, OwnerOf(bytes, read, options.session.config), read);
+      },
+      options);
 }
 
 ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options,
