@@ -42,6 +42,20 @@ Status MakeConstantNodeDense(Node& node) {
 
 }  // namespace
 
+Result<Tensor> WidenIndices(Tensor indices) {
+  constexpr TypeSet kNarrow = {DataType::kInt8, DataType::kInt16, DataType::kInt32};
+  if (!kNarrow.Contains(indices.type())) return indices;
+  TENON_ASSIGN_OR_RETURN(Tensor wide, Tensor::Allocate(DataType::kInt64, indices.shape()));
+  const size_t bits = DataTypeBits(indices.type());
+  const auto* from = static_cast<const char*>(indices.raw());
+  for (int64_t i = 0; i < wide.size(); ++i, from += bits / 8) {
+    uint64_t index = 0;
+    std::memcpy(&index, from, bits / 8);
+    wide.data<int64_t>()[i] = static_cast<int64_t>(index << (64 - bits)) >> (64 - bits);
+  }
+  return wide;
+}
+
 Result<Tensor> DenseOf(const SparseTensor& sparse) {
   const DataType type = sparse.values.type();
   TENON_ASSIGN_OR_RETURN(Tensor dense, Tensor::Allocate(type, sparse.dense_shape));

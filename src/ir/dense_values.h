@@ -14,4 +14,8 @@ Result<Tensor> DenseOf(const SparseTensor& sparse);
 // memory, naming the value.
 Status MakeConstantsDense(Graph& graph);
 
+// The indices of a sparse tensor as int64, as which ONNX stores them. ONNX Runtime uses the
+// narrowest type that holds them. Other tensors are returned as they are.
+Result<Tensor> WidenIndices(Tensor indices);
+
 }  // namespace tenon

@@ -474,7 +474,8 @@ Status Transcriber::AddField(const Table& table, const FieldRule& rule) {
     }
     case Kind::kFloats: {
       const auto& list = *Find<List<float>>(table, rule.field);
-      Writer().add_packed_float(rule.number, list.begin(), list.end());
+      Writer().add_bytes(rule.number, reinterpret_cast<const char*>(list.Data()),
+                         list.size() * sizeof(float));
       break;
     }
     case Kind::kElements:
@@ -545,21 +546,22 @@ void Transcriber::AddDimSize(const Table& size) {
 
 // The inputs and outputs, which are names of values.
 Status Transcriber::AddDeclarations(const Table& graph) {
-  std::unordered_map<std::string_view, const Table*> values;
-  if (const auto* const list = Find<ListOf<Table>>(graph, ort::Graph::kValues)) {
-    for (const Table* const value : *list) values.emplace(TextIn(*value, ort::Value::kName), value);
+  const auto* const values = Find<ListOf<Table>>(graph, ort::Graph::kValues);
+  std::unordered_map<std::string_view, size_t> places;
+  for (uoffset_t i = 0; values != nullptr && i < values->size(); ++i) {
+    places.emplace(TextIn(*values->Get(i), ort::Value::kName), size_t{i});
   }
   const auto declare = [&](uint16_t field, GraphField number) -> Status {
     const auto* const names = Find<ListOf<Text>>(graph, field);
     if (names == nullptr) return OkStatus();
     for (const Text* const name : *names) {
-      const auto value = values.find(name->string_view());
-      if (value == values.end()) {
+      const auto place = places.find(name->string_view());
+      if (place == places.end()) {
         return Fail("the file does not describe the value '{}', an input or output of its graph",
                     name->string_view());
       }
-      TENON_RETURN_IF_ERROR(
-          AddMessage(static_cast<uint32_t>(number), *value->second, TableId::kValue));
+      const Table& value = *values->Get(static_cast<uoffset_t>(place->second));
+      TENON_RETURN_IF_ERROR(AddMessage(static_cast<uint32_t>(number), value, TableId::kValue));
     }
     return OkStatus();
   };

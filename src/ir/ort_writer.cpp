@@ -96,9 +96,7 @@ class OrtFileWriter {
   }
 
  private:
-  Place AddDims(const Shape& shape) {
-    return AddNumbers(std::vector<int64_t>(shape.begin(), shape.end()).data(), shape.rank());
-  }
+  Place AddDims(const Shape& shape) { return AddNumbers(shape.data(), shape.rank()); }
   Place AddType(const ValueType& type);
   Place AddTensorType(const ValueType& type);
   Place AddDim(const Dim& dim, std::string_view denotation);
@@ -578,23 +576,35 @@ Place OrtFileWriter::AddMetadata() {
   return AddList(tables);
 }
 
+// The name of a formal's type constraint, or its own if its type is fixed.
+std::string_view ConstraintOf(const OpFormal& formal, const OpSchema& schema) {
+  return schema.FindConstraint(formal.type) != nullptr ? formal.type : formal.name;
+}
+
 Place OrtFileWriter::AddOperator(std::string_view name, const OpSchema& schema) {
-  // By the name of a type constraint, or of a formal whose type is fixed.
-  std::map<std::string_view, Places> constraints;
-  const auto add = [&](std::span<const OpFormal> formals, uint8_t is_output) {
-    for (uint32_t i = 0; i < formals.size(); ++i) {
-      const bool is_constrained = schema.FindConstraint(formals[i].type) != nullptr;
-      constraints[is_constrained ? formals[i].type : formals[i].name].push_back(
-          AddTable({{ort::Formal::kIsOutput, is_output}, {ort::Formal::kIndex, i}}));
-    }
-  };
-  add(schema.inputs, 0);
-  add(schema.outputs, 1);
+  const std::span<const OpFormal> lists[] = {schema.inputs, schema.outputs};
   Places tables;
-  for (const auto& [constraint, formals] : constraints) {
-    const Place constraint_name = AddName(constraint), list = AddList(formals);
+  for (std::string_view last;;) {
+    // The next name in alphabetical order.
+    std::string_view next;
+    for (const auto& formals : lists) {
+      for (const OpFormal& formal : formals) {
+        const std::string_view candidate = ConstraintOf(formal, schema);
+        if (candidate > last && (next.empty() || candidate < next)) next = candidate;
+      }
+    }
+    if (next.empty()) break;
+    Places places;
+    for (uint8_t is_output = 0; is_output < 2; ++is_output) {
+      for (uint32_t i = 0; i < lists[is_output].size(); ++i) {
+        if (ConstraintOf(lists[is_output][i], schema) != next) continue;
+        places.push_back(AddTable({{ort::Formal::kIsOutput, is_output}, {ort::Formal::kIndex, i}}));
+      }
+    }
+    const Place next_name = AddName(next), list = AddList(places);
     tables.push_back(
-        AddTable({{ort::Constraint::kName, constraint_name}, {ort::Constraint::kFormals, list}}));
+        AddTable({{ort::Constraint::kName, next_name}, {ort::Constraint::kFormals, list}}));
+    last = next;
   }
   const Place name_place = AddName(name), list = AddList(tables);
   return AddTable({{ort::Operator::kName, name_place}, {ort::Operator::kConstraints, list}});
@@ -661,16 +671,11 @@ void ReplaceCastLike(Graph& graph, NodeId id, int32_t opset) {
   const DataType type = graph.value(node.inputs[1]).type.element_type;
   if (type == DataType::kUndefined) return;
   node.SetAttribute("to", static_cast<int64_t>(type));
-  NodeSpec cast = {.op_type = "Cast",
-                   .domain = "",
-                   .inputs = {node.inputs[0]},
-                   .outputs = node.outputs,
-                   .attributes = std::move(node.attributes),
-                   .name = node.name,
-                   .opset = opset};
-  graph.RemoveNode(id);
-  Node& added = graph.AddNode(std::move(cast));
-  added.schema = FindSchema("", added.op_type, opset);
+  graph.SetInput(id, 1, ValueId::kNone);
+  node.inputs.resize(1);
+  node.op_type = "Cast";
+  node.opset = opset;
+  node.schema = FindSchema("", node.op_type, opset);
 }
 
 Status ReplaceIn(Graph& graph, int32_t opset) {

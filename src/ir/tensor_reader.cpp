@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/dense_values.h"
 #include "ir/onnx_fields.h"
 
 namespace tenon {
@@ -442,8 +443,9 @@ Result<NamedSparseTensor> ReadSparseTensorProto(std::string_view bytes, ReadCont
   TENON_RETURN_IF_ERROR(reader.status());
   TENON_ASSIGN_OR_RETURN(NamedTensor named_values, ReadTensorProto(values, context));
   TENON_ASSIGN_OR_RETURN(NamedTensor named_indices, ReadTensorProto(indices, context));
+  TENON_ASSIGN_OR_RETURN(Tensor wide_indices, WidenIndices(std::move(named_indices.tensor)));
   auto sparse = std::make_shared<SparseTensor>(SparseTensor{std::move(named_values.tensor),
-                                                            std::move(named_indices.tensor),
+                                                            std::move(wide_indices),
                                                             Shape{std::span<const int64_t>(dims)}});
   Status status = CheckSparse(*sparse);
   if (!status.ok()) {

@@ -358,6 +358,31 @@ def test_weights_stay_in_the_callers_bytes_if_asked(tmp_path: pathlib.Path) -> N
         assert made.run(None, feeds)[0][0] == (42 if direct else 0)
 
 
+@pytest.mark.parametrize("writer", ENGINES)
+@pytest.mark.parametrize("size", [100, 1000, 100_000])  # whose indices are of different types
+def test_sparse_initializers_are_read(
+    writer: ModuleType, size: int, tmp_path: pathlib.Path
+) -> None:
+    dense = np.zeros(size, np.float32)
+    dense[[0, 7, size - 1]] = 1, -2, 3
+    places = np.flatnonzero(dense)
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(dense[places], "w"), numpy_helper.from_array(places, "i"), [size]
+    )
+    model = onnx.load_from_string(
+        graphs.model(
+            [helper.make_node("Add", ["x", "w"], ["y"])],
+            [graphs.tensor("x", shape=[size])],
+            [graphs.tensor("y", shape=[size])],
+        )
+    )
+    model.graph.sparse_initializer.append(sparse)
+    write(writer, model.SerializeToString(), tmp_path / "model.ort", "ORT_DISABLE_ALL")
+    feeds = {"x": np.ones(size, np.float32)}
+    for reader in ENGINES:
+        assert_same(run(reader, tmp_path / "model.ort", feeds), [dense + 1])
+
+
 def test_optimized_models_of_onnxruntime_with_quantized_operators(tmp_path: pathlib.Path) -> None:
     """Nodes of com.microsoft that only onnxruntime's optimizer makes."""
     rng = np.random.default_rng(0)

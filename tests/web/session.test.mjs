@@ -49,7 +49,7 @@ test('reads models in the format of ONNX Runtime', async () => {
     rows: new Tensor('int64', [6n, 1n], [2]),
   });
   assert.deepEqual(Array.from(a.data), [2, 2]);
-  assert.deepEqual(Array.from(s.data), Array(2).fill(Math.fround((2 * 5) / 6)));
+  for (const value of s.data) assert.ok(Math.abs(value - 5 / 3) < 1e-6);
   assert.deepEqual(Array.from(t.data), [6n, 1n]);
   await session.release();
   await assert.rejects(InferenceSession.create(new Uint8Array(file.subarray(0, 5000))), /damaged/);
