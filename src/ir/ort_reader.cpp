@@ -2,10 +2,12 @@
 
 #include <flatbuffers/flatbuffers.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <protozero/pbf_writer.hpp>
 #include <unordered_map>
+#include <vector>
 
 #include "ir/message_writers.h"
 #include "ir/model_format.h"
@@ -469,7 +471,10 @@ Status Transcriber::AddField(const Table& table, const FieldRule& rule) {
       return AddTexts(rule.number, *Find<ListOf<Text>>(table, rule.field));
     case Kind::kInts: {
       const auto& list = *Find<List<int64_t>>(table, rule.field);
-      Writer().add_packed_int64(rule.number, list.begin(), list.end());
+      std::vector<int64_t> numbers(list.size());  // the list need not be aligned for them
+      std::copy_n(list.Data(), list.size() * sizeof(int64_t),
+                  reinterpret_cast<uint8_t*>(numbers.data()));
+      Writer().add_packed_int64(rule.number, numbers.begin(), numbers.end());
       break;
     }
     case Kind::kFloats: {
@@ -525,10 +530,10 @@ Status Transcriber::AddRest(const Table& table, TableId id) {
     return NotImplemented("is fused: only the provider that made it can run it");
   }
   if (id == TableId::kType) {
-    const auto* const form_table = Find<Table>(table, ort::Type::kForm);
     const std::optional<FormRule> form = FormOf(table);
-    if (!form || form_table == nullptr) return OkStatus();
-    return AddMessage(static_cast<uint32_t>(form->number), *form_table, form->table);
+    if (!form || !table.CheckField(PlaceOf(ort::Type::kForm))) return OkStatus();
+    return AddMessage(static_cast<uint32_t>(form->number), *Find<Table>(table, ort::Type::kForm),
+                      form->table);
   }
   return OkStatus();
 }

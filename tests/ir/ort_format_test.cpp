@@ -390,6 +390,24 @@ TEST(OrtFormatTest, SaysWhatIsWrong) {
   }
 }
 
+TEST(OrtFormatTest, LeavesTypesOfOtherKindsUnread) {
+  // Unverified, what the field points to may be anywhere: here, beyond the file.
+  for (const uint8_t kind : {uint8_t{0}, uint8_t{4}, uint8_t{255}}) {
+    FileMaker make;
+    const auto type =
+        make.Table({{ort::Type::kForm, {}, 0x7fffffff, 4}, {ort::Type::kKind, {}, kind, 1}});
+    const auto name = make.Text("v");
+    const auto value = make.Table({{ort::Value::kName, name}, {ort::Value::kType, type}});
+    const auto values = make.List({value});
+    const auto inputs = make.List({name});
+    const std::string file =
+        make.File({{ort::Graph::kValues, values}, {ort::Graph::kInputs, inputs}});
+    const Result<Model> model = ReadModel(SpanOf(file), nullptr);
+    ASSERT_TRUE(model) << model.error().message();
+    EXPECT_EQ(model->graph->value(model->graph->FindValue("v")).type.kind, Value::Kind::kNone);
+  }
+}
+
 TEST(OrtFormatTest, BoundsTheTextThatManyShare) {
   // 20 000 nodes with the same name of 20 000 bytes would have 400 MB.
   FileMaker make;
