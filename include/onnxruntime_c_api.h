@@ -2290,6 +2290,11 @@ struct OrtApi {
   // 1.29.
   ORT_API2_STATUS(SessionOptionsSetWeightlessSourceModelBuffer, OrtSessionOptions* options,
                   const void* source_model_data, size_t source_model_data_length);
+
+  // The tensor that the caller of the run bound to an output, for a kernel that computes right into
+  // it; null if there is none. The context owns it. Error: there is no such output. Since 1.30.
+  ORT_API2_STATUS(KernelContext_GetPreallocatedOutput, const OrtKernelContext* context,
+                  size_t output_index, OrtValue** output);
 };
 
 // How often an input or output of a custom operator occurs.

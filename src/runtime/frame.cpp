@@ -177,12 +177,17 @@ Result<Tensor> Frame::AllocateOutput(Slot slot, DataType type, const Shape& shap
   return Tensor::Allocate(type, shape, memory);
 }
 
+const Tensor* Frame::OfferedOutput(Slot slot) const {
+  for (const auto& [offered, tensor] : offered_) {
+    if (offered == slot && tensor) return &*tensor;
+  }
+  return nullptr;
+}
+
 bool Frame::LiesInOffered(Slot slot) const {
   const Value& value = ValueOf(slot);
-  return std::any_of(offered_.begin(), offered_.end(), [&](const auto& offer) {
-    return offer.first == slot && offer.second && value.is_tensor() &&
-           value.tensor().raw() == offer.second->raw();
-  });
+  const Tensor* const offered = OfferedOutput(slot);
+  return offered != nullptr && value.is_tensor() && value.tensor().raw() == offered->raw();
 }
 
 Result<Tensor> Frame::Buffer(Slot slot, DataType type, const Shape& shape) {

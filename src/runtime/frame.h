@@ -82,6 +82,8 @@ class Frame {
   // fits, or, for an output that is copied elsewhere, in the slot's buffer.
   void ForgetOutputs() { offered_.clear(); }
   void OfferOutput(Slot slot, Tensor tensor) { offered_.emplace_back(slot, std::move(tensor)); }
+  // The tensor that was offered for an output; null if none was.
+  const Tensor* OfferedOutput(Slot slot) const;
   void OfferBuffer(Slot slot) { offered_.emplace_back(slot, std::nullopt); }
   // Whether the value of the slot is in a caller's tensor that was offered for it.
   bool LiesInOffered(Slot slot) const;

@@ -37,6 +37,8 @@ class KernelContext {
   // For kernels with traits.allocates_outputs, in any order, once per present output.
   virtual Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) = 0;
   void SetOutput(size_t i, Value value) { *outputs_[i] = std::move(value); }
+  // The caller's tensor that AllocateOutput returns if type and shape fit; null if there is none.
+  virtual const Tensor* GivenOutput(size_t) const { return nullptr; }
 
   // At least `bytes` bytes aligned to 64, valid until Run returns; one call per Run. The memory is
   // kept for later runs, so a steady run allocates nothing. Null if there is no memory.

@@ -132,6 +132,10 @@ class StepContext final : public KernelContext {
     return &outputs_[i]->tensor();
   }
 
+  const Tensor* GivenOutput(size_t i) const override {
+    return frame_.OfferedOutput(plan_.OutputsOf(step_)[i]);
+  }
+
   Value* InputToConsume(size_t i) override {
     const Slot slot = plan_.InputsOf(step_)[i];
     if (!plan_.IsLastRead(step_, i) || region_.IsFetched(slot)) return nullptr;

@@ -113,6 +113,11 @@ void AskTheCall(OrtKernelContext* context, Found& found) {
   const std::string outcome = Outcome(Api().KernelContext_GetSyncStream(context, &stream));
   EXPECT_TRUE(outcome.empty() || stream == nullptr) << outcome;
   EXPECT_EQ(stream, nullptr);  // the CPU has none
+  OrtValue* given = nullptr;
+  EXPECT_THAT(Outcome(Api().KernelContext_GetPreallocatedOutput(context, 1, &given)),
+              HasSubstr("outputs"));
+  EXPECT_EQ(Outcome(Api().KernelContext_GetPreallocatedOutput(context, 0, &given)), "");
+  EXPECT_EQ(given, nullptr);  // the caller bound none
 }
 
 // y = x; records the values that it queries.

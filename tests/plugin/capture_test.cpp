@@ -286,6 +286,39 @@ TEST_F(CaptureTest, BoundTensorsAreUsedWhereTheyAre) {
   EXPECT_EQ(Mock().places.begin()->second, y.GetTensorRawData());
 }
 
+// A kernel may look for the tensor that is bound to its output, and compute right into it.
+TEST_F(CaptureTest, KernelsFindTheTensorsThatOutputsAreBoundTo) {
+  Mock().capture.is_enabled = false;
+  const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
+  const std::string model =
+      ModelBuilder().Input("x", type).Node("Mul", {"x", "x"}, {"y"}).Output("y", type).Bytes();
+  Ort::Session session = Open(model, OptionsForMock());
+  OrtAllocator* shared = nullptr;
+  const OrtMemoryInfo* const memory =
+      Api().EpDevice_MemoryInfo(MockDevices()[0], OrtDeviceMemoryType_DEFAULT);
+  ASSERT_EQ(Outcome(Api().GetSharedAllocator(Env(), memory, &shared)), "");
+  std::vector<const void*> given;
+  Mock().on_compute = [&](OrtKernelContext* context) {
+    OrtValue* output = nullptr;
+    ASSERT_EQ(Outcome(Api().KernelContext_GetPreallocatedOutput(context, 0, &output)), "");
+    given.push_back(output == nullptr ? nullptr : Ort::UnownedValue(output).GetTensorRawData());
+    EXPECT_THAT(Outcome(Api().KernelContext_GetPreallocatedOutput(context, 1, &output)),
+                HasSubstr("outputs"));
+  };
+  const int64_t size = 2;
+  Ort::Value x = Ort::Value::CreateTensor<float>(shared, &size, 1);
+  const Ort::Value y = Ort::Value::CreateTensor<float>(shared, &size, 1);
+  std::fill_n(x.GetTensorMutableData<float>(), size, 3.0F);  // in the host's memory
+  Ort::IoBinding binding(session);
+  binding.BindInput("x", x);
+  binding.BindOutput("y", memory);
+  session.Run({}, binding);
+  binding.BindOutput("y", y);
+  session.Run({}, binding);
+  EXPECT_THAT(given, ElementsAre(nullptr, y.GetTensorRawData()));
+  EXPECT_THAT(ElementsOf<float>(y), ElementsAre(9, 9));
+}
+
 // PL-22: once for each provider that reads or makes a bound value.
 TEST_F(CaptureTest, OnlyTheProvidersOfWhatIsBoundAreSynchronized) {
   Mock().capture.is_enabled = false;

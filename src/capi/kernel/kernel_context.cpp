@@ -29,7 +29,7 @@ Result<DataType> TypeOfOutput(const OrtKernelContext& call, size_t index) {
   return Fail("the element type of output {} is not known: the operator must infer it", index);
 }
 
-Status MakeOutput(OrtKernelContext& call, size_t index, const Shape& shape) {
+Status MakeOutput(const OrtKernelContext& call, size_t index, const Shape& shape) {
   TENON_RETURN_IF_ERROR(shape.CheckedNumElements());
   TENON_ASSIGN_OR_RETURN(const DataType type, TypeOfOutput(call, index));
   TENON_ASSIGN_OR_RETURN(Tensor* const output, call.context.AllocateOutput(index, type, shape));
@@ -92,6 +92,24 @@ OrtStatus* KernelContext_GetOutput(OrtKernelContext* context, size_t index,
                              value.tensor().shape(), shape);
     }
     *out = Wrap<OrtValue>(&value);
+    return OkStatus();
+  });
+}
+
+OrtStatus* KernelContext_GetPreallocatedOutput(const OrtKernelContext* context, size_t output_index,
+                                               OrtValue** output) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(context);
+    TENON_RETURN_IF_NULL(output);
+    *output = nullptr;
+    TENON_RETURN_IF_ERROR(CheckIndex(output_index, context->context.output_count(), "outputs"));
+    const Tensor* const given = context->context.GivenOutput(output_index);
+    if (given == nullptr) return OkStatus();
+    Value& value = context->outputs[output_index];
+    if (!value.has_value()) {
+      TENON_RETURN_IF_ERROR(MakeOutput(*context, output_index, given->shape()));
+    }
+    if (value.tensor().raw() == given->raw()) *output = Wrap<OrtValue>(&value);
     return OkStatus();
   });
 }

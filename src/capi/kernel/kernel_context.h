@@ -16,6 +16,7 @@ struct OrtKernelContext {
   const std::vector<tenon::DataType>& output_types;
   // The input whose elements an output begins with, or -1.
   const std::vector<int>& aliases;
-  std::vector<tenon::Value> outputs;  // kNone until the kernel asks for it; shares the memory
+  // kNone until the kernel asks for it; shares the memory. Asking for a bound output is const.
+  mutable std::vector<tenon::Value> outputs;
   std::vector<std::shared_ptr<void>> scratch;
 };
