@@ -1,8 +1,9 @@
 """Checks that the version in CMakeLists.txt is the version in the rest of the project.
 
-The library, the plugins and the wheel take it from CMakeLists.txt. web/package.json and the first
-section of CHANGELOG.md repeat it. With --release the changelog must be ready for a release: the
-section has a date, and there is no text under "Unreleased".
+The library, the plugins and the wheel take it from CMakeLists.txt. web/package.json, the first
+section of CHANGELOG.md, and the package tenon-onnxruntime, twice, repeat it. With --release the
+changelog must be ready for a release: the section has a date, and there is no text under
+"Unreleased".
 
 Usage: check_version.py [--release] [ROOT]
 """
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 VERSION = re.compile(r"^project\(tenon VERSION (\d+\.\d+\.\d+)", re.MULTILINE)
 SECTION = re.compile(r"^## \[(?P<name>[^]]+)\](?: - (?P<date>\d{4}-\d{2}-\d{2}))?$", re.MULTILINE)
 UNRELEASED = "Unreleased"
+SECOND_PACKAGE = "python/tenon-onnxruntime/pyproject.toml"
 
 
 def version_of(root: pathlib.Path) -> str:
@@ -32,6 +34,10 @@ def errors(root: pathlib.Path, is_release: bool) -> Iterator[str]:
     package = json.loads((root / "web" / "package.json").read_text(encoding="utf-8"))["version"]
     if package != version:
         yield f"web/package.json: expected version {version}, got {package}"
+    second = (root / SECOND_PACKAGE).read_text(encoding="utf-8")
+    for line in (f'version = "{version}"', f'dependencies = ["tenon=={version}"]'):
+        if line not in second.splitlines():
+            yield f"{SECOND_PACKAGE}: expected the line {line}"
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     sections = list(SECTION.finditer(changelog))
     released = [section for section in sections if section["name"] != UNRELEASED]

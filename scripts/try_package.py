@@ -1,10 +1,12 @@
-"""Tests an installed package `tenon` with NumPy alone.
+"""Tests an installed package `tenon` with NumPy alone, and `tenon-onnxruntime` where it is.
 
 `./dev release-check` and cibuildwheel run it in fresh virtual environments.
 
 Usage: try_package.py
 """
 
+import importlib
+import importlib.util
 import pathlib
 import sys
 
@@ -38,6 +40,9 @@ def main() -> int:
         assert "image" in str(error), error
     else:
         raise AssertionError("an image of half the size was accepted")
+    if importlib.util.find_spec("onnxruntime"):  # of the package tenon-onnxruntime
+        onnxruntime = importlib.import_module("onnxruntime")
+        assert onnxruntime.InferenceSession is tenon.InferenceSession, onnxruntime.__file__
     print(f"tenon {tenon.__version__} works on Python {sys.version.split()[0]}: {package.parent}")
     return 0
 

@@ -9,6 +9,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import runpy
 import sys
 import types
@@ -23,23 +24,46 @@ STAND_INS = {
     ),
     "onnxruntime.capi.onnxruntime_pybind11_state": "tenon.capi.onnxruntime_pybind11_state",
 }
-# Loaded when a program imports them, because they need the package onnx.
-LAZY_PARTS = ("backend", "quantization", "tools")
+# Loaded when a program imports them, because most need the package onnx.
+LAZY_PARTS = ("backend", "datasets", "quantization", "tools")
 
 
-class LazyParts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds onnxruntime.quantization and similar modules, and returns Tenon's module for them."""
+def counterpart_of(name: str) -> importlib.machinery.ModuleSpec | None:
+    """Tenon's module for a module of onnxruntime."""
+    rest = name.partition(".")[2]
+    if rest.split(".")[0] not in LAZY_PARTS:
+        return None
+    try:
+        return importlib.util.find_spec(f"tenon.{rest}")
+    except ModuleNotFoundError:  # of the package that it would be in
+        return None
+
+
+class LazyParts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    """Finds onnxruntime.quantization and similar modules, and returns Tenon's module for them.
+
+    What Tenon does not have, such as onnxruntime.transformers, is taken from the real package if
+    that is installed, too, except native code.
+    """
 
     def find_spec(
         self, name: str, path: object = None, target: object = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Finds the modules that Tenon has."""
+        """Finds the modules that Tenon or the real package has."""
         package, _, rest = name.partition(".")
-        if package != "onnxruntime" or rest.split(".")[0] not in LAZY_PARTS:
+        if package != "onnxruntime" or not rest or rest.split(".")[0] == "capi":
             return None
-        if importlib.util.find_spec(f"tenon.{rest}") is None:
-            return None
-        return importlib.machinery.ModuleSpec(name, self)
+        counterpart = counterpart_of(name)
+        if counterpart is not None:
+            return importlib.machinery.ModuleSpec(
+                name,
+                self,
+                origin=counterpart.origin,
+                is_package=counterpart.submodule_search_locations is not None,
+            )
+        folder = os.path.join("onnxruntime", *rest.split(".")[:-1])
+        folders = [os.path.join(entry, folder) for entry in sys.path]
+        return importlib.machinery.PathFinder.find_spec(name, folders)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Returns Tenon's module."""
@@ -48,20 +72,54 @@ class LazyParts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         """Does nothing: the module has already run."""
 
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        """Returns the code of Tenon's module, for `python -m`."""
+        counterpart = counterpart_of(fullname)
+        loader = counterpart and counterpart.loader
+        return loader.get_code(counterpart.name) if loader else None  # type: ignore[union-attr,attr-defined]
+
+    def get_source(self, fullname: str) -> str | None:
+        """Returns the source of Tenon's module."""
+        counterpart = counterpart_of(fullname)
+        loader = counterpart and counterpart.loader
+        return loader.get_source(counterpart.name) if loader else None  # type: ignore[union-attr,attr-defined]
+
+
+def fill(module: types.ModuleType) -> None:
+    """Gives a module of onnxruntime everything that its counterpart in Tenon has."""
+    counterpart = importlib.import_module(STAND_INS[module.__name__])
+    if hasattr(counterpart, "__getattr__"):  # for names that are loaded at their first use
+        module.__getattr__ = counterpart.__getattr__  # type: ignore[method-assign]
+    contents = {key: value for key, value in vars(counterpart).items() if key[:2] != "__"}
+    vars(module).update(contents, __doc__=counterpart.__doc__)
+
 
 def stand_in(name: str) -> types.ModuleType:
     """A module named `name` with everything that its counterpart in Tenon has."""
     module = types.ModuleType(name)
     counterpart = importlib.import_module(STAND_INS[name])
-    if hasattr(counterpart, "__getattr__"):  # for names that are loaded at their first use
-        module.__getattr__ = counterpart.__getattr__  # type: ignore[method-assign]
-    contents = {key: value for key, value in vars(counterpart).items() if key[:2] != "__"}
-    vars(module).update(contents, __doc__=counterpart.__doc__, __file__=counterpart.__file__)
+    module.__file__ = counterpart.__file__
     is_package = hasattr(counterpart, "__path__")
     module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=is_package)
     if is_package:
         module.__path__ = []
+    fill(module)
     return module
+
+
+def take_over(onnxruntime: types.ModuleType) -> None:
+    """Makes a module named `onnxruntime` Tenon, with all the modules in it."""
+    fill(onnxruntime)
+    sys.modules["onnxruntime"] = onnxruntime
+    for name in STAND_INS:
+        parent, _, child = name.rpartition(".")
+        if parent:
+            sys.modules[name] = stand_in(name)
+            setattr(sys.modules[parent], child, sys.modules[name])
+    sys.meta_path.insert(0, LazyParts())
+    onnxruntime.is_tenon = True  # type: ignore[attr-defined]
+    # Programs ask for the version of onnxruntime whose API they need.
+    onnxruntime.__version__ = importlib.import_module("tenon").get_version_string()  # type: ignore[attr-defined]
 
 
 def install() -> None:
@@ -70,21 +128,10 @@ def install() -> None:
     Raises RuntimeError if the process has already imported the real one.
     """
     present = sys.modules.get("onnxruntime")
-    if present is not None:
-        if getattr(present, "is_tenon", False):
-            return
+    if present is None:
+        take_over(stand_in("onnxruntime"))
+    elif not getattr(present, "is_tenon", False):
         raise RuntimeError("onnxruntime is already imported: call install() before that")
-    for name in STAND_INS:
-        module = stand_in(name)
-        sys.modules[name] = module
-        parent, _, child = name.rpartition(".")
-        if parent:
-            setattr(sys.modules[parent], child, module)
-    sys.meta_path.insert(0, LazyParts())
-    onnxruntime = sys.modules["onnxruntime"]
-    onnxruntime.is_tenon = True  # type: ignore[attr-defined]
-    # Programs ask for the version of onnxruntime whose API they need.
-    onnxruntime.__version__ = importlib.import_module("tenon").get_version_string()  # type: ignore[attr-defined]
 
 
 def main(arguments: list[str]) -> None:
@@ -94,12 +141,10 @@ def main(arguments: list[str]) -> None:
     install()
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
-        package, _, rest = arguments[1].partition(".")
-        is_ours = package == "onnxruntime" and rest.split(".")[0] in LAZY_PARTS
-        module = f"tenon.{rest}" if is_ours else arguments[1]
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     else:
         sys.argv = arguments
+        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))  # as Python itself does
         runpy.run_path(arguments[0], run_name="__main__")
 
 

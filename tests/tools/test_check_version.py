@@ -41,6 +41,14 @@ CASES = {
 }
 
 
+def write_second_package(root: pathlib.Path, version: str, needs: str) -> None:
+    folder = root / "python" / "tenon-onnxruntime"
+    folder.mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(
+        f'[project]\nversion = "{version}"\ndependencies = ["tenon=={needs}"]\n'
+    )
+
+
 @pytest.mark.parametrize("web, sections, is_release, expected", CASES.values(), ids=CASES.keys())
 def test_versions(tmp_path: pathlib.Path, web, sections, is_release, expected):
     (tmp_path / "CMakeLists.txt").write_text(
@@ -48,8 +56,25 @@ def test_versions(tmp_path: pathlib.Path, web, sections, is_release, expected):
     )
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "package.json").write_text(f'{{"version": "{web}"}}')
+    write_second_package(tmp_path, "1.2.3", "1.2.3")
     (tmp_path / "CHANGELOG.md").write_text(TITLE + sections)
     found = list(errors(tmp_path, bool(is_release)))
     assert len(found) == len(expected)
     for words, error in zip(expected, found, strict=True):
         assert words in error
+
+
+@pytest.mark.parametrize(
+    "version, needs, missing",
+    [("1.2.2", "1.2.3", 'version = "1.2.3"'), ("1.2.3", "1.2.2", '"tenon==1.2.3"')],
+)
+def test_the_second_package_has_the_version_twice(
+    tmp_path: pathlib.Path, version: str, needs: str, missing: str
+) -> None:
+    (tmp_path / "CMakeLists.txt").write_text("project(tenon VERSION 1.2.3 LANGUAGES C)\n")
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "package.json").write_text('{"version": "1.2.3"}')
+    (tmp_path / "CHANGELOG.md").write_text(TITLE + "## [1.2.3]\n")
+    write_second_package(tmp_path, version, needs)
+    (error,) = errors(tmp_path, False)
+    assert missing in error
