@@ -41,7 +41,7 @@ endif()
 # with ONNX Runtime need libonnxruntime.so.1.
 get_target_property(onnxruntime_version tenon NEWEST_RELEASE)
 set(names ${generated}/onnxruntime)
-file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS include/*.h)
+file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS include/*.h include/*.inc)
 list(FILTER headers EXCLUDE REGEX "^tenon_")
 file(REMOVE_RECURSE ${names})
 file(MAKE_DIRECTORY ${names}/include/core/session ${names}/lib)

@@ -45,7 +45,8 @@ std::string_view Objection(std::string_view name) {
   return depth == 0 ? "names a folder" : "";
 }
 
-// The absolute path without links, or nullopt with errno set.
+}  // namespace
+
 #if defined(__wasi__)
 // There is no realpath, and the host lets no path leave the folders that it has opened.
 std::optional<std::string> RealPath(const std::string& path) {
@@ -60,6 +61,8 @@ std::optional<std::string> RealPath(const std::string& path) {
   return std::string(real.get());
 }
 #endif
+
+namespace {
 
 // The part of `path` after `folder`, both real paths, or nullopt if path is not below folder.
 std::optional<std::string> PathBelow(const std::string& folder, const std::string& path) {

@@ -1,6 +1,7 @@
 // Opens files that a model names, which may be hostile, only inside the model's folder.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,9 @@ std::vector<std::string> ExternalDataFolders(const std::string& model_path);
 //         kFail             the system refused
 Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
                                std::string_view name);
+
+// The absolute path without links, or nullopt with errno set.
+std::optional<std::string> RealPath(const std::string& path);
 
 // Opens `path`, relative and without links, below an open folder, following no symbolic link at
 // any component. OpenBeneath asks the kernel to do so in one call where it can;

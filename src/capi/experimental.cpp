@@ -1,4 +1,6 @@
 // Functions beyond the tables, which clients ask for by name.
+#include "capi/boundary/experimental.h"
+
 #include <string_view>
 
 #include "capi/boundary/arguments.h"
@@ -56,6 +58,14 @@ OrtExperimentalFnPtr Untyped(Function* function) {
 
 }  // namespace
 
+OrtStatus* OrtApi_ExperimentalApiTest(int64_t* out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(out);
+    *out = 12345;
+    return OkStatus();
+  });
+}
+
 OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (name == nullptr) return nullptr;
   const std::string_view wanted = name;
@@ -63,6 +73,10 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
+#define ORT_EXPERIMENTAL_API(since, type, name, ...) \
+  if (wanted == #name "_SinceV" #since) return Untyped(&name);
+#include <onnxruntime_experimental_c_api.inc>
+#undef ORT_EXPERIMENTAL_API
   const OrtExperimentalFnPtr of_training = FindTrainingFunction(wanted);
   return of_training != nullptr ? of_training : FindBuiltInFunction(wanted);
 }

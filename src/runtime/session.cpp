@@ -89,8 +89,12 @@ Status Session::StartOwnThreads() {
   const bool has_own = options_.intra_op_threads > 0 ||
                        options_.thread_callbacks.create != nullptr ||
                        options_.work_callbacks.are_set();
-  if (!has_own) return OkStatus();
   const StringMap& config = options_.config;
+  const auto affinities = config.find(std::string_view("session.intra_op_thread_affinities"));
+  if (affinities != config.end() && affinities->second.empty()) {
+    return InvalidArgument("{}: Affinity string must not be empty", affinities->first);
+  }
+  if (!has_own) return OkStatus();
   ThreadPoolOptions threads;
   threads.threads = options_.intra_op_threads;
   threads.callbacks = options_.thread_callbacks;
@@ -100,7 +104,6 @@ Status Session::StartOwnThreads() {
   if (!ConfigFlag(config, "session.intra_op.allow_spinning", true)) {
     threads.spin = std::chrono::microseconds(0);
   }
-  const auto affinities = config.find(std::string_view("session.intra_op_thread_affinities"));
   if (affinities != config.end()) {
     TENON_ASSIGN_OR_RETURN(threads.affinities, ParseThreadAffinities(affinities->second));
   }

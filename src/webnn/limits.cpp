@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "webnn/json_value.h"
+#include "base/json_value.h"
 
 namespace tenon::webnn {
 namespace {

@@ -1,6 +1,7 @@
 #include "capi/options/session_options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -32,6 +33,122 @@ OrtStatus* Set(OrtSessionOptions* options, T Class::*field, Base&& value) noexce
     }
     return OkStatus();
   });
+}
+
+// For an entry that stands for a setting with a function of its own.
+using SetText = OrtStatus* (*)(OrtSessionOptions*, const char*);
+
+Result<int> IntegerOf(std::string_view text) {
+  int number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && stop == text.data() + text.size()) return number;
+  return InvalidArgument("expected an integer, got '{}'", text);
+}
+
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  return lower;
+}
+
+Result<bool> FlagOf(std::string_view text) {
+  const std::string lower = LowerCase(text);
+  if (lower == "1" || lower == "true") return true;
+  if (lower == "0" || lower == "false") return false;
+  return InvalidArgument("expected 0, 1, true or false, got '{}'", text);
+}
+
+template <OrtStatus* (*Set)(OrtSessionOptions*, int) noexcept>
+OrtStatus* SetInteger(OrtSessionOptions* options, const char* text) {
+  return AtBoundary([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(const int number, IntegerOf(text));
+    return TakeOrtStatus(Set(options, number));
+  });
+}
+
+template <OrtStatus* (*TurnOn)(OrtSessionOptions*) noexcept,
+          OrtStatus* (*TurnOff)(OrtSessionOptions*) noexcept>
+OrtStatus* SetFlag(OrtSessionOptions* options, const char* text) {
+  return AtBoundary([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(const bool is_on, FlagOf(text));
+    return TakeOrtStatus(is_on ? TurnOn(options) : TurnOff(options));
+  });
+}
+
+OrtStatus* SetProfile(OrtSessionOptions* options, const char* prefix) {
+  return *prefix == '\0' ? DisableProfiling(options) : EnableProfiling(options, prefix);
+}
+
+OrtStatus* SetLevel(OrtSessionOptions* options, const char* text) {
+  return AtBoundary([&]() -> Status {
+    constexpr std::pair<std::string_view, GraphOptimizationLevel> kLevels[] = {
+        {"disable_all", ORT_DISABLE_ALL},
+        {"enable_basic", ORT_ENABLE_BASIC},
+        {"enable_extended", ORT_ENABLE_EXTENDED},
+        {"enable_layout", ORT_ENABLE_LAYOUT},
+        {"enable_all", ORT_ENABLE_ALL}};
+    for (const auto& [name, level] : kLevels) {
+      if (name == LowerCase(text)) return SetOptimizationLevel(level, *options);
+    }
+    return InvalidArgument(
+        "expected disable_all, enable_basic, enable_extended, enable_layout or enable_all");
+  });
+}
+
+OrtStatus* SetMode(OrtSessionOptions* options, const char* text) {
+  const std::string mode = LowerCase(text);
+  if (mode == "sequential" || mode == "ort_sequential") {
+    return SetSessionExecutionMode(options, ORT_SEQUENTIAL);
+  }
+  if (mode == "parallel" || mode == "ort_parallel") {
+    return SetSessionExecutionMode(options, ORT_PARALLEL);
+  }
+  return ToOrtStatus(InvalidArgument("expected sequential or parallel"));
+}
+
+OrtStatus* SetThreadOwner(OrtSessionOptions* options, const char* text) {
+  return AtBoundary([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(const bool is_session, FlagOf(text));
+    if (!is_session) return TakeOrtStatus(DisablePerSessionThreads(options));
+    if (!options->use_env_threads) return OkStatus();
+    return InvalidArgument("the session's own threads have been disabled");
+  });
+}
+
+OrtStatus* SetDeterminism(OrtSessionOptions* options, const char* text) {
+  return AtBoundary([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(const bool is_on, FlagOf(text));
+    return TakeOrtStatus(SetDeterministicCompute(options, is_on));
+  });
+}
+
+struct TypedEntry {
+  std::string_view key;
+  SetText set;
+};
+constexpr TypedEntry kTypedEntries[] = {
+    {"session.intra_op_num_threads", SetInteger<SetIntraOpNumThreads>},
+    {"session.inter_op_num_threads", SetInteger<SetInterOpNumThreads>},
+    {"session.enable_cpu_mem_arena", SetFlag<EnableCpuMemArena, DisableCpuMemArena>},
+    {"session.enable_mem_pattern", SetFlag<EnableMemPattern, DisableMemPattern>},
+    {"session.log_id", SetSessionLogId},
+    {"session.log_severity_level", SetInteger<SetSessionLogSeverityLevel>},
+    {"session.log_verbosity_level", SetInteger<SetSessionLogVerbosityLevel>},
+    {"session.enable_profiling", SetProfile},
+    {"session.graph_optimization_level", SetLevel},
+    {"session.optimized_model_filepath", SetOptimizedModelFilePath},
+    {"session.execution_mode", SetMode},
+    {"session.use_per_session_threads", SetThreadOwner},
+    {"session.use_deterministic_compute", SetDeterminism},
+};
+
+// onnxruntime's bounds of entries.
+constexpr size_t kLongestKey = 1024, kLongestValue = 8192;
+
+Status CheckLength(std::string_view what, std::string_view text, size_t longest) {
+  if (text.size() <= longest) return OkStatus();
+  return InvalidArgument("{} is longer than maximum length: {} bytes, got {}", what, longest,
+                         text.size());
 }
 
 }  // namespace
@@ -263,6 +380,13 @@ OrtStatus* AddSessionConfigEntry(OrtSessionOptions* options, const char* config_
     TENON_RETURN_IF_NULL(config_key);
     TENON_RETURN_IF_NULL(config_value);
     if (*config_key == '\0') return InvalidArgument("config_key must not be empty");
+    TENON_RETURN_IF_ERROR(CheckLength("Config key", config_key, kLongestKey));
+    TENON_RETURN_IF_ERROR(CheckLength("Config value", config_value, kLongestValue));
+    for (const TypedEntry& entry : kTypedEntries) {
+      if (entry.key != config_key) continue;
+      return std::move(TakeOrtStatus(entry.set(options, config_value)))
+          .WithContext(Format("AddSessionConfigEntry: {} = '{}'", config_key, config_value));
+    }
     o.session.config.insert_or_assign(config_key, config_value);
     return OkStatus();
   });

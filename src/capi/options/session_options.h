@@ -2,6 +2,7 @@
 #pragma once
 
 #include <onnxruntime_c_api.h>
+#include <onnxruntime_experimental_c_api.h>
 
 #include <atomic>
 #include <functional>
@@ -29,6 +30,15 @@ struct ProviderChoice {
   std::string name;
   StringMap options;
   std::vector<const OrtEpDevice*> devices;
+};
+
+// The client's functions that replace the files with the data of EPContext nodes; null: there is
+// none.
+struct ContextData {
+  OrtReadNamedBufferFunc read = nullptr;
+  void* read_state = nullptr;
+  OrtWriteNamedBufferFunc write = nullptr;
+  void* write_state = nullptr;
 };
 
 // By reference, because the client's number may not be an enumerator; that is kInvalidArgument.
@@ -71,6 +81,7 @@ struct OrtSessionOptions {
   std::string profile_prefix;  // "": no profiling
   std::span<const std::byte> weightless_source;
 
+  tenon::capi::ContextData context_data;
   // Receives the compiled model of a session that makes one; null if it makes none. `is_compiled`
   // says whether anything was compiled.
   std::function<tenon::Status(const tenon::Model& model, bool is_compiled)> write_context_model;

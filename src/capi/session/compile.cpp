@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "capi/boundary/arguments.h"
+#include "capi/boundary/experimental.h"
 #include "capi/boundary/handles.h"
 #include "capi/boundary/slots.h"
 #include "capi/boundary/status.h"
@@ -92,7 +93,7 @@ Result<std::string> OutputPath(const OrtModelCompilationOptions& options) {
   const std::string path =
       options.output_path.empty() ? DefaultContextPath(options.input_path) : options.output_path;
   if (options.output_path.empty() && options.input_path.empty()) {
-    return InvalidArgument("there is no place for the compiled model");
+    return InvalidArgument("the compiled model has no output path or buffer");
   }
   struct stat existing;
   const bool must_be_new = (options.flags & OrtCompileApiFlags_ERROR_IF_OUTPUT_FILE_EXISTS) != 0;
@@ -344,12 +345,29 @@ OrtStatus* ModelCompilationOptions_SetGraphOptimizationLevel(
   });
 }
 
+OrtStatus* OrtCompileApi_ModelCompilationOptions_SetEpContextDataWriteFunc(
+    OrtModelCompilationOptions* model_compile_options, OrtWriteNamedBufferFunc write_func,
+    void* state) noexcept {
+  return AtBoundary([&]() -> Status {
+    if (model_compile_options == nullptr) {
+      return InvalidArgument("OrtModelCompilationOptions is NULL");
+    }
+    OrtModelCompilationOptions& options = *model_compile_options;
+    options.session.context_data.write = write_func;
+    options.session.context_data.write_state = write_func == nullptr ? nullptr : state;
+    return OkStatus();
+  });
+}
+
 OrtStatus* CompileModel(const OrtEnv* env,
                         const OrtModelCompilationOptions* model_options) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(model_options);
     TENON_ASSIGN_OR_RETURN(Model model, LoadInput(*model_options));
+    if (model.graph->outputs().empty()) {
+      return InvalidArgument("the model to compile must have at least one output");
+    }
     OrtSessionOptions options = model_options->session;
     TENON_RETURN_IF_ERROR(TellProviders(*model_options, options.session.config));
     options.write_context_model = [&](const Model& compiled, bool is_compiled) -> Status {

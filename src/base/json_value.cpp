@@ -1,11 +1,11 @@
-#include "webnn/json_value.h"
+#include "base/json_value.h"
 
 #include <algorithm>
 
 #include "base/json_text.h"
 #include "base/parse_double.h"
 
-namespace tenon::webnn {
+namespace tenon {
 namespace {
 
 // Reads text that is known to be valid and to have no space between its parts.
@@ -91,4 +91,4 @@ std::optional<JsonValue> ParseJson(std::string_view text) {
   return Reader(*compact).Read();
 }
 
-}  // namespace tenon::webnn
+}  // namespace tenon

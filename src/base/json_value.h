@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::webnn {
+namespace tenon {
 
 // One value. Members keep their order; of several with one name the first counts.
 struct JsonValue {
@@ -27,4 +27,4 @@ struct JsonValue {
 // Nothing for text that CompactJson (base/json_text.h) refuses.
 std::optional<JsonValue> ParseJson(std::string_view text);
 
-}  // namespace tenon::webnn
+}  // namespace tenon
