@@ -36,6 +36,15 @@ std::string NameOf(const OrtEp& table, const OrtEp* client, const EpFactory& fac
   return name != nullptr ? name : factory.name();
 }
 
+// What graphs say of their model: all but its nodes.
+Model FactsOf(const Model& model) {
+  Model facts = model.CopyWithoutGraphs();
+  facts.graph = std::make_unique<Graph>();
+  facts.graph->name = model.graph->name;
+  facts.graph->doc_string = model.graph->doc_string;
+  return facts;
+}
+
 // `run` in the plugin's form.
 std::unique_ptr<OrtRunOptions> RunOptionsFor(const RunOptions& run) {
   auto options = std::make_unique<OrtRunOptions>();
@@ -55,7 +64,7 @@ PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
       table_(Supported(*ep)),
       name_(NameOf(table_, ep, *factory_)),
       config_(options.session.config),
-      model_(model.CopyWithoutGraphs()),
+      model_(FactsOf(model)),
       context_model_(options.context_model),
       custom_ops_(options.custom_ops),
       packed_weights_(options.packed_weights),
@@ -215,7 +224,14 @@ Result<std::unique_ptr<Stream>> PluginProvider::CreateStream() {
 std::unique_ptr<OrtGraph> PluginProvider::View(const Graph& graph,
                                                const std::vector<NodeId>* nodes) const {
   auto handle = std::make_unique<OrtGraph>();
-  handle->view = std::make_unique<capi::GraphView>(*handle, graph, model_, nullptr, nodes);
+  const OrtNode* parent = nullptr;
+  if (const auto owner = owners_.find(&graph); owner != owners_.end()) {
+    const auto& [outer, node] = owner->second;
+    const std::vector<NodeId> visible = {node};
+    handle->outer = View(*outer, &visible);
+    parent = handle->outer->view->node(node);
+  }
+  handle->view = std::make_unique<capi::GraphView>(*handle, graph, model_, parent, name_, nodes);
   return handle;
 }
 
@@ -224,7 +240,9 @@ Result<std::vector<Claim>> PluginProvider::GetCapability(const Graph& graph) {
   std::vector<NodeId> unowned;
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* const node = graph.FindNode(static_cast<NodeId>(i));
-    if (node != nullptr && node->provider < 0) unowned.push_back(node->id);
+    if (node == nullptr) continue;
+    if (node->provider < 0) unowned.push_back(node->id);
+    for (const Graph* const subgraph : node->Subgraphs()) owners_[subgraph] = {&graph, node->id};
   }
   if (unowned.empty()) return std::vector<Claim>();
   const bool is_whole = unowned.size() == graph.node_count();
@@ -310,9 +328,11 @@ Status PluginProvider::Compile(const Graph& graph, std::vector<FusedNode> nodes)
 Status PluginProvider::CheckWeightless() const {
   if (!ConfigFlag(config_, "ep.enable_weightless", false)) return OkStatus();
   OrtWeightlessSupport support = OrtWeightlessSupport_NONE;
-  if (table_.GetWeightlessSupport != nullptr) {
-    TENON_RETURN_IF_ERROR(Call([&] { return table_.GetWeightlessSupport(client_, &support); }));
+  if (table_.GetWeightlessSupport == nullptr) {
+    return InvalidArgument("ep.enable_weightless: {} does not implement GetWeightlessSupport",
+                           name_);
   }
+  TENON_RETURN_IF_ERROR(Call([&] { return table_.GetWeightlessSupport(client_, &support); }));
   if (support != OrtWeightlessSupport_NONE) return OkStatus();
   return InvalidArgument("ep.enable_weightless: {} makes no compiled models without weights",
                          name_);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/graph/context_model.h"
@@ -98,7 +99,7 @@ class PluginProvider final : public capi::DeviceProvider {
   const OrtEp table_;  // the slots that it has
   const std::string name_;
   const StringMap config_;
-  const Model model_;                                          // without its graph
+  const Model model_;                                          // without nodes
   const std::shared_ptr<capi::ContextModel> context_model_;    // null: the session makes none
   const capi::CustomOps* const custom_ops_;                    // null: there are none
   const std::shared_ptr<capi::PackedWeights> packed_weights_;  // null: nothing is shared
@@ -111,6 +112,9 @@ class PluginProvider final : public capi::DeviceProvider {
   std::shared_ptr<Allocator> constant_allocator_ = SharedCpuAllocator();
   std::shared_ptr<DataTransfer> transfer_;
   const OrtKernelRegistry* kernels_ = nullptr;
+  // The node, in a graph, that owns a subgraph: of the graphs that were asked about, which come
+  // before their subgraphs.
+  std::map<const Graph*, std::pair<const Graph*, NodeId>> owners_;
   Capture capture_{client_, table_};
   std::vector<Compiled> compiled_;
   std::map<std::string, OrtNodeComputeInfo*> infos_by_node_;

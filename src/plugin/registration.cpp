@@ -1,4 +1,6 @@
 // Libraries of execution providers: registering them with an environment, and unregistering them.
+#include <onnxruntime_env_config_keys.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -51,7 +53,7 @@ Status CheckFactory(const OrtEpFactory& factory, const EpLibrary& library) {
 Status TakeFrom(const std::shared_ptr<EpFactory>& factory, const capi::SharedEnvironment& shared,
                 const Logger& logger, capi::RegisteredLibrary& registered) {
   TENON_ASSIGN_OR_RETURN(auto devices, factory->FindDevices(capi::Hardware()));
-  DropVirtual(devices, ConfigFlag(shared.config, "allow_virtual_devices", false), logger);
+  DropVirtual(devices, ConfigFlag(shared.Config(), kOrtEnvAllowVirtualDevices, false), logger);
   TENON_ASSIGN_OR_RETURN(auto transfer, factory->MakeDataTransfer());
   if (transfer != nullptr) registered.transfers.push_back(std::move(transfer));
   for (auto& device : devices) registered.devices.push_back(std::move(device));
@@ -87,9 +89,8 @@ Result<std::vector<DefaultAllocator>> MakeDefaultAllocators(
   return made;
 }
 
-// Has no effect if it fails.
-Status Register(capi::SharedEnvironment& shared, const std::string& name, const std::string& path) {
-  TENON_RETURN_IF_ERROR(shared.eps.CheckFree(name));
+Status AddLibrary(capi::SharedEnvironment& shared, const std::string& name,
+                  const std::string& path) {
   const Logger& logger = shared.environment.logger();
   TENON_ASSIGN_OR_RETURN(auto library, EpLibrary::Open(name, path, logger));
   capi::RegisteredLibrary registered;
@@ -118,6 +119,16 @@ Status Register(capi::SharedEnvironment& shared, const std::string& name, const 
   }
   for (const auto& transfer : transfers) shared.environment.transfers().Add(transfer);
   return OkStatus();
+}
+
+// Has no effect if it fails.
+Status Register(capi::SharedEnvironment& shared, const std::string& name, const std::string& path) {
+  TENON_RETURN_IF_ERROR(shared.eps.CheckFree(name));
+  const bool allows_virtual = capi::SharedEnvironment::AllowsVirtual(name);
+  if (allows_virtual) shared.CountVirtual(1);
+  Status status = AddLibrary(shared, name, path);
+  if (allows_virtual && !status.ok()) shared.CountVirtual(-1);
+  return status;
 }
 
 }  // namespace

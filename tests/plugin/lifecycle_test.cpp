@@ -23,6 +23,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 class PluginLifecycleTest : public MockTest {
  protected:
@@ -91,7 +92,7 @@ TEST_F(PluginLifecycleTest, TheCpuProviderIsAddedIfItIsNotThere) {
     messages.Watch(options);
     if (is_explicit) options.AppendExecutionProvider("CPU", {});
     Ort::Session session = Open(SquareModel(), options);
-    EXPECT_THAT(Takers(session), ElementsAre(kMock, "CPUExecutionProvider"));
+    EXPECT_THAT(Takers(session), UnorderedElementsAre(kMock, "CPUExecutionProvider"));
     const auto notes = messages.At(ORT_LOGGING_LEVEL_INFO);
     const auto is_note = [](const std::string& text) {
       return text == "CPUExecutionProvider is implicitly added";

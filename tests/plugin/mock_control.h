@@ -91,6 +91,11 @@ struct MockControl {
     std::vector<std::string> seen, asked;
   } layout;
 
+  // What tests look at in GetCapability, in Compile (each fused node), and in CreateEp.
+  std::function<void(const OrtGraph*)> on_graph;
+  std::function<void(const OrtNode*)> on_fused;
+  std::function<void(const OrtSessionOptions*)> on_create;
+
   // Compiled models: the data that it writes, its metadata, and the data that it reads again.
   MockContextNodes context_nodes = MockContextNodes::kGood;
   std::string compatibility = "mock 1", validated;
@@ -164,6 +169,9 @@ struct MockControl {
     layout = {};
     guards_extension = makes_null_providers = false;
     on_session_end = nullptr;
+    on_graph = nullptr;
+    on_fused = nullptr;
+    on_create = nullptr;
     name = "MockProvider";
     name_calls = 0;
     padding = 0;

@@ -417,6 +417,7 @@ struct Provider : OrtEp, Counted {
         const char* name = nullptr;
         CHECK_OK(api->Node_GetName(nodes[i], &name));
         if (inner == 0 || name == nullptr) return api->CreateStatus(ORT_FAIL, "an empty group");
+        if (control.on_fused) control.on_fused(nodes[i]);
         const ContextSettings& contexts = static_cast<Provider*>(self)->contexts;
         const OrtNode* first = nullptr;
         if (inner == 1) CHECK_OK(api->Graph_GetNodes(graphs[i], &first, 1));
@@ -606,6 +607,7 @@ struct Provider : OrtEp, Counted {
   static OrtStatus* ORT_API_CALL Claim(OrtEp*, const OrtGraph* graph,
                                        OrtEpGraphSupportInfo* support) noexcept {
     ENTER("GetCapability");
+    if (control.on_graph) control.on_graph(graph);
     if (control.layout.is_on) return ClaimByLayout(graph, support);
     CHECK_OK(LookAtInitializers(graph));
     size_t count = 0;
@@ -684,6 +686,7 @@ struct Factory : OrtEpFactory {
                   const OrtSessionOptions* options, const OrtLogger* logger,
                   OrtEp** ep) noexcept -> OrtStatus* {
       ENTER("CreateEp");
+      if (control.on_create) control.on_create(options);
       if (control.extension == MockControl::Extension::kSetTooLate) CHECK_OK(SetExtension(self));
       const bool is_complete = count > 0 && logger != nullptr && hardware[0] != nullptr &&
                                api->GetKeyValue(metadata[0], "version") != nullptr;

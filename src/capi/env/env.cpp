@@ -1,5 +1,7 @@
 #include "capi/env/env.h"
 
+#include <onnxruntime_env_config_keys.h>
+
 #include <string>
 #include <utility>
 
@@ -20,7 +22,9 @@ constinit OrtEnv* process_env = nullptr;
 
 Status CheckSeverity(int level) {
   if (level >= ORT_LOGGING_LEVEL_VERBOSE && level <= ORT_LOGGING_LEVEL_FATAL) return OkStatus();
-  return InvalidArgument("there is no logging level {}", level);
+  return InvalidArgument(
+      "expected a valid logging severity level value from the OrtLoggingLevel enumeration, got {}",
+      level);
 }
 
 struct EnvSettings {
@@ -53,7 +57,10 @@ std::unique_ptr<OrtEnv> MakeEnv(const EnvSettings& settings) {
 
 Status ReferEnv(const EnvSettings& settings, OrtEnv** out) {
   TENON_RETURN_IF_NULL(out);
-  if (settings.log_id == nullptr) return InvalidArgument("logid must not be null");
+  if (settings.log_id == nullptr) {
+    return InvalidArgument(
+        "logid must not be null: expected a valid (non-null) log identifier string");
+  }
   TENON_RETURN_IF_ERROR(CheckSeverity(settings.severity));
   const MutexLock lock(env_mutex);
   if (process_env == nullptr) process_env = MakeEnv(settings).release();
@@ -91,6 +98,7 @@ Status SharedEnvironment::CheckIsIdle(std::string_view name) {
 
 Status SharedEnvironment::UnregisterLibrary(std::string_view name) {
   if (IsProcessEnding()) return OkStatus();
+  const StringMap config = Config();
   const auto policy = config.find(std::string_view("tenon.unregister_busy_library"));
   if (policy != config.end() && policy->second == "error") {
     TENON_RETURN_IF_ERROR(CheckIsIdle(name));
@@ -104,6 +112,7 @@ Status SharedEnvironment::UnregisterLibrary(std::string_view name) {
     code = taken.library;
     uses = taken.uses;
   }
+  if (AllowsVirtual(name)) CountVirtual(-1);
   if (!code.expired()) {
     TENON_LOG(environment.logger(), kWarning,
               "library '{}' is still used; it is unloaded when the last user goes. Alive: {}", name,
@@ -120,14 +129,29 @@ SharedEnvironment::~SharedEnvironment() {
   }
   for (std::string name = eps.LastName(); !name.empty(); name = eps.LastName()) {
     // Busy libraries are removed too: their users keep the code.
-    config.erase("tenon.unregister_busy_library");
+    {
+      const MutexLock lock(mutex_);
+      entries_.erase("tenon.unregister_busy_library");
+    }
     (void)UnregisterLibrary(name);  // there is one of this name
   }
 }
 
+StringMap SharedEnvironment::Config() const {
+  const MutexLock lock(mutex_);
+  StringMap config = entries_;
+  if (virtual_libraries_ > 0) config.insert_or_assign(kOrtEnvAllowVirtualDevices, "1");
+  return config;
+}
+
+void SharedEnvironment::CountVirtual(int change) {
+  const MutexLock lock(mutex_);
+  virtual_libraries_ += change;
+}
+
 StringMap EnvironmentConfig() {
   const MutexLock lock(env_mutex);
-  return process_env == nullptr ? StringMap() : process_env->shared->config;
+  return process_env == nullptr ? StringMap() : process_env->shared->Config();
 }
 
 OrtStatus* CreateEnv(OrtLoggingLevel log_severity_level, const char* logid, OrtEnv** out) noexcept {
@@ -166,6 +190,11 @@ OrtStatus* CreateEnvWithCustomLoggerAndGlobalThreadPools(
 OrtStatus* CreateEnvWithOptions(const OrtEnvCreationOptions* options, OrtEnv** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
+    constexpr uint32_t kFirstWithOptions = 24;
+    if (options->version < kFirstWithOptions) {
+      return InvalidArgument("options must have version set equal to ORT_API_VERSION, got {}",
+                             options->version);
+    }
     return ReferEnv(
         {options->logging_severity_level, options->log_id, options->custom_logging_function,
          options->custom_logging_param, options->threading_options, options->config_entries},

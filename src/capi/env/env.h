@@ -4,6 +4,7 @@
 #include <onnxruntime_c_api.h>
 
 #include <memory>
+#include <string_view>
 
 #include "base/mutex.h"
 #include "base/string_map.h"
@@ -21,14 +22,22 @@ struct SharedEnvironment {
   SharedEnvironment(std::unique_ptr<ClientLogger> logger, StringMap entries,
                     EnvironmentOptions options)
       : client_logger(std::move(logger)),
-        config(std::move(entries)),
-        environment(std::move(options)) {}
+        environment(std::move(options)),
+        entries_(std::move(entries)) {}
 
   std::unique_ptr<ClientLogger> client_logger;
-  StringMap config;  // of onnxruntime_env_config_keys.h
   SharedAllocators allocators;
   Environment environment;
   EpRegistry eps;
+
+  // The entries of onnxruntime_env_config_keys.h: the client's, and permission for virtual devices
+  // while there is a library whose registered name gives it.
+  StringMap Config() const;
+  // Such a library comes (1) or goes (-1).
+  void CountVirtual(int change);
+  static bool AllowsVirtual(std::string_view registered_name) {
+    return registered_name.ends_with(".virtual");
+  }
 
   // The callbacks for later sessions' own threads.
   WorkCallbacks work_callbacks() const {
@@ -52,6 +61,8 @@ struct SharedEnvironment {
 
   mutable Mutex mutex_;
   WorkCallbacks work_callbacks_;
+  StringMap entries_;
+  int virtual_libraries_ = 0;
 };
 
 // The entries of the process's environment; none if there is no environment.

@@ -37,7 +37,7 @@ OrtStatus* CreateAndRegisterAllocator(OrtEnv* env, const OrtMemoryInfo* mem_info
       const ArenaConfig config = arena_cfg == nullptr ? ArenaConfig() : arena_cfg->config;
       created = std::make_shared<BestFitArena>(std::move(created), config);
     }
-    TENON_RETURN_IF_ERROR(env->shared->allocators.Create(std::move(created), false));
+    env->shared->allocators.Create(std::move(created));
     return OkStatus();
   });
 }
@@ -85,6 +85,8 @@ OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
     if (type != OrtArenaAllocator && type != OrtDeviceAllocator) {
       return InvalidArgument("a shared allocator is a device's own or an arena, got type {}", type);
     }
+    SharedAllocators& allocators = env->shared->allocators;
+    allocators.ReleaseDefault(*memory);
     std::shared_ptr<Allocator> created = SharedCpuAllocator();
     if (ep_device->source != nullptr) {
       TENON_ASSIGN_OR_RETURN(created, ep_device->source->MakeAllocator(*memory, allocator_options));
@@ -97,9 +99,7 @@ OrtStatus* CreateSharedAllocator(OrtEnv* env, const OrtEpDevice* ep_device,
           ArenaConfigOf(allocator_options == nullptr ? StringMap() : allocator_options->entries()));
       created = std::make_shared<BestFitArena>(std::move(created), config);
     }
-    TENON_ASSIGN_OR_RETURN(
-        OrtAllocator* const handle,
-        env->shared->allocators.Create(std::move(created), true, ep_device->source));
+    OrtAllocator* const handle = allocators.Create(std::move(created), ep_device->source);
     if (allocator != nullptr) *allocator = handle;
     return OkStatus();
   });

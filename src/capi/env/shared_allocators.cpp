@@ -31,11 +31,8 @@ Status SharedAllocators::Register(OrtAllocator* client) {
   }
   const MutexLock lock(mutex_);
   const auto known = FindEntry(memory);
-  if (known != entries_.end() && !known->is_of_plugin) {
-    return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
-  }
   if (known != entries_.end()) {
-    displaced_.push_back({known->memory, known->source});
+    if (known->is_of_plugin) displaced_.push_back({known->memory, known->source});
     Erase(known);
   }
   // Alignment needs a write in front of a block, which is only possible in the host's memory.
@@ -60,7 +57,17 @@ void SharedAllocators::AddDefault(std::shared_ptr<Allocator> allocator,
                                   const std::shared_ptr<EpSource>& source) {
   const MemoryInfo& memory = InternMemoryInfo(allocator->info());
   const MutexLock lock(mutex_);
-  if (FindEntry(memory) == entries_.end()) Add(memory, std::move(allocator), source);
+  if (FindEntry(memory) != entries_.end()) return;
+  Add(memory, std::move(allocator), source);
+  entries_.back().is_default = true;
+}
+
+void SharedAllocators::ReleaseDefault(const MemoryInfo& memory) {
+  const MutexLock lock(mutex_);
+  const auto known = FindEntry(memory);
+  if (known == entries_.end() || !known->is_default) return;
+  displaced_.push_back({known->memory, known->source});
+  Erase(known);
 }
 
 void SharedAllocators::RemoveOf(const EpSource& source) {
@@ -91,15 +98,13 @@ void SharedAllocators::Abandon() {
   entries_.clear();
 }
 
-Result<OrtAllocator*> SharedAllocators::Create(std::shared_ptr<Allocator> allocator, bool replace,
-                                               const std::shared_ptr<EpSource>& source) {
+OrtAllocator* SharedAllocators::Create(std::shared_ptr<Allocator> allocator,
+                                       const std::shared_ptr<EpSource>& source) {
   const MemoryInfo& memory = InternMemoryInfo(allocator->info());
   const MutexLock lock(mutex_);
   const auto known = FindEntry(memory);
-  if (known != entries_.end() && !replace) {
-    return InvalidArgument("memory of '{}' has a shared allocator already", memory.name);
-  }
   if (known != entries_.end()) Erase(known);
+  std::erase_if(displaced_, [&](const Displaced& one) { return one.memory->SameDevice(memory); });
   Add(memory, std::move(allocator), source);
   return entries_.back().handle;
 }

@@ -23,15 +23,18 @@ class SharedAllocators {
   SharedAllocators(const SharedAllocators&) = delete;
   SharedAllocators& operator=(const SharedAllocators&) = delete;
 
-  // Registers a client's allocator, which outlives its registration, in place of one from a
-  // library. Error: kInvalidArgument if its memory already has another, or if it is an arena.
+  // Registers a client's allocator, which outlives its registration, in place of any other of its
+  // memory. Error: kInvalidArgument if it is an arena.
   Status Register(OrtAllocator* client);
-  // Registers an allocator of this library and returns its handle, which the registry owns. An
-  // existing one of the memory is replaced if `replace`; otherwise it is an error.
-  Result<OrtAllocator*> Create(std::shared_ptr<Allocator> allocator, bool replace,
-                               const std::shared_ptr<EpSource>& source = nullptr);
+  // Registers an allocator of this library, in place of any other of its memory, and returns its
+  // handle, which the registry owns.
+  OrtAllocator* Create(std::shared_ptr<Allocator> allocator,
+                       const std::shared_ptr<EpSource>& source = nullptr);
   // Registers an allocator from a plugin library, unless the memory has one.
   void AddDefault(std::shared_ptr<Allocator> allocator, const std::shared_ptr<EpSource>& source);
+  // Releases the memory's allocator if AddDefault added it: plugins may keep one allocator with its
+  // options as long as there is a user. It is made again if no other one is registered.
+  void ReleaseDefault(const MemoryInfo& memory);
   // Removes all allocators that `source` made.
   void RemoveOf(const EpSource& source);
   // Error: kInvalidArgument if the memory has none.
@@ -59,8 +62,9 @@ class SharedAllocators {
     std::weak_ptr<EpSource> source;        // of a plugin's; a client's may replace it
     std::shared_ptr<Allocator> of_client;  // null: the handle is ours
     bool is_of_plugin = false;
+    bool is_default = false;
   };
-  // A default allocator that a client's has replaced.
+  // A default allocator that was released for another.
   struct Displaced {
     const MemoryInfo* memory;
     std::weak_ptr<EpSource> source;

@@ -159,7 +159,10 @@ Status PrepareContextModel(const std::string& model_path, OrtSessionOptions& opt
   if (path.empty()) path = DefaultContextPath(model_path);
   struct stat existing;
   if (stat(path.c_str(), &existing) == 0) {
-    return Fail("the compiled model cannot be written: '{}' exists already", path);
+    return Fail(
+        "the compiled model cannot be written: '{}' exists already. Please remove the EP context "
+        "model if you want to re-generate it.",
+        path);
   }
   config.insert_or_assign(kPath, path);
   WriteOptions write;

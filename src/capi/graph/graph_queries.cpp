@@ -62,10 +62,10 @@ const void* Room(const void* array, size_t count) {
   return count == 0 ? &kNoEntries : array;
 }
 
-// Copies a list of handles into the client's array, which must have the same size.
+// Copies a list of handles into the client's array, which may have more room.
 template <class List, class Out>
 Status CopyHandles(const List& list, Out* out, size_t count) {
-  if (count != list.size()) {
+  if (count < list.size()) {
     return InvalidArgument("there are {} of them, got room for {}", list.size(), count);
   }
   std::copy(list.begin(), list.end(), out);
@@ -149,7 +149,7 @@ OrtStatus* ValueInfo_GetValueConsumers(const OrtValueInfo* value_info, const Ort
                        [&](const ValueInfo&, const GraphView& view) -> Status {
                          TENON_RETURN_IF_NULL_ARRAY(input_indices, num_consumers);
                          const std::vector<GraphView::Use> uses = view.UsesOf(value_info->id);
-                         if (num_consumers != uses.size()) {
+                         if (num_consumers < uses.size()) {
                            return InvalidArgument("there are {} consumers, got room for {}",
                                                   uses.size(), num_consumers);
                          }
@@ -164,46 +164,47 @@ OrtStatus* ValueInfo_GetValueConsumers(const OrtValueInfo* value_info, const Ort
 OrtStatus* ValueInfo_GetInitializerValue(const OrtValueInfo* value_info,
                                          const OrtValue** initializer_value) noexcept {
   return OfPlacedValue(
-      value_info, initializer_value, [&](const ValueInfo& info, const GraphView&) -> Status {
-        const bool is_there = info.initializer.has_value();
-        *initializer_value = is_there ? Wrap<OrtValue>(&info.initializer) : nullptr;
+      value_info, initializer_value, [&](const ValueInfo&, const GraphView& view) -> Status {
+        const Value& initializer = view.Origin(value_info->id).initializer;
+        *initializer_value = initializer.has_value() ? Wrap<OrtValue>(&initializer) : nullptr;
         return OkStatus();
       });
 }
 
 OrtStatus* ValueInfo_GetExternalInitializerInfo(const OrtValueInfo* value_info,
                                                 OrtExternalInitializerInfo** info) noexcept {
-  return OfPlacedValue(
-      value_info, info, [&](const ValueInfo& value, const GraphView& view) -> Status {
-        *info = value.initializer.is_tensor()
-                    ? NewExternalInitializerInfo(view.model(), value.initializer.tensor()).release()
-                    : nullptr;
-        return OkStatus();
-      });
+  return OfPlacedValue(value_info, info, [&](const ValueInfo&, const GraphView& view) -> Status {
+    const Value& initializer = view.Origin(value_info->id).initializer;
+    *info = initializer.is_tensor()
+                ? NewExternalInitializerInfo(view.model(), initializer.tensor()).release()
+                : nullptr;
+    return OkStatus();
+  });
 }
 
 OrtStatus* ValueInfo_IsRequiredGraphInput(const OrtValueInfo* value_info,
                                           bool* is_required_graph_input) noexcept {
-  return OfPlacedValue(value_info, is_required_graph_input,
-                       [&](const ValueInfo& info, const GraphView&) -> Status {
-                         *is_required_graph_input = info.is_input && !info.initializer.has_value();
-                         return OkStatus();
-                       });
+  return OfPlacedValue(
+      value_info, is_required_graph_input, [&](const ValueInfo& info, const GraphView&) -> Status {
+        *is_required_graph_input = value_info->is_view_input && !info.initializer.has_value();
+        return OkStatus();
+      });
 }
 
 OrtStatus* ValueInfo_IsOptionalGraphInput(const OrtValueInfo* value_info,
                                           bool* is_optional_graph_input) noexcept {
-  return OfPlacedValue(value_info, is_optional_graph_input,
-                       [&](const ValueInfo& info, const GraphView&) -> Status {
-                         *is_optional_graph_input = info.is_input && info.initializer.has_value();
-                         return OkStatus();
-                       });
+  return OfPlacedValue(
+      value_info, is_optional_graph_input, [&](const ValueInfo&, const GraphView& view) -> Status {
+        *is_optional_graph_input =
+            view.Origin(value_info->id).initializer.has_value() && !view.IsConstant(value_info->id);
+        return OkStatus();
+      });
 }
 
 OrtStatus* ValueInfo_IsGraphOutput(const OrtValueInfo* value_info, bool* is_graph_output) noexcept {
   return OfPlacedValue(value_info, is_graph_output,
-                       [&](const ValueInfo& info, const GraphView&) -> Status {
-                         *is_graph_output = info.output_uses > 0;
+                       [&](const ValueInfo&, const GraphView&) -> Status {
+                         *is_graph_output = value_info->is_view_output;
                          return OkStatus();
                        });
 }
@@ -211,8 +212,8 @@ OrtStatus* ValueInfo_IsGraphOutput(const OrtValueInfo* value_info, bool* is_grap
 OrtStatus* ValueInfo_IsConstantInitializer(const OrtValueInfo* value_info,
                                            bool* is_constant_initializer) noexcept {
   return OfPlacedValue(value_info, is_constant_initializer,
-                       [&](const ValueInfo& info, const GraphView&) -> Status {
-                         *is_constant_initializer = !info.is_input && info.initializer.has_value();
+                       [&](const ValueInfo&, const GraphView& view) -> Status {
+                         *is_constant_initializer = view.IsConstant(value_info->id);
                          return OkStatus();
                        });
 }
@@ -269,7 +270,7 @@ OrtStatus* Graph_GetOperatorSets(const OrtGraph* graph, const char** domains,
   return OfGraph(graph, Room(domains, num_operator_sets), [&](const GraphView& view) -> Status {
     TENON_RETURN_IF_NULL_ARRAY(opset_versions, num_operator_sets);
     const OpsetImports& opsets = view.model().opsets;
-    if (num_operator_sets != opsets.size()) {
+    if (num_operator_sets < opsets.size()) {
       return InvalidArgument("there are {} operator sets, got room for {}", opsets.size(),
                              num_operator_sets);
     }
@@ -327,7 +328,8 @@ OrtStatus* Graph_GetParentNode(const OrtGraph* graph, const OrtNode** node) noex
 OrtStatus* Graph_GetGraphView(const OrtGraph* src_graph, const OrtNode** nodes, size_t num_nodes,
                               OrtGraph** dst_graph) noexcept {
   return OfGraph(src_graph, dst_graph, [&](const GraphView& view) -> Status {
-    TENON_RETURN_IF_NULL_ARRAY(nodes, num_nodes);
+    TENON_RETURN_IF_NULL(nodes);
+    if (num_nodes == 0) return InvalidArgument("a view needs a node");
     std::vector<NodeId> ids;
     for (size_t i = 0; i < num_nodes; ++i) {
       if (nodes[i] == nullptr || nodes[i]->view != &view) {
@@ -336,8 +338,8 @@ OrtStatus* Graph_GetGraphView(const OrtGraph* src_graph, const OrtNode** nodes, 
       ids.push_back(nodes[i]->node->id);
     }
     auto part = std::make_unique<OrtGraph>();
-    part->view =
-        std::make_unique<GraphView>(*part, view.graph(), view.model(), view.parent(), &ids);
+    part->view = std::make_unique<GraphView>(*part, view.graph(), view.model(), view.parent(),
+                                             view.provider(), &ids);
     *dst_graph = part.release();
     return OkStatus();
   });
@@ -416,7 +418,7 @@ OrtStatus* Node_GetImplicitInputs(const OrtNode* node, const OrtValueInfo** impl
 
 OrtStatus* Node_GetNumAttributes(const OrtNode* node, size_t* num_attributes) noexcept {
   return OfNode(node, num_attributes, [&](const Node& held) -> Status {
-    *num_attributes = held.attributes.size();
+    *num_attributes = held.attributes.size() + node->defaults.size();
     return OkStatus();
   });
 }
@@ -425,8 +427,8 @@ OrtStatus* Node_GetAttributes(const OrtNode* node, const OrtOpAttr** attributes,
                               size_t num_attributes) noexcept {
   return OfNode(node, Room(attributes, num_attributes), [&](const Node& held) -> Status {
     std::vector<const OrtOpAttr*> handles;
-    for (const Attribute& attribute : held.attributes) {
-      handles.push_back(Wrap<OrtOpAttr>(&attribute));
+    for (const auto* const list : {&held.attributes, &node->defaults}) {
+      for (const Attribute& attribute : *list) handles.push_back(Wrap<OrtOpAttr>(&attribute));
     }
     return CopyHandles(handles, attributes, num_attributes);
   });
@@ -437,9 +439,12 @@ OrtStatus* Node_GetAttributeByName(const OrtNode* node, const char* attribute_na
   return OfNode(node, attribute, [&](const Node& held) -> Status {
     TENON_RETURN_IF_NULL(attribute_name);
     *attribute = nullptr;
-    if (const Attribute* const found = held.FindAttribute(attribute_name)) {
-      *attribute = Wrap<OrtOpAttr>(found);
-      return OkStatus();
+    for (const auto* const list : {&held.attributes, &node->defaults}) {
+      for (const Attribute& found : *list) {
+        if (found.name != attribute_name) continue;
+        *attribute = Wrap<OrtOpAttr>(&found);
+        return OkStatus();
+      }
     }
     const bool is_unset = held.schema != nullptr && held.schema->FindAttribute(attribute_name);
     if (is_unset) return OkStatus();
@@ -459,7 +464,7 @@ OrtStatus* Node_GetSubgraphs(const OrtNode* node, const OrtGraph** subgraphs, si
   return OfPlacedNode(node, Room(subgraphs, num_subgraphs),
                       [&](const Node& held, const GraphView& view) -> Status {
                         const std::vector<GraphView::Subgraph> all = view.SubgraphsOf(held);
-                        if (num_subgraphs != all.size()) {
+                        if (num_subgraphs < all.size()) {
                           return InvalidArgument("there are {} subgraphs, got room for {}",
                                                  all.size(), num_subgraphs);
                         }
@@ -478,10 +483,9 @@ OrtStatus* Node_GetGraph(const OrtNode* node, const OrtGraph** graph) noexcept {
   });
 }
 
-// Views are made before the nodes of their graphs are assigned.
 OrtStatus* Node_GetEpName(const OrtNode* node, const char** out) noexcept {
-  return OfNode(node, out, [&](const Node&) -> Status {
-    *out = "";
+  return OfNode(node, out, [&](const Node& held) -> Status {
+    *out = node->view == nullptr || held.provider < 0 ? "" : node->view->provider().c_str();
     return OkStatus();
   });
 }

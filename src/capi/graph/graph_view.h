@@ -23,6 +23,8 @@ struct OrtGraph {
   ~OrtGraph();
 
   std::unique_ptr<tenon::capi::MadeGraph> made;
+  // Of the view of a subgraph that is not part of another view: a view with the node that owns it.
+  std::unique_ptr<OrtGraph> outer;
   // Of a made graph: its view for clients, until it changes again.
   mutable std::unique_ptr<tenon::Model> model;
   mutable std::unique_ptr<tenon::capi::GraphView> view;
@@ -40,9 +42,9 @@ namespace tenon::capi {
 class GraphView {
  public:
   // `nodes`: the visible ones; null: all. `parent`: the node that has the graph as its subgraph, or
-  // null.
+  // null. `provider`: the name of the provider that has the nodes which have one.
   GraphView(const OrtGraph& handle, const Graph& graph, const Model& model, const OrtNode* parent,
-            const std::vector<NodeId>* nodes = nullptr);
+            const std::string& provider = "", const std::vector<NodeId>* nodes = nullptr);
   ~GraphView();
 
   struct Use {
@@ -58,6 +60,7 @@ class GraphView {
   const Graph& graph() const { return graph_; }
   const Model& model() const { return model_; }
   const OrtNode* parent() const { return parent_; }
+  const std::string& provider() const { return provider_; }
   const std::vector<const OrtValueInfo*>& inputs() const { return inputs_; }
   const std::vector<const OrtValueInfo*>& outputs() const { return outputs_; }
   const std::vector<const OrtValueInfo*>& initializers() const { return initializers_; }
@@ -68,6 +71,10 @@ class GraphView {
   const OrtValueInfo* value(ValueId id) const;
   // Null for nodes that are not visible.
   const OrtNode* node(NodeId id) const;
+  // The value itself, or that of an outer graph which it stands for.
+  const ValueInfo& Origin(ValueId id) const;
+  // Whether the value is an initializer, of this graph or an outer one, that no caller replaces.
+  bool IsConstant(ValueId id) const;
   std::vector<Use> UsesOf(ValueId id) const;
   // Outer values that the node's subgraphs read.
   std::vector<const OrtValueInfo*> ImplicitInputsOf(const Node& node) const;
@@ -77,11 +84,14 @@ class GraphView {
   void SeeNodes(const std::vector<NodeId>* nodes);
   void SeeWholeInterface();
   void SeePartialInterface();
+  void AddInput(ValueId id);
+  void AddOutput(ValueId id);
 
   const OrtGraph& handle_;
   const Graph& graph_;
   const Model& model_;
   const OrtNode* const parent_;
+  const std::string provider_;
   std::deque<OrtValueInfo> values_;  // by ValueId
   std::map<NodeId, OrtNode> nodes_;
   std::map<const Graph*, std::unique_ptr<OrtGraph>> subgraphs_;

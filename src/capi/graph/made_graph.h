@@ -18,12 +18,14 @@ struct OrtValueInfo {
   // Of a value in a viewed graph.
   const tenon::capi::GraphView* view = nullptr;
   tenon::ValueId id = tenon::ValueId::kNone;
+  bool is_view_input = false, is_view_output = false;
 };
 
 struct OrtNode {
   const tenon::Node* node = nullptr;
-  // Of a node in a viewed graph.
+  // Of a node in a viewed graph; `defaults` are the attributes that it leaves to their defaults.
   const tenon::capi::GraphView* view = nullptr;
+  std::vector<tenon::Attribute> defaults;
   // Of a node that a client makes, which has names for its inputs and outputs.
   std::unique_ptr<tenon::Node> made;
   std::vector<std::string> input_names, output_names;
@@ -35,7 +37,7 @@ namespace tenon::capi {
 struct MadeGraph {
   std::vector<std::unique_ptr<OrtValueInfo>> inputs, outputs;
   bool has_inputs = false, has_outputs = false;
-  std::vector<std::pair<std::string, Tensor>> initializers;
+  std::vector<std::pair<std::string, std::unique_ptr<Value>>> initializers;  // tensors
   std::vector<std::unique_ptr<OrtNode>> nodes;
 };
 

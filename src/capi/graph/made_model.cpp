@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capi/graph/made_graph.h"
+#include "ir/constant_node.h"
 #include "ir/onnx_fields.h"
 #include "ir/schema.h"
 
@@ -82,7 +83,8 @@ class ModelChange {
   }
 
   Status AddInitializers() {
-    for (const auto& [name, tensor] : made_.initializers) {
+    for (const auto& [name, value] : made_.initializers) {
+      const Tensor& tensor = value->tensor();
       const ValueId id = ValueOf(name);
       const ValueInfo& info = graph().value(id);
       if (info.initializer.has_value() || info.producer != NodeId::kNone) {
@@ -101,7 +103,7 @@ class ModelChange {
     for (const std::string& name : node.output_names) {
       if (name.empty()) continue;
       if (IsDefined(ValueOf(name)) || !made_outputs_.insert(name).second) {
-        return InvalidGraph("'{}' is defined more than once", name);
+        return InvalidGraph("This is an invalid model: '{}' is defined more than once", name);
       }
     }
     return OkStatus();
@@ -113,8 +115,8 @@ class ModelChange {
       ids.push_back(name.empty() ? ValueId::kNone : ValueOf(name));
       if (name.empty() || IsDefined(ids.back()) || made_outputs_.contains(name)) continue;
       return InvalidGraph(
-          "{} node '{}' reads '{}', which is no input, initializer or output of a "
-          "node",
+          "{} node '{}': Node input '{}' is not a graph input, initializer, or output of a "
+          "previous node.",
           node.made->op_type, node.made->name, name);
     }
     return ids;
@@ -135,10 +137,11 @@ class ModelChange {
     if (import != model_.opsets.end()) {
       spec.opset = import->second;
     } else if (knows_opsets_) {
-      return InvalidGraph("{} node '{}': the model imports no version of domain '{}'", made.op_type,
+      return InvalidGraph("{} node '{}': Error No opset import for domain '{}'", made.op_type,
                           made.name, made.domain);
     }
     Node& added = graph().AddNode(std::move(spec));
+    NormalizeConstantNode(added);
     added.schema = FindSchema(added.domain, added.op_type, added.opset);
     return OkStatus();
   }

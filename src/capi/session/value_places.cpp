@@ -47,9 +47,10 @@ std::vector<ExecutionProvider*> Select(const Session& session,
   return selected;
 }
 
-// The device of the provider; null if its library was unregistered. For no provider and for
+// The device of the provider; null if there is no provider or its library was unregistered. For
 // built-in ones it is the CPU.
 const OrtEpDevice* DeviceOf(const OrtSession& session, const ExecutionProvider* provider) {
+  if (provider == nullptr) return nullptr;
   const auto* const on_device = dynamic_cast<const DeviceProvider*>(provider);
   if (on_device == nullptr) return &CpuEpDevice();
   const OrtEpDevice* const device = on_device->device();
