@@ -1235,7 +1235,7 @@ struct OrtApi {
   // Says which language the client is written in. Without effect.
   ORT_API2_STATUS(SetLanguageProjection, const OrtEnv* ort_env, OrtLanguageProjection projection);
 
-  // Start of profiling, in nanoseconds of the steady clock.
+  // Start of profiling, in nanoseconds since 1970 (UTC); 0 without profiling.
   ORT_API2_STATUS(SessionGetProfilingStartTimeNs, const OrtSession* session, uint64_t* out);
 
   // Threads of the shared pool for the work of one operator; 0: one for each physical core.

@@ -316,6 +316,9 @@ struct KeyValuePairs : detail::KeyValuePairsImpl<OrtKeyValuePairs> {
   ConstKeyValuePairs GetConst() const { return ConstKeyValuePairs(p_); }
 };
 
+// The entries of the process's environment, which plugins may read.
+inline KeyValuePairs GetEnvConfigEntries();
+
 namespace detail {
 template <class T>
 struct MemoryInfoImpl : Base<T> {
@@ -523,6 +526,8 @@ struct ConstSessionOptionsImpl : Base<T> {
   std::string GetConfigEntry(const char* key) const;
   bool HasConfigEntry(const char* key) const;
   std::string GetConfigEntryOrDefault(const char* key, const std::string& otherwise) const;
+  bool GetMemPatternEnabled() const;
+  ExecutionMode GetExecutionMode() const;
 };
 
 template <class T>

@@ -108,6 +108,8 @@ struct KernelContext {
   UnownedValue GetOutput(size_t index, const int64_t* shape, size_t shape_len) const;
   UnownedValue GetOutput(size_t index, const std::vector<int64_t>& shape) const;
   void* GetGPUComputeStream() const;
+  // Of the kernel's provider; null if it has none.
+  OrtSyncStream* GetSyncStream() const;
   Logger GetLogger() const;
   Allocator GetAllocator(const OrtMemoryInfo& info) const;
   OrtKernelContext* GetOrtKernelContext() const { return context_; }
@@ -382,6 +384,9 @@ inline UnownedValue KernelContext::GetOutput(size_t index,
 }
 inline void* KernelContext::GetGPUComputeStream() const {
   return detail::Query<void*>(GetApi().KernelContext_GetGPUComputeStream, context_);
+}
+inline OrtSyncStream* KernelContext::GetSyncStream() const {
+  return detail::Query<OrtSyncStream*>(GetApi().KernelContext_GetSyncStream, context_);
 }
 inline Logger KernelContext::GetLogger() const {
   return Logger(detail::Query<const OrtLogger*>(GetApi().KernelContext_GetLogger, context_));

@@ -159,6 +159,11 @@ inline ThreadingOptions& ThreadingOptions::SetGlobalCustomJoinThreadFn(
 
 // KeyValuePairs
 
+inline KeyValuePairs GetEnvConfigEntries() {
+  OrtKeyValuePairs* entries = nullptr;
+  ThrowOnError(GetEpApi().GetEnvConfigEntries(&entries));
+  return KeyValuePairs(entries);
+}
 inline KeyValuePairs::KeyValuePairs(const std::unordered_map<std::string, std::string>& pairs)
     : KeyValuePairs() {
   for (const auto& [key, value] : pairs) Add(key.c_str(), value.c_str());
@@ -491,6 +496,15 @@ template <class T>
 std::string ConstSessionOptionsImpl<T>::GetConfigEntryOrDefault(
     const char* key, const std::string& otherwise) const {
   return HasConfigEntry(key) ? GetConfigEntry(key) : otherwise;
+}
+
+template <class T>
+bool ConstSessionOptionsImpl<T>::GetMemPatternEnabled() const {
+  return Query<int>(GetApi().GetMemPatternEnabled, this->p_) != 0;
+}
+template <class T>
+ExecutionMode ConstSessionOptionsImpl<T>::GetExecutionMode() const {
+  return Query<ExecutionMode>(GetApi().GetSessionExecutionMode, this->p_);
 }
 
 // A setter that passes its arguments to the slot.

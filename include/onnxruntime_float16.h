@@ -37,6 +37,10 @@ struct Half {
   uint16_t val{0};
 
   static constexpr uint16_t kSignMask = 0x8000;
+  static constexpr uint16_t kPositiveInfinityBits = kExponentMask;
+  static constexpr uint16_t kNegativeInfinityBits = kExponentMask | kSignMask;
+  static constexpr uint16_t kMaxValueBits = kExponentMask - 1;
+  static constexpr uint16_t kMinValueBits = kMaxValueBits | kSignMask;
 
   constexpr bool IsNegative() const noexcept { return (val & kSignMask) != 0; }
   constexpr bool IsNaN() const noexcept { return Magnitude() > kExponentMask; }
@@ -84,6 +88,11 @@ struct Half {
 // float16: 1 sign, 5 exponent and 10 fraction bits.
 template <class Derived>
 struct Float16Impl : Half<Derived, 0x7C00, 0x03FF> {
+  static constexpr uint16_t kPositiveQNaNBits = 0x7E00;
+  static constexpr uint16_t kNegativeQNaNBits = 0xFE00;
+  static constexpr uint16_t kOneBits = 0x3C00;
+  static constexpr uint16_t kMinusOneBits = 0xBC00;
+
  protected:
   static uint16_t ToUint16Impl(float value) noexcept {
     const uint32_t bits = detail::BitsOf(value);
@@ -112,6 +121,11 @@ struct Float16Impl : Half<Derived, 0x7C00, 0x03FF> {
 // bfloat16: the upper half of a float.
 template <class Derived>
 struct BFloat16Impl : Half<Derived, 0x7F80, 0x007F> {
+  static constexpr uint16_t kPositiveQNaNBits = 0x7FC1;
+  static constexpr uint16_t kNegativeQNaNBits = 0xFFC1;
+  static constexpr uint16_t kOneBits = 0x3F80;
+  static constexpr uint16_t kMinusOneBits = 0xBF80;
+
  protected:
   static uint16_t ToUint16Impl(float value) noexcept {
     const uint32_t bits = detail::BitsOf(value);

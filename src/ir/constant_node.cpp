@@ -14,6 +14,37 @@ bool IsConstantNode(const Node& node) {
   return node.op_type == "Constant" && node.domain.empty() && node.outputs.size() == 1;
 }
 
+void NormalizeConstantNode(Node& node) {
+  if (node.op_type != "Constant" || !node.domain.empty() || node.attributes.size() != 1) return;
+  Attribute& value = node.attributes[0];
+  if (value.name != "value") return;
+  switch (value.type()) {
+    case AttributeType::kSparseTensor:
+      value.name = "sparse_value";
+      break;
+    case AttributeType::kFloat:
+      value.name = "value_float";
+      break;
+    case AttributeType::kFloats:
+      value.name = "value_floats";
+      break;
+    case AttributeType::kInt:
+      value.name = "value_int";
+      break;
+    case AttributeType::kInts:
+      value.name = "value_ints";
+      break;
+    case AttributeType::kString:
+      value.name = "value_string";
+      break;
+    case AttributeType::kStrings:
+      value.name = "value_strings";
+      break;
+    default:
+      break;
+  }
+}
+
 Result<Value> ValueOfConstantNode(const Node& node) {
   if (node.attributes.size() != 1) {
     return InvalidArgument("expected one attribute with the value, got {}", node.attributes.size());

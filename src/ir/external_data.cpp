@@ -1,6 +1,8 @@
 #include "ir/external_data.h"
 
+#include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "base/confined_path.h"
@@ -16,6 +18,19 @@ Result<uint64_t> ParseNumber(const std::string& key, const std::string& text) {
     return InvalidGraph("external data: expected a number of bytes for '{}', got '{}'", key, text);
   }
   return number;
+}
+
+// The path without "." and empty parts: "./a//b" is "a/b".
+std::string PlainPath(std::string_view path) {
+  std::string plain = path.starts_with('/') ? "/" : "";
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(part.size() + 1, path.size()));
+    if (part.empty() || part == ".") continue;
+    if (!plain.empty() && plain.back() != '/') plain += '/';
+    plain += part;
+  }
+  return plain;
 }
 
 }  // namespace
@@ -48,13 +63,18 @@ const ExternalLocation* ExternalPlaces::Find(const Tensor& tensor) const {
   return is_same ? &place.location : nullptr;
 }
 
+void ExternalData::Add(std::string_view path, std::span<const std::byte> bytes,
+                       std::shared_ptr<void> owner) {
+  in_memory_.insert_or_assign(PlainPath(path), Region{bytes, std::move(owner)});
+}
+
 Result<ExternalData::Region> ExternalData::Find(const ExternalLocation& location, uint64_t size) {
   if (location.length && *location.length != size) {
     return InvalidGraph("external data in '{}': the tensor has {} bytes, got a length of {}",
                         location.file, size, *location.length);
   }
   Region region;
-  if (const auto held = in_memory_.find(location.file); held != in_memory_.end()) {
+  if (const auto held = in_memory_.find(PlainPath(location.file)); held != in_memory_.end()) {
     region = held->second;
   } else {
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file, Map(location.file));

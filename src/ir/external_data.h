@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -54,10 +55,8 @@ class ExternalData {
     std::shared_ptr<void> owner;  // keeps `bytes` alive; null: they must be copied
     bool is_in_file = false;      // in one that was found in a folder
   };
-  // Adds the content of a file that is not searched in a folder.
-  void Add(std::string name, std::span<const std::byte> bytes, std::shared_ptr<void> owner) {
-    in_memory_.insert_or_assign(std::move(name), Region{bytes, std::move(owner)});
-  }
+  // Adds the content of a file that is not searched in a folder, by its path.
+  void Add(std::string_view path, std::span<const std::byte> bytes, std::shared_ptr<void> owner);
   // The `size` bytes of a tensor. Errors: those of MapConfined, and kInvalidGraph if the location
   // has another length or is beyond the file's end.
   Result<Region> Find(const ExternalLocation& location, uint64_t size);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/attribute_reader.h"
+#include "ir/constant_node.h"
 #include "ir/onnx_fields.h"
 #include "ir/schema.h"
 #include "ir/tensor_reader.h"
@@ -301,6 +302,7 @@ Status GraphReader::AddNode(NodeFields& fields, size_t& next_output) {
   node.device_configurations.assign(fields.device_configurations.begin(),
                                     fields.device_configurations.end());
   node.schema = FindSchema(node.domain, node.op_type, node.opset);
+  NormalizeConstantNode(node);
   return OkStatus();
 }
 
@@ -313,8 +315,10 @@ Result<NodeSpec> GraphReader::ReadNode(const NodeFields& fields, size_t& next_ou
   const auto imported = scope_.opsets->find(fields.domain);
   if (imported != scope_.opsets->end()) {
     spec.opset = imported->second;
-  } else if (!scope_.in_function && !fields.domain.empty() && NewestOpset(fields.domain) > 0) {
-    spec.opset = NewestOpset(fields.domain);  // onnxruntime's tools do not import its own domains
+  } else if (!scope_.in_function && NewestOpset(fields.domain) > 0) {
+    spec.opset = NewestOpset(fields.domain);  // onnxruntime's tools do not import all domains
+  } else if (!scope_.in_function && context_.takes_any_domain) {
+    spec.opset = kNewestOtherOpset;
   } else {
     return InvalidGraph("the {} has no opset import for the domain '{}'", scope_.importer,
                         fields.domain.empty() ? "ai.onnx" : fields.domain);

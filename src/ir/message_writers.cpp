@@ -73,7 +73,11 @@ Status CountBytes(uint64_t bytes, WriteContext& context) {
 
 uint64_t ExternalDataFile::Append(std::span<const std::byte> bytes) {
   static constexpr std::byte kPadding[Allocator::kAlignment] = {};
-  const uint64_t offset = RoundUp<uint64_t>(size, Allocator::kAlignment);
+  // Small tensors only get what their elements need, like those that onnxruntime writes.
+  constexpr uint64_t kForElements = 8;
+  constexpr size_t kSmall = 4096;
+  const uint64_t offset =
+      RoundUp<uint64_t>(size, bytes.size() < kSmall ? kForElements : Allocator::kAlignment);
   if (offset > size) parts.emplace_back(kPadding, offset - size);
   parts.push_back(bytes);
   size = offset + bytes.size();

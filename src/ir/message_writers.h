@@ -20,7 +20,7 @@ template <class Field>
 using MessageBuilder = protozero::pbf_builder<Field>;
 
 // The content of an external-data file under construction: tensors one after the other, each at an
-// offset that is aligned for any kernel.
+// offset that is aligned for its elements, and a large one for any kernel.
 struct ExternalDataFile {
   std::string name;      // its name in the model
   size_t threshold = 0;  // tensors with at least so many bytes go here

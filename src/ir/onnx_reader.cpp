@@ -8,6 +8,7 @@
 #include "ir/graph_reader.h"
 #include "ir/onnx_fields.h"
 #include "ir/ort_reader.h"
+#include "ir/schema.h"
 #include "ir/tensor_reader.h"
 
 namespace tenon {
@@ -29,7 +30,9 @@ ReadContext MakeContext(std::string_view bytes, std::shared_ptr<void> owner,
           std::move(external_data),
           kNewestIrVersion,
           nullptr,
-          options.initializers.empty() ? nullptr : &options.initializers};
+          options.initializers.empty() ? nullptr : &options.initializers,
+          options.other_domains,
+          options.takes_any_domain};
 }
 
 Status ReadOpsetImport(std::string_view bytes, WireErrors& errors, OpsetImports& opsets) {
@@ -48,11 +51,8 @@ Status ReadOpsetImport(std::string_view bytes, WireErrors& errors, OpsetImports&
   if (version < 0 || version > std::numeric_limits<int32_t>::max()) {
     return InvalidGraph("opset import of domain '{}': {} is not a version", domain, version);
   }
-  const auto [entry, is_new] = opsets.emplace(domain, static_cast<int32_t>(version));
-  if (!is_new && entry->second != version) {
-    return InvalidGraph("opset import of domain '{}': both version {} and {}", domain,
-                        entry->second, version);
-  }
+  // Of several for one domain the last counts, as with onnxruntime.
+  opsets.insert_or_assign(std::string(domain), static_cast<int32_t>(version));
   return OkStatus();
 }
 
@@ -245,6 +245,9 @@ Result<Model> ReadModelProto(std::string_view bytes, ReadContext& context) {
   TENON_ASSIGN_OR_RETURN(const ModelFields fields, ReadModelFields(bytes, context, model));
   TENON_RETURN_IF_ERROR(CheckVersions(model, fields));
   context.ir_version = model.ir_version;
+  for (const std::string& domain : context.other_domains) {
+    if (NewestOpset(domain) == 0) model.opsets.try_emplace(domain, kNewestOtherOpset);
+  }
   for (const std::string_view function_bytes : fields.functions) {
     TENON_ASSIGN_OR_RETURN(Function function, ReadFunctionProto(function_bytes, context));
     if (!function.opsets.empty()) {
@@ -277,7 +280,7 @@ Result<Model> ReadOrtModel(std::span<const std::byte> bytes, std::shared_ptr<voi
   TENON_ASSIGN_OR_RETURN(const std::string message,
                          OrtModelMessage({static_cast<const std::byte*>(start), bytes.size()}));
   ReadContext context = MakeContext(message, nullptr, {}, options);
-  context.external_data.Add(std::string(kOrtElements), bytes, std::move(owner));
+  context.external_data.Add(kOrtElements, bytes, std::move(owner));
   return ReadModelProto(message, context);
 }
 

@@ -24,6 +24,11 @@ struct ReadOptions {
   // Initializers of the main graph that these tensors replace, wherever the file says that their
   // data is. Element type and shape must be the same.
   std::map<std::string, Tensor, std::less<>> initializers = {};
+  // Domains of operators that the caller has. A model that does not import one of them gets version
+  // 1000, as with onnxruntime.
+  std::vector<std::string> other_domains = {};
+  // Whether there may be more of them.
+  bool takes_any_domain = false;
 };
 
 // Maps the file and reads it. Initializers are views into the mapping if they are aligned, and keep

@@ -7,12 +7,16 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ir/external_data.h"
 #include "ir/graph.h"
 #include "ir/wire_reader.h"
 
 namespace tenon {
+
+// The version of a domain of the caller's that the model does not import.
+inline constexpr int32_t kNewestOtherOpset = 1000;
 
 struct ReadContext {
   WireErrors errors;
@@ -24,6 +28,9 @@ struct ReadContext {
   std::shared_ptr<ExternalPlaces> external_places;
   // Tensors that replace initializers of the main graph; null: none.
   const std::map<std::string, Tensor, std::less<>>* initializers = nullptr;
+  // Of ReadOptions.
+  std::vector<std::string> other_domains;
+  bool takes_any_domain = false;
 };
 
 // A StringStringEntryProto. After an error in the bytes, which `errors` has, the result is

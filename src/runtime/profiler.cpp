@@ -14,10 +14,9 @@ namespace {
 
 constexpr size_t kShards = 16;
 
-uint64_t MicrosecondsOfEpoch() {
-  using std::chrono::duration_cast, std::chrono::microseconds, std::chrono::system_clock;
-  return static_cast<uint64_t>(
-      duration_cast<microseconds>(system_clock::now().time_since_epoch()).count());
+int64_t NanosecondsOfEpoch() {
+  using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::system_clock;
+  return duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
 }
 
 thread_local TraceContext* current_context = nullptr;
@@ -32,7 +31,7 @@ struct Profiler::Shard {
 };
 
 Profiler::Profiler(std::optional<TraceFile> file, const Logger& logger)
-    : start_of_epoch_(MicrosecondsOfEpoch()),
+    : start_of_epoch_(NanosecondsOfEpoch()),
       logger_(logger),
       file_(std::move(file)),
       shards_(new Shard[kShards]) {}
@@ -156,7 +155,7 @@ void Profiler::AddProvider(std::string name, std::unique_ptr<ProviderProfiler> p
 void Profiler::StartEvent(int64_t start) {
   const MutexLock lock(mutex_);
   for (const NamedProvider& provider : providers_) {
-    const Status status = provider.profiler->StartEvent(start_of_epoch_ + start);
+    const Status status = provider.profiler->StartEvent(OfEpoch(start));
     if (!status.ok()) {
       TENON_LOG(logger_, kError, "{} failed at the start of an event: {}", provider.name,
                 status.message());
@@ -167,7 +166,7 @@ void Profiler::StartEvent(int64_t start) {
 void Profiler::StopEvent(const TraceEvent& event) {
   const MutexLock lock(mutex_);
   for (const NamedProvider& provider : providers_) {
-    const Status status = provider.profiler->StopEvent(start_of_epoch_ + event.start, event);
+    const Status status = provider.profiler->StopEvent(OfEpoch(event.start), event);
     if (!status.ok()) {
       TENON_LOG(logger_, kError, "{} failed at the end of an event: {}", provider.name,
                 status.message());

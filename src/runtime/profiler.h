@@ -58,8 +58,8 @@ class Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // The profiling start on the monotonic clock, in nanoseconds.
-  int64_t start_ns() const { return start_.time_since_epoch().count(); }
+  // The profiling start, in nanoseconds since 1970 (UTC).
+  int64_t start_ns() const { return start_of_epoch_; }
   // Microseconds since the profiling start.
   int64_t Now() const;
   MemoryEvents memory_events() const { return memory_events_; }
@@ -104,7 +104,12 @@ class Profiler {
   std::vector<TraceEvent> CollectSorted();
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  const uint64_t start_of_epoch_;  // microseconds
+  // In microseconds, of those since the profiling start.
+  uint64_t OfEpoch(int64_t since_start) const {
+    return static_cast<uint64_t>(start_of_epoch_ / 1000 + since_start);
+  }
+
+  const int64_t start_of_epoch_;  // nanoseconds
   const Logger& logger_;
   std::optional<TraceFile> file_;
   std::function<void(const TraceEvent&)> sink_;

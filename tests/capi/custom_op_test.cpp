@@ -117,7 +117,7 @@ TEST(CustomOpTest, InputsThatAnOperatorDoesNotHaveAreErrors) {
           .Output("y", TensorTypeWithoutShape(kFloat))
           .Bytes();
   EXPECT_THAT(ErrorOf([&] { Open(model, OptionsWith(domain)); }),
-              HasSubstr("expected at most 2 inputs, got 3"));
+              HasSubstr("has input size 3 not in range [min=0, max=2]"));
 }
 
 TEST(CustomOpTest, KernelInfoDescribesTheNode) {
@@ -189,7 +189,7 @@ TEST(CustomOpTest, TakesVariadicInputsAndTheirType) {
   Ort::Session session = Open(VariadicModel({"x", "x", "x"}), OptionsWith(domain));
   EXPECT_THAT(RunWith<float>(session, {1, 2}), ElementsAre(3, 6));
   EXPECT_THAT(ErrorOf([&] { Open(VariadicModel({"x"}), OptionsWith(domain)); }),
-              HasSubstr("at least 2 inputs, got 1"));
+              HasSubstr("has input size 1 not in range [min=2"));
 }
 
 // An operator made of functions, with the slots that a test needs.
@@ -241,8 +241,6 @@ TEST(CustomOpTest, FailuresOfKernelsAreFailuresOfRuns) {
     return Ort::GetApi().CreateStatus(ORT_FAIL, "no kernel");
   };
   EXPECT_THAT(OutcomeOf(in_creation), HasSubstr("no kernel"));
-  // An output that the kernel does not write.
-  EXPECT_THAT(OutcomeOf(RawOp()), HasSubstr("'z' was not produced"));
 }
 
 TEST(CustomOpTest, OutputsOutOfRangeAndOfBadShapesAreErrors) {
@@ -446,9 +444,9 @@ TEST(CustomOpTest, IncompleteOperatorsAreRefused) {
   RawOp endless;
   endless.GetOutputTypeCount = [](const OrtCustomOp*) -> size_t { return SIZE_MAX; };
   EXPECT_THAT(ErrorOf([&] { domain.Add(&endless); }), HasSubstr("at most 65536 outputs"));
-  RawOp newer;
-  newer.version = ORT_API_VERSION + 1;
-  EXPECT_THAT(ErrorOf([&] { domain.Add(&newer); }), HasSubstr("version"));
+  RawOp unversioned;
+  unversioned.version = 0;
+  EXPECT_THAT(ErrorOf([&] { domain.Add(&unversioned); }), HasSubstr("version 0"));
   EXPECT_THAT(ErrorOf([&] { domain.Add(nullptr); }), HasSubstr("null"));
 }
 

@@ -168,7 +168,7 @@ std::vector<float> RunAddRelu(Ort::Session& session) {
 TEST(SharedAllocatorTest, SessionsUseTheClientsOnRequest) {
   CountingAllocator allocator;
   ASSERT_EQ(Outcome(Api().RegisterAllocator(Env(), &allocator)), "");
-  EXPECT_THAT(Outcome(Api().RegisterAllocator(Env(), &allocator)), HasSubstr("already"));
+  EXPECT_EQ(Outcome(Api().RegisterAllocator(Env(), &allocator)), "") << "in place of itself";
   {
     Ort::Session plain = Open(AddReluModel());
     EXPECT_THAT(RunAddRelu(plain), ElementsAre(0, 2, 3));

@@ -152,6 +152,15 @@ ModelBuilder& ModelBuilder::CustomNode(std::string_view domain, std::string_view
   return *this;
 }
 
+ModelBuilder& ModelBuilder::UnimportedNode(std::string_view domain, std::string_view op_type,
+                                           std::initializer_list<std::string_view> inputs,
+                                           std::initializer_list<std::string_view> outputs) {
+  std::string bytes = NodeBytes(op_type, inputs, outputs);
+  protozero::pbf_writer(bytes).add_string(kNodeDomain, domain.data(), domain.size());
+  protozero::pbf_writer(graph_).add_message(kGraphNode, bytes);
+  return *this;
+}
+
 ModelBuilder& ModelBuilder::YieldNode(std::initializer_list<std::string_view> inputs,
                                       std::initializer_list<std::string_view> outputs) {
   constexpr std::string_view kDomain = "com.microsoft", kFullShapes = "full_shape_outputs";

@@ -47,6 +47,10 @@ class ModelBuilder {
                            std::initializer_list<std::string_view> inputs,
                            std::initializer_list<std::string_view> outputs,
                            std::initializer_list<IntAttribute> attributes = {});
+  // The same without the import.
+  ModelBuilder& UnimportedNode(std::string_view domain, std::string_view op_type,
+                               std::initializer_list<std::string_view> inputs,
+                               std::initializer_list<std::string_view> outputs);
   // A YieldOp whose outputs have the shapes of its first inputs.
   ModelBuilder& YieldNode(std::initializer_list<std::string_view> inputs,
                           std::initializer_list<std::string_view> outputs);

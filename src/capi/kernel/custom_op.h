@@ -30,7 +30,8 @@ class CustomOp {
   // The plugin whose provider runs it; "" for the CPU.
   const std::string& provider() const { return provider_; }
   int start_version() const { return start_version_; }
-  // Whether nodes of this name, domain and opset version use the operator.
+  // Whether nodes of this name, domain and opset version use the operator. Its last version is, as
+  // with onnxruntime, no bound: a model that imports a later one uses the newest operator there is.
   bool Implements(const Node& node) const;
   // Error: kInvalidGraph for a node with other numbers or types of inputs and outputs.
   // `type_of_input` returns kUndefined for unknown types.
@@ -38,6 +39,8 @@ class CustomOp {
   // The element type of an output, kUndefined if the operator leaves it open and no input says.
   DataType OutputType(size_t output, size_t output_count,
                       FunctionRef<DataType(size_t input)> type_of_input) const;
+  // Error: kInvalidArgument if it has a variadic input or output before the last one.
+  Status CheckVariadics() const;
   size_t input_count() const { return inputs_.size(); }
   // The memory location of the i-th input of a node.
   Residence InputResidence(size_t i) const {
@@ -51,8 +54,8 @@ class CustomOp {
     OrtCustomOpInputOutputCharacteristic kind = INPUT_OUTPUT_REQUIRED;
     Residence residence = Residence::kProvider;
   };
-  static Status CheckCount(std::span<const Formal> formals, int min_variadic,
-                           const std::vector<ValueId>& values, std::string_view word);
+  Status CheckCount(std::span<const Formal> formals, int min_variadic, const Node& node,
+                    const std::vector<ValueId>& values, std::string_view word) const;
 
   OrtCustomOp op_;
   const OrtCustomOp* client_;
@@ -62,7 +65,7 @@ class CustomOp {
   std::vector<Formal> inputs_, outputs_;
   int min_variadic_inputs_ = 1, min_variadic_outputs_ = 1;
   bool variadic_inputs_are_alike_ = true, variadic_outputs_are_alike_ = true;
-  int start_version_ = 1, end_version_ = INT32_MAX;
+  int start_version_ = 1;
 };
 
 }  // namespace tenon::capi

@@ -29,15 +29,14 @@ Result<DynamicLibrary> LoadAndRegister(OrtSessionOptions& options, const char* p
 }
 
 Status CheckOp(const OrtCustomOp& op) {
-  if (op.version == 0 || op.version > ORT_API_VERSION) {
-    return InvalidArgument("a custom operator of version {}; 1 to {} are known", op.version,
-                           ORT_API_VERSION);
-  }
+  // One of a later version has more slots behind those that are used here.
+  if (op.version == 0) return InvalidArgument("a custom operator has version 0");
   constexpr uint32_t kFirstWithStatus = 16;
-  const bool can_create = op.CreateKernel != nullptr ||
-                          (op.version >= kFirstWithStatus && op.CreateKernelV2 != nullptr);
-  const bool can_run = op.KernelCompute != nullptr ||
-                       (op.version >= kFirstWithStatus && op.KernelComputeV2 != nullptr);
+  // Those of the second form come first: operators in C++ leave the others uninitialized.
+  const bool can_create = (op.version >= kFirstWithStatus && op.CreateKernelV2 != nullptr) ||
+                          op.CreateKernel != nullptr;
+  const bool can_run = (op.version >= kFirstWithStatus && op.KernelComputeV2 != nullptr) ||
+                       op.KernelCompute != nullptr;
   const char* const name = op.GetName != nullptr ? op.GetName(&op) : nullptr;
   if (name == nullptr) return InvalidArgument("a custom operator has no name");
   const std::pair<const char*, bool> slots[] = {

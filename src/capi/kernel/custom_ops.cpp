@@ -46,6 +46,8 @@ class CustomKernel final : public Kernel {
         std::make_shared<const NodeDescription>(info, since, ops.logger(), ops.config());
     for (size_t i = 0; i < info.output_count(); ++i) {
       kernel->output_types_.push_back(info.OutputElementType(i));
+      const ValueId id = info.node().outputs[i];
+      kernel->is_read_.push_back(id != ValueId::kNone && !info.graph().value(id).consumers.empty());
     }
     const OrtCustomOp& table = op.table();
     kernel->aliases_ =
@@ -76,15 +78,28 @@ class CustomKernel final : public Kernel {
       OrtKernelContext call = {context, *info_.node, output_types_, aliases_, {}, {}};
       call.outputs.resize(context.output_count());
       if (op_.table().KernelComputeV2 != nullptr) {
-        return TakeOrtStatus(op_.table().KernelComputeV2(kernel_, &call));
+        TENON_RETURN_IF_ERROR(TakeOrtStatus(op_.table().KernelComputeV2(kernel_, &call)));
+      } else {
+        op_.table().KernelCompute(kernel_, &call);
       }
-      op_.table().KernelCompute(kernel_, &call);
-      return OkStatus();
+      return FinishOutputs(call);
     }));
   }
 
  private:
   explicit CustomKernel(const CustomOp& op) : op_(op) {}
+
+  // An output that no node reads may stay away; it is then a tensor without elements.
+  Status FinishOutputs(OrtKernelContext& call) const {
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      if (call.outputs[i].has_value() || !call.context.HasOutput(i)) continue;
+      if (is_read_[i]) return Fail("the kernel did not make output {}, which other nodes read", i);
+      const DataType type = output_types_[i];
+      TENON_RETURN_IF_ERROR(call.context.AllocateOutput(
+          i, type == DataType::kUndefined ? DataType::kFloat : type, Shape({0})));
+    }
+    return OkStatus();
+  }
 
   Status Create() {
     return TakeOrtStatus(AtBoundary([&]() -> Status {
@@ -100,6 +115,7 @@ class CustomKernel final : public Kernel {
   const CustomOp& op_;
   OrtKernelInfo info_;
   std::vector<DataType> output_types_;
+  std::vector<bool> is_read_;               // by output: whether a node reads it
   std::vector<int> aliases_, overwritten_;  // inputs by output, or -1
   void* kernel_ = nullptr;
 };
@@ -148,10 +164,10 @@ CustomOps::CustomOps(const SessionOptions& options, const Logger& fallback)
               options.log_sink.value_or(fallback.sink())),
       config_(options.config) {}
 
-std::unique_ptr<CustomOps> CustomOps::For(const OrtSessionOptions& options,
-                                          const SessionOptions& session_options,
-                                          Environment& environment) {
-  if (options.custom_op_domains.empty()) return nullptr;
+Result<std::unique_ptr<CustomOps>> CustomOps::For(const OrtSessionOptions& options,
+                                                  const SessionOptions& session_options,
+                                                  Environment& environment) {
+  if (options.custom_op_domains.empty()) return std::unique_ptr<CustomOps>();
   std::unique_ptr<CustomOps> ops(new CustomOps(session_options, environment.logger()));
   ops->libraries_ = options.custom_op_libraries;
   for (const OrtCustomOpDomain* const domain : options.custom_op_domains) {
@@ -169,6 +185,7 @@ std::unique_ptr<CustomOps> CustomOps::For(const OrtSessionOptions& options,
         continue;
       }
       ops->ops_.emplace_back(domain->name, *op, is_cpus ? "" : provider);
+      TENON_RETURN_IF_ERROR(ops->ops_.back().CheckVariadics());
     }
   }
   return ops;
@@ -190,12 +207,16 @@ std::unique_ptr<ExecutionProvider> CustomOps::MakeProvider() const {
 const CustomOp* CustomOps::Find(const Node& node,
                                 FunctionRef<DataType(size_t input)> type_of_input) const {
   const CustomOp* by_name = nullptr;
+  const CustomOp* fitting = nullptr;
+  const auto prefer = [](const CustomOp*& best, const CustomOp& op) {
+    if (best == nullptr || op.start_version() > best->start_version()) best = &op;
+  };
   for (const CustomOp& op : ops_) {
     if (!op.Implements(node)) continue;
-    if (op.CheckNode(node, type_of_input).ok()) return &op;
-    if (by_name == nullptr) by_name = &op;
+    prefer(by_name, op);
+    if (op.CheckNode(node, type_of_input).ok()) prefer(fitting, op);
   }
-  return by_name;
+  return fitting != nullptr ? fitting : by_name;
 }
 
 ShapeFunction CustomOps::Find(const Node& node) const {
@@ -211,6 +232,7 @@ Status CustomOps::InferOther(const Node& node, ShapeContext& context) const {
   };
   const CustomOp* const op = Find(node, type_of_input);
   if (op == nullptr) return OkStatus();
+  TENON_RETURN_IF_ERROR(op->CheckNode(node, type_of_input));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const DataType type = op->OutputType(i, node.outputs.size(), type_of_input);
     TENON_RETURN_IF_ERROR(context.SetOutputType(i, ValueType::Tensor(type)));

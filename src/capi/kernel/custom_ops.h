@@ -35,18 +35,18 @@ namespace tenon::capi {
 // The custom operators of one session. Outlives it.
 class CustomOps final : public OtherShapes {
  public:
-  // Null if the options have none.
-  static std::unique_ptr<CustomOps> For(const OrtSessionOptions& options,
-                                        const SessionOptions& session_options,
-                                        Environment& environment);
+  // Null if the options have none. Error: kInvalidArgument for an operator that breaks the rules.
+  static Result<std::unique_ptr<CustomOps>> For(const OrtSessionOptions& options,
+                                                const SessionOptions& session_options,
+                                                Environment& environment);
 
   // Of the operators that the CPU runs.
   std::unique_ptr<ExecutionProvider> MakeProvider() const;
   // The operator's kernel for a single node that a plugin claimed. Null if the operator is not one
   // of these, or is another provider's.
   Result<std::unique_ptr<Kernel>> MakeKernel(KernelInfo& info, const std::string& provider) const;
-  // The operator for a node; of several, the first that takes the types of its inputs. Null if
-  // there is none.
+  // The operator for a node: of those that take the types of its inputs the one with the newest
+  // version, and of these the first. Null if there is none.
   const CustomOp* Find(const Node& node, FunctionRef<DataType(size_t input)> type_of_input) const;
   const Logger& logger() const { return logger_; }
   const StringMap& config() const { return config_; }

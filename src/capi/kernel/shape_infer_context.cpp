@@ -53,7 +53,12 @@ OrtStatus* ShapeInferContext_SetOutputTypeShape(const OrtShapeInferContext* cont
     ShapeContext& node = context->context;
     TENON_RETURN_IF_ERROR(CheckIndex(index, node.output_count(), "outputs"));
     ValueType type = *Unwrap(info);
-    if (type.element_type == DataType::kUndefined) {
+    const DataType declared = context->op.OutputType(index, node.output_count(),
+                                                     [](size_t) { return DataType::kUndefined; });
+    if (declared != DataType::kUndefined) {
+      // Ort::ShapeInferContext::SetOutputShape says float unless told otherwise.
+      type.element_type = declared;
+    } else if (type.element_type == DataType::kUndefined) {
       type.element_type = context->op.OutputType(index, node.output_count(), [&](size_t i) {
         return i < node.input_count() && node.HasInput(i) ? node.InputType(i).element_type
                                                           : DataType::kUndefined;

@@ -90,7 +90,8 @@ OrtStatus* SessionOptionsSetWeightlessSourceModelBuffer(OrtSessionOptions* optio
                                                         size_t source_model_data_length) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
-    TENON_RETURN_IF_NULL_ARRAY(source_model_data, source_model_data_length);
+    TENON_RETURN_IF_NULL(source_model_data);
+    if (source_model_data_length == 0) return InvalidArgument("the model has no bytes");
     // Only compiled models of other providers need it.
     options->weightless_source = {static_cast<const std::byte*>(source_model_data),
                                   source_model_data_length};

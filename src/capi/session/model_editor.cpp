@@ -18,6 +18,9 @@
 namespace tenon::capi {
 namespace {
 
+// As onnxruntime: smaller tensors are part of the model.
+constexpr size_t kLeastExternalBytes = 128;
+
 std::string CanonicalDomain(const char* domain) {
   const std::string name = domain == nullptr ? "" : domain;
   return name == "ai.onnx" ? "" : name;
@@ -55,7 +58,8 @@ Result<MadeGraph*> Changing(OrtGraph* graph) {
 Status CheckNotOwned(const MadeGraph& made, const OrtValueInfo* value) {
   for (const auto* list : {&made.inputs, &made.outputs}) {
     for (const auto& owned : *list) {
-      if (owned.get() == value) return InvalidArgument("value '{}' is given twice", value->name);
+      if (owned.get() != value) continue;
+      return InvalidArgument("value '{}' has already been added to the graph", value->name);
     }
   }
   return OkStatus();
@@ -73,7 +77,8 @@ OrtStatus* SetValues(OrtGraph* graph, OrtValueInfo** values, size_t count,
       if (values[i]->view != nullptr) return InvalidArgument("value {} is one of a view", i);
       TENON_RETURN_IF_ERROR(CheckNotOwned(*made, values[i]));
       if (std::find(values, values + i, values[i]) != values + i) {
-        return InvalidArgument("value '{}' is given twice", values[i]->name);
+        return InvalidArgument("Duplicate value '{}': it is also at index {}", values[i]->name,
+                               std::find(values, values + i, values[i]) - values);
       }
     }
     auto& owned = made->*list;
@@ -174,7 +179,8 @@ OrtStatus* CreateNode(const char* operator_name, const char* domain_name, const 
     for (size_t i = 0; i < attribs_len; ++i) {
       if (attributes[i] == nullptr) return InvalidArgument("attributes[{}] must not be null", i);
       if (std::find(attributes, attributes + i, attributes[i]) != attributes + i) {
-        return InvalidArgument("attributes[{}] is given twice", i);
+        return InvalidArgument("Duplicate attributes[{}]: it is also at index {}", i,
+                               std::find(attributes, attributes + i, attributes[i]) - attributes);
       }
     }
     auto handle = std::make_unique<OrtNode>();
@@ -218,11 +224,16 @@ OrtStatus* SetGraphOutputs(OrtGraph* graph, OrtValueInfo** outputs, size_t outpu
 }
 
 OrtStatus* AddInitializerToGraph(OrtGraph* graph, const char* name, OrtValue* tensor,
-                                 bool) noexcept {
+                                 bool data_is_external) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(MadeGraph* const made, Changing(graph));
     TENON_RETURN_IF_NULL(name);
-    TENON_ASSIGN_OR_RETURN(Tensor* const held, TensorOf(tensor));
+    TENON_RETURN_IF_NULL(tensor);
+    for (const auto& [known, value] : made->initializers) {
+      if (value.get() != Unwrap(tensor)) continue;
+      return InvalidArgument("the tensor has already been added as initializer '{}'", known);
+    }
+    TENON_ASSIGN_OR_RETURN(const Tensor* const held, TensorOf(tensor));
     if (*name == '\0') return InvalidArgument("name must not be empty");
     if (!held->memory().IsHostAccessible()) {
       return NotImplemented("initializer '{}' lies in memory of '{}'", name, held->memory().name);
@@ -230,10 +241,14 @@ OrtStatus* AddInitializerToGraph(OrtGraph* graph, const char* name, OrtValue* te
     const bool is_there =
         std::any_of(made->initializers.begin(), made->initializers.end(),
                     [&](const auto& initializer) { return initializer.first == name; });
-    if (is_there) return InvalidArgument("the graph has an initializer '{}' already", name);
+    if (is_there) return InvalidArgument("the graph has an initializer of the name '{}'", name);
+    if (data_is_external && held->bytes() < kLeastExternalBytes) {
+      return InvalidArgument(
+          "data_is_external: initializer '{}' has {} bytes, expected at least {}", name,
+          held->bytes(), kLeastExternalBytes);
+    }
     // In either case the tensor knows the owner of its memory.
-    made->initializers.emplace_back(name, std::move(*held));
-    ReleaseValue(tensor);
+    made->initializers.emplace_back(name, Unwrap(tensor));
     return OkStatus();
   });
 }
@@ -244,7 +259,8 @@ OrtStatus* AddNodeToGraph(OrtGraph* graph, OrtNode* node) noexcept {
     TENON_RETURN_IF_NULL(node);
     if (node->made == nullptr) return InvalidArgument("the node is one of a view");
     for (const auto& owned : made->nodes) {
-      if (owned.get() == node) return InvalidArgument("the graph has the node already");
+      if (owned.get() != node) continue;
+      return InvalidArgument("the node has already been added to the graph");
     }
     made->nodes.emplace_back(node);
     return OkStatus();
@@ -287,6 +303,9 @@ OrtStatus* CreateSessionFromModel(const OrtEnv* env, const OrtModel* model,
     TENON_RETURN_IF_NULL(env);
     TENON_RETURN_IF_NULL(out);
     TENON_RETURN_IF_ERROR(CheckModelHasGraph(model));
+    if (!model->opsets.contains("")) {
+      return InvalidArgument("The opset for the ONNX domain must be explicitly specified");
+    }
     TENON_ASSIGN_OR_RETURN(Model made, ModelOf(*model->graph->made, model->opsets));
     auto handle = std::make_unique<OrtSession>();
     handle->environment = env->shared;

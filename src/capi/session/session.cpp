@@ -1,4 +1,5 @@
 // Sessions: creating them and querying their inputs, outputs and metadata.
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -121,6 +122,12 @@ OrtStatus* CreateSessionFromArray(const OrtEnv* env, const void* model_data,
                                   OrtSession** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL_ARRAY(model_data, model_data_length);
+    // Protobuf's bound, so a greater length is a mistake.
+    constexpr size_t kMostBytes = std::numeric_limits<int32_t>::max();
+    if (model_data_length > kMostBytes) {
+      return InvalidArgument("model_data_length: {} bytes exceed the maximum supported size of {}",
+                             model_data_length, kMostBytes);
+    }
     const std::span bytes(static_cast<const std::byte*>(model_data), model_data_length);
     return MakeSession(env, bytes, options, nullptr, out);
   });
@@ -283,6 +290,10 @@ OrtStatus* CreateAllocator(const OrtSession* session, const OrtMemoryInfo* mem_i
     for (const auto& provider : session->session->providers()) {
       std::shared_ptr<Allocator> allocator = provider->allocator();
       if (!allocator->info().SameDevice(*Unwrap(mem_info))) continue;
+      if (session->shares_allocators) {
+        OrtAllocator* const known = session->environment->allocators.Find(*Unwrap(mem_info));
+        if (known != nullptr) allocator = FromClient(known);
+      }
       *out = NewClientAllocator(std::move(allocator));
       return OkStatus();
     }

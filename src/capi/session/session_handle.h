@@ -47,7 +47,8 @@ struct OrtSession {
   std::unique_ptr<tenon::capi::CustomOps> custom_ops;
   std::shared_ptr<tenon::SharedWeights> shared_weights;        // null: the environment's
   std::shared_ptr<tenon::capi::PackedWeights> packed_weights;  // null: plugins share none
-  std::unique_ptr<tenon::capi::EditedModel> edited;            // until the session is created
+  bool shares_allocators = false;  // takes values' memory from the environment's allocators
+  std::unique_ptr<tenon::capi::EditedModel> edited;  // until the session is created
   std::unique_ptr<tenon::FallbackSession> session;
   tenon::capi::AssignedNodes assigned_nodes;
   tenon::WorkCallbacks work_callbacks;  // the values at the time of the client's request

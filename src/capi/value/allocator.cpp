@@ -89,7 +89,7 @@ struct OwnAllocator : OrtAllocator {
         TENON_RETURN_IF_ERROR(client->FillStats(*pairs));
       } else if (const BestFitArena* const arena = ArenaOf(self)) {
         SetArenaStats(*arena, *pairs);
-      } else {
+      } else if (Of(self) != SharedCpuAllocator()) {  // which is not an arena, so it has none
         SetStats(Of(self)->Stats(), *pairs);
       }
       *out = pairs.release();

@@ -33,10 +33,14 @@ constexpr NamedMemory kNamedMemories[] = {
     {"OpenVINO_RT_NPU", DeviceType::kNpu, MemoryType::kDefault, kIntel},
     {"QnnHtpShared", DeviceType::kCpu, MemoryType::kHostAccessible, kQualcomm},
     {"WebGPU_Buf", DeviceType::kGpu, MemoryType::kDefault, 0},
-    {"WebGPU_Buffer", DeviceType::kGpu, MemoryType::kDefault, 0},
     {"WebNN_Ten", DeviceType::kGpu, MemoryType::kDefault, 0},
-    {"WebNN_Tensor", DeviceType::kGpu, MemoryType::kDefault, 0},
 };
+
+// Names that memory had before 1.25 are still accepted.
+std::string_view NewestName(std::string_view name) {
+  if (name == "WebGPU_Buffer") return "WebGPU_Buf";
+  return name == "WebNN_Tensor" ? "WebNN_Ten" : name;
+}
 
 OrtMemoryInfo* HandleOf(const MemoryInfo& info) {
   // Interned infos never change: no function of the ABI writes through the handle.
@@ -52,13 +56,13 @@ OrtStatus* CreateMemoryInfo(const char* name, OrtAllocatorType type, int id, Ort
     TENON_RETURN_IF_NULL(out);
     const auto* const known =
         std::find_if(std::begin(kNamedMemories), std::end(kNamedMemories),
-                     [&](const NamedMemory& memory) { return memory.name == name; });
+                     [&](const NamedMemory& memory) { return memory.name == NewestName(name); });
     if (known == std::end(kNamedMemories)) {
       return InvalidArgument("there is no memory named '{}'; CreateMemoryInfo_V2 can describe it",
                              name);
     }
     MemoryInfo info;
-    info.name = name;
+    info.name = known->name;
     info.device_type = known->device;
     info.memory_type = known->memory;
     info.vendor_id = known->vendor_id;

@@ -24,7 +24,13 @@ Status CheckStrings(const OrtValue* value) {
   return OkStatus();
 }
 
+// Of a sparse tensor, those that it stores.
 Result<std::span<const std::string>> StringsOf(const OrtValue* value) {
+  TENON_RETURN_IF_NULL(value);
+  if (Unwrap(value)->kind() == Value::Kind::kSparseTensor) {
+    const Tensor& stored = Unwrap(value)->sparse().values;
+    if (stored.type() == DataType::kString) return stored.values<std::string>();
+  }
   TENON_RETURN_IF_ERROR(CheckStrings(value));
   return Unwrap(value)->tensor().values<std::string>();
 }

@@ -180,8 +180,7 @@ OrtStatus* SetDimensions(OrtTensorTypeAndShapeInfo* info, const int64_t* dim_val
     SymbolicShape shape;
     for (size_t axis = 0; axis < dim_count; ++axis) {
       if (dim_values[axis] < -1) {
-        return InvalidArgument("a dimension is at least 0, or -1, got {} at axis {}",
-                               dim_values[axis], axis);
+        return InvalidArgument("dim_values must be -1 (symbolic dimension) or larger.");
       }
       shape.Append(dim_values[axis] < 0 ? Dim::Unknown() : Dim(dim_values[axis]));
     }

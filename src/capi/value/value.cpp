@@ -222,10 +222,19 @@ OrtStatus* GetTensorElementTypeAndShapeDataReference(const OrtValue* value,
     TENON_RETURN_IF_NULL(elem_type);
     TENON_RETURN_IF_NULL(shape_data);
     TENON_RETURN_IF_NULL(shape_data_count);
-    TENON_ASSIGN_OR_RETURN(const Tensor* const tensor, TensorOf(value));
-    *elem_type = ToElementType(tensor->type());
-    *shape_data = tensor->shape().data();
-    *shape_data_count = tensor->rank();
+    TENON_RETURN_IF_NULL(value);
+    const Shape* shape = nullptr;
+    if (Unwrap(value)->kind() == Value::Kind::kSparseTensor) {
+      const SparseTensor& sparse = Unwrap(value)->sparse();
+      *elem_type = ToElementType(sparse.values.type());
+      shape = &sparse.dense_shape;
+    } else {
+      TENON_ASSIGN_OR_RETURN(const Tensor* const tensor, TensorOf(value));
+      *elem_type = ToElementType(tensor->type());
+      shape = &tensor->shape();
+    }
+    *shape_data = shape->rank() == 0 ? nullptr : shape->data();
+    *shape_data_count = shape->rank();
     return OkStatus();
   });
 }
@@ -237,20 +246,23 @@ OrtStatus* TensorAt(OrtValue* value, const int64_t* location_values, size_t loca
     TENON_RETURN_IF_NULL(out);
     TENON_ASSIGN_OR_RETURN(Tensor* const tensor, TensorOf(value));
     if (tensor->type() == DataType::kString || IsSubByte(tensor->type())) {
-      return InvalidArgument("an element of a {} tensor has no address",
-                             DataTypeName(tensor->type()));
+      return InvalidArgument(
+          "an element of a {} tensor has no address: this does not support sub-byte packed types "
+          "and strings",
+          DataTypeName(tensor->type()));
     }
     if (location_values_count != tensor->rank()) {
-      return InvalidArgument("expected {} indices for shape {}, got {}", tensor->rank(),
-                             tensor->shape(), location_values_count);
+      return InvalidArgument(
+          "location dimensions do not match shape size: expected {} indices for shape {}, got {}",
+          tensor->rank(), tensor->shape(), location_values_count);
     }
     size_t element = 0;
     for (size_t axis = 0; axis < tensor->rank(); ++axis) {
       const int64_t index = location_values[axis];
       const int64_t size = tensor->shape()[axis];
       if (index < 0 || index >= size) {
-        return InvalidArgument("index {} at axis {} is out of range for shape {}", index, axis,
-                               tensor->shape());
+        return InvalidArgument("invalid location range: index {} at axis {} of shape {}", index,
+                               axis, tensor->shape());
       }
       element = element * static_cast<size_t>(size) + static_cast<size_t>(index);
     }
@@ -284,7 +296,8 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator* allocator,
     size_t count = 0;
     TENON_RETURN_IF_ERROR(TakeOrtStatus(GetValueCount(value, &count)));
     const Status is_there = CheckIndex(static_cast<size_t>(index), count, "elements");
-    if (!is_there.ok()) return Fail("{}", is_there.message());  // the name that ONNX Runtime uses
+    // ONNX Runtime's code.
+    if (!is_there.ok()) return Status(StatusCode::kRuntimeException, is_there.message());
     const Value& object = *Unwrap(value);
     const Value element = object.kind() == Value::Kind::kSequence
                               ? object.sequence().elements[index]
