@@ -4,6 +4,8 @@
 #include <bit>
 #include <new>
 
+#include "base/thread_end.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define TENON_POISONS 1
 #elif defined(__has_feature)
@@ -43,7 +45,8 @@ struct FreeBlock {
 struct Pool {
   FreeBlock* free[kSizes] = {};
   size_t kept[kSizes] = {};
-  bool is_over = false;  // the thread ends, and its blocks go to the heap
+  bool is_emptied = false;  // when the thread ends
+  bool is_over = false;     // the thread ends, and its blocks go to the heap
 };
 thread_local constinit Pool pool;
 
@@ -71,15 +74,20 @@ FreeBlock* Pop(size_t index) {
   return first;
 }
 
-// Gives the blocks of a thread back to the heap when it ends.
-struct PoolEnd {
-  ~PoolEnd() {
-    pool.is_over = true;
-    for (size_t index = 0; index < kSizes; ++index) {
-      while (FreeBlock* const block = Pop(index)) Delete(block, index);
-    }
+// Gives the blocks of the calling thread back to the heap.
+void EmptyPool(void*) {
+  pool.is_over = true;
+  for (size_t index = 0; index < kSizes; ++index) {
+    while (FreeBlock* const block = Pop(index)) Delete(block, index);
   }
-};
+}
+
+// Whether the pool may keep blocks: if it will be emptied when the thread ends.
+bool MayKeep() {
+  static ThreadEnd thread_end(EmptyPool);
+  if (!pool.is_emptied) pool.is_emptied = thread_end.SetObject(&pool);
+  return pool.is_emptied && !pool.is_over;
+}
 
 }  // namespace
 
@@ -95,9 +103,7 @@ void* TakePooledBlock(size_t bytes) {
 void ReturnPooledBlock(void* block, size_t bytes) noexcept {
   if (bytes > kMostPooledBytes) return operator delete(block);
   const size_t index = SizeIndex(bytes);
-  if (pool.is_over || pool.kept[index] == MostKept(index)) return Delete(block, index);
-  static thread_local PoolEnd end;
-  (void)end;
+  if (pool.kept[index] == MostKept(index) || !MayKeep()) return Delete(block, index);
   Poison(block, sizeof(FreeBlock), index);
   auto* const freed = static_cast<FreeBlock*>(block);
   freed->next = pool.free[index];

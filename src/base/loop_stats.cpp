@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception_barrier.h"
 #include "base/thread_id.h"
 
 namespace tenon {
@@ -17,7 +18,8 @@ LoopStats* LoopStats::Current() { return OfThread(); }
 void LoopStats::AddBlockSize(size_t size) {
   std::vector<size_t>& sizes = record_.block_sizes;
   const bool is_known = std::find(sizes.begin(), sizes.end(), size) != sizes.end();
-  if (!is_known && sizes.size() < kMostBlockSizes) sizes.push_back(size);
+  if (is_known || sizes.size() == kMostBlockSizes) return;
+  (void)HasMemoryFor([&] { sizes.push_back(size); });
 }
 
 void LoopStats::AddHelp(uint32_t blocks) {
@@ -27,7 +29,9 @@ void LoopStats::AddHelp(uint32_t blocks) {
   std::vector<Helper>& helpers = record_.helpers;
   auto helper = std::find_if(helpers.begin(), helpers.end(),
                              [&](const Helper& known) { return known.thread == thread; });
-  if (helper == helpers.end()) helper = helpers.insert(helper, {.thread = thread});
+  if (helper == helpers.end()) {
+    if (!HasMemoryFor([&] { helper = helpers.insert(helper, {.thread = thread}); })) return;
+  }
   helper->core = core;
   helper->blocks += blocks;
 }

@@ -12,7 +12,7 @@
 namespace tenon {
 
 // Collects the loops that one thread divides among a pool. Loops that the thread does alone are not
-// included.
+// included, nor what there is no memory for.
 class LoopStats {
  public:
   // A worker that took part, and the CPU that it last did so on.

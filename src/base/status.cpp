@@ -1,6 +1,16 @@
 #include "base/status.h"
 
 namespace tenon {
+namespace {
+
+// An empty text that needs no memory and is never destroyed.
+union Empty {
+  Empty() : text() {}
+  ~Empty() {}
+  std::string text;
+};
+
+}  // namespace
 
 Status::Status(StatusCode code, std::string message)
     : rep_(std::make_unique<Rep>(Rep{code, std::move(message)})) {}
@@ -14,8 +24,8 @@ Status& Status::operator=(const Status& other) {
 }
 
 const std::string& Status::message() const {
-  static const std::string* const empty = new std::string();
-  return rep_ ? rep_->message : *empty;
+  static const Empty empty;
+  return rep_ ? rep_->message : empty.text;
 }
 
 Status Status::WithContext(std::string_view context) && {

@@ -9,6 +9,7 @@
 
 #include "base/function_ref.h"
 #include "base/status.h"
+#include "base/stop_signal.h"
 #include "base/thread_pool_options.h"
 
 namespace tenon {
@@ -37,6 +38,7 @@ class ThreadPool {
   // Starts the workers now instead of at the first loop.
   // errors  kInvalidArgument  more affinity sets than workers, or a set without a usable CPU
   //         kFail             a thread could not be started; those that could are used
+  //         kRuntimeException out of memory
   // ParallelFor ignores these failures and works with the threads that there are.
   Status Start();
 
@@ -46,25 +48,28 @@ class ThreadPool {
   // visible to every call, and what the calls did is visible to the caller afterwards.
   // body must not throw. It may start loops itself: those run on its own thread, unless the outer
   // loop had a single call. Nothing is allocated, except at the first loop.
+  // Once StopSignal::Current() of the caller is set, the remaining calls are left out.
   void ParallelFor(size_t n, size_t grain, Body body) noexcept {
     if (grain == 0) grain = 1;
+    const StopSignal* const stop = StopSignal::Current();
     if (n <= grain || threads_ == 1) {
-      RunInline(n, grain, body);
+      RunInline(n, grain, body, stop);
     } else {
-      RunDivided(n, grain, body);
+      RunDivided(n, grain, body, stop);
     }
   }
 
  private:
-  static void RunInline(size_t n, size_t grain, Body body) {
+  static void RunInline(size_t n, size_t grain, Body body, const StopSignal* stop) {
     for (size_t begin = 0; begin < n;) {
+      if (stop != nullptr && stop->CutsLoop()) return;
       const size_t end = n - begin > grain ? begin + grain : n;
       body(begin, end);
       begin = end;
     }
   }
-  void RunDivided(size_t n, size_t grain, Body body) noexcept;
-  WorkerCrew& Crew();
+  void RunDivided(size_t n, size_t grain, Body body, const StopSignal* stop) noexcept;
+  WorkerCrew* Crew();  // null if there is no memory for it
 
   ThreadPoolOptions options_;
   int threads_;

@@ -11,8 +11,8 @@ ThreadPool::~ThreadPool() = default;
 
 Status ThreadPool::Start() { return OkStatus(); }
 
-void ThreadPool::RunDivided(size_t n, size_t grain, Body body) noexcept {
-  RunInline(n, grain, body);
+void ThreadPool::RunDivided(size_t n, size_t grain, Body body, const StopSignal* stop) noexcept {
+  RunInline(n, grain, body, stop);
 }
 
 }  // namespace tenon

@@ -1,8 +1,8 @@
 #include "base/watchdog.h"
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -14,8 +14,8 @@ class Watchdog::Watch {
       : interval_(interval), bark_(std::move(bark)) {
     try {
       thread_ = std::thread([this] { Wait(); });
-    } catch (const std::system_error&) {
-      return;  // the system cannot start a thread, so nothing is watched
+    } catch (const std::exception&) {
+      return;  // no thread can be started, so nothing is watched
     }
   }
   ~Watch() {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 
 #include "base/denormals.h"
+#include "base/exception_barrier.h"
 #include "base/fork.h"
 #include "base/futex.h"
 
@@ -102,6 +104,7 @@ uint32_t LoopSlot::Help(FunctionRef<void(uint32_t)> on_entry) {
                                          std::memory_order_acquire));
   on_entry(chunks - chunk - 1);
   void* const piece = loop->work == nullptr ? nullptr : loop->work->Begin();
+  const StopScope stopping(loop->stop);
   const uint32_t done = RunFrom(chunk, chunks, *loop);
   if (loop->work != nullptr) loop->work->End(piece);
   if (loop->stats != nullptr) loop->stats->AddHelp(done);
@@ -132,7 +135,9 @@ uint32_t LoopSlot::RunFrom(uint32_t chunk, uint32_t chunks, const Loop& loop) {
   uint32_t done = 0;
   while (chunk < chunks) {
     const size_t begin = chunk * loop.grain;
-    loop.body(begin, loop.n - begin > loop.grain ? begin + loop.grain : loop.n);
+    if (loop.stop == nullptr || !loop.stop->CutsLoop()) {
+      loop.body(begin, loop.n - begin > loop.grain ? begin + loop.grain : loop.n);
+    }
     ++done;
     chunk = static_cast<uint32_t>(claim_.fetch_add(1, std::memory_order_relaxed));
   }
@@ -214,7 +219,7 @@ Status WorkerCrew::StartWorker(Worker& worker) {
     self.crew->Prepare(self);
     self.crew->WorkUntilStopped(self);
   };
-  // The only place that handles exceptions: std::thread throws, and a client's function may.
+  // std::thread throws, and a client's function may.
   try {
     if (options_.callbacks.create) {
       worker.client_thread = options_.callbacks.create(options_.callbacks.options, entry, &worker);
@@ -236,8 +241,9 @@ Status WorkerCrew::StartWorker(Worker& worker) {
 
 void WorkerCrew::Prepare(const Worker& worker) const {
   constexpr size_t kLongestName = 15;
-  const std::string name = Format("{}-{}", options_.name, worker.index + 1);
-  pthread_setname_np(pthread_self(), name.substr(0, kLongestName).c_str());
+  char name[kLongestName + 1];  // no memory is needed here, which there may not be
+  *fmt::format_to_n(name, kLongestName, "{}-{}", options_.name, worker.index + 1).out = '\0';
+  pthread_setname_np(pthread_self(), name);
   if (worker.index < options_.affinities.size() && !options_.affinities[worker.index].empty()) {
     const cpu_set_t set = ToCpuSet(options_.affinities[worker.index]);
     sched_setaffinity(0, sizeof(set), &set);
@@ -306,20 +312,22 @@ void WorkerCrew::WakeSleepers(uint32_t wanted) {
 
 bool WorkerCrew::Run(const LoopSlot::Loop& loop, size_t chunks) noexcept {
   if (chunks > LoopSlot::kMaxChunks) return false;
-  if (!started_.load(std::memory_order_acquire)) (void)Start();
+  if (!started_.load(std::memory_order_acquire) && !HasMemoryFor([this] { (void)Start(); })) {
+    return false;
+  }
   LoopClock clock(loop.stats);
+  std::optional<AnnouncedWork> work;
+  LoopSlot::Loop announced = loop;
+  if (options_.work.are_set()) {
+    // A worker that helps takes a chunk at least, and helps with a loop once.
+    const size_t pieces = std::min(chunks, workers_.size());
+    if (!HasMemoryFor([&] { work.emplace(options_.work, pieces); })) return false;
+    announced.work = &*work;
+  }
   const auto slot = std::find_if(slots_.begin(), slots_.end(),
                                  [](LoopSlot& candidate) { return candidate.TryAcquire(); });
   if (slot == slots_.end()) return false;
-  if (options_.work.are_set()) {
-    // A worker that helps takes a chunk at least, and helps with a loop once.
-    AnnouncedWork work(options_.work, std::min(chunks, workers_.size()));
-    LoopSlot::Loop announced = loop;
-    announced.work = &work;
-    RunIn(*slot, announced, static_cast<uint32_t>(chunks), clock);
-  } else {
-    RunIn(*slot, loop, static_cast<uint32_t>(chunks), clock);
-  }
+  RunIn(*slot, announced, static_cast<uint32_t>(chunks), clock);
   if (loop.stats != nullptr) {
     loop.stats->AddBlockSize(loop.grain);
     clock.Lap(&LoopStats::Times::revoke);

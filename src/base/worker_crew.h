@@ -14,6 +14,7 @@
 #include "base/inline_array.h"
 #include "base/loop_stats.h"
 #include "base/status.h"
+#include "base/stop_signal.h"
 #include "base/thread_pool_options.h"
 
 namespace tenon {
@@ -48,8 +49,9 @@ class alignas(128) LoopSlot {
     size_t n;
     size_t grain;
     LoopBody body;
-    LoopStats* stats = nullptr;     // collects the loop; may be null
-    AnnouncedWork* work = nullptr;  // null: there are no callbacks
+    const StopSignal* stop = nullptr;  // leaves out chunks; may be null
+    LoopStats* stats = nullptr;        // collects the loop; may be null
+    AnnouncedWork* work = nullptr;     // null: there are no callbacks
   };
   static constexpr uint32_t kMaxChunks = 1u << 30;
 

@@ -3,21 +3,10 @@
 #include <utility>
 
 namespace tenon {
-namespace {
-
-// How many idle frames are kept for later runs. More frames are made when more runs overlap.
-constexpr size_t kMostIdleFrames = 4;
-
-}  // namespace
-
 std::unique_ptr<Frame> FramePool::Take() {
   {
     const MutexLock lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Frame> frame = std::move(idle_.back());
-      idle_.pop_back();
-      return frame;
-    }
+    if (idle_count_ > 0) return std::move(idle_[--idle_count_]);
   }
   return std::make_unique<Frame>(plan_);
 }
@@ -25,13 +14,14 @@ std::unique_ptr<Frame> FramePool::Take() {
 void FramePool::Return(std::unique_ptr<Frame> frame) {
   frame->Reset();
   const MutexLock lock(mutex_);
-  if (idle_.size() < kMostIdleFrames) idle_.push_back(std::move(frame));
+  if (idle_count_ < idle_.size()) idle_[idle_count_++] = std::move(frame);
 }
 
 void FramePool::Drop() {
-  std::vector<std::unique_ptr<Frame>> frames;  // freed without the lock
+  decltype(idle_) frames;  // freed without the lock
   const MutexLock lock(mutex_);
   frames.swap(idle_);
+  idle_count_ = 0;
 }
 
 }  // namespace tenon

@@ -1,8 +1,9 @@
 // The idle frames of one plan.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
-#include <vector>
 
 #include "base/mutex.h"
 #include "runtime/frame.h"
@@ -21,9 +22,13 @@ class FramePool {
   void Drop();
 
  private:
+  // How many idle frames are kept for later runs. More frames are made when more runs overlap.
+  static constexpr size_t kMostIdleFrames = 4;
+
   const Plan& plan_;
   Mutex mutex_;
-  std::vector<std::unique_ptr<Frame>> idle_;
+  std::array<std::unique_ptr<Frame>, kMostIdleFrames> idle_;
+  size_t idle_count_ = 0;
 };
 
 // A frame that goes back to its pool, which outlives it.

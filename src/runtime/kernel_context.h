@@ -1,7 +1,6 @@
 // What a kernel can use while it runs.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <span>
 
@@ -49,6 +48,8 @@ class KernelContext {
   // of memory.
   Result<Tensor> AllocateTensor(DataType type, const Shape& shape) const;
 
+  // Its loops leave out parts once the run is to end early. The outputs may then hold anything, and
+  // nothing that outlasts the run may depend on what the loops computed.
   ThreadPool& threads() const { return *threads_; }
   // The stream for the kernel's work; null if the provider has none.
   Stream* stream() const { return stream_; }
@@ -63,8 +64,6 @@ class KernelContext {
   size_t TaskScratchBytes(size_t count, size_t scratch_bytes) const;
   void ForEachTaskIn(std::byte* memory, size_t count, size_t scratch_bytes,
                      FunctionRef<void(size_t task, std::byte* scratch)> body);
-  // True once the run should end early. Long kernels check it now and then.
-  bool cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
 
   // The runner of the i-th subgraph of the node.
   virtual SubgraphRunner& Subgraph(size_t i) = 0;
@@ -77,7 +76,6 @@ class KernelContext {
   std::span<const Value* const> inputs_;
   std::span<Value* const> outputs_;
   ThreadPool* threads_ = nullptr;
-  const std::atomic<bool>* cancelled_ = nullptr;
   Stream* stream_ = nullptr;
   const std::shared_ptr<Allocator>* host_memory_ = nullptr;  // null: the heap
 };

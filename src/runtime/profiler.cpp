@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
+#include "base/exception_barrier.h"
 #include "base/thread_id.h"
 #include "runtime/config.h"
 #include "runtime/node_events.h"
@@ -174,26 +176,31 @@ void Profiler::StopEvent(const TraceEvent& event) {
   }
 }
 
-void Profiler::EndProviders(const void* session) {
-  std::vector<NamedProvider> providers;
-  {
-    const MutexLock lock(mutex_);
-    const auto stays = [&](const NamedProvider& one) {
-      return session != nullptr && one.session != session;
-    };
-    const auto ending = std::stable_partition(providers_.begin(), providers_.end(), stays);
-    std::move(ending, providers_.end(), std::back_inserter(providers));
-    providers_.erase(ending, providers_.end());
-    has_providers_ = !providers_.empty();
+std::optional<Profiler::NamedProvider> Profiler::TakeProvider(const void* session) {
+  const MutexLock lock(mutex_);
+  const auto found = std::find_if(
+      providers_.begin(), providers_.end(),
+      [&](const NamedProvider& one) { return session == nullptr || one.session == session; });
+  if (found == providers_.end()) return std::nullopt;
+  std::optional<NamedProvider> taken(std::move(*found));
+  providers_.erase(found);
+  has_providers_ = !providers_.empty();
+  return taken;
+}
+
+void Profiler::EndProvider(NamedProvider& provider) {
+  std::vector<TraceEvent> events;
+  const Status status = provider.profiler->End(events);
+  if (!status.ok()) {
+    TENON_LOG(logger_, kError, "{} could not end profiling: {}", provider.name, status.message());
+    return;
   }
-  for (NamedProvider& provider : providers) {
-    std::vector<TraceEvent> events;
-    const Status status = provider.profiler->End(events);
-    if (!status.ok()) {
-      TENON_LOG(logger_, kError, "{} could not end profiling: {}", provider.name, status.message());
-      continue;
-    }
-    for (TraceEvent& event : events) Add(std::move(event));
+  for (TraceEvent& event : events) Add(std::move(event));
+}
+
+void Profiler::EndProviders(const void* session) {
+  while (std::optional<NamedProvider> provider = TakeProvider(session)) {
+    (void)HasMemoryFor([&] { EndProvider(*provider); });
   }
 }
 
@@ -240,21 +247,24 @@ TraceSpan::TraceSpan(Profiler* profiler, TraceCategory category, std::string_vie
     : profiler_(profiler) {
   if (profiler_ == nullptr) return;
   event_.category = category;
-  event_.name = name;
   event_.start = profiler_->Now();
-  is_told_ = !outlives_providers && profiler_->has_providers();
-  if (is_told_) profiler_->StartEvent(event_.start);
+  is_dropped_ = !HasMemoryFor([&] { event_.name = name; });
+  if (is_dropped_ || outlives_providers || !profiler_->has_providers()) return;
+  is_told_ = HasMemoryFor([this] { profiler_->StartEvent(event_.start); });
 }
 
 TraceSpan::~TraceSpan() {
   if (profiler_ == nullptr) return;
   event_.duration = profiler_->Now() - event_.start;
-  if (is_told_) profiler_->StopEvent(event_);
-  if (!is_dropped_) profiler_->Add(std::move(event_));
+  (void)HasMemoryFor([this] {
+    if (is_told_) profiler_->StopEvent(event_);
+    if (!is_dropped_) profiler_->Add(std::move(event_));
+  });
 }
 
-void TraceSpan::AddArg(std::string key, std::string value) {
-  if (profiler_ != nullptr) event_.args.push_back({std::move(key), std::move(value)});
+void TraceSpan::AddArg(std::string_view key, std::string_view value) {
+  if (profiler_ == nullptr) return;
+  (void)HasMemoryFor([&] { event_.args.push_back({std::string(key), std::string(value)}); });
 }
 
 TraceContext* TraceContext::Current() { return current_context; }

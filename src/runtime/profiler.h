@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -101,6 +102,9 @@ class Profiler {
   Shard& ShardOfThread();
   bool TakeRoom(size_t events);
   void Deliver(const TraceEvent& event);
+  // Removes the first provider of `session` (null: of any) from the list.
+  std::optional<NamedProvider> TakeProvider(const void* session);
+  void EndProvider(NamedProvider& provider);
   std::vector<TraceEvent> CollectSorted();
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -133,13 +137,15 @@ class Profiler {
 // `profiler` is null.
 class TraceSpan {
  public:
-  // The providers' profilers learn of its start and end, unless it `outlives_providers`.
+  // The providers' profilers learn of its start and end, unless it `outlives_providers`. Without
+  // memory for it, the event is left out.
   TraceSpan(Profiler* profiler, TraceCategory category, std::string_view name,
             bool outlives_providers = false);
   ~TraceSpan();
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
-  void AddArg(std::string key, std::string value);
+  // Without memory for it, the argument is left out.
+  void AddArg(std::string_view key, std::string_view value);
   // When it began, in microseconds since the profiling start; may be set to an earlier time.
   int64_t start() const { return event_.start; }
   void set_start(int64_t start) { event_.start = start; }

@@ -14,12 +14,16 @@ Status RunHooks::Start() {
 
 Status RunHooks::End(bool synchronize) {
   Status first;
-  for (size_t i = 0; i < started_; ++i) {
-    Status status = CatchExceptions([&] { return providers_[i]->OnRunEnd(run_, synchronize); });
+  while (ended_ < started_) {
+    ExecutionProvider* const provider = providers_[ended_++];
+    Status status = CatchExceptions([&] { return provider->OnRunEnd(run_, synchronize); });
     if (first.ok()) first = std::move(status);
   }
-  started_ = 0;
   return first;
+}
+
+RunHooks::~RunHooks() {
+  while (ended_ < started_) (void)HasMemoryFor([this] { (void)End(false); });
 }
 
 }  // namespace tenon

@@ -13,6 +13,10 @@ class RunHooks {
  public:
   RunHooks(std::span<ExecutionProvider* const> providers, const RunOptions& run)
       : providers_(providers), run_(run) {}
+  // Calls the end hooks that End did not reach.
+  ~RunHooks();
+  RunHooks(const RunHooks&) = delete;
+  RunHooks& operator=(const RunHooks&) = delete;
 
   // Returns the first failure; later providers then get neither hook.
   Status Start();
@@ -23,6 +27,7 @@ class RunHooks {
   const std::span<ExecutionProvider* const> providers_;
   const RunOptions& run_;
   size_t started_ = 0;
+  size_t ended_ = 0;
 };
 
 }  // namespace tenon

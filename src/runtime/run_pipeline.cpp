@@ -52,7 +52,9 @@ Status RunPipeline::Run(const RunOptions& options, const RunArguments& run, RunA
   const uint64_t run_id = profiler == nullptr ? 0 : last_run_id_.fetch_add(1) + 1;
   RunTrace trace(std::move(profiler), is_runs_own, run_id, attempt);
   RunScope scope;
-  Status status = Prepare(scope, options, run, attempt, trace.profiler());
+  const StopSignal stop(options.terminate, options.timeout);
+  scope.stop = &stop;
+  Status status = Prepare(scope, run, attempt, trace.profiler());
 
   // A whole run takes a frame from the pool. A captured run has its own and may be replayed.
   CapturedRuns::Turn turn(switches.is_captured ? captured_.get() : nullptr, switches.graph_id, run);
@@ -119,14 +121,9 @@ Result<std::shared_ptr<Profiler>> RunPipeline::ProfilerFor(const RunOptions& opt
   return profiler;
 }
 
-Status RunPipeline::Prepare(RunScope& scope, const RunOptions& options, const RunArguments& run,
-                            RunAttempt& attempt, Profiler* profiler) const {
+Status RunPipeline::Prepare(RunScope& scope, const RunArguments& run, RunAttempt& attempt,
+                            Profiler* profiler) const {
   scope.threads = &environment_.threads;
-  scope.terminate = options.terminate;
-  if (options.timeout) {
-    scope.deadline = std::chrono::steady_clock::now() + *options.timeout;
-    scope.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*options.timeout);
-  }
   scope.profiler = profiler;
   scope.session_id = environment_.session_id;
   scope.meter = attempt.meter;

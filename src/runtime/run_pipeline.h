@@ -77,8 +77,8 @@ class RunPipeline {
   Result<RunSwitches> SwitchesOf(const RunOptions& options, const RunArguments& run) const;
   // The profiler that records the run: the session's, or one that the run asks for. May be null.
   Result<std::shared_ptr<Profiler>> ProfilerFor(const RunOptions& options) const;
-  Status Prepare(RunScope& scope, const RunOptions& options, const RunArguments& run,
-                 RunAttempt& attempt, Profiler* profiler) const;
+  Status Prepare(RunScope& scope, const RunArguments& run, RunAttempt& attempt,
+                 Profiler* profiler) const;
   // Adds the provider's name to the failed node; the executor knows only its index.
   void NameProvider(RunAttempt& attempt) const;
   // Shrinks arenas of the session; failures are logged.

@@ -1,12 +1,11 @@
 // What all steps of one run share, subgraphs included.
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
+#include "base/stop_signal.h"
 #include "base/thread_pool.h"
 #include "runtime/failed_node.h"
 
@@ -31,10 +30,8 @@ struct SubgraphPlace {
 
 struct RunScope {
   ThreadPool* threads = nullptr;
-  // The run ends with an error soon after this becomes true; may be null.
-  const std::atomic<bool>* terminate = nullptr;
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  std::chrono::milliseconds timeout{};  // from which the deadline was computed
+  // The run ends with an error soon after this is set; may be null.
+  const StopSignal* stop = nullptr;
   // Which graph is running; null: the main graph.
   const SubgraphPlace* place = nullptr;
   // The streams of the run; null: those of the outermost plan's frame.
@@ -58,6 +55,10 @@ struct RunScope {
 
   // Ok while the run may go on with `next`, which the error names.
   Status CheckStop(const Node& next) const;
+  // Whether a loop has left out a part of its work. Then the run must end.
+  bool WasCut() const { return stop != nullptr && stop->has_cut(); }
+  // Why the run ends: "the run passed its deadline of 20 ms in Conv-11 node 'first'".
+  Status Stopped(std::string_view where, const Node& node) const;
 };
 
 }  // namespace tenon

@@ -35,6 +35,7 @@ Session::~Session() {
   if (!has_ended_) End(end_reason_);
 }
 
+// What there is no memory for, such as an event of the trace, is left out.
 void Session::End(SessionEndReason reason, bool trace_goes_on) {
   end_reason_ = reason;
   if (pipeline_ != nullptr) pipeline_->Close();
@@ -53,8 +54,10 @@ void Session::End(SessionEndReason reason, bool trace_goes_on) {
     if (!trace_goes_on) model_ = Model();
   }
   if (profiler_ != nullptr && !trace_goes_on) {
-    const Result<std::string> path = profiler_->End();
-    if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
+    (void)HasMemoryFor([this] {
+      const Result<std::string> path = profiler_->End();
+      if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
+    });
   }
   has_ended_ = true;
 }
@@ -62,20 +65,24 @@ void Session::End(SessionEndReason reason, bool trace_goes_on) {
 void Session::TellEnd() {
   using std::chrono::duration_cast, std::chrono::milliseconds;
   constexpr milliseconds kPatience = std::chrono::seconds(10);
-  const auto patience =
-      ConfigMicroseconds(options_.config, "tenon.session_end_patience_us", kPatience);
   if (providers_.empty()) return;
   std::atomic<ExecutionProvider*> told = providers_.front();
   const auto begin = std::chrono::steady_clock::now();
-  const Watchdog watchdog(
-      std::max(duration_cast<milliseconds>(patience.value_or(kPatience)), milliseconds(1)), [&] {
-        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-        TENON_LOG(logger_, kWarning, "{} still keeps the session from ending, after {:.1f} s",
-                  told.load()->name(), time.count());
-      });
+  const auto bark = [&] {
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    TENON_LOG(logger_, kWarning, "{} still keeps the session from ending, after {:.1f} s",
+              told.load()->name(), time.count());
+  };
+  std::optional<Watchdog> watchdog;
+  (void)HasMemoryFor([&] {
+    const auto patience =
+        ConfigMicroseconds(options_.config, "tenon.session_end_patience_us", kPatience);
+    watchdog.emplace(
+        std::max(duration_cast<milliseconds>(patience.value_or(kPatience)), milliseconds(1)), bark);
+  });
   for (ExecutionProvider* provider : providers_) {
     told = provider;
-    TellEnd(*provider);
+    (void)HasMemoryFor([&] { TellEnd(*provider); });
   }
 }
 

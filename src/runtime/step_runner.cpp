@@ -114,7 +114,6 @@ class StepContext final : public KernelContext {
     inputs_ = frame.InputsOf(step);
     outputs_ = frame.OutputsOf(step);
     threads_ = scope.threads;
-    cancelled_ = scope.terminate;
     stream_ = stream;
     host_memory_ = &plan.locations.front().allocator;
   }
@@ -177,14 +176,17 @@ std::string SubgraphPlace::ToString() const {
 }
 
 Status RunScope::CheckStop(const Node& next) const {
-  if (terminate && terminate->load(std::memory_order_relaxed)) {
+  if (stop == nullptr || (!stop->is_terminated() && !stop->is_late())) return OkStatus();
+  return Stopped("before", next);
+}
+
+Status RunScope::Stopped(std::string_view where, const Node& node) const {
+  if (stop->is_terminated() || !stop->is_late()) {
     return Fail("Exiting due to terminate flag being set to true.");
   }
-  if (deadline && std::chrono::steady_clock::now() > *deadline) {
-    return Fail("the run passed its deadline of {} ms before {}", timeout.count(),
-                DescribeOperator(next));
-  }
-  return OkStatus();
+  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(stop->timeout());
+  return Fail("the run passed its deadline of {} ms {} {}", timeout.count(), where,
+              DescribeOperator(node));
 }
 
 // Makes the step's stream, or the host if it has none, wait for the inputs. Returns the stream or
@@ -203,14 +205,17 @@ Result<Stream*> StepRunner::WaitForInputs(const Step& step) {
 
 Status StepRunner::RunKernel(const Step& step, Stream* stream) {
   StepContext context(plan_, region_, scope_, frame_, step, stream);
+  const StopScope stopping(scope_.stop);
   Status status =
       CatchExceptions([&] { return step.kernel->Run(context); }, StatusCode::kRuntimeException);
   if (status.ok() && step.drains) status = WaitFor(*stream, nullptr);
   failed_inside_ = !status.ok() && context.subgraph_failed();
+  if (!failed_inside_ && scope_.WasCut()) return scope_.Stopped("in", *step.node);
   return status;
 }
 
 Status StepRunner::Failed(const Step& step, Status status) {
+  if (scope_.WasCut()) return status;  // no node failed
   if (FailedNode* const failed = scope_.failed) {
     if (failed->provider < 0) {
       failed->provider = step.node->provider;

@@ -248,7 +248,8 @@ Status BarrierRun::Next() {
   const BarrierStage& stage = plan_.stages()[position_];
   Status status = RunStage(stage);
   if (status.ok() && stage.partition != nullptr) {
-    const RunScope scope{.terminate = options_.terminate};
+    const StopSignal stop(options_.terminate, std::nullopt);
+    const RunScope scope{.stop = &stop};
     status = scope.CheckStop(*stage.node);
     if (status.ok()) status = PrepareOutputs(stage);
   }

@@ -163,6 +163,59 @@ TEST(ThreadPoolTest, ACallerDoesNotWaitForWorkersThatAreBusyElsewhere) {
   hog.join();
 }
 
+// The number of calls of a loop with 1000 chunks whose 100th call ends the run.
+int CallsUntilStopped(ThreadPool& pool, bool is_nested) {
+  std::atomic<bool> terminate = false;
+  const StopSignal stop(&terminate, std::nullopt);
+  const StopScope scope(&stop);
+  std::atomic<int> calls = 0;
+  const auto loop = [&](size_t n) {
+    pool.ParallelFor(n, 1, [&](size_t, size_t) {
+      if (++calls == 100) terminate = true;
+    });
+  };
+  if (is_nested) {
+    pool.ParallelFor(10, 1, [&](size_t, size_t) { loop(100); });
+  } else {
+    loop(1000);
+  }
+  EXPECT_TRUE(stop.has_cut());
+  return calls;
+}
+
+TEST(ThreadPoolTest, AStoppedLoopLeavesOutItsRemainingCalls) {
+  for (const int threads : {1, 4}) {
+    ThreadPool pool({.threads = threads});
+    for (const bool is_nested : {false, true}) {
+      const int calls = CallsUntilStopped(pool, is_nested);
+      EXPECT_GE(calls, 100);
+      EXPECT_LT(calls, 100 + threads);
+    }
+  }
+}
+
+TEST(ThreadPoolTest, ALoopWithASingleCallIsLeftOutOnceStopped) {
+  ThreadPool pool({.threads = 2});
+  const StopSignal stop(nullptr, -1ns);
+  const StopScope scope(&stop);
+  pool.ParallelFor(5, 10, [](size_t, size_t) { ADD_FAILURE() << "called"; });
+  EXPECT_TRUE(stop.has_cut());
+}
+
+TEST(ThreadPoolTest, LoopsThatHeedNoSignalAreWhole) {
+  ThreadPool pool({.threads = 2});
+  const std::atomic<bool> terminate = true;
+  const StopSignal stop(&terminate, std::nullopt);
+  const StopScope outer(&stop);
+  {
+    const StopScope whole(nullptr);
+    EXPECT_EQ(Chunks(pool, 100, 10).size(), 10u);
+  }
+  EXPECT_FALSE(stop.has_cut());
+  EXPECT_EQ(Chunks(pool, 100, 10).size(), 0u);
+  EXPECT_TRUE(stop.has_cut());
+}
+
 TEST(ThreadPoolTest, LoopsAllocateNothingOnceStarted) {
   ThreadPool pool({.threads = 3});
   ASSERT_TRUE(pool.Start().ok());

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <stdexcept>
 
@@ -104,6 +105,50 @@ TEST(CustomOpTest, RunsBetweenOtherOperatorsAndInfersShapes) {
   EXPECT_THAT(RunWith<float>(session, {}), ElementsAre());
   EXPECT_THAT(RunWith<float>(session, {1}), ElementsAre(11));
   EXPECT_THAT(session.GetOutputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape(), ElementsAre(-1));
+}
+
+// Ends its run, and then counts the calls of a loop.
+struct StoppingKernel {
+  void Compute(OrtKernelContext* raw) {
+    const Ort::KernelContext context(raw);
+    context.GetOutput(0, context.GetInput(0).GetTensorTypeAndShapeInfo().GetShape());
+    run->SetTerminate();
+    const auto count = [](void* calls, size_t) { ++*static_cast<std::atomic<int>*>(calls); };
+    context.ParallelFor(count, 1000, 0, &calls);
+  }
+  static inline Ort::RunOptions* run = nullptr;
+  static inline std::atomic<int> calls = 0;
+};
+
+struct Stopping : Ort::CustomOpBase<Stopping, StoppingKernel> {
+  void* CreateKernel(const OrtApi&, const OrtKernelInfo*) const { return new StoppingKernel; }
+  const char* GetName() const { return "Stopping"; }
+  size_t GetInputTypeCount() const { return 1; }
+  ONNXTensorElementDataType GetInputType(size_t) const { return kFloat; }
+  size_t GetOutputTypeCount() const { return 1; }
+  ONNXTensorElementDataType GetOutputType(size_t) const { return kFloat; }
+};
+
+// A kernel of the library may leave out a part of its work when a run is to end early. A client's
+// kernel need not expect that.
+TEST(CustomOpTest, LoopsOfClientsAreWholeInARunThatIsToEnd) {
+  const Stopping op;
+  Ort::CustomOpDomain domain(kDomain);
+  domain.Add(&op);
+  Ort::Session session = Open(ModelBuilder()
+                                  .Input("x", TensorType(kFloat, {"n"}))
+                                  .CustomNode(kDomain, "Stopping", {"x"}, {"y"})
+                                  .Output("y", TensorTypeWithoutShape(kFloat))
+                                  .Bytes(),
+                              OptionsWith(domain));
+  std::vector<float> x = {1};
+  const Ort::Value input = TensorOver(x, {1});
+  const char* const input_name = "x";
+  const char* const output_name = "y";
+  Ort::RunOptions run;
+  StoppingKernel::run = &run;
+  session.Run(run, &input_name, &input, 1, &output_name, 1);
+  EXPECT_EQ(StoppingKernel::calls, 1000);
 }
 
 TEST(CustomOpTest, InputsThatAnOperatorDoesNotHaveAreErrors) {

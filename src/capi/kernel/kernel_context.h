@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/stop_signal.h"
 #include "capi/kernel/kernel_info.h"
 #include "runtime/kernel_context.h"
 
@@ -19,4 +20,6 @@ struct OrtKernelContext {
   // kNone until the kernel asks for it; shares the memory. Asking for a bound output is const.
   mutable std::vector<tenon::Value> outputs;
   std::vector<std::shared_ptr<void>> scratch;
+  // The client relies on its loops, and on those of the operators that it calls.
+  tenon::StopScope whole{nullptr};
 };

@@ -12,6 +12,7 @@
 #include "base/mapped_file.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/stop_signal.h"
 #include "base/text.h"
 #include "runtime/shared_weights.h"
 #include "tensor/tensor.h"
@@ -51,6 +52,7 @@ class LazyWeights {
  private:
   Result<std::shared_ptr<const Tensor>> Make(
       FunctionRef<Result<Tensor>(const Tensor& constant)> make) const {
+    const StopScope whole(nullptr);  // later runs use the weights
     if (shared_ != nullptr) return shared_->Get(constant_, form_, make);
     TENON_ASSIGN_OR_RETURN(Tensor made, make(constant_));
     return std::make_shared<const Tensor>(std::move(made));

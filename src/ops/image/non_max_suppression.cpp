@@ -163,6 +163,7 @@ Status RunNms(const NmsAttrs& attrs, KernelContext& context) {
   auto* const boxes = reinterpret_cast<float*>(memory);
   auto* const counts = reinterpret_cast<int64_t*>(memory + box_bytes);
   auto* const selected = reinterpret_cast<int32_t*>(memory + box_bytes + count_bytes);
+  std::fill_n(counts, tasks, 0);  // also of classes that a stopped run leaves out
   const float* numbers = context.Input(0).data<float>();
   for (size_t b = 0; b < batch; ++b) {
     const kernels::BoxArrays arrays = ArraysIn(boxes + b * kArrays * n, n);

@@ -1,0 +1,39 @@
+"""A run that is to end ends inside its kernels."""
+
+import contrib
+import long_kernels
+import numpy as np
+import pytest
+import tenon
+
+Fail = tenon.capi.onnxruntime_pybind11_state.Fail
+
+
+@pytest.mark.parametrize("case", long_kernels.CASES)
+def test_a_late_run_ends_inside_its_kernel(case: object) -> None:
+    content, inputs = case()
+    session = tenon.InferenceSession(content)
+    feeds = {x.name: inputs[int(x.name[1:])] for x in session.get_inputs()}
+    options = tenon.RunOptions()
+    options.add_run_config_entry("tenon.run_timeout_ms", "50")
+    with pytest.raises(Fail) as failure:
+        session.run(None, feeds, options)
+    assert "the run passed its deadline of 50 ms in " in str(failure.value)
+
+
+def test_weights_that_a_late_run_packed_are_whole() -> None:
+    weights = contrib.floats(256, 512, seed=1)
+    content = contrib.model(
+        "MatMul", [contrib.floats(4096, 256), weights], {"y": np.float32}, domain="", constants=(1,)
+    )
+    x = contrib.floats(4096, 256)
+    expected = tenon.InferenceSession(content).run(None, {"x0": x})[0]
+    session = tenon.InferenceSession(content)
+    options = tenon.RunOptions()
+    options.add_run_config_entry("tenon.run_timeout_ms", "1")
+    for _ in range(20):
+        try:
+            session.run(None, {"x0": x}, options)
+        except Fail:
+            break
+    np.testing.assert_array_equal(session.run(None, {"x0": x})[0], expected)
