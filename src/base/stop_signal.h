@@ -39,6 +39,11 @@ class StopSignal {
 
   // Of the loops of the calling thread; null: they run to their end.
   static const StopSignal* Current();
+  // CutsLoop() of that signal: for work that takes long, but cannot be divided.
+  static bool CutsCurrent() {
+    const StopSignal* const current = Current();
+    return current != nullptr && current->CutsLoop();
+  }
 
  private:
   friend class StopScope;

@@ -110,11 +110,6 @@ def greatest() -> LongRun:
     return contrib.model("TopK", inputs, {"v": np.float32, "i": np.int64}, domain=""), inputs
 
 
-def unique() -> LongRun:
-    inputs = [floats(5_000_000)]
-    return contrib.model("Unique", inputs, {"y": np.float32}, domain=""), inputs
-
-
 def regular_expressions() -> LongRun:
     inputs = [np.array(["a" * 60] * 100_000, object)]
     content = contrib.model(
@@ -141,6 +136,5 @@ CASES = [
     non_maximum_suppression,
     exponentials,
     greatest,
-    unique,
     regular_expressions,
 ]

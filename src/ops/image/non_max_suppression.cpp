@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/arithmetic.h"
+#include "base/stop_signal.h"
 #include "kernels/box_overlap.h"
 #include "ops/framework/op_row.h"
 
@@ -116,7 +117,7 @@ int64_t SelectOfClass(const kernels::BoxArrays& boxes, const float* scores, size
   // A heap, because often only a few of many are read.
   std::make_heap(candidates, candidates + left);
   size_t count = 0;
-  while (left > 0 && count < limits.most) {
+  while (left > 0 && count < limits.most && !StopSignal::CutsCurrent()) {
     std::pop_heap(candidates, candidates + left);
     const int32_t index = candidates[--left].box;
     const kernels::Box box = boxes.Get(static_cast<size_t>(index));

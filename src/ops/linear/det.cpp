@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/stop_signal.h"
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -23,7 +24,7 @@ Status InferDet(const NoAttrs&, ShapeContext& context) {
 // By elimination with the largest pivot of each column. `a`, [n, n], is overwritten.
 double Determinant(double* a, size_t n) {
   double result = 1;
-  for (size_t k = 0; k < n; ++k) {
+  for (size_t k = 0; k < n && !StopSignal::CutsCurrent(); ++k) {
     size_t pivot = k;
     for (size_t i = k + 1; i < n; ++i) {
       if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k])) pivot = i;
