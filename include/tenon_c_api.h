@@ -31,6 +31,11 @@ typedef OrtStatus*(ORT_API_CALL* TenonSessionGetFallbackReport)(const OrtSession
 #define TENON_SESSION_SET_REPLACED "OrtApi_TenonSessionSetReplaced_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonSessionSetReplaced)(OrtSession* session);
 
+// Random operators without an attribute `seed`, in sessions that are created from now on, get
+// numbers that follow from this seed and from the order in which the sessions are created.
+#define TENON_SET_SEED "OrtApi_TenonSetSeed_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonSetSeed)(int64_t seed);
+
 // The last run with these options, whose run config "tenon.run_report" is "1":
 //   run_id, duration_us
 //   attempts      1, or 2 if it was repeated after a provider failed

@@ -53,6 +53,8 @@ NB_MODULE(_tenon, module) {
   module.def("get_build_info", [] { return Api().GetBuildInfoString(); });
   module.def("set_default_logger_severity", &SetLogSeverity);
   module.def("_set_global_threads", &SetGlobalThreads);
+  module.def("_set_seed",
+             [](int64_t seed) { Check(Experimental<TenonSetSeed>(TENON_SET_SEED)(seed)); });
 }
 
 }  // namespace tenon::python

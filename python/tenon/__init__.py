@@ -184,7 +184,10 @@ def set_default_logger_verbosity(level: int) -> None:
 
 
 def set_seed(seed: int) -> None:
-    """Accepted for compatibility: random operators take their seed from the model."""
+    """Sets the seed of random operators whose model gives none, in sessions created from now on."""
+    from . import _tenon  # noqa: PLC0415
+
+    _tenon._set_seed(seed)
 
 
 def enable_telemetry_events() -> None:

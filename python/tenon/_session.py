@@ -424,6 +424,10 @@ class InferenceSession(Session):
         if not isinstance(path_or_bytes, str | os.PathLike | bytes | bytearray | memoryview):
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
         self._model = path_or_bytes
+        if os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1":
+            from ._model_config import options_of  # noqa: PLC0415 - most programs never need it
+
+            sess_options = options_of(path_or_bytes) or sess_options
         self._sess_options = sess_options or _tenon.SessionOptions()
         self._disabled_optimizers = kwargs.get("disabled_optimizers")
         self._core_falls_back = self._sess_options._has_core_fallback()

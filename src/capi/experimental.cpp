@@ -12,6 +12,7 @@
 #include "capi/session/session_handle.h"
 #include "capi/session/training.h"
 #include "capi/value/allocator.h"
+#include "ops/tensor/random_numbers.h"
 #include "tenon_c_api.h"
 
 namespace tenon::capi {
@@ -50,6 +51,13 @@ OrtStatus* SessionSetReplaced(OrtSession* session) noexcept {
   });
 }
 
+OrtStatus* SetSeed(int64_t seed) noexcept {
+  return AtBoundary([&] {
+    SetProcessSeed(static_cast<uint64_t>(seed));
+    return OkStatus();
+  });
+}
+
 // Each has its own signature, so a constexpr table of a common type cannot hold them.
 template <class Function>
 OrtExperimentalFnPtr Untyped(Function* function) {
@@ -72,6 +80,7 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (wanted == TENON_SESSION_GET_FALLBACK_REPORT) return Untyped(&SessionGetFallbackReport);
   if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
+  if (wanted == TENON_SET_SEED) return Untyped(&SetSeed);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
 #define ORT_EXPERIMENTAL_API(since, type, name, ...) \
   if (wanted == #name "_SinceV" #since) return Untyped(&name);

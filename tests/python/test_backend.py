@@ -73,3 +73,12 @@ def test_refuses_options_that_end_runs() -> None:
     model = tenon.backend.prepare(graphs.double([2]))
     with pytest.raises(RuntimeError, match=r"RunOptions.terminate is not permitted"):
         model.run([np.ones(2, np.float32)], terminate=True)
+
+
+def test_has_the_names_of_onnxruntime() -> None:
+    from tenon.backend.backend import OnnxRuntimeBackend  # noqa: PLC0415
+    from tenon.backend.backend_rep import OnnxRuntimeBackendRep  # noqa: PLC0415
+
+    x = np.ones(2, np.float32)
+    assert OnnxRuntimeBackend.run_model(graphs.double([2]), x).y.tolist() == [2, 2]
+    assert isinstance(tenon.backend.prepare(graphs.double([2])), OnnxRuntimeBackendRep)

@@ -551,6 +551,7 @@ def test_numbers_of_4_bits_are_those_of_onnxruntime(
 ) -> None:
     weight = normal(k, n).astype(dtype)
     weight[:, 0] = 0
+    weight[:25, 1] = np.arange(-12, 13) / 12  # in the middle of two numbers
     source = product()
     packed_mine, largest = MatMulBnb4Quantizer(source, kind, size).bnb4_block_quant(weight)
     expected = TheirBnb4Quantizer(source, kind, size).bnb4_block_quant(weight)

@@ -1,5 +1,6 @@
 """SessionOptions and RunOptions."""
 
+import json
 import pathlib
 
 import graphs
@@ -7,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import tenon
+from onnx import helper
 from tenon.capi import onnxruntime_pybind11_state as state
 
 X = np.ones((2, 3), np.float32)
@@ -124,3 +126,57 @@ def test_terminate_ends_runs_until_it_is_taken_back() -> None:
     options.terminate = False
     (y,) = session.run(None, {"x": X}, run_options=options)
     np.testing.assert_array_equal(y, 2 * X)
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_models_carry_options(
+    from_file: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where the environment asks for them, and in place of the caller's."""
+    config = {"intra_op_num_threads": 2, "inter_op_num_threads": 5, "graph_optimization_level": 1}
+    model = onnx.load_from_string(graphs.double())
+    helper.set_model_props(model, {"a": "b", "ort_config": json.dumps({"session_options": config})})
+    source: object = model.SerializeToString()
+    if from_file:
+        source = tmp_path / "model.onnx"
+        onnx.save(model, source)
+    given = tenon.SessionOptions()
+    given.intra_op_num_threads = 3
+    assert tenon.InferenceSession(source, given).get_session_options() is given
+    monkeypatch.setenv("ORT_LOAD_CONFIG_FROM_MODEL", "1")
+    options = tenon.InferenceSession(source, given).get_session_options()
+    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (2, 5)
+    assert options.graph_optimization_level == tenon.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    assert options.execution_mode == tenon.ExecutionMode.ORT_SEQUENTIAL
+    bare = tenon.InferenceSession(graphs.double(), given)
+    assert bare.get_session_options() is given
+
+
+def test_options_that_a_model_carries_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORT_LOAD_CONFIG_FROM_MODEL", "1")
+    for text, error in (("{", "Expecting"), ("[]", "session_options"), ("{}", "session_options")):
+        model = onnx.load_from_string(graphs.double())
+        helper.set_model_props(model, {"ort_config": text})
+        with pytest.raises(ValueError, match=error):
+            tenon.InferenceSession(model.SerializeToString())
+
+
+def test_a_seed_makes_random_numbers_the_same() -> None:
+    def numbers() -> list[list[float]]:
+        nodes = [helper.make_node("RandomUniformLike", ["x"], [name]) for name in ("y", "z")]
+        model = graphs.model(
+            nodes,
+            [graphs.tensor("x", shape=[4])],
+            [graphs.tensor(name, shape=[4]) for name in ("y", "z")],
+        )
+        session = tenon.InferenceSession(model)
+        x = np.zeros(4, np.float32)
+        return [y.tolist() for _ in range(2) for y in session.run(None, {"x": x})]
+
+    tenon.set_seed(7)
+    first, second = numbers(), numbers()
+    assert len({tuple(one) for one in first + second}) == 8  # all differ
+    tenon.set_seed(7)
+    assert [numbers(), numbers()] == [first, second]
+    tenon.set_seed(8)
+    assert numbers() != first

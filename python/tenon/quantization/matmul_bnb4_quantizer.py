@@ -25,6 +25,11 @@ BLOCK_SIZES = (16, 32, 64, 128, 256)
 # an exponent and one of a fraction; its smallest numbers are those of bitsandbytes.
 MAGNITUDES = (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
 FP4_NUMBERS = np.array([*MAGNITUDES, *(-one for one in MAGNITUDES)])
+# Codes without a sign by their numbers, and the borders between these, as bitsandbytes rounds them.
+FP4_ORDER = np.argsort(MAGNITUDES)
+FP4_BORDERS = np.array(
+    [0.00260417, 0.0859375, 0.20833333, 0.29166667, 0.4166667, 0.583333, 0.8333333], np.float32
+)
 # NF4: quantiles of the normal distribution, from Dettmers et al., "QLoRA".
 NF4_NUMBERS = np.array(
     [
@@ -61,14 +66,10 @@ def quantize_blocks(
     largest = np.abs(values).max(-1)
     shares = np.where(largest == 0, 0, 1 / np.where(largest == 0, 1, largest))
     parts = (values * shares.astype(np.float32)[:, None]).reshape(-1)
-    order = np.lexsort((-np.arange(codes.size), codes))  # -0, whose code is larger, before 0
-    borders = ((codes[order][1:] + codes[order][:-1]) / 2).astype(np.float32)
-    # A number in the middle of two goes to the smaller one: of FP4, which has a sign, by magnitude.
-    chosen = order[np.searchsorted(borders, parts, side="left")]
     if codes is FP4_NUMBERS:
-        negative = order[np.searchsorted(borders, parts, side="right")]
-        chosen = np.where(parts < 0, negative, chosen)
-        chosen = np.where(parts == 0, 0, chosen)
+        chosen = FP4_ORDER[np.searchsorted(FP4_BORDERS, np.abs(parts))] + 8 * (parts < 0)
+    else:
+        chosen = np.searchsorted(((codes[1:] + codes[:-1]) / 2).astype(np.float32), parts)
     chosen = chosen.astype(np.uint8)
     chosen = chosen[: numbers.size + numbers.size % 2]
     return chosen[::2] << 4 | chosen[1::2], largest

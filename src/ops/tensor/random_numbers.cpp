@@ -31,6 +31,11 @@ double ToUnit(uint32_t high, uint32_t low) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
+constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;  // the step of SplitMix64
+
+std::atomic<bool> has_process_seed = false;
+std::atomic<uint64_t> process_seed = 0;
+
 // Spreads the seeds of successive runs over all 64 bits (the finalizer of SplitMix64).
 uint64_t Mix(uint64_t value) {
   value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
@@ -55,10 +60,19 @@ std::array<double, 2> RandomNumbers::NormalPair(uint64_t position) const {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
+void SetProcessSeed(uint64_t seed) {
+  process_seed = Mix(seed);
+  has_process_seed = true;
+}
+
 void RandomSource::SetSeed(std::optional<float> seed) {
   is_fixed_ = seed.has_value();
   if (seed) {
     seed_ = Mix(std::bit_cast<uint32_t>(*seed));
+    return;
+  }
+  if (has_process_seed) {
+    seed_ = Mix(process_seed.fetch_add(kGolden) + kGolden);
     return;
   }
   std::random_device device;
@@ -67,7 +81,6 @@ void RandomSource::SetSeed(std::optional<float> seed) {
 
 RandomNumbers RandomSource::ForRun() const {
   if (is_fixed_) return RandomNumbers(seed_);
-  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
   return RandomNumbers(Mix(seed_ + kGolden * runs_.fetch_add(1, std::memory_order_relaxed)));
 }
 

@@ -27,12 +27,18 @@ class RandomNumbers {
   uint64_t seed_;
 };
 
+// From now on, sources without a seed of their own draw their first seeds from this one, in the
+// order in which they are set, so that a program that makes the same sessions gets the same
+// numbers.
+void SetProcessSeed(uint64_t seed);
+
 // The source of numbers for a kernel's runs: the same for each run with a seed, different ones
 // without.
 class RandomSource {
  public:
   RandomSource() = default;
-  // `seed` has the form of the operators' attribute. Without one, the system provides a first seed.
+  // `seed` has the form of the operators' attribute. Without one, the process or the system
+  // provides a first seed.
   void SetSeed(std::optional<float> seed);
   // Thread-safe.
   RandomNumbers ForRun() const;

@@ -15,8 +15,8 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from ._session import InferenceSession
-from ._tenon import RunOptions, SessionOptions
+from .._session import InferenceSession
+from .._tenon import RunOptions, SessionOptions
 
 __all__ = [
     "TenonBackend",
