@@ -82,3 +82,15 @@ def test_has_the_names_of_onnxruntime() -> None:
     x = np.ones(2, np.float32)
     assert OnnxRuntimeBackend.run_model(graphs.double([2]), x).y.tolist() == [2, 2]
     assert isinstance(tenon.backend.prepare(graphs.double([2])), OnnxRuntimeBackendRep)
+
+
+def test_a_dictionary_may_be_the_value_of_the_only_input() -> None:
+    kind = helper.make_map_type_proto(
+        onnx.TensorProto.INT64, helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [])
+    )
+    model = graphs.model(
+        [helper.make_node("CastMap", ["x"], ["y"], domain="ai.onnx.ml")],
+        [helper.make_value_info("x", kind)],
+        [graphs.tensor("y", shape=[1, None])],
+    )
+    assert tenon.backend.prepare(model).run({0: 2.0, 1: 3.0}).y.tolist() == [[2, 3]]

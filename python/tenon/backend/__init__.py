@@ -78,10 +78,11 @@ class TenonBackendRep(BackendRep):
         """Runs the model once. Keyword arguments that are options of runs are set.
 
         inputs  values in the order of the model's inputs; one array for a model with one input; or
-                a mapping from names. The value of an optional input may be None.
+                a mapping from names. A dictionary without the name of the only input is its value.
+                The value of an optional input may be None.
         """
         names = [argument.name for argument in self._session.get_inputs()]
-        if isinstance(inputs, dict):
+        if isinstance(inputs, dict) and (len(names) != 1 or names[0] in inputs):
             feeds = inputs
         else:
             values = inputs if isinstance(inputs, list | tuple) else [inputs]
