@@ -2,6 +2,7 @@
 
 #include "base/mapped_file.h"
 #include "ir/graph_writer.h"
+#include "ir/inference.h"
 #include "ir/ort_writer.h"
 
 namespace tenon {
@@ -86,7 +87,12 @@ Status WriteOrt(const Model& model, const WriteOptions& options,
   if (!options.external_data_file.empty() || options.place_initializer) {
     return InvalidArgument("a file in the ORT format cannot have external data");
   }
-  return WriteOrtModel(model, use);
+  if (options.shape_functions == nullptr) return WriteOrtModel(model, use);
+  Model replaced = model.CopyWithoutGraphs();
+  replaced.graph = model.graph->Clone();
+  TENON_RETURN_IF_ERROR(ReplaceForOrt(replaced));
+  TENON_RETURN_IF_ERROR(InferTypes(*replaced.graph, *options.shape_functions));
+  return WriteOrtModel(replaced, use);
 }
 
 }  // namespace

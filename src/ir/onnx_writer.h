@@ -13,8 +13,13 @@
 
 namespace tenon {
 
+class ShapeFunctionTable;
+
 struct WriteOptions {
   ModelFormat format = ModelFormat::kUnspecified;
+  // If set, what ONNX Runtime lacks is replaced in a file in the ORT format (ReplaceForOrt); they
+  // infer the types of the new values.
+  const ShapeFunctionTable* shape_functions = nullptr;
   // An external file for the elements of large initializers; "" for none.
   std::string external_data_file;
   // Initializers of at least this many bytes go there.

@@ -526,7 +526,7 @@ void OrtGraphWriter::AddInitializers() {
     const auto id = static_cast<ValueId>(i);
     const ValueInfo& info = graph_.value(id);
     const Value& value = info.initializer.has_value() ? info.initializer : constants_[i];
-    const std::string_view doc_string = info.is_input ? "" : info.doc_string;
+    const std::string_view doc_string = info.is_input ? std::string_view() : info.doc_string;
     if (value.is_tensor()) {
       initializers_.push_back(file_.AddTensor(names_[id], doc_string, value.tensor()));
     } else if (value.has_value()) {

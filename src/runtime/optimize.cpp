@@ -7,7 +7,6 @@
 #include "ir/gradient.h"
 #include "ir/inference.h"
 #include "ir/onnx_writer.h"
-#include "ir/ort_writer.h"
 #include "ir/passes.h"
 #include "runtime/config.h"
 #include "runtime/kernel_evaluator.h"
@@ -123,19 +122,6 @@ Result<WriteOptions> WriteOptionsOf(const SessionOptions& options) {
   return write;
 }
 
-Status WriteOptimizedModel(const Model& model, const SessionOptions& options,
-                           const SessionParts& parts) {
-  TENON_ASSIGN_OR_RETURN(const WriteOptions write, WriteOptionsOf(options));
-  if (write.format != ModelFormat::kOrt) {
-    return WriteModelFile(model, options.optimized_model_path, write);
-  }
-  Model replaced = model.CopyWithoutGraphs();
-  replaced.graph = model.graph->Clone();
-  TENON_RETURN_IF_ERROR(ReplaceForOrt(replaced));
-  TENON_RETURN_IF_ERROR(InferTypes(*replaced.graph, *parts.shape_functions));
-  return WriteModelFile(replaced, options.optimized_model_path, write);
-}
-
 Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
   for (size_t i = 0; i < parts.providers.size(); ++i) {
     TENON_RETURN_IF_ERROR(parts.providers[i]->Rewrite(graph, static_cast<int32_t>(i)));
@@ -218,7 +204,9 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   // Providers have not yet added operators of their own, so this is plain ONNX of the versions that
   // the model imports; any runtime can read it.
   if (!options.optimized_model_path.empty()) {
-    TENON_RETURN_IF_ERROR(WriteOptimizedModel(model, options, parts));
+    TENON_ASSIGN_OR_RETURN(WriteOptions write, WriteOptionsOf(options));
+    write.shape_functions = parts.shape_functions;
+    TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path, write));
   }
   if (options.on_optimized_model) TENON_RETURN_IF_ERROR(options.on_optimized_model(model));
   Partitioner partitioner(graph, parts.providers, context.logger, parts.failed, &context.fused);

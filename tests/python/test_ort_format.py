@@ -333,6 +333,25 @@ def test_the_name_or_the_option_tells_the_format(tmp_path: pathlib.Path) -> None
             session(tenon, model, path=tmp_path / "y", **{entry: "ort"})
 
 
+def test_compiled_models_have_the_format_of_their_name(tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "source.onnx"
+    source.write_bytes(branches())
+    file = tmp_path / "compiled.ort"
+    tenon.ModelCompiler(tenon.SessionOptions(), str(source)).compile_to_file(str(file))
+    expected = run(onnxruntime, source, BRANCH_FEEDS)
+    for engine in ENGINES:
+        assert_same(run(engine, file, BRANCH_FEEDS), expected)
+    outside = tenon.ModelCompiler(
+        tenon.SessionOptions(),
+        str(source),
+        external_initializers_file_path="weights",
+        external_initializers_size_threshold=0,
+    )
+    with pytest.raises(Exception, match="a file in the ORT format cannot have external data"):
+        outside.compile_to_file(str(tmp_path / "other.ort"))
+    assert not (tmp_path / "other.ort").exists()
+
+
 def test_weights_stay_in_the_callers_bytes_if_asked(tmp_path: pathlib.Path) -> None:
     weights = np.arange(4096, dtype=np.float32)
     add = helper.make_node("Add", ["x", "w"], ["y"])

@@ -10,6 +10,7 @@
 #include "ir/onnx_writer.h"
 #include "ir/passes.h"
 #include "ir/schema.h"
+#include "ops/framework/registry.h"
 #include "runtime/config.h"
 
 namespace tenon::capi {
@@ -166,6 +167,7 @@ Status PrepareContextModel(const std::string& model_path, OrtSessionOptions& opt
   }
   config.insert_or_assign(kPath, path);
   WriteOptions write;
+  write.shape_functions = &OpShapeFunctions();
   write.external_data_file = Entry(config, kWeights);
   write.external_data_threshold = 0;
   options.write_context_model = [path, write](const Model& model, bool is_compiled) -> Status {

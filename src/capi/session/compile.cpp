@@ -23,6 +23,7 @@
 #include "capi/session/session_handle.h"
 #include "capi/value/allocator.h"
 #include "ir/onnx_writer.h"
+#include "ops/framework/registry.h"
 
 struct OrtModelCompilationOptions {
   OrtSessionOptions session;
@@ -126,6 +127,7 @@ Result<std::optional<ExternalLocation>> Place(const OrtModelCompilationOptions& 
 
 WriteOptions WriteOptionsOf(const OrtModelCompilationOptions& options, const Model& model) {
   WriteOptions write;
+  write.shape_functions = &OpShapeFunctions();
   write.external_data_file = options.external_file.substr(options.external_file.rfind('/') + 1);
   write.external_data_threshold = options.external_threshold;
   if (options.place != nullptr) {
