@@ -9,16 +9,18 @@ constexpr int kMostRounds = 4;
 }  // namespace
 
 Status RunGeneralPasses(Graph& graph, PassOptions options) {
+  const RuleSet& rules = options.keeps_shape_chains ? RulesKeepingViews() : SimplifyingRules();
   TENON_RETURN_IF_ERROR(GatherConstants(graph));
   for (int round = 0; round < kMostRounds; ++round) {
     KnownElements known;
     TENON_RETURN_IF_ERROR(InferTypes(graph, *options.shape_functions, options.inference, &known));
-    size_t changes = FoldKnownElements(graph, known);
+    size_t changes = options.keeps_shape_chains ? FoldKnownShapes(graph, known)
+                                                : FoldKnownElements(graph, known);
     if (options.evaluator) changes += FoldConstants(graph, *options.evaluator, options.budget);
     // Constants reach the subgraphs of folded nodes.
     TENON_ASSIGN_OR_RETURN(const size_t gathered, GatherConstants(graph));
     TENON_RETURN_IF_ERROR(InlineConstantIfs(graph, &changes));
-    changes += gathered + Simplify(graph);
+    changes += gathered + Simplify(graph, rules);
     changes += JoinCommonSubexpressions(graph);
     RemoveDeadCode(graph);
     if (changes == 0) return OkStatus();

@@ -48,11 +48,15 @@ std::vector<Tensor> KnownOutputs(const Graph& graph, const Node& node, const Ele
   return tensors;
 }
 
-size_t FoldNodes(Graph& graph, const Elements& known) {
+bool IsShape(const Node& node) { return node.op_type == "Shape" && node.domain.empty(); }
+
+size_t FoldNodes(
+    Graph& graph, const Elements& known,
+    FunctionRef<bool(const Node&)> is_wanted = [](const Node&) { return true; }) {
   size_t changes = 0;
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
-    if (!node) continue;
+    if (!node || !is_wanted(*node)) continue;
     std::vector<Tensor> tensors = KnownOutputs(graph, *node, known);
     if (tensors.empty()) continue;
     std::vector<ValueId> outputs = node->outputs;
@@ -113,19 +117,33 @@ size_t FoldReshapes(Graph& graph, const Elements& known) {
   return changes;
 }
 
-}  // namespace
-
-size_t FoldKnownElements(Graph& graph, const KnownElements& known) {
+// Calls fold(graph, elements) for the graph and its subgraphs. Returns the sum of the results.
+size_t FoldEverywhere(Graph& graph, const KnownElements& known,
+                      FunctionRef<size_t(Graph&, const Elements&)> fold) {
   size_t changes = 0;
   if (const auto elements = known.find(&graph); elements != known.end()) {
-    changes = FoldNodes(graph, elements->second) + FoldReshapes(graph, elements->second);
+    changes = fold(graph, elements->second);
   }
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) changes += FoldKnownElements(*subgraph, known);
+    for (Graph* subgraph : node->Subgraphs()) changes += FoldEverywhere(*subgraph, known, fold);
   }
   return changes;
+}
+
+}  // namespace
+
+size_t FoldKnownElements(Graph& graph, const KnownElements& known) {
+  return FoldEverywhere(graph, known, [](Graph& one, const Elements& elements) {
+    return FoldNodes(one, elements) + FoldReshapes(one, elements);
+  });
+}
+
+size_t FoldKnownShapes(Graph& graph, const KnownElements& known) {
+  return FoldEverywhere(graph, known, [](Graph& one, const Elements& elements) {
+    return FoldNodes(one, elements, IsShape);
+  });
 }
 
 }  // namespace tenon

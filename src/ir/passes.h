@@ -34,11 +34,15 @@ size_t JoinCommonSubexpressions(Graph& graph);
 // Replaces nodes by initializers if inference knows all elements of their outputs, and replaces
 // constant parts of Reshape's shapes: [batch, seq, 12, 64] becomes [0, 0, 12, 64].
 size_t FoldKnownElements(Graph& graph, const KnownElements& known);
+// The same for nodes Shape alone.
+size_t FoldKnownShapes(Graph& graph, const KnownElements& known);
 
-// Applies SimplifyingRules().
-size_t Simplify(Graph& graph);
+// Applies the rules to the graph and its subgraphs.
+size_t Simplify(Graph& graph, const RuleSet& rules);
 // The rules for identities, views, casts and the like.
 const RuleSet& SimplifyingRules();
+// Those of them that leave views of views.
+const RuleSet& RulesKeepingViews();
 
 // Replaces an If with a constant condition by its branch.
 Status InlineConstantIfs(Graph& graph, size_t* changes);
@@ -92,6 +96,10 @@ struct PassOptions {
   NodeEvaluator* evaluator = nullptr;                   // null: nothing is folded by evaluation
   FoldingBudget budget;
   InferenceOptions inference;
+  // Whether to leave shape computations as exporters wrote them: views of views, and what depends
+  // on inputs that are not constant, but is known to inference, such as the last size of x[batch,
+  // 64].
+  bool keeps_shape_chains = false;
 };
 
 // Applies inference and all passes to a graph until nothing changes. Functions must be inlined

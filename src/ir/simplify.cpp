@@ -2,6 +2,7 @@
 // cancel.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "ir/passes.h"
@@ -201,11 +202,6 @@ std::vector<Rule> MakeRules() {
        .replace = CastFromX},
 
       Drop("view to the same shape", View(x), SameTypeAsX),
-      Drop("view back", View(View(x).Shared()), SameTypeAsX),
-      {.name = "reshape of a view",
-       .pattern = Op("Reshape", {View(x).Shared(), Constant("shape")}).As("reshape"),
-       .when = IsSelfContainedShape,
-       .replace = ReshapeX},
 
       Drop("transpose that keeps the order", transpose, KeepsOrder),
       {.name = "transpose transpose",
@@ -240,19 +236,42 @@ std::vector<Rule> MakeRules() {
   };
 }
 
+std::vector<Rule> MakeRulesForViewsOfViews() {
+  const Pattern x = Any("x");
+  return {
+      Drop("view back", View(View(x).Shared()), SameTypeAsX),
+      {.name = "reshape of a view",
+       .pattern = Op("Reshape", {View(x).Shared(), Constant("shape")}).As("reshape"),
+       .when = IsSelfContainedShape,
+       .replace = ReshapeX},
+  };
+}
+
+std::vector<Rule> AllRules() {
+  std::vector<Rule> rules = MakeRules();
+  std::vector<Rule> more = MakeRulesForViewsOfViews();
+  std::move(more.begin(), more.end(), std::back_inserter(rules));
+  return rules;
+}
+
 }  // namespace
 
 const RuleSet& SimplifyingRules() {
+  static const auto* const rules = new RuleSet(AllRules());
+  return *rules;
+}
+
+const RuleSet& RulesKeepingViews() {
   static const auto* const rules = new RuleSet(MakeRules());
   return *rules;
 }
 
-size_t Simplify(Graph& graph) {
-  size_t changes = ApplyRules(graph, SimplifyingRules());
+size_t Simplify(Graph& graph, const RuleSet& rules) {
+  size_t changes = ApplyRules(graph, rules);
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) changes += Simplify(*subgraph);
+    for (Graph* subgraph : node->Subgraphs()) changes += Simplify(*subgraph, rules);
   }
   return changes;
 }

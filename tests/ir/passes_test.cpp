@@ -1,5 +1,6 @@
 #include "ir/passes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ir/graph_builder.h"
@@ -171,6 +172,20 @@ TEST(FoldKnownElementsTest, TurnsKnownShapeComputationsIntoConstants) {
   EXPECT_EQ(FoldKnownElements(*b.graph, known), 1u);
   EXPECT_EQ(GraphText(*b.graph),
             "v_2 = Shape(x)\nv_3 = Size(x)\nv_4 = Concat({4, 5}, v_2)\nreturn v_4, v_3");
+}
+
+TEST(FoldKnownShapesTest, LeavesWhatIsComputedFromShapes) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x");
+  const ValueId shape = b.Shaped(b.Op("Shape", {x}), {Dim(2)}, DataType::kInt64);
+  const ValueId last = b.Shaped(b.Op("Slice", {b.Input("other")}), {Dim(1)}, DataType::kInt64);
+  b.Output(b.Op("Concat", {shape, last}));
+  b.Output(b.Op("Reshape", {x, b.Input("sizes", DataType::kInt64)}));
+  const KnownElements known = {{b.graph.get(), {{shape, {Dim(4), Dim(5)}}, {last, {Dim(8)}}}}};
+  EXPECT_EQ(FoldKnownShapes(*b.graph, known), 1u);
+  EXPECT_THAT(GraphText(*b.graph), testing::HasSubstr("Concat({4, 5}, v_3)"));
+  EXPECT_EQ(FoldKnownElements(*b.graph, known), 1u);
+  EXPECT_THAT(GraphText(*b.graph), testing::HasSubstr("Concat({4, 5}, {8})"));
 }
 
 TEST(FoldKnownElementsTest, FoldsTheShapesOfReshapes) {

@@ -186,13 +186,13 @@ TEST(SimplifyTest, OutputsOfTheGraphKeepAProducer) {
   GraphBuilder b;
   const ValueId x = b.Input("x");
   b.Output(b.Op("Identity", {x}));
-  EXPECT_EQ(Simplify(*b.graph), 0u) << "an output would become an input";
+  EXPECT_EQ(Simplify(*b.graph, SimplifyingRules()), 0u) << "an output would become an input";
   const ValueId y = b.Op("Relu", {x});
   b.Output(y);
   b.Output(b.Op("Identity", {y}));
-  EXPECT_EQ(Simplify(*b.graph), 0u) << "two outputs would become one value";
+  EXPECT_EQ(Simplify(*b.graph, SimplifyingRules()), 0u) << "two outputs would become one value";
   b.Output(b.Op("Identity", {b.Op("Abs", {x})}));
-  EXPECT_EQ(Simplify(*b.graph), 1u);
+  EXPECT_EQ(Simplify(*b.graph, SimplifyingRules()), 1u);
 }
 
 TEST(SimplifyTest, SubgraphsToo) {
@@ -202,7 +202,18 @@ TEST(SimplifyTest, SubgraphsToo) {
   branch.Output(branch.Op("Abs", {branch.Op("Identity", {x})}));
   b.Output(b.Op("If", {b.Input("condition", DataType::kBool)},
                 MakeAttributes(Attr("then_branch", std::move(branch.graph)))));
-  EXPECT_EQ(Simplify(*b.graph), 1u);
+  EXPECT_EQ(Simplify(*b.graph, SimplifyingRules()), 1u);
+}
+
+TEST(SimplifyTest, MayKeepViewsOfViews) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim(1), Dim(4)});
+  const ValueId axes = b.Constant(Tensor::Of<int64_t>({1}, {0}));
+  const ValueId squeezed = b.Shaped(b.Op("Squeeze", {x, axes}), {Dim(4)});
+  const ValueId back = b.Shaped(b.Op("Unsqueeze", {squeezed, axes}), {Dim(1), Dim(4)});
+  b.Output(b.Op("Relu", {b.Op("Identity", {back})}));
+  EXPECT_EQ(Simplify(*b.graph, RulesKeepingViews()), 1u) << "the Identity";
+  EXPECT_EQ(Simplify(*b.graph, SimplifyingRules()), 1u);
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 import json
 import pathlib
+import types
 
 import graphs
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import tenon
 from onnx import helper
@@ -100,6 +102,43 @@ def test_the_optimized_model_is_plain_onnx(tmp_path: pathlib.Path) -> None:
     (again,) = tenon.InferenceSession(saved.SerializeToString()).run(None, {"x": x})
     np.testing.assert_array_equal(y, again)
     np.testing.assert_allclose(y, np.maximum(x @ weights + bias, 0), rtol=1e-5, atol=1e-6)
+
+
+SHAPE_CHAIN = """
+<ir_version: 8, opset_import: ["": 17]>
+agraph (float[n, 2, 4] x, float[3, 4] z) => (float[m, k] y, int64[2] known)
+    <int64[1] begin = {2}, int64[1] end = {3}, int64[1] rest = {-1}>
+{
+    shape = Shape (x)
+    last = Slice (shape, begin, end)
+    rows = Concat <axis = 0> (rest, last)
+    y = Reshape (x, rows)
+    of_z = Shape (z)
+    known = Mul (of_z, begin)
+}
+"""
+
+
+def test_basic_leaves_the_shape_chains_of_exporters(tmp_path: pathlib.Path) -> None:
+    """Tools of onnxruntime look for them; only what depends on constants alone is folded."""
+
+    def operators(module: types.ModuleType, level: str) -> set[str]:
+        options = module.SessionOptions()
+        options.graph_optimization_level = getattr(module.GraphOptimizationLevel, level)
+        options.optimized_model_filepath = str(tmp_path / f"{module.__name__}.onnx")
+        model = onnx.parser.parse_model(SHAPE_CHAIN).SerializeToString()
+        session = module.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        feeds = {"x": np.ones((5, 2, 4), np.float32), "z": np.ones((3, 4), np.float32)}
+        y, known = session.run(None, feeds)
+        assert y.shape == (10, 4)
+        assert list(known) == [6, 8]
+        saved = onnx.load(options.optimized_model_filepath)
+        return {node.op_type for node in saved.graph.node}
+
+    basic = operators(tenon, "ORT_ENABLE_BASIC")
+    assert basic >= {"Shape", "Slice", "Concat", "Reshape"}
+    assert basic - {"Mul"} == operators(onnxruntime, "ORT_ENABLE_BASIC") - {"Mul"}
+    assert not operators(tenon, "ORT_ENABLE_EXTENDED") & {"Slice", "Concat"}
 
 
 def test_run_options_keep_what_is_set() -> None:
