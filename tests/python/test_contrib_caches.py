@@ -103,6 +103,68 @@ def test_grouped_attention_with_a_quantized_cache_that_slides(
             np.testing.assert_array_equal(a[b, :, :rows], e[b, :, :rows])
 
 
+@pytest.mark.parametrize(
+    ("queries", "lengths"), [(1, [5]), (1, [12, 3]), (4, [4]), (4, [9]), (12, [12])]
+)
+@pytest.mark.parametrize("options", [{}, {"local_window_size": 3}, {"causal": 0}, {"do_rotary": 1}])
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_grouped_attention_whose_keys_are_all_in_the_cache(
+    kind: str, queries: int, lengths: list, options: dict
+) -> None:
+    """Layers that share the cache of an earlier one: key and value have no rows."""
+    inputs = grouped("int8", "PER_TENSOR", queries, lengths)
+    batch = len(lengths)
+    inputs[1] = inputs[2] = np.zeros((batch, 0, KV_HEADS * SIZE), np.float32)
+    quantization = {"k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR"}
+    quantization["kv_cache_bit_width"] = 8
+    if kind == "float32":
+        inputs[3:5] = (floats(batch, KV_HEADS, CAPACITY, SIZE, seed=s) for s in (4, 5))
+        inputs[12:] = [None, None]
+        quantization = {}
+    if "do_rotary" in options:
+        inputs[7:9] = (floats(CAPACITY, SIZE // 2, seed=s) for s in (8, 9))
+    content = contrib.model(
+        "GroupQueryAttention",
+        inputs,
+        {"y": np.float32, "k": inputs[3].dtype, "v": inputs[4].dtype},
+        num_heads=HEADS,
+        kv_num_heads=KV_HEADS,
+        **quantization,
+        **options,
+    )
+    expected = contrib.run_onnxruntime(content, inputs)
+    actual = contrib.run_tenon(content, inputs)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4, atol=1e-4)
+    for b, length in enumerate(lengths):
+        for a, past in zip(actual[1:], inputs[3:5], strict=True):
+            np.testing.assert_array_equal(a[b, :, :length], past[b, :, :length])
+            assert not a[b, :, length:].any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"causal": 7}, "expected causal to be 0 or 1, got 7"),
+        ({"causal": 0, "local_window_size": 3}, "expected -1 if causal is 0, got 3"),
+        ({"local_window_size": 3, "sliding_window_cache": 1}, "needs new keys, got none"),
+    ],
+)
+def test_grouped_attention_that_is_rejected(options: dict, message: str) -> None:
+    inputs = grouped("int8", "PER_TENSOR", 1, [5])
+    inputs[1] = inputs[2] = np.zeros((1, 0, KV_HEADS * SIZE), np.float32)
+    inputs[3:5] = (floats(1, KV_HEADS, CAPACITY, SIZE, seed=s) for s in (4, 5))
+    content = contrib.model(
+        "GroupQueryAttention",
+        inputs[:7],
+        {"y": np.float32, "k": np.float32, "v": np.float32},
+        num_heads=HEADS,
+        kv_num_heads=KV_HEADS,
+        **options,
+    )
+    with pytest.raises(Exception, match=message):
+        contrib.run_tenon(content, inputs[:7])
+
+
 # --- PagedAttention ---
 
 FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)

@@ -32,6 +32,7 @@ enum Input : size_t {
 enum Output : size_t { kY, kPresentKey, kPresentValue, kScores };
 
 struct GroupQueryAttrs : WindowedAttrs {
+  int64_t causal = 1;
   int64_t smooth_softmax = -1;
   int64_t scores = 0;   // 0: none, 1: before the softmax, 2: after it
   bool slides = false;  // caches keep only the newest rows
@@ -40,7 +41,7 @@ struct GroupQueryAttrs : WindowedAttrs {
     using A = GroupQueryAttrs;
     return std::tuple_cat(
         WindowedAttrs::Fields(),
-        std::tuple(Field("causal", &A::is_causal), Field("smooth_softmax", &A::smooth_softmax),
+        std::tuple(Field("causal", &A::causal), Field("smooth_softmax", &A::smooth_softmax),
                    Field("qk_output", &A::scores), Field("sliding_window_cache", &A::slides),
                    Field("k_quant_type", &A::key_type), Field("v_quant_type", &A::value_type)));
   }
@@ -53,10 +54,16 @@ Status CheckAttrs(const GroupQueryAttrs& attrs) {
   if (attrs.scores < 0 || attrs.scores > 2) {
     return InvalidArgument("expected qk_output in [0, 2], got {}", attrs.scores);
   }
-  if (attrs.slides && (attrs.local_window < 1 || !attrs.is_causal)) {
+  if (attrs.causal != 0 && attrs.causal != 1) {
+    return InvalidArgument("expected causal to be 0 or 1, got {}", attrs.causal);
+  }
+  if (attrs.causal == 0 && attrs.local_window >= 0) {
+    return InvalidArgument("attribute 'local_window_size': expected -1 if causal is 0, got {}",
+                           attrs.local_window);
+  }
+  if (attrs.slides && attrs.local_window < 1) {
     return InvalidArgument(
-        "attribute 'sliding_window_cache': expected causal attention with a local_window_size "
-        "above 0, got {}",
+        "attribute 'sliding_window_cache': expected a local_window_size above 0, got {}",
         attrs.local_window);
   }
   return OkStatus();
@@ -89,10 +96,21 @@ Result<Dim> TotalLength(const ShapeContext& context) {
   return Dim(length);
 }
 
+// Rows of key and value: those of the query `q`, or none if the past has all keys.
+Result<Dim> NewKeys(const GroupQueryAttrs& attrs, const SymbolicShape& q,
+                    const ShapeContext& context) {
+  if (!context.HasInput(kKey)) return q[1];
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape key, context.InputOfRank(kKey, 3));
+  if (!(key[1] == Dim(0)) || !context.HasInput(kPastKey)) return q[1];
+  if (attrs.slides) return InvalidArgument("input 1: a cache that slides needs new keys, got none");
+  return Dim(0);
+}
+
 Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckAttrs(attrs));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
-  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs, q, context));
+  TENON_ASSIGN_OR_RETURN(const Dim keys, NewKeys(attrs, q, context));
+  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs, q, keys, context));
   if (attrs.do_rotary) TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, size));
   const bool has_past = context.HasInput(kPastKey);
   if (has_past != context.HasInput(kPastValue)) {
@@ -113,6 +131,12 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
                            attrs.local_window, past);
   }
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kLastPositions, q[0]));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape last, context.Input(kLastPositions));
+  bool has_batch_axis = last.rank() > 0;
+  for (const Dim& dim : last) {
+    has_batch_axis = has_batch_axis && (MayEqual(dim, Dim(1)) || MayEqual(dim, q[0]));
+  }
+  if (!has_batch_axis) return InvalidArgument("input 5: expected shape [{}], got {}", q[0], last);
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kSinks, heads));
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kQueryNorm, size));
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kKeyNorm, size));
@@ -233,9 +257,9 @@ class GroupQueryRun : GroupedRun {
       if (!has_past && length > static_cast<int64_t>(queries_)) {
         return InvalidArgument("input 5: {} keys of sequence {} need past_key", length, b);
       }
-      if (!attrs_.slides && Past(b) > capacity_) {
-        return InvalidArgument("input 5: {} past keys of sequence {}, past_key has {}", Past(b), b,
-                               capacity_);
+      if (!attrs_.slides && Cached(b) > capacity_) {
+        return InvalidArgument("input 5: {} past keys of sequence {}, past_key has {}", Cached(b),
+                               b, capacity_);
       }
     }
     if (!attrs_.do_rotary) return OkStatus();
@@ -257,11 +281,14 @@ class GroupQueryRun : GroupedRun {
   int64_t PositionInput(size_t b, size_t i) const {
     return context_.Input(kPositions).data<int64_t>()[b * queries_ + i];
   }
-  // Keys of a sequence that are already in the cache.
-  size_t Past(size_t b) const {
-    if (is_first()) return 0;
-    return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b]) + 1 - queries_;
+  // All keys of a sequence.
+  size_t Length(size_t b) const {
+    return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b]) + 1;
   }
+  // Tokens of a sequence before the first query.
+  size_t Past(size_t b) const { return is_first() ? 0 : Length(b) - queries_; }
+  // Keys of a sequence that are already in the cache.
+  size_t Cached(size_t b) const { return keys_ == 0 ? Length(b) : Past(b); }
   // How many of the first `length` keys of a sequence the cache keeps. A sliding cache drops at
   // once as many keys as it has room for beyond the window.
   size_t Kept(size_t length) const {
@@ -281,8 +308,8 @@ class GroupQueryRun : GroupedRun {
   }
   // New rows of a sequence, including padding if the cache has room for it.
   size_t NewRows(size_t b) const {
-    if (!attrs_.slides) return queries_;
-    return static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1) - Past(b);
+    if (!attrs_.slides) return keys_;
+    return Length(b) - Past(b);
   }
   size_t Position(size_t b, size_t i) const {
     return context_.HasInput(kPositions) ? static_cast<size_t>(PositionInput(b, i)) : Past(b) + i;
@@ -290,12 +317,10 @@ class GroupQueryRun : GroupedRun {
 
   KeyRange VisibleKeys(size_t b, size_t query) const {
     const size_t past = Past(b) - FirstKey(b);
-    if (!attrs_.is_causal) {
-      const auto length =
-          static_cast<size_t>(context_.Input(kLastPositions).data<int32_t>()[b] + 1);
-      return {0, length};
-    }
-    return {attrs_.WindowBegin(past + query), past + query + 1};
+    if (attrs_.causal == 0) return {0, Length(b)};
+    // Padding after a sequence whose keys are all in the cache sees no more than these.
+    const size_t seen = keys_ == 0 ? std::min(past + query + 1, Length(b)) : past + query + 1;
+    return {std::min(attrs_.WindowBegin(past + query), seen), seen};
   }
 
   // [batch, heads, 1, size] as [batch, heads / group, group, size].
@@ -352,7 +377,7 @@ class GroupQueryRun : GroupedRun {
     if (context_.HasInput(parts.past)) {
       const HeadMatrices old = HeadsFirst(batch_, kv_heads_, capacity_, size_);
       CopyCache(context_.threads(), old, context_.Input(parts.past).data<float>(), cache, into,
-                [&](size_t b) { return Past(b); });
+                [&](size_t b) { return Cached(b); });
     }
     CopyNewRows(parts, source, cache, into);
     if (!IsInPlace(parts))
@@ -393,9 +418,9 @@ class GroupQueryRun : GroupedRun {
         const size_t b = i / kv_heads_, head = i % kv_heads_;
         const std::byte* from = old + i * capacity_ * bytes;
         std::byte* to = into ? into + i * present * bytes : nullptr;
-        const size_t old_rows = Kept(Past(b)), all = old_rows + NewRows(b);
-        const size_t dropped = all - Kept(Past(b) + NewRows(b));
-        float* rows = values + cache.Offset(b, head) + (Past(b) - old_rows - FirstKey(b)) * size_;
+        const size_t old_rows = Kept(Cached(b)), all = old_rows + NewRows(b);
+        const size_t dropped = all - Kept(Cached(b) + NewRows(b));
+        float* rows = values + cache.Offset(b, head) + (Cached(b) - old_rows - FirstKey(b)) * size_;
         if (!coder) std::copy_n(reinterpret_cast<const float*>(from), old_rows * size_, rows);
         for (size_t row = 0; coder && row < old_rows; ++row) {
           coder->Decode(from + row * bytes, head, rows + row * size_);
@@ -424,7 +449,7 @@ class GroupQueryRun : GroupedRun {
   // Clears the unwritten part of matrices of `rows`, so that no old memory is exposed.
   void ClearRest(size_t rows, size_t row_bytes, std::byte* into) const {
     for (size_t b = 0; b < batch_; ++b) {
-      const size_t used = Kept(Past(b) + NewRows(b));
+      const size_t used = Kept(Cached(b) + NewRows(b));
       for (size_t h = 0; h < kv_heads_; ++h) {
         std::byte* matrix = into + (b * kv_heads_ + h) * rows * row_bytes;
         std::fill(matrix + used * row_bytes, matrix + rows * row_bytes, std::byte{0});

@@ -27,7 +27,7 @@ Result<int64_t> HeadsInQuery(const GroupedAttrs& attrs, const ShapeContext& cont
   return InvalidArgument("expected fewer heads than {} and {}", attrs.heads, attrs.kv_heads);
 }
 
-Result<Dim> GroupedHeadSize(const GroupedAttrs& attrs, const SymbolicShape& q,
+Result<Dim> GroupedHeadSize(const GroupedAttrs& attrs, const SymbolicShape& q, const Dim& keys,
                             const ShapeContext& context) {
   if (context.HasInput(kKey) != context.HasInput(kValue)) {
     return InvalidArgument("key and value are given together or not at all");
@@ -38,7 +38,7 @@ Result<Dim> GroupedHeadSize(const GroupedAttrs& attrs, const SymbolicShape& q,
   }
   const Dim size = FloorDiv(q[2], Dim(heads));
   for (const size_t i : {kKey, kValue}) {
-    TENON_RETURN_IF_ERROR(CheckInputShape(context, i, {q[0], q[1], Dim(attrs.kv_heads) * size}));
+    TENON_RETURN_IF_ERROR(CheckInputShape(context, i, {q[0], keys, Dim(attrs.kv_heads) * size}));
   }
   return size;
 }
@@ -65,11 +65,14 @@ GroupedRun::GroupedRun(const GroupedAttrs& attrs, KernelContext& context, size_t
   if (q.rank() == 3) batch_ = static_cast<size_t>(q[0]);
   queries_ = static_cast<size_t>(q[q.rank() - 2]);
   const bool has_keys = context.HasInput(kKey);
+  keys_ = queries_;
   const size_t all_heads = heads_ + (has_keys ? 0 : 2 * kv_heads_);
   size_ = static_cast<size_t>(q[q.rank() - 1]) / all_heads;
   q_ = {HeadsLast(batch_, queries_, all_heads, size_), context.Input(kQuery).data<float>()};
   if (has_keys) {
-    k_ = {HeadsLast(batch_, queries_, kv_heads_, size_), context.Input(kKey).data<float>()};
+    const Shape& key = context.Input(kKey).shape();
+    keys_ = static_cast<size_t>(key[key.rank() - 2]);
+    k_ = {HeadsLast(batch_, keys_, kv_heads_, size_), context.Input(kKey).data<float>()};
     v_.matrices = k_.matrices;
     if (context.HasInput(kValue)) v_.data = context.Input(kValue).data<float>();
   } else {

@@ -27,7 +27,6 @@ struct GroupedAttrs {
 struct WindowedAttrs : GroupedAttrs {
   float softcap = 0;
   int64_t local_window = -1;  // keys that a query sees, its own included; negative: all before it
-  bool is_causal = true;      // the operators have different names for it
   float norm_epsilon = 1e-6f;
   static constexpr auto Fields() {
     using A = WindowedAttrs;
@@ -50,8 +49,9 @@ Status CheckGroups(const GroupedAttrs& attrs);
 // Error: more than there can be.
 Result<int64_t> HeadsInQuery(const GroupedAttrs& attrs, const ShapeContext& context);
 
-// The size of a head of the query `q`, [batch, length, all heads]; checks that key and value fit.
-Result<Dim> GroupedHeadSize(const GroupedAttrs& attrs, const SymbolicShape& q,
+// The size of a head of the query `q`, [batch, length, all heads]; checks that key and value fit,
+// which have `keys` rows.
+Result<Dim> GroupedHeadSize(const GroupedAttrs& attrs, const SymbolicShape& q, const Dim& keys,
                             const ShapeContext& context);
 
 // Checks that inputs `cos` and the next one are tables of angles, [positions, angles], that rotate
@@ -71,6 +71,7 @@ class GroupedRun {
   KernelContext& context_;
   const size_t heads_, kv_heads_;
   size_t batch_ = 1, queries_ = 0;
+  size_t keys_ = 0;       // rows of key and value: as many as of the query, or none
   size_t size_ = 0;       // of a head
   HeadSource q_, k_, v_;  // v_ has no data if the operator has no values
   Rotation rotation_;     // if there is one

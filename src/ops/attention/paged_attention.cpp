@@ -33,6 +33,7 @@ enum Input : size_t {
 enum Output : size_t { kY, kKeyCacheOut, kValueCacheOut };
 
 struct PagedAttrs : WindowedAttrs {
+  bool is_causal = true;
   int64_t rotary_offset = 0;
   int64_t value_size = 0;  // 0: the same as the keys
   std::string layout = "SEPARATE";

@@ -52,7 +52,7 @@ Status InferSparse(const SparseAttrs& attrs, ShapeContext& context) {
     return InvalidArgument("expected sparse_block_size >= 1, got {}", attrs.block_size);
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
-  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs, q, context));
+  TENON_ASSIGN_OR_RETURN(const Dim size, GroupedHeadSize(attrs, q, q[1], context));
   if (attrs.do_rotary) TENON_RETURN_IF_ERROR(CheckAngleTables(context, kCos, size));
   TENON_RETURN_IF_ERROR(CheckBlocks(attrs, context));
   const Dim kv_heads(attrs.kv_heads);
