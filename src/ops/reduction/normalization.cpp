@@ -154,18 +154,25 @@ struct BatchNormAttrs {
   float epsilon = 1e-5f;
   float momentum = 0.9f;
   bool training_mode = false;
+  bool spatial = true;  // before version 9; else each element of an image has its own statistics
   static constexpr auto Fields() {
     return std::tuple(Field("epsilon", &BatchNormAttrs::epsilon),
                       Field("momentum", &BatchNormAttrs::momentum),
-                      Field("training_mode", &BatchNormAttrs::training_mode));
+                      Field("training_mode", &BatchNormAttrs::training_mode),
+                      Field("spatial", &BatchNormAttrs::spatial));
   }
 };
+
+// The axis before which an axis of a shape counts channels, each of which has the rest of the axes.
+size_t EndOfChannels(const BatchNormAttrs& attrs, size_t rank) {
+  return attrs.spatial ? std::min<size_t>(rank, 2) : rank;
+}
 
 Status InferBatchNorm(const BatchNormAttrs& attrs, ShapeContext& context) {
   if (attrs.epsilon < 0) return InvalidArgument("expected epsilon >= 0, got {}", attrs.epsilon);
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   if (x.rank() < 1) return InvalidArgument("input 0: expected rank >= 1, got a scalar");
-  const Dim channels = x.rank() < 2 ? Dim(1) : x[1];
+  const Dim channels = x.Product(1, EndOfChannels(attrs, x.rank()));
   for (size_t i = 1; i < 5; ++i) TENON_RETURN_IF_ERROR(CheckPerChannel(context, i, channels));
   for (size_t i = 1; i < context.output_count(); ++i) {
     TENON_RETURN_IF_ERROR(context.SetOutput(i, {channels}));
@@ -232,8 +239,9 @@ Status RunScalarBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   T* y = context.Output(0).data<T>();
   const size_t batch = static_cast<size_t>(x.shape()[0]);
-  const size_t channels = x.rank() < 2 ? 1 : static_cast<size_t>(x.shape()[1]);
-  const size_t n = x.rank() < 3 ? 1 : static_cast<size_t>(x.shape().Product(2, x.rank()));
+  const size_t end = EndOfChannels(attrs, x.rank());
+  const auto channels = static_cast<size_t>(x.shape().Product(1, end));
+  const auto n = static_cast<size_t>(x.shape().Product(end, x.rank()));
   const bool trains = Trains(attrs, context);
   return context.ForEachTask(channels, 0, [&](size_t c, std::byte*) {
     const Statistics running = {NumberAt(context.Input(3), c), NumberAt(context.Input(4), c)};
@@ -263,8 +271,9 @@ Status RunBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   float* y = context.Output(0).data<float>();
   const size_t batch = static_cast<size_t>(x.shape()[0]);
-  const size_t channels = x.rank() < 2 ? 1 : static_cast<size_t>(x.shape()[1]);
-  const size_t n = x.rank() < 3 ? 1 : static_cast<size_t>(x.shape().Product(2, x.rank()));
+  const size_t end = EndOfChannels(attrs, x.rank());
+  const auto channels = static_cast<size_t>(x.shape().Product(1, end));
+  const auto n = static_cast<size_t>(x.shape().Product(end, x.rank()));
   auto* scale = static_cast<float*>(context.Scratch(2 * channels * sizeof(float)));
   if (scale == nullptr) return RuntimeException("out of memory for {} channels", channels);
   float* shift = scale + channels;
@@ -281,6 +290,43 @@ Status RunBatchNorm(const BatchNormAttrs& attrs, KernelContext& context) {
       batch * channels, kernels::NormalizationGrain(n), [&](size_t begin, size_t end) {
         kernels::ScaleShiftRows(x.data<float>(), y, begin, end, n, channels, scale, shift);
       });
+  return OkStatus();
+}
+
+// Scale-1: x * scale. ImageScaler-1 adds a bias to each channel of an image.
+struct ScaleAttrs {
+  float scale = 1;
+  std::optional<std::vector<float>> bias;
+  static constexpr auto Fields() {
+    return std::tuple(Field("scale", &ScaleAttrs::scale), Field("bias", &ScaleAttrs::bias));
+  }
+};
+
+Status InferScale(const ScaleAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  return context.SetOutput(0, std::move(x));
+}
+
+Status InferImageScaler(const ScaleAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.InputOfRank(0, 4));
+  const auto count = static_cast<int64_t>(attrs.bias ? attrs.bias->size() : 0);
+  if (!MayEqual(x[1], Dim(count))) {
+    return InvalidArgument("attribute 'bias': expected {} numbers, one per channel, got {}", x[1],
+                           count);
+  }
+  return context.SetOutput(0, std::move(x));
+}
+
+Status RunScale(const ScaleAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  const bool is_image = attrs.bias.has_value();
+  const size_t channels = is_image ? attrs.bias->size() : 1;
+  const auto n = static_cast<size_t>(is_image ? x.shape().Product(2, 4) : x.size());
+  const size_t rows = x.size() == 0 ? 0 : static_cast<size_t>(x.size()) / n;
+  for (size_t row = 0; row < rows; ++row) {
+    ScaleAndShift(x.data<float>() + row * n, context.Output(0).data<float>() + row * n, n,
+                  attrs.scale, is_image ? (*attrs.bias)[row % channels] : 0);
+  }
   return OkStatus();
 }
 
@@ -466,6 +512,8 @@ constexpr TypeSet kDoubleOnly = {DataType::kDouble};
 constexpr KernelTraits kInPlace = {.in_place_input = 0};
 
 constexpr OpRow kRows[] = {
+    Op<InferScale, RunScale>("Scale", {.since = 1, .types = kFloat32Only}),
+    Op<InferImageScaler, RunScale>("ImageScaler", {.since = 1, .types = kFloat32Only}),
     Op<InferLayerNorm, RunLayerNorm<true>>("LayerNormalization",
                                            {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferLayerNorm, RunLayerNorm<false>>(

@@ -1,4 +1,4 @@
-// Slice: a range of each axis, with steps.
+// Slice: a range of each axis, with steps. Before opset 10 also as Crop and DynamicSlice.
 #include <algorithm>
 
 #include "ops/framework/element.h"
@@ -198,7 +198,49 @@ Status RunSlice1(const Slice1Attrs& attrs, KernelContext& context) {
   return CopyRanges(Shape(attrs.starts), Shape(attrs.ends), axes, Shape(axes.rank(), 1), context);
 }
 
+// Crop-1: images [N, C, H, W] without a border (left, top, right, bottom) or, with `scale` (height,
+// width), the part of this size after the left and the top border.
+struct CropAttrs {
+  std::vector<int64_t> border, scale;
+  static constexpr auto Fields() {
+    return std::tuple(Field("border", &CropAttrs::border), Field("scale", &CropAttrs::scale));
+  }
+};
+
+constexpr bool IsNegative(int64_t number) { return number < 0; }
+
+Status InferCrop(const CropAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.InputOfRank(0, 4));
+  const std::vector<int64_t>&border = attrs.border, &scale = attrs.scale;
+  if (border.size() != 4 || std::any_of(border.begin(), border.end(), IsNegative)) {
+    return InvalidArgument("attribute 'border': expected 4 numbers >= 0, got {}", Shape(border));
+  }
+  if ((!scale.empty() && scale.size() != 2) ||
+      std::any_of(scale.begin(), scale.end(), IsNegative)) {
+    return InvalidArgument("attribute 'scale': expected 2 numbers >= 0, got {}", Shape(scale));
+  }
+  for (const size_t i : {0, 1}) {  // height and width
+    Dim& dim = shape[2 + i];
+    const Dim begin(border[1 - i]), end(scale.empty() ? border[3 - i] : scale[i]);
+    const Dim rest = dim - begin - (scale.empty() ? end : Dim(0));
+    if (rest.is_number() && rest.value() < (scale.empty() ? 0 : scale[i])) {
+      return InvalidArgument("input 0: {} is smaller than what is cropped along axis {}: {} and {}",
+                             shape, 2 + i, begin, end);
+    }
+    dim = scale.empty() ? rest : end;
+  }
+  return context.SetOutput(0, std::move(shape));
+}
+
+Status RunCrop(const CropAttrs& attrs, KernelContext& context) {
+  const Shape& y = context.Output(0).shape();
+  const int64_t top = attrs.border[1], left = attrs.border[0];
+  return CopyRanges({top, left}, {top + y[2], left + y[3]}, {2, 3}, {1, 1}, context);
+}
+
 constexpr OpRow kRows[] = {
+    Op<InferCrop, RunCrop>("Crop", {.since = 1, .types = kFloats}),
+    Op<InferSlice, RunSlice>("DynamicSlice", {.since = 1, .types = kWholeByteTypes}),
     Op<InferSlice1, RunSlice1>("Slice", {.since = 1, .types = kWholeByteTypes}),
     Op<InferSlice, RunSlice>("Slice", {.since = 10, .types = kWholeByteTypes}),
 };
