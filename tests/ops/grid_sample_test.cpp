@@ -47,7 +47,9 @@ double SampleLine(const Case& c, const std::vector<double>& line, float normaliz
   if (c.mode == "nearest") x = std::nearbyint(x);
   const double low = c.align ? 0 : -0.5, high = static_cast<double>(size) - (c.align ? 1 : 0.5);
   if (x < low || x > high) {
-    if (c.padding == "border") x = std::clamp(x, 0.0, static_cast<double>(size) - 1);
+    // PyTorch moves the taps of a cubic sample to the border, not its position.
+    const bool moves_position = c.padding == "border" && c.mode != "cubic";
+    if (moves_position) x = std::clamp(x, 0.0, static_cast<double>(size) - 1);
     if (c.padding == "reflection") x = Reflect(x, low, high);
   }
   if (c.mode == "nearest") return Pixel(c, line, std::trunc(x));

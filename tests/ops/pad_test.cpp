@@ -98,6 +98,15 @@ TEST(PadTest, TakesAxesAndOlderAttributes) {
   EXPECT_EQ(RunTensorOp({"Pad", 13, {Iota<float>({}), Ints({})}}).shape(), Shape());
 }
 
+TEST(PadTest, MayTakeWhatTheOtherEndAdds) {
+  const Tensor seven = Tensor::Of<float>({}, std::vector<float>{7});
+  for (const auto& [before, after] : {std::pair(-5, 9), std::pair(9, -5), std::pair(-6, 2)}) {
+    const Tensor y = RunTensorOp({"Pad", 19, {Iota<float>({4}), Ints({before, after}), seven}});
+    for (const float element : y.values<float>()) EXPECT_EQ(element, 7) << before << " " << after;
+    EXPECT_EQ(y.shape(), Shape({4 + before + after}));
+  }
+}
+
 TEST(PadTest, RefusesBadPads) {
   const auto error = [](int64_t before, int64_t after, std::string mode = "constant",
                         int64_t dim = 4) {
@@ -109,7 +118,9 @@ TEST(PadTest, RefusesBadPads) {
   EXPECT_EQ(error(-3, -2), "pads -3 and -2 take more than the 4 elements of axis 0");
   EXPECT_NE(error(INT64_MIN, INT64_MIN), "no error");
   EXPECT_NE(error(INT64_MAX, INT64_MAX), "no error");
-  EXPECT_NE(error(-5, 9), "no error");
+  EXPECT_NE(error(-5, 0), "no error");
+  EXPECT_NE(error(9, -14), "no error");
+  EXPECT_EQ(error(-5, 9, "edge"), "axis 0 has no elements to pad with");
   EXPECT_EQ(error(1, 0, "edge", 0), "axis 0 has no elements to pad with");
   EXPECT_EQ(error(1, 0, "mirror"),
             "attribute 'mode': expected constant, reflect, edge or wrap, got 'mirror'");

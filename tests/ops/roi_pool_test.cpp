@@ -103,8 +103,8 @@ TEST(RoiAlignTest, RefusesImagesThatAreNotThere) {
   EXPECT_EQ(error(1, {0, 0, 2, 2}), "no error");
   EXPECT_EQ(error(2, {0, 0, 2, 2}), "input 2: expected images in [0, 2), got 2 at 0");
   EXPECT_NE(error(INT64_MIN, {0, 0, 2, 2}), "no error");
-  EXPECT_EQ(error(0, {NAN, NAN, NAN, NAN}), "no error");
-  EXPECT_EQ(error(0, {INFINITY, 0, -INFINITY, 0}), "no error");
+  EXPECT_EQ(error(0, {0, NAN, 0, 0}), "input 1: expected finite numbers, got nan at 1");
+  EXPECT_EQ(error(0, {0, 0, -INFINITY, 0}), "input 1: expected finite numbers, got -inf at 2");
 }
 
 TEST(MaxRoiPoolTest, TakesTheGreatestOfEachBin) {

@@ -275,12 +275,6 @@ def test_squeeze_of_an_axis_twice(axes: list) -> None:
     ("op_type", "inputs", "options", "message"),
     [
         ("AffineGrid", [floats(1, 2, 3), np.array([1, 1, 0, 2])], {}, "sizes of at least 1, got 0"),
-        (
-            "OneHot",
-            [np.array(1), np.array(3), np.array([0, 1], np.float32)],
-            {},
-            "expected rank >= 1, got a scalar",
-        ),
         ("Tile", [floats(2), np.array([[2]])], {}, "expected rank 1"),
         (
             "FusedMatMul",

@@ -112,7 +112,16 @@ Status RunNGram(const NGramAttrs& attrs, KernelContext& context) {
 
 enum WordInput : size_t { kWords, kFilters, kBias, kCharacters };
 
-Status InferWord(const NoAttrs&, ShapeContext& context) {
+struct WordAttrs {
+  std::optional<int64_t> filters, window, character_size;
+  static constexpr auto Fields() {
+    return std::tuple(Field("embedding_size", &WordAttrs::filters),
+                      Field("conv_window_size", &WordAttrs::window),
+                      Field("char_embedding_size", &WordAttrs::character_size));
+  }
+};
+
+Status InferWord(const WordAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape words, context.Input(kWords));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape filters, context.InputOfRank(kFilters, 4));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape bias, context.InputOfRank(kBias, 1));
@@ -129,6 +138,17 @@ Status InferWord(const NoAttrs&, ShapeContext& context) {
     return InvalidArgument("filters {}, bias {} and characters {} do not fit to words {}", filters,
                            bias, characters, words);
   }
+  const auto agrees = [&](const std::optional<int64_t>& attribute, const Dim& size) {
+    return !attribute || *attribute == -1 || may_equal(Dim(*attribute), size);
+  };
+  if (!agrees(attrs.filters, filters[0]) || !agrees(attrs.window, filters[2]) ||
+      !agrees(attrs.character_size, characters[1])) {
+    return InvalidArgument(
+        "embedding_size {}, conv_window_size {} or char_embedding_size {} is not that of filters "
+        "{} and characters {}",
+        attrs.filters.value_or(-1), attrs.window.value_or(-1), attrs.character_size.value_or(-1),
+        filters, characters);
+  }
   SymbolicShape y = words;
   y[y.rank() - 1] = filters[0];
   return context.SetOutput(0, std::move(y), DataType::kFloat);
@@ -141,7 +161,9 @@ float WindowValue(const KernelContext& context, const int32_t* window, size_t f)
   const auto size = static_cast<size_t>(filters.shape()[3]);
   const float* filter = filters.data<float>() + f * width * size;
   float sum = context.Input(kBias).data<float>()[f];
+  const int64_t known = context.Input(kCharacters).shape()[0];
   for (size_t i = 0; i < width; ++i) {
+    if (window[i] < 0 || window[i] >= known) continue;  // unknown: zeros, as in onnxruntime
     const float* character =
         context.Input(kCharacters).data<float>() + static_cast<size_t>(window[i]) * size;
     for (size_t p = 0; p < size; ++p) sum += filter[i * size + p] * character[p];
@@ -149,15 +171,9 @@ float WindowValue(const KernelContext& context, const int32_t* window, size_t f)
   return sum;
 }
 
-Status RunWord(const NoAttrs&, KernelContext& context) {
+Status RunWord(const WordAttrs&, KernelContext& context) {
   const Tensor& words = context.Input(kWords);
   Tensor& y = context.Output(0);
-  const int64_t known = context.Input(kCharacters).shape()[0];
-  for (int64_t i = 0; i < words.size(); ++i) {
-    const int32_t id = words.data<int32_t>()[i];
-    if (id >= 0 && id < known) continue;
-    return InvalidArgument("input 0: expected characters in [0, {}), got {}", known, id);
-  }
   if (y.size() == 0) return OkStatus();
   const auto count = static_cast<size_t>(y.shape().back());
   const auto length = static_cast<size_t>(words.shape().back());
@@ -168,8 +184,9 @@ Status RunWord(const NoAttrs&, KernelContext& context) {
           const int32_t* word = words.data<int32_t>() + row * length;
           // A word ends at its first character 0, as in onnxruntime, and is empty if it begins with
           // 0. Windows that would cross its end do not count, except the first.
-          const auto others = length - static_cast<size_t>(std::count(word, word + length, 0));
-          const size_t used = others == 0 || word[0] == 0 ? 0 : others;
+          const auto others = static_cast<size_t>(
+              std::count_if(word, word + length, [](int32_t id) { return id > 0; }));
+          const size_t used = others == 0 || word[0] <= 0 ? 0 : others;
           const size_t windows = std::max<size_t>(1, used >= width ? used - width + 1 : 1);
           float* into = y.data<float>() + row * count;
           for (size_t f = 0; f < count; ++f) {

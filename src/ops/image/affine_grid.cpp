@@ -31,8 +31,8 @@ Status InferAffineGrid(const AffineGridAttrs&, ShapeContext& context) {
   }
   SymbolicShape grid = {size[0]};
   for (size_t i = 2; i < size.size(); ++i) {
-    if (size[i].is_number() && size[i].value() < 0) {
-      return InvalidArgument("input 1: expected sizes >= 0, got {}", size[i]);
+    if (size[i].is_number() && size[i].value() < 1) {
+      return InvalidArgument("input 1: expected sizes of at least 1, got {}", size[i]);
     }
     grid.Append(size[i]);
   }

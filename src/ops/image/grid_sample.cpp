@@ -89,7 +89,10 @@ class SampledAxis {
   AxisTaps<T> Taps(T normalized) const {
     T x = Position(normalized);
     if (options_.mode == SampleMode::kNearest) x = std::nearbyint(x);
-    if (!(x >= least_ && x <= most_)) x = Pad(x);
+    // At a border, the taps of cubic interpolation are moved inside one by one, as in PyTorch.
+    const bool moves_taps =
+        options_.mode == SampleMode::kCubic && options_.padding == Padding::kBorder;
+    if (!(x >= least_ && x <= most_) && !moves_taps) x = Pad(x);
     if (options_.mode == SampleMode::kNearest) return {1, {Element(x)}, {1}};
     const T floor = std::floor(x);
     const T ratio = x - floor;

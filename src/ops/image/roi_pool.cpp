@@ -157,7 +157,18 @@ Status CheckImages(const Tensor& images, int64_t count) {
 }
 
 template <class T>
+Status CheckFinite(const Tensor& rois) {
+  for (int64_t i = 0; i < rois.size(); ++i) {
+    const T number = rois.data<T>()[i];
+    if (std::isfinite(number)) continue;
+    return InvalidArgument("input 1: expected finite numbers, got {} at {}", number, i);
+  }
+  return OkStatus();
+}
+
+template <class T>
 Status AlignRegions(const RoiAlignAttrs& attrs, KernelContext& context) {
+  TENON_RETURN_IF_ERROR(CheckFinite<T>(context.Input(1)));
   const Tensor& x = context.Input(0);
   const Shape& in = x.shape();
   const Shape& out = context.Output(0).shape();

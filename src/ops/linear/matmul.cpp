@@ -125,6 +125,10 @@ struct MsFusedMatMulAttrs {
 Status InferMsFusedMatMul(const MsFusedMatMulAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape a, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape b, context.Input(1));
+  if ((attrs.split_a || attrs.split_b) && (a.rank() < 3 || a.rank() != b.rank())) {
+    return InvalidArgument(
+        "transBatchA and transBatchB need inputs of one rank of at least 3, got {} and {}", a, b);
+  }
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, InferProduct(a, attrs.a(), b, attrs.b()));
   return context.SetOutput(0, std::move(y));
 }

@@ -211,9 +211,15 @@ Status InferConcat(const ConcatAttrs& attrs, ShapeContext& context) {
     if (!context.HasInput(i) || !context.HasInput(i + 1) || !context.HasInput(i + 2)) {
       return InvalidArgument("input {}: expected a tensor with a scale and a zero point", i);
     }
-    const DataType type = context.ElementType(i);
+    const DataType type = context.ElementType(i), zero_type = context.ElementType(i + 2);
     if (type != DataType::kUndefined && !kByteTypes.Contains(type)) {
       return InvalidArgument("input {}: expected bytes, got {}", i, DataTypeName(type));
+    }
+    // One type for all, as in onnxruntime.
+    for (const DataType other : {zero_type, context.ElementType(1)}) {
+      if (type == other || type == DataType::kUndefined || other == DataType::kUndefined) continue;
+      return InvalidArgument("input {}: expected {} like all tensors and zero points, got {}", i,
+                             DataTypeName(other), DataTypeName(type));
     }
     if (i == 2) continue;
     TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(i));

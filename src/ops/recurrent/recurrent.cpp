@@ -323,7 +323,12 @@ class RecurrentLayer::RunState {
     }
     const float* from = context_.Input(input).data<float>() + StateOffset(d);
     for (size_t b = 0; b < sizes_.batch; ++b) {
-      std::copy_n(from + b * StateStride(), hidden, into + b * hidden);
+      // The final states of an empty sequence are 0, as in onnxruntime.
+      if (lens_ && lens_[b] == 0) {
+        std::fill_n(into + b * hidden, hidden, 0.0f);
+      } else {
+        std::copy_n(from + b * StateStride(), hidden, into + b * hidden);
+      }
     }
   }
 

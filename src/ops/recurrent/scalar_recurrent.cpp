@@ -75,9 +75,10 @@ class Walk {
     return row * sizes_.hidden;
   }
 
-  void LoadState(size_t input, size_t offset, T* into) const {
-    const T* from = OptionalInput(input, offset);
-    if (from != nullptr) {
+  void LoadState(size_t input, size_t d, size_t b, T* into) const {
+    const T* from = OptionalInput(input, StateOffset(d, b));
+    // The final states of an empty sequence are 0, as in onnxruntime.
+    if (from != nullptr && !(lens_ && lens_[b] == 0)) {
       std::copy_n(from, sizes_.hidden, into);
     } else {
       std::fill_n(into, sizes_.hidden, 0.0);
@@ -98,8 +99,8 @@ class Walk {
                      memory + 2 * hidden,
                      memory + 3 * hidden,
                      memory + (3 + gates_) * hidden};
-    LoadState(kInputInitialH, StateOffset(d, b), row.h);
-    LoadState(kInputInitialC, StateOffset(d, b), row.c);
+    LoadState(kInputInitialH, d, b, row.h);
+    LoadState(kInputInitialC, d, b, row.c);
     if (attends()) attention_.Begin(d, b, row.attention);
     const bool is_reversed = attrs_.direction == "reverse" || d == 1;
     for (size_t i = 0; i < sizes_.sequence; ++i) {

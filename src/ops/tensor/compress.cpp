@@ -7,7 +7,8 @@
 namespace tenon {
 namespace {
 
-// Compress-11; without `axis` the input is flattened. Elements beyond the condition are dropped.
+// Compress-11; without `axis` the input is flattened. Elements beyond the condition are dropped,
+// and what the condition has beyond the elements is not used, as in onnxruntime.
 struct CompressAttrs {
   std::optional<int64_t> axis;
   static constexpr auto Fields() { return std::tuple(Field("axis", &CompressAttrs::axis)); }
@@ -39,10 +40,6 @@ Status RunCompress(const CompressAttrs& attrs, KernelContext& context) {
     inner = shape.Product(axis + 1, shape.rank());
   }
   const auto used = std::min(condition.size(), static_cast<size_t>(length));
-  const auto beyond = condition.subspan(used);
-  if (std::find(beyond.begin(), beyond.end(), true) != beyond.end()) {
-    return InvalidArgument("input 1: selects beyond the {} elements of the axis", length);
-  }
   const auto selected = std::count(condition.begin(), condition.begin() + used, true);
   result[axis] = selected;
   TENON_ASSIGN_OR_RETURN(Tensor * output, context.AllocateOutput(0, input.type(), result));

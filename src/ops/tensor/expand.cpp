@@ -50,6 +50,7 @@ Status RunExpand(const NoAttrs&, KernelContext& context) {
 // Tile-6: each axis repeated.
 Status InferTile(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  TENON_RETURN_IF_ERROR(context.InputOfRank(1, 1));
   TENON_ASSIGN_OR_RETURN(const Dims repeats, context.InputAsDims(1));
   if (repeats.size() != shape.rank()) {
     return InvalidArgument("expected a repeat for each axis of {}, got {}", shape,

@@ -58,8 +58,15 @@ struct PadAxis {
 Result<PadAxis> MakePadAxis(int64_t dim, int64_t begin, int64_t end, size_t axis) {
   PadAxis result;
   result.before = std::max<int64_t>(begin, 0);
-  // Where there is nothing to take, one end may take what the other adds, as in onnxruntime.
-  if (dim == 0 && (begin < 0) != (end < 0) && begin + end >= 0) return result;
+  // One end may take what the other adds, as in onnxruntime. (No two such ends overflow.)
+  if ((begin < -dim && end >= 0) || (end < -dim && begin >= 0)) {
+    if (begin + end < -dim) {
+      return InvalidArgument("pads {} and {} take more than the {} elements of axis {}", begin, end,
+                             dim, axis);
+    }
+    result.before = begin + end + dim;
+    return result;
+  }
   // Checked against dim before negation: -INT64_MIN overflows.
   if (begin < -dim || end < -dim || (begin < 0 && end < 0 && begin + end < -dim)) {
     return InvalidArgument("pads {} and {} take more than the {} elements of axis {}", begin, end,

@@ -111,12 +111,12 @@ Status InferFlatten(const FlattenAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, {input.Product(0, axis), input.Product(axis, input.rank())});
 }
 
-// The axes, counted from the front, each once.
-Result<PooledVector<bool>> MarkAxes(std::span<const int64_t> axes, size_t rank) {
+// The axes, counted from the front. With `once`, an axis that is given twice is an error.
+Result<PooledVector<bool>> MarkAxes(std::span<const int64_t> axes, size_t rank, bool once) {
   PooledVector<bool> marked(rank, false);
   for (const int64_t axis : axes) {
     TENON_ASSIGN_OR_RETURN(const size_t normalized, NormalizeAxis(axis, rank));
-    if (marked[normalized]) return InvalidArgument("axis {} is given twice", axis);
+    if (once && marked[normalized]) return InvalidArgument("axis {} is given twice", axis);
     marked[normalized] = true;
   }
   return marked;
@@ -132,7 +132,7 @@ Status SqueezeTo(std::optional<std::span<const int64_t>> axes, ShapeContext& con
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   PooledVector<bool> removed(input.rank(), false);
   if (axes) {
-    TENON_ASSIGN_OR_RETURN(removed, MarkAxes(*axes, input.rank()));
+    TENON_ASSIGN_OR_RETURN(removed, MarkAxes(*axes, input.rank(), false));
   } else {
     for (size_t i = 0; i < input.rank(); ++i) {
       if (!input[i].is_number()) return UnknownShape();
@@ -166,7 +166,7 @@ Status InferSqueeze(const NoAttrs&, ShapeContext& context) {
 Status UnsqueezeTo(std::span<const int64_t> axes, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const PooledVector<bool> added,
-                         MarkAxes(axes, input.rank() + axes.size()));
+                         MarkAxes(axes, input.rank() + axes.size(), true));
   SymbolicShape output;
   size_t next = 0;
   for (const bool is_new : added) output.Append(is_new ? Dim(1) : input[next++]);

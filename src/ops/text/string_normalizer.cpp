@@ -1,7 +1,10 @@
 // StringNormalizer: words removed from a list, the rest in one case.
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
+#include "base/utf8.h"
 #include "ops/framework/stateful_kernel.h"
 #include "ops/text/unicode.h"
 
@@ -12,12 +15,33 @@ struct NormalizerAttrs {
   std::string case_change_action = "NONE";
   bool is_case_sensitive = false;
   std::vector<std::string> stopwords;
+  std::string locale = "en_US";
   static constexpr auto Fields() {
     return std::tuple(Field("case_change_action", &NormalizerAttrs::case_change_action),
                       Field("is_case_sensitive", &NormalizerAttrs::is_case_sensitive),
-                      Field("stopwords", &NormalizerAttrs::stopwords));
+                      Field("stopwords", &NormalizerAttrs::stopwords),
+                      Field("locale", &NormalizerAttrs::locale));
   }
 };
+
+// Whether this looks like the name of a locale: a language with, perhaps, a country, an encoding
+// and a modifier, as in "de_DE.UTF-8@euro"; on Windows "de-DE".
+bool IsLocaleName(std::string_view name) {
+  name = name.substr(0, name.find_first_of(".@"));
+  if (name.empty() || name == "C" || name == "POSIX") return true;
+  const size_t language = std::min(name.find_first_of("_-"), name.size());
+  const size_t country = language < name.size() ? name.size() - language - 1 : 2;
+  return (language == 2 || language == 3) && (country == 2 || country == 3);
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint next = DecodeUtf8(text);
+    if (next.value >= kInvalidByte) return false;
+    text.remove_prefix(next.bytes);
+  }
+  return true;
+}
 
 Status InferNormalizer(const NormalizerAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape shape, context.Input(0));
@@ -30,7 +54,7 @@ Status InferNormalizer(const NormalizerAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(output), DataType::kString);
 }
 
-// StringNormalizer-10. The locale has no effect: case mapping is Unicode's.
+// StringNormalizer-10. The locale is only checked: case mapping is Unicode's.
 class NormalizerKernel final : public StatefulKernel<InferNormalizer> {
  public:
   Status Prepare(KernelInfo& info) {
@@ -39,6 +63,10 @@ class NormalizerKernel final : public StatefulKernel<InferNormalizer> {
     if (action != "NONE" && action != "LOWER" && action != "UPPER") {
       return InvalidArgument(
           "attribute 'case_change_action': expected NONE, LOWER or UPPER, got '{}'", action);
+    }
+    if (!IsLocaleName(attrs_.locale)) {
+      return InvalidArgument("attribute 'locale': expected a name like en_US, got '{}'",
+                             attrs_.locale);
     }
     for (const std::string& word : attrs_.stopwords) {
       stopwords_.insert(attrs_.is_case_sensitive ? word : ToLower(word));
@@ -53,6 +81,7 @@ class NormalizerKernel final : public StatefulKernel<InferNormalizer> {
     }
     std::vector<const std::string*> kept;
     for (const std::string& word : x.values<std::string>()) {
+      if (!IsUtf8(word)) return InvalidArgument("input 0: expected UTF-8, got other bytes");
       const bool is_dropped = !stopwords_.empty() &&
                               stopwords_.count(attrs_.is_case_sensitive ? word : ToLower(word)) > 0;
       if (!is_dropped) kept.push_back(&word);
