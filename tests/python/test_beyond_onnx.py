@@ -324,3 +324,16 @@ def test_locales_and_encodings(locale: str, word: str | bytes, message: str | No
         return
     with pytest.raises(Exception, match=message):
         tenon.InferenceSession(model).run(None, {})
+
+
+def test_a_locale_that_is_not_used() -> None:
+    node = helper.make_node(
+        "StringNormalizer", ["x"], ["y"], is_case_sensitive=1, stopwords=["b"], locale="none_such"
+    )
+    model = graphs.model(
+        [node],
+        [],
+        [graphs.tensor("y", TensorProto.STRING)],
+        initializers=[helper.make_tensor("x", TensorProto.STRING, [2], ["A", "b"])],
+    )
+    assert tenon.InferenceSession(model).run(None, {})[0].tolist() == ["A"]

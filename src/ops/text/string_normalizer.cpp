@@ -64,7 +64,9 @@ class NormalizerKernel final : public StatefulKernel<InferNormalizer> {
       return InvalidArgument(
           "attribute 'case_change_action': expected NONE, LOWER or UPPER, got '{}'", action);
     }
-    if (!IsLocaleName(attrs_.locale)) {
+    const bool changes_case =
+        action != "NONE" || (!attrs_.is_case_sensitive && !attrs_.stopwords.empty());
+    if (changes_case && !IsLocaleName(attrs_.locale)) {
       return InvalidArgument("attribute 'locale': expected a name like en_US, got '{}'",
                              attrs_.locale);
     }
