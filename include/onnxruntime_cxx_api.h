@@ -19,7 +19,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <functional>  // for clients, which get it with this header from onnxruntime too
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -157,6 +159,7 @@ namespace detail {
 ORT_CXX_RELEASE(Allocator)
 ORT_CXX_RELEASE(ArenaCfg)
 ORT_CXX_RELEASE(CustomOpDomain)
+ORT_CXX_RELEASE(DeviceEpIncompatibilityDetails)
 ORT_CXX_RELEASE(Env)
 ORT_CXX_RELEASE(ExternalInitializerInfo)
 ORT_CXX_RELEASE(Graph)
@@ -187,6 +190,14 @@ ORT_CXX_RELEASE(ValueInfo)
 inline void OrtRelease(OrtModelCompilationOptions* object) noexcept {
   GetCompileApi().ReleaseModelCompilationOptions(object);
 }
+#define ORT_CXX_EP_RELEASE(X) \
+  inline void OrtRelease(Ort##X* object) noexcept { GetEpApi().Release##X(object); }
+ORT_CXX_EP_RELEASE(KernelDef)
+ORT_CXX_EP_RELEASE(KernelDefBuilder)
+ORT_CXX_EP_RELEASE(KernelRegistry)
+ORT_CXX_EP_RELEASE(OpSchema)
+ORT_CXX_EP_RELEASE(ProfilingEvent)
+#undef ORT_CXX_EP_RELEASE
 
 // Base<T> owns a T, Base<Unowned<T>> refers to one.
 template <class T>
@@ -371,10 +382,14 @@ template <class T>
 struct AllocatorImpl : Base<T> {
   using Base<T>::Base;
   void* Alloc(size_t size);
+  // Memory that the arena does not keep; as Alloc, if the allocator has no such memory.
+  void* Reserve(size_t size);
   MemoryAllocation GetAllocation(size_t size);
   void Free(void* block);
   ConstMemoryInfo GetInfo() const;
   KeyValuePairs GetStats() const;
+  // Gives unused memory back; nothing, if the allocator keeps none.
+  void Shrink();
 };
 }  // namespace detail
 using UnownedAllocator = detail::AllocatorImpl<detail::Unowned<OrtAllocator>>;
@@ -433,6 +448,7 @@ struct EpDeviceImpl : Base<T> {
 using ConstEpDevice = detail::EpDeviceImpl<detail::Unowned<const OrtEpDevice>>;
 
 struct Value;
+struct DeviceEpIncompatibilityDetails;
 
 // Logger and shared thread pools; outlives the sessions.
 struct Env : detail::Base<OrtEnv> {
@@ -459,6 +475,10 @@ struct Env : detail::Base<OrtEnv> {
   Env& RegisterExecutionProviderLibrary(const char* name, const std::basic_string<ORTCHAR_T>& path);
   Env& UnregisterExecutionProviderLibrary(const char* name);
   std::vector<ConstEpDevice> GetEpDevices() const;
+  size_t GetNumHardwareDevices() const;
+  std::vector<ConstHardwareDevice> GetHardwareDevices() const;
+  DeviceEpIncompatibilityDetails GetHardwareDeviceEpIncompatibilityDetails(
+      const char* ep_name, ConstHardwareDevice device) const;
   UnownedAllocator GetSharedAllocator(const OrtMemoryInfo* info);
   UnownedAllocator CreateSharedAllocator(const OrtEpDevice* device, OrtDeviceMemoryType mem_type,
                                          OrtAllocatorType allocator_type,
@@ -466,6 +486,9 @@ struct Env : detail::Base<OrtEnv> {
   void ReleaseSharedAllocator(const OrtEpDevice* device, OrtDeviceMemoryType mem_type);
   Status CopyTensors(const std::vector<Value>& from, const std::vector<Value>& to,
                      OrtSyncStream* stream) const;
+  Status CopyTensor(const OrtValue* from, OrtValue* to, OrtSyncStream* stream) const {
+    return Status(GetApi().CopyTensors(p_, &from, &to, stream, 1));
+  }
 };
 
 // A domain of custom operators; outlives the sessions.
@@ -848,6 +871,43 @@ struct ArenaCfg : detail::Base<OrtArenaCfg> {
   explicit ArenaCfg(const std::unordered_map<std::string, size_t>& settings);
 };
 
+namespace detail {
+template <class T>
+struct EpAssignedNodeImpl : Base<T> {
+  using Base<T>::Base;
+  std::string GetName() const {
+    return Query<const char*>(GetApi().EpAssignedNode_GetName, this->p_);
+  }
+  std::string GetDomain() const {
+    return Query<const char*>(GetApi().EpAssignedNode_GetDomain, this->p_);
+  }
+  std::string GetOperatorType() const {
+    return Query<const char*>(GetApi().EpAssignedNode_GetOperatorType, this->p_);
+  }
+};
+}  // namespace detail
+// A node of the model, as a session assigned it.
+using ConstEpAssignedNode = detail::EpAssignedNodeImpl<detail::Unowned<const OrtEpAssignedNode>>;
+
+namespace detail {
+template <class T>
+struct EpAssignedSubgraphImpl : Base<T> {
+  using Base<T>::Base;
+  std::string GetEpName() const {
+    return Query<const char*>(GetApi().EpAssignedSubgraph_GetEpName, this->p_);
+  }
+  std::vector<ConstEpAssignedNode> GetNodes() const {
+    const OrtEpAssignedNode* const* nodes = nullptr;
+    size_t count = 0;
+    ThrowOnError(GetApi().EpAssignedSubgraph_GetNodes(this->p_, &nodes, &count));
+    return std::vector<ConstEpAssignedNode>(nodes, nodes + count);
+  }
+};
+}  // namespace detail
+// Nodes that a provider runs together.
+using ConstEpAssignedSubgraph =
+    detail::EpAssignedSubgraphImpl<detail::Unowned<const OrtEpAssignedSubgraph>>;
+
 struct IoBinding;
 struct Model;
 namespace detail {
@@ -874,6 +934,9 @@ struct ConstSessionImpl : Base<T> {
   std::vector<ConstMemoryInfo> GetMemoryInfoForOutputs() const;
   std::vector<ConstEpDevice> GetEpDeviceForInputs() const;
   std::vector<ConstEpDevice> GetEpDeviceForOutputs() const;
+  // What each provider runs, if the session recorded it
+  // (kOrtSessionOptionsRecordEpGraphAssignmentInfo).
+  std::vector<ConstEpAssignedSubgraph> GetEpGraphAssignmentInfo() const;
 };
 
 template <class T>
@@ -896,6 +959,9 @@ struct SessionImpl : ConstSessionImpl<T> {
   // Ends profiling and returns the name of the trace's file.
   AllocatedStringPtr EndProfilingAllocated(OrtAllocator* allocator);
   void SetEpDynamicOptions(const char* const* keys, const char* const* values, size_t count);
+  void ReleaseCapturedGraph(int graph_annotation_id) {
+    ThrowOnError(GetApi().SessionReleaseCapturedGraph(this->p_, graph_annotation_id));
+  }
   // Adds `model` to that of a session of CreateModelEditorSession, and makes the session ready.
   void FinalizeModelEditorSession(const Model& model, const SessionOptions& options,
                                   OrtPrepackedWeightsContainer* container = nullptr);
@@ -972,4 +1038,5 @@ struct IoBinding : detail::IoBindingImpl<OrtIoBinding> {
 #include "onnxruntime_cxx_value_inline.h"  // IWYU pragma: export
 #include "onnxruntime_cxx_custom_op.h"     // IWYU pragma: export
 #include "onnxruntime_cxx_model_editor.h"  // IWYU pragma: export
+#include "onnxruntime_cxx_plugin.h"        // IWYU pragma: export
 // clang-format on

@@ -87,6 +87,8 @@ struct KernelInfoImpl : Base<T> {
   int GetOperatorSinceVersion() const;
   KeyValuePairs GetConfigEntries() const;
   Logger GetLogger() const;
+  // The plugin's provider that the kernel belongs to.
+  const OrtEp* GetEp() const { return Query<const OrtEp*>(GetEpApi().KernelInfo_GetEp, this->p_); }
 };
 }  // namespace detail
 using ConstKernelInfo = detail::KernelInfoImpl<detail::Unowned<const OrtKernelInfo>>;
@@ -127,10 +129,66 @@ struct ConstOpAttrImpl : Base<T> {
   using Base<T>::Base;
   std::string GetName() const { return Query<const char*>(GetApi().OpAttr_GetName, this->p_); }
   OrtOpAttrType GetType() const { return Query<OrtOpAttrType>(GetApi().OpAttr_GetType, this->p_); }
-  Value GetTensorAttributeAsOrtValue() const {
-    return Value(Query<OrtValue*>(GetApi().OpAttr_GetTensorAttributeAsOrtValue, this->p_));
+  // R: int64_t, float or std::string.
+  template <class R>
+  Status GetValue(R& value) const;
+  template <class R>
+  Status GetValueArray(std::vector<R>& values) const;
+  Status GetTensorAttributeAsOrtValue(Value& value) const {
+    OrtValue* found = nullptr;
+    Status status(GetApi().OpAttr_GetTensorAttributeAsOrtValue(this->p_, &found));
+    if (status.IsOK()) value = Value(found);
+    return status;
   }
+
+ private:
+  Status Read(OrtOpAttrType type, std::string& bytes) const;
 };
+
+// The bytes of an attribute's data; of a list of strings, each with the null character behind it.
+template <class T>
+Status ConstOpAttrImpl<T>::Read(OrtOpAttrType type, std::string& bytes) const {
+  size_t size = 0;
+  Status status(GetApi().ReadOpAttr(this->p_, type, nullptr, 0, &size));
+  if (size == 0) return status;
+  bytes.resize(size);
+  return Status(GetApi().ReadOpAttr(this->p_, type, bytes.data(), size, &size));
+}
+
+template <class T>
+template <class R>
+Status ConstOpAttrImpl<T>::GetValue(R& value) const {
+  if constexpr (std::is_same_v<R, std::string>) {
+    return Read(ORT_OP_ATTR_STRING, value);
+  } else {
+    static_assert(std::is_same_v<R, int64_t> || std::is_same_v<R, float>);
+    constexpr OrtOpAttrType kType = std::is_same_v<R, float> ? ORT_OP_ATTR_FLOAT : ORT_OP_ATTR_INT;
+    size_t size = 0;
+    return Status(GetApi().ReadOpAttr(this->p_, kType, &value, sizeof(value), &size));
+  }
+}
+
+template <class T>
+template <class R>
+Status ConstOpAttrImpl<T>::GetValueArray(std::vector<R>& values) const {
+  std::string bytes;
+  if constexpr (std::is_same_v<R, std::string>) {
+    Status status = Read(ORT_OP_ATTR_STRINGS, bytes);
+    if (!status.IsOK()) return status;
+    values.clear();
+    for (size_t i = 0; i < bytes.size(); i += values.back().size() + 1) {
+      values.emplace_back(bytes.c_str() + i);
+    }
+    return status;
+  } else {
+    static_assert(std::is_same_v<R, int64_t> || std::is_same_v<R, float>);
+    Status status = Read(std::is_same_v<R, float> ? ORT_OP_ATTR_FLOATS : ORT_OP_ATTR_INTS, bytes);
+    if (!status.IsOK()) return status;
+    values.resize(bytes.size() / sizeof(R));
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return status;
+  }
+}
 }  // namespace detail
 using ConstOpAttr = detail::ConstOpAttrImpl<detail::Unowned<const OrtOpAttr>>;
 

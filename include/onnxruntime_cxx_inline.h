@@ -275,6 +275,18 @@ void* AllocatorImpl<T>::Alloc(size_t size) {
   return Query<void*>(GetApi().AllocatorAlloc, this->p_, size);
 }
 template <class T>
+void* AllocatorImpl<T>::Reserve(size_t size) {
+  OrtAllocator* const allocator = this->p_;
+  const bool has_slot = allocator->version >= 18 && allocator->Reserve != nullptr;
+  return has_slot ? allocator->Reserve(allocator, size) : Alloc(size);
+}
+template <class T>
+void AllocatorImpl<T>::Shrink() {
+  OrtAllocator* const allocator = this->p_;
+  const bool has_slot = allocator->version >= 25 && allocator->Shrink != nullptr;
+  if (has_slot) ThrowOnError(allocator->Shrink(allocator));
+}
+template <class T>
 MemoryAllocation AllocatorImpl<T>::GetAllocation(size_t size) {
   return MemoryAllocation(this->p_, Alloc(size), size);
 }

@@ -349,6 +349,9 @@ struct ModelCompilationOptions : detail::Base<OrtModelCompilationOptions> {
   ModelCompilationOptions& SetEpContextEmbedMode(bool embed) {
     return Do(GetCompileApi().ModelCompilationOptions_SetEpContextEmbedMode, embed);
   }
+  ModelCompilationOptions& SetWeightlessEnabled(bool enabled) {
+    return Do(GetCompileApi().ModelCompilationOptions_SetWeightlessEnabled, enabled);
+  }
   ModelCompilationOptions& SetEpContextBinaryInformation(const ORTCHAR_T* directory,
                                                          const ORTCHAR_T* model_name) {
     return Do(GetCompileApi().ModelCompilationOptions_SetEpContextBinaryInformation, directory,

@@ -21,3 +21,6 @@ static const char* const kOrtRunOptionsConfigQnnPerfModePostRun = "qnn.htp_perf_
 
 // Latency of calls of the QNN provider.
 static const char* const kOrtRunOptionsConfigQnnRpcControlLatency = "qnn.rpc_control_latency";
+
+// Adapters of the QNN provider.
+static const char* const kOrtRunOptionsConfigQnnLoraConfig = "qnn.lora_config";

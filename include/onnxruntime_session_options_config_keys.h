@@ -239,7 +239,68 @@ static const char* const kOrtSessionOptionsEpContextModelExternalInitializersFil
 // "1": weights stay in the original model.
 static const char* const kOrtSessionOptionEpEnableWeightless = "ep.enable_weightless";
 
+// "1": the same, in its older form, which only a provider's plugin heeds.
+static const char* const kOrtSessionOptionEpEnableWeightlessEpContextNodes =
+    "ep.enable_weightless_ep_context_nodes";
+
+// The model that a compiled one was made of, for its weights.
+static const char* const kOrtSessionOptionEpContextSourceModelPath = "ep.context_source_model_path";
+
+// What functions of OrtApi set too, as texts.
+
+// Numbers of threads.
+static const char* const kOrtSessionOptionsConfigIntraOpNumThreads = "session.intra_op_num_threads";
+static const char* const kOrtSessionOptionsConfigInterOpNumThreads = "session.inter_op_num_threads";
+
+// "0": the session uses the threads of the environment.
+static const char* const kOrtSessionOptionsConfigUsePerSessionThreads =
+    "session.use_per_session_threads";
+
+// "sequential" or "parallel".
+static const char* const kOrtSessionOptionsConfigExecutionMode = "session.execution_mode";
+
+// "disable_all", "enable_basic", "enable_extended", "enable_layout" or "enable_all".
+static const char* const kOrtSessionOptionsConfigGraphOptimizationLevel =
+    "session.graph_optimization_level";
+
+// The file that the optimized model is written to.
+static const char* const kOrtSessionOptionsConfigOptimizedModelFilePath =
+    "session.optimized_model_filepath";
+
+// "1": an arena, a memory plan, kernels with repeatable results.
+static const char* const kOrtSessionOptionsConfigEnableCpuMemArena = "session.enable_cpu_mem_arena";
+static const char* const kOrtSessionOptionsConfigEnableMemPattern = "session.enable_mem_pattern";
+static const char* const kOrtSessionOptionsConfigUseDeterministicCompute =
+    "session.use_deterministic_compute";
+
+// The prefix of the traces' names; empty: no traces.
+static const char* const kOrtSessionOptionsConfigEnableProfiling = "session.enable_profiling";
+
+// Messages: their source, their least severity, and how much they tell.
+static const char* const kOrtSessionOptionsConfigLogId = "session.log_id";
+static const char* const kOrtSessionOptionsConfigLogSeverityLevel = "session.log_severity_level";
+static const char* const kOrtSessionOptionsConfigLogVerbosityLevel = "session.log_verbosity_level";
+
 // Known, without effect here.
+
+// "1": the session only compiles its model.
+static const char* const kOrtSessionOptionCompileOnly = "session.compile_only";
+
+// "1": optimizations that an ORT model has kept are applied.
+static const char* const kOrtSessionOptionsConfigEnableSavedRuntimeOptimizations =
+    "session.enable_saved_runtime_optimizations";
+
+// Bounds on what is folded.
+static const char* const kOrtSessionOptionsConstantFoldingMaxOutputSizeInBytes =
+    "optimization.constant_folding_max_output_size_in_bytes";
+static const char* const kOrtSessionOptionsDisableQDQConstantFolding =
+    "session.disable_qdq_constant_folding";
+
+// Bounds of kernels on Arm.
+static const char* const kOrtSessionOptionsMlasKleidiAiConvIgemmMaxWork =
+    "mlas.kleidiai.conv_igemm_max_work";
+static const char* const kOrtSessionOptionsMlasNchwcPointwiseConvMaxInputChannelBatch =
+    "mlas.nchwc_pointwise_conv_max_input_channel_batch";
 
 // "1": float products through bfloat16 on Arm.
 static const char* const kOrtSessionOptionsMlasGemmFastMathArm64Bfloat16 =
