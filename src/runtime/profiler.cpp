@@ -98,6 +98,10 @@ void Profiler::Add(TraceEvent event) {
   if (!TakeRoom(1)) return;
   if (event.thread == 0) event.thread = ThreadId();
   if (event.process == 0) event.process = getpid();
+  if (!HasMemoryFor([&] { Keep(std::move(event)); })) dropped_.fetch_add(1);
+}
+
+void Profiler::Keep(TraceEvent event) {
   if (is_streaming_) return Deliver(event);
   Shard& shard = ShardOfThread();
   const MutexLock lock(shard.mutex);
@@ -107,6 +111,10 @@ void Profiler::Add(TraceEvent event) {
 void Profiler::Add(NodeTrace trace) {
   if (!TakeRoom(kEventsPerNode)) return;
   trace.thread = ThreadId();
+  if (!HasMemoryFor([&] { Keep(std::move(trace)); })) dropped_.fetch_add(kEventsPerNode);
+}
+
+void Profiler::Keep(NodeTrace trace) {
   if (is_streaming_) {
     std::vector<TraceEvent> events;
     AppendNodeEvents(trace, getpid(), events);

@@ -66,7 +66,8 @@ class Profiler {
   MemoryEvents memory_events() const { return memory_events_; }
   bool has_memory_counters() const { return has_memory_counters_; }
 
-  // Fills in the event's thread and process where they are 0.
+  // Fills in the event's thread and process where they are 0. An event for which there is no memory
+  // counts as dropped.
   void Add(TraceEvent event);
   void Add(NodeTrace trace);
   // The node's description; `describe` makes it at the first call. Lives as long as this object.
@@ -101,6 +102,8 @@ class Profiler {
   Profiler(std::optional<TraceFile> file, const Logger& logger);
   Shard& ShardOfThread();
   bool TakeRoom(size_t events);
+  void Keep(TraceEvent event);
+  void Keep(NodeTrace trace);
   void Deliver(const TraceEvent& event);
   // Removes the first provider of `session` (null: of any) from the list.
   std::optional<NamedProvider> TakeProvider(const void* session);

@@ -1,5 +1,6 @@
 #include "runtime/step_trace.h"
 
+#include "base/exception_barrier.h"
 #include "base/thread_id.h"
 #include "base/thread_pool.h"
 
@@ -45,18 +46,20 @@ StepTrace::StepTrace(const RunScope& scope, const Plan& plan, const Step& step)
 }
 
 StepTrace::~StepTrace() {
-  if (told_providers_) {
-    TraceEvent event;
-    event.category = TraceCategory::kNode;
-    event.name = trace_.node->name + "_kernel_time";
-    event.start = trace_.kernel_start;
-    event.duration = profiler_.Now() - trace_.kernel_start;
-    event.args = {{"op_name", trace_.node->op_type}, {"provider", trace_.node->provider}};
-    profiler_.StopEvent(event);
-  }
+  if (told_providers_) (void)HasMemoryFor([this] { TellProvidersEnd(); });
   if (!is_done_) return;
   trace_.fence_after = profiler_.Now();
   profiler_.Add(std::move(trace_));
+}
+
+void StepTrace::TellProvidersEnd() {
+  TraceEvent event;
+  event.category = TraceCategory::kNode;
+  event.name = trace_.node->name + "_kernel_time";
+  event.start = trace_.kernel_start;
+  event.duration = profiler_.Now() - trace_.kernel_start;
+  event.args = {{"op_name", trace_.node->op_type}, {"provider", trace_.node->provider}};
+  profiler_.StopEvent(event);
 }
 
 void StepTrace::Measure(const Value* value, uint64_t* bytes) {

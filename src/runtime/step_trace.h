@@ -43,6 +43,7 @@ class StepTrace {
   void EndCached(const Frame& frame);
 
  private:
+  void TellProvidersEnd();
   void Measure(const Value* value, uint64_t* bytes);
 
   Profiler& profiler_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/exception_barrier.h"
 #include "runtime/run_meter.h"
 
 namespace tenon {
@@ -80,14 +81,18 @@ void* TracedAllocator::TakeTraced(size_t bytes, StreamOrder* stream) {
   const int64_t start = profiler->Now();
   void* block = allocate();
   if (block == nullptr) return nullptr;
-  {
+  const bool is_noted = HasMemoryFor([&] {
     const MutexLock lock(mutex_);
     sizes_[block] = bytes;
     known_ = sizes_.size();
+  });
+  if (!is_noted) {
+    base_->Free(block);
+    return nullptr;
   }
   in_use_ += bytes;
   total_ += bytes;
-  Record(*profiler, feeds_arena_ ? "arena_extend" : "alloc", start, block, bytes);
+  TryRecord(*profiler, feeds_arena_ ? "arena_extend" : "alloc", start, block, bytes);
   return block;
 }
 
@@ -105,7 +110,12 @@ void TracedAllocator::Free(void* block) {
   if (profiler == nullptr) return base_->Free(block);
   const int64_t start = profiler->Now();
   base_->Free(block);
-  Record(*profiler, feeds_arena_ ? "arena_shrink" : "free", start, block, bytes);
+  TryRecord(*profiler, feeds_arena_ ? "arena_shrink" : "free", start, block, bytes);
+}
+
+void TracedAllocator::TryRecord(Profiler& profiler, const char* action, int64_t start,
+                                const void* block, size_t bytes) {
+  (void)HasMemoryFor([&] { Record(profiler, action, start, block, bytes); });
 }
 
 void TracedAllocator::Record(Profiler& profiler, const char* action, int64_t start,

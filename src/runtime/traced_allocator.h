@@ -33,6 +33,9 @@ class TracedAllocator final : public StreamAllocator {
   // A block for `stream`, which may be null.
   void* TakeBlock(size_t bytes, StreamOrder* stream);
   void* TakeTraced(size_t bytes, StreamOrder* stream);
+  // Records the event, if there is memory for it.
+  void TryRecord(Profiler& profiler, const char* action, int64_t start, const void* block,
+                 size_t bytes);
   void Record(Profiler& profiler, const char* action, int64_t start, const void* block,
               size_t bytes);
 
