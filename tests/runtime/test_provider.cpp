@@ -122,7 +122,7 @@ Status RunFail(KernelContext&) { return InvalidArgument("wanted to"); }
 Status RunThrow(KernelContext&) { throw std::runtime_error("thrown by a kernel"); }
 
 Status RunWait(KernelContext& context) {
-  while (!StopSignal::CutsCurrent()) {
+  while (!StopSignal::Current()->is_terminated()) {
   }
   return RunScale(context);
 }
