@@ -112,6 +112,7 @@ def run_onnxruntime(case: generated.Case) -> list[Any]:
 
 def onnxruntime_session(case: generated.Case) -> Any:
     import onnxruntime  # noqa: PLC0415
+    from saturation import exact_session  # noqa: PLC0415
 
     onnxruntime.set_default_logger_severity(4)
     model = type(case.model)()
@@ -119,9 +120,7 @@ def onnxruntime_session(case: generated.Case) -> Any:
     model.ir_version = 10
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # by which some operators round
-    # Without VNNI, sums of products of bytes would saturate.
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return exact_session(model.SerializeToString(), options)
 
 
 def run_own(case: generated.Case) -> list[Any]:

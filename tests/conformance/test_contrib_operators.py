@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 import pytest
 import recipes
+import saturation
 import search_references
 import tenon
 from onnx import helper
@@ -121,6 +122,8 @@ def check(case: generated.Case) -> str:
 
 @pytest.mark.parametrize("operator", contrib_schemas.SCHEMAS)
 def test_contrib_operator(operator: str) -> None:
+    if operator == "DynamicQuantizeMatMul" and saturation.saturates():
+        pytest.skip(saturation.REASON)
     type_names = contrib_schemas.SCHEMAS[operator].type_names()
     cases = (contrib_schemas.cases_of(operator, type_name) for type_name in type_names)
     agreement.check_all(itertools.chain.from_iterable(cases), check)
@@ -160,5 +163,7 @@ def one_node(schema: ort_state.schemadef.OpSchema) -> bytes:
 @pytest.mark.parametrize("operator", contrib_schemas.WITHOUT_RECIPE)
 def test_operators_without_cases_have_no_kernel(operator: str) -> None:
     # What has none may have been widened to types that its schema does not allow.
-    with pytest.raises(Exception, match=r"no provider has a kernel|: expected one of"):
+    with pytest.raises(
+        Exception, match=r"no provider has a kernel|: expected one of|not compatible with any"
+    ):
         tenon.InferenceSession(one_node(contrib_schemas.WITHOUT_RECIPE[operator]))

@@ -13,6 +13,7 @@ import onnxruntime.quantization as theirs
 import tenon
 import tenon.quantization as ours
 from onnx import TensorProto, helper, numpy_helper
+from saturation import exact_session
 
 ELEMENTS = {TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16}
 
@@ -201,15 +202,7 @@ def run_genuine(path: Loaded, feed: dict) -> np.ndarray:
     loaded, options = load(path), onnxruntime.SessionOptions()
     if any(one.data_type == TensorProto.FLOAT8E4M3FN for one in loaded.graph.initializer):
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    content = loaded.SerializeToString()
-    try:
-        # On processors without VNNI, sums of products of bytes would saturate.
-        options.add_session_config_entry("session.x64quantprecision", "1")
-        session = onnxruntime.InferenceSession(content, options)
-    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:  # signed activations
-        options.add_session_config_entry("session.x64quantprecision", "0")
-        session = onnxruntime.InferenceSession(content, options)
-    return session.run(None, feed)[0]
+    return exact_session(loaded.SerializeToString(), options).run(None, feed)[0]
 
 
 def constants_of(path: Loaded) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 import contrib
 import ml_dtypes
 import numpy as np
+import onnxruntime
 import pytest
 from contrib import check, floats, run_tenon
 
@@ -413,4 +414,9 @@ def test_matmul_of_blob(rows: int, k: int, n: int, kind: int, header: int) -> No
     if kind == 1:
         blob[:, :, 4] &= 15
     inputs = [floats(rows, k), blob.reshape(-1), ids(k, n)]
-    check("MatMulFpQ4", inputs, constants=(1, 2), blk_quant_type=kind, atol=2e-3)
+    try:
+        check("MatMulFpQ4", inputs, constants=(1, 2), blk_quant_type=kind, atol=2e-3)
+    except onnxruntime.capi.onnxruntime_pybind11_state.Fail as error:
+        if "not yet supported on this hardware" not in str(error):
+            raise
+        pytest.skip("onnxruntime has no such product on this processor")

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from contrib import floats
+from saturation import needs_exact_sums
 
 BYTES = [np.uint8, np.int8]
 # The types of B that onnxruntime supports for these types of A.
@@ -35,6 +36,7 @@ def check(op_type: str, inputs: list, output: type, most: int = 0, **options: ob
 
 @pytest.mark.parametrize("constants", [(), (3,)])
 @pytest.mark.parametrize(("a", "b"), PAIRS)
+@needs_exact_sums
 def test_qlinear_matmul_has_the_same_bits(a: type, b: type, constants: tuple) -> None:
     for m, n, k in [(1, 40, 64), (50, 70, 133), (7, 3, 5)]:
         inputs = [
@@ -47,6 +49,7 @@ def test_qlinear_matmul_has_the_same_bits(a: type, b: type, constants: tuple) ->
 
 @pytest.mark.parametrize(("x", "w"), PAIRS)
 @pytest.mark.parametrize("per_channel", [False, True])
+@needs_exact_sums
 def test_qlinear_conv_has_the_same_bits(x: type, w: type, per_channel: bool) -> None:
     channels = (24,) if per_channel else ()
     w_scale = np.abs(floats(*channels)).astype(np.float32) / 50 + np.float32(0.01)
@@ -118,6 +121,7 @@ def test_concat_and_where(dtype: type) -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
+@needs_exact_sums
 def test_products_to_float(a: type, b: type) -> None:
     left, right, bias = integers(a, 5, 33), integers(b, 33, 20), floats(20)
     scales, zeros = [scalar(0.02), floats(20, seed=1)], [scalar(5, a), scalar(7, b)]
@@ -247,6 +251,7 @@ def test_nhwc_max_pool(dtype: type) -> None:
 
 @pytest.mark.parametrize(("x", "w"), PAIRS)
 @pytest.mark.parametrize("channels_last", [0, 1])
+@needs_exact_sums
 def test_qlinear_conv_of_microsoft(x: type, w: type, channels_last: int) -> None:
     for shape, weights, attributes in [
         ((1, 16, 9, 8), (24, 16, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 1]}),
@@ -288,6 +293,7 @@ def test_reductions(dtype: type, axes: list, keepdims: int) -> None:
 # Shapes of the addend to a product of [5, 20].
 @pytest.mark.parametrize("addend", [None, (20,), (1, 20), (5, 20), (5, 1), (1, 1), ()])
 @pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+@needs_exact_sums
 def test_qgemm(addend: tuple | None, left: int, right: int) -> None:
     for a, b in PAIRS:
         x = integers(a, 33, 5) if left else integers(a, 5, 33)
@@ -375,6 +381,7 @@ def test_matmul_nbits_keeps_infinities(m: int, level: int, bits: int, places: di
 @pytest.mark.parametrize("mask", [None, "lengths", "matrix"])
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("per_column", [False, True])
+@needs_exact_sums
 def test_qattention(x: type, w: type, mask: str | None, causal: int, per_column: bool) -> None:
     batch, length, hidden, heads = 2, 4, 16, 2
     columns = (3 * hidden,) if per_column else ()
@@ -550,6 +557,7 @@ def test_ordered_matmul_rejects_orders(orders: tuple) -> None:
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("per_column", [False, True])
 @pytest.mark.parametrize("dtype", BYTES)
+@needs_exact_sums
 def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) -> None:
     directions = 2 if direction == "bidirectional" else 1
     length, batch, size, hidden = 5, 3, 8, 6

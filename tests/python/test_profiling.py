@@ -45,17 +45,17 @@ def traced(model: bytes, folder: pathlib.Path, feeds: dict, **fields: object) ->
     return json.loads(pathlib.Path(session.end_profiling()).read_text(encoding="utf-8"))
 
 
-def test_profiling_begins_on_the_monotonic_clock(tmp_path: pathlib.Path) -> None:
+def test_profiling_begins_at_a_time_of_day(tmp_path: pathlib.Path) -> None:
     """PR-4"""
-    before = time.monotonic_ns()
+    before = time.time_ns()
     session = tenon.InferenceSession(graphs.double(), options(tmp_path))
-    after = time.monotonic_ns()
+    after = time.time_ns()
     start = session.get_profiling_start_time_ns()
     assert before <= start <= after
     session.run(None, {"x": X})
     assert session.get_profiling_start_time_ns() == start
     other = tenon.InferenceSession(graphs.double(), options(tmp_path))
-    assert after <= other.get_profiling_start_time_ns() <= time.monotonic_ns()
+    assert after <= other.get_profiling_start_time_ns() <= time.time_ns()
 
 
 def test_ending_gives_the_path_of_a_whole_file(tmp_path: pathlib.Path) -> None:

@@ -19,6 +19,7 @@ NOT_API = {
     "import_capi_exception",
     "onnxruntime_validation",
     "package_name",
+    "datasets",  # shown if a program has imported it
     "quantization",  # shown if a program has imported it
     "tools",
     "transformers",
