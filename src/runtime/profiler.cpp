@@ -39,8 +39,10 @@ Profiler::Profiler(std::optional<TraceFile> file, const Logger& logger)
       shards_(new Shard[kShards]) {}
 
 Profiler::~Profiler() {
-  const Result<std::string> path = End();
-  if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
+  (void)HasMemoryFor([this] {
+    const Result<std::string> path = End();
+    if (!path) TENON_LOG(logger_, kError, "profiling: {}", path.error().message());
+  });
 }
 
 Result<std::shared_ptr<Profiler>> Profiler::Open(const std::string& prefix, const StringMap& config,

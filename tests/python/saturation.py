@@ -1,4 +1,4 @@
-"""Whether onnxruntime's sums of products of bytes saturate, as they do on processors without VNNI."""
+"""Whether onnxruntime's sums of products of bytes saturate, as without the VNNI instructions."""
 
 import functools
 

@@ -440,7 +440,7 @@ T5_GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 2])
 @pytest.mark.parametrize("name", BEAM_CASES)
 @pytest.mark.parametrize("graphs", T5_GRAPHS)
 def test_beam_search_of_t5(graphs: str, name: str, seed: int) -> None:
