@@ -58,7 +58,7 @@ class Reader {
     rest_.remove_prefix(1);
   }
 
-  // The names that this room looks for have no escapes, so escapes are not decoded.
+  // The text between the quotes as it stands: escapes are not decoded.
   std::string ReadString() {
     size_t end = 1;
     while (rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;

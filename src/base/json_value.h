@@ -9,7 +9,8 @@
 
 namespace tenon {
 
-// One value. Members keep their order; of several with one name the first counts.
+// One value. Members keep their order; of several with one name the first counts. Texts and names
+// are as they stand between their quotes: escapes are not decoded.
 struct JsonValue {
   enum class Kind { kNull, kBool, kNumber, kString, kArray, kObject };
 
