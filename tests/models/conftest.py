@@ -1,9 +1,11 @@
 import os
 import pathlib
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 
 @pytest.fixture(scope="session")
