@@ -61,13 +61,13 @@ def count(folder: pathlib.Path) -> None:
 
     requests = ctypes.CDLL(str(folder / "requests.so"))
     model, x = str(folder / "model.onnx"), np.zeros(4, np.float32)
-    sessions = []
+    options = []
     for runtime in (tenon, onnxruntime):
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = 1  # those that wait do so in instructions
-        providers = ["CPUExecutionProvider"]
-        sessions.append(runtime.InferenceSession(model, options, providers=providers))
-    ours, theirs = sessions
+        options.append(runtime.SessionOptions())
+        options[-1].intra_op_num_threads = 1  # those that wait do so in instructions
+    providers = ["CPUExecutionProvider"]
+    ours = tenon.InferenceSession(model, options[0], providers)
+    theirs = onnxruntime.InferenceSession(model, options[1], providers)
     binding = ours.io_binding()
     binding.bind_cpu_input("x", x)
     binding.bind_output("y")
@@ -76,7 +76,7 @@ def count(folder: pathlib.Path) -> None:
         "run": (lambda: ours.run(None, {"x": x}), 100),
         "bound_run": (lambda: ours.run_with_iobinding(binding), 100),
         "their_run": (lambda: theirs.run(None, {"x": x}), 100),
-        "session": (lambda: tenon.InferenceSession(model), 10),
+        "session": (lambda: tenon.InferenceSession(model, options[0], providers), 10),
     }
     gc.collect()
     gc.disable()  # a collection would cost as much as a hundred runs, and comes by chance
