@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/graph.h"
+#include "kernels/gemm/gemm_int8.h"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/nchwc_layout.h"
 #include "ops/conv/weights_scale.h"
@@ -10,6 +11,7 @@
 #include "ops/framework/registry.h"
 #include "ops/framework/widen_narrow.h"
 #include "ops/fusion/fusion.h"
+#include "runtime/config.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_info.h"
 
@@ -79,8 +81,15 @@ class CpuProvider final : public ExecutionProvider {
     return LowerChannelsLast(graph) + ExpandComposites(graph) > 0 || WidenNarrow(graph) > 0;
   }
 
+  void AdjustConfig(StringMap& config) override {
+    // Without dot products of int8, float operators are faster between the quantizations.
+    use_integers_ =
+        ConfigFlag(config, "tenon.quantized_in_integers", kernels::HasInt8DotProducts()) &&
+        !ConfigFlag(config, "session.disable_quant_qdq", false);
+  }
+
   Status Rewrite(Graph& graph, int32_t index) override {
-    FuseNodes(graph, index);
+    FuseNodes(graph, index, use_integers_);
     UseNchwcLayout(graph, index);
     return FoldWeightScales(graph);
   }
@@ -96,6 +105,7 @@ class CpuProvider final : public ExecutionProvider {
 
  private:
   const std::string name_ = "CPUExecutionProvider";
+  bool use_integers_ = kernels::HasInt8DotProducts();
 };
 
 }  // namespace

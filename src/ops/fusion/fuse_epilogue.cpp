@@ -22,20 +22,6 @@ std::optional<float> ClipBound(const Match& match, const Node& clip, size_t inpu
   return bound && as_float == *bound ? std::optional<float>(as_float) : std::nullopt;
 }
 
-std::optional<kernels::ActivationSpec> SpecOf(const Match& match) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const Node& node = match.node("activation");
-  const UnaryOp op = *UnaryOpOf(node);
-  if (op == UnaryOp::kClip && node.opset >= kClipWithInputs) {
-    const auto low = ClipBound(match, node, 1, -kInfinity);
-    const auto high = ClipBound(match, node, 2, kInfinity);
-    if (!low || !high) return std::nullopt;
-    return kernels::ActivationSpec{op, *low, *high};
-  }
-  const Result<kernels::ActivationSpec> spec = UnarySpecOf(node, op);
-  return spec ? std::optional<kernels::ActivationSpec>(*spec) : std::nullopt;
-}
-
 }  // namespace
 
 std::vector<Pattern> ActivationsOf(const Pattern& inner) {
@@ -51,10 +37,24 @@ std::vector<Pattern> ActivationsOf(const Pattern& inner) {
           bound(OpOf(std::move(microsoft), {inner}).In("com.microsoft"))};
 }
 
-bool HasKnownParameters(const Match& match) { return SpecOf(match).has_value(); }
+std::optional<kernels::ActivationSpec> KnownActivation(const Match& match) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Node& node = match.node("activation");
+  const UnaryOp op = *UnaryOpOf(node);
+  if (op == UnaryOp::kClip && node.opset >= kClipWithInputs) {
+    const auto low = ClipBound(match, node, 1, -kInfinity);
+    const auto high = ClipBound(match, node, 2, kInfinity);
+    if (!low || !high) return std::nullopt;
+    return kernels::ActivationSpec{op, *low, *high};
+  }
+  const Result<kernels::ActivationSpec> spec = UnarySpecOf(node, op);
+  return spec ? std::optional<kernels::ActivationSpec>(*spec) : std::nullopt;
+}
+
+bool HasKnownParameters(const Match& match) { return KnownActivation(match).has_value(); }
 
 void AddActivation(const Match& match, std::vector<Attribute>& attributes) {
-  const kernels::ActivationSpec spec = *SpecOf(match);
+  const kernels::ActivationSpec spec = *KnownActivation(match);
   const UnaryInfo& info = InfoOf(spec.op);
   SetAttribute(attributes, "activation", std::string(info.name));
   const float parameters[] = {spec.alpha, spec.beta};

@@ -1,10 +1,12 @@
 // What fused convolutions and matrix products share: an activation at the end.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/rewrite.h"
+#include "kernels/elementwise/activation.h"
 
 namespace tenon {
 
@@ -12,7 +14,8 @@ namespace tenon {
 // domain. The activation's node is bound to "activation".
 std::vector<Pattern> ActivationsOf(const Pattern& inner);
 
-// Whether the parameters of that activation are known.
+// That activation; nothing if its parameters are unknown.
+std::optional<kernels::ActivationSpec> KnownActivation(const Match& match);
 bool HasKnownParameters(const Match& match);
 
 // Sets the attributes `activation` and `activation_params` to those of the match.

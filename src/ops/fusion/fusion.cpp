@@ -22,7 +22,8 @@ RuleSet GuardedRules(std::vector<std::vector<Fusion>> families, const HasKernel&
   for (std::vector<Fusion>& family : families) {
     for (Fusion& fusion : family) {
       if (!has_kernel(fusion.domain, fusion.op_type, DataType::kUndefined)) continue;
-      rules.push_back(GuardedRule(std::move(fusion), has_kernel));
+      rules.push_back(fusion.is_typed_by_output ? GuardedRule(std::move(fusion), has_kernel)
+                                                : std::move(fusion.rule));
     }
   }
   return RuleSet(std::move(rules));
@@ -34,22 +35,41 @@ bool HasRow(std::string_view domain, std::string_view op_type, DataType type) {
 
 }  // namespace
 
-std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel) {
+std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel, bool use_integers) {
   std::vector<RuleSet> sets;
   // Whole patterns come first: an epilogue that took one of their nodes would hide them.
   sets.push_back(GuardedRules({ActivationFusions(), NormalizationFusions()}, has_kernel));
+  if (use_integers) {
+    sets.push_back(
+        GuardedRules({QuantizedProductFusions(), QuantizedElementFusions()}, has_kernel));
+    sets.push_back(GuardedRules({IntegerProductFusions()}, has_kernel));
+  }
   sets.push_back(GuardedRules({AttentionFusions()}, has_kernel));
   sets.push_back(GuardedRules({ConvFusions(), MatMulFusions()}, has_kernel));
   return sets;
 }
 
-void FuseNodes(Graph& graph, int32_t provider) {
-  static const auto* const fusions = new std::vector<RuleSet>(MakeFusions(HasRow));
-  for (const RuleSet& rules : *fusions) ApplyRules(graph, rules, {.provider = provider});
+namespace {
+
+const std::vector<RuleSet>& AllFusions(bool use_integers) {
+  if (use_integers) {
+    static const auto* const with = new std::vector<RuleSet>(MakeFusions(HasRow, true));
+    return *with;
+  }
+  static const auto* const without = new std::vector<RuleSet>(MakeFusions(HasRow, false));
+  return *without;
+}
+
+}  // namespace
+
+void FuseNodes(Graph& graph, int32_t provider, bool use_integers) {
+  for (const RuleSet& rules : AllFusions(use_integers)) {
+    ApplyRules(graph, rules, {.provider = provider});
+  }
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) FuseNodes(*subgraph, provider);
+    for (Graph* subgraph : node->Subgraphs()) FuseNodes(*subgraph, provider, use_integers);
   }
 }
 

@@ -7,8 +7,11 @@
 //   com.tenon FusedMatMul: inputs A, B, bias [n] (optional), residual (optional, of the output's
 //     shape), attributes `alpha` (1), `transA`, `transB` (0; they swap the last two axes of A and
 //     B), `activation` and `activation_params`: activation(alpha A x B + bias + residual).
-// An activation is a function of base/unary_functions.inc with the trait kFused; its parameters are
-// in the order of its entry.
+//   com.tenon QLinearActivation: inputs X, X_scale, X_zero_point, Y_scale, Y_zero_point, attributes
+//     `activation` (none: X is only quantized anew) and `activation_params`:
+//     quantize(activation(dequantize(X))).
+// and the quantized operators of com.microsoft. An activation is a function of
+// base/unary_functions.inc with the trait kFused; its parameters are in the order of its entry.
 #pragma once
 
 #include <functional>
@@ -24,6 +27,8 @@ struct Fusion {
   std::string_view domain;
   std::string_view op_type;
   Rule rule;
+  // Whether that operator's kernels are known by the type of the root's output.
+  bool is_typed_by_output = true;
 };
 
 std::vector<Fusion> ActivationFusions();     // fuse_activations.cpp
@@ -31,17 +36,23 @@ std::vector<Fusion> NormalizationFusions();  // fuse_normalizations.cpp
 std::vector<Fusion> AttentionFusions();      // fuse_attention.cpp
 std::vector<Fusion> ConvFusions();           // fuse_conv.cpp
 std::vector<Fusion> MatMulFusions();         // fuse_matmul.cpp
+// Of values between DequantizeLinear and QuantizeLinear.
+std::vector<Fusion> QuantizedProductFusions();  // fuse_quantized_products.cpp
+std::vector<Fusion> QuantizedElementFusions();  // fuse_quantized_elements.cpp
+// Of dequantized values, with results that are not quantized: fuse_quantized_products.cpp.
+std::vector<Fusion> IntegerProductFusions();
 
 // Whether there is a kernel of an operator for an element type; for any if it is kUndefined.
 using HasKernel =
     std::function<bool(std::string_view domain, std::string_view op_type, DataType type)>;
 
 // The fusions that have a kernel, as rule sets to be applied one after the other. A rule fires only
-// where its operator has a kernel for the type of the output.
-std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel);
+// where its operator has a kernel for the type of the output, unless that does not matter.
+// Those of quantized operators are left out unless `use_integers`.
+std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel, bool use_integers);
 
 // Applies all fusions for which the registry has a row to the nodes of `provider` in `graph` and
 // its subgraphs. Types must have been inferred; those of new inner values are not inferred.
-void FuseNodes(Graph& graph, int32_t provider);
+void FuseNodes(Graph& graph, int32_t provider, bool use_integers);
 
 }  // namespace tenon

@@ -1,9 +1,11 @@
-// Operators of com.microsoft that work on each element of quantized tensors: QLinearAdd,
-// QLinearMul, QLinearLeakyRelu, QLinearSigmoid, QLinearSoftmax, QLinearConcat, QLinearWhere.
+// Operators that work on each element of quantized tensors: com.microsoft's QLinearAdd, QLinearMul,
+// QLinearLeakyRelu, QLinearSigmoid, QLinearSoftmax, QLinearConcat, QLinearWhere, and our own
+// QLinearActivation.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "kernels/elementwise/quantize.h"
 #include "ops/framework/element.h"
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/op_row.h"
@@ -54,8 +56,8 @@ Status InferUnary(const UnaryAttrs&, ShapeContext& context) {
 template <class F>
 Status RunUnary(KernelContext& context, F&& f) {
   const Tensor& x = context.Input(0);
-  const Table table =
-      TableOf(QuantizationIn(context, 1, 2, x.type()), QuantizationIn(context, 3, 4, x.type()), f);
+  const Table table = TableOf(QuantizationIn(context, 1, 2, x.type()),
+                              QuantizationIn(context, 3, 4, context.Output(0).type()), f);
   MapBytes(table, x, context.Output(0), context.threads());
   return OkStatus();
 }
@@ -66,6 +68,29 @@ auto Function(const kernels::ActivationSpec& spec) {
 
 Status RunLeakyRelu(const UnaryAttrs& attrs, KernelContext& context) {
   return RunUnary(context, Function({UnaryOp::kLeakyRelu, attrs.alpha}));
+}
+
+// QLinearActivation of com.tenon: no activation quantizes anew.
+struct ActivationOnlyAttrs {
+  std::string activation;
+  std::vector<float> parameters;
+  static constexpr auto Fields() {
+    using A = ActivationOnlyAttrs;
+    return std::tuple(Field("activation", &A::activation),
+                      Field("activation_params", &A::parameters));
+  }
+};
+
+Status InferActivation(const ActivationOnlyAttrs&, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 3, 4}));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  return context.SetOutput(0, std::move(x), context.ElementType(4));
+}
+
+Status RunActivation(const ActivationOnlyAttrs& attrs, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec spec,
+                         FusedActivation(attrs.activation, attrs.parameters));
+  return RunUnary(context, Function(spec));
 }
 
 Status RunSigmoid(const UnaryAttrs&, KernelContext& context) {
@@ -109,6 +134,24 @@ class BroadcastRows {
   Shape strides_;
 };
 
+kernels::QuantizedType TypeOf(const Int8Quantization& q) {
+  return q.is_signed ? kernels::QuantizedType::kInt8 : kernels::QuantizedType::kUint8;
+}
+
+// Elements that are computed in buffers together.
+constexpr size_t kBlock = 1024;
+
+// The values of `count` elements, one after the other, or all the same.
+void LoadBlock(const Int8Quantization& q, const uint8_t* from, size_t count, size_t step,
+               float* values) {
+  if (step == 0) {
+    std::fill_n(values, count, q.ValueOf(*from));
+    return;
+  }
+  const int32_t zero_point = q.zero_point;
+  kernels::Dequantize(from, count, {&q.scale, &zero_point, false}, TypeOf(q), values);
+}
+
 template <class F>
 Status RunBinary(KernelContext& context, F&& f) {
   const Tensor& a = context.Input(0);
@@ -118,11 +161,6 @@ Status RunBinary(KernelContext& context, F&& f) {
   const Int8Quantization of_a = QuantizationIn(context, 1, 2, a.type());
   const Int8Quantization of_b = QuantizationIn(context, 4, 5, b.type());
   const Int8Quantization of_y = QuantizationIn(context, 6, 7, y.type());
-  std::array<float, 256> a_values, b_values;
-  for (size_t byte = 0; byte < 256; ++byte) {
-    a_values[byte] = of_a.ValueOf(static_cast<uint8_t>(byte));
-    b_values[byte] = of_b.ValueOf(static_cast<uint8_t>(byte));
-  }
   const BroadcastRows a_rows(a.shape(), y.shape()), b_rows(b.shape(), y.shape());
   const size_t n = y.rank() == 0 ? 1 : static_cast<size_t>(y.shape().back());
   const size_t rows = static_cast<size_t>(y.size()) / n;
@@ -131,9 +169,15 @@ Status RunBinary(KernelContext& context, F&& f) {
       const uint8_t* from_a = static_cast<const uint8_t*>(a.raw()) + a_rows.OffsetOf(row);
       const uint8_t* from_b = static_cast<const uint8_t*>(b.raw()) + b_rows.OffsetOf(row);
       uint8_t* into = static_cast<uint8_t*>(y.raw()) + row * n;
-      for (size_t i = 0; i < n; ++i) {
-        into[i] = of_y.ByteOf(
-            f(a_values[from_a[i * a_rows.step()]], b_values[from_b[i * b_rows.step()]]));
+      for (size_t done = 0; done < n; done += kBlock) {
+        const size_t count = std::min(kBlock, n - done);
+        float a_values[kBlock], b_values[kBlock];
+        LoadBlock(of_a, from_a + done * a_rows.step(), count, a_rows.step(), a_values);
+        LoadBlock(of_b, from_b + done * b_rows.step(), count, b_rows.step(), b_values);
+        for (size_t i = 0; i < count; ++i) a_values[i] = f(a_values[i], b_values[i]);
+        const int32_t zero_point = of_y.zero_point;
+        kernels::Quantize(a_values, count, {&of_y.scale, &zero_point, false}, TypeOf(of_y),
+                          into + done);
       }
     }
   });
@@ -319,8 +363,11 @@ constexpr OpRow kRows[] = {
     Op<InferBinary, RunMul>("QLinearMul", kBytes),
     Op<InferUnary, RunLeakyRelu>("QLinearLeakyRelu", kBytes),
     Op<InferUnary, RunSigmoid>("QLinearSigmoid", kBytes),
+    Op<InferActivation, RunActivation>("QLinearActivation",
+                                       {.domain = "com.tenon", .types = kByteTypes}),
     Op<InferSoftmax, RunSoftmax>("QLinearSoftmax", kBytes),
-    Op<InferConcat, RunConcat>("QLinearConcat", {.domain = kMicrosoft, .types = kFloat32Only}),
+    Op<InferConcat, RunConcat>("QLinearConcat",
+                               {.domain = kMicrosoft, .types = kByteTypes, .typed_input = 2}),
     Op<InferWhere, RunWhere>("QLinearWhere", {.domain = kMicrosoft, .types = {DataType::kBool}}),
 };
 

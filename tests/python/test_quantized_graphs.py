@@ -1,0 +1,420 @@
+"""Graphs with QuantizeLinear and DequantizeLinear around operators run in integers.
+
+Each graph runs with and without `tenon.quantized_in_integers`, and on onnxruntime without
+optimizations, which computes what the graph says: each element may differ by one quantum.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import tenon
+from onnx import TensorProto, helper, numpy_helper
+from saturation import saturates
+
+# The three ways in which quantizers choose the integers of activations.
+FORMS = {
+    "uint8": (np.uint8, 113),
+    "symmetric int8": (np.int8, 0),
+    "uint8 around 128": (np.uint8, 128),
+}
+
+
+class Graph:
+    """Makes a graph whose values are quantized between operators."""
+
+    def __init__(self, form: str, seed: int = 0) -> None:
+        self.dtype, self.zero = FORMS[form]
+        self.random = np.random.default_rng(seed)
+        self.nodes: list = []
+        self.constants: dict[str, np.ndarray] = {}
+        self.inputs: dict[str, tuple] = {}
+        self.feeds: dict[str, np.ndarray] = {}
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants[name] = np.asarray(value)
+        return name
+
+    def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        output = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, list(inputs), [output], output, **attributes))
+        return output
+
+    def parameters(self, scale: float, zero: int | None = None) -> tuple[str, str]:
+        zero = self.zero if zero is None else zero
+        return self.constant(np.float32(scale)), self.constant(self.dtype(zero))
+
+    def quantize(self, x: str, scale: float, zero: int | None = None) -> str:
+        return self.op("QuantizeLinear", x, *self.parameters(scale, zero))
+
+    def dequantize(self, x: str, scale: float, zero: int | None = None) -> str:
+        return self.op("DequantizeLinear", x, *self.parameters(scale, zero))
+
+    def between(self, x: str, scale: float) -> str:
+        return self.dequantize(self.quantize(x, scale), scale)
+
+    def input(self, *shape: int, scale: float = 0.03, zero: int | None = None) -> str:
+        """A dequantized input of the model."""
+        name = f"x{len(self.inputs)}"
+        limits = np.iinfo(self.dtype)
+        self.feeds[name] = self.random.integers(limits.min, limits.max + 1, shape, self.dtype)
+        self.inputs[name] = shape
+        return self.dequantize(name, scale, zero)
+
+    def weights(self, *shape: int, axis: int | None = None, dtype: type = np.int8) -> str:
+        """Dequantized weights, with a scale for each index of `axis` if that is given."""
+        limits = np.iinfo(dtype)
+        values = self.random.integers(limits.min, limits.max + 1, shape, dtype)
+        count = () if axis is None else (shape[axis],)
+        scales = self.random.uniform(0.001, 0.01, count).astype(np.float32)
+        zeros = np.zeros(count, dtype) if dtype == np.int8 else np.full(count, 131, dtype)
+        attributes = {} if axis is None else {"axis": axis}
+        names = (self.constant(values), self.constant(scales), self.constant(zeros))
+        return self.op("DequantizeLinear", *names, **attributes)
+
+    def bias(self, size: int, scale: float = 1e-4) -> str:
+        """A dequantized bias of 32 bits."""
+        values = self.random.integers(-20000, 20000, size, np.int32)
+        return self.op("DequantizeLinear", self.constant(values), self.constant(np.float32(scale)))
+
+    def model(self, result: str) -> bytes:
+        is_float = self.nodes[-1].op_type != "QuantizeLinear"
+        kind = (
+            TensorProto.FLOAT if is_float else helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
+        )
+        byte = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
+        graph = helper.make_graph(
+            self.nodes,
+            "graph",
+            [helper.make_tensor_value_info(n, byte, s) for n, s in self.inputs.items()],
+            [helper.make_tensor_value_info(result, kind, None)],
+            [numpy_helper.from_array(v, n) for n, v in self.constants.items()],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        return model.SerializeToString()
+
+
+def conv(
+    g: Graph,
+    shape: tuple = (2, 6, 9, 9),
+    out: int = 8,
+    kernel: tuple = (3, 3),
+    weights: dict | None = None,
+    bias: str | None = "integers",
+    **attributes: Any,
+) -> str:
+    x = g.input(*shape)
+    w = g.weights(out, shape[1] // attributes.get("group", 1), *kernel, **(weights or {}))
+    inputs = [x, w]
+    if bias == "integers":
+        inputs.append(g.bias(out))
+    elif bias == "floats":
+        inputs.append(g.constant(g.random.standard_normal(out).astype(np.float32)))
+    return g.op("Conv", *inputs, **attributes)
+
+
+def clipped(g: Graph, x: str, low: float, high: float) -> str:
+    return g.op("Clip", x, g.constant(np.float32(low)), g.constant(np.float32(high)))
+
+
+def matmul(g: Graph, b: str, **options: Any) -> str:
+    return g.op("MatMul", g.input(2, 5, 32, **options), b)
+
+
+def moved(g: Graph, op_type: str, *inputs: str, **attributes: Any) -> str:
+    """An operator that moves elements, with the same quantization before and after it."""
+    x = g.input(2, 4, 6, 8)
+    return g.quantize(g.op(op_type, x, *inputs, **attributes), 0.03)
+
+
+def ints(g: Graph, *values: int) -> str:
+    return g.constant(np.array(values, np.int64))
+
+
+# By name: what makes the graph and returns its result, and the operators that run.
+CASES: dict[str, tuple[Callable[[Graph], str], set[str]]] = {
+    "conv": (lambda g: g.quantize(conv(g), 0.05), {"QLinearConv"}),
+    "conv, a scale per channel": (
+        lambda g: g.quantize(conv(g, weights={"axis": 0}, pads=[1, 1, 1, 1]), 0.05),
+        {"QLinearConv"},
+    ),
+    "conv, uint8 weights": (
+        lambda g: g.quantize(conv(g, weights={"dtype": np.uint8}, strides=[2, 2]), 0.05),
+        {"QLinearConv"},
+    ),
+    "conv, float bias": (lambda g: g.quantize(conv(g, bias="floats"), 0.05), {"QLinearConv"}),
+    "conv, no bias": (lambda g: g.quantize(conv(g, bias=None), 0.05), {"QLinearConv"}),
+    "conv, depthwise": (
+        lambda g: g.quantize(conv(g, out=6, group=6, weights={"axis": 0}), 0.05),
+        {"QLinearConv"},
+    ),
+    "conv, one axis": (
+        lambda g: g.quantize(conv(g, shape=(1, 6, 40), kernel=(5,), dilations=[2]), 0.05),
+        {"QLinearConv"},
+    ),
+    "matmul": (lambda g: g.quantize(matmul(g, g.weights(32, 7)), 0.05), {"QLinearMatMul"}),
+    "matmul, a scale per column": (
+        lambda g: g.quantize(matmul(g, g.weights(32, 7, axis=1)), 0.05),
+        {"QLinearMatMul"},
+    ),
+    "matmul, transposed weights": (
+        lambda g: g.quantize(
+            matmul(g, g.op("Transpose", g.weights(7, 32, axis=0), perm=[1, 0])), 0.05
+        ),
+        {"QLinearMatMul"},
+    ),
+    "matmul of activations": (
+        lambda g: g.quantize(matmul(g, g.input(2, 32, 5, scale=0.01)), 0.3),
+        {"QLinearMatMul"},
+    ),
+    "matmul, not quantized": (
+        lambda g: matmul(g, g.weights(32, 7, axis=1)),
+        {"MatMulIntegerToFloat"},
+    ),
+    "matmul, float bias": (
+        lambda g: g.quantize(
+            g.op("Add", matmul(g, g.weights(32, 7)), g.constant(np.ones(7, np.float32))), 0.05
+        ),
+        {"MatMulIntegerToFloat", "QuantizeLinear"},
+    ),
+    "gemm": (
+        lambda g: g.quantize(
+            g.op("Gemm", g.input(5, 32), g.weights(7, 32, axis=0), g.bias(7), transB=1, alpha=0.5),
+            0.05,
+        ),
+        {"QGemm"},
+    ),
+    "gemm, not quantized": (
+        lambda g: g.op("Gemm", g.input(5, 32), g.weights(32, 7), g.bias(7)),
+        {"QGemm"},
+    ),
+    "sum": (
+        lambda g: g.quantize(
+            g.op("Add", g.input(2, 3, 5, 7), g.input(3, 1, 7, scale=0.02, zero=5)), 0.04
+        ),
+        {"QLinearAdd"},
+    ),
+    "product": (
+        lambda g: g.quantize(g.op("Mul", g.input(2, 3, 5, 7), g.input(2, 3, 1, 1)), 0.06),
+        {"QLinearMul"},
+    ),
+    "requantized": (lambda g: g.quantize(g.input(3, 40), 0.05, zero=7), {"QLinearActivation"}),
+    "global pool": (
+        lambda g: g.quantize(g.op("GlobalAveragePool", g.input(2, 5, 7, 7)), 0.01),
+        {"QLinearGlobalAveragePool"},
+    ),
+    "average pool": (
+        lambda g: g.quantize(
+            g.op("AveragePool", g.input(2, 5, 7, 7), kernel_shape=[3, 3], pads=[1, 1, 1, 1]), 0.0217
+        ),
+        {"QLinearAveragePool"},
+    ),
+    "softmax": (
+        lambda g: g.quantize(g.op("Softmax", g.input(4, 9), axis=1), 1 / 256),
+        {"QLinearSoftmax"},
+    ),
+    "concat": (
+        lambda g: g.quantize(
+            g.op("Concat", g.input(2, 3, 4), g.input(2, 1, 4, scale=0.05), axis=1), 0.05
+        ),
+        {"QLinearConcat"},
+    ),
+    "concat of the same": (
+        lambda g: g.quantize(g.op("Concat", g.input(2, 3), g.input(2, 1), axis=1), 0.03),
+        {"Concat"},
+    ),
+    "transpose": (lambda g: moved(g, "Transpose", perm=[0, 2, 3, 1]), {"Transpose"}),
+    "slice": (lambda g: moved(g, "Slice", ints(g, 1), ints(g, 3), ints(g, 1)), {"Slice"}),
+    "max pool": (
+        lambda g: moved(g, "MaxPool", kernel_shape=[2, 3], strides=[2, 1], pads=[1, 1, 0, 1]),
+        {"MaxPool"},
+    ),
+    "depth to space": (lambda g: moved(g, "DepthToSpace", blocksize=2), {"DepthToSpace"}),
+    "resize": (
+        lambda g: moved(
+            g,
+            "Resize",
+            "",
+            g.constant(np.array([1, 1, 2, 2], np.float32)),
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        ),
+        {"Resize"},
+    ),
+    "pad": (lambda g: moved(g, "Pad", ints(g, 0, 0, 1, 2, 0, 0, 0, 1)), {"Pad"}),
+    "rows of a table": (
+        lambda g: g.op("Gather", g.weights(50, 8), g.constant(np.array([3, 44, 3]))),
+        {"Gather", "DequantizeLinear"},
+    ),
+    "moved twice, then a product": (
+        lambda g: g.quantize(
+            g.op(
+                "MatMul",
+                g.op(
+                    "Reshape", g.op("Transpose", g.input(4, 6, 8), perm=[1, 0, 2]), ints(g, 6, 32)
+                ),
+                g.weights(32, 3),
+            ),
+            0.05,
+        ),
+        {"Transpose", "QLinearMatMul"},
+    ),
+}
+for name, attributes in {
+    "Sigmoid": {},
+    "Tanh": {},
+    "HardSwish": {},
+    "LeakyRelu": {"alpha": 0.2},
+    "Elu": {},
+    "Gelu": {},
+    "Relu": {},
+}.items():
+    CASES[name] = (
+        lambda g, name=name, attributes=attributes: g.quantize(
+            g.op(name, g.input(3, 40), **attributes), 0.02
+        ),
+        {"QLinearActivation"},
+    )
+
+
+def run(
+    model: bytes, feeds: dict, integers: bool, folder: pathlib.Path
+) -> tuple[np.ndarray, set[str]]:
+    """The result, and the operators that ran."""
+    options = tenon.SessionOptions()
+    options.add_session_config_entry("tenon.quantized_in_integers", str(int(integers)))
+    options.enable_profiling = True
+    options.profile_file_prefix = str(folder / "trace")
+    session = tenon.InferenceSession(model, options)
+    (result,) = session.run(None, feeds)
+    events = json.loads(pathlib.Path(session.end_profiling()).read_text())
+    ran = {e["args"]["op_name"] for e in events if "op_name" in e.get("args", {})}
+    return result, ran
+
+
+def run_genuine(model: bytes, feeds: dict) -> np.ndarray:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model, options).run(None, feeds)[0]
+
+
+def assert_near(actual: np.ndarray, expected: np.ndarray) -> None:
+    assert actual.dtype == expected.dtype
+    if actual.dtype == np.float32:
+        # A bias is rounded to the scale of the sums.
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
+    else:
+        np.testing.assert_allclose(actual.astype(np.int32), expected.astype(np.int32), atol=1)
+        # Ties aside, which are rare.
+        assert np.mean(actual != expected) < 0.02
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", CASES)
+def test_runs_in_integers(name: str, form: str, tmp_path: pathlib.Path) -> None:
+    make, expected_ops = CASES[name]
+    g = Graph(form)
+    model = g.model(make(g))
+    integers, ran = run(model, g.feeds, True, tmp_path)
+    floats, ran_before = run(model, g.feeds, False, tmp_path)
+    assert ran - {"Reshape"} == expected_ops
+    assert "DequantizeLinear" in ran_before or not g.inputs
+    assert_near(integers, floats)
+    assert_near(integers, run_genuine(model, g.feeds))
+
+
+@pytest.mark.parametrize("bound", ["Relu", "Clip", "Clip inside"])
+@pytest.mark.parametrize("inner", ["conv", "sum", "matmul", "gemm"])
+@pytest.mark.parametrize("form", FORMS)
+def test_bounds_are_integers(form: str, inner: str, bound: str, tmp_path: pathlib.Path) -> None:
+    """Relu needs no operation where the least integer stands for 0, else a Clip of integers."""
+    g = Graph(form)
+    x = {
+        "conv": conv,
+        "sum": lambda g: g.op("Add", g.input(3, 50), g.input(3, 50)),
+        "matmul": lambda g: matmul(g, g.weights(32, 7)),
+        "gemm": lambda g: g.op("Gemm", g.input(5, 32), g.weights(32, 7), g.bias(7)),
+    }[inner](g)
+    if bound == "Relu":
+        x = g.op("Relu", x)
+    else:
+        x = clipped(g, x, 0, 1000) if bound == "Clip" else clipped(g, x, -0.5, 0.7)
+    model = g.model(g.quantize(x, 0.05, zero=0 if form == "uint8" else None))
+    integers, ran = run(model, g.feeds, True, tmp_path)
+    needs_clip = form != "uint8" or bound == "Clip inside"
+    assert ("Clip" in ran) == needs_clip
+    assert "Relu" not in ran and "QuantizeLinear" not in ran
+    assert_near(integers, run_genuine(model, g.feeds))
+
+
+def test_operators_that_are_not_meant_stay(tmp_path: pathlib.Path) -> None:
+    """A Conv whose activation is no bound, one that another node reads too, 16 bits."""
+    g = Graph("uint8")
+    hidden = conv(g)
+    model = g.model(g.quantize(g.op("Sigmoid", hidden), 0.01))
+    _, ran = run(model, g.feeds, True, tmp_path)
+    assert "QLinearConv" not in ran
+    g = Graph("uint8")
+    hidden = conv(g)
+    both = g.op("Add", g.op("Exp", hidden), g.between(hidden, 0.05))
+    _, ran = run(g.model(both), g.feeds, True, tmp_path)
+    assert "QLinearConv" not in ran
+
+
+def test_an_entry_of_onnxruntime_leaves_floats(tmp_path: pathlib.Path) -> None:
+    g = Graph("uint8")
+    model = g.model(g.quantize(conv(g), 0.05))
+    options = tenon.SessionOptions()
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
+    options.add_session_config_entry("tenon.quantized_in_integers", "1")
+    (result,) = tenon.InferenceSession(model, options).run(None, g.feeds)
+    floats, _ = run(model, g.feeds, False, tmp_path)
+    np.testing.assert_array_equal(result, floats)
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("columns", [False, True])
+def test_dynamic_products_run_in_one_operator(
+    has_bias: bool, columns: bool, tmp_path: pathlib.Path
+) -> None:
+    """As quantize_dynamic writes them."""
+    random = np.random.default_rng(0)
+    constants = {
+        "w": random.integers(-127, 128, (32, 7), np.int8),
+        "ws": random.uniform(0.001, 0.01, 7 if columns else ()).astype(np.float32),
+        "wz": np.zeros(7 if columns else (), np.int8),
+        "b": random.standard_normal(7).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["a", "as", "az"]),
+        helper.make_node("MatMulInteger", ["a", "w", "az", "wz"], ["sums"]),
+        helper.make_node("Cast", ["sums"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["as", "ws"], ["scale"]),
+        helper.make_node("Mul", ["floats", "scale"], ["product"]),
+        helper.make_node("Add", ["product", "b"], ["y"])
+        if has_bias
+        else helper.make_node("Identity", ["product"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 5, 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(v, n) for n, v in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 20)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    feeds = {"x": random.standard_normal((2, 5, 32)).astype(np.float32)}
+    result, ran = run(model, feeds, True, tmp_path)
+    assert ran == {"DynamicQuantizeLinear", "MatMulIntegerToFloat"}
+    assert_near(result, run(model, feeds, False, tmp_path)[0])
+    if not saturates():
+        assert_near(result, run_genuine(model, feeds))
