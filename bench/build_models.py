@@ -16,7 +16,7 @@ import cases
 import numpy as np
 import onnx
 import onnxruntime
-from models import convolutional, small, transformers
+from models import convolutional, quantized, small, transformers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -58,6 +58,23 @@ MODELS: dict[str, Callable[[str], onnx.ModelProto]] = {
     "identity_tiny": small.identity,
     "chain200_1024": functools.partial(small.chain, length=200, size=1024),
 }
+
+# Models that are quantized from these: their names have the form as a suffix.
+STATIC = {
+    "resnet50": ("qdq", "qdq_s8", "qdq_u8mid"),
+    "mobilenet_v2": ("qdq", "qdq_s8"),
+    "mobilenet_v3_large": ("qdq",),
+    "efficientnet_b0": ("qdq",),
+    "vit_b_16": ("qdq",),
+}
+DYNAMIC = ("bert_base", "minilm_l6", "gpt2")
+for source, forms in STATIC.items():
+    for form in forms:
+        MODELS[f"{source}_{form}"] = functools.partial(
+            quantized.static, make=MODELS[source], inputs=cases.PICTURE, form=form
+        )
+for source in DYNAMIC:
+    MODELS[f"{source}_int8"] = functools.partial(quantized.dynamic, make=MODELS[source])
 
 
 def build_missing(folder: pathlib.Path, names: list[str]) -> list[pathlib.Path]:

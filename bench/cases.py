@@ -13,6 +13,8 @@ Feeds = dict[str, np.ndarray]
 SPEECH = "samples/silero_test_speech.wav"
 SINGING = "samples/vocadito_10.wav"
 
+MakeFeeds = Callable[[pathlib.Path, np.random.Generator], Feeds]
+
 
 @dataclass(frozen=True)
 class Case:
@@ -24,7 +26,7 @@ class Case:
 
     name: str
     path: str
-    feeds: Callable[[pathlib.Path, np.random.Generator], Feeds]
+    feeds: MakeFeeds
 
     def inputs(self, folder: pathlib.Path) -> Feeds:
         return self.feeds(folder, np.random.default_rng(zlib.crc32(self.name.encode())))
@@ -175,4 +177,15 @@ GENERATED = (
     Case("mlp_tiny", "mlp_tiny.onnx", uniform("input", 1, 8)),
     Case("identity_tiny", "identity_tiny.onnx", uniform("input", 1, 4)),
     Case("chain200_1024", "chain200_1024.onnx", uniform("input", 1024)),
+    Case("resnet50_qdq", "resnet50_qdq.onnx", PICTURE),
+    Case("resnet50_qdq_s8", "resnet50_qdq_s8.onnx", PICTURE),
+    Case("resnet50_qdq_u8mid", "resnet50_qdq_u8mid.onnx", PICTURE),
+    Case("mobilenet_v2_qdq", "mobilenet_v2_qdq.onnx", PICTURE),
+    Case("mobilenet_v2_qdq_s8", "mobilenet_v2_qdq_s8.onnx", PICTURE),
+    Case("mobilenet_v3_large_qdq", "mobilenet_v3_large_qdq.onnx", PICTURE),
+    Case("efficientnet_b0_qdq", "efficientnet_b0_qdq.onnx", PICTURE),
+    Case("vit_b_16_qdq", "vit_b_16_qdq.onnx", PICTURE),
+    Case("bert_base_int8", "bert_base_int8.onnx", tokens(1, 128)),
+    Case("minilm_l6_int8", "minilm_l6_int8.onnx", tokens(1, 128)),
+    Case("gpt2_int8_decode", "gpt2_int8.onnx", decoder(1, 127)),
 )

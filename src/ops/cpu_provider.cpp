@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/graph.h"
-#include "kernels/gemm/gemm_int8.h"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/nchwc_layout.h"
 #include "ops/conv/weights_scale.h"
@@ -11,12 +10,16 @@
 #include "ops/framework/registry.h"
 #include "ops/framework/widen_narrow.h"
 #include "ops/fusion/fusion.h"
+#include "ops/quantized/fold_dequantized.h"
 #include "runtime/config.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_info.h"
 
 namespace tenon {
 namespace {
+
+// What weights may grow by that are stored quantized and read as floats.
+constexpr size_t kDequantizedBytes = size_t{1} << 30;
 
 // Whether the kernel of `row`, which was found by one input's type, supports the other types too.
 bool TakesOtherInputs(const OpRow& row, const Graph& graph, const Node& node) {
@@ -82,14 +85,14 @@ class CpuProvider final : public ExecutionProvider {
   }
 
   void AdjustConfig(StringMap& config) override {
-    // Without dot products of int8, float operators are faster between the quantizations.
-    use_integers_ =
-        ConfigFlag(config, "tenon.quantized_in_integers", kernels::HasInt8DotProducts()) &&
-        !ConfigFlag(config, "session.disable_quant_qdq", false);
+    use_integers_ = !ConfigFlag(config, "session.disable_quant_qdq", false);
   }
 
   Status Rewrite(Graph& graph, int32_t index) override {
-    FuseNodes(graph, index, use_integers_);
+    if (use_integers_) FuseQuantizedNodes(graph, index);
+    size_t budget = kDequantizedBytes;
+    FoldDequantized(graph, index, budget);
+    FuseNodes(graph, index);
     UseNchwcLayout(graph, index);
     return FoldWeightScales(graph);
   }
@@ -105,7 +108,7 @@ class CpuProvider final : public ExecutionProvider {
 
  private:
   const std::string name_ = "CPUExecutionProvider";
-  bool use_integers_ = kernels::HasInt8DotProducts();
+  bool use_integers_ = true;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kernels/elementwise/int8_table.h"
 #include "kernels/target_test.h"
 
 namespace tenon::kernels {
@@ -93,6 +94,20 @@ TEST_F(QuantizeTest, TheRangeHoldsZero) {
         EXPECT_EQ(range.min, least);
         EXPECT_EQ(range.max, most);
       }
+    }
+  });
+}
+
+TEST_F(QuantizeTest, LooksUpEveryInteger) {
+  uint8_t table[256], x[600];
+  for (size_t i = 0; i < 256; ++i) table[i] = static_cast<uint8_t>(i * 167 + 13);
+  for (size_t i = 0; i < 600; ++i) x[i] = static_cast<uint8_t>(i * 89 + 5);
+  OnEveryTarget([&] {
+    for (const size_t n : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{77}, size_t{600}}) {
+      std::vector<uint8_t> y(n + 1, 99);
+      LookUpInt8(table, x, n, y.data());
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], table[x[i]]) << i << " of " << n;
+      EXPECT_EQ(y[n], 99);
     }
   });
 }

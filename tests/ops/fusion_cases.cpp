@@ -98,7 +98,7 @@ RuleSet RulesOf(std::vector<Fusion> fusions) {
 
 std::string FusedText(Graph& graph) {
   InferForFusions(graph);
-  for (const RuleSet& rules : MakeFusions(HasEveryKernel, true)) ApplyRules(graph, rules);
+  for (const RuleSet& rules : MakeFusions(HasEveryKernel)) ApplyRules(graph, rules);
   return GraphText(graph);
 }
 

@@ -684,21 +684,21 @@ TEST(AttentionFusionTest, ABlockBecomesOneNode) {
 // --- All of them ---
 
 TEST(FusionTest, NothingIsMadeThatHasNoKernel) {
-  EXPECT_TRUE(MakeFusions([](auto, auto, DataType) { return false; }, true)[0].rules().empty());
+  EXPECT_TRUE(MakeFusions([](auto, auto, DataType) { return false; })[0].rules().empty());
   const auto only_double = [](std::string_view, std::string_view, DataType type) {
     return type == DataType::kUndefined || type == DataType::kDouble;
   };
   B b;
   b.Output(b.Op("Relu", {ConvOf(b)}));
   InferForFusions(*b.graph);
-  for (const RuleSet& rules : MakeFusions(only_double, true)) EXPECT_EQ(ApplyRules(*b.graph, rules), 0u);
+  for (const RuleSet& rules : MakeFusions(only_double)) EXPECT_EQ(ApplyRules(*b.graph, rules), 0u);
 }
 
 TEST(FusionTest, OnlyNodesOfTheProviderAreFused) {
   B b;
   b.Output(b.Op("Relu", {ConvOf(b)}));
   InferForFusions(*b.graph);
-  FuseNodes(*b.graph, 3, true);
+  FuseNodes(*b.graph, 3);
   EXPECT_EQ(b.graph->node_count(), 2u);
 }
 

@@ -432,8 +432,6 @@ void RunPanel(const Int8GemmArgs& args, const Int8GemmTable& table, const Packed
 
 }  // namespace
 
-bool HasInt8DotProducts() { return ActiveInt8Gemm().shape.group == 4; }
-
 void UseInt8DotProducts(bool use) { use_dot_products = use; }
 
 const Int8GemmTable& ActiveInt8Gemm() {

@@ -30,9 +30,6 @@ size_t Int8GemmScratchSize(const Int8GemmArgs& args);
 // scratch: aligned to 64, with any content.
 void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch);
 
-// Whether the products use instructions of the machine for int8 dot products.
-bool HasInt8DotProducts();
-
 // For tests: whether the machine's instructions for int8 dot products are used. Not thread-safe;
 // changes the layout of packed matrices.
 void UseInt8DotProducts(bool use);

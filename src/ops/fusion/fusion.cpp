@@ -33,44 +33,42 @@ bool HasRow(std::string_view domain, std::string_view op_type, DataType type) {
   return FindOpRow(domain, op_type, std::numeric_limits<int32_t>::max(), type) != nullptr;
 }
 
+// Applies the rule sets to the graph and its subgraphs, one after the other.
+void ApplyAll(Graph& graph, const std::vector<RuleSet>& sets, int32_t provider) {
+  for (const RuleSet& rules : sets) ApplyRules(graph, rules, {.provider = provider});
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    for (Graph* subgraph : node->Subgraphs()) ApplyAll(*subgraph, sets, provider);
+  }
+}
+
+std::vector<RuleSet> MakeQuantizedFusions() {
+  std::vector<RuleSet> sets;
+  sets.push_back(GuardedRules({QuantizedProductFusions(), QuantizedElementFusions()}, HasRow));
+  sets.push_back(GuardedRules({IntegerProductFusions()}, HasRow));
+  return sets;
+}
+
 }  // namespace
 
-std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel, bool use_integers) {
+std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel) {
   std::vector<RuleSet> sets;
   // Whole patterns come first: an epilogue that took one of their nodes would hide them.
   sets.push_back(GuardedRules({ActivationFusions(), NormalizationFusions()}, has_kernel));
-  if (use_integers) {
-    sets.push_back(
-        GuardedRules({QuantizedProductFusions(), QuantizedElementFusions()}, has_kernel));
-    sets.push_back(GuardedRules({IntegerProductFusions()}, has_kernel));
-  }
   sets.push_back(GuardedRules({AttentionFusions()}, has_kernel));
   sets.push_back(GuardedRules({ConvFusions(), MatMulFusions()}, has_kernel));
   return sets;
 }
 
-namespace {
-
-const std::vector<RuleSet>& AllFusions(bool use_integers) {
-  if (use_integers) {
-    static const auto* const with = new std::vector<RuleSet>(MakeFusions(HasRow, true));
-    return *with;
-  }
-  static const auto* const without = new std::vector<RuleSet>(MakeFusions(HasRow, false));
-  return *without;
+void FuseNodes(Graph& graph, int32_t provider) {
+  static const auto* const fusions = new std::vector<RuleSet>(MakeFusions(HasRow));
+  ApplyAll(graph, *fusions, provider);
 }
 
-}  // namespace
-
-void FuseNodes(Graph& graph, int32_t provider, bool use_integers) {
-  for (const RuleSet& rules : AllFusions(use_integers)) {
-    ApplyRules(graph, rules, {.provider = provider});
-  }
-  for (size_t i = 0; i < graph.node_capacity(); ++i) {
-    const Node* node = graph.FindNode(static_cast<NodeId>(i));
-    if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) FuseNodes(*subgraph, provider, use_integers);
-  }
+void FuseQuantizedNodes(Graph& graph, int32_t provider) {
+  static const auto* const fusions = new std::vector<RuleSet>(MakeQuantizedFusions());
+  ApplyAll(graph, *fusions, provider);
 }
 
 }  // namespace tenon

@@ -48,11 +48,13 @@ using HasKernel =
 
 // The fusions that have a kernel, as rule sets to be applied one after the other. A rule fires only
 // where its operator has a kernel for the type of the output, unless that does not matter.
-// Those of quantized operators are left out unless `use_integers`.
-std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel, bool use_integers);
+std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel);
 
 // Applies all fusions for which the registry has a row to the nodes of `provider` in `graph` and
 // its subgraphs. Types must have been inferred; those of new inner values are not inferred.
-void FuseNodes(Graph& graph, int32_t provider, bool use_integers);
+void FuseNodes(Graph& graph, int32_t provider);
+
+// The same for the fusions of quantized operators, which come before the others.
+void FuseQuantizedNodes(Graph& graph, int32_t provider);
 
 }  // namespace tenon

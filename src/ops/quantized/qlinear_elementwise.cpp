@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/elementwise/int8_table.h"
 #include "kernels/elementwise/quantize.h"
 #include "ops/framework/element.h"
 #include "ops/framework/fused_activation.h"
@@ -36,7 +37,7 @@ void MapBytes(const Table& table, const Tensor& x, Tensor& y, ThreadPool& thread
   const auto* from = static_cast<const uint8_t*>(x.raw());
   auto* into = static_cast<uint8_t*>(y.raw());
   threads.ParallelFor(static_cast<size_t>(x.size()), kGrain, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) into[i] = table[from[i]];
+    kernels::LookUpInt8(table.data(), from + begin, end - begin, into + begin);
   });
 }
 
@@ -152,33 +153,59 @@ void LoadBlock(const Int8Quantization& q, const uint8_t* from, size_t count, siz
   kernels::Dequantize(from, count, {&q.scale, &zero_point, false}, TypeOf(q), values);
 }
 
+// f of two quantized operands, as a quantized result.
 template <class F>
-Status RunBinary(KernelContext& context, F&& f) {
+class BinaryRun {
+ public:
+  BinaryRun(const KernelContext& context, const Tensor& y, F f)
+      : a_(QuantizationIn(context, 1, 2, context.Input(0).type())),
+        b_(QuantizationIn(context, 4, 5, context.Input(3).type())),
+        y_(QuantizationIn(context, 6, 7, y.type())),
+        f_(f) {}
+
+  // Elements of an operand follow each other (step 1) or are the same (step 0).
+  void Run(const uint8_t* a, size_t a_step, const uint8_t* b, size_t b_step, size_t n,
+           uint8_t* y) const {
+    const int32_t zero_point = y_.zero_point;
+    float a_values[kBlock], b_values[kBlock];
+    for (size_t done = 0; done < n; done += kBlock) {
+      const size_t count = std::min(kBlock, n - done);
+      LoadBlock(a_, a + done * a_step, count, a_step, a_values);
+      LoadBlock(b_, b + done * b_step, count, b_step, b_values);
+      for (size_t i = 0; i < count; ++i) a_values[i] = f_(a_values[i], b_values[i]);
+      kernels::Quantize(a_values, count, {&y_.scale, &zero_point, false}, TypeOf(y_), y + done);
+    }
+  }
+
+ private:
+  const Int8Quantization a_, b_, y_;
+  const F f_;
+};
+
+template <class F>
+Status RunBinary(KernelContext& context, F f) {
   const Tensor& a = context.Input(0);
   const Tensor& b = context.Input(3);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  const Int8Quantization of_a = QuantizationIn(context, 1, 2, a.type());
-  const Int8Quantization of_b = QuantizationIn(context, 4, 5, b.type());
-  const Int8Quantization of_y = QuantizationIn(context, 6, 7, y.type());
+  const BinaryRun<F> run(context, y, f);
+  const auto* from_a = static_cast<const uint8_t*>(a.raw());
+  const auto* from_b = static_cast<const uint8_t*>(b.raw());
+  auto* into = static_cast<uint8_t*>(y.raw());
+  if (a.shape() == b.shape()) {
+    context.threads().ParallelFor(
+        static_cast<size_t>(y.size()), kGrain, [&](size_t begin, size_t end) {
+          run.Run(from_a + begin, 1, from_b + begin, 1, end - begin, into + begin);
+        });
+    return OkStatus();
+  }
   const BroadcastRows a_rows(a.shape(), y.shape()), b_rows(b.shape(), y.shape());
   const size_t n = y.rank() == 0 ? 1 : static_cast<size_t>(y.shape().back());
   const size_t rows = static_cast<size_t>(y.size()) / n;
   context.threads().ParallelFor(rows, kGrain / n + 1, [&](size_t begin, size_t end) {
     for (size_t row = begin; row < end; ++row) {
-      const uint8_t* from_a = static_cast<const uint8_t*>(a.raw()) + a_rows.OffsetOf(row);
-      const uint8_t* from_b = static_cast<const uint8_t*>(b.raw()) + b_rows.OffsetOf(row);
-      uint8_t* into = static_cast<uint8_t*>(y.raw()) + row * n;
-      for (size_t done = 0; done < n; done += kBlock) {
-        const size_t count = std::min(kBlock, n - done);
-        float a_values[kBlock], b_values[kBlock];
-        LoadBlock(of_a, from_a + done * a_rows.step(), count, a_rows.step(), a_values);
-        LoadBlock(of_b, from_b + done * b_rows.step(), count, b_rows.step(), b_values);
-        for (size_t i = 0; i < count; ++i) a_values[i] = f(a_values[i], b_values[i]);
-        const int32_t zero_point = of_y.zero_point;
-        kernels::Quantize(a_values, count, {&of_y.scale, &zero_point, false}, TypeOf(of_y),
-                          into + done);
-      }
+      run.Run(from_a + a_rows.OffsetOf(row), a_rows.step(), from_b + b_rows.OffsetOf(row),
+              b_rows.step(), n, into + row * n);
     }
   });
   return OkStatus();
@@ -295,7 +322,7 @@ Status RunConcat(const ConcatAttrs& attrs, KernelContext& context) {
     const auto* from = static_cast<const uint8_t*>(x.raw());
     context.threads().ParallelFor(outer, kGrain / (block + 1) + 1, [&](size_t begin, size_t end) {
       for (size_t o = begin; o < end; ++o) {
-        for (size_t k = 0; k < block; ++k) into[o * y_stride + k] = table[from[o * block + k]];
+        kernels::LookUpInt8(table.data(), from + o * block, block, into + o * y_stride);
       }
     });
     into += block;
