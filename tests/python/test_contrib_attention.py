@@ -806,6 +806,7 @@ def test_sparse_attention(
         (5, np.array([[0, 1, 2**31 - 1, 3, 4]], np.int32)),
         (5, np.array([[0, 2, 1, 3, 4]], np.int32)),
         (5, np.array([[0, -1, 1, 3, 4]], np.int32)),
+        (5, np.array([[1, 1, 2, 3, 4]], np.int32)),
         (7, np.array([65], np.int32)),
         (7, np.array([-1], np.int32)),
         (7, np.array([0], np.int32)),
@@ -823,9 +824,25 @@ def test_sparse_attention_rejects(i: int, value: np.ndarray) -> None:
         contrib.run_tenon(content, inputs)
 
 
-def test_sparse_attention_ignores_strange_columns() -> None:
-    inputs = sparse_inputs(1, 3, 30, False, 1)
-    inputs[6] = np.where(np.arange(inputs[6].size) == 1, -(2**31), inputs[6]).astype(np.int32)
+@pytest.mark.parametrize("column", [-1, 4, 2**30, -(2**31)])
+@pytest.mark.parametrize("layout", [0, 1])
+def test_sparse_attention_rejects_columns(column: int, layout: int) -> None:
+    inputs = sparse_inputs(1, 3, 30, False, 2)
+    inputs[6][layout, 1] = column
     outputs = dict.fromkeys(("y", "key", "value"), np.float32)
     content = contrib.model("SparseAttention", inputs, outputs, **SPARSE)
-    assert np.isfinite(contrib.run_tenon(content, inputs)[0]).all()
+    with pytest.raises(
+        Exception, match=rf"columns in \[0, 4\), got {column} at 1 of layout {layout}"
+    ):
+        contrib.run_tenon(content, inputs)
+
+
+def test_sparse_attention_reads_no_columns_after_the_last() -> None:
+    inputs = sparse_inputs(1, 3, 30, False, 1)
+    outputs = dict.fromkeys(("y", "key", "value"), np.float32)
+    content = contrib.model("SparseAttention", inputs, outputs, **SPARSE)
+    expected = contrib.run_tenon(content, inputs)
+    inputs[6] = np.pad(inputs[6], ((0, 0), (0, 3)), constant_values=99)
+    content = contrib.model("SparseAttention", inputs, outputs, **SPARSE)
+    for actual, wanted in zip(contrib.run_tenon(content, inputs), expected, strict=True):
+        np.testing.assert_array_equal(actual, wanted)

@@ -148,7 +148,7 @@ class SparseRun : GroupedRun {
                              total_);
     }
     // A first run may have fewer tokens in a sequence than the others: padding follows them.
-    const int64_t least = is_first() ? 0 : queries;
+    const int64_t least = is_first() ? 1 : queries;
     for (size_t b = 0; b < batch_; ++b) {
       const int64_t length = context_.Input(kLengths).data<int32_t>()[b];
       if (length >= least && length <= total_) continue;
@@ -168,10 +168,23 @@ class SparseRun : GroupedRun {
       const int32_t* rows = context_.Input(kBlockRows).data<int32_t>() + layout * (block_rows_ + 1);
       for (size_t i = 0; i <= block_rows_; ++i) {
         const int32_t least = i == 0 ? 0 : rows[i - 1];
-        if (rows[i] >= least && rows[i] <= static_cast<int64_t>(most_blocks_)) continue;
-        return InvalidArgument("input 5: expected rising numbers in [0, {}], got {}", most_blocks_,
-                               rows[i]);
+        const int64_t most = i == 0 ? 0 : static_cast<int64_t>(most_blocks_);
+        if (rows[i] >= least && rows[i] <= most) continue;
+        return InvalidArgument("input 5: expected rising numbers from 0 to at most {}, got {}",
+                               most_blocks_, rows[i]);
       }
+      TENON_RETURN_IF_ERROR(CheckColumns(layout, static_cast<size_t>(rows[block_rows_])));
+    }
+    return OkStatus();
+  }
+
+  // What follows the `count` columns of a layout is padding.
+  Status CheckColumns(size_t layout, size_t count) const {
+    const int32_t* columns = context_.Input(kBlockColumns).data<int32_t>() + layout * most_blocks_;
+    for (size_t i = 0; i < count; ++i) {
+      if (columns[i] >= 0 && columns[i] < static_cast<int64_t>(block_rows_)) continue;
+      return InvalidArgument("input 6: expected columns in [0, {}), got {} at {} of layout {}",
+                             block_rows_, columns[i], i, layout);
     }
     return OkStatus();
   }
@@ -183,7 +196,7 @@ class SparseRun : GroupedRun {
                           position / block_size_;
     const int32_t* columns = context_.Input(kBlockColumns).data<int32_t>() + layout * most_blocks_;
     for (int32_t i = rows[0]; i < rows[1]; ++i) {
-      const auto block = static_cast<size_t>(columns[i]);  // padding lies far beyond all keys
+      const auto block = static_cast<size_t>(columns[i]);
       if (block > position / block_size_) continue;
       const size_t begin = block * block_size_;
       std::fill(buffer + begin, buffer + std::min(begin + block_size_, position + 1), 0.0f);
