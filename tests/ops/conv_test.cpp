@@ -253,6 +253,17 @@ TEST(ConvTest, SaysWhatIsWrong) {
       "expected 2 output_padding, got 1");
   add("ConvTranspose", {x, {4, 2, 3, 3}}, MakeAttributes(Attr("pads", Ints{4, 0, 4, 0})),
       "spatial axis 0: the pads 4 and 4 leave nothing of 7 elements");
+  add("ConvTranspose", {x, {4, 2, 3, 3}},
+      MakeAttributes(Attr("output_padding", Ints{0, 2}), Attr("strides", Ints{2, 2})),
+      "spatial axis 1: expected output_padding below 2, the larger of stride and dilation, got 2");
+  add("ConvTranspose", {x, {4, 2, 3, 3}}, MakeAttributes(Attr("output_shape", Ints{7, 0})),
+      "expected output_shape >= 1, got 0");
+  add("ConvTranspose", {x, {4, 2, 3, 3}}, MakeAttributes(Attr("output_shape", Ints{7, 8})),
+      "spatial axis 1: expected output_shape of at most 7, got 8");
+  add("ConvTranspose", {x, {4, 2, 3, 3}},
+      MakeAttributes(Attr("output_shape", Ints{17, 18}), Attr("strides", Ints{3, 3}),
+                     Attr("output_padding", Ints{0, 1})),
+      "spatial axis 1: expected output_shape of at most 17, got 18");
   for (ErrorCase& c : cases) {
     std::vector<Value> inputs;
     for (const Shape& shape : c.inputs) inputs.push_back(Scattered(shape));

@@ -40,7 +40,7 @@ Status CheckOutputAttrs(const ConvTransposeAttrs& attrs, size_t rank) {
     return InvalidArgument("expected {} sizes in output_shape, got {}", rank, sizes);
   }
   for (const int64_t size : attrs.output_shape) {
-    if (size < 0) return InvalidArgument("expected output_shape >= 0, got {}", size);
+    if (size < 1) return InvalidArgument("expected output_shape >= 1, got {}", size);
   }
   return OkStatus();
 }
@@ -55,6 +55,12 @@ Result<OutputDim> TransposedDim(const ConvTransposeAttrs& attrs, const Window& w
                                 const Dim& in) {
   WindowDim dim = window.dims[i];
   const int64_t output_padding = attrs.output_padding.empty() ? 0 : attrs.output_padding[i];
+  if (const int64_t limit = std::max(dim.stride, dim.dilation); output_padding >= limit) {
+    return InvalidArgument(
+        "spatial axis {}: expected output_padding below {}, the larger of "
+        "stride and dilation, got {}",
+        i, limit, output_padding);
+  }
   const Dim full = (in - Dim(1)) * Dim(dim.stride) + Dim(dim.extent() + output_padding);
   const bool same =
       window.auto_pad == AutoPad::kSameUpper || window.auto_pad == AutoPad::kSameLower;
@@ -63,6 +69,12 @@ Result<OutputDim> TransposedDim(const ConvTransposeAttrs& attrs, const Window& w
                         ? in * Dim(dim.stride)
                         : Dim(attrs.output_shape[attrs.output_shape.size() - window.rank + i]);
     const Dim total = full - out;
+    // A longer output would be that of more input elements.
+    const int64_t most_excess = dim.stride - 1 - std::min(output_padding, dim.stride - 1);
+    if (total.is_number() && -total.value() > most_excess) {
+      return InvalidArgument("spatial axis {}: expected output_shape of at most {}, got {}", i,
+                             full + Dim(most_excess), out);
+    }
     if (total.is_number()) {
       DistributePads(std::max<int64_t>(0, total.value()), window.auto_pad, &dim);
     }
