@@ -329,6 +329,19 @@ TEST(AttentionTest, RefusesWhatDoesNotFit) {
             "expected a multiple of 3 query heads, got 4");
   EXPECT_EQ(message({.name = "past", .past = 2}, [](OpCall* c) { c->inputs[5] = Value(); }),
             "past_key and past_value are used together or not at all");
+  const auto lengths = [&](std::vector<int64_t> lengths) {
+    OpCall call = MakeCall(plain, MakeInputs(plain), 0);
+    call.opset = 24;
+    call.inputs.resize(7);
+    const auto count = static_cast<int64_t>(lengths.size());
+    call.inputs[6] = Tensor::Of<int64_t>({count}, lengths);
+    const auto outputs = RunOp(std::move(call));
+    return outputs ? std::string("no error") : outputs.error().message();
+  };
+  EXPECT_EQ(lengths({0, 7}), "no error");
+  EXPECT_EQ(lengths({7, 8}), "input 6: expected lengths in [0, 7], got 8");
+  EXPECT_EQ(lengths({7, -1}), "input 6: expected lengths in [0, 7], got -1");
+  EXPECT_EQ(lengths({7}), "input 6: expected 2 lengths, got [1]");
 }
 
 }  // namespace

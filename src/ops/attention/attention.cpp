@@ -109,6 +109,12 @@ Status InferAttention(const AttentionAttrs& attrs, ShapeContext& context) {
     if (!fits) return InvalidArgument("past {} and {} do not fit K and V", past, past_value);
     length = past[2] + k.length;
   }
+  if (context.HasInput(kKeyLengths)) {
+    TENON_ASSIGN_OR_RETURN(const SymbolicShape lengths, context.InputOfRank(kKeyLengths, 1));
+    if (!MayEqual(lengths[0], q.batch)) {
+      return InvalidArgument("input 6: expected {} lengths, got {}", q.batch, lengths);
+    }
+  }
   const SymbolicShape scores = {q.batch, q.heads, q.length, length};
   TENON_RETURN_IF_ERROR(CheckMask(context, scores));
   TENON_RETURN_IF_ERROR(context.SetOutput(
@@ -184,6 +190,7 @@ class AttentionRun {
 
   Status Run() {
     TENON_RETURN_IF_ERROR(CheckTypes());
+    TENON_RETURN_IF_ERROR(CheckKeyLengths());
     MakePresent(kPresentKey, kPastKey, &k_, &key_data_);
     MakePresent(kPresentValue, kPastValue, &v_, &value_data_);
     if constexpr (std::is_same_v<T, float>) {
@@ -304,6 +311,17 @@ class AttentionRun {
     return OkStatus();
   }
 
+  Status CheckKeyLengths() const {
+    if (!context_.HasInput(kKeyLengths)) return OkStatus();
+    const auto most = static_cast<int64_t>(k_.length);
+    for (const int64_t keys : context_.Input(kKeyLengths).values<int64_t>()) {
+      if (keys < 0 || keys > most) {
+        return InvalidArgument("input 6: expected lengths in [0, {}], got {}", most, keys);
+      }
+    }
+    return OkStatus();
+  }
+
   // Past and new rows one after the other, if that output is wanted; attention then reads them.
   void MakePresent(Output present, Input past, HeadMatrices* matrices, const T** data) {
     if (!context_.HasOutput(present)) return;
@@ -333,8 +351,7 @@ class AttentionRun {
     auto end = static_cast<int64_t>(std::min(k_.length, mask_.length()));
     auto position = static_cast<int64_t>(past_ + query);
     if (context_.HasInput(kKeyLengths)) {
-      const int64_t keys = std::clamp<int64_t>(context_.Input(kKeyLengths).data<int64_t>()[b], 0,
-                                               static_cast<int64_t>(k_.length));
+      const int64_t keys = context_.Input(kKeyLengths).data<int64_t>()[b];
       end = std::min(end, keys);
       position = keys - static_cast<int64_t>(q_.length) + static_cast<int64_t>(query);
     }
