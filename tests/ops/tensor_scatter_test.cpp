@@ -70,6 +70,13 @@ TEST(TensorScatterTest, RefusesWhatDoesNotFit) {
   EXPECT_NE(error(Value(), "linear", 0), "no error");
   EXPECT_NE(error(Value(), "linear", 1, 6), "no error");
   EXPECT_EQ(error(Value(), "linear", 1, 0), "no error");
+  // The indices of an update without elements are checked as any other's.
+  EXPECT_EQ(error(Ints({5, 0}), "linear", 1, 0), "no error");
+  EXPECT_EQ(error(Ints({0, 6}), "linear", 1, 0), "input 2: expected indices in [0, 5], got 6 at 1");
+  EXPECT_NE(error(Ints({0, -1}), "circular", 1, 0), "no error");
+  EXPECT_NE(ErrorOf(Call(Iota<float>({2, 0, 5, 3}), Iota<float>({2, 0, 2, 3}), Ints({0, -1}),
+                         "circular", 2)),
+            "no error");
 }
 
 }  // namespace

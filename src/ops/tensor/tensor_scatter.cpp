@@ -65,9 +65,9 @@ struct ScatterSizes {
 
 // In circular mode an index may be any that is not negative; otherwise the update must fit after
 // it.
-Status CheckIndices(const ScatterSizes& sizes, bool circular) {
+Status CheckIndices(const ScatterSizes& sizes, int64_t count, bool circular) {
   if (sizes.indices == nullptr) return OkStatus();
-  for (int64_t i = 0; i < sizes.rows / sizes.rows_per_index; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const int64_t most = circular ? INT64_MAX : sizes.length - sizes.steps;
     if (sizes.indices[i] < 0 || sizes.indices[i] > most) {
       return InvalidArgument("input 2: expected indices in [0, {}], got {} at {}", most,
@@ -122,10 +122,9 @@ Status RunTensorScatter(const TensorScatterAttrs& attrs, KernelContext& context)
                         past.shape().Product(axis + 1, past.rank()),
                         past.shape().Product(1, axis),
                         context.HasInput(2) ? context.Input(2).data<int64_t>() : nullptr};
-  const bool is_empty = update.size() == 0;
-  if (!is_empty) TENON_RETURN_IF_ERROR(CheckIndices(sizes, attrs.mode == "circular"));
+  TENON_RETURN_IF_ERROR(CheckIndices(sizes, past.shape()[0], attrs.mode == "circular"));
   CopyCache(past, present);
-  if (is_empty) return OkStatus();
+  if (update.size() == 0) return OkStatus();
   const size_t bits = DataTypeBits(past.type());
   if (IsSubByte(past.type()) && sizes.inner * static_cast<int64_t>(bits) % 8 != 0) {
     ScatterPacked(sizes, bits, update.data<uint8_t>(), present.data<uint8_t>());
