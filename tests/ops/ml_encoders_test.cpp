@@ -37,7 +37,7 @@ TEST(LabelEncoderTest, MapsEveryVersion) {
           "LabelEncoder", 2, {words},
           MakeAttributes(Attr("keys_strings", Strings{"a", "b", "a"}),
                          Attr("values_floats", Floats{1, 2, 3}), Attr("default_float", 9.0f))))),
-      (Floats{2, 9, 3}));  // the last of equal keys counts
+      (Floats{2, 9, 3}));  // the last of equal keys counts, as in onnx.reference
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(ElementsOf<int16_t>(RunTensorOp(MlCall(
                 "LabelEncoder", 4, {Tensor::Of<double>({4}, {nan, 0.5, -0.0, 7})},
@@ -121,6 +121,10 @@ TEST(FeatureVectorizerTest, PutsColumnsSideBySide) {
                 RunTensorOp(MlCall("FeatureVectorizer", 1, inputs,
                                    MakeAttributes(Attr("inputdimensions", Integers{1, 2}))))),
             (Floats{0, 0, 0, 2, 1, 0}));
+  // More than two axes, as in onnxruntime.
+  const std::vector<Value> cube = {Iota<int32_t>({2, 1}), Iota<int32_t>({2, 2, 2})};
+  EXPECT_EQ(ElementsOf<float>(RunTensorOp(MlCall("FeatureVectorizer", 1, cube, {}))),
+            (Floats{0, 0, 1, 2, 3, 1, 4, 5, 6, 7}));
 }
 
 }  // namespace

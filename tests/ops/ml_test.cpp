@@ -80,13 +80,44 @@ TEST(LinearRegressorTest, MatchesPlainLoops) {
       EXPECT_EQ(y.data<float>()[i], static_cast<float>(sum));
     }
   }
-  EXPECT_EQ(
-      ErrorOf(MlCall("LinearRegressor", kX, MakeAttributes(Attr("coefficients", Floats{1, 2, 3})))),
-      "input 0: expected 3 features for 3 coefficients, got shape [3, 2]");
+  EXPECT_EQ(ErrorOf(MlCall("LinearRegressor", kX, MakeAttributes(Attr("coefficients", Floats{1})))),
+            "input 0: expected at most 1 features for 1 coefficients, got shape [3, 2]");
   EXPECT_NE(ErrorOf(MlCall(
                 "LinearRegressor", kX,
                 MakeAttributes(Attr("coefficients", Floats{1, 2}), Attr("targets", INT64_MIN)))),
             "no error");
+}
+
+// As onnxruntime does.
+TEST(LinearRegressorTest, IgnoresWhatIsTooMuch) {
+  const auto regress = [](Floats coefficients, Floats intercepts, int64_t targets) {
+    return RunTensorOp(MlCall(
+        "LinearRegressor", kX,
+        MakeAttributes(Attr("coefficients", std::move(coefficients)),
+                       Attr("intercepts", std::move(intercepts)), Attr("targets", targets))));
+  };
+  ExpectNear(regress({1, 2, 99}, {0.5f}, 1), ElementsOf<float>(regress({1, 2}, {0.5f}, 1)));
+  // Intercepts that are not one for each target.
+  ExpectNear(regress({1, 2, 3, 4}, {100}, 2), ElementsOf<float>(regress({1, 2, 3, 4}, {}, 2)));
+}
+
+TEST(LinearClassifierTest, IgnoresCoefficientsThatNoFeatureNeeds) {
+  const auto classify = [](Floats coefficients, std::vector<std::string> strings = {}) {
+    OpCall call = MlCall("LinearClassifier", kX,
+                         MakeAttributes(Attr("coefficients", std::move(coefficients)),
+                                        Attr("intercepts", Floats{0.1f, 0.2f}),
+                                        Attr("classlabels_ints", std::vector<int64_t>{10, 11}),
+                                        Attr("classlabels_strings", std::move(strings))));
+    call.output_count = 2;
+    return RunOp(std::move(call));
+  };
+  const auto expected = classify({1, 2, -1, 1}), outputs = classify({1, 2, -1, 1, 7, 8});
+  ASSERT_TRUE(expected && outputs);
+  ExpectNear((*outputs)[1].tensor(), ElementsOf<float>((*expected)[1].tensor()));
+  EXPECT_EQ(classify({1, 2, -1, 1, 7}).error().message(),
+            "attribute 'coefficients': expected as many for each of 2 intercepts, got 5");
+  EXPECT_EQ(classify({1, 2, -1, 1}, {"a", "b"}).error().message(),
+            "expected either 'classlabels_ints' or 'classlabels_strings'");
 }
 
 TEST(NormalizerTest, DividesRowsByTheirNorm) {

@@ -28,15 +28,16 @@ float Dot(const float* a, const float* b, size_t n) {
 }
 
 // Calls finish(row, x) for each row of the input as floats, from several threads; `functions` is
-// the number of dot products for each row.
+// the number of dot products for each row. Coefficients that no feature needs are ignored.
 template <class Finish>
 Status ForEachRow(KernelContext& context, size_t coefficients, size_t functions,
                   const Finish& finish) {
   TENON_ASSIGN_OR_RETURN(const MatrixSizes sizes, MatrixSizesOf(context.Input(0).shape()));
   const auto expected = CheckedMul(sizes.columns, functions);
-  if (!expected || *expected != coefficients) {
-    return InvalidArgument("input 0: expected {} features for {} coefficients, got shape {}",
-                           coefficients / functions, coefficients, context.Input(0).shape());
+  if (!expected || *expected > coefficients) {
+    return InvalidArgument(
+        "input 0: expected at most {} features for {} coefficients, got shape {}",
+        coefficients / functions, coefficients, context.Input(0).shape());
   }
   void* scratch = nullptr;
   TENON_ASSIGN_OR_RETURN(const float* x, InputAs<float>(context, 0, &scratch));
@@ -61,14 +62,11 @@ struct RegressorAttrs {
   }
 };
 
-// LinearRegressor-1: y = coefficients x + intercepts.
+// LinearRegressor-1: y = coefficients x + intercepts. Intercepts that are not one for each target
+// are ignored.
 Status InferRegressor(const RegressorAttrs& attrs, ShapeContext& context) {
   if (attrs.targets < 1) {
     return InvalidArgument("attribute 'targets': expected at least 1, got {}", attrs.targets);
-  }
-  if (!attrs.intercepts.empty() && attrs.intercepts.size() != static_cast<size_t>(attrs.targets)) {
-    return InvalidArgument("attribute 'intercepts': expected one for each of {} targets, got {}",
-                           attrs.targets, attrs.intercepts.size());
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const Dim rows, MatrixRows(input));
@@ -79,13 +77,14 @@ Status RunRegressor(const RegressorAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const PostTransform transform,
                          PostTransformFromName(attrs.post_transform));
   const auto targets = static_cast<size_t>(attrs.targets);
+  const bool has_intercepts = attrs.intercepts.size() == targets;
   float* output = context.Output(0).data<float>();
   return ForEachRow(context, attrs.coefficients.size(), targets,
                     [&](size_t row, const float* x, size_t columns) {
                       float* y = output + row * targets;
                       for (size_t i = 0; i < targets; ++i) {
                         y[i] = Dot(x, attrs.coefficients.data() + i * columns, columns);
-                        if (!attrs.intercepts.empty()) y[i] += attrs.intercepts[i];
+                        if (has_intercepts) y[i] += attrs.intercepts[i];
                       }
                       ApplyPostTransform(transform, y, targets);
                     });
@@ -113,12 +112,20 @@ bool HasNoLabels(const ClassifierAttrs& attrs) {
 // LinearClassifier-1. One score for two labels is that of the second label.
 Status InferClassifier(const ClassifierAttrs& attrs, ShapeContext& context) {
   const bool has_strings = !attrs.labels_strings.empty();
+  if (has_strings && !attrs.labels_ints.empty()) {
+    return InvalidArgument("expected either 'classlabels_ints' or 'classlabels_strings'");
+  }
   const size_t labels = has_strings ? attrs.labels_strings.size() : attrs.labels_ints.size();
   const size_t scores = attrs.intercepts.size();
   const bool is_bare = HasNoLabels(attrs);
   if (scores == 0 || (!is_bare && labels < std::max<size_t>(scores, scores == 1 ? 2 : 0))) {
     return InvalidArgument("expected a label for each of {} intercepts, or two for one, got {}",
                            scores, labels);
+  }
+  if (attrs.coefficients.size() % scores != 0) {
+    return InvalidArgument(
+        "attribute 'coefficients': expected as many for each of {} intercepts, got {}", scores,
+        attrs.coefficients.size());
   }
   TENON_ASSIGN_OR_RETURN(const SymbolicShape input, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const Dim rows, MatrixRows(input));

@@ -144,7 +144,8 @@ class DictVectorizerKernel final : public StatefulKernel<InferDictVectorizer> {
 };
 
 // FeatureVectorizer-1: the columns of all inputs side by side, as floats. `inputdimensions` has the
-// number of columns of each input: surplus ones are dropped, missing ones are 0.
+// number of columns of each input: surplus ones are dropped, missing ones are 0. A vector is one
+// row; more than two axes are rows of all but the first.
 struct FeatureVectorizerAttrs {
   std::vector<int64_t> dimensions;
   static constexpr auto Fields() {
@@ -161,7 +162,9 @@ Status InferFeatureVectorizer(const FeatureVectorizerAttrs& attrs, ShapeContext&
   Dim rows = Dim::Unknown(), columns = 0;
   for (size_t i = 0; i < context.input_count(); ++i) {
     TENON_ASSIGN_OR_RETURN(const SymbolicShape shape, context.Input(i));
-    TENON_ASSIGN_OR_RETURN(const Dim count, MatrixRows(shape));
+    if (shape.rank() == 0) return InvalidArgument("input {}: expected rank 1 or more, got 0", i);
+    const size_t first = shape.rank() == 1 ? 0 : 1;  // axis of the columns
+    const Dim count = first == 0 ? Dim(1) : shape[0];
     if (rows.is_number() && count.is_number() && !(rows == count)) {
       return InvalidArgument("input {}: expected {} rows as of the inputs before, got shape {}", i,
                              rows, shape);
@@ -170,8 +173,8 @@ Status InferFeatureVectorizer(const FeatureVectorizerAttrs& attrs, ShapeContext&
     if (!attrs.dimensions.empty() && (attrs.dimensions[i] < 0 || attrs.dimensions[i] > INT32_MAX)) {
       return InvalidArgument("attribute 'inputdimensions': entry {} is {}", i, attrs.dimensions[i]);
     }
-    columns =
-        columns + (attrs.dimensions.empty() ? shape[shape.rank() - 1] : Dim(attrs.dimensions[i]));
+    columns = columns + (attrs.dimensions.empty() ? shape.Product(first, shape.rank())
+                                                  : Dim(attrs.dimensions[i]));
   }
   return context.SetOutput(0, {rows, columns}, DataType::kFloat);
 }
@@ -183,7 +186,7 @@ Status RunFeatureVectorizer(const FeatureVectorizerAttrs& attrs, KernelContext& 
   size_t first = 0;
   for (size_t i = 0; i < context.input_count(); ++i) {
     const Tensor& x = context.Input(i);
-    const auto columns = static_cast<size_t>(x.shape().back());
+    const auto columns = static_cast<size_t>(x.shape().Product(x.rank() == 1 ? 0 : 1, x.rank()));
     const size_t taken =
         attrs.dimensions.empty() ? columns : static_cast<size_t>(attrs.dimensions[i]);
     const size_t present = std::min(columns, taken);
