@@ -115,6 +115,10 @@ Result<std::span<const Value>> SessionInterface::OrderFeeds(std::span<const std:
     feeds = ordered;
   }
   TENON_RETURN_IF_ERROR(CheckNothingMissing(feeds));
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    const bool is_optional = graph_inputs_[i].type.kind == Value::Kind::kOptional;
+    if (!ordered[i].has_value() && is_optional) ordered[i] = std::make_shared<Optional>();
+  }
   return feeds;
 }
 

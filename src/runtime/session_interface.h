@@ -49,8 +49,9 @@ class SessionInterface {
 
   // The feeds, one per name, in the places of graph_inputs(), where kNone is not fed: `feeds`
   // themselves if they lie so, else copies in `ordered`, which is empty. Scalars get their shape.
-  // `check` is new. Errors: kInvalidArgument for an unknown or repeated name and for a feed of
-  // another type or shape than declared; kFail for a missing one.
+  // An optional that is not fed is an empty one. `check` is new. Errors: kInvalidArgument for an
+  // unknown or repeated name and for a feed of another type or shape than declared; kFail for a
+  // missing one.
   Result<std::span<const Value>> OrderFeeds(std::span<const std::string_view> names,
                                             std::span<const Value> feeds,
                                             PooledVector<Value>& ordered, FeedCheck& check) const;

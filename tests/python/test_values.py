@@ -308,6 +308,7 @@ def test_optionals_hold_values_or_none() -> None:
         for actual, expected in zip(result, value, strict=True):
             expect_same(np.asarray(actual), np.asarray(expected))
         assert session.run(None, {"x": None}) == [None, False]
+        assert session.run(None, {}) == [None, False]
 
 
 def test_takes_empty_sequences() -> None:
