@@ -36,7 +36,7 @@ struct Case {
     if (coordinates == "pytorch_half_pixel") return out > 1 ? (o + 0.5) / scale - 0.5 : 0;
     if (coordinates == "align_corners") return out > 1 ? o * (in - 1) / (length - 1) : 0;
     if (coordinates == "asymmetric") return o / scale;
-    if (coordinates == "tf_half_pixel_for_nn") return (o + 0.5) / scale;
+    if (coordinates == "tf_half_pixel_for_nn") return scale == 1 ? o : (o + 0.5) / scale;
     return out > 1 ? start * (in - 1) + o * (end - start) * (in - 1) / (length - 1)
                    : 0.5 * (start + end) * (in - 1);
   }
@@ -181,6 +181,8 @@ TEST(ResizeTest, CropsAndExtrapolates) {
   }
   ExpectResized({.mode = "nearest", .coordinates = "tf_half_pixel_for_nn"}, {1, 6, 5},
                 {1, 2, 0.5f});
+  ExpectResized({.mode = "nearest", .coordinates = "tf_half_pixel_for_nn", .nearest = "ceil"},
+                {3, 6, 5}, {1, 2, 0.5f});
 }
 
 TEST(ResizeTest, TakesSizesAndAxes) {

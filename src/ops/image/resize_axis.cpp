@@ -74,7 +74,8 @@ double SourcePosition(const ResizeAxis& axis, ResizeCoordinates coordinates, int
     case ResizeCoordinates::kAsymmetric:
       return OverScale(axis, x);
     case ResizeCoordinates::kTfHalfPixelForNn:
-      return OverScale(axis, x + 0.5);
+      // An axis that keeps its size is not shifted by half an element, as in onnxruntime.
+      return axis.scale == 1 ? x : OverScale(axis, x + 0.5);
     case ResizeCoordinates::kTfCropAndResize:
       if (axis.out > 1) {
         return axis.start * (in - 1) + x * (axis.end - axis.start) * (in - 1) / (resized - 1);
