@@ -357,8 +357,9 @@ Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
   const auto n = static_cast<size_t>(x.shape().Product(axis, end_axis));
   const auto inner = static_cast<size_t>(x.shape().Product(end_axis, x.rank()));
   const Int8Quantization of_x = QuantizationIn(context, 1, 2, x.type());
-  const Int8Quantization of_y = QuantizationIn(context, 3, 4, y.type());
-  const int flip = of_x.is_signed ? 0x80 : 0;  // makes the order of the bytes that of their values
+  Int8Quantization of_y = QuantizationIn(context, 3, 4, y.type());
+  of_y.scale = 1 / std::floor(1 / of_y.scale);  // so does onnxruntime
+  const int flip = of_x.is_signed ? 0x80 : 0;   // makes the order of the bytes that of their values
   // exp of the distances from the greatest element.
   std::array<float, 256> powers;
   for (int i = 0; i < 256; ++i) {
