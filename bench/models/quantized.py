@@ -42,9 +42,7 @@ def static(
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         onnx.save(make(name), folder / "float.onnx")
-        quant_pre_process(
-            folder / "float.onnx", folder / "prepared.onnx", skip_symbolic_shape=True
-        )
+        quant_pre_process(folder / "float.onnx", folder / "prepared.onnx", skip_symbolic_shape=True)
         quantization.quantize_static(
             folder / "prepared.onnx",
             folder / "quantized.onnx",

@@ -1,7 +1,7 @@
 """Graphs with QuantizeLinear and DequantizeLinear around operators run in integers.
 
-Each graph runs so, with `session.disable_quant_qdq`, and on onnxruntime without optimizations, which
-computes what the graph says: each element may differ by one quantum.
+Each graph runs so, with `session.disable_quant_qdq`, and on onnxruntime without optimizations, that
+is as the graph says: each element may differ by one quantum.
 """
 
 from __future__ import annotations
@@ -407,3 +407,53 @@ def test_dynamic_products_run_in_one_operator(
     assert_near(result, run(model, feeds, False, tmp_path)[0])
     if not saturates():
         assert_near(result, run_genuine(model, feeds))
+
+
+def block_weights(k: int, n: int, kind: int, is_transposed: bool, has_zeros: bool) -> tuple:
+    """Tensors w, scales and zeros, if there are any, with a scale for 32 elements of a column."""
+    random = np.random.default_rng(1)
+    low, high = {
+        TensorProto.INT4: (-8, 7),
+        TensorProto.UINT4: (0, 15),
+        TensorProto.INT8: (-128, 127),
+        TensorProto.UINT8: (0, 255),
+    }[kind]
+    blocks = -(-k // 32)
+    shapes = [(n, k), (n, blocks)] if is_transposed else [(k, n), (blocks, n)]
+
+    def integers(name: str, shape: tuple) -> Any:
+        values = random.integers(low, high + 1, shape)
+        return helper.make_tensor(name, kind, shape, values.ravel().tolist())
+
+    scales = random.uniform(0.01, 0.1, shapes[1]).astype(np.float32)
+    tensors = [integers("w", shapes[0]), numpy_helper.from_array(scales, "scales")]
+    return (*tensors, integers("zeros", shapes[1])) if has_zeros else tuple(tensors)
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT4", "INT8", "UINT8"])
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize("has_zeros", [False, True])
+@pytest.mark.parametrize("k", [96, 80])
+def test_products_read_blocks_as_they_are_stored(
+    kind: str, is_transposed: bool, has_zeros: bool, k: int, tmp_path: pathlib.Path
+) -> None:
+    tensors = block_weights(k, 7, TensorProto.DataType.Value(kind), is_transposed, has_zeros)
+    names = [tensor.name for tensor in tensors]
+    axis = 1 if is_transposed else 0
+    nodes = [helper.make_node("DequantizeLinear", names, ["floats"], block_size=32, axis=axis)]
+    if is_transposed:
+        nodes.append(helper.make_node("Transpose", ["floats"], ["turned"], perm=[1, 0]))
+    nodes.append(helper.make_node("MatMul", ["x", nodes[-1].output[0]], ["y"]))
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, k])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 7])],
+        tensors,
+    )
+    opsets = [helper.make_opsetid("", 21)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    x = np.random.default_rng(2).standard_normal((2, 3, k)).astype(np.float32)
+    result, ran = run(model, {"x": x}, True, tmp_path)
+    assert ran == {"MatMulNBits"}
+    np.testing.assert_allclose(result, run_genuine(model, {"x": x}), rtol=1e-4, atol=1e-3)

@@ -68,10 +68,12 @@ ValueId MakeSoftmax(Replacement& r) {
   return r.Op("QLinearSoftmax", UnaryInputs(r), std::move(attributes), kMicrosoft);
 }
 
-// Whether every input of the Concat is dequantized from bytes with one scale.
 struct JoinedOperand {
   ValueId integers, scale, zero;
 };
+
+// The inputs of the Concat before they are dequantized; nothing if one is not, or not from the
+// output's type with one scale.
 std::optional<std::vector<JoinedOperand>> OperandsOf(const Match& match) {
   const Graph& graph = match.graph();
   std::vector<JoinedOperand> operands;
@@ -112,7 +114,7 @@ ValueId MakeConcat(Replacement& r) {
 
 // --- Movement ---
 
-bool MovesBytes(const Match& match) {
+bool MovesInt8(const Match& match) {
   const Node& node = match.node("move");
   if (!HasOneScale(match, kA) ||
       !FindOpRow("", node.op_type, std::numeric_limits<int32_t>::max(), TypeOf(match, kA))) {
@@ -127,7 +129,7 @@ ValueId DequantizeMoved(Replacement& r, ValueId moved) {
   return r.Op("DequantizeLinear", {moved, r[kA.scale], ZeroOf(r, kA)});
 }
 
-ValueId MoveBytes(Replacement& r) {
+ValueId MoveInt8(Replacement& r) {
   std::vector<ValueId> inputs = r.node("move").inputs;
   inputs[0] = r[kA.integers];
   return DequantizeMoved(r,
@@ -144,7 +146,7 @@ bool PadsWithZero(const Match& match) {
   return value && ScalarOf(*value) == 0.0;
 }
 
-ValueId PadBytes(Replacement& r) {
+ValueId PadInt8(Replacement& r) {
   std::vector<ValueId> inputs = r.node("pad").inputs;
   inputs.resize(std::max<size_t>(inputs.size(), 3), ValueId::kNone);
   inputs[0] = r[kA.integers];
@@ -250,14 +252,14 @@ std::vector<Fusion> QuantizedElementFusions() {
                 {a})
                .WithMoreInputs()
                .As("move"),
-       .when = MovesBytes,
-       .replace = MoveBytes},
+       .when = MovesInt8,
+       .replace = MoveInt8},
       false);
   add("", "DequantizeLinear",
       {.name = "padded integers",
        .pattern = Op("Pad", {a}).WithMoreInputs().As("pad"),
        .when = PadsWithZero,
-       .replace = PadBytes},
+       .replace = PadInt8},
       false);
   add("", "DequantizeLinear",
       {.name = "transposed integers",

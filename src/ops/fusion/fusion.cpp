@@ -46,7 +46,7 @@ void ApplyAll(Graph& graph, const std::vector<RuleSet>& sets, int32_t provider) 
 std::vector<RuleSet> MakeQuantizedFusions() {
   std::vector<RuleSet> sets;
   sets.push_back(GuardedRules({QuantizedProductFusions(), QuantizedElementFusions()}, HasRow));
-  sets.push_back(GuardedRules({IntegerProductFusions()}, HasRow));
+  sets.push_back(GuardedRules({IntegerProductFusions(), BlockQuantizedFusions()}, HasRow));
   return sets;
 }
 

@@ -39,6 +39,8 @@ std::vector<Fusion> MatMulFusions();         // fuse_matmul.cpp
 // Of values between DequantizeLinear and QuantizeLinear.
 std::vector<Fusion> QuantizedProductFusions();  // fuse_quantized_products.cpp
 std::vector<Fusion> QuantizedElementFusions();  // fuse_quantized_elements.cpp
+// Of weights with scales for blocks: fuse_block_quantized.cpp.
+std::vector<Fusion> BlockQuantizedFusions();
 // Of dequantized values, with results that are not quantized: fuse_quantized_products.cpp.
 std::vector<Fusion> IntegerProductFusions();
 
