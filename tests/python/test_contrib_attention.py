@@ -205,6 +205,20 @@ def test_attention_masks(mask: np.ndarray, causal: int, with_bias: bool) -> None
     check("Attention", inputs, num_heads=HEADS, unidirectional=causal)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_attention_takes_a_mask_that_says_nothing(rows: int) -> None:
+    inputs = attention_inputs()
+    check("Attention", [*inputs, np.zeros((rows, 1), np.int32)], num_heads=HEADS)
+
+
+@pytest.mark.parametrize("ends", [[3, -1], [-10, 2], [3, -1, 0, 0]])
+def test_attention_rejects_negative_ends(ends: list[int]) -> None:
+    inputs = [*attention_inputs(), np.array(ends, np.int32)]
+    content = contrib.model("Attention", inputs, {"y": np.float32}, num_heads=HEADS)
+    with pytest.raises(Exception, match="mask_index: expected lengths >= 0, got -"):
+        contrib.run_tenon(content, inputs)
+
+
 def test_attention_takes_a_square_mask() -> None:
     mask = seen(2, 1, 8, 8)
     inputs = [*attention_inputs(), np.ascontiguousarray(mask[:, 0, :5, :5])]

@@ -60,7 +60,9 @@ Status CheckPaddingMask(const ShapeContext& context, size_t input, const Dim& ba
     fits = MayEqual(m[0], batch) || MayEqual(m[0], batch * Dim(2)) ||
            MayEqual(m[0], batch * Dim(3) + Dim(2));
   } else if (m.rank() == 2) {
-    fits = MayEqual(m[0], batch) && MayEqual(m[1], keys);
+    const bool says_nothing = allows_square && MayEqual(m[1], Dim(1)) &&
+                              (MayEqual(m[0], batch) || MayEqual(m[0], Dim(1)));
+    fits = says_nothing || (MayEqual(m[0], batch) && MayEqual(m[1], keys));
   } else if (m.rank() == 3) {
     fits = MayEqual(m[0], batch) && MayEqual(m[1], queries) && MayEqual(m[2], keys);
   } else if (m.rank() == 4) {
@@ -107,10 +109,21 @@ Status CheckCache(const ShapeContext& context, size_t i, const Dim& batch, const
   return OkStatus();
 }
 
+namespace {
+
+// Whether the mask has the shape of one without effect.
+bool SaysNothing(const Tensor* padding, const ScoreSizes& sizes) {
+  return padding && padding->rank() == 2 &&
+         padding->shape() !=
+             Shape({static_cast<int64_t>(sizes.batch), static_cast<int64_t>(sizes.keys)});
+}
+
+}  // namespace
+
 ScoreAddends::ScoreAddends(const Tensor* padding, const Tensor* bias, float filter,
                            const ScoreSizes& sizes)
-    : padding_(padding), filter_(filter), sizes_(sizes) {
-  if (padding) {
+    : padding_(SaysNothing(padding, sizes) ? nullptr : padding), filter_(filter), sizes_(sizes) {
+  if (padding_) {
     has_query_rows_ = padding->rank() > 2;
     table_rows_ = sizes.batch * (has_query_rows_ ? sizes.queries : 1);
   }

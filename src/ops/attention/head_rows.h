@@ -49,9 +49,10 @@ class FloatPieces {
 //   [3 batch + 2]         lengths, then sums that say nothing new
 //   [batch, keys]         1 for keys that count
 //   [batch, queries, keys]
-//   [batch, 1, n, n]      with the rows of the queries after those of the past; n >= keys Checks
-// that the mask has one of these shapes; the last one only if `allows_square`, which means that the
-// keys are past and queries. Unknown sizes pass.
+//   [batch, 1, n, n]      with the rows of the queries after those of the past; n >= keys
+//   [batch or 1, 1]       no mask, unless there is one key
+// Checks that the mask has one of these shapes; the last two only if `allows_square`, which means
+// that the keys are past and queries. Unknown sizes pass.
 Status CheckPaddingMask(const ShapeContext& context, size_t input, const Dim& batch,
                         const Dim& queries, const Dim& keys, bool allows_square);
 

@@ -182,6 +182,15 @@ class ByteProjection {
   Int8Product product_;
 };
 
+// The lengths of the keys in a mask of one row, which begins with them.
+Status CheckKeyLengths(const Tensor* padding, int64_t batch) {
+  if (padding == nullptr || padding->rank() != 1) return OkStatus();
+  for (const int32_t length : padding->values<int32_t>().first(static_cast<size_t>(batch))) {
+    if (length < 0) return InvalidArgument("mask_index: expected lengths >= 0, got {}", length);
+  }
+  return OkStatus();
+}
+
 template <auto Infer, class Projection>
 class ProjectedAttention final : public StatefulKernel<Infer> {
  public:
@@ -192,6 +201,7 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
 
   Status Run(KernelContext& context) const override {
     const Shape& x = context.Input(kX).shape();
+    TENON_RETURN_IF_ERROR(CheckKeyLengths(OptionalInput(context, kSlots.padding), x[0]));
     TENON_ASSIGN_OR_RETURN(
         const QkvColumns columns,
         SplitColumns(this->attrs_.hidden, context.Input(kWeights).shape()[1], this->attrs_.heads));
