@@ -557,6 +557,14 @@ def test_sampling(seed: int, custom: int, top_p: float, temperature: float) -> N
     check(content, inputs)
 
 
+@pytest.mark.parametrize(("kept", "text"), [(10**6, "less than"), (-1, "at least 0")])
+def test_sampling_rejects_tokens_to_keep(kept: int, text: str) -> None:
+    inputs = greedy_inputs(0)
+    content = model("Sampling", inputs, GREEDY, 1, decoder=gpt(), min_tokens_to_keep=kept)
+    with pytest.raises(Exception, match=f"'min_tokens_to_keep': expected {text}.*{kept}"):
+        tenon.InferenceSession(content).run(None, feeds_of(inputs))
+
+
 def test_refuses_what_it_cannot_search() -> None:
     inputs = beam_inputs(prompts(), {})
     session = tenon.InferenceSession(model("BeamSearch", inputs, BEAM, 1, decoder=gpt()))

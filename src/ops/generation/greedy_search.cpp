@@ -222,6 +222,10 @@ class SamplingKernel final : public StatefulKernel<InferSampling> {
     std::vector<float> probabilities;
     std::vector<uint32_t> order;
     const auto prepare = [&](size_t batch, size_t vocabulary, TokenRules& rules) -> Status {
+      if (attrs_.kept >= static_cast<int64_t>(vocabulary)) {
+        return InvalidArgument("attribute 'min_tokens_to_keep': expected less than {}, got {}",
+                               vocabulary, attrs_.kept);
+      }
       rules.temperature = attrs_.temperature;
       if (context.input_count() > kPresenceMask && context.HasInput(kPresenceMask)) {
         const Tensor& mask = context.Input(kPresenceMask);
@@ -268,13 +272,13 @@ class SamplingKernel final : public StatefulKernel<InferSampling> {
     for (size_t i = 0; i < n; ++i) sum += sums[i] = std::exp(scores[order[i]] - most);
     float before = 0;
     for (float& x : sums) before = x = x / sum + before;
-    const auto kept = static_cast<size_t>(std::min(attrs_.kept, static_cast<int64_t>(n)));
+    const auto kept = static_cast<size_t>(attrs_.kept);
     if (attrs_.is_descending) {
       for (size_t i = 0; i + 1 < n; ++i) {
         if (sums[i] > attrs_.top_p) scores[order[i + 1]] = attrs_.filter_value;
       }
     } else {
-      for (size_t i = 0; i + kept < n || i == 0; ++i) {
+      for (size_t i = 0; i + kept < n; ++i) {
         if (sums[i] <= 1 - attrs_.top_p) scores[order[i]] = attrs_.filter_value;
       }
     }
