@@ -33,12 +33,14 @@ double FiniteShift(T shift) {
   return std::isfinite(value) ? value : 0;
 }
 
-// Integers are summed in 64 bits and float types in double, but LogSumExp always in double.
+// Integers are summed in 64 bits and float types in double, but LogSumExp always in double. A mean
+// of 64-bit integers has the sum that does not fit them.
 template <class T, ReduceOp op>
 struct SumPolicy {
+  using Integer = std::conditional_t<op == ReduceOp::kMean && sizeof(T) == 8, __int128, int64_t>;
   using Accumulator = std::conditional_t<std::integral<T> && op != ReduceOp::kLogSumExp &&
                                              op != ReduceOp::kLogSum && op != ReduceOp::kL2,
-                                         int64_t, double>;
+                                         Integer, double>;
   static constexpr Accumulator kIdentity = op == ReduceOp::kProd ? 1 : 0;
   static Accumulator Term(T x, const T* shift) {
     const auto v = static_cast<Accumulator>(x);
@@ -57,7 +59,7 @@ struct SumPolicy {
   }
   static T Finish(Accumulator a, size_t count, const T* shift) {
     if constexpr (op == ReduceOp::kMean && std::integral<T>) {
-      return count == 0 ? T{0} : static_cast<T>(a / static_cast<int64_t>(count));
+      return count == 0 ? T{0} : static_cast<T>(a / static_cast<Accumulator>(count));
     } else if constexpr (op == ReduceOp::kMean) {
       return static_cast<T>(a / static_cast<double>(count));
     } else if constexpr (op == ReduceOp::kL2) {

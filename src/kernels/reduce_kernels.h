@@ -10,7 +10,7 @@ namespace tenon::kernels {
 
 // Outputs that are made at a time where the innermost axis is kept: their accumulators stay in L1.
 inline constexpr size_t kReduceBlock = 512;
-inline constexpr size_t kMaxAccumulatorBytes = 8;
+inline constexpr size_t kMaxAccumulatorBytes = 16;
 
 // Only the kernels know the type of accumulators. `shift` is null, or for LogSumExp the maximum of
 // every output, which is subtracted before exp.

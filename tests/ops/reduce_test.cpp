@@ -122,6 +122,26 @@ TEST(ReduceOpTest, NoAxesMeanAllOrNone) {
   EXPECT_EQ(same.data<float>()[3], 4);
 }
 
+TEST(ReduceOpTest, MeansOf64BitsDoNotOverflow) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr uint64_t kMostUnsigned = std::numeric_limits<uint64_t>::max();
+  for (const int64_t axis : {0, 1}) {
+    const Shape shape = axis == 0 ? Shape({3, 1}) : Shape({1, 3});
+    const auto mean = [&](Tensor x) {
+      return RunTensorOp({"ReduceMean", 18, {std::move(x), Int64s({axis})}});
+    };
+    const auto of = [&](std::vector<int64_t> x) {
+      return *mean(Tensor::Of<int64_t>(shape, x)).data<int64_t>();
+    };
+    EXPECT_EQ(of({kMost, kMost, kMost - 3}), kMost - 1);
+    EXPECT_EQ(of({-kMost, -kMost, -kMost + 3}), -kMost + 1);
+    EXPECT_EQ(of({-1, -1, 0}), 0);  // truncated
+    EXPECT_EQ(
+        *mean(Tensor::Of<uint64_t>(shape, {kMostUnsigned, kMostUnsigned, 0})).data<uint64_t>(),
+        kMostUnsigned / 3 * 2);
+  }
+}
+
 TEST(ReduceOpTest, EmptySetsFollowTheStandard) {
   const Tensor x = Tensor::Allocate(DataType::kFloat, {2, 0}).value();
   const auto value = [&](const char* op) {
