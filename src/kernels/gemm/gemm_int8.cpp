@@ -184,6 +184,29 @@ void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, 
   }
 }
 
+// The same for whole rows of a panel that lie in memory.
+void PackWholePanel(const Int8Matrix& b, size_t k, uint8_t* out, int32_t* column_sums) {
+  const hn::CappedTag<uint8_t, kNr> d;
+  const hn::Rebind<uint16_t, decltype(d)> dw;
+  constexpr size_t kPairs = 128;  // whose sums fit in 16 bits
+  const auto flip = hn::Set(d, b.is_signed ? 0x80 : 0);
+  std::fill_n(column_sums, kNr, 0);
+  for (size_t p = 0; p < k;) {
+    auto sums = hn::Zero(dw);
+    for (const size_t end = std::min(k, p + 2 * kPairs); p < end; p += 2, out += 2 * kNr) {
+      const uint8_t* from = b.data + p * b.row_stride;
+      const auto even = hn::Xor(hn::LoadU(d, from), flip);
+      auto odd = hn::Zero(d);
+      if (p + 1 < k) odd = hn::Xor(hn::LoadU(d, from + b.row_stride), flip);
+      sums = hn::Add(sums, hn::Add(hn::PromoteTo(dw, even), hn::PromoteTo(dw, odd)));
+      hn::StoreInterleaved2(even, odd, d, out);
+    }
+    uint16_t some[kNr];
+    hn::StoreU(sums, dw, some);
+    for (size_t j = 0; j < kNr; ++j) column_sums[j] += some[j];
+  }
+}
+
 template <class T, class V>
 HWY_INLINE void StoreQuantized(V scaled, int32_t zero_point, T* c, size_t count) {
   const hn::ScalableTag<float> df;
@@ -235,17 +258,46 @@ void StoreRow(const Int8RowOutput& row, const Int8Epilogue& e) {
   }
 }
 
+template <class T>
+void StoreTileAs(const Int8TileOutput& tile) {
+  const IntTag di;
+  const hn::ScalableTag<float> df;
+  auto* c = static_cast<T*>(tile.c);
+  for (size_t r = 0; r < tile.rows; ++r, c += tile.ldc) {
+    const int32_t* sums = tile.sums + r * kNr;
+    const auto row_term = hn::Set(di, tile.row_terms[r]);
+    const auto row_scale = hn::Set(df, tile.row_scales[r]);
+    for (size_t j = 0; j < tile.columns; j += kLanes) {
+      const auto sum =
+          hn::Add(hn::Add(hn::LoadU(di, sums + j), hn::LoadU(di, tile.column_terms + j)), row_term);
+      auto scale = row_scale;
+      if (tile.column_scales) scale = hn::Mul(scale, hn::LoadU(df, tile.column_scales + j));
+      StoreQuantized(hn::Mul(hn::ConvertTo(df, sum), scale), tile.zero_point, c + j,
+                     std::min(kLanes, tile.columns - j));
+    }
+  }
+}
+
+void StoreTile(const Int8TileOutput& tile) {
+  if (tile.is_signed) {
+    StoreTileAs<int8_t>(tile);
+  } else {
+    StoreTileAs<uint8_t>(tile);
+  }
+}
+
 }  // namespace
 
-const Int8GemmTable kInt8GemmTable = {{.mr = kMr, .nr = kNr, .group = 2, .a_bytes = 2},
-                                      &RunAnyTile,
-                                      &PackRows,
-                                      &PackPanel,
-                                      &StoreRow,
-                                      nullptr,
-                                      nullptr,
-                                      nullptr,
-                                      nullptr};
+const Int8GemmTable kInt8GemmTable = {
+    .shape = {.mr = kMr, .nr = kNr, .group = 2, .a_bytes = 2},
+    .run_tile = &RunAnyTile,
+    .pack_rows = &PackRows,
+    .pack_panel = &PackPanel,
+    .store_row = &StoreRow,
+    .pack_whole_rows = nullptr,
+    .pack_whole_panel = hn::MaxLanes(hn::ScalableTag<uint8_t>()) >= kNr ? &PackWholePanel : nullptr,
+    .store_tile = &StoreTile,
+    .pack_pixels = nullptr};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels

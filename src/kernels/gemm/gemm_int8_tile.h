@@ -85,9 +85,11 @@ struct Int8GemmTable {
   void (*pack_whole_rows)(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums);
   void (*pack_whole_panel)(const Int8Matrix& b, size_t k, uint8_t* out, int32_t* column_sums);
-  // Null if store_row, and gathering rows for pack_panel, are as fast.
+  // May be null, as store_row, and gathering rows for pack_panel, do the same.
   void (*store_tile)(const Int8TileOutput& output);
   void (*pack_pixels)(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums);
+
+  bool has_dot_products() const { return shape.group == 4; }
 
   void PackRows(const Int8Matrix& a, size_t rows, size_t k, void* out, int32_t* row_sums) const {
     if (pack_whole_rows && a.column_stride == 1) {
