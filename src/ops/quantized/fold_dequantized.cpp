@@ -59,9 +59,10 @@ struct Dequantization {
 };
 
 void Fold(Graph& graph, const Node& node, size_t& budget) {
-  const ValueId output = node.outputs[0];
   const std::optional<Dequantization> found = Dequantization::Of(graph, node);
-  if (!found || graph.value(output).output_uses > 0) return;
+  if (!found) return;
+  const ValueId output = node.outputs[0];
+  if (graph.value(output).output_uses > 0) return;
   const size_t bytes = found->integers->bytes() * sizeof(float);
   if (bytes > budget) return;
   Result<Tensor> floats = found->Floats(node.GetInt("axis", 1));
