@@ -457,3 +457,52 @@ def test_products_read_blocks_as_they_are_stored(
     result, ran = run(model, {"x": x}, True, tmp_path)
     assert ran == {"MatMulNBits"}
     np.testing.assert_allclose(result, run_genuine(model, {"x": x}), rtol=1e-4, atol=1e-3)
+
+
+def random_step(g: Graph, values: list[str]) -> str:
+    """An operator on some of `values`, each dequantized, of shape [1, 4, 6, 6] and scale 0.03."""
+    random = g.random
+    x, other = (values[i] for i in random.integers(0, len(values), 2))
+    pointwise = g.weights(4, 4, 1, 1, axis=0)
+    steps: list[Callable[[], str]] = [
+        lambda: g.op("Conv", x, g.weights(4, 4, 3, 3), g.bias(4), pads=[1, 1, 1, 1]),
+        lambda: g.op("Relu", g.op("Conv", x, pointwise)),
+        lambda: g.op("Conv", x, g.weights(4, 1, 3, 3, axis=0), pads=[1, 1, 1, 1], group=4),
+        lambda: g.op("Add", x, other),
+        lambda: g.op("Relu", g.op("Add", x, other)),
+        lambda: g.op("Mul", x, other),
+        lambda: g.op("HardSwish", x),
+        lambda: clipped(g, x, 0, 2.5),
+        lambda: g.op("MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        lambda: g.op("AveragePool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        lambda: g.op("Transpose", x, perm=[0, 1, 3, 2]),
+        lambda: g.op(
+            "Conv", g.between(g.op("Concat", x, other, axis=1), 0.03), g.weights(4, 8, 1, 1)
+        ),
+        lambda: g.op(
+            "Slice",
+            g.op("Pad", x, ints(g, 0, 0, 1, 1, 0, 0, 0, 0)),
+            ints(g, 0, 0),
+            ints(g, 6, 6),
+            ints(g, 2, 3),
+        ),
+        lambda: g.op("Reshape", g.op("Reshape", x, ints(g, 4, 36)), ints(g, 1, 4, 6, 6)),
+        lambda: g.op("MatMul", x, g.weights(6, 6, axis=1)),
+    ]
+    return steps[random.integers(len(steps))]()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", range(25))
+def test_random_graphs_agree_with_floats(seed: int, form: str, tmp_path: pathlib.Path) -> None:
+    g = Graph(form, seed)
+    values = [g.input(1, 4, 6, 6), g.input(1, 4, 6, 6)]
+    for _ in range(6):
+        values.append(g.between(random_step(g, values), 0.03))
+    model = g.model(g.quantize(g.op("Identity", values[-1]), 0.03))
+    integers, ran = run(model, g.feeds, True, tmp_path)
+    floats, _ = run(model, g.feeds, False, tmp_path)
+    assert not ran & {"Conv", "Add", "Mul", "HardSwish", "AveragePool", "DequantizeLinear"}
+    # An operator may make a difference of one, which those after it enlarge.
+    differences = np.abs(integers.astype(np.int32) - floats.astype(np.int32))
+    assert np.mean(differences) < 0.5 and np.max(differences) <= 12
