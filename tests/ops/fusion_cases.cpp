@@ -71,7 +71,8 @@ class Shapes final : public ShapeFunctionTable {
     constexpr std::string_view kBinary[] = {"Add", "Sub", "Mul", "Div", "Pow"};
     if (std::count(std::begin(kBinary), std::end(kBinary), node.op_type)) return Broadcast;
     if (node.op_type == "ReduceMean") return Reduce;
-    if (node.op_type == "MatMul" || node.op_type == "Gemm") return MatMul;
+    constexpr std::string_view kProducts[] = {"Gemm", "MatMul", "MatMulInteger"};
+    if (std::count(std::begin(kProducts), std::end(kProducts), node.op_type)) return MatMul;
     if (node.op_type == "Transpose") return Transpose;
     if (node.op_type == "Reshape") return Reshape;
     if (node.op_type == "Conv") return Conv;

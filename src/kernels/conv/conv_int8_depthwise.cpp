@@ -6,10 +6,12 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/conv/conv_dims.h"
 #include "kernels/dispatch.h"
 #include "kernels/gemm/gemm_int8_tile.h"
+#include "kernels/partial-inl.h"
 
 #ifndef TENON_KERNELS_CONV_BYTES_DEPTHWISE_TABLE
 #define TENON_KERNELS_CONV_BYTES_DEPTHWISE_TABLE
@@ -24,6 +26,14 @@ struct RowTap {
   float weight;
 };
 
+// How the sums of an output channel become int8 or uint8.
+struct RowRounding {
+  int32_t bias;
+  float scale;
+  int32_t zero_point;
+  bool is_signed;
+};
+
 struct Int8DepthwiseTable {
   // out[i] = in[i] - zero.
   void (*widen)(const uint8_t* in, bool is_signed, float zero, size_t n, float* out);
@@ -31,6 +41,8 @@ struct Int8DepthwiseTable {
   void (*split)(const float* in, size_t n, float* even, float* odd);
   // sums[i] = sum over the taps of from[i] * weight; reads and writes whole vectors.
   void (*sum)(const RowTap* taps, size_t tap_count, size_t n, int32_t* sums);
+  // out[i] = saturate(round((sums[i] + bias) * scale) + zero_point); reads whole vectors.
+  void (*round)(const RowRounding& rounding, const int32_t* sums, size_t n, uint8_t* out);
 };
 
 // Elements that may be read or written after the last one.
@@ -102,9 +114,42 @@ void Sum(const RowTap* taps, size_t tap_count, size_t n, int32_t* HWY_RESTRICT s
   }
 }
 
+template <class T>
+void RoundAs(const RowRounding& rounding, const int32_t* sums, size_t n, T* out) {
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> di;
+  const hn::Rebind<T, FloatTag> dt;
+  const size_t lanes = hn::Lanes(d);
+  const auto bound = [&](int32_t limit) HWY_ATTR {
+    return hn::Set(d, static_cast<float>(limit - rounding.zero_point));
+  };
+  const auto low = bound(std::numeric_limits<T>::min());
+  const auto high = bound(std::numeric_limits<T>::max());
+  const auto bias = hn::Set(di, rounding.bias), zero_point = hn::Set(di, rounding.zero_point);
+  const auto scale = hn::Set(d, rounding.scale);
+  for (size_t i = 0; i < n; i += lanes) {
+    const auto sum = hn::ConvertTo(d, hn::Add(hn::LoadU(di, sums + i), bias));
+    const auto kept = hn::Min(hn::Max(hn::Mul(sum, scale), low), high);
+    const auto v = hn::DemoteTo(dt, hn::Add(hn::NearestInt(kept), zero_point));
+    if (n - i >= lanes) {
+      hn::StoreU(v, dt, out + i);
+    } else {
+      StorePartial(v, dt, out + i, n - i);
+    }
+  }
+}
+
+void Round(const RowRounding& rounding, const int32_t* sums, size_t n, uint8_t* out) {
+  if (rounding.is_signed) {
+    RoundAs(rounding, sums, n, reinterpret_cast<int8_t*>(out));
+  } else {
+    RoundAs(rounding, sums, n, out);
+  }
+}
+
 }  // namespace
 
-const Int8DepthwiseTable kInt8DepthwiseTable = {&Widen, &Split, &Sum};
+const Int8DepthwiseTable kInt8DepthwiseTable = {&Widen, &Split, &Sum, &Round};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
@@ -205,11 +250,21 @@ void RunInt8DepthwisePlane(const Int8ConvArgs& args, size_t picture, size_t chan
   const size_t element = is_wide ? sizeof(int32_t) : 1;
   auto* out = static_cast<std::byte*>(args.out) +
               (picture * shape.out_channels + channel) * OutPixels(shape) * element;
+  const Int8Epilogue& epilogue = args.epilogue;
+  const RowRounding rounding = {
+      .bias = epilogue.bias_rows ? epilogue.bias_rows[channel] : 0,
+      .scale = epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[channel] : epilogue.scale,
+      .zero_point = epilogue.zero_point,
+      .is_signed = epilogue.type == Int8Output::kInt8};
   static constexpr int32_t kNoSums[kMaxInt8TileColumns] = {};
   RowTap taps[kMostTaps];
   for (size_t y = 0; y < height.out; ++y) {
     const size_t tap_count = FindTaps(shape, layout, plane, weights, y, taps);
     table.sum(taps, tap_count, width.out, sums);
+    if (!is_wide) {
+      table.round(rounding, sums, width.out, reinterpret_cast<uint8_t*>(out) + y * width.out);
+      continue;
+    }
     for (size_t x = 0; x < width.out; x += kMaxInt8TileColumns) {
       products.store_row({.count = std::min(kMaxInt8TileColumns, width.out - x),
                           .sums = sums + x,

@@ -180,11 +180,16 @@ ValueId TransposeWeights(Replacement& r) {
               std::move(attributes));
 }
 
+// Whether the operand has one scale, and integers of the output's type.
+bool HasOutputsType(const Match& match, const OperandNames& names) {
+  return HasOneScale(match, names) && TypeOf(match, names) == OutputType(match);
+}
+
 // Of an operator of com.microsoft with one operand, bound to "node".
 Rule UnaryRule(std::string_view name, const char* from, const char* to) {
   return {.name = name,
           .pattern = Quantized(Op(from, {Dequantized(kA)}).As("node")),
-          .when = [](const Match& m) { return QuantizesToInt8(m) && HasOneScale(m, kA); },
+          .when = [](const Match& m) { return QuantizesToInt8(m) && HasOutputsType(m, kA); },
           .replace =
               [to](Replacement& r) {
                 return r.Op(to, UnaryInputs(r), r.AttributesOf("node"), kMicrosoft);
@@ -208,7 +213,7 @@ std::vector<Fusion> QuantizedElementFusions() {
            .pattern = pattern,
            .when =
                [](const Match& m) {
-                 return QuantizesOrBounds(m) && HasOneScale(m, kA) && HasOneScale(m, kB);
+                 return QuantizesOrBounds(m) && HasOutputsType(m, kA) && HasOutputsType(m, kB);
                },
            .replace = [name = replacement](Replacement& r) { return MakeBinary(r, name); }});
     }
