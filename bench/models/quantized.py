@@ -31,7 +31,7 @@ class Reader(quantization.CalibrationDataReader):
     def __init__(self, inputs: cases.MakeFeeds) -> None:
         self.feeds = iter([inputs(pathlib.Path(), np.random.default_rng(i)) for i in range(4)])
 
-    def get_next(self) -> dict:
+    def get_next(self) -> dict | None:  # type: ignore[override]
         return next(self.feeds, None)
 
 

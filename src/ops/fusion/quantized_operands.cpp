@@ -7,7 +7,6 @@
 
 #include "ir/graph.h"
 #include "ops/fusion/fuse_epilogue.h"
-#include "ops/quantized/quantization.h"
 
 namespace tenon {
 namespace {
@@ -19,9 +18,16 @@ bool IsKnownZero(const Match& match, const OperandNames& names) {
   return match[names.zero] == ValueId::kNone || match.constant(names.zero);
 }
 
+struct Int8Range {
+  int min, max;
+};
+Int8Range RangeOf(DataType type) {
+  return type == DataType::kInt8 ? Int8Range{-128, 127} : Int8Range{0, 255};
+}
+
 // The integer of a bound, which saturates.
 int BoundOf(const Match& match, double bound) {
-  const IntegerRange range = *IntegerRangeOf(OutputType(match));
+  const Int8Range range = RangeOf(OutputType(match));
   const double rounded =
       std::nearbyint(bound / match.scalar(kY.scale)) + ScalarOrZero(match, kY.zero);
   return static_cast<int>(
@@ -126,7 +132,7 @@ bool QuantizesOrBounds(const Match& match) {
 ValueId Bounded(Replacement& r, ValueId y) {
   const Bounds bounds = *BoundsOf(r);
   const int low = BoundOf(r, bounds.low), high = BoundOf(r, bounds.high);
-  const IntegerRange range = *IntegerRangeOf(OutputType(r));
+  const Int8Range range = RangeOf(OutputType(r));
   if (low == range.min && high == range.max) return y;
   return r.Op("Clip", {y, r.Constant("min", Int8Scalar(OutputType(r), low)),
                        r.Constant("max", Int8Scalar(OutputType(r), high))});
