@@ -288,16 +288,15 @@ void StoreTile(const Int8TileOutput& tile) {
 
 }  // namespace
 
-const Int8GemmTable kInt8GemmTable = {
-    .shape = {.mr = kMr, .nr = kNr, .group = 2, .a_bytes = 2},
-    .run_tile = &RunAnyTile,
-    .pack_rows = &PackRows,
-    .pack_panel = &PackPanel,
-    .store_row = &StoreRow,
-    .pack_whole_rows = nullptr,
-    .pack_whole_panel = hn::MaxLanes(hn::ScalableTag<uint8_t>()) >= kNr ? &PackWholePanel : nullptr,
-    .store_tile = &StoreTile,
-    .pack_pixels = nullptr};
+const Int8GemmTable kInt8GemmTable = {.shape = {.mr = kMr, .nr = kNr, .group = 2, .a_bytes = 2},
+                                      .run_tile = &RunAnyTile,
+                                      .pack_rows = &PackRows,
+                                      .pack_panel = &PackPanel,
+                                      .store_row = &StoreRow,
+                                      .pack_whole_rows = nullptr,
+                                      .pack_whole_panel = &PackWholePanel,
+                                      .store_tile = &StoreTile,
+                                      .pack_pixels = nullptr};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
