@@ -1,9 +1,12 @@
 #include "base/json_value.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 
 #include "base/json_text.h"
 #include "base/parse_double.h"
+#include "base/utf8.h"
 
 namespace tenon {
 namespace {
@@ -58,13 +61,42 @@ class Reader {
     rest_.remove_prefix(1);
   }
 
-  // The text between the quotes as it stands: escapes are not decoded.
   std::string ReadString() {
-    size_t end = 1;
-    while (rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
-    std::string text(rest_.substr(1, end - 1));
-    rest_.remove_prefix(end + 1);
+    std::string text;
+    rest_.remove_prefix(1);
+    while (rest_.front() != '"') {
+      const size_t plain = rest_.find_first_of("\"\\");
+      text += rest_.substr(0, plain);
+      rest_.remove_prefix(plain);
+      if (rest_.front() == '\\') ReadEscape(text);
+    }
+    rest_.remove_prefix(1);
     return text;
+  }
+
+  void ReadEscape(std::string& text) {
+    constexpr std::string_view kNames = "bfnrt";
+    constexpr std::string_view kMeant = "\b\f\n\r\t";
+    const char name = rest_[1];
+    if (name == 'u') {
+      uint32_t code_point = ReadCodeUnit();
+      if (code_point >= 0xD800 && code_point < 0xE000) {  // the first half of a pair
+        code_point = 0x10000 + ((code_point - 0xD800) << 10) + (ReadCodeUnit() - 0xDC00);
+      }
+      AppendUtf8(code_point, text);
+      return;
+    }
+    const size_t known = kNames.find(name);
+    text += known == kNames.npos ? name : kMeant[known];
+    rest_.remove_prefix(2);
+  }
+
+  // "\uXXXX"
+  uint32_t ReadCodeUnit() {
+    uint32_t unit = 0;
+    (void)std::from_chars(rest_.data() + 2, rest_.data() + 6, unit, 16);
+    rest_.remove_prefix(6);
+    return unit;
   }
 
   std::string_view Word() {

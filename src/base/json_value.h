@@ -10,7 +10,7 @@
 namespace tenon {
 
 // One value. Members keep their order; of several with one name the first counts. Texts and names
-// are as they stand between their quotes: escapes are not decoded.
+// are UTF-8, their escapes decoded; a text may so hold NUL.
 struct JsonValue {
   enum class Kind { kNull, kBool, kNumber, kString, kArray, kObject };
 
