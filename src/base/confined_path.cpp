@@ -27,22 +27,13 @@ bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 // Why the name is never acceptable, whatever the file system holds, or "".
 std::string_view Objection(std::string_view name) {
   if (name.empty()) return "is empty";
-  if (name.find('\0') != std::string_view::npos) return "holds a NUL byte";
-  if (name.find('\\') != std::string_view::npos) return "holds a backslash; folders end in '/'";
+  if (name.find('\0') != std::string_view::npos) return "has a NUL byte";
+  if (name.find('\\') != std::string_view::npos) return "has a backslash; folders end in '/'";
   if (name.front() == '/') return "is absolute";
   if (name.size() >= 2 && IsLetter(name[0]) && name[1] == ':') return "begins with a drive letter";
-  int depth = 0;
-  while (!name.empty()) {
-    const size_t slash = name.find('/');
-    const std::string_view part = name.substr(0, slash);
-    if (part == "..") {
-      if (--depth < 0) return "leaves the model's folder";
-    } else if (!part.empty() && part != ".") {
-      ++depth;
-    }
-    name.remove_prefix(slash == std::string_view::npos ? name.size() : slash + 1);
-  }
-  return depth == 0 ? "names a folder" : "";
+  const std::string plain = PlainPath(name);
+  if (plain.empty()) return "names a folder";
+  return plain == ".." || plain.starts_with("../") ? "escapes model directory" : "";
 }
 
 }  // namespace
@@ -72,7 +63,7 @@ std::optional<std::string> PathBelow(const std::string& folder, const std::strin
 }
 
 Error NotConfined(std::string_view name, std::string_view objection) {
-  return InvalidArgument("external data '{}': the name {}", name, objection);
+  return InvalidArgument("External data path validation failed: '{}' {}", name, objection);
 }
 
 // Maps the file at a real path that must be below one of the folders, also real paths. Opening
@@ -87,10 +78,31 @@ Result<MappedFile> MapBelowAny(const std::vector<std::string>& real_folders,
     TENON_ASSIGN_OR_RETURN(const FileDescriptor file, OpenBeneath(root, *rest));
     return MappedFile::FromDescriptor(file, real_path);
   }
-  return NotConfined(name, "leads out of the model's folder through a symbolic link");
+  return NotConfined(name, "escapes model directory through a symbolic link");
 }
 
 }  // namespace
+
+std::string PlainPath(std::string_view path) {
+  std::string plain = path.starts_with('/') ? "/" : "";
+  const size_t root = plain.size();
+  size_t depth = 0;  // how many parts ".." can take back
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(part.size() + 1, path.size()));
+    if (part.empty() || part == ".") continue;
+    if (part == ".." && depth > 0) {
+      const size_t slash = plain.rfind('/');
+      plain.resize(slash == plain.npos ? root : std::max(slash, root));
+      --depth;
+      continue;
+    }
+    depth += part != "..";
+    if (plain.size() > root) plain += '/';
+    plain += part;
+  }
+  return plain;
+}
 
 std::vector<std::string> ExternalDataFolders(const std::string& model_path) {
   const auto folder_of = [](const std::string& path) {

@@ -29,6 +29,10 @@ std::vector<std::string> ExternalDataFolders(const std::string& model_path);
 Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
                                std::string_view name);
 
+// The path without empty parts, "." and, after another part, "..": "./a//b/../c" is "a/c". Asks no
+// file system, so a part may be a link.
+std::string PlainPath(std::string_view path);
+
 // The absolute path without links, or nullopt with errno set.
 std::optional<std::string> RealPath(const std::string& path);
 

@@ -1,6 +1,5 @@
 #include "ir/external_data.h"
 
-#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <utility>
@@ -18,19 +17,6 @@ Result<uint64_t> ParseNumber(const std::string& key, const std::string& text) {
     return InvalidGraph("external data: expected a number of bytes for '{}', got '{}'", key, text);
   }
   return number;
-}
-
-// The path without "." and empty parts: "./a//b" is "a/b".
-std::string PlainPath(std::string_view path) {
-  std::string plain = path.starts_with('/') ? "/" : "";
-  while (!path.empty()) {
-    const std::string_view part = path.substr(0, path.find('/'));
-    path.remove_prefix(std::min(part.size() + 1, path.size()));
-    if (part.empty() || part == ".") continue;
-    if (!plain.empty() && plain.back() != '/') plain += '/';
-    plain += part;
-  }
-  return plain;
 }
 
 }  // namespace

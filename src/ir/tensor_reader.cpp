@@ -318,16 +318,18 @@ Result<Tensor> BuildTensor(const TensorFields& fields, std::string_view bytes, R
   if (!fields.is_external && !fields.raw_data.has_value()) {
     return FromTyped(type, shape, fields, bytes, context, alignment);
   }
-  if (has_typed || (fields.is_external && fields.raw_data && !fields.raw_data->empty())) {
-    return InvalidGraph("the elements are given more than once");
-  }
+  const bool is_twice =
+      has_typed || (fields.is_external && fields.raw_data && !fields.raw_data->empty());
+  if (is_twice && !fields.is_external) return InvalidGraph("the elements are given more than once");
   if (type == DataType::kString) {
     return InvalidGraph("expected the elements of a string tensor in string_data, got raw bytes");
   }
   if (fields.is_external) {
     TENON_ASSIGN_OR_RETURN(const ExternalLocation location,
                            ParseExternalLocation(fields.external_data));
+    // Before other errors, so that a hostile name is always reported.
     TENON_ASSIGN_OR_RETURN(ExternalData::Region region, context.external_data.Find(location, size));
+    if (is_twice) return InvalidGraph("the elements are given more than once");
     const std::string_view data(reinterpret_cast<const char*>(region.bytes.data()), size);
     TENON_ASSIGN_OR_RETURN(
         Tensor tensor, FromRaw(type, std::move(shape), data, std::move(region.owner), alignment));

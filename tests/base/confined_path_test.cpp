@@ -47,21 +47,49 @@ TEST_F(ConfinedPathTest, NamesThatLeaveAreRefusedUnread) {
   const std::string_view names[] = {"../secret",       "..",        "sub/../../secret",
                                     "./../model/data", "a/../../b", "../model/data"};
   for (std::string_view name : names) {
-    EXPECT_EQ(OpenInModel(name),
-              Format("2: external data '{}': the name leaves the model's folder", name));
+    EXPECT_EQ(
+        OpenInModel(name),
+        Format("2: External data path validation failed: '{}' escapes model directory", name));
   }
-  EXPECT_EQ(OpenInModel(root_ / "model/data"),
-            Format("2: external data '{}': the name is absolute", root_ / "model/data"));
-  EXPECT_EQ(OpenInModel("/etc/passwd"), "2: external data '/etc/passwd': the name is absolute");
-  EXPECT_EQ(OpenInModel(""), "2: external data '': the name is empty");
-  EXPECT_EQ(OpenInModel("."), "2: external data '.': the name names a folder");
-  EXPECT_EQ(OpenInModel("C:data"),
-            "2: external data 'C:data': the name begins with a drive letter");
-  EXPECT_EQ(OpenInModel("..\\secret"),
-            "2: external data '..\\secret': the name holds a backslash; folders end in '/'");
   EXPECT_EQ(
-      OpenInModel(std::string_view("data\0x", 6)),
-      Format("2: external data '{}': the name holds a NUL byte", std::string_view("data\0x", 6)));
+      OpenInModel(root_ / "model/data"),
+      Format("2: External data path validation failed: '{}' is absolute", root_ / "model/data"));
+  EXPECT_EQ(OpenInModel("/etc/passwd"),
+            "2: External data path validation failed: '/etc/passwd' is absolute");
+  EXPECT_EQ(OpenInModel(""), "2: External data path validation failed: '' is empty");
+  EXPECT_EQ(OpenInModel("."), "2: External data path validation failed: '.' names a folder");
+  EXPECT_EQ(OpenInModel("C:data"),
+            "2: External data path validation failed: 'C:data' begins with a drive letter");
+  EXPECT_EQ(
+      OpenInModel("..\\secret"),
+      "2: External data path validation failed: '..\\secret' has a backslash; folders end in '/'");
+  EXPECT_EQ(OpenInModel(std::string_view("data\0x", 6)),
+            Format("2: External data path validation failed: '{}' has a NUL byte",
+                   std::string_view("data\0x", 6)));
+}
+
+TEST(PlainPathTest, LeavesOutWhatNamesNoPart) {
+  const struct {
+    const char *path, *plain;
+  } kCases[] = {
+      {"", ""},
+      {".", ""},
+      {"a", "a"},
+      {"./a//b/", "a/b"},
+      {"a/../b", "b"},
+      {"a/b/..", "a"},
+      {"a/b/../../c", "c"},
+      {"..", ".."},
+      {"a/../..", ".."},
+      {"../a/..", ".."},
+      {"../../a", "../../a"},
+      {"../a/../../b", "../../b"},
+      {"/a", "/a"},
+      {"//a/./b", "/a/b"},
+      {"/a/..", "/"},
+      {"/a/../b", "/b"},
+  };
+  for (const auto& [path, plain] : kCases) EXPECT_EQ(PlainPath(path), plain) << path;
 }
 
 TEST_F(ConfinedPathTest, LinksMayNotLeave) {
@@ -73,8 +101,8 @@ TEST_F(ConfinedPathTest, LinksMayNotLeave) {
   root_.Link("model/up", "..");
   for (const char* name : {"link", "absolute", "chain", "parent/secret", "neighbour", "up/secret",
                            "up/model2/data", "parent/../secret"}) {
-    EXPECT_EQ(OpenInModel(name), Format("2: external data '{}': the name leads out of the model's "
-                                        "folder through a symbolic link",
+    EXPECT_EQ(OpenInModel(name), Format("2: External data path validation failed: '{}' escapes "
+                                        "model directory through a symbolic link",
                                         name));
   }
 }

@@ -27,12 +27,13 @@ class ExternalDataTest : public ::testing::Test {
     return path;
   }
 
-  static Message External(std::initializer_list<Message> entries) {
+  static Message External(std::initializer_list<Message> entries, std::string_view raw = "") {
     Message tensor = Message()
                          .Ints(TensorField::kDims, {4})
                          .Int(TensorField::kDataType, static_cast<int64_t>(DataType::kUint8))
                          .Bytes(TensorField::kName, "w")
                          .Int(TensorField::kDataLocation, 1);
+    if (!raw.empty()) tensor.Bytes(TensorField::kRawData, raw);
     for (const Message& entry : entries) tensor.Add(TensorField::kExternalData, entry);
     return ModelMessage(Message().Add(GraphField::kInitializer, tensor));
   }
@@ -75,6 +76,13 @@ TEST_F(ExternalDataTest, StaysInTheFolderOfTheModel) {
     EXPECT_THAT(Load(External({Entry("location", name)})), HasSubstr("tensor 'w'")) << name;
   }
   std::filesystem::remove(folder_ + "/../tenon_outside.bin");
+}
+
+TEST_F(ExternalDataTest, HostileNamesAreReportedBeforeOtherErrors) {
+  const Message model = External({Entry("location", "../../etc/passwd")}, std::string(4, 'r'));
+  EXPECT_THAT(Load(model), HasSubstr("'../../etc/passwd' escapes model directory"));
+  EXPECT_THAT(Load(External({Entry("location", "data.bin")}, std::string(4, 'r'))),
+              HasSubstr("the elements are given more than once"));
 }
 
 TEST_F(ExternalDataTest, ModelsInMemoryNeedAFolder) {
