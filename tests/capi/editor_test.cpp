@@ -179,6 +179,19 @@ TEST(ModelEditorTest, NothingIsTakenOverTwice) {
   EXPECT_EQ(Outcome(Editor().AddNodeToGraph(graph, node)), "");
   EXPECT_THAT(Outcome(Editor().AddNodeToGraph(graph, node)), HasSubstr("already been added"));
 
+  OrtGraph* second = nullptr;
+  Ort::ThrowOnError(Editor().CreateGraph(&second));
+  const Owned<OrtGraph> second_owner(second);
+  EXPECT_THAT(Outcome(Editor().AddNodeToGraph(second, node)),
+              HasSubstr("node 'c' has already been added to a graph"));
+  EXPECT_THAT(Outcome(Editor().SetGraphInputs(second, again, 1)),
+              HasSubstr("value 'x' has already been added to a graph"));
+  OrtGraph* taken = nullptr;
+  Ort::ThrowOnError(Editor().CreateGraph(&taken));
+  const Owned<OrtModel> model = ModelOf(Owned<OrtGraph>(taken)), other_model = ModelOf(nullptr);
+  EXPECT_THAT(Outcome(Editor().AddGraphToModel(other_model.get(), taken)),
+              HasSubstr("the graph has already been added to a model"));
+
   const Ort::MemoryInfo cpu = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
   float number = 1;
   const int64_t shape[] = {1};

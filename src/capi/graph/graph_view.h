@@ -23,6 +23,7 @@ struct OrtGraph {
   ~OrtGraph();
 
   std::unique_ptr<tenon::capi::MadeGraph> made;
+  bool is_added = false;  // to a model, which owns it
   // Of the view of a subgraph that is not part of another view: a view with the node that owns it.
   std::unique_ptr<OrtGraph> outer;
   // Of a made graph: its view for clients, until it changes again.

@@ -19,6 +19,8 @@ struct OrtValueInfo {
   const tenon::capi::GraphView* view = nullptr;
   tenon::ValueId id = tenon::ValueId::kNone;
   bool is_view_input = false, is_view_output = false;
+  // Whether it was added to a graph, which owns it.
+  bool is_added = false;
 };
 
 struct OrtNode {
@@ -29,6 +31,7 @@ struct OrtNode {
   // Of a node that a client makes, which has names for its inputs and outputs.
   std::unique_ptr<tenon::Node> made;
   std::vector<std::string> input_names, output_names;
+  bool is_added = false;  // to a graph, which owns it
 };
 
 namespace tenon::capi {

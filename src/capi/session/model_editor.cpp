@@ -54,17 +54,6 @@ Result<MadeGraph*> Changing(OrtGraph* graph) {
   return graph->made.get();
 }
 
-// Error: kInvalidArgument if the graph has the value already.
-Status CheckNotOwned(const MadeGraph& made, const OrtValueInfo* value) {
-  for (const auto* list : {&made.inputs, &made.outputs}) {
-    for (const auto& owned : *list) {
-      if (owned.get() != value) continue;
-      return InvalidArgument("value '{}' has already been added to the graph", value->name);
-    }
-  }
-  return OkStatus();
-}
-
 // The graph owns the values from now on, so the caller's pointers to them become null.
 OrtStatus* SetValues(OrtGraph* graph, OrtValueInfo** values, size_t count,
                      std::vector<std::unique_ptr<OrtValueInfo>> MadeGraph::*list,
@@ -75,7 +64,9 @@ OrtStatus* SetValues(OrtGraph* graph, OrtValueInfo** values, size_t count,
     for (size_t i = 0; i < count; ++i) {
       if (values[i] == nullptr) return InvalidArgument("value {} must not be null", i);
       if (values[i]->view != nullptr) return InvalidArgument("value {} is one of a view", i);
-      TENON_RETURN_IF_ERROR(CheckNotOwned(*made, values[i]));
+      if (values[i]->is_added) {
+        return InvalidArgument("value '{}' has already been added to a graph", values[i]->name);
+      }
       if (std::find(values, values + i, values[i]) != values + i) {
         return InvalidArgument("Duplicate value '{}': it is also at index {}", values[i]->name,
                                std::find(values, values + i, values[i]) - values);
@@ -84,7 +75,9 @@ OrtStatus* SetValues(OrtGraph* graph, OrtValueInfo** values, size_t count,
     auto& owned = made->*list;
     owned.clear();
     owned.reserve(count);
-    for (size_t i = 0; i < count; ++i) owned.emplace_back(std::exchange(values[i], nullptr));
+    for (size_t i = 0; i < count; ++i) {
+      owned.emplace_back(std::exchange(values[i], nullptr))->is_added = true;
+    }
     made->*is_set = true;
     return OkStatus();
   });
@@ -258,11 +251,10 @@ OrtStatus* AddNodeToGraph(OrtGraph* graph, OrtNode* node) noexcept {
     TENON_ASSIGN_OR_RETURN(MadeGraph* const made, Changing(graph));
     TENON_RETURN_IF_NULL(node);
     if (node->made == nullptr) return InvalidArgument("the node is one of a view");
-    for (const auto& owned : made->nodes) {
-      if (owned.get() != node) continue;
-      return InvalidArgument("the node has already been added to the graph");
+    if (node->is_added) {
+      return InvalidArgument("node '{}' has already been added to a graph", node->made->name);
     }
-    made->nodes.emplace_back(node);
+    made->nodes.emplace_back(node)->is_added = true;
     return OkStatus();
   });
 }
@@ -292,7 +284,9 @@ OrtStatus* AddGraphToModel(OrtModel* model, OrtGraph* graph) noexcept {
     TENON_RETURN_IF_NULL(model);
     TENON_RETURN_IF_ERROR(Changing(graph));
     if (model->graph != nullptr) return InvalidArgument("the model has a graph already");
+    if (graph->is_added) return InvalidArgument("the graph has already been added to a model");
     model->graph.reset(graph);
+    graph->is_added = true;
     return OkStatus();
   });
 }
