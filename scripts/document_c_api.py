@@ -1,5 +1,5 @@
-"""Writes docs/c-api.md: every slot of the C tables, its status, and a test that calls it. All slots
-are implemented: a slot without a function does not link.
+"""Writes docs/c-api.md: every slot of the C tables, its status, and a test that calls it. A slot is
+implemented, as one without a function does not link, or it stands in src/capi/absent_features.cpp.
 
 Runs each test of the given programs with tests/capi/call_recorder.cpp preloaded, which records the
 slots that are called. With --check nothing is written; if the page lacks slots, they are named and
@@ -25,7 +25,8 @@ HEAD = """# The C interface, slot by slot
 `include/onnxruntime_c_api.h` declares the tables and says what each slot does. `./dev document`
 writes this page: it runs every test of the interface and records the slots that the test calls, or
 that a plugin or a custom operator of the test calls. Calls in other processes are not recorded:
-those of the Python tests, onnxruntime-node and the transcripts.
+those of the Python tests, onnxruntime-node and the transcripts. A slot whose status is "absent"
+belongs to a feature that Tenon lacks: it returns an error that says so, or a null table.
 
 """
 
@@ -39,6 +40,17 @@ def slots() -> dict[str, list[str]]:
         if table in names:
             names[table].append(name)
     return names
+
+
+def absent() -> set[str]:
+    """Names of the slots of features that Tenon lacks."""
+    text = (ROOT / "src/capi/absent_features.cpp").read_text()
+    return set(re.findall(r"^\w[\w ]*\* (\w+)\(", text, re.MULTILINE))
+
+
+def status_of(name: str) -> str:
+    """The word for a slot on the page."""
+    return "absent" if name in absent() else "implemented"
 
 
 def tests_of(program: str) -> list[str]:
@@ -87,7 +99,7 @@ def write(callers: dict[tuple[int, int], str]) -> None:
         text += "| slot | name | status | called by |\n| ---: | --- | --- | --- |\n"
         for i, name in enumerate(names):
             test = callers.get((number, i), "-")
-            text += f"| {i} | `{name}` | implemented | {test} |\n"
+            text += f"| {i} | `{name}` | {status_of(name)} | {test} |\n"
         text += "\n"
     PAGE.write_text(text.rstrip() + "\n")
 
@@ -98,10 +110,12 @@ def check() -> int:
     pages = dict(zip(sections[::2], sections[1::2], strict=True))
     problems = 0
     for table, names in slots().items():
-        rows = set(re.findall(r"^\| \d+ \| `(\w+)` \|", pages.get(table, ""), re.MULTILINE))
+        row = re.compile(r"^\| \d+ \| `(\w+)` \| (\w+) \|", re.MULTILINE)
+        rows = dict(row.findall(pages.get(table, "")))
         for name in names:
-            if name not in rows:
-                print(f"docs/c-api.md: {table} lacks {name}")
+            if rows.get(name) != status_of(name):
+                said = f"calls {name} {rows[name]}" if name in rows else f"lacks {name}"
+                print(f"docs/c-api.md: {table} {said}, expected {status_of(name)}")
                 problems += 1
     return min(problems, 1)
 
