@@ -40,6 +40,23 @@ Status MakeConstantNodeDense(Node& node) {
   return OkStatus();
 }
 
+// Whether the value leaves the graph as a sparse tensor.
+bool IsSparseOutput(const ValueInfo& info) {
+  return info.output_uses > 0 && info.type.kind == Value::Kind::kSparseTensor;
+}
+
+// A Constant node's output is a dense tensor, so a sparse output becomes an initializer.
+bool BecomesSparseInitializer(Graph& graph, const Node& node) {
+  if (node.attributes.size() != 1 || !IsSparseOutput(graph.value(node.outputs[0]))) return false;
+  const auto* sparse = node.attributes[0].get<std::shared_ptr<SparseTensor>>();
+  if (!sparse) return false;
+  const ValueId output = node.outputs[0];
+  Value value(*sparse);
+  graph.RemoveNode(node.id);
+  graph.SetInitializer(output, std::move(value));
+  return true;
+}
+
 }  // namespace
 
 Result<Tensor> WidenIndices(Tensor indices) {
@@ -86,7 +103,7 @@ Status MakeConstantsDense(Graph& graph) {
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const auto id = static_cast<ValueId>(i);
     const ValueInfo& info = graph.value(id);
-    if (info.initializer.kind() != Value::Kind::kSparseTensor) continue;
+    if (info.initializer.kind() != Value::Kind::kSparseTensor || IsSparseOutput(info)) continue;
     Result<Tensor> dense = DenseOf(info.initializer.sparse());
     if (!dense) {
       return std::move(dense.error()).WithContext(Format("sparse initializer '{}'", info.name));
@@ -96,7 +113,8 @@ Status MakeConstantsDense(Graph& graph) {
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    if (IsConstantNode(*node)) {
+    if (IsConstantNode(*node) && node->has_output(0)) {
+      if (BecomesSparseInitializer(graph, *node)) continue;
       Status status = MakeConstantNodeDense(*node);
       if (!status.ok()) return std::move(status).WithContext(Format("node '{}'", node->name));
     }

@@ -10,7 +10,8 @@ namespace tenon {
 Result<Tensor> DenseOf(const SparseTensor& sparse);
 
 // Replaces the sparse initializers of a graph and its subgraphs, and the sparse values of its
-// Constant nodes, by dense ones, because nodes accept only these. Error: kInvalidGraph or no
+// Constant nodes, by dense ones, because nodes accept only these. A constant that the graph
+// declares as a sparse output becomes or stays a sparse initializer. Error: kInvalidGraph or no
 // memory, naming the value.
 Status MakeConstantsDense(Graph& graph);
 

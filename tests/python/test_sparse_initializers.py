@@ -111,6 +111,37 @@ def test_constants_and_subgraphs_may_be_sparse(level: tenon.GraphOptimizationLev
         np.testing.assert_array_equal(actual, expected)
 
 
+def sparse_output(attribute: str) -> bytes:
+    """y, declared as a sparse tensor, from a Constant node with that attribute."""
+    w = X.astype(np.float32)
+    node = helper.make_node("Constant", [], ["y"])
+    node.attribute.add(
+        name=attribute,
+        type=onnx.AttributeProto.SPARSE_TENSOR,
+        sparse_tensor=sparse_tensor(w, "linear", ""),
+    )
+    output = helper.make_sparse_tensor_value_info("y", onnx.TensorProto.FLOAT, list(w.shape))
+    return model_of(helper.make_graph([node], "g", [], [output]))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("attribute", ["value", "sparse_value"])
+def test_constants_may_leave_the_model_sparse(
+    attribute: str, level: tenon.GraphOptimizationLevel
+) -> None:
+    for package in (tenon, onnxruntime):
+        options = package.SessionOptions()
+        options.graph_optimization_level = package.GraphOptimizationLevel(level.value)
+        session = package.InferenceSession(sparse_output(attribute), options)
+        for _ in range(2):
+            (y,) = session.run_with_ort_values(["y"], {})
+            assert y.data_type() == "sparse_tensor(float)"
+            sparse = y.as_sparse_tensor()
+            np.testing.assert_array_equal(sparse.dense_shape(), X.shape)
+            np.testing.assert_array_equal(sparse.values(), X[X != 0])
+            np.testing.assert_array_equal(sparse.get_coo_data().indices(), np.flatnonzero(X))
+
+
 def test_what_is_too_large_is_an_error() -> None:
     tensor = sparse_tensor(X.astype(np.float32), "linear")
     tensor.dims[:] = [1 << 30, 1 << 30]
