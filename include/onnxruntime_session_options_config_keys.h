@@ -94,7 +94,8 @@ static const char* const kOrtSessionOptionsMaxShapeOverride = "session.max_shape
 
 // Optimisation.
 
-// Rewrites to leave out, separated by commas.
+// Rewrites to leave out, separated by semicolons. Tenon has ConstantFolding, ConstantSharing and
+// CommonSubexpressionElimination; other names have no effect.
 static const char* const kOrtSessionOptionsDisableSpecifiedOptimizers =
     "optimization.disable_specified_optimizers";
 

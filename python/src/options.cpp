@@ -64,15 +64,9 @@ void ApplyProfiling(const Options& self) {
 }
 
 std::string GetConfigEntry(const Options& self, const std::string& key) {
-  if (!Get<int>(Api().HasSessionConfigEntry, self.handle.get(), key.c_str())) {
-    RaiseMissingKey("SessionOptions", key);
-  }
-  size_t size = 0;
-  Check(Api().GetSessionConfigEntry(self.handle.get(), key.c_str(), nullptr, &size));
-  std::string value(size, '\0');
-  Check(Api().GetSessionConfigEntry(self.handle.get(), key.c_str(), value.data(), &size));
-  value.resize(size - 1);  // without the terminator
-  return value;
+  std::optional<std::string> value = self.ConfigEntry(key);
+  if (!value) RaiseMissingKey("SessionOptions", key);
+  return *std::move(value);
 }
 
 void AddInitializer(Options& self, const std::string& name, nb::handle value) {
@@ -279,11 +273,7 @@ void BindSessionOptions(nb::module_& module) {
              return nb::module_::import_("tenon._pickling").attr("reduce_options")(self);
            })
       .def("_has_core_fallback",
-           [](const Options& self) {
-             constexpr const char* kKey = "tenon.ep_fail_fallback";
-             return Get<int>(Api().HasSessionConfigEntry, self.handle.get(), kKey) != 0 &&
-                    GetConfigEntry(self, kKey) == "1";
-           })
+           [](const Options& self) { return self.ConfigEntry("tenon.ep_fail_fallback") == "1"; })
       .def("_provider_list",
            [](const Options& self) {
              nb::list list;
@@ -417,6 +407,16 @@ SessionOptionsHandle SessionOptions::CloneWith(const std::vector<ProviderChoice>
     Check(Api().SessionOptionsSetEpSelectionPolicyDelegate(clone.get(), &Select, selection.ptr()));
   }
   return clone;
+}
+
+std::optional<std::string> SessionOptions::ConfigEntry(const std::string& key) const {
+  if (!Get<int>(Api().HasSessionConfigEntry, handle.get(), key.c_str())) return std::nullopt;
+  size_t size = 0;
+  Check(Api().GetSessionConfigEntry(handle.get(), key.c_str(), nullptr, &size));
+  std::string value(size, '\0');
+  Check(Api().GetSessionConfigEntry(handle.get(), key.c_str(), value.data(), &size));
+  value.resize(size - 1);  // without the terminator
+  return value;
 }
 
 RunOptions::RunOptions() : handle(Make<RunOptionsHandle>(Api().CreateRunOptions)) {}

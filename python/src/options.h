@@ -27,6 +27,8 @@ struct SessionOptions {
   // Independent options for one session, with these providers in addition to the CPU's. If it is
   // null, those of these options are used, or what their policy selects.
   SessionOptionsHandle CloneWith(const std::vector<ProviderChoice>* providers) const;
+  // Nothing without an entry of that key.
+  std::optional<std::string> ConfigEntry(const std::string& key) const;
 
   SessionOptionsHandle handle;
   int intra_op_num_threads = 0;

@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <onnxruntime_session_options_config_keys.h>
 
 #include <cstring>
 
@@ -143,9 +144,15 @@ struct Session::Feeds {
 };
 
 Session::Session(nb::handle model, const SessionOptions& options,
-                 const std::vector<ProviderChoice>* providers)
+                 const std::vector<ProviderChoice>* providers,
+                 const std::string& disabled_optimizers)
     : environment_(Environment()), kept_values_(options.kept_values) {
   const SessionOptionsHandle clone = options.CloneWith(providers);
+  if (!disabled_optimizers.empty()) {
+    const char* const key = kOrtSessionOptionsDisableSpecifiedOptimizers;
+    const std::string names = options.ConfigEntry(key).value_or("") + ";" + disabled_optimizers;
+    Check(Api().AddSessionConfigEntry(clone.get(), key, names.c_str()));
+  }
   handle_ = IsPath(model) ? OpenFile(environment_.get(), PathBytes(model), clone.get())
                           : OpenBytes(environment_.get(), model, clone.get());
   inputs_ = ReadArgs(get(), Api().SessionGetInputCount, Api().SessionGetInputName,
@@ -400,12 +407,13 @@ void BindSession(nb::module_& module) {
       .def(
           "__init__",
           [](Session* self, nb::handle model, const SessionOptions& options,
-             const std::optional<Pairs>& pairs) {
+             const std::optional<Pairs>& pairs, const std::string& disabled_optimizers) {
             std::vector<ProviderChoice> providers;
             if (pairs) providers = ReadProviders(*pairs);
-            new (self) Session(model, options, pairs ? &providers : nullptr);
+            new (self) Session(model, options, pairs ? &providers : nullptr, disabled_optimizers);
           },
-          nb::arg("model"), nb::arg("options"), nb::arg("providers").none())
+          nb::arg("model"), nb::arg("options"), nb::arg("providers").none(),
+          nb::arg("disabled_optimizers") = "")
       .def("run", &Session::Run, nb::arg("output_names").none(), nb::arg("input_feed"),
            nb::arg("run_options").none() = nb::none())
       .def("_run_with_values", &Session::RunWithValues, nb::arg("output_names"),

@@ -17,9 +17,10 @@ namespace tenon::python {
 class Session {
  public:
   // `model` is a path, or an object with the buffer protocol that holds the model's bytes. Without
-  // `providers`, those of the options are used.
+  // `providers`, those of the options are used. `disabled_optimizers` are names, separated by
+  // semicolons, that are added to those in the options.
   Session(nb::handle model, const SessionOptions& options,
-          const std::vector<ProviderChoice>* providers);
+          const std::vector<ProviderChoice>* providers, const std::string& disabled_optimizers);
 
   // Runs the model. No names means all outputs. Several threads may run at once.
   nb::list Run(nb::handle output_names, nb::handle feed, const RunOptions* options) const;

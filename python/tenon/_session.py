@@ -417,6 +417,8 @@ class InferenceSession(Session):
                           rest
         provider_options  options for each of `providers`, if these are only names
         enable_fallback   whether a provider that fails is replaced by safe ones, once
+        disabled_optimizers  names of rewrites to leave out: ConstantFolding, ConstantSharing,
+                             CommonSubexpressionElimination; others have no effect
         """
         super().__init__(bool(kwargs.get("enable_fallback", True)))
         if hasattr(path_or_bytes, "SerializeToString"):
@@ -429,7 +431,7 @@ class InferenceSession(Session):
 
             sess_options = options_of(path_or_bytes) or sess_options
         self._sess_options = sess_options or _tenon.SessionOptions()
-        self._disabled_optimizers = kwargs.get("disabled_optimizers")
+        self._disabled_optimizers = ";".join(kwargs.get("disabled_optimizers") or ())
         self._core_falls_back = self._sess_options._has_core_fallback()
         if providers and self._sess_options.has_providers():
             warnings.warn(
@@ -482,7 +484,9 @@ class InferenceSession(Session):
             others = [(name, chosen[name]) for name in names if name != CPU_PROVIDER]
         chosen.setdefault(CPU_PROVIDER, {})
         try:
-            self._sess = _tenon.Session(self._model, self._sess_options, others)
+            self._sess = _tenon.Session(
+                self._model, self._sess_options, others, self._disabled_optimizers
+            )
         except Exception as error:
             self._sess = FailedSession(error)  # type: ignore[assignment]
             raise
@@ -492,7 +496,11 @@ class InferenceSession(Session):
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (self._model, self._sess_options, list(self._providers.items()))
-        return (_remake, (type(self), *arguments, self._enable_fallback))
+        more = {
+            "enable_fallback": self._enable_fallback,
+            "disabled_optimizers": self._disabled_optimizers.split(";"),
+        }
+        return (_remake, (type(self), *arguments, more))
 
 
 def _remake(
@@ -500,10 +508,10 @@ def _remake(
     model: Any,
     options: _tenon.SessionOptions,
     providers: Sequence[Provider],
-    enable_fallback: bool,
+    more: Mapping[str, Any],
 ) -> InferenceSession:
     """A session from its pickled state."""
-    return cls(model, options, providers, enable_fallback=enable_fallback)
+    return cls(model, options, providers, **more)
 
 
 class SessionIOBinding:

@@ -327,6 +327,7 @@ class Session:
         model: str | os.PathLike[str] | bytes | bytearray | memoryview,
         options: SessionOptions,
         providers: Sequence[tuple[str, Mapping[str, str]]] | None,
+        disabled_optimizers: str = "",
     ) -> None: ...
     def run(
         self,

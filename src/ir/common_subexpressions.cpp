@@ -107,7 +107,7 @@ std::optional<std::string> KeyOf(const Node& node) {
   return key.Take();
 }
 
-size_t JoinInitializers(Graph& graph) {
+size_t ShareOwnConstants(Graph& graph) {
   size_t changes = 0;
   std::unordered_map<std::string, ValueId> first;
   for (size_t i = 0; i < graph.value_count(); ++i) {
@@ -154,6 +154,17 @@ size_t JoinNodes(Graph& graph) {
   return changes;
 }
 
+// The sum over the graph and its subgraphs.
+size_t InAllGraphs(Graph& graph, size_t (*pass)(Graph&)) {
+  size_t changes = pass(graph);
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* node = graph.FindNode(static_cast<NodeId>(i));
+    if (!node) continue;
+    for (Graph* subgraph : node->Subgraphs()) changes += InAllGraphs(*subgraph, pass);
+  }
+  return changes;
+}
+
 }  // namespace
 
 std::optional<std::string> OperationKey(const Node& node) {
@@ -162,15 +173,8 @@ std::optional<std::string> OperationKey(const Node& node) {
   return key.Take();
 }
 
-size_t JoinCommonSubexpressions(Graph& graph) {
-  size_t changes = JoinInitializers(graph);
-  changes += JoinNodes(graph);
-  for (size_t i = 0; i < graph.node_capacity(); ++i) {
-    const Node* node = graph.FindNode(static_cast<NodeId>(i));
-    if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) changes += JoinCommonSubexpressions(*subgraph);
-  }
-  return changes;
-}
+size_t ShareConstants(Graph& graph) { return InAllGraphs(graph, ShareOwnConstants); }
+
+size_t JoinCommonSubexpressions(Graph& graph) { return InAllGraphs(graph, JoinNodes); }
 
 }  // namespace tenon

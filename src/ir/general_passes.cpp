@@ -21,7 +21,8 @@ Status RunGeneralPasses(Graph& graph, PassOptions options) {
     TENON_ASSIGN_OR_RETURN(const size_t gathered, GatherConstants(graph));
     TENON_RETURN_IF_ERROR(InlineConstantIfs(graph, &changes));
     changes += gathered + Simplify(graph, rules);
-    changes += JoinCommonSubexpressions(graph);
+    if (options.shares_constants) changes += ShareConstants(graph);
+    if (options.joins_common_subexpressions) changes += JoinCommonSubexpressions(graph);
     RemoveDeadCode(graph);
     if (changes == 0) return OkStatus();
   }

@@ -27,8 +27,10 @@ size_t RemoveDeadCode(Graph& graph);
 // subgraph, which share the memory. Error: a Constant node without a value, by name.
 Result<size_t> GatherConstants(Graph& graph);
 
-// Merges initializers that are small and equal, and then nodes that compute the same from the same
-// inputs. An operator that is not in the schema table always counts as different.
+// Merges initializers that are small and equal.
+size_t ShareConstants(Graph& graph);
+// Merges nodes that compute the same from the same inputs. An operator that is not in the schema
+// table always counts as different.
 size_t JoinCommonSubexpressions(Graph& graph);
 
 // Replaces nodes by initializers if inference knows all elements of their outputs, and replaces
@@ -100,6 +102,8 @@ struct PassOptions {
   // on inputs that are not constant, but is known to inference, such as the last size of x[batch,
   // 64].
   bool keeps_shape_chains = false;
+  bool shares_constants = true;
+  bool joins_common_subexpressions = true;
 };
 
 // Applies inference and all passes to a graph until nothing changes. Functions must be inlined

@@ -103,6 +103,19 @@ CheckOptions CheckOptionsOf(const SessionOptions& options) {
   return check;
 }
 
+// Leaves out the passes that the user names as ONNX Runtime does. It has others, too.
+void LeaveOutDisabled(const StringMap& config, PassOptions& passes) {
+  const auto entry = config.find("optimization.disable_specified_optimizers");
+  if (entry == config.end()) return;
+  const std::string names = ";" + entry->second + ";";
+  const auto names_pass = [&](std::string_view pass) {
+    return names.find(Format(";{};", pass)) != std::string::npos;
+  };
+  if (names_pass("ConstantFolding")) passes.evaluator = nullptr;
+  if (names_pass("ConstantSharing")) passes.shares_constants = false;
+  if (names_pass("CommonSubexpressionElimination")) passes.joins_common_subexpressions = false;
+}
+
 // The format of the optimized model, and where its initializers go. As in ONNX Runtime, a file in
 // the ORT format has them all itself.
 Result<WriteOptions> WriteOptionsOf(const SessionOptions& options) {
@@ -198,6 +211,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   TENON_ASSIGN_OR_RETURN(
       passes.budget.bytes,
       ConfigBytes(options.config, "tenon.constant_folding_bytes", kFoldingBytes));
+  LeaveOutDisabled(options.config, passes);
   if (options.optimization_level >= OptimizationLevel::kBasic) {
     TENON_RETURN_IF_ERROR(RunGeneralPasses(graph, passes));
   } else {

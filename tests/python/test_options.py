@@ -141,6 +141,46 @@ def test_basic_leaves_the_shape_chains_of_exporters(tmp_path: pathlib.Path) -> N
     assert not operators(tenon, "ORT_ENABLE_EXTENDED") & {"Slice", "Concat"}
 
 
+EQUAL_SUMS = """
+<ir_version: 8, opset_import: ["": 17]>
+agraph (float[n] x) => (float[n] y) <float a = {2}, float b = {2}, float c = {3}>
+{
+    left = Add (x, a)
+    right = Add (x, b)
+    product = Mul (left, right)
+    d = Neg (c)
+    y = Div (product, d)
+}
+"""
+
+
+@pytest.mark.parametrize("as_argument", [True, False])
+@pytest.mark.parametrize(
+    ("disabled", "operators"),
+    [
+        ([], ["Add", "Div", "Mul"]),
+        (["ConstantSharing"], ["Add", "Add", "Div", "Mul"]),
+        (["Other", "CommonSubexpressionElimination"], ["Add", "Add", "Div", "Mul"]),
+        (["ConstantFolding", "ConstantSharing"], ["Add", "Add", "Div", "Mul", "Neg"]),
+    ],
+)
+def test_rewrites_that_are_named_are_left_out(
+    disabled: list[str], operators: list[str], as_argument: bool, tmp_path: pathlib.Path
+) -> None:
+    content = onnx.parser.parse_model(EQUAL_SUMS).SerializeToString()
+    for package in (tenon, onnxruntime):
+        path = tmp_path / f"{package.__name__}.onnx"
+        options = package.SessionOptions()
+        options.optimized_model_filepath = str(path)
+        options.graph_optimization_level = package.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        if not as_argument:
+            key = "optimization.disable_specified_optimizers"
+            options.add_session_config_entry(key, ";".join(disabled))
+        given = {"disabled_optimizers": disabled} if as_argument else {}
+        package.InferenceSession(content, options, **given)
+        assert sorted(node.op_type for node in onnx.load(path).graph.node) == operators, package
+
+
 def test_run_options_keep_what_is_set() -> None:
     options = tenon.RunOptions()
     for name, default, other in (
