@@ -105,6 +105,25 @@ def test_saturation_does_not_stand_for_relu_where_ranges_are_symmetric(
     expect_near(path, source, 0.05)
 
 
+# From -1 to 1 there are 255 steps: the zero point is rounded by half a step.
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("signed", [True, False])
+def test_saturation_stands_for_clip_though_zero_points_are_rounded(
+    form: str, signed: bool, tmp_path: pathlib.Path
+) -> None:
+    constants = {"w": normal(4, 3, 3, 3), "low": np.float32(-1), "high": np.float32(1)}
+    nodes = [node("Conv", "x w", "c"), node("Clip", "c low high", "y")]
+    source = model(nodes, {"x": [1, 3, 8, 8]}, {"y": [1, 4, 6, 6]}, constants)
+
+    def settings(package) -> dict:
+        kind = package.QuantType.QInt8 if signed else package.QuantType.QUInt8
+        return {"quant_format": package.QuantFormat[form], "activation_type": kind}
+
+    mine, other = quantize_both(source, tmp_path, settings)
+    assert op_types(mine)["Clip"] == op_types(other)["Clip"] == 0
+    expect_alike(mine, other, source, 1)
+
+
 def test_forces_operators_that_pass_values_on(tmp_path: pathlib.Path) -> None:
     nodes = [
         node("Transpose", "x", "t", perm=[1, 0]),

@@ -158,8 +158,10 @@ class BaseQuantizer:
         if limits is None:
             return False
         low, high = ONNX_INT_TYPE_RANGE[kind]
-        step = (real_range[1] - real_range[0]) / (float(high) - float(low))
-        return real_range[0] >= limits[0] - step / 2 and real_range[1] <= limits[1] + step / 2
+        width = real_range[1] - real_range[0]
+        # Half a step, by which the zero point is rounded, and the rounding of a scale in float32.
+        slack = width / (float(high) - float(low)) / 2 + width * 1e-6
+        return real_range[0] >= limits[0] - slack and real_range[1] <= limits[1] + slack
 
     def _clip_limits(self, node: onnx.NodeProto) -> list[float] | None:
         """The bounds of Clip; None if they are not known."""
