@@ -23,7 +23,8 @@ FUSED = {
 
 # At level 1 the optimizer begins with what the runtime saves as its optimized model.
 @pytest.mark.parametrize(
-    "name, level", [("bert", 0), ("bert", 1), ("gpt2", 0), ("t5", 0), ("t5", 1)]
+    "name, level",
+    [("bert", 0), ("bert", 1), ("gpt2", 0), ("gpt2", 1), ("t5", 0), ("t5", 1)],
 )
 def test_optimizes_and_runs(
     name: str, level: int, tmp_path: pathlib.Path, exported: pathlib.Path, packages: pathlib.Path
