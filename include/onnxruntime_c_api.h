@@ -27,6 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnxruntime_error_code.h"
+
 // The newest table that this header declares. GetApi accepts every version from 1 up to this one.
 #define ORT_API_VERSION 30
 
@@ -89,14 +91,6 @@ extern "C" {
 #endif
 #endif
 
-// Put after the name of an enumeration. Its values may then be any int in C++, as in C, so that a
-// number that is no enumerator can be passed and refused.
-#ifdef __cplusplus
-#define ORT_ENUM_TYPE : int
-#else
-#define ORT_ENUM_TYPE
-#endif
-
 // The source file as a path.
 #define ORT_FILE_INTERNAL(X) ORT_TSTR(X)
 #define ORT_FILE ORT_FILE_INTERNAL(__FILE__)
@@ -130,26 +124,6 @@ extern "C" {
 // The outcome of a call that failed; success is a null pointer.
 ORT_RUNTIME_CLASS(Status);
 typedef OrtStatus* OrtStatusPtr;
-
-// What kind of error a status is.
-typedef enum OrtErrorCode ORT_ENUM_TYPE {
-  ORT_OK = 0,
-  ORT_FAIL = 1,
-  ORT_INVALID_ARGUMENT = 2,
-  ORT_NO_SUCHFILE = 3,
-  ORT_NO_MODEL = 4,
-  ORT_ENGINE_ERROR = 5,
-  ORT_RUNTIME_EXCEPTION = 6,
-  ORT_INVALID_PROTOBUF = 7,
-  ORT_MODEL_LOADED = 8,
-  ORT_NOT_IMPLEMENTED = 9,
-  ORT_INVALID_GRAPH = 10,
-  ORT_EP_FAIL = 11,
-  ORT_MODEL_LOAD_CANCELED = 12,
-  ORT_MODEL_REQUIRES_COMPILATION = 13,
-  ORT_NOT_FOUND = 14,
-  ORT_DEVICE_RESET = 15,
-} OrtErrorCode;
 
 // Element types. Up to FLOAT4E2M1 the numbers are those of TensorProto.DataType.
 typedef enum ONNXTensorElementDataType ORT_ENUM_TYPE {

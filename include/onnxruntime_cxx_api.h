@@ -13,15 +13,19 @@
 // else.
 #pragma once
 
+// Also what this file does not use, but clients get with onnxruntime's header of this name.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <functional>  // for clients, which get it with this header from onnxruntime too
+#include <functional>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -29,8 +33,10 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "cpu_provider_factory.h"
 #include "onnxruntime_c_api.h"
 #include "onnxruntime_float16.h"
 
@@ -187,11 +193,18 @@ ORT_CXX_RELEASE(TypeInfo)
 ORT_CXX_RELEASE(Value)
 ORT_CXX_RELEASE(ValueInfo)
 #undef ORT_CXX_RELEASE
+inline void OrtRelease(OrtCUDAProviderOptionsV2* object) noexcept {
+  GetApi().ReleaseCUDAProviderOptions(object);
+}
+inline void OrtRelease(OrtTensorRTProviderOptionsV2* object) noexcept {
+  GetApi().ReleaseTensorRTProviderOptions(object);
+}
 inline void OrtRelease(OrtModelCompilationOptions* object) noexcept {
   GetCompileApi().ReleaseModelCompilationOptions(object);
 }
 #define ORT_CXX_EP_RELEASE(X) \
   inline void OrtRelease(Ort##X* object) noexcept { GetEpApi().Release##X(object); }
+ORT_CXX_EP_RELEASE(EpDevice)
 ORT_CXX_EP_RELEASE(KernelDef)
 ORT_CXX_EP_RELEASE(KernelDefBuilder)
 ORT_CXX_EP_RELEASE(KernelRegistry)
@@ -447,6 +460,41 @@ struct EpDeviceImpl : Base<T> {
 // A provider and a device that it can use.
 using ConstEpDevice = detail::EpDeviceImpl<detail::Unowned<const OrtEpDevice>>;
 
+// A pair that a plugin's factory makes, until it returns it to the library.
+struct EpDevice : detail::EpDeviceImpl<OrtEpDevice> {
+  using EpDeviceImpl::EpDeviceImpl;
+  explicit EpDevice(std::nullptr_t) {}
+  EpDevice(OrtEpFactory& factory, ConstHardwareDevice& device, ConstKeyValuePairs metadata = {},
+           ConstKeyValuePairs options = {}) {
+    ThrowOnError(GetEpApi().CreateEpDevice(&factory, device, metadata, options, &p_));
+  }
+};
+
+// Whether a model that was compiled for these devices, all of one provider, suits them.
+// `compatibility_info` is what the compiled model says.
+OrtCompiledModelCompatibility GetModelCompatibilityForEpDevices(
+    const std::vector<ConstEpDevice>& devices, const char* compatibility_info);
+
+// Options of the CUDA provider, by name.
+struct CUDAProviderOptions : detail::Base<OrtCUDAProviderOptionsV2> {
+  CUDAProviderOptions(std::nullptr_t) {}
+  CUDAProviderOptions();
+  void Update(const std::unordered_map<std::string, std::string>& options);
+  void UpdateWithValue(const char* key, void* value);
+  void* GetOptionByName(const char* name) const;
+  std::string GetCUDAProviderOptionsAsString() const;
+};
+
+// Options of the TensorRT provider, by name.
+struct TensorRTProviderOptions : detail::Base<OrtTensorRTProviderOptionsV2> {
+  TensorRTProviderOptions(std::nullptr_t) {}
+  TensorRTProviderOptions();
+  void Update(const std::unordered_map<std::string, std::string>& options);
+  void UpdateWithValue(const char* key, void* value);
+  void* GetOptionByName(const char* name) const;
+  std::string GetTensorRTProviderOptionsAsString() const;
+};
+
 struct Value;
 struct DeviceEpIncompatibilityDetails;
 
@@ -528,6 +576,11 @@ struct RunOptions : detail::Base<OrtRunOptions> {
   RunOptions& DisableProfiling();
 };
 
+namespace detail {
+// The key of a session's config entry for a custom operator.
+std::string MakeCustomOpConfigEntryKey(const char* op, const char* key);
+}  // namespace detail
+
 // Settings for the custom operators of a library, by operator.
 struct CustomOpConfigs {
   static std::string MakeSessionConfigEntryKey(const char* op, const char* key);
@@ -601,6 +654,7 @@ struct SessionOptionsImpl : ConstSessionOptionsImpl<T> {
   SessionOptionsImpl& AppendExecutionProvider_V2(Env& env,
                                                  const std::vector<ConstEpDevice>& devices,
                                                  const Options& options);
+  SessionOptionsImpl& AppendExecutionProvider_CPU(int use_arena);
   SessionOptionsImpl& AppendExecutionProvider_CUDA(const OrtCUDAProviderOptions& options);
   SessionOptionsImpl& AppendExecutionProvider_CUDA_V2(const OrtCUDAProviderOptionsV2& options);
   SessionOptionsImpl& AppendExecutionProvider_ROCM(const OrtROCMProviderOptions& options);
@@ -761,6 +815,9 @@ struct ConstValueImpl : Base<T> {
   TypeInfo GetTypeInfo() const;
   ConstMemoryInfo GetTensorMemoryInfo() const;
   TensorTypeAndShapeInfo GetTensorTypeAndShapeInfo() const;
+  // Without a copy: the shape is the value's.
+  void GetTensorElementTypeAndShapeDataReference(ONNXTensorElementDataType& element_type,
+                                                 Shape& shape) const;
   size_t GetTensorSizeInBytes() const;
   const void* GetTensorRawData() const;
   template <class R>

@@ -478,10 +478,63 @@ inline RunOptions& RunOptions::DisableProfiling() {
   return *this;
 }
 
+inline OrtCompiledModelCompatibility GetModelCompatibilityForEpDevices(
+    const std::vector<ConstEpDevice>& devices, const char* compatibility_info) {
+  const std::vector<const OrtEpDevice*> pointers(devices.begin(), devices.end());
+  return detail::Query<OrtCompiledModelCompatibility>(GetApi().GetModelCompatibilityForEpDevices,
+                                                      pointers.data(), pointers.size(),
+                                                      compatibility_info);
+}
+
+// Provider options
+
+inline CUDAProviderOptions::CUDAProviderOptions() {
+  ThrowOnError(GetApi().CreateCUDAProviderOptions(&p_));
+}
+inline void CUDAProviderOptions::Update(
+    const std::unordered_map<std::string, std::string>& options) {
+  const detail::NamesAndValues given(options);
+  ThrowOnError(GetApi().UpdateCUDAProviderOptions(p_, given.names.data(), given.values.data(),
+                                                  given.size()));
+}
+inline void CUDAProviderOptions::UpdateWithValue(const char* key, void* value) {
+  ThrowOnError(GetApi().UpdateCUDAProviderOptionsWithValue(p_, key, value));
+}
+inline void* CUDAProviderOptions::GetOptionByName(const char* name) const {
+  return detail::Query<void*>(GetApi().GetCUDAProviderOptionsByName, p_, name);
+}
+inline std::string CUDAProviderOptions::GetCUDAProviderOptionsAsString() const {
+  const AllocatorWithDefaultOptions allocator;
+  return detail::QueryString(GetApi().GetCUDAProviderOptionsAsString, allocator, p_).get();
+}
+
+inline TensorRTProviderOptions::TensorRTProviderOptions() {
+  ThrowOnError(GetApi().CreateTensorRTProviderOptions(&p_));
+}
+inline void TensorRTProviderOptions::Update(
+    const std::unordered_map<std::string, std::string>& options) {
+  const detail::NamesAndValues given(options);
+  ThrowOnError(GetApi().UpdateTensorRTProviderOptions(p_, given.names.data(), given.values.data(),
+                                                      given.size()));
+}
+inline void TensorRTProviderOptions::UpdateWithValue(const char* key, void* value) {
+  ThrowOnError(GetApi().UpdateTensorRTProviderOptionsWithValue(p_, key, value));
+}
+inline void* TensorRTProviderOptions::GetOptionByName(const char* name) const {
+  return detail::Query<void*>(GetApi().GetTensorRTProviderOptionsByName, p_, name);
+}
+inline std::string TensorRTProviderOptions::GetTensorRTProviderOptionsAsString() const {
+  const AllocatorWithDefaultOptions allocator;
+  return detail::QueryString(GetApi().GetTensorRTProviderOptionsAsString, allocator, p_).get();
+}
+
 // SessionOptions
 
-inline std::string CustomOpConfigs::MakeSessionConfigEntryKey(const char* op, const char* key) {
+inline std::string detail::MakeCustomOpConfigEntryKey(const char* op, const char* key) {
   return std::string("custom_op.") + op + "." + key;
+}
+inline std::string CustomOpConfigs::MakeSessionConfigEntryKey(const char* op, const char* key) {
+  return detail::MakeCustomOpConfigEntryKey(op, key);
 }
 inline CustomOpConfigs& CustomOpConfigs::AddConfig(const char* op, const char* key,
                                                    const char* value) {
@@ -563,6 +616,10 @@ ORT_CXX_OPTION(SetCustomJoinThreadFn, SessionOptionsSetCustomJoinThreadFn,
                (OrtCustomJoinThreadFn function), function)
 ORT_CXX_OPTION(RegisterCustomOpsUsingFunction, RegisterCustomOpsUsingFunction,
                (const char* function), function)
+template <class T>
+SessionOptionsImpl<T>& SessionOptionsImpl<T>::AppendExecutionProvider_CPU(int use_arena) {
+  return Done(OrtSessionOptionsAppendExecutionProvider_CPU(this->p_, use_arena));
+}
 ORT_CXX_OPTION(AppendExecutionProvider_CUDA, SessionOptionsAppendExecutionProvider_CUDA,
                (const OrtCUDAProviderOptions& options), &options)
 ORT_CXX_OPTION(AppendExecutionProvider_CUDA_V2, SessionOptionsAppendExecutionProvider_CUDA_V2,

@@ -151,6 +151,12 @@ TensorTypeAndShapeInfo ConstValueImpl<T>::GetTensorTypeAndShapeInfo() const {
       Query<OrtTensorTypeAndShapeInfo*>(GetApi().GetTensorTypeAndShape, this->p_));
 }
 template <class T>
+void ConstValueImpl<T>::GetTensorElementTypeAndShapeDataReference(
+    ONNXTensorElementDataType& element_type, Shape& shape) const {
+  ThrowOnError(GetApi().GetTensorElementTypeAndShapeDataReference(this->p_, &element_type,
+                                                                  &shape.shape, &shape.shape_len));
+}
+template <class T>
 size_t ConstValueImpl<T>::GetTensorSizeInBytes() const {
   return Query<size_t>(GetApi().GetTensorSizeInBytes, this->p_);
 }

@@ -211,6 +211,8 @@ TEST(CxxCustomOpTest, ConfigKeysNameTheOperator) {
   Ort::CustomOpConfigs configs;
   configs.AddConfig("Operator", "threads", "2");
   EXPECT_EQ(configs.GetFlattenedConfigs().at("custom_op.Operator.threads"), "2");
+  EXPECT_EQ(Ort::detail::MakeCustomOpConfigEntryKey("Operator", "threads"),
+            "custom_op.Operator.threads");
 }
 
 }  // namespace

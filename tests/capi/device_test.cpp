@@ -295,6 +295,33 @@ TEST(ProviderOptionsTest, HoldPointers) {
   Api().ReleaseCUDAProviderOptions(options);
 }
 
+template <class Options>
+void CheckOptionsClass(std::string (Options::*text)() const) {
+  Options options;
+  options.Update({{"device_id", "3"}});
+  EXPECT_THAT((options.*text)(), HasSubstr("device_id=3"));
+  EXPECT_NE(ErrorOf([&] { options.Update({{"no_such_key", "3"}}); }), "");
+  int stream = 0;
+  options.UpdateWithValue("user_compute_stream", &stream);
+  EXPECT_EQ(options.GetOptionByName("user_compute_stream"), &stream);
+  EXPECT_NE(ErrorOf([&] { options.GetOptionByName("no_such_key"); }), "");
+  const Options moved = std::move(options), none(nullptr);
+  EXPECT_EQ(moved.GetOptionByName("user_compute_stream"), &stream);
+}
+
+TEST(ProviderOptionsTest, HaveClasses) {
+  CheckOptionsClass(&Ort::CUDAProviderOptions::GetCUDAProviderOptionsAsString);
+  CheckOptionsClass(&Ort::TensorRTProviderOptions::GetTensorRTProviderOptionsAsString);
+  Ort::SessionOptions options;
+  options.AppendExecutionProvider_CPU(0).AppendExecutionProvider_CPU(1);
+}
+
+TEST(DeviceTest, CompiledModelsOfTheCpuAreNone) {
+  EXPECT_EQ(Ort::GetModelCompatibilityForEpDevices({Env().GetEpDevices()[0]}, "x"),
+            OrtCompiledModelCompatibility_EP_NOT_APPLICABLE);
+  EXPECT_NE(ErrorOf([] { Ort::GetModelCompatibilityForEpDevices({}, "x"); }), "");
+}
+
 TEST(AbsentTest, ProvidersByNameSayWhatTheyNeed) {
   Ort::SessionOptions options;
   const auto append = [&](const char* name) {

@@ -122,6 +122,10 @@ TEST(SlotTest, TypesTellWhatTheyMean) {
       Outcome(Api().GetTensorElementTypeAndShapeDataReference(value, &element, &shape, &rank)), "");
   EXPECT_EQ(element, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
   EXPECT_THAT(std::vector<int64_t>(shape, shape + rank), ElementsAre(2, 2));
+  Ort::Value::Shape same = {};
+  value.GetTensorElementTypeAndShapeDataReference(element, same);
+  EXPECT_EQ(same.shape, shape);
+  EXPECT_EQ(same.shape_len, rank);
 }
 
 TEST(SlotTest, TypesAreMadeOfTypes) {

@@ -74,6 +74,14 @@ TEST(EpDeviceTest, FactoriesWithoutANameHaveNone) {
   ASSERT_NE(device, nullptr);
   EXPECT_STREQ(Api().EpDevice_EpName(device), "Named");
   EpApi().ReleaseEpDevice(device);
+
+  Ort::ConstHardwareDevice of_hardware(hardware);
+  Ort::KeyValuePairs options;
+  options.Add("key", "value");
+  const Ort::EpDevice owner(factory, of_hardware, {}, options.GetConst());
+  EXPECT_STREQ(owner.EpName(), "Named");
+  EXPECT_EQ(owner.Device().VendorId(), 1u);
+  EXPECT_STREQ(owner.EpOptions().GetValue("key"), "value");
   EpApi().ReleaseHardwareDevice(hardware);
 }
 
