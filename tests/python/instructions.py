@@ -56,31 +56,11 @@ def measured(model: bytes, folder: pathlib.Path) -> dict[str, float]:
 def count(folder: pathlib.Path) -> None:
     """Makes what is measured, and calls it."""
     import numpy as np  # noqa: PLC0415
-    import onnxruntime  # noqa: PLC0415
     import tenon  # noqa: PLC0415
 
     requests = ctypes.CDLL(str(folder / "requests.so"))
-    model, x = str(folder / "model.onnx"), np.zeros(4, np.float32)
-    options = []
-    for runtime in (tenon, onnxruntime):
-        options.append(runtime.SessionOptions())
-        options[-1].intra_op_num_threads = 1  # those that wait do so in instructions
-    providers = ["CPUExecutionProvider"]
-    ours = tenon.InferenceSession(model, options[0], providers)
-    theirs = onnxruntime.InferenceSession(model, options[1], providers)
-    binding = ours.io_binding()
-    binding.bind_cpu_input("x", x)
-    binding.bind_output("y")
-    measures: dict[str, tuple[Callable[[], Any], int]] = {
-        "nothing": (lambda: None, 100),
-        "run": (lambda: ours.run(None, {"x": x}), 100),
-        "bound_run": (lambda: ours.run_with_iobinding(binding), 100),
-        "their_run": (lambda: theirs.run(None, {"x": x}), 100),
-        "session": (lambda: tenon.InferenceSession(model, options[0], providers), 10),
-    }
-    gc.collect()
-    gc.disable()  # a collection would cost as much as a hundred runs, and comes by chance
-    for name, (function, calls) in measures.items():
+
+    def measure(name: str, function: Callable[[], Any], calls: int = 100) -> None:
         for _ in range(10):
             function()
         for _ in range(5):
@@ -88,6 +68,27 @@ def count(folder: pathlib.Path) -> None:
             for _ in range(calls):
                 function()
             requests.End(f"{name} {calls}".encode())
+
+    gc.disable()  # a collection would cost as much as a hundred runs, and comes by chance
+    model, x = str(folder / "model.onnx"), np.zeros(4, np.float32)
+    providers = ["CPUExecutionProvider"]
+    options = tenon.SessionOptions()
+    options.intra_op_num_threads = 1  # those that wait do so in instructions
+    ours = tenon.InferenceSession(model, options, providers)
+    binding = ours.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("y")
+    measure("nothing", lambda: None)
+    measure("run", lambda: ours.run(None, {"x": x}))
+    measure("bound_run", lambda: ours.run_with_iobinding(binding))
+    measure("session", lambda: tenon.InferenceSession(model, options, providers), 10)
+
+    import onnxruntime  # noqa: PLC0415 - last: a thread of it works in the background
+
+    their_options = onnxruntime.SessionOptions()
+    their_options.intra_op_num_threads = 1
+    theirs = onnxruntime.InferenceSession(model, their_options, providers)
+    measure("their_run", lambda: theirs.run(None, {"x": x}))
 
 
 if __name__ == "__main__":
