@@ -71,14 +71,14 @@ void Blocked(benchmark::State& state, const Conv2dShape& s) {
   Buffer weights(kernels::PackedConvWeightsSize(s));
   Buffer out(OutputSize(s));
   Buffer bias(s.out_channels);
-  Buffer scratch(kernels::ConvBlockedScratchSize(s) / sizeof(float));
+  Buffer scratch(kernels::ConvBlockedScratchSize(s, true) / sizeof(float));
   const kernels::ConvBlockedArgs args = {s,
                                          in.data(),
                                          weights.data(),
                                          out.data(),
                                          {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   Measure(state, s, [&] {
-    for (size_t t = 0; t < kernels::ConvBlockedTaskCount(s); ++t) {
+    for (size_t t = 0; t < kernels::ConvBlockedTaskCount(s, true); ++t) {
       kernels::RunConvBlockedTask(args, t, scratch.data());
     }
   });
@@ -108,13 +108,13 @@ void Winograd(benchmark::State& state, const Conv2dShape& s) {
   Buffer weights(kernels::PackedWinogradWeightsSize(s, kTile));
   Buffer out(OutputSize(s));
   Buffer bias(s.out_channels);
-  Buffer scratch(kernels::ConvWinogradScratchSize(s, kTile) / sizeof(float));
+  Buffer scratch(kernels::ConvWinogradScratchSize(s, kTile, true) / sizeof(float));
   const kernels::ConvWinogradArgs args = {
       s,          kTile,
       in.data(),  weights.data(),
       out.data(), {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   Measure(state, s, [&] {
-    for (size_t t = 0; t < kernels::ConvWinogradTaskCount(s, kTile); ++t) {
+    for (size_t t = 0; t < kernels::ConvWinogradTaskCount(s, kTile, true); ++t) {
       kernels::RunConvWinogradTask(args, t, scratch.data());
     }
   });

@@ -168,7 +168,7 @@ class PlanBuilder {
   // --- steps ---
 
   Result<Prepared> Prepare(const Node& node) {
-    KernelInfo info(graph_, node, parts_.shared_weights);
+    KernelInfo info(graph_, node, parts_.weights);
     Result<std::unique_ptr<Kernel>> kernel = MakeKernel(node, info);
     if (!kernel) {
       NoteFailed(node);
@@ -350,10 +350,10 @@ class PlanBuilder {
   // Aligns the elements of a constant by a copy, which sessions on the same file share.
   Status Align(ValueId id) {
     const Tensor* const stored = graph_.StoredConstantOf(id);
-    if (stored != nullptr && !stored->is_aligned() && parts_.shared_weights != nullptr) {
+    if (stored != nullptr && !stored->is_aligned() && parts_.weights.shared != nullptr) {
       TENON_ASSIGN_OR_RETURN(
           const std::shared_ptr<const Tensor> aligned,
-          parts_.shared_weights->Get(*stored, "aligned",
+          parts_.weights.shared->Get(*stored, "aligned",
                                      [](const Tensor& constant) { return constant.Clone(); }));
       graph_.SetInitializer(id,
                             Tensor::ReadOnlyView(stored->type(), stored->shape(), aligned->raw(),

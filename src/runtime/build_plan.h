@@ -6,11 +6,11 @@
 
 #include "base/status.h"
 #include "runtime/plan.h"
+#include "runtime/weight_policy.h"
 
 namespace tenon {
 
 struct FailedNode;
-class SharedWeights;
 
 // What a plan is made with. All of it outlives the plan.
 struct PlanParts {
@@ -19,8 +19,7 @@ struct PlanParts {
   // Where values on the CPU get their memory.
   std::shared_ptr<Allocator> memory;
   const DataTransfers* transfers = nullptr;
-  // Shares packed weights among sessions; null: they are not shared.
-  std::shared_ptr<SharedWeights> shared_weights;
+  WeightPolicy weights;
   // Receives the node whose kernel could not be made; may be null.
   FailedNode* failed = nullptr;
   // For how many combinations of feed shapes memory plans are kept; 0: memory is not planned.

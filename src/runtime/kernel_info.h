@@ -7,19 +7,17 @@
 
 #include "ir/node.h"
 #include "ir/type.h"
+#include "runtime/weight_policy.h"
 
 namespace tenon {
 
 class Graph;
-class SharedWeights;
 
 // A node of `graph` for which a kernel is made. Refers to both.
 class KernelInfo {
  public:
-  // `shared_weights` is null where nothing is shared.
-  KernelInfo(const Graph& graph, const Node& node,
-             std::shared_ptr<SharedWeights> shared_weights = nullptr)
-      : graph_(graph), node_(node), shared_weights_(std::move(shared_weights)) {}
+  KernelInfo(const Graph& graph, const Node& node, WeightPolicy weights = {})
+      : graph_(graph), node_(node), weights_(std::move(weights)) {}
 
   const Node& node() const { return node_; }
   const Graph& graph() const { return graph_; }
@@ -42,15 +40,14 @@ class KernelInfo {
   // Input(i).
   void ReleaseConstant(size_t i) { released_constants.push_back(i); }
 
-  // Where sessions share the packed forms of their constants; null: they are not shared.
-  const std::shared_ptr<SharedWeights>& shared_weights() const { return shared_weights_; }
+  const WeightPolicy& weights() const { return weights_; }
 
   std::vector<size_t> released_constants;
 
  private:
   const Graph& graph_;
   const Node& node_;
-  const std::shared_ptr<SharedWeights> shared_weights_;
+  const WeightPolicy weights_;
 };
 
 }  // namespace tenon

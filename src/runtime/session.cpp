@@ -171,12 +171,19 @@ Status Session::OptimizeAndPlan() {
       ConfigCount(options_.config, "tenon.mem_pattern_cache_size", options_.plans_memory ? 64 : 0));
   TENON_ASSIGN_OR_RETURN(const std::chrono::microseconds idle_time,
                          ConfigMicroseconds(options_.config, "tenon.idle_trim_us", kIdleTime));
+  WeightPolicy weights{parts_.shared_weights};
+  TENON_ASSIGN_OR_RETURN(
+      weights.runs_before_packing,
+      ConfigCount(options_.config, "tenon.runs_before_packing", weights.runs_before_packing));
+  if (ConfigFlag(options_.config, "session.disable_prepacking", false)) {
+    weights.runs_before_packing = SIZE_MAX;
+  }
   const Result<NodeDump*> dump = NodeDump::OfProcess();  // its error is reported by runs
   const PlanParts plan_parts{providers_,
                              memories_,
                              traced(std::move(pool), host, MemoryEvents::kAll, false),
                              &transfers_,
-                             parts_.shared_weights,
+                             std::move(weights),
                              parts_.failed,
                              memory_plans,
                              dump && *dump != nullptr && (*dump)->settings().shows_values()};

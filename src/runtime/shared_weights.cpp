@@ -13,28 +13,40 @@ bool SharedWeights::Covers(const Tensor& constant) const {
   return MappedFile::IsShared(constant.owner());
 }
 
-Result<std::shared_ptr<const Tensor>> SharedWeights::Get(
-    const Tensor& constant, const std::string& form,
-    FunctionRef<Result<Tensor>(const Tensor&)> make) {
-  Key key = {constant.raw(), constant.bytes(), form};
-  Tensor origin = constant;
+std::optional<SharedWeights::Identity> SharedWeights::Identify(const Tensor& constant,
+                                                               const std::string& form) {
   if (const std::shared_ptr<const Form> earlier = FormOf(constant)) {
     // The constant is itself a form. Its key is used instead of its address: the form may be freed
     // before what is made from it, while its own constant stays.
-    key = earlier->key;
-    std::get<std::string>(key) += Format("; {}", form);
-    origin = earlier->constant;
-  } else if (!Covers(constant)) {
+    Identity identity = {earlier->key, earlier->constant};
+    std::get<std::string>(identity.key) += Format("; {}", form);
+    return identity;
+  }
+  if (!Covers(constant)) return std::nullopt;
+  return Identity{{constant.raw(), constant.bytes(), form}, constant};
+}
+
+Result<std::shared_ptr<const Tensor>> SharedWeights::Get(
+    const Tensor& constant, const std::string& form,
+    FunctionRef<Result<Tensor>(const Tensor&)> make) {
+  std::optional<Identity> identity = Identify(constant, form);
+  if (!identity) {
     TENON_ASSIGN_OR_RETURN(Tensor made, make(constant));
     return std::make_shared<const Tensor>(std::move(made));
   }
-  std::shared_ptr<const Form> shared = Find(key);
+  std::shared_ptr<const Form> shared = Find(identity->key);
   if (shared == nullptr) {
     TENON_ASSIGN_OR_RETURN(Tensor made, make(constant));
-    shared = Keep(
-        std::make_shared<const Form>(Form{std::move(made), std::move(origin), std::move(key)}));
+    shared = Keep(std::make_shared<const Form>(
+        Form{std::move(made), std::move(identity->origin), std::move(identity->key)}));
   }
   return std::shared_ptr<const Tensor>(shared, &shared->tensor);
+}
+
+std::shared_ptr<const Tensor> SharedWeights::Find(const Tensor& constant, const std::string& form) {
+  const std::optional<Identity> identity = Identify(constant, form);
+  const std::shared_ptr<const Form> shared = identity ? Find(identity->key) : nullptr;
+  return shared == nullptr ? nullptr : std::shared_ptr<const Tensor>(shared, &shared->tensor);
 }
 
 std::shared_ptr<const SharedWeights::Form> SharedWeights::Find(const Key& key) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -33,6 +34,8 @@ class SharedWeights {
   // one. Errors: those of `make`.
   Result<std::shared_ptr<const Tensor>> Get(const Tensor& constant, const std::string& form,
                                             FunctionRef<Result<Tensor>(const Tensor&)> make);
+  // What Get would return without a call of make; null if it would make the form.
+  std::shared_ptr<const Tensor> Find(const Tensor& constant, const std::string& form);
 
  private:
   using Key = std::tuple<const void*, size_t, std::string>;  // address, bytes, form
@@ -42,7 +45,15 @@ class SharedWeights {
     Key key;
   };
 
+  // What identifies a form.
+  struct Identity {
+    Key key;
+    Tensor origin;  // whose address is in the key
+  };
+
   bool Covers(const Tensor& constant) const;
+  // Absent if the constant's forms are not shared.
+  std::optional<Identity> Identify(const Tensor& constant, const std::string& form);
   std::shared_ptr<const Form> Find(const Key& key);
   // The form whose tensor this is; null if it is no form of this object.
   std::shared_ptr<const Form> FormOf(const Tensor& tensor);

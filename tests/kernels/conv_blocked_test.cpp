@@ -13,10 +13,11 @@ TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
   const ConvCase& c = GetParam();
   ASSERT_TRUE(ConvBlockedSupports(c.shape));
   const ConvData data(c);
-  std::vector<float> packed(PackedConvWeightsSize(c.shape));
-  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
-    PackConvWeights(c.shape, data.weights.data(), block, packed.data());
-  }
+  const auto pack_block = [&](size_t block, float* to) {
+    PackConvWeights(c.shape, data.weights.data(), block, to);
+  };
+  const std::vector<float> packed =
+      PackBlocks(c.shape.out_channels, PackedConvWeightsSize(c.shape), pack_block);
   ForEveryTarget([&] {
     // NaN in the idle lanes of the input reveals any use of them.
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
@@ -25,14 +26,21 @@ TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
     GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
                                      c.shape.out_channels, data.pixels, 0));
     GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
-    GuardedBuffer scratch(ConvBlockedScratchSize(c.shape) / 4, true);
-    const ConvBlockedArgs args = {c.shape, in.data(), weights.data(), out.data(),
-                                  data.Epilogue(c, residual.data())};
-    for (size_t t = 0; t < ConvBlockedTaskCount(c.shape); ++t) {
-      RunConvBlockedTask(args, t, scratch.data());
-    }
-    ExpectBlockedNear(out.values(), data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
+    const PackConvBlock pack = pack_block;
+    const auto run = [&](const float* packed_weights) {
+      const bool is_packed = packed_weights != nullptr;
+      GuardedBuffer scratch(ConvBlockedScratchSize(c.shape, is_packed) / 4, true);
+      const ConvBlockedArgs args = {
+          c.shape, in.data(), packed_weights, out.data(), data.Epilogue(c, residual.data()), &pack};
+      for (size_t t = 0; t < ConvBlockedTaskCount(c.shape, is_packed); ++t) {
+        RunConvBlockedTask(args, t, scratch.data());
+      }
+      return out.values();
+    };
+    const std::vector<float> got = run(weights.data());
+    ExpectBlockedNear(got, data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
                       data.tolerance);
+    EXPECT_EQ(run(nullptr), got) << "weights packed by the tasks";
   });
 }
 
@@ -72,16 +80,17 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvBlockedTest, testing::ValuesIn(kBlockedCase
 TEST(ConvBlockedTest, ResidualMayBeTheOutput) {
   const ConvCase c = {"", {1, 40, 6, 6, 20, 6, 6, 1, 3, 3, 1, 1, 1, 1, 1, 1}, kRelu, true};
   const ConvData data(c);
-  std::vector<float> packed(PackedConvWeightsSize(c.shape));
-  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
-    PackConvWeights(c.shape, data.weights.data(), block, packed.data());
-  }
+  const auto pack_block = [&](size_t block, float* to) {
+    PackConvWeights(c.shape, data.weights.data(), block, to);
+  };
+  const std::vector<float> packed =
+      PackBlocks(c.shape.out_channels, PackedConvWeightsSize(c.shape), pack_block);
   const std::vector<float> in = ToBlocked(data.in, 1, 40, 36, 0);
   std::vector<float> out = ToBlocked(data.residual, 1, 20, 36, 0);
-  GuardedBuffer scratch(ConvBlockedScratchSize(c.shape) / 4, true);
+  GuardedBuffer scratch(ConvBlockedScratchSize(c.shape, true) / 4, true);
   const ConvBlockedArgs args = {c.shape, in.data(), packed.data(), out.data(),
                                 data.Epilogue(c, out.data())};
-  for (size_t t = 0; t < ConvBlockedTaskCount(c.shape); ++t) {
+  for (size_t t = 0; t < ConvBlockedTaskCount(c.shape, true); ++t) {
     RunConvBlockedTask(args, t, scratch.data());
   }
   ExpectBlockedNear(out, data.expected, 1, 20, 36, data.tolerance);
@@ -90,15 +99,16 @@ TEST(ConvBlockedTest, ResidualMayBeTheOutput) {
 TEST(ConvBlockedTest, NanReachesItsChannelsAndNotTheIdleLanes) {
   const Conv2dShape shape = {1, 3, 1, 1, 2, 1, 1};
   ForEveryTarget([&] {
-    std::vector<float> packed(PackedConvWeightsSize(shape));
     const std::vector<float> weights(6, 1.0f);
-    for (size_t block = 0; block < ChannelBlocks(shape.out_channels); ++block) {
-      PackConvWeights(shape, weights.data(), block, packed.data());
-    }
+    const auto pack_block = [&](size_t block, float* to) {
+      PackConvWeights(shape, weights.data(), block, to);
+    };
+    const std::vector<float> packed =
+        PackBlocks(shape.out_channels, PackedConvWeightsSize(shape), pack_block);
     std::vector<float> in(16, 0.0f);
     in[1] = std::nanf("");
     std::vector<float> out(16, 1.0f);
-    GuardedBuffer scratch(ConvBlockedScratchSize(shape) / 4, true);
+    GuardedBuffer scratch(ConvBlockedScratchSize(shape, true) / 4, true);
     const ConvEpilogue relu = {.activation = {UnaryOp::kRelu}};
     RunConvBlockedTask({shape, in.data(), packed.data(), out.data(), relu}, 0, scratch.data());
     EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[1]));
@@ -117,10 +127,11 @@ class ConvStemTest : public testing::TestWithParam<ConvCase> {};
 TEST_P(ConvStemTest, MatchesReferenceOnEveryTarget) {
   const ConvCase& c = GetParam();
   const ConvData data(c);
-  std::vector<float> packed(PackedStemWeightsSize(c.shape));
-  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
-    PackStemWeights(c.shape, data.weights.data(), block, packed.data());
-  }
+  const auto pack_block = [&](size_t block, float* to) {
+    PackStemWeights(c.shape, data.weights.data(), block, to);
+  };
+  const std::vector<float> packed =
+      PackBlocks(c.shape.out_channels, PackedStemWeightsSize(c.shape), pack_block);
   ForEveryTarget([&] {
     GuardedBuffer in(data.in);
     GuardedBuffer weights(packed);

@@ -12,10 +12,11 @@ class ConvDepthwiseTest : public testing::TestWithParam<ConvCase> {};
 TEST_P(ConvDepthwiseTest, MatchesReferenceOnEveryTarget) {
   const ConvCase& c = GetParam();
   const ConvData data(c);
-  std::vector<float> packed(PackedDepthwiseWeightsSize(c.shape));
-  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
-    PackDepthwiseWeights(c.shape, data.weights.data(), block, packed.data());
-  }
+  const auto pack_block = [&](size_t block, float* to) {
+    PackDepthwiseWeights(c.shape, data.weights.data(), block, to);
+  };
+  const std::vector<float> packed =
+      PackBlocks(c.shape.out_channels, PackedDepthwiseWeightsSize(c.shape), pack_block);
   ForEveryTarget([&] {
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
                                c.shape.in_height * c.shape.in_width, std::nanf("")));
@@ -74,10 +75,11 @@ TEST_P(ConvGroupedTest, MatchesReferenceOnEveryTarget) {
   const ConvCase& c = GetParam();
   ASSERT_TRUE(ConvGroupedSupports(c.shape));
   const ConvData data(c);
-  std::vector<float> packed(PackedGroupedWeightsSize(c.shape));
-  for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
-    PackGroupedWeights(c.shape, data.weights.data(), block, packed.data());
-  }
+  const auto pack_block = [&](size_t block, float* to) {
+    PackGroupedWeights(c.shape, data.weights.data(), block, to);
+  };
+  const std::vector<float> packed =
+      PackBlocks(c.shape.out_channels, PackedGroupedWeightsSize(c.shape), pack_block);
   ForEveryTarget([&] {
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
                                c.shape.in_height * c.shape.in_width, std::nanf("")));

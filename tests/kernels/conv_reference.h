@@ -114,6 +114,15 @@ inline size_t BlockedIndex(size_t channels, size_t pixels, size_t n, size_t c, s
   return (block * pixels + pixel) * kChannelBlock + c % kChannelBlock;
 }
 
+// Packed weights of `size` floats, block by block, by pack(block, packed).
+template <class Pack>
+std::vector<float> PackBlocks(size_t out_channels, size_t size, Pack pack) {
+  std::vector<float> packed(size);
+  const size_t blocks = ChannelBlocks(out_channels);
+  for (size_t b = 0; b < blocks; ++b) pack(b, packed.data() + b * (size / blocks));
+  return packed;
+}
+
 // NCHW to NCHW16c; lanes past the channels get `filler`.
 inline std::vector<float> ToBlocked(const std::vector<float>& in, size_t batch, size_t channels,
                                     size_t pixels, float filler) {

@@ -10,24 +10,33 @@ class ConvWinogradTest : public testing::TestWithParam<ConvCase> {};
 void CheckTile(const ConvCase& c, const ConvData& data, WinogradTile tile, double tolerance) {
   SCOPED_TRACE(testing::Message() << "tile " << static_cast<int>(tile));
   ForEveryTarget([&] {
-    std::vector<float> packed(PackedWinogradWeightsSize(c.shape, tile));
-    for (size_t block = 0; block < ChannelBlocks(c.shape.out_channels); ++block) {
-      PackWinogradWeights(c.shape, tile, data.weights.data(), block, packed.data());
-    }
+    const auto pack_block = [&](size_t block, float* to) {
+      PackWinogradWeights(c.shape, tile, data.weights.data(), block, to);
+    };
+    const std::vector<float> packed =
+        PackBlocks(c.shape.out_channels, PackedWinogradWeightsSize(c.shape, tile), pack_block);
     GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
                                c.shape.in_height * c.shape.in_width, std::nanf("")));
     GuardedBuffer weights(packed);
     GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
                                      c.shape.out_channels, data.pixels, 0));
     GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
-    GuardedBuffer scratch(ConvWinogradScratchSize(c.shape, tile) / 4, true);
-    const ConvWinogradArgs args = {c.shape,        tile,       in.data(),
-                                   weights.data(), out.data(), data.Epilogue(c, residual.data())};
-    for (size_t t = 0; t < ConvWinogradTaskCount(c.shape, tile); ++t) {
-      RunConvWinogradTask(args, t, scratch.data());
-    }
-    ExpectBlockedNear(out.values(), data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
+    const PackConvBlock pack = pack_block;
+    const auto run = [&](const float* packed_weights) {
+      const bool is_packed = packed_weights != nullptr;
+      GuardedBuffer scratch(ConvWinogradScratchSize(c.shape, tile, is_packed) / 4, true);
+      const ConvEpilogue epilogue = data.Epilogue(c, residual.data());
+      const ConvWinogradArgs args = {c.shape,    tile,     in.data(), packed_weights,
+                                     out.data(), epilogue, &pack};
+      for (size_t t = 0; t < ConvWinogradTaskCount(c.shape, tile, is_packed); ++t) {
+        RunConvWinogradTask(args, t, scratch.data());
+      }
+      return out.values();
+    };
+    const std::vector<float> got = run(weights.data());
+    ExpectBlockedNear(got, data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
                       tolerance);
+    EXPECT_EQ(run(nullptr), got) << "weights packed by the tasks";
   });
 }
 

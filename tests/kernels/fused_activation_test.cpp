@@ -111,8 +111,7 @@ struct BlockedOperands {
   // Packs the weights with pack(block, packed).
   template <class F>
   const float* Packed(const Conv2dShape& s, size_t size, F&& pack) {
-    packed.resize(size);
-    for (size_t b = 0; b < ChannelBlocks(s.out_channels); ++b) pack(b, packed.data());
+    packed = PackBlocks(s.out_channels, size, pack);
     return packed.data();
   }
 
@@ -126,9 +125,10 @@ void RunDirect(const Conv2dShape& s, BlockedOperands& o) {
   const float* packed = o.Packed(s, PackedConvWeightsSize(s), [&](size_t block, float* to) {
     PackConvWeights(s, o.weights.data(), block, to);
   });
-  GuardedBuffer scratch(ConvBlockedScratchSize(s) / 4, true);
+  GuardedBuffer scratch(ConvBlockedScratchSize(s, true) / 4, true);
   const ConvBlockedArgs args = {s, o.in.data(), packed, o.out.data(), o.epilogue};
-  for (size_t t = 0; t < ConvBlockedTaskCount(s); ++t) RunConvBlockedTask(args, t, scratch.data());
+  for (size_t t = 0; t < ConvBlockedTaskCount(s, true); ++t)
+    RunConvBlockedTask(args, t, scratch.data());
 }
 
 void RunStem(const Conv2dShape& s, BlockedOperands& o) {
@@ -162,9 +162,9 @@ void RunWinograd(const Conv2dShape& s, BlockedOperands& o) {
   const float* packed = o.Packed(
       s, PackedWinogradWeightsSize(s, tile),
       [&](size_t block, float* to) { PackWinogradWeights(s, tile, o.weights.data(), block, to); });
-  GuardedBuffer scratch(ConvWinogradScratchSize(s, tile) / 4, true);
+  GuardedBuffer scratch(ConvWinogradScratchSize(s, tile, true) / 4, true);
   const ConvWinogradArgs args = {s, tile, o.in.data(), packed, o.out.data(), o.epilogue};
-  for (size_t t = 0; t < ConvWinogradTaskCount(s, tile); ++t) {
+  for (size_t t = 0; t < ConvWinogradTaskCount(s, tile, true); ++t) {
     RunConvWinogradTask(args, t, scratch.data());
   }
 }

@@ -13,7 +13,7 @@ TEST(LazyWeightsTest, AreMadeOnceHoweverManyAsk) {
   for (int round = 0; round < 50; ++round) {
     LazyWeights weights;
     EXPECT_FALSE(weights.is_kept());
-    weights.Keep(Tensor::Of<float>({2}, {1, 2}), "copy", nullptr);
+    weights.Keep(Tensor::Of<float>({2}, {1, 2}), "copy", {});
     std::atomic<int> made = 0;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -35,7 +35,7 @@ TEST(LazyWeightsTest, AreMadeOnceHoweverManyAsk) {
 
 TEST(LazyWeightsTest, AFailureIsTriedAgain) {
   LazyWeights weights;
-  weights.Keep(Tensor::Of<float>({1}, {7}), "copy", nullptr);
+  weights.Keep(Tensor::Of<float>({1}, {7}), "copy", {});
   EXPECT_FALSE(weights.Get([](const Tensor&) -> Result<Tensor> { return Fail("no room"); }));
   EXPECT_EQ(*weights.Get([](const Tensor& constant) { return constant.Clone(); }).value(), 7);
 }
@@ -47,14 +47,62 @@ TEST(LazyWeightsTest, KernelsOnTheSameBytesInTheSameFormShareThem) {
   const auto shared = std::make_shared<SharedWeights>(SharedWeights::Memory::kFilesAndCallers);
   const auto copy = [](const Tensor& from) { return from.Clone(); };
   LazyWeights first, second, other_form, alone;
-  first.Keep(constant, "copy", shared);
-  second.Keep(constant, "copy", shared);
-  other_form.Keep(constant, "other", shared);
-  alone.Keep(constant, "copy", nullptr);
+  first.Keep(constant, "copy", {shared});
+  second.Keep(constant, "copy", {shared});
+  other_form.Keep(constant, "other", {shared});
+  alone.Keep(constant, "copy", {});
   const float* const weights = first.Get(copy).value();
   EXPECT_EQ(second.Get(copy).value(), weights);
   EXPECT_NE(other_form.Get(copy).value(), weights);
   EXPECT_NE(alone.Get(copy).value(), weights);
+}
+
+TEST(LazyWeightsTest, AreReadInTheFirstRunsIfAKernelCan) {
+  LazyWeights weights;
+  weights.Keep(Tensor::Of<float>({1}, {7}), "copy", {nullptr, 2});
+  int made = 0;
+  const auto make = [&](const Tensor& constant) {
+    ++made;
+    return constant.Clone();
+  };
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_EQ(weights.ready(), nullptr);
+    const LazyWeights::Source source = weights.GetOrRead(make).value();
+    EXPECT_EQ(source.weights, nullptr);
+    EXPECT_EQ(*source.constant.data<float>(), 7);
+  }
+  EXPECT_EQ(made, 0);
+  for (int run = 2; run < 4; ++run) {
+    const LazyWeights::Source source = weights.GetOrRead(make).value();
+    ASSERT_EQ(source.weights, weights.ready());
+    EXPECT_EQ(*source.weights, 7);
+    EXPECT_FALSE(source.constant.defined());
+  }
+  EXPECT_EQ(made, 1);
+}
+
+TEST(LazyWeightsTest, AConstantOutlivesItsReleaseWhileItIsRead) {
+  LazyWeights weights;
+  weights.Keep(Tensor::Of<float>({1}, {7}), "copy", {nullptr, 1});
+  const auto make = [](const Tensor& constant) { return constant.Clone(); };
+  const LazyWeights::Source read = weights.GetOrRead(make).value();
+  ASSERT_NE(weights.GetOrRead(make).value().weights, nullptr);
+  EXPECT_EQ(*read.constant.data<float>(), 7);
+}
+
+TEST(LazyWeightsTest, WeightsOfAnotherSessionAreUsedAtOnce) {
+  const std::vector<float> memory = {1, 2};
+  const Tensor constant =
+      Tensor::View(DataType::kFloat, Shape({2}), const_cast<float*>(memory.data()), nullptr);
+  const auto shared = std::make_shared<SharedWeights>(SharedWeights::Memory::kFilesAndCallers);
+  const auto copy = [](const Tensor& from) { return from.Clone(); };
+  LazyWeights first, second;
+  first.Keep(constant, "copy", {shared, 1});
+  second.Keep(constant, "copy", {shared, 1});
+  EXPECT_EQ(first.GetOrRead(copy).value().weights, nullptr);
+  const float* const weights = first.GetOrRead(copy).value().weights;
+  ASSERT_NE(weights, nullptr);
+  EXPECT_EQ(second.GetOrRead(copy).value().weights, weights);
 }
 
 }  // namespace

@@ -19,10 +19,11 @@ using ConvBlockedTask = void (*)(const ConvBlockedArgs&, size_t, void*);
 namespace HWY_NAMESPACE {
 namespace {
 
-void RunTask(const ConvBlockedArgs& args, size_t task, void* scratch) {
-  const BlockedPlan plan(args.shape);
+// `weights`: the packed blocks of the task. `offsets`: ConvBlockedScratchSize bytes without
+// weights.
+void RunOnPacked(const ConvBlockedArgs& args, const BlockedPlan& plan, const BlockedPlan::Task& at,
+                 const float* weights, int32_t* offsets) {
   const Conv2dShape& shape = plan.shape;
-  const BlockedPlan::Task at = plan.Locate(task);
   const TileLanes lanes = MakeTileLanes(args.epilogue.bias, shape.out_channels,
                                         at.out_block * kChannelBlock, at.blocks);
   const size_t in_plane = shape.in_height * shape.in_width * kChannelBlock;
@@ -36,7 +37,7 @@ void RunTask(const ConvBlockedArgs& args, size_t task, void* scratch) {
   tile.depth = kChannelBlock;
   tile.weights_row_stride = shape.kernel_width * kChannelBlock * kChannelBlock;
   tile.weights_plane_stride = shape.kernel_height * tile.weights_row_stride;
-  tile.weights_block_stride = plan.in_blocks * tile.weights_plane_stride;
+  tile.weights_block_stride = plan.BlockFloats();
   tile.out = args.out + out_offset;
   tile.out_block_stride = out_plane;
   tile.masks = lanes.masks;
@@ -49,8 +50,7 @@ void RunTask(const ConvBlockedArgs& args, size_t task, void* scratch) {
     tile.in = args.in + first_plane * in_plane;
     tile.planes = chunk.size();
     tile.last_depth = last ? plan.last_depth : kChannelBlock;
-    tile.weights = args.weights + at.out_block * tile.weights_block_stride +
-                   chunk.first * tile.weights_plane_stride;
+    tile.weights = weights + chunk.first * tile.weights_plane_stride;
     tile.bias = c == 0 ? lanes.bias : nullptr;
     tile.addend = tile.out;
     if (c == 0)
@@ -59,9 +59,26 @@ void RunTask(const ConvBlockedArgs& args, size_t task, void* scratch) {
     tile.high = last ? clamp.high : kNoClamp.high;
     const Finish finish(args.epilogue.activation, last);
     for (size_t row = at.rows.first; row < at.rows.last; ++row) {
-      RunRow<WholeBlocks>(shape, tile, at.blocks, row, at.columns, finish,
-                          static_cast<int32_t*>(scratch));
+      RunRow<WholeBlocks>(shape, tile, at.blocks, row, at.columns, finish, offsets);
     }
+  }
+}
+
+void RunTask(const ConvBlockedArgs& args, size_t task, void* scratch) {
+  const BlockedPlan plan(args.shape);
+  BlockedPlan::Task at = plan.Locate(task);
+  if (args.weights != nullptr) {
+    const float* weights = args.weights + at.out_block * plan.BlockFloats();
+    return RunOnPacked(args, plan, at, weights, static_cast<int32_t*>(scratch));
+  }
+  float* const weights = static_cast<float*>(scratch);
+  for (size_t b = 0; b < at.blocks; ++b) {
+    (*args.pack)(at.out_block + b, weights + b * plan.BlockFloats());
+  }
+  auto* const offsets = reinterpret_cast<int32_t*>(weights + kMaxTileBlocks * plan.BlockFloats());
+  for (; task < plan.TaskCount(); task += plan.WeightTasks()) {
+    at = plan.Locate(task);
+    RunOnPacked(args, plan, at, weights, offsets);
   }
 }
 
@@ -79,10 +96,15 @@ bool ConvBlockedSupports(const Conv2dShape& shape) {
   return (shape.groups == 1 || whole_groups) && shape.in_width < (size_t{1} << 26);
 }
 
-size_t ConvBlockedTaskCount(const Conv2dShape& shape) { return BlockedPlan(shape).TaskCount(); }
+size_t ConvBlockedTaskCount(const Conv2dShape& shape, bool packed_weights) {
+  const BlockedPlan plan(shape);
+  return packed_weights ? plan.TaskCount() : std::min(plan.TaskCount(), plan.WeightTasks());
+}
 
-size_t ConvBlockedScratchSize(const Conv2dShape& shape) {
-  return shape.kernel_width * kMaxTilePixels * sizeof(int32_t);
+size_t ConvBlockedScratchSize(const Conv2dShape& shape, bool packed_weights) {
+  const size_t offsets = shape.kernel_width * kMaxTilePixels * sizeof(int32_t);
+  if (packed_weights) return offsets;
+  return kMaxTileBlocks * BlockedPlan(shape).BlockFloats() * sizeof(float) + offsets;
 }
 
 void RunConvBlockedTask(const ConvBlockedArgs& args, size_t task, void* scratch) {

@@ -44,7 +44,13 @@ struct BlockedPlan {
     split = SplitPixels(shape, 2 * depth * kMaxTileBlocks * kChannelBlock, kMinPixels);
   }
 
-  size_t TaskCount() const { return shape.batch * split.parts() * shape.groups * tiles; }
+  // Tasks on packed weights; of those with equal numbers modulo WeightTasks, the weights are the
+  // same.
+  size_t TaskCount() const { return shape.batch * split.parts() * WeightTasks(); }
+  size_t WeightTasks() const { return shape.groups * tiles; }
+  size_t BlockFloats() const {
+    return in_blocks * shape.kernel_height * shape.kernel_width * kChannelBlock * kChannelBlock;
+  }
 
   struct Task {
     size_t image;

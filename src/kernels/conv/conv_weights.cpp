@@ -32,8 +32,7 @@ void PackBlock(const BlockPacking& p, size_t index, float* packed) {
   const size_t size = planes * p.taps * p.block * kChannelBlock;
   const size_t rows = std::min(kChannelBlock, p.out_channels - index * kChannelBlock);
   const float* from = p.weights + index * kChannelBlock * columns;
-  float* to = packed + index * size;
-  if (p.depth % p.block != 0) std::fill_n(to, size, 0.0f);
+  if (p.depth % p.block != 0) std::fill_n(packed, size, 0.0f);
   float tile[kColumns][kChannelBlock] = {};
   size_t i = 0, tap = 0;
   for (size_t first = 0; first < columns; first += kColumns) {
@@ -43,7 +42,7 @@ void PackBlock(const BlockPacking& p, size_t index, float* packed) {
                    reinterpret_cast<uint8_t*>(tile));
     for (size_t c = 0; c < count; ++c) {
       const size_t row = (i / p.block * p.taps + tap) * p.block + i % p.block;
-      std::memcpy(to + row * kChannelBlock, tile[c], sizeof(tile[c]));
+      std::memcpy(packed + row * kChannelBlock, tile[c], sizeof(tile[c]));
       if (++tap == p.taps) {
         tap = 0;
         ++i;
@@ -91,9 +90,9 @@ void PackGroupedWeights(const Conv2dShape& shape, const float* weights, size_t b
   const size_t taps = Taps(shape);
   const size_t group = shape.out_channels / shape.groups;
   const size_t first = block * kChannelBlock;
-  std::fill_n(packed + block * 2 * taps * kHalf * kHalf, 2 * taps * kHalf * kHalf, 0.0f);
+  std::fill_n(packed, 2 * taps * kHalf * kHalf, 0.0f);
   for (size_t o = first; o < std::min(shape.out_channels, first + kChannelBlock); ++o) {
-    float* half = packed + o / kHalf * taps * kHalf * kHalf + o % kHalf;
+    float* half = packed + (o - first) / kHalf * taps * kHalf * kHalf + o % kHalf;
     const size_t first_in = o / group * group % kHalf;
     for (size_t i = 0; i < group; ++i) {
       for (size_t t = 0; t < taps; ++t) {

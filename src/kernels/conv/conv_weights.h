@@ -1,14 +1,19 @@
 // Packed weights of the blocked convolutions (layouts of conv_shape.h). Sizes count floats. Buffers
 // need no alignment (64 bytes are best), and the weights need not even be aligned as floats. Lanes
 // past the real channels are zero. A call packs one of the ChannelBlocks(out_channels) blocks of 16
-// output channels; blocks may be packed in any order, on any threads.
+// output channels, an equal part of the whole size, to `packed`; blocks may be packed in any order,
+// on any threads.
 #pragma once
 
 #include <cstddef>
 
+#include "base/function_ref.h"
 #include "kernels/conv/conv_shape.h"
 
 namespace tenon::kernels {
+
+// Writes one block of packed weights to `packed`. Thread-safe.
+using PackConvBlock = FunctionRef<void(size_t block, float* packed)>;
 
 // Weights OIHW, [out_channels][in_channels / groups][kernel_height][kernel_width], to
 // [O / 16][I / 16][kernel_height][kernel_width][16 i][16 o] with O and I rounded up to whole

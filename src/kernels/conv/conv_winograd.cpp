@@ -26,8 +26,9 @@ struct Group {
   const ConvWinogradArgs& args;
   const WinogradPlan& plan;
   Range tiles;
-  float* in;   // [positions][in_blocks][tiles][16], positions plan.in_stride apart
-  float* out;  // [positions][blocks][tiles][16], positions plan.out_stride apart
+  float* weights;  // [plan.scratch_blocks][plan.block_floats]
+  float* in;       // [positions][in_blocks][tiles][16], positions plan.in_stride apart
+  float* out;      // [positions][blocks][tiles][16], positions plan.out_stride apart
 };
 
 // The position of a tile.
@@ -68,8 +69,18 @@ void TransformInputs(const Group& group) {
   }
 }
 
-// Multiplies, for each position, all tiles by `blocks` blocks of filters from `first` on.
-void Multiply(const Group& group, size_t first, size_t blocks, const TileLanes& lanes) {
+// The packed weights of `blocks` blocks of filters from `first` on.
+const float* Weights(const Group& group, size_t first, size_t blocks) {
+  const size_t block_floats = group.plan.block_floats;
+  if (group.args.weights != nullptr) return group.args.weights + first * block_floats;
+  for (size_t b = 0; b < blocks; ++b) {
+    (*group.args.pack)(first + b, group.weights + b * block_floats);
+  }
+  return group.weights;
+}
+
+// Multiplies, for each position, all tiles by `blocks` blocks of filters.
+void Multiply(const Group& group, const float* weights, size_t blocks, const TileLanes& lanes) {
   const WinogradPlan& plan = group.plan;
   const size_t count = group.tiles.size();
   const size_t parts = CeilDiv(count, kTilePixels);
@@ -82,14 +93,13 @@ void Multiply(const Group& group, size_t first, size_t blocks, const TileLanes& 
   tile.depth = kChannelBlock;
   tile.last_depth = group.args.shape.in_channels - (plan.in_blocks - 1) * kChannelBlock;
   tile.weights_plane_stride = kChannelBlock * kChannelBlock;
-  tile.weights_block_stride = plan.positions * position_weights;
+  tile.weights_block_stride = plan.block_floats;
   tile.out_block_stride = count * kChannelBlock;
   tile.low = kNoClamp.low;
   tile.high = kNoClamp.high;
   tile.masks = lanes.masks;
   for (size_t position = 0; position < plan.positions; ++position) {
-    tile.weights =
-        group.args.weights + first * tile.weights_block_stride + position * position_weights;
+    tile.weights = weights + position * position_weights;
     for (size_t p = 0; p < parts; ++p) {
       const Range part = PartOf(count, parts, p);
       tile.in = group.in + position * plan.in_stride + part.first * kChannelBlock;
@@ -166,16 +176,17 @@ void RunGroup(const Group& group, const Range& out_blocks) {
     const size_t blocks = std::min(kMaxTileBlocks, out_blocks.last - o);
     const TileLanes lanes = MakeTileLanes(group.args.epilogue.bias, group.args.shape.out_channels,
                                           o * kChannelBlock, blocks);
-    Multiply(group, o, blocks, lanes);
+    Multiply(group, Weights(group, o, blocks), blocks, lanes);
     TransformOutputs<W>(group, o, blocks, lanes);
   }
 }
 
 void RunTask(const ConvWinogradArgs& args, size_t task, void* scratch) {
-  const WinogradPlan plan(args.shape, args.tile);
-  float* memory = static_cast<float*>(scratch);
-  const Group group = {args, plan, PartOf(plan.tiles, plan.groups, task / plan.out_parts), memory,
-                       memory + plan.positions * plan.in_stride};
+  const WinogradPlan plan(args.shape, args.tile, args.weights != nullptr);
+  float* const weights = static_cast<float*>(scratch);
+  float* const in = weights + plan.scratch_blocks * plan.block_floats;
+  const Group group = {args,    plan, PartOf(plan.tiles, plan.groups, task / plan.out_parts),
+                       weights, in,   in + plan.positions * plan.in_stride};
   const Range blocks = PartOf(plan.out_blocks, plan.out_parts, task % plan.out_parts);
   if (args.tile == WinogradTile::k4x4) {
     RunGroup<Winograd4>(group, blocks);
@@ -191,12 +202,12 @@ const ConvWinogradTask kConvWinogradTask = &RunTask;
 }  // namespace HWY_NAMESPACE
 
 #if HWY_ONCE
-size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile) {
-  return WinogradPlan(shape, tile).TaskCount();
+size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile, bool packed_weights) {
+  return WinogradPlan(shape, tile, packed_weights).TaskCount();
 }
 
-size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile) {
-  return WinogradPlan(shape, tile).ScratchFloats() * sizeof(float);
+size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile, bool packed_weights) {
+  return WinogradPlan(shape, tile, packed_weights).ScratchFloats() * sizeof(float);
 }
 
 void RunConvWinogradTask(const ConvWinogradArgs& args, size_t task, void* scratch) {

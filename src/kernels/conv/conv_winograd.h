@@ -10,6 +10,7 @@
 
 #include "kernels/conv/conv_epilogue.h"
 #include "kernels/conv/conv_shape.h"
+#include "kernels/conv/conv_weights.h"
 #include "kernels/conv/winograd_tile.h"
 
 namespace tenon::kernels {
@@ -34,15 +35,18 @@ struct ConvWinogradArgs {
   Conv2dShape shape;
   WinogradTile tile;
   const float* in;       // NCHW16c
-  const float* weights;  // as PackWinogradWeights wrote them
+  const float* weights;  // as PackWinogradWeights wrote them; null: `pack` writes them
   float* out;            // NCHW16c
   ConvEpilogue epilogue;
+  const PackConvBlock* pack = nullptr;
 };
 
 // Work is divided into tasks by shape alone. They may run at once, each with scratch of its own of
-// ConvWinogradScratchSize bytes (up to some 2 MiB), aligned to 64.
-size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile);
-size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile);
+// ConvWinogradScratchSize bytes, aligned to 64. With packed weights that is up to some 2 MiB. If
+// they are not packed before, each task computes all pixels of some blocks of output channels,
+// whose weights it packs into its scratch; results are the same.
+size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile, bool packed_weights);
+size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile, bool packed_weights);
 void RunConvWinogradTask(const ConvWinogradArgs& args, size_t task, void* scratch);
 
 }  // namespace tenon::kernels

@@ -102,8 +102,7 @@ void PackBlock(const Conv2dShape& shape, const float* weights, size_t block, flo
   const size_t depth = shape.in_channels * kTaps;
   const size_t rows = std::min(kChannelBlock, shape.out_channels - block * kChannelBlock);
   const float* from = weights + block * kChannelBlock * depth;
-  float* to = packed + block * kSide * kSide * stride;
-  if (shape.in_channels % kChannelBlock != 0) std::fill_n(to, kSide * kSide * stride, 0.0f);
+  if (shape.in_channels % kChannelBlock != 0) std::fill_n(packed, kSide * kSide * stride, 0.0f);
   float tile[kFilters * kTaps][kChannelBlock] = {};
   for (size_t first = 0; first < shape.in_channels; first += kFilters) {
     const size_t count = std::min(kFilters, shape.in_channels - first);
@@ -114,7 +113,7 @@ void PackBlock(const Conv2dShape& shape, const float* weights, size_t block, flo
     for (size_t i = 0; i < count; ++i) {
       for (size_t lane = 0; lane < kChannelBlock; lane += kLanes) {
         TransformFilters<kSide>(tile[i * kTaps] + lane, stride,
-                                to + (first + i) * kChannelBlock + lane);
+                                packed + (first + i) * kChannelBlock + lane);
       }
     }
   }

@@ -233,6 +233,8 @@ const GemmTable& Table() { return TENON_SELECT_TABLE(GemmTable, kGemmTable); }
 
 }  // namespace
 
+size_t GemmPanelColumns() { return Table().shape.nr; }
+
 size_t PackedGemmBSize(size_t n, size_t k) {
   return RoundUp(k * RoundUp(n, Table().shape.lanes) * sizeof(float), 64);
 }

@@ -23,6 +23,9 @@ namespace tenon::kernels {
 // Packed B: a constant B is stored once in the order in which products read it. The layout belongs
 // to the ActiveTarget() at the time of packing; it does not depend on m.
 
+// Columns of a panel. From a multiple of it on, columns of C are the same in bits if they are
+// computed from a packed matrix of only the same columns of B.
+size_t GemmPanelColumns();
 // Bytes of a packed [k, n] matrix; a multiple of 64.
 size_t PackedGemmBSize(size_t n, size_t k);
 // Packing is divided into tasks like a product: any order, any threads.

@@ -10,7 +10,7 @@ void InputProjection::Prepare(KernelInfo& info) {
   const Tensor* weights = info.Constant(1);
   if (!weights || weights->type() != DataType::kFloat || weights->rank() != 2) return;
   if (weights->size() == 0) return;
-  packed_.Keep(*weights, "input projection", info.shared_weights());
+  packed_.Keep(*weights, "input projection", info.weights());
   info.ReleaseConstant(1);
 }
 

@@ -111,7 +111,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     weights_shape_ = weights->shape();
     typical_shape_ = *shape;
     if (method_ == NchwcMethod::kWinograd) tile_ = kernels::ChooseWinogradTile(*shape);
-    packed_.Keep(*weights, Form(), info.shared_weights());
+    packed_.Keep(*weights, Form(), info.weights());
     info.ReleaseConstant(1);
     return OkStatus();
   }
@@ -121,9 +121,13 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     if (y.size() == 0) return OkStatus();
     TENON_ASSIGN_OR_RETURN(const Conv2dShape shape, ShapeOf(context.Input(0).shape(), y.shape()));
     const float* in = context.Input(0).data<float>();
-    TENON_ASSIGN_OR_RETURN(const float* weights, packed_.Get([&](const Tensor& constant) {
-      return Pack(constant, context.threads());
-    }));
+    TENON_ASSIGN_OR_RETURN(const LazyWeights::Source source, Weights(shape, context.threads()));
+    const float* const weights = source.weights;
+    const bool is_packed = weights != nullptr;
+    const auto pack_block = [&](size_t block, float* packed) {
+      PackBlock(source.constant.data<float>(), block, packed);
+    };
+    const kernels::PackConvBlock pack = pack_block;
     float* out = y.data<float>();
     kernels::ConvEpilogue epilogue;
     if (context.HasInput(2)) epilogue.bias = context.Input(2).data<float>();
@@ -132,15 +136,16 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     using namespace kernels;  // NOLINT(google-build-using-namespace)
     switch (method_) {
       case NchwcMethod::kDirect: {
-        const ConvBlockedArgs args = {shape, in, weights, out, epilogue};
+        const ConvBlockedArgs args = {shape, in, weights, out, epilogue, &pack};
         return context.ForEachTask(
-            ConvBlockedTaskCount(shape), ConvBlockedScratchSize(shape),
+            ConvBlockedTaskCount(shape, is_packed), ConvBlockedScratchSize(shape, is_packed),
             [&](size_t task, std::byte* scratch) { RunConvBlockedTask(args, task, scratch); });
       }
       case NchwcMethod::kWinograd: {
-        const ConvWinogradArgs args = {shape, tile_, in, weights, out, epilogue};
+        const ConvWinogradArgs args = {shape, tile_, in, weights, out, epilogue, &pack};
         return context.ForEachTask(
-            ConvWinogradTaskCount(shape, tile_), ConvWinogradScratchSize(shape, tile_),
+            ConvWinogradTaskCount(shape, tile_, is_packed),
+            ConvWinogradScratchSize(shape, tile_, is_packed),
             [&](size_t task, std::byte* scratch) { RunConvWinogradTask(args, task, scratch); });
       }
       case NchwcMethod::kDepthwise: {
@@ -197,7 +202,33 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     return PackedConvWeightsSize(typical_shape_);
   }
 
+  size_t BlockSize() const {
+    return PackedSize() / kernels::ChannelBlocks(typical_shape_.out_channels);
+  }
+
+  // Whether a first run may pack the weights as it reads them: there are tasks for many threads
+  // though each packs blocks of its own, they are short enough for a run that is to end early, and
+  // their scratch memory is small. Small weights are not worth it.
+  bool CanPackOnTheWay(const Conv2dShape& shape) const {
+    constexpr size_t kEnoughTasks = 8, kEnoughFloats = (256 << 10) / sizeof(float);
+    constexpr size_t kMostScratch = 4 << 20, kMostPixels = 4096;
+    const size_t pixels = shape.batch * shape.out_height * shape.out_width;
+    if (PackedSize() < kEnoughFloats || pixels > kMostPixels) return false;
+    if (method_ == NchwcMethod::kDirect) {
+      return kernels::ConvBlockedTaskCount(shape, false) >= kEnoughTasks &&
+             kernels::ConvBlockedScratchSize(shape, false) <= kMostScratch;
+    }
+    return method_ == NchwcMethod::kWinograd &&
+           kernels::ConvWinogradTaskCount(shape, tile_, false) >= kEnoughTasks &&
+           kernels::ConvWinogradScratchSize(shape, tile_, false) <= kMostScratch;
+  }
+
   void PackBlock(const float* weights, size_t block, float* packed) const {
+    PackUnscaledBlock(weights, block, packed);
+    ScaleBlock(block, {packed, BlockSize()});
+  }
+
+  void PackUnscaledBlock(const float* weights, size_t block, float* packed) const {
     using namespace kernels;  // NOLINT(google-build-using-namespace)
     switch (method_) {
       case NchwcMethod::kWinograd:
@@ -233,6 +264,15 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     }
   }
 
+  // For a run on images of `shape`.
+  Result<LazyWeights::Source> Weights(const Conv2dShape& shape, ThreadPool& threads) const {
+    const auto make = [&](const Tensor& constant) { return Pack(constant, threads); };
+    const float* weights = packed_.ready();
+    if (weights == nullptr && CanPackOnTheWay(shape)) return packed_.GetOrRead(make);
+    TENON_ASSIGN_OR_RETURN(weights, packed_.Get(make));
+    return LazyWeights::Source{weights, {}};
+  }
+
   // The weights in the method's form; they do not depend on the size of the image.
   Result<Tensor> Pack(const Tensor& weights, ThreadPool& threads) const {
     TENON_ASSIGN_OR_RETURN(
@@ -240,11 +280,10 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
         Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(PackedSize())}),
                          SharedLastingMemory()));
     const size_t blocks = kernels::ChannelBlocks(typical_shape_.out_channels);
-    const size_t block_size = PackedSize() / blocks;
+    const size_t block_size = BlockSize();
     threads.ParallelFor(blocks, 1, [&](size_t begin, size_t end) {
       for (size_t block = begin; block < end; ++block) {
-        PackBlock(weights.data<float>(), block, packed.data<float>());
-        ScaleBlock(block, {packed.data<float>() + block * block_size, block_size});
+        PackBlock(weights.data<float>(), block, packed.data<float>() + block * block_size);
       }
     });
     return packed;

@@ -1,5 +1,5 @@
-// Weights in a kernel's own form, made from a constant in the first run: creating a session then
-// does not copy the model's weights, and sessions with the same weights share one copy.
+// Weights in a kernel's own form, made from a constant in one of the first runs: creating a session
+// then does not copy the model's weights, and sessions with the same weights share one copy.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include "base/stop_signal.h"
 #include "base/text.h"
 #include "runtime/shared_weights.h"
+#include "runtime/weight_policy.h"
 #include "tensor/tensor.h"
 
 namespace tenon {
@@ -22,48 +23,78 @@ namespace tenon {
 // Thread-safe.
 class LazyWeights {
  public:
+  using Make = FunctionRef<Result<Tensor>(const Tensor& constant)>;
+
   // Takes the constant from which the weights will be made. `form` identifies the form of the
-  // weights: kernels with equal forms share them through `shared`, unless it is null.
-  void Keep(Tensor constant, std::string_view form, std::shared_ptr<SharedWeights> shared) {
+  // weights: kernels with equal forms share them.
+  void Keep(Tensor constant, std::string_view form, const WeightPolicy& policy) {
     constant_ = std::move(constant);
     form_ = Format("{} of {} {}", form, DataTypeName(constant_.type()), constant_.shape());
-    shared_ = std::move(shared);
+    policy_ = policy;
     is_kept_ = true;
   }
   // Whether Keep was called; unlike the constant, this does not change during other runs.
   bool is_kept() const { return is_kept_; }
 
+  // The weights if they were made, else null.
+  const float* ready() const { return ready_.load(std::memory_order_acquire); }
+
   // The weights. The first call makes them by make(constant), while others wait, and releases the
   // constant, with its memory if it lies in a mapped file. Errors: those of make; a later call
   // tries again.
-  Result<const float*> Get(FunctionRef<Result<Tensor>(const Tensor& constant)> make) const {
-    if (const float* weights = ready_.load(std::memory_order_acquire)) return weights;
+  Result<const float*> Get(Make make) const {
+    if (const float* weights = ready()) return weights;
     const MutexLock lock(mutex_);
-    if (const float* weights = ready_.load(std::memory_order_relaxed)) return weights;
-    TENON_ASSIGN_OR_RETURN(weights_, Make(make));
+    return MakeLocked(make);
+  }
+
+  // For kernels that can also read the constant. Either the weights, or null and the constant, as
+  // long as the policy leaves the weights unmade.
+  struct Source {
+    const float* weights;
+    Tensor constant;
+  };
+  Result<Source> GetOrRead(Make make) const {
+    if (const float* weights = ready()) return Source{weights, {}};
+    const MutexLock lock(mutex_);
+    if (ready() == nullptr && reads_ < policy_.runs_before_packing && !IsShared()) {
+      ++reads_;
+      return Source{nullptr, constant_};
+    }
+    TENON_ASSIGN_OR_RETURN(const float* weights, MakeLocked(make));
+    return Source{weights, {}};
+  }
+
+ private:
+  // Whether another session has made the weights.
+  bool IsShared() const {
+    return policy_.shared != nullptr && policy_.shared->Find(constant_, form_) != nullptr;
+  }
+
+  Result<const float*> MakeLocked(Make make) const {
+    if (const float* weights = ready()) return weights;
+    const StopScope whole(nullptr);  // later runs use the weights
+    if (policy_.shared != nullptr) {
+      TENON_ASSIGN_OR_RETURN(weights_, policy_.shared->Get(constant_, form_, make));
+    } else {
+      TENON_ASSIGN_OR_RETURN(Tensor made, make(constant_));
+      weights_ = std::make_shared<const Tensor>(std::move(made));
+    }
     ready_.store(weights_->data<float>(), std::memory_order_release);
     MappedFile::ReleasePages(
         constant_.owner(),
         {static_cast<const std::byte*>(std::as_const(constant_).raw()), constant_.bytes()});
     constant_ = Tensor();
-    return ready_.load(std::memory_order_relaxed);
-  }
-
- private:
-  Result<std::shared_ptr<const Tensor>> Make(
-      FunctionRef<Result<Tensor>(const Tensor& constant)> make) const {
-    const StopScope whole(nullptr);  // later runs use the weights
-    if (shared_ != nullptr) return shared_->Get(constant_, form_, make);
-    TENON_ASSIGN_OR_RETURN(Tensor made, make(constant_));
-    return std::make_shared<const Tensor>(std::move(made));
+    return ready();
   }
 
   bool is_kept_ = false;
   std::string form_;
-  std::shared_ptr<SharedWeights> shared_;
+  WeightPolicy policy_;
   mutable Mutex mutex_;
   mutable std::atomic<const float*> ready_ = nullptr;
   mutable Tensor constant_;
+  mutable size_t reads_ = 0;  // of the constant, by runs
   mutable std::shared_ptr<const Tensor> weights_;
 };
 

@@ -146,7 +146,7 @@ Status Int8Product::Prepare(KernelInfo& info, size_t b_input, OperandForm a_form
   packed_.Keep(*constant,
                Format("byte gemm b {} x {}, strides {} {} {}", b.rows, b.columns, b.row_stride,
                       b.column_stride, b.matrix_stride),
-               info.shared_weights());
+               info.weights());
   info.ReleaseConstant(b_input);
   return OkStatus();
 }

@@ -80,6 +80,42 @@ Status RunProducts(KernelContext& context, const Products& products, size_t coun
       });
 }
 
+// How many columns of B a first run packs at a time: those that stay in L2 while they are
+// multiplied, but enough to repay reading many rows of A for them. 0: packing all at once serves
+// better, as B is small, or there would be too few such slabs for many threads, or a slab would
+// take too long for a run that is to end early.
+size_t SlabColumns(const kernels::GemmSizes& s) {
+  constexpr size_t kWorthwhile = 256 << 10, kSlab = 256 << 10, kEnoughSlabs = 8;
+  constexpr size_t kFewRows = 64, kPanelsForManyRows = 6, kMostRows = 1024;
+  const size_t panel = kernels::GemmPanelColumns();
+  if (kernels::PackedGemmBSize(s.n, s.k) < kWorthwhile || s.m > kMostRows) return 0;
+  const size_t most = s.n / panel / kEnoughSlabs;
+  const size_t least = s.m <= kFewRows ? 1 : kPanelsForManyRows;
+  if (most < least) return 0;
+  return std::clamp(kSlab / (panel * s.k * sizeof(float)), least, most) * panel;
+}
+
+// `product` by slabs of B, each of which a task packs. The result has the bits of a packed product.
+Status RunInSlabs(KernelContext& context, const GemmArgs& product, size_t columns) {
+  const auto [m, n, k] = product.sizes;
+  const size_t packed_bytes = kernels::PackedGemmBSize(columns, k);
+  const size_t scratch_bytes = kernels::GemmScratchSize({m, columns, k}, true);
+  const auto multiply = [&, n = n, k = k](size_t task, std::byte* scratch) {
+    const size_t first = task * columns;
+    GemmArgs slab = product;
+    slab.sizes.n = std::min(columns, n - first);
+    slab.b.data += first * slab.b.column_stride;
+    slab.c += first;
+    if (slab.epilogue.bias_columns) slab.epilogue.bias_columns += first;
+    if (slab.epilogue.residual) slab.epilogue.residual += first;
+    auto* const packed = reinterpret_cast<float*>(scratch);
+    kernels::PackGemmB(slab.b, slab.sizes.n, k, packed);
+    slab.packed_b = packed;
+    kernels::Gemm(slab, reinterpret_cast<float*>(scratch + packed_bytes));
+  };
+  return context.ForEachTask(CeilDiv(n, columns), packed_bytes + scratch_bytes, multiply);
+}
+
 }  // namespace
 
 Status CheckAddend(const ShapeContext& context, size_t i, const Dim& rows, const Dim& columns) {
@@ -142,15 +178,15 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
   packed_.Keep(*constant,
                Format("gemm b {} x {}, strides {} {} {}", b.rows, b.columns, b.row_stride,
                       b.column_stride, b.matrix_stride),
-               info.shared_weights());
+               info.weights());
   info.ReleaseConstant(1);
   return OkStatus();
 }
 
-// The packed matrices of `b`, or null if they are not packed.
-Result<const float*> MatrixProduct::PackedB(KernelContext& context, const MatrixStack& b) const {
-  if (!packed_.is_kept()) return nullptr;
-  return packed_.Get([&](const Tensor& constant) -> Result<Tensor> {
+Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const MatrixStack& b,
+                                                 bool may_read) const {
+  if (!packed_.is_kept()) return LazyWeights::Source{};
+  const auto pack = [&](const Tensor& constant) -> Result<Tensor> {
     const auto floats = static_cast<int64_t>(packed_stride_ * b.count());
     TENON_ASSIGN_OR_RETURN(
         Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats}), SharedLastingMemory()));
@@ -164,7 +200,18 @@ Result<const float*> MatrixProduct::PackedB(KernelContext& context, const Matrix
       }
     });
     return packed;
-  });
+  };
+  if (may_read) return packed_.GetOrRead(pack);
+  TENON_ASSIGN_OR_RETURN(const float* packed, packed_.Get(pack));
+  return LazyWeights::Source{packed, {}};
+}
+
+// Of one product of a kept B; 0 of several, and once B is packed.
+size_t MatrixProduct::SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) const {
+  if (!packed_.is_kept() || packed_.ready() != nullptr || a.count() != 1 || b.count() != 1) {
+    return 0;
+  }
+  return SlabColumns({a.rows, b.columns, a.columns});
 }
 
 Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends) const {
@@ -178,7 +225,8 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
     a.stack.rows *= a.stack.count();
     a.stack.batch = Shape();
   }
-  TENON_ASSIGN_OR_RETURN(const float* packed_b, PackedB(context, b.stack));
+  const size_t slab = SlabColumnsOf(a.stack, b.stack);
+  TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept, KeptB(context, b.stack, slab != 0));
   GemmArgs args;
   args.alpha = options_.alpha;
   args.beta = addends.beta;
@@ -196,9 +244,13 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
   args.sizes = {a.stack.rows, b.stack.columns, a.stack.columns};
   args.a = a.first();
   args.b = b.first();
-  args.packed_b = packed_b;
+  args.packed_b = kept.weights;
   args.c = y.data<float>();
   args.ldc = args.epilogue.ldr = b.stack.columns;
+  if (kept.constant.defined()) {
+    args.b.data = kept.constant.data<float>();
+    return RunInSlabs(context, args, slab);
+  }
   const Products products = {args,
                              BatchPairs(a.stack.batch, b.stack.batch),
                              a.stack.matrix_stride,

@@ -39,15 +39,20 @@ void AddMatrix(const Tensor& c, float beta, size_t rows, size_t columns, Tensor&
 // Multiplies input 0 by input 1 into output 0. Immutable once prepared.
 class MatrixProduct {
  public:
-  // Keeps input 1 of the node if it is a float constant for which packing is worthwhile; the first
-  // run packs it. Error: too large.
+  // Keeps input 1 of the node if it is a float constant for which packing is worthwhile; one of the
+  // first runs packs it. Error: too large.
   Status Prepare(KernelInfo& info, const ProductOptions& options);
 
   // Y = activation(alpha * A x B + addends) on floats.
   Status Run(KernelContext& context, const ProductAddends& addends) const;
 
  private:
-  Result<const float*> PackedB(KernelContext& context, const MatrixStack& b) const;
+  // Input 1 as packed matrices, or as the constant where `may_read` allows it; neither if it is not
+  // kept.
+  Result<LazyWeights::Source> KeptB(KernelContext& context, const MatrixStack& b,
+                                    bool may_read) const;
+
+  size_t SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) const;
 
   ProductOptions options_;
   // The constant's matrices one after the other, in PackGemmB's form.

@@ -136,7 +136,7 @@ class Int8Conv final : public StatefulKernel<Infer> {
       return OkStatus();
     }
     weights_.Keep(*constant, Format("byte convolution, {} groups", this->attrs_.group),
-                  info.shared_weights());
+                  info.weights());
     info.ReleaseConstant(kInputs.w);
     return OkStatus();
   }

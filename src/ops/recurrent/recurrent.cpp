@@ -136,8 +136,7 @@ Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first,
   TENON_ASSIGN_OR_RETURN(packed_,
                          Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(*floats)}),
                                           SharedLastingMemory()));
-  lazy_.Keep(*w, Format("recurrent, parts {} to {} of {}", first, last, parts),
-             info.shared_weights());
+  lazy_.Keep(*w, Format("recurrent, parts {} to {} of {}", first, last, parts), info.weights());
   return OkStatus();
 }
 
