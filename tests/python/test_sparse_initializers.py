@@ -139,7 +139,7 @@ def test_constants_may_leave_the_model_sparse(
             sparse = y.as_sparse_tensor()
             np.testing.assert_array_equal(sparse.dense_shape(), X.shape)
             np.testing.assert_array_equal(sparse.values(), X[X != 0])
-            np.testing.assert_array_equal(sparse.get_coo_data().indices(), np.flatnonzero(X))
+            np.testing.assert_array_equal(sparse.as_coo_view().indices(), np.flatnonzero(X))
 
 
 def test_what_is_too_large_is_an_error() -> None:
