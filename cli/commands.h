@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bisect.h"
 #include "model.h"
 #include "values.h"
 
@@ -26,9 +27,11 @@ struct InspectCommand {
 };
 int Inspect(const InspectCommand& command);
 
-// Exit code 1 if one of the models is not valid.
+// Exit code 1 if one of the models is not valid, or if optimizations change its outputs too much.
 struct CheckCommand {
   std::vector<std::string> models;
+  bool bisects = false;   // also looks for the optimization that changes outputs
+  BisectSettings bisect;  // but for the model
   bool json = false;
 };
 int Check(const CheckCommand& command);

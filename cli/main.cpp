@@ -93,6 +93,19 @@ void AddRun(CLI::App& app, RunCommand& command) {
   AddJson(app, command.json);
 }
 
+void AddCheck(CLI::App& app, CheckCommand& command) {
+  app.add_option("MODEL", command.models, "ONNX model files")->required();
+  app.add_flag("--bisect", command.bisects,
+               "Also run the model, and name the first optimization that changes its outputs");
+  app.add_option("--tolerance", command.bisect.tolerance,
+                 "Of --bisect: how far outputs may differ, as part of the greatest element")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  AddDims(app, command.bisect.session.dims);
+  AddFeeds(app, command.bisect.feeds);
+  AddJson(app, command.json);
+}
+
 void AddBench(CLI::App& app, BenchCommand& command) {
   AddSession(app, command.session);
   AddFeeds(app, command.feeds);
@@ -154,8 +167,7 @@ int Main(int argc, char** argv) {
 
   CheckCommand check;
   CLI::App* const check_app = app.add_subcommand("check", "Say whether models can be run");
-  check_app->add_option("MODEL", check.models, "ONNX model files")->required();
-  AddJson(*check_app, check.json);
+  AddCheck(*check_app, check);
   check_app->final_callback([&] { chosen = [&] { return Check(check); }; });
 
   BenchCommand bench;

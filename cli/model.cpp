@@ -47,12 +47,12 @@ ValueSpec Describe(std::string name, const Ort::TypeInfo& type) {
 }
 
 Ort::Env MakeEnv(const SessionSettings& settings) {
-  if (settings.errors == nullptr) return Ort::Env(ORT_LOGGING_LEVEL_ERROR, "tenon");
-  const auto keep = [](void* errors, OrtLoggingLevel, const char*, const char*, const char*,
+  if (settings.log == nullptr) return Ort::Env(settings.log_level, "tenon");
+  const auto keep = [](void* log, OrtLoggingLevel, const char*, const char*, const char*,
                        const char* message) {
-    static_cast<std::vector<std::string>*>(errors)->emplace_back(message);
+    static_cast<std::vector<std::string>*>(log)->emplace_back(message);
   };
-  return Ort::Env(ORT_LOGGING_LEVEL_ERROR, "tenon", keep, settings.errors);
+  return Ort::Env(settings.log_level, "tenon", keep, settings.log);
 }
 
 Ort::SessionOptions OptionsOf(const SessionSettings& settings, Ort::Env& env) {

@@ -37,7 +37,8 @@ struct SessionSettings {
   bool records_placement = false;  // records which provider takes which node
   std::string profile_prefix;      // of the file that a trace goes to; "": there is none
   std::map<std::string, std::string> config;
-  std::vector<std::string>* errors = nullptr;  // gets the library's log instead of stderr
+  OrtLoggingLevel log_level = ORT_LOGGING_LEVEL_ERROR;
+  std::vector<std::string>* log = nullptr;  // gets the library's log instead of stderr
 };
 
 // Throws Error for a text that is not NAME=SIZE.

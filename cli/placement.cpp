@@ -137,7 +137,7 @@ int Placement(const PlacementCommand& command) {
   std::vector<std::string> errors;
   SessionSettings settings = command.session;
   settings.records_placement = true;
-  settings.errors = &errors;
+  settings.log = &errors;
   const Model model(settings);
   const std::vector<AssignedNode> nodes = NodesOf(model.session);
   const Counts counts = CountNodes(nodes);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/passes.h"
+#include "ir/rewrite_limit.h"
 #include "ir/schema.h"
 
 namespace tenon {
@@ -30,7 +31,10 @@ class ConstantFolding {
       for (Graph* subgraph : node.Subgraphs()) {
         changes += ConstantFolding(*subgraph, evaluator_, budget_, is_wanted_).Run();
       }
-      if (IsFoldable(node) && is_wanted_(graph_, node) && Fold(node)) ++changes;
+      if (IsFoldable(node) && is_wanted_(graph_, node) &&
+          RewriteLimit::Allows("ConstantFolding", node) && Fold(node)) {
+        ++changes;
+      }
     }
     return changes;
   }

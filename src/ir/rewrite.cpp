@@ -4,6 +4,7 @@
 
 #include "ir/output_types.h"
 #include "ir/pattern_spec.h"
+#include "ir/rewrite_limit.h"
 #include "ir/schema.h"
 
 namespace tenon {
@@ -82,6 +83,7 @@ class Rewriting {
     if (!HasOneOutput(root)) return false;
     std::optional<Match> match = FindMatch(graph_, rule.pattern, root, options_.provider);
     if (!match || (rule.when && !rule.when(*match))) return false;
+    if (!RewriteLimit::Allows(rule.name, root)) return false;
     const std::vector<NodeId> matched = match->nodes_;
     const size_t first_new = graph_.node_capacity();
     Replacement replacement(std::move(*match), graph_);

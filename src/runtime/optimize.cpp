@@ -8,6 +8,7 @@
 #include "ir/inference.h"
 #include "ir/onnx_writer.h"
 #include "ir/passes.h"
+#include "ir/rewrite_limit.h"
 #include "runtime/config.h"
 #include "runtime/kernel_evaluator.h"
 #include "runtime/partition.h"
@@ -116,6 +117,28 @@ void LeaveOutDisabled(const StringMap& config, PassOptions& passes) {
   if (names_pass("CommonSubexpressionElimination")) passes.joins_common_subexpressions = false;
 }
 
+// The limit that a config entry sets, if there is one. What it allowed is logged at the end.
+class LoggedLimit {
+ public:
+  static Result<std::unique_ptr<LoggedLimit>> Of(const StringMap& config, const Logger& logger) {
+    constexpr std::string_view kKey = "tenon.rewrite_limit";
+    TENON_ASSIGN_OR_RETURN(const size_t most, ConfigCount(config, kKey, 0));
+    if (!config.contains(kKey)) return std::unique_ptr<LoggedLimit>();
+    return std::make_unique<LoggedLimit>(most, logger);
+  }
+  LoggedLimit(size_t most, const Logger& logger) : limit_(most), logger_(logger) {}
+  ~LoggedLimit() {
+    size_t count = 0;
+    for (const std::string& rewrite : limit_.allowed()) {
+      TENON_LOG(logger_, kInfo, "rewrite {}: {}", ++count, rewrite);
+    }
+  }
+
+ private:
+  RewriteLimit limit_;
+  const Logger& logger_;
+};
+
 // The format of the optimized model, and where its initializers go. As in ONNX Runtime, a file in
 // the ORT format has them all itself.
 Result<WriteOptions> WriteOptionsOf(const SessionOptions& options) {
@@ -195,6 +218,8 @@ void FixFreeDimensions(Graph& graph, const SessionOptions& options) {
 Status OptimizeModel(Model& model, const SessionOptions& options, const SessionParts& parts,
                      const OptimizeContext& context) {
   Graph& graph = *model.graph;
+  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<LoggedLimit> limit,
+                         LoggedLimit::Of(options.config, context.logger));
   TENON_RETURN_IF_ERROR(CheckModel(model, CheckOptionsOf(options)));
   TENON_RETURN_IF_ERROR(InlineFunctions(model));
   TENON_RETURN_IF_ERROR(MakeConstantsDense(graph));

@@ -63,6 +63,48 @@ def test_check_judges_each_model(tenon, tmp_path):
     assert "bad.onnx" in result.stdout and "none.onnx" in result.stdout
 
 
+def quantized(path):
+    """y = quantize(Conv(x)), whose optimized form rounds once where this one rounds twice."""
+    random = np.random.default_rng(3)
+    constants = {
+        "scale": np.float32(0.1),
+        "zero": np.uint8(7),
+        "w": random.integers(-99, 99, (8, 3, 3, 3)).astype(np.int8),
+        "w_scale": np.float32(0.01),
+        "w_zero": np.int8(0),
+    }
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "scale", "zero"], ["xf"]),
+        helper.make_node("DequantizeLinear", ["w", "w_scale", "w_zero"], ["wf"]),
+        helper.make_node("Conv", ["xf", "wf"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "scale", "zero"], ["y"], "last"),
+    ]
+    return cli_models.save(
+        path,
+        nodes,
+        [cli_models.value("x", [1, 3, 40, 40])],
+        [cli_models.value("y", [1, 8, 38, 38], onnx.TensorProto.UINT8)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+
+
+def test_check_names_the_optimization_that_changes_outputs(tenon, tmp_path):
+    add = cli_models.add(tmp_path / "add.onnx", ["n", 4])
+    assert "'add.onnx': OK, 0 optimizations change outputs by 0 " in tenon.ok(
+        "check", "--bisect", add.name, "--dim", "n=3"
+    )
+    path = quantized(tmp_path / "q.onnx")
+    options = ["--bisect", "--input", "x=random", "--seed", "1"]
+    exact = tenon("check", path, *options, "--tolerance", "0")
+    assert exact.returncode == 1
+    assert "from optimization 1 of 1 on: 'quantized conv' at QuantizeLinear-19 node 'last'" in (
+        exact.stdout
+    )
+    (report,) = tenon.json("check", path, *options, "--tolerance", "0.1")
+    assert report["ok"] and report["optimizations"] == 1 and 0 < report["difference"] <= 0.1
+
+
 def test_bench_reports_ordered_figures(tenon, tmp_path):
     model = cli_models.add(tmp_path / "m.onnx", ["n", 64])
     options = ["--dim", "n=32", "--warmup", "2", "--threads", "1"]

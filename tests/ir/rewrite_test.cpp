@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/graph_builder.h"
+#include "ir/rewrite_limit.h"
 #include "ir/scalar.h"
 #include "ir/schema.h"
 
@@ -231,6 +232,27 @@ TEST(RewriteTest, ConditionsAndDecliningReplacementsLeaveTheGraph) {
   rule.replace = [](Replacement& r) { return r.Op("Found", {r["x"]}); };
   EXPECT_EQ(ApplyRules(*b.graph, One(rule)), 0u);
   EXPECT_EQ(b.graph->node_capacity(), 1u);
+}
+
+TEST(RewriteTest, ALimitLetsOnlyTheFirstRewritesHappen) {
+  const auto make = [](GraphBuilder& b) {
+    ValueId y = b.Input("a", DataType::kFloat, SymbolicShape{Dim(2)});
+    for (int i = 0; i < 3; ++i) y = b.Op("Mul", {b.Op("Sigmoid", {y}), y});
+    b.Output(y);
+  };
+  GraphBuilder all, two, none;
+  for (GraphBuilder* b : {&all, &two, &none}) make(*b);
+  {
+    const RewriteLimit outer(0);
+    {
+      const RewriteLimit limit(2);
+      EXPECT_EQ(ApplyRules(*two.graph, One(Swish())), 2u);
+      ASSERT_EQ(limit.allowed().size(), 2u);
+      EXPECT_EQ(limit.allowed()[1], "'swish' at Mul-14 node 'Mul3'");
+    }
+    EXPECT_EQ(ApplyRules(*none.graph, One(Swish())), 0u);
+  }
+  EXPECT_EQ(ApplyRules(*all.graph, One(Swish())), 3u);
 }
 
 TEST(RewriteTest, OnlyNodesOfTheProvider) {

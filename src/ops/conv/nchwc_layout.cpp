@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/graph.h"
+#include "ir/rewrite_limit.h"
 #include "ops/conv/nchwc.h"
 #include "ops/conv/nchwc_candidates.h"
 
@@ -42,7 +43,7 @@ class NchwcLayout {
       const Node& node = graph_.node(id);
       if (node.provider != provider_) continue;
       auto candidate = FindNchwcCandidate(graph_, node, is_blocked);
-      if (!candidate) continue;
+      if (!candidate || !RewriteLimit::Allows("NchwcLayout", node)) continue;
       for (const size_t i : candidate->inputs) {
         if (IsBlocked(node.inputs[i])) Join(id, graph_.value(node.inputs[i]).producer);
       }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/rewrite_limit.h"
 #include "ops/quantized/quantization.h"
 
 namespace tenon {
@@ -64,7 +65,7 @@ void Fold(Graph& graph, const Node& node, size_t& budget) {
   const ValueId output = node.outputs[0];
   if (graph.value(output).output_uses > 0) return;
   const size_t bytes = found->integers->bytes() * sizeof(float);
-  if (bytes > budget) return;
+  if (bytes > budget || !RewriteLimit::Allows("FoldDequantized", node)) return;
   Result<Tensor> floats = found->Floats(node.GetInt("axis", 1));
   if (!floats) return;  // the node will report it
   budget -= bytes;
