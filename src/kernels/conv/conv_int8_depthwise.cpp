@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "kernels/conv/conv_dims.h"
@@ -20,7 +21,7 @@ namespace tenon::kernels {
 // Products of differences of bytes are at most 255^2, so the sum of this many is below 2^24.
 inline constexpr size_t kMostTaps = 256;
 
-// The inputs for one tap of the kernel along a row of the output.
+// The inputs for one tap of the kernel along consecutive outputs.
 struct RowTap {
   const float* from;
   float weight;
@@ -39,14 +40,14 @@ struct Int8DepthwiseTable {
   void (*widen)(const uint8_t* in, bool is_signed, float zero, size_t n, float* out);
   // Writes element i of `in` to element i / 2 of `even` or `odd`.
   void (*split)(const float* in, size_t n, float* even, float* odd);
-  // sums[i] = sum over the taps of from[i] * weight; reads and writes whole vectors.
+  // sums[i] = sum over the taps of from[i] * weight; reads and writes whole groups of vectors.
   void (*sum)(const RowTap* taps, size_t tap_count, size_t n, int32_t* sums);
   // out[i] = saturate(round((sums[i] + bias) * scale) + zero_point); reads whole vectors.
   void (*round)(const RowRounding& rounding, const int32_t* sums, size_t n, uint8_t* out);
 };
 
 // Elements that may be read or written after the last one.
-inline constexpr size_t kDepthwiseSlack = 32;
+inline constexpr size_t kDepthwiseSlack = 64;
 
 }  // namespace tenon::kernels
 #endif
@@ -102,15 +103,23 @@ void Sum(const RowTap* taps, size_t tap_count, size_t n, int32_t* HWY_RESTRICT s
   const FloatTag d;
   const hn::RebindToSigned<FloatTag> di;
   const size_t lanes = hn::Lanes(d);
-  for (size_t i = 0; i < n; i += 2 * lanes) {
-    auto sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+  // As many sums as hide the latency of an addition.
+  constexpr size_t kVectors = 4;
+  for (size_t i = 0; i < n; i += kVectors * lanes) {
+    hn::Vec<FloatTag> vectors[kVectors];
+    for (auto& vector : vectors) vector = hn::Zero(d);
     for (const RowTap* tap = taps; tap < taps + tap_count; ++tap) {
       const auto weight = hn::Set(d, tap->weight);
-      sum0 = hn::MulAdd(hn::LoadU(d, tap->from + i), weight, sum0);
-      sum1 = hn::MulAdd(hn::LoadU(d, tap->from + i + lanes), weight, sum1);
+      const float* const from = tap->from + i;
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        vectors[v] = hn::MulAdd(hn::LoadU(d, from + v * lanes), weight, vectors[v]);
+      }
     }
-    hn::StoreU(hn::ConvertTo(di, sum0), di, sums + i);
-    hn::StoreU(hn::ConvertTo(di, sum1), di, sums + i + lanes);
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v) {
+      hn::StoreU(hn::ConvertTo(di, vectors[v]), di, sums + i + v * lanes);
+    }
   }
 }
 
@@ -159,59 +168,111 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::kernels {
 namespace {
 
-// The layout of the widened plane: for each row and each phase of the stride, the columns of that
-// phase, with zeros for the pads.
+// The widened plane with zeros for its pads. Rows and columns of the same phase of the stride lie
+// together, so that for each tap the inputs of all outputs do too: those of an output row, then
+// some that belong to no output, then those of the next row.
 struct PlaneLayout {
-  size_t columns;       // of a padded row that the taps use
-  size_t phase_stride;  // elements between phases
-  size_t row_stride;
+  size_t rows, columns;  // of a phase
+  size_t phase_stride;   // elements between phases, which are [row phases][column phases]
 
-  explicit PlaneLayout(const ConvGeneralShape& shape) {
-    const ConvDim& width = shape.dims[2];
-    columns = (width.out - 1) * width.stride + (width.kernel - 1) * width.dilation + 1;
-    const size_t longest = (columns + width.stride - 1) / width.stride;
-    phase_stride = (longest + kDepthwiseSlack + 15) / 16 * 16;
-    row_stride = phase_stride * width.stride;
+  explicit PlaneLayout(const ConvGeneralShape& shape)
+      : rows(PhaseLength(shape.dims[1])),
+        columns(PhaseLength(shape.dims[2])),
+        phase_stride((rows * columns + kDepthwiseSlack + 15) / 16 * 16) {}
+
+  static size_t PhaseLength(const ConvDim& dim) {
+    const size_t used = (dim.out - 1) * dim.stride + (dim.kernel - 1) * dim.dilation + 1;
+    return (used + dim.stride - 1) / dim.stride;
   }
-  // Space to widen a row in, before it is split.
-  size_t line_size() const { return (columns + 2 * kDepthwiseSlack + 15) / 16 * 16; }
+  size_t floats(const ConvGeneralShape& shape) const {
+    return phase_stride * shape.dims[1].stride * shape.dims[2].stride;
+  }
 };
 
-size_t SumsSize(const ConvGeneralShape& shape) {
-  return (shape.dims[2].out + kDepthwiseSlack + 15) / 16 * 16;
+// Of a padded row's first `columns` columns, those of a phase.
+size_t ColumnsOfPhase(size_t columns, size_t stride, size_t phase) {
+  return (columns + stride - 1 - phase) / stride;
 }
 
-void WidenRow(const Int8DepthwiseTable& table, const Int8ConvArgs& args, const PlaneLayout& layout,
-              const uint8_t* in, float* line, float* row) {
-  const ConvDim& width = args.shape.dims[2];
-  float* into = width.stride == 1 ? row : line;
-  const size_t before = std::min(width.pad_begin, layout.columns);
-  const size_t count = std::min(width.in, layout.columns - before);
-  std::fill_n(into, before, 0.0f);
-  table.widen(in, args.in_is_signed, static_cast<float>(args.in_zero), count, into + before);
-  std::fill(into + before + count, into + layout.columns, 0.0f);
-  if (width.stride == 2) {
-    table.split(line, layout.columns, row, row + layout.phase_stride);
-  } else if (width.stride > 2) {
-    for (size_t i = 0; i < layout.columns; ++i) {
-      row[i % width.stride * layout.phase_stride + i / width.stride] = line[i];
+// Rows of the output that are computed together: their sums stay in L1.
+size_t BlockRows(const ConvGeneralShape& shape, const PlaneLayout& layout) {
+  constexpr size_t kBlockSums = 2048;
+  return std::clamp<size_t>(kBlockSums / layout.columns, 1, shape.dims[1].out);
+}
+size_t BlockSums(const ConvGeneralShape& shape, const PlaneLayout& layout) {
+  return (BlockRows(shape, layout) * layout.columns + kDepthwiseSlack + 15) / 16 * 16;
+}
+
+// Rows of the input that are widened together.
+size_t WidenedRows(const ConvDim& height, const ConvDim& width) {
+  constexpr size_t kWidened = 2048;
+  return std::clamp<size_t>(kWidened / std::max<size_t>(1, width.in), 1,
+                            std::max<size_t>(1, height.in));
+}
+size_t WidenedSize(const ConvGeneralShape& shape) {
+  const ConvDim &height = shape.dims[1], &width = shape.dims[2];
+  return (WidenedRows(height, width) * width.in + kDepthwiseSlack + 15) / 16 * 16;
+}
+
+// Writes a padded row: `n` elements from column `first` on, zeros before and after them.
+void PlaceRow(const Int8DepthwiseTable& table, const PlaneLayout& layout, size_t stride,
+              const float* in, size_t first, size_t n, float* row) {
+  if (stride == 1) {
+    std::copy_n(in, n, row + first);
+  } else if (stride == 2) {
+    float* const even = row + (first + 1) / 2;
+    float* const odd = row + layout.phase_stride + first / 2;
+    table.split(in, n, first % 2 == 0 ? even : odd, first % 2 == 0 ? odd : even);
+  } else {
+    for (size_t i = 0; i < n; ++i) {
+      row[(first + i) % stride * layout.phase_stride + (first + i) / stride] = in[i];
     }
+  }
+  // What split wrote after the last element goes, too.
+  for (size_t phase = 0; phase < stride; ++phase, row += layout.phase_stride) {
+    std::fill_n(row, ColumnsOfPhase(first, stride, phase), 0.0f);
+    std::fill(row + ColumnsOfPhase(first + n, stride, phase), row + layout.columns, 0.0f);
   }
 }
 
-// The taps that are inside the plane for row `y` of the output.
+// `line`: WidenedSize floats.
+void WidenPlane(const Int8DepthwiseTable& table, const Int8ConvArgs& args,
+                const PlaneLayout& layout, const uint8_t* in, float* line, float* plane) {
+  const ConvDim &height = args.shape.dims[1], &width = args.shape.dims[2];
+  const size_t used = layout.columns * width.stride;
+  const size_t first = std::min(width.pad_begin, used), n = std::min(width.in, used - first);
+  const size_t together = WidenedRows(height, width);
+  const auto zero = static_cast<float>(args.in_zero);
+  for (size_t r = 0; r < layout.rows * height.stride; ++r) {
+    float* const row = plane + r % height.stride * width.stride * layout.phase_stride +
+                       r / height.stride * layout.columns;
+    const size_t y = r - height.pad_begin;  // wraps around in the upper pads
+    if (r < height.pad_begin || y >= height.in) {
+      PlaceRow(table, layout, width.stride, nullptr, 0, 0, row);
+      continue;
+    }
+    if (y % together == 0) {
+      const size_t rows = std::min(together, height.in - y);
+      table.widen(in + y * width.in, args.in_is_signed, zero, rows * width.in, line);
+    }
+    PlaceRow(table, layout, width.stride, line + y % together * width.in, first, n, row);
+  }
+}
+
+// The taps of the first output.
 size_t FindTaps(const ConvGeneralShape& shape, const PlaneLayout& layout, const float* plane,
-                const int32_t* weights, size_t y, RowTap* taps) {
+                const int32_t* weights, RowTap* taps) {
   const ConvDim &height = shape.dims[1], &width = shape.dims[2];
   size_t count = 0;
   for (size_t ky = 0; ky < height.kernel; ++ky) {
-    const ptrdiff_t row = static_cast<ptrdiff_t>(y * height.stride) + TapShift(height, ky);
-    if (row < 0 || row >= static_cast<ptrdiff_t>(height.in)) continue;
+    const size_t row = ky * height.dilation;
     for (size_t kx = 0; kx < width.kernel; ++kx) {
       const size_t column = kx * width.dilation;
-      taps[count++] = {plane + static_cast<size_t>(row) * layout.row_stride +
-                           column % width.stride * layout.phase_stride + column / width.stride,
-                       static_cast<float>(weights[ky * width.kernel + kx])};
+      const size_t phase = row % height.stride * width.stride + column % width.stride;
+      taps[count] = {plane + phase * layout.phase_stride + row / height.stride * layout.columns +
+                         column / width.stride,
+                     static_cast<float>(weights[count])};
+      ++count;
     }
   }
   return count;
@@ -226,8 +287,8 @@ bool IsInt8Depthwise(const ConvGeneralShape& shape) {
 
 size_t Int8DepthwiseScratchSize(const ConvGeneralShape& shape) {
   const PlaneLayout layout(shape);
-  const size_t floats = shape.dims[1].in * layout.row_stride + layout.line_size() + SumsSize(shape);
-  return std::max(floats * sizeof(float), Int8DepthwiseRowsScratchSize(shape));
+  const size_t floats = layout.floats(shape) + WidenedSize(shape) + 2 * BlockSums(shape, layout);
+  return std::max((floats * sizeof(float) + 63) / 64 * 64, Int8DepthwiseRowsScratchSize(shape));
 }
 
 void RunInt8DepthwisePlane(const Int8ConvArgs& args, size_t picture, size_t channel,
@@ -236,47 +297,53 @@ void RunInt8DepthwisePlane(const Int8ConvArgs& args, size_t picture, size_t chan
   const Int8GemmTable& products = ActiveInt8Gemm();
   const ConvGeneralShape& shape = args.shape;
   const PlaneLayout layout(shape);
-  const ConvDim &height = shape.dims[1], &width = shape.dims[2];
-  auto* plane = reinterpret_cast<float*>(scratch);
-  float* line = plane + height.in * layout.row_stride;
-  auto* sums = reinterpret_cast<int32_t*>(line + layout.line_size());
+  const size_t out_rows = shape.dims[1].out, out_columns = shape.dims[2].out;
+  auto* const plane = reinterpret_cast<float*>(scratch);
+  float* const line = plane + layout.floats(shape);
+  auto* const sums = reinterpret_cast<int32_t*>(line + WidenedSize(shape));
+  auto* const rounded = reinterpret_cast<uint8_t*>(sums + BlockSums(shape, layout));
   const size_t in_channel = channel / (shape.out_channels / shape.groups);
   const uint8_t* in = args.in + (picture * shape.in_channels + in_channel) * InPixels(shape);
-  for (size_t y = 0; y < height.in; ++y) {
-    WidenRow(table, args, layout, in + y * width.in, line, plane + y * layout.row_stride);
-  }
-  const bool is_wide =
-      args.epilogue.type == Int8Output::kInt32 || args.epilogue.type == Int8Output::kFloat;
+  WidenPlane(table, args, layout, in, line, plane);
+  RowTap taps[kMostTaps];
+  const size_t tap_count = FindTaps(shape, layout, plane, weights, taps);
+  const Int8Epilogue& epilogue = args.epilogue;
+  const bool is_wide = epilogue.type == Int8Output::kInt32 || epilogue.type == Int8Output::kFloat;
   const size_t element = is_wide ? sizeof(int32_t) : 1;
   auto* out = static_cast<std::byte*>(args.out) +
               (picture * shape.out_channels + channel) * OutPixels(shape) * element;
-  const Int8Epilogue& epilogue = args.epilogue;
   const RowRounding rounding = {
       .bias = epilogue.bias_rows ? epilogue.bias_rows[channel] : 0,
       .scale = epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[channel] : epilogue.scale,
       .zero_point = epilogue.zero_point,
       .is_signed = epilogue.type == Int8Output::kInt8};
   static constexpr int32_t kNoSums[kMaxInt8TileColumns] = {};
-  RowTap taps[kMostTaps];
-  for (size_t y = 0; y < height.out; ++y) {
-    const size_t tap_count = FindTaps(shape, layout, plane, weights, y, taps);
-    table.sum(taps, tap_count, width.out, sums);
-    if (!is_wide) {
-      table.round(rounding, sums, width.out, reinterpret_cast<uint8_t*>(out) + y * width.out);
-      continue;
+  const size_t block_rows = BlockRows(shape, layout);
+  for (size_t y = 0; y < out_rows; y += block_rows) {
+    const size_t rows = std::min(block_rows, out_rows - y);
+    const size_t n = (rows - 1) * layout.columns + out_columns;
+    table.sum(taps, tap_count, n, sums);
+    if (!is_wide) table.round(rounding, sums, n, rounded);
+    for (size_t row = 0; row < rows; ++row, out += out_columns * element) {
+      const size_t begin = row * layout.columns;
+      if (!is_wide) {
+        std::memcpy(out, rounded + begin, out_columns);
+        continue;
+      }
+      for (size_t x = 0; x < out_columns; x += kMaxInt8TileColumns) {
+        products.store_row({.count = std::min(kMaxInt8TileColumns, out_columns - x),
+                            .sums = sums + begin + x,
+                            .column_sums = kNoSums,
+                            .b_zero = kNoSums,
+                            .a_zero = 0,
+                            .row_term = 0,
+                            .row = channel,
+                            .column = 0,
+                            .c = out + x * element},
+                           epilogue);
+      }
     }
-    for (size_t x = 0; x < width.out; x += kMaxInt8TileColumns) {
-      products.store_row({.count = std::min(kMaxInt8TileColumns, width.out - x),
-                          .sums = sums + x,
-                          .column_sums = kNoSums,
-                          .b_zero = kNoSums,
-                          .a_zero = 0,
-                          .row_term = 0,
-                          .row = channel,
-                          .column = 0,
-                          .c = out + (y * width.out + x) * element},
-                         args.epilogue);
-    }
+    for (size_t t = 0; t < tap_count; ++t) taps[t].from += rows * layout.columns;
   }
 }
 
