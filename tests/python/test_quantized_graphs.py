@@ -47,6 +47,11 @@ class Graph:
         self.nodes.append(helper.make_node(op_type, list(inputs), [output], output, **attributes))
         return output
 
+    def split(self, x: str, outputs: int, **attributes: Any) -> list[str]:
+        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node("Split", [x], names, names[0], **attributes))
+        return names
+
     def parameters(self, scale: float, zero: int | None = None) -> tuple[str, str]:
         zero = self.zero if zero is None else zero
         return self.constant(np.float32(scale)), self.constant(self.dtype(zero))
@@ -132,6 +137,10 @@ def moved(g: Graph, op_type: str, *inputs: str, **attributes: Any) -> str:
     """An operator that moves elements, with the same quantization before and after it."""
     x = g.input(2, 4, 6, 8)
     return g.quantize(g.op(op_type, x, *inputs, **attributes), 0.03)
+
+
+def halves(g: Graph, x: str) -> list[str]:
+    return g.split(x, 2, axis=1, num_outputs=2)
 
 
 def ints(g: Graph, *values: int) -> str:
@@ -248,6 +257,18 @@ CASES: dict[str, tuple[Callable[[Graph], str], set[str]]] = {
             nearest_mode="floor",
         ),
         {"Resize"},
+    ),
+    "split": (
+        lambda g: g.quantize(
+            g.op("Add", *(g.between(part, 0.03) for part in halves(g, g.input(2, 6, 4)))), 0.05
+        ),
+        {"Split", "QLinearAdd"},
+    ),
+    "split after a reshape": (
+        lambda g: g.quantize(
+            g.op("Mul", *halves(g, g.op("Reshape", g.input(4, 3, 4), ints(g, 2, 6, 4)))), 0.05
+        ),
+        {"Split", "QLinearMul"},
     ),
     "pad": (lambda g: moved(g, "Pad", ints(g, 0, 0, 1, 2, 0, 0, 0, 1)), {"Pad"}),
     "rows of a table": (
@@ -488,6 +509,7 @@ def random_step(g: Graph, values: list[str]) -> str:
         ),
         lambda: g.op("Reshape", g.op("Reshape", x, ints(g, 4, 36)), ints(g, 1, 4, 6, 6)),
         lambda: g.op("MatMul", x, g.weights(6, 6, axis=1)),
+        lambda: g.op("Concat", *reversed([g.between(h, 0.03) for h in halves(g, x)]), axis=1),
     ]
     return steps[random.integers(len(steps))]()
 

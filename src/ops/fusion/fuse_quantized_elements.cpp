@@ -43,7 +43,12 @@ ValueId MakeActivation(Replacement& r) {
 ValueId Requantize(Replacement& r) {
   const bool is_same = TypeOf(r, kA) == OutputType(r) && r.scalar(kA.scale) == r.scalar(kY.scale) &&
                        ScalarOrZero(r, kA.zero) == ScalarOrZero(r, kY.zero);
-  return is_same ? r[kA.integers] : MakeActivation(r);
+  if (!is_same) return MakeActivation(r);
+  // An output of the graph needs a node of its own.
+  const ValueInfo& integers = r.graph().value(r[kA.integers]);
+  const bool is_free = integers.producer != NodeId::kNone && integers.output_uses == 0;
+  const bool is_output = r.graph().value(r.root().outputs[0]).output_uses > 0;
+  return is_output && !is_free ? r.Op("Identity", {r[kA.integers]}) : r[kA.integers];
 }
 
 bool HasNoDilations(const Match& match) {

@@ -2,8 +2,10 @@
 
 #include <limits>
 
+#include "base/function_ref.h"
 #include "ir/graph.h"
 #include "ops/framework/registry.h"
+#include "ops/fusion/quantized_split.h"
 
 namespace tenon {
 namespace {
@@ -33,13 +35,13 @@ bool HasRow(std::string_view domain, std::string_view op_type, DataType type) {
   return FindOpRow(domain, op_type, std::numeric_limits<int32_t>::max(), type) != nullptr;
 }
 
-// Applies the rule sets to the graph and its subgraphs, one after the other.
-void ApplyAll(Graph& graph, const std::vector<RuleSet>& sets, int32_t provider) {
-  for (const RuleSet& rules : sets) ApplyRules(graph, rules, {.provider = provider});
+// Calls `apply` for the graph and all of its subgraphs.
+void ForEachGraph(Graph& graph, FunctionRef<void(Graph&)> apply) {
+  apply(graph);
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) ApplyAll(*subgraph, sets, provider);
+    for (Graph* subgraph : node->Subgraphs()) ForEachGraph(*subgraph, apply);
   }
 }
 
@@ -63,12 +65,19 @@ std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel) {
 
 void FuseNodes(Graph& graph, int32_t provider) {
   static const auto* const fusions = new std::vector<RuleSet>(MakeFusions(HasRow));
-  ApplyAll(graph, *fusions, provider);
+  ForEachGraph(graph, [&](Graph& each) {
+    for (const RuleSet& rules : *fusions) ApplyRules(each, rules, {.provider = provider});
+  });
 }
 
 void FuseQuantizedNodes(Graph& graph, int32_t provider) {
   static const auto* const fusions = new std::vector<RuleSet>(MakeQuantizedFusions());
-  ApplyAll(graph, *fusions, provider);
+  ForEachGraph(graph, [&](Graph& each) {
+    // Each Split moves at most once, and rules may find more around it.
+    do {
+      for (const RuleSet& rules : *fusions) ApplyRules(each, rules, {.provider = provider});
+    } while (SplitIntegers(each, provider) > 0);
+  });
 }
 
 }  // namespace tenon
