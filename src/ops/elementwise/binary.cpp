@@ -279,10 +279,12 @@ Status SpreadOver(const Tensor& x, Tensor& y) {
   TENON_ASSIGN_OR_RETURN(const kernels::BroadcastPlan plan, kernels::MakeBroadcastPlan(shapes));
   const kernels::BroadcastTasks tasks = kernels::SplitBroadcast(plan, plan.output_size());
   const size_t size = DataTypeBits(x.type()) / 8;
+  const auto* const elements = static_cast<const std::byte*>(x.raw());
+  auto* const spread = static_cast<std::byte*>(y.raw());
   for (size_t task = 0; task < tasks.count; ++task) {
     kernels::ForEachRunOfTask(plan, tasks, task, [&](const auto& offsets, size_t to, size_t n) {
-      const std::byte* from = x.data<std::byte>() + offsets[0] * size;
-      std::byte* into = y.data<std::byte>() + to * size;
+      const std::byte* from = elements + offsets[0] * size;
+      std::byte* into = spread + to * size;
       for (size_t i = 0; i < n; ++i, into += size) {
         std::memcpy(into, from + i * plan.inner_stride[0] * size, size);
       }
@@ -298,7 +300,8 @@ Status RunVariadic(const NoAttrs&, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const BinaryFunctions functions, FunctionsFor(op, y.type()));
   const size_t grain = kernels::ElementwiseGrain(op);
   if (context.input_count() == 1) {
-    std::copy_n(context.Input(0).data<std::byte>(), y.bytes(), y.data<std::byte>());
+    std::copy_n(static_cast<const std::byte*>(context.Input(0).raw()), y.bytes(),
+                static_cast<std::byte*>(y.raw()));
     return OkStatus();
   }
   // If the first two inputs broadcast to the output's shape, their result is the first partial

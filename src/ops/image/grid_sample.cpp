@@ -409,7 +409,8 @@ Status RunGridSample(const GridSampleAttrs& attrs, KernelContext& context) {
 constexpr OpRow kRows[] = {
     Op<InferGridSample, RunGridSample>("GridSample", {.since = 16, .types = kWholeByteTypes}),
     Op<InferGridSample, RunGridSample>("GridSample",
-                                       {.domain = "com.microsoft", .types = kWholeByteTypes}),
+                                       // There the grid has the type of the maps.
+                                       {.domain = "com.microsoft", .types = kNumbers}),
 };
 
 }  // namespace
