@@ -1,10 +1,8 @@
 """How many instructions calls execute, as valgrind's callgrind counts them.
 
-Unlike times they do not depend on what else the machine does. As a program, under callgrind, it
-counts those of some calls, which is how `measured` calls it.
+Unlike times they do not depend on what else the machine does. A program that is run under callgrind
+makes what is measured, and counts calls of it with a Recorder.
 """
-
-from __future__ import annotations
 
 import ctypes
 import gc
@@ -27,18 +25,18 @@ def lacking() -> str:
     return "" if shutil.which("cc") else "needs a C compiler"
 
 
-def measured(model: bytes, folder: pathlib.Path) -> dict[str, float]:
-    """Instructions of one call each, by the names of the measures; `model` has x and y, 4 floats.
+def measured(program: str, folder: pathlib.Path) -> dict[str, float]:
+    """Instructions of one call each, by the names that the program gave its measures.
 
-    Each is the least of some counts: a thread of the library that wakes up meanwhile counts too.
+    `program` is a file beside this one; it gets `folder` as its argument.
     """
-    (folder / "model.onnx").write_bytes(model)
     library = folder / "requests.so"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", str(SOURCE), "-o", str(library)], check=True)
     output = folder / "callgrind"
     valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no"]
+    path = str(pathlib.Path(__file__).with_name(program))
     subprocess.run(
-        [*valgrind, f"--callgrind-out-file={output}", sys.executable, __file__, str(folder)],
+        [*valgrind, f"--callgrind-out-file={output}", sys.executable, path, str(folder)],
         check=True,
         capture_output=True,
     )
@@ -53,43 +51,26 @@ def measured(model: bytes, folder: pathlib.Path) -> dict[str, float]:
     return {name: counts[name] - counts["nothing"] for name in counts if name != "nothing"}
 
 
-def count(folder: pathlib.Path) -> None:
-    """Makes what is measured, and calls it."""
-    import numpy as np  # noqa: PLC0415
-    import tenon  # noqa: PLC0415
+class Recorder:
+    """Counts calls in a program that `measured` runs.
 
-    requests = ctypes.CDLL(str(folder / "requests.so"))
+    Garbage is not collected meanwhile: that would cost as much as a hundred runs, and comes by
+    chance.
+    """
 
-    def measure(name: str, function: Callable[[], Any], calls: int = 100) -> None:
-        for _ in range(10):
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._requests = ctypes.CDLL(str(folder / "requests.so"))
+        gc.disable()
+        self.measure("nothing", lambda: None)
+
+    def measure(
+        self, name: str, function: Callable[[], Any], calls: int = 100, warmup: int = 10
+    ) -> None:
+        """The least of some counts: a thread of a library that wakes up meanwhile counts too."""
+        for _ in range(warmup):
             function()
-        for _ in range(5):
-            requests.Begin()
+        for _ in range(5 if calls > 1 else 2):
+            self._requests.Begin()
             for _ in range(calls):
                 function()
-            requests.End(f"{name} {calls}".encode())
-
-    gc.disable()  # a collection would cost as much as a hundred runs, and comes by chance
-    model, x = str(folder / "model.onnx"), np.zeros(4, np.float32)
-    providers = ["CPUExecutionProvider"]
-    options = tenon.SessionOptions()
-    options.intra_op_num_threads = 1  # those that wait do so in instructions
-    ours = tenon.InferenceSession(model, options, providers)
-    binding = ours.io_binding()
-    binding.bind_cpu_input("x", x)
-    binding.bind_output("y")
-    measure("nothing", lambda: None)
-    measure("run", lambda: ours.run(None, {"x": x}))
-    measure("bound_run", lambda: ours.run_with_iobinding(binding))
-    measure("session", lambda: tenon.InferenceSession(model, options, providers), 10)
-
-    import onnxruntime  # noqa: PLC0415 - last: a thread of it works in the background
-
-    their_options = onnxruntime.SessionOptions()
-    their_options.intra_op_num_threads = 1
-    theirs = onnxruntime.InferenceSession(model, their_options, providers)
-    measure("their_run", lambda: theirs.run(None, {"x": x}))
-
-
-if __name__ == "__main__":
-    count(pathlib.Path(sys.argv[1]))
+            self._requests.End(f"{name} {calls}".encode())
