@@ -23,6 +23,7 @@ int Run(const RunCommand& command);
 struct InspectCommand {
   std::string model;
   std::vector<std::string> dims;
+  bool quantization = false;  // says instead which quantized operators do not run in integers
   bool json = false;
 };
 int Inspect(const InspectCommand& command);

@@ -2,6 +2,7 @@
 #include <tenon_c_api.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -102,9 +103,33 @@ void PrintMemory(const Json& json) {
         remarks.empty() ? "" : Format(" ({})", Join(remarks, ", ")));
 }
 
+// Prints what the library logs about the QuantizeLinear and DequantizeLinear nodes of the model.
+int InspectQuantization(const InspectCommand& command) {
+  constexpr std::string_view kPrefix = "quantization: ";
+  std::vector<std::string> log;
+  SessionSettings settings{.model = command.model, .dims = command.dims};
+  settings.config["tenon.quantization_report"] = "1";
+  settings.log_level = ORT_LOGGING_LEVEL_INFO;
+  settings.log = &log;
+  const Model model(settings);
+  std::erase_if(log, [&](const std::string& line) { return !line.starts_with(kPrefix); });
+  for (std::string& line : log) line.erase(0, kPrefix.size());
+  if (log.empty()) Fail("'{}': the library said nothing about its quantization", command.model);
+  if (command.json) {
+    size_t stay = 0, nodes = 0;
+    std::sscanf(log[0].c_str(), "%zu of %zu", &stay, &nodes);
+    Json json = {{"nodes", nodes}, {"stay", std::vector<std::string>(log.begin() + 1, log.end())}};
+    Print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    return 0;
+  }
+  for (const std::string& line : log) Print("{}\n", line);
+  return 0;
+}
+
 }  // namespace
 
 int Inspect(const InspectCommand& command) {
+  if (command.quantization) return InspectQuantization(command);
   const Json json = Describe(command);
   if (command.json) {
     Print("{}\n", json.dump(2));

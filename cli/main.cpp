@@ -162,6 +162,9 @@ int Main(int argc, char** argv) {
       app.add_subcommand("inspect", "Show operators, shapes, parameters and memory of a model");
   AddModel(*inspect_app, inspect.model);
   AddDims(*inspect_app, inspect.dims);
+  inspect_app->add_flag("--quantization", inspect.quantization,
+                        "Say instead which QuantizeLinear and DequantizeLinear nodes do not "
+                        "become operators on integers, and why");
   AddJson(*inspect_app, inspect.json);
   inspect_app->final_callback([&] { chosen = [&] { return Inspect(inspect); }; });
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,7 @@ class Pattern {
   friend Pattern ExactScalar(double);
   friend Pattern OneOf(std::vector<Pattern>);
   friend Pattern OpOf(std::vector<std::string_view>, std::vector<Pattern>);
+  friend void CollectOperators(const Pattern&, std::set<std::string_view>&);
   friend class Matcher;
   friend class RuleSet;
 
@@ -79,5 +81,8 @@ Pattern OneOf(std::vector<Pattern> alternatives);
 Pattern Op(std::string_view op_type, std::vector<Pattern> inputs);
 // The same for any of several operators.
 Pattern OpOf(std::vector<std::string_view> op_types, std::vector<Pattern> inputs);
+
+// Adds the operators of a pattern's nodes.
+void CollectOperators(const Pattern& pattern, std::set<std::string_view>& op_types);
 
 }  // namespace tenon

@@ -100,4 +100,11 @@ Pattern OpOf(std::vector<std::string_view> op_types, std::vector<Pattern> inputs
   return Pattern(std::make_shared<Pattern::Spec>(std::move(spec)));
 }
 
+void CollectOperators(const Pattern& pattern, std::set<std::string_view>& op_types) {
+  const Pattern::Spec& spec = *pattern.spec_;
+  op_types.insert(spec.op_types.begin(), spec.op_types.end());
+  for (const Pattern& input : spec.inputs) CollectOperators(input, op_types);
+  for (const Pattern& alternative : spec.alternatives) CollectOperators(alternative, op_types);
+}
+
 }  // namespace tenon

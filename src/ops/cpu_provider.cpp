@@ -10,6 +10,7 @@
 #include "ops/framework/registry.h"
 #include "ops/framework/widen_narrow.h"
 #include "ops/fusion/fusion.h"
+#include "ops/fusion/quantization_report.h"
 #include "ops/quantized/fold_dequantized.h"
 #include "runtime/config.h"
 #include "runtime/kernel.h"
@@ -86,10 +87,14 @@ class CpuProvider final : public ExecutionProvider {
 
   void AdjustConfig(StringMap& config) override {
     use_integers_ = !ConfigFlag(config, "session.disable_quant_qdq", false);
+    reports_quantization_ = ConfigFlag(config, "tenon.quantization_report", false);
   }
+  void SetLogger(const Logger& logger) override { logger_ = &logger; }
 
   Status Rewrite(Graph& graph, int32_t index) override {
+    const size_t quantizers = reports_quantization_ ? CountQuantizers(graph) : 0;
     if (use_integers_) FuseQuantizedNodes(graph, index);
+    if (reports_quantization_) ReportQuantization(graph, quantizers);
     size_t budget = kDequantizedBytes;
     FoldDequantized(graph, index, budget);
     FuseNodes(graph, index);
@@ -107,8 +112,17 @@ class CpuProvider final : public ExecutionProvider {
   }
 
  private:
+  void ReportQuantization(const Graph& graph, size_t before) const {
+    const std::vector<std::string> lines = DescribeQuantizers(graph);
+    if (logger_ == nullptr) return;
+    TENON_LOG(*logger_, kInfo, "quantization: {} of {} nodes stay", lines.size(), before);
+    for (const std::string& line : lines) TENON_LOG(*logger_, kInfo, "quantization: {}", line);
+  }
+
   const std::string name_ = "CPUExecutionProvider";
   bool use_integers_ = true;
+  bool reports_quantization_ = false;
+  const Logger* logger_ = nullptr;
 };
 
 }  // namespace

@@ -105,6 +105,30 @@ def test_check_names_the_optimization_that_changes_outputs(tenon, tmp_path):
     assert report["ok"] and report["optimizations"] == 1 and 0 < report["difference"] <= 0.1
 
 
+def test_inspect_says_what_is_not_quantized(tenon, tmp_path):
+    path = quantized(tmp_path / "q.onnx")
+    text = tenon.ok("inspect", "--quantization", path)
+    assert text.splitlines()[0] == "1 of 4 nodes stay"
+    assert "it quantizes an input of the graph" in text
+    model = onnx.load(path)
+    model.graph.node.extend(
+        [
+            helper.make_node("DequantizeLinear", ["y", "scale", "zero"], ["yf"], "before"),
+            helper.make_node("Cos", ["yf"], ["cos"], "cosine"),
+            helper.make_node("Add", ["cos", "yf"], ["sum"], "sum"),
+            helper.make_node("QuantizeLinear", ["sum", "scale", "zero"], ["z"], "after"),
+        ]
+    )
+    model.graph.output.append(helper.make_tensor_value_info("z", onnx.TensorProto.UINT8, None))
+    onnx.save(model, path)
+    report = tenon.json("inspect", "--quantization", path)
+    assert report["nodes"] == 6
+    stay = dict(line.split(": ") for line in report["stay"])
+    stay = {node.split()[-1].strip("'"): reason for node, reason in stay.items()}
+    assert stay["before"] == "Cos-7 node 'cosine' has no form on integers"
+    assert stay["after"] == "input 0 'cos' of Add-14 node 'sum' is not dequantized"
+
+
 def test_bench_reports_ordered_figures(tenon, tmp_path):
     model = cli_models.add(tmp_path / "m.onnx", ["n", 64])
     options = ["--dim", "n=32", "--warmup", "2", "--threads", "1"]
