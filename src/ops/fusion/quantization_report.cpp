@@ -8,7 +8,6 @@
 #include "ir/graph.h"
 #include "ir/node_error.h"
 #include "ops/fusion/fusion.h"
-#include "ops/fusion/quantized_operands.h"
 
 namespace tenon {
 namespace {

@@ -8,12 +8,15 @@
 #include "ir/rewrite_limit.h"
 #include "ir/schema.h"
 #include "ops/framework/registry.h"
-#include "ops/fusion/quantized_operands.h"
 
 namespace tenon {
 namespace {
 
-bool IsOne(const Tensor* tensor) { return tensor != nullptr && tensor->size() == 1; }
+// A constant with one element.
+const Tensor* OneElement(const Graph& graph, ValueId id) {
+  const Tensor* constant = graph.ConstantOf(id);
+  return constant != nullptr && constant->size() == 1 ? constant : nullptr;
+}
 
 // The node that dequantizes a Split's input, with one scale and zero point, from integers that
 // Split takes; null if there is none.
@@ -24,9 +27,10 @@ const Node* DequantizerOf(const Graph& graph, const Node& split) {
   if (node.op_type != "DequantizeLinear" || !node.domain.empty() || !node.has_input(2)) {
     return nullptr;
   }
-  const Tensor* zero = graph.ConstantOf(node.inputs[2]);
+  const Tensor* scale = OneElement(graph, node.inputs[1]);
+  const Tensor* zero = OneElement(graph, node.inputs[2]);
   const bool fits =
-      IsOneFloat(graph.ConstantOf(node.inputs[1])) && IsOne(zero) &&
+      scale != nullptr && scale->type() == DataType::kFloat && zero != nullptr &&
       FindOpRow("", "Split", std::numeric_limits<int32_t>::max(), zero->type()) != nullptr &&
       graph.StoredConstantOf(node.inputs[0]) == nullptr;
   return fits ? &node : nullptr;
