@@ -44,6 +44,10 @@ MODELS: dict[str, Callable[[str], onnx.ModelProto]] = {
     "efficientnet_b0": convolutional.efficientnet_b0,
     "convnext_tiny": convolutional.convnext_tiny,
     "squeezenet": convolutional.squeezenet,
+    "vgg11": functools.partial(
+        convolutional.vgg, stages=((64,), (128,), (256, 256), (512, 512), (512, 512))
+    ),
+    "unet": functools.partial(convolutional.unet, widths=(32, 64, 128, 256)),
     "lstm_1_512": functools.partial(
         small.recurrent, op_type="LSTM", inputs=512, hidden=512, layers=1, bidirectional=False
     ),
@@ -75,6 +79,7 @@ for source, forms in STATIC.items():
         )
 for source in DYNAMIC:
     MODELS[f"{source}_int8"] = functools.partial(quantized.dynamic, make=MODELS[source])
+MODELS["resnet50_fp16"] = functools.partial(quantized.half, make=MODELS["resnet50"])
 
 
 def build_missing(folder: pathlib.Path, names: list[str]) -> list[pathlib.Path]:

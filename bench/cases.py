@@ -152,6 +152,7 @@ REAL = (
 )
 
 PICTURE = uniform("input", 1, 3, 224, 224)
+PICTURES = uniform("input", 8, 3, 224, 224)
 
 # Models of build_models.py.
 GENERATED = (
@@ -170,6 +171,11 @@ GENERATED = (
     Case("efficientnet_b0", "efficientnet_b0.onnx", PICTURE),
     Case("convnext_tiny", "convnext_tiny.onnx", PICTURE),
     Case("squeezenet", "squeezenet.onnx", PICTURE),
+    Case("vgg11", "vgg11.onnx", PICTURE),
+    Case("unet", "unet.onnx", PICTURE),
+    Case("resnet50_batch8", "resnet50.onnx", PICTURES),
+    Case("mobilenet_v2_batch8", "mobilenet_v2.onnx", PICTURES),
+    Case("resnet50_fp16", "resnet50_fp16.onnx", PICTURE),
     Case("lstm_1_512", "lstm_1_512.onnx", uniform("input", 1, 100, 512)),
     Case("lstm_bi2_256", "lstm_bi2_256.onnx", uniform("input", 1, 100, 128)),
     Case("gru_2_256", "gru_2_256.onnx", uniform("input", 1, 100, 128)),

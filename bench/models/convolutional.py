@@ -269,3 +269,49 @@ def squeezenet(name: str) -> onnx.ModelProto:
     flat = g.op("Flatten", g.op("GlobalAveragePool", x), axis=1)
     g.output("output", flat, ["batch", 1000])
     return g.model()
+
+
+# ---- VGG ----
+
+
+def vgg(name: str, stages: tuple[tuple[int, ...], ...]) -> onnx.ModelProto:
+    """Without batch normalization; the classifier has 124 million parameters."""
+    g, x = _start(name, 13)
+    inputs = 3
+    for stage in stages:
+        for width in stage:
+            x = g.op("Relu", g.conv(x, inputs, width, kernel=3))
+            inputs = width
+        x = g.op("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    x = g.op("Flatten", x, axis=1)
+    x = g.op("Relu", g.gemm(x, 7 * 7 * inputs, 4096))
+    x = g.op("Relu", g.gemm(x, 4096, 4096))
+    g.output("output", g.gemm(x, 4096, 1000), ["batch", 1000])
+    return g.model()
+
+
+# ---- U-Net (not torchvision's) ----
+
+
+def unet(name: str, widths: tuple[int, ...]) -> onnx.ModelProto:
+    """Two convolutions at each scale, transposed ones on the way up, and a mask."""
+    g, x = _start(name, 13)
+
+    def pair(value: str, inputs: int, outputs: int) -> str:
+        value = g.op("Relu", g.conv(value, inputs, outputs, kernel=3))
+        return g.op("Relu", g.conv(value, outputs, outputs, kernel=3))
+
+    skipped = []
+    inputs = 3
+    for width in widths[:-1]:
+        skipped.append(pair(x, inputs, width))
+        x = g.op("MaxPool", skipped[-1], kernel_shape=[2, 2], strides=[2, 2])
+        inputs = width
+    x = pair(x, inputs, widths[-1])
+    for width in reversed(widths[:-1]):
+        weight = g.normal(2 * width, width, 2, 2, std=1 / math.sqrt(2 * width))
+        x = g.op("ConvTranspose", x, weight, kernel_shape=[2, 2], strides=[2, 2])
+        x = pair(g.op("Concat", skipped.pop(), x, axis=1), 2 * width, width)
+    mask = g.op("Sigmoid", g.conv(x, widths[0], 1, kernel=1))
+    g.output("output", mask, ["batch", 1, 224, 224])
+    return g.model()

@@ -1,4 +1,4 @@
-"""Models quantized by onnxruntime.quantization, in the forms in which models are deployed."""
+"""Models in smaller types, made by onnxruntime's tools, as they are deployed."""
 
 import pathlib
 import tempfile
@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnxruntime import quantization
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from onnxruntime.transformers.float16 import convert_float_to_float16
 
 # Arguments of quantize_static. uint8 activations with any zero point, int8 with zero point 0, uint8
 # with zero point 128.
@@ -61,3 +62,8 @@ def dynamic(name: str, make: Callable[[str], onnx.ModelProto]) -> onnx.ModelProt
         onnx.save(make(name), folder / "float.onnx")
         quantization.quantize_dynamic(folder / "float.onnx", folder / "quantized.onnx")
         return onnx.load(folder / "quantized.onnx")
+
+
+def half(name: str, make: Callable[[str], onnx.ModelProto]) -> onnx.ModelProto:
+    """The model of `make` in float16, with inputs and outputs of floats."""
+    return convert_float_to_float16(make(name), keep_io_types=True)

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernels/elementwise/broadcast.h"
+#include "ops/framework/element.h"
 #include "ops/framework/element_conversion.h"
 #include "ops/framework/element_type.h"
 #include "ops/framework/op_row.h"
