@@ -21,12 +21,10 @@ Result<std::vector<Value>> KernelEvaluator::Evaluate(const Graph& graph, const N
                              inputs[0].tensor().bytes() >= kWorthSharing &&
                              node.outputs.size() == 1;
   const std::optional<std::string> operation = is_of_weights ? OperationKey(node) : std::nullopt;
-  if (!operation) return Run(graph, node, inputs, SharedLastingMemory());
+  if (!operation) return Run(graph, node, inputs);
   const Tensor& weights = inputs[0].tensor();
   const auto make = [&](const Tensor&) -> Result<Tensor> {
-    // A kernel releases a constant when it has packed it.
-    TENON_ASSIGN_OR_RETURN(const std::vector<Value> made,
-                           Run(graph, node, inputs, SharedCpuAllocator()));
+    TENON_ASSIGN_OR_RETURN(const std::vector<Value> made, Run(graph, node, inputs));
     if (!made[0].is_tensor()) return Fail("{} makes no tensor", node.Describe());
     return made[0].tensor();
   };
@@ -41,14 +39,14 @@ Result<std::vector<Value>> KernelEvaluator::Evaluate(const Graph& graph, const N
 }
 
 Result<std::vector<Value>> KernelEvaluator::Run(const Graph& graph, const Node& node,
-                                                std::span<const Value> inputs,
-                                                const std::shared_ptr<Allocator>& memory) {
+                                                std::span<const Value> inputs) {
   KernelInfo info(graph, node);
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, provider_.CreateKernel(info));
   if (kernel->traits().is_stateful) {
     return NotImplemented("{} does not give the same result every time", node.Describe());
   }
-  return EvaluateNode(graph, node, *kernel, inputs, threads_, memory, &uniform_constants_);
+  return EvaluateNode(graph, node, *kernel, inputs, threads_, SharedLastingMemory(),
+                      &uniform_constants_);
 }
 
 }  // namespace tenon

@@ -29,8 +29,7 @@ class KernelEvaluator final : public NodeEvaluator {
 
  private:
   Result<std::vector<Value>> Run(const Graph& graph, const Node& node,
-                                 std::span<const Value> inputs,
-                                 const std::shared_ptr<Allocator>& memory);
+                                 std::span<const Value> inputs);
 
   ExecutionProvider& provider_;
   ThreadPool& threads_;

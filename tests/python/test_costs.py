@@ -83,8 +83,8 @@ for _ in range(4):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_further_sessions_on_a_file_share_its_weights(dtype: type, tmp_path: pathlib.Path) -> None:
-    """Three more cost a MiB each at most, though the weights of the model are 16 MiB as they are
-    packed; and weights of a narrow type are kept once, whatever the shapes of the runs."""
+    """A further one costs a huge page of 2 MiB at most, though the weights are 16 MiB as they
+    are packed; and weights of a narrow type are kept once, whatever the shapes of the runs."""
     path = tmp_path / "model.onnx"
     path.write_bytes(graphs.weighted_chain(1024, 4, dtype))
     # A separate process: memory that other sessions freed would hide the use of the first one.
@@ -92,7 +92,7 @@ def test_further_sessions_on_a_file_share_its_weights(dtype: type, tmp_path: pat
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     costs = [float(line) for line in output.split()]
     assert 15 < costs[0] < 20
-    assert sum(costs[1:]) <= 3, costs  # one of them may begin a huge page of 2 MiB
+    assert max(costs[1:]) <= 2.5, costs
 
 
 def test_another_file_of_the_same_name_has_its_own_weights(tmp_path: pathlib.Path) -> None:
