@@ -12,8 +12,6 @@ class StopSignal {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Never set.
-  StopSignal() = default;
   // Set while `*terminate` is true, which may be null, and once `timeout` has passed.
   StopSignal(const std::atomic<bool>* terminate, std::optional<std::chrono::nanoseconds> timeout)
       : terminate_(terminate), timeout_(timeout) {

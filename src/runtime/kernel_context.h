@@ -13,6 +13,7 @@
 
 namespace tenon {
 
+class Logger;
 class Stream;
 class SubgraphRunner;
 
@@ -54,6 +55,9 @@ class KernelContext {
   // The stream for the kernel's work; null if the provider has none.
   Stream* stream() const { return stream_; }
 
+  // The log of the run; null if it is the session's, or no run.
+  const Logger* logger() const { return logger_; }
+
   // Calls body(task, scratch) once for every task in [0, count), divided among the threads.
   // `scratch` has `scratch_bytes` bytes, aligned to 64, that no other task uses meanwhile. Uses up
   // the one call of Scratch if scratch_bytes > 0. Error: out of memory.
@@ -77,6 +81,7 @@ class KernelContext {
   std::span<Value* const> outputs_;
   ThreadPool* threads_ = nullptr;
   Stream* stream_ = nullptr;
+  const Logger* logger_ = nullptr;
   const std::shared_ptr<Allocator>* host_memory_ = nullptr;  // null: the heap
 };
 

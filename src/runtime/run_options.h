@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/logging.h"
 #include "base/string_map.h"
 
 namespace tenon {
@@ -17,6 +18,9 @@ struct RunOptions {
   // Providers see these two as well.
   std::string tag;
   StringMap config;
+  // Of what kernels log in the run; the session's if absent.
+  std::optional<Severity> severity;
+  int log_verbosity = 0;
   // Set from any thread to end the run early; may be null.
   const std::atomic<bool>* terminate = nullptr;
   std::optional<std::chrono::steady_clock::duration> timeout;
@@ -29,6 +33,9 @@ struct RunOptions {
   RunReports* reports = nullptr;
   // Replaces the stream of its device; outlives the run. May be null.
   Stream* stream = nullptr;
+
+  // Whether the run's log differs from the session's.
+  bool HasLog() const { return severity || log_verbosity != 0 || !tag.empty(); }
 };
 
 }  // namespace tenon

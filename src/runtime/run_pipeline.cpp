@@ -23,6 +23,16 @@ void Note(Status& first, Status status) {
   if (first.ok()) first = std::move(status);
 }
 
+// As in ONNX Runtime: the session's id, then the run's tag.
+const Logger& MakeLog(const RunOptions& options, const Logger& of_session,
+                      std::optional<Logger>& made) {
+  std::string id = of_session.id();
+  if (!id.empty() && !options.tag.empty()) id += ':';
+  id += options.tag;
+  return made.emplace(std::move(id), options.severity.value_or(of_session.severity()),
+                      options.log_verbosity, of_session.sink());
+}
+
 }  // namespace
 
 RunPipeline::RunPipeline(Plan plan, RunEnvironment environment)
@@ -54,6 +64,8 @@ Status RunPipeline::Run(const RunOptions& options, const RunArguments& run, RunA
   RunScope scope;
   const StopSignal stop(options.terminate, options.timeout);
   scope.stop = &stop;
+  std::optional<Logger> logger;
+  if (options.HasLog()) scope.logger = &MakeLog(options, environment_.logger, logger);
   Status status = Prepare(scope, run, attempt, trace.profiler());
 
   // A whole run takes a frame from the pool. A captured run has its own and may be replayed.
@@ -128,7 +140,7 @@ Status RunPipeline::Prepare(RunScope& scope, const RunArguments& run, RunAttempt
   scope.session_id = environment_.session_id;
   scope.meter = attempt.meter;
   scope.failed = &attempt.failed;
-  if (run.part) scope.logger = &environment_.logger;
+  if (run.part) scope.failure_logger = &environment_.logger;
   TENON_ASSIGN_OR_RETURN(scope.dump, NodeDump::OfProcess());
   return OkStatus();
 }

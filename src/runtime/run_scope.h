@@ -48,8 +48,10 @@ struct RunScope {
   // so that each step runs and each value lasts until its last reader.
   NodeDump* dump = nullptr;
 
-  // Receives the text of a node's failure; may be null.
+  // For the kernels; null: the session's.
   const Logger* logger = nullptr;
+  // Receives the text of a node's failure; may be null.
+  const Logger* failure_logger = nullptr;
   // Receives which node failed; may be null.
   FailedNode* failed = nullptr;
 

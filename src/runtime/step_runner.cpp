@@ -115,6 +115,7 @@ class StepContext final : public KernelContext {
     outputs_ = frame.OutputsOf(step);
     threads_ = scope.threads;
     stream_ = stream;
+    logger_ = scope.logger;
     host_memory_ = &plan.locations.front().allocator;
   }
 
@@ -233,7 +234,9 @@ Status StepRunner::Failed(const Step& step, Status status) {
       status.code(),
       Format("Non-zero status code returned while running {} node. Name:'{}' Status Message: {}",
              node.op_type, NameOrNumber(node), text));
-  if (scope_.logger != nullptr) TENON_LOG(*scope_.logger, kError, "{}", failure.message());
+  if (scope_.failure_logger != nullptr) {
+    TENON_LOG(*scope_.failure_logger, kError, "{}", failure.message());
+  }
   return failure;
 }
 

@@ -321,6 +321,48 @@ TEST(CustomOpTest, OutputsOutOfRangeAndOfBadShapesAreErrors) {
   EXPECT_EQ(OutcomeOf(op), "");
 }
 
+TEST(CustomOpTest, ARunsTagAndSeverityReachTheLogOfItsKernels) {
+  RawOp op;
+  op.KernelCompute = [](void*, OrtKernelContext* raw) {
+    const Ort::KernelContext context(raw);
+    context.GetOutput(0, {3});
+    const OrtLogger* logger = nullptr;
+    Ort::ThrowOnError(Ort::GetApi().KernelContext_GetLogger(raw, &logger));
+    for (const auto& [level, text] :
+         {std::pair(ORT_LOGGING_LEVEL_INFO, "info"), std::pair(ORT_LOGGING_LEVEL_ERROR, "error")}) {
+      Ort::ThrowOnError(Ort::GetApi().Logger_LogMessage(logger, level, text, "f", 1, "F"));
+    }
+  };
+  Ort::CustomOpDomain domain(kDomain);
+  domain.Add(&op);
+  Ort::SessionOptions options = OptionsWith(domain);
+  std::vector<std::string> lines;
+  const auto keep = [](void* param, OrtLoggingLevel, const char*, const char* id, const char*,
+                       const char* message) {
+    static_cast<std::vector<std::string>*>(param)->push_back(std::string(id) + " " + message);
+  };
+  Ort::ThrowOnError(Ort::GetApi().SetUserLoggingFunction(options, keep, &lines));
+  options.SetLogId("mine").SetLogSeverityLevel(ORT_LOGGING_LEVEL_ERROR);
+  Ort::Session session = Open(RawModel(), options);
+  const auto lines_of = [&](const Ort::RunOptions& run) {
+    lines.clear();
+    std::vector<float> x = {1, 2, 3};
+    const std::vector<int64_t> shape = {3};
+    const Ort::Value input = TensorOver(x, shape);
+    const char *const in = "x", *const out = "z";
+    session.Run(run, &in, &input, 1, &out, 1);
+    return lines;
+  };
+  Ort::RunOptions run;
+  EXPECT_THAT(lines_of(run), ElementsAre("mine error"));
+  run.SetRunTag("tag").SetRunLogSeverityLevel(ORT_LOGGING_LEVEL_INFO);
+  EXPECT_THAT(lines_of(run), ElementsAre("mine:tag info", "mine:tag error"));
+  run.SetRunLogSeverityLevel(ORT_LOGGING_LEVEL_FATAL);
+  EXPECT_THAT(lines_of(run), ElementsAre());
+  EXPECT_THAT(ErrorOf([&] { run.SetRunLogSeverityLevel(9); }), HasSubstr("9"));
+  EXPECT_EQ(run.GetRunLogSeverityLevel(), ORT_LOGGING_LEVEL_FATAL);
+}
+
 TEST(CustomOpTest, AliasedOutputBeginsAsItsInput) {
   RawOp op;
   op.GetAliasMap = [](int** inputs, int** outputs) -> size_t {

@@ -149,7 +149,8 @@ OrtStatus* KernelContext_GetLogger(const OrtKernelContext* context,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(context);
     TENON_RETURN_IF_NULL(logger);
-    *logger = Wrap<OrtLogger>(&context->node.logger);
+    const Logger* const of_run = context->context.logger();
+    *logger = Wrap<OrtLogger>(of_run == nullptr ? &context->node.logger : of_run);
     return OkStatus();
   });
 }

@@ -21,7 +21,7 @@ OrtStatus* RunOptionsSetRunLogVerbosityLevel(OrtRunOptions* options,
                                              int log_verbosity_level) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
-    options->log_verbosity = log_verbosity_level;
+    options->run.log_verbosity = log_verbosity_level;
     return OkStatus();
   });
 }
@@ -30,7 +30,13 @@ OrtStatus* RunOptionsSetRunLogSeverityLevel(OrtRunOptions* options,
                                             int log_severity_level) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
-    options->log_severity = log_severity_level;
+    if (log_severity_level < -1 || log_severity_level > ORT_LOGGING_LEVEL_FATAL) {
+      return InvalidArgument("there is no logging level {}", log_severity_level);
+    }
+    options->run.severity.reset();
+    if (log_severity_level >= 0) {
+      options->run.severity = static_cast<Severity>(log_severity_level);
+    }
     return OkStatus();
   });
 }
@@ -49,7 +55,7 @@ OrtStatus* RunOptionsGetRunLogVerbosityLevel(const OrtRunOptions* options,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(log_verbosity_level);
-    *log_verbosity_level = options->log_verbosity;
+    *log_verbosity_level = options->run.log_verbosity;
     return OkStatus();
   });
 }
@@ -59,7 +65,8 @@ OrtStatus* RunOptionsGetRunLogSeverityLevel(const OrtRunOptions* options,
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(options);
     TENON_RETURN_IF_NULL(log_severity_level);
-    *log_severity_level = options->log_severity;
+    const std::optional<Severity> severity = options->run.severity;
+    *log_severity_level = severity ? static_cast<int>(*severity) : -1;
     return OkStatus();
   });
 }

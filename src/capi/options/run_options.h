@@ -17,7 +17,5 @@ struct OrtRunOptions {
   tenon::RunOptions run;
   std::atomic<bool> terminate = false;
   tenon::RunReports reports;  // used if the client requested them
-  int log_severity = -1;
-  int log_verbosity = 0;
   std::vector<const OrtLoraAdapter*> adapters;
 };
