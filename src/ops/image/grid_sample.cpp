@@ -408,9 +408,10 @@ Status RunGridSample(const GridSampleAttrs& attrs, KernelContext& context) {
 
 constexpr OpRow kRows[] = {
     Op<InferGridSample, RunGridSample>("GridSample", {.since = 16, .types = kWholeByteTypes}),
-    Op<InferGridSample, RunGridSample>("GridSample",
-                                       // There the grid has the type of the maps.
-                                       {.domain = "com.microsoft", .types = kNumbers}),
+    Op<InferGridSample, RunGridSample>(
+        "GridSample",
+        // There the grid has the type of the maps.
+        {.domain = "com.microsoft", .types = kNumbers | TypeSet{DataType::kBool}}),
 };
 
 }  // namespace
