@@ -133,7 +133,7 @@ class SparseTensor:
 
     def to_cuda(self, ort_device: Any) -> SparseTensor:
         """Raises: there is no CUDA device."""
-        raise _tenon.NotImplemented("this build has no CUDA devices")
+        raise RuntimeError("this build has no CUDA devices")
 
     def format(self) -> _tenon.OrtSparseFormat:
         """The format of the indices."""

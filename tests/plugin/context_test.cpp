@@ -201,7 +201,7 @@ TEST_F(ContextTest, TheCompileApiWritesFiles) {
       Outcome(Compiler().ModelCompilationOptions_SetOutputModelPath(options.get(), path.c_str())),
       "");
   Mock().claims = MockClaims::kNothing;
-  EXPECT_THAT(Compile(options), AllOf(StartsWith("1: "), HasSubstr("no node was compiled")));
+  EXPECT_THAT(Compile(options), AllOf(StartsWith("1: "), HasSubstr("Unable to compile any nodes")));
   EXPECT_FALSE(Exists(path));
   Mock().claims = MockClaims::kFused;
   EXPECT_EQ(Compile(options), "");

@@ -88,5 +88,5 @@ def test_a_session_without_the_plugin_refuses_it(tenon, options) -> None:
 def test_flags_ask_for_something_compiled(tenon, options) -> None:
     flags = tenon.OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED
     tenon.ModelCompiler(options, model(), True, flags=flags).compile_to_bytes()
-    with pytest.raises(Exception, match="no node was compiled"):
+    with pytest.raises(Exception, match="Unable to compile any nodes"):
         tenon.ModelCompiler(tenon.SessionOptions(), model(), flags=flags).compile_to_bytes()

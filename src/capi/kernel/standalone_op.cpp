@@ -101,7 +101,7 @@ Status Prepare(OrtOp& op, const Logger& logger) {
                            {&op.memory, 1},
                            std::make_shared<CachingArena>(SharedCpuAllocator()),
                            &op.transfers,
-                           nullptr};
+                           {}};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(op.graph, parts));
   op.executor = std::make_unique<Executor>(std::move(plan));
   return OkStatus();
