@@ -376,7 +376,8 @@ OrtStatus* CompileModel(const OrtEnv* env,
       const bool must_compile =
           (model_options->flags & OrtCompileApiFlags_ERROR_IF_NO_NODES_COMPILED) != 0;
       if (!is_compiled && must_compile) {
-        return Fail("Unable to compile any nodes: no provider of the session compiles any of the model");
+        return Fail(
+            "Unable to compile any nodes: no provider of the session compiles any of the model");
       }
       return WriteOutput(*model_options, compiled);
     };
