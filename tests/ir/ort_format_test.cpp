@@ -19,7 +19,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::span<const std::byte> SpanOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> SpanOf(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 Result<std::string> WriteOrt(const Model& model) {
   return WriteModel(model, {.format = ModelFormat::kOrt});
