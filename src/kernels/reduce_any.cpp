@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -9,9 +10,13 @@
 namespace tenon::kernels {
 namespace {
 
+// Sums of 128 bits do not overflow. Whether they are integers to the C++ library depends on it.
+template <class T>
+constexpr bool kWraps = std::integral<T> && sizeof(T) <= sizeof(uint64_t);
+
 template <class T>
 T WrappingAdd(T a, T b) {
-  if constexpr (std::integral<T>) {
+  if constexpr (kWraps<T>) {
     return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   } else {
     return a + b;
@@ -19,7 +24,7 @@ T WrappingAdd(T a, T b) {
 }
 template <class T>
 T WrappingMul(T a, T b) {
-  if constexpr (std::integral<T>) {
+  if constexpr (kWraps<T>) {
     return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   } else {
     return a * b;
