@@ -66,6 +66,8 @@ def few_bits() -> tuple[bytes, dict[str, np.ndarray]]:
 
 
 MODELS = {
+    # What a call costs without a kernel's work.
+    "call": lambda: one("Identity", floats(1)),
     "matmul": lambda: one("MatMul", floats(48, 96), floats(96, 128), constants=1),
     "matmul_of_a_row": lambda: one("MatMul", floats(1, 256), floats(256, 256), constants=1),
     "matmul_of_activations": lambda: one("MatMul", floats(4, 32, 48), floats(4, 48, 32)),
