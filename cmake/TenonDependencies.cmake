@@ -1,5 +1,5 @@
 # Libraries: the system's package where there is one, else a pinned release.
-# fmt, tl::expected, protozero, FlatBuffers, Highway and stb are used as headers alone, so
+# fmt, tl::expected, protozero, FlatBuffers, Highway, stb and xxHash are used as headers alone, so
 # libtenon.so needs no library at run time beyond the C and C++ ones.
 
 include(FetchContent)
@@ -60,6 +60,9 @@ tenon_headers(json HEADER nlohmann/json.hpp
 tenon_headers(stb HEADER stb_image.h
               REPOSITORY https://github.com/nothings/stb.git
               TAG 8b5f1f37b5b75829fc72d38e7b5d4bcbf8a26d55 INCLUDE .)
+
+tenon_headers(xxhash HEADER xxhash.h
+              REPOSITORY https://github.com/Cyan4973/xxHash.git TAG v0.8.1 INCLUDE .)
 
 if(TENON_BUILD_TESTS)
   find_package(GTest QUIET)

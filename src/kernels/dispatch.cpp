@@ -71,6 +71,14 @@ const char* TargetName(Target target) {
   }
 }
 
+std::string ActiveForm() {
+  std::string name = TargetName(ActiveTarget());
+#if defined(__x86_64__)
+  if (ActiveTarget() == Target::kAvx512 && __builtin_cpu_supports("avx512vnni")) name += " vnni";
+#endif
+  return name;
+}
+
 Target ActiveTarget() { return Active().load(std::memory_order_relaxed); }
 void SetActiveTarget(Target target) { Active().store(target, std::memory_order_relaxed); }
 

@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace tenon::kernels {
 
@@ -36,6 +37,9 @@ const char* TargetName(Target target);
 
 // The target in use: the best supported one, unless a test selected another.
 Target ActiveTarget();
+// Names the forms in which the active target's kernels take packed operands: processors with the
+// same name take the same ones.
+std::string ActiveForm();
 // For tests: makes later table look-ups use `target`, which must be supported. Not thread-safe.
 void SetActiveTarget(Target target);
 

@@ -14,6 +14,7 @@
 #include "runtime/feed_check.h"
 #include "runtime/node_dump.h"
 #include "runtime/optimize.h"
+#include "runtime/packed_weight_files.h"
 #include "runtime/profiler.h"
 #include "runtime/run_attempt.h"
 #include "runtime/run_options.h"
@@ -172,6 +173,11 @@ Status Session::OptimizeAndPlan() {
   TENON_ASSIGN_OR_RETURN(const std::chrono::microseconds idle_time,
                          ConfigMicroseconds(options_.config, "tenon.idle_trim_us", kIdleTime));
   WeightPolicy weights{parts_.shared_weights};
+  if (const auto folder = options_.config.find("tenon.packed_weights_folder");
+      folder != options_.config.end() && !folder->second.empty()) {
+    TENON_ASSIGN_OR_RETURN(weights.files, PackedWeightFiles::Open(folder->second, logger_));
+    weights.runs_before_packing = 0;  // so that a process that runs once leaves files, too
+  }
   TENON_ASSIGN_OR_RETURN(
       weights.runs_before_packing,
       ConfigCount(options_.config, "tenon.runs_before_packing", weights.runs_before_packing));

@@ -325,6 +325,7 @@ TEST(RecurrentTest, EveryActivationIsKnown) {
       {"LeakyRelu", {}, {}, [](double x) { return x < 0 ? double{0.01f} * x : x; }},
       {"ThresholdedRelu", {0.25f}, {}, [](double x) { return x > 0.25 ? x : 0; }},
       {"ScaledTanh", {0.5f}, {2}, [](double x) { return 0.5 * std::tanh(2 * x); }},
+      {"ScaledTanh", {}, {}, [](double) { return 0.0; }},  // as in ONNX Runtime
       {"HardSigmoid", {}, {}, [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); }},
       {"HardSigmoid",
        {0.5f},

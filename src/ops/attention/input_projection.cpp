@@ -2,7 +2,6 @@
 
 #include "base/arithmetic.h"
 #include "runtime/kernel_info.h"
-#include "tensor/lasting_memory.h"
 
 namespace tenon {
 
@@ -28,19 +27,16 @@ Result<kernels::GemmArgs> InputProjection::Product(KernelContext& context, float
     args.b = kernels::RowMajor(context.Input(1).data<float>(), n);
     return args;
   }
-  TENON_ASSIGN_OR_RETURN(args.packed_b, packed_.Get([&](const Tensor& weights) -> Result<Tensor> {
-    const auto floats = static_cast<int64_t>(kernels::PackedGemmBSize(n, k) / sizeof(float));
-    TENON_ASSIGN_OR_RETURN(
-        Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats}), SharedLastingMemory()));
+  const auto pack = [&](const Tensor& weights, float* packed) {
     const size_t tasks = kernels::PackGemmBTaskCount(n, k);
     context.threads().ParallelFor(tasks, 1, [&](size_t begin, size_t end) {
       for (size_t task = begin; task < end; ++task) {
-        kernels::RunPackGemmBTask(kernels::RowMajor(weights.data<float>(), n), n, k, task,
-                                  packed.data<float>());
+        kernels::RunPackGemmBTask(kernels::RowMajor(weights.data<float>(), n), n, k, task, packed);
       }
     });
-    return packed;
-  }));
+  };
+  const size_t floats = kernels::PackedGemmBSize(n, k) / sizeof(float);
+  TENON_ASSIGN_OR_RETURN(args.packed_b, packed_.Get(floats, pack));
   return args;
 }
 

@@ -11,7 +11,6 @@
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/lazy_weights.h"
 #include "ops/framework/stateful_kernel.h"
-#include "tensor/lasting_memory.h"
 
 namespace tenon {
 
@@ -266,27 +265,26 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
 
   // For a run on images of `shape`.
   Result<LazyWeights::Source> Weights(const Conv2dShape& shape, ThreadPool& threads) const {
-    const auto make = [&](const Tensor& constant) { return Pack(constant, threads); };
+    const auto pack = [&](const Tensor& constant, float* packed) {
+      Pack(constant, packed, threads);
+    };
     const float* weights = packed_.ready();
-    if (weights == nullptr && CanPackOnTheWay(shape)) return packed_.GetOrRead(make);
-    TENON_ASSIGN_OR_RETURN(weights, packed_.Get(make));
+    if (weights == nullptr && CanPackOnTheWay(shape)) {
+      return packed_.GetOrRead(PackedSize(), pack);
+    }
+    TENON_ASSIGN_OR_RETURN(weights, packed_.Get(PackedSize(), pack));
     return LazyWeights::Source{weights, {}};
   }
 
   // The weights in the method's form; they do not depend on the size of the image.
-  Result<Tensor> Pack(const Tensor& weights, ThreadPool& threads) const {
-    TENON_ASSIGN_OR_RETURN(
-        Tensor packed,
-        Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(PackedSize())}),
-                         SharedLastingMemory()));
+  void Pack(const Tensor& weights, float* packed, ThreadPool& threads) const {
     const size_t blocks = kernels::ChannelBlocks(typical_shape_.out_channels);
     const size_t block_size = BlockSize();
     threads.ParallelFor(blocks, 1, [&](size_t begin, size_t end) {
       for (size_t block = begin; block < end; ++block) {
-        PackBlock(weights.data<float>(), block, packed.data<float>() + block * block_size);
+        PackBlock(weights.data<float>(), block, packed + block * block_size);
       }
     });
-    return packed;
   }
 
   // The sizes of one run; `y` is blocked, `x` unless the method is kStem.

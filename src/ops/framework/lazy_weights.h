@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "base/status.h"
 #include "base/stop_signal.h"
 #include "base/text.h"
+#include "kernels/dispatch.h"
+#include "runtime/packed_weight_files.h"
 #include "runtime/shared_weights.h"
 #include "runtime/weight_policy.h"
 #include "tensor/tensor.h"
@@ -23,29 +26,36 @@ namespace tenon {
 // Thread-safe.
 class LazyWeights {
  public:
-  using Make = FunctionRef<Result<Tensor>(const Tensor& constant)>;
+  // Writes the weights.
+  using Fill = FunctionRef<void(const Tensor& constant, float* weights)>;
 
   // Takes the constant from which the weights will be made. `form` identifies the form of the
   // weights: kernels with equal forms share them.
   void Keep(Tensor constant, std::string_view form, const WeightPolicy& policy) {
     constant_ = std::move(constant);
-    form_ = Format("{} of {} {}", form, DataTypeName(constant_.type()), constant_.shape());
+    form_ = Format("{} of {} {} on {}", form, DataTypeName(constant_.type()), constant_.shape(),
+                   kernels::ActiveForm());
     policy_ = policy;
     is_kept_ = true;
   }
   // Whether Keep was called; unlike the constant, this does not change during other runs.
   bool is_kept() const { return is_kept_; }
+  // Takes the memory of the weights, so many floats, so that no later call fails.
+  Status Reserve(size_t floats) {
+    TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats));
+    return OkStatus();
+  }
 
   // The weights if they were made, else null.
   const float* ready() const { return ready_.load(std::memory_order_acquire); }
 
-  // The weights. The first call makes them by make(constant), while others wait, and releases the
-  // constant, with its memory if it lies in a mapped file. Errors: those of make; a later call
-  // tries again.
-  Result<const float*> Get(Make make) const {
+  // The weights, so many floats. The first call makes them by `fill`, while others wait, and
+  // releases the constant, with its memory if it lies in a mapped file. Error: no memory; a later
+  // call tries again.
+  Result<const float*> Get(size_t floats, Fill fill) const {
     if (const float* weights = ready()) return weights;
     const MutexLock lock(mutex_);
-    return MakeLocked(make);
+    return MakeLocked(floats, fill);
   }
 
   // For kernels that can also read the constant. Either the weights, or null and the constant, as
@@ -54,14 +64,14 @@ class LazyWeights {
     const float* weights;
     Tensor constant;
   };
-  Result<Source> GetOrRead(Make make) const {
+  Result<Source> GetOrRead(size_t floats, Fill fill) const {
     if (const float* weights = ready()) return Source{weights, {}};
     const MutexLock lock(mutex_);
     if (ready() == nullptr && reads_ < policy_.runs_before_packing && !IsShared()) {
       ++reads_;
       return Source{nullptr, constant_};
     }
-    TENON_ASSIGN_OR_RETURN(const float* weights, MakeLocked(make));
+    TENON_ASSIGN_OR_RETURN(const float* weights, MakeLocked(floats, fill));
     return Source{weights, {}};
   }
 
@@ -71,9 +81,25 @@ class LazyWeights {
     return policy_.shared != nullptr && policy_.shared->Find(constant_, form_) != nullptr;
   }
 
-  Result<const float*> MakeLocked(Make make) const {
+  Result<Tensor> Make(const Tensor& constant, size_t floats, Fill fill) const {
+    std::optional<PackedWeightFiles::Key> key;
+    if (policy_.files != nullptr) key = policy_.files->KeyOf(constant, form_, floats);
+    if (key) {
+      if (std::optional<Tensor> loaded = policy_.files->Load(*key)) return *std::move(loaded);
+    }
+    Tensor made = reserved_;
+    if (!made.defined()) {
+      TENON_ASSIGN_OR_RETURN(made, AllocatePacked(floats));
+    }
+    fill(constant, made.data<float>());
+    if (key) policy_.files->Store(*key, made);
+    return made;
+  }
+
+  Result<const float*> MakeLocked(size_t floats, Fill fill) const {
     if (const float* weights = ready()) return weights;
     const StopScope whole(nullptr);  // later runs use the weights
+    const auto make = [&](const Tensor& constant) { return Make(constant, floats, fill); };
     if (policy_.shared != nullptr) {
       TENON_ASSIGN_OR_RETURN(weights_, policy_.shared->Get(constant_, form_, make));
     } else {
@@ -84,7 +110,7 @@ class LazyWeights {
     MappedFile::ReleasePages(
         constant_.owner(),
         {static_cast<const std::byte*>(std::as_const(constant_).raw()), constant_.bytes()});
-    constant_ = Tensor();
+    constant_ = reserved_ = Tensor();
     return ready();
   }
 
@@ -93,7 +119,7 @@ class LazyWeights {
   WeightPolicy policy_;
   mutable Mutex mutex_;
   mutable std::atomic<const float*> ready_ = nullptr;
-  mutable Tensor constant_;
+  mutable Tensor constant_, reserved_;
   mutable size_t reads_ = 0;  // of the constant, by runs
   mutable std::shared_ptr<const Tensor> weights_;
 };

@@ -5,7 +5,6 @@
 #include "base/arithmetic.h"
 #include "ops/framework/element_conversion.h"
 #include "runtime/kernel_info.h"
-#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -154,24 +153,19 @@ Status Int8Product::Prepare(KernelInfo& info, size_t b_input, OperandForm a_form
 // The packed matrices of `b`, or null if they are not packed.
 Result<const uint8_t*> Int8Product::PackedB(const MatrixStack& b, DataType type) const {
   if (!packed_.is_kept()) return nullptr;
-  TENON_ASSIGN_OR_RETURN(
-      const float* packed, packed_.Get([&](const Tensor& constant) -> Result<Tensor> {
-        const size_t stride = kernels::PackedInt8GemmBSize(b.columns, b.rows);
-        const auto bytes = CheckedMul(stride, b.count());
-        if (!bytes) return RuntimeException("out of memory for packing {}", constant.shape());
-        // Sizes of packed matrices are multiples of 64, so they are whole numbers of floats.
-        const auto floats = static_cast<int64_t>(*bytes / sizeof(float));
-        TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(DataType::kFloat, Shape({floats}),
-                                                               SharedLastingMemory()));
-        for (size_t i = 0; i < b.count(); ++i) {
-          const Int8Matrix matrix = {
-              static_cast<const uint8_t*>(constant.raw()) + i * b.matrix_stride,
-              type == DataType::kInt8, b.row_stride, b.column_stride};
-          kernels::PackInt8GemmB(matrix, b.columns, b.rows,
-                                 static_cast<uint8_t*>(tensor.raw()) + i * stride);
-        }
-        return tensor;
-      }));
+  // A multiple of 64, so it is a whole number of floats.
+  const size_t stride = kernels::PackedInt8GemmBSize(b.columns, b.rows);
+  const auto bytes = CheckedMul(stride, b.count());
+  if (!bytes) return RuntimeException("out of memory for packing {} matrices", b.count());
+  const auto pack = [&](const Tensor& constant, float* packed) {
+    for (size_t i = 0; i < b.count(); ++i) {
+      const Int8Matrix matrix = {static_cast<const uint8_t*>(constant.raw()) + i * b.matrix_stride,
+                                 type == DataType::kInt8, b.row_stride, b.column_stride};
+      kernels::PackInt8GemmB(matrix, b.columns, b.rows,
+                             reinterpret_cast<uint8_t*>(packed) + i * stride);
+    }
+  };
+  TENON_ASSIGN_OR_RETURN(const float* packed, packed_.Get(*bytes / sizeof(float), pack));
   return reinterpret_cast<const uint8_t*>(packed);
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/arithmetic.h"
 #include "runtime/kernel_info.h"
-#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -186,23 +185,20 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
 Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const MatrixStack& b,
                                                  bool may_read) const {
   if (!packed_.is_kept()) return LazyWeights::Source{};
-  const auto pack = [&](const Tensor& constant) -> Result<Tensor> {
-    const auto floats = static_cast<int64_t>(packed_stride_ * b.count());
-    TENON_ASSIGN_OR_RETURN(
-        Tensor packed, Tensor::Allocate(DataType::kFloat, Shape({floats}), SharedLastingMemory()));
+  const auto pack = [&](const Tensor& constant, float* packed) {
     const size_t tasks = kernels::PackGemmBTaskCount(b.columns, b.rows);
     context.threads().ParallelFor(tasks * b.count(), 1, [&](size_t begin, size_t end) {
       for (size_t task = begin; task < end; ++task) {
         const size_t i = task / tasks;
         kernels::RunPackGemmBTask(
             {constant.data<float>() + i * b.matrix_stride, b.row_stride, b.column_stride},
-            b.columns, b.rows, task % tasks, packed.data<float>() + i * packed_stride_);
+            b.columns, b.rows, task % tasks, packed + i * packed_stride_);
       }
     });
-    return packed;
   };
-  if (may_read) return packed_.GetOrRead(pack);
-  TENON_ASSIGN_OR_RETURN(const float* packed, packed_.Get(pack));
+  const size_t floats = packed_stride_ * b.count();
+  if (may_read) return packed_.GetOrRead(floats, pack);
+  TENON_ASSIGN_OR_RETURN(const float* packed, packed_.Get(floats, pack));
   return LazyWeights::Source{packed, {}};
 }
 

@@ -7,7 +7,6 @@
 #include "ops/conv/general_window.h"
 #include "ops/framework/stateful_kernel.h"
 #include "ops/linear/int8_product.h"
-#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -211,19 +210,13 @@ class Int8Conv final : public StatefulKernel<Infer> {
   }
 
   Result<const std::byte*> PackedWeights(const kernels::Int8ConvArgs& args) const {
-    TENON_ASSIGN_OR_RETURN(
-        const float* packed, weights_.Get([&](const Tensor& constant) -> Result<Tensor> {
-          // A multiple of 64, so it is a whole number of floats.
-          const size_t bytes = kernels::PackedInt8ConvWeightsSize(args.shape);
-          TENON_ASSIGN_OR_RETURN(
-              Tensor tensor,
-              Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(bytes / 4)}),
-                               SharedLastingMemory()));
-          kernels::PackInt8ConvWeights(args.shape, static_cast<const uint8_t*>(constant.raw()),
-                                       args.weights_are_signed,
-                                       static_cast<std::byte*>(tensor.raw()));
-          return tensor;
-        }));
+    const auto pack = [&](const Tensor& constant, float* packed) {
+      kernels::PackInt8ConvWeights(args.shape, static_cast<const uint8_t*>(constant.raw()),
+                                   args.weights_are_signed, reinterpret_cast<std::byte*>(packed));
+    };
+    // A multiple of 64, so it is a whole number of floats.
+    const size_t bytes = kernels::PackedInt8ConvWeightsSize(args.shape);
+    TENON_ASSIGN_OR_RETURN(const float* packed, weights_.Get(bytes / sizeof(float), pack));
     return reinterpret_cast<const std::byte*>(packed);
   }
 

@@ -5,7 +5,6 @@
 #include "base/arithmetic.h"
 #include "ops/framework/expected_shape.h"
 #include "runtime/kernel_info.h"
-#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -133,17 +132,14 @@ Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first,
   packed_stride_ = kernels::PackedGemmBSize(n, k) / sizeof(float);
   const std::optional<size_t> floats = CheckedMul(packed_stride_, directions);
   if (!floats) return RuntimeException("out of memory for packing input {} {}", i, w->shape());
-  TENON_ASSIGN_OR_RETURN(packed_,
-                         Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(*floats)}),
-                                          SharedLastingMemory()));
   lazy_.Keep(*w, Format("recurrent, parts {} to {} of {}", first, last, parts), info.weights());
-  return OkStatus();
+  packed_floats_ = *floats;
+  return lazy_.Reserve(*floats);
 }
 
-// Into existing memory, so it cannot fail.
+// Into memory that is reserved, so it cannot fail.
 const float* RecurrentWeights::Packed() const {
-  return *lazy_.Get([&](const Tensor& w) -> Result<Tensor> {
-    Tensor packed = packed_;
+  return *lazy_.Get(packed_floats_, [&](const Tensor& w, float* packed) {
     const auto directions = static_cast<size_t>(w.shape()[0]);
     const auto rows = static_cast<size_t>(w.shape()[1]);
     const auto k = static_cast<size_t>(w.shape()[2]);
@@ -151,9 +147,8 @@ const float* RecurrentWeights::Packed() const {
     for (size_t d = 0; d < directions; ++d) {
       const float* from = w.data<float>() + (d * rows + first_ * part) * k;
       kernels::PackGemmB(kernels::Transposed(from, k), part * (last_ - first_), k,
-                         packed.data<float>() + d * packed_stride_);
+                         packed + d * packed_stride_);
     }
-    return packed;
   });
 }
 
@@ -165,7 +160,7 @@ kernels::GemmArgs RecurrentWeights::Product(const KernelContext& context, size_t
   const size_t part = rows / parts_;
   kernels::GemmArgs args;
   args.sizes = {m, part * (last_ - first_), k};
-  if (packed_.defined()) {
+  if (lazy_.is_kept()) {
     args.packed_b = Packed() + direction * packed_stride_;
   } else {
     args.b = kernels::Transposed(w.data<float>() + (direction * rows + first_ * part) * k, k);

@@ -88,7 +88,7 @@ class RecurrentWeights {
   const float* Packed() const;
 
   size_t input_ = 0, first_ = 0, last_ = 0, parts_ = 1;
-  Tensor packed_;  // memory; filled by lazy_ at the first run
+  size_t packed_floats_ = 0;
   LazyWeights lazy_;
   size_t packed_stride_ = 0;  // in floats
 };
