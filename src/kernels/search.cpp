@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/pieces.h"
 #include "kernels/argmax_float.h"
 #include "kernels/element_type_switch.h"
 
@@ -59,6 +60,7 @@ uint64_t KeyOf(T value) {
 template <class T>
 using Candidate = std::conditional_t<sizeof(T) == 8, unsigned __int128, uint64_t>;
 
+// The second half is for sorting.
 size_t CandidateCapacity(size_t k) { return 2 * k + 64; }
 
 template <class T>
@@ -70,26 +72,35 @@ void TopKOfColumn(const TopKSizes& sizes, const TopKOrder& order, const T* x, T*
   const size_t capacity = CandidateCapacity(sizes.k);
   size_t count = 0;
   C threshold = 0;  // no candidate below it can be among the first k
-  for (size_t i = 0; i < sizes.n; ++i) {
-    const C candidate = static_cast<C>(KeyOf(x[i * sizes.inner]) ^ flip) << kKeyShift |
-                        (0xffffffffu - static_cast<uint32_t>(i));
-    if (candidate < threshold) continue;
-    candidates[count++] = candidate;
-    if (count == capacity) {
-      std::nth_element(candidates, candidates + sizes.k - 1, candidates + count, std::greater<>());
-      count = sizes.k;
-      threshold = candidates[sizes.k - 1];
+  const auto take = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const C candidate = static_cast<C>(KeyOf(x[i * sizes.inner]) ^ flip) << kKeyShift |
+                          (0xffffffffu - static_cast<uint32_t>(i));
+      if (candidate < threshold) continue;
+      candidates[count++] = candidate;
+      if (count == capacity) {
+        std::nth_element(candidates, candidates + sizes.k - 1, candidates + count,
+                         std::greater<>());
+        count = sizes.k;
+        threshold = candidates[sizes.k - 1];
+      }
     }
-  }
+  };
+  if (!InPieces(sizes.n, take)) return;
   if (count > sizes.k) {
     std::nth_element(candidates, candidates + sizes.k - 1, candidates + count, std::greater<>());
   }
-  if (order.sorted) std::sort(candidates, candidates + sizes.k, std::greater<>());
-  for (size_t i = 0; i < sizes.k; ++i) {
-    const size_t index = 0xffffffffu - static_cast<uint32_t>(candidates[i]);
-    values[i * sizes.inner] = x[index * sizes.inner];
-    indices[i * sizes.inner] = static_cast<int64_t>(index);
+  if (order.sorted) {
+    candidates = SortInPieces(candidates, candidates + sizes.k, sizes.k, std::greater<>());
+    if (candidates == nullptr) return;
   }
+  InPieces(sizes.k, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const size_t index = 0xffffffffu - static_cast<uint32_t>(candidates[i]);
+      values[i * sizes.inner] = x[index * sizes.inner];
+      indices[i * sizes.inner] = static_cast<int64_t>(index);
+    }
+  });
 }
 
 template <class T>

@@ -73,7 +73,7 @@ def determinant() -> LongRun:
 
 
 def resize() -> LongRun:
-    inputs = [floats(1, 16, 512, 512), None, np.array([1, 1, 5, 5], np.float32)]
+    inputs = [floats(1, 32, 512, 512), None, np.array([1, 1, 5, 5], np.float32)]
     content = contrib.model(
         "Resize", inputs, {"y": np.float32}, domain="", constants=(2,), mode="cubic"
     )
@@ -86,7 +86,7 @@ def fourier_transform() -> LongRun:
 
 
 def maximum_of_windows() -> LongRun:
-    inputs = [floats(1, 64, 512, 512)]
+    inputs = [floats(1, 256, 512, 512)]
     content = contrib.model(
         "MaxPool", inputs, {"y": np.float32}, domain="", kernel_shape=[31, 31], pads=[15] * 4
     )
@@ -108,6 +108,21 @@ def exponentials() -> LongRun:
 def greatest() -> LongRun:
     inputs = [floats(400, 100_000), np.array([50_000])]
     return contrib.model("TopK", inputs, {"v": np.float32, "i": np.int64}, domain=""), inputs
+
+
+def sort() -> LongRun:
+    inputs = [floats(12_000_000), np.array([12_000_000])]
+    return contrib.model("TopK", inputs, {"v": np.float32, "i": np.int64}, domain=""), inputs
+
+
+def unique_numbers() -> LongRun:
+    inputs = [np.random.default_rng(0).integers(0, 1 << 62, 8_000_000)]
+    return contrib.model("Unique", inputs, {"y": np.int64}, domain=""), inputs
+
+
+def unique_rows() -> LongRun:
+    inputs = [np.random.default_rng(0).integers(0, 8, (1_000_000, 4))]
+    return contrib.model("Unique", inputs, {"y": np.int64}, domain="", axis=0), inputs
 
 
 def regular_expressions() -> LongRun:
@@ -136,5 +151,8 @@ CASES = [
     non_maximum_suppression,
     exponentials,
     greatest,
+    sort,
+    unique_numbers,
+    unique_rows,
     regular_expressions,
 ]

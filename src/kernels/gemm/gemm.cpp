@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "base/stop_signal.h"
 #include "kernels/dispatch.h"
 #include "kernels/gemm/gemm_flat-inl.h"
 #include "kernels/gemm/gemm_grid.h"
@@ -127,7 +128,7 @@ class GemmTask {
 
   void RunPanels(GemmRange panels, Source source) {
     const size_t row_blocks = DivideUp(rows_.size(), kGemmBlockRows);
-    for (size_t db = 0; db < grid_.depth_blocks; ++db) {
+    for (size_t db = 0; db < grid_.depth_blocks && !StopSignal::CutsCurrent(); ++db) {
       const GemmRange depth = GemmPart(args_.sizes.k, grid_.depth_blocks, db);
       const PanelBlock b = BlockOfB(panels, depth, source);
       for (size_t rb = 0; rb < row_blocks; ++rb) {

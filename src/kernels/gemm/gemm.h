@@ -41,7 +41,8 @@ void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed);
 size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b);
 // Bytes of scratch memory that every running task needs for itself; a multiple of 64, possibly 0.
 size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b);
-// Runs one task. scratch: GemmScratchSize bytes, aligned to 64, with any content.
+// Runs one task. scratch: GemmScratchSize bytes, aligned to 64, with any content. Incomplete if the
+// thread's run is to end early (StopSignal).
 void RunGemmTask(const GemmArgs& args, size_t task, float* scratch);
 // Runs all tasks on this thread.
 void Gemm(const GemmArgs& args, float* scratch);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/pieces.h"
 #include "ops/framework/element.h"
 #include "ops/framework/op_row.h"
 
@@ -132,19 +133,28 @@ struct KeyedSlice {
 };
 
 // Sorts by key, byte by byte from the lowest on, and keeps the order of equal ones. Bytes that are
-// equal in all keys are skipped. Returns the array with the result: `items` or `spare`.
+// equal in all keys are skipped. Returns the array with the result, `items` or `spare`, or null if
+// the run is to end before.
 KeyedSlice* SortByKey(KeyedSlice* items, KeyedSlice* spare, size_t n) {
   constexpr size_t kBytes = sizeof(uint64_t), kValues = 256;
   size_t counts[kBytes][kValues] = {};
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t byte = 0; byte < kBytes; ++byte) ++counts[byte][items[i].key >> 8 * byte & 255];
-  }
+  const auto count = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      for (size_t byte = 0; byte < kBytes; ++byte) ++counts[byte][items[i].key >> 8 * byte & 255];
+    }
+  };
+  if (!InPieces(n, count)) return nullptr;
   for (size_t byte = 0; byte < kBytes; ++byte) {
     size_t* places = counts[byte];
     if (std::find(places, places + kValues, n) != places + kValues) continue;
     size_t next = 0;
     for (size_t value = 0; value < kValues; ++value) next += std::exchange(places[value], next);
-    for (size_t i = 0; i < n; ++i) spare[places[items[i].key >> 8 * byte & 255]++] = items[i];
+    const auto distribute = [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        spare[places[items[i].key >> 8 * byte & 255]++] = items[i];
+      }
+    };
+    if (!InPieces(n, distribute)) return nullptr;
     std::swap(items, spare);
   }
   return items;
@@ -171,36 +181,52 @@ void AddToGroups(int64_t slice, bool is_new, Groups& groups) {
   ++groups.size[groups.count - 1];
 }
 
+// False if the run is to end before.
 template <class T>
-void FindGroups(const T* x, const SliceSizes& sizes, Groups& groups) {
-  std::iota(groups.order, groups.order + sizes.n, 0);
-  std::sort(groups.order, groups.order + sizes.n, [&](int64_t a, int64_t b) {
-    const int order = CompareSlices(x, sizes, a, b);
-    return order != 0 ? order < 0 : a < b;
+bool FindGroups(const T* x, const SliceSizes& sizes, Groups& groups) {
+  const auto n = static_cast<size_t>(sizes.n);
+  std::iota(groups.order, groups.order + n, 0);
+  const int64_t* const sorted =
+      SortInPieces(groups.order, groups.group, n, [&](int64_t a, int64_t b) {
+        const int order = CompareSlices(x, sizes, a, b);
+        return order != 0 ? order < 0 : a < b;
+      });
+  if (sorted == nullptr) return false;
+  if (sorted != groups.order) std::copy_n(sorted, n, groups.order);
+  return InPieces(n, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const int64_t slice = groups.order[i];
+      const bool is_new = i == 0 || CompareSlices(x, sizes, groups.order[i - 1], slice) != 0;
+      AddToGroups(slice, is_new, groups);
+    }
   });
-  for (int64_t i = 0; i < sizes.n; ++i) {
-    const int64_t slice = groups.order[i];
-    const bool is_new = i == 0 || CompareSlices(x, sizes, groups.order[i - 1], slice) != 0;
-    AddToGroups(slice, is_new, groups);
-  }
 }
 
 // The same of n numbers whose keys are in `items`; `spare` has room for as many.
-void FindKeyGroups(KeyedSlice* items, KeyedSlice* spare, int64_t n, Groups& groups) {
-  const KeyedSlice* sorted = SortByKey(items, spare, static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    AddToGroups(sorted[i].slice, i == 0 || sorted[i].key != sorted[i - 1].key, groups);
-  }
+bool FindKeyGroups(KeyedSlice* items, KeyedSlice* spare, size_t n, Groups& groups) {
+  const KeyedSlice* const sorted = SortByKey(items, spare, n);
+  if (sorted == nullptr) return false;
+  return InPieces(n, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      AddToGroups(sorted[i].slice, i == 0 || sorted[i].key != sorted[i - 1].key, groups);
+    }
+  });
 }
 
-// Sets the order of the groups: as sorted, or by their first slices.
-void OrderGroups(bool sorted, int64_t n, Groups& groups) {
-  if (sorted) return std::iota(groups.order, groups.order + groups.count, 0);
-  int64_t* next = groups.order;
-  for (int64_t slice = 0; slice < n; ++slice) {
-    const int64_t group = groups.group[slice];
-    if (groups.first[group] == slice) *next++ = group;
+// Sets the order of the groups: as sorted, or by their first slices. False if the run is to end
+// before.
+bool OrderGroups(bool sorted, size_t n, Groups& groups) {
+  if (sorted) {
+    std::iota(groups.order, groups.order + groups.count, 0);
+    return true;
   }
+  int64_t* next = groups.order;
+  return InPieces(n, [&](size_t begin, size_t end) {
+    for (size_t slice = begin; slice < end; ++slice) {
+      const int64_t group = groups.group[slice];
+      if (groups.first[group] == static_cast<int64_t>(slice)) *next++ = group;
+    }
+  });
 }
 
 Status WriteIndices(const Groups& groups, const SliceSizes& sizes, const UniqueOutputs& outputs,
@@ -210,7 +236,11 @@ Status WriteIndices(const Groups& groups, const SliceSizes& sizes, const UniqueO
   const auto write = [&](size_t i, int64_t count, auto value) -> Status {
     if (!context.HasOutput(i)) return OkStatus();
     TENON_ASSIGN_OR_RETURN(Tensor * output, context.AllocateOutput(i, DataType::kInt64, {count}));
-    for (int64_t k = 0; k < count; ++k) output->data<int64_t>()[k] = value(k);
+    InPieces(static_cast<size_t>(count), [&](size_t begin, size_t end) {
+      for (size_t k = begin; k < end; ++k) {
+        output->data<int64_t>()[k] = value(static_cast<int64_t>(k));
+      }
+    });
     return OkStatus();
   };
   const auto first = [&](int64_t k) { return groups.first[groups.order[k]]; };
@@ -234,16 +264,18 @@ Status WriteUnique(const UniqueAttrs& attrs, const UniqueOutputs& outputs, const
   if (memory == nullptr) return RuntimeException("out of memory for {} elements", sizes.n);
   Groups groups(memory, sizes.n);
   const T* x = static_cast<const T*>(context.Input(0).raw());
+  const auto n = static_cast<size_t>(sizes.n);
+  bool is_done = false;
   if (has_keys) {
     if constexpr (kHasKeys<T>) {
-      auto* items = reinterpret_cast<KeyedSlice*>(memory + 4 * sizes.n);
-      for (int64_t i = 0; i < sizes.n; ++i) items[i] = {KeyOf(x[i]), i};
-      FindKeyGroups(items, items + sizes.n, sizes.n, groups);
+      auto* items = reinterpret_cast<KeyedSlice*>(memory + 4 * n);
+      for (size_t i = 0; i < n; ++i) items[i] = {KeyOf(x[i]), static_cast<int64_t>(i)};
+      is_done = FindKeyGroups(items, items + n, n, groups);
     }
   } else {
-    FindGroups(x, sizes, groups);
+    is_done = FindGroups(x, sizes, groups);
   }
-  OrderGroups(attrs.sorted, sizes.n, groups);
+  if (!is_done || !OrderGroups(attrs.sorted, n, groups)) return OkStatus();  // the run ends
   shape[axis] = groups.count;
   TENON_ASSIGN_OR_RETURN(Tensor * output,
                          context.AllocateOutput(0, context.Input(0).type(), shape));
