@@ -11,14 +11,13 @@ namespace {
 
 class PluginDataTransfer final : public DataTransfer {
  public:
-  PluginDataTransfer(OrtDataTransferImpl* impl, std::shared_ptr<void> owner)
-      : impl_(impl), owner_(std::move(owner)) {}
-  ~PluginDataTransfer() override { impl_->Release(impl_); }
+  PluginDataTransfer(Made<OrtDataTransferImpl> impl, std::shared_ptr<void> owner)
+      : owner_(std::move(owner)), impl_(std::move(impl)) {}
 
   bool CanCopy(const MemoryInfo& from, const MemoryInfo& into) const override {
     bool can = false;
     const Status status = CatchExceptions([&] {
-      can = impl_->CanCopy(impl_, capi::Wrap<OrtMemoryDevice>(&from),
+      can = impl_->CanCopy(impl_.get(), capi::Wrap<OrtMemoryDevice>(&from),
                            capi::Wrap<OrtMemoryDevice>(&into));
       return OkStatus();
     });
@@ -38,27 +37,25 @@ class PluginDataTransfer final : public DataTransfer {
     auto* const client = dynamic_cast<OrtSyncStream*>(stream);
     std::vector<OrtSyncStream*> streams(client != nullptr ? copies.size() : 0, client);
     return Call([&] {
-      return impl_->CopyTensors(impl_, from.data(), into.data(),
+      return impl_->CopyTensors(impl_.get(), from.data(), into.data(),
                                 streams.empty() ? nullptr : streams.data(), copies.size());
     });
   }
 
  private:
-  OrtDataTransferImpl* const impl_;
   const std::shared_ptr<void> owner_;
+  const Made<OrtDataTransferImpl> impl_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<DataTransfer>> AdoptDataTransfer(OrtDataTransferImpl* impl,
+Result<std::shared_ptr<DataTransfer>> AdoptDataTransfer(Made<OrtDataTransferImpl> impl,
                                                         std::shared_ptr<void> owner,
                                                         std::string_view provider) {
-  Status status = CheckSlots(
+  TENON_RETURN_IF_ERROR(CheckSlots(
       provider, "data transfer",
-      {TENON_SLOT(impl, Release), TENON_SLOT(impl, CanCopy), TENON_SLOT(impl, CopyTensors)});
-  if (status.ok()) return std::make_shared<PluginDataTransfer>(impl, std::move(owner));
-  if (impl->Release != nullptr) impl->Release(impl);
-  return Failure(std::move(status));
+      {TENON_SLOT(impl, Release), TENON_SLOT(impl, CanCopy), TENON_SLOT(impl, CopyTensors)}));
+  return std::make_shared<PluginDataTransfer>(std::move(impl), std::move(owner));
 }
 
 }  // namespace tenon::plugin

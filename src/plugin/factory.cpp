@@ -71,6 +71,13 @@ EpFactory::EpFactory(std::shared_ptr<EpLibrary> library, OrtEpFactory* factory,
       extension_(extension),
       name_(table_.GetName(client_)) {}
 
+void ReleaseEp::operator()(OrtEp* ep) const {
+  (void)CatchExceptions([&] {
+    factory->table().ReleaseEp(factory->client(), ep);
+    return OkStatus();
+  });
+}
+
 std::shared_ptr<void> EpFactory::Hold(capi::LibraryObject kind) {
   struct Held {
     std::shared_ptr<EpFactory> factory;
@@ -85,13 +92,14 @@ bool EpFactory::IsStreamAware() const {
 
 Result<std::vector<std::unique_ptr<OrtEpDevice>>> EpFactory::FindDevices(
     std::span<const OrtHardwareDevice* const> hardware) {
+  std::vector<std::unique_ptr<OrtEpDevice>> devices;
+  devices.reserve(kMostDevices);  // what is made can be kept
   OrtEpDevice* made[kMostDevices] = {};
   size_t count = 0;
   const Status status = Call([&] {
     return table_.GetSupportedDevices(client_, hardware.data(), hardware.size(), made, kMostDevices,
                                       &count);
   });
-  std::vector<std::unique_ptr<OrtEpDevice>> devices;
   for (OrtEpDevice* const device : made) {
     if (device != nullptr) devices.emplace_back(device);
   }
@@ -107,16 +115,17 @@ Result<std::vector<std::unique_ptr<OrtEpDevice>>> EpFactory::FindDevices(
   return devices;
 }
 
-Result<OrtEp*> EpFactory::CreateEp(std::span<const OrtEpDevice* const> devices,
+Result<MadeEp> EpFactory::CreateEp(std::span<const OrtEpDevice* const> devices,
                                    const OrtSessionOptions& options, const Logger& logger) {
   const std::vector<const OrtHardwareDevice*> hardware = HardwareOf(devices);
   std::vector<const OrtKeyValuePairs*> metadata;
   for (const OrtEpDevice* const device : devices) metadata.push_back(&device->ep_metadata);
-  OrtEp* made = nullptr;
+  OrtEp* created = nullptr;
   const Status status = Call([&] {
     return table_.CreateEp(client_, hardware.data(), metadata.data(), devices.size(), &options,
-                           capi::Wrap<OrtLogger>(&logger), &made);
+                           capi::Wrap<OrtLogger>(&logger), &created);
   });
+  MadeEp made(status.ok() ? created : nullptr, ReleaseEp{shared_from_this()});
   if (!status.ok()) {
     return Failure(Status(status.code(), Format("{} could not be made for the session: {}", name_,
                                                 status.message())));
@@ -137,8 +146,11 @@ Result<std::shared_ptr<Allocator>> EpFactory::AdoptAllocator(OrtAllocator* made,
                                                              const MemoryInfo& memory) {
   if (made == nullptr) return SharedCpuAllocator();
   TENON_RETURN_IF_ERROR(CheckSlots(name_, "factory", {TENON_SLOT(&table_, ReleaseAllocator)}));
+  const auto release = [this](OrtAllocator* unused) { table_.ReleaseAllocator(client_, unused); };
+  std::unique_ptr<OrtAllocator, decltype(release)> owned(made, release);
   auto allocator =
       std::make_shared<PluginAllocator>(made, memory, shared_from_this(), library_->uses());
+  owned.release();
   TENON_RETURN_IF_ERROR(
       CheckSlots(name_, "allocator",
                  {TENON_SLOT(made, Alloc), TENON_SLOT(made, Free), TENON_SLOT(made, Info)}));
@@ -170,10 +182,11 @@ Result<std::shared_ptr<Allocator>> EpFactory::MakeAllocator(const MemoryInfo& me
 
 Result<std::shared_ptr<DataTransfer>> EpFactory::MakeDataTransfer() {
   if (table_.CreateDataTransfer == nullptr) return nullptr;
-  OrtDataTransferImpl* made = nullptr;
-  TENON_RETURN_IF_ERROR(Call([&] { return table_.CreateDataTransfer(client_, &made); }));
+  TENON_ASSIGN_OR_RETURN(auto made, MakeOwned<OrtDataTransferImpl>([&](auto** transfer) {
+                           return table_.CreateDataTransfer(client_, transfer);
+                         }));
   if (made == nullptr) return nullptr;
-  return AdoptDataTransfer(made, Hold(capi::LibraryObject::kDataTransfer), name_);
+  return AdoptDataTransfer(std::move(made), Hold(capi::LibraryObject::kDataTransfer), name_);
 }
 
 Result<std::unique_ptr<OrtSyncStream>> EpFactory::MakeStream(const OrtEpDevice& device,
@@ -184,12 +197,12 @@ Result<std::unique_ptr<OrtSyncStream>> EpFactory::MakeStream(const OrtEpDevice& 
   if (device.memory == nullptr || device.memory->device_type == DeviceType::kCpu) {
     return InvalidArgument("{}: the device has no memory of its own, so it has no streams", name_);
   }
-  OrtSyncStreamImpl* made = nullptr;
-  TENON_RETURN_IF_ERROR(Call([&] {
-    return table_.CreateSyncStreamForDevice(client_, capi::Wrap<OrtMemoryDevice>(device.memory),
-                                            options, &made);
-  }));
-  return AdoptStream(made, *device.memory, Hold(capi::LibraryObject::kStream), name_);
+  TENON_ASSIGN_OR_RETURN(auto made, MakeOwned<OrtSyncStreamImpl>([&](auto** stream) {
+                           return table_.CreateSyncStreamForDevice(
+                               client_, capi::Wrap<OrtMemoryDevice>(device.memory), options,
+                               stream);
+                         }));
+  return AdoptStream(std::move(made), *device.memory, Hold(capi::LibraryObject::kStream), name_);
 }
 
 Status EpFactory::Explain(const OrtHardwareDevice& hardware,
@@ -230,10 +243,10 @@ Result<std::vector<const OrtCustomOpDomain*>> EpFactory::CustomOpDomains() {
 Result<OrtExternalResourceImporterImpl*> EpFactory::MakeImporter(const OrtEpDevice& device) {
   if (table_.CreateExternalResourceImporterForDevice == nullptr) return nullptr;
   OrtExternalResourceImporterImpl* made = nullptr;
-  const Status status =
+  Status status =
       Call([&] { return table_.CreateExternalResourceImporterForDevice(client_, &device, &made); });
   if (status.code() == StatusCode::kNotImplemented) return nullptr;
-  if (!status.ok()) return Failure(status);
+  TENON_RETURN_IF_ERROR(std::move(status));
   if (made != nullptr) {
     TENON_RETURN_IF_ERROR(CheckSlots(name_, "resource importer", {TENON_SLOT(made, Release)}));
   }

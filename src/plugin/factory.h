@@ -10,6 +10,15 @@
 
 namespace tenon::plugin {
 
+class EpFactory;
+
+// Releases a provider by the factory that made it.
+struct ReleaseEp {
+  std::shared_ptr<const EpFactory> factory;
+  void operator()(OrtEp* ep) const;
+};
+using MadeEp = std::unique_ptr<OrtEp, ReleaseEp>;
+
 // All but what providers are here. Thread-safe as far as the plugin's factory is.
 class EpFactory : public capi::EpSource, public std::enable_shared_from_this<EpFactory> {
  public:
@@ -31,7 +40,7 @@ class EpFactory : public capi::EpSource, public std::enable_shared_from_this<EpF
       std::span<const OrtHardwareDevice* const> hardware);
 
   // The plugin's provider for a session. Error: the plugin's.
-  Result<OrtEp*> CreateEp(std::span<const OrtEpDevice* const> devices,
+  Result<MadeEp> CreateEp(std::span<const OrtEpDevice* const> devices,
                           const OrtSessionOptions& options, const Logger& logger);
 
   std::shared_ptr<void> Hold(capi::LibraryObject kind) override;
@@ -39,8 +48,8 @@ class EpFactory : public capi::EpSource, public std::enable_shared_from_this<EpF
   bool IsOfVendor(const OrtHardwareDevice& hardware) const override;
   Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory,
                                                    const OrtKeyValuePairs* options) override;
-  // The allocator for `memory`, which `create` made and the factory releases in the end. The CPU's
-  // allocator if that is null.
+  // The allocator for `memory`, which the plugin made and the factory releases in the end. The
+  // CPU's allocator if that is null.
   Result<std::shared_ptr<Allocator>> AdoptAllocator(OrtAllocator* made, const MemoryInfo& memory);
   Result<std::shared_ptr<DataTransfer>> MakeDataTransfer() override;
   Result<std::unique_ptr<OrtSyncStream>> MakeStream(const OrtEpDevice& device,

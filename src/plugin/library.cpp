@@ -34,6 +34,7 @@ Result<std::shared_ptr<EpLibrary>> EpLibrary::Open(const std::string& registered
                          Export<CreateEpApiFactoriesFn>(library->library_, "CreateEpFactories"));
   TENON_ASSIGN_OR_RETURN(library->release_,
                          Export<ReleaseEpApiFactoryFn>(library->library_, "ReleaseEpFactory"));
+  library->factories_.reserve(kMostFactories);  // what is made can be kept
   OrtEpFactory* made[kMostFactories] = {};
   size_t count = 0;
   TENON_RETURN_IF_ERROR(Call([&] {

@@ -15,35 +15,34 @@ constexpr uint32_t kFirstWithProfilers = 25;
 
 class PluginProfiler final : public ProviderProfiler {
  public:
-  PluginProfiler(OrtEpProfilerImpl* impl, std::shared_ptr<void> owner)
-      : impl_(impl), owner_(std::move(owner)) {}
-  ~PluginProfiler() override { impl_->Release(impl_); }
+  PluginProfiler(Made<OrtEpProfilerImpl> impl, std::shared_ptr<void> owner)
+      : owner_(std::move(owner)), impl_(std::move(impl)) {}
 
   Status Start(std::chrono::nanoseconds offset) override {
-    return Call([&] { return impl_->StartProfiling(impl_, offset.count()); });
+    return Call([&] { return impl_->StartProfiling(impl_.get(), offset.count()); });
   }
   Status StartEvent(uint64_t id) override {
     if (impl_->StartEvent == nullptr) return OkStatus();
-    return Call([&] { return impl_->StartEvent(impl_, id); });
+    return Call([&] { return impl_->StartEvent(impl_.get(), id); });
   }
   Status StopEvent(uint64_t id, const TraceEvent& event) override {
     if (impl_->StopEvent == nullptr) return OkStatus();
     const OrtProfilingEvent handle = {event};
-    return Call([&] { return impl_->StopEvent(impl_, id, &handle); });
+    return Call([&] { return impl_->StopEvent(impl_.get(), id, &handle); });
   }
   Status End(std::vector<TraceEvent>& events) override {
     OrtProfilingEventsContainer container = {events};
-    return Call([&] { return impl_->EndProfiling(impl_, &container); });
+    return Call([&] { return impl_->EndProfiling(impl_.get(), &container); });
   }
 
  private:
-  OrtEpProfilerImpl* const impl_;
   const std::shared_ptr<void> owner_;
+  const Made<OrtEpProfilerImpl> impl_;
 };
 
 }  // namespace
 
-std::unique_ptr<ProviderProfiler> AdoptProfiler(OrtEpProfilerImpl* impl,
+std::unique_ptr<ProviderProfiler> AdoptProfiler(Made<OrtEpProfilerImpl> impl,
                                                 std::shared_ptr<void> owner,
                                                 const std::string& provider, const Logger& logger) {
   Status status = CheckSlots(provider, "profiler",
@@ -53,9 +52,8 @@ std::unique_ptr<ProviderProfiler> AdoptProfiler(OrtEpProfilerImpl* impl,
     status = Fail("{} made a profiler of version {}; there are profilers since {}", provider,
                   impl->ort_version_supported, kFirstWithProfilers);
   }
-  if (status.ok()) return std::make_unique<PluginProfiler>(impl, std::move(owner));
+  if (status.ok()) return std::make_unique<PluginProfiler>(std::move(impl), std::move(owner));
   TENON_LOG(logger, kWarning, "a profiler is not used: {}", status.message());
-  if (impl->Release != nullptr) impl->Release(impl);
   return nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/logging.h"
+#include "plugin/made.h"
 #include "runtime/profiler.h"
 #include "runtime/trace_event.h"
 
@@ -24,7 +25,7 @@ namespace tenon::plugin {
 
 // Takes ownership of the plugin's profiler; null, with a warning, if it cannot be used. `owner`
 // keeps the plugin loaded.
-std::unique_ptr<ProviderProfiler> AdoptProfiler(OrtEpProfilerImpl* impl,
+std::unique_ptr<ProviderProfiler> AdoptProfiler(Made<OrtEpProfilerImpl> impl,
                                                 std::shared_ptr<void> owner,
                                                 const std::string& provider, const Logger& logger);
 

@@ -55,14 +55,15 @@ std::unique_ptr<OrtRunOptions> RunOptionsFor(const RunOptions& run) {
 
 }  // namespace
 
-PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep,
+PluginProvider::PluginProvider(std::shared_ptr<EpFactory> factory, MadeEp ep,
                                const OrtSessionOptions& options, const Model& model,
                                const Logger& logger)
     : factory_(std::move(factory)),
       hold_(factory_->Hold(capi::LibraryObject::kProvider)),
-      client_(ep),
-      table_(Supported(*ep)),
-      name_(NameOf(table_, ep, *factory_)),
+      ep_(std::move(ep)),
+      client_(ep_.get()),
+      table_(Supported(*client_)),
+      name_(NameOf(table_, client_, *factory_)),
       config_(options.session.config),
       model_(FactsOf(model)),
       context_model_(options.context_model),
@@ -80,17 +81,17 @@ PluginProvider::~PluginProvider() {
         table_.ReleaseNodeComputeInfos(client_, compiled.infos.data(), compiled.infos.size());
       }
     }
-    factory_->table().ReleaseEp(factory_->client(), client_);
     return OkStatus();
   });
+  ep_.reset();  // before its memory and the rest of what it made
 }
 
 Result<std::unique_ptr<ExecutionProvider>> PluginProvider::Make(
-    std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
+    std::shared_ptr<EpFactory> factory, MadeEp ep, std::span<const OrtEpDevice* const> devices,
     const OrtSessionOptions& options, const Model& model, const Logger& logger,
     capi::SharedAllocators* shared) {
   std::unique_ptr<PluginProvider> provider(
-      new PluginProvider(std::move(factory), ep, options, model, logger));
+      new PluginProvider(std::move(factory), std::move(ep), options, model, logger));
   TENON_RETURN_IF_ERROR(provider->CheckMemory(devices));
   TENON_RETURN_IF_ERROR(provider->FindMemory(devices, shared));
   TENON_RETURN_IF_ERROR(provider->FindKernels());
@@ -205,18 +206,17 @@ bool PluginProvider::HasStreams() const {
 Result<std::unique_ptr<Stream>> PluginProvider::CreateStream() {
   const auto* const device = capi::Wrap<OrtMemoryDevice>(memory_);
   const OrtEpFactory& factory = factory_->table();
-  OrtSyncStreamImpl* made = nullptr;
-  if (table_.CreateSyncStreamForDevice != nullptr) {
-    TENON_RETURN_IF_ERROR(
-        Call([&] { return table_.CreateSyncStreamForDevice(client_, device, &made); }));
-  } else if (factory.CreateSyncStreamForDevice != nullptr) {
-    TENON_RETURN_IF_ERROR(Call([&] {
-      return factory.CreateSyncStreamForDevice(factory_->client(), device, nullptr, &made);
-    }));
-  } else {
+  if (table_.CreateSyncStreamForDevice == nullptr && factory.CreateSyncStreamForDevice == nullptr) {
     return Fail("{} is aware of streams but makes none", name_);
   }
-  return AdoptStream(made, *memory_, factory_->Hold(capi::LibraryObject::kStream), name_);
+  TENON_ASSIGN_OR_RETURN(auto made, MakeOwned<OrtSyncStreamImpl>([&](auto** stream) {
+                           return table_.CreateSyncStreamForDevice != nullptr
+                                      ? table_.CreateSyncStreamForDevice(client_, device, stream)
+                                      : factory.CreateSyncStreamForDevice(factory_->client(),
+                                                                          device, nullptr, stream);
+                         }));
+  return AdoptStream(std::move(made), *memory_, factory_->Hold(capi::LibraryObject::kStream),
+                     name_);
 }
 
 // --- graphs ---
@@ -467,12 +467,15 @@ Status PluginProvider::OnSessionInitialized() {
 }
 
 Status PluginProvider::OnRunStart(const RunOptions& run) {
+  may_be_working_ = true;
   if (table_.OnRunStart == nullptr) return OkStatus();
   const auto options = RunOptionsFor(run);
   return FailureOf("OnRunStart", Call([&] { return table_.OnRunStart(client_, options.get()); }));
 }
 
 Status PluginProvider::OnRunEnd(const RunOptions& run, bool synchronize) {
+  // Again: another thread may have waited since the run began.
+  may_be_working_ = true;
   if (table_.OnRunEnd == nullptr) return OkStatus();
   const auto options = RunOptionsFor(run);
   return FailureOf("OnRunEnd",
@@ -481,20 +484,23 @@ Status PluginProvider::OnRunEnd(const RunOptions& run, bool synchronize) {
 
 Status PluginProvider::Synchronize() {
   if (table_.Sync == nullptr) return OkStatus();
-  return FailureOf("Sync", Call([&] { return table_.Sync(client_); }));
+  may_be_working_ = false;
+  Status status = FailureOf("Sync", Call([&] { return table_.Sync(client_); }));
+  if (!status.ok()) may_be_working_ = true;
+  return status;
 }
 
 std::unique_ptr<ProviderProfiler> PluginProvider::CreateProfiler() {
   if (table_.CreateProfiler == nullptr) return nullptr;
-  OrtEpProfilerImpl* made = nullptr;
-  const Status status = Call([&] { return table_.CreateProfiler(client_, &made); });
-  if (!status.ok()) {
-    TENON_LOG(logger_, kWarning, "{} made no profiler: {}", name_, status.message());
+  auto made = MakeOwned<OrtEpProfilerImpl>(
+      [&](auto** profiler) { return table_.CreateProfiler(client_, profiler); });
+  if (!made) {
+    TENON_LOG(logger_, kWarning, "{} made no profiler: {}", name_, made.error().message());
     return nullptr;
   }
-  return made == nullptr
-             ? nullptr
-             : AdoptProfiler(made, factory_->Hold(capi::LibraryObject::kProfiler), name_, logger_);
+  if (*made == nullptr) return nullptr;
+  return AdoptProfiler(std::move(*made), factory_->Hold(capi::LibraryObject::kProfiler), name_,
+                       logger_);
 }
 
 Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {
@@ -508,7 +514,7 @@ Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {
   if (!has(kHookEnd) || extension->OnSessionEnd == nullptr) {
     const bool skips = has(offsetof(TenonEpExtension, OnSessionEnd)) &&
                        (extension->flags & TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC) != 0;
-    return skips || !syncs_at_end_ ? OkStatus() : Synchronize();
+    return skips || !syncs_at_end_ || !may_be_working_ ? OkStatus() : Synchronize();
   }
   const TenonSessionEndInfo told = {sizeof(TenonSessionEndInfo), static_cast<uint32_t>(info.reason),
                                     info.session_id, info.is_profiling ? 1U : 0U,

@@ -1,6 +1,7 @@
 // OrtEp as the runtime's execution provider.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,7 +24,7 @@ class PluginProvider final : public capi::DeviceProvider {
   // Takes ownership of `ep`, also if it fails. `options` and `model` are those of the session;
   // `logger` outlives the provider. `shared` as for EpSource::MakeProvider.
   static Result<std::unique_ptr<ExecutionProvider>> Make(
-      std::shared_ptr<EpFactory> factory, OrtEp* ep, std::span<const OrtEpDevice* const> devices,
+      std::shared_ptr<EpFactory> factory, MadeEp ep, std::span<const OrtEpDevice* const> devices,
       const OrtSessionOptions& options, const Model& model, const Logger& logger,
       capi::SharedAllocators* shared);
   ~PluginProvider() override;
@@ -57,7 +58,7 @@ class PluginProvider final : public capi::DeviceProvider {
   Status OnSessionEnd(const SessionEndInfo& info) override;
 
  private:
-  PluginProvider(std::shared_ptr<EpFactory> factory, OrtEp* ep, const OrtSessionOptions& options,
+  PluginProvider(std::shared_ptr<EpFactory> factory, MadeEp ep, const OrtSessionOptions& options,
                  const Model& model, const Logger& logger);
   // The provider's recording of runs; its slots exist.
   class Capture final : public GraphCapture {
@@ -95,6 +96,7 @@ class PluginProvider final : public capi::DeviceProvider {
 
   const std::shared_ptr<EpFactory> factory_;
   const std::shared_ptr<void> hold_;
+  MadeEp ep_;
   OrtEp* const client_;
   const OrtEp table_;  // the slots that it has
   const std::string name_;
@@ -107,6 +109,8 @@ class PluginProvider final : public capi::DeviceProvider {
   const OrtEpDevice* device_ = nullptr;
   // Whether it waits for its device at the end of a session if it has no extension.
   const bool syncs_at_end_;
+  // Whether its device may be working: true from when it was made or a run began until it waits.
+  std::atomic<bool> may_be_working_{true};
   const MemoryInfo* memory_ = &CpuMemory();
   std::shared_ptr<Allocator> allocator_ = SharedCpuAllocator();
   std::shared_ptr<Allocator> constant_allocator_ = SharedCpuAllocator();

@@ -89,6 +89,40 @@ Result<std::vector<DefaultAllocator>> MakeDefaultAllocators(
   return made;
 }
 
+// What an environment has of a library so far: taken from it again unless all of it could be added.
+class PartialRegistration {
+ public:
+  PartialRegistration(capi::SharedEnvironment& shared,
+                      std::vector<std::shared_ptr<DataTransfer>> transfers,
+                      std::vector<DefaultAllocator> allocators)
+      : shared_(shared), transfers_(std::move(transfers)), allocators_(std::move(allocators)) {}
+  ~PartialRegistration() {
+    if (is_complete_) return;
+    for (const DefaultAllocator& made : allocators_) shared_.allocators.RemoveOf(*made.source);
+    for (const auto& transfer : transfers_) {
+      shared_.environment.transfers().Remove(transfer.get());
+    }
+  }
+  PartialRegistration(const PartialRegistration&) = delete;
+  PartialRegistration& operator=(const PartialRegistration&) = delete;
+
+  Status Complete(capi::RegisteredLibrary registered) {
+    for (const DefaultAllocator& made : allocators_) {
+      shared_.allocators.AddDefault(made.allocator, made.source);
+    }
+    for (const auto& transfer : transfers_) shared_.environment.transfers().Add(transfer);
+    TENON_RETURN_IF_ERROR(shared_.eps.Add(std::move(registered)));
+    is_complete_ = true;
+    return OkStatus();
+  }
+
+ private:
+  capi::SharedEnvironment& shared_;
+  const std::vector<std::shared_ptr<DataTransfer>> transfers_;
+  const std::vector<DefaultAllocator> allocators_;
+  bool is_complete_ = false;
+};
+
 Status AddLibrary(capi::SharedEnvironment& shared, const std::string& name,
                   const std::string& path) {
   const Logger& logger = shared.environment.logger();
@@ -112,13 +146,8 @@ Status AddLibrary(capi::SharedEnvironment& shared, const std::string& name,
     }
   }
   TENON_ASSIGN_OR_RETURN(auto allocators, MakeDefaultAllocators(registered, shared.allocators));
-  const auto transfers = registered.transfers;
-  TENON_RETURN_IF_ERROR(shared.eps.Add(std::move(registered)));
-  for (DefaultAllocator& made : allocators) {
-    shared.allocators.AddDefault(std::move(made.allocator), made.source);
-  }
-  for (const auto& transfer : transfers) shared.environment.transfers().Add(transfer);
-  return OkStatus();
+  PartialRegistration registration(shared, registered.transfers, std::move(allocators));
+  return registration.Complete(std::move(registered));
 }
 
 // Has no effect if it fails.

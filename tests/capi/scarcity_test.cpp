@@ -1,150 +1,82 @@
 // Memory runs out at each point of a session's life.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <onnxruntime_c_api.h>
+#include "capi/scarcity.h"
 
-#include <array>
 #include <filesystem>
-#include <functional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "capi/model_builder.h"
-#include "capi/scarce_memory.h"
 
 namespace tenon::test {
 namespace {
 
-const OrtApi& Api() { return *OrtGetApiBase()->GetApi(ORT_API_VERSION); }
-
-// What a client makes and releases. Nothing here takes memory, so that only the library's requests
-// fail.
-class Client {
- public:
-  // The calls of a life. Once one has failed, the others are left out.
-  bool Did(OrtStatus* status) {
-    if (status == nullptr) return true;
-    has_failed_ = true;
-    Api().ReleaseStatus(status);
-    return false;
-  }
-  bool has_failed() const { return has_failed_; }
-
- private:
-  bool has_failed_ = false;
-};
-
-// A life: creates things by `client`, uses them and releases them. Returns whether results that it
-// got were right.
-using Life = std::function<bool(Client& client)>;
-
-// Lets every `stride`-th request for memory of a life fail in turn, alone and with all later ones.
-// Afterwards nothing may be left, and the same life must succeed.
-void SurvivesScarcity(const Life& life, size_t stride) {
-  Client first;
-  ASSERT_TRUE(life(first));
-  ASSERT_FALSE(first.has_failed());
-  BeginScarcity(0, Scarcity::kOnce);
-  Client counted;
-  life(counted);
-  const size_t requests = EndScarcity();
-  ASSERT_GT(requests, 0u);
-  const size_t blocks = LiveBlocks();
-  for (const Scarcity scarcity : {Scarcity::kOnce, Scarcity::kFromNow}) {
-    size_t failures = 0;
-    for (size_t request = 1; request <= requests; request += stride) {
-      Client client, after;
-      BeginScarcity(request, scarcity);
-      const bool is_right = life(client);
-      EndScarcity();
-      failures += client.has_failed();
-      const bool is_right_after = life(after);
-      const size_t left = LiveBlocks();
-      const std::string where = "request " + std::to_string(request) + " of " +
-                                std::to_string(requests) +
-                                (scarcity == Scarcity::kOnce ? "" : " and all later ones");
-      ASSERT_TRUE(is_right) << where;
-      ASSERT_TRUE(is_right_after && !after.has_failed()) << where;
-      ASSERT_EQ(left, blocks) << where;
-    }
-    // What some requests are for, such as an event of a trace, is left out without harm.
-    EXPECT_GT(failures, requests / stride / 3);
-  }
-}
-
-// z = Relu(x + y), in runs with few rows and with so many that threads share the work.
-class AddReluLife {
- public:
-  // `trace`: the prefix of the path of a trace, or null.
-  explicit AddReluLife(const char* trace) : trace_(trace) {}
-
-  bool operator()(Client& client) {
-    OrtEnv* env = nullptr;
-    OrtSessionOptions* options = nullptr;
-    OrtSession* session = nullptr;
-    const bool is_open =
-        client.Did(Api().CreateEnv(ORT_LOGGING_LEVEL_FATAL, "scarcity", &env)) &&
-        client.Did(Api().CreateSessionOptions(&options)) &&
-        client.Did(Api().SetIntraOpNumThreads(options, 2)) &&
-        (trace_ == nullptr || client.Did(Api().EnableProfiling(options, trace_))) &&
-        client.Did(
-            Api().CreateSessionFromArray(env, model_.data(), model_.size(), options, &session));
-    bool is_right = true;
-    for (const int64_t rows : {int64_t{1}, kMostRows, int64_t{2}}) {
-      if (is_open) is_right &= Run(client, session, rows);
-    }
-    Api().ReleaseSession(session);
-    Api().ReleaseSessionOptions(options);
-    Api().ReleaseEnv(env);
-    return is_right;
-  }
-
- private:
-  static constexpr int64_t kMostRows = 50'000;
-
-  bool Run(Client& client, OrtSession* session, int64_t rows) {
-    const int64_t x_shape[] = {rows, 3}, y_shape[] = {3};
-    const char* const names[] = {"x", "y"};
-    const char* const output_name = "z";
-    OrtMemoryInfo* cpu = nullptr;
-    OrtValue* feeds[2] = {};
-    OrtValue* output = nullptr;
-    float* z = nullptr;
-    const size_t x_bytes = static_cast<size_t>(rows) * sizeof(y_);
-    constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-    const bool is_run =
-        client.Did(Api().CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &cpu)) &&
-        client.Did(Api().CreateTensorWithDataAsOrtValue(cpu, x_.data(), x_bytes, x_shape, 2, kFloat,
-                                                        &feeds[0])) &&
-        client.Did(Api().CreateTensorWithDataAsOrtValue(cpu, y_.data(), sizeof(y_), y_shape, 1,
-                                                        kFloat, &feeds[1])) &&
-        client.Did(Api().Run(session, nullptr, names, feeds, 2, &output_name, 1, &output)) &&
-        client.Did(Api().GetTensorMutableData(output, reinterpret_cast<void**>(&z)));
-    bool is_right = true;
-    for (int64_t i = 0; is_run && i < rows; ++i) {
-      is_right &= z[3 * i] == 12 && z[3 * i + 1] == 3 && z[3 * i + 2] == 0;
-    }
-    for (OrtValue* const value : {feeds[0], feeds[1], output}) Api().ReleaseValue(value);
-    Api().ReleaseMemoryInfo(cpu);
-    return is_right;
-  }
-
-  const char* const trace_;
-  const std::string model_ = AddReluModel();
-  std::vector<float> x_ = std::vector<float>(3 * kMostRows, 2);
-  std::array<float, 3> y_ = {10, 1, -5};
-};
-
-TEST(ScarcityTest, ASession) { SurvivesScarcity(AddReluLife(nullptr), 1); }
+TEST(ScarcityTest, ASession) { SurvivesScarcity(SessionLife(AddReluModel()), 1); }
 
 TEST(ScarcityTest, ATracedSession) {
-  const std::string prefix = testing::TempDir() + "scarcity";
-  SurvivesScarcity(AddReluLife(prefix.c_str()), 5);
+  static const std::string prefix = testing::TempDir() + "scarcity";
+  const auto trace = [](OrtEnv*, OrtSessionOptions* options) {
+    return Api().EnableProfiling(options, prefix.c_str());
+  };
+  SurvivesScarcity(SessionLife(AddReluModel(), trace), 5);
   for (const auto& entry : std::filesystem::directory_iterator(testing::TempDir())) {
     if (entry.path().filename().string().starts_with("scarcity_")) {
       std::filesystem::remove(entry.path());
     }
   }
+}
+
+// x * identity + y, with steps of 1, so that nothing is rounded.
+std::string QuantizedModel() {
+  constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  return ModelBuilder()
+      .Input("x", TensorType(kFloat, {"n", 3}))
+      .Input("y", TensorType(kFloat, {3}))
+      .Initializer("one", {1})
+      .Initializer("w", {1, 0, 0, 0, 1, 0, 0, 0, 1}, 3)
+      .Node("Squeeze", {"one"}, {"step"})
+      .Node("QuantizeLinear", {"x", "step"}, {"xq"})
+      .Node("DequantizeLinear", {"xq", "step"}, {"xd"})
+      .Node("QuantizeLinear", {"w", "step"}, {"wq"})
+      .Node("DequantizeLinear", {"wq", "step"}, {"wd"})
+      .Node("MatMul", {"xd", "wd"}, {"product"})
+      .Node("QuantizeLinear", {"product", "step"}, {"pq"})
+      .Node("DequantizeLinear", {"pq", "step"}, {"pd"})
+      .Node("Add", {"pd", "y"}, {"sum"})
+      .Node("Relu", {"sum"}, {"z"})
+      .Output("z", TensorType(kFloat, {"n", 3}))
+      .Bytes();
+}
+
+TEST(ScarcityTest, AQuantizedSession) { SurvivesScarcity(SessionLife(QuantizedModel()), 3); }
+
+// The sum is on the CPU, between nodes of the sample provider, whose device has its own memory.
+std::string SampleModel() {
+  constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  return ModelBuilder()
+      .Input("x", TensorType(kFloat, {2, 3}))
+      .Input("y", TensorType(kFloat, {3}))
+      .Node("Relu", {"x"}, {"positive"})
+      .Node("Add", {"positive", "y"}, {"sum"})
+      .Node("Relu", {"sum"}, {"z"})
+      .Output("z", TensorType(kFloat, {2, 3}))
+      .Bytes();
+}
+
+OrtStatus* AddSampleProvider(OrtEnv* env, OrtSessionOptions* options) {
+  OrtStatus* status = Api().RegisterExecutionProviderLibrary(env, "sample", TENON_SAMPLE_PROVIDER);
+  const OrtEpDevice* const* devices = nullptr;
+  size_t count = 0;
+  if (status == nullptr) status = Api().GetEpDevices(env, &devices, &count);
+  for (size_t i = 0; status == nullptr && i < count; ++i) {
+    if (std::string_view(Api().EpDevice_EpName(devices[i])) != "SampleProvider") continue;
+    status = Api().SessionOptionsAppendExecutionProvider_V2(options, env, &devices[i], 1, nullptr,
+                                                            nullptr, 0);
+  }
+  return status;
+}
+
+TEST(ScarcityTest, ASessionWithAPlugin) {
+  SurvivesScarcity(SessionLife(SampleModel(), AddSampleProvider, {2}), 1);
 }
 
 }  // namespace

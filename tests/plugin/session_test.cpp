@@ -363,6 +363,39 @@ TEST_F(PluginSessionTest, AnExtensionIsReadAsFarAsItGoes) {
   EXPECT_EQ(Register(), "") << "an error counts as no extension (PL-43)";
 }
 
+// PL-51: the device need not be awaited again.
+TEST_F(PluginSessionTest, AnEndAfterASyncWithoutARunNeedsNoOther) {
+  Mock().extension = MockControl::Extension::kNone;
+  ASSERT_EQ(Unregister(), "");
+  ASSERT_EQ(Register(), "");
+  const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});
+  const std::string model =
+      ModelBuilder().Input("x", type).Node("Mul", {"x", "x"}, {"y"}).Output("y", type).Bytes();
+  const auto syncs_of_end = [&](int runs_after_sync) {
+    int before = 0;
+    {
+      Ort::Session session = Open(model, OptionsForMock());
+      std::vector<float> x = {3, 4};
+      const Ort::Value feed = TensorOver(x, {2});
+      Ort::IoBinding binding(session);
+      binding.BindInput("x", feed);
+      binding.BindOutput("y", Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault));
+      session.Run({}, binding);
+      (void)Outcome(Api().SynchronizeBoundOutputs(binding));
+      const char *const input = "x", *const output = "y";
+      for (int i = 0; i < runs_after_sync; ++i) {
+        (void)session.Run(Ort::RunOptions(), &input, &feed, 1, &output, 1);
+      }
+      before = Mock().Count("Sync");
+    }
+    return Mock().Count("Sync") - before;
+  };
+  EXPECT_EQ(syncs_of_end(0), 0);
+  EXPECT_EQ(syncs_of_end(1), 1);
+  Mock().fails = {"Sync"};
+  EXPECT_EQ(syncs_of_end(0), 1) << "an attempt that failed does not count";
+}
+
 // A value in device memory outlives its session and its library.
 TEST_F(PluginSessionTest, AValueKeepsItsAllocatorAndItsLibrary) {
   const std::string type = TensorType(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, {"n"});

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string_view>
 
@@ -37,9 +38,8 @@ OrtStatus* ToOrtStatus(const Status& status) noexcept {
 
 Status TakeOrtStatus(OrtStatus* status) {
   if (status == nullptr) return OkStatus();
-  Status taken(static_cast<StatusCode>(status->code), status->message);
-  ReleaseStatus(status);
-  return taken;
+  const std::unique_ptr<OrtStatus, decltype(&ReleaseStatus)> owned(status, &ReleaseStatus);
+  return Status(static_cast<StatusCode>(status->code), status->message);
 }
 
 OrtStatus* StatusFromCurrentException() noexcept {

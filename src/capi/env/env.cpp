@@ -2,9 +2,11 @@
 
 #include <onnxruntime_env_config_keys.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "base/exception_barrier.h"
 #include "base/mutex.h"
 #include "base/process_end.h"
 #include "capi/boundary/arguments.h"
@@ -103,22 +105,24 @@ Status SharedEnvironment::UnregisterLibrary(std::string_view name) {
   if (policy != config.end() && policy->second == "error") {
     TENON_RETURN_IF_ERROR(CheckIsIdle(name));
   }
-  std::weak_ptr<void> code;
-  std::shared_ptr<const LibraryUses> uses;
-  {
-    TENON_ASSIGN_OR_RETURN(const RegisteredLibrary taken, eps.Take(name));
-    for (const auto& device : taken.devices) allocators.RemoveOf(*device->source);
-    for (const auto& transfer : taken.transfers) environment.transfers().Remove(transfer.get());
-    code = taken.library;
-    uses = taken.uses;
-  }
+  TENON_ASSIGN_OR_RETURN(RegisteredLibrary taken, eps.Take(name));
   if (AllowsVirtual(name)) CountVirtual(-1);
-  if (!code.expired()) {
-    TENON_LOG(environment.logger(), kWarning,
-              "library '{}' is still used; it is unloaded when the last user goes. Alive: {}", name,
-              uses->Describe());
-  }
+  Leave(std::move(taken));
   return OkStatus();
+}
+
+void SharedEnvironment::Leave(RegisteredLibrary library) {
+  for (const auto& device : library.devices) allocators.RemoveOf(*device->source);
+  for (const auto& transfer : library.transfers) environment.transfers().Remove(transfer.get());
+  library.transfers.clear();
+  library.devices.clear();
+  const std::weak_ptr<void> code = std::exchange(library.library, nullptr);
+  if (code.expired()) return;
+  (void)HasMemoryFor([&] {
+    TENON_LOG(environment.logger(), kWarning,
+              "library '{}' is still used; it is unloaded when the last user goes. Alive: {}",
+              library.name, library.uses->Describe());
+  });
 }
 
 SharedEnvironment::~SharedEnvironment() {
@@ -127,14 +131,8 @@ SharedEnvironment::~SharedEnvironment() {
     eps.Abandon();
     return;
   }
-  for (std::string name = eps.LastName(); !name.empty(); name = eps.LastName()) {
-    // Busy libraries are removed too: their users keep the code.
-    {
-      const MutexLock lock(mutex_);
-      entries_.erase("tenon.unregister_busy_library");
-    }
-    (void)UnregisterLibrary(name);  // there is one of this name
-  }
+  // Busy libraries are removed too: their users keep the code.
+  while (auto library = eps.TakeLast()) Leave(std::move(*library));
 }
 
 StringMap SharedEnvironment::Config() const {

@@ -58,6 +58,8 @@ struct SharedEnvironment {
 
  private:
   Status CheckIsIdle(std::string_view name);
+  // Takes what it has of a library, which is not in the registry any more. Needs no memory.
+  void Leave(RegisteredLibrary library);
 
   mutable Mutex mutex_;
   WorkCallbacks work_callbacks_;

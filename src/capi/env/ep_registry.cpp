@@ -6,19 +6,23 @@ namespace tenon::capi {
 
 EpRegistry::EpRegistry() { ListDevices(); }
 
-void EpRegistry::ListDevices() {
+void EpRegistry::ListDevices(const RegisteredLibrary* added, const RegisteredLibrary* removed) {
   DeviceList now = {&CpuEpDevice()};
-  for (const RegisteredLibrary& library : libraries_) {
+  const auto list = [&](const RegisteredLibrary& library) {
     for (const auto& device : library.devices) now.push_back(device.get());
+  };
+  for (const RegisteredLibrary& library : libraries_) {
+    if (&library != removed) list(library);
   }
+  if (added != nullptr) list(*added);
+  const auto known = std::find(lists_.begin(), lists_.end(), now);
+  devices_ = known != lists_.end() ? &*known : &lists_.emplace_back(std::move(now));
   // Lists with removed devices are not valid any more.
   std::erase_if(lists_, [&](const DeviceList& list) {
     return std::any_of(list.begin(), list.end(), [&](const OrtEpDevice* device) {
-      return std::find(now.begin(), now.end(), device) == now.end();
+      return std::find(devices_->begin(), devices_->end(), device) == devices_->end();
     });
   });
-  const auto known = std::find(lists_.begin(), lists_.end(), now);
-  devices_ = known != lists_.end() ? &*known : &lists_.emplace_back(std::move(now));
 }
 
 Status EpRegistry::CheckFree(std::string_view name) const {
@@ -32,8 +36,9 @@ Status EpRegistry::CheckFree(std::string_view name) const {
 Status EpRegistry::Add(RegisteredLibrary library) {
   TENON_RETURN_IF_ERROR(CheckFree(library.name));
   const MutexLock lock(mutex_);
+  libraries_.reserve(libraries_.size() + 1);
+  ListDevices(&library);
   libraries_.push_back(std::move(library));
-  ListDevices();
   return OkStatus();
 }
 
@@ -51,9 +56,9 @@ Result<RegisteredLibrary> EpRegistry::Take(std::string_view name) {
   const MutexLock lock(mutex_);
   const auto found = FindLibrary(name);
   if (found == libraries_.end()) return Failure(NoLibrary(name));
+  ListDevices(nullptr, &*found);
   RegisteredLibrary taken = std::move(libraries_[static_cast<size_t>(found - libraries_.begin())]);
   libraries_.erase(found);
-  ListDevices();
   return taken;
 }
 
@@ -86,9 +91,15 @@ bool EpRegistry::Has(std::string_view name, const void* library) const {
   });
 }
 
-std::string EpRegistry::LastName() const {
+std::optional<RegisteredLibrary> EpRegistry::TakeLast() {
   const MutexLock lock(mutex_);
-  return libraries_.empty() ? "" : libraries_.back().name;
+  if (libraries_.empty()) return std::nullopt;
+  std::optional<RegisteredLibrary> taken = std::move(libraries_.back());
+  libraries_.pop_back();
+  // The first list has the built-in devices alone.
+  lists_.resize(1);
+  devices_ = &lists_.front();
+  return taken;
 }
 
 std::pair<const OrtEpDevice* const*, size_t> EpRegistry::Devices() const {

@@ -3,6 +3,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,8 +49,9 @@ class EpRegistry {
   void Abandon();
   // Whether `library` is registered under the name.
   bool Has(std::string_view name, const void* library) const;
-  // The name of the library that was registered last; "" if there is none.
-  std::string LastName() const;
+  // The library that was registered last, and afterwards no device but the built-in ones; nothing
+  // if there is none. Needs no memory.
+  std::optional<RegisteredLibrary> TakeLast();
 
   // All devices: the built-in ones first, then in the order of registration. The array is valid
   // until the registry is destroyed, or a library with one of them is removed.
@@ -62,7 +64,10 @@ class EpRegistry {
   Result<std::shared_ptr<EpSource>> FindSource(std::string_view ep_name) const;
 
  private:
-  void ListDevices();
+  // Lists the devices of all libraries with `added` and without `removed`, which may be null. No
+  // effect if there is no memory for that.
+  void ListDevices(const RegisteredLibrary* added = nullptr,
+                   const RegisteredLibrary* removed = nullptr);
   std::vector<RegisteredLibrary>::const_iterator FindLibrary(std::string_view name) const;
   static Status NoLibrary(std::string_view name);
 

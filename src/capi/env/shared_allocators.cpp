@@ -49,6 +49,7 @@ void SharedAllocators::Erase(std::vector<Entry>::const_iterator entry) {
 void SharedAllocators::Add(const MemoryInfo& memory, std::shared_ptr<Allocator> allocator,
                            const std::shared_ptr<EpSource>& source) {
   const bool is_stream_aware = source != nullptr && source->IsStreamAware();
+  entries_.reserve(entries_.size() + 1);
   entries_.push_back({&memory, NewSharedAllocator(std::move(allocator), is_stream_aware), source,
                       nullptr, source != nullptr});
 }
