@@ -33,14 +33,16 @@ def chain(length: int) -> bytes:
     ).SerializeToString()
 
 
-def source(name: str, folder: pathlib.Path) -> tuple[object, cases.Feeds]:
+def source(name: str, folder: pathlib.Path) -> tuple[str | bytes, cases.Feeds]:
     if name == "chain_1000":
         return chain(1000), {"x": np.ones(1, np.float32)}
     (case,) = [one for one in cases.GENERATED if one.name == name]
     return str(folder / case.path), case.inputs(folder)
 
 
-def open_session(model: object, state: str, threads: int, folder: str) -> tenon.InferenceSession:
+def open_session(
+    model: str | bytes, state: str, threads: int, folder: str
+) -> tenon.InferenceSession:
     options = tenon.SessionOptions()
     options.intra_op_num_threads = threads
     if isinstance(model, bytes):  # prevents that the chain becomes one node

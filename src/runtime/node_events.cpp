@@ -66,6 +66,26 @@ std::string ThreadStats(const NodeTrace& trace) {
   return json.text();
 }
 
+// Of the allocator of the node's outputs, under the names of ONNX Runtime; nothing if it does not
+// count.
+void AppendMemory(const NodeTrace& trace, std::vector<TraceArg>& args) {
+  const AllocatorStats &before = trace.memory_before, &after = trace.memory_after;
+  if (after.bytes_reserved == 0) return;
+  const auto add = [&](const char* name, uint64_t bytes) {
+    args.push_back({name, std::to_string(bytes)});
+  };
+  const auto add_change = [&](const char* name, uint64_t AllocatorStats::*bytes) {
+    args.push_back({name, std::to_string(static_cast<int64_t>(after.*bytes - before.*bytes))});
+  };
+  add("mem_bytes_requested_in_use", after.bytes_requested);
+  add_change("mem_requested_in_use_delta", &AllocatorStats::bytes_requested);
+  add("mem_bytes_in_use", after.bytes_in_use);
+  add_change("mem_in_use_delta", &AllocatorStats::bytes_in_use);
+  add("mem_in_use_peak", after.peak_bytes_in_use);
+  add("mem_arena_held", after.bytes_reserved);
+  add_change("mem_arena_held_delta", &AllocatorStats::bytes_reserved);
+}
+
 }  // namespace
 
 void AppendNodeEvents(const NodeTrace& trace, int64_t process, std::vector<TraceEvent>& events) {
@@ -99,6 +119,7 @@ void AppendNodeEvents(const NodeTrace& trace, int64_t process, std::vector<Trace
                       {"output_type_shape", outputs, true},
                       {"thread_scheduling_stats", ThreadStats(trace), true},
                       {"program_counter", std::to_string(node.counter)}});
+  AppendMemory(trace, kernel.args);
   if (trace.is_cached) kernel.args.push_back({"cached", "1"});
   add("_fence_after", trace.kernel_end, trace.fence_after);
 }

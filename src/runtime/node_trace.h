@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/loop_stats.h"
+#include "tensor/allocator.h"
 
 namespace tenon {
 
@@ -32,6 +33,8 @@ struct NodeTrace {
   // For each tensor: element type, rank, dimensions; first all inputs, then all outputs.
   std::vector<int64_t> shapes;
   uint32_t input_tensors = 0;
+  // Of the allocator of its outputs, when the kernel began and when it ended.
+  AllocatorStats memory_before, memory_after;
   bool is_cached = false;  // the output was given, and the kernel did not run
 };
 

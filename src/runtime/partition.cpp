@@ -5,8 +5,8 @@
 #include "ir/channels_last.h"
 #include "ir/extraction.h"
 #include "ir/node_error.h"
-#include "ir/operator_names.h"
 #include "ir/schema.h"
+#include "ir/unknown_operator.h"
 #include "runtime/preferred_layout.h"
 
 namespace tenon {
@@ -59,15 +59,7 @@ StatusCode CodeOfUnassigned(const Node& node) {
 }
 
 std::string WhyUnassigned(const Node& node) {
-  const std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
-  if (node.schema == nullptr) {
-    if (const auto versions = SchemasOf(node.domain, node.op_type); !versions.empty()) {
-      return Format("the operator exists since opset {} of domain '{}'; the model imports opset {}",
-                    versions.front().since, domain, node.opset);
-    }
-    return Format("'{}' is no operator of domain '{}' at opset {}{}", node.op_type, domain,
-                  node.opset, DidYouMean(node.op_type, OperatorNames(node.domain)));
-  }
+  if (node.schema == nullptr) return WhyUnknown(node);
   return "no provider has a kernel for inputs of these types";
 }
 

@@ -71,7 +71,15 @@ void StepTrace::Measure(const Value* value, uint64_t* bytes) {
   for (const int64_t size : tensor.shape()) trace_.shapes.push_back(size);
 }
 
+AllocatorStats StepTrace::MemoryStats() const {
+  for (const Slot output : plan_.OutputsOf(step_)) {
+    if (output != kNoSlot) return plan_.LocationOf(output).allocator->Stats();
+  }
+  return {};
+}
+
 void StepTrace::StartKernel(const Frame& frame) {
+  trace_.memory_before = MemoryStats();
   trace_.kernel_start = profiler_.Now();
   if (profiler_.has_providers()) {
     profiler_.StartEvent(trace_.kernel_start);
@@ -93,6 +101,7 @@ void StepTrace::EndKernel(const Frame& frame) {
   trace_.core = CurrentCpu();
   if (loops_.has_loops()) trace_.loops = std::make_unique<LoopStats::Record>(loops_.Take());
   for (const Value* output : frame.OutputsOf(step_)) Measure(output, &trace_.output_bytes);
+  trace_.memory_after = MemoryStats();
   trace_.kernel_end = profiler_.Now();
   is_done_ = true;
 }

@@ -44,6 +44,8 @@ class StepTrace {
 
  private:
   void TellProvidersEnd();
+  // Of the allocator of the step's outputs; zeros if it has none.
+  AllocatorStats MemoryStats() const;
   void Measure(const Value* value, uint64_t* bytes);
 
   Profiler& profiler_;

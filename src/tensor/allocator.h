@@ -14,6 +14,7 @@ namespace tenon {
 struct AllocatorStats {
   uint64_t allocations = 0;
   uint64_t bytes_in_use = 0;
+  uint64_t bytes_requested = 0;  // of those in use, without what blocks were rounded up by
   uint64_t peak_bytes_in_use = 0;
   uint64_t bytes_reserved = 0;  // taken from the layer below, in use or cached
   uint64_t bytes_limit = 0;     // 0: none

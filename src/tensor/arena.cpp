@@ -9,6 +9,7 @@ namespace tenon {
 // Precedes the caller's memory. It has one cache line, so that the caller's part is aligned.
 struct alignas(Allocator::kAlignment) CachingArena::Block {
   size_t size_class;
+  size_t requested;
   Block* next;
 };
 
@@ -63,7 +64,9 @@ void* CachingArena::Allocate(size_t bytes) {
     block->size_class = size_class;
     stats_.bytes_reserved += block_bytes;
   }
+  block->requested = bytes;
   ++stats_.allocations;
+  stats_.bytes_requested += bytes;
   stats_.bytes_in_use += BytesOfClass(block->size_class) + sizeof(Block);
   stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
   return block + 1;
@@ -86,6 +89,7 @@ void CachingArena::Free(void* memory) {
   Block* block = static_cast<Block*>(memory) - 1;
   const MutexLock lock(mutex_);
   stats_.bytes_in_use -= BytesOfClass(block->size_class) + sizeof(Block);
+  stats_.bytes_requested -= block->requested;
   block->next = free_[block->size_class];
   free_[block->size_class] = block;
 }

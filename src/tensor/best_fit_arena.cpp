@@ -128,10 +128,12 @@ Result<void*> BestFitArena::TryAllocate(size_t bytes, const StreamOrder* stream)
   SplitIfWorthIt(chunk, *rounded);
   Chunk& c = chunks_[chunk];
   c.is_used = true;
+  c.requested = bytes;
   c.stream = stream;
   used_[c.memory] = chunk;
   ++stats_.allocs;
   stats_.in_use += c.bytes;
+  stats_.requested += bytes;
   stats_.max_in_use = std::max(stats_.max_in_use, stats_.in_use);
   stats_.max_alloc_size = std::max(stats_.max_alloc_size, c.bytes);
   return c.memory;
@@ -151,6 +153,7 @@ Result<void*> BestFitArena::Reserve(size_t bytes) {
   ++stats_.reserves;
   ++stats_.allocs;
   stats_.in_use += bytes;
+  stats_.requested += bytes;
   stats_.max_in_use = std::max(stats_.max_in_use, stats_.in_use);
   stats_.max_alloc_size = std::max(stats_.max_alloc_size, bytes);
   stats_.total_allocated += bytes;
@@ -190,6 +193,7 @@ void BestFitArena::Free(void* block) {
   const MutexLock lock(mutex_);
   if (const auto reserved = reserved_.find(block); reserved != reserved_.end()) {
     stats_.in_use -= reserved->second;
+    stats_.requested -= reserved->second;
     stats_.total_allocated -= reserved->second;
     reserved_.erase(reserved);
     device_->Free(block);
@@ -207,6 +211,7 @@ void BestFitArena::FreeLocked(void* block) {
   c.is_used = false;
   c.sync_id = c.stream ? c.stream->sync_id() : 0;
   stats_.in_use -= c.bytes;
+  stats_.requested -= c.requested;
   PutInBin(Merge(chunk));
 }
 
@@ -264,6 +269,7 @@ AllocatorStats BestFitArena::Stats() const {
   AllocatorStats result;
   result.allocations = stats.allocs;
   result.bytes_in_use = stats.in_use;
+  result.bytes_requested = stats.requested;
   result.peak_bytes_in_use = stats.max_in_use;
   result.bytes_reserved = stats.total_allocated;
   result.bytes_limit = config_.max_bytes == SIZE_MAX ? 0 : config_.max_bytes;

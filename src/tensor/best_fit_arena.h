@@ -17,6 +17,7 @@ namespace tenon {
 
 struct ArenaStats {
   size_t in_use = 0;           // bytes of blocks, as requested and rounded
+  size_t requested = 0;        // bytes of the same blocks, not rounded
   size_t total_allocated = 0;  // bytes held from the device
   size_t max_in_use = 0;
   size_t max_alloc_size = 0;
@@ -68,6 +69,7 @@ class BestFitArena final : public StreamAllocator {
   struct Chunk {
     std::byte* memory = nullptr;
     size_t bytes = 0;
+    size_t requested = 0;                    // of its bytes, while it is used
     int32_t previous = kNone, next = kNone;  // neighbours in the region
     bool is_used = false;
     const StreamOrder* stream = nullptr;  // that worked on it last

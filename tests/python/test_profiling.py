@@ -27,6 +27,15 @@ KERNEL_ARGS = [
     "thread_scheduling_stats",
     "program_counter",
 ]
+MEMORY_ARGS = [
+    "mem_bytes_requested_in_use",
+    "mem_requested_in_use_delta",
+    "mem_bytes_in_use",
+    "mem_in_use_delta",
+    "mem_in_use_peak",
+    "mem_arena_held",
+    "mem_arena_held_delta",
+]
 
 
 def options(folder: pathlib.Path, **fields: object) -> tenon.SessionOptions:
@@ -74,6 +83,27 @@ def test_ending_gives_the_path_of_a_whole_file(tmp_path: pathlib.Path) -> None:
     assert pathlib.Path(path).read_text(encoding="utf-8") == text, "profiling is off"
 
 
+def test_nodes_tell_the_memory_that_they_take(tmp_path: pathlib.Path) -> None:
+    """TX-65a: an output of a size that only the kernel knows is in the changes."""
+    graph = graphs.model(
+        [helper.make_node("NonZero", ["x"], ["y"])],
+        [graphs.tensor("x", shape=["n"])],
+        [graphs.tensor("y", TensorProto.INT64, [1, "m"])],
+    )
+    values = np.ones(100_000, np.float32)
+    args = next(
+        event["args"]
+        for event in traced(graph, tmp_path, {"x": values})
+        if event["name"].endswith("_kernel_time")
+    )
+    memory = {name: int(args[name]) for name in MEMORY_ARGS}
+    made = values.size * np.dtype(np.int64).itemsize
+    assert made <= memory["mem_requested_in_use_delta"] <= memory["mem_bytes_requested_in_use"]
+    assert memory["mem_requested_in_use_delta"] <= memory["mem_in_use_delta"]
+    assert memory["mem_bytes_in_use"] <= memory["mem_in_use_peak"] <= memory["mem_arena_held"]
+    assert memory["mem_arena_held_delta"] >= made, "the first run's memory comes from the system"
+
+
 @pytest.mark.parametrize("mode", ["ORT_SEQUENTIAL", "ORT_PARALLEL"])
 def test_nodes_have_three_events_with_their_arguments(mode: str, tmp_path: pathlib.Path) -> None:
     """PR-26 (parts of runs: tests/runtime/partial_run_test.cpp)"""
@@ -98,7 +128,7 @@ def test_nodes_have_three_events_with_their_arguments(mode: str, tmp_path: pathl
             events[what] for what in ("fence_before", "kernel_time", "fence_after")
         )
         assert list(before["args"]) == list(after["args"]) == ["op_name"]
-        assert list(kernel["args"]) == KERNEL_ARGS
+        assert list(kernel["args"]) == KERNEL_ARGS + MEMORY_ARGS
         assert before["ts"] + before["dur"] <= kernel["ts"] + 1
         assert kernel["ts"] + kernel["dur"] <= after["ts"] + 1
 

@@ -135,7 +135,9 @@ TEST_F(PartialRunTest, StepsOfPartsAreTracedAsThoseOfAWholeRun) {
   EXPECT_EQ(whole[1],
             "node_s_kernel_time op_name provider graph_index exec_plan_index node_index "
             "activation_size parameter_size output_size input_type_shape output_type_shape "
-            "thread_scheduling_stats program_counter");
+            "thread_scheduling_stats program_counter mem_bytes_requested_in_use "
+            "mem_requested_in_use_delta mem_bytes_in_use mem_in_use_delta mem_in_use_peak "
+            "mem_arena_held mem_arena_held_delta");
   EXPECT_EQ(whole[2], "node_s_fence_after op_name");
   for (const uint32_t split : {1u, 3u}) {
     const FrameLease frame(executor_->frames());

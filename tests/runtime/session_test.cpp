@@ -269,8 +269,8 @@ TEST_F(SessionTest, AnUnknownOperatorIsNamedWhenTheSessionIsMade) {
   EXPECT_EQ(session.error().code(), StatusCode::kFail);
   EXPECT_EQ(
       session.error().message(),
-      "test.Quux-1 node 'node_y': 'Quux' is no operator of domain 'test' at opset 1 (node 0 of "
-      "graph 'graph', test opset 1; inputs: 'x' tensor(float) [n])");
+      "test.Quux-1 node 'node_y': test:Quux(-1) is not a registered function/op (node 0 of graph "
+      "'graph', test opset 1; inputs: 'x' tensor(float) [n])");
 }
 
 TEST_F(SessionTest, ARunPastItsTimeoutEnds) {
