@@ -22,10 +22,16 @@ namespace {
 constexpr int kFileFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
 constexpr int kFolderFlags = O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW;
 
+// "escapes model directory": the words of ONNX Runtime, which programs look for.
+std::string Escapes(const std::vector<std::string>& allowed_folders) {
+  const bool is_working = allowed_folders == std::vector<std::string>{"."};
+  return Format("escapes {} directory", is_working ? "working" : "model");
+}
+
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Why the name is never acceptable, whatever the file system holds, or "".
-std::string_view Objection(std::string_view name) {
+std::string Objection(const std::vector<std::string>& allowed_folders, std::string_view name) {
   if (name.empty()) return "is empty";
   if (name.find('\0') != std::string_view::npos) return "has a NUL byte";
   if (name.find('\\') != std::string_view::npos) return "has a backslash; folders end in '/'";
@@ -33,7 +39,7 @@ std::string_view Objection(std::string_view name) {
   if (name.size() >= 2 && IsLetter(name[0]) && name[1] == ':') return "begins with a drive letter";
   const std::string plain = PlainPath(name);
   if (plain.empty()) return "names a folder";
-  return plain == ".." || plain.starts_with("../") ? "escapes model directory" : "";
+  return plain == ".." || plain.starts_with("../") ? Escapes(allowed_folders) : "";
 }
 
 }  // namespace
@@ -66,10 +72,11 @@ Error NotConfined(std::string_view name, std::string_view objection) {
   return InvalidArgument("External data path validation failed: '{}' {}", name, objection);
 }
 
-// Maps the file at a real path that must be below one of the folders, also real paths. Opening
-// follows no link, so it fails if a link has appeared since the path was resolved.
+// Maps the file at a real path that must be below one of the folders, also real paths; else gives
+// `not_below`. Opening follows no link, so it fails if a link has appeared since the path was
+// resolved.
 Result<MappedFile> MapBelowAny(const std::vector<std::string>& real_folders,
-                               const std::string& real_path, std::string_view name) {
+                               const std::string& real_path, const Status& not_below) {
   for (const std::string& folder : real_folders) {
     const std::optional<std::string> rest = PathBelow(folder, real_path);
     if (!rest) continue;
@@ -78,7 +85,7 @@ Result<MappedFile> MapBelowAny(const std::vector<std::string>& real_folders,
     TENON_ASSIGN_OR_RETURN(const FileDescriptor file, OpenBeneath(root, *rest));
     return MappedFile::FromDescriptor(file, real_path);
   }
-  return NotConfined(name, "escapes model directory through a symbolic link");
+  return Failure(not_below);
 }
 
 }  // namespace
@@ -120,7 +127,7 @@ std::vector<std::string> ExternalDataFolders(const std::string& model_path) {
 
 Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
                                std::string_view name) {
-  if (const std::string_view objection = Objection(name); !objection.empty()) {
+  if (const std::string objection = Objection(allowed_folders, name); !objection.empty()) {
     return NotConfined(name, objection);
   }
   std::vector<std::string> real_folders;
@@ -132,7 +139,8 @@ Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
   for (const std::string& folder : real_folders) {
     const std::string path = Format("{}/{}", folder, name);
     if (const std::optional<std::string> real = RealPath(path)) {
-      return MapBelowAny(real_folders, *real, name);
+      const std::string escapes = Escapes(allowed_folders) + " through a symbolic link";
+      return MapBelowAny(real_folders, *real, NotConfined(name, escapes));
     }
     if (errno != ENOENT && errno != ENOTDIR) return Failure(FileError("open", path, errno));
   }

@@ -2,6 +2,7 @@
 #include "capi/boundary/experimental.h"
 
 #include <string_view>
+#include <vector>
 
 #include "capi/boundary/arguments.h"
 #include "capi/boundary/slots.h"
@@ -12,6 +13,7 @@
 #include "capi/session/session_handle.h"
 #include "capi/session/training.h"
 #include "capi/value/allocator.h"
+#include "capi/value/tensor_arguments.h"
 #include "ops/tensor/random_numbers.h"
 #include "tenon_c_api.h"
 
@@ -58,6 +60,31 @@ OrtStatus* SetSeed(int64_t seed) noexcept {
   });
 }
 
+OrtStatus* SequenceGetMap(const OrtValue* sequence, size_t index, const void** keys,
+                          const void** values, size_t* count) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(sequence);
+    TENON_RETURN_IF_NULL(keys);
+    TENON_RETURN_IF_NULL(values);
+    TENON_RETURN_IF_NULL(count);
+    const Value& object = *Unwrap(sequence);
+    if (object.kind() != Value::Kind::kSequence) {
+      return InvalidArgument("expected a sequence, got a {}", ValueKindName(object.kind()));
+    }
+    const std::vector<Value>& elements = object.sequence().elements;
+    TENON_RETURN_IF_ERROR(CheckIndex(index, elements.size(), "elements"));
+    if (elements[index].kind() != Value::Kind::kMap) {
+      return InvalidArgument("element {}: expected a map, got a {}", index,
+                             ValueKindName(elements[index].kind()));
+    }
+    const Map& map = elements[index].map();
+    *keys = map.keys.raw();
+    *values = map.values.raw();
+    *count = static_cast<size_t>(map.keys.size());
+    return OkStatus();
+  });
+}
+
 // Each has its own signature, so a constexpr table of a common type cannot hold them.
 template <class Function>
 OrtExperimentalFnPtr Untyped(Function* function) {
@@ -80,6 +107,7 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (wanted == TENON_SESSION_GET_FALLBACK_REPORT) return Untyped(&SessionGetFallbackReport);
   if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
+  if (wanted == TENON_SEQUENCE_GET_MAP) return Untyped(&SequenceGetMap);
   if (wanted == TENON_SET_SEED) return Untyped(&SetSeed);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
 #define ORT_EXPERIMENTAL_API(since, type, name, ...) \

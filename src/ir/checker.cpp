@@ -6,8 +6,8 @@
 
 #include "ir/node_error.h"
 #include "ir/onnx_fields.h"
-#include "ir/operator_names.h"
 #include "ir/schema.h"
+#include "ir/unknown_operator.h"
 
 namespace tenon {
 namespace {
@@ -100,18 +100,6 @@ Status CheckCall(const Node& node, const Function& function) {
   return OkStatus();
 }
 
-// The reason why the table has no schema for a node of a domain that it knows.
-Status UnknownOperator(const Node& node) {
-  const auto versions = SchemasOf(node.domain, node.op_type);
-  if (!versions.empty()) {
-    return InvalidGraph("exists since opset {} of domain '{}'; the model imports opset {}",
-                        versions.front().since, DisplayName(node.domain), node.opset);
-  }
-  return InvalidGraph("'{}' is no operator of domain '{}'{}", node.op_type,
-                      DisplayName(node.domain),
-                      DidYouMean(node.op_type, OperatorNames(node.domain)));
-}
-
 // Domain, name and overload.
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 
@@ -148,7 +136,7 @@ Status Checker::CheckNode(const Node& node) const {
   if (function != functions_.end()) return CheckCall(node, *function->second);
   if (node.schema != nullptr) return CheckAgainstSchema(node, *node.schema);
   const bool may_be_unknown = NewestOpset(node.domain) == 0 || options_.allow_unknown_operators;
-  return may_be_unknown ? OkStatus() : UnknownOperator(node);
+  return may_be_unknown ? OkStatus() : InvalidGraph("{}", WhyUnknown(node));
 }
 
 Status Checker::CheckGraph(const Graph& graph) const {

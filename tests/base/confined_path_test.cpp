@@ -51,6 +51,8 @@ TEST_F(ConfinedPathTest, NamesThatLeaveAreRefusedUnread) {
         OpenInModel(name),
         Format("2: External data path validation failed: '{}' escapes model directory", name));
   }
+  EXPECT_EQ(Open({"."}, "../secret"),
+            "2: External data path validation failed: '../secret' escapes working directory");
   EXPECT_EQ(
       OpenInModel(root_ / "model/data"),
       Format("2: External data path validation failed: '{}' is absolute", root_ / "model/data"));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <fstream>
 #include <optional>
 
@@ -128,6 +129,27 @@ TEST(InitializerTest, ExternalFilesComeFromMemory) {
                                                                            too_short, 1)),
             "");
   EXPECT_THAT(ErrorOf([&] { Open(AddModel(true), options); }), HasSubstr("exceed"));
+}
+
+// As in ONNX Runtime.
+TEST(InitializerTest, FilesOfAModelInMemoryAreInTheWorkingDirectory) {
+  const std::string name = "initializer_test_weights.bin";
+  const auto model = [](const std::string& file) {
+    ModelBuilder builder;
+    builder.Input("x", TensorType(kFloat, {1, 3})).ExternalInitializer("w", 3, file, 0);
+    return builder.Node("Add", {"x", "w"}, {"z"})
+        .Output("z", TensorTypeWithoutShape(kFloat))
+        .Bytes();
+  };
+  const std::vector<float> weights = {1, 2, 3};
+  std::ofstream(name, std::ios::binary)
+      .write(reinterpret_cast<const char*>(weights.data()), 3 * sizeof(float));
+  Ort::Session session = Open(model(name));
+  EXPECT_THAT(RunOnOnes(session), ElementsAre(2, 3, 4));
+  ASSERT_EQ(std::remove(name.c_str()), 0);
+  EXPECT_THAT(ErrorOf([&] { Open(model(name)); }), HasSubstr("'" + name + "' is not in ."));
+  EXPECT_THAT(ErrorOf([&] { Open(model("../" + name)); }),
+              AllOf(HasSubstr("External data path"), HasSubstr("escapes working directory")));
 }
 
 TEST(InitializerTest, OptimizedModelsKeepLargeOnesBesideThem) {

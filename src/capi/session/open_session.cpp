@@ -41,6 +41,12 @@ Result<ReadOptions> ReadOptionsOf(const OrtSessionOptions& options) {
   return read;
 }
 
+// As in ONNX Runtime, the working directory is the folder of a model in memory if none is named.
+ReadOptions InMemory(ReadOptions read) {
+  if (read.external_data_folder.empty()) read.external_data_folder = ".";
+  return read;
+}
+
 // What keeps the bytes of a model alive: null, so that they are copied, unless the client promised
 // that they outlive the session. As in ONNX Runtime, the promise is for the ORT format alone.
 std::shared_ptr<void> OwnerOf(std::span<const std::byte> bytes, const ReadOptions& read,
@@ -335,7 +341,7 @@ Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& option
 Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options) {
   return Load(
       [&](const ReadOptions& read) {
-        return ReadModel(bytes, OwnerOf(bytes, read, options.session.config), read);
+        return ReadModel(bytes, OwnerOf(bytes, read, options.session.config), InMemory(read));
       },
       options);
 }
@@ -357,8 +363,9 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
                                                       bytes.size() <= kLargestKeptModel;
   if (!is_needed) return nullptr;
   return [content = CopyBytes(bytes), kept = std::make_shared<KeptOptions>(options)] {
-    return Load([&](const ReadOptions& read) { return ReadModel(*content, content, read); },
-                kept->options);
+    return Load(
+        [&](const ReadOptions& read) { return ReadModel(*content, content, InMemory(read)); },
+        kept->options);
   };
 }
 

@@ -1,0 +1,15 @@
+// The text for a node whose operator the schema table does not have.
+#pragma once
+
+#include <string>
+
+#include "ir/graph.h"
+
+namespace tenon {
+
+// Why the table has no schema for the node, in ONNX Runtime's words where it has some:
+//   exists since opset 17 of domain 'ai.onnx'; the model imports opset 16
+//   com.microsoft:Relux(-1) is not a registered function/op (did you mean 'Relu'?)
+std::string WhyUnknown(const Node& node);
+
+}  // namespace tenon
