@@ -36,6 +36,14 @@ typedef OrtStatus*(ORT_API_CALL* TenonSessionSetReplaced)(OrtSession* session);
 #define TENON_SET_SEED "OrtApi_TenonSetSeed_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonSetSeed)(int64_t seed);
 
+// The elements of the keys and of the values of the map at `index` of a sequence, `count` each.
+// They belong to the sequence and must not be changed. Maps whose keys are at the same address have
+// the same keys. Strings are at addresses of no other use. Thread-safe.
+#define TENON_SEQUENCE_GET_MAP "OrtApi_TenonSequenceGetMap_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonSequenceGetMap)(const OrtValue* sequence, size_t index,
+                                                      const void** keys, const void** values,
+                                                      size_t* count);
+
 // The last run with these options, whose run config "tenon.run_report" is "1":
 //   run_id, duration_us
 //   attempts      1, or 2 if it was repeated after a provider failed

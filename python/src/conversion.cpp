@@ -182,47 +182,87 @@ Value Element(const OrtValue* value, size_t index) {
       Make<ValueHandle>(Api().GetValue, value, static_cast<int>(index), DefaultAllocator()));
 }
 
-nb::object SequenceToPython(const OrtValue* value) {
-  const auto count = Get<size_t>(Api().GetValueCount, value);
-  nb::list list;
-  for (size_t i = 0; i < count; ++i) list.append(ToPython(Element(value, i)));
-  return list;
-}
-
-template <class T, class Convert>
-nb::list ListOf(const OrtValue* value, size_t count, Convert convert) {
-  const T* data = static_cast<const T*>(Get<const void*>(Api().GetTensorData, value));
-  nb::list list;
-  for (size_t i = 0; i < count; ++i) {
-    const nb::object element = nb::steal(convert(data[i]));
-    if (!element) throw nb::python_error();
-    list.append(element);
+// `count` elements of a tensor as Python's own numbers. The commonest types need no array, which
+// takes longer to make than a short list. Null if the type is none of them.
+nb::object NumbersOf(ONNXTensorElementDataType type, const void* data, size_t count) {
+  const auto list_of = [&]<class T>(const T* elements, auto convert) -> nb::object {
+    nb::list list;
+    for (size_t i = 0; i < count; ++i) {
+      const nb::object element = nb::steal(convert(elements[i]));
+      if (!element) throw nb::python_error();
+      list.append(element);
+    }
+    return list;
+  };
+  switch (type) {
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
+      return list_of(static_cast<const float*>(data),
+                     [](double x) { return PyFloat_FromDouble(x); });
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE:
+      return list_of(static_cast<const double*>(data), PyFloat_FromDouble);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
+      return list_of(static_cast<const int64_t*>(data), PyLong_FromLongLong);
+    default:
+      return {};
   }
-  return list;
 }
 
-// The elements of a tensor of rank 1 as Python's own numbers and strings. The commonest types need
-// no array, which takes longer to make than a short list.
+// The elements of a tensor of rank 1 as Python's own numbers and strings.
 nb::list ElementsOf(Value value) {
   const TensorView view = ViewTensor(value.get());
-  switch (view.type) {
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
-      return ListOf<float>(value.get(), view.element_count,
-                           [](float x) { return PyFloat_FromDouble(x); });
-    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
-      return ListOf<int64_t>(value.get(), view.element_count,
-                             [](int64_t x) { return PyLong_FromLongLong(x); });
-    default:
-      return nb::cast<nb::list>(ToPython(std::move(value)).attr("tolist")());
+  const auto* const data = Get<const void*>(Api().GetTensorData, value.get());
+  if (nb::object numbers = NumbersOf(view.type, data, view.element_count)) {
+    return nb::borrow<nb::list>(numbers);
   }
+  return nb::cast<nb::list>(ToPython(std::move(value)).attr("tolist")());
+}
+
+// The keys and values have the same length.
+nb::dict DictOf(nb::handle keys, nb::handle values) {
+  nb::dict map;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.ptr()); ++i) {
+    if (PyDict_SetItem(map.ptr(), PyList_GET_ITEM(keys.ptr(), i),
+                       PyList_GET_ITEM(values.ptr(), i)) != 0) {
+      throw nb::python_error();
+    }
+  }
+  return map;
 }
 
 nb::object MapToPython(const OrtValue* value) {
-  const nb::list keys = ElementsOf(Element(value, 0));
-  const nb::list values = ElementsOf(Element(value, 1));
-  nb::dict map;
-  for (size_t i = 0; i < nb::len(keys); ++i) map[keys[i]] = values[i];
-  return map;
+  return DictOf(ElementsOf(Element(value, 0)), ElementsOf(Element(value, 1)));
+}
+
+// The maps of one sequence often share their keys, which are then converted once.
+nb::list MapsToPython(const OrtValue* sequence, size_t count) {
+  static const auto get_map = Experimental<TenonSequenceGetMap>(TENON_SEQUENCE_GET_MAP);
+  const auto type = ViewTensor(Element(Element(sequence, 0).get(), 1).get()).type;
+  const void* known_keys = nullptr;
+  nb::list maps, keys;
+  for (size_t i = 0; i < count; ++i) {
+    const void *map_keys = nullptr, *map_values = nullptr;
+    size_t size = 0;
+    Check(get_map(sequence, i, &map_keys, &map_values, &size));
+    if (i == 0 || map_keys != known_keys) {
+      keys = ElementsOf(Element(Element(sequence, i).get(), 0));
+      known_keys = map_keys;
+    }
+    nb::object values = NumbersOf(type, map_values, size);
+    if (!values) values = ElementsOf(Element(Element(sequence, i).get(), 1));
+    maps.append(DictOf(keys, values));
+  }
+  return maps;
+}
+
+nb::object SequenceToPython(const OrtValue* value) {
+  const auto count = Get<size_t>(Api().GetValueCount, value);
+  const auto is_map = [](const Value& element) {
+    return Get<ONNXType>(Api().GetValueType, element.get()) == ONNX_TYPE_MAP;
+  };
+  if (count > 0 && is_map(Element(value, 0))) return MapsToPython(value, count);
+  nb::list list;
+  for (size_t i = 0; i < count; ++i) list.append(ToPython(Element(value, i)));
+  return list;
 }
 
 }  // namespace

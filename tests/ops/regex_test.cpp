@@ -123,7 +123,7 @@ TEST(RegexTest, NamesThePlaceOfAnError) {
 // is.
 TEST(RegexTest, HostilePatternsEndSoon) {
   const std::clock_t begin = std::clock();  // of this process: the machine may be busy
-  const std::string text(5000, 'a');
+  const std::string text(2000, 'a');
   for (const char* pattern :
        {"(a*)*b", "(a+)+b", "(a|a)*b", "(a|aa)+b", "(.*)*x(.*)*y", "((a?){500}){2}b",
         "(?:a?){1000}b", "(((((a*)*)*)*)*)*b", "(a{0,30}){0,30}b", "(^|a|$|\\b|\\B)*b"}) {

@@ -286,6 +286,27 @@ def test_gives_sequences_of_maps_as_lists_of_dicts() -> None:
     assert session.get_outputs()[0].type == "seq(map(string,tensor(float)))"
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "maps"),
+    [
+        ("INT64", "FLOAT", [{1: 0.5}, {2: 0.25, 3: 1.0}, {2: 0.5, 3: 0.75}]),
+        ("STRING", "DOUBLE", [{"a": 0.5}, {"b": 0.25}]),
+        ("INT64", "STRING", [{1: "x"}, {2: "y", 3: "z"}]),
+    ],
+)
+def test_maps_of_one_sequence_may_have_different_keys(key: str, value: str, maps: list) -> None:
+    item = helper.make_tensor_type_proto(TensorProto.DataType.Value(value), [])
+    kind = helper.make_sequence_type_proto(
+        helper.make_map_type_proto(TensorProto.DataType.Value(key), item)
+    )
+    content = graphs.model(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        [helper.make_value_info("x", kind)],
+        [helper.make_value_info("y", kind)],
+    )
+    assert tenon.InferenceSession(content).run(None, {"x": maps}) == [maps]
+
+
 def optional_model(held: onnx.TypeProto) -> bytes:
     """y = x, an optional; y2 = whether x holds something."""
     optional = helper.make_optional_type_proto(held)
