@@ -47,6 +47,7 @@ ALLOWED_FOLDERS = {
         "reduction": {"framework"},
         "tensor": {"framework"},
         "text": {"framework"},
+        "training": {"framework", "conv"},
     },
     "kernels": {
         "": set(),

@@ -1,0 +1,205 @@
+"""Operators of com.microsoft that ONNX Runtime's training build has, beside formulas in float64."""
+
+import math
+
+import contrib
+import numpy as np
+import pytest
+import tenon
+from contrib import check, floats
+
+FLOAT = np.float32
+SHAPES = [(), (7,), (0, 3), (2, 3, 65), (3, 20000)]
+
+
+def wide(*arrays: np.ndarray) -> list[np.ndarray]:
+    return [x.astype(np.float64) for x in arrays]
+
+
+def run(
+    op_type: str,
+    inputs: contrib.Arrays,
+    outputs: dict[str, type] | None = None,
+    threads: int = 1,
+    **options: object,
+) -> list[np.ndarray]:
+    content = contrib.model(op_type, inputs, outputs or {"y": FLOAT}, **options)
+    settings = tenon.SessionOptions()
+    settings.intra_op_num_threads = threads
+    session = tenon.InferenceSession(content, settings)
+    wanted = {x.name for x in session.get_inputs()}
+    return session.run(None, {f"x{i}": x for i, x in enumerate(inputs) if f"x{i}" in wanted})
+
+
+def compare(
+    op_type: str,
+    inputs: contrib.Arrays,
+    expected: list[np.ndarray],
+    outputs: dict[str, type] | None = None,
+    tolerance: float = 2e-5,
+    **options: object,
+) -> None:
+    """Compares with `expected`, and the bits of one thread with those of two and three."""
+    expected = [x.astype(FLOAT) for x in expected]
+    check(op_type, inputs, outputs, expected, tolerance, tolerance, **options)
+    first, *more = [run(op_type, inputs, outputs, n, **options) for n in (1, 2, 3)]
+    for other in more:
+        for a, b in zip(first, other, strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+def refuses(op_type: str, inputs: contrib.Arrays, text: str, **options: object) -> None:
+    with pytest.raises(Exception, match=text):
+        run(op_type, inputs, **options)
+
+
+# --- Activations ---
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def gelu_derivative(x: np.ndarray) -> np.ndarray:
+    distribution = 0.5 * (1 + np.vectorize(math.erf, otypes=[np.float64])(x * math.sqrt(0.5)))
+    return distribution + x * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+
+
+def fast_gelu_derivative(x: np.ndarray) -> np.ndarray:
+    factor = math.sqrt(2 / math.pi)
+    t = np.tanh(factor * (x + 0.044715 * x**3))
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * factor * (1 + 3 * 0.044715 * x * x)
+
+
+def quick_gelu_derivative(x: np.ndarray, alpha: float = 1.702) -> np.ndarray:
+    s = sigmoid(alpha * x)
+    return s + alpha * x * s * (1 - s)
+
+
+DERIVATIVES = {
+    "ReluGrad": lambda x: (x > 0).astype(np.float64),
+    "LeakyReluGrad": lambda y: np.where(y > 0, 1, 0.01),
+    "SigmoidGrad": lambda y: y * (1 - y),
+    "TanhGrad": lambda y: 1 - y * y,
+    "GeluGrad": gelu_derivative,
+    "FastGeluGrad": fast_gelu_derivative,
+    "QuickGeluGrad": quick_gelu_derivative,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("op_type", DERIVATIVES)
+def test_activation(op_type: str, shape: tuple) -> None:
+    dy, x = floats(*shape), 3 * floats(*shape, seed=1)
+    x = np.asarray(x, FLOAT)
+    wide_dy, wide_x = wide(dy, x)
+    compare(op_type, [dy, x], [wide_dy * DERIVATIVES[op_type](wide_x)])
+
+
+def test_alpha() -> None:
+    dy, x = floats(100), floats(100, seed=1)
+    wide_dy, wide_x = wide(dy, x)
+    compare("LeakyReluGrad", [dy, x], [wide_dy * np.where(wide_x > 0, 1, 0.3)], alpha=0.3)
+    compare("QuickGeluGrad", [dy, x], [wide_dy * quick_gelu_derivative(wide_x, 0.7)], alpha=0.7)
+
+
+@pytest.mark.parametrize("op_type", ["GeluGrad", "FastGeluGrad", "QuickGeluGrad"])
+def test_far_from_zero_the_derivative_is_0_or_1(op_type: str) -> None:
+    x = np.array([-1e4, -100, 100, 1e4], FLOAT)
+    compare(op_type, [np.ones(4, FLOAT), x], [np.array([0, 0, 1, 1])])
+
+
+@pytest.mark.parametrize("op_type", [*DERIVATIVES, "SoftmaxGrad_13", "LogSoftmaxGrad_13"])
+def test_both_inputs_have_one_shape(op_type: str) -> None:
+    refuses(op_type, [floats(2, 3), floats(3, 2)], "input 1")
+
+
+@pytest.mark.parametrize("op_type", DERIVATIVES)
+def test_half(op_type: str) -> None:
+    dy, x = floats(50, dtype=np.float16), floats(50, seed=1, dtype=np.float16)
+    (actual,) = run(op_type, [dy, x], {"y": np.float16})
+    wide_dy, wide_x = wide(dy, x)
+    expected = wide_dy * DERIVATIVES[op_type](wide_x)
+    np.testing.assert_allclose(actual.astype(np.float64), expected, rtol=2e-3, atol=1e-3)
+
+
+# --- Softmax ---
+
+SOFTMAX_CASES = [
+    ((5,), -1),
+    ((4, 1), 1),
+    ((2, 3, 65), -1),
+    ((2, 3, 65), 1),
+    ((130, 7), 0),
+    ((70, 200, 3), 1),
+    ((3, 10000), 1),
+    ((0, 3), 1),
+]
+
+
+@pytest.mark.parametrize(("shape", "axis"), SOFTMAX_CASES)
+def test_softmax(shape: tuple, axis: int) -> None:
+    dy, x = floats(*shape), floats(*shape, seed=1)
+    e = np.exp(x.astype(np.float64))
+    y = (e / e.sum(axis, keepdims=True)).astype(FLOAT)
+    wide_dy, wide_y = wide(dy, y)
+    expected = (wide_dy - (wide_dy * wide_y).sum(axis, keepdims=True)) * wide_y
+    compare("SoftmaxGrad_13", [dy, y], [expected], axis=axis)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SOFTMAX_CASES)
+def test_log_softmax(shape: tuple, axis: int) -> None:
+    dy, x = floats(*shape), floats(*shape, seed=1)
+    y = x - np.log(np.exp(x.astype(np.float64)).sum(axis, keepdims=True))
+    y = y.astype(FLOAT)
+    wide_dy, wide_y = wide(dy, y)
+    expected = wide_dy - np.exp(wide_y) * wide_dy.sum(axis, keepdims=True)
+    compare("LogSoftmaxGrad_13", [dy, y], [expected], axis=axis)
+
+
+def test_softmax_of_no_such_axis() -> None:
+    refuses("SoftmaxGrad_13", [floats(2, 3), floats(2, 3)], "axis", axis=2)
+
+
+# --- Layer normalizations ---
+
+LAYER_CASES = [((4, 7), -1), ((2, 3, 5), 1), ((300, 65), 1), ((2, 8), 0), ((5, 3000), 1)]
+GRADIENTS = {"dx": FLOAT, "dscale": FLOAT, "dbias": FLOAT}
+
+
+@pytest.mark.parametrize(("shape", "axis"), LAYER_CASES)
+@pytest.mark.parametrize("has_mean", [True, False])
+def test_layer_normalization(shape: tuple, axis: int, has_mean: bool) -> None:
+    axes = tuple(range(axis % len(shape), len(shape)))
+    outer = tuple(range(axes[0]))
+    dy, x = floats(*shape), floats(*shape, seed=1) + FLOAT(0.5)
+    scale = floats(*shape[axes[0] :], seed=2)
+    mean = x.mean(axes, keepdims=True, dtype=np.float64) if has_mean else np.zeros(1)
+    inv_std = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + 1e-5)
+    statistics = [x.astype(FLOAT) for x in ([mean, inv_std] if has_mean else [inv_std])]
+    mean, inv_std = mean.astype(FLOAT).astype(np.float64), inv_std.astype(FLOAT).astype(np.float64)
+    wide_dy, wide_x, wide_scale = wide(dy, x, scale)
+    z = (wide_x - mean) * inv_std
+    dz = wide_dy * wide_scale
+    dx = dz - z * (dz * z).mean(axes, keepdims=True)
+    if has_mean:
+        dx -= dz.mean(axes, keepdims=True)
+    expected = [inv_std * dx, (wide_dy * z).sum(outer), wide_dy.sum(outer)][: 2 + has_mean]
+    compare(
+        "LayerNormalizationGrad" if has_mean else "SimplifiedLayerNormalizationGrad",
+        [dy, x, scale, *statistics],
+        expected,
+        dict(list(GRADIENTS.items())[: 2 + has_mean]),
+        1e-4,
+        axis=axis,
+    )
+
+
+def test_layer_normalization_of_wrong_shapes() -> None:
+    x, scale, row = floats(2, 3), floats(3), floats(2, 1)
+    wrong = floats(4)
+    for i in range(5):
+        inputs = [x, x, scale, row, row]
+        inputs[i] = wrong if i != 1 else floats(2, 5)
+        with pytest.raises(Exception, match="expected"):
+            run("LayerNormalizationGrad", inputs, GRADIENTS)
