@@ -203,3 +203,115 @@ def test_layer_normalization_of_wrong_shapes() -> None:
         inputs[i] = wrong if i != 1 else floats(2, 5)
         with pytest.raises(Exception, match="expected"):
             run("LayerNormalizationGrad", inputs, GRADIENTS)
+
+
+# --- Convolutions ---
+
+CONV_OUTPUTS = {"dx": FLOAT, "dw": FLOAT, "db": FLOAT}
+# x, w, attributes
+CONV_CASES = [
+    ((1, 1, 5), (1, 1, 3), {}),
+    ((2, 4, 11), (6, 4, 3), {"strides": [2], "pads": [1, 2], "dilations": [2]}),
+    ((2, 3, 8, 9), (5, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
+    ((2, 3, 9, 9), (5, 3, 3, 3), {"strides": [2, 2]}),
+    ((1, 3, 10, 8), (4, 3, 3, 2), {"strides": [2, 3], "pads": [0, 1, 2, 0]}),
+    ((2, 8, 12, 13), (12, 2, 3, 3), {"group": 4, "pads": [2, 2, 2, 2], "dilations": [2, 2]}),
+    ((3, 6, 7, 7), (6, 1, 3, 3), {"group": 6, "pads": [1, 1, 1, 1]}),
+    ((2, 16, 9, 9), (24, 16, 1, 1), {}),
+    ((2, 16, 9, 9), (24, 16, 1, 1), {"strides": [2, 2]}),
+    ((1, 5, 40, 30), (33, 5, 7, 7), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+    ((1, 4, 9, 7), (3, 4, 2, 4), {"strides": [2, 3], "auto_pad": "SAME_LOWER"}),
+    ((2, 40, 20, 20), (36, 40, 3, 3), {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}),
+    ((2, 2, 4, 5, 6), (3, 2, 2, 3, 2), {"strides": [1, 2, 1], "pads": [1, 0, 1, 0, 1, 0]}),
+    ((2, 3, 6, 1), (4, 3, 3, 1), {"pads": [1, 0, 1, 0]}),
+    ((0, 3, 5, 5), (4, 3, 3, 3), {}),
+]
+
+
+def conv_pads(x: tuple, w: tuple, strides: list, dilations: list, attributes: dict) -> list:
+    rank = len(x) - 2
+    kind = attributes.get("auto_pad", "NOTSET")
+    if not kind.startswith("SAME"):
+        pads = attributes.get("pads", [0] * (2 * rank))
+        return list(zip(pads[:rank], pads[rank:], strict=True))
+    result = []
+    for size, kernel, stride, dilation in zip(x[2:], w[2:], strides, dilations, strict=True):
+        total = max(0, (-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size)
+        low, high = total // 2, total - total // 2
+        result.append((low, high) if kind == "SAME_UPPER" else (high, low))
+    return result
+
+
+class ConvReference:
+    """Pairs of elements of the padded input and of the output, tap by tap."""
+
+    def __init__(self, x: tuple, w: tuple, attributes: dict) -> None:
+        rank = len(x) - 2
+        self.x, self.w = x, w
+        self.group = attributes.get("group", 1)
+        self.strides = attributes.get("strides", [1] * rank)
+        self.dilations = attributes.get("dilations", [1] * rank)
+        self.pads = conv_pads(x, w, self.strides, self.dilations, attributes)
+        self.padded = [n + low + high for n, (low, high) in zip(x[2:], self.pads, strict=True)]
+        extents = [(k - 1) * d + 1 for k, d in zip(w[2:], self.dilations, strict=True)]
+        self.out = [
+            (n - e) // s + 1 for n, e, s in zip(self.padded, extents, self.strides, strict=True)
+        ]
+
+    def gradients(self, dy: np.ndarray, x: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
+        padded = np.pad(x, [(0, 0), (0, 0), *self.pads])
+        d_padded, dw = np.zeros_like(padded), np.zeros_like(w)
+        outs, ins = self.w[0] // self.group, self.w[1]
+        axes = (0, *range(2, dy.ndim))
+        for tap in np.ndindex(*self.w[2:]):
+            spots = tuple(
+                slice(t * d, t * d + (n - 1) * s + 1, s)
+                for t, d, n, s in zip(tap, self.dilations, self.out, self.strides, strict=True)
+            )
+            for g in range(self.group):
+                m, c = slice(g * outs, (g + 1) * outs), slice(g * ins, (g + 1) * ins)
+                at = (slice(None), c, *spots)
+                dw[(m, slice(None), *tap)] = np.tensordot(dy[:, m], padded[at], (axes, axes))
+                d_padded[at] += np.einsum("nm...,mc->nc...", dy[:, m], w[(m, slice(None), *tap)])
+        inside = tuple(
+            slice(low, low + n) for n, (low, _) in zip(self.x[2:], self.pads, strict=True)
+        )
+        return [d_padded[(slice(None), slice(None), *inside)], dw, dy.sum(axes)]
+
+
+@pytest.mark.parametrize(("x_shape", "w_shape", "attributes"), CONV_CASES)
+def test_conv(x_shape: tuple, w_shape: tuple, attributes: dict) -> None:
+    reference = ConvReference(x_shape, w_shape, attributes)
+    x, w = floats(*x_shape), floats(*w_shape, seed=1)
+    dy = floats(x_shape[0], w_shape[0], *reference.out, seed=2)
+    expected = reference.gradients(*wide(dy, x, w))
+    compare("ConvGrad", [dy, x, w], expected, CONV_OUTPUTS, 2e-4, **attributes)
+
+
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)])
+def test_some_gradients_of_conv(wanted: tuple) -> None:
+    dy, x, w = floats(2, 5, 6, 6), floats(2, 3, 8, 8), floats(5, 3, 3, 3)
+    all_three = run("ConvGrad", [dy, x, w], CONV_OUTPUTS)
+    names = [name if i in wanted else "" for i, name in enumerate(CONV_OUTPUTS)]
+    outputs = {name or f"absent{i}": FLOAT for i, name in enumerate(names)}
+    model = contrib.onnx.load_from_string(contrib.model("ConvGrad", [dy, x, w], outputs))
+    model.graph.node[0].output[:] = names
+    for value in [v for v in model.graph.output if v.name not in names]:
+        model.graph.output.remove(value)
+    actual = contrib.run_tenon(model.SerializeToString(), [dy, x, w])
+    for a, i in zip(actual, wanted, strict=True):
+        np.testing.assert_array_equal(a, all_three[i])
+
+
+@pytest.mark.parametrize(
+    ("dy", "x", "w", "text", "attributes"),
+    [
+        ((2, 5, 5, 5), (2, 3, 8, 8), (5, 3, 3, 3), "input 0", {}),
+        ((2, 5, 6, 6), (2, 4, 8, 8), (5, 3, 3, 3), "input 1.*: expected 3 channels", {}),
+        ((2, 5, 6, 6), (2, 3, 8, 8), (5, 3, 3), "input 2", {}),
+        ((2, 5, 6, 6), (2, 6, 8, 8), (5, 3, 3, 3), "input 2.*: expected a multiple", {"group": 2}),
+    ],
+)
+def test_conv_of_wrong_shapes(dy: tuple, x: tuple, w: tuple, text: str, attributes: dict) -> None:
+    inputs = [floats(*dy), floats(*x), floats(*w)]
+    refuses("ConvGrad", inputs, text, outputs=CONV_OUTPUTS, **attributes)

@@ -1,4 +1,5 @@
-// Index arithmetic of general convolutions; only for conv_general.cpp and conv_transpose.cpp.
+// Index arithmetic of general convolutions; only for conv_general.cpp, conv_transpose.cpp and
+// conv_weight_gradient.cpp.
 #pragma once
 
 #include <algorithm>
@@ -61,6 +62,41 @@ void ForEachRowPiece(const Range& pixels, size_t width, Body body) {
     body(row, Range{first, last}, p - pixels.first);
     p += last - first;
   }
+}
+
+// The inputs for one tap at output pixels `pixels`, zero outside the image.
+inline void GatherTap(const ConvGeneralShape& shape, const float* plane, const Range& pixels,
+                      size_t kz, size_t ky, size_t kx, float* out) {
+  // Not a structured binding: Clang 14 cannot capture one.
+  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+  const ptrdiff_t shift = TapShift(width, kx);
+  ForEachRowPiece(pixels, width.out, [&](size_t row, const Range& columns, size_t offset) {
+    float* to = out + offset;
+    const ptrdiff_t z =
+        static_cast<ptrdiff_t>(row / height.out * depth.stride) + TapShift(depth, kz);
+    const ptrdiff_t y =
+        static_cast<ptrdiff_t>(row % height.out * height.stride) + TapShift(height, ky);
+    const bool inside = z >= 0 && z < static_cast<ptrdiff_t>(depth.in) && y >= 0 &&
+                        y < static_cast<ptrdiff_t>(height.in);
+    const Range valid = StridedInside(width.out, width.stride, shift, width.in);
+    const size_t first = std::clamp(valid.first, columns.first, columns.last);
+    const size_t last = std::clamp(valid.last, first, columns.last);
+    if (!inside || first == last) {
+      std::fill_n(to, columns.size(), 0.0f);
+      return;
+    }
+    const ptrdiff_t in_row = z * static_cast<ptrdiff_t>(height.in) + y;
+    const float* from = plane + in_row * static_cast<ptrdiff_t>(width.in) + shift +
+                        static_cast<ptrdiff_t>(first * width.stride);
+    std::fill_n(to, first - columns.first, 0.0f);
+    to += first - columns.first;
+    if (width.stride == 1) {
+      std::copy_n(from, last - first, to);
+    } else {
+      for (size_t x = 0; x < last - first; ++x) to[x] = from[x * width.stride];
+    }
+    std::fill_n(to + (last - first), columns.last - last, 0.0f);
+  });
 }
 
 }  // namespace tenon::kernels

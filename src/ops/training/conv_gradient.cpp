@@ -1,0 +1,125 @@
+// ConvGrad of com.microsoft: the gradients of Conv in NCHW.
+#include "kernels/conv/conv_general.h"
+#include "kernels/conv/conv_weight_gradient.h"
+#include "kernels/reduce.h"
+#include "ops/conv/conv_shapes.h"
+#include "ops/framework/expected_shape.h"
+#include "ops/framework/op_row.h"
+
+namespace tenon {
+namespace {
+
+enum Input : size_t { kDy, kX, kW };
+enum Output : size_t { kDx, kDw, kDb };
+
+Status InferConvGradient(const ConvAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(kX));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape w, context.InputOfRank(kW, x.rank()));
+  if (x.rank() < 3) return InvalidArgument("input 1: expected [N, C, spatial...], got {}", x);
+  TENON_RETURN_IF_ERROR(CheckGroup(attrs.group, w[0], kW));
+  if (!MayEqual(x[1], w[1] * Dim(attrs.group))) {
+    return InvalidArgument(
+        "input 1: expected {} channels for the weights {} and group = {}, got {}",
+        w[1] * Dim(attrs.group), w, attrs.group, x);
+  }
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape y, ConvOutput(attrs, x, w));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kDy, y));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kDb, {w[0]}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(kDw, std::move(w)));
+  return context.SetOutput(kDx, std::move(x));
+}
+
+// That of dY to dX.
+kernels::ConvGeneralShape TransposedShape(kernels::ConvGeneralShape shape) {
+  std::swap(shape.in_channels, shape.out_channels);
+  for (kernels::ConvDim& dim : shape.dims) std::swap(dim.in, dim.out);
+  return shape;
+}
+
+// The transposed convolution of dY.
+void RunInputGradient(const kernels::ConvGeneralShape& transposed, KernelContext& context,
+                      std::byte* scratch) {
+  kernels::ConvGeneralArgs args;
+  args.shape = transposed;
+  args.in = context.Input(kDy).data<float>();
+  args.weights = context.Input(kW).data<float>();
+  args.out = context.Output(kDx).data<float>();
+  context.ForEachTaskIn(
+      scratch, kernels::ConvTransposeTaskCount(args.shape),
+      kernels::ConvTransposeScratchSize(args.shape),
+      [&](size_t task, std::byte* memory) { kernels::RunConvTransposeTask(args, task, memory); });
+}
+
+void RunWeightGradient(const kernels::ConvGeneralShape& shape, KernelContext& context,
+                       std::byte* scratch) {
+  const kernels::ConvWeightGradientArgs args = {shape, context.Input(kX).data<float>(),
+                                                context.Input(kDy).data<float>(),
+                                                context.Output(kDw).data<float>()};
+  context.ForEachTaskIn(scratch, kernels::ConvWeightGradientTaskCount(shape),
+                        kernels::ConvWeightGradientScratchSize(shape),
+                        [&](size_t task, std::byte* memory) {
+                          kernels::RunConvWeightGradientTask(args, task, memory);
+                        });
+}
+
+// The sums of the channels of dY.
+Status RunBiasGradient(KernelContext& context) {
+  const Tensor& dy = context.Input(kDy);
+  const Shape& shape = dy.shape();
+  const size_t sizes[] = {static_cast<size_t>(shape[0]), static_cast<size_t>(shape[1]),
+                          static_cast<size_t>(shape.Product(2, shape.rank()))};
+  const bool reduced[] = {true, false, true};
+  TENON_ASSIGN_OR_RETURN(const kernels::ReducePlan plan, kernels::MakeReducePlan(sizes, reduced));
+  void* const db = context.Output(kDb).raw();
+  context.threads().ParallelFor(plan.units, plan.grain, [&](size_t begin, size_t end) {
+    kernels::RunReduce(plan, kernels::ReduceOp::kSum, kernels::ElementType::kFloat, dy.raw(), db,
+                       begin, end);
+  });
+  return OkStatus();
+}
+
+Status RunConvGradient(const ConvAttrs& attrs, KernelContext& context) {
+  const Shape& x = context.Input(kX).shape();
+  const Shape& w = context.Input(kW).shape();
+  const Tensor& dy = context.Input(kDy);
+  if (dy.size() == 0) {
+    for (size_t i = kDx; i <= kDb; ++i) {
+      if (!context.HasOutput(i)) continue;
+      Tensor& gradient = context.Output(i);
+      std::fill_n(gradient.data<float>(), gradient.size(), 0.0f);
+    }
+    return OkStatus();
+  }
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.dims().subspan(2)));
+  const kernels::ConvGeneralShape shape = GeneralConvShape(window, x, dy.shape(), attrs.group);
+  const kernels::ConvGeneralShape transposed = TransposedShape(shape);
+  size_t bytes = 0;
+  if (context.HasOutput(kDx)) {
+    bytes = context.TaskScratchBytes(kernels::ConvTransposeTaskCount(transposed),
+                                     kernels::ConvTransposeScratchSize(transposed));
+  }
+  if (context.HasOutput(kDw)) {
+    bytes =
+        std::max(bytes, context.TaskScratchBytes(kernels::ConvWeightGradientTaskCount(shape),
+                                                 kernels::ConvWeightGradientScratchSize(shape)));
+  }
+  std::byte* scratch = nullptr;
+  if (bytes > 0) {
+    scratch = static_cast<std::byte*>(context.Scratch(bytes));
+    if (scratch == nullptr) return RuntimeException("out of memory: {} bytes", bytes);
+  }
+  if (context.HasOutput(kDx)) RunInputGradient(transposed, context, scratch);
+  if (context.HasOutput(kDw)) RunWeightGradient(shape, context, scratch);
+  return context.HasOutput(kDb) ? RunBiasGradient(context) : OkStatus();
+}
+
+constexpr OpRow kRows[] = {
+    Op<InferConvGradient, RunConvGradient>("ConvGrad",
+                                           {.domain = "com.microsoft", .types = kFloat32Only}),
+};
+
+}  // namespace
+
+TENON_OP_FAMILY(ConvGradient, kRows);
+
+}  // namespace tenon
