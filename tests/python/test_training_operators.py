@@ -315,3 +315,121 @@ def test_some_gradients_of_conv(wanted: tuple) -> None:
 def test_conv_of_wrong_shapes(dy: tuple, x: tuple, w: tuple, text: str, attributes: dict) -> None:
     inputs = [floats(*dy), floats(*x), floats(*w)]
     refuses("ConvGrad", inputs, text, outputs=CONV_OUTPUTS, **attributes)
+
+
+# --- Gathers, dropout, broadcasts ---
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("shape", "indices", "axis"),
+    [
+        ((5,), (7,), 0),
+        ((50, 33), (4, 60), 0),
+        ((3, 4, 5), (), 1),
+        ((2, 3, 40), (9, 2), -1),
+        ((20, 3, 2), (5,), 1),
+        ((4, 0), (3,), 0),
+        ((6, 2), (0,), 0),
+    ],
+)
+def test_gather(shape: tuple, indices: tuple, axis: int, dtype: type) -> None:
+    size = shape[axis]
+    index = np.random.default_rng(3).integers(-size, size, indices).astype(dtype)
+    at = axis % len(shape)
+    dy = floats(*shape[:at], *indices, *shape[at + 1 :])
+    expected = np.zeros(shape)
+    rows = np.moveaxis(expected, at, 0)
+    flat = dy.astype(np.float64).reshape(*shape[:at], index.size, *shape[at + 1 :])
+    np.add.at(rows, index.reshape(-1), np.moveaxis(flat, at, 0))
+    for constants in [(), (0,)]:
+        compare(
+            "GatherGrad",
+            [np.array(shape, dtype), index, dy],
+            [expected],
+            axis=axis,
+            constants=constants,
+        )
+
+
+def test_gather_of_wrong_inputs() -> None:
+    shape, dy = np.array([4, 3]), floats(2, 3)
+    refuses("GatherGrad", [shape, np.array([0, 4]), dy], "expected|range")
+    refuses("GatherGrad", [shape, np.array([0, 1, 2]), dy], "input 2")
+    refuses("GatherGrad", [shape, np.array([0, 1]), dy], "axis", axis=2)
+    refuses("GatherGrad", [np.array([4, -3]), np.array([0, 1]), dy], "input 0.*expected sizes")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("ratio", [None, FLOAT(0), FLOAT(0.3), np.float64(0.9), np.float16(0.25)])
+def test_dropout(shape: tuple, ratio: np.floating | None) -> None:
+    dy, mask = floats(*shape), np.asarray(floats(*shape, seed=1) > 0)
+    inputs = [dy, mask]
+    if ratio is not None:
+        inputs += [np.array(ratio), np.array(True)]
+    kept = 1 - (0.5 if ratio is None else float(ratio))
+    compare("DropoutGrad", inputs, [np.where(mask, dy.astype(np.float64) / kept, 0)])
+
+
+def test_dropout_of_half() -> None:
+    dy, mask = floats(9, dtype=np.float16), np.arange(9) % 2 == 0
+    (actual,) = run("DropoutGrad", [dy, mask, np.array(FLOAT(0.5))], {"y": np.float16})
+    np.testing.assert_array_equal(actual, np.where(mask, 2 * dy, np.float16(0)))
+
+
+def test_dropout_of_wrong_inputs() -> None:
+    dy, mask = floats(3), np.ones(3, bool)
+    refuses("DropoutGrad", [dy, mask, np.array(FLOAT(1))], "input 2.*ratio in")
+    refuses("DropoutGrad", [dy, mask, floats(2)], "input 2")
+    refuses("DropoutGrad", [dy, np.ones(2, bool)], "input 1")
+
+
+@pytest.mark.parametrize("constants", [(), (0, 1)])
+@pytest.mark.parametrize(
+    ("a", "b", "a_axes", "b_axes"),
+    [
+        ([2, 3], [2, 3], [], []),
+        ([2, 1], [1, 3], [1], [0]),
+        ([3], [4, 5, 3], [1, 0], []),
+        ([4, 1, 1, 1], [1, 7], [3], [1, 0]),
+        ([], [2, 3], [1, 0], []),
+        ([], [], [], []),
+        ([2, 0], [1], [], [1, 0]),
+    ],
+)
+def test_broadcast_gradient_args(
+    a: list, b: list, a_axes: list, b_axes: list, constants: tuple
+) -> None:
+    inputs = [np.array(a, np.int64), np.array(b, np.int64)]
+    outputs = {"a_axes": np.int64, "b_axes": np.int64}
+    expected = [np.array(a_axes, np.int64), np.array(b_axes, np.int64)]
+    check("BroadcastGradientArgs", inputs, outputs, expected, constants=constants)
+    check("BroadcastGradientArgs", inputs, {"a_axes": np.int64}, expected[:1], constants=constants)
+
+
+def test_broadcast_of_shapes_that_do_not_fit() -> None:
+    inputs = [np.array([2, 3]), np.array([4, 3])]
+    refuses("BroadcastGradientArgs", inputs, "cannot be broadcast", outputs={"a": np.int64})
+
+
+@pytest.mark.parametrize("constants", [(), (1,)])
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [[1], [-1, 0], [0, 1, 2], []])
+def test_reduce_sum_training(axes: list, keepdims: int, constants: tuple) -> None:
+    x = floats(5, 6, 70)
+    for noop in (0, 1):
+        reduced = tuple(axes) or (() if noop else None)
+        expected = x.astype(np.float64).sum(reduced, keepdims=bool(keepdims))
+        compare(
+            "ReduceSumTraining",
+            [x, np.array(axes, np.int64)],
+            [expected],
+            keepdims=keepdims,
+            noop_with_empty_axes=noop,
+            constants=constants,
+        )
+
+
+def test_reduce_sum_training_of_integers() -> None:
+    x = np.arange(12, dtype=np.int64).reshape(3, 4)
+    check("ReduceSumTraining", [x, np.array([1])], {"y": np.int64}, [x.sum(1, keepdims=True)])

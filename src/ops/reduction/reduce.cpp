@@ -121,6 +121,8 @@ constexpr OpRow ByInput(std::string_view name, int32_t since = 18) {
 constexpr OpRow kRows[] = {
     ByAttribute<ReduceOp::kSum>("ReduceSum"),
     ByInput<ReduceOp::kSum>("ReduceSum", 13),
+    Op<InferByInput, RunReduceOp<ReduceOp::kSum, true>>(
+        "ReduceSumTraining", {.domain = "com.microsoft", .types = kReducible}),
     ByAttribute<ReduceOp::kMean>("ReduceMean"),
     ByInput<ReduceOp::kMean>("ReduceMean"),
     ByAttribute<ReduceOp::kMax>("ReduceMax"),
