@@ -433,3 +433,122 @@ def test_reduce_sum_training(axes: list, keepdims: int, constants: tuple) -> Non
 def test_reduce_sum_training_of_integers() -> None:
     x = np.arange(12, dtype=np.int64).reshape(3, 4)
     check("ReduceSumTraining", [x, np.array([1])], {"y": np.int64}, [x.sum(1, keepdims=True)])
+
+
+# --- Pools ---
+
+
+def pool_model(op_type: str, inputs: contrib.Arrays, declared: list | None, **attributes) -> bytes:
+    """The output's declared shape is the size of the gradient."""
+    content = contrib.model(op_type, inputs, {"y": inputs[0].dtype.type}, domain="", **attributes)
+    model = contrib.onnx.load_from_string(content)
+    kind = model.graph.output[0].type.tensor_type.elem_type
+    output = contrib.helper.make_tensor_value_info("y", kind, declared)
+    model.graph.output[0].CopyFrom(output)
+    return model.SerializeToString()
+
+
+def compare_pool(
+    op_type: str, inputs: contrib.Arrays, expected: np.ndarray, declared: list, **attributes
+) -> None:
+    content = pool_model(op_type, inputs, declared, **attributes)
+    results = []
+    for threads in (1, 2, 3):
+        settings = tenon.SessionOptions()
+        settings.intra_op_num_threads = threads
+        session = tenon.InferenceSession(content, settings)
+        results += session.run(None, {f"x{i}": x for i, x in enumerate(inputs)})
+    assert results[0].shape == expected.shape
+    np.testing.assert_allclose(results[0], expected, rtol=2e-5, atol=2e-5)
+    assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
+
+
+@pytest.mark.parametrize("batch", ["N", 2])
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [
+        ((2, 3, 9), {"kernel_shape": [3], "strides": [2]}),
+        ((2, 5, 40, 30), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ((2, 2, 4, 5, 6), {"kernel_shape": [2, 2, 2]}),
+    ],
+)
+def test_max_pool(shape: tuple, attributes: dict, batch: str | int) -> None:
+    x = floats(*shape)
+    outputs = {"y": FLOAT, "indices": np.int64}
+    y, indices = run("MaxPool", [x], outputs, domain="", **attributes)
+    dy = floats(*y.shape, seed=1)
+    expected = np.zeros(x.size)
+    np.add.at(expected, indices.reshape(-1), dy.astype(np.float64).reshape(-1))
+    declared = [batch, *shape[1:]]
+    compare_pool("MaxPoolGrad", [dy, indices], expected.reshape(shape), declared)
+
+
+def test_max_pool_with_indices_of_other_planes() -> None:
+    dy, indices = floats(1, 2, 2), np.array([[[7, 0], [1, 7]]])
+    expected = np.zeros(8)
+    np.add.at(expected, indices.reshape(-1), dy.astype(np.float64).reshape(-1))
+    compare_pool("MaxPoolGrad", [dy, indices], expected.reshape(1, 2, 4), [1, 2, 4])
+
+
+def average_gradient(
+    dy: np.ndarray, shape: tuple, kernel: list, strides: list, pads: list, counts_pads: bool
+) -> np.ndarray:
+    dx = np.zeros(shape)
+    rank = len(kernel)
+    for step in np.ndindex(*dy.shape[2:]):
+        starts = [i * s - p for i, s, p in zip(step, strides, pads[:rank], strict=True)]
+        spots = tuple(
+            slice(max(0, a), min(n, a + k))
+            for a, k, n in zip(starts, kernel, shape[2:], strict=True)
+        )
+        inside = math.prod(s.stop - s.start for s in spots)
+        share = dy[(..., *step)] / (math.prod(kernel) if counts_pads else inside)
+        dx[(..., *spots)] += share.reshape(*share.shape, *[1] * rank)
+    return dx
+
+
+@pytest.mark.parametrize("counts_pads", [0, 1])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "strides", "pads"),
+    [
+        ((2, 3, 9), [3], [2], [0, 0]),
+        ((2, 5, 40, 30), [3, 3], [2, 2], [1, 1, 1, 1]),
+        ((1, 2, 10, 7), [4, 2], [1, 3], [2, 1, 0, 1]),
+        ((2, 2, 4, 5, 6), [2, 3, 2], [1, 2, 1], [0, 1, 1, 1, 0, 0]),
+    ],
+)
+def test_average_pool(
+    shape: tuple, kernel: list, strides: list, pads: list, counts_pads: int
+) -> None:
+    attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads}
+    (y,) = run("AveragePool", [floats(*shape)], domain="", **attributes)
+    dy = floats(*y.shape, seed=1)
+    expected = average_gradient(
+        dy.astype(np.float64), shape, kernel, strides, pads, bool(counts_pads)
+    )
+    attributes["count_include_pad"] = counts_pads
+    compare_pool("AveragePoolGrad", [dy], expected, list(shape), **attributes)
+
+
+def test_average_pool_of_half() -> None:
+    dy = floats(1, 2, 4, dtype=np.float16)
+    content = pool_model("AveragePoolGrad", [dy], [1, 2, 8], kernel_shape=[2], strides=[2])
+    (actual,) = contrib.run_tenon(content, [dy])
+    np.testing.assert_array_equal(actual, np.repeat(dy, 2, 2) / np.float16(2))
+
+
+def test_pools_of_wrong_shapes() -> None:
+    dy, indices = floats(1, 2, 3), np.zeros((1, 2, 3), np.int64)
+    window = {"kernel_shape": [2], "strides": [2]}
+    cases = [
+        ("MaxPoolGrad", [dy, indices], None, "declared"),
+        ("MaxPoolGrad", [dy, indices], [1, 2, "L"], "declared"),
+        ("MaxPoolGrad", [dy, indices], [1, 3, 9], "input 0"),
+        ("MaxPoolGrad", [dy, indices[..., :2]], [1, 2, 9], "input 1"),
+        ("MaxPoolGrad", [dy, indices - 1], [1, 2, 9], "input 1.*indices in"),
+        ("AveragePoolGrad", [dy], [1, 2, 9], "input 0"),
+    ]
+    for op_type, inputs, declared, text in cases:
+        attributes = window if op_type == "AveragePoolGrad" else {}
+        with pytest.raises(Exception, match=text):
+            contrib.run_tenon(pool_model(op_type, inputs, declared, **attributes), inputs)
