@@ -33,21 +33,21 @@ Status RunDropoutGradient(const NoAttrs&, KernelContext& context) {
   }
   const auto scale = static_cast<float>(1 / (1 - ratio));
   const float* dy = context.Input(kDy).data<float>();
-  const bool* mask = context.Input(kMask).data<bool>();
+  const auto* mask = static_cast<const uint8_t*>(context.Input(kMask).raw());
   float* dx = context.Output(0).data<float>();
   const auto multiply =
       kernels::FindBinary(kernels::BinaryOp::kMul, kernels::ElementType::kFloat).vector_scalar;
   constexpr float kZero = 0;
   constexpr size_t kGrain = 8192;  // the products are still in L1 when some become 0
-  context.threads().ParallelFor(
-      static_cast<size_t>(context.Output(0).size()), kGrain, [&](size_t begin, size_t end) {
-        for (size_t i = begin; i < end; i += kGrain) {
-          const size_t n = std::min(kGrain, end - i);
-          multiply(dy + i, &scale, dx + i, n);
-          kernels::Where(reinterpret_cast<const uint8_t*>(mask + i), dx + i, &kZero, dx + i, n,
-                         sizeof(float), {.condition = 1, .a = 1, .b = 0});
-        }
-      });
+  context.threads().ParallelFor(static_cast<size_t>(context.Output(0).size()), kGrain,
+                                [&](size_t begin, size_t end) {
+                                  for (size_t i = begin; i < end; i += kGrain) {
+                                    const size_t n = std::min(kGrain, end - i);
+                                    multiply(dy + i, &scale, dx + i, n);
+                                    kernels::Where(mask + i, dx + i, &kZero, dx + i, n,
+                                                   sizeof(float), {.condition = 1, .a = 1, .b = 0});
+                                  }
+                                });
   return OkStatus();
 }
 
