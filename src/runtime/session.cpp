@@ -14,7 +14,6 @@
 #include "runtime/feed_check.h"
 #include "runtime/node_dump.h"
 #include "runtime/optimize.h"
-#include "runtime/packed_weight_files.h"
 #include "runtime/profiler.h"
 #include "runtime/run_attempt.h"
 #include "runtime/run_options.h"
@@ -172,18 +171,8 @@ Status Session::OptimizeAndPlan() {
       ConfigCount(options_.config, "tenon.mem_pattern_cache_size", options_.plans_memory ? 64 : 0));
   TENON_ASSIGN_OR_RETURN(const std::chrono::microseconds idle_time,
                          ConfigMicroseconds(options_.config, "tenon.idle_trim_us", kIdleTime));
-  WeightPolicy weights{parts_.shared_weights};
-  if (const auto folder = options_.config.find("tenon.packed_weights_folder");
-      folder != options_.config.end() && !folder->second.empty()) {
-    TENON_ASSIGN_OR_RETURN(weights.files, PackedWeightFiles::Open(folder->second, logger_));
-    weights.runs_before_packing = 0;  // so that a process that runs once leaves files, too
-  }
-  TENON_ASSIGN_OR_RETURN(
-      weights.runs_before_packing,
-      ConfigCount(options_.config, "tenon.runs_before_packing", weights.runs_before_packing));
-  if (ConfigFlag(options_.config, "session.disable_prepacking", false)) {
-    weights.runs_before_packing = SIZE_MAX;
-  }
+  TENON_ASSIGN_OR_RETURN(WeightPolicy weights,
+                         MakeWeightPolicy(options_.config, parts_.shared_weights, logger_));
   const Result<NodeDump*> dump = NodeDump::OfProcess();  // its error is reported by runs
   const PlanParts plan_parts{providers_,
                              memories_,

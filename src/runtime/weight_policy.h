@@ -2,12 +2,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+
+#include "base/status.h"
+#include "base/string_map.h"
 
 namespace tenon {
 
+class Logger;
 class PackedWeightFiles;
 class SharedWeights;
+
+// How exactly products of float32 matrices with constants are to be computed, as in PyTorch. A
+// kernel computes more exactly where that is no slower.
+enum class MatmulPrecision : uint8_t {
+  kHighest,  // with float32 numbers
+  kHigh,     // at least with sums of two bfloat16 numbers, which have 16 bits
+  kMedium,   // at least with bfloat16 numbers, which have 8 bits; sums are in float32
+};
 
 struct WeightPolicy {
   std::shared_ptr<SharedWeights> shared;  // where sessions share them; null: they are not shared
@@ -17,6 +30,11 @@ struct WeightPolicy {
   // them, and keeps nothing: a session that runs once needs no second copy of them. Later runs
   // keep them.
   size_t runs_before_packing = 1;
+  MatmulPrecision precision = MatmulPrecision::kHighest;
 };
+
+// That of a session with this configuration. Error: kInvalidArgument naming key and value.
+Result<WeightPolicy> MakeWeightPolicy(const StringMap& config,
+                                      std::shared_ptr<SharedWeights> shared, const Logger& logger);
 
 }  // namespace tenon

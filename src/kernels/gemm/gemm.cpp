@@ -10,6 +10,7 @@
 #include "kernels/gemm/gemm_flat-inl.h"
 #include "kernels/gemm/gemm_grid.h"
 #include "kernels/gemm/gemm_pack-inl.h"
+#include "kernels/gemm/gemm_store.h"
 #include "kernels/gemm/gemm_tile-inl.h"
 
 #ifndef TENON_KERNELS_GEMM_CPP_
@@ -22,6 +23,7 @@ struct GemmTable {
   void (*pack_panels)(const GemmMatrix& b, size_t depth, size_t columns, size_t panel_stride,
                       float* out);
   void (*run_task)(const GemmArgs& args, size_t task, float* scratch);
+  decltype(&StoreGemmSums) store_sums;
 };
 
 // Floats that a block of A may need in scratch memory; the rest is B's.
@@ -47,6 +49,23 @@ struct PanelBlock {
   bool in_place;
   GemmRange panels;
 };
+
+// The epilogue at (row, column) for sums over a part of the depth. If the depth has several parts,
+// their sums are added up in C: the first one scales C, the last one applies the epilogue.
+inline TileOutput OutputAt(const GemmArgs& args, size_t row, size_t column, GemmRange depth) {
+  const GemmEpilogue& e = args.epilogue;
+  TileOutput out = {.c = args.c + row * args.ldc + column,
+                    .ldc = args.ldc,
+                    .alpha = args.alpha,
+                    .beta = depth.begin == 0 ? args.beta : 1.0f,
+                    .ldr = e.ldr};
+  if (depth.end == args.sizes.k) {
+    out.bias_columns = e.bias_columns ? e.bias_columns + column : nullptr;
+    out.bias_rows = e.bias_rows ? e.bias_rows + row : nullptr;
+    out.residual = e.residual ? e.residual + row * e.ldr + column : nullptr;
+  }
+  return out;
+}
 
 // One task: the loops around the micro-kernels, from the largest block to the smallest.
 class GemmTask {
@@ -93,7 +112,7 @@ class GemmTask {
       const size_t columns = std::min(kFlatColumns, end - column);
       const GemmMatrix b = {b_.data + column * b_.column_stride, b_.row_stride, b_.column_stride};
       FlatSums(args_.sizes.m, a_, b, depth.end, columns, sums);
-      const TileOutput output = OutputAt(0, column, depth);
+      const TileOutput output = OutputAt(args_, 0, column, depth);
       StoreSums(output, sums, kFlatColumns, args_.sizes.m, columns);
       Activate(output, args_.sizes.m, columns);
     }
@@ -166,27 +185,10 @@ class GemmTask {
                            .next = next_panel + share * depth_stride,
                            .next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles),
                            .alone = alone,
-                           .output = OutputAt(rows.begin + part.begin, p * kGemmNr, depth)};
+                           .output = OutputAt(args_, rows.begin + part.begin, p * kGemmNr, depth)};
         RunOne(tile, part.size(), columns, depth.end == args_.sizes.k);
       }
     }
-  }
-
-  // If the depth has several blocks, their sums are added up in C: the first block scales C, the
-  // last one applies the epilogue.
-  TileOutput OutputAt(size_t row, size_t column, GemmRange depth) const {
-    const GemmEpilogue& e = args_.epilogue;
-    TileOutput out = {.c = args_.c + row * args_.ldc + column,
-                      .ldc = args_.ldc,
-                      .alpha = args_.alpha,
-                      .beta = depth.begin == 0 ? args_.beta : 1.0f,
-                      .ldr = e.ldr};
-    if (depth.end == args_.sizes.k) {
-      out.bias_columns = e.bias_columns ? e.bias_columns + column : nullptr;
-      out.bias_rows = e.bias_rows ? e.bias_rows + row : nullptr;
-      out.residual = e.residual ? e.residual + row * e.ldr + column : nullptr;
-    }
-    return out;
   }
 
   void RunOne(const Tile& tile, size_t rows, size_t columns, bool last) const {
@@ -216,7 +218,14 @@ void RunGemmTaskOnTarget(const GemmArgs& args, size_t task, float* scratch) {
   GemmTask(args, task, scratch).Run();
 }
 
-const GemmTable kGemmTable = {kGemmShape, &PackPanels, &RunGemmTaskOnTarget};
+void StoreSumsOnTarget(const GemmArgs& args, const Activation& activation, size_t row,
+                       size_t column, size_t rows, size_t columns, const float* sums, size_t ld) {
+  const TileOutput output = OutputAt(args, row, column, {0, args.sizes.k});
+  StoreSums(output, sums, ld, rows, columns);
+  if (activation) activation.OverRows(output.c, output.ldc, rows, columns);
+}
+
+const GemmTable kGemmTable = {kGemmShape, &PackPanels, &RunGemmTaskOnTarget, &StoreSumsOnTarget};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
@@ -276,6 +285,11 @@ size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b) {
 
 void RunGemmTask(const GemmArgs& args, size_t task, float* scratch) {
   Table().run_task(args, task, scratch);
+}
+
+void StoreGemmSums(const GemmArgs& args, const Activation& activation, size_t row, size_t column,
+                   size_t rows, size_t columns, const float* sums, size_t ld) {
+  Table().store_sums(args, activation, row, column, rows, columns, sums, ld);
 }
 
 void Gemm(const GemmArgs& args, float* scratch) {

@@ -8,6 +8,7 @@
 namespace tenon {
 namespace {
 
+using kernels::Bf16Parts;
 using kernels::GemmArgs;
 using kernels::GemmMatrix;
 
@@ -48,6 +49,14 @@ struct Operand {
     std::swap(stack.row_stride, stack.column_stride);
   }
 };
+
+// The fewest parts that the precision allows, if that is faster than float32 numbers.
+std::optional<Bf16Parts> Bf16PartsFor(MatmulPrecision precision) {
+  if (precision == MatmulPrecision::kHighest) return std::nullopt;
+  const Bf16Parts parts = precision == MatmulPrecision::kMedium ? Bf16Parts::kOne : Bf16Parts::kTwo;
+  if (!kernels::IsBf16GemmFast(parts)) return std::nullopt;
+  return parts;
+}
 
 // How many products of these sizes one task computes, if each of them is a single task of the
 // kernel: some 10 microseconds of work.
@@ -115,6 +124,16 @@ Status RunInSlabs(KernelContext& context, const GemmArgs& product, size_t column
   return context.ForEachTask(CeilDiv(n, columns), packed_bytes + scratch_bytes, multiply);
 }
 
+void PackBf16(ThreadPool& threads, const Tensor& constant, const MatrixStack& b, Bf16Parts parts,
+              float* packed) {
+  const GemmMatrix matrix = {constant.data<float>(), b.row_stride, b.column_stride};
+  threads.ParallelFor(kernels::PackBf16GemmBTaskCount(b.columns), 1, [&](size_t begin, size_t end) {
+    for (size_t task = begin; task < end; ++task) {
+      kernels::RunPackBf16GemmBTask(matrix, b.columns, b.rows, parts, task, packed);
+    }
+  });
+}
+
 }  // namespace
 
 Status CheckAddend(const ShapeContext& context, size_t i, const Dim& rows, const Dim& columns) {
@@ -169,15 +188,18 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
   }
   const MatrixStack b = StackOf(constant->shape(), options.b, Side::kRight);
   if (b.columns == 1) return OkStatus();  // read as a vector
-  const size_t bytes = kernels::PackedGemmBSize(b.columns, b.rows);
+  if (b.count() == 1) bf16_ = Bf16PartsFor(info.weights().precision);
+  const size_t bytes = bf16_ ? kernels::PackedBf16GemmBSize(b.columns, b.rows, *bf16_)
+                             : kernels::PackedGemmBSize(b.columns, b.rows);
   if (!CheckedMul(bytes, b.count())) {
     return RuntimeException("out of memory for packing input 1 {}", constant->shape());
   }
   packed_stride_ = bytes / sizeof(float);
-  packed_.Keep(*constant,
-               Format("gemm b {} x {}, strides {} {} {}", b.rows, b.columns, b.row_stride,
-                      b.column_stride, b.matrix_stride),
-               info.weights());
+  packed_.Keep(
+      *constant,
+      Format("gemm b {} x {}, strides {} {} {}, parts of 16 bits {}", b.rows, b.columns,
+             b.row_stride, b.column_stride, b.matrix_stride, bf16_ ? static_cast<int>(*bf16_) : 0),
+      info.weights());
   info.ReleaseConstant(1);
   return OkStatus();
 }
@@ -186,6 +208,7 @@ Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const M
                                                  bool may_read) const {
   if (!packed_.is_kept()) return LazyWeights::Source{};
   const auto pack = [&](const Tensor& constant, float* packed) {
+    if (bf16_) return PackBf16(context.threads(), constant, b, *bf16_, packed);
     const size_t tasks = kernels::PackGemmBTaskCount(b.columns, b.rows);
     context.threads().ParallelFor(tasks * b.count(), 1, [&](size_t begin, size_t end) {
       for (size_t task = begin; task < end; ++task) {
@@ -204,10 +227,35 @@ Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const M
 
 // Of one product of a kept B; 0 of several, and once B is packed.
 size_t MatrixProduct::SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) const {
-  if (!packed_.is_kept() || packed_.ready() != nullptr || a.count() != 1 || b.count() != 1) {
+  if (!packed_.is_kept() || bf16_ || packed_.ready() != nullptr || a.count() != 1 ||
+      b.count() != 1) {
     return 0;
   }
   return SlabColumns({a.rows, b.columns, a.columns});
+}
+
+Status MatrixProduct::RunBf16(KernelContext& context, const GemmArgs& args,
+                              const MatrixStack& a) const {
+  GemmArgs product = args;
+  const size_t rows_bytes = kernels::Bf16GemmRowsSize(args.sizes, *bf16_);
+  auto* const rows = static_cast<std::byte*>(context.Scratch(rows_bytes));
+  if (rows == nullptr) {
+    return RuntimeException("out of memory for {} bytes of input 0", rows_bytes);
+  }
+  for (size_t i = 0; i < a.count(); ++i) {
+    context.ForEachTaskIn(nullptr, kernels::Bf16GemmRowsTaskCount(args.sizes), 0,
+                          [&](size_t task, std::byte*) {
+                            kernels::RunBf16GemmRowsTask(product.a, args.sizes, *bf16_, task, rows);
+                          });
+    context.ForEachTaskIn(nullptr, kernels::Bf16GemmTaskCount(args.sizes), 0,
+                          [&](size_t task, std::byte*) {
+                            kernels::RunBf16GemmTask(product, *bf16_, rows, args.packed_b, task);
+                          });
+    product.a.data += a.matrix_stride;
+    product.c += args.sizes.m * args.sizes.n;
+    if (product.epilogue.residual) product.epilogue.residual += args.sizes.m * args.sizes.n;
+  }
+  return OkStatus();
 }
 
 Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends) const {
@@ -247,6 +295,7 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
     args.b.data = kept.constant.data<float>();
     return RunInSlabs(context, args, slab);
   }
+  if (bf16_) return RunBf16(context, args, a.stack);
   const Products products = {args,
                              BatchPairs(a.stack.batch, b.stack.batch),
                              a.stack.matrix_stride,

@@ -5,6 +5,7 @@
 
 #include "ir/shape_context.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_bf16.h"
 #include "ops/framework/lazy_weights.h"
 #include "ops/linear/matrix_stack.h"
 #include "runtime/kernel_context.h"
@@ -54,8 +55,14 @@ class MatrixProduct {
 
   size_t SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) const;
 
+  // The products of the matrices of a stack with the constant, one after the other. args: of the
+  // first one.
+  Status RunBf16(KernelContext& context, const kernels::GemmArgs& args, const MatrixStack& a) const;
+
   ProductOptions options_;
-  // The constant's matrices one after the other, in PackGemmB's form.
+  // Set if the product is computed with bfloat16 numbers, of which packed_ then consists.
+  std::optional<kernels::Bf16Parts> bf16_;
+  // The constant's matrices one after the other, in PackGemmB's form or that of gemm_bf16.h.
   LazyWeights packed_;
   size_t packed_stride_ = 0;  // in floats
 };

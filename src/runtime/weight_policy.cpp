@@ -1,0 +1,42 @@
+#include "runtime/weight_policy.h"
+
+#include <string_view>
+#include <utility>
+
+#include "runtime/config.h"
+#include "runtime/packed_weight_files.h"
+
+namespace tenon {
+namespace {
+
+Result<MatmulPrecision> PrecisionOf(const StringMap& config) {
+  constexpr std::string_view kKey = "session.matmul_precision";
+  const auto entry = config.find(kKey);
+  if (entry == config.end() || entry->second == "highest") return MatmulPrecision::kHighest;
+  if (entry->second == "high") return MatmulPrecision::kHigh;
+  if (entry->second == "medium") return MatmulPrecision::kMedium;
+  return InvalidArgument("{}: expected highest, high or medium, got '{}'", kKey, entry->second);
+}
+
+}  // namespace
+
+Result<WeightPolicy> MakeWeightPolicy(const StringMap& config,
+                                      std::shared_ptr<SharedWeights> shared, const Logger& logger) {
+  WeightPolicy policy;
+  policy.shared = std::move(shared);
+  const auto folder = config.find(std::string_view("tenon.packed_weights_folder"));
+  if (folder != config.end() && !folder->second.empty()) {
+    TENON_ASSIGN_OR_RETURN(policy.files, PackedWeightFiles::Open(folder->second, logger));
+    policy.runs_before_packing = 0;  // so that a process that runs once leaves files, too
+  }
+  TENON_ASSIGN_OR_RETURN(
+      policy.runs_before_packing,
+      ConfigCount(config, "tenon.runs_before_packing", policy.runs_before_packing));
+  if (ConfigFlag(config, "session.disable_prepacking", false)) {
+    policy.runs_before_packing = SIZE_MAX;
+  }
+  TENON_ASSIGN_OR_RETURN(policy.precision, PrecisionOf(config));
+  return policy;
+}
+
+}  // namespace tenon

@@ -1,0 +1,88 @@
+"""How exactly products are computed: session config "session.matmul_precision"."""
+
+import pathlib
+
+import numpy as np
+import pytest
+import tenon
+from contrib import floats
+from onnx import helper, numpy_helper
+
+MOST_ERROR = {"highest": 1e-6, "high": 3e-5, "medium": 8e-3}  # of the sum of the terms' sizes
+
+
+def session(
+    content: bytes, precision: str, threads: int = 1, **entries: str
+) -> tenon.InferenceSession:
+    options = tenon.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.matmul_precision", precision)
+    for name, value in entries.items():
+        options.add_session_config_entry(f"tenon.{name}", value)
+    return tenon.InferenceSession(content, options)
+
+
+def layers(weight: np.ndarray, shape: list[int | str], **attributes: int) -> bytes:
+    """y = relu(x w + b), which becomes one product."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["z"], **attributes)
+        if len(shape) == 2
+        else helper.make_node("MatMul", ["x", "w"], ["p"]),
+        *([] if len(shape) == 2 else [helper.make_node("Add", ["p", "b"], ["z"])]),
+        helper.make_node("Relu", ["z"], ["y"]),
+    ]
+    columns = weight.shape[0 if attributes.get("transB") else 1]
+    graph = helper.make_graph(
+        nodes,
+        "layers",
+        [helper.make_tensor_value_info("x", 1, shape)],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [
+            numpy_helper.from_array(weight, "w"),
+            numpy_helper.from_array(floats(columns, seed=3), "b"),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize("precision", MOST_ERROR)
+@pytest.mark.parametrize("rows", [1, 7, 70])
+@pytest.mark.parametrize("form", ["plain", "transposed", "stack"])
+def test_products_are_as_exact_as_asked(precision: str, rows: int, form: str) -> None:
+    weight = floats(150, 90, seed=1)
+    x = floats(*((2, rows, 150) if form == "stack" else (rows, 150)))
+    if form == "transposed":
+        content = layers(np.ascontiguousarray(weight.T), list(x.shape), transB=1)
+    else:
+        content = layers(weight, list(x.shape))
+    bias = floats(90, seed=3)
+    expected = np.maximum(x.astype(np.float64) @ weight + bias, 0)
+    sizes = np.abs(x).astype(np.float64) @ np.abs(weight)
+    results = [session(content, precision, threads).run(None, {"x": x})[0] for threads in (1, 2, 3)]
+    assert (np.abs(results[0] - expected) <= MOST_ERROR[precision] * sizes + 1e-6).all()
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+def test_rows_are_independent_of_each_other() -> None:
+    content = layers(floats(64, 64, seed=1), ["n", 64])
+    medium = session(content, "medium")
+    x = floats(40, 64)
+    whole = medium.run(None, {"x": x})[0]
+    np.testing.assert_array_equal(medium.run(None, {"x": x[17:18]})[0], whole[17:18])
+
+
+def test_files_of_packed_weights_tell_the_precisions_apart(tmp_path: pathlib.Path) -> None:
+    content = layers(floats(256, 256, seed=1), ["n", 256])
+    x = floats(20, 256)
+    for _ in range(2):
+        for precision in MOST_ERROR:
+            alone = session(content, precision).run(None, {"x": x})[0]
+            shared = session(content, precision, packed_weights_folder=str(tmp_path))
+            np.testing.assert_array_equal(shared.run(None, {"x": x})[0], alone)
+
+
+def test_an_unknown_precision_is_refused() -> None:
+    with pytest.raises(Exception, match=r"session\.matmul_precision: expected .* got 'low'"):
+        session(layers(floats(4, 4), ["n", 4]), "low")
