@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 21
+IR_VERSION = 10
+CONTRIB = "com.microsoft"
 
 # The types that regions compute in, and their ONNX counterparts.
 TYPES = {
@@ -26,8 +29,10 @@ class GraphBuilder:
 
     def __init__(self) -> None:
         self._nodes: list[onnx.NodeProto] = []
-        self._initializers: list[onnx.TensorProto] = []
+        self._initializers: dict[tuple[bytes, tuple[int, ...], torch.dtype], onnx.TensorProto] = {}
         self._inputs: list[onnx.ValueInfoProto] = []
+        self._outputs: list[onnx.ValueInfoProto] = []
+        self._declared: list[onnx.ValueInfoProto] = []
         self._names: dict[torch.fx.Node, Any] = {}
         self._count = 0
 
@@ -36,12 +41,16 @@ class GraphBuilder:
         self._count += 1
         return f"v{self._count}"
 
-    def add_input(self, node: torch.fx.Node) -> str:
-        """Declares the value of a placeholder as an input."""
-        value, name = node.meta["val"], self.new_name()
-        shape = [int(size) for size in value.shape]
-        self._inputs.append(helper.make_tensor_value_info(name, TYPES[value.dtype], shape))
-        self._names[node] = name
+    def add_input(self, shape: Sequence[int], dtype: torch.dtype) -> str:
+        """Declares an input."""
+        name = self.new_name()
+        self._inputs.append(helper.make_tensor_value_info(name, TYPES[dtype], shape))
+        return name
+
+    def add_output(self, value: str, shape: Sequence[int], dtype: torch.dtype) -> str:
+        """Declares an output that has a value, and returns its name."""
+        name: str = self.op("Identity", value)
+        self._outputs.append(helper.make_tensor_value_info(name, TYPES[dtype], shape))
         return name
 
     def define(self, node: torch.fx.Node, names: Any) -> None:
@@ -52,18 +61,43 @@ class GraphBuilder:
         """What `define` got for the node."""
         return self._names[node]
 
-    def op(self, op_type: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """Adds an operator. Returns the name of its output, or a tuple of several."""
-        names = tuple(self.new_name() for _ in range(outputs))
-        self._nodes.append(helper.make_node(op_type, list(inputs), list(names), **attributes))
+    def op(
+        self,
+        op_type: str,
+        *inputs: str,
+        outputs: int | Sequence[bool] = 1,
+        domain: str = "",
+        **attributes: Any,
+    ) -> Any:
+        """Adds an operator.
+
+        outputs  how many it has, or for each whether it is wanted
+        returns  the name of its output, or a tuple of several, None for one that is not wanted
+        """
+        wanted = [True] * outputs if isinstance(outputs, int) else outputs
+        names = tuple(self.new_name() if one else None for one in wanted)
+        written = [name or "" for name in names]
+        self._nodes.append(
+            helper.make_node(op_type, list(inputs), written, domain=domain, **attributes)
+        )
         return names[0] if outputs == 1 else names
 
-    def constant(self, value: Any, dtype: torch.dtype = torch.int64) -> str:
-        """Adds a constant."""
-        array = np.asarray(value, helper.tensor_dtype_to_np_dtype(TYPES[dtype]))
-        name = self.new_name()
-        self._initializers.append(numpy_helper.from_array(array, name))
+    def contrib(self, op_type: str, *inputs: str, **arguments: Any) -> Any:
+        """Adds an operator of com.microsoft."""
+        return self.op(op_type, *inputs, domain=CONTRIB, **arguments)
+
+    def declare(self, name: str, shape: Sequence[int], dtype: torch.dtype) -> str:
+        """Declares the shape of an inner value, for operators that need it."""
+        self._declared.append(helper.make_tensor_value_info(name, TYPES[dtype], shape))
         return name
+
+    def constant(self, value: Any, dtype: torch.dtype = torch.int64) -> str:
+        """A constant. Equal ones are one."""
+        array = np.asarray(value, helper.tensor_dtype_to_np_dtype(TYPES[dtype]))
+        key = (array.tobytes(), array.shape, dtype)
+        if key not in self._initializers:
+            self._initializers[key] = numpy_helper.from_array(array, self.new_name())
+        return self._initializers[key].name
 
     def cast(self, name: str, source: torch.dtype, target: torch.dtype) -> str:
         """The value in another type."""
@@ -76,21 +110,30 @@ class GraphBuilder:
             return self.cast(self._names[argument], source, dtype or source)
         return self.constant(argument, dtype or torch.float32)
 
-    def reshape(self, name: str, shape: Any) -> str:
+    def reshape(self, name: str, shape: Sequence[int]) -> str:
         """The value in another shape."""
-        return self.op("Reshape", name, self.constant([int(n) for n in shape]), allowzero=1)
+        return self.op("Reshape", name, self.constant(list(shape)), allowzero=1)
 
-    def model(self, outputs: list[torch.fx.Node]) -> tuple[bytes, list[str]]:
-        """The serialized model, and the names of the outputs that it gives for the nodes."""
-        names, infos = [], []
-        for node in outputs:
-            value = node.meta["val"]
-            name = self.op("Identity", self._names[node])
-            infos.append(helper.make_tensor_value_info(name, TYPES[value.dtype], list(value.shape)))
-            names.append(name)
+    def expand(self, name: str, shape: Sequence[int]) -> str:
+        """The value, broadcast to a shape."""
+        return self.op("Expand", name, self.constant(list(shape)))
+
+    def transpose(self, name: str, order: Sequence[int]) -> str:
+        """The value with its axes in another order."""
+        if list(order) == list(range(len(order))):
+            return name
+        return self.op("Transpose", name, perm=list(order))
+
+    def model(self) -> bytes:
+        """The serialized model."""
         graph = helper.make_graph(
-            self._nodes, "region", self._inputs, infos, initializer=self._initializers
+            self._nodes,
+            "region",
+            self._inputs,
+            self._outputs,
+            initializer=list(self._initializers.values()),
+            value_info=self._declared,
         )
-        imports = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-        return model.SerializeToString(), names
+        imports = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
+        model = helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+        return model.SerializeToString()

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ._decompositions import draws_random_numbers
 from ._graph import TYPES, GraphBuilder
 
 Rule = Callable[[GraphBuilder, torch.fx.Node], Any]
@@ -38,8 +39,13 @@ def argument(node: torch.fx.Node, index: int, name: str, default: Any = None) ->
 
 
 def shape_of(node: Any) -> list[int]:
-    """The shape of a node's value."""
-    return [int(size) for size in node.meta["val"].shape]
+    """The shape of a node's value. Of sizes that vary, those at the time of tracing."""
+    return [size_hint(size) for size in node.meta["val"].shape]
+
+
+def size_hint(size: Any) -> int:
+    """A size as a number. Asking for it restricts no size that varies."""
+    return int(size.node.hint) if isinstance(size, torch.SymInt) else size
 
 
 def type_of(node: Any) -> torch.dtype:
@@ -48,19 +54,46 @@ def type_of(node: Any) -> torch.dtype:
     return dtype
 
 
+def is_float(dtype: torch.dtype) -> bool:
+    """Whether regions compute in the type, and it is floating."""
+    return dtype in TYPES and dtype.is_floating_point
+
+
+def unless_float(node: torch.fx.Node) -> str:
+    """For rules whose result is floating."""
+    value = node.meta["val"]
+    dtype = (value[0] if isinstance(value, tuple | list) else value).dtype
+    return "" if is_float(dtype) else f"it computes in {dtype}"
+
+
+def unless_number(node: torch.fx.Node) -> str:
+    """For rules whose result is no truth value."""
+    return "it computes in torch.bool" if type_of(node) == torch.bool else ""
+
+
 def why_not(node: torch.fx.Node) -> str:
     """Why the node stays in PyTorch; "" if Tenon computes it."""
     if node.op != "call_function":
-        return f"{node.op} is no operator"
+        return "it is no operator"
     if node.target is operator.getitem:
         return why_not(node.args[0])  # type: ignore[arg-type]
+    if draws_random_numbers(node.target):
+        return "it draws random numbers"
     if node.target not in _rules:
         return "there is no rule for it"
-    for each in [node, *node.all_input_nodes]:
-        if reason := _why_no_value(each.meta.get("val")):
+    for value in [_used_results(node), *(each.meta.get("val") for each in node.all_input_nodes)]:
+        if reason := _why_no_value(value):
             return reason
     condition = _conditions.get(node.target)
     return condition(node) if condition else ""
+
+
+def _used_results(node: torch.fx.Node) -> Any:
+    """The node's value. Of several values, those that something uses."""
+    value = node.meta.get("val")
+    if not isinstance(value, tuple | list):
+        return value
+    return [value[user.args[1]] for user in node.users if user.target is operator.getitem]  # type: ignore[index]
 
 
 def _why_no_value(value: Any) -> str:
@@ -68,15 +101,23 @@ def _why_no_value(value: Any) -> str:
         return next(filter(None, map(_why_no_value, value)), "")
     if value is None:
         return ""
-    if not isinstance(value, torch.Tensor):
-        return "it has sizes that vary"
+    if isinstance(value, torch.Tensor):
+        return _why_no_tensor(value)
+    if isinstance(value, torch.SymInt):
+        return "" if value.node.has_hint() else "a size depends on data"
+    return "" if isinstance(value, int) else "a number varies"
+
+
+def _why_no_tensor(value: torch.Tensor) -> str:
     if value.dtype not in TYPES:
-        return f"it computes in {value.dtype}"
+        return f"a tensor is of type {value.dtype}"
     if value.device.type != "cpu":
-        return f"it is on the device {value.device}"
-    if any(isinstance(size, torch.SymInt) for size in value.shape):
-        return "it has sizes that vary"
-    return "a tensor has no elements" if value.numel() == 0 else ""
+        return f"a tensor is on the device {value.device}"
+    if value.layout != torch.strided:
+        return f"a tensor has the layout {value.layout}"
+    if any(isinstance(size, torch.SymInt) and not size.node.has_hint() for size in value.shape):
+        return "a size depends on data"
+    return "a tensor has no elements" if 0 in map(size_hint, value.shape) else ""
 
 
 def lower(graph: GraphBuilder, node: torch.fx.Node) -> None:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
+# Each registers its rules.
+from . import (  # noqa: F401
+    _rules_activations,
+    _rules_convolutions,
+    _rules_elementwise,
+    _rules_indices,
+    _rules_losses,
+    _rules_normalizations,
+    _rules_pools,
+    _rules_products,
+    _rules_reductions,
+    _rules_shapes,
+)
 from ._lowering import why_not
-from ._region import Region
-from ._rules_shapes import VIEWS
+from ._region import Region, Settings
+from ._rules_shapes import DENSE_VIEWS, FREE
 
 
 class _Rules(OperatorSupportBase):
@@ -20,17 +34,36 @@ class _Rules(OperatorSupportBase):
         return not why_not(node)
 
 
-def partition(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """Replaces what Tenon computes by regions. Views alone stay where they cost nothing."""
+def partition(module: torch.fx.GraphModule, settings: Settings) -> torch.fx.GraphModule:
+    """Replaces what Tenon computes by regions."""
     partitioner = CapabilityBasedPartitioner(module, _Rules(), allows_single_node_partition=True)
-    proposals = [
-        proposal
-        for proposal in partitioner.propose_partitions()
-        if any(node.target not in VIEWS for node in proposal.nodes)
-    ]
+    proposals = []
+    for proposal in partitioner.propose_partitions():
+        _move_views_out(module.graph, proposal)
+        if any(node.target not in FREE for node in proposal.nodes):
+            proposals.append(proposal)
     fused = partitioner.fuse_partitions(proposals)
     for node in fused.graph.nodes:
         if node.op == "call_module":
-            submodule = fused.get_submodule(node.target)
-            setattr(fused, node.target, Region(submodule))
+            setattr(fused, node.target, Region(fused.get_submodule(node.target), settings))
     return fused
+
+
+def regions_of(module: torch.fx.GraphModule) -> list[Region]:
+    """The regions of a module that `partition` returned."""
+    return [child for child in module.children() if isinstance(child, Region)]
+
+
+def _move_views_out(graph: torch.fx.Graph, proposal: Any) -> None:
+    """Lets PyTorch make the views that others than the region use. They cost nothing there."""
+    for node in reversed([each for each in graph.nodes if each in proposal.nodes]):
+        others = [user for user in node.users if user not in proposal.nodes]
+        if node.target not in DENSE_VIEWS or not others:
+            continue
+        with graph.inserting_after(node):
+            view = graph.node_copy(node)
+        for user in others:
+            user.replace_input_with(node, view)
+        if not node.users:
+            proposal.remove_node(node)
+            graph.erase_node(node)

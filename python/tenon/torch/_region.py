@@ -2,65 +2,209 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.dlpack import from_dlpack, to_dlpack
 
 import tenon
 
 from ._graph import GraphBuilder
-from ._lowering import lower
+from ._lowering import lower, why_not
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of the sessions."""
+
+    intra_op_num_threads: int | None = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Settings:
+        """The settings that torch.compile got as `options`. Raises ValueError for others."""
+        if unknown := sorted(set(options) - set(cls.__dataclass_fields__)):
+            known = ", ".join(map(repr, cls.__dataclass_fields__))
+            raise ValueError(f"options: expected {known}, got {unknown[0]!r}")
+        settings = cls(**options)
+        count = settings.intra_op_num_threads
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise ValueError(f"intra_op_num_threads: expected a positive number, got {count!r}")
+        return settings
+
+    def session_options(self) -> tenon.SessionOptions:
+        """The options of a session."""
+        options = tenon.SessionOptions()
+        options.intra_op_num_threads = self.intra_op_num_threads or torch.get_num_threads()
+        return options
 
 
 class Region(torch.nn.Module):
-    """Computes what `module` computes. Tensors go in and out without copies."""
+    """Computes what `module` computes. Tensors go in and out without copies.
 
-    def __init__(self, module: torch.fx.GraphModule) -> None:
+    Where sizes vary, each combination of sizes gets a session of its own. PyTorch computes those
+    that the rules exclude, such as a size of 0.
+    """
+
+    def __init__(self, module: torch.fx.GraphModule, settings: Settings) -> None:
         super().__init__()
-        graph = GraphBuilder()
-        outputs: Any = None
-        self._input_names: list[str] = []
-        for node in module.graph.nodes:
-            if node.op == "placeholder":
-                self._input_names.append(graph.add_input(node))
-            elif node.op == "output":
-                outputs = node.args[0]
-            else:
-                lower(graph, node)
-        self._is_tuple = isinstance(outputs, tuple | list)
-        nodes = list(outputs) if self._is_tuple else [outputs]
-        self._strides = [_strides_to_give(node.meta["val"]) for node in nodes]
-        model, self._output_names = graph.model(nodes)
-        options = tenon.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        self._session = tenon.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._module = [module]  # in a list, it is no child
+        self._settings = settings
+        self._sessions: dict[Any, _Computation | None] = {}
+        self._fixed = None if _has_varying_sizes(module) else _Computation(module.graph, settings)
 
-    def forward(self, *inputs: torch.Tensor) -> Any:
+    def forward(self, *inputs: Any) -> Any:
+        """Runs the session for the sizes of the inputs."""
+        computation = self._fixed or self._for_sizes(inputs)
+        return computation.run(inputs) if computation else self._module[0](*inputs)
+
+    def operators(self) -> list[str]:
+        """The operators of PyTorch in the region."""
+        nodes = self._module[0].graph.nodes
+        return [str(n.target) for n in nodes if isinstance(n.target, torch._ops.OpOverload)]
+
+    def _for_sizes(self, inputs: Sequence[Any]) -> _Computation | None:
+        key = tuple(
+            (each.shape, each.stride()) if isinstance(each, torch.Tensor) else each
+            for each in inputs
+        )
+        if key not in self._sessions:
+            graph = _with_sizes_of(self._module[0].graph, inputs)
+            is_possible = not any(why_not(n) for n in graph.nodes if n.op == "call_function")
+            self._sessions[key] = _Computation(graph, self._settings) if is_possible else None
+        return self._sessions[key]
+
+
+class _Computation:
+    """A session for tensors of fixed sizes."""
+
+    def __init__(self, graph: torch.fx.Graph, settings: Settings) -> None:
+        builder = GraphBuilder()
+        self._inputs: list[tuple[int, str, tuple[int, ...]]] = []
+        results: Any = None
+        count = 0
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                self._add_input(builder, node, count)
+                count += 1
+            elif node.op == "output":
+                results = node.args[0]
+            else:
+                lower(builder, node)
+        self._is_tuple = isinstance(results, tuple | list)
+        self._outputs = [
+            self._add_output(builder, node) for node in (results if self._is_tuple else [results])
+        ]
+        self._output_names = [name for name, _ in self._outputs]
+        self._session = tenon.InferenceSession(
+            builder.model(), settings.session_options(), providers=["CPUExecutionProvider"]
+        )
+
+    def run(self, inputs: Sequence[Any]) -> Any:
         """Runs the session."""
-        to_value = tenon.OrtValue.from_dlpack
-        feed = {
-            name: to_value(tensor.detach().contiguous())
-            for name, tensor in zip(self._input_names, inputs, strict=True)
-        }
+        feed = {}
+        for index, name, order in self._inputs:
+            tensor = inputs[index].detach()
+            dense = (tensor.permute(order) if order else tensor).contiguous()
+            feed[name] = tenon.OrtValue.from_dlpack(to_dlpack(dense))
         values = self._session.run_with_ort_values(self._output_names, feed)
         outputs = [
-            _with_strides(torch.from_dlpack(value), strides)
-            for value, strides in zip(values, self._strides, strict=True)
+            layout.restore(from_dlpack(value.__dlpack__()))
+            for value, (_, layout) in zip(values, self._outputs, strict=True)
         ]
         return tuple(outputs) if self._is_tuple else outputs[0]
 
+    def _add_input(self, builder: GraphBuilder, node: torch.fx.Node, index: int) -> None:
+        value = node.meta["val"]
+        if not isinstance(value, torch.Tensor):
+            return
+        order = _order(value)
+        name = builder.add_input([value.shape[axis] for axis in order], value.dtype)
+        back = sorted(range(len(order)), key=order.__getitem__)
+        builder.define(node, builder.transpose(name, back))
+        is_in_order = order == tuple(range(len(order)))
+        self._inputs.append((index, name, () if is_in_order else order))
 
-def _strides_to_give(value: torch.Tensor) -> tuple[int, ...] | None:
-    """The strides that PyTorch expects, or None for a contiguous tensor."""
-    return None if value.is_contiguous() else tuple(int(stride) for stride in value.stride())
+    @staticmethod
+    def _add_output(builder: GraphBuilder, node: torch.fx.Node) -> tuple[str, _Layout]:
+        value = node.meta["val"]
+        layout = _Layout(value)
+        name = builder.transpose(builder.value(node), layout.order)
+        shape = [value.shape[axis] for axis in layout.order]
+        return builder.add_output(name, shape, value.dtype), layout
 
 
-def _with_strides(tensor: torch.Tensor, strides: tuple[int, ...] | None) -> torch.Tensor:
-    if strides is None:
-        return tensor
-    if 0 in strides:
-        lasting = tuple(
-            slice(0, 1) if stride == 0 else slice(None) for stride in strides
-        )
-        return tensor[lasting].expand(tensor.shape)
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+class _Layout:
+    """Where PyTorch expects the elements of an output."""
+
+    def __init__(self, value: torch.Tensor) -> None:
+        self.order = _order(value)
+        self._back: tuple[int, ...] | None = None
+        self._strides: tuple[int, ...] | None = None
+        dense = torch.empty([value.shape[a] for a in self.order], device="meta")
+        back = tuple(sorted(range(len(self.order)), key=self.order.__getitem__))
+        if back != self.order or back != tuple(range(len(back))):
+            self._back = back
+        if not _same_strides(dense.permute(back), value):
+            self._strides = tuple(value.stride())
+
+    def restore(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The output as PyTorch expects it, from one whose axes are in `order`."""
+        if self._back is not None:
+            tensor = tensor.permute(self._back)
+        if self._strides is None:
+            return tensor
+        if 0 in self._strides:
+            single = tuple(slice(0, 1) if s == 0 else slice(None) for s in self._strides)
+            return tensor[single].expand(tensor.shape)
+        return torch.empty_strided(tensor.shape, self._strides, dtype=tensor.dtype).copy_(tensor)
+
+
+def _order(value: torch.Tensor) -> tuple[int, ...]:
+    """The axes from the one with the largest stride to the one with the smallest."""
+    if value.is_contiguous():
+        return tuple(range(value.dim()))
+    return tuple(sorted(range(value.dim()), key=lambda axis: -value.stride(axis)))
+
+
+def _same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether strides agree where they matter."""
+    return all(n == 1 or a.stride(i) == b.stride(i) for i, n in enumerate(b.shape))
+
+
+def _has_varying_sizes(module: torch.fx.GraphModule) -> bool:
+    return any(
+        isinstance(value, torch.SymInt)
+        or (isinstance(value, torch.Tensor) and any(isinstance(n, torch.SymInt) for n in value.shape))
+        for value in (node.meta.get("val") for node in module.graph.nodes)
+    )
+
+
+def _with_sizes_of(graph: torch.fx.Graph, inputs: Sequence[Any]) -> torch.fx.Graph:
+    """A copy of the graph for the sizes of the inputs. Sizes that are inputs become numbers."""
+    result = torch.fx.Graph()
+    copies: dict[torch.fx.Node, Any] = {}
+    rest = iter(inputs)
+    with FakeTensorMode():
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                value = next(rest)
+                copy = result.placeholder(node.name)
+                if isinstance(value, torch.Tensor):
+                    value = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+                    copies[node] = copy
+                else:
+                    copies[node] = value
+                copy.meta["val"] = value
+            elif node.op == "output":
+                result.node_copy(node, copies.__getitem__)
+            else:
+                copies[node] = copy = result.node_copy(node, copies.__getitem__)
+                copy.meta["val"] = node.target(*_values(copy.args), **_values(copy.kwargs))
+    return result
+
+
+def _values(arguments: Any) -> Any:
+    return torch.fx.map_arg(arguments, lambda node: node.meta["val"])

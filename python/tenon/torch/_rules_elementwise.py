@@ -7,15 +7,18 @@ from typing import Any
 import torch
 
 from ._graph import TYPES, GraphBuilder
-from ._lowering import argument, rule, shape_of, type_of
+from ._lowering import argument, rule, shape_of, size_hint, type_of, unless_float, unless_number
 
 aten = torch.ops.aten
+prims = torch.ops.prims
 
-_UNARY = {
-    aten.abs: "Abs",
+_FLOATING = {
     aten.acos: "Acos",
+    aten.acosh: "Acosh",
     aten.asin: "Asin",
+    aten.asinh: "Asinh",
     aten.atan: "Atan",
+    aten.atanh: "Atanh",
     aten.ceil: "Ceil",
     aten.cos: "Cos",
     aten.cosh: "Cosh",
@@ -23,26 +26,16 @@ _UNARY = {
     aten.exp: "Exp",
     aten.floor: "Floor",
     aten.log: "Log",
-    aten.neg: "Neg",
     aten.reciprocal: "Reciprocal",
-    aten.relu: "Relu",
-    aten.sigmoid: "Sigmoid",
-    aten.sign: "Sign",
+    aten.round: "Round",
     aten.sin: "Sin",
     aten.sinh: "Sinh",
     aten.sqrt: "Sqrt",
     aten.tan: "Tan",
-    aten.tanh: "Tanh",
-    aten.logical_not: "Not",
-    aten.isnan: "IsNaN",
 }
-_BINARY = {
-    aten.mul: "Mul",
-    aten.div: "Div",
-    aten.maximum: "Max",
-    aten.minimum: "Min",
-    aten.pow: "Pow",
-}
+_NUMERIC = {aten.abs: "Abs", aten.neg: "Neg", aten.sign: "Sign"}
+_TESTS = {aten.isnan: "IsNaN", aten.isinf: "IsInf"}
+_BINARY = {aten.mul: "Mul", aten.maximum: "Max", aten.minimum: "Min"}
 _COMPARISONS = {
     aten.eq: "Equal",
     aten.lt: "Less",
@@ -52,73 +45,132 @@ _COMPARISONS = {
 }
 
 
-def _is_float(dtype: torch.dtype) -> bool:
-    return dtype in (torch.float32, torch.float64)
-
-
-def _unless_float(node: torch.fx.Node) -> str:
-    return "" if _is_float(type_of(node)) else f"it computes in {type_of(node)}"
-
-
-def _unless_number(node: torch.fx.Node) -> str:
-    return "it computes in torch.bool" if type_of(node) == torch.bool else ""
-
-
-def _common_type(*arguments: Any) -> torch.dtype:
-    """The type in which PyTorch computes with the arguments."""
-    values = [
-        torch.empty([1] * each.meta["val"].dim(), dtype=type_of(each))
+def common_type(*arguments: Any) -> torch.dtype:
+    """The type in which PyTorch computes with two arguments."""
+    first, second = (
+        torch.empty([1] * each.meta["val"].dim(), dtype=type_of(each), device="meta")
         if isinstance(each, torch.fx.Node)
         else each
         for each in arguments
-    ]
-    dtype = torch.result_type(values[0], values[1])
-    return dtype
+    )
+    return torch.result_type(first, second)
 
 
-def _register() -> None:
-    for packet, op_type in _UNARY.items():
-        special = packet in (aten.logical_not, aten.isnan)
+def _numbers(node: torch.fx.Node) -> bool:
+    """Whether all arguments that are no tensors are numbers."""
+    return all(
+        isinstance(each, torch.fx.Node | int | float | bool | None) for each in node.args
+    ) and all(isinstance(each.meta["val"], torch.Tensor) for each in node.all_input_nodes)
 
-        def unary(graph: GraphBuilder, node: torch.fx.Node, op_type: str = op_type) -> str:
-            dtype = {"Not": torch.bool, "IsNaN": None}.get(op_type, type_of(node))
-            name: str = graph.op(op_type, graph.value(node.args[0], dtype))
-            return name
 
-        rule(packet.default, unless=None if special else _unless_float)(unary)
-    for packet, op_type in _BINARY.items():
+def _unless_float(node: torch.fx.Node) -> str:
+    return unless_float(node) if _numbers(node) else "an argument is a size that varies"
 
-        def binary(graph: GraphBuilder, node: torch.fx.Node, op_type: str = op_type) -> str:
-            left, right = (graph.value(each, type_of(node)) for each in node.args[:2])
-            name: str = graph.op(op_type, left, right)
-            return name
 
-        for overload in packet.overloads():
-            if overload in ("Tensor", "Scalar", "default", "Tensor_Tensor", "Tensor_Scalar"):
-                is_exact = packet in (aten.div, aten.pow)
-                condition = _unless_float if is_exact else _unless_number
-                rule(getattr(packet, overload), unless=condition)(binary)
-    for packet, op_type in _COMPARISONS.items():
-
-        def compare(graph: GraphBuilder, node: torch.fx.Node, op_type: str = op_type) -> str:
-            return _compare(graph, node, op_type)
-
-        rule(packet.Tensor, packet.Scalar, unless=_unless_comparable)(compare)
+def _unless_number(node: torch.fx.Node) -> str:
+    return unless_number(node) if _numbers(node) else "an argument is a size that varies"
 
 
 def _unless_comparable(node: torch.fx.Node) -> str:
-    dtype = _common_type(*node.args[:2])
-    return "it compares " + str(dtype) if dtype not in TYPES or dtype == torch.bool else ""
+    if not _numbers(node):
+        return "an argument is a size that varies"
+    dtype = common_type(*node.args[:2])
+    is_possible = dtype in TYPES and dtype != torch.bool
+    return "" if is_possible else f"it compares {dtype}"
 
 
-def _compare(graph: GraphBuilder, node: torch.fx.Node, op_type: str) -> str:
-    dtype = _common_type(*node.args[:2])
-    left, right = (graph.value(each, dtype) for each in node.args[:2])
-    name: str = graph.op(op_type, left, right)
-    return name
+def _unary(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    packet = node.target.overloadpacket  # type: ignore[union-attr]
+    op_type = (_FLOATING | _NUMERIC)[packet]
+    return graph.op(op_type, graph.value(node.args[0], type_of(node)))
 
 
-_register()
+rule(*(packet.default for packet in _FLOATING), unless=unless_float)(_unary)
+rule(*(packet.default for packet in _NUMERIC), unless=unless_number)(_unary)
+
+
+def _unless_tested(node: torch.fx.Node) -> str:
+    dtype = type_of(node.args[0])
+    return "" if dtype.is_floating_point else f"it tests {dtype}"
+
+
+@rule(*(packet.default for packet in _TESTS), unless=_unless_tested)
+def _test(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    packet = node.target.overloadpacket  # type: ignore[union-attr]
+    return graph.op(_TESTS[packet], graph.value(node.args[0]))
+
+
+def _both(graph: GraphBuilder, node: torch.fx.Node, dtype: torch.dtype) -> tuple[str, str]:
+    return graph.value(node.args[0], dtype), graph.value(node.args[1], dtype)
+
+
+@rule(
+    aten.mul.Tensor, aten.mul.Scalar, aten.maximum.default, aten.minimum.default,
+    unless=_unless_number,
+)  # fmt: skip
+def _binary(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    packet = node.target.overloadpacket  # type: ignore[union-attr]
+    return graph.op(_BINARY[packet], *_both(graph, node, type_of(node)))
+
+
+@rule(aten.div.Tensor, aten.div.Scalar, unless=_unless_float)
+def _divide(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.op("Div", *_both(graph, node, type_of(node)))
+
+
+@rule(aten.div.Tensor_mode, aten.div.Scalar_mode, unless=_unless_float)
+def _divide_and_round(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    quotient = graph.op("Div", *_both(graph, node, type_of(node)))
+    mode = node.kwargs.get("rounding_mode")
+    if mode == "floor":
+        return graph.op("Floor", quotient)
+    return quotient if mode is None else _truncated(graph, quotient)
+
+
+@rule(aten.trunc.default, unless=unless_float)
+def _truncate(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return _truncated(graph, graph.value(node.args[0]))
+
+
+def _truncated(graph: GraphBuilder, name: str) -> Any:
+    return graph.op("Mul", graph.op("Sign", name), graph.op("Floor", graph.op("Abs", name)))
+
+
+def _unless_integer(node: torch.fx.Node) -> str:
+    if type_of(node) not in (torch.int32, torch.int64):
+        return f"it computes in {type_of(node)}"
+    return _unless_number(node)
+
+
+@rule(aten.remainder.Tensor, aten.remainder.Scalar, unless=_unless_integer)
+def _remainder(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.op("Mod", *_both(graph, node, type_of(node)))
+
+
+@rule(
+    aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, unless=_unless_float
+)
+def _power(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    base, exponent = node.args[:2]
+    if exponent == 2 or exponent == 3:
+        name = graph.value(base, type_of(node))
+        square = graph.op("Mul", name, name)
+        return square if exponent == 2 else graph.op("Mul", square, name)
+    return graph.op("Pow", *_both(graph, node, type_of(node)))
+
+
+def _compare(graph: GraphBuilder, node: torch.fx.Node, op_type: str) -> Any:
+    return graph.op(op_type, *_both(graph, node, common_type(*node.args[:2])))
+
+
+@rule(
+    *(packet.Tensor for packet in _COMPARISONS),
+    *(packet.Scalar for packet in _COMPARISONS),
+    unless=_unless_comparable,
+)
+def _comparison(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    packet = node.target.overloadpacket  # type: ignore[union-attr]
+    return _compare(graph, node, _COMPARISONS[packet])
 
 
 @rule(aten.ne.Tensor, aten.ne.Scalar, unless=_unless_comparable)
@@ -137,23 +189,36 @@ def _subtract(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 
 def _sum(graph: GraphBuilder, node: torch.fx.Node, op_type: str) -> Any:
-    dtype = type_of(node)
-    left, right = (graph.value(each, dtype) for each in node.args[:2])
+    left, right = _both(graph, node, type_of(node))
     alpha = argument(node, 2, "alpha", 1)
     if alpha != 1:
-        right = graph.op("Mul", right, graph.constant(alpha, dtype))
+        right = graph.op("Mul", right, graph.constant(alpha, type_of(node)))
     return graph.op(op_type, left, right)
 
 
-@rule(aten.rsqrt.default, unless=_unless_float)
+@rule(aten.rsqrt.default, unless=unless_float)
 def _rsqrt(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Reciprocal", graph.op("Sqrt", graph.value(node.args[0], type_of(node))))
 
 
-@rule(aten.gelu.default, unless=_unless_float)
-def _gelu(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    approximate = argument(node, 1, "approximate", "none")
-    return graph.op("Gelu", graph.value(node.args[0]), approximate=approximate)
+@rule(aten.log2.default, aten.log10.default, unless=unless_float)
+def _logarithm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    base = 2 if node.target is aten.log2.default else 10
+    name = graph.op("Log", graph.value(node.args[0], type_of(node)))
+    factor = 1 / torch.log(torch.tensor(base, dtype=torch.float64)).item()
+    return graph.op("Mul", name, graph.constant(factor, type_of(node)))
+
+
+@rule(aten.log1p.default, unless=unless_float)
+def _log1p(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    # log(u) * x / (u - 1) with u = 1 + x loses nothing near 0, where u - 1 is not x.
+    one = graph.constant(1, type_of(node))
+    x = graph.value(node.args[0], type_of(node))
+    u = graph.op("Add", one, x)
+    quotient = graph.op("Div", x, graph.op("Sub", u, one))
+    is_exact = graph.op("Or", graph.op("Equal", u, one), graph.op("IsInf", u))
+    product = graph.op("Mul", graph.op("Log", u), quotient)
+    return graph.op("Where", is_exact, x, product)
 
 
 @rule(aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default, unless=_unless_number)
@@ -173,23 +238,34 @@ def _where(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Where", condition, *(graph.value(v, type_of(node)) for v in node.args[1:]))
 
 
+_LOGICAL = {
+    aten.logical_and.default: "And",
+    aten.bitwise_and.Tensor: "And",
+    aten.logical_or.default: "Or",
+    aten.bitwise_or.Tensor: "Or",
+    aten.logical_xor.default: "Xor",
+    aten.bitwise_xor.Tensor: "Xor",
+}
+
+
 def _unless_bool(node: torch.fx.Node) -> str:
     return "" if all(type_of(n) == torch.bool for n in node.all_input_nodes) else "it takes numbers"
 
 
-@rule(aten.logical_and.default, aten.bitwise_and.Tensor, unless=_unless_bool)
-def _and(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("And", *(graph.value(each, torch.bool) for each in node.args))
+@rule(*_LOGICAL, unless=_unless_bool)
+def _logical(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.op(_LOGICAL[node.target], *_both(graph, node, torch.bool))
 
 
-@rule(aten.logical_or.default, aten.bitwise_or.Tensor, unless=_unless_bool)
-def _or(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Or", *(graph.value(each, torch.bool) for each in node.args))
-
-
-@rule(aten.bitwise_not.default, unless=_unless_bool)
+@rule(aten.logical_not.default, aten.bitwise_not.default, unless=_unless_bool)
 def _not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Not", graph.value(node.args[0]))
+
+
+def _unless_finite_cast(node: torch.fx.Node) -> str:
+    source = type_of(node.args[0])
+    is_cut = source.is_floating_point and not type_of(node).is_floating_point
+    return "it casts to bool" if is_cut and type_of(node) == torch.bool else ""
 
 
 @rule(
@@ -197,18 +273,43 @@ def _not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     aten.clone.default,
     aten.alias.default,
     aten.detach.default,
-    torch.ops.prims.convert_element_type.default,
+    aten.lift_fresh_copy.default,
+    prims.convert_element_type.default,
+    unless=_unless_finite_cast,
 )
 def _copy(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.value(node.args[0], type_of(node))
 
 
+@rule(aten.copy.default)
+def _copy_into(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.expand(graph.value(node.args[1], type_of(node)), shape_of(node))
+
+
+def _unless_constant(node: torch.fx.Node) -> str:
+    index = 0 if node.target is aten.scalar_tensor.default else 1
+    is_number = isinstance(node.args[index], int | float | bool)
+    return "" if is_number else "its value varies"
+
+
 @rule(
-    aten.full.default,
-    aten.full_like.default,
-    aten.scalar_tensor.default,
+    aten.full.default, aten.full_like.default, aten.scalar_tensor.default, unless=_unless_constant
 )
 def _full(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     index = 0 if node.target is aten.scalar_tensor.default else 1
     value = graph.constant(node.args[index], type_of(node))
-    return graph.op("Expand", value, graph.constant(shape_of(node)))
+    return graph.expand(value, shape_of(node))
+
+
+@rule(aten.arange.start_step)
+def _arange(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    start, step = size_hint(node.args[0]), argument(node, 2, "step", 1)
+    (count,) = shape_of(node)
+    return graph.constant([start + step * i for i in range(count)], type_of(node))
+
+
+@rule(prims.iota.default)
+def _iota(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    start, step = node.kwargs["start"], node.kwargs["step"]
+    (count,) = shape_of(node)
+    return graph.constant([start + step * i for i in range(count)], type_of(node))  # type: ignore[operator]

@@ -1,76 +1,93 @@
-"""Reductions and normalizations."""
+"""Reductions, sums along an axis, and what finds the largest."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import argument, rule, shape_of, type_of
-from ._rules_elementwise import _unless_float, _unless_number
+from ._lowering import argument, rule, shape_of, type_of, unless_float, unless_number
 
 aten = torch.ops.aten
 
+_REDUCTIONS = {
+    aten.sum: "ReduceSum",
+    aten.mean: "ReduceMean",
+    aten.amax: "ReduceMax",
+    aten.amin: "ReduceMin",
+    aten.prod: "ReduceProd",
+}
 
-def _reduce(
-    graph: GraphBuilder, node: torch.fx.Node, op_type: str, name: str, axes: Any, keep: bool
-) -> Any:
+
+def _axes(node: torch.fx.Node, given: Any) -> list[int]:
+    """The axes of an argument, where none means all."""
     rank = len(shape_of(node.args[0]))
-    if rank == 0:
+    if isinstance(given, int):
+        given = [given]
+    return [axis % rank for axis in given] if given else list(range(rank))
+
+
+def reduce(
+    graph: GraphBuilder, op_type: str, name: str, axes: list[int], keeps: bool = False
+) -> Any:
+    """Adds a reduction along `axes`. Without any it is the identity."""
+    if not axes:
         return name
-    axes = [axes] if isinstance(axes, int) else list(axes or range(rank))
-    return graph.op(op_type, name, graph.constant(axes), keepdims=int(keep))
+    return graph.op(op_type, name, graph.constant(axes), keepdims=int(keeps))
 
 
 @rule(
     aten.sum.dim_IntList,
+    aten.sum.default,
     aten.mean.dim,
+    aten.mean.default,
     aten.amax.default,
     aten.amin.default,
-    aten.sum.default,
-    aten.mean.default,
-    unless=_unless_number,
+    aten.prod.default,
+    aten.prod.dim_int,
+    unless=unless_number,
 )
 def _reduction(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    packet = node.target.overloadpacket  # type: ignore[union-attr]
-    op_type = {
-        aten.sum: "ReduceSum",
-        aten.mean: "ReduceMean",
-        aten.amax: "ReduceMax",
-        aten.amin: "ReduceMin",
-    }[packet]
-    name = graph.value(node.args[0], type_of(node))
-    return _reduce(
-        graph, node, op_type, name, argument(node, 1, "dim"), argument(node, 2, "keepdim", False)
-    )
+    op_type = _REDUCTIONS[node.target.overloadpacket]  # type: ignore[union-attr]
+    axes = _axes(node, argument(node, 1, "dim"))
+    keeps = bool(argument(node, 2, "keepdim", False))
+    return reduce(graph, op_type, graph.value(node.args[0], type_of(node)), axes, keeps)
 
 
-def _variance(graph: GraphBuilder, node: torch.fx.Node) -> tuple[Any, Any]:
-    axes, keep = argument(node, 1, "dim"), node.kwargs.get("keepdim", False)
+@rule(aten.any.default, aten.any.dim, aten.any.dims, aten.all.default, aten.all.dim, aten.all.dims)
+def _any_or_all(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    is_any = node.target.overloadpacket is aten.any  # type: ignore[union-attr]
     source = node.args[0]
-    shape = shape_of(source)
-    dims = [axes] if isinstance(axes, int) else list(axes or range(len(shape)))
-    count = 1
-    for axis in dims:
-        count *= shape[axis]
-    name = graph.value(source)
-    mean = _reduce(graph, node, "ReduceMean", name, dims, True)
-    distance = graph.op("Sub", name, mean)
-    squares = graph.op("Mul", distance, distance)
-    total = _reduce(graph, node, "ReduceSum", squares, dims, bool(keep))
-    correction = node.kwargs.get("correction", 1)
-    divisor = count - (1 if correction is None else correction)  # type: ignore[operator]
-    variance = graph.op("Div", total, graph.constant(divisor, type_of(source)))
-    if not keep:
-        mean = graph.op("Squeeze", mean, graph.constant(dims))
-    return variance, mean
+    truth = graph.value(source)
+    if type_of(source) != torch.bool:
+        truth = graph.op("Not", graph.op("Equal", truth, graph.constant(0, type_of(source))))
+    axes = _axes(node, argument(node, 1, "dim"))
+    keeps = bool(argument(node, 2, "keepdim", False))
+    number = graph.cast(truth, torch.bool, torch.int32)
+    number = reduce(graph, "ReduceMax" if is_any else "ReduceMin", number, axes, keeps)
+    return graph.cast(number, torch.int32, torch.bool)
 
 
 def _unless_varied(node: torch.fx.Node) -> str:
-    if len(shape_of(node.args[0])) == 0:
-        return "it has no axes"
-    return ""
+    rank = len(shape_of(node.args[0]))
+    return unless_float(node) if rank > 0 else "it has no axes"
+
+
+def _variance(graph: GraphBuilder, node: torch.fx.Node) -> tuple[Any, Any]:
+    source = node.args[0]
+    axes = _axes(node, argument(node, 1, "dim"))
+    keeps = bool(node.kwargs.get("keepdim", False))
+    correction: Any = node.kwargs.get("correction")
+    count = math.prod(shape_of(source)[axis] for axis in axes)
+    name = graph.value(source)
+    mean = reduce(graph, "ReduceMean", name, axes, True)
+    distance = graph.op("Sub", name, mean)
+    total = reduce(graph, "ReduceSum", graph.op("Mul", distance, distance), axes, keeps)
+    divisor = max(0, count - (1 if correction is None else correction))
+    variance = graph.op("Div", total, graph.constant(divisor, type_of(source)))
+    return variance, mean if keeps else graph.op("Squeeze", mean, graph.constant(axes))
 
 
 @rule(aten.var_mean.correction, unless=_unless_varied)
@@ -83,18 +100,61 @@ def _var(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return _variance(graph, node)[0]
 
 
-@rule(aten._softmax.default, unless=_unless_float)
-def _softmax(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Softmax", graph.value(node.args[0]), axis=node.args[1])
+def _unless_ranked(node: torch.fx.Node) -> str:
+    source = node.args[0]
+    if type_of(source) == torch.bool:
+        return "it computes in torch.bool"
+    return "" if shape_of(source) else "it has no axes"
 
 
-def _unless_affine(node: torch.fx.Node) -> str:
-    return "" if node.args[2] is not None else "it has no weight"
+@rule(aten.cumsum.default, unless=_unless_ranked)
+def _cumulative_sum(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    name = graph.value(node.args[0], type_of(node))
+    return graph.op("CumSum", name, graph.constant(node.args[1]))
 
 
-@rule(aten.native_layer_norm.default, unless=_unless_affine)
-def _layer_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, normalized, weight, bias, epsilon = node.args
-    inputs = [graph.value(each) for each in (source, weight, bias) if each is not None]
-    axis = -len(normalized)  # type: ignore[arg-type]
-    return graph.op("LayerNormalization", *inputs, outputs=3, axis=axis, epsilon=epsilon)
+@rule(aten.argmax.default, aten.argmin.default, unless=_unless_ranked)
+def _place(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    op_type = "ArgMax" if node.target is aten.argmax.default else "ArgMin"
+    name, axis = graph.value(node.args[0]), argument(node, 1, "dim")
+    keeps = bool(argument(node, 2, "keepdim", False))
+    if axis is not None:
+        return graph.op(op_type, name, axis=axis, keepdims=int(keeps))
+    flat = graph.op(op_type, graph.reshape(name, [-1]), axis=0)
+    return graph.reshape(flat, shape_of(node))
+
+
+@rule(aten.max.dim, aten.min.dim, unless=_unless_ranked)
+def _largest(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    kind = "Max" if node.target is aten.max.dim else "Min"
+    name, axis = graph.value(node.args[0]), argument(node, 1, "dim")
+    keeps = int(bool(argument(node, 2, "keepdim", False)))
+    value = graph.op(f"Reduce{kind}", name, graph.constant([axis]), keepdims=keeps)
+    return value, graph.op(f"Arg{kind}", name, axis=axis, keepdims=keeps)
+
+
+@rule(aten.topk.default, unless=_unless_ranked)
+def _largest_few(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.op(
+        "TopK",
+        graph.value(node.args[0]),
+        graph.constant([node.args[1]]),
+        outputs=2,
+        axis=argument(node, 2, "dim", -1),
+        largest=int(argument(node, 3, "largest", True)),
+    )
+
+
+@rule(aten.sort.default, aten.sort.stable, unless=_unless_ranked)
+def _sort(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    is_plain = node.target is aten.sort.default
+    axis = argument(node, 1, "dim", -1) if is_plain else node.kwargs.get("dim", -1)
+    falls = argument(node, 2, "descending", False) if is_plain else node.kwargs.get("descending")
+    return graph.op(
+        "TopK",
+        graph.value(node.args[0]),
+        graph.constant([shape_of(node.args[0])[axis]]),
+        outputs=2,
+        axis=axis,
+        largest=int(bool(falls)),
+    )

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import argument, rule, shape_of, type_of
+from ._lowering import argument, rule, shape_of, type_of, unless_number
 
 aten = torch.ops.aten
 
-# These cost nothing in PyTorch.
-VIEWS = {
-    aten.view.default,
-    aten._unsafe_view.default,
-    aten.permute.default,
-    aten.transpose.int,
-    aten.t.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.unsqueeze.default,
-    aten.expand.default,
-    aten.select.int,
-    aten.slice.Tensor,
-    aten.alias.default,
-    aten.detach.default,
-    aten.full.default,
-    aten.scalar_tensor.default,
-}
-
-
-@rule(
+_RESHAPES = {
     aten.view.default,
     aten._unsafe_view.default,
     aten.reshape.default,
@@ -40,31 +19,70 @@ VIEWS = {
     aten.squeeze.dims,
     aten.squeeze.default,
     aten.unsqueeze.default,
-)
+}
+# Views of all elements of a tensor. They cost nothing in PyTorch.
+DENSE_VIEWS = {
+    *_RESHAPES,
+    aten.permute.default,
+    aten.transpose.int,
+    aten.t.default,
+    aten.expand.default,
+    aten.alias.default,
+    aten.detach.default,
+}
+# A region of nothing but these is not worth a session.
+FREE = {
+    *DENSE_VIEWS,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.split_with_sizes.default,
+    aten.full.default,
+    aten.scalar_tensor.default,
+    aten.arange.start_step,
+}
+
+_LAST = 2**63 - 1
+
+
+@rule(*_RESHAPES)
 def _reshape(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.reshape(graph.value(node.args[0]), shape_of(node))
 
 
 @rule(aten.permute.default)
 def _permute(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    rank = len(shape_of(node))
-    order = [axis % rank for axis in node.args[1]]  # type: ignore[union-attr, operator]
-    return graph.op("Transpose", graph.value(node.args[0]), perm=order)
+    axes: Any = node.args[1]
+    order = [axis % len(axes) for axis in axes]
+    return graph.transpose(graph.value(node.args[0]), order)
 
 
 @rule(aten.transpose.int, aten.t.default)
 def _transpose(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    rank = len(shape_of(node))
-    order = list(range(rank))
-    if rank > 1:
+    order = list(range(len(shape_of(node))))
+    if len(order) > 1:
         first, second = argument(node, 1, "dim0", 0), argument(node, 2, "dim1", 1)
         order[first], order[second] = order[second], order[first]
-    return graph.op("Transpose", graph.value(node.args[0]), perm=order)
+    return graph.transpose(graph.value(node.args[0]), order)
 
 
 @rule(aten.expand.default)
 def _expand(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Expand", graph.value(node.args[0]), graph.constant(shape_of(node)))
+    return graph.expand(graph.value(node.args[0]), shape_of(node))
+
+
+@rule(aten.repeat.default)
+def _repeat(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source = node.args[0]
+    shape, counts = shape_of(source), list(node.args[1])  # type: ignore[arg-type]
+    name = graph.reshape(graph.value(source), [1] * (len(counts) - len(shape)) + shape)
+    return graph.op("Tile", name, graph.constant(counts))
+
+
+@rule(aten.flip.default)
+def _flip(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    axes = list(node.args[1])  # type: ignore[arg-type]
+    bounds = [[-1] * len(axes), [-_LAST] * len(axes), axes, [-1] * len(axes)]
+    return graph.op("Slice", graph.value(node.args[0]), *map(graph.constant, bounds))
 
 
 @rule(aten.cat.default)
@@ -73,15 +91,26 @@ def _concatenate(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Concat", *names, axis=argument(node, 1, "dim", 0))
 
 
+def _bounds(node: torch.fx.Node, first: int) -> tuple[int, int, int, int]:
+    """Axis, start, end and step of a slice, none of them negative."""
+    source = node if node.target is aten.slice_backward.default else node.args[0]
+    shape = shape_of(source)
+    axis = argument(node, first, "dim", 0) % len(shape)
+    size = shape[axis]
+    start, end = argument(node, first + 1, "start"), argument(node, first + 2, "end")
+    start, end = 0 if start is None else start, _LAST if end is None else end
+    start, end = (min(max(n + size if n < 0 else n, 0), size) for n in (start, end))
+    return axis, start, max(start, end), argument(node, first + 3, "step", 1)
+
+
+def _cut(graph: GraphBuilder, name: str, axis: int, start: int, end: int, step: int = 1) -> Any:
+    return graph.op("Slice", name, *(graph.constant([n]) for n in (start, end, axis, step)))
+
+
 @rule(aten.slice.Tensor)
 def _slice(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    bounds = (
-        argument(node, 2, "start") or 0,
-        2**62 if argument(node, 3, "end") is None else argument(node, 3, "end"),
-        argument(node, 1, "dim", 0),
-        argument(node, 4, "step", 1),
-    )
-    return graph.op("Slice", graph.value(node.args[0]), *(graph.constant([n]) for n in bounds))
+    axis, start, end, step = _bounds(node, 1)
+    return _cut(graph, graph.value(node.args[0]), axis, start, end, step)
 
 
 @rule(aten.select.int)
@@ -96,61 +125,90 @@ def _split(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     names = graph.op(
         "Split",
         graph.value(source),
-        graph.constant(sizes),
+        graph.constant(list(sizes)),  # type: ignore[arg-type]
         outputs=len(sizes),  # type: ignore[arg-type]
         axis=argument(node, 2, "dim", 0),
     )
     return names if isinstance(names, tuple) else (names,)
 
 
-@rule(aten.embedding.default)
-def _embedding(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Gather", graph.value(node.args[0]), graph.value(node.args[1]), axis=0)
+def _surrounded(
+    graph: GraphBuilder, name: str, axis: int, before: int, after: int, rank: int
+) -> Any:
+    """The value with zeros before and after it."""
+    pads = [0] * (2 * rank)
+    pads[axis], pads[axis + rank] = before, after
+    return graph.op("Pad", name, graph.constant(pads))
 
 
-def _unless_ranked(node: torch.fx.Node) -> str:
-    return "" if shape_of(node.args[0]) else "it has no axes"
+def _unless_step_1(node: torch.fx.Node) -> str:
+    first = 2 if node.target is aten.slice_backward.default else 5
+    step = node.args[first + 3] if first == 2 else argument(node, first, "step", 1)
+    if step != 1:
+        return "its step is not 1"
+    return unless_number(node)
 
 
-@rule(aten.gather.default, unless=_unless_ranked)
-def _gather(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, axis, index = node.args[:3]
-    return graph.op(
-        "GatherElements", graph.value(source), graph.value(index, torch.int64), axis=axis
-    )
+@rule(aten.slice_backward.default, unless=_unless_step_1)
+def _slice_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    axis, start, end, _ = _bounds(node, 2)
+    shape = shape_of(node)
+    after = shape[axis] - end
+    return _surrounded(graph, graph.value(node.args[0]), axis, start, after, len(shape))
 
 
-@rule(aten.scatter.value, unless=_unless_ranked)
-def _scatter(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, axis, index, value = node.args[:4]
-    filling = graph.constant(value, type_of(node))
-    updates = graph.op("Expand", filling, graph.constant(shape_of(index)))
-    names = graph.value(source), graph.value(index, torch.int64), updates
-    return graph.op("ScatterElements", *names, axis=axis)
+@rule(aten.select_backward.default, unless=unless_number)
+def _select_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    upper, _, axis, index = node.args
+    shape = shape_of(node)
+    axis, size = axis % len(shape), shape[axis]  # type: ignore[operator, index]
+    index = index % size  # type: ignore[operator]
+    name = graph.op("Unsqueeze", graph.value(upper), graph.constant([axis]))
+    return _surrounded(graph, name, axis, index, size - 1 - index, len(shape))
 
 
-def _unless_first_axis(node: torch.fx.Node) -> str:
-    indices: Any = node.args[1]
-    values: Any = node.args[2]
-    if len(indices) != 1 or indices[0] is None or type_of(indices[0]) == torch.bool:
-        return "it has other indices than one tensor for the first axis"
-    shape = shape_of(indices[0]) + shape_of(node)[1:]
-    return "" if shape_of(values) == shape else "its values are broadcast"
+def _replaced(graph: GraphBuilder, base: str, part: str, place: tuple[int, int, int, int]) -> Any:
+    """The base with its elements from `start` to `end` replaced."""
+    axis, start, end, size = place
+    pieces = [_cut(graph, base, axis, 0, start)] if start > 0 else []
+    pieces.append(part)
+    if end < size:
+        pieces.append(_cut(graph, base, axis, end, size))
+    return graph.op("Concat", *pieces, axis=axis)
 
 
-@rule(aten.index_put.default, aten._unsafe_index_put.default, unless=_unless_first_axis)
-def _index_put(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, indices, values = node.args[:3]
-    index = indices[0]  # type: ignore[index]
-    where = graph.reshape(graph.value(index, torch.int64), [*shape_of(index), 1])
-    reduction = "add" if argument(node, 3, "accumulate", False) else "none"
-    return graph.op(
-        "ScatterND", graph.value(source), where, graph.value(values), reduction=reduction
-    )
+@rule(aten.slice_scatter.default, unless=_unless_step_1)
+def _slice_scatter(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    base, part = (graph.value(each, type_of(node)) for each in node.args[:2])
+    axis, start, end, _ = _bounds(node, 2)
+    return _replaced(graph, base, part, (axis, start, end, shape_of(node)[axis]))
 
 
-@rule(aten.arange.start_step)
-def _arange(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    start, _, step = node.args[0], node.args[1], argument(node, 2, "step", 1)
-    numbers = [start + step * i for i in range(math.prod(shape_of(node)))]
-    return graph.constant(numbers, type_of(node))
+@rule(aten.select_scatter.default)
+def _select_scatter(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    base, part = (graph.value(each, type_of(node)) for each in node.args[:2])
+    axis, index = node.args[2:]
+    shape = shape_of(node)
+    axis, size = axis % len(shape), shape[axis]  # type: ignore[operator, index]
+    start = index % size  # type: ignore[operator]
+    part = graph.op("Unsqueeze", part, graph.constant([axis]))
+    return _replaced(graph, base, part, (axis, start, start + 1, size))
+
+
+@rule(aten.constant_pad_nd.default, unless=unless_number)
+def _pad(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, given = node.args[:2]
+    rank = len(shape_of(source))
+    pads = [0] * (2 * rank)
+    # PyTorch names the last axis first, with both of its ends.
+    for i, pad in enumerate(given):  # type: ignore[arg-type]
+        pads[rank - 1 - i // 2 + (i % 2) * rank] = pad
+    value = graph.constant(argument(node, 2, "value", 0) or 0, type_of(node))
+    return graph.op("Pad", graph.value(source), graph.constant(pads), value)
+
+
+@rule(aten.tril.default, aten.triu.default, unless=unless_number)
+def _triangle(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    offset = graph.constant(argument(node, 1, "diagonal", 0))
+    upper = int(node.target is aten.triu.default)
+    return graph.op("Trilu", graph.value(node.args[0]), offset, upper=upper)

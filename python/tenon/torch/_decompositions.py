@@ -1,0 +1,103 @@
+"""What composed operators are made of, for those that have no rule of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions, get_decompositions
+
+aten = torch.ops.aten
+
+# One operator of the runtime computes each of these, or a few that a rule chooses.
+_WHOLE = {
+    aten._adaptive_avg_pool2d,
+    aten._adaptive_avg_pool2d_backward,
+    aten._log_softmax,
+    aten._log_softmax_backward_data,
+    aten._native_batch_norm_legit_functional,
+    aten._native_batch_norm_legit_no_training,
+    aten._softmax,
+    aten._softmax_backward_data,
+    aten.avg_pool2d,
+    aten.avg_pool2d_backward,
+    aten.convolution,
+    aten.convolution_backward,
+    aten.embedding,
+    aten.embedding_dense_backward,
+    aten.gelu,
+    aten.gelu_backward,
+    aten.leaky_relu,
+    aten.leaky_relu_backward,
+    aten.max_pool2d_with_indices,
+    aten.max_pool2d_with_indices_backward,
+    aten.native_batch_norm_backward,
+    aten.native_dropout_backward,
+    aten.native_group_norm,
+    aten.native_layer_norm,
+    aten.native_layer_norm_backward,
+    aten.nll_loss_backward,
+    aten.nll_loss_forward,
+    aten.nll_loss2d_backward,
+    aten.nll_loss2d_forward,
+    aten.select_backward,
+    aten.select_scatter,
+    aten.sigmoid_backward,
+    aten.silu,
+    aten.silu_backward,
+    aten.slice_backward,
+    aten.slice_scatter,
+    aten.tanh_backward,
+    aten.threshold_backward,
+    aten.tril,
+    aten.triu,
+    aten.var,
+    aten.var_mean,
+}
+
+# Core operators that are made of others with rules.
+_TAKEN_APART = [
+    aten.addcdiv,
+    aten.addcmul,
+    aten.elu,
+    aten.elu_backward,
+    aten.hardtanh,
+    aten.hardtanh_backward,
+    aten.mse_loss,
+    aten.mse_loss_backward,
+    aten.native_group_norm_backward,
+    aten.smooth_l1_loss,
+    aten.smooth_l1_loss_backward,
+    aten.t,
+]
+
+# Drawn by PyTorch's own operators, random numbers are those that a model gets without compilation.
+RANDOM = ("bernoulli", "dropout", "rand", "uniform", "normal_", "normal.", "exponential")
+
+
+def draws_random_numbers(overload: Any) -> bool:
+    """Whether an operator uses PyTorch's generator."""
+    name = str(overload).removeprefix("aten.")
+    return name.startswith(RANDOM) and not name.endswith("backward.default")
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """The table for aot_autograd."""
+    table = dict(core_aten_decompositions()) | get_decompositions(_TAKEN_APART)
+    kept = {
+        overload: function
+        for overload, function in table.items()
+        if getattr(overload, "overloadpacket", overload) not in _WHOLE
+        and not draws_random_numbers(overload)
+    }
+    kept[aten.native_dropout.default] = _dropout
+    return kept
+
+
+def _dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draws the mask apart, so that what drops the elements can be lowered."""
+    if train is False or p == 0:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    mask = torch.bernoulli(torch.empty(x.shape, dtype=torch.bool, device=x.device), 1 - p)
+    return torch.where(mask, x * (0.0 if p == 1 else 1 / (1 - p)), 0.0), mask

@@ -1,0 +1,70 @@
+"""Says what of a model Tenon computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._functorch.aot_autograd import make_boxed_func
+
+from ._backend import compile_with
+from ._lowering import why_not
+from ._partition import partition, regions_of
+from ._region import Settings
+
+
+@dataclass
+class Explanation:
+    """What of a model Tenon computes, forward and backward."""
+
+    # Graphs that torch.compile traced. More than one: something in the model breaks the graph.
+    graphs: int = 0
+    # Parts of these graphs, and of those of their gradients, that are one session each.
+    regions: int = 0
+    # How often an operator occurs in regions.
+    lowered: Counter[str] = field(default_factory=Counter)
+    # The operators that stay in PyTorch: the reasons, and how often each occurs.
+    left: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [
+            f"graphs: {self.graphs}, regions: {self.regions}",
+            f"operators that Tenon computes: {self.lowered.total()}",
+            f"operators that stay in PyTorch: {sum(c.total() for c in self.left.values())}",
+        ]
+        for name, reasons in sorted(self.left.items()):
+            lines += [f"  {count} x {name}: {reason}" for reason, count in reasons.most_common()]
+        return "\n".join(lines)
+
+
+def explain(model: Callable[..., Any], *inputs: Any, **keywords: Any) -> Explanation:
+    """Compiles the model and runs it once. Says what of it Tenon computes, and why not all of it.
+
+    Forgets what torch.compile compiled before, as torch.compiler.reset() does.
+    """
+    explanation = Explanation()
+
+    def compiler(module: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
+        for node in module.graph.nodes:
+            name = str(node.target)
+            if isinstance(node.target, torch._ops.OpOverload) and (reason := why_not(node)):
+                explanation.left.setdefault(name, Counter())[reason] += 1
+        fused = partition(module, Settings())
+        for region in regions_of(fused):
+            explanation.regions += 1
+            explanation.lowered.update(region.operators())
+        boxed: Callable[..., Any] = make_boxed_func(fused.forward)
+        return boxed
+
+    def forward_compiler(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        explanation.graphs += 1
+        return compiler(module, inputs)
+
+    torch.compiler.reset()
+    backend = compile_with(forward_compiler, compiler)
+    torch.compile(model, backend=backend, dynamic=False)(*inputs, **keywords)
+    torch.compiler.reset()
+    return explanation

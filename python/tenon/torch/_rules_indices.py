@@ -1,0 +1,205 @@
+"""Operators that read or write where indices say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ._graph import GraphBuilder
+from ._lowering import argument, is_float, rule, shape_of, type_of, unless_float, unless_number
+
+aten = torch.ops.aten
+
+_INTEGERS = (torch.int32, torch.int64)
+
+
+def _unless_integer(index: int) -> Any:
+    def condition(node: torch.fx.Node) -> str:
+        dtype = type_of(node.args[index])
+        return "" if dtype in _INTEGERS else f"its indices are of type {dtype}"
+
+    return condition
+
+
+@rule(aten.embedding.default, unless=_unless_integer(1))
+def _embedding(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.op("Gather", graph.value(node.args[0]), graph.value(node.args[1]), axis=0)
+
+
+def _unless_plain_sum(node: torch.fx.Node) -> str:
+    return "it scales by frequency" if node.args[4] else unless_float(node)
+
+
+@rule(aten.embedding_dense_backward.default, unless=_unless_plain_sum)
+def _embedding_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    upper, indices, _, padding, _ = node.args
+    name, where = graph.value(upper), graph.value(indices, torch.int64)
+    if padding >= 0:  # type: ignore[operator]
+        is_padding = graph.op("Equal", where, graph.constant(padding))
+        is_padding = graph.op("Unsqueeze", is_padding, graph.constant([-1]))
+        name = graph.op("Where", is_padding, graph.constant(0, type_of(node)), name)
+    return graph.contrib("GatherGrad", graph.constant(shape_of(node)), where, name, axis=0)
+
+
+@rule(aten.index_select.default, unless=_unless_integer(2))
+def _index_select(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, axis, index = node.args
+    name, where = graph.value(source), graph.reshape(graph.value(index), [-1])
+    if not shape_of(source):
+        return graph.reshape(graph.op("Gather", graph.reshape(name, [1]), where), [])
+    return graph.op("Gather", name, where, axis=axis)
+
+
+def _unless_ranked(node: torch.fx.Node) -> str:
+    return "" if shape_of(node.args[0]) else "it has no axes"
+
+
+@rule(aten.gather.default, unless=_unless_ranked)
+def _gather(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, axis, index = node.args[:3]
+    name = graph.value(index, torch.int64)
+    return graph.op("GatherElements", graph.value(source), name, axis=axis)
+
+
+def _scatter(graph: GraphBuilder, node: torch.fx.Node, updates: str, reduction: str) -> Any:
+    source, axis, index = node.args[:3]
+    names = graph.value(source), graph.value(index, torch.int64), updates
+    return graph.op("ScatterElements", *names, axis=axis, reduction=reduction)
+
+
+@rule(aten.scatter.value, unless=_unless_ranked)
+def _scatter_value(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    filling = graph.constant(node.args[3], type_of(node))
+    return _scatter(graph, node, graph.expand(filling, shape_of(node.args[2])), "none")
+
+
+def _unless_fitting(node: torch.fx.Node) -> str:
+    index, updates = (shape_of(each) for each in node.args[2:4])
+    return _unless_ranked(node) if index == updates else "it reads a part of its values"
+
+
+@rule(aten.scatter.src, unless=_unless_fitting)
+def _scatter_values(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return _scatter(graph, node, graph.value(node.args[3]), "none")
+
+
+def _unless_added(node: torch.fx.Node) -> str:
+    return _unless_fitting(node) or unless_number(node)
+
+
+@rule(aten.scatter_add.default, unless=_unless_added)
+def _scatter_add(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return _scatter(graph, node, graph.value(node.args[3]), "add")
+
+
+class _Places:
+    """What index and index_put do, with one index tensor for each of some axes."""
+
+    def __init__(self, graph: GraphBuilder, node: torch.fx.Node) -> None:
+        indices: Any = node.args[1]
+        self._graph = graph
+        self.shape = shape_of(node.args[0])
+        self.axes = [axis for axis, each in enumerate(indices) if each is not None]
+        self._indices = [each for each in indices if each is not None]
+        shapes = [shape_of(each) for each in self._indices]
+        self.broadcast = list(torch.broadcast_shapes(*shapes))
+        others = [axis for axis in range(len(self.shape)) if axis not in self.axes]
+        # The indexed axes first.
+        self.order = [*self.axes, *others]
+        first, count = self.axes[0], len(self.broadcast)
+        is_together = self.axes == list(range(first, first + len(self.axes)))
+        rank = count + len(others)
+        # PyTorch puts the axes of the indices where the indexed ones were, if these are together.
+        at = first if is_together else 0
+        rest = list(range(count, rank))
+        self.result_order = [*rest[:at], *range(count), *rest[at:]]
+        self.is_product = is_together and self._is_product(shapes)
+
+    def _is_product(self, shapes: list[list[int]]) -> bool:
+        """Whether each index tensor has an axis of its own, as for a grid."""
+        rank = len(self.broadcast)
+        if len(shapes) != rank:
+            return False
+        padded = [[1] * (rank - len(shape)) + shape for shape in shapes]
+        return all(
+            size == 1 or i == axis for i, shape in enumerate(padded) for axis, size in enumerate(shape)
+        )
+
+    def names(self) -> list[str]:
+        """The index tensors."""
+        return [self._graph.value(each, torch.int64) for each in self._indices]
+
+    def flat_names(self) -> list[str]:
+        """The index tensors of a grid, with one axis each."""
+        return [self._graph.reshape(name, [-1]) for name in self.names()]
+
+    def together(self) -> str:
+        """The index tensors as one, as GatherND and ScatterND take them."""
+        last = self._graph.constant([-1])
+        parts = [
+            self._graph.op("Unsqueeze", self._graph.expand(name, self.broadcast), last)
+            for name in self.names()
+        ]
+        together: str = self._graph.op("Concat", *parts, axis=-1)
+        return together
+
+
+def _unless_integers(node: torch.fx.Node) -> str:
+    indices: Any = node.args[1]
+    types = {type_of(each) for each in indices if each is not None}
+    if odd := [dtype for dtype in types if dtype not in _INTEGERS]:
+        return f"its indices are of type {odd[0]}"
+    return "" if types else "it has no indices"
+
+
+@rule(aten.index.Tensor, aten._unsafe_index.Tensor, unless=_unless_integers)
+def _index(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    places = _Places(graph, node)
+    name = graph.value(node.args[0])
+    if len(places.axes) == 1:
+        return graph.op("Gather", name, *places.names(), axis=places.axes[0])
+    if places.is_product:
+        for axis, index in zip(places.axes, places.flat_names(), strict=True):
+            name = graph.op("Gather", name, index, axis=axis)
+        return name
+    name = graph.transpose(name, places.order)
+    return graph.transpose(graph.op("GatherND", name, places.together()), places.result_order)
+
+
+def _unless_putting(node: torch.fx.Node) -> str:
+    accumulates = argument(node, 3, "accumulate", False)
+    return _unless_integers(node) or (unless_number(node) if accumulates else "")
+
+
+@rule(aten.index_put.default, aten._unsafe_index_put.default, unless=_unless_putting)
+def _index_put(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    places = _Places(graph, node)
+    source, values = graph.value(node.args[0]), graph.value(node.args[2])
+    accumulates = argument(node, 3, "accumulate", False)
+    kept = [places.shape[axis] for axis in places.order[len(places.axes) :]]
+    gathered = [*places.broadcast, *kept]
+    values = graph.expand(values, [gathered[axis] for axis in places.result_order])
+    is_single = len(places.axes) == 1
+    if accumulates and is_float(type_of(node)) and (is_single or places.is_product):
+        indices = places.names() if is_single else places.flat_names()
+        sizes = list(places.shape)
+        for axis, index in reversed(list(zip(places.axes, indices, strict=True))):
+            # Axes before this one are still those of the values.
+            for i, before in enumerate(places.axes):
+                if before < axis:
+                    sizes[before] = places.broadcast[i]
+            shape = graph.constant(sizes)
+            values = graph.contrib("GatherGrad", shape, index, values, axis=axis)
+            sizes = list(places.shape)
+        return graph.op("Add", source, values)
+    back = sorted(range(len(places.result_order)), key=places.result_order.__getitem__)
+    result = graph.op(
+        "ScatterND",
+        graph.transpose(source, places.order),
+        places.together(),
+        graph.transpose(values, back),
+        reduction="add" if accumulates else "none",
+    )
+    order = sorted(range(len(places.order)), key=places.order.__getitem__)
+    return graph.transpose(result, order)

@@ -1,0 +1,175 @@
+"""Normalizations and their gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from ._graph import GraphBuilder
+from ._lowering import rule, shape_of, type_of, unless_float
+
+aten = torch.ops.aten
+
+
+@rule(aten.native_layer_norm.default, unless=unless_float)
+def _layer_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, normalized, weight, bias, epsilon = node.args
+    inputs = [graph.value(source), _scale(graph, weight, normalized, type_of(source))]
+    if bias is not None:
+        inputs.append(graph.value(bias))
+    axis = -len(normalized)  # type: ignore[arg-type]
+    return graph.op("LayerNormalization", *inputs, outputs=3, axis=axis, epsilon=epsilon)
+
+
+def _scale(graph: GraphBuilder, weight: Any, shape: Any, dtype: torch.dtype) -> str:
+    if weight is not None:
+        return graph.value(weight)
+    return graph.expand(graph.constant(1, dtype), shape)
+
+
+@rule(aten.native_layer_norm_backward.default, unless=unless_float)
+def _layer_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    upper, source, normalized, mean, rstd, weight, _, _ = node.args
+    return graph.contrib(
+        "LayerNormalizationGrad",
+        graph.value(upper),
+        graph.value(source),
+        _scale(graph, weight, normalized, type_of(source)),
+        graph.value(mean),
+        graph.value(rstd),
+        outputs=3,
+        axis=-len(normalized),  # type: ignore[arg-type]
+    )
+
+
+@rule(aten.native_group_norm.default, unless=unless_float)
+def _group_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, weight, bias, batch, channels, size, groups, epsilon = node.args
+    dtype, shape = type_of(source), shape_of(source)
+    length = channels * size // groups  # type: ignore[operator]
+    result, mean, rstd = graph.op(
+        "LayerNormalization",
+        graph.reshape(graph.value(source), [batch * groups, length]),  # type: ignore[operator, list-item]
+        _scale(graph, None, [length], dtype),
+        outputs=3,
+        epsilon=epsilon,
+    )
+    result = graph.reshape(result, shape)
+    per_channel = [channels, *[1] * (len(shape) - 2)]
+    if weight is not None:
+        result = graph.op("Mul", result, graph.reshape(graph.value(weight), per_channel))
+    if bias is not None:
+        result = graph.op("Add", result, graph.reshape(graph.value(bias), per_channel))
+    statistics = [batch, groups]
+    return result, graph.reshape(mean, statistics), graph.reshape(rstd, statistics)
+
+
+class _Channels:
+    """What is computed for each channel of a tensor [N, C, ...]."""
+
+    def __init__(self, graph: GraphBuilder, source: Any) -> None:
+        self._graph = graph
+        self.shape = shape_of(source)
+        self.count = math.prod(self.shape) // self.shape[1]
+        self._dtype = type_of(source)
+        self._axes = [axis for axis in range(len(self.shape)) if axis != 1]
+
+    def spread(self, name: str) -> str:
+        """A tensor [C] that can be broadcast."""
+        return self._graph.reshape(name, [self.shape[1], *[1] * (len(self.shape) - 2)])
+
+    def total(self, name: str) -> Any:
+        """Sums of a tensor [N, C, ...]."""
+        return self._graph.op("ReduceSum", name, self._graph.constant(self._axes), keepdims=0)
+
+    def mean(self, name: str) -> Any:
+        """Means of a tensor [N, C, ...]."""
+        return self._graph.op("ReduceMean", name, self._graph.constant(self._axes), keepdims=0)
+
+    def scaled(self, name: str, factor: float) -> Any:
+        """A tensor times a number."""
+        return self._graph.op("Mul", name, self._graph.constant(factor, self._dtype))
+
+    def rstd(self, variance: str, epsilon: float) -> Any:
+        """1 / sqrt(variance + epsilon)."""
+        total = self._graph.op("Add", variance, self._graph.constant(epsilon, self._dtype))
+        return self._graph.op("Reciprocal", self._graph.op("Sqrt", total))
+
+    def parameter(self, argument: Any, default: float) -> str:
+        """An argument [C] that may be None."""
+        if argument is not None:
+            return self._graph.value(argument)
+        return self._graph.expand(self._graph.constant(default, self._dtype), [self.shape[1]])
+
+
+@rule(aten._native_batch_norm_legit_no_training.default, unless=unless_float)
+def _batch_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, weight, bias, mean, variance, _, epsilon = node.args
+    channels = _Channels(graph, source)
+    result = graph.op(
+        "BatchNormalization",
+        graph.value(source),
+        channels.parameter(weight, 1),
+        channels.parameter(bias, 0),
+        graph.value(mean),
+        graph.value(variance),
+        epsilon=epsilon,
+    )
+    return result, None, None
+
+
+def _unless_training(node: torch.fx.Node) -> str:
+    return unless_float(node) if node.args[5] else "it has statistics of its own"
+
+
+@rule(aten._native_batch_norm_legit_functional.default, unless=_unless_training)
+def _batch_norm_in_training(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, weight, bias, running_mean, running_variance, _, momentum, epsilon = node.args
+    channels = _Channels(graph, source)
+    name = graph.value(source)
+    mean = channels.mean(name)
+    distance = graph.op("Sub", name, channels.spread(mean))
+    variance = channels.mean(graph.op("Mul", distance, distance))
+    result = graph.op(
+        "BatchNormalization",
+        name,
+        channels.parameter(weight, 1),
+        channels.parameter(bias, 0),
+        mean,
+        variance,
+        epsilon=epsilon,
+    )
+    unbiased = channels.scaled(variance, channels.count / max(1, channels.count - 1))
+    updated = []
+    for running, new in [(running_mean, mean), (running_variance, unbiased)]:
+        kept = channels.scaled(graph.value(running), 1 - momentum)  # type: ignore[operator]
+        updated.append(graph.op("Add", kept, channels.scaled(new, momentum)))  # type: ignore[arg-type]
+    return result, mean, channels.rstd(variance, epsilon), *updated  # type: ignore[arg-type]
+
+
+@rule(aten.native_batch_norm_backward.default, unless=unless_float)
+def _batch_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    upper, source, weight, running_mean, running_variance, mean, rstd, trains, epsilon = node.args[
+        :9
+    ]
+    channels = _Channels(graph, source)
+    dy, x = graph.value(upper), graph.value(source)
+    if trains:
+        mean_name, rstd_name = graph.value(mean), graph.value(rstd)
+    else:
+        mean_name = graph.value(running_mean)
+        rstd_name = channels.rstd(graph.value(running_variance), epsilon)  # type: ignore[arg-type]
+    distance = graph.op("Sub", x, channels.spread(mean_name))
+    d_bias = channels.total(dy)
+    product = channels.total(graph.op("Mul", dy, distance))
+    d_weight = graph.op("Mul", product, rstd_name)
+    factor = graph.op("Mul", channels.parameter(weight, 1), rstd_name)
+    if trains:
+        # dx = factor * (dy - mean(dy) - (x - mean) * rstd^2 * mean(dy * (x - mean)))
+        slope = graph.op("Mul", d_weight, rstd_name)
+        slope = channels.spread(channels.scaled(slope, 1 / channels.count))
+        dy = graph.op("Sub", dy, graph.op("Mul", distance, slope))
+        dy = graph.op("Sub", dy, channels.spread(channels.scaled(d_bias, 1 / channels.count)))
+    return graph.op("Mul", dy, channels.spread(factor)), d_weight, d_bias
