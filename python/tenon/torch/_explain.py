@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch._functorch.config
 from torch._functorch.aot_autograd import make_boxed_func
 
 from ._backend import compile_with
@@ -65,6 +66,8 @@ def explain(model: Callable[..., Any], *inputs: Any, **keywords: Any) -> Explana
 
     torch.compiler.reset()
     backend = compile_with(forward_compiler, compiler)
-    torch.compile(model, backend=backend, dynamic=False)(*inputs, **keywords)
+    # PyTorch would compile gradients when they are first asked for.
+    with torch._functorch.config.patch(force_non_lazy_backward_lowering=True):
+        torch.compile(model, backend=backend, dynamic=False)(*inputs, **keywords)
     torch.compiler.reset()
     return explanation

@@ -62,7 +62,9 @@ def is_float(dtype: torch.dtype) -> bool:
 def unless_float(node: torch.fx.Node) -> str:
     """For rules whose result is floating."""
     value = node.meta["val"]
-    dtype = (value[0] if isinstance(value, tuple | list) else value).dtype
+    if isinstance(value, tuple | list):
+        value = next(each for each in value if each is not None)
+    dtype = value.dtype
     return "" if is_float(dtype) else f"it computes in {dtype}"
 
 
@@ -79,6 +81,8 @@ def why_not(node: torch.fx.Node) -> str:
         return why_not(node.args[0])  # type: ignore[arg-type]
     if draws_random_numbers(node.target):
         return "it draws random numbers"
+    if node.target is torch.ops.aten.empty.memory_format:
+        return "it only reserves memory"
     if node.target not in _rules:
         return "there is no rule for it"
     for value in [_used_results(node), *(each.meta.get("val") for each in node.all_input_nodes)]:

@@ -207,7 +207,7 @@ def _pad(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Pad", graph.value(source), graph.constant(pads), value)
 
 
-@rule(aten.tril.default, aten.triu.default, unless=unless_number)
+@rule(aten.tril.default, aten.triu.default)
 def _triangle(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     offset = graph.constant(argument(node, 1, "diagonal", 0))
     upper = int(node.target is aten.triu.default)
