@@ -37,10 +37,12 @@ _WHOLE = {
     aten.native_group_norm,
     aten.native_layer_norm,
     aten.native_layer_norm_backward,
+    aten._native_batch_norm_legit,
     aten.nll_loss_backward,
     aten.nll_loss_forward,
     aten.nll_loss2d_backward,
     aten.nll_loss2d_forward,
+    aten.roll,
     aten.select_backward,
     aten.select_scatter,
     aten.sigmoid_backward,
@@ -58,6 +60,7 @@ _WHOLE = {
 
 # Core operators that are made of others with rules.
 _TAKEN_APART = [
+    aten.linalg_vector_norm,
     aten.addcdiv,
     aten.addcmul,
     aten.elu,

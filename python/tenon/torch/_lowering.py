@@ -11,19 +11,30 @@ import torch
 from ._decompositions import draws_random_numbers
 from ._graph import TYPES, GraphBuilder
 
+_EMPTY = {torch.ops.aten.empty.memory_format, torch.ops.aten.empty_permuted.default}
+
 Rule = Callable[[GraphBuilder, torch.fx.Node], Any]
 Condition = Callable[[torch.fx.Node], str]
 
 _rules: dict[Any, Rule] = {}
 _conditions: dict[Any, Condition] = {}
+_ignore_empty: set[Any] = set()
 
 
-def rule(*overloads: Any, unless: Condition | None = None) -> Callable[[Rule], Rule]:
-    """Registers a function that lowers `overloads`, unless `unless` gives a reason not to."""
+def rule(
+    *overloads: Any, unless: Condition | None = None, ignores_empty: bool = False
+) -> Callable[[Rule], Rule]:
+    """Registers a function that lowers `overloads`.
+
+    unless         gives a reason not to lower a node, or ""
+    ignores_empty  the function reads no input and defines no output that has no elements
+    """
 
     def register(function: Rule) -> Rule:
         for overload in overloads:
             _rules[overload] = function
+            if ignores_empty:
+                _ignore_empty.add(overload)
             if unless is not None:
                 _conditions[overload] = unless
         return function
@@ -81,28 +92,33 @@ def why_not(node: torch.fx.Node) -> str:
         return why_not(node.args[0])  # type: ignore[arg-type]
     if draws_random_numbers(node.target):
         return "it draws random numbers"
-    if node.target is torch.ops.aten.empty.memory_format:
+    if node.target in _EMPTY:
         return "it only reserves memory"
     if node.target not in _rules:
         return "there is no rule for it"
-    for value in [_used_results(node), *(each.meta.get("val") for each in node.all_input_nodes)]:
+    for value in [*_used_results(node), *(each.meta.get("val") for each in node.all_input_nodes)]:
+        if is_empty(value) and node.target not in _ignore_empty:
+            return "a tensor has no elements"
         if reason := _why_no_value(value):
             return reason
     condition = _conditions.get(node.target)
     return condition(node) if condition else ""
 
 
-def _used_results(node: torch.fx.Node) -> Any:
+def is_empty(value: Any) -> bool:
+    """Whether the value is a tensor without elements."""
+    return isinstance(value, torch.Tensor) and 0 in map(size_hint, value.shape)
+
+
+def _used_results(node: torch.fx.Node) -> list[Any]:
     """The node's value. Of several values, those that something uses."""
     value = node.meta.get("val")
     if not isinstance(value, tuple | list):
-        return value
+        return [value]
     return [value[user.args[1]] for user in node.users if user.target is operator.getitem]  # type: ignore[index]
 
 
 def _why_no_value(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return next(filter(None, map(_why_no_value, value)), "")
     if value is None:
         return ""
     if isinstance(value, torch.Tensor):
@@ -121,7 +137,7 @@ def _why_no_tensor(value: torch.Tensor) -> str:
         return f"a tensor has the layout {value.layout}"
     if any(isinstance(size, torch.SymInt) and not size.node.has_hint() for size in value.shape):
         return "a size depends on data"
-    return "a tensor has no elements" if 0 in map(size_hint, value.shape) else ""
+    return ""
 
 
 def lower(graph: GraphBuilder, node: torch.fx.Node) -> None:

@@ -13,7 +13,7 @@ from torch.utils.dlpack import from_dlpack, to_dlpack
 import tenon
 
 from ._graph import GraphBuilder
-from ._lowering import lower, why_not
+from ._lowering import is_empty, lower, why_not
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,12 @@ class _Computation:
             else:
                 lower(builder, node)
         self._is_tuple = isinstance(results, tuple | list)
+        nodes = list(results) if self._is_tuple else [results]
+        self._empty = {i: node.meta["val"] for i, node in enumerate(nodes) if is_empty(node.meta["val"])}
         self._outputs = [
-            self._add_output(builder, node) for node in (results if self._is_tuple else [results])
+            self._add_output(builder, node)
+            for i, node in enumerate(nodes)
+            if i not in self._empty
         ]
         self._output_names = [name for name, _ in self._outputs]
         self._session = tenon.InferenceSession(
@@ -114,11 +118,13 @@ class _Computation:
             layout.restore(from_dlpack(value.__dlpack__()))
             for value, (_, layout) in zip(values, self._outputs, strict=True)
         ]
+        for i, value in self._empty.items():
+            outputs.insert(i, torch.empty(value.shape, dtype=value.dtype))
         return tuple(outputs) if self._is_tuple else outputs[0]
 
     def _add_input(self, builder: GraphBuilder, node: torch.fx.Node, index: int) -> None:
         value = node.meta["val"]
-        if not isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.Tensor) or is_empty(value):
             return
         order = _order(value)
         name = builder.add_input([value.shape[axis] for axis in order], value.dtype)

@@ -147,6 +147,11 @@ def _remainder(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Mod", *_both(graph, node, type_of(node)))
 
 
+@rule(aten.fmod.Tensor, aten.fmod.Scalar, unless=_unless_number)
+def _fmod(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.op("Mod", *_both(graph, node, type_of(node)), fmod=1)
+
+
 @rule(
     aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, unless=_unless_float
 )
@@ -221,6 +226,14 @@ def _log1p(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Where", is_exact, x, product)
 
 
+@rule(aten.expm1.default, unless=unless_float)
+def _expm1(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    # tanh(x / 2) * (exp(x) + 1) loses nothing near 0.
+    x, one = graph.value(node.args[0], type_of(node)), graph.constant(1, type_of(node))
+    half = graph.op("Mul", x, graph.constant(0.5, type_of(node)))
+    return graph.op("Mul", graph.op("Tanh", half), graph.op("Add", graph.op("Exp", x), one))
+
+
 @rule(aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default, unless=_unless_number)
 def _clamp(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     low, high = argument(node, 1, "min"), argument(node, 2, "max")
@@ -257,9 +270,17 @@ def _logical(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op(_LOGICAL[node.target], *_both(graph, node, torch.bool))
 
 
-@rule(aten.logical_not.default, aten.bitwise_not.default, unless=_unless_bool)
+@rule(aten.bitwise_not.default, unless=_unless_bool)
 def _not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Not", graph.value(node.args[0]))
+
+
+@rule(aten.logical_not.default)
+def _logical_not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    dtype = type_of(node.args[0])
+    if dtype == torch.bool:
+        return _not(graph, node)
+    return graph.op("Equal", graph.value(node.args[0]), graph.constant(0, dtype))
 
 
 def _unless_finite_cast(node: torch.fx.Node) -> str:

@@ -104,7 +104,7 @@ class _Channels:
         return self._graph.expand(self._graph.constant(default, self._dtype), [self.shape[1]])
 
 
-@rule(aten._native_batch_norm_legit_no_training.default, unless=unless_float)
+@rule(aten._native_batch_norm_legit_no_training.default, unless=unless_float, ignores_empty=True)
 def _batch_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     source, weight, bias, mean, variance, _, epsilon = node.args
     channels = _Channels(graph, source)
@@ -120,14 +120,11 @@ def _batch_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return result, None, None
 
 
-def _unless_training(node: torch.fx.Node) -> str:
-    return unless_float(node) if node.args[5] else "it has statistics of its own"
-
-
-@rule(aten._native_batch_norm_legit_functional.default, unless=_unless_training)
-def _batch_norm_in_training(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, weight, bias, running_mean, running_variance, _, momentum, epsilon = node.args
-    channels = _Channels(graph, source)
+def _normalize(
+    graph: GraphBuilder, channels: _Channels, arguments: Any, epsilon: Any
+) -> tuple[str, str, str]:
+    """Normalizes by the statistics of the tensor. Returns the result and the statistics."""
+    source, weight, bias = arguments
     name = graph.value(source)
     mean = channels.mean(name)
     distance = graph.op("Sub", name, channels.spread(mean))
@@ -141,6 +138,26 @@ def _batch_norm_in_training(graph: GraphBuilder, node: torch.fx.Node) -> Any:
         variance,
         epsilon=epsilon,
     )
+    return result, mean, variance
+
+
+@rule(aten._native_batch_norm_legit.no_stats, unless=unless_float)
+def _instance_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, weight, bias, _, _, epsilon = node.args
+    channels = _Channels(graph, source)
+    result, mean, variance = _normalize(graph, channels, (source, weight, bias), epsilon)
+    return result, mean, channels.rstd(variance, epsilon)  # type: ignore[arg-type]
+
+
+def _unless_training(node: torch.fx.Node) -> str:
+    return unless_float(node) if node.args[5] else "it has statistics of its own"
+
+
+@rule(aten._native_batch_norm_legit_functional.default, unless=_unless_training)
+def _batch_norm_in_training(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, weight, bias, running_mean, running_variance, _, momentum, epsilon = node.args
+    channels = _Channels(graph, source)
+    result, mean, variance = _normalize(graph, channels, (source, weight, bias), epsilon)
     unbiased = channels.scaled(variance, channels.count / max(1, channels.count - 1))
     updated = []
     for running, new in [(running_mean, mean), (running_variance, unbiased)]:
@@ -149,7 +166,7 @@ def _batch_norm_in_training(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return result, mean, channels.rstd(variance, epsilon), *updated  # type: ignore[arg-type]
 
 
-@rule(aten.native_batch_norm_backward.default, unless=unless_float)
+@rule(aten.native_batch_norm_backward.default, unless=unless_float, ignores_empty=True)
 def _batch_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     upper, source, weight, running_mean, running_variance, mean, rstd, trains, epsilon = node.args[
         :9

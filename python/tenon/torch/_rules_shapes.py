@@ -85,6 +85,22 @@ def _flip(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Slice", graph.value(node.args[0]), *map(graph.constant, bounds))
 
 
+def _unless_axes(node: torch.fx.Node) -> str:
+    return "" if argument(node, 2, "dims") else "it rolls all elements"
+
+
+@rule(aten.roll.default, unless=_unless_axes)
+def _roll(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    name, shape = graph.value(node.args[0]), shape_of(node)
+    for shift, axis in zip(node.args[1], node.args[2], strict=True):  # type: ignore[arg-type]
+        size = shape[axis]
+        at = -shift % size
+        if at > 0:
+            parts = _cut(graph, name, axis, at, size), _cut(graph, name, axis, 0, at)
+            name = graph.op("Concat", *parts, axis=axis)
+    return name
+
+
 @rule(aten.cat.default)
 def _concatenate(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     names = [graph.value(each, type_of(node)) for each in node.args[0]]  # type: ignore[union-attr]

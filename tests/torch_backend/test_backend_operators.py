@@ -1,0 +1,387 @@
+"""Each rule, forward and backward, beside PyTorch without compilation."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("onnx", reason="the onnx package is not installed")
+
+from comparison import check_function  # noqa: E402
+from tenon.torch import _lowering  # noqa: E402
+from torch.nn import functional as F  # noqa: E402, N812
+
+INTEGERS = torch.int64
+
+
+def floats(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def inside(*shape, low=-0.9, high=0.9):
+    """Numbers between two."""
+    generator = torch.Generator().manual_seed(1)
+    return low + (high - low) * torch.rand(shape, generator=generator)
+
+
+def integers(*shape, low=-9, high=10, dtype=INTEGERS):
+    return torch.randint(low, high, shape, generator=torch.Generator().manual_seed(2), dtype=dtype)
+
+
+def truths(*shape, seed=3):
+    return floats(*shape, seed=seed) > 0
+
+
+X = floats(3, 5, 7)
+ROW = floats(7, seed=1)
+ANY = [X, floats(1), floats(40, 33)]
+
+# The function, and the inputs of each call.
+UNARY = {
+    "acos": (torch.acos, [inside(4, 9)]),
+    "acosh": (torch.acosh, [inside(4, 9, low=1.1, high=5)]),
+    "asin": (torch.asin, [inside(4, 9)]),
+    "asinh": (torch.asinh, ANY),
+    "atan": (torch.atan, ANY),
+    "atanh": (torch.atanh, [inside(4, 9)]),
+    "ceil": (torch.ceil, ANY),
+    "cos": (torch.cos, ANY),
+    "cosh": (torch.cosh, ANY),
+    "erf": (torch.erf, ANY),
+    "exp": (torch.exp, ANY),
+    "floor": (torch.floor, ANY),
+    "trunc": (torch.trunc, ANY),
+    "round": (torch.round, [*ANY, torch.tensor([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5])]),
+    "log": (torch.log, [inside(4, 9, low=0.1, high=5)]),
+    "log2": (torch.log2, [inside(4, 9, low=0.1, high=5)]),
+    "log10": (torch.log10, [inside(4, 9, low=0.1, high=5)]),
+    "log1p": (torch.log1p, [inside(4, 9), 1e-6 * inside(50), torch.tensor([0.0, torch.inf, -1])]),
+    "reciprocal": (torch.reciprocal, [inside(4, 9, low=0.3, high=3)]),
+    "rsqrt": (torch.rsqrt, [inside(4, 9, low=0.3, high=3)]),
+    "sqrt": (torch.sqrt, [inside(4, 9, low=0.3, high=3)]),
+    "sin": (torch.sin, ANY),
+    "sinh": (torch.sinh, ANY),
+    "tan": (torch.tan, [inside(4, 9)]),
+    "abs": (torch.abs, [*ANY, integers(9)]),
+    "neg": (torch.neg, [*ANY, integers(9)]),
+    "sign": (torch.sign, [*ANY, integers(9)]),
+    "expm1": (torch.expm1, [inside(4, 9), 1e-6 * inside(50), torch.tensor([0.0, torch.inf, -50])]),
+    "relu": (torch.relu, ANY),
+    "sigmoid": (torch.sigmoid, ANY),
+    "tanh": (torch.tanh, ANY),
+    "gelu": (F.gelu, ANY),
+    "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), ANY),
+    "silu": (F.silu, ANY),
+    "leaky_relu": (F.leaky_relu, ANY),
+    "leaky_relu_slope": (lambda x: F.leaky_relu(x, 0.3), ANY),
+    "elu": (F.elu, ANY),
+    "hardtanh": (F.hardtanh, ANY),
+    "threshold": (lambda x: F.threshold(x, 0.4, -3.0), ANY),
+    "isnan": (torch.isnan, [torch.tensor([0.0, torch.nan, torch.inf])]),
+    "isinf": (torch.isinf, [torch.tensor([0.0, torch.nan, torch.inf, -torch.inf])]),
+    "logical_not": (torch.logical_not, [truths(9)]),
+    "to_integer": (lambda x: (9 * x).to(torch.int64), ANY),
+    "to_double": (lambda x: x.double() * 2, ANY),
+    "clamp": (lambda x: x.clamp(-0.5, 0.7), [*ANY, torch.tensor([torch.nan, 9.0])]),
+    "clamp_min": (lambda x: x.clamp_min(0.1), ANY),
+    "clamp_max": (lambda x: torch.ops.aten.clamp_max(x, 0.1), ANY),
+    "softmax": (lambda x: x.softmax(-1), [X, floats(1), floats(6, 1)]),
+    "softmax_first": (lambda x: x.softmax(0), [X]),
+    "log_softmax": (lambda x: x.log_softmax(1), [X]),
+    "log_softmax_of_one": (lambda x: x.log_softmax(0), [floats(1)]),
+    "pow_2": (lambda x: x**2, [*ANY]),
+    "pow_3": (lambda x: x**3, [*ANY]),
+    "pow_half": (lambda x: x**0.5, [inside(9, low=0.2, high=2)]),
+    "pow_base": (lambda x: 2**x, ANY),
+    "clone": (lambda x: x.clone() * 1, ANY),
+}
+BINARY = {
+    "add": (torch.add, [(X, ROW), (X, X), (ROW, X), (integers(4), integers(4))]),
+    "add_alpha": (lambda a, b: torch.add(a, b, alpha=0.3), [(X, ROW)]),
+    "add_types": (torch.add, [(X, integers(7)), (integers(7, dtype=torch.int32), integers(7))]),
+    "add_number": (lambda a: a + 2.5, [(X,), (integers(5),)]),
+    "sub": (torch.sub, [(X, ROW), (integers(4), integers(4))]),
+    "rsub": (lambda a: 3 - a, [(X,), (integers(5),)]),
+    "mul": (torch.mul, [(X, ROW), (X, floats(5, 1)), (integers(4), integers(4))]),
+    "div": (torch.div, [(X, 2 + ROW.abs()), (integers(4), 1 + integers(4, low=0))]),
+    "div_number": (lambda a: a / 7, [(X,), (integers(5),)]),
+    "div_floor": (lambda a: torch.div(a, 0.3, rounding_mode="floor"), [(X,)]),
+    "div_trunc": (lambda a: torch.div(a, 0.3, rounding_mode="trunc"), [(X,)]),
+    "remainder": (torch.remainder, [(integers(50), 1 + integers(50, low=0))]),
+    "fmod": (torch.fmod, [(integers(50), 1 + integers(50, low=0)), (X, 2 + ROW.abs())]),
+    "remainder_number": (lambda a: a % -4, [(integers(50),)]),
+    "pow": (torch.pow, [(inside(3, 5, low=0.2, high=2), inside(5, low=-2, high=2))]),
+    "maximum": (torch.maximum, [(X, floats(3, 5, 7, seed=9)), (X, ROW)]),
+    "minimum": (torch.minimum, [(X, floats(3, 5, 7, seed=9)), (X, ROW)]),
+    "eq": (torch.eq, [(integers(50), integers(50).flip(0)), (X, ROW)]),
+    "ne": (torch.ne, [(integers(50), integers(50).flip(0)), (X, ROW)]),
+    "lt": (torch.lt, [(X, ROW), (X, integers(7))]),
+    "le": (torch.le, [(X, ROW), (integers(50), integers(50).flip(0))]),
+    "gt": (torch.gt, [(X, ROW)]),
+    "ge": (torch.ge, [(X, ROW), (integers(50), integers(50).flip(0))]),
+    "compare_numbers": (lambda a: (a == 2, a != 2, a < 2, a <= 2, a > 2, a >= 2), [(integers(50),)]),
+    "integer_below_fraction": (lambda a: a < 2.5, [(integers(50),)]),
+    "logical": (
+        lambda a, b: (a & b, a | b, a ^ b, ~a, a.logical_and(b), a.logical_or(b), a.logical_xor(b)),
+        [(truths(30), truths(30, seed=4))],
+    ),
+    "where": (torch.where, [(truths(5, 7), X, ROW), (truths(3, 5, 7), X, floats())]),
+    "addcmul": (lambda a, b, c: torch.addcmul(a, b, c, value=0.3), [(X, ROW, X)]),
+    "lerp": (lambda a, b: torch.lerp(a, b, 0.3), [(X, X.flip(0))]),
+    "masked_fill": (lambda x, m: x.masked_fill(m, -torch.inf), [(X, truths(5, 7))]),
+    "copy": (lambda a, b: (a * 1).copy_(b) * 2, [(X, ROW)]),
+}
+PRODUCTS = {
+    "mm": (torch.mm, [(floats(4, 6), floats(6, 5)), (floats(1, 1), floats(1, 9))]),
+    "mm_transposed": (lambda a, b: a.t() @ b.t(), [(floats(6, 4), floats(5, 6))]),
+    "bmm": (torch.bmm, [(floats(3, 4, 6), floats(3, 6, 5))]),
+    "matmul_broadcast": (torch.matmul, [(floats(2, 3, 4, 6), floats(6, 5)), (floats(6), floats(6))]),
+    "addmm": (torch.addmm, [(floats(5), floats(4, 6), floats(6, 5))]),
+    "addmm_scales": (
+        lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2),
+        [(floats(4, 5), floats(4, 6), floats(6, 5))],
+    ),
+    "linear": (F.linear, [(floats(2, 3, 6), floats(5, 6), floats(5))]),
+    "einsum": (lambda a, b: torch.einsum("bij,bkj->bik", a, b), [(floats(2, 3, 6), floats(2, 5, 6))]),
+    "attention": (
+        F.scaled_dot_product_attention,
+        [(floats(2, 3, 9, 8), floats(2, 3, 11, 8), floats(2, 3, 11, 8))],
+    ),
+    "causal_attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(floats(2, 3, 9, 8), floats(2, 3, 9, 8), floats(2, 3, 9, 8))],
+    ),
+}
+IMAGE = floats(2, 4, 9, 10)
+CONVOLUTIONS = {
+    "conv1d": (lambda x, w, b: F.conv1d(x, w, b, 2, 1), [(floats(2, 4, 11), floats(6, 4, 3), floats(6))]),
+    "conv2d": (F.conv2d, [(IMAGE, floats(6, 4, 3, 3), floats(6)), (IMAGE, floats(6, 4, 1, 1))]),
+    "conv2d_all": (
+        lambda x, w, b: F.conv2d(x, w, b, (2, 1), (1, 2), (1, 2), 2),
+        [(IMAGE, floats(6, 2, 3, 2), floats(6))],
+    ),
+    "conv2d_depthwise": (
+        lambda x, w: F.conv2d(x, w, None, 2, 1, 1, 4),
+        [(IMAGE, floats(4, 1, 3, 3))],
+    ),
+    "conv2d_channels_last": (
+        lambda x, w: F.conv2d(x.to(memory_format=torch.channels_last), w),
+        [(IMAGE, floats(6, 4, 3, 3))],
+    ),
+    "conv3d": (F.conv3d, [(floats(1, 2, 4, 5, 6), floats(3, 2, 2, 3, 2), floats(3))]),
+    "conv_transpose2d": (
+        F.conv_transpose2d,
+        [(IMAGE, floats(4, 6, 2, 3), floats(6)), (IMAGE, floats(4, 6, 2, 3))],
+    ),
+    "conv_transpose2d_all": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, 2, (1, 0), 1, 2),
+        [(IMAGE, floats(4, 3, 3, 3), floats(6))],
+    ),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 2), [IMAGE, floats(4, 9, 10)]),
+    "max_pool2d_all": (lambda x: F.max_pool2d(x, (3, 2), 2, 1, (1, 2)), [IMAGE]),
+    "max_pool2d_ceil": (lambda x: F.max_pool2d(x, 2, ceil_mode=True), [IMAGE]),
+    "max_pool2d_indices": (lambda x: F.max_pool2d(x, 3, 2, return_indices=True), [IMAGE]),
+    "max_pool1d": (lambda x: F.max_pool1d(x, 3, 2), [floats(2, 3, 11)]),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), [IMAGE, floats(4, 9, 10)]),
+    "avg_pool2d_pads": (lambda x: F.avg_pool2d(x, 3, 2, 1), [IMAGE]),
+    "avg_pool2d_inside": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [IMAGE]),
+    "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), [IMAGE, floats(4, 9, 10)]),
+    "adaptive_avg_pool2d_1": (lambda x: F.adaptive_avg_pool2d(x, 1), [IMAGE]),
+    "nearest": (lambda x: F.interpolate(x, scale_factor=2), [IMAGE]),
+    "bilinear": (
+        lambda x: F.interpolate(x, size=(13, 7), mode="bilinear", align_corners=False),
+        [IMAGE],
+    ),
+    "pixel_shuffle": (lambda x: F.pixel_shuffle(x, 2), [IMAGE]),
+}
+STATISTICS = (floats(4), 0.5 + floats(4).abs())
+NORMALIZATIONS = {
+    "layer_norm": (
+        lambda x, w, b: F.layer_norm(x, (7,), w, b),
+        [(X, floats(7), floats(7)), (floats(7), floats(7), floats(7))],
+    ),
+    "layer_norm_no_bias": (lambda x, w: F.layer_norm(x, (5, 7), w), [(X, floats(5, 7))]),
+    "layer_norm_plain": (lambda x: F.layer_norm(x, (7,)), [X]),
+    "rms_norm": (lambda x, w: F.rms_norm(x, (7,), w, 1e-5), [(X, floats(7))]),
+    "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), [(IMAGE, floats(4), floats(4))]),
+    "group_norm_plain": (lambda x: F.group_norm(x, 2), [floats(3, 16)]),
+    "instance_norm": (F.instance_norm, [IMAGE]),
+    "batch_norm": (
+        lambda x, w, b: F.batch_norm(x, STATISTICS[0] * 1, STATISTICS[1] * 1, w, b, True),
+        [(IMAGE, floats(4), floats(4)), (floats(9, 4), floats(4), floats(4))],
+    ),
+    "batch_norm_plain": (
+        lambda x: F.batch_norm(x, STATISTICS[0] * 1, STATISTICS[1] * 1, training=True),
+        [IMAGE],
+    ),
+    "batch_norm_fixed": (
+        lambda x, w, b: F.batch_norm(x, *STATISTICS, w, b),
+        [(IMAGE, floats(4), floats(4))],
+    ),
+}
+REDUCTIONS = {
+    "sum": (torch.sum, [X, integers(4, 5), truths(9), floats()]),
+    "sum_axis": (lambda x: x.sum(1), [X, integers(4, 5)]),
+    "sum_axes": (lambda x: x.sum((0, -1), keepdim=True), [X]),
+    "mean": (torch.mean, [X, floats()]),
+    "mean_axes": (lambda x: x.mean((0, 2)), [X]),
+    "amax": (lambda x: x.amax(1), [X]),
+    "amin": (lambda x: x.amin((0, 1), keepdim=True), [X]),
+    "prod": (torch.prod, [integers(6, low=1, high=5)]),
+    "prod_axis": (lambda x: x.prod(1), [integers(3, 4, low=1, high=4)]),
+    "any": (lambda x: (x.any(), x.any(1), x.any(1, keepdim=True)), [truths(3, 1), integers(3, 2)]),
+    "any_axes": (lambda x: x.any((0, 1)), [truths(2, 3, 4)]),
+    "all": (lambda x: (x.all(), x.all(0), x.all(0, keepdim=True)), [truths(3, 1), integers(3, 2)]),
+    "all_axes": (lambda x: x.all((0, 1)), [truths(2, 3, 4)]),
+    "var": (lambda x: x.var(1), [X]),
+    "var_all": (lambda x: x.var(correction=0), [X]),
+    "var_mean": (lambda x: torch.var_mean(x, (0, 2), keepdim=True), [X]),
+    "var_mean_squeezed": (lambda x: torch.var_mean(x, (0, 2), correction=0), [X]),
+    "std": (lambda x: x.std(-1), [X]),
+    "logsumexp": (lambda x: x.logsumexp(1), [X]),
+    "norm": (torch.linalg.vector_norm, [X]),
+    "cumsum": (lambda x: x.cumsum(1), [X, integers(3, 6)]),
+    "argmax": (lambda x: (x.argmax(), x.argmax(1), x.argmax(1, keepdim=True)), [X, integers(4, 9)]),
+    "argmin": (lambda x: (x.argmin(), x.argmin(0)), [X]),
+    "max": (lambda x: x.max(1), [X]),
+    "min": (lambda x: x.min(0, keepdim=True), [X]),
+    "topk": (lambda x: x.topk(3, 1), [X]),
+    "topk_smallest": (lambda x: x.topk(2, 0, largest=False), [X]),
+    "sort": (lambda x: x.sort(1), [X, integers(40, 3)]),
+    "sort_falling": (lambda x: x.sort(2, descending=True), [X]),
+    "sort_stable": (lambda x: torch.sort(x, dim=0, stable=True), [integers(40, 3)]),
+}
+SHAPES = {
+    "view": (lambda x: x.view(15, 7) * 2, [X]),
+    "reshape_transposed": (lambda x: x.transpose(0, 1).reshape(-1) * 2, [X]),
+    "permute": (lambda x: x.permute(2, 0, 1) * 2, [X]),
+    "transposed_result": (lambda x: (2 * x).transpose(0, -1), [X]),
+    "strided_input": (lambda x: x * 2, [X[:, ::2, 1:]]),
+    "permuted_input": (lambda x: x @ x.transpose(1, 2), [X.permute(0, 2, 1)]),
+    "expanded_input": (lambda x: x * 2, [ROW.expand(4, 7)]),
+    "expanded_result": (lambda x: (2 * x).expand(4, 7), [ROW]),
+    "t": (lambda x: torch.t(x) * 2, [floats(3, 5)]),
+    "squeeze": (lambda x: x.squeeze(1) + x.squeeze(), [floats(4, 1)]),
+    "squeeze_axes": (lambda x: x.squeeze((0, 2)) * 2, [floats(1, 4, 1)]),
+    "unsqueeze": (lambda x: x.unsqueeze(-1) * x.unsqueeze(1), [floats(3, 5)]),
+    "repeat": (lambda x: x.repeat(2, 3, 1, 2), [X]),
+    "flip": (lambda x: x.flip((0, 2)), [X]),
+    "roll": (lambda x: x.roll((2, -3, 3), (1, 2, 0)), [X]),
+    "cat": (lambda a, b: torch.cat([a, b, a], 1), [(X, floats(3, 2, 7))]),
+    "cat_types": (lambda a, b: torch.cat([a, b]), [(X, integers(2, 5, 7))]),
+    "stack": (lambda a, b: torch.stack([a, b], -1), [(ROW, ROW.flip(0))]),
+    "slice": (lambda x: x[:, 1:-1, 2:] * 2, [X]),
+    "slice_beyond": (lambda x: x[:, 1:99] * 2, [X]),
+    "select": (lambda x: x[:, -2] * 2, [X]),
+    "split": (lambda x: [2 * part for part in x.split(2, 1)], [X]),
+    "split_once": (lambda x: torch.ops.aten.split_with_sizes(x, [5], 1)[0] * 2, [X]),
+    "chunk": (lambda x: [2 * part for part in x.chunk(2, 2)], [X]),
+    "unbind": (lambda x: [2 * part for part in x.unbind(0)], [X]),
+    "pad": (lambda x: F.pad(x, (1, 2, 0, 3), value=0.5), [X]),
+    "pad_negative": (lambda x: F.pad(x, (-1, 2)), [X]),
+    "tril": (lambda x: x.tril(), [X, truths(4, 4)]),
+    "triu": (lambda x: x.triu(1), [X]),
+    "slice_assigned": (lambda a, b: torch.slice_scatter(a, b, 1, 1, 3), [(X, floats(3, 2, 7))]),
+    "slice_of_all": (lambda a, b: torch.slice_scatter(a, b, 1) * 2, [(X, X.flip(0))]),
+    "select_assigned": (lambda a, b: torch.select_scatter(a, b, 1, -2), [(X, floats(3, 7))]),
+    "select_first_assigned": (lambda a, b: torch.select_scatter(a, b, 0, 0), [(X, floats(5, 7))]),
+    "full": (lambda x: x + torch.full((5, 1), 0.3), [X]),
+    "full_like": (lambda x: x * torch.full_like(x, 0.3), [X]),
+    "arange": (lambda x: x * torch.arange(1, 8) + torch.arange(7), [X]),
+    "arange_fraction": (lambda x: x * torch.arange(0.5, 4, 0.5), [X]),
+}
+INDICES = integers(2, 4, low=0, high=5)
+INDEXING = {
+    "embedding": (F.embedding, [(INDICES, floats(5, 6)), (INDICES.int(), floats(5, 6))]),
+    "embedding_padding": (lambda i, w: F.embedding(i, w, padding_idx=2), [(INDICES, floats(5, 6))]),
+    "index_select": (
+        lambda x, i: x.index_select(1, i),
+        [(X, integers(6, low=0, high=5)), (X, torch.tensor([4, 4], dtype=torch.int32))],
+    ),
+    "gather": (lambda x, i: x.gather(1, i), [(X, integers(3, 4, 7, low=0, high=5))]),
+    "gather_part": (lambda x, i: x.gather(1, i), [(X, integers(2, 4, 3, low=0, high=5))]),
+    "scatter": (lambda x, i, s: x.scatter(1, i, s), [(X, torch.arange(3).view(1, 3, 1), floats(1, 3, 1))]),
+    "scatter_number": (lambda x, i: x.scatter(1, i, 0.5), [(X, integers(3, 4, 7, low=0, high=5))]),
+    "scatter_add": (
+        lambda x, i, s: x.scatter_add(1, i, s),
+        [(X, integers(3, 9, 7, low=0, high=5), floats(3, 9, 7))],
+    ),
+    "index": (lambda x, i: x[i], [(X, integers(4, 2, low=-3, high=3)), (integers(9), integers(5, low=0, high=9))]),
+    "index_inner": (lambda x, i: x[:, i], [(X, integers(4, 2, low=-5, high=5))]),
+    "index_pairs": (
+        lambda x, i, j: x[i, j],
+        [(X, integers(6, low=0, high=3), integers(6, low=-5, high=5))],
+    ),
+    "index_inner_pairs": (
+        lambda x, i, j: x[:, i, j],
+        [(X, integers(2, 6, low=0, high=5), integers(6, low=0, high=7))],
+    ),
+    "index_apart": (
+        lambda x, i, j: x[i, :, j],
+        [(X, integers(2, 6, low=0, high=3), integers(6, low=0, high=7))],
+    ),
+    "index_grid": (
+        lambda x, i, j: x[:, i, j],
+        [(X, integers(6, 1, low=0, high=5), integers(4, low=0, high=7))],
+    ),
+    "index_put": (
+        lambda x, i, s: torch.index_put(x, (i,), s),
+        [(X, torch.tensor([2, 0]), floats(2, 5, 7)), (X, torch.tensor([2, 0]), floats(7))],
+    ),
+    "index_put_integers": (
+        lambda x, i, s: torch.index_put(x, (i,), s, accumulate=True),
+        [(integers(4, 3), torch.tensor([2, 0, 2]), integers(3, 3))],
+    ),
+    "index_put_apart": (
+        lambda x, i, j, s: torch.ops.aten.index_put(x, [i, None, j], s),
+        [(X, torch.tensor([2, 0]), torch.tensor([3, 3]), floats(2, 5))],
+    ),
+}
+WEIGHTS = inside(5, low=0.1, high=2)
+LOGITS, CLASSES = floats(6, 5), integers(6, low=0, high=5)
+LOSSES = {
+    "mse": (F.mse_loss, [(X, X.flip(0))]),
+    "smooth_l1": (F.smooth_l1_loss, [(X, X.flip(0))]),
+    "binary_cross_entropy": (
+        F.binary_cross_entropy_with_logits,
+        [(X, inside(3, 5, 7, low=0, high=1))],
+    ),
+    "cross_entropy": (F.cross_entropy, [(LOGITS, CLASSES), (floats(2, 5, 3), integers(2, 3, low=0, high=5))]),
+    "cross_entropy_smoothed": (lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), [(LOGITS, CLASSES)]),
+    "cross_entropy_ignored": (lambda x, t: F.cross_entropy(x, t, ignore_index=2), [(LOGITS, CLASSES)]),
+    "cross_entropy_weighted": (lambda x, t: F.cross_entropy(x, t, WEIGHTS), [(LOGITS, CLASSES)]),
+    "cross_entropy_images": (F.cross_entropy, [(floats(2, 5, 3, 4), integers(2, 3, 4, low=0, high=5))]),
+    "cross_entropy_sum": (lambda x, t: F.cross_entropy(x, t, reduction="sum"), [(LOGITS, CLASSES)]),
+    "cross_entropy_each": (lambda x, t: F.cross_entropy(x, t, reduction="none"), [(LOGITS, CLASSES)]),
+    "cross_entropy_of_nothing": (
+        lambda x, t: F.cross_entropy(x, t, ignore_index=2),
+        [(LOGITS, torch.full((6,), 2))],
+    ),
+    "kl_div": (
+        lambda x, t: F.kl_div(x.log_softmax(1), t.softmax(1), reduction="batchmean"),
+        [(LOGITS, LOGITS.flip(0))],
+    ),
+}
+FAMILIES = {
+    "unary": UNARY, "binary": BINARY, "products": PRODUCTS, "convolutions": CONVOLUTIONS,
+    "normalizations": NORMALIZATIONS, "reductions": REDUCTIONS, "shapes": SHAPES,
+    "indexing": INDEXING, "losses": LOSSES,
+}  # fmt: skip
+CASES = [
+    (f"{family}-{name}-{i}", function, inputs if isinstance(inputs, tuple) else (inputs,))
+    for family, cases in FAMILIES.items()
+    for name, (function, calls) in cases.items()
+    for i, inputs in enumerate(calls)
+]
+lowered = set()
+cases_run = set()
+
+
+@pytest.mark.parametrize(("name", "function", "inputs"), CASES, ids=[name for name, *_ in CASES])
+def test_operator(name, function, inputs):
+    cases_run.add(name)
+    lowered.update(check_function(function, *inputs).lowered)
+
+
+def test_each_rule_has_a_case():
+    if cases_run != {name for name, *_ in CASES}:
+        pytest.skip("needs the other tests of this file")
+    assert {str(overload) for overload in _lowering._rules} - lowered == set()
