@@ -118,7 +118,7 @@ def _divide(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Div", *_both(graph, node, type_of(node)))
 
 
-@rule(aten.div.Tensor_mode, aten.div.Scalar_mode, unless=_unless_float)
+@rule(aten.div.Tensor_mode, unless=_unless_float)
 def _divide_and_round(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     quotient = graph.op("Div", *_both(graph, node, type_of(node)))
     mode = node.kwargs.get("rounding_mode")
@@ -234,11 +234,9 @@ def _expm1(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Mul", graph.op("Tanh", half), graph.op("Add", graph.op("Exp", x), one))
 
 
-@rule(aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default, unless=_unless_number)
+@rule(aten.clamp.default, unless=_unless_number)
 def _clamp(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     low, high = argument(node, 1, "min"), argument(node, 2, "max")
-    if node.target is aten.clamp_max.default:
-        low, high = None, argument(node, 1, "max")
     name = graph.value(node.args[0], type_of(node))
     if low is not None:
         name = graph.op("Max", name, graph.constant(low, type_of(node)))
@@ -293,7 +291,6 @@ def _unless_finite_cast(node: torch.fx.Node) -> str:
     aten._to_copy.default,
     aten.clone.default,
     aten.alias.default,
-    aten.detach.default,
     aten.lift_fresh_copy.default,
     prims.convert_element_type.default,
     unless=_unless_finite_cast,
@@ -328,9 +325,3 @@ def _arange(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     (count,) = shape_of(node)
     return graph.constant([start + step * i for i in range(count)], type_of(node))
 
-
-@rule(prims.iota.default)
-def _iota(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    start, step = node.kwargs["start"], node.kwargs["step"]
-    (count,) = shape_of(node)
-    return graph.constant([start + step * i for i in range(count)], type_of(node))  # type: ignore[operator]

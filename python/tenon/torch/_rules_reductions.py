@@ -40,7 +40,6 @@ def reduce(
 
 @rule(
     aten.sum.dim_IntList,
-    aten.sum.default,
     aten.mean.dim,
     aten.mean.default,
     aten.amax.default,
@@ -56,9 +55,8 @@ def _reduction(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return reduce(graph, op_type, graph.value(node.args[0], type_of(node)), axes, keeps)
 
 
-@rule(aten.any.default, aten.any.dim, aten.any.dims, aten.all.default, aten.all.dim, aten.all.dims)
-def _any_or_all(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    is_any = node.target.overloadpacket is aten.any  # type: ignore[union-attr]
+@rule(aten.any.default, aten.any.dim, aten.any.dims)
+def _any(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     source = node.args[0]
     truth = graph.value(source)
     if type_of(source) != torch.bool:
@@ -66,7 +64,7 @@ def _any_or_all(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     axes = _axes(node, argument(node, 1, "dim"))
     keeps = bool(argument(node, 2, "keepdim", False))
     number = graph.cast(truth, torch.bool, torch.int32)
-    number = reduce(graph, "ReduceMax" if is_any else "ReduceMin", number, axes, keeps)
+    number = reduce(graph, "ReduceMax", number, axes, keeps)
     return graph.cast(number, torch.int32, torch.bool)
 
 

@@ -14,21 +14,15 @@ aten = torch.ops.aten
 _RESHAPES = {
     aten.view.default,
     aten._unsafe_view.default,
-    aten.reshape.default,
-    aten.squeeze.dim,
     aten.squeeze.dims,
-    aten.squeeze.default,
     aten.unsqueeze.default,
 }
 # Views of all elements of a tensor. They cost nothing in PyTorch.
 DENSE_VIEWS = {
     *_RESHAPES,
     aten.permute.default,
-    aten.transpose.int,
-    aten.t.default,
     aten.expand.default,
     aten.alias.default,
-    aten.detach.default,
 }
 # A region of nothing but these is not worth a session.
 FREE = {
@@ -53,15 +47,6 @@ def _reshape(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 def _permute(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     axes: Any = node.args[1]
     order = [axis % len(axes) for axis in axes]
-    return graph.transpose(graph.value(node.args[0]), order)
-
-
-@rule(aten.transpose.int, aten.t.default)
-def _transpose(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    order = list(range(len(shape_of(node))))
-    if len(order) > 1:
-        first, second = argument(node, 1, "dim0", 0), argument(node, 2, "dim1", 1)
-        order[first], order[second] = order[second], order[first]
     return graph.transpose(graph.value(node.args[0]), order)
 
 
