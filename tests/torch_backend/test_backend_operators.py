@@ -79,7 +79,6 @@ UNARY = {
     "isinf": (torch.isinf, [torch.tensor([0.0, torch.nan, torch.inf, -torch.inf])]),
     "logical_not": (torch.logical_not, [truths(9)]),
     "to_integer": (lambda x: (9 * x).to(torch.int64), ANY),
-    "convert": (lambda x: torch.ops.prims.convert_element_type(x, torch.float64), ANY),
     "to_double": (lambda x: x.double() * 2, ANY),
     "clamp": (lambda x: x.clamp(-0.5, 0.7), [*ANY, torch.tensor([torch.nan, 9.0])]),
     "clamp_min": (lambda x: x.clamp_min(0.1), ANY),
@@ -249,7 +248,7 @@ REDUCTIONS = {
     "std": (lambda x: x.std(-1), [X]),
     "logsumexp": (lambda x: x.logsumexp(1), [X]),
     "norm": (torch.linalg.vector_norm, [X]),
-    "cumsum": (lambda x: x.cumsum(1), [X, integers(3, 6)]),
+    "cumsum": (lambda x: x.cumsum(1), [X, integers(3, 6), truths(3, 6)]),
     "argmax": (lambda x: (x.argmax(), x.argmax(1), x.argmax(1, keepdim=True)), [X, integers(4, 9)]),
     "argmin": (lambda x: (x.argmin(), x.argmin(0)), [X]),
     "max": (lambda x: x.max(1), [X]),
@@ -262,7 +261,6 @@ REDUCTIONS = {
 }
 SHAPES = {
     "view": (lambda x: x.view(15, 7) * 2, [X]),
-    "unsafe_view": (lambda x: torch.ops.aten._unsafe_view(2 * x, [15, 7]) * 2, [X]),
     "reshape_transposed": (lambda x: x.transpose(0, 1).reshape(-1) * 2, [X]),
     "permute": (lambda x: x.permute(2, 0, 1) * 2, [X]),
     "transposed_result": (lambda x: (2 * x).transpose(0, -1), [X]),
@@ -317,7 +315,6 @@ INDEXING = {
         [(X, integers(3, 9, 7, low=0, high=5), floats(3, 9, 7))],
     ),
     "index": (lambda x, i: x[i], [(X, integers(4, 2, low=-3, high=3)), (integers(9), integers(5, low=0, high=9))]),
-    "unsafe_index": (lambda x, i: torch.ops.aten._unsafe_index(x, [i]), [(X, torch.tensor([2, 0]))]),
     "index_inner": (lambda x, i: x[:, i], [(X, integers(4, 2, low=-5, high=5))]),
     "index_pairs": (
         lambda x, i, j: x[i, j],

@@ -97,10 +97,10 @@ def why_not(node: torch.fx.Node) -> str:
     if node.target not in _rules:
         return "there is no rule for it"
     for value in [*_used_results(node), *(each.meta.get("val") for each in node.all_input_nodes)]:
-        if is_empty(value) and node.target not in _ignore_empty:
-            return "a tensor has no elements"
         if reason := _why_no_value(value):
             return reason
+        if is_empty(value) and node.target not in _ignore_empty:
+            return "a tensor has no elements"
     condition = _conditions.get(node.target)
     return condition(node) if condition else ""
 

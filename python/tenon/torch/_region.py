@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
 import tenon
+from tenon.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from ._graph import GraphBuilder
 from ._lowering import is_empty, lower, why_not
@@ -113,7 +114,11 @@ class _Computation:
             tensor = inputs[index].detach()
             dense = (tensor.permute(order) if order else tensor).contiguous()
             feed[name] = tenon.OrtValue.from_dlpack(to_dlpack(dense))
-        values = self._session.run_with_ort_values(self._output_names, feed)
+        try:
+            values = self._session.run_with_ort_values(self._output_names, feed)
+        except InvalidArgument as error:
+            # What PyTorch's operators raise, or the base of it.
+            raise RuntimeError(str(error)) from error
         outputs = [
             layout.restore(from_dlpack(value.__dlpack__()))
             for value, (_, layout) in zip(values, self._outputs, strict=True)

@@ -10,7 +10,6 @@ from ._graph import TYPES, GraphBuilder
 from ._lowering import argument, rule, shape_of, size_hint, type_of, unless_float, unless_number
 
 aten = torch.ops.aten
-prims = torch.ops.prims
 
 _FLOATING = {
     aten.acos: "Acos",
@@ -33,7 +32,7 @@ _FLOATING = {
     aten.sqrt: "Sqrt",
     aten.tan: "Tan",
 }
-_NUMERIC = {aten.abs: "Abs", aten.neg: "Neg", aten.sign: "Sign"}
+_NUMERIC = {aten.abs: "Abs", aten.neg: "Neg"}
 _TESTS = {aten.isnan: "IsNaN", aten.isinf: "IsInf"}
 _BINARY = {aten.mul: "Mul", aten.maximum: "Max", aten.minimum: "Min"}
 _COMPARISONS = {
@@ -87,6 +86,16 @@ def _unary(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 rule(*(packet.default for packet in _FLOATING), unless=unless_float)(_unary)
 rule(*(packet.default for packet in _NUMERIC), unless=unless_number)(_unary)
+
+
+@rule(aten.sign.default, unless=unless_number)
+def _sign(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    name, dtype = graph.value(node.args[0]), type_of(node)
+    if dtype.is_floating_point:
+        # PyTorch's sign of NaN is 0.
+        is_nan = graph.op("IsNaN", name)
+        name = graph.op("Where", is_nan, graph.constant(0, dtype), name)
+    return graph.op("Sign", name)
 
 
 def _unless_tested(node: torch.fx.Node) -> str:
@@ -292,7 +301,6 @@ def _unless_finite_cast(node: torch.fx.Node) -> str:
     aten.clone.default,
     aten.alias.default,
     aten.lift_fresh_copy.default,
-    prims.convert_element_type.default,
     unless=_unless_finite_cast,
 )
 def _copy(graph: GraphBuilder, node: torch.fx.Node) -> Any:

@@ -153,7 +153,7 @@ def _unless_integers(node: torch.fx.Node) -> str:
     return "" if types else "it has no indices"
 
 
-@rule(aten.index.Tensor, aten._unsafe_index.Tensor, unless=_unless_integers)
+@rule(aten.index.Tensor, unless=_unless_integers)
 def _index(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     places = _Places(graph, node)
     name = graph.value(node.args[0])
@@ -172,7 +172,7 @@ def _unless_putting(node: torch.fx.Node) -> str:
     return _unless_integers(node) or (unless_number(node) if accumulates else "")
 
 
-@rule(aten.index_put.default, aten._unsafe_index_put.default, unless=_unless_putting)
+@rule(aten.index_put.default, unless=_unless_putting)
 def _index_put(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     places = _Places(graph, node)
     source, values = graph.value(node.args[0]), graph.value(node.args[2])

@@ -98,14 +98,16 @@ def _var(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return _variance(graph, node)[0]
 
 
+def _unless_axes(node: torch.fx.Node) -> str:
+    return "" if shape_of(node.args[0]) else "it has no axes"
+
+
 def _unless_ranked(node: torch.fx.Node) -> str:
-    source = node.args[0]
-    if type_of(source) == torch.bool:
-        return "it computes in torch.bool"
-    return "" if shape_of(source) else "it has no axes"
+    is_bool = type_of(node.args[0]) == torch.bool
+    return "it computes in torch.bool" if is_bool else _unless_axes(node)
 
 
-@rule(aten.cumsum.default, unless=_unless_ranked)
+@rule(aten.cumsum.default, unless=_unless_axes)
 def _cumulative_sum(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     name = graph.value(node.args[0], type_of(node))
     return graph.op("CumSum", name, graph.constant(node.args[1]))

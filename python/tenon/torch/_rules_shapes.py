@@ -13,7 +13,6 @@ aten = torch.ops.aten
 
 _RESHAPES = {
     aten.view.default,
-    aten._unsafe_view.default,
     aten.squeeze.dims,
     aten.unsqueeze.default,
 }
