@@ -65,6 +65,15 @@ def type_of(node: Any) -> torch.dtype:
     return dtype
 
 
+def result_type(node: torch.fx.Node) -> torch.dtype:
+    """The type of a node's value, or of the first of several."""
+    value = node.meta["val"]
+    if isinstance(value, tuple | list):
+        value = next(each for each in value if each is not None)
+    dtype: torch.dtype = value.dtype
+    return dtype
+
+
 def is_float(dtype: torch.dtype) -> bool:
     """Whether regions compute in the type, and it is floating."""
     return dtype in TYPES and dtype.is_floating_point
@@ -72,11 +81,14 @@ def is_float(dtype: torch.dtype) -> bool:
 
 def unless_float(node: torch.fx.Node) -> str:
     """For rules whose result is floating."""
-    value = node.meta["val"]
-    if isinstance(value, tuple | list):
-        value = next(each for each in value if each is not None)
-    dtype = value.dtype
+    dtype = result_type(node)
     return "" if is_float(dtype) else f"it computes in {dtype}"
+
+
+def unless_single(node: torch.fx.Node) -> str:
+    """For rules of operators that compute in single precision alone, as those of gradients do."""
+    dtype = result_type(node)
+    return "" if dtype == torch.float32 else f"it computes in {dtype}"
 
 
 def unless_number(node: torch.fx.Node) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import argument, rule, type_of, unless_float
+from ._lowering import argument, rule, type_of, unless_float, unless_single
 
 aten = torch.ops.aten
 
@@ -26,7 +26,7 @@ def _activation(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 def _unless_same_shape(node: torch.fx.Node) -> str:
     upper, other = (each.meta["val"].shape for each in node.args[:2])  # type: ignore[union-attr]
     same = len(upper) == len(other)
-    return unless_float(node) if same else "its inputs are broadcast"
+    return unless_single(node) if same else "its inputs are broadcast"
 
 
 def _gradient(graph: GraphBuilder, node: torch.fx.Node, op_type: str, **attributes: Any) -> Any:

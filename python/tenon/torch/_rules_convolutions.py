@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import rule, shape_of, unless_float
+from ._lowering import rule, shape_of, unless_float, unless_single
 
 aten = torch.ops.aten
 
@@ -38,7 +38,7 @@ def _convolution(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("ConvTranspose", *inputs, output_padding=rest, **attributes)
 
 
-@rule(aten.convolution_backward.default, unless=unless_float)
+@rule(aten.convolution_backward.default, unless=unless_single)
 def _convolution_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     upper, source, weight = (graph.value(each) for each in node.args[:3])
     wanted: Any = node.args[10]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import argument, is_float, rule, shape_of, type_of, unless_float, unless_number
+from ._lowering import argument, rule, shape_of, type_of, unless_number, unless_single
 
 aten = torch.ops.aten
 
@@ -28,7 +28,7 @@ def _embedding(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 
 def _unless_plain_sum(node: torch.fx.Node) -> str:
-    return "it scales by frequency" if node.args[4] else unless_float(node)
+    return "it scales by frequency" if node.args[4] else unless_single(node)
 
 
 @rule(aten.embedding_dense_backward.default, unless=_unless_plain_sum)
@@ -181,7 +181,7 @@ def _index_put(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     gathered = [*places.broadcast, *kept]
     values = graph.expand(values, [gathered[axis] for axis in places.result_order])
     is_single = len(places.axes) == 1
-    if accumulates and is_float(type_of(node)) and (is_single or places.is_product):
+    if accumulates and type_of(node) == torch.float32 and (is_single or places.is_product):
         indices = places.names() if is_single else places.flat_names()
         sizes = list(places.shape)
         for axis, index in reversed(list(zip(places.axes, indices, strict=True))):

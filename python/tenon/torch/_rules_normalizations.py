@@ -8,18 +8,13 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import rule, shape_of, type_of, unless_float
+from ._lowering import rule, shape_of, type_of, unless_float, unless_single
 
 aten = torch.ops.aten
 
 
-def _unless_single(node: torch.fx.Node) -> str:
-    # LayerNormalization has its statistics in single precision.
-    dtype = type_of(node.args[0])
-    return "" if dtype == torch.float32 else f"it computes in {dtype}"
-
-
-@rule(aten.native_layer_norm.default, unless=_unless_single)
+# The statistics of LayerNormalization are in single precision.
+@rule(aten.native_layer_norm.default, unless=unless_single)
 def _layer_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     source, normalized, weight, bias, epsilon = node.args
     inputs = [graph.value(source), _scale(graph, weight, normalized, type_of(source))]
@@ -35,7 +30,7 @@ def _scale(graph: GraphBuilder, weight: Any, shape: Any, dtype: torch.dtype) -> 
     return graph.expand(graph.constant(1, dtype), shape)
 
 
-@rule(aten.native_layer_norm_backward.default, unless=_unless_single)
+@rule(aten.native_layer_norm_backward.default, unless=unless_single)
 def _layer_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     upper, source, normalized, mean, rstd, weight, _, _ = node.args
     return graph.contrib(
@@ -50,7 +45,7 @@ def _layer_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     )
 
 
-@rule(aten.native_group_norm.default, unless=_unless_single)
+@rule(aten.native_group_norm.default, unless=unless_single)
 def _group_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     source, weight, bias, batch, channels, size, groups, epsilon = node.args
     dtype, shape = type_of(source), shape_of(source)

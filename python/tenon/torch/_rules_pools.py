@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import rule, shape_of, type_of, unless_float
+from ._lowering import rule, shape_of, type_of, unless_float, unless_single
 
 aten = torch.ops.aten
 
@@ -57,7 +57,7 @@ def _max_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.reshape(values, shape), graph.reshape(places, shape)
 
 
-@rule(aten.max_pool2d_with_indices_backward.default, unless=unless_float)
+@rule(aten.max_pool2d_with_indices_backward.default, unless=unless_single)
 def _max_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     upper, source, indices = node.args[0], node.args[1], node.args[-1]
     places = graph.reshape(graph.value(indices), _images(indices))
@@ -72,7 +72,8 @@ def _unless_plain(node: torch.fx.Node) -> str:
     rounds_up, _, divisor = [*node.args[first + 3 :], *[None] * 3][:3]
     if divisor is not None:
         return "it has a divisor of its own"
-    return "it rounds sizes up" if rounds_up else unless_float(node)
+    condition = unless_float if first == 1 else unless_single
+    return "it rounds sizes up" if rounds_up else condition(node)
 
 
 @rule(aten.avg_pool2d.default, unless=_unless_plain)
@@ -112,7 +113,8 @@ def _unless_divisible(node: torch.fx.Node) -> str:
     small = shape_of(node if is_forward else node.args[0])[-2:]
     large = shape_of(node.args[0] if is_forward else node.args[1])[-2:]
     is_even = all(n % m == 0 for n, m in zip(large, small, strict=True))
-    return unless_float(node) if is_even else "its windows have several sizes"
+    condition = unless_float if is_forward else unless_single
+    return condition(node) if is_even else "its windows have several sizes"
 
 
 def _even_windows(small: Any, large: Any) -> dict[str, Any]:
