@@ -136,7 +136,9 @@ class TestGraphs:
         torch.testing.assert_close(compiled(function)(x), function(x))
         assert len(runs) == 2
         explanation = tenon.torch.explain(function, x)
-        assert explanation.left == {"aten.special_bessel_j0.default": {"there is no rule for it": 1}}
+        assert explanation.left == {
+            "aten.special_bessel_j0.default": {"there is no rule for it": 1}
+        }
         assert explanation.lowered == {
             "aten.mul.Tensor": 1, "aten.sigmoid.default": 1, "aten.add.Tensor": 1
         }  # fmt: skip
@@ -150,21 +152,29 @@ class TestGraphs:
     @pytest.mark.parametrize(
         ("function", "dtype", "name", "reason"),
         [
-            (lambda x: x * 2, torch.float16, "aten.mul.Tensor", "a tensor is of type torch.float16"),
-            (lambda x: x * 2j, torch.float32, "aten.mul.Tensor", "a tensor is of type torch.complex64"),
-            (lambda x: F.adaptive_avg_pool2d(x, 3), torch.float32, "aten._adaptive_avg_pool2d.default",
-             "its windows have several sizes"),
-            (lambda x: x[..., :0] * 2, torch.float32, "aten.mul.Tensor", "a tensor has no elements"),
-            (lambda x: x + torch.rand(8), torch.float32, "aten.rand.default", "it draws random numbers"),
-            (lambda x: x[x > 0], torch.float32, "aten.index.Tensor", "a size depends on data"),
-            (lambda x: torch.index_put(x, (x > 0,), x.new_ones(())), torch.float32,
-             "aten.index_put.default", "its indices are of type torch.bool"),
+            (lambda x: x * 2, torch.float16, "mul.Tensor", "a tensor is of type torch.float16"),
+            (lambda x: x * 2j, torch.float32, "mul.Tensor", "a tensor is of type torch.complex64"),
+            (lambda x: x[..., :0] * 2, torch.float32, "mul.Tensor", "a tensor has no elements"),
+            (lambda x: x + torch.rand(8), torch.float32, "rand.default", "it draws random numbers"),
+            (lambda x: x[x > 0], torch.float32, "index.Tensor", "a size depends on data"),
+            (
+                lambda x: torch.index_put(x, (x > 0,), x.new_ones(())),
+                torch.float32,
+                "index_put.default",
+                "its indices are of type torch.bool",
+            ),
+            (
+                lambda x: F.adaptive_avg_pool2d(x, 3),
+                torch.float32,
+                "_adaptive_avg_pool2d.default",
+                "its windows have several sizes",
+            ),
         ],
-    )  # fmt: skip
+    )
     def test_reasons(self, function, dtype, name, reason):
         x = torch.ones(2, 3, 7, 8, dtype=dtype)
         with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-            assert tenon.torch.explain(function, x).left[name] == {reason: 1}
+            assert tenon.torch.explain(function, x).left[f"aten.{name}"] == {reason: 1}
 
     def test_views_alone_get_no_session(self, runs):
         def views(x):
@@ -278,7 +288,9 @@ class TestTensors:
         twin = copy.deepcopy(model)
         expected = train(model, cast, 5)
         actual = train(compiled(twin), cast, 5)
-        torch.testing.assert_close(torch.tensor(actual), torch.tensor(expected), rtol=1e-2, atol=1e-3)
+        torch.testing.assert_close(
+            torch.tensor(actual), torch.tensor(expected), rtol=1e-2, atol=1e-3
+        )
 
 
 class TestTraining:
@@ -398,7 +410,7 @@ class TestBadInputs:
             compiled(F.cross_entropy)(torch.randn(2, 3), torch.tensor([0, 3]))
 
     def test_shapes_that_do_not_fit(self):
-        with pytest.raises(Exception, match="shape|size"):
+        with pytest.raises(Exception, match="must be equal|same reduction dim"):
             compiled(torch.mm)(torch.randn(2, 3), torch.randn(2, 3))
 
     def test_a_model_works_after_an_error(self):

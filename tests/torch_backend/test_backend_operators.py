@@ -124,7 +124,10 @@ BINARY = {
     "le": (torch.le, [(X, ROW), (integers(50), integers(50).flip(0))]),
     "gt": (torch.gt, [(X, ROW)]),
     "ge": (torch.ge, [(X, ROW), (integers(50), integers(50).flip(0))]),
-    "compare_numbers": (lambda a: (a == 2, a != 2, a < 2, a <= 2, a > 2, a >= 2), [(integers(50),)]),
+    "compare_numbers": (
+        lambda a: (a == 2, a != 2, a < 2, a <= 2, a > 2, a >= 2),
+        [(integers(50),)],
+    ),
     "integer_below_fraction": (lambda a: a < 2.5, [(integers(50),)]),
     "logical": (
         lambda a, b: (a & b, a | b, a ^ b, ~a, a.logical_and(b), a.logical_or(b), a.logical_xor(b)),
@@ -141,14 +144,20 @@ PRODUCTS = {
     "mm_transposed": (lambda a, b: a.t() @ b.t(), [(floats(6, 4), floats(5, 6))]),
     "bmm": (torch.bmm, [(floats(3, 4, 6), floats(3, 6, 5))]),
     "matmul_many": (torch.matmul, [(floats(2, 3, 4, 6), floats(2, 3, 6, 5))]),
-    "matmul_broadcast": (torch.matmul, [(floats(2, 3, 4, 6), floats(6, 5)), (floats(6), floats(6))]),
+    "matmul_broadcast": (
+        torch.matmul,
+        [(floats(2, 3, 4, 6), floats(6, 5)), (floats(6), floats(6))],
+    ),
     "addmm": (torch.addmm, [(floats(5), floats(4, 6), floats(6, 5))]),
     "addmm_scales": (
         lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2),
         [(floats(4, 5), floats(4, 6), floats(6, 5))],
     ),
     "linear": (F.linear, [(floats(2, 3, 6), floats(5, 6), floats(5))]),
-    "einsum": (lambda a, b: torch.einsum("bij,bkj->bik", a, b), [(floats(2, 3, 6), floats(2, 5, 6))]),
+    "einsum": (
+        lambda a, b: torch.einsum("bij,bkj->bik", a, b),
+        [(floats(2, 3, 6), floats(2, 5, 6))],
+    ),
     "attention": (
         F.scaled_dot_product_attention,
         [(floats(2, 3, 9, 8), floats(2, 3, 11, 8), floats(2, 3, 11, 8))],
@@ -160,7 +169,10 @@ PRODUCTS = {
 }
 IMAGE = floats(2, 4, 9, 10)
 CONVOLUTIONS = {
-    "conv1d": (lambda x, w, b: F.conv1d(x, w, b, 2, 1), [(floats(2, 4, 11), floats(6, 4, 3), floats(6))]),
+    "conv1d": (
+        lambda x, w, b: F.conv1d(x, w, b, 2, 1),
+        [(floats(2, 4, 11), floats(6, 4, 3), floats(6))],
+    ),
     "conv2d": (F.conv2d, [(IMAGE, floats(6, 4, 3, 3), floats(6)), (IMAGE, floats(6, 4, 1, 1))]),
     "conv2d_all": (
         lambda x, w, b: F.conv2d(x, w, b, (2, 1), (1, 2), (1, 2), 2),
@@ -308,13 +320,19 @@ INDEXING = {
     ),
     "gather": (lambda x, i: x.gather(1, i), [(X, integers(3, 4, 7, low=0, high=5))]),
     "gather_part": (lambda x, i: x.gather(1, i), [(X, integers(2, 4, 3, low=0, high=5))]),
-    "scatter": (lambda x, i, s: x.scatter(1, i, s), [(X, torch.arange(3).view(1, 3, 1), floats(1, 3, 1))]),
+    "scatter": (
+        lambda x, i, s: x.scatter(1, i, s),
+        [(X, torch.arange(3).view(1, 3, 1), floats(1, 3, 1))],
+    ),
     "scatter_number": (lambda x, i: x.scatter(1, i, 0.5), [(X, integers(3, 4, 7, low=0, high=5))]),
     "scatter_add": (
         lambda x, i, s: x.scatter_add(1, i, s),
         [(X, integers(3, 9, 7, low=0, high=5), floats(3, 9, 7))],
     ),
-    "index": (lambda x, i: x[i], [(X, integers(4, 2, low=-3, high=3)), (integers(9), integers(5, low=0, high=9))]),
+    "index": (
+        lambda x, i: x[i],
+        [(X, integers(4, 2, low=-3, high=3)), (integers(9), integers(5, low=0, high=9))],
+    ),
     "index_inner": (lambda x, i: x[:, i], [(X, integers(4, 2, low=-5, high=5))]),
     "index_pairs": (
         lambda x, i, j: x[i, j],
@@ -354,13 +372,28 @@ LOSSES = {
         F.binary_cross_entropy_with_logits,
         [(X, inside(3, 5, 7, low=0, high=1))],
     ),
-    "cross_entropy": (F.cross_entropy, [(LOGITS, CLASSES), (floats(2, 5, 3), integers(2, 3, low=0, high=5))]),
-    "cross_entropy_smoothed": (lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), [(LOGITS, CLASSES)]),
-    "cross_entropy_ignored": (lambda x, t: F.cross_entropy(x, t, ignore_index=2), [(LOGITS, CLASSES)]),
+    "cross_entropy": (
+        F.cross_entropy,
+        [(LOGITS, CLASSES), (floats(2, 5, 3), integers(2, 3, low=0, high=5))],
+    ),
+    "cross_entropy_smoothed": (
+        lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1),
+        [(LOGITS, CLASSES)],
+    ),
+    "cross_entropy_ignored": (
+        lambda x, t: F.cross_entropy(x, t, ignore_index=2),
+        [(LOGITS, CLASSES)],
+    ),
     "cross_entropy_weighted": (lambda x, t: F.cross_entropy(x, t, WEIGHTS), [(LOGITS, CLASSES)]),
-    "cross_entropy_images": (F.cross_entropy, [(floats(2, 5, 3, 4), integers(2, 3, 4, low=0, high=5))]),
+    "cross_entropy_images": (
+        F.cross_entropy,
+        [(floats(2, 5, 3, 4), integers(2, 3, 4, low=0, high=5))],
+    ),
     "cross_entropy_sum": (lambda x, t: F.cross_entropy(x, t, reduction="sum"), [(LOGITS, CLASSES)]),
-    "cross_entropy_each": (lambda x, t: F.cross_entropy(x, t, reduction="none"), [(LOGITS, CLASSES)]),
+    "cross_entropy_each": (
+        lambda x, t: F.cross_entropy(x, t, reduction="none"),
+        [(LOGITS, CLASSES)],
+    ),
     "cross_entropy_of_nothing": (
         lambda x, t: F.cross_entropy(x, t, ignore_index=2),
         [(LOGITS, torch.full((6,), 2))],

@@ -42,11 +42,29 @@ def rule(
     return register
 
 
+def target_of(node: torch.fx.Node) -> Any:
+    """The operator, one overload of it."""
+    return node.target
+
+
+def packet_of(node: torch.fx.Node) -> Any:
+    """The operator, whatever the overload."""
+    return target_of(node).overloadpacket
+
+
+def arguments(node: torch.fx.Node) -> list[Any]:
+    """The arguments by position: nodes, numbers, lists, None."""
+    return list(node.args)
+
+
+def keyword(node: torch.fx.Node, name: str, default: Any = None) -> Any:
+    """An argument that has no position."""
+    return node.kwargs.get(name, default)
+
+
 def argument(node: torch.fx.Node, index: int, name: str, default: Any = None) -> Any:
     """An argument by position or by name."""
-    if index < len(node.args):
-        return node.args[index]
-    return node.kwargs.get(name, default)
+    return node.args[index] if index < len(node.args) else node.kwargs.get(name, default)
 
 
 def shape_of(node: Any) -> list[int]:
@@ -98,23 +116,30 @@ def unless_number(node: torch.fx.Node) -> str:
 
 def why_not(node: torch.fx.Node) -> str:
     """Why the node stays in PyTorch; "" if Tenon computes it."""
+    if node.target is operator.getitem:
+        return why_not(arguments(node)[0])
+    reason = _why_no_rule(node) or _why_no_values(node)
+    condition = _conditions.get(node.target)
+    return condition(node) if condition and not reason else reason
+
+
+def _why_no_rule(node: torch.fx.Node) -> str:
     if node.op != "call_function":
         return "it is no operator"
-    if node.target is operator.getitem:
-        return why_not(node.args[0])  # type: ignore[arg-type]
     if draws_random_numbers(node.target):
         return "it draws random numbers"
     if node.target in _EMPTY:
         return "it only reserves memory"
-    if node.target not in _rules:
-        return "there is no rule for it"
+    return "" if node.target in _rules else "there is no rule for it"
+
+
+def _why_no_values(node: torch.fx.Node) -> str:
     for value in [*_used_results(node), *(each.meta.get("val") for each in node.all_input_nodes)]:
         if reason := _why_no_value(value):
             return reason
         if is_empty(value) and node.target not in _ignore_empty:
             return "a tensor has no elements"
-    condition = _conditions.get(node.target)
-    return condition(node) if condition else ""
+    return ""
 
 
 def is_empty(value: Any) -> bool:
@@ -127,7 +152,8 @@ def _used_results(node: torch.fx.Node) -> list[Any]:
     value = node.meta.get("val")
     if not isinstance(value, tuple | list):
         return [value]
-    return [value[user.args[1]] for user in node.users if user.target is operator.getitem]  # type: ignore[index]
+    users = [user for user in node.users if user.target is operator.getitem]
+    return [value[arguments(user)[1]] for user in users]
 
 
 def _why_no_value(value: Any) -> str:
@@ -155,7 +181,7 @@ def _why_no_tensor(value: torch.Tensor) -> str:
 def lower(graph: GraphBuilder, node: torch.fx.Node) -> None:
     """Adds what computes the node."""
     if node.target is operator.getitem:
-        source, index = node.args
-        graph.define(node, graph.names_of(source)[index])  # type: ignore[arg-type]
+        source, index = arguments(node)
+        graph.define(node, graph.names_of(source)[index])
     else:
         graph.define(node, _rules[node.target](graph, node))

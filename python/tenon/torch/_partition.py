@@ -45,7 +45,8 @@ def partition(module: torch.fx.GraphModule, settings: Settings) -> torch.fx.Grap
     fused = partitioner.fuse_partitions(proposals)
     for node in fused.graph.nodes:
         if node.op == "call_module":
-            setattr(fused, node.target, Region(fused.get_submodule(node.target), settings))
+            submodule: Any = fused.get_submodule(node.target)
+            setattr(fused, node.target, Region(submodule, settings))
     return fused
 
 

@@ -96,11 +96,11 @@ class _Computation:
                 lower(builder, node)
         self._is_tuple = isinstance(results, tuple | list)
         nodes = list(results) if self._is_tuple else [results]
-        self._empty = {i: node.meta["val"] for i, node in enumerate(nodes) if is_empty(node.meta["val"])}
+        self._empty = {
+            i: node.meta["val"] for i, node in enumerate(nodes) if is_empty(node.meta["val"])
+        }
         self._outputs = [
-            self._add_output(builder, node)
-            for i, node in enumerate(nodes)
-            if i not in self._empty
+            self._add_output(builder, node) for i, node in enumerate(nodes) if i not in self._empty
         ]
         self._output_names = [name for name, _ in self._outputs]
         self._session = tenon.InferenceSession(
@@ -177,7 +177,8 @@ def _order(value: torch.Tensor) -> tuple[int, ...]:
     """The axes from the one with the largest stride to the one with the smallest."""
     if value.is_contiguous():
         return tuple(range(value.dim()))
-    return tuple(sorted(range(value.dim()), key=lambda axis: -value.stride(axis)))
+    strides = value.stride()
+    return tuple(sorted(range(value.dim()), key=lambda axis: -strides[axis]))
 
 
 def _same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -188,7 +189,10 @@ def _same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
 def _has_varying_sizes(module: torch.fx.GraphModule) -> bool:
     return any(
         isinstance(value, torch.SymInt)
-        or (isinstance(value, torch.Tensor) and any(isinstance(n, torch.SymInt) for n in value.shape))
+        or (
+            isinstance(value, torch.Tensor)
+            and any(isinstance(n, torch.SymInt) for n in value.shape)
+        )
         for value in (node.meta.get("val") for node in module.graph.nodes)
     )
 

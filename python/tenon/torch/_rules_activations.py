@@ -7,7 +7,15 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import argument, rule, type_of, unless_float, unless_single
+from ._lowering import (
+    argument,
+    arguments,
+    rule,
+    target_of,
+    type_of,
+    unless_float,
+    unless_single,
+)
 
 aten = torch.ops.aten
 
@@ -20,17 +28,17 @@ _FORWARD = {
 
 @rule(*_FORWARD, unless=unless_float)
 def _activation(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op(_FORWARD[node.target], graph.value(node.args[0], type_of(node)))
+    return graph.op(_FORWARD[target_of(node)], graph.value(arguments(node)[0], type_of(node)))
 
 
 def _unless_same_shape(node: torch.fx.Node) -> str:
-    upper, other = (each.meta["val"].shape for each in node.args[:2])  # type: ignore[union-attr]
+    upper, other = (each.meta["val"].shape for each in arguments(node)[:2])
     same = len(upper) == len(other)
     return unless_single(node) if same else "its inputs are broadcast"
 
 
 def _gradient(graph: GraphBuilder, node: torch.fx.Node, op_type: str, **attributes: Any) -> Any:
-    upper, other = (graph.value(each, type_of(node)) for each in node.args[:2])
+    upper, other = (graph.value(each, type_of(node)) for each in arguments(node)[:2])
     return graph.contrib(op_type, upper, other, **attributes)
 
 
@@ -46,7 +54,7 @@ def _tanh_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.threshold_backward.default, unless=_unless_same_shape)
 def _threshold_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, threshold = node.args
+    upper, source, threshold = arguments(node)
     if threshold == 0:
         return _gradient(graph, node, "ReluGrad")
     limit = graph.constant(threshold, type_of(source))
@@ -57,7 +65,7 @@ def _threshold_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 @rule(aten.gelu.default, unless=unless_float)
 def _gelu(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     approximate = argument(node, 1, "approximate", "none")
-    return graph.op("Gelu", graph.value(node.args[0]), approximate=approximate)
+    return graph.op("Gelu", graph.value(arguments(node)[0]), approximate=approximate)
 
 
 @rule(aten.gelu_backward.default, unless=_unless_same_shape)
@@ -68,7 +76,7 @@ def _gelu_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.silu.default, unless=unless_float)
 def _silu(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    name = graph.value(node.args[0])
+    name = graph.value(arguments(node)[0])
     return graph.op("Mul", name, graph.op("Sigmoid", name))
 
 
@@ -77,20 +85,21 @@ def _silu_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return _gradient(graph, node, "QuickGeluGrad", alpha=1.0)
 
 
-@rule(aten.leaky_relu.default, unless=unless_float)
+# The attribute of the slope is in single precision.
+@rule(aten.leaky_relu.default, unless=unless_single)
 def _leaky_relu(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     slope = argument(node, 1, "negative_slope", 0.01)
-    return graph.op("LeakyRelu", graph.value(node.args[0]), alpha=float(slope))
+    return graph.op("LeakyRelu", graph.value(arguments(node)[0]), alpha=float(slope))
 
 
 def _unless_positive_slope(node: torch.fx.Node) -> str:
     # LeakyReluGrad asks for the sign of the result. That of the input is the same only then.
-    return _unless_same_shape(node) if node.args[2] > 0 else "its slope is not positive"  # type: ignore[operator]
+    return _unless_same_shape(node) if arguments(node)[2] > 0 else "its slope is not positive"
 
 
 @rule(aten.leaky_relu_backward.default, unless=_unless_positive_slope)
 def _leaky_relu_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return _gradient(graph, node, "LeakyReluGrad", alpha=float(node.args[2]))  # type: ignore[arg-type]
+    return _gradient(graph, node, "LeakyReluGrad", alpha=float(arguments(node)[2]))
 
 
 @rule(aten._softmax.default, unless=unless_float)
@@ -104,9 +113,9 @@ def _log_softmax(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 
 def _along_axis(graph: GraphBuilder, node: torch.fx.Node, op_type: str) -> Any:
-    name = graph.value(node.args[0], type_of(node))
+    name = graph.value(arguments(node)[0], type_of(node))
     if node.meta["val"].dim() > 0:
-        return graph.op(op_type, name, axis=node.args[1])
+        return graph.op(op_type, name, axis=arguments(node)[1])
     return graph.reshape(graph.op(op_type, graph.reshape(name, [1]), axis=0), [])
 
 
@@ -116,17 +125,17 @@ def _unless_axis(node: torch.fx.Node) -> str:
 
 @rule(aten._softmax_backward_data.default, unless=_unless_axis)
 def _softmax_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return _gradient(graph, node, "SoftmaxGrad_13", axis=node.args[2])
+    return _gradient(graph, node, "SoftmaxGrad_13", axis=arguments(node)[2])
 
 
 @rule(aten._log_softmax_backward_data.default, unless=_unless_axis)
 def _log_softmax_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return _gradient(graph, node, "LogSoftmaxGrad_13", axis=node.args[2])
+    return _gradient(graph, node, "LogSoftmaxGrad_13", axis=arguments(node)[2])
 
 
 @rule(aten.native_dropout_backward.default, unless=_unless_same_shape)
 def _dropout_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, mask, scale = node.args
+    upper, mask, scale = arguments(node)
     dtype = type_of(node)
     product = graph.op("Mul", graph.value(upper, dtype), graph.constant(scale, dtype))
     return graph.op("Where", graph.value(mask), product, graph.constant(0, dtype))

@@ -7,43 +7,49 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import rule, shape_of, unless_float, unless_single
+from ._lowering import (
+    arguments,
+    rule,
+    shape_of,
+    unless_float,
+    unless_single,
+)
 
 aten = torch.ops.aten
 
 
 def _attributes(node: torch.fx.Node, first: int) -> dict[str, Any]:
-    strides, padding, dilations = (list(each) for each in node.args[first : first + 3])  # type: ignore[arg-type]
+    strides, padding, dilations = (list(each) for each in arguments(node)[first : first + 3])
     return {
         "strides": strides,
         "pads": padding * 2,
         "dilations": dilations,
-        "group": node.args[first + 5],
+        "group": arguments(node)[first + 5],
     }
 
 
 def _unless_batched(node: torch.fx.Node) -> str:
-    source = node.args[0]
-    is_batched = len(shape_of(source)) == len(node.args[3]) + 2  # type: ignore[arg-type]
+    source = arguments(node)[0]
+    is_batched = len(shape_of(source)) == len(arguments(node)[3]) + 2
     return unless_float(node) if is_batched else "its input has no batch"
 
 
 @rule(aten.convolution.default, unless=_unless_batched)
 def _convolution(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    inputs = [graph.value(each) for each in node.args[:3] if each is not None]
+    inputs = [graph.value(each) for each in arguments(node)[:3] if each is not None]
     attributes = _attributes(node, 3)
-    if not node.args[6]:
+    if not arguments(node)[6]:
         return graph.op("Conv", *inputs, **attributes)
-    rest = list(node.args[7])  # type: ignore[arg-type]
+    rest = list(arguments(node)[7])
     return graph.op("ConvTranspose", *inputs, output_padding=rest, **attributes)
 
 
 @rule(aten.convolution_backward.default, unless=unless_single)
 def _convolution_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, weight = (graph.value(each) for each in node.args[:3])
-    wanted: Any = node.args[10]
+    upper, source, weight = (graph.value(each) for each in arguments(node)[:3])
+    wanted: Any = arguments(node)[10]
     attributes = _attributes(node, 4)
-    if not node.args[7]:
+    if not arguments(node)[7]:
         inputs = upper, source, weight
         return graph.contrib("ConvGrad", *inputs, outputs=list(wanted), **attributes)
     # The transposed convolution is the gradient of a convolution from `upper` to `source`.
@@ -55,6 +61,6 @@ def _convolution_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
         outputs = [False, True, False]
         d_weight = graph.contrib("ConvGrad", *inputs, outputs=outputs, **attributes)[1]
     if wanted[2]:
-        axes = [axis for axis in range(len(shape_of(node.args[0]))) if axis != 1]
+        axes = [axis for axis in range(len(shape_of(arguments(node)[0]))) if axis != 1]
         d_bias = graph.op("ReduceSum", upper, graph.constant(axes), keepdims=0)
     return d_source, d_weight, d_bias

@@ -7,7 +7,19 @@ from typing import Any
 import torch
 
 from ._graph import TYPES, GraphBuilder
-from ._lowering import argument, rule, shape_of, size_hint, type_of, unless_float, unless_number
+from ._lowering import (
+    argument,
+    arguments,
+    keyword,
+    packet_of,
+    rule,
+    shape_of,
+    size_hint,
+    target_of,
+    type_of,
+    unless_float,
+    unless_number,
+)
 
 aten = torch.ops.aten
 
@@ -58,7 +70,7 @@ def common_type(*arguments: Any) -> torch.dtype:
 def _numbers(node: torch.fx.Node) -> bool:
     """Whether all arguments that are no tensors are numbers."""
     return all(
-        isinstance(each, torch.fx.Node | int | float | bool | None) for each in node.args
+        isinstance(each, torch.fx.Node | int | float | bool | None) for each in arguments(node)
     ) and all(isinstance(each.meta["val"], torch.Tensor) for each in node.all_input_nodes)
 
 
@@ -73,15 +85,15 @@ def _unless_number(node: torch.fx.Node) -> str:
 def _unless_comparable(node: torch.fx.Node) -> str:
     if not _numbers(node):
         return "an argument is a size that varies"
-    dtype = common_type(*node.args[:2])
+    dtype = common_type(*arguments(node)[:2])
     is_possible = dtype in TYPES and dtype != torch.bool
     return "" if is_possible else f"it compares {dtype}"
 
 
 def _unary(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    packet = node.target.overloadpacket  # type: ignore[union-attr]
+    packet = packet_of(node)
     op_type = (_FLOATING | _NUMERIC)[packet]
-    return graph.op(op_type, graph.value(node.args[0], type_of(node)))
+    return graph.op(op_type, graph.value(arguments(node)[0], type_of(node)))
 
 
 rule(*(packet.default for packet in _FLOATING), unless=unless_float)(_unary)
@@ -90,7 +102,7 @@ rule(*(packet.default for packet in _NUMERIC), unless=unless_number)(_unary)
 
 @rule(aten.sign.default, unless=unless_number)
 def _sign(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    name, dtype = graph.value(node.args[0]), type_of(node)
+    name, dtype = graph.value(arguments(node)[0]), type_of(node)
     if dtype.is_floating_point:
         # PyTorch's sign of NaN is 0.
         is_nan = graph.op("IsNaN", name)
@@ -99,18 +111,18 @@ def _sign(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 
 def _unless_tested(node: torch.fx.Node) -> str:
-    dtype = type_of(node.args[0])
+    dtype = type_of(arguments(node)[0])
     return "" if dtype.is_floating_point else f"it tests {dtype}"
 
 
 @rule(*(packet.default for packet in _TESTS), unless=_unless_tested)
 def _test(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    packet = node.target.overloadpacket  # type: ignore[union-attr]
-    return graph.op(_TESTS[packet], graph.value(node.args[0]))
+    packet = packet_of(node)
+    return graph.op(_TESTS[packet], graph.value(arguments(node)[0]))
 
 
 def _both(graph: GraphBuilder, node: torch.fx.Node, dtype: torch.dtype) -> tuple[str, str]:
-    return graph.value(node.args[0], dtype), graph.value(node.args[1], dtype)
+    return graph.value(arguments(node)[0], dtype), graph.value(arguments(node)[1], dtype)
 
 
 @rule(
@@ -118,7 +130,7 @@ def _both(graph: GraphBuilder, node: torch.fx.Node, dtype: torch.dtype) -> tuple
     unless=_unless_number,
 )  # fmt: skip
 def _binary(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    packet = node.target.overloadpacket  # type: ignore[union-attr]
+    packet = packet_of(node)
     return graph.op(_BINARY[packet], *_both(graph, node, type_of(node)))
 
 
@@ -130,7 +142,7 @@ def _divide(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 @rule(aten.div.Tensor_mode, unless=_unless_float)
 def _divide_and_round(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     quotient = graph.op("Div", *_both(graph, node, type_of(node)))
-    mode = node.kwargs.get("rounding_mode")
+    mode = keyword(node, "rounding_mode")
     if mode == "floor":
         return graph.op("Floor", quotient)
     return quotient if mode is None else _truncated(graph, quotient)
@@ -138,7 +150,7 @@ def _divide_and_round(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.trunc.default, unless=unless_float)
 def _truncate(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return _truncated(graph, graph.value(node.args[0]))
+    return _truncated(graph, graph.value(arguments(node)[0]))
 
 
 def _truncated(graph: GraphBuilder, name: str) -> Any:
@@ -161,12 +173,10 @@ def _fmod(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Mod", *_both(graph, node, type_of(node)), fmod=1)
 
 
-@rule(
-    aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, unless=_unless_float
-)
+@rule(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, unless=_unless_float)
 def _power(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    base, exponent = node.args[:2]
-    if exponent == 2 or exponent == 3:
+    base, exponent = arguments(node)[:2]
+    if exponent in (2, 3):
         name = graph.value(base, type_of(node))
         square = graph.op("Mul", name, name)
         return square if exponent == 2 else graph.op("Mul", square, name)
@@ -174,7 +184,7 @@ def _power(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 
 def _compare(graph: GraphBuilder, node: torch.fx.Node, op_type: str) -> Any:
-    return graph.op(op_type, *_both(graph, node, common_type(*node.args[:2])))
+    return graph.op(op_type, *_both(graph, node, common_type(*arguments(node)[:2])))
 
 
 @rule(
@@ -183,7 +193,7 @@ def _compare(graph: GraphBuilder, node: torch.fx.Node, op_type: str) -> Any:
     unless=_unless_comparable,
 )
 def _comparison(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    packet = node.target.overloadpacket  # type: ignore[union-attr]
+    packet = packet_of(node)
     return _compare(graph, node, _COMPARISONS[packet])
 
 
@@ -212,13 +222,13 @@ def _sum(graph: GraphBuilder, node: torch.fx.Node, op_type: str) -> Any:
 
 @rule(aten.rsqrt.default, unless=unless_float)
 def _rsqrt(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Reciprocal", graph.op("Sqrt", graph.value(node.args[0], type_of(node))))
+    return graph.op("Reciprocal", graph.op("Sqrt", graph.value(arguments(node)[0], type_of(node))))
 
 
 @rule(aten.log2.default, aten.log10.default, unless=unless_float)
 def _logarithm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     base = 2 if node.target is aten.log2.default else 10
-    name = graph.op("Log", graph.value(node.args[0], type_of(node)))
+    name = graph.op("Log", graph.value(arguments(node)[0], type_of(node)))
     factor = 1 / torch.log(torch.tensor(base, dtype=torch.float64)).item()
     return graph.op("Mul", name, graph.constant(factor, type_of(node)))
 
@@ -227,7 +237,7 @@ def _logarithm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 def _log1p(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     # log(u) * x / (u - 1) with u = 1 + x loses nothing near 0, where u - 1 is not x.
     one = graph.constant(1, type_of(node))
-    x = graph.value(node.args[0], type_of(node))
+    x = graph.value(arguments(node)[0], type_of(node))
     u = graph.op("Add", one, x)
     quotient = graph.op("Div", x, graph.op("Sub", u, one))
     is_exact = graph.op("Or", graph.op("Equal", u, one), graph.op("IsInf", u))
@@ -238,7 +248,7 @@ def _log1p(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 @rule(aten.expm1.default, unless=unless_float)
 def _expm1(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     # tanh(x / 2) * (exp(x) + 1) loses nothing near 0.
-    x, one = graph.value(node.args[0], type_of(node)), graph.constant(1, type_of(node))
+    x, one = graph.value(arguments(node)[0], type_of(node)), graph.constant(1, type_of(node))
     half = graph.op("Mul", x, graph.constant(0.5, type_of(node)))
     return graph.op("Mul", graph.op("Tanh", half), graph.op("Add", graph.op("Exp", x), one))
 
@@ -246,7 +256,7 @@ def _expm1(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 @rule(aten.clamp.default, unless=_unless_number)
 def _clamp(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     low, high = argument(node, 1, "min"), argument(node, 2, "max")
-    name = graph.value(node.args[0], type_of(node))
+    name = graph.value(arguments(node)[0], type_of(node))
     if low is not None:
         name = graph.op("Max", name, graph.constant(low, type_of(node)))
     return name if high is None else graph.op("Min", name, graph.constant(high, type_of(node)))
@@ -254,8 +264,10 @@ def _clamp(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.where.self)
 def _where(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    condition = graph.value(node.args[0], torch.bool)
-    return graph.op("Where", condition, *(graph.value(v, type_of(node)) for v in node.args[1:]))
+    condition = graph.value(arguments(node)[0], torch.bool)
+    return graph.op(
+        "Where", condition, *(graph.value(v, type_of(node)) for v in arguments(node)[1:])
+    )
 
 
 _LOGICAL = {
@@ -274,24 +286,24 @@ def _unless_bool(node: torch.fx.Node) -> str:
 
 @rule(*_LOGICAL, unless=_unless_bool)
 def _logical(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op(_LOGICAL[node.target], *_both(graph, node, torch.bool))
+    return graph.op(_LOGICAL[target_of(node)], *_both(graph, node, torch.bool))
 
 
 @rule(aten.bitwise_not.default, unless=_unless_bool)
 def _not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Not", graph.value(node.args[0]))
+    return graph.op("Not", graph.value(arguments(node)[0]))
 
 
 @rule(aten.logical_not.default)
 def _logical_not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    dtype = type_of(node.args[0])
+    dtype = type_of(arguments(node)[0])
     if dtype == torch.bool:
         return _not(graph, node)
-    return graph.op("Equal", graph.value(node.args[0]), graph.constant(0, dtype))
+    return graph.op("Equal", graph.value(arguments(node)[0]), graph.constant(0, dtype))
 
 
 def _unless_finite_cast(node: torch.fx.Node) -> str:
-    source = type_of(node.args[0])
+    source = type_of(arguments(node)[0])
     is_cut = source.is_floating_point and not type_of(node).is_floating_point
     return "it casts to bool" if is_cut and type_of(node) == torch.bool else ""
 
@@ -304,17 +316,17 @@ def _unless_finite_cast(node: torch.fx.Node) -> str:
     unless=_unless_finite_cast,
 )
 def _copy(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.value(node.args[0], type_of(node))
+    return graph.value(arguments(node)[0], type_of(node))
 
 
 @rule(aten.copy.default)
 def _copy_into(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.expand(graph.value(node.args[1], type_of(node)), shape_of(node))
+    return graph.expand(graph.value(arguments(node)[1], type_of(node)), shape_of(node))
 
 
 def _unless_constant(node: torch.fx.Node) -> str:
     index = 0 if node.target is aten.scalar_tensor.default else 1
-    is_number = isinstance(node.args[index], int | float | bool)
+    is_number = isinstance(arguments(node)[index], int | float | bool)
     return "" if is_number else "its value varies"
 
 
@@ -323,13 +335,12 @@ def _unless_constant(node: torch.fx.Node) -> str:
 )
 def _full(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     index = 0 if node.target is aten.scalar_tensor.default else 1
-    value = graph.constant(node.args[index], type_of(node))
+    value = graph.constant(arguments(node)[index], type_of(node))
     return graph.expand(value, shape_of(node))
 
 
 @rule(aten.arange.start_step)
 def _arange(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    start, step = size_hint(node.args[0]), argument(node, 2, "step", 1)
+    start, step = size_hint(arguments(node)[0]), argument(node, 2, "step", 1)
     (count,) = shape_of(node)
     return graph.constant([start + step * i for i in range(count)], type_of(node))
-

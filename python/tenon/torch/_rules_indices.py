@@ -7,7 +7,15 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import argument, rule, shape_of, type_of, unless_number, unless_single
+from ._lowering import (
+    argument,
+    arguments,
+    rule,
+    shape_of,
+    type_of,
+    unless_number,
+    unless_single,
+)
 
 aten = torch.ops.aten
 
@@ -16,7 +24,7 @@ _INTEGERS = (torch.int32, torch.int64)
 
 def _unless_integer(index: int) -> Any:
     def condition(node: torch.fx.Node) -> str:
-        dtype = type_of(node.args[index])
+        dtype = type_of(arguments(node)[index])
         return "" if dtype in _INTEGERS else f"its indices are of type {dtype}"
 
     return condition
@@ -24,18 +32,20 @@ def _unless_integer(index: int) -> Any:
 
 @rule(aten.embedding.default, unless=_unless_integer(1))
 def _embedding(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Gather", graph.value(node.args[0]), graph.value(node.args[1]), axis=0)
+    return graph.op(
+        "Gather", graph.value(arguments(node)[0]), graph.value(arguments(node)[1]), axis=0
+    )
 
 
 def _unless_plain_sum(node: torch.fx.Node) -> str:
-    return "it scales by frequency" if node.args[4] else unless_single(node)
+    return "it scales by frequency" if arguments(node)[4] else unless_single(node)
 
 
 @rule(aten.embedding_dense_backward.default, unless=_unless_plain_sum)
 def _embedding_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, indices, _, padding, _ = node.args
+    upper, indices, _, padding, _ = arguments(node)
     name, where = graph.value(upper), graph.value(indices, torch.int64)
-    if padding >= 0:  # type: ignore[operator]
+    if padding >= 0:
         is_padding = graph.op("Equal", where, graph.constant(padding))
         is_padding = graph.op("Unsqueeze", is_padding, graph.constant([-1]))
         name = graph.op("Where", is_padding, graph.constant(0, type_of(node)), name)
@@ -44,7 +54,7 @@ def _embedding_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.index_select.default, unless=_unless_integer(2))
 def _index_select(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, axis, index = node.args
+    source, axis, index = arguments(node)
     name, where = graph.value(source), graph.reshape(graph.value(index), [-1])
     if not shape_of(source):
         return graph.reshape(graph.op("Gather", graph.reshape(name, [1]), where), [])
@@ -52,36 +62,36 @@ def _index_select(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 
 def _unless_ranked(node: torch.fx.Node) -> str:
-    return "" if shape_of(node.args[0]) else "it has no axes"
+    return "" if shape_of(arguments(node)[0]) else "it has no axes"
 
 
 @rule(aten.gather.default, unless=_unless_ranked)
 def _gather(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, axis, index = node.args[:3]
+    source, axis, index = arguments(node)[:3]
     name = graph.value(index, torch.int64)
     return graph.op("GatherElements", graph.value(source), name, axis=axis)
 
 
 def _scatter(graph: GraphBuilder, node: torch.fx.Node, updates: str, reduction: str) -> Any:
-    source, axis, index = node.args[:3]
+    source, axis, index = arguments(node)[:3]
     names = graph.value(source), graph.value(index, torch.int64), updates
     return graph.op("ScatterElements", *names, axis=axis, reduction=reduction)
 
 
 @rule(aten.scatter.value, unless=_unless_ranked)
 def _scatter_value(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    filling = graph.constant(node.args[3], type_of(node))
-    return _scatter(graph, node, graph.expand(filling, shape_of(node.args[2])), "none")
+    filling = graph.constant(arguments(node)[3], type_of(node))
+    return _scatter(graph, node, graph.expand(filling, shape_of(arguments(node)[2])), "none")
 
 
 def _unless_fitting(node: torch.fx.Node) -> str:
-    index, updates = (shape_of(each) for each in node.args[2:4])
+    index, updates = (shape_of(each) for each in arguments(node)[2:4])
     return _unless_ranked(node) if index == updates else "it reads a part of its values"
 
 
 @rule(aten.scatter.src, unless=_unless_fitting)
 def _scatter_values(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return _scatter(graph, node, graph.value(node.args[3]), "none")
+    return _scatter(graph, node, graph.value(arguments(node)[3]), "none")
 
 
 def _unless_added(node: torch.fx.Node) -> str:
@@ -90,16 +100,16 @@ def _unless_added(node: torch.fx.Node) -> str:
 
 @rule(aten.scatter_add.default, unless=_unless_added)
 def _scatter_add(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return _scatter(graph, node, graph.value(node.args[3]), "add")
+    return _scatter(graph, node, graph.value(arguments(node)[3]), "add")
 
 
 class _Places:
     """What index and index_put do, with one index tensor for each of some axes."""
 
     def __init__(self, graph: GraphBuilder, node: torch.fx.Node) -> None:
-        indices: Any = node.args[1]
+        indices: Any = arguments(node)[1]
         self._graph = graph
-        self.shape = shape_of(node.args[0])
+        self.shape = shape_of(arguments(node)[0])
         self.axes = [axis for axis, each in enumerate(indices) if each is not None]
         self._indices = [each for each in indices if each is not None]
         shapes = [shape_of(each) for each in self._indices]
@@ -123,7 +133,9 @@ class _Places:
             return False
         padded = [[1] * (rank - len(shape)) + shape for shape in shapes]
         return all(
-            size == 1 or i == axis for i, shape in enumerate(padded) for axis, size in enumerate(shape)
+            size == 1 or i == axis
+            for i, shape in enumerate(padded)
+            for axis, size in enumerate(shape)
         )
 
     def names(self) -> list[str]:
@@ -146,7 +158,7 @@ class _Places:
 
 
 def _unless_integers(node: torch.fx.Node) -> str:
-    indices: Any = node.args[1]
+    indices: Any = arguments(node)[1]
     types = {type_of(each) for each in indices if each is not None}
     if odd := [dtype for dtype in types if dtype not in _INTEGERS]:
         return f"its indices are of type {odd[0]}"
@@ -156,7 +168,7 @@ def _unless_integers(node: torch.fx.Node) -> str:
 @rule(aten.index.Tensor, unless=_unless_integers)
 def _index(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     places = _Places(graph, node)
-    name = graph.value(node.args[0])
+    name = graph.value(arguments(node)[0])
     if len(places.axes) == 1:
         return graph.op("Gather", name, *places.names(), axis=places.axes[0])
     if places.is_product:
@@ -175,7 +187,7 @@ def _unless_putting(node: torch.fx.Node) -> str:
 @rule(aten.index_put.default, unless=_unless_putting)
 def _index_put(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     places = _Places(graph, node)
-    source, values = graph.value(node.args[0]), graph.value(node.args[2])
+    source, values = graph.value(arguments(node)[0]), graph.value(arguments(node)[2])
     accumulates = argument(node, 3, "accumulate", False)
     kept = [places.shape[axis] for axis in places.order[len(places.axes) :]]
     gathered = [*places.broadcast, *kept]

@@ -7,7 +7,13 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import rule, shape_of, type_of, unless_float
+from ._lowering import (
+    arguments,
+    rule,
+    shape_of,
+    type_of,
+    unless_float,
+)
 
 aten = torch.ops.aten
 
@@ -16,19 +22,19 @@ _REDUCTIONS = ("none", "mean", "sum")  # as PyTorch numbers them
 
 def _unless_batched(node: torch.fx.Node) -> str:
     is_forward = "forward" in str(node.target)
-    source = node.args[0 if is_forward else 1]
+    source = arguments(node)[0 if is_forward else 1]
     return unless_float(node) if len(shape_of(source)) > 1 else "its input has no batch"
 
 
 @rule(aten.nll_loss_forward.default, aten.nll_loss2d_forward.default, unless=_unless_batched)
 def _nll_loss(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, target, weight, reduction, ignored = node.args
+    source, target, weight, reduction, ignored = arguments(node)
     dtype = type_of(source)
     inputs = [graph.value(each) for each in (source, target, weight) if each is not None]
     loss = graph.op(
         "NegativeLogLikelihoodLoss",
         *inputs,
-        reduction=_REDUCTIONS[reduction],  # type: ignore[index]
+        reduction=_REDUCTIONS[reduction],
         ignore_index=ignored,
     )
     if reduction == 0:
@@ -51,7 +57,7 @@ def _weights(
 
 @rule(aten.nll_loss_backward.default, aten.nll_loss2d_backward.default, unless=_unless_batched)
 def _nll_loss_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, target, weight, reduction, ignored, total = node.args
+    upper, source, target, weight, reduction, ignored, total = arguments(node)
     dtype = type_of(source)
     weights, classes = _weights(graph, target, weight, ignored, dtype)
     share = graph.value(upper)

@@ -8,7 +8,14 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import rule, shape_of, type_of, unless_float, unless_single
+from ._lowering import (
+    arguments,
+    rule,
+    shape_of,
+    type_of,
+    unless_float,
+    unless_single,
+)
 
 aten = torch.ops.aten
 
@@ -16,11 +23,11 @@ aten = torch.ops.aten
 # The statistics of LayerNormalization are in single precision.
 @rule(aten.native_layer_norm.default, unless=unless_single)
 def _layer_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, normalized, weight, bias, epsilon = node.args
+    source, normalized, weight, bias, epsilon = arguments(node)
     inputs = [graph.value(source), _scale(graph, weight, normalized, type_of(source))]
     if bias is not None:
         inputs.append(graph.value(bias))
-    axis = -len(normalized)  # type: ignore[arg-type]
+    axis = -len(normalized)
     return graph.op("LayerNormalization", *inputs, outputs=3, axis=axis, epsilon=epsilon)
 
 
@@ -32,7 +39,7 @@ def _scale(graph: GraphBuilder, weight: Any, shape: Any, dtype: torch.dtype) -> 
 
 @rule(aten.native_layer_norm_backward.default, unless=unless_single)
 def _layer_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, normalized, mean, rstd, weight, _, _ = node.args
+    upper, source, normalized, mean, rstd, weight, _, _ = arguments(node)
     return graph.contrib(
         "LayerNormalizationGrad",
         graph.value(upper),
@@ -41,18 +48,18 @@ def _layer_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
         graph.value(mean),
         graph.value(rstd),
         outputs=3,
-        axis=-len(normalized),  # type: ignore[arg-type]
+        axis=-len(normalized),
     )
 
 
 @rule(aten.native_group_norm.default, unless=unless_single)
 def _group_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, weight, bias, batch, channels, size, groups, epsilon = node.args
+    source, weight, bias, batch, channels, size, groups, epsilon = arguments(node)
     dtype, shape = type_of(source), shape_of(source)
-    length = channels * size // groups  # type: ignore[operator]
+    length = channels * size // groups
     result, mean, rstd = graph.op(
         "LayerNormalization",
-        graph.reshape(graph.value(source), [batch * groups, length]),  # type: ignore[operator, list-item]
+        graph.reshape(graph.value(source), [batch * groups, length]),
         _scale(graph, None, [length], dtype),
         outputs=3,
         epsilon=epsilon,
@@ -107,7 +114,7 @@ class _Channels:
 
 @rule(aten._native_batch_norm_legit_no_training.default, unless=unless_float, ignores_empty=True)
 def _batch_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, weight, bias, mean, variance, _, epsilon = node.args
+    source, weight, bias, mean, variance, _, epsilon = arguments(node)
     channels = _Channels(graph, source)
     result = graph.op(
         "BatchNormalization",
@@ -144,41 +151,41 @@ def _normalize(
 
 @rule(aten._native_batch_norm_legit.no_stats, unless=unless_float)
 def _instance_norm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, weight, bias, _, _, epsilon = node.args
+    source, weight, bias, _, _, epsilon = arguments(node)
     channels = _Channels(graph, source)
     result, mean, variance = _normalize(graph, channels, (source, weight, bias), epsilon)
-    return result, mean, channels.rstd(variance, epsilon)  # type: ignore[arg-type]
+    return result, mean, channels.rstd(variance, epsilon)
 
 
 def _unless_training(node: torch.fx.Node) -> str:
-    return unless_float(node) if node.args[5] else "it has statistics of its own"
+    return unless_float(node) if arguments(node)[5] else "it has statistics of its own"
 
 
 @rule(aten._native_batch_norm_legit_functional.default, unless=_unless_training)
 def _batch_norm_in_training(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, weight, bias, running_mean, running_variance, _, momentum, epsilon = node.args
+    source, weight, bias, running_mean, running_variance, _, momentum, epsilon = arguments(node)
     channels = _Channels(graph, source)
     result, mean, variance = _normalize(graph, channels, (source, weight, bias), epsilon)
     unbiased = channels.scaled(variance, channels.count / max(1, channels.count - 1))
     updated = []
     for running, new in [(running_mean, mean), (running_variance, unbiased)]:
-        kept = channels.scaled(graph.value(running), 1 - momentum)  # type: ignore[operator]
-        updated.append(graph.op("Add", kept, channels.scaled(new, momentum)))  # type: ignore[arg-type]
-    return result, mean, channels.rstd(variance, epsilon), *updated  # type: ignore[arg-type]
+        kept = channels.scaled(graph.value(running), 1 - momentum)
+        updated.append(graph.op("Add", kept, channels.scaled(new, momentum)))
+    return result, mean, channels.rstd(variance, epsilon), *updated
 
 
 @rule(aten.native_batch_norm_backward.default, unless=unless_float, ignores_empty=True)
 def _batch_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, weight, running_mean, running_variance, mean, rstd, trains, epsilon = node.args[
-        :9
-    ]
+    upper, source, weight, running_mean, running_variance, mean, rstd, trains, epsilon = arguments(
+        node
+    )[:9]
     channels = _Channels(graph, source)
     dy, x = graph.value(upper), graph.value(source)
     if trains:
         mean_name, rstd_name = graph.value(mean), graph.value(rstd)
     else:
         mean_name = graph.value(running_mean)
-        rstd_name = channels.rstd(graph.value(running_variance), epsilon)  # type: ignore[arg-type]
+        rstd_name = channels.rstd(graph.value(running_variance), epsilon)
     distance = graph.op("Sub", x, channels.spread(mean_name))
     d_bias = channels.total(dy)
     product = channels.total(graph.op("Mul", dy, distance))

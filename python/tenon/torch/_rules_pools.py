@@ -9,7 +9,14 @@ import numpy as np
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import rule, shape_of, type_of, unless_float, unless_single
+from ._lowering import (
+    arguments,
+    rule,
+    shape_of,
+    type_of,
+    unless_float,
+    unless_single,
+)
 
 aten = torch.ops.aten
 
@@ -43,7 +50,7 @@ def _plane_starts(graph: GraphBuilder, source: Any) -> str:
 
 @rule(aten.max_pool2d_with_indices.default, unless=unless_float)
 def _max_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, kernel, strides, padding, dilations, rounds_up = [*node.args, *[None] * 4][:6]
+    source, kernel, strides, padding, dilations, rounds_up = [*arguments(node), *[None] * 4][:6]
     values, places = graph.op(
         "MaxPool",
         graph.reshape(graph.value(source), _images(source)),
@@ -59,7 +66,7 @@ def _max_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.max_pool2d_with_indices_backward.default, unless=unless_single)
 def _max_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, indices = node.args[0], node.args[1], node.args[-1]
+    upper, source, indices = arguments(node)[0], arguments(node)[1], arguments(node)[-1]
     places = graph.reshape(graph.value(indices), _images(indices))
     places = graph.op("Add", places, _plane_starts(graph, source))
     result = graph.op("MaxPoolGrad", graph.reshape(graph.value(upper), _images(upper)), places)
@@ -69,7 +76,7 @@ def _max_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 def _unless_plain(node: torch.fx.Node) -> str:
     first = 1 if node.target is aten.avg_pool2d.default else 2
-    rounds_up, _, divisor = [*node.args[first + 3 :], *[None] * 3][:3]
+    rounds_up, _, divisor = [*arguments(node)[first + 3 :], *[None] * 3][:3]
     if divisor is not None:
         return "it has a divisor of its own"
     condition = unless_float if first == 1 else unless_single
@@ -78,7 +85,7 @@ def _unless_plain(node: torch.fx.Node) -> str:
 
 @rule(aten.avg_pool2d.default, unless=_unless_plain)
 def _average_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, kernel, strides, padding, _, counts_pads = [*node.args, *[None] * 5][:6]
+    source, kernel, strides, padding, _, counts_pads = [*arguments(node), *[None] * 5][:6]
     result = graph.op(
         "AveragePool",
         graph.reshape(graph.value(source), _images(source)),
@@ -90,7 +97,7 @@ def _average_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.avg_pool2d_backward.default, unless=_unless_plain)
 def _average_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, kernel, strides, padding, _, counts_pads = [*node.args, *[None] * 5][:7]
+    upper, source, kernel, strides, padding, _, counts_pads = [*arguments(node), *[None] * 5][:7]
     return _spread(
         graph,
         node,
@@ -110,8 +117,8 @@ def _spread(graph: GraphBuilder, node: torch.fx.Node, inputs: Any, **attributes:
 
 def _unless_divisible(node: torch.fx.Node) -> str:
     is_forward = node.target is aten._adaptive_avg_pool2d.default
-    small = shape_of(node if is_forward else node.args[0])[-2:]
-    large = shape_of(node.args[0] if is_forward else node.args[1])[-2:]
+    small = shape_of(node if is_forward else arguments(node)[0])[-2:]
+    large = shape_of(arguments(node)[0] if is_forward else arguments(node)[1])[-2:]
     is_even = all(n % m == 0 for n, m in zip(large, small, strict=True))
     condition = unless_float if is_forward else unless_single
     return condition(node) if is_even else "its windows have several sizes"
@@ -125,7 +132,7 @@ def _even_windows(small: Any, large: Any) -> dict[str, Any]:
 
 @rule(aten._adaptive_avg_pool2d.default, unless=_unless_divisible)
 def _adaptive_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source = node.args[0]
+    source = arguments(node)[0]
     name = graph.reshape(graph.value(source), _images(source))
     return graph.reshape(
         graph.op("AveragePool", name, **_even_windows(node, source)), shape_of(node)
@@ -134,5 +141,5 @@ def _adaptive_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten._adaptive_avg_pool2d_backward.default, unless=_unless_divisible)
 def _adaptive_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source = node.args[:2]
+    upper, source = arguments(node)[:2]
     return _spread(graph, node, (upper, source), **_even_windows(upper, source))

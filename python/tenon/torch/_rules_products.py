@@ -7,18 +7,35 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import rule, unless_float
+from ._lowering import (
+    arguments,
+    keyword,
+    rule,
+    type_of,
+    unless_float,
+)
 
 aten = torch.ops.aten
 
 
 @rule(aten.mm.default, aten.bmm.default, unless=unless_float)
 def _multiply(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("MatMul", *(graph.value(each) for each in node.args))
+    return graph.op("MatMul", *(graph.value(each) for each in arguments(node)))
 
 
-@rule(aten.addmm.default, unless=unless_float)
+def _scales(node: torch.fx.Node) -> tuple[float, float]:
+    alpha, beta = (float(keyword(node, name, 1)) for name in ("alpha", "beta"))
+    return alpha, beta
+
+
+def _unless_exact(node: torch.fx.Node) -> str:
+    # The attributes of Gemm are in single precision.
+    is_exact = type_of(node) == torch.float32 or _scales(node) == (1, 1)
+    return unless_float(node) if is_exact else "it scales in double precision"
+
+
+@rule(aten.addmm.default, unless=_unless_exact)
 def _gemm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    c, a, b = (graph.value(each) for each in node.args)
-    alpha, beta = (float(node.kwargs.get(name, 1)) for name in ("alpha", "beta"))  # type: ignore[arg-type]
+    c, a, b = (graph.value(each) for each in arguments(node))
+    alpha, beta = _scales(node)
     return graph.op("Gemm", a, b, c, alpha=alpha, beta=beta)

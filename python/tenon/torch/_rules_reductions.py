@@ -8,7 +8,17 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import argument, rule, shape_of, type_of, unless_float, unless_number
+from ._lowering import (
+    argument,
+    arguments,
+    keyword,
+    packet_of,
+    rule,
+    shape_of,
+    type_of,
+    unless_float,
+    unless_number,
+)
 
 aten = torch.ops.aten
 
@@ -23,7 +33,7 @@ _REDUCTIONS = {
 
 def _axes(node: torch.fx.Node, given: Any) -> list[int]:
     """The axes of an argument, where none means all."""
-    rank = len(shape_of(node.args[0]))
+    rank = len(shape_of(arguments(node)[0]))
     if isinstance(given, int):
         given = [given]
     return [axis % rank for axis in given] if given else list(range(rank))
@@ -49,15 +59,15 @@ def reduce(
     unless=unless_number,
 )
 def _reduction(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    op_type = _REDUCTIONS[node.target.overloadpacket]  # type: ignore[union-attr]
+    op_type = _REDUCTIONS[packet_of(node)]
     axes = _axes(node, argument(node, 1, "dim"))
     keeps = bool(argument(node, 2, "keepdim", False))
-    return reduce(graph, op_type, graph.value(node.args[0], type_of(node)), axes, keeps)
+    return reduce(graph, op_type, graph.value(arguments(node)[0], type_of(node)), axes, keeps)
 
 
 @rule(aten.any.default, aten.any.dim, aten.any.dims)
 def _any(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source = node.args[0]
+    source = arguments(node)[0]
     truth = graph.value(source)
     if type_of(source) != torch.bool:
         truth = graph.op("Not", graph.op("Equal", truth, graph.constant(0, type_of(source))))
@@ -69,15 +79,15 @@ def _any(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 
 def _unless_varied(node: torch.fx.Node) -> str:
-    rank = len(shape_of(node.args[0]))
+    rank = len(shape_of(arguments(node)[0]))
     return unless_float(node) if rank > 0 else "it has no axes"
 
 
 def _variance(graph: GraphBuilder, node: torch.fx.Node) -> tuple[Any, Any]:
-    source = node.args[0]
+    source = arguments(node)[0]
     axes = _axes(node, argument(node, 1, "dim"))
-    keeps = bool(node.kwargs.get("keepdim", False))
-    correction: Any = node.kwargs.get("correction")
+    keeps = bool(keyword(node, "keepdim", False))
+    correction: Any = keyword(node, "correction")
     count = math.prod(shape_of(source)[axis] for axis in axes)
     name = graph.value(source)
     mean = reduce(graph, "ReduceMean", name, axes, True)
@@ -99,24 +109,24 @@ def _var(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 
 def _unless_axes(node: torch.fx.Node) -> str:
-    return "" if shape_of(node.args[0]) else "it has no axes"
+    return "" if shape_of(arguments(node)[0]) else "it has no axes"
 
 
 def _unless_ranked(node: torch.fx.Node) -> str:
-    is_bool = type_of(node.args[0]) == torch.bool
+    is_bool = type_of(arguments(node)[0]) == torch.bool
     return "it computes in torch.bool" if is_bool else _unless_axes(node)
 
 
 @rule(aten.cumsum.default, unless=_unless_axes)
 def _cumulative_sum(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    name = graph.value(node.args[0], type_of(node))
-    return graph.op("CumSum", name, graph.constant(node.args[1]))
+    name = graph.value(arguments(node)[0], type_of(node))
+    return graph.op("CumSum", name, graph.constant(arguments(node)[1]))
 
 
 @rule(aten.argmax.default, aten.argmin.default, unless=_unless_ranked)
 def _place(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     op_type = "ArgMax" if node.target is aten.argmax.default else "ArgMin"
-    name, axis = graph.value(node.args[0]), argument(node, 1, "dim")
+    name, axis = graph.value(arguments(node)[0]), argument(node, 1, "dim")
     keeps = bool(argument(node, 2, "keepdim", False))
     if axis is not None:
         return graph.op(op_type, name, axis=axis, keepdims=int(keeps))
@@ -127,7 +137,7 @@ def _place(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 @rule(aten.max.dim, aten.min.dim, unless=_unless_ranked)
 def _largest(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     kind = "Max" if node.target is aten.max.dim else "Min"
-    name, axis = graph.value(node.args[0]), argument(node, 1, "dim")
+    name, axis = graph.value(arguments(node)[0]), argument(node, 1, "dim")
     keeps = int(bool(argument(node, 2, "keepdim", False)))
     value = graph.op(f"Reduce{kind}", name, graph.constant([axis]), keepdims=keeps)
     return value, graph.op(f"Arg{kind}", name, axis=axis, keepdims=keeps)
@@ -137,8 +147,8 @@ def _largest(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 def _largest_few(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op(
         "TopK",
-        graph.value(node.args[0]),
-        graph.constant([node.args[1]]),
+        graph.value(arguments(node)[0]),
+        graph.constant([arguments(node)[1]]),
         outputs=2,
         axis=argument(node, 2, "dim", -1),
         largest=int(argument(node, 3, "largest", True)),
@@ -148,12 +158,12 @@ def _largest_few(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 @rule(aten.sort.default, aten.sort.stable, unless=_unless_ranked)
 def _sort(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     is_plain = node.target is aten.sort.default
-    axis = argument(node, 1, "dim", -1) if is_plain else node.kwargs.get("dim", -1)
-    falls = argument(node, 2, "descending", False) if is_plain else node.kwargs.get("descending")
+    axis = argument(node, 1, "dim", -1) if is_plain else keyword(node, "dim", -1)
+    falls = argument(node, 2, "descending", False) if is_plain else keyword(node, "descending")
     return graph.op(
         "TopK",
-        graph.value(node.args[0]),
-        graph.constant([shape_of(node.args[0])[axis]]),
+        graph.value(arguments(node)[0]),
+        graph.constant([shape_of(arguments(node)[0])[axis]]),
         outputs=2,
         axis=axis,
         largest=int(bool(falls)),

@@ -7,7 +7,14 @@ from typing import Any
 import torch
 
 from ._graph import GraphBuilder
-from ._lowering import argument, rule, shape_of, type_of, unless_number
+from ._lowering import (
+    argument,
+    arguments,
+    rule,
+    shape_of,
+    type_of,
+    unless_number,
+)
 
 aten = torch.ops.aten
 
@@ -39,34 +46,34 @@ _LAST = 2**63 - 1
 
 @rule(*_RESHAPES)
 def _reshape(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.reshape(graph.value(node.args[0]), shape_of(node))
+    return graph.reshape(graph.value(arguments(node)[0]), shape_of(node))
 
 
 @rule(aten.permute.default)
 def _permute(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    axes: Any = node.args[1]
+    axes: Any = arguments(node)[1]
     order = [axis % len(axes) for axis in axes]
-    return graph.transpose(graph.value(node.args[0]), order)
+    return graph.transpose(graph.value(arguments(node)[0]), order)
 
 
 @rule(aten.expand.default)
 def _expand(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.expand(graph.value(node.args[0]), shape_of(node))
+    return graph.expand(graph.value(arguments(node)[0]), shape_of(node))
 
 
 @rule(aten.repeat.default)
 def _repeat(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source = node.args[0]
-    shape, counts = shape_of(source), list(node.args[1])  # type: ignore[arg-type]
+    source = arguments(node)[0]
+    shape, counts = shape_of(source), list(arguments(node)[1])
     name = graph.reshape(graph.value(source), [1] * (len(counts) - len(shape)) + shape)
     return graph.op("Tile", name, graph.constant(counts))
 
 
 @rule(aten.flip.default)
 def _flip(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    axes = list(node.args[1])  # type: ignore[arg-type]
+    axes = list(arguments(node)[1])
     bounds = [[-1] * len(axes), [-_LAST] * len(axes), axes, [-1] * len(axes)]
-    return graph.op("Slice", graph.value(node.args[0]), *map(graph.constant, bounds))
+    return graph.op("Slice", graph.value(arguments(node)[0]), *map(graph.constant, bounds))
 
 
 def _unless_axes(node: torch.fx.Node) -> str:
@@ -75,8 +82,8 @@ def _unless_axes(node: torch.fx.Node) -> str:
 
 @rule(aten.roll.default, unless=_unless_axes)
 def _roll(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    name, shape = graph.value(node.args[0]), shape_of(node)
-    for shift, axis in zip(node.args[1], node.args[2], strict=True):  # type: ignore[arg-type]
+    name, shape = graph.value(arguments(node)[0]), shape_of(node)
+    for shift, axis in zip(arguments(node)[1], arguments(node)[2], strict=True):
         size = shape[axis]
         at = -shift % size
         if at > 0:
@@ -87,13 +94,13 @@ def _roll(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.cat.default)
 def _concatenate(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    names = [graph.value(each, type_of(node)) for each in node.args[0]]  # type: ignore[union-attr]
+    names = [graph.value(each, type_of(node)) for each in arguments(node)[0]]
     return graph.op("Concat", *names, axis=argument(node, 1, "dim", 0))
 
 
 def _bounds(node: torch.fx.Node, first: int) -> tuple[int, int, int, int]:
     """Axis, start, end and step of a slice, none of them negative."""
-    source = node if node.target is aten.slice_backward.default else node.args[0]
+    source = node if node.target is aten.slice_backward.default else arguments(node)[0]
     shape = shape_of(source)
     axis = argument(node, first, "dim", 0) % len(shape)
     size = shape[axis]
@@ -110,23 +117,23 @@ def _cut(graph: GraphBuilder, name: str, axis: int, start: int, end: int, step: 
 @rule(aten.slice.Tensor)
 def _slice(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     axis, start, end, step = _bounds(node, 1)
-    return _cut(graph, graph.value(node.args[0]), axis, start, end, step)
+    return _cut(graph, graph.value(arguments(node)[0]), axis, start, end, step)
 
 
 @rule(aten.select.int)
 def _select(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, axis, index = node.args
+    source, axis, index = arguments(node)
     return graph.op("Gather", graph.value(source), graph.constant(index), axis=axis)
 
 
 @rule(aten.split_with_sizes.default)
 def _split(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, sizes = node.args[:2]
+    source, sizes = arguments(node)[:2]
     names = graph.op(
         "Split",
         graph.value(source),
-        graph.constant(list(sizes)),  # type: ignore[arg-type]
-        outputs=len(sizes),  # type: ignore[arg-type]
+        graph.constant(list(sizes)),
+        outputs=len(sizes),
         axis=argument(node, 2, "dim", 0),
     )
     return names if isinstance(names, tuple) else (names,)
@@ -143,7 +150,7 @@ def _surrounded(
 
 def _unless_step_1(node: torch.fx.Node) -> str:
     first = 2 if node.target is aten.slice_backward.default else 5
-    step = node.args[first + 3] if first == 2 else argument(node, first, "step", 1)
+    step = arguments(node)[first + 3] if first == 2 else argument(node, first, "step", 1)
     if step != 1:
         return "its step is not 1"
     return unless_number(node)
@@ -154,15 +161,15 @@ def _slice_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     axis, start, end, _ = _bounds(node, 2)
     shape = shape_of(node)
     after = shape[axis] - end
-    return _surrounded(graph, graph.value(node.args[0]), axis, start, after, len(shape))
+    return _surrounded(graph, graph.value(arguments(node)[0]), axis, start, after, len(shape))
 
 
 @rule(aten.select_backward.default, unless=unless_number)
 def _select_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, _, axis, index = node.args
+    upper, _, axis, index = arguments(node)
     shape = shape_of(node)
-    axis, size = axis % len(shape), shape[axis]  # type: ignore[operator, index]
-    index = index % size  # type: ignore[operator]
+    axis, size = axis % len(shape), shape[axis]
+    index = index % size
     name = graph.op("Unsqueeze", graph.value(upper), graph.constant([axis]))
     return _surrounded(graph, name, axis, index, size - 1 - index, len(shape))
 
@@ -179,29 +186,29 @@ def _replaced(graph: GraphBuilder, base: str, part: str, place: tuple[int, int, 
 
 @rule(aten.slice_scatter.default, unless=_unless_step_1)
 def _slice_scatter(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    base, part = (graph.value(each, type_of(node)) for each in node.args[:2])
+    base, part = (graph.value(each, type_of(node)) for each in arguments(node)[:2])
     axis, start, end, _ = _bounds(node, 2)
     return _replaced(graph, base, part, (axis, start, end, shape_of(node)[axis]))
 
 
 @rule(aten.select_scatter.default)
 def _select_scatter(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    base, part = (graph.value(each, type_of(node)) for each in node.args[:2])
-    axis, index = node.args[2:]
+    base, part = (graph.value(each, type_of(node)) for each in arguments(node)[:2])
+    axis, index = arguments(node)[2:]
     shape = shape_of(node)
-    axis, size = axis % len(shape), shape[axis]  # type: ignore[operator, index]
-    start = index % size  # type: ignore[operator]
+    axis, size = axis % len(shape), shape[axis]
+    start = index % size
     part = graph.op("Unsqueeze", part, graph.constant([axis]))
     return _replaced(graph, base, part, (axis, start, start + 1, size))
 
 
 @rule(aten.constant_pad_nd.default, unless=unless_number)
 def _pad(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, given = node.args[:2]
+    source, given = arguments(node)[:2]
     rank = len(shape_of(source))
     pads = [0] * (2 * rank)
     # PyTorch names the last axis first, with both of its ends.
-    for i, pad in enumerate(given):  # type: ignore[arg-type]
+    for i, pad in enumerate(given):
         pads[rank - 1 - i // 2 + (i % 2) * rank] = pad
     value = graph.constant(argument(node, 2, "value", 0) or 0, type_of(node))
     return graph.op("Pad", graph.value(source), graph.constant(pads), value)
@@ -211,4 +218,4 @@ def _pad(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 def _triangle(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     offset = graph.constant(argument(node, 1, "diagonal", 0))
     upper = int(node.target is aten.triu.default)
-    return graph.op("Trilu", graph.value(node.args[0]), offset, upper=upper)
+    return graph.op("Trilu", graph.value(arguments(node)[0]), offset, upper=upper)
