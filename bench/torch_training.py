@@ -1,0 +1,198 @@
+"""Times training steps of PyTorch models: as they are, and compiled with Tenon.
+
+The two take turns in one process, with the same parameters and batch. A step is forward, backward
+and one of fused Adam. Prints medians in milliseconds and their ratio, which is above 1 where Tenon
+is faster. Needs PyTorch (requirements-torch.txt).
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import tenon.torch
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+Step = Callable[[], None]
+
+
+def perceptron(scale: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """A perceptron of 784, 1024, 1024 and 10 units."""
+    width = 1024 // scale
+    model = nn.Sequential(
+        nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
+    )
+    return model, torch.randn(64, 784), torch.randint(0, 10, (64,))
+
+
+class Residual(nn.Module):
+    """A basic block of a ResNet."""
+
+    def __init__(self, channels: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, width, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(width),
+        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride > 1 or channels != width:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.relu(self.body(x) + self.shortcut(x))
+
+
+def residual(scale: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """A ResNet-18."""
+    widths = [64 // scale, 128 // scale, 256 // scale, 512 // scale]
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, widths[0], 7, 2, 3, bias=False),
+        nn.BatchNorm2d(widths[0]),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
+    before = widths[0]
+    for i, width in enumerate(widths):
+        layers += [Residual(before, width, 2 if i else 1), Residual(width, width, 1)]
+        before = width
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000)]
+    size = 224 // scale
+    return nn.Sequential(*layers), torch.randn(8, 3, size, size), torch.randint(0, 1000, (8,))
+
+
+def convolutional(scale: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """A network of three convolutions over pictures of 32 x 32 pixels."""
+    width = 64 // scale
+    layers: list[nn.Module] = []
+    for channels, count in [(3, width), (width, width), (width, 2 * width)]:
+        layers += [nn.Conv2d(channels, count, 3, padding=1), nn.BatchNorm2d(count), nn.ReLU()]
+        layers += [nn.MaxPool2d(2)]
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2 * width, 10)]
+    return nn.Sequential(*layers), torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))
+
+
+class Transformer(nn.Module):
+    """Layers of attention, as in BERT (`is_causal` false) and GPT, without dropout."""
+
+    def __init__(self, layers: int, width: int, is_causal: bool) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(1000, width)
+        self.layers = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    "norm": nn.LayerNorm(width),
+                    "projection": nn.Linear(width, 3 * width),
+                    "output": nn.Linear(width, width),
+                    "second_norm": nn.LayerNorm(width),
+                    "up": nn.Linear(width, 4 * width),
+                    "down": nn.Linear(4 * width, width),
+                }
+            )
+            for _ in range(layers)
+        )
+        self.head = nn.Linear(width, 1000)
+        self.is_causal = is_causal
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(tokens)
+        batch, length, width = x.shape
+        for layer in self.layers:
+            parts = layer["projection"](layer["norm"](x)).split(width, 2)  # type: ignore[index, operator]
+            q, k, v = (part.view(batch, length, 4, width // 4).transpose(1, 2) for part in parts)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal)
+            y = y.transpose(1, 2).reshape(batch, length, width)
+            x = x + layer["output"](y)  # type: ignore[index, operator]
+            x = x + layer["down"](F.gelu(layer["up"](layer["second_norm"](x))))  # type: ignore[index, operator]
+        result: torch.Tensor = self.head(x).flatten(0, 1)
+        return result
+
+
+def transformer(
+    layers: int, is_causal: bool
+) -> Callable[[int], tuple[nn.Module, torch.Tensor, torch.Tensor]]:
+    def make(scale: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+        tokens, classes = (
+            torch.randint(0, 1000, (8, 128 // scale)),
+            torch.randint(0, 1000, (8, 128 // scale)),
+        )
+        return Transformer(layers, 256 // scale, is_causal), tokens, classes.flatten()
+
+    return make
+
+
+MODELS = {
+    "MLP": perceptron,
+    "CNN": convolutional,
+    "ResNet-18": residual,
+    "BERT 2 x 256": transformer(2, False),
+    "GPT 4 x 256": transformer(4, True),
+}
+
+
+def step_of(model: Any, forward: Any, x: torch.Tensor, y: torch.Tensor) -> Step:
+    """A training step of `model`, computed by `forward`."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(forward(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def times_of(steps: list[Step], rounds: int) -> list[list[float]]:
+    """The times of the steps, which take turns."""
+    times: list[list[float]] = [[] for _ in steps]
+    for _ in range(rounds):
+        for step, found in zip(steps, times, strict=True):
+            begin = time.perf_counter()
+            step()
+            found.append(time.perf_counter() - begin)
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--match", default="", help="what the names of the models have in them")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=30, help="steps that are timed")
+    parser.add_argument("--scale", type=int, default=1, help="divides the widths of the models")
+    parser.add_argument("--inductor", action="store_true", help="time PyTorch's own compiler too")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    backends: dict[str, Any] = {"tenon": tenon.torch.backend}
+    if options.inductor:
+        backends["inductor"] = "inductor"
+    print(f"| model | eager, ms | {' | '.join(f'{b}, ms | eager / {b}' for b in backends)} |")
+    print("| --- |" + " ---: |" * (1 + 2 * len(backends)))
+    for name, make in MODELS.items():
+        if options.match not in name:
+            continue
+        torch.manual_seed(0)
+        model, x, y = make(options.scale)
+        steps = [step_of(model, model, x, y)]
+        for backend in backends.values():
+            torch.compiler.reset()
+            twin = copy.deepcopy(model)
+            steps.append(step_of(twin, torch.compile(twin, backend=backend, dynamic=False), x, y))
+            steps[-1]()  # compiles
+        times_of(steps, 2)
+        eager, *ours = (statistics.median(each) * 1e3 for each in times_of(steps, options.rounds))
+        cells = " | ".join(f"{each:.2f} | {eager / each:.2f}" for each in ours)
+        print(f"| {name} | {eager:.2f} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
