@@ -96,6 +96,18 @@ class _Channels:
         """Means of a tensor [N, C, ...]."""
         return self._graph.op("ReduceMean", name, self._graph.constant(self._axes), keepdims=0)
 
+    def mean_square(self, name: str) -> Any:
+        """Means of the squares of a tensor [N, C, ...]."""
+        axes = self._graph.constant(self._axes)
+        return self.scaled(
+            self._graph.op("ReduceSumSquare", name, axes, keepdims=0), 1 / self.count
+        )
+
+    def line(self, name: str, factor: str, mean: str) -> Any:
+        """factor * (name - mean) for a tensor [N, C, ...], in one pass."""
+        zeros, ones = self.parameter(None, 0), self.parameter(None, 1)
+        return self._graph.op("BatchNormalization", name, factor, zeros, mean, ones, epsilon=0.0)
+
     def scaled(self, name: str, factor: float) -> Any:
         """A tensor times a number."""
         return self._graph.op("Mul", name, self._graph.constant(factor, self._dtype))
@@ -136,7 +148,7 @@ def _normalize(
     name = graph.value(source)
     mean = channels.mean(name)
     distance = graph.op("Sub", name, channels.spread(mean))
-    variance = channels.mean(graph.op("Mul", distance, distance))
+    variance = channels.mean_square(distance)
     result = graph.op(
         "BatchNormalization",
         name,
@@ -191,10 +203,10 @@ def _batch_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     product = channels.total(graph.op("Mul", dy, distance))
     d_weight = graph.op("Mul", product, rstd_name)
     factor = graph.op("Mul", channels.parameter(weight, 1), rstd_name)
-    if trains:
-        # dx = factor * (dy - mean(dy) - (x - mean) * rstd^2 * mean(dy * (x - mean)))
-        slope = graph.op("Mul", d_weight, rstd_name)
-        slope = channels.spread(channels.scaled(slope, 1 / channels.count))
-        dy = graph.op("Sub", dy, graph.op("Mul", distance, slope))
-        dy = graph.op("Sub", dy, channels.spread(channels.scaled(d_bias, 1 / channels.count)))
-    return graph.op("Mul", dy, channels.spread(factor)), d_weight, d_bias
+    if not trains:
+        return graph.op("Mul", dy, channels.spread(factor)), d_weight, d_bias
+    # dx = factor * (dy - mean(dy)) - factor * rstd^2 * mean(dy * (x - mean)) * (x - mean)
+    slope = graph.op("Mul", graph.op("Mul", d_weight, rstd_name), factor)
+    slope = channels.spread(channels.scaled(slope, 1 / channels.count))
+    dx = channels.line(dy, factor, channels.scaled(d_bias, 1 / channels.count))
+    return graph.op("Sub", dx, graph.op("Mul", distance, slope)), d_weight, d_bias
