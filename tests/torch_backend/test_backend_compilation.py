@@ -1,7 +1,11 @@
 """torch.compile with the backend: sizes that vary, broken graphs, options, layouts, bad inputs."""
 
 import copy
+import os
 import pathlib
+import subprocess
+import sys
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -9,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("onnx", reason="the onnx package is not installed")
 
 import tenon.torch  # noqa: E402
-from comparison import check_function, check_training, results, train  # noqa: E402
+from comparison import check_function, check_training, train  # noqa: E402
 from networks import Block, convolutional, perceptron  # noqa: E402
 from tenon.torch._region import _Computation  # noqa: E402
 from torch import nn  # noqa: E402
@@ -428,11 +432,28 @@ def test_second_order_gradients_are_refused():
         first.sum().backward()
 
 
-def test_the_entry_point_names_the_backend():
+@pytest.mark.parametrize("program", ["", "import tenon.torch; ", "import tenon; "])
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_the_name_of_the_backend(tmp_path, program, is_installed):
     tomllib = pytest.importorskip("tomllib")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    point = project["entry-points"]["torch_dynamo_backends"]["tenon"]
-    module, name = point.split(":")
-    assert module == "tenon.torch"
-    assert getattr(tenon.torch, name) is tenon.torch.backend
-    assert results(torch.compile(torch.tanh, backend="tenon"), [torch.zeros(2)], 0)
+    if is_installed:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        point = project["entry-points"]["torch_dynamo_backends"]["tenon"]
+        folder = tmp_path / "tenon-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: tenon\nVersion: 1\n")
+        (folder / "entry_points.txt").write_text(f"[torch_dynamo_backends]\ntenon = {point}\n")
+    program += (
+        "import torch; print(torch.compile(torch.square, backend='tenon')(torch.ones(3) * 3))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(tmp_path)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if is_installed or "tenon.torch" in program:
+        assert result.stdout == "tensor([1., 1., 1.])\n", result.stderr
+    else:
+        assert "Invalid backend: 'tenon'" in result.stderr

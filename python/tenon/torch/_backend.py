@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from typing import Any
 
 import torch
@@ -61,4 +62,7 @@ def backend(
     return compiled
 
 
-register_backend(backend, name="tenon")
+# The entry point of an installed package registers the backend when it is asked for, and PyTorch
+# takes a name only once.
+if "tenon" not in entry_points(group="torch_dynamo_backends").names:
+    register_backend(backend, name="tenon")
