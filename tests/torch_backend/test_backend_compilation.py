@@ -443,9 +443,9 @@ def test_the_name_of_the_backend(tmp_path, program, is_installed):
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: tenon\nVersion: 1\n")
         (folder / "entry_points.txt").write_text(f"[torch_dynamo_backends]\ntenon = {point}\n")
-    program += (
-        "import torch; print(torch.compile(torch.square, backend='tenon')(torch.ones(3) * 3))"
-    )
+    elif "tenon" in entry_points(group="torch_dynamo_backends").names:
+        pytest.skip("Tenon is installed")
+    program += "import torch; print(torch.compile(torch.square, backend='tenon')(torch.ones(3)))"
     result = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(tmp_path)])},
