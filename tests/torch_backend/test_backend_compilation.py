@@ -20,6 +20,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+WEIGHT = torch.ones(3, 2, 3, 3, requires_grad=True)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -166,6 +167,12 @@ class TestGraphs:
                 torch.float32,
                 "index_put.default",
                 "its indices are of type torch.bool",
+            ),
+            (
+                lambda x: F.conv_transpose2d(x, WEIGHT, None, 1, 0, 1, dilation=2),
+                torch.float32,
+                "convolution_backward.default",
+                "the padding of its output reaches its strides",
             ),
             (
                 lambda x: F.adaptive_avg_pool2d(x, 3),

@@ -195,6 +195,14 @@ CONVOLUTIONS = {
         lambda x, w, b: F.conv_transpose2d(x, w, b, 2, (1, 0), 1, 2),
         [(IMAGE, floats(4, 3, 3, 3), floats(6))],
     ),
+    "conv_transpose2d_padded": (
+        lambda x, w: F.conv_transpose2d(x, w, None, 3, 1, 2),
+        [(IMAGE, floats(4, 6, 3, 3))],
+    ),
+    "conv_transpose2d_dilated": (
+        lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, 2, dilation=3),
+        [(IMAGE, floats(4, 6, 3, 3))],
+    ),
     "max_pool2d": (lambda x: F.max_pool2d(x, 2), [IMAGE, floats(4, 9, 10)]),
     "max_pool2d_all": (lambda x: F.max_pool2d(x, (3, 2), 2, 1, (1, 2)), [IMAGE]),
     "max_pool2d_ceil": (lambda x: F.max_pool2d(x, 2, ceil_mode=True), [IMAGE]),
@@ -246,6 +254,8 @@ REDUCTIONS = {
     "mean": (torch.mean, [X, floats()]),
     "mean_axes": (lambda x: x.mean((0, 2)), [X]),
     "amax": (lambda x: x.amax(1), [X]),
+    "of_a_number": (lambda x: x.sum(0) + x.mean(0) * x.amax(-1), [floats()]),
+    "any_of_a_number": (lambda x: x.any(0), [torch.tensor(True)]),
     "amin": (lambda x: x.amin((0, 1), keepdim=True), [X]),
     "prod": (torch.prod, [integers(6, low=1, high=5)]),
     "prod_axis": (lambda x: x.prod(1), [integers(3, 4, low=1, high=4)]),

@@ -44,7 +44,22 @@ def _convolution(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("ConvTranspose", *inputs, output_padding=rest, **attributes)
 
 
-@rule(aten.convolution_backward.default, unless=unless_single)
+def _ends(node: torch.fx.Node) -> list[int]:
+    """The pads at the end of the convolution of which a transposed one is the gradient."""
+    padding, rest = arguments(node)[5], arguments(node)[8]
+    return [pad - min(pad, more) for pad, more in zip(padding, rest, strict=True)]
+
+
+def _unless_matched(node: torch.fx.Node) -> str:
+    strides, padding, _, is_transposed, rest = arguments(node)[4:9]
+    # What the padding of the output has beyond the padding is less than a step of the convolution.
+    sizes = zip(strides, padding, rest, strict=True)
+    if is_transposed and any(more - pad >= stride for stride, pad, more in sizes):
+        return "the padding of its output reaches its strides"
+    return unless_single(node)
+
+
+@rule(aten.convolution_backward.default, unless=_unless_matched)
 def _convolution_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     upper, source, weight = (graph.value(each) for each in arguments(node)[:3])
     wanted: Any = arguments(node)[10]
@@ -53,6 +68,7 @@ def _convolution_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
         inputs = upper, source, weight
         return graph.contrib("ConvGrad", *inputs, outputs=list(wanted), **attributes)
     # The transposed convolution is the gradient of a convolution from `upper` to `source`.
+    attributes["pads"] = [*arguments(node)[5], *_ends(node)]
     d_source = d_weight = d_bias = None
     if wanted[0]:
         d_source = graph.op("Conv", upper, weight, **attributes)

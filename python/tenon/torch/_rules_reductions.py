@@ -36,6 +36,8 @@ def _axes(node: torch.fx.Node, given: Any) -> list[int]:
     rank = len(shape_of(arguments(node)[0]))
     if isinstance(given, int):
         given = [given]
+    if rank == 0:
+        return []
     return [axis % rank for axis in given] if given else list(range(rank))
 
 
