@@ -201,6 +201,17 @@ class TestGraphs:
         tenon.torch.explain(model, torch.randn(3, 12))
         assert all(parameter.grad is None for parameter in model.parameters())
 
+    def test_random_numbers_come_in_the_same_order(self):
+        def function(x):
+            x = F.dropout(x.relu(), 0.3) * torch.rand(8)
+            return F.dropout(x.tanh(), 0.5) + torch.randn(8)
+
+        x = torch.randn(4, 8)
+        torch.manual_seed(1)
+        expected = function(x)
+        torch.manual_seed(1)
+        torch.testing.assert_close(compiled(function)(x), expected, rtol=1e-5, atol=1e-6)
+
     def test_random_numbers_are_those_of_pytorch(self):
         dropout, x = nn.Dropout(0.3), torch.randn(40, 30)
         function = compiled(dropout)

@@ -174,6 +174,8 @@ CONVOLUTIONS = {
         [(floats(2, 4, 11), floats(6, 4, 3), floats(6))],
     ),
     "conv2d": (F.conv2d, [(IMAGE, floats(6, 4, 3, 3), floats(6)), (IMAGE, floats(6, 4, 1, 1))]),
+    "conv2d_valid": (lambda x, w: F.conv2d(x, w, padding="valid"), [(IMAGE, floats(6, 4, 3, 3))]),
+    "conv2d_same": (lambda x, w: F.conv2d(x, w, padding="same"), [(IMAGE, floats(6, 4, 3, 4))]),
     "conv2d_all": (
         lambda x, w, b: F.conv2d(x, w, b, (2, 1), (1, 2), (1, 2), 2),
         [(IMAGE, floats(6, 2, 3, 2), floats(6))],
@@ -298,9 +300,12 @@ SHAPES = {
     "flip": (lambda x: x.flip((0, 2)), [X]),
     "roll": (lambda x: x.roll((2, -3, 3), (1, 2, 0)), [X]),
     "cat": (lambda a, b: torch.cat([a, b, a], 1), [(X, floats(3, 2, 7))]),
+    "cat_empty": (lambda x: torch.cat([x[:, :0], x, x.new_zeros(0)], 1) * 2, [X]),
     "cat_types": (lambda a, b: torch.cat([a, b]), [(X, integers(2, 5, 7))]),
     "stack": (lambda a, b: torch.stack([a, b], -1), [(ROW, ROW.flip(0))]),
     "slice": (lambda x: x[:, 1:-1, 2:] * 2, [X]),
+    "slice_step": (lambda x: x[:, 1:5:2, ::3] * 2, [X]),
+    "slice_step_beyond": (lambda x: x[..., 2::4] * 2, [X]),
     "slice_beyond": (lambda x: x[:, 1:99] * 2, [X]),
     "select": (lambda x: x[:, -2] * 2, [X]),
     "split": (lambda x: [2 * part for part in x.split(2, 1)], [X]),
@@ -426,6 +431,7 @@ CASES = [
 ]
 # What stays in PyTorch, beside the operator that a case is for.
 LEFT = {
+    "cat_empty": ["aten.full.default", "aten.slice.Tensor", "aten.slice_backward.default"],
     "atanh": ["aten.empty_permuted.default"],
     "dropout": ["aten.bernoulli.p", "aten.empty.memory_format"],
 }

@@ -18,43 +18,50 @@ from ._lowering import (
 aten = torch.ops.aten
 
 
-def _attributes(node: torch.fx.Node, first: int) -> dict[str, Any]:
-    strides, padding, dilations = (list(each) for each in arguments(node)[first : first + 3])
-    return {
-        "strides": strides,
-        "pads": padding * 2,
-        "dilations": dilations,
-        "group": arguments(node)[first + 5],
-    }
+class _Settings:
+    """The settings of a convolution, or of one whose gradient a node computes."""
+
+    def __init__(self, node: torch.fx.Node) -> None:
+        given = arguments(node)
+        is_forward = node.target is aten.convolution.default
+        settings = given[3 if is_forward else 4 :]
+        rank = len(shape_of(given[1 if is_forward else 2])) - 2
+        # One number stands for all axes.
+        self.strides, self.padding, self.dilations, self.output_padding = (
+            list(settings[i]) * (rank if len(settings[i]) == 1 else 1) for i in (0, 1, 2, 4)
+        )
+        self.is_transposed, self._group = settings[3], settings[5]
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of Conv, ConvTranspose and ConvGrad."""
+        return {
+            "strides": self.strides,
+            "pads": self.padding * 2,
+            "dilations": self.dilations,
+            "group": self._group,
+        }
 
 
 def _unless_batched(node: torch.fx.Node) -> str:
-    source = arguments(node)[0]
-    is_batched = len(shape_of(source)) == len(arguments(node)[3]) + 2
-    return unless_float(node) if is_batched else "its input has no batch"
+    source, weight = (shape_of(each) for each in arguments(node)[:2])
+    return unless_float(node) if len(source) == len(weight) else "its input has no batch"
 
 
 @rule(aten.convolution.default, unless=_unless_batched)
 def _convolution(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     inputs = [graph.value(each) for each in arguments(node)[:3] if each is not None]
-    attributes = _attributes(node, 3)
-    if not arguments(node)[6]:
+    settings = _Settings(node)
+    attributes = settings.attributes()
+    if not settings.is_transposed:
         return graph.op("Conv", *inputs, **attributes)
-    rest = list(arguments(node)[7])
-    return graph.op("ConvTranspose", *inputs, output_padding=rest, **attributes)
-
-
-def _ends(node: torch.fx.Node) -> list[int]:
-    """The pads at the end of the convolution of which a transposed one is the gradient."""
-    padding, rest = arguments(node)[5], arguments(node)[8]
-    return [pad - min(pad, more) for pad, more in zip(padding, rest, strict=True)]
+    return graph.op("ConvTranspose", *inputs, output_padding=settings.output_padding, **attributes)
 
 
 def _unless_matched(node: torch.fx.Node) -> str:
-    strides, padding, _, is_transposed, rest = arguments(node)[4:9]
+    settings = _Settings(node)
+    sizes = zip(settings.strides, settings.padding, settings.output_padding, strict=True)
     # What the padding of the output has beyond the padding is less than a step of the convolution.
-    sizes = zip(strides, padding, rest, strict=True)
-    if is_transposed and any(more - pad >= stride for stride, pad, more in sizes):
+    if settings.is_transposed and any(more - pad >= stride for stride, pad, more in sizes):
         return "the padding of its output reaches its strides"
     return unless_single(node)
 
@@ -63,12 +70,14 @@ def _unless_matched(node: torch.fx.Node) -> str:
 def _convolution_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     upper, source, weight = (graph.value(each) for each in arguments(node)[:3])
     wanted: Any = arguments(node)[10]
-    attributes = _attributes(node, 4)
-    if not arguments(node)[7]:
+    settings = _Settings(node)
+    attributes = settings.attributes()
+    if not settings.is_transposed:
         inputs = upper, source, weight
         return graph.contrib("ConvGrad", *inputs, outputs=list(wanted), **attributes)
     # The transposed convolution is the gradient of a convolution from `upper` to `source`.
-    attributes["pads"] = [*arguments(node)[5], *_ends(node)]
+    sizes = zip(settings.padding, settings.output_padding, strict=True)
+    attributes["pads"] = settings.padding + [pad - min(pad, more) for pad, more in sizes]
     d_source = d_weight = d_bias = None
     if wanted[0]:
         d_source = graph.op("Conv", upper, weight, **attributes)

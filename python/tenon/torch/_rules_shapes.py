@@ -10,6 +10,7 @@ from ._graph import GraphBuilder
 from ._lowering import (
     argument,
     arguments,
+    is_empty,
     rule,
     shape_of,
     type_of,
@@ -92,9 +93,12 @@ def _roll(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return name
 
 
-@rule(aten.cat.default)
+@rule(aten.cat.default, ignores_empty=True)
 def _concatenate(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    names = [graph.value(each, type_of(node)) for each in arguments(node)[0]]
+    parts = [each for each in arguments(node)[0] if not is_empty(each.meta["val"])]
+    if not parts:
+        return None
+    names = [graph.value(each, type_of(node)) for each in parts]
     return graph.op("Concat", *names, axis=argument(node, 1, "dim", 0))
 
 
@@ -148,20 +152,22 @@ def _surrounded(
     return graph.op("Pad", name, graph.constant(pads))
 
 
-def _unless_step_1(node: torch.fx.Node) -> str:
-    first = 2 if node.target is aten.slice_backward.default else 5
-    step = arguments(node)[first + 3] if first == 2 else argument(node, first, "step", 1)
-    if step != 1:
-        return "its step is not 1"
-    return unless_number(node)
-
-
-@rule(aten.slice_backward.default, unless=_unless_step_1)
+@rule(aten.slice_backward.default, unless=unless_number)
 def _slice_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    axis, start, end, _ = _bounds(node, 2)
-    shape = shape_of(node)
-    after = shape[axis] - end
-    return _surrounded(graph, graph.value(arguments(node)[0]), axis, start, after, len(shape))
+    upper = arguments(node)[0]
+    axis, start, end, step = _bounds(node, 2)
+    name, shape, part = graph.value(upper), shape_of(node), shape_of(upper)
+    if step > 1:
+        # Each element becomes `step` elements, of which the others are 0.
+        end = start + part[axis] * step
+        name = graph.reshape(name, [*part[: axis + 1], 1, *part[axis + 1 :]])
+        name = _surrounded(graph, name, axis + 1, 0, step - 1, len(shape) + 1)
+        name = graph.reshape(name, [*part[:axis], end - start, *part[axis + 1 :]])
+    return _surrounded(graph, name, axis, start, shape[axis] - end, len(shape))
+
+
+def _unless_step_1(node: torch.fx.Node) -> str:
+    return unless_number(node) if argument(node, 5, "step", 1) == 1 else "its step is not 1"
 
 
 @rule(aten.select_backward.default, unless=unless_number)
