@@ -46,6 +46,7 @@ def check_function(
         torch.testing.assert_close(a, e, rtol=rtol, atol=atol, equal_nan=True)
         assert a is None or a.stride() == e.stride()
     explanation = tenon.torch.explain(function, *(_leaf(each) for each in inputs))
+    assert explanation.graphs == 1
     assert sorted(explanation.left) == sorted(left), str(explanation)
     return explanation
 

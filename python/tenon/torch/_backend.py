@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
@@ -29,8 +30,12 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
     )
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-        # The other forms of attention are one operator each, without a rule.
-        with sdpa_kernel(SDPBackend.MATH):
+        with contextlib.ExitStack() as stack:
+            # The other forms of attention are one operator each, without a rule.
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+            if torch.is_grad_enabled():
+                # PyTorch would trace oneDNN's LSTM, which has no gradient in a traced graph.
+                stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
             result: Callable[..., Any] = compiled(module, inputs)
         return result
 
