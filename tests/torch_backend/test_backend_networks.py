@@ -96,10 +96,10 @@ class TestTransformers:
     def test_gpt2(self):
         transformers = pytest.importorskip("transformers")
         config = transformers.GPT2Config(
-            vocab_size=50, n_embd=32, n_layer=2, n_head=2, n_positions=32, use_cache=False,
-            loss_type="ForCausalLM",
-        )  # fmt: skip
+            vocab_size=50, n_embd=32, n_layer=2, n_head=2, n_positions=32, use_cache=False
+        )
         model = transformers.GPT2LMHeadModel(config)
+        model.loss_type = "ForCausalLM"
         tokens = torch.randint(0, 50, (4, 12))
         check_training(model, lambda each: each(input_ids=tokens, labels=tokens).loss, 10)
         check_left(DROPOUT, model, input_ids=tokens, labels=tokens)

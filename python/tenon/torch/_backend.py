@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -34,12 +34,22 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
             # The other forms of attention are one operator each, without a rule.
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
             if torch.is_grad_enabled():
-                # PyTorch would trace oneDNN's LSTM, which has no gradient in a traced graph.
-                stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+                stack.enter_context(_without_onednn())
             result: Callable[..., Any] = compiled(module, inputs)
         return result
 
     return compile_graph
+
+
+@contextlib.contextmanager
+def _without_onednn() -> Iterator[None]:
+    """Keeps PyTorch from tracing oneDNN's LSTM, which has no gradient in a traced graph."""
+    was_enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(was_enabled)
 
 
 def backend(
