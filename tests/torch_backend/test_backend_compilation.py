@@ -15,6 +15,7 @@ pytest.importorskip("onnx", reason="the onnx package is not installed")
 import tenon.torch  # noqa: E402
 from comparison import check_function, check_training, train  # noqa: E402
 from networks import Block, convolutional, perceptron  # noqa: E402
+from tenon.torch import _region  # noqa: E402
 from tenon.torch._region import _Computation  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
@@ -58,6 +59,22 @@ class TestSizes:
             for a, e in zip(twin.parameters(), model.parameters(), strict=True):
                 torch.testing.assert_close(a.grad, e.grad, rtol=1e-5, atol=1e-5)
         assert len(runs) == 10
+
+    def test_the_sessions_used_last_are_kept(self, monkeypatch):
+        made = []
+        create = _Computation.__init__
+
+        def counted(self, graph, settings):
+            made.append(graph)
+            create(self, graph, settings)
+
+        monkeypatch.setattr(_region, "MOST_SESSIONS", 2)
+        monkeypatch.setattr(_Computation, "__init__", counted)
+        function = compiled(torch.tanh, dynamic=True)
+        for count, expected in [(4, 1), (5, 2), (4, 2), (6, 3), (4, 3), (5, 4), (6, 5)]:
+            x = torch.randn(count)
+            torch.testing.assert_close(function(x), torch.tanh(x))
+            assert len(made) == expected
 
     def test_the_graph_is_traced_once(self):
         traced = []
@@ -300,12 +317,11 @@ class TestTensors:
 
     def test_autocast(self):
         model = perceptron()
-        step = lambda each: F.mse_loss(each(X), Y)  # noqa: E731
-        X, Y = torch.randn(16, 12), torch.randn(16, 5)  # noqa: N806
+        x, y = torch.randn(16, 12), torch.randn(16, 5)
 
         def cast(each):
             with torch.autocast("cpu", torch.bfloat16):
-                return step(each)
+                return F.mse_loss(each(x), y)
 
         twin = copy.deepcopy(model)
         expected = train(model, cast, 5)

@@ -16,6 +16,9 @@ from tenon.capi.onnxruntime_pybind11_state import InvalidArgument
 from ._graph import GraphBuilder
 from ._lowering import is_empty, lower, why_not
 
+# How many sessions a region keeps where sizes vary: those that were used last.
+MOST_SESSIONS = 64
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -71,10 +74,15 @@ class Region(torch.nn.Module):
             (each.shape, each.stride()) if isinstance(each, torch.Tensor) else each
             for each in inputs
         )
-        if key not in self._sessions:
+        if key in self._sessions:
+            # The dictionary has them in the order of their last use.
+            self._sessions[key] = self._sessions.pop(key)
+        else:
             graph = _with_sizes_of(self._module[0].graph, inputs)
             is_possible = not any(why_not(n) for n in graph.nodes if n.op == "call_function")
             self._sessions[key] = _Computation(graph, self._settings) if is_possible else None
+            if len(self._sessions) > MOST_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
         return self._sessions[key]
 
 
