@@ -53,7 +53,7 @@ PinnedAllocator::PinnedAllocator(const OrtMemoryInfo* memory_info, Device& memor
 }
 
 Result<PinnedAllocator*> PinnedAllocator::Create(const OrtMemoryInfo* info, Device& device) {
-  OPENCL_ASSIGN_OR_RETURN(const cl_command_queue queue, device.CreateQueue());
+  PLUGIN_ASSIGN_OR_RETURN(const cl_command_queue queue, device.CreateQueue());
   return new PinnedAllocator(info, device, queue);
 }
 

@@ -49,8 +49,8 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::Create(
     if (value < 0) return Failure("output '{}' has no producer", name);
     compiled->outputs_.push_back(value);
   }
-  OPENCL_RETURN_IF_ERROR(compiled->UploadWeights());
-  OPENCL_ASSIGN_OR_RETURN(compiled->queue_, device.CreateQueue());
+  PLUGIN_RETURN_IF_ERROR(compiled->UploadWeights());
+  PLUGIN_ASSIGN_OR_RETURN(compiled->queue_, device.CreateQueue());
   return compiled;
 }
 
@@ -75,7 +75,7 @@ Status CompiledGraph::UploadWeights() {
     cl_int error = CL_SUCCESS;
     weights_[i] = Cl().clCreateBuffer(device_.context(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
                                       constant->bytes.size(), constant->bytes.data(), &error);
-    OPENCL_RETURN_IF_ERROR(Check(error, "clCreateBuffer"));
+    PLUGIN_RETURN_IF_ERROR(Check(error, "clCreateBuffer"));
     // Plans look at small ones.
     if (ElementCount(constant->shape) > kMaxKnownElements)
       std::vector<std::byte>().swap(constant->bytes);
@@ -150,7 +150,7 @@ Status CompiledGraph::ReadContents(cl_command_queue queue, const Location& locat
   }
   tensor.bytes.resize(static_cast<size_t>(count) * SizeOf(tensor.type));
   if (count > 0) {
-    OPENCL_RETURN_IF_ERROR(Check(
+    PLUGIN_RETURN_IF_ERROR(Check(
         Cl().clEnqueueReadBuffer(queue, location.buffer, CL_TRUE, location.offset_bytes,
                                  tensor.bytes.size(), tensor.bytes.data(), 0, nullptr, nullptr),
         "clEnqueueReadBuffer"));
@@ -167,8 +167,8 @@ Result<Executable*> CompiledGraph::FindExecutable(const Feeds& feeds) {
     return executables_.front().executable.get();
   }
   Planner planner(graph_, inputs_, outputs_, MaxGroupSize(device_));
-  OPENCL_ASSIGN_OR_RETURN(Plan plan, planner.Make(feeds.descriptions));
-  OPENCL_ASSIGN_OR_RETURN(auto executable, Executable::Create(device_, std::move(plan), weights_));
+  PLUGIN_ASSIGN_OR_RETURN(Plan plan, planner.Make(feeds.descriptions));
+  PLUGIN_ASSIGN_OR_RETURN(auto executable, Executable::Create(device_, std::move(plan), weights_));
   executables_.push_front({feeds.key, std::move(executable)});
   if (executables_.size() > kMaxPlans) executables_.pop_back();
   return executables_.front().executable.get();

@@ -44,7 +44,7 @@ Result<std::unique_ptr<Device>> Device::Create(cl_platform_id platform, cl_devic
                                               reinterpret_cast<cl_context_properties>(platform), 0};
   cl_int error = CL_SUCCESS;
   device->context_ = Cl().clCreateContext(properties, 1, &id, nullptr, nullptr, &error);
-  OPENCL_RETURN_IF_ERROR(Check(error, "clCreateContext"));
+  PLUGIN_RETURN_IF_ERROR(Check(error, "clCreateContext"));
   device->memory_ = std::make_unique<AddressSpace>(device->context_);
   device->programs_ = std::make_unique<ProgramCache>(
       device->context_, id, device->name_ + device->version_ + Text(id, CL_DRIVER_VERSION));
@@ -61,7 +61,7 @@ Device::~Device() {
 Result<cl_command_queue> Device::transfer_queue() {
   const std::lock_guard lock(mutex_);
   if (!transfer_queue_) {
-    OPENCL_ASSIGN_OR_RETURN(transfer_queue_, CreateQueue());
+    PLUGIN_ASSIGN_OR_RETURN(transfer_queue_, CreateQueue());
   }
   return transfer_queue_;
 }
@@ -70,7 +70,7 @@ Result<cl_command_queue> Device::CreateQueue() const {
   cl_int error = CL_SUCCESS;
   const cl_command_queue queue =
       Cl().clCreateCommandQueue(context_, id_, CL_QUEUE_PROFILING_ENABLE, &error);
-  OPENCL_RETURN_IF_ERROR(Check(error, "clCreateCommandQueue"));
+  PLUGIN_RETURN_IF_ERROR(Check(error, "clCreateCommandQueue"));
   return queue;
 }
 

@@ -12,6 +12,10 @@
 
 namespace opencl {
 
+inline constexpr const char* kProviderName = "OpenCLExecutionProvider";
+// Of the provider's memory infos; no vendor of the PCI registry has it.
+inline constexpr uint32_t kVendorId = 0x4F43;
+
 // One device with what all sessions on it share. Never released before the process ends or the
 // library is unloaded; thread-safe.
 class Device {

@@ -5,7 +5,7 @@ namespace opencl {
 Result<std::unique_ptr<Executable>> Executable::Create(Device& device, Plan plan,
                                                        std::span<const cl_mem> weights) {
   std::unique_ptr<Executable> executable(new Executable(std::move(plan)));
-  OPENCL_RETURN_IF_ERROR(executable->Prepare(device, weights));
+  PLUGIN_RETURN_IF_ERROR(executable->Prepare(device, weights));
   return executable;
 }
 
@@ -30,23 +30,23 @@ Status Executable::Prepare(Device& device, std::span<const cl_mem> weights) {
     }
     slab_ =
         Cl().clCreateBuffer(device.context(), CL_MEM_READ_WRITE, plan_.slab_bytes, nullptr, &error);
-    OPENCL_RETURN_IF_ERROR(Check(error, "clCreateBuffer"));
+    PLUGIN_RETURN_IF_ERROR(Check(error, "clCreateBuffer"));
   }
   for (HostTensor& constant : plan_.constants) {
     if (constant.bytes.empty()) constant.bytes.resize(1);
     const cl_mem buffer =
         Cl().clCreateBuffer(device.context(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
                             constant.bytes.size(), constant.bytes.data(), &error);
-    OPENCL_RETURN_IF_ERROR(Check(error, "clCreateBuffer"));
+    PLUGIN_RETURN_IF_ERROR(Check(error, "clCreateBuffer"));
     constants_.push_back(buffer);
   }
   run_arguments_.resize(plan_.launches.size());
   for (size_t i = 0; i < plan_.launches.size(); ++i) {
     Launch& launch = plan_.launches[i];
-    OPENCL_ASSIGN_OR_RETURN(const cl_kernel kernel,
+    PLUGIN_ASSIGN_OR_RETURN(const cl_kernel kernel,
                             device.programs().CreateKernel(launch.source, launch.name.c_str()));
     kernels_.push_back(kernel);
-    OPENCL_RETURN_IF_ERROR(SetArguments(i, weights));
+    PLUGIN_RETURN_IF_ERROR(SetArguments(i, weights));
     launch.source.clear();
     launch.source.shrink_to_fit();
   }
@@ -59,13 +59,13 @@ Status Executable::SetArguments(size_t launch, std::span<const cl_mem> weights) 
   cl_uint index = 0;
   for (const Argument& argument : plan_.launches[launch].arguments) {
     if (argument.kind == Argument::kInt) {
-      OPENCL_RETURN_IF_ERROR(
+      PLUGIN_RETURN_IF_ERROR(
           Check(Cl().clSetKernelArg(kernel, index++, sizeof(cl_int), &argument.integer),
                 "clSetKernelArg"));
       continue;
     }
     if (argument.kind == Argument::kFloat) {
-      OPENCL_RETURN_IF_ERROR(
+      PLUGIN_RETURN_IF_ERROR(
           Check(Cl().clSetKernelArg(kernel, index++, sizeof(cl_float), &argument.real),
                 "clSetKernelArg"));
       continue;
@@ -74,13 +74,13 @@ Status Executable::SetArguments(size_t launch, std::span<const cl_mem> weights) 
     const auto number = static_cast<size_t>(storage.index);
     switch (storage.kind) {
       case Storage::kWeight:
-        OPENCL_RETURN_IF_ERROR(SetBuffer(kernel, index, argument, weights[number], 0));
+        PLUGIN_RETURN_IF_ERROR(SetBuffer(kernel, index, argument, weights[number], 0));
         break;
       case Storage::kConstant:
-        OPENCL_RETURN_IF_ERROR(SetBuffer(kernel, index, argument, constants_[number], 0));
+        PLUGIN_RETURN_IF_ERROR(SetBuffer(kernel, index, argument, constants_[number], 0));
         break;
       case Storage::kScratch:
-        OPENCL_RETURN_IF_ERROR(SetBuffer(kernel, index, argument, slab_, storage.slab_offset));
+        PLUGIN_RETURN_IF_ERROR(SetBuffer(kernel, index, argument, slab_, storage.slab_offset));
         break;
       default:
         run_arguments_[launch].push_back({index, argument});
@@ -97,7 +97,7 @@ Status Executable::SetBuffer(cl_kernel kernel, cl_uint index, const Argument& ar
   }
   const cl_long offset =
       argument.offset + static_cast<cl_long>(offset_bytes / argument.element_size);
-  OPENCL_RETURN_IF_ERROR(
+  PLUGIN_RETURN_IF_ERROR(
       Check(Cl().clSetKernelArg(kernel, index, sizeof(cl_mem), &buffer), "clSetKernelArg"));
   return Check(Cl().clSetKernelArg(kernel, index + 1, sizeof(offset), &offset), "clSetKernelArg");
 }
@@ -105,7 +105,7 @@ Status Executable::SetBuffer(cl_kernel kernel, cl_uint index, const Argument& ar
 Status Executable::Run(cl_command_queue queue, std::span<const Location> inputs,
                        std::span<const Location> outputs, Trace& trace) {
   if (last_event_ && last_queue_ != queue) {
-    OPENCL_RETURN_IF_ERROR(Check(Cl().clEnqueueBarrierWithWaitList(queue, 1, &last_event_, nullptr),
+    PLUGIN_RETURN_IF_ERROR(Check(Cl().clEnqueueBarrierWithWaitList(queue, 1, &last_event_, nullptr),
                                  "clEnqueueBarrierWithWaitList"));
   }
   const bool is_traced = trace.is_active();
@@ -115,13 +115,13 @@ Status Executable::Run(cl_command_queue queue, std::span<const Location> inputs,
       const Location& place = storage.kind == Storage::kInput
                                   ? inputs[static_cast<size_t>(storage.index)]
                                   : outputs[static_cast<size_t>(storage.index)];
-      OPENCL_RETURN_IF_ERROR(
+      PLUGIN_RETURN_IF_ERROR(
           SetBuffer(kernels_[i], run.index, run.argument, place.buffer, place.offset_bytes));
     }
     const Launch& launch = plan_.launches[i];
     const bool is_last = i + 1 == kernels_.size();
     cl_event event = nullptr;
-    OPENCL_RETURN_IF_ERROR(
+    PLUGIN_RETURN_IF_ERROR(
         Check(Cl().clEnqueueNDRangeKernel(queue, kernels_[i], 3, nullptr, launch.global.data(),
                                           launch.local.data(), 0, nullptr,
                                           is_traced || is_last ? &event : nullptr),

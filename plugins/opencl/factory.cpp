@@ -110,8 +110,8 @@ Result<std::unique_ptr<Factory>> Factory::Create(const OrtLogger* logger) {
   std::unique_ptr<Factory> factory(new Factory);
   std::string problems;
   factory->devices = FindDevices(problems);
-  if (!problems.empty()) Log(logger, ORT_LOGGING_LEVEL_WARNING, "OpenCL: " + problems);
-  OPENCL_RETURN_IF_ERROR(factory->CreateMemoryInfos());
+  if (!problems.empty()) Log(logger, ORT_LOGGING_LEVEL_WARNING, "OpenCL", problems);
+  PLUGIN_RETURN_IF_ERROR(factory->CreateMemoryInfos());
   return factory;
 }
 
@@ -126,10 +126,10 @@ Status Factory::CreateMemoryInfos() {
   memory_infos_.resize(devices.size());
   for (size_t i = 0; i < devices.size(); ++i) {
     const auto number = static_cast<int32_t>(i);
-    OPENCL_RETURN_IF_ERROR(FromOrt(ort->CreateMemoryInfo_V2(
+    PLUGIN_RETURN_IF_ERROR(FromOrt(ort->CreateMemoryInfo_V2(
         "OpenCL", OrtMemoryInfoDeviceType_GPU, kVendorId, number, OrtDeviceMemoryType_DEFAULT, 0,
         OrtDeviceAllocator, &memory_infos_[i].device)));
-    OPENCL_RETURN_IF_ERROR(FromOrt(ort->CreateMemoryInfo_V2(
+    PLUGIN_RETURN_IF_ERROR(FromOrt(ort->CreateMemoryInfo_V2(
         "OpenCLPinned", OrtMemoryInfoDeviceType_GPU, kVendorId, number,
         OrtDeviceMemoryType_HOST_ACCESSIBLE, 0, OrtDeviceAllocator, &memory_infos_[i].pinned)));
   }

@@ -10,6 +10,8 @@
 
 namespace opencl {
 
+using namespace codegen;  // NOLINT: the provider is the planner on a device
+
 // Functions of OpenCL 1.2 that the provider uses.
 // clang-format off
 #define OPENCL_FUNCTIONS(X) \

@@ -50,12 +50,12 @@ Result<cl_kernel> ProgramCache::CreateKernel(const std::string& source, const ch
   const std::lock_guard lock(mutex_);
   auto it = programs_.find(source);
   if (it == programs_.end()) {
-    OPENCL_ASSIGN_OR_RETURN(const cl_program program, Build(source));
+    PLUGIN_ASSIGN_OR_RETURN(const cl_program program, Build(source));
     it = programs_.emplace(source, program).first;
   }
   cl_int error = CL_SUCCESS;
   const cl_kernel kernel = Cl().clCreateKernel(it->second, kernel_name, &error);
-  OPENCL_RETURN_IF_ERROR(Check(error, "clCreateKernel"));
+  PLUGIN_RETURN_IF_ERROR(Check(error, "clCreateKernel"));
   return kernel;
 }
 
@@ -70,7 +70,7 @@ Result<cl_program> ProgramCache::Build(const std::string& source) {
   const size_t length = source.size();
   cl_int error = CL_SUCCESS;
   const cl_program program = Cl().clCreateProgramWithSource(context_, 1, &text, &length, &error);
-  OPENCL_RETURN_IF_ERROR(Check(error, "clCreateProgramWithSource"));
+  PLUGIN_RETURN_IF_ERROR(Check(error, "clCreateProgramWithSource"));
   error = Cl().clBuildProgram(program, 1, &device_, kOptions, nullptr, nullptr);
   if (error != CL_SUCCESS) {
     const std::string log = BuildLog(program, device_);

@@ -25,9 +25,9 @@ OrtStatus* ClaimNodes(const OrtGraph* source, OrtEpGraphSupportInfo* info) {
 
 Result<std::unique_ptr<CompiledGraph>> CompileOne(Provider& provider, const OrtGraph* source,
                                                   const OrtNode* fused_node) {
-  OPENCL_ASSIGN_OR_RETURN(Graph graph, ReadGraph(source, /*with_constants=*/true));
-  OPENCL_ASSIGN_OR_RETURN(const auto inputs, InputNames(fused_node));
-  OPENCL_ASSIGN_OR_RETURN(const auto outputs, OutputNames(fused_node));
+  PLUGIN_ASSIGN_OR_RETURN(Graph graph, ReadGraph(source, /*with_constants=*/true));
+  PLUGIN_ASSIGN_OR_RETURN(const auto inputs, InputNames(fused_node));
+  PLUGIN_ASSIGN_OR_RETURN(const auto outputs, OutputNames(fused_node));
   return CompiledGraph::Create(provider.device, provider.trace, std::move(graph), inputs, outputs);
 }
 

@@ -66,7 +66,7 @@ Stream::Stream(cl_command_queue stream_queue, Trace* stream_trace)
 }
 
 Result<Stream*> Stream::Create(const Device& device, Trace* trace) {
-  OPENCL_ASSIGN_OR_RETURN(const cl_command_queue queue, device.CreateQueue());
+  PLUGIN_ASSIGN_OR_RETURN(const cl_command_queue queue, device.CreateQueue());
   return new Stream(queue, trace);
 }
 

@@ -62,7 +62,7 @@ bool Trace::is_active() const {
 // the host takes to notice varies: the quickest of several markers is nearest to the truth.
 Status Trace::Start() {
   constexpr int kMarkers = 8;
-  OPENCL_ASSIGN_OR_RETURN(const cl_command_queue queue, device_.CreateQueue());
+  PLUGIN_ASSIGN_OR_RETURN(const cl_command_queue queue, device_.CreateQueue());
   auto difference = std::chrono::nanoseconds::max();
   cl_int error = CL_SUCCESS;
   for (int i = 0; i < kMarkers && error == CL_SUCCESS; ++i) {
@@ -76,7 +76,7 @@ Status Trace::Start() {
     Cl().clReleaseEvent(event);
   }
   Cl().clReleaseCommandQueue(queue);
-  OPENCL_RETURN_IF_ERROR(Check(error, "clEnqueueMarkerWithWaitList"));
+  PLUGIN_RETURN_IF_ERROR(Check(error, "clEnqueueMarkerWithWaitList"));
   const std::lock_guard lock(mutex_);
   device_to_host_ = difference;
   ++profilers_;

@@ -42,18 +42,18 @@ OrtStatus* Describe(const OrtValue* from, OrtValue* to, Copy& copy) {
 // Queues the copy; waits for it where the host's memory might be gone or read too early.
 Status Enqueue(Device& device, cl_command_queue queue, const Copy& copy, cl_event* event) {
   if (!IsOnDevice(copy.from)) {
-    OPENCL_ASSIGN_OR_RETURN(const Location to, device.memory().Find(copy.target));
+    PLUGIN_ASSIGN_OR_RETURN(const Location to, device.memory().Find(copy.target));
     return Check(Cl().clEnqueueWriteBuffer(queue, to.buffer, !IsPinned(copy.from), to.offset_bytes,
                                            copy.size, copy.source, 0, nullptr, event),
                  "clEnqueueWriteBuffer");
   }
-  OPENCL_ASSIGN_OR_RETURN(const Location from, device.memory().Find(copy.source));
+  PLUGIN_ASSIGN_OR_RETURN(const Location from, device.memory().Find(copy.source));
   if (!IsOnDevice(copy.to)) {
     return Check(Cl().clEnqueueReadBuffer(queue, from.buffer, !IsPinned(copy.to), from.offset_bytes,
                                           copy.size, copy.target, 0, nullptr, event),
                  "clEnqueueReadBuffer");
   }
-  OPENCL_ASSIGN_OR_RETURN(const Location to, device.memory().Find(copy.target));
+  PLUGIN_ASSIGN_OR_RETURN(const Location to, device.memory().Find(copy.target));
   return Check(Cl().clEnqueueCopyBuffer(queue, from.buffer, to.buffer, from.offset_bytes,
                                         to.offset_bytes, copy.size, 0, nullptr, event),
                "clEnqueueCopyBuffer");
@@ -62,14 +62,14 @@ Status Enqueue(Device& device, cl_command_queue queue, const Copy& copy, cl_even
 // Between two devices: contexts share no memory, so the host stands in between.
 Status CopyThroughHost(Device& from, Device& to, const Copy& copy) {
   std::vector<std::byte> bytes(copy.size);
-  OPENCL_ASSIGN_OR_RETURN(const Location source, from.memory().Find(copy.source));
-  OPENCL_ASSIGN_OR_RETURN(const Location target, to.memory().Find(copy.target));
-  OPENCL_ASSIGN_OR_RETURN(const cl_command_queue reading, from.CreateQueue());
+  PLUGIN_ASSIGN_OR_RETURN(const Location source, from.memory().Find(copy.source));
+  PLUGIN_ASSIGN_OR_RETURN(const Location target, to.memory().Find(copy.target));
+  PLUGIN_ASSIGN_OR_RETURN(const cl_command_queue reading, from.CreateQueue());
   cl_int error = Cl().clEnqueueReadBuffer(reading, source.buffer, CL_TRUE, source.offset_bytes,
                                           copy.size, bytes.data(), 0, nullptr, nullptr);
   Cl().clReleaseCommandQueue(reading);
-  OPENCL_RETURN_IF_ERROR(Check(error, "clEnqueueReadBuffer"));
-  OPENCL_ASSIGN_OR_RETURN(const cl_command_queue writing, to.CreateQueue());
+  PLUGIN_RETURN_IF_ERROR(Check(error, "clEnqueueReadBuffer"));
+  PLUGIN_ASSIGN_OR_RETURN(const cl_command_queue writing, to.CreateQueue());
   error = Cl().clEnqueueWriteBuffer(writing, target.buffer, CL_TRUE, target.offset_bytes, copy.size,
                                     bytes.data(), 0, nullptr, nullptr);
   Cl().clReleaseCommandQueue(writing);
@@ -96,12 +96,12 @@ Status Run(const std::vector<std::unique_ptr<Device>>& devices, const Copy& copy
   if (Stream* own = Stream::Of(stream)) {
     const bool traced = own->trace && own->trace->is_active();
     cl_event event = nullptr;
-    OPENCL_RETURN_IF_ERROR(Enqueue(device, own->queue, copy, traced ? &event : nullptr));
+    PLUGIN_RETURN_IF_ERROR(Enqueue(device, own->queue, copy, traced ? &event : nullptr));
     if (traced) own->trace->Add("copy", event);
     return Status();
   }
-  OPENCL_ASSIGN_OR_RETURN(const cl_command_queue queue, device.transfer_queue());
-  OPENCL_RETURN_IF_ERROR(Enqueue(device, queue, copy, nullptr));
+  PLUGIN_ASSIGN_OR_RETURN(const cl_command_queue queue, device.transfer_queue());
+  PLUGIN_RETURN_IF_ERROR(Enqueue(device, queue, copy, nullptr));
   return Check(Cl().clFinish(queue), "clFinish");
 }
 

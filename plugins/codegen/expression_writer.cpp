@@ -1,0 +1,102 @@
+#include "expression_writer.h"
+
+namespace codegen {
+namespace {
+
+// Kernels grow with their expressions, and so does the number of their parameters, of which a
+// device need only take 1 KiB.
+constexpr int kMaxExpressions = 16;
+constexpr size_t kMaxArguments = 48;
+
+std::string Substitute(const std::string& expression, const std::vector<std::string>& names) {
+  std::string result;
+  for (size_t i = 0; i < expression.size(); ++i) {
+    if (expression[i] == '$' && i + 1 < expression.size()) {
+      result += names[static_cast<size_t>(expression[++i] - '0')];
+    } else {
+      result += expression[i];
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<Launch> ExpressionWriter::Write(const TensorRef& tensor, const Tensor& target) {
+  PLUGIN_ASSIGN_OR_RETURN(const std::string value, Compute(tensor));
+  KernelBody body = root_ ? root_(writer_) : ElementwiseBody();
+  const std::string count =
+      root_ ? "" : writer_.Int(ElementCount(shape_));  // the last argument of ElementwiseBody
+  const Elements output = writer_.Output(target);
+  const std::string offset = writer_.Offset(target.shape, target.strides, "i");
+  const std::string store = fmt::format(
+      "#define STORE(index_, value_) do {{ const int i = (index_); const {} r = "
+      "(value_); {}{}; }} while (0)\n",
+      NameOf(root_type_), code_, output.Write(offset, value));
+  if (!root_)
+    body.code = fmt::format(
+        "  const int item = get_global_id(0);\n"
+        "  if (item < {}) STORE(item, 0);",
+        count);
+  Launch launch;
+  launch.name = body.name;
+  launch.source = writer_.Program(body.name, store + body.code);
+  launch.arguments = writer_.arguments();
+  launch.global = body.global;
+  launch.local = body.local;
+  return launch;
+}
+
+KernelBody ExpressionWriter::ElementwiseBody() const {
+  const size_t group = planner_.group_size();
+  const auto count = static_cast<size_t>(ElementCount(shape_));
+  return {.name = "elementwise",
+          .code = {},
+          .global = {(count + group - 1) / group * group, 1, 1},
+          .local = {group, 1, 1}};
+}
+
+bool ExpressionWriter::CanInline(const Tensor& tensor) const {
+  return tensor.deferred && ElementCount(tensor.shape) == ElementCount(shape_) &&
+         !(tensor.deferred->root && root_) && tensor.deferred->size <= kMaxExpressions &&
+         writer_.arguments().size() < kMaxArguments;
+}
+
+Result<std::string> ExpressionWriter::Element(const TensorRef& tensor) {
+  return CanInline(*tensor) ? Compute(tensor) : Load(tensor);
+}
+
+Result<std::string> ExpressionWriter::Compute(const TensorRef& tensor) {
+  if (tensor->deferred->root) {
+    root_ = tensor->deferred->root;
+    root_type_ = tensor->type;
+    return std::string("r");
+  }
+  std::vector<std::string> names;
+  for (const TensorRef& operand : tensor->deferred->operands) {
+    PLUGIN_ASSIGN_OR_RETURN(std::string name, Element(operand));
+    names.push_back(std::move(name));
+  }
+  std::string name = fmt::format("v{}", names_++);
+  code_ += fmt::format("const {} {} = {}; ", NameOf(tensor->type), name,
+                       Substitute(tensor->deferred->expression, names));
+  return name;
+}
+
+Result<std::string> ExpressionWriter::Load(const TensorRef& tensor) {
+  if (tensor->scalar) return writer_.Float(*tensor->scalar);
+  if (tensor->known && tensor->known->size() == 1 &&
+      (*tensor->known)[0] == static_cast<int32_t>((*tensor->known)[0])) {
+    return fmt::format("(({}){})", NameOf(tensor->type), writer_.Int((*tensor->known)[0]));
+  }
+  if (const auto it = loaded_.find(tensor.get()); it != loaded_.end()) return it->second;
+  PLUGIN_RETURN_IF_ERROR(planner_.Store(tensor));
+  std::string name = fmt::format("v{}", names_++);
+  const Elements elements = writer_.Input(*tensor);
+  const std::string offset = writer_.Offset(shape_, BroadcastStrides(*tensor, shape_), "i");
+  code_ += fmt::format("const {} {} = {}; ", NameOf(tensor->type), name, elements.Read(offset));
+  loaded_.emplace(tensor.get(), name);
+  return name;
+}
+
+}  // namespace codegen

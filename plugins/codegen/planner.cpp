@@ -1,0 +1,247 @@
+#include "planner.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "expression_writer.h"
+#include "host_values.h"
+#include "kernel_writer.h"
+#include "operators.h"
+
+namespace codegen {
+
+Planner::Planner(const Graph& graph, std::span<const int> inputs, std::span<const int> outputs,
+                 size_t max_group_size)
+    : graph_(graph),
+      inputs_(inputs.begin(), inputs.end()),
+      outputs_(outputs.begin(), outputs.end()),
+      group_size_(std::min<size_t>(max_group_size, 64)),
+      max_group_size_(max_group_size),
+      tensors_(graph.values.size()),
+      output_storage_(outputs.size(), -1),
+      output_is_written_(outputs.size(), false) {}
+
+int Planner::AddStorage(Storage::Kind kind, int index, size_t bytes) {
+  plan_.storages.push_back({.kind = kind, .index = index, .bytes = bytes});
+  return static_cast<int>(plan_.storages.size()) - 1;
+}
+
+Result<Plan> Planner::Make(std::span<const InputDescription> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto tensor = std::make_shared<Tensor>(inputs[i].type, inputs[i].shape);
+    tensor->storage = AddStorage(Storage::kInput, static_cast<int>(i), 0);
+    tensor->known = inputs[i].known;
+    if (inputs_[i] >= 0) tensors_[static_cast<size_t>(inputs_[i])] = std::move(tensor);
+  }
+  for (size_t i = 0; i < graph_.values.size(); ++i) {
+    const auto& constant = graph_.values[i].constant;
+    if (!constant || tensors_[i]) continue;
+    auto tensor = std::make_shared<Tensor>(constant->type, constant->shape);
+    tensor->storage = AddStorage(Storage::kWeight, static_cast<int>(i), 0);
+    if (ElementCount(tensor->shape) <= kMaxKnownElements) tensor->known = constant->Integers();
+    tensor->scalar = constant->Float();
+    tensors_[i] = std::move(tensor);
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    output_storage_[i] = AddStorage(Storage::kOutput, static_cast<int>(i), 0);
+  }
+  PLUGIN_RETURN_IF_ERROR(LowerNodes());
+  PLUGIN_RETURN_IF_ERROR(FinishOutputs());
+  PlaceScratch(plan_);
+  return std::move(plan_);
+}
+
+Status Planner::LowerNodes() {
+  for (const Node& node : graph_.nodes) {
+    if (const Status status = LowerNode(node); !status.ok()) {
+      return Failure("{}-{} node '{}': {}", node.type, node.since, node.name, status.text());
+    }
+  }
+  return Status();
+}
+
+Status Planner::LowerNode(const Node& node) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] >= 0 && !tensors_[static_cast<size_t>(node.inputs[i])]) {
+      return Failure("input {} has no producer", i);
+    }
+  }
+  std::vector<const Tensor*> inputs;
+  for (const int input : node.inputs) {
+    inputs.push_back(input < 0 ? nullptr : tensors_[static_cast<size_t>(input)].get());
+  }
+  if (auto known = EvaluateOnHost(node, inputs)) {
+    return SetOutput(node, 0, KnownIntegers(known->type, known->shape, std::move(known->values)));
+  }
+  const Operator* op = FindOperator(node);
+  if (!op) return Failure("expected an operator that was claimed");
+  return op->lower(*this, node);
+}
+
+bool Planner::HasInput(const Node& node, size_t index) const {
+  return index < node.inputs.size() && node.inputs[index] >= 0;
+}
+
+TensorRef Planner::Input(const Node& node, size_t index) const {
+  return tensors_[static_cast<size_t>(node.inputs[index])];
+}
+
+Result<std::vector<int64_t>> Planner::KnownInput(const Node& node, size_t index) const {
+  const TensorRef tensor = Input(node, index);
+  if (!tensor->known) return Failure("input {}: expected contents that are known", index);
+  return *tensor->known;
+}
+
+int Planner::OutputIndex(int value) const {
+  const auto it = std::find(outputs_.begin(), outputs_.end(), value);
+  return it == outputs_.end() ? -1 : static_cast<int>(it - outputs_.begin());
+}
+
+// Whether more than one reader waits for the value, so that it should be computed once.
+bool Planner::IsSharedLater(int value) const {
+  return graph_.value(value).consumers + (OutputIndex(value) >= 0 ? 1 : 0) > 1;
+}
+
+Status Planner::SetOutput(const Node& node, size_t index, TensorRef tensor) {
+  if (index >= node.outputs.size() || node.outputs[index] < 0) return Status();
+  const int value = node.outputs[index];
+  const int output = OutputIndex(value);
+  if (tensor->deferred && IsSharedLater(value)) {
+    if (output >= 0 && !output_is_written_[static_cast<size_t>(output)]) {
+      Tensor target(tensor->type, tensor->shape);
+      target.storage = output_storage_[static_cast<size_t>(output)];
+      PLUGIN_RETURN_IF_ERROR(Emit(tensor, target));
+      output_is_written_[static_cast<size_t>(output)] = true;
+    } else {
+      PLUGIN_RETURN_IF_ERROR(Store(tensor));
+    }
+  }
+  tensors_[static_cast<size_t>(value)] = std::move(tensor);
+  return Status();
+}
+
+Status Planner::FinishOutputs() {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const TensorRef& tensor = tensors_[static_cast<size_t>(outputs_[i])];
+    if (!tensor) return Failure("output {} has no producer", i);
+    plan_.outputs.push_back({tensor->type, tensor->shape});
+    if (output_is_written_[i]) continue;
+    Tensor target(tensor->type, tensor->shape);
+    target.storage = output_storage_[i];
+    const TensorRef source =
+        tensor->deferred ? tensor : Expression(tensor->type, tensor->shape, "$0", {tensor});
+    PLUGIN_RETURN_IF_ERROR(Emit(source, target));
+  }
+  return Status();
+}
+
+TensorRef Planner::Expression(DataType type, Shape shape, std::string expression,
+                              std::vector<TensorRef> operands) {
+  auto tensor = std::make_shared<Tensor>(type, std::move(shape));
+  tensor->deferred = std::make_unique<Deferred>();
+  tensor->deferred->expression = std::move(expression);
+  for (const TensorRef& operand : operands) {
+    if (operand->deferred) tensor->deferred->size += operand->deferred->size;
+  }
+  tensor->deferred->operands = std::move(operands);
+  return tensor;
+}
+
+TensorRef Planner::FromRoot(DataType type, Shape shape, Root root) {
+  TensorRef tensor = Expression(type, std::move(shape), "", {});
+  tensor->deferred->root = std::move(root);
+  return tensor;
+}
+
+TensorRef Planner::KnownIntegers(DataType type, Shape shape, std::vector<int64_t> values) {
+  auto tensor = std::make_shared<Tensor>(type, std::move(shape));
+  tensor->known = std::move(values);
+  return tensor;
+}
+
+Status Planner::Store(const TensorRef& tensor) {
+  if (tensor->deferred) {
+    const auto bytes = static_cast<size_t>(ElementCount(tensor->shape)) * SizeOf(tensor->type);
+    Tensor target(tensor->type, tensor->shape);
+    target.storage = AddStorage(Storage::kScratch, 0, bytes);
+    return Emit(tensor, target);
+  }
+  if (tensor->storage < 0) {  // integers that are only known so far
+    HostTensor constant = ToHostTensor(tensor->type, tensor->shape, *tensor->known);
+    tensor->storage = AddStorage(Storage::kConstant, static_cast<int>(plan_.constants.size()), 0);
+    plan_.constants.push_back(std::move(constant));
+  }
+  return Status();
+}
+
+Result<TensorRef> Planner::Contiguous(const TensorRef& tensor) {
+  PLUGIN_RETURN_IF_ERROR(Store(tensor));
+  if (tensor->IsContiguous()) return tensor;
+  const TensorRef copy = Expression(tensor->type, tensor->shape, "$0", {tensor});
+  PLUGIN_RETURN_IF_ERROR(Store(copy));
+  return copy;
+}
+
+Result<TensorRef> Planner::View(const TensorRef& tensor, Shape shape, Shape strides,
+                                int64_t offset) {
+  PLUGIN_RETURN_IF_ERROR(Store(tensor));
+  auto view = std::make_shared<Tensor>(tensor->type, std::move(shape));
+  view->stored_type = tensor->stored_type;
+  view->strides = std::move(strides);
+  view->offset = tensor->offset + offset;
+  view->storage = tensor->storage;
+  return view;
+}
+
+Result<TensorRef> Planner::Reshape(const TensorRef& tensor, Shape shape) {
+  if (ElementCount(shape) != ElementCount(tensor->shape)) {
+    return Failure("expected a shape of {} elements, got {}", ElementCount(tensor->shape), shape);
+  }
+  if (tensor->storage < 0 && tensor->known) {
+    return KnownIntegers(tensor->type, std::move(shape), *tensor->known);
+  }
+  PLUGIN_ASSIGN_OR_RETURN(const TensorRef source, Contiguous(tensor));
+  Shape strides = RowMajorStrides(shape);
+  PLUGIN_ASSIGN_OR_RETURN(TensorRef view, View(source, std::move(shape), std::move(strides), 0));
+  view->known = tensor->known;
+  view->scalar = tensor->scalar;
+  return view;
+}
+
+TensorRef Planner::Allocate(DataType type, Shape shape) {
+  auto tensor = std::make_shared<Tensor>(type, std::move(shape));
+  tensor->storage = AddStorage(Storage::kScratch, 0,
+                               static_cast<size_t>(ElementCount(tensor->shape)) * SizeOf(type));
+  return tensor;
+}
+
+Status Planner::StoreInto(const TensorRef& tensor, const Tensor& target, const Shape& strides,
+                          int64_t offset) {
+  Tensor part(target.type, tensor->shape);
+  part.strides = strides;
+  part.offset = target.offset + offset;
+  part.storage = target.storage;
+  const TensorRef source = Expression(tensor->type, tensor->shape, "$0", {tensor});
+  return Emit(source, part);
+}
+
+Status Planner::Emit(const TensorRef& tensor, const Tensor& target) {
+  const int64_t count = ElementCount(tensor->shape);
+  if (count > std::numeric_limits<int32_t>::max()) {
+    return Failure("expected fewer than 2^31 elements, got shape {}", tensor->shape);
+  }
+  if (count > 0) {
+    ExpressionWriter writer(*this, tensor->shape);
+    PLUGIN_ASSIGN_OR_RETURN(Launch launch, writer.Write(tensor, target));
+    plan_.launches.push_back(std::move(launch));
+  }
+  // From here on the tensor is what was written.
+  tensor->deferred.reset();
+  tensor->stored_type = target.stored_type;
+  tensor->strides = target.strides;
+  tensor->offset = target.offset;
+  tensor->storage = target.storage;
+  return Status();
+}
+
+}  // namespace codegen

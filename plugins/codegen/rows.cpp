@@ -1,0 +1,73 @@
+#include "rows.h"
+
+#include <algorithm>
+
+#include "kernel_writer.h"
+
+namespace codegen {
+namespace {
+
+// The sum of a row is made of a sum per lane, then by halves: the same bits in every run.
+constexpr const char* kReduce = R"(
+#define SUM(a, b) ((a) + (b))
+#define PRODUCT(a, b) ((a) * (b))
+#define MAXIMUM(a, b) (isnan(b) || (b) > (a) ? (b) : (a))
+#define MINIMUM(a, b) (isnan(b) || (b) < (a) ? (b) : (a))
+#define REDUCE(result, start, combine, element) \
+  float result = start; \
+  for (int column = LANE; column < COLUMNS; column += GROUP) { \
+    const float part = (element); \
+    result = combine(result, part); \
+  } \
+  scratch[LANE] = result; \
+  barrier(CLK_LOCAL_MEM_FENCE); \
+  for (int half_ = GROUP / 2; half_ > 0; half_ /= 2) { \
+    if (LANE < half_) scratch[LANE] = combine(scratch[LANE], scratch[LANE + half_]); \
+    barrier(CLK_LOCAL_MEM_FENCE); \
+  } \
+  result = scratch[0]; \
+  barrier(CLK_LOCAL_MEM_FENCE);
+  local float scratch[GROUP];
+  const int ROW = get_group_id(0);
+  const int LANE = get_local_id(0);
+)";
+
+}  // namespace
+
+Result<Rows> MakeRows(Planner& planner, const TensorRef& tensor, const std::vector<size_t>& axes) {
+  PLUGIN_RETURN_IF_ERROR(planner.Store(tensor));
+  Rows rows;
+  Shape shape;
+  Shape strides;
+  const auto add = [&](size_t axis, int64_t& count) {
+    shape.push_back(tensor->shape[axis]);
+    strides.push_back(tensor->strides[axis]);
+    count *= tensor->shape[axis];
+  };
+  const auto is_reduced = [&](size_t axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  };
+  for (size_t axis = 0; axis < tensor->shape.size(); ++axis) {
+    if (!is_reduced(axis)) add(axis, rows.rows);
+  }
+  for (const size_t axis : axes) add(axis, rows.columns);
+  PLUGIN_ASSIGN_OR_RETURN(const TensorRef view,
+                          planner.View(tensor, std::move(shape), std::move(strides), 0));
+  PLUGIN_ASSIGN_OR_RETURN(rows.tensor, planner.Contiguous(view));
+  return rows;
+}
+
+KernelBody WriteRows(KernelWriter& writer, const Rows& rows, const char* name, std::string code,
+                     size_t group_size) {
+  const Elements x = writer.Input(*rows.tensor);
+  const std::string columns = writer.Int(rows.columns);
+  std::string head =
+      fmt::format("#define GROUP {}\n#define COLUMNS {}\n{}", group_size, columns, kReduce);
+  head += fmt::format("#define X(column_) {}\n", x.Read("ROW * COLUMNS + (column_)"));
+  return {.name = name,
+          .code = head + std::move(code),
+          .global = {static_cast<size_t>(rows.rows) * group_size, 1, 1},
+          .local = {group_size, 1, 1}};
+}
+
+}  // namespace codegen

@@ -1,0 +1,62 @@
+#include "tensor.h"
+
+#include <algorithm>
+
+namespace codegen {
+
+Tensor::Tensor(DataType element_type, Shape sizes)
+    : type(element_type),
+      stored_type(element_type),
+      shape(std::move(sizes)),
+      strides(RowMajorStrides(shape)) {}
+
+bool Tensor::IsContiguous() const {
+  int64_t expected = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+Shape RowMajorStrides(const Shape& shape) {
+  Shape strides(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= shape[i];
+  }
+  return strides;
+}
+
+Result<Shape> BroadcastShape(const Shape& a, const Shape& b) {
+  Shape result(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < result.size(); ++i) {  // from the last axis
+    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) {
+      return Failure("expected shapes that broadcast, got {} and {}", a, b);
+    }
+    result[result.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return result;
+}
+
+Shape BroadcastStrides(const Tensor& tensor, const Shape& shape) {
+  Shape strides(shape.size(), 0);
+  const size_t lead = shape.size() - tensor.shape.size();
+  for (size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] != 1) strides[lead + i] = tensor.strides[i];
+  }
+  return strides;
+}
+
+Result<size_t> NormalizeAxis(int64_t axis, size_t rank) {
+  const auto signed_rank = static_cast<int64_t>(rank);
+  if (axis < -signed_rank || axis >= signed_rank) {
+    return Failure("expected an axis in [{}, {}], got {}", -signed_rank, signed_rank - 1, axis);
+  }
+  return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+}  // namespace codegen
