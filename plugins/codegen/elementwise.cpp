@@ -151,8 +151,8 @@ Status LowerCast(Planner& planner, const Node& node) {
   const DataType to = node.type == "CastLike"
                           ? planner.Input(node, 1)->type
                           : FromOnnx(static_cast<ONNXTensorElementDataType>(node.Int("to", 0)));
-  // What lies in memory as float16 is read as float anyway.
-  if (x->type == DataType::kFloat16 && to == DataType::kFloat && x->storage >= 0) {
+  // What lies in memory as a shorter type is read as float anyway.
+  if (IsFloat(x->type) && x->type != to && to == DataType::kFloat && x->storage >= 0) {
     PLUGIN_ASSIGN_OR_RETURN(TensorRef y, planner.View(x, x->shape, x->strides, 0));
     y->type = to;
     y->scalar = x->scalar;
@@ -161,6 +161,7 @@ Status LowerCast(Planner& planner, const Node& node) {
   std::string expression = to == DataType::kBool ? "$0 != 0" : fmt::format("({})$0", NameOf(to));
   // The result may never be in memory, where it would be rounded.
   if (to == DataType::kFloat16) expression = fmt::format("round_to_half({})", expression);
+  if (to == DataType::kBFloat16) expression = fmt::format("round_to_bfloat16({})", expression);
   return Broadcast(planner, node, to, expression, {x});
 }
 

@@ -1,5 +1,8 @@
 #include "expression_writer.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace codegen {
 namespace {
 
@@ -22,13 +25,41 @@ std::string Substitute(const std::string& expression, const std::vector<std::str
 
 }  // namespace
 
+// Kernels without a root go through memory in the order of the target.
+void ExpressionWriter::OrderAxes(const Tensor& target) {
+  order_.resize(shape_.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  if (!target.IsChannelsLast()) return;
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](size_t a, size_t b) { return target.strides[a] > target.strides[b]; });
+}
+
+Shape ExpressionWriter::Ordered(const Shape& axes) const {
+  Shape ordered;
+  for (const size_t axis : order_) ordered.push_back(axes[axis]);
+  return ordered;
+}
+
+bool ExpressionWriter::HasRoot(const Tensor& tensor) const {
+  if (!tensor.deferred) return false;
+  const auto& operands = tensor.deferred->operands;
+  return tensor.deferred->root ||
+         std::any_of(operands.begin(), operands.end(), [&](const auto& o) { return HasRoot(*o); });
+}
+
 Result<Launch> ExpressionWriter::Write(const TensorRef& tensor, const Tensor& target) {
+  if (HasRoot(*tensor)) {
+    order_.resize(shape_.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+  } else {
+    OrderAxes(target);
+  }
   PLUGIN_ASSIGN_OR_RETURN(const std::string value, Compute(tensor));
   KernelBody body = root_ ? root_(writer_) : ElementwiseBody();
   const std::string count =
       root_ ? "" : writer_.Int(ElementCount(shape_));  // the last argument of ElementwiseBody
   const Elements output = writer_.Output(target);
-  const std::string offset = writer_.Offset(target.shape, target.strides, "i");
+  const std::string offset = writer_.Offset(Ordered(target.shape), Ordered(target.strides), "i");
   const std::string store = fmt::format(
       "#define STORE(index_, value_) do {{ const int i = (index_); const {} r = "
       "(value_); {}{}; }} while (0)\n",
@@ -40,7 +71,8 @@ Result<Launch> ExpressionWriter::Write(const TensorRef& tensor, const Tensor& ta
         count);
   Launch launch;
   launch.name = body.name;
-  launch.source = writer_.Program(body.name, store + body.code);
+  launch.source =
+      std::string(planner_.target().prelude) + writer_.Program(body.name, store + body.code);
   launch.arguments = writer_.arguments();
   launch.global = body.global;
   launch.local = body.local;
@@ -57,9 +89,9 @@ KernelBody ExpressionWriter::ElementwiseBody() const {
 }
 
 bool ExpressionWriter::CanInline(const Tensor& tensor) const {
-  return tensor.deferred && ElementCount(tensor.shape) == ElementCount(shape_) &&
-         !(tensor.deferred->root && root_) && tensor.deferred->size <= kMaxExpressions &&
-         writer_.arguments().size() < kMaxArguments;
+  return tensor.deferred && !tensor.deferred->call &&
+         ElementCount(tensor.shape) == ElementCount(shape_) && !(tensor.deferred->root && root_) &&
+         tensor.deferred->size <= kMaxExpressions && writer_.arguments().size() < kMaxArguments;
 }
 
 Result<std::string> ExpressionWriter::Element(const TensorRef& tensor) {
@@ -93,7 +125,8 @@ Result<std::string> ExpressionWriter::Load(const TensorRef& tensor) {
   PLUGIN_RETURN_IF_ERROR(planner_.Store(tensor));
   std::string name = fmt::format("v{}", names_++);
   const Elements elements = writer_.Input(*tensor);
-  const std::string offset = writer_.Offset(shape_, BroadcastStrides(*tensor, shape_), "i");
+  const std::string offset =
+      writer_.Offset(Ordered(shape_), Ordered(BroadcastStrides(*tensor, shape_)), "i");
   code_ += fmt::format("const {} {} = {}; ", NameOf(tensor->type), name, elements.Read(offset));
   loaded_.emplace(tensor.get(), name);
   return name;

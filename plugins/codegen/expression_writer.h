@@ -24,10 +24,14 @@ class ExpressionWriter {
   Result<std::string> Compute(const TensorRef& tensor);
   Result<std::string> Load(const TensorRef& tensor);
   bool CanInline(const Tensor& tensor) const;
+  void OrderAxes(const Tensor& target);
+  Shape Ordered(const Shape& axes) const;
+  bool HasRoot(const Tensor& tensor) const;
   KernelBody ElementwiseBody() const;
 
   Planner& planner_;
   Shape shape_;
+  std::vector<size_t> order_;  // in which a kernel goes through the axes
   KernelWriter writer_;
   Root root_;
   DataType root_type_ = DataType::kFloat;

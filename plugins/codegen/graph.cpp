@@ -1,5 +1,6 @@
 #include "graph.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,26 +14,37 @@ DataType FromOnnx(ONNXTensorElementDataType type) {
       return DataType::kFloat;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
       return DataType::kFloat16;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16:
+      return DataType::kBFloat16;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
       return DataType::kInt64;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
       return DataType::kInt32;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL:
       return DataType::kBool;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8:
+      return DataType::kInt8;
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8:
+      return DataType::kUInt8;
     default:
       return DataType::kNone;
   }
 }
 
-bool IsFloat(DataType type) { return type == DataType::kFloat || type == DataType::kFloat16; }
+bool IsFloat(DataType type) {
+  return type == DataType::kFloat || type == DataType::kFloat16 || type == DataType::kBFloat16;
+}
 
 size_t SizeOf(DataType type) {
   switch (type) {
     case DataType::kFloat16:
+    case DataType::kBFloat16:
       return 2;
     case DataType::kInt64:
       return 8;
     case DataType::kBool:
+    case DataType::kInt8:
+    case DataType::kUInt8:
       return 1;
     default:
       return 4;
@@ -46,10 +58,19 @@ const char* NameOf(DataType type) {
     case DataType::kInt32:
       return "int";
     case DataType::kBool:
+    case DataType::kUInt8:
       return "uchar";
+    case DataType::kInt8:
+      return "char";
     default:
       return "float";
   }
+}
+
+const char* StoredNameOf(DataType type) {
+  return type == DataType::kFloat16    ? "half"
+         : type == DataType::kBFloat16 ? "ushort"
+                                       : NameOf(type);
 }
 
 int64_t ElementCount(const Shape& shape) {
@@ -68,8 +89,11 @@ std::optional<std::vector<int64_t>> HostTensor::Integers() const {
       int32_t value = 0;
       std::memcpy(&value, bytes.data() + i * 4, 4);
       values[i] = value;
-    } else {
+    } else if (type == DataType::kBool) {
       values[i] = bytes[i] != std::byte{0};
+    } else {
+      const auto bits = static_cast<uint8_t>(bytes[i]);
+      values[i] = type == DataType::kInt8 ? static_cast<int8_t>(bits) : bits;
     }
   }
   return values;
@@ -309,10 +333,11 @@ Result<std::vector<std::string>> Names(const std::vector<const OrtValueInfo*>& v
 
 std::optional<float> HostTensor::Float() const {
   if (!IsFloat(type) || bytes.size() != SizeOf(type)) return std::nullopt;
-  if (type == DataType::kFloat16) {
+  if (type != DataType::kFloat) {
     uint16_t bits = 0;
     std::memcpy(&bits, bytes.data(), sizeof(bits));
-    return FromHalf(bits);
+    if (type == DataType::kFloat16) return FromHalf(bits);
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
   float value = 0;
   std::memcpy(&value, bytes.data(), sizeof(value));

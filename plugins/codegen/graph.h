@@ -15,15 +15,17 @@
 namespace codegen {
 
 // Element types that the provider handles; bool takes a byte.
-enum class DataType { kNone, kFloat, kFloat16, kInt64, kInt32, kBool };
+enum class DataType { kNone, kFloat, kFloat16, kBFloat16, kInt64, kInt32, kBool, kInt8, kUInt8 };
 
 DataType FromOnnx(ONNXTensorElementDataType type);
 // Whether it is a floating-point type.
 bool IsFloat(DataType type);
 // In memory.
 size_t SizeOf(DataType type);
-// What kernels compute with: "float" for both floating-point types, "long", "int", "uchar".
+// What kernels compute with: "float" for all floating-point types, "long", "int", "uchar", "char".
 const char* NameOf(DataType type);
+// What kernels find in memory: "half" and "ushort" for the short floating-point types.
+const char* StoredNameOf(DataType type);
 
 using Shape = std::vector<int64_t>;
 int64_t ElementCount(const Shape& shape);

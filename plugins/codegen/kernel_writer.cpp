@@ -16,17 +16,33 @@ float round_to_half(float x) {
 }
 )";
 
+// The upper half of a float.
+constexpr const char* kRoundToBFloat16 = R"(
+ushort bfloat16_bits(float x) {
+  const uint bits = as_uint(x);
+  if (isnan(x)) return (ushort)(bits >> 16 | 0x40);
+  return (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+float round_to_bfloat16(float x) { return as_float((uint)bfloat16_bits(x) << 16); }
+)";
+
 }  // namespace
 
 // These functions need no support of float16 by the device.
 std::string Elements::Read(std::string_view index) const {
   if (type_ == DataType::kFloat16) return fmt::format("vload_half(0, {} + ({}))", pointer_, index);
+  if (type_ == DataType::kBFloat16) {
+    return fmt::format("as_float((uint){}[{}] << 16)", pointer_, index);
+  }
   return fmt::format("{}[{}]", pointer_, index);
 }
 
 std::string Elements::Write(std::string_view index, std::string_view value) const {
   if (type_ == DataType::kFloat16) {
     return fmt::format("vstore_half_rte({}, 0, {} + ({}))", value, pointer_, index);
+  }
+  if (type_ == DataType::kBFloat16) {
+    return fmt::format("{}[{}] = bfloat16_bits({})", pointer_, index, value);
   }
   return fmt::format("{}[{}] = {}", pointer_, index, value);
 }
@@ -56,10 +72,8 @@ Elements KernelWriter::Output(const Tensor& tensor) { return Pointer(tensor, "")
 // Buffers have no addresses that an offset could be added to, so it comes beside them.
 Elements KernelWriter::Pointer(const Tensor& tensor, const char* qualifier) {
   const size_t number = arguments_.size();
-  parameters_ +=
-      fmt::format("{}global {}{}* b{}, long o{}", parameters_.empty() ? "" : ", ", qualifier,
-                  tensor.stored_type == DataType::kFloat16 ? "half" : NameOf(tensor.stored_type),
-                  number, number);
+  parameters_ += fmt::format("{}global {}{}* b{}, long o{}", parameters_.empty() ? "" : ", ",
+                             qualifier, StoredNameOf(tensor.stored_type), number, number);
   prologue_ += fmt::format("  b{} += o{};\n", number, number);
   arguments_.push_back({.kind = Argument::kBuffer,
                         .storage = tensor.storage,
@@ -97,9 +111,11 @@ std::string KernelWriter::Offset(const Shape& shape, const Shape& strides,
 }
 
 std::string KernelWriter::Program(const std::string& kernel_name, const std::string& body) const {
-  const bool rounds = body.find("round_to_half") != std::string::npos;
-  return fmt::format("{}kernel void {}({}) {{\n{}{}\n}}\n", rounds ? kRoundToHalf : "", kernel_name,
-                     parameters_, prologue_, body);
+  const bool has_half = body.find("round_to_half") != std::string::npos;
+  const bool has_bfloat16 = body.find("bfloat16") != std::string::npos;
+  return fmt::format("{}{}kernel void {}({}) {{\n{}{}\n}}\n", has_half ? kRoundToHalf : "",
+                     has_bfloat16 ? kRoundToBFloat16 : "", kernel_name, parameters_, prologue_,
+                     body);
 }
 
 }  // namespace codegen

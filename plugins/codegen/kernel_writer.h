@@ -43,8 +43,8 @@ class KernelWriter {
   // these strides.
   std::string Offset(const Shape& shape, const Shape& strides, const std::string& index);
 
-  // The whole program, and the arguments of its kernel. The body may call round_to_half(x): the
-  // float16 nearest to a float.
+  // The whole program, and the arguments of its kernel. The body may call round_to_half(x) and
+  // round_to_bfloat16(x): the float16 or bfloat16 nearest to a float.
   std::string Program(const std::string& kernel_name, const std::string& body) const;
   const std::vector<Argument>& arguments() const { return arguments_; }
 

@@ -14,7 +14,7 @@ TensorRef FromRows(Planner& planner, Shape shape, const Rows& rows, const char* 
                    std::string code) {
   return planner.FromRoot(
       rows.tensor->type, std::move(shape),
-      [rows, name, code = std::move(code), size = planner.group_size()](KernelWriter& writer) {
+      [rows, name, code = std::move(code), size = planner.row_group_size()](KernelWriter& writer) {
         return WriteRows(writer, rows, name, code, size);
       });
 }

@@ -13,7 +13,8 @@ using Accepts = bool (*)(const Graph& graph, const Node& node);
 
 // Sets of element types, as bits.
 constexpr unsigned BitOf(DataType type) { return 1u << static_cast<unsigned>(type); }
-inline constexpr unsigned kFloats = BitOf(DataType::kFloat) | BitOf(DataType::kFloat16);
+inline constexpr unsigned kFloats =
+    BitOf(DataType::kFloat) | BitOf(DataType::kFloat16) | BitOf(DataType::kBFloat16);
 inline constexpr unsigned kIntegers = BitOf(DataType::kInt64) | BitOf(DataType::kInt32);
 inline constexpr unsigned kNumbers = kFloats | kIntegers;
 inline constexpr unsigned kAnyType = kNumbers | BitOf(DataType::kBool);
@@ -38,7 +39,7 @@ std::span<const Operator> MovementOperators();
 std::span<const Operator> GatherOperators();
 std::span<const Operator> PadOperators();
 
-// Null if there is none of this name.
-const Operator* FindOperator(const Node& node);
+// The operators whose kernels are generated: null if there is none of this name.
+const Operator* FindGenerated(const Node& node);
 
 }  // namespace codegen

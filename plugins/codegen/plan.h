@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,12 +40,18 @@ struct Storage {
   int last_use = -1;
 };
 
+struct Call;
+
+// A kernel, or a call.
 struct Launch {
   std::string name;
   std::string source;
+  // Instead of a kernel. Its arguments are kBuffer: its operands, what it also writes, its result,
+  // its workspace if it wants one.
+  std::shared_ptr<const Call> call;
   std::vector<Argument> arguments;
-  std::array<size_t, 3> global;
-  std::array<size_t, 3> local;
+  std::array<size_t, 3> global = {1, 1, 1};
+  std::array<size_t, 3> local = {1, 1, 1};
 };
 
 struct PlannedOutput {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "call.h"
 #include "expression_writer.h"
 #include "host_values.h"
 #include "kernel_writer.h"
@@ -11,12 +12,12 @@
 namespace codegen {
 
 Planner::Planner(const Graph& graph, std::span<const int> inputs, std::span<const int> outputs,
-                 size_t max_group_size)
+                 const Target& target)
     : graph_(graph),
       inputs_(inputs.begin(), inputs.end()),
       outputs_(outputs.begin(), outputs.end()),
-      group_size_(std::min<size_t>(max_group_size, 64)),
-      max_group_size_(max_group_size),
+      target_(target),
+      group_size_(std::min<size_t>(target.max_group_size, 64)),
       tensors_(graph.values.size()),
       output_storage_(outputs.size(), -1),
       output_is_written_(outputs.size(), false) {}
@@ -73,7 +74,7 @@ Status Planner::LowerNode(const Node& node) {
   if (auto known = EvaluateOnHost(node, inputs)) {
     return SetOutput(node, 0, KnownIntegers(known->type, known->shape, std::move(known->values)));
   }
-  const Operator* op = FindOperator(node);
+  const Operator* op = target_.find(node);
   if (!op) return Failure("expected an operator that was claimed");
   return op->lower(*this, node);
 }
@@ -153,6 +154,12 @@ TensorRef Planner::FromRoot(DataType type, Shape shape, Root root) {
   return tensor;
 }
 
+TensorRef Planner::FromCall(DataType type, Shape shape, std::shared_ptr<const Call> call) {
+  TensorRef tensor = Expression(type, std::move(shape), "", {});
+  tensor->deferred->call = std::move(call);
+  return tensor;
+}
+
 TensorRef Planner::KnownIntegers(DataType type, Shape shape, std::vector<int64_t> values) {
   auto tensor = std::make_shared<Tensor>(type, std::move(shape));
   tensor->known = std::move(values);
@@ -163,6 +170,7 @@ Status Planner::Store(const TensorRef& tensor) {
   if (tensor->deferred) {
     const auto bytes = static_cast<size_t>(ElementCount(tensor->shape)) * SizeOf(tensor->type);
     Tensor target(tensor->type, tensor->shape);
+    target.strides = StridesOf(*tensor);
     target.storage = AddStorage(Storage::kScratch, 0, bytes);
     return Emit(tensor, target);
   }
@@ -225,12 +233,63 @@ Status Planner::StoreInto(const TensorRef& tensor, const Tensor& target, const S
   return Emit(source, part);
 }
 
+// That of a call, or that of operands whose channels are innermost: element-wise results keep it.
+Shape Planner::StridesOf(const Tensor& tensor) {
+  const Deferred& deferred = *tensor.deferred;
+  if (deferred.call && !deferred.call->strides.empty()) return deferred.call->strides;
+  for (const TensorRef& operand : deferred.operands) {
+    if (operand->shape != tensor.shape) continue;
+    if (operand->deferred) {
+      Shape strides = StridesOf(*operand);
+      if (!AreSameLayout(tensor.shape, strides, tensor.strides)) return strides;
+    } else if (operand->IsChannelsLast()) {
+      return operand->strides;
+    }
+  }
+  return tensor.strides;
+}
+
+Status Planner::EmitCall(const TensorRef& tensor, const Tensor& target) {
+  const std::shared_ptr<const Call> call = tensor->deferred->call;
+  const Shape strides = call->strides.empty() ? RowMajorStrides(tensor->shape) : call->strides;
+  if (!AreSameLayout(tensor->shape, strides, target.strides)) {
+    const TensorRef stored = FromCall(tensor->type, tensor->shape, call);
+    PLUGIN_RETURN_IF_ERROR(Store(stored));
+    const TensorRef copy = Expression(tensor->type, tensor->shape, "$0", {stored});
+    tensor->deferred = std::move(copy->deferred);
+    return Emit(tensor, target);
+  }
+  Launch launch;
+  launch.name = call->name();
+  const auto add = [&](const Tensor& argument) {
+    launch.arguments.push_back({.kind = Argument::kBuffer,
+                                .storage = argument.storage,
+                                .offset = argument.offset,
+                                .element_size = SizeOf(argument.stored_type)});
+  };
+  for (const TensorRef& operand : call->operands) {
+    PLUGIN_RETURN_IF_ERROR(Store(operand));
+    add(*operand);
+  }
+  for (const TensorRef& written : call->also_writes) add(*written);
+  add(target);
+  if (call->workspace_bytes > 0) {
+    add(*Allocate(DataType::kUInt8, {static_cast<int64_t>(call->workspace_bytes)}));
+  }
+  launch.call = call;
+  plan_.launches.push_back(std::move(launch));
+  return Status();
+}
+
 Status Planner::Emit(const TensorRef& tensor, const Tensor& target) {
   const int64_t count = ElementCount(tensor->shape);
   if (count > std::numeric_limits<int32_t>::max()) {
     return Failure("expected fewer than 2^31 elements, got shape {}", tensor->shape);
   }
-  if (count > 0) {
+  if (count > 0 && tensor->deferred->call) {
+    PLUGIN_RETURN_IF_ERROR(EmitCall(tensor, target));
+    if (!tensor->deferred) return Status();  // written in two steps
+  } else if (count > 0) {
     ExpressionWriter writer(*this, tensor->shape);
     PLUGIN_ASSIGN_OR_RETURN(Launch launch, writer.Write(tensor, target));
     plan_.launches.push_back(std::move(launch));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plan.h"
+#include "target.h"
 #include "tensor.h"
 
 namespace codegen {
@@ -27,7 +28,7 @@ class Planner {
  public:
   // `inputs` and `outputs` are values of the graph, in the order of the kernel context.
   Planner(const Graph& graph, std::span<const int> inputs, std::span<const int> outputs,
-          size_t max_group_size);
+          const Target& target);
 
   Result<Plan> Make(std::span<const InputDescription> inputs);
 
@@ -43,6 +44,7 @@ class Planner {
   TensorRef Expression(DataType type, Shape shape, std::string expression,
                        std::vector<TensorRef> operands);
   TensorRef FromRoot(DataType type, Shape shape, Root root);
+  TensorRef FromCall(DataType type, Shape shape, std::shared_ptr<const Call> call);
   TensorRef KnownIntegers(DataType type, Shape shape, std::vector<int64_t> values);
   // A view of a tensor, which is put into memory first.
   Result<TensorRef> View(const TensorRef& tensor, Shape shape, Shape strides, int64_t offset);
@@ -57,7 +59,10 @@ class Planner {
                    int64_t offset);
 
   size_t group_size() const { return group_size_; }  // of kernels with one item per element
-  size_t max_group_size() const { return max_group_size_; }
+  size_t max_group_size() const { return target_.max_group_size; }
+  size_t row_group_size() const { return target_.row_group_size; }
+  const Target& target() const { return target_; }
+  const Graph& graph() const { return graph_; }
 
  private:
   friend class ExpressionWriter;
@@ -67,6 +72,9 @@ class Planner {
   Status FinishOutputs();
   // Computes a deferred tensor into memory that is described by `target`.
   Status Emit(const TensorRef& tensor, const Tensor& target);
+  Status EmitCall(const TensorRef& tensor, const Tensor& target);
+  // The layout that a deferred tensor gets in scratch memory.
+  static Shape StridesOf(const Tensor& tensor);
   int AddStorage(Storage::Kind kind, int index, size_t bytes);
   bool IsSharedLater(int value) const;
   int OutputIndex(int value) const;  // -1 if it is none
@@ -74,8 +82,8 @@ class Planner {
   const Graph& graph_;
   std::vector<int> inputs_;
   std::vector<int> outputs_;
+  Target target_;
   size_t group_size_;
-  size_t max_group_size_;
   Plan plan_;
   std::vector<TensorRef> tensors_;       // by value
   std::vector<int> output_storage_;      // by output

@@ -50,7 +50,7 @@ Status Reduce(Planner& planner, const Node& node, const std::vector<size_t>& axe
   return planner.SetOutput(
       node, 0,
       planner.FromRoot(x->type, std::move(shape),
-                       [rows, code, size = planner.group_size()](KernelWriter& writer) {
+                       [rows, code, size = planner.row_group_size()](KernelWriter& writer) {
                          return WriteRows(writer, rows, "reduce", code, size);
                        }));
 }

@@ -40,14 +40,15 @@ bool HasTypes(const Graph& graph, const Node& node, const Operator& op) {
   return std::all_of(node.outputs.begin(), node.outputs.end(), fits);
 }
 
-bool IsSupported(const Graph& graph, const Node& node, const std::vector<bool>& knowable) {
+bool IsSupported(const Graph& graph, const Node& node, const std::vector<bool>& knowable,
+                 const Target& target) {
   if (node.has_subgraphs || node.has_unread_attributes) return false;
   // The device needs nothing but the shape, whatever the type.
   if (node.domain.empty() && NeedsShapeOnly(node)) return true;
   const bool is_known = node.outputs.size() == 1 && node.outputs[0] >= 0 &&
                         knowable[static_cast<size_t>(node.outputs[0])];
   if (is_known) return true;
-  const Operator* op = FindOperator(node);
+  const Operator* op = target.find(node);
   if (!op || node.since < op->since || !HasTypes(graph, node, *op)) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const int input = node.inputs[i];
@@ -71,7 +72,7 @@ bool IsWorthIt(const Graph& graph, const std::vector<size_t>& group,
 
 }  // namespace
 
-const Operator* FindOperator(const Node& node) {
+const Operator* FindGenerated(const Node& node) {
   static const std::vector<Operator> kAll = [] {
     std::vector<Operator> all;
     for (const auto rows : {ElementwiseOperators(), MatrixOperators(), ConvolutionOperators(),
@@ -89,7 +90,7 @@ const Operator* FindOperator(const Node& node) {
 
 // The level of a node is the greatest number of changes between nodes of ours and others on a path
 // to it. No path between two nodes of a level passes one of another, so each level can be fused.
-std::vector<std::vector<size_t>> GroupsToFuse(const Graph& graph) {
+std::vector<std::vector<size_t>> GroupsToFuse(const Graph& graph, const Target& target) {
   const std::vector<bool> knowable = KnowableValues(graph);
   struct Producer {
     int level = 0;
@@ -100,7 +101,7 @@ std::vector<std::vector<size_t>> GroupsToFuse(const Graph& graph) {
   std::map<int, std::vector<size_t>> levels;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    Producer me{.is_ours = IsSupported(graph, node, knowable), .exists = true};
+    Producer me{.is_ours = IsSupported(graph, node, knowable, target), .exists = true};
     for (const int input : node.inputs) {
       if (input < 0) continue;
       const Producer& producer = producers[static_cast<size_t>(input)];
@@ -119,10 +120,10 @@ std::vector<std::vector<size_t>> GroupsToFuse(const Graph& graph) {
   return groups;
 }
 
-std::vector<bool> ValuesToRead(const Graph& graph) {
+std::vector<bool> ValuesToRead(const Graph& graph, const Target& target) {
   std::vector<bool> wanted(graph.values.size());
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const Operator* op = FindOperator(*node);
+    const Operator* op = target.find(*node);
     const bool is_wanted = std::any_of(node->outputs.begin(), node->outputs.end(), [&](int output) {
       return output >= 0 && wanted[static_cast<size_t>(output)];
     });

@@ -10,13 +10,30 @@ Tensor::Tensor(DataType element_type, Shape sizes)
       shape(std::move(sizes)),
       strides(RowMajorStrides(shape)) {}
 
-bool Tensor::IsContiguous() const {
-  int64_t expected = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] != 1 && strides[i] != expected) return false;
-    expected *= shape[i];
+bool Tensor::IsContiguous() const { return AreSameLayout(shape, strides, RowMajorStrides(shape)); }
+
+bool Tensor::IsChannelsLast() const {
+  return shape.size() >= 3 && !IsContiguous() &&
+         AreSameLayout(shape, strides, ChannelsLastStrides(shape));
+}
+
+bool AreSameLayout(const Shape& shape, const Shape& a, const Shape& b) {
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != 1 && a[i] != b[i]) return false;
   }
   return true;
+}
+
+Shape ChannelsLastStrides(const Shape& shape) {
+  Shape strides(shape.size());
+  int64_t stride = shape[1];
+  for (size_t i = shape.size(); i-- > 2;) {
+    strides[i] = stride;
+    stride *= shape[i];
+  }
+  strides[1] = 1;
+  strides[0] = stride;
+  return strides;
 }
 
 Shape RowMajorStrides(const Shape& shape) {

@@ -13,6 +13,7 @@
 namespace codegen {
 
 class KernelWriter;
+struct Call;
 struct Tensor;
 using TensorRef = std::shared_ptr<Tensor>;
 
@@ -26,10 +27,11 @@ struct KernelBody {
 };
 using Root = std::function<KernelBody(KernelWriter&)>;
 
-// How to compute a tensor that is not in memory yet: by a root kernel, or by an expression of C in
-// which $0, $1 ... are the operands' elements, broadcast to the tensor's shape.
+// How to compute a tensor that is not in memory yet: by a root kernel, by a call, or by an
+// expression of C in which $0, $1 ... are the operands' elements, broadcast to the tensor's shape.
 struct Deferred {
   Root root;
+  std::shared_ptr<const Call> call;
   std::string expression;
   std::vector<TensorRef> operands;
   int size = 1;  // expressions in this one
@@ -52,10 +54,16 @@ struct Tensor {
   std::unique_ptr<Deferred> deferred;
 
   bool IsContiguous() const;
+  // [n, channels, ...] with the channels innermost: not row-major, without gaps.
+  bool IsChannelsLast() const;
 };
 
 // Strides of a row-major tensor.
 Shape RowMajorStrides(const Shape& shape);
+// Strides of a [n, channels, ...] tensor whose channels are innermost.
+Shape ChannelsLastStrides(const Shape& shape);
+// Whether tensors of the shape lie alike under both strides.
+bool AreSameLayout(const Shape& shape, const Shape& a, const Shape& b);
 // The shape of an element-wise operator's result.
 Result<Shape> BroadcastShape(const Shape& a, const Shape& b);
 // Strides with which a tensor is read as one of a larger shape.

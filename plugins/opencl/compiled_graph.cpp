@@ -11,12 +11,6 @@ namespace {
 // Plans of as many shapes are kept.
 constexpr size_t kMaxPlans = 16;
 
-size_t MaxGroupSize(const Device& device) {
-  size_t size = 0;
-  Cl().clGetDeviceInfo(device.id(), CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size), &size, nullptr);
-  return size;
-}
-
 }  // namespace
 
 CompiledGraph::CompiledGraph(Device& device, Trace& trace, Graph graph)
@@ -38,7 +32,7 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::Create(
     Device& device, Trace& trace, Graph graph, const std::vector<std::string>& inputs,
     const std::vector<std::string>& outputs) {
   std::unique_ptr<CompiledGraph> compiled(new CompiledGraph(device, trace, std::move(graph)));
-  const std::vector<bool> wanted = ValuesToRead(compiled->graph_);
+  const std::vector<bool> wanted = ValuesToRead(compiled->graph_, device.target());
   for (const std::string& name : inputs) {
     const int value = compiled->graph_.Find(name);
     compiled->inputs_.push_back(value);
@@ -166,7 +160,7 @@ Result<Executable*> CompiledGraph::FindExecutable(const Feeds& feeds) {
     executables_.splice(executables_.begin(), executables_, it);
     return executables_.front().executable.get();
   }
-  Planner planner(graph_, inputs_, outputs_, MaxGroupSize(device_));
+  Planner planner(graph_, inputs_, outputs_, device_.target());
   PLUGIN_ASSIGN_OR_RETURN(Plan plan, planner.Make(feeds.descriptions));
   PLUGIN_ASSIGN_OR_RETURN(auto executable, Executable::Create(device_, std::move(plan), weights_));
   executables_.push_front({feeds.key, std::move(executable)});

@@ -1,5 +1,7 @@
 #include "device.h"
 
+#include "operators.h"
+
 namespace opencl {
 namespace {
 
@@ -40,6 +42,8 @@ Result<std::unique_ptr<Device>> Device::Create(cl_platform_id platform, cl_devic
   device->type_ = Number<cl_device_type>(id, CL_DEVICE_TYPE);
   device->vendor_id_ = Number<cl_uint>(id, CL_DEVICE_VENDOR_ID);
   device->max_buffer_bytes_ = Number<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  device->target_ = {.find = FindGenerated,
+                     .max_group_size = Number<size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE)};
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                               reinterpret_cast<cl_context_properties>(platform), 0};
   cl_int error = CL_SUCCESS;

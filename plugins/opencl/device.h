@@ -9,6 +9,7 @@
 #include "library.h"
 #include "memory.h"
 #include "program_cache.h"
+#include "target.h"
 
 namespace opencl {
 
@@ -32,6 +33,7 @@ class Device {
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
   uint64_t max_buffer_bytes() const { return max_buffer_bytes_; }
+  const Target& target() const { return target_; }
   bool is_cpu() const { return (type_ & CL_DEVICE_TYPE_CPU) != 0; }
   AddressSpace& memory() { return *memory_; }
   ProgramCache& programs() { return *programs_; }
@@ -51,6 +53,7 @@ class Device {
   cl_device_type type_ = 0;
   uint32_t vendor_id_ = 0;
   uint64_t max_buffer_bytes_ = 0;
+  Target target_;
   std::string name_;
   std::string version_;
   std::unique_ptr<AddressSpace> memory_;

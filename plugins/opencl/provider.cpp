@@ -6,7 +6,7 @@
 namespace opencl {
 namespace {
 
-OrtStatus* ClaimNodes(const OrtGraph* source, OrtEpGraphSupportInfo* info) {
+OrtStatus* ClaimNodes(const Device& device, const OrtGraph* source, OrtEpGraphSupportInfo* info) {
   auto graph = ReadGraph(source, /*with_constants=*/false);
   if (!graph.ok()) return ToOrt(graph.status());
   std::vector<const OrtNode*> nodes((*graph).nodes.size());
@@ -14,7 +14,7 @@ OrtStatus* ClaimNodes(const OrtGraph* source, OrtEpGraphSupportInfo* info) {
   OrtNodeFusionOptions options{};
   options.ort_version_supported = kAbiVersion;
   options.drop_constant_initializers = true;  // they are on the device
-  for (const std::vector<size_t>& group : GroupsToFuse(*graph)) {
+  for (const std::vector<size_t>& group : GroupsToFuse(*graph, device.target())) {
     std::vector<const OrtNode*> members;
     for (const size_t number : group) members.push_back(nodes[number]);
     RETURN_IF_ORT_ERROR(
@@ -37,9 +37,9 @@ Provider::Provider(Device& session_device, const OrtLogger* session_logger)
     : OrtEp{}, device(session_device), logger(session_logger), trace(session_device) {
   ort_version_supported = kAbiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };
-  GetCapability = [](OrtEp*, const OrtGraph* graph,
+  GetCapability = [](OrtEp* self, const OrtGraph* graph,
                      OrtEpGraphSupportInfo* info) noexcept -> OrtStatus* {
-    return Guarded([&] { return ClaimNodes(graph, info); });
+    return Guarded([&] { return ClaimNodes(static_cast<Provider*>(self)->device, graph, info); });
   };
   Compile = [](OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes, size_t count,
                OrtNodeComputeInfo** infos, OrtNode**) noexcept -> OrtStatus* {
