@@ -17,11 +17,16 @@ struct Call {
 
   // What it is called in traces.
   virtual const char* name() const = 0;
+  // Called once, when the step joins a plan, and before anything else is asked: may set
+  // workspace_bytes.
+  virtual Status Prepare() { return Status(); }
 
-  std::vector<TensorRef> operands;     // what it reads, in memory when it runs
-  std::vector<TensorRef> also_writes;  // in memory; its result comes on top
-  Shape strides;                       // of the result; empty: row-major
-  size_t workspace_bytes = 0;          // of memory for itself
+  std::vector<TensorRef> operands;  // what it reads, in memory when it runs
+  // Memory that it writes besides its result (Planner::Allocate): store the result before others
+  // read it.
+  std::vector<TensorRef> also_writes;
+  Shape strides;               // of the result; empty: row-major
+  size_t workspace_bytes = 0;  // of memory for itself, aligned to 256 bytes
 };
 
 }  // namespace codegen

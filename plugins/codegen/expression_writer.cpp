@@ -66,9 +66,10 @@ Result<Launch> ExpressionWriter::Write(const TensorRef& tensor, const Tensor& ta
       NameOf(root_type_), code_, output.Write(offset, value));
   if (!root_)
     body.code = fmt::format(
-        "  const int item = get_global_id(0);\n"
-        "  if (item < {}) STORE(item, 0);",
-        count);
+        "  const int start = get_group_id(0) * {} + get_local_id(0);\n"
+        "  for (int item = start; item < start + {} && item < {}; item += {}) STORE(item, 0);",
+        planner_.group_size() * ElementsPerItem(), planner_.group_size() * ElementsPerItem(), count,
+        planner_.group_size());
   Launch launch;
   launch.name = body.name;
   launch.source =
@@ -79,12 +80,19 @@ Result<Launch> ExpressionWriter::Write(const TensorRef& tensor, const Tensor& ta
   return launch;
 }
 
+// Small tensors have too few elements for all processors as it is.
+size_t ExpressionWriter::ElementsPerItem() const {
+  constexpr int64_t kLarge = int64_t{1} << 20;
+  return ElementCount(shape_) >= kLarge ? planner_.target().elements_per_item : 1;
+}
+
 KernelBody ExpressionWriter::ElementwiseBody() const {
   const size_t group = planner_.group_size();
+  const size_t elements = group * ElementsPerItem();
   const auto count = static_cast<size_t>(ElementCount(shape_));
   return {.name = "elementwise",
           .code = {},
-          .global = {(count + group - 1) / group * group, 1, 1},
+          .global = {(count + elements - 1) / elements * group, 1, 1},
           .local = {group, 1, 1}};
 }
 

@@ -28,6 +28,7 @@ class ExpressionWriter {
   Shape Ordered(const Shape& axes) const;
   bool HasRoot(const Tensor& tensor) const;
   KernelBody ElementwiseBody() const;
+  size_t ElementsPerItem() const;
 
   Planner& planner_;
   Shape shape_;

@@ -37,15 +37,40 @@ KernelBody WriteGather(KernelWriter& writer, const TensorRef& data, const Tensor
           .local = {group_size, 1, 1}};
 }
 
+// `inserted` in the place of an axis.
+Shape ReplaceAxis(const Shape& shape, size_t axis, const Shape& inserted) {
+  Shape result(shape.begin(), shape.begin() + static_cast<ptrdiff_t>(axis));
+  result.insert(result.end(), inserted.begin(), inserted.end());
+  result.insert(result.end(), shape.begin() + static_cast<ptrdiff_t>(axis) + 1, shape.end());
+  return result;
+}
+
+// The elements of one place of an axis, as a view.
+Result<TensorRef> Pick(Planner& planner, const TensorRef& data, size_t axis, int64_t place,
+                       const Shape& indices) {
+  PLUGIN_RETURN_IF_ERROR(planner.Store(data));
+  const int64_t size = data->shape[axis];
+  if (place < -size || place >= size) {
+    return Failure("expected an index in [{}, {}], got {}", -size, size - 1, place);
+  }
+  return planner.View(data, ReplaceAxis(data->shape, axis, indices),
+                      ReplaceAxis(data->strides, axis, Shape(indices.size(), 0)),
+                      (place < 0 ? place + size : place) * data->strides[axis]);
+}
+
 Status LowerGather(Planner& planner, const Node& node) {
-  PLUGIN_ASSIGN_OR_RETURN(const TensorRef data, planner.Contiguous(planner.Input(node, 0)));
-  PLUGIN_ASSIGN_OR_RETURN(const TensorRef indices, planner.Contiguous(planner.Input(node, 1)));
+  const TensorRef source = planner.Input(node, 0);
+  const TensorRef numbers = planner.Input(node, 1);
   PLUGIN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalizeAxis(node.Int("axis", 0), data->shape.size()));
-  Shape shape(data->shape.begin(), data->shape.begin() + static_cast<ptrdiff_t>(axis));
-  shape.insert(shape.end(), indices->shape.begin(), indices->shape.end());
-  shape.insert(shape.end(), data->shape.begin() + static_cast<ptrdiff_t>(axis) + 1,
-               data->shape.end());
+                          NormalizeAxis(node.Int("axis", 0), source->shape.size()));
+  if (numbers->known && numbers->known->size() == 1) {
+    PLUGIN_ASSIGN_OR_RETURN(TensorRef y,
+                            Pick(planner, source, axis, (*numbers->known)[0], numbers->shape));
+    return planner.SetOutput(node, 0, std::move(y));
+  }
+  PLUGIN_ASSIGN_OR_RETURN(const TensorRef data, planner.Contiguous(source));
+  PLUGIN_ASSIGN_OR_RETURN(const TensorRef indices, planner.Contiguous(numbers));
+  Shape shape = ReplaceAxis(data->shape, axis, indices->shape);
   if (data->shape[axis] == 0 && ElementCount(shape) > 0) {
     return Failure("expected elements to choose from, got {}", data->shape);
   }

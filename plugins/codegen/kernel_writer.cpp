@@ -72,7 +72,7 @@ Elements KernelWriter::Output(const Tensor& tensor) { return Pointer(tensor, "")
 // Buffers have no addresses that an offset could be added to, so it comes beside them.
 Elements KernelWriter::Pointer(const Tensor& tensor, const char* qualifier) {
   const size_t number = arguments_.size();
-  parameters_ += fmt::format("{}global {}{}* b{}, long o{}", parameters_.empty() ? "" : ", ",
+  parameters_ += fmt::format("{}GLOBAL {}{}* b{}, long o{}", parameters_.empty() ? "" : ", ",
                              qualifier, StoredNameOf(tensor.stored_type), number, number);
   prologue_ += fmt::format("  b{} += o{};\n", number, number);
   arguments_.push_back({.kind = Argument::kBuffer,
@@ -113,7 +113,7 @@ std::string KernelWriter::Offset(const Shape& shape, const Shape& strides,
 std::string KernelWriter::Program(const std::string& kernel_name, const std::string& body) const {
   const bool has_half = body.find("round_to_half") != std::string::npos;
   const bool has_bfloat16 = body.find("bfloat16") != std::string::npos;
-  return fmt::format("{}{}kernel void {}({}) {{\n{}{}\n}}\n", has_half ? kRoundToHalf : "",
+  return fmt::format("{}{}KERNEL void {}({}) {{\n{}{}\n}}\n", has_half ? kRoundToHalf : "",
                      has_bfloat16 ? kRoundToBFloat16 : "", kernel_name, parameters_, prologue_,
                      body);
 }

@@ -48,7 +48,7 @@ struct Launch {
   std::string source;
   // Instead of a kernel. Its arguments are kBuffer: its operands, what it also writes, its result,
   // its workspace if it wants one.
-  std::shared_ptr<const Call> call;
+  std::shared_ptr<Call> call;
   std::vector<Argument> arguments;
   std::array<size_t, 3> global = {1, 1, 1};
   std::array<size_t, 3> local = {1, 1, 1};

@@ -17,7 +17,7 @@ Planner::Planner(const Graph& graph, std::span<const int> inputs, std::span<cons
       inputs_(inputs.begin(), inputs.end()),
       outputs_(outputs.begin(), outputs.end()),
       target_(target),
-      group_size_(std::min<size_t>(target.max_group_size, 64)),
+      group_size_(std::min(target.max_group_size, target.group_size)),
       tensors_(graph.values.size()),
       output_storage_(outputs.size(), -1),
       output_is_written_(outputs.size(), false) {}
@@ -39,6 +39,7 @@ Result<Plan> Planner::Make(std::span<const InputDescription> inputs) {
     if (!constant || tensors_[i]) continue;
     auto tensor = std::make_shared<Tensor>(constant->type, constant->shape);
     tensor->storage = AddStorage(Storage::kWeight, static_cast<int>(i), 0);
+    if (graph_.values[i].is_channels_last) tensor->strides = ChannelsLastStrides(tensor->shape);
     if (ElementCount(tensor->shape) <= kMaxKnownElements) tensor->known = constant->Integers();
     tensor->scalar = constant->Float();
     tensors_[i] = std::move(tensor);
@@ -106,19 +107,25 @@ bool Planner::IsSharedLater(int value) const {
 Status Planner::SetOutput(const Node& node, size_t index, TensorRef tensor) {
   if (index >= node.outputs.size() || node.outputs[index] < 0) return Status();
   const int value = node.outputs[index];
-  const int output = OutputIndex(value);
   if (tensor->deferred && IsSharedLater(value)) {
-    if (output >= 0 && !output_is_written_[static_cast<size_t>(output)]) {
-      Tensor target(tensor->type, tensor->shape);
-      target.storage = output_storage_[static_cast<size_t>(output)];
-      PLUGIN_RETURN_IF_ERROR(Emit(tensor, target));
-      output_is_written_[static_cast<size_t>(output)] = true;
-    } else {
-      PLUGIN_RETURN_IF_ERROR(Store(tensor));
-    }
+    return StoreOutput(node, index, std::move(tensor)).status();
   }
   tensors_[static_cast<size_t>(value)] = std::move(tensor);
   return Status();
+}
+
+Result<TensorRef> Planner::StoreOutput(const Node& node, size_t index, TensorRef tensor) {
+  const int value = index < node.outputs.size() ? node.outputs[index] : -1;
+  const int output = value < 0 ? -1 : OutputIndex(value);
+  if (tensor->deferred && output >= 0 && !output_is_written_[static_cast<size_t>(output)]) {
+    Tensor target(tensor->type, tensor->shape);
+    target.storage = output_storage_[static_cast<size_t>(output)];
+    PLUGIN_RETURN_IF_ERROR(Emit(tensor, target));
+    output_is_written_[static_cast<size_t>(output)] = true;
+  }
+  PLUGIN_RETURN_IF_ERROR(Store(tensor));
+  if (value >= 0) tensors_[static_cast<size_t>(value)] = tensor;
+  return tensor;
 }
 
 Status Planner::FinishOutputs() {
@@ -154,7 +161,7 @@ TensorRef Planner::FromRoot(DataType type, Shape shape, Root root) {
   return tensor;
 }
 
-TensorRef Planner::FromCall(DataType type, Shape shape, std::shared_ptr<const Call> call) {
+TensorRef Planner::FromCall(DataType type, Shape shape, std::shared_ptr<Call> call) {
   TensorRef tensor = Expression(type, std::move(shape), "", {});
   tensor->deferred->call = std::move(call);
   return tensor;
@@ -183,11 +190,19 @@ Status Planner::Store(const TensorRef& tensor) {
 }
 
 Result<TensorRef> Planner::Contiguous(const TensorRef& tensor) {
-  PLUGIN_RETURN_IF_ERROR(Store(tensor));
-  if (tensor->IsContiguous()) return tensor;
-  const TensorRef copy = Expression(tensor->type, tensor->shape, "$0", {tensor});
-  PLUGIN_RETURN_IF_ERROR(Store(copy));
-  return copy;
+  return InLayout(tensor, RowMajorStrides(tensor->shape));
+}
+
+Result<TensorRef> Planner::InLayout(const TensorRef& tensor, const Shape& strides) {
+  if (!tensor->deferred) PLUGIN_RETURN_IF_ERROR(Store(tensor));
+  const bool is_in_memory = !tensor->deferred;
+  if (is_in_memory && AreSameLayout(tensor->shape, tensor->strides, strides)) return tensor;
+  TensorRef result =
+      is_in_memory ? Expression(tensor->type, tensor->shape, "$0", {tensor}) : tensor;
+  const TensorRef target = Allocate(tensor->type, tensor->shape);
+  target->strides = strides;
+  PLUGIN_RETURN_IF_ERROR(Emit(result, *target));
+  return result;
 }
 
 Result<TensorRef> Planner::View(const TensorRef& tensor, Shape shape, Shape strides,
@@ -208,9 +223,18 @@ Result<TensorRef> Planner::Reshape(const TensorRef& tensor, Shape shape) {
   if (tensor->storage < 0 && tensor->known) {
     return KnownIntegers(tensor->type, std::move(shape), *tensor->known);
   }
-  PLUGIN_ASSIGN_OR_RETURN(const TensorRef source, Contiguous(tensor));
-  Shape strides = RowMajorStrides(shape);
-  PLUGIN_ASSIGN_OR_RETURN(TensorRef view, View(source, std::move(shape), std::move(strides), 0));
+  // What is stored for this is stored row-major.
+  TensorRef source = tensor;
+  if (tensor->deferred && !tensor->deferred->call) {
+    PLUGIN_ASSIGN_OR_RETURN(source, Contiguous(tensor));
+  }
+  PLUGIN_RETURN_IF_ERROR(Store(source));
+  auto strides = ReshapedStrides(source->shape, source->strides, shape);
+  if (!strides) {
+    PLUGIN_ASSIGN_OR_RETURN(source, Contiguous(tensor));
+    strides = RowMajorStrides(shape);
+  }
+  PLUGIN_ASSIGN_OR_RETURN(TensorRef view, View(source, std::move(shape), std::move(*strides), 0));
   view->known = tensor->known;
   view->scalar = tensor->scalar;
   return view;
@@ -250,7 +274,7 @@ Shape Planner::StridesOf(const Tensor& tensor) {
 }
 
 Status Planner::EmitCall(const TensorRef& tensor, const Tensor& target) {
-  const std::shared_ptr<const Call> call = tensor->deferred->call;
+  const std::shared_ptr<Call> call = tensor->deferred->call;
   const Shape strides = call->strides.empty() ? RowMajorStrides(tensor->shape) : call->strides;
   if (!AreSameLayout(tensor->shape, strides, target.strides)) {
     const TensorRef stored = FromCall(tensor->type, tensor->shape, call);
@@ -259,6 +283,7 @@ Status Planner::EmitCall(const TensorRef& tensor, const Tensor& target) {
     tensor->deferred = std::move(copy->deferred);
     return Emit(tensor, target);
   }
+  PLUGIN_RETURN_IF_ERROR(call->Prepare());
   Launch launch;
   launch.name = call->name();
   const auto add = [&](const Tensor& argument) {

@@ -40,11 +40,13 @@ class Planner {
   // Its contents: sizes, axes and the like.
   Result<std::vector<int64_t>> KnownInput(const Node& node, size_t index) const;
   Status SetOutput(const Node& node, size_t index, TensorRef tensor);
+  // The same for what is in memory from now on: in that of the graph's output, if it is one.
+  Result<TensorRef> StoreOutput(const Node& node, size_t index, TensorRef tensor);
 
   TensorRef Expression(DataType type, Shape shape, std::string expression,
                        std::vector<TensorRef> operands);
   TensorRef FromRoot(DataType type, Shape shape, Root root);
-  TensorRef FromCall(DataType type, Shape shape, std::shared_ptr<const Call> call);
+  TensorRef FromCall(DataType type, Shape shape, std::shared_ptr<Call> call);
   TensorRef KnownIntegers(DataType type, Shape shape, std::vector<int64_t> values);
   // A view of a tensor, which is put into memory first.
   Result<TensorRef> View(const TensorRef& tensor, Shape shape, Shape strides, int64_t offset);
@@ -52,6 +54,8 @@ class Planner {
   // The tensor in memory, in whatever layout, or row-major.
   Status Store(const TensorRef& tensor);
   Result<TensorRef> Contiguous(const TensorRef& tensor);
+  // The tensor in memory with these strides.
+  Result<TensorRef> InLayout(const TensorRef& tensor, const Shape& strides);
   // Memory for an output that several kernels write: see StoreInto.
   TensorRef Allocate(DataType type, Shape shape);
   // Writes a tensor into the part of `target` that starts at `offset` and has these strides.

@@ -15,8 +15,8 @@ constexpr const char* kTiledProduct = R"(
   const int batch = get_group_id(2);
   const int lx = get_local_id(0);
   const int ly = get_local_id(1);
-  local float as[DEPTH][4 * SIDE + 1];
-  local float bs[DEPTH][4 * SIDE];
+  LOCAL float as[DEPTH][4 * SIDE + 1];
+  LOCAL float bs[DEPTH][4 * SIDE];
   PREPARE
   float sums[4][4];
   for (int u = 0; u < 4; ++u)

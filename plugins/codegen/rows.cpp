@@ -7,7 +7,8 @@
 namespace codegen {
 namespace {
 
-// The sum of a row is made of a sum per lane, then by halves: the same bits in every run.
+// The sum of a row is made of a sum per lane, then by halves: the same bits in every run. Where
+// SHUFFLE is defined, 32 lanes exchange their sums without memory.
 constexpr const char* kReduce = R"(
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
@@ -19,6 +20,20 @@ constexpr const char* kReduce = R"(
     const float part = (element); \
     result = combine(result, part); \
   } \
+  COMBINE_LANES(result, combine)
+#ifdef SHUFFLE
+#define COMBINE_LANES(result, combine) \
+  for (int offset_ = 16; offset_ > 0; offset_ /= 2) { \
+    const float other = SHUFFLE(result, offset_); \
+    result = combine(result, other); \
+  } \
+  if (LANE % 32 == 0) scratch[LANE / 32] = result; \
+  barrier(CLK_LOCAL_MEM_FENCE); \
+  result = scratch[0]; \
+  for (int warp_ = 1; warp_ < GROUP / 32; ++warp_) result = combine(result, scratch[warp_]); \
+  barrier(CLK_LOCAL_MEM_FENCE);
+#else
+#define COMBINE_LANES(result, combine) \
   scratch[LANE] = result; \
   barrier(CLK_LOCAL_MEM_FENCE); \
   for (int half_ = GROUP / 2; half_ > 0; half_ /= 2) { \
@@ -27,7 +42,8 @@ constexpr const char* kReduce = R"(
   } \
   result = scratch[0]; \
   barrier(CLK_LOCAL_MEM_FENCE);
-  local float scratch[GROUP];
+#endif
+  LOCAL float scratch[GROUP];
   const int ROW = get_group_id(0);
   const int LANE = get_local_id(0);
 )";

@@ -13,11 +13,14 @@ struct Operator;
 struct Target {
   // The provider's operator for a node; null if there is none.
   const Operator* (*find)(const Node& node) = nullptr;
-  // What each program begins with: kernels are written in OpenCL C.
+  // What each program begins with. Kernels are written in OpenCL C, with KERNEL, GLOBAL and LOCAL,
+  // which it defines, for the qualifiers.
   std::string_view prelude = {};
-  size_t max_group_size = 0;  // items of a work group
-  // Items of a work group that handles one row of a reduction or normalization.
-  size_t row_group_size = 64;
+  size_t max_group_size = 0;     // items of a work group
+  size_t group_size = 64;        // of kernels with one item per element
+  size_t elements_per_item = 1;  // of element-wise kernels over large tensors
+  size_t row_group_size = 64;    // of kernels with one work group per row
+  void* context = nullptr;       // the provider's own, for its lowerings
 };
 
 }  // namespace codegen

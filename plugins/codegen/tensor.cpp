@@ -24,6 +24,50 @@ bool AreSameLayout(const Shape& shape, const Shape& a, const Shape& b) {
   return true;
 }
 
+// Axes of both shapes are taken in groups of as many elements. The old axes of a group must lie as
+// one; the new ones divide it.
+std::optional<Shape> ReshapedStrides(const Shape& shape, const Shape& strides,
+                                     const Shape& reshaped) {
+  Shape result(reshaped.size(), 0);
+  if (ElementCount(shape) == 0) return RowMajorStrides(reshaped);
+  size_t next = 0;
+  size_t made = 0;
+  while (made < reshaped.size()) {
+    if (reshaped[made] == 1) {
+      ++made;
+      continue;
+    }
+    while (shape[next] == 1) ++next;
+    int64_t old_count = shape[next];
+    int64_t new_count = reshaped[made];
+    size_t last = made;
+    size_t inner = next;
+    while (old_count != new_count) {
+      if (new_count < old_count) {
+        new_count *= reshaped[++last];
+        continue;
+      }
+      do ++inner;
+      while (shape[inner] == 1);
+      old_count *= shape[inner];
+    }
+    int64_t stride = strides[inner];
+    for (size_t i = inner; i-- > next;) {
+      if (shape[i] == 1) continue;
+      size_t below = i + 1;
+      while (shape[below] == 1) ++below;
+      if (strides[i] != strides[below] * shape[below]) return std::nullopt;
+    }
+    for (size_t i = last + 1; i-- > made;) {
+      result[i] = stride;
+      stride *= reshaped[i];
+    }
+    next = inner + 1;
+    made = last + 1;
+  }
+  return result;
+}
+
 Shape ChannelsLastStrides(const Shape& shape) {
   Shape strides(shape.size());
   int64_t stride = shape[1];

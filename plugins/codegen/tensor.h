@@ -31,7 +31,7 @@ using Root = std::function<KernelBody(KernelWriter&)>;
 // expression of C in which $0, $1 ... are the operands' elements, broadcast to the tensor's shape.
 struct Deferred {
   Root root;
-  std::shared_ptr<const Call> call;
+  std::shared_ptr<Call> call;
   std::string expression;
   std::vector<TensorRef> operands;
   int size = 1;  // expressions in this one
@@ -62,6 +62,10 @@ struct Tensor {
 Shape RowMajorStrides(const Shape& shape);
 // Strides of a [n, channels, ...] tensor whose channels are innermost.
 Shape ChannelsLastStrides(const Shape& shape);
+// Strides with which the same memory is a tensor of another shape, with the elements in the same
+// order; nothing if there are none.
+std::optional<Shape> ReshapedStrides(const Shape& shape, const Shape& strides,
+                                     const Shape& reshaped);
 // Whether tensors of the shape lie alike under both strides.
 bool AreSameLayout(const Shape& shape, const Shape& a, const Shape& b);
 // The shape of an element-wise operator's result.

@@ -13,7 +13,7 @@ constexpr size_t kMaxPlans = 16;
 
 }  // namespace
 
-CompiledGraph::CompiledGraph(Device& device, Trace& trace, Graph graph)
+CompiledGraph::CompiledGraph(Device& device, DeviceTrace& trace, Graph graph)
     : OrtNodeComputeInfo{}, device_(device), trace_(trace), graph_(std::move(graph)) {
   ort_version_supported = kAbiVersion;
   CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) -> OrtStatus* {
@@ -29,7 +29,7 @@ CompiledGraph::CompiledGraph(Device& device, Trace& trace, Graph graph)
 }
 
 Result<std::unique_ptr<CompiledGraph>> CompiledGraph::Create(
-    Device& device, Trace& trace, Graph graph, const std::vector<std::string>& inputs,
+    Device& device, DeviceTrace& trace, Graph graph, const std::vector<std::string>& inputs,
     const std::vector<std::string>& outputs) {
   std::unique_ptr<CompiledGraph> compiled(new CompiledGraph(device, trace, std::move(graph)));
   const std::vector<bool> wanted = ValuesToRead(compiled->graph_, device.target());

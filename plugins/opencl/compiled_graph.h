@@ -16,7 +16,8 @@ class CompiledGraph : public OrtNodeComputeInfo {
  public:
   // `inputs` and `outputs` are names of values, in the order of the kernel context. Uploads the
   // weights. `device` and `trace` outlive the graph.
-  static Result<std::unique_ptr<CompiledGraph>> Create(Device& device, Trace& trace, Graph graph,
+  static Result<std::unique_ptr<CompiledGraph>> Create(Device& device, DeviceTrace& trace,
+                                                       Graph graph,
                                                        const std::vector<std::string>& inputs,
                                                        const std::vector<std::string>& outputs);
   ~CompiledGraph();
@@ -27,7 +28,7 @@ class CompiledGraph : public OrtNodeComputeInfo {
   void ReleasePlans();
 
  private:
-  CompiledGraph(Device& device, Trace& trace, Graph graph);
+  CompiledGraph(Device& device, DeviceTrace& trace, Graph graph);
 
   // The inputs of one run.
   struct Feeds {
@@ -46,7 +47,7 @@ class CompiledGraph : public OrtNodeComputeInfo {
   Result<Executable*> FindExecutable(const Feeds& feeds);
 
   Device& device_;
-  Trace& trace_;
+  DeviceTrace& trace_;
   Graph graph_;
   std::vector<int> inputs_;
   std::vector<int> outputs_;

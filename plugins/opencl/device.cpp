@@ -5,6 +5,9 @@
 namespace opencl {
 namespace {
 
+constexpr std::string_view kPrelude =
+    "#define KERNEL kernel\n#define GLOBAL global\n#define LOCAL local\n";
+
 std::string Text(cl_device_id id, cl_device_info what) {
   size_t size = 0;
   if (Cl().clGetDeviceInfo(id, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
@@ -43,6 +46,7 @@ Result<std::unique_ptr<Device>> Device::Create(cl_platform_id platform, cl_devic
   device->vendor_id_ = Number<cl_uint>(id, CL_DEVICE_VENDOR_ID);
   device->max_buffer_bytes_ = Number<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   device->target_ = {.find = FindGenerated,
+                     .prelude = kPrelude,
                      .max_group_size = Number<size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE)};
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                               reinterpret_cast<cl_context_properties>(platform), 0};

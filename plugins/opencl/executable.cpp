@@ -103,7 +103,7 @@ Status Executable::SetBuffer(cl_kernel kernel, cl_uint index, const Argument& ar
 }
 
 Status Executable::Run(cl_command_queue queue, std::span<const Location> inputs,
-                       std::span<const Location> outputs, Trace& trace) {
+                       std::span<const Location> outputs, DeviceTrace& trace) {
   if (last_event_ && last_queue_ != queue) {
     PLUGIN_RETURN_IF_ERROR(Check(Cl().clEnqueueBarrierWithWaitList(queue, 1, &last_event_, nullptr),
                                  "clEnqueueBarrierWithWaitList"));

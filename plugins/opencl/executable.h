@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "device.h"
+#include "device_trace.h"
 #include "plan.h"
-#include "trace.h"
 
 namespace opencl {
 
@@ -25,7 +25,7 @@ class Executable {
   // Queues all kernels. The scratch memory is shared by all runs: one on another queue waits for
   // the last.
   Status Run(cl_command_queue queue, std::span<const Location> inputs,
-             std::span<const Location> outputs, Trace& trace);
+             std::span<const Location> outputs, DeviceTrace& trace);
 
  private:
   explicit Executable(Plan plan) : plan_(std::move(plan)) {}

@@ -1,10 +1,5 @@
 #include "program_cache.h"
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 namespace opencl {
@@ -12,13 +7,6 @@ namespace {
 
 // Results must not depend on the device more than its arithmetic does.
 constexpr const char* kOptions = "-cl-std=CL1.2";
-
-// FNV-1a, 64 bits: stable between processes, unlike std::hash.
-uint64_t HashOf(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
 
 std::string BuildLog(cl_program program, cl_device_id device) {
   size_t size = 0;
@@ -35,10 +23,8 @@ ProgramCache::~ProgramCache() {
 }
 
 void ProgramCache::SetFolder(const std::filesystem::path& folder) {
-  std::error_code error;  // a folder that cannot be made costs compile time only
-  std::filesystem::create_directories(folder, error);
   const std::lock_guard lock(mutex_);
-  folder_ = folder;
+  files_.SetFolder(folder);
 }
 
 size_t ProgramCache::compiled() const {
@@ -60,11 +46,8 @@ Result<cl_kernel> ProgramCache::CreateKernel(const std::string& source, const ch
 }
 
 Result<cl_program> ProgramCache::Build(const std::string& source) {
-  std::filesystem::path file;
-  if (!folder_.empty()) {
-    file =
-        folder_ / fmt::format("{:016x}{:016x}.clbin", HashOf(identity_ + kOptions), HashOf(source));
-    if (const cl_program program = BuildFromFile(file)) return program;
+  if (const auto binary = files_.Read(source)) {
+    if (const cl_program program = BuildFromBinary(*binary)) return program;
   }
   const char* text = source.data();
   const size_t length = source.size();
@@ -78,14 +61,11 @@ Result<cl_program> ProgramCache::Build(const std::string& source) {
     return Failure("clBuildProgram: OpenCL error {}: {}\n{}", error, log, source);
   }
   ++compiled_;
-  if (!file.empty()) WriteFile(program, file);
+  WriteFile(program, source);
   return program;
 }
 
-cl_program ProgramCache::BuildFromFile(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return nullptr;
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
+cl_program ProgramCache::BuildFromBinary(const std::vector<char>& bytes) {
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   const size_t size = bytes.size();
   cl_int error = CL_SUCCESS;
@@ -99,7 +79,7 @@ cl_program ProgramCache::BuildFromFile(const std::filesystem::path& file) {
   return program;
 }
 
-void ProgramCache::WriteFile(cl_program program, const std::filesystem::path& file) const {
+void ProgramCache::WriteFile(cl_program program, const std::string& source) const {
   size_t size = 0;
   if (Cl().clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr) !=
           CL_SUCCESS ||
@@ -112,15 +92,7 @@ void ProgramCache::WriteFile(cl_program program, const std::filesystem::path& fi
       CL_SUCCESS) {
     return;
   }
-  // Other processes see the whole file or none.
-  const std::filesystem::path partial = fmt::format("{}.{}", file.string(), getpid());
-  {
-    std::ofstream stream(partial, std::ios::binary);
-    stream.write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
-    if (!stream) return;
-  }
-  std::error_code error;
-  std::filesystem::rename(partial, file, error);
+  files_.Write(source, {reinterpret_cast<const char*>(bytes.data()), size});
 }
 
 }  // namespace opencl

@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "kernel_files.h"
 #include "library.h"
 
 namespace opencl {
@@ -16,7 +17,7 @@ class ProgramCache {
  public:
   // `identity` tells devices and driver versions apart in files.
   ProgramCache(cl_context context, cl_device_id device, std::string identity)
-      : context_(context), device_(device), identity_(std::move(identity)) {}
+      : context_(context), device_(device), files_(std::move(identity), ".clbin") {}
   ~ProgramCache();
   ProgramCache(const ProgramCache&) = delete;
   ProgramCache& operator=(const ProgramCache&) = delete;
@@ -30,14 +31,13 @@ class ProgramCache {
 
  private:
   Result<cl_program> Build(const std::string& source);
-  cl_program BuildFromFile(const std::filesystem::path& file);
-  void WriteFile(cl_program program, const std::filesystem::path& file) const;
+  cl_program BuildFromBinary(const std::vector<char>& bytes);
+  void WriteFile(cl_program program, const std::string& source) const;
 
   cl_context context_;
   cl_device_id device_;
-  std::string identity_;
   mutable std::mutex mutex_;
-  std::filesystem::path folder_;
+  KernelFiles files_;
   std::unordered_map<std::string, cl_program> programs_;  // by source
   size_t compiled_ = 0;
 };

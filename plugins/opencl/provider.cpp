@@ -67,7 +67,7 @@ Provider::Provider(Device& session_device, const OrtLogger* session_logger)
   };
   CreateProfiler = [](OrtEp* self, OrtEpProfilerImpl** out) noexcept -> OrtStatus* {
     return Guarded([&]() -> OrtStatus* {
-      *out = new Profiler(static_cast<Provider*>(self)->trace);
+      *out = new Profiler(static_cast<Provider*>(self)->trace, kProviderName);
       return nullptr;
     });
   };

@@ -6,7 +6,7 @@
 
 #include "compiled_graph.h"
 #include "device.h"
-#include "trace.h"
+#include "device_trace.h"
 
 namespace opencl {
 
@@ -19,7 +19,7 @@ struct Provider : OrtEp {
 
   Device& device;
   const OrtLogger* logger;
-  Trace trace;
+  DeviceTrace trace;
 };
 
 }  // namespace opencl

@@ -45,7 +45,7 @@ struct Notification : OrtSyncNotificationImpl {
 
 }  // namespace
 
-Stream::Stream(cl_command_queue stream_queue, Trace* stream_trace)
+Stream::Stream(cl_command_queue stream_queue, DeviceTrace* stream_trace)
     : OrtSyncStreamImpl{}, queue(stream_queue), trace(stream_trace) {
   ort_version_supported = kAbiVersion;
   Release = [](OrtSyncStreamImpl* self) noexcept { delete static_cast<Stream*>(self); };
@@ -65,7 +65,7 @@ Stream::Stream(cl_command_queue stream_queue, Trace* stream_trace)
   OnSessionRunEnd = [](OrtSyncStreamImpl*) noexcept -> OrtStatus* { return nullptr; };
 }
 
-Result<Stream*> Stream::Create(const Device& device, Trace* trace) {
+Result<Stream*> Stream::Create(const Device& device, DeviceTrace* trace) {
   PLUGIN_ASSIGN_OR_RETURN(const cl_command_queue queue, device.CreateQueue());
   return new Stream(queue, trace);
 }

@@ -3,19 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-namespace opencl {
+namespace codegen {
 namespace {
-
-// Events hold driver objects: their times are read when this many wait.
-constexpr size_t kMaxPending = 4096;
-
-std::chrono::nanoseconds Now() { return std::chrono::steady_clock::now().time_since_epoch(); }
-
-cl_ulong TimeOf(cl_event event, cl_profiling_info what) {
-  cl_ulong time = 0;
-  Cl().clGetEventProfilingInfo(event, what, sizeof(time), &time, nullptr);
-  return time;
-}
 
 // The host's events that are open on this thread, the innermost one last.
 std::vector<uint64_t>& OpenEvents() {
@@ -23,17 +12,16 @@ std::vector<uint64_t>& OpenEvents() {
   return open;
 }
 
-OrtStatus* AddRecords(const Trace::Records& records, std::chrono::nanoseconds start,
-                      OrtProfilingEventsContainer* container) {
+OrtStatus* AddRecords(const Trace::Records& records, const char* provider,
+                      std::chrono::nanoseconds start, OrtProfilingEventsContainer* container) {
   using std::chrono::duration_cast;
   using std::chrono::microseconds;
   const char* const keys[] = {"provider", "parent", "correlation"};
-  for (const Record& record : records.all) {
+  for (const Trace::Record& record : records.all) {
     const auto cause = records.causes.find(record.cause);
     const bool has_cause = cause != records.causes.end() && !cause->second.empty();
     const std::string id = std::to_string(record.cause);
-    const char* const values[] = {kProviderName, has_cause ? cause->second.c_str() : "",
-                                  id.c_str()};
+    const char* const values[] = {provider, has_cause ? cause->second.c_str() : "", id.c_str()};
     OrtProfilingEvent* event = nullptr;
     RETURN_IF_ORT_ERROR(
         ep->CreateProfilingEvent(OrtProfilingEventCategory_KERNEL, -1, -1, record.name.c_str(),
@@ -49,65 +37,27 @@ OrtStatus* AddRecords(const Trace::Records& records, std::chrono::nanoseconds st
 
 }  // namespace
 
-Trace::~Trace() {
-  for (const Pending& pending : pending_) Cl().clReleaseEvent(pending.event);
-}
-
 bool Trace::is_active() const {
   const std::lock_guard lock(mutex_);
   return profilers_ > 0;
 }
 
-// OpenCL 1.2 cannot ask for the device's time, but a marker that has just ended has it. How long
-// the host takes to notice varies: the quickest of several markers is nearest to the truth.
 Status Trace::Start() {
-  constexpr int kMarkers = 8;
-  PLUGIN_ASSIGN_OR_RETURN(const cl_command_queue queue, device_.CreateQueue());
-  auto difference = std::chrono::nanoseconds::max();
-  cl_int error = CL_SUCCESS;
-  for (int i = 0; i < kMarkers && error == CL_SUCCESS; ++i) {
-    cl_event event = nullptr;
-    error = Cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event);
-    if (error != CL_SUCCESS) break;
-    Cl().clFinish(queue);
-    const auto now = Now();
-    const auto ended = static_cast<int64_t>(TimeOf(event, CL_PROFILING_COMMAND_END));
-    difference = std::min(difference, now - std::chrono::nanoseconds(ended));
-    Cl().clReleaseEvent(event);
-  }
-  Cl().clReleaseCommandQueue(queue);
-  PLUGIN_RETURN_IF_ERROR(Check(error, "clEnqueueMarkerWithWaitList"));
   const std::lock_guard lock(mutex_);
-  device_to_host_ = difference;
+  PLUGIN_RETURN_IF_ERROR(Calibrate());
   ++profilers_;
   return Status();
 }
 
-void Trace::Add(std::string name, cl_event event) {
-  const std::lock_guard lock(mutex_);
+uint64_t Trace::CurrentCause() {
   const uint64_t cause = OpenEvents().empty() ? 0 : OpenEvents().back();
   if (cause != 0) records_.causes.try_emplace(cause);
-  pending_.push_back({std::move(name), event, cause});
-  if (pending_.size() >= kMaxPending) ReadTimes();
+  return cause;
 }
 
 void Trace::Flush() {
   const std::lock_guard lock(mutex_);
   ReadTimes();
-}
-
-void Trace::ReadTimes() {
-  for (const Pending& pending : pending_) {
-    if (Cl().clWaitForEvents(1, &pending.event) == CL_SUCCESS) {
-      const auto start = static_cast<int64_t>(TimeOf(pending.event, CL_PROFILING_COMMAND_START));
-      const auto end = static_cast<int64_t>(TimeOf(pending.event, CL_PROFILING_COMMAND_END));
-      records_.all.push_back({pending.name, std::chrono::nanoseconds(start) + device_to_host_,
-                              std::chrono::nanoseconds(std::max<int64_t>(end - start, 0)),
-                              pending.cause});
-    }
-    Cl().clReleaseEvent(pending.event);
-  }
-  pending_.clear();
 }
 
 void Trace::StartEvent(uint64_t id) { OpenEvents().push_back(id); }
@@ -132,7 +82,8 @@ Trace::Records Trace::Stop(std::chrono::nanoseconds start) {
   return wanted;
 }
 
-Profiler::Profiler(Trace& provider_trace) : OrtEpProfilerImpl{}, trace(provider_trace) {
+Profiler::Profiler(Trace& provider_trace, const char* provider_name)
+    : OrtEpProfilerImpl{}, trace(provider_trace), provider(provider_name) {
   ort_version_supported = kAbiVersion;
   Release = [](OrtEpProfilerImpl* self) noexcept {
     auto* me = static_cast<Profiler*>(self);
@@ -142,7 +93,7 @@ Profiler::Profiler(Trace& provider_trace) : OrtEpProfilerImpl{}, trace(provider_
   StartProfiling = [](OrtEpProfilerImpl* self, int64_t offset_ns) noexcept -> OrtStatus* {
     return Guarded([&]() -> OrtStatus* {
       auto* me = static_cast<Profiler*>(self);
-      me->start = Now() - std::chrono::nanoseconds(offset_ns);
+      me->start = Trace::Now() - std::chrono::nanoseconds(offset_ns);
       RETURN_IF_ORT_ERROR(ToOrt(me->trace.Start()));
       me->is_started = true;
       return nullptr;
@@ -169,9 +120,9 @@ Profiler::Profiler(Trace& provider_trace) : OrtEpProfilerImpl{}, trace(provider_
       auto* me = static_cast<Profiler*>(self);
       if (!me->is_started) return nullptr;
       me->is_started = false;
-      return AddRecords(me->trace.Stop(me->start), me->start, container);
+      return AddRecords(me->trace.Stop(me->start), me->provider, me->start, container);
     });
   };
 }
 
-}  // namespace opencl
+}  // namespace codegen

@@ -1,0 +1,131 @@
+#include "provider.h"
+
+#include "attention_pattern.h"
+#include "merge_products.h"
+#include "operators.h"
+#include "stream.h"
+#include "support.h"
+
+namespace cuda {
+namespace {
+
+// Filters of convolutions lie as cuDNN wants them, if nothing else reads them.
+void PlaceFilters(Graph& graph) {
+  std::vector<int> other_uses(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool is_filter = node.type == "Conv" && node.domain.empty() && i == 1;
+      if (node.inputs[i] >= 0 && !is_filter) ++other_uses[static_cast<size_t>(node.inputs[i])];
+    }
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.type != "Conv" || !node.domain.empty()) continue;
+    ValueInfo& filters = graph.values[static_cast<size_t>(node.inputs[1])];
+    if (!filters.constant || other_uses[static_cast<size_t>(node.inputs[1])] > 0) continue;
+    if (filters.constant->shape.size() == 3 || filters.constant->shape.size() == 4) {
+      filters.is_channels_last = true;
+    }
+  }
+}
+
+OrtStatus* ClaimNodes(const Provider& provider, const OrtGraph* source,
+                      OrtEpGraphSupportInfo* info) {
+  auto graph = ReadGraph(source, /*with_constants=*/false);
+  if (!graph.ok()) return ToOrt(graph.status());
+  std::vector<const OrtNode*> nodes((*graph).nodes.size());
+  if (nodes.empty()) return nullptr;
+  RETURN_IF_ORT_ERROR(ort->Graph_GetNodes(source, nodes.data(), nodes.size()));
+  OrtNodeFusionOptions options{};
+  options.ort_version_supported = kAbiVersion;
+  options.drop_constant_initializers = true;  // they are on the device
+  for (const std::vector<size_t>& group : GroupsToFuse(*graph, provider.target)) {
+    std::vector<const OrtNode*> members;
+    for (const size_t number : group) members.push_back(nodes[number]);
+    RETURN_IF_ORT_ERROR(
+        ep->EpGraphSupportInfo_AddNodesToFuse(info, members.data(), members.size(), &options));
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<CompiledGraph>> CompileOne(Provider& provider, const OrtGraph* source,
+                                                  const OrtNode* fused_node) {
+  PLUGIN_ASSIGN_OR_RETURN(Graph graph, ReadGraph(source, /*with_constants=*/true));
+  PLUGIN_ASSIGN_OR_RETURN(const auto inputs, InputNames(fused_node));
+  PLUGIN_ASSIGN_OR_RETURN(const auto outputs, OutputNames(fused_node));
+  FuseAttention(graph);
+  MergeProducts(graph);
+  PlaceFilters(graph);
+  return CompiledGraph::Create(provider.context, provider.target, provider.trace, std::move(graph),
+                               inputs, outputs);
+}
+
+}  // namespace
+
+Provider::Provider(Device& session_device, Options session_options, const OrtLogger* session_logger)
+    : OrtEp{},
+      context{session_device, std::move(session_options), session_logger},
+      target{.find = FindOperator,
+             .prelude = kPrelude,
+             .max_group_size = 256,
+             .group_size = 256,
+             .elements_per_item = 4,
+             .row_group_size = 128,
+             .context = &context},
+      trace(session_device) {
+  ort_version_supported = kAbiVersion;
+  GetName = [](const OrtEp*) noexcept { return kProviderName; };
+  GetCapability = [](OrtEp* self, const OrtGraph* graph,
+                     OrtEpGraphSupportInfo* info) noexcept -> OrtStatus* {
+    return Guarded([&] { return ClaimNodes(*static_cast<Provider*>(self), graph, info); });
+  };
+  Compile = [](OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes, size_t count,
+               OrtNodeComputeInfo** infos, OrtNode**) noexcept -> OrtStatus* {
+    return Guarded([&]() -> OrtStatus* {
+      for (size_t i = 0; i < count; ++i) {
+        auto compiled = CompileOne(*static_cast<Provider*>(self), graphs[i], fused_nodes[i]);
+        if (!compiled.ok()) return ToOrt(compiled.status());
+        infos[i] = (*compiled).release();
+      }
+      return nullptr;
+    });
+  };
+  ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
+    for (size_t i = 0; i < count; ++i) delete static_cast<CompiledGraph*>(infos[i]);
+  };
+  CreateSyncStreamForDevice = [](OrtEp* self, const OrtMemoryDevice*,
+                                 OrtSyncStreamImpl** out) noexcept -> OrtStatus* {
+    return Guarded([&]() -> OrtStatus* {
+      auto* me = static_cast<Provider*>(self);
+      auto stream = Stream::Create(me->context.device, &me->trace);
+      if (!stream.ok()) return ToOrt(stream.status());
+      *out = *stream;
+      return nullptr;
+    });
+  };
+  Sync = [](OrtEp* self) noexcept -> OrtStatus* {
+    return Guarded([&] { return ToOrt(static_cast<Provider*>(self)->Synchronize()); });
+  };
+  CreateProfiler = [](OrtEp* self, OrtEpProfilerImpl** out) noexcept -> OrtStatus* {
+    return Guarded([&]() -> OrtStatus* {
+      *out = new Profiler(static_cast<Provider*>(self)->trace, kProviderName);
+      return nullptr;
+    });
+  };
+}
+
+Provider::~Provider() = default;
+
+Status Provider::Synchronize() {
+  PLUGIN_RETURN_IF_ERROR(context.device.MakeCurrent());
+  return CU_CHECK(cuCtxSynchronize);
+}
+
+OrtStatus* Provider::OnSessionEnd() {
+  return Guarded([&]() -> OrtStatus* {
+    RETURN_IF_ORT_ERROR(ToOrt(Synchronize()));
+    trace.Flush();
+    return nullptr;
+  });
+}
+
+}  // namespace cuda

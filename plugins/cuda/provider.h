@@ -1,0 +1,30 @@
+// The provider of one session.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "compiled_graph.h"
+#include "device.h"
+#include "device_trace.h"
+#include "options.h"
+
+namespace cuda {
+
+struct Provider : OrtEp {
+  // `device` outlives the provider, `logger` is the session's.
+  Provider(Device& device, Options options, const OrtLogger* logger);
+  ~Provider();
+
+  // Finishes the device's work and reads its times, so that they reach the session's trace.
+  OrtStatus* OnSessionEnd();
+  Status Synchronize();
+
+  Context context;
+  Target target;
+  DeviceTrace trace;
+};
+
+}  // namespace cuda
