@@ -116,7 +116,11 @@ std::span<const Operator> ReductionOperators() {
     for (const char* type :
          {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
           "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
-      rows.push_back({.type = type, .lower = LowerReduce, .types = kFloats, .known_inputs = 2});
+      const bool any = std::string_view(type) == "ReduceSum";
+      rows.push_back({.type = type,
+                      .lower = LowerReduce,
+                      .types = any ? kNumbers : kFloats,
+                      .known_inputs = 2});
     }
     rows.push_back({.type = "GlobalAveragePool", .lower = LowerGlobalPool, .types = kFloats});
     rows.push_back({.type = "GlobalMaxPool", .lower = LowerGlobalPool, .types = kFloats});

@@ -15,16 +15,16 @@ constexpr const char* kReduce = R"(
 #define MAXIMUM(a, b) (isnan(b) || (b) > (a) ? (b) : (a))
 #define MINIMUM(a, b) (isnan(b) || (b) < (a) ? (b) : (a))
 #define REDUCE(result, start, combine, element) \
-  float result = start; \
+  ACCUMULATOR result = start; \
   for (int column = LANE; column < COLUMNS; column += GROUP) { \
-    const float part = (element); \
+    const ACCUMULATOR part = (element); \
     result = combine(result, part); \
   } \
   COMBINE_LANES(result, combine)
 #ifdef SHUFFLE
 #define COMBINE_LANES(result, combine) \
   for (int offset_ = 16; offset_ > 0; offset_ /= 2) { \
-    const float other = SHUFFLE(result, offset_); \
+    const ACCUMULATOR other = SHUFFLE(result, offset_); \
     result = combine(result, other); \
   } \
   if (LANE % 32 == 0) scratch[LANE / 32] = result; \
@@ -43,7 +43,7 @@ constexpr const char* kReduce = R"(
   result = scratch[0]; \
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-  LOCAL float scratch[GROUP];
+  LOCAL ACCUMULATOR scratch[GROUP];
   const int ROW = get_group_id(0);
   const int LANE = get_local_id(0);
 )";
@@ -78,7 +78,8 @@ KernelBody WriteRows(KernelWriter& writer, const Rows& rows, const char* name, s
   const Elements x = writer.Input(*rows.tensor);
   const std::string columns = writer.Int(rows.columns);
   std::string head =
-      fmt::format("#define GROUP {}\n#define COLUMNS {}\n{}", group_size, columns, kReduce);
+      fmt::format("#define GROUP {}\n#define COLUMNS {}\n#define ACCUMULATOR {}\n{}", group_size,
+                  columns, IsFloat(rows.tensor->type) ? "float" : "long", kReduce);
   head += fmt::format("#define X(column_) {}\n", x.Read("ROW * COLUMNS + (column_)"));
   return {.name = name,
           .code = head + std::move(code),

@@ -21,7 +21,8 @@ Result<Rows> MakeRows(Planner& planner, const TensorRef& tensor, const std::vect
 // A kernel for rows. `code` may use X(column) (an element of the row), ROW, COLUMNS, LANE (0 ...
 // GROUP - 1) and
 //   REDUCE(result, start, combine, element)
-// which declares a float `result`: all `element`s of the row, expressions of `column`, combined by
+// which declares `result`, a float or, for integers, a long: all `element`s of the row, which are
+// expressions of `column`, combined by
 // combine(a, b). It stores elements by STORE.
 KernelBody WriteRows(KernelWriter& writer, const Rows& rows, const char* name, std::string code,
                      size_t group_size);

@@ -179,6 +179,16 @@ CASES = {
         "ReduceLogSumExp".split()
     },
     "ReduceSum": ("ReduceSum", [X, (integers(2),)], {}),
+    "ReduceSum of int64": (
+        "ReduceSum",
+        [np.arange(600).reshape(2, 300) << 40, (integers(1),)],
+        {"keepdims": 0},
+    ),
+    "ReduceSum of int32": (
+        "ReduceSum",
+        [np.arange(600, dtype=np.int32).reshape(2, 300), (integers(0),)],
+        {},
+    ),
     "ReduceMean all": ("ReduceMean", [X], {}),
     "ArgMax": ("ArgMax", [X], {"axis": 1, "keepdims": 0}),
     "ArgMin last": ("ArgMin", [np.round(X)], {"axis": -1, "select_last_index": 1}),
