@@ -83,6 +83,10 @@ std::string BinaryExpression(const Node& node, DataType type) {
 
 Status LowerBinary(Planner& planner, const Node& node) {
   const TensorRef a = planner.Input(node, 0);
+  if (node.type == "Add") {
+    PLUGIN_ASSIGN_OR_RETURN(TensorRef sum, planner.Add(a, planner.Input(node, 1)));
+    return planner.SetOutput(node, 0, std::move(sum));
+  }
   return Broadcast(planner, node, a->type, BinaryExpression(node, a->type),
                    {a, planner.Input(node, 1)});
 }

@@ -51,8 +51,11 @@ struct ValueInfo {
   std::optional<Shape> shape;  // if the rank is known; -1 for sizes that are not
   bool is_constant = false;
   std::optional<HostTensor> constant;  // if the graph was read with its constants
-  bool is_channels_last = false;       // how the constant lies on the device
-  int consumers = 0;                   // uses by nodes of the graph
+  // How the constant lies on the device: row-major, with the channels innermost, or as the matrix
+  // transposed.
+  enum class Layout { kRowMajor, kChannelsLast, kTransposed };
+  Layout layout = Layout::kRowMajor;
+  int consumers = 0;  // uses by nodes of the graph
 };
 
 struct Node {

@@ -103,9 +103,9 @@ Status LowerLayerNormalization(Planner& planner, const Node& node) {
 Status LowerSkipLayerNormalization(Planner& planner, const Node& node) {
   const bool centered = node.type == "SkipLayerNormalization";
   const TensorRef x = planner.Input(node, 0);
-  TensorRef sum = planner.Expression(x->type, x->shape, "$0 + $1", {x, planner.Input(node, 1)});
+  PLUGIN_ASSIGN_OR_RETURN(TensorRef sum, planner.Add(x, planner.Input(node, 1)));
   if (const TensorRef bias = InputOrNull(planner, node, centered ? 4 : 3)) {
-    sum = planner.Expression(x->type, x->shape, "$0 + $1", {sum, bias});
+    PLUGIN_ASSIGN_OR_RETURN(sum, planner.Add(sum, bias));
   }
   PLUGIN_RETURN_IF_ERROR(planner.Store(sum));
   PLUGIN_ASSIGN_OR_RETURN(

@@ -39,7 +39,11 @@ Result<Plan> Planner::Make(std::span<const InputDescription> inputs) {
     if (!constant || tensors_[i]) continue;
     auto tensor = std::make_shared<Tensor>(constant->type, constant->shape);
     tensor->storage = AddStorage(Storage::kWeight, static_cast<int>(i), 0);
-    if (graph_.values[i].is_channels_last) tensor->strides = ChannelsLastStrides(tensor->shape);
+    if (graph_.values[i].layout == ValueInfo::Layout::kChannelsLast) {
+      tensor->strides = ChannelsLastStrides(tensor->shape);
+    } else if (graph_.values[i].layout == ValueInfo::Layout::kTransposed) {
+      tensor->strides = {1, tensor->shape[0]};
+    }
     if (ElementCount(tensor->shape) <= kMaxKnownElements) tensor->known = constant->Integers();
     tensor->scalar = constant->Float();
     tensors_[i] = std::move(tensor);
@@ -128,6 +132,20 @@ Result<TensorRef> Planner::StoreOutput(const Node& node, size_t index, TensorRef
   return tensor;
 }
 
+TensorRef Planner::AllocateOutput(const Node& node, size_t index, DataType type, Shape shape) {
+  const int value = index < node.outputs.size() ? node.outputs[index] : -1;
+  const int output = value < 0 ? -1 : OutputIndex(value);
+  TensorRef tensor = std::make_shared<Tensor>(type, std::move(shape));
+  if (output >= 0 && !output_is_written_[static_cast<size_t>(output)]) {
+    tensor->storage = output_storage_[static_cast<size_t>(output)];
+    output_is_written_[static_cast<size_t>(output)] = true;
+  } else {
+    tensor = Allocate(type, tensor->shape);
+  }
+  if (value >= 0) tensors_[static_cast<size_t>(value)] = tensor;
+  return tensor;
+}
+
 Status Planner::FinishOutputs() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const TensorRef& tensor = tensors_[static_cast<size_t>(outputs_[i])];
@@ -153,6 +171,15 @@ TensorRef Planner::Expression(DataType type, Shape shape, std::string expression
   }
   tensor->deferred->operands = std::move(operands);
   return tensor;
+}
+
+Result<TensorRef> Planner::Add(const TensorRef& a, const TensorRef& b) {
+  PLUGIN_ASSIGN_OR_RETURN(Shape shape, BroadcastShape(a->shape, b->shape));
+  if (target_.add && a != b) {
+    if (TensorRef sum = target_.add(*this, a, b)) return sum;
+    if (TensorRef sum = target_.add(*this, b, a)) return sum;
+  }
+  return Expression(a->type, std::move(shape), "$0 + $1", {a, b});
 }
 
 TensorRef Planner::FromRoot(DataType type, Shape shape, Root root) {

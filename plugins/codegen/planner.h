@@ -42,9 +42,13 @@ class Planner {
   Status SetOutput(const Node& node, size_t index, TensorRef tensor);
   // The same for what is in memory from now on: in that of the graph's output, if it is one.
   Result<TensorRef> StoreOutput(const Node& node, size_t index, TensorRef tensor);
+  // Memory for output `index`, which a call fills: that of the graph's output, if it is one.
+  TensorRef AllocateOutput(const Node& node, size_t index, DataType type, Shape shape);
 
   TensorRef Expression(DataType type, Shape shape, std::string expression,
                        std::vector<TensorRef> operands);
+  // The sum, broadcast; perhaps made by the step that makes one of them.
+  Result<TensorRef> Add(const TensorRef& a, const TensorRef& b);
   TensorRef FromRoot(DataType type, Shape shape, Root root);
   TensorRef FromCall(DataType type, Shape shape, std::shared_ptr<Call> call);
   TensorRef KnownIntegers(DataType type, Shape shape, std::vector<int64_t> values);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string_view>
 
 #include "graph.h"
@@ -9,6 +10,8 @@
 namespace codegen {
 
 struct Operator;
+struct Tensor;
+class Planner;
 
 struct Target {
   // The provider's operator for a node; null if there is none.
@@ -21,6 +24,9 @@ struct Target {
   size_t elements_per_item = 1;  // of element-wise kernels over large tensors
   size_t row_group_size = 64;    // of kernels with one work group per row
   void* context = nullptr;       // the provider's own, for its lowerings
+  // `sum` + `other` by the step that makes `sum`; null if that cannot do it. May be null.
+  std::shared_ptr<Tensor> (*add)(Planner& planner, const std::shared_ptr<Tensor>& sum,
+                                 const std::shared_ptr<Tensor>& other) = nullptr;
 };
 
 }  // namespace codegen

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device_call.h"
 #include "host_values.h"
+#include "kernels.h"
 #include "support.h"
 
 namespace cuda {
@@ -12,6 +14,8 @@ namespace {
 // Plans of as many shapes are kept.
 constexpr size_t kMaxPlans = 16;
 constexpr size_t kAlignment = 256;
+
+size_t Aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
 // [n, channels, ...] with the channels moved to the end.
 std::vector<std::byte> ChannelsLast(const HostTensor& tensor) {
@@ -90,30 +94,49 @@ Status CompiledGraph::UploadWeights() {
   weights_.resize(graph_.values.size());
   size_t total = 0;
   for (const ValueInfo& value : graph_.values) {
-    if (value.constant)
-      total += (value.constant->bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
+    if (value.constant) total += Aligned(value.constant->bytes.size());
   }
   if (total == 0) return Status();
   PLUGIN_ASSIGN_OR_RETURN(void* const memory, context_.device.Allocate(total));
   memory_ = static_cast<std::byte*>(memory);
   size_t offset = 0;
   for (size_t i = 0; i < graph_.values.size(); ++i) {
-    auto& constant = graph_.values[i].constant;
-    if (!constant || constant->bytes.empty()) continue;
-    const bool is_reordered = graph_.values[i].is_channels_last;
-    const std::vector<std::byte> reordered =
-        is_reordered ? ChannelsLast(*constant) : std::vector<std::byte>();
-    const std::vector<std::byte>& bytes = is_reordered ? reordered : constant->bytes;
+    ValueInfo& value = graph_.values[i];
+    if (!value.constant || value.constant->bytes.empty()) continue;
     weights_[i] = memory_ + offset;
-    PLUGIN_RETURN_IF_ERROR(CU_CHECK(cuMemcpyHtoD, reinterpret_cast<CUdeviceptr>(weights_[i]),
-                                    bytes.data(), bytes.size()));
-    offset += (bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
+    offset += Aligned(value.constant->bytes.size());
+    PLUGIN_RETURN_IF_ERROR(Upload(value, weights_[i]));
     // Plans look at small ones.
-    if (ElementCount(constant->shape) > kMaxKnownElements) {
-      std::vector<std::byte>().swap(constant->bytes);
+    if (ElementCount(value.constant->shape) > kMaxKnownElements) {
+      std::vector<std::byte>().swap(value.constant->bytes);
     }
   }
-  return Status();
+  return CU_CHECK(cuStreamSynchronize, context_.device.transfer_stream());
+}
+
+// A copy from pageable memory has left it when it returns.
+Status CompiledGraph::Upload(const ValueInfo& value, void* target) {
+  const HostTensor& data = *value.constant;
+  CUstream const stream = context_.device.transfer_stream();
+  const auto copy = [&](const std::vector<std::byte>& bytes, void* to) {
+    return CU_CHECK(cuMemcpyHtoDAsync, reinterpret_cast<CUdeviceptr>(to), bytes.data(),
+                    bytes.size(), stream);
+  };
+  if (value.layout == ValueInfo::Layout::kChannelsLast) return copy(ChannelsLast(data), target);
+  if (value.layout == ValueInfo::Layout::kRowMajor) return copy(data.bytes, target);
+  PLUGIN_ASSIGN_OR_RETURN(CUfunction const transpose,
+                          context_.device.programs().Find(kTransposeSource, "transpose"));
+  PLUGIN_ASSIGN_OR_RETURN(void* const staging, context_.device.Allocate(data.bytes.size(), stream));
+  Status status = copy(data.bytes, staging);
+  if (status.ok()) {
+    const auto tiles = [](int64_t size) { return static_cast<unsigned>((size + 31) / 32); };
+    void* const addresses[] = {staging, target};
+    Number numbers[] = {static_cast<int32_t>(data.shape[0]), static_cast<int32_t>(data.shape[1])};
+    status = LaunchKernel(transpose, {tiles(data.shape[1]), tiles(data.shape[0]), 1}, {32, 8, 1}, 0,
+                          stream, addresses, numbers);
+  }
+  context_.device.Free(staging);
+  return status;
 }
 
 OrtStatus* CompiledGraph::Run(OrtKernelContext* context) {

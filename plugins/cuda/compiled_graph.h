@@ -42,6 +42,7 @@ class CompiledGraph : public OrtNodeComputeInfo {
     std::unique_ptr<Executable> executable;
   };
   Status UploadWeights();
+  Status Upload(const ValueInfo& value, void* target);
   OrtStatus* ReadFeeds(OrtKernelContext* context, CUstream stream, Feeds& feeds);
   Status Align(Feeds& feeds, std::span<void* const> outputs, CUstream stream,
                std::vector<void*>& copies);

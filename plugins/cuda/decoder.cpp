@@ -132,35 +132,70 @@ struct Groups {
   int64_t all;   // of the new one
 };
 
-// `fresh` [batch, heads, length, depth] behind the last cache; output `index` of the node.
-Result<TensorRef> Append(Planner& planner, const Node& node, size_t index, const Groups& g,
-                         const TensorRef& fresh, const TensorRef& past, const TensorRef& lengths) {
-  PLUGIN_RETURN_IF_ERROR(planner.Store(fresh));
-  TensorRef source = fresh;
-  const auto is_odd = [](int64_t stride) { return stride % 8 != 0; };
-  if (fresh->strides[3] != 1 || fresh->offset % 8 != 0 || is_odd(fresh->strides[0]) ||
-      is_odd(fresh->strides[1]) || is_odd(fresh->strides[2])) {
-    PLUGIN_ASSIGN_OR_RETURN(
-        source, planner.Contiguous(planner.Expression(fresh->type, fresh->shape, "$0", {fresh})));
+// Turns queries and keys and fills the caches: operands are q, k, v, lengths, the cosines and sines
+// if there are such, and the last caches if there are such.
+class CacheCall : public DeviceCall {
+ public:
+  CacheCall(Context& context, const Groups& groups, std::string source, std::vector<TensorRef> read,
+            bool has_past, bool is_rotated)
+      : DeviceCall(std::move(read)),
+        device_(context.device),
+        groups_(groups),
+        source_(std::move(source)),
+        has_past_(has_past),
+        is_rotated_(is_rotated) {
+    const Groups& g = groups_;
+    count_ = g.batch * g.length * (g.heads + 2 * g.kv_heads) * g.depth / 2;
+    numbers_ = {Number32(count_), Number32(g.heads), Number32(g.kv_heads), Number32(g.length),
+                Number32(g.all)};
+    for (size_t i = 0; i < 3; ++i) {
+      for (size_t axis = 0; axis < 3; ++axis) numbers_.emplace_back(operands[i]->strides[axis]);
+    }
+    strides = {g.heads * g.length * g.depth, g.depth, g.heads * g.depth, 1};
   }
-  std::vector<TensorRef> operands = {source};
-  if (past) operands.push_back(past);
-  operands.push_back(lengths);
-  auto call = std::make_shared<KernelCall>(
-      ContextOf(planner).device, "append_cache",
-      fmt::format("#define ELEMENT {}\n#define DEPTH {}\n#define HAS_PAST {}\n",
-                  ElementOf(fresh->type), g.depth, past ? 1 : 0) +
-          kAppendCacheSource,
-      std::move(operands));
-  const int64_t count = g.batch * g.kv_heads * g.all * g.depth / 8;
-  call->numbers = {Number32(count), Number32(g.kv_heads), Number32(g.length), Number32(g.past),
-                   Number32(g.all), source->strides[0],   source->strides[1], source->strides[2]};
-  call->grid = {BlocksOf(count), 1, 1};
-  call->block = {kThreads, 1, 1};
-  const TensorRef present =
-      planner.FromCall(fresh->type, {g.batch, g.kv_heads, g.all, g.depth}, std::move(call));
-  return planner.StoreOutput(node, index, present);
-}
+
+  const char* name() const override { return "cache"; }
+  const std::string* source() const override { return &source_; }
+
+  Status Load() override {
+    PLUGIN_ASSIGN_OR_RETURN(append_, device_.programs().Find(source_, "rotate_append"));
+    PLUGIN_ASSIGN_OR_RETURN(copy_, device_.programs().Find(source_, "copy_cache"));
+    return Status();
+  }
+
+  Status Run(CUstream stream, std::span<void* const> arguments) override {
+    const size_t inputs = is_rotated_ ? 6 : 4;
+    const size_t after = inputs + (has_past_ ? 2 : 0);
+    void* const present_k = arguments[after];
+    void* const present_v = arguments[after + 1];
+    std::vector<void*> addresses(arguments.begin(),
+                                 arguments.begin() + static_cast<ptrdiff_t>(inputs));
+    addresses.insert(addresses.end(), {present_k, present_v, arguments[after + 2]});
+    PLUGIN_RETURN_IF_ERROR(LaunchKernel(append_, {BlocksOf(count_), 1, 1}, {kThreads, 1, 1}, 0,
+                                        stream, addresses, numbers_));
+    if (!has_past_ || arguments[inputs] == present_k) return Status();
+    const Groups& g = groups_;
+    const int64_t count = g.batch * g.kv_heads * g.past * g.depth / 8;
+    if (count == 0) return Status();
+    Number numbers[] = {Number32(count), Number32(g.kv_heads), Number32(g.length), Number32(g.past),
+                        Number32(g.all)};
+    void* const copied[] = {arguments[inputs], arguments[inputs + 1], arguments[3], present_k,
+                            present_v};
+    return LaunchKernel(copy_, {BlocksOf(count), 1, 1}, {kThreads, 1, 1}, 0, stream, copied,
+                        numbers);
+  }
+
+ private:
+  Device& device_;
+  Groups groups_;
+  std::string source_;
+  bool has_past_;
+  bool is_rotated_;
+  int64_t count_ = 0;
+  std::vector<Number> numbers_;
+  CUfunction append_ = nullptr;
+  CUfunction copy_ = nullptr;
+};
 
 Result<Groups> ReadGroups(Planner& planner, const Node& node) {
   Groups g{};
@@ -191,29 +226,40 @@ Status LowerGroupQueryAttention(Planner& planner, const Node& node) {
   const int64_t value_column = is_packed ? (g.heads + g.kv_heads) * g.depth : 0;
   AttentionInputs inputs;
   PLUGIN_ASSIGN_OR_RETURN(inputs.q, Heads(planner, query, g.heads, g.depth, 0));
-  PLUGIN_ASSIGN_OR_RETURN(TensorRef k, Heads(planner, key, g.kv_heads, g.depth, key_column));
+  PLUGIN_ASSIGN_OR_RETURN(const TensorRef k, Heads(planner, key, g.kv_heads, g.depth, key_column));
   PLUGIN_ASSIGN_OR_RETURN(const TensorRef v,
                           Heads(planner, value, g.kv_heads, g.depth, value_column));
   PLUGIN_ASSIGN_OR_RETURN(inputs.lengths, planner.Contiguous(planner.Input(node, 5)));
-  if (node.Int("do_rotary", 0) != 0) {
-    Rotation rotation{.cosines = nullptr,
-                      .sines = nullptr,
-                      .places = inputs.lengths,
-                      .kind = 0,
-                      .is_interleaved = node.Int("rotary_interleaved", 0) != 0};
-    PLUGIN_ASSIGN_OR_RETURN(rotation.cosines, planner.Contiguous(planner.Input(node, 7)));
-    PLUGIN_ASSIGN_OR_RETURN(rotation.sines, planner.Contiguous(planner.Input(node, 8)));
-    PLUGIN_ASSIGN_OR_RETURN(inputs.q, Rotate(planner, inputs.q, rotation));
-    PLUGIN_ASSIGN_OR_RETURN(k, Rotate(planner, k, rotation));
+  std::vector<TensorRef> operands = {inputs.q, k, v, inputs.lengths};
+  const bool is_rotated = node.Int("do_rotary", 0) != 0;
+  int64_t rotated = 0;
+  for (size_t input = 7; is_rotated && input < 9; ++input) {
+    PLUGIN_ASSIGN_OR_RETURN(TensorRef table, planner.Contiguous(planner.Input(node, input)));
+    rotated = 2 * table->shape.back();
+    operands.push_back(std::move(table));
   }
-  TensorRef past_key;
-  TensorRef past_value;
-  if (planner.HasInput(node, 3)) {
-    PLUGIN_ASSIGN_OR_RETURN(past_key, planner.Contiguous(planner.Input(node, 3)));
-    PLUGIN_ASSIGN_OR_RETURN(past_value, planner.Contiguous(planner.Input(node, 4)));
+  if (rotated > g.depth)
+    return Failure("expected caches for {} elements, got {}", g.depth, rotated);
+  const bool has_past = planner.HasInput(node, 3);
+  for (size_t input = 3; has_past && input < 5; ++input) {
+    PLUGIN_ASSIGN_OR_RETURN(TensorRef past, planner.Contiguous(planner.Input(node, input)));
+    operands.push_back(std::move(past));
   }
-  PLUGIN_ASSIGN_OR_RETURN(inputs.k, Append(planner, node, 1, g, k, past_key, inputs.lengths));
-  PLUGIN_ASSIGN_OR_RETURN(inputs.v, Append(planner, node, 2, g, v, past_value, inputs.lengths));
+  auto call = std::make_shared<CacheCall>(
+      ContextOf(planner), g,
+      fmt::format("#define ELEMENT {}\n#define DEPTH {}\n#define ROTATED {}\n"
+                  "#define INTERLEAVED {}\n",
+                  ElementOf(query->type), g.depth, rotated,
+                  node.Int("rotary_interleaved", 0) != 0 ? 1 : 0) +
+          kRotateAppendSource,
+      std::move(operands), has_past, is_rotated);
+  const Shape cache = {g.batch, g.kv_heads, g.all, g.depth};
+  inputs.k = planner.AllocateOutput(node, 1, query->type, cache);
+  inputs.v = planner.AllocateOutput(node, 2, query->type, cache);
+  call->also_writes = {inputs.k, inputs.v};
+  const Shape shape = inputs.q->shape;
+  inputs.q = planner.FromCall(query->type, shape, std::move(call));
+  PLUGIN_RETURN_IF_ERROR(planner.Store(inputs.q));
   const float scale = node.Float("scale", 0);
   inputs.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(g.depth));
   inputs.is_causal = true;

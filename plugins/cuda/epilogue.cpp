@@ -15,19 +15,6 @@ Status SetExtended(Planner& planner, const Node& node, const TensorRef& from,
   return planner.SetOutput(node, 0, planner.FromCall(from->type, from->shape, std::move(call)));
 }
 
-Status LowerAdd(Planner& planner, const Node& node) {
-  for (size_t i = 0; i < 2; ++i) {
-    const TensorRef sum = planner.Input(node, i);
-    const TensorRef other = planner.Input(node, 1 - i);
-    const EpilogueCall* call = sum == other ? nullptr : Extensible(*sum);
-    if (!call) continue;
-    if (auto extended = call->Add(planner, sum->shape, other)) {
-      return SetExtended(planner, node, sum, std::move(extended));
-    }
-  }
-  return LowerOrdinarily(planner, node);
-}
-
 Status LowerActivation(Planner& planner, const Node& node, EpilogueCall::Activation activation) {
   const TensorRef x = planner.Input(node, 0);
   const EpilogueCall* call = Extensible(*x);
@@ -62,6 +49,12 @@ Status LowerGelu(Planner& planner, const Node& node) {
 
 }  // namespace
 
+TensorRef AddToCall(Planner& planner, const TensorRef& sum, const TensorRef& other) {
+  const EpilogueCall* call = Extensible(*sum);
+  auto extended = call ? call->Add(planner, sum->shape, other) : nullptr;
+  return extended ? planner.FromCall(sum->type, sum->shape, std::move(extended)) : nullptr;
+}
+
 // As codegen has them, but for how they are lowered.
 std::span<const Operator> EpilogueOperators() {
   static const std::vector<Operator> kRows = [] {
@@ -73,7 +66,6 @@ std::span<const Operator> EpilogueOperators() {
       rows.push_back(*FindGenerated(node));
       rows.back().lower = lower;
     };
-    add("Add", "", LowerAdd);
     add("Relu", "", LowerRelu);
     add("Gelu", "", LowerGelu);
     for (const char* type : {"Gelu", "FastGelu", "BiasGelu"}) add(type, "com.microsoft", LowerGelu);

@@ -6,10 +6,12 @@
 
 namespace cuda {
 
-extern const std::string kAppendCacheSource;
+extern const std::string kFewRowsSource;
 extern const std::string kFlashAttentionSource;
 extern const std::string kNbitsDequantizeSource;
 extern const std::string kNbitsProductSource;
 extern const std::string kRotarySource;
+extern const std::string kRotateAppendSource;
+extern const std::string kTransposeSource;
 
 }  // namespace cuda

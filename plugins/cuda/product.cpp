@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels.h"
 #include "operators.h"
 
 namespace cuda {
@@ -76,6 +77,8 @@ class ProductCall : public EpilogueCall {
         epilogue_(other.epilogue_) {}
 
   const char* name() const override { return "product"; }
+  const std::string* source() const override { return source_.empty() ? nullptr : &source_; }
+  Status Load() override;
   std::shared_ptr<Call> Add(Planner& planner, const Shape& shape,
                             const TensorRef& other) const override;
   std::shared_ptr<Call> Activate(Activation activation) const override;
@@ -85,6 +88,8 @@ class ProductCall : public EpilogueCall {
  private:
   Status Describe();
   Status ChooseAlgorithm();
+  bool HasFewRows() const;
+  Status RunFewRows(CUstream stream, std::span<void* const> arguments);
 
   Context& context_;
   DataType type_;
@@ -96,6 +101,11 @@ class ProductCall : public EpilogueCall {
   std::unique_ptr<Descriptors> descriptors_;
   cublasLtHandle_t handle_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_{};
+  // Of the kernel for few rows.
+  std::string source_;
+  int64_t together_ = 1;  // rows of a block
+  int64_t columns_ = 1;   // of a warp
+  CUfunction function_ = nullptr;
 };
 
 std::shared_ptr<Call> ProductCall::Add(Planner& planner, const Shape& shape,
@@ -201,7 +211,34 @@ Status ProductCall::ChooseAlgorithm() {
   return Status();
 }
 
+// Such a product reads each weight once: memory limits it, not arithmetic. The kernel is for
+// weights whose columns lie side by side.
+bool ProductCall::HasFewRows() const {
+  constexpr int64_t kMost = 4;
+  constexpr int64_t kMostBytes = 96 * 1024;  // of shared memory, for the rows
+  const bool is_short = type_ == DataType::kFloat16 || type_ == DataType::kBFloat16;
+  if (!is_short || shape_.batch != 1 || shape_.m > kMost || shape_.k % 8 != 0) return false;
+  if (!shape_.b.is_transposed || shape_.a.is_transposed || shape_.b.leading % 8 != 0) return false;
+  if (shape_.m > 1 && shape_.a.leading % 8 != 0) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    if (AlignmentOf(*operands[i]) < 16) return false;
+  }
+  return kMost * shape_.k * 2 <= kMostBytes;
+}
+
 Status ProductCall::Prepare() {
+  if (HasFewRows()) {
+    together_ = shape_.m > 2 ? 4 : shape_.m;
+    columns_ = together_ == 1 && shape_.n >= 8192 ? 2 : 1;
+    const int activation = epilogue_ == CUBLASLT_EPILOGUE_RELU ? 1 : epilogue_ == 0 ? 0 : 2;
+    source_ = fmt::format(
+                  "#define ELEMENT {}\n#define ROWS {}\n#define COLUMNS {}\n#define HAS_BIAS {}\n"
+                  "#define HAS_RESIDUAL {}\n#define ACTIVATION {}\n",
+                  type_ == DataType::kFloat16 ? 1 : 2, together_, columns_, has_bias_ ? 1 : 0,
+                  has_residual_ ? 1 : 0, activation) +
+              kFewRowsSource;
+    return Status();
+  }
   PLUGIN_ASSIGN_OR_RETURN(handle_, context_.device.blas());
   PLUGIN_RETURN_IF_ERROR(Describe());
   for (const TensorRef& operand : operands) {
@@ -210,7 +247,30 @@ Status ProductCall::Prepare() {
   return ChooseAlgorithm();
 }
 
+Status ProductCall::Load() {
+  if (source_.empty()) return Status();
+  PLUGIN_ASSIGN_OR_RETURN(function_, context_.device.programs().Find(source_, "few_rows"));
+  const auto shared = static_cast<int>(together_ * shape_.k * 2);
+  return CU_CHECK(cuFuncSetAttribute, function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                  shared);
+}
+
+Status ProductCall::RunFewRows(CUstream stream, std::span<void* const> arguments) {
+  constexpr int64_t kWarps = 8;
+  const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
+  const auto blocks = [](int64_t count, int64_t size) {
+    return static_cast<unsigned>((count + size - 1) / size);
+  };
+  Number numbers[] = {number(shape_.m), number(shape_.n), number(shape_.k),
+                      alpha_,           shape_.a.leading, shape_.b.leading};
+  return LaunchKernel(function_,
+                      {blocks(shape_.n, kWarps * columns_), blocks(shape_.m, together_), 1},
+                      {static_cast<unsigned>(kWarps * 32), 1, 1},
+                      static_cast<unsigned>(together_ * shape_.k * 2), stream, arguments, numbers);
+}
+
 Status ProductCall::Run(CUstream stream, std::span<void* const> arguments) {
+  if (function_) return RunFewRows(stream, arguments);
   const BlasLibrary& blas = *LoadBlas();
   const Descriptors& d = *descriptors_;
   size_t next = 2;

@@ -22,6 +22,9 @@ struct EpilogueCall : DeviceCall {
   virtual std::shared_ptr<Call> Activate(Activation activation) const = 0;
 };
 
+// Target::add.
+TensorRef AddToCall(Planner& planner, const TensorRef& sum, const TensorRef& other);
+
 // The call that computes the tensor, if it is still to be made and can be extended; else null.
 const EpilogueCall* Extensible(const Tensor& tensor);
 

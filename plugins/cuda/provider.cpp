@@ -1,29 +1,42 @@
 #include "provider.h"
 
+#include <map>
+#include <optional>
+
 #include "attention_pattern.h"
 #include "merge_products.h"
 #include "operators.h"
+#include "product.h"
 #include "stream.h"
 #include "support.h"
 
 namespace cuda {
 namespace {
 
-// Filters of convolutions lie as cuDNN wants them, if nothing else reads them.
-void PlaceFilters(Graph& graph) {
-  std::vector<int> other_uses(graph.values.size());
+// How a constant at this input of a node lies best; nothing if that is row-major.
+std::optional<ValueInfo::Layout> WantedLayout(const Node& node, size_t input,
+                                              const HostTensor& data) {
+  if (!node.domain.empty() || input != 1) return std::nullopt;
+  const size_t rank = data.shape.size();
+  if (node.type == "Conv" && (rank == 3 || rank == 4)) return ValueInfo::Layout::kChannelsLast;
+  const bool is_product = node.type == "MatMul" || (node.type == "Gemm" && !node.Int("transB", 0));
+  const bool is_short = IsFloat(data.type) && SizeOf(data.type) == 2;
+  if (is_product && rank == 2 && is_short) return ValueInfo::Layout::kTransposed;
+  return std::nullopt;
+}
+
+// Filters lie as cuDNN wants them, weights as products of few rows do, if nothing else reads them.
+void PlaceWeights(Graph& graph) {
+  std::map<int, int> uses;
   for (const Node& node : graph.nodes) {
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool is_filter = node.type == "Conv" && node.domain.empty() && i == 1;
-      if (node.inputs[i] >= 0 && !is_filter) ++other_uses[static_cast<size_t>(node.inputs[i])];
-    }
+    for (const int input : node.inputs) ++uses[input];
   }
   for (const Node& node : graph.nodes) {
-    if (node.type != "Conv" || !node.domain.empty()) continue;
-    ValueInfo& filters = graph.values[static_cast<size_t>(node.inputs[1])];
-    if (!filters.constant || other_uses[static_cast<size_t>(node.inputs[1])] > 0) continue;
-    if (filters.constant->shape.size() == 3 || filters.constant->shape.size() == 4) {
-      filters.is_channels_last = true;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] < 0 || uses[node.inputs[i]] != 1) continue;
+      ValueInfo& value = graph.values[static_cast<size_t>(node.inputs[i])];
+      if (!value.constant) continue;
+      if (const auto layout = WantedLayout(node, i, *value.constant)) value.layout = *layout;
     }
   }
 }
@@ -54,7 +67,7 @@ Result<std::unique_ptr<CompiledGraph>> CompileOne(Provider& provider, const OrtG
   PLUGIN_ASSIGN_OR_RETURN(const auto outputs, OutputNames(fused_node));
   FuseAttention(graph);
   MergeProducts(graph);
-  PlaceFilters(graph);
+  PlaceWeights(graph);
   return CompiledGraph::Create(provider.context, provider.target, provider.trace, std::move(graph),
                                inputs, outputs);
 }
@@ -70,7 +83,8 @@ Provider::Provider(Device& session_device, Options session_options, const OrtLog
              .group_size = 256,
              .elements_per_item = 4,
              .row_group_size = 128,
-             .context = &context},
+             .context = &context,
+             .add = AddToCall},
       trace(session_device) {
   ort_version_supported = kAbiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };

@@ -40,16 +40,18 @@ std::vector<TensorRef> OperandsOf(const Weights& w) {
 TensorRef MultiplyFew(Planner& planner, const TensorRef& a, const Weights& w, Shape shape) {
   const int64_t rows = ElementCount(shape) / w.n;
   const int64_t together = rows > 2 ? 4 : rows;
+  const int64_t columns = together > 1 ? 1 : w.n >= 16384 ? 4 : w.n >= 4096 ? 2 : 1;
   std::vector<TensorRef> operands = OperandsOf(w);
   operands.insert(operands.begin(), a);
   auto call = std::make_shared<KernelCall>(
       ContextOf(planner).device, "nbits_product",
-      Definitions(w) + fmt::format("#define ROWS {}\n", together) + kNbitsProductSource,
+      Definitions(w) + fmt::format("#define ROWS {}\n#define COLUMNS {}\n", together, columns) +
+          kNbitsProductSource,
       std::move(operands));
   call->numbers = {static_cast<int32_t>(rows), static_cast<int32_t>(w.n),
                    static_cast<int32_t>(w.k)};
   constexpr int64_t kWarps = 8;
-  call->grid = {static_cast<unsigned>((w.n + kWarps - 1) / kWarps),
+  call->grid = {static_cast<unsigned>((w.n + kWarps * columns - 1) / (kWarps * columns)),
                 static_cast<unsigned>((rows + together - 1) / together), 1};
   call->block = {static_cast<unsigned>(kWarps * 32), 1, 1};
   call->shared_bytes = static_cast<unsigned>(static_cast<size_t>(together * w.k / kChunk) *

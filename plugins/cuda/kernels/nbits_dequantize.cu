@@ -27,7 +27,16 @@ extern "C" __global__ void __launch_bounds__(256)
   zero = to_float(zeros[(long)row * blocks + block]);
 #endif
   const uint word = b[item];
-  for (int i = 0; i < 8 && start + i < k; ++i) {
-    out[(long)row * k + start + i] = to_element(((float)(word >> (4 * i) & 15) - zero) * scale);
+  float x[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) x[i] = ((float)(word >> (4 * i) & 15) - zero) * scale;
+  element* to = out + (long)row * k + start;
+#if ELEMENT != 3
+  if (k % 8 == 0 && start < k) {
+    *(uint4*)to =
+        make_uint4(pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]), pack(x[6], x[7]));
+    return;
   }
+#endif
+  for (int i = 0; i < 8 && start + i < k; ++i) to[i] = to_element(x[i]);
 }

@@ -42,53 +42,67 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     }
   }
   __syncthreads();
-  const int column = blockIdx.x * WARPS + threadIdx.x / 32;
+  const int column0 = (blockIdx.x * WARPS + threadIdx.x / 32) * COLUMNS;
   const int lane = threadIdx.x % 32;
-  if (column >= n) return;
+  if (column0 >= n) return;
   const int blocks = k / BLOCK;
-  const uint4* b_row = b + (long)column * chunks;
-  const element* scale_row = scales + (long)column * blocks;
-  float sums[ROWS];
-  for (int r = 0; r < ROWS; ++r) sums[r] = 0;
+  float sums[COLUMNS][ROWS];
+  for (int c = 0; c < COLUMNS; ++c)
+    for (int r = 0; r < ROWS; ++r) sums[c][r] = 0;
 #pragma unroll 2
   for (int chunk = lane; chunk < chunks; chunk += 32) {
-    const uint4 packed = b_row[chunk];
     const int block = chunk / (BLOCK / CHUNK);
-    const float scale = to_float(scale_row[block]);
-    float zero = 8;
+    uint4 packed[COLUMNS];
+    float scale[COLUMNS];
+    float base[COLUMNS];
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c) {
+      const long column = min(column0 + c, n - 1);
+      packed[c] = b[column * chunks + chunk];
+      scale[c] = to_float(scales[column * blocks + block]);
 #if ZEROS == 1
-    zero = (float)(zeros[(long)column * ((blocks + 1) / 2) + block / 2] >> (block % 2 * 4) & 15);
+      base[c] = 1024 + (zeros[column * ((blocks + 1) / 2) + block / 2] >> (block % 2 * 4) & 15);
 #elif ZEROS == 2
-    zero = to_float(zeros[(long)column * blocks + block]);
+      base[c] = 1024 + to_float(zeros[column * blocks + block]);
+#else
+      base[c] = 1024 + 8;
 #endif
-    const float base = 1024 + zero;
-    const uint words[4] = {packed.x, packed.y, packed.z, packed.w};
-    float part[ROWS];
-    for (int r = 0; r < ROWS; ++r) part[r] = 0;
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      float x[8];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        unpack(words[w], i, x[i], x[i + 4]);
-        x[i] -= base;
-        x[i + 4] -= base;
-      }
-#pragma unroll
-      for (int r = 0; r < ROWS; ++r) {
-        const float4* from = (const float4*)(a_chunks + (r * chunks + chunk) * PITCH + w * 8);
-        const float4 y = from[0], z = from[1];
-        part[r] += x[0] * y.x + x[1] * y.y + x[2] * y.z + x[3] * y.w + x[4] * z.x + x[5] * z.y +
-                   x[6] * z.z + x[7] * z.w;
-      }
     }
-    for (int r = 0; r < ROWS; ++r) sums[r] += part[r] * scale;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c) {
+      const uint words[4] = {packed[c].x, packed[c].y, packed[c].z, packed[c].w};
+      float part[ROWS];
+      for (int r = 0; r < ROWS; ++r) part[r] = 0;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        float x[8];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          unpack(words[w], i, x[i], x[i + 4]);
+          x[i] -= base[c];
+          x[i + 4] -= base[c];
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+          const float4* from = (const float4*)(a_chunks + (r * chunks + chunk) * PITCH + w * 8);
+          const float4 y = from[0], z = from[1];
+          part[r] += x[0] * y.x + x[1] * y.y + x[2] * y.z + x[3] * y.w + x[4] * z.x + x[5] * z.y +
+                     x[6] * z.z + x[7] * z.w;
+        }
+      }
+      for (int r = 0; r < ROWS; ++r) sums[c][r] += part[r] * scale[c];
+    }
   }
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
-    for (int offset = 16; offset > 0; offset /= 2) {
-      sums[r] += __shfl_xor_sync(0xffffffff, sums[r], offset);
+  for (int c = 0; c < COLUMNS; ++c) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      for (int offset = 16; offset > 0; offset /= 2) {
+        sums[c][r] += __shfl_xor_sync(0xffffffff, sums[c][r], offset);
+      }
+      if (lane == 0 && row0 + r < rows && column0 + c < n) {
+        out[(long)(row0 + r) * n + column0 + c] = to_element(sums[c][r]);
+      }
     }
-    if (lane == 0 && row0 + r < rows) out[(long)(row0 + r) * n + column] = to_element(sums[r]);
   }
 }
