@@ -29,6 +29,8 @@ class ExpressionWriter {
   bool HasRoot(const Tensor& tensor) const;
   KernelBody ElementwiseBody() const;
   size_t ElementsPerItem() const;
+  bool CanBeVector() const;
+  Elements InputElements(const Tensor& tensor, std::string& index);
 
   Planner& planner_;
   Shape shape_;
@@ -36,6 +38,8 @@ class ExpressionWriter {
   KernelWriter writer_;
   Root root_;
   DataType root_type_ = DataType::kFloat;
+  bool is_vector_ = false;  // an item does eight elements that are neighbours
+  std::string vectors_;     // what it reads before
   std::string code_;
   int names_ = 0;
   std::unordered_map<const Tensor*, std::string> loaded_;

@@ -141,8 +141,8 @@ Status ReadTensor(const OrtValue* value, HostTensor& tensor) {
   size_t size = 0;
   PLUGIN_RETURN_IF_ERROR(FromOrt(ort->GetTensorSizeInBytes(value, &size)));
   PLUGIN_RETURN_IF_ERROR(FromOrt(ort->GetTensorData(value, &data)));
-  tensor.bytes.resize(size);
-  if (size > 0) std::memcpy(tensor.bytes.data(), data, size);
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  tensor.bytes.assign(bytes, bytes + size);
   return Status();
 }
 

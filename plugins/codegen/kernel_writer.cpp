@@ -47,6 +47,10 @@ std::string Elements::Write(std::string_view index, std::string_view value) cons
   return fmt::format("{}[{}] = {}", pointer_, index, value);
 }
 
+std::string Elements::Address(std::string_view index) const {
+  return fmt::format("{} + ({})", pointer_, index);
+}
+
 std::string Elements::Macro(std::string_view name) const {
   return fmt::format("#define {}(index_) {}\n", name, Read("index_"));
 }

@@ -22,6 +22,7 @@ class Elements {
   // Expressions of C.
   std::string Read(std::string_view index) const;
   std::string Write(std::string_view index, std::string_view value) const;
+  std::string Address(std::string_view index) const;
   // A macro of one argument, the index of an element to read.
   std::string Macro(std::string_view name) const;
 

@@ -12,11 +12,11 @@ namespace {
 
 TensorRef FromRows(Planner& planner, Shape shape, const Rows& rows, const char* name,
                    std::string code) {
-  return planner.FromRoot(
-      rows.tensor->type, std::move(shape),
-      [rows, name, code = std::move(code), size = planner.row_group_size()](KernelWriter& writer) {
-        return WriteRows(writer, rows, name, code, size);
-      });
+  return planner.FromRoot(rows.tensor->type, std::move(shape),
+                          [rows, name, code = std::move(code), size = RowGroupSize(planner, rows),
+                           holds = planner.target().holds_rows](KernelWriter& writer) {
+                            return WriteRows(writer, rows, name, code, size, holds);
+                          });
 }
 
 std::vector<size_t> AxesFrom(size_t first, size_t rank) {
@@ -37,7 +37,7 @@ Status LowerSoftmax(Planner& planner, const Node& node) {
   std::string code =
       "  REDUCE(peak, -INFINITY, MAXIMUM, X(column))\n"
       "  REDUCE(total, 0.0f, SUM, exp(X(column) - peak))\n"
-      "  for (int column = LANE; column < COLUMNS; column += GROUP)\n";
+      "  FOR_COLUMNS\n";
   code += node.type == "Softmax"
               ? "    STORE(ROW * COLUMNS + column, exp(X(column) - peak) / total);\n"
               : "    STORE(ROW * COLUMNS + column, X(column) - peak - log(total));\n";
@@ -63,7 +63,7 @@ std::string NormalizingCode(bool subtract_mean, float epsilon) {
   code += fmt::format(
       "  REDUCE(squares, 0.0f, SUM, (X(column) - mean) * (X(column) - mean))\n"
       "  const float scale = 1.0f / sqrt(squares / (float)COLUMNS + {:.9e}f);\n"
-      "  for (int column = LANE; column < COLUMNS; column += GROUP)\n"
+      "  FOR_COLUMNS\n"
       "    STORE(ROW * COLUMNS + column, (X(column) - mean) * scale);\n",
       epsilon);
   return code;

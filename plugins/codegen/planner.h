@@ -68,7 +68,6 @@ class Planner {
 
   size_t group_size() const { return group_size_; }  // of kernels with one item per element
   size_t max_group_size() const { return target_.max_group_size; }
-  size_t row_group_size() const { return target_.row_group_size; }
   const Target& target() const { return target_; }
   const Graph& graph() const { return graph_; }
 

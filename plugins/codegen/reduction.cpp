@@ -50,8 +50,9 @@ Status Reduce(Planner& planner, const Node& node, const std::vector<size_t>& axe
   return planner.SetOutput(
       node, 0,
       planner.FromRoot(x->type, std::move(shape),
-                       [rows, code, size = planner.row_group_size()](KernelWriter& writer) {
-                         return WriteRows(writer, rows, "reduce", code, size);
+                       [rows, code, size = RowGroupSize(planner, rows),
+                        holds = planner.target().holds_rows](KernelWriter& writer) {
+                         return WriteRows(writer, rows, "reduce", code, size, holds);
                        }));
 }
 
@@ -104,7 +105,7 @@ Status LowerArg(Planner& planner, const Node& node) {
   return planner.SetOutput(
       node, 0,
       planner.FromRoot(DataType::kInt64, std::move(shape), [rows, code](KernelWriter& writer) {
-        return WriteRows(writer, rows, "arg", code, 1);
+        return WriteRows(writer, rows, "arg", code, 1, /*holds_rows=*/false);
       }));
 }
 

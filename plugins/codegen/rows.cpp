@@ -1,6 +1,7 @@
 #include "rows.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernel_writer.h"
 
@@ -16,7 +17,7 @@ constexpr const char* kReduce = R"(
 #define MINIMUM(a, b) (isnan(b) || (b) < (a) ? (b) : (a))
 #define REDUCE(result, start, combine, element) \
   ACCUMULATOR result = start; \
-  for (int column = LANE; column < COLUMNS; column += GROUP) { \
+  FOR_COLUMNS { \
     const ACCUMULATOR part = (element); \
     result = combine(result, part); \
   } \
@@ -48,6 +49,20 @@ constexpr const char* kReduce = R"(
   const int LANE = get_local_id(0);
 )";
 
+// Each lane goes through the columns LANE, LANE + GROUP ... of the row in memory, or, with
+// PER_LANE, through as many of them that it has read once.
+constexpr const char* kColumnsInMemory = R"(
+#define FOR_COLUMNS for (int column = LANE; column < COLUMNS; column += GROUP)
+)";
+constexpr const char* kColumnsAtHand = R"(
+#define FOR_COLUMNS \
+  for (int turn = 0, column = LANE; turn < PER_LANE; ++turn, column += GROUP) if (column < COLUMNS)
+  ACCUMULATOR at_hand[PER_LANE];
+  for (int turn = 0, column = LANE; turn < PER_LANE; ++turn, column += GROUP)
+    at_hand[turn] = column < COLUMNS ? IN_MEMORY(column) : 0;
+#define X(column_) at_hand[turn]
+)";
+
 }  // namespace
 
 Result<Rows> MakeRows(Planner& planner, const TensorRef& tensor, const std::vector<size_t>& axes) {
@@ -73,14 +88,35 @@ Result<Rows> MakeRows(Planner& planner, const TensorRef& tensor, const std::vect
   return rows;
 }
 
+// Long rows take all items that there may be, short ones as many as have work. Where rows are many,
+// fewer items each keep all processors busy.
+size_t RowGroupSize(const Planner& planner, const Rows& rows) {
+  const Target& target = planner.target();
+  constexpr int64_t kMany = 2048;
+  const int64_t work = rows.rows >= kMany ? 12 : 4;  // elements of an item
+  size_t size = target.row_group_size;
+  while (size < target.max_row_group_size && static_cast<int64_t>(size) * work < rows.columns) {
+    size *= 2;
+  }
+  return size;
+}
+
 KernelBody WriteRows(KernelWriter& writer, const Rows& rows, const char* name, std::string code,
-                     size_t group_size) {
+                     size_t group_size, bool holds_rows) {
   const Elements x = writer.Input(*rows.tensor);
   const std::string columns = writer.Int(rows.columns);
+  // As many as registers hold.
+  const int64_t per_lane =
+      (rows.columns + static_cast<int64_t>(group_size) - 1) / static_cast<int64_t>(group_size);
+  const bool is_at_hand = holds_rows && per_lane <= 16;
   std::string head =
       fmt::format("#define GROUP {}\n#define COLUMNS {}\n#define ACCUMULATOR {}\n{}", group_size,
                   columns, IsFloat(rows.tensor->type) ? "float" : "long", kReduce);
-  head += fmt::format("#define X(column_) {}\n", x.Read("ROW * COLUMNS + (column_)"));
+  head += fmt::format("#define {}(column_) {}\n", is_at_hand ? "IN_MEMORY" : "X",
+                      x.Read("ROW * COLUMNS + (column_)"));
+  if (is_at_hand)
+    head += fmt::format("#define PER_LANE {}\n", std::bit_ceil(static_cast<uint64_t>(per_lane)));
+  head += is_at_hand ? kColumnsAtHand : kColumnsInMemory;
   return {.name = name,
           .code = head + std::move(code),
           .global = {static_cast<size_t>(rows.rows) * group_size, 1, 1},

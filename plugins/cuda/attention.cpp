@@ -65,7 +65,7 @@ void AttentionCall::ChooseSizes(int multiprocessors) {
   const int64_t pairs = sizes_.batch * sizes_.kv_heads;
   const auto blocks = [&](int64_t warps) { return pairs * Blocks(rows, warps * kRowsOfWarp); };
   warps_ = rows > 2 * kRowsOfWarp ? 4 : rows > kRowsOfWarp ? 2 : 1;
-  while (warps_ > 1 && blocks(warps_) < multiprocessors) warps_ /= 2;
+  while (warps_ > 2 && blocks(warps_) < multiprocessors) warps_ /= 2;
   const int64_t tiles = Blocks(sizes_.keys, kTile);
   const int64_t wanted = 2 * multiprocessors / std::max<int64_t>(1, blocks(warps_));
   splits_ = std::clamp<int64_t>(std::min(wanted, tiles / 2), 1, 32);

@@ -10,6 +10,9 @@ namespace {
 // Constants side by side: `rows` of each, one after another.
 std::vector<std::byte> Interleave(const std::vector<const HostTensor*>& parts, size_t rows) {
   std::vector<std::byte> bytes;
+  size_t total = 0;
+  for (const HostTensor* part : parts) total += part->bytes.size();
+  bytes.reserve(total);
   for (size_t row = 0; row < rows; ++row) {
     for (const HostTensor* part : parts) {
       const size_t size = part->bytes.size() / rows;

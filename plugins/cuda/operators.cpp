@@ -25,6 +25,11 @@ typedef unsigned short half;
 #define as_uint(x) __float_as_uint(x)
 #define as_int(x) __float_as_int(x)
 #define as_float(x) __uint_as_float(x)
+template <class T>
+struct alignas(sizeof(T) * 8 < 16 ? sizeof(T) * 8 : 16) Eight {
+  T x[8];
+};
+#define EIGHT(type) Eight<type>
 __device__ __forceinline__ float vload_half(int, const half* p) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(*p));

@@ -82,7 +82,10 @@ Provider::Provider(Device& session_device, Options session_options, const OrtLog
              .max_group_size = 256,
              .group_size = 256,
              .elements_per_item = 4,
-             .row_group_size = 128,
+             .row_group_size = 64,
+             .max_row_group_size = 512,
+             .holds_rows = true,
+             .has_vectors = true,
              .context = &context,
              .add = AddToCall},
       trace(session_device) {

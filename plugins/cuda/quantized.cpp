@@ -40,7 +40,7 @@ std::vector<TensorRef> OperandsOf(const Weights& w) {
 TensorRef MultiplyFew(Planner& planner, const TensorRef& a, const Weights& w, Shape shape) {
   const int64_t rows = ElementCount(shape) / w.n;
   const int64_t together = rows > 2 ? 4 : rows;
-  const int64_t columns = together > 1 ? 1 : w.n >= 16384 ? 4 : w.n >= 4096 ? 2 : 1;
+  const int64_t columns = together > 1 ? 1 : w.n >= 8192 ? 4 : w.n >= 2048 ? 2 : 1;
   std::vector<TensorRef> operands = OperandsOf(w);
   operands.insert(operands.begin(), a);
   auto call = std::make_shared<KernelCall>(

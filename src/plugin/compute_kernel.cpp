@@ -38,7 +38,9 @@ class ComputeKernel final : public Kernel {
     return OkStatus();
   }
 
-  KernelTraits traits() const override { return {.allocates_outputs = true, .is_stateful = true}; }
+  KernelTraits traits() const override {
+    return {.allocates_outputs = true, .may_write_feeds = true, .is_stateful = true};
+  }
   Status InferShapes(ShapeContext&) const override { return OkStatus(); }
 
   Status Run(KernelContext& context) const override {

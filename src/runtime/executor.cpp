@@ -90,7 +90,8 @@ bool MayBePlace(const Tensor& tensor, Slot output, const Plan& plan, const Regio
     is_fed = true;
     if (made_at < plan.last_memory_use[static_cast<size_t>(slot)]) return false;
     if (made_at < 0 || region.IsFetched(slot)) return false;
-    if (plan.steps[static_cast<size_t>(made_at)].traits.allocates_outputs) return false;
+    const KernelTraits& traits = plan.steps[static_cast<size_t>(made_at)].traits;
+    if (traits.allocates_outputs && !traits.may_write_feeds) return false;
   }
   const MemoryPlan* const memory = frame.memory();
   if (!is_fed || memory == nullptr) return true;

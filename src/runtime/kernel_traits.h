@@ -18,6 +18,9 @@ struct KernelTraits {
   int8_t in_place_also = -1;
   // The kernel finds the output shapes itself and calls AllocateOutput or SetOutput for each.
   bool allocates_outputs = false;
+  // An output that the caller binds to the memory of a feed is written there while the kernel runs:
+  // the caller knows that the kernel works so, as with the caches of a decoder.
+  bool may_write_feeds = false;
   // The elements of the outputs depend on the shapes of the inputs alone (Shape, Size).
   bool reads_shapes_only = false;
   // All elements of the only output are equal, and Run fills a tensor of any size: a large constant

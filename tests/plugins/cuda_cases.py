@@ -113,6 +113,36 @@ def multi_head(batch: int, queries: int, keys: int, heads: int, depth: int, **mo
     return "MultiHeadAttention", inputs, attributes
 
 
+# Large enough for kernels that do eight elements at once.
+WIDE = floats(6, 128, 256, seed=1)
+LARGE = {
+    "Mul": ("Mul", [WIDE, floats(6, 128, 256, seed=2)], {}),
+    "Add a row": ("Add", [WIDE, (floats(256, seed=2),)], {}),
+    "Add a column": ("Add", [WIDE, (floats(128, 1, seed=2),)], {}),
+    "Add a number": ("Add", [WIDE, floats(1, seed=2)], {}),
+    "Where": ("Where", [WIDE > 0, WIDE, floats(6, 1, 256, seed=3)], {}),
+    "Greater": ("Greater", [WIDE, floats(6, 128, 256, seed=2)], {}),
+    "odd": ("Mul", [floats(7, 129, 251), floats(251)], {}),
+    "Softmax": ("Softmax", [floats(40, 3000)], {}),
+    "LayerNormalization": (
+        "LayerNormalization",
+        [floats(40, 768), (floats(768, seed=1),), (floats(768, seed=2),)],
+        {},
+    ),
+    "long LayerNormalization": (
+        "LayerNormalization",
+        [floats(3, 20000), (floats(20000, seed=1),), (floats(20000, seed=2),)],
+        {},
+    ),
+    "MatMul of a row": ("MatMul", [floats(1, 4096), (floats(4096, 264, seed=1),)], {}),
+    "MatMul of rows": ("MatMul", [floats(3, 776), (floats(776, 40, seed=1),)], {}),
+    "Gemm of a row": (
+        "Gemm",
+        [floats(1, 264), (floats(264, 72, seed=1),), (floats(72, seed=2),)],
+        {"alpha": 0.5},
+    ),
+}
+
 PADDING = np.array([[1] * 30 + [0] * 3, [1] * 7 + [0] * 26], np.int32)
 MULTI_HEAD = {
     "plain": multi_head(2, 33, 33, 4, 64),

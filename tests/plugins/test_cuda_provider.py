@@ -11,9 +11,28 @@ from pathlib import Path
 import cuda_cases
 import numpy as np
 import pytest
-from cuda_cases import FAKE_DRIVER, GROUP_QUERY, LIBRARY, MULTI_HEAD, NBITS, PROVIDER, cuda_session
-from onnx import helper
-from opencl_cases import CASES, cast_arrays, floats, graph, node, on_cpu, residual, unoptimized
+from cuda_cases import (
+    FAKE_DRIVER,
+    GROUP_QUERY,
+    LARGE,
+    LIBRARY,
+    MULTI_HEAD,
+    NBITS,
+    PROVIDER,
+    cuda_session,
+)
+from onnx import helper, numpy_helper
+from opencl_cases import (
+    CASES,
+    cast_arrays,
+    floats,
+    graph,
+    integers,
+    node,
+    on_cpu,
+    residual,
+    unoptimized,
+)
 from plugin_runtimes import RUNTIMES, placement, registered, runtime
 
 os.environ["TENON_CUDA_LIBRARY_PATH"] = cuda_cases.library_path()
@@ -63,6 +82,31 @@ def test_products_with_weights_of_four_bits(module, gpu: list, name: str, half: 
     cuda_cases.check(module, gpu, *NBITS[name], half)
 
 
+@pytest.mark.parametrize("half", [False, True], ids=["float", "float16"])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_tensors(module, gpu: list, name: str, half: bool) -> None:
+    cuda_cases.check(module, gpu, *LARGE[name], half)
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["float", "float16"])
+def test_views_of_large_tensors(module, gpu: list, half: bool) -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["a"], perm=[0, 2, 1, 3]),
+        helper.make_node("Slice", ["a", "from", "to", "axis"], ["b"]),
+        helper.make_node("Sigmoid", ["b"], ["c"]),
+        helper.make_node("Mul", ["c", "b"], ["y"]),
+    ]
+    numbers = {"from": 8, "to": 72, "axis": 3}
+    constants = [numpy_helper.from_array(integers(n), name) for name, n in numbers.items()]
+    feeds = {"x": floats(4, 12, 60, 80)}
+    expected = on_cpu(module, graph(nodes, feeds, ["y"], constants)).run(None, feeds)
+    if half:
+        feeds = {"x": feeds["x"].astype(np.float16)}
+    session = cuda_session(module, gpu, graph(nodes, feeds, ["y"], constants))
+    for _ in range(3):
+        assert cuda_cases.error(session.run(None, feeds)[0], expected[0]) <= 3e-3
+
+
 @pytest.mark.parametrize("name", MULTI_HEAD)
 def test_multi_head_attention(module, gpu: list, name: str) -> None:
     cuda_cases.check(module, gpu, *MULTI_HEAD[name], half=True)
@@ -87,6 +131,29 @@ def test_group_query_attention(module, gpu: list, name: str) -> None:
                 assert cuda_cases.error(got[batch, :, :end], wanted[batch, :, :end]) <= 2e-3
 
 
+# As decoders are run: the new cache is the last one, one longer.
+def test_a_cache_is_filled_in_place(module, gpu: list) -> None:
+    model, feeds = cuda_cases.group_query(1, [40, 12], 128, half=True)
+    session = cuda_session(module, gpu, model)
+    expected = session.run(None, feeds)
+    binding = session.io_binding()
+    values = {}
+    for name, x in feeds.items():
+        values[name] = module.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
+        binding.bind_ortvalue_input(name, values[name])
+    binding.bind_output("y", "cuda", 0)
+    binding.bind_ortvalue_output("present_k", values["past_k"])
+    binding.bind_ortvalue_output("present_v", values["past_v"])
+    for _ in range(3):
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        np.testing.assert_array_equal(binding.get_outputs()[0].numpy(), expected[0])
+    for name, wanted in zip(("past_k", "past_v"), expected[1:], strict=True):
+        got = values[name].numpy()
+        for batch, end in enumerate((41, 13)):
+            np.testing.assert_array_equal(got[batch, :, :end], wanted[batch, :, :end])
+
+
 @pytest.mark.parametrize("half", [False, True], ids=["float", "float16"])
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_compile(module, devices: list, compiler, name: str, half: bool) -> None:
@@ -95,6 +162,14 @@ def test_kernels_compile(module, devices: list, compiler, name: str, half: bool)
     session = cuda_session(module, devices, model, graph_optimization_level=unoptimized(module))
     assert list(placement(session)) == [PROVIDER]
     session.run(None, feeds)
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["float", "float16"])
+@pytest.mark.parametrize("name", LARGE)
+def test_kernels_for_large_tensors_compile(module, devices, compiler, name: str, half) -> None:
+    op, inputs, attributes = LARGE[name]
+    model, feeds = node(op, cast_arrays(inputs, np.float16) if half else inputs, **attributes)
+    cuda_session(module, devices, model).run(None, feeds)
 
 
 @pytest.mark.parametrize("name", [*NBITS, *MULTI_HEAD])

@@ -6,6 +6,7 @@
 // HAS_RESIDUAL, ACTIVATION (0: none, 1: ReLU, 2: GELU by tanh). k is a multiple of 8.
 
 #define WARPS 8
+#define AHEAD 4  // loads of a lane that are under way, of each column
 
 #if HAS_BIAS
 #define BIAS_INPUT const element *bias,
@@ -33,37 +34,51 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   extern __shared__ __align__(16) uint4 a_parts[];  // [ROWS][k / 8]
   const int parts = k / 8;
   const int row0 = blockIdx.y * ROWS;
+  const int column0 = (blockIdx.x * WARPS + threadIdx.x / 32) * COLUMNS;
+  const int lane = threadIdx.x % 32;
+  // The first loads of b are under way while the block reads a.
+  const uint4* b_rows[COLUMNS];
+  uint4 ahead[AHEAD][COLUMNS];
+#pragma unroll
+  for (int c = 0; c < COLUMNS; ++c) {
+    b_rows[c] = (const uint4*)(b + min(column0 + c, n - 1) * b_stride);
+#pragma unroll
+    for (int i = 0; i < AHEAD; ++i) {
+      const int part = lane + 32 * i;
+      ahead[i][c] = part < parts ? b_rows[c][part] : make_uint4(0, 0, 0, 0);
+    }
+  }
   for (int i = threadIdx.x; i < ROWS * parts; i += WARPS * 32) {
     const int row = row0 + i / parts;
     a_parts[i] =
         row < rows ? *(const uint4*)(a + row * a_stride + i % parts * 8) : make_uint4(0, 0, 0, 0);
   }
   __syncthreads();
-  const int column0 = (blockIdx.x * WARPS + threadIdx.x / 32) * COLUMNS;
-  const int lane = threadIdx.x % 32;
   if (column0 >= n) return;
-  const uint4* b_rows[COLUMNS];
   float sums[COLUMNS][ROWS];
-  for (int c = 0; c < COLUMNS; ++c) {
-    b_rows[c] = (const uint4*)(b + min(column0 + c, n - 1) * b_stride);
+  for (int c = 0; c < COLUMNS; ++c)
     for (int r = 0; r < ROWS; ++r) sums[c][r] = 0;
-  }
-#pragma unroll 4
-  for (int part = lane; part < parts; part += 32) {
-    uint4 packed[COLUMNS];
+  for (int start = lane; start < parts; start += 32 * AHEAD) {
 #pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) packed[c] = b_rows[c][part];
-    float x[COLUMNS][8];
-#pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) widen(packed[c], x[c]);
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-      float y[8];
-      widen(a_parts[r * parts + part], y);
+    for (int i = 0; i < AHEAD; ++i) {
+      const int part = start + 32 * i;
+      const int later = part + 32 * AHEAD;
+      float x[COLUMNS][8];
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c) {
+        widen(ahead[i][c], x[c]);
+        if (later < parts) ahead[i][c] = b_rows[c][later];
+      }
+      if (part >= parts) continue;
 #pragma unroll
-        for (int i = 0; i < 8; ++i) sums[c][r] += x[c][i] * y[i];
+      for (int r = 0; r < ROWS; ++r) {
+        float y[8];
+        widen(a_parts[r * parts + part], y);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+#pragma unroll
+          for (int j = 0; j < 8; ++j) sums[c][r] += x[c][j] * y[j];
+        }
       }
     }
   }

@@ -31,11 +31,17 @@ __device__ __forceinline__ void load_tile(element* shared, const element* from, 
 }
 
 #if MASK == 1
-#define MASK_INPUT const element *mask,
+#define MASK_TYPE element
+#define MASK_VALUE(x) to_float(x)
 #elif MASK == 2
-#define MASK_INPUT const float *mask,
+#define MASK_TYPE float
+#define MASK_VALUE(x) (x)
 #elif MASK == 3
-#define MASK_INPUT const uchar *mask,
+#define MASK_TYPE uchar
+#define MASK_VALUE(x) (float)(x)
+#endif
+#if MASK
+#define MASK_INPUT const MASK_TYPE *mask,
 #else
 #define MASK_INPUT
 #endif
@@ -97,11 +103,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   int head[2];
   bool is_row[2];
   uint q_parts[STEPS][4];
+#if MASK
+  const MASK_TYPE* mask_rows[2];
+#endif
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + warp * 16 + half * 8 + lane / 4;
     is_row[half] = row < rows;
     query[half] = is_row[half] ? row % queries : 0;
     head[half] = kv_head * group + (is_row[half] ? row / queries : 0);
+#if MASK
+    mask_rows[half] = mask + batch * mask_batch + head[half] * mask_head + query[half] * mask_query;
+#endif
     const element* from =
         q + batch * q_batch + head[half] * q_head + query[half] * q_position + lane % 4 * 2;
 #pragma unroll
@@ -153,6 +165,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       }
     }
 
+#if MASK
+    // All loads before the first use, none in a branch.
+    float added[TILE / 8][4];
+#pragma unroll
+    for (int i = 0; i < TILE / 8; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int key = min(start + i * 8 + lane % 4 * 2 + j % 2, last - 1);
+        added[i][j] = MASK_VALUE(mask_rows[j / 2][key * mask_key]);
+      }
+    }
+#endif
     float greatest[2] = {peak[0], peak[1]};
 #pragma unroll
     for (int i = 0; i < TILE / 8; ++i) {
@@ -162,23 +186,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const int key = start + i * 8 + lane % 4 * 2 + j % 2;
         float score = scores[i][j] * scale;
         if (softcap > 0) score = softcap * tanhf(score / softcap);
+#if MASK == 3
+        score = added[i][j] != 0 ? score : masked;
+#elif MASK
+        score += added[i][j];
+#endif
         bool is_seen = key < last && is_row[half];
 #if CAUSAL
         const int position = query[half] + past;
         is_seen = is_seen && key <= position && (window <= 0 || key > position - window);
-#endif
-#if MASK
-        if (is_seen) {
-          const long place = batch * mask_batch + head[half] * mask_head +
-                             query[half] * mask_query + key * mask_key;
-#if MASK == 1
-          score += to_float(mask[place]);
-#elif MASK == 2
-          score += mask[place];
-#else
-          if (!mask[place]) score = masked;
-#endif
-        }
 #endif
         score = is_seen ? score * LOG2_E : -INFINITY;
         scores[i][j] = score;

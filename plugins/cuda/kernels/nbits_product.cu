@@ -12,10 +12,13 @@
 #define CHUNK 32  // numbers of a lane's load
 #define PITCH 36  // floats of a chunk of a: lanes read different banks
 
-// The numbers at places i and i + 4 of the eight in a word, as floats: 1024 + x has the bits of x
-// in the last places of a float16.
-__device__ __forceinline__ void unpack(uint word, int i, float& low, float& high) {
-  const uint halves = (word >> (4 * i) & 0x000f000f) | 0x64006400;
+// The numbers at places i and i + 4 of the eight in a word, less a zero point, as floats: 1024 + x
+// has the bits of x in the last places of a float16. `base` is 1024 and the zero point, twice.
+__device__ __forceinline__ void unpack(uint word, int i, uint base, float& low, float& high) {
+  uint halves = (word >> (4 * i) & 0x000f000f) | 0x64006400;
+#if ZEROS != 2
+  asm("sub.f16x2 %0, %0, %1;" : "+r"(halves) : "r"(base));
+#endif
   asm("{ .reg .f16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h; }"
       : "=f"(low), "=f"(high)
       : "r"(halves));
@@ -54,18 +57,23 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     const int block = chunk / (BLOCK / CHUNK);
     uint4 packed[COLUMNS];
     float scale[COLUMNS];
-    float base[COLUMNS];
+    uint base[COLUMNS];
+#if ZEROS == 2
+    float zero[COLUMNS];
+#endif
 #pragma unroll
     for (int c = 0; c < COLUMNS; ++c) {
       const long column = min(column0 + c, n - 1);
       packed[c] = b[column * chunks + chunk];
       scale[c] = to_float(scales[column * blocks + block]);
 #if ZEROS == 1
-      base[c] = 1024 + (zeros[column * ((blocks + 1) / 2) + block / 2] >> (block % 2 * 4) & 15);
+      const uint point = zeros[column * ((blocks + 1) / 2) + block / 2] >> (block % 2 * 4) & 15;
+      base[c] = (0x6400 + point) * 0x10001;
 #elif ZEROS == 2
-      base[c] = 1024 + to_float(zeros[column * blocks + block]);
+      zero[c] = 1024 + to_float(zeros[column * blocks + block]);
+      base[c] = 0;
 #else
-      base[c] = 1024 + 8;
+      base[c] = 0x64086408;
 #endif
     }
 #pragma unroll
@@ -78,9 +86,11 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
         float x[8];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          unpack(words[w], i, x[i], x[i + 4]);
-          x[i] -= base[c];
-          x[i + 4] -= base[c];
+          unpack(words[w], i, base[c], x[i], x[i + 4]);
+#if ZEROS == 2
+          x[i] -= zero[c];
+          x[i + 4] -= zero[c];
+#endif
         }
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
