@@ -6,6 +6,7 @@
 #include "device_call.h"
 #include "host_values.h"
 #include "kernels.h"
+#include "run_recorder.h"
 #include "support.h"
 
 namespace cuda {
@@ -162,6 +163,9 @@ OrtStatus* CompiledGraph::Run(OrtKernelContext* context) {
   const Status status = (*executable)->Run(stream, feeds.addresses, outputs, trace_);
   for (void* copy : copies) context_.device.Free(copy);
   RETURN_IF_ORT_ERROR(ToOrt(status));
+  if (context_.recorder && copies.empty()) {
+    context_.recorder->Add(*executable, stream, feeds.addresses, outputs);
+  }
   return given ? nullptr : ToOrt(CU_CHECK(cuStreamSynchronize, stream));
 }
 
@@ -235,20 +239,20 @@ Status CompiledGraph::ReadContents(CUstream stream, const void* address,
   return Status();
 }
 
-Result<Executable*> CompiledGraph::FindExecutable(const Feeds& feeds) {
+Result<std::shared_ptr<Executable>> CompiledGraph::FindExecutable(const Feeds& feeds) {
   const auto it = std::find_if(executables_.begin(), executables_.end(),
                                [&](const Entry& entry) { return entry.key == feeds.key; });
   if (it != executables_.end()) {
     executables_.splice(executables_.begin(), executables_, it);
-    return executables_.front().executable.get();
+    return executables_.front().executable;
   }
   Planner planner(graph_, inputs_, outputs_, target_);
   PLUGIN_ASSIGN_OR_RETURN(Plan plan, planner.Make(feeds.descriptions));
   PLUGIN_ASSIGN_OR_RETURN(auto executable,
                           Executable::Create(context_.device, std::move(plan), weights_));
-  executables_.push_front({feeds.key, std::move(executable)});
+  executables_.push_front({feeds.key, std::shared_ptr<Executable>(std::move(executable))});
   if (executables_.size() > kMaxPlans) executables_.pop_back();
-  return executables_.front().executable.get();
+  return executables_.front().executable;
 }
 
 }  // namespace cuda

@@ -39,7 +39,7 @@ class CompiledGraph : public OrtNodeComputeInfo {
   };
   struct Entry {
     std::vector<int64_t> key;
-    std::unique_ptr<Executable> executable;
+    std::shared_ptr<Executable> executable;
   };
   Status UploadWeights();
   Status Upload(const ValueInfo& value, void* target);
@@ -47,7 +47,7 @@ class CompiledGraph : public OrtNodeComputeInfo {
   Status Align(Feeds& feeds, std::span<void* const> outputs, CUstream stream,
                std::vector<void*>& copies);
   Status ReadContents(CUstream stream, const void* address, InputDescription& description);
-  Result<Executable*> FindExecutable(const Feeds& feeds);
+  Result<std::shared_ptr<Executable>> FindExecutable(const Feeds& feeds);
 
   Context& context_;
   const Target& target_;

@@ -1,5 +1,7 @@
 // The functions that the library exports.
 
+#include <cstdio>
+
 #include "factory.h"
 #include "provider.h"
 
@@ -15,6 +17,7 @@ ORT_EXPORT OrtStatus* CreateEpFactories(const char*, const OrtApiBase* api_base,
                                              "the CUDA provider needs a runtime of ABI 25");
   }
   ep = ort->GetEpApi();
+  std::sscanf(api_base->GetVersionString(), "%*u.%u", &runtime_version);
   return Guarded([&]() -> OrtStatus* {
     if (max_factories < 1) return ToOrt(Failure("expected room for a factory"));
     auto factory = Factory::Create(logger);

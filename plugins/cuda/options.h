@@ -12,7 +12,7 @@ namespace cuda {
 
 struct Options {
   bool use_tf32 = true;            // float32 products and convolutions may round their inputs
-  bool enable_cuda_graph = false;  // whole runs are recorded: see RunRecorder
+  bool enable_cuda_graph = false;  // whole runs are recorded, for replays
   std::filesystem::path kernel_cache_folder;  // of compiled kernels; empty: none
 
   // Reads the session's configuration, "ep.cudaexecutionprovider.<name>". Error: a value that is
@@ -20,11 +20,14 @@ struct Options {
   static Result<Options> Read(const OrtSessionOptions* session_options);
 };
 
+class RunRecorder;
+
 // What lowerings and calls know of the session that they are for.
 struct Context {
   Device& device;
   Options options;
   const OrtLogger* logger;
+  RunRecorder* recorder = nullptr;  // null: runs are not recorded
   // What cuDNN chose for convolutions, by what they are; guarded by the device's dnn_mutex().
   struct ChosenConvolution {
     int algorithm = 0;

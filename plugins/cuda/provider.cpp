@@ -1,5 +1,6 @@
 #include "provider.h"
 
+#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -41,6 +42,12 @@ void PlaceWeights(Graph& graph) {
   }
 }
 
+// The number under which a run is recorded: the run option gpu_graph_id, 0 if it is not set.
+int GraphIdOf(const OrtRunOptions* options) {
+  const char* text = options ? ort->GetRunConfigEntry(options, "gpu_graph_id") : nullptr;
+  return text ? std::atoi(text) : 0;
+}
+
 OrtStatus* ClaimNodes(const Provider& provider, const OrtGraph* source,
                       OrtEpGraphSupportInfo* info) {
   auto graph = ReadGraph(source, /*with_constants=*/false);
@@ -74,6 +81,8 @@ Result<std::unique_ptr<CompiledGraph>> CompileOne(Provider& provider, const OrtG
 
 }  // namespace
 
+uint32_t runtime_version = 0;
+
 Provider::Provider(Device& session_device, Options session_options, const OrtLogger* session_logger)
     : OrtEp{},
       context{session_device, std::move(session_options), session_logger},
@@ -88,8 +97,12 @@ Provider::Provider(Device& session_device, Options session_options, const OrtLog
              .has_vectors = true,
              .context = &context,
              .add = AddToCall},
-      trace(session_device) {
-  ort_version_supported = kAbiVersion;
+      trace(session_device),
+      recorder(session_device) {
+  if (context.options.enable_cuda_graph) context.recorder = &recorder;
+  // With recorded runs, where the runtime has them.
+  constexpr uint32_t kWithRecordedRuns = 27;
+  ort_version_supported = runtime_version >= kWithRecordedRuns ? kWithRecordedRuns : kAbiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };
   GetCapability = [](OrtEp* self, const OrtGraph* graph,
                      OrtEpGraphSupportInfo* info) noexcept -> OrtStatus* {
@@ -121,6 +134,41 @@ Provider::Provider(Device& session_device, Options session_options, const OrtLog
   };
   Sync = [](OrtEp* self) noexcept -> OrtStatus* {
     return Guarded([&] { return ToOrt(static_cast<Provider*>(self)->Synchronize()); });
+  };
+  OnRunStart = [](OrtEp* self, const OrtRunOptions* options) noexcept -> OrtStatus* {
+    return Guarded([&]() -> OrtStatus* {
+      auto* me = static_cast<Provider*>(self);
+      if (me->context.recorder) me->recorder.Begin(GraphIdOf(options));
+      return nullptr;
+    });
+  };
+  OnRunEnd = [](OrtEp* self, const OrtRunOptions*, bool) noexcept -> OrtStatus* {
+    return Guarded([&]() -> OrtStatus* {
+      auto* me = static_cast<Provider*>(self);
+      if (me->context.recorder) me->recorder.End(/*is_complete=*/true);
+      return nullptr;
+    });
+  };
+  IsGraphCaptureEnabled = [](const OrtEp* self) noexcept {
+    return static_cast<const Provider*>(self)->context.options.enable_cuda_graph;
+  };
+  IsGraphCaptured = [](const OrtEp* self, int id) noexcept {
+    return static_cast<const Provider*>(self)->recorder.IsRecorded(id);
+  };
+  ReplayGraph = [](OrtEp* self, int id) noexcept -> OrtStatus* {
+    return Guarded([&] {
+      auto* me = static_cast<Provider*>(self);
+      return ToOrt(me->recorder.Replay(id, me->trace));
+    });
+  };
+  ReleaseCapturedGraph = [](OrtEp* self, int id) noexcept -> OrtStatus* {
+    return Guarded([&]() -> OrtStatus* {
+      static_cast<Provider*>(self)->recorder.Forget(id);
+      return nullptr;
+    });
+  };
+  GetGraphCaptureNodeAssignmentPolicy = [](const OrtEp*) noexcept {
+    return OrtGraphCaptureNodeAssignmentPolicy_ALL_NODES_ON_EP;
   };
   CreateProfiler = [](OrtEp* self, OrtEpProfilerImpl** out) noexcept -> OrtStatus* {
     return Guarded([&]() -> OrtStatus* {

@@ -10,8 +10,12 @@
 #include "device.h"
 #include "device_trace.h"
 #include "options.h"
+#include "run_recorder.h"
 
 namespace cuda {
+
+// Minor version of the runtime's ABI; set before any provider is made.
+extern uint32_t runtime_version;
 
 struct Provider : OrtEp {
   // `device` outlives the provider, `logger` is the session's.
@@ -25,6 +29,7 @@ struct Provider : OrtEp {
   Context context;
   Target target;
   DeviceTrace trace;
+  RunRecorder recorder;
 };
 
 }  // namespace cuda

@@ -37,7 +37,9 @@ struct DLManagedTensor {
 
 constexpr const char* kName = "dltensor";
 constexpr const char* kUsedName = "used_dltensor";
+// Kinds of devices.
 constexpr int32_t kCpu = 1;
+constexpr int32_t kCuda = 2;
 
 enum Code : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
 
@@ -107,7 +109,25 @@ ONNXTensorElementDataType TypeOf(const DLDataType& dtype, bool is_bool) {
   throw nb::type_error("expected a type of elements that ONNX has");
 }
 
+// Error: TypeError for memory that only its provider can read.
+DLDevice DeviceOf(const Value& value) {
+  const OrtMemoryInfo* const memory = MemoryOf(value);
+  if (IsOnHost(memory)) return {kCpu, 0};
+  if (DeviceName(memory) != "cuda") throw nb::type_error("a tensor on a device lends no memory");
+  return {kCuda, Get<int>(Api().MemoryInfoGetId, memory)};
+}
+
+const OrtMemoryInfo* MemoryFor(const DLDevice& device) {
+  if (device.device_type == kCpu) return CpuMemory();
+  return FindMemory(nb::str("cuda"), device.device_id, -1);
+}
+
 }  // namespace
+
+nb::tuple DlpackDevice(const Value& value) {
+  const DLDevice device = DeviceOf(value);
+  return nb::make_tuple(device.device_type, device.device_id);
+}
 
 nb::object ToDlpack(nb::handle owner, const Value& value) {
   const TensorView view = ViewTensor(value.get());
@@ -116,7 +136,7 @@ nb::object ToDlpack(nb::handle owner, const Value& value) {
     if (row.type == view.type) found = &row;
   }
   if (found == nullptr) throw nb::type_error("DLPack has no such type of elements");
-  if (!IsOnHost(MemoryOf(value))) throw nb::type_error("a tensor on a device lends no memory");
+  const DLDevice device = DeviceOf(value);
   auto lent = std::make_unique<Lent>();
   lent->shape.assign(view.shape, view.shape + view.rank);
   lent->strides.resize(view.rank);
@@ -124,7 +144,7 @@ nb::object ToDlpack(nb::handle owner, const Value& value) {
   for (size_t i = view.rank; i-- > 0; stride *= view.shape[i]) lent->strides[i] = stride;
   lent->owner = nb::borrow(owner);
   lent->tensor.dl_tensor = {.data = Get<void*>(Api().GetTensorMutableData, value.get()),
-                            .device = {kCpu, 0},
+                            .device = device,
                             .ndim = static_cast<int32_t>(view.rank),
                             .dtype = {found->code, found->bits, 1},
                             .shape = lent->shape.data(),
@@ -143,14 +163,16 @@ Value FromDlpack(nb::handle data, bool is_bool) {
       PyCapsule_CheckExact(data.ptr()) ? nb::borrow(data) : data.attr("__dlpack__")();
   DLManagedTensor& managed = TensorIn(capsule);
   const DLTensor& tensor = managed.dl_tensor;
-  if (tensor.device.device_type != kCpu) throw nb::value_error("expected memory of the CPU");
+  if (tensor.device.device_type != kCpu && tensor.device.device_type != kCuda) {
+    throw nb::value_error("expected memory of the CPU or of a CUDA device");
+  }
   if (!IsRowMajor(tensor)) throw nb::value_error("expected row-major memory");
   const ONNXTensorElementDataType type = TypeOf(tensor.dtype, is_bool);
   size_t bytes = static_cast<size_t>(Describe(type).size_bytes);
   for (int32_t i = 0; i < tensor.ndim; ++i) bytes *= static_cast<size_t>(tensor.shape[i]);
   void* const begin = static_cast<char*>(tensor.data) + tensor.byte_offset;
   static char nothing[16];
-  auto handle = Make<ValueHandle>(Api().CreateTensorWithDataAsOrtValue, CpuMemory(),
+  auto handle = Make<ValueHandle>(Api().CreateTensorWithDataAsOrtValue, MemoryFor(tensor.device),
                                   tensor.data == nullptr ? nothing : begin, bytes, tensor.shape,
                                   static_cast<size_t>(tensor.ndim), type);
   Value value(std::move(handle), capsule);

@@ -6,12 +6,17 @@
 namespace tenon::python {
 
 // A capsule "dltensor" over the memory of `value`, which `owner` keeps. Error: TypeError for types
-// that DLPack lacks.
+// that DLPack lacks, and as DlpackDevice.
 nb::object ToDlpack(nb::handle owner, const Value& value);
 
+// DLPack's kind and number of the device that a value lies on. Error: TypeError for memory that only
+// its provider can read.
+nb::tuple DlpackDevice(const Value& value);
+
 // A value over the memory that `data` lends: a capsule "dltensor", or an object with __dlpack__.
-// With `is_bool`, uint8 elements are booleans. Error: ValueError for other devices than the CPU and
-// for memory that is not row-major.
+// With `is_bool`, uint8 elements are booleans. What the lender's device has queued must be done.
+// Error: ValueError for other devices than the CPU and those of CUDA, and for memory that is not
+// row-major; RuntimeError if no provider has the device.
 Value FromDlpack(nb::handle data, bool is_bool);
 
 // Whether the elements of a capsule "dltensor" are uint8, the type that booleans once had.

@@ -193,7 +193,7 @@ void BindValue(nb::module_& module) {
       .def_static("from_dlpack", &FromDlpack, nb::arg("data"), nb::arg("is_bool_tensor") = false)
       .def("__dlpack__",
            [](nb::handle self, nb::kwargs) { return ToDlpack(self, nb::cast<Value&>(self)); })
-      .def("__dlpack_device__", [](const Value&) { return nb::make_tuple(1, 0); })
+      .def("__dlpack_device__", &DlpackDevice)
       .def("to_dlpack", [](nb::handle self) { return ToDlpack(self, nb::cast<Value&>(self)); })
       .def(
           "__array__",

@@ -197,6 +197,59 @@ def test_tensors_go_to_the_device_and_back(module, devices: list) -> None:
     np.testing.assert_array_equal(value.numpy(), x)
 
 
+def test_dlpack_lends_memory_of_the_device(module, devices: list) -> None:
+    if module.__name__ != "tenon":
+        pytest.skip("onnxruntime's package has no DLPack")
+    x = floats(3, 4)
+    value = module.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
+    assert value.__dlpack_device__() == (2, 0)
+    other = module.OrtValue.from_dlpack(value)
+    assert other.data_ptr() == value.data_ptr()
+    assert other.device_name() == "cuda"
+    del value
+    np.testing.assert_array_equal(other.numpy(), x)
+
+
+def test_tensors_of_pytorch_go_in_and_out(module, gpu: list) -> None:
+    torch = pytest.importorskip("torch")
+    if module.__name__ != "tenon" or not torch.cuda.is_available():
+        pytest.skip("takes Tenon and a PyTorch that has the device")
+    model, _ = node("Relu", [floats(4, 5)])
+    session = cuda_session(module, gpu, model)
+    x = torch.randn(4, 5, device="cuda")
+    torch.cuda.synchronize()
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("x0", module.OrtValue.from_dlpack(x))
+    binding.bind_output("y0", "cuda", 0)
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    y = torch.from_dlpack(binding.get_outputs()[0])
+    assert y.device == x.device
+    assert torch.equal(y, torch.relu(x))
+
+
+# The run that is captured is the whole one: with other contents it is replayed.
+def test_whole_runs_are_captured(module, gpu: list) -> None:
+    model, feeds = residual()
+    settings = {"ep.cudaexecutionprovider.enable_cuda_graph": "1"}
+    session = cuda_session(module, gpu, model, **settings)
+    reference = on_cpu(module, model)
+    binding = session.io_binding()
+    value = module.OrtValue.ortvalue_from_numpy(feeds["x"], "cuda", 0)
+    binding.bind_ortvalue_input("x", value)
+    outputs = session.get_outputs()
+    for output in outputs:
+        binding.bind_output(output.name, "cuda", 0)
+    for seed in range(4):
+        x = floats(*feeds["x"].shape, seed=seed)
+        value.update_inplace(x)
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        wanted = reference.run(None, {"x": x})
+        for got, expected in zip(binding.get_outputs(), wanted, strict=True):
+            assert cuda_cases.error(got.numpy(), expected) <= 2e-5
+
+
 def test_bound_tensors_stay_on_the_device(module, devices: list, compiler) -> None:
     model, feeds = node("Relu", [floats(4, 5)])
     session = cuda_session(module, devices, model)
