@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -71,7 +72,13 @@ class DecoderWriter:
         packed = self.weight(f"{name}.packed", shape, self.packed, TensorProto.UINT8)
         count = outputs * inputs // 32
         scales = self.weight(f"{name}.scales", (count,), self.scales, TensorProto.FLOAT16)
-        attributes = {"K": inputs, "N": outputs, "bits": 4, "block_size": 32, "domain": CONTRIB}
+        attributes: dict[str, Any] = {
+            "K": inputs,
+            "N": outputs,
+            "bits": 4,
+            "block_size": 32,
+            "domain": CONTRIB,
+        }
         return self.op("MatMulNBits", [x, packed, scales], **attributes)
 
     def norm(self, x: str, skip: str) -> tuple[str, str]:
@@ -79,7 +86,7 @@ class DecoderWriter:
         scale = self.constant(f"scale_{len(self.nodes)}", np.ones(self.sizes.width, np.float16))
         outputs = [f"norm_{len(self.nodes)}", "", "", f"sum_{len(self.nodes)}"]
         inputs = [x, skip, scale]
-        attributes = {"epsilon": 1e-5, "domain": CONTRIB}
+        attributes: dict[str, Any] = {"epsilon": 1e-5, "domain": CONTRIB}
         self.op("SkipSimplifiedLayerNormalization", inputs, outputs, **attributes)
         return outputs[0], outputs[3]
 
@@ -141,7 +148,7 @@ class DecoderWriter:
         outputs = [info("logits", half, ["batch", "sequence", s.vocabulary])]
         for i in range(s.layers):
             for kind in ("key", "value"):
-                dims = ["batch", s.kv_heads, "past", s.depth]
+                dims: list[str | int | None] = ["batch", s.kv_heads, "past", s.depth]
                 inputs.append(info(f"past_key_values.{i}.{kind}", half, dims))
                 dims = ["batch", s.kv_heads, "all", s.depth]
                 outputs.append(info(f"present.{i}.{kind}", half, dims))
