@@ -9,8 +9,8 @@ namespace tenon::python {
 // that DLPack lacks, and as DlpackDevice.
 nb::object ToDlpack(nb::handle owner, const Value& value);
 
-// DLPack's kind and number of the device that a value lies on. Error: TypeError for memory that only
-// its provider can read.
+// DLPack's kind and number of the device that a value lies on. Error: TypeError for memory that
+// only its provider can read.
 nb::tuple DlpackDevice(const Value& value);
 
 // A value over the memory that `data` lends: a capsule "dltensor", or an object with __dlpack__.
