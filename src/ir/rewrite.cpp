@@ -47,6 +47,10 @@ ValueId Replacement::Op(std::string op_type, std::vector<ValueId> inputs,
   return output;
 }
 
+void Replacement::TakeRootShape(ValueId made) {
+  edited_.value(made).type.shape = edited_.value(root().outputs[0]).type.shape;
+}
+
 ValueId Replacement::Constant(std::string_view hint, Tensor tensor) {
   const std::string& root_name = edited_.value(root().outputs[0]).name;
   return edited_.AddInitializer(edited_.UnusedName(Format("{}/{}", root_name, hint)),

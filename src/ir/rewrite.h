@@ -24,6 +24,9 @@ class Replacement : public Match {
   // with the operator if that is later.
   ValueId Op(std::string op_type, std::vector<ValueId> inputs,
              std::vector<Attribute> attributes = {}, std::string domain = "");
+  // Gives a value that Op made the shape of the root's output, if that is known. Only what replaces
+  // the root has it otherwise.
+  void TakeRootShape(ValueId made);
   // A new initializer, named after the root with `hint`.
   ValueId Constant(std::string_view hint, Tensor tensor);
   // Copies of the attributes of a matched node.

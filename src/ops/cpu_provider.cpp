@@ -5,6 +5,7 @@
 #include "ir/graph.h"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/nchwc_layout.h"
+#include "ops/conv/nhwc_layout.h"
 #include "ops/conv/weights_scale.h"
 #include "ops/framework/composites.h"
 #include "ops/framework/registry.h"
@@ -99,6 +100,7 @@ class CpuProvider final : public ExecutionProvider {
     FoldDequantized(graph, index, budget);
     FuseNodes(graph, index);
     UseNchwcLayout(graph, index);
+    UseNhwcLayout(graph, index);
     return FoldWeightScales(graph);
   }
 

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "kernels/dispatch.h"
 #include "kernels/gemm/gemv_nbits.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "kernels/gemm/round_block_avx512.h"
 #endif
 
 namespace tenon::kernels {
@@ -50,10 +49,6 @@ constexpr size_t kUnitBytes = kUnit / 2;
 
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
 
-// The unmasked forms of some instructions read variables that GCC considers uninitialised.
-constexpr __mmask8 kAll64 = 0xff;
-constexpr __mmask16 kAll32 = 0xffff;
-
 TENON_VNNI inline float SumOf(__m512 x) {
   const __m256d low = _mm512_maskz_extractf64x4_pd(kAll64, _mm512_castps_pd(x), 0);
   const __m256d high = _mm512_maskz_extractf64x4_pd(kAll64, _mm512_castps_pd(x), 1);
@@ -74,38 +69,10 @@ TENON_VNNI inline __m512i EvenThenOdd(__m512i bytes) {
                                         _mm512_shuffle_epi8(bytes, even_odd_of_eight));
 }
 
-TENON_VNNI inline __m512 LoadFirst(const float* x, size_t n) {
-  return _mm512_maskz_loadu_ps(static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1), x);
-}
-
-// Quantizes the `n` elements of a block: writes [block_size] bytes in order and returns the scale,
-// which is NaN if an element is.
-TENON_VNNI float QuantizeBlock(const float* x, size_t n, int8_t* bytes) {
-  __m512 most = _mm512_setzero_ps();
-  bool has_nan = false;
-  for (size_t i = 0; i < n; i += 16) {
-    const __m512 some = LoadFirst(x + i, n - i);
-    has_nan |= _mm512_cmp_ps_mask(some, some, _CMP_UNORD_Q) != 0;
-    most = _mm512_maskz_max_ps(kAll32, most, _mm512_abs_ps(some));
-  }
-  alignas(64) float lanes[16];
-  _mm512_store_ps(lanes, most);
-  const float scale = has_nan ? NAN : *std::max_element(lanes, lanes + 16) / 127;
-  const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
-  for (size_t i = 0; i < n; i += 16) {
-    const __m512i rounded =
-        _mm512_maskz_cvtps_epi32(kAll32, _mm512_mul_ps(LoadFirst(x + i, n - i), inverse));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + i),
-                     _mm512_maskz_cvtsepi32_epi8(kAll32, rounded));
-  }
-  return scale;
-}
-
 TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, const float* x, const ByteVector& v) {
   for (size_t block = 0; block < w.blocks(); ++block) {
     const size_t first = block * w.block_size;
-    const float scale =
-        QuantizeBlock(x + first, std::min(w.block_size, w.k - first), v.bytes + first);
+    const float scale = RoundBlock(x + first, std::min(w.block_size, w.k - first), v.bytes + first);
     int32_t sum = 0;
     for (size_t i = 0; i < w.block_size; ++i) sum += v.bytes[first + i];
     v.sums[block] = scale * static_cast<float>(sum);

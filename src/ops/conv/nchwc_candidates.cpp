@@ -73,8 +73,8 @@ bool IsConv(const Node& node) {
          (node.domain == "com.microsoft" && node.op_type == "FusedConv");
 }
 
-std::optional<NchwcCandidate> ConvCandidate(const Graph& graph, const Node& node,
-                                            const std::function<bool(ValueId)>& is_blocked) {
+std::optional<LayoutCandidate> ConvCandidate(const Graph& graph, const Node& node,
+                                             const std::function<bool(ValueId)>& is_blocked) {
   const SymbolicShape* x = ImageShape(graph, node.inputs[0]);
   const Tensor* weights = node.has_input(1) ? graph.StoredConstantOf(node.inputs[1]) : nullptr;
   const Result<ConvAttrs> attrs = BindAttributes<ConvAttrs>(node);
@@ -85,7 +85,7 @@ std::optional<NchwcCandidate> ConvCandidate(const Graph& graph, const Node& node
       shape->groups == 1 && shape->in_channels <= kMostStemChannels && !is_blocked(node.inputs[0]);
   const std::optional<NchwcMethod> method = ChooseNchwcMethod(*shape, is_planar);
   if (!method) return std::nullopt;
-  NchwcCandidate candidate = {NchwcRole::kConv, {}, ConvGain(*shape, *method)};
+  LayoutCandidate candidate = {LayoutRole::kConv, {}, ConvGain(*shape, *method)};
   if (!is_planar) candidate.inputs.push_back(0);
   if (node.has_input(3)) candidate.inputs.push_back(3);
   return candidate;
@@ -158,23 +158,23 @@ bool IsSpatialMean(const Graph& graph, const Node& node) {
   return axes == std::vector<int64_t>{2, 3};
 }
 
-std::optional<NchwcCandidate> FollowerCandidate(const Graph& graph, const Node& node) {
-  NchwcCandidate candidate = {NchwcRole::kAsItIs, {0}};
+std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node& node) {
+  LayoutCandidate candidate = {LayoutRole::kAsItIs, {0}};
   const std::string& op_type = node.op_type;
   if (IsUnary(node)) return candidate;
   if (!node.domain.empty()) return std::nullopt;
   if (op_type == "MaxPool") {
-    candidate.role = NchwcRole::kMaxPool;
+    candidate.role = LayoutRole::kMaxPool;
   } else if (op_type == "AveragePool") {
-    candidate.role = NchwcRole::kAveragePool;
+    candidate.role = LayoutRole::kAveragePool;
   } else if (op_type == "GlobalAveragePool") {
-    candidate.role = NchwcRole::kGlobalAveragePool;
+    candidate.role = LayoutRole::kGlobalAveragePool;
   } else if (op_type == "ReduceMean") {
     if (!IsSpatialMean(graph, node)) return std::nullopt;
-    candidate.role = NchwcRole::kGlobalAveragePool;
+    candidate.role = LayoutRole::kGlobalAveragePool;
   } else if (op_type == "Concat") {
     if (!IsConcatOfBlocks(graph, node)) return std::nullopt;
-    candidate.role = NchwcRole::kConcat;
+    candidate.role = LayoutRole::kConcat;
     for (size_t i = 1; i < node.inputs.size(); ++i) candidate.inputs.push_back(i);
   } else if (IsBinary(op_type)) {
     auto inputs = BinaryInputs(graph, node);
@@ -188,15 +188,15 @@ std::optional<NchwcCandidate> FollowerCandidate(const Graph& graph, const Node& 
 
 }  // namespace
 
-std::optional<NchwcCandidate> FindNchwcCandidate(const Graph& graph, const Node& node,
-                                                 const std::function<bool(ValueId)>& is_blocked) {
+std::optional<LayoutCandidate> FindNchwcCandidate(const Graph& graph, const Node& node,
+                                                  const std::function<bool(ValueId)>& is_blocked) {
   if (!node.has_input(0) || !node.has_output(0)) return std::nullopt;
   if (IsConv(node)) return ConvCandidate(graph, node, is_blocked);
   for (size_t i = 1; i < node.outputs.size(); ++i) {
     if (node.has_output(i)) return std::nullopt;
   }
   if (!ImageShape(graph, node.outputs[0])) return std::nullopt;
-  std::optional<NchwcCandidate> candidate = FollowerCandidate(graph, node);
+  std::optional<LayoutCandidate> candidate = FollowerCandidate(graph, node);
   if (!candidate || candidate->inputs.empty()) return std::nullopt;
   for (const size_t i : candidate->inputs) {
     if (!ImageShape(graph, node.inputs[i]) || !is_blocked(node.inputs[i])) return std::nullopt;
@@ -204,7 +204,7 @@ std::optional<NchwcCandidate> FindNchwcCandidate(const Graph& graph, const Node&
   return candidate;
 }
 
-double ReorderCost(const ValueType& type) {
+double NchwcReorderCost(const ValueType& type) {
   double elements = 1;
   constexpr int64_t kTypicalSizes[] = {1, 1, 56, 56};
   for (size_t i = 0; i < 4; ++i) {

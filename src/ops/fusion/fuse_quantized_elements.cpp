@@ -131,6 +131,7 @@ bool MovesInt8(const Match& match) {
 }
 
 ValueId DequantizeMoved(Replacement& r, ValueId moved) {
+  r.TakeRootShape(moved);
   return r.Op("DequantizeLinear", {moved, r[kA.scale], ZeroOf(r, kA)});
 }
 

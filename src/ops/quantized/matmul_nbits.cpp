@@ -5,6 +5,7 @@
 
 #include "base/arithmetic.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_nbits.h"
 #include "kernels/gemm/gemv_nbits.h"
 #include "ops/framework/element_conversion.h"
 #include "ops/framework/op_row.h"
@@ -186,6 +187,34 @@ Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, si
   return OkStatus();
 }
 
+// From this number of rows of A on, unpacking the weights to bytes pays.
+constexpr size_t kLeastPanelRows = 8;
+
+// The product with rows of A that are rounded to 8 bits, for many of them.
+Status MultiplyPanels(const kernels::NBitsMatrix& w, const float* bias, KernelContext& context) {
+  const float* a = context.Input(kA).data<float>();
+  Tensor& y = context.Output(0);
+  const auto n = static_cast<size_t>(y.shape().back());
+  const size_t m = static_cast<size_t>(y.size()) / n;
+  const size_t tasks = CeilDiv(n, kernels::kNBitsPanelColumns);
+  const size_t row_bytes = kernels::Int8NBitsRows::Bytes(w, m);
+  const size_t task_bytes = kernels::NBitsPanelBytes(w);
+  const size_t bytes = context.TaskScratchBytes(tasks, task_bytes);
+  const auto all = CheckedAdd(row_bytes, bytes);
+  auto* memory = static_cast<std::byte*>(context.Scratch(all.value_or(SIZE_MAX)));
+  if (memory == nullptr) return RuntimeException("out of memory: {} bytes of scratch", bytes);
+  const kernels::Int8NBitsRows rows(w, m, memory);
+  context.threads().ParallelFor(m, 8192 / w.k + 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) rows.Set(w, i, a + i * w.k);
+  });
+  context.ForEachTaskIn(memory + row_bytes, tasks, task_bytes,
+                        [&](size_t task, std::byte* scratch) {
+                          const size_t first = task * kernels::kNBitsPanelColumns;
+                          kernels::RunNBitsPanel(w, rows, bias, first, y.data<float>(), n, scratch);
+                        });
+  return OkStatus();
+}
+
 Status MultiplyBytes(const kernels::NBitsMatrix& w, const float* bias, KernelContext& context) {
   Tensor& y = context.Output(0);
   const auto n = static_cast<size_t>(y.shape().back());
@@ -235,12 +264,16 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   const auto fill_row = [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); };
   const size_t stride = w.blocks() * w.block_size;
   // Level 4 allows rounding A to 8 bits.
-  const bool rounds = attrs.accuracy_level == 4 && kernels::HasInt8NBitsGemm(w);
-  if (!rounds && rows > kMostVectors) {
+  const bool rounds = attrs.accuracy_level == 4;
+  if (rounds && rows >= kLeastPanelRows && kernels::HasInt8NBitsPanels(w)) {
+    TENON_RETURN_IF_ERROR(MultiplyPanels(w, bias, context));
+  } else if (rounds && kernels::HasInt8NBitsGemm(w)) {
+    TENON_RETURN_IF_ERROR(MultiplyBytes(w, bias, context));
+  } else if (rows > kMostVectors) {
     return MultiplyByRows(context, n, w.k, stride, bias, fill_row);
+  } else {
+    TENON_RETURN_IF_ERROR(MultiplyFloats(w, bias, context));
   }
-  TENON_RETURN_IF_ERROR(rounds ? MultiplyBytes(w, bias, context)
-                               : MultiplyFloats(w, bias, context));
   // These would turn infinities in A into NaN, which the weights do not.
   for (size_t i = 0; i < rows; ++i) {
     if (std::isfinite(context.Output(0).data<float>()[i * n])) continue;

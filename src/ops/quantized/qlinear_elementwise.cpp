@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "kernels/elementwise/int8_table.h"
-#include "kernels/elementwise/quantize.h"
+#include "kernels/elementwise/quantized_binary.h"
 #include "ops/framework/element.h"
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/op_row.h"
@@ -139,56 +139,34 @@ kernels::QuantizedType TypeOf(const Int8Quantization& q) {
   return q.is_signed ? kernels::QuantizedType::kInt8 : kernels::QuantizedType::kUint8;
 }
 
-// Elements that are computed in buffers together.
-constexpr size_t kBlock = 1024;
-
-// The values of `count` elements, one after the other, or all the same.
-void LoadBlock(const Int8Quantization& q, const uint8_t* from, size_t count, size_t step,
-               float* values) {
-  if (step == 0) {
-    std::fill_n(values, count, q.ValueOf(*from));
-    return;
-  }
-  const int32_t zero_point = q.zero_point;
-  kernels::Dequantize(from, count, {&q.scale, &zero_point, false}, TypeOf(q), values);
-}
-
 // f of two quantized operands, as a quantized result.
-template <class F>
 class BinaryRun {
  public:
-  BinaryRun(const KernelContext& context, const Tensor& y, F f)
+  BinaryRun(const KernelContext& context, const Tensor& y, kernels::QuantizedBinaryOp op)
       : a_(QuantizationIn(context, 1, 2, context.Input(0).type())),
         b_(QuantizationIn(context, 4, 5, context.Input(3).type())),
         y_(QuantizationIn(context, 6, 7, y.type())),
-        f_(f) {}
+        op_(op) {}
 
   // Elements of an operand follow each other (step 1) or are the same (step 0).
   void Run(const uint8_t* a, size_t a_step, const uint8_t* b, size_t b_step, size_t n,
            uint8_t* y) const {
-    const int32_t zero_point = y_.zero_point;
-    float a_values[kBlock], b_values[kBlock];
-    for (size_t done = 0; done < n; done += kBlock) {
-      const size_t count = std::min(kBlock, n - done);
-      LoadBlock(a_, a + done * a_step, count, a_step, a_values);
-      LoadBlock(b_, b + done * b_step, count, b_step, b_values);
-      for (size_t i = 0; i < count; ++i) a_values[i] = f_(a_values[i], b_values[i]);
-      kernels::Quantize(a_values, count, {&y_.scale, &zero_point, false}, TypeOf(y_), y + done);
-    }
+    kernels::CombineQuantized(op_, {a, a_step == 0, a_.scale, a_.zero_point},
+                              {b, b_step == 0, b_.scale, b_.zero_point}, n, y_.scale, y_.zero_point,
+                              TypeOf(y_), y);
   }
 
  private:
   const Int8Quantization a_, b_, y_;
-  const F f_;
+  const kernels::QuantizedBinaryOp op_;
 };
 
-template <class F>
-Status RunBinary(KernelContext& context, F f) {
+Status RunBinary(KernelContext& context, kernels::QuantizedBinaryOp op) {
   const Tensor& a = context.Input(0);
   const Tensor& b = context.Input(3);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  const BinaryRun<F> run(context, y, f);
+  const BinaryRun run(context, y, op);
   const auto* from_a = static_cast<const uint8_t*>(a.raw());
   const auto* from_b = static_cast<const uint8_t*>(b.raw());
   auto* into = static_cast<uint8_t*>(y.raw());
@@ -212,10 +190,10 @@ Status RunBinary(KernelContext& context, F f) {
 }
 
 Status RunAdd(const NoAttrs&, KernelContext& context) {
-  return RunBinary(context, [](float a, float b) { return a + b; });
+  return RunBinary(context, kernels::QuantizedBinaryOp::kAdd);
 }
 Status RunMul(const NoAttrs&, KernelContext& context) {
-  return RunBinary(context, [](float a, float b) { return a * b; });
+  return RunBinary(context, kernels::QuantizedBinaryOp::kMul);
 }
 
 // --- QLinearWhere ---

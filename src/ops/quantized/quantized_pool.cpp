@@ -4,6 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "kernels/elementwise/quantize.h"
+#include "ops/conv/channels_last_shape.h"
 #include "ops/conv/general_window.h"
 #include "ops/conv/int8_pool.h"
 #include "ops/conv/pool.h"
@@ -32,19 +33,6 @@ struct GlobalPoolAttrs {
     return std::tuple(Field("channels_last", &GlobalPoolAttrs::channels_last));
   }
 };
-
-// The shape with the channels before, or after, the spatial dimensions.
-SymbolicShape ChannelsFirst(const SymbolicShape& x) {
-  SymbolicShape y = {x[0], x[x.rank() - 1]};
-  for (size_t i = 1; i + 1 < x.rank(); ++i) y.Append(x[i]);
-  return y;
-}
-SymbolicShape ChannelsLast(const SymbolicShape& x) {
-  SymbolicShape y = {x[0]};
-  for (size_t i = 2; i < x.rank(); ++i) y.Append(x[i]);
-  y.Append(x[1]);
-  return y;
-}
 
 Status InferWindowed(const WindowAttrs& attrs, bool ceil_mode, bool channels_last,
                      ShapeContext& context) {
@@ -84,15 +72,6 @@ struct Pictures {
   GeneralWindow general = {};  // instead of these, if it has a rank
 };
 
-// The shape, with the channels before the spatial dimensions.
-Shape PlanarShape(const Shape& shape, bool channels_last) {
-  Shape planar = shape;
-  if (!channels_last) return planar;
-  planar[1] = shape.back();
-  for (size_t i = 2; i < shape.rank(); ++i) planar[i] = shape[i - 1];
-  return planar;
-}
-
 Pictures PicturesOf(const Shape& x, const Shape& y, bool channels_last, const Window* window) {
   Pictures p;
   const size_t rank = x.rank() - 2, first = channels_last ? 1 : 2;
@@ -101,8 +80,8 @@ Pictures PicturesOf(const Shape& x, const Shape& y, bool channels_last, const Wi
   p.in_pixels = static_cast<size_t>(x.Product(first, first + rank));
   p.out_pixels = static_cast<size_t>(y.Product(first, first + rank));
   if (window && rank > kMaxWindowRank) {
-    p.general =
-        GeneralWindow::Over(*window, PlanarShape(x, channels_last), PlanarShape(y, channels_last));
+    p.general = channels_last ? GeneralWindow::Over(*window, ChannelsFirst(x), ChannelsFirst(y))
+                              : GeneralWindow::Over(*window, x, y);
     return p;
   }
   for (size_t i = 0; window && i < rank; ++i) {

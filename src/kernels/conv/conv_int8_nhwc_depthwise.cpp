@@ -1,0 +1,323 @@
+// Depthwise convolutions of int8 and uint8 in NHWC. For a row of the output, four rows of the input
+// at a time are interleaved, so that the bytes of a column that belong to one channel are the
+// operand of a dot product.
+#include <iterator>
+
+#include "kernels/conv/conv_int8_nhwc_rows.h"
+
+#if defined(__x86_64__)
+#include "kernels/gemm/requantize_avx512.h"
+#endif
+
+namespace tenon::kernels {
+
+bool IsNhwcDepthwise(const ConvGeneralShape& shape) {
+  return shape.groups == shape.in_channels && shape.groups == shape.out_channels &&
+         shape.groups > 1;
+}
+
+#if defined(__x86_64__)
+
+namespace {
+
+#define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+
+constexpr size_t kRows = 4;    // that are interleaved
+constexpr size_t kLanes = 16;  // channels of a vector of sums
+
+size_t DivideUp(size_t x, size_t y) { return (x + y - 1) / y; }
+size_t RoundUp64(size_t x) { return (x + 63) / 64 * 64; }
+
+// Packed weights: [bands of kRows rows of the kernel][columns of the kernel][channels][kRows], then
+// the sums of each channel's weights; channels in whole vectors.
+struct PackedDepthwise {
+  size_t bands, taps, channels;
+
+  explicit PackedDepthwise(const ConvGeneralShape& shape)
+      : bands(DivideUp(shape.dims[1].kernel, kRows)),
+        taps(bands * shape.dims[2].kernel),
+        channels(DivideUp(shape.out_channels, kLanes) * kLanes) {}
+  size_t bytes() const { return taps * channels * kRows; }
+};
+
+NhwcRowChunks ChunksOf(const ConvGeneralShape& shape) {
+  constexpr double kTaskCost = 200'000;  // bytes that a tap reads
+  const PackedDepthwise packed(shape);
+  const double row = static_cast<double>(shape.dims[2].out * packed.channels) *
+                     static_cast<double>(packed.taps + 6);
+  return {shape, static_cast<size_t>(kTaskCost / row) + 1};
+}
+
+// Bytes of a band of interleaved rows, with what whole vectors read beyond it.
+size_t BandBytes(const ConvGeneralShape& shape) {
+  const size_t columns = PaddedExtent(shape.dims[2], shape.dims[2].out);
+  return RoundUp64(columns * shape.in_channels * kRows + kLanes * kRows);
+}
+
+// Element i of the rows becomes bytes [4 i, 4 i + 4). Whole vectors of 64 elements.
+TENON_VNNI size_t InterleaveWhole(const uint8_t* const (&rows)[kRows], size_t count,
+                                  uint8_t flip_byte, uint8_t* out) {
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(flip_byte));
+  size_t i = 0;
+  for (; i + 64 <= count; i += 64, out += 256) {
+    __m512i r[kRows];
+#pragma GCC unroll 4
+    for (size_t k = 0; k < kRows; ++k) {
+      r[k] = _mm512_xor_si512(_mm512_loadu_si512(rows[k] + i), flip);
+    }
+    const __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]);
+    const __m512i high01 = _mm512_unpackhi_epi8(r[0], r[1]);
+    const __m512i low23 = _mm512_unpacklo_epi8(r[2], r[3]);
+    const __m512i high23 = _mm512_unpackhi_epi8(r[2], r[3]);
+    // Elements 16 l + 4 j + [0, 4) in the 128 bits l of vector j.
+    const __m512i j0 = _mm512_unpacklo_epi16(low01, low23);
+    const __m512i j1 = _mm512_unpackhi_epi16(low01, low23);
+    const __m512i j2 = _mm512_unpacklo_epi16(high01, high23);
+    const __m512i j3 = _mm512_unpackhi_epi16(high01, high23);
+    constexpr __mmask16 kAll = kAllLanes;
+    const __m512i a = _mm512_maskz_shuffle_i32x4(kAll, j0, j1, 0x44);  // l0 l1 of j0, j1
+    const __m512i b = _mm512_maskz_shuffle_i32x4(kAll, j2, j3, 0x44);
+    const __m512i c = _mm512_maskz_shuffle_i32x4(kAll, j0, j1, 0xee);  // l2 l3
+    const __m512i d = _mm512_maskz_shuffle_i32x4(kAll, j2, j3, 0xee);
+    _mm512_storeu_si512(out, _mm512_maskz_shuffle_i32x4(kAll, a, b, 0x88));
+    _mm512_storeu_si512(out + 64, _mm512_maskz_shuffle_i32x4(kAll, a, b, 0xdd));
+    _mm512_storeu_si512(out + 128, _mm512_maskz_shuffle_i32x4(kAll, c, d, 0x88));
+    _mm512_storeu_si512(out + 192, _mm512_maskz_shuffle_i32x4(kAll, c, d, 0xdd));
+  }
+  return i;
+}
+
+void Interleave(const uint8_t* const (&rows)[kRows], size_t count, uint8_t flip, uint8_t* out) {
+  size_t i = InterleaveWhole(rows, count, flip, out);
+  for (; i < count; ++i) {
+    for (size_t k = 0; k < kRows; ++k) out[i * kRows + k] = rows[k][i] ^ flip;
+  }
+}
+
+// One row of the output.
+struct RowConv {
+  const uint8_t* bands;  // interleaved rows
+  size_t band_bytes;
+  size_t bands_count, kernel_width;
+  size_t tap_stride, step;  // bytes from a tap, or an output pixel, to the next
+  const int8_t* weights;
+  size_t weight_stride;  // bytes from a tap to the next
+  const int32_t* starts;
+  const float* scales;
+  int32_t zero_point;
+  bool is_signed;
+  size_t width, channels;
+  uint8_t* out;
+};
+
+// kVectors x 16 channels from `first` on, at all pixels of the row. With kTaps, the weights of so
+// many taps stay in registers; they are in one band.
+template <size_t kVectors, size_t kTaps>
+TENON_VNNI void RunChannels(const RowConv& row, size_t first, __mmask16 last) {
+  constexpr size_t kKept = kTaps > 0 ? kTaps : 1;
+  __m512i kept[kKept][kVectors], starts[kVectors];
+  __m512 scales[kVectors];
+#pragma GCC unroll 4
+  for (size_t v = 0; v < kVectors; ++v) {
+    const size_t channel = first + v * kLanes;
+    starts[v] = _mm512_loadu_si512(row.starts + channel);
+    scales[v] = _mm512_loadu_ps(row.scales + channel);
+    if constexpr (kTaps > 0) {
+#pragma GCC unroll 5
+      for (size_t t = 0; t < kTaps; ++t) {
+        kept[t][v] = _mm512_loadu_si512(row.weights + t * row.weight_stride + channel * kRows);
+      }
+    }
+  }
+  const ByteRounding rounding = MakeByteRounding(row.zero_point, row.is_signed);
+  const uint8_t* pixel = row.bands + first * kRows;
+  uint8_t* out = row.out + first;
+  for (size_t x = 0; x < row.width; ++x, pixel += row.step, out += row.channels) {
+    __m512i acc[kVectors];
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) acc[v] = starts[v];
+    if constexpr (kTaps > 0) {
+#pragma GCC unroll 5
+      for (size_t t = 0; t < kTaps; ++t) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kVectors; ++v) {
+          const __m512i quads = _mm512_loadu_si512(pixel + t * row.tap_stride + v * 64);
+          acc[v] = _mm512_dpbusd_epi32(acc[v], quads, kept[t][v]);
+        }
+      }
+    } else {
+      const int8_t* weights = row.weights + first * kRows;
+      const uint8_t* band = pixel;
+      for (size_t b = 0; b < row.bands_count; ++b, band += row.band_bytes) {
+        const uint8_t* at = band;
+        for (size_t t = 0; t < row.kernel_width; ++t) {
+#pragma GCC unroll 4
+          for (size_t v = 0; v < kVectors; ++v) {
+            acc[v] = _mm512_dpbusd_epi32(acc[v], _mm512_loadu_si512(at + v * 64),
+                                         _mm512_loadu_si512(weights + v * 64));
+          }
+          at += row.tap_stride;
+          weights += row.weight_stride;
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      _mm_mask_storeu_epi8(out + v * kLanes, v + 1 < kVectors ? kAllLanes : last,
+                           RoundToBytes(acc[v], scales[v], rounding));
+    }
+  }
+}
+
+#undef TENON_VNNI
+
+template <size_t kTaps>
+void RunRow(const RowConv& row) {
+  using Run = void (*)(const RowConv&, size_t, __mmask16);
+  static constexpr Run kRuns[] = {&RunChannels<1, kTaps>, &RunChannels<2, kTaps>,
+                                  &RunChannels<3, kTaps>, &RunChannels<4, kTaps>};
+  const size_t vectors = DivideUp(row.channels, kLanes);
+  for (size_t done = 0; done < vectors;) {
+    // Groups of nearly equal numbers of vectors.
+    const size_t groups = DivideUp(vectors - done, std::size(kRuns));
+    const size_t count = DivideUp(vectors - done, groups);
+    const size_t first = done * kLanes, end = std::min(row.channels, (done + count) * kLanes);
+    const size_t lanes = end - first - (count - 1) * kLanes;
+    kRuns[count - 1](row, first, static_cast<__mmask16>((1u << lanes) - 1));
+    done += count;
+  }
+}
+
+class DepthwiseTask {
+ public:
+  DepthwiseTask(const Int8ConvArgs& args, const NhwcRows& rows, std::byte* scratch)
+      : args_(args),
+        packed_(args.shape),
+        rows_(rows),
+        bands_(reinterpret_cast<uint8_t*>(scratch)),
+        pads_(bands_ + packed_.bands * BandBytes(args.shape)),
+        starts_(reinterpret_cast<int32_t*>(pads_ + PadBytes(args.shape))),
+        scales_(reinterpret_cast<float*>(starts_ + packed_.channels)) {
+    const auto* sums = reinterpret_cast<const int32_t*>(args.packed_weights + packed_.bytes());
+    for (size_t c = 0; c < packed_.channels; ++c) {
+      const bool is_there = c < args.shape.out_channels;
+      starts_[c] = is_there ? StartOfSums(args, c, sums[c]) : 0;
+      scales_[c] = is_there ? ScaleOfSums(args, c) : 0;
+    }
+    std::memset(pads_, args.in_zero, PadBytes(args.shape));
+  }
+
+  // A row of pixels that are the zero point.
+  static size_t PadBytes(const ConvGeneralShape& shape) {
+    return RoundUp64(shape.dims[2].in * shape.in_channels);
+  }
+  static size_t ScratchBytes(const ConvGeneralShape& shape) {
+    const PackedDepthwise packed(shape);
+    return packed.bands * BandBytes(shape) + PadBytes(shape) +
+           RoundUp64(packed.channels * (sizeof(int32_t) + sizeof(float)));
+  }
+
+  void Run() {
+    const ConvGeneralShape& shape = args_.shape;
+    const ConvDim &height = shape.dims[1], &width = shape.dims[2];
+    RowConv row = {};
+    row.bands = bands_;
+    row.band_bytes = BandBytes(shape);
+    row.bands_count = packed_.bands;
+    row.kernel_width = width.kernel;
+    row.tap_stride = width.dilation * shape.in_channels * kRows;
+    row.step = width.stride * shape.in_channels * kRows;
+    row.weights = reinterpret_cast<const int8_t*>(args_.packed_weights);
+    row.weight_stride = packed_.channels * kRows;
+    row.starts = starts_;
+    row.scales = scales_;
+    row.zero_point = args_.epilogue.zero_point;
+    row.is_signed = args_.epilogue.type == Int8Output::kInt8;
+    row.width = width.out;
+    row.channels = shape.out_channels;
+    const auto run = packed_.taps == 3 ? &RunRow<3> : &RunRow<0>;
+    for (size_t y = rows_.begin; y < rows_.end; ++y) {
+      for (size_t band = 0; band < packed_.bands; ++band) FillBand(y, band);
+      row.out = static_cast<uint8_t*>(args_.out) +
+                (rows_.image * height.out + y) * width.out * shape.out_channels;
+      run(row);
+    }
+  }
+
+ private:
+  // Interleaves the input rows of one band for output row y, with pads left and right.
+  void FillBand(size_t y, size_t band) {
+    const ConvGeneralShape& shape = args_.shape;
+    const ConvDim &height = shape.dims[1], &width = shape.dims[2];
+    const size_t channels = shape.in_channels;
+    const uint8_t flip = args_.in_is_signed ? 0x80 : 0;
+    const auto zero = static_cast<uint8_t>(static_cast<uint8_t>(args_.in_zero) ^ flip);
+    const uint8_t* rows[kRows];
+    for (size_t k = 0; k < kRows; ++k) {
+      // Huge above the image. Rows beyond the kernel meet zeros.
+      const size_t tap = band * kRows + k;
+      const size_t in_y = y * height.stride + tap * height.dilation - height.pad_begin;
+      const bool is_there = tap < height.kernel && in_y < height.in;
+      rows[k] =
+          is_there ? args_.in + (rows_.image * height.in + in_y) * width.in * channels : pads_;
+    }
+    const size_t columns = PaddedExtent(width, width.out);
+    const size_t first = std::min(width.pad_begin, columns);
+    const size_t inside = std::min(width.in, columns - first);
+    uint8_t* into = bands_ + band * BandBytes(shape);
+    std::memset(into, zero, first * channels * kRows);
+    into += first * channels * kRows;
+    Interleave(rows, inside * channels, flip, into);
+    std::memset(into + inside * channels * kRows, zero,
+                (columns - first - inside) * channels * kRows);
+  }
+
+  const Int8ConvArgs& args_;
+  const PackedDepthwise packed_;
+  const NhwcRows rows_;
+  uint8_t* const bands_;
+  uint8_t* const pads_;
+  int32_t* const starts_;
+  float* const scales_;
+};
+
+}  // namespace
+
+size_t PackedDepthwiseNhwcSize(const ConvGeneralShape& shape) {
+  const PackedDepthwise packed(shape);
+  return packed.bytes() + RoundUp64(packed.channels * sizeof(int32_t));
+}
+
+void PackDepthwiseNhwc(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
+                       std::byte* packed) {
+  const PackedDepthwise form(shape);
+  const size_t kernel_width = shape.dims[2].kernel, taps = shape.dims[1].kernel * kernel_width;
+  const uint8_t flip = is_signed ? 0 : 0x80;
+  std::memset(packed, 0, PackedDepthwiseNhwcSize(shape));
+  auto* const into = reinterpret_cast<int8_t*>(packed);
+  auto* const sums = reinterpret_cast<int32_t*>(packed + form.bytes());
+  for (size_t channel = 0; channel < shape.out_channels; ++channel) {
+    for (size_t tap = 0; tap < taps; ++tap) {
+      const auto weight = static_cast<int8_t>(weights[channel * taps + tap] ^ flip);
+      const size_t y = tap / kernel_width, x = tap % kernel_width;
+      into[((y / kRows * kernel_width + x) * form.channels + channel) * kRows + y % kRows] = weight;
+      sums[channel] += weight;
+    }
+  }
+}
+
+size_t DepthwiseNhwcTaskCount(const ConvGeneralShape& shape) {
+  return shape.batch * ChunksOf(shape).chunks;
+}
+
+size_t DepthwiseNhwcScratchSize(const ConvGeneralShape& shape) {
+  return DepthwiseTask::ScratchBytes(shape);
+}
+
+void RunDepthwiseNhwcTask(const Int8ConvArgs& args, size_t task, std::byte* scratch) {
+  DepthwiseTask(args, ChunksOf(args.shape).RowsOf(args.shape, task), scratch).Run();
+}
+
+#endif
+
+}  // namespace tenon::kernels

@@ -1,0 +1,93 @@
+// The rows of images that a task of a convolution in NHWC reads and writes; only for
+// conv_int8_nhwc.cpp and conv_int8_nhwc_depthwise.cpp.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/conv/conv_int8_args.h"
+
+namespace tenon::kernels {
+
+// The columns, or rows, of the input that `out` of the output need, with pads.
+inline size_t PaddedExtent(const ConvDim& dim, size_t out) {
+  return (out - 1) * dim.stride + (dim.kernel - 1) * dim.dilation + 1;
+}
+
+// Output rows [begin, end) of one image.
+struct NhwcRows {
+  size_t image, begin, end;
+};
+
+// Images in chunks of nearly equal numbers of output rows.
+struct NhwcRowChunks {
+  size_t rows;  // of one chunk, at most
+  size_t chunks;
+
+  NhwcRowChunks(const ConvGeneralShape& shape, size_t wanted_rows) {
+    const size_t height = shape.dims[1].out;
+    chunks = (height + wanted_rows - 1) / std::max<size_t>(1, wanted_rows);
+    rows = (height + chunks - 1) / chunks;
+    chunks = (height + rows - 1) / rows;
+  }
+  NhwcRows RowsOf(const ConvGeneralShape& shape, size_t chunk) const {
+    const size_t begin = chunk % chunks * rows;
+    return {chunk / chunks, begin, std::min(begin + rows, shape.dims[1].out)};
+  }
+};
+
+// Copies the input rows for output rows, with their pads, as unsigned bytes:
+// [PaddedExtent(height)][PaddedExtent(width)][in_channels].
+inline void CopyPaddedRows(const Int8ConvArgs& args, const NhwcRows& rows, uint8_t* into) {
+  const ConvDim &height = args.shape.dims[1], &width = args.shape.dims[2];
+  const size_t channels = args.shape.in_channels;
+  const size_t columns = PaddedExtent(width, width.out), row_bytes = columns * channels;
+  const uint8_t flip = args.in_is_signed ? 0x80 : 0;
+  const auto zero = static_cast<uint8_t>(static_cast<uint8_t>(args.in_zero) ^ flip);
+  const size_t first = std::min(width.pad_begin, columns);
+  const size_t inside = std::min(width.in, columns - first) * channels;
+  const size_t padded_rows = PaddedExtent(height, rows.end - rows.begin);
+  for (size_t i = 0; i < padded_rows; ++i, into += row_bytes) {
+    const size_t y = rows.begin * height.stride + i - height.pad_begin;  // huge above the image
+    if (y >= height.in) {
+      std::memset(into, zero, row_bytes);
+      continue;
+    }
+    std::memset(into, zero, first * channels);
+    const uint8_t* from = args.in + (rows.image * height.in + y) * width.in * channels;
+    uint8_t* to = into + first * channels;
+    if (flip == 0) {
+      std::memcpy(to, from, inside);
+    } else {
+      for (size_t j = 0; j < inside; ++j) to[j] = from[j] ^ 0x80;
+    }
+    std::memset(to + inside, zero, row_bytes - first * channels - inside);
+  }
+}
+
+// What is added to the sums of a channel, whose weights add up to `weight_sum`.
+inline int32_t StartOfSums(const Int8ConvArgs& args, size_t channel, int32_t weight_sum) {
+  const int32_t zero = args.in_is_signed ? args.in_zero + 128 : args.in_zero;
+  const auto bias =
+      args.epilogue.bias_rows ? static_cast<uint32_t>(args.epilogue.bias_rows[channel]) : 0u;
+  return static_cast<int32_t>(bias -
+                              static_cast<uint32_t>(zero) * static_cast<uint32_t>(weight_sum));
+}
+
+inline float ScaleOfSums(const Int8ConvArgs& args, size_t channel) {
+  const Int8Epilogue& epilogue = args.epilogue;
+  return epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[channel] : epilogue.scale;
+}
+
+// Convolutions with one channel in each group, for the functions of conv_int8_nhwc.h.
+bool IsNhwcDepthwise(const ConvGeneralShape& shape);
+size_t PackedDepthwiseNhwcSize(const ConvGeneralShape& shape);
+void PackDepthwiseNhwc(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
+                       std::byte* packed);
+size_t DepthwiseNhwcTaskCount(const ConvGeneralShape& shape);
+size_t DepthwiseNhwcScratchSize(const ConvGeneralShape& shape);
+void RunDepthwiseNhwcTask(const Int8ConvArgs& args, size_t task, std::byte* scratch);
+
+}  // namespace tenon::kernels

@@ -1,0 +1,51 @@
+// Products of many rows with a matrix of 2, 4 or 8 bits: the core of com.microsoft MatMulNBits-1
+// where its accuracy_level allows to round the rows to 8 bits, each block with a scale of its own.
+// For a few rows see gemv_nbits.h.
+//
+// Only where the machine has int8 dot products. No function here allocates, locks, or starts a
+// thread; all are thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm/gemv_nbits.h"
+
+namespace tenon::kernels {
+
+// Whether there are such products for a matrix; nothing else below may be called otherwise.
+bool HasInt8NBitsPanels(const NBitsMatrix& w);
+
+// Rows rounded to 8 bits, in memory that is aligned to 64.
+class Int8NBitsRows {
+ public:
+  // A multiple of 64.
+  static size_t Bytes(const NBitsMatrix& w, size_t m);
+
+  Int8NBitsRows(const NBitsMatrix& w, size_t m, std::byte* memory);
+
+  // Rounds row i, x: [k]. A row with infinities or NaN makes products that are not finite.
+  void Set(const NBitsMatrix& w, size_t i, const float* x) const;
+
+  size_t count() const { return count_; }
+  size_t stride() const { return stride_; }
+  // Row i: the rounded numbers plus 128, with 128 up to the end of the last block.
+  const uint8_t* bytes(size_t i) const { return bytes_ + i * stride_; }
+  const float* scales(size_t i) const { return scales_ + i * blocks_; }  // [blocks]
+
+ private:
+  size_t count_, blocks_, stride_;
+  uint8_t* bytes_;
+  float* scales_;
+};
+
+// Columns of the product that are computed together, from weights unpacked to bytes.
+inline constexpr size_t kNBitsPanelColumns = 32;
+// Bytes of the unpacked weights; a multiple of 64.
+size_t NBitsPanelBytes(const NBitsMatrix& w);
+// Columns [first, first + kNBitsPanelColumns), as far as there are any, of y, [rows, n].
+// bias: [n] or null. scratch: NBitsPanelBytes, aligned to 64, with any content.
+void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float* bias, size_t first,
+                   float* y, size_t n, std::byte* scratch);
+
+}  // namespace tenon::kernels

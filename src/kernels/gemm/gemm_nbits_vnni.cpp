@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "kernels/dispatch.h"
+#include "kernels/gemm/gemm_nbits.h"
+
+#if defined(__x86_64__)
+#include "kernels/gemm/round_block_avx512.h"
+#endif
+
+namespace tenon::kernels {
+namespace {
+
+constexpr size_t kColumns = kNBitsPanelColumns;
+
+size_t RoundUp64(size_t x) { return (x + 63) / 64 * 64; }
+size_t Depth(const NBitsMatrix& w) { return w.blocks() * w.block_size; }
+// An odd number of cache lines, so that the rows of a tile lie in different sets of the cache.
+size_t RowStride(const NBitsMatrix& w) { return (Depth(w) + 127) / 128 * 128 + 64; }
+
+// Unpacked weights: quads of the depth, [depth / 4][kColumns][4]; for each block and column the
+// scale, and what its sum starts from.
+struct Panel {
+  int8_t* weights;
+  float* scales;
+  int32_t* starts;
+
+  Panel(const NBitsMatrix& w, std::byte* memory)
+      : weights(reinterpret_cast<int8_t*>(memory)),
+        scales(reinterpret_cast<float*>(memory + Depth(w) * kColumns)),
+        starts(reinterpret_cast<int32_t*>(scales + w.blocks() * kColumns)) {}
+};
+
+}  // namespace
+
+size_t NBitsPanelBytes(const NBitsMatrix& w) {
+  return RoundUp64(kColumns * (Depth(w) + w.blocks() * (sizeof(float) + sizeof(int32_t))));
+}
+
+size_t Int8NBitsRows::Bytes(const NBitsMatrix& w, size_t m) {
+  return RoundUp64(m * (RowStride(w) + w.blocks() * sizeof(float)));
+}
+
+Int8NBitsRows::Int8NBitsRows(const NBitsMatrix& w, size_t m, std::byte* memory)
+    : count_(m),
+      blocks_(w.blocks()),
+      stride_(RowStride(w)),
+      bytes_(reinterpret_cast<uint8_t*>(memory)),
+      scales_(reinterpret_cast<float*>(memory + m * stride_)) {}
+
+#if defined(__x86_64__)
+
+namespace {
+
+#define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
+
+constexpr size_t kMostRows = 14;
+constexpr size_t kLanes = 16;  // of 32 bits
+constexpr size_t kChunk = 64;  // elements that are unpacked together
+constexpr size_t kQuads = kChunk / 4;
+
+// --- Unpacking weights ---
+
+constexpr uint64_t FirstBits(size_t n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
+
+// `count` elements from packed ones, in order; the others are undefined.
+template <size_t kBits>
+TENON_VNNI __m512i LoadElements(const uint8_t* packed, size_t count) {
+  const uint64_t bytes = FirstBits(count * kBits / 8);
+  if constexpr (kBits == 8) {
+    return _mm512_maskz_loadu_epi8(bytes, packed);
+  } else if constexpr (kBits == 4) {
+    const __m256i some = _mm256_maskz_loadu_epi8(static_cast<__mmask32>(bytes), packed);
+    const __m512i words = _mm512_maskz_cvtepu8_epi16(~__mmask32{0}, some);
+    return _mm512_and_si512(_mm512_or_si512(words, _mm512_slli_epi16(words, 4)),
+                            _mm512_set1_epi8(15));
+  } else {
+    static_assert(kBits == 2);
+    const __m128i some = _mm_maskz_loadu_epi8(static_cast<__mmask16>(bytes), packed);
+    const __m512i x = _mm512_maskz_cvtepu8_epi32(kAll32, some);
+    const __m512i low = _mm512_or_si512(x, _mm512_maskz_slli_epi32(kAll32, x, 6));
+    const __m512i high = _mm512_or_si512(_mm512_maskz_slli_epi32(kAll32, x, 12),
+                                         _mm512_maskz_slli_epi32(kAll32, x, 18));
+    return _mm512_and_si512(_mm512_or_si512(low, high), _mm512_set1_epi8(3));
+  }
+}
+
+// The zero points of 64 elements of a row from element `first` on, a multiple of 64.
+TENON_VNNI __m512i ZeroPointsOf(const NBitsMatrix& w, size_t row, size_t first) {
+  if (w.zero_points == nullptr) {
+    return _mm512_set1_epi8(static_cast<char>(1u << (w.bits - 1)));
+  }
+  alignas(64) int8_t zeros[kChunk] = {};
+  for (size_t i = 0; i < kChunk; i += 16) {
+    const size_t block = (first + i) / w.block_size;
+    if (block >= w.blocks()) break;
+    std::memset(zeros + i, static_cast<int>(w.ZeroPoint(row, block)), 16);
+  }
+  return _mm512_load_si512(zeros);
+}
+
+// Transposes a matrix of 16 x 16 numbers of 32 bits.
+TENON_VNNI void Transpose(__m512i (&rows)[16]) {
+  __m512i pairs[16];
+#pragma GCC unroll 16
+  for (size_t i = 0; i < 16; i += 2) {
+    pairs[i] = _mm512_maskz_unpacklo_epi32(kAll32, rows[i], rows[i + 1]);
+    pairs[i + 1] = _mm512_maskz_unpackhi_epi32(kAll32, rows[i], rows[i + 1]);
+  }
+  __m512i fours[16];  // column 4 l + j % 4 of rows j / 4 * 4 on, in the 128 bits l
+#pragma GCC unroll 16
+  for (size_t i = 0; i < 16; i += 4) {
+    fours[i] = _mm512_maskz_unpacklo_epi64(kAll64, pairs[i], pairs[i + 2]);
+    fours[i + 1] = _mm512_maskz_unpackhi_epi64(kAll64, pairs[i], pairs[i + 2]);
+    fours[i + 2] = _mm512_maskz_unpacklo_epi64(kAll64, pairs[i + 1], pairs[i + 3]);
+    fours[i + 3] = _mm512_maskz_unpackhi_epi64(kAll64, pairs[i + 1], pairs[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (size_t j = 0; j < 4; ++j) {
+    const __m512i low01 = _mm512_maskz_shuffle_i32x4(kAll32, fours[j], fours[4 + j], 0x44);
+    const __m512i high01 = _mm512_maskz_shuffle_i32x4(kAll32, fours[j], fours[4 + j], 0xee);
+    const __m512i low23 = _mm512_maskz_shuffle_i32x4(kAll32, fours[8 + j], fours[12 + j], 0x44);
+    const __m512i high23 = _mm512_maskz_shuffle_i32x4(kAll32, fours[8 + j], fours[12 + j], 0xee);
+    rows[j] = _mm512_maskz_shuffle_i32x4(kAll32, low01, low23, 0x88);
+    rows[4 + j] = _mm512_maskz_shuffle_i32x4(kAll32, low01, low23, 0xdd);
+    rows[8 + j] = _mm512_maskz_shuffle_i32x4(kAll32, high01, high23, 0x88);
+    rows[12 + j] = _mm512_maskz_shuffle_i32x4(kAll32, high01, high23, 0xdd);
+  }
+}
+
+// Fills `kLanes` columns of a panel from column `into` on with rows [first, first + count) of w.
+template <size_t kBits>
+TENON_VNNI void UnpackColumns(const NBitsMatrix& w, size_t first, size_t count, size_t into,
+                              const Panel& panel) {
+  const size_t depth = Depth(w), row_bytes = depth * kBits / 8;
+  const __m512i offset = _mm512_set1_epi8(static_cast<char>(128));
+  __m512i sums = _mm512_setzero_si512();
+  for (size_t p = 0; p < depth; p += kChunk) {
+    const size_t present = std::min(kChunk, depth - p);
+    __m512i quads[kLanes];
+    for (size_t j = 0; j < kLanes; ++j) {
+      quads[j] = _mm512_setzero_si512();
+      if (j >= count) continue;
+      const uint8_t* at = w.data + (first + j) * row_bytes + p * kBits / 8;
+      quads[j] = _mm512_sub_epi8(LoadElements<kBits>(at, present), ZeroPointsOf(w, first + j, p));
+    }
+    Transpose(quads);
+    for (size_t q = 0; q < kQuads && q * 4 < present; ++q) {
+      _mm512_storeu_si512(panel.weights + ((p / 4 + q) * kColumns + into) * 4, quads[q]);
+      sums = _mm512_dpbusd_epi32(sums, offset, quads[q]);
+      const size_t end = p + (q + 1) * 4;
+      if (end % w.block_size != 0) continue;
+      // Takes away what the 128 of the rows' bytes will add.
+      _mm512_storeu_si512(panel.starts + (end / w.block_size - 1) * kColumns + into,
+                          _mm512_sub_epi32(_mm512_setzero_si512(), sums));
+      sums = _mm512_setzero_si512();
+    }
+  }
+}
+
+void UnpackScales(const NBitsMatrix& w, size_t first, size_t count, const Panel& panel) {
+  const size_t blocks = w.blocks();
+  for (size_t b = 0; b < blocks; ++b) {
+    for (size_t j = 0; j < kColumns; ++j) {
+      panel.scales[b * kColumns + j] = j < count ? w.scales[(first + j) * blocks + b] : 0;
+    }
+  }
+}
+
+void UnpackPanel(const NBitsMatrix& w, size_t first, size_t count, const Panel& panel) {
+  const auto unpack = w.bits == 2   ? &UnpackColumns<2>
+                      : w.bits == 4 ? &UnpackColumns<4>
+                                    : &UnpackColumns<8>;
+  for (size_t into = 0; into < kColumns; into += kLanes) {
+    const size_t there = count > into ? std::min(kLanes, count - into) : 0;
+    unpack(w, first + into, there, into, panel);
+  }
+  UnpackScales(w, first, count, panel);
+}
+
+// --- Products ---
+
+// The instruction takes unsigned bytes first, so these are the rows'.
+template <size_t kRows>
+TENON_VNNI void RunTile(const NBitsMatrix& w, const Panel& panel, const Int8NBitsRows& rows,
+                        size_t first, float* total) {
+  const size_t stride = rows.stride(), blocks = w.blocks();
+  const uint8_t* a = rows.bytes(first);
+  const float* a_scales = rows.scales(first);
+  const int8_t* weights = panel.weights;
+  for (size_t block = 0; block < blocks; ++block) {
+    __m512i acc[kRows][2];
+    const __m512i starts[2] = {_mm512_loadu_si512(panel.starts + block * kColumns),
+                               _mm512_loadu_si512(panel.starts + block * kColumns + kLanes)};
+#pragma GCC unroll 14
+    for (size_t r = 0; r < kRows; ++r) {
+      acc[r][0] = starts[0];
+      acc[r][1] = starts[1];
+    }
+    for (size_t p = 0; p < w.block_size; p += 4, a += 4, weights += 4 * kColumns) {
+      const __m512i b0 = _mm512_loadu_si512(weights);
+      const __m512i b1 = _mm512_loadu_si512(weights + 64);
+#pragma GCC unroll 14
+      for (size_t r = 0; r < kRows; ++r) {
+        int32_t four;
+        std::memcpy(&four, a + r * stride, sizeof(four));
+        const __m512i quad = _mm512_set1_epi32(four);
+        acc[r][0] = _mm512_dpbusd_epi32(acc[r][0], quad, b0);
+        acc[r][1] = _mm512_dpbusd_epi32(acc[r][1], quad, b1);
+      }
+    }
+    const __m512 scales[2] = {_mm512_loadu_ps(panel.scales + block * kColumns),
+                              _mm512_loadu_ps(panel.scales + block * kColumns + kLanes)};
+#pragma GCC unroll 14
+    for (size_t r = 0; r < kRows; ++r) {
+      const __m512 a_scale = _mm512_set1_ps(a_scales[r * blocks + block]);
+#pragma GCC unroll 2
+      for (size_t half = 0; half < 2; ++half) {
+        float* sum = total + r * kColumns + half * kLanes;
+        const __m512 scaled =
+            _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, acc[r][half]), scales[half]);
+        _mm512_store_ps(sum, _mm512_fmadd_ps(scaled, a_scale, _mm512_load_ps(sum)));
+      }
+    }
+  }
+}
+
+#undef TENON_VNNI
+
+template <size_t... kRows>
+constexpr auto TileFunctions(std::index_sequence<kRows...>) {
+  return std::array{&RunTile<kRows + 1>...};
+}
+constexpr auto kTiles = TileFunctions(std::make_index_sequence<kMostRows>());
+
+}  // namespace
+
+bool HasInt8NBitsPanels(const NBitsMatrix& w) {
+  // The difference of 8 bits and any zero point does not fit in a byte.
+  const bool has_bytes = w.float_zero_points == nullptr && (w.bits < 8 || w.zero_points == nullptr);
+  return has_bytes && ActiveTarget() == Target::kAvx512 && __builtin_cpu_supports("avx512vnni");
+}
+
+void Int8NBitsRows::Set(const NBitsMatrix& w, size_t i, const float* x) const {
+  auto* const bytes = reinterpret_cast<int8_t*>(bytes_ + i * stride_);
+  for (size_t block = 0; block < blocks_; ++block) {
+    const size_t first = block * w.block_size, count = std::min(w.block_size, w.k - first);
+    scales_[i * blocks_ + block] = RoundBlock(x + first, count, bytes + first);
+    std::memset(bytes + first + count, 0, w.block_size - count);
+  }
+  for (size_t p = 0; p < Depth(w); ++p) bytes_[i * stride_ + p] ^= 0x80;
+}
+
+void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float* bias, size_t first,
+                   float* y, size_t n, std::byte* scratch) {
+  const size_t count = std::min(kColumns, n - first), m = rows.count();
+  const Panel panel(w, scratch);
+  UnpackPanel(w, first, count, panel);
+  // Tiles of nearly equal numbers of rows.
+  const size_t tiles = (m + kMostRows - 1) / kMostRows;
+  for (size_t tile = 0, row = 0; tile < tiles; ++tile) {
+    const size_t tile_rows = (m - row + tiles - tile - 1) / (tiles - tile);
+    alignas(64) float total[kMostRows * kColumns] = {};
+    kTiles[tile_rows - 1](w, panel, rows, row, total);
+    for (size_t r = 0; r < tile_rows; ++r, ++row) {
+      float* into = y + row * n + first;
+      const float* from = total + r * kColumns;
+      for (size_t j = 0; j < count; ++j) into[j] = from[j] + (bias ? bias[first + j] : 0);
+    }
+  }
+}
+
+#else
+
+bool HasInt8NBitsPanels(const NBitsMatrix&) { return false; }
+void Int8NBitsRows::Set(const NBitsMatrix&, size_t, const float*) const {}
+void RunNBitsPanel(const NBitsMatrix&, const Int8NBitsRows&, const float*, size_t, float*, size_t,
+                   std::byte*) {}
+
+#endif
+
+}  // namespace tenon::kernels

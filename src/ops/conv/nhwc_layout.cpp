@@ -1,0 +1,234 @@
+#include "ops/conv/nhwc_layout.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "ir/permutation.h"
+#include "ir/scalar.h"
+#include "kernels/conv/conv_int8_nhwc.h"
+#include "ops/conv/channels_last_shape.h"
+#include "ops/conv/conv_shapes.h"
+#include "ops/conv/layout_regions.h"
+#include "ops/framework/attributes.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr std::string_view kTenon = "com.tenon";
+
+// Of a Zen 4 core; only ratios matter.
+constexpr double kGatherNs = 0.08;     // a byte that NCHW gathers for a window
+constexpr double kDepthwiseNs = 0.15;  // an output of a depthwise convolution
+constexpr double kReorderNs = 0.07;    // a byte that changes its place
+constexpr double kNodeNs = 1000;       // a node more
+
+constexpr size_t kImageRank = 4;
+
+bool IsByteType(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
+
+// The shape of an image of bytes with a known number of channels; null for other values.
+const SymbolicShape* ImageShape(const Graph& graph, ValueId id) {
+  if (id == ValueId::kNone) return nullptr;
+  const ValueType& type = graph.value(id).type;
+  const bool is_image = type.is_tensor() && IsByteType(type.element_type) && type.shape &&
+                        type.shape->rank() == kImageRank && (*type.shape)[1].is_number();
+  return is_image ? &*type.shape : nullptr;
+}
+
+// The elements of a value, with typical sizes for those that are not known.
+double ElementsOf(const SymbolicShape& shape) {
+  constexpr int64_t kTypicalSizes[] = {1, 64, 56, 56};
+  double elements = 1;
+  for (size_t i = 0; i < kImageRank; ++i) {
+    elements *= static_cast<double>(shape[i].number().value_or(kTypicalSizes[i]));
+  }
+  return elements;
+}
+
+enum ConvInput : size_t { kX, kXScale, kXZero, kW, kWScale, kWZero, kYScale, kYZero, kBias };
+
+// Whether the weights less their zero points are what int8 holds.
+bool AreSymmetric(const Graph& graph, const Node& conv, const Tensor& weights) {
+  const Tensor* zeros = conv.has_input(kWZero) ? graph.ConstantOf(conv.inputs[kWZero]) : nullptr;
+  if (zeros == nullptr || zeros->type() != weights.type()) return false;
+  const uint8_t expected = weights.type() == DataType::kInt8 ? 0 : 128;
+  const auto* bytes = static_cast<const uint8_t*>(zeros->raw());
+  return std::all_of(bytes, bytes + zeros->size(), [=](uint8_t b) { return b == expected; });
+}
+
+// The kernels' shape, with only the sizes that decide whether there is a kernel.
+std::optional<kernels::ConvGeneralShape> KernelShape(const ConvAttrs& attrs, const Tensor& weights,
+                                                     int64_t in_channels) {
+  if (weights.rank() != kImageRank || attrs.group < 1 || in_channels % attrs.group != 0 ||
+      weights.shape()[0] % attrs.group != 0 || weights.size() == 0) {
+    return std::nullopt;
+  }
+  const Result<Window> window = MakeWindow(attrs, weights.shape().dims().subspan(2));
+  if (!window) return std::nullopt;
+  const Shape image = {1, in_channels, 1, 1}, out = {1, weights.shape()[0], 1, 1};
+  return GeneralConvShape(*window, image, out, attrs.group);
+}
+
+std::optional<LayoutCandidate> ConvCandidate(const Graph& graph, const Node& node) {
+  const SymbolicShape* x = ImageShape(graph, node.inputs[kX]);
+  const SymbolicShape* y = ImageShape(graph, node.outputs[0]);
+  const Tensor* weights = node.has_input(kW) ? graph.StoredConstantOf(node.inputs[kW]) : nullptr;
+  const Result<ConvAttrs> attrs = BindAttributes<ConvAttrs>(node);
+  if (!x || !y || !weights || !attrs || !IsByteType(weights->type()) ||
+      !AreSymmetric(graph, node, *weights)) {
+    return std::nullopt;
+  }
+  const auto shape = KernelShape(*attrs, *weights, (*x)[1].value());
+  if (!shape || !kernels::HasInt8NhwcConv(*shape)) return std::nullopt;
+  const auto taps = static_cast<double>(weights->shape()[2] * weights->shape()[3]);
+  const double gain = attrs->group == (*x)[1].value()
+                          ? ElementsOf(*y) * kDepthwiseNs
+                          : ElementsOf(*y) / static_cast<double>(weights->shape()[0]) * taps *
+                                static_cast<double>((*x)[1].value()) * kGatherNs;
+  return LayoutCandidate{LayoutRole::kConv, {kX}, gain};
+}
+
+bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Both operands are images with the same channels; other axes may broadcast.
+bool HaveSameChannels(const Graph& graph, const Node& node, size_t i, size_t j) {
+  const SymbolicShape* a = node.has_input(i) ? ImageShape(graph, node.inputs[i]) : nullptr;
+  const SymbolicShape* b = node.has_input(j) ? ImageShape(graph, node.inputs[j]) : nullptr;
+  return a && b && (*a)[1] == (*b)[1];
+}
+
+// The images that a QLinearConcat or a Concat joins along the channels.
+std::optional<std::vector<size_t>> JoinedImages(const Node& node, size_t first, size_t step) {
+  const int64_t axis = node.GetInt("axis", 0);
+  if (axis != 1 && axis != -3) return std::nullopt;
+  std::vector<size_t> images;
+  for (size_t i = first; i < node.inputs.size(); i += step) images.push_back(i);
+  return images;
+}
+
+std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node& node) {
+  LayoutCandidate candidate = {LayoutRole::kAsItIs, {0}};
+  const std::string& op_type = node.op_type;
+  if (node.domain.empty()) {
+    if (op_type == "MaxPool") {
+      candidate.role = LayoutRole::kMaxPool;
+      return candidate;
+    }
+    if (op_type == "Clip") return candidate;
+    if (op_type != "Concat") return std::nullopt;
+    auto images = JoinedImages(node, 0, 1);
+    if (!images) return std::nullopt;
+    return LayoutCandidate{LayoutRole::kConcat, std::move(*images)};
+  }
+  if (node.domain == kTenon) {
+    if (op_type != "QLinearActivation") return std::nullopt;
+    return candidate;
+  }
+  if (node.domain != kMicrosoft) return std::nullopt;
+  if (IsOneOf(op_type, {"QLinearLeakyRelu", "QLinearSigmoid"})) return candidate;
+  if (IsOneOf(op_type, {"QLinearAdd", "QLinearMul"})) {
+    constexpr size_t kB = 3;
+    if (!HaveSameChannels(graph, node, 0, kB)) return std::nullopt;
+    candidate.inputs = {0, kB};
+    return candidate;
+  }
+  if (op_type == "QLinearConcat") {
+    auto images = JoinedImages(node, 2, 3);
+    if (!images) return std::nullopt;
+    return LayoutCandidate{LayoutRole::kConcat, std::move(*images)};
+  }
+  if (node.GetInt("channels_last", 0) != 0) return std::nullopt;
+  if (op_type == "QLinearAveragePool") {
+    candidate.role = LayoutRole::kAveragePool;
+  } else if (op_type == "QLinearGlobalAveragePool") {
+    candidate.role = LayoutRole::kGlobalAveragePool;
+  } else {
+    return std::nullopt;
+  }
+  return candidate;
+}
+
+class NhwcLayout final : public ImageLayout {
+ public:
+  std::string_view name() const override { return "nhwc"; }
+
+  std::optional<LayoutCandidate> Find(const Graph& graph, const Node& node,
+                                      const std::function<bool(ValueId)>& is_there) const override {
+    if (!node.has_input(0) || !node.has_output(0)) return std::nullopt;
+    if (node.domain.empty() && node.op_type == "QLinearConv") return ConvCandidate(graph, node);
+    const auto is_used = [&](ValueId id) { return id != ValueId::kNone && !graph.IsUnused(id); };
+    if (std::any_of(node.outputs.begin() + 1, node.outputs.end(), is_used) ||
+        !ImageShape(graph, node.outputs[0])) {
+      return std::nullopt;
+    }
+    std::optional<LayoutCandidate> candidate = FollowerCandidate(graph, node);
+    if (!candidate) return std::nullopt;
+    for (const size_t i : candidate->inputs) {
+      if (!ImageShape(graph, node.inputs[i]) || !is_there(node.inputs[i])) return std::nullopt;
+    }
+    return candidate;
+  }
+
+  double ReorderCost(const ValueType& standard) const override {
+    return kNodeNs + ElementsOf(*standard.shape) * kReorderNs;
+  }
+
+  ValueType TypeOf(const ValueType& standard) const override {
+    ValueType type = standard;
+    type.shape = ChannelsLast(*standard.shape);
+    return type;
+  }
+
+  void Convert(Graph&, Node& node, LayoutRole role, const ValueType&) const override {
+    switch (role) {
+      case LayoutRole::kConv:
+        node.op_type = "NhwcQLinearConv";
+        node.domain = kTenon;
+        node.opset = 1;
+        break;
+      case LayoutRole::kMaxPool:
+        node.op_type = "NhwcMaxPool";
+        node.domain = kMicrosoft;
+        node.opset = 1;
+        node.RemoveAttribute("storage_order");
+        if (node.outputs.size() > 1) node.outputs.resize(1);
+        break;
+      case LayoutRole::kAveragePool:
+      case LayoutRole::kGlobalAveragePool:
+        node.SetAttribute("channels_last", int64_t{1});
+        break;
+      case LayoutRole::kConcat:
+        node.SetAttribute("axis", int64_t{kImageRank - 1});
+        break;
+      case LayoutRole::kAsItIs:
+        break;
+    }
+    node.schema = FindSchema(node.domain, node.op_type, node.opset);
+  }
+
+  NodeSpec ReorderInto(const ValueType&) const override {
+    return Transpose(ToChannelsLast(kImageRank));
+  }
+  NodeSpec ReorderBack(const ValueType&) const override {
+    return Transpose(ToChannelsFirst(kImageRank));
+  }
+
+ private:
+  static NodeSpec Transpose(Permutation permutation) {
+    constexpr int32_t kOpset = 13;
+    NodeSpec spec;
+    spec.op_type = "Transpose";
+    spec.opset = kOpset;
+    spec.attributes.emplace_back("perm", std::move(permutation));
+    return spec;
+  }
+};
+
+}  // namespace
+
+void UseNhwcLayout(Graph& graph, int32_t provider) { UseLayout(graph, provider, NhwcLayout()); }
+
+}  // namespace tenon

@@ -1,0 +1,125 @@
+#include "kernels/gemm/gemm_nbits.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "kernels/target_test.h"
+
+namespace tenon::kernels {
+namespace {
+
+struct PanelCase {
+  size_t m, n, k, bits, block_size;
+  bool has_zeros;
+};
+
+unsigned ElementAt(const uint8_t* packed, size_t i, size_t bits) {
+  return packed[i * bits / 8] >> (i * bits % 8) & ((1u << bits) - 1);
+}
+
+// x rounded to 8 bits in each block, in double.
+std::vector<double> Rounded(const float* x, size_t k, size_t block_size) {
+  std::vector<double> rounded(k);
+  for (size_t first = 0; first < k; first += block_size) {
+    const size_t end = std::min(k, first + block_size);
+    float most = 0;
+    for (size_t p = first; p < end; ++p) most = std::max(most, std::abs(x[p]));
+    const float scale = most / 127, inverse = scale > 0 ? 1 / scale : 0;
+    for (size_t p = first; p < end; ++p) {
+      rounded[p] = double{std::nearbyint(x[p] * inverse)} * scale;
+    }
+  }
+  return rounded;
+}
+
+void CheckCase(const PanelCase& c) {
+  SCOPED_TRACE(std::to_string(c.bits) + " bits, " + std::to_string(c.m) + " x " +
+               std::to_string(c.n) + " x " + std::to_string(c.k) + " in blocks of " +
+               std::to_string(c.block_size));
+  Random random(c.m * 131 + c.n * 31 + c.k * 7 + c.bits);
+  NBitsMatrix w;
+  w.k = c.k;
+  w.bits = c.bits;
+  w.block_size = c.block_size;
+  const size_t blocks = w.blocks(), row_bytes = blocks * c.block_size * c.bits / 8;
+  w.zero_stride = (blocks * c.bits + 7) / 8;
+  std::vector<uint8_t> data(c.n * row_bytes), zeros(c.n * w.zero_stride);
+  for (uint8_t& byte : data) byte = static_cast<uint8_t>(random.Next());
+  for (uint8_t& byte : zeros) byte = static_cast<uint8_t>(random.Next());
+  const std::vector<float> scales = random.Floats(c.n * blocks, -1, 1),
+                           x = random.Floats(c.m * c.k, -1, 1), bias = random.Floats(c.n, -1, 1);
+  w.data = data.data();
+  w.scales = scales.data();
+  if (c.has_zeros) w.zero_points = zeros.data();
+  if (!HasInt8NBitsPanels(w)) return;
+
+  const size_t row_memory = Int8NBitsRows::Bytes(w, c.m);
+  std::vector<std::byte> memory(row_memory + NBitsPanelBytes(w) + 64, std::byte{0x5a});
+  std::byte* aligned = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
+  const Int8NBitsRows rows(w, c.m, aligned);
+  for (size_t i = 0; i < c.m; ++i) rows.Set(w, i, x.data() + i * c.k);
+  std::vector<float> y(c.m * c.n + 1, 7.0f);
+  for (size_t first = 0; first < c.n; first += kNBitsPanelColumns) {
+    RunNBitsPanel(w, rows, bias.data(), first, y.data(), c.n, aligned + row_memory);
+  }
+  EXPECT_EQ(y.back(), 7.0f);
+  for (size_t i = 0; i < c.m; ++i) {
+    const std::vector<double> a = Rounded(x.data() + i * c.k, c.k, c.block_size);
+    for (size_t j = 0; j < c.n; ++j) {
+      double sum = bias[j], magnitude = 1;
+      for (size_t p = 0; p < c.k; ++p) {
+        const size_t block = p / c.block_size;
+        const double zero = c.has_zeros ? ElementAt(zeros.data() + j * w.zero_stride, block, c.bits)
+                                        : 1u << (c.bits - 1);
+        const double element = ElementAt(data.data() + j * row_bytes, p, c.bits) - zero;
+        sum += a[p] * element * scales[j * blocks + block];
+        magnitude += std::abs(a[p] * element * scales[j * blocks + block]);
+      }
+      EXPECT_NEAR(y[i * c.n + j], sum, 1e-6 * magnitude) << "row " << i << ", column " << j;
+    }
+  }
+}
+
+class GemmNBitsTest : public TargetTest {};
+
+TEST_F(GemmNBitsTest, MatchesReference) {
+  for (const size_t bits : {2, 4, 8}) {
+    for (const size_t block : {16, 32, 64, 128}) {
+      for (const size_t k : {1, 16, 33, 96, 300}) {
+        CheckCase({9, 37, k, bits, block, false});
+        CheckCase({3, 16, k, bits, block, true});
+      }
+    }
+  }
+}
+
+TEST_F(GemmNBitsTest, DividesRowsIntoTiles) {
+  for (size_t m = 1; m <= 30; ++m) CheckCase({m, 33, 64, 4, 32, true});
+}
+
+TEST_F(GemmNBitsTest, TellsRowsThatAreNotFinite) {
+  NBitsMatrix w;
+  w.k = w.block_size = 32;
+  const std::vector<uint8_t> data(16, 0x9a);
+  const float scale = 2;
+  w.data = data.data();
+  w.scales = &scale;
+  if (!HasInt8NBitsPanels(w)) GTEST_SKIP() << "no dot products of bytes here";
+  for (const float special : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    std::vector<float> x(2 * 32, 1.0f);
+    x[5] = special;
+    const size_t row_memory = Int8NBitsRows::Bytes(w, 2);
+    std::vector<std::byte> memory(row_memory + NBitsPanelBytes(w) + 64);
+    std::byte* aligned = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
+    const Int8NBitsRows rows(w, 2, aligned);
+    for (size_t i = 0; i < 2; ++i) rows.Set(w, i, x.data() + i * 32);
+    float y[2] = {};
+    RunNBitsPanel(w, rows, nullptr, 0, y, 1, aligned + row_memory);
+    EXPECT_FALSE(std::isfinite(y[0]));
+    EXPECT_NEAR(y[1], 16 * 2 * 2 + 16 * 1 * 2, 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::kernels
