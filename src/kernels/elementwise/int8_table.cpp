@@ -54,9 +54,46 @@ const Int8TableTable kInt8TableTable = {&LookUp};
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace tenon::kernels {
+namespace {
+
+#if defined(__x86_64__)
+
+// Instructions that look up 64 elements in 128.
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) void LookUpIn128(const uint8_t* table,
+                                                                        const uint8_t* x, size_t n,
+                                                                        uint8_t* y) {
+  const __m512i t0 = _mm512_loadu_si512(table), t1 = _mm512_loadu_si512(table + 64);
+  const __m512i t2 = _mm512_loadu_si512(table + 128), t3 = _mm512_loadu_si512(table + 192);
+  for (size_t i = 0; i < n; i += 64) {
+    const __mmask64 here = n - i >= 64 ? ~uint64_t{0} : (uint64_t{1} << (n - i)) - 1;
+    const __m512i v = _mm512_maskz_loadu_epi8(here, x + i);
+    const __m512i low = _mm512_permutex2var_epi8(t0, v, t1);
+    const __m512i high = _mm512_permutex2var_epi8(t2, v, t3);
+    _mm512_mask_storeu_epi8(y + i, here, _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(v), high));
+  }
+}
+
+bool HasLookUpIn128() {
+  static const bool has = __builtin_cpu_supports("avx512vbmi");
+  return has && ActiveTarget() == Target::kAvx512;
+}
+
+#else
+
+void LookUpIn128(const uint8_t*, const uint8_t*, size_t, uint8_t*) {}
+bool HasLookUpIn128() { return false; }
+
+#endif
+
+}  // namespace
 
 void LookUpInt8(const uint8_t* table, const uint8_t* x, size_t n, uint8_t* y) {
+  if (HasLookUpIn128()) return LookUpIn128(table, x, n, y);
   TENON_SELECT_TABLE(Int8TableTable, kInt8TableTable).look_up(table, x, n, y);
 }
 

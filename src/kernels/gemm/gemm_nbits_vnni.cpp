@@ -56,7 +56,7 @@ namespace {
 
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
 
-constexpr size_t kMostRows = 14;
+constexpr size_t kMostRows = 7;
 constexpr size_t kLanes = 16;  // of 32 bits
 constexpr size_t kChunk = 64;  // elements that are unpacked together
 constexpr size_t kQuads = kChunk / 4;
@@ -162,10 +162,10 @@ TENON_VNNI void UnpackColumns(const NBitsMatrix& w, size_t first, size_t count, 
 
 void UnpackScales(const NBitsMatrix& w, size_t first, size_t count, const Panel& panel) {
   const size_t blocks = w.blocks();
-  for (size_t b = 0; b < blocks; ++b) {
-    for (size_t j = 0; j < kColumns; ++j) {
-      panel.scales[b * kColumns + j] = j < count ? w.scales[(first + j) * blocks + b] : 0;
-    }
+  if (count < kColumns) std::fill_n(panel.scales, blocks * kColumns, 0.0f);
+  for (size_t j = 0; j < count; ++j) {
+    const float* scales = w.scales + (first + j) * blocks;
+    for (size_t b = 0; b < blocks; ++b) panel.scales[b * kColumns + j] = scales[b];
   }
 }
 
@@ -182,27 +182,26 @@ void UnpackPanel(const NBitsMatrix& w, size_t first, size_t count, const Panel& 
 
 // --- Products ---
 
-// The instruction takes unsigned bytes first, so these are the rows'.
 template <size_t kRows>
-TENON_VNNI void RunTile(const NBitsMatrix& w, const Panel& panel, const Int8NBitsRows& rows,
-                        size_t first, float* total) {
-  const size_t stride = rows.stride(), blocks = w.blocks();
-  const uint8_t* a = rows.bytes(first);
-  const float* a_scales = rows.scales(first);
+TENON_VNNI void RunTile(const uint8_t* a, size_t stride, const float* a_scales, size_t blocks,
+                        size_t block_size, const Panel& panel, float* total) {
+  __m512 sums[kRows][2];
+#pragma GCC unroll 7
+  for (size_t r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
   const int8_t* weights = panel.weights;
   for (size_t block = 0; block < blocks; ++block) {
     __m512i acc[kRows][2];
-    const __m512i starts[2] = {_mm512_loadu_si512(panel.starts + block * kColumns),
-                               _mm512_loadu_si512(panel.starts + block * kColumns + kLanes)};
-#pragma GCC unroll 14
+    const __m512i low_start = _mm512_loadu_si512(panel.starts + block * kColumns);
+    const __m512i high_start = _mm512_loadu_si512(panel.starts + block * kColumns + kLanes);
+#pragma GCC unroll 7
     for (size_t r = 0; r < kRows; ++r) {
-      acc[r][0] = starts[0];
-      acc[r][1] = starts[1];
+      acc[r][0] = low_start;
+      acc[r][1] = high_start;
     }
-    for (size_t p = 0; p < w.block_size; p += 4, a += 4, weights += 4 * kColumns) {
+    for (size_t p = 0; p < block_size; p += 4, weights += 4 * kColumns, a += 4) {
       const __m512i b0 = _mm512_loadu_si512(weights);
       const __m512i b1 = _mm512_loadu_si512(weights + 64);
-#pragma GCC unroll 14
+#pragma GCC unroll 7
       for (size_t r = 0; r < kRows; ++r) {
         int32_t four;
         std::memcpy(&four, a + r * stride, sizeof(four));
@@ -211,19 +210,21 @@ TENON_VNNI void RunTile(const NBitsMatrix& w, const Panel& panel, const Int8NBit
         acc[r][1] = _mm512_dpbusd_epi32(acc[r][1], quad, b1);
       }
     }
-    const __m512 scales[2] = {_mm512_loadu_ps(panel.scales + block * kColumns),
-                              _mm512_loadu_ps(panel.scales + block * kColumns + kLanes)};
-#pragma GCC unroll 14
+    const __m512 low = _mm512_loadu_ps(panel.scales + block * kColumns);
+    const __m512 high = _mm512_loadu_ps(panel.scales + block * kColumns + kLanes);
+#pragma GCC unroll 7
     for (size_t r = 0; r < kRows; ++r) {
       const __m512 a_scale = _mm512_set1_ps(a_scales[r * blocks + block]);
-#pragma GCC unroll 2
-      for (size_t half = 0; half < 2; ++half) {
-        float* sum = total + r * kColumns + half * kLanes;
-        const __m512 scaled =
-            _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, acc[r][half]), scales[half]);
-        _mm512_store_ps(sum, _mm512_fmadd_ps(scaled, a_scale, _mm512_load_ps(sum)));
-      }
+      const __m512 first = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, acc[r][0]), low);
+      const __m512 second = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, acc[r][1]), high);
+      sums[r][0] = _mm512_fmadd_ps(first, a_scale, sums[r][0]);
+      sums[r][1] = _mm512_fmadd_ps(second, a_scale, sums[r][1]);
     }
+  }
+#pragma GCC unroll 7
+  for (size_t r = 0; r < kRows; ++r) {
+    _mm512_store_ps(total + r * kColumns, sums[r][0]);
+    _mm512_store_ps(total + r * kColumns + kLanes, sums[r][1]);
   }
 }
 
@@ -248,7 +249,7 @@ void Int8NBitsRows::Set(const NBitsMatrix& w, size_t i, const float* x) const {
   for (size_t block = 0; block < blocks_; ++block) {
     const size_t first = block * w.block_size, count = std::min(w.block_size, w.k - first);
     scales_[i * blocks_ + block] = RoundBlock(x + first, count, bytes + first);
-    std::memset(bytes + first + count, 0, w.block_size - count);
+    if (count < w.block_size) std::memset(bytes + first + count, 0, w.block_size - count);
   }
   for (size_t p = 0; p < Depth(w); ++p) bytes_[i * stride_ + p] ^= 0x80;
 }
@@ -262,8 +263,9 @@ void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float*
   const size_t tiles = (m + kMostRows - 1) / kMostRows;
   for (size_t tile = 0, row = 0; tile < tiles; ++tile) {
     const size_t tile_rows = (m - row + tiles - tile - 1) / (tiles - tile);
-    alignas(64) float total[kMostRows * kColumns] = {};
-    kTiles[tile_rows - 1](w, panel, rows, row, total);
+    alignas(64) float total[kMostRows * kColumns];
+    kTiles[tile_rows - 1](rows.bytes(row), rows.stride(), rows.scales(row), w.blocks(),
+                          w.block_size, panel, total);
     for (size_t r = 0; r < tile_rows; ++r, ++row) {
       float* into = y + row * n + first;
       const float* from = total + r * kColumns;

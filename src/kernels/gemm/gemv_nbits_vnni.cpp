@@ -50,9 +50,7 @@ constexpr size_t kUnitBytes = kUnit / 2;
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
 
 TENON_VNNI inline float SumOf(__m512 x) {
-  const __m256d low = _mm512_maskz_extractf64x4_pd(kAll64, _mm512_castps_pd(x), 0);
-  const __m256d high = _mm512_maskz_extractf64x4_pd(kAll64, _mm512_castps_pd(x), 1);
-  const __m256 eight = _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
+  const __m256 eight = _mm256_add_ps(HalfOf(x, false), HalfOf(x, true));
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   four = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));

@@ -4,7 +4,6 @@
 
 #include <immintrin.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,19 +21,30 @@ TENON_AVX512 inline __m512 LoadFirst(const float* x, size_t n) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1), x);
 }
 
+TENON_AVX512 inline __m256 HalfOf(__m512 x, bool is_high) {
+  const __m512d pairs = _mm512_castps_pd(x);
+  return _mm256_castpd_ps(is_high ? _mm512_maskz_extractf64x4_pd(kAll64, pairs, 1)
+                                  : _mm512_maskz_extractf64x4_pd(kAll64, pairs, 0));
+}
+
+TENON_AVX512 inline float GreatestOf(__m512 x) {
+  const __m256 eight = _mm256_max_ps(HalfOf(x, false), HalfOf(x, true));
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
 // Writes the `n` elements of a block, and zeros up to the next multiple of 16, as bytes. Returns
 // their scale, which is NaN if an element is.
 TENON_AVX512 inline float RoundBlock(const float* x, size_t n, int8_t* bytes) {
   __m512 most = _mm512_setzero_ps();
-  bool has_nan = false;
+  unsigned nans = 0;
   for (size_t i = 0; i < n; i += 16) {
     const __m512 some = LoadFirst(x + i, n - i);
-    has_nan |= _mm512_cmp_ps_mask(some, some, _CMP_UNORD_Q) != 0;
+    nans |= _mm512_cmp_ps_mask(some, some, _CMP_UNORD_Q);
     most = _mm512_maskz_max_ps(kAll32, most, _mm512_abs_ps(some));
   }
-  alignas(64) float lanes[16];
-  _mm512_store_ps(lanes, most);
-  const float scale = has_nan ? NAN : *std::max_element(lanes, lanes + 16) / 127;
+  const float scale = nans != 0 ? NAN : GreatestOf(most) / 127;
   const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
   for (size_t i = 0; i < n; i += 16) {
     const __m512i rounded =

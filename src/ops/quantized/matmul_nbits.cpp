@@ -18,6 +18,10 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 // Columns of the product that one task computes: their weights, as floats, stay in the L2 cache.
 constexpr size_t kTaskColumns = 32;
 
+// Floats from one row to the next, for rows that are read side by side: their lines lie in
+// different sets of the cache.
+size_t PaddedStride(size_t size) { return RoundUp<size_t>(size, 16) + 16; }
+
 // Rows [first, first + m) of y = a x w' + bias. fill_row(j, floats) writes row j of w, [n, k], and
 // may write up to `stride` floats.
 template <class FillRow>
@@ -26,26 +30,42 @@ Status MultiplySomeByRows(KernelContext& context, size_t first, size_t m, size_t
   const float* a = context.Input(0).data<float>() + first * k;
   float* y = context.Output(0).data<float>() + first * n;
   if (m == 0) return OkStatus();
-  const size_t row_bytes = RoundUp<size_t>(kTaskColumns * stride * sizeof(float), 64);
+  const size_t row_stride = PaddedStride(stride);
+  const size_t row_bytes = kTaskColumns * row_stride * sizeof(float);
   const size_t gemm_bytes = kernels::GemmScratchSize({m, kTaskColumns, k}, false);
   const size_t rest = n % kTaskColumns;
   const size_t rest_bytes = rest ? kernels::GemmScratchSize({m, rest, k}, false) : 0;
-  return context.ForEachTask(CeilDiv(n, kTaskColumns), row_bytes + std::max(gemm_bytes, rest_bytes),
-                             [&](size_t task, std::byte* scratch) {
-                               const size_t column = task * kTaskColumns,
-                                            count = std::min(kTaskColumns, n - column);
-                               auto* rows = reinterpret_cast<float*>(scratch);
-                               for (size_t j = 0; j < count; ++j)
-                                 fill_row(column + j, rows + j * stride);
-                               kernels::GemmArgs args;
-                               args.sizes = {m, count, k};
-                               args.a = kernels::RowMajor(a, k);
-                               args.b = kernels::Transposed(rows, stride);
-                               args.c = y + column;
-                               args.ldc = n;
-                               if (bias) args.epilogue.bias_columns = bias + column;
-                               kernels::Gemm(args, reinterpret_cast<float*>(scratch + row_bytes));
-                             });
+  const size_t task_bytes = row_bytes + std::max(gemm_bytes, rest_bytes);
+  // Each task reads all rows of A.
+  const bool copies_a = m > 4 && n > kTaskColumns;
+  const size_t a_stride = copies_a ? PaddedStride(k) : k;
+  const size_t tasks = CeilDiv(n, kTaskColumns);
+  const auto a_bytes = CheckedMul(copies_a ? m : 0, a_stride * sizeof(float));
+  const auto all =
+      CheckedAdd(a_bytes.value_or(SIZE_MAX), context.TaskScratchBytes(tasks, task_bytes));
+  auto* memory = static_cast<std::byte*>(context.Scratch(all.value_or(SIZE_MAX)));
+  if (memory == nullptr) return RuntimeException("out of memory for {} rows of {}", m, k);
+  if (copies_a) {
+    auto* copied = reinterpret_cast<float*>(memory);
+    context.threads().ParallelFor(m, 32768 / k + 1, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) std::copy_n(a + i * k, k, copied + i * a_stride);
+    });
+    a = copied;
+  }
+  context.ForEachTaskIn(memory + *a_bytes, tasks, task_bytes, [&](size_t task, std::byte* scratch) {
+    const size_t column = task * kTaskColumns, count = std::min(kTaskColumns, n - column);
+    auto* rows = reinterpret_cast<float*>(scratch);
+    for (size_t j = 0; j < count; ++j) fill_row(column + j, rows + j * row_stride);
+    kernels::GemmArgs args;
+    args.sizes = {m, count, k};
+    args.a = kernels::RowMajor(a, a_stride);
+    args.b = kernels::Transposed(rows, row_stride);
+    args.c = y + column;
+    args.ldc = n;
+    if (bias) args.epilogue.bias_columns = bias + column;
+    kernels::Gemm(args, reinterpret_cast<float*>(scratch + row_bytes));
+  });
+  return OkStatus();
 }
 
 // All rows of y.
@@ -188,7 +208,7 @@ Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, si
 }
 
 // From this number of rows of A on, unpacking the weights to bytes pays.
-constexpr size_t kLeastPanelRows = 8;
+constexpr size_t kLeastPanelRows = 16;
 
 // The product with rows of A that are rounded to 8 bits, for many of them.
 Status MultiplyPanels(const kernels::NBitsMatrix& w, const float* bias, KernelContext& context) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
+#include "base/arithmetic.h"
 #include "kernels/elementwise/int8_table.h"
 #include "kernels/elementwise/quantized_binary.h"
 #include "ops/framework/element.h"
@@ -120,6 +122,7 @@ class BroadcastRows {
     }
   }
 
+  int64_t stride(size_t axis) const { return strides_[axis]; }
   size_t step() const { return strides_.rank() == 0 ? 0 : static_cast<size_t>(strides_.back()); }
   size_t OffsetOf(size_t row) const {
     int64_t offset = 0, rest = static_cast<int64_t>(row);
@@ -139,54 +142,95 @@ kernels::QuantizedType TypeOf(const Int8Quantization& q) {
   return q.is_signed ? kernels::QuantizedType::kInt8 : kernels::QuantizedType::kUint8;
 }
 
-// f of two quantized operands, as a quantized result.
-class BinaryRun {
+// Rows of the output, one after the other, in which each operand is one element, goes through its
+// memory, or repeats its last row.
+class RowBlock {
  public:
-  BinaryRun(const KernelContext& context, const Tensor& y, kernels::QuantizedBinaryOp op)
-      : a_(QuantizationIn(context, 1, 2, context.Input(0).type())),
-        b_(QuantizationIn(context, 4, 5, context.Input(3).type())),
-        y_(QuantizationIn(context, 6, 7, y.type())),
-        op_(op) {}
+  enum class Kind { kOne, kNext, kRepeated };
 
-  // Elements of an operand follow each other (step 1) or are the same (step 0).
-  void Run(const uint8_t* a, size_t a_step, const uint8_t* b, size_t b_step, size_t n,
-           uint8_t* y) const {
-    kernels::CombineQuantized(op_, {a, a_step == 0, a_.scale, a_.zero_point},
-                              {b, b_step == 0, b_.scale, b_.zero_point}, n, y_.scale, y_.zero_point,
-                              TypeOf(y_), y);
+  RowBlock(const BroadcastRows& a, const BroadcastRows& b, const Shape& output) {
+    const size_t rank = output.rank();
+    row_size_ = rank == 0 ? 1 : static_cast<size_t>(output.back());
+    for (size_t i = 0; i < 2; ++i) {
+      const BroadcastRows& rows = i == 0 ? a : b;
+      kinds_[i] = rows.step() == 0 ? Kind::kOne : Kind::kNext;
+    }
+    bool is_first = true;
+    for (size_t axis = rank < 2 ? 0 : rank - 1; axis-- > 0;) {
+      if (output[axis] == 1) continue;
+      const std::optional<Kind> of_a = KindAlong(a, axis), of_b = KindAlong(b, axis);
+      if (!of_a || !of_b || (!is_first && (*of_a != kinds_[0] || *of_b != kinds_[1]))) break;
+      kinds_ = {*of_a, *of_b};
+      is_first = false;
+      rows_ *= static_cast<size_t>(output[axis]);
+    }
   }
 
+  size_t rows() const { return rows_; }
+  size_t row_size() const { return row_size_; }
+  Kind kind(size_t operand) const { return kinds_[operand]; }
+
  private:
-  const Int8Quantization a_, b_, y_;
-  const kernels::QuantizedBinaryOp op_;
+  // How the operand moves along an axis on which it has gone through `rows_` rows; nothing if in
+  // neither way.
+  std::optional<Kind> KindAlong(const BroadcastRows& operand, size_t axis) const {
+    const auto stride = static_cast<size_t>(operand.stride(axis));
+    if (stride == 0) return operand.step() == 0 ? Kind::kOne : Kind::kRepeated;
+    if (operand.step() == 1 && stride == rows_ * row_size_) return Kind::kNext;
+    return std::nullopt;
+  }
+
+  size_t row_size_ = 1, rows_ = 1;
+  std::array<Kind, 2> kinds_;
 };
 
 Status RunBinary(KernelContext& context, kernels::QuantizedBinaryOp op) {
-  const Tensor& a = context.Input(0);
-  const Tensor& b = context.Input(3);
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  const BinaryRun run(context, y, op);
-  const auto* from_a = static_cast<const uint8_t*>(a.raw());
-  const auto* from_b = static_cast<const uint8_t*>(b.raw());
-  auto* into = static_cast<uint8_t*>(y.raw());
-  if (a.shape() == b.shape()) {
-    context.threads().ParallelFor(
-        static_cast<size_t>(y.size()), kGrain, [&](size_t begin, size_t end) {
-          run.Run(from_a + begin, 1, from_b + begin, 1, end - begin, into + begin);
-        });
-    return OkStatus();
-  }
-  const BroadcastRows a_rows(a.shape(), y.shape()), b_rows(b.shape(), y.shape());
-  const size_t n = y.rank() == 0 ? 1 : static_cast<size_t>(y.shape().back());
-  const size_t rows = static_cast<size_t>(y.size()) / n;
-  context.threads().ParallelFor(rows, kGrain / n + 1, [&](size_t begin, size_t end) {
-    for (size_t row = begin; row < end; ++row) {
-      run.Run(from_a + a_rows.OffsetOf(row), a_rows.step(), from_b + b_rows.OffsetOf(row),
-              b_rows.step(), n, into + row * n);
-    }
-  });
-  return OkStatus();
+  const Int8Quantization of_y = QuantizationIn(context, 6, 7, y.type());
+  const Int8Quantization of_operands[] = {QuantizationIn(context, 1, 2, context.Input(0).type()),
+                                          QuantizationIn(context, 4, 5, context.Input(3).type())};
+  const Tensor* const operands[] = {&context.Input(0), &context.Input(3)};
+  const BroadcastRows rows_of[] = {{operands[0]->shape(), y.shape()},
+                                   {operands[1]->shape(), y.shape()}};
+  const RowBlock block(rows_of[0], rows_of[1], y.shape());
+  const size_t n = block.row_size(), rows = static_cast<size_t>(y.size()) / n;
+  // A row that repeats is copied, so that one call computes many rows.
+  constexpr size_t kCopiedElements = 2048;
+  const size_t copies = std::min(block.rows(), kCopiedElements / n + 1);
+  const size_t task_rows = std::min(block.rows(), kGrain / n + 1);
+  const size_t block_tasks = CeilDiv(block.rows(), task_rows);
+  const size_t copied_bytes = RoundUp<size_t>(copies * n, 64);
+  return context.ForEachTask(
+      rows / block.rows() * block_tasks, 2 * copied_bytes, [&](size_t task, std::byte* scratch) {
+        const size_t first = task / block_tasks * block.rows();
+        const size_t begin = task % block_tasks * task_rows;
+        const size_t end = std::min(begin + task_rows, block.rows());
+        const uint8_t* from[2];
+        size_t most_rows = end - begin;  // of a call
+        for (size_t i = 0; i < 2; ++i) {
+          from[i] = static_cast<const uint8_t*>(operands[i]->raw()) + rows_of[i].OffsetOf(first);
+          if (block.kind(i) == RowBlock::Kind::kNext) from[i] += begin * n;
+          if (block.kind(i) != RowBlock::Kind::kRepeated) continue;
+          auto* copied = reinterpret_cast<uint8_t*>(scratch + i * copied_bytes);
+          for (size_t copy = 0; copy < copies; ++copy) std::copy_n(from[i], n, copied + copy * n);
+          from[i] = copied;
+          most_rows = std::min(most_rows, copies);
+        }
+        auto* into = static_cast<uint8_t*>(y.raw()) + (first + begin) * n;
+        for (size_t row = begin; row < end; row += most_rows) {
+          const size_t count = std::min(most_rows, end - row) * n;
+          kernels::QuantizedOperand of[2];
+          for (size_t i = 0; i < 2; ++i) {
+            of[i] = {from[i], block.kind(i) == RowBlock::Kind::kOne, of_operands[i].scale,
+                     of_operands[i].zero_point};
+            if (block.kind(i) == RowBlock::Kind::kNext) from[i] += count;
+          }
+          kernels::CombineQuantized(op, of[0], of[1], count, of_y.scale, of_y.zero_point,
+                                    TypeOf(of_y), into);
+          into += count;
+        }
+      });
 }
 
 Status RunAdd(const NoAttrs&, KernelContext& context) {
