@@ -28,7 +28,7 @@ struct Sizes {
 
 const Sizes kSizes[] = {{1, 1, 1},  {1, 33, 3},  {3, 31, 4},     {14, 32, 8},  {15, 64, 5},
                         {6, 16, 2}, {29, 65, 7}, {100, 70, 129}, {2, 300, 64}, {130, 9, 1030},
-                        {4, 5, 0},  {0, 5, 3},   {5, 0, 3}};
+                        {4, 5, 0},  {0, 5, 3},   {5, 0, 3},      {2, 65, 9000}};
 
 struct Operands {
   std::vector<uint8_t> a, b;
@@ -96,6 +96,14 @@ std::vector<std::byte, std::allocator<std::byte>> RunTasks(Int8GemmArgs args, si
   std::vector<std::byte> c(args.m * args.n * element + 1, std::byte{0x5a});
   args.c = c.data();
   args.ldc = args.n;
+  std::vector<Line> packed_a(PackedInt8GemmRowsSize(args) / 64 + 1);
+  if (packed && PackedInt8GemmRowsSize(args) > 0) {
+    auto* data = packed_a.data()->bytes;
+    for (size_t task = PackInt8GemmRowsTaskCount(args); task-- > 0;) {
+      RunPackInt8GemmRowsTask(args, task, data);
+    }
+    args.packed_a = data;
+  }
   std::vector<Line> scratch(Int8GemmScratchSize(args) / 64 + 1);
   for (size_t task = Int8GemmTaskCount(args); task-- > 0;) {
     RunInt8GemmTask(args, task, scratch.data()->bytes);

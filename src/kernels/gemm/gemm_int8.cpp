@@ -286,6 +286,26 @@ void StoreTile(const Int8TileOutput& tile) {
   }
 }
 
+void StoreFloatTile(const Int8TileOutput& tile) {
+  const IntTag di;
+  const hn::ScalableTag<float> df;
+  auto* c = static_cast<float*>(tile.c);
+  for (size_t r = 0; r < tile.rows; ++r, c += tile.ldc) {
+    const int32_t* sums = tile.sums + r * kNr;
+    const auto row_term = hn::Set(di, tile.row_terms[r]);
+    const auto row_scale = hn::Set(df, tile.row_scales[r]);
+    for (size_t j = 0; j < tile.columns; j += kLanes) {
+      const auto sum =
+          hn::Add(hn::Add(hn::LoadU(di, sums + j), hn::LoadU(di, tile.column_terms + j)), row_term);
+      auto scale = row_scale;
+      if (tile.column_scales) scale = hn::Mul(scale, hn::LoadU(df, tile.column_scales + j));
+      auto value = hn::Mul(hn::ConvertTo(df, sum), scale);
+      if (tile.column_biases) value = hn::Add(value, hn::LoadU(df, tile.column_biases + j));
+      StorePartial(value, df, c + j, std::min(kLanes, tile.columns - j));
+    }
+  }
+}
+
 }  // namespace
 
 const Int8GemmTable kInt8GemmTable = {.shape = {.mr = kMr, .nr = kNr, .group = 2, .a_bytes = 2},
@@ -296,6 +316,7 @@ const Int8GemmTable kInt8GemmTable = {.shape = {.mr = kMr, .nr = kNr, .group = 2
                                       .pack_whole_rows = nullptr,
                                       .pack_whole_panel = &PackWholePanel,
                                       .store_tile = &StoreTile,
+                                      .store_float_tile = &StoreFloatTile,
                                       .pack_pixels = nullptr};
 
 }  // namespace HWY_NAMESPACE
@@ -346,7 +367,8 @@ struct Int8GemmGrid {
     constexpr size_t kTaskCost = 8'000'000;  // multiply-adds
     const size_t row_bytes = std::max<size_t>(1, shape.RowBytes(args.k));
     const size_t tiles = std::clamp<size_t>(kBlockBytes / row_bytes / shape.mr, 1, 8);
-    block_rows = std::min(tiles * shape.mr, std::max<size_t>(1, args.m));
+    row_tasks = DivideUp(args.m, tiles * shape.mr);
+    block_rows = DivideUp(std::max<size_t>(1, args.m), std::max<size_t>(1, row_tasks));
     const size_t panel_cost = (block_rows + 8) * std::max<size_t>(1, args.k) * shape.nr;
     const size_t panels = DivideUp(args.n, shape.nr);
     task_panels = std::clamp<size_t>(kTaskCost / panel_cost, 1, std::max<size_t>(1, panels));
@@ -374,6 +396,15 @@ struct PackedRows {
   size_t first, count;
 };
 
+// Rows in memory, followed by their sums.
+size_t RowsBytes(const Int8TileShape& shape, size_t rows, size_t k) {
+  return RoundUp(rows * shape.RowBytes(k), 64) + RoundUp(rows * sizeof(int32_t), 64);
+}
+PackedRows RowsIn(const Int8TileShape& shape, const std::byte* memory, size_t rows, size_t k) {
+  const std::byte* sums = memory + RoundUp(rows * shape.RowBytes(k), 64);
+  return {memory, reinterpret_cast<const int32_t*>(sums), 0, rows};
+}
+
 // The sums of a panel's columns, before they are written to the output.
 class PanelOutput {
  public:
@@ -384,9 +415,8 @@ class PanelOutput {
         column_sums_(column_sums),
         column_(panel * table.shape.nr),
         count_(std::min(table.shape.nr, args.n - column_)),
-        stores_tiles_(
-            table.store_tile && !args.a_zero_per_row && !args.b_zero_per_column &&
-            (args.epilogue.type == Int8Output::kUint8 || args.epilogue.type == Int8Output::kInt8)) {
+        stores_tiles_(!args.a_zero_per_row && !args.b_zero_per_column &&
+                      args.epilogue.type != Int8Output::kInt32) {
     FillZeros(args, column_, count_, zeros_);
     if (stores_tiles_) PrepareTiles();
   }
@@ -431,6 +461,7 @@ class PanelOutput {
       if (epilogue.bias_columns) term += static_cast<uint32_t>(epilogue.bias_columns[column_ + j]);
       column_terms_[j] = static_cast<int32_t>(term);
       if (epilogue.scale_columns) column_scales_[j] = epilogue.scale_columns[column_ + j];
+      if (epilogue.float_bias) column_biases_[j] = epilogue.float_bias[column_ + j];
     }
   }
 
@@ -445,17 +476,20 @@ class PanelOutput {
       terms[i] = static_cast<int32_t>(term);
       scales[i] = epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[row] : epilogue.scale;
     }
-    table_.store_tile({.rows = count,
-                       .columns = count_,
-                       .sums = sums,
-                       .row_terms = terms,
-                       .column_terms = column_terms_,
-                       .row_scales = scales,
-                       .column_scales = epilogue.scale_columns ? column_scales_ : nullptr,
-                       .zero_point = epilogue.zero_point,
-                       .is_signed = epilogue.type == Int8Output::kInt8,
-                       .c = At(rows.first + first),
-                       .ldc = args_.ldc});
+    const bool is_float = epilogue.type == Int8Output::kFloat;
+    (is_float ? table_.store_float_tile : table_.store_tile)(
+        {.rows = count,
+         .columns = count_,
+         .sums = sums,
+         .row_terms = terms,
+         .column_terms = column_terms_,
+         .row_scales = scales,
+         .column_scales = epilogue.scale_columns ? column_scales_ : nullptr,
+         .column_biases = epilogue.float_bias ? column_biases_ : nullptr,
+         .zero_point = epilogue.zero_point,
+         .is_signed = epilogue.type == Int8Output::kInt8,
+         .c = At(rows.first + first),
+         .ldc = args_.ldc});
   }
 
   const Int8GemmArgs& args_;
@@ -466,6 +500,7 @@ class PanelOutput {
   int32_t zeros_[kMaxInt8TileColumns] = {};
   int32_t column_terms_[kMaxInt8TileColumns] = {};
   float column_scales_[kMaxInt8TileColumns] = {};
+  float column_biases_[kMaxInt8TileColumns] = {};
 };
 
 void RunPanel(const Int8GemmArgs& args, const Int8GemmTable& table, const PackedRows& rows,
@@ -473,11 +508,14 @@ void RunPanel(const Int8GemmArgs& args, const Int8GemmTable& table, const Packed
   const Int8TileShape& shape = table.shape;
   alignas(64) int32_t sums[kMaxInt8TileRows * kMaxInt8TileColumns];
   const PanelOutput output(args, table, panel, column_sums);
-  for (size_t first = 0; first < rows.count; first += shape.mr) {
-    const size_t tile_rows = std::min(shape.mr, rows.count - first);
+  // Tiles of nearly equal numbers of rows.
+  const size_t tiles = DivideUp(rows.count, shape.mr);
+  for (size_t tile = 0, first = 0; tile < tiles; ++tile) {
+    const size_t tile_rows = DivideUp(rows.count - first, tiles - tile);
     table.run_tile(rows.data + first * shape.RowBytes(args.k), packed, shape.Depth(args.k),
                    tile_rows, sums);
     output.Store(rows, first, tile_rows, sums);
+    first += tile_rows;
   }
 }
 
@@ -514,12 +552,33 @@ size_t Int8GemmTaskCount(const Int8GemmArgs& args) {
   return grid.row_tasks * grid.column_tasks;
 }
 
+size_t PackedInt8GemmRowsSize(const Int8GemmArgs& args) {
+  const Int8TileShape& shape = ActiveInt8Gemm().shape;
+  const Int8GemmGrid grid(args, shape);
+  return grid.column_tasks > 1 ? RowsBytes(shape, args.m, args.k) : 0;
+}
+
+size_t PackInt8GemmRowsTaskCount(const Int8GemmArgs& args) {
+  return Int8GemmGrid(args, ActiveInt8Gemm().shape).row_tasks;
+}
+
+void RunPackInt8GemmRowsTask(const Int8GemmArgs& args, size_t task, std::byte* packed) {
+  const Int8GemmTable& table = ActiveInt8Gemm();
+  const Int8GemmGrid grid(args, table.shape);
+  const size_t first = task * grid.block_rows;
+  const size_t count = std::min(grid.block_rows, args.m - first);
+  const PackedRows all = RowsIn(table.shape, packed, args.m, args.k);
+  Int8Matrix a = args.a;
+  a.data += first * a.row_stride;
+  table.PackRows(a, count, args.k, packed + first * table.shape.RowBytes(args.k),
+                 const_cast<int32_t*>(all.sums) + first);
+}
+
 size_t Int8GemmScratchSize(const Int8GemmArgs& args) {
   const Int8TileShape& shape = ActiveInt8Gemm().shape;
   const Int8GemmGrid grid(args, shape);
-  const size_t rows = RoundUp(grid.block_rows * shape.RowBytes(args.k), 64) +
-                      RoundUp(grid.block_rows * sizeof(int32_t), 64);
-  return rows + (args.packed_b ? 0 : PanelStride(shape, args.k));
+  return (args.packed_a ? 0 : RowsBytes(shape, grid.block_rows, args.k)) +
+         (args.packed_b ? 0 : PanelStride(shape, args.k));
 }
 
 void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch) {
@@ -528,13 +587,20 @@ void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch) 
   const Int8GemmGrid grid(args, shape);
   const size_t first = task % grid.row_tasks * grid.block_rows;
   const size_t count = std::min(grid.block_rows, args.m - first);
-  std::byte* const packed_rows = scratch;
-  scratch += RoundUp(grid.block_rows * shape.RowBytes(args.k), 64);
-  auto* const row_sums = reinterpret_cast<int32_t*>(scratch);
-  scratch += RoundUp(grid.block_rows * sizeof(int32_t), 64);
-  Int8Matrix a = args.a;
-  a.data += first * a.row_stride;
-  table.PackRows(a, count, args.k, packed_rows, row_sums);
+  PackedRows rows;
+  if (args.packed_a) {
+    rows = RowsIn(shape, args.packed_a, args.m, args.k);
+    rows.data += first * shape.RowBytes(args.k);
+    rows.sums += first;
+  } else {
+    rows = RowsIn(shape, scratch, grid.block_rows, args.k);
+    Int8Matrix a = args.a;
+    a.data += first * a.row_stride;
+    table.PackRows(a, count, args.k, scratch, const_cast<int32_t*>(rows.sums));
+    scratch += RowsBytes(shape, grid.block_rows, args.k);
+  }
+  rows.first = first;
+  rows.count = count;
 
   const size_t begin = task / grid.row_tasks * grid.task_panels;
   const size_t end = std::min(begin + grid.task_panels, DivideUp(args.n, shape.nr));
@@ -551,7 +617,7 @@ void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch) 
       packed = into;
     }
     const auto* column_sums = reinterpret_cast<const int32_t*>(packed + shape.PanelBytes(args.k));
-    RunPanel(args, table, {packed_rows, row_sums, first, count}, panel, packed, column_sums);
+    RunPanel(args, table, rows, panel, packed, column_sums);
   }
 }
 

@@ -23,6 +23,12 @@ size_t PackedInt8GemmBSize(size_t n, size_t k);
 // packed: PackedInt8GemmBSize(n, k) bytes, aligned to 64.
 void PackInt8GemmB(const Int8Matrix& b, size_t n, size_t k, uint8_t* packed);
 
+// The rows of A may be packed once for all tasks. 0 bytes if no two tasks read the same rows.
+size_t PackedInt8GemmRowsSize(const Int8GemmArgs& args);
+size_t PackInt8GemmRowsTaskCount(const Int8GemmArgs& args);
+// packed: PackedInt8GemmRowsSize(args) bytes, aligned to 64, to be args.packed_a.
+void RunPackInt8GemmRowsTask(const Int8GemmArgs& args, size_t task, std::byte* packed);
+
 // 0 when the output is empty.
 size_t Int8GemmTaskCount(const Int8GemmArgs& args);
 // Bytes of scratch memory that every running task needs for itself; a multiple of 64.

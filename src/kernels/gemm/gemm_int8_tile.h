@@ -35,8 +35,8 @@ struct Int8RowOutput {
   void* c;
 };
 
-// A tile of sums and the terms for its int8 or uint8 output. If the zero point of A is 0 or the
-// same for all rows, S = r + column_term + row_term.
+// A tile of sums and the terms for its output. If the zero point of A is 0 or the same for all
+// rows, S = r + column_term + row_term.
 struct Int8TileOutput {
   size_t rows, columns;
   const int32_t* sums;          // [rows][nr]
@@ -44,9 +44,10 @@ struct Int8TileOutput {
   const int32_t* column_terms;  // [nr]
   const float* row_scales;      // [rows]
   const float* column_scales;   // [nr]; null: 1
-  int32_t zero_point;
+  const float* column_biases;   // [nr], of floats; null: 0
+  int32_t zero_point;           // of bytes
   bool is_signed;
-  void* c;  // bytes, rows ldc apart
+  void* c;  // bytes or floats, rows ldc elements apart
   size_t ldc;
 };
 
@@ -85,8 +86,10 @@ struct Int8GemmTable {
   void (*pack_whole_rows)(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums);
   void (*pack_whole_panel)(const Int8Matrix& b, size_t k, uint8_t* out, int32_t* column_sums);
-  // May be null, as store_row, and gathering rows for pack_panel, do the same.
+  // Bytes, and floats; store_row does the same.
   void (*store_tile)(const Int8TileOutput& output);
+  void (*store_float_tile)(const Int8TileOutput& output);
+  // May be null, as gathering rows for pack_panel does the same.
   void (*pack_pixels)(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums);
 
   bool has_dot_products() const { return shape.group == 4; }

@@ -177,8 +177,27 @@ size_t Int8Product::ScratchBytes(const KernelContext& context, const Int8Product
   const size_t matrices = BatchPairs(plan.a.batch, plan.b.batch).count();
   const size_t bytes =
       context.TaskScratchBytes(tasks * matrices, kernels::Int8GemmScratchSize(plan.args));
-  return CheckedAdd(values, bytes).value_or(SIZE_MAX);
+  const size_t rows = matrices == 1 ? kernels::PackedInt8GemmRowsSize(plan.args) : 0;
+  return CheckedAdd(values + rows, bytes).value_or(SIZE_MAX);
 }
+
+namespace {
+
+// Packs the rows of A once for all tasks, if they share them. Returns the memory after them.
+std::byte* PackRows(std::byte* memory, KernelContext& context, Int8GemmArgs* args) {
+  const size_t bytes = kernels::PackedInt8GemmRowsSize(*args);
+  if (bytes == 0) return memory;
+  const size_t tasks = kernels::PackInt8GemmRowsTaskCount(*args);
+  context.threads().ParallelFor(tasks, 1, [&](size_t begin, size_t end) {
+    for (size_t task = begin; task < end; ++task) {
+      kernels::RunPackInt8GemmRowsTask(*args, task, memory);
+    }
+  });
+  args->packed_a = memory;
+  return memory + bytes;
+}
+
+}  // namespace
 
 Status Int8Product::RunIn(std::byte* memory, KernelContext& context,
                           const Int8ProductCall& call) const {
@@ -200,6 +219,7 @@ Status Int8Product::RunIn(std::byte* memory, KernelContext& context,
       plan.b_scale.data[i] = a_scale * plan.b_scale.data[i] / static_cast<float>(y_scale);
     }
   }
+  if (pairs.count() == 1) memory = PackRows(memory, context, &plan.args);
   const size_t tasks = kernels::Int8GemmTaskCount(plan.args);
   const size_t scratch_bytes = kernels::Int8GemmScratchSize(plan.args);
   const size_t element = ElementBytes(call.type);
