@@ -108,24 +108,29 @@ void CheckBytesCase(const NBitsCase& c) {
     }
   }
   if (!HasInt8NBitsGemm(w)) return;
-  const size_t bytes = ArrangedNBitsBytes(w);
-  std::vector<std::byte> memory(kVectors * bytes + 64);
-  std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-  for (size_t i = 0; i < kVectors; ++i) {
-    ArrangeNBitsBytes(w, x.data() + i * c.k, arranged + i * bytes);
-  }
-  const size_t middle = c.n / 2;
-  RunInt8NBitsGemm(w, arranged, kVectors, bias.data(), 0, middle, y.data(), c.n);
-  RunInt8NBitsGemm(w, arranged, kVectors, bias.data(), middle, c.n - middle, y.data(), c.n);
-  for (size_t j = 0; j < c.n; ++j) {
-    UnpackNBitsRow(w, j, row.data());
+  for (const NBitsParts parts : {NBitsParts::kOne, NBitsParts::kThree}) {
+    const size_t bytes = ArrangedNBitsBytes(w, parts);
+    std::vector<std::byte> memory(kVectors * bytes + 64);
+    std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
     for (size_t i = 0; i < kVectors; ++i) {
-      double sum = bias[j], slack = 1e-5;
-      for (size_t p = 0; p < c.k; ++p) {
-        sum += double{x[i * c.k + p]} * row[p];
-        slack += std::abs(row[p]) * 0.5 / 127 * 1.01;  // half a step of x, at most 1
+      ArrangeNBitsBytes(w, parts, x.data() + i * c.k, arranged + i * bytes);
+    }
+    const size_t middle = c.n / 2;
+    RunInt8NBitsGemm(w, parts, arranged, kVectors, bias.data(), 0, middle, y.data(), c.n);
+    RunInt8NBitsGemm(w, parts, arranged, kVectors, bias.data(), middle, c.n - middle, y.data(),
+                     c.n);
+    const double steps = parts == NBitsParts::kOne ? 127 : 127 << 14;
+    for (size_t j = 0; j < c.n; ++j) {
+      UnpackNBitsRow(w, j, row.data());
+      for (size_t i = 0; i < kVectors; ++i) {
+        double sum = bias[j], slack = 1e-5;
+        for (size_t p = 0; p < c.k; ++p) {
+          sum += double{x[i * c.k + p]} * row[p];
+          slack += std::abs(row[p]) * 0.5 / steps * 1.01;  // half a step of x, at most 1
+          slack += std::abs(row[p]) * 1e-6;
+        }
+        EXPECT_NEAR(y[i * c.n + j], sum, slack) << "vector " << i << ", element " << j;
       }
-      EXPECT_NEAR(y[i * c.n + j], sum, slack) << "vector " << i << ", element " << j;
     }
   }
 }
@@ -160,11 +165,12 @@ TEST_F(GemvNBitsTest, RoundsWhatBytesHoldWithoutLoss) {
     x[i] = static_cast<float>(static_cast<int>(i * 8) - 121);  // up to 127
     expected += x[i] * (i % 2 ? 1 : 2) * scale;
   }
-  std::vector<std::byte> memory(ArrangedNBitsBytes(w) + 64);
+  constexpr NBitsParts kParts = NBitsParts::kOne;
+  std::vector<std::byte> memory(ArrangedNBitsBytes(w, kParts) + 64);
   std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-  ArrangeNBitsBytes(w, x.data(), arranged);
+  ArrangeNBitsBytes(w, kParts, x.data(), arranged);
   float y = 0;
-  RunInt8NBitsGemm(w, arranged, 1, nullptr, 0, 1, &y, 1);
+  RunInt8NBitsGemm(w, kParts, arranged, 1, nullptr, 0, 1, &y, 1);
   EXPECT_NEAR(y, expected, 1e-3 * std::abs(expected));
 }
 

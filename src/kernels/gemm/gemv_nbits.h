@@ -43,15 +43,17 @@ void ArrangeNBitsVector(const NBitsMatrix& w, const float* x, float* arranged);
 void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias, size_t first,
                   size_t count, float* y);
 
-// The same for m vectors, rounded to 8 bits in each block, for a matrix of 4 bits if the machine
-// has int8 dot products; about four times as fast.
+// The same for m vectors in integers, for a matrix of 4 bits if the machine has int8 dot products:
+// the elements of a block are rounded to 8 bits, or to 22 bits, which are three parts of 8 and lose
+// no more than sums of floats do.
+enum class NBitsParts : size_t { kOne = 1, kThree = 3 };
 bool HasInt8NBitsGemm(const NBitsMatrix& w);
 // Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64; a multiple of 64.
-size_t ArrangedNBitsBytes(const NBitsMatrix& w);
-void ArrangeNBitsBytes(const NBitsMatrix& w, const float* x, std::byte* arranged);
+size_t ArrangedNBitsBytes(const NBitsMatrix& w, NBitsParts parts);
+void ArrangeNBitsBytes(const NBitsMatrix& w, NBitsParts parts, const float* x, std::byte* arranged);
 // Columns [first, first + count) of y, [m, n], from m arranged vectors one after the other.
-void RunInt8NBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
-                      size_t first, size_t count, float* y, size_t n);
+void RunInt8NBitsGemm(const NBitsMatrix& w, NBitsParts parts, const std::byte* arranged, size_t m,
+                      const float* bias, size_t first, size_t count, float* y, size_t n);
 
 // Row `row` as floats; writes whole blocks, blocks() * block_size elements.
 void UnpackNBitsRow(const NBitsMatrix& w, size_t row, float* out);

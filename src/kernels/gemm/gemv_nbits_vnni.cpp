@@ -20,25 +20,28 @@ constexpr size_t kLanes = 16;  // of 32 bits
 size_t UnitsOf(const NBitsMatrix& w) { return (w.blocks() * w.block_size + kUnit - 1) / kUnit; }
 size_t PaddedBlocks(const NBitsMatrix& w) { return (w.blocks() + 15) / 16 * 16; }
 
-// x as it is arranged: units of bytes; for each block the sum of its bytes times their scale; for
-// each unit the scale that belongs to each lane of a vector of sums.
+// x as it is arranged: units of bytes, first all of the most significant part; for each block the
+// sum of its elements; for each unit the scale that belongs to each lane of a vector of sums.
 struct ByteVector {
   int8_t* bytes;
+  size_t part_bytes;
   float* sums;
   float* scales;
 };
 
 template <class Byte>
-ByteVector VectorIn(const NBitsMatrix& w, Byte* arranged) {
+ByteVector VectorIn(const NBitsMatrix& w, NBitsParts parts, Byte* arranged) {
   auto* bytes = reinterpret_cast<int8_t*>(const_cast<std::byte*>(arranged));
-  auto* floats = reinterpret_cast<float*>(bytes + UnitsOf(w) * kUnit);
-  return {bytes, floats, floats + PaddedBlocks(w)};
+  const size_t part_bytes = UnitsOf(w) * kUnit;
+  auto* floats = reinterpret_cast<float*>(bytes + static_cast<size_t>(parts) * part_bytes);
+  return {bytes, part_bytes, floats, floats + PaddedBlocks(w)};
 }
 
 }  // namespace
 
-size_t ArrangedNBitsBytes(const NBitsMatrix& w) {
-  return UnitsOf(w) * kUnit + (PaddedBlocks(w) + UnitsOf(w) * kLanes) * sizeof(float);
+size_t ArrangedNBitsBytes(const NBitsMatrix& w, NBitsParts parts) {
+  return static_cast<size_t>(parts) * UnitsOf(w) * kUnit +
+         (PaddedBlocks(w) + UnitsOf(w) * kLanes) * sizeof(float);
 }
 
 #if defined(__x86_64__)
@@ -67,16 +70,53 @@ TENON_VNNI inline __m512i EvenThenOdd(__m512i bytes) {
                                         _mm512_shuffle_epi8(bytes, even_odd_of_eight));
 }
 
-TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, const float* x, const ByteVector& v) {
+// How many bits a part has beside the sign.
+constexpr int kPartBits = 7;
+
+// Writes the n elements of a block as bytes of three parts, `stride` bytes apart, so that the sum
+// of the parts times 2^14, 2^7 and 1 is the rounded element, and returns the scale of that.
+TENON_VNNI float SplitBlock(const float* x, size_t n, int8_t* bytes, size_t stride) {
+  const float scale = ScaleOfBlock(x, n, 127 << 2 * kPartBits);
+  const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
+  const auto rounded_shift = [](__m512i v, int bits) TENON_VNNI {
+    return _mm512_maskz_srai_epi32(kAll32, _mm512_add_epi32(v, _mm512_set1_epi32(1 << (bits - 1))),
+                                   bits);
+  };
+  const auto store = [](__m512i v, int8_t* into) TENON_VNNI {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(into), _mm512_maskz_cvtsepi32_epi8(kAll32, v));
+  };
+  for (size_t i = 0; i < n; i += 16, bytes += 16) {
+    const __m512i v =
+        _mm512_maskz_cvtps_epi32(kAll32, _mm512_mul_ps(LoadFirst(x + i, n - i), inverse));
+    const __m512i first = rounded_shift(v, 2 * kPartBits);
+    const __m512i rest = _mm512_sub_epi32(v, _mm512_maskz_slli_epi32(kAll32, first, 2 * kPartBits));
+    const __m512i second = rounded_shift(rest, kPartBits);
+    store(first, bytes);
+    store(second, bytes + stride);
+    store(_mm512_sub_epi32(rest, _mm512_maskz_slli_epi32(kAll32, second, kPartBits)),
+          bytes + 2 * stride);
+  }
+  return scale;
+}
+
+TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, NBitsParts parts, const float* x,
+                             const ByteVector& v) {
+  const size_t count = static_cast<size_t>(parts);
   for (size_t block = 0; block < w.blocks(); ++block) {
-    const size_t first = block * w.block_size;
-    const float scale = RoundBlock(x + first, std::min(w.block_size, w.k - first), v.bytes + first);
-    int32_t sum = 0;
-    for (size_t i = 0; i < w.block_size; ++i) sum += v.bytes[first + i];
+    const size_t first = block * w.block_size, n = std::min(w.block_size, w.k - first);
+    int8_t* bytes = v.bytes + first;
+    const float scale = parts == NBitsParts::kOne ? RoundBlock(x + first, n, bytes)
+                                                  : SplitBlock(x + first, n, bytes, v.part_bytes);
+    int64_t sum = 0;
+    for (size_t part = 0; part < count; ++part, bytes += v.part_bytes) {
+      int32_t of_part = 0;
+      for (size_t i = 0; i < w.block_size; ++i) of_part += bytes[i];
+      sum = (sum << kPartBits) + of_part;
+    }
     v.sums[block] = scale * static_cast<float>(sum);
     std::fill_n(v.scales + first / 8, w.block_size / 8, scale);
   }
-  for (int8_t* at = v.bytes; at < v.bytes + UnitsOf(w) * kUnit; at += kUnit) {
+  for (int8_t* at = v.bytes; at < v.bytes + count * v.part_bytes; at += kUnit) {
     const __m512i first = EvenThenOdd(_mm512_loadu_si512(at));
     const __m512i second = EvenThenOdd(_mm512_loadu_si512(at + 64));
     _mm512_storeu_si512(at, _mm512_maskz_shuffle_i64x2(kAll64, first, second, 0x44));
@@ -130,11 +170,21 @@ struct UnitOfRow {
         high(_mm512_and_si512(_mm512_srli_epi16(packed, 4), _mm512_set1_epi8(15))),
         scales(unit_scales) {}
 
-  // Adds the products with a vector's bytes to `total`.
+  // Adds the products with a part's bytes to `sums`.
+  TENON_VNNI __m512i AddPart(__m512i sums, const int8_t* bytes) const {
+    sums = _mm512_dpbusd_epi32(sums, low, _mm512_loadu_si512(bytes));
+    return _mm512_dpbusd_epi32(sums, high, _mm512_loadu_si512(bytes + kUnitBytes));
+  }
+
+  // Adds the products with a vector's elements to `total`.
+  template <NBitsParts kParts>
   TENON_VNNI __m512 AddTo(__m512 total, const ByteVector& x, size_t unit) const {
     const int8_t* bytes = x.bytes + unit * kUnit;
-    __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, _mm512_loadu_si512(bytes));
-    sums = _mm512_dpbusd_epi32(sums, high, _mm512_loadu_si512(bytes + kUnitBytes));
+    __m512i sums = AddPart(_mm512_setzero_si512(), bytes);
+    if constexpr (kParts == NBitsParts::kThree) {
+      sums = AddPart(_mm512_maskz_slli_epi32(kAll32, sums, kPartBits), bytes + x.part_bytes);
+      sums = AddPart(_mm512_maskz_slli_epi32(kAll32, sums, kPartBits), bytes + 2 * x.part_bytes);
+    }
     const __m512 scaled = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, sums), scales);
     return _mm512_fmadd_ps(scaled, _mm512_loadu_ps(x.scales + unit * kLanes), total);
   }
@@ -151,7 +201,7 @@ TENON_VNNI UnitOfRow LastUnit(const NBitsMatrix& w, const uint8_t* data, const f
 }
 
 // Rows of the matrix times vectors: y[v * stride + r].
-template <size_t kRows, size_t kVectors, size_t kBlocks>
+template <NBitsParts kParts, size_t kRows, size_t kVectors, size_t kBlocks>
 TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, float* y,
                         size_t stride) {
   const size_t blocks = w.blocks(), row_bytes = blocks * w.block_size / 2;
@@ -174,7 +224,8 @@ TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, f
       _mm_prefetch(at + kRows * row_bytes, _MM_HINT_T0);  // for the next rows
       const UnitOfRow elements(_mm512_loadu_si512(at), SpreadScales<kBlocks>(scales_of(r, unit)));
 #pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) total[r][v] = elements.AddTo(total[r][v], x[v], unit);
+      for (size_t v = 0; v < kVectors; ++v)
+        total[r][v] = elements.AddTo<kParts>(total[r][v], x[v], unit);
     }
   }
 #pragma GCC unroll 4
@@ -182,7 +233,8 @@ TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, f
     if (whole < UnitsOf(w)) {
       const UnitOfRow elements =
           LastUnit<kBlocks>(w, data + r * row_bytes + whole * kUnitBytes, scales_of(r, whole));
-      for (size_t v = 0; v < kVectors; ++v) total[r][v] = elements.AddTo(total[r][v], x[v], whole);
+      for (size_t v = 0; v < kVectors; ++v)
+        total[r][v] = elements.AddTo<kParts>(total[r][v], x[v], whole);
     }
 #pragma GCC unroll 4
     for (size_t v = 0; v < kVectors; ++v) {
@@ -194,29 +246,37 @@ TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, f
 #undef TENON_VNNI
 
 // Rows [first, first + count) of the matrix times kVectors vectors.
-template <size_t kVectors, size_t kBlocks>
+template <NBitsParts kParts, size_t kVectors, size_t kBlocks>
 void RunVectors(const NBitsMatrix& w, const ByteVector* x, size_t first, size_t count, float* y,
                 size_t stride) {
   constexpr size_t kRows = 4;
   size_t row = first;
   for (; row + kRows <= first + count; row += kRows) {
-    RunRows<kRows, kVectors, kBlocks>(w, x, row, y + row, stride);
+    RunRows<kParts, kRows, kVectors, kBlocks>(w, x, row, y + row, stride);
   }
-  for (; row < first + count; ++row) RunRows<1, kVectors, kBlocks>(w, x, row, y + row, stride);
+  for (; row < first + count; ++row)
+    RunRows<kParts, 1, kVectors, kBlocks>(w, x, row, y + row, stride);
+}
+
+template <NBitsParts kParts, size_t kVectors>
+auto FindRun(const NBitsMatrix& w) {
+  return w.block_size == 32   ? &RunVectors<kParts, kVectors, 4>
+         : w.block_size == 64 ? &RunVectors<kParts, kVectors, 2>
+                              : &RunVectors<kParts, kVectors, 1>;
 }
 
 template <size_t kVectors>
-auto FindRun(const NBitsMatrix& w) {
-  return w.block_size == 32   ? &RunVectors<kVectors, 4>
-         : w.block_size == 64 ? &RunVectors<kVectors, 2>
-                              : &RunVectors<kVectors, 1>;
+auto FindRun(const NBitsMatrix& w, NBitsParts parts) {
+  return parts == NBitsParts::kOne ? FindRun<NBitsParts::kOne, kVectors>(w)
+                                   : FindRun<NBitsParts::kThree, kVectors>(w);
 }
 
 }  // namespace
 
-void ArrangeNBitsBytes(const NBitsMatrix& w, const float* x, std::byte* arranged) {
-  std::memset(arranged, 0, ArrangedNBitsBytes(w));
-  ArrangeBytes(w, x, VectorIn(w, arranged));
+void ArrangeNBitsBytes(const NBitsMatrix& w, NBitsParts parts, const float* x,
+                       std::byte* arranged) {
+  std::memset(arranged, 0, ArrangedNBitsBytes(w, parts));
+  ArrangeBytes(w, parts, x, VectorIn(w, parts, arranged));
 }
 
 bool HasInt8NBitsGemm(const NBitsMatrix& w) {
@@ -224,15 +284,15 @@ bool HasInt8NBitsGemm(const NBitsMatrix& w) {
          __builtin_cpu_supports("avx512vnni");
 }
 
-void RunInt8NBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m, const float* bias,
-                      size_t first, size_t count, float* y, size_t n) {
+void RunInt8NBitsGemm(const NBitsMatrix& w, NBitsParts parts, const std::byte* arranged, size_t m,
+                      const float* bias, size_t first, size_t count, float* y, size_t n) {
   constexpr size_t kVectors = 4;
-  const size_t bytes = ArrangedNBitsBytes(w);
+  const size_t bytes = ArrangedNBitsBytes(w, parts);
   for (size_t i = 0; i < m;) {
     ByteVector x[kVectors];
     const size_t vectors = m - i >= kVectors ? kVectors : 1;
-    for (size_t v = 0; v < vectors; ++v) x[v] = VectorIn(w, arranged + (i + v) * bytes);
-    const auto run = vectors == kVectors ? FindRun<kVectors>(w) : FindRun<1>(w);
+    for (size_t v = 0; v < vectors; ++v) x[v] = VectorIn(w, parts, arranged + (i + v) * bytes);
+    const auto run = vectors == kVectors ? FindRun<kVectors>(w, parts) : FindRun<1>(w, parts);
     run(w, x, first, count, y + i * n, n);
     i += vectors;
   }
@@ -245,9 +305,9 @@ void RunInt8NBitsGemm(const NBitsMatrix& w, const std::byte* arranged, size_t m,
 #else
 
 bool HasInt8NBitsGemm(const NBitsMatrix&) { return false; }
-void ArrangeNBitsBytes(const NBitsMatrix&, const float*, std::byte*) {}
-void RunInt8NBitsGemm(const NBitsMatrix&, const std::byte*, size_t, const float*, size_t, size_t,
-                      float*, size_t) {}
+void ArrangeNBitsBytes(const NBitsMatrix&, NBitsParts, const float*, std::byte*) {}
+void RunInt8NBitsGemm(const NBitsMatrix&, NBitsParts, const std::byte*, size_t, const float*,
+                      size_t, size_t, float*, size_t) {}
 
 #endif
 

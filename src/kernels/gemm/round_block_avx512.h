@@ -34,17 +34,22 @@ TENON_AVX512 inline float GreatestOf(__m512 x) {
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
 
-// Writes the `n` elements of a block, and zeros up to the next multiple of 16, as bytes. Returns
-// their scale, which is NaN if an element is.
-TENON_AVX512 inline float RoundBlock(const float* x, size_t n, int8_t* bytes) {
-  __m512 most = _mm512_setzero_ps();
+// By which `most` stands for the greatest of n elements; NaN if there is one.
+TENON_AVX512 inline float ScaleOfBlock(const float* x, size_t n, int most) {
+  __m512 greatest = _mm512_setzero_ps();
   unsigned nans = 0;
   for (size_t i = 0; i < n; i += 16) {
     const __m512 some = LoadFirst(x + i, n - i);
     nans |= _mm512_cmp_ps_mask(some, some, _CMP_UNORD_Q);
-    most = _mm512_maskz_max_ps(kAll32, most, _mm512_abs_ps(some));
+    greatest = _mm512_maskz_max_ps(kAll32, greatest, _mm512_abs_ps(some));
   }
-  const float scale = nans != 0 ? NAN : GreatestOf(most) / 127;
+  return nans != 0 ? NAN : GreatestOf(greatest) / static_cast<float>(most);
+}
+
+// Writes the `n` elements of a block, and zeros up to the next multiple of 16, as bytes. Returns
+// their scale.
+TENON_AVX512 inline float RoundBlock(const float* x, size_t n, int8_t* bytes) {
+  const float scale = ScaleOfBlock(x, n, 127);
   const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
   for (size_t i = 0; i < n; i += 16) {
     const __m512i rounded =

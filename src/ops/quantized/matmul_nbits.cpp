@@ -178,9 +178,9 @@ void FillGroupedRow(const kernels::NBitsMatrix& w, const int32_t* groups, size_t
   }
 }
 
-// Up to this number of rows of A, each is multiplied by the packed weights; for more, unpacking
-// them once is faster.
-constexpr size_t kMostVectors = 5;
+// Up to this number of rows of A, each is multiplied by the packed weights, as floats or as integers
+// of three parts; for more, unpacking them once is faster.
+constexpr size_t kMostVectors = 5, kMostSplitVectors = 20;
 
 // Arranges all rows of A for the packed weights, `bytes` apart, by arrange(row, memory); then calls
 // run(arranged rows, first column, columns).
@@ -235,15 +235,16 @@ Status MultiplyPanels(const kernels::NBitsMatrix& w, const float* bias, KernelCo
   return OkStatus();
 }
 
-Status MultiplyBytes(const kernels::NBitsMatrix& w, const float* bias, KernelContext& context) {
+Status MultiplyBytes(const kernels::NBitsMatrix& w, kernels::NBitsParts parts, const float* bias,
+                     KernelContext& context) {
   Tensor& y = context.Output(0);
   const auto n = static_cast<size_t>(y.shape().back());
   return MultiplyVectors(
-      w, context, kernels::ArrangedNBitsBytes(w),
-      [&](const float* x, std::byte* into) { kernels::ArrangeNBitsBytes(w, x, into); },
+      w, context, kernels::ArrangedNBitsBytes(w, parts),
+      [&](const float* x, std::byte* into) { kernels::ArrangeNBitsBytes(w, parts, x, into); },
       [&](const std::byte* x, size_t first, size_t count) {
-        kernels::RunInt8NBitsGemm(w, x, static_cast<size_t>(y.size()) / n, bias, first, count,
-                                  y.data<float>(), n);
+        kernels::RunInt8NBitsGemm(w, parts, x, static_cast<size_t>(y.size()) / n, bias, first,
+                                  count, y.data<float>(), n);
       });
 }
 
@@ -288,7 +289,9 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   if (rounds && rows >= kLeastPanelRows && kernels::HasInt8NBitsPanels(w)) {
     TENON_RETURN_IF_ERROR(MultiplyPanels(w, bias, context));
   } else if (rounds && kernels::HasInt8NBitsGemm(w)) {
-    TENON_RETURN_IF_ERROR(MultiplyBytes(w, bias, context));
+    TENON_RETURN_IF_ERROR(MultiplyBytes(w, kernels::NBitsParts::kOne, bias, context));
+  } else if (rows <= kMostSplitVectors && kernels::HasInt8NBitsGemm(w)) {
+    TENON_RETURN_IF_ERROR(MultiplyBytes(w, kernels::NBitsParts::kThree, bias, context));
   } else if (rows > kMostVectors) {
     return MultiplyByRows(context, n, w.k, stride, bias, fill_row);
   } else {
