@@ -13,6 +13,7 @@
 #include "ops/fusion/fusion.h"
 #include "ops/fusion/quantization_report.h"
 #include "ops/quantized/fold_dequantized.h"
+#include "ops/quantized/fuse_tables.h"
 #include "runtime/config.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_info.h"
@@ -99,6 +100,7 @@ class CpuProvider final : public ExecutionProvider {
     size_t budget = kDequantizedBytes;
     FoldDequantized(graph, index, budget);
     FuseNodes(graph, index);
+    FuseTables(graph, index);
     UseNchwcLayout(graph, index);
     UseNhwcLayout(graph, index);
     return FoldWeightScales(graph);

@@ -31,6 +31,15 @@ def halves(g: Graph, x: str) -> list[str]:
     return g.split(x, 2, axis=1, num_outputs=2)
 
 
+def silu(g: Graph, x: str) -> str:
+    gate = g.between(g.op("Sigmoid", x), 1 / 256)
+    return g.quantize(g.op("Mul", x, gate), 0.02)
+
+
+def twice(x: str) -> list[tuple[str, str]]:
+    return [("Sigmoid", x), ("Tanh", x)]
+
+
 def ints(g: Graph, *values: int) -> str:
     return g.constant(np.array(values, np.int64))
 
@@ -102,7 +111,23 @@ CASES: dict[str, tuple[Callable[[Graph], str], set[str]]] = {
         lambda g: g.quantize(g.op("Mul", g.input(2, 3, 5, 7), g.input(2, 3, 1, 1)), 0.06),
         {"QLinearMul"},
     ),
-    "requantized": (lambda g: g.quantize(g.input(3, 40), 0.05, zero=7), {"QLinearActivation"}),
+    "requantized": (lambda g: g.quantize(g.input(3, 40), 0.05, zero=7), {"QLinearTable"}),
+    "product with an activation of the same": (
+        lambda g: silu(g, g.input(2, 3, 5, 7)),
+        {"QLinearTable"},
+    ),
+    "sum of activations of the same": (
+        lambda g: g.quantize(
+            g.op("Add", *(g.between(g.op(f, x), 0.02) for f, x in twice(g.input(3, 40)))), 0.03
+        ),
+        {"QLinearTable"},
+    ),
+    "product with an activation of another": (
+        lambda g: g.quantize(
+            g.op("Mul", g.input(3, 40), g.between(g.op("Sigmoid", g.input(3, 40)), 1 / 128)), 0.04
+        ),
+        {"QLinearTable", "QLinearMul"},
+    ),
     "global pool": (
         lambda g: g.quantize(g.op("GlobalAveragePool", g.input(2, 5, 7, 7)), 0.01),
         {"QLinearGlobalAveragePool"},
@@ -190,7 +215,7 @@ for name, attributes in {
         lambda g, name=name, attributes=attributes: g.quantize(
             g.op(name, g.input(3, 40), **attributes), 0.02
         ),
-        {"QLinearActivation"},
+        {"QLinearTable"},
     )
 
 

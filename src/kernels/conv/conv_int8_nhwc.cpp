@@ -329,22 +329,34 @@ class DenseTask {
   int32_t* const offsets_;
 };
 
-// The weights of one output channel in one panel.
+// Writes `count` bytes of a channel from byte `first` of a run on, four by four.
+int32_t PackBytes(const int8_t* bytes, size_t first, size_t count, size_t width, int8_t* run) {
+  int32_t sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += bytes[i];
+  size_t i = 0;
+  if (first % 4 == 0) {
+    for (; i + 4 <= count; i += 4) std::memcpy(run + (first + i) * width, bytes + i, 4);
+  }
+  for (; i < count; ++i) run[(first + i) / 4 * 4 * width + (first + i) % 4] = bytes[i];
+  return sum;
+}
+
+// The weights of one output channel in one panel, and their sum.
 void PackChannel(const ConvGeneralShape& shape, const RunShape& runs, const uint8_t* weights,
                  uint8_t flip, size_t width, int8_t* into, int32_t* sum) {
+  constexpr size_t kSome = 256;
   const size_t channels = shape.in_channels / shape.groups;
-  const size_t kernel_width = shape.dims[2].kernel, taps = shape.dims[1].kernel * kernel_width;
+  const size_t taps = shape.dims[1].kernel * shape.dims[2].kernel;
   const size_t run_taps = taps / runs.count;
   *sum = 0;
-  for (size_t run = 0; run < runs.count; ++run) {
-    for (size_t i = 0; i < runs.quads * 4; ++i) {
-      int8_t weight = 0;
-      if (i < runs.bytes) {
-        const size_t tap = run * run_taps + i / channels;
-        weight = static_cast<int8_t>(weights[i % channels * taps + tap] ^ flip);
-      }
-      into[(run * runs.quads + i / 4) * width * 4 + i % 4] = weight;
-      *sum += weight;
+  for (size_t tap = 0; tap < taps; ++tap) {
+    int8_t* run = into + tap / run_taps * runs.quads * width * 4;
+    for (size_t c = 0; c < channels; c += kSome) {
+      const size_t count = std::min(kSome, channels - c);
+      const uint8_t* from = weights + c * taps + tap;
+      int8_t some[kSome];
+      for (size_t i = 0; i < count; ++i) some[i] = static_cast<int8_t>(from[i * taps] ^ flip);
+      *sum += PackBytes(some, tap % run_taps * channels + c, count, width, run);
     }
   }
 }

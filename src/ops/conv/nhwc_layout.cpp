@@ -124,7 +124,7 @@ std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node&
     return LayoutCandidate{LayoutRole::kConcat, std::move(*images)};
   }
   if (node.domain == kTenon) {
-    if (op_type != "QLinearActivation") return std::nullopt;
+    if (!IsOneOf(op_type, {"QLinearActivation", "QLinearTable"})) return std::nullopt;
     return candidate;
   }
   if (node.domain != kMicrosoft) return std::nullopt;

@@ -178,8 +178,8 @@ void FillGroupedRow(const kernels::NBitsMatrix& w, const int32_t* groups, size_t
   }
 }
 
-// Up to this number of rows of A, each is multiplied by the packed weights, as floats or as integers
-// of three parts; for more, unpacking them once is faster.
+// Up to this number of rows of A, each is multiplied by the packed weights, as floats or as
+// integers of three parts; for more, unpacking them once is faster.
 constexpr size_t kMostVectors = 5, kMostSplitVectors = 20;
 
 // Arranges all rows of A for the packed weights, `bytes` apart, by arrange(row, memory); then calls

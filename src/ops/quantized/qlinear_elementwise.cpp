@@ -1,6 +1,6 @@
 // Operators that work on each element of quantized tensors: com.microsoft's QLinearAdd, QLinearMul,
 // QLinearLeakyRelu, QLinearSigmoid, QLinearSoftmax, QLinearConcat, QLinearWhere, and our own
-// QLinearActivation.
+// QLinearActivation and QLinearTable.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,23 +14,14 @@
 #include "ops/framework/op_row.h"
 #include "ops/framework/quantized_int8.h"
 #include "ops/linear/int8_product.h"
+#include "ops/quantized/int8_tables.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
 
-// The output for every input byte.
-using Table = std::array<uint8_t, 256>;
-
-template <class F>
-Table TableOf(const Int8Quantization& from, const Int8Quantization& to, F&& f) {
-  Table table;
-  for (int byte = 0; byte < 256; ++byte) {
-    table[static_cast<size_t>(byte)] = to.ByteOf(f(from.ValueOf(static_cast<uint8_t>(byte))));
-  }
-  return table;
-}
+using Table = Int8Table;
 
 // Elements that make a task of reasonable size.
 constexpr size_t kGrain = 32768;
@@ -73,24 +64,13 @@ Status RunLeakyRelu(const UnaryAttrs& attrs, KernelContext& context) {
   return RunUnary(context, Function({UnaryOp::kLeakyRelu, attrs.alpha}));
 }
 
-// QLinearActivation of com.tenon: no activation quantizes anew.
-struct ActivationOnlyAttrs {
-  std::string activation;
-  std::vector<float> parameters;
-  static constexpr auto Fields() {
-    using A = ActivationOnlyAttrs;
-    return std::tuple(Field("activation", &A::activation),
-                      Field("activation_params", &A::parameters));
-  }
-};
-
-Status InferActivation(const ActivationOnlyAttrs&, ShapeContext& context) {
+Status InferActivation(const QLinearActivationAttrs&, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 3, 4}));
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   return context.SetOutput(0, std::move(x), context.ElementType(4));
 }
 
-Status RunActivation(const ActivationOnlyAttrs& attrs, KernelContext& context) {
+Status RunActivation(const QLinearActivationAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec spec,
                          FusedActivation(attrs.activation, attrs.parameters));
   return RunUnary(context, Function(spec));
@@ -98,6 +78,22 @@ Status RunActivation(const ActivationOnlyAttrs& attrs, KernelContext& context) {
 
 Status RunSigmoid(const UnaryAttrs&, KernelContext& context) {
   return RunUnary(context, Function({UnaryOp::kSigmoid}));
+}
+
+// QLinearTable of com.tenon: see fuse_tables.h.
+Status InferTable(const NoAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape table, context.InputOfRank(1, 1));
+  if (!(table[0] == Dim(256))) return InvalidArgument("input 1: expected [256], got {}", table);
+  return context.SetOutput(0, std::move(x), context.ElementType(1));
+}
+
+Status RunTable(const NoAttrs&, KernelContext& context) {
+  const Tensor& stored = context.Input(1);
+  Table table;
+  std::copy_n(static_cast<const uint8_t*>(stored.raw()), table.size(), table.begin());
+  MapBytes(table, context.Input(0), context.Output(0), context.threads());
+  return OkStatus();
 }
 
 // --- Two inputs that broadcast ---
@@ -445,6 +441,7 @@ constexpr OpRow kRows[] = {
     Op<InferUnary, RunSigmoid>("QLinearSigmoid", kBytes),
     Op<InferActivation, RunActivation>("QLinearActivation",
                                        {.domain = "com.tenon", .types = kByteTypes}),
+    Op<InferTable, RunTable>("QLinearTable", {.domain = "com.tenon", .types = kByteTypes}),
     Op<InferSoftmax, RunSoftmax>("QLinearSoftmax", kBytes),
     Op<InferConcat, RunConcat>("QLinearConcat",
                                {.domain = kMicrosoft, .types = kByteTypes, .typed_input = 2}),
