@@ -18,8 +18,9 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr std::string_view kTenon = "com.tenon";
 
 // Of a Zen 4 core; only ratios matter.
-constexpr double kGatherNs = 0.08;     // a byte that NCHW gathers for a window
-constexpr double kDepthwiseNs = 0.15;  // an output of a depthwise convolution
+constexpr double kGatherNs = 0.06;     // a byte that NCHW gathers for a window
+constexpr double kOutputNs = 0.08;     // an output
+constexpr double kDepthwiseNs = 0.05;  // an output of a depthwise convolution
 constexpr double kReorderNs = 0.07;    // a byte that changes its place
 constexpr double kNodeNs = 1000;       // a node more
 
@@ -82,10 +83,12 @@ std::optional<LayoutCandidate> ConvCandidate(const Graph& graph, const Node& nod
   const auto shape = KernelShape(*attrs, *weights, (*x)[1].value());
   if (!shape || !kernels::HasInt8NhwcConv(*shape)) return std::nullopt;
   const auto taps = static_cast<double>(weights->shape()[2] * weights->shape()[3]);
-  const double gain = attrs->group == (*x)[1].value()
-                          ? ElementsOf(*y) * kDepthwiseNs
-                          : ElementsOf(*y) / static_cast<double>(weights->shape()[0]) * taps *
-                                static_cast<double>((*x)[1].value()) * kGatherNs;
+  const double outputs = ElementsOf(*y);
+  const double gathered = outputs / static_cast<double>(weights->shape()[0]) * taps *
+                          static_cast<double>((*x)[1].value());
+  const bool is_depthwise = attrs->group == (*x)[1].value();
+  const double gain =
+      is_depthwise ? outputs * kDepthwiseNs : outputs * kOutputNs + gathered * kGatherNs;
   return LayoutCandidate{LayoutRole::kConv, {kX}, gain};
 }
 
