@@ -72,9 +72,87 @@ void TransposeScalars(const TransposeSizes& sizes, const uint8_t* src, uint8_t* 
   }
 }
 
+// kRows rows become dense columns: planes of colours become pixels.
+template <class T, size_t kRows>
+void InterleaveRows(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) {
+  const hn::Full128<T> d;
+  const hn::Full128<uint8_t> d8;
+  constexpr size_t kL = 16 / sizeof(T);
+  size_t c = 0;
+  for (; c + kL <= sizes.columns; c += kL, src += 16, dst += kRows * 16) {
+    const auto row = [&](size_t i) {
+      return hn::BitCast(d, hn::LoadU(d8, src + static_cast<ptrdiff_t>(i) * sizes.src_stride));
+    };
+    alignas(16) T some[kRows * kL];
+    if constexpr (kRows == 2) {
+      hn::StoreInterleaved2(row(0), row(1), d, some);
+    } else if constexpr (kRows == 3) {
+      hn::StoreInterleaved3(row(0), row(1), row(2), d, some);
+    } else {
+      hn::StoreInterleaved4(row(0), row(1), row(2), row(3), d, some);
+    }
+    std::memcpy(dst, some, sizeof(some));
+  }
+  TransposeScalars<T>({kRows, sizes.columns - c, sizes.src_stride, sizes.dst_stride}, src, dst);
+}
+
+// The reverse: kColumns dense columns become rows.
+template <class T, size_t kColumns>
+void SeparateColumns(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) {
+  const hn::Full128<T> d;
+  const hn::Full128<uint8_t> d8;
+  constexpr size_t kL = 16 / sizeof(T);
+  size_t r = 0;
+  for (; r + kL <= sizes.rows; r += kL, src += kColumns * 16, dst += 16) {
+    const auto store = [&](size_t i, hn::Vec<decltype(d)> v) {
+      hn::StoreU(hn::BitCast(d8, v), d8, dst + static_cast<ptrdiff_t>(i) * sizes.dst_stride);
+    };
+    alignas(16) T some[kColumns * kL];
+    std::memcpy(some, src, sizeof(some));
+    hn::Vec<decltype(d)> v0, v1, v2, v3;
+    if constexpr (kColumns == 2) {
+      hn::LoadInterleaved2(d, some, v0, v1);
+    } else if constexpr (kColumns == 3) {
+      hn::LoadInterleaved3(d, some, v0, v1, v2);
+    } else {
+      hn::LoadInterleaved4(d, some, v0, v1, v2, v3);
+      store(3, v3);
+    }
+    store(0, v0);
+    store(1, v1);
+    if constexpr (kColumns > 2) store(2, v2);
+  }
+  TransposeScalars<T>({sizes.rows - r, kColumns, sizes.src_stride, sizes.dst_stride}, src, dst);
+}
+
+// Whether the matrix had 2, 3 or 4 rows or columns that one of these could take.
+template <class T>
+bool TransposeFew(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) {
+  const auto dense = [](size_t count) { return static_cast<ptrdiff_t>(count * sizeof(T)); };
+  using Run = void (*)(const TransposeSizes&, const uint8_t*, uint8_t*);
+  constexpr size_t kLeast = 2, kMost = 4;
+  if (sizes.rows >= kLeast && sizes.rows <= kMost && sizes.dst_stride == dense(sizes.rows)) {
+    static constexpr Run kRuns[] = {&InterleaveRows<T, 2>, &InterleaveRows<T, 3>,
+                                    &InterleaveRows<T, 4>};
+    kRuns[sizes.rows - kLeast](sizes, src, dst);
+    return true;
+  }
+  if (sizes.columns >= kLeast && sizes.columns <= kMost &&
+      sizes.src_stride == dense(sizes.columns)) {
+    static constexpr Run kRuns[] = {&SeparateColumns<T, 2>, &SeparateColumns<T, 3>,
+                                    &SeparateColumns<T, 4>};
+    kRuns[sizes.columns - kLeast](sizes, src, dst);
+    return true;
+  }
+  return false;
+}
+
 template <class T>
 void TransposeOf(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) {
   constexpr size_t kSide = kLine / sizeof(T);
+  if constexpr (sizeof(T) <= 4) {
+    if (TransposeFew<T>(sizes, src, dst)) return;
+  }
   for (size_t c = 0; c < sizes.columns; c += kSide) {
     for (size_t r = 0; r < sizes.rows; r += kSide) {
       const uint8_t* from = src + static_cast<ptrdiff_t>(r) * sizes.src_stride + c * sizeof(T);

@@ -69,6 +69,7 @@ const Sizes kTransposeShapes[] = {
     {},        {1},       {5},         {0, 3},         {1, 7},          {3, 5},
     {16, 16},  {17, 33},  {64, 64},    {65, 130},      {200, 3},        {3, 200},
     {2, 3, 4}, {5, 1, 6}, {4, 16, 20}, {2, 17, 3, 18}, {3, 2, 2, 2, 3}, {300, 257},
+    {2, 77},   {4, 131},
 };
 
 TEST(TransposeTest, MatchesReferenceForEveryPermutationAndElementSize) {
