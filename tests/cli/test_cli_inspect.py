@@ -1,5 +1,7 @@
 """tenon inspect, check and bench."""
 
+import re
+
 import cli_models
 import numpy as np
 import onnx
@@ -98,11 +100,13 @@ def test_check_names_the_optimization_that_changes_outputs(tenon, tmp_path):
     options = ["--bisect", "--input", "x=random", "--seed", "1"]
     exact = tenon("check", path, *options, "--tolerance", "0")
     assert exact.returncode == 1
-    assert "from optimization 1 of 1 on: 'quantized conv' at QuantizeLinear-19 node 'last'" in (
-        exact.stdout
+    # Where the processor has dot products of bytes, the convolution gets another layout as well.
+    assert re.search(
+        r"from optimization 1 of [12] on: 'quantized conv' at QuantizeLinear-19 node 'last'",
+        exact.stdout,
     )
     (report,) = tenon.json("check", path, *options, "--tolerance", "0.1")
-    assert report["ok"] and report["optimizations"] == 1 and 0 < report["difference"] <= 0.1
+    assert report["ok"] and report["optimizations"] in (1, 2) and 0 < report["difference"] <= 0.1
 
 
 def test_inspect_says_what_is_not_quantized(tenon, tmp_path):

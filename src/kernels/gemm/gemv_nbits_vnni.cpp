@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "kernels/dispatch.h"
@@ -21,12 +22,14 @@ size_t UnitsOf(const NBitsMatrix& w) { return (w.blocks() * w.block_size + kUnit
 size_t PaddedBlocks(const NBitsMatrix& w) { return (w.blocks() + 15) / 16 * 16; }
 
 // x as it is arranged: units of bytes, first all of the most significant part; for each block the
-// sum of its elements; for each unit the scale that belongs to each lane of a vector of sums.
+// sum of its elements; for each unit and lane of a vector of sums the scale, and what the sum
+// starts from: minus the usual zero point, half the range, times the elements.
 struct ByteVector {
   int8_t* bytes;
   size_t part_bytes;
   float* sums;
   float* scales;
+  int32_t* starts;
 };
 
 template <class Byte>
@@ -34,14 +37,16 @@ ByteVector VectorIn(const NBitsMatrix& w, NBitsParts parts, Byte* arranged) {
   auto* bytes = reinterpret_cast<int8_t*>(const_cast<std::byte*>(arranged));
   const size_t part_bytes = UnitsOf(w) * kUnit;
   auto* floats = reinterpret_cast<float*>(bytes + static_cast<size_t>(parts) * part_bytes);
-  return {bytes, part_bytes, floats, floats + PaddedBlocks(w)};
+  float* scales = floats + PaddedBlocks(w);
+  return {bytes, part_bytes, floats, scales,
+          reinterpret_cast<int32_t*>(scales + UnitsOf(w) * kLanes)};
 }
 
 }  // namespace
 
 size_t ArrangedNBitsBytes(const NBitsMatrix& w, NBitsParts parts) {
   return static_cast<size_t>(parts) * UnitsOf(w) * kUnit +
-         (PaddedBlocks(w) + UnitsOf(w) * kLanes) * sizeof(float);
+         (PaddedBlocks(w) + 2 * UnitsOf(w) * kLanes) * sizeof(float);
 }
 
 #if defined(__x86_64__)
@@ -122,43 +127,54 @@ TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, NBitsParts parts, const float
     _mm512_storeu_si512(at, _mm512_maskz_shuffle_i64x2(kAll64, first, second, 0x44));
     _mm512_storeu_si512(at + 64, _mm512_maskz_shuffle_i64x2(kAll64, first, second, 0xee));
   }
+  if (w.zero_points || w.float_zero_points) return;  // starts are 0
+  const __m512i zero_point = _mm512_set1_epi8(8);
+  for (size_t unit = 0; unit < UnitsOf(w); ++unit) {
+    __m512i sums = _mm512_setzero_si512();
+    for (size_t part = 0; part < count; ++part) {
+      const int8_t* at = v.bytes + part * v.part_bytes + unit * kUnit;
+      sums = _mm512_maskz_slli_epi32(kAll32, sums, kPartBits);
+      sums = _mm512_dpbusd_epi32(sums, zero_point, _mm512_loadu_si512(at));
+      sums = _mm512_dpbusd_epi32(sums, zero_point, _mm512_loadu_si512(at + kUnitBytes));
+    }
+    _mm512_storeu_si512(v.starts + unit * kLanes, _mm512_sub_epi32(_mm512_setzero_si512(), sums));
+  }
 }
 
-// The sum of the lanes of `total`, minus the zero points times the scales times the sums of x: the
-// elements were multiplied as unsigned numbers.
-TENON_VNNI inline float WithoutZeroPoints(const NBitsMatrix& w, const ByteVector& x, size_t row,
-                                          __m512 total) {
+// The zero points of a row times the scales times the sums of x.
+float ZeroPointSum(const NBitsMatrix& w, const ByteVector& x, size_t row) {
   const size_t blocks = w.blocks();
   const float* scales = w.scales + row * blocks;
-  if (w.zero_points || w.float_zero_points) {
-    float sum = 0;
-    for (size_t b = 0; b < blocks; ++b) sum += w.ZeroPoint(row, b) * scales[b] * x.sums[b];
-    return SumOf(total) - sum;
-  }
-  __m512 sum = _mm512_setzero_ps();
-  for (size_t b = 0; b < blocks; b += 16) {
-    sum = _mm512_fmadd_ps(LoadFirst(scales + b, blocks - b), _mm512_loadu_ps(x.sums + b), sum);
-  }
-  return SumOf(_mm512_fnmadd_ps(sum, _mm512_set1_ps(8), total));
+  float sum = 0;
+  for (size_t b = 0; b < blocks; ++b) sum += w.ZeroPoint(row, b) * scales[b] * x.sums[b];
+  return sum;
 }
 
-// The scales of a unit, each for the lanes of its block. kBlocks is how many blocks a unit has.
-template <size_t kBlocks>
-TENON_VNNI inline __m512 SpreadScales(const float* scales) {
-  if constexpr (kBlocks == 1) return _mm512_set1_ps(*scales);
-  const __m512i four_each = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-  const __m512i eight_each = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-  __m128 some;
-  if constexpr (kBlocks == 4) {
-    some = _mm_loadu_ps(scales);
-  } else {
-    double two;
-    std::memcpy(&two, scales, sizeof(two));
-    some = _mm_castpd_ps(_mm_set_sd(two));
+// The scales of a unit, each for the lanes of its block.
+struct ScaleSpread {
+  __m512i order;
+  size_t blocks;    // of a unit; 1 also if a block has several units
+  int block_shift;  // log2 of the block size
+
+  TENON_VNNI explicit ScaleSpread(const NBitsMatrix& w)
+      : blocks(std::max<size_t>(1, kUnit / w.block_size)),
+        block_shift(std::countr_zero(w.block_size)) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    order = blocks == 1   ? _mm512_setzero_si512()
+            : blocks == 2 ? _mm512_maskz_srli_epi32(kAll32, lanes, 3)
+                          : _mm512_maskz_srli_epi32(kAll32, lanes, 2);
   }
-  return _mm512_maskz_permutexvar_ps(kAll32, kBlocks == 4 ? four_each : eight_each,
-                                     _mm512_castps128_ps512(some));
-}
+
+  // The position of a unit's first scale.
+  size_t FirstOf(size_t unit) const { return unit * kUnit >> block_shift; }
+  // Of a unit whose first scale is `first` of `count`.
+  __mmask16 Present(size_t first, size_t count) const {
+    return static_cast<__mmask16>((1u << std::min(blocks, count - first)) - 1);
+  }
+  TENON_VNNI __m512 Of(const float* first, __mmask16 present) const {
+    return _mm512_maskz_permutexvar_ps(kAll32, order, _mm512_maskz_loadu_ps(present, first));
+  }
+};
 
 // The elements of a unit of a row, in the order of the vectors of sums.
 struct UnitOfRow {
@@ -180,65 +196,69 @@ struct UnitOfRow {
   template <NBitsParts kParts>
   TENON_VNNI __m512 AddTo(__m512 total, const ByteVector& x, size_t unit) const {
     const int8_t* bytes = x.bytes + unit * kUnit;
-    __m512i sums = AddPart(_mm512_setzero_si512(), bytes);
-    if constexpr (kParts == NBitsParts::kThree) {
-      sums = AddPart(_mm512_maskz_slli_epi32(kAll32, sums, kPartBits), bytes + x.part_bytes);
-      sums = AddPart(_mm512_maskz_slli_epi32(kAll32, sums, kPartBits), bytes + 2 * x.part_bytes);
+    __m512i sums = _mm512_loadu_si512(x.starts + unit * kLanes);
+    if constexpr (kParts == NBitsParts::kOne) {
+      sums = AddPart(sums, bytes);
+    } else {
+      __m512i high = AddPart(_mm512_setzero_si512(), bytes);
+      high = AddPart(_mm512_maskz_slli_epi32(kAll32, high, kPartBits), bytes + x.part_bytes);
+      sums = AddPart(sums, bytes + 2 * x.part_bytes);
+      sums = _mm512_add_epi32(sums, _mm512_maskz_slli_epi32(kAll32, high, kPartBits));
     }
     const __m512 scaled = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, sums), scales);
     return _mm512_fmadd_ps(scaled, _mm512_loadu_ps(x.scales + unit * kLanes), total);
   }
 };
 
-// The last unit of a row if it is not whole.
-template <size_t kBlocks>
-TENON_VNNI UnitOfRow LastUnit(const NBitsMatrix& w, const uint8_t* data, const float* scales) {
-  const size_t present = w.blocks() * w.block_size % kUnit;
-  float some[kBlocks] = {};
-  std::copy_n(scales, std::min(kBlocks, present / w.block_size), some);
-  return {_mm512_maskz_loadu_epi8((uint64_t{1} << (present / 2)) - 1, data),
-          SpreadScales<kBlocks>(some)};
-}
-
-// Rows of the matrix times vectors: y[v * stride + r].
-template <NBitsParts kParts, size_t kRows, size_t kVectors, size_t kBlocks>
+// Rows of the matrix times vectors: y[v * stride + r]. kHasOneScale: a unit has; without it, it
+// may.
+template <NBitsParts kParts, size_t kRows, size_t kVectors, bool kHasOneScale>
 TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, float* y,
                         size_t stride) {
   const size_t blocks = w.blocks(), row_bytes = blocks * w.block_size / 2;
   const uint8_t* data = w.data + row * row_bytes;
   const float* scales = w.scales + row * blocks;
-  const auto scales_of = [&](size_t r, size_t unit) {
-    return scales + r * blocks + unit * kUnit / w.block_size;
-  };
+  const ScaleSpread spread(w);
   __m512 total[kRows][kVectors];
 #pragma GCC unroll 4
   for (size_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (size_t v = 0; v < kVectors; ++v) total[r][v] = _mm512_setzero_ps();
   }
-  const size_t whole = row_bytes / kUnitBytes;
-  for (size_t unit = 0; unit < whole; ++unit) {
+  const auto add_unit = [&](size_t unit, uint64_t bytes_there, __mmask16 scales_there) TENON_VNNI
+      __attribute__((always_inline)) {
+    const size_t first = spread.FirstOf(unit);
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
       const uint8_t* at = data + r * row_bytes + unit * kUnitBytes;
       _mm_prefetch(at + kRows * row_bytes, _MM_HINT_T0);  // for the next rows
-      const UnitOfRow elements(_mm512_loadu_si512(at), SpreadScales<kBlocks>(scales_of(r, unit)));
+      const float* of_unit = scales + r * blocks + first;
+      const UnitOfRow elements(
+          _mm512_maskz_loadu_epi8(bytes_there, at),
+          kHasOneScale ? _mm512_set1_ps(*of_unit) : spread.Of(of_unit, scales_there));
 #pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v)
+      for (size_t v = 0; v < kVectors; ++v) {
         total[r][v] = elements.AddTo<kParts>(total[r][v], x[v], unit);
+      }
     }
+  };
+  const size_t whole = row_bytes / kUnitBytes, rest = row_bytes % kUnitBytes;
+  const __mmask16 all_scales = spread.Present(0, spread.blocks);
+  for (size_t unit = 0; unit < whole; ++unit) add_unit(unit, ~uint64_t{0}, all_scales);
+  if (rest > 0) {
+    add_unit(whole, (uint64_t{1} << rest) - 1, spread.Present(spread.FirstOf(whole), blocks));
   }
 #pragma GCC unroll 4
   for (size_t r = 0; r < kRows; ++r) {
-    if (whole < UnitsOf(w)) {
-      const UnitOfRow elements =
-          LastUnit<kBlocks>(w, data + r * row_bytes + whole * kUnitBytes, scales_of(r, whole));
-      for (size_t v = 0; v < kVectors; ++v)
-        total[r][v] = elements.AddTo<kParts>(total[r][v], x[v], whole);
-    }
 #pragma GCC unroll 4
     for (size_t v = 0; v < kVectors; ++v) {
-      y[v * stride + r] = WithoutZeroPoints(w, x[v], row + r, total[r][v]);
+      y[v * stride + r] = SumOf(total[r][v]);
+    }
+  }
+  if (w.zero_points == nullptr && w.float_zero_points == nullptr) return;
+  for (size_t r = 0; r < kRows; ++r) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      y[v * stride + r] -= ZeroPointSum(w, x[v], row + r);
     }
   }
 }
@@ -246,29 +266,25 @@ TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, f
 #undef TENON_VNNI
 
 // Rows [first, first + count) of the matrix times kVectors vectors.
-template <NBitsParts kParts, size_t kVectors, size_t kBlocks>
+template <NBitsParts kParts, size_t kVectors>
 void RunVectors(const NBitsMatrix& w, const ByteVector* x, size_t first, size_t count, float* y,
                 size_t stride) {
   constexpr size_t kRows = 4;
   size_t row = first;
-  for (; row + kRows <= first + count; row += kRows) {
-    RunRows<kParts, kRows, kVectors, kBlocks>(w, x, row, y + row, stride);
+  // A form of its own pays where nothing else is done with a scale.
+  const bool has_one_scale = kVectors == 1 && w.block_size >= kUnit;
+  const auto run = has_one_scale ? &RunRows<kParts, kRows, kVectors, kVectors == 1>
+                                 : &RunRows<kParts, kRows, kVectors, false>;
+  for (; row + kRows <= first + count; row += kRows) run(w, x, row, y + row, stride);
+  for (; row < first + count; ++row) {
+    RunRows<kParts, 1, kVectors, false>(w, x, row, y + row, stride);
   }
-  for (; row < first + count; ++row)
-    RunRows<kParts, 1, kVectors, kBlocks>(w, x, row, y + row, stride);
-}
-
-template <NBitsParts kParts, size_t kVectors>
-auto FindRun(const NBitsMatrix& w) {
-  return w.block_size == 32   ? &RunVectors<kParts, kVectors, 4>
-         : w.block_size == 64 ? &RunVectors<kParts, kVectors, 2>
-                              : &RunVectors<kParts, kVectors, 1>;
 }
 
 template <size_t kVectors>
-auto FindRun(const NBitsMatrix& w, NBitsParts parts) {
-  return parts == NBitsParts::kOne ? FindRun<NBitsParts::kOne, kVectors>(w)
-                                   : FindRun<NBitsParts::kThree, kVectors>(w);
+auto FindRun(NBitsParts parts) {
+  return parts == NBitsParts::kOne ? &RunVectors<NBitsParts::kOne, kVectors>
+                                   : &RunVectors<NBitsParts::kThree, kVectors>;
 }
 
 }  // namespace
@@ -292,7 +308,7 @@ void RunInt8NBitsGemm(const NBitsMatrix& w, NBitsParts parts, const std::byte* a
     ByteVector x[kVectors];
     const size_t vectors = m - i >= kVectors ? kVectors : 1;
     for (size_t v = 0; v < vectors; ++v) x[v] = VectorIn(w, parts, arranged + (i + v) * bytes);
-    const auto run = vectors == kVectors ? FindRun<kVectors>(w, parts) : FindRun<1>(w, parts);
+    const auto run = vectors == kVectors ? FindRun<kVectors>(parts) : FindRun<1>(parts);
     run(w, x, first, count, y + i * n, n);
     i += vectors;
   }
