@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_int8_nhwc.h"
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "kernels/conv/conv_int8_nhwc_rows.h"
@@ -198,7 +199,8 @@ TENON_VNNI void RunTile(const Tile& tile) {
 #pragma GCC unroll 14
   for (size_t p = 0; p < kPixels; ++p) {
     _mm512_store_si512(sums + p * kPanel, acc[p][0]);
-    if constexpr (kIsWide) _mm512_store_si512(sums + p * kPanel + kLanes, acc[p][1]);
+    _mm512_store_si512(sums + p * kPanel + kLanes,
+                       kIsWide ? acc[p][kVectors - 1] : _mm512_setzero_si512());
   }
   StoreTile(tile, sums, kPixels);
 }
@@ -276,7 +278,7 @@ class DenseTask {
     tile.is_signed = args_.epilogue.type == Int8Output::kInt8;
     tile.out_stride = shape.out_channels;
     tile.channels = static_cast<uint32_t>((uint64_t{1} << count) - 1);
-    tile.has_small_scales = std::all_of(scales, scales + count, [](float s) { return s < 1; });
+    tile.has_small_scales = std::all_of(scales, scales + count, [](float s) { return std::abs(s) < 1; });
     RunTiles(group, channel, width == kPanel, tile);
   }
 

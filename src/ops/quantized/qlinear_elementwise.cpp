@@ -180,16 +180,25 @@ class RowBlock {
   std::array<Kind, 2> kinds_;
 };
 
+// The shape without its last axes, as far as there are so many.
+Shape WithoutLast(const Shape& shape, size_t count) {
+  return Shape(shape.dims().first(shape.rank() - std::min(count, shape.rank())));
+}
+
 Status RunBinary(KernelContext& context, kernels::QuantizedBinaryOp op) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
+  // Rows have more than one element if there are more.
+  size_t ones = 0;
+  while (ones < y.rank() && y.shape()[y.rank() - 1 - ones] == 1) ++ones;
+  const Shape output = WithoutLast(y.shape(), ones);
   const Int8Quantization of_y = QuantizationIn(context, 6, 7, y.type());
   const Int8Quantization of_operands[] = {QuantizationIn(context, 1, 2, context.Input(0).type()),
                                           QuantizationIn(context, 4, 5, context.Input(3).type())};
   const Tensor* const operands[] = {&context.Input(0), &context.Input(3)};
-  const BroadcastRows rows_of[] = {{operands[0]->shape(), y.shape()},
-                                   {operands[1]->shape(), y.shape()}};
-  const RowBlock block(rows_of[0], rows_of[1], y.shape());
+  const BroadcastRows rows_of[] = {{WithoutLast(operands[0]->shape(), ones), output},
+                                   {WithoutLast(operands[1]->shape(), ones), output}};
+  const RowBlock block(rows_of[0], rows_of[1], output);
   const size_t n = block.row_size(), rows = static_cast<size_t>(y.size()) / n;
   // A row that repeats is copied, so that one call computes many rows.
   constexpr size_t kCopiedElements = 2048;
