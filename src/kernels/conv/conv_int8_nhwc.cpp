@@ -278,7 +278,8 @@ class DenseTask {
     tile.is_signed = args_.epilogue.type == Int8Output::kInt8;
     tile.out_stride = shape.out_channels;
     tile.channels = static_cast<uint32_t>((uint64_t{1} << count) - 1);
-    tile.has_small_scales = std::all_of(scales, scales + count, [](float s) { return std::abs(s) < 1; });
+    tile.has_small_scales =
+        std::all_of(scales, scales + count, [](float s) { return std::abs(s) < 1; });
     RunTiles(group, channel, width == kPanel, tile);
   }
 

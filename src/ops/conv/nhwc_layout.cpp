@@ -82,11 +82,18 @@ std::optional<LayoutCandidate> ConvCandidate(const Graph& graph, const Node& nod
   }
   const auto shape = KernelShape(*attrs, *weights, (*x)[1].value());
   if (!shape || !kernels::HasInt8NhwcConv(*shape)) return std::nullopt;
+  // Groups of few channels use few lanes of a vector, unless each has one channel.
+  constexpr int64_t kLeastChannels = 4;
+  const int64_t group_outputs = weights->shape()[0] / attrs->group;
+  const bool is_depthwise = attrs->group > 1 && weights->shape()[1] == 1 && group_outputs == 1;
+  if (attrs->group > 1 && !is_depthwise &&
+      (weights->shape()[1] < kLeastChannels || group_outputs < kLeastChannels)) {
+    return std::nullopt;
+  }
   const auto taps = static_cast<double>(weights->shape()[2] * weights->shape()[3]);
   const double outputs = ElementsOf(*y);
   const double gathered = outputs / static_cast<double>(weights->shape()[0]) * taps *
                           static_cast<double>((*x)[1].value());
-  const bool is_depthwise = attrs->group == (*x)[1].value();
   const double gain =
       is_depthwise ? outputs * kDepthwiseNs : outputs * kOutputNs + gathered * kGatherNs;
   return LayoutCandidate{LayoutRole::kConv, {kX}, gain};
