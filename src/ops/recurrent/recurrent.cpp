@@ -176,11 +176,13 @@ size_t ProductTaskBytes(const KernelContext& context, const kernels::GemmArgs& p
 
 namespace {
 
-void RunProduct(KernelContext& context, const kernels::GemmArgs& args, std::byte* memory) {
+void RunProduct(KernelContext& context, const kernels::GemmArgs& args, std::byte* memory,
+                bool is_backward = false) {
   const bool is_packed = args.packed_b != nullptr;
-  context.ForEachTaskIn(memory, kernels::GemmTaskCount(args.sizes, is_packed),
-                        kernels::GemmScratchSize(args.sizes, is_packed),
-                        [&](size_t task, std::byte* scratch) {
+  const size_t tasks = kernels::GemmTaskCount(args.sizes, is_packed);
+  context.ForEachTaskIn(memory, tasks, kernels::GemmScratchSize(args.sizes, is_packed),
+                        [&](size_t i, std::byte* scratch) {
+                          const size_t task = is_backward ? tasks - 1 - i : i;
                           kernels::RunGemmTask(args, task, reinterpret_cast<float*>(scratch));
                         });
 }
@@ -194,7 +196,8 @@ void RecurrentStep::Multiply(const RecurrentWeights& weights, const float* a, fl
   args.beta = beta;
   args.c = y;
   args.ldc = y_stride;
-  RunProduct(context, args, task_memory);
+  // Every other step begins with the weights that the one before read last and the cache still has.
+  RunProduct(context, args, task_memory, time % 2 == 1);
 }
 
 void RecurrentStep::ForEachActiveRow(FunctionRef<void(size_t row)> body) const {
