@@ -19,6 +19,13 @@ namespace {
 
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 
+// GCC 12's partial redundancy elimination puts the sums of a tile into memory in every step.
+#if defined(__clang__)
+#define TENON_KEEPS_REGISTERS
+#else
+#define TENON_KEEPS_REGISTERS __attribute__((optimize("no-tree-pre")))
+#endif
+
 constexpr size_t kLanes = 16;          // output channels of a vector
 constexpr size_t kPanel = 2 * kLanes;  // and of a panel
 constexpr size_t kMostPixels = 14;     // of a tile: 28 vectors of sums
@@ -169,10 +176,35 @@ TENON_VNNI void StoreTile(const Tile& tile, const int32_t* sums, size_t pixels) 
   }
 }
 
-// The sums go through memory before they are rounded: GCC keeps them in registers only if nothing
-// else follows.
+struct RowScales {
+  __m512 low, high;
+};
+
+// The same from pixel kPixel on; recursive, so that the sums are never in memory.
+template <size_t kPixel, size_t kPixels, size_t kVectors>
+TENON_VNNI __attribute__((always_inline)) inline void StoreFrom(
+    const __m512i (&acc)[kPixels][kVectors], const RowScales& scales, const Tile& tile,
+    uint8_t* out) {
+  if constexpr (kPixel < kPixels) {
+    constexpr size_t kNext = kPixel + 1 < kPixels ? kPixel + 1 : kPixel;
+    const __m512i rows[4] = {acc[kPixel][0], acc[kPixel][kVectors - 1], acc[kNext][0],
+                             acc[kNext][kVectors - 1]};
+    const __m512i bytes =
+        RoundRowsToBytes(rows, scales.low, scales.high, tile.zero_point, tile.is_signed);
+    _mm256_mask_storeu_epi8(out, tile.channels, _mm512_maskz_extracti64x4_epi64(0xff, bytes, 0));
+    if constexpr (kNext > kPixel) {
+      out += tile.out_stride;
+      _mm256_mask_storeu_epi8(out, tile.channels, _mm512_maskz_extracti64x4_epi64(0xff, bytes, 1));
+    }
+    StoreFrom<kPixel + 2>(acc, scales, tile, out + tile.out_stride);
+  }
+}
+
+// Tiles of at least so many pixels, which are most, round their sums in registers.
+constexpr size_t kLeastKept = 12;
+
 template <size_t kPixels, bool kIsWide>
-TENON_VNNI void RunTile(const Tile& tile) {
+TENON_KEEPS_REGISTERS TENON_VNNI void RunTile(const Tile& tile) {
   constexpr size_t kVectors = kIsWide ? 2 : 1;
   __m512i acc[kPixels][kVectors];
 #pragma GCC unroll 14
@@ -195,6 +227,14 @@ TENON_VNNI void RunTile(const Tile& tile) {
       if constexpr (kIsWide) acc[p][1] = _mm512_dpbusd_epi32(acc[p][1], quad, w1);
     }
   }
+  if constexpr (kIsWide && kPixels >= kLeastKept) {
+    if (tile.has_small_scales) {
+      const RowScales scales = {_mm512_loadu_ps(tile.scales),
+                                _mm512_loadu_ps(tile.scales + kLanes)};
+      StoreFrom<0>(acc, scales, tile, tile.out);
+      return;
+    }
+  }
   alignas(64) int32_t sums[kPixels * kPanel];
 #pragma GCC unroll 14
   for (size_t p = 0; p < kPixels; ++p) {
@@ -206,6 +246,7 @@ TENON_VNNI void RunTile(const Tile& tile) {
 }
 
 #undef TENON_VNNI
+#undef TENON_KEEPS_REGISTERS
 
 template <bool kIsWide, size_t... kPixels>
 constexpr auto TileFunctions(std::index_sequence<kPixels...>) {
