@@ -171,7 +171,9 @@ int CallsUntilStopped(ThreadPool& pool, bool is_nested) {
   std::atomic<int> calls = 0;
   const auto loop = [&](size_t n) {
     pool.ParallelFor(n, 1, [&](size_t, size_t) {
-      if (++calls == 100) terminate = true;
+      const int call = ++calls;
+      if (call == 100) terminate = true;
+      while (call > 100 && !terminate) std::this_thread::yield();  // begun before the end
     });
   };
   if (is_nested) {
