@@ -69,6 +69,20 @@ def test_values_that_others_read_keep_their_layout(form: str, tmp_path: pathlib.
     assert_near(integers, run_genuine(model, g.feeds))
 
 
+def test_convolutions_with_other_dilations_share_weights(tmp_path: pathlib.Path) -> None:
+    """With 6 channels, the packed weights of the two have other orders and sizes."""
+    g = Graph("uint8")
+    x = g.input(1, 6, 60, 60)
+    w = g.weights(64, 6, 3, 3, axis=0)
+    near = g.between(g.op("Conv", x, w, pads=[1] * 4), 0.4)
+    far = g.between(g.op("Conv", x, w, pads=[2] * 4, dilations=[2, 2]), 0.4)
+    model = g.model(g.quantize(g.op("Add", near, far), 0.5))
+    integers, ran = run(model, g.feeds, True, tmp_path)
+    if has_dot_products():
+        assert "NhwcQLinearConv" in ran and "QLinearConv" not in ran
+    assert_near(integers, run_genuine(model, g.feeds))
+
+
 def test_weights_with_other_zero_points_stay(tmp_path: pathlib.Path) -> None:
     g = Graph("uint8")
     x = conv(g, (1, 24, 40, 40), 24, (3, 3), {"dtype": np.uint8})

@@ -32,7 +32,11 @@ class NhwcConv final : public StatefulKernel<InferNhwcConv> {
     TENON_RETURN_IF_ERROR(Bind(info));
     const Tensor* constant = info.Constant(kW);
     if (constant == nullptr) return NotImplemented("input {}: expected a constant", size_t{kW});
-    weights_.Keep(*constant, Format("NHWC byte convolution, {} groups", attrs_.group),
+    // Their order depends on whether the columns of the kernel are next to each other.
+    const bool is_dilated = !attrs_.dilations.empty() && attrs_.dilations.back() != 1;
+    weights_.Keep(*constant,
+                  Format("NHWC byte convolution, {} groups{}", attrs_.group,
+                         is_dilated ? ", dilated" : ""),
                   info.weights());
     info.ReleaseConstant(kW);
     return OkStatus();
