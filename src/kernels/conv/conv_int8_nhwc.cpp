@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/conv/conv_int8_depthwise.h"
 #include "kernels/conv/conv_int8_nhwc_rows.h"
 #include "kernels/dispatch.h"
 
@@ -305,8 +306,9 @@ class DenseTask {
     alignas(64) int32_t starts[kPanel] = {};
     alignas(64) float scales[kPanel] = {};
     for (size_t i = 0; i < count; ++i) {
-      starts[i] = StartOfSums(args_, channel + i, sums[i]);
-      scales[i] = ScaleOfSums(args_, channel + i);
+      const ByteChannelTerms terms = ChannelTermsOf(args_, channel + i, sums[i]);
+      starts[i] = terms.start;
+      scales[i] = terms.scale;
     }
     Tile tile = {};
     tile.offsets = offsets_;

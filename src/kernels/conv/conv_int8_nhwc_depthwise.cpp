@@ -3,6 +3,7 @@
 // operand of a dot product.
 #include <iterator>
 
+#include "kernels/conv/conv_int8_depthwise.h"
 #include "kernels/conv/conv_int8_nhwc_rows.h"
 
 #if defined(__x86_64__)
@@ -201,8 +202,10 @@ class DepthwiseTask {
     const auto* sums = reinterpret_cast<const int32_t*>(args.packed_weights + packed_.bytes());
     for (size_t c = 0; c < packed_.channels; ++c) {
       const bool is_there = c < args.shape.out_channels;
-      starts_[c] = is_there ? StartOfSums(args, c, sums[c]) : 0;
-      scales_[c] = is_there ? ScaleOfSums(args, c) : 0;
+      const ByteChannelTerms terms =
+          is_there ? ChannelTermsOf(args, c, sums[c]) : ByteChannelTerms{};
+      starts_[c] = terms.start;
+      scales_[c] = terms.scale;
     }
     std::memset(pads_, args.in_zero, PadBytes(args.shape));
   }

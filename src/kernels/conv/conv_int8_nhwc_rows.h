@@ -67,20 +67,6 @@ inline void CopyPaddedRows(const Int8ConvArgs& args, const NhwcRows& rows, uint8
   }
 }
 
-// What is added to the sums of a channel, whose weights add up to `weight_sum`.
-inline int32_t StartOfSums(const Int8ConvArgs& args, size_t channel, int32_t weight_sum) {
-  const int32_t zero = args.in_is_signed ? args.in_zero + 128 : args.in_zero;
-  const auto bias =
-      args.epilogue.bias_rows ? static_cast<uint32_t>(args.epilogue.bias_rows[channel]) : 0u;
-  return static_cast<int32_t>(bias -
-                              static_cast<uint32_t>(zero) * static_cast<uint32_t>(weight_sum));
-}
-
-inline float ScaleOfSums(const Int8ConvArgs& args, size_t channel) {
-  const Int8Epilogue& epilogue = args.epilogue;
-  return epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[channel] : epilogue.scale;
-}
-
 // Convolutions with one channel in each group, for the functions of conv_int8_nhwc.h.
 bool IsNhwcDepthwise(const ConvGeneralShape& shape);
 size_t PackedDepthwiseNhwcSize(const ConvGeneralShape& shape);

@@ -44,8 +44,8 @@ void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias
                   size_t count, float* y);
 
 // The same for m vectors in integers, for a matrix of 4 bits if the machine has int8 dot products:
-// the elements of a block are rounded to 8 bits, or to 22 bits, which are three parts of 8 and lose
-// no more than sums of floats do.
+// the elements of a block are rounded to 8 bits, or to 22 bits, which are three parts of 8. An
+// element is then off by at most 2^-22 of the greatest of its block.
 enum class NBitsParts : size_t { kOne = 1, kThree = 3 };
 bool HasInt8NBitsGemm(const NBitsMatrix& w);
 // Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64; a multiple of 64.

@@ -284,13 +284,15 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   }
   const auto fill_row = [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); };
   const size_t stride = w.blocks() * w.block_size;
-  // Level 4 allows rounding A to 8 bits.
+  // Level 4 allows rounding A to 8 bits, and level 1 nothing.
+  constexpr int64_t kFloat32Level = 1;
   const bool rounds = attrs.accuracy_level == 4;
   if (rounds && rows >= kLeastPanelRows && kernels::HasInt8NBitsPanels(w)) {
     TENON_RETURN_IF_ERROR(MultiplyPanels(w, bias, context));
   } else if (rounds && kernels::HasInt8NBitsGemm(w)) {
     TENON_RETURN_IF_ERROR(MultiplyBytes(w, kernels::NBitsParts::kOne, bias, context));
-  } else if (rows <= kMostSplitVectors && kernels::HasInt8NBitsGemm(w)) {
+  } else if (attrs.accuracy_level != kFloat32Level && rows <= kMostSplitVectors &&
+             kernels::HasInt8NBitsGemm(w)) {
     TENON_RETURN_IF_ERROR(MultiplyBytes(w, kernels::NBitsParts::kThree, bias, context));
   } else if (rows > kMostVectors) {
     return MultiplyByRows(context, n, w.k, stride, bias, fill_row);

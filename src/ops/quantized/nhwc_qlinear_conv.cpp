@@ -34,10 +34,10 @@ class NhwcConv final : public StatefulKernel<InferNhwcConv> {
     if (constant == nullptr) return NotImplemented("input {}: expected a constant", size_t{kW});
     // Their order depends on whether the columns of the kernel are next to each other.
     const bool is_dilated = !attrs_.dilations.empty() && attrs_.dilations.back() != 1;
-    weights_.Keep(*constant,
-                  Format("NHWC byte convolution, {} groups{}", attrs_.group,
-                         is_dilated ? ", dilated" : ""),
-                  info.weights());
+    weights_.Keep(
+        *constant,
+        Format("NHWC byte convolution, {} groups{}", attrs_.group, is_dilated ? ", dilated" : ""),
+        info.weights());
     info.ReleaseConstant(kW);
     return OkStatus();
   }
