@@ -46,9 +46,9 @@ void ParseSize(const std::string& text, Plan& plan) {
   constexpr int64_t kMost = 1 << 15;
   const size_t split = text.find('x');
   const auto width = ParseNumber<int64_t>(std::string_view(text).substr(0, split));
-  const auto height = split == text.npos
-                          ? std::nullopt
-                          : ParseNumber<int64_t>(std::string_view(text).substr(split + 1));
+  // Without an x there is no text of a height, which is no number.
+  const auto height = ParseNumber<int64_t>(
+      split == text.npos ? std::string_view() : std::string_view(text).substr(split + 1));
   if (!width || !height || *width < 1 || *height < 1 || *width > kMost || *height > kMost) {
     FailUsage("--resize: expected WIDTHxHEIGHT of 1 to {}, got '{}'", kMost, text);
   }

@@ -81,6 +81,13 @@ if(TENON_SANITIZE)
   endif()
 endif()
 
+# tenon_small(<target>): compiled for size, which halves its code and takes a quarter less time.
+function(tenon_small target)
+  if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+  endif()
+endfunction()
+
 # tenon_room(<name> [SMALL] SOURCES ... [HOT ...] [FOLDERS ...] [HOT_FOLDERS ...] [PRECOMPILE ...]
 # DEPENDS ...): one folder of src/, one static library. In a SMALL room only the files under HOT, which have loops
 # over elements, steps or nodes, are compiled for speed. The others are compiled for size, which
@@ -91,8 +98,8 @@ function(tenon_room name)
   cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;HOT;FOLDERS;HOT_FOLDERS;PRECOMPILE;DEPENDS" ${ARGN})
   set(parts tenon_${name})
   add_library(tenon_${name} STATIC ${ROOM_SOURCES})
-  if(ROOM_SMALL AND CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
-    target_compile_options(tenon_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+  if(ROOM_SMALL)
+    tenon_small(tenon_${name})
   endif()
   if(ROOM_HOT OR ROOM_HOT_FOLDERS)
     list(APPEND parts tenon_${name}_hot)

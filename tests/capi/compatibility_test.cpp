@@ -24,8 +24,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-constexpr auto kInt64 = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
 constexpr auto kUndefined = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 
 const OrtApi& Api() { return Ort::GetApi(); }

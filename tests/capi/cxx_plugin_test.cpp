@@ -18,8 +18,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-
 TEST(CxxPluginTest, KernelsAreDescribedAndRegistered) {
   const OrtDataType* type = nullptr;
   Ort::ThrowOnError(Ort::GetEpApi().GetTensorDataType(kFloat, &type));

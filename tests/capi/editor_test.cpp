@@ -15,8 +15,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-
 const OrtApi& Api() { return Ort::GetApi(); }
 const OrtModelEditorApi& Editor() { return *Api().GetModelEditorApi(); }
 const OrtCompileApi& Compiler() { return *Api().GetCompileApi(); }

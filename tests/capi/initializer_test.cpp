@@ -17,8 +17,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-
 // z = x + w; w is {10, 20, 30}, or lies in a file.
 std::string AddModel(bool is_external) {
   ModelBuilder builder;

@@ -11,8 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-
 const OrtApi& Api() { return Ort::GetApi(); }
 const OrtModelEditorApi& Editor() { return *Api().GetModelEditorApi(); }
 

@@ -19,8 +19,6 @@ using Ort::Custom::TensorArray;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-constexpr auto kInt64 = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
 constexpr auto kString = ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING;
 constexpr auto kAny = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 constexpr const char* kDomain = "test.lite";

@@ -13,6 +13,9 @@
 
 namespace tenon::test {
 
+inline constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+inline constexpr auto kInt64 = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+
 // A dimension of a declared shape: a number, or a name, or "" for one that is unknown.
 struct DeclaredDim {
   DeclaredDim(int64_t size) : size(size) {}                      // NOLINT

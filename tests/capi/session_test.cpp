@@ -14,8 +14,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-
 class ModelFile {
  public:
   explicit ModelFile(const std::string& bytes) : path_(folder_.Write("model.onnx", bytes)) {}

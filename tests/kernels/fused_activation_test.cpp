@@ -17,13 +17,11 @@
 #include "kernels/conv/conv_winograd.h"
 #include "kernels/elementwise/recurrent_cell.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/target_test.h"
 #include "kernels/unary_cases.h"
 
 namespace tenon::kernels {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Numbers of both signs up to some 16, small ones, and those that are special.
 std::vector<float> Operands(size_t n, uint32_t seed, float largest) {

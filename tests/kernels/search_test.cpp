@@ -10,7 +10,6 @@ namespace tenon::kernels {
 namespace {
 
 using SearchTest = TargetTest;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Sizes {
   size_t outer, n, inner;

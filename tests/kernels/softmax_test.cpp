@@ -9,7 +9,6 @@ namespace tenon::kernels {
 namespace {
 
 using SoftmaxTest = TargetTest;
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // Softmax along the middle axis of [outer, n, inner].
 std::vector<double> Reference(const std::vector<double>& x, size_t outer, size_t n, size_t inner,

@@ -6,11 +6,15 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernels/dispatch.h"
 
 namespace tenon::kernels {
+
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Restores the best target when a test ends.
 class TargetTest : public testing::Test {

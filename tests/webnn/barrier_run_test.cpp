@@ -6,8 +6,6 @@
 namespace tenon::webnn {
 namespace {
 
-const SymbolicShape kRow = {2, 3};
-
 class BarrierRunTest : public WebnnTest {
  protected:
   // x -> [Relu] -> Hardmax -> [Exp] -> [y], and a fetch of what the CPU makes.

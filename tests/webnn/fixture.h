@@ -18,6 +18,8 @@
 
 namespace tenon::webnn {
 
+inline const SymbolicShape kRow = {2, 3};
+
 Model ModelOf(const Graph& graph, int32_t opset = 21);
 
 // A tensor of some type with elements that depend on their place and on `seed`, small enough for

@@ -9,8 +9,6 @@ namespace {
 using Json = nlohmann::json;
 using PartitionTest = WebnnTest;
 
-const SymbolicShape kRow = {2, 3};
-
 // Gives the values that are not 0; WebNN has nothing like it. With one input the shape stays.
 ValueId OnCpu(GraphBuilder& b, ValueId x) { return b.Op("Hardmax", {x}); }
 
