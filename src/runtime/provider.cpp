@@ -14,6 +14,10 @@ FusedNode::FusedNode(FusedNode&&) noexcept = default;
 FusedNode& FusedNode::operator=(FusedNode&&) noexcept = default;
 FusedNode::~FusedNode() = default;
 
+Status ExecutionProvider::Compile(const Graph&, std::vector<FusedNode>) {
+  return NotImplemented("{} cannot compile nodes that it fuses", name());
+}
+
 std::unique_ptr<ProviderProfiler> ExecutionProvider::CreateProfiler() { return nullptr; }
 
 Result<std::unique_ptr<Stream>> ExecutionProvider::CreateStream() {

@@ -97,10 +97,7 @@ class ExecutionProvider {
   // Takes the groups of one graph that it claimed. Each is now one node of `graph` that the
   // provider owns, named <provider>_<model>_<number>. CreateKernel is called for each. An error
   // fails the session.
-  virtual Status Compile(const Graph& graph, std::vector<FusedNode> nodes) {
-    (void)graph, (void)nodes;
-    return NotImplemented("{} cannot compile nodes that it fuses", name());
-  }
+  virtual Status Compile(const Graph& graph, std::vector<FusedNode> nodes);
 
   // Rewrites nodes that no provider claimed into nodes that this provider will claim, if it can.
   // Called after all providers were asked; all are asked again if it returns true.

@@ -10,6 +10,25 @@ bool IsAlone(const Value& value) { return !value.is_tensor() || !value.is_shared
 
 }  // namespace
 
+Value::Value() noexcept = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+Value::Value(Tensor tensor) noexcept : held_(std::move(tensor)) {}
+Value::Value(std::shared_ptr<Sequence> sequence) noexcept : held_(std::move(sequence)) {}
+Value::Value(std::shared_ptr<Map> map) noexcept : held_(std::move(map)) {}
+Value::Value(std::shared_ptr<Optional> optional) noexcept : held_(std::move(optional)) {}
+Value::Value(std::shared_ptr<SparseTensor> sparse) noexcept : held_(std::move(sparse)) {}
+Value::Value(std::shared_ptr<Opaque> opaque) noexcept : held_(std::move(opaque)) {}
+
+std::shared_ptr<Sequence> Value::TakeSequence() {
+  auto taken = std::move(*Held<std::shared_ptr<Sequence>>());
+  held_ = std::monostate();
+  return taken;
+}
+
 bool Value::is_shared() const {
   return std::visit(
       [](const auto& held) {

@@ -57,13 +57,19 @@ class Value {
  public:
   enum class Kind : uint8_t { kNone, kTensor, kSequence, kMap, kOptional, kSparseTensor, kOpaque };
 
-  Value() = default;
-  Value(Tensor tensor) : held_(std::move(tensor)) {}                         // NOLINT
-  Value(std::shared_ptr<Sequence> sequence) : held_(std::move(sequence)) {}  // NOLINT
-  Value(std::shared_ptr<Map> map) : held_(std::move(map)) {}                 // NOLINT
-  Value(std::shared_ptr<Optional> optional) : held_(std::move(optional)) {}  // NOLINT
-  Value(std::shared_ptr<SparseTensor> sparse) : held_(std::move(sparse)) {}  // NOLINT
-  Value(std::shared_ptr<Opaque> opaque) : held_(std::move(opaque)) {}        // NOLINT
+  // Defined in value.cpp: the compiler would take a tenth of a second for them in each file.
+  Value() noexcept;
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+  Value(Tensor tensor) noexcept;                         // NOLINT
+  Value(std::shared_ptr<Sequence> sequence) noexcept;    // NOLINT
+  Value(std::shared_ptr<Map> map) noexcept;              // NOLINT
+  Value(std::shared_ptr<Optional> optional) noexcept;    // NOLINT
+  Value(std::shared_ptr<SparseTensor> sparse) noexcept;  // NOLINT
+  Value(std::shared_ptr<Opaque> opaque) noexcept;        // NOLINT
 
   Kind kind() const { return static_cast<Kind>(held_.index()); }
   bool has_value() const { return kind() != Kind::kNone; }
@@ -79,11 +85,7 @@ class Value {
   Opaque& opaque() const { return **Held<std::shared_ptr<Opaque>>(); }
 
   // Takes the sequence out of the value.
-  std::shared_ptr<Sequence> TakeSequence() {
-    auto taken = std::move(*Held<std::shared_ptr<Sequence>>());
-    held_ = std::monostate();
-    return taken;
-  }
+  std::shared_ptr<Sequence> TakeSequence();
   // Whether another value refers to the same memory or object, or may: borrowed memory counts.
   bool is_shared() const;
 
