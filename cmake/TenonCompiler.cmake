@@ -154,7 +154,7 @@ endif()
 # Tests are compiled for less speed than the code that they test: that takes a third less time.
 function(tenon_test_options target)
   if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:$<IF:$<CXX_COMPILER_ID:GNU>,-Og,-O1>>)
   endif()
   # With GCC's instrumentation, destroying a temporary variant "may" read another alternative.
   # Rooms, and tests without sanitizers, keep the warning.

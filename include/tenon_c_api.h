@@ -31,11 +31,6 @@ typedef OrtStatus*(ORT_API_CALL* TenonSessionGetFallbackReport)(const OrtSession
 #define TENON_SESSION_SET_REPLACED "OrtApi_TenonSessionSetReplaced_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonSessionSetReplaced)(OrtSession* session);
 
-// Random operators without an attribute `seed`, in sessions that are created from now on, get
-// numbers that follow from this seed and from the order in which the sessions are created.
-#define TENON_SET_SEED "OrtApi_TenonSetSeed_SinceV29"
-typedef OrtStatus*(ORT_API_CALL* TenonSetSeed)(int64_t seed);
-
 // The elements of the keys and of the values of the map at `index` of a sequence, `count` each.
 // They belong to the sequence and must not be changed. Maps whose keys are at the same address have
 // the same keys. Strings are at addresses of no other use. Thread-safe.

@@ -3,6 +3,8 @@
 // have the types below. The rules of onnxruntime_c_api.h hold.
 #pragma once
 
+#include <stdbool.h>
+
 #include "onnxruntime_c_api.h"
 
 #ifdef __cplusplus
@@ -114,6 +116,35 @@ typedef OrtStatus*(ORT_API_CALL* TenonRunBackward)(const TenonTrainingAgent* age
                                                    const OrtValue* const* feeds, size_t feed_count,
                                                    OrtValue** fetches, size_t fetch_count,
                                                    TenonPartialState* state);
+
+// On-device training (onnxruntime_training_c_api.h): what its table does not tell.
+struct OrtCheckpointState;
+struct OrtTrainingSession;
+
+// Makes a checkpoint of `count` parameters, whose tensors are copied, for a model that no tool of
+// ONNX Runtime has made; `is_trained` says which of them training changes. Released with
+// ReleaseCheckpointState.
+#define TENON_CREATE_CHECKPOINT "OrtApi_TenonCreateCheckpoint_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonCreateCheckpoint)(const char* const* names,
+                                                        const OrtValue* const* values,
+                                                        const bool* is_trained, size_t count,
+                                                        struct OrtCheckpointState** out);
+
+// The names of a checkpoint's parameters, and of its properties, in alphabetical order: an array of
+// `count` texts. The array and each text are to be freed with `allocator`.
+#define TENON_CHECKPOINT_PARAMETER_NAMES "OrtApi_TenonCheckpointParameterNames_SinceV30"
+#define TENON_CHECKPOINT_PROPERTY_NAMES "OrtApi_TenonCheckpointPropertyNames_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonCheckpointNames)(const struct OrtCheckpointState* state,
+                                                       OrtAllocator* allocator, char*** names,
+                                                       size_t* count);
+// Whether training changes the parameter.
+#define TENON_PARAMETER_IS_TRAINED "OrtApi_TenonParameterIsTrained_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonParameterIsTrained)(const struct OrtCheckpointState* state,
+                                                          const char* name, bool* out);
+// A copy of a parameter's gradient, to be freed with ReleaseValue; null if it has none.
+#define TENON_TRAINING_SESSION_GRADIENT "OrtApi_TenonTrainingSessionGradient_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonTrainingSessionGradient)(
+    const struct OrtTrainingSession* session, const char* parameter, OrtValue** out);
 
 #ifdef __cplusplus
 }

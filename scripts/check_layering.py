@@ -56,7 +56,8 @@ ALLOWED_FOLDERS = {
         "gemm": {"", "elementwise"},
     },
     "capi": {
-        "": {"session", "graph", "env", "options", "value", "boundary"},
+        "": {"session", "training", "graph", "env", "options", "value", "boundary"},
+        "training": {"session", "env", "options", "value", "boundary"},
         "session": {"kernel", "graph", "env", "options", "value", "boundary"},
         "kernel": {"options", "value", "boundary"},
         "graph": {"options", "value", "boundary"},

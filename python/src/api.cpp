@@ -57,6 +57,11 @@ const OrtApi& Api() {
   return api;
 }
 
+const OrtTrainingApi& TrainingApi() {
+  static const OrtTrainingApi& api = *Api().GetTrainingApi(ORT_API_VERSION);
+  return api;
+}
+
 void AddExceptions(nb::module_& module) {
   for (size_t code = 1; code < kErrorKindCount; ++code) {
     const char* full_name = kErrorKinds[code].class_name;

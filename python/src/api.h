@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 #include <onnxruntime_c_api.h>
+#include <onnxruntime_training_c_api.h>
 #include <tenon_c_api.h>
 
 #include <memory>
@@ -15,6 +16,8 @@ namespace tenon::python {
 
 // The function table; never null once the module is imported.
 const OrtApi& Api();
+// The table of on-device training.
+const OrtTrainingApi& TrainingApi();
 
 template <auto kRelease>
 struct Releaser {

@@ -8,6 +8,7 @@
 #include "binding.h"
 #include "compile.h"
 #include "devices.h"
+#include "on_device_training.h"
 #include "options.h"
 #include "session.h"
 #include "sparse.h"
@@ -48,13 +49,13 @@ NB_MODULE(_tenon, module) {
   BindSession(module);
   BindBinding(module);
   BindTraining(module);
+  BindOnDeviceTraining(module);
   module.def("get_available_providers", &AvailableProviders);
   module.def("get_version_string", [] { return OrtGetApiBase()->GetVersionString(); });
   module.def("get_build_info", [] { return Api().GetBuildInfoString(); });
   module.def("set_default_logger_severity", &SetLogSeverity);
   module.def("_set_global_threads", &SetGlobalThreads);
-  module.def("_set_seed",
-             [](int64_t seed) { Check(Experimental<TenonSetSeed>(TENON_SET_SEED)(seed)); });
+  module.def("_set_seed", [](int64_t seed) { Check(TrainingApi().SetSeed(seed)); });
 }
 
 }  // namespace tenon::python

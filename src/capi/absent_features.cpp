@@ -33,6 +33,4 @@ OrtStatus* GetExecutionProviderApi(const char* provider_name, uint32_t,
   });
 }
 
-const OrtTrainingApi* GetTrainingApi(uint32_t) noexcept { return nullptr; }
-
 }  // namespace tenon::capi

@@ -76,6 +76,9 @@ constinit const OrtApiBase kApiBase = {GetApi, GetVersionString};
 const OrtModelEditorApi* GetModelEditorApi() noexcept { return &kTable<OrtModelEditorApi>.table; }
 const OrtCompileApi* GetCompileApi() noexcept { return &kTable<OrtCompileApi>.table; }
 const OrtInteropApi* GetInteropApi() noexcept { return &kTable<OrtInteropApi>.table; }
+const OrtTrainingApi* GetTrainingApi(uint32_t version) noexcept {
+  return version >= 1 && version <= ORT_API_VERSION ? &kTable<OrtTrainingApi>.table : nullptr;
+}
 const OrtEpApi* GetEpApi() noexcept { return &kTable<OrtEpApi>.table; }
 
 }  // namespace tenon::capi

@@ -11,10 +11,10 @@
 #include "capi/options/built_in_providers.h"
 #include "capi/options/run_options.h"
 #include "capi/session/session_handle.h"
-#include "capi/session/training.h"
+#include "capi/training/partial_execution.h"
+#include "capi/training/training_queries.h"
 #include "capi/value/allocator.h"
 #include "capi/value/tensor_arguments.h"
-#include "ops/tensor/random_numbers.h"
 #include "tenon_c_api.h"
 
 namespace tenon::capi {
@@ -53,13 +53,6 @@ OrtStatus* SessionSetReplaced(OrtSession* session) noexcept {
   });
 }
 
-OrtStatus* SetSeed(int64_t seed) noexcept {
-  return AtBoundary([&] {
-    SetProcessSeed(static_cast<uint64_t>(seed));
-    return OkStatus();
-  });
-}
-
 OrtStatus* SequenceGetMap(const OrtValue* sequence, size_t index, const void** keys,
                           const void** values, size_t* count) noexcept {
   return AtBoundary([&]() -> Status {
@@ -85,12 +78,6 @@ OrtStatus* SequenceGetMap(const OrtValue* sequence, size_t index, const void** k
   });
 }
 
-// Each has its own signature, so a constexpr table of a common type cannot hold them.
-template <class Function>
-OrtExperimentalFnPtr Untyped(Function* function) {
-  return reinterpret_cast<OrtExperimentalFnPtr>(function);
-}
-
 }  // namespace
 
 OrtStatus* OrtApi_ExperimentalApiTest(int64_t* out) noexcept {
@@ -108,14 +95,15 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
   if (wanted == TENON_SEQUENCE_GET_MAP) return Untyped(&SequenceGetMap);
-  if (wanted == TENON_SET_SEED) return Untyped(&SetSeed);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
 #define ORT_EXPERIMENTAL_API(since, type, name, ...) \
   if (wanted == #name "_SinceV" #since) return Untyped(&name);
 #include <onnxruntime_experimental_c_api.inc>
 #undef ORT_EXPERIMENTAL_API
-  const OrtExperimentalFnPtr of_training = FindTrainingFunction(wanted);
-  return of_training != nullptr ? of_training : FindBuiltInFunction(wanted);
+  for (const auto find : {FindPartialExecutionFunction, FindTrainingQuery, FindBuiltInFunction}) {
+    if (const OrtExperimentalFnPtr found = find(wanted)) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace tenon::capi

@@ -102,6 +102,12 @@ void Graph::SetOutput(size_t i, ValueId id) {
   if (id != ValueId::kNone) ++value(id).output_uses;
 }
 
+void Graph::ReplaceOutputs(std::vector<GraphOutput> outputs) {
+  for (size_t i = 0; i < outputs_.size(); ++i) SetOutput(i, ValueId::kNone);
+  outputs_.clear();
+  for (GraphOutput& output : outputs) AddOutput(std::move(output.name), output.value);
+}
+
 void Graph::AddUses(const Node& node) {
   for (const ValueId input : node.inputs) {
     if (input != ValueId::kNone) value(input).consumers.push_back(node.id);

@@ -114,6 +114,7 @@ class Graph {
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   void AddOutput(std::string output_name, ValueId id);
   void SetOutput(size_t i, ValueId id);
+  void ReplaceOutputs(std::vector<GraphOutput> outputs);
 
   // --- nodes ---
   // Upper bound of node ids; some may be removed.

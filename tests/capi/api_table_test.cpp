@@ -1,6 +1,7 @@
 // The tables as a client sees them: versions, status slots, slots that are not implemented.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <onnxruntime_training_c_api.h>
 #include <onnxruntime_c_api.h>
 #include <tenon_c_api.h>
 
@@ -72,6 +73,7 @@ TEST(ApiTableTest, NoSlotOfAnyTableIsNull) {
       {"OrtCompileApi", Api().GetCompileApi(), sizeof(OrtCompileApi)},
       {"OrtInteropApi", Api().GetInteropApi(), sizeof(OrtInteropApi)},
       {"OrtEpApi", Api().GetEpApi(), sizeof(OrtEpApi)},
+      {"OrtTrainingApi", Api().GetTrainingApi(ORT_API_VERSION), sizeof(OrtTrainingApi)},
   };
   for (const auto& [name, table, size] : kTables) {
     ASSERT_NE(table, nullptr) << name;
@@ -87,7 +89,7 @@ TEST(ApiTableTest, SlotAfterTheEndAnswersNotImplemented) {
 }
 
 TEST(ApiTableTest, AbsentFeaturesAreNull) {
-  EXPECT_EQ(Api().GetTrainingApi(ORT_API_VERSION), nullptr);
+  EXPECT_EQ(Api().GetTrainingApi(ORT_API_VERSION + 1), nullptr);
   EXPECT_EQ(Api().GetExperimentalFunction("none"), nullptr);
   Api().ReleaseOp(nullptr);
 }

@@ -1,6 +1,7 @@
 // Each slot of the tables is called with each of its pointers null in turn, the others valid. It
 // answers with an error, unless the argument may be left out.
 #include <gtest/gtest.h>
+#include <onnxruntime_training_c_api.h>
 
 #include <array>
 #include <cstring>
@@ -42,6 +43,10 @@ const OrtCompileApi& TableOf() {
 template <>
 const OrtInteropApi& TableOf() {
   return *Api().GetInteropApi();
+}
+template <>
+const OrtTrainingApi& TableOf() {
+  return *Api().GetTrainingApi(ORT_API_VERSION);
 }
 template <>
 const OrtEpApi& TableOf() {

@@ -9,4 +9,10 @@ namespace tenon::capi {
 #include <onnxruntime_experimental_c_api.inc>
 #undef ORT_EXPERIMENTAL_API
 
+// A function as clients get it; it has the type that is declared for its name.
+template <class Pointer>
+OrtExperimentalFnPtr Untyped(Pointer function) {
+  return reinterpret_cast<OrtExperimentalFnPtr>(function);
+}
+
 }  // namespace tenon::capi

@@ -5,6 +5,7 @@
 
 #include <onnxruntime_c_api.h>
 #include <onnxruntime_ep_c_api.h>
+#include <onnxruntime_training_c_api.h>
 
 namespace tenon::capi {
 

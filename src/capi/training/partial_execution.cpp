@@ -1,5 +1,5 @@
 // Partial execution of training graphs, for clients.
-#include "capi/session/training.h"
+#include "capi/training/partial_execution.h"
 
 #include <tenon_training_c_api.h>
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capi/boundary/arguments.h"
+#include "capi/boundary/experimental.h"
 #include "capi/boundary/handles.h"
 #include "capi/boundary/status.h"
 #include "capi/options/run_options.h"
@@ -221,14 +222,9 @@ OrtStatus* RunBackward(const TenonTrainingAgent* agent, const OrtRunOptions* opt
   return Run(agent, last, options, feeds, feed_count, fetches, fetch_count, state, nullptr);
 }
 
-template <class Pointer>
-OrtExperimentalFnPtr Untyped(Pointer function) {
-  return reinterpret_cast<OrtExperimentalFnPtr>(function);
-}
-
 }  // namespace
 
-OrtExperimentalFnPtr FindTrainingFunction(std::string_view name) {
+OrtExperimentalFnPtr FindPartialExecutionFunction(std::string_view name) {
   if (name == TENON_CREATE_PARTIAL_STATE) {
     return Untyped<TenonCreatePartialState>(&Create<TenonPartialState>);
   }

@@ -1,4 +1,4 @@
-// The functions of tenon_training_c_api.h.
+// The functions of tenon_training_c_api.h for partial execution.
 #pragma once
 
 #include <onnxruntime_c_api.h>
@@ -8,6 +8,6 @@
 namespace tenon::capi {
 
 // Null if no function has this name.
-OrtExperimentalFnPtr FindTrainingFunction(std::string_view name);
+OrtExperimentalFnPtr FindPartialExecutionFunction(std::string_view name);
 
 }  // namespace tenon::capi
