@@ -57,8 +57,7 @@ struct OrtTrainingApi {
                   const OrtSessionOptions* options, OrtCheckpointState* checkpoint_state,
                   const void* train_model_data, size_t train_data_length,
                   const void* eval_model_data, size_t eval_data_length,
-                  const void* optim_model_data, size_t optim_data_length,
-                  OrtTrainingSession** out);
+                  const void* optim_model_data, size_t optim_data_length, OrtTrainingSession** out);
   // The outputs of TrainStep: those of the training model but the gradients.
   ORT_API2_STATUS(TrainingSessionGetTrainingModelOutputCount, const OrtTrainingSession* sess,
                   size_t* out);
@@ -134,8 +133,8 @@ struct OrtTrainingApi {
   ORT_API2_STATUS(GetParameterTypeAndShape, const OrtCheckpointState* checkpoint_state,
                   const char* parameter_name, OrtTensorTypeAndShapeInfo** parameter_type_and_shape);
   // Copies a tensor of the same type and shape into a parameter.
-  ORT_API2_STATUS(UpdateParameter, OrtCheckpointState* checkpoint_state,
-                  const char* parameter_name, OrtValue* parameter);
+  ORT_API2_STATUS(UpdateParameter, OrtCheckpointState* checkpoint_state, const char* parameter_name,
+                  OrtValue* parameter);
   // A copy of a parameter in memory of `allocator`, to be freed with ReleaseValue.
   ORT_API2_STATUS(GetParameter, const OrtCheckpointState* checkpoint_state,
                   const char* parameter_name, OrtAllocator* allocator, OrtValue** parameter);

@@ -48,8 +48,7 @@ class CheckpointState : public detail::Base<OrtCheckpointState> {
   }
   static CheckpointState LoadCheckpointFromBuffer(const std::vector<uint8_t>& buffer) {
     OrtCheckpointState* state = nullptr;
-    ThrowOnError(
-        GetTrainingApi().LoadCheckpointFromBuffer(buffer.data(), buffer.size(), &state));
+    ThrowOnError(GetTrainingApi().LoadCheckpointFromBuffer(buffer.data(), buffer.size(), &state));
     return CheckpointState(state);
   }
   static void SaveCheckpoint(const CheckpointState& checkpoint_state,
@@ -62,8 +61,8 @@ class CheckpointState : public detail::Base<OrtCheckpointState> {
 
   void AddProperty(const std::string& property_name, const Property& property_value) {
     const auto add = [&](OrtPropertyType type, const void* value) {
-      ThrowOnError(GetTrainingApi().AddProperty(p_, property_name.c_str(), type,
-                                                const_cast<void*>(value)));
+      ThrowOnError(
+          GetTrainingApi().AddProperty(p_, property_name.c_str(), type, const_cast<void*>(value)));
     };
     if (const auto* const text = std::get_if<std::string>(&property_value)) {
       add(OrtStringProperty, text->c_str());
@@ -77,8 +76,7 @@ class CheckpointState : public detail::Base<OrtCheckpointState> {
     AllocatorWithDefaultOptions allocator;
     OrtPropertyType type = OrtIntProperty;
     void* value = nullptr;
-    ThrowOnError(
-        GetTrainingApi().GetProperty(p_, property_name.c_str(), allocator, &type, &value));
+    ThrowOnError(GetTrainingApi().GetProperty(p_, property_name.c_str(), allocator, &type, &value));
     const std::unique_ptr<void, detail::AllocatedFree> owned(value,
                                                              detail::AllocatedFree(allocator));
     switch (type) {
@@ -98,8 +96,7 @@ class CheckpointState : public detail::Base<OrtCheckpointState> {
   Value GetParameter(const std::string& parameter_name) {
     AllocatorWithDefaultOptions allocator;
     OrtValue* parameter = nullptr;
-    ThrowOnError(
-        GetTrainingApi().GetParameter(p_, parameter_name.c_str(), allocator, &parameter));
+    ThrowOnError(GetTrainingApi().GetParameter(p_, parameter_name.c_str(), allocator, &parameter));
     return Value{parameter};
   }
 };
@@ -109,12 +106,11 @@ class TrainingSession : public detail::Base<OrtTrainingSession> {
  public:
   // Without an evaluation or an optimizer model, EvalStep and ExportModelForInferencing, or
   // OptimizerStep, throw.
-  TrainingSession(const Env& env, const SessionOptions& session_options,
-                  CheckpointState& checkpoint_state,
-                  const std::basic_string<ORTCHAR_T>& train_model_path,
-                  const std::optional<std::basic_string<ORTCHAR_T>>& eval_model_path = std::nullopt,
-                  const std::optional<std::basic_string<ORTCHAR_T>>& optimizer_model_path =
-                      std::nullopt) {
+  TrainingSession(
+      const Env& env, const SessionOptions& session_options, CheckpointState& checkpoint_state,
+      const std::basic_string<ORTCHAR_T>& train_model_path,
+      const std::optional<std::basic_string<ORTCHAR_T>>& eval_model_path = std::nullopt,
+      const std::optional<std::basic_string<ORTCHAR_T>>& optimizer_model_path = std::nullopt) {
     ThrowOnError(GetTrainingApi().CreateTrainingSession(
         env, session_options, checkpoint_state, train_model_path.c_str(),
         eval_model_path ? eval_model_path->c_str() : nullptr,
@@ -159,8 +155,8 @@ class TrainingSession : public detail::Base<OrtTrainingSession> {
   }
   void RegisterLinearLRScheduler(int64_t warmup_step_count, int64_t total_step_count,
                                  float initial_lr) {
-    ThrowOnError(GetTrainingApi().RegisterLinearLRScheduler(p_, warmup_step_count,
-                                                            total_step_count, initial_lr));
+    ThrowOnError(GetTrainingApi().RegisterLinearLRScheduler(p_, warmup_step_count, total_step_count,
+                                                            initial_lr));
   }
   void SchedulerStep() { ThrowOnError(GetTrainingApi().SchedulerStep(p_)); }
 

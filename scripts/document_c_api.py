@@ -19,12 +19,19 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/c-api.md"
 # In the recorder's order.
-TABLES = ("OrtApi", "OrtModelEditorApi", "OrtCompileApi", "OrtEpApi", "OrtInteropApi")
+TABLES = (
+    "OrtApi",
+    "OrtModelEditorApi",
+    "OrtCompileApi",
+    "OrtEpApi",
+    "OrtInteropApi",
+    "OrtTrainingApi",
+)
 HEAD = """# The C interface, slot by slot
 
-`include/onnxruntime_c_api.h` declares the tables and says what each slot does. `./dev document`
-writes this page: it runs every test of the interface and records the slots that the test calls, or
-that a plugin or a custom operator of the test calls. Calls in other processes are not recorded:
+`include/onnxruntime_c_api.h` and the headers beside it declare the tables and say what each slot
+does. `./dev document` writes this page: it runs every test of the interface and records the slots
+that the test calls, or that a plugin or a custom operator of the test calls. Calls in other processes are not recorded:
 those of the Python tests, onnxruntime-node and the transcripts. A slot whose status is "absent"
 belongs to a feature that Tenon lacks: it returns an error that says so, or a null table.
 

@@ -72,15 +72,18 @@ class TrainingState {
   OrtCheckpointState* get() const { return state_.get(); }
 
   void Save(const std::string& path, bool with_optimizer_state) const {
-    CheckLong([&] { return TrainingApi().SaveCheckpoint(get(), path.c_str(), with_optimizer_state); });
+    CheckLong(
+        [&] { return TrainingApi().SaveCheckpoint(get(), path.c_str(), with_optimizer_state); });
   }
 
-  std::vector<std::string> ParameterNames() const { return Names(TENON_CHECKPOINT_PARAMETER_NAMES); }
+  std::vector<std::string> ParameterNames() const {
+    return Names(TENON_CHECKPOINT_PARAMETER_NAMES);
+  }
   std::vector<std::string> PropertyNames() const { return Names(TENON_CHECKPOINT_PROPERTY_NAMES); }
 
   Value Parameter(const std::string& name) const {
-    return Value(Make<ValueHandle>(TrainingApi().GetParameter, Const(), name.c_str(),
-                                   DefaultAllocator()));
+    return Value(
+        Make<ValueHandle>(TrainingApi().GetParameter, Const(), name.c_str(), DefaultAllocator()));
   }
   void SetParameter(const std::string& name, const Value& value) const {
     Check(TrainingApi().UpdateParameter(get(), name.c_str(), value.get()));
@@ -139,8 +142,9 @@ class TrainingState {
 
 class OnDeviceSession {
  public:
-  OnDeviceSession(nb::object state, const std::string& train, const std::optional<std::string>& eval,
-           const std::optional<std::string>& optimizer, const SessionOptions& options)
+  OnDeviceSession(nb::object state, const std::string& train,
+                  const std::optional<std::string>& eval,
+                  const std::optional<std::string>& optimizer, const SessionOptions& options)
       : environment_(Environment()), state_(std::move(state)) {
     const SessionOptionsHandle own = options.CloneWith(nullptr);
     OrtCheckpointState* const checkpoint = nb::cast<const TrainingState&>(state_).get();
@@ -165,8 +169,8 @@ class OnDeviceSession {
     Check(counts(session_.get(), &count));
     std::vector<OrtValue*> fetched(count);
     CheckLong([&] {
-      return trains ? TrainingApi().TrainStep(session_.get(), nullptr, fed.size(), fed.data(), count,
-                                              fetched.data())
+      return trains ? TrainingApi().TrainStep(session_.get(), nullptr, fed.size(), fed.data(),
+                                              count, fetched.data())
                     : TrainingApi().EvalStep(session_.get(), nullptr, fed.size(), fed.data(), count,
                                              fetched.data());
     });

@@ -1,31 +1,33 @@
 #include "runtime/feed_check.h"
 
+#include <algorithm>
+
 #include "runtime/dim_names.h"
 
 namespace tenon {
 namespace {
 
-// That what a sequence or map holds is of the declared types.
-Status CheckContent(const std::string& name, const ValueType& type, const Value& feed) {
-  const auto mismatch = [&](const ValueType& expected, const Value& value) {
-    return InvalidArgument("input '{}': unexpected data type; expected {} in it, got {}", name,
-                           expected.TypeName(), ValueType::Of(value).TypeName());
-  };
-  if (!type.held) return OkStatus();
+// Whether what a sequence or map holds is of the declared types.
+bool FitsContent(const ValueType& type, const Value& feed) {
+  if (!type.held) return true;
   if (feed.kind() == Value::Kind::kMap) {
     const Map& map = feed.map();
-    const bool fits =
-        map.keys.type() == type.element_type && map.values.type() == type.held->element_type;
-    return fits ? OkStatus() : mismatch(type, feed);
+    return map.keys.type() == type.element_type && map.values.type() == type.held->element_type;
   }
-  if (feed.kind() != Value::Kind::kSequence) return OkStatus();
-  for (const Value& element : feed.sequence().elements) {
-    const bool fits = element.kind() == type.held->kind &&
-                      (!element.is_tensor() || element.tensor().type() == type.held->element_type);
-    if (!fits) return mismatch(*type.held, element);
-    TENON_RETURN_IF_ERROR(CheckContent(name, *type.held, element));
-  }
-  return OkStatus();
+  if (feed.kind() != Value::Kind::kSequence) return true;
+  const std::vector<Value>& elements = feed.sequence().elements;
+  return std::all_of(elements.begin(), elements.end(), [&](const Value& element) {
+    return element.kind() == type.held->kind &&
+           (!element.is_tensor() || element.tensor().type() == type.held->element_type) &&
+           FitsContent(*type.held, element);
+  });
+}
+
+// As ONNX Runtime writes types in the text below: tensor(float), but seq(float).
+std::string TypeText(const ValueType& type) {
+  const bool is_list =
+      type.kind == Value::Kind::kSequence && type.held && type.held->kind == Value::Kind::kTensor;
+  return is_list ? Format("seq({})", DataTypeName(type.held->element_type)) : type.TypeName();
 }
 
 // What an optional holds, if it is declared; else the type itself.
@@ -57,12 +59,17 @@ Status FeedCheck::Check(const std::string& name, const ValueType& declared,
     return InvalidArgument("input '{}': expected {}, got a {}", name, type.TypeName(),
                            ValueKindName(feed.kind()));
   }
-  if (!feed.is_tensor()) return CheckContent(name, type, feed);
-  const Tensor& tensor = feed.tensor();
-  if (tensor.type() != type.element_type) {
-    return InvalidArgument("input '{}': unexpected data type; expected tensor({}), got tensor({})",
-                           name, DataTypeName(type.element_type), DataTypeName(tensor.type()));
+  const bool fits_type =
+      feed.is_tensor() ? feed.tensor().type() == type.element_type : FitsContent(type, feed);
+  if (!fits_type) {
+    // Programs look for this text of ONNX Runtime's. Which input it is follows if there are
+    // several.
+    return InvalidArgument("Unexpected input data type. Actual: ({}) , expected: ({}){}",
+                           TypeText(ValueType::Of(feed)), TypeText(type),
+                           is_only_input_ ? "" : Format(" for input '{}'", name));
   }
+  if (!feed.is_tensor()) return OkStatus();
+  const Tensor& tensor = feed.tensor();
   if (!type.shape) return OkStatus();
   const bool is_scalar = type.shape->rank() == 0 && tensor.size() == 1;
   if (type.shape->rank() != tensor.rank() && !is_scalar) {

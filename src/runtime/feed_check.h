@@ -39,6 +39,9 @@ class SymbolNumbers {
 // Serves one run: all uses of one symbol have the same size.
 class FeedCheck {
  public:
+  // `is_only_input`: the graph has one input, whose name texts need not tell.
+  explicit FeedCheck(bool is_only_input) : is_only_input_(is_only_input) {}
+
   // `name` is that of the input, `symbols` are those of `declared`. A scalar may come with any
   // number of axes of size 1. Error: kInvalidArgument for another kind, type or shape.
   Status Check(const std::string& name, const ValueType& declared, const AxisSymbols& symbols,
@@ -50,6 +53,7 @@ class FeedCheck {
   // The size that the symbol had first: `size` if it had none.
   int64_t FirstSizeOf(size_t symbol, int64_t size);
 
+  const bool is_only_input_;
   PooledVector<int64_t> sizes_;  // that feeds gave the symbols; -1: none yet
   bool has_unequal_names_ = false;
 };

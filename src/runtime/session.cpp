@@ -197,7 +197,7 @@ Status Session::Run(const RunOptions& options, std::span<const std::string_view>
   RunAttempt only;
   if (attempt == nullptr) attempt = &only;
   PooledVector<Value> reordered;
-  FeedCheck check;
+  FeedCheck check(inputs().size() == 1);
   Result<std::span<const Value>> ordered =
       interface_.OrderFeeds(feed_names, feeds, reordered, check);
   attempt->has_unequal_names = check.has_unequal_names();
@@ -238,7 +238,7 @@ Status Session::CheckPart(const RunArguments& run) const {
     return InvalidArgument("expected a session with sequential execution mode for a partial run");
   }
   const Plan& plan = pipeline_->plan();
-  FeedCheck check;
+  FeedCheck check(inputs().size() == 1);
   SymbolNumbers symbols;
   for (size_t i = 0; i < std::min(run.feeds.size(), run.part->feeds.size()); ++i) {
     const auto slot = static_cast<size_t>(run.part->feeds[i]);

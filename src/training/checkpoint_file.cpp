@@ -32,12 +32,13 @@ constexpr voffset_t PlaceOf(int field) {
 template <class T>
 using TablesOf = Vector<Offset<T>>;
 
-// A table whose fields are read with their numbers, and checked by VerifyFields of the derived type.
+// A table whose fields are read with their numbers, and checked by VerifyFields of the derived
+// type.
 template <class Derived>
 struct TableOf : Table {
   bool Verify(Verifier& verifier) const {
-    return VerifyTableStart(verifier) && static_cast<const Derived*>(this)->VerifyFields(verifier) &&
-           verifier.EndTable();
+    return VerifyTableStart(verifier) &&
+           static_cast<const Derived*>(this)->VerifyFields(verifier) && verifier.EndTable();
   }
   template <class T>
   T Number(int field, T absent = {}) const {
@@ -363,19 +364,18 @@ class Writer {
   }
 
   Place AddTensor(std::string_view name, const Tensor& tensor) {
-    const auto bytes = std::as_bytes(std::span(static_cast<const uint8_t*>(tensor.raw()),
-                                               tensor.bytes()));
+    const auto bytes =
+        std::as_bytes(std::span(static_cast<const uint8_t*>(tensor.raw()), tensor.bytes()));
     int64_t external_offset = -1;
     Place elements;
     if (has_external_data_ && tensor.defined()) {
       external_offset = AppendExternal(bytes, tensor.type());
     } else if (tensor.defined() && HasRoom(bytes.size())) {
-      elements = builder_.CreateVector(static_cast<const uint8_t*>(tensor.raw()), bytes.size())
-                     .Union();
+      elements =
+          builder_.CreateVector(static_cast<const uint8_t*>(tensor.raw()), bytes.size()).Union();
     }
     const Place name_place = AddText(name);
-    const Place dims =
-        builder_.CreateVector(tensor.shape().data(), tensor.shape().rank()).Union();
+    const Place dims = builder_.CreateVector(tensor.shape().data(), tensor.shape().rank()).Union();
     const auto start = builder_.StartTable();
     AddPlace(TensorTable::kName, name_place);
     AddPlace(TensorTable::kDims, dims);

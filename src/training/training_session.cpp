@@ -14,12 +14,11 @@ constexpr std::string_view kGradientSuffixes[] = {kBufferSuffix, "_grad", "_grad
 constexpr std::string_view kOptimizerInputs[] = {"learning_rate", "step", "params", "gradients"};
 
 bool IsGradientOf(std::string_view name, const Checkpoint& checkpoint) {
-  return std::any_of(std::begin(kGradientSuffixes), std::end(kGradientSuffixes),
-                     [&](std::string_view suffix) {
-                       return name.ends_with(suffix) &&
-                              checkpoint.parameters.contains(
-                                  name.substr(0, name.size() - suffix.size()));
-                     });
+  return std::any_of(
+      std::begin(kGradientSuffixes), std::end(kGradientSuffixes), [&](std::string_view suffix) {
+        return name.ends_with(suffix) &&
+               checkpoint.parameters.contains(name.substr(0, name.size() - suffix.size()));
+      });
 }
 
 const SessionValue* Find(std::span<const SessionValue> values, std::string_view name) {
@@ -94,8 +93,10 @@ Status TrainingSession::DescribeTraining() {
   for (const std::string& name : train_.parameters) {
     const bool has_buffer = std::find(trained_.begin(), trained_.end(), name) != trained_.end();
     if (has_buffer || !ParameterOf(name).is_trained) continue;
-    return InvalidArgument("parameter '{}' is to be trained, but the training model has no input "
-                           "'{}{}' for its gradient", name, name, kBufferSuffix);
+    return InvalidArgument(
+        "parameter '{}' is to be trained, but the training model has no input "
+        "'{}{}' for its gradient",
+        name, name, kBufferSuffix);
   }
   train_.user_inputs = train_.feed_names.size();
   for (const auto* names : {&train_.parameters, &buffers}) {
@@ -122,7 +123,8 @@ void TrainingSession::DescribeEvaluation() {
   }
   eval_.user_inputs = eval_.feed_names.size();
   eval_.feed_names.insert(eval_.feed_names.end(), eval_.parameters.begin(), eval_.parameters.end());
-  for (const SessionValue& output : models_.eval->outputs()) eval_.fetch_names.push_back(output.name);
+  for (const SessionValue& output : models_.eval->outputs())
+    eval_.fetch_names.push_back(output.name);
   eval_.user_outputs = eval_.fetch_names.size();
 }
 
@@ -180,8 +182,9 @@ const Parameter& TrainingSession::ParameterOf(std::string_view name) const {
 
 Status TrainingSession::CheckHasValues() const {
   if (!checkpoint_.is_nominal) return OkStatus();
-  return InvalidArgument("the parameters of a nominal checkpoint have no values yet: copy them from "
-                         "a buffer first");
+  return InvalidArgument(
+      "the parameters of a nominal checkpoint have no values yet: copy them from "
+      "a buffer first");
 }
 
 Status TrainingSession::CheckHasOptimizer() const {
@@ -203,8 +206,7 @@ Status TrainingSession::Run(const Call& call, const RunOptions& options,
   std::vector<Value> all_fetches(fetches.begin(), fetches.end());
   all_fetches.resize(call.fetch_names.size());
   const std::vector<std::string_view> feed_names(call.feed_names.begin(), call.feed_names.end());
-  const std::vector<std::string_view> fetch_names(call.fetch_names.begin(),
-                                                  call.fetch_names.end());
+  const std::vector<std::string_view> fetch_names(call.fetch_names.begin(), call.fetch_names.end());
   RunOptions once = options;
   once.not_repeatable = "a step of training changes gradients or parameters";
   TENON_RETURN_IF_ERROR(call.session->Run(once, feed_names, feeds, fetch_names, all_fetches));
@@ -293,9 +295,9 @@ Status TrainingSession::ScheduleStep() {
     return static_cast<float>(part) / std::max(1.0f, static_cast<float>(whole));
   };
   const auto [warmup, total] = *schedule_;
-  const float factor = state.step < warmup ? ratio(state.step, warmup)
-                                           : std::max(0.0f, ratio(total - state.step,
-                                                                  total - warmup));
+  const float factor = state.step < warmup
+                           ? ratio(state.step, warmup)
+                           : std::max(0.0f, ratio(total - state.step, total - warmup));
   state.learning_rate = state.initial_learning_rate * factor;
   return OkStatus();
 }
@@ -312,16 +314,18 @@ int64_t TrainingSession::ParameterCount(bool trained_only) const {
 Status TrainingSession::CheckBuffer(const Tensor& buffer, bool trained_only) const {
   const int64_t count = ParameterCount(trained_only);
   if (buffer.type() != DataType::kFloat || buffer.size() != count) {
-    return InvalidArgument("the buffer of parameters: expected tensor(float) with {} elements, got "
-                           "tensor({}) with {}",
-                           count, DataTypeName(buffer.type()), buffer.size());
+    return InvalidArgument(
+        "the buffer of parameters: expected tensor(float) with {} elements, got "
+        "tensor({}) with {}",
+        count, DataTypeName(buffer.type()), buffer.size());
   }
   for (const std::string& name : train_.parameters) {
     if (trained_only && !ParameterOf(name).is_trained) continue;
     const ValueType& type = Find(models_.train.inputs(), name)->type;
     if (type.element_type != DataType::kFloat) {
-      return InvalidArgument("parameter '{}' is tensor({}): only float is copied to and from a buffer",
-                             name, DataTypeName(type.element_type));
+      return InvalidArgument(
+          "parameter '{}' is tensor({}): only float is copied to and from a buffer", name,
+          DataTypeName(type.element_type));
     }
   }
   return OkStatus();
@@ -351,8 +355,9 @@ Status TrainingSession::CopyParametersTo(Tensor& buffer, bool trained_only) cons
 
 Status TrainingSession::CopyParametersFrom(const Tensor& buffer, bool trained_only) {
   if (trained_only && checkpoint_.is_nominal) {
-    return InvalidArgument("a nominal checkpoint needs values for all parameters, not only for those "
-                           "that are trained");
+    return InvalidArgument(
+        "a nominal checkpoint needs values for all parameters, not only for those "
+        "that are trained");
   }
   TENON_RETURN_IF_ERROR(CheckBuffer(buffer, trained_only));
   const auto* place = static_cast<const std::byte*>(buffer.raw());

@@ -24,9 +24,9 @@ struct TrainingModels {
 
 // Inputs of the models are known by their names, as ONNX Runtime's tools give them. Of the training
 // model: parameters have their own names, their gradients <name>_grad.accumulation.buffer, and
-// lazy_reset_grad tells whether gradients are overwritten; the rest are the user's. Of the optimizer
-// model: learning_rate, step, and sequences: params, gradients, and its moments. Its first output
-// tells whether the step was done.
+// lazy_reset_grad tells whether gradients are overwritten; the rest are the user's. Of the
+// optimizer model: learning_rate, step, and sequences: params, gradients, and its moments. Its
+// first output tells whether the step was done.
 //
 // Not thread-safe. The checkpoint outlives it; nothing else may change that meanwhile.
 class TrainingSession {
@@ -113,8 +113,8 @@ class TrainingSession {
   const TrainingModels models_;
   Checkpoint& checkpoint_;
   Call train_, eval_;
-  std::vector<std::string> trained_;       // parameters with gradients, in the order of their inputs
-  std::vector<Value> gradients_;           // of these; empty while the checkpoint is nominal
+  std::vector<std::string> trained_;  // parameters with gradients, in the order of their inputs
+  std::vector<Value> gradients_;      // of these; empty while the checkpoint is nominal
   std::vector<std::string> moment_names_;  // as the checkpoint has them
   // params, gradients and moments; empty until they are needed.
   std::vector<Value> sequences_;

@@ -1,6 +1,7 @@
 // Compares the headers in include/ with the facts of the ABI: the offset and type of every member,
 // and the value of every enumerator. The compiler checks all of it.
 #include <onnxruntime_c_api.h>
+#include <onnxruntime_training_c_api.h>
 
 #include <cstddef>
 #include <type_traits>

@@ -1,8 +1,8 @@
 // The tables as a client sees them: versions, status slots, slots that are not implemented.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <onnxruntime_training_c_api.h>
 #include <onnxruntime_c_api.h>
+#include <onnxruntime_training_c_api.h>
 #include <tenon_c_api.h>
 
 #include <cstring>

@@ -5,6 +5,7 @@
 // register and no argument is touched, whatever the signature.
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
+#include <onnxruntime_training_c_api.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@
 
 namespace {
 
-constexpr size_t kTables = 5;
+constexpr size_t kTables = 6;
 constexpr size_t kSlots = 512;  // of each table; the longest has 425
 
 }  // namespace
@@ -39,7 +40,7 @@ asm(R"(
 .globl recorder_thunks
 recorder_thunks:
 .set index, 0
-.rept 2560
+.rept 3072
   .balign 16
   movb $1, recorder_called + index(%rip)
   jmp *recorder_real + 8 * index(%rip)
@@ -50,7 +51,7 @@ recorder_thunks:
 
 namespace {
 
-static_assert(kTables * kSlots == 2560);
+static_assert(kTables * kSlots == 3072);
 
 // Makes the slots of `table` record their calls, whoever the caller is: the client, a plugin or a
 // library of custom operators.
@@ -91,11 +92,13 @@ const OrtApi* GetApi(uint32_t version) noexcept {
   const OrtCompileApi* const compile = api->GetCompileApi();
   const OrtEpApi* const ep = api->GetEpApi();
   const OrtInteropApi* const interop = api->GetInteropApi();
+  const OrtTrainingApi* const training = api->GetTrainingApi(version);
   Record(0, api, sizeof(*api));
   Record(1, editor, sizeof(*editor));
   Record(2, compile, sizeof(*compile));
   Record(3, ep, sizeof(*ep));
   Record(4, interop, sizeof(*interop));
+  Record(5, training, sizeof(*training));
   return api;
 }
 

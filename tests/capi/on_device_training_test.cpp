@@ -189,9 +189,7 @@ TEST_F(OnDeviceTrainingTest, ErrorsNameWhatIsWrong) {
   EXPECT_EQ(error([&] { session_.SchedulerStep(); }),
             "2: no schedule of the learning rate was set");
   Ort::CheckpointState other = StateOf({1, 2, 3});
-  EXPECT_EQ(error([&] {
-              Ort::TrainingSession(Env(), Ort::SessionOptions(), other, TrainModel());
-            }),
+  EXPECT_EQ(error([&] { Ort::TrainingSession(Env(), Ort::SessionOptions(), other, TrainModel()); }),
             "2: parameter 'w': the model expects tensor(float) [2], the checkpoint has "
             "tensor(float) [3]");
   Ort::TrainingSession alone(Env(), Ort::SessionOptions(), state_, TrainModel());
@@ -199,19 +197,21 @@ TEST_F(OnDeviceTrainingTest, ErrorsNameWhatIsWrong) {
             "2: the training session was made without an optimizer model");
   EXPECT_EQ(error([&] { alone.EvalStep({}); }),
             "2: the training session was made without an evaluation model");
-  EXPECT_EQ(error([&] { Ort::CheckpointState::LoadCheckpointFromBuffer({1, 2, 3}); }),
+  EXPECT_EQ(error([&] {
+              Ort::CheckpointState::LoadCheckpointFromBuffer({1, 2, 3});
+            }),
             "1: these 3 bytes are no checkpoint: they have no identifier ODTC");
 }
 
 TEST(InPlaceTest, ConstantsAreNotChangedInPlace) {
   NeedExceptions();
-  const std::string model = ModelBuilder()
-                                .Input("x", TensorType(kFloat, {2}))
-                                .Initializer("sum", {1, 2})
-                                .CustomNode("com.microsoft", "InPlaceAccumulatorV2", {"sum", "x"},
-                                            {"was_done"})
-                                .Output("was_done", TensorType(kBool, {1}))
-                                .Bytes();
+  const std::string model =
+      ModelBuilder()
+          .Input("x", TensorType(kFloat, {2}))
+          .Initializer("sum", {1, 2})
+          .CustomNode("com.microsoft", "InPlaceAccumulatorV2", {"sum", "x"}, {"was_done"})
+          .Output("was_done", TensorType(kBool, {1}))
+          .Bytes();
   const std::string error = ErrorOf([&] { Open(model); });
   EXPECT_NE(error.find("must be an input of the graph without a default; 'sum' is a constant"),
             std::string::npos)

@@ -124,6 +124,38 @@ def test_saturation_stands_for_clip_though_zero_points_are_rounded(
     expect_alike(mine, other, source, 1)
 
 
+class Apart(ours.CalibrationDataReader):
+    """Two channels that are never large in the same feed."""
+
+    def __init__(self) -> None:
+        self.feeds = iter(
+            [{"x": np.float32([[[[2]], [[-2]]]])}, {"x": np.float32([[[[-2]], [[2]]]])}]
+        )
+
+    def get_next(self) -> dict | None:
+        return next(self.feeds, None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("op_type", ["Relu", "Clip"])
+def test_saturation_stands_for_bounds_of_what_was_always_zero(
+    form: str, signed: bool, op_type: str, tmp_path: pathlib.Path
+) -> None:
+    constants = {"w": np.ones((1, 2, 1, 1), np.float32), "b": np.float32([-3])}
+    bounds = {"low": np.float32(0), "high": np.float32(0.5)} if op_type == "Clip" else {}
+    nodes = [node("Conv", "x w b", "c"), node(op_type, " ".join(["c", *bounds]), "y")]
+    source = model(nodes, {"x": [1, 2, 1, 1]}, {"y": [1, 1, 1, 1]}, constants | bounds)
+    path = tmp_path / "quantized.onnx"
+    kind = ours.QuantType.QInt8 if signed else ours.QuantType.QUInt8
+    ours.quantize_static(source, path, Apart(), ours.QuantFormat[form], activation_type=kind)
+    assert op_types(path)[op_type] == 0
+    for x in (1.6, 2, -2):
+        feed = {"x": np.full((1, 2, 1, 1), x, np.float32)}
+        step = 0.5 / 255 if op_type == "Clip" else 1
+        np.testing.assert_allclose(run(path, feed), run(source, feed), atol=0.03 + step / 2)
+
+
 def test_forces_operators_that_pass_values_on(tmp_path: pathlib.Path) -> None:
     nodes = [
         node("Transpose", "x", "t", perm=[1, 0]),

@@ -552,3 +552,72 @@ def test_pools_of_wrong_shapes() -> None:
         attributes = window if op_type == "AveragePoolGrad" else {}
         with pytest.raises(Exception, match=text):
             contrib.run_tenon(pool_model(op_type, inputs, declared, **attributes), inputs)
+
+
+# --- Losses ---
+
+LOSS_GRAD = {"y": FLOAT}
+
+
+def loss_gradient(
+    dy: np.ndarray,
+    scores: np.ndarray,
+    labels: np.ndarray,
+    weight: np.ndarray | None,
+    ignored: int | None,
+    reduction: str,
+) -> np.ndarray:
+    """Of the loss by `scores` [N, C, ...], in float64."""
+    log_prob = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    classes = np.moveaxis(np.exp(log_prob), 1, -1).reshape(-1, scores.shape[1]).copy()
+    flat = labels.reshape(-1)
+    keep = np.ones(flat.shape, bool) if ignored is None else flat != ignored
+    scale = np.where(keep, 1.0 if weight is None else weight[np.where(keep, flat, 0)], 0.0)
+    classes[np.arange(len(flat))[keep], flat[keep]] -= 1
+    if reduction == "mean":
+        total = scale.sum()
+        scale = scale / total if total else np.zeros_like(scale)
+    classes *= (scale * (dy.reshape(-1) if reduction == "none" else float(dy)))[:, None]
+    spatial = (scores.shape[0], *scores.shape[2:])
+    return np.moveaxis(classes.reshape(*spatial, -1), -1, 1)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (4, 10, 6), (2, 7, 3, 5), (3000, 11)])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("is_internal", [False, True])
+def test_cross_entropy_gradient(shape: tuple, reduction: str, is_internal: bool) -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.standard_normal(shape)
+    log_prob = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    spatial = (shape[0], *shape[2:])
+    labels = rng.integers(0, shape[1], spatial).astype(np.int64 if is_internal else np.int32)
+    dy = rng.standard_normal(spatial if reduction == "none" else ())
+    for weight in (None, rng.uniform(0.5, 2, shape[1])):
+        for ignored in (None, int(labels.flat[0]), -100):
+            labels.flat[1] = -100 if ignored == -100 else labels.flat[0]
+            expected = loss_gradient(dy, scores, labels, weight, ignored, reduction)
+            inputs = [dy.astype(FLOAT), log_prob.astype(FLOAT), labels]
+            inputs += [None if weight is None else weight.astype(FLOAT)]
+            options: dict[str, object] = {"reduction": reduction}
+            if is_internal:
+                bias = rng.standard_normal(shape)
+                inputs += [None if ignored is None else np.array(ignored), bias.astype(FLOAT)]
+                expected = expected + bias
+            elif ignored is not None:
+                options["ignore_index"] = ignored
+            name = "SoftmaxCrossEntropyLoss" + ("Internal" if is_internal else "") + "Grad"
+            compare(name, inputs, [expected], **options)
+
+
+def test_cross_entropy_gradient_where_all_is_ignored() -> None:
+    inputs = [np.array(1, FLOAT), np.full((2, 3), -np.inf, FLOAT), np.array([1, 1])]
+    (dx,) = run("SoftmaxCrossEntropyLossGrad", inputs, ignore_index=1)
+    assert not dx.any()
+
+
+def test_cross_entropy_gradient_of_wrong_inputs() -> None:
+    x, dy = np.zeros((2, 3), FLOAT), np.array(1, FLOAT)
+    name = "SoftmaxCrossEntropyLossGrad"
+    refuses(name, [dy, x, np.array([0, 3])], r"input 2 'x2': expected classes in \[0, 3\), got 3")
+    refuses(name, [dy, x, np.array([0, 1, 2])], "input 2")
+    refuses(name, [dy, x, np.array([0, 1])], "reduction", reduction="median")

@@ -159,8 +159,10 @@ TEST_F(SessionTest, WrongFeedsAreNamed) {
             "Invalid input name: 'input_y' (did you mean 'input_z'?); the model's inputs are: x, "
             "input_z");
   EXPECT_EQ(message({"x", "x"}, {x, x}), "input 'x' is given twice");
-  EXPECT_EQ(message({"x", "input_z"}, {Tensor::Of<int64_t>({1, 2}, {1, 2}), Row({1})}),
-            "input 'x': unexpected data type; expected tensor(float), got tensor(int64)");
+  EXPECT_EQ(
+      message({"x", "input_z"}, {Tensor::Of<int64_t>({1, 2}, {1, 2}), Row({1})}),
+      "Unexpected input data type. Actual: (tensor(int64)) , expected: (tensor(float)) for input "
+      "'x'");
   EXPECT_EQ(message({"x", "input_z"}, {Row({1}), Row({1})}),
             "input 'x': expected rank 2 [n, 2], got rank 1 [1]");
   EXPECT_EQ(message({"x", "input_z"}, {Tensor::Of<float>({1, 3}, {1, 2, 3}), Row({1})}),

@@ -61,8 +61,7 @@ void ExpectSame(const Checkpoint& read, bool has_optimizer) {
   EXPECT_EQ(w.value.shape(), Shape({2, 3}));
   EXPECT_EQ(ElementsOf<float>(w.value), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_TRUE(w.is_trained);
-  EXPECT_EQ(ElementsOf<int64_t>(read.parameters.at("frozen").value),
-            (std::vector<int64_t>{-1, 7}));
+  EXPECT_EQ(ElementsOf<int64_t>(read.parameters.at("frozen").value), (std::vector<int64_t>{-1, 7}));
   EXPECT_FALSE(read.parameters.at("frozen").is_trained);
   EXPECT_EQ(read.parameters.at("scalar").value.rank(), 0u);
   EXPECT_EQ(std::get<int64_t>(read.properties.at("epoch")), 3);
@@ -114,8 +113,7 @@ TEST_F(CheckpointTest, BytesMayLieAnywhere) {
   ASSERT_TRUE(WriteCheckpoint(SomeCheckpoint(), Path("checkpoint"), true).ok());
   std::vector<char> bytes = BytesOf(Path("checkpoint"));
   bytes.insert(bytes.begin(), 'x');
-  const Result<Checkpoint> read =
-      ReadCheckpoint(std::as_bytes(std::span(bytes)).subspan(1));
+  const Result<Checkpoint> read = ReadCheckpoint(std::as_bytes(std::span(bytes)).subspan(1));
   ASSERT_TRUE(read) << read.error().message();
   ExpectSame(*read, true);
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch._functorch.config
-from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 
 from ._backend import compile_with
 from ._lowering import why_not

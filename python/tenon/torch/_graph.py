@@ -112,17 +112,20 @@ class GraphBuilder:
 
     def reshape(self, name: str, shape: Sequence[int]) -> str:
         """The value in another shape."""
-        return self.op("Reshape", name, self.constant(list(shape)), allowzero=1)
+        reshaped: str = self.op("Reshape", name, self.constant(list(shape)), allowzero=1)
+        return reshaped
 
     def expand(self, name: str, shape: Sequence[int]) -> str:
         """The value, broadcast to a shape."""
-        return self.op("Expand", name, self.constant(list(shape)))
+        expanded: str = self.op("Expand", name, self.constant(list(shape)))
+        return expanded
 
     def transpose(self, name: str, order: Sequence[int]) -> str:
         """The value with its axes in another order."""
         if list(order) == list(range(len(order))):
             return name
-        return self.op("Transpose", name, perm=list(order))
+        transposed: str = self.op("Transpose", name, perm=list(order))
+        return transposed
 
     def model(self) -> bytes:
         """The serialized model."""
@@ -136,4 +139,4 @@ class GraphBuilder:
         )
         imports = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
         model = helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
-        return model.SerializeToString()
+        return bytes(model.SerializeToString())

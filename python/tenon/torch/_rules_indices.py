@@ -113,7 +113,7 @@ class _Places:
         self.axes = [axis for axis, each in enumerate(indices) if each is not None]
         self._indices = [each for each in indices if each is not None]
         shapes = [shape_of(each) for each in self._indices]
-        self.broadcast = list(torch.broadcast_shapes(*shapes))
+        self.broadcast = list(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
         others = [axis for axis in range(len(self.shape)) if axis not in self.axes]
         # The indexed axes first.
         self.order = [*self.axes, *others]

@@ -42,7 +42,7 @@ OrtStatus* CreateCheckpoint(const char* const* names, const OrtValue* const* val
 }
 
 template <class Entries>
-OrtStatus* CopyKeys(const OrtCheckpointState* state, Entries Checkpoint::* entries,
+OrtStatus* CopyKeys(const OrtCheckpointState* state, Entries Checkpoint::*entries,
                     OrtAllocator* allocator, char*** names, size_t* count) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(state);

@@ -1,6 +1,4 @@
 // OrtTrainingSession: the sessions of a model's training, evaluation and optimizer graphs.
-#include "capi/training/training_session_handle.h"
-
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +15,7 @@
 #include "capi/session/fetched_values.h"
 #include "capi/session/open_session.h"
 #include "capi/training/checkpoint_handle.h"
+#include "capi/training/training_session_handle.h"
 #include "capi/value/allocator.h"
 #include "ops/tensor/random_numbers.h"
 #include "training/inference_model.h"
@@ -162,11 +161,12 @@ OrtStatus* CreateTrainingSession(const OrtEnv* env, const OrtSessionOptions* opt
   });
 }
 
-OrtStatus* CreateTrainingSessionFromBuffer(
-    const OrtEnv* env, const OrtSessionOptions* options, OrtCheckpointState* checkpoint_state,
-    const void* train_model_data, size_t train_data_length, const void* eval_model_data,
-    size_t eval_data_length, const void* optim_model_data, size_t optim_data_length,
-    OrtTrainingSession** out) noexcept {
+OrtStatus* CreateTrainingSessionFromBuffer(const OrtEnv* env, const OrtSessionOptions* options,
+                                           OrtCheckpointState* checkpoint_state,
+                                           const void* train_model_data, size_t train_data_length,
+                                           const void* eval_model_data, size_t eval_data_length,
+                                           const void* optim_model_data, size_t optim_data_length,
+                                           OrtTrainingSession** out) noexcept {
   return AtBoundary([&]() -> Status {
     TENON_RETURN_IF_NULL(train_model_data);
     TENON_RETURN_IF_NULL_ARRAY(eval_model_data, eval_data_length);
@@ -301,8 +301,9 @@ OrtStatus* ExportModelForInferencing(OrtTrainingSession* sess,
     TENON_RETURN_IF_NULL(inference_model_path);
     TENON_RETURN_IF_NULL(graph_output_names);
     if (!sess->read_eval_model) {
-      return InvalidArgument("the training session was made without an evaluation model, from which "
-                             "models for inference are made");
+      return InvalidArgument(
+          "the training session was made without an evaluation model, from which "
+          "models for inference are made");
     }
     std::vector<std::string> outputs;
     for (size_t i = 0; i < graph_outputs_len; ++i) {

@@ -1,5 +1,5 @@
-// SoftmaxCrossEntropyLossGrad and SoftmaxCrossEntropyLossInternalGrad of com.microsoft: the gradient
-// of SoftmaxCrossEntropyLoss by its scores, from the log probabilities that it returns.
+// SoftmaxCrossEntropyLossGrad and SoftmaxCrossEntropyLossInternalGrad of com.microsoft: the
+// gradient of SoftmaxCrossEntropyLoss by its scores, from the log probabilities that it returns.
 #include <cmath>
 #include <optional>
 #include <string>

@@ -25,9 +25,10 @@ Status CheckIsFed(const KernelInfo& info, size_t i) {
       value.producer == NodeId::kNone ? nullptr : graph.FindNode(value.producer);
   const bool is_clipped = producer != nullptr && producer->op_type == "InplaceClipGradNorm";
   if (is_clipped || (producer == nullptr && !value.initializer.has_value())) return OkStatus();
-  return InvalidGraph("input {}: it is changed in place, so it must be an input of the graph without "
-                      "a default; '{}' is {}",
-                      i, value.name, producer == nullptr ? "a constant" : producer->Describe());
+  return InvalidGraph(
+      "input {}: it is changed in place, so it must be an input of the graph without "
+      "a default; '{}' is {}",
+      i, value.name, producer == nullptr ? "a constant" : producer->Describe());
 }
 
 // A kernel that writes the memory of these inputs.
@@ -72,8 +73,8 @@ Status CheckSequences(const KernelContext& context, std::initializer_list<size_t
     for (size_t k = 0; k < elements.size(); ++k) {
       const Tensor& tensor = elements[k].tensor();
       if (tensor.type() != DataType::kFloat || tensor.shape() != first[k].tensor().shape()) {
-        return InvalidArgument("input {}, tensor {}: expected tensor(float) {}, got tensor({}) {}", i,
-                               k, first[k].tensor().shape(), DataTypeName(tensor.type()),
+        return InvalidArgument("input {}, tensor {}: expected tensor(float) {}, got tensor({}) {}",
+                               i, k, first[k].tensor().shape(), DataTypeName(tensor.type()),
                                tensor.shape());
       }
     }
@@ -154,8 +155,8 @@ Status RunClip(const ClipAttrs& attrs, KernelContext& context) {
     const Tensor& tensor = gradient.tensor();
     squares += SumOfSquares(context, tensor.data<float>(), static_cast<size_t>(tensor.size()));
   }
-  const auto factor = static_cast<float>(static_cast<double>(attrs.max_norm) /
-                                         (std::sqrt(squares) + 1e-6));
+  const auto factor =
+      static_cast<float>(static_cast<double>(attrs.max_norm) / (std::sqrt(squares) + 1e-6));
   if (factor < 1) {
     for (const Value& gradient : gradients) {
       float* const x = Changed(gradient);
@@ -211,8 +212,8 @@ Status InferAdamW(const AdamWAttrs& attrs, ShapeContext& context) {
 // w = decay w - rate m / (sqrt(v) * root + epsilon), or in mode 1 the decay after that.
 struct AdamWStep {
   float alpha, beta, epsilon;
-  float rate;           // divided by the correction of the bias of m
-  float root;           // the correction of the bias of v
+  float rate;  // divided by the correction of the bias of m
+  float root;  // the correction of the bias of v
   float decay_before, decay_after;
 };
 
@@ -254,18 +255,18 @@ Status RunAdamW(const AdamWAttrs& attrs, KernelContext& context) {
     return context.InputValue(i).sequence().elements;
   };
   if (updates) {
-    const AdamWStep step = StepOf(attrs, *context.Input(kRate).data<float>(),
-                                  *context.Input(kStep).data<int64_t>());
+    const AdamWStep step =
+        StepOf(attrs, *context.Input(kRate).data<float>(), *context.Input(kStep).data<int64_t>());
     for (size_t k = 0; k < tensors(kWeights).size(); ++k) {
       const float* const g = tensors(kGradients)[k].tensor().data<float>();
       float* const w = Changed(tensors(kWeights)[k]);
       float* const m = Changed(tensors(kFirstMoments)[k]);
       float* const v = Changed(tensors(kSecondMoments)[k]);
-      context.threads().ParallelFor(
-          static_cast<size_t>(tensors(kWeights)[k].tensor().size()), kGrain,
-          [&](size_t begin, size_t end) {
-            UpdateAdamW(step, g + begin, w + begin, m + begin, v + begin, end - begin);
-          });
+      context.threads().ParallelFor(static_cast<size_t>(tensors(kWeights)[k].tensor().size()),
+                                    kGrain, [&](size_t begin, size_t end) {
+                                      UpdateAdamW(step, g + begin, w + begin, m + begin, v + begin,
+                                                  end - begin);
+                                    });
     }
   }
   for (size_t i = 1; i < context.output_count(); ++i) {
