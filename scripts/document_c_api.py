@@ -31,10 +31,10 @@ HEAD = """# The C interface, slot by slot
 
 `include/onnxruntime_c_api.h` and the headers beside it declare the tables and say what each slot
 does. `./dev document` writes this page: it runs every test of the interface and records the slots
-that the test calls, or that a plugin or a custom operator of the test calls. Calls in other processes are not recorded:
-those of the Python tests, onnxruntime-node and the transcripts. A slot whose status is "absent"
-belongs to a feature that Tenon lacks: it returns an error that says so, or a null table.
-
+that the test calls, or that a plugin or a custom operator of the test calls. Calls in other
+processes are not recorded: those of the Python tests, onnxruntime-node and the transcripts. A slot
+whose status is "absent" belongs to a feature that Tenon lacks: it returns an error that says so, or
+a null table.
 """
 
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "kernels/adamw.h"
+#include "kernels/elementwise/elementwise.h"
 #include "ops/framework/stateful_kernel.h"
 
 namespace tenon {
@@ -101,12 +103,14 @@ Status RunAccumulator(const NoAttrs&, KernelContext& context) {
   float* const buffer = Changed(context.InputValue(kBuffer));
   const float* const x = addend.data<float>();
   const bool overwrites = FlagOr(context, kOverwrite, false);
+  const auto add =
+      kernels::FindBinary(kernels::BinaryOp::kAdd, kernels::ElementType::kFloat).vector_vector;
   context.threads().ParallelFor(
       static_cast<size_t>(addend.size()), kGrain, [&](size_t begin, size_t end) {
         if (overwrites) {
           std::memcpy(buffer + begin, x + begin, (end - begin) * sizeof(float));
         } else {
-          for (size_t i = begin; i < end; ++i) buffer[i] += x[i];
+          add(buffer + begin, x + begin, buffer + begin, end - begin);
         }
       });
   if (context.HasOutput(1)) context.SetOutput(1, context.InputValue(kBuffer));
@@ -157,13 +161,14 @@ Status RunClip(const ClipAttrs& attrs, KernelContext& context) {
   }
   const auto factor =
       static_cast<float>(static_cast<double>(attrs.max_norm) / (std::sqrt(squares) + 1e-6));
+  const auto multiply =
+      kernels::FindBinary(kernels::BinaryOp::kMul, kernels::ElementType::kFloat).vector_scalar;
   if (factor < 1) {
     for (const Value& gradient : gradients) {
       float* const x = Changed(gradient);
-      context.threads().ParallelFor(static_cast<size_t>(gradient.tensor().size()), kGrain,
-                                    [&](size_t begin, size_t end) {
-                                      for (size_t i = begin; i < end; ++i) x[i] *= factor;
-                                    });
+      context.threads().ParallelFor(
+          static_cast<size_t>(gradient.tensor().size()), kGrain,
+          [&](size_t begin, size_t end) { multiply(x + begin, &factor, x + begin, end - begin); });
     }
   }
   context.SetOutput(0, context.InputValue(0));
@@ -208,22 +213,13 @@ Status InferAdamW(const AdamWAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(step), DataType::kBool);
 }
 
-// One step's numbers: m = alpha m + (1 - alpha) g and v = beta v + (1 - beta) g^2; then
-// w = decay w - rate m / (sqrt(v) * root + epsilon), or in mode 1 the decay after that.
-struct AdamWStep {
-  float alpha, beta, epsilon;
-  float rate;  // divided by the correction of the bias of m
-  float root;  // the correction of the bias of v
-  float decay_before, decay_after;
-};
-
-AdamWStep StepOf(const AdamWAttrs& attrs, float rate, int64_t step) {
+kernels::AdamWStep StepOf(const AdamWAttrs& attrs, float rate, int64_t step) {
   const auto correction = [&](float factor) {
     return attrs.correct_bias == 0 ? 1.0 : 1 - std::pow(static_cast<double>(factor), step);
   };
   const double first = correction(attrs.alpha), second = correction(attrs.beta);
   const auto decay = 1 - static_cast<double>(rate) * static_cast<double>(attrs.weight_decay);
-  AdamWStep result = {.alpha = attrs.alpha, .beta = attrs.beta, .epsilon = attrs.epsilon};
+  kernels::AdamWStep result = {.alpha = attrs.alpha, .beta = attrs.beta, .epsilon = attrs.epsilon};
   if (attrs.adam_mode == 0) {  // as torch.optim.AdamW
     result.rate = static_cast<float>(static_cast<double>(rate) / first);
     result.root = static_cast<float>(1 / std::sqrt(second));
@@ -238,15 +234,6 @@ AdamWStep StepOf(const AdamWAttrs& attrs, float rate, int64_t step) {
   return result;
 }
 
-void UpdateAdamW(const AdamWStep& step, const float* g, float* w, float* m, float* v, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    m[i] = step.alpha * m[i] + (1 - step.alpha) * g[i];
-    v[i] = step.beta * v[i] + (1 - step.beta) * g[i] * g[i];
-    const float change = step.rate * m[i] / (std::sqrt(v[i]) * step.root + step.epsilon);
-    w[i] = (step.decay_before * w[i] - change) * step.decay_after;
-  }
-}
-
 Status RunAdamW(const AdamWAttrs& attrs, KernelContext& context) {
   TENON_RETURN_IF_ERROR(
       CheckSequences(context, {kWeights, kGradients, kFirstMoments, kSecondMoments}));
@@ -255,7 +242,7 @@ Status RunAdamW(const AdamWAttrs& attrs, KernelContext& context) {
     return context.InputValue(i).sequence().elements;
   };
   if (updates) {
-    const AdamWStep step =
+    const kernels::AdamWStep step =
         StepOf(attrs, *context.Input(kRate).data<float>(), *context.Input(kStep).data<int64_t>());
     for (size_t k = 0; k < tensors(kWeights).size(); ++k) {
       const float* const g = tensors(kGradients)[k].tensor().data<float>();
@@ -264,8 +251,8 @@ Status RunAdamW(const AdamWAttrs& attrs, KernelContext& context) {
       float* const v = Changed(tensors(kSecondMoments)[k]);
       context.threads().ParallelFor(static_cast<size_t>(tensors(kWeights)[k].tensor().size()),
                                     kGrain, [&](size_t begin, size_t end) {
-                                      UpdateAdamW(step, g + begin, w + begin, m + begin, v + begin,
-                                                  end - begin);
+                                      kernels::UpdateAdamW(step, g + begin, w + begin, m + begin,
+                                                           v + begin, end - begin);
                                     });
     }
   }
