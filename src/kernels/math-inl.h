@@ -212,13 +212,14 @@ HWY_INLINE V Erf(D d, V x) {
   return ClampKeepNan(d, hn::Div(hn::Mul(c, p), q), -1.0f, 1.0f);
 }
 
-// 1 / (1 + exp(-x)), accurate where the result is tiny too. Max error: 3 ULP.
+// 1 / (1 + exp(-x)), accurate where the result is tiny too, and near 1, where it is 1 less the value
+// at -x. Max error: 3 ULP.
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V z = ExpNonPositive(d, hn::Neg(hn::Abs(x)));
-  const V numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), z, one);
-  return hn::Div(numerator, hn::Add(one, z));
+  const V below_half = hn::Div(z, hn::Add(one, z));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below_half, hn::Sub(one, below_half));
 }
 
 // log(1 + z) for z in [0, 1] or NaN: Log1p without the cases that cannot be. Max error: 2 ULP.

@@ -7,11 +7,13 @@ import numpy as np
 import onnx
 import pytest
 import sklearn.datasets
+import tenon
 import tenon.quantization as ours
 from onnx import TensorProto, helper, numpy_helper
 from quantized_models import (
     MODELS,
     Reader,
+    constants_of,
     expect_alike,
     expect_near,
     model,
@@ -263,6 +265,59 @@ def test_quantizes_lstm(directions: int, per_channel: bool, tmp_path: pathlib.Pa
     assert op_types(paths[0])["DynamicQuantizeLSTM"] == 1
     expect_alike(*paths, source, 6)  # each step quantizes the result of the last one
     expect_near(paths[0], source, 0.05)
+
+
+def shared_weight(is_read_first: bool, opset: int = 17) -> onnx.ModelProto:
+    """A product, its weight as an output, and operators that read it and are not quantized."""
+    others = [node("Identity", "w", "z"), node("Sqrt", "w", "s")]
+    product = [node("MatMul", "x w", "m")]
+    nodes = [*others, *product] if is_read_first else [*product, *others]
+    nodes.append(node("Add", "m s", "y"))
+    outputs = {"y": [16, 16], "z": [16, 16], "w": [16, 16]}
+    return model(nodes, {"x": [16, 16]}, outputs, {"w": np.abs(normal(16, 16))}, opset)
+
+
+@pytest.mark.parametrize("how", ["quantize_dynamic", "quantize_static"])
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("is_read_first", [False, True])
+def test_stores_weights_once(
+    how: str, per_channel: bool, is_read_first: bool, tmp_path: pathlib.Path
+) -> None:
+    def settings(package) -> dict:
+        form = {"quant_format": package.QuantFormat.QOperator} if how == "quantize_static" else {}
+        kind = package.QuantType.QInt8
+        return {"weight_type": kind, "per_channel": per_channel, **form}
+
+    source = shared_weight(is_read_first)
+    paths = quantize_both(source, tmp_path, settings, how)
+    expect_alike(*paths, source, 3)
+    constants = constants_of(paths[0])
+    assert "w" not in constants
+    (made,) = (one for one in onnx.load(paths[0]).graph.node if "w" in one.output)
+    assert made.op_type == "DequantizeLinear"
+    assert [one.i for one in made.attribute] == ([-1] if per_channel else [])
+    outputs = tenon.InferenceSession(paths[0]).run(["z", "w"], Reader(source).get_next())
+    for one in outputs:
+        np.testing.assert_allclose(one, constants["w_quantized"] * constants["w_scale"], 1e-6)
+
+
+def test_keeps_weights_that_no_operator_makes_numbers_of(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "quantized.onnx"
+    for opset, is_stored_once in ((12, False), (13, True)):  # 13: DequantizeLinear has an axis
+        source = shared_weight(True, opset)
+        ours.quantize_dynamic(source, path, per_channel=True)
+        assert ("w" not in constants_of(path)) == is_stored_once
+        expect_near(path, source, 0.05)
+
+    # DynamicQuantizeLSTM takes weights whose axes change places.
+    nodes = [node("LSTM", "x w r", "l", hidden_size=4), node("Mul", "l w", "y")]
+    constants = {"w": normal(1, 16, 4), "r": normal(1, 16, 4)}
+    source = model(nodes, {"x": [16, 1, 4]}, {"y": [16, 1, 16, 4]}, constants)
+    for per_channel in (False, True):
+        ours.quantize_dynamic(source, path, per_channel=per_channel)
+        assert op_types(path) == {"DynamicQuantizeLSTM": 1, "Mul": 1}
+        np.testing.assert_array_equal(constants_of(path)["w"], constants["w"])
+        expect_near(path, source, 0.05)
 
 
 @pytest.mark.parametrize("per_channel", [False, True])

@@ -133,18 +133,19 @@ def _gate_weight(rewriter: Rewriter, name: str) -> Quantized:
     if name in owner.values:
         return owner.values[name]
     tensor = owner.graph.initializers[name]
-    directions, rows, _ = tensor.dims
+    dims = directions, rows, columns = tuple(tensor.dims)
     is_per_channel = rewriter.settings.per_channel
     if is_per_channel:
-        del tensor.dims[:2]
-        tensor.dims.insert(0, directions * rows)
+        tensor.dims[:] = [directions * rows, columns]
     result = owner.constant_of(name, TensorProto.INT8, 0, rewriter.settings.reduce_range)
+    tensor.dims[:] = dims
+    result.is_rearranged = True
     integers, scale, zero = (owner.graph.constant(one) for one in result.names)
     assert integers is not None and scale is not None and zero is not None
     shape = (directions, rows) if is_per_channel else (directions,)
-    columns = np.ascontiguousarray(integers.reshape(directions, rows, -1).transpose(0, 2, 1))
+    turned = np.ascontiguousarray(integers.reshape(dims).transpose(0, 2, 1))
     for one, array in zip(
-        result.names, (columns, scale.reshape(shape), zero.reshape(shape)), strict=True
+        result.names, (turned, scale.reshape(shape), zero.reshape(shape)), strict=True
     ):
         owner.graph.initializers[one] = tensor_of(array, one)
     return result

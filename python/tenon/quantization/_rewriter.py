@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper
 
-from ._graph import Graph, inner_graphs
+from ._graph import Graph, all_inputs, inner_graphs
 from ._names import (
     TENSOR_NAME_QUANT_SUFFIX,
     add_dequant_suffix,
@@ -42,6 +42,7 @@ class Quantized:
     scale: str
     zero_point: str
     axis: int | None = None  # of a constant with a scale for each of its indices
+    is_rearranged: bool = False  # a constant's integers have another order than its numbers
 
     @property
     def names(self) -> list[str]:
@@ -92,7 +93,19 @@ class Rewriter:
                 self.keep(node)
         for name in self.graph.outputs:
             self.number(name)
+        self._store_constants_once()
         self.graph.finish(self.result)
+
+    def _store_constants_once(self) -> None:
+        """Makes numbers from the integers of quantized constants whose numbers are read, too."""
+        read = {name for node in self.result for name in all_inputs(node)} | self.graph.outputs
+        for name, value in self.values.items():
+            is_read = name in read and name in self.graph.initializers
+            has_axes = value.axis is None or self.plan.opset_version >= 13
+            if is_read and has_axes and not value.is_rearranged:
+                kind = self.kind(name)
+                del self.graph.initializers[name]
+                self._dequantize(name, kind)
 
     def owner(self, name: str) -> Rewriter:
         """The graph that has a value or constant: this graph or one around it."""
@@ -320,16 +333,22 @@ class Rewriter:
     def number(self, name: str) -> None:
         """Ensures that a value of this graph or one around it is available as numbers."""
         owner = self.owner(name)
-        if name in owner.numbers or name not in owner.values:
-            return
-        value = owner.values[name]
-        more: dict[str, Any] = {} if value.axis is None else {"axis": value.axis}
-        kind = owner.kind(name) or TensorProto.FLOAT
-        wide = name if kind == TensorProto.FLOAT else f"{name}_dequantized"
-        owner.add("DequantizeLinear", value.names, [wide], add_dequant_suffix(name), **more)
-        if wide != name:
-            owner.add("Cast", [wide], [name], f"{wide}_Cast", to=kind)
-        owner.numbers.add(name)
+        if name not in owner.numbers and name in owner.values:
+            owner._dequantize(name, owner.kind(name))
+
+    def _dequantize(self, name: str, kind: int | None) -> None:
+        """Adds nodes that make numbers of that type from a quantized value of this graph."""
+        value = self.values[name]
+        more: dict[str, Any] = {}
+        if value.axis is not None:
+            last = len(self.graph.initializers[value.name].dims) - 1
+            more["axis"] = -1 if value.axis == last else value.axis  # as onnxruntime writes it
+        is_wide = kind in (None, TensorProto.FLOAT)
+        wide = name if is_wide else f"{name}_dequantized"
+        self.add("DequantizeLinear", value.names, [wide], add_dequant_suffix(name), **more)
+        if not is_wide:
+            self.add("Cast", [wide], [name], f"{wide}_Cast", to=kind)
+        self.numbers.add(name)
 
 
 def _read_from_outside(graph: onnx.GraphProto) -> set[str]:

@@ -125,7 +125,8 @@ class BaseQuantizer:
         """Narrows ranges to the numbers that matter.
 
         A value that only Relu or Clip reads gets the range of their result, because saturation then
-        has the same effect. Softmax has the range from 0 to 1.
+        has the same effect. If that was always zero, it gets the range that it can have. Softmax
+        has the range from 0 to 1.
         """
         ranges = self.tensors_range
         if ranges is None:
@@ -134,13 +135,26 @@ class BaseQuantizer:
             if not self.should_quantize_node(node) or not node.input:
                 continue
             source, result = node.input[0], node.output[0]
-            if node.op_type in ("Clip", "Relu") and self.reads_alone(source):
-                if source in ranges and result in ranges:
+            if node.op_type in ("Clip", "Relu") and result in ranges:
+                ranges[result] = self._widened(node, ranges[result])
+                if source in ranges and self.reads_alone(source):
                     ranges[source] = ranges[result]
             elif node.op_type == "Softmax" and not hasattr(ranges.get(result), "std"):
                 kind = np.float16 if self.graph.kind(result) == onnx.TensorProto.FLOAT16 else None
                 ends = np.array([0, 1], kind or np.float32)
                 ranges[result] = TensorData(lowest=ends[0], highest=ends[1])
+
+    def _widened(self, node: onnx.NodeProto, seen: TensorData) -> TensorData:
+        """All that Relu or Clip may return, at most by steps of 1, if they returned only zeros."""
+        limits = self._limits(node)
+        is_known = hasattr(seen, "std") or np.any(seen.range_value)
+        if is_known or limits is None or self.settings.symmetric_activations:
+            return seen
+        low, high = ONNX_INT_TYPE_RANGE[self.settings.activation_type]
+        kind = seen.range_value[0].dtype
+        most = min(float(high) - float(low), float(np.finfo(kind).max))
+        ends = np.clip(limits, -most, most).astype(kind)
+        return TensorData(lowest=ends[0], highest=ends[1])
 
     def reads_alone(self, name: str) -> bool:
         """Whether a value has one reader and is not an output of the model."""
@@ -154,7 +168,7 @@ class BaseQuantizer:
         """Whether integers with this range do the same as Relu or Clip, except for less than a
         step.
         """
-        limits = [0.0, np.inf] if node.op_type == "Relu" else self._clip_limits(node)
+        limits = self._limits(node)
         if limits is None:
             return False
         low, high = ONNX_INT_TYPE_RANGE[kind]
@@ -163,9 +177,9 @@ class BaseQuantizer:
         slack = width / (float(high) - float(low)) / 2 + width * 1e-6
         return real_range[0] >= limits[0] - slack and real_range[1] <= limits[1] + slack
 
-    def _clip_limits(self, node: onnx.NodeProto) -> list[float] | None:
-        """The bounds of Clip; None if they are not known."""
-        limits = [-np.inf, np.inf]
+    def _limits(self, node: onnx.NodeProto) -> list[float] | None:
+        """The bounds of Relu or Clip; None if they are not known."""
+        limits = [0.0 if node.op_type == "Relu" else -np.inf, np.inf]
         for attribute in node.attribute:  # before version 11
             if attribute.name in ("min", "max"):
                 limits[attribute.name == "max"] = attribute.f

@@ -161,7 +161,7 @@ class CheckpointState:
         checkpoint_uri: str | os.PathLike[str],
         include_optimizer_state: bool = False,
     ) -> None:
-        """Writes the checkpoint; an old one is replaced as a whole, or stays if there is an error."""
+        """Writes the checkpoint. An old one is replaced as a whole, or not at all."""
         state._native.save(os.fspath(checkpoint_uri), include_optimizer_state)
 
     @property
@@ -190,7 +190,7 @@ class Module:
         device: str = "cpu",
         session_options: SessionOptions | None = None,
     ) -> None:
-        if device.split(":")[0] != "cpu":
+        if device.split(":", maxsplit=1)[0] != "cpu":
             raise ValueError(f"device {device!r}: training on the device runs on the CPU alone")
         self.training = True
         self._state = state
