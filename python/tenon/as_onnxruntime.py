@@ -25,7 +25,7 @@ STAND_INS = {
     "onnxruntime.capi.onnxruntime_pybind11_state": "tenon.capi.onnxruntime_pybind11_state",
 }
 # Loaded when a program imports them, because most need the package onnx.
-LAZY_PARTS = ("backend", "datasets", "quantization", "tools")
+LAZY_PARTS = ("backend", "datasets", "quantization", "tools", "training")
 
 
 def counterpart_of(name: str) -> importlib.machinery.ModuleSpec | None:

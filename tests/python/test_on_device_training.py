@@ -4,6 +4,8 @@ and tenon.training.api."""
 from __future__ import annotations
 
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -409,3 +411,19 @@ def test_errors_say_what_is_missing(artifacts: pathlib.Path, tmp_path: pathlib.P
         state.properties["list"] = []  # type: ignore[assignment]
     with pytest.raises(Exception, match="no schedule"):
         Optimizer(artifacts / "adamw.onnx", module)._module._session.schedule_step()
+
+
+def test_programs_of_onnxruntime_find_it(artifacts: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys, numpy as np\n"
+        "from onnxruntime.training.api import CheckpointState, Module, Optimizer\n"
+        "folder = sys.argv[1]\n"
+        "state = CheckpointState.load_checkpoint(folder + '/checkpoint')\n"
+        "module = Module(folder + '/training.onnx', state)\n"
+        "Optimizer(folder + '/adamw.onnx', module)\n"
+        "print(module(np.zeros((1, 5), np.float32), np.zeros((1, 3), np.float32)) >= 0)\n"
+    )
+    command = [sys.executable, "-m", "tenon.as_onnxruntime", str(script), str(artifacts)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
