@@ -212,8 +212,8 @@ HWY_INLINE V Erf(D d, V x) {
   return ClampKeepNan(d, hn::Div(hn::Mul(c, p), q), -1.0f, 1.0f);
 }
 
-// 1 / (1 + exp(-x)), accurate where the result is tiny too, and near 1, where it is 1 less the value
-// at -x. Max error: 3 ULP.
+// 1 / (1 + exp(-x)), accurate where the result is tiny too, and near 1, where it is 1 less the
+// value at -x. Max error: 3 ULP.
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);

@@ -79,7 +79,7 @@ Status TrainingSession::DescribeTraining() {
       if (!checkpoint_.is_nominal) TENON_RETURN_IF_ERROR(CheckFits(input, Share(name)));
     } else if (name == kResetInput) {
       has_reset = true;
-    } else if (IsGradientOf(name, checkpoint_)) {
+    } else if (name.ends_with(kBufferSuffix) && IsGradientOf(name, checkpoint_)) {
       buffers.push_back(input.name);
       trained_.emplace_back(name.substr(0, name.size() - kBufferSuffix.size()));
     } else {
@@ -158,6 +158,7 @@ Status TrainingSession::PrepareOptimizer() {
   const bool is_new = moments.empty();
   std::vector<std::vector<Tensor>> lists(2 + moment_names_.size());
   for (size_t i = 0; i < trained_.size(); ++i) {
+    if (!ParameterOf(trained_[i]).is_trained) continue;  // its gradient is computed for nothing
     const Tensor parameter = Share(trained_[i]);
     lists[0].push_back(parameter);
     lists[1].push_back(gradients_[i].tensor());

@@ -375,13 +375,19 @@ def test_parameters_are_read_and_written(artifacts: pathlib.Path) -> None:
 def test_parameters_that_are_not_trained_stay(
     artifacts: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    """A frozen parameter has no gradient and is not counted among those that are trained."""
-    state = CheckpointState.load_checkpoint(artifacts / "checkpoint")
-    values = values_of(state)
+    values = values_of(CheckpointState.load_checkpoint(artifacts / "checkpoint"))
     frozen = CheckpointState.from_parameters({"w": values["w"]}, {"b": values["b"]})
     CheckpointState.save_checkpoint(frozen, tmp_path / "frozen")
-    read = CheckpointState.load_checkpoint(tmp_path / "frozen")
-    assert [p.requires_grad for _, p in read.parameters] == [False, True]
+    state = CheckpointState.load_checkpoint(tmp_path / "frozen")
+    assert [p.requires_grad for _, p in state.parameters] == [False, True]
+    module = Module(artifacts / "training.onnx", state)
+    optimizer = Optimizer(artifacts / "adamw.onnx", module)
+    assert module.get_parameters_size(trainable_only=True) == 15
+    assert module.get_parameters_size(trainable_only=False) == 18
+    module(*batches(1)[0])
+    optimizer.step()
+    np.testing.assert_array_equal(state.parameters["b"].data, values["b"])
+    assert (state.parameters["w"].data != values["w"]).all()
 
 
 def test_a_model_for_inference_is_exported(artifacts: pathlib.Path, tmp_path: pathlib.Path) -> None:
