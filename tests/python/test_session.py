@@ -108,7 +108,11 @@ def test_names_unknown_inputs_as_the_c_interface_does() -> None:
 WRONG_RUNS = (
     ({"x": X, "z": X}, None, "z"),
     ({"x": X}, ["q"], "q"),
-    ({"x": X.astype(np.float64)}, None, r"Actual: \(tensor\(double\)\) , expected: \(tensor\(float\)\)$"),
+    (
+        {"x": X.astype(np.float64)},
+        None,
+        r"Actual: \(tensor\(double\)\) , expected: \(tensor\(float\)\)$",
+    ),
     ({"x": X[0]}, None, "x"),
     ({"x": np.zeros((2, 4), np.float32)}, None, "4"),
 )
