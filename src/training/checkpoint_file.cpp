@@ -229,7 +229,10 @@ class Reader {
     if (is_nominal_) return Tensor();
     Shape shape;
     if (const auto* const dims = table.Find<Vector<int64_t>>(TensorTable::kDims)) {
-      for (const int64_t size : *dims) shape.Append(size);
+      std::vector<int64_t> sizes(dims->size());  // the list need not be aligned for them
+      std::copy_n(dims->Data(), sizes.size() * sizeof(int64_t),
+                  reinterpret_cast<uint8_t*>(sizes.data()));
+      shape.Assign(sizes);
     }
     const auto number = table.Number<int32_t>(TensorTable::kType);
     const auto type = static_cast<DataType>(number);
