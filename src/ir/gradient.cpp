@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -221,8 +223,9 @@ class Differentiation {
       if (!ReadsAny(forward, differentiable_)) continue;
       const GradientRule rule = FindGradientRule(forward);
       if (rule == nullptr) {
-        return NotImplemented("{}: {}-{} ({}) has no gradient yet", node().Describe(),
-                              forward.op_type, forward.opset, forward.Describe());
+        return NotImplemented("{}: {}-{} ({}) has no gradient yet{}", node().Describe(),
+                              forward.op_type, forward.opset, forward.Describe(),
+                              OthersWithoutGradient(i));
       }
       auto inputs = rule(builder, {forward, gradients});
       if (!inputs) return Error(std::move(inputs.error()).WithContext(node().Describe()));
@@ -231,6 +234,23 @@ class Differentiation {
       }
     }
     return OkStatus();
+  }
+
+  // The other operators without a gradient before forward_[end], each once, so that the user learns
+  // of all of them.
+  std::string OthersWithoutGradient(size_t end) const {
+    std::set<std::string> names;
+    for (size_t i = 0; i < end; ++i) {
+      const Node& forward = graph_.node(forward_[i]);
+      if (ReadsAny(forward, differentiable_) && FindGradientRule(forward) == nullptr) {
+        names.insert(Format("{}-{}", forward.op_type, forward.opset));
+      }
+    }
+    const Node& first = graph_.node(forward_[end]);
+    names.erase(Format("{}-{}", first.op_type, first.opset));
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "; nor have " : ", ") + name;
+    return text;
   }
 
   void AddGradient(GradientBuilder& builder, ValueId value, ValueId gradient) {

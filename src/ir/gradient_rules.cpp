@@ -179,20 +179,38 @@ Result<Gradients> ReduceMean(Builder& b, const Inputs& in) {
   return Gradients{Mul(b, Repeated(b, in), share)};
 }
 
+// The axes along which Softmax and LogSoftmax add up: one, but before opset 13 all from it on.
+Result<std::vector<int64_t>> SummedAxes(Builder& b, const Inputs& in) {
+  if (in.node.opset >= 13) return std::vector{in.node.GetInt("axis", -1)};
+  const SymbolicShape* const shape = b.ShapeOf(in.x(0));
+  if (shape == nullptr) {
+    return NotImplemented("{}-{} has no gradient yet if the rank of its input is unknown",
+                          in.node.op_type, in.node.opset);
+  }
+  const auto rank = static_cast<int64_t>(shape->rank());
+  const int64_t axis = in.node.GetInt("axis", 1);
+  std::vector<int64_t> axes;
+  for (int64_t i = axis < 0 ? axis + rank : axis; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+// The sum along these axes, of size 1. Without axes, when each element is alone, it is the value.
+ValueId SumOver(Builder& b, ValueId value, const std::vector<int64_t>& axes) {
+  return axes.empty() ? value : b.Op("ReduceSum", {value, b.Integers(axes)});
+}
+
 // y = softmax(x): dx = y (dy - sum(y dy)).
 Result<Gradients> Softmax(Builder& b, const Inputs& in) {
-  if (in.node.opset < 13) return NotImplemented("Softmax-{} has no gradient yet", in.node.opset);
-  const std::array<int64_t, 1> axis = {in.node.GetInt("axis", -1)};
+  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SummedAxes(b, in));
   const ValueId product = Mul(b, in.y(), in.dy());
-  const ValueId sum = b.Op("ReduceSum", {product, b.Integers(axis)});
+  const ValueId sum = SumOver(b, product, axes);
   return Gradients{b.Op("Sub", {product, Mul(b, in.y(), sum)})};
 }
 
 // y = x - log(sum(exp(x))): dx = dy - exp(y) sum(dy).
 Result<Gradients> LogSoftmax(Builder& b, const Inputs& in) {
-  if (in.node.opset < 13) return NotImplemented("LogSoftmax-{} has no gradient yet", in.node.opset);
-  const std::array<int64_t, 1> axis = {in.node.GetInt("axis", -1)};
-  const ValueId sum = b.Op("ReduceSum", {in.dy(), b.Integers(axis)});
+  TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SummedAxes(b, in));
+  const ValueId sum = SumOver(b, in.dy(), axes);
   return Gradients{b.Op("Sub", {in.dy(), Mul(b, b.Op("Exp", {in.y()}), sum)})};
 }
 

@@ -153,6 +153,25 @@ def test_first_derivatives(name: str, is_dynamic: bool) -> None:
         np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("attributes", ["", "<axis=0>", "<axis=2>", "<axis=-2>"])
+def test_softmax_before_opset_13_adds_up_all_axes_from_its_own(
+    op_type: str, attributes: str
+) -> None:
+    shapes = [[2, 3, 4], [2, 3, 4]]
+    nodes = f"c = {op_type} {attributes} (a)\n y = Mul (c, b)\n{GRADIENT}"
+    session = make_model(nodes, shapes, ["y", "da", "db"], 11)
+    numbers = np.random.default_rng(5)
+    values = [numbers.uniform(0.5, 2, shape) for shape in shapes]
+
+    def run(arguments: list[np.ndarray]) -> list[np.ndarray]:
+        return session.run(None, dict(zip("ab", arguments, strict=True)))
+
+    expected = differences(lambda arguments: run(arguments)[0], values)
+    for actual, wanted in zip(run(values)[1:], expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)
+
+
 def test_powers_of_zero() -> None:
     session = make_model(f"y = Pow (a, b)\n{GRADIENT}", [[3], [3]], ["da", "db"], 15)
     feeds = {"a": np.zeros(3), "b": np.array([0.0, 1, 2])}
@@ -234,6 +253,10 @@ def test_at_another_place_than_the_graph_was_run() -> None:
     ("nodes", "text"),
     [
         ("y = Erf (a)", "Erf-15 (Erf node #0) has no gradient yet"),
+        (
+            "s = Asin (a)\nt = Acos (s)\nu = Erf (t)\ny = Acos (u)",
+            "Acos-15 (Acos node #3) has no gradient yet; nor have Asin-15, Erf-15",
+        ),
         ("z = Exp (a)", "no value 'y'"),
         ("y = Exp (da)", "differentiates its own outputs"),
     ],
