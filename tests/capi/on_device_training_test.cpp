@@ -183,7 +183,8 @@ TEST_F(OnDeviceTrainingTest, ErrorsNameWhatIsWrong) {
             "2: expected 1 inputs and 1 outputs, got 0 and 1");
   EXPECT_EQ(error([&] { state_.GetParameter("v"); }), "2: the checkpoint has no parameter 'v'");
   EXPECT_EQ(error([&] { state_.UpdateParameter("w", TensorOver(wrong, {3})); }),
-            "2: parameter 'w': expected tensor(float) [2], got tensor(float) [3]");
+            "2: parameter 'w': a float tensor of shape [3] cannot be copied into a float tensor of "
+            "shape [2]");
   EXPECT_EQ(error([&] { state_.GetProperty("p"); }), "2: the checkpoint has no property 'p'");
   EXPECT_EQ(error([&] { session_.ExportModelForInferencing("/tmp/none.onnx", {"z"}); }),
             "2: the evaluation model has no value 'z'");

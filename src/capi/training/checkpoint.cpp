@@ -12,6 +12,7 @@
 #include "capi/boundary/status.h"
 #include "capi/training/checkpoint_handle.h"
 #include "capi/value/allocator.h"
+#include "capi/value/tensor_arguments.h"
 #include "ir/type.h"
 
 namespace tenon::capi {
@@ -153,16 +154,11 @@ OrtStatus* UpdateParameter(OrtCheckpointState* checkpoint_state, const char* par
     TENON_RETURN_IF_NULL(parameter);
     TENON_ASSIGN_OR_RETURN(const Tensor* const found,
                            FindParameter(checkpoint_state->checkpoint, parameter_name));
-    const Value& given = *Unwrap(parameter);
-    if (!given.is_tensor() || given.tensor().type() != found->type() ||
-        given.tensor().shape() != found->shape()) {
-      return InvalidArgument("parameter '{}': expected tensor({}) {}, got {}", parameter_name,
-                             DataTypeName(found->type()), found->shape(),
-                             ValueType::Of(given).ToString());
-    }
+    TENON_ASSIGN_OR_RETURN(const Tensor* const given, TensorOf(parameter));
     Tensor shared = *found;  // the session's feeds share the memory, which therefore stays
-    std::memcpy(shared.raw(), given.tensor().raw(), shared.bytes());
-    return OkStatus();
+    Status status = CopyElements(*given, shared);
+    return status.ok() ? status
+                       : std::move(status).WithContext(Format("parameter '{}'", parameter_name));
   });
 }
 
@@ -175,9 +171,7 @@ OrtStatus* GetParameter(const OrtCheckpointState* checkpoint_state, const char* 
     TENON_RETURN_IF_NULL(parameter);
     TENON_ASSIGN_OR_RETURN(const Tensor* const found,
                            FindParameter(checkpoint_state->checkpoint, parameter_name));
-    TENON_ASSIGN_OR_RETURN(Tensor copy,
-                           Tensor::Allocate(found->type(), found->shape(), FromClient(allocator)));
-    std::memcpy(copy.raw(), found->raw(), copy.bytes());
+    TENON_ASSIGN_OR_RETURN(Tensor copy, CopyTensor(*found, allocator));
     *parameter = NewHandle<OrtValue>(std::move(copy));
     return OkStatus();
   });

@@ -13,6 +13,7 @@
 #include "capi/training/checkpoint_handle.h"
 #include "capi/training/training_session_handle.h"
 #include "capi/value/allocator.h"
+#include "capi/value/tensor_arguments.h"
 
 namespace tenon::capi {
 namespace {
@@ -28,10 +29,12 @@ OrtStatus* CreateCheckpoint(const char* const* names, const OrtValue* const* val
     auto state = std::make_unique<OrtCheckpointState>();
     for (size_t i = 0; i < count; ++i) {
       if (names[i] == nullptr) return InvalidArgument("names[{}] must not be null", i);
-      if (values[i] == nullptr || !Unwrap(values[i])->is_tensor()) {
-        return InvalidArgument("parameter '{}': expected a tensor", names[i]);
+      TENON_ASSIGN_OR_RETURN(const Tensor* const given, TensorOf(values[i]));
+      if (given->type() == DataType::kString) {
+        return InvalidArgument("parameter '{}': checkpoints have no strings", names[i]);
       }
-      TENON_ASSIGN_OR_RETURN(Tensor copy, Unwrap(values[i])->tensor().Clone());
+      TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(given->type(), given->shape()));
+      TENON_RETURN_IF_ERROR(CopyElements(*given, copy));
       const auto [place, is_new] = state->checkpoint.parameters.try_emplace(
           names[i], Parameter{std::move(copy), is_trained[i]});
       if (!is_new) return InvalidArgument("parameter '{}' is there twice", names[i]);

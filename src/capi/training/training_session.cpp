@@ -17,6 +17,7 @@
 #include "capi/training/checkpoint_handle.h"
 #include "capi/training/training_session_handle.h"
 #include "capi/value/allocator.h"
+#include "capi/value/tensor_arguments.h"
 #include "ops/tensor/random_numbers.h"
 #include "training/inference_model.h"
 
@@ -126,16 +127,6 @@ OrtStatus* RunStep(OrtTrainingSession* sess, Step step, const OrtRunOptions* run
     HandOver(fetches, outputs);
     return OkStatus();
   });
-}
-
-Result<Tensor*> BufferOf(OrtValue* parameters_buffer) {
-  TENON_RETURN_IF_NULL(parameters_buffer);
-  Value& value = *Unwrap(parameters_buffer);
-  if (!value.is_tensor()) {
-    return InvalidArgument("parameters_buffer: expected a tensor, got a {}",
-                           ValueKindName(value.kind()));
-  }
-  return &value.tensor();
 }
 
 std::span<const std::byte> BytesOf(const void* data, size_t length) {
@@ -279,7 +270,7 @@ OrtStatus* GetParametersSize(OrtTrainingSession* sess, size_t* out, bool trainab
 OrtStatus* CopyParametersToBuffer(OrtTrainingSession* sess, OrtValue* parameters_buffer,
                                   bool trainable_only) noexcept {
   return OnSession(sess, [&](TrainingSession& session) -> Status {
-    TENON_ASSIGN_OR_RETURN(Tensor* const buffer, BufferOf(parameters_buffer));
+    TENON_ASSIGN_OR_RETURN(Tensor* const buffer, TensorOf(parameters_buffer));
     return session.CopyParametersTo(*buffer, trainable_only);
   });
 }
@@ -287,7 +278,7 @@ OrtStatus* CopyParametersToBuffer(OrtTrainingSession* sess, OrtValue* parameters
 OrtStatus* CopyBufferToParameters(OrtTrainingSession* sess, OrtValue* parameters_buffer,
                                   bool trainable_only) noexcept {
   return OnSession(sess, [&](TrainingSession& session) -> Status {
-    TENON_ASSIGN_OR_RETURN(const Tensor* const buffer, BufferOf(parameters_buffer));
+    TENON_ASSIGN_OR_RETURN(const Tensor* const buffer, TensorOf(parameters_buffer));
     return session.CopyParametersFrom(*buffer, trainable_only);
   });
 }
