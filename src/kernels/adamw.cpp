@@ -28,20 +28,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
-// The first n elements from p on: a whole vector if n is at least its size.
-HWY_INLINE V Load(const float* p, size_t n) {
-  const Tag d;
-  return n >= hn::Lanes(d) ? hn::LoadU(d, p) : LoadPartial(d, p, n);
-}
-HWY_INLINE void Store(V v, float* p, size_t n) {
-  const Tag d;
-  if (n >= hn::Lanes(d)) {
-    hn::StoreU(v, d, p);
-  } else {
-    StorePartial(v, d, p, n);
-  }
-}
-
 void Update(const AdamWStep& step, const float* g, float* w, float* m, float* v, size_t n) {
   const Tag d;
   const V alpha = hn::Set(d, step.alpha), alpha_rest = hn::Set(d, 1 - step.alpha);
@@ -51,15 +37,15 @@ void Update(const AdamWStep& step, const float* g, float* w, float* m, float* v,
   const V before = hn::Set(d, step.decay_before), after = hn::Set(d, step.decay_after);
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
     const size_t left = n - i;
-    const V gradient = Load(g + i, left);
-    const V first = hn::MulAdd(alpha, Load(m + i, left), hn::Mul(alpha_rest, gradient));
+    const V gradient = LoadUpTo(d, g + i, left);
+    const V first = hn::MulAdd(alpha, LoadUpTo(d, m + i, left), hn::Mul(alpha_rest, gradient));
     const V square = hn::Mul(gradient, gradient);
-    const V second = hn::MulAdd(beta, Load(v + i, left), hn::Mul(beta_rest, square));
+    const V second = hn::MulAdd(beta, LoadUpTo(d, v + i, left), hn::Mul(beta_rest, square));
     const V scale = hn::MulAdd(hn::Sqrt(second), root, epsilon);
     const V change = hn::Div(hn::Mul(rate, first), scale);
-    Store(hn::Mul(hn::MulSub(before, Load(w + i, left), change), after), w + i, left);
-    Store(first, m + i, left);
-    Store(second, v + i, left);
+    StoreUpTo(hn::Mul(hn::MulSub(before, LoadUpTo(d, w + i, left), change), after), d, w + i, left);
+    StoreUpTo(first, d, m + i, left);
+    StoreUpTo(second, d, v + i, left);
   }
 }
 

@@ -50,6 +50,21 @@ HWY_INLINE void StorePartial(hn::Vec<D> v, D d, T* p, size_t n) {
   }
 }
 
+// The first n elements from p on, for loops whose last round may lack some: a whole vector if n is
+// at least its size.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> LoadUpTo(D d, const T* p, size_t n) {
+  return n >= hn::Lanes(d) ? hn::LoadU(d, p) : LoadPartial(d, p, n);
+}
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void StoreUpTo(hn::Vec<D> v, D d, T* p, size_t n) {
+  if (n >= hn::Lanes(d)) {
+    hn::StoreU(v, d, p);
+  } else {
+    StorePartial(v, d, p, n);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
 HWY_AFTER_NAMESPACE();

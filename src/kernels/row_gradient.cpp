@@ -35,19 +35,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
-// The first n elements from p on: a whole vector if n is at least its size.
-HWY_INLINE V Load(const float* p, size_t n) {
-  const Tag d;
-  return n >= hn::Lanes(d) ? hn::LoadU(d, p) : LoadPartial(d, p, n);
-}
-HWY_INLINE void Store(V v, float* p, size_t n) {
-  const Tag d;
-  if (n >= hn::Lanes(d)) {
-    hn::StoreU(v, d, p);
-  } else {
-    StorePartial(v, d, p, n);
-  }
-}
+HWY_INLINE V Load(const float* p, size_t n) { return LoadUpTo(Tag(), p, n); }
+HWY_INLINE void Store(V v, float* p, size_t n) { StoreUpTo(v, Tag(), p, n); }
 
 HWY_INLINE V SoftmaxElement(V dy, V y, V sum, bool log) {
   return log ? hn::NegMulAdd(Exp(Tag(), y), sum, dy) : hn::Mul(hn::Sub(dy, sum), y);
