@@ -621,3 +621,5 @@ def test_cross_entropy_gradient_of_wrong_inputs() -> None:
     refuses(name, [dy, x, np.array([0, 3])], r"input 2 'x2': expected classes in \[0, 3\), got 3")
     refuses(name, [dy, x, np.array([0, 1, 2])], "input 2")
     refuses(name, [dy, x, np.array([0, 1])], "reduction", reduction="median")
+    name = "SoftmaxCrossEntropyLossInternalGrad"
+    refuses(name, [dy, x, np.array([0, 1])], "expected float, got float16", output_type=10)

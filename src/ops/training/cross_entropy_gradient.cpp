@@ -17,9 +17,11 @@ enum Input : size_t { kDy, kLogProb, kLabel, kWeight, kIgnoreIndex, kBias };
 struct LossGradientAttrs {
   std::string reduction = "mean";
   std::optional<int64_t> ignore_index;
+  std::optional<DataType> output_type;
   static constexpr auto Fields() {
     return std::tuple(Field("reduction", &LossGradientAttrs::reduction),
-                      Field("ignore_index", &LossGradientAttrs::ignore_index));
+                      Field("ignore_index", &LossGradientAttrs::ignore_index),
+                      Field("output_type", &LossGradientAttrs::output_type));
   }
 };
 
@@ -27,6 +29,10 @@ Status InferLossGradient(const LossGradientAttrs& attrs, ShapeContext& context) 
   if (attrs.reduction != "none" && attrs.reduction != "sum" && attrs.reduction != "mean") {
     return InvalidArgument("attribute 'reduction': expected none, sum or mean, got '{}'",
                            attrs.reduction);
+  }
+  if (attrs.output_type && *attrs.output_type != DataType::kFloat) {
+    return NotImplemented("attribute 'output_type': expected float, got {}",
+                          DataTypeName(*attrs.output_type));
   }
   TENON_ASSIGN_OR_RETURN(SymbolicShape scores, context.Input(kLogProb));
   if (scores.rank() < 2) return InvalidArgument("input 1: expected [N, C, ...], got {}", scores);
