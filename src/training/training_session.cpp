@@ -49,6 +49,21 @@ Status CheckFits(const SessionValue& input, const Tensor& value) {
                          input.name, type.ToString(), DataTypeName(value.type()), value.shape());
 }
 
+// That memory for the parameter can be made by its declaration alone.
+Status CheckHasSizes(const SessionValue& input) {
+  const auto& shape = input.type.shape;
+  bool has_all = input.type.kind == Value::Kind::kTensor && shape.has_value();
+  Shape sizes;
+  for (size_t axis = 0; has_all && axis < shape->rank(); ++axis) {
+    has_all = (*shape)[axis].is_number();
+    if (has_all) sizes.Append((*shape)[axis].value());
+  }
+  if (has_all && sizes.CheckedNumElements()) return OkStatus();
+  return InvalidArgument(
+      "parameter '{}': the checkpoint is nominal, so the model must declare all sizes; it says {}",
+      input.name, input.type.ToString());
+}
+
 Value SequenceOf(const std::vector<Tensor>& tensors) {
   auto sequence = std::make_shared<Sequence>();
   sequence->element_type = tensors.empty() ? DataType::kFloat : tensors.front().type();
@@ -76,7 +91,8 @@ Status TrainingSession::DescribeTraining() {
     const std::string_view name = input.name;
     if (checkpoint_.parameters.contains(name)) {
       train_.parameters.push_back(input.name);
-      if (!checkpoint_.is_nominal) TENON_RETURN_IF_ERROR(CheckFits(input, Share(name)));
+      TENON_RETURN_IF_ERROR(checkpoint_.is_nominal ? CheckHasSizes(input)
+                                                   : CheckFits(input, Share(name)));
     } else if (name == kResetInput) {
       has_reset = true;
     } else if (name.ends_with(kBufferSuffix) && IsGradientOf(name, checkpoint_)) {
@@ -136,11 +152,20 @@ Status TrainingSession::CheckOptimizer() {
       return InvalidArgument("the optimizer model has no input '{}'", name);
     }
   }
-  if (models_.optimizer->outputs().empty()) {
-    return InvalidArgument("the optimizer model has no output that tells whether a step was done");
+  optimizer_.session = models_.optimizer;
+  optimizer_.feed_names.assign(std::begin(kOptimizerInputs), std::end(kOptimizerInputs));
+  for (const SessionValue& input : inputs) {
+    const auto* const end = std::end(kOptimizerInputs);
+    if (std::find(std::begin(kOptimizerInputs), end, input.name) != end) continue;
+    moment_names_.push_back(Format("momentum{}", moment_names_.size()));
+    optimizer_.feed_names.push_back(input.name);
   }
-  for (size_t i = std::size(kOptimizerInputs); i < inputs.size(); ++i) {
-    moment_names_.push_back(Format("momentum{}", i - std::size(kOptimizerInputs)));
+  for (const SessionValue& output : models_.optimizer->outputs()) {
+    optimizer_.fetch_names.push_back(output.name);
+  }
+  optimizer_.user_outputs = optimizer_.fetch_names.size();
+  if (optimizer_.fetch_names.empty()) {
+    return InvalidArgument("the optimizer model has no output that tells whether a step was done");
   }
   return OkStatus();
 }
@@ -237,26 +262,16 @@ Status TrainingSession::OptimizerStep(const RunOptions& options) {
   TENON_RETURN_IF_ERROR(CheckHasOptimizer());
   OptimizerState& state = checkpoint_.optimizer;
   const int64_t step = state.step + 1;  // corrections of bias are powers of it
-  Call call = {.session = models_.optimizer};
   std::vector<Value> feeds = {Tensor::Of<float>({1}, {state.learning_rate}),
                               Tensor::Of<int64_t>({1}, {step})};
   feeds.insert(feeds.end(), sequences_.begin(), sequences_.end());
-  const std::vector<SessionValue>& inputs = models_.optimizer->inputs();
-  for (const std::string_view name : kOptimizerInputs) call.feed_names.emplace_back(name);
-  for (size_t i = std::size(kOptimizerInputs); i < inputs.size(); ++i) {
-    call.feed_names.push_back(inputs[i].name);
-  }
-  for (const SessionValue& output : models_.optimizer->outputs()) {
-    call.fetch_names.push_back(output.name);
-  }
-  call.user_outputs = call.fetch_names.size();
-  std::vector<Value> fetches(call.fetch_names.size());
-  TENON_RETURN_IF_ERROR(Run(call, options, {}, fetches, std::move(feeds)));
+  std::vector<Value> fetches(optimizer_.fetch_names.size());
+  TENON_RETURN_IF_ERROR(Run(optimizer_, options, {}, fetches, std::move(feeds)));
   const Value& was_done = fetches.front();
   if (!was_done.is_tensor() || was_done.tensor().type() != DataType::kBool ||
       was_done.tensor().size() != 1) {
     return Fail("output '{}' of the optimizer model: expected one bool, got {}",
-                call.fetch_names.front(), ValueType::Of(was_done).ToString());
+                optimizer_.fetch_names.front(), ValueType::Of(was_done).ToString());
   }
   if (*was_done.tensor().data<bool>()) state.step = step;
   return OkStatus();
@@ -314,6 +329,10 @@ int64_t TrainingSession::ParameterCount(bool trained_only) const {
 
 Status TrainingSession::CheckBuffer(const Tensor& buffer, bool trained_only) const {
   const int64_t count = ParameterCount(trained_only);
+  if (!buffer.memory().IsHostAccessible()) {
+    return NotImplemented("the buffer of parameters lies in the memory of '{}'; expected the CPU's",
+                          buffer.memory().name);
+  }
   if (buffer.type() != DataType::kFloat || buffer.size() != count) {
     return InvalidArgument(
         "the buffer of parameters: expected tensor(float) with {} elements, got "
@@ -334,10 +353,8 @@ Status TrainingSession::CheckBuffer(const Tensor& buffer, bool trained_only) con
 
 Shape TrainingSession::ShapeOf(const std::string& name) const {
   if (!checkpoint_.is_nominal) return Share(name).shape();
-  const auto& declared = Find(models_.train.inputs(), name)->type.shape;
   Shape shape;
-  if (!declared) return Shape({0});
-  for (const Dim& dim : *declared) shape.Append(dim.is_number() ? dim.value() : 0);
+  for (const Dim& dim : *Find(models_.train.inputs(), name)->type.shape) shape.Append(dim.value());
   return shape;
 }
 

@@ -112,7 +112,7 @@ class TrainingSession {
 
   const TrainingModels models_;
   Checkpoint& checkpoint_;
-  Call train_, eval_;
+  Call train_, eval_, optimizer_;
   std::vector<std::string> trained_;  // parameters with gradients, in the order of their inputs
   std::vector<Value> gradients_;      // of these; empty while the checkpoint is nominal
   std::vector<std::string> moment_names_;  // as the checkpoint has them
