@@ -105,6 +105,17 @@ bool InnerCastIsLossless(const Match& match) {
 
 ValueId CastFromX(Replacement& r) { return r.Op("Cast", {r["x"]}, r.AttributesOf("cast")); }
 
+bool IsLikeKnownType(const Match& match) {
+  return match.type("like").is_tensor() && match.type("like").element_type != DataType::kUndefined;
+}
+
+// Runtimes of other versions of the standard have Cast, and it needs no value of that type.
+ValueId CastToTypeOfLike(Replacement& r) {
+  std::vector<Attribute> attributes = r.AttributesOf("cast");
+  attributes.emplace_back("to", static_cast<int64_t>(r.type("like").element_type));
+  return r.Op("Cast", {r["x"]}, std::move(attributes));
+}
+
 // --- Views ---
 
 // Whether the constant shape has the same meaning for any input with as many elements.
@@ -200,6 +211,11 @@ std::vector<Rule> MakeRules() {
        .pattern = Op("Cast", {Op("Cast", {x}).As("inner").Shared()}).As("cast"),
        .when = InnerCastIsLossless,
        .replace = CastFromX},
+
+      {.name = "cast like a known type",
+       .pattern = Op("CastLike", {x, Any("like")}).As("cast"),
+       .when = IsLikeKnownType,
+       .replace = CastToTypeOfLike},
 
       Drop("view to the same shape", View(x), SameTypeAsX),
 

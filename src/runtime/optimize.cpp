@@ -158,6 +158,22 @@ Result<WriteOptions> WriteOptionsOf(const SessionOptions& options) {
   return write;
 }
 
+// Providers have not yet added operators of their own, so this is plain ONNX of the versions that
+// the model imports; any runtime can read it. Providers know quantized operators by what is around
+// them, so that only the file has operators for them.
+Status WriteOptimized(const Model& model, const SessionOptions& options,
+                      const SessionParts& parts) {
+  TENON_ASSIGN_OR_RETURN(WriteOptions write, WriteOptionsOf(options));
+  write.shape_functions = parts.shape_functions;
+  if (options.optimization_level < OptimizationLevel::kExtended) {
+    return WriteModelFile(model, options.optimized_model_path, write);
+  }
+  Model written = model.CopyWithoutGraphs();
+  written.graph = model.graph->Clone();
+  if (UseQuantizedOperators(*written.graph) > 0) RemoveDeadCode(*written.graph);
+  return WriteModelFile(written, options.optimized_model_path, write);
+}
+
 Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
   for (size_t i = 0; i < parts.providers.size(); ++i) {
     TENON_RETURN_IF_ERROR(parts.providers[i]->Rewrite(graph, static_cast<int32_t>(i)));
@@ -242,12 +258,8 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   } else {
     TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions, passes.inference));
   }
-  // Providers have not yet added operators of their own, so this is plain ONNX of the versions that
-  // the model imports; any runtime can read it.
   if (!options.optimized_model_path.empty()) {
-    TENON_ASSIGN_OR_RETURN(WriteOptions write, WriteOptionsOf(options));
-    write.shape_functions = parts.shape_functions;
-    TENON_RETURN_IF_ERROR(WriteModelFile(model, options.optimized_model_path, write));
+    TENON_RETURN_IF_ERROR(WriteOptimized(model, options, parts));
   }
   if (options.on_optimized_model) TENON_RETURN_IF_ERROR(options.on_optimized_model(model));
   Partitioner partitioner(graph, parts.providers, context.logger, parts.failed, &context.fused);

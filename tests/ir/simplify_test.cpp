@@ -89,6 +89,16 @@ TEST(SimplifyTest, EachRuleFiresWhereItMayAndNowhereElse) {
       {"cast cast", false, CastTwice(DataType::kFloat16, DataType::kBfloat16, DataType::kFloat)},
       {"cast cast", false, CastTwice(DataType::kInt8, DataType::kUint16, DataType::kFloat)},
       {"cast cast", false, CastTwice(DataType::kInt32, DataType::kDouble, DataType::kString)},
+      {"cast like a known type", true,
+       [](GraphBuilder& b, ValueId x) {
+         return b.Op("CastLike", {x, b.Input("i", DataType::kInt64)},
+                     MakeAttributes(Attr("saturate", int64_t{0})));
+       },
+       "v = Cast<saturate=0, to=7>(x)\nv_3 = Abs(v)\nreturn v_3"},
+      {"cast like a known type", false,
+       [](GraphBuilder& b, ValueId x) {
+         return b.Op("CastLike", {x, b.Input("i", DataType::kUndefined)});
+       }},
 
       {"view to the same shape", true, Unary("Squeeze")},
       {"view to the same shape", false, Unary("Flatten", {Dim(6)})},
