@@ -9,6 +9,7 @@
 
 #include "ir/inference.h"
 #include "ir/output_types.h"
+#include "ir/passes.h"
 #include "ir/schema.h"
 
 namespace tenon {
@@ -25,10 +26,16 @@ int32_t FirstOpset(std::string_view op_type) {
     std::string_view op_type;
     int32_t opset;
   };
-  constexpr First kFirst[] = {{"CastLike", 15},  {"Einsum", 12}, {"Equal", 11},   {"Expand", 8},
-                              {"Greater", 9},    {"Less", 9},    {"MatMul", 9},   {"NonZero", 9},
-                              {"ReduceSum", 13}, {"Reshape", 5}, {"Squeeze", 13}, {"Where", 9},
-                              {"Unsqueeze", 13}};
+  constexpr First kFirst[] = {
+      {"ArgMax", 12},        {"CastLike", 15},        {"Cosh", 9},       {"CumSum", 11},
+      {"Einsum", 12},        {"Equal", 11},           {"Erf", 9},        {"Expand", 8},
+      {"Gather", 11},        {"GatherElements", 11},  {"GatherND", 12},  {"Greater", 9},
+      {"Less", 9},           {"LogSoftmax", 13},      {"Max", 8},        {"MatMul", 9},
+      {"MaxPoolGrad", 9},    {"NonZero", 9},          {"Pad", 13},       {"Range", 11},
+      {"ReduceSum", 13},     {"Reshape", 5},          {"ScatterND", 16}, {"Sign", 9},
+      {"Sinh", 9},           {"ScatterElements", 16}, {"Slice", 10},     {"Split", 13},
+      {"Squeeze", 13},       {"Trilu", 14},           {"Unsqueeze", 13}, {"Where", 9},
+      {"AveragePoolGrad", 9}};
   for (const First& first : kFirst) {
     if (first.op_type == op_type) return first.opset;
   }
@@ -63,7 +70,8 @@ class Differentiation {
  public:
   Differentiation(Graph& graph, NodeId id) : graph_(graph), id_(id) {}
 
-  // Returns false, without any change, if another Gradient must be expanded before this one.
+  // Expands the node, or operators before it that must be expanded first. Returns false, without
+  // any change, if another Gradient must be expanded before this one.
   Result<bool> Run() {
     TENON_RETURN_IF_ERROR(FindArguments());
     TENON_RETURN_IF_ERROR(FindForwardNodes());
@@ -71,7 +79,10 @@ class Differentiation {
                     [&](NodeId id) { return IsGradient(graph_.node(id)); })) {
       return false;
     }
-    GradientBuilder builder(graph_, Prefix(), Opset());
+    TENON_ASSIGN_OR_RETURN(const bool is_expanded, ExpandFunctions());
+    if (is_expanded) return true;
+    TENON_ASSIGN_OR_RETURN(const bool is_last, IsLast());
+    GradientBuilder builder(graph_, Prefix(), Opset(), is_last);
     TENON_RETURN_IF_ERROR(CopyForward(builder));
     TENON_RETURN_IF_ERROR(GoBackward(builder));
     ReplaceOutputs(builder);
@@ -165,6 +176,46 @@ class Differentiation {
     }
   }
 
+  bool IsDifferentiated(const Node& forward) const {
+    return ReadsAny(forward, differentiable_) &&
+           std::any_of(forward.outputs.begin(), forward.outputs.end(),
+                       [&](ValueId id) { return differentiable_.count(id) > 0; });
+  }
+
+  // Replaces operators without a gradient by their function bodies; returns whether there are any.
+  Result<bool> ExpandFunctions() {
+    std::unordered_set<NodeId> expanded;
+    for (const NodeId id : forward_) {
+      const Node& forward = graph_.node(id);
+      const bool has_body = forward.schema && !forward.schema->function_body.empty();
+      if (has_body && IsDifferentiated(forward) && FindGradientRule(forward) == nullptr) {
+        expanded.insert(id);
+      }
+    }
+    if (expanded.empty()) return false;
+    TENON_RETURN_IF_ERROR(ExpandOperators(graph_, [&](const Graph& owner, const Node& node) {
+      return &owner != &graph_ || expanded.count(node.id) == 0;
+    }));
+    return true;
+  }
+
+  // Whether no other Gradient differentiates what depends on the results of this one.
+  Result<bool> IsLast() const {
+    std::unordered_set<ValueId> dependent(node().outputs.begin(), node().outputs.end());
+    TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
+    for (const NodeId id : order) {
+      const Node& other = graph_.node(id);
+      if (IsGradient(other) && id != id_) {
+        const ValueId y = graph_.FindValue(std::string(other.GetString("y", "")));
+        if (dependent.count(y) > 0) return false;
+      }
+      if (ReadsAny(other, dependent)) {
+        dependent.insert(other.outputs.begin(), other.outputs.end());
+      }
+    }
+    return true;
+  }
+
   // Copies of the nodes for other values of the arguments, if the node has such inputs.
   Status CopyForward(GradientBuilder& builder) {
     if (node().inputs == arguments_) return OkStatus();
@@ -221,6 +272,7 @@ class Differentiation {
       if (!has_any) continue;
       const Node& forward = graph_.node(id);
       if (!ReadsAny(forward, differentiable_)) continue;
+      if (gradients[0] == ValueId::kNone) gradients[0] = builder.Filled(0, forward.outputs[0]);
       const GradientRule rule = FindGradientRule(forward);
       if (rule == nullptr) {
         return NotImplemented("{}: {}-{} ({}) has no gradient yet{}", node().Describe(),
@@ -242,7 +294,7 @@ class Differentiation {
     std::set<std::string> names;
     for (size_t i = 0; i < end; ++i) {
       const Node& forward = graph_.node(forward_[i]);
-      if (ReadsAny(forward, differentiable_) && FindGradientRule(forward) == nullptr) {
+      if (IsDifferentiated(forward) && FindGradientRule(forward) == nullptr) {
         names.insert(Format("{}-{}", forward.op_type, forward.opset));
       }
     }
@@ -335,30 +387,69 @@ Status ExpandGradients(Graph& graph, const ShapeFunctionTable& functions) {
   return OkStatus();
 }
 
-ValueId GradientBuilder::Op(std::string op_type, std::vector<ValueId> inputs,
-                            std::vector<Attribute> attributes) {
-  NodeSpec spec;
-  spec.opset = std::max(opset_, FirstOpset(op_type));
-  spec.name = graph_.UnusedName(Format("{}{}", prefix_, op_type));
-  spec.op_type = std::move(op_type);
-  spec.inputs = std::move(inputs);
-  spec.attributes = std::move(attributes);
-  const ValueId output = graph_.AddValue(spec.name);
-  spec.outputs = {output};
-  Node& node = graph_.AddNode(std::move(spec));
-  node.schema = FindSchema("", node.op_type, node.opset);
-  SetOutputTypes(graph_, node);
-  return output;
+bool GradientBuilder::MayUseKernels(ValueId id) const {
+  return is_last_ && graph_.value(id).type.element_type == DataType::kFloat;
 }
 
-ValueId GradientBuilder::Scalar(float value, ValueId like) {
-  const ValueId constant = graph_.AddInitializer(graph_.UnusedName(prefix_ + "constant"),
-                                                 Tensor::Of<float>({}, {value}));
-  const DataType type = graph_.value(like).type.element_type;
-  if (type == DataType::kUndefined) return Op("CastLike", {constant, like});
-  std::vector<Attribute> to;
-  to.emplace_back("to", static_cast<int64_t>(type));
-  return Op("Cast", {constant}, std::move(to));
+ValueId GradientBuilder::Op(std::string_view op_type, std::span<const ValueId> inputs,
+                            std::vector<Attribute> attributes, std::string_view domain) {
+  return Ops(op_type, inputs, 1, std::move(attributes), domain)[0];
+}
+
+ValueId GradientBuilder::Op(std::string_view op_type, std::initializer_list<ValueId> inputs) {
+  return Op(op_type, {inputs.begin(), inputs.size()}, {}, "");
+}
+
+ValueId GradientBuilder::Op(std::string_view op_type, std::initializer_list<ValueId> inputs,
+                            std::vector<Attribute> attributes, std::string_view domain) {
+  return Op(op_type, {inputs.begin(), inputs.size()}, std::move(attributes), domain);
+}
+
+std::vector<ValueId> GradientBuilder::Ops(std::string_view op_type, std::span<const ValueId> inputs,
+                                          size_t outputs, std::vector<Attribute> attributes,
+                                          std::string_view domain) {
+  NodeSpec spec;
+  spec.op_type = op_type;
+  spec.domain = domain;
+  spec.opset = domain.empty() ? std::max(opset_, FirstOpset(op_type)) : 1;
+  spec.name = graph_.UnusedName(Format("{}{}", prefix_, op_type));
+  for (size_t i = 0; i < outputs; ++i) {
+    spec.outputs.push_back(graph_.AddValue(i == 0 ? spec.name : graph_.UnusedName(spec.name)));
+  }
+  spec.inputs.assign(inputs.begin(), inputs.end());
+  spec.attributes = std::move(attributes);
+  Node& node = graph_.AddNode(std::move(spec));
+  node.schema = FindSchema(node.domain, node.op_type, node.opset);
+  SetOutputTypes(graph_, node);
+  return node.outputs;
+}
+
+ValueId GradientBuilder::OutputOf(const Node& node, size_t index) {
+  const NodeId id = node.id;
+  for (size_t i = node.outputs.size(); i <= index; ++i) {
+    const std::string name = graph_.UnusedName(Format("{}{}_{}", prefix_, node.op_type, i));
+    graph_.SetOutputValue(id, i, graph_.AddValue(name));
+  }
+  if (node.outputs[index] == ValueId::kNone) {
+    const std::string name = graph_.UnusedName(Format("{}{}_{}", prefix_, node.op_type, index));
+    graph_.SetOutputValue(id, index, graph_.AddValue(name));
+  }
+  SetOutputTypes(graph_, graph_.node(id));
+  return node.outputs[index];
+}
+
+ValueId GradientBuilder::Scalar(double value, ValueId like) {
+  const bool is_float = graph_.value(like).type.element_type == DataType::kFloat;
+  const ValueId constant = graph_.AddInitializer(
+      graph_.UnusedName(prefix_ + "constant"),
+      is_float ? Tensor::Of<float>({}, {static_cast<float>(value)}) : Tensor::Of({}, {value}));
+  graph_.value(constant).type.element_type = is_float ? DataType::kFloat : DataType::kDouble;
+  return CastTo(constant, like);
+}
+
+ValueId GradientBuilder::IntegerScalar(int64_t value) {
+  return graph_.AddInitializer(graph_.UnusedName(prefix_ + "integer"),
+                               Tensor::Of<int64_t>({}, {value}));
 }
 
 ValueId GradientBuilder::Integers(std::span<const int64_t> values) {
@@ -367,8 +458,35 @@ ValueId GradientBuilder::Integers(std::span<const int64_t> values) {
                                Tensor::Of<int64_t>({count}, values));
 }
 
-ValueId GradientBuilder::Filled(float value, ValueId like) {
-  return Op("Expand", {Scalar(value, like), Op("Shape", {like})});
+ValueId GradientBuilder::CastTo(ValueId value, ValueId like) {
+  const DataType type = graph_.value(like).type.element_type;
+  if (type == DataType::kUndefined) return Op("CastLike", {value, like});
+  if (graph_.value(value).type.element_type == type) return value;
+  std::vector<Attribute> to;
+  to.emplace_back("to", static_cast<int64_t>(type));
+  return Op("Cast", {value}, std::move(to));
+}
+
+ValueId GradientBuilder::Filled(double value, ValueId like, ValueId type) {
+  const ValueId element = Scalar(value, type == ValueId::kNone ? like : type);
+  return Op("Expand", {element, Op("Shape", {like})});
+}
+
+ValueId GradientBuilder::Positions(ValueId like) {
+  const ValueId all = Op("Range", {IntegerScalar(0), Op("Size", {like}), IntegerScalar(1)});
+  return Op("Reshape", {all, Op("Shape", {like})});
+}
+
+ValueId GradientBuilder::ScatteredByPosition(ValueId like, ValueId positions, ValueId updates) {
+  const ValueId flat = Integers(std::array<int64_t, 1>{-1});
+  const ValueId zeros = Op("Reshape", {Filled(0, like), flat});
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("axis", int64_t{0});
+  attributes.emplace_back("reduction", std::string("add"));
+  const ValueId sums = Op("ScatterElements",
+                          {zeros, Op("Reshape", {positions, flat}), Op("Reshape", {updates, flat})},
+                          std::move(attributes));
+  return Op("Reshape", {sums, Op("Shape", {like})});
 }
 
 const SymbolicShape* GradientBuilder::ShapeOf(ValueId id) const {

@@ -1,6 +1,7 @@
 // Gradient-1 of ai.onnx.preview.training: replaces it by nodes that compute derivatives.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,22 +24,44 @@ Status ExpandGradients(Graph& graph, const ShapeFunctionTable& functions);
 // that the model imports, or the first one with the required meaning if that is later.
 class GradientBuilder {
  public:
-  GradientBuilder(Graph& graph, std::string prefix, int32_t opset)
-      : graph_(graph), prefix_(std::move(prefix)), opset_(opset) {}
+  // `is_last`: whether nothing differentiates what is added.
+  GradientBuilder(Graph& graph, std::string prefix, int32_t opset, bool is_last)
+      : graph_(graph), prefix_(std::move(prefix)), opset_(opset), is_last_(is_last) {}
 
   Graph& graph() { return graph_; }
   const std::string& prefix() const { return prefix_; }
   int32_t opset() const { return opset_; }
 
-  // A new node of ai.onnx, and its only output.
-  ValueId Op(std::string op_type, std::vector<ValueId> inputs,
-             std::vector<Attribute> attributes = {});
+  // Whether operators of com.microsoft may compute the gradient of a value. They exist for float32,
+  // and have no gradient themselves.
+  bool MayUseKernels(ValueId id) const;
+
+  // A new node, and its only output.
+  ValueId Op(std::string_view op_type, std::span<const ValueId> inputs,
+             std::vector<Attribute> attributes, std::string_view domain = "");
+  ValueId Op(std::string_view op_type, std::initializer_list<ValueId> inputs);
+  ValueId Op(std::string_view op_type, std::initializer_list<ValueId> inputs,
+             std::vector<Attribute> attributes, std::string_view domain = "");
+  // A new node, and its outputs.
+  std::vector<ValueId> Ops(std::string_view op_type, std::span<const ValueId> inputs,
+                           size_t outputs, std::vector<Attribute> attributes = {},
+                           std::string_view domain = "");
+  // An output of a node of the forward part, which is added if the node has only earlier ones.
+  ValueId OutputOf(const Node& node, size_t index);
+
   // A scalar of the type of `like`.
-  ValueId Scalar(float value, ValueId like);
-  // A one-dimensional constant.
+  ValueId Scalar(double value, ValueId like);
+  // A scalar, or a one-dimensional constant, of int64.
+  ValueId IntegerScalar(int64_t value);
   ValueId Integers(std::span<const int64_t> values);
-  // `value` in each element of the shape of `like`, in its type.
-  ValueId Filled(float value, ValueId like);
+  // The value in the type of `like`.
+  ValueId CastTo(ValueId value, ValueId like);
+  // `value` in each element of the shape of `like`, in its type or that of `type`.
+  ValueId Filled(double value, ValueId like, ValueId type = ValueId::kNone);
+  // 0, 1, 2 ... in the shape of `like`, as int64.
+  ValueId Positions(ValueId like);
+  // Zeros in the shape of `like`, with `updates` added at such positions.
+  ValueId ScatteredByPosition(ValueId like, ValueId positions, ValueId updates);
   // The gradient of an operand that was broadcast: `gradient`, of shape `whole` if that is known,
   // summed over the axes along which `operand` was repeated.
   ValueId SumTo(ValueId gradient, ValueId operand, const SymbolicShape* whole);
@@ -49,6 +72,7 @@ class GradientBuilder {
   Graph& graph_;
   std::string prefix_;
   int32_t opset_;
+  bool is_last_;
 };
 
 // A node of the forward part and the information about it.

@@ -20,7 +20,11 @@ class Operand:
     """A DequantizeLinear of an input or a constant."""
 
     def __init__(
-        self, name: str, scale: np.ndarray, zero: np.ndarray | None, values: np.ndarray | None = None
+        self,
+        name: str,
+        scale: np.ndarray,
+        zero: np.ndarray | None,
+        values: np.ndarray | None = None,
     ) -> None:
         self.constants = [from_array(np.asarray(scale), f"{name}_scale")]
         inputs = [f"{name}_q", f"{name}_scale"]
@@ -102,9 +106,7 @@ def conv_operands(
 @pytest.mark.parametrize("channels", [False, True])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 @pytest.mark.parametrize("bias", ["", "plain", "zero"])
-def test_convolutions(
-    bias: str, dtype: type, channels: bool, tmp_path: pathlib.Path
-) -> None:
+def test_convolutions(bias: str, dtype: type, channels: bool, tmp_path: pathlib.Path) -> None:
     x = image(dtype)
     operands = conv_operands(x, channels=channels, bias=bias, zero=np.array(9))
     model = quantized_model("Conv", operands, x, group=1)

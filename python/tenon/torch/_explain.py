@@ -30,6 +30,18 @@ class Explanation:
     # The operators that stay in PyTorch: the reasons, and how often each occurs.
     left: dict[str, Counter[str]] = field(default_factory=dict)
 
+    def partition(self, module: torch.fx.GraphModule, settings: Settings) -> torch.fx.GraphModule:
+        """Partitions a graph, and adds what Tenon computes of it."""
+        for node in module.graph.nodes:
+            name = str(node.target)
+            if isinstance(node.target, torch._ops.OpOverload) and (reason := why_not(node)):
+                self.left.setdefault(name, Counter())[reason] += 1
+        fused = partition(module, settings)
+        for region in regions_of(fused):
+            self.regions += 1
+            self.lowered.update(region.operators())
+        return fused
+
     def __str__(self) -> str:
         lines = [
             f"graphs: {self.graphs}, regions: {self.regions}",
@@ -49,14 +61,7 @@ def explain(model: Callable[..., Any], *inputs: Any, **keywords: Any) -> Explana
     explanation = Explanation()
 
     def compiler(module: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
-        for node in module.graph.nodes:
-            name = str(node.target)
-            if isinstance(node.target, torch._ops.OpOverload) and (reason := why_not(node)):
-                explanation.left.setdefault(name, Counter())[reason] += 1
-        fused = partition(module, Settings())
-        for region in regions_of(fused):
-            explanation.regions += 1
-            explanation.lowered.update(region.operators())
+        fused = explanation.partition(module, Settings())
         boxed: Callable[..., Any] = make_boxed_func(fused.forward)
         return boxed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from tenon.capi.onnxruntime_pybind11_state import InvalidArgument
 from ._graph import GraphBuilder
 from ._lowering import is_empty, lower, why_not
 
+# The settings that are options of torch.compile.
+_OPTIONS = ("intra_op_num_threads",)
 # How many sessions a region keeps where sizes vary: those that were used last.
 MOST_SESSIONS = 64
 
@@ -25,12 +27,17 @@ class Settings:
     """The settings of the sessions."""
 
     intra_op_num_threads: int | None = None
+    # Gets each ONNX model that is made.
+    save_model: Callable[[bytes], object] | None = None
+    # Gets the error where no session can be made, and PyTorch computes instead. Without it the
+    # error is raised.
+    report_failure: Callable[[Exception], object] | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Settings:
         """The settings that torch.compile got as `options`. Raises ValueError for others."""
-        if unknown := sorted(set(options) - set(cls.__dataclass_fields__)):
-            known = ", ".join(map(repr, cls.__dataclass_fields__))
+        if unknown := sorted(set(options) - set(_OPTIONS)):
+            known = ", ".join(map(repr, _OPTIONS))
             raise ValueError(f"options: expected {known}, got {unknown[0]!r}")
         settings = cls(**options)
         count = settings.intra_op_num_threads
@@ -57,11 +64,12 @@ class Region(torch.nn.Module):
         self._module = [module]  # in a list, it is no child
         self._settings = settings
         self._sessions: dict[Any, _Computation | None] = {}
-        self._fixed = None if _has_varying_sizes(module) else _Computation(module.graph, settings)
+        self._varies = _has_varying_sizes(module)
+        self._fixed = None if self._varies else self._make(module.graph)
 
     def forward(self, *inputs: Any) -> Any:
         """Runs the session for the sizes of the inputs."""
-        computation = self._fixed or self._for_sizes(inputs)
+        computation = self._for_sizes(inputs) if self._varies else self._fixed
         return computation.run(inputs) if computation else self._module[0](*inputs)
 
     def operators(self) -> list[str]:
@@ -80,10 +88,19 @@ class Region(torch.nn.Module):
         else:
             graph = _with_sizes_of(self._module[0].graph, inputs)
             is_possible = not any(why_not(n) for n in graph.nodes if n.op == "call_function")
-            self._sessions[key] = _Computation(graph, self._settings) if is_possible else None
+            self._sessions[key] = self._make(graph) if is_possible else None
             if len(self._sessions) > MOST_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
         return self._sessions[key]
+
+    def _make(self, graph: torch.fx.Graph) -> _Computation | None:
+        try:
+            return _Computation(graph, self._settings)
+        except Exception as error:
+            if self._settings.report_failure is None:
+                raise
+            self._settings.report_failure(error)
+            return None
 
 
 class _Computation:
@@ -111,8 +128,11 @@ class _Computation:
             self._add_output(builder, node) for i, node in enumerate(nodes) if i not in self._empty
         ]
         self._output_names = [name for name, _ in self._outputs]
+        model = builder.model()
+        if settings.save_model is not None:
+            settings.save_model(model)
         self._session = tenon.InferenceSession(
-            builder.model(), settings.session_options(), providers=["CPUExecutionProvider"]
+            model, settings.session_options(), providers=["CPUExecutionProvider"]
         )
 
     def run(self, inputs: Sequence[Any]) -> Any:

@@ -277,13 +277,15 @@ class Optimizer:
 
 
 class LinearLRScheduler:
-    """A learning rate that rises from 0 to `initial_lr` in the warm-up, then falls to 0."""
+    """A learning rate that rises from 0 to `initial_lr` in the warm-up, then falls to 0. It is set
+    at once, for the number of steps that the optimizer has already done."""
 
     def __init__(
         self, optimizer: Optimizer, warmup_step_count: int, total_step_count: int, initial_lr: float
     ) -> None:
         self._module = optimizer._module
         self._module._session.set_linear_schedule(warmup_step_count, total_step_count, initial_lr)
+        self.step()
 
     def step(self) -> None:
         """Sets the learning rate by the number of steps that the optimizer has done."""

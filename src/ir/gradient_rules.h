@@ -1,0 +1,84 @@
+// What the rules of gradients share, and their families.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/gradient.h"
+
+namespace tenon {
+
+using Gradients = std::vector<ValueId>;
+using Builder = GradientBuilder;
+using Inputs = GradientInputs;
+
+inline constexpr const char* kMicrosoft = "com.microsoft";
+
+struct NamedGradientRule {
+  std::string_view op_type;
+  GradientRule rule;
+  int32_t since = 1;  // earlier versions mean something else
+  std::string_view domain = "";
+};
+
+// Functions of one element of each input, which may be broadcast.
+std::span<const NamedGradientRule> ElementGradients();
+// Functions that bend one value, with parameters.
+std::span<const NamedGradientRule> ActivationGradients();
+// Operators that move elements, and those that pick some.
+std::span<const NamedGradientRule> ShapeGradients();
+// Reductions, and softmax.
+std::span<const NamedGradientRule> ReductionGradients();
+// Products, convolutions and pools.
+std::span<const NamedGradientRule> ProductGradients();
+// Normalizations, Dropout and losses.
+std::span<const NamedGradientRule> LayerGradients();
+
+std::vector<Attribute> Attributes(Attribute first);
+std::vector<Attribute> Attributes(Attribute first, Attribute second);
+std::vector<Attribute> Attributes(Attribute first, Attribute second, Attribute third);
+Attribute Int(const char* name, int64_t value);
+// Copies of the attributes of `node`, without those named.
+std::vector<Attribute> AttributesBut(const Node& node,
+                                     std::initializer_list<std::string_view> left_out = {});
+
+ValueId Add(Builder& b, ValueId x, ValueId y);
+ValueId Sub(Builder& b, ValueId x, ValueId y);
+ValueId Mul(Builder& b, ValueId x, ValueId y);
+ValueId Div(Builder& b, ValueId x, ValueId y);
+ValueId Square(Builder& b, ValueId x);
+ValueId Where(Builder& b, ValueId condition, ValueId x, ValueId y);
+
+// `value * factor`, and `value + term`, with a number in the type of `value`.
+ValueId Times(Builder& b, ValueId value, double factor);
+ValueId Plus(Builder& b, ValueId value, double term);
+
+// The gradient of an operand that was broadcast to the output.
+ValueId SumTo(Builder& b, const Inputs& in, ValueId gradient, ValueId operand);
+
+// One integer in one dimension.
+ValueId Integer(Builder& b, int64_t value);
+
+// The value in the shape of `like`.
+ValueId ReshapeLike(Builder& b, ValueId value, ValueId like);
+
+// The sum along these axes, which stay with size 1, or do not. Without axes, when each element is
+// alone, it is the value.
+ValueId SumOver(Builder& b, ValueId value, std::span<const int64_t> axes, bool keeps = true);
+// The mean along these axes, which stay with size 1.
+ValueId MeanOver(Builder& b, ValueId value, std::span<const int64_t> axes);
+
+// The whole numbers of [begin, end).
+std::vector<int64_t> AxesBetween(int64_t begin, int64_t end);
+
+// The rank of a value. Error: kNotImplemented, naming the operator, if it is unknown.
+Result<int64_t> RankOf(const Builder& b, const Inputs& in, ValueId value);
+
+// Error: kNotImplemented if an output after the first has a gradient.
+Status CheckOnlyFirst(const Inputs& in);
+
+}  // namespace tenon
