@@ -281,7 +281,9 @@ class Differentiation {
       }
       auto inputs = rule(builder, {forward, gradients});
       if (!inputs) return Error(std::move(inputs.error()).WithContext(node().Describe()));
-      for (size_t k = 0; k < inputs->size(); ++k) {
+      // A rule may also return gradients of optional inputs that this node does not have.
+      const size_t count = std::min(inputs->size(), graph_.node(id).inputs.size());
+      for (size_t k = 0; k < count; ++k) {
         AddGradient(builder, graph_.node(id).inputs[k], (*inputs)[k]);
       }
     }

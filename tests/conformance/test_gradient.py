@@ -118,6 +118,7 @@ CASES = {
         [9],
         [2],
     ),
+    "Clip without bounds": ("c = Clip (a)\n y = Mul (c, b)", [4], [4]),
     "Concat": ("c = Concat <axis=-1> (a, b, a)\n y = Mul (c, c)", [2, 3], [2, 1]),
     "Split": (
         "s = Constant <value_ints=[1, 2]> ()\n c, d = Split <axis=1> (a, s)\n y = Mul (c, b)",
