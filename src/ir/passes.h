@@ -46,9 +46,9 @@ const RuleSet& SimplifyingRules();
 // Those of them that leave views of views.
 const RuleSet& RulesKeepingViews();
 
-// Replaces Conv and MatMul between DequantizeLinear and QuantizeLinear by QLinearConv and
-// QLinearMatMul where those mean the same but for the rounding of sums.
-size_t UseQuantizedOperators(Graph& graph);
+// The rules that replace Conv and MatMul between DequantizeLinear and QuantizeLinear by QLinearConv
+// and QLinearMatMul where those mean the same but for the rounding of sums.
+const RuleSet& QuantizedOperatorRules();
 
 // Replaces an If with a constant condition by its branch.
 Status InlineConstantIfs(Graph& graph, size_t* changes);

@@ -121,19 +121,19 @@ ValueId MakeQLinearConv(Replacement& r) {
 
 ValueId MakeQLinearMatMul(Replacement& r) { return r.Op("QLinearMatMul", QuantizedOperands(r)); }
 
-std::vector<Rule> QuantizedOperatorRules() {
+std::vector<Rule> MakeRules() {
   const auto quantized = [](const Pattern& y) {
     return Op("QuantizeLinear", {y, Constant(kY.scale), Maybe(kY.zero)});
   };
   const Pattern x = Dequantized(kX), w = Dequantized(kW);
-  const auto conv = [&](std::vector<Pattern> operands) {
-    return Rule{.name = "quantized conv",
+  const auto conv = [&](std::string_view name, std::vector<Pattern> operands) {
+    return Rule{.name = name,
                 .pattern = quantized(Op("Conv", std::move(operands)).As("conv")),
                 .when = IsQuantizedConv,
                 .replace = MakeQLinearConv};
   };
-  return {conv({x, w, Dequantized(kBias)}),
-          conv({x, w}),
+  return {conv("quantized conv with bias", {x, w, Dequantized(kBias)}),
+          conv("quantized conv", {x, w}),
           {.name = "quantized matmul",
            .pattern = quantized(Op("MatMul", {x, w})),
            .when = IsQuantizedMatMul,
@@ -142,9 +142,9 @@ std::vector<Rule> QuantizedOperatorRules() {
 
 }  // namespace
 
-size_t UseQuantizedOperators(Graph& graph) {
-  static const auto* const rules = new RuleSet(QuantizedOperatorRules());
-  return Simplify(graph, *rules);
+const RuleSet& QuantizedOperatorRules() {
+  static const auto* const rules = new RuleSet(MakeRules());
+  return *rules;
 }
 
 }  // namespace tenon

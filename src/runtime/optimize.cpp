@@ -170,7 +170,7 @@ Status WriteOptimized(const Model& model, const SessionOptions& options,
   }
   Model written = model.CopyWithoutGraphs();
   written.graph = model.graph->Clone();
-  if (UseQuantizedOperators(*written.graph) > 0) RemoveDeadCode(*written.graph);
+  if (Simplify(*written.graph, QuantizedOperatorRules()) > 0) RemoveDeadCode(*written.graph);
   return WriteModelFile(written, options.optimized_model_path, write);
 }
 
