@@ -15,8 +15,9 @@ ValueId IsAbove(Builder& b, ValueId x, double bound) {
 }
 
 Result<Gradients> Relu(Builder& b, const Inputs& in) {
-  if (b.MayUseKernels(in.x(0)))
+  if (b.MayUseKernels(in.x(0))) {
     return Gradients{b.Op("ReluGrad", {in.dy(), in.y()}, {}, kMicrosoft)};
+  }
   return Gradients{Where(b, IsAbove(b, in.x(0), 0), in.dy(), b.Scalar(0, in.x(0)))};
 }
 
@@ -30,8 +31,9 @@ Result<Gradients> OfSigmoid(Builder& b, const Inputs& in) {
 
 // (1 - y^2) dy
 Result<Gradients> Tanh(Builder& b, const Inputs& in) {
-  if (b.MayUseKernels(in.x(0)))
+  if (b.MayUseKernels(in.x(0))) {
     return Gradients{b.Op("TanhGrad", {in.dy(), in.y()}, {}, kMicrosoft)};
+  }
   return Gradients{Sub(b, in.dy(), Mul(b, in.dy(), Square(b, in.y())))};
 }
 
@@ -150,8 +152,9 @@ ValueId TanhGeluSlope(Builder& b, ValueId x) {
 }
 
 ValueId GeluGradient(Builder& b, ValueId x, ValueId dy, bool is_tanh) {
-  if (b.MayUseKernels(x))
+  if (b.MayUseKernels(x)) {
     return b.Op(is_tanh ? "FastGeluGrad" : "GeluGrad", {dy, x}, {}, kMicrosoft);
+  }
   return Mul(b, dy, is_tanh ? TanhGeluSlope(b, x) : GeluSlope(b, x));
 }
 

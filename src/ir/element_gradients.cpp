@@ -8,7 +8,10 @@ namespace {
 
 Result<Gradients> Identity(Builder&, const Inputs& in) { return Gradients{in.dy()}; }
 
-Result<Gradients> Nothing(Builder&, const Inputs&) { return Gradients{}; }
+// Functions whose values are constant between steps, or do not depend on the elements.
+Result<Gradients> Nothing(Builder&, const Inputs& in) {
+  return Gradients(in.node.inputs.size(), ValueId::kNone);
+}
 
 // Add, Sum: each operand gets the gradient.
 Result<Gradients> Sums(Builder& b, const Inputs& in) {
@@ -83,8 +86,9 @@ Result<Gradients> Choice(Builder& b, const Inputs& in) {
                    SumTo(b, in, b.Op("Where", {in.x(0), zero, in.dy()}), in.x(2))};
 }
 
+// Cast, and CastLike, whose second input gives its type alone.
 Result<Gradients> Cast(Builder& b, const Inputs& in) {
-  return Gradients{b.CastTo(in.dy(), in.x(0))};
+  return Gradients{b.CastTo(in.dy(), in.x(0)), ValueId::kNone};
 }
 
 // ---- trigonometry, and other slopes that are functions of x ------------------------------------

@@ -171,7 +171,12 @@ class Differentiation {
     std::for_each(arguments_.begin(), arguments_.end(), add);
     for (const NodeId id : forward_) {
       const Node& forward = graph_.node(id);
-      if (!ReadsAny(forward, differentiable_)) continue;
+      // Its second input gives the type alone.
+      const bool is_like = forward.op_type == "CastLike" && forward.domain.empty();
+      if (is_like ? differentiable_.count(forward.inputs[0]) == 0
+                  : !ReadsAny(forward, differentiable_)) {
+        continue;
+      }
       std::for_each(forward.outputs.begin(), forward.outputs.end(), add);
     }
   }
@@ -281,10 +286,14 @@ class Differentiation {
       }
       auto inputs = rule(builder, {forward, gradients});
       if (!inputs) return Error(std::move(inputs.error()).WithContext(node().Describe()));
-      // A rule may also return gradients of optional inputs that this node does not have.
-      const size_t count = std::min(inputs->size(), graph_.node(id).inputs.size());
-      for (size_t k = 0; k < count; ++k) {
-        AddGradient(builder, graph_.node(id).inputs[k], (*inputs)[k]);
+      for (size_t k = 0; k < forward.inputs.size(); ++k) {
+        if (k < inputs->size()) {
+          AddGradient(builder, forward.inputs[k], (*inputs)[k]);
+        } else if (differentiable_.count(forward.inputs[k]) > 0) {
+          return NotImplemented("{}: {}-{} ({}) has no gradient yet for its input {}",
+                                node().Describe(), forward.op_type, forward.opset,
+                                forward.Describe(), k);
+        }
       }
     }
     return OkStatus();
@@ -427,16 +436,11 @@ std::vector<ValueId> GradientBuilder::Ops(std::string_view op_type, std::span<co
 }
 
 ValueId GradientBuilder::OutputOf(const Node& node, size_t index) {
-  const NodeId id = node.id;
-  for (size_t i = node.outputs.size(); i <= index; ++i) {
-    const std::string name = graph_.UnusedName(Format("{}{}_{}", prefix_, node.op_type, i));
-    graph_.SetOutputValue(id, i, graph_.AddValue(name));
-  }
-  if (node.outputs[index] == ValueId::kNone) {
+  if (!node.has_output(index)) {
     const std::string name = graph_.UnusedName(Format("{}{}_{}", prefix_, node.op_type, index));
-    graph_.SetOutputValue(id, index, graph_.AddValue(name));
+    graph_.SetOutputValue(node.id, index, graph_.AddValue(name));
+    SetOutputTypes(graph_, node);
   }
-  SetOutputTypes(graph_, graph_.node(id));
   return node.outputs[index];
 }
 

@@ -46,7 +46,7 @@ class GradientBuilder {
   std::vector<ValueId> Ops(std::string_view op_type, std::span<const ValueId> inputs,
                            size_t outputs, std::vector<Attribute> attributes = {},
                            std::string_view domain = "");
-  // An output of a node of the forward part, which is added if the node has only earlier ones.
+  // An output of a node of the forward part, which is added if the node does not have it.
   ValueId OutputOf(const Node& node, size_t index);
 
   // A scalar of the type of `like`.
@@ -84,8 +84,9 @@ struct GradientInputs {
   ValueId dy() const { return output_gradients[0]; }
 };
 
-// Returns the gradients of the inputs in order; kNone, or nothing at the end, for inputs without a
-// gradient. Unused gradients are removed later.
+// Returns the gradients of the inputs in order; kNone where they are 0. Inputs past the end have no
+// gradient yet: it is an error to need one. There may be more than the node has optional inputs.
+// Unused gradients are removed later.
 using GradientRule = Result<std::vector<ValueId>> (*)(GradientBuilder& b, const GradientInputs& in);
 
 // Null if the operator has none.

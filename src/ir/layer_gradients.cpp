@@ -131,6 +131,7 @@ Result<Gradients> BatchNormalization(Builder& b, const Inputs& in) {
   const ValueId scaled = Mul(b, in.dy(), PerChannel(b, in.x(1), rank));
   Gradients all = {NormalizedGradient(b, normalized, scaled, axes)};
   AddScaleAndBias(b, in, normalized.y, rank, all);
+  all.resize(in.node.inputs.size(), ValueId::kNone);  // the statistics of before have no effect
   return all;
 }
 

@@ -389,9 +389,9 @@ def test_contexts() -> None:
 def test_what_is_not_built_yet() -> None:
     with pytest.raises(RuntimeError, match="Please build the training model first"):
         Training(MSELoss()).parameters()
-    with pytest.raises(RuntimeError, match="Please build the training and eval models first"):
+    with pytest.raises(RuntimeError, match="the models are not built yet"):
         Training(MSELoss()).to_model_proto()
-    with pytest.raises(RuntimeError, match="Please build the forward model first"):
+    with pytest.raises(RuntimeError, match="the model is not built yet"):
         Forward(MSELoss()).to_model_proto()
 
 

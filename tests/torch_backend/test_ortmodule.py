@@ -412,7 +412,7 @@ class TestDebugOptions:
         [
             ({"log_level": 2}, TypeError, "Expected log_level of type LogLevel, got <class 'int'>"),
             ({"save_onnx": True}, ValueError, "onnx_prefix must be provided"),
-            ({"save_onnx": True, "onnx_prefix": 3}, TypeError, "of type str, got <class 'int'>"),
+            ({"save_onnx": True, "onnx_prefix": 3}, TypeError, "expected a str, got 3"),
         ],
     )
     def test_bad_options(self, arguments, error, text):

@@ -48,7 +48,7 @@ class ForwardBlock(Block):
     def to_model_proto(self) -> onnx.ModelProto:
         """The model. Raises RuntimeError before the block was called."""
         if self._model is None:
-            raise RuntimeError("Please build the forward model first: call the block.")
+            raise RuntimeError("the model is not built yet: call the block first")
         return self._model
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -92,6 +92,7 @@ class TrainingBlock(Block):
         called."""
         if self._parameters is None:
             raise RuntimeError(
+                # The words that programs look for.
                 "Please build the training model first before trying to retrieve the parameters."
             )
         return self._parameters
@@ -100,9 +101,7 @@ class TrainingBlock(Block):
         """The training model and the evaluation model. Raises RuntimeError before the block was
         called."""
         if self._models is None:
-            raise RuntimeError(
-                "Please build the training and eval models first before trying to retrieve them."
-            )
+            raise RuntimeError("the models are not built yet: call the block first")
         return self._models
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -50,6 +50,7 @@ class DebugOptions:
         if save_onnx:
             self._check_place()
 
+    # The errors are in the words that programs look for.
     def _check_place(self) -> None:
         if not os.access(self.save_path, os.W_OK):
             raise OSError(
@@ -57,6 +58,6 @@ class DebugOptions:
                 "ORTMODULE_SAVE_ONNX_PATH to one that is."
             )
         if not isinstance(self.onnx_prefix, str):
-            raise TypeError(f"Expected name prefix of type str, got {type(self.onnx_prefix)}.")
+            raise TypeError(f"onnx_prefix: expected a str, got {self.onnx_prefix!r}")
         if not self.onnx_prefix:
             raise ValueError("onnx_prefix must be provided when save_onnx is set.")
