@@ -1,3 +1,4 @@
+import importlib
 import logging
 
 import pytest
@@ -11,3 +12,18 @@ def fresh_compiler():
     logging.getLogger("torch.__trace").setLevel(logging.ERROR)
     torch.compiler.reset()
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Grows with the runs of sessions."""
+    computation = importlib.import_module("tenon.torch._region")._Computation  # needs PyTorch
+    found = []
+    run = computation.run
+
+    def counted(self, inputs):
+        found.append(self)
+        return run(self, inputs)
+
+    monkeypatch.setattr(computation, "run", counted)
+    return found

@@ -15,7 +15,6 @@ onnx = pytest.importorskip("onnx", reason="the onnx package is not installed")
 from comparison import train  # noqa: E402
 from networks import Recurrent, convolutional, perceptron  # noqa: E402
 from tenon.torch import _region  # noqa: E402
-from tenon.torch._region import _Computation  # noqa: E402
 from tenon.training import ORTModule  # noqa: E402
 from tenon.training.ortmodule import DebugOptions, LogLevel, _compilation  # noqa: E402
 from torch import nn  # noqa: E402
@@ -56,20 +55,6 @@ class Special(Scaled):
 def fresh_backends():
     """Forgets the messages' levels and the names of files."""
     _compilation._backend.cache_clear()
-
-
-@pytest.fixture
-def runs(monkeypatch):
-    """Grows with the runs of sessions."""
-    found = []
-    run = _Computation.run
-
-    def counted(self, inputs):
-        found.append(self)
-        return run(self, inputs)
-
-    monkeypatch.setattr(_Computation, "run", counted)
-    return found
 
 
 def batch():

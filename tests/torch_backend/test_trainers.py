@@ -7,25 +7,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("onnx", reason="the onnx package is not installed")
 
-from tenon.torch._region import _Computation  # noqa: E402
 from tenon.training import ORTModule  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-
-
-@pytest.fixture
-def runs(monkeypatch):
-    """Grows with the runs of sessions."""
-    found = []
-    run = _Computation.run
-
-    def counted(self, inputs):
-        found.append(self)
-        return run(self, inputs)
-
-    monkeypatch.setattr(_Computation, "run", counted)
-    return found
 
 
 def compiled_in_place(model):
