@@ -8,6 +8,7 @@ end, of the same parameters.
 
 import sys
 import tempfile
+from typing import Any
 
 try:
     import ray.train
@@ -27,10 +28,11 @@ def train() -> None:
     torch.manual_seed(0)
     x = torch.randn(512, 8)
     data = TensorDataset(x, x.square().mean(1, keepdim=True))
-    batches = ray_torch.prepare_data_loader(DataLoader(data, batch_size=32, shuffle=True))
+    batches: Any = ray_torch.prepare_data_loader(DataLoader(data, batch_size=32, shuffle=True))
 
     model = nn.Sequential(nn.Linear(8, 64), nn.GELU(), nn.LayerNorm(64), nn.Linear(64, 1))
-    parallel = ray_torch.prepare_model(torch.compile(model, backend="tenon"))
+    compiled: Any = torch.compile(model, backend="tenon")
+    parallel = ray_torch.prepare_model(compiled)
     optimizer = torch.optim.AdamW(parallel.parameters(), lr=0.01)
     for epoch in range(20):
         batches.sampler.set_epoch(epoch)

@@ -16,6 +16,7 @@ from report import save
 
 HARDWARE_DEVICE_VENDOR_ID = 308  # the slot of the table OrtApi
 INTEL = 0x8086
+IN_FLOAT32 = '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'  # by default bfloat16 where it is fast
 
 CONVOLUTIONS = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -70,7 +71,7 @@ def options() -> onnxruntime.SessionOptions:
             if device.ep_name == onnxruntime_ep_openvino.get_ep_name()
             and device.ep_metadata.get("ov_device") == "CPU"
         ]
-        chosen.add_provider_for_devices(devices[:1], {})
+        chosen.add_provider_for_devices(devices[:1], {"load_config": IN_FLOAT32})
         chosen.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     return chosen
 
