@@ -258,13 +258,84 @@ int64_t ReportedIndex(const PoolPlanarArgs& args, size_t plane, size_t offset) {
   return static_cast<int64_t>(plane * plane_size + offset);
 }
 
-void MaxRowWithIndices(const PoolPlanarArgs& args, const float* in, size_t plane, size_t z,
-                       size_t y, float* out, int64_t* indices) {
-  for (size_t x = 0; x < args.dims[2].out; ++x) {
-    const ptrdiff_t best = FindMaximum(args, in, z, y, x);
-    out[x] = best < 0 ? MaxOf::kInitial : in[best];
-    indices[x] = best < 0 ? -1 : ReportedIndex(args, plane, static_cast<size_t>(best));
+// Output x of a row.
+void MaxWithIndex(const PoolPlanarArgs& args, const float* in, size_t plane, size_t z, size_t y,
+                  size_t x, float* out, int64_t* index) {
+  const ptrdiff_t best = FindMaximum(args, in, z, y, x);
+  *out = best < 0 ? MaxOf::kInitial : in[best];
+  *index = best < 0 ? -1 : ReportedIndex(args, plane, static_cast<size_t>(best));
+}
+
+// in[0], in[stride], ..., of which `count` lanes are used.
+HWY_INLINE V LoadStrided(const float* in, size_t stride, size_t count) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  if (stride == 1) return LoadPartial(d, in, count, 0.0f);
+  if (stride == 2 && lanes > 1) {
+    const size_t last = 2 * count - 1;
+    const V low = LoadPartial(d, in, std::min(last, lanes), 0.0f);
+    const V high = last > lanes ? LoadPartial(d, in + lanes, last - lanes, 0.0f) : hn::Zero(d);
+    return hn::ConcatEven(d, high, low);
   }
+  float picked[hn::MaxLanes(d)] = {};
+  for (size_t i = 0; i < count; ++i) picked[i] = in[i * stride];
+  return hn::LoadU(d, picked);
+}
+
+// `count` outputs of a row from x on, a vector at most, whose taps are all inside the row.
+void MaxVectorWithIndices(const PoolPlanarArgs& args, const float* in, size_t plane, size_t z,
+                          size_t y, size_t x, size_t count, float* out, int64_t* indices) {
+  // Not a structured binding: Clang 14 cannot capture one.
+  const PoolDim &depth = args.dims[0], &height = args.dims[1], &width = args.dims[2];
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const TapRange depths = TapsInside(depth, z);
+  const TapRange heights = TapsInside(height, y);
+  const auto steps = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(width.stride)));
+  V best = hn::Set(d, MaxOf::kInitial);
+  auto offsets = hn::Set(di, -1);
+  for (size_t k = depths.first; k < depths.last; ++k) {
+    for (size_t h = heights.first; h < heights.last; ++h) {
+      const size_t row = InputOf(depth, z, k) * height.in + InputOf(height, y, h);
+      for (size_t w = 0; w < width.kernel; ++w) {
+        const size_t first = row * width.in + InputOf(width, x, w);
+        const V value = LoadStrided(in + first, width.stride, count);
+        const auto is_more = hn::Or(hn::Gt(value, best),
+                                    hn::RebindMask(d, hn::Lt(offsets, hn::Zero(di))));
+        best = hn::IfThenElse(is_more, value, best);
+        offsets = hn::IfThenElse(hn::RebindMask(di, is_more),
+                                 hn::Add(steps, hn::Set(di, static_cast<int32_t>(first))), offsets);
+      }
+    }
+  }
+  StorePartial(best, d, out, count);
+  int32_t found[hn::MaxLanes(di)];
+  hn::StoreU(offsets, di, found);
+  const int64_t begin = ReportedIndex(args, plane, 0);
+  for (size_t i = 0; i < count; ++i) indices[i] = found[i] < 0 ? -1 : begin + found[i];
+  for (size_t i = 0; args.column_major_indices && i < count; ++i) {
+    if (found[i] >= 0) indices[i] = ReportedIndex(args, plane, static_cast<size_t>(found[i]));
+  }
+}
+
+void MaxRowWithIndices(const PoolPlanarArgs& args, const RowTaps& taps, const float* in,
+                       size_t plane, size_t z, size_t y, float* out, int64_t* indices) {
+  const auto& [depth, height, width] = args.dims;
+  const auto one_by_one = [&](size_t first, size_t last) {
+    for (size_t x = first; x < last; ++x) {
+      MaxWithIndex(args, in, plane, z, y, x, out + x, indices + x);
+    }
+  };
+  // Vectors have offsets of 32 bits.
+  if (depth.in * height.in * width.in > std::numeric_limits<int32_t>::max()) {
+    return one_by_one(0, args.dims[2].out);
+  }
+  one_by_one(0, taps.whole.first);
+  for (size_t x = taps.whole.first; x < taps.whole.last; x += hn::Lanes(D())) {
+    const size_t count = std::min(taps.whole.last - x, hn::Lanes(D()));
+    MaxVectorWithIndices(args, in, plane, z, y, x, count, out + x, indices + x);
+  }
+  one_by_one(taps.whole.last, args.dims[2].out);
 }
 
 void RunRow(const PoolPlanarArgs& args, const RowTaps& taps, size_t plane, size_t z, size_t y) {
@@ -275,7 +346,7 @@ void RunRow(const PoolPlanarArgs& args, const RowTaps& taps, size_t plane, size_
   switch (args.kind) {
     case PlanarPoolKind::kMax:
       if (args.indices) {
-        return MaxRowWithIndices(args, in, plane, z, y, out, args.indices + offset);
+        return MaxRowWithIndices(args, taps, in, plane, z, y, out, args.indices + offset);
       }
       return ReduceRow(args, taps, in, z, y, MaxOf{}, out);
     case PlanarPoolKind::kAverage:
