@@ -300,8 +300,8 @@ void MaxVectorWithIndices(const PoolPlanarArgs& args, const float* in, size_t pl
       for (size_t w = 0; w < width.kernel; ++w) {
         const size_t first = row * width.in + InputOf(width, x, w);
         const V value = LoadStrided(in + first, width.stride, count);
-        const auto is_more = hn::Or(hn::Gt(value, best),
-                                    hn::RebindMask(d, hn::Lt(offsets, hn::Zero(di))));
+        const auto is_more =
+            hn::Or(hn::Gt(value, best), hn::RebindMask(d, hn::Lt(offsets, hn::Zero(di))));
         best = hn::IfThenElse(is_more, value, best);
         offsets = hn::IfThenElse(hn::RebindMask(di, is_more),
                                  hn::Add(steps, hn::Set(di, static_cast<int32_t>(first))), offsets);

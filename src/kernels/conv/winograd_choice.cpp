@@ -2,6 +2,8 @@
 #include <initializer_list>
 
 #include "kernels/conv/conv_winograd.h"
+#include "kernels/conv/conv_winograd_planar.h"
+#include "kernels/conv/winograd_gradient.h"
 
 namespace tenon::kernels {
 namespace {
@@ -35,6 +37,25 @@ double WinogradCost(const Conv2dShape& shape, WinogradTile tile) {
   return positions * (tiles + weights) + tiles * transforms;
 }
 
+// Copying an element from one layout to the other.
+constexpr double kCopyCost = 40;
+// Transforming a weight in each run, for one position, there or back.
+constexpr double kPackCost = 40;
+// The products with gathered inputs, relative to the direct convolution.
+constexpr double kGeneralCost = 1.2;
+
+double CopyCost(const Conv2dShape& shape) {
+  const double in = static_cast<double>(shape.batch * shape.in_height * shape.in_width);
+  const double out = static_cast<double>(shape.batch * shape.out_height * shape.out_width);
+  return kCopyCost * (in / static_cast<double>(shape.out_channels) +
+                      out / static_cast<double>(shape.in_channels));
+}
+
+bool HasEnoughChannels(const Conv2dShape& shape) {
+  // With fewer than a block, the stem's kernel is used or the products are half empty.
+  return shape.in_channels >= kChannelBlock / 2 && shape.out_channels >= kChannelBlock / 2;
+}
+
 }  // namespace
 
 bool ConvWinogradSupports(const Conv2dShape& shape) {
@@ -45,10 +66,7 @@ bool ConvWinogradSupports(const Conv2dShape& shape) {
 
 WinogradTile ChooseWinogradTile(const Conv2dShape& shape) {
   if (!ConvWinogradSupports(shape)) return WinogradTile::kNone;
-  // With fewer channels than a block, the stem's kernel is used or the products are half empty.
-  if (shape.in_channels < kChannelBlock / 2 || shape.out_channels < kChannelBlock / 2) {
-    return WinogradTile::kNone;
-  }
+  if (!HasEnoughChannels(shape)) return WinogradTile::kNone;
   WinogradTile best = WinogradTile::kNone;
   double least = DirectCost(shape);
   for (const WinogradTile tile : {WinogradTile::k2x2, WinogradTile::k4x4}) {
@@ -59,6 +77,30 @@ WinogradTile ChooseWinogradTile(const Conv2dShape& shape) {
     }
   }
   return best;
+}
+
+WinogradTile ChoosePlanarWinogradTile(const Conv2dShape& shape) {
+  if (!ConvWinogradSupports(shape) || !HasEnoughChannels(shape)) return WinogradTile::kNone;
+  WinogradTile best = WinogradTile::kNone;
+  double least = kGeneralCost * DirectCost(shape);
+  for (const WinogradTile tile : {WinogradTile::k2x2, WinogradTile::k4x4}) {
+    const size_t side = static_cast<size_t>(tile) + 2;
+    const double cost =
+        WinogradCost(shape, tile) + CopyCost(shape) + kPackCost * static_cast<double>(side * side);
+    if (cost < least) {
+      least = cost;
+      best = tile;
+    }
+  }
+  return best;
+}
+
+bool WinogradGradientWorthwhile(const Conv2dShape& shape) {
+  if (!ConvWinogradSupports(shape) || !HasEnoughChannels(shape)) return false;
+  constexpr double kPositions = 36;
+  const double cost =
+      WinogradCost(shape, WinogradTile::k4x4) + CopyCost(shape) / 2 + kPackCost * kPositions;
+  return cost < kGeneralCost * DirectCost(shape);
 }
 
 }  // namespace tenon::kernels

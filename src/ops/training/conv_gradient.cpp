@@ -2,6 +2,7 @@
 #include "kernels/conv/conv_general.h"
 #include "kernels/conv/conv_weight_gradient.h"
 #include "kernels/reduce.h"
+#include "ops/conv/conv_in_steps.h"
 #include "ops/conv/conv_shapes.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
@@ -36,31 +37,61 @@ kernels::ConvGeneralShape TransposedShape(kernels::ConvGeneralShape shape) {
   return shape;
 }
 
-// The transposed convolution of dY.
-void RunInputGradient(const kernels::ConvGeneralShape& transposed, KernelContext& context,
-                      std::byte* scratch) {
-  kernels::ConvGeneralArgs args;
-  args.shape = transposed;
-  args.in = context.Input(kDy).data<float>();
-  args.weights = context.Input(kW).data<float>();
-  args.out = context.Output(kDx).data<float>();
-  context.ForEachTaskIn(
-      scratch, kernels::ConvTransposeTaskCount(args.shape),
-      kernels::ConvTransposeScratchSize(args.shape),
-      [&](size_t task, std::byte* memory) { kernels::RunConvTransposeTask(args, task, memory); });
-}
+// dX, the transposed convolution of dY.
+class InputGradient {
+ public:
+  InputGradient(const kernels::ConvGeneralShape& shape, KernelContext& context)
+      : args_{TransposedShape(shape),
+              context.Input(kDy).data<float>(),
+              context.Input(kW).data<float>(),
+              context.Output(kDx).data<float>(),
+              {}},
+        steps_(ConvInSteps::OfTranspose(args_)) {}
 
-void RunWeightGradient(const kernels::ConvGeneralShape& shape, KernelContext& context,
-                       std::byte* scratch) {
-  const kernels::ConvWeightGradientArgs args = {shape, context.Input(kX).data<float>(),
-                                                context.Input(kDy).data<float>(),
-                                                context.Output(kDw).data<float>()};
-  context.ForEachTaskIn(scratch, kernels::ConvWeightGradientTaskCount(shape),
-                        kernels::ConvWeightGradientScratchSize(shape),
-                        [&](size_t task, std::byte* memory) {
-                          kernels::RunConvWeightGradientTask(args, task, memory);
-                        });
-}
+  size_t ScratchBytes(const KernelContext& context) const {
+    if (steps_) return steps_->ScratchBytes(context);
+    return context.TaskScratchBytes(kernels::ConvTransposeTaskCount(args_.shape),
+                                    kernels::ConvTransposeScratchSize(args_.shape));
+  }
+
+  void Run(KernelContext& context, std::byte* memory) const {
+    if (steps_) return steps_->Run(context, memory);
+    context.ForEachTaskIn(
+        memory, kernels::ConvTransposeTaskCount(args_.shape),
+        kernels::ConvTransposeScratchSize(args_.shape),
+        [&](size_t task, std::byte* scratch) { RunConvTransposeTask(args_, task, scratch); });
+  }
+
+ private:
+  kernels::ConvGeneralArgs args_;
+  std::optional<ConvInSteps> steps_;
+};
+
+class WeightGradient {
+ public:
+  WeightGradient(const kernels::ConvGeneralShape& shape, KernelContext& context)
+      : args_{shape, context.Input(kX).data<float>(), context.Input(kDy).data<float>(),
+              context.Output(kDw).data<float>()},
+        steps_(ConvInSteps::OfWeightGradient(args_)) {}
+
+  size_t ScratchBytes(const KernelContext& context) const {
+    if (steps_) return steps_->ScratchBytes(context);
+    return context.TaskScratchBytes(kernels::ConvWeightGradientTaskCount(args_.shape),
+                                    kernels::ConvWeightGradientScratchSize(args_.shape));
+  }
+
+  void Run(KernelContext& context, std::byte* memory) const {
+    if (steps_) return steps_->Run(context, memory);
+    context.ForEachTaskIn(
+        memory, kernels::ConvWeightGradientTaskCount(args_.shape),
+        kernels::ConvWeightGradientScratchSize(args_.shape),
+        [&](size_t task, std::byte* scratch) { RunConvWeightGradientTask(args_, task, scratch); });
+  }
+
+ private:
+  kernels::ConvWeightGradientArgs args_;
+  std::optional<ConvInSteps> steps_;
+};
 
 // The sums of the channels of dY.
 Status RunBiasGradient(KernelContext& context) {
@@ -92,24 +123,19 @@ Status RunConvGradient(const ConvAttrs& attrs, KernelContext& context) {
   }
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.dims().subspan(2)));
   const kernels::ConvGeneralShape shape = GeneralConvShape(window, x, dy.shape(), attrs.group);
-  const kernels::ConvGeneralShape transposed = TransposedShape(shape);
-  size_t bytes = 0;
-  if (context.HasOutput(kDx)) {
-    bytes = context.TaskScratchBytes(kernels::ConvTransposeTaskCount(transposed),
-                                     kernels::ConvTransposeScratchSize(transposed));
-  }
-  if (context.HasOutput(kDw)) {
-    bytes =
-        std::max(bytes, context.TaskScratchBytes(kernels::ConvWeightGradientTaskCount(shape),
-                                                 kernels::ConvWeightGradientScratchSize(shape)));
-  }
+  std::optional<InputGradient> dx;
+  std::optional<WeightGradient> dw;
+  if (context.HasOutput(kDx)) dx.emplace(shape, context);
+  if (context.HasOutput(kDw)) dw.emplace(shape, context);
+  const size_t bytes =
+      std::max(dx ? dx->ScratchBytes(context) : 0, dw ? dw->ScratchBytes(context) : 0);
   std::byte* scratch = nullptr;
   if (bytes > 0) {
     scratch = static_cast<std::byte*>(context.Scratch(bytes));
     if (scratch == nullptr) return RuntimeException("out of memory: {} bytes", bytes);
   }
-  if (context.HasOutput(kDx)) RunInputGradient(transposed, context, scratch);
-  if (context.HasOutput(kDw)) RunWeightGradient(shape, context, scratch);
+  if (dx) dx->Run(context, scratch);
+  if (dw) dw->Run(context, scratch);
   return context.HasOutput(kDb) ? RunBiasGradient(context) : OkStatus();
 }
 
