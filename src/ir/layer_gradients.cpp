@@ -127,10 +127,21 @@ Result<Gradients> BatchNormalization(Builder& b, const Inputs& in) {
                                : in.node.outputs.size() > 1;
   if (!is_training) return BatchNormalizationOfGiven(b, in, rank);
   const std::vector<int64_t> axes = AxesAcrossChannels(rank);
-  const Normalized normalized = Normalize(b, in.x(0), axes, EpsilonOf(in.node));
-  const ValueId scaled = Mul(b, in.dy(), PerChannel(b, in.x(1), rank));
-  Gradients all = {NormalizedGradient(b, normalized, scaled, axes)};
-  AddScaleAndBias(b, in, normalized.y, rank, all);
+  Gradients all;
+  if (b.MayUseKernels(in.x(0))) {
+    const ValueId mean = MeanOver(b, in.x(0), axes);
+    const ValueId variance = MeanOver(b, Square(b, Sub(b, in.x(0), mean)), axes);
+    const ValueId flat = b.Integers(std::array<int64_t, 1>{-1});
+    const ValueId inverse = InverseRoot(b, b.Op("Reshape", {variance, flat}), EpsilonOf(in.node));
+    all = b.Ops("BatchNormalizationGrad",
+                std::array{in.dy(), in.x(0), in.x(1), b.Op("Reshape", {mean, flat}), inverse}, 3,
+                {}, kMicrosoft);
+  } else {
+    const Normalized normalized = Normalize(b, in.x(0), axes, EpsilonOf(in.node));
+    const ValueId scaled = Mul(b, in.dy(), PerChannel(b, in.x(1), rank));
+    all = {NormalizedGradient(b, normalized, scaled, axes)};
+    AddScaleAndBias(b, in, normalized.y, rank, all);
+  }
   all.resize(in.node.inputs.size(), ValueId::kNone);  // the statistics of before have no effect
   return all;
 }

@@ -19,6 +19,7 @@ namespace tenon::kernels {
 struct RowGradientTable {
   decltype(&SoftmaxGradient) softmax;
   decltype(&NormalizationGradient) normalization;
+  decltype(&BatchNormalizationGradient) batch_normalization;
 };
 
 inline constexpr size_t kGradientColumns = 64;  // of a task, where the middle axis is not the last
@@ -129,7 +130,41 @@ void Normalization(const NormalizationGradientArgs& args, size_t begin, size_t e
   }
 }
 
-const RowGradientTable kRowGradientTable = {&Softmax, &Normalization};
+void BatchNormalization(const BatchNormalizationGradientArgs& args, size_t begin, size_t end) {
+  const Tag d;
+  const size_t lanes = hn::Lanes(d), n = args.size;
+  const auto count = static_cast<double>(args.batch * n);
+  for (size_t channel = begin; channel < end; ++channel) {
+    const V mean = hn::Set(d, args.mean[channel]);
+    double sum = 0, product = 0;  // of dy, and of dy (x - mean)
+    for (size_t image = 0; image < args.batch; ++image) {
+      const size_t at = (image * args.channels + channel) * n;
+      const float* x = args.x + at;
+      sum += hn::GetLane(SumOfTerms(d, args.dy + at, n, [](V v, size_t) HWY_ATTR { return v; }));
+      product += hn::GetLane(SumOfTerms(d, args.dy + at, n, [&](V v, size_t i) HWY_ATTR {
+        return hn::Mul(v, hn::Sub(Load(x + i, n - i), mean));
+      }));
+    }
+    const double inv_std = args.inv_std[channel];
+    if (args.d_beta) args.d_beta[channel] = static_cast<float>(sum);
+    if (args.d_gamma) args.d_gamma[channel] = static_cast<float>(product * inv_std);
+    if (args.dx == nullptr) continue;
+    // dx = gamma inv_std (dy - mean(dy) - (x - mean) inv_std^2 mean(dy (x - mean)))
+    const V factor = hn::Set(d, static_cast<float>(args.gamma[channel] * inv_std));
+    const V mean_dy = hn::Set(d, static_cast<float>(sum / count));
+    const V slope = hn::Set(d, static_cast<float>(product / count * inv_std * inv_std));
+    for (size_t image = 0; image < args.batch; ++image) {
+      const size_t at = (image * args.channels + channel) * n;
+      for (size_t i = 0; i < n; i += lanes) {
+        const V distance = hn::Sub(Load(args.x + at + i, n - i), mean);
+        const V centred = hn::Sub(Load(args.dy + at + i, n - i), mean_dy);
+        Store(hn::Mul(factor, hn::NegMulAdd(distance, slope, centred)), args.dx + at + i, n - i);
+      }
+    }
+  }
+}
+
+const RowGradientTable kRowGradientTable = {&Softmax, &Normalization, &BatchNormalization};
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -157,6 +192,11 @@ void NormalizationGradient(const NormalizationGradientArgs& args, size_t begin, 
                            float* gamma_sums, float* beta_sums) {
   TENON_SELECT_TABLE(RowGradientTable, kRowGradientTable)
       .normalization(args, begin, end, gamma_sums, beta_sums);
+}
+
+void BatchNormalizationGradient(const BatchNormalizationGradientArgs& args, size_t begin,
+                                size_t end) {
+  TENON_SELECT_TABLE(RowGradientTable, kRowGradientTable).batch_normalization(args, begin, end);
 }
 
 }  // namespace tenon::kernels

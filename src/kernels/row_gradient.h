@@ -1,6 +1,7 @@
-// Gradients of Softmax-13, LogSoftmax-13, LayerNormalization-17 and RMSNormalization-23 on dense
-// float arrays. Sums over a row are taken in blocks, so their error does not grow with n. Functions
-// may be called from several threads at once.
+// Gradients of Softmax-13, LogSoftmax-13, LayerNormalization-17, RMSNormalization-23 and
+// BatchNormalization-15 in training mode on dense float arrays. Sums over a row are taken in
+// blocks, so their error does not grow with n. Functions may be called from several threads at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -32,5 +33,25 @@ struct NormalizationGradientArgs {
 // dy, into beta_sums; each is [n] or null.
 void NormalizationGradient(const NormalizationGradientArgs& args, size_t begin, size_t end,
                            float* gamma_sums, float* beta_sums);
+
+// Channels of dy and x, [batch, channels, size], that were normalized: z = (x - mean) inv_std with
+// the statistics of x, y = z gamma + beta.
+struct BatchNormalizationGradientArgs {
+  size_t batch = 0;
+  size_t channels = 0;
+  size_t size = 0;
+  const float* dy = nullptr;
+  const float* x = nullptr;
+  const float* gamma = nullptr;  // [channels], as are those below
+  const float* mean = nullptr;
+  const float* inv_std = nullptr;
+  float* dx = nullptr;       // [batch, channels, size], may be null, dy or x
+  float* d_gamma = nullptr;  // may be null, as d_beta may be
+  float* d_beta = nullptr;
+};
+
+// Sets the gradients of the channels [begin, end).
+void BatchNormalizationGradient(const BatchNormalizationGradientArgs& args, size_t begin,
+                                size_t end);
 
 }  // namespace tenon::kernels

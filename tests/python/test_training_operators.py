@@ -205,6 +205,33 @@ def test_layer_normalization_of_wrong_shapes() -> None:
             run("LayerNormalizationGrad", inputs, GRADIENTS)
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (2, 4, 7), (3, 2, 65, 67), (5, 3, 2, 3, 1), (0, 3, 4)])
+def test_batch_normalization(shape: tuple) -> None:
+    dy, x, scale = floats(*shape), floats(*shape), floats(shape[1])
+    wide_dy, wide_x, wide_scale = wide(dy, x, scale)
+    axes = tuple(axis for axis in range(len(shape)) if axis != 1)
+    per_channel = (1, -1, *[1] * (len(shape) - 2))
+    mean, inv_std = np.zeros(shape[1]), np.ones(shape[1])
+    if x.size:
+        mean, inv_std = wide_x.mean(axes), 1 / np.sqrt(wide_x.var(axes) + 1e-5)
+    z = (wide_x - mean.reshape(per_channel)) * inv_std.reshape(per_channel)
+    d_scale, d_bias = (wide_dy * z).sum(axes), wide_dy.sum(axes)
+    count = max(1, x.size // shape[1])
+    dz = wide_dy - (d_bias.reshape(per_channel) + z * d_scale.reshape(per_channel)) / count
+    dx = dz * (wide_scale * inv_std).reshape(per_channel)
+    inputs = [dy, x, scale, mean.astype(FLOAT), inv_std.astype(FLOAT)]
+    compare("BatchNormalizationGrad", inputs, [dx, d_scale, d_bias], GRADIENTS, 1e-4)
+
+
+def test_batch_normalization_of_wrong_shapes() -> None:
+    x, channels = floats(2, 3, 4), floats(3)
+    for i in range(5):
+        inputs = [x, x, channels, channels, channels]
+        inputs[i] = floats(4) if i != 1 else floats(2, 5, 4)
+        with pytest.raises(Exception, match="expected"):
+            run("BatchNormalizationGrad", inputs, GRADIENTS)
+
+
 # --- Convolutions ---
 
 CONV_OUTPUTS = {"dx": FLOAT, "dw": FLOAT, "db": FLOAT}
@@ -222,6 +249,10 @@ CONV_CASES = [
     ((1, 5, 40, 30), (33, 5, 7, 7), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
     ((1, 4, 9, 7), (3, 4, 2, 4), {"strides": [2, 3], "auto_pad": "SAME_LOWER"}),
     ((2, 40, 20, 20), (36, 40, 3, 3), {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}),
+    # Winograd's filtering, in one round of images and in several, with parts of blocks and tiles.
+    ((3, 24, 22, 31), (40, 24, 3, 3), {"pads": [1, 0, 2, 1]}),
+    ((9, 64, 58, 58), (64, 64, 3, 3), {}),
+    ((4, 32, 300), (32, 32, 3), {"pads": [1, 1]}),
     ((2, 2, 4, 5, 6), (3, 2, 2, 3, 2), {"strides": [1, 2, 1], "pads": [1, 0, 1, 0, 1, 0]}),
     ((2, 3, 6, 1), (4, 3, 3, 1), {"pads": [1, 0, 1, 0]}),
     ((0, 3, 5, 5), (4, 3, 3, 3), {}),
@@ -284,6 +315,7 @@ def test_conv(x_shape: tuple, w_shape: tuple, attributes: dict) -> None:
     reference = ConvReference(x_shape, w_shape, attributes)
     x, w = floats(*x_shape), floats(*w_shape, seed=1)
     dy = floats(x_shape[0], w_shape[0], *reference.out, seed=2)
+    dy /= math.sqrt(max(1, dy.size // w_shape[0]))  # of sums of so many terms
     expected = reference.gradients(*wide(dy, x, w))
     compare("ConvGrad", [dy, x, w], expected, CONV_OUTPUTS, 2e-4, **attributes)
 

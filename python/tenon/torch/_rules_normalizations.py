@@ -193,6 +193,10 @@ def _batch_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     )[:9]
     channels = _Channels(graph, source)
     dy, x = graph.value(upper), graph.value(source)
+    if trains and type_of(source) == torch.float32:
+        scale = channels.parameter(weight, 1)
+        statistics = [graph.value(mean), graph.value(rstd)]
+        return graph.contrib("BatchNormalizationGrad", dy, x, scale, *statistics, outputs=3)
     if trains:
         mean_name, rstd_name = graph.value(mean), graph.value(rstd)
     else:

@@ -80,12 +80,23 @@ inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape&
                                 std::min(DivideUp(s.m, 32), wanted));
     const size_t enough = std::max(wide_tasks, DivideUp(kEnoughTasks, grid.row_tasks));
     grid.column_tasks = std::min({panels, DivideUp(wanted, grid.row_tasks), enough});
+  } else if (s.m <= kGemmFlatRows) {
+    // A flat product reads long runs of B.
+    grid.row_tasks = 1;
+    grid.column_tasks = std::min({panels, wanted, std::max<size_t>(8, panels / 8)});
   } else {
-    // Cutting rows costs another packing of a transposed B. A flat product reads long runs of B.
-    const size_t wide_tasks = panels / (s.m <= kGemmFlatRows ? 8 : 3);
-    grid.column_tasks = std::min({panels, wanted, std::max<size_t>(8, wide_tasks)});
-    grid.row_tasks =
-        std::min(row_blocks, DivideUp(std::min(wanted, kEnoughTasks), grid.column_tasks));
+    // Each task may copy its part of A and its part of B: the division with the smallest copies.
+    const size_t enough = std::min(wanted, kEnoughTasks);
+    const auto copied = [&s](size_t rows, size_t columns) { return rows * s.n + columns * s.m; };
+    grid.row_tasks = std::min(row_blocks, enough);
+    grid.column_tasks = std::min(panels, DivideUp(enough, grid.row_tasks));
+    for (size_t rows = grid.row_tasks - 1; rows > 0; --rows) {
+      const size_t columns = DivideUp(enough, rows);
+      if (columns > panels) break;
+      if (copied(rows, columns) >= copied(grid.row_tasks, grid.column_tasks)) continue;
+      grid.row_tasks = rows;
+      grid.column_tasks = columns;
+    }
   }
   const size_t depth = s.m <= shape.mr ? kGemmBlockDepthOneTile : kGemmBlockDepth;
   grid.depth_blocks = std::max<size_t>(1, DivideUp(s.k, depth));

@@ -135,11 +135,14 @@ inline void PackPanels(const GemmMatrix& b, size_t depth, size_t columns, size_t
   }
 }
 
-// Whether the micro-kernels can read A in place. They read `rows` lines at once. At strides of 4
-// KiB these share one set of the L1 cache (64 sets of 8 lines of 64 bytes) and evict each other.
+// Whether rows `stride` elements apart share one set of the L1 cache (64 sets of 8 lines of 64
+// bytes) and few of the L2 cache, so that they evict each other: at strides of 4 KiB.
+inline bool SharesSets(size_t stride) { return stride % 1024 == 0; }
+
+// Whether the micro-kernels can read A in place. They read `rows` lines at once.
 inline bool ReadsWell(const GemmMatrix& a, size_t rows) {
   if (rows <= 4) return true;
-  return a.column_stride == 1 && a.row_stride % 1024 != 0;
+  return a.column_stride == 1 && !SharesSets(a.row_stride);
 }
 
 // Copies rows x depth elements of A to a layout that is fast to read.

@@ -1,4 +1,4 @@
-// Gradients of Softmax, LogSoftmax and layer normalizations, of com.microsoft.
+// Gradients of Softmax, LogSoftmax, and layer and batch normalizations, of com.microsoft.
 #include "kernels/row_gradient.h"
 
 #include "ops/framework/expected_shape.h"
@@ -116,6 +116,48 @@ Status RunNormalizationGradient(const AxisAttrs& attrs, KernelContext& context) 
   return OkStatus();
 }
 
+// --- BatchNormalizationGrad: of a channel's own statistics. Input 4 is 1 / sqrt(variance +
+// epsilon), as onnxruntime's gradients pass it ---
+
+struct EpsilonAttrs {
+  float epsilon = 1e-5f;  // is in input 4 already
+  static constexpr auto Fields() { return std::tuple(Field("epsilon", &EpsilonAttrs::epsilon)); }
+};
+
+Status InferBatchNormalizationGradient(const EpsilonAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(kX));
+  if (x.rank() < 2) return InvalidArgument("input 1: expected [N, C, ...], got {}", x);
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kDy, x));
+  const SymbolicShape channels = {x[1]};
+  for (size_t i = kScale; i <= kFirstStatistic + 1; ++i) {
+    TENON_RETURN_IF_ERROR(CheckInputShape(context, i, channels));
+  }
+  TENON_RETURN_IF_ERROR(context.SetOutput(0, std::move(x)));
+  TENON_RETURN_IF_ERROR(context.SetOutput(1, channels));
+  return context.SetOutput(2, channels);
+}
+
+Status RunBatchNormalizationGradient(const EpsilonAttrs&, KernelContext& context) {
+  const Tensor& x = context.Input(kX);
+  const Shape& shape = x.shape();
+  const kernels::BatchNormalizationGradientArgs args = {
+      .batch = static_cast<size_t>(shape[0]),
+      .channels = static_cast<size_t>(shape[1]),
+      .size = static_cast<size_t>(shape.Product(2, shape.rank())),
+      .dy = context.Input(kDy).data<float>(),
+      .x = x.data<float>(),
+      .gamma = context.Input(kScale).data<float>(),
+      .mean = context.Input(kFirstStatistic).data<float>(),
+      .inv_std = context.Input(kFirstStatistic + 1).data<float>(),
+      .dx = OutputFloats(context, 0),
+      .d_gamma = OutputFloats(context, 1),
+      .d_beta = OutputFloats(context, 2)};
+  context.threads().ParallelFor(
+      args.channels, 1 + 16384 / std::max<size_t>(1, args.batch * args.size),
+      [&](size_t begin, size_t end) { kernels::BatchNormalizationGradient(args, begin, end); });
+  return OkStatus();
+}
+
 constexpr OpOptions Options(KernelTraits traits = {}) {
   return {.domain = "com.microsoft", .types = kFloat32Only, .traits = traits};
 }
@@ -129,6 +171,8 @@ constexpr OpRow kRows[] = {
                                                                          Options()),
     Op<InferNormalizationGradient<false>, RunNormalizationGradient<false>>(
         "SimplifiedLayerNormalizationGrad", Options()),
+    Op<InferBatchNormalizationGradient, RunBatchNormalizationGradient>(
+        "BatchNormalizationGrad", Options({.in_place_input = 0})),
 };
 
 }  // namespace
