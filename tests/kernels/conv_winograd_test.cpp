@@ -1,6 +1,8 @@
 #include "kernels/conv/conv_winograd.h"
 
 #include "conv_cases.h"
+#include "kernels/conv/conv_winograd_planar.h"
+#include "kernels/conv/winograd_gradient.h"
 
 namespace tenon::kernels {
 namespace {
@@ -50,6 +52,108 @@ TEST_P(ConvWinogradTest, MatchesReferenceOnEveryTarget) {
   CheckTile(c, data, WinogradTile::k4x4, 1e-6 + 1.6e-5 * deviation);
 }
 
+// Runs the steps of a convolution; `run` computes a task.
+void RunSteps(const ConvSteps& steps, const std::function<size_t(size_t)>& task_count,
+              const std::function<void(size_t, size_t, float*, float*)>& run) {
+  GuardedBuffer shared(steps.shared_bytes / sizeof(float), true);
+  for (size_t step = 0; step < steps.count; ++step) {
+    for (size_t task = 0; task < task_count(step); ++task) {
+      GuardedBuffer scratch(steps.scratch_bytes / sizeof(float), true);
+      run(step, task, shared.data(), scratch.data());
+    }
+  }
+}
+
+void CheckPlanar(const ConvCase& c, const ConvData& data, const std::vector<float>& stored_weights,
+                 bool of_transpose, WinogradTile tile, double tolerance) {
+  SCOPED_TRACE(testing::Message() << "tile " << static_cast<int>(tile));
+  ForEveryTarget([&] {
+    GuardedBuffer in(data.in);
+    GuardedBuffer weights(stored_weights);
+    GuardedBuffer out(data.expected.size());
+    const ConvWinogradPlanarArgs args = {c.shape,
+                                         tile,
+                                         in.data(),
+                                         weights.data(),
+                                         of_transpose,
+                                         out.data(),
+                                         data.Epilogue(c, nullptr)};
+    RunSteps(
+        ConvWinogradPlanarSteps(c.shape, tile),
+        [&](size_t step) { return ConvWinogradPlanarTaskCount(args, step); },
+        [&](size_t step, size_t task, float* shared, float* scratch) {
+          RunConvWinogradPlanarTask(args, step, task, shared, scratch);
+        });
+    const std::vector<float> got = out.values();
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], data.expected[i], tolerance) << i;
+  });
+}
+
+TEST_P(ConvWinogradTest, MatchesReferenceInNchw) {
+  ConvCase c = GetParam();
+  c.residual = false;
+  const ConvData data(c);
+  // The weights of the convolution whose input gradient this is.
+  const size_t in = c.shape.in_channels, out = c.shape.out_channels;
+  std::vector<float> transposed(data.weights.size());
+  for (size_t i = 0; i < data.weights.size(); ++i) {
+    transposed[(i / 9 % in * out + i / 9 / in) * 9 + 8 - i % 9] = data.weights[i];
+  }
+  const double deviation = std::sqrt(static_cast<double>(in));
+  for (const WinogradTile tile : {WinogradTile::k2x2, WinogradTile::k4x4}) {
+    const double tolerance = 1e-6 + (tile == WinogradTile::k2x2 ? 4e-6 : 1.6e-5) * deviation;
+    CheckPlanar(c, data, data.weights, false, tile, tolerance);
+    CheckPlanar(c, data, transposed, true, tile, tolerance);
+  }
+}
+
+// [first][second][size] as [second][first][size].
+std::vector<float> Swapped(const std::vector<float>& from, size_t first, size_t second,
+                           size_t size) {
+  std::vector<float> to(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    to[(i / size % second * first + i / size / second) * size + i % size] = from[i];
+  }
+  return to;
+}
+
+TEST_P(ConvWinogradTest, GradientMatchesReference) {
+  const Conv2dShape& shape = GetParam().shape;
+  if (shape.batch == 0) return;
+  const ConvData data(GetParam());
+  const std::vector<float> dy = RandomFloats(shape.batch * shape.out_channels * data.pixels, 5);
+  // The gradient is the convolution of the input by dy, with images for channels.
+  Conv2dShape of_dy = shape;
+  of_dy.batch = shape.in_channels;
+  of_dy.in_channels = shape.batch;
+  of_dy.kernel_height = shape.out_height;
+  of_dy.kernel_width = shape.out_width;
+  of_dy.out_height = of_dy.out_width = 3;
+  const std::vector<double> expected = ReferenceConv(
+      of_dy, Swapped(data.in, shape.batch, shape.in_channels, shape.in_height * shape.in_width),
+      Swapped(dy, shape.batch, shape.out_channels, data.pixels));
+  const double deviation = std::sqrt(static_cast<double>(shape.batch * data.pixels));
+  ForEveryTarget([&] {
+    GuardedBuffer in(data.in);
+    GuardedBuffer upper(dy);
+    GuardedBuffer dw(expected.size());
+    RunSteps(
+        WinogradGradientSteps(shape),
+        [&](size_t step) { return WinogradGradientTaskCount(shape, step); },
+        [&](size_t step, size_t task, float* shared, float* scratch) {
+          RunWinogradGradientTask({shape, in.data(), upper.data(), dw.data()}, step, task, shared,
+                                  scratch);
+        });
+    const std::vector<float> got = dw.values();
+    for (size_t i = 0; i < got.size(); ++i) {
+      const size_t o = i / 9 / shape.in_channels, c = i / 9 % shape.in_channels;
+      ASSERT_NEAR(got[i], expected[(c * shape.out_channels + o) * 9 + i % 9],
+                  1e-6 + 1e-5 * deviation)
+          << i;
+    }
+  });
+}
+
 constexpr Conv2dShape Shape(size_t batch, size_t in, size_t height, size_t width, size_t out,
                             size_t pad_top = 1, size_t pad_left = 1, size_t pads_end = 1) {
   return {batch,
@@ -82,6 +186,7 @@ const ConvCase kWinogradCases[] = {
     {"many_groups", Shape(1, 64, 40, 40, 32), UnaryOp::kRelu},
     {"split_by_channels", Shape(2, 40, 7, 7, 400), UnaryOp::kRelu, true},
     {"deep", Shape(1, 300, 8, 8, 16)},
+    {"rounds_of_images", Shape(5, 3, 180, 180, 2)},
     {"no_images", Shape(0, 16, 8, 8, 16)},
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvWinogradTest, testing::ValuesIn(kWinogradCases), ConvCaseName);
@@ -93,6 +198,16 @@ TEST(ConvWinogradTest, ChoosesTheTileByShape) {
   EXPECT_EQ(ChooseWinogradTile(Shape(8, 512, 7, 7, 512)), WinogradTile::k4x4);
   EXPECT_EQ(ChooseWinogradTile(Shape(1, 512, 1, 1, 512)), WinogradTile::kNone);
   EXPECT_EQ(ChooseWinogradTile(Shape(1, 3, 224, 224, 64)), WinogradTile::kNone);
+}
+
+TEST(ConvWinogradTest, ChoosesTheWayByShapeInNchw) {
+  EXPECT_EQ(ChoosePlanarWinogradTile(Shape(8, 64, 56, 56, 64)), WinogradTile::k4x4);
+  EXPECT_TRUE(WinogradGradientWorthwhile(Shape(8, 64, 56, 56, 64)));
+  // The weights are transformed for too few pixels.
+  EXPECT_EQ(ChoosePlanarWinogradTile(Shape(1, 64, 8, 8, 64)), WinogradTile::kNone);
+  EXPECT_FALSE(WinogradGradientWorthwhile(Shape(1, 64, 8, 8, 64)));
+  EXPECT_EQ(ChoosePlanarWinogradTile(Shape(8, 3, 224, 224, 64)), WinogradTile::kNone);
+  EXPECT_FALSE(WinogradGradientWorthwhile(Shape(8, 3, 224, 224, 64)));
 }
 
 TEST(ConvWinogradTest, RefusesOtherKernels) {
