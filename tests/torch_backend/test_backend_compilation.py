@@ -491,3 +491,24 @@ def test_the_name_of_the_backend(tmp_path, program, is_installed):
         assert result.stdout == "tensor([1., 1., 1.])\n", result.stderr
     else:
         assert "Invalid backend: 'tenon'" in result.stderr
+
+
+def test_idle_threads_of_openmp_end() -> None:
+    """They would spin on the processors of Tenon's threads."""
+    program = """
+import pathlib, torch, tenon.torch
+torch.set_num_threads(3)
+def threads():
+    return {task.name for task in pathlib.Path("/proc/self/task").iterdir()}
+compiled = torch.compile(lambda x: torch.tanh(x) @ x, backend="tenon")
+x = torch.randn(400, 400)
+compiled(x)
+before = threads()
+for _ in range(2):
+    x.exp().sum()
+    of_openmp = threads() - before
+    assert of_openmp, "PyTorch has no threads"
+    compiled(x)
+    assert not of_openmp & threads()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

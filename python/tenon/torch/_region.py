@@ -15,6 +15,7 @@ from tenon.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from ._graph import GraphBuilder
 from ._lowering import is_empty, lower, why_not
+from ._openmp import end_idle_threads
 
 # The settings that are options of torch.compile.
 _OPTIONS = ("intra_op_num_threads",)
@@ -131,8 +132,10 @@ class _Computation:
         model = builder.model()
         if settings.save_model is not None:
             settings.save_model(model)
+        session_options = settings.session_options()
+        self._has_threads = session_options.intra_op_num_threads > 1
         self._session = tenon.InferenceSession(
-            model, settings.session_options(), providers=["CPUExecutionProvider"]
+            model, session_options, providers=["CPUExecutionProvider"]
         )
 
     def run(self, inputs: Sequence[Any]) -> Any:
@@ -142,6 +145,8 @@ class _Computation:
             tensor = inputs[index].detach()
             dense = (tensor.permute(order) if order else tensor).contiguous()
             feed[name] = tenon.OrtValue.from_dlpack(to_dlpack(dense))
+        if self._has_threads:
+            end_idle_threads()
         try:
             values = self._session.run_with_ort_values(self._output_names, feed)
         except InvalidArgument as error:
