@@ -85,6 +85,12 @@ typedef OrtStatus*(ORT_API_CALL* TenonCreateTrainingAgent)(OrtSession* session,
 #define TENON_RELEASE_TRAINING_AGENT "OrtApi_TenonReleaseTrainingAgent_SinceV29"
 typedef void(ORT_API_CALL* TenonReleaseTrainingAgent)(TenonTrainingAgent* agent);
 
+// The rank of the process on its machine, 0 at first: for the name of the file that the session's
+// entry tenon.memory_profile asks for. Not to be called while stages run.
+#define TENON_TRAINING_AGENT_SET_LOCAL_RANK "OrtApi_TenonTrainingAgentSetLocalRank_SinceV29"
+typedef OrtStatus*(ORT_API_CALL* TenonTrainingAgentSetLocalRank)(TenonTrainingAgent* agent,
+                                                                 int32_t rank);
+
 // The number of inputs and outputs of a stage.
 #define TENON_TRAINING_AGENT_STAGE_COUNTS "OrtApi_TenonTrainingAgentStageCounts_SinceV29"
 typedef OrtStatus*(ORT_API_CALL* TenonTrainingAgentStageCounts)(const TenonTrainingAgent* agent,

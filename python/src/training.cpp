@@ -123,6 +123,11 @@ class Agent {
     Check(create(nb::cast<const Session&>(session_).get(), &info, &owned_.object));
   }
 
+  void SetLocalRank(int32_t rank) const {
+    Check(Experimental<TenonTrainingAgentSetLocalRank>(TENON_TRAINING_AGENT_SET_LOCAL_RANK)(
+        owned_.object, rank));
+  }
+
   void RunForward(nb::list feeds, nb::list fetches, State& state, Cache* cache) const {
     Values values = Read(0, feeds, fetches);
     if (cache != nullptr) {
@@ -226,6 +231,7 @@ void BindTraining(nb::module_& module) {
   nb::class_<Agent>(module, "_TrainingAgent")
       .def(nb::init<nb::object, const std::vector<std::string>&, const std::vector<nb::object>&,
                     const std::vector<std::string>&, const std::vector<nb::object>&>())
+      .def("_set_local_rank", &Agent::SetLocalRank, nb::arg("rank"))
       .def("run_forward", &Agent::RunForward, nb::arg("feeds"), nb::arg("fetches"),
            nb::arg("state"), nb::arg("cache").none() = nb::none())
       .def("run_backward", &Agent::RunBackward, nb::arg("feeds"), nb::arg("fetches"),

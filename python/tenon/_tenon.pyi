@@ -496,6 +496,7 @@ class _TrainingAgent:
         backward_devices: Sequence[Any],
         /,
     ) -> None: ...
+    def _set_local_rank(self, rank: int) -> None: ...
     def run_forward(
         self,
         feeds: list[OrtValue],

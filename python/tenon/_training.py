@@ -17,8 +17,8 @@ class TrainingAgent(_tenon._TrainingAgent):
     `session` is an InferenceSession over the graph, or the native session in it. The forward half
     takes the inputs `fw_feed_names` and returns the inputs of the YieldOp. The backward half takes
     the outputs of the YieldOp and returns the outputs `bw_fetches_names`. The lists of devices say
-    where each of these results is allocated. `local_rank` is accepted for compatibility with
-    onnxruntime.
+    where each of these results is allocated. `local_rank` is the rank of the process on its
+    machine, for the name of the memory profile.
 
     Both halves fill `fetches`, a list of OrtValue such as OrtValueVector, and share a
     PartialGraphExecutionState, one for each forward. Failures raise RuntimeError.
@@ -40,4 +40,5 @@ class TrainingAgent(_tenon._TrainingAgent):
             list(bw_fetches_names),
             list(bw_outputs_device_info),
         )
+        self._set_local_rank(local_rank)
         self.local_rank = local_rank

@@ -32,6 +32,9 @@ struct KernelTraits {
   // The executor does not run the node. The code that runs the plan in parts takes its inputs and
   // supplies its outputs between two parts.
   bool yields = false;
+  // The kernel needs the memory of its inputs, which are tensors, side by side in their order, as
+  // collective communication does. A run where that is not so fails.
+  bool contiguous_inputs = false;
 };
 
 }  // namespace tenon

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/placement.h"
 #include "tensor/memory_info.h"
 
 namespace tenon {
@@ -57,6 +58,10 @@ class RunMeter {
   // Set while memory for plans is allocated, since HoldPlanned counts that.
   void set_paused(bool is_paused) { is_paused_ = is_paused; }
 
+  // Collects where the nodes of the main graph put their outputs, if this is set.
+  void set_placements(std::vector<Placement>* placements) { placements_ = placements; }
+  std::vector<Placement>* placements() const { return placements_; }
+
   uint64_t nodes() const;
   std::vector<Provider> providers() const;
   std::vector<Location> locations() const;
@@ -75,6 +80,7 @@ class RunMeter {
   std::unordered_map<const void*, size_t> blocks_;
   std::chrono::nanoseconds inner_{0};  // time of nodes within the current one
   bool is_paused_ = false;
+  std::vector<Placement>* placements_ = nullptr;
 };
 
 }  // namespace tenon

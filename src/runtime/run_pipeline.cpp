@@ -8,6 +8,7 @@
 #include "runtime/arena_shrinkage.h"
 #include "runtime/config.h"
 #include "runtime/node_dump.h"
+#include "runtime/nvtx.h"
 #include "runtime/profiler.h"
 #include "runtime/provider.h"
 #include "runtime/run_attempt.h"
@@ -66,6 +67,8 @@ Status RunPipeline::Run(const RunOptions& options, const RunArguments& run, RunA
   scope.stop = &stop;
   std::optional<Logger> logger;
   if (options.HasLog()) scope.logger = &MakeLog(options, environment_.logger, logger);
+  std::optional<NvtxRanges> nvtx;
+  if (NvtxRanges::HasTool()) scope.nvtx = &nvtx.emplace(options.tag);
   Status status = Prepare(scope, run, attempt, trace.profiler());
 
   // A whole run takes a frame from the pool. A captured run has its own and may be replayed.

@@ -14,6 +14,7 @@ namespace tenon {
 class Logger;
 struct Node;
 class NodeDump;
+class NvtxRanges;
 class Profiler;
 class RunMeter;
 class StreamSet;
@@ -43,6 +44,9 @@ struct RunScope {
   uint32_t session_id = 0;
   // Counts what the steps do; null: nothing is counted.
   RunMeter* meter = nullptr;
+
+  // Marks the nodes for NVIDIA's tools; null: nothing is marked.
+  NvtxRanges* nvtx = nullptr;
 
   // Shows what the steps read and make; null: nothing is shown. With a dump, memory is not planned,
   // so that each step runs and each value lasts until its last reader.

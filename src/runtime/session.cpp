@@ -249,14 +249,20 @@ Status Session::CheckPart(const RunArguments& run) const {
   return OkStatus();
 }
 
-Status Session::RunPart(const RunOptions& options, Frame& frame, const RunArguments& run) {
+Status Session::RunPart(const RunOptions& options, Frame& frame, const RunArguments& run,
+                        std::vector<Placement>* placements) {
   TENON_RETURN_IF_ERROR(CheckPart(run));
   RunAttempt attempt;
-  if (options.reports == nullptr) return pipeline_->Run(options, run, attempt, &frame);
+  if (options.reports == nullptr && placements == nullptr) {
+    return pipeline_->Run(options, run, attempt, &frame);
+  }
   RunMeter meter;
+  meter.set_placements(placements);
   attempt.meter = &meter;
   const auto begin = std::chrono::steady_clock::now();
   Status status = pipeline_->Run(options, run, attempt, &frame);
+  if (placements != nullptr && status.ok()) LogMemory(meter);
+  if (options.reports == nullptr) return status;
   RunReport report;
   report.run_id = parts_run_.fetch_add(1) + 1;
   report.attempts = 1;
@@ -265,6 +271,16 @@ Status Session::RunPart(const RunOptions& options, Frame& frame, const RunArgume
   report.SetMeasured(meter);
   options.reports->Set(std::move(report));
   return status;
+}
+
+void Session::LogMemory(const RunMeter& meter) const {
+  for (const RunMeter::Location& place : meter.locations()) {
+    const std::string name = Format("{}:{}", place.name, place.device_id);
+    TENON_LOG(logger(), kInfo, "[Memory] ExecutionFrame statically allocates {} bytes for {}",
+              place.static_bytes, name);
+    TENON_LOG(logger(), kInfo, "[Memory] ExecutionFrame dynamically allocates {} bytes for {}",
+              place.dynamic_bytes, name);
+  }
 }
 
 Status Session::ReleaseCapturedGraph(int32_t id) { return pipeline_->ReleaseCaptured(id); }

@@ -31,7 +31,9 @@ class Executor;
 class Frame;
 class Profiler;
 struct RunArguments;
+struct Placement;
 struct RunAttempt;
+class RunMeter;
 class RunPipeline;
 class ThreadPool;
 
@@ -86,7 +88,9 @@ class Session {
   // Providers' end hooks do not wait for the device. A node's failure is also logged at severity
   // kError. Errors: kInvalidArgument for a feed of another type or shape than its value has, and
   // for a session that is to run branches in parallel; otherwise like Executor::Run.
-  Status RunPart(const RunOptions& options, Frame& frame, const RunArguments& run);
+  // placements  gets what the part's nodes made, and the log what memory it took; may be null
+  Status RunPart(const RunOptions& options, Frame& frame, const RunArguments& run,
+                 std::vector<Placement>* placements = nullptr);
 
   // The check that RunPart makes first: feeds have the types and shapes of their values.
   Status CheckPart(const RunArguments& run) const;
@@ -122,6 +126,8 @@ class Session {
   void AddProfilerOf(ExecutionProvider& provider, Profiler& profiler) const;
   Status StartOwnThreads();
   Status OptimizeAndPlan();
+  // Logs what a part of a run took in each location.
+  void LogMemory(const RunMeter& meter) const;
   bool AreAllNew(std::span<const size_t> places, std::span<const Value> fetches) const;
 
   Environment& environment_;

@@ -12,6 +12,7 @@
 #include "runtime/in_place.h"
 #include "runtime/kernel.h"
 #include "runtime/node_dump.h"
+#include "runtime/nvtx.h"
 #include "runtime/run_meter.h"
 #include "runtime/step_trace.h"
 
@@ -204,14 +205,35 @@ Result<Stream*> StepRunner::WaitForInputs(const Step& step) {
   return stream;
 }
 
+Status StepRunner::CheckContiguous(const Step& step) const {
+  const std::byte* expected = nullptr;
+  const std::span<const Value* const> inputs = frame_.InputsOf(step);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr || !inputs[i]->is_tensor()) continue;
+    const Tensor& tensor = inputs[i]->tensor();
+    const auto* const at = static_cast<const std::byte*>(tensor.raw());
+    if (expected != nullptr && at != expected) {
+      return Fail("{}: expected input {} right behind the input before it, got it {} bytes away",
+                  step.node->Describe(), i, at - expected);
+    }
+    expected = at + tensor.bytes();
+  }
+  return OkStatus();
+}
+
 Status StepRunner::RunKernel(const Step& step, Stream* stream) {
+  if (step.traits.contiguous_inputs) {
+    Status status = CheckContiguous(step);
+    is_complete_error_ = !status.ok();
+    if (is_complete_error_) return status;
+  }
   StepContext context(plan_, region_, scope_, frame_, step, stream);
   const StopScope stopping(scope_.stop);
   Status status =
       CatchExceptions([&] { return step.kernel->Run(context); }, StatusCode::kRuntimeException);
   if (status.ok() && step.drains) status = WaitFor(*stream, nullptr);
-  failed_inside_ = !status.ok() && context.subgraph_failed();
-  if (!failed_inside_ && scope_.WasCut()) return scope_.Stopped("in", *step.node);
+  is_complete_error_ = !status.ok() && context.subgraph_failed();
+  if (!is_complete_error_ && scope_.WasCut()) return scope_.Stopped("in", *step.node);
   return status;
 }
 
@@ -225,7 +247,7 @@ Status StepRunner::Failed(const Step& step, Status status) {
     }
     if (scope_.place == nullptr) failed->step = static_cast<uint32_t>(&step - plan_.steps.data());
   }
-  if (failed_inside_) return status;
+  if (is_complete_error_) return status;
   const Node& node = *step.node;
   const std::string path = scope_.place == nullptr ? "" : scope_.place->ToString();
   const std::string text = DescribeRunFailure(*plan_.graph, node, frame_.InputsOf(step), path,
@@ -256,13 +278,39 @@ Status StepRunner::RunWatched(const Step& step) {
   if (scope_.profiler != nullptr) trace.emplace(scope_, plan_, step);
   Result<Stream*> stream = WaitForInputs(step);
   if (trace) trace->StartKernel(frame_);
+  NvtxRanges* const ranges = scope_.place == nullptr ? scope_.nvtx : nullptr;
+  if (ranges) ranges->BeginNode(*step.node, static_cast<int64_t>(step.node->id));
   Status status = stream ? RunKernel(step, *stream) : std::move(stream.error());
+  if (ranges) ranges->EndNode();
   if (!status.ok()) {
     counting.Drop();
     return Failed(step, std::move(status));
   }
   if (trace) trace->EndKernel(frame_);
+  NotePlacements(step);
   return OkStatus();
+}
+
+void StepRunner::NotePlacements(const Step& step) const {
+  if (scope_.meter == nullptr || scope_.place != nullptr) return;
+  std::vector<Placement>* const placements = scope_.meter->placements();
+  if (placements == nullptr) return;
+  const std::span<const Value* const> inputs = frame_.InputsOf(step);
+  for (const Slot slot : plan_.OutputsOf(step)) {
+    if (slot == kNoSlot || !frame_.value(slot).is_tensor()) continue;
+    const Tensor& tensor = frame_.value(slot).tensor();
+    const bool is_in_place = std::any_of(inputs.begin(), inputs.end(), [&](const Value* input) {
+      return input != nullptr && input->is_tensor() && input->tensor().raw() == tensor.raw();
+    });
+    if (is_in_place || tensor.bytes() == 0) continue;
+    Placement placement = {static_cast<uint32_t>(&step - plan_.steps.data()), slot, tensor.raw(),
+                           tensor.bytes(), std::nullopt};
+    if (const MemoryPlan* const memory = frame_.memory()) {
+      const MemoryPlan::Binding& binding = memory->bindings[static_cast<size_t>(slot)];
+      if (binding.place == MemoryPlan::Place::kSlab) placement.planned_offset = binding.offset;
+    }
+    placements->push_back(placement);
+  }
 }
 
 Status StepRunner::RunPlanned() {

@@ -21,7 +21,7 @@ class StepRunner {
         region_(region),
         scope_(scope),
         frame_(frame),
-        is_watched_(scope.profiler != nullptr || scope.meter != nullptr) {}
+        is_watched_(scope.profiler != nullptr || scope.meter != nullptr || scope.nvtx != nullptr) {}
 
   // Runs with the memory plan that the frame is bound to.
   Status RunPlanned();
@@ -34,8 +34,12 @@ class StepRunner {
   Status Failed(const Step& step, Status status);
   Status RunStep(const Step& step);
   Status RunKernel(const Step& step, Stream* stream);
+  // That inputs which the kernel needs side by side lie so.
+  Status CheckContiguous(const Step& step) const;
   // RunStep, reported to a profiler or a meter.
   Status RunWatched(const Step& step);
+  // Tells the meter where the outputs of the step lie, if it wants to know.
+  void NotePlacements(const Step& step) const;
   // Runs the step and dumps what it reads before, and what it makes after.
   Status RunDumped(const Step& step, FunctionRef<Status()> run);
   // Waits until the step's inputs and all work that its stream was given are done.
@@ -53,8 +57,9 @@ class StepRunner {
   const RunScope& scope_;
   Frame& frame_;
   const bool is_watched_;
-  // Whether the last kernel failed because a node of its subgraph did.
-  bool failed_inside_ = false;
+  // Whether the error of the last kernel stays as it is: a node of its subgraph failed, or its
+  // inputs did not lie side by side.
+  bool is_complete_error_ = false;
   size_t traced_given_ = 0;  // index in Region::given
 };
 

@@ -55,6 +55,7 @@ Result<std::unique_ptr<TrainingAgent>> TrainingAgent::Create(std::shared_ptr<Ses
                                                              TrainingAgentParts parts) {
   std::unique_ptr<TrainingAgent> agent(new TrainingAgent(std::move(session)));
   TENON_RETURN_IF_ERROR(agent->FindStages(std::move(parts)));
+  agent->StartProfile();
   return agent;
 }
 
@@ -99,6 +100,14 @@ Status TrainingAgent::FindStages(TrainingAgentParts parts) {
                            stages_[i].fetches.size(), stages_[i].fetch_memory.size());
   }
   return OkStatus();
+}
+
+void TrainingAgent::StartProfile() {
+  const StringMap& config = session_->options().config;
+  const auto entry = config.find("tenon.memory_profile");
+  if (entry == config.end() || entry->second.empty()) return;
+  profile_ = std::make_unique<MemoryProfile>(entry->second, session_->executor().plan(),
+                                             session_->logger());
 }
 
 Status TrainingAgent::RunStage(size_t stage, const RunOptions& options,
@@ -148,12 +157,18 @@ Status TrainingAgent::RunLocked(size_t index, const RunOptions& options,
     state.session_ = session_;
     state.frame_.emplace(session_->executor().frames());
   }
-  TENON_RETURN_IF_ERROR(
-      session_->RunPart(options, **state.frame_,
-                        {values, fetches, stage.fetch_memory,
-                         PlanPart{stage.begin, stage.end, slots, stage.fetches}}));
-  ++state.stage_;
-  return OkStatus();
+  if (profile_ && index == 0) state.iteration_ = iterations_.fetch_add(1);
+  Status status = session_->RunPart(
+      options, **state.frame_,
+      {values, fetches, stage.fetch_memory, PlanPart{stage.begin, stage.end, slots, stage.fetches}},
+      profile_ ? &state.placements_ : nullptr);
+  if (status.ok()) ++state.stage_;
+  // After a failure the state keeps what it knows.
+  if (profile_ && (!status.ok() || state.stage_ == stages_.size())) {
+    profile_->Add(state.iteration_, state.placements_);
+    if (status.ok()) state.placements_.clear();
+  }
+  return status;
 }
 
 }  // namespace tenon

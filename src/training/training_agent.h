@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "runtime/frame_pool.h"
+#include "runtime/placement.h"
 #include "runtime/session.h"
+#include "training/memory_profile.h"
 #include "training/value_cache.h"
 
 namespace tenon {
@@ -33,6 +35,8 @@ class PartialGraphExecutionState {
   std::shared_ptr<Session> session_;
   std::optional<FrameLease> frame_;  // goes before the session does
   size_t stage_ = 0;                 // the next one
+  uint64_t iteration_ = 0;           // of the agent's memory profile
+  std::vector<Placement> placements_;
   std::atomic<bool> is_running_ = false;
 };
 
@@ -55,6 +59,12 @@ class TrainingAgent {
   // that is to run branches in parallel.
   static Result<std::unique_ptr<TrainingAgent>> Create(std::shared_ptr<Session> session,
                                                        TrainingAgentParts parts);
+
+  // The rank of the process on its machine, for the name of the memory profile. Not to be called
+  // while stages run.
+  void SetLocalRank(int32_t rank) {
+    if (profile_) profile_->set_local_rank(rank);
+  }
 
   size_t stage_count() const { return stages_.size(); }
   // Names of the inputs and outputs of a stage, in order.
@@ -100,12 +110,16 @@ class TrainingAgent {
 
   explicit TrainingAgent(std::shared_ptr<Session> session) : session_(std::move(session)) {}
   Status FindStages(TrainingAgentParts parts);
+  // Opens the memory profile if the session's config entry tenon.memory_profile names a folder.
+  void StartProfile();
   Status RunLocked(size_t stage, const RunOptions& options, std::span<const Value> feeds,
                    std::vector<Value>& fetches, PartialGraphExecutionState& state,
                    const ValueCache* cache) const;
 
   const std::shared_ptr<Session> session_;
   std::vector<Stage> stages_;
+  std::unique_ptr<MemoryProfile> profile_;  // null if memory is not profiled
+  mutable std::atomic<uint64_t> iterations_ = 0;
 };
 
 }  // namespace tenon

@@ -577,3 +577,126 @@ def test_events_of_both_halves(tmp_path):
     ]
     assert counters == [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]
     assert not any(event["name"].startswith("yield") for event in events)
+
+
+def profile_of_pairs(folder, pairs, rank):
+    """The groups of a memory profile: their events by name."""
+    session = open_session(
+        layer(),
+        config={"tenon.memory_profile": str(folder)},
+        graph_optimization_level=tenon.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    )
+    agent = TrainingAgent(session, ["x", "w"], [CPU], ["dw", "dx"], [CPU, CPU], rank)
+    for _ in range(pairs):
+        state = PartialGraphExecutionState()
+        forward(agent, state)
+        backward(agent, state)
+    del agent, session
+    gc.collect()
+    (path,) = folder.glob(f"memory_profile_{rank}_*.json")
+    events = json.loads(path.read_text())
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    orders = {e["pid"] for e in events if e["name"] == "process_sort_index"}
+    assert len(names) == len(set(names.values())) == len(orders)
+    assert orders == set(names)
+    return {name: [e for e in events if e["pid"] == pid and e["ph"] == "X"]
+            for pid, name in names.items()}
+
+
+def test_memory_profile_of_pairs(tmp_path):
+    """TX-51, TX-58, TX-59, TX-60: one group for each pair, with the tensors of both halves."""
+    groups = profile_of_pairs(tmp_path, 3, rank=2)
+    for iteration in range(3):
+        assert f"dynamic activations_{iteration}" in groups
+    first = groups["dynamic activations_0"]
+    sizes = {e["name"]: e["args"]["size"] for e in first if e["name"] != "Summary"}
+    assert sizes["z"] == 3 * 5 * 4
+    assert "y" not in sizes  # it is in the memory of z
+    assert sizes["xt"] == 3 * 4 * 4
+    assert sizes["dw"] == 4 * 5 * 4
+    # In later pairs what does not leave the graph is planned.
+    planned = {e["name"] for e in groups["static activations_2"]} - {"Summary"}
+    dynamic = {e["name"] for e in groups["dynamic activations_2"]} - {"Summary"}
+    assert planned
+    assert not planned & dynamic
+    assert {"dw", "dx"} <= dynamic
+
+
+def test_events_of_a_memory_profile(tmp_path):
+    """TX-58, TX-60: lifetimes in steps, blocks that do not overlap, and sums."""
+    groups = profile_of_pairs(tmp_path, 2, rank=0)
+    for name, events in groups.items():
+        by_step = {}
+        for event in events:
+            by_step.setdefault(event["tid"], []).append(event)
+        for at_step in by_step.values():
+            *tensors, summary = at_step
+            for event in tensors:
+                assert event["cname"]
+                offset, size = event["ts"], event["dur"]
+                assert event["args"] == {"name": event["name"], "offset": offset, "size": size}
+            assert summary["name"] == "Summary"
+            sums = summary["args"]
+            used = sum(event["dur"] for event in tensors)
+            assert sums["used_bytes"] == sums["bytes for pattern"] == used
+            assert sums["total_bytes"] == used + sums["free_bytes"]
+            assert sums["used_percent"] + sums["free_percent"] == pytest.approx(100)
+            if name.startswith("static"):
+                blocks = sorted((event["ts"], event["dur"]) for event in tensors)
+                for (begin, size), (after, _) in zip(blocks, blocks[1:], strict=False):
+                    assert begin + size <= after
+    steps = {}
+    for event in groups["dynamic activations_0"]:
+        steps.setdefault(event["name"], []).append(event["tid"])
+    # z is made by the third node or the second, and its last reader comes later.
+    assert min(steps["z"]) < max(steps["z"])
+
+
+def test_no_memory_profile_unless_asked(tmp_path, monkeypatch):
+    """TX-58"""
+    monkeypatch.chdir(tmp_path)
+    agent = agent_of(layer())
+    state = PartialGraphExecutionState()
+    forward(agent, state)
+    backward(agent, state)
+    del agent, state
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_autograd_function_around_the_halves():
+    """TX-56: the flow of a framework's autograd function."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    agent = agent_of(layer())
+
+    class Layer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.state = PartialGraphExecutionState()
+            feeds, fetches = OrtValueVector(), OrtValueVector()
+            for each in (x, w):
+                feeds.push_back(each.detach().contiguous().__dlpack__(), False)
+            agent.run_forward(feeds, fetches, ctx.state)
+            y = torch.utils.dlpack.from_dlpack(fetches.dlpack_at(0))
+            ctx.like = y.new_empty(y.shape)
+            return y
+
+        @staticmethod
+        def backward(ctx, dy):
+            dy = torch.zeros_like(ctx.like) if dy is None else dy
+            feeds, fetches = OrtValueVector(), OrtValueVector()
+            feeds.push_back(dy.contiguous().__dlpack__(), False)
+            agent.run_backward(feeds, fetches, ctx.state)
+            del ctx.state
+            dw, dx = (torch.utils.dlpack.from_dlpack(fetches.dlpack_at(i)) for i in range(2))
+            return dx, dw
+
+    x, w = (torch.tensor(each, requires_grad=True) for each in (X, W))
+    twins = [each.detach().clone().requires_grad_() for each in (x, w)]
+    for step in range(3):
+        # A gradient that is not contiguous.
+        upper = torch.tensor(DY.T.copy()).T * (step + 1)
+        Layer.apply(x, w).backward(upper)
+        torch.relu(twins[0] @ twins[1]).backward(upper)
+    for a, b in zip((x, w), twins, strict=True):
+        torch.testing.assert_close(a.grad, b.grad)

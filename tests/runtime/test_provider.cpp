@@ -159,6 +159,7 @@ struct TestOp {
 
 constexpr TestOp kOps[] = {
     {"Add", RunAdd, {.in_place_input = 0, .in_place_also = 1}, SameShape},
+    {"Joined", RunAdd, {.contiguous_inputs = true}, SameShape},
     {"Scale", RunScale, {.in_place_input = 0}, SameShape},
     {"Reuse", RunReuse, {.allocates_outputs = true}, SameShape, 0},
     {"Positive", RunPositive, {.allocates_outputs = true}, AnyLength},

@@ -26,6 +26,7 @@ void ResetRuns();
 //   Wait(x)         copies x once the run is cancelled
 //   Spread(x)       2 * x, an element a block; all threads of the pool take part
 //   Watch(x)        1 for each element if the loops of this thread are recorded, else 0
+//   Joined(a, b)    a + b, if b lies right behind a
 //   Yield(x)        is never run: the caller, who runs the plan in parts, supplies its output
 std::unique_ptr<ExecutionProvider> MakeTestProvider();
 const ShapeFunctionTable& TestShapeFunctions();

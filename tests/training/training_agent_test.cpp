@@ -2,9 +2,13 @@
 #include "training/training_agent.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <thread>
 
+#include "base/mapped_file.h"
 #include "runtime/device_provider.h"
 #include "runtime/rows.h"
 #include "runtime/test_provider.h"
@@ -17,13 +21,14 @@ const Dim n = Dim::Symbol("n");
 class TrainingAgentTest : public ::testing::Test {
  protected:
   void Open(ModelBuilder& builder, std::vector<std::string> fetch_names,
-            std::vector<size_t> fetch_counts, SessionOptions options = {}) {
+            std::vector<size_t> fetch_counts, SessionOptions options = {},
+            std::vector<std::string> feed_names = {"x"}) {
     ResetRuns();
     auto session = MakeSession(environment_, builder.Build(), std::move(options));
     ASSERT_TRUE(session) << session.error().message();
     session_ = std::move(*session);
     TrainingAgentParts parts;
-    parts.feed_names = {"x"};
+    parts.feed_names = std::move(feed_names);
     parts.fetch_names = std::move(fetch_names);
     for (const size_t count : fetch_counts) {
       parts.fetch_memory.emplace_back(count, &CpuMemory());
@@ -114,6 +119,82 @@ TEST_F(TrainingAgentTest, AFailureIsLoggedOnce) {
                                   "Name:'node_a' Status Message: wanted to"),
             0u);
   EXPECT_EQ(agent_->RunForward({}, {&x, 1}, fetches, state).code(), StatusCode::kFail);
+}
+
+// TX-26: the text is the check's own.
+TEST_F(TrainingAgentTest, InputsThatMustLieSideBySide) {
+  ModelBuilder b;
+  b.Input("x", {n}).Input("w", {n}).Node("Joined", {"x", "w"}, {"a"}).Node("Yield", {"a"}, {"b"});
+  b.Node("Scale", {"b"}, {"c"}).Output("c");
+  Open(b, {"c"}, {1, 1}, {}, {"x", "w"});
+  const Value both = Row({1, 2, 10, 20});
+  const auto part = [&](size_t first) {
+    const Tensor& tensor = both.tensor();
+    return Value(Tensor::View(DataType::kFloat, Shape({2}),
+                              const_cast<float*>(tensor.data<float>()) + first, tensor.owner(),
+                              tensor.memory()));
+  };
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    PartialGraphExecutionState state;
+    std::vector<Value> fetches;
+    const Value feeds[] = {part(0), part(2)};
+    const Status status = agent_->RunForward({}, feeds, fetches, state);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(ValuesOf(fetches[0]), (Floats{11, 22}));
+  }
+  PartialGraphExecutionState state;
+  std::vector<Value> fetches;
+  const Value feeds[] = {part(2), part(0)};
+  const Status status = agent_->RunForward({}, feeds, fetches, state);
+  EXPECT_EQ(status.code(), StatusCode::kFail);
+  EXPECT_EQ(status.message(),
+            "Joined node 'node_a': expected input 1 right behind the input before it, got it -16 "
+            "bytes away");
+}
+
+// TX-59, TX-61: the log of a half that succeeds, and the profile of a pair that fails.
+TEST_F(TrainingAgentTest, MemoryProfileOfAFailure) {
+  ModelBuilder b;
+  b.Input("x", {n}).Node("Reuse", {"x"}, {"a"}).Node("Yield", {"a"}, {"b"});
+  b.Node("Reuse", {"b"}, {"c"}).Node("Fail", {"c"}, {"d"}).Output("d");
+  std::vector<std::string> lines;
+  SessionOptions options;
+  const std::string folder = testing::TempDir();
+  options.config = {{"tenon.memory_profile", folder}};
+  options.severity = Severity::kInfo;
+  options.log_sink = {
+      [](void* param, Severity, const char*, const char*, const char*, const char* message) {
+        static_cast<std::vector<std::string>*>(param)->emplace_back(message);
+      },
+      &lines};
+  Open(b, {"d"}, {1, 1}, std::move(options));
+  // The number of the process keeps apart the files of tests that run at once.
+  agent_->SetLocalRank(static_cast<int32_t>(getpid()));
+  const auto count = [&](const char* text) {
+    return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(text) != std::string::npos;
+    });
+  };
+  {
+    PartialGraphExecutionState state;
+    const Value x = Row({1, 2, 3});
+    std::vector<Value> fetches;
+    ASSERT_TRUE(agent_->RunForward({}, {&x, 1}, fetches, state).ok());
+    EXPECT_EQ(count("[Memory] ExecutionFrame statically allocates 0 bytes for Cpu:0"), 1);
+    EXPECT_EQ(count("[Memory] ExecutionFrame dynamically allocates"), 1);
+    EXPECT_FALSE(agent_->RunBackward({}, {&x, 1}, fetches, state).ok());
+    EXPECT_EQ(count("[Memory]"), 2);
+  }
+  agent_.reset();
+  const std::string path = Format("{}/memory_profile_{}_0.json", folder, getpid());
+  const auto content = ReadFile(path);
+  ASSERT_TRUE(content) << content.error().message();
+  std::remove(path.c_str());
+  const std::string text(reinterpret_cast<const char*>(content->data()), content->size());
+  EXPECT_NE(text.find("dynamic activations_0"), std::string::npos);
+  EXPECT_NE(text.find(R"("name":"a")"), std::string::npos);
+  EXPECT_NE(text.find(R"("name":"c")"), std::string::npos);
+  EXPECT_EQ(text.find(R"("name":"d")"), std::string::npos);
 }
 
 // TX-19, TX-48, TX-57: values on a device are fed, fetched and freed there.

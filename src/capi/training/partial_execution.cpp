@@ -153,6 +153,14 @@ void ReleaseAgent(TenonTrainingAgent* agent) noexcept {
   }
 }
 
+OrtStatus* SetLocalRank(TenonTrainingAgent* agent, int32_t rank) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(agent);
+    agent->agent->SetLocalRank(rank);
+    return OkStatus();
+  });
+}
+
 OrtStatus* StageCounts(const TenonTrainingAgent* agent, size_t stage, size_t* feeds,
                        size_t* fetches) noexcept {
   return AtBoundary([&]() -> Status {
@@ -248,6 +256,9 @@ OrtExperimentalFnPtr FindPartialExecutionFunction(std::string_view name) {
   }
   if (name == TENON_TRAINING_AGENT_STAGE_COUNTS) {
     return Untyped<TenonTrainingAgentStageCounts>(&StageCounts);
+  }
+  if (name == TENON_TRAINING_AGENT_SET_LOCAL_RANK) {
+    return Untyped<TenonTrainingAgentSetLocalRank>(&SetLocalRank);
   }
   if (name == TENON_RUN_STAGE) return Untyped<TenonRunStage>(&RunStage);
   if (name == TENON_RUN_FORWARD) return Untyped<TenonRunForward>(&RunForward);
