@@ -599,8 +599,10 @@ def profile_of_pairs(folder, pairs, rank):
     orders = {e["pid"] for e in events if e["name"] == "process_sort_index"}
     assert len(names) == len(set(names.values())) == len(orders)
     assert orders == set(names)
-    return {name: [e for e in events if e["pid"] == pid and e["ph"] == "X"]
-            for pid, name in names.items()}
+    return {
+        name: [e for e in events if e["pid"] == pid and e["ph"] == "X"]
+        for pid, name in names.items()
+    }
 
 
 def test_memory_profile_of_pairs(tmp_path):
