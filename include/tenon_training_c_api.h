@@ -136,6 +136,14 @@ typedef OrtStatus*(ORT_API_CALL* TenonCreateCheckpoint)(const char* const* names
                                                         const bool* is_trained, size_t count,
                                                         struct OrtCheckpointState** out);
 
+// Makes a nominal checkpoint: its parameters have names, and get their values from
+// OrtTrainingApi::CopyBufferToParameters with those of all parameters, after a session was made
+// with it. SaveCheckpoint writes it. Released with ReleaseCheckpointState.
+#define TENON_CREATE_NOMINAL_CHECKPOINT "OrtApi_TenonCreateNominalCheckpoint_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonCreateNominalCheckpoint)(const char* const* names,
+                                                               const bool* is_trained, size_t count,
+                                                               struct OrtCheckpointState** out);
+
 // The names of a checkpoint's parameters, and of its properties, in alphabetical order: an array of
 // `count` texts. The array and each text are to be freed with `allocator`.
 #define TENON_CHECKPOINT_PARAMETER_NAMES "OrtApi_TenonCheckpointParameterNames_SinceV30"

@@ -69,6 +69,20 @@ class TrainingState {
     return TrainingState(state);
   }
 
+  static TrainingState CreateNominal(const std::vector<std::string>& names,
+                                     const std::vector<bool>& is_trained) {
+    std::vector<const char*> texts;
+    const auto flags = std::make_unique<bool[]>(names.size());
+    for (size_t i = 0; i < names.size(); ++i) {
+      texts.push_back(names[i].c_str());
+      flags[i] = is_trained.at(i);
+    }
+    OrtCheckpointState* state = nullptr;
+    Check(Experimental<TenonCreateNominalCheckpoint>(TENON_CREATE_NOMINAL_CHECKPOINT)(
+        texts.data(), flags.get(), texts.size(), &state));
+    return TrainingState(state);
+  }
+
   OrtCheckpointState* get() const { return state_.get(); }
 
   void Save(const std::string& path, bool with_optimizer_state) const {
@@ -257,6 +271,7 @@ class OnDeviceSession {
 void BindOnDeviceTraining(nb::module_& module) {
   nb::class_<TrainingState>(module, "_CheckpointState")
       .def_static("create", &TrainingState::Create)
+      .def_static("create_nominal", &TrainingState::CreateNominal)
       .def_static("load", &TrainingState::Load)
       .def_static("load_bytes", &TrainingState::LoadBytes)
       .def("save", &TrainingState::Save)

@@ -302,7 +302,9 @@ class Writer {
   Place AddModule(const Checkpoint& checkpoint) {
     std::vector<Place> trained, frozen;
     for (const auto& [name, parameter] : checkpoint.parameters) {
-      (parameter.is_trained ? trained : frozen).push_back(AddTensor(name, parameter.value));
+      const Place tensor =
+          checkpoint.is_nominal ? AddNominal(name) : AddTensor(name, parameter.value);
+      (parameter.is_trained ? trained : frozen).push_back(tensor);
     }
     const Place trained_place = AddList(trained), frozen_place = AddList(frozen);
     const auto start = builder_.StartTable();
@@ -385,6 +387,19 @@ class Writer {
     AddNumber(TensorTable::kType, static_cast<int32_t>(tensor.type()), 0);
     AddPlace(TensorTable::kElements, elements);
     AddNumber(TensorTable::kExternalOffset, external_offset, int64_t{-1});
+    return Place(builder_.EndTable(start));
+  }
+
+  // A name alone. Other readers look at type and elements all the same.
+  Place AddNominal(std::string_view name) {
+    const Place name_place = AddText(name);
+    const Place dims = builder_.CreateVector(std::vector<int64_t>{0}).Union();
+    const Place elements = builder_.CreateVector(std::vector<uint8_t>()).Union();
+    const auto start = builder_.StartTable();
+    AddPlace(TensorTable::kName, name_place);
+    AddPlace(TensorTable::kDims, dims);
+    AddNumber(TensorTable::kType, static_cast<int32_t>(DataType::kFloat), 0);
+    AddPlace(TensorTable::kElements, elements);
     return Place(builder_.EndTable(start));
   }
 

@@ -163,6 +163,34 @@ TEST_F(OnDeviceTrainingTest, CheckpointsContinueWhereTheyWereSaved) {
   std::filesystem::remove(path);
 }
 
+TEST_F(OnDeviceTrainingTest, NominalCheckpointsAreFilledFromABuffer) {
+  const char* const names[] = {"w", "w"};
+  const bool is_trained[] = {true, true};
+  const auto create = reinterpret_cast<TenonCreateNominalCheckpoint>(
+      Ort::GetApi().GetExperimentalFunction(TENON_CREATE_NOMINAL_CHECKPOINT));
+  OrtCheckpointState* state = nullptr;
+  EXPECT_EQ(ErrorOf([&] { Ort::ThrowOnError(create(names, is_trained, 2, &state)); }),
+            "2: parameter 'w' is there twice");
+  Ort::ThrowOnError(create(names, is_trained, 1, &state));
+  const std::string path = testing::TempDir() + "tenon_on_device_nominal";
+  Ort::CheckpointState::SaveCheckpoint(Ort::CheckpointState(state), path);
+  Ort::CheckpointState read = Ort::CheckpointState::LoadCheckpoint(path);
+  std::filesystem::remove(path);
+
+  Ort::TrainingSession nominal(Env(), Ort::SessionOptions(), read, TrainModel(), EvalModel(),
+                               SgdModel());
+  EXPECT_EQ(ErrorOf([&] { nominal.TrainStep(Inputs()); }),
+            "2: the parameters of a nominal checkpoint have no values yet: copy them from a buffer "
+            "first");
+  Ort::Value buffer = session_.ToBuffer(false);
+  Ort::ThrowOnError(Ort::GetTrainingApi().CopyBufferToParameters(nominal, buffer, false));
+  EXPECT_EQ(ElementsOf<float>(read.GetParameter("w")), Parameter());
+  nominal.SetLearningRate(0.5f);
+  EXPECT_EQ(ElementsOf<float>(nominal.TrainStep(Inputs())[0]), (std::vector<float>{3, 10}));
+  nominal.OptimizerStep();
+  EXPECT_EQ(ElementsOf<float>(read.GetParameter("w")), (std::vector<float>{-0.5f, -0.5f}));
+}
+
 TEST_F(OnDeviceTrainingTest, ExportsAModelForInference) {
   const std::string path = testing::TempDir() + "tenon_on_device_inference.onnx";
   session_.ExportModelForInferencing(path, {"y"});

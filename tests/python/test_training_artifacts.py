@@ -374,7 +374,6 @@ BAD_ARGUMENTS = {
         "the library of custom operators 'absent.so' does not exist",
     ),
     "no gradient": ({"model": without_gradient()}, Exception, "Det-17 .*det.* has no gradient"),
-    "nominal": ({"nominal_checkpoint": True}, NotImplementedError, "cannot write them yet"),
 }
 
 
@@ -385,6 +384,59 @@ def test_bad_arguments_are_named_and_nothing_is_written(case: str, tmp_path: pat
     with pytest.raises(error, match=text):
         generate_artifacts(**(arguments | changes), artifact_directory=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_nominal_checkpoints_have_names_and_get_values_later(tmp_path: pathlib.Path) -> None:
+    generate_artifacts(
+        network(),
+        requires_grad=["w1", "b1", "b2"],
+        frozen_params=["w2"],
+        loss=LossType.MSELoss,
+        optimizer=OptimType.AdamW,
+        artifact_directory=tmp_path,
+        prefix="net_",
+        nominal_checkpoint=True,
+    )
+    models = [tmp_path / f"net_{name}_model.onnx" for name in ("training", "eval", "optimizer")]
+    full = CheckpointState.load_checkpoint(tmp_path / "net_checkpoint")
+    source = Module(models[0], full, models[1])
+    buffer = source.get_contiguous_parameters()
+
+    nominal = CheckpointState.load_checkpoint(tmp_path / "net_nominal_checkpoint")
+    assert {name: p.requires_grad for name, p in nominal.parameters} == {
+        name: name != "w2" for name in SHAPES
+    }
+    with pytest.raises(Exception, match="'w1' has no value yet: the checkpoint is nominal"):
+        _ = nominal.parameters["w1"].data
+    module = Module(models[0], nominal, models[1])
+    trainer = Optimizer(models[2], module)
+    x, target = draw_batch(LossType.MSELoss)
+    with pytest.raises(Exception, match="parameters of a nominal checkpoint have no values yet"):
+        module(x, target)
+    with pytest.raises(Exception, match="needs values for all parameters"):
+        module.copy_buffer_to_parameters(buffer)
+    module.copy_buffer_to_parameters(buffer, trainable_only=False)
+    for name, value in draw_parameters().items():
+        np.testing.assert_array_equal(nominal.parameters[name].data, value)
+
+    # From here on it is as any other.
+    assert module(x, target) == source(x, target)
+    trainer.step()
+    CheckpointState.save_checkpoint(nominal, tmp_path / "trained", include_optimizer_state=True)
+    trained = CheckpointState.load_checkpoint(tmp_path / "trained")
+    np.testing.assert_array_equal(trained.parameters["w2"].data, draw_parameters()["w2"])
+    assert (trained.parameters["w1"].data != draw_parameters()["w1"]).all()
+
+
+def test_a_nominal_checkpoint_can_be_made_of_names(tmp_path: pathlib.Path) -> None:
+    state = CheckpointState.nominal(["b", "a"], ["c"])
+    CheckpointState.save_checkpoint(state, tmp_path / "nominal")
+    read = CheckpointState.load_checkpoint(tmp_path / "nominal")
+    assert [(name, p.requires_grad) for name, p in read.parameters] == [
+        ("a", True),
+        ("b", True),
+        ("c", False),
+    ]
 
 
 def test_integers_cannot_be_trained(tmp_path: pathlib.Path) -> None:

@@ -16,7 +16,7 @@ None of the classes is thread-safe.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,13 @@ class CheckpointState:
         values = [_value_of(array) for array in arrays.values()]
         flags = [name in trained for name in arrays]
         return cls(_tenon._CheckpointState.create(list(arrays), values, flags))
+
+    @classmethod
+    def nominal(cls, trained: Iterable[str], frozen: Iterable[str] = ()) -> CheckpointState:
+        """A checkpoint with the names of parameters, whose values come from
+        ``Module.copy_buffer_to_parameters``. Not in onnxruntime."""
+        flags = {name: True for name in trained} | {name: False for name in frozen}
+        return cls(_tenon._CheckpointState.create_nominal(list(flags), list(flags.values())))
 
     @classmethod
     def load_checkpoint(cls, checkpoint_uri: str | os.PathLike[str]) -> CheckpointState:

@@ -18,6 +18,11 @@
 namespace tenon::capi {
 namespace {
 
+Status AddParameter(Checkpoint& checkpoint, const char* name, Parameter parameter) {
+  const auto [place, is_new] = checkpoint.parameters.try_emplace(name, std::move(parameter));
+  return is_new ? OkStatus() : InvalidArgument("parameter '{}' is there twice", name);
+}
+
 OrtStatus* CreateCheckpoint(const char* const* names, const OrtValue* const* values,
                             const bool* is_trained, size_t count,
                             OrtCheckpointState** out) noexcept {
@@ -35,9 +40,26 @@ OrtStatus* CreateCheckpoint(const char* const* names, const OrtValue* const* val
       }
       TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(given->type(), given->shape()));
       TENON_RETURN_IF_ERROR(CopyElements(*given, copy));
-      const auto [place, is_new] = state->checkpoint.parameters.try_emplace(
-          names[i], Parameter{std::move(copy), is_trained[i]});
-      if (!is_new) return InvalidArgument("parameter '{}' is there twice", names[i]);
+      TENON_RETURN_IF_ERROR(
+          AddParameter(state->checkpoint, names[i], Parameter{std::move(copy), is_trained[i]}));
+    }
+    *out = state.release();
+    return OkStatus();
+  });
+}
+
+OrtStatus* CreateNominalCheckpoint(const char* const* names, const bool* is_trained, size_t count,
+                                   OrtCheckpointState** out) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL_ARRAY(names, count);
+    TENON_RETURN_IF_NULL_ARRAY(is_trained, count);
+    TENON_RETURN_IF_NULL(out);
+    auto state = std::make_unique<OrtCheckpointState>();
+    state->checkpoint.is_nominal = true;
+    for (size_t i = 0; i < count; ++i) {
+      if (names[i] == nullptr) return InvalidArgument("names[{}] must not be null", i);
+      TENON_RETURN_IF_ERROR(
+          AddParameter(state->checkpoint, names[i], Parameter{Tensor(), is_trained[i]}));
     }
     *out = state.release();
     return OkStatus();
@@ -104,6 +126,9 @@ OrtStatus* GradientOf(const OrtTrainingSession* session, const char* parameter,
 
 OrtExperimentalFnPtr FindTrainingQuery(std::string_view name) {
   if (name == TENON_CREATE_CHECKPOINT) return Untyped<TenonCreateCheckpoint>(&CreateCheckpoint);
+  if (name == TENON_CREATE_NOMINAL_CHECKPOINT) {
+    return Untyped<TenonCreateNominalCheckpoint>(&CreateNominalCheckpoint);
+  }
   if (name == TENON_CHECKPOINT_PARAMETER_NAMES) {
     return Untyped<TenonCheckpointNames>(&ParameterNames);
   }

@@ -20,16 +20,14 @@ def save_checkpoint(
 ) -> None:
     """Writes a checkpoint of parameters, the trained ones and the frozen ones.
 
-    A nominal checkpoint has names without values. Raises NotImplementedError for that: only
-    checkpoints with values can be written yet.
+    A nominal checkpoint has their names alone.
     """
     if parameters is None:
         raise RuntimeError("save_checkpoint: expected lists of trained and frozen parameters")
     if nominal_checkpoint:
-        raise NotImplementedError(
-            "nominal_checkpoint: Tenon reads nominal checkpoints but cannot write them yet; use "
-            "the checkpoint with values"
-        )
+        names = ([tensor.name for tensor in tensors] for tensors in parameters)
+        CheckpointState.save_checkpoint(CheckpointState.nominal(*names), path_to_checkpoint)
+        return
     trained, frozen = (
         {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors} for tensors in parameters
     )
