@@ -137,6 +137,13 @@ const ElementType* FindElementType(const std::string& descr) {
   return nullptr;
 }
 
+const ElementType& FindNamedElementType(std::string_view name) {
+  for (const ElementType& type : kElementTypes) {
+    if (type.name == name) return type;
+  }
+  return kUndefined;
+}
+
 bool IsFloatingPoint(ONNXTensorElementDataType id) {
   return id == ELEMENT(FLOAT) || id == ELEMENT(DOUBLE) || id == ELEMENT(FLOAT16) ||
          id == ELEMENT(BFLOAT16);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::cli {
@@ -22,6 +23,9 @@ const ElementType& ElementTypeOf(ONNXTensorElementDataType id);
 
 // The type with this .npy description (without byte order); null if there is none.
 const ElementType* FindElementType(const std::string& descr);
+
+// The type with this name of ONNX; the one of unknown types if there is none.
+const ElementType& FindNamedElementType(std::string_view name);
 
 bool IsFloatingPoint(ONNXTensorElementDataType id);
 // Whether ReadNumber and WriteNumber know the type: real numbers of up to 64 bits and booleans.

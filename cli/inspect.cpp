@@ -1,44 +1,16 @@
 // tenon inspect: shows the contents of a model.
-#include <tenon_c_api.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
-#include "progress.h"
+#include "description.h"
 #include "text.h"
 
 namespace tenon::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The result of TenonApi::DescribeModel.
-Json Describe(const InspectCommand& command) {
-  std::vector<const char*> names;
-  std::vector<int64_t> sizes;
-  const DimSizes dims = ParseDims(command.dims);
-  for (const auto& [name, size] : dims) {
-    names.push_back(name.c_str());
-    sizes.push_back(size);
-  }
-  Ort::AllocatorWithDefaultOptions allocator;
-  char* text = nullptr;
-  const Progress progress("reading " + command.model);
-  const Ort::Status status(TenonGetApi(TENON_API_VERSION)
-                               ->DescribeModel(command.model.c_str(), names.data(), sizes.data(),
-                                               names.size(), allocator, &text));
-  if (!status.IsOK()) {
-    const bool is_usage = status.GetErrorCode() == ORT_INVALID_ARGUMENT && !dims.empty();
-    throw Error(is_usage ? kExitUsage : kExitFailure,
-                WithPath(command.model, status.GetErrorMessage()));
-  }
-  Json json = Json::parse(text);
-  allocator.Free(text);
-  return json;
-}
 
 std::string Text(const Json& json) { return json.get<std::string>(); }
 
@@ -130,7 +102,7 @@ int InspectQuantization(const InspectCommand& command) {
 
 int Inspect(const InspectCommand& command) {
   if (command.quantization) return InspectQuantization(command);
-  const Json json = Describe(command);
+  const Json json = DescribeModel(command.model, command.dims);
   if (command.json) {
     Print("{}\n", json.dump(2));
     return 0;

@@ -56,23 +56,6 @@ bool IsSameType(ONNXTensorElementDataType wanted, ONNXTensorElementDataType got)
   return a != nullptr && b != nullptr && a[0] == 'V' && std::strcmp(a, b) == 0;
 }
 
-// Throws unless the array is what the input declares.
-void CheckArray(const ValueSpec& input, Array& array, const std::string& source) {
-  bool fits = IsSameType(input.type, array.type);
-  if (fits && input.shape) {
-    fits = input.shape->size() == array.shape.size();
-    for (size_t axis = 0; fits && axis < array.shape.size(); ++axis) {
-      const int64_t size = (*input.shape)[axis].size;
-      fits = size < 0 || size == array.shape[axis];
-    }
-  }
-  if (!fits) {
-    Fail("input '{}': expected {}, got {} {} in '{}'", input.name, input.Text(),
-         ElementTypeOf(array.type).name, ShapeText(array.shape), source);
-  }
-  array.type = input.type;
-}
-
 class FeedMaker {
  public:
   FeedMaker(const Model& model, const FeedSettings& settings)
@@ -200,6 +183,22 @@ class FeedMaker {
 };
 
 }  // namespace
+
+void CheckArray(const ValueSpec& input, Array& array, const std::string& source) {
+  bool fits = IsSameType(input.type, array.type);
+  if (fits && input.shape) {
+    fits = input.shape->size() == array.shape.size();
+    for (size_t axis = 0; fits && axis < array.shape.size(); ++axis) {
+      const int64_t size = (*input.shape)[axis].size;
+      fits = size < 0 || size == array.shape[axis];
+    }
+  }
+  if (!fits) {
+    Fail("input '{}': expected {}, got {} {} in '{}'", input.name, input.Text(),
+         ElementTypeOf(array.type).name, ShapeText(array.shape), source);
+  }
+  array.type = input.type;
+}
 
 std::vector<Array> MakeFeeds(const Model& model, const FeedSettings& settings,
                              const std::string& otherwise) {

@@ -31,6 +31,9 @@ struct FeedSettings {
 std::vector<Array> MakeFeeds(const Model& model, const FeedSettings& settings,
                              const std::string& otherwise);
 
+// Throws Error unless the array, which `source` has, is what the input declares. Gives it the type.
+void CheckArray(const ValueSpec& input, Array& array, const std::string& source);
+
 // Tensors over the arrays, which must outlive them.
 std::vector<Ort::Value> ToValues(std::vector<Array>& arrays);
 
