@@ -6,6 +6,8 @@
 
 #include "bisect.h"
 #include "model.h"
+#include "trainer.h"
+#include "training_plan.h"
 #include "values.h"
 
 namespace tenon::cli {
@@ -56,6 +58,21 @@ struct ProfileCommand {
   bool json = false;
 };
 int Profile(const ProfileCommand& command);
+
+// Exit code 130 after SIGINT.
+struct TrainCommand {
+  ArtifactPaths artifacts;
+  int threads = 0;
+  std::vector<std::string> data, validation;  // sources of samples
+  TrainingOptions options;
+  std::string checkpoint = "trained_checkpoint";  // to be written
+  int64_t save_every = 1;                         // epochs
+  bool resume = false;                            // continues from `checkpoint`
+  std::string export_path;                        // "": no model for inference is written
+  std::vector<std::string> export_outputs;
+  bool json = false;
+};
+int Train(const TrainCommand& command);
 
 struct EpsCommand {
   std::vector<std::string> plugins;

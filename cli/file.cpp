@@ -1,8 +1,11 @@
 #include "file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "text.h"
@@ -37,6 +40,12 @@ void WriteFile(const std::string& path, std::span<const std::byte> bytes) {
   if (!file) Fail("'{}': {}", path, std::strerror(errno));
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
   if (!written || std::fclose(file.release()) != 0) Fail("'{}': {}", path, std::strerror(errno));
+}
+
+void CheckFolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) return;
+  Fail("'{}': {}", path, std::strerror(errno));
 }
 
 std::vector<std::string> ReadLines(const std::string& path) {

@@ -12,6 +12,8 @@ namespace tenon::cli {
 // Throws Error with the path and the system's reason.
 std::vector<std::byte> ReadFile(const std::string& path);
 void WriteFile(const std::string& path, std::span<const std::byte> bytes);
+// Throws Error if no file can be made in the folder of this path.
+void CheckFolderOf(const std::string& path);
 // Lines without their line ends; an empty last line is left out.
 std::vector<std::string> ReadLines(const std::string& path);
 

@@ -134,6 +134,81 @@ void AddProfile(CLI::App& app, ProfileCommand& command) {
   AddJson(app, command.json);
 }
 
+void AddTrain(CLI::App& app, TrainCommand& command) {
+  app.footer(
+      "The first axis of each array counts samples. The checkpoint is saved after each epoch and\n"
+      "at Ctrl+C; with --resume the training goes on as if it had not been interrupted.\n"
+      "Example:\n"
+      "  tenon train artifacts --data train.npz --validation test.npz --epochs 10 \\\n"
+      "    --export model.onnx --export-output scores");
+  ArtifactPaths& paths = command.artifacts;
+  app.add_option("ARTIFACTS", paths.folder,
+                 "Folder that tenon.training.artifacts wrote: training_model.onnx, "
+                 "optimizer_model.onnx, checkpoint and, for --validation and --export, "
+                 "eval_model.onnx");
+  const auto artifact = [&](const char* name, std::string& path, const char* what) {
+    app.add_option(name, path, what)
+        ->type_name("FILE")
+        ->group("Artifacts, instead of the folder's");
+  };
+  artifact("--training-model", paths.training_model, "Training model");
+  artifact("--eval-model", paths.eval_model, "Evaluation model");
+  artifact("--optimizer-model", paths.optimizer_model, "Optimizer model");
+  artifact("--start", paths.checkpoint, "Checkpoint to start from");
+  const auto samples = [&](const char* name, std::vector<std::string>& sources, const char* what) {
+    return app.add_option(name, sources, what)
+        ->type_name("FILE.npz|NAME=FILE")
+        ->allow_extra_args(false);
+  };
+  samples("--data", command.data,
+          "Samples: .npz files with entries named like the training model's inputs, or .npy files")
+      ->required();
+  samples("--validation", command.validation,
+          "Samples whose mean loss is computed after each epoch");
+
+  TrainingOptions& options = command.options;
+  const CLI::Range positive(1, 1 << 30);
+  app.add_option("--epochs", options.epochs, "How often each sample is seen; else 1")
+      ->check(positive);
+  app.add_option("--batch-size", options.batch_size,
+                 "Samples at a time; else what the model fixes, else 32")
+      ->check(positive);
+  app.add_option("--accumulate", options.accumulate,
+                 "So many batches add up their gradients before a step; else 1")
+      ->check(positive);
+  app.add_option("--learning-rate", options.learning_rate, "Else 0.001")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--schedule", options.schedule,
+                 "Of the learning rate: 'constant', or 'linear' to fall to 0 at the end")
+      ->check(CLI::IsMember({"constant", kLinear}));
+  app.add_option("--warmup", options.warmup,
+                 "Of the linear schedule: steps in which the rate rises from 0")
+      ->type_name("STEPS")
+      ->check(CLI::Range(0, 1 << 30));
+  app.add_option("--seed", options.seed, "Of the order of samples and of random operators; else 0");
+  app.add_flag_callback(
+      "--no-shuffle", [&shuffle = options.shuffle] { shuffle = 0; },
+      "Keep the order of the samples; else each epoch has another one");
+  app.add_option("--threads", command.threads, "Threads to compute with; 0: as many as cores")
+      ->check(CLI::Range(0, 1024));
+
+  app.add_option("--checkpoint", command.checkpoint, "Checkpoint to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("--save-every", command.save_every, "Epochs from checkpoint to checkpoint")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_flag("--resume", command.resume,
+               "Continue from the file of --checkpoint, with its options unless others are given");
+  app.add_option("--export", command.export_path, "Model for inference to write at the end")
+      ->type_name("FILE.onnx");
+  app.add_option("--export-output", command.export_outputs,
+                 "Value that is an output of that model; else those of the evaluation model")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  AddJson(app, command.json);
+}
+
 // CLI11 would only say that a subcommand is required.
 void CheckSubcommand(const CLI::App& app, const std::string& name) {
   std::vector<std::string> names;
@@ -146,7 +221,7 @@ void CheckSubcommand(const CLI::App& app, const std::string& name) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Runs, inspects, checks and measures ONNX models.", "tenon");
+  CLI::App app("Runs, inspects, checks, measures and trains ONNX models.", "tenon");
   app.set_version_flag("--version",
                        Format("tenon {}", TenonGetApi(TENON_API_VERSION)->GetVersionString()));
   app.require_subcommand(1);
@@ -184,6 +259,12 @@ int Main(int argc, char** argv) {
       app.add_subcommand("profile", "Record where a model's time and memory go");
   AddProfile(*profile_app, profile);
   profile_app->final_callback([&] { chosen = [&] { return Profile(profile); }; });
+
+  TrainCommand train;
+  CLI::App* const train_app =
+      app.add_subcommand("train", "Train a model from its training artifacts");
+  AddTrain(*train_app, train);
+  train_app->final_callback([&] { chosen = [&] { return Train(train); }; });
 
   EpsCommand eps;
   CLI::App* const eps_app =

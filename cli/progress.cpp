@@ -23,6 +23,11 @@ Progress::~Progress() {
   thread_.join();
 }
 
+void Progress::Say(std::string details) {
+  const std::lock_guard lock(mutex_);
+  details_ = std::move(details);
+}
+
 void Progress::Show() {
   using std::chrono::milliseconds;
   constexpr milliseconds kFirst(1000);
@@ -34,7 +39,9 @@ void Progress::Show() {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     const double fraction = fraction_.load(std::memory_order_relaxed);
     const std::string share = fraction < 0 ? "" : Format(" {:.0f} %", fraction * 100);
-    const std::string line = Format("\r\x1b[K{}:{} {:.0f} s", what_, share, elapsed.count());
+    const std::string details = details_.empty() ? "" : " " + details_ + ",";
+    const std::string line =
+        Format("\r\x1b[K{}:{}{} {:.0f} s", what_, share, details, elapsed.count());
     std::fputs(line.c_str(), stderr);
     std::fflush(stderr);
   } while (!changed_.wait_for(lock, kStep, [&] { return done_; }));

@@ -20,6 +20,8 @@ class Progress {
 
   // Called by the working thread; `fraction` of the work is done, in [0, 1].
   void Set(double fraction) { fraction_.store(fraction, std::memory_order_relaxed); }
+  // What there is to say of the work so far, such as "loss 0.5".
+  void Say(std::string details);
 
  private:
   void Show();
@@ -29,6 +31,7 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
+  std::string details_;
   std::thread thread_;
 };
 

@@ -38,8 +38,9 @@ class Error : public std::exception {
   std::string text_;
 };
 
-inline constexpr int kExitFailure = 1;  // a file, the model or the run
-inline constexpr int kExitUsage = 2;    // the command line
+inline constexpr int kExitFailure = 1;        // a file, the model or the run
+inline constexpr int kExitUsage = 2;          // the command line
+inline constexpr int kExitInterrupted = 130;  // SIGINT, as shells have it
 
 template <class... Args>
 [[noreturn]] void Fail(fmt::format_string<Args...> format, Args&&... args) {

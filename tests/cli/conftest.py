@@ -13,6 +13,7 @@ COMMAND = Path(os.environ.get("TENON_COMMAND") or ROOT / "build" / "release" / "
 
 class Tenon:
     command = COMMAND
+    root = ROOT
 
     def __init__(self, folder: Path):
         self.folder = folder
