@@ -258,12 +258,15 @@ int64_t ReportedIndex(const PoolPlanarArgs& args, size_t plane, size_t offset) {
   return static_cast<int64_t>(plane * plane_size + offset);
 }
 
-// Output x of a row.
-void MaxWithIndex(const PoolPlanarArgs& args, const float* in, size_t plane, size_t z, size_t y,
-                  size_t x, float* out, int64_t* index) {
-  const ptrdiff_t best = FindMaximum(args, in, z, y, x);
-  *out = best < 0 ? MaxOf::kInitial : in[best];
-  *index = best < 0 ? -1 : ReportedIndex(args, plane, static_cast<size_t>(best));
+// Outputs [first, last) of a row, one by one.
+HWY_NOINLINE void MaxWithIndices(const PoolPlanarArgs& args, const float* in, size_t plane,
+                                 size_t z, size_t y, const Range& outputs, float* out,
+                                 int64_t* indices) {
+  for (size_t x = outputs.first; x < outputs.last; ++x) {
+    const ptrdiff_t best = FindMaximum(args, in, z, y, x);
+    out[x] = best < 0 ? MaxOf::kInitial : in[best];
+    indices[x] = best < 0 ? -1 : ReportedIndex(args, plane, static_cast<size_t>(best));
+  }
 }
 
 // in[0], in[stride], ..., of which `count` lanes are used.
@@ -322,9 +325,7 @@ void MaxRowWithIndices(const PoolPlanarArgs& args, const RowTaps& taps, const fl
                        size_t plane, size_t z, size_t y, float* out, int64_t* indices) {
   const auto& [depth, height, width] = args.dims;
   const auto one_by_one = [&](size_t first, size_t last) {
-    for (size_t x = first; x < last; ++x) {
-      MaxWithIndex(args, in, plane, z, y, x, out + x, indices + x);
-    }
+    if (first < last) MaxWithIndices(args, in, plane, z, y, {first, last}, out, indices);
   };
   // Vectors have offsets of 32 bits.
   if (depth.in * height.in * width.in > std::numeric_limits<int32_t>::max()) {
