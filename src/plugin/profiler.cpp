@@ -15,8 +15,10 @@ constexpr uint32_t kFirstWithProfilers = 25;
 
 class PluginProfiler final : public ProviderProfiler {
  public:
-  PluginProfiler(Made<OrtEpProfilerImpl> impl, std::shared_ptr<void> owner)
-      : owner_(std::move(owner)), impl_(std::move(impl)) {}
+  PluginProfiler(Made<OrtEpProfilerImpl> impl, std::shared_ptr<void> owner, bool outlives_provider)
+      : owner_(std::move(owner)), impl_(std::move(impl)), outlives_provider_(outlives_provider) {}
+
+  bool outlives_provider() const override { return outlives_provider_; }
 
   Status Start(std::chrono::nanoseconds offset) override {
     return Call([&] { return impl_->StartProfiling(impl_.get(), offset.count()); });
@@ -38,12 +40,13 @@ class PluginProfiler final : public ProviderProfiler {
  private:
   const std::shared_ptr<void> owner_;
   const Made<OrtEpProfilerImpl> impl_;
+  const bool outlives_provider_;
 };
 
 }  // namespace
 
 std::unique_ptr<ProviderProfiler> AdoptProfiler(Made<OrtEpProfilerImpl> impl,
-                                                std::shared_ptr<void> owner,
+                                                std::shared_ptr<void> owner, bool outlives_provider,
                                                 const std::string& provider, const Logger& logger) {
   Status status = CheckSlots(provider, "profiler",
                              {TENON_SLOT(impl, Release), TENON_SLOT(impl, StartProfiling),
@@ -52,7 +55,9 @@ std::unique_ptr<ProviderProfiler> AdoptProfiler(Made<OrtEpProfilerImpl> impl,
     status = Fail("{} made a profiler of version {}; there are profilers since {}", provider,
                   impl->ort_version_supported, kFirstWithProfilers);
   }
-  if (status.ok()) return std::make_unique<PluginProfiler>(std::move(impl), std::move(owner));
+  if (status.ok()) {
+    return std::make_unique<PluginProfiler>(std::move(impl), std::move(owner), outlives_provider);
+  }
   TENON_LOG(logger, kWarning, "a profiler is not used: {}", status.message());
   return nullptr;
 }

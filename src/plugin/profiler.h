@@ -24,9 +24,9 @@ struct OrtProfilingEventsContainer {
 namespace tenon::plugin {
 
 // Takes ownership of the plugin's profiler; null, with a warning, if it cannot be used. `owner`
-// keeps the plugin loaded.
+// keeps the plugin loaded. `outlives_provider`: see ProviderProfiler.
 std::unique_ptr<ProviderProfiler> AdoptProfiler(Made<OrtEpProfilerImpl> impl,
-                                                std::shared_ptr<void> owner,
+                                                std::shared_ptr<void> owner, bool outlives_provider,
                                                 const std::string& provider, const Logger& logger);
 
 }  // namespace tenon::plugin

@@ -499,21 +499,25 @@ std::unique_ptr<ProviderProfiler> PluginProvider::CreateProfiler() {
     return nullptr;
   }
   if (*made == nullptr) return nullptr;
-  return AdoptProfiler(std::move(*made), factory_->Hold(capi::LibraryObject::kProfiler), name_,
-                       logger_);
+  return AdoptProfiler(std::move(*made), factory_->Hold(capi::LibraryObject::kProfiler),
+                       HasFlag(TENON_EP_EXTENSION_PROFILER_OUTLIVES_EP), name_, logger_);
+}
+
+bool PluginProvider::HasFlag(uint64_t flag) const {
+  constexpr size_t kFlagsEnd = offsetof(TenonEpExtension, OnSessionEnd);
+  const TenonEpExtension* const extension = factory_->extension();
+  return extension != nullptr && extension->struct_size >= kFlagsEnd &&
+         (extension->flags & flag) != 0;
 }
 
 Status PluginProvider::OnSessionEnd(const SessionEndInfo& info) {
   const EpLibrary::Notification notification(factory_->library());
   const TenonEpExtension* const extension = factory_->extension();
-  const auto has = [&](size_t end) {
-    return extension != nullptr && extension->struct_size >= end;
-  };
   constexpr size_t kHookEnd =
       offsetof(TenonEpExtension, OnSessionEnd) + sizeof(TenonEpExtension::OnSessionEnd);
-  if (!has(kHookEnd) || extension->OnSessionEnd == nullptr) {
-    const bool skips = has(offsetof(TenonEpExtension, OnSessionEnd)) &&
-                       (extension->flags & TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC) != 0;
+  const bool has_hook = extension != nullptr && extension->struct_size >= kHookEnd;
+  if (!has_hook || extension->OnSessionEnd == nullptr) {
+    const bool skips = HasFlag(TENON_EP_EXTENSION_SKIP_TEARDOWN_SYNC);
     return skips || !syncs_at_end_ || !may_be_working_ ? OkStatus() : Synchronize();
   }
   const TenonSessionEndInfo told = {sizeof(TenonSessionEndInfo), static_cast<uint32_t>(info.reason),

@@ -93,6 +93,8 @@ class PluginProvider final : public capi::DeviceProvider {
   Result<std::shared_ptr<Allocator>> MakeAllocator(const MemoryInfo& memory);
   // A handle of the graph that lives as long as the graph.
   std::unique_ptr<OrtGraph> View(const Graph& graph, const std::vector<NodeId>* nodes) const;
+  // Whether the factory's extension has the flag TENON_EP_EXTENSION_...
+  bool HasFlag(uint64_t flag) const;
 
   const std::shared_ptr<EpFactory> factory_;
   const std::shared_ptr<void> hold_;

@@ -186,11 +186,14 @@ void Profiler::StopEvent(const TraceEvent& event) {
   }
 }
 
-std::optional<Profiler::NamedProvider> Profiler::TakeProvider(const void* session) {
+std::optional<Profiler::NamedProvider> Profiler::TakeProvider(const void* session,
+                                                              bool providers_live) {
   const MutexLock lock(mutex_);
-  const auto found = std::find_if(
-      providers_.begin(), providers_.end(),
-      [&](const NamedProvider& one) { return session == nullptr || one.session == session; });
+  const auto found =
+      std::find_if(providers_.begin(), providers_.end(), [&](const NamedProvider& one) {
+        if (providers_live && one.profiler->outlives_provider()) return false;
+        return session == nullptr || one.session == session;
+      });
   if (found == providers_.end()) return std::nullopt;
   std::optional<NamedProvider> taken(std::move(*found));
   providers_.erase(found);
@@ -208,8 +211,8 @@ void Profiler::EndProvider(NamedProvider& provider) {
   for (TraceEvent& event : events) Add(std::move(event));
 }
 
-void Profiler::EndProviders(const void* session) {
-  while (std::optional<NamedProvider> provider = TakeProvider(session)) {
+void Profiler::EndProviders(const void* session, bool providers_live) {
+  while (std::optional<NamedProvider> provider = TakeProvider(session, providers_live)) {
     (void)HasMemoryFor([&] { EndProvider(*provider); });
   }
 }

@@ -29,6 +29,8 @@ class RunMeter;
 class ProviderProfiler {
  public:
   virtual ~ProviderProfiler() = default;
+  // Whether it may be used after its provider is gone, and is to see how that goes.
+  virtual bool outlives_provider() const { return false; }
   // `offset` is the time since the profiling start.
   virtual Status Start(std::chrono::nanoseconds offset) = 0;
   // Called around every event of a node or a session: in pairs, nested within a thread. `id` is the
@@ -81,8 +83,9 @@ class Profiler {
   // Tells the providers' profilers that an event starts, or ends, on this thread.
   void StartEvent(int64_t start);
   void StopEvent(const TraceEvent& event);
-  // Takes the events of all providers' profilers, or of one session's, and frees these. Idempotent.
-  void EndProviders(const void* session = nullptr);
+  // Takes the events of all providers' profilers, or of one session's, and frees these. With
+  // `providers_live`, those that outlive their providers stay. Idempotent.
+  void EndProviders(const void* session = nullptr, bool providers_live = false);
   // Called after a run: writes the events that streaming has held back.
   void EndRun();
 
@@ -106,7 +109,7 @@ class Profiler {
   void Keep(NodeTrace trace);
   void Deliver(const TraceEvent& event);
   // Removes the first provider of `session` (null: of any) from the list.
-  std::optional<NamedProvider> TakeProvider(const void* session);
+  std::optional<NamedProvider> TakeProvider(const void* session, bool providers_live);
   void EndProvider(NamedProvider& provider);
   std::vector<TraceEvent> CollectSorted();
 

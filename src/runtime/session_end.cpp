@@ -44,12 +44,14 @@ void Session::End(SessionEndReason reason, bool trace_goes_on) {
     const TraceSpan span(profiler_.get(), TraceCategory::kSession, "session_teardown", true);
     TellEnd();
     ReleaseState(trace_goes_on);
-    if (profiler_) profiler_->EndProviders(trace_goes_on ? this : nullptr);
+    const void* const whose = trace_goes_on ? this : nullptr;
+    if (profiler_) profiler_->EndProviders(whose, true);
     while (!parts_.providers.empty()) {
       TraceSpan release(profiler_.get(), TraceCategory::kSession, "provider_release");
       release.AddArg("provider", parts_.providers.back()->name());
       parts_.providers.pop_back();
     }
+    if (profiler_) profiler_->EndProviders(whose);
     own_threads_.reset();
     if (!trace_goes_on) model_ = Model();
   }

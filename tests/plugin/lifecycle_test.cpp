@@ -236,6 +236,33 @@ TEST_F(PluginLifecycleTest, NothingRunsAfterTheEnd) {
   }
 }
 
+// PL-37: a profiler that may outlive its provider sees how that is released.
+TEST_F(PluginLifecycleTest, AProfilerThatOutlivesItsProvider) {
+  const TemporaryFolder folder;
+  const auto last_call = [](const char* name) {
+    const std::vector<std::string>& calls = Mock().calls;
+    return std::find(calls.rbegin(), calls.rend(), name) - calls.rbegin();
+  };
+  for (const bool outlives : {false, true}) {
+    ASSERT_EQ(Unregister(), "");
+    Mock().extension_flags = outlives ? TENON_EP_EXTENSION_PROFILER_OUTLIVES_EP : 0;
+    ASSERT_EQ(Register(), "");
+    Ort::SessionOptions options = OptionsForMock();
+    options.EnableProfiling((folder.path() + "/trace").c_str());
+    {
+      Ort::Session session = Open(SquareModel(), options);
+      Run(session, {1});
+      Mock().calls.clear();
+    }
+    EXPECT_EQ(FirstCall("ReleaseEp") < FirstCall("EndProfiling"), outlives);
+    EXPECT_EQ(last_call("StopEvent") < last_call("ReleaseEp"), outlives) << "its own release";
+    EXPECT_LT(FirstCall("EndProfiling"), FirstCall("ReleaseProfiler"));
+    EXPECT_EQ(Mock().Count("EndProfiling"), 1);
+    EXPECT_EQ(Mock().Count("ReleaseProfiler"), 1);
+    EXPECT_EQ(Mock().Count("StartEvent"), Mock().Count("StopEvent"));
+  }
+}
+
 // PL-34: a process that ends with live sessions calls no provider.
 TEST_F(PluginLifecycleTest, TheEndOfTheProcessIsNotTheSessions) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";

@@ -30,7 +30,8 @@ def _pause() -> Callable[[int], object]:
     for line in lines:
         path = pathlib.Path(line.split(maxsplit=5)[-1])
         if path.name.startswith(_NAMES):
-            function = getattr(ctypes.CDLL(str(path)), "omp_pause_resource_all", None)
-            if function is not None:
+            library = ctypes.CDLL(str(path))
+            if hasattr(library, "omp_pause_resource_all"):
+                function: Callable[[int], object] = library.omp_pause_resource_all
                 return function
     return lambda _: None
