@@ -1,8 +1,9 @@
 """Times training steps of PyTorch models: as they are, and compiled with Tenon.
 
-The two take turns in one process, with the same parameters and batch. A step is forward, backward
+They take turns in one process, with the same parameters and batch. A step is forward, backward
 and one of fused Adam. Prints medians in milliseconds and their ratio, which is above 1 where Tenon
-is faster. Needs PyTorch (requirements-torch.txt).
+is faster, and how long the first step took, which compiles, with PyTorch's caches off. Needs
+PyTorch (requirements-torch.txt).
 """
 
 from __future__ import annotations
@@ -172,25 +173,31 @@ def main() -> None:
     parser.add_argument("--inductor", action="store_true", help="time PyTorch's own compiler too")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    torch.compiler.config.force_disable_caches = True
     backends: dict[str, Any] = {"tenon": tenon.torch.backend}
     if options.inductor:
         backends["inductor"] = "inductor"
-    print(f"| model | eager, ms | {' | '.join(f'{b}, ms | eager / {b}' for b in backends)} |")
-    print("| --- |" + " ---: |" * (1 + 2 * len(backends)))
+    columns = " | ".join(f"{b}, ms | eager / {b} | {b}, first step, s" for b in backends)
+    print(f"| model | eager, ms | {columns} |")
+    print("| --- |" + " ---: |" * (1 + 3 * len(backends)))
     for name, make in MODELS.items():
         if options.match not in name:
             continue
         torch.manual_seed(0)
         model, x, y = make(options.scale)
         steps = [step_of(model, model, x, y)]
+        first = []
         for backend in backends.values():
             torch.compiler.reset()
             twin = copy.deepcopy(model)
             steps.append(step_of(twin, torch.compile(twin, backend=backend, dynamic=False), x, y))
-            steps[-1]()  # compiles
+            first.append(times_of(steps[-1:], 1)[0][0])
         times_of(steps, 2)
         eager, *ours = (statistics.median(each) * 1e3 for each in times_of(steps, options.rounds))
-        cells = " | ".join(f"{each:.2f} | {eager / each:.2f}" for each in ours)
+        cells = " | ".join(
+            f"{each:.2f} | {eager / each:.2f} | {compiled:.1f}"
+            for each, compiled in zip(ours, first, strict=True)
+        )
         print(f"| {name} | {eager:.2f} | {cells} |", flush=True)
 
 
