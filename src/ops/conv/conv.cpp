@@ -1,7 +1,7 @@
 // Conv and FusedConv in NCHW.
 #include "kernels/conv/conv_general.h"
-#include "ops/conv/conv_in_steps.h"
 #include "ops/conv/conv_shapes.h"
+#include "ops/conv/conv_work.h"
 #include "ops/conv/general_window.h"
 #include "ops/conv/scalar_conv.h"
 #include "ops/framework/fused_activation.h"
@@ -86,16 +86,7 @@ class Conv final : public PreparedConv {
     if (context.HasInput(2)) args.epilogue.bias = context.Input(2).data<float>();
     if (context.HasInput(3)) args.epilogue.residual = context.Input(3).data<float>();
     args.epilogue.activation = activation_;
-    if (const std::optional<ConvInSteps> steps = ConvInSteps::OfConv(args)) {
-      const size_t bytes = steps->ScratchBytes(context);
-      auto* const memory = static_cast<std::byte*>(context.Scratch(bytes));
-      if (memory == nullptr) return RuntimeException("out of memory: {} bytes", bytes);
-      steps->Run(context, memory);
-      return OkStatus();
-    }
-    return context.ForEachTask(
-        kernels::ConvGeneralTaskCount(args.shape), kernels::ConvGeneralScratchSize(args.shape),
-        [&](size_t task, std::byte* scratch) { RunConvGeneralTask(args, task, scratch); });
+    return ConvWork::OfConv(args).Run(context);
   }
 };
 

@@ -2,8 +2,8 @@
 #include "kernels/conv/conv_general.h"
 #include "kernels/conv/conv_weight_gradient.h"
 #include "kernels/reduce.h"
-#include "ops/conv/conv_in_steps.h"
 #include "ops/conv/conv_shapes.h"
+#include "ops/conv/conv_work.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 
@@ -38,60 +38,19 @@ kernels::ConvGeneralShape TransposedShape(kernels::ConvGeneralShape shape) {
 }
 
 // dX, the transposed convolution of dY.
-class InputGradient {
- public:
-  InputGradient(const kernels::ConvGeneralShape& shape, KernelContext& context)
-      : args_{TransposedShape(shape),
-              context.Input(kDy).data<float>(),
-              context.Input(kW).data<float>(),
-              context.Output(kDx).data<float>(),
-              {}},
-        steps_(ConvInSteps::OfTranspose(args_)) {}
+ConvWork InputGradient(const kernels::ConvGeneralShape& shape, KernelContext& context) {
+  return ConvWork::OfTranspose({TransposedShape(shape),
+                                context.Input(kDy).data<float>(),
+                                context.Input(kW).data<float>(),
+                                context.Output(kDx).data<float>(),
+                                {}});
+}
 
-  size_t ScratchBytes(const KernelContext& context) const {
-    if (steps_) return steps_->ScratchBytes(context);
-    return context.TaskScratchBytes(kernels::ConvTransposeTaskCount(args_.shape),
-                                    kernels::ConvTransposeScratchSize(args_.shape));
-  }
-
-  void Run(KernelContext& context, std::byte* memory) const {
-    if (steps_) return steps_->Run(context, memory);
-    context.ForEachTaskIn(
-        memory, kernels::ConvTransposeTaskCount(args_.shape),
-        kernels::ConvTransposeScratchSize(args_.shape),
-        [&](size_t task, std::byte* scratch) { RunConvTransposeTask(args_, task, scratch); });
-  }
-
- private:
-  kernels::ConvGeneralArgs args_;
-  std::optional<ConvInSteps> steps_;
-};
-
-class WeightGradient {
- public:
-  WeightGradient(const kernels::ConvGeneralShape& shape, KernelContext& context)
-      : args_{shape, context.Input(kX).data<float>(), context.Input(kDy).data<float>(),
-              context.Output(kDw).data<float>()},
-        steps_(ConvInSteps::OfWeightGradient(args_)) {}
-
-  size_t ScratchBytes(const KernelContext& context) const {
-    if (steps_) return steps_->ScratchBytes(context);
-    return context.TaskScratchBytes(kernels::ConvWeightGradientTaskCount(args_.shape),
-                                    kernels::ConvWeightGradientScratchSize(args_.shape));
-  }
-
-  void Run(KernelContext& context, std::byte* memory) const {
-    if (steps_) return steps_->Run(context, memory);
-    context.ForEachTaskIn(
-        memory, kernels::ConvWeightGradientTaskCount(args_.shape),
-        kernels::ConvWeightGradientScratchSize(args_.shape),
-        [&](size_t task, std::byte* scratch) { RunConvWeightGradientTask(args_, task, scratch); });
-  }
-
- private:
-  kernels::ConvWeightGradientArgs args_;
-  std::optional<ConvInSteps> steps_;
-};
+ConvWork WeightGradient(const kernels::ConvGeneralShape& shape, KernelContext& context) {
+  return ConvWork::OfWeightGradient({shape, context.Input(kX).data<float>(),
+                                     context.Input(kDy).data<float>(),
+                                     context.Output(kDw).data<float>()});
+}
 
 // The sums of the channels of dY.
 Status RunBiasGradient(KernelContext& context) {
@@ -123,19 +82,15 @@ Status RunConvGradient(const ConvAttrs& attrs, KernelContext& context) {
   }
   TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.dims().subspan(2)));
   const kernels::ConvGeneralShape shape = GeneralConvShape(window, x, dy.shape(), attrs.group);
-  std::optional<InputGradient> dx;
-  std::optional<WeightGradient> dw;
-  if (context.HasOutput(kDx)) dx.emplace(shape, context);
-  if (context.HasOutput(kDw)) dw.emplace(shape, context);
+  std::optional<ConvWork> dx, dw;
+  if (context.HasOutput(kDx)) dx = InputGradient(shape, context);
+  if (context.HasOutput(kDw)) dw = WeightGradient(shape, context);
   const size_t bytes =
       std::max(dx ? dx->ScratchBytes(context) : 0, dw ? dw->ScratchBytes(context) : 0);
-  std::byte* scratch = nullptr;
-  if (bytes > 0) {
-    scratch = static_cast<std::byte*>(context.Scratch(bytes));
-    if (scratch == nullptr) return RuntimeException("out of memory: {} bytes", bytes);
-  }
-  if (dx) dx->Run(context, scratch);
-  if (dw) dw->Run(context, scratch);
+  auto* const scratch = static_cast<std::byte*>(context.Scratch(bytes));
+  if (scratch == nullptr) return RuntimeException("out of memory: {} bytes of scratch", bytes);
+  if (dx) dx->RunIn(scratch, context);
+  if (dw) dw->RunIn(scratch, context);
   return context.HasOutput(kDb) ? RunBiasGradient(context) : OkStatus();
 }
 
