@@ -1,10 +1,13 @@
 """Reads handwritten digits with Tenon: pictures, predictions, confidence and timing.
 
-Usage: demo.py [PICTURE.png...]     8-bit grey pictures of 8 x 8; default: the ones in samples/
+Usage: demo.py [--model FILE] [PICTURE.png...]
 
-A picture that is named by its digit, as the samples are, is marked if the prediction is wrong.
+The pictures are 8-bit grey ones of 8 x 8; default: those in samples/. FILE is a model that
+examples/train-digits has trained; default: digits.onnx. A picture that is named by its digit, as
+the samples are, is marked if the prediction is wrong.
 """
 
+import argparse
 import pathlib
 import struct
 import sys
@@ -26,7 +29,7 @@ TIMED_RUNS = 1000
 
 
 def read_png(path: pathlib.Path) -> np.ndarray:
-    """A grey 8-bit PNG without filters, as train.py writes them, in [0, 1]."""
+    """A grey 8-bit PNG without filters, as train_digits.py writes them, in [0, 1]."""
     content = path.read_bytes()
     if not content.startswith(b"\x89PNG\r\n\x1a\n"):
         sys.exit(f"demo.py: {path} is no PNG file")
@@ -71,12 +74,16 @@ def caption(labels: list[str], probabilities: np.ndarray, name: str) -> str:
 
 
 def main() -> None:
-    paths = [pathlib.Path(name) for name in sys.argv[1:]] or sorted(FOLDER.glob("samples/*.png"))
+    parser = argparse.ArgumentParser(description="Reads handwritten digits with Tenon.")
+    parser.add_argument("--model", type=pathlib.Path, default=FOLDER / "digits.onnx")
+    parser.add_argument("pictures", type=pathlib.Path, nargs="*", metavar="PICTURE.png")
+    options = parser.parse_args()
+    paths = options.pictures or sorted(FOLDER.glob("samples/*.png"))
     pictures = np.stack([read_png(path) for path in paths])
     labels = (FOLDER / "labels.txt").read_text().split()
 
     start = time.perf_counter()
-    session = tenon.InferenceSession(FOLDER / "digits.onnx")
+    session = tenon.InferenceSession(options.model)
     created_ms = (time.perf_counter() - start) * 1e3
     feeds = {session.get_inputs()[0].name: pictures[:, None]}
     (probabilities,) = session.run(None, feeds)
