@@ -7,8 +7,10 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -136,6 +138,26 @@ def test_find_package(prefix, folder, expected, package, version):
     run("cmake", "--build", build)
     assert "libtenon.so.1" in run("readelf", "--dynamic", build / "client")
     check_scores(build / "client", expected)
+
+
+def test_the_training_example_reads_digits(prefix, folder):
+    sklearn = pytest.importorskip("sklearn.datasets", reason="scikit-learn is not installed")
+    tenon = pytest.importorskip("tenon", reason="the Python package is not built")
+    example = ROOT / "examples" / "train-digits"
+    artifacts, build, model = folder / "artifacts", folder / "digits", folder / "digits.onnx"
+    options = [f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"]
+    run("cmake", "-G", "Ninja", "-S", example, "-B", build, *options)
+    run("cmake", "--build", build)
+    run(sys.executable, example / "make_artifacts.py", artifacts)
+    output = run(build / "train_digits", artifacts, model)
+    right, of = map(int, re.findall(r"(\d+) of (\d+) unseen pictures are right", output)[0])
+    assert of == 360 and right >= 0.97 * of
+
+    digits = sklearn.load_digits()
+    pictures = (digits.images[:, None] / 16).astype(np.float32)
+    session = tenon.InferenceSession(model)
+    (probabilities,) = session.run(["probabilities"], {"image": pictures})
+    assert np.mean(probabilities.argmax(1) == digits.target) >= 0.97
 
 
 @pytest.mark.parametrize("package, version", [("tenon", "99"), ("onnxruntime", "2.0")])
