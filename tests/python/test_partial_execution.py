@@ -1,6 +1,7 @@
 """Training graphs run in two halves around a YieldOp. Requirements: partial-execution."""
 
 import gc
+import itertools
 import json
 import threading
 import weakref
@@ -645,7 +646,7 @@ def test_events_of_a_memory_profile(tmp_path):
             assert sums["used_percent"] + sums["free_percent"] == pytest.approx(100)
             if name.startswith("static"):
                 blocks = sorted((event["ts"], event["dur"]) for event in tensors)
-                for (begin, size), (after, _) in zip(blocks, blocks[1:], strict=False):
+                for (begin, size), (after, _) in itertools.pairwise(blocks):
                     assert begin + size <= after
     steps = {}
     for event in groups["dynamic activations_0"]:
