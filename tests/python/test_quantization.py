@@ -139,6 +139,23 @@ def test_scales_the_bias_of_gemm(
     expect_near(path, source, 0.03)
 
 
+@pytest.mark.parametrize("where", ["value_info", "input"])
+def test_constants_whose_shapes_are_declared(where: str, tmp_path: pathlib.Path) -> None:
+    """As PyTorch's exporter declares them, and models before IR 4. onnxruntime's tool fails."""
+    nodes = [node("Gemm", "x w b", "y", transB=1)]
+    source = model(nodes, {"x": [4, 16]}, {"y": [4, 8]}, {"w": normal(8, 16), "b": normal(8)})
+    declared = onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [8, 16])
+    getattr(source.graph, where).append(declared)
+    path = tmp_path / "quantized.onnx"
+    ours.quantize_dynamic(source, path)
+    assert op_types(path)["MatMulInteger"] == 1
+    quantized = tenon.InferenceSession(path)
+    x = normal(4, 16, seed=3)
+    (expected,) = tenon.InferenceSession(source.SerializeToString()).run(None, {"x": x})
+    (actual,) = quantized.run(None, {"x": x})
+    np.testing.assert_allclose(actual, expected, atol=0.05 * np.abs(expected).max())
+
+
 def test_gives_each_group_of_channels_its_bias(tmp_path: pathlib.Path) -> None:
     nodes = [node("ConvTranspose", "x w b", "y", group=2, strides=[2, 2])]
     constants = {"w": normal(4, 3, 2, 2), "b": 5 * normal(6)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from onnx import GraphProto, NodeProto, helper, numpy_helper
 
@@ -50,6 +52,16 @@ def _product_and_sum(node: NodeProto, graphs: tuple[GraphProto, ...]) -> list[No
     return result
 
 
+def _transpose_declared(graph: GraphProto, name: str) -> None:
+    """Swaps the sizes of a matrix that inputs or PyTorch's exporter declare."""
+    for value in (*graph.input, *graph.value_info):
+        dims = value.type.tensor_type.shape.dim
+        if value.name == name and len(dims) == 2:
+            first, second = copy.deepcopy(dims[0]), copy.deepcopy(dims[1])
+            dims[0].CopyFrom(second)
+            dims[1].CopyFrom(first)
+
+
 def _transposed(name: str, graphs: tuple[GraphProto, ...]) -> str | None:
     """The constant of that name, transposed in place if no other node reads it."""
     for graph in reversed(graphs):
@@ -61,6 +73,7 @@ def _transposed(name: str, graphs: tuple[GraphProto, ...]) -> str | None:
             new = name if len(readers) == 1 else f"{name}_Transposed"
             if new == name:
                 tensor.CopyFrom(tensor_of(array, new))
+                _transpose_declared(graph, name)
             elif all(one.name != new for one in graph.initializer):
                 graph.initializer.append(tensor_of(array, new))
             return new
