@@ -153,6 +153,15 @@ def test_the_training_example_reads_digits(prefix, folder):
     right, of = map(int, re.findall(r"(\d+) of (\d+) unseen pictures are right", output)[0])
     assert of == 360 and right >= 0.97 * of
 
+    def count_right(path):
+        pictures = np.fromfile(artifacts / "test_pictures.bin", np.float32).reshape(-1, 1, 8, 8)
+        scores = tenon.InferenceSession(path).run(["probabilities"], {"image": pictures})[0]
+        labels = np.fromfile(artifacts / "test_labels.bin", np.int64)
+        return np.count_nonzero(scores.argmax(1) == labels)
+
+    assert count_right(model) == right
+    shown = count_right(ROOT / "examples" / "digits" / "digits.onnx")
+    assert f"recognizes {shown} of the 360 test" in (ROOT / "README.md").read_text()
     digits = sklearn.load_digits()
     pictures = (digits.images[:, None] / 16).astype(np.float32)
     session = tenon.InferenceSession(model)
