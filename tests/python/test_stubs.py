@@ -52,7 +52,9 @@ def test_package_is_strictly_typed() -> None:
 
 
 def test_examples_are_strictly_typed() -> None:
-    programs = sorted(str(path) for path in (ROOT / "examples").rglob("*.py"))
+    programs = sorted((ROOT / "examples").rglob("*.py"))
+    if WITHOUT_TORCH:
+        programs = [path for path in programs if "import torch" not in path.read_text()]
     assert programs
-    done = mypy("mypy", "--strict", "--follow-imports=silent", *programs)
+    done = mypy("mypy", "--strict", "--follow-imports=silent", *map(str, programs))
     assert done.returncode == 0, done.stdout + done.stderr
