@@ -57,7 +57,8 @@ class Block(nn.Module):
         query, key, value = mixed.view(batch, length, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
         seen = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.projection(seen.transpose(1, 2).reshape(batch, length, WIDTH))
-        return x + self.dense(x)
+        result: Tensor = x + self.dense(x)
+        return result
 
 
 class Transformer(nn.Module):
@@ -145,7 +146,7 @@ class Trainer:
     def evaluate(self, text: Tensor) -> float:
         """The mean loss on the text, in batches of the size that the model is compiled for."""
         starts = torch.arange(0, len(text) - CONTEXT, CONTEXT)
-        batches = starts[: len(starts) // BATCH * BATCH].split(BATCH)
+        batches = starts[: len(starts) // BATCH * BATCH].view(-1, BATCH)
         losses = [loss_of(self.compiled, text, each).item() for each in batches]
         return sum(losses) / len(losses)
 
