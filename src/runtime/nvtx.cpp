@@ -12,7 +12,7 @@ namespace {
 
 // The binary interface of NVTX 3: nvtxTypes.h and nvToolsExt.h of NVIDIA's library.
 struct EventAttributes {
-  uint16_t version = 2;
+  uint16_t version = 3;
   uint16_t size = sizeof(EventAttributes);
   uint32_t category = 0;
   int32_t color_type = 1;  // ARGB
@@ -36,7 +36,7 @@ constexpr uint32_t kCore = 1, kModules = 7;
 enum CoreFunction : size_t { kRangeStart = 4, kRangeEnd = 7, kRangePush = 8, kRangePop = 11 };
 constexpr size_t kMostFunctions = 16;
 // The numbers of functions, by module, the invalid one at 0 included.
-constexpr std::array<uint32_t, kModules> kFunctions = {0, 16, 9, 15, 9, 16, 7};
+constexpr std::array<uint32_t, kModules> kFunctions = {0, 16, 9, 15, 7, 16, 7};
 
 struct Module {
   std::array<Function, kMostFunctions> functions = {};

@@ -24,7 +24,7 @@ static FILE* file;
 static uint64_t last_id;
 
 static void Write(const char* what, const Attributes* a) {
-  const int is_right = a->version == 2 && a->size == sizeof(Attributes) && a->color_type == 1 &&
+  const int is_right = a->version == 3 && a->size == sizeof(Attributes) && a->color_type == 1 &&
                        a->message_type == 1;
   fprintf(file, "%s %08x %s\n", is_right ? what : "bad", a->color, a->message);
   fflush(file);
