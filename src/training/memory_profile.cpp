@@ -4,7 +4,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -37,8 +37,8 @@ MemoryProfile::~MemoryProfile() {
   const std::string text = Format("[\n{}\n]\n", lines_);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
   const Status written = WriteFileAtomically(path, {&bytes, 1});
-  if (!written.ok())
-    TENON_LOG(logger_, kError, "the memory profile is lost: {}", written.message());
+  if (written.ok()) return;
+  TENON_LOG(logger_, kError, "the memory profile is lost: {}", written.message());
 }
 
 void MemoryProfile::Add(uint64_t iteration, std::span<const Placement> placements) {

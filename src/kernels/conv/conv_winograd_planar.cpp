@@ -52,7 +52,7 @@ Conv2dShape WithBatch(Conv2dShape shape, size_t batch) {
   return shape;
 }
 
-// Bytes of the weights of one block of output channels in the order of a convolution.
+// The weights of one block of output channels, in the order of a convolution.
 size_t TransposedBlockFloats(const Conv2dShape& shape) {
   return kChannelBlock * shape.in_channels * kTaps;
 }
