@@ -71,6 +71,15 @@ const char* TargetName(Target target) {
   }
 }
 
+bool StreamsBestAlone() {
+#if defined(__x86_64__)
+  static const bool is_amd = (__builtin_cpu_init(), __builtin_cpu_is("amd"));
+  return is_amd;
+#else
+  return false;
+#endif
+}
+
 std::string ActiveForm() {
   std::string name = TargetName(ActiveTarget());
 #if defined(__x86_64__)

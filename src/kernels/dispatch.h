@@ -43,6 +43,10 @@ std::string ActiveForm();
 // For tests: makes later table look-ups use `target`, which must be supported. Not thread-safe.
 void SetActiveTarget(Target target);
 
+// Whether cores read a stream faster if no instruction prefetches it, as AMD's do: Zen 4 reads 100
+// instead of 75 GB/s from its L3 cache.
+bool StreamsBestAlone();
+
 // The active target's table, or the next weaker one that is not null.
 template <class Table>
 const Table& SelectTable(const Table* baseline, const Table* avx2, const Table* avx512,

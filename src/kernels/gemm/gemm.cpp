@@ -79,7 +79,8 @@ class GemmTask {
         panels_(GemmPart(grid_.panels, grid_.column_tasks, task / grid_.row_tasks)),
         a_scratch_(scratch),
         b_scratch_(scratch + GemmBlockFloats(args.sizes, grid_)),
-        activation_(args.epilogue.activation) {}
+        activation_(args.epilogue.activation),
+        streams_best_alone_(StreamsBestAlone()) {}
 
   void Run() {
     if (args_.packed_b) return RunPanels(panels_, Source::kPacked);
@@ -173,6 +174,7 @@ class GemmTask {
       const float* next_panel = panel + b.panel_stride;
       // Only a packed panel is dense, so only then can tiles share its prefetching.
       const bool alone = tiles == 1 || b.in_place;
+      const bool is_stream = tiles == 1 && !b.in_place;
       for (size_t t = 0; t < tiles; ++t) {
         const GemmRange part = GemmPart(rows.size(), tiles, t);
         const size_t share = alone ? 0 : part.begin * depth.size() / rows.size();
@@ -185,6 +187,7 @@ class GemmTask {
                            .next = next_panel + share * depth_stride,
                            .next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles),
                            .alone = alone,
+                           .prefetches = !(is_stream && streams_best_alone_),
                            .output = OutputAt(args_, rows.begin + part.begin, p * kGemmNr, depth)};
         RunOne(tile, part.size(), columns, depth.end == args_.sizes.k);
       }
@@ -212,6 +215,7 @@ class GemmTask {
   float* const a_scratch_;
   float* const b_scratch_;
   const Activation activation_;
+  const bool streams_best_alone_;
 };
 
 void RunGemmTaskOnTarget(const GemmArgs& args, size_t task, float* scratch) {

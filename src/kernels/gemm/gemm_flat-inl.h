@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "kernels/dispatch.h"
 #include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/gemm_grid.h"
 #include "kernels/gemm/gemm_pack-inl.h"
@@ -57,8 +58,8 @@ HWY_INLINE void AddScaledRows(const GemmMatrix& a, const float* b, size_t b_stri
   };
   size_t j = 0;
   for (; j + kGemmLanes <= columns; j += kGemmLanes) {
-    // Prefetches the rows that the next call reads.
-    if (j % 16 == 0) {
+    // Prefetches the rows that the next call reads, unless they would evict each other.
+    if (j % 16 == 0 && !(kDepth > 4 && SharesSets(b_stride))) {
 #pragma GCC unroll 8
       for (size_t g = 0; g < kDepth; ++g) hwy::Prefetch(b + (kDepth + g) * b_stride + j);
     }
@@ -105,6 +106,7 @@ HWY_INLINE void DotFourColumns(const float* a, size_t a_stride, const float* con
   const GemmTag d;
   using V = hn::Vec<GemmTag>;
   constexpr size_t kAhead = 512;  // 2 KiB in each of four columns
+  const bool prefetches = !StreamsBestAlone();
   V dots[kRows][4];
 #pragma GCC unroll 4
   for (size_t r = 0; r < kRows; ++r) {
@@ -124,7 +126,7 @@ HWY_INLINE void DotFourColumns(const float* a, size_t a_stride, const float* con
   };
   size_t i = 0;
   for (; i + kGemmLanes <= depth; i += kGemmLanes) {
-    if (i % 16 == 0) {
+    if (prefetches && i % 16 == 0) {
 #pragma GCC unroll 4
       for (size_t j = 0; j < 4; ++j) hwy::Prefetch(b[j] + i + kAhead);
     }

@@ -56,6 +56,7 @@ struct Tile {
   const float* next;
   size_t next_stride;
   bool alone;
+  bool prefetches;  // else nothing is
   TileOutput output;
 };
 
@@ -168,7 +169,8 @@ void RunTile(const Tile& tile) {
   }
 
   TileCursor<kRows, kVectors> cursor(tile);
-  cursor.ahead = cursor.b + kAheadDepth * cursor.b_stride;
+  // Without prefetching, the instructions for it name what is read anyway, which costs nothing.
+  cursor.ahead = cursor.b + (tile.prefetches ? kAheadDepth : 0) * cursor.b_stride;
   cursor.ahead_stride = cursor.b_stride;
   const size_t next_part = tile.alone && tile.depth > kAheadDepth ? kAheadDepth : tile.depth;
   size_t remaining = tile.depth - next_part;
@@ -182,6 +184,7 @@ void RunTile(const Tile& tile) {
     }
     for (; remaining != 0; --remaining) cursor.Step(sums[0]);
     remaining = next_part;
+    if (!tile.prefetches) continue;
     cursor.ahead = tile.next;
     cursor.ahead_stride = tile.next_stride;
   }
