@@ -1,8 +1,10 @@
 #include "kernels/conv/conv_blocked.h"
 
 #include "conv_cases.h"
+#include "kernels/conv/conv_blocked_bf16.h"
 #include "kernels/conv/conv_stem.h"
 #include "kernels/conv/conv_weights.h"
+#include "kernels/gemm/gemm_bf16.h"
 
 namespace tenon::kernels {
 namespace {
@@ -76,6 +78,51 @@ const ConvCase kBlockedCases[] = {
     {"no_images", {0, 16, 4, 4, 16, 4, 4}},
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvBlockedTest, testing::ValuesIn(kBlockedCases), ConvCaseName);
+
+class ConvBlockedBf16Test : public ConvBlockedTest {};
+
+TEST_P(ConvBlockedBf16Test, EqualsTheConvolutionOfRoundedNumbers) {
+  if (!IsBf16GemmFast(Bf16Parts::kOne)) GTEST_SKIP() << "the processor has no such products";
+  const ConvCase& c = GetParam();
+  const ConvData data(c, true);
+  const size_t block_floats = PackedConvWeightsSize(c.shape) / ChannelBlocks(c.shape.out_channels);
+  const auto pack_block = [&](size_t block, float* to) {
+    std::vector<float> exact(block_floats);
+    PackConvWeights(c.shape, data.weights.data(), block, exact.data());
+    RoundConvWeights(exact.data(), exact.size(), to);
+  };
+  GuardedBuffer weights(
+      PackBlocks(c.shape.out_channels, PackedConvWeightsSize(c.shape) / 2, pack_block));
+  // NaN in the idle lanes of the input reveals any use of them.
+  GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
+                             c.shape.in_height * c.shape.in_width, std::nanf("")));
+  GuardedBuffer rounded(RoundedConvInputSize(c.shape));
+  for (size_t t = 0; t < RoundConvInputTaskCount(c.shape); ++t) {
+    RunRoundConvInputTask(c.shape, in.data(), t, rounded.data());
+  }
+  GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
+                                   c.shape.out_channels, data.pixels, 0));
+  GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
+  const PackConvBlock pack = pack_block;
+  const auto run = [&](const float* packed_weights) {
+    const bool is_packed = packed_weights != nullptr;
+    GuardedBuffer scratch(ConvBlockedScratchSize(c.shape, is_packed) / 4, true);
+    const ConvBlockedArgs args = {
+        c.shape, rounded.data(), packed_weights, out.data(), data.Epilogue(c, residual.data()),
+        &pack};
+    for (size_t t = 0; t < ConvBlockedTaskCount(c.shape, is_packed); ++t) {
+      RunConvBlockedBf16Task(args, t, scratch.data());
+    }
+    return out.values();
+  };
+  const std::vector<float> got = run(weights.data());
+  ExpectBlockedNear(got, data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
+                    data.tolerance);
+  EXPECT_EQ(run(nullptr), got) << "weights packed by the tasks";
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvBlockedBf16Test, testing::ValuesIn(kBlockedCases),
+                         ConvCaseName);
 
 TEST(ConvBlockedTest, ResidualMayBeTheOutput) {
   const ConvCase c = {"", {1, 40, 6, 6, 20, 6, 6, 1, 3, 3, 1, 1, 1, 1, 1, 1}, kRelu, true};

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "conv_reference.h"
+#include "kernels/bf16.h"
 #include "kernels/conv/conv_epilogue.h"
 #include "kernels/unary_cases.h"
 
@@ -25,9 +28,10 @@ inline std::string ConvCaseName(const testing::TestParamInfo<ConvCase>& info) {
   return info.param.name;
 }
 
-// Random operands of a case, in NCHW and OIHW, with the expected NCHW result.
+// Random operands of a case, in NCHW and OIHW, with the expected NCHW result. If `rounds`, inputs
+// and weights are rounded to bfloat16 for it.
 struct ConvData {
-  explicit ConvData(const ConvCase& c)
+  explicit ConvData(const ConvCase& c, bool rounds = false)
       : in(RandomFloats(c.shape.batch * c.shape.in_channels * c.shape.in_height * c.shape.in_width,
                         1)),
         weights(RandomFloats(c.shape.out_channels * (c.shape.in_channels / c.shape.groups) *
@@ -36,7 +40,7 @@ struct ConvData {
         bias(RandomFloats(c.shape.out_channels, 3)),
         pixels(c.shape.out_height * c.shape.out_width),
         residual(RandomFloats(c.residual ? c.shape.batch * c.shape.out_channels * pixels : 0, 4)),
-        expected(ReferenceConv(c.shape, in, weights)) {
+        expected(ReferenceConv(c.shape, Rounded(in, rounds), Rounded(weights, rounds))) {
     // Float sums of n products in [-1, 1] err by about sqrt(n) roundings of the largest sum.
     const double depth = static_cast<double>(c.shape.in_channels / c.shape.groups *
                                              c.shape.kernel_height * c.shape.kernel_width);
@@ -46,6 +50,11 @@ struct ConvData {
       if (c.residual) expected[i] += residual[i];
       expected[i] = Activate(c.activation, expected[i]);
     }
+  }
+
+  static std::vector<float> Rounded(std::vector<float> values, bool rounds) {
+    if (rounds) std::transform(values.begin(), values.end(), values.begin(), ToBf16);
+    return values;
   }
 
   // kClip clamps to [kClipLow, kClipHigh], which excludes 0 to show that idle lanes stay zero.

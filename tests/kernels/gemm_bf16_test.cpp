@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,18 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "kernels/bf16.h"
 #include "kernels/target_test.h"
 
 namespace tenon::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-// Rounded to nearest, ties to even.
-float ToBf16(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
-}
 
 // Memory at a multiple of 64 bytes, with nothing after it, so that a sanitizer detects every access
 // outside.

@@ -1,4 +1,4 @@
-// Divides a blocked convolution into tasks and steps; only for conv_blocked.cpp.
+// Divides a blocked convolution into tasks and steps; only for conv_blocked*.cpp.
 #pragma once
 
 #include <algorithm>
@@ -23,20 +23,23 @@ inline Conv2dShape WithoutNeedlessRows(Conv2dShape shape) {
 }
 
 struct BlockedPlan {
-  explicit BlockedPlan(const Conv2dShape& given)
+  // `pixel_floats`: what the channels of a block take in an input pixel; 16, or 8 for pairs of
+  // bfloat16 numbers. The tasks do not depend on it.
+  BlockedPlan(const Conv2dShape& given, size_t pixel_floats)
       : shape(WithoutNeedlessRows(given)),
+        pixel_floats(pixel_floats),
         in_blocks(ChannelBlocks(given.in_channels / given.groups)),
         out_blocks(ChannelBlocks(given.out_channels / given.groups)),
         tiles(CeilDiv(out_blocks, kMaxTileBlocks)) {
     const size_t taps = shape.kernel_height * shape.kernel_width;
-    const size_t plane_bytes =
-        kMaxTileBlocks * taps * kChannelBlock * kChannelBlock * sizeof(float);
+    const size_t plane_bytes = kMaxTileBlocks * taps * pixel_floats * kChannelBlock * sizeof(float);
     // The weights of a chunk stay in L2 while the task processes its pixels.
     constexpr size_t kChunkBytes = 384 << 10;
     chunks =
         in_blocks == 0 ? 1 : CeilDiv(in_blocks, std::max<size_t>(1, kChunkBytes / plane_bytes));
-    last_depth =
+    const size_t last_channels =
         in_blocks == 0 ? 0 : given.in_channels / given.groups - (in_blocks - 1) * kChannelBlock;
+    last_depth = CeilDiv(last_channels, kChannelBlock / pixel_floats);
     // A task with fewer pixels would wait for the weights, which come from L3 or memory once a
     // task.
     constexpr size_t kMinPixels = 56;
@@ -49,7 +52,7 @@ struct BlockedPlan {
   size_t TaskCount() const { return shape.batch * split.parts() * WeightTasks(); }
   size_t WeightTasks() const { return shape.groups * tiles; }
   size_t BlockFloats() const {
-    return in_blocks * shape.kernel_height * shape.kernel_width * kChannelBlock * kChannelBlock;
+    return in_blocks * shape.kernel_height * shape.kernel_width * pixel_floats * kChannelBlock;
   }
 
   struct Task {
@@ -77,11 +80,12 @@ struct BlockedPlan {
   }
 
   Conv2dShape shape;
+  size_t pixel_floats;
   size_t in_blocks;   // of a group
   size_t out_blocks;  // of a group
   size_t tiles;       // of output blocks, a group
   size_t chunks;      // of input blocks, a group
-  size_t last_depth;  // channels of the last input block
+  size_t last_depth;  // floats of the last input block in a pixel
   PixelSplit split;
 };
 

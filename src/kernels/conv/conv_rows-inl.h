@@ -17,13 +17,13 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::kernels {
 namespace HWY_NAMESPACE {
 
-// Positions of the taps of output pixels [first, first + pixels) of a row.
+// Positions of the taps of output pixels [first, first + pixels) of a row, which is computed in
+// `Form`.
+template <class Form>
 class Columns {
  public:
-  // `channels` are those of an output block.
-  Columns(const Conv2dShape& shape, size_t channels, size_t first, size_t pixels)
+  Columns(const Conv2dShape& shape, size_t first, size_t pixels)
       : shape_(shape),
-        channels_(channels),
         pixels_(pixels),
         start_(FirstTap(first, shape.stride_width, shape.pad_left)),
         reach_(static_cast<ptrdiff_t>((pixels - 1) * shape.stride_width)) {}
@@ -38,8 +38,8 @@ class Columns {
   void SetStrided(ConvTile& tile) const {
     tile.columns = shape_.kernel_width;
     tile.column_weights = 0;
-    tile.column_offset = start_ * static_cast<ptrdiff_t>(kChannelBlock);
-    tile.column_stride = static_cast<ptrdiff_t>(shape_.dilation_width * kChannelBlock);
+    tile.column_offset = start_ * ptrdiff_t{Form::kPixelFloats};
+    tile.column_stride = static_cast<ptrdiff_t>(shape_.dilation_width * Form::kPixelFloats);
   }
 
   // Fills the table of offsets, without the columns of taps that are outside the input.
@@ -49,14 +49,14 @@ class Columns {
     const size_t first = std::min(of_first.first, of_last.first);
     const size_t last = std::max(of_first.last, of_last.last);
     tile.columns = last - first;
-    tile.column_weights = first * tile.depth * channels_;
+    tile.column_weights = first * tile.depth * Form::kChannels;
     tile.pixel_offsets = offsets;
     for (size_t s = first; s < last; ++s) {
       for (size_t p = 0; p < pixels_; ++p) {
         const size_t offset = p * shape_.stride_width + s * shape_.dilation_width;
         const ptrdiff_t x = start_ + static_cast<ptrdiff_t>(offset);
         const bool inside = x >= 0 && x < static_cast<ptrdiff_t>(shape_.in_width);
-        *offsets++ = inside ? static_cast<int32_t>(x * ptrdiff_t{kChannelBlock}) : -1;
+        *offsets++ = inside ? static_cast<int32_t>(x * ptrdiff_t{Form::kPixelFloats}) : -1;
       }
     }
   }
@@ -67,15 +67,17 @@ class Columns {
   }
 
   const Conv2dShape& shape_;
-  size_t channels_;
   size_t pixels_;
   ptrdiff_t start_;
   ptrdiff_t reach_;
 };
 
-// How a row is computed: in blocks of 16 channels, or in one half block of 8.
+// How a row is computed: in blocks of 16 channels, or in one half block of 8. An input pixel takes
+// kPixelFloats floats.
 struct WholeBlocks {
   static constexpr size_t kChannels = kChannelBlock;
+  static constexpr size_t kPixelFloats = kChannelBlock;
+  static constexpr size_t kMaxPixels = kTilePixels;
   // Stride 2 uses the table: it is 3 % slower for 3x3 and 7 % for 1x1, but a separate set of
   // functions would increase the compile time by half.
   static constexpr size_t kMaxFixedStride = 1;
@@ -86,6 +88,8 @@ struct WholeBlocks {
 };
 struct HalfBlock {
   static constexpr size_t kChannels = kChannelBlock / 2;
+  static constexpr size_t kPixelFloats = kChannelBlock;
+  static constexpr size_t kMaxPixels = kTilePixelsOf<kChannels>;
   static constexpr size_t kMaxFixedStride = 2;
   template <class Pixels>
   static HWY_INLINE void Run(const ConvTile& tile, size_t, size_t pixels) {
@@ -97,7 +101,7 @@ struct HalfBlock {
 template <class Form>
 void RunColumns(const Conv2dShape& shape, ConvTile& tile, size_t blocks, size_t first,
                 size_t pixels, int32_t* offsets) {
-  const Columns columns(shape, Form::kChannels, first, pixels);
+  const Columns<Form> columns(shape, first, pixels);
   const bool strided = shape.stride_width <= Form::kMaxFixedStride && columns.Inside();
   if (!strided) {
     columns.SetTabulated(offsets, tile);
@@ -107,10 +111,10 @@ void RunColumns(const Conv2dShape& shape, ConvTile& tile, size_t blocks, size_t 
   columns.SetStrided(tile);
   if constexpr (Form::kMaxFixedStride == 2) {
     if (shape.stride_width == 2) {
-      return Form::template Run<StridedPixels<2 * kChannelBlock>>(tile, blocks, pixels);
+      return Form::template Run<StridedPixels<2 * Form::kPixelFloats>>(tile, blocks, pixels);
     }
   }
-  Form::template Run<StridedPixels<kChannelBlock>>(tile, blocks, pixels);
+  Form::template Run<StridedPixels<Form::kPixelFloats>>(tile, blocks, pixels);
 }
 
 // `tile` is set up for the blocks of channels; row and columns are missing.
@@ -119,12 +123,12 @@ void RunRow(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t row,
             const Range& columns, const Finish& finish, int32_t* offsets) {
   const ptrdiff_t y = FirstTap(row, shape.stride_height, shape.pad_top);
   const TapRange taps = ValidTaps(y, shape.dilation_height, shape.kernel_height, shape.in_height);
-  const ptrdiff_t in_row = static_cast<ptrdiff_t>(shape.in_width * kChannelBlock);
+  const ptrdiff_t in_row = static_cast<ptrdiff_t>(shape.in_width * Form::kPixelFloats);
   tile.rows = taps.last - taps.first;
   tile.row_stride = static_cast<ptrdiff_t>(shape.dilation_height) * in_row;
   if (tile.rows > 0) tile.in += y * in_row + static_cast<ptrdiff_t>(taps.first) * tile.row_stride;
   tile.weights += taps.first * tile.weights_row_stride;
-  const size_t tiles = CeilDiv(columns.size(), kTilePixelsOf<Form::kChannels>);
+  const size_t tiles = CeilDiv(columns.size(), Form::kMaxPixels);
   const size_t row_offset = row * shape.out_width * kChannelBlock;
   float* const out = tile.out + row_offset;
   const float* const addend = tile.addend ? tile.addend + row_offset : nullptr;

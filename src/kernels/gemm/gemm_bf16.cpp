@@ -9,9 +9,10 @@
 #include "kernels/gemm/gemm_store.h"
 
 #if defined(__x86_64__) && defined(__linux__)
-#include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "kernels/bf16_avx512.h"
 #endif
 
 namespace tenon::kernels {
@@ -64,7 +65,6 @@ Bf16Grid GridOf(const GemmSizes& s) {
 
 namespace {
 
-#define TENON_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 #define TENON_AMX __attribute__((target("amx-tile,amx-bf16")))
 
 // GCC 12 warns that the intrinsics without a mask read something uninitialised.
@@ -87,12 +87,6 @@ bool HasTiles() {
 bool HasDotProducts() {
   static const bool has = __builtin_cpu_supports("avx512bf16");
   return ActiveTarget() == Target::kAvx512 && has;
-}
-
-// Two vectors of floats as bfloat16 numbers, rounded to nearest, ties to even: those of `low`
-// first.
-TENON_BF16 __m512i Round(__m512 low, __m512 high) {
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
 }
 
 // The lanes of bfloat16 numbers that are infinite or not a number.
@@ -120,11 +114,12 @@ struct RowParts {
 };
 TENON_BF16 RowParts SplitRow(__m512 low, __m512 high) {
   RowParts parts;
-  parts.first = Round(low, high);
+  parts.first = RoundToBf16(low, high);
   const __m256i low_half = _mm512_maskz_extracti64x4_epi64(0xff, parts.first, 0);
   const __m256i high_half = _mm512_maskz_extracti64x4_epi64(0xff, parts.first, 1);
-  parts.second = Round(Rest(low, ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, low_half))),
-                       Rest(high, ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, high_half))));
+  parts.second =
+      RoundToBf16(Rest(low, ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, low_half))),
+                  Rest(high, ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, high_half))));
   parts.finite = _mm512_maskz_mov_epi16(_knot_mask32(NotFinite(parts.first)), parts.first);
   return parts;
 }
@@ -152,7 +147,7 @@ TENON_BF16 void WriteGroup(const GemmMatrix& a, size_t rows, size_t k, Bf16Parts
       const __m512 low = LoadElements(from, a.column_stride, low_count);
       const __m512 high = LoadElements(from + 16 * a.column_stride, a.column_stride, high_count);
       if (parts == Bf16Parts::kOne) {
-        _mm512_storeu_si512(to, Round(low, high));
+        _mm512_storeu_si512(to, RoundToBf16(low, high));
         continue;
       }
       const RowParts row = SplitRow(low, high);
@@ -185,14 +180,6 @@ void CopyToBlock(const GemmMatrix& b, size_t depth, size_t columns, float (&bloc
   }
 }
 
-// The elements of two rows, those of a column next to each other.
-TENON_BF16 __m512i RoundPairs(__m512 even, __m512 odd) {
-  alignas(64) static constexpr uint16_t kPairs[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  return _mm512_maskz_permutexvar_epi16(~__mmask32{0}, _mm512_load_si512(kPairs), Round(even, odd));
-}
-
 TENON_BF16 void PackPanel(const GemmMatrix& b, size_t columns, size_t k, Bf16Parts parts,
                           uint16_t* out) {
   const size_t part_size = Steps(k) * 2 * kTile;
@@ -205,13 +192,13 @@ TENON_BF16 void PackPanel(const GemmMatrix& b, size_t columns, size_t k, Bf16Par
         uint16_t* to = out + half * kTile + i * kTileRows;
         const __m512 even = _mm512_load_ps(block[i] + 16 * half);
         const __m512 odd = _mm512_load_ps(block[i + 1] + 16 * half);
-        const __m512i first = RoundPairs(even, odd);
+        const __m512i first = RoundToBf16Pairs(even, odd);
         _mm512_storeu_si512(to, first);
         if (parts == Bf16Parts::kOne) continue;
         const __m512i odd_bits = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000u));
         _mm512_storeu_si512(to + part_size,
-                            RoundPairs(Rest(even, ToHighHalves(first)),
-                                       Rest(odd, _mm512_and_si512(first, odd_bits))));
+                            RoundToBf16Pairs(Rest(even, ToHighHalves(first)),
+                                             Rest(odd, _mm512_and_si512(first, odd_bits))));
       }
     }
   }
@@ -345,7 +332,6 @@ class TileScope {
   const bool has_;
 };
 
-#undef TENON_BF16
 #undef TENON_AMX
 
 }  // namespace

@@ -1,7 +1,9 @@
 // NchwcConv: Conv and FusedConv in the blocked layout.
 #include "ops/conv/nchwc_conv.h"
 
+#include "base/arithmetic.h"
 #include "kernels/conv/conv_blocked.h"
+#include "kernels/conv/conv_blocked_bf16.h"
 #include "kernels/conv/conv_depthwise.h"
 #include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_stem.h"
@@ -110,6 +112,9 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     weights_shape_ = weights->shape();
     typical_shape_ = *shape;
     if (method_ == NchwcMethod::kWinograd) tile_ = kernels::ChooseWinogradTile(*shape);
+    is_rounded_ = method_ == NchwcMethod::kDirect &&
+                  info.weights().precision == MatmulPrecision::kMedium &&
+                  kernels::ConvBlockedBf16Worthwhile(*shape);
     packed_.Keep(*weights, Form(), info.weights());
     info.ReleaseConstant(1);
     return OkStatus();
@@ -136,6 +141,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     switch (method_) {
       case NchwcMethod::kDirect: {
         const ConvBlockedArgs args = {shape, in, weights, out, epilogue, &pack};
+        if (is_rounded_) return RunRounded(context, args);
         return context.ForEachTask(
             ConvBlockedTaskCount(shape, is_packed), ConvBlockedScratchSize(shape, is_packed),
             [&](size_t task, std::byte* scratch) { RunConvBlockedTask(args, task, scratch); });
@@ -169,22 +175,51 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   }
 
  private:
+  // The direct method on numbers of bfloat16. args.in is not rounded yet.
+  static Status RunRounded(KernelContext& context, kernels::ConvBlockedArgs args) {
+    const Conv2dShape& shape = args.shape;
+    const size_t tasks = kernels::ConvBlockedTaskCount(shape, args.weights != nullptr);
+    const size_t scratch = kernels::ConvBlockedScratchSize(shape, args.weights != nullptr);
+    const size_t rounded_bytes =
+        RoundUp<size_t>(kernels::RoundedConvInputSize(shape) * sizeof(float), 64);
+    auto* const memory = static_cast<std::byte*>(
+        context.Scratch(rounded_bytes + context.TaskScratchBytes(tasks, scratch)));
+    if (memory == nullptr) {
+      return RuntimeException("out of memory for {} bytes of input 0", rounded_bytes);
+    }
+    auto* const rounded = reinterpret_cast<float*>(memory);
+    context.ForEachTaskIn(nullptr, kernels::RoundConvInputTaskCount(shape), 0,
+                          [&](size_t task, std::byte*) {
+                            kernels::RunRoundConvInputTask(shape, args.in, task, rounded);
+                          });
+    kernels::ConvBlockedArgs product = args;
+    product.in = rounded;
+    context.ForEachTaskIn(memory + rounded_bytes, tasks, scratch,
+                          [&](size_t task, std::byte* memory_of_task) {
+                            kernels::RunConvBlockedBf16Task(product, task, memory_of_task);
+                          });
+    return OkStatus();
+  }
+
   // The properties besides the weights that decide the packed form. The sizes of the typical image
   // are among the arguments of the kernels' packing functions.
   std::string Form() const {
     const Conv2dShape& s = typical_shape_;
     std::string form = Format(
-        "convolution {} {} of {} {} {} {}, {} {}, strides {} {}, dilations {} {}, pads {} {}, {} "
-        "groups, factors ",
-        static_cast<int>(method_), static_cast<int>(tile_), s.batch, s.in_height, s.in_width,
-        s.out_channels, s.out_height, s.out_width, s.stride_height, s.stride_width,
+        "convolution {} {} {} of {} {} {} {}, {} {}, strides {} {}, dilations {} {}, pads {} {}, "
+        "{} groups, factors ",
+        static_cast<int>(method_), static_cast<int>(tile_), is_rounded_, s.batch, s.in_height,
+        s.in_width, s.out_channels, s.out_height, s.out_width, s.stride_height, s.stride_width,
         s.dilation_height, s.dilation_width, s.pad_top, s.pad_left, s.groups);
     const std::span<const float> factors = attrs_.weights_scale;
     form.append(reinterpret_cast<const char*>(factors.data()), factors.size_bytes());
     return form;
   }
 
-  size_t PackedSize() const {
+  size_t PackedSize() const { return is_rounded_ ? ExactSize() / 2 : ExactSize(); }
+
+  // Of the packed weights before they are rounded.
+  size_t ExactSize() const {
     using namespace kernels;  // NOLINT(google-build-using-namespace)
     switch (method_) {
       case NchwcMethod::kWinograd:
@@ -201,9 +236,8 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     return PackedConvWeightsSize(typical_shape_);
   }
 
-  size_t BlockSize() const {
-    return PackedSize() / kernels::ChannelBlocks(typical_shape_.out_channels);
-  }
+  size_t BlockSize() const { return PackedSize() / Blocks(); }
+  size_t Blocks() const { return kernels::ChannelBlocks(typical_shape_.out_channels); }
 
   // Whether a first run may pack the weights as it reads them: there are tasks for many threads
   // though each packs blocks of its own, they are short enough for a run that is to end early, and
@@ -223,8 +257,17 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   }
 
   void PackBlock(const float* weights, size_t block, float* packed) const {
-    PackUnscaledBlock(weights, block, packed);
-    ScaleBlock(block, {packed, BlockSize()});
+    if (is_rounded_) {
+      std::vector<float> exact(ExactSize() / Blocks());
+      PackExactBlock(weights, block, exact);
+      return kernels::RoundConvWeights(exact.data(), exact.size(), packed);
+    }
+    PackExactBlock(weights, block, {packed, BlockSize()});
+  }
+
+  void PackExactBlock(const float* weights, size_t block, std::span<float> packed) const {
+    PackUnscaledBlock(weights, block, packed.data());
+    ScaleBlock(block, packed);
   }
 
   void PackUnscaledBlock(const float* weights, size_t block, float* packed) const {
@@ -278,9 +321,8 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
 
   // The weights in the method's form; they do not depend on the size of the image.
   void Pack(const Tensor& weights, float* packed, ThreadPool& threads) const {
-    const size_t blocks = kernels::ChannelBlocks(typical_shape_.out_channels);
     const size_t block_size = BlockSize();
-    threads.ParallelFor(blocks, 1, [&](size_t begin, size_t end) {
+    threads.ParallelFor(Blocks(), 1, [&](size_t begin, size_t end) {
       for (size_t block = begin; block < end; ++block) {
         PackBlock(weights.data<float>(), block, packed + block * block_size);
       }
@@ -304,6 +346,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   kernels::ActivationSpec activation_;
   NchwcMethod method_ = NchwcMethod::kDirect;
   kernels::WinogradTile tile_ = kernels::WinogradTile::kNone;
+  bool is_rounded_ = false;  // inputs and weights of the direct method, to bfloat16
   Shape weights_shape_;
   Conv2dShape typical_shape_;
   LazyWeights packed_;
