@@ -77,7 +77,8 @@ class Bf16GemmTest : public testing::TestWithParam<Bf16Parts> {
 
 constexpr GemmSizes kSizes[] = {{1, 1, 1},    {1, 33, 70},    {5, 2, 31},     {16, 32, 32},
                                 {17, 64, 33}, {40, 100, 257}, {130, 70, 129}, {300, 96, 64},
-                                {33, 1, 600}, {200, 333, 48}};
+                                {33, 1, 600}, {200, 333, 48}, {2, 300, 70},   {3, 150, 64},
+                                {1, 700, 800}};
 
 TEST_P(Bf16GemmTest, EqualsTheProductOfRoundedNumbers) {
   for (const GemmSizes& s : kSizes) {

@@ -7,6 +7,7 @@ import pytest
 import tenon
 from contrib import floats
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 MOST_ERROR = {"highest": 1e-6, "high": 3e-5, "medium": 8e-3}  # of the sum of the terms' sizes
 
@@ -71,6 +72,64 @@ def test_rows_are_independent_of_each_other() -> None:
     x = floats(40, 64)
     whole = medium.run(None, {"x": x})[0]
     np.testing.assert_array_equal(medium.run(None, {"x": x[17:18]})[0], whole[17:18])
+
+
+@pytest.mark.parametrize("columns", [96, 4096])  # in a cache, and beyond one
+def test_few_rows_have_the_bits_of_many(columns: int) -> None:
+    content = layers(floats(300, columns, seed=1), ["n", 300])
+    medium = session(content, "medium")
+    x = floats(40, 300)
+    whole = medium.run(None, {"x": x})[0]
+    for rows in (1, 2, 3, 4, 5, 9):
+        np.testing.assert_array_equal(medium.run(None, {"x": x[:rows]})[0], whole[:rows])
+
+
+def convolution(weight: np.ndarray, **attributes: list[int]) -> bytes:
+    """y = relu(conv(x, w) + r), whose layout is blocked inside."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w"], ["z"], **attributes),
+            helper.make_node("Add", ["z", "r"], ["s"]),
+            helper.make_node("Relu", ["s"], ["y"]),
+        ],
+        "convolution",
+        [
+            helper.make_tensor_value_info("x", 1, ["n", weight.shape[1], "h", "w"]),
+            helper.make_tensor_value_info("r", 1, None),
+        ],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize("precision", MOST_ERROR)
+@pytest.mark.parametrize(
+    ("size", "attributes"),
+    [(1, {}), (1, {"strides": [2, 2]}), (3, {"strides": [2, 2], "pads": [1, 1, 1, 1]})],
+    ids=["1x1", "1x1 stride 2", "3x3 stride 2"],
+)
+def test_convolutions_are_as_exact_as_asked(
+    precision: str, size: int, attributes: dict[str, list[int]]
+) -> None:
+    weight = floats(70, 37, size, size, seed=1)
+    content = convolution(weight, **attributes)
+    x = floats(2, 37, 15, 14)
+    reference = ReferenceEvaluator(content)
+    zero = np.zeros((1, 1, 1, 1), np.float32)
+    residual = floats(*reference.run(None, {"x": x, "r": zero})[0].shape, seed=2)
+    expected = reference.run(None, {"x": x.astype(np.float32), "r": residual})[0]
+    sizes = ReferenceEvaluator(convolution(np.abs(weight), **attributes)).run(
+        None, {"x": np.abs(x), "r": zero}
+    )[0]
+    results = [
+        session(content, precision, threads).run(None, {"x": x, "r": residual})[0]
+        for threads in (1, 2, 3)
+    ]
+    assert (np.abs(results[0] - expected) <= MOST_ERROR[precision] * sizes + 2e-6).all()
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
 
 
 def test_files_of_packed_weights_tell_the_precisions_apart(tmp_path: pathlib.Path) -> None:

@@ -20,10 +20,11 @@ namespace {
 
 // Both forms are sequences of tiles, in the order in which a product reads them: 16 rows of A with
 // 32 elements of the depth each, or 16 columns of B with 32 elements of the depth, two of which are
-// next to each other. A panel of B has two tiles for each step of the depth, a group of A's rows
-// one. All is padded with zeros.
+// next to each other. A panel of B has two tiles for each step of the depth, whose lines alternate,
+// so that it is read in one stream; a group of A's rows has one. All is padded with zeros.
 constexpr size_t kTileRows = 16, kStep = 32, kPanel = 32;
 constexpr size_t kTile = kTileRows * kStep;  // elements
+constexpr size_t kLine = 32;                 // elements of a tile's line
 
 // Groups in a block of A, which stays in the L2 cache while panels of B pass by.
 constexpr size_t kBlockGroups = 8;
@@ -189,7 +190,7 @@ TENON_BF16 void PackPanel(const GemmMatrix& b, size_t columns, size_t k, Bf16Par
     CopyToBlock(corner, std::min(kStep, k - d), columns, block);
     for (size_t half = 0; half < 2; ++half) {
       for (size_t i = 0; i < kStep; i += 2) {
-        uint16_t* to = out + half * kTile + i * kTileRows;
+        uint16_t* to = out + i * kPanel + half * kLine;
         const __m512 even = _mm512_load_ps(block[i] + 16 * half);
         const __m512 odd = _mm512_load_ps(block[i + 1] + 16 * half);
         const __m512i first = RoundToBf16Pairs(even, odd);
@@ -240,7 +241,7 @@ struct alignas(64) TileConfig {
 // sums: [16 kGroups][32].
 template <size_t kGroups>
 TENON_AMX void SumInTiles(const Passes& passes, size_t steps, float* sums) {
-  constexpr size_t kLine = 64;
+  constexpr size_t kLineBytes = kLine * sizeof(uint16_t);
   _tile_zero(0);
   _tile_zero(1);
   if constexpr (kGroups == 2) {
@@ -250,13 +251,13 @@ TENON_AMX void SumInTiles(const Passes& passes, size_t steps, float* sums) {
   for (size_t p = 0; p < passes.count; ++p) {
     const uint16_t *a = passes.pass[p].a, *next_a = passes.pass[p].next_a, *b = passes.pass[p].b;
     for (size_t s = 0; s < steps; ++s, a += kTile, next_a += kTile, b += 2 * kTile) {
-      _tile_loadd(4, a, kLine);
-      _tile_loadd(6, b, kLine);
-      _tile_loadd(7, b + kTile, kLine);
+      _tile_loadd(4, a, kLineBytes);
+      _tile_loadd(6, b, 2 * kLineBytes);
+      _tile_loadd(7, b + kLine, 2 * kLineBytes);
       _tile_dpbf16ps(0, 4, 6);
       _tile_dpbf16ps(1, 4, 7);
       if constexpr (kGroups == 2) {
-        _tile_loadd(5, next_a, kLine);
+        _tile_loadd(5, next_a, kLineBytes);
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
       }
@@ -275,8 +276,8 @@ TENON_AMX void SumInTiles(const Passes& passes, size_t steps, float* sums) {
 TENON_BF16 void SumRows(const uint16_t* a, const uint16_t* b, size_t steps, __m512 (&sums)[8][2]) {
   for (size_t s = 0; s < steps; ++s, a += kTile, b += 2 * kTile) {
     for (size_t i = 0; i < kStep; i += 2) {
-      const auto b0 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + i * kTileRows));
-      const auto b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + kTile + i * kTileRows));
+      const auto b0 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + i * kPanel));
+      const auto b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + i * kPanel + kLine));
 #pragma GCC unroll 8
       for (size_t r = 0; r < 8; ++r) {
         int32_t two;
@@ -289,8 +290,10 @@ TENON_BF16 void SumRows(const uint16_t* a, const uint16_t* b, size_t steps, __m5
   }
 }
 
-TENON_BF16 void SumGroup(const Passes& passes, bool is_next, size_t steps, float* sums) {
-  for (size_t half = 0; half < 2; ++half) {
+// `rows` of the group are in use; the sums of the others are not written.
+TENON_BF16 void SumGroup(const Passes& passes, bool is_next, size_t rows, size_t steps,
+                         float* sums) {
+  for (size_t half = 0; half * 8 < rows; ++half) {
     __m512 acc[8][2];
 #pragma GCC unroll 8
     for (auto& row : acc) row[0] = row[1] = _mm512_setzero_ps();
@@ -306,6 +309,47 @@ TENON_BF16 void SumGroup(const Passes& passes, bool is_next, size_t steps, float
   }
 }
 
+// The first rows of a group with several panels at once, so that no sum waits for the one before.
+// Each is added up as in SumRows. sums: [kRows][32 kPanels].
+template <size_t kRows, size_t kPanels>
+TENON_BF16 void SumFewRows(const uint16_t* a, const uint16_t* b, size_t panel_elements,
+                           size_t steps, float* sums) {
+  __m512 acc[kRows][2 * kPanels];
+#pragma GCC unroll 4
+  for (auto& row : acc) {
+#pragma GCC unroll 8
+    for (auto& sum : row) sum = _mm512_setzero_ps();
+  }
+  for (size_t s = 0; s < steps; ++s, a += kTile, b += 2 * kTile) {
+    for (size_t i = 0; i < kStep; i += 2) {
+      __m512bh pairs[kRows];
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) {
+        int32_t two;
+        std::memcpy(&two, a + r * kStep + i, sizeof(two));
+        pairs[r] = reinterpret_cast<__m512bh>(_mm512_set1_epi32(two));
+      }
+#pragma GCC unroll 8
+      for (size_t v = 0; v < 2 * kPanels; ++v) {
+        const auto column = reinterpret_cast<__m512bh>(
+            _mm512_loadu_si512(b + v / 2 * panel_elements + i * kPanel + v % 2 * kLine));
+#pragma GCC unroll 4
+        for (size_t r = 0; r < kRows; ++r)
+          acc[r][v] = _mm512_dpbf16_ps(acc[r][v], pairs[r], column);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (size_t v = 0; v < 2 * kPanels; ++v) {
+      _mm512_storeu_ps(sums + (r * 2 * kPanels + v) * 16, acc[r][v]);
+    }
+  }
+}
+
+constexpr size_t kFewRows = 4;
+
 // Holds the tiles of this thread while a task runs.
 class TileScope {
  public:
@@ -319,12 +363,16 @@ class TileScope {
   TileScope(const TileScope&) = delete;
   TileScope& operator=(const TileScope&) = delete;
 
-  void Sum(const Passes& passes, size_t groups, size_t steps, float* sums) const {
+  bool has() const { return has_; }
+
+  // `rows` of one group or two.
+  void Sum(const Passes& passes, size_t rows, size_t steps, float* sums) const {
+    const size_t first = std::min(rows, kTileRows);
     if (has_) {
-      groups == 2 ? SumInTiles<2>(passes, steps, sums) : SumInTiles<1>(passes, steps, sums);
+      rows > first ? SumInTiles<2>(passes, steps, sums) : SumInTiles<1>(passes, steps, sums);
     } else {
-      SumGroup(passes, false, steps, sums);
-      if (groups == 2) SumGroup(passes, true, steps, sums + kTileRows * kPanel);
+      SumGroup(passes, false, first, steps, sums);
+      if (rows > first) SumGroup(passes, true, rows - first, steps, sums + kTileRows * kPanel);
     }
   }
 
@@ -333,6 +381,28 @@ class TileScope {
 };
 
 #undef TENON_AMX
+
+// Columns of a product of at most kRows rows, of one part each. a: the first group's rows.
+template <size_t kRows>
+void MultiplyFewRows(const GemmArgs& args, const Activation& activation, const uint16_t* a,
+                     const uint16_t* packed_b, GemmRange panels) {
+  // A cache gives several streams faster than one, memory does not.
+  constexpr size_t kPanels = 4 / kRows, kElementsInCache = 512 << 10;
+  const auto [m, n, k] = args.sizes;
+  const size_t at_once = n * k <= kElementsInCache ? kPanels : 1;
+  const size_t panel_elements = PanelElements(k, Bf16Parts::kOne);
+  alignas(64) float sums[kRows * kPanels * kPanel];
+  for (size_t p = panels.begin; p < panels.end && !StopSignal::CutsCurrent();) {
+    const size_t count = panels.end - p >= at_once ? at_once : 1;
+    const uint16_t* const b = packed_b + p * panel_elements;
+    count == 1 ? SumFewRows<kRows, 1>(a, b, panel_elements, Steps(k), sums)
+               : SumFewRows<kRows, kPanels>(a, b, panel_elements, Steps(k), sums);
+    const size_t column = p * kPanel;
+    StoreGemmSums(args, activation, 0, column, m, std::min(count * kPanel, n - column), sums,
+                  count * kPanel);
+    p += count;
+  }
+}
 
 }  // namespace
 
@@ -368,6 +438,13 @@ void RunBf16GemmTask(const GemmArgs& args, Bf16Parts parts, const void* rows, co
   const GemmRange panels = GemmPart(DivideUp(n, kPanel), grid.column_tasks, task / grid.row_tasks);
   const Activation activation(args.epilogue.activation);
   const TileScope tiles;
+  if (!tiles.has() && m <= kFewRows) {
+    const auto* a = static_cast<const uint16_t*>(rows) + kHeaderElements;
+    const auto* b = static_cast<const uint16_t*>(packed_b);
+    if (m == 1) return MultiplyFewRows<1>(args, activation, a, b, panels);
+    if (m == 2) return MultiplyFewRows<2>(args, activation, a, b, panels);
+    return MultiplyFewRows<kFewRows>(args, activation, a, b, panels);
+  }
   alignas(64) float sums[2 * kTileRows * kPanel];
   const size_t group_size = GroupElements(k, parts);
   for (size_t p = panels.begin; p < panels.end && !StopSignal::CutsCurrent(); ++p) {
@@ -376,10 +453,11 @@ void RunBf16GemmTask(const GemmArgs& args, Bf16Parts parts, const void* rows, co
     for (size_t g = groups.begin; g < groups.end; g += 2) {
       const auto* a = static_cast<const uint16_t*>(rows) + g * group_size;
       const size_t count = std::min<size_t>(2, groups.end - g);
-      tiles.Sum(PassesOf(a, a + (count - 1) * group_size, b, k, parts), count, Steps(k), sums);
       const size_t row = g * kTileRows;
-      StoreGemmSums(args, activation, row, column, std::min(count * kTileRows, m - row),
-                    std::min(kPanel, n - column), sums, kPanel);
+      const size_t used = std::min(count * kTileRows, m - row);
+      tiles.Sum(PassesOf(a, a + (count - 1) * group_size, b, k, parts), used, Steps(k), sums);
+      StoreGemmSums(args, activation, row, column, used, std::min(kPanel, n - column), sums,
+                    kPanel);
     }
   }
 }

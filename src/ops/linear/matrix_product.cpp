@@ -197,7 +197,7 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
   packed_stride_ = bytes / sizeof(float);
   packed_.Keep(
       *constant,
-      Format("gemm b {} x {}, strides {} {} {}, parts of 16 bits {}", b.rows, b.columns,
+      Format("gemm b {} x {}, strides {} {} {}, parts of 16 bits in lines {}", b.rows, b.columns,
              b.row_stride, b.column_stride, b.matrix_stride, bf16_ ? static_cast<int>(*bf16_) : 0),
       info.weights());
   info.ReleaseConstant(1);
