@@ -46,10 +46,15 @@ TENON_BF16 void RunPairTile(const ConvTile& tile) {
   for (size_t b = 0; b < kBlocks; ++b) {
     const __m512 bias =
         tile.bias ? _mm512_loadu_ps(tile.bias + b * kChannelBlock) : _mm512_setzero_ps();
-    const float* addend = tile.addend ? tile.addend + b * tile.out_block_stride : nullptr;
 #pragma GCC unroll 16
-    for (size_t p = 0; p < kPixels; ++p) {
-      sums[b][p] = addend ? bias + _mm512_loadu_ps(addend + p * kChannelBlock) : bias;
+    for (size_t p = 0; p < kPixels; ++p) sums[b][p] = bias;
+  }
+  if (tile.addend) {
+#pragma GCC unroll 2
+    for (size_t b = 0; b < kBlocks; ++b) {
+      const float* from = tile.addend + b * tile.out_block_stride;
+#pragma GCC unroll 16
+      for (size_t p = 0; p < kPixels; ++p) sums[b][p] += _mm512_loadu_ps(from + p * kChannelBlock);
     }
   }
   for (size_t i = 0; i < tile.planes; ++i) {
@@ -99,21 +104,23 @@ TENON_BF16 void RunPairTile(const ConvTile& tile) {
 }
 
 using TileFunction = void (*)(const ConvTile&);
+// Two more would be 2 % faster and take 15 KB of code.
+constexpr size_t kTilePixels = 12;
 
 template <class Pixels, size_t kBlocks, size_t... kIndex>
-constexpr std::array<TileFunction, kMaxTilePixels> MakeTiles(std::index_sequence<kIndex...>) {
+constexpr std::array<TileFunction, kTilePixels> MakeTiles(std::index_sequence<kIndex...>) {
   return {&RunPairTile<Pixels, kBlocks, kIndex + 1>...};
 }
 // By pixels - 1.
 template <class Pixels, size_t kBlocks>
-constexpr std::array<TileFunction, kMaxTilePixels> kTiles =
-    MakeTiles<Pixels, kBlocks>(std::make_index_sequence<kMaxTilePixels>());
+constexpr std::array<TileFunction, kTilePixels> kTiles =
+    MakeTiles<Pixels, kBlocks>(std::make_index_sequence<kTilePixels>());
 
 // The form of a row for RunBlockedTask.
 struct Bf16Blocks {
   static constexpr size_t kChannels = kChannelBlock;
   static constexpr size_t kPixelFloats = kPairs;
-  static constexpr size_t kMaxPixels = kMaxTilePixels;
+  static constexpr size_t kMaxPixels = kTilePixels;
   static constexpr size_t kMaxFixedStride = 1;
   template <class Pixels>
   static void Run(const ConvTile& tile, size_t blocks, size_t pixels) {
