@@ -9,7 +9,7 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/conv/conv_blocked.h"
+#include "kernels/conv/conv_blocked_args.h"
 #include "kernels/conv/conv_blocked_plan.h"
 #include "kernels/conv/conv_rows-inl.h"
 #include "kernels/conv/conv_tile.h"

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "kernels/conv/conv_blocked.h"
+#include "kernels/conv/conv_blocked_args.h"
 #include "kernels/conv/conv_shape.h"
 
 namespace tenon::kernels {
