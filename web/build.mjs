@@ -130,8 +130,8 @@ async function packageWeb(to) {
   for (const name of ['package.json', 'README.md', '../LICENSE']) {
     cpSync(path.join(WEB, name), path.join(to, path.basename(name)));
   }
-  for (const module of modules) cpSync(module, file(path.basename(module)));
   compile(dist, ['common', 'src', 'webnn', 'webnn-reference']);
+  for (const module of modules) cpSync(module, file(path.basename(module)));
   const bundles = [];
   // The names are those of onnxruntime-web's files.
   for (const [entry, name] of [['src/index.ts', 'ort'], ['src/wasm.ts', 'ort.wasm']]) {

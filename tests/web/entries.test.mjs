@@ -1,7 +1,7 @@
 // The package as an application installs it: under the name onnxruntime-web, with each of its entries,
 // by import and by require, in Node.js and in a bundle.
 import assert from 'node:assert/strict';
-import {execFileSync} from 'node:child_process';
+import {execFileSync, spawnSync} from 'node:child_process';
 import {existsSync, readFileSync} from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
@@ -50,7 +50,11 @@ const application = newApplication(
 test.after(application.remove);
 
 function runInNode(file, folder = application.folder) {
-  return JSON.parse(execFileSync(process.execPath, [file], {cwd: folder, encoding: 'utf8'}));
+  const {stdout, stderr} = spawnSync(process.execPath, [file], {cwd: folder, encoding: 'utf8'});
+  // Without the long lines of bundles, which Node.js shows for an error.
+  const reason = stderr.split('\n').filter((line) => line.length < 500).join('\n');
+  assert.notEqual(stdout, '', reason);
+  return JSON.parse(stdout);
 }
 
 ENTRIES.forEach((entry, i) => {

@@ -18,7 +18,7 @@ const HOWS = {
   'a.ts in a bundler': ['a.ts', '--module', 'esnext', '--moduleResolution', 'bundler'],
 };
 // Programs without DOM's declarations exist, but onnxruntime-common's do not compile there either.
-const OPTIONS = ['--noEmit', '--strict', '--target', 'es2022', '--lib', 'es2022,dom', '--types', ''];
+const OPTIONS = ['--noEmit', '--strict', '--target', 'es2022', '--lib', 'es2022,dom'];
 
 function compile(application, args) {
   const {status, stdout} = spawnSync(process.execPath, [TSC, ...OPTIONS, ...args], {

@@ -167,8 +167,8 @@ const buffered: GpuBufferConstructorParameters<'bool'> = {
 const onMl: MLTensorConstructorParameters<'uint4'> = {
   location: 'ml-tensor', type: 'uint4', mlTensor, dims,
 };
-// @ts-expect-error: numbers are no strings
-new Tensor('string', [1]);
+// @ts-expect-error: the tensor has another type
+const wrong: TypedTensor<'float32'> = new Tensor('string', ['a']);
 // @ts-expect-error: the data of a tensor cannot be replaced
 float32.data = new Float32Array();
 
@@ -365,5 +365,5 @@ for (const entry of [ort, ortDefault, all, jspi, wasm, webgl, webgpu]) {
 export {
   buffered, clamped, constructor, downloaded, element, elements, array, general, images, int32, made,
   maps, never, onDevice, onMl, options, parts, pinned, reshaped, size, somewhere, tensors, textured,
-  use, versions, withContext, without,
+  use, versions, withContext, wrong, without,
 };

@@ -1,9 +1,11 @@
 // The WebAssembly module. It is loaded once and called through its exports (shim/), which use
 // addresses, sizes and codes. A module that trapped cannot be used any more: all its calls fail,
 // and the next request loads a new module.
-import {env, logSeverity} from '../common/env.js';
-import {randomSource, readBytes} from './host.js';
+import {logSeverity} from '../common/env.js';
+import {checkFlags} from './flags.js';
+import {randomSource} from './host.js';
 import {wasiImports} from './wasi.js';
+import {loadModule, withTimeout} from './wasm-source.js';
 
 type Call = (...args: number[]) => number;
 
@@ -114,18 +116,12 @@ const SIMD_MODULE = new Uint8Array([
   11,
 ]);
 
-function wasmAddress(): string | URL {
-  const paths = env.wasm.wasmPaths;
-  if (typeof paths === 'string') return `${paths}tenon.wasm`;
-  return paths?.wasm ?? new URL('../tenon.wasm', import.meta.url);
-}
-
 async function load(): Promise<Core> {
+  checkFlags();
   if (!WebAssembly.validate(SIMD_MODULE)) {
     throw new Error('WebAssembly here lacks a feature that is needed: SIMD128');
   }
-  const bytes = env.wasm.wasmBinary ?? (await readBytes(wasmAddress()));
-  const module = await WebAssembly.compile(bytes as BufferSource);
+  const module = await loadModule('tenon.wasm', new URL('../tenon.wasm', import.meta.url));
   let core: Core | undefined;
   const imports = wasiImports(module, () => core!.memory, await randomSource());
   core = new Core(await WebAssembly.instantiate(module, imports));
@@ -138,7 +134,7 @@ let loading: Promise<Core> | undefined;
 
 // The module, which all sessions share. A failure is not kept: the next call tries again.
 export async function loadCore(): Promise<Core> {
-  loading ??= load();
+  loading ??= withTimeout(load());
   const mine = loading;
   try {
     const core = await mine;
