@@ -6,6 +6,7 @@ import {checkFlags} from './flags.js';
 import {randomSource} from './host.js';
 import {wasiImports} from './wasi.js';
 import {loadModule, withTimeout} from './wasm-source.js';
+import {WrittenFiles} from './written-files.js';
 
 type Call = (...args: number[]) => number;
 
@@ -28,7 +29,10 @@ export class Core {
   readonly #exports: Record<string, Call>;
   #death: Error | undefined;
 
-  constructor(instance: WebAssembly.Instance) {
+  constructor(
+    instance: WebAssembly.Instance,
+    readonly files: WrittenFiles,
+  ) {
     this.memory = instance.exports.memory as WebAssembly.Memory;
     this.#exports = instance.exports as Record<string, Call>;
   }
@@ -123,8 +127,10 @@ async function load(): Promise<Core> {
   }
   const module = await loadModule('tenon.wasm', new URL('../tenon.wasm', import.meta.url));
   let core: Core | undefined;
-  const imports = wasiImports(module, () => core!.memory, await randomSource());
-  core = new Core(await WebAssembly.instantiate(module, imports));
+  const memoryOf = () => core!.memory;
+  const files = new WrittenFiles(memoryOf);
+  const imports = wasiImports(module, memoryOf, await randomSource(), files);
+  core = new Core(await WebAssembly.instantiate(module, imports), files);
   core.call('_initialize');
   core.check('initialization', 'tenon_initialize', logSeverity());
   return core;

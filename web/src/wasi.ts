@@ -1,5 +1,6 @@
-// The few WASI calls that the module needs from its host, for browsers and Node: a console, a clock
-// and random numbers. There are no files.
+// The few WASI calls that the module needs from its host, for browsers and Node: a console, a clock,
+// random numbers, and the files that it writes.
+import type {WrittenFiles} from './written-files.js';
 
 const SUCCESS = 0;
 const BAD_FILE = 8; // EBADF: no file is open, and none can be opened
@@ -31,6 +32,7 @@ export function wasiImports(
   module: WebAssembly.Module,
   memoryOf: () => WebAssembly.Memory,
   fillRandom: (bytes: Uint8Array) => void,
+  files: WrittenFiles,
 ): WebAssembly.Imports {
   const printers = new Map([
     [STANDARD_OUTPUT, new LinePrinter((line) => console.log(line))],
@@ -39,7 +41,7 @@ export function wasiImports(
   const view = () => new DataView(memoryOf().buffer);
   const calls: Record<string, (...args: never[]) => number> = {
     fd_write(file: number, vectors: number, count: number, written: number): number {
-      const printer = printers.get(file);
+      const printer = printers.get(file) ?? files.writer(file);
       if (printer === undefined) return BAD_FILE;
       const memory = view();
       let total = 0;
@@ -77,7 +79,7 @@ export function wasiImports(
   };
   const imports: WebAssembly.ModuleImports = {};
   for (const {name} of WebAssembly.Module.imports(module)) {
-    imports[name] = calls[name] ?? (() => BAD_FILE);
+    imports[name] = calls[name] ?? files.calls[name] ?? (() => BAD_FILE);
   }
   return {wasi_snapshot_preview1: imports};
 }
