@@ -41,20 +41,22 @@ function compile(to, sources) {
 
 // ---- bundles ----
 
-// A bundle lies beside the modules of WebAssembly and the workers, in the folder above the sources.
-// Bundlers of applications find files by this very form of an address.
-const siblings = {
+// A bundle lies beside the modules of WebAssembly, in the folder above the sources, and beside the
+// bundles of workers, which are called PREFIX.NAME.min.mjs. Bundlers of applications find files by
+// this very form of an address.
+const siblings = (prefix) => ({
   name: 'siblings',
   setup({onLoad}) {
     onLoad({filter: /\/web\/(common|src|webnn)\/[^/]*\.ts$/}, ({path: file}) => ({
       contents: readFileSync(file, 'utf8').replaceAll(
-        /new URL\('(?:\.\.\/|\.\/)([^']*)', import\.meta\.url\)/g,
-        "new URL('./$1', import.meta.url)",
+        /new URL\((['`])\.\.?\/([^'`]*?)(\.js)?\1, import\.meta\.url\)/g,
+        (_, quote, name, isCode) =>
+          `new URL(${quote}./${isCode ? `${prefix}.${name}.min.mjs` : name}${quote}, import.meta.url)`,
       ),
       loader: 'ts',
     }));
   },
-};
+});
 
 // Bundles for browsers name no module of Node.js, which bundlers of applications would look for, and
 // are in no Node.js, even where a page has its globals.
@@ -89,25 +91,25 @@ const FILE_URL = "const scriptUrl = require('node:url').pathToFileURL(__filename
 const KINDS = {
   '.mjs': {
     format: 'esm',
-    plugins: [siblings, withoutNode],
+    plugins: [siblings('ort'), withoutNode],
     define: NO_PROCESS,
     banner: {js: banner},
   },
   '.js': {
     format: 'iife',
     globalName: 'ort',
-    plugins: [siblings, withoutNode],
+    plugins: [siblings('ort'), withoutNode],
     define: {...NO_PROCESS, 'import.meta.url': 'scriptUrl'},
     banner: {js: `${banner}\n"use strict";var ort=(()=>{${SCRIPT_URL}`},
     footer: {
       js: 'return ort})();if(typeof module==="object"&&typeof exports==="object")module.exports=ort;',
     },
   },
-  '.node.mjs': {format: 'esm', platform: 'node', plugins: [siblings], banner: {js: banner}},
+  '.node.mjs': {format: 'esm', platform: 'node', plugins: [siblings('ort.node')], banner: {js: banner}},
   '.node.js': {
     format: 'cjs',
     platform: 'node',
-    plugins: [siblings],
+    plugins: [siblings('ort.node')],
     define: {'import.meta.url': 'scriptUrl'},
     banner: {js: `${banner}\n${FILE_URL}`},
   },
@@ -140,6 +142,9 @@ async function packageWeb(to) {
       bundles.push(bundle(entry, file(`${name}.min${kind}`), kind, true));
     }
   }
+  const worker = 'proxy-worker';
+  bundles.push(bundle(`src/${worker}.ts`, file(`ort.${worker}.min.mjs`), '.mjs', true));
+  bundles.push(bundle(`src/${worker}.ts`, file(`ort.node.${worker}.min.mjs`), '.node.mjs', true));
   for (const kind of ['.mjs', '.js']) {
     bundles.push(bundle('src/index.ts', file(`ort.node.min${kind}`), `.node${kind}`, true));
     const reference = file(`webnn-reference${kind.replace('.js', '.cjs')}`);

@@ -1,8 +1,9 @@
 // The package tenon-web with all its execution providers.
 import {registerBackend} from '../common/index.js';
 import {webnnBackend} from '../webnn/session.js';
+import {proxied} from './proxy.js';
 
 export * from './wasm.js';
 export {default} from './wasm.js';
 
-registerBackend('webnn', webnnBackend, 5);
+registerBackend('webnn', proxied('webnn', webnnBackend), 5);
