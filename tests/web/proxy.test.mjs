@@ -162,10 +162,10 @@ test('tells of the end of the worker, and starts another one', () => {
   const program = `
     import {Worker} from 'node:worker_threads';
     const workers = [];
-    const {on} = Worker.prototype;
-    Worker.prototype.on = function (...args) {
+    const {unref} = Worker.prototype;
+    Worker.prototype.unref = function () {
       if (!workers.includes(this)) workers.push(this);
-      return on.apply(this, args);
+      unref.call(this);
     };
     const {env, InferenceSession, Tensor} = await import('${ENTRY('ort.node.min.mjs')}');
     env.wasm.proxy = true;

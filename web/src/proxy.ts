@@ -40,7 +40,9 @@ interface Listener {
 
 async function startInNode(listener: Listener): Promise<Port> {
   const {Worker} = await import('node:worker_threads');
-  const worker = new Worker(new URL('./proxy-worker.js', import.meta.url), {});
+  const worker = new Worker(new URL('./proxy-worker.js', import.meta.url), {
+    execArgv: [], // options of the program that started Node.js may be for that program alone
+  });
   worker.on('message', (reply) => listener.onMessage(reply as Reply));
   worker.on('error', (error) => listener.onEnd((error as Error).message));
   worker.on('exit', (status) => listener.onEnd(`it exited with status ${status}`));
