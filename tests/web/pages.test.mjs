@@ -215,7 +215,10 @@ test('makes tensors from images, and images from tensors', options, async () => 
       const script = \`import {Tensor} from '\${location.origin}/dist/ort.wasm.min.mjs';
         const {dims} = await Tensor.fromImage('\${url}');
         postMessage(dims);\`;
-      const worker = new Worker(URL.createObjectURL(new Blob([script])), {type: 'module'});
+      const worker = new Worker(
+        URL.createObjectURL(new Blob([script], {type: 'text/javascript'})),
+        {type: 'module'},
+      );
       worker.onmessage = ({data}) => resolve(data);
       worker.onerror = ({message}) => resolve(message);
     });`);

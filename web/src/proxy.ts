@@ -38,9 +38,11 @@ interface Listener {
   onEnd(reason: string): void;
 }
 
+const workerAddress = () => new URL('./proxy-worker.js', import.meta.url);
+
 async function startInNode(listener: Listener): Promise<Port> {
   const {Worker} = await import('node:worker_threads');
-  const worker = new Worker(new URL('./proxy-worker.js', import.meta.url), {
+  const worker = new Worker(workerAddress(), {
     execArgv: [], // options of the program that started Node.js may be for that program alone
   });
   worker.on('message', (reply) => listener.onMessage(reply as Reply));
@@ -52,12 +54,13 @@ async function startInNode(listener: Listener): Promise<Port> {
 
 function newWorker(): Worker {
   try {
+    // Bundlers of applications know a worker by this form.
     return new Worker(new URL('./proxy-worker.js', import.meta.url), {type: 'module'});
   } catch (error) {
     // A worker of another origin may only be started by a script of this one.
-    const address = new URL('./proxy-worker.js', import.meta.url).href;
-    if (new URL(address).origin === globalThis.location?.origin) throw error;
-    const script = new Blob([`import ${JSON.stringify(address)};`], {type: 'text/javascript'});
+    const {href, origin} = workerAddress();
+    if (origin === globalThis.location?.origin) throw error;
+    const script = new Blob([`import ${JSON.stringify(href)};`], {type: 'text/javascript'});
     return new Worker(URL.createObjectURL(script), {type: 'module'});
   }
 }
@@ -65,7 +68,7 @@ function newWorker(): Worker {
 function startInBrowser(listener: Listener): Port {
   const worker = newWorker();
   worker.onmessage = ({data}) => listener.onMessage(data);
-  worker.onerror = ({message}) => listener.onEnd(message || 'its script could not be loaded');
+  worker.onerror = ({message}) => listener.onEnd(message || `cannot load ${workerAddress()}`);
   worker.onmessageerror = () => listener.onEnd('a message could not be read');
   return worker;
 }
