@@ -151,6 +151,11 @@ async function packageWeb(to) {
     bundles.push(bundle('webnn-reference/index.ts', reference, `.node${kind}`, true));
   }
   await Promise.all(bundles);
+  // For applications that copy or load these files of onnxruntime-web by their names.
+  for (const kind of ['', '.jsep', '.jspi', '.asyncify']) {
+    cpSync(file('tenon.wasm'), file(`ort-wasm-simd-threaded${kind}.wasm`));
+    alias(file(`ort-wasm-simd-threaded${kind}.mjs`), './ort.wasm.min.mjs');
+  }
   alias(file('ort.bundle.min.mjs'), './ort.min.mjs');
   alias(file('ort.wasm.bundle.min.mjs'), './ort.wasm.min.mjs');
   for (const name of ['all', 'webgpu', 'jspi', 'webgl']) {

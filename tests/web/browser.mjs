@@ -46,7 +46,7 @@ export async function serve(files, headers = {}) {
     try {
       const body = files[request.url] ?? readFileSync(path.join(PACKAGE, request.url));
       response.writeHead(200, {
-        'content-type': TYPES[path.extname(request.url)],
+        'content-type': TYPES[path.extname(request.url)] ?? 'application/octet-stream',
         'access-control-allow-origin': '*',
         ...headers,
       });

@@ -1,12 +1,14 @@
 // The module that sessions use: it is loaded once, again after a failure, and anew after a trap.
 // Every test here depends on those before it.
 import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
+import {pathToFileURL} from 'node:url';
 
 import {identity, sumAndProduct} from './model.mjs';
-import {load, PACKAGE, printed} from './package.mjs';
+import {DIGITS, load, PACKAGE, printed} from './package.mjs';
 
 const {env, InferenceSession, Tensor} = await load();
 const {loadCore} = await load('core');
@@ -71,6 +73,25 @@ test('is its own if the settings name another program, with one warning', async 
   assert.equal(warnings.length, 1);
   assert.match(warnings[0], /^env\.wasm\.wasmPaths: \/no\/such\/folder\/tenon\.wasm is not used/);
   env.wasm.wasmPaths = undefined;
+});
+
+// WB-25: a prefix as a URL, and the module under a name of onnxruntime-web.
+test('is loaded from the place that the settings name', async () => {
+  const program = (paths) => `
+    import {env, InferenceSession} from '${pathToFileURL(path.join(PACKAGE, 'dist/src/index.js'))}';
+    env.wasm.wasmPaths = ${paths};
+    console.warn = (text) => console.log(text);
+    await InferenceSession.create(${JSON.stringify(DIGITS)});
+    console.log('created');`;
+  const folder = pathToFileURL(path.join(PACKAGE, 'dist/'));
+  for (const paths of [
+    `new URL('${folder}')`,
+    `'${folder}'`,
+    `{wasm: '${folder}ort-wasm-simd-threaded.jsep.wasm', mjs: '${folder}none.mjs'}`,
+  ]) {
+    const args = ['--input-type=module', '-e', program(paths)];
+    assert.equal(execFileSync(process.execPath, args, {encoding: 'utf8'}), 'created\n', paths);
+  }
 });
 
 // WB-8

@@ -18,7 +18,8 @@ const CHECKS: Record<string, [expected: string, check: Check]> = {
   wasmPaths: [
     "a prefix of addresses, or {wasm: 'an address'}",
     (value) => {
-      if (typeof value !== 'object' || value === null) return typeof value === 'string';
+      if (isAddress(value)) return true;
+      if (typeof value !== 'object' || value === null) return false;
       return Object.values(value).every((part) => part === undefined || isAddress(part));
     },
   ],

@@ -164,7 +164,7 @@ function settingsNow(isReady: boolean): Settings {
   const {wasmPaths, wasmBinary, proxy, ...wasm} = env.wasm as Record<string, never>;
   const {stats, ...tenon} = env.tenon;
   const paths =
-    typeof wasmPaths === 'object' && wasmPaths !== null
+    typeof wasmPaths === 'object' && !((wasmPaths as unknown) instanceof URL)
       ? Object.fromEntries(
           Object.entries(wasmPaths).map(([name, path]) => [name, path && absolute(path as string)]),
         )

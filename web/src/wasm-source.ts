@@ -14,7 +14,8 @@ async function compile(bytes: BufferSource): Promise<WebAssembly.Module> {
 
 function configuredAddress(name: string): string | URL | undefined {
   const paths = env.wasm.wasmPaths;
-  return typeof paths === 'string' ? paths + name : paths?.wasm;
+  const isPrefix = typeof paths === 'string' || paths instanceof URL;
+  return isPrefix ? paths + name : paths?.wasm;
 }
 
 function messageOf(error: unknown): string {
