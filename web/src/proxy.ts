@@ -10,6 +10,7 @@ import {
   Tensor,
 } from '../common/index.js';
 import {arrayOver, isOnCpu} from '../common/tensor.js';
+import {checkFlags} from './flags.js';
 import {isNode} from './host.js';
 import {
   buffersOf,
@@ -296,6 +297,7 @@ class ProxiedSession implements InferenceSessionHandler {
 export function proxied(name: string, backend: Backend): Backend {
   const there: Backend = {
     async init(_name, entry) {
+      checkFlags();
       checkEntry(entry);
       const proxy = theProxy();
       const settings = settingsNow(proxy.isReady);
