@@ -37,20 +37,14 @@ const ARRAYS = {
   int4: Int8Array,
 };
 
-// The default type for an array of each class.
+// The default type for an array of each class: the first of those above.
 const INFERRED: Readonly<Record<string, Tensor.Type>> = {
-  Float32Array: 'float32',
-  Uint8Array: 'uint8',
+  ...Object.fromEntries(
+    Object.entries(ARRAYS)
+      .reverse()
+      .map(([type, {name}]) => [name, type as Tensor.Type]),
+  ),
   Uint8ClampedArray: 'uint8',
-  Int8Array: 'int8',
-  Uint16Array: 'uint16',
-  Int16Array: 'int16',
-  Int32Array: 'int32',
-  BigInt64Array: 'int64',
-  Float64Array: 'float64',
-  Uint32Array: 'uint32',
-  BigUint64Array: 'uint64',
-  Float16Array: 'float16',
 };
 
 // The class of a typed array, also of a frame's or a test runner's own; '' for all else.
@@ -152,6 +146,18 @@ type DeviceParameters =
   | GpuBufferConstructorParameters
   | MLTensorConstructorParameters;
 
+const GPU_TYPES: readonly Tensor.Type[] = [
+  'float32',
+  'float16',
+  'int32',
+  'int64',
+  'uint32',
+  'uint8',
+  'bool',
+  'uint4',
+  'int4',
+];
+
 // Where data on a device is, the member with its handle, and the types it may have. Bool is uint8
 // in WebNN.
 const DEVICES: Record<
@@ -159,28 +165,8 @@ const DEVICES: Record<
   {handle: string; is: string; types: readonly Tensor.Type[]}
 > = {
   texture: {handle: 'texture', is: 'WebGLTexture', types: ['float32']},
-  'gpu-buffer': {
-    handle: 'gpuBuffer',
-    is: 'GPUBuffer',
-    types: ['float32', 'float16', 'int32', 'int64', 'uint32', 'uint8', 'bool', 'uint4', 'int4'],
-  },
-  'ml-tensor': {
-    handle: 'mlTensor',
-    is: 'MLTensor',
-    types: [
-      'float32',
-      'float16',
-      'int8',
-      'uint8',
-      'int32',
-      'uint32',
-      'int64',
-      'uint64',
-      'bool',
-      'int4',
-      'uint4',
-    ],
-  },
+  'gpu-buffer': {handle: 'gpuBuffer', is: 'GPUBuffer', types: GPU_TYPES},
+  'ml-tensor': {handle: 'mlTensor', is: 'MLTensor', types: [...GPU_TYPES, 'int8', 'uint64']},
 };
 
 type DeviceLocation = keyof typeof DEVICES;
