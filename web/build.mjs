@@ -44,29 +44,44 @@ function compile(to, sources) {
 // A bundle lies beside the modules of WebAssembly, in the folder above the sources, and beside the
 // bundles of workers, which are called PREFIX.NAME.min.mjs. Bundlers of applications find files by
 // this very form of an address.
-const siblings = (prefix) => ({
-  name: 'siblings',
+function withSiblings(text, prefix) {
+  return text.replaceAll(
+    /new URL\('\.\.?\/([^']*?)(\.js)?', import\.meta\.url\)/g,
+    (_, name, isCode) =>
+      `new URL('./${isCode ? `${prefix}.${name}.min.mjs` : name}', import.meta.url)`,
+  );
+}
+
+// `isNode` of host.ts as a global name, which esbuild replaces by its value.
+function withGlobalIsNode(text) {
+  return text
+    .replace(/export const isNode =[^;]*;/, '')
+    .replace(/(import \{[^}]*)\bisNode\b,?/, '$1');
+}
+
+const adapt = (prefix, change = (text) => text) => ({
+  name: 'adapt',
   setup({onLoad}) {
     onLoad({filter: /\/web\/(common|src|webnn)\/[^/]*\.ts$/}, ({path: file}) => ({
-      contents: readFileSync(file, 'utf8').replaceAll(
-        /new URL\((['`])\.\.?\/([^'`]*?)(\.js)?\1, import\.meta\.url\)/g,
-        (_, quote, name, isCode) =>
-          `new URL(${quote}./${isCode ? `${prefix}.${name}.min.mjs` : name}${quote}, import.meta.url)`,
-      ),
+      contents: change(withSiblings(readFileSync(file, 'utf8'), prefix)),
       loader: 'ts',
     }));
   },
 });
 
-// Bundles for browsers name no module of Node.js, which bundlers of applications would look for, and
-// are in no Node.js, even where a page has its globals.
-const NO_PROCESS = {'globalThis.process': 'undefined'};
+// Names no module of Node.js, which bundlers of applications would look for.
 const withoutNode = {
   name: 'without-node',
   setup({onLoad, onResolve}) {
     onResolve({filter: /^node:/}, ({path: name}) => ({path: name, namespace: 'absent'}));
     onLoad({filter: /.*/, namespace: 'absent'}, () => ({contents: 'export {}'}));
   },
+};
+
+// Bundles for browsers are in no Node.js, even where a page has its globals.
+const FOR_BROWSERS = {
+  plugins: [adapt('ort', withGlobalIsNode), withoutNode],
+  define: {isNode: 'false'},
 };
 
 const banner = `/* ${manifest.name} ${manifest.version}, MIT License */`;
@@ -89,27 +104,22 @@ const FILE_URL = "const scriptUrl = require('node:url').pathToFileURL(__filename
 // The kinds of bundles: for browsers as modules and as scripts, which CommonJS can load too, and
 // for Node.js.
 const KINDS = {
-  '.mjs': {
-    format: 'esm',
-    plugins: [siblings('ort'), withoutNode],
-    define: NO_PROCESS,
-    banner: {js: banner},
-  },
+  '.mjs': {...FOR_BROWSERS, format: 'esm', banner: {js: banner}},
   '.js': {
+    ...FOR_BROWSERS,
     format: 'iife',
     globalName: 'ort',
-    plugins: [siblings('ort'), withoutNode],
-    define: {...NO_PROCESS, 'import.meta.url': 'scriptUrl'},
+    define: {...FOR_BROWSERS.define, 'import.meta.url': 'scriptUrl'},
     banner: {js: `${banner}\n"use strict";var ort=(()=>{${SCRIPT_URL}`},
     footer: {
       js: 'return ort})();if(typeof module==="object"&&typeof exports==="object")module.exports=ort;',
     },
   },
-  '.node.mjs': {format: 'esm', platform: 'node', plugins: [siblings('ort.node')], banner: {js: banner}},
+  '.node.mjs': {format: 'esm', platform: 'node', plugins: [adapt('ort.node')], banner: {js: banner}},
   '.node.js': {
     format: 'cjs',
     platform: 'node',
-    plugins: [siblings('ort.node')],
+    plugins: [adapt('ort.node')],
     define: {'import.meta.url': 'scriptUrl'},
     banner: {js: `${banner}\n${FILE_URL}`},
   },
