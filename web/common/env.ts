@@ -10,6 +10,10 @@ export interface WasmFlags {
   wasmPaths?: string | {readonly wasm?: string | URL};
   // Its bytes; if they are set, nothing is loaded.
   wasmBinary?: ArrayBufferLike | Uint8Array;
+  // The number of threads; 0 lets the package choose. Default: 0.
+  numThreads?: number;
+  // Which SIMD instructions may be used. Default: true.
+  simd?: boolean | 'fixed' | 'relaxed';
 }
 
 // Settings that onnxruntime-web does not have. All are read when they are needed.

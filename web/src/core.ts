@@ -2,7 +2,9 @@
 // addresses, sizes and codes. A module that trapped cannot be used any more: all its calls fail,
 // and the next request loads a new module.
 import {env, logSeverity} from '../common/env.js';
+import {binaryName, checkEngine} from './features.js';
 import {randomSource, readBytes} from './host.js';
+import {threadCount, Workers} from './threads.js';
 import {wasiImports} from './wasi.js';
 
 type Call = (...args: number[]) => number;
@@ -23,12 +25,18 @@ const FAIL = 1; // ORT_FAIL, also the core's code if memory is out
 
 export class Core {
   readonly memory: WebAssembly.Memory;
+  readonly workers = new Workers();
   readonly #exports: Record<string, Call>;
   #death: Error | undefined;
 
   constructor(instance: WebAssembly.Instance) {
     this.memory = instance.exports.memory as WebAssembly.Memory;
     this.#exports = instance.exports as Record<string, Call>;
+  }
+
+  // The value of an exported global variable.
+  global(name: string): number {
+    return (this.#exports[name] as unknown as WebAssembly.Global).value;
   }
 
   get isDead(): boolean {
@@ -43,6 +51,7 @@ export class Core {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#death = new Error(`the WebAssembly module stopped: ${reason}`, {cause: error});
+      this.workers.terminate();
       throw this.#death;
     }
   }
@@ -108,28 +117,43 @@ export class Core {
   }
 }
 
-// (module (func (result v128) i32.const 0 i8x16.splat)), which only an engine with SIMD accepts.
-const SIMD_MODULE = new Uint8Array([
-  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15,
-  11,
-]);
+const PAGE_BYTES = 65536;
+const INITIAL_BYTES = 64 * 2 ** 20;
+
+// The module's memory, which threads can share. The engine reserves addresses for all of it.
+function newMemory(): WebAssembly.Memory {
+  let failure: unknown;
+  for (const gibibytes of [4, 2, 1]) {
+    try {
+      return new WebAssembly.Memory({
+        initial: INITIAL_BYTES / PAGE_BYTES,
+        maximum: (gibibytes * 2 ** 30) / PAGE_BYTES,
+        shared: true,
+      });
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
 
 function wasmAddress(): string | URL {
   const paths = env.wasm.wasmPaths;
-  if (typeof paths === 'string') return `${paths}tenon.wasm`;
-  return paths?.wasm ?? new URL('../tenon.wasm', import.meta.url);
+  const name = binaryName();
+  if (typeof paths === 'string') return paths + name;
+  return paths?.wasm ?? new URL(`../${name}`, import.meta.url);
 }
 
 async function load(): Promise<Core> {
-  if (!WebAssembly.validate(SIMD_MODULE)) {
-    throw new Error('WebAssembly here lacks a feature that is needed: SIMD128');
-  }
+  checkEngine();
+  const threads = await threadCount();
   const bytes = env.wasm.wasmBinary ?? (await readBytes(wasmAddress()));
   const module = await WebAssembly.compile(bytes as BufferSource);
-  let core: Core | undefined;
-  const imports = wasiImports(module, () => core!.memory, await randomSource());
-  core = new Core(await WebAssembly.instantiate(module, imports));
+  const memory = newMemory();
+  const imports = {env: {memory}, ...wasiImports(module, memory, await randomSource())};
+  const core = new Core(await WebAssembly.instantiate(module, imports));
   core.call('_initialize');
+  await core.workers.start(core, module, threads - 1);
   core.check('initialization', 'tenon_initialize', logSeverity());
   return core;
 }
