@@ -8,6 +8,7 @@ import {tmpdir} from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
 
+import {product} from './model.mjs';
 import {DIGITS, PACKAGE} from './package.mjs';
 
 const DEADLINE_MS = 120_000;
@@ -58,9 +59,42 @@ function findChromium() {
   return undefined;
 }
 
-// Serves the page, the package and a model; `outcome` settles when the page has sent its results.
-async function serve() {
-  const files = {'/page.html': PAGE, '/digits.onnx': readFileSync(DIGITS)};
+// With more threads than the default, and a product that is large enough for them.
+const THREADS_PAGE = `<!doctype html><script type="module">
+  import {env, InferenceSession, Tensor} from '/dist/src/index.js';
+  import {loadCore} from '/dist/src/core.js';
+  const outcome = {isIsolated: crossOriginIsolated};
+  try {
+    env.wasm.numThreads = 3;
+    const size = 256;
+    const session = await InferenceSession.create('/product.onnx');
+    const values = Float32Array.from({length: size * size}, (_, i) => (i % 7) - 3);
+    const x = new Tensor('float32', values, [size, size]);
+    for (let run = 0; run < 50; ++run) {
+      const {y} = await session.run({a: x, b: x});
+      outcome.sum = y.data.reduce((sum, value) => sum + value, 0);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    outcome.workers = (await loadCore()).workers.count;
+  } catch (error) {
+    outcome.error = String(error?.stack ?? error);
+  }
+  await fetch('/outcome', {method: 'POST', body: JSON.stringify(outcome)});
+</script>`;
+
+const ISOLATION = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+};
+
+// Serves the pages, the package and models; `outcome` settles when a page has sent its results.
+async function serve(headers = {}) {
+  const files = {
+    '/page.html': PAGE,
+    '/threads.html': THREADS_PAGE,
+    '/digits.onnx': readFileSync(DIGITS),
+    '/product.onnx': Buffer.from(product(256, 256, 256)),
+  };
   let told;
   const outcome = new Promise((resolve) => (told = resolve));
   const server = createServer(async (request, response) => {
@@ -73,7 +107,7 @@ async function serve() {
     }
     try {
       const body = files[request.url] ?? readFileSync(path.join(PACKAGE, request.url));
-      response.writeHead(200, {'content-type': TYPES[path.extname(request.url)]});
+      response.writeHead(200, {'content-type': TYPES[path.extname(request.url)], ...headers});
       response.end(body);
     } catch {
       response.writeHead(404).end();
@@ -136,3 +170,29 @@ test('runs in a page, whose console has the trace', {skip, timeout: DEADLINE_MS}
     server.close();
   }
 });
+
+// WB-28, WB-39, WB-42, WB-102: one file for pages with threads and without. The page's own thread,
+// which must not sleep, runs the session.
+for (const [name, headers] of [['isolated', ISOLATION], ['not isolated', {}]]) {
+  test(`runs in a page that is ${name}`, {skip, timeout: DEADLINE_MS}, async () => {
+    const {server, outcome, address} = await serve(headers);
+    try {
+      const {result, lines} = await open(chromium, `${address}/threads.html`, outcome);
+      const isIsolated = headers === ISOLATION;
+      assert.equal(result.error, undefined);
+      assert.equal(result.isIsolated, isIsolated);
+      assert.equal(result.workers, isIsolated ? 2 : 0);
+      const size = 256;
+      const values = Array.from({length: size * size}, (_, i) => (i % 7) - 3);
+      const sums = (at) => Array.from({length: size}, (_, k) =>
+        Array.from({length: size}, (_, i) => values[at(i, k)]).reduce((sum, x) => sum + x));
+      const columns = sums((i, k) => i * size + k); // of A
+      const rows = sums((j, k) => k * size + j); // of B
+      assert.equal(result.sum, columns.reduce((sum, x, k) => sum + x * rows[k], 0));
+      const warnings = lines.filter((line) => line.includes('cross-origin'));
+      assert.equal(warnings.length, isIsolated ? 0 : 1);
+    } finally {
+      server.close();
+    }
+  });
+}

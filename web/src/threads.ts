@@ -108,6 +108,11 @@ export class Workers {
     }
   }
 
+  // The workers that were started.
+  get count(): number {
+    return this.#workers.length;
+  }
+
   terminate(): void {
     this.#workers.forEach((worker) => worker.terminate());
     this.#workers = [];
