@@ -42,13 +42,13 @@ await run(product(300, 301, 302), {a: tensor(300, 302), b: tensor(302, 301)}, {
 await run(product(300, 301, 302), {a: tensor(300, 302), b: tensor(302, 301)}, {
   intraOpNumThreads: 1,
 });
-const helped = (lines) => lines.filter((line) => /"block_size":\[\d/.test(line)).length;
+const divided = (lines) => lines.filter((line) => /"block_size":\[\d/.test(line)).length;
 process.stdout.write(
   JSON.stringify({
     digest: hash.digest('hex'),
     workers: (await loadCore()).workers.count,
-    divided: helped(trace.slice(0, alone)),
-    dividedAlone: helped(trace.slice(alone)),
-    sample: trace.find((line) => /thread_scheduling_stats/.test(line)),
+    divided: divided(trace.slice(0, alone)),
+    helped: trace.filter((line) => /"num_run":[1-9]/.test(line)).length,
+    dividedAlone: divided(trace.slice(alone)),
   }),
 );

@@ -106,6 +106,8 @@ export class Workers {
         return this.#warn(error);
       }
     }
+    // Engines start a worker when the thread that made it next handles events.
+    if (count > 0) await new Promise((resolve) => setTimeout(resolve));
   }
 
   // The workers that were started.
