@@ -4,6 +4,7 @@ import {readFileSync} from 'node:fs';
 import test from 'node:test';
 
 import {page, show, skip} from './browser.mjs';
+import {product} from './model.mjs';
 import {DIGITS} from './package.mjs';
 
 const DEADLINE_MS = 120_000;
@@ -31,6 +32,29 @@ const PAGE = page(`
   outcome.missing = await InferenceSession.create('/none.onnx').catch(({message}) => message);
 `);
 
+// With more threads than the default, and a product that is large enough for them.
+const THREADS_PAGE = page(`
+  const {env, InferenceSession, Tensor} = await import('/dist/src/index.js');
+  const {loadCore} = await import('/dist/src/core.js');
+  outcome.isIsolated = crossOriginIsolated;
+  env.wasm.numThreads = 3;
+  const size = 256;
+  const session = await InferenceSession.create('/product.onnx');
+  const values = Float32Array.from({length: size * size}, (_, i) => (i % 7) - 3);
+  const x = new Tensor('float32', values, [size, size]);
+  for (let run = 0; run < 50; ++run) {
+    const {y} = await session.run({a: x, b: x});
+    outcome.sum = y.data.reduce((sum, value) => sum + value, 0);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  outcome.workers = (await loadCore()).workers.count;
+`);
+
+const ISOLATION = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+};
+
 // PR-17, PR-51, WB-101, WB-102
 test('runs in a page, whose console has the trace', {skip, timeout: DEADLINE_MS}, async () => {
   const {result, lines} = await show({'/page.html': PAGE, '/digits.onnx': readFileSync(DIGITS)});
@@ -44,3 +68,24 @@ test('runs in a page, whose console has the trace', {skip, timeout: DEADLINE_MS}
   assert.ok(events.some(({name}) => name === 'model_run'));
   assert.ok(events.some(({name}) => name.endsWith('_kernel_time')));
 });
+
+// WB-28, WB-39, WB-42, WB-102: one file for pages with threads and without. The page's own thread,
+// which must not sleep, runs the session.
+for (const [name, headers] of [['isolated', ISOLATION], ['not isolated', {}]]) {
+  test(`runs in a page that is ${name}`, {skip, timeout: DEADLINE_MS}, async () => {
+    const files = {'/page.html': THREADS_PAGE, '/product.onnx': product(256, 256, 256)};
+    const {result, lines} = await show(files, headers);
+    const isIsolated = headers === ISOLATION;
+    assert.equal(result.isIsolated, isIsolated);
+    assert.equal(result.workers, isIsolated ? 2 : 0);
+    const size = 256;
+    const values = Array.from({length: size * size}, (_, i) => (i % 7) - 3);
+    const sums = (at) => Array.from({length: size}, (_, k) =>
+      Array.from({length: size}, (_, i) => values[at(i, k)]).reduce((sum, x) => sum + x));
+    const columns = sums((i, k) => i * size + k); // of A
+    const rows = sums((j, k) => k * size + j); // of B
+    assert.equal(result.sum, columns.reduce((sum, x, k) => sum + x * rows[k], 0));
+    const warnings = lines.filter((line) => line.includes('cross-origin'));
+    assert.equal(warnings.length, isIsolated ? 0 : 1);
+  });
+}

@@ -1,9 +1,11 @@
 // The WebAssembly module. It is loaded once and called through its exports (shim/), which use
 // addresses, sizes and codes. A module that trapped cannot be used any more: all its calls fail,
 // and the next request loads a new module.
-import {logSeverity} from '../common/env.js';
+import {env, logSeverity} from '../common/env.js';
+import {binaryName, checkEngine} from './features.js';
 import {checkFlags} from './flags.js';
 import {randomSource} from './host.js';
+import {threadCount, Workers} from './threads.js';
 import {wasiImports} from './wasi.js';
 import {loadModule, withTimeout} from './wasm-source.js';
 import {WrittenFiles} from './written-files.js';
@@ -26,6 +28,7 @@ const FAIL = 1; // ORT_FAIL, also the core's code if memory is out
 
 export class Core {
   readonly memory: WebAssembly.Memory;
+  readonly workers = new Workers();
   readonly #exports: Record<string, Call>;
   #death: Error | undefined;
 
@@ -35,6 +38,11 @@ export class Core {
   ) {
     this.memory = instance.exports.memory as WebAssembly.Memory;
     this.#exports = instance.exports as Record<string, Call>;
+  }
+
+  // The value of an exported global variable.
+  global(name: string): number {
+    return (this.#exports[name] as unknown as WebAssembly.Global).value;
   }
 
   get isDead(): boolean {
@@ -49,6 +57,7 @@ export class Core {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#death = new Error(`the WebAssembly module stopped: ${reason}`, {cause: error});
+      this.workers.terminate();
       throw this.#death;
     }
   }
@@ -114,24 +123,47 @@ export class Core {
   }
 }
 
-// (module (func (result v128) i32.const 0 i8x16.splat)), which only an engine with SIMD accepts.
-const SIMD_MODULE = new Uint8Array([
-  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15,
-  11,
-]);
+const PAGE_BYTES = 65536;
+const INITIAL_BYTES = 64 * 2 ** 20;
+
+// The module's memory, which threads can share. The engine reserves addresses for all of it.
+function newMemory(): WebAssembly.Memory {
+  let failure: unknown;
+  for (const gibibytes of [4, 2, 1]) {
+    try {
+      return new WebAssembly.Memory({
+        initial: INITIAL_BYTES / PAGE_BYTES,
+        maximum: (gibibytes * 2 ** 30) / PAGE_BYTES,
+        shared: true,
+      });
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+// The module for the engine. An application may have only the one that every engine runs. Its
+// bundler looks for both addresses.
+async function loadOwnModule(): Promise<WebAssembly.Module> {
+  const name = binaryName();
+  const loadFixed = () => loadModule('tenon.wasm', new URL('../tenon.wasm', import.meta.url));
+  if (name === 'tenon.wasm') return loadFixed();
+  const relaxed = loadModule(name, new URL('../tenon.relaxed.wasm', import.meta.url));
+  return env.wasm.simd === 'relaxed' ? relaxed : relaxed.catch(loadFixed);
+}
 
 async function load(): Promise<Core> {
   checkFlags();
-  if (!WebAssembly.validate(SIMD_MODULE)) {
-    throw new Error('WebAssembly here lacks a feature that is needed: SIMD128');
-  }
-  const module = await loadModule('tenon.wasm', new URL('../tenon.wasm', import.meta.url));
-  let core: Core | undefined;
-  const memoryOf = () => core!.memory;
-  const files = new WrittenFiles(memoryOf);
-  const imports = wasiImports(module, memoryOf, await randomSource(), files);
-  core = new Core(await WebAssembly.instantiate(module, imports), files);
+  checkEngine();
+  const threads = await threadCount();
+  const module = await loadOwnModule();
+  const memory = newMemory();
+  const files = new WrittenFiles(memory);
+  const imports = {env: {memory}, ...wasiImports(module, memory, await randomSource(), files)};
+  const core = new Core(await WebAssembly.instantiate(module, imports), files);
   core.call('_initialize');
+  await core.workers.start(core, module, threads - 1);
   core.check('initialization', 'tenon_initialize', logSeverity());
   return core;
 }

@@ -6,9 +6,19 @@ declare module 'node:fs/promises' {
 declare module 'node:crypto' {
   export const webcrypto: Crypto;
 }
+declare module 'node:os' {
+  export const availableParallelism: (() => number) | undefined; // since Node.js 18.14
+  export function cpus(): unknown[];
+}
 declare module 'node:worker_threads' {
+  interface Options {
+    eval?: boolean;
+    workerData?: unknown;
+    execArgv: string[];
+  }
   export class Worker {
-    constructor(program: string | URL, options: object);
+    constructor(program: string | URL, options: Options);
+    on(event: 'error', listener: (error: Error) => void): void;
     on(event: string, listener: (value: unknown) => void): void;
     postMessage(message: unknown, transfer: readonly ArrayBuffer[]): void;
     ref(): void;

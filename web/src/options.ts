@@ -7,6 +7,7 @@ import {saveFile} from './save-file.js';
 // Their numbers in the C interface.
 const GRAPH_OPTIMIZATION_LEVELS = {disabled: 0, basic: 1, extended: 2, layout: 3, all: 99};
 const EXECUTION_MODES = {sequential: 0, parallel: 1};
+const THREADS = 'intra_op_num_threads'; // may be among the config entries, too
 const DEFAULT_PROFILE_PREFIX = 'onnxruntime_profile_';
 
 type Options = Record<string, unknown>;
@@ -179,8 +180,10 @@ export function withSessionOptions<Result>(
         }
         set('free_dimension_override', name, size as number);
       }
+      reader.integer('intraOpNumThreads', 0, INT_MAX, setNumber('intra_op_num_threads'));
       for (const [key, value] of flattenExtra(reader.object('extra'), 'options')) {
-        set('config_entry', key, value);
+        if (key !== THREADS) set('config_entry', key, value);
+        else new OptionReader({[key]: Number(value)}, 'options.extra').integer(key, 0, INT_MAX, setNumber(key));
       }
     },
     body,

@@ -39,10 +39,10 @@ export class WrittenFiles {
   readonly #opened = new Map<number, WrittenFile | undefined>([[FOLDER, undefined]]);
   readonly calls: Record<string, (...args: never[]) => number>;
 
-  constructor(memoryOf: () => WebAssembly.Memory) {
-    const view = () => new DataView(memoryOf().buffer);
+  constructor(memory: WebAssembly.Memory) {
+    const view = () => new DataView(memory.buffer);
     const text = (address: number, size: number) =>
-      new TextDecoder().decode(new Uint8Array(memoryOf().buffer, address, size).slice());
+      new TextDecoder().decode(new Uint8Array(memory.buffer, address, size).slice());
     const status = (file: number) => (this.#opened.has(file) ? SUCCESS : BAD_FILE);
     const kindOf = (file: number) => (this.#opened.get(file) ? IS_REGULAR : IS_FOLDER);
     this.calls = {
@@ -59,10 +59,9 @@ export class WrittenFiles {
       },
       fd_fdstat_get: (file: number, out: number): number => {
         if (!this.#opened.has(file)) return BAD_FILE;
-        const memory = view();
-        memory.setUint32(out, kindOf(file), true);
-        memory.setBigUint64(out + 8, ALL_RIGHTS, true);
-        memory.setBigUint64(out + 16, ALL_RIGHTS, true);
+        view().setUint32(out, kindOf(file), true);
+        view().setBigUint64(out + 8, ALL_RIGHTS, true);
+        view().setBigUint64(out + 16, ALL_RIGHTS, true);
         return SUCCESS;
       },
       path_open: (
