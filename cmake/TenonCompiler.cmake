@@ -61,6 +61,14 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   add_compile_definitions("HWY_DISABLED_TARGETS=(${TENON_OTHER_SVE})")
 endif()
 
+# tenon_uses_errno(<file>...)
+function(tenon_uses_errno)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS
+                 -include ${CMAKE_SOURCE_DIR}/cmake/wasm_errno.h)
+  endif()
+endfunction()
+
 # For the same bits on every machine, the compiler may not contract a * b + c by itself.
 add_compile_options(-ffp-contract=off)
 add_compile_options(-ffunction-sections -fdata-sections)

@@ -11,5 +11,9 @@ const wasi = new WASI({
   returnOnExit: true,
 });
 const module = await WebAssembly.compile(await readFile(program));
-const instance = await WebAssembly.instantiate(module, wasi.getImportObject());
+const memory = new WebAssembly.Memory({ initial: 1024, maximum: 65536, shared: true });
+const instance = await WebAssembly.instantiate(module, {
+  ...wasi.getImportObject(),
+  env: { memory },
+});
 process.exitCode = wasi.start(instance);

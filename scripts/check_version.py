@@ -1,7 +1,8 @@
 """Checks that the version in CMakeLists.txt is the version in the rest of the project.
 
-The library, the plugins and the wheel take it from CMakeLists.txt. web/package.json, the first
-section of CHANGELOG.md, and the package tenon-onnxruntime, twice, repeat it. With --release the
+The library, the plugins and the wheel take it from CMakeLists.txt. web/package.json,
+web/common/version.ts, the first section of CHANGELOG.md, and the package tenon-onnxruntime, twice,
+repeat it. With --release the
 changelog must be ready for a release: the section has a date, and there is no text under
 "Unreleased".
 
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 VERSION = re.compile(r"^project\(tenon VERSION (\d+\.\d+\.\d+)", re.MULTILINE)
 SECTION = re.compile(r"^## \[(?P<name>[^]]+)\](?: - (?P<date>\d{4}-\d{2}-\d{2}))?$", re.MULTILINE)
 UNRELEASED = "Unreleased"
+WEB_VERSION = "web/common/version.ts"
 SECOND_PACKAGE = "python/tenon-onnxruntime/pyproject.toml"
 
 
@@ -34,6 +36,9 @@ def errors(root: pathlib.Path, is_release: bool) -> Iterator[str]:
     package = json.loads((root / "web" / "package.json").read_text(encoding="utf-8"))["version"]
     if package != version:
         yield f"web/package.json: expected version {version}, got {package}"
+    line = f"export const TENON_VERSION = '{version}';"
+    if line not in (root / WEB_VERSION).read_text(encoding="utf-8").splitlines():
+        yield f"{WEB_VERSION}: expected the line {line}"
     second = (root / SECOND_PACKAGE).read_text(encoding="utf-8")
     for line in (f'version = "{version}"', f'dependencies = ["tenon=={version}"]'):
         if line not in second.splitlines():

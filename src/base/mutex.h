@@ -2,7 +2,7 @@
 #pragma once
 
 #if defined(__wasm__)
-#include "base/mutex_inline.h"
+#include "base/mutex_wasm.h"
 #else
 
 #include <mutex>

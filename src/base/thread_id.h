@@ -13,7 +13,7 @@
 namespace tenon {
 
 #if defined(__wasm__)
-// The process has one thread, and has no information about CPUs.
+// Threads have no numbers of their own, and there is no information about CPUs.
 inline int64_t ThreadId() { return getpid(); }
 inline int CurrentCpu() { return -1; }
 #else

@@ -49,13 +49,20 @@ def write_second_package(root: pathlib.Path, version: str, needs: str) -> None:
     )
 
 
+def write_web_package(root: pathlib.Path, version: str, reported: str) -> None:
+    (root / "web" / "common").mkdir(parents=True)
+    (root / "web" / "package.json").write_text(f'{{"version": "{version}"}}')
+    (root / "web" / "common" / "version.ts").write_text(
+        f"export const TENON_VERSION = '{reported}';\n"
+    )
+
+
 @pytest.mark.parametrize("web, sections, is_release, expected", CASES.values(), ids=CASES.keys())
 def test_versions(tmp_path: pathlib.Path, web, sections, is_release, expected):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(tenon VERSION 1.2.3 LANGUAGES C)\n"
     )
-    (tmp_path / "web").mkdir()
-    (tmp_path / "web" / "package.json").write_text(f'{{"version": "{web}"}}')
+    write_web_package(tmp_path, web, "1.2.3")
     write_second_package(tmp_path, "1.2.3", "1.2.3")
     (tmp_path / "CHANGELOG.md").write_text(TITLE + sections)
     found = list(errors(tmp_path, bool(is_release)))
@@ -72,9 +79,17 @@ def test_the_second_package_has_the_version_twice(
     tmp_path: pathlib.Path, version: str, needs: str, missing: str
 ) -> None:
     (tmp_path / "CMakeLists.txt").write_text("project(tenon VERSION 1.2.3 LANGUAGES C)\n")
-    (tmp_path / "web").mkdir()
-    (tmp_path / "web" / "package.json").write_text('{"version": "1.2.3"}')
+    write_web_package(tmp_path, "1.2.3", "1.2.3")
     (tmp_path / "CHANGELOG.md").write_text(TITLE + "## [1.2.3]\n")
     write_second_package(tmp_path, version, needs)
     (error,) = errors(tmp_path, False)
     assert missing in error
+
+
+def test_the_web_package_reports_its_version(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text("project(tenon VERSION 1.2.3 LANGUAGES C)\n")
+    write_web_package(tmp_path, "1.2.3", "1.2.2")
+    (tmp_path / "CHANGELOG.md").write_text(TITLE + "## [1.2.3]\n")
+    write_second_package(tmp_path, "1.2.3", "1.2.3")
+    (error,) = errors(tmp_path, False)
+    assert "web/common/version.ts" in error

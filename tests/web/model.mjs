@@ -98,3 +98,22 @@ export function sumAndProduct() {
     outputs: [float('sum'), float('product')],
   });
 }
+
+// y = a x b of [m, k] and [k, n] floats.
+export function product(m, n, k) {
+  const float = (name, shape) => ({name, type: 'float32', shape});
+  return model({
+    nodes: [{op: 'MatMul', inputs: ['a', 'b'], outputs: ['y']}],
+    inputs: [float('a', [m, k]), float('b', [k, n])],
+    outputs: [float('y', [m, n])],
+  });
+}
+
+// y = zeros of the shape `size`, which has one element.
+export function zeros() {
+  return model({
+    nodes: [{op: 'ConstantOfShape', inputs: ['size'], outputs: ['y']}],
+    inputs: [{name: 'size', type: 'int64', shape: [1]}],
+    outputs: [{name: 'y', type: 'float32', shape: ['n']}],
+  });
+}

@@ -1,13 +1,14 @@
 // The module that sessions use: it is loaded once, again after a failure, and anew after a trap.
 // Every test here depends on those before it.
 import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import {pathToFileURL} from 'node:url';
 
 import {identity, sumAndProduct} from './model.mjs';
-import {load, PACKAGE} from './package.mjs';
+import {DIGITS, load, PACKAGE, printed} from './package.mjs';
 
 const {env, InferenceSession, Tensor} = await load();
 const {loadCore} = await load('core');
@@ -21,12 +22,76 @@ test('names the feature that an engine lacks', async (t) => {
 });
 
 // WB-26
-test('tries again after it could not be loaded', async () => {
+test('tries again after it could not be loaded', async (t) => {
+  t.mock.method(WebAssembly, 'compile', async () => {
+    throw new Error('no memory is left');
+  });
+  await assert.rejects(InferenceSession.create(identity('float32')), /no memory is left/);
   env.wasm.wasmPaths = '/no/such/folder/';
-  await assert.rejects(InferenceSession.create(identity('float32')), /no such file/);
-  env.wasm.wasmPaths = {wasm: pathToFileURL(path.join(PACKAGE, 'dist/nothing.wasm'))};
-  await assert.rejects(InferenceSession.create(identity('float32')), /no such file/);
+  await assert.rejects(
+    InferenceSession.create(identity('float32')),
+    /env\.wasm\.wasmPaths: \/no\/such\/folder\/tenon\.wasm: .*no such file.*no memory is left/,
+  );
   env.wasm.wasmPaths = undefined;
+});
+
+// WB-25
+test('says which settings are wrong', async () => {
+  for (const [name, values] of Object.entries({
+    numThreads: [-1, 1.5, '2'],
+    simd: ['wide', 1],
+    proxy: ['yes'],
+    trace: [1],
+    initTimeout: [-1, '5'],
+    wasmPaths: [7, null, {wasm: 7}],
+    wasmBinary: ['bytes', [1, 2]],
+  })) {
+    for (const value of values) {
+      env.wasm[name] = value;
+      const creation = InferenceSession.create(identity('float32'));
+      await assert.rejects(creation, new RegExp(`env\\.wasm\\.${name}: expected`), name);
+    }
+    delete env.wasm[name];
+  }
+});
+
+// WB-25
+test('gives up when env.wasm.initTimeout has passed', async (t) => {
+  env.wasm.initTimeout = 1;
+  t.mock.method(WebAssembly, 'compile', () => new Promise(() => {}));
+  await assert.rejects(InferenceSession.create(identity('float32')), /not there after 1 ms/);
+  delete env.wasm.initTimeout;
+});
+
+// WB-1: programs for onnxruntime-web may name the modules of that package.
+test('is its own if the settings name another program, with one warning', async () => {
+  env.wasm.wasmPaths = '/no/such/folder/';
+  const warnings = await printed('warn', async () => {
+    const session = await InferenceSession.create(identity('float32'));
+    await session.release();
+  });
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0], /^env\.wasm\.wasmPaths: \/no\/such\/folder\/tenon\.wasm is not used/);
+  env.wasm.wasmPaths = undefined;
+});
+
+// WB-25: a prefix as a URL, and the module under a name of onnxruntime-web.
+test('is loaded from the place that the settings name', async () => {
+  const program = (paths) => `
+    import {env, InferenceSession} from '${pathToFileURL(path.join(PACKAGE, 'dist/src/index.js'))}';
+    env.wasm.wasmPaths = ${paths};
+    console.warn = (text) => console.log(text);
+    await InferenceSession.create(${JSON.stringify(DIGITS)});
+    console.log('created');`;
+  const folder = pathToFileURL(path.join(PACKAGE, 'dist/'));
+  for (const paths of [
+    `new URL('${folder}')`,
+    `'${folder}'`,
+    `{wasm: '${folder}ort-wasm-simd-threaded.jsep.wasm', mjs: '${folder}none.mjs'}`,
+  ]) {
+    const args = ['--input-type=module', '-e', program(paths)];
+    assert.equal(execFileSync(process.execPath, args, {encoding: 'utf8'}), 'created\n', paths);
+  }
 });
 
 // WB-8

@@ -124,12 +124,14 @@ test('leaves providers out that do not work, with one warning each', async () =>
       executionProviders: [{name: 'webgpu'}, 'wasm'],
     });
   });
-  assert.deepEqual(warnings, ["execution provider 'webgpu' is left out: there is no such backend"]);
+  assert.deepEqual(warnings, [
+    "execution provider 'webgpu' is left out: there is no WebGPU yet: use 'webnn' or 'wasm'",
+  ]);
   assert.deepEqual(session.inputNames, ['x']);
   await printed('warn', () =>
     assert.rejects(
       InferenceSession.create(identity('float32'), {executionProviders: ['webgpu', 'coreml']}),
-      /'webgpu': there is no such backend; 'coreml': there is no such backend/,
+      /'webgpu': there is no WebGPU yet.*; 'coreml': there is no such backend/,
     ),
   );
 });

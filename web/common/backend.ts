@@ -1,17 +1,26 @@
 // The registry of backends, which make sessions for execution providers.
 import type {InferenceSession} from './inference-session.js';
-import type {Tensor} from './tensor.js';
+import type {OnnxValue} from './onnx-value.js';
+
+export declare namespace SessionHandler {
+  type FeedsType = {[name: string]: OnnxValue};
+  type FetchesType = {[name: string]: OnnxValue | null};
+  type ReturnType = {[name: string]: OnnxValue};
+}
 
 // A session of a backend. Its arguments have already been checked against its names.
 export interface InferenceSessionHandler {
+  // Default: the names in the metadata.
+  readonly inputNames?: readonly string[];
+  readonly outputNames?: readonly string[];
   readonly inputMetadata: readonly InferenceSession.ValueMetadata[];
   readonly outputMetadata: readonly InferenceSession.ValueMetadata[];
   // `fetches` has the wanted outputs: a tensor to write to, or null.
   run(
-    feeds: Readonly<Record<string, Tensor>>,
-    fetches: Readonly<Record<string, Tensor | null>>,
+    feeds: SessionHandler.FeedsType,
+    fetches: SessionHandler.FetchesType,
     options: InferenceSession.RunOptions,
-  ): Promise<Record<string, Tensor>>;
+  ): Promise<SessionHandler.ReturnType>;
   startProfiling(): void;
   endProfiling(): void;
   dispose(): Promise<void>;

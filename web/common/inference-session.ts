@@ -1,218 +1,175 @@
-// InferenceSession: the session as an application sees it, for every backend. Arguments are checked
-// here.
-import {createHandler, type InferenceSessionHandler} from './backend.js';
-import {didYouMean} from './nearest.js';
-import {checkLength, Tensor} from './tensor.js';
-
-type Options = Record<string, unknown>;
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
-function checkOptions(options: unknown): Options {
-  if (options === undefined) return {};
-  if (isObject(options)) return options;
-  throw new TypeError(`options: expected an object, got ${String(options)}`);
-}
-
-function isBuffer(value: unknown): value is ArrayBufferLike {
-  return (
-    value instanceof ArrayBuffer ||
-    (typeof SharedArrayBuffer !== 'undefined' && value instanceof SharedArrayBuffer)
-  );
-}
-
-// The part of a buffer that was passed to create(), and its options.
-function viewOf(buffer: ArrayBufferLike, rest: unknown[]): [Uint8Array, Options] {
-  if (typeof rest[0] !== 'number') return [new Uint8Array(buffer), checkOptions(rest[0])];
-  const [byteOffset, byteLength = buffer.byteLength - byteOffset] = rest as number[];
-  if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset > buffer.byteLength) {
-    throw new RangeError(`byteOffset: expected 0 to ${buffer.byteLength}, got ${byteOffset}`);
-  }
-  if (typeof byteLength !== 'number') {
-    throw new TypeError(`byteLength: expected a number, got ${typeof byteLength}`);
-  }
-  const most = buffer.byteLength - byteOffset;
-  if (!Number.isSafeInteger(byteLength) || byteLength < 0 || byteLength > most) {
-    throw new RangeError(`byteLength: expected 0 to ${most}, got ${byteLength}`);
-  }
-  return [new Uint8Array(buffer, byteOffset, byteLength), checkOptions(rest[2])];
-}
-
-function readModel(model: unknown, rest: unknown[]): [string | Uint8Array, Options] {
-  if (typeof model === 'string' || model instanceof Uint8Array) {
-    return [model, checkOptions(rest[0])];
-  }
-  if (isBuffer(model)) return viewOf(model, rest);
-  throw new TypeError('model: expected a path, a URL, a Uint8Array or an ArrayBuffer');
-}
-
-export class InferenceSession {
-  readonly inputNames: readonly string[];
-  readonly outputNames: readonly string[];
-  readonly #handler: InferenceSessionHandler;
-
-  private constructor(handler: InferenceSessionHandler) {
-    this.#handler = handler;
-    this.inputNames = handler.inputMetadata.map(({name}) => name);
-    this.outputNames = handler.outputMetadata.map(({name}) => name);
-  }
-
-  // Loads a model: a path in Node, a URL elsewhere, or its bytes.
-  static create(
-    model: string | Uint8Array | ArrayBufferLike,
-    options?: InferenceSession.SessionOptions,
-  ): Promise<InferenceSession>;
-  static create(
-    model: ArrayBufferLike,
-    byteOffset: number,
-    byteLength?: number,
-    options?: InferenceSession.SessionOptions,
-  ): Promise<InferenceSession>;
-  static async create(model: unknown, ...rest: unknown[]): Promise<InferenceSession> {
-    const [source, options] = readModel(model, rest);
-    return new InferenceSession(await createHandler(source, options));
-  }
-
-  get inputMetadata(): readonly InferenceSession.ValueMetadata[] {
-    return this.#handler.inputMetadata;
-  }
-
-  get outputMetadata(): readonly InferenceSession.ValueMetadata[] {
-    return this.#handler.outputMetadata;
-  }
-
-  // Runs the model once. Without fetches the result has all outputs. A tensor among the fetches is
-  // written to and returned itself. The arguments may be changed once the call has returned, except
-  // MLTensors and tensors among the fetches.
-  async run(
-    feeds: InferenceSession.FeedsType,
-    options?: InferenceSession.RunOptions,
-  ): Promise<InferenceSession.ReturnType>;
-  async run(
-    feeds: InferenceSession.FeedsType,
-    fetches: InferenceSession.FetchesType,
-    options?: InferenceSession.RunOptions,
-  ): Promise<InferenceSession.ReturnType>;
-  async run(feeds: unknown, second?: unknown, third?: unknown): Promise<Record<string, Tensor>> {
-    this.#checkFeeds(feeds);
-    const fetches = this.#readFetches(second);
-    const options = checkOptions(fetches === undefined ? second : third);
-    const all = Object.fromEntries(this.outputNames.map((name) => [name, null]));
-    return this.#handler.run(feeds, fetches ?? all, options);
-  }
-
-  // A trace starts when the session is created, if the option enableProfiling requests it.
-  startProfiling(): void {
-    this.#handler.startProfiling();
-  }
-
-  // Ends the session's trace and prints it to the console, an event per line.
-  endProfiling(): void {
-    this.#handler.endProfiling();
-  }
-
-  release(): Promise<void> {
-    return this.#handler.dispose();
-  }
-
-  #checkFeeds(feeds: unknown): asserts feeds is Record<string, Tensor> {
-    if (!isObject(feeds) || feeds instanceof Tensor || Array.isArray(feeds)) {
-      throw new TypeError('feeds: expected an object with a tensor for each input name');
-    }
-    for (const name of this.inputNames) {
-      if (feeds[name] === undefined) throw new Error(`feeds: input '${name}' is missing`);
-    }
-    for (const [name, value] of Object.entries(feeds)) {
-      if (!this.inputNames.includes(name)) {
-        throw new Error(`feeds: there is no input '${name}'${didYouMean(name, this.inputNames)}`);
-      }
-      if (!(value instanceof Tensor)) throw new TypeError(`feeds: '${name}' is no tensor`);
-      checkLength(`feeds: input '${name}'`, value);
-    }
-  }
-
-  // The second argument of run() as fetches; undefined if there is none or it is the options.
-  #readFetches(second: unknown): Record<string, Tensor | null> | undefined {
-    if (second === undefined) return undefined;
-    if (!isObject(second) || second instanceof Tensor) {
-      throw new TypeError('fetches: expected output names, or an object with tensors or null');
-    }
-    if (Array.isArray(second)) return this.#readFetchNames(second);
-    if (!this.outputNames.some((name) => name in second)) return undefined;
-    for (const [name, value] of Object.entries(second)) {
-      this.#checkFetchName(name);
-      if (value !== null && !(value instanceof Tensor)) {
-        throw new TypeError(`fetches: '${name}' is neither a tensor nor null`);
-      }
-      if (value !== null) checkLength(`fetches: output '${name}'`, value);
-    }
-    return second as Record<string, Tensor | null>;
-  }
-
-  #readFetchNames(names: unknown[]): Record<string, null> {
-    if (names.length === 0) throw new TypeError('fetches: expected at least one output name');
-    for (const name of names) {
-      if (typeof name !== 'string') throw new TypeError('fetches: expected names of outputs');
-      this.#checkFetchName(name);
-    }
-    return Object.fromEntries((names as string[]).map((name) => [name, null]));
-  }
-
-  #checkFetchName(name: string): void {
-    if (this.outputNames.includes(name)) return;
-    throw new RangeError(
-      `fetches: there is no output '${name}'${didYouMean(name, this.outputNames)}`,
-    );
-  }
-}
+// InferenceSession: the session as an application sees it.
+import type {GlobalType} from './global-type.js';
+import type {OnnxModelOptions} from './onnx-model.js';
+import type {OnnxValue, OnnxValueDataLocation} from './onnx-value.js';
+import {Session} from './session-class.js';
+import type {Tensor} from './tensor.js';
 
 export declare namespace InferenceSession {
-  type FeedsType = Readonly<Record<string, Tensor>>;
-  type FetchesType = readonly string[] | Readonly<Record<string, Tensor | null>>;
-  type ReturnType = Readonly<Record<string, Tensor>>;
-  // The path or address of a file, or its content.
-  type FileType = string | Blob | Uint8Array | ArrayBufferLike;
+  type OnnxValueMapType = {readonly [name: string]: OnnxValue};
+  type NullableOnnxValueMapType = {readonly [name: string]: OnnxValue | null};
+
+  type FeedsType = OnnxValueMapType;
+  // The names of the wanted outputs; or with each name a tensor to write to, or null.
+  type FetchesType = readonly string[] | NullableOnnxValueMapType;
+  type ReturnType = OnnxValueMapType;
+
   type LogSeverityLevel = 0 | 1 | 2 | 3 | 4;
 
-  interface SessionOptions {
-    executionProviders?: ReadonlyArray<string | {readonly name: string} | WebNNOptions>;
-    freeDimensionOverrides?: Readonly<Record<string, number>>;
+  interface SessionOptions extends OnnxModelOptions {
+    // In the order of preference. Default: all that work.
+    executionProviders?: readonly ExecutionProviderConfig[];
+    // Have no effect: env.wasm.numThreads is the number of threads.
+    intraOpNumThreads?: number;
+    interOpNumThreads?: number;
+    freeDimensionOverrides?: {readonly [dimensionName: string]: number};
     graphOptimizationLevel?: 'disabled' | 'basic' | 'extended' | 'layout' | 'all';
     enableCpuMemArena?: boolean;
     enableMemPattern?: boolean;
     executionMode?: 'sequential' | 'parallel';
+    // The optimized model becomes a file in Node, and a download in a page.
+    optimizedModelFilePath?: string;
     enableProfiling?: boolean;
     // In WebAssembly a trace has no file, and the prefix has no effect.
     profileFilePrefix?: string;
     logId?: string;
     logSeverityLevel?: LogSeverityLevel;
     logVerbosityLevel?: number;
-    // The files with the model's weights.
-    externalData?: ReadonlyArray<string | {readonly path: string; readonly data: FileType}>;
     // Where outputs are left: one place for all of them, or one for each name. Default: 'cpu'.
     preferredOutputLocation?:
-      | Tensor.DataLocation
-      | Readonly<Record<string, Tensor.DataLocation>>;
+      | OnnxValueDataLocation
+      | {readonly [outputName: string]: OnnxValueDataLocation};
+    // Has no effect.
+    enableGraphCapture?: boolean;
     // Config entries of the session. Objects in it are flattened; their names are joined by dots.
     extra?: Record<string, unknown>;
   }
 
-  // Options of the execution provider 'webnn'. Other members are passed to createContext().
-  interface WebNNOptions {
+  // The options of all execution providers that programs for onnxruntime-common name. This package
+  // has 'cpu', 'wasm' and 'webnn'.
+  interface ExecutionProviderOptionMap {
+    coreml: CoreMLExecutionProviderOption;
+    cpu: CpuExecutionProviderOption;
+    cuda: CudaExecutionProviderOption;
+    dml: DmlExecutionProviderOption;
+    nnapi: NnapiExecutionProviderOption;
+    tensorrt: TensorRtExecutionProviderOption;
+    wasm: WebAssemblyExecutionProviderOption;
+    webgl: WebGLExecutionProviderOption;
+    webgpu: WebGpuExecutionProviderOption;
+    webnn: WebNNExecutionProviderOption;
+    qnn: QnnExecutionProviderOption;
+    xnnpack: XnnpackExecutionProviderOption;
+  }
+
+  type ExecutionProviderName = keyof ExecutionProviderOptionMap;
+  type ExecutionProviderConfig =
+    | ExecutionProviderOptionMap[ExecutionProviderName]
+    | ExecutionProviderOption
+    | ExecutionProviderName
+    | string;
+
+  interface ExecutionProviderOption {
+    readonly name: string;
+  }
+  interface CpuExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'cpu';
+    useArena?: boolean;
+  }
+  interface CudaExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'cuda';
+    deviceId?: number;
+  }
+  interface DmlExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'dml';
+    deviceId?: number;
+  }
+  interface TensorRtExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'tensorrt';
+    deviceId?: number;
+  }
+  interface WebAssemblyExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'wasm';
+  }
+  interface WebGLExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'webgl';
+  }
+  interface XnnpackExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'xnnpack';
+  }
+
+  type BufferCacheMode = 'disabled' | 'lazyRelease' | 'simple' | 'bucket';
+  interface WebGpuExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'webgpu';
+    preferredLayout?: 'NCHW' | 'NHWC';
+    forceCpuNodeNames?: readonly string[];
+    validationMode?: 'disabled' | 'wgpuOnly' | 'basic' | 'full';
+    enableRobustness?: boolean;
+    storageBufferCacheMode?: BufferCacheMode;
+    uniformBufferCacheMode?: BufferCacheMode;
+    queryResolveBufferCacheMode?: BufferCacheMode;
+    defaultBufferCacheMode?: BufferCacheMode;
+    device?: GlobalType<'GPUDevice'>;
+  }
+
+  interface WebNNExecutionProviderName extends ExecutionProviderOption {
     readonly name: 'webnn';
+  }
+  interface WebNNContextOptions {
     // 'cpu' means accelerated: false, the others mean accelerated: true.
-    readonly deviceType?: 'cpu' | 'gpu' | 'npu';
-    readonly powerPreference?: 'default' | 'low-power' | 'high-performance';
-    readonly numThreads?: number;
-    readonly accelerated?: boolean;
+    deviceType?: 'cpu' | 'gpu' | 'npu';
+    numThreads?: number;
+    powerPreference?: 'default' | 'low-power' | 'high-performance';
+  }
+  interface WebNNOptionsWithoutMLContext extends WebNNExecutionProviderName, WebNNContextOptions {
+    context?: never;
+  }
+  interface WebNNOptionsWithMLContext
+    extends WebNNExecutionProviderName,
+      Omit<WebNNContextOptions, 'deviceType'>,
+      Required<Pick<WebNNContextOptions, 'deviceType'>> {
     // The application's own MLContext; the package does not destroy it.
+    context: GlobalType<'MLContext'>;
+  }
+  interface WebNNOptionsWebGpu extends WebNNExecutionProviderName {
+    context: GlobalType<'MLContext'>;
+    gpuDevice: GlobalType<'GPUDevice'>;
+  }
+  type WebNNExecutionProviderOption =
+    | WebNNOptionsWithoutMLContext
+    | WebNNOptionsWithMLContext
+    | WebNNOptionsWebGpu;
+
+  // All options of 'webnn' that this package knows. Other members are passed to createContext().
+  interface WebNNOptions extends WebNNExecutionProviderName, WebNNContextOptions {
+    readonly accelerated?: boolean;
     readonly context?: object;
     // A GPUDevice from which the context is made.
     readonly gpuDevice?: object;
     // The MLGraphBuilder class for `context`, if it is not the global one.
     readonly graphBuilder?: new (context: never) => object;
+  }
+
+  interface QnnExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'qnn';
+    backendType?: string;
+    backendPath?: string;
+    enableFp16Precision?: boolean;
+  }
+  interface CoreMLExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'coreml';
+    coreMlFlags?: number;
+    useCPUOnly?: boolean;
+    useCPUAndGPU?: boolean;
+    enableOnSubgraph?: boolean;
+    onlyEnableDeviceWithANE?: boolean;
+  }
+  interface NnapiExecutionProviderOption extends ExecutionProviderOption {
+    readonly name: 'nnapi';
+    useFP16?: boolean;
+    useNCHW?: boolean;
+    cpuDisabled?: boolean;
+    cpuOnly?: boolean;
   }
 
   interface RunOptions {
@@ -243,13 +200,59 @@ export declare namespace InferenceSession {
     }>;
   }
 
-  // A dimension is its size, its name, or '' if the model does not say.
-  type ValueMetadata =
-    | {readonly name: string; readonly isTensor: false}
-    | {
-        readonly name: string;
-        readonly isTensor: true;
-        readonly type: Tensor.Type;
-        readonly shape: ReadonlyArray<number | string>;
-      };
+  interface ValueMetadataBase {
+    readonly name: string;
+  }
+  interface NonTensorValueMetadata extends ValueMetadataBase {
+    readonly isTensor: false;
+  }
+  interface TensorValueMetadata extends ValueMetadataBase {
+    readonly isTensor: true;
+    readonly type: Tensor.Type;
+    // A dimension is its size, its name, or '' if the model does not say.
+    readonly shape: ReadonlyArray<number | string>;
+  }
+  type ValueMetadata = NonTensorValueMetadata | TensorValueMetadata;
 }
+
+export interface InferenceSession {
+  // Runs the model once. Without fetches the result has all outputs. A tensor among the fetches is
+  // written to and returned itself. The arguments may be changed once the call has returned, except
+  // MLTensors and tensors among the fetches.
+  run(
+    feeds: InferenceSession.FeedsType,
+    options?: InferenceSession.RunOptions,
+  ): Promise<InferenceSession.ReturnType>;
+  run(
+    feeds: InferenceSession.FeedsType,
+    fetches: InferenceSession.FetchesType,
+    options?: InferenceSession.RunOptions,
+  ): Promise<InferenceSession.ReturnType>;
+  release(): Promise<void>;
+  // A trace starts when the session is created, if the option enableProfiling requests it.
+  startProfiling(): void;
+  // Ends the session's trace and prints it to the console, an event per line.
+  endProfiling(): void;
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+  readonly inputMetadata: readonly InferenceSession.ValueMetadata[];
+  readonly outputMetadata: readonly InferenceSession.ValueMetadata[];
+}
+
+export interface InferenceSessionFactory {
+  // Loads a model: a path in Node, a URL elsewhere, or its bytes.
+  create(uri: string, options?: InferenceSession.SessionOptions): Promise<InferenceSession>;
+  create(
+    buffer: ArrayBufferLike,
+    options?: InferenceSession.SessionOptions,
+  ): Promise<InferenceSession>;
+  create(
+    buffer: ArrayBufferLike,
+    byteOffset: number,
+    byteLength?: number,
+    options?: InferenceSession.SessionOptions,
+  ): Promise<InferenceSession>;
+  create(buffer: Uint8Array, options?: InferenceSession.SessionOptions): Promise<InferenceSession>;
+}
+
+export const InferenceSession: InferenceSessionFactory = Session;

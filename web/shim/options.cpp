@@ -28,6 +28,12 @@ int tenon_session_options_execution_mode(OrtSessionOptions* options, int mode) {
   return Outcome(Api().SetSessionExecutionMode(options, static_cast<ExecutionMode>(mode)));
 }
 
+// 0: all threads that there are.
+TENON_WEB_EXPORT(tenon_session_options_intra_op_num_threads)
+int tenon_session_options_intra_op_num_threads(OrtSessionOptions* options, int threads) {
+  return Outcome(Api().SetIntraOpNumThreads(options, threads));
+}
+
 TENON_WEB_EXPORT(tenon_session_options_cpu_mem_arena)
 int tenon_session_options_cpu_mem_arena(OrtSessionOptions* options, bool is_enabled) {
   return Outcome(is_enabled ? Api().EnableCpuMemArena(options) : Api().DisableCpuMemArena(options));

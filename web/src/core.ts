@@ -2,8 +2,13 @@
 // addresses, sizes and codes. A module that trapped cannot be used any more: all its calls fail,
 // and the next request loads a new module.
 import {env, logSeverity} from '../common/env.js';
-import {randomSource, readBytes} from './host.js';
+import {binaryName, checkEngine} from './features.js';
+import {checkFlags} from './flags.js';
+import {randomSource} from './host.js';
+import {threadCount, Workers} from './threads.js';
 import {wasiImports} from './wasi.js';
+import {loadModule, withTimeout} from './wasm-source.js';
+import {WrittenFiles} from './written-files.js';
 
 type Call = (...args: number[]) => number;
 
@@ -23,12 +28,21 @@ const FAIL = 1; // ORT_FAIL, also the core's code if memory is out
 
 export class Core {
   readonly memory: WebAssembly.Memory;
+  readonly workers = new Workers();
   readonly #exports: Record<string, Call>;
   #death: Error | undefined;
 
-  constructor(instance: WebAssembly.Instance) {
+  constructor(
+    instance: WebAssembly.Instance,
+    readonly files: WrittenFiles,
+  ) {
     this.memory = instance.exports.memory as WebAssembly.Memory;
     this.#exports = instance.exports as Record<string, Call>;
+  }
+
+  // The value of an exported global variable.
+  global(name: string): number {
+    return (this.#exports[name] as unknown as WebAssembly.Global).value;
   }
 
   get isDead(): boolean {
@@ -43,6 +57,7 @@ export class Core {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#death = new Error(`the WebAssembly module stopped: ${reason}`, {cause: error});
+      this.workers.terminate();
       throw this.#death;
     }
   }
@@ -108,28 +123,47 @@ export class Core {
   }
 }
 
-// (module (func (result v128) i32.const 0 i8x16.splat)), which only an engine with SIMD accepts.
-const SIMD_MODULE = new Uint8Array([
-  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15,
-  11,
-]);
+const PAGE_BYTES = 65536;
+const INITIAL_BYTES = 64 * 2 ** 20;
 
-function wasmAddress(): string | URL {
-  const paths = env.wasm.wasmPaths;
-  if (typeof paths === 'string') return `${paths}tenon.wasm`;
-  return paths?.wasm ?? new URL('../tenon.wasm', import.meta.url);
+// The module's memory, which threads can share. The engine reserves addresses for all of it.
+function newMemory(): WebAssembly.Memory {
+  let failure: unknown;
+  for (const gibibytes of [4, 2, 1]) {
+    try {
+      return new WebAssembly.Memory({
+        initial: INITIAL_BYTES / PAGE_BYTES,
+        maximum: (gibibytes * 2 ** 30) / PAGE_BYTES,
+        shared: true,
+      });
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+// The module for the engine. An application may have only the one that every engine runs. Its
+// bundler looks for both addresses.
+async function loadOwnModule(): Promise<WebAssembly.Module> {
+  const name = binaryName();
+  const loadFixed = () => loadModule('tenon.wasm', new URL('../tenon.wasm', import.meta.url));
+  if (name === 'tenon.wasm') return loadFixed();
+  const relaxed = loadModule(name, new URL('../tenon.relaxed.wasm', import.meta.url));
+  return env.wasm.simd === 'relaxed' ? relaxed : relaxed.catch(loadFixed);
 }
 
 async function load(): Promise<Core> {
-  if (!WebAssembly.validate(SIMD_MODULE)) {
-    throw new Error('WebAssembly here lacks a feature that is needed: SIMD128');
-  }
-  const bytes = env.wasm.wasmBinary ?? (await readBytes(wasmAddress()));
-  const module = await WebAssembly.compile(bytes as BufferSource);
-  let core: Core | undefined;
-  const imports = wasiImports(module, () => core!.memory, await randomSource());
-  core = new Core(await WebAssembly.instantiate(module, imports));
+  checkFlags();
+  checkEngine();
+  const threads = await threadCount();
+  const module = await loadOwnModule();
+  const memory = newMemory();
+  const files = new WrittenFiles(memory);
+  const imports = {env: {memory}, ...wasiImports(module, memory, await randomSource(), files)};
+  const core = new Core(await WebAssembly.instantiate(module, imports), files);
   core.call('_initialize');
+  await core.workers.start(core, module, threads - 1);
   core.check('initialization', 'tenon_initialize', logSeverity());
   return core;
 }
@@ -138,7 +172,7 @@ let loading: Promise<Core> | undefined;
 
 // The module, which all sessions share. A failure is not kept: the next call tries again.
 export async function loadCore(): Promise<Core> {
-  loading ??= load();
+  loading ??= withTimeout(load());
   const mine = loading;
   try {
     const core = await mine;

@@ -1,5 +1,5 @@
 // Files with a model's weights, from the option externalData.
-import type {InferenceSession} from '../common/index.js';
+import type {FileType, InferenceSession} from '../common/index.js';
 import {readBytes} from './host.js';
 
 export interface ExternalFile {
@@ -8,7 +8,7 @@ export interface ExternalFile {
   bytes: Uint8Array;
 }
 
-async function bytesOf(data: InferenceSession.FileType): Promise<Uint8Array> {
+async function bytesOf(data: FileType): Promise<Uint8Array> {
   if (typeof data === 'string') return readBytes(data);
   if (data instanceof Uint8Array) return data;
   return new Uint8Array(data instanceof Blob ? await data.arrayBuffer() : data);

@@ -20,7 +20,7 @@ export async function readBytes(source: string | URL): Promise<Uint8Array> {
 
 // Fills any number of bytes; one call of getRandomValues has a limit.
 export async function randomSource(): Promise<(bytes: Uint8Array) => void> {
-  const source = globalThis.crypto ?? (await import('node:crypto')).webcrypto;
+  const source = isNode ? (await import('node:crypto')).webcrypto : globalThis.crypto;
   const most = 65536;
   return (bytes) => {
     for (let i = 0; i < bytes.length; i += most) {

@@ -1,11 +1,9 @@
-// The package tenon-web.
+// The package tenon-web with all its execution providers.
 import {registerBackend} from '../common/index.js';
 import {webnnBackend} from '../webnn/session.js';
-import {wasmBackend} from './session.js';
+import {proxied} from './proxy.js';
 
-export * from '../common/index.js';
+export * from './wasm.js';
+export {default} from './wasm.js';
 
-const PRIORITY = 10;
-registerBackend('cpu', wasmBackend, PRIORITY);
-registerBackend('wasm', wasmBackend, PRIORITY);
-registerBackend('webnn', webnnBackend, 5);
+registerBackend('webnn', proxied('webnn', webnnBackend), 5);

@@ -2,10 +2,12 @@
 import type {InferenceSession, Tensor} from '../common/index.js';
 import type {Core} from './core.js';
 import {withCleanup} from './now-or-later.js';
+import {saveFile} from './save-file.js';
 
 // Their numbers in the C interface.
 const GRAPH_OPTIMIZATION_LEVELS = {disabled: 0, basic: 1, extended: 2, layout: 3, all: 99};
 const EXECUTION_MODES = {sequential: 0, parallel: 1};
+const THREADS = 'intra_op_num_threads'; // may be among the config entries, too
 const DEFAULT_PROFILE_PREFIX = 'onnxruntime_profile_';
 
 type Options = Record<string, unknown>;
@@ -107,11 +109,18 @@ function withHandle<Result>(
   }, release);
 }
 
-// Options that the package does not support yet are refused, not ignored.
-function checkSupported({options, what}: OptionReader): void {
-  if (options['optimizedModelFilePath'] !== undefined) {
-    throw new Error(`${what}.optimizedModelFilePath is not supported yet`);
-  }
+// The optimized model is written to the module's folder, under the last part of its path; then it is
+// given to the user.
+const OPTIMIZED_PATH = 'session.optimized_model_filepath';
+const FOLDER = /^.*\//s;
+
+export async function saveOptimizedModel(
+  core: Core,
+  {optimizedModelFilePath: path}: InferenceSession.SessionOptions,
+): Promise<void> {
+  if (path === undefined) return;
+  const folder = path.match(FOLDER)?.[0] ?? '';
+  for (const [name, bytes] of core.files.close()) await saveFile(folder + name, bytes);
 }
 
 // Where each output is to be left. Error: a place that the backend does not know.
@@ -139,7 +148,6 @@ export function withSessionOptions<Result>(
   body: (handle: number, set: Setter) => Result,
 ): Result {
   const reader = new OptionReader(options as Options, 'options');
-  checkSupported(reader);
   return withHandle(
     core,
     'session',
@@ -159,6 +167,10 @@ export function withSessionOptions<Result>(
       reader.ofType('enableProfiling', 'boolean', (is: boolean) => {
         if (is) set('enable_profiling', prefix);
       });
+      reader.ofType('optimizedModelFilePath', 'string', (path: string) => {
+        core.files.open();
+        set('config_entry', OPTIMIZED_PATH, `/${path.replace(FOLDER, '')}`);
+      });
       reader.ofType('logId', 'string', (id: string) => set('log_id', id));
       reader.integer('logSeverityLevel', 0, 4, setNumber('log_severity_level'));
       reader.integer('logVerbosityLevel', 0, INT_MAX, setNumber('log_verbosity_level'));
@@ -168,8 +180,10 @@ export function withSessionOptions<Result>(
         }
         set('free_dimension_override', name, size as number);
       }
+      reader.integer('intraOpNumThreads', 0, INT_MAX, setNumber('intra_op_num_threads'));
       for (const [key, value] of flattenExtra(reader.object('extra'), 'options')) {
-        set('config_entry', key, value);
+        if (key !== THREADS) set('config_entry', key, value);
+        else new OptionReader({[key]: Number(value)}, 'options.extra').integer(key, 0, INT_MAX, setNumber(key));
       }
     },
     body,

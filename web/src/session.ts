@@ -9,7 +9,12 @@ import {CoreSession, openSession, warnOfLateTrace} from './core-session.js';
 import {loadCore} from './core.js';
 import {loadExternalData} from './external-data.js';
 import {readBytes} from './host.js';
-import {readOutputLocations, withRunOptions, withSessionOptions} from './options.js';
+import {
+  readOutputLocations,
+  saveOptimizedModel,
+  withRunOptions,
+  withSessionOptions,
+} from './options.js';
 
 class WasmSession implements InferenceSessionHandler {
   readonly #session: CoreSession;
@@ -93,6 +98,8 @@ export const wasmBackend: Backend = {
     const handle = withSessionOptions(core, options, 'InferenceSession.create', (given) =>
       openSession(core, bytes, externalData, given),
     );
-    return new WasmSession(new CoreSession(core, handle), options.enableProfiling === true);
+    const session = new CoreSession(core, handle);
+    await saveOptimizedModel(core, options);
+    return new WasmSession(session, options.enableProfiling === true);
   },
 };

@@ -1,5 +1,6 @@
-// The few WASI calls that the module needs from its host, for browsers and Node: a console, a clock
-// and random numbers. There are no files.
+// The few WASI calls that the module needs from its host, for browsers and Node: a console, a clock,
+// random numbers, and the files that it writes.
+import type {WrittenFiles} from './written-files.js';
 
 const SUCCESS = 0;
 const BAD_FILE = 8; // EBADF: no file is open, and none can be opened
@@ -25,31 +26,31 @@ function nanosecondsOf(milliseconds: number): bigint {
   return BigInt(Math.round(milliseconds * 1e6));
 }
 
-// The imports of `module`, whose memory exists once it is instantiated. All other functions deal
-// with files and find none.
+// The functions that `module` imports. All that are not here deal with files and find none.
 export function wasiImports(
   module: WebAssembly.Module,
-  memoryOf: () => WebAssembly.Memory,
+  memory: WebAssembly.Memory,
   fillRandom: (bytes: Uint8Array) => void,
+  files: WrittenFiles,
 ): WebAssembly.Imports {
   const printers = new Map([
     [STANDARD_OUTPUT, new LinePrinter((line) => console.log(line))],
     [STANDARD_ERROR, new LinePrinter((line) => console.error(line))],
   ]);
-  const view = () => new DataView(memoryOf().buffer);
+  const view = () => new DataView(memory.buffer);
   const calls: Record<string, (...args: never[]) => number> = {
     fd_write(file: number, vectors: number, count: number, written: number): number {
-      const printer = printers.get(file);
+      const printer = printers.get(file) ?? files.writer(file);
       if (printer === undefined) return BAD_FILE;
-      const memory = view();
+      const records = view();
       let total = 0;
       for (let i = 0; i < count; ++i) {
-        const address = memory.getUint32(vectors + 8 * i, true);
-        const size = memory.getUint32(vectors + 8 * i + 4, true);
-        printer.write(new Uint8Array(memory.buffer, address, size));
+        const address = records.getUint32(vectors + 8 * i, true);
+        const size = records.getUint32(vectors + 8 * i + 4, true);
+        printer.write(new Uint8Array(memory.buffer, address, size).slice()); // as it may be shared
         total += size;
       }
-      memory.setUint32(written, total, true);
+      records.setUint32(written, total, true);
       return SUCCESS;
     },
     clock_time_get(clock: number, _precision: bigint, out: number): number {
@@ -62,7 +63,9 @@ export function wasiImports(
       return SUCCESS;
     },
     random_get(address: number, size: number): number {
-      fillRandom(new Uint8Array(memoryOf().buffer, address, size));
+      const bytes = new Uint8Array(size); // sources do not fill shared memory
+      fillRandom(bytes);
+      new Uint8Array(memory.buffer, address, size).set(bytes);
       return SUCCESS;
     },
     environ_sizes_get(count: number, size: number): number {
@@ -76,8 +79,9 @@ export function wasiImports(
     },
   };
   const imports: WebAssembly.ModuleImports = {};
-  for (const {name} of WebAssembly.Module.imports(module)) {
-    imports[name] = calls[name] ?? (() => BAD_FILE);
+  for (const {name, kind} of WebAssembly.Module.imports(module)) {
+    if (kind !== 'function') continue;
+    imports[name] = calls[name] ?? files.calls[name] ?? (() => BAD_FILE);
   }
   return {wasi_snapshot_preview1: imports};
 }

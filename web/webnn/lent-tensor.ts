@@ -15,12 +15,12 @@ export function lentTensor(owned: OwnedTensor, value: CoreValue, transfer: Trans
   const {type} = value;
   const token = {};
   const tensor = Tensor.fromMLTensor(owned.tensor, {
-    dataType: type,
+    dataType: type as Tensor.MLTensorDataTypes,
     dims: [...value.dims],
     async download() {
       const data = newArray(type as NumericType, owned.byteLength);
       await transfer.read(owned.tensor, data);
-      return data;
+      return data as Tensor.DataTypeMap[Tensor.MLTensorDataTypes];
     },
     dispose() {
       dropped.unregister(token);

@@ -1,7 +1,7 @@
 // One run: from barrier to barrier of the core. In between, tensors are bound and graphs
 // dispatched.
 import {Tensor} from '../common/index.js';
-import type {NumericType} from '../common/tensor.js';
+import {isOnCpu, type NumericType} from '../common/tensor.js';
 import {andThen, type NowOrLater, withCleanup} from '../src/now-or-later.js';
 import {withRunOptions} from '../src/options.js';
 import {Slot} from '../src/slot.js';
@@ -128,7 +128,7 @@ export class Run {
       for (const [name, tensor] of Object.entries(fetches)) {
         if (producers.has(name)) continue;
         const slot = session.outputs.get(name)!;
-        if (tensor?.location !== 'cpu' || tensor.type === 'string') slot.fetch();
+        if (!tensor || !isOnCpu(tensor) || tensor.type === 'string') slot.fetch();
         else blocks.push(slot.feed(OPERATION, tensor));
       }
       return andThen(this.#passBarriers(runOptions), () => this.#collect());

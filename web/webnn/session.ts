@@ -6,7 +6,7 @@ import {warnOfLateTrace} from '../src/core-session.js';
 import {loadCore} from '../src/core.js';
 import {loadExternalData} from '../src/external-data.js';
 import {readBytes} from '../src/host.js';
-import {readOutputLocations} from '../src/options.js';
+import {readOutputLocations, saveOptimizedModel} from '../src/options.js';
 import {checkAvailable, providerOptions} from './device.js';
 import {SessionState} from './session-state.js';
 
@@ -69,14 +69,18 @@ export const webnnBackend: Backend = {
   async createInferenceSessionHandler(model, options) {
     const locationOf = readOutputLocations(options, ['cpu', 'ml-tensor']);
     const provider = providerOptions(options);
+    let given = options;
     const loadSource = async () => {
       const [bytes, externalData] = await Promise.all([
         typeof model === 'string' ? readBytes(model) : model,
         loadExternalData(options),
       ]);
-      return {core: await loadCore(), bytes, externalData, options, locationOf};
+      return {core: await loadCore(), bytes, externalData, options: given, locationOf};
     };
     const state = await SessionState.open(loadSource, provider, options.logId ?? '');
+    await saveOptimizedModel(await loadCore(), given);
+    // Not again for a new context.
+    given = {...options, optimizedModelFilePath: undefined};
     return new WebNNSession(state, options.enableProfiling === true);
   },
 };

@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/conv/conv_shape.h"
+#include "kernels/fused-inl.h"
 #include "kernels/min_max-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -63,7 +64,7 @@ HWY_INLINE B AndBlocks(B a, const B& b) {
 // sum += x * w for each lane; x is one vector that serves the whole block.
 template <class B>
 HWY_INLINE void MulAddBlock(hn::Vec<typename B::D> x, const B& w, B& sum) {
-  TENON_FOR_BLOCK(i, B) sum.v[i] = hn::MulAdd(x, w.v[i], sum.v[i]);
+  TENON_FOR_BLOCK(i, B) sum.v[i] = FastMulAdd(x, w.v[i], sum.v[i]);
 }
 
 // Clamps to [low, high]; NaN stays.

@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 
 #include "kernels/conv/block16-inl.h"
+#include "kernels/fused-inl.h"
 #include "kernels/min_max-inl.h"
 
 #ifndef TENON_KERNELS_CONV_DEPTHWISE_PLAN_
@@ -104,7 +105,7 @@ void RunFixed(const Row& row, size_t first) {
       HWY_UNROLL(8)
       for (size_t p = 0; p < kPixels; ++p) {
         if (x < p * kStride || x >= p * kStride + kTaps) continue;
-        sums[p] = hn::MulAdd(value, w[x - p * kStride], sums[p]);
+        sums[p] = FastMulAdd(value, w[x - p * kStride], sums[p]);
       }
     }
     in += row.tap_stride;
@@ -130,7 +131,7 @@ void RunAny(const Row& row, size_t first, const TapRange& taps) {
       const float* tap = in + static_cast<ptrdiff_t>(r * row.tap_stride + s * dilation);
       HWY_UNROLL(8)
       for (size_t p = 0; p < kPixels; ++p) {
-        sums[p] = hn::MulAdd(hn::LoadU(d, tap + p * stride), w, sums[p]);
+        sums[p] = FastMulAdd(hn::LoadU(d, tap + p * stride), w, sums[p]);
       }
     }
   }

@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/fused-inl.h"
 #include "kernels/gemm/gemm_tile-inl.h"
 
 #ifndef TENON_KERNELS_CONV_PLANAR_PLAN_
@@ -144,7 +145,7 @@ void RunTile(const PlanarTile& tile) {
     for (size_t c = 0; c < kChannels; ++c) {
       const V weight = hn::Set(d, weights[c / 3][(c % 3) * stride]);
 #pragma GCC unroll 3
-      for (size_t v = 0; v < kVectors; ++v) sums[c][v] = hn::MulAdd(weight, x[v], sums[c][v]);
+      for (size_t v = 0; v < kVectors; ++v) sums[c][v] = FastMulAdd(weight, x[v], sums[c][v]);
     }
 #pragma GCC unroll 3
     for (size_t g = 0; g < kGroups; ++g) ++weights[g];

@@ -24,9 +24,11 @@ namespace HWY_NAMESPACE {
 
 // Sums plus one block of weights and one broadcast input must fit the registers: 28 + 2 + 1 of 32
 // for AVX-512, 12 + 2 + 1 of 16 for AVX2, and 12 of 16 for SSE4, which has no FMA and needs one for
-// the product.
+// the product. Engines of WebAssembly spill more than 8.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
 constexpr size_t kSumVectors = 28;
+#elif HWY_ARCH_WASM
+constexpr size_t kSumVectors = 8;
 #else
 constexpr size_t kSumVectors = 12;
 #endif

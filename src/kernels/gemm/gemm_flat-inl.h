@@ -14,6 +14,7 @@
 #include <cstddef>
 
 #include "kernels/dispatch.h"
+#include "kernels/fused-inl.h"
 #include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/gemm_grid.h"
 #include "kernels/gemm/gemm_pack-inl.h"
@@ -51,7 +52,7 @@ HWY_INLINE void AddScaledRows(const GemmMatrix& a, const float* b, size_t b_stri
     for (size_t g = 0; g < kDepth; ++g) {
       const auto row = access.Load(d, b + g * b_stride + j);
 #pragma GCC unroll 4
-      for (size_t r = 0; r < kRows; ++r) row_sums[r] = hn::MulAdd(factors[r][g], row, row_sums[r]);
+      for (size_t r = 0; r < kRows; ++r) row_sums[r] = FastMulAdd(factors[r][g], row, row_sums[r]);
     }
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) hn::Store(row_sums[r], d, sums + r * kFlatColumns + j);
@@ -121,7 +122,7 @@ HWY_INLINE void DotFourColumns(const float* a, size_t a_stride, const float* con
     for (size_t j = 0; j < 4; ++j) {
       const V column = access.Load(d, b[j] + i);
 #pragma GCC unroll 4
-      for (size_t r = 0; r < kRows; ++r) dots[r][j] = hn::MulAdd(row[r], column, dots[r][j]);
+      for (size_t r = 0; r < kRows; ++r) dots[r][j] = FastMulAdd(row[r], column, dots[r][j]);
     }
   };
   size_t i = 0;

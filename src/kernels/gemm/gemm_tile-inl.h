@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "kernels/fused-inl.h"
 #include "kernels/partial-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,8 +24,11 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // 14 x 2 sums, two vectors of B and one element of A fill 31 of the 32 registers of AVX-512 and
-// NEON; 6 x 2 sums fill 15 of the 16 that AVX2 and SSE have.
-inline constexpr size_t kGemmMr = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 14 : 6;
+// NEON; 6 x 2 sums fill 15 of the 16 that AVX2 and SSE have. Engines of WebAssembly need more of
+// the 16 for themselves and spill more than 8 sums.
+inline constexpr size_t kGemmMr = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 14
+                                  : HWY_ARCH_WASM                            ? 4
+                                                                             : 6;
 inline constexpr size_t kGemmPanelVectors = 2;
 using GemmTag = hn::ScalableTag<float>;
 inline constexpr size_t kGemmLanes = HWY_MAX_BYTES / sizeof(float);
@@ -96,19 +100,21 @@ HWY_INLINE void StoreSum(Access access, D d, const TileOutput& out, size_t row, 
   access.Store(v, d, c);
 }
 
-// The position of a micro-kernel in its operands.
-template <size_t kRows, size_t kVectors>
+// The position of a micro-kernel in its operands. `kDepthStride` is that of A; 0 if it is not
+// known.
+template <size_t kRows, size_t kVectors, size_t kDepthStride>
 struct TileCursor {
-  // Three rows of A share a pointer: the address forms p, p + s and p + 2 s are free.
-  static constexpr size_t kGroups = (kRows + 2) / 3;
+  // Three rows of A share a pointer where the address forms p, p + s and p + 2 s are free.
+  static constexpr size_t kShared = HWY_ARCH_WASM ? 1 : 3;
+  static constexpr size_t kGroups = (kRows + kShared - 1) / kShared;
 
   HWY_INLINE explicit TileCursor(const Tile& tile)
       : a_row_stride(tile.a_row_stride),
-        a_depth_stride(tile.a_depth_stride),
+        a_depth_stride(kDepthStride != 0 ? kDepthStride : tile.a_depth_stride),
         b(tile.b),
         b_stride(tile.b_depth_stride) {
 #pragma GCC unroll 16
-    for (size_t g = 0; g < kGroups; ++g) a[g] = tile.a + 3 * g * a_row_stride;
+    for (size_t g = 0; g < kGroups; ++g) a[g] = tile.a + kShared * g * a_row_stride;
   }
 
   HWY_INLINE void Prefetch() const {
@@ -124,14 +130,14 @@ struct TileCursor {
     for (size_t v = 0; v < kVectors; ++v) row_of_b[v] = hn::LoadU(d, b + v * kGemmLanes);
 #pragma GCC unroll 16
     for (size_t r = 0; r < kRows; ++r) {
-      const hn::Vec<GemmTag> element = hn::Set(d, a[r / 3][(r % 3) * a_row_stride]);
+      const hn::Vec<GemmTag> element = hn::Set(d, a[r / kShared][(r % kShared) * a_row_stride]);
 #pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) {
-        sums[r][v] = hn::MulAdd(element, row_of_b[v], sums[r][v]);
+        sums[r][v] = FastMulAdd(element, row_of_b[v], sums[r][v]);
       }
     }
 #pragma GCC unroll 16
-    for (size_t g = 0; g < kGroups; ++g) a[g] += a_depth_stride;
+    for (size_t g = 0; g < kGroups; ++g) a[g] += kDepthStride != 0 ? kDepthStride : a_depth_stride;
     b += b_stride;
     ahead += ahead_stride;
   }
@@ -144,15 +150,15 @@ struct TileCursor {
   size_t ahead_stride = 0;
 };
 
-template <size_t kRows, size_t kVectors>
-void RunTile(const Tile& tile) {
+template <size_t kRows, size_t kVectors, size_t kDepthStride>
+HWY_INLINE void RunTileOf(const Tile& tile) {
   const GemmTag d;
   using V = hn::Vec<GemmTag>;
   // A fused multiply-add takes 4 cycles and two may start in each: fewer than 8 sums would wait
   // for each other, so flat tiles keep several partial sums.
   constexpr size_t kSums = kRows * kVectors;
   constexpr size_t kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;
-  constexpr size_t kUnroll = kRows <= 4 ? 4 : 2;
+  constexpr size_t kUnroll = kSets == 1 && (kRows > 4 || HWY_ARCH_WASM) ? 2 : 4;
   static_assert(kUnroll % kSets == 0);
   // Flat tiles read B at memory speed and prefetch 8 KiB ahead. Taller tiles leave more time.
   constexpr size_t kAheadBytes = kRows <= 6 ? 8192 : 2048;
@@ -168,7 +174,7 @@ void RunTile(const Tile& tile) {
     }
   }
 
-  TileCursor<kRows, kVectors> cursor(tile);
+  TileCursor<kRows, kVectors, kDepthStride> cursor(tile);
   // Without prefetching, the instructions for it name what is read anyway, which costs nothing.
   cursor.ahead = cursor.b + (tile.prefetches ? kAheadDepth : 0) * cursor.b_stride;
   cursor.ahead_stride = cursor.b_stride;
@@ -201,6 +207,13 @@ void RunTile(const Tile& tile) {
       StoreSum(WholeVector{}, d, tile.output, r, v * kGemmLanes, sum);
     }
   }
+}
+
+template <size_t kRows, size_t kVectors>
+void RunTile(const Tile& tile) {
+  // WebAssembly has only constant offsets for free.
+  if (HWY_ARCH_WASM && tile.a_depth_stride == 1) return RunTileOf<kRows, kVectors, 1>(tile);
+  RunTileOf<kRows, kVectors, 0>(tile);
 }
 
 using RunTileFunction = void (*)(const Tile&);

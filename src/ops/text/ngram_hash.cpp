@@ -33,8 +33,8 @@ struct HashInputs {
 };
 constexpr HashInputs kPadded = {3, 4, 5, 6, kNone, kNone, kNone};
 constexpr HashInputs kPacked = {4, 5, 6, 7, 3, 8, 9};
-enum HashInput : size_t { kIds, kMultipliers, kVocabularies };
-enum HashOutput : size_t { kHashes, kPresent, kPresentSegments, kStates };
+constexpr size_t kIds = 0, kMultipliers = 1, kVocabularies = 2;                  // inputs
+constexpr size_t kHashes = 0, kPresent = 1, kPresentSegments = 2, kStates = 3;  // outputs
 
 // No table has more columns than int64_t can count.
 constexpr int64_t kMaxColumns = int64_t{1} << 31;
