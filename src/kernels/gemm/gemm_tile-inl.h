@@ -178,7 +178,8 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
   // Without prefetching, the instructions for it name what is read anyway, which costs nothing.
   cursor.ahead = cursor.b + (tile.prefetches ? kAheadDepth : 0) * cursor.b_stride;
   cursor.ahead_stride = cursor.b_stride;
-  const size_t next_part = tile.alone && tile.depth > kAheadDepth ? kAheadDepth : tile.depth;
+  const size_t next_part =
+      !tile.prefetches ? 0 : tile.alone && tile.depth > kAheadDepth ? kAheadDepth : tile.depth;
   size_t remaining = tile.depth - next_part;
   for (int part = 0; part < 2; ++part) {
     for (; remaining >= kUnroll; remaining -= kUnroll) {
@@ -190,7 +191,6 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
     }
     for (; remaining != 0; --remaining) cursor.Step(sums[0]);
     remaining = next_part;
-    if (!tile.prefetches) continue;
     cursor.ahead = tile.next;
     cursor.ahead_stride = tile.next_stride;
   }
