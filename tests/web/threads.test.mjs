@@ -58,7 +58,7 @@ test('has the same bits with relaxed SIMD at every number of threads', async (t)
   t.diagnostic(`as with fixed SIMD: ${alone.digest === (await run('1')).digest}`);
 });
 
-// WB-25, WB-28, WB-39
+// WB-28, WB-39
 test('checks its settings', async () => {
   env.wasm.numThreads = -1;
   await assert.rejects(InferenceSession.create(identity('float32')), /numThreads.*got -1/);
@@ -119,7 +119,6 @@ test('stops when a worker has failed, and loads a new module', async () => {
   assert.deepEqual((await next.run(feeds)).y.data, expected);
 });
 
-// WB-43
 test('warns once if workers cannot be started, and goes on with one thread', async () => {
   env.wasm.numThreads = 3;
   const {Workers} = await load('threads');
