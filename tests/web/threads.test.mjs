@@ -106,7 +106,9 @@ test('stops when a worker has failed, and loads a new module', async () => {
   const core = await loadCore();
   core.call('tenon_worker_failed');
   let stopped = false;
-  for (let i = 0; i < 200 && !stopped; ++i) {
+  // Until the session's thread has to wait for the worker.
+  for (const end = Date.now() + DEADLINE_MS; Date.now() < end && !stopped; ) {
+    await new Promise((resolve) => setTimeout(resolve));
     await session.run(feeds).catch(({message}) => {
       assert.match(message, /the WebAssembly module stopped/);
       stopped = true;
