@@ -4,7 +4,7 @@
 
 include(FetchContent)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
-  add_library(Threads::Threads INTERFACE IMPORTED)  # there are neither threads nor functions for them
+  add_library(Threads::Threads INTERFACE IMPORTED)  # there are no functions for them
 else()
   find_package(Threads REQUIRED)
 endif()
@@ -78,6 +78,7 @@ if(TENON_BUILD_TESTS)
     target_compile_options(gtest PRIVATE -w)  # we cannot fix its warnings
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
       target_compile_definitions(gtest PUBLIC GTEST_HAS_STREAM_REDIRECTION=0)  # no dup there
+      target_compile_options(gtest PRIVATE -include ${CMAKE_SOURCE_DIR}/cmake/wasm_errno.h)
     endif()
   endif()
   include(GoogleTest)

@@ -208,34 +208,38 @@ void __cxa_end_catch() {
 
 }  // extern "C"
 
-// The library's operators end the program if memory is out.
-void* operator new(size_t bytes) {
+#define TENON_REPLACEABLE __attribute__((weak))
+
+// The library's operators end the program if memory is out. A program may replace these as well.
+TENON_REPLACEABLE void* operator new(size_t bytes) {
   if (void* const memory = operator new(bytes, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
 
-void* operator new(size_t bytes, std::align_val_t alignment) {
+TENON_REPLACEABLE void* operator new(size_t bytes, std::align_val_t alignment) {
   if (void* const memory = operator new(bytes, alignment, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
 
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+TENON_REPLACEABLE void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   return std::malloc(bytes == 0 ? 1 : bytes);
 }
 
-void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+TENON_REPLACEABLE void* operator new(size_t bytes, std::align_val_t alignment,
+                                     const std::nothrow_t&) noexcept {
   const auto multiple = static_cast<size_t>(alignment);
   if (bytes > SIZE_MAX - multiple) return nullptr;
   return std::aligned_alloc(multiple, (bytes + multiple) / multiple * multiple);
 }
 
-void* operator new[](size_t bytes) { return operator new(bytes); }
-void* operator new[](size_t bytes, std::align_val_t alignment) {
+TENON_REPLACEABLE void* operator new[](size_t bytes) { return operator new(bytes); }
+TENON_REPLACEABLE void* operator new[](size_t bytes, std::align_val_t alignment) {
   return operator new(bytes, alignment);
 }
-void* operator new[](size_t bytes, const std::nothrow_t& tag) noexcept {
+TENON_REPLACEABLE void* operator new[](size_t bytes, const std::nothrow_t& tag) noexcept {
   return operator new(bytes, tag);
 }
-void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t& tag) noexcept {
+TENON_REPLACEABLE void* operator new[](size_t bytes, std::align_val_t alignment,
+                                       const std::nothrow_t& tag) noexcept {
   return operator new(bytes, alignment, tag);
 }

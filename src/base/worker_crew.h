@@ -12,8 +12,8 @@
 
 #include "base/loop_slot.h"
 #include "base/loop_stats.h"
-#include "base/status.h"
 #include "base/spin.h"
+#include "base/status.h"
 #include "base/thread_pool_options.h"
 
 namespace tenon {

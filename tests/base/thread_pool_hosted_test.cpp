@@ -77,7 +77,7 @@ TEST(ThreadPoolHostedTest, ALoopDoesNotWaitForWorkersThatHaveNotCome) {
   EXPECT_EQ(sum, 4950u);
 }
 
-TEST(ThreadPoolHostedTest, WorkersOfTheHostHelpAllPools) {
+TEST(ThreadPoolHostedTest, WorkersOfTheHostHelpAllPools) {  // WB-40, WB-115
   Host host(3);
   host.Come();
   for (int i = 0; i < 3; ++i) {

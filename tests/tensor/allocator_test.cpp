@@ -25,7 +25,7 @@ TEST(CpuAllocatorTest, BlocksOfAllSizesAreAlignedAndWritable) {
 
 TEST(CpuAllocatorTest, SizesThatNoMachineHasGiveNull) {
   constexpr size_t kMost = SIZE_MAX;
-  for (const size_t bytes : {kMost, kMost - kHugePageBytes, kMost / 2}) {
+  for (const size_t bytes : {kMost, kMost - kHugePageBytes, kMost / 4 * 3}) {
     EXPECT_EQ(CpuAllocator().Allocate(bytes), nullptr) << bytes;
   }
 }

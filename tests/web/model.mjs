@@ -117,3 +117,13 @@ export function zeros() {
     outputs: [{name: 'y', type: 'float32', shape: ['n']}],
   });
 }
+
+// y = a + b of `size` floats each.
+export function addFloats(size) {
+  const float = (name) => ({name, type: 'float32', shape: [size]});
+  return model({
+    nodes: [{op: 'Add', inputs: ['a', 'b'], outputs: ['y']}],
+    inputs: [float('a'), float('b')],
+    outputs: [float('y')],
+  });
+}

@@ -18,7 +18,7 @@ console.log = (line) => trace.push(line);
 
 async function run(model, feeds, options = {}) {
   const session = await InferenceSession.create(model, {...options, enableProfiling: true});
-  for (let i = 0; i < 20; ++i) {
+  for (let i = 0; i < 40; ++i) {
     for (const tensor of Object.values(await session.run(feeds))) {
       const {buffer, byteOffset, byteLength} = tensor.data;
       hash.update(new Uint8Array(buffer, byteOffset, byteLength));

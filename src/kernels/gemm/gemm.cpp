@@ -87,8 +87,10 @@ class GemmTask {
     if (IsFlat(args_.sizes, a_, b_)) return RunFlat();
     GemmRange rest = panels_;
     // Rows of B are read in place: prefetching hides their distance, so a copy would cost more than
-    // it saves. But at strides of 4 KiB they evict each other, before the next tile reads them.
-    if (b_.column_stride == 1 && (rows_.size() < 4 * kGemmMr || !SharesSets(b_.row_stride))) {
+    // it saves. But at strides of 4 KiB they evict each other, before the next tile reads them. And
+    // WebAssembly has no prefetching.
+    if (b_.column_stride == 1 &&
+        (rows_.size() < 4 * kGemmMr || (!HWY_ARCH_WASM && !SharesSets(b_.row_stride)))) {
       const size_t whole_panels = std::min(args_.sizes.n / kGemmNr, panels_.end);
       if (panels_.begin < whole_panels) {
         RunPanels({panels_.begin, whole_panels}, Source::kInPlace);

@@ -122,6 +122,15 @@ struct TileCursor {
     for (size_t line = 0; line < kVectors * kGemmLanes; line += 16) hwy::Prefetch(ahead + line);
   }
 
+  // Keeps the compiler from giving every step of an unrolled loop pointers of its own, of which
+  // WebAssembly's engines run out.
+  HWY_INLINE void KeepPointers() {
+#if HWY_ARCH_WASM
+    for (const float* HWY_RESTRICT& row : a) asm("" : "+r"(row));
+    asm("" : "+r"(b));
+#endif
+  }
+
   // Adds one outer product and moves one step down the depth.
   HWY_INLINE void Step(hn::Vec<GemmTag> (&sums)[kRows][kVectors]) {
     const GemmTag d;
@@ -183,6 +192,7 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
   size_t remaining = tile.depth - next_part;
   for (int part = 0; part < 2; ++part) {
     for (; remaining >= kUnroll; remaining -= kUnroll) {
+      cursor.KeepPointers();
 #pragma GCC unroll 4
       for (size_t u = 0; u < kUnroll; ++u) {
         cursor.Prefetch();

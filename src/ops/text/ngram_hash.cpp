@@ -33,7 +33,7 @@ struct HashInputs {
 };
 constexpr HashInputs kPadded = {3, 4, 5, 6, kNone, kNone, kNone};
 constexpr HashInputs kPacked = {4, 5, 6, 7, 3, 8, 9};
-constexpr size_t kIds = 0, kMultipliers = 1, kVocabularies = 2;                  // inputs
+constexpr size_t kIds = 0, kMultipliers = 1, kVocabularies = 2;                 // inputs
 constexpr size_t kHashes = 0, kPresent = 1, kPresentSegments = 2, kStates = 3;  // outputs
 
 // No table has more columns than int64_t can count.
