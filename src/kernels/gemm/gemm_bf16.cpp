@@ -24,7 +24,6 @@ namespace {
 // so that it is read in one stream; a group of A's rows has one. All is padded with zeros.
 constexpr size_t kTileRows = 16, kStep = 32, kPanel = 32;
 constexpr size_t kTile = kTileRows * kStep;  // elements
-constexpr size_t kLine = 32;                 // elements of a tile's line
 
 // Groups in a block of A, which stays in the L2 cache while panels of B pass by.
 constexpr size_t kBlockGroups = 8;
@@ -67,6 +66,8 @@ Bf16Grid GridOf(const GemmSizes& s) {
 namespace {
 
 #define TENON_AMX __attribute__((target("amx-tile,amx-bf16")))
+
+constexpr size_t kLine = 32;  // elements of a tile's line
 
 // GCC 12 warns that the intrinsics without a mask read something uninitialised.
 constexpr __mmask16 kAllLanes = 0xffff;

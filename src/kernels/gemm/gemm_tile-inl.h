@@ -187,8 +187,9 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
   // Without prefetching, the instructions for it name what is read anyway, which costs nothing.
   cursor.ahead = cursor.b + (tile.prefetches ? kAheadDepth : 0) * cursor.b_stride;
   cursor.ahead_stride = cursor.b_stride;
-  const size_t next_part =
-      !tile.prefetches ? 0 : tile.alone && tile.depth > kAheadDepth ? kAheadDepth : tile.depth;
+  const size_t next_part = !tile.prefetches                         ? 0
+                           : tile.alone && tile.depth > kAheadDepth ? kAheadDepth
+                                                                    : tile.depth;
   size_t remaining = tile.depth - next_part;
   for (int part = 0; part < 2; ++part) {
     for (; remaining >= kUnroll; remaining -= kUnroll) {
