@@ -9,6 +9,36 @@
 namespace tenon::kernels {
 namespace {
 
+// Runs all tasks of a case, whose output must be `expected`, on packed weights and on those that
+// tasks pack. `in` and `weights` have the form that `run_task` takes.
+void ExpectExpected(const ConvCase& c, const ConvData& data, const float* in, const float* weights,
+                    const PackConvBlock& pack,
+                    void (*run_task)(const ConvBlockedArgs&, size_t, void*)) {
+  GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
+                                   c.shape.out_channels, data.pixels, 0));
+  GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
+  const auto run = [&](const float* packed_weights) {
+    const bool is_packed = packed_weights != nullptr;
+    GuardedBuffer scratch(ConvBlockedScratchSize(c.shape, is_packed) / 4, true);
+    const ConvBlockedArgs args = {
+        c.shape, in, packed_weights, out.data(), data.Epilogue(c, residual.data()), &pack};
+    for (size_t t = 0; t < ConvBlockedTaskCount(c.shape, is_packed); ++t) {
+      run_task(args, t, scratch.data());
+    }
+    return out.values();
+  };
+  const std::vector<float> got = run(weights);
+  ExpectBlockedNear(got, data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
+                    data.tolerance);
+  EXPECT_EQ(run(nullptr), got) << "weights packed by the tasks";
+}
+
+// NaN in the idle lanes of the input reveals any use of them.
+std::vector<float> BlockedInput(const ConvCase& c, const ConvData& data) {
+  return ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
+                   c.shape.in_height * c.shape.in_width, std::nanf(""));
+}
+
 class ConvBlockedTest : public testing::TestWithParam<ConvCase> {};
 
 TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
@@ -21,28 +51,8 @@ TEST_P(ConvBlockedTest, MatchesReferenceOnEveryTarget) {
   const std::vector<float> packed =
       PackBlocks(c.shape.out_channels, PackedConvWeightsSize(c.shape), pack_block);
   ForEveryTarget([&] {
-    // NaN in the idle lanes of the input reveals any use of them.
-    GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
-                               c.shape.in_height * c.shape.in_width, std::nanf("")));
-    GuardedBuffer weights(packed);
-    GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
-                                     c.shape.out_channels, data.pixels, 0));
-    GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
-    const PackConvBlock pack = pack_block;
-    const auto run = [&](const float* packed_weights) {
-      const bool is_packed = packed_weights != nullptr;
-      GuardedBuffer scratch(ConvBlockedScratchSize(c.shape, is_packed) / 4, true);
-      const ConvBlockedArgs args = {
-          c.shape, in.data(), packed_weights, out.data(), data.Epilogue(c, residual.data()), &pack};
-      for (size_t t = 0; t < ConvBlockedTaskCount(c.shape, is_packed); ++t) {
-        RunConvBlockedTask(args, t, scratch.data());
-      }
-      return out.values();
-    };
-    const std::vector<float> got = run(weights.data());
-    ExpectBlockedNear(got, data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
-                      data.tolerance);
-    EXPECT_EQ(run(nullptr), got) << "weights packed by the tasks";
+    GuardedBuffer in(BlockedInput(c, data)), weights(packed);
+    ExpectExpected(c, data, in.data(), weights.data(), pack_block, &RunConvBlockedTask);
   });
 }
 
@@ -93,32 +103,11 @@ TEST_P(ConvBlockedBf16Test, EqualsTheConvolutionOfRoundedNumbers) {
   };
   GuardedBuffer weights(
       PackBlocks(c.shape.out_channels, PackedConvWeightsSize(c.shape) / 2, pack_block));
-  // NaN in the idle lanes of the input reveals any use of them.
-  GuardedBuffer in(ToBlocked(data.in, c.shape.batch, c.shape.in_channels,
-                             c.shape.in_height * c.shape.in_width, std::nanf("")));
-  GuardedBuffer rounded(RoundedConvInputSize(c.shape));
+  GuardedBuffer in(BlockedInput(c, data)), rounded(RoundedConvInputSize(c.shape));
   for (size_t t = 0; t < RoundConvInputTaskCount(c.shape); ++t) {
     RunRoundConvInputTask(c.shape, in.data(), t, rounded.data());
   }
-  GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
-                                   c.shape.out_channels, data.pixels, 0));
-  GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
-  const PackConvBlock pack = pack_block;
-  const auto run = [&](const float* packed_weights) {
-    const bool is_packed = packed_weights != nullptr;
-    GuardedBuffer scratch(ConvBlockedScratchSize(c.shape, is_packed) / 4, true);
-    const ConvBlockedArgs args = {
-        c.shape, rounded.data(), packed_weights, out.data(), data.Epilogue(c, residual.data()),
-        &pack};
-    for (size_t t = 0; t < ConvBlockedTaskCount(c.shape, is_packed); ++t) {
-      RunConvBlockedBf16Task(args, t, scratch.data());
-    }
-    return out.values();
-  };
-  const std::vector<float> got = run(weights.data());
-  ExpectBlockedNear(got, data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
-                    data.tolerance);
-  EXPECT_EQ(run(nullptr), got) << "weights packed by the tasks";
+  ExpectExpected(c, data, rounded.data(), weights.data(), pack_block, &RunConvBlockedBf16Task);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvBlockedBf16Test, testing::ValuesIn(kBlockedCases),
