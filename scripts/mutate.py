@@ -43,7 +43,7 @@ PYTHON = "tests/python --ignore=tests/python/test_stubs.py"
 # name, in tests/<room> unless another folder is named; and arguments of pytest, which need the
 # Python package.
 TESTS = {
-    "base": ("base_test", "base_inline_test", "parse_double_strtod_test"),
+    "base": ("base_test", "base_hosted_test", "parse_double_strtod_test"),
     "tensor": ("tensor_test",),
     # Kernels of one operator are tested as that operator.
     "kernels": ("kernels_test", "ops/ops_test"),
