@@ -7,12 +7,19 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
 #include <random>
 #include <string>
 #include <string_view>
 
 namespace tenon {
+
+// Without streams, which the C++ library for WebAssembly lacks for files.
+inline void WriteFile(const std::string& path, std::string_view bytes) {
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  ASSERT_NE(file, nullptr) << "cannot write " << path;
+  EXPECT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
+  EXPECT_EQ(std::fclose(file), 0);
+}
 
 // Created empty; removed with its contents. Uses only functions that WebAssembly has, too.
 class TemporaryFolder {
@@ -33,7 +40,7 @@ class TemporaryFolder {
   std::string Write(std::string_view name, std::string_view text) const {
     MakeFoldersOf(name);
     std::string file = *this / name;
-    std::ofstream(file, std::ios::binary) << text;
+    WriteFile(file, text);
     return file;
   }
   void Link(std::string_view name, const std::string& target) const {
@@ -42,8 +49,8 @@ class TemporaryFolder {
   }
   // In bytes; -1 if there is no such file.
   int64_t SizeOf(std::string_view name) const {
-    std::ifstream file(*this / name, std::ios::binary | std::ios::ate);
-    return file ? static_cast<int64_t>(file.tellg()) : -1;
+    struct stat info;
+    return stat((*this / name).c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : -1;
   }
 
  private:

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <fstream>
 #include <optional>
 
 #include "base/temporary_folder.h"
@@ -140,8 +139,7 @@ TEST(InitializerTest, FilesOfAModelInMemoryAreInTheWorkingDirectory) {
         .Bytes();
   };
   const std::vector<float> weights = {1, 2, 3};
-  std::ofstream(name, std::ios::binary)
-      .write(reinterpret_cast<const char*>(weights.data()), 3 * sizeof(float));
+  WriteFile(name, {reinterpret_cast<const char*>(weights.data()), 3 * sizeof(float)});
   Ort::Session session = Open(model(name));
   EXPECT_THAT(RunOnOnes(session), ElementsAre(2, 3, 4));
   ASSERT_EQ(std::remove(name.c_str()), 0);

@@ -1,9 +1,8 @@
 // Every row of the provider. Requirements: web, section 5 (WB-n).
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 
+#include "base/mapped_file.h"
 #include "webnn/fixture.h"
 #include "webnn/row_cases.h"
 
@@ -58,8 +57,9 @@ TEST_F(RowTest, AreDocumented) {
   for (const auto& [name, row] : rows) {
     table += Format("| {} | {} | {} |\n", name, row->method, row->restrictions);
   }
-  std::ifstream file(TENON_WEBNN_PAGE);
-  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const Result<std::vector<std::byte>> bytes = ReadFile(TENON_WEBNN_PAGE);
+  ASSERT_TRUE(bytes.has_value()) << bytes.error().message();
+  const std::string_view page(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   EXPECT_NE(page.find("\n" + table), std::string::npos) << "docs/webnn.md lacks this table:\n"
                                                         << table;
 }
