@@ -61,7 +61,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   add_compile_definitions("HWY_DISABLED_TARGETS=(${TENON_OTHER_SVE})")
 endif()
 
-# tenon_uses_errno(<file>...)
+# tenon_uses_errno(<file>...): for WebAssembly, compiles files of this folder that read errno with
+# wasm_errno.h.
 function(tenon_uses_errno)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm")
     set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS
