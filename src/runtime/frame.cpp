@@ -80,7 +80,8 @@ void Frame::BindMoving() {
     // A view of a feed shares the feed's owner, so that fetching the view needs no copy. A view of
     // an output does not: the output must stay the only owner of its memory.
     const bool is_fed = binding.place == MemoryPlan::Place::kFeed;
-    value(slot) = Tensor::View(binding.type, binding.shape, root.raw(),
+    value(slot) = Tensor::View(binding.type, binding.shape,
+                               static_cast<std::byte*>(root.raw()) + binding.offset,
                                is_fed ? root.owner() : nullptr, root.memory());
   }
 }
