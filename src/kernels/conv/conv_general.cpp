@@ -28,7 +28,7 @@ struct GeneralPlan {
                           : std::clamp<size_t>(group_out * depth / kTaskWeights, 1,
                                                CeilDiv(group_out, kLeastOutputs));
       part_outputs = parts == 0 ? 0 : CeilDiv(group_out, parts);
-      gathered_floats = RoundUp(2 * depth * pixels + 2 * part_outputs * pixels);
+      gathered_floats = RoundUp((depth + 2 * part_outputs) * pixels);
       return;
     }
     // The gathered inputs stay in L2; a product has some 4 MFLOP.
@@ -82,6 +82,36 @@ void Transpose(const float* in, size_t rows, size_t columns, float* out) {
   }
 }
 
+// The inputs for one output pixel, [channels of a group][taps], zero outside the image.
+void GatherWindow(const ConvGeneralShape& shape, const float* in, size_t pixel, float* out) {
+  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+  const size_t row = pixel / width.out;
+  const ptrdiff_t front = FirstTap(row / height.out, depth.stride, depth.pad_begin);
+  const ptrdiff_t top = FirstTap(row % height.out, height.stride, height.pad_begin);
+  const ptrdiff_t left = FirstTap(pixel % width.out, width.stride, width.pad_begin);
+  const TapRange planes = ValidTaps(front, depth.dilation, depth.kernel, depth.in);
+  const TapRange rows = ValidTaps(top, height.dilation, height.kernel, height.in);
+  const TapRange columns = ValidTaps(left, width.dilation, width.kernel, width.in);
+  for (size_t c = 0; c < shape.in_channels / shape.groups; ++c, in += InPixels(shape)) {
+    for (size_t kz = 0; kz < depth.kernel; ++kz) {
+      for (size_t ky = 0; ky < height.kernel; ++ky, out += width.kernel) {
+        if (kz < planes.first || kz >= planes.last || ky < rows.first || ky >= rows.last) {
+          std::fill_n(out, width.kernel, 0.0f);
+          continue;
+        }
+        const auto z = static_cast<size_t>(front + static_cast<ptrdiff_t>(kz * depth.dilation));
+        const auto y = static_cast<size_t>(top + static_cast<ptrdiff_t>(ky * height.dilation));
+        const float* const from = in + (z * height.in + y) * width.in;
+        std::fill_n(out, columns.first, 0.0f);
+        for (size_t s = columns.first; s < columns.last; ++s) {
+          out[s] = from[left + static_cast<ptrdiff_t>(s * width.dilation)];
+        }
+        std::fill(out + columns.last, out + width.kernel, 0.0f);
+      }
+    }
+  }
+}
+
 // Output channels `outputs` of a group at all pixels, from `first_out` on. `in`: the group's
 // channels of the image; `out` and `residual`: the image.
 void RunFewPixels(const ConvGeneralArgs& args, const GeneralPlan& plan, const float* in,
@@ -89,12 +119,10 @@ void RunFewPixels(const ConvGeneralArgs& args, const GeneralPlan& plan, const fl
                   float* scratch) {
   const size_t pixels = plan.pixels, depth = plan.depth, count = outputs.size();
   const size_t offset = (first_out + outputs.first) * pixels;
-  float* const gathered = scratch;
-  float* const rows = gathered + depth * pixels;
+  float* const rows = scratch;
   float* const sums = rows + depth * pixels;
   float* const addends = sums + count * pixels;
-  if (plan.gathers) Gather(args.shape, in, {0, pixels}, gathered);
-  Transpose(plan.gathers ? gathered : in, depth, pixels, rows);
+  for (size_t p = 0; p < pixels; ++p) GatherWindow(args.shape, in, p, rows + p * depth);
   GemmArgs product;
   product.sizes = {pixels, count, depth};
   product.a = RowMajor(rows, depth);
