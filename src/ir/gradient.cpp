@@ -277,7 +277,9 @@ class Differentiation {
       if (!has_any) continue;
       const Node& forward = graph_.node(id);
       if (!ReadsAny(forward, differentiable_)) continue;
-      if (gradients[0] == ValueId::kNone) gradients[0] = builder.Filled(0, forward.outputs[0]);
+      if (gradients[0] == ValueId::kNone && forward.has_output(0)) {
+        gradients[0] = builder.Filled(0, forward.outputs[0]);
+      }
       const GradientRule rule = FindGradientRule(forward);
       if (rule == nullptr) {
         return NotImplemented("{}: {}-{} ({}) has no gradient yet{}", node().Describe(),

@@ -37,6 +37,8 @@ std::span<const NamedGradientRule> ReductionGradients();
 std::span<const NamedGradientRule> ProductGradients();
 // Normalizations, Dropout and losses.
 std::span<const NamedGradientRule> LayerGradients();
+// LSTM, GRU and RNN.
+std::span<const NamedGradientRule> RecurrentGradients();
 
 std::vector<Attribute> Attributes(Attribute first);
 std::vector<Attribute> Attributes(Attribute first, Attribute second);

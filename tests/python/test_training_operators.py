@@ -655,3 +655,57 @@ def test_cross_entropy_gradient_of_wrong_inputs() -> None:
     refuses(name, [dy, x, np.array([0, 1])], "reduction", reduction="median")
     name = "SoftmaxCrossEntropyLossInternalGrad"
     refuses(name, [dy, x, np.array([0, 1])], "expected float, got float16", output_type=10)
+
+
+# --- Recurrent layers: gradients are compared in tests/conformance/test_recurrent_gradient.py ---
+
+X, W, R = floats(5, 2, 3), floats(1, 12, 3, seed=1), floats(1, 12, 4, seed=2)
+LENS = np.array([5, 2], np.int32)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, np.float64])
+@pytest.mark.parametrize("linear", [0, 1])
+def test_gru_keeps_its_gates(dtype: type, linear: int) -> None:
+    """z, r and the candidate, from which the states follow; 0 after a sequence's end."""
+    inputs = [x.astype(dtype) for x in (X, W, R)]
+    options = {"hidden_size": 4, "linear_before_reset": linear}
+    outputs = {"h": dtype, "last": dtype, "zrh": dtype}
+    states, last, gates = run("GRUTraining", [*inputs, None, LENS], outputs, **options)
+    assert gates.shape == (5, 1, 2, 12)
+    z, _, candidate = np.split(gates, 3, -1)
+    before = np.concatenate([np.zeros_like(states[:1]), states[:-1]])
+    is_active = np.arange(5)[:, None, None, None] < LENS[:, None]
+    expected = np.where(is_active, (1 - z) * candidate + z * before, 0)
+    np.testing.assert_allclose(states, expected, rtol=1e-6)
+    assert not gates[~is_active[..., 0]].any()
+    np.testing.assert_array_equal(last[0], [states[4, 0, 0], states[1, 0, 1]])
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, np.float64])
+def test_lstm_keeps_its_gates_and_cell_states(dtype: type) -> None:
+    inputs = [X.astype(dtype), *[np.tile(x, (1, 4, 1))[:, :16].astype(dtype) for x in (W, R)]]
+    outputs = {y: dtype for y in ("h", "last", "last_c", "c", "iofc")}
+    states, _, last_c, cells, gates = run(
+        "LSTMTraining", [*inputs, None, LENS], outputs, hidden_size=4
+    )
+    i, o, f, c = np.split(gates, 4, -1)
+    before = np.concatenate([np.zeros_like(cells[:1]), cells[:-1]])
+    np.testing.assert_allclose(cells, f * before + i * c, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(states, o * np.tanh(cells), rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(last_c[0], [cells[4, 0, 0], cells[1, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("i", "shape"), [(1, (1, 12, 5)), (6, (5, 1, 1, 4)), (7, (5, 1, 2, 8)), (9, (1, 3, 4))]
+)
+def test_shapes_of_a_recurrent_gradient(i: int, shape: tuple) -> None:
+    inputs = [X, W, R, floats(1, 24), LENS, floats(1, 2, 4), floats(5, 1, 2, 4)]
+    inputs += [floats(5, 1, 2, 12), floats(5, 1, 2, 4), floats(1, 2, 4)]
+    inputs[i] = floats(*shape)
+    refuses("GRUGrad", inputs, f"input {i} .*expected", hidden_size=4)
+
+
+def test_lengths_of_sequences_in_a_gradient() -> None:
+    inputs = [X, W, R, floats(1, 24), np.array([5, 6], np.int32), floats(1, 2, 4)]
+    inputs += [floats(5, 1, 2, 4), floats(5, 1, 2, 12), floats(5, 1, 2, 4), floats(1, 2, 4)]
+    refuses("GRUGrad", inputs, "input 4 .*expected lengths", hidden_size=4)

@@ -96,11 +96,16 @@ Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& c
   TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputInitialH, state));
   TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputInitialC, state));
   TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputP, {d, Dim(3) * hidden}));
-  TENON_RETURN_IF_ERROR(context.SetOutput(0, attrs.batch_first
-                                                 ? SymbolicShape({batch, sequence, d, hidden})
-                                                 : SymbolicShape({sequence, d, batch, hidden})));
+  const auto every_step = [&](const Dim& columns) {
+    return attrs.batch_first ? SymbolicShape({batch, sequence, d, columns})
+                             : SymbolicShape({sequence, d, batch, columns});
+  };
+  TENON_RETURN_IF_ERROR(context.SetOutput(0, every_step(hidden)));
+  const size_t first_kept = FirstKeptOutput(gates);
   for (size_t i = 1; i < context.output_count(); ++i) {
-    TENON_RETURN_IF_ERROR(context.SetOutput(i, state));
+    const bool is_cell_state = gates == 4 && i == first_kept;
+    TENON_RETURN_IF_ERROR(context.SetOutput(
+        i, i < first_kept ? state : every_step(is_cell_state ? hidden : g * hidden)));
   }
   return OkStatus();
 }
@@ -245,12 +250,14 @@ class RecurrentLayer::RunState {
     context_.threads().ParallelFor(sizes_.directions, 1, [&](size_t d, size_t) { Walk(d); });
     for (size_t d = 0; d < sizes_.directions; ++d) {
       StoreState(d, Direction(d).h, 1);
-      StoreState(d, Direction(d).c, 2);
+      if (is_lstm()) StoreState(d, Direction(d).c, 2);
     }
     return OkStatus();
   }
 
  private:
+  bool is_lstm() const { return layer_.gates_ == 4; }
+
   struct Memory {
     float* bias;   // [columns]
     float* gates;  // [sequence, batch, columns], or [batch, sequence, columns] if batch_first
@@ -367,30 +374,59 @@ class RecurrentLayer::RunState {
     const size_t time_stride = columns_ * (layer_.batch_first_ ? 1 : sizes_.batch);
     for (size_t i = 0; i < sizes_.sequence; ++i) {
       const size_t time = is_reversed ? sizes_.sequence - 1 - i : i;
-      const RecurrentStep step = {
-          context_,   sizes_,   d,        BiasOf(d),   memory.gates + time * time_stride,
-          row_stride, memory.h, memory.c, memory.work, memory.tasks,
-          lens_,      time};
+      const RecurrentStep step = {context_,
+                                  sizes_,
+                                  d,
+                                  BiasOf(d),
+                                  memory.gates + time * time_stride,
+                                  row_stride,
+                                  memory.h,
+                                  memory.c,
+                                  memory.work,
+                                  memory.tasks,
+                                  lens_,
+                                  time,
+                                  KeptAt(d, time),
+                                  OutputStride(columns_)};
       cell_.Step(step);
-      StoreOutput(step);
-    }
-  }
-
-  void StoreOutput(const RecurrentStep& step) {
-    if (!context_.HasOutput(0)) return;
-    const size_t hidden = sizes_.hidden, directions = sizes_.directions;
-    for (size_t b = 0; b < sizes_.batch; ++b) {
-      const size_t row = layer_.batch_first_
-                             ? (b * sizes_.sequence + step.time) * directions + step.direction
-                             : (step.time * directions + step.direction) * sizes_.batch + b;
-      float* y = context_.Output(0).data<float>() + row * hidden;
-      if (step.IsActive(b)) {
-        std::copy_n(step.h + b * hidden, hidden, y);
-      } else {
-        std::fill_n(y, hidden, 0.0f);
+      StoreStates(step, step.h, 0);
+      if (is_lstm()) StoreStates(step, step.c, kAllCellStates);
+      for (size_t b = 0; b < sizes_.batch && step.kept; ++b) {
+        if (!step.IsActive(b)) std::fill_n(step.Kept(b), columns_, 0.0f);
       }
     }
   }
+
+  // Elements from one row of the batch to the next in outputs of all steps, whose last axis has so
+  // many.
+  size_t OutputStride(size_t columns) const {
+    return layer_.batch_first_ ? sizes_.sequence * sizes_.directions * columns : columns;
+  }
+  // The first row of the batch there.
+  float* OutputAt(size_t i, size_t d, size_t time, size_t columns) {
+    const size_t step = time * sizes_.directions + d;
+    return context_.Output(i).data<float>() +
+           step * columns * (layer_.batch_first_ ? 1 : sizes_.batch);
+  }
+  float* KeptAt(size_t d, size_t time) {
+    const size_t i = layer_.gates_ == 4 ? kAllCellStates + 1 : FirstKeptOutput(layer_.gates_);
+    return context_.HasOutput(i) ? OutputAt(i, d, time, columns_) : nullptr;
+  }
+
+  void StoreStates(const RecurrentStep& step, const float* states, size_t output) {
+    if (!context_.HasOutput(output)) return;
+    const size_t hidden = sizes_.hidden;
+    float* to = OutputAt(output, step.direction, step.time, hidden);
+    for (size_t b = 0; b < sizes_.batch; ++b, to += OutputStride(hidden)) {
+      if (step.IsActive(b)) {
+        std::copy_n(states + b * hidden, hidden, to);
+      } else {
+        std::fill_n(to, hidden, 0.0f);
+      }
+    }
+  }
+
+  static constexpr size_t kAllCellStates = FirstKeptOutput(4);
 
   const RecurrentLayer& layer_;
   KernelContext& context_;
