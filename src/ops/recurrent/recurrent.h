@@ -89,6 +89,9 @@ class RecurrentWeights {
   // The product with a matrix of m rows, without its A, C and epilogue.
   kernels::GemmArgs Product(const KernelContext& context, size_t direction, size_t m) const;
 
+  // Floats of the rows before these if they are packed.
+  size_t PackedFloatsBefore(const KernelContext& context) const;
+
  private:
   const float* Packed() const;
 
@@ -110,6 +113,7 @@ struct RecurrentStep {
   float* c;  // likewise
   float* work;
   std::byte* task_memory;
+  const float* packed;           // R, if it is no constant and has been packed for the run
   const int32_t* sequence_lens;  // null: all rows are active
   size_t time;
   float* kept;         // for training, or null: the gates of the batch's first row
@@ -157,6 +161,8 @@ class RecurrentLayer {
   size_t directions_ = 1;
   bool starts_reversed_ = false;
   bool batch_first_ = false;
+  bool has_constant_recurrences_ = false;
+  size_t split_ = 0;  // R's gates from here on are multiplied apart
   RecurrentWeights input_weights_;
 };
 
