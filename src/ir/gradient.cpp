@@ -26,16 +26,40 @@ int32_t FirstOpset(std::string_view op_type) {
     std::string_view op_type;
     int32_t opset;
   };
-  constexpr First kFirst[] = {
-      {"ArgMax", 12},        {"CastLike", 15},        {"Cosh", 9},       {"CumSum", 11},
-      {"Einsum", 12},        {"Equal", 11},           {"Erf", 9},        {"Expand", 8},
-      {"Gather", 11},        {"GatherElements", 11},  {"GatherND", 12},  {"Greater", 9},
-      {"Less", 9},           {"LogSoftmax", 13},      {"Max", 8},        {"MatMul", 9},
-      {"MaxPoolGrad", 9},    {"NonZero", 9},          {"Pad", 13},       {"Range", 11},
-      {"ReduceSum", 13},     {"Reshape", 5},          {"ScatterND", 16}, {"Sign", 9},
-      {"Sinh", 9},           {"ScatterElements", 16}, {"Slice", 10},     {"Split", 13},
-      {"Squeeze", 13},       {"Trilu", 14},           {"Unsqueeze", 13}, {"Where", 9},
-      {"AveragePoolGrad", 9}};
+  constexpr First kFirst[] = {{"ArgMax", 12},
+                              {"CastLike", 15},
+                              {"Cosh", 9},
+                              {"CumSum", 11},
+                              {"Einsum", 12},
+                              {"Equal", 11},
+                              {"Erf", 9},
+                              {"EyeLike", 9},
+                              {"Expand", 8},
+                              {"Gather", 11},
+                              {"GatherElements", 11},
+                              {"GatherND", 12},
+                              {"Greater", 9},
+                              {"Less", 9},
+                              {"LogSoftmax", 13},
+                              {"Max", 8},
+                              {"MatMul", 9},
+                              {"MaxPoolGrad", 9},
+                              {"NonZero", 9},
+                              {"Pad", 13},
+                              {"Range", 11},
+                              {"ReduceSum", 13},
+                              {"Reshape", 5},
+                              {"ScatterND", 16},
+                              {"Sign", 9},
+                              {"Sinh", 9},
+                              {"ScatterElements", 16},
+                              {"Slice", 10},
+                              {"Split", 13},
+                              {"Squeeze", 13},
+                              {"Trilu", 14},
+                              {"Unsqueeze", 13},
+                              {"Where", 9},
+                              {"AveragePoolGrad", 9}};
   for (const First& first : kFirst) {
     if (first.op_type == op_type) return first.opset;
   }

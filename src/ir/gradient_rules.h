@@ -37,6 +37,8 @@ std::span<const NamedGradientRule> ReductionGradients();
 std::span<const NamedGradientRule> ProductGradients();
 // Normalizations, Dropout and losses.
 std::span<const NamedGradientRule> LayerGradients();
+// Operators that sample images.
+std::span<const NamedGradientRule> ImageGradients();
 // LSTM, GRU and RNN.
 std::span<const NamedGradientRule> RecurrentGradients();
 
