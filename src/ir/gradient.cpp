@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/gradient_rules.h"
 #include "ir/inference.h"
 #include "ir/output_types.h"
 #include "ir/passes.h"
@@ -14,8 +15,6 @@
 
 namespace tenon {
 namespace {
-
-constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 bool IsGradient(const Node& node) { return node.domain == kTraining && node.op_type == "Gradient"; }
 
@@ -49,6 +48,7 @@ int32_t FirstOpset(std::string_view op_type) {
                               {"Range", 11},
                               {"ReduceSum", 13},
                               {"Reshape", 5},
+                              {"Scan", 9},
                               {"ScatterND", 16},
                               {"Sign", 9},
                               {"Sinh", 9},
@@ -254,9 +254,6 @@ class Differentiation {
     for (NodeId& forward : forward_) {
       NodeSpec spec;
       const Node& original = graph_.node(forward);
-      if (!original.Subgraphs().empty()) {
-        return NotImplemented("{}: {} has no gradient yet", node().Describe(), original.Describe());
-      }
       spec.op_type = original.op_type;
       spec.domain = original.domain;
       spec.opset = original.opset;
@@ -277,6 +274,10 @@ class Differentiation {
       const OpSchema* schema = original.schema;
       Node& added = graph_.AddNode(std::move(spec));
       added.schema = schema;
+      for (Graph* subgraph : added.Subgraphs()) {
+        for (Capture& capture : subgraph->captures) capture.outer = copy(capture.outer);
+      }
+      graph_.RefreshCaptures(added.id);
       forward = added.id;
     }
     for (ValueId& argument : arguments_) argument = copy(argument);
@@ -310,12 +311,13 @@ class Differentiation {
                               forward.op_type, forward.opset, forward.Describe(),
                               OthersWithoutGradient(i));
       }
-      auto inputs = rule(builder, {forward, gradients});
+      const std::vector<ValueId> reads = ReadsOf(forward);
+      auto inputs = rule(builder, {forward, gradients, differentiable_});
       if (!inputs) return Error(std::move(inputs.error()).WithContext(node().Describe()));
-      for (size_t k = 0; k < forward.inputs.size(); ++k) {
+      for (size_t k = 0; k < reads.size(); ++k) {
         if (k < inputs->size()) {
-          AddGradient(builder, forward.inputs[k], (*inputs)[k]);
-        } else if (differentiable_.count(forward.inputs[k]) > 0) {
+          AddGradient(builder, reads[k], (*inputs)[k]);
+        } else if (differentiable_.count(reads[k]) > 0) {
           return NotImplemented("{}: {}-{} ({}) has no gradient yet for its input {}",
                                 node().Describe(), forward.op_type, forward.opset,
                                 forward.Describe(), k);

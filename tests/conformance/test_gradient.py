@@ -533,18 +533,6 @@ def test_mean_of_more_than_a_half_counts() -> None:
     np.testing.assert_array_equal(slope, np.full(70000, float(np.float16(1 / 70000))))
 
 
-@pytest.mark.parametrize("argument", ["a", "b"])
-def test_a_subgraph_on_the_way_has_no_gradient(argument: str) -> None:
-    nodes = f"""c = Cast <to=9> (b)
-        y = If (c) <
-          then_branch = t () => (double[2] t) {{ t = Mul (a, a) }},
-          else_branch = f () => (double[2] f) {{ f = Neg (a) }}
-        >
-        da = {TRAINING}.Gradient <xs=["a"], y="y"> ({argument})"""
-    with pytest.raises(Exception, match=r"If.* has no gradient yet"):
-        make_model(nodes, [[2], []], ["da"], 15)
-
-
 def test_second_derivatives() -> None:
     nodes = f"""c = Mul (a, a)
         d = MatMul (c, b)
