@@ -33,8 +33,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
-// The branch goes the same way for every vector, so it costs little beside the function.
-HWY_INLINE V Apply(const CellActivation& activation, V x) {
+// One copy for all cells: beside the function, the call and the branch cost little.
+HWY_NOINLINE V Apply(const CellActivation& activation, V x) {
   const Tag d;
   x = ClampKeepNan(d, x, -activation.clip, activation.clip);
   const V a = hn::Set(d, activation.alpha), b = hn::Set(d, activation.beta);
