@@ -6,7 +6,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RULE = re.compile(r'\{"(\w+)", \w+(?:, \d+)?(, kMicrosoft)?\},')
 LIST = re.compile(
-    r"These operators have a gradient:\n\n(.*?); of `com.microsoft` (.*?)\.\n", re.DOTALL
+    r"These operators have a gradient:\n\n(.*?);\s+of `com.microsoft` (.*?)\.\n", re.DOTALL
 )
 
 
