@@ -38,6 +38,8 @@ std::span<const NamedGradientRule> ReductionGradients();
 std::span<const NamedGradientRule> ProductGradients();
 // Normalizations, Dropout and losses.
 std::span<const NamedGradientRule> LayerGradients();
+// Operators that are computed again by simpler ones.
+std::span<const NamedGradientRule> ComposedGradients();
 // Operators with subgraphs.
 std::span<const NamedGradientRule> ControlGradients();
 // Operators that sample images.

@@ -216,6 +216,11 @@ Result<Gradients> ScatterNd(Builder& b, const Inputs& in) {
   return Gradients{kept, ValueId::kNone, updates};
 }
 
+// Each sequence is reversed again.
+Result<Gradients> ReverseSequence(Builder& b, const Inputs& in) {
+  return Gradients{b.Op("ReverseSequence", {in.dy(), in.x(1)}, AttributesBut(in.node))};
+}
+
 constexpr NamedGradientRule kRules[] = {
     {"Compress", Picks},
     {"Concat", Concat},
@@ -228,6 +233,7 @@ constexpr NamedGradientRule kRules[] = {
     {"GatherND", Picks},
     {"Pad", Pad, 2},
     {"Reshape", Reshape},
+    {"ReverseSequence", ReverseSequence, 10},
     {"ScatterElements", ScatterElements},
     {"ScatterND", ScatterNd},
     {"Slice", Slice},

@@ -168,6 +168,12 @@ CASES = {
         [2, 3],
         [4],
     ),
+    "ReverseSequence": (
+        "n = Constant <value_ints=[2, 3, 1]> ()\n"
+        "c = ReverseSequence <time_axis=0, batch_axis=1> (a, n)\n y = Mul (c, b)",
+        [4, 3, 2],
+        [4, 1, 1],
+    ),
     "GatherElements": (
         "h = Constant <value_ints=[0, 1, 1, 0, 0, -1]> ()\n s = Constant <value_ints=[2, 3]> ()\n"
         "i = Reshape (h, s)\n c = GatherElements (a, i)\n y = Mul (c, b)",
