@@ -39,38 +39,24 @@ class Composition {
     return shape ? static_cast<int64_t>(shape->rank()) : -1;
   }
 
-  ValueId Op(const char* op_type, std::vector<ValueId> inputs,
-             std::vector<Attribute> attributes = {}, const char* domain = "") {
-    return build_.Op(op_type, std::move(inputs), std::move(attributes), domain);
-  }
+  // A new node with at most one attribute, and its output.
+  ValueId Op(const char* op_type, std::initializer_list<ValueId> inputs,
+             const char* attribute = nullptr, int64_t value = 0, const char* domain = "");
+  ValueId Op(const char* op_type, const std::vector<ValueId>& inputs,
+             std::vector<Attribute> attributes);
   ValueId ShapeOf(ValueId value) { return Op("Shape", {value}); }
-  ValueId Number(float value) {
-    return graph_.AddInitializer(graph_.UnusedName("number"), Tensor::Of<float>({}, {value}));
-  }
-  ValueId Integers(std::span<const int64_t> values) {
-    return graph_.AddInitializer(
-        graph_.UnusedName("integers"),
-        Tensor::Of<int64_t>({static_cast<int64_t>(values.size())}, values));
-  }
+  ValueId Number(float value);
+  ValueId Integer(int64_t value);
   ValueId CastTo(ValueId value, DataType type) {
-    return Op("Cast", {value}, One("to", static_cast<int64_t>(type)));
+    return Op("Cast", {value}, "to", static_cast<int64_t>(type));
   }
   // Zeros of type float.
   ValueId Zeros(ValueId shape) { return Op("ConstantOfShape", {shape}); }
 
   // Removes the node, after which a value may be its output; no value means an output without use.
-  void Finish(std::initializer_list<ValueId> results) { Finish(std::vector<ValueId>(results)); }
-  void Finish(const std::vector<ValueId>& results) {
-    graph_.RemoveNode(node_.id);
-    for (size_t i = 0; i < std::min(results.size(), outputs_.size()); ++i) {
-      if (has_output(i)) build_.Add("Identity", {results[i]}, {outputs_[i]}, {});
-    }
-  }
-
-  static std::vector<Attribute> One(const char* name, int64_t value) {
-    std::vector<Attribute> attributes;
-    attributes.emplace_back(name, value);
-    return attributes;
+  void Finish(std::span<const ValueId> results);
+  void Finish(std::initializer_list<ValueId> results) {
+    Finish(std::span(results.begin(), results.size()));
   }
 
   NodeBuilder& build() { return build_; }
@@ -82,6 +68,39 @@ class Composition {
   const std::vector<ValueId> inputs_, outputs_;
   NodeBuilder build_;
 };
+
+ValueId Composition::Op(const char* op_type, std::initializer_list<ValueId> inputs,
+                        const char* attribute, int64_t value, const char* domain) {
+  std::vector<Attribute> attributes;
+  if (attribute) attributes.emplace_back(attribute, value);
+  return build_.Op(op_type, inputs, std::move(attributes), domain);
+}
+
+ValueId Composition::Op(const char* op_type, const std::vector<ValueId>& inputs,
+                        std::vector<Attribute> attributes) {
+  return build_.Op(op_type, inputs, std::move(attributes));
+}
+
+ValueId Composition::Number(float value) {
+  return graph_.AddInitializer(graph_.UnusedName("number"), Tensor::Of<float>({}, {value}));
+}
+
+ValueId Composition::Integer(int64_t value) {
+  return graph_.AddInitializer(graph_.UnusedName("integer"), Tensor::Of<int64_t>({1}, {value}));
+}
+
+void Composition::Finish(std::span<const ValueId> results) {
+  graph_.RemoveNode(node_.id);
+  for (size_t i = 0; i < std::min(results.size(), outputs_.size()); ++i) {
+    if (has_output(i)) build_.Add("Identity", {results[i]}, {outputs_[i]}, {});
+  }
+}
+
+std::vector<Attribute> One(const char* name, int64_t value) {
+  std::vector<Attribute> attributes;
+  attributes.emplace_back(name, value);
+  return attributes;
+}
 
 using C = Composition;
 
@@ -106,7 +125,7 @@ bool BatchNormInternal(C& c) {
     std::vector<int64_t> axes = {0};
     for (int64_t axis = 2; axis < rank; ++axis) axes.push_back(axis);
     const auto mean = [&](ValueId value, bool keeps) {
-      std::vector<Attribute> options = C::One("keepdims", keeps);
+      std::vector<Attribute> options = One("keepdims", keeps);
       options.emplace_back("axes", axes);
       return c.Op("ReduceMean", {value}, std::move(options));
     };
@@ -151,7 +170,7 @@ bool DivGrad(C& c) {
   for (int i = 0; i < 2; ++i) axes.push_back(c.graph().AddValue(c.graph().UnusedName("axes")));
   c.build().Add("BroadcastGradientArgs", {shapes[0], shapes[1]}, axes, {}, kMicrosoft);
   const auto summed = [&](ValueId value, size_t i) {
-    const ValueId sum = c.Op("ReduceSum", {value, axes[i]}, C::One("noop_with_empty_axes", 1));
+    const ValueId sum = c.Op("ReduceSum", {value, axes[i]}, "noop_with_empty_axes", 1);
     return c.Op("Reshape", {sum, shapes[i]});
   };
   const ValueId da = c.Op("Div", {dy, b});
@@ -163,27 +182,26 @@ bool DivGrad(C& c) {
 template <bool is_fast>
 bool BiasGeluGrad(C& c) {
   const ValueId sum = c.Op("Add", {c.in(1), c.in(2)});
-  c.Finish({c.Op(is_fast ? "FastGeluGrad" : "GeluGrad", {c.in(0), sum}, {}, kMicrosoft)});
+  c.Finish({c.Op(is_fast ? "FastGeluGrad" : "GeluGrad", {c.in(0), sum}, nullptr, 0, kMicrosoft)});
   return true;
 }
 
 bool ConcatTraining(C& c) {
   const int64_t axis = c.node().GetInt("axis", 0);
-  const int64_t place[] = {axis};
   std::vector<ValueId> parts, lengths;
   for (size_t i = 0; i < c.input_count(); ++i) {
     parts.push_back(c.in(i));
-    lengths.push_back(c.Op("Gather", {c.ShapeOf(c.in(i)), c.Integers(place)}));
+    lengths.push_back(c.Op("Gather", {c.ShapeOf(c.in(i)), c.Integer(axis)}));
   }
-  c.Finish({c.Op("Concat", parts, C::One("axis", axis)),
-            c.has_output(1) ? c.Op("Concat", lengths, C::One("axis", 0)) : ValueId::kNone});
+  c.Finish({c.Op("Concat", parts, One("axis", axis)),
+            c.has_output(1) ? c.Op("Concat", lengths, One("axis", 0)) : ValueId::kNone});
   return true;
 }
 
 bool SplitTraining(C& c) {
   std::vector<ValueId> parts(c.node().outputs.size());
   for (ValueId& part : parts) part = c.graph().AddValue(c.graph().UnusedName("part"));
-  c.build().Add("Split", {c.in(0), c.in(1)}, parts, C::One("axis", c.node().GetInt("axis", 0)));
+  c.build().Add("Split", {c.in(0), c.in(1)}, parts, One("axis", c.node().GetInt("axis", 0)));
   c.Finish(parts);
   return true;
 }
@@ -192,10 +210,10 @@ bool SplitTraining(C& c) {
 template <bool is_log>
 bool SoftmaxGrad(C& c) {
   const auto rows = [&](size_t i) {
-    return c.Op("Flatten", {c.in(i)}, C::One("axis", c.node().GetInt("axis", 1)));
+    return c.Op("Flatten", {c.in(i)}, "axis", c.node().GetInt("axis", 1));
   };
   const ValueId dx = c.Op(is_log ? "LogSoftmaxGrad_13" : "SoftmaxGrad_13", {rows(0), rows(1)},
-                          C::One("axis", 1), kMicrosoft);
+                          "axis", 1, kMicrosoft);
   c.Finish({c.Op("Reshape", {dx, c.ShapeOf(c.in(0))})});
   return true;
 }
@@ -205,9 +223,9 @@ bool ReduceAllL2(C& c) {
   std::vector<ValueId> squares;
   for (size_t i = 0; i < c.input_count(); ++i) {
     const ValueId wide = c.CastTo(c.in(i), DataType::kFloat);
-    squares.push_back(c.Op("ReduceSumSquare", {wide}, C::One("keepdims", 0)));
+    squares.push_back(c.Op("ReduceSumSquare", {wide}, "keepdims", 0));
   }
-  c.Finish({c.Op("Sqrt", {c.Op("Sum", squares)})});
+  c.Finish({c.Op("Sqrt", {c.Op("Sum", squares, {})})});
   return true;
 }
 
@@ -232,7 +250,7 @@ bool ScaledSum(C& c) {
   if (!c.is_float(0)) return false;
   std::vector<ValueId> terms;
   for (size_t i = 0; i < c.input_count(); ++i) terms.push_back(ScaledBy(c, c.in(i), i));
-  c.Finish({c.Op("Sum", terms)});
+  c.Finish({c.Op("Sum", terms, {})});
   return true;
 }
 
